@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"strings"
+	"time"
+)
+
+// Emitter upholds the contract of Event for a provider: it keys text by message so that a retry replaces
+// what it repeats, ends every tool, and lets one Result through. One Emitter serves one turn; it is not
+// safe for concurrent use.
+type Emitter struct {
+	agent   Agent
+	now     func() time.Time
+	emit    func(Event)
+	started time.Time
+
+	session SessionStarted
+	named   bool
+	blocks  []textBlock
+	text    strings.Builder // the answer so far: the blocks, parted by blank lines
+	tools   []openTool
+	toolRan bool
+	done    bool
+}
+
+type textBlock struct {
+	key   string // message id and index, as the provider chose
+	start int    // offset of the block in the answer, its separator included
+	sep   int    // length of that separator
+}
+
+type openTool struct {
+	id      ToolID
+	started time.Time
+}
+
+// NewEmitter makes an Emitter that hands events to emit. now is the clock durations are taken from.
+func NewEmitter(agent Agent, now func() time.Time, emit func(Event)) *Emitter {
+	return &Emitter{agent: agent, now: now, emit: emit, started: now()}
+}
+
+// Session names the agent's session and model. Only the first call, and one that changes either, is passed on.
+func (e *Emitter) Session(id AgentSessionID, model ModelID) {
+	next := SessionStarted{AgentSessionID: id, Model: model}
+	if e.done || e.named && e.session == next {
+		return
+	}
+	e.named, e.session = true, next
+	e.emit(next)
+}
+
+// Text appends delta to the block called key, opening it at the end of the answer if it is new.
+// Deltas for a block that is no longer the last are taken as a new block.
+func (e *Emitter) Text(key, delta string) {
+	if e.done || delta == "" {
+		return
+	}
+	if n := len(e.blocks); n == 0 || e.blocks[n-1].key != key {
+		e.open(key)
+	}
+	e.add(delta)
+}
+
+// FullText sets the whole text of the block called key, which overwrites its deltas. Only what differs is
+// retracted and sent. A block that is no longer the last is left as it was streamed.
+func (e *Emitter) FullText(key, text string) {
+	if e.done {
+		return
+	}
+	last := len(e.blocks) - 1
+	for i, b := range e.blocks {
+		if b.key == key && i != last {
+			return
+		}
+	}
+	if last < 0 || e.blocks[last].key != key {
+		e.Text(key, text)
+		return
+	}
+	have := e.text.String()[e.blocks[last].start+e.blocks[last].sep:]
+	same := commonPrefix(have, text)
+	e.retract(len(have) - same)
+	e.add(text[same:])
+}
+
+// DropText retracts the last block if it is called key: the agent gave that message up.
+func (e *Emitter) DropText(key string) {
+	last := len(e.blocks) - 1
+	if e.done || last < 0 || e.blocks[last].key != key {
+		return
+	}
+	e.retract(e.text.Len() - e.blocks[last].start)
+	e.blocks = e.blocks[:last]
+}
+
+// Thinking passes on reasoning.
+func (e *Emitter) Thinking(text string) {
+	if !e.done && text != "" {
+		e.emit(ThinkingDelta{Text: text})
+	}
+}
+
+// ToolStart passes on t, once per id.
+func (e *Emitter) ToolStart(t ToolStarted) {
+	if e.done || e.toolOpen(t.ID) >= 0 {
+		return
+	}
+	e.toolRan = true
+	e.tools = append(e.tools, openTool{t.ID, e.now()})
+	e.emit(t)
+}
+
+// ToolEnd passes on t if the tool is open, with the time since its start where t has no duration.
+func (e *Emitter) ToolEnd(t ToolEnded) {
+	i := e.toolOpen(t.ID)
+	if e.done || i < 0 {
+		return
+	}
+	if t.Duration == 0 {
+		t.Duration = e.now().Sub(e.tools[i].started)
+	}
+	e.tools = append(e.tools[:i], e.tools[i+1:]...)
+	e.emit(t)
+}
+
+// Pass hands on an event that has no rule of its own: Status, FileChanged, CompactBoundary, RateLimited.
+func (e *Emitter) Pass(ev Event) {
+	if !e.done {
+		e.emit(ev)
+	}
+}
+
+// Shown says whether any text or tool was passed on: then a run is not repeated without being asked.
+func (e *Emitter) Shown() bool { return e.toolRan || e.text.Len() > 0 }
+
+// OpenTools counts tools that have not ended.
+func (e *Emitter) OpenTools() int { return len(e.tools) }
+
+// Answer is the answer so far.
+func (e *Emitter) Answer() string { return e.text.String() }
+
+// Finished says whether the Result went out.
+func (e *Emitter) Finished() bool { return e.done }
+
+// Finish ends open tools and emits r, its text, session, model and duration filled in where empty.
+// Only the first call counts.
+func (e *Emitter) Finish(r Result) {
+	if e.done {
+		return
+	}
+	for len(e.tools) > 0 {
+		e.ToolEnd(ToolEnded{ID: e.tools[0].id, Err: "the turn ended before the tool did"})
+	}
+	r.Text = e.text.String()
+	if r.AgentSessionID == "" {
+		r.AgentSessionID = e.session.AgentSessionID
+	}
+	if r.Model == "" {
+		r.Model = e.session.Model
+	}
+	if r.Duration == 0 {
+		r.Duration = e.now().Sub(e.started)
+	}
+	if r.Err != nil && r.Err.Agent == "" {
+		r.Err.Agent = e.agent
+	}
+	e.done = true
+	e.emit(r)
+}
+
+func (e *Emitter) open(key string) {
+	b := textBlock{key: key, start: e.text.Len()}
+	if b.start > 0 {
+		b.sep = len(blockSeparator)
+		e.add(blockSeparator)
+	}
+	e.blocks = append(e.blocks, b)
+}
+
+const blockSeparator = "\n\n"
+
+func (e *Emitter) add(s string) {
+	if s == "" {
+		return
+	}
+	e.text.WriteString(s)
+	e.emit(TextDelta{Text: s})
+}
+
+func (e *Emitter) retract(n int) {
+	if n == 0 {
+		return
+	}
+	kept := e.text.String()[:e.text.Len()-n]
+	e.text.Reset()
+	e.text.WriteString(kept)
+	e.emit(TextRetracted{Bytes: n})
+}
+
+func (e *Emitter) toolOpen(id ToolID) int {
+	for i, t := range e.tools {
+		if t.id == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// commonPrefix is the length of the longest common prefix of a and b that ends between characters.
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	for n > 0 && (n < len(a) && a[n]&0xC0 == 0x80 || n < len(b) && b[n]&0xC0 == 0x80) {
+		n--
+	}
+	return n
+}
+
+// Answer folds text events into the answer they make.
+type Answer struct{ text []byte }
+
+// Add folds ev in; events without text change nothing.
+func (a *Answer) Add(ev Event) {
+	switch ev := ev.(type) {
+	case TextDelta:
+		a.text = append(a.text, ev.Text...)
+	case TextRetracted:
+		a.text = a.text[:max(len(a.text)-ev.Bytes, 0)]
+	}
+}
+
+// String is the answer so far.
+func (a *Answer) String() string { return string(a.text) }

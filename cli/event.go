@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// ToolID ties a ToolEnded to its ToolStarted. It is unique within a turn.
+type ToolID string
+
+// Event is one thing that happened in a turn. The concrete types below are all there are.
+//
+// The order of a turn, held by clitest.Conformance for every provider:
+//   - SessionStarted comes first, unless the turn fails before the agent names its session;
+//   - every ToolStarted gets one ToolEnded, also when the process dies;
+//   - folding TextDelta and TextRetracted (see Answer) gives Result.Text;
+//   - one Result comes last, and nothing after it.
+type Event interface{ event() }
+
+// SessionStarted names the agent's session and the model that answers.
+type SessionStarted struct {
+	AgentSessionID AgentSessionID
+	Model          ModelID
+}
+
+// TextDelta adds Text to the end of the answer.
+type TextDelta struct{ Text string }
+
+// TextRetracted takes the last Bytes bytes off the answer: a retry replaced what had been streamed.
+type TextRetracted struct{ Bytes int }
+
+// ThinkingDelta is reasoning, or text that only announces a tool. It is never part of the answer.
+type ThinkingDelta struct{ Text string }
+
+// ToolStarted says that the agent began to use a tool.
+type ToolStarted struct {
+	ID    ToolID
+	Name  string          // the agent's own name of the tool, such as "Bash"
+	Title string          // one line for people: the command, the path, the query
+	Input json.RawMessage // whole input as the agent gave it; may be nil
+	// Parent is set when a sub-agent uses the tool: the tool that started the sub-agent.
+	Parent ToolID
+}
+
+// ToolEnded says how a tool ended. Err is empty when it went well.
+type ToolEnded struct {
+	ID       ToolID
+	Output   string // as the agent reports it, possibly long
+	ExitCode *int   // nil where the tool has none
+	Duration time.Duration
+	Err      string // one line
+}
+
+// ChangeKind says what happened to a file.
+type ChangeKind string
+
+// The kinds of change an agent reports.
+const (
+	FileAdded   ChangeKind = "add"
+	FileUpdated ChangeKind = "update"
+	FileDeleted ChangeKind = "delete"
+)
+
+// FileChanged says that the agent changed a file. Diff is unified, and empty where the agent gives none.
+type FileChanged struct {
+	Path string
+	Kind ChangeKind
+	Diff string
+}
+
+// StatusKind says what an agent is busy with when it shows neither text nor tools.
+type StatusKind string
+
+// The kinds of status.
+const (
+	StatusWaiting    StatusKind = "waiting"    // asked the model, nothing came yet
+	StatusCompacting StatusKind = "compacting" // shortening its context
+	StatusRetrying   StatusKind = "retrying"   // the model's API failed and is asked again
+	StatusIdle       StatusKind = "idle"       // the former status is over
+	StatusWarning    StatusKind = "warning"    // the agent has something to say that is no answer
+)
+
+// Status is what the agent is busy with. Detail is one line for people and may be empty.
+type Status struct {
+	Kind   StatusKind
+	Detail string
+}
+
+// CompactBoundary says that the agent shortened its context.
+type CompactBoundary struct {
+	Trigger   string // "manual" or "auto"
+	PreTokens int
+}
+
+// RateLimited is a warning that a limit is near or reached. ResetAt is zero where the agent does not say.
+type RateLimited struct{ ResetAt time.Time }
+
+func (SessionStarted) event()  {}
+func (TextDelta) event()       {}
+func (TextRetracted) event()   {}
+func (ThinkingDelta) event()   {}
+func (ToolStarted) event()     {}
+func (ToolEnded) event()       {}
+func (FileChanged) event()     {}
+func (Status) event()          {}
+func (CompactBoundary) event() {}
+func (RateLimited) event()     {}
+func (Result) event()          {}

@@ -1,0 +1,80 @@
+package cli
+
+import "time"
+
+// Agent names a dialect, such as "claude" or "codex".
+type Agent string
+
+// Conversation is the opaque key of the chat a turn belongs to. Equal keys never run two turns at once.
+type Conversation string
+
+// TurnID names one turn. It is unique for the life of the database.
+type TurnID string
+
+// AgentSessionID is an agent's own name for a session: Claude's session id, Codex's thread id.
+type AgentSessionID string
+
+// ModelID is a model's name as its agent takes it. Empty means the agent's own default.
+type ModelID string
+
+// Effort is a reasoning level in the agent's own vocabulary, such as "high". Empty means the model's default.
+type Effort string
+
+// PermissionMode says what an agent may do without being asked.
+type PermissionMode string
+
+// The permission modes, from most careful to least. Ask is the default.
+const (
+	Ask         PermissionMode = "ask"          // anything that writes or runs is asked for
+	AcceptEdits PermissionMode = "accept-edits" // edits inside the working directory go through
+	Plan        PermissionMode = "plan"         // read and plan only
+	Auto        PermissionMode = "auto"         // the agent's own judgement
+	Bypass      PermissionMode = "bypass"       // everything goes through
+)
+
+// PermissionModes lists every mode, most careful first.
+func PermissionModes() []PermissionMode {
+	return []PermissionMode{Plan, Ask, AcceptEdits, Auto, Bypass}
+}
+
+// Image is a picture that goes with a prompt.
+type Image struct {
+	Path string // absolute path of a readable file
+	MIME string // "image/png", "image/jpeg", "image/gif" or "image/webp"
+}
+
+// Request is one turn as the domain asks for it. A provider uses the same Request to open a session and
+// to run a turn in it; which fields bind a session is the provider's to say (Session.Fits).
+type Request struct {
+	Turn         TurnID
+	Conversation Conversation
+	ChatID       int64 // shown to the agent as DUCTOR_CHAT_ID
+
+	Prompt       string  // reaches the model as text, whatever it begins with
+	Images       []Image // sent along with the prompt
+	SystemPrompt string  // replaces the agent's own, when set
+	AppendPrompt string  // is added to the agent's own, when set
+
+	Model  ModelID
+	Effort Effort
+
+	Dir     string   // working directory, absolute
+	AddDirs []string // further directories the agent may use, absolute
+
+	Permission   PermissionMode
+	Tools        []string // the only tools there are, when set
+	AllowedTools []string // go through unasked
+	DeniedTools  []string // never go through
+	MCPConfig    string   // a file or JSON in the agent's own format
+
+	MaxTurns     int           // model calls at most; 0 is no limit
+	MaxBudgetUSD float64       // money at most; 0 is no limit
+	Timeout      time.Duration // wall time at most; 0 is the service's limit
+
+	Resume       AgentSessionID // go on with this session
+	NewSessionID AgentSessionID // name a new session so, where the agent lets us choose
+	Continue     bool           // go on with the newest session of Dir, when Resume is empty
+
+	ExtraArgs []string          // appended to the agent's command line as they are
+	Env       map[string]string // added to the child's environment
+}

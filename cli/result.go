@@ -1,0 +1,57 @@
+package cli
+
+import "time"
+
+// Result ends a turn. Err says whether it went well; Text may be set either way.
+type Result struct {
+	Text           string // the whole answer: what folding the turn's text events gives
+	AgentSessionID AgentSessionID
+	Model          ModelID
+	Usage          Usage             // of this turn alone
+	ByModel        map[ModelID]Usage // the same, per model, where the agent says
+	CostUSD        float64           // of this turn alone; 0 where the agent does not say
+	Turns          int               // model calls, 0 where the agent does not say
+	Duration       time.Duration
+	Denials        []Denial // what the agent asked for and did not get
+	Aborted        bool     // ended because its context was cancelled; Err is nil then
+	Fallback       bool     // the answer of the one-shot run after a live one that showed nothing
+	Err            *Failure // nil when the turn went well
+}
+
+// Usage counts tokens.
+type Usage struct {
+	Input, Output, CacheRead, CacheWrite, Reasoning int64
+}
+
+// Add returns the sum of u and v.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{
+		Input: u.Input + v.Input, Output: u.Output + v.Output,
+		CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
+		Reasoning: u.Reasoning + v.Reasoning,
+	}
+}
+
+// Sub returns what u counted since v: for agents that report running totals.
+// A total that went down was started anew, so u itself is what was counted since.
+func (u Usage) Sub(v Usage) Usage {
+	if u.Input < v.Input || u.Output < v.Output || u.CacheRead < v.CacheRead ||
+		u.CacheWrite < v.CacheWrite || u.Reasoning < v.Reasoning {
+		return u
+	}
+	return Usage{
+		Input: u.Input - v.Input, Output: u.Output - v.Output,
+		CacheRead: u.CacheRead - v.CacheRead, CacheWrite: u.CacheWrite - v.CacheWrite,
+		Reasoning: u.Reasoning - v.Reasoning,
+	}
+}
+
+// Total is every token that was read or written once.
+func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
+
+// Denial is a tool call that was not allowed.
+type Denial struct {
+	Tool   string // the agent's name of the tool
+	Title  string // one line for people: the command, the path
+	Reason string // one line; may be empty
+}

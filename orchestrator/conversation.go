@@ -1,0 +1,51 @@
+package orchestrator
+
+import (
+	"strconv"
+	"time"
+
+	"ductor/cli"
+)
+
+// ConversationID is a chat and a topic in it: the place where one turn runs at a time.
+type ConversationID struct {
+	Chat  int64
+	Topic int // message thread id; 0 outside topics
+}
+
+// Key is the conversation as the cli package knows it.
+func (id ConversationID) Key() cli.Conversation {
+	return cli.Conversation(strconv.FormatInt(id.Chat, 10) + "/" + strconv.Itoa(id.Topic))
+}
+
+// PersonID is a Telegram user.
+type PersonID int64
+
+// SessionID is ours: one line of work, whichever agents took part in it.
+type SessionID string
+
+// Conversation is what one chat chose. Nothing in it applies to any other chat.
+type Conversation struct {
+	ID         ConversationID
+	Session    SessionID // the current one; empty before the first turn
+	Agent      cli.Agent // empty means the configured default
+	Model      cli.ModelID
+	Effort     cli.Effort
+	Permission cli.PermissionMode // empty means the configured default
+	Dir        string             // empty means the configured default
+	Role       string             // name of a configured role; empty means none
+}
+
+// Session is one line of work of a conversation.
+type Session struct {
+	ID           SessionID
+	Conversation ConversationID
+	Title        string // first words of the first prompt
+	Dir          string // where it was begun: agents key their sessions by it
+	Created      time.Time
+	Used         time.Time // end of the last turn
+	Messages     int
+	CostUSD      float64
+	Tokens       int64
+	Native       map[cli.Agent]cli.AgentSessionID // each agent's own id for it
+}

@@ -1,0 +1,67 @@
+package orchestrator
+
+import "context"
+
+// Update is one inbound Telegram update as it came; opaque here.
+type Update struct {
+	ID  int64
+	Raw []byte
+}
+
+// Journal is the durable edge of the house: what came in and is not handled, what is to go out and is not
+// sent. internal/store implements it, package bot uses it. Durable when a method returns.
+type Journal interface {
+	// AppendUpdates stores updates before they are acknowledged. Ids already known are passed over.
+	AppendUpdates(ctx context.Context, updates []Update) error
+	// PendingUpdates lists updates with an id above after that are not handled, in order of id.
+	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
+	// LastUpdate is the highest id ever stored, 0 for none.
+	LastUpdate(ctx context.Context) (int64, error)
+	// FinishUpdates marks updates handled and queues the letters they caused, both or neither.
+	FinishUpdates(ctx context.Context, ids []int64, letters ...Letter) error
+
+	// PostLetter queues a letter that no update caused, and returns its id.
+	PostLetter(ctx context.Context, l Letter) (int64, error)
+	// PendingLetters lists letters not yet tried, in order of id.
+	PendingLetters(ctx context.Context) ([]Letter, error)
+	// MoveLetter records a letter's state, and its message once sent.
+	MoveLetter(ctx context.Context, id int64, state SendState, message int) error
+	// LostLetters moves letters found in Sending (ductor died while they were on their way) to Unknown
+	// and returns them. Called once, at start.
+	LostLetters(ctx context.Context) ([]Letter, error)
+
+	// SaveCard stores the content of a turn's card, as the chat is finally to show it.
+	SaveCard(ctx context.Context, turn string, content []byte) error
+	// SaveCardPart records the state of one message of a card. message is 0 until it is known.
+	SaveCardPart(ctx context.Context, turn string, part int, state SendState, message int) error
+	// LoadCard returns what SaveCard and SaveCardPart stored; no content and no parts for a card not known.
+	LoadCard(ctx context.Context, turn string) (content []byte, parts []CardPart, err error)
+}
+
+// SendState is what is known about a message on its way out.
+type SendState string
+
+// The states of an outgoing message. Unknown is never sent again blindly.
+const (
+	Pending SendState = "pending" // not tried
+	Sending SendState = "sending" // may or may not have left
+	Sent    SendState = "sent"
+	Unknown SendState = "unknown" // left, and no answer came
+	Failed  SendState = "failed"  // refused for good
+)
+
+// Letter is a message that must be delivered outside of a card: a command's answer, a notice.
+type Letter struct {
+	ID           int64
+	Conversation ConversationID
+	Content      []byte // as package bot encodes it
+	State        SendState
+	Message      int // the Telegram message, once sent
+}
+
+// CardPart is one message of a card.
+type CardPart struct {
+	Part    int // from 0
+	State   SendState
+	Message int
+}

@@ -1,0 +1,85 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"ductor/cli"
+)
+
+// Store keeps what must survive. internal/store implements it over SQLite.
+//
+// Every method is one transaction and durable when it returns. Errors are wrapped and final: the caller
+// does not retry. Safe for concurrent use.
+type Store interface {
+	// Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
+	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
+	SaveConversation(ctx context.Context, c Conversation) error
+
+	// CreateSession stores s and makes it the current one of its conversation.
+	CreateSession(ctx context.Context, s Session) error
+	// Session returns ErrNoSession for an id that is not there.
+	Session(ctx context.Context, id SessionID) (Session, error)
+	// Sessions lists a conversation's sessions, last used first.
+	Sessions(ctx context.Context, id ConversationID, limit int) ([]Session, error)
+	// SetNative records an agent's own id for a session; an empty id forgets it.
+	SetNative(ctx context.Context, id SessionID, agent cli.Agent, native cli.AgentSessionID) error
+
+	// EnqueueTurn stores a queued turn and marks its prompt's updates handled, both or neither.
+	EnqueueTurn(ctx context.Context, t Turn) error
+	// UpdatePrompt changes the prompt of a queued turn; false if it is no longer queued.
+	UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (bool, error)
+	// StartTurn moves a queued turn to running; false if it is no longer queued.
+	StartTurn(ctx context.Context, t Turn) (bool, error)
+	// FinishTurn records the outcome of a running turn and adds its cost, tokens and message to its session.
+	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
+	// CancelTurn moves a queued turn to cancelled; false if it is no longer queued.
+	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
+	// MarkDelivered records that the chat shows the outcome.
+	MarkDelivered(ctx context.Context, id cli.TurnID) error
+	// Turn returns ErrNoTurn for an id that is not there.
+	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
+	// OpenTurns lists turns that are queued, running, or ended but not delivered, oldest first.
+	OpenTurns(ctx context.Context) ([]Turn, error)
+	// History lists the last ended turns of a session, oldest first.
+	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
+}
+
+// Gateway runs turns. *cli.Service implements it.
+type Gateway interface {
+	// Run runs one turn of req by agent; see cli.Service.
+	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
+	// Abort ends what runs for a conversation, with everything it started; false if nothing ran.
+	Abort(conversation cli.Conversation) bool
+	// Release closes the idle session kept for a conversation, if there is one, without waiting for it.
+	Release(conversation cli.Conversation)
+	// Menu says for each agent whether it can be used, and which models it has.
+	Menu(ctx context.Context) []cli.MenuEntry
+	// Default is the agent to use when a conversation chose none: the configured one if it can be used.
+	Default(ctx context.Context) (cli.Agent, error)
+}
+
+// Chat shows turns to people. Package bot implements it.
+type Chat interface {
+	// Card opens the message that grows for a turn. It sends nothing by itself, and does not block.
+	Card(t Turn) Card
+	// Queued shows that a turn waits, and how many are ahead of it.
+	Queued(t Turn, ahead int)
+	// Unqueued removes what Queued showed: the turn runs now, or was cancelled.
+	Unqueued(t Turn)
+	// Redeliver shows the outcome of a turn that ended before the chat showed it whole, or that was
+	// interrupted. It returns when the chat shows it or was told that it may not.
+	Redeliver(ctx context.Context, t Turn) error
+	// Notice says one thing in a conversation outside any turn. It is queued durably and delivered later.
+	Notice(ctx context.Context, id ConversationID, text string) error
+}
+
+// Card is the growing message of one turn.
+type Card interface {
+	// Show adds an event. It never waits for the network.
+	Show(ev cli.Event)
+	// Finish shows the outcome and returns when all of it is delivered, or when delivery is known to be
+	// impossible or unknown and the chat was told where that could be done. An error means that the
+	// outcome is not delivered and Redeliver is to be tried after the next start.
+	Finish(ctx context.Context, o Outcome) error
+}

@@ -1,0 +1,70 @@
+package orchestrator
+
+import (
+	"time"
+
+	"ductor/cli"
+)
+
+// TurnState is where a turn stands. A turn moves down this list and never up.
+type TurnState string
+
+// The states of a turn.
+const (
+	TurnQueued      TurnState = "queued"
+	TurnRunning     TurnState = "running"
+	TurnDone        TurnState = "done"        // has a Result without an error
+	TurnFailed      TurnState = "failed"      // has a Result with an error
+	TurnAborted     TurnState = "aborted"     // a person ended it
+	TurnCancelled   TurnState = "cancelled"   // left the queue without having run
+	TurnInterrupted TurnState = "interrupted" // ductor died while it ran; never re-run by itself
+)
+
+// Attachment is a file that came with a message and lies on our disk.
+type Attachment struct {
+	Path  string // absolute, inside the uploads directory
+	Name  string // as the sender called it, cleaned
+	MIME  string
+	Image bool // can be shown to the model as a picture
+}
+
+// Prompt is what a person asked, complete: albums and split pastes are merged before it is made.
+type Prompt struct {
+	Conversation ConversationID
+	Person       PersonID
+	Text         string
+	Attachments  []Attachment
+	Message      int     // the person's message in the chat, to answer to
+	Updates      []int64 // the inbox entries it was made of
+}
+
+// Turn is one prompt and what became of it.
+type Turn struct {
+	ID      cli.TurnID
+	Session SessionID
+	Prompt  Prompt
+	State   TurnState
+	Agent   cli.Agent
+	Model   cli.ModelID
+	Queued  time.Time
+	Started time.Time // zero until it ran
+	Ended   time.Time // zero until it ended
+	Outcome Outcome   // valid once ended
+	// Delivered is set when the chat shows the outcome, or when it was told that it may not.
+	Delivered bool
+}
+
+// Outcome is how a turn ended, as the chat is to show it.
+type Outcome struct {
+	State    TurnState
+	Text     string // the whole answer
+	Agent    cli.Agent
+	Model    cli.ModelID
+	Usage    cli.Usage
+	CostUSD  float64
+	Duration time.Duration
+	Denials  []cli.Denial
+	Fallback bool
+	Failure  string     // one sentence for the chat; empty when it went well
+	Offer    cli.Action // what to offer after a failure; empty for nothing
+}
