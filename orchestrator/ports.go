@@ -26,6 +26,7 @@ type Store interface {
 	SetNative(ctx context.Context, id SessionID, agent cli.Agent, native cli.AgentSessionID) error
 
 	// EnqueueTurn stores a queued turn and marks its prompt's updates handled, both or neither.
+	// ErrRepeated when it repeats a turn that was repeated before: nothing is stored then.
 	EnqueueTurn(ctx context.Context, t Turn) error
 	// UpdatePrompt changes the prompt of a queued turn; false if it is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (bool, error)
@@ -70,6 +71,8 @@ type Chat interface {
 	// Redeliver shows the outcome of a turn that ended before the chat showed it whole, or that was
 	// interrupted. It returns when the chat shows it or was told that it may not.
 	Redeliver(ctx context.Context, t Turn) error
+	// ShowAgain sends the outcome of an ended turn as new messages: a person asked for it.
+	ShowAgain(ctx context.Context, t Turn) error
 	// Notice says one thing in a conversation outside any turn. It is queued durably and delivered later.
 	Notice(ctx context.Context, id ConversationID, text string) error
 }

@@ -41,7 +41,8 @@ type Prompt struct {
 // Turn is one prompt and what became of it.
 type Turn struct {
 	ID      cli.TurnID
-	Session SessionID
+	Session SessionID  // empty until it runs, when none was current as it was queued
+	Again   cli.TurnID // the turn this one repeats; empty for a new prompt
 	Prompt  Prompt
 	State   TurnState
 	Agent   cli.Agent

@@ -1,0 +1,54 @@
+package orchestrator
+
+import (
+	"time"
+
+	"ductor/cli"
+)
+
+// Press is who pressed a button where, and the update it came in, so that what it starts is started once.
+type Press struct {
+	Conversation ConversationID
+	Person       PersonID
+	Updates      []int64
+}
+
+// Receipt says what became of a prompt.
+type Receipt struct {
+	Turn  cli.TurnID
+	Ahead int  // turns before it, the running one included; 0 means it runs now
+	Full  bool // the queue had no room: nothing was stored, Turn is empty
+}
+
+// AbortReport says what an abort ended.
+type AbortReport struct {
+	Running bool // a turn was running
+	Dropped int  // queued turns that will not run
+}
+
+// RunningTurn is the turn a conversation is busy with.
+type RunningTurn struct {
+	Turn    cli.TurnID
+	Title   string // first words of its prompt
+	Started time.Time
+}
+
+// Status is what a conversation is set to and busy with.
+type Status struct {
+	Conversation ConversationID
+	Agent        cli.Agent
+	Model        cli.ModelID
+	Effort       cli.Effort
+	Permission   cli.PermissionMode
+	Dir          string
+	Role         string
+	Session      Session // zero when none was begun
+	Running      *RunningTurn
+	Queue        int // turns waiting
+}
+
+// Role is a system prompt with a name.
+type Role struct {
+	Prompt  string
+	Replace bool // instead of the agent's own system prompt, not after it
+}
