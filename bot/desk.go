@@ -1,0 +1,46 @@
+package bot
+
+import (
+	"context"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Desk is what the chat asks of the domain. *orchestrator.Orchestrator implements it.
+//
+// Methods answer quickly: none waits for an agent to start or to end. Safe for concurrent use.
+type Desk interface {
+	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
+	Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
+	// Abort ends the running turn of a conversation and empties its queue.
+	Abort(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AbortReport, error)
+	// CancelQueued takes a turn out of the queue; false if it is no longer in it.
+	CancelQueued(ctx context.Context, id orchestrator.ConversationID, turn cli.TurnID) (bool, error)
+	// EditQueued changes the text of the queued turn that a message asked for; false if there is none.
+	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
+
+	// New ends the current session: the next prompt begins another.
+	New(ctx context.Context, id orchestrator.ConversationID) error
+	// Resume makes a session of this conversation the current one.
+	Resume(ctx context.Context, id orchestrator.ConversationID, session orchestrator.SessionID) (orchestrator.Session, error)
+	// Sessions lists the sessions of a conversation, last used first.
+	Sessions(ctx context.Context, id orchestrator.ConversationID) ([]orchestrator.Session, error)
+
+	// RunAgain queues the prompt of an ended turn once more. ErrRepeated when that was done before.
+	RunAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error)
+	// RunFresh is RunAgain in a new session, with the history put before the prompt.
+	RunFresh(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error)
+	// ShowAgain sends the outcome of an ended turn as new messages.
+	ShowAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) error
+
+	// SetModel chooses agent, model and effort for a conversation; empty values mean the defaults.
+	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error
+	// Menu says for each agent whether it can be used, and which models it has.
+	Menu(ctx context.Context) []cli.MenuEntry
+	// SetDir chooses the working directory and returns it as an absolute path. ErrOutsideRoot and
+	// ErrNotADir say what is wrong with one that is refused.
+	SetDir(ctx context.Context, id orchestrator.ConversationID, path string) (string, error)
+	// Status says what a conversation is set to and busy with.
+	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
+}
