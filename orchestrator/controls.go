@@ -1,0 +1,199 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ductor/cli"
+)
+
+// Abort ends the running turn with everything it started and empties the queue. It returns at once; the
+// card says when the turn has ended.
+func (o *Orchestrator) Abort(ctx context.Context, id ConversationID) (AbortReport, error) {
+	l, err := o.line(id)
+	if err != nil {
+		return AbortReport{}, err
+	}
+	l.mu.Lock()
+	dropped := l.queue
+	l.queue = nil
+	report := AbortReport{Running: l.running != nil, Dropped: len(dropped)}
+	if l.running != nil {
+		l.running.cancel(cli.ErrAborted)
+	}
+	l.mu.Unlock()
+
+	if o.opts.Gateway.Abort(id.Key()) {
+		report.Running = true
+	}
+	var errs []error
+	for _, w := range dropped {
+		errs = append(errs, o.drop(ctx, w))
+	}
+	return report, errors.Join(errs...)
+}
+
+// New leaves the current session: the next prompt begins another. What runs goes on in the old one.
+func (o *Orchestrator) New(ctx context.Context, id ConversationID) error {
+	err := o.change(ctx, id, func(c *Conversation) { c.Session = "" })
+	o.opts.Gateway.Release(id.Key())
+	return err
+}
+
+// Resume makes an earlier session of the conversation the current one.
+func (o *Orchestrator) Resume(ctx context.Context, id ConversationID, session SessionID) (Session, error) {
+	s, err := o.opts.Store.Session(ctx, session)
+	if err != nil {
+		return Session{}, err
+	}
+	if s.Conversation != id {
+		return Session{}, ErrElsewhere
+	}
+	err = o.change(ctx, id, func(c *Conversation) { c.Session, c.Dir = s.ID, s.Dir })
+	o.opts.Gateway.Release(id.Key())
+	return s, err
+}
+
+// Sessions lists the conversation's sessions, last used first.
+func (o *Orchestrator) Sessions(ctx context.Context, id ConversationID) ([]Session, error) {
+	return o.opts.Store.Sessions(ctx, id, 20)
+}
+
+// SetModel chooses who answers from the next turn on. Another agent joins the session with its history.
+func (o *Orchestrator) SetModel(ctx context.Context, id ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error {
+	return o.change(ctx, id, func(c *Conversation) { c.Agent, c.Model, c.Effort = agent, model, effort })
+}
+
+// Menu lists agents and their models.
+func (o *Orchestrator) Menu(ctx context.Context) []cli.MenuEntry { return o.opts.Gateway.Menu(ctx) }
+
+// SetDir chooses the working directory, relative to the present one or absolute, inside the configured
+// roots, and begins a new session there. It returns the directory as it will be used.
+func (o *Orchestrator) SetDir(ctx context.Context, id ConversationID, path string) (string, error) {
+	conv, err := o.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return "", fmt.Errorf("load conversation: %w", err)
+	}
+	dir, err := o.resolveDir(o.dirOf(conv), path)
+	if err != nil {
+		return "", err
+	}
+	err = o.change(ctx, id, func(c *Conversation) {
+		if c.Dir != dir {
+			c.Dir, c.Session = dir, ""
+		}
+	})
+	o.opts.Gateway.Release(id.Key())
+	return dir, err
+}
+
+// resolveDir follows every link before it compares, so that no link leads out of the roots.
+func (o *Orchestrator) resolveDir(base, path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", ErrNotADir
+		}
+		path = filepath.Join(home, rest)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(base, path)
+	}
+	dir, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", ErrNotADir
+	}
+	for _, root := range o.opts.Roots {
+		if root, err = filepath.EvalSymlinks(root); err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				return "", ErrNotADir
+			}
+			return dir, nil
+		}
+	}
+	return "", ErrOutsideRoot
+}
+
+// Status says what the conversation is set to and busy with.
+func (o *Orchestrator) Status(ctx context.Context, id ConversationID) (Status, error) {
+	conv, err := o.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return Status{}, fmt.Errorf("load conversation: %w", err)
+	}
+	st := Status{
+		Conversation: id, Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort,
+		Permission: o.permissionOf(conv), Dir: o.dirOf(conv), Role: o.roleOf(conv),
+	}
+	if st.Agent == "" {
+		if st.Agent, err = o.opts.Gateway.Default(ctx); err != nil {
+			st.Agent = ""
+		}
+	}
+	if conv.Session != "" {
+		if st.Session, err = o.opts.Store.Session(ctx, conv.Session); err != nil {
+			return Status{}, fmt.Errorf("load session: %w", err)
+		}
+	}
+	l, err := o.line(id)
+	if err != nil {
+		return Status{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	st.Queue = len(l.queue)
+	if r := l.running; r != nil {
+		st.Running = &RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Started: r.started}
+	}
+	return st, nil
+}
+
+// change loads a conversation, changes it and saves it, with the line's lock so that no change is lost.
+func (o *Orchestrator) change(ctx context.Context, id ConversationID, f func(*Conversation)) error {
+	l, err := o.line(id)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return o.changeLocked(ctx, id, f)
+}
+
+func (o *Orchestrator) changeLocked(ctx context.Context, id ConversationID, f func(*Conversation)) error {
+	conv, err := o.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load conversation: %w", err)
+	}
+	f(&conv)
+	if err := o.opts.Store.SaveConversation(ctx, conv); err != nil {
+		return fmt.Errorf("save conversation: %w", err)
+	}
+	return nil
+}
+
+func (o *Orchestrator) dirOf(c Conversation) string {
+	if c.Dir != "" {
+		return c.Dir
+	}
+	return o.opts.Dir
+}
+
+func (o *Orchestrator) permissionOf(c Conversation) cli.PermissionMode {
+	if c.Permission != "" {
+		return c.Permission
+	}
+	return o.opts.Permission
+}
+
+func (o *Orchestrator) roleOf(c Conversation) string {
+	if c.Role != "" {
+		return c.Role
+	}
+	return o.opts.DefaultRole
+}

@@ -1,0 +1,98 @@
+package orchestrator
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// line is one conversation's queue and the turn that runs. Its lock is held for a store write at most,
+// never across an agent or the chat.
+type line struct {
+	id ConversationID
+
+	mu      sync.Mutex
+	queue   []waiting
+	running *running
+	busy    bool // a worker goroutine serves the line
+}
+
+type waiting struct {
+	turn  Turn
+	shown bool // the chat was told that it waits
+}
+
+type running struct {
+	turn    Turn
+	started time.Time
+	cancel  context.CancelCauseFunc
+}
+
+// ahead counts the turns before a new one.
+func (l *line) ahead() int {
+	n := len(l.queue)
+	if l.running != nil {
+		n++
+	}
+	return n
+}
+
+func (l *line) remove(id cli.TurnID) (waiting, bool) {
+	i := slices.IndexFunc(l.queue, func(w waiting) bool { return w.turn.ID == id })
+	if i < 0 {
+		return waiting{}, false
+	}
+	w := l.queue[i]
+	l.queue = slices.Delete(l.queue, i, i+1)
+	return w, true
+}
+
+// serve makes sure that a worker takes turns from the line. l.mu is held.
+func (o *Orchestrator) serve(l *line) {
+	if l.busy || !o.open() {
+		return
+	}
+	l.busy = true
+	go func() {
+		defer o.wg.Done()
+		o.work(l)
+	}()
+}
+
+func (o *Orchestrator) work(l *line) {
+	for {
+		w, ctx, ok := o.next(l)
+		if !ok {
+			return
+		}
+		if w.shown {
+			o.opts.Chat.Unqueued(w.turn)
+		}
+		o.run(ctx, w.turn)
+		l.mu.Lock()
+		l.running.cancel(nil)
+		l.running = nil
+		l.mu.Unlock()
+	}
+}
+
+// next takes the head of the queue and makes it the running turn, with the context an abort cancels.
+func (o *Orchestrator) next(l *line) (waiting, context.Context, bool) {
+	o.mu.Lock()
+	closed := o.closed
+	o.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 || closed {
+		l.busy = false
+		return waiting{}, nil, false
+	}
+	w := l.queue[0]
+	l.queue = slices.Delete(l.queue, 0, 1)
+	ctx, cancel := context.WithCancelCause(o.life)
+	l.running = &running{turn: w.turn, started: o.now(), cancel: cancel}
+	return w, ctx, true
+}

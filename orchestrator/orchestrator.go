@@ -1,0 +1,105 @@
+package orchestrator
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// Options configure an Orchestrator. Store, Gateway and Chat are required.
+type Options struct {
+	Store   Store
+	Gateway Gateway
+	Chat    Chat
+
+	Permission   cli.PermissionMode // for conversations that chose none
+	AllowedTools []string
+	DeniedTools  []string
+	Dir          string          // for conversations that chose none; absolute
+	Roots        []string        // directories /cwd may enter, with all below them; absolute
+	Roles        map[string]Role // by name
+	DefaultRole  string
+	AddDirs      []string // agents may always read these: where uploads lie
+
+	QueueMax     int           // turns waiting per conversation
+	HistoryTurns int           // turns handed to an agent that joins a session
+	HistoryBytes int           // and their size at most
+	IdleReset    time.Duration // a session unused so long is not gone on with; 0 is never
+	DailyReset   string        // "04:00": a session used before that time today is not gone on with; "" is never
+	DeliveryWait time.Duration // how long the next turn waits for the chat to show the one before
+
+	Now    func() time.Time
+	NewID  func() string
+	Logger *slog.Logger
+}
+
+// Orchestrator runs conversations. Safe for concurrent use; different conversations never wait for each other.
+type Orchestrator struct {
+	opts Options
+	now  func() time.Time
+	log  *slog.Logger
+
+	life context.Context // of every turn; cancelled with ErrShutdown
+	end  context.CancelCauseFunc
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	lines  map[ConversationID]*line
+	closed bool
+}
+
+// New makes an Orchestrator. Recover starts what was left over from before; Close ends it.
+func New(opts Options) *Orchestrator {
+	life, end := context.WithCancelCause(context.Background())
+	return &Orchestrator{
+		opts: opts, now: opts.Now, log: opts.Logger,
+		life: life, end: end,
+		lines: make(map[ConversationID]*line),
+	}
+}
+
+// Close stops taking turns from the queues, gives running ones until ctx ends to finish, then interrupts
+// them and waits until their conversations were told. Queued turns stay queued in the store.
+func (o *Orchestrator) Close(ctx context.Context) {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	done := make(chan struct{})
+	go func() { o.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		o.end(ErrShutdown)
+		<-done
+	}
+	o.end(ErrShutdown)
+}
+
+// line gives the queue of a conversation, made at need. It fails once the orchestrator is closed.
+func (o *Orchestrator) line(id ConversationID) (*line, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil, ErrShutdown
+	}
+	l := o.lines[id]
+	if l == nil {
+		l = &line{id: id}
+		o.lines[id] = l
+	}
+	return l, nil
+}
+
+// open says whether turns may still start, and counts the caller's goroutine if so.
+func (o *Orchestrator) open() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return false
+	}
+	o.wg.Add(1)
+	return true
+}

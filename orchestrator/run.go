@@ -1,0 +1,259 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// run takes one turn from the queue to an outcome that the chat shows. ctx ends with the turn: an abort
+// cancels it with cli.ErrAborted, the end of ductor with ErrShutdown.
+func (o *Orchestrator) run(ctx context.Context, t Turn) {
+	log := o.log.With("turn", t.ID, "chat", t.Prompt.Conversation.Chat, "topic", t.Prompt.Conversation.Topic)
+	// What is recorded must be recorded although the turn was aborted.
+	keep := context.WithoutCancel(ctx)
+	req, err := o.prepare(keep, &t)
+	if err != nil {
+		log.Error("prepare turn", "err", err)
+		o.fail(keep, t, err)
+		return
+	}
+	started, err := o.opts.Store.StartTurn(keep, t)
+	if err != nil {
+		log.Error("start turn", "err", err)
+		o.fail(keep, t, err)
+		return
+	}
+	if !started {
+		return
+	}
+	card := o.opts.Chat.Card(t)
+	outcome := o.ask(ctx, keep, t, req, card)
+	if err := o.opts.Store.FinishTurn(keep, t.ID, o.now(), outcome); err != nil {
+		log.Error("finish turn", "err", err)
+	}
+	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
+		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
+	o.deliver(keep, t, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
+}
+
+// prepare settles session, agent and model of t and makes the request.
+func (o *Orchestrator) prepare(ctx context.Context, t *Turn) (cli.Request, error) {
+	conv, err := o.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+	if err != nil {
+		return cli.Request{}, fmt.Errorf("load conversation: %w", err)
+	}
+	session, err := o.sessionFor(ctx, conv, *t)
+	if err != nil {
+		return cli.Request{}, err
+	}
+	if t.Agent = conv.Agent; t.Agent == "" {
+		if t.Agent, err = o.opts.Gateway.Default(ctx); err != nil {
+			return cli.Request{}, err
+		}
+	}
+	t.Session, t.Model, t.Started, t.State = session.ID, conv.Model, o.now(), TurnRunning
+	return o.request(ctx, conv, session, *t)
+}
+
+// ask runs the turn and turns its result into an outcome.
+func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, card Card) Outcome {
+	natives := &nativeKeeper{store: o.opts.Store, session: t.Session, agent: t.Agent, known: req.Resume}
+	show := func(ev cli.Event) {
+		switch ev := ev.(type) {
+		case cli.SessionStarted:
+			natives.keep(keep, ev.AgentSessionID)
+		case cli.Result:
+			return // the outcome says it, once it is stored
+		}
+		card.Show(ev)
+	}
+	result := o.opts.Gateway.Run(ctx, t.Agent, req, show)
+	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && ctx.Err() == nil {
+		// The agent refused before it read the prompt, so asking again asks once.
+		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: "the agent lost this session; it goes on in a new one with the history"})
+		result = o.askFresh(ctx, keep, t, req, show)
+	}
+	if err := natives.wait(); err != nil {
+		o.log.Error("keep the agent's session id", "turn", t.ID, "err", err)
+	}
+	return o.outcome(ctx, t, result)
+}
+
+func (o *Orchestrator) askFresh(ctx, keep context.Context, t Turn, req cli.Request, show func(cli.Event)) cli.Result {
+	if err := o.opts.Store.SetNative(keep, t.Session, t.Agent, ""); err != nil {
+		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
+	}
+	session, err := o.opts.Store.Session(keep, t.Session)
+	if err != nil {
+		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
+	}
+	missed, err := o.missed(keep, session, t.Agent)
+	if err != nil {
+		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
+	}
+	req.Prompt, _ = wording(t.Prompt)
+	req.Resume, req.Prompt = "", missed+req.Prompt
+	return o.opts.Gateway.Run(ctx, t.Agent, req, show)
+}
+
+// nativeKeeper stores the agent's own session id beside the stream, so that the first words do not wait for the disk.
+type nativeKeeper struct {
+	store   Store
+	session SessionID
+	agent   cli.Agent
+
+	wg    sync.WaitGroup
+	known cli.AgentSessionID
+	mu    sync.Mutex
+	err   error
+}
+
+func (k *nativeKeeper) keep(ctx context.Context, id cli.AgentSessionID) {
+	if id == "" || id == k.known {
+		return
+	}
+	k.known = id
+	// One writer at a time: a second id of the same turn must win over the first.
+	k.wg.Wait()
+	k.wg.Go(func() {
+		err := k.store.SetNative(ctx, k.session, k.agent, id)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.err = errors.Join(k.err, err)
+	})
+}
+
+func (k *nativeKeeper) wait() error {
+	k.wg.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}
+
+// request says what the agent is asked. An agent that has no session of its own here is told the history.
+func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session, t Turn) (cli.Request, error) {
+	role := o.opts.Roles[o.roleOf(conv)]
+	req := cli.Request{
+		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat,
+		Model: conv.Model, Effort: conv.Effort,
+		Dir: s.Dir, AddDirs: o.opts.AddDirs,
+		Permission: o.permissionOf(conv), AllowedTools: o.opts.AllowedTools, DeniedTools: o.opts.DeniedTools,
+		Resume: s.Native[t.Agent],
+	}
+	if role.Replace {
+		req.SystemPrompt = role.Prompt
+	} else {
+		req.AppendPrompt = role.Prompt
+	}
+	req.Prompt, req.Images = wording(t.Prompt)
+	missed, err := o.missed(ctx, s, t.Agent)
+	if err != nil {
+		return cli.Request{}, err
+	}
+	req.Prompt = missed + req.Prompt
+	return req, nil
+}
+
+// wording is the prompt as the agent reads it: pictures go along, other files are named.
+func wording(p Prompt) (string, []cli.Image) {
+	text := p.Text
+	var images []cli.Image
+	for _, a := range p.Attachments {
+		if a.Image {
+			images = append(images, cli.Image{Path: a.Path, MIME: a.MIME})
+		}
+		text += fmt.Sprintf("\n[Attached file %q (%s): %s]", a.Name, a.MIME, a.Path)
+	}
+	return text, images
+}
+
+// outcome says how the turn ended for the person who asked.
+func (o *Orchestrator) outcome(ctx context.Context, t Turn, r cli.Result) Outcome {
+	out := Outcome{
+		State: TurnDone, Text: r.Text, Agent: t.Agent, Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD,
+		Duration: r.Duration, Denials: r.Denials, Fallback: r.Fallback,
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), ErrShutdown):
+		out.State, out.Failure, out.Offer = TurnInterrupted, interruptedSentence, cli.ActionRetry
+	case r.Aborted:
+		out.State = TurnAborted
+	case r.Err != nil:
+		out.State, out.Failure, out.Offer = TurnFailed, r.Err.Sentence(), r.Err.Action()
+		o.log.Warn("turn failed", "turn", t.ID, "kind", r.Err.Kind, "reason", r.Err.Reason, "code", r.Err.Code,
+			"detail", r.Err.Detail)
+	}
+	return out
+}
+
+const interruptedSentence = "Interrupted: ductor was stopped while this ran. What it did until then stands."
+
+// fail ends a turn that could not even be started.
+func (o *Orchestrator) fail(ctx context.Context, t Turn, err error) {
+	f := cli.AsFailure(t.Agent, err)
+	t.Outcome = Outcome{State: TurnFailed, Agent: t.Agent, Failure: f.Sentence(), Offer: f.Action()}
+	t.State = TurnFailed
+	if ok, err := o.opts.Store.StartTurn(ctx, t); err != nil || !ok {
+		o.log.Error("record a turn that could not start", "turn", t.ID, "err", err)
+	}
+	if err := o.opts.Store.FinishTurn(ctx, t.ID, o.now(), t.Outcome); err != nil {
+		o.log.Error("finish turn", "turn", t.ID, "err", err)
+	}
+	card := o.opts.Chat.Card(t)
+	o.deliver(ctx, t, func(ctx context.Context) error { return card.Finish(ctx, t.Outcome) })
+}
+
+// deliver waits until the chat shows the outcome, but not for ever: a chat that cannot be reached must not
+// keep its agent from working. The rest of the wait goes on beside the next turn.
+func (o *Orchestrator) deliver(ctx context.Context, t Turn, show func(context.Context) error) {
+	done := make(chan struct{})
+	o.wg.Go(func() {
+		defer close(done)
+		ctx, stop := o.untilClosed(ctx)
+		defer stop()
+		if err := show(ctx); err != nil {
+			o.log.Warn("outcome not delivered; it is tried again after the next start", "turn", t.ID, "err", err)
+			return
+		}
+		if err := o.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
+			o.log.Error("mark turn delivered", "turn", t.ID, "err", err)
+		}
+	})
+	wait := time.NewTimer(o.opts.DeliveryWait)
+	defer wait.Stop()
+	select {
+	case <-done:
+	case <-wait.C:
+	}
+}
+
+// untilClosed ends a delivery some time after the orchestrator was told to end.
+func (o *Orchestrator) untilClosed(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	stop := context.AfterFunc(o.life, func() {
+		wg.Go(func() {
+			t := time.NewTimer(lastDelivery)
+			defer t.Stop()
+			select {
+			case <-t.C:
+				cancel()
+			case <-ctx.Done():
+			}
+		})
+	})
+	return ctx, func() {
+		cancel()
+		if !stop() {
+			wg.Wait()
+		}
+	}
+}
+
+// lastDelivery is how long a shutdown waits for the chat to show what has ended.
+const lastDelivery = 5 * time.Second

@@ -1,0 +1,66 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+// sessionFor gives the session a turn runs in: the one that was current when it was queued, or the current
+// one, unless the reset rules have ended it; else a new one.
+func (o *Orchestrator) sessionFor(ctx context.Context, conv Conversation, t Turn) (Session, error) {
+	id := t.Session
+	if id == "" {
+		id = conv.Session
+	}
+	if id != "" {
+		s, err := o.opts.Store.Session(ctx, id)
+		switch {
+		case err == nil && !o.worn(s):
+			return s, nil
+		case err != nil && !errors.Is(err, ErrNoSession):
+			return Session{}, fmt.Errorf("load session: %w", err)
+		}
+	}
+	s := Session{
+		ID: SessionID(o.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
+		Dir: o.dirOf(conv), Created: o.now(), Used: o.now(),
+		Native: map[cli.Agent]cli.AgentSessionID{},
+	}
+	if err := o.opts.Store.CreateSession(ctx, s); err != nil {
+		return Session{}, fmt.Errorf("create session: %w", err)
+	}
+	return s, nil
+}
+
+// worn says whether the reset rules forbid going on with s.
+func (o *Orchestrator) worn(s Session) bool {
+	now := o.now()
+	if o.opts.IdleReset > 0 && now.Sub(s.Used) >= o.opts.IdleReset {
+		return true
+	}
+	at, err := time.Parse("15:04", o.opts.DailyReset)
+	if err != nil {
+		return false
+	}
+	local := now.Local()
+	reset := time.Date(local.Year(), local.Month(), local.Day(), at.Hour(), at.Minute(), 0, 0, local.Location())
+	if reset.After(local) {
+		reset = reset.AddDate(0, 0, -1)
+	}
+	return s.Used.Before(reset)
+}
+
+const titleLength = 60
+
+func title(prompt string) string {
+	words := strings.Join(strings.Fields(prompt), " ")
+	if words == "" {
+		return "(files)"
+	}
+	return cli.Shorten(words, titleLength)
+}

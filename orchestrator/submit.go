@@ -1,0 +1,98 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	"ductor/cli"
+)
+
+// Submit puts a prompt at the end of its conversation's queue and starts it if nothing runs there. Its
+// updates are marked handled in the same transaction. A full queue stores nothing and marks nothing.
+func (o *Orchestrator) Submit(ctx context.Context, p Prompt) (Receipt, error) {
+	return o.enqueue(ctx, Turn{Prompt: p})
+}
+
+func (o *Orchestrator) enqueue(ctx context.Context, t Turn) (Receipt, error) {
+	l, err := o.line(t.Prompt.Conversation)
+	if err != nil {
+		return Receipt{}, err
+	}
+	receipt, err := o.append(ctx, l, &t)
+	if err == nil && receipt.Ahead > 0 && !receipt.Full {
+		o.opts.Chat.Queued(t, receipt.Ahead)
+	}
+	return receipt, err
+}
+
+func (o *Orchestrator) append(ctx context.Context, l *line, t *Turn) (Receipt, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ahead := l.ahead()
+	if len(l.queue) >= o.opts.QueueMax {
+		return Receipt{Ahead: ahead, Full: true}, nil
+	}
+	conv, err := o.opts.Store.Conversation(ctx, l.id)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("load conversation: %w", err)
+	}
+	t.ID, t.State, t.Queued = cli.TurnID(o.opts.NewID()), TurnQueued, o.now()
+	if t.Session == "" {
+		t.Session = conv.Session
+	}
+	if err := o.opts.Store.EnqueueTurn(ctx, *t); err != nil {
+		return Receipt{}, fmt.Errorf("enqueue turn: %w", err)
+	}
+	l.queue = append(l.queue, waiting{turn: *t, shown: ahead > 0})
+	o.serve(l)
+	return Receipt{Turn: t.ID, Ahead: ahead}, nil
+}
+
+// CancelQueued takes a turn out of the queue; false if it no longer waits.
+func (o *Orchestrator) CancelQueued(ctx context.Context, id cli.TurnID, by Press) (bool, error) {
+	l, err := o.line(by.Conversation)
+	if err != nil {
+		return false, err
+	}
+	l.mu.Lock()
+	w, ok := l.remove(id)
+	l.mu.Unlock()
+	if !ok {
+		return false, nil
+	}
+	return true, o.drop(ctx, w)
+}
+
+// EditQueued changes the prompt of a queued turn that was made of message; false if none waits.
+func (o *Orchestrator) EditQueued(ctx context.Context, id ConversationID, message int, text string) (bool, error) {
+	l, err := o.line(id)
+	if err != nil {
+		return false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.queue {
+		t := &l.queue[i].turn
+		if t.Prompt.Message != message {
+			continue
+		}
+		ok, err := o.opts.Store.UpdatePrompt(ctx, t.ID, text)
+		if ok && err == nil {
+			t.Prompt.Text = text
+		}
+		return ok, err
+	}
+	return false, nil
+}
+
+// drop records that w will not run and takes its card out of the queue.
+func (o *Orchestrator) drop(ctx context.Context, w waiting) error {
+	if _, err := o.opts.Store.CancelTurn(ctx, w.turn.ID); err != nil {
+		return fmt.Errorf("cancel turn: %w", err)
+	}
+	if w.shown {
+		w.turn.State = TurnCancelled
+		o.opts.Chat.Unqueued(w.turn)
+	}
+	return nil
+}
