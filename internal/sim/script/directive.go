@@ -1,0 +1,252 @@
+package script
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// directive is one pair of brackets, read but not yet understood.
+type directive struct {
+	name string
+	kind
+	args []string          // values without a name
+	opts map[string]string // name=value
+	seen map[string]bool   // what was asked for by the maker, to find leftovers
+	err  error
+}
+
+// kind is how directives of one name are understood.
+type kind struct {
+	bare string // the option that a value without a name stands for
+	make func(*directive) Step
+}
+
+// kindOf finds a kind by name. A maker reads its values by the methods of directive, which collect the
+// first error.
+func kindOf(name string) (kind, bool) {
+	switch name {
+	case "text":
+		return kind{"text", func(d *directive) Step { c, w := d.chunks(); return Text{c, w} }}, true
+	case "think":
+		return kind{"text", func(d *directive) Step { c, w := d.chunks(); return Think{c, w} }}, true
+	case "retry-text":
+		return kind{"text", func(d *directive) Step { c, w := d.chunks(); return RetryText{c, w} }}, true
+	case "tool":
+		return kind{"cmd", func(d *directive) Step { return Tool{Command: d.must("cmd")} }}, true
+	case "ask":
+		return kind{"cmd", askStep}, true
+	case "write":
+		return kind{"path", func(d *directive) Step { return Write{Path: d.must("path"), Body: d.text("text", "")} }}, true
+	case "error":
+		return kind{"status", errorStep}, true
+	case "sleep":
+		return kind{"for", func(d *directive) Step { return Sleep{d.duration("for", time.Second)} }}, true
+	case "usage":
+		return kind{"", usageStep}, true
+	case "start": // Parse acts on it
+		return kind{}, true
+	}
+	return brokenKindOf(name)
+}
+
+// brokenKindOf finds the kinds of directive by which an agent misbehaves.
+func brokenKindOf(name string) (kind, bool) {
+	switch name {
+	case "hang":
+		return kind{"", func(*directive) Step { return Hang{} }}, true
+	case "drop":
+		return kind{"", func(*directive) Step { return Drop{} }}, true
+	case "crash":
+		return kind{"code", func(d *directive) Step { return Crash{d.number("code", 1, 255), d.text("stderr", "")} }}, true
+	case "silent":
+		return kind{"", func(*directive) Step { return Silent{} }}, true
+	case "garbage":
+		return kind{"bytes", func(d *directive) Step { return Garbage{d.number("bytes", 256, 1<<30)} }}, true
+	case "longline":
+		return kind{"bytes", func(d *directive) Step { return LongLine{d.number("bytes", 1<<20, 1<<30)} }}, true
+	case "endlessline":
+		return kind{"", func(*directive) Step { return EndlessLine{} }}, true
+	case "ignore-term":
+		return kind{"", func(*directive) Step { return IgnoreTerm{} }}, true
+	case "hold-pipe":
+		return kind{"for", func(d *directive) Step { return HoldPipe{d.duration("for", time.Minute)} }}, true
+	case "compact":
+		return kind{"", func(*directive) Step { return Compact{} }}, true
+	case "history":
+		return kind{"", func(*directive) Step { return History{} }}, true
+	}
+	return kind{}, false
+}
+
+func askStep(d *directive) Step {
+	d.text("tool", "Bash")
+	return Tool{Command: d.text("cmd", "touch asked.txt"), Ask: true}
+}
+
+func errorStep(d *directive) Step {
+	return APIError{
+		Status:     d.number("status", 500, 599),
+		RetryAfter: d.duration("retry_after", 0),
+		Times:      d.number("times", 0, 1000),
+		Delay:      d.duration("delay", 0),
+		Message:    d.text("message", ""),
+	}
+}
+
+func usageStep(d *directive) Step {
+	const most = 1 << 40
+	u := Usage{
+		Input:  int64(d.number("in", 0, most)),
+		Output: int64(d.number("out", 0, most)),
+		Cached: int64(d.number("cached", 0, most)),
+		Cost:   -1,
+	}
+	if v := d.text("cost", ""); v != "" {
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil || f < 0 || f > 1e6 {
+			d.fail("cost=%q is no amount", v)
+		}
+		u.Cost = f
+	}
+	return u
+}
+
+// step turns d into its step, or into a text that says what is wrong with it.
+func (d *directive) step() Step {
+	d.seen = map[string]bool{}
+	st := d.kind.make(d)
+	if d.err == nil && len(d.args) > 0 {
+		d.fail("%q is one value too many", d.args[0])
+	}
+	for name := range d.opts {
+		if d.err == nil && !d.seen[name] {
+			d.fail("no option %s", name)
+		}
+	}
+	if d.err != nil {
+		return Text{Chunks: []string{fmt.Sprintf("script: [[%s]]: %v\n", d.name, d.err)}}
+	}
+	return st
+}
+
+func (d *directive) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf(format, args...)
+	}
+}
+
+// text is the option called name, or the next value without a name, or fallback.
+func (d *directive) text(name, fallback string) string {
+	d.seen[name] = true
+	if v, ok := d.opts[name]; ok {
+		return v
+	}
+	if d.bare == name && len(d.args) > 0 {
+		v := d.args[0]
+		d.args = d.args[1:]
+		return v
+	}
+	return fallback
+}
+
+func (d *directive) must(name string) string {
+	v := d.text(name, "")
+	if v == "" {
+		d.fail("%s is missing", name)
+	}
+	return v
+}
+
+func (d *directive) number(name string, fallback, most int) int {
+	v := d.text(name, "")
+	if v == "" {
+		return fallback
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 || n > most {
+		d.fail("%s=%q is no number up to %d", name, v, most)
+		return fallback
+	}
+	return n
+}
+
+// duration takes 25ms, 1s and the like; a bare number is milliseconds, for retry_after seconds.
+func (d *directive) duration(name string, fallback time.Duration) time.Duration {
+	v := d.text(name, "")
+	if v == "" {
+		return fallback
+	}
+	unit := time.Millisecond
+	if name == "retry_after" {
+		unit = time.Second
+	}
+	if n, err := strconv.Atoi(v); err == nil && n >= 0 && n < 1e7 {
+		return time.Duration(n) * unit
+	}
+	w, err := time.ParseDuration(v)
+	if err != nil || w < 0 {
+		d.fail("%s=%q is no duration", name, v)
+		return fallback
+	}
+	return w
+}
+
+const defaultChunk = 8
+
+// chunks reads the options of streamed text.
+func (d *directive) chunks() ([]string, time.Duration) {
+	delay := d.duration("delay", 0)
+	n, size := d.number("n", 0, 1e6), d.number("size", 0, 1e6)
+	chunk := d.number("chunk", defaultChunk, 1e6)
+	text := d.text("text", "")
+	switch {
+	case n > 0 && text != "":
+		d.fail("give a text or n, not both")
+	case n*max(size, 8) > 1<<25:
+		d.fail("n=%d is too much", n)
+	case n > 0:
+		return Generated(n, size), delay
+	case text == "":
+		d.fail("nothing to say: give a text or n")
+	}
+	return cut(text, max(chunk, 1)), delay
+}
+
+// Generated is n chunks of plain words: one word each, or exactly size characters each when size > 0.
+func Generated(n, size int) []string {
+	vocabulary := [...]string{"The ", "quick ", "brown ", "fox ", "jumps ", "over ", "the ", "lazy ", "dog. "}
+	chunks := make([]string, n)
+	if size == 0 {
+		for i := range chunks {
+			chunks[i] = vocabulary[i%len(vocabulary)]
+		}
+		return chunks
+	}
+	sentence := strings.Join(vocabulary[:], "")
+	for i, at := 0, 0; i < n; i++ {
+		var b strings.Builder
+		for b.Len() < size {
+			take := min(size-b.Len(), len(sentence)-at)
+			b.WriteString(sentence[at : at+take])
+			at = (at + take) % len(sentence)
+		}
+		chunks[i] = b.String()
+	}
+	return chunks
+}
+
+// cut splits text every size characters.
+func cut(text string, size int) []string {
+	var chunks []string
+	count, start := 0, 0
+	for i := range text {
+		if count == size {
+			chunks = append(chunks, text[start:i])
+			start, count = i, 0
+		}
+		count++
+	}
+	return append(chunks, text[start:])
+}

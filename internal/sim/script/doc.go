@@ -1,0 +1,27 @@
+// Package script is the small language in which a prompt tells a simulated model or agent what to do.
+//
+// A prompt holds directives in double square brackets, run in order; text around them is only the
+// prompt's plain part. A prompt without any gets a friendly default answer.
+//
+//	[[text "Hello **world**" delay=5ms chunk=4]]   stream this text, chunk characters at a time
+//	[[text n=200 size=20 delay=25ms]]              n deltas of generated text, size characters each
+//	[[think "…"]]                                  reasoning, same options as text
+//	[[tool cmd="echo hi"]]                         run a shell command with the agent's shell tool
+//	[[write path="a.txt" text="…"]]                write a file with the agent's file tool
+//	[[ask cmd="touch x"]]                          a shell command that needs permission
+//	[[error 429 retry_after=1 times=2]]            the model's API fails; for ever without times
+//	[[hang]] [[drop]]                              silence for ever; the connection breaks in mid text
+//	[[crash code=3]] [[silent]]                    the agent dies; the agent exits 0 without a result
+//	[[garbage bytes=64]] [[longline bytes=300000]] [[endlessline]]   what an agent prints when it is broken
+//	[[ignore-term]] [[hold-pipe for=60s]]          ignore SIGTERM; leave a process holding standard output
+//	[[compact]] [[retry-text "half"]] [[history]]  compaction; text given up by a retry; earlier prompts
+//	[[usage in=10 out=5 cached=3 cost=0.01]]       what the turn counts
+//	[[sleep 1s]]                                   a pause
+//	[[start]]                                      forget every directive before this one
+//
+// Values are bare words or quoted with the escapes \n \t \" \\. A directive with a known name and bad
+// values becomes a Text step that says so, so that a mistake in a test is seen. Brackets with an unknown
+// name are plain text.
+//
+// It is not an interpreter: what each step means on the wire is said by the packages agent and modelapi.
+package script

@@ -1,0 +1,107 @@
+package script
+
+import "time"
+
+// Step is one thing to do. The concrete types below are all there are.
+type Step interface{ step() }
+
+// Text streams Chunks as answer text, with Delay before each but the first.
+type Text struct {
+	Chunks []string
+	Delay  time.Duration
+}
+
+// Think streams Chunks as reasoning.
+type Think struct {
+	Chunks []string
+	Delay  time.Duration
+}
+
+// Tool runs Command with the agent's shell tool. With Ask it is one the agent must ask permission for.
+type Tool struct {
+	Command string
+	Ask     bool
+}
+
+// Write writes Body to Path with the agent's file tool.
+type Write struct{ Path, Body string }
+
+// APIError is a failure of the model's API with an HTTP status.
+type APIError struct {
+	Status     int
+	RetryAfter time.Duration // 0 is none told
+	Times      int           // how often it fails before it works; 0 is for ever
+	Delay      time.Duration // how long the agent waits between tries; 0 is its own schedule
+	Message    string
+}
+
+// Sleep is a pause.
+type Sleep struct{ For time.Duration }
+
+// Hang is silence for ever.
+type Hang struct{}
+
+// Drop breaks the connection to the model in mid text; a scripted agent dies of it.
+type Drop struct{}
+
+// Crash ends the agent with Code and a last word on standard error.
+type Crash struct {
+	Code   int
+	Stderr string
+}
+
+// Silent ends the agent with success and without a result.
+type Silent struct{}
+
+// Garbage prints Bytes bytes that are no protocol.
+type Garbage struct{ Bytes int }
+
+// LongLine prints one valid event that is Bytes long at least.
+type LongLine struct{ Bytes int }
+
+// EndlessLine prints a line that never ends.
+type EndlessLine struct{}
+
+// IgnoreTerm makes the agent ignore SIGTERM from here on.
+type IgnoreTerm struct{}
+
+// HoldPipe starts a process that keeps standard output open For that long.
+type HoldPipe struct{ For time.Duration }
+
+// Compact shortens the agent's context.
+type Compact struct{}
+
+// RetryText streams Chunks, gives them up, and goes on in another message.
+type RetryText struct {
+	Chunks []string
+	Delay  time.Duration
+}
+
+// History answers with the plain part of the session's earlier prompts, one a line.
+type History struct{}
+
+// Usage says what the turn counts. Cost is in US dollars, and negative where it was not given.
+type Usage struct {
+	Input, Output, Cached int64
+	Cost                  float64
+}
+
+func (Text) step()        {}
+func (Think) step()       {}
+func (Tool) step()        {}
+func (Write) step()       {}
+func (APIError) step()    {}
+func (Sleep) step()       {}
+func (Hang) step()        {}
+func (Drop) step()        {}
+func (Crash) step()       {}
+func (Silent) step()      {}
+func (Garbage) step()     {}
+func (LongLine) step()    {}
+func (EndlessLine) step() {}
+func (IgnoreTerm) step()  {}
+func (HoldPipe) step()    {}
+func (Compact) step()     {}
+func (RetryText) step()   {}
+func (History) step()     {}
+func (Usage) step()       {}
