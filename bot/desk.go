@@ -16,7 +16,7 @@ type Desk interface {
 	// Abort ends the running turn of a conversation and empties its queue.
 	Abort(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AbortReport, error)
 	// CancelQueued takes a turn out of the queue; false if it is no longer in it.
-	CancelQueued(ctx context.Context, id orchestrator.ConversationID, turn cli.TurnID) (bool, error)
+	CancelQueued(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error)
 	// EditQueued changes the text of the queued turn that a message asked for; false if there is none.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
 

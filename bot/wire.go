@@ -1,0 +1,146 @@
+package bot
+
+import "encoding/json"
+
+// The wire types are the few fields of an update that matter here. They are ours and not the library's
+// because an update must still be readable when some corner of it is of a kind nobody knows yet.
+
+type wireUpdate struct {
+	ID       int64         `json:"update_id"`
+	Message  *wireMessage  `json:"message"`
+	Edited   *wireMessage  `json:"edited_message"`
+	Callback *wireCallback `json:"callback_query"`
+}
+
+type wireCallback struct {
+	ID      string       `json:"id"`
+	From    wireUser     `json:"from"`
+	Message *wireMessage `json:"message"` // date 0 when the message is too old to be read
+	Data    string       `json:"data"`
+}
+
+type wireMessage struct {
+	ID         int       `json:"message_id"`
+	Thread     int       `json:"message_thread_id"`
+	InTopic    bool      `json:"is_topic_message"`
+	From       *wireUser `json:"from"`
+	SenderChat *wireChat `json:"sender_chat"` // set for channels, linked channels and anonymous admins
+	Chat       wireChat  `json:"chat"`
+	Date       int64     `json:"date"`
+
+	Text            string       `json:"text"`
+	Entities        []wireEntity `json:"entities"`
+	Caption         string       `json:"caption"`
+	CaptionEntities []wireEntity `json:"caption_entities"`
+	MediaGroup      string       `json:"media_group_id"`
+	Photo           []wirePhoto  `json:"photo"`
+	Document        *wireFile    `json:"document"`
+
+	ReplyTo      *wireMessage    `json:"reply_to_message"`
+	Quote        *wireQuote      `json:"quote"`
+	Forwarded    *wireOrigin     `json:"forward_origin"`
+	TopicCreated json.RawMessage `json:"forum_topic_created"`
+	MigratedTo   int64           `json:"migrate_to_chat_id"`
+}
+
+type wireUser struct {
+	ID        int64  `json:"id"`
+	IsBot     bool   `json:"is_bot"`
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+	Username  string `json:"username"`
+}
+
+type wireChat struct {
+	ID    int64  `json:"id"`
+	Type  string `json:"type"` // private, group, supergroup or channel
+	Title string `json:"title"`
+}
+
+type wireEntity struct {
+	Type   string    `json:"type"`
+	Offset int       `json:"offset"` // UTF-16 units
+	Length int       `json:"length"`
+	User   *wireUser `json:"user"`
+}
+
+type wirePhoto struct {
+	FileID string `json:"file_id"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	Size   int64  `json:"file_size"`
+}
+
+type wireFile struct {
+	FileID string `json:"file_id"`
+	Name   string `json:"file_name"`
+	MIME   string `json:"mime_type"`
+	Size   int64  `json:"file_size"`
+}
+
+type wireQuote struct {
+	Text   string `json:"text"`
+	Manual bool   `json:"is_manual"`
+}
+
+type wireOrigin struct {
+	Type   string    `json:"type"`
+	User   *wireUser `json:"sender_user"`
+	Hidden string    `json:"sender_user_name"`
+	Chat   *wireChat `json:"chat"`        // channel
+	Group  *wireChat `json:"sender_chat"` // anonymous group admin
+}
+
+func (u wireUser) name() string {
+	if u.LastName != "" {
+		return u.FirstName + " " + u.LastName
+	}
+	return u.FirstName
+}
+
+func (c wireChat) private() bool { return c.Type == "private" }
+
+// words are the text of a message, wherever it stands, and its entities.
+func (m *wireMessage) words() (string, []wireEntity) {
+	if m.Text != "" {
+		return m.Text, m.Entities
+	}
+	return m.Caption, m.CaptionEntities
+}
+
+// unsupported names the kind of a message that holds nothing for an agent, or gives "" for a message that
+// people did not write, such as "joined the group".
+func unsupported(raw []byte) string {
+	var update struct {
+		Message map[string]json.RawMessage `json:"message"`
+	}
+	if json.Unmarshal(raw, &update) != nil {
+		return ""
+	}
+	for _, kind := range unsupportedKinds {
+		if _, ok := update.Message[kind.field]; ok {
+			return kind.say
+		}
+	}
+	return ""
+}
+
+var unsupportedKinds = []struct{ field, say string }{
+	{"sticker", "stickers"},
+	{"voice", "voice messages"},
+	{"video_note", "video messages"},
+	{"video", "videos (as a file it works)"},
+	{"audio", "music (as a file it works)"},
+	{"animation", "animations (as a file it works)"},
+	{"contact", "contacts"},
+	{"venue", "places"},
+	{"location", "places"},
+	{"poll", "polls"},
+	{"dice", "dice"},
+	{"game", "games"},
+	{"story", "stories"},
+	{"paid_media", "paid media"},
+	{"checklist", "checklists"},
+	{"rich_message", "rich messages"},
+	{"invoice", "invoices"},
+}
