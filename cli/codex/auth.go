@@ -1,0 +1,80 @@
+package codex
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+const loginFix = "Run `codex login` on the machine, or set OPENAI_API_KEY for ductor"
+
+// Auth looks for a key, then for the credential file, then asks Codex itself, whose configuration may name
+// a provider that needs neither.
+func (p *Provider) Auth(ctx context.Context) cli.Auth {
+	path, err := p.opts.Launcher.LookPath(p.opts.Path)
+	if err != nil {
+		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: "Install the Codex CLI, or set agents.codex.path"}
+	}
+	auth := cli.Auth{State: cli.Authenticated, Path: path, Version: p.version(ctx)}
+	env := p.env(cli.Request{})
+	for _, key := range []string{"CODEX_API_KEY", "OPENAI_API_KEY"} {
+		if value(env, key) != "" {
+			auth.Method = key
+			return auth
+		}
+	}
+	if info, err := os.Stat(filepath.Join(home(env), "auth.json")); err == nil && info.Size() > 0 {
+		auth.Method = "credential file"
+		return auth
+	}
+	if p.needsNoLogin(ctx) {
+		auth.Method = "Codex's own configuration"
+		return auth
+	}
+	auth.State, auth.Fix = cli.Installed, loginFix
+	return auth
+}
+
+// needsNoLogin is Codex's own word.
+func (p *Provider) needsNoLogin(ctx context.Context) bool {
+	var account struct {
+		Account      any  `json:"account"`
+		RequiresAuth bool `json:"requiresOpenaiAuth"`
+	}
+	err := p.ask(ctx, func(pr *probe) error { return pr.call("account/read", nil, &account) })
+	return err == nil && (account.Account != nil || !account.RequiresAuth)
+}
+
+// version is empty where the program does not say.
+func (p *Provider) version(ctx context.Context) string {
+	out, err := cli.Output(ctx, p.opts.Launcher, cli.Command{
+		Path: p.opts.Path, Args: append(p.opts.PathArgs[:len(p.opts.PathArgs):len(p.opts.PathArgs)], "--version"),
+		Env: p.env(cli.Request{}),
+	}, versionWait)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimSpace(out), "codex-cli ")
+}
+
+const versionWait = 5 * time.Second
+
+func home(env []string) string {
+	if dir := value(env, "CODEX_HOME"); dir != "" {
+		return dir
+	}
+	return filepath.Join(value(env, "HOME"), ".codex")
+}
+
+func value(env []string, key string) string {
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, key+"="); ok {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,54 @@
+package codex
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"ductor/cli"
+)
+
+// kindOf sorts Codex's error texts; exec gives no code. The texts are those of version 0.169.
+func kindOf(message string) cli.FailureKind {
+	has := func(parts ...string) bool {
+		for _, part := range parts {
+			if strings.Contains(message, part) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("401 Unauthorized", "403 Forbidden", "Not logged in", "codex login"):
+		return cli.NotLoggedIn
+	case has("404 Not Found: model", "model_not_found", "does not exist or you do not have access"):
+		return cli.UnknownModel
+	case has("429", "usage limit", "rate limit", "quota"):
+		return cli.LimitReached
+	case has("at capacity", "overloaded", "503 Service Unavailable", "529"):
+		return cli.Overloaded
+	case has("no rollout found", "thread/resume failed"):
+		return cli.ResumeFailed
+	case has("waiting for network", "error sending request", "stream disconnected", "Connection failed"):
+		return cli.NetworkDown
+	case has("invalid_request_error", "400 Bad Request"):
+		return cli.Refused
+	}
+	return cli.UnknownFailure
+}
+
+// noise is what Codex wraps around the reason: the retry counter and the address it asked.
+var noise = regexp.MustCompile(`^Reconnecting\.\.\. (\d+/\d+ )?\(?|, url: [^\s)]+|\)$`)
+
+// reasonOf is the sentence inside an error text.
+func reasonOf(message string) string {
+	var body struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(message), &body) == nil && body.Error.Message != "" {
+		message = body.Error.Message
+	}
+	return oneLine(noise.ReplaceAllString(message, ""))
+}

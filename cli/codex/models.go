@@ -1,0 +1,67 @@
+package codex
+
+import (
+	"context"
+
+	"ductor/cli"
+)
+
+type modelPage struct {
+	Data []struct {
+		ID          string `json:"id"`
+		DisplayName string `json:"displayName"`
+		Description string `json:"description"`
+		Hidden      bool   `json:"hidden"`
+		IsDefault   bool   `json:"isDefault"`
+		Default     string `json:"defaultReasoningEffort"`
+		Efforts     []struct {
+			Effort string `json:"reasoningEffort"`
+		} `json:"supportedReasoningEfforts"`
+	} `json:"data"`
+	NextCursor *string `json:"nextCursor"`
+}
+
+// maxModelPages bounds a listing whose cursor never ends.
+const maxModelPages = 20
+
+// Models asks `codex app-server` for the models a user may pick.
+func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
+	var models []cli.Model
+	err := p.ask(ctx, func(pr *probe) error {
+		params := map[string]any{}
+		for range maxModelPages {
+			var page modelPage
+			if err := pr.call("model/list", params, &page); err != nil {
+				return err
+			}
+			models = append(models, page.models()...)
+			if page.NextCursor == nil || *page.NextCursor == "" {
+				return nil
+			}
+			params["cursor"] = *page.NextCursor
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return models, nil
+}
+
+func (page modelPage) models() []cli.Model {
+	var models []cli.Model
+	for _, m := range page.Data {
+		if m.Hidden {
+			continue
+		}
+		model := cli.Model{
+			Agent: Agent, ID: cli.ModelID(m.ID), Name: m.DisplayName, Description: m.Description,
+			DefaultEffort: cli.Effort(m.Default), Default: m.IsDefault,
+		}
+		for _, e := range m.Efforts {
+			model.Efforts = append(model.Efforts, cli.Effort(e.Effort))
+		}
+		models = append(models, model)
+	}
+	return models
+}

@@ -1,0 +1,183 @@
+package codex
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+// parser turns the lines of one `codex exec --json` run into events. It is pure: the same lines give the
+// same events.
+type parser struct {
+	out    *cli.Emitter
+	dir    string
+	resume cli.AgentSessionID // the thread that was asked for; empty for a new one
+	model  cli.ModelID
+	now    func() time.Time
+
+	thread   cli.AgentSessionID
+	held     *item // a message that may turn out to announce a tool
+	usage    cli.Usage
+	done     bool         // turn.completed
+	failure  *cli.Failure // why the turn failed, or is not worth waiting for
+	garbage  string       // the first line that is no event
+	sandbox  string
+	denials  []cli.Denial
+	lastErr  string
+	offline  time.Time // since when Codex waits for the network
+	patience time.Duration
+}
+
+// line takes one line and says whether the turn is over.
+func (p *parser) line(line []byte) (end bool) {
+	var ev event
+	if err := json.Unmarshal(line, &ev); err != nil || ev.Type == "" {
+		if p.garbage == "" {
+			p.garbage = cli.Shorten(strings.ToValidUTF8(string(line), "?"), 300)
+		}
+		return false
+	}
+	if ev.Type != "error" {
+		p.offline = time.Time{}
+	}
+	switch ev.Type {
+	case "thread.started":
+		p.threadStarted(cli.AgentSessionID(ev.ThreadID))
+	case "turn.started":
+		p.out.Pass(cli.Status{Kind: cli.StatusWaiting})
+	case "item.started", "item.updated":
+		p.itemStarted(ev.Item)
+	case "item.completed":
+		p.itemCompleted(ev.Item)
+	case "error":
+		p.apiTrouble(ev.Message)
+	case "turn.completed":
+		p.usage = toUsage(ev.Usage)
+		p.done = true
+	case "turn.failed":
+		p.turnFailed(ev.Error)
+	}
+	return p.done || p.failure != nil
+}
+
+func (p *parser) threadStarted(id cli.AgentSessionID) {
+	p.thread = id
+	if p.resume != "" && id != p.resume {
+		// Codex went on in a thread of its own: the prompt must not run without what came before.
+		p.failure = cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
+		return
+	}
+	p.out.Session(id, p.model)
+}
+
+func (p *parser) itemStarted(it *item) {
+	if it == nil {
+		return
+	}
+	if t, ok := started(it, p.dir); ok {
+		p.release(announces)
+		p.out.ToolStart(t)
+	}
+}
+
+func (p *parser) itemCompleted(it *item) {
+	if it == nil {
+		return
+	}
+	switch it.Type {
+	case itemMessage:
+		p.release(answers)
+		p.held = it
+		return
+	case itemReasoning:
+		p.out.Thinking(it.Text)
+		return
+	case itemError:
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(it.Message)})
+		return
+	}
+	p.itemStarted(it) // one that was never announced is started here
+	if _, tool := started(it, p.dir); !tool {
+		return
+	}
+	p.out.ToolEnd(ended(it))
+	if it.Type == itemFiles && it.Status == "completed" {
+		for _, c := range it.Changes {
+			p.out.Pass(cli.FileChanged{Path: c.Path, Kind: cli.ChangeKind(c.Kind)})
+		}
+	}
+	p.noteDenial(it)
+}
+
+// meaning says what a held message turned out to be.
+type meaning int
+
+const (
+	answers   meaning = iota // text of the answer
+	announces                // only says which tool comes next
+)
+
+// release passes on the held message. Nothing held is ever dropped.
+func (p *parser) release(as meaning) {
+	if p.held == nil {
+		return
+	}
+	if as == announces {
+		p.out.Thinking(p.held.Text)
+	} else {
+		p.out.FullText(p.held.ID, p.held.Text)
+	}
+	p.held = nil
+}
+
+// noteDenial records a command that the read-only sandbox refused.
+func (p *parser) noteDenial(it *item) {
+	refused := it.Type == itemCommand && it.Status == "failed" && p.sandbox == readOnly &&
+		strings.Contains(it.Output, "Read-only file system")
+	mcp := it.Error != nil && strings.Contains(it.Error.Message, "requires approval")
+	if !refused && !mcp {
+		return
+	}
+	t, _ := started(it, p.dir)
+	p.denials = append(p.denials, cli.Denial{Tool: t.Name, Title: t.Title, Reason: denialReason})
+}
+
+const denialReason = "the permission mode of this chat keeps Codex read-only"
+
+// apiTrouble takes a retry notice. It is not the end, unless retrying is hopeless.
+func (p *parser) apiTrouble(message string) {
+	p.lastErr = message
+	kind := kindOf(message)
+	if kind == cli.NotLoggedIn || kind == cli.UnknownModel {
+		p.failure = &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(message)}
+		return
+	}
+	if strings.Contains(message, "waiting for network") {
+		if p.offline.IsZero() {
+			p.offline = p.now()
+		} else if p.now().Sub(p.offline) >= p.patience {
+			p.failure = &cli.Failure{Kind: cli.NetworkDown, Agent: Agent, Reason: reasonOf(message)}
+			return
+		}
+	}
+	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Detail: reasonOf(message)})
+}
+
+func (p *parser) turnFailed(e *apiError) {
+	message := p.lastErr
+	if e != nil && e.Message != "" {
+		message = e.Message
+	}
+	p.failure = &cli.Failure{Kind: kindOf(message), Agent: Agent, Reason: reasonOf(message), Detail: cli.Shorten(message, 2000)}
+}
+
+func toUsage(u *usage) cli.Usage {
+	if u == nil {
+		return cli.Usage{}
+	}
+	return cli.Usage{
+		Input: u.Input - u.Cached, Output: u.Output, CacheRead: u.Cached, CacheWrite: u.CacheNew, Reasoning: u.Reasoning,
+	}
+}

@@ -1,0 +1,251 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// agent is a gateway whose turns end when the test says so, or at once when it says nothing.
+type agent struct {
+	mu     sync.Mutex
+	asked  []cli.Request
+	agents []cli.Agent
+	reply  func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
+}
+
+func (a *agent) Run(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	a.mu.Lock()
+	a.asked = append(a.asked, req)
+	a.agents = append(a.agents, who)
+	reply := a.reply
+	a.mu.Unlock()
+	return reply(ctx, who, req, emit)
+}
+
+func (a *agent) Abort(cli.Conversation) bool                { return false }
+func (a *agent) Release(cli.Conversation)                   {}
+func (a *agent) Menu(context.Context) []cli.MenuEntry       { return nil }
+func (a *agent) Default(context.Context) (cli.Agent, error) { return "claude", nil }
+func (a *agent) requests() []cli.Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]cli.Request(nil), a.asked...)
+}
+
+// prompts are the prompts asked so far, in order.
+func (a *agent) prompts() []string {
+	var out []string
+	for _, r := range a.requests() {
+		out = append(out, r.Prompt)
+	}
+	return out
+}
+
+// echo answers at once, and names the session after the agent.
+func echo(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	id := req.Resume
+	if id == "" {
+		id = cli.AgentSessionID("native-" + string(who))
+	}
+	emit(cli.SessionStarted{AgentSessionID: id, Model: "m1"})
+	emit(cli.TextDelta{Text: "echo: " + req.Prompt})
+	r := cli.Result{Text: "echo: " + req.Prompt, AgentSessionID: id, Model: "m1", CostUSD: 0.5, Usage: cli.Usage{Input: 10, Output: 5}}
+	emit(r)
+	return r
+}
+
+// untilAborted answers when its context ends.
+func untilAborted(ctx context.Context, _ cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
+	<-ctx.Done()
+	return cli.Result{Aborted: context.Cause(ctx) == cli.ErrAborted}
+}
+
+// chat records what the person would see.
+type chat struct {
+	mu     sync.Mutex
+	seen   []string
+	stuck  chan struct{} // Finish waits for it when set
+	refuse error         // Finish fails with it when set
+}
+
+func (c *chat) say(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, fmt.Sprintf(format, args...))
+}
+
+func (c *chat) log() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.seen...)
+}
+
+func (c *chat) Queued(t orchestrator.Turn, ahead int) {
+	c.say("queued %s behind %d", t.Prompt.Text, ahead)
+}
+func (c *chat) Unqueued(t orchestrator.Turn) { c.say("unqueued %s", t.Prompt.Text) }
+func (c *chat) Card(t orchestrator.Turn) orchestrator.Card {
+	return &card{chat: c, turn: t}
+}
+func (c *chat) Redeliver(_ context.Context, t orchestrator.Turn) error {
+	c.say("redelivered %s: %s", t.Prompt.Text, t.Outcome.State)
+	return nil
+}
+func (c *chat) ShowAgain(_ context.Context, t orchestrator.Turn) error {
+	c.say("again %s", t.Outcome.Text)
+	return nil
+}
+func (c *chat) Notice(_ context.Context, _ orchestrator.ConversationID, text string) error {
+	c.say("notice %s", text)
+	return nil
+}
+
+type card struct {
+	chat *chat
+	turn orchestrator.Turn
+}
+
+func (c *card) Show(ev cli.Event) {
+	if w, ok := ev.(cli.Status); ok && w.Kind == cli.StatusWarning {
+		c.chat.say("warned %s", w.Detail)
+	}
+}
+
+func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
+	if c.chat.stuck != nil {
+		select {
+		case <-c.chat.stuck:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if c.chat.refuse != nil {
+		return c.chat.refuse
+	}
+	c.chat.say("%s %s", o.State, c.turn.Prompt.Text)
+	return nil
+}
+
+// house is an orchestrator over a real store.
+type house struct {
+	*orchestrator.Orchestrator
+	db    *store.DB
+	agent *agent
+	chat  *chat
+	clock *clock
+}
+
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+var (
+	here  = orchestrator.ConversationID{Chat: 7}
+	there = orchestrator.ConversationID{Chat: 7, Topic: 3}
+)
+
+func open(t testing.TB) *house {
+	return openAt(t, filepath.Join(t.TempDir(), "ductor.db"), nil)
+}
+
+// openAt makes a house over the store at path; change may alter its options.
+func openAt(t testing.TB, path string, change func(*orchestrator.Options)) *house {
+	t.Helper()
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{db: db, agent: &agent{reply: echo}, chat: &chat{}, clock: &clock{t: time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)}}
+	root := t.TempDir()
+	var ids struct {
+		sync.Mutex
+		n int
+	}
+	opts := orchestrator.Options{
+		Store: db, Gateway: h.agent, Chat: h.chat,
+		Permission: cli.Ask, Dir: root, Roots: []string{root},
+		QueueMax: 3, HistoryTurns: 10, HistoryBytes: 2000, DeliveryWait: 50 * time.Millisecond,
+		Now: h.clock.now,
+		NewID: func() string {
+			ids.Lock()
+			defer ids.Unlock()
+			ids.n++
+			return fmt.Sprintf("%s-%d", filepath.Base(root), ids.n)
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	if change != nil {
+		change(&opts)
+	}
+	h.Orchestrator = orchestrator.New(opts)
+	t.Cleanup(func() {
+		h.shut()
+		db.Close()
+	})
+	return h
+}
+
+// shut interrupts what runs and waits for it.
+func (h *house) shut() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	h.Close(ctx)
+}
+
+var updates struct {
+	sync.Mutex
+	next int64
+}
+
+func (h *house) submit(t testing.TB, id orchestrator.ConversationID, text string) orchestrator.Receipt {
+	t.Helper()
+	updates.Lock()
+	updates.next++
+	n := updates.next
+	updates.Unlock()
+	r, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: id, Person: 1, Text: text, Message: int(n), Updates: []int64{n}})
+	if err != nil {
+		t.Fatalf("submit %q: %v", text, err)
+	}
+	return r
+}
+
+// await waits until the chat was told line.
+func (h *house) await(t testing.TB, line string) {
+	t.Helper()
+	h.eventually(t, "the chat to say "+line, func() bool { return slices.Contains(h.chat.log(), line) })
+}
+
+// eventually looks again and again: the store writes through cgo, which no bubble of synctest can wait for.
+func (h *house) eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("waited in vain for %s; the chat says\n%q", what, h.chat.log())
+}
