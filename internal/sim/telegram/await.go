@@ -1,0 +1,156 @@
+package telegram
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// View is what a chat shows at one moment.
+type View struct {
+	Chat     ChatID
+	Title    string
+	Messages []Message // oldest first, deleted ones left out
+	Action   Action    // the last typing, zero after the bot's next message
+	Drafts   []Draft
+}
+
+// View is what the chat shows now.
+func (c *Chat) View() View {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	return c.view()
+}
+
+func (c *Chat) view() View {
+	v := View{Chat: c.id, Title: c.title, Action: c.action, Drafts: c.liveDrafts()}
+	v.Messages = make([]Message, 0, len(c.messages))
+	for _, m := range c.messages {
+		if !m.Deleted {
+			v.Messages = append(v.Messages, m.Message)
+		}
+	}
+	return v
+}
+
+// Messages are the messages the chat shows now, oldest first.
+func (c *Chat) Messages() []Message { return c.View().Messages }
+
+// History is every message there was, deleted ones too, oldest first, each with every state it was in.
+func (c *Chat) History() []Message {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	list := make([]Message, 0, len(c.messages))
+	for _, m := range c.messages {
+		list = append(list, m.Message)
+	}
+	return list
+}
+
+// FromBot are the messages the bot wrote.
+func (v View) FromBot() []Message {
+	return slices.DeleteFunc(slices.Clone(v.Messages), func(m Message) bool { return !m.From.Bot || m.Service != "" })
+}
+
+// InTopic is the view of one topic alone; zero is what is in none, or in General.
+func (v View) InTopic(id TopicID) View {
+	v.Messages = slices.DeleteFunc(slices.Clone(v.Messages), func(m Message) bool { return m.Topic != id })
+	return v
+}
+
+// Last is the newest message of the bot; false when there is none.
+func (v View) Last() (Message, bool) {
+	bot := v.FromBot()
+	if len(bot) == 0 {
+		return Message{}, false
+	}
+	return bot[len(bot)-1], true
+}
+
+// Find is the newest message of the bot that contains a text.
+func (v View) Find(part string) (Message, bool) {
+	for _, m := range slices.Backward(v.FromBot()) {
+		if strings.Contains(m.Text, part) {
+			return m, true
+		}
+	}
+	return Message{}, false
+}
+
+// Message is the message with this number; false when the chat does not show it.
+func (v View) Message(id MessageID) (Message, bool) {
+	for _, m := range v.Messages {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return Message{}, false
+}
+
+// HasButton tells whether the message shows a button of this text or data.
+func (m Message) HasButton(name string) bool {
+	_, ok := button(m.Keyboard, name)
+	return ok
+}
+
+// Await waits until the chat shows what ok wants to see, asked once at first and then after every change. It fails
+// when ctx ends or the server closes; the error tells what the chat showed.
+func (c *Chat) Await(ctx context.Context, ok func(View) bool) (View, error) {
+	for {
+		c.srv.mu.Lock()
+		v := c.view()
+		changed := c.changed.wait()
+		c.srv.mu.Unlock()
+		if ok(v) {
+			return v, nil
+		}
+		select {
+		case <-changed:
+		case <-c.srv.base.Done():
+			return v, ErrClosed
+		case <-ctx.Done():
+			return v, fmt.Errorf("await in chat %d: %w; it shows:\n%s", c.id, context.Cause(ctx), v.Transcript())
+		}
+	}
+}
+
+// AwaitText waits until a message of the bot contains a text, and returns that message.
+func (c *Chat) AwaitText(ctx context.Context, part string) (Message, error) {
+	return c.AwaitMessage(ctx, func(m Message) bool { return strings.Contains(m.Text, part) })
+}
+
+// AwaitMessage waits until a message of the bot is as ok wants it, and returns the newest such message.
+func (c *Chat) AwaitMessage(ctx context.Context, ok func(Message) bool) (Message, error) {
+	var found Message
+	_, err := c.Await(ctx, func(v View) bool {
+		for _, m := range slices.Backward(v.FromBot()) {
+			if ok(m) {
+				found = m
+				return true
+			}
+		}
+		return false
+	})
+	return found, err
+}
+
+// await waits until ok, which is asked under the lock after every change of the server.
+func (s *Server) await(ctx context.Context, what string, ok func() bool) error {
+	for {
+		s.mu.Lock()
+		done := ok()
+		changed := s.changed.wait()
+		s.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-s.base.Done():
+			return ErrClosed
+		case <-ctx.Done():
+			return fmt.Errorf("await %s: %w", what, context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package telegram
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Call is one request the server got, recorded when its outcome was known.
+type Call struct {
+	Seq         int // order of completion, from 1
+	At          time.Time
+	Done        time.Time
+	Method      string // as the Bot API spells it; downloads are "file"
+	Params      map[string]string
+	Files       map[string]int // uploaded files: field and size in bytes
+	Chat        ChatID
+	Message     MessageID // edited or sent; zero when none
+	OK          bool
+	Code        int // of the error; zero when OK or when no answer was given
+	Description string
+	RetryAfter  int // seconds
+	Fault       FaultKind
+}
+
+// CallFilter picks calls.
+type CallFilter func(Call) bool
+
+// Methods picks calls of the named methods.
+func Methods(names ...string) CallFilter {
+	return func(c Call) bool { return slices.Contains(names, c.Method) }
+}
+
+// InChat picks calls about a chat.
+func InChat(id ChatID) CallFilter { return func(c Call) bool { return c.Chat == id } }
+
+// Succeeded picks calls that were answered with a result.
+func Succeeded(c Call) bool { return c.OK }
+
+// Failed picks calls that were not.
+func Failed(c Call) bool { return !c.OK }
+
+// Writes picks calls that change what chats show: sends, edits, deletes, reactions, typing.
+func Writes(c Call) bool {
+	name := lower(c.Method)
+	for _, prefix := range []string{"send", "edit", "delete", "copy", "forward", "pin", "unpin", "setmessage"} {
+		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, "webhook") && !strings.HasSuffix(name, "commands") {
+			return true
+		}
+	}
+	return false
+}
+
+// callLog remembers calls and tells hooks.
+type callLog struct {
+	mu    sync.Mutex
+	keep  int
+	seq   int
+	all   []Call
+	hooks []func(Call)
+}
+
+func lower(name string) string { return strings.ToLower(name) }
+
+func (c *Call) fill(q request) {
+	c.Params = q.params
+	for name, f := range q.files {
+		if c.Files == nil {
+			c.Files = map[string]int{}
+		}
+		c.Files[name] = len(f.data)
+	}
+	c.Chat, c.Message = ChatID(q.integer("chat_id")), q.messageID("message_id")
+}
+
+// finish records a call with its outcome and tells the hooks, before the answer is written.
+func (s *Server) finish(c Call, result any, failure *Error) {
+	c.Done = s.now()
+	switch {
+	case failure != nil:
+		c.Code, c.Description, c.RetryAfter = failure.Code, failure.Description, failure.RetryAfter
+	case result != nil || (c.Method == "file" && c.Code == 0 && c.Fault == NoFault):
+		c.OK = true
+	}
+	if sent, ok := result.(*wireMessage); ok {
+		c.Message = sent.ID
+	}
+	s.calls.add(c)
+	s.mu.Lock()
+	s.changed.broadcast()
+	s.mu.Unlock()
+}
+
+func (l *callLog) add(c Call) {
+	l.mu.Lock()
+	l.seq++
+	c.Seq = l.seq
+	l.all = append(l.all, c)
+	if l.keep > 0 && len(l.all) > l.keep {
+		l.all = slices.Delete(l.all, 0, len(l.all)-l.keep)
+	}
+	hooks := l.hooks
+	l.mu.Unlock()
+	for _, hook := range hooks {
+		hook(c)
+	}
+}
+
+// Calls are the calls so far that pass every filter, in the order they were completed.
+func (s *Server) Calls(filters ...CallFilter) []Call {
+	s.calls.mu.Lock()
+	defer s.calls.mu.Unlock()
+	var list []Call
+	for _, c := range s.calls.all {
+		if passes(c, filters) {
+			c.Params = maps.Clone(c.Params)
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func passes(c Call, filters []CallFilter) bool {
+	for _, f := range filters {
+		if !f(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// OnCall has a function told of every call when its outcome is known and before the client gets the answer. It runs
+// in the call's own goroutine: it must not block, and must not write to the Call's maps.
+func (s *Server) OnCall(hook func(Call)) {
+	s.calls.mu.Lock()
+	defer s.calls.mu.Unlock()
+	s.calls.hooks = append(slices.Clone(s.calls.hooks), hook)
+}
+
+// AwaitCalls waits until n calls have passed the filters and returns those.
+func (s *Server) AwaitCalls(ctx context.Context, n int, filters ...CallFilter) ([]Call, error) {
+	var found []Call
+	err := s.await(ctx, "calls", func() bool {
+		found = s.Calls(filters...)
+		return len(found) >= n
+	})
+	return found, err
+}

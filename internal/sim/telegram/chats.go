@@ -1,0 +1,314 @@
+package telegram
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// UserID is Telegram's number of a person or a bot.
+type UserID int64
+
+// ChatID is Telegram's number of a chat: the person's own in a private chat, negative in groups.
+type ChatID int64
+
+// ChatKind is the type of a chat, spelled as the Bot API spells it.
+type ChatKind string
+
+// The kinds of chats. A forum is a supergroup with topics.
+const (
+	PrivateChat ChatKind = "private"
+	BasicGroup  ChatKind = "group"
+	Supergroup  ChatKind = "supergroup"
+)
+
+// Membership is what the bot is in a chat.
+type Membership string
+
+// What the bot can be; an Administrator may do everything a bot can be allowed to.
+const (
+	Member        Membership = "member"
+	Administrator Membership = "administrator"
+	Left          Membership = "left"
+	Kicked        Membership = "kicked"
+)
+
+// Chat is one conversation on the server. The fields are guarded by the server's lock.
+type Chat struct {
+	srv      *Server
+	id       ChatID
+	kind     ChatKind
+	title    string
+	owner    *Person // of a private chat
+	bot      Membership
+	forum    bool
+	started  bool // the person has written to the bot
+	moved    ChatID
+	topics   map[TopicID]*Topic
+	messages []*message // by id, deleted ones included
+	lastID   MessageID  // supergroups count their own
+	action   Action
+	drafts   []Draft
+	changed  signal
+	bucket   *bucket
+}
+
+// Private is the chat of the bot with a person, who is made if unknown and counts as having pressed Start.
+func (s *Server) Private(id UserID, name string) *Chat {
+	p := s.Person(id, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.chat(ChatID(id), PrivateChat, name)
+	c.owner, c.started = p, true
+	return c
+}
+
+// Group is a basic group with the bot in it; Telegram numbers them from -1 down.
+func (s *Server) Group(id ChatID, title string) *Chat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.chat(id, BasicGroup, title)
+}
+
+// Supergroup is a large group without topics; Telegram numbers them from -1000000000001 down.
+func (s *Server) Supergroup(id ChatID, title string) *Chat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.chat(id, Supergroup, title)
+}
+
+// Forum is a supergroup with topics and the bot as administrator.
+func (s *Server) Forum(id ChatID, title string) *Chat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.chat(id, Supergroup, title)
+	c.forum, c.bot = true, Administrator
+	return c
+}
+
+// chat finds or makes a chat. The caller holds mu.
+func (s *Server) chat(id ChatID, kind ChatKind, title string) *Chat {
+	if c := s.chats[id]; c != nil {
+		return c
+	}
+	c := &Chat{srv: s, id: id, kind: kind, title: title, bot: Member, topics: map[TopicID]*Topic{}}
+	s.chats[id] = c
+	return c
+}
+
+// ID is the chat's number.
+func (c *Chat) ID() ChatID { return c.id }
+
+// Person is the human of a private chat; nil in groups.
+func (c *Chat) Person() *Person {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	return c.owner
+}
+
+// EnableTopics gives a private chat topics, as its person can in the settings of the bot.
+func (c *Chat) EnableTopics() {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	c.forum = true
+}
+
+// SetBot changes what the bot is in a group (kicked, left, administrator) and tells it so by a my_chat_member update.
+func (c *Chat) SetBot(now Membership, by *Person) {
+	s := c.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := c.bot
+	c.bot = now
+	s.pushMembership(c, by, before, now)
+	c.touch()
+}
+
+// Upgrade turns a basic group into a supergroup with a new number, as Telegram does when a group grows: the old one
+// answers every call with the new number from now on.
+func (c *Chat) Upgrade(to ChatID, by *Person) *Chat {
+	s := c.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.chat(to, Supergroup, c.title)
+	c.moved = to
+	s.service(c, by, "group upgraded", map[string]any{"migrate_to_chat_id": to})
+	s.service(now, by, "upgraded from a group", map[string]any{"migrate_from_chat_id": c.id})
+	return now
+}
+
+// touch wakes everyone who awaits this chat. The caller holds mu.
+func (c *Chat) touch() {
+	c.changed.broadcast()
+	c.srv.changed.broadcast()
+}
+
+// access is what a method wants to do in a chat.
+type access int
+
+const (
+	reading access = iota
+	writing
+)
+
+// target finds the chat of a call and checks that the bot may act in it. The caller holds mu.
+func (s *Server) target(q *request, name string, want access) (*Chat, *Error) {
+	text := q.params[name]
+	if text == "" {
+		return nil, badRequest("%s is empty", name)
+	}
+	id, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	c := s.chats[ChatID(id)]
+	if err != nil || c == nil {
+		return nil, badRequest("chat not found")
+	}
+	return c, c.allows(want)
+}
+
+func (c *Chat) allows(want access) *Error {
+	if c.kind == PrivateChat {
+		switch {
+		case want == writing && c.owner.blocked:
+			return forbidden("bot was blocked by the user")
+		case want == writing && c.owner.deactivated:
+			return forbidden("user is deactivated")
+		case !c.started:
+			return forbidden("bot can't initiate conversation with a user")
+		}
+		return nil
+	}
+	name := string(c.kind) + " chat"
+	switch {
+	case c.moved != 0 && want == writing:
+		e := badRequest("group chat was upgraded to a supergroup chat")
+		e.MigrateTo = c.moved
+		return e
+	case c.bot == Kicked && (want == writing || c.kind == Supergroup):
+		return forbidden("bot was kicked from the " + name)
+	case c.bot == Left && (want == writing || c.kind == Supergroup):
+		return forbidden("bot is not a member of the " + name)
+	}
+	return nil
+}
+
+// find is the message with this number that still exists; nil when there is none.
+func (c *Chat) find(id MessageID) *message {
+	m := c.lookup(id)
+	if m == nil || m.Deleted {
+		return nil
+	}
+	return m
+}
+
+func (c *Chat) lookup(id MessageID) *message {
+	i, ok := slices.BinarySearchFunc(c.messages, id, func(m *message, id MessageID) int { return cmp.Compare(m.ID, id) })
+	if !ok {
+		return nil
+	}
+	return c.messages[i]
+}
+
+func (c *Chat) nextID() MessageID {
+	if c.kind == Supergroup {
+		c.lastID++
+		return c.lastID
+	}
+	c.srv.lastID++
+	return c.srv.lastID
+}
+
+// Action is what the chat shows the bot doing, such as typing. Telegram shows it for five seconds.
+type Action struct {
+	Kind  string
+	Topic TopicID
+	At    time.Time
+}
+
+type wireChat struct {
+	ID        ChatID   `json:"id"`
+	Type      ChatKind `json:"type"`
+	Title     string   `json:"title,omitempty"`
+	FirstName string   `json:"first_name,omitempty"`
+	Username  string   `json:"username,omitempty"`
+	IsForum   bool     `json:"is_forum,omitempty"`
+}
+
+func (c *Chat) wire() *wireChat {
+	w := &wireChat{ID: c.id, Type: c.kind}
+	if c.kind == PrivateChat {
+		w.FirstName, w.Username = c.owner.name, c.owner.username
+		return w
+	}
+	w.Title, w.IsForum = c.title, c.forum
+	return w
+}
+
+func (s *Server) getChat(q *request) (any, *Error) {
+	c, err := s.target(q, "chat_id", reading)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		*wireChat
+		AccentColor  int              `json:"accent_color_id"`
+		MaxReactions int              `json:"max_reaction_count"`
+		Gifts        struct{}         `json:"accepted_gift_types"`
+		Permissions  *map[string]bool `json:"permissions,omitempty"`
+		Pinned       *wireMessage     `json:"pinned_message,omitempty"`
+	}{wireChat: c.wire(), MaxReactions: 11, Pinned: c.lastPinned()}, nil
+}
+
+func (s *Server) getChatMember(q *request) (any, *Error) {
+	c, err := s.target(q, "chat_id", reading)
+	if err != nil {
+		return nil, err
+	}
+	id := UserID(q.integer("user_id"))
+	if id == s.opts.BotID {
+		return memberJSON(s.botUser(), c.bot), nil
+	}
+	p := s.people[id]
+	if p == nil {
+		return nil, badRequest("PARTICIPANT_ID_INVALID")
+	}
+	return memberJSON(p.wire(), p.membership(c)), nil
+}
+
+// memberJSON has the fields go-telegram/bot wants of each kind of member.
+func memberJSON(u *wireUser, is Membership) map[string]any {
+	m := map[string]any{"user": u, "status": is}
+	if is == Administrator {
+		for _, right := range []string{"can_manage_chat", "can_delete_messages", "can_manage_topics", "can_pin_messages"} {
+			m[right] = true
+		}
+	}
+	if is == Kicked {
+		m["until_date"] = 0
+	}
+	return m
+}
+
+func (s *Server) sendChatAction(q *request) (any, *Error) {
+	c, err := s.target(q, "chat_id", writing)
+	if err != nil {
+		return nil, err
+	}
+	kind := q.params["action"]
+	switch kind {
+	case "typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice", "upload_document",
+		"choose_sticker", "find_location", "record_video_note", "upload_video_note":
+	default:
+		return nil, badRequest("wrong parameter action in request")
+	}
+	topic := TopicID(q.integer("message_thread_id"))
+	if topic != 0 && topic != GeneralTopic {
+		if _, err := c.topic(topic); err != nil {
+			return nil, err
+		}
+	}
+	c.action = Action{Kind: kind, Topic: topic, At: s.now()}
+	c.touch()
+	return true, nil
+}

@@ -1,0 +1,121 @@
+package telegram
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// deleteAge is how old a message may be that a bot deletes.
+const deleteAge = 48 * time.Hour
+
+func (s *Server) deleteMessage(q *request) (any, *Error) {
+	c, err := s.target(q, "chat_id", writing)
+	if err != nil {
+		return nil, err
+	}
+	id := q.messageID("message_id")
+	if id <= 0 {
+		return nil, badRequest("message identifier is not specified")
+	}
+	m := c.find(id)
+	if m == nil {
+		return nil, badRequest("message to delete not found")
+	}
+	if !m.deletable(s.now()) {
+		return nil, badRequest("message can't be deleted for everyone")
+	}
+	m.Deleted = true
+	c.touch()
+	return true, nil
+}
+
+// deletable: the bot's own and, where it is alone with a person or an administrator, everybody's, for two days.
+func (m *message) deletable(now time.Time) bool {
+	if now.Sub(m.Date) > deleteAge {
+		return false
+	}
+	return m.From.Bot || m.chat.kind == PrivateChat || m.chat.bot == Administrator
+}
+
+// deleteMessages skips what it cannot find or delete, as the original does.
+func (s *Server) deleteMessages(q *request) (any, *Error) {
+	c, err := s.target(q, "chat_id", writing)
+	if err != nil {
+		return nil, err
+	}
+	var ids []MessageID
+	if json.Unmarshal([]byte(q.params["message_ids"]), &ids) != nil {
+		return nil, badRequest("can't parse message identifiers JSON object")
+	}
+	switch {
+	case len(ids) == 0:
+		return nil, badRequest("message identifiers are not specified")
+	case len(ids) > 100:
+		return nil, badRequest("too many message identifiers specified")
+	}
+	for _, id := range ids {
+		if m := c.find(id); m != nil && m.deletable(s.now()) {
+			m.Deleted = true
+		}
+	}
+	c.touch()
+	return true, nil
+}
+
+func (s *Server) pinChatMessage(q *request) (any, *Error) {
+	m, err := s.pinTarget(q)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, badRequest("message to pin not found")
+	}
+	m.Pinned = true
+	s.service(m.chat, nil, "pinned a message", map[string]any{"pinned_message": m})
+	return true, nil
+}
+
+func (s *Server) unpinChatMessage(q *request) (any, *Error) {
+	m, err := s.pinTarget(q)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, badRequest("message to unpin not found")
+	}
+	m.Pinned = false
+	m.chat.touch()
+	return true, nil
+}
+
+// pinTarget is the named message, or the last pinned one when none is named.
+func (s *Server) pinTarget(q *request) (*message, *Error) {
+	c, err := s.target(q, "chat_id", writing)
+	if err != nil {
+		return nil, err
+	}
+	if c.kind != PrivateChat && c.bot != Administrator {
+		return nil, badRequest("not enough rights to manage pinned messages in the chat")
+	}
+	if q.params["message_id"] != "" {
+		return c.find(q.messageID("message_id")), nil
+	}
+	return c.pinned(), nil
+}
+
+func (c *Chat) pinned() *message {
+	for _, m := range slices.Backward(c.messages) {
+		if m.Pinned && !m.Deleted {
+			return m
+		}
+	}
+	return nil
+}
+
+func (c *Chat) lastPinned() *wireMessage {
+	if m := c.pinned(); m != nil {
+		return m.wireAlone()
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package telegram
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+)
+
+// Entity formats Length UTF-16 units of a text from Offset on, spelled as the Bot API spells it.
+type Entity struct {
+	Type          string `json:"type"`
+	Offset        int    `json:"offset"`
+	Length        int    `json:"length"`
+	URL           string `json:"url,omitempty"`
+	Language      string `json:"language,omitempty"`
+	CustomEmojiID string `json:"custom_emoji_id,omitempty"`
+	UserID        UserID `json:"-"`
+}
+
+func (e Entity) end() int { return e.Offset + e.Length }
+
+// family says how entities of a type may overlap others: splittable ones nest and are cut freely, continuous ones
+// never touch each other, blockquotes may hold continuous ones.
+type family int
+
+const (
+	foundByServer family = iota // ignored when a bot sends it: Telegram finds these itself
+	splittable
+	continuous
+	quoting
+	unknownFamily
+)
+
+func familyOf(kind string) family {
+	switch kind {
+	case "bold", "italic", "underline", "strikethrough", "spoiler":
+		return splittable
+	case "code", "pre", "text_link", "text_mention", "custom_emoji":
+		return continuous
+	case "blockquote", "expandable_blockquote":
+		return quoting
+	case "mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number", "bank_card_number":
+		return foundByServer
+	}
+	return unknownFamily
+}
+
+// priority orders entities of the same range: the smaller is the outer one.
+func priority(e Entity) int {
+	switch e.Type {
+	case "blockquote", "expandable_blockquote":
+		return 0
+	case "pre":
+		return 11
+	case "code":
+		return 20
+	case "text_link", "text_mention":
+		return 49
+	case "bold":
+		return 90
+	case "italic":
+		return 91
+	case "underline":
+		return 92
+	case "strikethrough":
+		return 93
+	case "spoiler":
+		return 94
+	case "custom_emoji":
+		return 99
+	}
+	return 50
+}
+
+func isPre(kind string) bool { return kind == "pre" || kind == "code" }
+
+func sortEntities(list []Entity) {
+	slices.SortStableFunc(list, func(a, b Entity) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(b.Length, a.Length),
+			cmp.Compare(priority(a), priority(b)))
+	})
+}
+
+// wireEntity is an entity as it comes in; pointers tell a missing field from a zero.
+type wireEntity struct {
+	Type          *string  `json:"type"`
+	Offset        *int     `json:"offset"`
+	Length        *int     `json:"length"`
+	URL           *string  `json:"url"`
+	Language      string   `json:"language"`
+	CustomEmojiID string   `json:"custom_emoji_id"`
+	User          *idField `json:"user"`
+}
+
+type idField struct {
+	ID UserID `json:"id"`
+}
+
+// parseEntities reads the entities parameter. As in the original, JSON that does not parse or is no array means "no
+// entities", while a wrong element is an error.
+func parseEntities(text string) ([]Entity, *Error) {
+	var raw []json.RawMessage
+	if text == "" || json.Unmarshal([]byte(text), &raw) != nil {
+		return nil, nil
+	}
+	var list []Entity
+	for _, one := range raw {
+		e, skip, err := parseEntity(one)
+		if err != nil {
+			return nil, err
+		}
+		if !skip {
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+func parseEntity(raw json.RawMessage) (Entity, bool, *Error) {
+	var w wireEntity
+	if len(raw) == 0 || raw[0] != '{' {
+		return Entity{}, false, badRequest("can't parse MessageEntity: expected an Object")
+	}
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return Entity{}, false, badRequest("can't parse MessageEntity: field of a wrong type")
+	}
+	if missing := w.missing(); missing != "" {
+		return Entity{}, false, badRequest("can't parse MessageEntity: Can't find field %q", missing)
+	}
+	e := Entity{Type: *w.Type, Offset: *w.Offset, Length: *w.Length, Language: w.Language, CustomEmojiID: w.CustomEmojiID}
+	switch familyOf(e.Type) {
+	case foundByServer:
+		return e, true, nil
+	case unknownFamily:
+		return e, false, badRequest("can't parse MessageEntity: Unsupported type specified")
+	}
+	if w.User != nil {
+		e.UserID = w.User.ID
+	}
+	if e.Type != "pre" {
+		e.Language = ""
+	}
+	if e.Type != "text_link" {
+		return e, false, nil
+	}
+	link, ok := checkLink(*w.URL)
+	e.URL = link
+	return e, !ok, nil // a link Telegram cannot follow is dropped, its text stays
+}
+
+func (w wireEntity) missing() string {
+	switch {
+	case w.Offset == nil:
+		return "offset"
+	case w.Length == nil:
+		return "length"
+	case w.Type == nil:
+		return "type"
+	case *w.Type == "text_link" && w.URL == nil:
+		return "url"
+	case *w.Type == "text_mention" && w.User == nil:
+		return "user"
+	case *w.Type == "custom_emoji" && w.CustomEmojiID == "":
+		return "custom_emoji_id"
+	}
+	return ""
+}

@@ -1,0 +1,178 @@
+package telegram
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// FaultKind is what goes wrong with a call.
+type FaultKind string
+
+// The kinds of faults. Those named After happen when the call has taken effect: the message is there, but the client
+// cannot know.
+const (
+	NoFault         FaultKind = ""               // only the delay, if any
+	DropBefore      FaultKind = "drop before"    // the connection breaks, nothing was done
+	DropAfter       FaultKind = "drop after"     // done, then the connection breaks
+	BadGateway      FaultKind = "502"            // an HTML page with status 502, nothing was done
+	BadGatewayAfter FaultKind = "502 after"      // done, then the same page
+	ServerError     FaultKind = "500"            // an HTML page with status 500, nothing was done
+	TooMany         FaultKind = "429"            // Too Many Requests with RetryAfter
+	BadJSON         FaultKind = "malformed JSON" // done, and the answer breaks off in the middle
+	Hang            FaultKind = "hang"           // no answer until the client gives up, nothing was done
+)
+
+// Always is for Fault.Times: until removed.
+const Always = -1
+
+// Fault makes calls go wrong.
+type Fault struct {
+	Method     string          // as the Bot API spells it; empty for any. Downloads are "file".
+	When       func(Call) bool // further condition; nil for none. It sees method, parameters, chat and time.
+	Times      int             // how many calls it strikes: zero is once, Always until removed
+	Skip       int             // matching calls that pass before the first one struck
+	Delay      time.Duration   // wait before anything else
+	Kind       FaultKind
+	RetryAfter int // seconds, for TooMany; at least 1
+}
+
+// Injected is a fault at work.
+type Injected struct {
+	list  *faultList
+	fault Fault
+	hits  int
+}
+
+// Inject lets a fault strike. Faults are tried in the order they were injected; the first that fits strikes alone.
+func (s *Server) Inject(f Fault) *Injected {
+	if f.Times == 0 {
+		f.Times = 1
+	}
+	i := &Injected{list: &s.faults, fault: f}
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.all = append(s.faults.all, i)
+	return i
+}
+
+// Hits is how many calls the fault has struck.
+func (i *Injected) Hits() int {
+	i.list.mu.Lock()
+	defer i.list.mu.Unlock()
+	return i.hits
+}
+
+// Remove ends the fault.
+func (i *Injected) Remove() {
+	i.list.mu.Lock()
+	defer i.list.mu.Unlock()
+	i.list.all = slices.DeleteFunc(i.list.all, func(other *Injected) bool { return other == i })
+}
+
+type faultList struct {
+	mu  sync.Mutex
+	all []*Injected
+}
+
+// take picks the fault of a call; the zero Fault when all is well.
+func (l *faultList) take(c Call) Fault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, i := range l.all {
+		f := &i.fault
+		if (f.Method != "" && !strings.EqualFold(f.Method, c.Method)) || (f.When != nil && !f.When(c)) {
+			continue
+		}
+		if f.Skip > 0 {
+			f.Skip--
+			continue
+		}
+		if f.Times != Always && i.hits >= f.Times {
+			continue
+		}
+		i.hits++
+		return *f
+	}
+	return Fault{}
+}
+
+// before waits out the delay and tells whether the connection is to be dropped now.
+func (f Fault) before(client, server context.Context) (drop bool) {
+	if f.Kind == Hang {
+		select {
+		case <-client.Done():
+		case <-server.Done():
+		}
+		return true
+	}
+	if f.Delay > 0 {
+		timer := time.NewTimer(f.Delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-client.Done(): // the request has arrived: it is carried out although nobody waits for it
+		case <-server.Done():
+			return true
+		}
+	}
+	return f.Kind == DropBefore
+}
+
+// page is an answer that does not come from the Bot API but from what stands before it.
+type page struct {
+	status     int
+	kind, body string
+	retryAfter int
+}
+
+// instead is the answer given without doing anything.
+func (f Fault) instead() (page, bool) {
+	switch f.Kind {
+	case BadGateway, ServerError:
+		return f.html(), true
+	case TooMany:
+		seconds := max(1, f.RetryAfter)
+		body := string(encodeAnswer(nil, tooManyRequests(seconds)))
+		return page{http.StatusTooManyRequests, "application/json", body, seconds}, true
+	}
+	return page{}, false
+}
+
+func (f Fault) html() page {
+	status := http.StatusBadGateway
+	if f.Kind == ServerError {
+		status = http.StatusInternalServerError
+	}
+	text := strconv.Itoa(status) + " " + http.StatusText(status)
+	body := "<html>\r\n<head><title>" + text + "</title></head>\r\n<body>\r\n<center><h1>" + text +
+		"</h1></center>\r\n<hr><center>nginx/1.18.0</center>\r\n</body>\r\n</html>\r\n"
+	return page{status: status, kind: "text/html", body: body}
+}
+
+func (p page) write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", p.kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(p.body)))
+	w.WriteHeader(p.status)
+	_, _ = w.Write([]byte(p.body)) // a client that went away is its own business
+}
+
+// after spoils the answer of a call that was carried out; it returns only when there is nothing to spoil.
+func (f Fault) after(w http.ResponseWriter, body []byte) (spoilt bool) {
+	switch f.Kind {
+	case DropAfter:
+		panic(http.ErrAbortHandler)
+	case BadGatewayAfter:
+		f.html().write(w)
+		return true
+	case BadJSON:
+		half := string(body[:len(body)*2/3])
+		page{status: http.StatusOK, kind: "application/json", body: half}.write(w)
+		return true
+	}
+	return false
+}

@@ -1,0 +1,139 @@
+package telegram
+
+import (
+	"fmt"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// File is a file somebody sends.
+type File struct {
+	Name string
+	MIME string
+	Data []byte
+	// Size is claimed instead of the length of Data, to act a file too large to hold; zero for the truth.
+	Size int64
+}
+
+func (f File) size() int64 {
+	if f.Size > 0 {
+		return f.Size
+	}
+	return int64(len(f.Data))
+}
+
+// storedFile is a file on the server. It has a path once getFile asked for it.
+type storedFile struct {
+	id, unique string
+	kind       mediaKind
+	file       File
+	path       string
+}
+
+// fileStore keeps files by id, oldest first out when bounded.
+type fileStore struct {
+	byID   map[string]*storedFile
+	order  []string
+	limit  int64
+	held   int64
+	byPath map[string]*storedFile
+}
+
+func newFileStore(limit int64) fileStore {
+	return fileStore{byID: map[string]*storedFile{}, byPath: map[string]*storedFile{}, limit: limit}
+}
+
+func (fs *fileStore) add(serial int64, kind mediaKind, f File) *storedFile {
+	n := strconv.FormatInt(serial, 10)
+	stored := &storedFile{id: "file-" + n, unique: "unique-" + n, kind: kind, file: f}
+	stored.path = fmt.Sprintf("%s/file_%s%s", kind.folder(), n, strings.ToLower(path.Ext(f.Name)))
+	if kind == photoKind {
+		stored.path = fmt.Sprintf("photos/file_%s.jpg", n)
+	}
+	fs.byID[stored.id] = stored
+	fs.order = append(fs.order, stored.id)
+	fs.held += int64(len(f.Data))
+	for fs.limit > 0 && fs.held > fs.limit && len(fs.order) > 1 {
+		oldest := fs.byID[fs.order[0]]
+		fs.order = fs.order[1:]
+		fs.held -= int64(len(oldest.file.Data))
+		delete(fs.byID, oldest.id)
+		delete(fs.byPath, oldest.path)
+	}
+	return stored
+}
+
+// FileData are the bytes of a file by its id, sent by the bot or by people; false when unknown.
+func (s *Server) FileData(id string) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.files.byID[id]
+	if f == nil {
+		return nil, false
+	}
+	return f.file.Data, true
+}
+
+func (s *Server) getFile(q *request) (any, *Error) {
+	id := q.params["file_id"]
+	if id == "" {
+		return nil, badRequest("file_id not specified")
+	}
+	f := s.files.byID[id]
+	if f == nil {
+		return nil, badRequest("wrong file_id or the file is temporarily unavailable")
+	}
+	if f.file.size() > MaxDownload {
+		return nil, badRequest("file is too big")
+	}
+	s.files.byPath[f.path] = f
+	return map[string]any{
+		"file_id": f.id, "file_unique_id": f.unique, "file_size": f.file.size(), "file_path": f.path,
+	}, nil
+}
+
+// serveFile answers a download. It is recorded as a call of the method "file".
+func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
+	call := Call{At: s.now(), Method: "file"}
+	token, name, _ := strings.Cut(rest, "/")
+	call.Params = map[string]string{"path": name}
+	fault := s.faults.take(call)
+	call.Fault = fault.Kind
+	if fault.before(r.Context(), s.base) {
+		s.finish(call, nil, nil)
+		panic(http.ErrAbortHandler)
+	}
+	if answer, ok := fault.instead(); ok {
+		call.Code = answer.status
+		s.finish(call, nil, nil)
+		answer.write(w)
+		return
+	}
+	data, failure := s.download(token, name)
+	s.finish(call, nil, failure)
+	if failure != nil {
+		writeError(w, failure)
+		return
+	}
+	if fault.after(w, data) {
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	_, _ = w.Write(data) // a client that went away is its own business
+}
+
+func (s *Server) download(token, name string) ([]byte, *Error) {
+	if token != s.opts.Token {
+		return nil, unauthorized()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.files.byPath[name]
+	if f == nil {
+		return nil, notFound()
+	}
+	return f.file.Data, nil
+}

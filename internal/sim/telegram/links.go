@@ -1,0 +1,41 @@
+package telegram
+
+import (
+	"net/url"
+	"strings"
+)
+
+// checkLink is what Telegram makes of the address of a link or of a button: http is assumed, a bare host gets its
+// slash, and an address it cannot follow (another scheme, a relative path, a host without a dot) is refused.
+func checkLink(raw string) (string, bool) {
+	raw = strings.TrimSpace(raw)
+	if raw == "" || strings.ContainsAny(raw, " \n\t") {
+		return "", false
+	}
+	scheme, _, found := strings.Cut(raw, "://")
+	switch lower := strings.ToLower(scheme); {
+	case !found:
+		raw = "http://" + raw
+	case lower == "tg" || lower == "ton" || lower == "tonsite":
+		return raw, true
+	case lower != "http" && lower != "https" && lower != "ftp":
+		return "", false
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || !validHost(u.Hostname(), found) {
+		return "", false
+	}
+	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	return u.String(), true
+}
+
+// validHost wants a dot in the name unless the scheme was spelled out.
+func validHost(host string, spelledOut bool) bool {
+	if strings.HasPrefix(host, ".") || strings.HasSuffix(host, ".") || strings.Contains(host, "..") {
+		return false
+	}
+	return spelledOut || strings.Contains(host, ".")
+}

@@ -1,0 +1,197 @@
+package telegram
+
+import (
+	"slices"
+	"time"
+)
+
+// MessageID is the number of a message within its chat.
+type MessageID int64
+
+// Sender is who wrote a message.
+type Sender struct {
+	ID   UserID
+	Name string
+	Bot  bool
+}
+
+// Version is one state a message was in.
+type Version struct {
+	At       time.Time
+	Text     string
+	Entities []Entity
+	Keyboard [][]Button
+}
+
+// Message is what a chat shows of one message at one moment. Its slices are shared: don't write to them.
+type Message struct {
+	ID       MessageID
+	Chat     ChatID
+	Topic    TopicID // zero outside topics and in General
+	From     Sender
+	Date     time.Time
+	Edited   time.Time // zero if never
+	Text     string    // the caption when Media is there
+	Entities []Entity
+	Caption  bool
+	Keyboard [][]Button // inline buttons
+	ReplyTo  MessageID
+	Media    *Media
+	Album    string // equal in all messages of one album
+	// Reactions are sorted by who made them.
+	Reactions []Reaction
+	Pinned    bool
+	Silent    bool   // sent without a sound
+	Service   string // what happened, when nobody wrote it
+	Deleted   bool
+	Versions  []Version // every state, the current one last
+}
+
+// message is a Message with what the server needs to know.
+type message struct {
+	Message
+	chat    *Chat
+	author  *Person // nil for the bot
+	forward *Sender
+	extra   map[string]any // fields of a service message
+}
+
+// store gives a message its number and date and puts it into its chat. The caller holds mu.
+func (s *Server) store(c *Chat, m message) *message {
+	m.ID, m.Chat, m.chat, m.Date = c.nextID(), c.id, c, s.now()
+	m.Versions = []Version{{m.Date, m.Text, m.Entities, m.Keyboard}}
+	stored := &m
+	c.messages = append(c.messages, stored)
+	if keep := s.opts.KeepMessages; keep > 0 && len(c.messages) > keep {
+		c.messages = slices.Delete(c.messages, 0, len(c.messages)-keep)
+	}
+	c.touch()
+	return stored
+}
+
+// storeFromBot stores what the bot sends, which ends its typing and its draft.
+func (s *Server) storeFromBot(c *Chat, m message) *message {
+	m.From = Sender{ID: s.opts.BotID, Name: s.opts.BotName, Bot: true}
+	c.action = Action{}
+	c.drafts = nil
+	return s.store(c, m)
+}
+
+// service stores a note about something that happened and tells the bot. The caller holds mu.
+func (s *Server) service(c *Chat, by *Person, what string, extra map[string]any) *message {
+	m := message{Message: Message{Service: what}, author: by, extra: extra}
+	if by == nil {
+		return s.storeFromBot(c, m)
+	}
+	m.From = Sender{ID: by.id, Name: by.name}
+	stored := s.store(c, m)
+	s.push("message", stored.wire())
+	return stored
+}
+
+// revise gives a message a new state. The caller holds mu.
+func (m *message) revise(s *Server, f formatted, keyboard [][]Button) {
+	m.Text, m.Entities, m.Keyboard = f.text, f.entities, keyboard
+	m.Edited = s.now()
+	m.Versions = append(m.Versions, Version{m.Edited, m.Text, m.Entities, m.Keyboard})
+	if keep := s.opts.KeepVersions; keep > 0 && len(m.Versions) > keep {
+		m.Versions = slices.Clone(m.Versions[len(m.Versions)-keep:])
+	}
+	m.chat.touch()
+}
+
+func (m *message) formatted() formatted { return formatted{m.Text, m.Entities} }
+
+type wireMessage struct {
+	ID         MessageID      `json:"message_id"`
+	Topic      TopicID        `json:"message_thread_id,omitempty"`
+	From       *wireUser      `json:"from,omitempty"`
+	Date       int64          `json:"date"`
+	EditDate   int64          `json:"edit_date,omitempty"`
+	Chat       *wireChat      `json:"chat"`
+	IsTopic    bool           `json:"is_topic_message,omitempty"`
+	Reply      *wireMessage   `json:"reply_to_message,omitempty"`
+	Forward    map[string]any `json:"forward_origin,omitempty"`
+	Album      string         `json:"media_group_id,omitempty"`
+	Text       string         `json:"text,omitempty"`
+	Entities   []entityJSON   `json:"entities,omitempty"`
+	Photo      []photoSize    `json:"photo,omitempty"`
+	Document   *wireFile      `json:"document,omitempty"`
+	Voice      *wireFile      `json:"voice,omitempty"`
+	Caption    string         `json:"caption,omitempty"`
+	CapEnts    []entityJSON   `json:"caption_entities,omitempty"`
+	Markup     *wireMarkup    `json:"reply_markup,omitempty"`
+	NewTopic   any            `json:"forum_topic_created,omitempty"`
+	EndTopic   any            `json:"forum_topic_closed,omitempty"`
+	AgainTopic any            `json:"forum_topic_reopened,omitempty"`
+	NamedTopic any            `json:"forum_topic_edited,omitempty"`
+	Pinned     *wireMessage   `json:"pinned_message,omitempty"`
+	MovedTo    any            `json:"migrate_to_chat_id,omitempty"`
+	MovedFrom  any            `json:"migrate_from_chat_id,omitempty"`
+	Sticker    any            `json:"sticker,omitempty"`
+}
+
+// entityJSON is an entity on the wire, with the person of a text_mention.
+type entityJSON struct {
+	Entity
+	User *wireUser `json:"user,omitempty"`
+}
+
+// wire is the message as the bot gets it, with the message it replies to.
+func (m *message) wire() *wireMessage {
+	w := m.wireAlone()
+	if reply := m.chat.find(m.ReplyTo); reply != nil {
+		w.Reply = reply.wireAlone()
+	}
+	return w
+}
+
+func (m *message) wireAlone() *wireMessage {
+	s := m.chat.srv
+	w := &wireMessage{
+		ID: m.ID, Topic: m.Topic, IsTopic: m.Topic != 0, Date: m.Date.Unix(), Chat: m.chat.wire(), Album: m.Album,
+		Markup: wireKeyboard(m.Keyboard), From: s.botUser(),
+	}
+	if m.author != nil {
+		w.From = m.author.wire()
+	}
+	if !m.Edited.IsZero() {
+		w.EditDate = m.Edited.Unix()
+	}
+	if m.forward != nil {
+		w.Forward = map[string]any{"type": "user", "date": w.Date, "sender_user": s.userJSON(m.forward.ID)}
+	}
+	if m.Media == nil {
+		w.Text, w.Entities = m.Text, s.entitiesJSON(m.Entities)
+	} else {
+		w.Caption, w.CapEnts = m.Text, s.entitiesJSON(m.Entities)
+		m.Media.wire(w)
+	}
+	w.NewTopic, w.EndTopic = m.extra["forum_topic_created"], m.extra["forum_topic_closed"]
+	w.AgainTopic, w.NamedTopic = m.extra["forum_topic_reopened"], m.extra["forum_topic_edited"]
+	w.MovedTo, w.MovedFrom = m.extra["migrate_to_chat_id"], m.extra["migrate_from_chat_id"]
+	w.Sticker = m.extra["sticker"]
+	if pinned, ok := m.extra["pinned_message"].(*message); ok {
+		w.Pinned = pinned.wireAlone()
+	}
+	return w
+}
+
+func (s *Server) userJSON(id UserID) *wireUser {
+	if p := s.people[id]; p != nil {
+		return p.wire()
+	}
+	return s.botUser()
+}
+
+func (s *Server) entitiesJSON(list []Entity) []entityJSON {
+	out := make([]entityJSON, 0, len(list))
+	for _, e := range list {
+		j := entityJSON{Entity: e}
+		if e.Type == "text_mention" {
+			j.User = s.userJSON(e.UserID)
+		}
+		out = append(out, j)
+	}
+	return out
+}

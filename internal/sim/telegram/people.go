@@ -1,0 +1,238 @@
+package telegram
+
+import (
+	"slices"
+	"strings"
+)
+
+// Person is a human with a phone. What they do becomes updates for the bot.
+type Person struct {
+	srv      *Server
+	id       UserID
+	name     string
+	username string
+	language string
+
+	blocked, deactivated bool
+	rank                 map[ChatID]Membership
+}
+
+// Person finds or makes a human by number.
+func (s *Server) Person(id UserID, name string) *Person {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.people[id]; p != nil {
+		return p
+	}
+	p := &Person{
+		srv: s, id: id, name: name, language: "en", rank: map[ChatID]Membership{},
+		username: strings.ToLower(strings.ReplaceAll(name, " ", "_")),
+	}
+	s.people[id] = p
+	return p
+}
+
+// ID is the person's number.
+func (p *Person) ID() UserID { return p.id }
+
+// Name is the person's first name.
+func (p *Person) Name() string { return p.name }
+
+// SetRank says what the person is in a group, for getChatMember; everyone is a member until told otherwise.
+func (p *Person) SetRank(c *Chat, rank Membership) {
+	p.srv.mu.Lock()
+	defer p.srv.mu.Unlock()
+	p.rank[c.id] = rank
+}
+
+func (p *Person) membership(c *Chat) Membership {
+	if rank, ok := p.rank[c.id]; ok {
+		return rank
+	}
+	return Member
+}
+
+// Block makes the person refuse the bot; it learns so by a my_chat_member update and by 403 errors.
+func (p *Person) Block() { p.setBlocked(Member, Kicked) }
+
+// Unblock ends Block.
+func (p *Person) Unblock() { p.setBlocked(Kicked, Member) }
+
+func (p *Person) setBlocked(before, now Membership) {
+	s := p.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.blocked = now == Kicked
+	if c := s.chats[ChatID(p.id)]; c != nil {
+		s.pushMembership(c, p, before, now)
+	}
+}
+
+// DeleteAccount makes every call to the person's private chat fail as Telegram does for deleted accounts.
+func (p *Person) DeleteAccount() {
+	p.srv.mu.Lock()
+	defer p.srv.mu.Unlock()
+	p.deactivated = true
+}
+
+// SendOption changes a message a person sends.
+type SendOption func(*message)
+
+// InTopic puts the message into a topic.
+func InTopic(id TopicID) SendOption { return func(m *message) { m.Topic = id } }
+
+// ReplyTo makes the message an answer to another of the same chat.
+func ReplyTo(id MessageID) SendOption { return func(m *message) { m.ReplyTo = id } }
+
+// WithEntities formats the text; commands, mentions and links are found without it.
+func WithEntities(list ...Entity) SendOption {
+	return func(m *message) { m.Entities = slices.Clone(list) }
+}
+
+// WithCaption puts a text under a photo, document or album.
+func WithCaption(text string) SendOption {
+	return func(m *message) { m.Text, m.Caption = text, true }
+}
+
+// Send writes a text of at most MaxText units. Longer ones must go through Paste, as phones do.
+func (p *Person) Send(c *Chat, text string, opts ...SendOption) Message {
+	return p.post(c, message{Message: Message{Text: text}}, opts)
+}
+
+// Paste sends a text of any length the way Telegram's own apps do: cut into messages of at most MaxText units,
+// one right after the other.
+func (p *Person) Paste(c *Chat, text string, opts ...SendOption) []Message {
+	var sent []Message
+	for _, part := range cutPaste(text) {
+		sent = append(sent, p.Send(c, part, opts...))
+	}
+	return sent
+}
+
+func cutPaste(text string) []string {
+	var parts []string
+	begin, units := 0, 0
+	for at, r := range text {
+		if units+runeUnits(r) > MaxText {
+			parts = append(parts, text[begin:at])
+			begin, units = at, 0
+		}
+		units += runeUnits(r)
+	}
+	return append(parts, text[begin:])
+}
+
+// Edit changes the text of a message the person sent; the bot gets an edited_message update.
+func (p *Person) Edit(sent Message, text string) Message {
+	s := p.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.chats[sent.Chat]
+	m := c.find(sent.ID)
+	if m == nil {
+		return Message{}
+	}
+	m.revise(s, formatted{text, findEntities(text)}, m.Keyboard)
+	s.push("edited_message", m.wire())
+	return m.Message
+}
+
+// Delete removes a message for everyone; bots are not told.
+func (p *Person) Delete(sent Message) {
+	s := p.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.chats[sent.Chat].find(sent.ID); m != nil {
+		m.Deleted = true
+		m.chat.touch()
+	}
+}
+
+// post stores a person's message and tells the bot.
+func (p *Person) post(c *Chat, m message, opts []SendOption) Message {
+	s := p.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.postLocked(c, m, opts).Message
+}
+
+func (p *Person) postLocked(c *Chat, m message, opts []SendOption) *message {
+	s := p.srv
+	for _, opt := range opts {
+		opt(&m)
+	}
+	if m.Entities == nil {
+		m.Entities = findEntities(m.Text)
+	}
+	m.author = p
+	m.From = Sender{ID: p.id, Name: p.name}
+	if c.kind == PrivateChat && c.owner == p {
+		c.started, p.blocked = true, false
+	}
+	stored := s.store(c, m)
+	if s.seenByBot(stored) {
+		s.push("message", stored.wire())
+	}
+	return stored
+}
+
+// seenByBot applies the privacy mode of groups.
+func (s *Server) seenByBot(m *message) bool {
+	c := m.chat
+	if c.kind != PrivateChat && (c.bot == Left || c.bot == Kicked) {
+		return false
+	}
+	if !s.opts.HideGroupTalk || c.kind == PrivateChat || c.bot == Administrator {
+		return true
+	}
+	if reply := c.lookup(m.ReplyTo); reply != nil && reply.From.Bot {
+		return true
+	}
+	for _, e := range m.Entities {
+		word := Slice(m.Text, e.Offset, e.Length)
+		_, to, addressed := strings.Cut(word, "@")
+		mine := strings.EqualFold(to, s.opts.Username)
+		if (e.Type == "bot_command" && (!addressed || mine)) || (e.Type == "mention" && mine) {
+			return true
+		}
+	}
+	return false
+}
+
+type wireUser struct {
+	ID        UserID `json:"id"`
+	IsBot     bool   `json:"is_bot"`
+	FirstName string `json:"first_name"`
+	Username  string `json:"username,omitempty"`
+	Language  string `json:"language_code,omitempty"`
+}
+
+func (p *Person) wire() *wireUser {
+	return &wireUser{ID: p.id, FirstName: p.name, Username: p.username, Language: p.language}
+}
+
+func (s *Server) botUser() *wireUser {
+	return &wireUser{ID: s.opts.BotID, IsBot: true, FirstName: s.opts.BotName, Username: s.opts.Username}
+}
+
+func (s *Server) getMe(*request) (any, *Error) {
+	return struct {
+		*wireUser
+		CanJoinGroups bool `json:"can_join_groups"`
+		ReadsAll      bool `json:"can_read_all_group_messages"`
+		Inline        bool `json:"supports_inline_queries"`
+		HasTopics     bool `json:"has_topics_enabled"`
+	}{s.botUser(), true, !s.opts.HideGroupTalk, false, s.anyPrivateTopics()}, nil
+}
+
+func (s *Server) anyPrivateTopics() bool {
+	for _, c := range s.chats {
+		if c.kind == PrivateChat && c.forum {
+			return true
+		}
+	}
+	return false
+}
+
+// BotID is the bot's own number.
+func (s *Server) BotID() int64 { return int64(s.opts.BotID) }

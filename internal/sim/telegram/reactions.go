@@ -1,0 +1,111 @@
+package telegram
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Reaction is an emoji somebody put on a message.
+type Reaction struct {
+	From  UserID
+	Emoji string
+}
+
+// allowedReactions are the emoji Telegram knows as reactions, without variation selectors, as it wants them.
+const allowedReactions = "👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 " +
+	"💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡"
+
+// ReactionAllowed tells whether Telegram accepts an emoji as a reaction.
+func ReactionAllowed(emoji string) bool {
+	return emoji != "" && slices.Contains(strings.Fields(allowedReactions), emoji)
+}
+
+type reactionType struct {
+	Type  string `json:"type"`
+	Emoji string `json:"emoji,omitempty"`
+}
+
+func (s *Server) setMessageReaction(q *request) (any, *Error) {
+	emoji, err := q.reaction()
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.target(q, "chat_id", writing)
+	if err != nil {
+		return nil, err
+	}
+	m := c.find(q.messageID("message_id"))
+	if m == nil {
+		return nil, badRequest("message to react not found")
+	}
+	m.react(s.opts.BotID, emoji)
+	return true, nil
+}
+
+// reaction reads the reaction parameter: a bot may put one emoji on a message, or none.
+func (q *request) reaction() (string, *Error) {
+	text := q.params["reaction"]
+	if text == "" {
+		return "", nil
+	}
+	var list []reactionType
+	if json.Unmarshal([]byte(text), &list) != nil {
+		return "", badRequest("can't parse reaction types JSON object")
+	}
+	switch {
+	case len(list) == 0:
+		return "", nil
+	case len(list) > 1:
+		return "", badRequest("REACTIONS_TOO_MANY")
+	case list[0].Type != "emoji" || !ReactionAllowed(list[0].Emoji):
+		return "", badRequest("REACTION_INVALID")
+	}
+	return list[0].Emoji, nil
+}
+
+// react sets who's reaction; an empty emoji takes it back. The slice is replaced, never changed.
+func (m *message) react(who UserID, emoji string) (before string) {
+	list := slices.Clone(m.Reactions)
+	list = slices.DeleteFunc(list, func(r Reaction) bool {
+		if r.From == who {
+			before = r.Emoji
+		}
+		return r.From == who
+	})
+	if emoji != "" {
+		list = append(list, Reaction{who, emoji})
+	}
+	slices.SortFunc(list, func(a, b Reaction) int { return cmp.Compare(a.From, b.From) })
+	m.Reactions = list
+	m.chat.touch()
+	return before
+}
+
+// React puts an emoji on a message, or takes it back when empty. The bot gets a message_reaction update if it asked
+// for those; in groups only administrators do.
+func (p *Person) React(on Message, emoji string) {
+	s := p.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.live(on)
+	if m == nil {
+		return
+	}
+	before := m.react(p.id, emoji)
+	if m.chat.kind != PrivateChat && m.chat.bot != Administrator {
+		return
+	}
+	s.push("message_reaction", map[string]any{
+		"chat": m.chat.wire(), "message_id": m.ID, "user": p.wire(), "date": s.now().Unix(),
+		"old_reaction": reactionList(before), "new_reaction": reactionList(emoji),
+	})
+}
+
+func reactionList(emoji string) []reactionType {
+	if emoji == "" {
+		return []reactionType{}
+	}
+	return []reactionType{{"emoji", emoji}}
+}

@@ -1,0 +1,184 @@
+package telegram
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Units is the length of text as Telegram counts it: UTF-16 code units.
+func Units(text string) int {
+	n := 0
+	for _, r := range text {
+		n += runeUnits(r)
+	}
+	return n
+}
+
+func runeUnits(r rune) int {
+	if r >= 0x10000 {
+		return 2
+	}
+	return 1
+}
+
+// Slice is the part of text from UTF-16 unit offset on, length units long, clamped to the text.
+func Slice(text string, offset, length int) string {
+	units := utf16.Encode([]rune(text))
+	from := min(max(offset, 0), len(units))
+	to := min(max(offset+length, from), len(units))
+	return string(utf16.Decode(units[from:to]))
+}
+
+// formatted is a text as the server keeps it.
+type formatted struct {
+	text     string
+	entities []Entity
+}
+
+func (f formatted) equal(g formatted) bool {
+	return f.text == g.text && slices.Equal(f.entities, g.entities)
+}
+
+// formattedParam reads a text and its entities from a call and normalises them. An empty result is not an error.
+func (q *request) formattedParam(textName, entitiesName string) (formatted, *Error) {
+	text := q.params[textName]
+	if len(text) > maxRawText {
+		return formatted{}, badRequest("text is too long")
+	}
+	if mode := strings.ToLower(q.params["parse_mode"]); mode != "" && mode != "none" && text != "" {
+		switch mode {
+		case "markdown", "markdownv2", "html":
+			return formatted{}, badRequest("can't parse entities: this simulator knows no parse modes, send entities")
+		}
+		return formatted{}, badRequest("unsupported parse_mode")
+	}
+	entities, err := parseEntities(q.params[entitiesName])
+	if err != nil {
+		return formatted{}, err
+	}
+	return normalise(text, entities)
+}
+
+// normalise does to a text what TDLib's fix_formatted_text does: it checks the entities, replaces control characters,
+// repairs the nesting, removes entities of nothing but white space and trims both ends.
+//
+// An entity that reaches outside the text or begins or ends within a surrogate pair is an error; an empty one is
+// dropped. White space at the beginning of an entity is taken out of it, so it is trimmed with the rest.
+func normalise(text string, entities []Entity) (formatted, *Error) {
+	if !utf8.ValidString(text) {
+		return formatted{}, badRequest("strings must be encoded in UTF-8")
+	}
+	for _, e := range entities {
+		if e.Offset < 0 || e.Offset > 1000000 {
+			return formatted{}, badRequest("receive an entity with incorrect offset %d", e.Offset)
+		}
+		if e.Length < 0 || e.Length > 1000000 {
+			return formatted{}, badRequest("receive an entity with incorrect length %d", e.Length)
+		}
+	}
+	entities = fixNesting(slices.DeleteFunc(entities, isEmpty))
+	units, entities, err := clean(text, entities)
+	if err != nil {
+		return formatted{}, err
+	}
+	entities = fixNesting(trimEntities(units, entities))
+	units, entities = trimText(units, entities)
+	if len(entities) > MaxEntities {
+		entities = entities[:MaxEntities]
+	}
+	return formatted{string(utf16.Decode(units)), entities}, nil
+}
+
+func isEmpty(e Entity) bool { return e.Length <= 0 }
+
+func isSpace(unit uint16) bool { return unit == ' ' || unit == '\n' }
+
+// clean replaces or removes the characters Telegram does not keep and moves the entities along. moved[i] is where
+// unit i of the text went; -1 marks the second half of a surrogate pair.
+func clean(text string, entities []Entity) ([]uint16, []Entity, *Error) {
+	var out []uint16
+	moved := make([]int, 0, len(text)+1)
+	bytesAt := make([]int, 0, len(text)+1)
+	for at, r := range text {
+		moved, bytesAt = append(moved, len(out)), append(bytesAt, at)
+		if r >= 0x10000 {
+			moved, bytesAt = append(moved, -1), append(bytesAt, at+utf8.RuneLen(r))
+		}
+		switch {
+		case removed(r):
+		case r < ' ' && r != '\n':
+			out = append(out, ' ')
+		default:
+			out = utf16.AppendRune(out, r)
+		}
+	}
+	moved = append(moved, len(out))
+	kept := entities[:0:0]
+	for _, e := range entities {
+		if err := checkBounds(e, moved, bytesAt); err != nil {
+			return nil, nil, err
+		}
+		from, to := moved[e.Offset], moved[e.end()]
+		e.Offset, e.Length = from, to-from
+		if e.Length > 0 {
+			kept = append(kept, e)
+		}
+	}
+	return out, kept, nil
+}
+
+func checkBounds(e Entity, moved, bytesAt []int) *Error {
+	last := len(moved) - 1
+	switch {
+	case e.Offset > last:
+		return badRequest("entity begins after the end of the text at UTF-16 offset %d", e.Offset)
+	case moved[e.Offset] < 0:
+		return badRequest("entity begins in a middle of a UTF-16 symbol at byte offset %d", bytesAt[e.Offset])
+	case e.end() > last:
+		return badRequest("entity beginning at UTF-16 offset %d ends after the end of the text at UTF-16 offset %d",
+			e.Offset, e.end())
+	case moved[e.end()] < 0:
+		return badRequest("entity beginning at UTF-16 offset %d ends in a middle of a UTF-16 symbol at byte offset %d",
+			e.Offset, bytesAt[e.end()])
+	}
+	return nil
+}
+
+// removed tells the characters that vanish: carriage returns, line and direction marks, and the combining lines that
+// break the layout of a chat.
+func removed(r rune) bool {
+	return r == '\r' || (r >= 0x2028 && r <= 0x202e) || r == 0x333 || r == 0x33f || r == 0x30a
+}
+
+func trimEntities(units []uint16, entities []Entity) []Entity {
+	kept := entities[:0]
+	for _, e := range entities {
+		for e.Length > 0 && isSpace(units[e.Offset]) {
+			e.Offset++
+			e.Length--
+		}
+		if e.Length > 0 {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func trimText(units []uint16, entities []Entity) ([]uint16, []Entity) {
+	end := len(units)
+	for end > 0 && isSpace(units[end-1]) {
+		end--
+	}
+	begin := 0
+	for begin < end && isSpace(units[begin]) {
+		begin++
+	}
+	for i := range entities {
+		entities[i].Length = min(entities[i].end(), end) - entities[i].Offset
+		entities[i].Offset -= begin
+	}
+	sortEntities(entities)
+	return units[begin:end], entities
+}

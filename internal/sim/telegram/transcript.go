@@ -1,0 +1,45 @@
+package telegram
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Transcript is the chat as text, the same every time for the same chat: no numbers, no times.
+func (c *Chat) Transcript() string { return c.View().Transcript() }
+
+// Transcript is the view as text: who wrote, the text, then indented media, buttons and reactions.
+func (v View) Transcript() string {
+	var b strings.Builder
+	for _, m := range v.Messages {
+		m.transcribe(&b)
+	}
+	for _, d := range v.Drafts {
+		fmt.Fprintf(&b, "(draft) %s\n", indent(d.Text))
+	}
+	return b.String()
+}
+
+func (m Message) transcribe(b *strings.Builder) {
+	if m.Service != "" {
+		fmt.Fprintf(b, "* %s\n", m.Service)
+		return
+	}
+	fmt.Fprintf(b, "%s:", m.From.Name)
+	if m.Media != nil {
+		fmt.Fprintf(b, " [%s %s]", m.Media.Kind, strings.TrimSpace(m.Media.Name))
+	}
+	fmt.Fprintf(b, " %s\n", indent(m.Text))
+	for _, row := range m.Keyboard {
+		b.WriteString("   ")
+		for _, button := range row {
+			fmt.Fprintf(b, " [%s]", button.Text)
+		}
+		b.WriteString("\n")
+	}
+	for _, r := range m.Reactions {
+		fmt.Fprintf(b, "    %s\n", r.Emoji)
+	}
+}
+
+func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }

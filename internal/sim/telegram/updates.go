@@ -1,0 +1,268 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// UpdateID numbers updates, rising by one.
+type UpdateID int64
+
+const (
+	updateLife         = 24 * time.Hour
+	callbackUpdateLife = 150 * time.Second
+	firstUpdate        = UpdateID(700000001)
+)
+
+// update waits for the bot to fetch and then to acknowledge it.
+type update struct {
+	id      UpdateID
+	body    string
+	expires time.Time
+}
+
+// updateQueue holds what the bot has not acknowledged.
+type updateQueue struct {
+	next      UpdateID
+	waiting   []update
+	allowed   []string // nil is the default set
+	webhook   string
+	poll      *poll
+	lastStart time.Time
+	lastOff   int64
+	arrived   signal
+}
+
+// poll is a getUpdates call that waits. Another one ends it, and so does a webhook; reason is read after kicked.
+type poll struct {
+	kicked chan struct{}
+	reason string
+}
+
+func (p *poll) kick(reason string) {
+	p.reason = reason
+	close(p.kicked)
+}
+
+const otherPoll = "terminated by other getUpdates request; make sure that only one bot instance is running"
+
+func newUpdateQueue() updateQueue { return updateQueue{next: firstUpdate, lastOff: -1} }
+
+// push queues an update for the bot, if it wants the kind. The caller holds mu.
+func (s *Server) push(kind string, payload any) { s.pushFor(kind, payload, updateLife) }
+
+func (s *Server) pushFor(kind string, payload any, life time.Duration) {
+	if !s.queue.wants(kind) {
+		return
+	}
+	id := s.queue.next
+	s.pushRaw(fmt.Sprintf(`{"update_id":%d,%q:%s}`, id, kind, mustJSON(payload)), life)
+}
+
+func (s *Server) pushRaw(body string, life time.Duration) UpdateID {
+	id := s.queue.next
+	s.queue.next++
+	s.queue.waiting = append(s.queue.waiting, update{id, body, s.now().Add(life)})
+	s.queue.arrived.broadcast()
+	s.changed.broadcast()
+	return id
+}
+
+// wants applies allowed_updates: by default everything but the kinds that must be asked for.
+func (u *updateQueue) wants(kind string) bool {
+	if u.allowed != nil {
+		return slices.Contains(u.allowed, kind)
+	}
+	switch kind {
+	case "chat_member", "message_reaction", "message_reaction_count":
+		return false
+	}
+	return true
+}
+
+// InjectUpdate queues an update of any kind with the given JSON as its content, whatever allowed_updates says.
+func (s *Server) InjectUpdate(kind, payload string) UpdateID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pushRaw(fmt.Sprintf(`{"update_id":%d,%q:%s}`, s.queue.next, kind, payload), updateLife)
+}
+
+// InjectRaw queues whatever body makes of the next update's number, to see how a client bears what it cannot decode.
+// It goes into the answer of getUpdates as it is: text that is no JSON breaks the whole batch.
+func (s *Server) InjectRaw(body func(UpdateID) string) UpdateID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pushRaw(body(s.queue.next), updateLife)
+}
+
+// PendingUpdates is how many updates the bot has not acknowledged.
+func (s *Server) PendingUpdates() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.expire(s.now())
+	return len(s.queue.waiting)
+}
+
+// AwaitAcknowledged waits until the bot has acknowledged every update.
+func (s *Server) AwaitAcknowledged(ctx context.Context) error {
+	return s.await(ctx, "every update acknowledged", func() bool {
+		s.queue.expire(s.now())
+		return len(s.queue.waiting) == 0
+	})
+}
+
+// AwaitPoll waits until a getUpdates call is waiting for updates: the bot is up and listens.
+func (s *Server) AwaitPoll(ctx context.Context) error {
+	return s.await(ctx, "a poll", func() bool { return s.queue.poll != nil })
+}
+
+func (u *updateQueue) expire(now time.Time) {
+	u.waiting = slices.DeleteFunc(u.waiting, func(one update) bool { return !now.Before(one.expires) })
+}
+
+// acknowledge drops what offset confirms. A negative offset keeps that many of the newest and drops the rest.
+func (u *updateQueue) acknowledge(offset int64) {
+	if offset < 0 {
+		drop := max(0, int64(len(u.waiting))+offset)
+		u.waiting = slices.Clone(u.waiting[drop:])
+		return
+	}
+	u.waiting = slices.DeleteFunc(u.waiting, func(one update) bool { return int64(one.id) < offset })
+}
+
+func (u *updateQueue) batch(limit int) rawResult {
+	n := min(limit, len(u.waiting))
+	bodies := make([]string, n)
+	for i, one := range u.waiting[:n] {
+		bodies[i] = one.body
+	}
+	return rawResult("[" + strings.Join(bodies, ",") + "]")
+}
+
+// getUpdates is the long poll. It locks for itself, for it waits without the lock.
+func (s *Server) getUpdates(ctx context.Context, q *request) (any, *Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queue.webhook != "" {
+		return nil, conflict("can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first")
+	}
+	limit, wait := s.pollTerms(q)
+	if s.queue.poll != nil {
+		s.queue.poll.kick(otherPoll)
+	}
+	me := &poll{kicked: make(chan struct{})}
+	s.queue.poll = me
+	defer func() {
+		if s.queue.poll == me {
+			s.queue.poll = nil
+		}
+	}()
+	s.queue.acknowledge(q.integer("offset"))
+	s.changed.broadcast()
+	return s.pollWait(ctx, me, limit, wait)
+}
+
+// pollTerms reads limit, timeout and allowed_updates, the last of which is remembered for later polls.
+func (s *Server) pollTerms(q *request) (limit int, wait time.Duration) {
+	limit = int(q.integer("limit"))
+	if limit < 1 || limit > 100 {
+		limit = 100
+	}
+	wait = min(max(0, time.Duration(q.integer("timeout"))*time.Second), maxPoll)
+	var kinds []string
+	if text := q.params["allowed_updates"]; text != "" && json.Unmarshal([]byte(text), &kinds) == nil {
+		s.queue.allowed = nil
+		if len(kinds) > 0 {
+			s.queue.allowed = kinds
+		}
+	}
+	if !s.opts.ThrottlePolls {
+		return limit, wait
+	}
+	now, offset := s.now(), q.integer("offset")
+	since := now.Sub(s.queue.lastStart)
+	if offset == s.queue.lastOff && since < 3*time.Second {
+		wait = max(wait, 3*time.Second)
+	}
+	if offset == s.queue.lastOff && since < time.Second/2 {
+		limit = 1
+	}
+	s.queue.lastOff, s.queue.lastStart = offset, now
+	return limit, wait
+}
+
+// pollWait returns the first updates there are, or none after wait.
+func (s *Server) pollWait(ctx context.Context, me *poll, limit int, wait time.Duration) (any, *Error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for over := wait <= 0; ; {
+		s.queue.expire(s.now())
+		if len(s.queue.waiting) > 0 || over {
+			return s.queue.batch(limit), nil
+		}
+		arrived := s.queue.arrived.wait()
+		s.mu.Unlock()
+		select {
+		case <-arrived:
+		case <-timer.C:
+			over = true
+		case <-me.kicked:
+			s.mu.Lock()
+			return nil, conflict(me.reason)
+		case <-ctx.Done():
+			over = true
+		case <-s.base.Done():
+			over = true
+		}
+		s.mu.Lock()
+	}
+}
+
+// SetWebhook acts a webhook set by somebody else: polls fail until it is deleted.
+func (s *Server) SetWebhook(url string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.useWebhook(url)
+}
+
+func (s *Server) useWebhook(url string) {
+	s.queue.webhook = url
+	if url != "" && s.queue.poll != nil {
+		s.queue.poll.kick("terminated by setWebhook request")
+		s.queue.poll = nil
+	}
+}
+
+func (s *Server) setWebhook(q *request) (any, *Error) {
+	s.useWebhook(q.params["url"])
+	return true, nil
+}
+
+func (s *Server) deleteWebhook(q *request) (any, *Error) {
+	s.queue.webhook = ""
+	if q.boolean("drop_pending_updates") {
+		s.queue.waiting = nil
+		s.changed.broadcast()
+	}
+	return true, nil
+}
+
+func (s *Server) getWebhookInfo(*request) (any, *Error) {
+	return map[string]any{
+		"url": s.queue.webhook, "has_custom_certificate": false, "pending_update_count": len(s.queue.waiting),
+	}, nil
+}
+
+func (s *Server) pushMembership(c *Chat, by *Person, before, now Membership) {
+	if by == nil {
+		return
+	}
+	s.push("my_chat_member", map[string]any{
+		"chat": c.wire(), "from": by.wire(), "date": s.now().Unix(),
+		"old_chat_member": memberJSON(s.botUser(), before), "new_chat_member": memberJSON(s.botUser(), now),
+	})
+}
