@@ -3,12 +3,15 @@
 //
 // It is pure: no network, no clock, no Telegram library. It never uses a parse mode, so no text can break
 // the markup of a message.
+//
+// Markdown renders a whole source, Stream a growing one with the same result, Split cuts a Text into
+// messages. The smaller functions (Plain, Styled, Concat, Slice, ...) are for putting a card together.
 package render
 
 // Kind is a Telegram message entity type, spelled as the Bot API spells it.
 type Kind string
 
-// The entity kinds render makes.
+// The entity kinds. Markdown makes all of them but the last three, which are there for cards.
 const (
 	Bold          Kind = "bold"
 	Italic        Kind = "italic"
@@ -18,6 +21,8 @@ const (
 	Link          Kind = "text_link"
 	Blockquote    Kind = "blockquote"
 	Expandable    Kind = "expandable_blockquote"
+	Underline     Kind = "underline"
+	Spoiler       Kind = "spoiler"
 )
 
 // Entity formats Length UTF-16 units of a text from Offset on.
@@ -28,6 +33,17 @@ type Entity struct {
 	URL      string // Link only
 	Language string // Pre only; may be empty
 }
+
+// End is the first UTF-16 unit after the entity.
+func (e Entity) End() int { return e.Offset + e.Length }
+
+// raw says that nothing can be inside an entity of this kind, and that it can be inside quotes only.
+func (k Kind) raw() bool { return k == Code || k == Pre }
+
+func (k Kind) quote() bool { return k == Blockquote || k == Expandable }
+
+// keepsIndent says that whitespace at the start of the entity means something and stays in it.
+func (k Kind) keepsIndent() bool { return k.raw() || k.quote() }
 
 // Text is plain text with the entities that format it, sorted by offset, the outer one first.
 type Text struct {

@@ -1,0 +1,235 @@
+package render
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// builder collects clean text and the entities over it, and keeps the rules of nesting while it does.
+type builder struct {
+	buf      []byte
+	units    int // UTF-16 length of buf
+	start    int // length of buf where the current block began: no whitespace is written right there
+	entities []Entity
+	open     []span
+	count    map[Kind]int // open spans that are shown, by kind
+}
+
+// span is a style that was begun and not ended.
+type span struct {
+	kind  Kind
+	url   string
+	units int  // where it began, or went on after being interrupted
+	bytes int  // the same in buf
+	shown bool // false when an outer span of the kind does the work, or the kind may not be here
+}
+
+func newBuilder() *builder { return &builder{count: map[Kind]int{}} }
+
+// write adds s. Whitespace at the very start of a block is dropped.
+func (b *builder) write(s string) {
+	from := len(b.buf)
+	b.buf = appendClean(b.buf, s)
+	if from == b.start {
+		n := 0
+		for from+n < len(b.buf) && trimmed(b.buf[from+n]) {
+			n++
+		}
+		b.buf = append(b.buf[:from], b.buf[from+n:]...)
+	}
+	b.units += unitsOf(b.buf[from:])
+}
+
+// begin opens a style; every begin has its end.
+func (b *builder) begin(kind Kind, url string) {
+	shown := b.count[kind] == 0
+	switch {
+	case b.count[Code]+b.count[Pre] > 0:
+		shown = false
+	case kind.quote():
+		shown = b.count[Blockquote]+b.count[Expandable]+b.count[Link] == 0
+	}
+	if shown {
+		b.count[kind]++
+	}
+	b.open = append(b.open, span{kind: kind, url: url, units: b.units, bytes: len(b.buf), shown: shown})
+}
+
+func (b *builder) end() {
+	s := b.open[len(b.open)-1]
+	b.open = b.open[:len(b.open)-1]
+	if s.shown {
+		b.count[s.kind]--
+		b.emit(Entity{Kind: s.kind, URL: s.url}, s.units, s.bytes)
+	}
+}
+
+// beginAt is begin with a start earlier in the text: at byte from, which lies units units from the start.
+func (b *builder) beginAt(kind Kind, bytes, units int) {
+	b.begin(kind, "")
+	s := &b.open[len(b.open)-1]
+	s.bytes, s.units = bytes, units
+}
+
+// raw adds code: kind is Code or Pre. Styles around it are interrupted, as Telegram wants them; in a link
+// the link wins.
+func (b *builder) raw(kind Kind, language, s string) {
+	if b.count[Link] > 0 || b.count[Code]+b.count[Pre] > 0 {
+		b.write(s)
+		return
+	}
+	b.interrupt()
+	units, bytes := b.units, len(b.buf)
+	if !isBlank(s) {
+		start := b.start
+		b.start = -1 // the indentation of code stays
+		b.write(s)
+		b.start = start
+	} else {
+		b.write(s)
+	}
+	b.emit(Entity{Kind: kind, Language: language}, units, bytes)
+	b.resume()
+}
+
+func (b *builder) interrupt() {
+	for _, s := range b.open {
+		if s.shown && !s.kind.quote() {
+			b.emit(Entity{Kind: s.kind, URL: s.url}, s.units, s.bytes)
+		}
+	}
+}
+
+func (b *builder) resume() {
+	for i := range b.open {
+		if s := &b.open[i]; s.shown && !s.kind.quote() {
+			s.units, s.bytes = b.units, len(b.buf)
+		}
+	}
+}
+
+// emit records an entity over all that was written since bytes, less the whitespace Telegram would drop.
+func (b *builder) emit(e Entity, units, bytes int) {
+	to, end := len(b.buf), b.units
+	for to > bytes && trimmed(b.buf[to-1]) {
+		to, end = to-1, end-1
+	}
+	if !e.Kind.keepsIndent() {
+		for bytes < to && trimmed(b.buf[bytes]) {
+			bytes, units = bytes+1, units+1
+		}
+	}
+	if bytes == to {
+		return
+	}
+	e.Offset, e.Length = units, end-units
+	b.entities = append(b.entities, e)
+}
+
+// add writes t, its entities included, into the styles that are open.
+func (b *builder) add(t Text) {
+	var ends []int
+	at := cursor{text: t.Text}
+	closeUpTo := func(unit int) {
+		for len(ends) > 0 && ends[len(ends)-1] <= unit {
+			b.write(at.take(ends[len(ends)-1]))
+			b.end()
+			ends = ends[:len(ends)-1]
+		}
+	}
+	for _, e := range t.Entities {
+		closeUpTo(e.Offset)
+		b.write(at.take(e.Offset))
+		if e.Kind.raw() {
+			b.raw(e.Kind, e.Language, at.take(e.End()))
+			continue
+		}
+		b.begin(e.Kind, e.URL)
+		ends = append(ends, e.End())
+	}
+	closeUpTo(int(^uint(0) >> 1))
+	b.write(at.take(int(^uint(0) >> 1)))
+}
+
+// text is what was built, without trailing whitespace.
+func (b *builder) text() Text {
+	t := b.blocks()
+	t.Text = strings.TrimRight(t.Text, " \n")
+	return t
+}
+
+// blocks is what was built, trailing whitespace included.
+func (b *builder) blocks() Text {
+	sortEntities(b.entities)
+	return Text{Text: string(b.buf), Entities: b.entities}
+}
+
+func sortEntities(es []Entity) {
+	slices.SortStableFunc(es, func(a, b Entity) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(b.Length, a.Length), cmp.Compare(rank(a.Kind), rank(b.Kind)))
+	})
+}
+
+// rank orders kinds over the same text from the outside in, and by what is lost when an entity is dropped.
+func rank(k Kind) int {
+	switch k {
+	case Blockquote, Expandable:
+		return 0
+	case Link:
+		return 1
+	case Pre:
+		return 2
+	case Code:
+		return 3
+	case Spoiler:
+		return 4
+	case Strikethrough:
+		return 5
+	case Bold:
+		return 6
+	case Underline:
+		return 7
+	default:
+		return 8
+	}
+}
+
+func unitsOf(b []byte) int {
+	n := 0
+	for _, c := range b {
+		switch {
+		case c >= 0xf0:
+			n += 2
+		case c < 0x80 || c >= 0xc0:
+			n++
+		}
+	}
+	return n
+}
+
+// cursor walks a text by UTF-16 offsets, forward only.
+type cursor struct {
+	text  string
+	bytes int
+	units int
+}
+
+// take returns the text from the cursor up to unit and moves there; a unit inside a surrogate pair means its end.
+func (c *cursor) take(unit int) string {
+	from := c.bytes
+	for c.units < unit && c.bytes < len(c.text) {
+		r, size := utf8.DecodeRuneInString(c.text[c.bytes:])
+		c.bytes += size
+		c.units += runeUnits(r)
+	}
+	return c.text[from:c.bytes]
+}
+
+func runeUnits(r rune) int {
+	if r > 0xffff {
+		return 2
+	}
+	return 1
+}

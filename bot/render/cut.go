@@ -1,0 +1,153 @@
+package render
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// cuts are the last places of each sort in a window where it may be cut, as byte offsets; 0 for none.
+type cuts struct {
+	paragraph int // an empty line outside of code
+	line      int // the end of a line outside of code
+	codeLine  int // the end of a line in code
+	sentence  int
+	word      int
+}
+
+// cut decides where in window the next part ends, in bytes from the cursor. There is text behind window.
+func (s *splitter) cut(window string) int {
+	c := s.find(window)
+	half, quarter := len(window)/2, len(window)/4
+	for _, choice := range []struct{ at, least int }{
+		{c.paragraph, half}, {c.line, half}, {c.paragraph, quarter}, {c.codeLine, half}, {c.line, quarter},
+		{c.sentence, quarter}, {c.codeLine, quarter}, {c.word, quarter},
+		{c.line, 0}, {c.codeLine, 0}, {c.word, 0},
+	} {
+		if choice.at > choice.least {
+			return choice.at
+		}
+	}
+	if n := charBoundary(s.text[s.bytes:], len(window)); n > 0 && !isBlank(window[:n]) {
+		return n
+	}
+	return len(window)
+}
+
+// find looks for the last cut of each sort behind the first visible character.
+func (s *splitter) find(window string) cuts {
+	var c cuts
+	w := cursor{text: window}
+	w.take(s.visible + 1)
+	next := 0 // entities before it were looked at
+	code := 0 // code goes up to this unit
+	prev := ' '
+	for i := w.bytes; i <= len(window); {
+		unit := s.units + w.units
+		for ; next < len(s.entities) && s.entities[next].Offset < unit; next++ {
+			if s.entities[next].Kind.raw() {
+				code = max(code, s.entities[next].End())
+			}
+		}
+		r, size := utf8.DecodeRuneInString(s.text[s.bytes+i:])
+		c.note(i, prev, r, unit < code, s.text[s.bytes+i:])
+		prev = r
+		i += size
+		w.units += runeUnits(r)
+		if size == 0 {
+			break
+		}
+	}
+	return c
+}
+
+// note records the place at, between prev and r, for what it is; rest is the text from there on.
+func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
+	switch {
+	case r == '\n' && code:
+		c.codeLine = at
+	case r == '\n' && prev != '\n':
+		c.line = at
+		if strings.HasPrefix(strings.TrimLeft(rest[1:min(len(rest), 64)], " "), "\n") {
+			c.paragraph = at
+		}
+	case r == ' ' && prev != ' ':
+		c.word = at
+		if !code && strings.ContainsRune(".!?…:;", prev) {
+			c.sentence = at
+		}
+	case !code && strings.ContainsRune("。！？", prev):
+		c.sentence, c.word = at, at
+	}
+}
+
+// charBoundary is the last place at or before byte n of s that is not inside of what shows as one
+// character; 0 if there is none near.
+func charBoundary(s string, n int) int {
+	const furthest = 256
+	for i := n; i > 0 && i > n-furthest; {
+		if !joins(s, i) {
+			return i
+		}
+		_, size := utf8.DecodeLastRuneInString(s[:i])
+		i -= size
+	}
+	return 0
+}
+
+// charCut is charBoundary in UTF-16 units, falling back to a boundary between code points.
+func charCut(s string, units int) int {
+	c := cursor{text: s}
+	for {
+		next := c
+		next.take(c.units + 1)
+		if next.units > units || next.bytes == c.bytes {
+			break
+		}
+		c = next
+	}
+	if n := charBoundary(s, c.bytes); n > 0 {
+		return Len(s[:n])
+	}
+	return c.units
+}
+
+// joins says that the characters before and after byte i of s show as one.
+func joins(s string, i int) bool {
+	if i == 0 || i == len(s) {
+		return false
+	}
+	prev, _ := utf8.DecodeLastRuneInString(s[:i])
+	next, _ := utf8.DecodeRuneInString(s[i:])
+	const joiner = 0x200d
+	switch {
+	case next == joiner || prev == joiner:
+		return true
+	case next >= 0x1f3fb && next <= 0x1f3ff, next >= 0xe0020 && next <= 0xe007f:
+		return true
+	case regional(prev) && regional(next):
+		return flagsBefore(s[:i])%2 == 1
+	case hangulPart(next) && (hangulPart(prev) || prev >= 0x1100 && prev < 0x1160 || prev >= 0xac00 && prev <= 0xd7a3):
+		return true
+	}
+	return unicode.In(next, unicode.Mn, unicode.Me, unicode.Mc)
+}
+
+func regional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
+
+// flagsBefore counts the regional letters at the end of s.
+func flagsBefore(s string) int {
+	n := 0
+	for n < 64 {
+		r, size := utf8.DecodeLastRuneInString(s)
+		if !regional(r) {
+			break
+		}
+		s = s[:len(s)-size]
+		n++
+	}
+	return n
+}
+
+// hangulPart is a vowel or a final of a Hangul syllable written in parts.
+func hangulPart(r rune) bool { return r >= 0x1160 && r <= 0x11ff }

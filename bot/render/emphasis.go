@@ -1,0 +1,128 @@
+package render
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/yuin/goldmark/ast"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// emphasis reads * _ and ~~ by the rules of CommonMark, with these changes for what agents write:
+// a * between letters or digits is a multiplication or a pointer (2*3*4), ** between them can close but not
+// open (2**3**4), delimiters inside an address are part of it, __init__.py is a name, and next to Chinese,
+// Japanese or Korean, which have no spaces, a delimiter works on both sides.
+type emphasis struct{}
+
+func (emphasis) Trigger() []byte { return []byte{'*', '_', '~'} }
+
+func (emphasis) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	before := block.PrecendingCharacter()
+	line, segment := block.PeekLine()
+	var processor parser.DelimiterProcessor = delimiters{}
+	if line[0] == '~' {
+		processor = strikes{}
+	}
+	d := parser.ScanDelimiter(line, before, 1, processor)
+	if d == nil {
+		return nil
+	}
+	n := d.OriginalLength
+	d.Segment = segment.WithStop(segment.Start + n)
+	block.Advance(n)
+	rest := line[n:]
+	if n > maxRun || d.Char == '~' && n != 2 || insideURL(block.Source()[:segment.Start], rest) {
+		return ast.NewTextSegment(d.Segment)
+	}
+	after := ' '
+	if len(rest) > 0 {
+		after, _ = utf8.DecodeRune(rest)
+	}
+	switch d.Char {
+	case '*':
+		adjustStars(d, before, after)
+	case '_':
+		adjustUnderscores(d, before, rest)
+	}
+	pc.PushDelimiter(d)
+	return d
+}
+
+func adjustStars(d *parser.Delimiter, before, after rune) {
+	switch {
+	case eastAsian(before) || eastAsian(after):
+		d.CanOpen = d.CanOpen || !unicode.IsSpace(after)
+		d.CanClose = d.CanClose || !unicode.IsSpace(before)
+	case wordRune(before) && wordRune(after):
+		d.CanOpen = false
+		d.CanClose = d.CanClose && d.OriginalLength > 1
+	}
+}
+
+func adjustUnderscores(d *parser.Delimiter, before rune, rest []byte) {
+	if before == '.' || before == '/' {
+		d.CanOpen = false
+	}
+	if len(rest) == 0 {
+		return
+	}
+	switch rest[0] {
+	case '(', '[', '/':
+		d.CanClose = false
+	case '.':
+		if len(rest) > 1 && wordRune(rune(rest[1])) {
+			d.CanClose = false
+		}
+	}
+}
+
+// insideURL says that what stands between before and rest is inside a web address: the word has a "://"
+// before it and goes on behind it with more than punctuation.
+func insideURL(before, rest []byte) bool {
+	const longest = 512
+	if len(before) > longest {
+		before = before[len(before)-longest:]
+	}
+	word := before[bytes.LastIndexAny(before, " \t\n<>\"`|")+1:]
+	if !bytes.Contains(word, []byte("://")) {
+		return false
+	}
+	for _, c := range rest {
+		switch {
+		case c == ' ' || c == '\t' || c == '\n' || c == '<' || c == '|':
+			return false
+		case wordRune(rune(c)) || c >= utf8.RuneSelf || c == '/':
+			return true
+		case c == ')' || c == ']':
+			return false
+		}
+	}
+	return false
+}
+
+func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// eastAsian is true for the scripts that are written without spaces, and their punctuation.
+func eastAsian(r rune) bool {
+	return r >= 0x2e80 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo) ||
+		r >= 0x3000 && r <= 0x303f || r >= 0xff01 && r <= 0xff65)
+}
+
+// delimiters pairs the delimiters emphasis reads.
+type delimiters struct{}
+
+func (delimiters) IsDelimiter(b byte) bool { return b == '*' || b == '_' || b == '~' }
+
+func (delimiters) CanOpenCloser(opener, closer *parser.Delimiter) bool {
+	return opener.Char == closer.Char
+}
+
+func (delimiters) OnMatch(consumes int) ast.Node { return ast.NewEmphasis(consumes) }
+
+// strikes is delimiters for ~~.
+type strikes struct{ delimiters }
+
+func (strikes) OnMatch(int) ast.Node { return extast.NewStrikethrough() }

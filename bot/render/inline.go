@@ -1,0 +1,182 @@
+package render
+
+import (
+	"bytes"
+	"html"
+	"regexp"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/util"
+)
+
+var lineBreak = regexp.MustCompile(`(?i)^<br\s*/?>$`)
+
+// inlines writes what is inside n.
+func (r *renderer) inlines(n ast.Node) {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		r.inline(c)
+	}
+}
+
+func (r *renderer) inline(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.Text:
+		r.text(n)
+	case *ast.CodeSpan:
+		r.out.raw(Code, "", r.codeSpan(n))
+	case *ast.Emphasis:
+		r.styled(n, []Kind{Italic, Bold}[n.Level-1])
+	case *extast.Strikethrough:
+		r.styled(n, Strikethrough)
+	case *ast.Link:
+		r.link(n)
+	case *ast.Image:
+		r.image(n)
+	case *ast.AutoLink:
+		r.out.write(string(n.Label(r.source)))
+	case *ast.RawHTML:
+		r.html(n)
+	case *taskBox:
+		if n.done {
+			r.out.write("☑")
+		} else {
+			r.out.write("☐")
+		}
+	default:
+		r.inlines(n)
+	}
+}
+
+func (r *renderer) styled(n ast.Node, kind Kind) {
+	r.out.begin(kind, "")
+	r.inlines(n)
+	r.out.end()
+}
+
+func (r *renderer) text(n *ast.Text) {
+	value := n.Segment.Value(r.source)
+	if n.IsRaw() {
+		r.out.write(string(value))
+	} else {
+		r.out.write(unescape(value))
+	}
+	if n.SoftLineBreak() || n.HardLineBreak() {
+		r.lineBreak()
+	}
+}
+
+func (r *renderer) lineBreak() {
+	r.out.write("\n")
+	r.out.write(r.indent)
+}
+
+func (r *renderer) codeSpan(n ast.Node) string {
+	var b strings.Builder
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		if t, ok := c.(*ast.Text); ok {
+			b.Write(t.Segment.Value(r.source))
+		}
+	}
+	code := strings.ReplaceAll(b.String(), "\n", " ")
+	if r.inCell {
+		code = strings.ReplaceAll(code, `\|`, "|")
+	}
+	return code
+}
+
+func (r *renderer) html(n *ast.RawHTML) {
+	var b strings.Builder
+	for i := range n.Segments.Len() {
+		s := n.Segments.At(i)
+		b.Write(s.Value(r.source))
+	}
+	if lineBreak.MatchString(b.String()) {
+		r.lineBreak()
+		return
+	}
+	r.out.write(b.String())
+}
+
+// link writes a link. A destination Telegram does not take is written behind the label.
+func (r *renderer) link(n *ast.Link) {
+	url := unescape(n.Destination)
+	if r.out.count[Link] == 0 && linkable(url) {
+		from := len(r.out.buf)
+		r.out.begin(Link, url)
+		r.inlines(n)
+		if isBlank(string(r.out.buf[from:])) {
+			r.out.write(url)
+		}
+		r.out.end()
+		r.title(n.Title)
+		return
+	}
+	r.labelled(n, url, n.Title)
+}
+
+func (r *renderer) image(n *ast.Image) { r.labelled(n, unescape(n.Destination), n.Title) }
+
+// labelled writes "label (url)", and only what there is of the two.
+func (r *renderer) labelled(n ast.Node, url string, title []byte) {
+	from := len(r.out.buf)
+	r.inlines(n)
+	label := string(r.out.buf[from:])
+	switch {
+	case url == "" || label == url:
+	case isBlank(label):
+		r.out.write(url)
+	default:
+		r.out.write(" (" + url + ")")
+	}
+	r.title(title)
+}
+
+func (r *renderer) title(title []byte) {
+	if t := strings.TrimSpace(unescape(title)); t != "" {
+		r.out.write(" (" + t + ")")
+	}
+}
+
+// unescape resolves backslash escapes and character references.
+func unescape(b []byte) string {
+	if bytes.IndexByte(b, '\\') < 0 && bytes.IndexByte(b, '&') < 0 {
+		return string(b)
+	}
+	var out strings.Builder
+	for i := 0; i < len(b); i++ {
+		switch {
+		case b[i] == '\\' && i+1 < len(b) && util.IsPunct(b[i+1]):
+			i++
+			out.WriteByte(b[i])
+		case b[i] == '&':
+			s, n := reference(b[i:])
+			out.WriteString(s)
+			i += n - 1
+		default:
+			out.WriteByte(b[i])
+		}
+	}
+	return out.String()
+}
+
+// reference resolves the character reference b begins with, and says how long it is; one that is none is
+// the ampersand.
+func reference(b []byte) (string, int) {
+	const longest = 33
+	end := bytes.IndexByte(b[:min(len(b), longest)], ';')
+	if end < 2 {
+		return "&", 1
+	}
+	ref := string(b[:end+1])
+	if b[1] != '#' {
+		if _, ok := util.LookUpHTML5EntityByName(ref[1:end]); !ok {
+			return "&", 1
+		}
+	}
+	if s := html.UnescapeString(ref); s != ref && !strings.HasSuffix(s, ";") {
+		return s, end + 1
+	}
+	return "&", 1
+}

@@ -1,0 +1,150 @@
+package render
+
+import (
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// The bounds that keep goldmark linear on hostile input: past them, markup is text. Each holds for one
+// paragraph (or heading, or cell), so that a stream and a whole source meet the same bounds.
+const (
+	maxDepth      = 24  // quotes and lists inside each other
+	maxDelimiters = 512 // runs of * _ ~
+	maxBrackets   = 512 // [ and ]
+	maxTags       = 256 // <
+	maxRun        = 8   // characters of one run of delimiters
+)
+
+// newParser makes the parser of the dialect: CommonMark with tables, strikethrough and task lists, and
+// without two things. Reference definitions, because one at the end of an answer would change what was
+// shown long before, so definitions and uses show as they are written. HTML blocks, because HTML is shown
+// literally anyway, and Markdown between its tags is worth rendering.
+func newParser() parser.Parser {
+	return parser.NewParser(
+		parser.WithBlockParsers(
+			util.Prioritized(parser.NewSetextHeadingParser(), 100),
+			util.Prioritized(parser.NewThematicBreakParser(), 200),
+			util.Prioritized(shallow{parser.NewListParser()}, 300),
+			util.Prioritized(numbered{parser.NewListItemParser()}, 400),
+			util.Prioritized(parser.NewCodeBlockParser(), 500),
+			util.Prioritized(parser.NewATXHeadingParser(), 600),
+			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+			util.Prioritized(shallow{parser.NewBlockquoteParser()}, 800),
+			util.Prioritized(parser.NewParagraphParser(), 1000),
+		),
+		parser.WithInlineParsers(
+			util.Prioritized(taskBoxes{}, 50),
+			util.Prioritized(parser.NewCodeSpanParser(), 100),
+			util.Prioritized(newBounded(parser.NewLinkParser(), maxBrackets), 200),
+			util.Prioritized(parser.NewAutoLinkParser(), 300),
+			util.Prioritized(newBounded(parser.NewRawHTMLParser(), maxTags), 400),
+			util.Prioritized(newBounded(emphasis{}, maxDelimiters), 500),
+		),
+		parser.WithParagraphTransformers(util.Prioritized(tables{}, 200)),
+	)
+}
+
+// shallow refuses to open a container at maxDepth; its marker is then text.
+type shallow struct{ parser.BlockParser }
+
+func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	depth := 0
+	for n := parent; n != nil; n = n.Parent() {
+		if depth++; depth > maxDepth {
+			return nil, parser.NoChildren
+		}
+	}
+	return s.BlockParser.Open(parent, reader, pc)
+}
+
+// numbered keeps the number that was written with a list item: the tree knows only that of the first.
+type numbered struct{ parser.BlockParser }
+
+var numberAttribute = []byte("number")
+
+func (n numbered) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	line, _ := reader.PeekLine()
+	node, state := n.BlockParser.Open(parent, reader, pc)
+	if node == nil {
+		return nil, state
+	}
+	number, digits := 0, 0
+	for _, c := range line {
+		if c >= '0' && c <= '9' && digits < 9 {
+			number, digits = number*10+int(c-'0'), digits+1
+		} else if c != ' ' || digits > 0 {
+			break
+		}
+	}
+	if digits > 0 {
+		node.SetAttribute(numberAttribute, number)
+	}
+	return node, state
+}
+
+// bounded lets an inline parser run a number of times in a block.
+type bounded struct {
+	parser.InlineParser
+	key parser.ContextKey
+	max int
+}
+
+func newBounded(p parser.InlineParser, most int) bounded {
+	return bounded{InlineParser: p, key: parser.NewContextKey(), max: most}
+}
+
+func (b bounded) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	used, _ := pc.Get(b.key).(int)
+	if used >= b.max {
+		return nil
+	}
+	pc.Set(b.key, used+1)
+	return b.InlineParser.Parse(parent, block, pc)
+}
+
+// CloseBlock implements parser.CloseBlocker.
+func (b bounded) CloseBlock(parent ast.Node, block text.Reader, pc parser.Context) {
+	pc.Set(b.key, nil)
+	if c, ok := b.InlineParser.(parser.CloseBlocker); ok {
+		c.CloseBlock(parent, block, pc)
+	}
+}
+
+// taskBoxes reads [ ] and [x] at the start of a list item.
+type taskBoxes struct{}
+
+func (taskBoxes) Trigger() []byte { return []byte{'['} }
+
+func (taskBoxes) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast.Node {
+	item, ok := parent.Parent().(*ast.ListItem)
+	if !ok || item.FirstChild() != parent || parent.HasChildren() {
+		return nil
+	}
+	line, _ := block.PeekLine()
+	if len(line) < 3 || line[2] != ']' || len(line) > 3 && !util.IsSpace(line[3]) {
+		return nil
+	}
+	box := &taskBox{}
+	switch line[1] {
+	case 'x', 'X':
+		box.done = true
+	case ' ':
+	default:
+		return nil
+	}
+	block.Advance(3)
+	return box
+}
+
+type taskBox struct {
+	ast.BaseInline
+	done bool
+}
+
+var kindTaskBox = ast.NewNodeKind("TaskBox")
+
+func (*taskBox) Kind() ast.NodeKind { return kindTaskBox }
+
+func (b *taskBox) Dump(source []byte, level int) { ast.DumpHelper(b, source, level, nil, nil) }

@@ -1,0 +1,168 @@
+package render
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Part is one message of a text that was split.
+type Part struct {
+	Text
+	Gap string // the whitespace that was dropped behind the part
+}
+
+// maxAttributes bounds the bytes of addresses and languages in one part: with the longest text and the most
+// entities, the request stays under Telegram's 32768 bytes.
+const maxAttributes = 8 << 10
+
+// Split cuts t into parts of at most limit UTF-16 units (at least 16), each good for a message: it begins
+// and ends with something visible, except for the indentation of code, and no part is empty. The cut is made
+// at the end of a paragraph if that leaves parts of a decent size, else at a line, a sentence, a word, and
+// only inside a word that has no end; never inside of what shows as one character, if it can be avoided.
+// Entities that are cut go on in the next part.
+//
+// All parts' texts and gaps, joined, are t's text from its first visible character on. What is appended to
+// t changes the last part only. A part keeps MaxEntities entities, those of least importance go first.
+func Split(t Text, limit int) []Part {
+	s := splitter{cursor: cursor{text: t.Text}, entities: t.Entities, limit: max(limit, 16)}
+	var parts []Part
+	for {
+		gap := s.skip()
+		if len(parts) > 0 {
+			parts[len(parts)-1].Gap = gap
+		}
+		if s.bytes == len(s.text) {
+			return parts
+		}
+		parts = append(parts, Part{Text: s.next()})
+	}
+}
+
+// splitter walks a text; entities are those that end behind the cursor.
+type splitter struct {
+	cursor
+	entities []Entity
+	limit    int
+	visible  int // units from the cursor to the first visible character
+}
+
+// skip moves over whitespace and returns it. The indentation of a line of code is left, unless it alone
+// would take up half a message.
+func (s *splitter) skip() string {
+	rest := s.text[s.bytes:]
+	n := strings.IndexFunc(rest, func(r rune) bool { return !blank(r) })
+	if n < 0 {
+		s.bytes = len(s.text)
+		return rest
+	}
+	at := s.cursor
+	at.bytes, at.units = s.bytes+n, s.units+Len(rest[:n])
+	keep := strings.LastIndexByte(rest[:n], '\n') + 1
+	indent := s.cursor
+	indent.bytes, indent.units = s.bytes+keep, s.units+Len(rest[:keep])
+	s.visible = 0
+	s.pass(at.units)
+	if e, ok := s.codeAt(at.units); ok && at.units-max(indent.units, e.Offset) < s.limit/2 {
+		if e.Offset > indent.units {
+			indent = s.cursor
+			indent.take(e.Offset)
+		}
+		s.visible = at.units - indent.units
+		at = indent
+	}
+	from := s.bytes
+	s.cursor = at
+	return s.text[from:at.bytes]
+}
+
+// pass forgets the entities that end at or before unit.
+func (s *splitter) pass(unit int) {
+	for len(s.entities) > 0 && s.entities[0].End() <= unit {
+		s.entities = s.entities[1:]
+	}
+}
+
+// codeAt finds the code over a unit at or behind the cursor.
+func (s *splitter) codeAt(unit int) (Entity, bool) {
+	for _, e := range s.entities {
+		if e.Offset > unit {
+			break
+		}
+		if e.Kind.raw() && e.End() > unit {
+			return e, true
+		}
+	}
+	return Entity{}, false
+}
+
+// next takes a part off the front.
+func (s *splitter) next() Text {
+	window := s.window(s.limit)
+	if limit := s.budget(); limit < Len(window) {
+		window = s.window(limit)
+	}
+	end := s.bytes + len(window)
+	if !isBlank(s.text[end:]) {
+		end = s.bytes + s.cut(window)
+	}
+	body := strings.TrimRightFunc(s.text[s.bytes:end], blank)
+	start := s.units
+	s.units += Len(body)
+	s.bytes += len(body)
+	es := clip(s.entities, body, start, s.units)
+	return Text{Text: body, Entities: atMost(es, MaxEntities)}
+}
+
+// window is the text of the next units from the cursor on, never half a character.
+func (s *splitter) window(units int) string {
+	w := s.cursor
+	for w.bytes < len(w.text) {
+		r, size := utf8.DecodeRuneInString(w.text[w.bytes:])
+		if w.units+runeUnits(r) > s.units+units {
+			break
+		}
+		w.bytes += size
+		w.units += runeUnits(r)
+	}
+	return s.text[s.bytes:w.bytes]
+}
+
+// budget is how many units the next part may have so that its links and languages fit into a request and
+// none that matter are dropped.
+func (s *splitter) budget() int {
+	bytes, count := 0, 0
+	for _, e := range s.entities {
+		if e.Offset >= s.units+s.limit {
+			break
+		}
+		if e.Kind != Link && e.Kind != Pre {
+			continue
+		}
+		bytes += len(e.URL) + len(e.Language)
+		count++
+		if (bytes > maxAttributes || count > MaxEntities) && e.Offset > s.units+s.visible {
+			return e.Offset - s.units
+		}
+	}
+	return s.limit
+}
+
+// atMost keeps the n entities that matter most, in their order.
+func atMost(es []Entity, n int) []Entity {
+	if len(es) <= n {
+		return es
+	}
+	byRank := make([]int, len(es))
+	for i := range es {
+		byRank[i] = i
+	}
+	slices.SortStableFunc(byRank, func(a, b int) int { return rank(es[a].Kind) - rank(es[b].Kind) })
+	kept := byRank[:n]
+	slices.Sort(kept)
+	out := make([]Entity, n)
+	for i, k := range kept {
+		out[i] = es[k]
+	}
+	return out
+}

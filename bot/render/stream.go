@@ -1,0 +1,169 @@
+package render
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+)
+
+// Stream renders a text that grows. At every moment Text is what Markdown would make of all that was
+// appended; blocks that can no longer change are rendered once, so the work over a long answer stays in
+// proportion to its length, as long as its single blocks are short. The zero Stream is empty and ready.
+// A Stream is for one goroutine.
+type Stream struct {
+	source []byte
+	done   []byte // the rendered blocks that are final
+	units  int    // UTF-16 length of done
+	ents   []Entity
+	marks  []mark
+	cached *Text // what Text returned, while nothing changed
+}
+
+// mark is a place in the source where a top-level block begins, with all before it final.
+type mark struct {
+	source int // where the block begins
+	proof  int // end of its first line: as long as the source is this long, the mark stands
+	bytes  int // of done
+	units  int
+	ents   int
+}
+
+// Append adds md to the end. A piece may end anywhere, also inside a character.
+func (s *Stream) Append(md string) {
+	if md == "" {
+		return
+	}
+	s.source = append(s.source, md...)
+	s.cached = nil
+}
+
+// Retract takes the last n bytes back, at most all there are.
+func (s *Stream) Retract(n int) {
+	if n <= 0 {
+		return
+	}
+	s.source = s.source[:max(0, len(s.source)-n)]
+	s.cached = nil
+	keep := len(s.marks)
+	for keep > 0 && s.marks[keep-1].proof > len(s.source) {
+		keep--
+	}
+	s.marks = s.marks[:keep]
+	last := s.last()
+	s.done, s.units, s.ents = s.done[:last.bytes], last.units, s.ents[:last.ents]
+}
+
+// Len is the number of bytes appended and not retracted.
+func (s *Stream) Len() int { return len(s.source) }
+
+// Source is the Markdown appended and not retracted.
+func (s *Stream) Source() string { return string(s.source) }
+
+// Text renders what there is. The result is the caller's to keep but not to change.
+func (s *Stream) Text() Text {
+	if s.cached == nil {
+		t := s.render()
+		s.cached = &t
+	}
+	return *s.cached
+}
+
+func (s *Stream) last() mark {
+	if len(s.marks) == 0 {
+		return mark{}
+	}
+	return s.marks[len(s.marks)-1]
+}
+
+// render renders the source from the last mark on, and moves the mark to the last block that stands.
+func (s *Stream) render() Text {
+	from := s.last().source
+	raw := s.source[from:]
+	clean := []byte(cleanSource(string(raw)))
+	doc := parse(clean)
+	final := s.finalBlock(doc, clean)
+	r := &renderer{source: clean, out: newBuilder()}
+	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+		if n == final {
+			s.keep(r.out)
+			start := lineStart(clean, n.Pos())
+			line := start + bytes.IndexByte(clean[start:], '\n') + 1
+			s.marks = append(s.marks, mark{
+				source: from + rawOffset(raw, clean, start), proof: from + rawOffset(raw, clean, line),
+				bytes: len(s.done), units: s.units, ents: len(s.ents),
+			})
+			r.out = newBuilder()
+		}
+		r.topLevel(n)
+	}
+	return s.joined(r.out)
+}
+
+// finalBlock is the last top-level block that surely begins where it does now: its first line is complete,
+// and the line before it is blank. All before it is final. nil if there is none behind the first block.
+func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
+	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
+		start := lineStart(source, n.Pos())
+		if bytes.IndexByte(source[start:], '\n') >= 0 && blankBefore(source, start) {
+			return n
+		}
+	}
+	return nil
+}
+
+// keep moves what was rendered to what is final.
+func (s *Stream) keep(b *builder) {
+	t := b.blocks()
+	if len(t.Text) == 0 {
+		return
+	}
+	s.separate()
+	for _, e := range t.Entities {
+		e.Offset += s.units
+		s.ents = append(s.ents, e)
+	}
+	s.done = append(s.done, t.Text...)
+	s.units += unitsOf([]byte(t.Text))
+}
+
+func (s *Stream) separate() {
+	if len(s.done) > 0 {
+		s.done = append(s.done, "\n\n"...)
+		s.units += 2
+	}
+}
+
+// joined is the final blocks and what is rendered of the rest.
+func (s *Stream) joined(rest *builder) Text {
+	t := rest.blocks()
+	text, es := string(s.done), slices.Clone(s.ents)
+	if len(t.Text) > 0 && len(text) > 0 {
+		text += "\n\n" + t.Text
+		for _, e := range t.Entities {
+			e.Offset += s.units + 2
+			es = append(es, e)
+		}
+	} else if len(t.Text) > 0 {
+		text, es = t.Text, t.Entities
+	}
+	return Text{Text: strings.TrimRight(text, " \n"), Entities: es}
+}
+
+// rawOffset is where in raw the line begins that begins at pos in clean, the clean form of raw.
+func rawOffset(raw, clean []byte, pos int) int {
+	if len(raw) == len(clean) && bytes.Equal(raw, clean) {
+		return pos
+	}
+	lines := bytes.Count(clean[:pos], []byte{'\n'})
+	at := 0
+	for ; lines > 0; lines-- {
+		at += bytes.IndexAny(raw[at:], "\r\n")
+		if raw[at] == '\r' && at+1 < len(raw) && raw[at+1] == '\n' {
+			at++
+		}
+		at++
+	}
+	return at
+}

@@ -1,0 +1,143 @@
+package render
+
+import "slices"
+
+// Len is the length of s as Telegram counts it, in UTF-16 code units.
+func Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeUnits(r)
+	}
+	return n
+}
+
+// Fits says whether t is at most limit UTF-16 units long.
+func Fits(t Text, limit int) bool { return len(t.Text) <= limit || Len(t.Text) <= limit }
+
+// Plain is s without formatting. Characters that Telegram would change or drop are changed here first:
+// tabs become four spaces, controls one, invalid UTF-8 U+FFFD. Whitespace stays.
+func Plain(s string) Text { return Text{Text: string(appendClean(nil, s))} }
+
+// Styled is s with all of it formatted as kind, for kinds that need nothing else; a text of whitespace
+// only stays plain. For links and code with a language see Linked and CodeBlock.
+func Styled(kind Kind, s string) Text { return entire(s, Entity{Kind: kind}) }
+
+// CodeBlock is s as a block of code; language may be empty.
+func CodeBlock(language, s string) Text { return entire(s, Entity{Kind: Pre, Language: language}) }
+
+// Linked is label as a link to url. A url that Telegram does not take is written out: "label (url)".
+func Linked(label, url string) Text {
+	if label == "" {
+		label = url
+	}
+	if !linkable(url) {
+		if label != url {
+			label += " (" + url + ")"
+		}
+		return Plain(label)
+	}
+	return entire(label, Entity{Kind: Link, URL: url})
+}
+
+func entire(s string, e Entity) Text {
+	b := builder{buf: appendClean(nil, s)}
+	b.units = unitsOf(b.buf)
+	b.emit(e, 0, 0)
+	return Text{Text: string(b.buf), Entities: b.entities}
+}
+
+// Wrap formats all of t as kind, around the formatting it has: a quote swallows inner quotes, Code and Pre
+// swallow all, and the others are interrupted where t has code.
+func Wrap(kind Kind, t Text) Text {
+	if kind.raw() {
+		return Styled(kind, t.Text)
+	}
+	b := newBuilder()
+	b.start = -1
+	b.begin(kind, "")
+	b.add(t)
+	b.end()
+	sortEntities(b.entities)
+	return Text{Text: string(b.buf), Entities: b.entities}
+}
+
+// Concat joins texts one after the other. Nothing is put between them.
+func Concat(texts ...Text) Text {
+	var buf []byte
+	var es []Entity
+	units := 0
+	for _, t := range texts {
+		buf = append(buf, t.Text...)
+		for _, e := range t.Entities {
+			e.Offset += units
+			es = append(es, e)
+		}
+		units += Len(t.Text)
+	}
+	return Text{Text: string(buf), Entities: es}
+}
+
+// Slice is the part of t from UTF-16 offset from up to to. Entities that are cut keep what is inside. An
+// offset within a surrogate pair means the end of the pair; one outside of t the nearest edge.
+func Slice(t Text, from, to int) Text {
+	c := cursor{text: t.Text}
+	c.take(from)
+	start := c.units
+	s := c.take(to)
+	return Text{Text: s, Entities: clip(t.Entities, s, start, c.units)}
+}
+
+// clip returns what is left of es in the units from start to end, whose text is s.
+func clip(es []Entity, s string, start, end int) []Entity {
+	var out []Entity
+	at := cursor{text: s}
+	for _, e := range es {
+		if e.Offset >= end {
+			break
+		}
+		from, to := max(e.Offset, start), min(e.End(), end)
+		if from >= to {
+			continue
+		}
+		e.Offset, e.Length = from-start, to-from
+		at.take(e.Offset)
+		rest := at
+		if e, ok := tighten(e, rest.take(e.End())); ok {
+			out = append(out, e)
+		}
+	}
+	sortEntities(out)
+	return out
+}
+
+// tighten takes the whitespace off the edges of e where Telegram would, s being its text.
+func tighten(e Entity, s string) (Entity, bool) {
+	n := len(s)
+	for n > 0 && trimmed(s[n-1]) {
+		n--
+	}
+	e.Length -= len(s) - n
+	for i := 0; i < n && trimmed(s[i]) && !e.Kind.keepsIndent(); i++ {
+		e.Offset, e.Length = e.Offset+1, e.Length-1
+	}
+	return e, e.Length > 0
+}
+
+// Shorten cuts t to at most limit UTF-16 units, the last of them an ellipsis if anything was cut. It does
+// not cut inside a character sequence that shows as one.
+func Shorten(t Text, limit int) Text {
+	if Fits(t, limit) {
+		return t
+	}
+	if limit <= 0 {
+		return Text{}
+	}
+	head := Slice(t, 0, charCut(t.Text, limit-1))
+	n := len(head.Text)
+	for n > 0 && trimmed(head.Text[n-1]) {
+		n--
+	}
+	head.Text = head.Text[:n] + "…"
+	head.Entities = slices.Clip(head.Entities)
+	return head
+}
