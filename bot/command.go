@@ -1,0 +1,51 @@
+package bot
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// command is a message such as "/model opus" or "/new@our_bot".
+type command struct {
+	name string // lower case, without the slash
+	to   string // the bot it names; empty for none
+	args string
+}
+
+// commandForm is strict on purpose: "/usr/bin/env fails" is a prompt.
+var commandForm = regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?:\s+|$)`)
+
+// parseCommand reads a command. Text that only begins with a slash is none, nor is "//name", which is how
+// people send a line that begins with a slash to the agent.
+func parseCommand(text string) (command, bool) {
+	m := commandForm.FindStringSubmatch(text)
+	if m == nil {
+		return command{}, false
+	}
+	return command{
+		name: strings.ToLower(m[1]), to: m[2],
+		args: strings.TrimSpace(text[len(m[0]):]),
+	}, true
+}
+
+// unescaped is the prompt that a text stands for: "//compact" is "/compact".
+func unescaped(text string) string {
+	if strings.HasPrefix(text, "//") {
+		if _, ok := parseCommand(text[1:]); ok {
+			return text[1:]
+		}
+	}
+	return text
+}
+
+// isAbortWord says whether a text is nothing but one of words. Case and closing punctuation do not count.
+func isAbortWord(text string, words []string) bool {
+	text = strings.TrimSpace(strings.TrimRightFunc(strings.TrimSpace(text), unicode.IsPunct))
+	for _, w := range words {
+		if w != "" && strings.EqualFold(text, w) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,209 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"ductor/orchestrator"
+)
+
+// maxDownload is what Telegram lets a bot fetch.
+const maxDownload = 20 << 20
+
+var errTooLarge = errors.New("the file is larger than 20 MB")
+
+// uploads is the directory where the files that people send are kept, one folder per conversation.
+//
+// Agents may write in it, so it is only entered through os.Root: no link that somebody planted leads out.
+type uploads struct {
+	api  *plainAPI
+	root *os.Root
+	dir  string // absolute
+}
+
+// openUploads makes the directory if it is missing. Close the root to end it.
+func openUploads(dir string, api *plainAPI) (*uploads, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("uploads directory: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make uploads directory: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open uploads directory: %w", err)
+	}
+	return &uploads{api: api, root: root, dir: dir}, nil
+}
+
+// save fetches the file of in and keeps it. Doing it again after a crash overwrites what was kept.
+// errTooLarge says that Telegram will not hand it out.
+func (u *uploads) save(ctx context.Context, in *incoming) (orchestrator.Attachment, error) {
+	f := in.file
+	if f.size > maxDownload {
+		return orchestrator.Attachment{}, errTooLarge
+	}
+	body, err := u.open(ctx, f.id)
+	if err != nil {
+		return orchestrator.Attachment{}, err
+	}
+	defer body.Close()
+	name := cleanName(f.name)
+	folder := strconv.FormatInt(in.conv.Chat, 10) + "_" + strconv.Itoa(in.conv.Topic)
+	at := path.Join(folder, strconv.Itoa(in.message)+"_"+name)
+	if err := u.mkdir(folder); err != nil {
+		return orchestrator.Attachment{}, err
+	}
+	head, err := u.write(at, body)
+	if err != nil {
+		return orchestrator.Attachment{}, err
+	}
+	return describe(filepath.Join(u.dir, filepath.FromSlash(at)), name, f.mime, head), nil
+}
+
+func (u *uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
+	var file struct {
+		Path string `json:"file_path"`
+		Size int64  `json:"file_size"`
+	}
+	ask, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	err := u.api.call(ask, "getFile", map[string]string{"file_id": id}, &file)
+	var refused *apiError
+	if errors.As(err, &refused) && strings.Contains(refused.Description, "file is too big") {
+		return nil, errTooLarge
+	}
+	if err != nil {
+		return nil, err
+	}
+	if file.Size > maxDownload {
+		return nil, errTooLarge
+	}
+	return u.api.fetch(ctx, file.Path)
+}
+
+func (u *uploads) mkdir(folder string) error {
+	if err := u.root.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make upload folder: %w", err)
+	}
+	return nil
+}
+
+// write stores body under at, whole or not at all, and returns its first bytes.
+func (u *uploads) write(at string, body io.Reader) (head []byte, err error) {
+	part := at + ".part"
+	// What lies there is either a leftover of ours or planted: neither is written through.
+	if err := u.root.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("make room for upload: %w", err)
+	}
+	f, err := u.root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create upload: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = u.root.Remove(part)
+		}
+	}()
+	sniff := &headWriter{limit: 512}
+	n, err := io.Copy(io.MultiWriter(f, sniff), io.LimitReader(body, maxDownload+1))
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("store upload: %w", withoutURL(err))
+	case n > maxDownload:
+		return nil, errTooLarge
+	}
+	if err := u.root.Rename(part, at); err != nil {
+		return nil, fmt.Errorf("store upload: %w", err)
+	}
+	return sniff.head, nil
+}
+
+// describe trusts the content more than the sender: a picture that is none would make the model's API
+// refuse the whole prompt.
+func describe(at, name, mime string, head []byte) orchestrator.Attachment {
+	found, _, _ := strings.Cut(http.DetectContentType(head), ";")
+	image := pictureMIME(found)
+	if image || mime == "" {
+		mime = found
+	}
+	return orchestrator.Attachment{Path: at, Name: name, MIME: cleanMIME(mime), Image: image}
+}
+
+// cleanMIME keeps what a MIME type is made of, since it is shown to the agent.
+func cleanMIME(mime string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/+-._", r)) {
+			return r
+		}
+		return -1
+	}, mime)
+}
+
+// headWriter keeps the first bytes of what is written to it.
+type headWriter struct {
+	head  []byte
+	limit int
+}
+
+func (w *headWriter) Write(p []byte) (int, error) {
+	if room := w.limit - len(w.head); room > 0 {
+		w.head = append(w.head, p[:min(room, len(p))]...)
+	}
+	return len(p), nil
+}
+
+// nameLimit bounds a file name in bytes, with room left for our prefix and suffix.
+const nameLimit = 120
+
+// cleanName makes a file name out of what a sender calls a file: one path element, visible, not hidden.
+func cleanName(name string) string {
+	name = strings.ToValidUTF8(name, "")
+	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || strings.ContainsRune(`<>:"|?*`, r) {
+			return '_'
+		}
+		return r
+	}, name)
+	name = strings.TrimRight(strings.TrimLeft(strings.TrimSpace(name), "."), ". ")
+	if len(name) > nameLimit {
+		ext := path.Ext(name)
+		if len(ext) > 16 {
+			ext = ""
+		}
+		name = shorten(strings.TrimSuffix(name, ext), nameLimit-len(ext)) + ext
+	}
+	if name == "" {
+		return "file"
+	}
+	return name
+}
+
+// shorten cuts s to at most n bytes, between characters.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

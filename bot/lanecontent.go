@@ -1,0 +1,136 @@
+package bot
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// What a content task does with its lane: wait for the network without being in the way of commands, take
+// in the parts that belong to it, and pass the point from which an abort no longer drops it.
+
+// goSlow lets commands overtake t while it waits for the network. False means that t was dropped.
+func (l *lane) goSlow(t *task) bool { return l.pace(t, slowly) }
+
+// commit ends goSlow: from here on t runs to its end. False means that t was dropped.
+func (l *lane) commit(t *task) bool { return l.pace(t, promptly) }
+
+type pace bool
+
+const (
+	slowly   pace = true
+	promptly pace = false
+)
+
+func (l *lane) pace(t *task, p pace) bool {
+	k := l.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t.dropped || k.closed && p == slowly {
+		return false
+	}
+	l.slow = bool(p)
+	l.touch()
+	return true
+}
+
+// absorb waits until the next content of the lane is there and takes it into t if fits says so. It gives
+// nil when window passed, when the next content does not fit, when a command came, or when ctx ended. The
+// caller is slow.
+func (l *lane) absorb(ctx context.Context, t *task, window time.Duration, fits func(*incoming) bool) *task {
+	k := l.keeper
+	timer := time.NewTimer(window)
+	defer timer.Stop()
+	for {
+		k.mu.Lock()
+		next, settled := l.nextPart(t, fits)
+		changed := l.changed
+		k.mu.Unlock()
+		if settled {
+			return next
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// nextPart is the content that follows t, taken off the queue if it belongs to t. settled is false while
+// it cannot be told yet. The lock is held.
+func (l *lane) nextPart(t *task, fits func(*incoming) bool) (next *task, settled bool) {
+	if t.dropped || l.keeper.closed {
+		return nil, true
+	}
+	queue := l.waiting[laneContent]
+	if len(queue) == 0 {
+		return nil, l.anyAfter(t.seq)
+	}
+	head := queue[0]
+	if l.commandBetween(t.seq, head.seq) || !fits(head.content) {
+		return nil, true
+	}
+	l.waiting[laneContent] = slices.Delete(queue, 0, 1)
+	t.updates = append(t.updates, head.updates...)
+	return head, true
+}
+
+// anyAfter says whether a command came after seq and is not done.
+func (l *lane) anyAfter(seq uint64) bool { return l.commandBetween(seq, ^uint64(0)) }
+
+func (l *lane) commandBetween(from, to uint64) bool {
+	for _, c := range []laneClass{laneUrgent, laneControl} {
+		tasks := l.waiting[c]
+		if a := l.active[c]; a != nil {
+			tasks = append([]*task{a}, tasks...)
+		}
+		for _, o := range tasks {
+			if o.seq > from && o.seq < to {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// dropContent takes every content that came before abort out of the lane and returns their updates and how many
+// prompts they were. Content that is past its commit is waited for: the domain has it then, or will not get it.
+func (l *lane) dropContent(ctx context.Context, abort *task) (updates []int64, prompts int) {
+	k := l.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l.waiting[laneContent] = slices.DeleteFunc(l.waiting[laneContent], func(t *task) bool {
+		if t.seq > abort.seq {
+			return false
+		}
+		updates = append(updates, t.updates...)
+		prompts++
+		return true
+	})
+	for a := l.active[laneContent]; a != nil && a.seq < abort.seq; a = l.active[laneContent] {
+		if l.slow && !a.dropped {
+			a.dropped = true
+			a.stop()
+			updates = append(updates, a.updates...)
+			prompts++
+			l.touch()
+			return updates, prompts
+		}
+		if a.dropped {
+			return updates, prompts
+		}
+		changed := l.changed
+		k.mu.Unlock()
+		select {
+		case <-changed:
+			k.mu.Lock()
+		case <-ctx.Done():
+			k.mu.Lock()
+			return updates, prompts
+		}
+	}
+	return updates, prompts
+}

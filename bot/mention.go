@@ -1,0 +1,86 @@
+package bot
+
+import (
+	"strings"
+	"unicode/utf16"
+)
+
+// identity is who we are at Telegram.
+type identity struct {
+	ID       int64  `json:"id"`
+	Username string `json:"username"`
+}
+
+// wrote says whether m is ours.
+func (me identity) wrote(m *wireMessage) bool {
+	return m != nil && m.From != nil && m.From.ID == me.ID
+}
+
+// is says whether username names us; case does not count.
+func (me identity) is(username string) bool {
+	return username != "" && strings.EqualFold(username, me.Username)
+}
+
+// addressed says whether a group message is meant for us: it mentions us or answers to a message of ours.
+func addressed(m *wireMessage, me identity) bool {
+	if r := m.ReplyTo; r != nil && me.wrote(r) && !isTopicStart(m, r) {
+		return true
+	}
+	text, entities := m.words()
+	return len(mentions(text, entities, me)) > 0
+}
+
+// span is a piece of a text in UTF-16 units.
+type span struct{ from, to int }
+
+// mentions finds where a text names us. Only what Telegram marked as a mention counts, so that an address
+// such as me@ductor_bot.example does not.
+func mentions(text string, entities []wireEntity, me identity) []span {
+	if len(entities) == 0 {
+		return nil
+	}
+	units := utf16.Encode([]rune(text))
+	var found []span
+	for _, e := range entities {
+		s := span{e.Offset, e.Offset + e.Length}
+		if s.from < 0 || s.to > len(units) || s.from >= s.to {
+			continue
+		}
+		switch e.Type {
+		case "mention":
+			if me.is(strings.TrimPrefix(string(utf16.Decode(units[s.from:s.to])), "@")) {
+				found = append(found, s)
+			}
+		case "text_mention":
+			if e.User != nil && e.User.ID == me.ID {
+				found = append(found, s)
+			}
+		}
+	}
+	return found
+}
+
+// withoutMention takes our name off the beginning or the end of a text. In the middle of a sentence it
+// stays, where taking it out would break the sentence.
+func withoutMention(text string, entities []wireEntity, me identity) string {
+	found := mentions(text, entities, me)
+	if len(found) == 0 {
+		return text
+	}
+	units := utf16.Encode([]rune(text))
+	from, to := 0, len(units)
+	for _, s := range found {
+		switch {
+		case blank(units[from:max(s.from, from)]):
+			from = max(s.to, from)
+		case blank(units[min(s.to, to):to]):
+			to = s.from
+		}
+	}
+	stripped := string(utf16.Decode(units[from:max(from, to)]))
+	return strings.TrimSpace(strings.TrimLeft(stripped, " ,:;\n"))
+}
+
+func blank(units []uint16) bool {
+	return strings.TrimSpace(string(utf16.Decode(units))) == ""
+}
