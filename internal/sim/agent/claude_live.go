@@ -1,0 +1,209 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// userMessage is a message on standard input of a live session.
+type userMessage struct {
+	prompt  string
+	content json.RawMessage
+	uuid    string
+}
+
+// queue holds messages that came while a turn runs. Safe for concurrent use.
+type queue struct {
+	mu   sync.Mutex
+	all  []userMessage
+	seen map[string]bool
+}
+
+func newQueue() *queue { return &queue{seen: map[string]bool{}} }
+
+// add takes m unless its uuid was seen before.
+func (q *queue) add(m userMessage) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if m.uuid != "" && q.seen[m.uuid] {
+		return
+	}
+	q.seen[m.uuid] = true
+	q.all = append(q.all, m)
+}
+
+// take empties the queue.
+func (q *queue) take() []userMessage {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := q.all
+	q.all = nil
+	return all
+}
+
+// answers brings control responses to the turn that waits for them. Safe for concurrent use.
+type answers struct {
+	mu      sync.Mutex
+	waiting map[string]chan json.RawMessage
+}
+
+func newAnswers() *answers { return &answers{waiting: map[string]chan json.RawMessage{}} }
+
+func (a *answers) expect(id string) <-chan json.RawMessage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ch := make(chan json.RawMessage, 1)
+	a.waiting[id] = ch
+	return ch
+}
+
+func (a *answers) give(id string, response json.RawMessage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ch, ok := a.waiting[id]; ok {
+		delete(a.waiting, id)
+		ch <- response
+	}
+}
+
+// inputLine is a line on standard input of a live session.
+type inputLine struct {
+	Type      string `json:"type"`
+	UUID      string `json:"uuid"`
+	Priority  string `json:"priority"`
+	RequestID string `json:"request_id"`
+	Message   struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+	Request struct {
+		Subtype string `json:"subtype"`
+		Model   string `json:"model"`
+		Mode    string `json:"mode"`
+	} `json:"request"`
+	Response struct {
+		RequestID string          `json:"request_id"`
+		Response  json.RawMessage `json:"response"`
+	} `json:"response"`
+}
+
+// live reads messages and control requests until standard input ends, and runs the turns they make.
+func (c *claude) live() int {
+	input := readLines(c.stdin)
+	var (
+		turn *runningTurn
+		done <-chan turnEnd
+	)
+	for {
+		if turn == nil {
+			if waiting := c.queue.take(); len(waiting) > 0 {
+				turn = c.startTurn(waiting)
+				done = turn.done
+			} else if input == nil {
+				return 0
+			}
+		}
+		select {
+		case line, ok := <-input:
+			if !ok {
+				input = nil
+				continue
+			}
+			if code, ends := c.take(line, turn); ends {
+				return code
+			}
+		case end := <-done:
+			turn, done = nil, nil
+			if end.quit {
+				return end.code
+			}
+		case s := <-c.signals:
+			return c.liveSignal(s, turn)
+		}
+	}
+}
+
+// liveSignal ends the process: at once, or for an interrupt with the result of the running turn.
+func (c *claude) liveSignal(s os.Signal, turn *runningTurn) int {
+	if s != os.Interrupt {
+		return signalCode(s)
+	}
+	if turn == nil {
+		return 0
+	}
+	turn.cancel(errInterrupted)
+	return (<-turn.done).code
+}
+
+// readLines sends each line of r, whatever its length, and closes the channel at the end.
+func readLines(r io.Reader) <-chan []byte {
+	ch := make(chan []byte)
+	go func() {
+		defer close(ch)
+		br := bufio.NewReaderSize(r, 1<<16)
+		for {
+			line, err := br.ReadBytes('\n')
+			if line = bytes.TrimSpace(line); len(line) > 0 {
+				ch <- line
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return ch
+}
+
+// take acts on one line of input. ends means that the process is over.
+func (c *claude) take(line []byte, turn *runningTurn) (code int, ends bool) {
+	var in inputLine
+	if err := json.Unmarshal(line, &in); err != nil {
+		return c.fail(1, fmt.Sprintf("Error parsing streaming input line: %.200s: %v", line, err)), true
+	}
+	switch in.Type {
+	case "user":
+		m, err := newUserMessage(in)
+		if err != nil {
+			return c.fail(1, "Error parsing streaming input line: "+err.Error()), true
+		}
+		c.queue.add(m)
+		if in.Priority == "now" && turn != nil {
+			turn.cancel(errInterrupted)
+		}
+	case "control_request":
+		return 0, c.control(in, turn)
+	case "control_response":
+		c.answers.give(in.Response.RequestID, in.Response.Response)
+	case "keep_alive", "control_cancel_request":
+	default:
+		return c.fail(1, "Error: Expected message type 'user' or 'control', got '"+in.Type+"'"), true
+	}
+	return 0, false
+}
+
+// newUserMessage reads the prompt out of a message: a string, or blocks of which the text counts.
+func newUserMessage(in inputLine) (userMessage, error) {
+	m := userMessage{content: in.Message.Content, uuid: in.UUID}
+	if json.Unmarshal(in.Message.Content, &m.prompt) == nil {
+		return m, nil
+	}
+	var blocks []struct{ Type, Text string }
+	if err := json.Unmarshal(in.Message.Content, &blocks); err != nil {
+		return m, errors.New("expected message.content to be a string or an array")
+	}
+	for _, b := range blocks {
+		if b.Type != "text" {
+			continue
+		}
+		if m.prompt != "" {
+			m.prompt += "\n"
+		}
+		m.prompt += b.Text
+	}
+	return m, nil
+}

@@ -1,0 +1,323 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ductor/internal/sim/script"
+)
+
+// sink prints what happens in a turn of Codex in one of its two protocols.
+type sink interface {
+	turnStarted(thread string)
+	textDelta(item, delta string)
+	thinkDelta(item, delta string)
+	itemStarted(item codexItem)
+	itemCompleted(item codexItem)
+	apiError(message string, status int, willRetry bool)
+	usage(total, last tokens)
+	turnCompleted()
+	turnFailed(message string, status int)
+	longLine(n int) []byte
+}
+
+// codexItem is one thing in a turn.
+type codexItem struct {
+	id       string
+	kind     itemKind
+	text     string
+	command  string
+	output   string
+	exit     *int
+	path     string
+	body     string
+	status   string // in_progress, completed, failed
+	duration time.Duration
+}
+
+type itemKind string
+
+const (
+	itemMessage   itemKind = "agent_message"
+	itemReasoning itemKind = "reasoning"
+	itemCommand   itemKind = "command_execution"
+	itemFile      itemKind = "file_change"
+	itemCompact   itemKind = "context_compaction"
+)
+
+// codexTurn plays one prompt in one goroutine.
+type codexTurn struct {
+	*process
+	args   codexArgs
+	ctx    context.Context
+	sink   sink
+	thread string
+	past   []entry
+	items  int
+	open   *codexItem // the text or reasoning that is streamed now
+	said   string     // the last message
+	usage  *script.Usage
+	calls  int64
+	// spareTools leaves a running command alone when the turn is interrupted, as the app server does.
+	spareTools bool
+}
+
+// codexFailure ends a turn.
+type codexFailure struct {
+	message string
+	status  int
+}
+
+func (f codexFailure) Error() string { return f.message }
+
+// run plays prompt and returns the exit code of `codex exec`.
+func (t *codexTurn) run(prompt string) int {
+	t.past = t.store.read(codexFolder, t.thread)
+	t.sink.turnStarted(t.thread)
+	err := t.play(script.Parse(prompt).Responses())
+	last := t.counted()
+	total := last
+	for _, e := range t.past {
+		total = total.plus(e.Tokens)
+	}
+	var exit exitError
+	if !t.args.ephemeral {
+		if e := t.store.add(codexFolder, t.thread, entry{Prompt: prompt, Dir: t.dir, Tokens: last}); e != nil {
+			fmt.Fprintln(t.stderr, e)
+		}
+	}
+	switch failure := (codexFailure{}); {
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.As(err, &failure):
+		t.sink.turnFailed(failure.message, failure.status)
+		return 1
+	case err != nil:
+		return 1
+	}
+	if t.args.lastOutput != "" {
+		if err := os.WriteFile(t.abs(t.args.lastOutput), []byte(t.said), 0o600); err != nil {
+			fmt.Fprintln(t.stderr, "Failed to write last message file:", err)
+		}
+	}
+	t.sink.usage(total, last)
+	t.sink.turnCompleted()
+	return 0
+}
+
+func (t *codexTurn) counted() tokens {
+	if u := t.usage; u != nil {
+		return tokens{Input: u.Input, Cached: u.Cached, Output: u.Output}
+	}
+	return tokens{Input: inputTokens * t.calls, Output: outputTokens * t.calls, Reasoning: 7 * t.calls}
+}
+
+func (t *codexTurn) play(responses [][]script.Step) error {
+	for _, steps := range responses {
+		t.calls++
+		for i, st := range steps {
+			if err := t.step(st, steps[i+1:]); err != nil {
+				return err
+			}
+		}
+		t.close()
+	}
+	return nil
+}
+
+func (t *codexTurn) step(st script.Step, rest []script.Step) error {
+	switch st := st.(type) {
+	case script.Text:
+		return t.say(itemMessage, st.Chunks, st.Delay)
+	case script.Think:
+		return t.say(itemReasoning, st.Chunks, st.Delay)
+	case script.History:
+		return t.say(itemMessage, []string{history(t.past)}, 0)
+	case script.RetryText:
+		return t.retryText(st, rest)
+	case script.Tool:
+		return t.command(st)
+	case script.Write:
+		return t.write(st)
+	case script.APIError:
+		return t.apiError(st)
+	case script.Compact:
+		t.close()
+		t.sink.itemCompleted(codexItem{id: t.nextID(), kind: itemCompact, status: "completed"})
+		return nil
+	case script.Usage:
+		t.usage = &st
+		return nil
+	}
+	_, err := t.misbehave(t.ctx, st, t.sink.longLine)
+	return err
+}
+
+func (t *codexTurn) nextID() string {
+	t.items++
+	return fmt.Sprintf("item_%d", t.items-1)
+}
+
+// say streams chunks into an item of kind, which is opened unless it is open already.
+func (t *codexTurn) say(kind itemKind, chunks []string, delay time.Duration) error {
+	if t.open == nil || t.open.kind != kind {
+		t.close()
+		t.open = &codexItem{id: t.nextID(), kind: kind}
+		t.sink.itemStarted(*t.open)
+	}
+	var b strings.Builder
+	b.WriteString(t.open.text)
+	defer func() {
+		if t.open != nil {
+			t.open.text = b.String()
+		}
+	}()
+	for i, chunk := range chunks {
+		if i > 0 || delay == 0 {
+			if err := sleep(t.ctx, delay); err != nil {
+				return err
+			}
+		}
+		b.WriteString(chunk)
+		if kind == itemReasoning {
+			t.sink.thinkDelta(t.open.id, chunk)
+		} else {
+			t.sink.textDelta(t.open.id, chunk)
+		}
+	}
+	return nil
+}
+
+// close completes the item that is streamed now.
+func (t *codexTurn) close() {
+	if t.open == nil {
+		return
+	}
+	item := *t.open
+	t.open = nil
+	if item.kind == itemMessage {
+		t.said = item.text
+	}
+	t.sink.itemCompleted(item)
+}
+
+// retryText streams text that never gets completed, because the connection to the model broke.
+func (t *codexTurn) retryText(st script.RetryText, rest []script.Step) error {
+	if err := t.say(itemMessage, st.Chunks, st.Delay); err != nil {
+		return err
+	}
+	t.open = nil
+	t.sink.apiError("Reconnecting... 1/5 (stream disconnected before completion: Transport error: network error: "+
+		"error decoding response body)", 0, true)
+	for _, r := range rest {
+		if _, ok := r.(script.Text); ok {
+			return nil
+		}
+	}
+	return t.say(itemMessage, st.Chunks, 0)
+}
+
+func (t *codexTurn) command(st script.Tool) error {
+	t.close()
+	if st.Ask && t.args.sandbox != "danger-full-access" {
+		// A command the sandbox blocks gives no item: only the model is told.
+		fmt.Fprintln(t.stderr, "ERROR codex_core::exec: exec error: command blocked by the sandbox")
+		return context.Cause(t.ctx)
+	}
+	item := codexItem{id: t.nextID(), kind: itemCommand, status: "in_progress",
+		command: shell() + " -lc " + shellQuote(st.Command)}
+	t.sink.itemStarted(item)
+	start := time.Now()
+	run, err := t.runTool(t.ctx, st.Command, func(error) bool { return !t.spareTools })
+	if err != nil {
+		return err
+	}
+	item.output, item.exit, item.status, item.duration = run.output, &run.code, "completed", time.Since(start)
+	if run.code != 0 {
+		item.status = "failed"
+	}
+	t.sink.itemCompleted(item)
+	return nil
+}
+
+func shellQuote(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$`!#&*()[]{};|<>?~") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'"
+}
+
+func (t *codexTurn) write(st script.Write) error {
+	t.close()
+	if t.args.sandbox == "read-only" {
+		fmt.Fprintln(t.stderr, "ERROR codex_core::tools::router: error=patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings")
+		return context.Cause(t.ctx)
+	}
+	item := codexItem{id: t.nextID(), kind: itemFile, path: t.abs(st.Path), body: st.Body, status: "in_progress"}
+	t.sink.itemStarted(item)
+	item.status = "completed"
+	if err := os.MkdirAll(filepath.Dir(item.path), 0o755); err != nil {
+		item.status = "failed"
+	} else if err := os.WriteFile(item.path, []byte(st.Body), 0o644); err != nil {
+		item.status = "failed"
+	}
+	t.sink.itemCompleted(item)
+	return nil
+}
+
+// apiError plays a failure of the model's API: Codex reconnects five times where that could help.
+func (t *codexTurn) apiError(st script.APIError) error {
+	const most = 5
+	f := codexFailureOf(st)
+	switch st.Status {
+	case 400, 429:
+		t.sink.apiError(f.message, f.status, false)
+		return f
+	}
+	delay := 200 * time.Millisecond
+	for attempt := 1; st.Times == 0 || attempt <= st.Times; attempt++ {
+		if attempt > most {
+			t.sink.apiError(f.message, f.status, false)
+			return f
+		}
+		t.sink.apiError(fmt.Sprintf("Reconnecting... %d/%d (%s)", attempt, most, f.message), f.status, true)
+		wait := delay
+		if st.Delay > 0 {
+			wait = st.Delay
+		}
+		if err := sleep(t.ctx, wait); err != nil {
+			return err
+		}
+		delay *= 2
+	}
+	return nil
+}
+
+func codexFailureOf(st script.APIError) codexFailure {
+	said := or(st.Message, "scripted error "+fmt.Sprint(st.Status))
+	f := codexFailure{status: st.Status}
+	switch st.Status {
+	case 400:
+		b, err := json.Marshal(map[string]any{"error": map[string]any{
+			"message": said, "type": "invalid_request_error", "code": nil, "param": nil}})
+		if err != nil {
+			b = []byte(said)
+		}
+		f.message = string(b)
+	case 429:
+		f.message = "exceeded retry limit, last status: 429 Too Many Requests"
+	case 500:
+		f.message = "We’re currently experiencing high demand, which may cause temporary errors."
+	default:
+		f.message = fmt.Sprintf("unexpected status %d %s: %s, url: http://127.0.0.1:0/v1/responses",
+			st.Status, or(http.StatusText(st.Status), "<unknown status code>"), said)
+	}
+	return f
+}

@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Names of the agents this program can be.
+const (
+	Claude = "claude"
+	Codex  = "codex"
+)
+
+// Subcommand is the first argument by which a program that is not named after an agent becomes one:
+// `ductor sim-agent claude …`.
+const Subcommand = "sim-agent"
+
+// RunIfChild turns this process into the scripted agent, and never returns, if the process was started
+// under an agent's name or with Subcommand. Call it first in main or TestMain.
+func RunIfChild() {
+	if args, ok := childArgs(os.Args); ok {
+		os.Exit(Main(args, os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	}
+}
+
+func childArgs(argv []string) ([]string, bool) {
+	if len(argv) == 0 {
+		return nil, false
+	}
+	switch name := filepath.Base(argv[0]); name {
+	case Claude, Codex:
+		return append([]string{name}, argv[1:]...), true
+	}
+	if len(argv) > 2 && argv[1] == Subcommand {
+		return argv[2:], true
+	}
+	return nil, false
+}
+
+// Programs are the scripted agents installed in a folder. Dir can be put on PATH.
+type Programs struct{ Dir, Claude, Codex string }
+
+// Install links the running program into dir as claude and codex. The program must call RunIfChild.
+// Links that are there already are left.
+func Install(dir string) (Programs, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return Programs{}, fmt.Errorf("find own program: %w", err)
+	}
+	p := Programs{Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex)}
+	for _, link := range []string{p.Claude, p.Codex} {
+		if err := os.Symlink(self, link); err != nil && !os.IsExist(err) {
+			return Programs{}, fmt.Errorf("install scripted agent: %w", err)
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"sync"
+)
+
+// lines writes whole lines, each in one call. Safe for concurrent use.
+type lines struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// raw writes b as it is. What cannot be written is lost: nobody reads any more.
+func (l *lines) raw(b []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = l.w.Write(b)
+}
+
+// line writes b and a line end.
+func (l *lines) line(b []byte) { l.raw(append(b, '\n')) }
+
+// obj is a JSON object of alternating keys and values, in that order, as the agents print theirs.
+func obj(kv ...any) json.RawMessage {
+	b := []byte{'{'}
+	for i := 0; i+1 < len(kv); i += 2 {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendJSON(b, kv[i])
+		b = append(b, ':')
+		b = appendJSON(b, kv[i+1])
+	}
+	return append(b, '}')
+}
+
+// appendJSON appends v without escaping what only HTML would need.
+func appendJSON(b []byte, v any) []byte {
+	if raw, ok := v.(json.RawMessage); ok {
+		return append(b, raw...)
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return append(b, "null"...)
+	}
+	return append(b, bytes.TrimRight(buf.Bytes(), "\n")...)
+}

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Main is the program: args begin with the agent's name. It returns the exit code, and is meant to be
+// the whole of a process: signals are handled, and what still runs when it returns dies with the process.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+	p := newProcess(stdin, stdout, stderr, env)
+	signal.Notify(p.signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(p.signals)
+	if len(args) == 0 {
+		return p.fail(2, "usage: claude|codex ARGS…")
+	}
+	switch args[0] {
+	case Claude:
+		return p.claude(args[1:])
+	case Codex:
+		return p.codex(args[1:])
+	}
+	return p.fail(2, "no scripted agent is called "+args[0])
+}
+
+// process is one run of the program.
+type process struct {
+	stdin   io.Reader
+	stdout  io.Writer // as given, for those who need the file behind it
+	out     *lines
+	stderr  io.Writer
+	env     map[string]string
+	environ []string
+	dir     string
+	store   store
+	signals chan os.Signal
+}
+
+func newProcess(stdin io.Reader, stdout, stderr io.Writer, env []string) *process {
+	vars := make(map[string]string, len(env))
+	for _, kv := range env {
+		k, v, _ := strings.Cut(kv, "=")
+		vars[k] = v
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "/"
+	}
+	home := vars["DUCTOR_SIM_HOME"]
+	if home == "" {
+		home = vars["HOME"] + "/.ductor-sim"
+	}
+	return &process{
+		stdin: stdin, stdout: stdout, out: &lines{w: stdout}, stderr: stderr,
+		env: vars, environ: env, dir: dir, store: store{root: home},
+		signals: make(chan os.Signal, 4),
+	}
+}
+
+// fail says message on standard error and returns code.
+func (p *process) fail(code int, message string) int {
+	fmt.Fprintln(p.stderr, message)
+	return code
+}
+
+// exitError ends the process from within a turn.
+type exitError struct{ code int }
+
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", e.code) }
+
+// errInterrupted is the cause of a turn's context when the user interrupted it.
+var errInterrupted = errors.New("interrupted")
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// store keeps sessions on disk, one file of JSON lines each.
+type store struct{ root string }
+
+// entry is one turn of a session.
+type entry struct {
+	Prompt string `json:"prompt"`
+	Dir    string `json:"dir"`
+	Tokens tokens `json:"tokens"`
+}
+
+// tokens are what a turn counted.
+type tokens struct {
+	Input     int64 `json:"in"`
+	Cached    int64 `json:"cached"`
+	Output    int64 `json:"out"`
+	Reasoning int64 `json:"reasoning"`
+}
+
+func (t tokens) plus(u tokens) tokens {
+	return tokens{t.Input + u.Input, t.Cached + u.Cached, t.Output + u.Output, t.Reasoning + u.Reasoning}
+}
+
+// slug makes a folder name of a working directory, as Claude does.
+func slug(dir string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, dir)
+}
+
+func (s store) path(folder, id string) string {
+	return filepath.Join(s.root, folder, slug(id)+".jsonl")
+}
+
+func (s store) has(folder, id string) bool {
+	_, err := os.Stat(s.path(folder, id))
+	return err == nil
+}
+
+// add appends e to a session, which is made if it is new.
+func (s store) add(folder, id string, e entry) error {
+	path := s.path(folder, id)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("keep session: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("keep session: %w", err)
+	}
+	_, err = f.Write(append(appendJSON(nil, e), '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// read gives the turns of a session; none if it is not there. Lines that are no entry are passed over.
+func (s store) read(folder, id string) []entry {
+	b, err := os.ReadFile(s.path(folder, id))
+	if err != nil {
+		return nil
+	}
+	var all []entry
+	sc := bufio.NewScanner(strings.NewReader(string(b)))
+	sc.Buffer(nil, len(b)+1)
+	for sc.Scan() {
+		var e entry
+		if json.Unmarshal(sc.Bytes(), &e) == nil {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// newest is the id of the session in folder that was written last; keep says which ones count.
+func (s store) newest(folder string, keep func(id string) bool) string {
+	files, err := os.ReadDir(filepath.Join(s.root, folder))
+	if err != nil {
+		return ""
+	}
+	best, bestAt := "", int64(0)
+	for _, f := range files {
+		id := strings.TrimSuffix(f.Name(), ".jsonl")
+		info, err := f.Info()
+		if err != nil || !keep(id) {
+			continue
+		}
+		if at := info.ModTime().UnixNano(); at > bestAt {
+			best, bestAt = id, at
+		}
+	}
+	return best
+}

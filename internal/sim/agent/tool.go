@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// toolRun is how a shell command ended.
+type toolRun struct {
+	output string
+	code   int
+}
+
+// toolDrain is how long output is waited for when a command left something behind that holds it open.
+const toolDrain = 500 * time.Millisecond
+
+// runTool runs a shell command in a session of its own, as the real agents do. When ctx ends it returns
+// at once; kill says whether the command is killed then or runs on.
+func (p *process) runTool(ctx context.Context, command string, kill func(cause error) bool) (toolRun, error) {
+	var out bytes.Buffer
+	cmd := exec.Command(shell(), "-c", command)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = p.dir, p.environ, &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = toolDrain
+	if err := cmd.Start(); err != nil {
+		return toolRun{output: err.Error(), code: 127}, nil
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		return toolRun{output: out.String(), code: exitCode(err)}, nil
+	case <-ctx.Done():
+		cause := context.Cause(ctx)
+		if kill(cause) {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			<-done
+		}
+		return toolRun{}, cause
+	}
+}
+
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		return 0
+	case !errors.As(err, &exit):
+		return 127
+	case exit.ExitCode() < 0:
+		return 128 + int(exit.Sys().(syscall.WaitStatus).Signal())
+	}
+	return exit.ExitCode()
+}
+
+func shell() string {
+	if path, err := exec.LookPath("/bin/bash"); err == nil {
+		return path
+	}
+	return "/bin/sh"
+}
+
+// abs is path as seen from the working directory.
+func (p *process) abs(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(p.dir, path)
+}
