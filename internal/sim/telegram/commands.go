@@ -19,7 +19,7 @@ func (s *Server) Menu(scope string) []Command {
 	return s.commands[scope+"/"]
 }
 
-func commandName() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,32}$`) }
+var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
 func (s *Server) setMyCommands(q *request) (any, *Error) {
 	var list []Command
@@ -29,12 +29,11 @@ func (s *Server) setMyCommands(q *request) (any, *Error) {
 	if len(list) > 100 {
 		return nil, badRequest("BOT_COMMANDS_TOO_MUCH")
 	}
-	valid := commandName()
 	for i := range list {
 		if len(list[i].Name) > 0 && list[i].Name[0] == '/' {
 			list[i].Name = list[i].Name[1:]
 		}
-		if !valid.MatchString(list[i].Name) {
+		if !commandName.MatchString(list[i].Name) {
 			return nil, badRequest("BOT_COMMAND_INVALID")
 		}
 		if n := Units(list[i].Description); n < 1 || n > 256 {

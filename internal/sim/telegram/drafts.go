@@ -54,6 +54,11 @@ func (p *Person) StopDraft(c *Chat, id string) {
 	s.push("stopped_message_generation", map[string]any{"chat": c.wire(), "user": p.wire(), "draft_id": id})
 }
 
+// endDrafts takes the drafts of a topic away, as the message they became does.
+func (c *Chat) endDrafts(topic TopicID) {
+	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic })
+}
+
 // liveDrafts are the drafts still shown.
 func (c *Chat) liveDrafts() []Draft {
 	now := c.srv.now()

@@ -6,35 +6,33 @@ import (
 	"slices"
 )
 
-// finder finds one kind of entity in what people write; group 1 of the pattern is the entity.
-type finder struct {
-	kind    string
-	pattern *regexp.Regexp
-}
-
-func finders() []finder {
-	return []finder{
-		{"bot_command", regexp.MustCompile(`(?:^|[\s(])(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)(?:$|[^A-Za-z0-9_/@])`)},
-		{"mention", regexp.MustCompile(`(?:^|[^A-Za-z0-9_@/])(@[A-Za-z0-9_]{3,32})`)},
-		{"url", regexp.MustCompile(`(?:^|\s)(https?://[^\s<>"]+[^\s<>".,!?;:)])`)},
-	}
-}
+// What people's apps and the server mark by themselves; group 1 is the entity. Compiled once, never changed.
+var (
+	commandPattern = regexp.MustCompile(`(?:^|[\s(])(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)(?:$|[^A-Za-z0-9_/@])`)
+	mentionPattern = regexp.MustCompile(`(?:^|[^A-Za-z0-9_@/])(@[A-Za-z0-9_]{3,32})`)
+	linkPattern    = regexp.MustCompile(`(?:^|\s)(https?://[^\s<>"]+[^\s<>".,!?;:)])`)
+)
 
 // findEntities finds what Telegram marks by itself: commands, mentions and links. It is simpler than the original,
 // which knows hundreds of top-level domains, and enough for what bots look at.
 func findEntities(text string) []Entity {
-	var list []Entity
-	for _, f := range finders() {
-		for at := 0; at <= len(text); {
-			hit := f.pattern.FindStringSubmatchIndex(text[at:])
-			if hit == nil {
-				break
-			}
-			from, to := at+hit[2], at+hit[3]
-			list = append(list, Entity{Type: f.kind, Offset: Units(text[:from]), Length: Units(text[from:to])})
-			at = to
-		}
-	}
+	list := findAll(nil, "bot_command", commandPattern, text)
+	list = findAll(list, "mention", mentionPattern, text)
+	list = findAll(list, "url", linkPattern, text)
 	slices.SortFunc(list, func(a, b Entity) int { return cmp.Compare(a.Offset, b.Offset) })
 	return dropTouching(list)
+}
+
+// findAll searches again from the end of each entity, for the character after one may be the one before the next.
+func findAll(list []Entity, kind string, pattern *regexp.Regexp, text string) []Entity {
+	for at := 0; at <= len(text); {
+		hit := pattern.FindStringSubmatchIndex(text[at:])
+		if hit == nil {
+			break
+		}
+		from, to := at+hit[2], at+hit[3]
+		list = append(list, Entity{Type: kind, Offset: Units(text[:from]), Length: Units(text[from:to])})
+		at = to
+	}
+	return list
 }

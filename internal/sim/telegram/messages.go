@@ -73,7 +73,7 @@ func (s *Server) store(c *Chat, m message) *message {
 func (s *Server) storeFromBot(c *Chat, m message) *message {
 	m.From = Sender{ID: s.opts.BotID, Name: s.opts.BotName, Bot: true}
 	c.action = Action{}
-	c.drafts = nil
+	c.endDrafts(m.Topic)
 	return s.store(c, m)
 }
 

@@ -94,9 +94,9 @@ func WithCaption(text string) SendOption {
 	return func(m *message) { m.Text, m.Caption = text, true }
 }
 
-// Send writes a text of at most MaxText units. Longer ones must go through Paste, as phones do.
+// Send writes a text. One over MaxText units becomes several messages, see Paste; the first is returned.
 func (p *Person) Send(c *Chat, text string, opts ...SendOption) Message {
-	return p.post(c, message{Message: Message{Text: text}}, opts)
+	return p.Paste(c, text, opts...)[0]
 }
 
 // Paste sends a text of any length the way Telegram's own apps do: cut into messages of at most MaxText units,
@@ -104,7 +104,7 @@ func (p *Person) Send(c *Chat, text string, opts ...SendOption) Message {
 func (p *Person) Paste(c *Chat, text string, opts ...SendOption) []Message {
 	var sent []Message
 	for _, part := range cutPaste(text) {
-		sent = append(sent, p.Send(c, part, opts...))
+		sent = append(sent, p.post(c, message{Message: Message{Text: part}}, opts))
 	}
 	return sent
 }
@@ -161,7 +161,10 @@ func (p *Person) postLocked(c *Chat, m message, opts []SendOption) *message {
 	for _, opt := range opts {
 		opt(&m)
 	}
-	if m.Entities == nil {
+	if f, err := normalise(m.Text, m.Entities); err == nil {
+		m.Text, m.Entities = f.text, f.entities
+	}
+	if len(m.Entities) == 0 {
 		m.Entities = findEntities(m.Text)
 	}
 	m.author = p
