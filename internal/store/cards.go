@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"ductor/orchestrator"
+)
+
+// SaveCard stores the content of a turn's card, in place of what was stored before.
+func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {
+	err := db.write.do(ctx, func(t *tx) error {
+		_, err := t.exec(`INSERT INTO cards (turn, content) VALUES (?, ?)
+			ON CONFLICT (turn) DO UPDATE SET content = excluded.content`, turn, blob(content))
+		return err
+	})
+	return wrap("save card of turn "+turn, err)
+}
+
+// SaveCardPart records the state and message of one message of a card, both as given.
+func (db *DB) SaveCardPart(ctx context.Context, turn string, part int, state orchestrator.SendState, message int) error {
+	err := db.write.do(ctx, func(t *tx) error {
+		_, err := t.exec(`INSERT INTO card_parts (turn, part, state, message) VALUES (?, ?, ?, ?)
+			ON CONFLICT (turn, part) DO UPDATE SET state = excluded.state, message = excluded.message`,
+			turn, part, string(state), message)
+		return err
+	})
+	return wrap("save card part of turn "+turn, err)
+}
+
+// LoadCard returns what SaveCard and SaveCardPart stored, the parts in order; nil for what was never stored.
+func (db *DB) LoadCard(ctx context.Context, turn string) ([]byte, []orchestrator.CardPart, error) {
+	// Two reads, not one snapshot: a card has one owner, who is not writing to it while he loads it.
+	content, err := one(ctx, db.read, scanOne[[]byte], `SELECT content FROM cards WHERE turn = ?`, turn)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, nil, wrap("load card of turn "+turn, err)
+	}
+	parts, err := many(ctx, db.read, scanPart,
+		`SELECT part, state, message FROM card_parts WHERE turn = ? ORDER BY part`, turn)
+	if err != nil {
+		return nil, nil, wrap("load card of turn "+turn, err)
+	}
+	return content, parts, nil
+}
+
+func scanPart(row scanner) (p orchestrator.CardPart, err error) {
+	err = row.Scan(&p.Part, &p.State, &p.Message)
+	return p, err
+}

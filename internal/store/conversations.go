@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"ductor/orchestrator"
+)
+
+// Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
+func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
+	c, err := one(ctx, db.read, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role
+		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	c.ID = id
+	return c, wrap(fmt.Sprintf("load conversation %s", id.Key()), err)
+}
+
+// SaveConversation stores all of c. ErrNoSession when c names a session that is not there.
+func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation) error {
+	err := db.write.do(ctx, func(t *tx) error {
+		_, err := t.exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role)
+			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
+				model = excluded.model, effort = excluded.effort, permission = excluded.permission,
+				dir = excluded.dir, role = excluded.role`,
+			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
+			string(c.Permission), c.Dir, c.Role)
+		return namedSession(err)
+	})
+	return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
+}
+
+func scanConversation(row scanner) (c orchestrator.Conversation, err error) {
+	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role)
+	return c, err
+}
+
+// namedSession turns the foreign key's complaint into the word the domain knows.
+func namedSession(err error) error {
+	if refersNowhere(err) {
+		return orchestrator.ErrNoSession
+	}
+	return err
+}

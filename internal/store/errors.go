@@ -1,0 +1,59 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// What can be wrong with the database as a whole; match with errors.Is. Each text says what to do.
+var (
+	ErrCorrupt  = errors.New("the database is damaged")
+	ErrForeign  = errors.New("the file is not a ductor database")
+	ErrNewer    = errors.New("the database was written by a newer ductor")
+	ErrReadOnly = errors.New("the database cannot be written: check the owner and the permissions of it and of its directory")
+	ErrDiskFull = errors.New("the disk is full: free some space; nothing of this step was stored")
+	ErrBusy     = errors.New("another process holds the database: is a second ductor running?")
+	ErrDisk     = errors.New("the disk under the database reports an error")
+)
+
+// restoreAdvice ends every sentence about a damaged file: nothing of it is overwritten.
+const restoreAdvice = "ductor leaves it as it is. Move it away (with its -wal and -shm files) to start anew, or put a copy of it back"
+
+// wrap says what was tried and, where SQLite's own word does not, what is wrong with the database.
+func wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := causeOf(err); cause != nil {
+		return fmt.Errorf("store: %s: %w (%w)", op, cause, err)
+	}
+	return fmt.Errorf("store: %s: %w", op, err)
+}
+
+func causeOf(err error) error {
+	var e sqlite3.Error
+	if !errors.As(err, &e) || errors.Is(err, ErrCorrupt) {
+		return nil
+	}
+	switch e.Code {
+	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
+		return ErrCorrupt
+	case sqlite3.ErrReadonly, sqlite3.ErrCantOpen, sqlite3.ErrPerm, sqlite3.ErrAuth:
+		return ErrReadOnly
+	case sqlite3.ErrFull:
+		return ErrDiskFull
+	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+		return ErrBusy
+	case sqlite3.ErrIoErr:
+		return ErrDisk
+	}
+	return nil
+}
+
+// refersNowhere says whether a write named a session that is not there.
+func refersNowhere(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintForeignKey
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// The agents' own ids ride along as JSON, so that a session is read in one statement and thus one snapshot.
+const sessionColumns = `id, chat, topic, title, dir, created, used, messages, cost_usd, tokens,
+	(SELECT json_group_object(agent, native) FROM session_natives WHERE session = sessions.id)`
+
+// CreateSession stores s and makes it the current one of its conversation.
+func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
+	err := db.write.do(ctx, func(t *tx) error {
+		_, err := t.exec(`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			string(s.ID), s.Conversation.Chat, s.Conversation.Topic, s.Title, s.Dir,
+			millis(s.Created), millis(s.Used), s.Messages, s.CostUSD, s.Tokens)
+		if err != nil {
+			return err
+		}
+		for _, agent := range slices.Sorted(maps.Keys(s.Native)) {
+			if err := t.setNative(s.ID, agent, s.Native[agent]); err != nil {
+				return err
+			}
+		}
+		_, err = t.exec(`INSERT INTO conversations (chat, topic, session) VALUES (?, ?, ?)
+			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session`,
+			s.Conversation.Chat, s.Conversation.Topic, string(s.ID))
+		return err
+	})
+	return wrap(fmt.Sprintf("create session %s", s.ID), err)
+}
+
+// Session returns ErrNoSession for an id that is not there. Native is never nil.
+func (db *DB) Session(ctx context.Context, id orchestrator.SessionID) (orchestrator.Session, error) {
+	s, err := one(ctx, db.read, scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, string(id))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = orchestrator.ErrNoSession
+	}
+	return s, wrap(fmt.Sprintf("load session %s", id), err)
+}
+
+// Sessions lists at most limit of a conversation's sessions, last used first; one that was not used yet
+// counts from when it was created.
+func (db *DB) Sessions(ctx context.Context, id orchestrator.ConversationID, limit int) ([]orchestrator.Session, error) {
+	all, err := many(ctx, db.read, scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE chat = ? AND topic = ?
+		ORDER BY max(used, created) DESC, seq DESC LIMIT ?`, id.Chat, id.Topic, atMost(limit))
+	return all, wrap(fmt.Sprintf("list sessions of %s", id.Key()), err)
+}
+
+// SetNative records an agent's own id for a session; an empty id forgets it. ErrNoSession for a session that
+// is not there.
+func (db *DB) SetNative(ctx context.Context, id orchestrator.SessionID, agent cli.Agent, native cli.AgentSessionID) error {
+	err := db.write.do(ctx, func(t *tx) error {
+		known, err := t.exists(`SELECT 1 FROM sessions WHERE id = ?`, string(id))
+		if err == nil && !known {
+			err = orchestrator.ErrNoSession
+		}
+		if err != nil {
+			return err
+		}
+		return t.setNative(id, agent, native)
+	})
+	return wrap(fmt.Sprintf("set %s id of session %s", agent, id), err)
+}
+
+func (t *tx) setNative(id orchestrator.SessionID, agent cli.Agent, native cli.AgentSessionID) error {
+	if native == "" {
+		_, err := t.exec(`DELETE FROM session_natives WHERE session = ? AND agent = ?`, string(id), string(agent))
+		return err
+	}
+	_, err := t.exec(`INSERT INTO session_natives (session, agent, native) VALUES (?, ?, ?)
+		ON CONFLICT (session, agent) DO UPDATE SET native = excluded.native`,
+		string(id), string(agent), string(native))
+	return err
+}
+
+func scanSession(row scanner) (orchestrator.Session, error) {
+	s := orchestrator.Session{Native: map[cli.Agent]cli.AgentSessionID{}}
+	var created, used int64
+	var native string
+	err := row.Scan(&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Title, &s.Dir,
+		&created, &used, &s.Messages, &s.CostUSD, &s.Tokens, &native)
+	if err != nil {
+		return orchestrator.Session{}, err
+	}
+	s.Created, s.Used = instant(created), instant(used)
+	return s, decode(native, &s.Native)
+}

@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic, person, prompt,
+	coalesce(attachments, ''), message, coalesce(updates, ''), state, agent, model, queued, started, ended,
+	answer, coalesce(outcome, ''), delivered`
+
+// EnqueueTurn stores t as queued and marks its prompt's updates handled, both or neither. ErrRepeated when t
+// repeats a turn that was repeated before, ErrNoSession when it names a session that is not there.
+func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn) error {
+	now := millis(db.now())
+	err := db.write.do(ctx, func(tx *tx) error {
+		if err := tx.notRepeated(t.Again); err != nil {
+			return err
+		}
+		if err := tx.insertTurn(t); err != nil {
+			return err
+		}
+		return tx.handle(t.Prompt.Updates, now)
+	})
+	return wrap(fmt.Sprintf("enqueue turn %s", t.ID), err)
+}
+
+func (t *tx) notRepeated(id cli.TurnID) error {
+	if id == "" {
+		return nil
+	}
+	repeated, err := t.exists(`SELECT 1 FROM turns WHERE again = ?`, string(id))
+	if err == nil && repeated {
+		err = orchestrator.ErrRepeated
+	}
+	return err
+}
+
+func (t *tx) insertTurn(turn orchestrator.Turn) error {
+	p := turn.Prompt
+	attachments, err := encodeAttachments(p.Attachments)
+	if err != nil {
+		return err
+	}
+	updates, err := encodeList(p.Updates)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO turns (id, session, again, chat, topic, person, prompt, attachments, message, updates,
+			state, agent, model, queued)
+		VALUES (?, nullif(?, ''), nullif(?, ''), ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), 'queued', ?, ?, ?)`,
+		string(turn.ID), string(turn.Session), string(turn.Again), p.Conversation.Chat, p.Conversation.Topic,
+		int64(p.Person), p.Text, attachments, p.Message, updates,
+		string(turn.Agent), string(turn.Model), millis(turn.Queued))
+	return namedSession(err)
+}
+
+// UpdatePrompt changes the prompt of a queued turn; false if it is no longer queued.
+func (db *DB) UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (bool, error) {
+	return db.moveQueued(ctx, "update prompt of", id,
+		`UPDATE turns SET prompt = ? WHERE id = ? AND state = 'queued'`, text, string(id))
+}
+
+// StartTurn moves a queued turn to running, with the session, agent, model and start of t; false if it is no
+// longer queued. ErrNoSession when t names a session that is not there.
+func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn) (bool, error) {
+	return db.moveQueued(ctx, "start", t.ID, `UPDATE turns SET state = 'running', session = nullif(?, ''),
+		agent = ?, model = ?, started = ? WHERE id = ? AND state = 'queued'`,
+		string(t.Session), string(t.Agent), string(t.Model), millis(t.Started), string(t.ID))
+}
+
+// CancelTurn moves a queued turn to cancelled; false if it is no longer queued. There is no outcome to
+// deliver, so it is not among OpenTurns afterwards.
+func (db *DB) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
+	return db.moveQueued(ctx, "cancel", id,
+		`UPDATE turns SET state = 'cancelled', ended = ?, delivered = 1 WHERE id = ? AND state = 'queued'`,
+		millis(db.now()), string(id))
+}
+
+func (db *DB) moveQueued(ctx context.Context, verb string, id cli.TurnID, query string, args ...any) (bool, error) {
+	var n int64
+	err := db.write.do(ctx, func(t *tx) (err error) {
+		n, err = t.exec(query, args...)
+		return namedSession(err)
+	})
+	return n > 0, wrap(fmt.Sprintf("%s turn %s", verb, id), err)
+}
+
+// FinishTurn records the outcome of a running turn and adds its cost, tokens and message to its session.
+// ErrNoTurn for an id that is not there; an error, and nothing stored, for a turn that does not run.
+func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
+	op := fmt.Sprintf("finish turn %s", id)
+	if !finalStates()[o.State] {
+		return wrap(op, fmt.Errorf("%q is no state a running turn can end in", o.State))
+	}
+	outcome, err := encodeOutcome(o)
+	if err != nil {
+		return wrap(op, err)
+	}
+	return wrap(op, db.write.do(ctx, func(t *tx) error {
+		var session string
+		err := t.row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?
+			WHERE id = ? AND state = 'running' RETURNING coalesce(session, '')`,
+			[]any{string(o.State), millis(ended), o.Text, outcome, string(id)}, &session)
+		if errors.Is(err, sql.ErrNoRows) {
+			return t.whyNot(id, "running")
+		}
+		if err != nil || session == "" {
+			return err
+		}
+		_, err = t.exec(`UPDATE sessions SET used = max(used, ?), messages = messages + 1, cost_usd = cost_usd + ?,
+			tokens = tokens + ? WHERE id = ?`, millis(ended), o.CostUSD, o.Usage.Total(), session)
+		return err
+	}))
+}
+
+// MarkDelivered records that the chat shows the outcome. ErrNoTurn for an id that is not there; an error for
+// a turn that has not ended.
+func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
+	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.write.do(ctx, func(t *tx) error {
+		n, err := t.exec(`UPDATE turns SET delivered = 1 WHERE id = ? AND state NOT IN ('queued', 'running')`, string(id))
+		if err == nil && n == 0 {
+			err = t.whyNot(id, "ended")
+		}
+		return err
+	}))
+}
+
+// whyNot says why a turn that should be in a state was not found in it.
+func (t *tx) whyNot(id cli.TurnID, wanted string) error {
+	var state string
+	err := t.row(`SELECT state FROM turns WHERE id = ?`, []any{string(id)}, &state)
+	if errors.Is(err, sql.ErrNoRows) {
+		return orchestrator.ErrNoTurn
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("it is %s, not %s", state, wanted)
+}
+
+// Turn returns ErrNoTurn for an id that is not there.
+func (db *DB) Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error) {
+	t, err := one(ctx, db.read, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE id = ?`, string(id))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = orchestrator.ErrNoTurn
+	}
+	return t, wrap(fmt.Sprintf("load turn %s", id), err)
+}
+
+// OpenTurns lists turns that are queued, running, or ended but not delivered, in the order they were queued.
+func (db *DB) OpenTurns(ctx context.Context) ([]orchestrator.Turn, error) {
+	all, err := many(ctx, db.read, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE delivered = 0 ORDER BY seq`)
+	return all, wrap("list open turns", err)
+}
+
+// History lists the last ended turns of a session, at most limit, oldest first. Cancelled turns never ran and
+// are left out.
+func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
+	all, err := many(ctx, db.read, scanTurn, `SELECT `+turnColumns+` FROM turns
+		WHERE session = ? AND state IN ('done', 'failed', 'aborted', 'interrupted')
+		ORDER BY seq DESC LIMIT ?`, string(id), atMost(limit))
+	slices.Reverse(all)
+	return all, wrap(fmt.Sprintf("load history of session %s", id), err)
+}

@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"slices"
+)
+
+// writer is the one connection that writes. Whoever holds its token owns it.
+type writer struct {
+	token chan struct{}
+	pool  *sql.DB
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+var errClosed = errors.New("the database is closed")
+
+func openWriter(ctx context.Context, path string, opts Options) (*writer, error) {
+	pool, err := openPool(path, opts, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}}, 1)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(damaged(err), pool.Close())
+	}
+	w := &writer{token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]*sql.Stmt)}
+	if err := w.ready(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close(), pool.Close())
+	}
+	w.token <- struct{}{}
+	return w, nil
+}
+
+// ready checks the file and brings its tables up to date.
+func (w *writer) ready(ctx context.Context) error {
+	if err := belongsToUs(ctx, w.conn); err != nil {
+		return err
+	}
+	if err := checkPages(ctx, w.conn); err != nil {
+		return err
+	}
+	steps, err := embedded()
+	if err != nil {
+		return err
+	}
+	return migrate(ctx, w.conn, steps)
+}
+
+// do runs f in a transaction: all of it is on the disk when do returns nil, and none of it otherwise.
+func (w *writer) do(ctx context.Context, f func(*tx) error) error {
+	// A context that is done must not win or lose by chance against a free token.
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case _, open := <-w.token:
+		if !open {
+			return errClosed
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { w.token <- struct{}{} }()
+	return w.run(context.WithoutCancel(ctx), f)
+}
+
+func (w *writer) run(ctx context.Context, f func(*tx) error) (err error) {
+	t := &tx{ctx: ctx, w: w}
+	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	committed := false
+	defer func() {
+		if !committed {
+			// A full disk rolls back by itself; then there is nothing left to roll back.
+			_, _ = t.exec("ROLLBACK")
+		}
+	}()
+	if err := f(t); err != nil {
+		return err
+	}
+	if _, err := t.exec("COMMIT"); err != nil {
+		return err
+	}
+	committed = true
+	return nil
+}
+
+// close waits for the transaction under way. Call it once.
+func (w *writer) close() error {
+	<-w.token
+	close(w.token)
+	var errs []error
+	for _, s := range w.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, w.conn.Close(), w.pool.Close())...)
+}
+
+// tx is a transaction under way. Statements are prepared once for the life of the connection.
+type tx struct {
+	ctx context.Context
+	w   *writer
+}
+
+func (t *tx) stmt(query string) (*sql.Stmt, error) {
+	if s, ok := t.w.stmts[query]; ok {
+		return s, nil
+	}
+	s, err := t.w.conn.PrepareContext(t.ctx, query)
+	if err == nil {
+		t.w.stmts[query] = s
+	}
+	return s, err
+}
+
+// exec runs a statement and returns how many rows it changed.
+func (t *tx) exec(query string, args ...any) (int64, error) {
+	s, err := t.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := s.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// insert runs an INSERT and returns the id of the row it made.
+func (t *tx) insert(query string, args ...any) (int64, error) {
+	s, err := t.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := s.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
+
+// row scans the first row of a query into dest; sql.ErrNoRows when there is none.
+func (t *tx) row(query string, args []any, dest ...any) error {
+	s, err := t.stmt(query)
+	if err != nil {
+		return err
+	}
+	return s.QueryRowContext(t.ctx, args...).Scan(dest...)
+}
+
+// exists says whether a query gives any row.
+func (t *tx) exists(query string, args ...any) (bool, error) {
+	var one int
+	err := t.row(query, args, &one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// collect runs a query and scans every row.
+func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(scanner) (T, error)) ([]T, error) {
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return slices.Clip(all), rows.Err()
+}
+
+// scanner is a row: *sql.Row or *sql.Rows.
+type scanner interface{ Scan(dest ...any) error }
