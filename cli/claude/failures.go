@@ -1,8 +1,6 @@
 package claude
 
 import (
-	"errors"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -156,12 +154,4 @@ func exitFailure(f *cli.Failure) *cli.Failure {
 
 func unknownSession(text string) bool {
 	return strings.Contains(text, "No conversation found")
-}
-
-// startFailure is the failure of a start.
-func startFailure(err error) *cli.Failure {
-	if errors.Is(err, fs.ErrNotExist) {
-		return &cli.Failure{Kind: cli.NotInstalled, Agent: agent, Cause: err}
-	}
-	return cli.AsFailure(agent, err)
 }

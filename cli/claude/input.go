@@ -21,8 +21,8 @@ func promptText(prompt string) string {
 	return prompt
 }
 
-// userLine is req's prompt with its images as one line of stream-json input. Claude echoes id once it
-// took the message up.
+// userLine is req's prompt with its images as one line of stream-json input. Claude echoes id, if
+// there is one, once it took the message up.
 func userLine(req cli.Request, id string) ([]byte, error) {
 	content := make([]map[string]any, 0, len(req.Images)+1)
 	for _, image := range req.Images {
@@ -35,10 +35,11 @@ func userLine(req cli.Request, id string) ([]byte, error) {
 	if req.Prompt != "" {
 		content = append(content, map[string]any{"type": "text", "text": promptText(req.Prompt)})
 	}
-	return jsonLine(map[string]any{
-		"type": "user", "uuid": id,
-		"message": map[string]any{"role": "user", "content": content},
-	}), nil
+	l := map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": content}}
+	if id != "" {
+		l["uuid"] = id
+	}
+	return jsonLine(l), nil
 }
 
 func imageBlock(image cli.Image) (map[string]any, error) {

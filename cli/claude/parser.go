@@ -53,7 +53,10 @@ type parser struct {
 	trouble trouble
 	source  string // where Claude's key comes from, by its own word
 
-	garbage garbage
+	// garbage gets lines that are no protocol; nil drops them.
+	garbage func([]byte)
+	ended   bool // the turn is over, and outcome says how
+	cut     bool // it was interrupted, by Claude's own word
 	outcome cli.Result
 	// doomed is set when the process goes on with a turn that is over for us, so it has to be stopped.
 	doomed bool
@@ -63,30 +66,24 @@ func newParser(em *cli.Emitter, mem *memory, dir string) *parser {
 	return &parser{em: em, mem: mem, dir: dir, calls: map[cli.ToolID]toolCall{}}
 }
 
-// garbage keeps what was printed that is no protocol.
-type garbage struct {
-	lines int
-	head  string
-}
-
-func (g *garbage) add(raw []byte) {
-	if g.lines == 0 {
-		g.head = cli.Shorten(fmt.Sprintf("%q", raw[:min(len(raw), 400)]), 400)
-	}
-	g.lines++
-}
-
 // line takes one line of output. reply is a line to write back, nil for none; end says that the turn is
 // over. Lines after the end change nothing.
 func (p *parser) line(raw []byte) (reply []byte, end bool) {
-	if p.em.Finished() {
+	if p.ended {
 		return nil, true
 	}
 	l, err := decodeLine(raw)
 	if err != nil {
-		p.garbage.add(raw)
+		if p.garbage != nil {
+			p.garbage(raw)
+		}
 		return nil, false
 	}
+	reply, p.ended = p.dispatch(l)
+	return reply, p.ended
+}
+
+func (p *parser) dispatch(l *line) (reply []byte, end bool) {
 	switch l.Type {
 	case "system":
 		return nil, p.system(l)
@@ -253,4 +250,13 @@ func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason 
 	p.denials = append(p.denials, deniedCall{id, cli.Denial{
 		Tool: tool, Title: toolTitle(tool, input, p.dir), Reason: reason,
 	}})
+}
+
+// told are the denials of this turn so far.
+func (p *parser) told() []cli.Denial {
+	var told []cli.Denial
+	for _, d := range p.denials {
+		told = append(told, d.Denial)
+	}
+	return told
 }

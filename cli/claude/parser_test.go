@@ -86,6 +86,8 @@ type recorder struct {
 	pieces int
 	turns  int
 	used   bool
+
+	garbage int
 }
 
 func (r *recorder) turn(mem *memory) *parser {
@@ -94,6 +96,7 @@ func (r *recorder) turn(mem *memory) *parser {
 	r.used = false
 	clock := time.Unix(0, 0).UTC()
 	p := newParser(cli.NewEmitter(agent, func() time.Time { return clock }, r.event), mem, "/srv/proj")
+	p.garbage = func([]byte) { r.garbage++ }
 	p.unasked = func(res cli.Result) { r.add("unasked: %s", shown(res.Text)) }
 	return p
 }
@@ -167,8 +170,8 @@ func (r *recorder) add(format string, args ...any) {
 
 func (r *recorder) done(p *parser) string {
 	r.flush()
-	if p.garbage.lines > 0 {
-		r.add("%d lines of garbage, first %s", p.garbage.lines, p.garbage.head)
+	if r.garbage > 0 {
+		r.add("%d lines of garbage", r.garbage)
 	}
 	if r.used && !p.em.Finished() {
 		r.add("(the recording ends here)")

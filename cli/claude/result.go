@@ -1,8 +1,9 @@
 package claude
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
+	"strings"
 
 	"ductor/cli"
 )
@@ -25,7 +26,7 @@ func (p *parser) result(l *line) (end bool) {
 // ours says whether a result ends the turn we asked for: Claude names an origin for one that nobody
 // asked for, unless our message joined it on the way.
 func (p *parser) ours(l *line) bool {
-	if l.Origin == nil || l.Origin.Kind == "" {
+	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
 		return true
 	}
 	return p.taken
@@ -53,9 +54,8 @@ func (p *parser) outcomeOf(l *line) cli.Result {
 	r := cli.Result{Turns: l.NumTurns, Err: resultFailure(l.resultFields, l.Subtype, p.trouble)}
 	r.CostUSD, r.ByModel = p.mem.spent(l.resultFields)
 	r.Usage = totalUsage(r.ByModel, l.Usage)
-	for _, d := range p.denials {
-		r.Denials = append(r.Denials, d.Denial)
-	}
+	r.Denials = p.told()
+	p.cut = strings.HasPrefix(l.Terminal, "aborted_")
 	return r
 }
 
@@ -97,8 +97,8 @@ func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 // parseJSON reads the output of `--output-format json`: one result object, or with --verbose an array of
 // every line of the turn. It returns false if there is no result in it.
 func parseJSON(p *parser, out []byte) bool {
-	var lines []json.RawMessage
-	if json.Unmarshal(out, &lines) != nil {
+	lines := []json.RawMessage{out}
+	if bytes.HasPrefix(bytes.TrimLeft(out, " \t\r\n"), []byte("[")) && json.Unmarshal(out, &lines) != nil {
 		lines = []json.RawMessage{out}
 	}
 	for _, raw := range lines {
@@ -107,12 +107,4 @@ func parseJSON(p *parser, out []byte) bool {
 		}
 	}
 	return false
-}
-
-// failure is that of output that ended without a result.
-func (g *garbage) failure() *cli.Failure {
-	return &cli.Failure{
-		Kind: cli.BadOutput, Agent: agent,
-		Reason: fmt.Sprintf("%d lines are no JSON", g.lines), Detail: g.head,
-	}
 }

@@ -1,0 +1,74 @@
+package claude
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+)
+
+func TestArguments(t *testing.T) {
+	const (
+		live   = "-p|--input-format|stream-json|--output-format|stream-json|--verbose|--include-partial-messages|--permission-prompt-tool|stdio|--replay-user-messages"
+		stream = "-p|--output-format|stream-json|--verbose|--include-partial-messages"
+		blocks = "-p|--input-format|stream-json|--output-format|stream-json|--verbose|--include-partial-messages"
+		asking = "|--permission-mode|default"
+	)
+	tests := []struct {
+		name string
+		f    format
+		req  cli.Request
+		want string
+	}{
+		{"live", formatLive, cli.Request{}, live + asking},
+		{"one-shot stream", formatStream, cli.Request{}, stream + asking},
+		{"one-shot with images", formatBlocks, cli.Request{}, blocks + asking},
+		{"one-shot json", formatJSON, cli.Request{}, "-p|--output-format|json" + asking},
+
+		{"the prompt is never in it", formatStream, cli.Request{Prompt: "rm -rf /", Images: []cli.Image{{Path: "/x.png"}}}, stream + asking},
+
+		{"new session", formatStream, cli.Request{NewSessionID: "U"}, stream + "|--session-id|U" + asking},
+		{"resume", formatStream, cli.Request{Resume: "U"}, stream + "|--resume|U" + asking},
+		{"resume wins over a new id and over continue", formatStream, cli.Request{Resume: "U", NewSessionID: "V", Continue: true}, stream + "|--resume|U" + asking},
+		{"continue", formatStream, cli.Request{Continue: true}, stream + "|--continue" + asking},
+
+		{"model and effort", formatStream, cli.Request{Model: "opus[1m]", Effort: "high"}, stream + "|--model|opus[1m]|--effort|high" + asking},
+		{"the default model is no flag", formatStream, cli.Request{Model: "default"}, stream + asking},
+
+		{"ask", formatStream, cli.Request{Permission: cli.Ask}, stream + asking},
+		{"accept edits", formatStream, cli.Request{Permission: cli.AcceptEdits}, stream + "|--permission-mode|acceptEdits"},
+		{"plan", formatStream, cli.Request{Permission: cli.Plan}, stream + "|--permission-mode|plan"},
+		{"auto", formatStream, cli.Request{Permission: cli.Auto}, stream + "|--permission-mode|auto"},
+		{"bypass", formatStream, cli.Request{Permission: cli.Bypass}, stream + "|--permission-mode|bypassPermissions"},
+
+		{"system prompts", formatStream, cli.Request{SystemPrompt: "S", AppendPrompt: "A"}, stream + asking + "|--system-prompt|S|--append-system-prompt|A"},
+		{"a system prompt that looks like a flag", formatStream, cli.Request{AppendPrompt: "- be brief"}, stream + asking + "|--append-system-prompt=- be brief"},
+		{"tools", formatStream, cli.Request{
+			Tools: []string{"Bash", "Read"}, AllowedTools: []string{"Bash(git *)", "Edit"}, DeniedTools: []string{"WebFetch"},
+		}, stream + asking + "|--tools|Bash,Read|--allowedTools|Bash(git *),Edit|--disallowedTools|WebFetch"},
+		{"directories", formatStream, cli.Request{AddDirs: []string{"/a", "/b c"}}, stream + asking + "|--add-dir|/a|--add-dir|/b c"},
+		{"mcp", formatStream, cli.Request{MCPConfig: `{"mcpServers":{}}`}, stream + asking + `|--mcp-config|{"mcpServers":{}}`},
+		{"limits", formatStream, cli.Request{MaxTurns: 3, MaxBudgetUSD: 0.25}, stream + asking + "|--max-turns|3|--max-budget-usd|0.25"},
+		{"extra arguments come last, as they are", formatStream, cli.Request{MaxTurns: 1, ExtraArgs: []string{"--fallback-model", "sonnet"}}, stream + asking + "|--max-turns|1|--fallback-model|sonnet"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			args, err := arguments(tt.f, tt.req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(args, "|")); diff != "" {
+				t.Errorf("arguments (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Claude takes a permission mode it does not know and says that all is well.
+func TestArgumentsRefuseUnknownPermissionMode(t *testing.T) {
+	if args, err := arguments(formatLive, cli.Request{Permission: "yolo"}); err == nil {
+		t.Fatalf("got %q, want an error", args)
+	}
+}

@@ -1,0 +1,84 @@
+package claude
+
+import (
+	"sync"
+
+	"ductor/cli"
+)
+
+// idler takes what a live process says between turns: a turn that Claude begins by itself when a
+// background task is done, or the end of a process that could not resume its session.
+type idler struct {
+	session *live
+	run     *liveRun
+	dir     string
+
+	mu     sync.Mutex
+	parser *parser // of the turn that runs unasked; nil when none does
+	failed *cli.Failure
+}
+
+// line takes one line. It is called between turns, and within one only as long as busy says so.
+func (i *idler) line(raw []byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	l, err := decodeLine(raw)
+	if err != nil {
+		return
+	}
+	if i.parser == nil && !begins(l) {
+		i.stray(l)
+		return
+	}
+	if i.parser == nil {
+		em := cli.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
+		i.parser = newParser(em, i.run.mem, i.dir)
+		i.parser.taken = true // nobody else waits for this turn
+	}
+	reply, end := i.parser.line(raw)
+	if reply != nil {
+		if err := i.run.stream.Send(reply); err != nil {
+			i.session.provider.opts.Logger.Warn("claude did not take its input", "err", err)
+		}
+	}
+	if end {
+		i.finish()
+	}
+}
+
+// begins says whether a line is of a turn, as opposed to news between turns.
+func begins(l *line) bool {
+	return l.Type == "system" && l.Subtype == "init" || l.Type == "assistant" || l.Type == "stream_event"
+}
+
+// stray takes a line outside of any turn. A result there is the answer to a start that failed.
+func (i *idler) stray(l *line) {
+	if l.Type == "result" && l.IsError {
+		i.failed = resultFailure(l.resultFields, l.Subtype, trouble{})
+	}
+}
+
+func (i *idler) finish() {
+	p := i.parser
+	i.parser = nil
+	r := p.outcome
+	r.Text = p.em.Answer()
+	p.em.Finish(p.outcome)
+	if hand := i.session.unasked(); hand != nil {
+		hand(r)
+	}
+}
+
+// busy says whether a turn of Claude's own runs.
+func (i *idler) busy() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.parser != nil
+}
+
+// failure is why the process could not begin; nil if nothing is known.
+func (i *idler) failure() *cli.Failure {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.failed
+}

@@ -1,0 +1,182 @@
+package claude
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"ductor/cli"
+)
+
+// oneShot is a session that starts a process per turn.
+type oneShot struct {
+	provider *Provider
+
+	mu      sync.Mutex
+	id      cli.AgentSessionID
+	stream  *cli.Stream // of the turn that runs; nil between turns
+	closed  bool
+	running sync.WaitGroup
+}
+
+var _ cli.Session = (*oneShot)(nil)
+
+func newOneShot(p *Provider) *oneShot { return &oneShot{provider: p} }
+
+// Turn runs one prompt in a process of its own; see cli.Session. It returns when that process is gone,
+// which is a moment after the result.
+func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
+	em := cli.NewEmitter(agent, s.provider.opts.Now, s.watch(emit))
+	if err := checkPrompt(req); err != nil {
+		em.Finish(cli.Result{Err: cli.AsFailure(agent, err)})
+		return
+	}
+	if req.Resume == "" {
+		req.Resume = s.sessionID()
+	}
+	f := s.format(req)
+	input, err := oneShotInput(f, req)
+	if err != nil {
+		em.Finish(cli.Result{Err: cli.Failf(cli.Refused, agent, "%v", err)})
+		return
+	}
+	stream, err := s.start(ctx, f, req)
+	if err != nil {
+		em.Finish(failedStart(ctx, err))
+		return
+	}
+	defer s.end(ctx, stream)
+	p := newParser(em, newMemory(), req.Dir)
+	p.garbage = stream.Garbage
+	s.loop(ctx, stream, p, input)
+}
+
+func (s *oneShot) format(req cli.Request) format {
+	switch {
+	case len(req.Images) > 0:
+		return formatBlocks
+	case s.provider.opts.PlainJSON:
+		return formatJSON
+	}
+	return formatStream
+}
+
+func oneShotInput(f format, req cli.Request) ([]byte, error) {
+	if f == formatBlocks {
+		return userLine(req, "")
+	}
+	return []byte(promptText(req.Prompt)), nil
+}
+
+func (s *oneShot) loop(ctx context.Context, stream *cli.Stream, p *parser, input []byte) {
+	var sendErr error
+	end := stream.Turn(ctx, cli.TurnLoop{
+		Begin: func() {
+			sendErr = stream.Send(input)
+			stream.CloseInput() // Claude waits for the end of its input before it begins
+		},
+		Handle:    func(raw []byte) bool { return parseJSON(p, raw) },
+		Interrupt: stream.Process().Interrupt,
+		Busy:      func() bool { return p.em.OpenTools() > 0 },
+	})
+	if sendErr != nil {
+		s.provider.opts.Logger.Warn("claude did not take its input", "err", sendErr)
+	}
+	p.em.Finish(turnResult(ctx, stream, end, p))
+}
+
+func (s *oneShot) start(ctx context.Context, f format, req cli.Request) (*cli.Stream, error) {
+	proc, err := s.provider.launch(ctx, f, req)
+	if err != nil {
+		return nil, err
+	}
+	o := s.provider.opts
+	stream := cli.NewStream(proc, cli.StreamOptions{
+		Agent: agent, Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace,
+	})
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.stream = stream
+		s.running.Add(1)
+	}
+	s.mu.Unlock()
+	if closed {
+		return nil, errors.Join(cli.Failf(cli.UnknownFailure, agent, "the session is closed"),
+			stream.Close(context.WithoutCancel(ctx)))
+	}
+	return stream, nil
+}
+
+// end lets a process that said its result write down its session and go, and makes it go if it does not.
+func (s *oneShot) end(ctx context.Context, stream *cli.Stream) {
+	defer s.running.Done()
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.provider.opts.Grace)
+	defer cancel()
+	select {
+	case <-stream.Process().Done():
+	case <-limit.Done():
+	case <-ctx.Done():
+	}
+	if err := stream.Close(context.WithoutCancel(ctx)); err != nil {
+		s.provider.opts.Logger.Error("claude did not end", "err", err)
+	}
+	s.mu.Lock()
+	s.stream = nil
+	s.mu.Unlock()
+}
+
+func (s *oneShot) watch(emit func(cli.Event)) func(cli.Event) {
+	return func(ev cli.Event) {
+		if started, ok := ev.(cli.SessionStarted); ok {
+			s.mu.Lock()
+			s.id = started.AgentSessionID
+			s.mu.Unlock()
+		}
+		emit(ev)
+	}
+}
+
+func (s *oneShot) sessionID() cli.AgentSessionID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Fits is true as long as the session is the one req goes on with: everything else is per process.
+func (s *oneShot) Fits(req cli.Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.closed && (s.id == "" || req.Resume == s.id)
+}
+
+// Info says what is running. A one-shot session never has a process that could take another turn.
+func (s *oneShot) Info() cli.SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := cli.SessionInfo{Agent: agent, Mode: cli.OneShot, AgentSessionID: s.id}
+	if s.stream != nil {
+		info.PID = s.stream.Process().PID()
+	}
+	return info
+}
+
+// Close ends the process of a turn that runs, with all it started, and waits for that turn.
+func (s *oneShot) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	stream := s.stream
+	s.mu.Unlock()
+	if stream == nil {
+		return nil
+	}
+	err := stream.Close(ctx)
+	gone := make(chan struct{})
+	go func() { s.running.Wait(); close(gone) }()
+	select {
+	case <-gone:
+		return err
+	case <-ctx.Done():
+		return errors.Join(err, context.Cause(ctx))
+	}
+}

@@ -1,0 +1,112 @@
+package claude
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"ductor/cli"
+)
+
+// Options configure a Provider. The zero value of every field but Launcher is usable.
+type Options struct {
+	Launcher cli.Launcher // where processes start; required
+	Path     string       // the program; "claude" when empty
+	// Env is the environment that a child's is picked from; os.Environ when nil.
+	Env      func() []string
+	AllowEnv []string // further names or NAME_* patterns that a child may see
+	// ReadFile reads log-in files from where the agent runs; os.ReadFile when nil. Return an error to
+	// rely on the CLI's own word alone.
+	ReadFile func(path string) ([]byte, error)
+	// PlainJSON makes one-shot turns use `--output-format json`: one result and no stream.
+	PlainJSON bool
+	// Grace is how long a process may take to end when asked to; 2 s when 0.
+	Grace time.Duration
+	// Stall is how long Claude may be silent when no tool runs, ToolStall when one does. The Stream's own
+	// limits when 0.
+	Stall, ToolStall time.Duration
+	Now              func() time.Time // the clock durations are taken from; time.Now when nil
+	Logger           *slog.Logger     // discards when nil
+	// Unasked gets the result of a turn that Claude began by itself between ours, as it does when a
+	// background task is done. It is called from a goroutine of the session and must not block for long.
+	Unasked func(cli.Conversation, cli.Result)
+}
+
+// Provider speaks Claude Code. It is safe for concurrent use.
+type Provider struct {
+	opts Options
+}
+
+var _ cli.Provider = (*Provider)(nil)
+
+// New makes a Provider. It starts nothing.
+func New(o Options) *Provider {
+	o.Path = cmp.Or(o.Path, "claude")
+	o.Grace = cmp.Or(o.Grace, 2*time.Second)
+	if o.Env == nil {
+		o.Env = os.Environ
+	}
+	if o.ReadFile == nil {
+		o.ReadFile = os.ReadFile
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return &Provider{opts: o}
+}
+
+// Agent is "claude".
+func (p *Provider) Agent() cli.Agent { return agent }
+
+// Modes are Live and OneShot; Live is the preferred one.
+func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
+
+// Open makes a session; see cli.Provider.
+func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
+	if mode == cli.OneShot {
+		return newOneShot(p), nil
+	}
+	if !slices.Contains(p.Modes(), mode) {
+		return nil, cli.Failf(cli.UnknownFailure, agent, "mode %q is not supported", mode)
+	}
+	s := newLive(p, req)
+	if err := s.start(ctx, req); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// launch starts Claude for req. Errors are *cli.Failure.
+func (p *Provider) launch(ctx context.Context, f format, req cli.Request) (cli.Process, error) {
+	args, err := arguments(f, req)
+	if err != nil {
+		return nil, cli.Failf(cli.Refused, agent, "%v", err)
+	}
+	proc, err := p.opts.Launcher.Start(ctx, cli.Command{
+		Path: p.opts.Path, Args: args, Dir: req.Dir, Env: p.environment(req),
+	})
+	if err != nil {
+		return nil, p.startFailure(err, req.Dir)
+	}
+	return proc, nil
+}
+
+// startFailure tells a missing program from a missing directory: both are "not found" to the system.
+func (p *Provider) startFailure(err error, dir string) *cli.Failure {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return cli.AsFailure(agent, err)
+	}
+	if _, lookErr := p.opts.Launcher.LookPath(p.opts.Path); lookErr == nil && dir != "" {
+		return &cli.Failure{Kind: cli.Refused, Agent: agent, Reason: "the directory " + dir + " does not exist", Cause: err}
+	}
+	return &cli.Failure{Kind: cli.NotInstalled, Agent: agent, Cause: err}
+}
