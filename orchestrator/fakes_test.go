@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,14 +43,16 @@ func (a *agent) requests() []cli.Request {
 	return append([]cli.Request(nil), a.asked...)
 }
 
-// prompts are the prompts asked so far, in order.
+// prompts are the last lines of the prompts asked so far, in order: what was told before them is left out.
 func (a *agent) prompts() []string {
 	var out []string
 	for _, r := range a.requests() {
-		out = append(out, r.Prompt)
+		out = append(out, lastLine(r.Prompt))
 	}
 	return out
 }
+
+func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
 
 // echo answers at once, and names the session after the agent.
 func echo(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -58,8 +61,9 @@ func echo(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event
 		id = cli.AgentSessionID("native-" + string(who))
 	}
 	emit(cli.SessionStarted{AgentSessionID: id, Model: "m1"})
-	emit(cli.TextDelta{Text: "echo: " + req.Prompt})
-	r := cli.Result{Text: "echo: " + req.Prompt, AgentSessionID: id, Model: "m1", CostUSD: 0.5, Usage: cli.Usage{Input: 10, Output: 5}}
+	text := "echo: " + lastLine(req.Prompt)
+	emit(cli.TextDelta{Text: text})
+	r := cli.Result{Text: text, AgentSessionID: id, Model: "m1", CostUSD: 0.5, Usage: cli.Usage{Input: 10, Output: 5}}
 	emit(r)
 	return r
 }

@@ -50,24 +50,23 @@ func (l *line) remove(id cli.TurnID) (waiting, bool) {
 	return w, true
 }
 
-// serve makes sure that a worker takes turns from the line. l.mu is held.
+// serve makes sure that a worker takes turns from the line. What it takes first is the running turn as soon
+// as serve returns, so that an abort finds it. l.mu is held.
 func (o *Orchestrator) serve(l *line) {
 	if l.busy || !o.open() {
 		return
 	}
 	l.busy = true
+	w, ctx, ok := o.take(l)
 	go func() {
 		defer o.wg.Done()
-		o.work(l)
+		o.work(l, w, ctx, ok)
 	}()
 }
 
-func (o *Orchestrator) work(l *line) {
-	for {
-		w, ctx, ok := o.next(l)
-		if !ok {
-			return
-		}
+// work runs w and then whatever waits.
+func (o *Orchestrator) work(l *line, w waiting, ctx context.Context, ok bool) {
+	for ok {
 		if w.shown {
 			o.opts.Chat.Unqueued(w.turn)
 		}
@@ -75,18 +74,14 @@ func (o *Orchestrator) work(l *line) {
 		l.mu.Lock()
 		l.running.cancel(nil)
 		l.running = nil
+		w, ctx, ok = o.take(l)
 		l.mu.Unlock()
 	}
 }
 
-// next takes the head of the queue and makes it the running turn, with the context an abort cancels.
-func (o *Orchestrator) next(l *line) (waiting, context.Context, bool) {
-	o.mu.Lock()
-	closed := o.closed
-	o.mu.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.queue) == 0 || closed {
+// take makes the head of the queue the running turn, with the context an abort cancels. l.mu is held.
+func (o *Orchestrator) take(l *line) (waiting, context.Context, bool) {
+	if len(l.queue) == 0 || o.isClosed() {
 		l.busy = false
 		return waiting{}, nil, false
 	}

@@ -93,6 +93,12 @@ func (o *Orchestrator) line(id ConversationID) (*line, error) {
 	return l, nil
 }
 
+func (o *Orchestrator) isClosed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closed
+}
+
 // open says whether turns may still start, and counts the caller's goroutine if so.
 func (o *Orchestrator) open() bool {
 	o.mu.Lock()

@@ -206,8 +206,8 @@ func TestAnotherAgentIsToldWhatItMissed(t *testing.T) {
 		}
 		h.submit(t, here, text)
 		h.await(t, "done "+text)
-		prompts := h.agent.prompts()
-		return prompts[len(prompts)-1]
+		requests := h.agent.requests()
+		return requests[len(requests)-1].Prompt
 	}
 	say("claude", "alpha")
 	joined := say("codex", "beta")
@@ -237,9 +237,9 @@ func TestALostSessionGoesOnFreshWithTheHistory(t *testing.T) {
 	h.agent.mu.Unlock()
 	h.submit(t, here, "after")
 	h.await(t, "done after")
-	prompts := h.agent.prompts()
-	if len(prompts) != 3 || !strings.Contains(prompts[2], "User: before") || !strings.HasSuffix(prompts[2], "after") {
-		t.Errorf("asked %q", prompts)
+	requests := h.agent.requests()
+	if len(requests) != 3 || !strings.Contains(requests[2].Prompt, "User: before") || !strings.HasSuffix(requests[2].Prompt, "after") {
+		t.Errorf("asked %+v", requests)
 	}
 }
 
@@ -349,7 +349,7 @@ func TestAnOutcomeTheChatDidNotTakeIsShownAfterTheNextStart(t *testing.T) {
 	before := openAt(t, path, nil)
 	before.chat.refuse = errors.New("no network")
 	r := before.submit(t, here, "hello")
-	before.awaitAsked(t, 1)
+	before.awaitEnded(t, r.Turn)
 	before.shut()
 	after := openAt(t, path, nil)
 	if err := after.Recover(t.Context()); err != nil {

@@ -50,7 +50,10 @@ func (o *Orchestrator) takeUp(ctx context.Context, l *line, turns []Turn) {
 		for _, t := range ended {
 			o.redeliver(context.WithoutCancel(ctx), t)
 		}
-		o.work(l)
+		l.mu.Lock()
+		w, ctx, ok := o.take(l)
+		l.mu.Unlock()
+		o.work(l, w, ctx, ok)
 	}()
 }
 

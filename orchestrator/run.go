@@ -232,27 +232,24 @@ func (o *Orchestrator) deliver(ctx context.Context, t Turn, show func(context.Co
 	}
 }
 
-// untilClosed ends a delivery some time after the orchestrator was told to end.
-func (o *Orchestrator) untilClosed(ctx context.Context) (context.Context, func()) {
+// untilClosed gives a context that ends some time after the orchestrator was told to end.
+func (o *Orchestrator) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	stop := context.AfterFunc(o.life, func() {
-		wg.Go(func() {
-			t := time.NewTimer(lastDelivery)
-			defer t.Stop()
-			select {
-			case <-t.C:
-				cancel()
-			case <-ctx.Done():
-			}
-		})
-	})
-	return ctx, func() {
-		cancel()
-		if !stop() {
-			wg.Wait()
+	o.wg.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.life.Done():
 		}
-	}
+		last := time.NewTimer(lastDelivery)
+		defer last.Stop()
+		select {
+		case <-ctx.Done():
+		case <-last.C:
+			cancel()
+		}
+	})
+	return ctx, cancel
 }
 
 // lastDelivery is how long a shutdown waits for the chat to show what has ended.

@@ -37,7 +37,7 @@ type rpcReply struct {
 // ask starts an app-server, shakes hands, lets f ask, and ends it. ctx bounds the whole.
 func (p *Provider) ask(ctx context.Context, f func(*probe) error) error {
 	process, err := p.opts.Launcher.Start(ctx, cli.Command{
-		Path: p.opts.Path, Args: append(p.opts.PathArgs[:len(p.opts.PathArgs):len(p.opts.PathArgs)], "app-server"),
+		Path: p.opts.Path, Args: []string{"app-server"},
 		Env: p.env(cli.Request{}),
 	})
 	if err != nil {

@@ -52,7 +52,7 @@ func (p *Provider) needsNoLogin(ctx context.Context) bool {
 // version is empty where the program does not say.
 func (p *Provider) version(ctx context.Context) string {
 	out, err := cli.Output(ctx, p.opts.Launcher, cli.Command{
-		Path: p.opts.Path, Args: append(p.opts.PathArgs[:len(p.opts.PathArgs):len(p.opts.PathArgs)], "--version"),
+		Path: p.opts.Path, Args: []string{"--version"},
 		Env: p.env(cli.Request{}),
 	}, versionWait)
 	if err != nil {

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
@@ -20,9 +21,9 @@ type parser struct {
 	thread   cli.AgentSessionID
 	held     *item // a message that may turn out to announce a tool
 	usage    cli.Usage
-	done     bool         // turn.completed
-	failure  *cli.Failure // why the turn failed, or is not worth waiting for
-	garbage  string       // the first line that is no event
+	done     bool              // turn.completed
+	failure  *cli.Failure      // why the turn failed, or is not worth waiting for
+	garbage  func(line []byte) // takes lines that are no events
 	sandbox  string
 	denials  []cli.Denial
 	lastErr  string
@@ -34,8 +35,8 @@ type parser struct {
 func (p *parser) line(line []byte) (end bool) {
 	var ev event
 	if err := json.Unmarshal(line, &ev); err != nil || ev.Type == "" {
-		if p.garbage == "" {
-			p.garbage = cli.Shorten(strings.ToValidUTF8(string(line), "?"), 300)
+		if len(bytes.TrimSpace(line)) > 0 {
+			p.garbage(line)
 		}
 		return false
 	}

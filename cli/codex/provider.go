@@ -20,8 +20,7 @@ func EnvKeys() []string { return []string{"OPENAI_*", "CODEX_*"} }
 
 // Options configure a Provider. Launcher is required.
 type Options struct {
-	Path     string   // the program; "codex" is looked up
-	PathArgs []string // put before every argument, for a program that is a wrapper
+	Path     string // the program; "codex" is looked up
 	Launcher cli.Launcher
 	Env      []string // what a child's environment is picked from, as os.Environ gives it
 	EnvAllow []string // names or PREFIX_* patterns to pass on beyond the usual ones
@@ -75,9 +74,17 @@ func (p *Provider) env(req cli.Request) []string {
 		extra = map[string]string{}
 	}
 	if req.ChatID != 0 {
-		extra["DUCTOR_CHAT_ID"] = strconv.FormatInt(req.ChatID, 10)
+		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
 	return cli.ChildEnv(p.opts.Env, append(append(cli.BaseEnv(), EnvKeys()...), p.opts.EnvAllow...), extra)
+}
+
+func (p *Provider) parser(out *cli.Emitter, req cli.Request) *parser {
+	return &parser{
+		out: out, dir: req.Dir, resume: req.Resume, model: req.Model, now: p.opts.Now,
+		sandbox: sandboxOf(req.Permission, p.opts.Sandbox), patience: p.opts.Patience,
+		garbage: func([]byte) {},
+	}
 }
 
 func (p *Provider) startFailure(err error) *cli.Failure {

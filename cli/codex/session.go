@@ -2,8 +2,6 @@ package codex
 
 import (
 	"context"
-	"errors"
-	"io"
 	"strings"
 	"sync"
 
@@ -49,61 +47,58 @@ func (s *session) Close(ctx context.Context) error {
 
 // Turn runs `codex exec` once.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	p := s.provider
-	out := cli.NewEmitter(Agent, p.opts.Now, emit)
-	s.mu.Lock()
+	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
 	if req.Resume == "" {
-		req.Resume = s.thread
-	}
-	s.mu.Unlock()
-	parser := &parser{
-		out: out, dir: req.Dir, resume: req.Resume, model: req.Model, now: p.opts.Now,
-		sandbox: sandboxOf(req.Permission, p.opts.Sandbox), patience: p.opts.Patience,
+		req.Resume = s.Info().AgentSessionID
 	}
 	if ctx.Err() != nil {
-		out.Finish(cancelled(ctx))
+		out.Finish(cli.Cut(ctx, Agent))
 		return
 	}
-	stream, process, err := s.start(ctx, req)
+	stream, err := s.start(ctx, req)
 	if err != nil {
-		out.Finish(cli.Result{Err: p.startFailure(err)})
+		out.Finish(cli.Result{Err: s.provider.startFailure(err)})
 		return
 	}
-	end := stream.Turn(ctx, cli.TurnLoop{Handle: parser.line, Interrupt: process.Interrupt, Busy: func() bool { return out.OpenTools() > 0 }})
-	result := parser.result(ctx, end, process)
+	parser := s.provider.parser(out, req)
+	parser.garbage = stream.Garbage
+	end := stream.Turn(ctx, cli.TurnLoop{
+		Begin: func() {
+			// A prompt that cannot be written shows as the end of the turn.
+			_ = stream.Send([]byte(promptOf(req)))
+			stream.CloseInput()
+		},
+		Handle:    parser.line,
+		Interrupt: stream.Process().Interrupt,
+		Busy:      func() bool { return out.OpenTools() > 0 },
+	})
+	result := parser.result(ctx, end, stream)
 	closeErr := stream.Close(context.WithoutCancel(ctx))
-	if closeErr != nil && result.Err == nil {
+	if closeErr != nil && result.Err == nil && !result.Aborted {
 		result.Err = cli.AsFailure(Agent, closeErr)
 	}
 	s.ended(parser.thread)
 	if parser.done {
-		result.Usage = p.used(parser.thread, req.Resume, parser.usage)
+		result.Usage = s.provider.used(parser.thread, req.Resume, parser.usage)
 	}
 	out.Finish(result)
 }
 
-func (s *session) start(ctx context.Context, req cli.Request) (*cli.Stream, cli.Process, error) {
+func (s *session) start(ctx context.Context, req cli.Request) (*cli.Stream, error) {
 	p := s.provider
 	process, err := p.opts.Launcher.Start(ctx, cli.Command{
-		Path: p.opts.Path, Args: append(p.opts.PathArgs[:len(p.opts.PathArgs):len(p.opts.PathArgs)], argv(req, p.opts.Sandbox)...),
-		Dir: req.Dir, Env: p.env(req),
+		Path: p.opts.Path, Args: argv(req, p.opts.Sandbox), Dir: req.Dir, Env: p.env(req),
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	stream := cli.NewStream(process, p.opts.Stream)
+	opts := p.opts.Stream
+	opts.Agent = Agent
+	stream := cli.NewStream(process, opts)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.stream, s.pid = stream, process.PID()
-	s.mu.Unlock()
-	go writePrompt(process.Stdin(), promptOf(req))
-	return stream, process, nil
-}
-
-// writePrompt ends with the process at the latest: a write to a dead program fails.
-func writePrompt(stdin io.WriteCloser, prompt string) {
-	// What goes wrong here shows as the end of the turn.
-	_, _ = io.WriteString(stdin, prompt)
-	_ = stdin.Close()
+	return stream, nil
 }
 
 // promptOf merges the system prompts in: exec has no flag for them.
@@ -126,44 +121,24 @@ func (s *session) ended(thread cli.AgentSessionID) {
 	}
 }
 
-// result says how the turn ended.
-func (p *parser) result(ctx context.Context, end cli.End, process cli.Process) cli.Result {
-	r := cli.Result{Denials: append(p.denials, deniedPatches(process.StderrTail())...)}
+// result says how the turn ended. A turn that Codex itself completed went well, however it was ended since.
+func (p *parser) result(ctx context.Context, end cli.End, stream *cli.Stream) cli.Result {
 	p.release(answers)
+	stderr := stream.Process().StderrTail()
+	r := cli.Result{}
 	switch {
 	case p.done:
 	case p.failure != nil:
 		r.Err = p.failure
-	case end == cli.EndCancelled:
-		return cancelled(ctx)
-	case end == cli.EndStalled:
-		r.Err = cli.Failf(cli.TimedOut, Agent, "it said nothing for a long time")
+	case end == cli.EndExit && p.thread == "" && kindOf(stderr) == cli.ResumeFailed:
+		r.Err = &cli.Failure{Kind: cli.ResumeFailed, Agent: Agent, Detail: stderr}
+	case end == cli.EndExit && kindOf(stderr) == cli.NotLoggedIn:
+		r.Err = &cli.Failure{Kind: cli.NotLoggedIn, Agent: Agent, Detail: stderr}
 	default:
-		r.Err = p.exitFailure(process)
+		r = stream.Outcome(ctx, end)
 	}
+	r.Denials = append(p.denials, deniedPatches(stderr)...)
 	return r
-}
-
-// exitFailure explains an end without turn.completed or turn.failed.
-func (p *parser) exitFailure(process cli.Process) *cli.Failure {
-	stderr := process.StderrTail()
-	if p.thread == "" && p.resume != "" && kindOf(stderr) == cli.ResumeFailed {
-		return &cli.Failure{Kind: cli.ResumeFailed, Agent: Agent, Detail: stderr}
-	}
-	f := &cli.Failure{Kind: cli.Crashed, Agent: Agent, Code: process.Exit().Code, Detail: stderr}
-	if p.garbage != "" {
-		f.Kind, f.Reason = cli.BadOutput, p.garbage
-	} else if kind := kindOf(stderr); kind == cli.NotLoggedIn {
-		f.Kind = kind
-	}
-	return f
-}
-
-func cancelled(ctx context.Context) cli.Result {
-	if errors.Is(context.Cause(ctx), cli.ErrAborted) {
-		return cli.Result{Aborted: true}
-	}
-	return cli.Result{Err: &cli.Failure{Kind: cli.TimedOut, Agent: Agent, Cause: context.Cause(ctx)}}
 }
 
 // deniedPatches finds the patches that the sandbox refused: only the log says so.
