@@ -1,0 +1,105 @@
+package store
+
+import (
+	"testing"
+
+	"ductor/orchestrator"
+)
+
+func TestInbox(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	if id := get[int64](t)(db.LastUpdate(ctx)); id != 0 {
+		t.Errorf("the last update of an empty inbox is %d", id)
+	}
+	must(t, db.AppendUpdates(ctx, nil))
+	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 11, Raw: []byte("eleven")}, {ID: 10, Raw: nil}}))
+	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 11, Raw: []byte("again")}, {ID: 12, Raw: []byte("\x00\xff")}}))
+	if id := get[int64](t)(db.LastUpdate(ctx)); id != 12 {
+		t.Errorf("the last update is %d, want 12", id)
+	}
+	want := []orchestrator.Update{{ID: 10, Raw: []byte{}}, {ID: 11, Raw: []byte("eleven")}, {ID: 12, Raw: []byte("\x00\xff")}}
+	for _, c := range []struct {
+		after int64
+		limit int
+		want  []orchestrator.Update
+	}{{0, 9, want}, {10, 9, want[1:]}, {0, 1, want[:1]}, {12, 9, nil}, {0, 0, nil}} {
+		same(t, "pending updates", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, c.after, c.limit)), c.want)
+	}
+
+	must(t, db.FinishUpdates(ctx, []int64{10, 12, 999}))
+	must(t, db.FinishUpdates(ctx, []int64{10}))
+	must(t, db.FinishUpdates(ctx, nil))
+	same(t, "what is left", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), want[1:2])
+	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 10, Raw: []byte("delivered again")}}))
+	same(t, "after a handled update came again", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), want[1:2])
+}
+
+func TestFinishUpdatesQueuesItsLetters(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1}}))
+	must(t, db.FinishUpdates(ctx, []int64{1},
+		orchestrator.Letter{Conversation: chatA, Content: []byte("one")},
+		orchestrator.Letter{Conversation: chatB, Content: []byte("two"), State: orchestrator.Sent, Message: 3}))
+	same(t, "letters", get[[]orchestrator.Letter](t)(db.PendingLetters(ctx)), []orchestrator.Letter{
+		{ID: 1, Conversation: chatA, Content: []byte("one"), State: orchestrator.Pending},
+		{ID: 2, Conversation: chatB, Content: []byte("two"), State: orchestrator.Pending},
+	})
+	same(t, "updates", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), []orchestrator.Update(nil))
+}
+
+func TestLetters(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	states := []orchestrator.SendState{orchestrator.Pending, orchestrator.Sending, orchestrator.Sent,
+		orchestrator.Unknown, orchestrator.Failed, orchestrator.Sending}
+	for i, state := range states {
+		id := get[int64](t)(db.PostLetter(ctx, orchestrator.Letter{Conversation: chatA, Content: []byte(state)}))
+		if id != int64(i+1) {
+			t.Fatalf("letter %d got id %d", i+1, id)
+		}
+		must(t, db.MoveLetter(ctx, id, state, 0))
+	}
+	letter := func(id int64, state orchestrator.SendState) orchestrator.Letter {
+		return orchestrator.Letter{ID: id, Conversation: chatA, Content: []byte(states[id-1]), State: state}
+	}
+	same(t, "pending", get[[]orchestrator.Letter](t)(db.PendingLetters(ctx)),
+		[]orchestrator.Letter{letter(1, orchestrator.Pending)})
+	same(t, "lost", get[[]orchestrator.Letter](t)(db.LostLetters(ctx)),
+		[]orchestrator.Letter{letter(2, orchestrator.Unknown), letter(6, orchestrator.Unknown)})
+	same(t, "lost, asked again", get[[]orchestrator.Letter](t)(db.LostLetters(ctx)), []orchestrator.Letter(nil))
+	if err := db.MoveLetter(ctx, 99, orchestrator.Sent, 1); err == nil {
+		t.Error("a letter that is not there was moved")
+	}
+	if err := db.MoveLetter(ctx, 1, "posted", 1); err == nil {
+		t.Error("a letter was moved to a state there is not")
+	}
+}
+
+func TestCards(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	load := func(turn string) (string, []orchestrator.CardPart) {
+		content, parts, err := db.LoadCard(ctx, turn)
+		must(t, err)
+		if content == nil {
+			return "(none)", parts
+		}
+		return string(content), parts
+	}
+	content, parts := load("t1")
+	same(t, "content of a card not known", content, "(none)")
+	same(t, "parts of a card not known", parts, []orchestrator.CardPart(nil))
+
+	must(t, db.SaveCardPart(ctx, "t1", 1, orchestrator.Pending, 0))
+	must(t, db.SaveCardPart(ctx, "t1", 0, orchestrator.Sending, 0))
+	must(t, db.SaveCardPart(ctx, "t1", 0, orchestrator.Sent, 77))
+	must(t, db.SaveCardPart(ctx, "t2", 0, orchestrator.Sent, 78))
+	content, parts = load("t1")
+	same(t, "content of a card that still grows", content, "(none)")
+	same(t, "parts", parts, []orchestrator.CardPart{{Part: 0, State: orchestrator.Sent, Message: 77}, {Part: 1, State: orchestrator.Pending}})
+
+	must(t, db.SaveCard(ctx, "t1", nil))
+	content, _ = load("t1")
+	same(t, "empty content", content, "")
+	must(t, db.SaveCard(ctx, "t1", []byte("final")))
+	content, _ = load("t1")
+	same(t, "content", content, "final")
+}

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+func TestConversation(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	same(t, "a chat that chose nothing", get[orchestrator.Conversation](t)(db.Conversation(ctx, chatB)),
+		orchestrator.Conversation{ID: chatB})
+
+	chose := orchestrator.Conversation{ID: chatB, Agent: "codex", Model: "gpt", Effort: "high",
+		Permission: cli.Plan, Dir: "/src", Role: "reviewer"}
+	must(t, db.SaveConversation(ctx, chose))
+	same(t, "what it chose", get[orchestrator.Conversation](t)(db.Conversation(ctx, chatB)), chose)
+
+	newSession(t, db, "s1", chatB, noon)
+	chose.Session = "s1"
+	same(t, "after a session began", get[orchestrator.Conversation](t)(db.Conversation(ctx, chatB)), chose)
+
+	reset := orchestrator.Conversation{ID: chatB}
+	must(t, db.SaveConversation(ctx, reset))
+	same(t, "after it forgot all", get[orchestrator.Conversation](t)(db.Conversation(ctx, chatB)), reset)
+
+	sibling := orchestrator.ConversationID{Chat: chatB.Chat, Topic: chatB.Topic + 1}
+	same(t, "another topic of the chat", get[orchestrator.Conversation](t)(db.Conversation(ctx, sibling)),
+		orchestrator.Conversation{ID: sibling})
+
+	chose.Session = "nowhere"
+	if err := db.SaveConversation(ctx, chose); !errors.Is(err, orchestrator.ErrNoSession) {
+		t.Errorf("naming a session that is not there: %v", err)
+	}
+}
+
+func TestSession(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	if _, err := db.Session(ctx, "s1"); !errors.Is(err, orchestrator.ErrNoSession) {
+		t.Errorf("a session that is not there: %v", err)
+	}
+	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon, Messages: 3,
+		CostUSD: 1.5, Tokens: 7, Native: map[cli.Agent]cli.AgentSessionID{"claude": "abc"}}
+	must(t, db.CreateSession(ctx, s))
+	same(t, "the session", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
+	if err := db.CreateSession(ctx, s); err == nil {
+		t.Error("the same session was created twice")
+	}
+
+	must(t, db.SetNative(ctx, "s1", "codex", "thread-1"))
+	must(t, db.SetNative(ctx, "s1", "codex", "thread-2"))
+	must(t, db.SetNative(ctx, "s1", "claude", ""))
+	must(t, db.SetNative(ctx, "s1", "gemini", ""))
+	s.Native = map[cli.Agent]cli.AgentSessionID{"codex": "thread-2"}
+	same(t, "the session with other ids", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
+
+	for _, native := range []cli.AgentSessionID{"x", ""} {
+		if err := db.SetNative(ctx, "nowhere", "codex", native); !errors.Is(err, orchestrator.ErrNoSession) {
+			t.Errorf("an id %q for a session that is not there: %v", native, err)
+		}
+	}
+}
+
+func TestSessionsLastUsedFirst(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	newSession(t, db, "old", chatA, noon.Add(-time.Hour))
+	newSession(t, db, "new", chatA, noon)
+	newSession(t, db, "elsewhere", chatB, noon)
+	must(t, db.CreateSession(ctx, orchestrator.Session{ID: "unused", Conversation: chatA, Created: noon.Add(-time.Minute)}))
+	order := func(limit int) (all []orchestrator.SessionID) {
+		for _, s := range get[[]orchestrator.Session](t)(db.Sessions(ctx, chatA, limit)) {
+			all = append(all, s.ID)
+		}
+		return all
+	}
+	same(t, "sessions", order(9), []orchestrator.SessionID{"new", "unused", "old"})
+	turn := newTurn("t1")
+	turn.Session = "old"
+	runTurn(t, db, turn, done("x"))
+	same(t, "after the old one was used", order(2), []orchestrator.SessionID{"old", "new"})
+	same(t, "none asked for", order(0), []orchestrator.SessionID(nil))
+}
