@@ -2,6 +2,10 @@ package bot
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"time"
 
 	"ductor/bot/render"
 	"ductor/orchestrator"
@@ -29,3 +33,62 @@ type mail interface {
 
 // plainText is text without markup.
 func plainText(s string) render.Text { return render.Text{Text: s} }
+
+// signs is what the voice needs of a Client.
+type signs interface {
+	React(ctx context.Context, chat int64, message int, emoji string) error
+	AnswerCallback(ctx context.Context, query, text string) error
+	Edit(ctx context.Context, chat int64, message int, t render.Text, k Keyboard) error
+	EditKeyboard(ctx context.Context, chat int64, message int, k Keyboard) error
+}
+
+// outVoice is the voice over the outbox. Its calls end with the outbox, not with who made them: an update
+// is finished before the sign of it left.
+type outVoice struct {
+	out    *Outbox
+	client signs
+	log    *slog.Logger
+}
+
+func (v *outVoice) react(id orchestrator.ConversationID, message int, emoji string) {
+	v.out.Go(context.Background(), Call{
+		Chat: chatRef(id.Chat), Class: Shed, Idempotent: true,
+		Run: func(ctx context.Context) error { return v.client.React(ctx, id.Chat, message, emoji) },
+	}, v.missed("reaction", id))
+}
+
+// answerPatience is how long a pressed button waits for us at most; clients wait little longer.
+const answerPatience = 15 * time.Second
+
+func (v *outVoice) answer(ctx context.Context, query, text string) {
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	err := v.out.Do(ctx, Call{
+		Class: Direct, Idempotent: true,
+		Run: func(ctx context.Context) error { return v.client.AnswerCallback(ctx, query, text) },
+	})
+	v.missed("callback answer", orchestrator.ConversationID{})(err)
+}
+
+func (v *outVoice) edit(id orchestrator.ConversationID, message int, text string, k Keyboard) {
+	v.out.Go(context.Background(), Call{
+		Chat: chatRef(id.Chat), Class: Coalesce, Idempotent: true, Key: "own/" + strconv.Itoa(message),
+		Run: func(ctx context.Context) error { return v.client.Edit(ctx, id.Chat, message, plainText(text), k) },
+	}, v.missed("edit", id))
+}
+
+func (v *outVoice) unbutton(id orchestrator.ConversationID, message int) {
+	v.out.Go(context.Background(), Call{
+		Chat: chatRef(id.Chat), Class: Coalesce, Idempotent: true, Key: "unbutton/" + strconv.Itoa(message),
+		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, nil) },
+	}, v.missed("taking buttons off", id))
+}
+
+// missed logs a sign that did not get through. None of them matters enough for more.
+func (v *outVoice) missed(what string, id orchestrator.ConversationID) func(error) {
+	return func(err error) {
+		if err != nil && !errors.Is(err, ErrShed) && !errors.Is(err, ErrReplaced) {
+			v.log.Debug("a sign was not shown", "what", what, "chat", id.Chat, "topic", id.Topic, "err", err)
+		}
+	}
+}

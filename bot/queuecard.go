@@ -1,0 +1,229 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// queueCards show that prompts wait: a small message below each, with a button that takes it out of the
+// queue, and which is gone once the turn runs. Its message id is kept in the journal, so that it goes away
+// after a restart too. Safe for concurrent use; nothing here waits for the network.
+type queueCards struct {
+	out     *Outbox
+	client  messenger
+	journal cardJournal
+	log     *slog.Logger
+
+	mu    sync.Mutex
+	cards map[cli.TurnID]*queueCard
+	past  map[cli.TurnID]bool // turns that left the queue before the chat was told that they wait
+}
+
+// queueCard is one waiting turn. The lock of queueCards guards it.
+type queueCard struct {
+	turn    orchestrator.Turn
+	ahead   int
+	message int  // 0 until it is sent
+	sending bool // the send was handed to the outbox and is not decided
+	over    bool // the turn no longer waits
+	last    orchestrator.TurnState
+}
+
+const pastKept = 256
+
+// queueKey is what the journal knows a queue card by: beside the card of the turn itself.
+func queueKey(turn cli.TurnID) string { return "queued:" + string(turn) }
+
+// queued shows that t waits.
+func (q *queueCards) queued(t orchestrator.Turn, ahead int) {
+	q.mu.Lock()
+	if q.past[t.ID] {
+		delete(q.past, t.ID)
+		q.mu.Unlock()
+		return
+	}
+	if c := q.cards[t.ID]; c != nil {
+		c.ahead = ahead
+		q.mu.Unlock()
+		q.edit(t.ID)
+		return
+	}
+	q.cards[t.ID] = &queueCard{turn: t, ahead: ahead, sending: true}
+	q.mu.Unlock()
+	id := t.Prompt.Conversation
+	q.out.Go(context.Background(), Call{
+		Chat: chatRef(id.Chat), Class: MustDeliver, Key: queueKey(t.ID),
+		Run: func(ctx context.Context) error { return q.send(ctx, t.ID) },
+	}, func(err error) { q.sent(t.ID, err) })
+}
+
+// send shows the card, unless its turn left the queue while the send waited for its budget.
+func (q *queueCards) send(ctx context.Context, turn cli.TurnID) error {
+	q.mu.Lock()
+	c := q.cards[turn]
+	if c.over {
+		q.mu.Unlock()
+		return nil
+	}
+	m := Message{
+		To: c.turn.Prompt.Conversation, Text: plainText(queuedText(c.ahead)), ReplyTo: c.turn.Prompt.Message,
+		Keyboard: Keyboard{{turnButtons{}.Cancel(turn)}}, Silent: true,
+	}
+	q.mu.Unlock()
+	message, err := q.client.Send(ctx, m)
+	if err != nil {
+		return err
+	}
+	if err := q.journal.SaveCardPart(ctx, queueKey(turn), 0, orchestrator.Sent, message); err != nil {
+		q.log.Warn("keep queue card", "turn", turn, "err", err)
+	}
+	q.mu.Lock()
+	c.message = message
+	q.mu.Unlock()
+	return nil
+}
+
+// sent is called when the send is decided.
+func (q *queueCards) sent(turn cli.TurnID, err error) {
+	q.mu.Lock()
+	c := q.cards[turn]
+	c.sending = false
+	over := c.over
+	if over {
+		delete(q.cards, turn)
+	}
+	q.mu.Unlock()
+	if err != nil {
+		q.log.Warn("queue card not shown", "turn", turn, "err", err)
+		return
+	}
+	if over && c.message != 0 {
+		q.remove(c.turn, c.last, c.message)
+	}
+}
+
+func queuedText(ahead int) string {
+	if ahead <= 1 {
+		return "⏳ Queued, next in line."
+	}
+	return fmt.Sprintf("⏳ Queued, %d ahead.", ahead)
+}
+
+// edit shows how many are ahead by now.
+func (q *queueCards) edit(turn cli.TurnID) {
+	q.mu.Lock()
+	c := q.cards[turn]
+	shown := c != nil && c.message != 0 && !c.over
+	q.mu.Unlock()
+	if !shown {
+		return
+	}
+	id := c.turn.Prompt.Conversation
+	q.out.Go(context.Background(), Call{
+		Chat: chatRef(id.Chat), Class: Coalesce, Key: queueKey(turn), Idempotent: true,
+		Run: func(ctx context.Context) error {
+			q.mu.Lock()
+			over, message, text := c.over, c.message, queuedText(c.ahead)
+			q.mu.Unlock()
+			if over {
+				return nil
+			}
+			return q.client.Edit(ctx, id.Chat, message, plainText(text), Keyboard{{turnButtons{}.Cancel(turn)}})
+		},
+	}, nil)
+}
+
+// unqueued takes the card away, and moves up those behind it.
+func (q *queueCards) unqueued(t orchestrator.Turn) {
+	q.mu.Lock()
+	c := q.cards[t.ID]
+	behind := 0
+	switch {
+	case c == nil:
+		if len(q.past) >= pastKept {
+			clear(q.past)
+		}
+		q.past[t.ID] = true
+	default:
+		c.over, c.last, behind = true, t.State, c.ahead
+		if !c.sending {
+			delete(q.cards, t.ID)
+		}
+	}
+	next := q.moveUp(t.Prompt.Conversation, behind)
+	q.mu.Unlock()
+	for _, turn := range next {
+		q.edit(turn)
+	}
+	switch {
+	case c == nil:
+		q.removeKnown(t)
+	case !c.sending && c.message != 0:
+		q.remove(t, t.State, c.message)
+	}
+}
+
+// moveUp counts one fewer ahead of the conversation's cards behind a place. Only the one that is next now
+// is worth an edit: numbers that fall at every step would eat the budget of the answer.
+func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int) (next []cli.TurnID) {
+	for turn, c := range q.cards {
+		if c.over || c.turn.Prompt.Conversation != id || c.ahead <= behind || c.ahead <= 1 {
+			continue
+		}
+		if c.ahead--; c.ahead == 1 {
+			next = append(next, turn)
+		}
+	}
+	return next
+}
+
+// removeKnown takes away a card of before a restart. It reads the journal when the outbox gets to it.
+func (q *queueCards) removeKnown(t orchestrator.Turn) {
+	q.takeAway(t, func(ctx context.Context) error {
+		_, parts, err := q.journal.LoadCard(ctx, queueKey(t.ID))
+		if err != nil || len(parts) == 0 || parts[0].State != orchestrator.Sent {
+			return err
+		}
+		return q.end(ctx, t, t.State, parts[0].Message)
+	})
+}
+
+func (q *queueCards) remove(t orchestrator.Turn, state orchestrator.TurnState, message int) {
+	q.takeAway(t, func(ctx context.Context) error { return q.end(ctx, t, state, message) })
+}
+
+func (q *queueCards) takeAway(t orchestrator.Turn, run func(context.Context) error) {
+	q.out.Go(context.Background(), Call{
+		Chat: chatRef(t.Prompt.Conversation.Chat), Class: MustDeliver, Key: queueKey(t.ID), Idempotent: true, Run: run,
+	}, func(err error) {
+		if err != nil {
+			q.log.Warn("queue card not taken away", "turn", t.ID, "err", err)
+		}
+	})
+}
+
+// end deletes the card of a turn that runs now, and turns that of a cancelled one into a note.
+func (q *queueCards) end(ctx context.Context, t orchestrator.Turn, state orchestrator.TurnState, message int) error {
+	chat := t.Prompt.Conversation.Chat
+	text := "✖ Cancelled: this message will not run."
+	if state != orchestrator.TurnCancelled {
+		err := q.client.Delete(ctx, chat, message)
+		switch FaultOf(err).Kind {
+		case BadRequest, MessageGone: // too old to be deleted, or deleted already
+		default:
+			return err
+		}
+		text = "This message runs now."
+	}
+	err := q.client.Edit(ctx, chat, message, plainText(text), nil)
+	switch FaultOf(err).Kind {
+	case BadRequest, MessageGone, ChatGone:
+		return nil
+	}
+	return err
+}
