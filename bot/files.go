@@ -189,7 +189,7 @@ func cleanName(name string) string {
 		if len(ext) > 16 {
 			ext = ""
 		}
-		name = shorten(strings.TrimSuffix(name, ext), nameLimit-len(ext)) + ext
+		name = cutBytes(strings.TrimSuffix(name, ext), nameLimit-len(ext)) + ext
 	}
 	if name == "" {
 		return "file"
@@ -197,8 +197,8 @@ func cleanName(name string) string {
 	return name
 }
 
-// shorten cuts s to at most n bytes, between characters.
-func shorten(s string, n int) string {
+// cutBytes cuts s to at most n bytes, between characters.
+func cutBytes(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -22,6 +22,8 @@ type incoming struct {
 	text      string // without our mention
 	context   string // what the text answers to or where it comes from; empty or ending in a line break
 	file      *fileRef
+
+	acknowledged bool // the receipt was given; only the worker of the content touches it
 }
 
 // fileRef is a file that lies at Telegram.

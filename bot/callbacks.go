@@ -1,0 +1,168 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// press is a pressed button, by a person who may press here.
+type press struct {
+	by         orchestrator.Press
+	query      string // what answerCallbackQuery wants
+	data       string
+	message    int
+	unreadable bool // the message is too old for Telegram to say what it is
+}
+
+// The actions of buttons. All but the wizard's name what they act on, so they work after a restart too;
+// the domain says whether it can still be done. The wizard's carry a nonce.
+const (
+	actAgain  = "r"
+	actFresh  = "f"
+	actShow   = "v"
+	actCancel = "c"
+	actResume = "s"
+	actWizard = "w"
+)
+
+// dataLimit is what Telegram lets a button carry, in bytes.
+const dataLimit = 64
+
+func buttonData(act, what string) (string, bool) {
+	data := act + ":" + what
+	return data, len(data) <= dataLimit
+}
+
+// turnButtons makes the buttons of cards and notices.
+type turnButtons struct{}
+
+// RunAgain asks for the turn's prompt once more.
+func (turnButtons) RunAgain(turn cli.TurnID) Button {
+	return turnButton("🔁 Run again", actAgain, turn)
+}
+
+// Fresh asks for the turn's prompt once more, in a new session of the agent that is told the history.
+func (turnButtons) Fresh(turn cli.TurnID) Button {
+	return turnButton("🌱 Start fresh", actFresh, turn)
+}
+
+// ShowAgain asks for the turn's outcome as new messages.
+func (turnButtons) ShowAgain(turn cli.TurnID) Button {
+	return turnButton("👁 Show again", actShow, turn)
+}
+
+// Cancel takes the turn out of the queue.
+func (turnButtons) Cancel(turn cli.TurnID) Button { return turnButton("✖ Cancel", actCancel, turn) }
+
+func turnButton(text, act string, turn cli.TurnID) Button {
+	data, _ := buttonData(act, string(turn))
+	return Button{Text: text, Data: data}
+}
+
+// callbacks answers pressed buttons. Every press gets an answer, and one that comes too late or from
+// elsewhere changes nothing.
+type callbacks struct {
+	desk   Desk
+	closer *closer
+	voice  voice
+	wizard *wizard
+	log    *slog.Logger
+}
+
+func (c *callbacks) handle(ctx context.Context, p press) {
+	act, what, _ := strings.Cut(p.data, ":")
+	var text string
+	var err error
+	switch act {
+	case actAgain:
+		text, err = c.again(ctx, p, c.desk.RunAgain, cli.TurnID(what))
+	case actFresh:
+		text, err = c.again(ctx, p, c.desk.RunFresh, cli.TurnID(what))
+	case actShow:
+		text, err = c.show(ctx, p, cli.TurnID(what))
+	case actCancel:
+		text, err = c.cancel(ctx, p, cli.TurnID(what))
+	case actResume:
+		text, err = c.resume(ctx, p, orchestrator.SessionID(what))
+	case actWizard:
+		text, err = c.wizard.press(ctx, p, what)
+	default:
+		text = staleSentence
+	}
+	if errors.Is(err, orchestrator.ErrShutdown) {
+		return // stays in the journal
+	}
+	if err != nil {
+		text = c.refusal(p, err)
+	}
+	c.closer.finish(ctx, p.by.Updates)
+	c.voice.answer(ctx, p.query, text)
+}
+
+const staleSentence = "This button no longer means anything."
+
+// refusal says why a press changed nothing.
+func (c *callbacks) refusal(p press, err error) string {
+	switch {
+	case errors.Is(err, orchestrator.ErrRepeated):
+		c.voice.unbutton(p.by.Conversation, p.message)
+		return "That was already run again."
+	case errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
+		return staleSentence
+	case errors.Is(err, orchestrator.ErrStillOpen):
+		return "That has not ended yet."
+	}
+	c.log.Error("button failed", "data", p.data, "updates", p.by.Updates, "err", err)
+	return "That did not work. The log says why."
+}
+
+type repeatFunc func(context.Context, cli.TurnID, orchestrator.Press) (orchestrator.Receipt, error)
+
+func (c *callbacks) again(ctx context.Context, p press, repeat repeatFunc, turn cli.TurnID) (string, error) {
+	receipt, err := repeat(ctx, turn, p.by)
+	if err != nil {
+		return "", err
+	}
+	if receipt.Full {
+		return "The queue is full. Try again when the agent has caught up.", nil
+	}
+	c.voice.unbutton(p.by.Conversation, p.message)
+	if receipt.Ahead > 0 {
+		return fmt.Sprintf("Queued, %d ahead.", receipt.Ahead), nil
+	}
+	return "Running again.", nil
+}
+
+func (c *callbacks) show(ctx context.Context, p press, turn cli.TurnID) (string, error) {
+	if err := c.desk.ShowAgain(ctx, turn, p.by); err != nil {
+		return "", err
+	}
+	c.voice.unbutton(p.by.Conversation, p.message)
+	return "", nil
+}
+
+func (c *callbacks) cancel(ctx context.Context, p press, turn cli.TurnID) (string, error) {
+	cancelled, err := c.desk.CancelQueued(ctx, turn, p.by)
+	switch {
+	case err != nil:
+		return "", err
+	case cancelled:
+		return "Cancelled.", nil
+	}
+	c.voice.unbutton(p.by.Conversation, p.message)
+	return "Too late: it no longer waits. /abort stops what runs.", nil
+}
+
+func (c *callbacks) resume(ctx context.Context, p press, id orchestrator.SessionID) (string, error) {
+	s, err := c.desk.Resume(ctx, p.by.Conversation, id)
+	if err != nil {
+		return "", err
+	}
+	return cut("Your next message goes on with: "+orSomething(s.Title), 190), nil
+}

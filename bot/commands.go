@@ -1,0 +1,205 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// commands answers what begins with a slash. Every handler finishes the task's updates, with its answer
+// as a letter, in one transaction; so an answer is never lost, and a command is done again at most when
+// ductor dies between the two, where doing it again changes nothing.
+type commands struct {
+	desk   Desk
+	closer *closer
+	wizard *wizard
+	now    func() time.Time
+	log    *slog.Logger
+}
+
+// request is a command and the message it came in.
+type request struct {
+	command
+	in *incoming
+}
+
+type commandFunc func(ctx context.Context, l *lane, t *task, r request)
+
+// menuItem is one line of the command menu.
+type menuItem struct {
+	Command     string `json:"command"`
+	Description string `json:"description"`
+}
+
+// commandMenu is what clients offer; setMyCommands publishes it.
+func commandMenu() []menuItem {
+	return []menuItem{
+		{"new", "begin a new session"},
+		{"model", "choose agent, model and effort"},
+		{"abort", "stop what runs and empty the queue"},
+		{"status", "what is set and what runs"},
+		{"sessions", "go on with an earlier session"},
+		{"cwd", "show or change the working directory"},
+		{"help", "what I can do"},
+	}
+}
+
+func isAbortCommand(name string) bool { return name == "abort" || name == "stop" }
+
+// lookup gives the handler of a command. For one that nobody knows it gives a handler that says so.
+func (c *commands) lookup(name string) (do commandFunc, known bool) {
+	switch name {
+	case "start":
+		return c.start, true
+	case "help":
+		return c.help, true
+	case "new":
+		return c.fresh, true
+	case "model":
+		return c.model, true
+	case "abort", "stop":
+		return c.abort, true
+	case "status":
+		return c.status, true
+	case "sessions":
+		return c.sessions, true
+	case "cwd":
+		return c.cwd, true
+	}
+	return c.unknown, false
+}
+
+func (c *commands) answer(ctx context.Context, t *task, r request, text string) {
+	c.closer.answer(ctx, r.in, t.updates, text, nil)
+}
+
+// fail tells that a command did not do what it says. At the end of ductor it tells nothing: the command
+// stays in the journal.
+func (c *commands) fail(ctx context.Context, t *task, r request, text string, err error) {
+	if errors.Is(err, orchestrator.ErrShutdown) {
+		return
+	}
+	c.log.Error("command failed", "command", r.name, "updates", t.updates, "err", err)
+	c.answer(ctx, t, r, text+" The log says what is wrong.")
+}
+
+func (c *commands) start(ctx context.Context, _ *lane, t *task, r request) {
+	c.answer(ctx, t, r, "Hello. Write to me what the agent on your machine should do; its answer appears here while it works.\n\n"+
+		"/model chooses who answers, /cwd where it works, /help tells the rest.")
+}
+
+func (c *commands) help(ctx context.Context, _ *lane, t *task, r request) {
+	var b strings.Builder
+	b.WriteString("Send text, photos or files: they go to the agent. What you send while it works waits its turn; edit a waiting message to change it.\n\n")
+	for _, m := range commandMenu() {
+		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
+	}
+	b.WriteString("\n/model opus chooses at once. Two slashes, as in //compact, send a line that begins with a slash to the agent.")
+	c.answer(ctx, t, r, b.String())
+}
+
+func (c *commands) unknown(ctx context.Context, _ *lane, t *task, r request) {
+	c.answer(ctx, t, r, fmt.Sprintf("I do not know /%s; /help lists what I know. To send it to the agent, begin with two slashes: //%s", r.name, r.name))
+}
+
+func (c *commands) fresh(ctx context.Context, _ *lane, t *task, r request) {
+	if err := c.desk.New(ctx, r.in.conv); err != nil {
+		c.fail(ctx, t, r, "I could not begin a new session.", err)
+		return
+	}
+	c.answer(ctx, t, r, "New session: your next message begins it. /sessions leads back.")
+}
+
+func (c *commands) model(ctx context.Context, _ *lane, t *task, r request) {
+	if err := c.wizard.start(ctx, t, r); err != nil {
+		c.fail(ctx, t, r, "I could not do that; nothing was changed.", err)
+	}
+}
+
+func (c *commands) abort(ctx context.Context, l *lane, t *task, r request) { c.stop(ctx, l, t, r.in) }
+
+// abortIfRunning is a bare abort word: it aborts when something runs, and is a prompt when nothing does.
+func (c *commands) abortIfRunning(ctx context.Context, l *lane, t *task) {
+	st, err := c.desk.Status(ctx, t.conv)
+	switch {
+	case errors.Is(err, orchestrator.ErrShutdown):
+	case err != nil:
+		// Somebody who writes "stop" wants it stopped, whatever the store says.
+		c.log.Error("look what runs", "updates", t.updates, "err", err)
+		c.stop(ctx, l, t, t.content)
+	case st.Running == nil:
+		l.becomeContent(t)
+	default:
+		c.stop(ctx, l, t, t.content)
+	}
+}
+
+// stop drops what waits here and aborts what the desk has.
+func (c *commands) stop(ctx context.Context, l *lane, t *task, in *incoming) {
+	updates, prompts := l.dropContent(ctx, t)
+	updates = append(updates, t.updates...)
+	report, err := c.desk.Abort(ctx, t.conv)
+	report.Dropped += prompts
+	if err != nil {
+		if errors.Is(err, orchestrator.ErrShutdown) {
+			return
+		}
+		c.log.Error("abort", "updates", t.updates, "err", err)
+	}
+	c.closer.answer(ctx, in, updates, abortSentence(report, err), nil)
+}
+
+func abortSentence(r orchestrator.AbortReport, err error) string {
+	var s string
+	switch {
+	case r.Running:
+		s = "Stopped."
+	case r.Dropped == 0 && err == nil:
+		return "Nothing is running here."
+	case err == nil:
+		s = "Nothing was running."
+	}
+	if r.Dropped > 0 {
+		s += fmt.Sprintf(" %s will not run.", count(r.Dropped, "waiting message", "waiting messages"))
+	}
+	if err != nil {
+		s += " Not everything could be stopped; /status says what is left, and the log why."
+	}
+	return strings.TrimSpace(s)
+}
+
+func (c *commands) cwd(ctx context.Context, _ *lane, t *task, r request) {
+	if r.args == "" {
+		st, err := c.desk.Status(ctx, r.in.conv)
+		if err != nil {
+			c.fail(ctx, t, r, "I could not look it up.", err)
+			return
+		}
+		c.answer(ctx, t, r, "The agent works in "+st.Dir+"\n/cwd followed by a directory changes it.")
+		return
+	}
+	dir, err := c.desk.SetDir(ctx, r.in.conv, r.args)
+	switch {
+	case errors.Is(err, orchestrator.ErrOutsideRoot):
+		c.answer(ctx, t, r, "That directory is outside the places ductor may work in (projects.roots in config.toml).")
+	case errors.Is(err, orchestrator.ErrNotADir):
+		c.answer(ctx, t, r, "There is no such directory: "+cut(r.args, 200))
+	case err != nil:
+		c.fail(ctx, t, r, "I could not change the directory.", err)
+	default:
+		c.answer(ctx, t, r, "From now on the agent works in "+dir+", in a session of its own.")
+	}
+}
+
+// count says "1 message" or "3 messages".
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

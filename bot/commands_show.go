@@ -1,0 +1,145 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// status says in a few lines what is set and what runs.
+func (c *commands) status(ctx context.Context, _ *lane, t *task, r request) {
+	st, err := c.desk.Status(ctx, r.in.conv)
+	if err != nil {
+		c.fail(ctx, t, r, "I could not look it up.", err)
+		return
+	}
+	c.answer(ctx, t, r, statusText(st, c.now()))
+}
+
+func statusText(st orchestrator.Status, now time.Time) string {
+	lines := []string{choiceText(st.Agent, st.Model, st.Effort)}
+	if r := st.Running; r != nil {
+		lines = append(lines, fmt.Sprintf("Running for %s: %s", roundly(now.Sub(r.Started)), orSomething(r.Title)))
+	} else {
+		lines = append(lines, "Nothing is running")
+	}
+	if st.Queue > 0 {
+		lines = append(lines, "Waiting: "+count(st.Queue, "message", "messages"))
+	}
+	if s := st.Session; s.ID != "" {
+		lines = append(lines, "Session: "+orSomething(s.Title)+" ("+counters(s)+")")
+	} else {
+		lines = append(lines, "Session: begins with your next message")
+	}
+	lines = append(lines, "Directory: "+st.Dir, "Permissions: "+string(st.Permission))
+	if st.Role != "" {
+		lines = append(lines, "Role: "+st.Role)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// choiceText says who answers.
+func choiceText(agent cli.Agent, model cli.ModelID, effort cli.Effort) string {
+	if agent == "" {
+		return "No agent can be used; /model says why"
+	}
+	s := string(agent) + " · "
+	if model == "" {
+		s += "its default model"
+	} else {
+		s += string(model)
+	}
+	if effort != "" {
+		s += " · " + string(effort)
+	}
+	return s
+}
+
+func counters(s orchestrator.Session) string {
+	parts := []string{count(s.Messages, "message", "messages")}
+	if s.CostUSD > 0 {
+		parts = append(parts, fmt.Sprintf("$%.2f", s.CostUSD))
+	}
+	if s.Tokens > 0 {
+		parts = append(parts, thousands(s.Tokens)+" tokens")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func thousands(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	case n >= 1000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprint(n)
+}
+
+// roundly says a duration as people do.
+func roundly(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(max(d, 0).Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+func orSomething(title string) string {
+	if title == "" {
+		return "(without words)"
+	}
+	return title
+}
+
+// sessionsShown is how many sessions get a button.
+const sessionsShown = 10
+
+// sessions lists earlier sessions, each with a button that makes it the current one.
+func (c *commands) sessions(ctx context.Context, _ *lane, t *task, r request) {
+	list, err := c.desk.Sessions(ctx, r.in.conv)
+	if err != nil {
+		c.fail(ctx, t, r, "I could not look them up.", err)
+		return
+	}
+	st, err := c.desk.Status(ctx, r.in.conv)
+	if err != nil {
+		c.fail(ctx, t, r, "I could not look them up.", err)
+		return
+	}
+	if len(list) == 0 {
+		c.answer(ctx, t, r, "There are no sessions here yet; your next message begins one.")
+		return
+	}
+	text, keyboard := sessionList(list, st.Session.ID, c.now())
+	c.closer.answer(ctx, r.in, t.updates, text, keyboard)
+}
+
+func sessionList(list []orchestrator.Session, current orchestrator.SessionID, now time.Time) (string, Keyboard) {
+	var b strings.Builder
+	b.WriteString("Sessions of this chat, the last used first. A button goes on with one.\n")
+	var keyboard Keyboard
+	for i, s := range list[:min(len(list), sessionsShown)] {
+		mark := ""
+		if s.ID == current {
+			mark = " ✓"
+		}
+		used := s.Used
+		if used.IsZero() {
+			used = s.Created
+		}
+		fmt.Fprintf(&b, "\n%d. %s%s\n    %s ago, %s, %s", i+1, orSomething(s.Title), mark, roundly(now.Sub(used)), counters(s), s.Dir)
+		if data, ok := buttonData(actResume, string(s.ID)); ok {
+			keyboard = append(keyboard, []Button{{Text: fmt.Sprintf("%d. %s%s", i+1, cut(orSomething(s.Title), 40), mark), Data: data}})
+		}
+	}
+	return b.String(), keyboard
+}

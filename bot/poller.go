@@ -1,0 +1,301 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// ErrToken says that Telegram does not know the token. Trying again does not help.
+var ErrToken = errors.New("Telegram does not accept the bot token: check telegram.token, or get a new one from @BotFather")
+
+// poller takes updates from Telegram. Each is in the journal before the call that acknowledges it is made,
+// so none is lost whenever ductor dies.
+type poller struct {
+	api      *plainAPI
+	journal  orchestrator.Journal
+	dispatch func(ctx context.Context, updates []orchestrator.Update)
+	conflict func(ctx context.Context) // somebody else polls with our token; called once per trouble
+	timeout  time.Duration             // of a long poll
+	jitter   func(time.Duration) time.Duration
+	log      *slog.Logger
+
+	offset int64 // of the next poll; 0 asks for whatever is not acknowledged
+	last   int64 // the newest update known
+	recent *idRing
+
+	tries     int // failures in a row
+	conflicts int
+}
+
+const (
+	pollLimit   = 100
+	pollGrace   = 15 * time.Second // of the network, on top of the long poll
+	backoffBase = time.Second
+	backoffMost = time.Minute
+	pendingPage = 200
+	// conflictRest is how much longer than a whole poll of the other one we are silent: with anything
+	// shorter two pollers throw each other out for ever.
+	conflictRest = 10 * time.Second
+)
+
+// allowedUpdates is all that is asked for.
+func allowedUpdates() []string { return []string{"message", "edited_message", "callback_query"} }
+
+// run takes up what an earlier ductor left in the journal, then polls until ctx ends. It returns nil then,
+// ErrToken, or a journal that cannot be read.
+func (p *poller) run(ctx context.Context) error {
+	var err error
+	if p.last, err = p.journal.LastUpdate(ctx); err != nil {
+		return fmt.Errorf("read the journal: %w", err)
+	}
+	p.recent = newIDRing()
+	if err := p.takeUp(ctx); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		wait, err := p.once(ctx)
+		if err != nil {
+			return err
+		}
+		if wait > 0 && pause(ctx, wait) != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// takeUp dispatches what was journaled and not handled, in order.
+func (p *poller) takeUp(ctx context.Context) error {
+	after := int64(0)
+	for {
+		updates, err := p.journal.PendingUpdates(ctx, after, pendingPage)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read pending updates: %w", err)
+		}
+		if len(updates) == 0 {
+			return nil
+		}
+		p.log.Info("taking up updates from before the restart", "count", len(updates))
+		p.hand(ctx, updates)
+		after = updates[len(updates)-1].ID
+	}
+}
+
+func (p *poller) hand(ctx context.Context, updates []orchestrator.Update) {
+	for _, u := range updates {
+		p.recent.add(u.ID)
+	}
+	p.dispatch(ctx, updates)
+}
+
+// once makes one poll. It says how long to wait before the next.
+func (p *poller) once(ctx context.Context) (wait time.Duration, fatal error) {
+	updates, err := p.poll(ctx)
+	if ctx.Err() != nil {
+		return 0, nil
+	}
+	if err != nil {
+		return p.trouble(ctx, err)
+	}
+	if p.tries > 0 {
+		p.log.Info("polling works again", "failures", p.tries)
+	}
+	p.tries, p.conflicts = 0, 0
+	if len(updates) == 0 {
+		// All is acknowledged. From here on 0 asks for the same as an offset would, except that it also
+		// gets updates with lower ids: after a quiet week Telegram may begin to count anew.
+		p.offset = 0
+		return 0, nil
+	}
+	if err := p.take(ctx, updates); err != nil {
+		if ctx.Err() != nil {
+			return 0, nil
+		}
+		p.tries++
+		p.log.Error("updates could not be journaled, so they are not acknowledged", "count", len(updates), "err", err)
+		return p.backoff(), nil
+	}
+	return 0, nil
+}
+
+// take journals updates, moves the offset and dispatches those that are new.
+func (p *poller) take(ctx context.Context, updates []orchestrator.Update) error {
+	if err := p.journal.AppendUpdates(ctx, updates); err != nil {
+		return fmt.Errorf("append updates: %w", err)
+	}
+	fresh, err := p.fresh(ctx, updates)
+	if err != nil {
+		return err
+	}
+	newest := updates[0].ID
+	for _, u := range updates {
+		newest = max(newest, u.ID)
+	}
+	p.offset, p.last = newest+1, newest
+	if len(fresh) > 0 {
+		p.hand(ctx, fresh)
+	}
+	return nil
+}
+
+// fresh leaves out updates that were handled or dispatched before: Telegram gives what was not
+// acknowledged again, after a crash or a lost answer.
+func (p *poller) fresh(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
+	lowest := updates[0].ID
+	for _, u := range updates {
+		lowest = min(lowest, u.ID)
+	}
+	if lowest > p.last {
+		return updates, nil
+	}
+	open := make(map[int64]bool)
+	for after, more := lowest-1, true; more; {
+		page, err := p.journal.PendingUpdates(ctx, after, pendingPage)
+		if err != nil {
+			return nil, fmt.Errorf("read pending updates: %w", err)
+		}
+		for _, u := range page {
+			open[u.ID] = true
+			after = u.ID
+		}
+		more = len(page) == pendingPage
+	}
+	var fresh []orchestrator.Update
+	for _, u := range updates {
+		if open[u.ID] && !p.recent.has(u.ID) {
+			fresh = append(fresh, u)
+		}
+	}
+	return fresh, nil
+}
+
+// poll asks Telegram for updates. Those without a readable id are logged and left out.
+func (p *poller) poll(ctx context.Context) ([]orchestrator.Update, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout+pollGrace)
+	defer cancel()
+	var raw []json.RawMessage
+	err := p.api.call(ctx, "getUpdates", map[string]any{
+		"offset": p.offset, "limit": pollLimit, "timeout": int(p.timeout.Seconds()), "allowed_updates": allowedUpdates(),
+	}, &raw)
+	if err != nil {
+		return nil, err
+	}
+	updates := make([]orchestrator.Update, 0, len(raw))
+	for _, r := range raw {
+		var u struct {
+			ID int64 `json:"update_id"`
+		}
+		if err := json.Unmarshal(r, &u); err != nil || u.ID == 0 {
+			p.log.Error("an update without an id was passed over", "bytes", len(r))
+			continue
+		}
+		updates = append(updates, orchestrator.Update{ID: u.ID, Raw: r})
+	}
+	if len(raw) > 0 && len(updates) == 0 {
+		return nil, errors.New("getUpdates: no update of the answer has an id")
+	}
+	return updates, nil
+}
+
+// trouble decides what a failed poll means.
+func (p *poller) trouble(ctx context.Context, err error) (wait time.Duration, fatal error) {
+	var no *apiError
+	if errors.As(err, &no) {
+		switch no.Code {
+		case http.StatusUnauthorized, http.StatusNotFound:
+			return 0, ErrToken
+		case http.StatusConflict:
+			return p.conflicted(ctx, no), nil
+		case http.StatusTooManyRequests:
+			p.log.Warn("Telegram asks to poll less often", "retry_after", no.RetryAfter)
+			return max(no.RetryAfter, backoffBase), nil
+		}
+	}
+	p.tries++
+	wait = p.backoff()
+	// The first failure is often a connection that went stale; it is news when it stays.
+	level := slog.LevelWarn
+	if p.tries == 1 {
+		level = slog.LevelInfo
+	}
+	p.log.Log(ctx, level, "polling failed", "err", err, "failures", p.tries, "again_in", wait)
+	return wait, nil
+}
+
+func (p *poller) conflicted(ctx context.Context, no *apiError) time.Duration {
+	p.conflicts++
+	if strings.Contains(no.Description, "webhook") {
+		p.log.Warn("a webhook is set for this bot; it is removed, since ductor polls")
+		if err := removeWebhook(ctx, p.api); err != nil {
+			p.log.Warn("remove webhook", "err", err)
+		}
+		return p.jitter(backoffBase)
+	}
+	wait := p.timeout + conflictRest + p.jitter(backoffBase)
+	p.log.Error("another program polls with the same bot token; stop it, or give this ductor a token of its own", "again_in", wait)
+	// Once may be the last poll of a ductor that was just replaced.
+	if p.conflicts == 2 {
+		p.conflict(ctx)
+	}
+	return wait
+}
+
+// backoff doubles with every failure in a row, up to a minute, with jitter.
+func (p *poller) backoff() time.Duration {
+	d := backoffMost
+	if p.tries <= 6 {
+		d = backoffBase << (p.tries - 1)
+	}
+	return p.jitter(min(d, backoffMost))
+}
+
+// removeWebhook ends a webhook and keeps what waits.
+func removeWebhook(ctx context.Context, api *plainAPI) error {
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	return api.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil)
+}
+
+// callPatience bounds a small call to the API.
+const callPatience = 30 * time.Second
+
+// idRing remembers the last ids that were added.
+type idRing struct {
+	ids  []int64
+	next int
+	set  map[int64]struct{}
+}
+
+const ringSize = 4096
+
+func newIDRing() *idRing { return &idRing{set: make(map[int64]struct{})} }
+
+func (r *idRing) add(id int64) {
+	if r.has(id) {
+		return
+	}
+	if len(r.ids) < ringSize {
+		r.ids = append(r.ids, id)
+	} else {
+		delete(r.set, r.ids[r.next])
+		r.ids[r.next] = id
+		r.next = (r.next + 1) % ringSize
+	}
+	r.set[id] = struct{}{}
+}
+
+func (r *idRing) has(id int64) bool {
+	_, ok := r.set[id]
+	return ok
+}

@@ -1,0 +1,245 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// GroupTrigger says which messages of an allowed group are prompts.
+type GroupTrigger string
+
+// The triggers. Anything that is not TriggerAll means TriggerMention.
+const (
+	TriggerMention GroupTrigger = "mention" // those that name us or answer to us
+	TriggerAll     GroupTrigger = "all"     // all that allowed people write
+)
+
+// router reads updates and puts what they ask for into the lanes. It decides by the update alone and
+// waits for nothing but the journal, so that one conversation never holds up another. Its dispatch is
+// called from one goroutine.
+type router struct {
+	me         identity
+	allow      Allow
+	trigger    GroupTrigger
+	abortWords []string
+
+	desk      Desk
+	lanes     *laneKeeper
+	closer    *closer
+	commands  *commands
+	callbacks *callbacks
+	strangers *strangers
+	follower  *follower
+	log       *slog.Logger
+}
+
+// dispatch takes in journaled updates, in order. Those that ask for nothing are finished at once.
+func (r *router) dispatch(ctx context.Context, updates []orchestrator.Update) {
+	var ignored []int64
+	for _, u := range updates {
+		if r.route(ctx, u) == ignore {
+			ignored = append(ignored, u.ID)
+		}
+	}
+	if len(ignored) > 0 {
+		r.closer.finish(ctx, ignored)
+	}
+}
+
+// fate is what routing decided about an update.
+type fate bool
+
+const (
+	ignore fate = false // nothing comes of it
+	taken  fate = true  // whoever took it finishes it
+)
+
+// route never panics: an update that cannot be dealt with must not stop those behind it.
+func (r *router) route(ctx context.Context, u orchestrator.Update) (f fate) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("routing an update panicked", "update", u.ID, "panic", p, "stack", string(debug.Stack()))
+			f = ignore
+		}
+	}()
+	var w wireUpdate
+	if err := json.Unmarshal(u.Raw, &w); err != nil {
+		r.log.Error("passed over an update that cannot be decoded", "update", u.ID, "err", err)
+		return ignore
+	}
+	switch {
+	case w.Callback != nil:
+		return r.callback(ctx, u.ID, w.Callback)
+	case w.Message != nil:
+		return r.message(ctx, u, w.Message)
+	case w.Edited != nil:
+		return r.edit(ctx, u.ID, w.Edited)
+	}
+	return ignore
+}
+
+func (r *router) callback(ctx context.Context, update int64, q *wireCallback) fate {
+	if q.Message == nil {
+		return ignore // of an inline message, which we never send
+	}
+	if !r.allow.permits(q.Message.Chat, &q.From, nil) {
+		r.strangers.note(q.Message.Chat, &q.From, nil)
+		return ignore
+	}
+	p := press{
+		query: q.ID, data: q.Data, message: q.Message.ID, unreadable: q.Message.Date == 0,
+		by: orchestrator.Press{
+			Conversation: conversationOf(q.Message), Person: orchestrator.PersonID(q.From.ID), Updates: []int64{update},
+		},
+	}
+	return r.put(ctx, &task{
+		class: laneControl, conv: p.by.Conversation, updates: p.by.Updates,
+		do: func(ctx context.Context, _ *lane, _ *task) { r.callbacks.handle(ctx, p) },
+	}, nil)
+}
+
+func (r *router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
+	if !r.allow.permits(m.Chat, m.From, m.SenderChat) {
+		if m.MigratedTo != 0 {
+			r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
+		}
+		r.strangers.note(m.Chat, m.From, m.SenderChat)
+		return ignore
+	}
+	in := readMessage(u.ID, m, r.me)
+	if words, _ := m.words(); words == "" && in.file == nil {
+		return r.unsupported(ctx, u, m, in)
+	}
+	if c, ok := parseCommand(m.Text); ok && !in.forwarded && !r.follower.belongs(in) {
+		return r.command(ctx, in, c)
+	}
+	if !r.meant(m, in) {
+		return ignore
+	}
+	if kind := unsupported(u.Raw); kind != "" && in.file == nil {
+		return r.unsupported(ctx, u, m, in)
+	}
+	r.follower.note(in)
+	t := &task{class: laneContent, conv: in.conv, updates: []int64{u.ID}, content: in}
+	if in.private && !in.forwarded && in.file == nil && isAbortWord(in.text, r.abortWords) {
+		t.class, t.do = laneUrgent, r.commands.abortIfRunning
+	}
+	return r.put(ctx, t, in)
+}
+
+// meant says whether a message that is no command is meant for us.
+func (r *router) meant(m *wireMessage, in *incoming) bool {
+	return in.private || r.trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
+}
+
+// command routes a command. In groups, a command for another bot, and one that nobody knows and that does
+// not name us, is none of our business.
+func (r *router) command(ctx context.Context, in *incoming, c command) fate {
+	if c.to != "" && !r.me.is(c.to) {
+		return ignore
+	}
+	do, known := r.commands.lookup(c.name)
+	if !known && !in.private && c.to == "" {
+		return ignore
+	}
+	class := laneControl
+	if isAbortCommand(c.name) {
+		class = laneUrgent
+	}
+	return r.put(ctx, &task{
+		class: class, conv: in.conv, updates: []int64{in.update},
+		do: func(ctx context.Context, l *lane, t *task) { do(ctx, l, t, request{in: in, command: c}) },
+	}, in)
+}
+
+// unsupported tells a person that a kind of message means nothing to an agent. Of an album it is told once.
+func (r *router) unsupported(ctx context.Context, u orchestrator.Update, m *wireMessage, in *incoming) fate {
+	kind := unsupported(u.Raw)
+	if kind == "" || !r.meant(m, in) || in.album != "" && r.follower.belongs(in) {
+		return ignore
+	}
+	r.follower.note(in)
+	return r.say(ctx, in, "Sorry, I cannot read "+kind+" yet. I read text, photos and files.")
+}
+
+// edit changes the prompt of a message that still waits. Whether it does only the domain knows.
+func (r *router) edit(ctx context.Context, update int64, m *wireMessage) fate {
+	if !r.allow.permits(m.Chat, m.From, m.SenderChat) {
+		r.strangers.note(m.Chat, m.From, m.SenderChat)
+		return ignore
+	}
+	in := readMessage(update, m, r.me)
+	in.edited = true
+	if words, _ := m.words(); words == "" {
+		return ignore
+	}
+	return r.put(ctx, &task{class: laneContent, conv: in.conv, updates: []int64{update}, content: in}, nil)
+}
+
+// put hands a task to its lane. in is who to tell when there is no room, or nil to tell nobody.
+func (r *router) put(ctx context.Context, t *task, in *incoming) fate {
+	switch r.lanes.put(t) {
+	case crowded:
+		r.log.Warn("too many messages wait in one conversation; some are not taken", "chat", t.conv.Chat, "topic", t.conv.Topic)
+		if in == nil {
+			return ignore
+		}
+		return r.say(ctx, in, "Too many messages at once: this one, and what follows until I caught up, is not taken. Please send it again later.")
+	case silenced:
+		return ignore
+	}
+	return taken
+}
+
+func (r *router) say(ctx context.Context, in *incoming, text string) fate {
+	r.closer.answer(ctx, in, []int64{in.update}, text, nil)
+	return taken
+}
+
+// closer finishes updates together with the letters they caused.
+type closer struct {
+	journal orchestrator.Journal
+	mail    mail
+	log     *slog.Logger
+}
+
+// finishPatience bounds what is written down although the caller was cancelled: what was done must be
+// recorded as done.
+const finishPatience = 10 * time.Second
+
+// finish marks updates handled. What cannot be marked stays in the journal and is taken up after a restart.
+func (c *closer) finish(ctx context.Context, updates []int64, letters ...orchestrator.Letter) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
+	defer cancel()
+	if err := c.journal.FinishUpdates(ctx, updates, letters...); err != nil {
+		c.log.Error("updates could not be marked handled; they are taken up again after a restart", "updates", updates, "err", err)
+		return
+	}
+	if len(letters) > 0 {
+		c.mail.Wake()
+	}
+}
+
+// answer finishes updates with one letter to whoever sent in. In groups it answers to the message.
+func (c *closer) answer(ctx context.Context, in *incoming, updates []int64, text string, k Keyboard) {
+	to := 0
+	if !in.private {
+		to = in.message
+	}
+	c.tell(ctx, in.conv, to, updates, text, k)
+}
+
+func (c *closer) tell(ctx context.Context, id orchestrator.ConversationID, to int, updates []int64, text string, k Keyboard) {
+	l, err := c.mail.compose(id, text, k, to)
+	if err != nil {
+		c.log.Error("compose letter", "updates", updates, "err", err)
+		c.finish(ctx, updates)
+		return
+	}
+	c.finish(ctx, updates, l)
+}

@@ -1,0 +1,235 @@
+package bot
+
+import (
+	"fmt"
+	"strings"
+
+	"ductor/cli"
+)
+
+// What the model menu shows at each step, and how a press moves it.
+
+// menuState says what became of a menu after a press.
+type menuState int
+
+const (
+	menuOpen menuState = iota
+	menuDone
+	menuClosed
+)
+
+// modelsPerPage keeps a menu within a phone's screen.
+const modelsPerPage = 8
+
+// turn moves the menu by one press. Presses that make no sense at this step leave it as it is.
+func (m *modelMenu) turn(op menuOp) (choice, menuState) {
+	switch string(op.kind) {
+	case opClose:
+		return choice{}, menuClosed
+	case opBack:
+		m.back()
+	case opAgent:
+		if m.agent < 0 && op.arg >= 0 && op.arg < len(m.entries) && usable(m.entries[op.arg]) {
+			m.enterAgent(op.arg)
+		}
+	case opPage:
+		if m.agent >= 0 && m.model < 0 && op.arg >= 0 && op.arg < m.pages() {
+			m.page = op.arg
+		}
+	case opModel:
+		if m.agent < 0 || m.model >= 0 || op.arg < 0 || op.arg >= len(m.models()) {
+			break
+		}
+		m.model = op.arg
+		if len(m.models()[op.arg].Efforts) == 0 {
+			return m.chosen(""), menuDone
+		}
+	case opEffort:
+		if m.agent < 0 || m.model < 0 || op.arg < -1 || op.arg >= len(m.models()[m.model].Efforts) {
+			break
+		}
+		if op.arg < 0 {
+			return m.chosen(""), menuDone
+		}
+		return m.chosen(m.models()[m.model].Efforts[op.arg]), menuDone
+	}
+	return choice{}, menuOpen
+}
+
+func (m *modelMenu) back() {
+	switch {
+	case m.model >= 0:
+		m.model = -1
+	default:
+		m.agent, m.page = -1, 0
+	}
+}
+
+// enterAgent shows the page of the agent's models that the current one is on.
+func (m *modelMenu) enterAgent(agent int) {
+	m.agent, m.model, m.page = agent, -1, 0
+	for i, model := range m.models() {
+		if m.isCurrent(model) {
+			m.page = i / modelsPerPage
+		}
+	}
+}
+
+func (m *modelMenu) models() []cli.Model { return m.entries[m.agent].Models }
+
+func (m *modelMenu) pages() int { return (len(m.models()) + modelsPerPage - 1) / modelsPerPage }
+
+func (m *modelMenu) chosen(effort cli.Effort) choice {
+	return choice{m.entries[m.agent].Agent, m.models()[m.model].ID, effort}
+}
+
+// isCurrent says whether model is what the conversation uses: chosen, or the agent's default where none is.
+func (m *modelMenu) isCurrent(model cli.Model) bool {
+	if m.current.Agent != m.entries[m.agent].Agent {
+		return false
+	}
+	return model.ID == m.current.Model || m.current.Model == "" && model.Default
+}
+
+func (m *modelMenu) view() (string, Keyboard) {
+	switch {
+	case m.agent < 0:
+		return m.agentsView()
+	case m.model < 0:
+		return m.modelsView()
+	default:
+		return m.effortsView()
+	}
+}
+
+func (m *modelMenu) head() string {
+	return "Now: " + choiceText(m.current.Agent, m.current.Model, m.current.Effort) + "\n\n"
+}
+
+func (m *modelMenu) agentsView() (string, Keyboard) {
+	var b strings.Builder
+	b.WriteString(m.head())
+	var keyboard Keyboard
+	for i, e := range m.entries {
+		if usable(e) {
+			keyboard = append(keyboard, []Button{{Text: marked(string(e.Agent), e.Agent == m.current.Agent), Data: m.data(opAgent, i)}})
+		}
+	}
+	if len(keyboard) > 0 {
+		b.WriteString("Which agent is to answer?")
+	} else {
+		b.WriteString("No agent can be used yet.")
+	}
+	for _, e := range m.entries {
+		if !usable(e) {
+			fmt.Fprintf(&b, "\n\n%s: %s", e.Agent, unusableBecause(e))
+		}
+	}
+	return b.String(), append(keyboard, []Button{{Text: "Close", Data: m.data(opClose, 0)}})
+}
+
+func (m *modelMenu) modelsView() (string, Keyboard) {
+	var b strings.Builder
+	b.WriteString(m.head())
+	fmt.Fprintf(&b, "Which model of %s?", m.entries[m.agent].Agent)
+	from := m.page * modelsPerPage
+	to := min(from+modelsPerPage, len(m.models()))
+	var keyboard Keyboard
+	for i, model := range m.models()[from:to] {
+		name := modelName(model)
+		if model.Description != "" {
+			fmt.Fprintf(&b, "\n%s: %s", name, cut(firstLineOf(model.Description), 120))
+		}
+		keyboard = append(keyboard, []Button{{Text: marked(name, m.isCurrent(model)), Data: m.data(opModel, from+i)}})
+	}
+	if m.pages() > 1 {
+		keyboard = append(keyboard, m.pager())
+	}
+	return b.String(), append(keyboard, m.foot())
+}
+
+func (m *modelMenu) pager() []Button {
+	var row []Button
+	if m.page > 0 {
+		row = append(row, Button{Text: "‹", Data: m.data(opPage, m.page-1)})
+	}
+	row = append(row, Button{Text: fmt.Sprintf("%d of %d", m.page+1, m.pages()), Data: m.data(opPage, m.page)})
+	if m.page+1 < m.pages() {
+		row = append(row, Button{Text: "›", Data: m.data(opPage, m.page+1)})
+	}
+	return row
+}
+
+func (m *modelMenu) effortsView() (string, Keyboard) {
+	model := m.models()[m.model]
+	here := m.isCurrent(model)
+	def := "Default"
+	if model.DefaultEffort != "" {
+		def += " (" + string(model.DefaultEffort) + ")"
+	}
+	keyboard := Keyboard{{{Text: marked(def, here && m.current.Effort == ""), Data: m.data(opEffort, -1)}}}
+	for i, e := range model.Efforts {
+		keyboard = append(keyboard, []Button{{Text: marked(string(e), here && m.current.Effort == e), Data: m.data(opEffort, i)}})
+	}
+	return m.head() + "How hard is " + modelName(model) + " to think?", append(keyboard, m.foot())
+}
+
+func (m *modelMenu) foot() []Button {
+	return []Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, {Text: "Close", Data: m.data(opClose, 0)}}
+}
+
+func marked(text string, current bool) string {
+	if current {
+		return "✓ " + text
+	}
+	return text
+}
+
+func modelName(m cli.Model) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return string(m.ID)
+}
+
+func usable(e cli.MenuEntry) bool {
+	return e.Auth.State == cli.Authenticated && e.Err == nil && len(e.Models) > 0
+}
+
+func onlyUsable(entries []cli.MenuEntry) (int, bool) {
+	found := -1
+	for i, e := range entries {
+		if !usable(e) {
+			continue
+		}
+		if found >= 0 {
+			return -1, false
+		}
+		found = i
+	}
+	return found, found >= 0
+}
+
+// unusableBecause says why an agent cannot be chosen, and what to do.
+func unusableBecause(e cli.MenuEntry) string {
+	var s string
+	switch {
+	case e.Auth.State == cli.NotFound:
+		s = "not installed."
+	case e.Auth.State == cli.Installed:
+		s = "not logged in."
+	case e.Err != nil:
+		return "its models cannot be listed: " + cut(firstLineOf(e.Err.Error()), 200)
+	default:
+		return "it names no models."
+	}
+	if e.Auth.Fix != "" {
+		s += " " + e.Auth.Fix
+	}
+	return s
+}
+
+func firstLineOf(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
