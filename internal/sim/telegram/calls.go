@@ -19,8 +19,8 @@ type Call struct {
 	Files       map[string]int // uploaded files: field and size in bytes
 	Chat        ChatID
 	Message     MessageID // edited or sent; zero when none
-	OK          bool
-	Code        int // of the error; zero when OK or when no answer was given
+	OK          bool      // it was carried out, even if a fault then spoilt the answer
+	Code        int       // of the error; zero when OK or when no answer was given
 	Description string
 	RetryAfter  int // seconds
 	Fault       FaultKind
@@ -82,7 +82,7 @@ func (s *Server) finish(c Call, result any, failure *Error) {
 	switch {
 	case failure != nil:
 		c.Code, c.Description, c.RetryAfter = failure.Code, failure.Description, failure.RetryAfter
-	case result != nil || (c.Method == "file" && c.Code == 0 && c.Fault == NoFault):
+	case result != nil:
 		c.OK = true
 	}
 	if sent, ok := result.(*wireMessage); ok {

@@ -236,7 +236,7 @@ func TestRealClientMakesEveryOtherCallDuctorNeeds(t *testing.T) {
 			return err == nil && c.IsForum, err
 		},
 		"getChatMember": func() (bool, error) {
-			m, err := b.GetChatMember(ctx, &bot.GetChatMemberParams{ChatID: forum.ID(), UserID: srv.BotID()})
+			m, err := b.GetChatMember(ctx, &bot.GetChatMemberParams{ChatID: forum.ID(), UserID: int64(srv.BotID())})
 			return err == nil && m.Type == models.ChatMemberTypeAdministrator, err
 		},
 		"copy": func() (bool, error) {

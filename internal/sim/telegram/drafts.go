@@ -10,7 +10,7 @@ const DraftLife = 30 * time.Second
 
 // Draft is a preview of an answer that is still being written.
 type Draft struct {
-	ID       string
+	ID       int64
 	Topic    TopicID
 	Text     string
 	Entities []Entity
@@ -27,11 +27,11 @@ func (s *Server) sendMessageDraft(q *request) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	id := q.params["draft_id"]
+	id := q.integer("draft_id")
 	switch {
 	case c.kind != PrivateChat:
 		return nil, badRequest("TEXTDRAFT_PEER_INVALID")
-	case q.integer("draft_id") == 0:
+	case id == 0:
 		return nil, badRequest("TEXTDRAFT_ID_INVALID")
 	case Units(text.text) > MaxText:
 		return nil, badRequest("MESSAGE_TOO_LONG")
@@ -47,11 +47,17 @@ func (s *Server) sendMessageDraft(q *request) (any, *Error) {
 }
 
 // StopDraft presses the Stop button of a draft; the bot gets a stopped_message_generation update if it asked for it.
-func (p *Person) StopDraft(c *Chat, id string) {
+func (p *Person) StopDraft(c *Chat, id int64) {
 	s := p.srv
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.push("stopped_message_generation", map[string]any{"chat": c.wire(), "user": p.wire(), "draft_id": id})
+	stopped := map[string]any{"chat": c.wire(), "draft_id": id}
+	for _, d := range c.drafts {
+		if d.ID == id && d.Topic != 0 {
+			stopped["message_thread_id"] = d.Topic
+		}
+	}
+	s.push("stopped_message_generation", stopped)
 }
 
 // endDrafts takes the drafts of a topic away, as the message they became does.

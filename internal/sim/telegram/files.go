@@ -112,17 +112,28 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		return
 	}
 	data, failure := s.download(token, name)
-	s.finish(call, nil, failure)
+	s.finish(call, data, failure)
 	if failure != nil {
 		writeError(w, failure)
 		return
 	}
-	if fault.after(w, data) {
-		return
-	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = w.Write(data) // a client that went away is its own business
+	if fault.Kind == DropAfter {
+		breakOff(w, data[:len(data)/2])
+	}
+	if !fault.after(w, data) {
+		_, _ = w.Write(data) // a client that went away is its own business
+	}
+}
+
+// breakOff sends a part of what was announced and drops the connection.
+func breakOff(w http.ResponseWriter, part []byte) {
+	_, _ = w.Write(part)
+	if f, ok := w.(http.Flusher); ok {
+		f.Flush()
+	}
+	panic(http.ErrAbortHandler)
 }
 
 func (s *Server) download(token, name string) ([]byte, *Error) {

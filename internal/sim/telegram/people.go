@@ -238,4 +238,4 @@ func (s *Server) anyPrivateTopics() bool {
 }
 
 // BotID is the bot's own number.
-func (s *Server) BotID() int64 { return int64(s.opts.BotID) }
+func (s *Server) BotID() UserID { return s.opts.BotID }
