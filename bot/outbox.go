@@ -220,3 +220,21 @@ func (b *overall) limited(now time.Time, after time.Duration, chat bool) {
 func bucketWait(lack float64, limit rate.Limit) time.Duration {
 	return time.Duration(lack/float64(limit)*float64(time.Second)) + time.Microsecond
 }
+
+// Retract takes back a Coalesce call that waits; it ends with ErrReplaced. One in flight is left alone.
+func (o *Outbox) Retract(chat ChatRef, key string) {
+	o.mu.Lock()
+	var taken []*job
+	if l := o.lanes[chat.ID]; l != nil {
+		for _, j := range l.edits {
+			if j.Key == key {
+				taken = append(taken, j)
+				l.remove(j)
+				l.signal()
+				break
+			}
+		}
+	}
+	o.mu.Unlock()
+	end(taken, ErrReplaced)
+}

@@ -1,0 +1,178 @@
+package bot
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Buttons makes the buttons below a card. What they do when pressed is not the card's business.
+type Buttons interface {
+	RunAgain(turn cli.TurnID) Button
+	Fresh(turn cli.TurnID) Button // run again in a new session
+	ShowAgain(turn cli.TurnID) Button
+}
+
+// CardsOptions are what cards are made of and how they behave; zero durations mean the defaults.
+type CardsOptions struct {
+	Client  messenger
+	Outbox  *Outbox
+	Journal cardJournal
+	Buttons Buttons
+	Log     *slog.Logger
+
+	IntervalPrivate time.Duration // least time between two edits; 1 s
+	IntervalGroup   time.Duration // 3 s
+	StatusAfter     time.Duration // silence after which "thinking…" is shown; 2 s
+	ShowThinking    bool
+	Footer          []FooterField // nil for none
+	// Pacer makes what decides when grown text is worth an edit, one per card; nil means always.
+	Pacer func() Pacer
+}
+
+// Pacer decides when text that was added is worth an edit. *cli.Coalescer is one.
+type Pacer interface {
+	Add(text string, at time.Time)
+	Due() (at time.Time, ok bool) // when what was added is worth an edit; false when nothing was
+	Take() string                 // takes what was added
+}
+
+// eager is the Pacer for which any text is worth an edit.
+type eager struct{}
+
+func (eager) Add(string, time.Time)  {}
+func (eager) Due() (time.Time, bool) { return time.Time{}, false }
+func (eager) Take() string           { return "" }
+
+// Cards opens cards and shows again those of an earlier ductor. Safe for concurrent use.
+type Cards struct {
+	opts CardsOptions
+
+	mu    sync.Mutex
+	again map[cli.TurnID]bool // being shown again right now
+}
+
+// NewCards makes Cards.
+func NewCards(o CardsOptions) *Cards {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&o.IntervalPrivate, time.Second)
+	def(&o.IntervalGroup, 3*time.Second)
+	def(&o.StatusAfter, 2*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Pacer == nil {
+		o.Pacer = func() Pacer { return eager{} }
+	}
+	return &Cards{opts: o, again: make(map[cli.TurnID]bool)}
+}
+
+// Open makes the card of a turn that begins to run. Nothing is sent yet. The caller ends it with Finish.
+func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
+	now := time.Now()
+	k := &card{
+		cards: c, turn: t, sheet: c.sheetOf(t), doc: newDocument(c.opts.ShowThinking),
+		pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate,
+		moved: now, typing: now.Add(firstTyping),
+	}
+	if chatRef(t.Prompt.Conversation.Chat).Group {
+		k.interval = c.opts.IntervalGroup
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.timer = time.AfterFunc(firstTyping, k.tick)
+	return k
+}
+
+func (c *Cards) sheetOf(t orchestrator.Turn) *sheet {
+	s := &sheet{
+		turn: t.ID, client: c.opts.Client, journal: c.opts.Journal, log: c.opts.Log,
+		place: t.Prompt.Conversation,
+	}
+	if chatRef(s.place.Chat).Group {
+		s.replyTo = t.Prompt.Message // in a group several people ask at once
+	}
+	return s
+}
+
+// card is the growing message of one turn. Show folds events into the document and returns; calls are made
+// by the outbox, which asks for their content when there is budget for them. There is no goroutine of its
+// own: events, the end of a call and one timer move it on.
+type card struct {
+	cards *Cards
+	turn  orchestrator.Turn
+	sheet *sheet
+
+	mu       sync.Mutex
+	doc      *document
+	starts   []position // where messages begin; settled as far as they were begun
+	pacer    Pacer
+	interval time.Duration
+	timer    *time.Timer
+
+	dirty    bool // something is to be shown
+	urgent   bool // and it is more than growth of the answer
+	queued   bool // a call waits in the outbox or is being made
+	finished bool
+	calls    int       // made so far
+	fails    int       // since the last that went well
+	last     time.Time // the last call
+	moved    time.Time // the last event that people can see
+	typing   time.Time // when to show typing next
+	saved    time.Time // the last snapshot
+}
+
+// Show implements orchestrator.Card.
+func (c *card) Show(ev cli.Event) {
+	now := time.Now()
+	c.mu.Lock()
+	if c.finished {
+		c.mu.Unlock()
+		return
+	}
+	what := c.doc.add(ev)
+	if what.text != "" {
+		c.pacer.Add(what.text, now)
+	}
+	// Nothing can be shown of whitespace, so it must not spend the first call's budget.
+	visible := what.urgent || what.text != "" && (c.calls > 0 || strings.TrimSpace(what.text) != "")
+	if visible {
+		c.dirty, c.urgent, c.moved = true, c.urgent || what.urgent, now
+	}
+	post := c.planLocked(now)
+	c.mu.Unlock()
+	c.post(post)
+}
+
+// Finish implements orchestrator.Card.
+func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
+	c.mu.Lock()
+	c.finished = true
+	c.timer.Stop()
+	c.doc.finish(o, c.cards.opts.Footer)
+	texts := c.layoutLocked(hardLimit)
+	c.mu.Unlock()
+	c.cards.opts.Outbox.Retract(chatRef(c.turn.Prompt.Conversation.Chat), cardKey(c.turn.ID))
+	return c.cards.conclude(ctx, c.sheet, script{texts: texts, buttons: c.cards.offer(c.turn.ID, o)})
+}
+
+// layoutLocked renders the document in messages. Where those begin that were begun is settled; limit is
+// how long the last may be.
+func (c *card) layoutLocked(limit int) []render.Text {
+	settled := max(min(c.sheet.opened(), len(c.starts)), 1)
+	if len(c.starts) == 0 {
+		c.starts = []position{{}}
+	}
+	c.starts = c.doc.extend(c.starts[:settled], limit)
+	return c.doc.slices(c.starts)
+}

@@ -1,0 +1,277 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// savedCard is what the journal keeps of a card's content.
+type savedCard struct {
+	Final   bool        `json:"final"` // the outcome; else what was shown last while the turn ran
+	First   int         `json:"first"` // the messages before it stay as they are
+	Texts   []savedText `json:"texts"`
+	Buttons Keyboard    `json:"buttons,omitempty"` // below the last one
+	Topic   int         `json:"topic"`
+}
+
+type savedText struct {
+	Text     string          `json:"text"`
+	Entities []render.Entity `json:"entities,omitempty"`
+}
+
+// script is a card's final content: what its messages are to show, from first on.
+type script struct {
+	first   int
+	texts   []render.Text
+	buttons Keyboard
+}
+
+// wants spreads the script over the parts; the buttons are below the last message.
+func (s script) wants() []want {
+	out := make([]want, s.first+len(s.texts))
+	last := -1
+	for i, t := range s.texts {
+		out[s.first+i].text = t
+		if t.Text != "" {
+			last = s.first + i
+		}
+	}
+	if last >= 0 {
+		out[last].buttons = s.buttons
+	}
+	return out
+}
+
+func (s script) encode(final bool, topic int) ([]byte, error) {
+	c := savedCard{Final: final, First: s.first, Buttons: s.buttons, Topic: topic}
+	for _, t := range s.texts {
+		c.Texts = append(c.Texts, savedText{t.Text, t.Entities})
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode a card: %w", err)
+	}
+	return data, nil
+}
+
+func (c savedCard) script() script {
+	s := script{first: c.First, buttons: c.Buttons}
+	for _, t := range c.Texts {
+		s.texts = append(s.texts, render.Text{Text: t.Text, Entities: t.Entities})
+	}
+	return s
+}
+
+// noticePart is the number under which the notice about a card is journaled, beyond any card's parts.
+const noticePart = 1 << 20
+
+// conclude brings the chat to show a script and returns when it does, or when it is known that it cannot
+// and the chat was told. The script is stored before the first call, so that a restart goes on from here.
+func (c *Cards) conclude(ctx context.Context, s *sheet, content script) error {
+	if err := s.store(ctx, content); err != nil {
+		return err
+	}
+	wants := content.wants()
+	for call := 1 << 30; ; call++ { // later than any call before
+		if act, _ := s.next(content.first, wants, true); act.kind == nothing {
+			break
+		}
+		err := c.out(ctx, s, func(ctx context.Context) error {
+			// Decided only now: a call that was in flight may have changed what is left to do.
+			act, _ := s.next(content.first, wants, true)
+			return s.perform(ctx, act, call)
+		})
+		if err != nil {
+			return fmt.Errorf("show a turn's outcome: %w", err)
+		}
+	}
+	return c.tell(ctx, s)
+}
+
+// out makes a call of a card that must be delivered. run settles unknown outcomes of sends by itself, so
+// what is left may be made again.
+func (c *Cards) out(ctx context.Context, s *sheet, run func(context.Context) error) error {
+	return c.opts.Outbox.Do(ctx, Call{
+		Chat: chatRef(s.where().Chat), Class: MustDeliver, Key: cardKey(s.turn), Idempotent: true, Run: run,
+	})
+}
+
+func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
+
+// tell says in the chat that a message may be missing, once.
+func (c *Cards) tell(ctx context.Context, s *sheet) error {
+	unknown, refused := s.missing()
+	if !unknown && !refused {
+		return nil
+	}
+	n := Message{To: s.where(), ReplyTo: s.replyTo}
+	if unknown {
+		n.Text = render.Plain("⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.")
+		n.Keyboard = Keyboard{{c.opts.Buttons.ShowAgain(s.turn)}}
+	} else {
+		n.Text = render.Plain("⚠️ Telegram refused a message of this answer, so a part of it is missing. The log says why.")
+	}
+	return c.out(ctx, s, func(ctx context.Context) error { return s.sendNotice(ctx, n) })
+}
+
+// sendNotice sends a notice about the card, at most once.
+func (s *sheet) sendNotice(ctx context.Context, n Message) error {
+	if err := s.save(ctx, noticePart, orchestrator.Sending, 0); err != nil {
+		return err
+	}
+	id, err := s.client.Send(ctx, n)
+	switch f := FaultOf(err); f.Kind {
+	case NoFault:
+		return s.saved(ctx, noticePart, orchestrator.Sent, id)
+	case UnknownFault:
+		return s.saved(ctx, noticePart, orchestrator.Unknown, 0)
+	case RateLimited, ServerFault, NotSent, Cancelled, Unauthorized, Conflict:
+		return errors.Join(err, s.saved(ctx, noticePart, orchestrator.Pending, 0))
+	}
+	s.log.Warn("a notice could not be sent", "turn", s.turn, "err", err)
+	return s.saved(ctx, noticePart, orchestrator.Failed, 0)
+}
+
+// load makes the sheet of a card that an earlier ductor began.
+func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*sheet, savedCard, error) {
+	s := c.sheetOf(t)
+	data, parts, err := c.opts.Journal.LoadCard(ctx, string(t.ID))
+	if err != nil {
+		return nil, savedCard{}, fmt.Errorf("load a card: %w", err)
+	}
+	var saved savedCard
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &saved); err != nil {
+			return nil, savedCard{}, fmt.Errorf("decode a card: %w", err)
+		}
+		s.place.Topic = saved.Topic
+	}
+	for _, p := range parts {
+		if p.Part == noticePart {
+			s.told = p.State != orchestrator.Pending
+			continue
+		}
+		for len(s.parts) <= p.Part {
+			s.parts = append(s.parts, &sheetPart{state: orchestrator.Pending})
+		}
+		state := p.State
+		if state == orchestrator.Sending {
+			state = orchestrator.Unknown
+		}
+		*s.parts[p.Part] = sheetPart{state: state, message: p.Message, left: state == orchestrator.Failed}
+	}
+	return s, saved, nil
+}
+
+// Redeliver shows the outcome of a turn that an earlier ductor did not show whole; see orchestrator.Chat.
+func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
+	s, saved, err := c.load(ctx, t)
+	if err != nil {
+		return err
+	}
+	return c.conclude(ctx, s, c.resume(t, s, saved))
+}
+
+// resume decides what the messages of a turn's card are to show after a restart.
+func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
+	if saved.Final {
+		return saved.script()
+	}
+	if t.State != orchestrator.TurnInterrupted && t.Outcome.State != orchestrator.TurnInterrupted {
+		return c.scriptOf(t) // the answer is whole, only its card is not: it takes over what there is
+	}
+	// What was shown last stays, with a mark below it. Where that is not known the mark stands alone.
+	o := t.Outcome
+	o.State, o.Text = orchestrator.TurnInterrupted, ""
+	d := newDocument(false)
+	d.finish(o, nil)
+	mark := d.slices([]position{{}})[0]
+	alone := script{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o)}
+	if len(saved.Texts) == 0 || s.opened() <= saved.First || s.parts[saved.First].state != orchestrator.Sent {
+		return alone
+	}
+	shown := saved.Texts[len(saved.Texts)-1]
+	if shown.Text == "" {
+		return script{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons}
+	}
+	both := render.Concat(render.Text{Text: shown.Text, Entities: shown.Entities}, render.Plain("\n\n"), mark)
+	if !render.Fits(both, hardLimit) {
+		return alone
+	}
+	return script{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons}
+}
+
+// scriptOf makes a turn's card of its outcome alone.
+func (c *Cards) scriptOf(t orchestrator.Turn) script {
+	d := newDocument(false)
+	d.finish(t.Outcome, c.opts.Footer)
+	starts := d.extend([]position{{}}, hardLimit)
+	return script{texts: d.slices(starts), buttons: c.offer(t.ID, t.Outcome)}
+}
+
+// ShowAgain sends once more what may be missing of a turn's card, because a person asked for it. While it
+// is at it, asking again does nothing.
+func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
+	if !c.claim(t.ID) {
+		return nil
+	}
+	defer c.release(t.ID)
+	s, saved, err := c.load(ctx, t)
+	if err != nil {
+		return err
+	}
+	for i, p := range s.parts {
+		if p.state != orchestrator.Unknown {
+			continue
+		}
+		p.state = orchestrator.Pending
+		if err := s.save(ctx, i, orchestrator.Pending, 0); err != nil {
+			return err
+		}
+	}
+	if err := s.save(ctx, noticePart, orchestrator.Pending, 0); err != nil {
+		return err
+	}
+	s.told = false
+	return c.conclude(ctx, s, c.resume(t, s, saved))
+}
+
+func (c *Cards) claim(turn cli.TurnID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.again[turn] {
+		return false
+	}
+	c.again[turn] = true
+	return true
+}
+
+func (c *Cards) release(turn cli.TurnID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.again, turn)
+}
+
+// offer is the buttons below an outcome.
+func (c *Cards) offer(turn cli.TurnID, o orchestrator.Outcome) Keyboard {
+	b := c.opts.Buttons
+	switch {
+	case o.State == orchestrator.TurnInterrupted:
+		return Keyboard{{b.RunAgain(turn)}}
+	case o.State == orchestrator.TurnAborted:
+		return nil
+	}
+	switch o.Offer {
+	case cli.ActionRetry, cli.ActionWait, cli.ActionOtherAgent:
+		return Keyboard{{b.RunAgain(turn)}}
+	case cli.ActionFresh:
+		return Keyboard{{b.Fresh(turn), b.RunAgain(turn)}}
+	}
+	return nil
+}

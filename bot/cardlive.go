@@ -1,0 +1,204 @@
+package bot
+
+import (
+	"context"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// The rhythm of a running card.
+const (
+	secondAfter   = 300 * time.Millisecond // the first text is often short, so the next comes soon
+	firstTyping   = 600 * time.Millisecond // an answer that begins sooner needs no typing before it
+	typingEvery   = 4500 * time.Millisecond
+	typingQuiet   = 2 * time.Second // text that just moved says as much as typing does
+	snapshotEvery = 2 * time.Second
+	slowestRetry  = time.Minute
+)
+
+// tick is called by the timer.
+func (c *card) tick() {
+	now := time.Now()
+	c.mu.Lock()
+	if c.finished {
+		c.mu.Unlock()
+		return
+	}
+	typing := !now.Before(c.typing)
+	if typing {
+		c.typing = now.Add(typingEvery)
+		typing = now.Sub(c.last) >= typingQuiet
+	}
+	post := c.planLocked(now)
+	c.mu.Unlock()
+	c.post(post)
+	if typing {
+		c.postTyping()
+	}
+}
+
+// planLocked says whether a call is to be posted now, and sets the timer for what comes later.
+func (c *card) planLocked(now time.Time) (post bool) {
+	if at, ok := c.dueLocked(); ok && !c.queued && !now.Before(at) {
+		c.queued = true
+		post = true
+	}
+	c.armLocked(now)
+	return post
+}
+
+// armLocked sets the timer to the next moment at which something is to be done.
+func (c *card) armLocked(now time.Time) {
+	next := c.typing
+	if at, ok := c.dueLocked(); ok && !c.queued && at.Before(next) {
+		next = at
+	}
+	c.timer.Reset(max(next.Sub(now), 0))
+}
+
+// dueLocked is when the next call is due, if one is.
+func (c *card) dueLocked() (time.Time, bool) {
+	status := c.moved.Add(c.cards.opts.StatusAfter)
+	if !c.dirty {
+		if c.doc.status.Kind != "" || c.doc.running > 0 {
+			return time.Time{}, false
+		}
+		return later(status, c.last.Add(c.interval)), true
+	}
+	var earliest time.Time
+	switch {
+	case c.fails > 0:
+		earliest = c.last.Add(min(c.interval<<min(c.fails, 10), slowestRetry))
+	case c.calls == 0:
+		return time.Time{}, true
+	case c.calls == 1:
+		earliest = c.last.Add(min(secondAfter, c.interval))
+	default:
+		earliest = c.last.Add(c.interval)
+	}
+	if at, ok := c.pacer.Due(); ok && !c.urgent {
+		earliest = later(earliest, at)
+	}
+	return earliest, true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// post hands a call to the outbox, which runs it when there is budget.
+func (c *card) post(post bool) {
+	if !post {
+		return
+	}
+	c.cards.opts.Outbox.Go(context.Background(), Call{
+		Chat: chatRef(c.turn.Prompt.Conversation.Chat), Class: Coalesce, Key: cardKey(c.turn.ID), Run: c.step,
+	}, c.stepped)
+}
+
+func (c *card) postTyping() {
+	place := c.sheet.where()
+	c.cards.opts.Outbox.Go(context.Background(), Call{
+		Chat: chatRef(place.Chat), Class: Shed, Idempotent: true,
+		Run: func(ctx context.Context) error { return c.cards.opts.Client.Typing(ctx, place) },
+	}, nil)
+}
+
+// step makes one call that brings the chat closer to the document as it is now.
+func (c *card) step(ctx context.Context) error {
+	now := time.Now()
+	c.mu.Lock()
+	if c.finished {
+		c.mu.Unlock()
+		return nil
+	}
+	if !c.dirty && now.Sub(c.moved) >= c.cards.opts.StatusAfter {
+		c.doc.setStatus(cli.Status{Kind: cli.StatusWaiting})
+	}
+	c.pacer.Take()
+	texts := c.layoutLocked(softLimit)
+	snapshot := texts[len(texts)-1]
+	texts[len(texts)-1] = withLive(snapshot, liveLine(c.doc.status))
+	wants := script{texts: texts}.wants()
+	act, more := c.sheet.next(0, wants, false)
+	c.dirty, c.urgent = more, more
+	if act.kind == nothing {
+		c.mu.Unlock()
+		return nil
+	}
+	c.last = now
+	c.calls++
+	call := c.calls
+	c.mu.Unlock()
+	if err := c.sheet.perform(ctx, act, call); err != nil {
+		return err
+	}
+	if act.part == len(texts)-1 {
+		c.keep(ctx, act.part, snapshot)
+	}
+	return nil
+}
+
+// withLive puts what goes on below the newest message, if there is room for it.
+func withLive(t, line render.Text) render.Text {
+	if line.Text == "" {
+		return t
+	}
+	if t.Text == "" {
+		return line
+	}
+	if all := render.Concat(t, render.Plain("\n\n"), line); render.Fits(all, hardLimit) {
+		return all
+	}
+	return t
+}
+
+// stepped is called when a call is decided.
+func (c *card) stepped(err error) {
+	now := time.Now()
+	c.mu.Lock()
+	c.queued = false
+	if err == nil {
+		c.fails = 0
+	} else {
+		c.fails, c.dirty, c.urgent = c.fails+1, true, true
+	}
+	post := false
+	if !c.finished {
+		post = c.planLocked(now)
+	}
+	c.mu.Unlock()
+	c.post(post)
+}
+
+// keep stores what the newest message shows, so that after a crash it can be marked as interrupted without
+// losing its text. That may miss what changed in the last seconds.
+func (c *card) keep(ctx context.Context, part int, text render.Text) {
+	c.sheet.journaling.Lock() // so that it cannot overwrite the final content
+	defer c.sheet.journaling.Unlock()
+	now := time.Now()
+	c.mu.Lock()
+	due := !c.finished && now.Sub(c.saved) >= snapshotEvery
+	if due {
+		c.saved = now
+	}
+	c.mu.Unlock()
+	if !due {
+		return
+	}
+	data, err := script{first: part, texts: []render.Text{text}}.encode(false, c.sheet.where().Topic)
+	if err == nil {
+		err = c.cards.opts.Journal.SaveCard(context.WithoutCancel(ctx), string(c.turn.ID), data)
+	}
+	if err != nil {
+		c.cards.opts.Log.Warn("store a running card", "turn", c.turn.ID, "err", err)
+	}
+}
+
+var _ orchestrator.Card = (*card)(nil)

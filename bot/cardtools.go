@@ -1,0 +1,244 @@
+package bot
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/cli"
+)
+
+// toolLine is one tool as the card shows it: one line that turns into its result.
+type toolLine struct {
+	name, title string
+	ended       bool
+	failed      bool
+	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
+	children    int            // tools that a sub-agent started by this one used
+	hidden      bool           // the line of an earlier tool stands for it
+	folded      map[string]int // by name, the tools that this line stands for, itself included
+}
+
+// toolRef ties an id to the line that shows it; a sub-agent's tool is shown by its parent's line.
+type toolRef struct {
+	line  *toolLine
+	child bool
+}
+
+// Bounds of a tool line in UTF-16 units. A line is never longer than toolMax, whatever becomes of the tool.
+const (
+	nameMax  = 28
+	titleMax = 60
+	toolMax  = 140
+)
+
+// Many tools in a row stay compact: when more than foldAbove lines follow each other, the oldest that went
+// well become one.
+const foldAbove = 10
+
+func (d *document) startTool(ev cli.ToolStarted) {
+	if _, known := d.tools[ev.ID]; known {
+		return
+	}
+	if parent, ok := d.tools[ev.Parent]; ok && ev.Parent != "" {
+		parent.line.children++
+		d.tools[ev.ID] = toolRef{parent.line, true}
+		return
+	}
+	t := &toolLine{name: shorten(oneLine(ev.Name), nameMax), title: shorten(oneLine(ev.Title), titleMax)}
+	d.tools[ev.ID] = toolRef{line: t}
+	d.running++
+	d.push(&segment{kind: toolSegment, tool: t})
+}
+
+func (d *document) endTool(ev cli.ToolEnded) bool {
+	ref, ok := d.tools[ev.ID]
+	if !ok || ref.child || ref.line.ended {
+		return false
+	}
+	t := ref.line
+	t.ended = true
+	d.running--
+	t.failed = ev.Err != "" || ev.ExitCode != nil && *ev.ExitCode != 0
+	t.result = toolResult(ev)
+	d.fold()
+	return true
+}
+
+// addFile mentions a changed file, unless a tool's line does already.
+func (d *document) addFile(ev cli.FileChanged) bool {
+	name := path.Base(ev.Path)
+	for i := len(d.segments) - 1; i >= 0 && d.segments[i].kind == toolSegment; i-- {
+		if t := d.segments[i].tool; strings.Contains(t.title, shorten(name, titleMax/2)) {
+			return false
+		}
+	}
+	icon := map[cli.ChangeKind]string{cli.FileAdded: "➕", cli.FileDeleted: "➖"}[ev.Kind]
+	line := cmp.Or(icon, "✎") + " "
+	d.addNote(render.Concat(render.Plain(line), render.Styled(render.Code, shorten(oneLine(ev.Path), titleMax)),
+		render.Plain(diffCount(ev.Diff))))
+	return true
+}
+
+func diffCount(diff string) string {
+	added, removed := 0, 0
+	for line := range strings.Lines(diff) {
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+		case line[0] == '+':
+			added++
+		case line[0] == '-':
+			removed++
+		}
+	}
+	if added+removed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" +%d −%d", added, removed)
+}
+
+// fold hides the oldest lines that went well in the row of tools at the end of the document.
+func (d *document) fold() {
+	from := len(d.segments)
+	for from > 0 && d.segments[from-1].kind == toolSegment {
+		from--
+	}
+	var shown []*toolLine
+	for _, s := range d.segments[from:] {
+		if !s.tool.hidden {
+			shown = append(shown, s.tool)
+		}
+	}
+	var host *toolLine
+	for i, t := range shown {
+		if len(shown)-i <= foldAbove/2 {
+			return
+		}
+		if !t.ended || t.failed {
+			continue
+		}
+		if host == nil {
+			if host = t; t.folded == nil && len(shown) <= foldAbove {
+				return
+			}
+			continue
+		}
+		host.take(t)
+	}
+}
+
+// take makes t's line stand for other too.
+func (t *toolLine) take(other *toolLine) {
+	if t.folded == nil {
+		t.folded = map[string]int{t.name: 1}
+	}
+	if other.folded == nil {
+		t.folded[other.name]++
+	}
+	for name, n := range other.folded {
+		t.folded[name] += n
+	}
+	t.children += other.children
+	other.hidden, other.folded, other.children = true, nil, 0
+}
+
+// slack is how many units the line may still grow by.
+func (t *toolLine) slack() int {
+	if t.hidden || t.failed {
+		return 0
+	}
+	return max(toolMax-render.Len(t.rendered().Text), 0)
+}
+
+func (t *toolLine) rendered() render.Text {
+	if t.hidden {
+		return render.Text{}
+	}
+	if t.folded != nil {
+		return render.Shorten(render.Plain("✓ "+t.summary()+t.inner()), toolMax)
+	}
+	icon, result := "⏳ ", ""
+	if t.ended {
+		icon, result = "✓ ", suffix(t.result)
+	}
+	if t.failed {
+		icon = "✗ "
+	}
+	parts := []render.Text{render.Plain(icon + t.name)}
+	if t.title != "" {
+		parts = append(parts, render.Plain(" "), render.Styled(render.Code, t.title))
+	}
+	parts = append(parts, render.Plain(t.inner()+result))
+	return render.Shorten(render.Concat(parts...), toolMax)
+}
+
+// inner counts the tools of a sub-agent.
+func (t *toolLine) inner() string {
+	switch t.children {
+	case 0:
+		return ""
+	case 1:
+		return " · 1 tool"
+	}
+	return " · " + strconv.Itoa(t.children) + " tools"
+}
+
+// summary is "12 tools: Bash ×7, Read ×5".
+func (t *toolLine) summary() string {
+	names, total := make([]string, 0, len(t.folded)), 0
+	for name, n := range t.folded {
+		names, total = append(names, name), total+n
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.folded[b], t.folded[a]), cmp.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s ×%d", name, t.folded[name])
+	}
+	return fmt.Sprintf("%d tools: %s", total, strings.Join(names, ", "))
+}
+
+// toolResult is what the line says behind the title once the tool has ended.
+func toolResult(ev cli.ToolEnded) string {
+	var parts []string
+	if ev.ExitCode != nil && *ev.ExitCode != 0 {
+		parts = append(parts, "exit "+strconv.Itoa(*ev.ExitCode))
+	} else if ev.Err != "" {
+		parts = append(parts, shorten(oneLine(ev.Err), 30))
+	}
+	if ev.Duration >= 100*time.Millisecond {
+		parts = append(parts, shortDuration(ev.Duration))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func suffix(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " · " + s
+}
+
+// shortDuration is "0.4 s", "12 s", "3 min 5 s" or "2 h 10 min".
+func shortDuration(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// oneLine makes any text a single line.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// shorten cuts s to at most limit UTF-16 units.
+func shorten(s string, limit int) string { return render.Shorten(render.Plain(s), limit).Text }
