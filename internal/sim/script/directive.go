@@ -57,7 +57,7 @@ func brokenKindOf(name string) (kind, bool) {
 	case "hang":
 		return kind{"", func(*directive) Step { return Hang{} }}, true
 	case "drop":
-		return kind{"", func(*directive) Step { return Drop{} }}, true
+		return kind{"times", func(d *directive) Step { return Drop{d.number("times", 0, 1000)} }}, true
 	case "crash":
 		return kind{"code", func(d *directive) Step { return Crash{d.number("code", 1, 255), d.text("stderr", "")} }}, true
 	case "silent":

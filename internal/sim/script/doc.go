@@ -10,7 +10,7 @@
 //	[[write path="a.txt" text="…"]]                write a file with the agent's file tool
 //	[[ask cmd="touch x"]]                          a shell command that needs permission
 //	[[error 429 retry_after=1 times=2]]            the model's API fails; for ever without times
-//	[[hang]] [[drop]]                              silence for ever; the connection breaks in mid text
+//	[[hang]] [[drop times=1]]                      silence for ever; the connection breaks in mid text
 //	[[crash code=3]] [[silent]]                    the agent dies; the agent exits 0 without a result
 //	[[garbage bytes=64]] [[longline bytes=300000]] [[endlessline]]   what an agent prints when it is broken
 //	[[ignore-term]] [[hold-pipe for=60s]]          ignore SIGTERM; leave a process holding standard output

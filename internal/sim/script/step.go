@@ -42,7 +42,9 @@ type Sleep struct{ For time.Duration }
 type Hang struct{}
 
 // Drop breaks the connection to the model in mid text; a scripted agent dies of it.
-type Drop struct{}
+type Drop struct {
+	Times int // how often before it holds; 0 is for ever
+}
 
 // Crash ends the agent with Code and a last word on standard error.
 type Crash struct {

@@ -1,0 +1,185 @@
+// Package realagent gives tests the real agent CLIs that `npm ci` installed in test/agents, with an
+// environment of their own: a fresh home, a dummy key, updates and telemetry off, and the model's API
+// pointed at the simulated one. It is for tests only, and starts nothing by itself.
+package realagent
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Key is the dummy API key in every environment.
+const Key = "sk-ant-simulated-key"
+
+// CLI is one installed agent and the environment to run it in.
+type CLI struct {
+	Path string            // the native program
+	Npm  string            // the program npm puts on PATH: for Codex a wrapper of Node around the native one
+	Home string            // its home directory, removed after the test
+	Work string            // an empty working directory, removed after the test
+	Vars map[string]string // the whole environment
+}
+
+// Environ is the environment as a process takes it, sorted.
+func (c CLI) Environ() []string {
+	env := make([]string, 0, len(c.Vars))
+	for _, k := range slices.Sorted(maps.Keys(c.Vars)) {
+		env = append(env, k+"="+c.Vars[k])
+	}
+	return env
+}
+
+// Setenv puts Vars into the environment of the test itself, for code that hands its own on.
+func (c CLI) Setenv(t *testing.T) {
+	t.Helper()
+	for k, v := range c.Vars {
+		t.Setenv(k, v)
+	}
+}
+
+// Claude is the installed Claude Code, whose model's API is at baseURL. Where it is not installed the
+// test is skipped, or fails if CI=true.
+func Claude(t testing.TB, baseURL string) CLI {
+	t.Helper()
+	c := newCLI(t, "Claude Code",
+		filepath.Join("@anthropic-ai", "claude-code-"+platform(), "claude"), filepath.Join(".bin", "claude"))
+	c.set(map[string]string{
+		"ANTHROPIC_BASE_URL":                       baseURL,
+		"ANTHROPIC_API_KEY":                        Key,
+		"DISABLE_AUTOUPDATER":                      "1",
+		"DISABLE_TELEMETRY":                        "1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+		"IS_SANDBOX":                               "1",
+	})
+	return c
+}
+
+// Codex is the installed Codex, whose model's API is at baseURL. Where it is not installed the test is
+// skipped, or fails if CI=true.
+func Codex(t testing.TB, baseURL string) CLI {
+	t.Helper()
+	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	triple := arch + "-unknown-linux-musl"
+	if runtime.GOOS == "darwin" {
+		triple = arch + "-apple-darwin"
+	}
+	c := newCLI(t, "Codex",
+		filepath.Join("@openai", "codex-"+platform(), "vendor", triple, "bin", "codex"), filepath.Join(".bin", "codex"))
+	home := filepath.Join(c.Home, ".codex")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatalf("make Codex's home: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(codexConfig(baseURL)), 0o600); err != nil {
+		t.Fatalf("write Codex's config: %v", err)
+	}
+	c.set(map[string]string{"CODEX_HOME": home, "CODEX_API_KEY": Key, "OPENAI_API_KEY": Key, codexKeyVar: Key})
+	return c
+}
+
+const codexKeyVar = "DUCTOR_SIM_KEY"
+
+func codexConfig(baseURL string) string {
+	return fmt.Sprintf(`model = "gpt-5.5"
+model_provider = "sim"
+check_for_update_on_startup = false
+
+[model_providers.sim]
+name = "sim"
+base_url = "%s/v1"
+env_key = "%s"
+wire_api = "responses"
+
+[analytics]
+enabled = false
+`, baseURL, codexKeyVar)
+}
+
+func (c CLI) set(vars map[string]string) { maps.Copy(c.Vars, vars) }
+
+// platform is how npm names the packages with native programs.
+func platform() string {
+	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
+	return runtime.GOOS + "-" + arch
+}
+
+func newCLI(t testing.TB, name, native, npm string) CLI {
+	t.Helper()
+	modules, err := modulesDir()
+	if err != nil {
+		missing(t, name, err)
+	}
+	c := CLI{Path: filepath.Join(modules, native), Npm: filepath.Join(modules, npm)}
+	for _, p := range []string{c.Path, c.Npm} {
+		if _, err := os.Stat(p); err != nil {
+			missing(t, name, err)
+		}
+	}
+	base := tempDir(t)
+	c.Home, c.Work = filepath.Join(base, "home"), filepath.Join(base, "work")
+	tmp := filepath.Join(base, "tmp")
+	for _, d := range []string{c.Home, c.Work, tmp} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatalf("make a place for %s: %v", name, err)
+		}
+	}
+	c.Vars = map[string]string{
+		"HOME": c.Home, "PATH": os.Getenv("PATH"), "TMPDIR": tmp, "TERM": "dumb", "LANG": "C.UTF-8",
+		"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost",
+	}
+	return c
+}
+
+// missing skips the test, or fails it where everything must be installed.
+func missing(t testing.TB, name string, err error) {
+	t.Helper()
+	message := fmt.Sprintf("%s is not installed (npm ci in test/agents installs it): %v", name, err)
+	if os.Getenv("CI") == "true" {
+		t.Fatal(message)
+	}
+	t.Skip(message)
+}
+
+// modulesDir finds node_modules: DUCTOR_TEST_AGENTS, or test/agents beside go.mod.
+func modulesDir() (string, error) {
+	if d := os.Getenv("DUCTOR_TEST_AGENTS"); d != "" {
+		return filepath.Join(d, "node_modules"), nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Join(dir, "test", "agents", "node_modules"), nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", fmt.Errorf("find the module: no go.mod above the working directory")
+		}
+		dir = up
+	}
+}
+
+// tempDir is like t.TempDir, but an agent that still writes while it is removed does not fail the test.
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ductor-agent-")
+	if err != nil {
+		t.Fatalf("make a temporary directory: %v", err)
+	}
+	t.Cleanup(func() {
+		for range 20 {
+			if os.RemoveAll(dir) == nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	return dir
+}

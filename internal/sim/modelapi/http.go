@@ -1,0 +1,117 @@
+package modelapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ductor/internal/sim/script"
+)
+
+// maxBody bounds a request.
+const maxBody = 64 << 20
+
+// refusal is an error answer to a request that is not as it must be.
+type refusal struct {
+	status  int
+	kind    string // the vendor's name of the error
+	message string
+}
+
+func (r refusal) Error() string { return r.message }
+
+func bad(format string, args ...any) error {
+	return refusal{http.StatusBadRequest, "invalid_request_error", fmt.Sprintf(format, args...)}
+}
+
+// readBody reads a JSON request into v.
+func readBody(r *http.Request, v any) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return nil, bad("read the request body: %v", err)
+	case len(b) > maxBody:
+		return nil, refusal{http.StatusRequestEntityTooLarge, "request_too_large", "Request exceeds the maximum size"}
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return b, bad("The request body is not valid JSON: %v", err)
+	}
+	return b, nil
+}
+
+// credential is the API key of a request, however it is sent.
+func credential(r *http.Request) string {
+	if k := r.Header.Get("x-api-key"); k != "" {
+		return k
+	}
+	k, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return k
+}
+
+func (s *Server) letIn(r *http.Request) bool {
+	k := credential(r)
+	return k != "" && (s.key == "" || s.key == k)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // the client may be gone
+}
+
+// setErrorHeaders sets what comes with a scripted error.
+func setErrorHeaders(w http.ResponseWriter, e script.APIError) {
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+}
+
+// end finishes a request after play: a cut breaks the connection, anything else is a client that left.
+func end(err error) {
+	if errors.Is(err, errCut) {
+		panic(http.ErrAbortHandler) // net/http's way to break a connection without a word
+	}
+}
+
+// events writes server-sent events.
+type events struct {
+	w     http.ResponseWriter
+	began bool
+}
+
+// send writes one event and flushes it.
+func (e *events) send(name string, v any) error {
+	if !e.began {
+		e.began = true
+		h := e.w.Header()
+		h.Set("Content-Type", "text/event-stream; charset=utf-8")
+		h.Set("Cache-Control", "no-cache")
+		e.w.WriteHeader(http.StatusOK)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode event: %w", err)
+	}
+	if _, err := fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", name, b); err != nil {
+		return fmt.Errorf("send event: %w", err)
+	}
+	return http.NewResponseController(e.w).Flush()
+}
+
+// newID makes an id with a prefix, as the vendors do.
+func newID(prefix string) string {
+	return prefix + strings.ReplaceAll(uuid.NewString(), "-", "")[:24]
+}
+
+func unixNow() int64 { return time.Now().Unix() }
+
+// defaultUsage is what an answer counts when the script does not say.
+func defaultUsage() script.Usage { return script.Usage{Input: 1200, Output: 42} }

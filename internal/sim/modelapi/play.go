@@ -1,0 +1,128 @@
+package modelapi
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"ductor/internal/sim/script"
+)
+
+// wire prints an answer in one vendor's format.
+type wire interface {
+	text(chunk string) error
+	think(chunk string) error
+	shell(command string, escalate bool) error
+	write(path, body string) error
+	usage(script.Usage)
+	fail(script.APIError) error
+	finish() error
+	began() bool // something was sent already
+}
+
+// errCut breaks the connection in mid answer.
+var errCut = errors.New("connection cut")
+
+// play sends what the script says for this request. It returns errCut where the connection is to break.
+func (s *Server) play(ctx context.Context, c conversation, w wire) error {
+	steps := c.steps()
+	for i, st := range steps {
+		var err error
+		switch st := st.(type) {
+		case script.Text:
+			err = stream(ctx, st.Chunks, st.Delay, w.text)
+		case script.Think:
+			err = stream(ctx, st.Chunks, st.Delay, w.think)
+		case script.History:
+			err = w.text(c.history())
+		case script.Tool:
+			err = w.shell(st.Command, st.Ask)
+		case script.Write:
+			err = w.write(st.Path, st.Body)
+		case script.LongLine:
+			err = w.text(strings.Repeat("x", st.Bytes))
+		case script.Usage:
+			w.usage(st)
+		case script.Sleep:
+			err = pause(ctx, st.For)
+		case script.Hang:
+			<-ctx.Done()
+			err = ctx.Err()
+		case script.RetryText:
+			err = s.retryText(ctx, c, i, st, steps[i+1:], w)
+		case script.Drop:
+			if !s.wearsOff(c.key(i), st.Times) {
+				err = drop(c, w)
+			}
+		case script.Crash:
+			err = errCut
+		case script.APIError:
+			if !s.wearsOff(c.key(i), st.Times) {
+				return w.fail(st)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.finish()
+}
+
+// drop breaks the connection after some text. An answer that is no stream comes whole instead: that is
+// how an agent recovers.
+func drop(c conversation, w wire) error {
+	if !w.began() || !c.stream {
+		if err := stream(context.Background(), script.Generated(3, 0), 0, w.text); err != nil {
+			return err
+		}
+	}
+	if !c.stream {
+		return nil
+	}
+	return errCut
+}
+
+// retryText breaks the connection after its text, once. Then what follows comes, or the same text again.
+func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step, w wire) error {
+	if c.stream && !s.wearsOff(c.key(i), 1) {
+		if err := stream(ctx, st.Chunks, st.Delay, w.text); err != nil {
+			return err
+		}
+		return errCut
+	}
+	for _, r := range rest {
+		if _, ok := r.(script.Text); ok {
+			return nil
+		}
+	}
+	return stream(ctx, st.Chunks, 0, w.text)
+}
+
+func stream(ctx context.Context, chunks []string, delay time.Duration, send func(string) error) error {
+	for i, chunk := range chunks {
+		if i > 0 {
+			if err := pause(ctx, delay); err != nil {
+				return err
+			}
+		}
+		if err := send(chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,87 @@
+package modelapi
+
+import (
+	"context"
+	"slices"
+)
+
+// API says which vendor's API a request was for.
+type API string
+
+// The APIs. Other is a probe or something unknown.
+const (
+	Messages  API = "messages"  // Anthropic
+	Responses API = "responses" // OpenAI
+	Other     API = "other"
+)
+
+// Request is one request as it reached the model.
+type Request struct {
+	API          API
+	Method, Path string
+	Model        string
+	Session      string   // the CLI's own session, where it says
+	Prompt       string   // the newest text of the user, without what the CLI wraps around it
+	Position     int      // tool results since that text
+	System       string   // system prompt or instructions
+	Effort       string   // reasoning effort, where asked for
+	Tools        []string // names of the tools on offer
+	Images       []Image  // of the newest message of the user
+	Stream       bool
+	Status       int    // what was answered: 200, or an error
+	Body         []byte // as it came
+}
+
+// Image is a picture in a request. Data is base64 as it came.
+type Image struct{ MIME, Data string }
+
+// Requests are those so far, oldest first.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Prompts are the model requests so far, without probes.
+func (s *Server) Prompts() []Request {
+	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return r.API == Other })
+}
+
+// Await waits until enough says yes to the requests so far, or ctx ends.
+func (s *Server) Await(ctx context.Context, enough func([]Request) bool) error {
+	for {
+		s.mu.Lock()
+		arrived := s.arrived
+		s.mu.Unlock()
+		if enough(s.Requests()) {
+			return nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Server) record(r Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r)
+	close(s.arrived)
+	s.arrived = make(chan struct{})
+}
+
+// wearsOff counts one more use of a step, and says whether it was used up before. times 0 is never.
+func (s *Server) wearsOff(key string, times int) bool {
+	if times == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spent[key] >= times {
+		return true
+	}
+	s.spent[key]++
+	return false
+}

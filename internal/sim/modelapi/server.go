@@ -1,0 +1,103 @@
+package modelapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Options of a Server.
+type Options struct {
+	// Key is the only API key that is let in. Empty lets in any key, but not none.
+	Key string
+}
+
+// Server is the simulated APIs. Safe for concurrent use. Use New.
+type Server struct {
+	key  string
+	http *http.Server
+	url  string
+	stop context.CancelFunc // ends answers that hang
+	done chan struct{}      // closed when serving is over
+
+	mu       sync.Mutex
+	requests []Request
+	arrived  chan struct{}  // closed and replaced with each request
+	spent    map[string]int // how often a step that wears off was played, by conversation
+}
+
+// New makes a server that does not listen yet.
+func New(o Options) *Server {
+	return &Server{key: o.Key, arrived: make(chan struct{}), spent: map[string]int{}}
+}
+
+// Start listens on a free port of loopback. The caller closes the server.
+func (s *Server) Start() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for model requests: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop, s.done = stop, make(chan struct{})
+	s.url = "http://" + l.Addr().String()
+	s.http = &http.Server{
+		Handler:           s.Handler(),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	go func() {
+		defer close(s.done)
+		_ = s.http.Serve(l) // always an error, and after Close the expected one
+	}()
+	return nil
+}
+
+// URL is the base address, without a path: ANTHROPIC_BASE_URL. OpenAI's base address is URL() + "/v1".
+func (s *Server) URL() string { return s.url }
+
+// Close ends every answer, also those that hang, and waits for the server's goroutines until ctx ends.
+func (s *Server) Close(ctx context.Context) error {
+	if s.http == nil {
+		return nil
+	}
+	s.stop()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.http.Close())
+	}
+	<-s.done
+	return err
+}
+
+// Handler serves the APIs, for use without a listener.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/messages", s.messages)
+	mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
+	mux.HandleFunc("POST /v1/responses", s.responses)
+	mux.HandleFunc("GET /v1/models", s.models)
+	mux.HandleFunc("/", s.other)
+	return mux
+}
+
+// other answers the probes the CLIs make (HEAD /), and 404 for everything else.
+func (s *Server) other(w http.ResponseWriter, r *http.Request) {
+	s.record(Request{API: Other, Method: r.Method, Path: r.URL.Path})
+	if r.Method == http.MethodHead && r.URL.Path == "/" {
+		return
+	}
+	writeJSON(w, http.StatusNotFound, map[string]any{"type": "error",
+		"error": map[string]any{"type": "not_found_error", "message": "Not Found"}})
+}
+
+func (s *Server) models(w http.ResponseWriter, r *http.Request) {
+	s.record(Request{API: Other, Method: r.Method, Path: r.URL.Path})
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "has_more": false, "data": []any{
+		map[string]any{"id": "sim-1", "type": "model", "object": "model", "display_name": "Scripted model",
+			"owned_by": "sim", "created": 1700000000, "created_at": "2023-11-14T22:13:20Z"},
+	}})
+}
