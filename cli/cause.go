@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrAborted is the cause (context.Cause) of a turn that a person ended.
+var ErrAborted = errors.New("aborted")
+
+// ErrStale is the cause of a turn that the sweep ended because it ran for far too long.
+var ErrStale = errors.New("stale")
+
+// ErrClosing is the cause of a turn that ended because ductor stops.
+var ErrClosing = errors.New("ductor is stopping")
+
+// Cut is the Result of a turn that ended because its context did: Aborted if a person did it, else a
+// TimedOut that says why. The Emitter adds the text that came so far.
+func Cut(ctx context.Context, agent Agent) Result {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ErrAborted) {
+		return Result{Aborted: true}
+	}
+	f := &Failure{Kind: TimedOut, Agent: agent, Cause: cause}
+	switch {
+	case errors.Is(cause, ErrStale):
+		f.Reason = "it had been running for far too long"
+	case cause != nil && !errors.Is(cause, context.DeadlineExceeded):
+		f.Reason = cause.Error()
+	}
+	return Result{Err: f}
+}
+
+// Stalled is the Result of a turn whose agent said nothing for so long.
+func Stalled(agent Agent, silence time.Duration) Result {
+	return Result{Err: Failf(TimedOut, agent, "it said nothing for %s", silence.Round(time.Second))}
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// BaseEnv lists the variables every agent may see: what programs need to find their files, their network
+// and their language. Nothing in it is meant to hold a secret; keys of model vendors are the dialects' to add.
+func BaseEnv() []string {
+	return []string{
+		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "NO_COLOR",
+		"LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "TMP", "TEMP", "XDG_*",
+		"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "GPG_TTY", "GNUPGHOME",
+		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+		// Not GIT_*: GIT_DIR and its kin would turn every repository into one, GIT_CONFIG_VALUE_n may hold tokens.
+		"GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL", "GIT_EDITOR",
+		"EDITOR", "VISUAL", "PAGER",
+		"GOPATH", "GOROOT", "GOBIN", "GOCACHE", "GOMODCACHE", "GOTOOLCHAIN", "CARGO_HOME", "RUSTUP_HOME",
+		"NVM_DIR", "NVM_BIN", "PNPM_HOME", "VOLTA_HOME", "FNM_DIR", "BUN_INSTALL", "DENO_DIR",
+		"PYENV_ROOT", "VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "SDKMAN_DIR", "ANDROID_HOME",
+	}
+}
+
+// neverPassed are marks of an agent run ductor itself may be part of, and ductor's own variables.
+// An agent that sees them takes itself for nested, or learns the bot's token.
+func neverPassed() []string {
+	return []string{
+		"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID",
+		"CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_PARENT_*", "CLAUDE_CODE_REMOTE*", "CLAUDE_PID",
+		"CODEX_SANDBOX*", "CODEX_THREAD_ID", "CODEX_CI", "GEMINI_CLI", "COPILOT_CLI",
+		"DUCTOR_*",
+	}
+}
+
+// ChatIDVar tells an agent and its tools which chat they work for. It is the one variable of ductor's an
+// agent may see, and only when ChildEnv is given it in extra.
+const ChatIDVar = "DUCTOR_CHAT_ID"
+
+// ChildEnv makes the environment of an agent: the variables of parent ("NAME=value") that allow names,
+// and all of extra, which wins. A name in allow that ends in * stands for every name that begins so.
+// Marks of an agent run around us and ductor's own variables never pass, whatever allow and extra say,
+// except ChatIDVar in extra. The result is sorted and has each name once; nothing is taken from BaseEnv by itself.
+func ChildEnv(parent []string, allow []string, extra map[string]string) []string {
+	never := neverPassed()
+	chosen := map[string]string{}
+	for _, entry := range parent {
+		name, value, ok := strings.Cut(entry, "=")
+		if ok && name != "" && named(allow, name) && !named(never, name) {
+			chosen[name] = value
+		}
+	}
+	for name, value := range extra {
+		valid := name != "" && !strings.ContainsAny(name, "=\x00") && !strings.Contains(value, "\x00")
+		if valid && (name == ChatIDVar || !named(never, name)) {
+			chosen[name] = value
+		}
+	}
+	env := make([]string, 0, len(chosen))
+	for _, name := range slices.Sorted(maps.Keys(chosen)) {
+		env = append(env, name+"="+chosen[name])
+	}
+	return env
+}
+
+func named(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		prefix, wild := strings.CutSuffix(p, "*")
+		return p == name || wild && strings.HasPrefix(name, prefix)
+	})
+}

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// procID is a process that cannot be confused with a later one of the same number.
+type procID struct {
+	pid   int
+	start uint64 // clock ticks since boot
+}
+
+type procStat struct {
+	procID
+	parent, group, session int
+	state                  byte
+}
+
+func (p procStat) dead() bool { return p.state == 'Z' || p.state == 'X' }
+
+// readProc looks a process up; false if there is none.
+func readProc(pid int) (procStat, bool) {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return procStat{}, false
+	}
+	return parseStat(pid, raw)
+}
+
+// parseStat reads a line of /proc/<pid>/stat. The name in it may hold spaces and parentheses.
+func parseStat(pid int, raw []byte) (procStat, bool) {
+	i := bytes.LastIndexByte(raw, ')')
+	if i < 0 {
+		return procStat{}, false
+	}
+	f := strings.Fields(string(raw[i+1:]))
+	const startTime = 19
+	if len(f) <= startTime || len(f[0]) != 1 {
+		return procStat{}, false
+	}
+	p := procStat{state: f[0][0]}
+	p.pid = pid
+	var errs [4]error
+	p.parent, errs[0] = strconv.Atoi(f[1])
+	p.group, errs[1] = strconv.Atoi(f[2])
+	p.session, errs[2] = strconv.Atoi(f[3])
+	p.start, errs[3] = strconv.ParseUint(f[startTime], 10, 64)
+	return p, errors.Join(errs[:]...) == nil
+}
+
+// allProcs lists every process there is.
+func allProcs() ([]procStat, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	procs := make([]procStat, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readProc(pid); ok {
+			procs = append(procs, p)
+		}
+	}
+	return procs, nil
+}
+
+// marked says whether a process carries the variable entry ("NAME=value"). known is false when that
+// cannot be told now: the process is in the middle of an exec, or is not ours to look into.
+func marked(pid int, entry string) (yes, known bool) {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil || len(env) == 0 {
+		return false, errors.Is(err, os.ErrPermission)
+	}
+	return bytes.HasPrefix(env, []byte(entry+"\x00")) || bytes.Contains(env, []byte("\x00"+entry+"\x00")), true
+}
+
+// procTree finds what a program started, also what left its group, its session and its parent.
+type procTree struct {
+	root  procID
+	entry string // the environment marker
+	self  int
+	known map[procID]bool // every member ever seen
+}
+
+func newProcTree(root procID, run string) *procTree {
+	return &procTree{root: root, entry: runVar + "=" + run, self: os.Getpid(), known: map[procID]bool{root: true}}
+}
+
+// members lists the members that are alive. unsure counts processes that may be members and could not
+// be looked into at this moment.
+func (t *procTree) members() (live []procStat, unsure int, err error) {
+	procs, err := allProcs()
+	if err != nil {
+		return nil, 0, err
+	}
+	byID := make(map[int]procStat, len(procs))
+	for _, p := range procs {
+		byID[p.pid] = p
+	}
+	leader, there := byID[t.root.pid]
+	reused := there && leader.start != t.root.start
+
+	in := map[int]bool{}
+	for _, p := range procs {
+		grouped := !reused && (p.session == t.root.pid || p.group == t.root.pid)
+		if t.known[p.procID] || grouped && t.young(p) {
+			in[p.pid] = true
+		}
+	}
+	t.adopt(in, procs, byID)
+	for _, p := range procs {
+		if in[p.pid] || !t.young(p) || p.dead() {
+			continue
+		}
+		yes, known := marked(p.pid, t.entry)
+		if yes {
+			in[p.pid] = true
+		}
+		if !known && (p.parent == 1 || p.parent == t.self) {
+			unsure++
+		}
+	}
+	t.adopt(in, procs, byID)
+	for pid := range in {
+		p := byID[pid]
+		t.known[p.procID] = true
+		if !p.dead() {
+			live = append(live, p)
+		} else if p.parent == t.self && p.procID != t.root {
+			reap(p.procID)
+		}
+	}
+	return live, unsure, nil
+}
+
+// young says whether p may descend from the root: nothing is older than its ancestor.
+func (t *procTree) young(p procStat) bool { return p.start >= t.root.start && p.pid != t.self }
+
+// adopt adds every process that has an ancestor in the set.
+func (t *procTree) adopt(in map[int]bool, procs []procStat, byID map[int]procStat) {
+	for changed := true; changed; {
+		changed = false
+		for _, p := range procs {
+			parent, ok := byID[p.parent]
+			if ok && in[parent.pid] && !in[p.pid] && t.young(p) {
+				in[p.pid], changed = true, true
+			}
+		}
+	}
+}
+
+// alive says whether id still runs. A dead orphan that was handed to us is reaped on the way.
+func (t *procTree) alive(id procID) bool {
+	p, ok := readProc(id.pid)
+	if !ok || p.procID != id {
+		return false
+	}
+	if p.dead() && p.parent == t.self && id != t.root {
+		reap(id)
+	}
+	return !p.dead()
+}
+
+// signal sends sig to id and to no later process of the same number.
+func (id procID) signal(sig unix.Signal) error {
+	fd, err := unix.PidfdOpen(id.pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	if p, ok := readProc(id.pid); !ok || p.procID != id {
+		return nil
+	}
+	if err == nil {
+		err = unix.PidfdSendSignal(fd, sig, nil, 0)
+	} else { // a kernel or a sandbox without pidfd
+		err = unix.Kill(id.pid, sig)
+	}
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// killGroup kills p's group in one step, which outruns a program that forks faster than we look. The
+// group holds nobody else: sessions are made by the program or by what it started.
+func killGroup(p procStat, self int) {
+	own, ok := readProc(self)
+	now, there := readProc(p.pid)
+	if !ok || !there || now.procID != p.procID || now.session == own.session || now.group <= 1 {
+		return
+	}
+	_ = unix.Kill(-now.group, unix.SIGKILL) // whom it misses, the next look finds
+}
+
+// reap takes the exit status of a dead child of ours, if id is one.
+func reap(id procID) {
+	fd, err := unix.PidfdOpen(id.pid, 0)
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	if p, ok := readProc(id.pid); !ok || p.procID != id || !p.dead() {
+		return
+	}
+	if err == nil {
+		_ = unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED|unix.WNOHANG, nil)
+		return
+	}
+	_, _ = unix.Wait4(id.pid, nil, unix.WNOHANG, nil)
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Defaults of StreamOptions.
+const (
+	DefaultStall         = 5 * time.Minute
+	DefaultToolStall     = 30 * time.Minute
+	DefaultInterruptWait = 30 * time.Millisecond
+	DefaultGrace         = 2 * time.Second
+)
+
+const (
+	queuedLines = 8 << 20   // bytes of lines that may wait for a turn to take them
+	queuedInput = 256 << 20 // bytes that may wait for the program to read them
+	garbageKept = 1 << 10
+	stderrShown = 2 << 10
+	stopSlack   = 10 * time.Second // what Stop may take beyond its grace
+)
+
+// StreamOptions sets up a Stream. Zero values take the defaults.
+type StreamOptions struct {
+	Agent Agent
+	// Idle gets the lines that come while no turn runs. It is called from one goroutine at a time, in
+	// order, and never at the same time as a Handle. Nil is for programs that take one turn: lines wait
+	// for that turn to begin, and what comes after it is thrown away.
+	Idle func(line []byte)
+
+	Stall         time.Duration // silence that ends a turn
+	ToolStall     time.Duration // the same while a tool is open
+	InterruptWait time.Duration // how soon an interrupt must show any reaction
+	Grace         time.Duration // from the cancelling of a turn to SIGKILL, at most
+	MaxLine       int           // bytes
+}
+
+// TurnLoop is how a dialect takes part in one turn.
+type TurnLoop struct {
+	// Begin is called first, when lines already go to this turn: what it sends cannot be answered before
+	// anybody listens. Nil does nothing.
+	Begin func()
+	// Handle takes one line and says whether it ended the turn. Lines come in order, on the goroutine
+	// that called Turn. It may keep the slice.
+	Handle func(line []byte) (end bool)
+	// Interrupt asks the agent to end the turn, without waiting. Nil if the protocol has no such thing.
+	Interrupt func() error
+	// Busy says whether a tool is open. Nil means never.
+	Busy func() bool
+}
+
+// End is how a turn's loop ended.
+type End string
+
+// The ways a loop ends.
+const (
+	EndTurn      End = "turn"      // Handle said so, and nobody had cancelled
+	EndExit      End = "exit"      // the program ended; every line it printed was handled
+	EndCancelled End = "cancelled" // ctx was; the program was stopped unless it had ended the turn by itself
+	EndStalled   End = "stalled"   // too long a silence; likewise
+)
+
+// Stream is a program that is talked with line by line: one goroutine reads its lines, one writes to
+// it. A turn gets the lines while it runs, Idle gets the others. It knows no protocol.
+//
+// Turn, Send and Failure are for one goroutine at a time; Close may be called at any time.
+type Stream struct {
+	process Process
+	opts    StreamOptions
+	out     *lineQueue // program to turn
+	in      *lineQueue // us to program
+	pumped  chan struct{}
+	written chan struct{}
+
+	dispatch sync.Mutex // held while Idle is called, and to begin or end a turn
+	active   bool       // under dispatch
+	began    bool       // under dispatch: a turn has been run
+
+	readErr  error // valid once pumped is closed
+	stopErr  error // of the Stop that a turn began
+	garbage  []byte
+	garbages int
+	silence  time.Duration // that ended the last turn
+}
+
+// NewStream begins to read p's lines. The caller must Close the Stream, which also stops p.
+func NewStream(p Process, opts StreamOptions) *Stream {
+	orDefault(&opts.Stall, DefaultStall)
+	orDefault(&opts.ToolStall, DefaultToolStall)
+	orDefault(&opts.InterruptWait, DefaultInterruptWait)
+	orDefault(&opts.Grace, DefaultGrace)
+	s := &Stream{
+		process: p, opts: opts, out: newLineQueue(queuedLines), in: newLineQueue(queuedInput),
+		pumped: make(chan struct{}), written: make(chan struct{}),
+	}
+	go s.pump()
+	go s.write()
+	return s
+}
+
+func orDefault(d *time.Duration, value time.Duration) {
+	if *d <= 0 {
+		*d = value
+	}
+}
+
+// Process is the program.
+func (s *Stream) Process() Process { return s.process }
+
+// Ended is closed when the program will print nothing any more.
+func (s *Stream) Ended() <-chan struct{} { return s.pumped }
+
+// Send queues data for the program's standard input as it is and returns at once. It fails when too
+// much waits already, or after CloseInput; that the program is dead is shown by the end of its output.
+func (s *Stream) Send(data []byte) error {
+	if !s.in.offer(queued{line: data}) {
+		return fmt.Errorf("send to %s: %w", s.opts.Agent, errInputFull)
+	}
+	return nil
+}
+
+var errInputFull = errors.New("its input is closed, or it does not read it")
+
+// CloseInput gives the program end of file once all that was sent is written.
+func (s *Stream) CloseInput() { s.in.close() }
+
+// Garbage notes a line that cannot be read, or a part of one, for Failure.
+func (s *Stream) Garbage(line []byte) {
+	s.garbages++
+	if s.garbage == nil {
+		s.garbage = append([]byte{}, line[:min(len(line), garbageKept)]...)
+	}
+}
+
+func (s *Stream) pump() {
+	defer close(s.pumped)
+	defer s.out.close()
+	s.readErr = ReadLines(s.process.Stdout(), s.opts.MaxLine,
+		func(line []byte) { s.deliver(queued{line: append([]byte(nil), line...)}) },
+		func(head []byte, size int64) { s.deliver(queued{line: head, oversized: size}) })
+}
+
+// deliver hands q to Idle or to the turn. It blocks while the turn has too much to do already.
+func (s *Stream) deliver(q queued) {
+	s.dispatch.Lock()
+	if !s.active && (s.began || s.opts.Idle != nil) {
+		s.idle(q)
+		s.dispatch.Unlock()
+		return
+	}
+	roomy := s.out.put(q)
+	s.dispatch.Unlock()
+	if !roomy {
+		s.out.awaitRoom()
+	}
+}
+
+// idle takes a line that belongs to no turn.
+func (s *Stream) idle(q queued) {
+	if q.oversized == 0 && s.opts.Idle != nil {
+		s.opts.Idle(q.line)
+	}
+}
+
+func (s *Stream) write() {
+	defer close(s.written)
+	in := s.process.Stdin()
+	defer in.Close()
+	for {
+		batch, open := s.in.take()
+		for _, q := range batch {
+			if _, err := in.Write(q.line); err != nil {
+				s.in.close() // the program is gone or closed its input: its output will end the turn
+				return
+			}
+		}
+		if len(batch) == 0 && !open {
+			return
+		}
+		if len(batch) == 0 {
+			<-s.in.ready
+		}
+	}
+}
+
+// Failure says what an exit without the end of a turn means: the program crashed, or what it wrote could
+// not be read. Use it after Turn returned EndExit.
+func (s *Stream) Failure() *Failure {
+	exit := s.exit()
+	stderr := lastBytes(strings.TrimSpace(s.process.StderrTail()), stderrShown)
+	if s.garbages > 0 && exit.Code == 0 || s.garbages > 0 && stderr == "" {
+		f := Failf(BadOutput, s.opts.Agent, "%d lines cannot be read", s.garbages)
+		f.Detail, f.Code, f.Cause = Shorten(string(s.garbage), garbageKept), exit.Code, s.readErr
+		return f
+	}
+	f := &Failure{Kind: Crashed, Agent: s.opts.Agent, Code: exit.Code, Detail: stderr, Cause: errors.Join(s.readErr, s.stopErr)}
+	f.Reason = lastLine(stderr)
+	if f.Reason == "" {
+		f.Reason = "it said nothing of why"
+	}
+	return f
+}
+
+// exit waits for the program's end, for which Turn has seen to already.
+func (s *Stream) exit() ExitStatus {
+	select {
+	case <-s.process.Done():
+		return s.process.Exit()
+	case <-time.After(stopSlack):
+		return ExitStatus{Code: -1}
+	}
+}
+
+// Outcome is the Result of a turn that ended as end without a Result of the agent's own.
+func (s *Stream) Outcome(ctx context.Context, end End) Result {
+	switch end {
+	case EndCancelled:
+		return Cut(ctx, s.opts.Agent)
+	case EndStalled:
+		return Stalled(s.opts.Agent, s.silence)
+	default:
+		return Result{Err: s.Failure()}
+	}
+}
+
+// Close stops the program with all it started and waits for the Stream's goroutines. Idempotent.
+func (s *Stream) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace+stopSlack)
+	defer cancel()
+	err := s.process.Stop(ctx, s.opts.Grace)
+	s.in.close()
+	_ = s.process.Stdin().Close() // frees a writer; a second Close has no error worth telling
+	s.out.drop()
+	for _, ended := range []chan struct{}{s.pumped, s.written} {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return errors.Join(err, fmt.Errorf("close %s: %w", s.opts.Agent, context.Cause(ctx)))
+		}
+	}
+	return err
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return Shorten(strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:]), 300)
+}
+
+// lastBytes cuts s to its last limit bytes, at a character boundary.
+func lastBytes(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	cut := len(s) - limit
+	for cut < len(s) && s[cut]&0xC0 == 0x80 {
+		cut++
+	}
+	return "…" + s[cut:]
+}

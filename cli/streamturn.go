@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"time"
+)
+
+// Turn runs the loop of one turn. A cancelled ctx or too long a silence first asks the agent to end
+// (TurnLoop.Interrupt) and goes on handling lines; an agent that shows no reaction, or does not end the
+// turn in half of Grace, is stopped with all it started. When Turn returns EndExit the program is gone.
+func (s *Stream) Turn(ctx context.Context, loop TurnLoop) End {
+	t := &streamTurn{s: s, loop: loop, ctx: ctx, quiet: time.Now()}
+	s.begin()
+	defer func() { s.finish(t.rest) }()
+	t.timer = time.NewTimer(s.opts.Stall)
+	defer t.timer.Stop()
+	if loop.Begin != nil {
+		loop.Begin()
+	}
+	return t.run()
+}
+
+// begin sends lines to the turn from now on.
+func (s *Stream) begin() {
+	s.dispatch.Lock()
+	defer s.dispatch.Unlock()
+	s.active, s.began, s.garbage, s.garbages = true, true, nil, 0
+}
+
+// finish gives what the turn left to Idle, and every later line.
+func (s *Stream) finish(rest []queued) {
+	s.dispatch.Lock()
+	defer s.dispatch.Unlock()
+	s.active = false
+	waiting, _ := s.out.take()
+	for _, q := range append(rest, waiting...) {
+		s.idle(q)
+	}
+}
+
+// streamTurn is the state of one Turn. It begins as running, may become cut (asked to end), and then
+// stopping (killed).
+type streamTurn struct {
+	s     *Stream
+	loop  TurnLoop
+	ctx   context.Context
+	timer *time.Timer
+	over  bool     // Handle said the turn ended
+	rest  []queued // lines after that one
+
+	quiet   time.Time // of the last line
+	cut     End       // why the turn is to end; empty while it runs
+	cutAt   time.Time
+	reacted bool
+	stopped chan struct{} // closed when the program is dead; nil before it is stopped
+}
+
+func (t *streamTurn) run() End {
+	cancelled := t.ctx.Done()
+	for {
+		ended, open := t.handleWaiting()
+		switch {
+		case ended && t.stopped == nil:
+			return t.end(EndTurn)
+		case !open:
+			t.awaitExit()
+			return t.end(EndExit)
+		}
+		select {
+		case <-t.s.out.ready:
+		case <-t.timer.C:
+			t.tick()
+		case <-cancelled:
+			cancelled = nil
+			t.begin(EndCancelled)
+		case <-t.stopped: // dead; its last lines are on their way
+			t.awaitPump()
+			t.handleWaiting()
+			return t.end(EndExit)
+		}
+	}
+}
+
+// end is how the turn ended, seen from outside.
+func (t *streamTurn) end(as End) End {
+	if t.cut != "" {
+		return t.cut
+	}
+	return as
+}
+
+// handleWaiting handles the lines that are there, up to one that ends the turn.
+func (t *streamTurn) handleWaiting() (ended, open bool) {
+	batch, open := t.s.out.take()
+	if len(batch) > 0 {
+		t.quiet, t.reacted = time.Now(), true
+	}
+	for _, q := range batch {
+		switch {
+		case t.over:
+			t.rest = append(t.rest, q)
+		case q.oversized > 0:
+			t.s.Garbage(q.line)
+		default:
+			t.over = t.loop.Handle(q.line)
+		}
+	}
+	return t.over, open || len(batch) > 0
+}
+
+// tick does what is due and sets the timer to what is due next.
+func (t *streamTurn) tick() {
+	now := time.Now()
+	switch {
+	case t.stopped != nil:
+	case t.cut != "":
+		half := t.cutAt.Add(t.s.opts.Grace / 2)
+		if !t.reacted || !now.Before(half) {
+			t.stop()
+			return
+		}
+		t.timer.Reset(half.Sub(now))
+	default:
+		limit := t.s.opts.Stall
+		if t.loop.Busy != nil && t.loop.Busy() {
+			limit = t.s.opts.ToolStall
+		}
+		silence := now.Sub(t.quiet)
+		if silence >= limit {
+			t.s.silence = silence
+			t.begin(EndStalled)
+			return
+		}
+		t.timer.Reset(min(limit-silence, t.s.opts.Stall)) // a tool that ends shortens the limit
+	}
+}
+
+// begin cuts the turn: the agent is asked to end it, or stopped where that cannot be asked.
+func (t *streamTurn) begin(why End) {
+	if t.cut != "" {
+		return
+	}
+	t.cut, t.cutAt, t.reacted = why, time.Now(), false
+	if t.loop.Interrupt == nil || t.loop.Interrupt() != nil {
+		t.stop()
+		return
+	}
+	t.timer.Reset(min(t.s.opts.InterruptWait, t.s.opts.Grace/2))
+}
+
+// stop ends the program and what it started, while lines go on to be handled.
+func (t *streamTurn) stop() {
+	t.stopped = make(chan struct{})
+	grace := max(t.s.opts.Grace-time.Since(t.cutAt), 0)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace+stopSlack)
+	go func() {
+		defer close(t.stopped)
+		defer cancel()
+		t.s.stopErr = t.s.process.Stop(ctx, grace)
+	}()
+}
+
+// awaitPump waits until the dead program's last lines are queued. It is bound by the drain time of
+// Process.Stdout; the lines beyond the queue's limit of a program that was stopped are let go.
+func (t *streamTurn) awaitPump() {
+	wait := time.NewTimer(stopSlack)
+	defer wait.Stop()
+	for {
+		select {
+		case <-t.s.pumped:
+			return
+		case <-t.s.out.ready:
+			t.handleWaiting()
+		case <-wait.C:
+			return
+		}
+	}
+}
+
+// awaitExit sees to it that a program whose output ended is gone.
+func (t *streamTurn) awaitExit() {
+	if t.stopped != nil {
+		<-t.stopped
+		return
+	}
+	wait := time.NewTimer(drainIdle)
+	defer wait.Stop()
+	select {
+	case <-t.s.process.Done():
+		return
+	case <-t.ctx.Done():
+	case <-wait.C:
+	}
+	if t.cut == "" && t.ctx.Err() != nil {
+		t.cut = EndCancelled
+	}
+	t.cutAt = time.Now()
+	t.stop()
+	<-t.stopped
+}
