@@ -1,0 +1,183 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// childEnv names the database a child process of the kill test is to write to.
+const childEnv = "DUCTOR_STORE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childEnv); path != "" {
+		if err := writeForEver(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const killWorkers = 2
+
+// TestKilledAtAnyTime kills a process that writes, again and again on one database, and holds after each kill:
+// what was acknowledged is there, an update is handled if and only if its turn or its letter exists, and a
+// session has counted its ended turns, each once.
+func TestKilledAtAnyTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ductor.db")
+	const rounds = 8
+	for round := range rounds {
+		acknowledged := runAndKill(t, path, 2+rand.IntN(150))
+		if t.Failed() {
+			return
+		}
+		checkAfterKill(t, path, acknowledged)
+		if t.Failed() {
+			t.Fatalf("in round %d, after %d acknowledged steps", round, len(acknowledged))
+		}
+	}
+}
+
+// TestKilledWhileItIsMade kills a process that makes a new database: the next start must be able to go on.
+func TestKilledWhileItIsMade(t *testing.T) {
+	for range 6 {
+		path := filepath.Join(t.TempDir(), "ductor.db")
+		acknowledged := runAndKill(t, path, 1) // the first line says that it opens the database
+		checkAfterKill(t, path, acknowledged)
+	}
+}
+
+// runAndKill runs the child until it has acknowledged some steps, kills it and returns all it acknowledged.
+func runAndKill(t *testing.T, path string, steps int) []string {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childEnv+"="+path)
+	var stderr strings.Builder
+	child.Stderr = &stderr
+	out, err := child.StdoutPipe()
+	must(t, err)
+	must(t, child.Start())
+	var lines []string
+	scan := bufio.NewScanner(out)
+	for scan.Scan() {
+		lines = append(lines, scan.Text())
+		if len(lines) == steps {
+			must(t, child.Process.Kill())
+		}
+	}
+	err = child.Wait()
+	if status, ok := child.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		t.Errorf("the child ended by itself: %v\n%s", err, stderr.String())
+	}
+	return lines
+}
+
+func checkAfterKill(t *testing.T, path string, acknowledged []string) {
+	t.Helper()
+	db := openAt(t, path)
+	defer db.Close()
+	for _, line := range acknowledged {
+		step, id, _ := strings.Cut(line, " ")
+		query := map[string]string{
+			"opening":   `SELECT ? = '0'`,
+			"appended":  `SELECT count(*) FROM inbox WHERE id = ?`,
+			"answered":  `SELECT count(*) FROM letters WHERE CAST(content AS TEXT) = ?`,
+			"enqueued":  `SELECT count(*) FROM turns WHERE id = ?`,
+			"started":   `SELECT count(*) FROM turns WHERE id = ? AND state <> 'queued'`,
+			"finished":  `SELECT count(*) FROM turns WHERE id = ? AND state = 'done'`,
+			"delivered": `SELECT count(*) FROM turns WHERE id = ? AND delivered = 1`,
+		}[step]
+		if n := count(t, db, query, id); n != 1 {
+			t.Errorf("%q was acknowledged, and %d rows tell of it", line, n)
+		}
+	}
+	torn := `SELECT count(*) FROM inbox WHERE (handled > 0) <>
+		((SELECT count(*) FROM turns WHERE id = CAST(inbox.id AS TEXT)) +
+		 (SELECT count(*) FROM letters WHERE CAST(content AS TEXT) = CAST(inbox.id AS TEXT)))`
+	if n := count(t, db, torn); n != 0 {
+		t.Errorf("%d updates are handled without a turn or a letter, or the other way round", n)
+	}
+	miscounted := `SELECT count(*) FROM sessions s WHERE messages <>
+		(SELECT count(*) FROM turns WHERE session = s.id AND state = 'done') OR tokens <> 10 * messages`
+	if n := count(t, db, miscounted); n != 0 {
+		t.Errorf("%d sessions have not counted each ended turn once", n)
+	}
+}
+
+func count(t *testing.T, db *DB, query string, args ...any) (n int) {
+	t.Helper()
+	must(t, db.read.pool.QueryRow(query, args...).Scan(&n))
+	return n
+}
+
+// writeForEver is the child: each worker takes updates through all their steps and says so after each.
+func writeForEver(path string) error {
+	fmt.Println("opening 0")
+	db, err := Open(context.Background(), path, Options{})
+	if err != nil {
+		return err
+	}
+	last, err := db.LastUpdate(context.Background())
+	if err != nil {
+		return err
+	}
+	fails := make(chan error)
+	for w := range killWorkers {
+		go func() { fails <- writeAs(db, int64(w), last, os.Stdout) }()
+	}
+	return <-fails
+}
+
+func writeAs(db *DB, w, last int64, out io.Writer) error {
+	ctx := context.Background()
+	session := orchestrator.SessionID(fmt.Sprintf("s%d.%d", last, w))
+	if err := db.CreateSession(ctx, orchestrator.Session{ID: session, Conversation: chatA}); err != nil {
+		return err
+	}
+	for id := last + 1 + w; ; id += killWorkers {
+		name := strconv.FormatInt(id, 10)
+		turn := newTurn(cli.TurnID(name), id)
+		turn.Session = session
+		outcome := orchestrator.Outcome{State: orchestrator.TurnDone, Usage: cli.Usage{Output: 10}}
+		steps := []killStep{
+			{"appended", func() error { return db.AppendUpdates(ctx, []orchestrator.Update{{ID: id, Raw: []byte(name)}}) }},
+			{"enqueued", func() error { return db.EnqueueTurn(ctx, turn) }},
+			{"started", func() error { _, err := db.StartTurn(ctx, turn); return err }},
+			{"finished", func() error { return db.FinishTurn(ctx, turn.ID, noon, outcome) }},
+			{"delivered", func() error { return db.MarkDelivered(ctx, turn.ID) }},
+		}
+		if id%5 < killWorkers {
+			steps = append(steps[:1], killStep{"answered", func() error {
+				return db.FinishUpdates(ctx, []int64{id}, orchestrator.Letter{Content: []byte(name)})
+			}})
+		}
+		for _, s := range steps {
+			if err := s.do(); err != nil {
+				return fmt.Errorf("update %d, %s: %w", id, s.name, err)
+			}
+			if _, err := fmt.Fprintf(out, "%s %d\n", s.name, id); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+type killStep struct {
+	name string
+	do   func() error
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+func TestPrune(t *testing.T) {
+	ctx := t.Context()
+	clock := noon.Add(-48 * time.Hour)
+	db, err := Open(ctx, filepath.Join(t.TempDir(), "ductor.db"), Options{Now: func() time.Time { return clock }})
+	must(t, err)
+	defer db.Close()
+	fill := func(prefix string, first int64) {
+		must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: first}, {ID: first + 1}}))
+		must(t, db.FinishUpdates(ctx, []int64{first}))
+		for _, state := range []orchestrator.SendState{orchestrator.Pending, orchestrator.Sending, orchestrator.Sent,
+			orchestrator.Unknown, orchestrator.Failed} {
+			id := get[int64](t)(db.PostLetter(ctx, orchestrator.Letter{Content: []byte(prefix)}))
+			must(t, db.MoveLetter(ctx, id, state, 0))
+		}
+		for _, name := range []cli.TurnID{"shown", "hidden"} {
+			turn := newTurn(cli.TurnID(prefix) + name)
+			turn.Queued = clock
+			runTurn(t, db, turn, done("x"))
+			must(t, db.SaveCard(ctx, string(turn.ID), []byte("x")))
+			must(t, db.SaveCardPart(ctx, string(turn.ID), 0, orchestrator.Sent, 1))
+		}
+		must(t, db.MarkDelivered(ctx, cli.TurnID(prefix)+"shown"))
+	}
+	fill("old", 10)
+	clock = noon
+	fill("new", 20)
+
+	pruned, err := db.Prune(ctx, noon.Add(-24*time.Hour))
+	must(t, err)
+	same(t, "deleted", pruned, Pruned{Updates: 1, Letters: 3, Cards: 1})
+	for turn, kept := range map[string]bool{"oldshown": false, "oldhidden": true, "newshown": true, "newhidden": true} {
+		content, parts, err := db.LoadCard(ctx, turn)
+		must(t, err)
+		if (content != nil) != kept || (len(parts) > 0) != kept {
+			t.Errorf("card %s: content %q, parts %v; should it be there: %v", turn, content, parts, kept)
+		}
+	}
+	if n := len(get[[]orchestrator.Turn](t)(db.OpenTurns(ctx))); n != 2 {
+		t.Errorf("%d open turns, want 2", n)
+	}
+	var letters int
+	must(t, db.read.pool.QueryRow(`SELECT count(*) FROM letters`).Scan(&letters))
+	if letters != 7 {
+		t.Errorf("%d letters, want the 5 new and the 2 old that may still have to go out", letters)
+	}
+}
+
+func TestPruneKeepsTheLastUpdate(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	var updates []orchestrator.Update
+	var all []int64
+	for id := int64(1); id <= 3*pruneBatch; id++ {
+		updates, all = append(updates, orchestrator.Update{ID: id}), append(all, id)
+	}
+	must(t, db.AppendUpdates(ctx, updates))
+	must(t, db.FinishUpdates(ctx, all))
+	pruned, err := db.Prune(ctx, noon.Add(time.Hour))
+	must(t, err)
+	same(t, "deleted", pruned, Pruned{Updates: 3*pruneBatch - 1})
+	if id := get[int64](t)(db.LastUpdate(ctx)); id != 3*pruneBatch {
+		t.Errorf("the last update went back to %d", id)
+	}
+}
+
+// TestManyAtOnce has every kind of caller work on one database; run it with the race detector.
+func TestManyAtOnce(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	const workers, turns = 8, 15
+	fails := make(chan error, workers+1)
+	for w := range workers {
+		go func() { fails <- work(ctx, db, w, turns) }()
+	}
+	go func() {
+		var errs []error
+		for range 30 {
+			_, err := db.Prune(ctx, noon.Add(-time.Hour))
+			_, err2 := db.OpenTurns(ctx)
+			_, err3 := db.LostLetters(ctx)
+			errs = append(errs, err, err2, err3)
+		}
+		fails <- errors.Join(errs...)
+	}()
+	for range workers + 1 {
+		if err := <-fails; err != nil {
+			t.Error(err)
+		}
+	}
+	for w := range workers {
+		s := get[orchestrator.Session](t)(db.Session(ctx, orchestrator.SessionID(fmt.Sprint("s", w))))
+		if s.Messages != turns {
+			t.Errorf("session %d counts %d messages, want %d", w, s.Messages, turns)
+		}
+	}
+	if left := get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 1)); len(left) != 0 {
+		t.Errorf("update %d is left unhandled", left[0].ID)
+	}
+}
+
+func work(ctx context.Context, db *DB, w, turns int) error {
+	conv := orchestrator.ConversationID{Chat: int64(w)}
+	session := orchestrator.SessionID(fmt.Sprint("s", w))
+	if err := db.CreateSession(ctx, orchestrator.Session{ID: session, Conversation: conv, Created: noon}); err != nil {
+		return err
+	}
+	for i := range turns {
+		update := int64(w*turns + i + 1)
+		turn := newTurn(cli.TurnID(fmt.Sprintf("t%d.%d", w, i)), update)
+		turn.Session, turn.Prompt.Conversation = session, conv
+		ok, errStart := false, error(nil)
+		err := db.AppendUpdates(ctx, []orchestrator.Update{{ID: update, Raw: []byte("x")}})
+		if err == nil {
+			err = db.EnqueueTurn(ctx, turn)
+		}
+		if err == nil {
+			ok, errStart = db.StartTurn(ctx, turn)
+		}
+		if err != nil || errStart != nil || !ok {
+			return fmt.Errorf("turn %s: %w, %w, started %v", turn.ID, err, errStart, ok)
+		}
+		c, err := db.Conversation(ctx, conv)
+		if err != nil || c.Session != session {
+			return fmt.Errorf("conversation %d is in session %q: %w", w, c.Session, err)
+		}
+		if err := errors.Join(db.FinishTurn(ctx, turn.ID, noon, done("x")), db.MarkDelivered(ctx, turn.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
