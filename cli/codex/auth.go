@@ -2,7 +2,6 @@ package codex
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 			return auth
 		}
 	}
-	if info, err := os.Stat(filepath.Join(home(env), "auth.json")); err == nil && info.Size() > 0 {
+	if b, err := p.opts.ReadFile(filepath.Join(home(env), "auth.json")); err == nil && len(b) > 0 {
 		auth.Method = "credential file"
 		return auth
 	}

@@ -37,8 +37,12 @@ func kindOf(message string) cli.FailureKind {
 	return cli.UnknownFailure
 }
 
-// noise is what Codex wraps around the reason: the retry counter and the address it asked.
-var noise = regexp.MustCompile(`^Reconnecting\.\.\. (\d+/\d+ )?\(?|, url: [^\s)]+|\)$`)
+// What Codex wraps around the reason: the retry counter with its parentheses, and the address it asked.
+var (
+	counter = regexp.MustCompile(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
+	waiting = regexp.MustCompile(`^Reconnecting\.\.\. `)
+	address = regexp.MustCompile(`, url: [^\s)]+`)
+)
 
 // reasonOf is the sentence inside an error text.
 func reasonOf(message string) string {
@@ -50,5 +54,7 @@ func reasonOf(message string) string {
 	if json.Unmarshal([]byte(message), &body) == nil && body.Error.Message != "" {
 		message = body.Error.Message
 	}
-	return oneLine(noise.ReplaceAllString(message, ""))
+	message = counter.ReplaceAllString(message, "$1")
+	message = waiting.ReplaceAllString(message, "")
+	return oneLine(address.ReplaceAllString(message, ""))
 }

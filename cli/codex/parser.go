@@ -137,12 +137,15 @@ func (p *parser) release(as meaning) {
 func (p *parser) noteDenial(it *item) {
 	refused := it.Type == itemCommand && it.Status == "failed" && p.sandbox == readOnly &&
 		strings.Contains(it.Output, "Read-only file system")
-	mcp := it.Error != nil && strings.Contains(it.Error.Message, "requires approval")
-	if !refused && !mcp {
+	reason := denialReason
+	if it.Error != nil && strings.Contains(it.Error.Message, "requires approval") {
+		refused, reason = true, "it needs an approval, which codex exec cannot ask for"
+	}
+	if !refused {
 		return
 	}
 	t, _ := started(it, p.dir)
-	p.denials = append(p.denials, cli.Denial{Tool: t.Name, Title: t.Title, Reason: denialReason})
+	p.denials = append(p.denials, cli.Denial{Tool: t.Name, Title: t.Title, Reason: reason})
 }
 
 const denialReason = "the permission mode of this chat keeps Codex read-only"

@@ -1,10 +1,13 @@
 package codex
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,17 +21,21 @@ const Agent cli.Agent = "codex"
 // EnvKeys are the variables that Codex and no other agent is given.
 func EnvKeys() []string { return []string{"OPENAI_*", "CODEX_*"} }
 
-// Options configure a Provider. Launcher is required.
+// Options configure a Provider. The zero value of every field but Launcher is usable.
 type Options struct {
-	Path     string // the program; "codex" is looked up
-	Launcher cli.Launcher
-	Env      []string // what a child's environment is picked from, as os.Environ gives it
-	EnvAllow []string // names or PREFIX_* patterns to pass on beyond the usual ones
-	Sandbox  string   // for modes that leave a choice; empty is workspace-write
-
-	Stream   cli.StreamOptions // timers of a turn
-	Patience time.Duration     // how long Codex may wait for the network in one turn
-	Now      func() time.Time
+	Launcher cli.Launcher // where processes start; required
+	Path     string       // the program; "codex" when empty
+	// Env is the environment that a child's is picked from; os.Environ when nil.
+	Env      func() []string
+	AllowEnv []string // further names or NAME_* patterns that a child may see
+	// ReadFile reads the log-in file from where the agent runs; os.ReadFile when nil.
+	ReadFile func(path string) ([]byte, error)
+	Sandbox  string // for permission modes that leave a choice; "workspace-write" when empty
+	// Grace is how long a process may take to end when asked to; Stall how long Codex may be silent when
+	// no tool runs, ToolStall when one does. The Stream's own limits when 0.
+	Grace, Stall, ToolStall time.Duration
+	Patience                time.Duration    // how long Codex may wait for the network in one turn; a minute when 0
+	Now                     func() time.Time // the clock durations are taken from; time.Now when nil
 }
 
 // Provider is Codex. Safe for concurrent use.
@@ -42,14 +49,16 @@ type Provider struct {
 
 // New makes a Provider.
 func New(opts Options) *Provider {
-	if opts.Path == "" {
-		opts.Path = "codex"
+	opts.Path = cmp.Or(opts.Path, "codex")
+	opts.Patience = cmp.Or(opts.Patience, time.Minute)
+	if opts.Env == nil {
+		opts.Env = os.Environ
+	}
+	if opts.ReadFile == nil {
+		opts.ReadFile = os.ReadFile
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
-	}
-	if opts.Patience == 0 {
-		opts.Patience = time.Minute
 	}
 	return &Provider{opts: opts, totals: make(map[cli.AgentSessionID]cli.Usage)}
 }
@@ -76,7 +85,7 @@ func (p *Provider) env(req cli.Request) []string {
 	if req.ChatID != 0 {
 		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
-	return cli.ChildEnv(p.opts.Env, append(append(cli.BaseEnv(), EnvKeys()...), p.opts.EnvAllow...), extra)
+	return cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
 }
 
 func (p *Provider) parser(out *cli.Emitter, req cli.Request) *parser {

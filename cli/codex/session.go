@@ -72,7 +72,7 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 		Interrupt: stream.Process().Interrupt,
 		Busy:      func() bool { return out.OpenTools() > 0 },
 	})
-	result := parser.result(ctx, end, stream)
+	result := parser.result(ctx, end, streamExit{stream})
 	closeErr := stream.Close(context.WithoutCancel(ctx))
 	if closeErr != nil && result.Err == nil && !result.Aborted {
 		result.Err = cli.AsFailure(Agent, closeErr)
@@ -92,9 +92,9 @@ func (s *session) start(ctx context.Context, req cli.Request) (*cli.Stream, erro
 	if err != nil {
 		return nil, err
 	}
-	opts := p.opts.Stream
-	opts.Agent = Agent
-	stream := cli.NewStream(process, opts)
+	stream := cli.NewStream(process, cli.StreamOptions{
+		Agent: Agent, Stall: p.opts.Stall, ToolStall: p.opts.ToolStall, Grace: p.opts.Grace,
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stream, s.pid = stream, process.PID()
@@ -121,10 +121,20 @@ func (s *session) ended(thread cli.AgentSessionID) {
 	}
 }
 
+// exit is what the end of a process tells.
+type exit interface {
+	Stderr() string
+	Outcome(ctx context.Context, end cli.End) cli.Result
+}
+
+type streamExit struct{ *cli.Stream }
+
+func (s streamExit) Stderr() string { return s.Process().StderrTail() }
+
 // result says how the turn ended. A turn that Codex itself completed went well, however it was ended since.
-func (p *parser) result(ctx context.Context, end cli.End, stream *cli.Stream) cli.Result {
+func (p *parser) result(ctx context.Context, end cli.End, exit exit) cli.Result {
 	p.release(answers)
-	stderr := stream.Process().StderrTail()
+	stderr := exit.Stderr()
 	r := cli.Result{}
 	switch {
 	case p.done:
@@ -135,7 +145,7 @@ func (p *parser) result(ctx context.Context, end cli.End, stream *cli.Stream) cl
 	case end == cli.EndExit && kindOf(stderr) == cli.NotLoggedIn:
 		r.Err = &cli.Failure{Kind: cli.NotLoggedIn, Agent: Agent, Detail: stderr}
 	default:
-		r = stream.Outcome(ctx, end)
+		r = exit.Outcome(ctx, end)
 	}
 	r.Denials = append(p.denials, deniedPatches(stderr)...)
 	return r

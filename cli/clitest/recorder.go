@@ -1,0 +1,169 @@
+package clitest
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+)
+
+// Update returns whether the test was run with -update, which rewrites golden files. A test package calls
+// UpdateFlag once to have the flag.
+type Update func() bool
+
+// UpdateFlag defines -update for a test binary.
+func UpdateFlag() Update {
+	update := flag.Bool("update", false, "rewrite the golden files")
+	return func() bool { return *update }
+}
+
+// Golden compares got with a golden file, or writes the file when update says so.
+func Golden(t *testing.T, update Update, path, got string) {
+	t.Helper()
+	if update() {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got):\n%s", path, diff)
+	}
+}
+
+// Recorder writes a turn's events down for people, neighbouring deltas joined. The zero value is ready.
+type Recorder struct {
+	out    strings.Builder
+	kind   string
+	run    strings.Builder
+	pieces int
+	turns  int
+	used   bool
+}
+
+// Turn begins another turn; one without any line leaves no trace.
+func (r *Recorder) Turn() {
+	r.flush()
+	r.turns++
+	r.used = false
+}
+
+// Event writes ev down; it is the emit of a turn.
+func (r *Recorder) Event(ev cli.Event) {
+	switch ev := ev.(type) {
+	case cli.TextDelta:
+		r.delta("text", ev.Text)
+	case cli.ThinkingDelta:
+		r.delta("thinking", ev.Text)
+	case cli.SessionStarted:
+		r.Add("session %s model %s", ev.AgentSessionID, ev.Model)
+	case cli.TextRetracted:
+		r.Add("retracted %d bytes", ev.Bytes)
+	case cli.ToolStarted:
+		r.Add("tool %s starts: %s %q input %s%s", ev.ID, ev.Name, ev.Title, ev.Input, prefixed(" under ", string(ev.Parent)))
+	case cli.ToolEnded:
+		r.Add("tool %s ends:%s %s%s", ev.ID, code(ev.ExitCode), shown(ev.Output), prefixed(" error ", ev.Err))
+	case cli.Result:
+		r.result(ev)
+	default:
+		b, _ := json.Marshal(ev)
+		r.Add("%s %s", strings.TrimPrefix(fmt.Sprintf("%T", ev), "cli."), b)
+	}
+}
+
+// Add writes a line of the test's own.
+func (r *Recorder) Add(format string, args ...any) {
+	r.flush()
+	if !r.used {
+		r.used = true
+		fmt.Fprintf(&r.out, "-- turn %d\n", r.turns)
+	}
+	fmt.Fprintf(&r.out, format+"\n", args...)
+}
+
+// Used says whether the turn has left a line.
+func (r *Recorder) Used() bool {
+	r.flush()
+	return r.used
+}
+
+// String is all that was written.
+func (r *Recorder) String() string {
+	r.flush()
+	return r.out.String()
+}
+
+func (r *Recorder) result(res cli.Result) {
+	r.Add("result: %s", shown(res.Text))
+	r.Add("  session %q model %q cost %.6f turns %d usage %+v", res.AgentSessionID, res.Model, res.CostUSD, res.Turns, res.Usage)
+	models := make([]string, 0, len(res.ByModel))
+	for id, u := range res.ByModel {
+		models = append(models, fmt.Sprintf("  by model %s %+v", id, u))
+	}
+	sort.Strings(models)
+	for _, m := range models {
+		r.Add("%s", m)
+	}
+	for _, d := range res.Denials {
+		r.Add("  denied %s %q: %s", d.Tool, d.Title, d.Reason)
+	}
+	if res.Err != nil {
+		r.Add("  failed (%s, then %s): %s", res.Err.Kind, res.Err.Action(), res.Err.Sentence())
+	}
+}
+
+func (r *Recorder) delta(kind, text string) {
+	if kind != r.kind {
+		r.flush()
+	}
+	r.kind = kind
+	r.run.WriteString(text)
+	r.pieces++
+}
+
+func (r *Recorder) flush() {
+	if r.pieces == 0 {
+		return
+	}
+	kind, run, pieces := r.kind, r.run.String(), r.pieces
+	r.run.Reset()
+	r.kind, r.pieces = "", 0
+	r.Add("%s in %d: %s", kind, pieces, shown(run))
+}
+
+const maxShown = 600
+
+func shown(s string) string {
+	if len(s) > maxShown {
+		return fmt.Sprintf("%d bytes %q…%q", len(s), s[:100], s[len(s)-50:])
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+func code(c *int) string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf(" exit %d", *c)
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + fmt.Sprintf("%q", s)
+}
