@@ -14,7 +14,7 @@ type builder struct {
 	start    int // length of buf where the current block began: no whitespace is written right there
 	entities []Entity
 	open     []span
-	count    map[Kind]int // open spans that are shown, by kind
+	count    counts
 }
 
 // span is a style that was begun and not ended.
@@ -26,7 +26,29 @@ type span struct {
 	shown bool // false when an outer span of the kind does the work, or the kind may not be here
 }
 
-func newBuilder() *builder { return &builder{count: map[Kind]int{}} }
+func newBuilder() *builder { return &builder{} }
+
+// counts are the open spans that are shown.
+type counts struct{ quotes, links, bold, italic, strike, underline, spoiler int }
+
+func (c *counts) of(k Kind) *int {
+	switch k {
+	case Blockquote, Expandable:
+		return &c.quotes
+	case Link:
+		return &c.links
+	case Bold:
+		return &c.bold
+	case Italic:
+		return &c.italic
+	case Strikethrough:
+		return &c.strike
+	case Underline:
+		return &c.underline
+	default:
+		return &c.spoiler
+	}
+}
 
 // write adds s. Whitespace at the very start of a block is dropped.
 func (b *builder) write(s string) {
@@ -44,15 +66,14 @@ func (b *builder) write(s string) {
 
 // begin opens a style; every begin has its end.
 func (b *builder) begin(kind Kind, url string) {
-	shown := b.count[kind] == 0
-	switch {
-	case b.count[Code]+b.count[Pre] > 0:
-		shown = false
-	case kind.quote():
-		shown = b.count[Blockquote]+b.count[Expandable]+b.count[Link] == 0
-	}
+	count := b.count.of(kind)
+	shown := *count == 0 && !(kind.quote() && b.count.links > 0)
 	if shown {
-		b.count[kind]++
+		*count++
+	}
+	if shown && kind.quote() {
+		b.interrupt()
+		defer b.resume() // a quote is outside of the styles that are open around it
 	}
 	b.open = append(b.open, span{kind: kind, url: url, units: b.units, bytes: len(b.buf), shown: shown})
 }
@@ -60,10 +81,15 @@ func (b *builder) begin(kind Kind, url string) {
 func (b *builder) end() {
 	s := b.open[len(b.open)-1]
 	b.open = b.open[:len(b.open)-1]
-	if s.shown {
-		b.count[s.kind]--
-		b.emit(Entity{Kind: s.kind, URL: s.url}, s.units, s.bytes)
+	if !s.shown {
+		return
 	}
+	*b.count.of(s.kind)--
+	if s.kind.quote() {
+		b.interrupt()
+		defer b.resume()
+	}
+	b.emit(Entity{Kind: s.kind, URL: s.url}, s.units, s.bytes)
 }
 
 // beginAt is begin with a start earlier in the text: at byte from, which lies units units from the start.
@@ -76,7 +102,7 @@ func (b *builder) beginAt(kind Kind, bytes, units int) {
 // raw adds code: kind is Code or Pre. Styles around it are interrupted, as Telegram wants them; in a link
 // the link wins.
 func (b *builder) raw(kind Kind, language, s string) {
-	if b.count[Link] > 0 || b.count[Code]+b.count[Pre] > 0 {
+	if b.count.links > 0 {
 		b.write(s)
 		return
 	}

@@ -49,7 +49,17 @@ func (s *splitter) find(window string) cuts {
 				code = max(code, s.entities[next].End())
 			}
 		}
-		r, size := utf8.DecodeRuneInString(s.text[s.bytes+i:])
+		r, size := rune(0), 0
+		if at := s.bytes + i; at < len(s.text) {
+			if r, size = rune(s.text[at]), 1; r >= utf8.RuneSelf {
+				r, size = utf8.DecodeRuneInString(s.text[at:])
+			} else if r > ' ' && prev < utf8.RuneSelf { // nothing to note within a word
+				prev = r
+				i++
+				w.units++
+				continue
+			}
+		}
 		c.note(i, prev, r, unit < code, s.text[s.bytes+i:])
 		prev = r
 		i += size
@@ -73,10 +83,13 @@ func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
 		}
 	case r == ' ' && prev != ' ':
 		c.word = at
-		if !code && strings.ContainsRune(".!?…:;", prev) {
-			c.sentence = at
+		switch prev {
+		case '.', '!', '?', '…', ':', ';':
+			if !code {
+				c.sentence = at
+			}
 		}
-	case !code && strings.ContainsRune("。！？", prev):
+	case !code && (prev == '。' || prev == '！' || prev == '？'):
 		c.sentence, c.word = at, at
 	}
 }

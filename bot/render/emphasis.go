@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"regexp"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,6 +23,10 @@ func (emphasis) Trigger() []byte { return []byte{'*', '_', '~'} }
 func (emphasis) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	before := block.PrecendingCharacter()
 	line, segment := block.PeekLine()
+	if n := dunderName(before, line); n > 0 {
+		block.Advance(n)
+		return ast.NewTextSegment(segment.WithStop(segment.Start + n))
+	}
 	var processor parser.DelimiterProcessor = delimiters{}
 	if line[0] == '~' {
 		processor = strikes{}
@@ -41,11 +46,11 @@ func (emphasis) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node
 	if len(rest) > 0 {
 		after, _ = utf8.DecodeRune(rest)
 	}
-	switch d.Char {
-	case '*':
+	switch {
+	case d.Char == '*':
 		adjustStars(d, before, after)
-	case '_':
-		adjustUnderscores(d, before, rest)
+	case d.Char == '_' && before == '/': // a path
+		d.CanOpen = false
 	}
 	pc.PushDelimiter(d)
 	return d
@@ -62,21 +67,23 @@ func adjustStars(d *parser.Delimiter, before, after rune) {
 	}
 }
 
-func adjustUnderscores(d *parser.Delimiter, before rune, rest []byte) {
-	if before == '.' || before == '/' {
-		d.CanOpen = false
+var dunder = regexp.MustCompile(`^__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__`)
+
+// dunderName is the length of a name like __init__ at the start of line, 0 if there is none. It takes a part
+// of a path or an expression around it to tell a name from bold text.
+func dunderName(before rune, line []byte) int {
+	name := dunder.Find(line)
+	if name == nil || wordRune(before) {
+		return 0
 	}
-	if len(rest) == 0 {
-		return
+	rest := line[len(name):]
+	inside := before == '.' || before == '/'
+	called := len(rest) > 0 && bytes.IndexByte([]byte("([/"), rest[0]) >= 0
+	member := len(rest) > 1 && rest[0] == '.' && wordRune(rune(rest[1]))
+	if inside || called || member {
+		return len(name)
 	}
-	switch rest[0] {
-	case '(', '[', '/':
-		d.CanClose = false
-	case '.':
-		if len(rest) > 1 && wordRune(rune(rest[1])) {
-			d.CanClose = false
-		}
-	}
+	return 0
 }
 
 // insideURL says that what stands between before and rest is inside a web address: the word has a "://"

@@ -8,6 +8,7 @@ import (
 const (
 	maxTableWidth = 60 // columns a table may have to be shown aligned
 	maxLabelWidth = 40 // columns a header may have to be repeated as a label
+	maxRepeats    = 8  // see repeats
 )
 
 const gap = 3 // " | "
@@ -85,6 +86,20 @@ func gridLine(row []Text, widths []int, aligns []align) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
+// repeats is how much longer a table gets by labelling every value, as a factor.
+func repeats(rows [][]Text) int {
+	labels, all := 0, 0
+	for n, row := range rows {
+		for i, c := range row {
+			all += len(c.Text)
+			if n > 0 && c.Text != "" {
+				labels += len(at(rows[0], i).Text)
+			}
+		}
+	}
+	return labels / max(all, 1)
+}
+
 // records writes each row as lines of "header: value", with an empty line between rows. A column without
 // any value is named in the first row.
 func (r *renderer) records(rows [][]Text) {
@@ -123,9 +138,9 @@ func (r *renderer) records(rows [][]Text) {
 func (r *renderer) record(label, value Text) {
 	if label.Text != "" {
 		r.out.add(Wrap(Bold, label))
-		r.out.write(":")
-		if value.Text != "" {
-			r.out.write(" ")
+		r.out.write(": ")
+		if value.Text == "" {
+			r.out.write("—")
 		}
 	}
 	r.out.add(value)

@@ -102,7 +102,7 @@ func (r *renderer) html(n *ast.RawHTML) {
 // link writes a link. A destination Telegram does not take is written behind the label.
 func (r *renderer) link(n *ast.Link) {
 	url := unescape(n.Destination)
-	if r.out.count[Link] == 0 && linkable(url) {
+	if r.out.count.links == 0 && linkable(url) {
 		from := len(r.out.buf)
 		r.out.begin(Link, url)
 		r.inlines(n)

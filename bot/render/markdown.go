@@ -36,20 +36,25 @@ type renderer struct {
 	out    *builder
 	indent string // of lines inside list items
 	inCell bool   // of a table, where code may escape pipes
+	apart  bool   // the first block that wrote something stands behind an empty line
 }
 
 // topLevel writes a child of the document. What it writes depends on the block and on the line before it
 // only, which is what lets Stream keep it.
 func (r *renderer) topLevel(n ast.Node) {
 	mark := len(r.out.buf)
+	apart := blankBefore(r.source, lineStart(r.source, n.Pos()))
 	if mark > 0 {
-		r.separate(blankBefore(r.source, lineStart(r.source, n.Pos())))
+		r.separate(apart)
+	} else {
+		r.apart = apart
 	}
 	r.out.start = len(r.out.buf)
 	r.block(n)
 	if len(r.out.buf) == r.out.start {
 		r.rewind(mark)
 	}
+	r.out.start = -1
 }
 
 func (r *renderer) rewind(mark int) {
@@ -136,11 +141,17 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	if len(language) > longestLanguage || !isClean(language) {
 		language, rest = "", strings.TrimSpace(language+" "+rest)
 	}
+	code := linesOf(n, r.source)
+	if isBlank(code) {
+		language, rest = "", language+" "+rest // nothing to carry the language
+	}
 	if rest = strings.TrimSpace(rest); rest != "" {
 		r.out.write(rest)
-		r.separate(false)
+		if !isBlank(code) {
+			r.separate(false)
+		}
 	}
-	r.pre(language, linesOf(n, r.source))
+	r.pre(language, code)
 }
 
 // pre writes code on lines of its own, without the indentation of the list it may be in.
@@ -172,7 +183,7 @@ func linesOf(n ast.Node, source []byte) string {
 		s := n.Lines().At(i)
 		b.Write(s.Value(source))
 	}
-	return b.String()
+	return Plain(b.String()).Text
 }
 
 func (r *renderer) list(n *ast.List) {
@@ -191,7 +202,7 @@ func (r *renderer) list(n *ast.List) {
 		}
 		r.out.write(marker)
 		outer := r.indent
-		r.indent += strings.Repeat(" ", Len(marker))
+		r.indent += strings.Repeat(" ", max(2, Len(marker)))
 		r.children(c)
 		r.indent = outer
 	}

@@ -2,7 +2,6 @@ package render
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -87,7 +86,7 @@ func (s *Stream) render() Text {
 	r := &renderer{source: clean, out: newBuilder()}
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
 		if n == final {
-			s.keep(r.out)
+			s.keep(r)
 			start := lineStart(clean, n.Pos())
 			line := start + bytes.IndexByte(clean[start:], '\n') + 1
 			s.marks = append(s.marks, mark{
@@ -98,7 +97,7 @@ func (s *Stream) render() Text {
 		}
 		r.topLevel(n)
 	}
-	return s.joined(r.out)
+	return s.joined(r)
 }
 
 // finalBlock is the last top-level block that surely begins where it does now: its first line is complete,
@@ -114,41 +113,44 @@ func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 }
 
 // keep moves what was rendered to what is final.
-func (s *Stream) keep(b *builder) {
-	t := b.blocks()
+func (s *Stream) keep(r *renderer) {
+	t := r.out.blocks()
 	if len(t.Text) == 0 {
 		return
 	}
-	s.separate()
-	for _, e := range t.Entities {
-		e.Offset += s.units
-		s.ents = append(s.ents, e)
-	}
-	s.done = append(s.done, t.Text...)
-	s.units += unitsOf([]byte(t.Text))
+	gap := s.gap(r)
+	s.done = append(append(s.done, gap...), t.Text...)
+	s.ents = appendMoved(s.ents, t.Entities, s.units+len(gap))
+	s.units += len(gap) + r.out.units
 }
 
-func (s *Stream) separate() {
-	if len(s.done) > 0 {
-		s.done = append(s.done, "\n\n"...)
-		s.units += 2
+// gap is what stands between the final blocks and those of r.
+func (s *Stream) gap(r *renderer) string {
+	switch {
+	case len(s.done) == 0:
+		return ""
+	case r.apart:
+		return "\n\n"
 	}
+	return "\n"
 }
 
 // joined is the final blocks and what is rendered of the rest.
-func (s *Stream) joined(rest *builder) Text {
-	t := rest.blocks()
-	text, es := string(s.done), slices.Clone(s.ents)
-	if len(t.Text) > 0 && len(text) > 0 {
-		text += "\n\n" + t.Text
-		for _, e := range t.Entities {
-			e.Offset += s.units + 2
-			es = append(es, e)
-		}
-	} else if len(t.Text) > 0 {
-		text, es = t.Text, t.Entities
+func (s *Stream) joined(r *renderer) Text {
+	t := r.out.blocks()
+	gap := s.gap(r)
+	text := strings.TrimRight(string(s.done)+gap+t.Text, " \n")
+	es := make([]Entity, 0, len(s.ents)+len(t.Entities))
+	es = append(es, s.ents...)
+	return Text{Text: text, Entities: appendMoved(es, t.Entities, s.units+len(gap))}
+}
+
+func appendMoved(es, more []Entity, by int) []Entity {
+	for _, e := range more {
+		e.Offset += by
+		es = append(es, e)
 	}
-	return Text{Text: strings.TrimRight(text, " \n"), Entities: es}
+	return es
 }
 
 // rawOffset is where in raw the line begins that begins at pos in clean, the clean form of raw.

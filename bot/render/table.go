@@ -151,7 +151,7 @@ func (r *renderer) table(t *table) {
 		r.pre("", grid(rows, widths, t.align))
 		return
 	}
-	if widest(rows[0]) > maxLabelWidth {
+	if widest(rows[0]) > maxLabelWidth || repeats(rows) > maxRepeats {
 		r.piped(rows)
 		return
 	}

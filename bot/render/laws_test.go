@@ -1,0 +1,188 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// Any source, cut anywhere, renders to what Telegram takes without a change.
+func TestMarkdownIsValidAtEveryCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src := drawSource(t, "source")
+		src = src[:rapid.IntRange(0, len(src)).Draw(t, "cut")]
+		text := Markdown(src)
+		if err := Check(text); err != nil {
+			t.Fatalf("%v\nsource %q\ntext %q", err, src, notation(text))
+		}
+		if text.Text == "" {
+			return
+		}
+		if err := CheckMessage(Text{Text: text.Text, Entities: text.Entities[:min(len(text.Entities), MaxEntities)]}, 1<<20); err != nil && !isBlank(text.Text) {
+			t.Fatalf("%v\nsource %q\ntext %q", err, src, notation(text))
+		}
+	})
+}
+
+var (
+	words     = regexp.MustCompile(`w\d+w`)
+	reordered = regexp.MustCompile("\\||(```|~~~).*w\\d+w.*w\\d+w")
+)
+
+// Every word of the source is in the text, in its order; words of addresses count where the link is. Wide
+// tables repeat their headers, and what stands behind a fence's language is shown above the code.
+func TestMarkdownLosesNoWord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src := strings.Join(drawPieces(t, "source"), "")
+		want := words.FindAllString(src, -1)
+		got := words.FindAllString(expanded(Markdown(src)), -1)
+		if reordered.MatchString(src) {
+			slices.Sort(want)
+			slices.Sort(got)
+			got = slices.Compact(got)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%s\nsource %q\ntext %q", diff, src, notation(Markdown(src)))
+		}
+	})
+}
+
+// expanded is t with languages before and addresses behind what they are for.
+func expanded(t Text) string {
+	s := strings.NewReplacer("‹/text_link›", "\x01").Replace(notation(t))
+	s = regexp.MustCompile(`‹text_link ([^›]*)›([^\x01]*)\x01`).ReplaceAllString(s, "$2 $1 ")
+	return regexp.MustCompile(`‹(pre [^›]*|)[^›]*›`).ReplaceAllString(s, "$1")
+}
+
+// A stream fed in any pieces, looked at and taken back at any time, shows what Markdown shows.
+func TestStreamEqualsMarkdown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src := drawSource(t, "source")
+		var s Stream
+		var fed string
+		for step := 0; len(src) > 0; step++ {
+			n := rapid.IntRange(1, len(src)).Draw(t, "piece")
+			s.Append(src[:n])
+			fed, src = fed+src[:n], src[n:]
+			switch rapid.IntRange(0, 5).Draw(t, "then") {
+			case 0:
+				back := rapid.IntRange(0, len(fed)).Draw(t, "back")
+				s.Retract(back)
+				fed = fed[:len(fed)-back]
+			case 1, 2:
+				same(t, fed, Markdown(fed), s.Text())
+			}
+		}
+		same(t, fed, Markdown(fed), s.Text())
+		if s.Source() != fed || s.Len() != len(fed) {
+			t.Fatalf("source %q, want %q", s.Source(), fed)
+		}
+	})
+}
+
+func same(t *rapid.T, src string, want, got Text) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("%s\nsource %q", diff, src)
+	}
+}
+
+// Parts fit, show something, join to the original and keep its formatting.
+func TestSplitKeepsEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := drawText(t, "text")
+		limit := rapid.IntRange(16, 200).Draw(t, "limit")
+		parts := Split(text, limit)
+		var joined strings.Builder
+		for i, p := range parts {
+			if err := CheckMessage(p.Text, limit); err != nil {
+				t.Fatalf("part %d: %v\n%q\nof %q", i, err, notation(p.Text), notation(text))
+			}
+			if !isBlank(p.Gap) {
+				t.Fatalf("part %d: gap %q is not blank", i, p.Gap)
+			}
+			joined.WriteString(p.Text.Text + p.Gap)
+		}
+		lead, ok := strings.CutSuffix(text.Text, joined.String())
+		if !ok || !isBlank(lead) {
+			t.Fatalf("joined %q\noriginal %q", joined.String(), text.Text)
+		}
+		want := slices.DeleteFunc(styles(text), func(s string) bool { return s == "" })
+		var got []string
+		for _, p := range parts {
+			got = append(got, slices.DeleteFunc(styles(p.Text), func(s string) bool { return s == "" })...)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%s\n%q at %d", diff, notation(text), limit)
+		}
+	})
+}
+
+// styles lists the entities over each visible character; "" for blanks.
+func styles(t Text) []string {
+	var out []string
+	unit := 0
+	for _, r := range t.Text {
+		s := ""
+		if !blank(r) {
+			var over []string
+			for _, e := range t.Entities {
+				if e.Offset <= unit && unit < e.End() {
+					over = append(over, fmt.Sprintf("%s%s%s", e.Kind, e.URL, e.Language))
+				}
+			}
+			slices.Sort(over)
+			s = fmt.Sprintf("%c %v", r, over)
+		}
+		out = append(out, s)
+		unit += runeUnits(r)
+	}
+	return out
+}
+
+// Appending changes the last part only.
+func TestSplitIsPrefixStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := drawText(t, "text")
+		limit := rapid.IntRange(16, 120).Draw(t, "limit")
+		from := rapid.IntRange(0, Len(text.Text)).Draw(t, "from")
+		whole := Split(text, limit)
+		before := Split(Slice(text, 0, from), limit)
+		for i := 0; i < len(before)-1; i++ {
+			if i >= len(whole) || cmp.Diff(before[i], whole[i], cmpopts.EquateEmpty()) != "" {
+				t.Fatalf("part %d changed: %s\n%q + %q", i, cmp.Diff(before[i], whole[i]), notation(Slice(text, 0, from)), notation(Slice(text, from, 1<<30)))
+			}
+		}
+	})
+}
+
+// Builders give valid texts of valid texts.
+func TestBuildersKeepValidity(t *testing.T) {
+	kinds := []Kind{Bold, Italic, Strikethrough, Code, Pre, Blockquote, Expandable, Underline, Spoiler}
+	rapid.Check(t, func(t *rapid.T) {
+		text := drawText(t, "text")
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		from := rapid.IntRange(0, 100).Draw(t, "from")
+		limit := rapid.IntRange(0, 100).Draw(t, "limit")
+		for name, got := range map[string]Text{
+			"text": text, "wrapped": Wrap(kind, text), "sliced": Slice(text, from, from+limit), "shortened": Shorten(text, limit),
+			"styled": Styled(kind, text.Text), "plain": Plain(text.Text), "linked": Linked(text.Text, "https://a.example"),
+		} {
+			if err := Check(got); err != nil {
+				t.Fatalf("%s: %v\n%q", name, err, notation(got))
+			}
+		}
+		if n := Len(Shorten(text, limit).Text); n > limit {
+			t.Fatalf("shortened to %d, want %d at most", n, limit)
+		}
+		if got := Wrap(kind, text).Text; got != text.Text {
+			t.Fatalf("wrapping changed the text: %q, want %q", got, text.Text)
+		}
+	})
+}
