@@ -81,8 +81,8 @@ type reply struct {
 	} `json:"parameters"`
 }
 
-// classifyReply sorts an answer that was not ok. status is the HTTP status, which stands in for the error
-// code when the body is not the Bot API's (a proxy's error page).
+// classifyReply sorts an answer that was not ok. status is the HTTP status, which stands in for a missing
+// error code.
 func classifyReply(status int, r reply) Fault {
 	code := r.ErrorCode
 	if code == 0 {
@@ -95,6 +95,16 @@ func classifyReply(status int, r reply) Fault {
 	}
 	if f.Kind == RateLimited {
 		f.RetryAfter = max(time.Duration(r.Parameters.RetryAfter)*time.Second, time.Second)
+	}
+	return f
+}
+
+// classifyPage sorts an answer that does not come from the Bot API but from what stands before it. Such a
+// gateway may have passed the call on before it gave up, so nobody knows whether it happened.
+func classifyPage(status int) Fault {
+	f := classifyReply(status, reply{Description: http.StatusText(status)})
+	if f.Kind == ServerFault && status != http.StatusServiceUnavailable {
+		f.Kind = UnknownFault
 	}
 	return f
 }

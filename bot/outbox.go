@@ -67,8 +67,8 @@ type Budget struct {
 
 // OutboxOptions are the budgets and bounds of an outbox; zero values mean the defaults.
 type OutboxOptions struct {
-	Private Budget // per private chat; 1 s, burst 3
-	Group   Budget // per group, all its topics together; 3 s, burst 5
+	Private Budget // per private chat; 1.05 s, burst 3
+	Group   Budget // per group, all its topics together; 3.15 s, burst 5
 	Overall Budget // of the bot; 1/30 s, burst 30
 	MaxWait int    // MustDeliver calls waiting per chat; 512
 	Log     *slog.Logger
@@ -84,8 +84,9 @@ func (o OutboxOptions) withDefaults() OutboxOptions {
 			b.Burst = burst
 		}
 	}
-	def(&o.Private, time.Second, 3)
-	def(&o.Group, 3*time.Second, 5)
+	// A little slower than Telegram allows: calls that leave a second apart may arrive closer together.
+	def(&o.Private, 1050*time.Millisecond, 3)
+	def(&o.Group, 3150*time.Millisecond, 5)
 	def(&o.Overall, time.Second/30, 30)
 	if o.MaxWait == 0 {
 		o.MaxWait = 512

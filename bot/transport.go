@@ -113,7 +113,7 @@ func (w wire) Do(req *http.Request) (*http.Response, error) {
 	case bad != nil && resp.StatusCode == http.StatusOK:
 		t.fault = Fault{Kind: UnknownFault, Description: "an answer that is not JSON"}
 	case bad != nil:
-		t.fault = classifyReply(resp.StatusCode, reply{Description: http.StatusText(resp.StatusCode)})
+		t.fault = classifyPage(resp.StatusCode)
 	case !r.OK:
 		t.fault = classifyReply(resp.StatusCode, r)
 	}

@@ -1,0 +1,244 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// letterJournal is what letters need of a Journal.
+type letterJournal interface {
+	PostLetter(ctx context.Context, l orchestrator.Letter) (int64, error)
+	PendingLetters(ctx context.Context) ([]orchestrator.Letter, error)
+	MoveLetter(ctx context.Context, id int64, state orchestrator.SendState, message int) error
+	LostLetters(ctx context.Context) ([]orchestrator.Letter, error)
+}
+
+// letterContent is what a letter's content holds.
+type letterContent struct {
+	Text     string          `json:"text"`
+	Entities []render.Entity `json:"entities,omitempty"`
+	Keyboard Keyboard        `json:"keyboard,omitempty"`
+	ReplyTo  int             `json:"reply_to,omitempty"`
+}
+
+// Letters sends stored letters: whatever must be delivered outside of a card. A letter is sent once; one
+// whose outcome is unknown stays so. Letters of one conversation leave in order. Safe for concurrent use.
+type Letters struct {
+	journal letterJournal
+	client  messenger
+	outbox  *Outbox
+	log     *slog.Logger
+	wake    chan struct{} // capacity 1
+
+	mu     sync.Mutex
+	flying map[int64]bool // handed to the outbox
+}
+
+// NewLetters makes Letters. Run sends them.
+func NewLetters(journal letterJournal, client messenger, outbox *Outbox, log *slog.Logger) *Letters {
+	return &Letters{
+		journal: journal, client: client, outbox: outbox, log: log,
+		wake: make(chan struct{}, 1), flying: make(map[int64]bool),
+	}
+}
+
+// compose makes a letter of plain text that is to be stored with what caused it. Text beyond what a
+// message holds is cut off. replyTo is 0 for none.
+func (l *Letters) compose(id orchestrator.ConversationID, text string, k Keyboard, replyTo int) (orchestrator.Letter, error) {
+	return letterOf(id, render.Shorten(render.Plain(text), hardLimit), k, replyTo)
+}
+
+func letterOf(id orchestrator.ConversationID, t render.Text, k Keyboard, replyTo int) (orchestrator.Letter, error) {
+	data, err := json.Marshal(letterContent{Text: t.Text, Entities: t.Entities, Keyboard: k, ReplyTo: replyTo})
+	if err != nil {
+		return orchestrator.Letter{}, fmt.Errorf("encode a letter: %w", err)
+	}
+	return orchestrator.Letter{Conversation: id, Content: data, State: orchestrator.Pending}, nil
+}
+
+// Notice posts Markdown as one or more letters, as long as it takes.
+func (l *Letters) Notice(ctx context.Context, id orchestrator.ConversationID, markdown string) error {
+	for _, part := range render.Split(render.Markdown(markdown), softLimit) {
+		letter, err := letterOf(id, part.Text, nil, 0)
+		if err != nil {
+			return err
+		}
+		if _, err := l.journal.PostLetter(ctx, letter); err != nil {
+			return fmt.Errorf("post a letter: %w", err)
+		}
+	}
+	l.Wake()
+	return nil
+}
+
+// Wake says that letters were stored.
+func (l *Letters) Wake() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Bounds of the sender.
+const (
+	maxFlying   = 128             // letters in the outbox at once
+	letterRetry = 2 * time.Second // after the journal or the outbox had no room
+	lastCollect = 5 * time.Second
+)
+
+// Run sends letters until ctx ends: first those an earlier ductor left, then new ones as they come. What is
+// in the outbox then is left to its Drain; what is not stays in the journal. It fails only if the journal
+// cannot be read at the start.
+func (l *Letters) Run(ctx context.Context) error {
+	lost, err := l.journal.LostLetters(ctx)
+	if err != nil {
+		return fmt.Errorf("look for lost letters: %w", err)
+	}
+	for _, letter := range lost {
+		l.log.Warn("a message was on its way when ductor ended; it is not sent again, since it may have arrived",
+			"letter", letter.ID, "chat", letter.Conversation.Chat, "topic", letter.Conversation.Topic)
+	}
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case <-l.wake:
+		case <-retry.C:
+		case <-ctx.Done():
+			// What the last updates caused may still be on its way into the outbox.
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCollect)
+			defer cancel()
+			if err := l.collect(last); err != nil {
+				l.log.Warn("collect letters", "err", err)
+			}
+			return nil
+		}
+		if err := l.collect(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn("collect letters", "err", err)
+			retry.Reset(letterRetry)
+		}
+	}
+}
+
+// collect hands pending letters to the outbox.
+func (l *Letters) collect(ctx context.Context) error {
+	pending, err := l.journal.PendingLetters(ctx)
+	if err != nil {
+		return fmt.Errorf("list letters: %w", err)
+	}
+	for _, letter := range pending {
+		if !l.claim(letter.ID) {
+			continue
+		}
+		d := &delivery{letters: l, letter: letter, to: letter.Conversation}
+		if err := json.Unmarshal(letter.Content, &d.content); err != nil {
+			l.log.Error("a letter cannot be read", "letter", letter.ID, "err", err)
+			d.end(l.journal.MoveLetter(ctx, letter.ID, orchestrator.Failed, 0))
+			continue
+		}
+		d.post()
+	}
+	return nil
+}
+
+// claim takes a letter for sending; false if it is being sent, or too many are.
+func (l *Letters) claim(id int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.flying[id] || len(l.flying) >= maxFlying {
+		return false
+	}
+	l.flying[id] = true
+	return true
+}
+
+// delivery is one letter on its way. Its steps follow each other, so it needs no lock.
+type delivery struct {
+	letters *Letters
+	letter  orchestrator.Letter
+	content letterContent
+	to      orchestrator.ConversationID
+	again   bool // is to be sent once more in another form
+	plain   bool // without formatting
+}
+
+func (d *delivery) post() {
+	// The letter outlives whoever woke us; the outbox ends its calls when it is drained.
+	d.letters.outbox.Go(context.Background(), Call{
+		Chat: chatRef(d.to.Chat), Class: MustDeliver, Key: "letters/" + string(d.letter.Conversation.Key()), Run: d.send,
+	}, d.sent)
+}
+
+// send makes one try. An error means that the letter did not leave.
+func (d *delivery) send(ctx context.Context) error {
+	d.again = false
+	if err := d.move(ctx, orchestrator.Sending, 0); err != nil {
+		return err
+	}
+	m := Message{
+		To: d.to, Text: render.Text{Text: d.content.Text, Entities: d.content.Entities},
+		Keyboard: d.content.Keyboard, ReplyTo: d.content.ReplyTo,
+	}
+	if d.plain {
+		m.Text.Entities = nil
+	}
+	id, err := d.letters.client.Send(ctx, m)
+	keep := context.WithoutCancel(ctx)
+	switch f := FaultOf(err); {
+	case err == nil:
+		return d.move(keep, orchestrator.Sent, id)
+	case f.Kind == UnknownFault:
+		d.letters.log.Warn("a message may or may not have arrived; it is not sent again", "letter", d.letter.ID, "err", err)
+		return d.move(keep, orchestrator.Unknown, 0)
+	case f.Kind == TopicGone && d.to.Topic != 0:
+		d.to.Topic, d.again = 0, true
+	case (f.Kind == BadRequest || f.Kind == TooLong) && !d.plain:
+		d.plain, d.again = true, true
+	case f.Kind == RateLimited, f.Kind == ServerFault, f.Kind == NotSent, f.Kind == Cancelled, f.Kind == Unauthorized,
+		f.Kind == Conflict:
+		return errors.Join(err, d.move(keep, orchestrator.Pending, 0))
+	default:
+		d.letters.log.Warn("a message was refused for good", "letter", d.letter.ID, "chat", d.to.Chat, "err", err)
+		return d.move(keep, orchestrator.Failed, 0)
+	}
+	return d.move(keep, orchestrator.Pending, 0)
+}
+
+func (d *delivery) move(ctx context.Context, state orchestrator.SendState, message int) error {
+	if err := d.letters.journal.MoveLetter(ctx, d.letter.ID, state, message); err != nil {
+		return fmt.Errorf("record a letter: %w", err)
+	}
+	return nil
+}
+
+// sent is called when the outbox has done with the letter.
+func (d *delivery) sent(err error) {
+	if err == nil && d.again {
+		d.post()
+		return
+	}
+	d.end(err)
+}
+
+func (d *delivery) end(err error) {
+	l := d.letters
+	l.mu.Lock()
+	delete(l.flying, d.letter.ID)
+	l.mu.Unlock()
+	if err == nil {
+		l.Wake() // there is room for another
+		return
+	}
+	// It stays in the journal as it is, and is taken up when the next letter comes or after a restart.
+	l.log.Warn("a letter waits", "letter", d.letter.ID, "err", err)
+}
+
+var _ mail = (*Letters)(nil)
