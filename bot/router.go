@@ -28,7 +28,6 @@ type router struct {
 	trigger    GroupTrigger
 	abortWords []string
 
-	desk      Desk
 	lanes     *laneKeeper
 	closer    *closer
 	commands  *commands
@@ -232,6 +231,11 @@ func (c *closer) answer(ctx context.Context, in *incoming, updates []int64, text
 		to = in.message
 	}
 	c.tell(ctx, in.conv, to, updates, text, k)
+}
+
+// broke tells that a task panicked. What it did before is not known, so nothing is done again.
+func (c *closer) broke(t *task) {
+	c.tell(context.Background(), t.conv, 0, t.updates, "Something broke in ductor while it dealt with this; it may not have reached the agent. The log says what.", nil)
 }
 
 func (c *closer) tell(ctx context.Context, id orchestrator.ConversationID, to int, updates []int64, text string, k Keyboard) {

@@ -1,0 +1,55 @@
+package bot
+
+import (
+	"io"
+	"log/slog"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// parts are what the inbound side is made of.
+type parts struct {
+	me         identity
+	allow      Allow
+	trigger    GroupTrigger
+	abortWords []string
+	receipts   Receipts
+	windows    mergeWindows
+
+	desk    Desk
+	journal orchestrator.Journal
+	mail    mail
+	voice   voice
+	uploads *uploads
+
+	log    *slog.Logger
+	now    func() time.Time
+	random io.Reader // of nonces
+}
+
+// controlPatience is how long a command or a button may take; listing models asks the agents' CLIs.
+const controlPatience = 45 * time.Second
+
+// assemble wires the inbound side. Its lanes are to be stopped in the end.
+func assemble(p parts) *router {
+	closing := &closer{journal: p.journal, mail: p.mail, log: p.log}
+	wiz := &wizard{
+		desk: p.desk, closer: closing, voice: p.voice, now: p.now, random: p.random, log: p.log,
+		open: make(map[string]*modelMenu),
+	}
+	receiving := &receiver{
+		desk: p.desk, closer: closing, voice: p.voice, uploads: p.uploads, windows: p.windows,
+		merged: &mergeMemory{}, receipts: p.receipts, log: p.log,
+	}
+	lanes := newLaneKeeper(p.log, controlPatience)
+	lanes.content, lanes.broke = receiving.receive, closing.broke
+	return &router{
+		me: p.me, allow: p.allow, trigger: p.trigger, abortWords: p.abortWords,
+		lanes: lanes, closer: closing, log: p.log,
+		commands:  &commands{desk: p.desk, closer: closing, wizard: wiz, now: p.now, log: p.log},
+		callbacks: &callbacks{desk: p.desk, closer: closing, voice: p.voice, wizard: wiz, log: p.log},
+		strangers: &strangers{log: p.log, now: p.now, seen: make(map[stranger]time.Time)},
+		follower:  newFollower(),
+	}
+}
