@@ -20,6 +20,9 @@ type request struct {
 	files  map[string]upload
 }
 
+// maxBody is the largest body read: a file of full size with room for the other parameters.
+const maxBody = MaxUpload + 1<<20
+
 // upload is a file that came with the request.
 type upload struct {
 	name, mime string
@@ -33,8 +36,11 @@ func decodeRequest(r *http.Request, method string) (request, *Error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return req, nil
 	}
+	if r.ContentLength > maxBody {
+		return req, tooLarge()
+	}
 	kind, attrs, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	body := http.MaxBytesReader(nil, r.Body, MaxUpload+1<<20)
+	body := http.MaxBytesReader(nil, r.Body, maxBody)
 	if err != nil || kind == "" {
 		return req, drain(body)
 	}
@@ -62,9 +68,9 @@ func (q *request) readMultipart(body io.Reader, boundary string) *Error {
 		return badRequest("boundary not found")
 	}
 	reader := multipart.NewReader(body, boundary)
-	for {
+	for parts := 0; ; parts++ {
 		part, err := reader.NextPart()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && parts > 0 {
 			return nil
 		}
 		if err != nil {
