@@ -19,7 +19,7 @@ func kindOf(message string) cli.FailureKind {
 		return false
 	}
 	switch {
-	case has("401 Unauthorized", "403 Forbidden", "Not logged in", "codex login"):
+	case has("401 Unauthorized", "403 Forbidden", "Not logged in", "codex login", "Missing environment variable"):
 		return cli.NotLoggedIn
 	case has("404 Not Found: model", "model_not_found", "does not exist or you do not have access"):
 		return cli.UnknownModel

@@ -82,7 +82,7 @@ func Codex(t testing.TB, baseURL string) CLI {
 	return c
 }
 
-const codexKeyVar = "DUCTOR_SIM_KEY"
+const codexKeyVar = "CODEX_SIM_KEY"
 
 func codexConfig(baseURL string) string {
 	return fmt.Sprintf(`model = "gpt-5.5"
