@@ -1,0 +1,81 @@
+package bot
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+func TestAllow(t *testing.T) {
+	ann, bob := &wireUser{ID: 7}, &wireUser{ID: 8}
+	private := func(id int64) wireChat { return wireChat{ID: id, Type: "private"} }
+	team := wireChat{ID: -1, Type: "supergroup"}
+	listed := Allow{Users: []orchestrator.PersonID{7}, Groups: []int64{-1}}
+	all := Allow{Users: []orchestrator.PersonID{7}, Groups: []int64{-1}, Members: AllMembers}
+	groupOnly := Allow{Groups: []int64{-1}}
+
+	tests := []struct {
+		name  string
+		allow Allow
+		chat  wireChat
+		from  *wireUser
+		as    *wireChat
+		want  bool
+	}{
+		{"empty lists are nobody", Allow{}, private(7), ann, nil, false},
+		{"empty lists are nobody, also with all members", Allow{Members: AllMembers}, team, ann, nil, false},
+		{"listed in private", listed, private(7), ann, nil, true},
+		{"stranger in private", listed, private(8), bob, nil, false},
+		{"stranger in private, all members of groups", all, private(8), bob, nil, false},
+		{"listed in an allowed group", listed, team, ann, nil, true},
+		{"member of an allowed group who is not listed", listed, team, bob, nil, false},
+		{"the same with all members", all, team, bob, nil, true},
+		{"listed in a group that is not", listed, wireChat{ID: -2, Type: "group"}, ann, nil, false},
+		{"group without listed people", groupOnly, team, ann, nil, false},
+		{"basic group", all, wireChat{ID: -1, Type: "group"}, bob, nil, true},
+		{"a user id in the list of groups", Allow{Groups: []int64{8}}, private(8), bob, nil, false},
+		{"a group id in the list of users", Allow{Users: []orchestrator.PersonID{-1}}, team, bob, nil, false},
+		{"anonymous admin", all, team, &wireUser{ID: 1087968824, IsBot: true}, &team, false},
+		{"in the name of a channel", all, team, ann, &wireChat{ID: -9, Type: "channel"}, false},
+		{"channel post", all, wireChat{ID: -1, Type: "channel"}, nil, nil, false},
+		{"channel post with an author", all, wireChat{ID: -1, Type: "channel"}, ann, nil, false},
+		{"another bot", Allow{Users: []orchestrator.PersonID{9}}, private(9), &wireUser{ID: 9, IsBot: true}, nil, false},
+		{"nobody", all, team, nil, nil, false},
+		{"a chat of a new kind", all, wireChat{ID: -1, Type: "forum2"}, ann, nil, false},
+		{"spelled otherwise than all", Allow{Groups: []int64{-1}, Members: "everybody"}, team, bob, nil, false},
+	}
+	for _, tt := range tests {
+		if got := tt.allow.permits(tt.chat, tt.from, tt.as); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestStrangersAreLoggedOnceAnHour(t *testing.T) {
+	now := time.Unix(1000, 0)
+	logs := &logFake{}
+	s := &strangers{log: slog.New(logs), now: func() time.Time { return now }, seen: make(map[stranger]time.Time)}
+	eve := &wireUser{ID: 66, FirstName: "Eve", Username: "eve"}
+	chat := wireChat{ID: 66, Type: "private"}
+	for range 5 {
+		s.note(chat, eve, nil)
+	}
+	if lines := logs.Lines(); len(lines) != 1 || !strings.Contains(lines[0], "user_id=66") || !strings.Contains(lines[0], "name=Eve") {
+		t.Fatalf("want one line that names id and name, got %q", lines)
+	}
+	now = now.Add(strangerQuiet)
+	s.note(chat, eve, nil)
+	s.note(wireChat{ID: -5, Type: "group", Title: "Gang"}, eve, nil)
+	if lines := logs.Lines(); len(lines) != 3 || !strings.Contains(lines[2], "chat_id=-5") {
+		t.Fatalf("a new hour and another chat are news, got %q", lines)
+	}
+	for i := range strangersKept * 2 {
+		s.note(wireChat{ID: int64(i), Type: "private"}, eve, nil)
+	}
+	if len(s.seen) > strangersKept {
+		t.Errorf("%d strangers are remembered", len(s.seen))
+	}
+}
