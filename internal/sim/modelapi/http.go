@@ -74,9 +74,14 @@ func setErrorHeaders(w http.ResponseWriter, e script.APIError) {
 	}
 }
 
+// cutLinger gives the client time to read what it was sent before the connection breaks: one that is
+// reset drops what was not read yet.
+const cutLinger = 20 * time.Millisecond
+
 // end finishes a request after play: a cut breaks the connection, anything else is a client that left.
 func end(err error) {
 	if errors.Is(err, errCut) {
+		time.Sleep(cutLinger)
 		panic(http.ErrAbortHandler) // net/http's way to break a connection without a word
 	}
 }

@@ -19,10 +19,14 @@ type responsesRequest struct {
 	Reasoning    struct {
 		Effort string `json:"effort"`
 	} `json:"reasoning"`
-	Tools []struct {
-		Type string `json:"type"`
-		Name string `json:"name"`
-	} `json:"tools"`
+	Tools []offer `json:"tools"`
+}
+
+// offer is a tool the CLI offers, or a namespace of tools.
+type offer struct {
+	Type  string  `json:"type"`
+	Name  string  `json:"name"`
+	Tools []offer `json:"tools"`
 }
 
 // inputItem is one item of a request's input.
@@ -31,6 +35,7 @@ type inputItem struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	CallID  string          `json:"call_id"`
+	Tools   []offer         `json:"tools"` // of additional_tools
 }
 
 // responses is POST /v1/responses.
@@ -85,18 +90,8 @@ func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Reque
 		return conversation{}, bad("Missing required parameter: 'input'.")
 	}
 	c := conversation{session: in.CacheKey, stream: in.Stream}
-	for i, t := range in.Tools {
-		if t.Type == "" {
-			return conversation{}, bad("Missing required parameter: 'tools[%d].type'.", i)
-		}
-		if t.Type == "function" && t.Name == "" {
-			return conversation{}, bad("Missing required parameter: 'tools[%d].name'.", i)
-		}
-		if t.Name != "" {
-			c.tools = append(c.tools, t.Name)
-		} else {
-			c.tools = append(c.tools, t.Type)
-		}
+	if err := c.offer(in.Tools); err != nil {
+		return conversation{}, err
 	}
 	images, system, err := walkInput(in.Input, &c)
 	if err != nil {
@@ -106,6 +101,27 @@ func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Reque
 	rec.System = strings.TrimSpace(in.Instructions + "\n" + system)
 	rec.Effort, rec.Tools, rec.Images, rec.Stream = in.Reasoning.Effort, c.tools, images, in.Stream
 	return c, nil
+}
+
+// offer notes the names of tools.
+func (c *conversation) offer(tools []offer) error {
+	for i, t := range tools {
+		switch {
+		case t.Type == "":
+			return bad("Missing required parameter: 'tools[%d].type'.", i)
+		case t.Name == "" && (t.Type == "function" || t.Type == "custom" || t.Type == "namespace"):
+			return bad("Missing required parameter: 'tools[%d].name'.", i)
+		case t.Type == "namespace":
+			if err := c.offer(t.Tools); err != nil {
+				return err
+			}
+		case t.Name == "":
+			c.tools = append(c.tools, t.Type)
+		default:
+			c.tools = append(c.tools, t.Name)
+		}
+	}
+	return nil
 }
 
 // walkInput goes through the input: it checks it and finds the prompts and where the script stands.
@@ -139,6 +155,10 @@ func walkInput(raw json.RawMessage, c *conversation) (images []Image, system str
 			case "assistant":
 			default:
 				return nil, "", bad("Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", it.Role)
+			}
+		case "additional_tools":
+			if err := c.offer(it.Tools); err != nil {
+				return nil, "", err
 			}
 		case "function_call", "custom_tool_call", "local_shell_call":
 			open[it.CallID] = true

@@ -27,6 +27,11 @@ var errCut = errors.New("connection cut")
 // play sends what the script says for this request. It returns errCut where the connection is to break.
 func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 	steps := c.steps()
+	for _, st := range steps { // an answer may tell what it counts before its first word
+		if u, ok := st.(script.Usage); ok {
+			w.usage(u)
+		}
+	}
 	for i, st := range steps {
 		var err error
 		switch st := st.(type) {
@@ -42,8 +47,6 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 			err = w.write(st.Path, st.Body)
 		case script.LongLine:
 			err = w.text(strings.Repeat("x", st.Bytes))
-		case script.Usage:
-			w.usage(st)
 		case script.Sleep:
 			err = pause(ctx, st.For)
 		case script.Hang:
