@@ -1,0 +1,297 @@
+package bot
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// inbound runs a test of the inbound side under a fake clock and checks that nothing is left open.
+func inbound(t *testing.T, test func(t *testing.T, r *inboundRig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newInboundRig(t)
+		test(t, r)
+		synctest.Wait()
+		r.end()
+		if open := r.journal.open(); len(open) > 0 {
+			t.Errorf("updates %v were not finished", open)
+		}
+		if n := len(r.lanes.lanes); n > 0 {
+			t.Errorf("%d lanes were not forgotten", n)
+		}
+	})
+}
+
+func TestPromptIsSubmittedWithItsUpdate(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.send(r.text("fix the tests"))
+		synctest.Wait()
+		want := orchestrator.Prompt{
+			Conversation: orchestrator.ConversationID{Chat: owner}, Person: owner, Text: "fix the tests", Message: 501, Updates: []int64{101},
+		}
+		if len(r.desk.prompts) != 1 || !equalPrompts(r.desk.prompts[0], want) {
+			t.Fatalf("prompts %+v, want %+v", r.desk.prompts, want)
+		}
+		if signs := r.voice.Signs(); !slices.Equal(signs, []string{"react 7/0 501 👀"}) {
+			t.Errorf("the receipt is a reaction, got %q", signs)
+		}
+	})
+}
+
+func equalPrompts(a, b orchestrator.Prompt) bool {
+	return a.Conversation == b.Conversation && a.Person == b.Person && a.Text == b.Text && a.Message == b.Message &&
+		slices.Equal(a.Updates, b.Updates) && slices.Equal(a.Attachments, b.Attachments)
+}
+
+func TestWhatBecomesOfMessages(t *testing.T) {
+	none := []string(nil)
+	tests := []struct {
+		name   string
+		update func(r *inboundRig) map[string]any
+		set    func(r *inboundRig)
+		prompt []string
+		calls  []string
+		said   string // part of the last letter; empty for no letter
+	}{
+		{name: "stranger", update: func(r *inboundRig) map[string]any {
+			return r.text("hi", map[string]any{"from": map[string]any{"id": 66}, "chat": map[string]any{"id": 66, "type": "private"}})
+		}},
+		{name: "stranger's command", update: func(r *inboundRig) map[string]any {
+			return r.text("/abort", map[string]any{"from": map[string]any{"id": 66}, "chat": map[string]any{"id": 66, "type": "private"}})
+		}},
+		{name: "stranger's button", update: func(r *inboundRig) map[string]any {
+			p := r.press("r:turn-1", 5)
+			p["callback_query"].(map[string]any)["from"] = map[string]any{"id": 66}
+			return p
+		}},
+		{name: "stranger's edit", update: func(r *inboundRig) map[string]any {
+			m := r.text("hi", map[string]any{"from": map[string]any{"id": 66}, "chat": map[string]any{"id": 66, "type": "private"}})
+			return map[string]any{"edited_message": m["message"]}
+		}},
+		{name: "channel post", update: func(r *inboundRig) map[string]any {
+			return map[string]any{"channel_post": map[string]any{"message_id": 1, "text": "x"}}
+		}},
+		{name: "joined", update: func(r *inboundRig) map[string]any {
+			return r.text("", map[string]any{"text": nil, "new_chat_members": []any{}})
+		}},
+		{name: "sticker", update: func(r *inboundRig) map[string]any {
+			return r.text("", map[string]any{"text": nil, "sticker": map[string]any{"file_id": "s"}})
+		}, said: "cannot read stickers"},
+		{name: "video with a caption", update: func(r *inboundRig) map[string]any {
+			return r.text("", map[string]any{"text": nil, "caption": "look", "video": map[string]any{}})
+		}, said: "cannot read videos"},
+		{name: "sticker in a group, not meant for us", update: func(r *inboundRig) map[string]any {
+			return r.text("", inGroup(), map[string]any{"text": nil, "sticker": map[string]any{}})
+		}},
+		{name: "talk in a group", update: func(r *inboundRig) map[string]any { return r.text("hello all", inGroup()) }},
+		{name: "talk in a group where all counts", update: func(r *inboundRig) map[string]any { return r.text("hello all", inGroup()) },
+			set: func(r *inboundRig) { r.trigger = TriggerAll }, prompt: []string{"hello all"}},
+		{name: "mention in a group", update: func(r *inboundRig) map[string]any {
+			return r.text("@ductor_bot fix it", inGroup(), map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}})
+		}, prompt: []string{"fix it"}},
+		{name: "mention of nothing", update: func(r *inboundRig) map[string]any {
+			return r.text("@ductor_bot", inGroup(), map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}})
+		}, said: "no text in this message"},
+		{name: "mention below a message that says it all", update: func(r *inboundRig) map[string]any {
+			return r.text("@ductor_bot", inGroup(), map[string]any{
+				"entities":         []any{map[string]any{"type": "mention", "offset": 0, "length": 11}},
+				"reply_to_message": map[string]any{"message_id": 2, "from": map[string]any{"id": 5, "first_name": "Bob"}, "text": "it is broken"},
+			})
+		}, prompt: []string{"[In reply to Bob]\n> it is broken\n\n"}},
+		{name: "abort word in a group is no abort", update: func(r *inboundRig) map[string]any { return r.text("stop", inGroup()) },
+			set: func(r *inboundRig) { r.trigger, r.desk.running = TriggerAll, true }, prompt: []string{"stop"}},
+		{name: "abort word while something runs", update: func(r *inboundRig) map[string]any { return r.text("Stop!") },
+			set: func(r *inboundRig) { r.desk.running = true }, calls: []string{"abort 7/0"}, said: "Stopped."},
+		{name: "abort word while nothing runs", update: func(r *inboundRig) map[string]any { return r.text("wait") }, prompt: []string{"wait"}},
+		{name: "forwarded abort word", update: func(r *inboundRig) map[string]any {
+			return r.text("stop", map[string]any{"forward_origin": map[string]any{"type": "hidden_user", "sender_user_name": "Eve"}})
+		}, set: func(r *inboundRig) { r.desk.running = true }, prompt: []string{"[Forwarded from Eve]\nstop"}},
+		{name: "forwarded command", update: func(r *inboundRig) map[string]any {
+			return r.text("/abort", map[string]any{"forward_origin": map[string]any{"type": "hidden_user", "sender_user_name": "Eve"}})
+		}, prompt: []string{"[Forwarded from Eve]\n/abort"}},
+		{name: "abort", update: func(r *inboundRig) map[string]any { return r.text("/abort") }, calls: []string{"abort 7/0"}, said: "Nothing is running"},
+		{name: "stop is abort", update: func(r *inboundRig) map[string]any { return r.text("/stop") },
+			set: func(r *inboundRig) { r.desk.running = true }, calls: []string{"abort 7/0"}, said: "Stopped."},
+		{name: "stop by name in a group", update: func(r *inboundRig) map[string]any { return r.text("/stop@ductor_bot", inGroup()) },
+			calls: []string{"abort -100/0"}, said: "Nothing is running"},
+		{name: "stop for another bot", update: func(r *inboundRig) map[string]any { return r.text("/stop@other_bot", inGroup()) }},
+		{name: "command in a topic", update: func(r *inboundRig) map[string]any {
+			return r.text("/new", inGroup(), map[string]any{"message_thread_id": 9, "is_topic_message": true})
+		}, calls: []string{"new -100/9"}, said: "New session"},
+		{name: "unknown command", update: func(r *inboundRig) map[string]any { return r.text("/compact now") }, said: "//compact"},
+		{name: "unknown command in a group", update: func(r *inboundRig) map[string]any { return r.text("/poll", inGroup()) }},
+		{name: "unknown command that names us", update: func(r *inboundRig) map[string]any { return r.text("/poll@ductor_bot", inGroup()) }, said: "/poll"},
+		{name: "a line for the agent that begins with a slash", update: func(r *inboundRig) map[string]any { return r.text("//compact now") }, prompt: []string{"/compact now"}},
+		{name: "a path", update: func(r *inboundRig) map[string]any { return r.text("/etc/hosts is wrong") }, prompt: []string{"/etc/hosts is wrong"}},
+		{name: "a dash", update: func(r *inboundRig) map[string]any { return r.text("--help") }, prompt: []string{"--help"}},
+		{name: "help", update: func(r *inboundRig) map[string]any { return r.text("/help") }, said: "/sessions"},
+		{name: "status", update: func(r *inboundRig) map[string]any { return r.text("/status") }, said: "claude · opus"},
+		{name: "cwd", update: func(r *inboundRig) map[string]any { return r.text("/cwd") }, said: "/home/u"},
+		{name: "cwd elsewhere", update: func(r *inboundRig) map[string]any { return r.text("/cwd src") }, calls: []string{"cwd 7/0 src"}, said: "/home/u/src"},
+		{name: "cwd outside", update: func(r *inboundRig) map[string]any { return r.text("/cwd /etc") },
+			set: func(r *inboundRig) { r.desk.fail = orchestrator.ErrOutsideRoot }, calls: []string{"cwd 7/0 /etc"}, said: "outside"},
+		{name: "full queue", update: func(r *inboundRig) map[string]any { return r.text("more") },
+			set: func(r *inboundRig) { r.desk.full = true }, said: "queue is full"},
+		{name: "a store in trouble", update: func(r *inboundRig) map[string]any { return r.text("more") },
+			set: func(r *inboundRig) { r.desk.fail = errors.New("disk full") }, said: "could not store"},
+		{name: "a handler that panics", update: func(r *inboundRig) map[string]any { return r.text("panic") }, said: "broke in ductor"},
+		{name: "edit of a waiting message", update: func(r *inboundRig) map[string]any {
+			return map[string]any{"edited_message": r.text("better")["message"]}
+		}, set: func(r *inboundRig) { r.desk.ahead = 1 }, calls: []string{`edit 7/0 501 "better"`}},
+		{name: "edit of a message that ran", update: func(r *inboundRig) map[string]any {
+			return map[string]any{"edited_message": r.text("better")["message"]}
+		}, calls: []string{`edit 7/0 501 "better"`}},
+		{name: "edit into a command", update: func(r *inboundRig) map[string]any {
+			return map[string]any{"edited_message": r.text("/abort")["message"]}
+		}, set: func(r *inboundRig) { r.desk.running = true }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inbound(t, func(t *testing.T, r *inboundRig) {
+				if tt.set != nil {
+					tt.set(r)
+				}
+				r.send(tt.update(r))
+				synctest.Wait()
+				if got := r.desk.Texts(); !slices.Equal(got, tt.prompt) {
+					t.Errorf("prompts %q, want %q", got, tt.prompt)
+				}
+				if got := r.desk.Calls(); !slices.Equal(got, tt.calls) {
+					t.Errorf("the desk was asked %q, want %q", got, tt.calls)
+				}
+				said := r.journal.said()
+				switch {
+				case tt.said == "" && !slices.Equal(said, none):
+					t.Errorf("want silence, got %q", said)
+				case tt.said != "" && (len(said) != 1 || !strings.Contains(said[0], tt.said)):
+					t.Errorf("want one letter with %q, got %q", tt.said, said)
+				}
+			})
+		})
+	}
+}
+
+func TestAnswersInGroupsAnswerToTheMessage(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.send(r.text("/help", inGroup()))
+		synctest.Wait()
+		if l := r.journal.lastLetter(t); l.ReplyTo != 501 {
+			t.Errorf("reply to %d, want 501", l.ReplyTo)
+		}
+	})
+}
+
+func TestUndecodableUpdateIsPassedOver(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		broken := r.text("first")
+		broken["message"] = "not an object"
+		r.send(broken, r.text("second"))
+		synctest.Wait()
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"second"}) {
+			t.Errorf("prompts %q", got)
+		}
+		if !strings.Contains(strings.Join(r.logs.Lines(), "\n"), "cannot be decoded update=101") {
+			t.Errorf("the log does not name it: %q", r.logs.Lines())
+		}
+	})
+}
+
+func TestTopicsAreConversationsOfTheirOwn(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.trigger = TriggerAll
+		r.send(
+			r.text("a", inGroup(), map[string]any{"message_thread_id": 9, "is_topic_message": true}),
+			r.text("b", inGroup(), map[string]any{"message_thread_id": 1}),
+		)
+		synctest.Wait()
+		var keys []string
+		for _, p := range r.desk.prompts {
+			keys = append(keys, string(p.Conversation.Key()))
+		}
+		slices.Sort(keys)
+		if !slices.Equal(keys, []string{"-100/0", "-100/9"}) {
+			t.Errorf("conversations %q", keys)
+		}
+	})
+}
+
+func TestOrderWithinOneConversation(t *testing.T) {
+	// As they arrive in one batch: what a person wrote before a command comes before it, what was written
+	// after it comes after it.
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.hold = make(chan struct{})
+		r.send(r.text("before"), r.text("/new"), r.text("after"))
+		synctest.Wait()
+		if calls := r.desk.Calls(); len(calls) > 0 {
+			t.Fatalf("the command overtook a prompt that is being stored: %q", calls)
+		}
+		close(r.desk.hold)
+		synctest.Wait()
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"before", "after"}) {
+			t.Errorf("prompts %q", got)
+		}
+		if calls := r.desk.Calls(); !slices.Equal(calls, []string{"new 7/0"}) {
+			t.Errorf("calls %q", calls)
+		}
+	})
+}
+
+func TestOneConversationNeverHoldsUpAnother(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.trigger = TriggerAll
+		held := make(chan struct{})
+		r.desk.hold = held
+		r.send(r.text("stuck"))
+		synctest.Wait()
+		r.desk.hold = nil
+		start := time.Now()
+		r.send(r.text("/status", inGroup()), r.text("free", inGroup()))
+		synctest.Wait()
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"free"}) || time.Since(start) > 0 {
+			t.Errorf("prompts %q after %s", got, time.Since(start))
+		}
+		close(held)
+	})
+}
+
+func TestTooManyMessagesAreToldOnce(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.hold = make(chan struct{})
+		r.send(r.text("first"))
+		synctest.Wait()
+		for range laneBounds[laneContent] + 20 {
+			r.send(r.text("more"))
+		}
+		close(r.desk.hold)
+		synctest.Wait()
+		if got := len(r.desk.Texts()); got != laneBounds[laneContent]+1 {
+			t.Errorf("%d prompts, want %d", got, laneBounds[laneContent]+1)
+		}
+		if said := r.journal.said(); len(said) != 1 || !strings.Contains(said[0], "Too many messages") {
+			t.Errorf("letters %q", said)
+		}
+	})
+}
+
+func TestUpdatesOfAStoppedBotStayInTheJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInboundRig(t)
+		r.desk.fail = orchestrator.ErrShutdown
+		r.send(r.text("one"), r.text("/new"), r.press("c:turn-1", 5))
+		synctest.Wait()
+		r.end()
+		r.send(r.text("two"), r.text("/abort"))
+		if open := r.journal.open(); !slices.Equal(open, []int64{101, 102, 103, 104, 105}) {
+			t.Errorf("open updates %v: what was not done is taken up after the restart", open)
+		}
+		if said := r.journal.said(); len(said) > 0 {
+			t.Errorf("letters %q", said)
+		}
+	})
+}
