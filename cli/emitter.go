@@ -149,7 +149,7 @@ func (e *Emitter) Finish(r Result) {
 		return
 	}
 	for len(e.tools) > 0 {
-		e.ToolEnd(ToolEnded{ID: e.tools[0].id, Err: "the turn ended before the tool did"})
+		e.ToolEnd(ToolEnded{ID: e.tools[0].id, Err: toolCutShort})
 	}
 	r.Text = e.text.String()
 	if r.AgentSessionID == "" {
@@ -177,7 +177,10 @@ func (e *Emitter) open(key string) {
 	e.blocks = append(e.blocks, b)
 }
 
-const blockSeparator = "\n\n"
+const (
+	blockSeparator = "\n\n"
+	toolCutShort   = "the turn ended before the tool did"
+)
 
 func (e *Emitter) add(s string) {
 	if s == "" {

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// turn runs req, once more where that is safe, and brings the one Result to emit.
+func (s *Service) turn(ctx context.Context, entry *agentEntry, req Request, emit func(Event)) Result {
+	a := s.attempt(ctx, entry, entry.mode, req, emit)
+	if entry.mode == Live && s.mayRepeat(ctx, entry, a) {
+		s.opts.Logger.Warn("a live agent broke before it showed anything; asking once more, one-shot",
+			"agent", string(entry.provider.Agent()), "turn", string(req.Turn), "kind", string(a.result.Err.Kind), "code", a.result.Err.Code)
+		if a.lent != nil {
+			s.pool.discardInBackground(a.lent)
+		}
+		a = s.attempt(ctx, entry, OneShot, req, emit)
+		a.result.Fallback = true
+	}
+	s.settle(ctx, a, func() { emit(a.result) })
+	return a.result
+}
+
+// mayRepeat says whether the live protocol broke and nothing can have happened yet.
+func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, a attempt) bool {
+	return a.result.Err != nil && broke(a.result.Err) && !a.shown && ctx.Err() == nil &&
+		slices.Contains(entry.provider.Modes(), OneShot)
+}
+
+func broke(f *Failure) bool { return f.Kind == Crashed || f.Kind == BadOutput }
+
+// settle tells the Result and decides what becomes of the session. After a turn that was cut short it
+// returns when everything of it is dead.
+func (s *Service) settle(ctx context.Context, a attempt, tell func()) {
+	switch {
+	case a.lent == nil:
+		tell()
+		if a.late != nil {
+			s.awaitLate(a.late)
+		}
+	case ctx.Err() != nil || a.result.Aborted:
+		tell()
+		s.pool.discard(a.lent)
+	case reusable(a.result) && a.lent.info().Alive && s.pool.giveBack(a.lent):
+		s.pool.makeRoom()
+		tell()
+	default:
+		s.pool.discardInBackground(a.lent)
+		tell()
+	}
+}
+
+// awaitLate waits for an Open that was given up, for as long as a well-behaved one takes.
+func (s *Service) awaitLate(late chan struct{}) {
+	wait := time.NewTimer(s.opts.Grace)
+	defer wait.Stop()
+	select {
+	case <-late:
+	case <-wait.C:
+	}
+}
+
+// reusable says whether a session is as good as before after such a Result: it went well, or it is the
+// model that failed and not the agent.
+func reusable(r Result) bool {
+	if r.Err == nil {
+		return true
+	}
+	switch r.Err.Kind {
+	case LimitReached, Overloaded, Refused, DeniedTools:
+		return true
+	default:
+		return false
+	}
+}
+
+// judge makes the Result of an attempt out of what the provider said (said is false if it gave no
+// Result) and what is known besides.
+func judge(ctx context.Context, w *watch, r Result, said bool, err error) Result {
+	if !said {
+		r.Err = AsFailure(w.agent, err)
+		if r.Err == nil && r.Text == "" {
+			r.Err = Failf(BadOutput, w.agent, "it ended without an answer")
+		}
+	}
+	switch {
+	case ctx.Err() != nil && (!said || r.Err != nil && !r.Aborted):
+		return recut(ctx, w.agent, r)
+	case r.Err != nil && r.Err.Kind == Crashed && r.Err.Code == 0 && r.Text != "" && !w.cut:
+		r.Err = nil // it answered and left without a word of farewell
+	}
+	return r
+}
+
+// recut says of a turn whose context ended why it did, unless the agent had a reason of its own to fail.
+func recut(ctx context.Context, agent Agent, r Result) Result {
+	cut := Cut(ctx, agent)
+	own := r.Err != nil && !broke(r.Err) && r.Err.Kind != TimedOut && r.Err.Kind != UnknownFailure
+	if own && !cut.Aborted {
+		return r
+	}
+	if r.Err != nil && cut.Err != nil {
+		cut.Err.Detail = r.Err.Detail
+		cut.Err.Cause = errors.Join(cut.Err.Cause, r.Err.Cause)
+	}
+	r.Aborted, r.Err = cut.Aborted, cut.Err
+	return r
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// RunInfo is a turn that runs.
+type RunInfo struct {
+	Conversation Conversation
+	Turn         TurnID
+	Agent        Agent
+	Started      time.Time // wall clock
+}
+
+// Run is a turn's entry in the Registry, from Register to Unregister.
+type Run struct {
+	info   RunInfo
+	cancel context.CancelCauseFunc
+}
+
+// Registry knows every turn that runs, and ends them on demand. A mark it makes lies on a turn, never on
+// a conversation: the next turn of the conversation knows nothing of it. Safe for concurrent use.
+type Registry struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	runs []*Run // in order of Register
+}
+
+// NewRegistry makes an empty Registry. now is the wall clock.
+func NewRegistry(now func() time.Time) *Registry { return &Registry{now: now} }
+
+// Register enters a turn; cancel ends it and is given the cause.
+func (r *Registry) Register(conversation Conversation, turn TurnID, agent Agent, cancel context.CancelCauseFunc) *Run {
+	run := &Run{cancel: cancel, info: RunInfo{Conversation: conversation, Turn: turn, Agent: agent, Started: r.wall()}}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs = append(r.runs, run)
+	return run
+}
+
+// wall is the time without its monotonic part, which stands still while the machine is suspended.
+func (r *Registry) wall() time.Time { return r.now().Round(0) }
+
+// Unregister takes run out. A second time changes nothing.
+func (r *Registry) Unregister(run *Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs = slices.DeleteFunc(r.runs, func(other *Run) bool { return other == run })
+}
+
+// HasActive says whether a turn runs for conversation.
+func (r *Registry) HasActive(conversation Conversation) bool {
+	return len(r.find(func(i RunInfo) bool { return i.Conversation == conversation })) > 0
+}
+
+// Abort ends what runs for conversation with the cause ErrAborted; false if nothing ran. It does not wait.
+func (r *Registry) Abort(conversation Conversation) bool {
+	return len(r.end(ErrAborted, func(i RunInfo) bool { return i.Conversation == conversation })) > 0
+}
+
+// AbortTurn ends one turn with the cause ErrAborted; false if it does not run. It does not wait.
+func (r *Registry) AbortTurn(turn TurnID) bool {
+	return len(r.end(ErrAborted, func(i RunInfo) bool { return i.Turn == turn })) > 0
+}
+
+// KillStale ends turns that began longer than maxAge ago by the wall clock, time of suspend included,
+// with the cause ErrStale, and returns them. It does not wait.
+func (r *Registry) KillStale(maxAge time.Duration) []RunInfo {
+	now := r.wall()
+	return r.end(ErrStale, func(i RunInfo) bool { return now.Sub(i.Started) > maxAge })
+}
+
+// List is every turn that runs, the oldest first.
+func (r *Registry) List() []RunInfo {
+	return infos(r.find(func(RunInfo) bool { return true }))
+}
+
+// Sweep calls KillStale every so often until ctx is done, and hands what it ended to killed, if that is set.
+func (r *Registry) Sweep(ctx context.Context, every, maxAge time.Duration, killed func(RunInfo)) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			for _, info := range r.KillStale(maxAge) {
+				if killed != nil {
+					killed(info)
+				}
+			}
+		}
+	}
+}
+
+func (r *Registry) endAll(cause error) { r.end(cause, func(RunInfo) bool { return true }) }
+
+func (r *Registry) end(cause error, which func(RunInfo) bool) []RunInfo {
+	found := r.find(which)
+	for _, run := range found {
+		run.cancel(cause)
+	}
+	return infos(found)
+}
+
+func (r *Registry) find(which func(RunInfo) bool) []*Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []*Run
+	for _, run := range r.runs {
+		if which(run.info) {
+			found = append(found, run)
+		}
+	}
+	return found
+}
+
+func infos(runs []*Run) []RunInfo {
+	var list []RunInfo
+	for _, run := range runs {
+		list = append(list, run.info)
+	}
+	return list
+}

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// Defaults of ServiceOptions.
+const (
+	DefaultTimeout     = time.Hour
+	DefaultIdleLimit   = 15 * time.Minute
+	DefaultMaxSessions = 8
+	DefaultMenuTTL     = 5 * time.Minute
+	DefaultMenuWait    = 15 * time.Second
+)
+
+// ServiceOptions set up a Service. Providers is required; zero values take the defaults.
+type ServiceOptions struct {
+	Providers []Provider
+	Default   Agent   // whom to ask when a conversation chose nobody; empty means the first provider
+	Fallbacks []Agent // whom to ask when Default cannot be used, in order; the other providers come after
+	Modes     map[Agent]Mode
+
+	Timeout     time.Duration // of a turn whose Request says none
+	Grace       time.Duration // what a session may take to end a cancelled turn; the providers' own
+	IdleLimit   time.Duration // an idle session is closed after it
+	MaxSessions int           // live sessions; beyond it the longest idle one is closed. Busy ones are never refused
+
+	MenuTTL  time.Duration // how old a list of models may be
+	MenuWait time.Duration // how long an agent may take to list them
+
+	Registry *Registry // shared with the sweep; nil makes one
+	Now      func() time.Time
+	Logger   *slog.Logger
+}
+
+// Service is the one gateway to all agents: it finds the agent, keeps its session warm between turns,
+// runs the turn and recovers where that is safe. No lock is held while anything is started, asked or
+// closed, so conversations never wait for each other. Safe for concurrent use.
+type Service struct {
+	opts     ServiceOptions
+	registry *Registry
+	agents   map[Agent]*agentEntry
+	pool     *pool
+
+	base     context.Context // ends with Close
+	shutdown context.CancelCauseFunc
+	work     *group
+}
+
+// agentEntry is a provider with what it said lately.
+type agentEntry struct {
+	provider Provider
+	mode     Mode
+	auth     *cached[Auth]
+	models   *cached[modelList]
+}
+
+// NewService makes a Service. The caller must Close it.
+func NewService(opts ServiceOptions) (*Service, error) {
+	if len(opts.Providers) == 0 {
+		return nil, errors.New("a service needs at least one provider")
+	}
+	orDefault(&opts.Timeout, DefaultTimeout)
+	orDefault(&opts.Grace, DefaultGrace)
+	orDefault(&opts.IdleLimit, DefaultIdleLimit)
+	orDefault(&opts.MenuTTL, DefaultMenuTTL)
+	orDefault(&opts.MenuWait, DefaultMenuWait)
+	if opts.MaxSessions <= 0 {
+		opts.MaxSessions = DefaultMaxSessions
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if opts.Registry == nil {
+		opts.Registry = NewRegistry(opts.Now)
+	}
+	if opts.Default == "" {
+		opts.Default = opts.Providers[0].Agent()
+	}
+	s := &Service{opts: opts, registry: opts.Registry, agents: map[Agent]*agentEntry{}, work: newGroup()}
+	s.base, s.shutdown = context.WithCancelCause(context.Background())
+	s.pool = newPool(opts, s.work)
+	for _, p := range opts.Providers {
+		if err := s.enter(p); err != nil {
+			s.shutdown(err)
+			return nil, err
+		}
+	}
+	if s.agents[opts.Default] == nil {
+		err := fmt.Errorf("the default agent %q is not among the providers", opts.Default)
+		s.shutdown(err)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Service) enter(p Provider) error {
+	agent, modes := p.Agent(), p.Modes()
+	if s.agents[agent] != nil {
+		return fmt.Errorf("two providers are called %q", agent)
+	}
+	mode, chosen := s.opts.Modes[agent]
+	switch {
+	case len(modes) == 0:
+		return fmt.Errorf("the provider of %q has no mode", agent)
+	case !chosen || mode == "":
+		mode = modes[0]
+	case !slices.Contains(modes, mode):
+		return fmt.Errorf("%q cannot be run in the mode %q, only in %v", agent, mode, modes)
+	}
+	s.agents[agent] = s.newEntry(p, mode)
+	return nil
+}
+
+// Registry knows the turns that run; its Sweep is the caller's to run.
+func (s *Service) Registry() *Registry { return s.registry }
+
+// Abort ends what runs for conversation, with everything it started; false if nothing ran. It returns at
+// once: Run returns when all is dead.
+func (s *Service) Abort(conversation Conversation) bool { return s.registry.Abort(conversation) }
+
+// AbortTurn ends one turn; false if it does not run. It returns at once.
+func (s *Service) AbortTurn(turn TurnID) bool { return s.registry.AbortTurn(turn) }
+
+// Release closes the idle session kept for conversation, if there is one, without waiting for it. A
+// session that is busy is closed at the end of its turn.
+func (s *Service) Release(conversation Conversation) { s.pool.release(conversation) }
+
+// SessionStatus is one session that lives.
+type SessionStatus struct {
+	Conversation Conversation
+	Busy         bool
+	Used         time.Time // start of the turn that runs, or end of the last one
+	SessionInfo
+}
+
+// Status lists the sessions that live.
+func (s *Service) Status() []SessionStatus { return s.pool.status() }
+
+// Close ends every turn (their Results say that ductor stops) and every session, and waits for them
+// until ctx is done. A Run that begins later fails. Idempotent.
+func (s *Service) Close(ctx context.Context) error {
+	s.shutdown(ErrClosing)
+	s.work.more()
+	s.work.close()
+	s.registry.endAll(ErrClosing)
+	s.pool.closeAll()
+	s.work.leave()
+	if err := s.work.wait(ctx); err != nil {
+		return fmt.Errorf("close the agents: %w", err)
+	}
+	return nil
+}
+
+// Run runs one turn of req by agent and returns its Result, which emit got too, as the last event. emit
+// is called from one goroutine at a time and must not block for long.
+//
+// A cancelled ctx, an Abort and the timeout end the turn and everything it started; what was written so
+// far is kept. The Result goes to emit as soon as the agent is silent, Run returns when all of it is dead.
+//
+// A live agent that broke before it showed anything is asked once more, one-shot, and the Result is
+// marked Fallback. Nothing that may have had an effect is ever repeated.
+func (s *Service) Run(ctx context.Context, agent Agent, req Request, emit func(Event)) Result {
+	if !s.work.enter() {
+		return emitted(emit, Result{Err: &Failure{Kind: UnknownFailure, Agent: agent, Reason: ErrClosing.Error(), Cause: ErrClosing}})
+	}
+	defer s.work.leave()
+	entry := s.agents[agent]
+	if entry == nil {
+		return emitted(emit, Result{Err: Failf(NotInstalled, agent, "ductor knows no agent of this name")})
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	run := s.registry.Register(req.Conversation, req.Turn, agent, cancel)
+	defer s.registry.Unregister(run)
+	if s.base.Err() != nil { // Close may have ended all turns just before this one was there
+		cancel(ErrClosing)
+	}
+	limit := s.opts.Timeout
+	if req.Timeout > 0 {
+		limit = req.Timeout
+	}
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	return s.turn(ctx, entry, req, emit)
+}
+
+func emitted(emit func(Event), r Result) Result {
+	emit(r)
+	return r
+}
