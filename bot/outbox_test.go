@@ -1,0 +1,422 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// record notes which calls were made when, in time since the test began.
+type record struct {
+	mu    sync.Mutex
+	start time.Time
+	calls []string
+}
+
+func newRecord() *record { return &record{start: time.Now()} }
+
+func (r *record) note(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, fmt.Sprintf("%s %s", time.Since(r.start).Round(10*time.Millisecond), name))
+}
+
+func (r *record) run(name string) func(context.Context) error {
+	return r.fail(name)
+}
+
+// fail makes a Run that fails with each of errs in turn and then succeeds.
+func (r *record) fail(name string, errs ...error) func(context.Context) error {
+	return func(context.Context) error {
+		r.note(name)
+		if len(errs) == 0 {
+			return nil
+		}
+		err := errs[0]
+		errs = errs[1:]
+		return err
+	}
+}
+
+func (r *record) want(t *testing.T, calls ...string) {
+	t.Helper()
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Equal(r.calls, calls) {
+		t.Errorf("calls were\n  %q, want\n  %q", r.calls, calls)
+	}
+}
+
+func fault(kind FaultKind) error { return newCallError("test", Fault{Kind: kind}, nil, nil) }
+
+func limit(after time.Duration) error {
+	return newCallError("test", Fault{Kind: RateLimited, RetryAfter: after}, nil, nil)
+}
+
+// exact is an outbox with Telegram's round figures and no jitter.
+func exact() *Outbox {
+	return NewOutbox(OutboxOptions{
+		Private: Budget{time.Second, 3}, Group: Budget{3 * time.Second, 5},
+		Jitter: func() float64 { return 0 },
+	})
+}
+
+// outboxTest runs a test under a fake clock and drains the outbox at its end.
+func outboxTest(t *testing.T, f func(t *testing.T, o *Outbox, r *record)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := exact()
+		f(t, o, newRecord())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_ = o.Drain(ctx) // some tests leave calls that cannot be made
+	})
+}
+
+var (
+	anna = ChatRef{ID: 1}
+	ben  = ChatRef{ID: 2}
+	club = ChatRef{ID: -3, Group: true}
+)
+
+func TestOutboxSpendsAChatsBudget(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		chat ChatRef
+		want []string
+	}{
+		{"private: three at once, then one a second", anna, []string{"0s 0", "0s 1", "0s 2", "1s 3", "2s 4", "3s 5"}},
+		{"group: five at once, then one in three seconds", club, []string{"0s 0", "0s 1", "0s 2", "0s 3", "0s 4", "3s 5"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+				for i := range 6 {
+					o.Go(t.Context(), Call{Chat: c.chat, Run: r.run(fmt.Sprint(i))}, nil)
+				}
+				time.Sleep(10 * time.Second)
+				r.want(t, c.want...)
+			})
+		})
+	}
+}
+
+func TestOutboxOverallBudget(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		var wg sync.WaitGroup
+		for i := range 60 {
+			wg.Go(func() {
+				if err := o.Do(t.Context(), Call{Chat: ChatRef{ID: int64(i + 10)}, Run: r.run("x")}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		r.mu.Lock()
+		if n := len(r.calls); n != 30 {
+			t.Errorf("%d calls at once, want the burst of 30", n)
+		}
+		r.mu.Unlock()
+		wg.Wait()
+		if took := time.Since(r.start); took < 990*time.Millisecond || took > 1100*time.Millisecond {
+			t.Errorf("60 calls took %s, want about a second", took)
+		}
+	})
+}
+
+func TestOutboxAnswersBeforeEdits(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		for range 3 {
+			o.Go(t.Context(), Call{Chat: anna, Run: r.run("spend")}, nil)
+		}
+		synctest.Wait()
+		o.Go(t.Context(), Call{Chat: anna, Class: Coalesce, Key: "card", Run: r.run("edit")}, nil)
+		o.Go(t.Context(), Call{Chat: anna, Run: r.run("answer")}, nil)
+		time.Sleep(5 * time.Second)
+		r.want(t, "0s spend", "0s spend", "0s spend", "1s answer", "2s edit")
+	})
+}
+
+func TestOutboxKeepsOnlyTheNewestEdit(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		for range 3 {
+			o.Go(t.Context(), Call{Chat: anna, Run: r.run("spend")}, nil)
+		}
+		synctest.Wait()
+		var first error
+		o.Go(t.Context(), Call{Chat: anna, Class: Coalesce, Key: "a", Run: r.run("a1")}, func(err error) { first = err })
+		o.Go(t.Context(), Call{Chat: anna, Class: Coalesce, Key: "b", Run: r.run("b1")}, nil)
+		o.Go(t.Context(), Call{Chat: anna, Class: Coalesce, Key: "a", Run: r.run("a2")}, nil)
+		if !errors.Is(first, ErrReplaced) {
+			t.Errorf("the older edit ended with %v, want ErrReplaced", first)
+		}
+		time.Sleep(5 * time.Second)
+		r.want(t, "0s spend", "0s spend", "0s spend", "1s a2", "2s b1")
+	})
+}
+
+func TestOutboxDropsWhatMayBeMissed(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		typing := func() error { return o.Do(t.Context(), Call{Chat: anna, Class: Shed, Run: r.run("typing")}) }
+		if err := typing(); err != nil {
+			t.Errorf("with budget: %v", err)
+		}
+		for range 2 {
+			o.Go(t.Context(), Call{Chat: anna, Run: r.run("answer")}, nil)
+		}
+		synctest.Wait()
+		if err := typing(); !errors.Is(err, ErrShed) {
+			t.Errorf("without budget: %v, want ErrShed", err)
+		}
+		time.Sleep(time.Minute)
+		r.want(t, "0s typing", "0s answer", "0s answer")
+	})
+}
+
+func TestOutboxRateLimitSilencesOneChat(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		o.Go(t.Context(), Call{Chat: anna, Run: r.fail("anna1", limit(7*time.Second))}, nil)
+		synctest.Wait()
+		o.Go(t.Context(), Call{Chat: anna, Class: Coalesce, Key: "c", Run: r.run("anna edit")}, nil)
+		o.Go(t.Context(), Call{Chat: anna, Run: r.run("anna2")}, nil)
+		o.Go(t.Context(), Call{Chat: anna, Class: Shed, Run: r.run("typing")}, nil)
+		o.Go(t.Context(), Call{Chat: ben, Run: r.run("ben")}, nil)
+		time.Sleep(10 * time.Second)
+		r.want(t, "0s anna1", "0s ben", "7s anna1", "7s anna2", "7s anna edit")
+	})
+}
+
+func TestOutboxRateLimitOfTheBotSilencesAll(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		for i := range 25 {
+			o.Go(t.Context(), Call{Chat: ChatRef{ID: int64(100 + i)}, Run: func(context.Context) error { return nil }}, nil)
+		}
+		synctest.Wait()
+		o.Go(t.Context(), Call{Chat: anna, Run: r.fail("anna", limit(4*time.Second))}, nil)
+		synctest.Wait()
+		o.Go(t.Context(), Call{Chat: ben, Run: r.run("ben")}, nil)
+		time.Sleep(3 * time.Second)
+		r.want(t, "0s anna")
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		slices.Sort(r.calls)
+		if want := []string{"0s anna", "4s anna", "4s ben"}; !slices.Equal(r.calls, want) {
+			t.Errorf("calls were %q, want %q", r.calls, want)
+		}
+	})
+}
+
+func TestOutboxRetries(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		class      Class
+		idempotent bool
+		err        error
+		want       []string
+	}{
+		{"must, network down", MustDeliver, false, fault(NotSent), []string{"0s x", "380ms x"}},
+		{"must, Telegram in trouble", MustDeliver, false, fault(ServerFault), []string{"0s x", "380ms x"}},
+		{"must, unknown outcome", MustDeliver, false, fault(UnknownFault), []string{"0s x"}},
+		{"must, unknown outcome, idempotent", MustDeliver, true, fault(UnknownFault), []string{"0s x", "380ms x"}},
+		{"must, refused", MustDeliver, true, fault(BadRequest), []string{"0s x"}},
+		{"must, blocked", MustDeliver, true, fault(ChatGone), []string{"0s x"}},
+		{"must, journal broken", MustDeliver, true, errors.New("disk full"), []string{"0s x"}},
+		{"edit, rate limit", Coalesce, true, limit(2 * time.Second), []string{"0s x", "2s x"}},
+		{"edit, network down", Coalesce, true, fault(NotSent), []string{"0s x"}},
+		{"shed, rate limit", Shed, true, limit(2 * time.Second), []string{"0s x"}},
+		{"direct, network down", Direct, true, fault(NotSent), []string{"0s x", "380ms x"}},
+		{"direct, rate limit", Direct, true, limit(2 * time.Second), []string{"0s x", "2s x"}},
+		{"direct, refused", Direct, true, fault(BadRequest), []string{"0s x"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+				err := o.Do(t.Context(), Call{Chat: anna, Class: c.class, Idempotent: c.idempotent, Run: r.fail("x", c.err)})
+				if again := len(c.want) > 1; again != (err == nil) {
+					t.Errorf("Do gave %v", err)
+				}
+				r.want(t, c.want...)
+			})
+		})
+	}
+}
+
+func TestOutboxTriesForEverButNotInAHurry(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		var down atomic.Bool
+		var tries atomic.Int64
+		down.Store(true)
+		done := make(chan error, 1)
+		o.Go(t.Context(), Call{Chat: anna, Run: func(context.Context) error {
+			tries.Add(1)
+			if down.Load() {
+				return fault(NotSent)
+			}
+			return nil
+		}}, func(err error) { done <- err })
+		time.Sleep(12 * time.Hour)
+		synctest.Wait()
+		if n := tries.Load(); n < 1000 || n > 3000 {
+			t.Errorf("%d tries in twelve hours", n)
+		}
+		down.Store(false)
+		time.Sleep(lastBackoff)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOutboxACallInTroubleHoldsUpItsKeyOnly(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		o.Go(t.Context(), Call{Chat: anna, Key: "topic1", Run: r.fail("one", fault(ServerFault))}, nil)
+		synctest.Wait()
+		o.Go(t.Context(), Call{Chat: anna, Key: "topic1", Run: r.run("two")}, nil)
+		o.Go(t.Context(), Call{Chat: anna, Key: "topic2", Run: r.run("other")}, nil)
+		time.Sleep(3 * time.Second)
+		r.want(t, "0s one", "0s other", "380ms one", "1s two")
+	})
+}
+
+func TestOutboxASlowCallDelaysNoOtherChat(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		o.Go(t.Context(), Call{Chat: anna, Run: func(context.Context) error { time.Sleep(time.Hour); return nil }}, nil)
+		synctest.Wait()
+		if err := o.Do(t.Context(), Call{Chat: ben, Run: r.run("ben")}); err != nil {
+			t.Error(err)
+		}
+		r.want(t, "0s ben")
+	})
+}
+
+func TestOutboxCallersMayGiveUp(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		o.Go(t.Context(), Call{Chat: anna, Run: r.fail("first", limit(time.Minute))}, nil)
+		err := o.Do(ctx, Call{Chat: anna, Run: r.run("late")})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Do gave %v, want the caller's deadline", err)
+		}
+		time.Sleep(2 * time.Minute)
+		r.want(t, "0s first", "1m0s first")
+	})
+}
+
+func TestOutboxWaitsForWhatIsInFlight(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, _ *record) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		ended := false
+		err := o.Do(ctx, Call{Chat: anna, Run: func(ctx context.Context) error {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			ended = true
+			return fault(UnknownFault)
+		}})
+		if !ended || FaultOf(err).Kind != UnknownFault {
+			t.Errorf("Do gave %v before its call ended", err)
+		}
+	})
+}
+
+func TestOutboxBoundsWhatWaits(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		full := 0
+		for range 600 {
+			o.Go(t.Context(), Call{Chat: anna, Run: r.fail("x", limit(time.Hour))}, func(err error) {
+				if errors.Is(err, ErrFull) {
+					full++
+				}
+			})
+		}
+		if full < 600-512-3 || full > 600-512 {
+			t.Errorf("%d of 600 calls were turned away, want all beyond 512", full)
+		}
+	})
+}
+
+func TestOutboxDrainDeliversWhatMust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, r := exact(), newRecord()
+		for i := range 5 {
+			o.Go(t.Context(), Call{Chat: anna, Run: r.run(fmt.Sprint(i))}, nil)
+		}
+		var edit error
+		o.Go(t.Context(), Call{Chat: anna, Class: Coalesce, Key: "c", Run: r.run("edit")}, func(err error) { edit = err })
+		if err := o.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.want(t, "0s 0", "0s 1", "0s 2", "1s 3", "2s 4")
+		if !errors.Is(edit, ErrClosed) {
+			t.Errorf("the edit ended with %v, want ErrClosed", edit)
+		}
+		if err := o.Do(t.Context(), Call{Chat: ben, Run: r.run("late")}); !errors.Is(err, ErrClosed) {
+			t.Errorf("a call after the end gave %v, want ErrClosed", err)
+		}
+	})
+}
+
+func TestOutboxDrainHasADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := exact()
+		var errs []error
+		hang := func(ctx context.Context) error { <-ctx.Done(); return fault(UnknownFault) }
+		for range 3 {
+			o.Go(t.Context(), Call{Chat: anna, Run: hang}, func(err error) { errs = append(errs, err) })
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := o.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Drain gave %v", err)
+		}
+		if time.Since(start) != 5*time.Second || len(errs) != 3 {
+			t.Errorf("after %s callers heard %v", time.Since(start), errs)
+		}
+	})
+}
+
+func TestOutboxSurvivesAPanic(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		if err := o.Do(t.Context(), Call{Chat: anna, Run: func(context.Context) error { panic("boom") }}); err == nil {
+			t.Error("a panic went by as success")
+		}
+		if err := o.Do(t.Context(), Call{Chat: anna, Run: r.run("next")}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOutboxForgetsQuietChats(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		for i := range 3 * maxLanes {
+			if err := o.Do(t.Context(), Call{Chat: ChatRef{ID: int64(i)}, Run: func(context.Context) error { return nil }}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(o.lanes); n > maxLanes+1 {
+			t.Errorf("%d chats are remembered", n)
+		}
+	})
+}
+
+func BenchmarkOutboxCall(b *testing.B) {
+	o := NewOutbox(OutboxOptions{Private: Budget{1, 1 << 30}, Overall: Budget{1, 1 << 30}})
+	run := func(context.Context) error { return nil }
+	for b.Loop() {
+		if err := o.Do(b.Context(), Call{Chat: anna, Run: run}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := o.Drain(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
