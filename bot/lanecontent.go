@@ -65,12 +65,15 @@ func (l *lane) nextPart(t *task, fits func(*incoming) bool) (next *task, settled
 	if t.dropped || l.keeper.closed {
 		return nil, true
 	}
+	if l.arrived(laneUrgent, t.seq, newest) {
+		return nil, false // an abort: whether it drops t shows in a moment
+	}
 	queue := l.waiting[laneContent]
 	if len(queue) == 0 {
-		return nil, l.anyAfter(t.seq)
+		return nil, l.arrived(laneControl, t.seq, newest)
 	}
 	head := queue[0]
-	if l.commandBetween(t.seq, head.seq) || !fits(head.content) {
+	if l.arrived(laneControl, t.seq, head.seq) || !fits(head.content) {
 		return nil, true
 	}
 	l.waiting[laneContent] = slices.Delete(queue, 0, 1)
@@ -78,22 +81,13 @@ func (l *lane) nextPart(t *task, fits func(*incoming) bool) (next *task, settled
 	return head, true
 }
 
-// anyAfter says whether a command came after seq and is not done.
-func (l *lane) anyAfter(seq uint64) bool { return l.commandBetween(seq, ^uint64(0)) }
+// newest is above every place in the order of arrival.
+const newest = ^uint64(0)
 
-func (l *lane) commandBetween(from, to uint64) bool {
-	for _, c := range []laneClass{laneUrgent, laneControl} {
-		tasks := l.waiting[c]
-		if a := l.active[c]; a != nil {
-			tasks = append([]*task{a}, tasks...)
-		}
-		for _, o := range tasks {
-			if o.seq > from && o.seq < to {
-				return true
-			}
-		}
-	}
-	return false
+// arrived says whether a task of class c came after from and before to, and is not done.
+func (l *lane) arrived(c laneClass, from, to uint64) bool {
+	between := func(t *task) bool { return t.seq > from && t.seq < to }
+	return l.active[c] != nil && between(l.active[c]) || slices.ContainsFunc(l.waiting[c], between)
 }
 
 // dropContent takes every content that came before abort out of the lane and returns their updates and how many

@@ -55,23 +55,25 @@ func continues(last, in *incoming) bool {
 func wordingOf(parts []*incoming) string {
 	var b strings.Builder
 	b.WriteString(parts[0].context)
-	for i, p := range parts {
-		if i > 0 {
-			b.WriteString(seam(parts[i-1], p))
-		}
-		if i == 0 {
+	var last *incoming // the last part with words
+	for _, p := range parts {
+		switch {
+		case p.text == "":
+			continue
+		case last == nil:
 			b.WriteString(unescaped(p.text))
-		} else {
-			b.WriteString(p.text)
+		default:
+			b.WriteString(seam(last) + p.text)
 		}
+		last = p
 	}
 	return b.String()
 }
 
-// seam is what stands between two parts: nothing where a client had to cut at the limit, else the line
-// break it cut at and Telegram trimmed.
-func seam(a, b *incoming) string {
-	if a.text == "" || b.text == "" || a.album == "" && a.units >= telegramText {
+// seam is what stands after a part: nothing where a client had to cut at the limit, else the line break it
+// cut at and Telegram trimmed.
+func seam(part *incoming) string {
+	if part.album == "" && part.units >= telegramText {
 		return ""
 	}
 	return "\n"

@@ -114,7 +114,7 @@ func (r *router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if words, _ := m.words(); words == "" && in.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
-	if c, ok := parseCommand(m.Text); ok && !in.forwarded && !r.follower.belongs(in) {
+	if c, ok := parseCommand(m.Text); ok && !in.forwarded && (isAbortCommand(c.name) || !r.follower.belongs(in)) {
 		return r.command(ctx, in, c)
 	}
 	if !r.meant(m, in) {

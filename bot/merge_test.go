@@ -1,0 +1,276 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func long(n int, c string) string { return strings.Repeat(c, n) }
+
+func TestSplitPasteBecomesOnePrompt(t *testing.T) {
+	a, b := long(telegramText, "a"), long(4010, "b")
+	tests := []struct {
+		name  string
+		parts []string
+		want  []string
+	}{
+		{"cut at the limit", []string{a, "rest"}, []string{a + "rest"}},
+		{"cut at a line", []string{b, "rest"}, []string{b + "\nrest"}},
+		{"three parts", []string{a, b, "rest"}, []string{a + b + "\nrest"}},
+		{"long and nothing after it", []string{a}, []string{a}},
+		{"short ones stay apart", []string{"one", "two"}, []string{"one", "two"}},
+		{"one more after the last part", []string{a, "rest", "next"}, []string{a + "rest", "next"}},
+		{"slashes inside are text", []string{a, "/etc/hosts"}, []string{a + "/etc/hosts"}},
+		{"a command's name inside is text", []string{a, "/new"}, []string{a + "/new"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inbound(t, func(t *testing.T, r *inboundRig) {
+				var batch []map[string]any
+				for _, p := range tt.parts {
+					batch = append(batch, r.text(p))
+				}
+				r.send(batch...)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if got := r.desk.Texts(); !slices.Equal(got, tt.want) {
+					t.Errorf("%d prompts, want %d", len(got), len(tt.want))
+				}
+			})
+		})
+	}
+}
+
+func TestPartsThatComeLater(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.send(r.text(long(telegramText, "a")))
+		time.Sleep(600 * time.Millisecond)
+		r.send(r.text("rest"))
+		synctest.Wait()
+		if got := r.desk.Texts(); len(got) != 1 || !strings.HasSuffix(got[0], "arest") {
+			t.Fatalf("%d prompts; within the window the rest belongs to it", len(got))
+		}
+		if got := r.desk.prompts[0].Updates; !slices.Equal(got, []int64{101, 102}) {
+			t.Errorf("updates %v", got)
+		}
+
+		r.send(r.text(long(telegramText, "b")))
+		time.Sleep(800 * time.Millisecond)
+		synctest.Wait()
+		if got := r.desk.Texts(); len(got) != 2 {
+			t.Fatalf("%d prompts; after the window it goes alone", len(got))
+		}
+	})
+}
+
+func TestWhatDoesNotContinueAPaste(t *testing.T) {
+	for name, next := range map[string]func(r *inboundRig) map[string]any{
+		"of another person": func(r *inboundRig) map[string]any {
+			return r.text("x", inGroup(), map[string]any{"from": map[string]any{"id": 8}})
+		},
+		"written a day later": func(r *inboundRig) map[string]any { return r.text("x", inGroup(), map[string]any{"date": 90000}) },
+		"forwarded": func(r *inboundRig) map[string]any {
+			return r.text("x", inGroup(), map[string]any{"forward_origin": map[string]any{"type": "x"}})
+		},
+		"an answer to another": func(r *inboundRig) map[string]any {
+			return r.text("x", inGroup(), map[string]any{"quote": map[string]any{"text": "y"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inbound(t, func(t *testing.T, r *inboundRig) {
+				r.trigger, r.allow.Members = TriggerAll, AllMembers
+				r.send(r.text(long(telegramText, "a"), inGroup()), next(r))
+				synctest.Wait()
+				if got := r.desk.Texts(); len(got) != 2 {
+					t.Errorf("%d prompts, want 2", len(got))
+				}
+			})
+		})
+	}
+}
+
+func TestACommandEndsTheWaitForMore(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		start := time.Now()
+		r.send(r.text(long(telegramText, "a")), r.text("/new@ductor_bot"))
+		// The command's text could continue the paste, so it is sent later than a paste's parts are.
+		r.send(r.text("/new", map[string]any{"date": 1010}))
+		synctest.Wait()
+		if got := r.desk.Texts(); len(got) != 1 || time.Since(start) > 0 {
+			t.Errorf("%d prompts after %s; nothing follows a paste once a command came", len(got), time.Since(start))
+		}
+		if got := r.desk.Calls(); !slices.Equal(got, []string{"new 7/0"}) {
+			t.Errorf("calls %q", got)
+		}
+	})
+}
+
+func TestPasteInAGroupNamesUsOnce(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		mention := map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}}
+		r.send(
+			r.text("@ductor_bot "+long(telegramText-12, "a"), inGroup(), mention),
+			r.text("rest", inGroup()),
+			r.text("other talk", inGroup()),
+		)
+		synctest.Wait()
+		if got := r.desk.Texts(); len(got) != 1 || !strings.HasSuffix(got[0], "arest") || strings.HasPrefix(got[0], "@") {
+			t.Errorf("%d prompts", len(got))
+		}
+	})
+}
+
+func TestAbortDropsWhatWaitsForMore(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.running = true
+		r.send(r.text(long(telegramText, "a"), map[string]any{"date": 1}))
+		synctest.Wait()
+		r.send(r.text("/abort", map[string]any{"date": 9}), r.text("after", map[string]any{"date": 9}))
+		synctest.Wait()
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"after"}) {
+			t.Errorf("prompts %q: what was sent after the abort is new work, what was sent before is not", got)
+		}
+		if said := r.journal.said(); len(said) != 1 || !strings.Contains(said[0], "1 waiting message will not run") {
+			t.Errorf("letters %q", said)
+		}
+	})
+}
+
+func TestAbortWaitsForAPromptThatIsBeingStored(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.hold = make(chan struct{})
+		r.send(r.text("being stored"), r.text("waiting"), r.text("/abort"))
+		synctest.Wait()
+		if calls := r.desk.Calls(); len(calls) > 0 {
+			t.Fatalf("the desk was asked to abort before it had the prompt: %q", calls)
+		}
+		close(r.desk.hold)
+		synctest.Wait()
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"being stored"}) {
+			t.Errorf("prompts %q", got)
+		}
+		if calls := r.desk.Calls(); !slices.Equal(calls, []string{"abort 7/0"}) {
+			t.Errorf("calls %q", calls)
+		}
+	})
+}
+
+func TestEditOfOnePartKeepsTheOthers(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.ahead = 1
+		r.send(r.text(long(telegramText, "a")), r.text("rest"))
+		synctest.Wait()
+		edit := r.text("better")["message"].(map[string]any)
+		edit["message_id"] = 502
+		r.send(map[string]any{"edited_message": edit})
+		synctest.Wait()
+		want := fmt.Sprintf("edit 7/0 501 %q", long(telegramText, "a")+"better")
+		if calls := r.desk.Calls(); len(calls) != 1 || calls[0] != want {
+			t.Errorf("calls %.80q, want %.80q", calls, want)
+		}
+	})
+}
+
+// TestNothingIsLostOrDoubled is the law of the inbound side: however messages, commands, parts and pauses
+// mix, every update is finished, and every prompt that no abort took is submitted once and in order.
+func TestNothingIsLostOrDoubled(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"text", "long", "rest", "new", "group", "edit", "pause", "sticker"}), 1, 25).Draw(rt, "steps")
+		var problem string
+		synctest.Test(t, func(t *testing.T) {
+			r := newInboundRig(t)
+			r.trigger = TriggerAll
+			var want strings.Builder
+			for i, s := range steps {
+				mark := fmt.Sprintf("<%d>", i)
+				date := map[string]any{"date": 1000 + i/2}
+				switch s {
+				case "text":
+					want.WriteString(mark)
+					r.send(r.text(mark, date))
+				case "long":
+					want.WriteString(mark)
+					r.send(r.text(mark+long(telegramText-len(mark), "."), date))
+				case "rest":
+					want.WriteString(mark)
+					r.send(r.text(mark, date))
+				case "new":
+					r.send(r.text("/status", map[string]any{"date": 5000})) // too late to be a part of a paste
+				case "group":
+					r.send(r.text("elsewhere", inGroup(), date))
+				case "edit":
+					r.send(map[string]any{"edited_message": r.text("/x")["message"]})
+				case "sticker":
+					r.send(r.text("", date, map[string]any{"text": nil, "sticker": map[string]any{}}))
+				case "pause":
+					time.Sleep(300 * time.Millisecond)
+				}
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			r.end()
+			var got strings.Builder
+			seen := map[int64]bool{}
+			for _, p := range r.desk.prompts {
+				for _, u := range p.Updates {
+					if seen[u] {
+						problem = fmt.Sprintf("update %d is in two prompts", u)
+					}
+					seen[u] = true
+				}
+				if p.Conversation.Chat == owner {
+					got.WriteString(strings.NewReplacer(".", "", "\n", "").Replace(p.Text))
+				}
+			}
+			if got.String() != want.String() {
+				problem = fmt.Sprintf("submitted %s, want %s", got.String(), want.String())
+			}
+			if open := r.journal.open(); len(open) > 0 {
+				problem = fmt.Sprintf("updates %v were not finished", open)
+			}
+		})
+		if problem != "" {
+			rt.Fatal(problem)
+		}
+	})
+}
+
+func TestCaptionsOfAnAlbum(t *testing.T) {
+	album := []*incoming{{album: "g"}, {album: "g", text: "one"}, {album: "g"}, {album: "g", text: "two"}}
+	if got := wordingOf(album); got != "one\ntwo" {
+		t.Errorf("captions %q, want a line each", got)
+	}
+}
+
+func TestAnAbortIsNeverAPartOfAPaste(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.send(r.text(long(telegramText, "a")), r.text("/abort"))
+		synctest.Wait()
+		if got := r.desk.Calls(); !slices.Equal(got, []string{"abort 7/0"}) || len(r.desk.Texts()) > 0 {
+			t.Errorf("calls %q, %d prompts", got, len(r.desk.Texts()))
+		}
+	})
+}
+
+func TestLanesStopInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInboundRig(t)
+		r.desk.hold = make(chan struct{}) // a store that never answers
+		r.send(r.text("stuck"))
+		synctest.Wait()
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		r.lanes.stop(ctx)
+		if took := time.Since(start); took != 3*time.Second {
+			t.Errorf("the stop took %s, want its deadline", took)
+		}
+	})
+}
