@@ -127,14 +127,11 @@ func (o *Orchestrator) Status(ctx context.Context, id ConversationID) (Status, e
 	if err != nil {
 		return Status{}, fmt.Errorf("load conversation: %w", err)
 	}
+	// Without any agent that can be used the rest is still worth showing.
+	who, _ := o.choice(ctx, conv)
 	st := Status{
-		Conversation: id, Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort,
+		Conversation: id, Agent: who.agent, Model: who.model, Effort: who.effort,
 		Permission: o.permissionOf(conv), Dir: o.dirOf(conv), Role: o.roleOf(conv),
-	}
-	if st.Agent == "" {
-		if st.Agent, err = o.opts.Gateway.Default(ctx); err != nil {
-			st.Agent = ""
-		}
 	}
 	if conv.Session != "" {
 		if st.Session, err = o.opts.Store.Session(ctx, conv.Session); err != nil {

@@ -47,8 +47,10 @@ type Status struct {
 	Queue        int // turns waiting
 }
 
-// Role is a system prompt with a name.
+// Role is a system prompt with a name, and who is to play it unless the conversation chose somebody.
 type Role struct {
 	Prompt  string
-	Replace bool // instead of the agent's own system prompt, not after it
+	Replace bool        // instead of the agent's own system prompt, not after it
+	Agent   cli.Agent   // empty: whoever is the default
+	Model   cli.ModelID // empty: that agent's default
 }

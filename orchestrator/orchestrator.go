@@ -18,6 +18,7 @@ type Options struct {
 	Permission   cli.PermissionMode // for conversations that chose none
 	AllowedTools []string
 	DeniedTools  []string
+	Agents       map[cli.Agent]AgentDefaults
 	Dir          string          // for conversations that chose none; absolute
 	Roots        []string        // directories /cwd may enter, with all below them; absolute
 	Roles        map[string]Role // by name
@@ -34,6 +35,13 @@ type Options struct {
 	Now    func() time.Time
 	NewID  func() string
 	Logger *slog.Logger
+}
+
+// AgentDefaults are what an agent is given when neither the conversation nor its role says otherwise.
+type AgentDefaults struct {
+	Model  cli.ModelID
+	Effort cli.Effort
+	Args   []string // added to its command line
 }
 
 // Orchestrator runs conversations. Safe for concurrent use; different conversations never wait for each other.

@@ -51,13 +51,12 @@ func (o *Orchestrator) prepare(ctx context.Context, t *Turn) (cli.Request, error
 	if err != nil {
 		return cli.Request{}, err
 	}
-	if t.Agent = conv.Agent; t.Agent == "" {
-		if t.Agent, err = o.opts.Gateway.Default(ctx); err != nil {
-			return cli.Request{}, err
-		}
+	who, err := o.choice(ctx, conv)
+	if err != nil {
+		return cli.Request{}, err
 	}
-	t.Session, t.Model, t.Started, t.State = session.ID, conv.Model, o.now(), TurnRunning
-	return o.request(ctx, conv, session, *t)
+	t.Agent, t.Model, t.Session, t.Started, t.State = who.agent, who.model, session.ID, o.now(), TurnRunning
+	return o.request(ctx, conv, session, *t, who)
 }
 
 // ask runs the turn and turns its result into an outcome.
@@ -136,11 +135,11 @@ func (k *nativeKeeper) wait() error {
 }
 
 // request says what the agent is asked. An agent that has no session of its own here is told the history.
-func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session, t Turn) (cli.Request, error) {
+func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session, t Turn, who choice) (cli.Request, error) {
 	role := o.opts.Roles[o.roleOf(conv)]
 	req := cli.Request{
 		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat,
-		Model: conv.Model, Effort: conv.Effort,
+		Model: who.model, Effort: who.effort, ExtraArgs: o.opts.Agents[t.Agent].Args,
 		Dir: s.Dir, AddDirs: o.opts.AddDirs,
 		Permission: o.permissionOf(conv), AllowedTools: o.opts.AllowedTools, DeniedTools: o.opts.DeniedTools,
 		Resume: s.Native[t.Agent],
