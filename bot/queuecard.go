@@ -24,6 +24,13 @@ type queueCards struct {
 	past  map[cli.TurnID]bool // turns that left the queue before the chat was told that they wait
 }
 
+func newQueueCards(out *Outbox, client messenger, journal cardJournal, log *slog.Logger) *queueCards {
+	return &queueCards{
+		out: out, client: client, journal: journal, log: log,
+		cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool),
+	}
+}
+
 // queueCard is one waiting turn. The lock of queueCards guards it.
 type queueCard struct {
 	turn    orchestrator.Turn

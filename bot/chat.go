@@ -1,0 +1,41 @@
+package bot
+
+import (
+	"context"
+
+	"ductor/orchestrator"
+)
+
+// Chat is the orchestrator's view of Telegram: cards, queue cards and notices. Safe for concurrent use,
+// from New until Close.
+type Chat struct {
+	cards   *Cards
+	queue   *queueCards
+	letters *Letters
+}
+
+var _ orchestrator.Chat = (*Chat)(nil)
+
+// Card opens the message that grows for a turn. Nothing is sent yet.
+func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card { return c.cards.Open(t) }
+
+// Queued shows that a turn waits.
+func (c *Chat) Queued(t orchestrator.Turn, ahead int) { c.queue.queued(t, ahead) }
+
+// Unqueued removes what Queued showed, also before a restart.
+func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
+
+// Redeliver shows the outcome of a turn that ended before the chat showed it whole.
+func (c *Chat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
+	return c.cards.Redeliver(ctx, t)
+}
+
+// ShowAgain sends the outcome of an ended turn as new messages.
+func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
+	return c.cards.ShowAgain(ctx, t)
+}
+
+// Notice says one thing, in Markdown, outside any turn.
+func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {
+	return c.letters.Notice(ctx, id, text)
+}
