@@ -33,7 +33,8 @@ type live struct {
 	id     cli.AgentSessionID
 	turns  int
 	closed bool
-	// spoiled is set when a turn did not end by itself: then there is nothing to wait for at the end.
+	// spoiled is set while a turn runs and when it did not end by itself: a process that is closed then
+	// is not waited for.
 	spoiled bool
 }
 
@@ -117,6 +118,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	}
 	s.mu.Lock()
 	s.turns++
+	s.spoiled = true // until the turn ended as it should
 	s.mu.Unlock()
 	p := newParser(em, run.mem, req.Dir)
 	p.echo, p.garbage, p.unasked = echo, run.stream.Garbage, s.unasked()
@@ -214,7 +216,7 @@ func (s *live) loop(ctx context.Context, run *liveRun, p *parser, prompt []byte)
 		s.provider.opts.Logger.Warn("claude did not take its input", "err", sendErr)
 	}
 	s.mu.Lock()
-	s.spoiled = s.spoiled || end != cli.EndTurn
+	s.spoiled = end != cli.EndTurn
 	s.mu.Unlock()
 	if p.doomed {
 		if err := run.stream.Close(context.WithoutCancel(ctx)); err != nil {

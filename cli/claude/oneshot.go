@@ -45,10 +45,10 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 		em.Finish(failedStart(ctx, err))
 		return
 	}
-	defer s.end(ctx, stream)
 	p := newParser(em, newMemory(), req.Dir)
 	p.garbage = stream.Garbage
 	s.loop(ctx, stream, p, input)
+	s.end(ctx, stream, p)
 }
 
 func (s *oneShot) format(req cli.Request) format {
@@ -109,14 +109,15 @@ func (s *oneShot) start(ctx context.Context, f format, req cli.Request) (*cli.St
 }
 
 // end lets a process that said its result write down its session and go, and makes it go if it does not.
-func (s *oneShot) end(ctx context.Context, stream *cli.Stream) {
+func (s *oneShot) end(ctx context.Context, stream *cli.Stream, p *parser) {
 	defer s.running.Done()
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.provider.opts.Grace)
-	defer cancel()
-	select {
-	case <-stream.Process().Done():
-	case <-limit.Done():
-	case <-ctx.Done():
+	if p.ended && !p.doomed {
+		limit, cancel := context.WithTimeout(ctx, s.provider.opts.Grace)
+		defer cancel()
+		select {
+		case <-stream.Process().Done():
+		case <-limit.Done():
+		}
 	}
 	if err := stream.Close(context.WithoutCancel(ctx)); err != nil {
 		s.provider.opts.Logger.Error("claude did not end", "err", err)

@@ -94,19 +94,11 @@ func (p *Provider) launch(ctx context.Context, f format, req cli.Request) (cli.P
 	proc, err := p.opts.Launcher.Start(ctx, cli.Command{
 		Path: p.opts.Path, Args: args, Dir: req.Dir, Env: p.environment(req),
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &cli.Failure{Kind: cli.NotInstalled, Agent: agent, Cause: err}
+	}
 	if err != nil {
-		return nil, p.startFailure(err, req.Dir)
+		return nil, cli.AsFailure(agent, err)
 	}
 	return proc, nil
-}
-
-// startFailure tells a missing program from a missing directory: both are "not found" to the system.
-func (p *Provider) startFailure(err error, dir string) *cli.Failure {
-	if !errors.Is(err, fs.ErrNotExist) {
-		return cli.AsFailure(agent, err)
-	}
-	if _, lookErr := p.opts.Launcher.LookPath(p.opts.Path); lookErr == nil && dir != "" {
-		return &cli.Failure{Kind: cli.Refused, Agent: agent, Reason: "the directory " + dir + " does not exist", Cause: err}
-	}
-	return &cli.Failure{Kind: cli.NotInstalled, Agent: agent, Cause: err}
 }

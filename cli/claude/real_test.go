@@ -1,0 +1,224 @@
+package claude
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/modelapi"
+)
+
+// real makes a provider over the real Claude Code, whose model is simulated.
+func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *modelapi.Server) {
+	t.Helper()
+	api := modelapi.New(modelapi.Options{})
+	if err := api.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := api.Close(ctx); err != nil {
+			t.Errorf("close the model's API: %v", err)
+		}
+	})
+	c := realagent.Claude(t, api.URL())
+	o := Options{Launcher: cli.NewHost(), Path: c.Path, Env: c.Environ}
+	if change != nil {
+		change(&o)
+	}
+	return New(o), c, api
+}
+
+// realVariants runs f over every way a turn can be run.
+func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server)) {
+	for _, v := range []struct {
+		name   string
+		mode   cli.Mode
+		change func(*Options)
+	}{{"live", cli.Live, nil}, {"one-shot", cli.OneShot, nil}, {"one-shot json", cli.OneShot, plainJSON}} {
+		t.Run(v.name, func(t *testing.T) {
+			p, c, api := real(t, v.change)
+			f(t, p, v.mode, c, api)
+		})
+	}
+}
+
+// What a person writes reaches the model as it is, whatever it begins with and however long it is.
+func TestRealPromptsReachTheModelAsText(t *testing.T) {
+	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
+		prompts := []string{"/compact is a word [[text ok]]", "-p --model [[text ok]]", strings.Repeat("long ", 48<<10) + "[[text ok]]"}
+		if p.opts.PlainJSON {
+			prompts = prompts[:1]
+		}
+		req := cli.Request{Dir: c.Work, NewSessionID: "11111111-2222-4333-8444-555555555555"}
+		s := open(t, p, mode, req)
+		for _, prompt := range prompts {
+			req.Prompt = prompt
+			r, _ := ask(t.Context(), s, req)
+			asked := api.Prompts()
+			if r.Err != nil || r.Text != "ok" || len(asked) == 0 {
+				t.Fatalf("%.40q: %q, %+v, asked %d times", prompt, r.Text, r.Err, len(asked))
+			}
+			if got := asked[len(asked)-1].Prompt; strings.TrimSpace(got) != prompt {
+				t.Errorf("%.40q reached the model as %.40q", prompt, got)
+			}
+			if r.AgentSessionID != req.NewSessionID {
+				t.Errorf("session %q", r.AgentSessionID)
+			}
+			req.Resume = r.AgentSessionID
+		}
+	})
+}
+
+// What was said last is in the session although its process is closed at once.
+func TestRealResumeInANewProcess(t *testing.T) {
+	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
+		req := cli.Request{Dir: c.Work, Prompt: `my name is Ann [[text "ok"]]`}
+		first := open(t, p, mode, req)
+		one, _ := ask(t.Context(), first, req)
+		if err := first.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		req.Prompt, req.Resume = "[[history]]", one.AgentSessionID
+		two, _ := ask(t.Context(), open(t, p, mode, req), req)
+		if !strings.Contains(two.Text, "my name is Ann") || two.AgentSessionID != one.AgentSessionID {
+			t.Errorf("got %q in %q after %q: %v", two.Text, two.AgentSessionID, one.AgentSessionID, two.Err)
+		}
+		if !strings.Contains(string(api.Prompts()[1].Body), `"ok"`) {
+			t.Error("the first answer is not in the session")
+		}
+	})
+}
+
+func TestRealTools(t *testing.T) {
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		t.Run(string(mode), func(t *testing.T) {
+			p, c, _ := real(t, nil)
+			req := cli.Request{Dir: c.Work, Permission: cli.AcceptEdits, Prompt: `[[text "Let me look."]]` +
+				`[[tool cmd="ls ./no-such-place"]][[write path="` + filepath.Join(c.Work, "a.txt") + `" text="new"]]` +
+				`[[ask cmd="touch /etc/forbidden-` + filepath.Base(filepath.Dir(c.Work)) + `"]][[text "Done."]]`}
+			r, events := ask(t.Context(), open(t, p, mode, req), req)
+			starts, ends := of[cli.ToolStarted](events), of[cli.ToolEnded](events)
+			if r.Err != nil || len(starts) != 3 || len(ends) != 3 {
+				t.Fatalf("%d tools started, %d ended: %+v", len(starts), len(ends), r.Err)
+			}
+			if starts[0].Title != "ls ./no-such-place" || ends[0].ExitCode == nil || *ends[0].ExitCode != 2 ||
+				!strings.Contains(ends[0].Output, "No such file") || ends[0].Duration <= 0 {
+				t.Errorf("shell: %+v, %+v", starts[0], ends[0])
+			}
+			changes := of[cli.FileChanged](events)
+			if len(changes) != 1 || changes[0].Path != "a.txt" || changes[0].Kind != cli.FileAdded || !strings.Contains(changes[0].Diff, "+new") {
+				t.Errorf("changes %+v", changes)
+			}
+			if len(r.Denials) != 1 || r.Denials[0].Tool != "Bash" || !strings.HasPrefix(r.Denials[0].Title, "touch /etc/") || r.Denials[0].Reason == "" {
+				t.Errorf("denials %+v", r.Denials)
+			}
+			if r.Text != "Let me look.\n\nDone." {
+				t.Errorf("answer %q", r.Text)
+			}
+		})
+	}
+}
+
+func TestRealAbortLeavesNoProcess(t *testing.T) {
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		t.Run(string(mode), func(t *testing.T) {
+			p, c, _ := real(t, nil)
+			pidFile := filepath.Join(c.Work, "pid")
+			req := cli.Request{Dir: c.Work, Permission: cli.Bypass,
+				Prompt: `[[text "half"]][[tool cmd="echo $$ > ` + pidFile + `.new; mv ` + pidFile + `.new ` + pidFile + `; sleep 61"]]`}
+			s := open(t, p, mode, req)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			var aborted time.Time
+			watching := make(chan struct{})
+			go func() {
+				defer close(watching)
+				for ctx.Err() == nil {
+					if _, err := os.Stat(pidFile); err == nil {
+						aborted = time.Now()
+						cancel(cli.ErrAborted)
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			}()
+			r, events := ask(ctx, s, req)
+			<-watching
+			t.Logf("result %s after the abort", time.Since(aborted))
+			if !r.Aborted || r.Text != "half" || len(of[cli.ToolEnded](events)) != 1 {
+				t.Errorf("got %+v", r)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("closed %s after the abort", time.Since(aborted))
+			pid, err := os.ReadFile(pidFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat("/proc/" + strings.TrimSpace(string(pid))); err == nil {
+				t.Error("the tool's shell lives on")
+			}
+		})
+	}
+}
+
+func TestRealAPIFailures(t *testing.T) {
+	for prompt, want := range map[string]cli.FailureKind{
+		"[[error 401]]": cli.NotLoggedIn,
+		"[[error 429]]": cli.LimitReached,
+		"[[error 404]]": cli.UnknownModel,
+	} {
+		t.Run(prompt, func(t *testing.T) {
+			p, c, _ := real(t, nil)
+			req := cli.Request{Dir: c.Work, Prompt: prompt}
+			if want == cli.LimitReached {
+				req.Env = map[string]string{"CLAUDE_CODE_MAX_RETRIES": "0"}
+			}
+			r, _ := ask(t.Context(), open(t, p, cli.Live, req), req)
+			if r.Err == nil || r.Err.Kind != want || r.Text != "" {
+				t.Errorf("got %+v and %q", r.Err, r.Text)
+			}
+		})
+	}
+}
+
+func TestRealStatus(t *testing.T) {
+	p, _, _ := real(t, nil)
+	a := p.Auth(t.Context())
+	if a.State != cli.Authenticated || a.Method != "ANTHROPIC_API_KEY" || a.Version == "" {
+		t.Errorf("auth %+v", a)
+	}
+	models, err := p.Models(t.Context())
+	if err != nil || len(models) < 3 || !models[0].Default || len(models[0].Efforts) == 0 {
+		t.Errorf("models %+v, %v", models, err)
+	}
+}
+
+func TestRealNotLoggedIn(t *testing.T) {
+	p, c, _ := real(t, func(o *Options) {
+		env := o.Env
+		o.Env = func() []string {
+			var kept []string
+			for _, e := range env() {
+				if !strings.HasPrefix(e, "ANTHROPIC_API_KEY=") {
+					kept = append(kept, e)
+				}
+			}
+			return kept
+		}
+	})
+	if a := p.Auth(t.Context()); a.State != cli.Installed || a.Fix == "" {
+		t.Errorf("auth %+v", a)
+	}
+	req := cli.Request{Dir: c.Work, Prompt: "hi"}
+	if r, _ := ask(t.Context(), open(t, p, cli.Live, req), req); r.Err == nil || r.Err.Kind != cli.NotLoggedIn {
+		t.Errorf("got %+v", r)
+	}
+}
