@@ -1,0 +1,187 @@
+package config
+
+import "time"
+
+// Config is everything an owner can set. The tags are the keys of the file. Paths that Load and Default
+// return are absolute; durations and counts are within the bounds that Validate holds.
+type Config struct {
+	Telegram    Telegram        `toml:"telegram"`
+	Stream      Stream          `toml:"stream"`
+	Queue       Queue           `toml:"queue"`
+	Sessions    Sessions        `toml:"sessions"`
+	Agents      Agents          `toml:"agents"`
+	Permissions Permissions     `toml:"permissions"`
+	Projects    Projects        `toml:"projects"`
+	Roles       map[string]Role `toml:"roles"` // by name; nil for none
+	Storage     Storage         `toml:"storage"`
+	Log         Log             `toml:"log"`
+	Rate        Rate            `toml:"rate"`
+
+	// Warnings are sentences on what is allowed but probably not meant; Load sets them.
+	Warnings []string `toml:"-"`
+}
+
+// Telegram is the bot and who may talk to it.
+type Telegram struct {
+	Token         Secret   `toml:"token"`      // after Load: from wherever it was found
+	TokenFile     string   `toml:"token_file"` // a file that holds the token and nothing else
+	APIBase       string   `toml:"api_base"`
+	Proxy         Secret   `toml:"proxy"` // a URL, often with a password in it
+	AllowedUsers  []int64  `toml:"allowed_users"`
+	AllowedGroups []int64  `toml:"allowed_groups"`
+	GroupMembers  string   `toml:"group_members"` // "listed" or "all"
+	GroupTrigger  string   `toml:"group_trigger"` // "mention" or "all"
+	AbortWords    []string `toml:"abort_words"`   // lower case
+	Reactions     bool     `toml:"reactions"`
+}
+
+// Stream is how an answer grows in the chat.
+type Stream struct {
+	IntervalPrivate time.Duration `toml:"interval_private"`
+	IntervalGroup   time.Duration `toml:"interval_group"`
+	MinChars        int           `toml:"min_chars"`
+	MaxChars        int           `toml:"max_chars"`
+	Idle            time.Duration `toml:"idle"`
+	SentenceEnds    bool          `toml:"sentence_ends"`
+	ParagraphEnds   bool          `toml:"paragraph_ends"`
+	ShowThinking    bool          `toml:"show_thinking"`
+	Footer          []string      `toml:"footer"` // of "model", "time", "cost", "tokens"
+	StatusAfter     time.Duration `toml:"status_after"`
+}
+
+// Queue is how messages wait and merge.
+type Queue struct {
+	Max         int           `toml:"max"` // turns waiting per conversation
+	MergeWindow time.Duration `toml:"merge_window"`
+	AlbumWindow time.Duration `toml:"album_window"`
+}
+
+// Sessions is when a session ends by itself and what a new agent is told of it.
+type Sessions struct {
+	IdleReset    time.Duration `toml:"idle_reset"`  // 0 is never
+	DailyReset   string        `toml:"daily_reset"` // "15:04" in local time; empty is never
+	HistoryTurns int           `toml:"history_turns"`
+	HistoryBytes int           `toml:"history_bytes"`
+	DefaultRole  string        `toml:"default_role"` // a name in Roles; empty is none
+}
+
+// Agents is which agents there are and how long they may take.
+type Agents struct {
+	Default     string        `toml:"default"`
+	Fallback    []string      `toml:"fallback"`
+	IdleLimit   time.Duration `toml:"idle_limit"`
+	MaxLive     int           `toml:"max_live"`
+	TurnTimeout time.Duration `toml:"turn_timeout"`
+	Stall       time.Duration `toml:"stall"`
+	ToolStall   time.Duration `toml:"tool_stall"`
+	Grace       time.Duration `toml:"grace"`
+	StaleAfter  time.Duration `toml:"stale_after"`
+	Claude      Claude        `toml:"claude"`
+	Codex       Codex         `toml:"codex"`
+}
+
+// Agent is what every agent has.
+type Agent struct {
+	Enabled bool     `toml:"enabled"`
+	Path    string   `toml:"path"` // empty: looked up by name
+	Mode    string   `toml:"mode"` // "live" or "one-shot"
+	Args    []string `toml:"args"`
+	Env     []string `toml:"env"` // names, or beginnings of names with a * after them
+	Model   string   `toml:"model"`
+	Effort  string   `toml:"effort"`
+}
+
+// Claude is Claude Code.
+type Claude struct{ Agent }
+
+// Codex is OpenAI's Codex.
+type Codex struct {
+	Agent
+	Sandbox string `toml:"sandbox"` // "read-only", "workspace-write" or "danger-full-access"
+}
+
+// Permissions is what agents may do unasked.
+type Permissions struct {
+	Mode         string   `toml:"mode"`
+	AllowedTools []string `toml:"allowed_tools"`
+	DeniedTools  []string `toml:"denied_tools"`
+}
+
+// Projects is where agents work.
+type Projects struct {
+	Roots      []string `toml:"roots"`
+	DefaultDir string   `toml:"default_dir"` // after Load never empty
+}
+
+// Role is a system prompt by name.
+type Role struct {
+	Prompt string `toml:"prompt"`
+	Append bool   `toml:"append"` // added to the agent's own prompt; false replaces it
+	Agent  string `toml:"agent"`  // empty: the conversation's
+	Model  string `toml:"model"`  // empty: the conversation's
+}
+
+// Storage is what is kept and for how long.
+type Storage struct {
+	Dir           string `toml:"dir"`
+	UploadsMaxMB  int    `toml:"uploads_max_mb"`
+	RetentionDays int    `toml:"retention_days"`
+}
+
+// Log is what ductor says of itself.
+type Log struct {
+	Level  string `toml:"level"`
+	Format string `toml:"format"` // "text" or "json"
+	File   string `toml:"file"`   // empty: standard error
+}
+
+// Rate is how many calls to Telegram are made.
+type Rate struct {
+	PrivatePerSecond float64 `toml:"private_per_second"`
+	PrivateBurst     int     `toml:"private_burst"`
+	GroupPerMinute   float64 `toml:"group_per_minute"`
+	OverallPerSecond float64 `toml:"overall_per_second"`
+}
+
+// Agents that there are, and what the settings of words may be.
+const (
+	agentClaude = "claude"
+	agentCodex  = "codex"
+)
+
+// defaults are the values of config.toml.example, paths as they are written there.
+func defaults() Config {
+	agent := Agent{Enabled: true, Mode: "live", Args: []string{}, Env: []string{}}
+	return Config{
+		Telegram: Telegram{
+			APIBase:      "https://api.telegram.org",
+			AllowedUsers: []int64{}, AllowedGroups: []int64{},
+			GroupMembers: "listed", GroupTrigger: "mention",
+			AbortWords: []string{"stop", "abort"}, Reactions: true,
+		},
+		Stream: Stream{
+			IntervalPrivate: time.Second, IntervalGroup: 3 * time.Second,
+			MinChars: 24, MaxChars: 600, Idle: 400 * time.Millisecond,
+			SentenceEnds: true, ParagraphEnds: true,
+			Footer: []string{"model", "time"}, StatusAfter: 2 * time.Second,
+		},
+		Queue: Queue{Max: 10, MergeWindow: 700 * time.Millisecond, AlbumWindow: 700 * time.Millisecond},
+		Sessions: Sessions{
+			HistoryTurns: 20, HistoryBytes: 32768,
+		},
+		Agents: Agents{
+			Default: agentClaude, Fallback: []string{agentCodex},
+			IdleLimit: 30 * time.Minute, MaxLive: 4, TurnTimeout: 2 * time.Hour,
+			Stall: 5 * time.Minute, ToolStall: 30 * time.Minute, Grace: 2 * time.Second, StaleAfter: 3 * time.Hour,
+			Claude: Claude{Agent: agent}, Codex: Codex{Agent: agent, Sandbox: "workspace-write"},
+		},
+		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}},
+		Projects:    Projects{Roots: []string{"~"}},
+		Storage:     Storage{UploadsMaxMB: 20, RetentionDays: 30},
+		Log:         Log{Level: "info", Format: "text"},
+		Rate:        Rate{PrivatePerSecond: 1, PrivateBurst: 3, GroupPerMinute: 20, OverallPerSecond: 30},
+	}
+}
+
+// defaultRole is a role before its keys are read.
+func defaultRole() Role { return Role{Append: true} }

@@ -1,0 +1,184 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// TokenVariable is the environment variable that may hold the token. It wins over the file.
+const TokenVariable = "DUCTOR_TELEGRAM_TOKEN"
+
+// maxFile bounds what is read: no configuration is this long.
+const maxFile = 1 << 20
+
+// Environment is what a configuration depends on besides its file.
+type Environment struct {
+	Getenv func(name string) string
+}
+
+// OSEnvironment is that of this process.
+func OSEnvironment() Environment { return Environment{Getenv: os.Getenv} }
+
+// Default is the configuration of an empty file, its paths made absolute where the environment tells how.
+// It has no token, so Validate refuses it until one is set.
+func Default() Config {
+	c := defaults()
+	_ = resolve(&c, OSEnvironment()) // a path that stays relative is found by Validate
+	return c
+}
+
+// Load reads the file at path over the defaults, finds the token (environment, file, token_file), makes
+// paths absolute and validates the whole. A file that is not there gives an error matching fs.ErrNotExist;
+// what is wrong with one that is gives *Invalid, complete. No error contains a token.
+func Load(path string) (Config, error) { return LoadFrom(path, OSEnvironment()) }
+
+// LoadFrom is Load in a given environment.
+func LoadFrom(path string, env Environment) (Config, error) {
+	text, info, err := readSmall(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, fmt.Errorf("there is no configuration at %s; copy config.toml.example there and fill in the token and your user id: %w", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("read configuration: %w", err)
+	}
+	doc, c, found := decode(text)
+	if doc.unreadable {
+		return Config{}, found.asError(path)
+	}
+	if c.Telegram.Token != "" && readable(info) {
+		c.Warnings = append(c.Warnings, warnReadable(path, info))
+	}
+	found = append(found, resolve(&c, env)...)
+	if !found.has(keyTokenFile) {
+		found = append(found, findToken(&c, env)...)
+	}
+	found = append(found, found.news(c.check())...)
+	if len(found) > 0 {
+		doc.locate(found)
+		return Config{}, found.asError(path)
+	}
+	c.Warnings = append(c.Warnings, c.doubts()...)
+	return c, nil
+}
+
+const (
+	keyToken     = "telegram.token"
+	keyTokenFile = "telegram.token_file"
+)
+
+// findToken settles where the token comes from.
+func findToken(c *Config, env Environment) (found problems) {
+	t := &c.Telegram
+	if value := strings.TrimSpace(env.Getenv(TokenVariable)); value != "" {
+		t.Token = Secret(value)
+		return nil
+	}
+	if t.TokenFile == "" {
+		return nil
+	}
+	if t.Token != "" {
+		found.add(keyTokenFile, "token is set as well; keep one of the two")
+		return found
+	}
+	text, info, err := readSmall(t.TokenFile)
+	if err != nil {
+		found.add(keyTokenFile, "cannot be read: %v", err)
+		return found
+	}
+	t.Token = Secret(strings.TrimSpace(string(text)))
+	if t.Token == "" {
+		found.add(keyTokenFile, "%s is empty; it should hold the token and nothing else", t.TokenFile)
+	}
+	if readable(info) {
+		c.Warnings = append(c.Warnings, warnReadable(t.TokenFile, info))
+	}
+	return found
+}
+
+func readable(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
+
+func warnReadable(path string, info fs.FileInfo) string {
+	return fmt.Sprintf("%s holds the token and has mode %04o, so that others on this machine may get at it; run: chmod 600 %s",
+		path, info.Mode().Perm(), path)
+}
+
+func readSmall(path string) ([]byte, fs.FileInfo, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s is longer than %d bytes", path, maxFile)
+	}
+	return text, info, err
+}
+
+// resolve makes every path absolute: "~" is the home directory. It also fills in those that follow from
+// others: where state lies by the system's rule, and the first root to work in.
+func resolve(c *Config, env Environment) problems {
+	var found problems
+	home := env.Getenv("HOME")
+	if c.Storage.Dir == "" {
+		c.Storage.Dir = "~/.local/state/ductor"
+		if state := env.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+			c.Storage.Dir = filepath.Join(state, "ductor")
+		}
+	}
+	if c.Projects.DefaultDir == "" && len(c.Projects.Roots) > 0 {
+		c.Projects.DefaultDir = c.Projects.Roots[0]
+	}
+	for key, p := range c.paths() {
+		expanded, err := absolute(*p, home)
+		if err != nil {
+			found.add(key, "%v", err)
+			continue
+		}
+		*p = expanded
+	}
+	return found
+}
+
+// absolute expands ~. An empty path stays empty: it means that none is set.
+func absolute(path, home string) (string, error) {
+	switch {
+	case path == "" || filepath.IsAbs(path) && filepath.Clean(path) == path:
+		return path, nil
+	case filepath.IsAbs(path):
+		return filepath.Clean(path), nil
+	case path != "~" && !strings.HasPrefix(path, "~/"):
+		return path, fmt.Errorf("%q must be absolute or begin with ~/", path)
+	case !filepath.IsAbs(home):
+		return path, fmt.Errorf("%q needs the variable HOME, which is not set", path)
+	}
+	return filepath.Join(home, path[1:]), nil
+}
+
+// paths are all settings that name a place, by key.
+func (c *Config) paths() map[string]*string {
+	all := map[string]*string{
+		"telegram.token_file":  &c.Telegram.TokenFile,
+		"agents.claude.path":   &c.Agents.Claude.Path,
+		"agents.codex.path":    &c.Agents.Codex.Path,
+		"projects.default_dir": &c.Projects.DefaultDir,
+		"storage.dir":          &c.Storage.Dir,
+		"log.file":             &c.Log.File,
+	}
+	for i := range c.Projects.Roots {
+		all[fmt.Sprintf("projects.roots[%d]", i)] = &c.Projects.Roots[i]
+	}
+	return all
+}

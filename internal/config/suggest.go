@@ -1,0 +1,50 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// suggest names the candidate that is nearest to a mistyped word, if any is near.
+func suggest(word string, candidates []string) (string, bool) {
+	word = strings.ToLower(word)
+	best, least := "", max(2, len(word)/3)+1
+	for _, c := range slices.Sorted(slices.Values(candidates)) {
+		d := editDistance(word, c)
+		if len(c) >= 3 && strings.HasPrefix(word, c) || len(word) >= 3 && strings.HasPrefix(c, word) {
+			d = min(d, 2) // cut short, or too long
+		}
+		// Of two that are as near the one of the same length is meant: people swap letters.
+		if d < least || d == least && best != "" && len(c) == len(word) && len(best) != len(word) {
+			if d < len(c) {
+				best, least = c, d
+			}
+		}
+	}
+	return best, best != ""
+}
+
+// editDistance counts how many bytes must be added, dropped, replaced or swapped with their neighbour to make
+// a into b (Levenshtein's distance with transpositions).
+func editDistance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := last[j]
+			if a[i] != b[j] {
+				replace++
+			}
+			row[j+1] = min(replace, row[j]+1, last[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,196 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Validate says everything that is wrong with c, as *Invalid. Load has done it already; it is for a Config
+// that was put together in another way.
+func (c Config) Validate() error {
+	found := c.check()
+	for key, p := range c.paths() {
+		if *p != "" && !filepath.IsAbs(*p) {
+			found.add(key, "%q is not an absolute path", *p)
+		}
+	}
+	return found.asError("")
+}
+
+// Secrets lists every configured value that must not be shown, in each form it may show up in.
+func (c Config) Secrets() []string {
+	var all []string
+	if t := c.Telegram.Token.Reveal(); t != "" {
+		all = append(all, t)
+		if escaped := url.QueryEscape(t); escaped != t {
+			all = append(all, escaped)
+		}
+	}
+	if u, err := url.Parse(c.Telegram.Proxy.Reveal()); err == nil && u.User != nil {
+		if password, ok := u.User.Password(); ok && password != "" {
+			all = append(all, password)
+			if _, escaped, _ := strings.Cut(u.User.String(), ":"); escaped != password {
+				all = append(all, escaped)
+			}
+		}
+	}
+	return all
+}
+
+// check holds the bounds of every setting.
+func (c *Config) check() problems {
+	var p problems
+	c.checkTelegram(&p)
+	c.checkWords(&p)
+	c.checkNumbers(&p)
+	c.checkDurations(&p)
+	c.checkAgents(&p)
+	c.checkRoles(&p)
+	c.checkPlaces(&p)
+	return p
+}
+
+func (c *Config) checkTelegram(p *problems) {
+	t := c.Telegram
+	switch {
+	case t.Token == "":
+		p.add(keyToken, "there is no bot token; set it here, or name a file in token_file, or set the variable %s. @BotFather gives you one", TokenVariable)
+	case !regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]{10,}$`).MatchString(t.Token.Reveal()):
+		p.add(keyToken, "this is not a bot token; one looks like 123456789:AAE… and comes from @BotFather")
+	}
+	if u, err := url.Parse(t.APIBase); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		p.add("telegram.api_base", "should be a URL such as https://api.telegram.org")
+	}
+	if proxy := t.Proxy.Reveal(); proxy != "" {
+		u, err := url.Parse(proxy)
+		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) {
+			p.add("telegram.proxy", "should be a URL such as socks5://127.0.0.1:1080 or http://user:password@proxy:3128")
+		}
+	}
+	for _, id := range t.AllowedUsers {
+		if id <= 0 {
+			p.add("telegram.allowed_users", "%d is not a person's id; those are positive. Groups go to allowed_groups", id)
+		}
+	}
+	for _, id := range t.AllowedGroups {
+		if id >= 0 {
+			p.add("telegram.allowed_groups", "%d is not a group's id; those are negative, such as -1001234567890", id)
+		}
+	}
+	for _, w := range t.AbortWords {
+		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return r <= ' ' }) || w != strings.ToLower(w) || w[0] == '/' {
+			p.add("telegram.abort_words", "%q should be one word in small letters, without a slash", w)
+		}
+	}
+}
+
+func (c *Config) checkAgents(p *problems) {
+	enabled := map[string]bool{agentClaude: c.Agents.Claude.Enabled, agentCodex: c.Agents.Codex.Enabled}
+	switch on, known := enabled[c.Agents.Default]; {
+	case !known:
+		p.add("agents.default", "%s", oneOf(c.Agents.Default, agents()))
+	case !on:
+		p.add("agents.default", "%q is switched off by agents.%s.enabled", c.Agents.Default, c.Agents.Default)
+	}
+	// The default itself, or an agent that is switched off, may be named: neither is ever fallen back on.
+	for i, name := range c.Agents.Fallback {
+		switch _, known := enabled[name]; {
+		case !known:
+			p.add("agents.fallback", "%s", oneOf(name, agents()))
+		case slices.Contains(c.Agents.Fallback[:i], name):
+			p.add("agents.fallback", "%q is there twice", name)
+		}
+	}
+	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
+	for key, names := range map[string][]string{
+		"agents.claude.env": c.Agents.Claude.Env, "agents.codex.env": c.Agents.Codex.Env,
+	} {
+		for _, name := range names {
+			switch {
+			case !variable.MatchString(name):
+				p.add(key, "%q is not a variable's name; give names such as HTTPS_PROXY or AWS_*, without values", hideValue(name))
+			case name == TokenVariable:
+				p.add(key, "%s would hand the bot's token to the agent", name)
+			}
+		}
+	}
+}
+
+// hideValue cuts NAME=VALUE at the value, which is often a key.
+func hideValue(s string) string {
+	if name, _, ok := strings.Cut(s, "="); ok {
+		return name + "=…"
+	}
+	return s
+}
+
+func (c *Config) checkRoles(p *problems) {
+	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
+		role, key := c.Roles[name], "roles."+dotted([]string{name})
+		if strings.TrimSpace(role.Prompt) == "" {
+			p.add(key+".prompt", "a role needs a prompt")
+		}
+		if role.Agent != "" && !slices.Contains(agents(), role.Agent) {
+			p.add(key+".agent", "%s", oneOf(role.Agent, agents()))
+		}
+	}
+	if name := c.Sessions.DefaultRole; name != "" {
+		if _, ok := c.Roles[name]; !ok {
+			p.add("sessions.default_role", "there is no [roles.%s]", dotted([]string{name}))
+		}
+	}
+}
+
+func (c *Config) checkPlaces(p *problems) {
+	if c.Storage.Dir == "" {
+		p.add("storage.dir", "is empty")
+	}
+	if len(c.Projects.Roots) == 0 {
+		p.add("projects.roots", "is empty; agents need a directory to work in")
+		return
+	}
+	for i, root := range c.Projects.Roots {
+		if root == "" {
+			p.add(fmt.Sprintf("projects.roots[%d]", i), "is empty")
+		}
+	}
+	dir := c.Projects.DefaultDir
+	if dir == "" {
+		p.add("projects.default_dir", "is empty; name a directory inside roots")
+		return
+	}
+	if filepath.IsAbs(dir) && !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, dir) }) {
+		p.add("projects.default_dir", "%s is outside of roots", dir)
+	}
+}
+
+func inside(root, dir string) bool {
+	rel, err := filepath.Rel(root, dir)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// doubts are the warnings that the settings themselves give rise to.
+func (c *Config) doubts() []string {
+	var all []string
+	t := c.Telegram
+	if len(t.AllowedUsers) == 0 && (len(t.AllowedGroups) == 0 || t.GroupMembers != "all") {
+		all = append(all, "telegram.allowed_users is empty, so nobody is answered; write to the bot and the log names your id")
+	}
+	if len(t.AllowedGroups) > 0 && t.GroupMembers == "all" && c.Permissions.Mode == "bypass" {
+		all = append(all, "everybody in an allowed group may have agents do anything on this machine (group_members is \"all\", permissions.mode is \"bypass\")")
+	}
+	if strings.HasPrefix(t.APIBase, "http://") && !loopback(t.APIBase) {
+		all = append(all, "telegram.api_base is not encrypted: whoever is on the way can read the token")
+	}
+	return all
+}
+
+func loopback(base string) bool {
+	u, err := url.Parse(base)
+	return err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
+}
