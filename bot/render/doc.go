@@ -4,8 +4,8 @@
 // It is pure: no network, no clock, no Telegram library. It never uses a parse mode, so no text can break
 // the markup of a message.
 //
-// Markdown renders a whole source, Stream a growing one with the same result, Split cuts a Text into
-// messages. The smaller functions (Plain, Styled, Concat, Slice, ...) are for putting a card together.
+// Markdown renders a whole source, Stream a growing one with the same result. Split cuts a Text into
+// messages, Splitter does it again and again while the text grows. The smaller functions (Plain, Styled, Concat, Slice, ...) are for putting a card together.
 package render
 
 // Kind is a Telegram message entity type, spelled as the Bot API spells it.

@@ -25,18 +25,8 @@ const maxAttributes = 8 << 10
 // All parts' texts and gaps, joined, are t's text from its first visible character on. What is appended to
 // t changes the last part only. A part keeps MaxEntities entities, those of least importance go first.
 func Split(t Text, limit int) []Part {
-	s := splitter{cursor: cursor{text: t.Text}, entities: t.Entities, limit: max(limit, 16)}
-	var parts []Part
-	for {
-		gap := s.skip()
-		if len(parts) > 0 {
-			parts[len(parts)-1].Gap = gap
-		}
-		if s.bytes == len(s.text) {
-			return parts
-		}
-		parts = append(parts, Part{Text: s.next()})
-	}
+	s := Splitter{Limit: limit}
+	return s.Split(t)
 }
 
 // splitter walks a text; entities are those that end behind the cursor.
@@ -44,7 +34,7 @@ type splitter struct {
 	cursor
 	entities []Entity
 	limit    int
-	visible  int // units from the cursor to the first visible character
+	visible  int // units from the cursor to the first visible character, which is less than limit away
 }
 
 // skip moves over whitespace and returns it. The indentation of a line of code is left, unless it alone
