@@ -1,0 +1,318 @@
+package clitest
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"ductor/cli"
+)
+
+// Conformance holds a provider in one mode to the contract of package cli: events, results, what cancel
+// and Close end, sessions that go on. Call it from a test that is not parallel: it looks for goroutines
+// that were left behind.
+func Conformance(t *testing.T, h Harness) {
+	cases := suite()
+	for name := range h.Cannot {
+		if !slices.ContainsFunc(cases, func(c conformanceCase) bool { return c.name == name }) {
+			t.Errorf("the harness says it cannot do %q, which is no case", name)
+		}
+	}
+	for _, c := range cases {
+		if reason, cannot := h.Cannot[c.name]; cannot {
+			t.Logf("left out, %s: %s", c.name, reason)
+			continue
+		}
+		t.Run(string(c.name), func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			t.Cleanup(func() {
+				if !t.Failed() { // else a leak would only hide the reason
+					goleak.VerifyNone(t, before)
+				}
+			})
+			c.play(newStage(t, h))
+		})
+	}
+}
+
+type conformanceCase struct {
+	name Case
+	play func(*stage)
+}
+
+func suite() []conformanceCase {
+	return []conformanceCase{
+		{PlainText, playPlainText},
+		{Thinking, playThinking},
+		{ToolUse, playTool},
+		{FailingTool, playFailingTool},
+		{LongLine, playLongLine},
+		{ModelError, playModelError},
+		{SecondTurn, playSecondTurn},
+		{ResumeSession, playResume},
+		{CrashInText, playCrashInText},
+		{CrashInTool, playCrashInTool},
+		{SilentExit, playSilentExit},
+		{AbortText, playAbortText},
+		{AbortTool, playAbortTool},
+		{AbortDeaf, playAbortDeaf},
+		{AbortBefore, playAbortBefore},
+		{Deadline, playDeadline},
+		{CloseUnused, playCloseUnused},
+		{CloseWithTools, playCloseWithTools},
+	}
+}
+
+// answers checks that a turn went well and said exactly text.
+func (s *stage) answers(p played, text string) {
+	s.t.Helper()
+	if p.result.Err != nil || p.result.Aborted || p.result.Text != text {
+		s.t.Errorf("answered %s (aborted %v, failure %+v), want %q", shown(p.result.Text), p.result.Aborted, p.result.Err, text)
+	}
+	if p.result.AgentSessionID == "" {
+		s.t.Error("the Result names no session")
+	}
+}
+
+func playPlainText(s *stage) {
+	const text = "Hello, **wörld** — 日本語 🎉.\n\nSecond paragraph."
+	req := s.ask(s.script.Say(text))
+	s.answers(s.turn(s.open(req), req), text)
+}
+
+func playThinking(s *stage) {
+	req := s.ask(s.script.Think("let me see"), s.script.Say("Done."))
+	p := s.turn(s.open(req), req)
+	s.answers(p, "Done.")
+	if len(of[cli.ThinkingDelta](p.events)) == 0 {
+		s.t.Error("no ThinkingDelta came")
+	}
+}
+
+func playTool(s *stage) {
+	req := s.ask(s.script.Run("echo tool-output"), s.script.Say("Done."))
+	p := s.turn(s.open(req), req)
+	started, ended := of[cli.ToolStarted](p.events), of[cli.ToolEnded](p.events)
+	if len(started) != 1 || len(ended) != 1 {
+		s.t.Fatalf("%d tools started, %d ended, want one", len(started), len(ended))
+	}
+	if started[0].Name == "" || !strings.Contains(started[0].Title, "echo tool-output") {
+		s.t.Errorf("the tool is called %q, titled %q", started[0].Name, started[0].Title)
+	}
+	if !strings.Contains(ended[0].Output, "tool-output") || ended[0].Err != "" || ended[0].Duration <= 0 {
+		s.t.Errorf("the tool ended as %+v", ended[0])
+	}
+	if p.result.Err != nil || !strings.HasSuffix(p.result.Text, "Done.") {
+		s.t.Errorf("answered %s, %+v", shown(p.result.Text), p.result.Err)
+	}
+}
+
+func playFailingTool(s *stage) {
+	req := s.ask(s.script.Run("echo no good; exit 3"), s.script.Say("Done."))
+	p := s.turn(s.open(req), req)
+	ended := of[cli.ToolEnded](p.events)
+	if len(ended) != 1 || !strings.Contains(ended[0].Output+ended[0].Err, "no good") {
+		s.t.Fatalf("tools ended as %+v", ended)
+	}
+	if e := ended[0]; e.Err == "" && (e.ExitCode == nil || *e.ExitCode != 3) {
+		s.t.Errorf("the tool's failure is not seen: %+v", e)
+	}
+	if p.result.Err != nil {
+		s.t.Errorf("a tool's failure is the turn's: %+v", p.result.Err)
+	}
+}
+
+func playLongLine(s *stage) {
+	req := s.ask(s.script.LongLine, s.script.Say("after it"))
+	p := s.turn(s.open(req), req)
+	if p.result.Err != nil || !strings.HasSuffix(p.result.Text, "after it") {
+		s.t.Errorf("answered %s, %+v", shown(p.result.Text), p.result.Err)
+	}
+}
+
+func playModelError(s *stage) {
+	req := s.ask(s.script.Error)
+	p := s.turn(s.open(req), req)
+	switch err := p.result.Err; {
+	case err == nil:
+		s.t.Errorf("an error became the answer %s", shown(p.result.Text))
+	case s.script.ErrorKind != "" && err.Kind != s.script.ErrorKind:
+		s.t.Errorf("the failure is %+v, want kind %q", *err, s.script.ErrorKind)
+	}
+}
+
+func playSecondTurn(s *stage) {
+	first := s.ask("about the lighthouse", s.script.Say("One."))
+	session := s.open(first)
+	one := s.turn(session, first)
+	s.answers(one, "One.")
+	second := s.ask(s.script.Recall)
+	second.Resume = one.result.AgentSessionID
+	if !session.Fits(second) {
+		s.t.Fatal("the session does not fit its own next turn")
+	}
+	two := s.turn(session, second)
+	if !strings.Contains(two.result.Text, "lighthouse") || two.result.AgentSessionID != one.result.AgentSessionID {
+		s.t.Errorf("answered %s in session %q after %q, %+v", shown(two.result.Text), two.result.AgentSessionID, one.result.AgentSessionID, two.result.Err)
+	}
+}
+
+func playResume(s *stage) {
+	first := s.ask("about the lighthouse", s.script.Say("One."))
+	session := s.open(first)
+	one := s.turn(session, first)
+	s.answers(one, "One.")
+	s.close(session)
+	second := s.ask(s.script.Recall)
+	second.Resume = one.result.AgentSessionID
+	two := s.turn(s.open(second), second)
+	if !strings.Contains(two.result.Text, "lighthouse") || two.result.Err != nil {
+		s.t.Errorf("answered %s, %+v", shown(two.result.Text), two.result.Err)
+	}
+}
+
+// failed checks that a turn ended by a failure of one of kinds.
+func (s *stage) failed(p played, kinds ...cli.FailureKind) {
+	s.t.Helper()
+	if p.result.Err == nil || p.result.Aborted || !slices.Contains(kinds, p.result.Err.Kind) {
+		s.t.Errorf("ended as %+v with failure %+v, want %q", p.result, p.result.Err, kinds)
+	}
+}
+
+func playCrashInText(s *stage) {
+	req := s.ask(s.script.Say("half of it"), s.script.Crash)
+	p := s.turn(s.open(req), req)
+	s.failed(p, cli.Crashed)
+	if p.result.Text != "half of it" {
+		s.t.Errorf("kept %s", shown(p.result.Text))
+	}
+}
+
+func playCrashInTool(s *stage) {
+	req := s.ask(s.script.Run("kill -9 $PPID; sleep 60"))
+	p := s.turn(s.open(req), req)
+	s.failed(p, cli.Crashed)
+	if ended := of[cli.ToolEnded](p.events); len(ended) != 1 || ended[0].Err == "" {
+		s.t.Errorf("tools ended as %+v, want one with an error", ended)
+	}
+}
+
+func playSilentExit(s *stage) {
+	req := s.ask(s.script.Silent)
+	s.failed(s.turn(s.open(req), req), cli.Crashed, cli.BadOutput)
+}
+
+func playAbortText(s *stage) {
+	req := s.ask(s.script.Say("half of it"), s.script.Hang)
+	session := s.open(req)
+	p := s.begin(session, req)
+	p.awaitText("half of it")
+	s.aborted(session, p, "half of it")
+}
+
+// aborted aborts p and closes the session, and finds the text kept.
+func (s *stage) aborted(session cli.Session, p *playing, text string) {
+	s.t.Helper()
+	began := time.Now()
+	p.cancel(cli.ErrAborted)
+	over := p.end()
+	silent := time.Since(began)
+	s.close(session)
+	s.t.Logf("aborted: Result after %s, all dead after %s", silent.Round(time.Millisecond/10), time.Since(began).Round(time.Millisecond/10))
+	if !over.result.Aborted || over.result.Text != text {
+		s.t.Errorf("ended as %+v, failure %+v, want aborted with %q", over.result, over.result.Err, text)
+	}
+}
+
+// A tool of a real agent runs in a session of its own, and may start another that nobody waits for.
+func playAbortTool(s *stage) {
+	file := filepath.Join(s.t.TempDir(), "pid")
+	req := s.ask(s.script.Run("setsid sh -c 'echo $$ >" + file + "; exec sleep 300' & sleep 300"))
+	session := s.open(req)
+	p := s.begin(session, req)
+	pid, err := strconv.Atoi(s.awaitFile(file))
+	if err != nil || !alive(pid) {
+		s.t.Fatalf("the grandchild %d is not there, %v", pid, err)
+	}
+	s.aborted(session, p, "")
+	if alive(pid) {
+		s.t.Errorf("the grandchild %d outlived the abort", pid)
+	}
+}
+
+func playAbortDeaf(s *stage) {
+	req := s.ask(s.script.IgnoreTerm, s.script.Say("deaf"), s.script.Hang)
+	session := s.open(req)
+	p := s.begin(session, req)
+	p.awaitText("deaf")
+	s.aborted(session, p, "deaf")
+}
+
+func playAbortBefore(s *stage) {
+	req := s.ask(s.script.Say("never"))
+	session := s.open(req)
+	ctx, cancel := context.WithCancelCause(s.t.Context())
+	cancel(cli.ErrAborted)
+	var events []cli.Event
+	session.Turn(ctx, req, func(ev cli.Event) { events = append(events, ev) })
+	for _, wrong := range Violations(events) {
+		s.t.Errorf("contract: %s", wrong)
+	}
+	if r, ok := events[len(events)-1].(cli.Result); !ok || !r.Aborted {
+		s.t.Errorf("ended as %+v", events[len(events)-1])
+	}
+}
+
+func playDeadline(s *stage) {
+	req := s.ask(s.script.Say("half of it"), s.script.Hang)
+	p := s.begin(s.open(req), req)
+	p.awaitText("half of it")
+	p.cancel(context.DeadlineExceeded)
+	over := p.end()
+	s.failed(over, cli.TimedOut)
+	if over.result.Text != "half of it" {
+		s.t.Errorf("kept %s", shown(over.result.Text))
+	}
+}
+
+func playCloseUnused(s *stage) {
+	session := s.open(s.ask(s.script.Say("never")))
+	s.close(session)
+	s.close(session)
+}
+
+// What an agent started for good, such as a development server, ends with the session at the latest.
+func playCloseWithTools(s *stage) {
+	file := filepath.Join(s.t.TempDir(), "pid")
+	server := "setsid sh -c 'echo $$ >" + file + "; exec sleep 300' >/dev/null 2>&1 & "
+	req := s.ask(s.script.Run(server+"until [ -s "+file+" ]; do sleep 0.01; done"), s.script.Say("Done."))
+	session := s.open(req)
+	p := s.begin(session, req)
+	pid, err := strconv.Atoi(s.awaitFile(file))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if over := p.end(); over.result.Err != nil {
+		s.t.Errorf("failure %+v", over.result.Err)
+	}
+	s.close(session)
+	if alive(pid) {
+		s.t.Errorf("process %d outlived the session", pid)
+	}
+}
+
+// of picks the events of one type.
+func of[T cli.Event](events []cli.Event) (some []T) {
+	for _, ev := range events {
+		if ev, ok := ev.(T); ok {
+			some = append(some, ev)
+		}
+	}
+	return some
+}

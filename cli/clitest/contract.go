@@ -1,0 +1,97 @@
+package clitest
+
+import (
+	"fmt"
+
+	"ductor/cli"
+)
+
+// Violations lists what is wrong with the events of one whole turn by the contract of cli.Event; none if
+// the turn is as it must be.
+func Violations(events []cli.Event) []string {
+	c := contract{tools: map[cli.ToolID]bool{}}
+	for i, ev := range events {
+		c.event(i, ev)
+	}
+	if c.results == 0 {
+		c.wrong("there is no Result")
+	}
+	for id, open := range c.tools {
+		if open {
+			c.wrong("tool %q was started and not ended", id)
+		}
+	}
+	return c.found
+}
+
+type contract struct {
+	found   []string
+	tools   map[cli.ToolID]bool // true while open
+	answer  cli.Answer
+	named   cli.SessionStarted
+	results int
+}
+
+func (c *contract) wrong(format string, args ...any) {
+	c.found = append(c.found, fmt.Sprintf(format, args...))
+}
+
+func (c *contract) event(i int, ev cli.Event) {
+	if c.results > 0 {
+		c.wrong("%T comes after the Result", ev)
+	}
+	switch ev := ev.(type) {
+	case cli.SessionStarted:
+		if i > 0 && c.named == (cli.SessionStarted{}) {
+			c.wrong("SessionStarted is event %d, not the first", i)
+		}
+		c.named = ev
+	case cli.TextDelta:
+		if ev.Text == "" {
+			c.wrong("a TextDelta is empty")
+		}
+		c.answer.Add(ev)
+	case cli.TextRetracted:
+		if have := len(c.answer.String()); ev.Bytes <= 0 || ev.Bytes > have {
+			c.wrong("%d bytes are retracted of %d", ev.Bytes, have)
+		}
+		c.answer.Add(ev)
+	case cli.ToolStarted:
+		if _, known := c.tools[ev.ID]; known || ev.ID == "" {
+			c.wrong("tool %q is started twice, or has no id", ev.ID)
+		}
+		c.tools[ev.ID] = true
+	case cli.ToolEnded:
+		if !c.tools[ev.ID] {
+			c.wrong("tool %q is ended and was not open", ev.ID)
+		}
+		if ev.Duration < 0 {
+			c.wrong("tool %q took %s", ev.ID, ev.Duration)
+		}
+		c.tools[ev.ID] = false
+	case cli.Result:
+		c.result(ev)
+	}
+}
+
+func (c *contract) result(r cli.Result) {
+	c.results++
+	if r.Text != c.answer.String() {
+		c.wrong("the Result's text is %s, the deltas make %s", shown(r.Text), shown(c.answer.String()))
+	}
+	if c.named == (cli.SessionStarted{}) && r.Err == nil && !r.Aborted {
+		c.wrong("a turn that went well named no session")
+	}
+	if c.named.AgentSessionID != "" && r.AgentSessionID != c.named.AgentSessionID {
+		c.wrong("the Result is of session %q, the turn of %q", r.AgentSessionID, c.named.AgentSessionID)
+	}
+	if r.Aborted && r.Err != nil {
+		c.wrong("the Result is aborted and failed: %v", r.Err)
+	}
+	if r.Err != nil && (r.Err.Kind == "" || r.Err.Agent == "") {
+		c.wrong("the failure lacks kind or agent: %+v", *r.Err)
+	}
+	if r.Duration < 0 || r.CostUSD < 0 || r.Usage.Total() < 0 {
+		c.wrong("the Result counts below zero: %+v", r)
+	}
+}

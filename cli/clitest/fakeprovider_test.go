@@ -1,0 +1,174 @@
+package clitest
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// fake is a provider for runFake, as small as a dialect can be: what a dialect must do itself is here,
+// the rest is done by package cli.
+type fake struct {
+	launcher cli.Launcher
+	home     string
+}
+
+func (fake) Agent() cli.Agent  { return "fake" }
+func (fake) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
+func (fake) Auth(context.Context) cli.Auth {
+	return cli.Auth{State: cli.Authenticated}
+}
+func (fake) Models(context.Context) ([]cli.Model, error) {
+	return []cli.Model{{Agent: "fake", ID: "one"}}, nil
+}
+
+func (f fake) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
+	s := &fakeSession{fake: f, mode: mode, id: req.Resume}
+	if mode == cli.Live {
+		return s, s.start(ctx, req)
+	}
+	return s, nil
+}
+
+type fakeSession struct {
+	fake
+	mode cli.Mode
+
+	mu     sync.Mutex
+	id     cli.AgentSessionID
+	stream *cli.Stream
+}
+
+func (s *fakeSession) start(ctx context.Context, req cli.Request) error {
+	self, err := os.Executable()
+	if err != nil {
+		return cli.AsFailure("fake", err)
+	}
+	p, err := s.launcher.Start(ctx, cli.Command{
+		Path: self, Dir: req.Dir, Env: append(cli.ChildEnv(os.Environ(), cli.BaseEnv(), req.Env), fakeVar+"="+s.home),
+	})
+	if err != nil {
+		return cli.AsFailure("fake", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream = cli.NewStream(p, cli.StreamOptions{Agent: "fake", Grace: 300 * time.Millisecond})
+	return nil
+}
+
+func (s *fakeSession) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
+	em := cli.NewEmitter("fake", time.Now, emit)
+	if ctx.Err() != nil {
+		em.Finish(cli.Cut(ctx, "fake"))
+		return
+	}
+	if s.mode == cli.OneShot {
+		if err := s.start(ctx, req); err != nil {
+			em.Finish(cli.Result{Err: cli.AsFailure("fake", err)})
+			return
+		}
+	}
+	s.mu.Lock()
+	stream, prompt := s.stream, line{Kind: "prompt", Text: req.Prompt, ID: string(s.id)}
+	s.mu.Unlock()
+	var done *line
+	end := stream.Turn(ctx, cli.TurnLoop{
+		Begin: func() { _ = stream.Send(encode(prompt)) }, // what is not sent shows as the end of the process
+		Handle: func(raw []byte) bool {
+			var l line
+			if json.Unmarshal(raw, &l) != nil {
+				stream.Garbage(raw)
+				return false
+			}
+			done = s.handle(em, l)
+			return done != nil
+		},
+		Interrupt: func() error { return stream.Send(encode(line{Kind: "interrupt"})) },
+		Busy:      func() bool { return em.OpenTools() > 0 },
+	})
+	var r cli.Result
+	switch {
+	case end != cli.EndTurn:
+		r = stream.Outcome(ctx, end)
+	case done.Failed:
+		r.Err = cli.Failf(cli.Refused, "fake", "%s", done.Text)
+	}
+	if s.mode == cli.OneShot {
+		if err := stream.Close(context.WithoutCancel(ctx)); err != nil && r.Err == nil {
+			r.Err = cli.AsFailure("fake", err)
+		}
+	}
+	em.Finish(r)
+}
+
+func encode(l line) []byte {
+	b, err := json.Marshal(l)
+	if err != nil {
+		panic(err)
+	}
+	return append(b, '\n')
+}
+
+// handle passes a line on; it returns the one that ends the turn.
+func (s *fakeSession) handle(em *cli.Emitter, l line) *line {
+	switch l.Kind {
+	case "session":
+		s.mu.Lock()
+		s.id = cli.AgentSessionID(l.ID)
+		s.mu.Unlock()
+		em.Session(cli.AgentSessionID(l.ID), "one")
+	case "text":
+		em.Text(l.ID, l.Text)
+	case "whole":
+		em.FullText(l.ID, l.Text)
+	case "think":
+		em.Thinking(l.Text)
+	case "tool":
+		em.ToolStart(cli.ToolStarted{ID: cli.ToolID(l.ID), Name: "shell", Title: l.Text})
+	case "toolend":
+		ended := cli.ToolEnded{ID: cli.ToolID(l.ID), Output: l.Text}
+		if l.Failed {
+			ended.Err = "the command failed"
+		}
+		em.ToolEnd(ended)
+	case "done":
+		return &l
+	}
+	return nil
+}
+
+func (s *fakeSession) Fits(req cli.Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return req.Resume == s.id
+}
+
+func (s *fakeSession) Info() cli.SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := cli.SessionInfo{Agent: "fake", Mode: s.mode, AgentSessionID: s.id}
+	if s.stream == nil {
+		info.Alive = s.mode == cli.OneShot
+		return info
+	}
+	select {
+	case <-s.stream.Process().Done():
+	default:
+		info.PID, info.Alive = s.stream.Process().PID(), true
+	}
+	return info
+}
+
+func (s *fakeSession) Close(ctx context.Context) error {
+	s.mu.Lock()
+	stream := s.stream
+	s.mu.Unlock()
+	if stream == nil {
+		return nil
+	}
+	return stream.Close(ctx)
+}

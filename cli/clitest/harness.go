@@ -1,0 +1,92 @@
+package clitest
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"ductor/cli"
+)
+
+// Harness is a provider in one mode, as Conformance drives it.
+type Harness struct {
+	Mode cli.Mode
+	// New makes a provider whose agent has a home of its own, and the request every turn is made of: its
+	// Dir, and whatever lets the agent run shell commands unasked. Prompt, Env and Resume are set by the suite.
+	New    func(t *testing.T) (cli.Provider, cli.Request)
+	Script Script
+	// Cannot lists cases that this agent cannot be made to show, each with the reason, which is logged.
+	Cannot map[Case]string
+	// Patience is how long a turn, or a close, may take before the suite gives up; 30 s if zero. Real
+	// agents may need more.
+	Patience time.Duration
+}
+
+// Script is how an agent is made to do things: each field gives a part of a prompt, and parts are joined
+// by a space. The zero value of a field is the part of the script language of ductor's simulators.
+type Script struct {
+	Say      func(text string) string    // answers with this text
+	Think    func(text string) string    // reasons so
+	Run      func(command string) string // runs a shell command with its shell tool
+	LongLine string                      // prints a valid line of more than a megabyte
+	Error    string                      // meets an error of its model
+	// ErrorKind is what Error becomes; any kind if empty.
+	ErrorKind  cli.FailureKind
+	Hang       string // says nothing for ever
+	Crash      string // dies at once with an exit code
+	Silent     string // exits with code 0 and says nothing of the turn's end
+	IgnoreTerm string // ignores SIGTERM from now on
+	Recall     string // answers with the prompts of the session so far
+}
+
+// withDefaults fills in the script language of the simulators.
+func (s Script) withDefaults() Script {
+	quoted := func(name string) func(string) string {
+		return func(text string) string { return "[[" + name + " " + strconv.Quote(text) + "]]" }
+	}
+	for _, f := range []struct {
+		field *func(string) string
+		name  string
+	}{{&s.Say, "text"}, {&s.Think, "think"}, {&s.Run, "tool"}} {
+		if *f.field == nil {
+			*f.field = quoted(f.name)
+		}
+	}
+	for _, f := range []struct {
+		field *string
+		part  string
+	}{
+		{&s.LongLine, "[[longline bytes=1500000]]"}, {&s.Error, "[[error 400]]"}, {&s.Hang, "[[hang]]"},
+		{&s.Crash, "[[crash code=3]]"}, {&s.Silent, "[[silent]]"}, {&s.IgnoreTerm, "[[ignore-term]]"}, {&s.Recall, "[[history]]"},
+	} {
+		if *f.field == "" {
+			*f.field = f.part
+		}
+	}
+	return s
+}
+
+// Case names one case of the suite.
+type Case string
+
+// The cases.
+const (
+	PlainText      Case = "plain text"
+	Thinking       Case = "thinking is no answer"
+	ToolUse        Case = "tool"
+	FailingTool    Case = "failing tool"
+	LongLine       Case = "long line"
+	ModelError     Case = "error of the model"
+	SecondTurn     Case = "second turn in the same session"
+	ResumeSession  Case = "resume in a new session"
+	CrashInText    Case = "crash in mid text"
+	CrashInTool    Case = "crash with an open tool"
+	SilentExit     Case = "silent exit 0"
+	AbortText      Case = "abort in mid text"
+	AbortTool      Case = "abort ends every process of a tool"
+	AbortDeaf      Case = "abort of an agent that ignores SIGTERM"
+	AbortBefore    Case = "abort before the turn"
+	Deadline       Case = "deadline keeps the text"
+	CloseUnused    Case = "close without a turn"
+	CloseWithTools Case = "close ends what a tool left behind"
+)

@@ -1,0 +1,234 @@
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ductor/cli"
+)
+
+// stage is what one case plays on: a provider, the request of its turns, and the mark by which every
+// process of its agents is found.
+type stage struct {
+	t        *testing.T
+	h        Harness
+	script   Script
+	provider cli.Provider
+	request  cli.Request
+	mark     string
+}
+
+const (
+	markVar         = "CLITEST_MARK"
+	defaultPatience = 30 * time.Second
+	look            = 2 * time.Millisecond // between two looks at a process or a file
+)
+
+func newStage(t *testing.T, h Harness) *stage {
+	s := &stage{t: t, h: h, script: h.Script.withDefaults(), mark: uuid.NewString()}
+	if s.h.Patience == 0 {
+		s.h.Patience = defaultPatience
+	}
+	s.provider, s.request = h.New(t)
+	env := map[string]string{markVar: s.mark}
+	for k, v := range s.request.Env {
+		env[k] = v
+	}
+	s.request.Env = env
+	return s
+}
+
+// ask is the stage's request with a prompt made of parts.
+func (s *stage) ask(parts ...string) cli.Request {
+	req := s.request
+	req.Prompt = strings.Join(parts, " ")
+	return req
+}
+
+// open opens a session, which is closed with the case, and then must have left no process.
+func (s *stage) open(req cli.Request) cli.Session {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), s.h.Patience)
+	defer cancel()
+	session, err := s.provider.Open(ctx, s.h.Mode, req)
+	if err != nil {
+		s.t.Fatalf("open: %v", err)
+	}
+	info := session.Info()
+	if info.Agent != s.provider.Agent() || info.Mode != s.h.Mode {
+		s.t.Errorf("the session says it is %q in mode %q", info.Agent, info.Mode)
+	}
+	s.t.Cleanup(func() { s.close(session) })
+	return session
+}
+
+// close closes session and finds none of its processes.
+func (s *stage) close(session cli.Session) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), s.h.Patience)
+	defer cancel()
+	if err := session.Close(ctx); err != nil {
+		s.t.Errorf("close: %v", err)
+	}
+	if left := s.processes(); len(left) > 0 {
+		s.t.Errorf("after Close these processes are still there: %v", left)
+	}
+	if info := session.Info(); info.PID != 0 && info.Alive {
+		s.t.Errorf("after Close the session says it is alive: %+v", info)
+	}
+}
+
+// played is a turn that is over.
+type played struct {
+	events []cli.Event
+	result cli.Result
+}
+
+// turn runs a turn to its end.
+func (s *stage) turn(session cli.Session, req cli.Request) played {
+	s.t.Helper()
+	return s.begin(session, req).end()
+}
+
+// begin starts a turn; end waits for it.
+func (s *stage) begin(session cli.Session, req cli.Request) *playing {
+	ctx, cancel := context.WithCancelCause(s.t.Context())
+	p := &playing{s: s, cancel: cancel, over: make(chan struct{}), news: make(chan struct{}, 1)}
+	go func() {
+		defer close(p.over)
+		session.Turn(ctx, req, p.emit)
+		p.returned.Store(true)
+	}()
+	return p
+}
+
+// playing is a turn that may still run.
+type playing struct {
+	s        *stage
+	cancel   context.CancelCauseFunc
+	over     chan struct{}
+	news     chan struct{} // a token when there was an event
+	inside   atomic.Int32
+	returned atomic.Bool
+
+	mu     sync.Mutex
+	events []cli.Event
+	answer cli.Answer
+}
+
+func (p *playing) emit(ev cli.Event) {
+	if p.inside.Add(1) != 1 {
+		p.s.t.Error("emit is called from two goroutines at a time")
+	}
+	defer p.inside.Add(-1)
+	if p.returned.Load() {
+		p.s.t.Errorf("%T is emitted after Turn returned", ev)
+	}
+	p.mu.Lock()
+	p.events = append(p.events, ev)
+	p.answer.Add(ev)
+	p.mu.Unlock()
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}
+
+// awaitText returns when the answer contains text.
+func (p *playing) awaitText(text string) {
+	p.s.t.Helper()
+	deadline := time.After(p.s.h.Patience)
+	for {
+		p.mu.Lock()
+		seen := strings.Contains(p.answer.String(), text)
+		p.mu.Unlock()
+		if seen {
+			return
+		}
+		select {
+		case <-p.news:
+		case <-p.over:
+			p.s.t.Fatalf("the turn ended before it said %q: %+v", text, p.end().result)
+		case <-deadline:
+			p.s.t.Fatalf("the turn never said %q", text)
+		}
+	}
+}
+
+// end waits for the turn and holds its events to the contract.
+func (p *playing) end() played {
+	p.s.t.Helper()
+	select {
+	case <-p.over:
+	case <-time.After(p.s.h.Patience):
+		p.cancel(cli.ErrAborted)
+		p.s.t.Fatalf("the turn did not end in %s", p.s.h.Patience)
+	}
+	p.cancel(nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, wrong := range Violations(p.events) {
+		p.s.t.Errorf("contract: %s", wrong)
+	}
+	done := played{events: p.events}
+	if n := len(p.events); n > 0 {
+		done.result, _ = p.events[n-1].(cli.Result)
+	}
+	return done
+}
+
+// processes lists what the agents of this case started and what still runs, by the mark in the environment.
+func (s *stage) processes() (pids []int) {
+	s.t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	entry := []byte(markVar + "=" + s.mark)
+	for _, file := range files {
+		env, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(env, entry) {
+			continue // gone meanwhile, not ours to read, or not of this case
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && alive(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// alive says whether a process runs; a zombie does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	rest := stat[bytes.LastIndexByte(stat, ')')+1:]
+	fields := strings.Fields(string(rest))
+	return len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
+}
+
+// awaitFile returns the content of a file once a tool has written a whole line to it.
+func (s *stage) awaitFile(path string) string {
+	s.t.Helper()
+	for deadline := time.Now().Add(s.h.Patience); ; {
+		content, err := os.ReadFile(path)
+		if err == nil && bytes.HasSuffix(content, []byte("\n")) {
+			return strings.TrimSpace(string(content))
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the tool never wrote %s", filepath.Base(path))
+		}
+		time.Sleep(look)
+	}
+}
