@@ -205,12 +205,11 @@ func (b *Bot) identify(ctx context.Context) (identity, error) {
 		if err == nil || ctx.Err() != nil {
 			return me, nil
 		}
-		var no *apiError
-		if errors.As(err, &no) && (no.Code == http.StatusUnauthorized || no.Code == http.StatusNotFound) {
+		if refused(err) {
 			return identity{}, ErrToken
 		}
 		wait := jitter(min(backoffBase<<min(tries-1, 6), backoffMost))
-		if no != nil {
+		if no := (*apiError)(nil); errors.As(err, &no) {
 			wait = max(wait, no.RetryAfter)
 		}
 		b.log.Warn("Telegram cannot be reached", "err", err, "again_in", wait)

@@ -143,7 +143,7 @@ type Rate struct {
 	OverallPerSecond float64 `toml:"overall_per_second"`
 }
 
-// Agents that there are, and what the settings of words may be.
+// The agents that there are.
 const (
 	agentClaude = "claude"
 	agentCodex  = "codex"

@@ -46,12 +46,17 @@ func LoadFrom(path string, env Environment) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("read configuration: %w", err)
 	}
+	return build(path, text, info.Mode(), env)
+}
+
+// build makes a Config of the text of the file at path.
+func build(path string, text []byte, mode fs.FileMode, env Environment) (Config, error) {
 	doc, c, found := decode(text)
 	if doc.unreadable {
 		return Config{}, found.asError(path)
 	}
-	if c.Telegram.Token != "" && readable(info) {
-		c.Warnings = append(c.Warnings, warnReadable(path, info))
+	if c.Telegram.Token != "" && readable(mode) {
+		c.Warnings = append(c.Warnings, warnReadable(path, mode))
 	}
 	found = append(found, resolve(&c, env)...)
 	if !found.has(keyTokenFile) {
@@ -94,17 +99,17 @@ func findToken(c *Config, env Environment) (found problems) {
 	if t.Token == "" {
 		found.add(keyTokenFile, "%s is empty; it should hold the token and nothing else", t.TokenFile)
 	}
-	if readable(info) {
-		c.Warnings = append(c.Warnings, warnReadable(t.TokenFile, info))
+	if readable(info.Mode()) {
+		c.Warnings = append(c.Warnings, warnReadable(t.TokenFile, info.Mode()))
 	}
 	return found
 }
 
-func readable(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
+func readable(mode fs.FileMode) bool { return mode.Perm()&0o077 != 0 }
 
-func warnReadable(path string, info fs.FileInfo) string {
+func warnReadable(path string, mode fs.FileMode) string {
 	return fmt.Sprintf("%s holds the token and has mode %04o, so that others on this machine may get at it; run: chmod 600 %s",
-		path, info.Mode().Perm(), path)
+		path, mode.Perm(), path)
 }
 
 func readSmall(path string) ([]byte, fs.FileInfo, error) {
@@ -133,10 +138,7 @@ func resolve(c *Config, env Environment) problems {
 	var found problems
 	home := env.Getenv("HOME")
 	if c.Storage.Dir == "" {
-		c.Storage.Dir = "~/.local/state/ductor"
-		if state := env.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-			c.Storage.Dir = filepath.Join(state, "ductor")
-		}
+		c.Storage.Dir = stateDir(env)
 	}
 	if c.Projects.DefaultDir == "" && len(c.Projects.Roots) > 0 {
 		c.Projects.DefaultDir = c.Projects.Roots[0]
@@ -150,6 +152,23 @@ func resolve(c *Config, env Environment) problems {
 		*p = expanded
 	}
 	return found
+}
+
+// stateDir is where the system keeps state; it may begin with ~.
+func stateDir(env Environment) string {
+	if state := env.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "ductor")
+	}
+	return "~/.local/state/ductor"
+}
+
+// StateDir is the default of storage.dir for this user: one place, whatever the configuration says.
+func StateDir() string {
+	dir := stateDir(OSEnvironment())
+	if abs, err := absolute(dir, os.Getenv("HOME")); err == nil {
+		return abs
+	}
+	return filepath.Join(os.TempDir(), "ductor")
 }
 
 // absolute expands ~. An empty path stays empty: it means that none is set.

@@ -325,13 +325,8 @@ func FuzzLoad(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text []byte) {
-		path := filepath.Join(dir, fmt.Sprint(os.Getpid())+".toml")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c, err := LoadFrom(path, environment(map[string]string{TokenVariable: token}))
+		c, err := build("config.toml", text, 0o600, environment(map[string]string{TokenVariable: token}))
 		if err == nil {
 			// What was loaded is valid in itself.
 			if err := c.Validate(); err != nil {

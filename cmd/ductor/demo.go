@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"ductor/bot"
+	"ductor/cli"
+	"ductor/internal/config"
+	"ductor/internal/sim/agent"
+	"ductor/internal/sim/telegram"
+)
+
+func demoCommand() *cobra.Command {
+	var opts demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Try ductor in this terminal, without a token or an account",
+		Long: "demo serves a simulated Telegram on this machine and lets you be the person on the phone.\n" +
+			"Agents that are logged in here answer; if none is, a scripted agent does.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo(cmd.Context(), opts, os.Stdin, os.Stdout, cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().BoolVar(&opts.scripted, "scripted", false, "use the scripted agent even if a real one is logged in")
+	cmd.Flags().StringVar(&opts.dir, "dir", "", "the directory the agents work in (default: a new, empty one)")
+	cmd.Flags().BoolVarP(&opts.verbose, "verbose", "v", false, "show ductor's own log")
+	return cmd
+}
+
+type demoOptions struct {
+	scripted bool
+	dir      string
+	verbose  bool
+}
+
+// demo builds the house on a simulated Telegram and puts the person at the terminal into it.
+func demo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stderr io.Writer) error {
+	scratch, err := os.MkdirTemp("", "ductor-demo-")
+	if err != nil {
+		return fmt.Errorf("make a directory for the demo: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	srv := telegram.New(telegram.Options{
+		Limits: telegram.RealLimits(), BotName: "ductor",
+		KeepMessages: 500, KeepVersions: 4, KeepCalls: 100, KeepFileBytes: 64 << 20,
+	})
+	if err := srv.Start(); err != nil {
+		return fmt.Errorf("start the simulated Telegram: %w", err)
+	}
+	defer srv.Close()
+	log := slog.New(slog.DiscardHandler)
+	if opts.verbose {
+		log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	cfg, err := demoConfig(ctx, opts, srv, scratch)
+	if err != nil {
+		return err
+	}
+	h, err := buildHouse(ctx, cfg, log, bot.NewScrubber(srv.Token()))
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- h.run(ctx) }()
+	err = converse(ctx, srv, in, out, demoGreeting(cfg))
+	stop()
+	err = errors.Join(err, <-served)
+	h.close()
+	return err
+}
+
+// demoPerson is who sits at the terminal.
+const demoPerson = 1
+
+func demoConfig(ctx context.Context, opts demoOptions, srv *telegram.Server, scratch string) (config.Config, error) {
+	cfg := config.Default()
+	cfg.Telegram.Token = config.Secret(srv.Token())
+	cfg.Telegram.APIBase = srv.URL()
+	cfg.Telegram.AllowedUsers = []int64{demoPerson}
+	cfg.Storage.Dir = filepath.Join(scratch, "state")
+	dir := opts.dir
+	if dir == "" {
+		dir = filepath.Join(scratch, "project")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return cfg, fmt.Errorf("make the demo's project: %w", err)
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Projects.DefaultDir, cfg.Projects.Roots = dir, []string{dir}
+	if !opts.scripted && loggedIn(ctx, &cfg) {
+		return cfg, nil
+	}
+	bin := filepath.Join(scratch, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		return cfg, err
+	}
+	programs, err := agent.Install(bin)
+	if err != nil {
+		return cfg, err
+	}
+	if err := os.Setenv("DUCTOR_SIM_HOME", filepath.Join(scratch, "sim")); err != nil {
+		return cfg, err
+	}
+	cfg.Agents.Claude.Path, cfg.Agents.Codex.Path = programs.Claude, programs.Codex
+	return cfg, nil
+}
+
+// loggedIn keeps the agents that can be used, and says whether there is one.
+func loggedIn(ctx context.Context, cfg *config.Config) bool {
+	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	defer cancel()
+	usable := map[cli.Agent]bool{}
+	for _, p := range (&house{cfg: *cfg, host: cli.NewHost()}).providers() {
+		usable[p.Agent()] = p.Auth(ctx).State == cli.Authenticated
+	}
+	if !usable["claude"] && !usable["codex"] {
+		return false
+	}
+	if !usable["claude"] {
+		cfg.Agents.Default, cfg.Agents.Fallback = "codex", nil
+	}
+	return true
+}
+
+func demoGreeting(cfg config.Config) string {
+	who := "the agents that are logged in here"
+	if filepath.Base(filepath.Dir(cfg.Agents.Claude.Path)) == "bin" && cfg.Agents.Claude.Path != "" {
+		who = "a scripted agent (none is logged in)"
+	}
+	return fmt.Sprintf("A simulated Telegram chat with %s, working in %s.\n"+
+		"Write a message. /model picks a model, /abort stops, #1 presses the first button, Ctrl-D ends.\n"+
+		"The scripted agent takes directions: try  look [[tool cmd=\"ls -la\"]] [[text \"**Done.**\"]]\n",
+		who, cfg.Projects.DefaultDir)
+}
+
+// converse is the person's side of the chat: on a terminal it redraws what grows, elsewhere it prints each
+// message once it stands still.
+func converse(ctx context.Context, srv *telegram.Server, in, out *os.File, greeting string) error {
+	if err := srv.AwaitPoll(ctx); err != nil {
+		return fmt.Errorf("wait for the bot: %w", err)
+	}
+	chat := srv.Private(demoPerson, "You")
+	if term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) {
+		return newScreen(chat, in, out).run(ctx, greeting)
+	}
+	fmt.Fprint(out, greeting)
+	return script(ctx, chat, in, out)
+}
+
+// stillness is how long a chat must not change to count as standing still.
+const stillness = 2500 * time.Millisecond

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ductor/bot"
+	"ductor/cli"
+	"ductor/internal/config"
+	"ductor/internal/store"
+)
+
+func doctorCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is missing, one line a check, with the fix",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return examine(cmd.Context(), path, cmd.OutOrStdout())
+		},
+	}
+	configFlag(cmd, &path)
+	return cmd
+}
+
+const doctorPatience = 30 * time.Second
+
+// examine prints one line a check and fails if anything would keep ductor from working.
+func examine(ctx context.Context, path string, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	defer cancel()
+	d := &doctor{out: out}
+	cfg, err := loadConfig(path)
+	if !d.check("configuration "+path, err) {
+		return coded{fmt.Errorf("the configuration cannot be used"), errConfig}
+	}
+	for _, w := range cfg.Warnings {
+		d.warn("configuration", w)
+	}
+	d.telegram(ctx, cfg)
+	d.storage(ctx, cfg)
+	d.agents(ctx, cfg)
+	if d.failed > 0 {
+		return fmt.Errorf("%d checks failed", d.failed)
+	}
+	return nil
+}
+
+// doctor prints findings.
+type doctor struct {
+	out    io.Writer
+	failed int
+}
+
+func (d *doctor) say(mark, what, detail string) {
+	if detail != "" {
+		detail = ": " + detail
+	}
+	fmt.Fprintf(d.out, "%s %s%s\n", mark, what, detail)
+}
+
+func (d *doctor) ok(what, detail string)   { d.say("ok  ", what, detail) }
+func (d *doctor) warn(what, detail string) { d.say("warn", what, detail) }
+func (d *doctor) fail(what, detail string) { d.failed++; d.say("FAIL", what, detail) }
+
+func (d *doctor) check(what string, err error) bool {
+	if err != nil {
+		d.fail(what, err.Error())
+		return false
+	}
+	d.ok(what, "")
+	return true
+}
+
+func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
+	scrub := bot.NewScrubber(cfg.Telegram.Token.Reveal(), cfg.Secrets()...)
+	transport, err := transportOf(cfg)
+	if !d.check("telegram.proxy", err) {
+		return
+	}
+	name, err := bot.Probe(ctx, bot.Options{
+		Token: cfg.Telegram.Token.Reveal(), APIBase: cfg.Telegram.APIBase, Scrub: scrub, Transport: transport,
+	})
+	if err != nil {
+		d.fail("Telegram", scrub.String(err.Error()))
+	} else {
+		d.ok("Telegram", "serves @"+name)
+	}
+	if len(cfg.Telegram.AllowedUsers) == 0 && len(cfg.Telegram.AllowedGroups) == 0 {
+		d.warn("allowlist", "nobody may use the bot; write to it, read your id in the log, and add it to telegram.allowed_users")
+	} else {
+		d.ok("allowlist", fmt.Sprintf("%d users, %d groups", len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups)))
+	}
+}
+
+func (d *doctor) storage(ctx context.Context, cfg config.Config) {
+	path := filepath.Join(cfg.Storage.Dir, databaseFile)
+	db, err := store.Open(ctx, path, store.Options{})
+	if err == nil {
+		err = db.Close()
+	}
+	d.check("storage "+path, err)
+	if info, err := os.Stat(cfg.Projects.DefaultDir); err != nil || !info.IsDir() {
+		d.fail("projects.default_dir "+cfg.Projects.DefaultDir, "it is no directory; make it or name another")
+	} else {
+		d.ok("projects.default_dir "+cfg.Projects.DefaultDir, "")
+	}
+}
+
+func (d *doctor) agents(ctx context.Context, cfg config.Config) {
+	h := &house{cfg: cfg, host: cli.NewHost()}
+	usable := 0
+	for _, p := range h.providers() {
+		auth := p.Auth(ctx)
+		what := fmt.Sprintf("agent %s", p.Agent())
+		where := auth.Path
+		if auth.Version != "" {
+			where += " " + auth.Version
+		}
+		switch auth.State {
+		case cli.Authenticated:
+			usable++
+			d.ok(what, fmt.Sprintf("%s, logged in by %s, %s", where, auth.Method, p.Modes()[0]))
+		case cli.Installed:
+			d.warn(what, fmt.Sprintf("%s is not logged in. %s", where, auth.Fix))
+		default:
+			d.warn(what, "not found. "+auth.Fix)
+		}
+	}
+	if usable == 0 {
+		d.fail("agents", "none can be used; install and log in to one of them")
+	}
+}

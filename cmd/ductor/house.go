@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ductor/bot"
+	"ductor/cli"
+	"ductor/internal/config"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// The names inside the storage directory.
+const (
+	databaseFile = "ductor.db"
+	uploadsDir   = "uploads"
+)
+
+// How long each stage of an ordered end may take.
+const (
+	drainTurns   = 20 * time.Second // running turns may end by themselves
+	drainAgents  = 10 * time.Second // after that everything they started is ended
+	drainLetters = 10 * time.Second // what must be delivered is delivered
+)
+
+const (
+	sweepEvery = time.Minute
+	pruneEvery = 24 * time.Hour
+	reapEvery  = 10 * time.Second
+)
+
+// house is every room, built and tied together.
+type house struct {
+	cfg     config.Config
+	log     *slog.Logger
+	db      *store.DB
+	host    *cli.Host
+	service *cli.Service
+	desk    *orchestrator.Orchestrator
+	bot     *bot.Bot
+	stop    context.CancelFunc
+	ticks   sync.WaitGroup
+}
+
+// buildHouse constructs the rooms from the bottom up. Nothing runs yet but the sender of cards.
+func buildHouse(ctx context.Context, cfg config.Config, log *slog.Logger, scrub *bot.Scrubber) (_ *house, err error) {
+	h := &house{cfg: cfg, log: log, host: cli.NewHost()}
+	defer func() {
+		if err != nil {
+			h.close()
+		}
+	}()
+	if err := h.host.BecomeSubreaper(); err != nil {
+		return nil, err
+	}
+	if h.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{}); err != nil {
+		return nil, err
+	}
+	transport, err := transportOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if h.bot, err = bot.New(botOptions(cfg, h.db, log, scrub, transport)); err != nil {
+		return nil, err
+	}
+	if h.service, err = cli.NewService(serviceOptions(cfg, h.providers(), log)); err != nil {
+		return nil, err
+	}
+	h.desk = orchestrator.New(orchestratorOptions(cfg, h, log))
+	return h, nil
+}
+
+// run serves until ctx ends, and then ends the rooms from the top down.
+func (h *house) run(ctx context.Context) error {
+	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	h.stop = stop
+	h.ticks.Go(func() { h.host.ReapOrphans(ticking, reapEvery) })
+	h.ticks.Go(func() {
+		h.service.Registry().Sweep(ticking, sweepEvery, h.cfg.Agents.StaleAfter, func(r cli.RunInfo) {
+			h.log.Warn("ended a run that was far too old", "conversation", r.Conversation, "agent", r.Agent, "started", r.Started)
+		})
+	})
+	h.ticks.Go(func() { h.prune(ticking) })
+	h.service.Refresh()
+	if err := h.desk.Recover(ctx); err != nil {
+		return err
+	}
+	h.log.Info("ductor runs", "version", describe(), "storage", h.cfg.Storage.Dir)
+	err := h.bot.Run(ctx, h.desk)
+	if errors.Is(err, bot.ErrToken) {
+		return coded{fmt.Errorf("Telegram refuses the bot token; get the right one from @BotFather and set telegram.token"), errToken}
+	}
+	return err
+}
+
+// close ends what was built, the last first: no new turns, running ones get their time, agents die with
+// all they started, the chat is told, the database is closed. Safe on a house that was half built.
+func (h *house) close() {
+	stage := func(limit time.Duration, what string, f func(context.Context) error) {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		if err := f(ctx); err != nil {
+			h.log.Warn("shutdown", "stage", what, "err", err)
+		}
+	}
+	if h.desk != nil {
+		stage(drainTurns, "turns", func(ctx context.Context) error { h.desk.Close(ctx); return nil })
+	}
+	if h.service != nil {
+		stage(drainAgents, "agents", h.service.Close)
+	}
+	if h.bot != nil {
+		stage(drainLetters, "messages", h.bot.Close)
+	}
+	if h.stop != nil {
+		h.stop()
+	}
+	h.ticks.Wait()
+	if h.db != nil {
+		stage(drainLetters, "database", func(context.Context) error { return h.db.Close() })
+	}
+}
+
+// prune forgets once a day what is older than the owner wants to keep.
+func (h *house) prune(ctx context.Context) {
+	tick := time.NewTicker(pruneEvery)
+	defer tick.Stop()
+	for {
+		before := time.Now().AddDate(0, 0, -h.cfg.Storage.RetentionDays)
+		if pruned, err := h.db.Prune(ctx, before); err != nil && ctx.Err() == nil {
+			h.log.Warn("forget what is old", "err", err)
+		} else if err == nil {
+			h.log.Debug("forgot what is old", "updates", pruned.Updates, "letters", pruned.Letters, "cards", pruned.Cards)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

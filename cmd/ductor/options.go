@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ductor/bot"
+	"ductor/cli"
+	"ductor/cli/claude"
+	"ductor/cli/codex"
+	"ductor/internal/config"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// This file translates the configuration into the options of each room, and does nothing else.
+
+func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *bot.Scrubber, transport http.RoundTripper) bot.Options {
+	t := cfg.Telegram
+	o := bot.Options{
+		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: scrub,
+		Journal: db, UploadsDir: filepath.Join(cfg.Storage.Dir, uploadsDir),
+		Allow: bot.Allow{
+			Users: people(t.AllowedUsers), Groups: t.AllowedGroups, Members: bot.GroupMembers(t.GroupMembers),
+		},
+		Trigger: bot.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: bot.NoReceipts,
+		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
+		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg.Stream), Log: log,
+	}
+	if t.Reactions {
+		o.Receipts = bot.ReactionReceipts
+	}
+	if len(t.AllowedUsers) > 0 {
+		o.Owner = orchestrator.PersonID(t.AllowedUsers[0])
+	}
+	return o
+}
+
+func transportOf(cfg config.Config) (http.RoundTripper, error) {
+	t, err := bot.NewTransport(cfg.Telegram.Proxy.Reveal())
+	if err != nil {
+		return nil, coded{fmt.Errorf("telegram.proxy: %w", err), errConfig}
+	}
+	return t, nil
+}
+
+func people(ids []int64) []orchestrator.PersonID {
+	var out []orchestrator.PersonID
+	for _, id := range ids {
+		out = append(out, orchestrator.PersonID(id))
+	}
+	return out
+}
+
+// window says "not at all" as the bot wants to hear it: its zero is the default.
+func window(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// margin keeps a little below what Telegram allows, since its clock is not ours.
+const margin = 1.05
+
+func outboxOptions(r config.Rate) bot.OutboxOptions {
+	return bot.OutboxOptions{
+		Private: bot.Budget{Every: every(time.Second, r.PrivatePerSecond), Burst: r.PrivateBurst},
+		Group:   bot.Budget{Every: every(time.Minute, r.GroupPerMinute), Burst: max(int(r.GroupPerMinute/4), 1)},
+		Overall: bot.Budget{Every: time.Duration(float64(time.Second) / r.OverallPerSecond), Burst: max(int(r.OverallPerSecond), 1)},
+	}
+}
+
+func every(unit time.Duration, count float64) time.Duration {
+	return time.Duration(float64(unit) * margin / count)
+}
+
+func cardsOptions(s config.Stream) bot.CardsOptions {
+	o := bot.CardsOptions{
+		IntervalPrivate: s.IntervalPrivate, IntervalGroup: s.IntervalGroup, StatusAfter: s.StatusAfter,
+		ShowThinking: s.ShowThinking,
+		Pacer: func() bot.Pacer {
+			return cli.NewCoalescer(cli.CoalescerOptions{
+				MinChars: s.MinChars, MaxChars: s.MaxChars, Idle: s.Idle, Sentences: s.SentenceEnds, Paragraphs: s.ParagraphEnds,
+			})
+		},
+	}
+	for _, field := range s.Footer {
+		o.Footer = append(o.Footer, bot.FooterField(field))
+	}
+	return o
+}
+
+func serviceOptions(cfg config.Config, providers []cli.Provider, log *slog.Logger) cli.ServiceOptions {
+	a := cfg.Agents
+	o := cli.ServiceOptions{
+		Providers: providers, Default: cli.Agent(a.Default), Modes: map[cli.Agent]cli.Mode{},
+		Timeout: a.TurnTimeout, Grace: a.Grace, IdleLimit: a.IdleLimit, MaxSessions: a.MaxLive, Logger: log,
+	}
+	for _, name := range a.Fallback {
+		o.Fallbacks = append(o.Fallbacks, cli.Agent(name))
+	}
+	if a.Claude.Enabled {
+		o.Modes["claude"] = cli.Mode(a.Claude.Mode)
+	}
+	return o
+}
+
+// providers are the enabled agents.
+func (h *house) providers() []cli.Provider {
+	a := h.cfg.Agents
+	var out []cli.Provider
+	if a.Claude.Enabled {
+		out = append(out, claude.New(claude.Options{
+			Launcher: h.host, Path: a.Claude.Path, Env: os.Environ, AllowEnv: a.Claude.Env,
+			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log, Unasked: h.unasked,
+		}))
+	}
+	if a.Codex.Enabled {
+		out = append(out, codex.New(codex.Options{
+			Launcher: h.host, Path: a.Codex.Path, Env: os.Environ, AllowEnv: a.Codex.Env, Sandbox: a.Codex.Sandbox,
+			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall,
+		}))
+	}
+	return out
+}
+
+// unasked reaches the orchestrator, which is built after the agents.
+func (h *house) unasked(conversation cli.Conversation, r cli.Result) { h.desk.Unasked(conversation, r) }
+
+func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestrator.Options {
+	o := orchestrator.Options{
+		Store: h.db, Gateway: h.service, Chat: h.bot.Chat(),
+		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
+		DeniedTools: cfg.Permissions.DeniedTools,
+		Agents: map[cli.Agent]orchestrator.AgentDefaults{
+			"claude": agentDefaults(cfg.Agents.Claude.Agent), "codex": agentDefaults(cfg.Agents.Codex.Agent),
+		},
+		Dir: cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
+		Roles: map[string]orchestrator.Role{}, DefaultRole: cfg.Sessions.DefaultRole,
+		AddDirs:  []string{filepath.Join(cfg.Storage.Dir, uploadsDir)},
+		QueueMax: cfg.Queue.Max, HistoryTurns: cfg.Sessions.HistoryTurns, HistoryBytes: cfg.Sessions.HistoryBytes,
+		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
+		Now: time.Now, NewID: newID, Logger: log,
+	}
+	for name, r := range cfg.Roles {
+		o.Roles[name] = orchestrator.Role{
+			Prompt: r.Prompt, Replace: !r.Append, Agent: cli.Agent(r.Agent), Model: cli.ModelID(r.Model),
+		}
+	}
+	return o
+}
+
+// deliveryWait is how long the next turn waits for the chat to show the last one.
+const deliveryWait = 30 * time.Second
+
+func agentDefaults(a config.Agent) orchestrator.AgentDefaults {
+	return orchestrator.AgentDefaults{Model: cli.ModelID(a.Model), Effort: cli.Effort(a.Effort), Args: a.Args}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"ductor/bot"
+	"ductor/internal/config"
+)
+
+func runCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Serve the bot until stopped",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(path)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), cfg, cmd.ErrOrStderr())
+		},
+	}
+	configFlag(cmd, &path)
+	return cmd
+}
+
+func configFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVarP(path, "config", "c", defaultConfigPath(), "the configuration file")
+}
+
+// defaultConfigPath is the one in the working directory if it is there, else the user's.
+func defaultConfigPath() string {
+	const name = "config.toml"
+	if _, err := os.Stat(name); err == nil {
+		return name
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		return filepath.Join(dir, "ductor", name)
+	}
+	return name
+}
+
+func loadConfig(path string) (config.Config, error) {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return cfg, coded{err, errConfig}
+	}
+	return cfg, nil
+}
+
+// serve runs a house until ctx ends. A second signal during the ordered end cuts it short.
+func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
+	scrub := bot.NewScrubber(cfg.Telegram.Token.Reveal(), cfg.Secrets()...)
+	log, closeLog, err := openLog(cfg.Log, scrub, stderr)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	for _, w := range cfg.Warnings {
+		log.Warn("configuration", "doubt", w)
+	}
+	release, err := lockToken(lockDir(), cfg.Telegram.Token.Reveal())
+	if err != nil {
+		return err
+	}
+	defer release()
+	h, err := buildHouse(ctx, cfg, log, scrub)
+	if err != nil {
+		return err
+	}
+	runErr := h.run(ctx)
+	end := make(chan struct{})
+	go func() { h.close(); close(end) }()
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	select {
+	case <-end:
+		return runErr
+	case <-again:
+		return fmt.Errorf("ended at once by a second signal; what was not delivered is delivered after the next start")
+	}
+}
+
+// lockDir is the same for every configuration of a user, so that two of them with one token meet there.
+func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
