@@ -27,13 +27,13 @@ type claudeStream struct {
 	block strings.Builder
 	text  strings.Builder // the message's text blocks
 	whole bool            // the connection broke: what comes is printed whole, without deltas
-	calls int
+	asked time.Time       // when the model was asked
 	buf   []byte
 }
 
 // reset makes ready for the next message.
 func (s *claudeStream) reset() {
-	s.id, s.index, s.open, s.whole = "", 0, blockNone, false
+	s.id, s.index, s.open, s.whole, s.asked = "", 0, blockNone, false, time.Now()
 	s.block.Reset()
 	s.text.Reset()
 }
@@ -48,12 +48,11 @@ func (s *claudeStream) begin() {
 	if s.id != "" {
 		return
 	}
-	s.calls++
 	s.id = "msg_sim" + newUUID()[:13]
 	if s.partial() {
 		s.c.emit(s.c.streamEvent(obj("type", "message_start", "message", obj("id", s.id, "type", "message",
 			"role", "assistant", "model", s.c.apiModel(), "content", []string{}, "stop_reason", nil,
-			"stop_sequence", nil, "usage", messageUsage(1)))))
+			"stop_sequence", nil, "usage", messageUsage(1))), "ttft_ms", time.Since(s.asked).Milliseconds()))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type toolOutcome struct {
 	text   string
 	failed bool
+	bare   bool            // success is not said, only not denied
 	detail json.RawMessage // tool_use_result, where it went well
 }
 
@@ -71,8 +72,11 @@ func (t *claudeTurn) runAndReport(id, name string, in json.RawMessage, run func(
 }
 
 func (t *claudeTurn) toolResult(id string, out toolOutcome, detail any) {
-	t.emit(t.userEvent([]json.RawMessage{obj("tool_use_id", id, "type", "tool_result", "content", out.text,
-		"is_error", out.failed)}, "tool_use_result", detail))
+	kv := []any{"tool_use_id", id, "type", "tool_result", "content", out.text}
+	if !out.bare {
+		kv = append(kv, "is_error", out.failed)
+	}
+	t.emit(t.userEvent([]json.RawMessage{obj(kv...)}, "tool_use_result", detail))
 }
 
 // refuse tells the model that the tool was not allowed.

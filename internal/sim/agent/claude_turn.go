@@ -49,7 +49,7 @@ type apiFailure struct {
 func (f apiFailure) Error() string { return f.text }
 
 // limitReached ends a turn at a limit of the command line.
-type limitReached struct{ subtype, message string }
+type limitReached struct{ subtype, reason, message string }
 
 func (l limitReached) Error() string { return l.message }
 
@@ -111,7 +111,7 @@ func (t *claudeTurn) play(responses [][]script.Step) error {
 			return nil
 		}
 		if limit := t.args.maxTurns; limit > 0 && t.calls >= limit {
-			return limitReached{"error_max_turns", fmt.Sprintf("Reached maximum number of turns (%d)", limit)}
+			return limitReached{"error_max_turns", "max_turns", fmt.Sprintf("Reached maximum number of turns (%d)", limit)}
 		}
 		for _, m := range t.queue.take() {
 			t.replay(m)
@@ -239,7 +239,7 @@ func (t *claudeTurn) settle() {
 func (t *claudeTurn) overBudget() error {
 	limit := t.args.maxBudget
 	if limit > 0 && t.total.cost >= limit {
-		return limitReached{"error_max_budget_usd", fmt.Sprintf("Reached maximum budget ($%v)", limit)}
+		return limitReached{"error_max_budget_usd", "", fmt.Sprintf("Reached maximum budget ($%v)", limit)}
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func (t *claudeTurn) finish(err error) turnEnd {
 		t.emit(t.syntheticEvent(api.text, api.name))
 		t.result("success", api.text, "stop_sequence", &api, nil, "completed")
 	case errors.As(err, &limit):
-		t.result(limit.subtype, "", "tool_use", nil, []string{limit.message}, strings.TrimPrefix(limit.subtype, "error_"))
+		t.result(limit.subtype, "", "tool_use", nil, []string{limit.message}, limit.reason)
 	case err != nil:
 		return t.interrupted()
 	default:
@@ -304,8 +304,11 @@ func (t *claudeTurn) result(subtype, text, stop string, api *apiFailure, errs []
 		stopReason = stop
 	}
 	kv = append(kv, "stop_reason", stopReason, "session_id", t.id, "total_cost_usd", t.total.cost,
-		"usage", usageJSON(t.counted), "modelUsage", t.modelUsageJSON(), "permission_denials", t.refused,
-		"terminal_reason", reason, "fast_mode_state", "off", "uuid", newUUID())
+		"usage", usageJSON(t.counted), "modelUsage", t.modelUsageJSON(), "permission_denials", t.refused)
+	if reason != "" {
+		kv = append(kv, "terminal_reason", reason)
+	}
+	kv = append(kv, "fast_mode_state", "off", "uuid", newUUID())
 	if errs != nil {
 		kv = append(kv, "errors", errs)
 	}
@@ -327,6 +330,7 @@ func (t *claudeTurn) write(input json.RawMessage) (toolOutcome, error) {
 	return toolOutcome{
 		text: "File created successfully at: " + in.Path,
 		detail: obj("type", "create", "filePath", in.Path, "content", in.Content, "structuredPatch", []string{},
-			"originalFile", nil),
+			"originalFile", nil, "userModified", false),
+		bare: true,
 	}, nil
 }

@@ -72,7 +72,8 @@ func (c *claude) initEvent() json.RawMessage {
 		"slash_commands", []string{"clear", "compact", "context", "usage"}, "apiKeySource", "ANTHROPIC_API_KEY",
 		"claude_code_version", claudeVersion, "output_style", "default",
 		"agents", []string{"claude", "Explore", "general-purpose", "Plan"}, "skills", []string{}, "plugins", []string{},
-		"analytics_disabled", true, "product_feedback_disabled", true, "uuid", newUUID(), "fast_mode_state", "off")
+		"analytics_disabled", true, "product_feedback_disabled", true, "uuid", newUUID(),
+		"memory_paths", obj("auto", c.store.root+"/memory/"), "fast_mode_state", "off")
 }
 
 // systemEvent is a system event of subtype with kv in its middle.
@@ -82,8 +83,9 @@ func (c *claude) systemEvent(subtype string, kv ...any) json.RawMessage {
 }
 
 // streamEvent wraps an event of the model's API.
-func (c *claude) streamEvent(event json.RawMessage) json.RawMessage {
-	return obj("type", "stream_event", "event", event, "session_id", c.id, "parent_tool_use_id", nil, "uuid", newUUID())
+func (c *claude) streamEvent(event json.RawMessage, kv ...any) json.RawMessage {
+	all := []any{"type", "stream_event", "event", event, "session_id", c.id, "parent_tool_use_id", nil, "uuid", newUUID()}
+	return obj(append(all, kv...)...)
 }
 
 // deltaEvent is the event there are most of, so it is put together by hand.
@@ -114,7 +116,10 @@ func (c *claude) userEvent(content any, kv ...any) json.RawMessage {
 func (c *claude) syntheticEvent(text, errorName string) json.RawMessage {
 	kv := []any{"type", "assistant", "message", obj("id", newUUID(), "container", nil, "model", "<synthetic>",
 		"role", "assistant", "stop_details", nil, "stop_reason", "stop_sequence", "stop_sequence", "",
-		"type", "message", "usage", usageJSON(tokens{}),
+		"type", "message", "usage", obj("input_tokens", 0, "output_tokens", 0, "cache_creation_input_tokens", 0,
+			"cache_read_input_tokens", 0, "server_tool_use", obj("web_search_requests", 0, "web_fetch_requests", 0),
+			"service_tier", nil, "cache_creation", obj("ephemeral_1h_input_tokens", 0, "ephemeral_5m_input_tokens", 0),
+			"inference_geo", nil, "iterations", nil, "speed", nil),
 		"content", []json.RawMessage{obj("type", "text", "text", text)}, "context_management", nil),
 		"parent_tool_use_id", nil, "session_id", c.id, "uuid", newUUID()}
 	if errorName != "" {
