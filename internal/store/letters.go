@@ -9,6 +9,10 @@ import (
 
 const letterColumns = `id, chat, topic, content, state, message`
 
+// openLetters repeats the condition of the index letters_open: SQLite uses a partial index only where the
+// query says so, and letters that went out may be many.
+const openLetters = ` AND state IN ('pending', 'sending')`
+
 // PostLetter queues a letter that no update caused, and returns its id. It is pending, whatever l.State says.
 func (db *DB) PostLetter(ctx context.Context, l orchestrator.Letter) (int64, error) {
 	var id int64
@@ -28,7 +32,7 @@ func (t *tx) post(l orchestrator.Letter, now int64) (int64, error) {
 // PendingLetters lists letters not yet tried, in order of id.
 func (db *DB) PendingLetters(ctx context.Context) ([]orchestrator.Letter, error) {
 	all, err := many(ctx, db.read, scanLetter,
-		`SELECT `+letterColumns+` FROM letters WHERE state = 'pending' AND state IN ('pending', 'sending') ORDER BY id`)
+		`SELECT `+letterColumns+` FROM letters WHERE state = 'pending'`+openLetters+` ORDER BY id`)
 	return all, wrap("list pending letters", err)
 }
 
@@ -52,14 +56,14 @@ func (db *DB) LostLetters(ctx context.Context) ([]orchestrator.Letter, error) {
 	var lost []orchestrator.Letter
 	now := millis(db.now())
 	err := db.write.do(ctx, func(t *tx) error {
-		s, err := t.stmt(`SELECT ` + letterColumns + ` FROM letters WHERE state = 'sending' AND state IN ('pending', 'sending') ORDER BY id`)
+		s, err := t.stmt(`SELECT ` + letterColumns + ` FROM letters WHERE state = 'sending'` + openLetters + ` ORDER BY id`)
 		if err != nil {
 			return err
 		}
 		if lost, err = collect(t.ctx, s, nil, scanLetter); err != nil || len(lost) == 0 {
 			return err
 		}
-		_, err = t.exec(`UPDATE letters SET state = 'unknown', moved = ? WHERE state = 'sending' AND state IN ('pending', 'sending')`, now)
+		_, err = t.exec(`UPDATE letters SET state = 'unknown', moved = ? WHERE state = 'sending'`+openLetters, now)
 		return err
 	})
 	if err != nil {
