@@ -1,0 +1,45 @@
+package render
+
+import "testing"
+
+// A block that looked final is none any more when its beginning is taken back.
+func TestStreamRetractsIntoTheStartOfABlock(t *testing.T) {
+	for _, c := range []struct {
+		first string
+		back  int
+		then  string
+	}{
+		{"- a\n\nb\n\nc", 4, "  b"},
+		{"- a\n\nb\n\nc", 5, "b"},
+		{"```\na\n```\n\nb\n", 2, "    b\n\nc"},
+		{"a\n\nb\n\nc\n", 100, "d"},
+	} {
+		var s Stream
+		s.Append(c.first)
+		s.Text()
+		s.Retract(c.back)
+		s.Append(c.then)
+		if got, want := notation(s.Text()), notation(Markdown(s.Source())); got != want {
+			t.Errorf("%q less %d plus %q: got %q, want %q", c.first, c.back, c.then, got, want)
+		}
+	}
+}
+
+// Rendering what did not change costs nothing, and what was returned stays as it was.
+func TestStreamKeepsWhatItReturned(t *testing.T) {
+	var s Stream
+	s.Append("**a**\n\n*b* c\n\n**d")
+	before := s.Text()
+	shown := notation(before)
+	s.Append("**\n\n*e*")
+	s.Text()
+	s.Retract(s.Len())
+	s.Append("~~other~~ *text*\n\n**x**\n\ny")
+	s.Text()
+	if got := notation(before); got != shown {
+		t.Errorf("got %q, want %q", got, shown)
+	}
+	if got := s.Text(); &got.Entities[0] != &s.Text().Entities[0] {
+		t.Error("the same text was rendered twice")
+	}
+}
