@@ -129,8 +129,8 @@ func TestSplitNeverDropsLinks(t *testing.T) {
 
 // What is only followed by whitespace is whole already, or appending to it would move its cut.
 func TestSplitCountsNoWhitespaceAtTheEnd(t *testing.T) {
-	parts := Split(Plain("aaaaaaaaaaa\n\nbbbbbbb\n \n"), 20)
-	if len(parts) != 1 || parts[0].Gap != "\n \n" {
+	parts := Split(Plain("aaaaaaaaaaa\n\nbbbbbbb\n"), 20)
+	if len(parts) != 1 || parts[0].Gap != "\n" {
 		t.Errorf("%+v", parts)
 	}
 }
