@@ -77,6 +77,10 @@ func (e *Emitter) FullText(key, text string) {
 		e.Text(key, text)
 		return
 	}
+	if text == "" { // nor should the separator stay
+		e.DropText(key)
+		return
+	}
 	have := e.text.String()[e.blocks[last].start+e.blocks[last].sep:]
 	same := commonPrefix(have, text)
 	e.retract(len(have) - same)

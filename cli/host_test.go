@@ -260,3 +260,21 @@ func BenchmarkStopObedient(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkLookForMembers(b *testing.B) {
+	p, err := NewHost().Start(b.Context(), Command{Path: "sleep", Args: []string{"60"}, Env: os.Environ()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if live, _, err := p.(*hostProcess).tree.members(); err != nil || len(live) != 1 {
+			b.Fatal(live, err)
+		}
+	}
+	if err := p.Stop(b.Context(), time.Second); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, p.Stdout()); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -26,11 +26,23 @@ func (p procStat) dead() bool { return p.state == 'Z' || p.state == 'X' }
 
 // readProc looks a process up; false if there is none.
 func readProc(pid int) (procStat, bool) {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return procStat{}, false
-	}
+	var buf [512]byte // a stat line is shorter, and there are hundreds to read while somebody waits
+	raw := readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])
 	return parseStat(pid, raw)
+}
+
+// readSmall reads the begin of a file into buf, without the poller that os.File would try.
+func readSmall(path string, buf []byte) []byte {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf)
+	if err != nil {
+		return nil
+	}
+	return buf[:n]
 }
 
 // parseStat reads a line of /proc/<pid>/stat. The name in it may hold spaces and parentheses.

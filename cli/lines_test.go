@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// readAll collects what ReadLines hands out; an oversized line is written as head and size.
+func readAll(r io.Reader, limit int) (lines []string, err error) {
+	err = ReadLines(r, limit,
+		func(line []byte) { lines = append(lines, string(line)) },
+		func(head []byte, size int64) { lines = append(lines, fmt.Sprintf("<%d: %.8s>", size, head)) })
+	return lines, err
+}
+
+func TestReadLines(t *testing.T) {
+	for _, tc := range []struct {
+		name, in string
+		limit    int
+		want     []string
+	}{
+		{"nothing", "", 0, nil},
+		{"lines", "a\nbb\n\nccc\n", 0, []string{"a", "bb", "", "ccc"}},
+		{"last line without newline", "a\nb", 0, []string{"a", "b"}},
+		{"carriage returns are the reader's business", "a\r\n", 0, []string{"a\r"}},
+		{"as long as may be", "12345\n", 5, []string{"12345"}},
+		{"too long", "123456\nok\n", 5, []string{"<6: 123456>", "ok"}},
+		{"too long at the end", "ok\n123456789012", 5, []string{"ok", "<12: 12345678>"}},
+		{"two too long", "1234567\n12345678\n1\n", 5, []string{"<7: 1234567>", "<8: 12345678>", "1"}},
+	} {
+		for _, reader := range []struct {
+			name string
+			wrap func(io.Reader) io.Reader
+		}{
+			{"at once", func(r io.Reader) io.Reader { return r }},
+			{"byte by byte", iotest.OneByteReader},
+			{"data with EOF", iotest.DataErrReader},
+		} {
+			t.Run(tc.name+" "+reader.name, func(t *testing.T) {
+				got, err := readAll(reader.wrap(strings.NewReader(tc.in)), tc.limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+	}
+}
+
+func TestReadLinesPassesErrorsOn(t *testing.T) {
+	broken := errors.New("broken pipe")
+	got, err := readAll(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), 0)
+	if !errors.Is(err, broken) || !cmp.Equal(got, []string{"a", "b"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestReadLinesWithoutOversized(t *testing.T) {
+	var got []string
+	err := ReadLines(strings.NewReader("123456\nok\n"), 5, func(l []byte) { got = append(got, string(l)) }, nil)
+	if err != nil || !cmp.Equal(got, []string{"ok"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// Law: lines joined by newlines come out as they went in, whatever their length and the size of reads.
+func TestReadLinesLaw(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(1, 70_000).Draw(t, "limit")
+		sizes := rapid.SliceOfN(rapid.IntRange(0, 140_000), 0, 4).Draw(t, "sizes")
+		var in bytes.Buffer
+		var want []string
+		for i, size := range sizes {
+			line := bytes.Repeat([]byte{byte('a' + i)}, size)
+			in.Write(line)
+			in.WriteByte('\n')
+			if size > limit {
+				want = append(want, fmt.Sprintf("<%d: %.8s>", size, line))
+			} else {
+				want = append(want, string(line))
+			}
+		}
+		chunk := rapid.IntRange(1, 40_000).Draw(t, "chunk")
+		got, err := readAll(&chunks{in.Bytes(), chunk}, limit)
+		if err != nil || !cmp.Equal(got, want) {
+			t.Fatalf("%d lines, want %d, %v", len(got), len(want), err)
+		}
+	})
+}
+
+// chunks reads its data a few bytes at a time.
+type chunks struct {
+	data []byte
+	size int
+}
+
+func (c *chunks) Read(p []byte) (int, error) {
+	if len(c.data) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), c.size)], c.data)
+	c.data = c.data[n:]
+	return n, nil
+}
+
+// endless is a line without end, up to its size.
+type endless struct{ left int64 }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(int64(len(p)), e.left)], manyX)
+	e.left -= int64(n)
+	return n, nil
+}
+
+var manyX = bytes.Repeat([]byte("x"), 1<<20)
+
+// A line of any size costs no more memory than the limit.
+func TestEndlessLineIsBounded(t *testing.T) {
+	const size, limit = 96 << 20, 1 << 20
+	r := lineReader{limit: limit, line: func([]byte) { t.Error("it was taken as a line") }, buf: make([]byte, lineBuffer)}
+	var reported int64
+	r.oversized = func(head []byte, n int64) {
+		if reported = n; len(head) != oversizeHead {
+			t.Errorf("%d bytes were kept", len(head))
+		}
+	}
+	src, largest := &endless{size}, 0
+	for {
+		n, err := src.Read(r.buf[r.used:])
+		r.take(n)
+		largest = max(largest, len(r.buf))
+		if err != nil {
+			break
+		}
+	}
+	r.finish()
+	if reported != size || largest > 2*limit {
+		t.Errorf("reported %d bytes, held %d", reported, largest)
+	}
+}
+
+func TestLargeBufferIsGivenBack(t *testing.T) {
+	r := lineReader{limit: MaxLine, line: func([]byte) {}, buf: make([]byte, lineBuffer)}
+	feed := func(s string) {
+		for len(s) > 0 {
+			n := copy(r.buf[r.used:], s)
+			s = s[n:]
+			r.take(n)
+		}
+	}
+	feed(strings.Repeat("x", 5<<20))
+	if len(r.buf) < 5<<20 {
+		t.Fatalf("the line lies in %d bytes", len(r.buf))
+	}
+	feed("\nshort\n")
+	if len(r.buf) != lineBuffer {
+		t.Errorf("the buffer is still %d bytes", len(r.buf))
+	}
+}
+
+func FuzzReadLines(f *testing.F) {
+	f.Add([]byte("a\nb\n"), uint8(3))
+	f.Add([]byte("\x00\xff\n\n\n123456789"), uint8(1))
+	f.Fuzz(func(t *testing.T, in []byte, limit uint8) {
+		max := int(limit) + 1
+		var total int64
+		err := ReadLines(bytes.NewReader(in), max, func(l []byte) {
+			if len(l) > max || bytes.IndexByte(l, '\n') >= 0 {
+				t.Fatalf("line %q", l)
+			}
+			total += int64(len(l))
+		}, func(_ []byte, size int64) { total += size })
+		if want := int64(len(in) - bytes.Count(in, []byte("\n"))); err != nil || total != want {
+			t.Fatalf("%d bytes of %d, %v", total, want, err)
+		}
+	})
+}
+
+func BenchmarkReadLines(b *testing.B) {
+	in := bytes.Repeat([]byte(strings.Repeat("x", 200)+"\n"), 10_000)
+	b.SetBytes(int64(len(in)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := ReadLines(bytes.NewReader(in), 0, func([]byte) {}, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
