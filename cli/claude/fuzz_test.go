@@ -43,7 +43,7 @@ func FuzzParser(f *testing.F) {
 }
 
 type checker struct {
-	t       *testing.T
+	t       interface{ Fatalf(string, ...any) }
 	answer  cli.Answer
 	open    map[cli.ToolID]bool
 	results int

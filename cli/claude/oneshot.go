@@ -3,6 +3,7 @@ package claude
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"ductor/cli"
@@ -85,7 +86,24 @@ func (s *oneShot) loop(ctx context.Context, stream *cli.Stream, p *parser, input
 	p.em.Finish(turnResult(ctx, stream, end, p))
 }
 
+// silentRetries is how often Claude asks its API again where nobody can see it do so: for seconds, not
+// the minutes it would take by itself.
+const silentRetries = "3"
+
+func (s *oneShot) fewerRetries(req cli.Request) map[string]string {
+	const retries = "CLAUDE_CODE_MAX_RETRIES"
+	if lookup(s.provider.environment(req), retries) != "" {
+		return req.Env // said by whoever runs ductor
+	}
+	env := map[string]string{retries: silentRetries}
+	maps.Copy(env, req.Env)
+	return env
+}
+
 func (s *oneShot) start(ctx context.Context, f format, req cli.Request) (*cli.Stream, error) {
+	if f == formatJSON {
+		req.Env = s.fewerRetries(req)
+	}
 	proc, err := s.provider.launch(ctx, f, req)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 )
@@ -147,11 +148,28 @@ type origin struct {
 
 // decodeLine reads one line. A field of an unexpected type is left empty; the rest is kept.
 func decodeLine(raw []byte) (*line, error) {
+	if bytes.HasPrefix(raw, []byte(`{"type":"stream_event",`)) {
+		return decodeStream(raw)
+	}
 	var l line
 	if err := tolerant(json.Unmarshal(raw, &l)); err != nil {
 		return nil, err
 	}
 	return &l, nil
+}
+
+// decodeStream is decodeLine for the lines of which there are thousands a turn.
+func decodeStream(raw []byte) (*line, error) {
+	var l struct {
+		Type      string       `json:"type"`
+		SessionID string       `json:"session_id"`
+		Parent    string       `json:"parent_tool_use_id"`
+		Event     *streamEvent `json:"event"`
+	}
+	if err := tolerant(json.Unmarshal(raw, &l)); err != nil {
+		return nil, err
+	}
+	return &line{Type: l.Type, SessionID: l.SessionID, Parent: l.Parent, Event: l.Event}, nil
 }
 
 // tolerant lets pass an error about one field's type: the other fields were decoded all the same.
