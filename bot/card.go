@@ -83,11 +83,15 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	k := &card{
 		cards: c, turn: t, sheet: c.sheetOf(t), doc: newDocument(c.opts.ShowThinking),
 		pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate,
-		moved: now, typing: now.Add(firstTyping),
+		marked: make(chan struct{}), moved: now, typing: now.Add(firstTyping),
 	}
 	if chatRef(t.Prompt.Conversation.Chat).Group {
 		k.interval = c.opts.IntervalGroup
 	}
+	go func() {
+		defer close(k.marked)
+		k.sheet.mark(context.Background())
+	}()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.timer = time.AfterFunc(firstTyping, k.tick)
@@ -112,6 +116,8 @@ type card struct {
 	cards *Cards
 	turn  orchestrator.Turn
 	sheet *sheet
+
+	marked chan struct{} // closed when the journal knows of the card
 
 	mu       sync.Mutex
 	doc      *document
@@ -162,6 +168,7 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	c.doc.finish(o, c.cards.opts.Footer)
 	texts := c.layoutLocked(hardLimit)
 	c.mu.Unlock()
+	<-c.marked
 	c.cards.opts.Outbox.Retract(chatRef(c.turn.Prompt.Conversation.Chat), cardKey(c.turn.ID))
 	return c.cards.conclude(ctx, c.sheet, script{texts: texts, buttons: c.cards.offer(c.turn.ID, o)})
 }

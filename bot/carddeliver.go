@@ -79,13 +79,16 @@ func (c *Cards) conclude(ctx context.Context, s *sheet, content script) error {
 	}
 	wants := content.wants()
 	for call := 1 << 30; ; call++ { // later than any call before
-		if act, _ := s.next(content.first, wants, true); act.kind == nothing {
+		if act, _ := s.next(content.first, wants, true); act.kind == nothing && !s.flying() {
 			break
 		}
 		err := c.out(ctx, s, func(ctx context.Context) error {
 			// Decided only now: a call that was in flight may have changed what is left to do.
 			act, _ := s.next(content.first, wants, true)
-			return s.perform(ctx, act, call)
+			if act.kind == nothing {
+				return nil
+			}
+			return s.perform(ctx, act, s.begin(act, call))
 		})
 		if err != nil {
 			return fmt.Errorf("show a turn's outcome: %w", err)
@@ -175,7 +178,14 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	if err != nil {
 		return err
 	}
+	if interrupted(t) {
+		s.told = true // nobody waits for the rest of it
+	}
 	return c.conclude(ctx, s, c.resume(t, s, saved))
+}
+
+func interrupted(t orchestrator.Turn) bool {
+	return t.State == orchestrator.TurnInterrupted || t.Outcome.State == orchestrator.TurnInterrupted
 }
 
 // resume decides what the messages of a turn's card are to show after a restart.
@@ -183,7 +193,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
 	if saved.Final {
 		return saved.script()
 	}
-	if t.State != orchestrator.TurnInterrupted && t.Outcome.State != orchestrator.TurnInterrupted {
+	if !interrupted(t) {
 		return c.scriptOf(t) // the answer is whole, only its card is not: it takes over what there is
 	}
 	// What was shown last stays, with a mark below it. Where that is not known the mark stands alone.

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"ductor/bot/render"
@@ -112,6 +113,7 @@ func (c *card) postTyping() {
 
 // step makes one call that brings the chat closer to the document as it is now.
 func (c *card) step(ctx context.Context) error {
+	<-c.marked
 	now := time.Now()
 	c.mu.Lock()
 	if c.finished {
@@ -134,9 +136,9 @@ func (c *card) step(ctx context.Context) error {
 	}
 	c.last = now
 	c.calls++
-	call := c.calls
+	p := c.sheet.begin(act, c.calls) // before Finish can ask what is on its way
 	c.mu.Unlock()
-	if err := c.sheet.perform(ctx, act, call); err != nil {
+	if err := c.sheet.perform(ctx, act, p); err != nil {
 		return err
 	}
 	if act.part == len(texts)-1 {
@@ -167,10 +169,10 @@ func (c *card) stepped(err error) {
 	if err == nil {
 		c.fails = 0
 	} else {
-		c.fails, c.dirty, c.urgent = c.fails+1, true, true
+		c.fails, c.last, c.dirty, c.urgent = c.fails+1, now, true, true
 	}
 	post := false
-	if !c.finished {
+	if !c.finished && !errors.Is(err, ErrClosed) { // then only Finish can still show something
 		post = c.planLocked(now)
 	}
 	c.mu.Unlock()

@@ -39,7 +39,7 @@ type sheet struct {
 	journal cardJournal
 	log     *slog.Logger
 
-	journaling sync.Mutex // held while a state is changed and written down, to keep their order
+	journaling sync.Mutex // held while what is known is written down, so that the order is the right one
 
 	mu      sync.Mutex
 	place   orchestrator.ConversationID
@@ -59,6 +59,7 @@ type sheetPart struct {
 	touched int  // number of the call that last changed it
 	sealed  bool // what it shows goes up to where the next one begins
 	reborn  bool // was deleted by a person and sent once more
+	marked  bool // the journal says that it may be on its way
 	plain   bool // its formatting was refused
 	left    bool // not in the chat, and not to be: people deleted it, or there was nothing to show
 	moved   bool // says that its topic is gone
@@ -76,7 +77,6 @@ type action struct {
 	part    int
 	message int
 	want    want
-	durable bool // its state is journaled before it is made
 	sealed  bool // other messages follow it
 }
 
@@ -104,7 +104,7 @@ func (s *sheet) next(first int, wants []want, final bool) (act action, more bool
 		if a.kind == nothing {
 			continue
 		}
-		a.durable, a.sealed = final, i < last
+		a.sealed = i < last
 		if act.kind == nothing || !final && s.before(a, act) {
 			more = more || act.kind != nothing
 			act = a
@@ -163,10 +163,10 @@ func sameText(a, b render.Text) bool {
 func (s *sheet) opened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.parts)
+	return len(s.parts) // one that was only marked begins where the document does
 }
 
-// begin notes that an action is about to be made.
+// begin notes that an action is about to be made, on the part it returns.
 func (s *sheet) begin(act action, call int) *sheetPart {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,15 +181,15 @@ func (s *sheet) begin(act action, call int) *sheetPart {
 	return p
 }
 
-// perform makes a call. It returns an error if the call may be made again as it is, or if no call can be
+// perform makes a call that was begun. It returns an error if the call may be made again as it is, or if no call can be
 // made at all; everything else is settled.
-func (s *sheet) perform(ctx context.Context, act action, call int) error {
-	p := s.begin(act, call)
-	if act.kind == sendPart && act.durable {
+func (s *sheet) perform(ctx context.Context, act action, p *sheetPart) error {
+	if act.kind == sendPart && !p.marked {
 		if err := s.save(ctx, act.part, orchestrator.Sending, 0); err != nil {
 			s.set(func() { p.state = orchestrator.Pending })
 			return err
 		}
+		s.set(func() { p.marked = true })
 	}
 	switch act.kind {
 	case sendPart:
@@ -214,7 +214,7 @@ func (s *sheet) send(ctx context.Context, act action, p *sheetPart) error {
 		m.ReplyTo = s.replyTo
 	}
 	id, err := s.client.Send(ctx, m)
-	s.journaling.Lock() // see store
+	s.journaling.Lock()
 	defer s.journaling.Unlock()
 	f := FaultOf(err)
 	switch f.Kind {
@@ -227,12 +227,9 @@ func (s *sheet) send(ctx context.Context, act action, p *sheetPart) error {
 		s.set(func() { p.state = orchestrator.Unknown })
 		return s.saved(ctx, act.part, orchestrator.Unknown, 0)
 	}
-	// It is known not to have been sent.
-	s.set(func() { p.state = orchestrator.Pending })
-	if act.durable {
-		err = errors.Join(err, s.saved(ctx, act.part, orchestrator.Pending, 0))
-	}
-	return s.refused(ctx, act, p, f, err)
+	// It is known not to have been sent. While it waits to be sent again a restart must know that too.
+	s.set(func() { p.state, p.marked = orchestrator.Pending, false })
+	return s.refused(ctx, act, p, f, errors.Join(err, s.saved(ctx, act.part, orchestrator.Pending, 0)))
 }
 
 // refused settles what a refusal means; it returns err if the call may be made again as it is.
@@ -279,7 +276,7 @@ func (s *sheet) vanished(ctx context.Context, act action, p *sheetPart) error {
 		if p.reborn {
 			state, p.left = orchestrator.Failed, true
 		}
-		p.reborn, p.known, p.state, p.message = true, false, state, 0
+		p.reborn, p.known, p.marked, p.state, p.message = true, false, false, state, 0
 	})
 	return s.saved(ctx, act.part, state, 0)
 }
@@ -349,8 +346,19 @@ func (s *sheet) save(ctx context.Context, part int, state orchestrator.SendState
 	return nil
 }
 
-// store writes down what the messages are to show in the end. From then on a message of which nothing is
-// known would be sent after a restart, so one that is on its way is written down first.
+// mark writes down, before there is anything to send, that the first message may be on its way. So the
+// first text of an answer need not wait for the disk.
+func (s *sheet) mark(ctx context.Context) {
+	if err := s.save(ctx, 0, orchestrator.Sending, 0); err != nil {
+		s.log.Warn("mark a card", "turn", s.turn, "err", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts = append(s.parts, &sheetPart{state: orchestrator.Pending, marked: true})
+}
+
+// store writes down what the messages are to show in the end.
 func (s *sheet) store(ctx context.Context, content script) error {
 	data, err := content.encode(true, s.where().Topic)
 	if err != nil {
@@ -358,18 +366,36 @@ func (s *sheet) store(ctx context.Context, content script) error {
 	}
 	s.journaling.Lock()
 	defer s.journaling.Unlock()
-	s.mu.Lock()
-	flying := slices.IndexFunc(s.parts, func(p *sheetPart) bool { return p.state == orchestrator.Sending })
-	s.mu.Unlock()
-	if flying >= 0 {
-		if err := s.save(ctx, flying, orchestrator.Sending, 0); err != nil {
+	for i, p := range s.unsent() {
+		if err := s.save(ctx, i, orchestrator.Pending, 0); err != nil {
 			return err
 		}
+		s.set(func() { p.marked = false })
 	}
 	if err := s.journal.SaveCard(ctx, string(s.turn), data); err != nil {
 		return fmt.Errorf("store a card: %w", err)
 	}
 	return nil
+}
+
+// unsent is the messages that were marked as on their way and are not.
+func (s *sheet) unsent() map[int]*sheetPart {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[int]*sheetPart)
+	for i, p := range s.parts {
+		if p.marked && p.state == orchestrator.Pending {
+			out[i] = p
+		}
+	}
+	return out
+}
+
+// flying says that a message is on its way right now. The next call of the chat is made after that one.
+func (s *sheet) flying() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.parts, func(p *sheetPart) bool { return p.state == orchestrator.Sending })
 }
 
 // where is the conversation the card is shown in.
