@@ -67,6 +67,8 @@ func (s *screen) read(ctx context.Context) error {
 				ended <- err
 				return
 			}
+			// The chat shows what was sent; the typed line would stand there twice.
+			fmt.Fprintf(s.line, "\x1b[%dA\x1b[J", s.rows("> "+text+"\n"))
 			select {
 			case lines <- text:
 			case <-ctx.Done():

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+func TestAChatWithTheScriptedAgents(t *testing.T) {
+	for _, agent := range []string{"claude", "codex"} {
+		t.Run(agent, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) { c.Agents.Default = agent; c.Permissions.Mode = "accept-edits" })
+			town.say(`hello [[tool cmd="echo from-the-tool"]] [[text "It is **done**."]]`)
+			m := town.awaitDone(1)
+			if !strings.Contains(m.Text, "✓") || !strings.Contains(m.Text, "echo from-the-tool") || !strings.Contains(m.Text, "It is done.") {
+				t.Errorf("the card says %q", m.Text)
+			}
+			if !hasEntity(m, "bold", "done") {
+				t.Errorf("nothing bold in %q: %+v", m.Text, m.Entities)
+			}
+			town.say("what was that? [[history]]")
+			if m := town.awaitDone(2); !strings.Contains(m.Text, "hello") {
+				t.Errorf("the second turn knows nothing of the first: %q", m.Text)
+			}
+			town.stop()
+			town.start()
+			town.say("and after a restart? [[history]]")
+			if m := town.awaitDone(3); !strings.Contains(m.Text, "what was that?") {
+				t.Errorf("the session did not survive: %q", m.Text)
+			}
+			for _, m := range town.chat.History() {
+				if m.Deleted && !strings.Contains(m.Text, "Queued") {
+					t.Errorf("a message was deleted: %q", m.Text)
+				}
+			}
+		})
+	}
+}
+
+func hasEntity(m telegram.Message, kind, text string) bool {
+	for _, e := range m.Entities {
+		if e.Type == kind && telegram.Slice(m.Text, e.Offset, e.Length) == text {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAbortEndsAllAndTheQueue(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+	town.say(`[[tool cmd="setsid sh -c 'sleep 600' & touch started; sleep 600"]]`)
+	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "started"))
+	town.say("this waits")
+	town.await("next in line")
+	town.say("/abort")
+	town.await("Aborted")
+	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+	town.say(`[[text "after"]]`)
+	town.await("after")
+	for _, m := range town.chat.View().FromBot() {
+		if strings.Contains(m.Text, "this waits") && strings.Contains(m.Text, "You asked") {
+			t.Errorf("the queued message ran: %q", m.Text)
+		}
+	}
+}
+
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	eventually(t, "file "+path, func() bool { _, err := os.Stat(path); return err == nil })
+}
+
+func TestTheModelMenu(t *testing.T) {
+	town := newTown(t, nil)
+	town.say("/model")
+	town.press("codex")
+	v, err := town.chat.Await(town.soon(), func(v telegram.View) bool {
+		m, ok := v.Last()
+		return ok && strings.Contains(m.Text, "model of codex")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := v.Last()
+	town.press(m.Keyboard[0][0].Text)
+	v, err = town.chat.Await(town.soon(), func(v telegram.View) bool {
+		m, ok := v.Last()
+		return ok && !strings.Contains(m.Text, "model of codex")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, _ := v.Last(); len(m.Keyboard) > 0 {
+		town.press(m.Keyboard[0][0].Text)
+	}
+	eventually(t, "codex to be chosen", func() bool {
+		m, ok := town.chat.View().Last()
+		return ok && strings.Contains(m.Text, "codex") && len(m.Keyboard) == 0
+	})
+	town.say(`[[text "who am I"]]`)
+	if m := town.awaitDone(1); !strings.Contains(m.Text, "who am I") {
+		t.Errorf("%q", m.Text)
+	}
+	town.say("/status")
+	town.await("codex")
+}
+
+func TestStrangersGetNoAnswer(t *testing.T) {
+	town := newTown(t, nil)
+	other := town.srv.Private(stranger, "Mallory")
+	other.Person().Send(other, "hello")
+	other.Person().Send(other, "/start")
+	town.say(`[[text "to the owner"]]`)
+	town.awaitDone(1)
+	if n := len(other.View().FromBot()); n != 0 {
+		t.Errorf("a stranger got %d messages", n)
+	}
+	if calls := town.srv.Calls(telegram.InChat(stranger), telegram.Writes); len(calls) != 0 {
+		t.Errorf("calls for a stranger: %+v", calls)
+	}
+}
+
+func TestMessagesSentWhileDuctorIsDownAreAnswered(t *testing.T) {
+	town := surroundings(t, nil)
+	for i := range 3 {
+		town.say(`[[text "answer %d"]]`, i)
+	}
+	town.start()
+	town.awaitDone(3)
+	for i := range 3 {
+		n := 0
+		for _, m := range ended(town.chat.View()) {
+			if strings.Contains(m.Text, fmt.Sprint("answer ", i)) {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("message %d was answered %d times", i, n)
+		}
+	}
+}
+
+func TestALongAnswerArrivesWhole(t *testing.T) {
+	town := newTown(t, nil)
+	var want []string
+	script := ""
+	for i := range 25 {
+		want = append(want, fmt.Sprintf("Paragraph %d %s.", i, strings.Repeat("word ", 120)))
+		script += fmt.Sprintf(`[[text "%s\n\n" chunk=400]]`, want[i])
+	}
+	town.say("%s", script)
+	town.awaitDone(1)
+	var all strings.Builder
+	for _, m := range town.chat.View().FromBot() {
+		all.WriteString(m.Text + "\n")
+	}
+	for i, p := range want {
+		if n := strings.Count(all.String(), fmt.Sprintf("Paragraph %d ", i)); n != 1 {
+			t.Errorf("paragraph %d is shown %d times (%s…)", i, n, p[:20])
+		}
+	}
+}
+
+func TestFilesReachTheAgent(t *testing.T) {
+	town := newTown(t, nil)
+	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("42")},
+		telegram.WithCaption("read it"))
+	m := town.awaitDone(1)
+	at := strings.Index(m.Text, filepath.Join(town.cfg.Storage.Dir, uploadsDir))
+	if at < 0 {
+		t.Fatalf("the agent is not told where the file is: %q", m.Text)
+	}
+	path, _, _ := strings.Cut(m.Text[at:], "]")
+	if b, err := os.ReadFile(strings.TrimSpace(path)); err != nil || string(b) != "42" {
+		t.Errorf("%s: %q, %v", path, b, err)
+	}
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/bot"
+	"ductor/internal/config"
+	"ductor/internal/sim/agent"
+	"ductor/internal/sim/telegram"
+)
+
+// The test binary is also the scripted agent, and ductor itself where a test needs a process to kill.
+func TestMain(m *testing.M) {
+	agent.RunIfChild()
+	if os.Getenv(beDuctor) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+const beDuctor = "TEST_BE_DUCTOR"
+
+// The people and places of the tests.
+const (
+	owner    = 1
+	stranger = 66
+)
+
+// patience is how long anything in a test may take before it counts as never.
+const patience = 30 * time.Second
+
+// town is a house with a simulated Telegram around it.
+type town struct {
+	t    *testing.T
+	srv  *telegram.Server
+	cfg  config.Config
+	chat *telegram.Chat // the owner's private one
+	stop func()
+}
+
+// newTown makes the surroundings and starts a house in them. Change may alter the configuration.
+func newTown(t *testing.T, change func(*config.Config)) *town {
+	t.Helper()
+	town := surroundings(t, change)
+	town.start()
+	return town
+}
+
+func surroundings(t *testing.T, change func(*config.Config)) *town {
+	t.Helper()
+	srv := telegram.New(telegram.Options{})
+	if err := srv.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	programs, err := agent.Install(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	project := t.TempDir()
+	cfg := config.Default()
+	cfg.Telegram.Token = config.Secret(srv.Token())
+	cfg.Telegram.APIBase = srv.URL()
+	cfg.Telegram.AllowedUsers = []int64{owner}
+	cfg.Storage.Dir = filepath.Join(t.TempDir(), "state")
+	cfg.Projects.DefaultDir, cfg.Projects.Roots = project, []string{project}
+	cfg.Agents.Claude.Path, cfg.Agents.Codex.Path = programs.Claude, programs.Codex
+	cfg.Rate.PrivatePerSecond, cfg.Rate.PrivateBurst, cfg.Rate.OverallPerSecond = 100, 100, 1000
+	cfg.Stream.IntervalPrivate = 20 * time.Millisecond
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("DUCTOR_SIM_HOME", t.TempDir())
+	t.Setenv("ANTHROPIC_API_KEY", "dummy")
+	t.Setenv("OPENAI_API_KEY", "dummy")
+	if change != nil {
+		change(&cfg)
+	}
+	return &town{t: t, srv: srv, cfg: cfg, chat: srv.Private(owner, "Owner")}
+}
+
+// start runs a house until stop or the end of the test.
+func (town *town) start() {
+	t := town.t
+	t.Helper()
+	h, err := buildHouse(t.Context(), town.cfg, testLog(t), bot.NewScrubber(town.srv.Token()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- h.run(ctx) }()
+	stopped := false
+	town.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("the house fell: %v", err)
+		}
+		h.close()
+	}
+	t.Cleanup(town.stop)
+	if err := town.srv.AwaitPoll(town.soon()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testLog(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Logf("log: %s", p)
+	return len(p), nil
+}
+
+func (town *town) soon() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	town.t.Cleanup(cancel)
+	return ctx
+}
+
+// say sends a text as the owner.
+func (town *town) say(format string, args ...any) telegram.Message {
+	return town.chat.Person().Send(town.chat, fmt.Sprintf(format, args...))
+}
+
+// await waits until a message of the bot contains part and is no longer being written.
+func (town *town) await(part string) telegram.Message {
+	town.t.Helper()
+	m, err := town.chat.AwaitText(town.soon(), part)
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	return m
+}
+
+// awaitDone waits until the chat shows n answers that have ended, and returns the newest.
+func (town *town) awaitDone(n int) telegram.Message {
+	town.t.Helper()
+	v, err := town.chat.Await(town.soon(), func(v telegram.View) bool { return len(ended(v)) >= n })
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	all := ended(v)
+	return all[len(all)-1]
+}
+
+// ended are the bot's messages with a footer: what the model said is whole.
+func ended(v telegram.View) (out []telegram.Message) {
+	for _, m := range v.FromBot() {
+		lines := strings.Split(strings.TrimSpace(m.Text), "\n")
+		if strings.Contains(lines[len(lines)-1], " · ") && strings.HasSuffix(lines[len(lines)-1], "s") {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// press presses a button of the newest message that has it.
+func (town *town) press(name string) telegram.Answer {
+	town.t.Helper()
+	m, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.HasButton(name) })
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	answer, err := town.chat.Person().Press(town.soon(), m, name)
+	if err != nil {
+		town.t.Fatalf("press %s: %v", name, err)
+	}
+	return answer
+}
+
+// nothingLivesIn fails if a process still has its working directory in dir.
+func nothingLivesIn(t *testing.T, dir string) {
+	t.Helper()
+	var left []string
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if left = livingIn(t, dir); len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("still alive in %s: %q", dir, left)
+}
+
+func livingIn(t *testing.T, dir string) (living []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if at, err := os.Readlink(link); err == nil && at == dir {
+			cmdline, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
+			living = append(living, strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return living
+}
