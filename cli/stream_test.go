@@ -1,0 +1,342 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// script plays one turn on a fake process and says how it ended and what was handled, in order. Lines
+// that reach Idle are written in parentheses.
+type script struct {
+	t       *testing.T
+	p       *fakeProcess
+	s       *Stream
+	mu      sync.Mutex
+	handled []string
+}
+
+func newScript(t *testing.T, p *fakeProcess, opts StreamOptions) *script {
+	sc := &script{t: t, p: p}
+	opts.Agent = "fake"
+	opts.Idle = func(l []byte) { sc.note("(" + string(l) + ")") }
+	sc.s = NewStream(p, opts)
+	return sc
+}
+
+func (sc *script) note(s string) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.handled = append(sc.handled, s)
+}
+
+func (sc *script) seen() string {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return strings.Join(sc.handled, " ")
+}
+
+// turn runs a turn that the line "end" ends.
+func (sc *script) turn(ctx context.Context, loop TurnLoop) End {
+	loop.Handle = func(l []byte) bool { sc.note(string(l)); return string(l) == "end" }
+	return sc.s.Turn(ctx, loop)
+}
+
+func (sc *script) close() {
+	sc.t.Helper()
+	for range 2 {
+		if err := sc.s.Close(context.Background()); err != nil {
+			sc.t.Error(err)
+		}
+	}
+}
+
+func TestStreamGivesEachTurnItsLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newFakeProcess()
+		sc := newScript(t, p, StreamOptions{})
+		p.print("hello")
+		synctest.Wait()
+		begin := func() { go p.print("1", "2", "end", "after") }
+		if end := sc.turn(t.Context(), TurnLoop{Begin: begin}); end != EndTurn {
+			t.Errorf("first turn ended as %q", end)
+		}
+		synctest.Wait()
+		p.print("between")
+		synctest.Wait()
+		begin = func() { go p.print("3", "end") }
+		if end := sc.turn(t.Context(), TurnLoop{Begin: begin}); end != EndTurn {
+			t.Errorf("second turn ended as %q", end)
+		}
+		if want := "(hello) 1 2 end (after) (between) 3 end"; sc.seen() != want {
+			t.Errorf("handled %q, want %q", sc.seen(), want)
+		}
+		sc.close()
+	})
+}
+
+func TestStreamSendsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newFakeProcess()
+		sc := newScript(t, p, StreamOptions{})
+		lines := bufio.NewScanner(p.inR)
+		for i := range 3 { // nobody reads yet: Send must not block
+			if err := sc.s.Send(fmt.Appendf(nil, "%d\n", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sc.s.CloseInput()
+		if err := sc.s.Send([]byte("late\n")); err == nil {
+			t.Error("a send after CloseInput went through")
+		}
+		var got []string
+		for lines.Scan() {
+			got = append(got, lines.Text())
+		}
+		if diff := cmp.Diff([]string{"0", "1", "2"}, got); diff != "" {
+			t.Error(diff)
+		}
+		sc.close()
+	})
+}
+
+func TestStreamHandlesAllBeforeTheExit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newFakeProcess()
+		p.stderr = "warming up\npanic: no more\n"
+		sc := newScript(t, p, StreamOptions{})
+		end := sc.turn(t.Context(), TurnLoop{Begin: func() {
+			go func() {
+				p.print("1", "2", "3")
+				p.die(ExitStatus{Code: 3})
+			}()
+		}})
+		if end != EndExit || sc.seen() != "1 2 3" {
+			t.Errorf("ended as %q after %q", end, sc.seen())
+		}
+		r := sc.s.Outcome(t.Context(), end)
+		want := &Failure{Kind: Crashed, Agent: "fake", Code: 3, Reason: "panic: no more", Detail: "warming up\npanic: no more"}
+		if diff := cmp.Diff(want, r.Err); diff != "" {
+			t.Error(diff)
+		}
+		if end := sc.turn(t.Context(), TurnLoop{}); end != EndExit {
+			t.Errorf("a turn of a dead program ends as %q", end)
+		}
+		sc.close()
+	})
+}
+
+func TestStreamFailure(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		garbage string
+		stderr  string
+		exit    ExitStatus
+		want    Failure
+	}{
+		{"silent exit", "", "", ExitStatus{}, Failure{Kind: Crashed, Reason: "it said nothing of why"}},
+		{"killed", "", "", ExitStatus{Code: -9, Signal: true}, Failure{Kind: Crashed, Code: -9, Reason: "it said nothing of why"}},
+		{"garbage", "\x00junk", "", ExitStatus{Code: 1}, Failure{Kind: BadOutput, Code: 1, Reason: "1 lines cannot be read", Detail: "\x00junk"}},
+		{"garbage and exit 0", "junk", "by the way", ExitStatus{}, Failure{Kind: BadOutput, Reason: "1 lines cannot be read", Detail: "junk"}},
+		{"garbage and a reason", "junk", "out of memory", ExitStatus{Code: 1}, Failure{Kind: Crashed, Code: 1, Reason: "out of memory", Detail: "out of memory"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newFakeProcess()
+				p.stderr = tc.stderr
+				sc := newScript(t, p, StreamOptions{})
+				sc.turn(t.Context(), TurnLoop{Begin: func() {
+					if tc.garbage != "" {
+						sc.s.Garbage([]byte(tc.garbage))
+					}
+					p.die(tc.exit)
+				}})
+				tc.want.Agent = "fake"
+				if diff := cmp.Diff(&tc.want, sc.s.Failure()); diff != "" {
+					t.Error(diff)
+				}
+				sc.close()
+			})
+		})
+	}
+}
+
+func TestOversizedLineIsGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newFakeProcess()
+		sc := newScript(t, p, StreamOptions{MaxLine: 10})
+		sc.turn(t.Context(), TurnLoop{Begin: func() {
+			go func() {
+				p.print("short", strings.Repeat("long", 100), "more")
+				p.die(ExitStatus{})
+			}()
+		}})
+		if f := sc.s.Failure(); sc.seen() != "short more" || f.Kind != BadOutput || !strings.HasPrefix(f.Detail, "longlong") {
+			t.Errorf("handled %q, failure %+v", sc.seen(), f)
+		}
+		sc.close()
+	})
+}
+
+// How a cancelled turn ends, and how long that takes.
+func TestStreamCancel(t *testing.T) {
+	const grace = 2 * time.Second
+	for _, tc := range []struct {
+		name      string
+		interrupt func(p *fakeProcess) error // nil for a protocol without
+		obeys     time.Duration
+		took      time.Duration
+		stops     int
+		seen      string
+	}{
+		{"no interrupt, obeys SIGTERM", nil, 3 * time.Millisecond, 3 * time.Millisecond, 1, "1"},
+		{"no interrupt, ignores SIGTERM", nil, time.Hour, grace, 1, "1"},
+		{"interrupt fails", func(*fakeProcess) error { return errors.New("no") }, time.Millisecond, time.Millisecond, 1, "1"},
+		{"interrupt is obeyed", func(p *fakeProcess) error {
+			go func() { time.Sleep(5 * time.Millisecond); p.print("bye", "end") }()
+			return nil
+		}, time.Hour, 5 * time.Millisecond, 0, "1 bye end"},
+		{"interrupt makes it exit", func(p *fakeProcess) error {
+			go func() { time.Sleep(7 * time.Millisecond); p.die(ExitStatus{}) }()
+			return nil
+		}, time.Hour, 7 * time.Millisecond, 0, "1"},
+		{"interrupt gets no reaction", func(*fakeProcess) error { return nil }, time.Millisecond,
+			DefaultInterruptWait + time.Millisecond, 1, "1"},
+		{"interrupt gets a reaction and no end", func(p *fakeProcess) error {
+			go p.print("soon")
+			return nil
+		}, time.Millisecond, grace/2 + time.Millisecond, 1, "1 soon"},
+		{"all is ignored", func(p *fakeProcess) error { go p.print("no"); return nil }, time.Hour, grace, 1, "1 no"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newFakeProcess()
+				p.obeys = tc.obeys
+				sc := newScript(t, p, StreamOptions{Grace: grace})
+				ctx, cancel := context.WithCancelCause(t.Context())
+				loop := TurnLoop{Begin: func() { go p.print("1") }}
+				if tc.interrupt != nil {
+					loop.Interrupt = func() error { return tc.interrupt(p) }
+				}
+				var began time.Time
+				time.AfterFunc(time.Second, func() { began = time.Now(); cancel(ErrAborted) })
+				end := sc.turn(ctx, loop)
+				if took := time.Since(began); end != EndCancelled || took != tc.took || len(p.stops) != tc.stops || sc.seen() != tc.seen {
+					t.Errorf("ended as %q in %s after %q with %d stops, want %s, %q, %d", end, took, sc.seen(), len(p.stops), tc.took, tc.seen, tc.stops)
+				}
+				if r := sc.s.Outcome(ctx, end); !r.Aborted || r.Err != nil {
+					t.Errorf("outcome %+v", r)
+				}
+				sc.close()
+			})
+		})
+	}
+}
+
+func TestStreamStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newFakeProcess()
+		sc := newScript(t, p, StreamOptions{Stall: time.Minute, ToolStall: 10 * time.Minute})
+		busy := false
+		began := time.Now()
+		end := sc.s.Turn(t.Context(), TurnLoop{
+			Begin: func() {
+				go func() {
+					time.Sleep(50 * time.Second)
+					p.print("tool")
+					time.Sleep(9 * time.Minute) // long, but a tool is open
+					p.print("tool ended")
+				}()
+			},
+			Handle: func(l []byte) bool { busy = string(l) == "tool"; return false },
+			Busy:   func() bool { return busy },
+		})
+		if took, want := time.Since(began), 50*time.Second+9*time.Minute+time.Minute; end != EndStalled || took != want {
+			t.Errorf("ended as %q after %s, want %s", end, took, want)
+		}
+		if r := sc.s.Outcome(t.Context(), end); r.Err == nil || r.Err.Kind != TimedOut || !strings.Contains(r.Err.Sentence(), "1m0s") {
+			t.Errorf("outcome %+v", r.Err)
+		}
+		sc.close()
+	})
+}
+
+func TestStreamStallWithATool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newFakeProcess()
+		sc := newScript(t, p, StreamOptions{Stall: time.Minute, ToolStall: 10*time.Minute + time.Second})
+		began := time.Now()
+		end := sc.turn(t.Context(), TurnLoop{Busy: func() bool { return true }})
+		if took, want := time.Since(began), 10*time.Minute+time.Second; end != EndStalled || took != want {
+			t.Errorf("ended as %q after %s, want %s", end, took, want)
+		}
+		sc.close()
+	})
+}
+
+// A program that closes its output and lives on holds nobody up.
+func TestStreamOutputClosedButAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newFakeProcess()
+		sc := newScript(t, p, StreamOptions{})
+		end := sc.turn(t.Context(), TurnLoop{Begin: func() { _ = p.outW.Close() }})
+		if end != EndExit || len(p.stops) != 1 {
+			t.Errorf("ended as %q with %d stops", end, len(p.stops))
+		}
+		if f := sc.s.Failure(); f.Kind != Crashed || f.Code != -15 {
+			t.Errorf("failure %+v", f)
+		}
+		sc.close()
+	})
+}
+
+// A turn that is slow to handle holds the program up instead of filling the memory, and loses nothing.
+func TestStreamIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newFakeProcess()
+		sc := newScript(t, p, StreamOptions{})
+		big := strings.Repeat("x", queuedLines/4)
+		printed, handled := 0, 0
+		sc.s.Turn(t.Context(), TurnLoop{
+			Begin: func() {
+				go func() {
+					for range 20 {
+						p.print(big)
+						printed++
+					}
+					p.die(ExitStatus{})
+				}()
+			},
+			Handle: func([]byte) bool {
+				synctest.Wait() // until the program can print no more
+				if handled++; printed > handled+9 {
+					t.Errorf("%d lines were taken of the program when %d were handled", printed, handled)
+				}
+				return false
+			},
+		})
+		if handled != 20 {
+			t.Errorf("%d lines were handled", handled)
+		}
+		sc.close()
+	})
+}
+
+func TestStreamCloseFreesAWriterThatIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sc := newScript(t, newFakeProcess(), StreamOptions{})
+		if err := sc.s.Send([]byte("nobody reads this\n")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		sc.close()
+	})
+}
