@@ -79,15 +79,15 @@ func modelNamed(models []Model, name string) (ModelID, bool) {
 func unknownModel(agent Agent, name string, known []string) *Failure {
 	f := Failf(UnknownModel, agent, "there is no %q", Shorten(name, 60))
 	if near := nearest(name, known); near != "" {
-		f.Reason += fmt.Sprintf("; did you mean %q?", near)
+		f.Reason += fmt.Sprintf(", but there is %q", near)
 	}
 	return f
 }
 
 // nearest is the known name with the fewest typing errors in name, or "" if every one has more than a
-// third of name's letters wrong.
+// third of name's letters wrong. One letter may always be.
 func nearest(name string, known []string) string {
-	best, limit := "", max(1, len(name)/3)
+	best, limit := "", (len(name)+2)/3
 	for _, k := range known {
 		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d <= limit {
 			best, limit = k, d-1

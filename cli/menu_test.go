@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// inState is an agent that is in a state.
+func inState(agent Agent, state AuthState, models ...ModelID) *fakeProvider {
+	return &fakeProvider{
+		agent: agent,
+		auth:  func(context.Context) Auth { return Auth{State: state, Fix: "do this"} },
+		models: func(context.Context) (list []Model, err error) {
+			for _, id := range models {
+				list = append(list, Model{Agent: agent, ID: id, Name: "The " + string(id)})
+			}
+			return list, nil
+		},
+	}
+}
+
+func TestMenu(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := inState("slow", Authenticated)
+		slow.models = func(ctx context.Context) ([]Model, error) { <-ctx.Done(); return nil, ctx.Err() }
+		panics := inState("panics", Authenticated)
+		panics.models = func(context.Context) ([]Model, error) { panic("models") }
+		s := newTestService(t, ServiceOptions{MenuWait: 3 * time.Second},
+			inState("good", Authenticated, "m1", "m2"), inState("out", Installed, "m"), inState("gone", NotFound), slow, panics)
+		began := time.Now()
+		menu := s.Menu(t.Context())
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("took %s: the agents were not asked at the same time, or without a deadline", took)
+		}
+		want := []struct {
+			agent  Agent
+			models int
+			kind   FailureKind
+		}{{"good", 2, ""}, {"out", 0, NotLoggedIn}, {"gone", 0, NotInstalled}, {"slow", 0, UnknownFailure}, {"panics", 0, UnknownFailure}}
+		for i, w := range want {
+			var kind FailureKind
+			if f := AsFailure(menu[i].Agent, menu[i].Err); f != nil {
+				kind = f.Kind
+			}
+			if menu[i].Agent != w.agent || len(menu[i].Models) != w.models || kind != w.kind {
+				t.Errorf("entry %d is %+v", i, menu[i])
+			}
+		}
+		if !errors.Is(menu[3].Err, context.DeadlineExceeded) {
+			t.Errorf("the slow one's error is %v", menu[3].Err)
+		}
+		closeService(t, s)
+	})
+}
+
+// A list is asked for once in a while, renewed in the background, and never shown after a failure.
+func TestMenuIsCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, broken := 0, false
+		p := inState("fake", Authenticated)
+		p.models = func(context.Context) ([]Model, error) {
+			asked++
+			time.Sleep(time.Second)
+			if broken {
+				return []Model{{ID: "stale"}}, errors.New("no answer")
+			}
+			return []Model{{ID: ModelID(fmt.Sprint(asked))}}, nil
+		}
+		s := newTestService(t, ServiceOptions{MenuTTL: 10 * time.Minute}, p)
+		show := func() (id string, took time.Duration) {
+			began := time.Now()
+			e := s.Menu(t.Context())[0]
+			if e.Err != nil {
+				if e.Models != nil {
+					t.Error("models are shown beside an error")
+				}
+				return "error", time.Since(began)
+			}
+			return string(e.Models[0].ID), time.Since(began)
+		}
+		for _, step := range []struct {
+			after time.Duration
+			want  string
+			took  time.Duration
+		}{
+			{0, "1", time.Second},                // first
+			{time.Minute, "1", 0},                // kept
+			{5 * time.Minute, "1", 0},            // kept, and renewed behind the scene
+			{2 * time.Second, "2", 0},            // renewed
+			{20 * time.Minute, "3", time.Second}, // too old to be shown
+		} {
+			time.Sleep(step.after)
+			if id, took := show(); id != step.want || took != step.took {
+				t.Errorf("after %s: %q in %s, want %q in %s", step.after, id, took, step.want, step.took)
+			}
+		}
+		broken = true
+		time.Sleep(6 * time.Minute)
+		show() // still good, renewed behind the scene
+		time.Sleep(2 * time.Second)
+		if id, _ := show(); id != "error" {
+			t.Errorf("%q is shown after a failure", id)
+		}
+		broken = false
+		time.Sleep(troubleTTL)
+		if id, _ := show(); id == "error" {
+			t.Error("bad news is kept for too long")
+		}
+		s.Refresh()
+		if _, took := show(); took != time.Second {
+			t.Error("Refresh did not make it ask anew")
+		}
+		time.Sleep(time.Minute)
+		closeService(t, s)
+	})
+}
+
+func TestMenuOfACallerWhoLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := inState("fake", Authenticated)
+		p.auth = func(context.Context) Auth { time.Sleep(time.Minute); return Auth{State: Authenticated} }
+		s := newTestService(t, ServiceOptions{}, p)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if e := s.Menu(ctx)[0]; !errors.Is(e.Err, context.DeadlineExceeded) {
+			t.Errorf("%+v", e)
+		}
+		closeService(t, s)
+		if e := s.Menu(t.Context())[0]; e.Err != nil && !errors.Is(e.Err, ErrClosing) {
+			t.Errorf("after Close: %+v", e)
+		}
+	})
+}
+
+func TestDefault(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		a, b, c   AuthState
+		fallbacks []Agent
+		want      Agent
+		kind      FailureKind
+	}{
+		{"the configured one", Authenticated, Authenticated, Authenticated, nil, "a", ""},
+		{"the next that can be used", Installed, NotFound, Authenticated, nil, "c", ""},
+		{"the fallbacks come first", Installed, Authenticated, Authenticated, []Agent{"c", "unknown"}, "c", ""},
+		{"none: what to do about the configured one", Installed, NotFound, NotFound, nil, "", NotLoggedIn},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newTestService(t, ServiceOptions{Fallbacks: tc.fallbacks}, inState("a", tc.a), inState("b", tc.b), inState("c", tc.c))
+			got, err := s.Default(t.Context())
+			var kind FailureKind
+			if f := AsFailure("", err); f != nil {
+				kind = f.Kind
+			}
+			if got != tc.want || kind != tc.kind {
+				t.Errorf("%q, %v", got, err)
+			}
+			closeService(t, s)
+		})
+	}
+}
+
+func TestResolve(t *testing.T) {
+	s := newTestService(t, ServiceOptions{},
+		inState("claude", Authenticated, "opus", "sonnet"), inState("codex", Authenticated, "gpt-5", "opus"), inState("gemini", NotFound))
+	for _, tc := range []struct {
+		name  string
+		agent Agent
+		model ModelID
+		err   string
+	}{
+		{"claude", "claude", "", ""},
+		{"Codex", "codex", "", ""},
+		{"claude/", "claude", "", ""},
+		{"claude/opus", "claude", "opus", ""},
+		{"codex/OPUS", "codex", "opus", ""},
+		{"opus", "claude", "opus", ""},
+		{" gpt-5 ", "codex", "gpt-5", ""},
+		{"the sonnet", "claude", "sonnet", ""},
+		{"claude/claude-special-4", "claude", "claude-special-4", ""},
+		{"gemini/flash", "gemini", "flash", ""},
+		{"claude/opsu", "", "", `Claude does not know this model. Pick another with /model: there is no "opsu", but there is "opus".`},
+		{"sonet", "", "", `The agent does not know this model. Pick another with /model: there is no "sonet", but there is "sonnet".`},
+		{"cluade", "", "", `The agent does not know this model. Pick another with /model: there is no "cluade", but there is "claude".`},
+		{"llama", "", "", `The agent does not know this model. Pick another with /model: there is no "llama".`},
+		{"", "", "", `The agent does not know this model. Pick another with /model: there is no "".`},
+	} {
+		agent, model, err := s.Resolve(t.Context(), tc.name)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if agent != tc.agent || model != tc.model || text != tc.err {
+			t.Errorf("%q: %q %q %q", tc.name, agent, model, text)
+		}
+	}
+	closeService(t, s)
+}
