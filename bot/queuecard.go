@@ -149,7 +149,7 @@ func (q *queueCards) edit(turn cli.TurnID) {
 func (q *queueCards) unqueued(t orchestrator.Turn) {
 	q.mu.Lock()
 	c := q.cards[t.ID]
-	behind := 0
+	behind, message := 0, 0
 	switch {
 	case c == nil:
 		if len(q.past) >= pastKept {
@@ -158,8 +158,9 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 		q.past[t.ID] = true
 	default:
 		c.over, c.last, behind = true, t.State, c.ahead
-		if !c.sending {
+		if !c.sending { // else sent takes it away
 			delete(q.cards, t.ID)
+			message = c.message
 		}
 	}
 	next := q.moveUp(t.Prompt.Conversation, behind)
@@ -170,8 +171,8 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 	switch {
 	case c == nil:
 		q.removeKnown(t)
-	case !c.sending && c.message != 0:
-		q.remove(t, t.State, c.message)
+	case message != 0:
+		q.remove(t, t.State, message)
 	}
 }
 

@@ -247,11 +247,12 @@ func playAbortTool(s *stage) {
 }
 
 func playAbortDeaf(s *stage) {
-	req := s.ask(s.script.IgnoreTerm, s.script.Say("deaf"), s.script.Hang)
+	file := filepath.Join(s.t.TempDir(), "deaf")
+	req := s.ask(s.script.IgnoreTerm, s.script.Run("echo deaf >"+file), s.script.Hang)
 	session := s.open(req)
 	p := s.begin(session, req)
-	p.awaitText("deaf")
-	s.aborted(session, p, "deaf")
+	s.awaitFile(file)
+	s.aborted(session, p, "")
 }
 
 func playAbortBefore(s *stage) {
