@@ -322,7 +322,18 @@ func (j *journalFake) MoveLetter(_ context.Context, id int64, state orchestrator
 	return nil
 }
 
-func (j *journalFake) LostLetters(context.Context) ([]orchestrator.Letter, error) { return nil, nil }
+func (j *journalFake) LostLetters(context.Context) ([]orchestrator.Letter, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var lost []orchestrator.Letter
+	for i, l := range j.letters {
+		if l.State == orchestrator.Sending {
+			j.letters[i].State = orchestrator.Unknown
+			lost = append(lost, j.letters[i])
+		}
+	}
+	return lost, nil
+}
 
 func (j *journalFake) SaveCard(context.Context, string, []byte) error { return nil }
 

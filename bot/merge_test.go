@@ -146,7 +146,9 @@ func TestAbortDropsWhatWaitsForMore(t *testing.T) {
 func TestAbortWaitsForAPromptThatIsBeingStored(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.desk.hold = make(chan struct{})
-		r.send(r.text("being stored"), r.text("waiting"), r.text("/abort"))
+		r.send(r.text("being stored"))
+		synctest.Wait()
+		r.send(r.text("waiting"), r.text("/abort"))
 		synctest.Wait()
 		if calls := r.desk.Calls(); len(calls) > 0 {
 			t.Fatalf("the desk was asked to abort before it had the prompt: %q", calls)

@@ -1,0 +1,475 @@
+package bot_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot"
+	"ductor/cli"
+	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
+)
+
+// house is a simulated Telegram, a journal and a desk that outlive the bots that serve them.
+type house struct {
+	srv     *telegram.Server
+	ann     *telegram.Person
+	chat    *telegram.Chat
+	journal *bot.JournalFake
+	desk    *bot.DeskFake
+	uploads string
+	opts    bot.Options
+	log     *lockedBuffer
+}
+
+// simulated runs a test against the simulated Telegram under a fake clock.
+func simulated(t *testing.T, test func(t *testing.T, h *house)) {
+	t.Helper()
+	uploads := filepath.Join(t.TempDir(), "uploads")
+	synctest.Test(t, func(t *testing.T) {
+		test(t, newHouse(t, uploads))
+	})
+}
+
+func newHouse(t *testing.T, uploads string) *house {
+	srv := telegram.New(telegram.Options{})
+	t.Cleanup(func() { srv.Close() })
+	chat := srv.Private(7, "Ann")
+	journal := bot.NewJournalFake()
+	h := &house{
+		srv: srv, chat: chat, ann: chat.Person(), journal: journal, desk: bot.NewDeskFake(journal), uploads: uploads,
+		log: &lockedBuffer{},
+	}
+	h.opts = bot.Options{
+		Token: srv.Token(), APIBase: "http://telegram.test", Transport: srv.Client().Transport,
+		Journal: journal, UploadsDir: uploads, Owner: 7,
+		Allow:      bot.Allow{Users: []orchestrator.PersonID{7}, Groups: []int64{-100}},
+		AbortWords: []string{"stop"},
+		Log:        slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	return h
+}
+
+// serve runs a bot until the returned function is called, which returns what Run returned.
+func (h *house) serve(t *testing.T) (b *bot.Bot, stop func() error) {
+	t.Helper()
+	b, err := bot.New(h.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx, h.desk) }()
+	var once sync.Once
+	stop = func() (err error) {
+		once.Do(func() {
+			cancel()
+			err = <-done
+			last, end := context.WithTimeout(context.Background(), 5*time.Second)
+			defer end()
+			if closing := b.Close(last); closing != nil && err == nil {
+				err = closing
+			}
+		})
+		return err
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("the bot ended with %v", err)
+		}
+	})
+	return b, stop
+}
+
+func (h *house) await(t *testing.T, part string) telegram.Message {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	m, err := h.chat.AwaitText(ctx, part)
+	if err != nil {
+		t.Fatalf("the chat never shows %q: %v\n%s", part, err, h.log.String())
+	}
+	return m
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func TestPromptAndReceipt(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		h.serve(t)
+		sent := h.ann.Send(h.chat, "fix the tests")
+		synctest.Wait()
+		if got := h.desk.Texts(); !slices.Equal(got, []string{"fix the tests"}) {
+			t.Fatalf("prompts %q", got)
+		}
+		m, ok := h.chat.View().Message(sent.ID)
+		if !ok || len(m.Reactions) != 1 {
+			t.Errorf("no receipt: %+v\n%s", m, h.log)
+		}
+		if n := h.srv.PendingUpdates(); n != 0 {
+			t.Errorf("%d updates are not acknowledged", n)
+		}
+	})
+}
+
+func TestCommandMenuIsPublished(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		h.serve(t)
+		synctest.Wait()
+		calls := h.srv.Calls(telegram.Methods("setMyCommands"))
+		if len(calls) != 1 || !calls[0].OK || !strings.Contains(calls[0].Params["commands"], `"abort"`) {
+			t.Errorf("calls %+v", calls)
+		}
+	})
+}
+
+func TestMessagesSentWhileTheBotIsDown(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		_, stop := h.serve(t)
+		synctest.Wait()
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"one", "two", "three"} {
+			h.ann.Send(h.chat, text)
+		}
+		h.serve(t)
+		synctest.Wait()
+		if got := h.desk.Texts(); !slices.Equal(got, []string{"one", "two", "three"}) {
+			t.Errorf("prompts %q: each once, in order", got)
+		}
+	})
+}
+
+func TestFilesReachTheDisk(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		h.serve(t)
+		png := "\x89PNG\r\n\x1a\n0000"
+		h.ann.SendAlbum(h.chat, []telegram.File{
+			{Name: "a.png", MIME: "image/png", Data: []byte(png)}, {Name: "b.png", MIME: "image/png", Data: []byte(png + "b")},
+		}, telegram.WithCaption("compare"))
+		h.ann.SendDocument(h.chat, telegram.File{Name: "../../etc/pass wd", MIME: "text/plain", Data: []byte("secret")})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		prompts := h.desk.Prompts()
+		if len(prompts) != 2 {
+			t.Fatalf("%d prompts, want the album and the document", len(prompts))
+		}
+		if p := prompts[0]; p.Text != "compare" || len(p.Attachments) != 2 || !p.Attachments[0].Image || len(p.Updates) != 2 {
+			t.Errorf("album %+v", p)
+		}
+		doc := prompts[1].Attachments[0]
+		if doc.Image || doc.Name != "pass wd" || filepath.Dir(doc.Path) != filepath.Join(h.uploads, "7_0") {
+			t.Errorf("document %+v", doc)
+		}
+		data, err := os.ReadFile(doc.Path)
+		if err != nil || string(data) != "secret" {
+			t.Errorf("content %q, %v", data, err)
+		}
+		err = filepath.WalkDir(h.uploads, func(path string, d fs.DirEntry, err error) error {
+			info, _ := d.Info()
+			if want := map[bool]fs.FileMode{true: 0o700, false: 0o600}[d.IsDir()]; info.Mode().Perm() != want {
+				t.Errorf("%s has mode %v", path, info.Mode())
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFilesThatCannotBeHad(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		h.serve(t)
+		h.ann.SendDocument(h.chat, telegram.File{Name: "big.bin", Data: make([]byte, telegram.MaxDownload+1)})
+		h.await(t, "too large: Telegram lets bots fetch 20 MB")
+
+		h.srv.Inject(telegram.Fault{Method: "file", Kind: telegram.DropBefore, Times: 2})
+		h.ann.SendDocument(h.chat, telegram.File{Name: "later.txt", Data: []byte("x")}, telegram.WithCaption("comes"))
+		time.Sleep(time.Minute)
+		if got := h.desk.Texts(); !slices.Equal(got, []string{"comes"}) {
+			t.Errorf("prompts %q: a broken connection is tried again", got)
+		}
+		fault := h.srv.Inject(telegram.Fault{Method: "file", Kind: telegram.ServerError, Times: telegram.Always})
+		h.ann.SendDocument(h.chat, telegram.File{Name: "never.txt", Data: []byte("x")})
+		h.await(t, "could not fetch this file")
+		fault.Remove()
+		if strings.Contains(h.log.String(), h.srv.Token()) {
+			t.Error("the token is in the log")
+		}
+	})
+}
+
+func TestASlowFileHoldsUpItsOwnConversationOnly(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		h.desk.SetRunning(true)
+		h.serve(t)
+		team := h.srv.Supergroup(-100, "Team")
+		h.srv.Inject(telegram.Fault{Method: "file", Kind: telegram.Hang, Times: telegram.Always})
+		h.ann.SendDocument(h.chat, telegram.File{Name: "slow.txt", Data: []byte("x")})
+		synctest.Wait()
+		start := time.Now()
+		h.ann.Send(h.chat, "after the file")
+		h.ann.Send(h.chat, "/status")
+		h.ann.Send(team, "/status")
+		h.await(t, "claude")
+		synctest.Wait()
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("commands waited %s for a file", took)
+		}
+		if m, ok := team.View().Find("claude"); !ok || m.ReplyTo == 0 {
+			t.Errorf("the group was not answered: %+v", team.View())
+		}
+		h.ann.Send(h.chat, "/abort")
+		h.await(t, "2 waiting messages will not run")
+		synctest.Wait()
+		if got := h.desk.Texts(); len(got) > 0 {
+			t.Errorf("prompts %q ran after the abort", got)
+		}
+		if open := h.journal.Open(); len(open) > 0 {
+			t.Errorf("updates %v are open", open)
+		}
+	})
+}
+
+func TestModelMenu(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		h.desk.SetMenu(testMenu())
+		h.serve(t)
+		h.ann.Send(h.chat, "/model")
+		menu := h.await(t, "Which agent is to answer?")
+		if !strings.Contains(menu.Text, "gemini: not logged in. Run gemini once.") || menu.HasButton("gemini") {
+			t.Errorf("an agent that cannot be used is named with the reason, not offered:\n%s", menu.Text)
+		}
+		press := func(m telegram.Message, name string) string {
+			t.Helper()
+			a, err := h.ann.Press(t.Context(), m, name)
+			if err != nil {
+				t.Fatalf("press %q: %v\n%s", name, err, h.chat.Transcript())
+			}
+			synctest.Wait()
+			return a.Text
+		}
+		press(menu, "✓ claude")
+		models := h.await(t, "Which model of claude?")
+		if models.ID != menu.ID || !models.HasButton("✓ Opus") || !models.HasButton("‹ Back") {
+			t.Errorf("the menu moves on in one message, the current model marked: %+v", models)
+		}
+		press(models, "Sonnet")
+		efforts := h.await(t, "How hard")
+		press(efforts, "high")
+		done := h.await(t, "From your next message on: claude · sonnet · high")
+		if len(done.Keyboard) > 0 {
+			t.Error("the buttons stay although all is chosen")
+		}
+		if calls := h.desk.Calls(); !slices.Equal(calls, []string{"model 7/0 claude/sonnet high"}) {
+			t.Errorf("calls %q", calls)
+		}
+		// A press that was on its way when the last one was dealt with.
+		tap := h.ann.TapData(done, efforts.Keyboard[0][0].Data)
+		if a, err := tap.Answer(t.Context()); err != nil || !strings.Contains(a.Text, "expired") {
+			t.Errorf("answer %q, %v", a.Text, err)
+		}
+		if calls := h.desk.Calls(); len(calls) != 1 {
+			t.Errorf("a stale press changed something: %q", calls)
+		}
+	})
+}
+
+func testMenu() []cli.MenuEntry {
+	ok := cli.Auth{State: cli.Authenticated}
+	return []cli.MenuEntry{
+		{Agent: "claude", Auth: ok, Models: []cli.Model{
+			{Agent: "claude", ID: "opus", Name: "Opus", Default: true, Efforts: []cli.Effort{"low", "high"}},
+			{Agent: "claude", ID: "sonnet", Name: "Sonnet", Efforts: []cli.Effort{"low", "high"}, DefaultEffort: "low"},
+		}},
+		{Agent: "codex", Auth: ok, Models: []cli.Model{{Agent: "codex", ID: "gpt-5", Name: "GPT-5", Default: true}}},
+		{Agent: "gemini", Auth: cli.Auth{State: cli.Installed, Fix: "Run gemini once."}},
+		{Agent: "copilot", Auth: ok, Err: errors.New("discovery failed")},
+	}
+}
+
+func TestTurnButtons(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		h.desk.SetQueued("t1")
+		h.serve(t)
+		notice := h.notice(t, "pick")
+		press := func(data string) string {
+			t.Helper()
+			a, err := h.ann.TapData(notice, data).Answer(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a.Text
+		}
+		for _, step := range []struct{ data, answer string }{
+			{"c:t1", "Cancelled."},
+			{"c:t1", "Too late"},
+			{"r:t2", "Running again."},
+			{"r:t2", "already run again"},
+			{"f:t3", "Running again."},
+			{"v:t4", ""},
+			{"s:nobody", "no longer means anything"},
+			{"w:AAAA:0:a0", "expired"},
+			{"w:", "expired"},
+			{"zz", "no longer means anything"},
+			{"", "no longer means anything"},
+		} {
+			if got := press(step.data); !strings.Contains(got, step.answer) || step.answer == "" && got != "" {
+				t.Errorf("press of %q answers %q, want %q", step.data, got, step.answer)
+			}
+		}
+		want := []string{"cancel t1 by 7", "cancel t1 by 7", "again t2", "fresh t3", "show t4", "resume 7/0 nobody"}
+		if got := h.desk.Calls(); !slices.Equal(got, want) {
+			t.Errorf("calls %q, want %q", got, want)
+		}
+	})
+}
+
+// notice has the bot say something that a test can press buttons on.
+func (h *house) notice(t *testing.T, text string) telegram.Message {
+	t.Helper()
+	h.ann.Send(h.chat, "/"+text)
+	return h.await(t, text)
+}
+
+func TestWrongToken(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		h.opts.Token = "1:wrong"
+		b, err := bot.New(h.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = b.Run(t.Context(), h.desk)
+		if !errors.Is(err, bot.ErrToken) {
+			t.Errorf("Run ended with %v", err)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := len(h.srv.Calls()); n > 1 {
+			t.Errorf("%d calls: a refused token is not tried again", n)
+		}
+		if strings.Contains(h.log.String(), "1:wrong") || strings.Contains(err.Error(), "1:wrong") {
+			t.Error("the token is in the log or the error")
+		}
+	})
+}
+
+func TestTokenRevokedWhileRunning(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		wire := h.opts.Transport
+		revoked := false
+		h.opts.Transport = transportFunc(func(r *http.Request) (*http.Response, error) {
+			if revoked {
+				r = r.Clone(r.Context())
+				r.URL.Path = strings.Replace(r.URL.Path, h.srv.Token(), "1:revoked", 1)
+			}
+			return wire.RoundTrip(r)
+		})
+		b, err := bot.New(h.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- b.Run(t.Context(), h.desk) }()
+		synctest.Wait()
+		revoked = true
+		h.ann.Send(h.chat, "last words") // ends the poll that hangs
+		if err := <-done; !errors.Is(err, bot.ErrToken) {
+			t.Errorf("Run ended with %v", err)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got, open := h.desk.Texts(), h.journal.Open(); len(got)+len(open) != 1 {
+			t.Errorf("prompts %q, open updates %v: what was received is dealt with or kept", got, open)
+		}
+	})
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestAnotherPoller(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		h.serve(t)
+		synctest.Wait()
+		other := h.srv.Client()
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				resp, err := other.Post("http://x/bot"+h.srv.Token()+"/getUpdates?timeout=50", "", nil)
+				if err != nil {
+					return
+				}
+				resp.Body.Close()
+				time.Sleep(time.Second)
+			}
+		})
+		before := len(h.srv.Calls(telegram.Methods("getUpdates"), telegram.Failed))
+		time.Sleep(10 * time.Minute)
+		ours := len(h.srv.Calls(telegram.Methods("getUpdates"), telegram.Failed)) - before
+		if ours > 24 {
+			t.Errorf("%d conflicts in ten minutes: the pollers throw each other out", ours)
+		}
+		h.await(t, "Another program takes messages")
+		close(stop)
+		time.Sleep(3 * time.Minute)
+		h.ann.Send(h.chat, "still there?")
+		time.Sleep(2 * time.Minute)
+		wg.Wait()
+		if got := h.desk.Texts(); !slices.Equal(got, []string{"still there?"}) {
+			t.Errorf("prompts %q: once the other is gone, all is as before", got)
+		}
+		if n := strings.Count(h.chat.Transcript(), "Another program"); n != 1 {
+			t.Errorf("the owner was told %d times", n)
+		}
+	})
+}
+
+func TestAWebhookIsRemoved(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		h.srv.SetWebhook("https://example.com/hook")
+		h.ann.Send(h.chat, "waiting")
+		h.serve(t)
+		time.Sleep(time.Minute)
+		if got := h.desk.Texts(); !slices.Equal(got, []string{"waiting"}) {
+			t.Errorf("prompts %q: what waited for the webhook is not dropped", got)
+		}
+	})
+}

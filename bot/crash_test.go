@@ -1,0 +1,199 @@
+package bot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot"
+	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
+)
+
+// mortal makes a bot die at a chosen step: from then on neither the journal, the desk nor the network does
+// anything, as after kill -9. A step is one call to the journal or one submission.
+type mortal struct {
+	bot.Desk
+	orchestrator.Journal
+	transport http.RoundTripper
+
+	mu    sync.Mutex
+	steps int
+	at    int  // the step to die at; 0 for never
+	after bool // die when the step has taken effect, but nobody was told
+	dead  bool
+	log   []string
+	died  chan struct{}
+}
+
+var errDead = errors.New("ductor is dead")
+
+// step runs one step, or dies.
+func (m *mortal) step(name string, do func() error) error {
+	m.mu.Lock()
+	if m.dead {
+		m.mu.Unlock()
+		return errDead
+	}
+	m.steps++
+	m.log = append(m.log, name)
+	now := m.steps == m.at
+	if now {
+		m.dead = true
+		defer close(m.died)
+	}
+	m.mu.Unlock()
+	if now && !m.after {
+		return errDead
+	}
+	err := do()
+	if now {
+		return errDead
+	}
+	return err
+}
+
+func (m *mortal) AppendUpdates(ctx context.Context, u []orchestrator.Update) error {
+	return m.step("append", func() error { return m.Journal.AppendUpdates(ctx, u) })
+}
+
+func (m *mortal) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Letter) error {
+	return m.step("finish", func() error { return m.Journal.FinishUpdates(ctx, ids, l...) })
+}
+
+func (m *mortal) MoveLetter(ctx context.Context, id int64, s orchestrator.SendState, message int) error {
+	return m.step("letter "+string(s), func() error { return m.Journal.MoveLetter(ctx, id, s, message) })
+}
+
+func (m *mortal) Submit(ctx context.Context, p orchestrator.Prompt) (r orchestrator.Receipt, err error) {
+	err = m.step("submit", func() (err error) {
+		r, err = m.Desk.Submit(ctx, p)
+		return err
+	})
+	return r, err
+}
+
+func (m *mortal) New(ctx context.Context, id orchestrator.ConversationID) error {
+	return m.step("new", func() error { return m.Desk.New(ctx, id) })
+}
+
+func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
+	m.mu.Lock()
+	dead := m.dead
+	m.mu.Unlock()
+	if dead {
+		return nil, errDead
+	}
+	return m.transport.RoundTrip(r)
+}
+
+// TestNoDeathLosesOrDoublesAMessage kills the bot at every step of dealing with a handful of messages, and
+// starts it again on the same journal: each message is in one prompt, each command is answered, and nothing
+// is shown twice.
+func TestNoDeathLosesOrDoublesAMessage(t *testing.T) {
+	steps := liveAndDie(t, 0, false)
+	if steps < 8 {
+		t.Fatalf("only %d steps: the test kills nothing", steps)
+	}
+	for at := 1; at <= steps; at++ {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("step %d after %v", at, after), func(t *testing.T) { liveAndDie(t, at, after) })
+		}
+	}
+}
+
+// liveAndDie plays the messages to a bot that dies at a step, and then to one that lives. It says how many
+// steps there are.
+func liveAndDie(t *testing.T, at int, after bool) (steps int) {
+	uploads := filepath.Join(t.TempDir(), "uploads")
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, uploads)
+		first := &mortal{Desk: h.desk, Journal: h.journal, transport: h.opts.Transport, at: at, after: after, died: make(chan struct{})}
+		wire := h.opts.Transport
+
+		h.opts.Journal, h.opts.Transport = first, first
+		b, err := bot.New(h.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- b.Run(ctx, first) }()
+		synctest.Wait()
+		h.sayAll()
+		select {
+		case <-first.died:
+		case <-time.After(time.Minute): // the steps of side-by-side work vary a little
+		}
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, errDead) {
+			t.Errorf("Run ended with %v", err)
+		}
+		last, end := context.WithTimeout(context.Background(), time.Second)
+		_ = b.Close(last)
+		end()
+		steps = first.steps
+
+		h.opts.Journal, h.opts.Transport = h.journal, wire
+		h.serve(t)
+		time.Sleep(time.Minute)
+		h.checkAll(t, first)
+	})
+	return steps
+}
+
+func (h *house) sayAll() {
+	h.ann.Send(h.chat, "one")
+	h.ann.SendAlbum(h.chat, []telegram.File{{Name: "a.txt", Data: []byte("a")}, {Name: "b.txt", Data: []byte("b")}}, telegram.WithCaption("two"))
+	h.ann.Paste(h.chat, "three"+strings.Repeat(".", telegram.MaxText))
+	time.Sleep(5 * time.Second)
+	h.ann.Send(h.chat, "/new")
+	h.ann.Send(h.chat, "four")
+	h.ann.SendSticker(h.chat, "👍")
+}
+
+func (h *house) checkAll(t *testing.T, first *mortal) {
+	t.Helper()
+	var got []string
+	seen := make(map[int64]bool)
+	for _, p := range h.desk.Prompts() {
+		got = append(got, strings.TrimRight(p.Text, "."))
+		for _, u := range p.Updates {
+			if seen[u] {
+				t.Errorf("update %d was submitted twice", u)
+			}
+			seen[u] = true
+		}
+		if p.Text == "two" && len(p.Attachments) != 2 || strings.HasPrefix(p.Text, "three") && len(p.Text) != telegram.MaxText+5 {
+			t.Errorf("prompt %.20q is not whole: %d bytes, %d files", p.Text, len(p.Text), len(p.Attachments))
+		}
+	}
+	if !slices.Equal(got, []string{"one", "two", "three", "four"}) {
+		t.Errorf("prompts %q, want each once and in order; steps %q", got, first.log)
+	}
+	if open := h.journal.Open(); len(open) > 0 {
+		t.Errorf("updates %v are open", open)
+	}
+	for _, text := range []string{"New session", "cannot read stickers"} {
+		letters, shown := 0, strings.Count(h.chat.Transcript(), text)
+		for _, l := range h.journal.Said() {
+			if strings.Contains(l, text) {
+				letters++
+			}
+		}
+		if letters != 1 || shown > 1 {
+			t.Errorf("%q: %d letters, shown %d times; steps %q", text, letters, shown, first.log)
+		}
+		if shown == 0 && !h.journal.HasUnknown() {
+			t.Errorf("%q is not shown, and not because its outcome is unknown; steps %q", text, first.log)
+		}
+	}
+}

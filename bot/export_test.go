@@ -1,0 +1,53 @@
+package bot
+
+import (
+	"slices"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// What tests outside of the package use of the fakes inside it.
+
+type (
+	JournalFake = journalFake
+	DeskFake    = deskFake
+)
+
+func NewJournalFake() *JournalFake { return newJournalFake() }
+
+func NewDeskFake(j *JournalFake) *DeskFake {
+	return &DeskFake{journal: j, status: orchestrator.Status{Agent: "claude", Model: "opus", Dir: "/home/u", Permission: cli.Ask}}
+}
+
+func (j *journalFake) Open() []int64 { return j.open() }
+
+func (d *deskFake) Prompts() []orchestrator.Prompt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.prompts)
+}
+
+func (d *deskFake) SetRunning(on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running = on
+}
+
+func (d *deskFake) SetMenu(menu []cli.MenuEntry) { d.menu = menu }
+
+func (d *deskFake) SetQueued(turns ...cli.TurnID) {
+	d.queued = make(map[cli.TurnID]bool)
+	for _, t := range turns {
+		d.queued[t] = true
+	}
+}
+
+func (j *journalFake) Said() []string { return j.said() }
+
+// HasUnknown says whether some letter may or may not have arrived.
+func (j *journalFake) HasUnknown() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.letters, func(l orchestrator.Letter) bool { return l.State == orchestrator.Unknown })
+}
