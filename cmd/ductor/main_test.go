@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -140,9 +141,17 @@ func (town *town) await(part string) telegram.Message {
 	town.t.Helper()
 	m, err := town.chat.AwaitText(town.soon(), part)
 	if err != nil {
-		town.t.Fatal(err)
+		town.fatal(err)
 	}
 	return m
+}
+
+// fatal ends a test that waited in vain, and says what everybody was doing meanwhile.
+func (town *town) fatal(err error) {
+	town.t.Helper()
+	var stacks strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+	town.t.Fatalf("%v\n%s", err, stacks.String())
 }
 
 // awaitDone waits until the chat shows n answers that have ended, and returns the newest.
@@ -150,7 +159,7 @@ func (town *town) awaitDone(n int) telegram.Message {
 	town.t.Helper()
 	v, err := town.chat.Await(town.soon(), func(v telegram.View) bool { return len(ended(v)) >= n })
 	if err != nil {
-		town.t.Fatal(err)
+		town.fatal(err)
 	}
 	all := ended(v)
 	return all[len(all)-1]
