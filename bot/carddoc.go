@@ -17,6 +17,7 @@ type document struct {
 	status   cli.Status
 	limited  bool // the rate limit was mentioned
 	thinking bool // reasoning is shown
+	cut      sheaf
 }
 
 type segmentKind int
@@ -35,6 +36,7 @@ type segment struct {
 	tool   *toolLine
 	raw    []byte // thinking: its beginning
 	note   render.Text
+	shown  shownText
 }
 
 // maxThinking bounds what is shown of a stretch of reasoning, in UTF-16 units.

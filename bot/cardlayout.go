@@ -3,7 +3,6 @@ package bot
 import (
 	"math"
 	"slices"
-	"unicode/utf8"
 
 	"ductor/bot/render"
 )
@@ -17,27 +16,67 @@ const (
 // position is a place in a document where a message begins: a segment, and UTF-16 units of its rendering.
 type position struct{ segment, offset int }
 
+// sheaf is a document cut into messages, kept to cut it again with little work when it has grown.
+type sheaf struct {
+	starts []position
+	parts  []render.Text
+}
+
 // slices renders the document in messages that begin at starts; the first start is the document's. Joined,
-// they are the whole document, but for whitespace at the seams.
+// they are the whole document, but for whitespace at the seams. Messages of the previous call whose
+// content has not changed since are taken over.
 func (d *document) slices(starts []position) []render.Text {
-	var out []render.Text
-	var cur piece
-	next := 1
-	for i, s := range d.segments {
-		rest := strip{text: s.rendered()}
-		for next < len(starts) && starts[next].segment == i {
-			cur.add(s.kind, i, rest.take(starts[next].offset-rest.units))
-			out = append(out, cur.message())
-			cur = piece{}
-			next++
+	for _, s := range d.segments {
+		s.shown.set(s.rendered())
+	}
+	next := sheaf{starts: slices.Clone(starts), parts: make([]render.Text, len(starts))}
+	for i := range starts {
+		if d.unchanged(starts, i) {
+			next.parts[i] = d.cut.parts[i]
+			continue
 		}
-		cur.add(s.kind, i, rest.take(math.MaxInt))
+		next.parts[i] = d.part(starts, i)
 	}
-	for ; next < len(starts); next++ {
-		out = append(out, cur.message())
-		cur = piece{}
+	for _, s := range d.segments {
+		s.shown.changed = math.MaxInt
 	}
-	return append(out, cur.message())
+	d.cut = next
+	return slices.Clone(next.parts)
+}
+
+// unchanged says that part i is what it was at the previous cut.
+func (d *document) unchanged(starts []position, i int) bool {
+	if i+1 >= len(starts) || i+1 >= len(d.cut.starts) || starts[i] != d.cut.starts[i] || starts[i+1] != d.cut.starts[i+1] {
+		return false
+	}
+	for n := starts[i].segment; n < starts[i+1].segment; n++ {
+		if d.segments[n].shown.changed < math.MaxInt {
+			return false
+		}
+	}
+	end := starts[i+1]
+	return end.offset == 0 || end.segment < len(d.segments) && d.segments[end.segment].shown.changed >= end.offset
+}
+
+// part renders the message that begins at starts[i].
+func (d *document) part(starts []position, i int) render.Text {
+	from, to := starts[i], position{segment: len(d.segments)}
+	if i+1 < len(starts) {
+		to = starts[i+1]
+	}
+	var p piece
+	for n := from.segment; n < len(d.segments) && n <= to.segment; n++ {
+		s := d.segments[n]
+		begin, end := place{}, s.shown.end()
+		if n == from.segment {
+			begin = s.shown.find(from.offset)
+		}
+		if n == to.segment {
+			end = s.shown.find(to.offset)
+		}
+		p.add(s.kind, n, s.shown.between(begin, end))
+	}
+	return p.message()
 }
 
 // piece gathers the segments of one message.
@@ -71,46 +110,6 @@ func asMessage(t render.Text) render.Text {
 		whole = render.Concat(whole, render.Text{Text: parts[i].Gap + p.Text.Text})
 	}
 	return whole
-}
-
-// strip is a text that is taken off piece by piece, in time proportional to its length.
-type strip struct {
-	text  render.Text // what is left, with the entities' offsets counted from the beginning
-	units int         // taken already
-}
-
-// take takes the next n units; a surrogate pair that would be cut is taken whole.
-func (s *strip) take(n int) render.Text {
-	bytes, units := 0, 0
-	if n >= len(s.text.Text) {
-		bytes, units = len(s.text.Text), render.Len(s.text.Text)
-	}
-	for bytes < len(s.text.Text) && units < n {
-		r, size := utf8.DecodeRuneInString(s.text.Text[bytes:])
-		bytes += size
-		units++
-		if r > 0xffff {
-			units++
-		}
-	}
-	from, to := s.units, s.units+units
-	out := render.Text{Text: s.text.Text[:bytes]}
-	left := s.text.Entities[:0:0]
-	for i, e := range s.text.Entities {
-		if e.Offset >= to {
-			left = append(left, s.text.Entities[i:]...)
-			break
-		}
-		if e.End() > to {
-			left = append(left, e)
-		}
-		start, end := max(e.Offset, from), min(e.End(), to)
-		e.Offset, e.Length = start-from, end-start
-		out.Entities = append(out.Entities, e)
-	}
-	s.text = render.Text{Text: s.text.Text[bytes:], Entities: left}
-	s.units = to
-	return render.Slice(out, 0, units)
 }
 
 // extend adds starts until the rest of the document fits into one message. limit is how long that last
@@ -150,13 +149,14 @@ func (d *document) tail(from position) *ending {
 			break
 		}
 		s := d.segments[i]
-		rest := strip{text: s.rendered()}
-		if i == from.segment && from.offset > 0 {
-			rest.take(from.offset)
+		s.shown.set(s.rendered())
+		begin := place{}
+		if i == from.segment {
+			begin = s.shown.find(from.offset)
 		}
-		skipped := rest.units
-		t := rest.take(3 * hardLimit)
-		e.more = e.more || rest.text.Text != ""
+		end := s.shown.seek(begin, begin.units+3*hardLimit)
+		t := s.shown.between(begin, end)
+		e.more = e.more || end.bytes < len(s.shown.text.Text)
 		if t.Text == "" {
 			continue
 		}
@@ -166,7 +166,7 @@ func (d *document) tail(from position) *ending {
 			units += render.Len(added.Text)
 		}
 		e.marks = append(e.marks, endingMark{
-			unit: units, at: position{i, skipped}, whole: s.kind != textSegment, growth: s.growth(d.segments, i),
+			unit: units, at: position{i, begin.units}, whole: s.kind != textSegment, growth: s.growth(d.segments, i),
 		})
 		units += render.Len(t.Text)
 	}

@@ -80,8 +80,12 @@ func (c *card) dueLocked() (time.Time, bool) {
 	default:
 		earliest = c.last.Add(c.interval)
 	}
-	if at, ok := c.pacer.Due(); ok && !c.urgent {
-		earliest = later(earliest, at)
+	if at, ok := c.pacer.Due(); ok && !c.urgent && at.After(earliest) {
+		// A good moment is worth waiting for, but text that flows without one is shown all the same.
+		if latest := earliest.Add(c.interval / 2); at.After(latest) {
+			at = latest
+		}
+		earliest = at
 	}
 	return earliest, true
 }

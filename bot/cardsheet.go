@@ -155,10 +155,6 @@ func (s *sheet) actionFor(i int, wants []want, final bool) action {
 	return action{kind: editPart, part: i, message: p.message, want: w}
 }
 
-func sameText(a, b render.Text) bool {
-	return a.Text == b.Text && slices.Equal(a.Entities, b.Entities)
-}
-
 // opened is how many messages were begun; where they begin in the document is settled.
 func (s *sheet) opened() int {
 	s.mu.Lock()

@@ -31,9 +31,11 @@ const (
 
 // wall is a fake chat. It holds everything sent to it to Telegram's rules.
 type wall struct {
-	t       complainer
-	mishaps func(method string) mishap // nil: all goes well
-	delay   time.Duration              // of every call
+	t         complainer
+	mishaps   func(method string) mishap // nil: all goes well
+	delay     time.Duration              // of every call
+	seen      func(render.Text)          // is told every text that is shown
+	unchecked bool                       // for benchmarks
 
 	mu     sync.Mutex
 	posts  map[int]*post
@@ -97,6 +99,9 @@ func (f mishap) fails() error {
 }
 
 func (w *wall) check(t render.Text) {
+	if w.unchecked {
+		return
+	}
 	if err := render.CheckMessage(t, hardLimit); err != nil {
 		w.t.Errorf("Telegram would not take %q: %v", t.Text, err)
 	}
@@ -120,6 +125,9 @@ func (w *wall) Send(_ context.Context, m Message) (int, error) {
 		return 0, fault(ChatGone)
 	case w.topics[m.To.Topic]:
 		return 0, fault(TopicGone)
+	}
+	if w.seen != nil {
+		w.seen(m.Text)
 	}
 	w.next++
 	w.posts[w.next] = &post{text: m.Text, buttons: m.Keyboard, topic: m.To.Topic, replyTo: m.ReplyTo}
@@ -146,6 +154,9 @@ func (w *wall) Edit(_ context.Context, _ int64, message int, t render.Text, k Ke
 		return fault(ChatGone)
 	case p == nil || p.deleted:
 		return fault(MessageGone)
+	}
+	if w.seen != nil {
+		w.seen(t)
 	}
 	p.text, p.buttons, p.edits = t, k, p.edits+1
 	if f == lostAfter {
