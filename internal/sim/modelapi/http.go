@@ -78,10 +78,13 @@ func setErrorHeaders(w http.ResponseWriter, e script.APIError) {
 // reset drops what was not read yet.
 const cutLinger = 20 * time.Millisecond
 
-// end finishes a request after play: a cut breaks the connection, anything else is a client that left.
+// end finishes a request after play. An answer that is not whole must not look whole, so every error
+// breaks the connection.
 func end(err error) {
 	if errors.Is(err, errCut) {
 		time.Sleep(cutLinger)
+	}
+	if err != nil {
 		panic(http.ErrAbortHandler) // net/http's way to break a connection without a word
 	}
 }
