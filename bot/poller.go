@@ -108,23 +108,22 @@ func (p *poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 	if err != nil {
 		return p.trouble(ctx, err)
 	}
-	if p.tries > 0 {
-		p.log.Info("polling works again", "failures", p.tries)
-	}
-	p.tries, p.conflicts = 0, 0
+	p.conflicts = 0
 	if len(updates) == 0 {
 		// All is acknowledged. From here on 0 asks for the same as an offset would, except that it also
 		// gets updates with lower ids: after a quiet week Telegram may begin to count anew.
 		p.offset = 0
-		return 0, nil
-	}
-	if err := p.take(ctx, updates); err != nil {
+	} else if err := p.take(ctx, updates); err != nil {
 		if ctx.Err() != nil {
 			return 0, nil
 		}
 		p.tries++
 		p.log.Error("updates could not be journaled, so they are not acknowledged", "count", len(updates), "err", err)
 		return p.backoff(), nil
+	}
+	if p.tries > 0 {
+		p.log.Info("polling works again", "failures", p.tries)
+		p.tries = 0
 	}
 	return 0, nil
 }

@@ -1,0 +1,335 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// botAPI answers getUpdates from a script, one answer per poll; when the script ends, polls hang.
+type botAPI struct {
+	answers []func(*http.Request) (*http.Response, error)
+	asked   []pollParams
+	times   []time.Time
+	other   []string // calls of other methods
+}
+
+type pollParams struct {
+	Offset  int64    `json:"offset"`
+	Timeout int      `json:"timeout"`
+	Limit   int      `json:"limit"`
+	Allowed []string `json:"allowed_updates"`
+}
+
+func (a *botAPI) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.URL.Path, "/getUpdates") {
+		a.other = append(a.other, r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
+		return answer(200, `{"ok":true,"result":true}`)(r)
+	}
+	var p pollParams
+	if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
+		return nil, err
+	}
+	a.asked, a.times = append(a.asked, p), append(a.times, time.Now())
+	if len(a.asked) > len(a.answers) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return a.answers[len(a.asked)-1](r)
+}
+
+func answer(status int, body string) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	}
+}
+
+func updates(ids ...int) func(*http.Request) (*http.Response, error) {
+	var list []string
+	for _, id := range ids {
+		list = append(list, fmt.Sprintf(`{"update_id":%d}`, id))
+	}
+	return answer(200, `{"ok":true,"result":[`+strings.Join(list, ",")+`]}`)
+}
+
+func saysNo(code int, description, params string) func(*http.Request) (*http.Response, error) {
+	return answer(code, fmt.Sprintf(`{"ok":false,"error_code":%d,"description":%q,"parameters":{%s}}`, code, description, params))
+}
+
+func broken(*http.Request) (*http.Response, error) { return nil, errors.New("connection reset") }
+
+// pollRig is a poller on a scripted API.
+type pollRig struct {
+	*poller
+	api       *botAPI
+	journal   *journalFake
+	got       []int64
+	logs      *logFake
+	conflicts int
+}
+
+func newPollRig(answers ...func(*http.Request) (*http.Response, error)) *pollRig {
+	rig := &pollRig{api: &botAPI{answers: answers}, journal: newJournalFake(), logs: &logFake{}}
+	rig.poller = &poller{
+		api:     &plainAPI{base: "http://t", token: "1:secret-token", client: newPlainClient(rig.api)},
+		journal: rig.journal, timeout: 50 * time.Second, jitter: func(d time.Duration) time.Duration { return d },
+		log: slog.New(rig.logs), conflict: func(context.Context) { rig.conflicts++ },
+		dispatch: func(_ context.Context, updates []orchestrator.Update) {
+			for _, u := range updates {
+				rig.got = append(rig.got, u.ID)
+			}
+		},
+	}
+	return rig
+}
+
+// play polls for a while of fake time.
+func (r *pollRig) play(t *testing.T, d time.Duration) (err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	return r.run(ctx)
+}
+
+func (r *pollRig) offsets() []int64 {
+	var out []int64
+	for _, p := range r.api.asked {
+		out = append(out, p.Offset)
+	}
+	return out
+}
+
+func (r *pollRig) gaps() []time.Duration {
+	var out []time.Duration
+	for i := 1; i < len(r.api.times); i++ {
+		out = append(out, r.api.times[i].Sub(r.api.times[i-1]))
+	}
+	return out
+}
+
+func polling(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, test)
+}
+
+func TestPollAcknowledgesWhatIsJournaled(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		r := newPollRig(updates(10, 11), updates(12), updates())
+		if err := r.play(t, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(r.got, []int64{10, 11, 12}) || !slices.Equal(r.offsets(), []int64{0, 12, 13, 0}) {
+			t.Errorf("got %v with offsets %v", r.got, r.offsets())
+		}
+		p := r.api.asked[0]
+		if p.Timeout != 50 || p.Limit != 100 || !slices.Equal(p.Allowed, []string{"message", "edited_message", "callback_query"}) {
+			t.Errorf("asked %+v", p)
+		}
+	})
+}
+
+func TestPollDoesNotAcknowledgeWhatIsNotJournaled(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		r := newPollRig(updates(10), updates(10), updates(10))
+		r.journal.fail = errors.New("disk full")
+		_ = r.play(t, 10*time.Second)
+		if len(r.got) > 0 || slices.ContainsFunc(r.offsets(), func(o int64) bool { return o > 0 }) {
+			t.Errorf("got %v with offsets %v", r.got, r.offsets())
+		}
+		if gaps := r.gaps(); !slices.Equal(gaps, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}) {
+			t.Errorf("gaps %v", gaps)
+		}
+	})
+}
+
+func TestPollTakesUpTheJournalFirst(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		r := newPollRig(updates(5, 6, 7, 8))
+		// 5 was handled and not acknowledged; 6 and 7 were journaled only.
+		for id := int64(5); id <= 7; id++ {
+			_ = r.journal.AppendUpdates(t.Context(), []orchestrator.Update{{ID: id, Raw: []byte("{}")}})
+		}
+		r.journal.handle([]int64{5})
+		_ = r.play(t, time.Minute)
+		if !slices.Equal(r.got, []int64{6, 7, 8}) {
+			t.Errorf("dispatched %v, want each open one once", r.got)
+		}
+		if want := []int64{0, 9}; !slices.Equal(r.offsets()[:2], want) {
+			t.Errorf("offsets %v, want %v", r.offsets(), want)
+		}
+	})
+}
+
+func TestPollTakesUpManyPages(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		r := newPollRig()
+		var want []int64
+		for id := int64(1); id <= 3*pendingPage+7; id++ {
+			_ = r.journal.AppendUpdates(t.Context(), []orchestrator.Update{{ID: id}})
+			want = append(want, id)
+		}
+		_ = r.play(t, time.Second)
+		if !slices.Equal(r.got, want) {
+			t.Errorf("%d dispatched, want %d in order", len(r.got), len(want))
+		}
+	})
+}
+
+func TestPollSurvivesIdsThatBeginAnew(t *testing.T) {
+	// After a week without messages Telegram may begin with lower ids. An offset above them would throw
+	// them away.
+	polling(t, func(t *testing.T) {
+		r := newPollRig(updates(900), updates(), updates(20), updates(21))
+		_ = r.journal.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 1000}})
+		r.journal.handle([]int64{1000})
+		_ = r.play(t, time.Minute)
+		if !slices.Equal(r.got, []int64{900, 20, 21}) || !slices.Equal(r.offsets(), []int64{0, 901, 0, 21, 22}) {
+			t.Errorf("got %v with offsets %v", r.got, r.offsets())
+		}
+	})
+}
+
+func TestPollTroubles(t *testing.T) {
+	s := time.Second
+	tests := []struct {
+		name    string
+		answers []func(*http.Request) (*http.Response, error)
+		gaps    []time.Duration
+		err     error
+		log     string
+	}{
+		{"refused token", []func(*http.Request) (*http.Response, error){saysNo(401, "Unauthorized", "")}, nil, ErrToken, ""},
+		{"malformed token", []func(*http.Request) (*http.Response, error){saysNo(404, "Not Found", "")}, nil, ErrToken, ""},
+		{"network", []func(*http.Request) (*http.Response, error){broken, broken, broken}, []time.Duration{s, 2 * s, 4 * s}, nil, "connection reset"},
+		{"bad gateway", []func(*http.Request) (*http.Response, error){answer(502, "<html>"), updates()}, []time.Duration{s, 0}, nil, "502 Bad Gateway"},
+		{"garbage", []func(*http.Request) (*http.Response, error){answer(200, "\x00"), updates()}, []time.Duration{s, 0}, nil, "not JSON"},
+		{"another shape", []func(*http.Request) (*http.Response, error){answer(200, `{"ok":true,"result":{}}`), updates()}, []time.Duration{s, 0}, nil, "not what the API promises"},
+		{"rate limit", []func(*http.Request) (*http.Response, error){saysNo(429, "Too Many Requests: retry after 17", `"retry_after":17`)}, []time.Duration{17 * s}, nil, "less often"},
+		{"conflict", []func(*http.Request) (*http.Response, error){saysNo(409, "Conflict: terminated by other getUpdates request", "")}, []time.Duration{61 * s}, nil, "same bot token"},
+		{"webhook", []func(*http.Request) (*http.Response, error){saysNo(409, "Conflict: can't use getUpdates method while webhook is active", "")}, []time.Duration{s}, nil, "webhook"},
+		{"no ids", []func(*http.Request) (*http.Response, error){answer(200, `{"ok":true,"result":[{"x":1},7]}`)}, []time.Duration{s}, nil, "without an id"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			polling(t, func(t *testing.T) {
+				r := newPollRig(tt.answers...)
+				err := r.play(t, 2*time.Minute)
+				if !errors.Is(err, tt.err) || tt.err == nil && err != nil {
+					t.Errorf("ended with %v, want %v", err, tt.err)
+				}
+				// A poll that hangs is given up some time after it should have ended; that is no gap.
+				if gaps := r.gaps(); len(gaps) < len(tt.gaps) || !slices.Equal(gaps[:len(tt.gaps)], tt.gaps) {
+					t.Errorf("gaps %v, want %v", gaps, tt.gaps)
+				}
+				log := strings.Join(r.logs.Lines(), "\n")
+				if !strings.Contains(log, tt.log) || strings.Contains(log, "secret-token") {
+					t.Errorf("log %s", log)
+				}
+			})
+		})
+	}
+}
+
+func TestPollBackoffIsBounded(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		script := slices.Repeat([]func(*http.Request) (*http.Response, error){broken}, 40)
+		r := newPollRig(script...)
+		_ = r.play(t, 20*time.Minute)
+		gaps := r.gaps()
+		if most := slices.Max(gaps); most != backoffMost {
+			t.Errorf("the longest wait is %s", most)
+		}
+	})
+}
+
+func TestConflictIsToldOncePerTrouble(t *testing.T) {
+	conflict := saysNo(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running", "")
+	polling(t, func(t *testing.T) {
+		r := newPollRig(conflict, conflict, conflict, conflict, updates(), conflict, conflict)
+		_ = r.play(t, time.Hour)
+		if r.conflicts != 2 {
+			t.Errorf("told %d times, want once for each of two troubles", r.conflicts)
+		}
+	})
+	polling(t, func(t *testing.T) {
+		r := newPollRig(conflict, updates())
+		_ = r.play(t, time.Hour)
+		if r.conflicts != 0 {
+			t.Error("one conflict may be the last poll of a ductor that was just replaced")
+		}
+	})
+}
+
+func TestWebhookIsRemovedWithItsBacklogKept(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		r := newPollRig(saysNo(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook", ""), updates(3))
+		_ = r.play(t, time.Minute)
+		if !slices.Equal(r.api.other, []string{"deleteWebhook"}) || !slices.Equal(r.got, []int64{3}) {
+			t.Errorf("calls %q, updates %v", r.api.other, r.got)
+		}
+	})
+}
+
+func TestAHungPollIsGivenUp(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		r := newPollRig()
+		_ = r.play(t, 10*time.Minute)
+		if gaps := r.gaps(); len(gaps) < 5 || gaps[0] != r.timeout+pollGrace+backoffBase {
+			t.Errorf("gaps %v", gaps)
+		}
+	})
+}
+
+func TestErrorsOfThePlainAPIHoldNoURL(t *testing.T) {
+	api := &plainAPI{base: "http://t", token: "1:secret-token", client: newPlainClient(transportFunc(func(r *http.Request) (*http.Response, error) {
+		return nil, fmt.Errorf("no route for %s", r.Host)
+	}))}
+	_, fetchErr := api.fetch(t.Context(), "photos/../x y")
+	bad := &plainAPI{base: "http://[broken", token: "1:secret-token", client: api.client}
+	_, badFetch := bad.fetch(t.Context(), "x")
+	for _, err := range []error{api.call(t.Context(), "getMe", nil, nil), fetchErr, bad.call(t.Context(), "getMe", nil, nil), badFetch} {
+		if err == nil || strings.Contains(err.Error(), "secret-token") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func FuzzDecodeAnswer(f *testing.F) {
+	f.Add(200, []byte(`{"ok":true,"result":[{"update_id":1}]}`))
+	f.Add(429, []byte(`{"ok":false,"error_code":429,"parameters":{"retry_after":3}}`))
+	f.Add(502, []byte("<html>"))
+	f.Fuzz(func(t *testing.T, status int, data []byte) {
+		var raw []json.RawMessage
+		err := decodeAnswer("getUpdates", status, data, &raw)
+		var no *apiError
+		if errors.As(err, &no) && no.Code == 0 && status != 0 {
+			t.Errorf("an API error without a code: %v", err)
+		}
+	})
+}
+
+func TestIDRingForgetsTheOldest(t *testing.T) {
+	r := newIDRing()
+	for id := range int64(ringSize + 10) {
+		r.add(id)
+		r.add(id)
+	}
+	if r.has(9) || !r.has(10) || !r.has(ringSize+9) || len(r.set) != ringSize {
+		t.Errorf("%d ids kept", len(r.set))
+	}
+}
