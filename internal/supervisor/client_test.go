@@ -1,0 +1,3 @@
+package supervisor
+
+func runClient() (int, error) { return 0, nil }

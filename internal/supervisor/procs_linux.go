@@ -1,0 +1,163 @@
+package supervisor
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ProcID is a process that cannot be confused with a later one of the same number on the same boot.
+type ProcID struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks since boot
+}
+
+// LookUp finds the process that has a number now; false if there is none.
+func LookUp(pid int) (ProcID, bool) {
+	p, ok := readProc(pid)
+	return p.ProcID, ok
+}
+
+// Running says whether this very process still runs; one that is dead and not reaped does not.
+func (id ProcID) Running() bool {
+	p, ok := readProc(id.PID)
+	return ok && p.ProcID == id && !p.dead()
+}
+
+// Signal sends sig to this process and to no later one of the same number. A process that is gone is no error.
+func (id ProcID) Signal(sig unix.Signal) error {
+	fd, err := unix.PidfdOpen(id.PID, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	if p, ok := readProc(id.PID); !ok || p.ProcID != id {
+		return nil
+	}
+	if err == nil {
+		err = unix.PidfdSendSignal(fd, sig, nil, 0)
+	} else { // a kernel or a sandbox without pidfd
+		err = unix.Kill(id.PID, sig)
+	}
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// reap takes the exit status of a dead child of ours, if id is one.
+func (id ProcID) reap() {
+	fd, err := unix.PidfdOpen(id.PID, 0)
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	if p, ok := readProc(id.PID); !ok || p.ProcID != id || !p.dead() {
+		return
+	}
+	if err == nil {
+		_ = unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED|unix.WNOHANG, nil)
+		return
+	}
+	_, _ = unix.Wait4(id.PID, nil, unix.WNOHANG, nil)
+}
+
+type procStat struct {
+	ProcID
+	parent, group, session int
+	state                  byte
+}
+
+func (p procStat) dead() bool    { return p.state == 'Z' || p.state == 'X' }
+func (p procStat) stopped() bool { return p.state == 'T' }
+
+func readProc(pid int) (procStat, bool) {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return procStat{}, false
+	}
+	return parseStat(pid, raw)
+}
+
+// parseStat reads a line of /proc/<pid>/stat. The name in it may hold spaces and parentheses.
+func parseStat(pid int, raw []byte) (procStat, bool) {
+	i := bytes.LastIndexByte(raw, ')')
+	if i < 0 {
+		return procStat{}, false
+	}
+	f := strings.Fields(string(raw[i+1:]))
+	const startTime = 19
+	if len(f) <= startTime || len(f[0]) != 1 {
+		return procStat{}, false
+	}
+	p := procStat{state: f[0][0]}
+	p.PID = pid
+	var errs [4]error
+	p.parent, errs[0] = strconv.Atoi(f[1])
+	p.group, errs[1] = strconv.Atoi(f[2])
+	p.session, errs[2] = strconv.Atoi(f[3])
+	p.Start, errs[3] = strconv.ParseUint(f[startTime], 10, 64)
+	return p, errors.Join(errs[:]...) == nil
+}
+
+// allProcs lists every process there is.
+func allProcs() ([]procStat, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	procs := make([]procStat, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readProc(pid); ok {
+			procs = append(procs, p)
+		}
+	}
+	return procs, nil
+}
+
+// carries says whether a process has the variable entry ("NAME=value") in its environment. known is false
+// when that cannot be told now: the process is in the middle of an exec, or is not ours to look into.
+func carries(pid int, entry string) (yes, known bool) {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil || len(env) == 0 {
+		return false, errors.Is(err, os.ErrPermission)
+	}
+	return bytes.HasPrefix(env, []byte(entry+"\x00")) || bytes.Contains(env, []byte("\x00"+entry+"\x00")), true
+}
+
+// residentBytes is the memory a process has in RAM, pages it shares included; 0 if it is gone.
+func residentBytes(pid int) int64 {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(raw))
+	if len(f) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(f[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+// bootID tells this boot from others: process numbers of another boot mean nothing.
+func bootID() string {
+	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}

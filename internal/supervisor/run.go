@@ -1,0 +1,255 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrDetached is what a Run gives after Detach.
+var ErrDetached = errors.New("detached from the run")
+
+// TakenError says that another client took the run over.
+type TakenError struct {
+	PID int // of that client
+}
+
+func (e *TakenError) Error() string { return fmt.Sprintf("process %d took the run over", e.PID) }
+
+const requestWait = 5 * time.Second
+
+// Run is a client's hold on one run. Every Run ends in Detach or Collect. Methods are safe for concurrent
+// use; Stdout has one reader.
+type Run struct {
+	root *Root
+	info Info
+	link *link // nil when there was no supervisor any more
+	in   runInput
+	out  runOutput
+
+	served chan struct{} // closed when nothing more is received
+	done   chan struct{}
+
+	mu       sync.Mutex
+	detached bool
+	ended    bool // the supervisor said where the output ends
+	taken    *TakenError
+	gone     error // why nothing more is received
+	status   Status
+	stderr   []byte
+	finished bool // done is closed
+}
+
+func newRun(root *Root, l *link, info Info, offset int64) *Run {
+	run := &Run{root: root, info: info, link: l, served: make(chan struct{}), done: make(chan struct{})}
+	run.in.run = run
+	run.out.run = run
+	run.out.inbox = newInbox(offset, func(limit int64) { _ = l.w.marked(kindWindow, limit, nil) })
+	return run
+}
+
+// begin starts to receive. The goroutine ends with the connection; Detach and Collect wait for it.
+func (r *Run) begin() { go r.receive() }
+
+// ID names the run.
+func (r *Run) ID() string { return r.info.ID }
+
+// PID is the agent's process id.
+func (r *Run) PID() int { return r.info.PID }
+
+// Info is what was known when this client attached.
+func (r *Run) Info() Info { return r.info }
+
+// Stdin writes to the agent. A Write returns when all of it is in the agent's pipe; up to a megabyte arrives
+// as a whole or, when this client dies on the way, not at all. Writes to a dead agent fail. Close gives it
+// end of file.
+func (r *Run) Stdin() io.WriteCloser { return &r.in }
+
+// Stdout reads what the agent prints, from the offset this client attached at. It gives *LostError once
+// where output is missing and can be read on, and io.EOF at the end, which comes shortly after the agent's
+// exit even when something it started holds the pipe. After Detach it gives ErrDetached, after another
+// client attached *TakenError.
+func (r *Run) Stdout() io.Reader { return &r.out }
+
+// Offset is how many bytes of the output were read or lost, from its very beginning: what to give to Attach.
+func (r *Run) Offset() int64 { offset, _ := r.out.position(); return offset }
+
+// LostBytes is how many bytes of the output this client never got.
+func (r *Run) LostBytes() int64 { _, lost := r.out.position(); return lost }
+
+// StderrTail is the last few kilobytes of standard error so far.
+func (r *Run) StderrTail() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return string(r.stderr)
+}
+
+// Done is closed when the agent exited and Exit is valid, or when this client can no longer learn of it.
+func (r *Run) Done() <-chan struct{} { return r.done }
+
+// Exit is how the agent ended; valid after Done.
+func (r *Run) Exit() Exit { return r.Status().Exit }
+
+// Status is Exit and what belongs to it; valid after Done.
+func (r *Run) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+// Err says why nothing more is received: nil while it is, ErrDetached, *TakenError or ErrGone.
+func (r *Run) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
+}
+
+// receive takes what the supervisor sends.
+func (r *Run) receive() {
+	defer close(r.served)
+	_ = r.link.serve(r.handle)
+	r.mu.Lock()
+	switch {
+	case r.detached:
+		r.gone = ErrDetached
+	case r.taken != nil:
+		r.gone = r.taken
+	default:
+		r.gone = ErrGone
+	}
+	gone, finished := r.gone, r.finished
+	r.mu.Unlock()
+	if !finished {
+		var status Status
+		if errors.Is(gone, ErrGone) {
+			status = r.root.lastStatus(r.info.ID)
+		}
+		r.finish(status)
+	}
+	r.out.inbox.close(gone)
+}
+
+func (r *Run) handle(k kind, payload []byte) error {
+	switch k {
+	case kindOutput:
+		offset, data, err := cutMark(payload)
+		if err != nil {
+			return err
+		}
+		return r.out.inbox.put(offset, data)
+	case kindLost:
+		var l lossNote
+		if err := json.Unmarshal(payload, &l); err != nil {
+			return fmt.Errorf("read loss: %w", err)
+		}
+		return r.out.inbox.lose(l)
+	case kindStderr:
+		r.addStderr(payload)
+	case kindExit:
+		var status Status
+		if err := json.Unmarshal(payload, &status); err != nil {
+			return fmt.Errorf("read exit: %w", err)
+		}
+		r.finish(status)
+	case kindEnd:
+		r.out.inbox.close(io.EOF)
+	case kindTaken:
+		var t takenNote
+		if err := json.Unmarshal(payload, &t); err != nil {
+			return fmt.Errorf("read takeover: %w", err)
+		}
+		r.mu.Lock()
+		r.taken = &TakenError{PID: t.PID}
+		r.mu.Unlock()
+		return r.taken
+	}
+	return nil // a later version's
+}
+
+func (r *Run) addStderr(p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stderr = append(r.stderr, p...)
+	if over := len(r.stderr) - stderrKept; over > 0 {
+		r.stderr = append(r.stderr[:0], r.stderr[over:]...)
+	}
+}
+
+func (r *Run) finish(status Status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.finished {
+		return
+	}
+	r.finished, r.status = true, status
+	if status.Stderr != "" {
+		r.stderr = []byte(status.Stderr)
+	}
+	close(r.done)
+}
+
+// Interrupt sends SIGINT to the agent's process group.
+func (r *Run) Interrupt() error { return r.Signal(syscall.SIGINT) }
+
+// Signal sends a signal to the agent's process group. An agent that exited gives an error matching
+// os.ErrProcessDone.
+func (r *Run) Signal(sig syscall.Signal) error {
+	select {
+	case <-r.done:
+		return fmt.Errorf("signal run %s: %w", r.ID(), os.ErrProcessDone)
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestWait)
+	defer cancel()
+	if _, err := r.ask(ctx, request{Op: opSignal, Signal: int(sig)}); err != nil {
+		return fmt.Errorf("signal run %s: %w", r.ID(), err)
+	}
+	return nil
+}
+
+// Relabel replaces the labels.
+func (r *Run) Relabel(ctx context.Context, labels map[string]string) error {
+	if _, err := r.ask(ctx, request{Op: opRelabel, Labels: labels}); err != nil {
+		return fmt.Errorf("relabel run %s: %w", r.ID(), err)
+	}
+	return nil
+}
+
+// SetLimits replaces the limits, and begins to count MaxAge anew.
+func (r *Run) SetLimits(ctx context.Context, l Limits) error {
+	if _, err := r.ask(ctx, request{Op: opLimits, Limits: &l}); err != nil {
+		return fmt.Errorf("limit run %s: %w", r.ID(), err)
+	}
+	return nil
+}
+
+// Inspect is what is known now.
+func (r *Run) Inspect(ctx context.Context) (Info, error) {
+	answer, err := r.ask(ctx, request{Op: opInfo})
+	if err != nil || answer.Info == nil {
+		return r.info, fmt.Errorf("inspect run %s: %w", r.ID(), err)
+	}
+	return *answer.Info, nil
+}
+
+// ask does a request over the connection. It gives Err when there is none.
+func (r *Run) ask(ctx context.Context, q request) (reply, error) {
+	if r.link == nil {
+		return reply{}, ErrGone
+	}
+	answer, err := r.link.ask(ctx, q)
+	if errors.Is(err, ErrGone) {
+		select {
+		case <-r.served:
+			err = r.Err()
+		case <-time.After(requestWait): // it ends with the connection
+		}
+	}
+	return answer, err
+}

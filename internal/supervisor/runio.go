@@ -1,0 +1,131 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// wholeInput is how much of one Write reaches the agent as a whole or not at all.
+const wholeInput = 1 << 20
+
+// runInput is the agent's standard input.
+type runInput struct {
+	run *Run
+	mu  sync.Mutex // one write after the other
+}
+
+func (i *runInput) Write(p []byte) (int, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.run.link == nil {
+		return 0, ErrGone
+	}
+	for written := 0; ; {
+		part := p[written:min(written+wholeInput, len(p))]
+		if err := i.run.link.input(part); err != nil {
+			return written, err
+		}
+		written += len(part)
+		if written == len(p) {
+			return written, nil
+		}
+	}
+}
+
+func (i *runInput) Close() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	ctx, cancel := requestContext()
+	defer cancel()
+	if _, err := i.run.ask(ctx, request{Op: opCloseStdin}); err != nil {
+		return fmt.Errorf("close standard input of run %s: %w", i.run.ID(), err)
+	}
+	return nil
+}
+
+// runOutput is the agent's standard output: what is received, and when the supervisor is gone before the
+// end, what it left on disk.
+type runOutput struct {
+	run   *Run
+	inbox *inbox
+
+	mu   sync.Mutex
+	disk *diskReader
+}
+
+func (o *runOutput) Read(p []byte) (int, error) {
+	if disk := o.fromDisk(); disk != nil {
+		return disk.Read(p)
+	}
+	n, err := o.inbox.Read(p)
+	if !errors.Is(err, ErrGone) {
+		return n, err
+	}
+	offset, lost := o.inbox.position()
+	disk := newDiskReader(o.run.root.path(o.run.ID()), offset)
+	disk.lost = lost
+	o.mu.Lock()
+	o.disk = disk
+	o.mu.Unlock()
+	return disk.Read(p)
+}
+
+func (o *runOutput) fromDisk() *diskReader {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.disk
+}
+
+func (o *runOutput) position() (offset, lost int64) {
+	if disk := o.fromDisk(); disk != nil {
+		return disk.position()
+	}
+	return o.inbox.position()
+}
+
+// diskReader reads a spool that nobody writes any more.
+type diskReader struct {
+	mu     sync.Mutex
+	spool  *spool
+	err    error
+	offset int64
+	lost   int64
+}
+
+func newDiskReader(dir string, offset int64) *diskReader {
+	d := &diskReader{offset: offset}
+	d.spool, _, d.err = openSpool(dir)
+	if d.err == nil && offset > d.spool.end {
+		d.err = &OffsetError{Offset: offset, End: d.spool.end}
+	}
+	return d
+}
+
+func (d *diskReader) Read(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil || len(p) == 0 {
+		return 0, d.err
+	}
+	for d.offset < d.spool.end {
+		at, damaged := d.spool.available(d.offset)
+		if at > d.offset {
+			lost := &LostError{From: d.offset, To: at, Damaged: damaged}
+			d.offset, d.lost = at, d.lost+at-d.offset
+			return 0, lost
+		}
+		if n := d.spool.readAt(p, d.offset); n > 0 {
+			d.offset += int64(n)
+			return n, nil
+		}
+	}
+	return 0, io.EOF
+}
+
+func (d *diskReader) position() (offset, lost int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.offset, d.lost
+}

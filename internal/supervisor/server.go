@@ -1,0 +1,297 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	maxTrouble = 8
+	reserved   = 4 << 10 // bytes kept free for status.json on a disk that fills up
+	lastWords  = time.Second
+)
+
+// server is a supervisor that has its agent. One per process.
+type server struct {
+	proto Protocol
+	dir   string
+	net   transport
+	agent *agent
+	feed  *feed
+	ender *ender
+	input chan inputItem
+	clock func() time.Duration // since boot, sleep included
+	oom   oomCounter
+
+	kick  chan struct{} // the keeper looks again; one is enough
+	noted chan struct{} // closed when the agent's exit was noted
+	done  chan struct{} // closed when the supervisor is about to leave
+	wg    sync.WaitGroup
+
+	mu        sync.Mutex
+	listener  net.Listener
+	record    record
+	owner     *session
+	sessions  map[*session]bool
+	status    Status
+	exited    bool
+	endedBy   string
+	ageFrom   time.Duration // all of these by clock
+	idleFrom  time.Duration // when the last owner left
+	exitedAt  time.Duration
+	collected bool
+
+	troubleMu sync.Mutex // taken last
+	trouble   []string
+}
+
+// newServer starts the agent and everything a client can connect to. It leaves nothing behind when it fails.
+func newServer(h hello, proto Protocol, tr transport) (*server, error) {
+	spec := *h.Spec
+	if err := spec.check(); err != nil {
+		return nil, err
+	}
+	spec.Limits = spec.Limits.withDefaults()
+	dir := filepath.Join(h.Root, spec.ID)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory of run: %w", err)
+	}
+	s := &server{
+		proto: proto, dir: dir, net: tr, clock: sinceBoot, oom: newOOMCounter(),
+		input: make(chan inputItem, inputQueue), kick: make(chan struct{}, 1), noted: make(chan struct{}), done: make(chan struct{}),
+		sessions: map[*session]bool{},
+	}
+	s.feed = newFeed(newSpool(dir, spec.Limits.MaxSpool, time.Now), newTail(dir), s.noteTrouble)
+	if err := s.begin(spec); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return s, nil
+}
+
+// begin starts the agent. What follows the start does not fail: the agent runs, with a disk or without.
+func (s *server) begin(spec Spec) error {
+	if err := os.WriteFile(filepath.Join(s.dir, spareFile), make([]byte, reserved), 0o600); err != nil {
+		return fmt.Errorf("reserve space: %w", err)
+	}
+	var err error
+	if s.listener, err = s.net.listen(s.dir); err != nil {
+		return err
+	}
+	if s.agent, err = startAgent(spec); err != nil {
+		return errors.Join(err, s.listener.Close())
+	}
+	self, _ := LookUp(os.Getpid())
+	s.record = record{
+		Protocol: s.proto, ID: spec.ID, Boot: bootID(), Supervisor: self, Agent: s.agent.id, Started: time.Now(),
+		Command: spec.shown(), Dir: spec.Dir, Labels: spec.Labels, Limits: spec.Limits,
+	}
+	s.ender = &ender{tree: func() *Tree { return treeBelow(s.agent.id) }}
+	s.ageFrom = s.clock()
+	s.idleFrom = s.ageFrom
+	s.mu.Lock()
+	s.save(specFile, s.record)
+	s.mu.Unlock()
+	s.wg.Go(s.pumpStdout)
+	s.wg.Go(s.pumpStderr)
+	s.wg.Go(s.pumpStdin)
+	s.wg.Go(s.awaitExit)
+	s.wg.Go(func() { s.accept(s.listener) })
+	return nil
+}
+
+func (s *server) pumpStdout() {
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := s.agent.out.Read(buf)
+		if err != nil {
+			break
+		}
+		s.feed.output(buf[:n])
+	}
+	s.feed.end()
+	s.noteEnd()
+}
+
+func (s *server) pumpStderr() {
+	buf := make([]byte, stderrKept)
+	for {
+		n, err := s.agent.err.Read(buf)
+		if err != nil {
+			return
+		}
+		s.feed.stderr(buf[:n])
+	}
+}
+
+// awaitExit notes how the agent ended.
+func (s *server) awaitExit() {
+	<-s.agent.dead
+	<-s.agent.err.caught
+	left, _ := treeBelow(s.agent.id).Members() // the count is for people
+	exit := s.agent.exit()
+	s.mu.Lock()
+	exit.By = s.endedBy
+	exit.OOM = exit.Code == -int(unix.SIGKILL) && exit.By == "" && s.oom.grew()
+	s.status.Exit, s.status.Exited, s.status.Leftover = exit, time.Now(), len(left)
+	s.exited, s.exitedAt = true, s.clock()
+	s.status.Trouble = s.troubles()
+	s.save(statusFile, s.status)
+	status := s.status
+	s.mu.Unlock()
+	s.feed.exited(status)
+	close(s.noted)
+	s.look()
+}
+
+// noteEnd notes where the output ended.
+func (s *server) noteEnd() {
+	s.feed.mu.Lock()
+	end, missing := s.feed.out.end, s.feed.out.missing()
+	s.feed.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.OutputEnd, s.status.Missing, s.status.Ended = end, missing, true
+	s.status.Trouble = s.troubles()
+	if s.exited {
+		s.save(statusFile, s.status)
+	}
+}
+
+// noteTrouble keeps the first few failures of our own. It takes no other lock: many are held by its callers.
+func (s *server) noteTrouble(err error) {
+	s.troubleMu.Lock()
+	defer s.troubleMu.Unlock()
+	if len(s.trouble) < maxTrouble {
+		s.trouble = append(s.trouble, err.Error())
+	}
+}
+
+func (s *server) troubles() []string {
+	s.troubleMu.Lock()
+	defer s.troubleMu.Unlock()
+	return slices.Clone(s.trouble)
+}
+
+// save writes a file of the run; called with mu held. When the disk is full it gives back what was reserved.
+func (s *server) save(name string, v any) {
+	if s.collected {
+		return
+	}
+	err := writeJSON(s.dir, name, v)
+	if err != nil && full(err) && removeIfThere(filepath.Join(s.dir, spareFile)) == nil {
+		err = writeJSON(s.dir, name, v)
+	}
+	if err != nil {
+		s.noteTrouble(err)
+	}
+}
+
+// end ends the agent and all below it, and notes on whose behalf when the agent still ran.
+func (s *server) end(by string, grace time.Duration) error {
+	s.mu.Lock()
+	if !s.exited && s.endedBy == "" {
+		s.endedBy = by
+	}
+	s.mu.Unlock()
+	if err := s.ender.end(grace); err != nil {
+		return fmt.Errorf("stop run: %w", err)
+	}
+	<-s.agent.dead
+	return nil
+}
+
+// look makes the keeper look again.
+func (s *server) look() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// info is what can be told now.
+func (s *server) info() Info {
+	members, _ := treeBelow(s.agent.id).Members()
+	var memory int64
+	for _, id := range members {
+		memory += residentBytes(id.PID)
+	}
+	s.feed.mu.Lock()
+	stored, end := s.feed.out.stored(), s.feed.out.end
+	s.feed.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := s.record.info()
+	info.Supervised, info.Alive, info.Processes, info.Memory = true, !s.exited, len(members), memory
+	info.Spooled, info.OutputEnd = stored, end
+	if s.owner != nil {
+		info.Attached, info.AttachedBy = true, s.owner.pid
+	}
+	if s.exited {
+		status := s.status
+		status.Trouble = s.troubles()
+		info.Status = &status
+	}
+	return info
+}
+
+// info is what a record alone tells.
+func (r record) info() Info {
+	return Info{
+		ID: r.ID, Labels: maps.Clone(r.Labels), Command: r.Command, Dir: r.Dir, PID: r.Agent.PID, Supervisor: r.Supervisor.PID,
+		Started: r.Started, Protocol: r.Protocol, Limits: r.Limits,
+	}
+}
+
+// collect removes what is on disk, once the agent is dead. What it left running is ended first.
+func (s *server) collect() error {
+	select {
+	case <-s.agent.dead:
+	default:
+		return errors.New("collect run: the agent still runs")
+	}
+	if err := s.end(ByStop, defaultGrace); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("collect run: %w", err)
+	}
+	s.collected = true
+	return nil
+}
+
+// leave closes every connection and waits a moment for what is being said.
+func (s *server) leave() {
+	s.mu.Lock()
+	close(s.done)
+	_ = s.listener.Close()
+	for c := range s.sessions {
+		_ = c.conn.SetDeadline(time.Now().Add(lastWords))
+		_ = closeRead(c.conn)
+	}
+	s.mu.Unlock()
+	quiet := make(chan struct{})
+	go func() { s.wg.Wait(); close(quiet) }()
+	select {
+	case <-quiet:
+	case <-time.After(2 * lastWords): // the process ends now, and its goroutines with it
+	}
+}
+
+// closeRead makes a session end as if its client had left, without cutting off what it is told.
+func closeRead(c net.Conn) error {
+	if half, ok := c.(interface{ CloseRead() error }); ok {
+		return half.CloseRead()
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	killPatience = 3 * time.Second      // how long after the first SIGKILL the last process may take to vanish
+	killRound    = 5 * time.Millisecond // wait between two rounds of SIGKILL
+	firstPoll    = 500 * time.Microsecond
+	slowestPoll  = 8 * time.Millisecond
+	unsureLooks  = 5
+	freezeRounds = 20
+)
+
+// End terminates every member: TERM, and KILL to whatever is left after grace or once ctx is done. It looks
+// again until a look finds none, for a process may fork while we look. Processes that outlive SIGKILL for
+// three seconds are an error.
+func (t *Tree) End(ctx context.Context, grace time.Duration) error {
+	killAt := time.Now().Add(grace)
+	termed := map[ProcID]bool{}
+	var refused error
+	for {
+		live, err := t.look()
+		if err != nil {
+			return fmt.Errorf("look for processes: %w", err)
+		}
+		if len(live) == 0 {
+			return nil
+		}
+		now := time.Now()
+		if ctx.Err() != nil && now.Before(killAt) {
+			killAt = now
+		}
+		switch {
+		case now.Before(killAt):
+			refused = errors.Join(refused, term(live, termed))
+			t.await(ctx, live, killAt.Sub(now))
+		case now.Before(killAt.Add(killPatience)):
+			t.kill(t.freeze(live))
+			t.await(context.WithoutCancel(ctx), live, killRound)
+		default:
+			return errors.Join(fmt.Errorf("%d processes would not end, the first is %d", len(live), live[0].PID), refused)
+		}
+	}
+}
+
+// look lists the live members, and looks again while some process could not be judged.
+func (t *Tree) look() (live []procStat, err error) {
+	for range unsureLooks {
+		var unsure int
+		live, unsure, err = t.members()
+		if err != nil || unsure == 0 || len(live) > 0 {
+			return live, err
+		}
+		time.Sleep(firstPoll) // an exec takes no longer
+	}
+	return live, nil
+}
+
+// term asks every member to end, once each.
+func term(live []procStat, termed map[ProcID]bool) error {
+	var refused error
+	for _, p := range live {
+		if termed[p.ProcID] {
+			continue
+		}
+		termed[p.ProcID] = true
+		if err := p.Signal(unix.SIGTERM); err != nil {
+			refused = errors.Join(refused, fmt.Errorf("signal process %d: %w", p.PID, err))
+		}
+		_ = p.Signal(unix.SIGCONT) // a stopped process would sleep through it
+	}
+	return refused
+}
+
+// freeze stops the members before they are killed, when there are many: a place that a kill frees below a
+// limit of processes is taken at once by the next fork, unless nobody is left who can fork.
+func (t *Tree) freeze(live []procStat) []procStat {
+	const many = 32
+	for range freezeRounds {
+		if len(live) < many {
+			break
+		}
+		moving := 0
+		for _, p := range live {
+			if !p.stopped() {
+				moving++
+				_ = p.Signal(unix.SIGSTOP)
+			}
+		}
+		again, _, err := t.members()
+		if err != nil || moving == 0 {
+			break
+		}
+		live = again
+	}
+	return live
+}
+
+func (t *Tree) kill(live []procStat) {
+	groups := map[int]bool{}
+	for _, p := range live {
+		if !groups[p.group] {
+			groups[p.group] = true
+			killGroup(p, t.self)
+		}
+		_ = p.Signal(unix.SIGKILL) // what refuses is counted at the end
+	}
+}
+
+// killGroup kills p's group in one step, which outruns a program that forks faster than we look. The
+// group holds nobody else: sessions are made by the program or by what it started.
+func killGroup(p procStat, self int) {
+	own, ok := readProc(self)
+	now, there := readProc(p.PID)
+	if !ok || !there || now.ProcID != p.ProcID || now.session == own.session || now.group <= 1 {
+		return
+	}
+	_ = unix.Kill(-now.group, unix.SIGKILL) // whom it misses, the next look finds
+}
+
+// await returns when none of live runs any more, after limit, or when ctx is done.
+func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) {
+	deadline := time.Now().Add(limit)
+	for pause := firstPoll; ; pause = min(2*pause, slowestPoll) {
+		for len(live) > 0 && !t.alive(live[0].ProcID) {
+			live = live[1:]
+		}
+		left := time.Until(deadline)
+		if len(live) == 0 || left <= 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(pause, left)):
+		}
+	}
+}

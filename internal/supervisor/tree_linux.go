@@ -1,0 +1,127 @@
+package supervisor
+
+import "os"
+
+// RunVar is the environment variable that marks every process of a run, so that those are found that left
+// the group, the session and the parent.
+const RunVar = "DUCTOR_RUN"
+
+// Tree finds what a program started, also what left its group, its session and its parent. Not safe for
+// concurrent use.
+type Tree struct {
+	root  ProcID
+	entry string // the environment marker, or empty
+	under int    // everything below this process is a member; 0 for none
+	self  int
+	known map[ProcID]bool // every member ever seen
+}
+
+// NewTree is the tree of root. Processes whose environment has RunVar set to run belong to it too.
+func NewTree(root ProcID, run string) *Tree {
+	return &Tree{root: root, entry: RunVar + "=" + run, self: os.Getpid(), known: map[ProcID]bool{root: true}}
+}
+
+// treeBelow is for a child subreaper that started root and nothing else: all its descendants, and no
+// environment needs to be read.
+func treeBelow(root ProcID) *Tree {
+	self := os.Getpid()
+	return &Tree{root: root, under: self, self: self, known: map[ProcID]bool{root: true}}
+}
+
+// Members lists the members that are alive now.
+func (t *Tree) Members() ([]ProcID, error) {
+	live, err := t.look()
+	ids := make([]ProcID, 0, len(live))
+	for _, p := range live {
+		ids = append(ids, p.ProcID)
+	}
+	return ids, err
+}
+
+// members lists the members that are alive. unsure counts processes that may be members and could not
+// be looked into at this moment.
+func (t *Tree) members() (live []procStat, unsure int, err error) {
+	procs, err := allProcs()
+	if err != nil {
+		return nil, 0, err
+	}
+	byID := make(map[int]procStat, len(procs))
+	for _, p := range procs {
+		byID[p.PID] = p
+	}
+	in := map[int]bool{}
+	t.seed(in, procs, byID)
+	t.adopt(in, procs, byID)
+	if t.entry != "" {
+		unsure = t.addMarked(in, procs)
+		t.adopt(in, procs, byID)
+	}
+	for pid := range in {
+		p := byID[pid]
+		t.known[p.ProcID] = true
+		if !p.dead() {
+			live = append(live, p)
+		} else if p.parent == t.self && p.ProcID != t.root {
+			p.reap()
+		}
+	}
+	return live, unsure, nil
+}
+
+// seed enters who is a member by what it is: seen before, in the root's group or session, or our child.
+func (t *Tree) seed(in map[int]bool, procs []procStat, byID map[int]procStat) {
+	leader, there := byID[t.root.PID]
+	reused := there && leader.Start != t.root.Start
+	for _, p := range procs {
+		grouped := t.root.PID > 0 && !reused && (p.session == t.root.PID || p.group == t.root.PID)
+		below := t.under != 0 && p.parent == t.under
+		if t.known[p.ProcID] || (grouped || below) && t.young(p) {
+			in[p.PID] = true
+		}
+	}
+}
+
+// addMarked enters who carries the marker.
+func (t *Tree) addMarked(in map[int]bool, procs []procStat) (unsure int) {
+	for _, p := range procs {
+		if in[p.PID] || !t.young(p) || p.dead() {
+			continue
+		}
+		yes, known := carries(p.PID, t.entry)
+		if yes {
+			in[p.PID] = true
+		}
+		if !known && (p.parent == 1 || p.parent == t.self) {
+			unsure++
+		}
+	}
+	return unsure
+}
+
+// young says whether p may descend from the root: nothing is older than its ancestor.
+func (t *Tree) young(p procStat) bool { return p.Start >= t.root.Start && p.PID != t.self }
+
+// adopt adds every process that has an ancestor in the set.
+func (t *Tree) adopt(in map[int]bool, procs []procStat, byID map[int]procStat) {
+	for changed := true; changed; {
+		changed = false
+		for _, p := range procs {
+			parent, ok := byID[p.parent]
+			if ok && in[parent.PID] && !in[p.PID] && t.young(p) {
+				in[p.PID], changed = true, true
+			}
+		}
+	}
+}
+
+// alive says whether id still runs. A dead orphan that was handed to us is reaped on the way.
+func (t *Tree) alive(id ProcID) bool {
+	p, ok := readProc(id.PID)
+	if !ok || p.ProcID != id {
+		return false
+	}
+	if p.dead() && p.parent == t.self && id != t.root {
+		p.reap()
+	}
+	return !p.dead()
+}
