@@ -1,0 +1,126 @@
+package bot_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
+)
+
+func turn(id cli.TurnID, state orchestrator.TurnState) orchestrator.Turn {
+	return orchestrator.Turn{ID: id, State: state, Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 7}}}
+}
+
+// fromBot lists what the chat shows of the bot.
+func (h *house) fromBot() []string {
+	synctest.Wait()
+	time.Sleep(10 * time.Second)
+	synctest.Wait()
+	var texts []string
+	for _, m := range h.chat.View().FromBot() {
+		texts = append(texts, m.Text)
+	}
+	return texts
+}
+
+func wantTexts(t *testing.T, h *house, want ...string) {
+	t.Helper()
+	got := h.fromBot()
+	if len(got) != len(want) {
+		t.Fatalf("the chat shows %q, want %q", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("the chat shows %q, want %q", got, want)
+		}
+	}
+}
+
+func TestQueueCardGoesWhenTheTurnRuns(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		b, _ := h.serve(t)
+		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 2)
+		wantTexts(t, h, "⏳ Queued, 2 ahead.")
+		card, _ := h.chat.View().Find("Queued")
+		if !card.HasButton("✖ Cancel") || card.Keyboard[0][0].Data != "c:a" {
+			t.Errorf("buttons %+v", card.Keyboard)
+		}
+		b.Chat().Unqueued(turn("a", orchestrator.TurnRunning))
+		wantTexts(t, h)
+	})
+}
+
+func TestQueueCardOfACancelledTurn(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		b, _ := h.serve(t)
+		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 1)
+		wantTexts(t, h, "⏳ Queued, next in line.")
+		b.Chat().Unqueued(turn("a", orchestrator.TurnCancelled))
+		wantTexts(t, h, "✖ Cancelled: this message will not run.")
+		if m, _ := h.chat.View().Find("Cancelled"); len(m.Keyboard) > 0 {
+			t.Error("the button stays")
+		}
+	})
+}
+
+func TestQueueCardsMoveUp(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		b, _ := h.serve(t)
+		for i, id := range []cli.TurnID{"a", "b", "c"} {
+			b.Chat().Queued(turn(id, orchestrator.TurnQueued), i+1)
+		}
+		wantTexts(t, h, "⏳ Queued, next in line.", "⏳ Queued, 2 ahead.", "⏳ Queued, 3 ahead.")
+		b.Chat().Unqueued(turn("a", orchestrator.TurnRunning))
+		wantTexts(t, h, "⏳ Queued, next in line.", "⏳ Queued, 3 ahead.")
+		b.Chat().Unqueued(turn("c", orchestrator.TurnCancelled))
+		wantTexts(t, h, "⏳ Queued, next in line.", "✖ Cancelled: this message will not run.")
+		b.Chat().Unqueued(turn("b", orchestrator.TurnRunning))
+		wantTexts(t, h, "✖ Cancelled: this message will not run.")
+	})
+}
+
+func TestQueueCardThatIsOverBeforeItIsShown(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		b, _ := h.serve(t)
+		// The orchestrator may start a turn before it came to tell that it waits.
+		b.Chat().Unqueued(turn("a", orchestrator.TurnRunning))
+		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 1)
+		wantTexts(t, h)
+		// Or while the message is on its way.
+		h.srv.Inject(telegram.Fault{Method: "sendMessage", Delay: 3 * time.Second})
+		b.Chat().Queued(turn("b", orchestrator.TurnQueued), 1)
+		synctest.Wait()
+		b.Chat().Unqueued(turn("b", orchestrator.TurnRunning))
+		wantTexts(t, h)
+	})
+}
+
+func TestQueueCardOfBeforeARestart(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		b, stop := h.serve(t)
+		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 1)
+		wantTexts(t, h, "⏳ Queued, next in line.")
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		b, _ = h.serve(t)
+		wantTexts(t, h, "⏳ Queued, next in line.")
+		b.Chat().Unqueued(turn("a", orchestrator.TurnRunning))
+		wantTexts(t, h)
+	})
+}
+
+func TestQueueCardThatAPersonDeleted(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		b, _ := h.serve(t)
+		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 2)
+		wantTexts(t, h, "⏳ Queued, 2 ahead.")
+		card, _ := h.chat.View().Find("Queued")
+		h.ann.Delete(card)
+		b.Chat().Unqueued(turn("a", orchestrator.TurnCancelled))
+		wantTexts(t, h)
+	})
+}
