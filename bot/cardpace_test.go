@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +48,7 @@ func TestCardPaceOfAStream(t *testing.T) {
 
 // lags measures how long each delta takes to be on the wall.
 type lags struct {
+	mu    sync.Mutex
 	size  int
 	at    []time.Time
 	took  []time.Duration
@@ -56,6 +58,8 @@ type lags struct {
 func newLags(w *wall, size int) *lags {
 	l := &lags{size: size}
 	w.seen = func(t render.Text) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		for ; l.shown < len(l.at) && len(t.Text) >= (l.shown+1)*l.size-1; l.shown++ {
 			l.took = append(l.took, time.Since(l.at[l.shown]))
 		}
@@ -63,7 +67,11 @@ func newLags(w *wall, size int) *lags {
 	return l
 }
 
-func (l *lags) written() { l.at = append(l.at, time.Now()) }
+func (l *lags) written() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at = append(l.at, time.Now())
+}
 
 func (l *lags) median() time.Duration {
 	slices.Sort(l.took)

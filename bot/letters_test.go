@@ -1,0 +1,246 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// office is a sender of letters and all it stands on, under a fake clock.
+type office struct {
+	*testing.T
+	wall    *wall
+	shelf   *shelf
+	outbox  *Outbox
+	letters *Letters
+	stop    func()
+}
+
+func inOffice(t *testing.T, work func(o *office)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := &office{T: t, wall: newWall(t), shelf: newShelf()}
+		work(o)
+		if o.stop != nil {
+			o.stop()
+		}
+	})
+}
+
+// open starts sending; stop ends it and drains the outbox.
+func (o *office) open() {
+	o.outbox = exact()
+	o.letters = NewLetters(o.shelf, o.wall, o.outbox, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- o.letters.Run(ctx) }()
+	o.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			o.Error(err)
+		}
+		drain, done := context.WithTimeout(context.Background(), time.Minute)
+		defer done()
+		_ = o.outbox.Drain(drain)
+	}
+	synctest.Wait()
+}
+
+// post stores a letter as FinishUpdates would.
+func (o *office) post(chat int64, text string) int64 {
+	o.Helper()
+	l, err := (&Letters{}).compose(orchestrator.ConversationID{Chat: chat, Topic: 4}, text, Keyboard{{{Text: "Ok", Data: "k"}}}, 12)
+	if err != nil {
+		o.Fatal(err)
+	}
+	id, err := o.shelf.PostLetter(context.Background(), l)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return id
+}
+
+func (o *office) wantState(id int64, want orchestrator.SendState) {
+	o.Helper()
+	synctest.Wait()
+	o.shelf.mu.Lock()
+	defer o.shelf.mu.Unlock()
+	if got := o.shelf.letters[id].State; got != want {
+		o.Errorf("letter %d is %q, want %q", id, got, want)
+	}
+}
+
+func (o *office) wantText(want string) {
+	o.Helper()
+	synctest.Wait()
+	if got := o.wall.text(); got != want {
+		o.Errorf("the chat shows\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestLettersLeaveAtOnceAndInOrder(t *testing.T) {
+	inOffice(t, func(o *office) {
+		first := o.post(1, "left by an earlier ductor")
+		o.open()
+		o.wantText("left by an earlier ductor\n[Ok]")
+		second := o.post(1, "two")
+		o.post(1, "three")
+		o.letters.Wake()
+		o.wantText("left by an earlier ductor\n[Ok]\n----\ntwo\n[Ok]\n----\nthree\n[Ok]")
+		o.wantState(first, orchestrator.Sent)
+		o.wantState(second, orchestrator.Sent)
+		if p := o.wall.visible()[0]; p.replyTo != 12 || p.topic != 4 {
+			t.Errorf("answers to %d in topic %d", p.replyTo, p.topic)
+		}
+		if m := o.shelf.letters[second].Message; m != 2 {
+			t.Errorf("the journal says message %d", m)
+		}
+	})
+}
+
+func TestLetterOutcomes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fates []mishap
+		prep  func(o *office)
+		state orchestrator.SendState
+		sends int
+		text  string
+	}{
+		{"network down, then up", []mishap{notSent, notSent}, nil, orchestrator.Sent, 3, "x\n[Ok]"},
+		{"Telegram in trouble", []mishap{serverBroken}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
+		{"rate limit", []mishap{rateLimited}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
+		{"unknown, and it arrived", []mishap{lostAfter}, nil, orchestrator.Unknown, 1, "x\n[Ok]"},
+		{"unknown, and it did not", []mishap{lostBefore}, nil, orchestrator.Unknown, 1, ""},
+		{"formatting refused", []mishap{refusedOnce}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
+		{"refused", []mishap{refusedOnce, refusedOnce}, nil, orchestrator.Failed, 2, ""},
+		{"topic gone", nil, func(o *office) { o.wall.topics[4] = true }, orchestrator.Sent, 2, "x\n[Ok]"},
+		{"chat gone", nil, func(o *office) { o.wall.gone = true }, orchestrator.Failed, 1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inOffice(t, func(o *office) {
+				if c.prep != nil {
+					c.prep(o)
+				}
+				fates := c.fates
+				o.wall.mishaps = func(string) mishap {
+					if len(fates) == 0 {
+						return goesWell
+					}
+					f := fates[0]
+					fates = fates[1:]
+					return f
+				}
+				id := o.post(1, "x")
+				o.open()
+				time.Sleep(time.Minute)
+				o.wantState(id, c.state)
+				o.wantText(c.text)
+				if n := o.wall.count("send"); n != c.sends {
+					t.Errorf("%d sends, want %d", n, c.sends)
+				}
+				o.stop()
+				o.open() // a restart changes nothing
+				o.wantText(c.text)
+			})
+		})
+	}
+}
+
+func TestLettersLostOnTheWayAreNotSentAgain(t *testing.T) {
+	inOffice(t, func(o *office) {
+		id := o.post(1, "x")
+		if err := o.shelf.MoveLetter(t.Context(), id, orchestrator.Sending, 0); err != nil {
+			t.Fatal(err)
+		}
+		o.open()
+		o.wantState(id, orchestrator.Unknown)
+		o.wantText("")
+	})
+}
+
+func TestLettersThatCannotBeReadAreSetAside(t *testing.T) {
+	inOffice(t, func(o *office) {
+		id, err := o.shelf.PostLetter(t.Context(), orchestrator.Letter{Content: []byte("{")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.open()
+		o.wantState(id, orchestrator.Failed)
+	})
+}
+
+func TestLettersOfOneChatDoNotWaitForAnother(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.wall.mishaps = func(string) mishap { return rateLimited }
+		first := o.post(1, "slow")
+		o.open()
+		o.wall.mu.Lock()
+		o.wall.mishaps = nil
+		o.wall.mu.Unlock()
+		o.post(2, "quick")
+		o.letters.Wake()
+		o.wantText("quick\n[Ok]")
+		o.wantState(first, orchestrator.Pending) // a crash now loses nothing
+		time.Sleep(5 * time.Second)
+		o.wantState(first, orchestrator.Sent)
+	})
+}
+
+func TestLettersAtTheEndAreStillSent(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.open()
+		var ids []int64
+		for i := range 5 {
+			ids = append(ids, o.post(1, fmt.Sprint(i))) // and nobody calls Wake
+		}
+		o.stop()
+		o.stop = nil
+		for _, id := range ids {
+			o.wantState(id, orchestrator.Sent)
+		}
+	})
+}
+
+func TestNoticeIsAsLongAsItTakes(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.open()
+		text := strings.Repeat("A **sentence** that goes on.\n\n", 300)
+		if err := o.letters.Notice(t.Context(), orchestrator.ConversationID{Chat: 1}, text); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		posts := o.wall.visible()
+		if len(posts) != 2 {
+			t.Errorf("%d messages", len(posts))
+		}
+		sentences := 0
+		for _, p := range posts {
+			sentences += strings.Count(p.text.Text, "A sentence that goes on.")
+			if len(p.text.Entities) == 0 {
+				t.Error("the formatting is gone")
+			}
+		}
+		if sentences != 300 {
+			t.Errorf("%d sentences", sentences)
+		}
+	})
+}
+
+func TestComposeCutsWhatIsTooLong(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.post(1, strings.Repeat("😀", 4000))
+		o.open()
+		if got := o.wall.visible()[0].text.Text; render.Len(got) > hardLimit || !strings.HasSuffix(got, "…") {
+			t.Errorf("%d units", render.Len(got))
+		}
+	})
+}
