@@ -41,7 +41,7 @@ func newPlace(t *testing.T) place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return place{p, work, []string{"HOME=" + base, "PATH=" + os.Getenv("PATH"), "IS_SANDBOX=1"}}
+	return place{p, work, []string{"HOME=" + base, "PATH=" + os.Getenv("PATH"), "IS_SANDBOX=1", "GORACE=atexit_sleep_ms=0"}}
 }
 
 // run is how a process ended and what it printed.
