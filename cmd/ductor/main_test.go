@@ -169,7 +169,8 @@ func (town *town) awaitDone(n int) telegram.Message {
 func ended(v telegram.View) (out []telegram.Message) {
 	for _, m := range v.FromBot() {
 		lines := strings.Split(strings.TrimSpace(m.Text), "\n")
-		if strings.Contains(lines[len(lines)-1], " · ") && strings.HasSuffix(lines[len(lines)-1], "s") {
+		last := lines[len(lines)-1]
+		if strings.Contains(last, " · ") && strings.HasSuffix(last, "s") && !strings.ContainsAny(last, "✓✗⏳") {
 			out = append(out, m)
 		}
 	}

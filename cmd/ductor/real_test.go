@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/modelapi"
+	"ductor/internal/sim/telegram"
+)
+
+// realTown is a town whose agent is the real CLI, and whose model is simulated.
+func realTown(t *testing.T, agent string) (*town, *modelapi.Server) {
+	t.Helper()
+	api := modelapi.New(modelapi.Options{Key: realagent.Key})
+	if err := api.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = api.Close(ctx)
+	})
+	var c realagent.CLI
+	town := surroundings(t, func(cfg *config.Config) {
+		cfg.Agents.Default, cfg.Agents.Fallback = agent, nil
+		cfg.Permissions.Mode = "bypass"
+		if agent == "claude" {
+			c = realagent.Claude(t, api.URL())
+			cfg.Agents.Claude.Path, cfg.Agents.Codex.Enabled = c.Path, false
+		} else {
+			c = realagent.Codex(t, api.URL())
+			cfg.Agents.Codex.Path, cfg.Agents.Claude.Enabled = c.Path, false
+		}
+		cfg.Projects.DefaultDir, cfg.Projects.Roots = c.Work, []string{c.Work}
+	})
+	c.Setenv(t)
+	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1") // a rate limit is waited for ten times otherwise
+	town.start()
+	return town, api
+}
+
+// What a person sees of the real agents: each answer, tool, failure and abort, in the chat.
+func TestTheRealAgentsInTheChat(t *testing.T) {
+	for _, agent := range []string{"claude", "codex"} {
+		t.Run(agent, func(t *testing.T) {
+			town, api := realTown(t, agent)
+			work := town.cfg.Projects.DefaultDir
+
+			town.say(`first question [[tool cmd="sleep 0.3; echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
+			m := town.awaitDone(1)
+			for _, want := range []string{"✓", "made.txt", "A streamed answer, whole."} {
+				if !strings.Contains(m.Text, want) {
+					t.Errorf("the card lacks %q: %q", want, m.Text)
+				}
+			}
+			if !hasEntity(m, "bold", "streamed") {
+				t.Errorf("nothing bold: %+v", m.Entities)
+			}
+			if b, err := os.ReadFile(filepath.Join(work, "made.txt")); err != nil || strings.TrimSpace(string(b)) != "out-of-the-tool" {
+				t.Errorf("the tool made %q, %v", b, err)
+			}
+
+			town.stop()
+			town.start()
+			town.say("second question [[history]]")
+			if m := town.awaitDone(2); !strings.Contains(m.Text, "first question") {
+				t.Errorf("a new process does not know the session: %q", m.Text)
+			}
+
+			before := len(town.chat.View().FromBot())
+			town.say("[[error 401 times=20]]")
+			town.awaitAfter(before, "not logged in")
+			before = len(town.chat.View().FromBot())
+			town.say("[[start]] [[error 429 times=20]]")
+			town.awaitAfter(before, "usage limit")
+
+			// The API's key is checked too, so what is asked was asked with it.
+			asked := len(api.Requests())
+			town.say(`[[start]] [[tool cmd="setsid sh -c 'sleep 600' & touch running; sleep 600"]]`)
+			awaitFile(t, filepath.Join(work, "running"))
+			town.say("/abort")
+			town.await("Aborted")
+			nothingLivesIn(t, work)
+			if len(api.Requests()) == asked {
+				t.Error("the model was not asked")
+			}
+
+			town.say(`and on it goes [[start]] [[text "still here"]]`)
+			town.awaitAfter(0, "still here")
+		})
+	}
+}
+
+// awaitAfter waits for a message beyond the first n of the bot that contains part.
+func (town *town) awaitAfter(n int, part string) {
+	town.t.Helper()
+	_, err := town.chat.Await(town.soon(), func(v telegram.View) bool {
+		messages := v.FromBot()
+		for _, m := range messages[min(n, len(messages)):] {
+			if strings.Contains(m.Text, part) {
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		town.fatal(err)
+	}
+}
+
+func TestCodexModelsInTheMenu(t *testing.T) {
+	town, _ := realTown(t, "codex")
+	town.say("/model") // one agent alone: its models are asked for at once
+	m := town.await("model of codex")
+	if len(m.Keyboard) < 3 {
+		t.Errorf("the menu of the real Codex has no models: %q %+v", m.Text, m.Keyboard)
+	}
+}
