@@ -570,3 +570,29 @@ func TestCardThinkingIsShownWhenAsked(t *testing.T) {
 		}
 	})
 }
+
+// A button must not hold up the commands behind it while the chat is told to be silent.
+func TestCardShowAgainDoesNotHoldUpItsCaller(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.mishaps = func(string) mishap { return lostBefore }
+		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "The answer."})
+		s.wall.mu.Lock()
+		s.wall.mishaps = nil
+		s.wall.mu.Unlock()
+		silent := newRecord().fail("other", limit(time.Hour))
+		s.outbox.Go(context.Background(), Call{Chat: chatRef(7), Run: silent}, nil)
+		synctest.Wait()
+		start := time.Now()
+		for range 2 {
+			if err := s.cards.ShowAgain(s.Context(), s.turn); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(start); took > showPatience {
+			t.Errorf("the caller waited %s", took)
+		}
+		s.wantText("")
+		time.Sleep(2 * time.Hour)
+		s.wantText("The answer.")
+	})
+}

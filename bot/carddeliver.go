@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"ductor/bot/render"
 	"ductor/cli"
@@ -225,13 +226,40 @@ func (c *Cards) scriptOf(t orchestrator.Turn) script {
 	return script{texts: d.slices(starts), buttons: c.offer(t.ID, t.Outcome)}
 }
 
-// ShowAgain sends once more what may be missing of a turn's card, because a person asked for it. While it
-// is at it, asking again does nothing.
+// showPatience is how long a pressed button waits for what it asked for.
+const showPatience = 3 * time.Second
+
+// ShowAgain sends once more what may be missing of a turn's card, because a person asked for it. What takes
+// longer than a moment goes on after it returned. While it is at it, asking again does nothing.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	if !c.claim(t.ID) {
 		return nil
 	}
-	defer c.release(t.ID)
+	done := make(chan error, 1)
+	started := c.opts.Outbox.Attend(func() {
+		defer c.release(t.ID)
+		err := c.showAgain(context.WithoutCancel(ctx), t)
+		if err != nil {
+			c.opts.Log.Warn("show a turn again", "turn", t.ID, "err", err)
+		}
+		done <- err
+	})
+	if !started {
+		c.release(t.ID)
+		return ErrClosed
+	}
+	wait := time.NewTimer(showPatience)
+	defer wait.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	s, saved, err := c.load(ctx, t)
 	if err != nil {
 		return err

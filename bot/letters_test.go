@@ -157,7 +157,7 @@ func TestLetterOutcomes(t *testing.T) {
 func TestLettersLostOnTheWayAreNotSentAgain(t *testing.T) {
 	inOffice(t, func(o *office) {
 		id := o.post(1, "x")
-		if err := o.shelf.MoveLetter(t.Context(), id, orchestrator.Sending, 0); err != nil {
+		if err := o.shelf.MoveLetter(o.Context(), id, orchestrator.Sending, 0); err != nil {
 			t.Fatal(err)
 		}
 		o.open()
@@ -168,7 +168,7 @@ func TestLettersLostOnTheWayAreNotSentAgain(t *testing.T) {
 
 func TestLettersThatCannotBeReadAreSetAside(t *testing.T) {
 	inOffice(t, func(o *office) {
-		id, err := o.shelf.PostLetter(t.Context(), orchestrator.Letter{Content: []byte("{")})
+		id, err := o.shelf.PostLetter(o.Context(), orchestrator.Letter{Content: []byte("{")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestNoticeIsAsLongAsItTakes(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.open()
 		text := strings.Repeat("A **sentence** that goes on.\n\n", 300)
-		if err := o.letters.Notice(t.Context(), orchestrator.ConversationID{Chat: 1}, text); err != nil {
+		if err := o.letters.Notice(o.Context(), orchestrator.ConversationID{Chat: 1}, text); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

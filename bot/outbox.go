@@ -222,6 +222,18 @@ func bucketWait(lack float64, limit rate.Limit) time.Duration {
 	return time.Duration(lack/float64(limit)*float64(time.Second)) + time.Microsecond
 }
 
+// Attend runs f, which makes calls, on a goroutine that Drain waits for. It is false, and f is not run, if
+// the outbox is closed.
+func (o *Outbox) Attend(f func()) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return false
+	}
+	o.wg.Go(f)
+	return true
+}
+
 // Retract takes back a Coalesce call that waits; it ends with ErrReplaced. One in flight is left alone.
 func (o *Outbox) Retract(chat ChatRef, key string) {
 	o.mu.Lock()
