@@ -25,6 +25,7 @@ type CardsOptions struct {
 	Outbox  *Outbox
 	Journal cardJournal
 	Buttons Buttons
+	Scrub   *Scrubber // nil means the Client's
 	Log     *slog.Logger
 
 	IntervalPrivate time.Duration // least time between two edits; 1 s
@@ -71,6 +72,9 @@ func NewCards(o CardsOptions) *Cards {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if c, ok := o.Client.(*Client); ok && o.Scrub == nil {
+		o.Scrub = c.scrub
+	}
 	if o.Pacer == nil {
 		o.Pacer = func() Pacer { return eager{} }
 	}
@@ -81,7 +85,7 @@ func NewCards(o CardsOptions) *Cards {
 func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	now := time.Now()
 	k := &card{
-		cards: c, turn: t, sheet: c.sheetOf(t), doc: newDocument(c.opts.ShowThinking),
+		cards: c, turn: t, sheet: c.sheetOf(t), doc: c.document(c.opts.ShowThinking),
 		pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate,
 		marked: make(chan struct{}), moved: now, typing: now.Add(firstTyping),
 	}
@@ -96,6 +100,14 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	defer k.mu.Unlock()
 	k.timer = time.AfterFunc(firstTyping, k.tick)
 	return k
+}
+
+// document makes an empty document. Secrets are masked in it before it is cut into messages, since a half
+// of one in each of two messages would be recognised by nobody.
+func (c *Cards) document(thinking bool) *document {
+	d := newDocument(thinking)
+	d.scrub = c.opts.Scrub
+	return d
 }
 
 func (c *Cards) sheetOf(t orchestrator.Turn) *sheet {

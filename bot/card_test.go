@@ -331,7 +331,8 @@ func TestCardTopicGone(t *testing.T) {
 		s.wall.topics[4] = true
 		c := s.cards.Open(s.turn)
 		c.Show(cli.TextDelta{Text: "Hello"})
-		time.Sleep(2 * time.Second)
+		time.Sleep(1 * time.Second)
+		s.wantText("(The topic is gone, so this comes here.)\n\nHello") // without waiting for more text
 		s.finish(c, orchestrator.Outcome{Text: "Hello there"})
 		s.wantText("(The topic is gone, so this comes here.)\n\nHello there")
 		if p := s.wall.visible()[0]; p.topic != 0 {
@@ -594,5 +595,50 @@ func TestCardShowAgainDoesNotHoldUpItsCaller(t *testing.T) {
 		s.wantText("")
 		time.Sleep(2 * time.Hour)
 		s.wantText("The answer.")
+	})
+}
+
+func TestCardMasksASecretThatTwoMessagesShare(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.cards.opts.Scrub = NewScrubber(secretToken)
+		text := strings.Repeat("x", softLimit-10) + secretToken + strings.Repeat("y", 500)
+		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: text})
+		posts := s.wall.visible()
+		if len(posts) != 2 {
+			t.Errorf("%d messages", len(posts))
+		}
+		for _, p := range posts {
+			if strings.Contains(p.text.Text, "AAbb") || strings.Contains(p.text.Text, "0123") {
+				t.Errorf("a part of the secret is in %q", p.text.Text)
+			}
+		}
+		for turn, data := range s.shelf.cards {
+			if strings.Contains(string(data), "AAbb") {
+				t.Errorf("the secret is stored with %s", turn)
+			}
+		}
+	})
+}
+
+// Whatever lies in the journal, showing it again neither panics nor goes on for ever.
+func FuzzRedeliver(f *testing.F) {
+	f.Add([]byte(`{"final":true,"first":0,"texts":[{"text":"a"}],"topic":0}`), 0, "sent", 1)
+	f.Add([]byte(`{"final":true,"first":-1,"texts":[{"text":"a"}]}`), 1<<20, "sending", 0)
+	f.Add([]byte(`{"first":3,"texts":[{"text":"a","entities":[{"Kind":"x","Offset":-4}]}]}`), -1, "unknown", -5)
+	f.Add([]byte(`{`), 5, "", 0)
+	f.Fuzz(func(t *testing.T, content []byte, part int, state string, message int) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			s.wall.unchecked = true
+			s.shelf.cards["turn1"] = content
+			s.shelf.parts["turn1"] = map[int]orchestrator.CardPart{
+				part: {Part: part, State: orchestrator.SendState(state), Message: message},
+			}
+			for _, turn := range []orchestrator.TurnState{orchestrator.TurnDone, orchestrator.TurnInterrupted} {
+				s.turn.State = turn
+				_ = s.cards.Redeliver(context.Background(), s.turn) // an error is an answer too
+			}
+			s.close()
+		})
 	})
 }

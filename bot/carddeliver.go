@@ -142,6 +142,20 @@ func (s *sheet) sendNotice(ctx context.Context, n Message) error {
 	return s.saved(ctx, noticePart, orchestrator.Failed, 0)
 }
 
+// maxParts is more messages than any card has.
+const maxParts = 10_000
+
+func decodeCard(data []byte) (savedCard, error) {
+	var saved savedCard
+	if err := json.Unmarshal(data, &saved); err != nil {
+		return savedCard{}, fmt.Errorf("decode a card: %w", err)
+	}
+	if saved.First < 0 || saved.First > maxParts || len(saved.Texts) > maxParts {
+		return savedCard{}, errors.New("decode a card: it has messages that cannot be")
+	}
+	return saved, nil
+}
+
 // load makes the sheet of a card that an earlier ductor began.
 func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*sheet, savedCard, error) {
 	s := c.sheetOf(t)
@@ -151,14 +165,16 @@ func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*sheet, savedCar
 	}
 	var saved savedCard
 	if len(data) > 0 {
-		if err := json.Unmarshal(data, &saved); err != nil {
-			return nil, savedCard{}, fmt.Errorf("decode a card: %w", err)
+		if saved, err = decodeCard(data); err != nil {
+			return nil, savedCard{}, err
 		}
 		s.place.Topic = saved.Topic
 	}
 	for _, p := range parts {
 		if p.Part == noticePart {
 			s.told = p.State != orchestrator.Pending
+		}
+		if p.Part < 0 || p.Part > maxParts {
 			continue
 		}
 		for len(s.parts) <= p.Part {
@@ -200,7 +216,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
 	// What was shown last stays, with a mark below it. Where that is not known the mark stands alone.
 	o := t.Outcome
 	o.State, o.Text = orchestrator.TurnInterrupted, ""
-	d := newDocument(false)
+	d := c.document(false)
 	d.finish(o, nil)
 	mark := d.slices([]position{{}})[0]
 	alone := script{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o)}
@@ -220,7 +236,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
 
 // scriptOf makes a turn's card of its outcome alone.
 func (c *Cards) scriptOf(t orchestrator.Turn) script {
-	d := newDocument(false)
+	d := c.document(false)
 	d.finish(t.Outcome, c.opts.Footer)
 	starts := d.extend([]position{{}}, hardLimit)
 	return script{texts: d.slices(starts), buttons: c.offer(t.ID, t.Outcome)}

@@ -18,6 +18,7 @@ type document struct {
 	limited  bool // the rate limit was mentioned
 	thinking bool // reasoning is shown
 	cut      sheaf
+	scrub    *Scrubber
 }
 
 type segmentKind int

@@ -27,7 +27,7 @@ type sheaf struct {
 // content has not changed since are taken over.
 func (d *document) slices(starts []position) []render.Text {
 	for _, s := range d.segments {
-		s.shown.set(s.rendered())
+		s.shown.set(d.scrub.Text(s.rendered()))
 	}
 	next := sheaf{starts: slices.Clone(starts), parts: make([]render.Text, len(starts))}
 	for i := range starts {
@@ -149,7 +149,7 @@ func (d *document) tail(from position) *ending {
 			break
 		}
 		s := d.segments[i]
-		s.shown.set(s.rendered())
+		s.shown.set(d.scrub.Text(s.rendered()))
 		begin := place{}
 		if i == from.segment {
 			begin = s.shown.find(from.offset)

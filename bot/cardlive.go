@@ -145,6 +145,11 @@ func (c *card) step(ctx context.Context) error {
 	if err := c.sheet.perform(ctx, act, p); err != nil {
 		return err
 	}
+	if left, _ := c.sheet.next(0, wants, false); left.kind != nothing {
+		c.mu.Lock()
+		c.dirty, c.urgent = true, true // it is to be sent in another way
+		c.mu.Unlock()
+	}
 	if act.part == len(texts)-1 {
 		c.keep(ctx, act.part, snapshot)
 	}

@@ -125,7 +125,7 @@ func (l *outLane) put(j *job, now time.Time) (ended *job, err error) {
 		l.edits = append(l.edits, j)
 	case Shed:
 		busy := len(l.must)+len(l.edits) > 0 || len(l.shed) >= maxShed || l.flying != nil && l.flying.Class != Shed
-		if busy || l.budgetWait(now) > 0 {
+		if busy || l.budgetWait(now, Shed) > 0 {
 			return j, ErrShed
 		}
 		l.shed = append(l.shed, j)
@@ -181,12 +181,17 @@ func (l *outLane) dropOptional() []*job {
 	return dropped
 }
 
-// budgetWait is how long the chat's own budget keeps its calls back.
-func (l *outLane) budgetWait(now time.Time) time.Duration {
+// budgetWait is how long the chat's own budget keeps back a call of a class. What may be missed leaves a
+// third of the budget to what comes next.
+func (l *outLane) budgetWait(now time.Time, class Class) time.Duration {
 	if d := l.frozen.Sub(now); d > 0 {
 		return d
 	}
-	if lack := 1 - l.bucket.TokensAt(now); lack > 0 {
+	need := 1.0
+	if class == Shed {
+		need += float64(l.bucket.Burst() / 3)
+	}
+	if lack := need - l.bucket.TokensAt(now); lack > 0 {
 		return bucketWait(lack, l.bucket.Limit())
 	}
 	return 0
@@ -227,7 +232,7 @@ func (l *outLane) next(now time.Time) (j *job, wait time.Duration, dropped []*jo
 		if j == nil {
 			return nil, backoff, dropped
 		}
-		wait := l.budgetWait(now)
+		wait := l.budgetWait(now, j.Class)
 		if wait == 0 {
 			wait = l.out.overall.take(now, j.Class)
 		}
