@@ -149,6 +149,7 @@ func TestCardsDoNotWaitForEachOther(t *testing.T) {
 // BenchmarkCard100k is a 100 kB answer in 5000 deltas over a minute, without the network.
 func BenchmarkCard100k(b *testing.B) {
 	delta := "Some *words* of `it`. "[:20]
+	before, n := cpu(b), 0
 	for b.Loop() {
 		w := newWall(b)
 		w.unchecked = true
@@ -176,6 +177,8 @@ func BenchmarkCard100k(b *testing.B) {
 		if err := out.Drain(context.Background()); err != nil {
 			b.Fatal(err)
 		}
+		n++
 		b.ReportMetric(float64(w.count("")), "calls")
 	}
+	b.ReportMetric(float64((cpu(b)-before).Milliseconds())/float64(n), "cpu-ms/op")
 }
