@@ -26,7 +26,6 @@ type fakeSession struct {
 	p         *fakeProvider
 	mode      Mode
 	begin     Request // it was opened with
-	emit      func(Event)
 	closeTime time.Duration
 
 	mu     sync.Mutex

@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -36,10 +36,12 @@ func runHelper(name string) int {
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(2 * time.Millisecond)
 		startChild("forker", false)
-	case "cat":
-		if _, err := io.Copy(os.Stdout, os.Stdin); err != nil {
-			return 1
-		}
+	case "subreaper":
+		return runSubreaper()
+	case "orphan-maker": // leaves an orphan that dies by itself
+		startChild("quick", true)
+	case "quick":
+		time.Sleep(50 * time.Millisecond)
 	}
 	return 0
 }
@@ -54,6 +56,71 @@ func runFamily() int {
 	fmt.Println("ready")
 	time.Sleep(time.Minute)
 	return 0
+}
+
+// runSubreaper is a ductor: it adopts orphans, stops one kind and reaps the other, and prints what is wrong.
+func runSubreaper() int {
+	h := NewHost()
+	if err := h.BecomeSubreaper(); err != nil {
+		fmt.Println(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Println(err)
+	}
+	launch := func(name string) *hostProcess {
+		p, err := h.Start(context.Background(), Command{Path: self, Env: append(withoutHelper(os.Environ()), helperVar+"="+name)})
+		if err != nil {
+			fmt.Println("start", name, err)
+			os.Exit(1)
+		}
+		return p.(*hostProcess)
+	}
+	escapee := launch("escapee")
+	<-escapee.Done()
+	if err := escapee.Stop(context.Background(), time.Second); err != nil {
+		fmt.Println(err)
+	}
+	if n := zombies(); n != 0 {
+		fmt.Println(n, "zombies after Stop, which reaps whom it killed")
+	}
+
+	// The exit status of a program that nobody stopped stays its owner's, however eagerly we reap.
+	maker, failing := launch("orphan-maker"), exec.Command("false")
+	if err := failing.Start(); err != nil {
+		fmt.Println(err)
+	}
+	<-maker.Done()
+	for deadline := time.Now().Add(10 * time.Second); h.reapOnce() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			fmt.Println("the orphan that died was never found")
+			break
+		}
+	}
+	if err := failing.Wait(); failing.ProcessState == nil || failing.ProcessState.ExitCode() != 1 {
+		fmt.Println("a child of our own was reaped:", err)
+	}
+	if maker.Exit() != (ExitStatus{}) {
+		fmt.Println("the program's exit was lost:", maker.Exit())
+	}
+	if n := zombies(); n != 0 {
+		fmt.Println(n, "zombies are left")
+	}
+	return 0
+}
+
+// zombies counts dead children of ours that nobody reaped.
+func zombies() (n int) {
+	procs, err := allProcs()
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, p := range procs {
+		if p.parent == os.Getpid() && p.dead() {
+			n++
+		}
+	}
+	return n
 }
 
 func startChild(name string, session bool) *exec.Cmd {
@@ -86,7 +153,7 @@ func helper(t *testing.T, name string) Command {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Command{Path: self, Dir: t.TempDir(), Env: append(withoutHelper(os.Environ()), helperVar+"="+name)}
+	return Command{Path: self, Dir: t.TempDir(), Env: append(withoutHelper(os.Environ()), helperVar+"="+name, "GORACE=atexit_sleep_ms=0")}
 }
 
 // sh is the command that runs a shell script.

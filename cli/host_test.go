@@ -10,8 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func start(t *testing.T, h *Host, cmd Command) *hostProcess {
@@ -236,6 +239,147 @@ func TestWriterIsFreedWhenTheProgramEnds(t *testing.T) {
 	if err := <-wrote; err == nil {
 		t.Error("a megabyte went to a program that reads nothing")
 	}
+}
+
+// In a process of its own, because becoming a subreaper cannot be taken back.
+func TestSubreaperAdoptsStopsAndReaps(t *testing.T) {
+	p := start(t, NewHost(), helper(t, "subreaper"))
+	out, err := io.ReadAll(p.Stdout())
+	if err != nil || len(out) > 0 {
+		t.Errorf("%s%v", out, err)
+	}
+	<-p.Done()
+	if p.Exit() != (ExitStatus{}) {
+		t.Errorf("exit %+v: %s", p.Exit(), p.StderrTail())
+	}
+}
+
+// What a program started is found whichever of its ties it cut.
+func TestEscapes(t *testing.T) {
+	for _, tc := range []struct{ name, script string }{
+		{"in the background", `sleep 60 & echo ready; wait`},
+		{"own session", `setsid sleep 60 & echo ready; wait`},
+		{"nohup", `nohup sleep 60 >/dev/null 2>&1 & echo ready; wait`},
+		{"double fork", `(setsid sh -c 'sleep 60 & exit 0' &) ; echo ready; sleep 60`},
+		{"without the mark, still a child", `env -i setsid sleep 60 & echo ready; wait`},
+		{"without the mark, still of the group", `(env -i sleep 60 &) ; echo ready; sleep 60`},
+		{"stopped", `sleep 60 & kill -STOP $!; echo ready; wait`},
+		{"deaf", `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo ready; while :; do sleep 1; done`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, NewHost(), sh(t, tc.script))
+			awaitLine(t, p)
+			var members []procStat
+			for len(members) < 2 { // the shell may not have forked yet
+				var err error
+				if members, _, err = p.tree.members(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.Stop(t.Context(), 100*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range members {
+				if p.tree.alive(m.procID) {
+					t.Errorf("process %d is still there", m.pid)
+				}
+			}
+			if left := survivors(t, p); len(left) > 0 {
+				t.Errorf("%v are still there", left)
+			}
+		})
+	}
+}
+
+// A process that only has the number of one we knew is none of ours.
+func TestSignalSparesALaterProcessOfTheSameNumber(t *testing.T) {
+	p := start(t, NewHost(), helper(t, "sleep"))
+	awaitLine(t, p)
+	earlier := procID{pid: p.pid, start: p.tree.root.start - 1}
+	if err := earlier.signal(unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if p.tree.alive(earlier) || !p.tree.alive(p.tree.root) {
+		t.Error("the wrong process was hit")
+	}
+}
+
+func TestStopFromManySides(t *testing.T) {
+	p := start(t, NewHost(), helper(t, "deaf"))
+	awaitLine(t, p)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if err := p.Stop(t.Context(), 10*time.Millisecond); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got := p.Exit(); !got.Signal {
+		t.Errorf("exit %+v", got)
+	}
+}
+
+// A grandchild that talks on after the program's exit is cut off in the end.
+func TestDrainHasAnEnd(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDrainReader(r)
+	if _, err := w.WriteString("owed"); err != nil {
+		t.Fatal(err)
+	}
+	d.programExited()
+	d.mu.Lock()
+	d.exited = time.Now().Add(-drainMost) // it has talked for so long already
+	d.mu.Unlock()
+	got, err := io.ReadAll(d)
+	if err != nil || string(got) != "owed" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := w.WriteString("more"); err == nil {
+		t.Error("the pipe is still open")
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	const tail = " 1 2 3 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 1 2"
+	for _, tc := range []struct {
+		name, in string
+		ok       bool
+	}{
+		{"plain", "9 (sh) S" + tail, true},
+		{"odd name", "9 (a) b (c) R 7) Z" + tail, true},
+		{"empty", "", false},
+		{"cut short", "9 (sh) S 1 2 3", false},
+		{"not numbers", "9 (sh) S a b c" + tail, false},
+	} {
+		got, ok := parseStat(9, []byte(tc.in))
+		if ok != tc.ok || ok && (got.pid != 9 || got.parent != 1 || got.group != 2 || got.session != 3 || got.start != 777) {
+			t.Errorf("%s: %+v, %v", tc.name, got, ok)
+		}
+	}
+	if z, _ := parseStat(9, []byte("9 (sh) Z"+tail)); !z.dead() {
+		t.Error("a zombie lives")
+	}
+	if z, _ := parseStat(9, []byte("9 (sh) Z"+strings.Replace(tail, "20 0 1 ", "20 0 2 ", 1))); z.dead() {
+		t.Error("a process with a thread that runs is dead")
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("9 (sh) S 1 2 3 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 1 2"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if p, ok := parseStat(5, raw); ok && p.pid != 5 {
+			t.Errorf("%+v", p)
+		}
+	})
 }
 
 func TestMarkReplacesAnotherOne(t *testing.T) {

@@ -19,10 +19,13 @@ type procID struct {
 type procStat struct {
 	procID
 	parent, group, session int
+	threads                int
 	state                  byte
 }
 
-func (p procStat) dead() bool { return p.state == 'Z' || p.state == 'X' }
+// dead says whether nothing of the process runs. A first thread that ended does not make a zombie of the
+// others, and cannot be reaped before them.
+func (p procStat) dead() bool { return (p.state == 'Z' || p.state == 'X') && p.threads <= 1 }
 
 // readProc looks a process up; false if there is none.
 func readProc(pid int) (procStat, bool) {
@@ -52,16 +55,17 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 		return procStat{}, false
 	}
 	f := strings.Fields(string(raw[i+1:]))
-	const startTime = 19
+	const threads, startTime = 17, 19
 	if len(f) <= startTime || len(f[0]) != 1 {
 		return procStat{}, false
 	}
 	p := procStat{state: f[0][0]}
 	p.pid = pid
-	var errs [4]error
+	var errs [5]error
 	p.parent, errs[0] = strconv.Atoi(f[1])
 	p.group, errs[1] = strconv.Atoi(f[2])
 	p.session, errs[2] = strconv.Atoi(f[3])
+	p.threads, errs[4] = strconv.Atoi(f[threads])
 	p.start, errs[3] = strconv.ParseUint(f[startTime], 10, 64)
 	return p, errors.Join(errs[:]...) == nil
 }

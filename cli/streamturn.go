@@ -185,14 +185,16 @@ func (t *streamTurn) awaitExit() {
 	}
 	wait := time.NewTimer(drainIdle)
 	defer wait.Stop()
+	cancelled := t.ctx.Done()
+	if t.cut != "" { // it was asked to end, and is about to
+		cancelled = nil
+	}
 	select {
 	case <-t.s.process.Done():
 		return
-	case <-t.ctx.Done():
-	case <-wait.C:
-	}
-	if t.cut == "" && t.ctx.Err() != nil {
+	case <-cancelled:
 		t.cut = EndCancelled
+	case <-wait.C:
 	}
 	t.cutAt = time.Now()
 	t.stop()

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func TestFailureSentences(t *testing.T) {
+	noon := time.Date(2026, 1, 5, 12, 0, 0, 0, time.Local)
+	for _, tc := range []struct {
+		f      Failure
+		want   string
+		action Action
+	}{
+		{Failure{Kind: NotInstalled}, "Claude is not installed on this machine. Install its CLI, then check with `ductor doctor`.", ActionOtherAgent},
+		{Failure{Kind: NotLoggedIn}, "Claude is not logged in. Log in on the machine, then send the message again.", ActionRetry},
+		{Failure{Kind: LimitReached}, "Claude has reached its usage limit. Wait, or go on with another agent by /model.", ActionWait},
+		{Failure{Kind: LimitReached, ResetAt: noon}, "Claude has reached its usage limit until Mon 12:00. Wait, or go on with another agent by /model.", ActionWait},
+		{Failure{Kind: Overloaded}, "The model behind claude is overloaded. Try again in a moment.", ActionRetry},
+		{Failure{Kind: TimedOut}, "Claude took too long and was stopped. What it wrote so far is kept.", ActionRetry},
+		{Failure{Kind: Crashed, Code: 3, Reason: "panic.\nmore"}, "Claude ended unexpectedly (exit code 3): panic.", ActionRetry},
+		{Failure{Kind: Crashed, Code: -9}, "Claude ended unexpectedly (signal 9).", ActionRetry},
+		{Failure{Kind: BadOutput}, "Claude wrote something ductor cannot read.", ActionRetry},
+		{Failure{Kind: DeniedTools}, "Claude was not allowed to go on.", ActionStop},
+		{Failure{Kind: ResumeFailed}, "Claude no longer knows this session.", ActionFresh},
+		{Failure{Kind: NetworkDown}, "Claude cannot reach its model over the network.", ActionRetry},
+		{Failure{Kind: UnknownModel}, "Claude does not know this model. Pick another with /model.", ActionOtherAgent},
+		{Failure{Kind: LimitOfTurn}, "Claude stopped at the limit set for one turn.", ActionStop},
+		{Failure{Kind: Refused}, "Claude refused this request.", ActionStop},
+		{Failure{Kind: UnknownFailure}, "Claude failed.", ActionRetry},
+	} {
+		tc.f.Agent = "claude"
+		if got := tc.f.Sentence(); got != tc.want || tc.f.Error() != got {
+			t.Errorf("%s: %q, want %q", tc.f.Kind, got, tc.want)
+		}
+		if got := tc.f.Action(); got != tc.action {
+			t.Errorf("%s: offers %q, want %q", tc.f.Kind, got, tc.action)
+		}
+	}
+	if got := (&Failure{}).Sentence(); got != "The agent failed." {
+		t.Errorf("the failure of nobody: %q", got)
+	}
+}
+
+func TestAsFailure(t *testing.T) {
+	if AsFailure("a", nil) != nil {
+		t.Error("no error became a failure")
+	}
+	own := Failf(Refused, "a", "no %d", 1)
+	if got := AsFailure("b", fmt.Errorf("wrapped: %w", own)); got != own || got.Reason != "no 1" {
+		t.Errorf("%+v", got)
+	}
+	got := AsFailure("b", fmt.Errorf("open: %w", fs.ErrPermission))
+	if got.Kind != UnknownFailure || got.Agent != "b" || !errors.Is(got, fs.ErrPermission) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tc := range []struct {
+		cause   error
+		aborted bool
+		want    string
+	}{
+		{ErrAborted, true, ""},
+		{fmt.Errorf("by Ann: %w", ErrAborted), true, ""},
+		{context.DeadlineExceeded, false, "A took too long and was stopped. What it wrote so far is kept."},
+		{ErrStale, false, "A took too long and was stopped. What it wrote so far is kept: it had been running for far too long."},
+		{ErrClosing, false, "A took too long and was stopped. What it wrote so far is kept: ductor is stopping."},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(tc.cause)
+		r := Cut(ctx, "a")
+		text := ""
+		if r.Err != nil {
+			text = r.Err.Sentence()
+		}
+		if r.Aborted != tc.aborted || text != tc.want {
+			t.Errorf("%v: aborted %v, %q", tc.cause, r.Aborted, text)
+		}
+	}
+}
+
+func TestShorten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, limit := rapid.String().Draw(t, "s"), rapid.IntRange(3, 40).Draw(t, "limit")
+		got := Shorten(s, limit)
+		switch kept, cut := strings.CutSuffix(got, "…"); {
+		case len(s) <= limit:
+			if got != s {
+				t.Fatalf("%q became %q", s, got)
+			}
+		case !cut || len(got) > limit || !strings.HasPrefix(s, kept) || !utf8.ValidString(got):
+			t.Fatalf("%q of at most %d bytes became %q", s, limit, got)
+		}
+	})
+}
+
+func TestUsage(t *testing.T) {
+	a, b := Usage{10, 5, 3, 2, 1}, Usage{4, 2, 1, 1, 0}
+	if got := a.Sub(b).Add(b); got != a {
+		t.Errorf("%+v", got)
+	}
+	if got := b.Sub(a); got != b {
+		t.Errorf("a total that went down counts as %+v", got)
+	}
+	if got := a.Total(); got != 20 {
+		t.Errorf("total %d", got)
+	}
+}
