@@ -1,0 +1,236 @@
+package bot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ductor/bot"
+	"ductor/cli"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// mortalStore is a database that dies with its ductor: every write is a step of m.
+type mortalStore struct {
+	*mortal
+	*store.DB
+}
+
+func (s mortalStore) AppendUpdates(ctx context.Context, u []orchestrator.Update) error {
+	return s.step("append", func() error { return s.DB.AppendUpdates(ctx, u) })
+}
+
+func (s mortalStore) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Letter) error {
+	return s.step("finish", func() error { return s.DB.FinishUpdates(ctx, ids, l...) })
+}
+
+func (s mortalStore) MoveLetter(ctx context.Context, id int64, state orchestrator.SendState, message int) error {
+	return s.step("letter "+string(state), func() error { return s.DB.MoveLetter(ctx, id, state, message) })
+}
+
+func (s mortalStore) SaveCard(ctx context.Context, turn string, content []byte) error {
+	return s.step("card", func() error { return s.DB.SaveCard(ctx, turn, content) })
+}
+
+func (s mortalStore) SaveCardPart(ctx context.Context, turn string, part int, state orchestrator.SendState, message int) error {
+	return s.step("part "+string(state), func() error { return s.DB.SaveCardPart(ctx, turn, part, state, message) })
+}
+
+func (s mortalStore) EnqueueTurn(ctx context.Context, t orchestrator.Turn) error {
+	return s.step("enqueue", func() error { return s.DB.EnqueueTurn(ctx, t) })
+}
+
+func (s mortalStore) StartTurn(ctx context.Context, t orchestrator.Turn) (ok bool, err error) {
+	err = s.step("start", func() (err error) { ok, err = s.DB.StartTurn(ctx, t); return err })
+	return ok, err
+}
+
+func (s mortalStore) FinishTurn(ctx context.Context, id cli.TurnID, at time.Time, o orchestrator.Outcome) error {
+	return s.step("outcome", func() error { return s.DB.FinishTurn(ctx, id, at, o) })
+}
+
+func (s mortalStore) MarkDelivered(ctx context.Context, id cli.TurnID) error {
+	return s.step("delivered", func() error { return s.DB.MarkDelivered(ctx, id) })
+}
+
+func (s mortalStore) CreateSession(ctx context.Context, n orchestrator.Session) error {
+	return s.step("session", func() error { return s.DB.CreateSession(ctx, n) })
+}
+
+func (s mortalStore) SetNative(ctx context.Context, id orchestrator.SessionID, a cli.Agent, native cli.AgentSessionID) error {
+	return s.step("native", func() error { return s.DB.SetNative(ctx, id, a, native) })
+}
+
+func (s mortalStore) PostLetter(ctx context.Context, l orchestrator.Letter) (id int64, err error) {
+	err = s.step("post", func() (err error) { id, err = s.DB.PostLetter(ctx, l); return err })
+	return id, err
+}
+
+// echo is an agent that answers every prompt in a second, and counts.
+type echo struct {
+	life *mortal // nil for one that does not die
+
+	mu   *sync.Mutex
+	runs map[string]int
+}
+
+func (e echo) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	if e.life != nil && e.life.isDead() {
+		return cli.Result{Err: cli.Failf(cli.Crashed, agent, "dead")}
+	}
+	prompt := req.Prompt[strings.LastIndexByte(req.Prompt, '\n')+1:] // without the history before it
+	e.mu.Lock()
+	e.runs[prompt]++
+	e.mu.Unlock()
+	text := "answer to " + prompt
+	emit(cli.SessionStarted{AgentSessionID: "native"})
+	for _, word := range strings.SplitAfter(text, " ") {
+		time.Sleep(300 * time.Millisecond)
+		emit(cli.TextDelta{Text: word})
+	}
+	r := cli.Result{Text: text, Duration: time.Second}
+	emit(r)
+	return r
+}
+
+func (echo) Abort(cli.Conversation) bool                { return false }
+func (echo) Release(cli.Conversation)                   {}
+func (echo) Menu(context.Context) []cli.MenuEntry       { return nil }
+func (echo) Default(context.Context) (cli.Agent, error) { return "claude", nil }
+
+func (m *mortal) isDead() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+// ductor is a whole one but for the agent: bot, orchestrator, database.
+type ductor struct {
+	bot  *bot.Bot
+	desk *orchestrator.Orchestrator
+	done chan error
+	end  context.CancelFunc
+}
+
+type everything interface {
+	orchestrator.Store
+	orchestrator.Journal
+}
+
+func startDuctor(t *testing.T, h *house, db everything, agent echo) *ductor {
+	t.Helper()
+	h.opts.Journal = db
+	b, err := bot.New(h.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	desk := orchestrator.New(orchestrator.Options{
+		Store: db, Gateway: agent, Chat: b.Chat(), Permission: cli.Ask, Dir: "/", QueueMax: 10,
+		HistoryTurns: 5, HistoryBytes: 1000, DeliveryWait: 10 * time.Second, Now: time.Now,
+		NewID:  uuid.NewString,
+		Logger: slog.New(slog.NewTextHandler(h.log, nil)),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &ductor{bot: b, desk: desk, done: make(chan error, 1), end: cancel}
+	go func() {
+		if err := desk.Recover(ctx); err != nil {
+			d.done <- err
+			return
+		}
+		d.done <- b.Run(ctx, desk)
+	}()
+	return d
+}
+
+// stop ends the rooms in order. One that is dead has nothing left to do, and does it at once.
+func (d *ductor) stop(patience time.Duration) error {
+	d.end()
+	err := <-d.done
+	last, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	d.desk.Close(last)
+	return errors.Join(err, d.bot.Close(last))
+}
+
+// TestNoDeathLosesOrDoublesATurn kills the whole of ductor between any two writes to its database while two
+// prompts and a command are dealt with, and starts it again: each prompt runs at most once, and each ends in
+// the chat: as its answer, as interrupted, or as perhaps shown already, the latter two with a button.
+func TestNoDeathLosesOrDoublesATurn(t *testing.T) {
+	steps := runAndDie(t, 0, false)
+	if steps < 20 {
+		t.Fatalf("only %d steps: the test kills nothing", steps)
+	}
+	for at := 1; at <= steps; at++ {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("step %d after %v", at, after), func(t *testing.T) { runAndDie(t, at, after) })
+		}
+	}
+}
+
+func runAndDie(t *testing.T, at int, after bool) (steps int) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, filepath.Join(dir, "uploads"))
+		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		var mu sync.Mutex
+		runs := make(map[string]int)
+		wire := h.opts.Transport
+		life := &mortal{transport: wire, at: at, after: after, died: make(chan struct{})}
+
+		h.opts.Transport = life
+		first := startDuctor(t, h, mortalStore{life, db}, echo{life: life, mu: &mu, runs: runs})
+		h.ann.Send(h.chat, "one")
+		h.ann.Send(h.chat, "two")
+		time.Sleep(100 * time.Millisecond)
+		h.ann.Send(h.chat, "/status")
+		select {
+		case <-life.died:
+		case <-time.After(time.Minute):
+		}
+		_ = first.stop(time.Millisecond)
+		steps = life.steps
+
+		h.opts.Transport = wire
+		second := startDuctor(t, h, db, echo{mu: &mu, runs: runs})
+		time.Sleep(5 * time.Minute)
+		if err := second.stop(5 * time.Second); err != nil {
+			t.Errorf("the second ductor ended with %v", err)
+		}
+		shown := h.chat.Transcript()
+		buttons := strings.Count(shown, "Run again") + strings.Count(shown, "Show again")
+		for _, prompt := range []string{"one", "two"} {
+			answers := strings.Count(shown, "answer to "+prompt)
+			if runs[prompt] > 1 || answers > 1 {
+				t.Errorf("%q ran %d times and is answered %d times", prompt, runs[prompt], answers)
+			}
+			if answers == 0 {
+				buttons--
+			}
+		}
+		if buttons < 0 {
+			t.Errorf("an outcome is missing without a word")
+		}
+		open, err := db.PendingUpdates(t.Context(), 0, 100)
+		if err != nil || len(open) > 0 {
+			t.Errorf("open updates %v, %v", open, err)
+		}
+		if t.Failed() {
+			t.Logf("runs %v, steps %q\n%s\n%s", runs, life.log, shown, h.log)
+		}
+	})
+	return steps
+}
