@@ -31,6 +31,9 @@ const (
 	drainLetters = 10 * time.Second // what must be delivered is delivered
 )
 
+// cutSlack is what a second signal waits beyond the agents' own grace.
+const cutSlack = 2 * time.Second
+
 const (
 	sweepEvery = time.Minute
 	pruneEvery = 24 * time.Hour
@@ -126,6 +129,16 @@ func (h *house) close() {
 	h.ticks.Wait()
 	if h.db != nil {
 		stage(drainLetters, "database", func(context.Context) error { return h.db.Close() })
+	}
+}
+
+// cut ends at once what must not outlive ductor: the agents and all they started. What the chat was not
+// told it is told after the next start.
+func (h *house) cut() {
+	ctx, cancel := context.WithTimeout(context.Background(), h.cfg.Agents.Grace+cutSlack)
+	defer cancel()
+	if err := h.service.Close(ctx); err != nil {
+		h.log.Error("agents may have been left behind", "err", err)
 	}
 }
 

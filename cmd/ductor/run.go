@@ -87,6 +87,7 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	case <-end:
 		return runErr
 	case <-again:
+		h.cut()
 		return fmt.Errorf("ended at once by a second signal; what was not delivered is delivered after the next start")
 	}
 }

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// Twenty people, one of them in trouble of each kind: an agent that hangs, a Telegram that is slow for
+// that chat, an agent that takes for ever to start. The others are answered, and command their chats,
+// while the three still wait.
+func TestTwentyConversationsDoNotWaitForEachOther(t *testing.T) {
+	const people = 20
+	gate := filepath.Join(t.TempDir(), "gate")
+	town := newTown(t, func(c *config.Config) {
+		for i := range int64(people) {
+			c.Telegram.AllowedUsers = append(c.Telegram.AllowedUsers, 100+i)
+		}
+		c.Agents.MaxLive = 8
+		c.Agents.Codex.Path = slowStart(t, c.Agents.Codex.Path, gate)
+	})
+	chats := make([]*telegram.Chat, people)
+	for i := range chats {
+		chats[i] = town.srv.Private(telegram.UserID(100+i), fmt.Sprint("Person ", i))
+	}
+	say := func(i int, text string) { chats[i].Person().Send(chats[i], text) }
+	shows := func(i int, part string) {
+		t.Helper()
+		if _, err := chats[i].AwaitText(town.soon(), part); err != nil {
+			town.fatal(fmt.Errorf("person %d: %w", i, err))
+		}
+	}
+
+	hanging, slowAPI, slowSpawn := 0, 1, 2
+	say(hanging, "[[hang]]")
+	slow := town.srv.Inject(telegram.Fault{
+		When:  func(c telegram.Call) bool { return c.Chat == chats[slowAPI].ID() && c.Method == "sendMessage" },
+		Times: telegram.Always, Delay: patience,
+	})
+	say(slowAPI, `[[text "slow"]]`)
+	say(slowSpawn, "/model codex")
+	shows(slowSpawn, "codex")
+	say(slowSpawn, `[[text "spawned"]]`)
+
+	for i := 3; i < people; i++ {
+		say(i, fmt.Sprintf(`[[text "answer for %d." delay=1ms chunk=4]]`, i))
+	}
+	for i := 3; i < people; i++ {
+		shows(i, fmt.Sprintf("answer for %d.", i))
+	}
+	for i := 3; i < 6; i++ {
+		say(i, "/new")
+		shows(i, "ew session")
+		say(i, "/model claude/sonnet")
+		shows(i, "sonnet")
+		say(i, `[[text "begun"]] [[hang]]`)
+		shows(i, "begun")
+		say(i, "/abort")
+		shows(i, "Aborted")
+	}
+	for _, i := range []int{slowAPI, slowSpawn} {
+		if n := len(ended(chats[i].View())); n != 0 {
+			t.Errorf("person %d was not in trouble after all: %s", i, chats[i].Transcript())
+		}
+	}
+
+	slow.Remove()
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shows(slowSpawn, "spawned")
+	say(hanging, "/abort")
+	shows(hanging, "topped")
+	for i, c := range chats {
+		for _, m := range c.View().FromBot() {
+			for other := 3; other < people; other++ {
+				if other != i && strings.Contains(m.Text, fmt.Sprintf("answer for %d.", other)) {
+					t.Errorf("person %d sees %q", i, m.Text)
+				}
+			}
+		}
+	}
+}
+
+// slowStart is an agent that does not begin before the file gate is there.
+func slowStart(t *testing.T, program, gate string) string {
+	t.Helper()
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in exec) while [ ! -e %s ]; do sleep 0.02; done;; esac\nexec %s \"$@\"\n", gate, program)
+	path := filepath.Join(t.TempDir(), "codex")
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// broken is what an agent may do wrong, and what the chat then shows.
+type broken struct{ name, prompt, says string }
+
+// The agent misbehaves; the chat gets a clear sentence and goes on.
+func TestWhatABrokenAgentDoesIsTold(t *testing.T) {
+	tellBroken(t, time.Minute, []broken{
+		{"dies at once", "[[crash code=3]]", "exit code 3"},
+		{"exits 0 without a result", "[[silent]]", "exit code 0"},
+		{"writes binary garbage and dies", "[[garbage bytes=4000]] [[crash code=1]]", "exit code 1"},
+		{"writes a line of 100 MB", `[[longline bytes=104857600]] [[text "survived"]]`, "survived"},
+		{"is refused by its model", "[[error 400]]", "refused"},
+		{"forks a grandchild that holds the pipe", "[[hold-pipe for=60s]] [[crash code=4]]", "exit code 4"},
+	})
+}
+
+func TestAnAgentThatSaysNothingIsEnded(t *testing.T) {
+	tellBroken(t, time.Second, []broken{
+		{"nothing", "[[hang]]", "took too long"},
+		{"nothing, and it is deaf", "[[ignore-term]] [[hang]]", "took too long"},
+		{"a line without end", "[[endlessline]]", "took too long"},
+	})
+}
+
+func tellBroken(t *testing.T, stall time.Duration, cases []broken) {
+	town := newTown(t, func(c *config.Config) {
+		c.Agents.Stall, c.Agents.Grace, c.Agents.Codex.Enabled = stall, 500*time.Millisecond, false
+		c.Agents.Fallback = nil
+		c.Permissions.Mode = "bypass"
+	})
+	for i, c := range cases {
+		before := len(town.chat.View().FromBot())
+		town.say("[[start]] %s", c.prompt)
+		town.awaitAfter(before, c.says)
+		town.say(`[[start]] [[text "fine again %d"]]`, i)
+		town.await(fmt.Sprint("fine again ", i))
+	}
+	town.stop()
+	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+}
+
+func TestUnsupportedAndUnreadableMessagesAreTold(t *testing.T) {
+	town := newTown(t, nil)
+	town.chat.Person().SendVoice(town.chat, []byte("hello"))
+	town.await("voice")
+	town.chat.Person().SendSticker(town.chat, "👍")
+	town.await("ticker")
+	town.srv.InjectRaw(func(id telegram.UpdateID) string {
+		return fmt.Sprintf(`{"update_id":%d,"message":{"message_id":"not a number"}}`, id)
+	})
+	town.say(`[[text "after the unreadable one"]]`)
+	town.await("after the unreadable one")
+	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "big.iso", Size: 21 << 20})
+	town.await("20 MB")
+}

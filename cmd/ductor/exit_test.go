@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ductor/internal/sim/telegram"
+)
+
+// runDuctor runs ductor to its end and gives its exit code and what it said on standard error.
+func runDuctor(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
+	var out, err bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &err
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = cmd.Wait() // the exit code says it
+	return cmd.ProcessState.ExitCode(), out.String(), err.String()
+}
+
+func TestAMistypedKeyIsNamedWithItsLineAndExits2(t *testing.T) {
+	town := surroundings(t, nil)
+	path := town.writeConfig()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(b, []byte("interval_private"), []byte("intervall_private"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := runDuctor(t, "run", "-c", path)
+	if code != exitConfig || !strings.Contains(stderr, "config.toml:7:") || !strings.Contains(stderr, "intervall_private") ||
+		!strings.Contains(stderr, "interval_private") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := runDuctor(t, "run", "-c", filepath.Join(t.TempDir(), "none.toml")); code != exitConfig || !strings.Contains(stderr, "config.toml.example") {
+		t.Errorf("no file: exit %d: %s", code, stderr)
+	}
+}
+
+func TestAWrongTokenIsOneLineAndExits3WithoutAStorm(t *testing.T) {
+	town := surroundings(t, nil)
+	path := town.writeConfig()
+	b, _ := os.ReadFile(path)
+	const wrong = "999999:AAwrong-wrong-wrong-wrong-wrong-wrong"
+	if err := os.WriteFile(path, bytes.Replace(b, []byte(town.srv.Token()), []byte(wrong), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := runDuctor(t, "run", "-c", path)
+	if code != exitToken || !strings.Contains(stderr, "@BotFather") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if strings.Contains(stderr, "wrong-wrong") {
+		t.Errorf("the token is in the output: %s", stderr)
+	}
+	if calls := town.srv.Calls(); len(calls) > 2 {
+		t.Errorf("%d calls with a wrong token", len(calls))
+	}
+}
+
+func TestTwoInstancesOfOneTokenTheSecondExits4(t *testing.T) {
+	town := surroundings(t, nil)
+	config := town.writeConfig()
+	first := startDaemon(t, "run", "-c", config)
+	if err := town.srv.AwaitPoll(town.soon()); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := runDuctor(t, "run", "-c", config)
+	if code != exitInstance || !strings.Contains(stderr, "another ductor") || !strings.Contains(stderr, "stop it") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	_ = first.cmd.Process.Signal(syscall.SIGTERM)
+	if code := first.exit(t); code != exitOK {
+		t.Errorf("the first one exits with %d", code)
+	}
+}
+
+func TestSIGTERMEndsInOrder(t *testing.T) {
+	town := surroundings(t, nil)
+	config := town.writeConfig()
+	d := startDaemon(t, "run", "-c", config)
+	if err := town.srv.AwaitPoll(town.soon()); err != nil {
+		t.Fatal(err)
+	}
+	town.say(`[[text "It takes its time, but it arrives whole." delay=20ms chunk=4]]`)
+	if _, err := town.chat.AwaitText(town.soon(), "It"); err != nil {
+		t.Fatal(err)
+	}
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	if code := d.exit(t); code != exitOK {
+		t.Errorf("exit %d", code)
+	}
+	if m := town.awaitDone(1); !strings.Contains(m.Text, "it arrives whole.") {
+		t.Errorf("the turn that ran was cut: %q", m.Text)
+	}
+	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+}
+
+func TestASecondSignalCutsTheEndShort(t *testing.T) {
+	town := surroundings(t, nil)
+	config := town.writeConfig()
+	d := startDaemon(t, "run", "-c", config)
+	if err := town.srv.AwaitPoll(town.soon()); err != nil {
+		t.Fatal(err)
+	}
+	town.say(`[[tool cmd="touch running; sleep 600"]]`)
+	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "running"))
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	time.Sleep(200 * time.Millisecond) // two signals at once would be one
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	began := time.Now()
+	if code := d.exit(t); code == exitOK || time.Since(began) > 10*time.Second {
+		t.Errorf("exit %d after %s", code, time.Since(began))
+	}
+	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+}
+
+func TestDoctorSaysWhatIsThereAndWhatIsMissing(t *testing.T) {
+	town := surroundings(t, nil)
+	config := town.writeConfig()
+	code, stdout, _ := runDuctor(t, "doctor", "-c", config)
+	if code != exitOK || !strings.Contains(stdout, "ok   Telegram: serves @ductor_bot") || !strings.Contains(stdout, "agent claude") {
+		t.Errorf("exit %d: %s", code, stdout)
+	}
+	town.srv.Inject(telegram.Fault{Method: "getMe", Kind: telegram.ServerError, Times: telegram.Always})
+	if code, stdout, _ := runDuctor(t, "doctor", "-c", config); code != exitFailure || !strings.Contains(stdout, "FAIL Telegram") {
+		t.Errorf("with Telegram down: exit %d: %s", code, stdout)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if code, stdout, _ := runDuctor(t, "version"); code != exitOK || !strings.HasPrefix(stdout, "ductor ") {
+		t.Errorf("exit %d: %q", code, stdout)
+	}
+}
+
+func TestNoSecretIsInTheLogOrInTheDatabase(t *testing.T) {
+	town := surroundings(t, nil)
+	config := town.writeConfig()
+	d := startDaemon(t, "run", "-c", config)
+	town.say("my token is %s [[text \"it is %s\"]]", town.srv.Token(), town.srv.Token())
+	m := town.awaitDone(1)
+	if strings.Contains(m.Text, town.srv.Token()) {
+		t.Errorf("the token went out: %q", m.Text)
+	}
+	town.srv.Inject(telegram.Fault{Method: "sendMessage", Kind: telegram.TooMany, RetryAfter: 1})
+	town.say("/status")
+	town.await("Directory")
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	d.exit(t)
+	for _, name := range []string{databaseFile, uploadsDir} {
+		info, err := os.Stat(filepath.Join(town.cfg.Storage.Dir, name))
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
