@@ -13,11 +13,10 @@ import (
 
 // press is a pressed button, by a person who may press here.
 type press struct {
-	by         orchestrator.Press
-	query      string // what answerCallbackQuery wants
-	data       string
-	message    int
-	unreadable bool // the message is too old for Telegram to say what it is
+	by      orchestrator.Press
+	query   string // what answerCallbackQuery wants
+	data    string
+	message int
 }
 
 // The actions of buttons. All but the wizard's name what they act on, so they work after a restart too;

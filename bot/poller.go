@@ -209,11 +209,12 @@ func (p *poller) poll(ctx context.Context) ([]orchestrator.Update, error) {
 
 // trouble decides what a failed poll means.
 func (p *poller) trouble(ctx context.Context, err error) (wait time.Duration, fatal error) {
+	if refused(err) {
+		return 0, ErrToken
+	}
 	var no *apiError
 	if errors.As(err, &no) {
 		switch no.Code {
-		case http.StatusUnauthorized, http.StatusNotFound:
-			return 0, ErrToken
 		case http.StatusConflict:
 			return p.conflicted(ctx, no), nil
 		case http.StatusTooManyRequests:

@@ -1,7 +1,9 @@
 package bot
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -239,6 +241,53 @@ func TestOrderWithinOneConversation(t *testing.T) {
 		if calls := r.desk.Calls(); !slices.Equal(calls, []string{"new 7/0"}) {
 			t.Errorf("calls %q", calls)
 		}
+	})
+}
+
+func TestAPromptWaitsForTheCommandBeforeIt(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.holdNew = make(chan struct{})
+		r.send(r.text("/new"), r.text("in the new session"))
+		synctest.Wait()
+		if got := r.desk.Texts(); len(got) > 0 {
+			t.Errorf("prompts %q went into the old session", got)
+		}
+		r.send(r.text("/abort"))
+		synctest.Wait()
+		if calls := r.desk.Calls(); !slices.Equal(calls, []string{"abort 7/0"}) {
+			t.Errorf("an abort waits for nothing: %q", calls)
+		}
+		r.send(r.text("after all"))
+		close(r.desk.holdNew)
+		synctest.Wait()
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"after all"}) {
+			t.Errorf("prompts %q", got)
+		}
+	})
+}
+
+func TestContentThatWasDroppedIsNotCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newLaneKeeper(slog.New(slog.DiscardHandler), time.Minute)
+		slow, goOn := make(chan struct{}), make(chan struct{})
+		committed := true
+		k.content = func(_ context.Context, l *lane, t *task) {
+			l.goSlow(t)
+			close(slow)
+			<-goOn // what was waited for came in the same moment as the abort
+			committed = l.commit(t)
+		}
+		k.put(&task{class: laneContent, updates: []int64{1}, content: &incoming{}})
+		<-slow
+		var dropped []int64
+		k.put(&task{class: laneUrgent, do: func(ctx context.Context, l *lane, t *task) { dropped, _ = l.dropContent(ctx, t) }})
+		synctest.Wait()
+		close(goOn)
+		synctest.Wait()
+		if committed || !slices.Equal(dropped, []int64{1}) {
+			t.Errorf("committed %v, dropped %v", committed, dropped)
+		}
+		k.stop(t.Context())
 	})
 }
 

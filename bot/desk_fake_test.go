@@ -1,0 +1,177 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// deskFake is a domain that records what it is asked.
+type deskFake struct {
+	journal *journalFake
+
+	mu       sync.Mutex
+	prompts  []orchestrator.Prompt
+	calls    []string // everything else, one line each
+	running  bool
+	full     bool
+	ahead    int
+	fail     error // of every method, where set
+	menu     []cli.MenuEntry
+	sessions []orchestrator.Session
+	status   orchestrator.Status
+	repeated map[cli.TurnID]bool
+	queued   map[cli.TurnID]bool
+	hold     chan struct{} // where set, Submit waits for it
+	holdNew  chan struct{} // where set, New waits for it
+}
+
+func (d *deskFake) note(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = append(d.calls, fmt.Sprintf(format, args...))
+}
+
+func (d *deskFake) Calls() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.calls)
+}
+
+func (d *deskFake) Texts() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var texts []string
+	for _, p := range d.prompts {
+		texts = append(texts, p.Text)
+	}
+	return texts
+}
+
+func (d *deskFake) Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error) {
+	if d.hold != nil {
+		select {
+		case <-d.hold:
+		case <-ctx.Done():
+			return orchestrator.Receipt{}, ctx.Err()
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fail != nil {
+		return orchestrator.Receipt{}, d.fail
+	}
+	if d.full {
+		return orchestrator.Receipt{Full: true, Ahead: d.ahead}, nil
+	}
+	if p.Text == "panic" {
+		panic("the desk panicked")
+	}
+	d.journal.handle(p.Updates)
+	d.prompts = append(d.prompts, p)
+	return orchestrator.Receipt{Turn: cli.TurnID(fmt.Sprintf("turn-%d", len(d.prompts))), Ahead: d.ahead}, nil
+}
+
+func (d *deskFake) Abort(_ context.Context, id orchestrator.ConversationID) (orchestrator.AbortReport, error) {
+	d.note("abort %s", id.Key())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := orchestrator.AbortReport{Running: d.running}
+	d.running = false
+	return r, d.fail
+}
+
+func (d *deskFake) CancelQueued(_ context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error) {
+	d.note("cancel %s by %d", turn, by.Person)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ok := d.queued[turn]
+	delete(d.queued, turn)
+	return ok, d.fail
+}
+
+func (d *deskFake) EditQueued(_ context.Context, id orchestrator.ConversationID, message int, text string) (bool, error) {
+	d.note("edit %s %d %q", id.Key(), message, text)
+	return d.ahead > 0, d.fail
+}
+
+func (d *deskFake) New(_ context.Context, id orchestrator.ConversationID) error {
+	if d.holdNew != nil {
+		<-d.holdNew
+	}
+	d.note("new %s", id.Key())
+	return d.fail
+}
+
+func (d *deskFake) Resume(_ context.Context, id orchestrator.ConversationID, s orchestrator.SessionID) (orchestrator.Session, error) {
+	d.note("resume %s %s", id.Key(), s)
+	for _, known := range d.sessions {
+		if known.ID == s {
+			return known, d.fail
+		}
+	}
+	return orchestrator.Session{}, orchestrator.ErrNoSession
+}
+
+func (d *deskFake) Sessions(context.Context, orchestrator.ConversationID) ([]orchestrator.Session, error) {
+	return d.sessions, d.fail
+}
+
+func (d *deskFake) RunAgain(_ context.Context, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
+	return d.repeat("again", turn, by)
+}
+
+func (d *deskFake) RunFresh(_ context.Context, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
+	return d.repeat("fresh", turn, by)
+}
+
+func (d *deskFake) repeat(how string, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fail != nil {
+		return orchestrator.Receipt{}, d.fail
+	}
+	if d.repeated[turn] {
+		return orchestrator.Receipt{}, orchestrator.ErrRepeated
+	}
+	if d.repeated == nil {
+		d.repeated = make(map[cli.TurnID]bool)
+	}
+	d.repeated[turn] = true
+	d.journal.handle(by.Updates)
+	d.calls = append(d.calls, fmt.Sprintf("%s %s", how, turn))
+	return orchestrator.Receipt{Turn: turn + "'", Ahead: d.ahead}, nil
+}
+
+func (d *deskFake) ShowAgain(_ context.Context, turn cli.TurnID, _ orchestrator.Press) error {
+	d.note("show %s", turn)
+	return d.fail
+}
+
+func (d *deskFake) SetModel(_ context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error {
+	d.note("model %s %s/%s %s", id.Key(), agent, model, effort)
+	return d.fail
+}
+
+func (d *deskFake) Menu(context.Context) []cli.MenuEntry { return d.menu }
+
+func (d *deskFake) SetDir(_ context.Context, id orchestrator.ConversationID, path string) (string, error) {
+	d.note("cwd %s %s", id.Key(), path)
+	return "/home/u/" + path, d.fail
+}
+
+func (d *deskFake) Status(_ context.Context, id orchestrator.ConversationID) (orchestrator.Status, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	st := d.status
+	st.Conversation = id
+	if d.running {
+		st.Running = &orchestrator.RunningTurn{Turn: "running", Title: "something", Started: time.Now()}
+	}
+	return st, d.fail
+}

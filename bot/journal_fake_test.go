@@ -1,0 +1,187 @@
+package bot
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"ductor/orchestrator"
+)
+
+// journalFake keeps the journal in memory, with the promises of the interface.
+type journalFake struct {
+	mu      sync.Mutex
+	updates map[int64]*journaled
+	letters []orchestrator.Letter
+	parts   map[string][]orchestrator.CardPart
+	fail    error // of AppendUpdates and FinishUpdates, where set
+}
+
+type journaled struct {
+	raw     []byte
+	handled bool
+}
+
+func newJournalFake() *journalFake {
+	return &journalFake{updates: make(map[int64]*journaled), parts: make(map[string][]orchestrator.CardPart)}
+}
+
+func (j *journalFake) handle(ids []int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, id := range ids {
+		if u := j.updates[id]; u != nil {
+			u.handled = true
+		}
+	}
+}
+
+// open lists the updates that are not handled.
+func (j *journalFake) open() []int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var ids []int64
+	for id, u := range j.updates {
+		if !u.handled {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// said lists the texts of all letters.
+func (j *journalFake) said() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var texts []string
+	for _, l := range j.letters {
+		var c fakeLetter
+		if json.Unmarshal(l.Content, &c) == nil {
+			texts = append(texts, c.Text)
+		}
+	}
+	return texts
+}
+
+func (j *journalFake) lastLetter(t *testing.T) fakeLetter {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.letters) == 0 {
+		t.Fatal("no letter was written")
+	}
+	var c fakeLetter
+	if err := json.Unmarshal(j.letters[len(j.letters)-1].Content, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (j *journalFake) AppendUpdates(_ context.Context, updates []orchestrator.Update) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.fail != nil {
+		return j.fail
+	}
+	for _, u := range updates {
+		if j.updates[u.ID] == nil {
+			j.updates[u.ID] = &journaled{raw: u.Raw}
+		}
+	}
+	return nil
+}
+
+func (j *journalFake) PendingUpdates(_ context.Context, after int64, limit int) ([]orchestrator.Update, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var out []orchestrator.Update
+	for _, id := range slices.Sorted(maps.Keys(j.updates)) {
+		if u := j.updates[id]; id > after && !u.handled && len(out) < limit {
+			out = append(out, orchestrator.Update{ID: id, Raw: u.raw})
+		}
+	}
+	return out, nil
+}
+
+func (j *journalFake) LastUpdate(context.Context) (int64, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	last := int64(0)
+	for id := range j.updates {
+		last = max(last, id)
+	}
+	return last, nil
+}
+
+func (j *journalFake) FinishUpdates(_ context.Context, ids []int64, letters ...orchestrator.Letter) error {
+	j.mu.Lock()
+	if j.fail != nil {
+		j.mu.Unlock()
+		return j.fail
+	}
+	for _, l := range letters {
+		l.ID, l.State = int64(len(j.letters)+1), cmp.Or(l.State, orchestrator.Pending)
+		j.letters = append(j.letters, l)
+	}
+	j.mu.Unlock()
+	j.handle(ids)
+	return nil
+}
+
+func (j *journalFake) PostLetter(ctx context.Context, l orchestrator.Letter) (int64, error) {
+	return 1, j.FinishUpdates(ctx, nil, l)
+}
+
+func (j *journalFake) PendingLetters(context.Context) ([]orchestrator.Letter, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var out []orchestrator.Letter
+	for _, l := range j.letters {
+		if l.State == orchestrator.Pending {
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+func (j *journalFake) MoveLetter(_ context.Context, id int64, state orchestrator.SendState, message int) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l := &j.letters[id-1]
+	l.State, l.Message = state, message
+	return nil
+}
+
+func (j *journalFake) LostLetters(context.Context) ([]orchestrator.Letter, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var lost []orchestrator.Letter
+	for i, l := range j.letters {
+		if l.State == orchestrator.Sending {
+			j.letters[i].State = orchestrator.Unknown
+			lost = append(lost, j.letters[i])
+		}
+	}
+	return lost, nil
+}
+
+func (j *journalFake) SaveCard(context.Context, string, []byte) error { return nil }
+
+func (j *journalFake) SaveCardPart(_ context.Context, turn string, part int, state orchestrator.SendState, message int) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	parts := slices.DeleteFunc(j.parts[turn], func(p orchestrator.CardPart) bool { return p.Part == part })
+	j.parts[turn] = append(parts, orchestrator.CardPart{Part: part, State: state, Message: message})
+	return nil
+}
+
+func (j *journalFake) LoadCard(_ context.Context, turn string) ([]byte, []orchestrator.CardPart, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return nil, slices.Clone(j.parts[turn]), nil
+}
