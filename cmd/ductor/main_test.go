@@ -35,7 +35,7 @@ const (
 )
 
 // patience is how long anything in a test may take before it counts as never.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // town is a house with a simulated Telegram around it.
 type town struct {
