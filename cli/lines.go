@@ -95,6 +95,10 @@ func (l *lineReader) settle(rest []byte) {
 		l.buf = grown
 		return
 	}
+	if len(rest) > 0 && &rest[0] == &l.buf[0] {
+		l.used = len(rest) // it is there already: a long line is not to be gone over at each read
+		return
+	}
 	l.used = copy(l.buf, rest)
 }
 
