@@ -80,6 +80,9 @@ func (r *Run) Collect(ctx context.Context) error {
 // is: TERM, the run's own grace, KILL. What it printed stays to be collected.
 func (r *Root) Kill(ctx context.Context, id string) error {
 	rec, err := r.record(id)
+	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil && r.there(id) {
+		return r.endLeft(ctx, id, defaultGrace)
+	}
 	if err != nil {
 		return fmt.Errorf("kill run %s: %w", id, err)
 	}
@@ -103,8 +106,8 @@ func (r *Root) Collect(ctx context.Context, id string) error {
 
 func (r *Root) collect(ctx context.Context, id string) error {
 	rec, err := r.record(id)
-	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil {
-		return os.RemoveAll(r.path(id)) // collected before, or never begun
+	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil { // collected before, or never begun
+		return errors.Join(r.endLeft(ctx, id, 0), os.RemoveAll(r.path(id)))
 	}
 	if err != nil {
 		return err
@@ -141,8 +144,11 @@ func (r *Root) askOnce(ctx context.Context, rec record, q request, wait time.Dur
 // endLeft ends what is left of a run whose supervisor is gone, or cannot be talked to.
 func (r *Root) endLeft(ctx context.Context, id string, grace time.Duration) error {
 	rec, err := r.record(id)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) && !r.there(id) {
 		return nil // collected: that ended everything
+	}
+	if errors.Is(err, os.ErrNotExist) { // the supervisor was killed before it wrote down what it had started
+		return NewTree(ProcID{}, id).End(ctx, grace)
 	}
 	if err != nil {
 		return err

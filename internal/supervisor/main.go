@@ -1,16 +1,19 @@
 package supervisor
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,14 +25,14 @@ const (
 
 // Main is a whole supervisor process: it talks to the client that started it over the socket that is its
 // standard input, and to later ones over the run's own. It returns an exit code when nothing keeps it. args
-// may hold protocol=VERSION:MIN, for drills of upgrades; what to run is never in args. complaints gets what
+// hold root=DIR, and may hold protocol=VERSION:MIN for drills of upgrades; what to run is never in args. complaints gets what
 // no client can be told.
 func Main(args []string, complaints io.Writer) int {
 	debug.SetGCPercent(smallHeap)
 	debug.SetMemoryLimit(softMemory)
-	proto, err := protocolOf(args)
+	a, err := parseArgs(args)
 	if err == nil {
-		err = supervise(proto)
+		err = supervise(a)
 	}
 	if err != nil {
 		fmt.Fprintln(complaints, "supervise:", err)
@@ -38,23 +41,45 @@ func Main(args []string, complaints io.Writer) int {
 	return 0
 }
 
-func protocolOf(args []string) (Protocol, error) {
-	p := ours()
+type arguments struct {
+	root  string
+	proto Protocol
+}
+
+func parseArgs(args []string) (arguments, error) {
+	a := arguments{proto: ours()}
 	for _, arg := range args {
-		text, ok := strings.CutPrefix(arg, "protocol=")
-		version, oldest, both := strings.Cut(text, ":")
-		var errs [2]error
-		p.Version, errs[0] = strconv.Atoi(version)
-		p.Min, errs[1] = strconv.Atoi(oldest)
-		if !ok || !both || errors.Join(errs[:]...) != nil {
-			return p, fmt.Errorf("%q is no argument of a supervisor", arg)
+		name, value, _ := strings.Cut(arg, "=")
+		var err error
+		switch name {
+		case "root":
+			a.root = value
+		case "protocol":
+			a.proto, err = parseProtocol(value)
+		default:
+			err = errors.New("unknown")
+		}
+		if err != nil {
+			return a, fmt.Errorf("argument %q: %w", arg, err)
 		}
 	}
-	return p, nil
+	if !filepath.IsAbs(a.root) {
+		return a, fmt.Errorf("argument root=DIR: %q is not an absolute path", a.root)
+	}
+	return a, nil
+}
+
+func parseProtocol(text string) (p Protocol, err error) {
+	version, oldest, _ := strings.Cut(text, ":")
+	if p.Version, err = strconv.Atoi(version); err != nil {
+		return p, err
+	}
+	p.Min, err = strconv.Atoi(oldest)
+	return p, err
 }
 
 // supervise waits for a spec, and serves the run to its end.
-func supervise(proto Protocol) error {
+func supervise(a arguments) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
@@ -69,41 +94,83 @@ func supervise(proto Protocol) error {
 	if err != nil {
 		return err
 	}
+	n, nestErr := makeNest(a.root, tr) // told to the client that wants it
+	rehearse(a.proto)
 	r, w := newFrameReader(conn), frameWriter{w: conn}
 	h, err := readHello(r)
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		return nil // a spare that was not needed
-	}
 	if err != nil {
-		return fmt.Errorf("read hello: %w", err)
+		return unneeded(n, err)
 	}
-	s, no := startFor(h, proto, tr)
+	if nestErr != nil {
+		return w.json(kindRefused, refused{Protocol: a.proto, Error: nestErr.Error(), Errno: errnoOf(nestErr)})
+	}
+	s, no := startFor(h, a.proto, tr, n)
 	if no != nil {
-		return w.json(kindRefused, no)
+		return errors.Join(w.json(kindRefused, no), n.discard())
 	}
 	signal.Notify(signals, syscall.SIGTERM)
+	return s.run(conn, r, h, pid, signals)
+}
+
+// run serves the first client and those that follow, until nothing keeps the supervisor.
+func (s *server) run(conn net.Conn, r *frameReader, h hello, pid int, signals <-chan os.Signal) error {
 	s.wg.Go(func() {
 		defer conn.Close()
+		defer s.tellOnce() // whatever happened
 		s.serve(conn, r, h, pid)
 	})
+	err := s.publish()
+	if err != nil { // a run that cannot be found again must not be
+		s.noteTrouble(err)
+		err = errors.Join(err, s.end(ByTerminated, 0))
+	}
 	s.keep(signals)
 	s.leave()
-	return nil
+	return err
+}
+
+// unneeded ends a supervisor that got no spec.
+func unneeded(n *nest, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		err = nil // a spare that was not needed
+	}
+	if n != nil {
+		err = errors.Join(err, n.discard())
+	}
+	return err
 }
 
 // startFor does what the first hello asks for.
-func startFor(h hello, proto Protocol, tr transport) (*server, *refused) {
+func startFor(h hello, proto Protocol, tr transport, n *nest) (*server, *refused) {
 	if _, err := agree(h.Protocol, proto); err != nil {
 		return nil, &refused{Protocol: proto, Kind: refusedVersion, Error: err.Error()}
 	}
 	if h.Role != roleStart || h.Spec == nil {
 		return nil, &refused{Protocol: proto, Error: "nothing was started yet"}
 	}
-	s, err := newServer(h, proto, tr)
+	s, err := newServer(*h.Spec, proto, tr, n)
 	if err != nil {
 		return nil, &refused{Protocol: proto, Error: err.Error(), Errno: errnoOf(err)}
 	}
 	return s, nil
+}
+
+// rehearse does once what a start will do, so that a spare has its pages in memory and its tables made.
+func rehearse(proto Protocol) {
+	self, _ := LookUp(os.Getpid())
+	h := hello{Protocol: proto, Role: roleStart, Spec: &Spec{ID: "rehearsal", Path: "/", Args: []string{"-"}, Env: []string{"A=1"}}}
+	raw, err := json.Marshal(h)
+	if err != nil {
+		return
+	}
+	var again hello
+	_ = json.Unmarshal(raw, &again)
+	rec := record{Protocol: proto, ID: h.Spec.ID, Boot: bootID(), Supervisor: self, Agent: self, Started: time.Now(), Command: again.Spec.shown(), Labels: map[string]string{"a": "b"}}
+	_ = (&frameWriter{w: io.Discard}).json(kindWelcome, welcome{Protocol: proto, Info: rec.info()})
+	if raw, err := json.Marshal(rec); err == nil {
+		_ = json.Unmarshal(raw, &rec)
+	}
+	_ = again.Spec.check()
 }
 
 // firstClient is the connection on standard input, which becomes /dev/null.

@@ -55,11 +55,10 @@ const (
 // hello is a client's first frame. Fields may be added; both sides ignore what they do not know.
 type hello struct {
 	Protocol
-	Role   role   `json:"role"`
-	Spec   *Spec  `json:"spec,omitempty"`   // roleStart
-	Root   string `json:"root,omitempty"`   // roleStart: where the run's directory goes
-	Offset int64  `json:"offset,omitempty"` // the first byte wanted
-	Window int64  `json:"window,omitempty"` // how many bytes may be sent before the client asks for more
+	Role   role  `json:"role"`
+	Spec   *Spec `json:"spec,omitempty"`   // roleStart
+	Offset int64 `json:"offset,omitempty"` // the first byte wanted
+	Window int64 `json:"window,omitempty"` // how many bytes may be sent before the client asks for more
 }
 
 // welcome is the answer to a hello that is accepted.

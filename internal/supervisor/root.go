@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ import (
 // Options of a Root. The zero value is good.
 type Options struct {
 	// Command starts a supervisor: a program that calls Main, and its arguments. Default: this very
-	// program, also when its file was replaced meanwhile, with the argument "supervise".
+	// program, also when its file was replaced meanwhile, with the argument "supervise". root=DIR is added.
 	Command []string
 	// Spares is how many idle supervisors are kept ready, so that a start need not wait for a process of
 	// ours as well. At most 8.
@@ -59,7 +60,10 @@ func Open(dir string, opts Options) (*Root, error) {
 		opts.Protocol = ours()
 	}
 	r := &Root{dir: dir, opts: opts, net: unixTransport{}, runs: map[*Run]bool{}}
-	r.brood.open(opts.Command, min(opts.Spares, maxSpares))
+	if err := sweepNests(dir); err != nil {
+		return nil, fmt.Errorf("open runs: %w", err)
+	}
+	r.brood.open(append(slices.Clone(opts.Command), "root="+dir), min(opts.Spares, maxSpares))
 	return r, nil
 }
 
@@ -87,7 +91,7 @@ func (r *Root) Start(ctx context.Context, spec Spec) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
-	h := hello{Protocol: r.opts.Protocol, Role: roleStart, Spec: &spec, Root: r.dir, Window: window}
+	h := hello{Protocol: r.opts.Protocol, Role: roleStart, Spec: &spec, Window: window}
 	child, spare, err := r.brood.take()
 	if err != nil {
 		return nil, fmt.Errorf("start a supervisor: %w", err)
@@ -207,13 +211,13 @@ func (r *Root) join(ctx context.Context, id string, h hello) (*Run, error) {
 	return nil, err
 }
 
-// record reads spec.json. The supervisor writes it a moment after the directory appears.
+// record reads spec.json.
 func (r *Root) record(id string) (record, error) {
 	var rec record
 	if err := checkID(id); err != nil {
 		return rec, fmt.Errorf("%w: %w", err, fs.ErrNotExist)
 	}
-	if err := readJSON(r.path(id), specFile, &rec); err != nil {
+	if err := r.readNewSpec(id, &rec); err != nil {
 		return rec, err
 	}
 	if rec.ID != id {
@@ -222,9 +226,26 @@ func (r *Root) record(id string) (record, error) {
 	return rec, nil
 }
 
+// readNewSpec waits for the spec of a run that begins just now: the supervisor writes it a moment after it
+// made the directory.
+func (r *Root) readNewSpec(id string, rec *record) error {
+	for {
+		err := readJSON(r.path(id), specFile, rec)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		info, statErr := os.Stat(r.path(id))
+		if statErr != nil || time.Since(info.ModTime()).Abs() > specWait {
+			return err
+		}
+		time.Sleep(firstPoll)
+	}
+}
+
 const (
 	redial     = 10 * time.Millisecond
 	redialMost = 3 * time.Second
+	specWait   = time.Second
 )
 
 // connect greets the supervisor of a run. It gives ErrGone when there is none.

@@ -130,7 +130,7 @@ func TestNothingPrivateIsOnDiskOrInArgv(t *testing.T) {
 		}
 	}
 	cmdline, err := os.ReadFile(filepath.Join("/proc", itoa(run.Info().Supervisor), "cmdline"))
-	if err != nil || string(cmdline) != "ductor\x00supervise\x00" {
+	if err != nil || string(cmdline) != "ductor\x00supervise\x00root="+root.dir+"\x00" {
 		t.Errorf("argv %q, %v", cmdline, err)
 	}
 	environ, err := os.ReadFile(filepath.Join("/proc", itoa(run.Info().Supervisor), "environ"))

@@ -33,6 +33,7 @@ type server struct {
 	oom   oomCounter
 
 	kick  chan struct{} // the keeper looks again; one is enough
+	told  chan struct{} // closed when the first client was told that the agent runs, or left
 	noted chan struct{} // closed when the agent's exit was noted
 	done  chan struct{} // closed when the supervisor is about to leave
 	wg    sync.WaitGroup
@@ -54,40 +55,30 @@ type server struct {
 	trouble   []string
 }
 
-// newServer starts the agent and everything a client can connect to. It leaves nothing behind when it fails.
-func newServer(h hello, proto Protocol, tr transport) (*server, error) {
-	spec := *h.Spec
+// newServer makes the nest a run's and starts the agent. It leaves nothing behind when it fails.
+func newServer(spec Spec, proto Protocol, tr transport, n *nest) (*server, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
 	spec.Limits = spec.Limits.withDefaults()
-	dir := filepath.Join(h.Root, spec.ID)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make directory of run: %w", err)
+	if err := n.settle(spec.ID); err != nil {
+		return nil, err
 	}
 	s := &server{
-		proto: proto, dir: dir, net: tr, clock: sinceBoot, oom: newOOMCounter(),
-		input: make(chan inputItem, inputQueue), kick: make(chan struct{}, 1), noted: make(chan struct{}), done: make(chan struct{}),
+		proto: proto, dir: n.dir, net: tr, clock: sinceBoot, oom: n.oom, listener: n.listener,
+		input: make(chan inputItem, inputQueue), kick: make(chan struct{}, 1),
+		told: make(chan struct{}), noted: make(chan struct{}), done: make(chan struct{}),
 		sessions: map[*session]bool{},
 	}
-	s.feed = newFeed(newSpool(dir, spec.Limits.MaxSpool, time.Now), newTail(dir), s.noteTrouble)
-	if err := s.begin(spec); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return s, nil
+	s.feed = newFeed(newSpool(n.dir, spec.Limits.MaxSpool, time.Now, n.spool), newTail(n.dir), s.noteTrouble)
+	return s, s.begin(spec)
 }
 
-// begin starts the agent. What follows the start does not fail: the agent runs, with a disk or without.
+// begin starts the agent. Until publish, nobody but the first client knows of it; it dies with us.
 func (s *server) begin(spec Spec) error {
-	if err := os.WriteFile(filepath.Join(s.dir, spareFile), make([]byte, reserved), 0o600); err != nil {
-		return fmt.Errorf("reserve space: %w", err)
-	}
 	var err error
-	if s.listener, err = s.net.listen(s.dir); err != nil {
-		return err
-	}
 	if s.agent, err = startAgent(spec); err != nil {
-		return errors.Join(err, s.listener.Close())
+		return err
 	}
 	self, _ := LookUp(os.Getpid())
 	s.record = record{
@@ -97,15 +88,36 @@ func (s *server) begin(spec Spec) error {
 	s.ender = &ender{tree: func() *Tree { return treeBelow(s.agent.id) }}
 	s.ageFrom = s.clock()
 	s.idleFrom = s.ageFrom
-	s.mu.Lock()
-	s.save(specFile, s.record)
-	s.mu.Unlock()
 	s.wg.Go(s.pumpStdout)
 	s.wg.Go(s.pumpStderr)
 	s.wg.Go(s.pumpStdin)
 	s.wg.Go(s.awaitExit)
-	s.wg.Go(func() { s.accept(s.listener) })
 	return nil
+}
+
+// publish makes the run known to other clients, as soon as the first one was told: it writes to the disk.
+func (s *server) publish() error {
+	<-s.told
+	s.mu.Lock()
+	l := s.listener
+	var err error
+	if !s.collected { // or else it is over already
+		err = writeJSON(s.dir, specFile, s.record)
+	}
+	s.mu.Unlock()
+	if err == nil {
+		s.wg.Go(func() { s.accept(l) })
+	}
+	return err
+}
+
+// tellOnce lets publish begin. One goroutine calls it, perhaps twice.
+func (s *server) tellOnce() {
+	select {
+	case <-s.told:
+	default:
+		close(s.told)
+	}
 }
 
 func (s *server) pumpStdout() {

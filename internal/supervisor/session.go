@@ -110,7 +110,11 @@ func (s *server) serve(conn net.Conn, r *frameReader, h hello, pid int) {
 		_ = c.w.json(kindRefused, refused{Protocol: s.proto, Error: err.Error()})
 		return
 	}
-	if err := c.w.json(kindWelcome, welcome{Protocol: s.proto, Info: s.welcomeInfo(c)}); err == nil {
+	err := c.w.json(kindWelcome, welcome{Protocol: s.proto, Info: s.welcomeInfo(c)})
+	if c.role == roleStart {
+		s.tellOnce()
+	}
+	if err == nil {
 		if c.role != roleAsk {
 			c.wg.Go(c.tell)
 		}

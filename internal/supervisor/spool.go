@@ -30,8 +30,9 @@ type spool struct {
 	retryAt time.Time
 }
 
-func newSpool(dir string, maxBytes int64, now func() time.Time) *spool {
-	return &spool{dir: dir, max: maxBytes, now: now, last: newRing(memorySize)}
+// newSpool begins with first, the file of the empty segment at 0.
+func newSpool(dir string, maxBytes int64, now func() time.Time, first *os.File) *spool {
+	return &spool{dir: dir, max: maxBytes, now: now, last: newRing(memorySize), file: first, segs: []segment{{dir: dir}}}
 }
 
 // openSpool reads a spool whose supervisor is gone.
