@@ -37,5 +37,6 @@ func command() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(), demoCommand(), doctorCommand(), versionCommand(), simAgentCommand())
+	root.AddCommand(benchCommand(), benchAgentCommand(), profiledRunCommand())
 	return root
 }
