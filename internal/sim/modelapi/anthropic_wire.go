@@ -17,7 +17,6 @@ type messageWire struct {
 	started bool
 	blocks  []map[string]any
 	open    string // type of the open block, "" for none
-	failed  bool
 	counted script.Usage
 }
 
