@@ -106,7 +106,8 @@ func supervise(a arguments) error {
 	}
 	s, no := startFor(h, a.proto, tr, n)
 	if no != nil {
-		return errors.Join(w.json(kindRefused, no), n.discard())
+		err := n.discard()
+		return errors.Join(err, w.json(kindRefused, no))
 	}
 	signal.Notify(signals, syscall.SIGTERM)
 	return s.run(conn, r, h, pid, signals)

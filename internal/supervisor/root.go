@@ -198,6 +198,9 @@ func (r *Root) Follow(ctx context.Context, id string, offset int64) (*Run, error
 
 func (r *Root) join(ctx context.Context, id string, h hello) (*Run, error) {
 	rec, err := r.record(id)
+	if errors.Is(err, fs.ErrNotExist) && checkID(id) == nil && r.there(id) { // its supervisor was killed at once
+		return r.exhume(record{ID: id}, h.Offset)
+	}
 	if err != nil {
 		return nil, err
 	}

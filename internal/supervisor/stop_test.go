@@ -1,0 +1,256 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const threeDeep = `setsid nohup sh -c 'setsid nohup sh -c "setsid nohup sleep 600 & sleep 600" & sleep 600' >/dev/null 2>&1 & `
+
+func TestStopEndsEveryDescendant(t *testing.T) {
+	const grace = 300 * time.Millisecond
+	for name, tc := range map[string]struct {
+		spec  Spec
+		least int
+	}{
+		"three sessions deep": {sh(threeDeep + `sleep 0.2; echo ready; sleep 600`), 5},
+		"deaf to TERM":        {sh(`trap '' TERM; ` + threeDeep + `sleep 0.2; echo ready; while :; do sleep 600; done`), 5},
+		"every kind":          {helper(t, "family"), 3},
+	} {
+		for _, how := range []string{"", " after a re-attach", " by Kill", " with the supervisor killed"} {
+			t.Run(name+how, func(t *testing.T) {
+				t.Parallel()
+				root := openRoot(t, Options{})
+				tc.spec.Limits.Grace = grace
+				run := start(t, root, tc.spec)
+				readLine(t, run.Stdout())
+				if n := len(survivors(t, run.ID())); n < tc.least {
+					t.Fatalf("only %d processes: the test proves nothing", n)
+				}
+				began := time.Now()
+				switch how {
+				case " after a re-attach":
+					run.Detach()
+					run = attach(t, root, run.ID(), run.Offset())
+					mustStop(t, run, grace)
+				case " by Kill":
+					run.Detach()
+					if err := root.Kill(t.Context(), run.ID()); err != nil {
+						t.Fatal(err)
+					}
+				case " with the supervisor killed":
+					kill9(t, run.Info().Supervisor)
+					mustStop(t, run, grace)
+				default:
+					mustStop(t, run, grace)
+				}
+				t.Logf("stopped in %s", time.Since(began)) // grace and half a second, when the machine is ours alone
+				if left := survivors(t, run.ID()); len(left) > 0 {
+					t.Errorf("%v are still there", left)
+				}
+			})
+		}
+	}
+}
+
+func kill9(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStopSaysWhoEndedIt(t *testing.T) {
+	root := openRoot(t, Options{})
+	run := start(t, root, sh(`sleep 600`))
+	mustStop(t, run, time.Second)
+	if got := run.Exit(); got != (Exit{Known: true, Code: -15, Signal: true, By: ByStop}) {
+		t.Errorf("%+v", got)
+	}
+	mustStop(t, run, time.Second) // again
+}
+
+func TestShorterGraceHastensTheStop(t *testing.T) {
+	root := openRoot(t, Options{})
+	run := start(t, root, helper(t, "deaf"))
+	readLine(t, run.Stdout())
+	stopped := make(chan error)
+	go func() { stopped <- run.Stop(t.Context(), time.Hour) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run.Stop(ctx, time.Hour); err != nil { // a grace that is over
+		t.Fatal(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	if got := run.Exit(); got.Code != -9 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestForkBombEnds(t *testing.T) {
+	if os.Geteuid() != 0 && os.Getenv("CI") != "" {
+		t.Fatal("this needs root, to give the bomb a user and a process limit of its own")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	root := openRoot(t, Options{})
+	spec := Spec{Path: "setpriv", Args: []string{"--reuid", "61234", "--clear-groups", "prlimit", "--nproc=120", "sh", "-c",
+		`trap '' TERM; bomb() { bomb & bomb & wait; while :; do setsid sh -c 'sleep 100' & sleep 0.1; done; }; echo ready; bomb 2>/dev/null`}, Env: os.Environ()}
+	run := start(t, root, spec)
+	readLine(t, run.Stdout())
+	eventually(t, "the bomb goes off", func() bool {
+		info, err := run.Inspect(t.Context())
+		return err == nil && info.Processes > 100
+	})
+	began := time.Now()
+	mustStop(t, run, 100*time.Millisecond)
+	t.Logf("stopped in %s", time.Since(began))
+	if left := survivors(t, run.ID()); len(left) > 0 {
+		t.Errorf("%d are still there", len(left))
+	}
+}
+
+func TestKilledSupervisorTakesItsAgentAlong(t *testing.T) {
+	root := openRoot(t, Options{})
+	run := start(t, root, sh(`(trap '' HUP TERM; sleep 600) & echo one; echo two >&2; sleep 600`))
+	readLine(t, run.Stdout())
+	eventually(t, "the run is known", func() bool { return exists(t, root.path(run.ID()), specFile) })
+	agent, ok := LookUp(run.PID())
+	if !ok {
+		t.Fatal("no agent")
+	}
+	kill9(t, run.Info().Supervisor)
+	await(t, "done", run.Done())
+	eventually(t, "the agent is dead", func() bool { return !agent.Running() })
+	if got := run.Exit(); got.Known {
+		t.Errorf("%+v: nobody can know", got)
+	}
+	if _, err := run.Stdout().Read(make([]byte, 1)); err == nil {
+		t.Error("there is more to read")
+	}
+	if err := run.Err(); !errors.Is(err, ErrGone) {
+		t.Errorf("%v", err)
+	}
+	if got := run.StderrTail(); got != "two\n" {
+		t.Errorf("stderr %q", got)
+	}
+	info := root.look(t.Context(), run.ID())
+	if info.Supervised || info.Alive || info.Problem != "" {
+		t.Errorf("%+v", info)
+	}
+	again := attach(t, root, run.ID(), 0)
+	if got := readAll(t, again.Stdout()); got != "one\n" {
+		t.Errorf("%q is on disk", got)
+	}
+	if err := again.Collect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := survivors(t, run.ID()); len(left) > 0 || exists(t, root.path(run.ID())) {
+		t.Errorf("%v are still there", left)
+	}
+}
+
+func TestTerminatedSupervisorEndsItsAgent(t *testing.T) {
+	root := openRoot(t, Options{})
+	run := start(t, root, sh(threeDeep+`echo ready; sleep 600`))
+	readLine(t, run.Stdout())
+	if err := syscall.Kill(run.Info().Supervisor, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "done", run.Done())
+	if got := run.Exit(); got.By != ByTerminated || !got.Known {
+		t.Errorf("%+v", got)
+	}
+	eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
+	if left := survivors(t, run.ID()); len(left) > 0 {
+		t.Errorf("%v are still there", left)
+	}
+	if info := root.look(t.Context(), run.ID()); info.Status == nil || info.Status.By != ByTerminated {
+		t.Errorf("on disk: %+v", info)
+	}
+}
+
+func TestLimitsHoldWithNobodyThere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limits Limits
+		by     string
+	}{
+		"max age":  {Limits{MaxAge: 200 * time.Millisecond, OrphanAfter: -1, Grace: 50 * time.Millisecond, KeepResult: 1}, ByMaxAge},
+		"orphaned": {Limits{OrphanAfter: 200 * time.Millisecond, Grace: 50 * time.Millisecond, KeepResult: 1}, ByOrphaned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := openRoot(t, Options{})
+			spec := helper(t, "family")
+			spec.Limits = tc.limits
+			run := start(t, root, spec)
+			run.Detach()
+			eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
+			if left := survivors(t, run.ID()); len(left) > 0 {
+				t.Errorf("%v are still there", left)
+			}
+			if info := root.look(t.Context(), run.ID()); info.Status == nil || info.Status.By != tc.by || !info.Status.Known {
+				t.Errorf("on disk: %+v", info)
+			}
+		})
+	}
+}
+
+func TestLimitsCanBeChanged(t *testing.T) {
+	root := openRoot(t, Options{})
+	spec := sh(`sleep 600`)
+	spec.Limits.MaxAge = time.Hour
+	run := start(t, root, spec)
+	if err := run.SetLimits(t.Context(), Limits{MaxAge: 100 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "done", run.Done())
+	if got := run.Exit(); got.By != ByMaxAge {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestLeftoversEndWhenNobodyIsThere(t *testing.T) {
+	root := openRoot(t, Options{})
+	spec := sh(threeDeep + `exit 0`)
+	spec.Limits.LeftoverAfter = 300 * time.Millisecond
+	run := start(t, root, spec)
+	await(t, "done", run.Done())
+	if run.Status().Leftover == 0 {
+		t.Fatal("nothing is left over: the test proves nothing")
+	}
+	run.Detach()
+	eventually(t, "nothing is left", func() bool { return len(survivors(t, run.ID())) == 0 })
+	if !root.look(t.Context(), run.ID()).Supervised {
+		t.Error("the supervisor did not wait to be collected")
+	}
+}
+
+func TestCollectEndsLeftovers(t *testing.T) {
+	root := openRoot(t, Options{})
+	run := start(t, root, sh(threeDeep+`read x; exit 0`))
+	if err := run.Collect(t.Context()); err == nil {
+		t.Fatal("a run was collected that still runs")
+	}
+	if err := run.Stdin().Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "done", run.Done())
+	if err := run.Collect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := survivors(t, run.ID()); len(left) > 0 {
+		t.Errorf("%v are still there", left)
+	}
+	if _, err := os.Stat("/proc/" + strconv.Itoa(run.PID())); err == nil {
+		t.Error("the agent was not reaped")
+	}
+}
