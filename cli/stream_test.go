@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -304,21 +305,22 @@ func TestStreamIsBounded(t *testing.T) {
 		p := newFakeProcess()
 		sc := newScript(t, p, StreamOptions{})
 		big := strings.Repeat("x", queuedLines/4)
-		printed, handled := 0, 0
+		var printed atomic.Int64
+		handled := 0
 		sc.s.Turn(t.Context(), TurnLoop{
 			Begin: func() {
 				go func() {
 					for range 20 {
 						p.print(big)
-						printed++
+						printed.Add(1)
 					}
 					p.die(ExitStatus{})
 				}()
 			},
 			Handle: func([]byte) bool {
 				synctest.Wait() // until the program can print no more
-				if handled++; printed > handled+9 {
-					t.Errorf("%d lines were taken of the program when %d were handled", printed, handled)
+				if handled++; printed.Load() > int64(handled+9) {
+					t.Errorf("%d lines were taken of the program when %d were handled", printed.Load(), handled)
 				}
 				return false
 			},
