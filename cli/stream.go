@@ -72,6 +72,7 @@ const (
 type Stream struct {
 	process Process
 	opts    StreamOptions
+	stdout  *pacedReader
 	out     *lineQueue // program to turn
 	in      *lineQueue // us to program
 	pumped  chan struct{}
@@ -95,7 +96,7 @@ func NewStream(p Process, opts StreamOptions) *Stream {
 	orDefault(&opts.InterruptWait, DefaultInterruptWait)
 	orDefault(&opts.Grace, DefaultGrace)
 	s := &Stream{
-		process: p, opts: opts, out: newLineQueue(queuedLines), in: newLineQueue(queuedInput),
+		process: p, opts: opts, stdout: newPacedReader(p.Stdout()), out: newLineQueue(queuedLines), in: newLineQueue(queuedInput),
 		pumped: make(chan struct{}), written: make(chan struct{}),
 	}
 	go s.pump()
@@ -140,7 +141,7 @@ func (s *Stream) Garbage(line []byte) {
 func (s *Stream) pump() {
 	defer close(s.pumped)
 	defer s.out.close()
-	s.readErr = ReadLines(s.process.Stdout(), s.opts.MaxLine,
+	s.readErr = ReadLines(s.stdout, s.opts.MaxLine,
 		func(line []byte) { s.deliver(queued{line: append([]byte(nil), line...)}) },
 		func(head []byte, size int64) { s.deliver(queued{line: head, oversized: size}) })
 }
