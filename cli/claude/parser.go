@@ -44,6 +44,7 @@ type parser struct {
 	// unasked gets the result of a turn that Claude began by itself. When nil it stays part of this turn.
 	unasked func(cli.Result)
 
+	piece   deltaLine
 	named   bool
 	flow    flow
 	keys    []string // the answer's blocks, in order
@@ -71,6 +72,10 @@ func newParser(em *cli.Emitter, mem *memory, dir string) *parser {
 func (p *parser) line(raw []byte) (reply []byte, end bool) {
 	if p.ended {
 		return nil, true
+	}
+	if l, ok := p.piece.decode(raw); ok {
+		reply, p.ended = p.dispatch(l)
+		return reply, p.ended
 	}
 	l, err := decodeLine(raw)
 	if err != nil {
