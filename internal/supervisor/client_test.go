@@ -66,6 +66,7 @@ func client(t *testing.T, root *Root, id string, offset int64, after time.Durati
 }
 
 func TestEveryByteOnceWhoeverDies(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	const lines, deaths = 4000, 12
 	run := start(t, root, sh(fmt.Sprintf(`i=0; while [ $i -lt %d ]; do echo "line $i"; i=$((i+1)); [ $((i %% 40)) = 0 ] && sleep 0.03; done; exit 0`, lines)))
@@ -98,6 +99,7 @@ func TestEveryByteOnceWhoeverDies(t *testing.T) {
 }
 
 func TestLaterOwnerWins(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	run := start(t, root, sh(`cat`))
 	if _, err := io.WriteString(run.Stdin(), "for both\n"); err != nil {
@@ -131,6 +133,7 @@ func TestLaterOwnerWins(t *testing.T) {
 }
 
 func TestGuestReadsAlong(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	run := start(t, root, sh(`cat`))
 	guest, err := root.Follow(t.Context(), run.ID(), 0)
@@ -153,6 +156,7 @@ func TestGuestReadsAlong(t *testing.T) {
 }
 
 func TestSlowReaderLosesNothing(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	spec := helper(t, "lines", "LINES=4096")
 	spec.Limits.MaxSpool = 512 << 10 // of 4 MB
@@ -182,10 +186,10 @@ func checkLines(t *testing.T, r io.Reader, from, to int) {
 }
 
 func TestLossIsShownAndTheEndIsThere(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	spec := helper(t, "lines", "LINES=4096")
 	spec.Limits.MaxSpool = 512 << 10
-	spec.Env = append(spec.Env, "WAIT=1")
 	run := start(t, root, spec)
 	run.Detach() // nobody reads
 	eventually(t, "the agent ends", func() bool {

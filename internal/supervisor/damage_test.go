@@ -29,6 +29,7 @@ func needRoot(t *testing.T) {
 }
 
 func TestVersionsAgreeOrSayWhy(t *testing.T) {
+	t.Parallel()
 	const id = "drill"
 	dir := t.TempDir()
 	theirs := func(p string) []string { return []string{self(t), "supervise", "protocol=" + p} }
@@ -173,6 +174,7 @@ func TestUnknownFieldsAndRequestsAreNoTrouble(t *testing.T) {
 }
 
 func TestAnotherUserIsRefused(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	root := openRoot(t, Options{})
 	run := start(t, root, sh(`cat`))
@@ -256,6 +258,7 @@ func spooled(t *testing.T, root *Root) *Run {
 }
 
 func TestSpoolThatWasCutIsReported(t *testing.T) {
+	t.Parallel()
 	const whole = 2 * memorySize
 	cut := func(t *testing.T, root *Root, id string) {
 		segs, _, err := listSegments(root.path(id))
@@ -374,6 +377,7 @@ func smallDisk(t *testing.T, size string) *Root {
 }
 
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	t.Run("an owner gets everything", func(t *testing.T) {
 		root := smallDisk(t, "128k")
 		run := start(t, root, helper(t, "lines", "LINES=4096"))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -125,6 +126,7 @@ func (s *server) run(conn net.Conn, r *frameReader, h hello, pid int, signals <-
 		s.noteTrouble(err)
 		err = errors.Join(err, s.end(ByTerminated, 0))
 	}
+	runtime.GOMAXPROCS(1) // from here on one thing leads to the next, and a hand-over costs more than it brings
 	s.keep(signals)
 	s.leave()
 	return err

@@ -14,6 +14,7 @@ import (
 )
 
 func TestAgentTalksOverItsPipes(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	run := start(t, root, sh(`read line; echo "got $line"; cat; echo oops >&2; exit 3`))
 	if _, err := io.WriteString(run.Stdin(), "hello\n"); err != nil {
@@ -150,6 +151,7 @@ func TestIDIsUsedOnce(t *testing.T) {
 }
 
 func TestDetachedRunGoesOnAndIsFoundAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	root := reopen(t, dir, Options{})
 	spec := sh(`echo one; read x; echo two; read y; echo three`)
@@ -197,6 +199,7 @@ func TestDetachedRunGoesOnAndIsFoundAgain(t *testing.T) {
 }
 
 func TestResultWaitsForItsCollector(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	spec := sh(`echo all of it; echo hm >&2; exit 5`)
 	spec.Limits.KeepResult = 1 // nanosecond
@@ -242,6 +245,7 @@ func TestInterruptReachesTheGroup(t *testing.T) {
 }
 
 func TestOutputEndsThoughAGrandchildHoldsIt(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	run := start(t, root, sh(`echo last; sleep 60 & exit 0`))
 	if got := readAll(t, run.Stdout()); got != "last\n" {

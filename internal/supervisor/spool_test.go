@@ -60,6 +60,7 @@ func drain(s *spool, from int64) (read, lost int64, err error) {
 
 // A spool gives back what was put in, in its place or not at all; it stays below its limit and keeps the end.
 func TestSpoolLaws(t *testing.T) {
+	t.Parallel()
 	base := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp(base, "")
@@ -115,6 +116,7 @@ func TestSpoolLaws(t *testing.T) {
 
 // A reader for whom the agent waits loses nothing while the disk works.
 func TestSpoolTellsBeforeItWouldLose(t *testing.T) {
+	t.Parallel()
 	base := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp(base, "")
@@ -130,13 +132,13 @@ func TestSpoolTellsBeforeItWouldLose(t *testing.T) {
 			s.dir = filepath.Join(dir, "no")
 		}
 		var reader int64
-		for range 40 {
+		for range 15 {
 			n := rapid.IntRange(1, chunkSize).Draw(t, "n")
 			for s.wouldLose(reader, n) {
 				if reader == s.end {
 					t.Fatal("a reader that has everything is waited for")
 				}
-				reader = min(s.end, reader+rapid.Int64Range(1, 20000).Draw(t, "step"))
+				reader = min(s.end, reader+rapid.Int64Range(1, 60000).Draw(t, "step"))
 			}
 			s.append(pattern(s.end, n))
 			if next, _ := s.available(reader); next != reader {

@@ -13,6 +13,7 @@ import (
 const threeDeep = `setsid nohup sh -c 'setsid nohup sh -c "setsid nohup sleep 600 & sleep 600" & sleep 600' >/dev/null 2>&1 & `
 
 func TestStopEndsEveryDescendant(t *testing.T) {
+	t.Parallel()
 	const grace = 300 * time.Millisecond
 	for name, tc := range map[string]struct {
 		spec  Spec
@@ -66,6 +67,7 @@ func kill9(t *testing.T, pid int) {
 }
 
 func TestStopSaysWhoEndedIt(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	run := start(t, root, sh(`sleep 600`))
 	mustStop(t, run, time.Second)
@@ -76,6 +78,7 @@ func TestStopSaysWhoEndedIt(t *testing.T) {
 }
 
 func TestShorterGraceHastensTheStop(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	run := start(t, root, helper(t, "deaf"))
 	readLine(t, run.Stdout())
@@ -159,6 +162,7 @@ func TestKilledSupervisorTakesItsAgentAlong(t *testing.T) {
 }
 
 func TestTerminatedSupervisorEndsItsAgent(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	run := start(t, root, sh(threeDeep+`echo ready; sleep 600`))
 	readLine(t, run.Stdout())
@@ -179,6 +183,7 @@ func TestTerminatedSupervisorEndsItsAgent(t *testing.T) {
 }
 
 func TestLimitsHoldWithNobodyThere(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		limits Limits
 		by     string
@@ -205,6 +210,7 @@ func TestLimitsHoldWithNobodyThere(t *testing.T) {
 }
 
 func TestLimitsCanBeChanged(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	spec := sh(`sleep 600`)
 	spec.Limits.MaxAge = time.Hour
@@ -219,6 +225,7 @@ func TestLimitsCanBeChanged(t *testing.T) {
 }
 
 func TestLeftoversEndWhenNobodyIsThere(t *testing.T) {
+	t.Parallel()
 	root := openRoot(t, Options{})
 	spec := sh(threeDeep + `exit 0`)
 	spec.Limits.LeftoverAfter = 300 * time.Millisecond
