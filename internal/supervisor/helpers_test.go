@@ -217,15 +217,13 @@ func (o oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(len(p), 1)
 // survivors lists processes that carry a run's mark, whoever their parent is now.
 func survivors(t testing.TB, id string) []int {
 	t.Helper()
-	procs, err := allProcs()
+	ids, err := Marked(id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var pids []int
-	for _, p := range procs {
-		if yes, _ := carries(p.PID, RunVar+"="+id); yes && !p.dead() {
-			pids = append(pids, p.PID)
-		}
+	for _, p := range ids {
+		pids = append(pids, p.PID)
 	}
 	return pids
 }

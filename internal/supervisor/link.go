@@ -72,7 +72,7 @@ func (l *link) greet(ctx context.Context, h hello) (welcome, error) {
 func (l *link) exchange(h hello) (welcome, error) {
 	var w welcome
 	if err := l.w.json(kindHello, h); err != nil {
-		return w, fmt.Errorf("say hello: %w", err)
+		return w, fmt.Errorf("say hello: %w: %w", ErrGone, err)
 	}
 	k, payload, err := l.r.next()
 	if err != nil {

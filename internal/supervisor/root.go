@@ -29,6 +29,8 @@ type Options struct {
 
 const maxSpares = 8
 
+var errClosed = errors.New("the runs were closed")
+
 // Root is a directory of runs and the way to start them. Use Open. Safe for concurrent use.
 type Root struct {
 	dir   string
@@ -87,6 +89,9 @@ func (r *Root) Close() error {
 // that is not there gives an error matching fs.ErrNotExist, a missing directory one that does not; an ID
 // that was used before and not collected gives one matching fs.ErrExist.
 func (r *Root) Start(ctx context.Context, spec Spec) (*Run, error) {
+	if r.isClosed() {
+		return nil, fmt.Errorf("start: %w", errClosed)
+	}
 	spec, err := prepare(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
@@ -163,9 +168,15 @@ func (r *Root) adopt(l *link, w welcome, offset int64) (*Run, error) {
 	run.begin()
 	if closed {
 		run.Detach()
-		return nil, errors.New("the runs were closed")
+		return nil, errClosed // what was started is listed as nobody's
 	}
 	return run, nil
+}
+
+func (r *Root) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
 }
 
 func (r *Root) forget(run *Run) {
