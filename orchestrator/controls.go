@@ -180,17 +180,3 @@ func (o *Orchestrator) dirOf(c Conversation) string {
 	}
 	return o.opts.Dir
 }
-
-func (o *Orchestrator) permissionOf(c Conversation) cli.PermissionMode {
-	if c.Permission != "" {
-		return c.Permission
-	}
-	return o.opts.Permission
-}
-
-func (o *Orchestrator) roleOf(c Conversation) string {
-	if c.Role != "" {
-		return c.Role
-	}
-	return o.opts.DefaultRole
-}

@@ -33,7 +33,7 @@ type Conversation struct {
 	Effort     cli.Effort
 	Permission cli.PermissionMode // empty means the configured default
 	Dir        string             // empty means the configured default
-	Role       string             // name of a configured role; empty means none
+	Role       string             // name of a role, or NoRole; empty means the configured default
 }
 
 // Session is one line of work of a conversation.

@@ -74,6 +74,14 @@ func untilAborted(ctx context.Context, _ cli.Agent, _ cli.Request, _ func(cli.Ev
 	return cli.Result{Aborted: context.Cause(ctx) == cli.ErrAborted}
 }
 
+// untilClosed answers like echo once end is closed.
+func untilClosed(end <-chan struct{}) func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result {
+	return func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		<-end
+		return echo(ctx, who, req, emit)
+	}
+}
+
 // chat records what the person would see.
 type chat struct {
 	mu     sync.Mutex

@@ -1,0 +1,57 @@
+package orchestrator
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"ductor/cli"
+)
+
+// NoRole stands in Conversation.Role for a conversation that is to play none, whatever the configured default.
+const NoRole = "(none)"
+
+// SetPermission chooses what the agent may do unasked, from the next turn to start on: waiting ones are
+// among them, one that runs is not. ErrNoPermissionMode for a mode that cli.PermissionModes does not list.
+func (o *Orchestrator) SetPermission(ctx context.Context, id ConversationID, mode cli.PermissionMode) error {
+	if !slices.Contains(cli.PermissionModes(), mode) {
+		return ErrNoPermissionMode
+	}
+	return o.change(ctx, id, func(c *Conversation) { c.Permission = mode })
+}
+
+// SetRole chooses the role the agent plays, from the next turn to start on; an empty name is none. The
+// session stays: an agent that takes a system prompt only when it starts is started anew and resumed.
+// ErrNoRole for a role that is not configured.
+func (o *Orchestrator) SetRole(ctx context.Context, id ConversationID, name string) error {
+	if name == "" {
+		name = NoRole
+	} else if _, ok := o.opts.Roles[name]; !ok {
+		return ErrNoRole
+	}
+	return o.change(ctx, id, func(c *Conversation) { c.Role = name })
+}
+
+// Roles lists the names of the configured roles, sorted.
+func (o *Orchestrator) Roles() []string {
+	return slices.Sorted(maps.Keys(o.opts.Roles))
+}
+
+func (o *Orchestrator) permissionOf(c Conversation) cli.PermissionMode {
+	if c.Permission != "" {
+		return c.Permission
+	}
+	return o.opts.Permission
+}
+
+// roleOf names the role that is played, empty for none. One that was chosen and is no longer configured is
+// none: the default was not asked for.
+func (o *Orchestrator) roleOf(c Conversation) string {
+	if c.Role == "" {
+		return o.opts.DefaultRole
+	}
+	if _, ok := o.opts.Roles[c.Role]; !ok {
+		return ""
+	}
+	return c.Role
+}
