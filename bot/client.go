@@ -92,15 +92,10 @@ func (c *Client) Send(ctx context.Context, m Message) (int, error) {
 	if len(m.Keyboard) > 0 {
 		p.ReplyMarkup = markup(m.Keyboard)
 	}
-	var sent *models.Message
-	err := c.call(ctx, "sendMessage", func(ctx context.Context) (err error) {
-		sent, err = c.api.SendMessage(ctx, p)
+	return c.send(ctx, "sendMessage", func(ctx context.Context) error {
+		_, err := c.api.SendMessage(ctx, p)
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return sent.ID, nil
 }
 
 // Edit gives a message another text and keyboard; a nil keyboard takes the buttons away. Idempotent.
@@ -198,28 +193,28 @@ func (c *Client) SendDocument(ctx context.Context, d Document) (int, error) {
 	if d.ReplyTo != 0 {
 		p.ReplyParameters = &models.ReplyParameters{MessageID: d.ReplyTo, AllowSendingWithoutReply: true}
 	}
-	var sent *models.Message
-	err := c.call(ctx, "sendDocument", func(ctx context.Context) (err error) {
-		sent, err = c.api.SendDocument(ctx, p)
+	return c.send(ctx, "sendDocument", func(ctx context.Context) error {
+		_, err := c.api.SendDocument(ctx, p)
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return sent.ID, nil
 }
 
 // call makes one request within the client's timeout and classifies how it went.
 func (c *Client) call(ctx context.Context, method string, do func(context.Context) error) error {
+	_, err := c.send(ctx, method, do)
+	return err
+}
+
+// send is call for methods whose answer is a message; it returns its id.
+func (c *Client) send(ctx context.Context, method string, do func(context.Context) error) (message int, err error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	ctx, t := withTrace(ctx)
-	err := do(ctx)
-	if err == nil {
-		return nil
+	if err := do(ctx); err != nil {
+		return 0, newCallError(method, faultOfCall(caller, t), err, c.scrub)
 	}
-	return newCallError(method, faultOfCall(caller, t), err, c.scrub)
+	return t.message, nil
 }
 
 // faultOfCall says what an error of a call means for the call.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -54,6 +55,7 @@ type trace struct {
 	connected atomic.Bool
 	broken    atomic.Bool // the request could not be written whole
 	fault     Fault       // of an answer that was not ok
+	message   int         // the id of the message in an answer that was
 }
 
 type traceKey struct{}
@@ -107,15 +109,64 @@ func (w wire) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	var r reply
+	resp.Body = io.NopCloser(bytes.NewReader(t.read(resp.StatusCode, body)))
+	return resp, nil
+}
+
+// read notes what an answer says, and returns what the library is to see of it. Of an answer that is ok
+// that is nothing: to read a message the library learns every type that one can hold, and all we need of
+// it is the id.
+func (t *trace) read(status int, body []byte) []byte {
+	if id, ok := sentID(body); ok && status == http.StatusOK {
+		t.message = id
+		return []byte(nothingToRead)
+	}
+	var r struct {
+		reply
+		Result sentMessage `json:"result"`
+	}
 	switch bad := json.Unmarshal(body, &r); {
-	case bad != nil && resp.StatusCode == http.StatusOK:
+	case bad != nil && status == http.StatusOK:
 		t.fault = Fault{Kind: UnknownFault, Description: "an answer that is not JSON"}
 	case bad != nil:
-		t.fault = classifyPage(resp.StatusCode)
+		t.fault = classifyPage(status)
 	case !r.OK:
-		t.fault = classifyReply(resp.StatusCode, r)
+		t.fault = classifyReply(status, r.reply)
+	default:
+		t.message = int(r.Result)
+		return []byte(nothingToRead)
 	}
-	return resp, nil
+	return body
+}
+
+const nothingToRead = `{"ok":true,"result":null}`
+
+// sentID is the id in an answer with a message as Telegram writes it, which is not read further: there is one
+// for every edit, as long as what was edited.
+func sentID(body []byte) (id int, ok bool) {
+	rest, ok := bytes.CutPrefix(body, []byte(`{"ok":true,"result":{"message_id":`))
+	digits, _, more := bytes.Cut(rest, []byte(","))
+	if !ok || !more || !bytes.HasSuffix(rest, []byte("}}")) {
+		return 0, false
+	}
+	id, err := strconv.Atoi(string(digits))
+	return id, err == nil
+}
+
+// sentMessage is the id of the message in an answer, 0 where the answer is something else.
+type sentMessage int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *sentMessage) UnmarshalJSON(raw []byte) error {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil
+	}
+	var sent struct {
+		ID int `json:"message_id"`
+	}
+	if err := json.Unmarshal(raw, &sent); err != nil {
+		return fmt.Errorf("read the message that was sent: %w", err)
+	}
+	*m = sentMessage(sent.ID)
+	return nil
 }
