@@ -38,6 +38,10 @@ func runHelper(name string) int {
 		startChild("forker", false)
 	case "subreaper":
 		return runSubreaper()
+	case "ductor": // runs one agent, to be killed while it does
+		return runDuctor()
+	case "heir":
+		return runHeir()
 	case "orphan-maker": // leaves an orphan that dies by itself
 		startChild("quick", true)
 	case "quick":

@@ -21,6 +21,8 @@ const runVar = "DUCTOR_RUN"
 // Host starts processes on this machine, each in a session of its own. Linux only: it reads /proc.
 // Use NewHost. Safe for concurrent use.
 type Host struct {
+	mark mark // of everything it starts; see NewHostFor
+
 	mu       sync.Mutex
 	starting int          // programs between fork and the entry in programs
 	programs map[int]bool // children whose exit status somebody waits for
@@ -28,7 +30,8 @@ type Host struct {
 
 var _ Launcher = (*Host)(nil)
 
-// NewHost makes the launcher for this machine. One per ductor: see BecomeSubreaper.
+// NewHost makes the launcher for this machine. One per ductor: see BecomeSubreaper. What it starts has no
+// owner; see NewHostFor.
 func NewHost() *Host { return &Host{programs: map[int]bool{}} }
 
 // LookPath finds a program by name; a name with a slash is checked as it is. A program that is not
@@ -63,6 +66,7 @@ func (h *Host) Start(ctx context.Context, cmd Command) (Process, error) {
 	if run == "" {
 		run = rand.Text()
 	}
+	run = h.mark.run(run)
 	pipes, err := openPipes()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)

@@ -20,11 +20,19 @@ const (
 // end terminates every member: TERM, and KILL to whatever is left after grace or once ctx is done. It
 // looks again until a look finds none, for a process may fork while we look.
 func (t *procTree) end(ctx context.Context, grace time.Duration) error {
+	return t.endThose(ctx, grace, t.members)
+}
+
+// finder lists processes that are alive; see procTree.members.
+type finder func() (live []procStat, unsure int, err error)
+
+// endThose is end for whatever find finds.
+func (t *procTree) endThose(ctx context.Context, grace time.Duration, find finder) error {
 	killAt := time.Now().Add(grace)
 	termed := map[procID]bool{}
 	var refused error
 	for {
-		live, err := t.look()
+		live, err := find.look()
 		if err != nil {
 			return fmt.Errorf("look for processes: %w", err)
 		}
@@ -49,10 +57,10 @@ func (t *procTree) end(ctx context.Context, grace time.Duration) error {
 }
 
 // look lists the live members, and looks again while some process could not be judged.
-func (t *procTree) look() (live []procStat, err error) {
+func (find finder) look() (live []procStat, err error) {
 	for range unsureLooks {
 		var unsure int
-		live, unsure, err = t.members()
+		live, unsure, err = find()
 		if err != nil || unsure == 0 || len(live) > 0 {
 			return live, err
 		}
