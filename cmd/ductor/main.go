@@ -17,6 +17,7 @@ import (
 )
 
 func main() {
+	superviseIfAsked() // nothing of the bot is made in a supervisor
 	agent.RunIfChild() // the scripted agent of the demo is this program under another name
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command().ExecuteContext(ctx)

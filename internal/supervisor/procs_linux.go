@@ -70,18 +70,33 @@ func (id ProcID) reap() {
 type procStat struct {
 	ProcID
 	parent, group, session int
+	threads                int
 	state                  byte
 }
 
-func (p procStat) dead() bool    { return p.state == 'Z' || p.state == 'X' }
+// dead says whether nothing of the process runs. A first thread that ended does not make a zombie of the
+// others, and cannot be reaped before them.
+func (p procStat) dead() bool { return (p.state == 'Z' || p.state == 'X') && p.threads <= 1 }
+
 func (p procStat) stopped() bool { return p.state == 'T' }
 
 func readProc(pid int) (procStat, bool) {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	var buf [512]byte // a stat line is shorter, and there are hundreds to read while somebody waits
+	return parseStat(pid, readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buf[:]))
+}
+
+// readSmall reads the beginning of a file into buf, without the poller that os.File would try.
+func readSmall(path string, buf []byte) []byte {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return procStat{}, false
+		return nil
 	}
-	return parseStat(pid, raw)
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf)
+	if err != nil {
+		return nil
+	}
+	return buf[:n]
 }
 
 // parseStat reads a line of /proc/<pid>/stat. The name in it may hold spaces and parentheses.
@@ -91,16 +106,17 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 		return procStat{}, false
 	}
 	f := strings.Fields(string(raw[i+1:]))
-	const startTime = 19
+	const threads, startTime = 17, 19
 	if len(f) <= startTime || len(f[0]) != 1 {
 		return procStat{}, false
 	}
 	p := procStat{state: f[0][0]}
 	p.PID = pid
-	var errs [4]error
+	var errs [5]error
 	p.parent, errs[0] = strconv.Atoi(f[1])
 	p.group, errs[1] = strconv.Atoi(f[2])
 	p.session, errs[2] = strconv.Atoi(f[3])
+	p.threads, errs[4] = strconv.Atoi(f[threads])
 	p.Start, errs[3] = strconv.ParseUint(f[startTime], 10, 64)
 	return p, errors.Join(errs[:]...) == nil
 }

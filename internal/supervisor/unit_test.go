@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +76,30 @@ func TestStatOfStrangeNames(t *testing.T) {
 	p, ok := parseStat(7, []byte("7 (a) S 9 (b) Z 3 4 5 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 42 9 9 9"))
 	if !ok || p.parent != 3 || p.group != 4 || p.session != 5 || p.Start != 42 || !p.dead() {
 		t.Errorf("%+v, %v", p, ok)
+	}
+}
+
+// It runs in containers, built static, and takes nothing of the bot there.
+func TestImportsNothingButTheSystem(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 20 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range file.Imports {
+			path := strings.Trim(spec.Path.Value, `"`)
+			first, _, _ := strings.Cut(path, "/")
+			if path != "golang.org/x/sys/unix" && (first == "ductor" || strings.Contains(first, ".")) || path == "net/http" || path == "C" {
+				t.Errorf("%s imports %s", name, path)
+			}
+		}
 	}
 }
 
