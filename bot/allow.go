@@ -30,7 +30,7 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	if from == nil || from.IsBot || as != nil {
 		return false
 	}
-	listed := slices.Contains(a.Users, orchestrator.PersonID(from.ID))
+	listed := a.listed(orchestrator.PersonID(from.ID))
 	switch chat.Type {
 	case "private":
 		return listed && chat.ID == from.ID
@@ -40,6 +40,9 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 		return false
 	}
 }
+
+// listed says whether a person is allowed by name, and not only as a member of a group.
+func (a Allow) listed(person orchestrator.PersonID) bool { return slices.Contains(a.Users, person) }
 
 // strangers logs who was turned away: one line each hour per person and chat, so that the owner can
 // allow them, and nobody can fill the log. Not safe for concurrent use.

@@ -19,16 +19,21 @@ type press struct {
 	message int
 }
 
-// The actions of buttons. All but the wizard's name what they act on, so they work after a restart too;
-// the domain says whether it can still be done. The wizard's carry a nonce.
+// The actions of buttons. All but those of menus name what they act on, so they work after a restart too;
+// the domain says whether it can still be done. Those of menus carry a nonce.
 const (
-	actAgain  = "r"
-	actFresh  = "f"
-	actShow   = "v"
-	actCancel = "c"
-	actResume = "s"
-	actWizard = "w"
+	actAgain      = "r"
+	actFresh      = "f"
+	actShow       = "v"
+	actCancel     = "c"
+	actResume     = "s"
+	actModel      = "w"
+	actPermission = "p"
+	actRole       = "o"
 )
+
+// menuCommands are the commands that the menus come from.
+var menuCommands = map[string]string{actModel: "model", actPermission: "permissions", actRole: "role"}
 
 // dataLimit is what Telegram lets a button carry, in bytes.
 const dataLimit = 64
@@ -70,7 +75,7 @@ type callbacks struct {
 	desk   Desk
 	closer *closer
 	voice  voice
-	wizard *wizard
+	menus  *menus
 	log    *slog.Logger
 }
 
@@ -89,8 +94,8 @@ func (c *callbacks) handle(ctx context.Context, p press) {
 		text, err = c.cancel(ctx, p, cli.TurnID(what))
 	case actResume:
 		text, err = c.resume(ctx, p, orchestrator.SessionID(what))
-	case actWizard:
-		text, err = c.wizard.press(ctx, p, what)
+	case actModel, actPermission, actRole:
+		text, err = c.menus.press(ctx, p, act, what)
 	default:
 		text = staleSentence
 	}

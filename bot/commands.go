@@ -17,9 +17,12 @@ import (
 type commands struct {
 	desk   Desk
 	closer *closer
-	wizard *wizard
 	now    func() time.Time
 	log    *slog.Logger
+
+	wizard      *wizard
+	permissions *permissions
+	roles       *roles
 }
 
 // request is a command and the message it came in.
@@ -41,6 +44,8 @@ func commandMenu() []menuItem {
 	return []menuItem{
 		{"new", "begin a new session"},
 		{"model", "choose agent, model and effort"},
+		{"permissions", "choose what the agent may do unasked"},
+		{"role", "choose the role the agent plays"},
 		{"abort", "stop what runs and empty the queue"},
 		{"status", "what is set and what runs"},
 		{"sessions", "go on with an earlier session"},
@@ -61,7 +66,11 @@ func (c *commands) lookup(name string) (do commandFunc, known bool) {
 	case "new":
 		return c.fresh, true
 	case "model":
-		return c.model, true
+		return c.menu(c.wizard.start), true
+	case "permissions":
+		return c.menu(c.permissions.start), true
+	case "role":
+		return c.menu(c.roles.start), true
 	case "abort", "stop":
 		return c.abort, true
 	case "status":
@@ -99,7 +108,7 @@ func (c *commands) help(ctx context.Context, _ *lane, t *task, r request) {
 	for _, m := range commandMenu() {
 		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
 	}
-	b.WriteString("\n/model opus chooses at once. Two slashes, as in //compact, send a line that begins with a slash to the agent.")
+	b.WriteString("\n/model opus, /permissions plan and /role followed by a name choose at once. Two slashes, as in //compact, send a line that begins with a slash to the agent.")
 	c.answer(ctx, t, r, b.String())
 }
 
@@ -115,9 +124,12 @@ func (c *commands) fresh(ctx context.Context, _ *lane, t *task, r request) {
 	c.answer(ctx, t, r, "New session: your next message begins it. /sessions leads back.")
 }
 
-func (c *commands) model(ctx context.Context, _ *lane, t *task, r request) {
-	if err := c.wizard.start(ctx, t, r); err != nil {
-		c.fail(ctx, t, r, "I could not do that; nothing was changed.", err)
+// menu makes a handler of what offers a menu, or chooses at once where the command says what.
+func (c *commands) menu(start func(ctx context.Context, t *task, r request) error) commandFunc {
+	return func(ctx context.Context, _ *lane, t *task, r request) {
+		if err := start(ctx, t, r); err != nil {
+			c.fail(ctx, t, r, "I could not do that; nothing was changed.", err)
+		}
 	}
 }
 

@@ -38,6 +38,13 @@ type Desk interface {
 	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error
 	// Menu says for each agent whether it can be used, and which models it has.
 	Menu(ctx context.Context) []cli.MenuEntry
+	// SetPermission chooses what the agent may do unasked from the next turn on.
+	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode) error
+	// Roles lists the names of the configured roles, sorted.
+	Roles() []string
+	// SetRole chooses the role the agent plays from the next turn on, in the same session; an empty name
+	// is none. ErrNoRole for one that is not configured.
+	SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error
 	// SetDir chooses the working directory and returns it as an absolute path. ErrOutsideRoot and
 	// ErrNotADir say what is wrong with one that is refused.
 	SetDir(ctx context.Context, id orchestrator.ConversationID, path string) (string, error)

@@ -23,6 +23,7 @@ type deskFake struct {
 	ahead    int
 	fail     error // of every method, where set
 	menu     []cli.MenuEntry
+	roles    []string
 	sessions []orchestrator.Session
 	status   orchestrator.Status
 	repeated map[cli.TurnID]bool
@@ -155,6 +156,18 @@ func (d *deskFake) ShowAgain(_ context.Context, turn cli.TurnID, _ orchestrator.
 
 func (d *deskFake) SetModel(_ context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error {
 	d.note("model %s %s/%s %s", id.Key(), agent, model, effort)
+	return d.fail
+}
+
+func (d *deskFake) SetPermission(_ context.Context, id orchestrator.ConversationID, mode cli.PermissionMode) error {
+	d.note("permission %s %s", id.Key(), mode)
+	return d.fail
+}
+
+func (d *deskFake) Roles() []string { return d.roles }
+
+func (d *deskFake) SetRole(_ context.Context, id orchestrator.ConversationID, name string) error {
+	d.note("role %s %q", id.Key(), name)
 	return d.fail
 }
 

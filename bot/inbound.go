@@ -34,10 +34,7 @@ const controlPatience = 45 * time.Second
 // assemble wires the inbound side. Its lanes are to be stopped in the end.
 func assemble(p parts) *router {
 	closing := &closer{journal: p.journal, mail: p.mail, log: p.log}
-	wiz := &wizard{
-		desk: p.desk, closer: closing, voice: p.voice, now: p.now, random: p.random, log: p.log,
-		open: make(map[string]*modelMenu),
-	}
+	open := &menus{closer: closing, voice: p.voice, now: p.now, random: p.random, byID: make(map[string]menu)}
 	receiving := &receiver{
 		desk: p.desk, closer: closing, voice: p.voice, uploads: p.uploads, windows: p.windows,
 		merged: &mergeMemory{}, receipts: p.receipts, log: p.log,
@@ -47,8 +44,13 @@ func assemble(p parts) *router {
 	return &router{
 		me: p.me, allow: p.allow, trigger: p.trigger, abortWords: p.abortWords,
 		lanes: lanes, closer: closing, log: p.log,
-		commands:  &commands{desk: p.desk, closer: closing, wizard: wiz, now: p.now, log: p.log},
-		callbacks: &callbacks{desk: p.desk, closer: closing, voice: p.voice, wizard: wiz, log: p.log},
+		commands: &commands{
+			desk: p.desk, closer: closing, now: p.now, log: p.log,
+			wizard:      &wizard{desk: p.desk, closer: closing, menus: open},
+			permissions: &permissions{desk: p.desk, closer: closing, menus: open, may: p.allow.listed},
+			roles:       &roles{desk: p.desk, closer: closing, menus: open},
+		},
+		callbacks: &callbacks{desk: p.desk, closer: closing, voice: p.voice, menus: open, log: p.log},
 		strangers: &strangers{log: p.log, now: p.now, seen: make(map[stranger]time.Time)},
 		follower:  newFollower(),
 	}

@@ -75,7 +75,7 @@ func TestChooseModelByName(t *testing.T) {
 }
 
 func TestModelMenuPages(t *testing.T) {
-	m := &modelMenu{nonce: "n", entries: menuFixture(), agent: -1, model: -1, current: orchestrator.Status{Agent: "codex"}}
+	m := &modelMenu{menuFrame: menuFrame{act: actModel, nonce: "n"}, entries: menuFixture(), agent: -1, model: -1, current: orchestrator.Status{Agent: "codex"}}
 	_, keyboard := m.view()
 	if names := buttonNames(keyboard); !slices.Equal(names, []string{"claude", "✓ codex", "Close"}) {
 		t.Errorf("agents %q", names)
@@ -232,7 +232,7 @@ func TestEveryButtonFits(t *testing.T) {
 			})
 		}
 		entries := append(menuFixture(), cli.MenuEntry{Agent: "acp", Auth: cli.Auth{State: cli.Authenticated}, Models: models})
-		m := &modelMenu{nonce: "AAAAAAAAAAAA", entries: entries, agent: -1, model: -1}
+		m := &modelMenu{menuFrame: menuFrame{act: actModel, nonce: "AAAAAAAAAAAA"}, entries: entries, agent: -1, model: -1}
 		for step := range 200 {
 			m.step = step
 			_, keyboard := m.view()
@@ -251,7 +251,8 @@ func TestEveryButtonFits(t *testing.T) {
 			if !ok || nonce != m.nonce || at != step {
 				rt.Fatalf("data %q is not understood", pick.Data)
 			}
-			chosen, state := m.turn(op)
+			state := m.turn(op)
+			chosen := m.chosen
 			if state == menuDone {
 				e := entries[m.agent]
 				if !usable(e) || chosen.agent != e.Agent || !slices.ContainsFunc(e.Models, func(o cli.Model) bool { return o.ID == chosen.model }) {
@@ -272,7 +273,7 @@ func TestOpenMenusAreBounded(t *testing.T) {
 			r.send(r.text("/model"))
 			synctest.Wait()
 		}
-		if n := len(r.commands.wizard.open); n > menusKept {
+		if n := len(r.callbacks.menus.byID); n > menusKept {
 			t.Errorf("%d menus are open", n)
 		}
 	})

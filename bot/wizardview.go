@@ -9,23 +9,11 @@ import (
 
 // What the model menu shows at each step, and how a press moves it.
 
-// menuState says what became of a menu after a press.
-type menuState int
-
-const (
-	menuOpen menuState = iota
-	menuDone
-	menuClosed
-)
-
-// modelsPerPage keeps a menu within a phone's screen.
-const modelsPerPage = 8
-
 // turn moves the menu by one press. Presses that make no sense at this step leave it as it is.
-func (m *modelMenu) turn(op menuOp) (choice, menuState) {
+func (m *modelMenu) turn(op menuOp) menuState {
 	switch string(op.kind) {
 	case opClose:
-		return choice{}, menuClosed
+		return menuClosed
 	case opBack:
 		m.back()
 	case opAgent:
@@ -42,18 +30,18 @@ func (m *modelMenu) turn(op menuOp) (choice, menuState) {
 		}
 		m.model = op.arg
 		if len(m.models()[op.arg].Efforts) == 0 {
-			return m.chosen(""), menuDone
+			return m.choose("")
 		}
 	case opEffort:
 		if m.agent < 0 || m.model < 0 || op.arg < -1 || op.arg >= len(m.models()[m.model].Efforts) {
 			break
 		}
 		if op.arg < 0 {
-			return m.chosen(""), menuDone
+			return m.choose("")
 		}
-		return m.chosen(m.models()[m.model].Efforts[op.arg]), menuDone
+		return m.choose(m.models()[m.model].Efforts[op.arg])
 	}
-	return choice{}, menuOpen
+	return menuOpen
 }
 
 func (m *modelMenu) back() {
@@ -70,17 +58,18 @@ func (m *modelMenu) enterAgent(agent int) {
 	m.agent, m.model, m.page = agent, -1, 0
 	for i, model := range m.models() {
 		if m.isCurrent(model) {
-			m.page = i / modelsPerPage
+			m.page = i / perPage
 		}
 	}
 }
 
 func (m *modelMenu) models() []cli.Model { return m.entries[m.agent].Models }
 
-func (m *modelMenu) pages() int { return (len(m.models()) + modelsPerPage - 1) / modelsPerPage }
+func (m *modelMenu) pages() int { return pagesOf(len(m.models())) }
 
-func (m *modelMenu) chosen(effort cli.Effort) choice {
-	return choice{m.entries[m.agent].Agent, m.models()[m.model].ID, effort}
+func (m *modelMenu) choose(effort cli.Effort) menuState {
+	m.chosen = choice{m.entries[m.agent].Agent, m.models()[m.model].ID, effort}
+	return menuDone
 }
 
 // isCurrent says whether model is what the conversation uses: chosen, or the agent's default where none is.
@@ -103,7 +92,7 @@ func (m *modelMenu) view() (string, Keyboard) {
 }
 
 func (m *modelMenu) head() string {
-	return "Now: " + choiceText(m.current.Agent, m.current.Model, m.current.Effort) + "\n\n"
+	return "Now: " + m.unchanged() + "\n\n"
 }
 
 func (m *modelMenu) agentsView() (string, Keyboard) {
@@ -125,15 +114,14 @@ func (m *modelMenu) agentsView() (string, Keyboard) {
 			fmt.Fprintf(&b, "\n\n%s: %s", e.Agent, unusableBecause(e))
 		}
 	}
-	return b.String(), append(keyboard, []Button{{Text: "Close", Data: m.data(opClose, 0)}})
+	return b.String(), append(keyboard, []Button{m.closeButton()})
 }
 
 func (m *modelMenu) modelsView() (string, Keyboard) {
 	var b strings.Builder
 	b.WriteString(m.head())
 	fmt.Fprintf(&b, "Which model of %s?", m.entries[m.agent].Agent)
-	from := m.page * modelsPerPage
-	to := min(from+modelsPerPage, len(m.models()))
+	from, to := pageBounds(m.page, len(m.models()))
 	var keyboard Keyboard
 	for i, model := range m.models()[from:to] {
 		name := modelName(model)
@@ -143,21 +131,9 @@ func (m *modelMenu) modelsView() (string, Keyboard) {
 		keyboard = append(keyboard, []Button{{Text: marked(name, m.isCurrent(model)), Data: m.data(opModel, from+i)}})
 	}
 	if m.pages() > 1 {
-		keyboard = append(keyboard, m.pager())
+		keyboard = append(keyboard, m.pager(m.page, m.pages()))
 	}
 	return b.String(), append(keyboard, m.foot())
-}
-
-func (m *modelMenu) pager() []Button {
-	var row []Button
-	if m.page > 0 {
-		row = append(row, Button{Text: "‹", Data: m.data(opPage, m.page-1)})
-	}
-	row = append(row, Button{Text: fmt.Sprintf("%d of %d", m.page+1, m.pages()), Data: m.data(opPage, m.page)})
-	if m.page+1 < m.pages() {
-		row = append(row, Button{Text: "›", Data: m.data(opPage, m.page+1)})
-	}
-	return row
 }
 
 func (m *modelMenu) effortsView() (string, Keyboard) {
@@ -175,14 +151,7 @@ func (m *modelMenu) effortsView() (string, Keyboard) {
 }
 
 func (m *modelMenu) foot() []Button {
-	return []Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, {Text: "Close", Data: m.data(opClose, 0)}}
-}
-
-func marked(text string, current bool) string {
-	if current {
-		return "✓ " + text
-	}
-	return text
+	return []Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()}
 }
 
 func modelName(m cli.Model) string {

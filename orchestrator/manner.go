@@ -26,15 +26,17 @@ func (o *Orchestrator) SetPermission(ctx context.Context, id ConversationID, mod
 func (o *Orchestrator) SetRole(ctx context.Context, id ConversationID, name string) error {
 	if name == "" {
 		name = NoRole
-	} else if _, ok := o.opts.Roles[name]; !ok {
+	} else if !slices.Contains(o.Roles(), name) {
 		return ErrNoRole
 	}
 	return o.change(ctx, id, func(c *Conversation) { c.Role = name })
 }
 
-// Roles lists the names of the configured roles, sorted.
+// Roles lists the names of the configured roles, sorted. A role without a name, or called NoRole, cannot be
+// chosen and is not among them.
 func (o *Orchestrator) Roles() []string {
-	return slices.Sorted(maps.Keys(o.opts.Roles))
+	names := slices.Sorted(maps.Keys(o.opts.Roles))
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || name == NoRole })
 }
 
 func (o *Orchestrator) permissionOf(c Conversation) cli.PermissionMode {
@@ -50,7 +52,7 @@ func (o *Orchestrator) roleOf(c Conversation) string {
 	if c.Role == "" {
 		return o.opts.DefaultRole
 	}
-	if _, ok := o.opts.Roles[c.Role]; !ok {
+	if !slices.Contains(o.Roles(), c.Role) {
 		return ""
 	}
 	return c.Role

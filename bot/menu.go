@@ -1,0 +1,244 @@
+package bot
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// menus keeps the open menus: messages with buttons that are edited until something was chosen.
+//
+// What the buttons choose from is kept here and not in them: a button carries a nonce, the step it was
+// made for and an index. So a button of an earlier step, of another conversation, of a menu that expired
+// or of before a restart is recognised and changes nothing.
+type menus struct {
+	closer *closer
+	voice  voice
+	now    func() time.Time
+	random io.Reader
+
+	mu   sync.Mutex
+	byID map[string]menu
+}
+
+// menu is one open menu. The lock of menus guards it until it is done.
+type menu interface {
+	frame() *menuFrame
+	// view is what the message shows now.
+	view() (string, Keyboard)
+	// turn moves the menu by one press. A press that makes no sense at this step leaves it as it is.
+	turn(op menuOp) menuState
+	// unchanged says what stays as it is when nothing was chosen.
+	unchanged() string
+	// store makes what was chosen so. said takes the place of the menu, short answers the press.
+	store(ctx context.Context) (said, short string, err error)
+}
+
+// menuFrame is what all menus have.
+type menuFrame struct {
+	act     string // of its buttons
+	nonce   string
+	conv    orchestrator.ConversationID
+	expires time.Time
+	step    int                              // grows with every press; buttons of another step are stale
+	may     func(orchestrator.PersonID) bool // who may press; nil is everybody who may speak here
+}
+
+func (f *menuFrame) frame() *menuFrame { return f }
+
+// menuState says what became of a menu after a press.
+type menuState int
+
+const (
+	menuOpen menuState = iota
+	menuDone
+	menuClosed
+)
+
+const (
+	menuLife  = time.Hour
+	menusKept = 256
+)
+
+// offer shows m as the answer to a command.
+func (k *menus) offer(ctx context.Context, t *task, r request, m menu) error {
+	if err := k.begin(r.in.conv, m); err != nil {
+		return err
+	}
+	text, keyboard := m.view()
+	k.closer.answer(ctx, r.in, t.updates, text, keyboard)
+	return nil
+}
+
+func (k *menus) begin(id orchestrator.ConversationID, m menu) error {
+	var raw [9]byte
+	if _, err := io.ReadFull(k.random, raw[:]); err != nil {
+		return fmt.Errorf("make a nonce: %w", err)
+	}
+	f := m.frame()
+	f.nonce, f.conv, f.expires = base64.RawURLEncoding.EncodeToString(raw[:]), id, k.now().Add(menuLife)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.forget()
+	k.byID[f.nonce] = m
+	return nil
+}
+
+// forget drops menus that expired, and the oldest where there are too many.
+func (k *menus) forget() {
+	oldest := ""
+	for nonce, m := range k.byID {
+		if !k.now().Before(m.frame().expires) {
+			delete(k.byID, nonce)
+			continue
+		}
+		if oldest == "" || m.frame().expires.Before(k.byID[oldest].frame().expires) {
+			oldest = nonce
+		}
+	}
+	if len(k.byID) >= menusKept {
+		delete(k.byID, oldest)
+	}
+}
+
+const (
+	menuStale  = "This menu has expired and nothing was changed. Send /%s for a new one."
+	menuMoved  = "The menu had already moved on; nothing was changed by this press."
+	menuListed = "Only people listed in allowed_users may change this."
+)
+
+// press acts on a button and returns the short answer to it. An error means that a choice was not stored.
+func (k *menus) press(ctx context.Context, p press, act, what string) (string, error) {
+	nonce, step, op, ok := parseMenuData(what)
+	k.mu.Lock()
+	m := k.byID[nonce]
+	if !ok || m == nil || m.frame().act != act || !k.now().Before(m.frame().expires) {
+		k.mu.Unlock()
+		k.voice.unbutton(p.by.Conversation, p.message)
+		return fmt.Sprintf(menuStale, menuCommands[act]), nil
+	}
+	f := m.frame()
+	switch {
+	case f.conv != p.by.Conversation:
+		k.mu.Unlock()
+		return staleSentence, nil
+	case f.may != nil && !f.may(p.by.Person):
+		k.mu.Unlock()
+		return menuListed, nil
+	case step != f.step:
+		// Also heals a menu whose last edit never arrived.
+		text, keyboard := m.view()
+		k.mu.Unlock()
+		k.voice.edit(f.conv, p.message, text, keyboard)
+		return menuMoved, nil
+	}
+	f.step++
+	state := m.turn(op)
+	if state != menuOpen {
+		delete(k.byID, nonce)
+	}
+	text, keyboard := m.view()
+	k.mu.Unlock()
+
+	switch state {
+	case menuClosed:
+		k.voice.edit(f.conv, p.message, "Nothing was changed: "+m.unchanged(), nil)
+		return "", nil
+	case menuDone:
+		return k.store(ctx, m, p)
+	}
+	k.voice.edit(f.conv, p.message, text, keyboard)
+	return "", nil
+}
+
+func (k *menus) store(ctx context.Context, m menu, p press) (string, error) {
+	said, short, err := m.store(ctx)
+	if errors.Is(err, orchestrator.ErrShutdown) {
+		return "", err
+	}
+	if err != nil {
+		k.voice.edit(p.by.Conversation, p.message, "The choice could not be stored; nothing was changed.", nil)
+		return "", err
+	}
+	k.voice.edit(p.by.Conversation, p.message, said, nil)
+	return cut(short, 190), nil
+}
+
+// data is what a button of the menu carries.
+func (f *menuFrame) data(op string, arg int) string {
+	data, _ := buttonData(f.act, f.nonce+":"+strconv.Itoa(f.step)+":"+op+strconv.Itoa(arg))
+	return data
+}
+
+func (f *menuFrame) closeButton() Button { return Button{Text: "Close", Data: f.data(opClose, 0)} }
+
+// perPage keeps a menu within a phone's screen.
+const perPage = 8
+
+// pagesOf is how many pages n choices take.
+func pagesOf(n int) int { return (n + perPage - 1) / perPage }
+
+// pageBounds are the choices, of n, that a page shows.
+func pageBounds(page, n int) (from, to int) { return page * perPage, min((page+1)*perPage, n) }
+
+// pager is the row that leads to the other pages.
+func (f *menuFrame) pager(page, pages int) []Button {
+	var row []Button
+	if page > 0 {
+		row = append(row, Button{Text: "‹", Data: f.data(opPage, page-1)})
+	}
+	row = append(row, Button{Text: fmt.Sprintf("%d of %d", page+1, pages), Data: f.data(opPage, page)})
+	if page+1 < pages {
+		row = append(row, Button{Text: "›", Data: f.data(opPage, page+1)})
+	}
+	return row
+}
+
+func marked(text string, current bool) string {
+	if current {
+		return "✓ " + text
+	}
+	return text
+}
+
+// menuOp is what a button of a menu does.
+type menuOp struct {
+	kind byte // see the op constants
+	arg  int
+}
+
+// The kinds of menu buttons.
+const (
+	opAgent   = "a"
+	opModel   = "m"
+	opEffort  = "e" // arg -1 is the model's default
+	opPick    = "k" // of a menu that has one list
+	opConfirm = "y"
+	opPage    = "p"
+	opBack    = "b"
+	opClose   = "x"
+)
+
+func parseMenuData(what string) (nonce string, step int, op menuOp, ok bool) {
+	parts := strings.Split(what, ":")
+	if len(parts) != 3 || len(parts[2]) < 2 {
+		return "", 0, menuOp{}, false
+	}
+	step, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return "", 0, menuOp{}, false
+	}
+	arg, err := strconv.Atoi(parts[2][1:])
+	if err != nil {
+		return "", 0, menuOp{}, false
+	}
+	return parts[0], step, menuOp{kind: parts[2][0], arg: arg}, true
+}

@@ -1,0 +1,142 @@
+package bot
+
+import (
+	"context"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// permissions is the menu of what the agent may do unasked. Whoever may be spoken to only as a member of a
+// group may look, and not choose: what is chosen decides what is run on the owner's machine.
+type permissions struct {
+	desk   Desk
+	closer *closer
+	menus  *menus
+	may    func(orchestrator.PersonID) bool
+}
+
+// permissionMenu is one open menu of modes.
+type permissionMenu struct {
+	menuFrame
+	desk       Desk
+	current    cli.PermissionMode
+	confirming bool // bypass was pressed and is to be confirmed
+	chosen     cli.PermissionMode
+}
+
+// meaningOf says in a line what a mode means.
+func meaningOf(mode cli.PermissionMode) string {
+	switch mode {
+	case cli.Plan:
+		return "reads and plans, and changes nothing."
+	case cli.Ask:
+		return "what writes or runs is asked for. Buttons to approve it are not there yet, so it is denied and shown."
+	case cli.AcceptEdits:
+		return "edits in the working directory go through."
+	case cli.Auto:
+		return "the agent's own judgement."
+	case cli.Bypass:
+		return "everything goes through."
+	}
+	return ""
+}
+
+// start answers "/permissions": with a mode it sets it at once, without it opens the menu. Bypass is
+// confirmed either way.
+func (c *permissions) start(ctx context.Context, t *task, r request) error {
+	st, err := c.desk.Status(ctx, r.in.conv)
+	if err != nil {
+		return err
+	}
+	m := &permissionMenu{menuFrame: menuFrame{act: actPermission, may: c.may}, desk: c.desk, current: st.Permission}
+	if r.args == "" {
+		return c.menus.offer(ctx, t, r, m)
+	}
+	mode, ok := modeNamed(r.args)
+	switch {
+	case !ok:
+		c.closer.answer(ctx, r.in, t.updates, "There is no such permission mode. There are: "+modeNames()+".", nil)
+		return nil
+	case !c.may(r.in.person):
+		c.closer.answer(ctx, r.in, t.updates, menuListed, nil)
+		return nil
+	case mode == cli.Bypass:
+		m.confirming = true
+		return c.menus.offer(ctx, t, r, m)
+	}
+	if err := c.desk.SetPermission(ctx, r.in.conv, mode); err != nil {
+		return err
+	}
+	c.closer.answer(ctx, r.in, t.updates, modeSetText(mode), nil)
+	return nil
+}
+
+func modeSetText(mode cli.PermissionMode) string {
+	return "Set. It counts from the next turn on.\n" + modeLine(mode)
+}
+
+func modeLine(mode cli.PermissionMode) string { return string(mode) + ": " + meaningOf(mode) }
+
+// modeNamed finds a mode by its name; "accept edits" and "acceptEdits" are accept-edits.
+func modeNamed(name string) (cli.PermissionMode, bool) {
+	plain := strings.NewReplacer("-", "", "_", "", " ", "")
+	for _, mode := range cli.PermissionModes() {
+		if strings.EqualFold(plain.Replace(string(mode)), plain.Replace(name)) {
+			return mode, true
+		}
+	}
+	return "", false
+}
+
+func modeNames() string {
+	var names []string
+	for _, mode := range cli.PermissionModes() {
+		names = append(names, string(mode))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (m *permissionMenu) turn(op menuOp) menuState {
+	modes := cli.PermissionModes()
+	switch kind := string(op.kind); {
+	case kind == opClose:
+		return menuClosed
+	case kind == opConfirm && m.confirming:
+		m.chosen = cli.Bypass
+		return menuDone
+	case kind == opPick && !m.confirming && op.arg >= 0 && op.arg < len(modes):
+		if modes[op.arg] == cli.Bypass {
+			m.confirming = true
+			return menuOpen
+		}
+		m.chosen = modes[op.arg]
+		return menuDone
+	}
+	return menuOpen
+}
+
+func (m *permissionMenu) view() (string, Keyboard) {
+	if m.confirming {
+		return "With bypass the agent runs any command and changes any file that you could, without asking. Sure?",
+			Keyboard{{{Text: "Yes, bypass everything", Data: m.data(opConfirm, 0)}}, {{Text: "Cancel", Data: m.data(opClose, 0)}}}
+	}
+	var b strings.Builder
+	b.WriteString("Now: " + string(m.current) + "\n\nWhat may the agent do unasked?")
+	var keyboard Keyboard
+	for i, mode := range cli.PermissionModes() {
+		b.WriteString("\n" + modeLine(mode))
+		keyboard = append(keyboard, []Button{{Text: marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
+	}
+	return b.String(), append(keyboard, []Button{m.closeButton()})
+}
+
+func (m *permissionMenu) unchanged() string { return modeLine(m.current) }
+
+func (m *permissionMenu) store(ctx context.Context) (said, short string, err error) {
+	if err := m.desk.SetPermission(ctx, m.conv, m.chosen); err != nil {
+		return "", "", err
+	}
+	return modeSetText(m.chosen), "Permissions: " + string(m.chosen), nil
+}

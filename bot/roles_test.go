@@ -1,0 +1,159 @@
+package bot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"unicode/utf16"
+
+	"pgregory.net/rapid"
+)
+
+func TestRoleByCommand(t *testing.T) {
+	tests := []struct {
+		name  string
+		roles []string
+		args  string
+		calls []string
+		said  string
+	}{
+		{"a role", []string{"author", "reviewer"}, "reviewer", []string{`role 7/0 "reviewer"`}, "plays: reviewer (claude · opus). It still knows what was said here; /new begins without that."},
+		{"in another case", []string{"author", "reviewer"}, "Reviewer", []string{`role 7/0 "reviewer"`}, "plays: reviewer"},
+		{"as it is written first", []string{"QA", "qa"}, "qa", []string{`role 7/0 "qa"`}, "plays: qa"},
+		{"of two words", []string{"in doubt"}, "in doubt", []string{`role 7/0 "in doubt"`}, "plays: in doubt"},
+		{"none", []string{"reviewer"}, "none", []string{`role 7/0 ""`}, "plays no role (claude · opus)"},
+		{"one that is called none", []string{"none"}, "none", []string{`role 7/0 "none"`}, "plays: none"},
+		{"unknown", []string{"author", "reviewer"}, "plumber", nil, `There is no role "plumber". There are: none, author, reviewer.`},
+		{"no roles", nil, "", nil, "[roles.reviewer]"},
+		{"no roles, one named", nil, "reviewer", nil, "No roles are configured."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inbound(t, func(t *testing.T, r *inboundRig) {
+				r.desk.roles = tt.roles
+				r.send(r.text("/role " + tt.args))
+				synctest.Wait()
+				if calls := r.desk.Calls(); !slices.Equal(calls, tt.calls) {
+					t.Errorf("calls %q, want %q", calls, tt.calls)
+				}
+				if l := r.journal.lastLetter(t); !strings.Contains(l.Text, tt.said) {
+					t.Errorf("letter %q, want %q", l.Text, tt.said)
+				}
+			})
+		})
+	}
+}
+
+func TestTheRoleMenu(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.roles = []string{"author", "reviewer"}
+		r.desk.status.Role = "reviewer"
+		r.send(r.text("/role"))
+		synctest.Wait()
+		k := r.journal.lastLetter(t).Keyboard
+		if names := buttonNames(k); !slices.Equal(names, []string{"none", "author", "✓ reviewer", "Close"}) {
+			t.Errorf("buttons %q", names)
+		}
+		r.send(r.press(k[0][0].Data, 9), r.press(k[0][0].Data, 9))
+		synctest.Wait()
+		if calls := r.desk.Calls(); !slices.Equal(calls, []string{`role 7/0 ""`}) {
+			t.Errorf("calls %q", calls)
+		}
+		if answers := r.voice.answers; !slices.Equal(answers, []string{"Role: none", "This menu has expired and nothing was changed. Send /role for a new one."}) {
+			t.Errorf("answers %q", answers)
+		}
+		if e := r.voice.edits[0]; e.Keyboard != nil || !strings.Contains(e.Text, "plays no role") {
+			t.Errorf("the menu became %+v", e)
+		}
+	})
+}
+
+func TestClosingTheRoleMenuChangesNothing(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.roles = []string{"reviewer"}
+		r.send(r.text("/role"))
+		synctest.Wait()
+		k := r.journal.lastLetter(t).Keyboard
+		r.send(r.press(k[len(k)-1][0].Data, 9))
+		synctest.Wait()
+		if calls := r.desk.Calls(); len(calls) > 0 {
+			t.Errorf("calls %q", calls)
+		}
+		if e := r.voice.edits[0]; e.Text != "Nothing was changed: role none" || e.Keyboard != nil {
+			t.Errorf("the menu became %+v", e)
+		}
+	})
+}
+
+func TestTheRoleMenuOpensWhereTheRoleIs(t *testing.T) {
+	m := &roleMenu{names: []string{""}, current: "role-09"}
+	for i := range 20 {
+		m.names = append(m.names, fmt.Sprintf("role-%02d", i))
+	}
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.roles, r.desk.status.Role = m.names[1:], m.current
+		r.send(r.text("/role"))
+		synctest.Wait()
+		names := buttonNames(r.journal.lastLetter(t).Keyboard)
+		if !slices.Contains(names, "✓ role-09") || !slices.Contains(names, "2 of 3") {
+			t.Errorf("buttons %q", names)
+		}
+	})
+}
+
+// TestEveryRoleCanBeChosen holds that whatever roles are called, each is on some page with a button that
+// Telegram takes, and the button chooses it.
+func TestEveryRoleCanBeChosen(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		roles := rapid.SliceOfNDistinct(rapid.StringN(1, 300, -1), 1, 40, rapid.ID).Draw(rt, "roles")
+		m := &roleMenu{menuFrame: menuFrame{act: actRole, nonce: "AAAAAAAAAAAA"}, names: append([]string{""}, roles...)}
+		m.current = rapid.SampledFrom(m.names).Draw(rt, "current")
+		reached := make(map[string]bool)
+		for m.page = range pagesOf(len(m.names)) {
+			text, keyboard := m.view()
+			if n := len(utf16.Encode([]rune(text))); n > 4096 {
+				rt.Fatalf("the text has %d units", n)
+			}
+			for _, row := range keyboard {
+				for _, b := range row {
+					if len(b.Data) > dataLimit || strings.TrimSpace(b.Text) == "" {
+						rt.Fatalf("button %+v", b)
+					}
+					at := *m
+					_, what, _ := strings.Cut(b.Data, ":")
+					if _, _, op, ok := parseMenuData(what); !ok {
+						rt.Fatalf("data %q is not understood", b.Data)
+					} else if at.turn(op) == menuDone {
+						reached[at.chosen] = true
+					}
+				}
+			}
+		}
+		for _, name := range m.names {
+			if !reached[name] {
+				rt.Fatalf("role %q is on no page", name)
+			}
+		}
+	})
+}
+
+func FuzzRoleMenuPresses(f *testing.F) {
+	f.Add("n:0:k1")
+	f.Add("n:0:p9")
+	f.Add("::")
+	f.Fuzz(func(t *testing.T, what string) {
+		m := &roleMenu{names: []string{"", "reviewer"}}
+		p := &permissionMenu{}
+		if _, _, op, ok := parseMenuData(what); ok {
+			if m.turn(op) == menuDone && !slices.Contains(m.names, m.chosen) {
+				t.Errorf("chosen %q", m.chosen)
+			}
+			p.turn(op)
+			p.turn(op)
+		}
+		m.view()
+		p.view()
+	})
+}
