@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +109,71 @@ func TestTheModelMenu(t *testing.T) {
 	}
 	town.say("/status")
 	town.await("codex")
+}
+
+func TestPermissionsInTheChat(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
+	file := filepath.Join(town.cfg.Projects.DefaultDir, "a.txt")
+	const write = `[[write path="a.txt" text="x"]][[text "that was all"]]`
+
+	town.say("%s", write)
+	m := town.awaitDone(1)
+	if !strings.Contains(m.Text, "⛔ Write a.txt was denied: the permission mode does not let it through") {
+		t.Errorf("the card does not say what was denied and why: %q", m.Text)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was denied was done: %v", err)
+	}
+
+	town.say("/permissions accept-edits")
+	town.await("accept-edits: edits in the working directory go through.")
+	town.say("%s", write+"[[history]]")
+	if m := town.awaitDone(2); strings.Contains(m.Text, "denied") || strings.Count(m.Text, "that was all") < 2 {
+		t.Errorf("the same session in another mode says %q", m.Text)
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != "x" {
+		t.Errorf("the file holds %q, %v", b, err)
+	}
+
+	town.say("/permissions")
+	town.press("bypass")
+	town.press("Yes, bypass everything")
+	town.await("bypass: everything goes through.")
+	town.say(`[[ask "touch asked"]][[text "asked"]]`)
+	if m := town.awaitDone(3); strings.Contains(m.Text, "denied") {
+		t.Errorf("in bypass the card says %q", m.Text)
+	}
+	town.say("/status")
+	town.await("Permissions: bypass")
+}
+
+func TestRolesInTheChat(t *testing.T) {
+	town := newTown(t, func(c *config.Config) {
+		c.Roles = map[string]config.Role{
+			"reviewer": {Prompt: "You review.", Append: true},
+			"author":   {Prompt: "You write.", Append: true, Agent: "codex"},
+		}
+	})
+	town.say(`[[text "as claude"]]`)
+	town.awaitDone(1)
+	town.say("/role")
+	town.press("reviewer")
+	town.await("From the next turn on the agent plays: reviewer (claude")
+	town.say("[[history]]")
+	if m := town.awaitDone(2); !strings.Contains(m.Text, "as claude") {
+		t.Errorf("the role was played in another session: %q", m.Text)
+	}
+	town.say("/role author")
+	town.await("plays: author (codex")
+	town.say("/status")
+	town.await("Role: author")
+	town.say(`[[text "as codex"]]`)
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "as codex") {
+		t.Errorf("%q", m.Text)
+	}
+	town.say("/role")
+	town.press("none")
+	town.await("plays no role (claude")
 }
 
 func TestStrangersGetNoAnswer(t *testing.T) {
