@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,7 +45,7 @@ func newHostProcess(h *Host, child *exec.Cmd, p pipes, run string) *hostProcess 
 		id = stat.procID
 	}
 	hp.tree = newProcTree(id, run)
-	go func() { _, _ = io.Copy(&hp.stderr, hp.errors) }() // ends with the pipe; a tail has no errors
+	go func() { _, _ = io.CopyBuffer(&hp.stderr, hp.errors, make([]byte, 1<<10)) }() // ends with the pipe; a tail has no errors
 	go hp.wait(h, child)
 	return hp
 }
@@ -54,8 +53,7 @@ func newHostProcess(h *Host, child *exec.Cmd, p pipes, run string) *hostProcess 
 // wait takes the program's exit status and closes done.
 func (p *hostProcess) wait(h *Host, child *exec.Cmd) {
 	// Without reaping first: until exited is set, the number cannot become another process's.
-	for errors.Is(unix.Waitid(unix.P_PID, p.pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
-	}
+	awaitExit(p.pid)
 	p.mu.Lock()
 	p.exited = true
 	p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 const MaxLine = 64 << 20
 
 const (
-	lineBuffer   = 32 << 10  // size of a buffer at rest
+	lineBuffer   = 8 << 10   // size of a buffer at rest
 	lineRetained = 256 << 10 // a buffer above this is given back once its long line was handled
 	oversizeHead = 1 << 10   // how much of an oversized line is kept
 )
