@@ -108,7 +108,7 @@ func (c *commands) help(ctx context.Context, _ *lane, t *task, r request) {
 	for _, m := range commandMenu() {
 		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
 	}
-	b.WriteString("\n/model opus, /permissions plan and /role followed by a name choose at once. Two slashes, as in //compact, send a line that begins with a slash to the agent.")
+	b.WriteString("\n/model opus, /permissions plan and /role followed by a name choose at once. Two slashes, as in //todo, send the agent a text that begins with a slash.")
 	c.answer(ctx, t, r, b.String())
 }
 
