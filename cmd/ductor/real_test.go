@@ -14,8 +14,9 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// realTown is a town whose agent is the real CLI, and whose model is simulated.
-func realTown(t *testing.T, agent string) (*town, *modelapi.Server) {
+// realTown is a town whose agent is the real CLI, and whose model is simulated. Change may alter the
+// configuration; nil leaves it.
+func realTown(t *testing.T, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	api := modelapi.New(modelapi.Options{Key: realagent.Key})
 	if err := api.Start(); err != nil {
@@ -38,6 +39,9 @@ func realTown(t *testing.T, agent string) (*town, *modelapi.Server) {
 			cfg.Agents.Codex.Path, cfg.Agents.Claude.Enabled = c.Path, false
 		}
 		cfg.Projects.DefaultDir, cfg.Projects.Roots = c.Work, []string{c.Work}
+		if change != nil {
+			change(cfg)
+		}
 	})
 	c.Setenv(t)
 	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1") // a rate limit is waited for ten times otherwise
@@ -49,7 +53,7 @@ func realTown(t *testing.T, agent string) (*town, *modelapi.Server) {
 func TestTheRealAgentsInTheChat(t *testing.T) {
 	for _, agent := range []string{"claude", "codex"} {
 		t.Run(agent, func(t *testing.T) {
-			town, api := realTown(t, agent)
+			town, api := realTown(t, agent, nil)
 			work := town.cfg.Projects.DefaultDir
 
 			town.say(`first question [[tool cmd="sleep 0.3; echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
@@ -115,7 +119,7 @@ func (town *town) awaitAfter(n int, part string) {
 }
 
 func TestCodexModelsInTheMenu(t *testing.T) {
-	town, _ := realTown(t, "codex")
+	town, _ := realTown(t, "codex", nil)
 	town.say("/model") // one agent alone: its models are asked for at once
 	m := town.await("model of codex")
 	if len(m.Keyboard) < 3 {
