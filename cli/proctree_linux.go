@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,23 +29,22 @@ func (p procStat) dead() bool { return (p.state == 'Z' || p.state == 'X') && p.t
 
 // readProc looks a process up; false if there is none.
 func readProc(pid int) (procStat, bool) {
-	var buf [512]byte // a stat line is shorter, and there are hundreds to read while somebody waits
-	raw := readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])
-	return parseStat(pid, raw)
+	return readProcIn(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/stat", pid)
 }
 
-// readSmall reads the begin of a file into buf, without the poller that os.File would try.
-func readSmall(path string, buf []byte) []byte {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+// readProcIn is readProc for a stat file at a path that may start from a directory.
+func readProcIn(dir int, path string, pid int) (procStat, bool) {
+	var buf [512]byte // a stat line is shorter, and there are hundreds to read while somebody waits
+	fd, err := unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil
+		return procStat{}, false
 	}
 	defer unix.Close(fd)
-	n, err := unix.Read(fd, buf)
+	n, err := unix.Read(fd, buf[:])
 	if err != nil {
-		return nil
+		return procStat{}, false
 	}
-	return buf[:n]
+	return parseStat(pid, buf[:n])
 }
 
 // parseStat reads a line of /proc/<pid>/stat. The name in it may hold spaces and parentheses.
@@ -54,20 +53,51 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 	if i < 0 {
 		return procStat{}, false
 	}
-	f := strings.Fields(string(raw[i+1:]))
-	const threads, startTime = 17, 19
-	if len(f) <= startTime || len(f[0]) != 1 {
-		return procStat{}, false
+	const state, parent, group, session, threads, startTime = 0, 1, 2, 3, 17, 19
+	p := procStat{procID: procID{pid: pid}}
+	ok := true
+	rest := raw[i+1:]
+	for at := state; at <= startTime; at++ {
+		var field []byte
+		field, rest = nextField(rest)
+		switch at {
+		case state:
+			if ok = len(field) == 1; ok {
+				p.state = field[0]
+			}
+		case parent:
+			p.parent, ok = number(field, ok)
+		case group:
+			p.group, ok = number(field, ok)
+		case session:
+			p.session, ok = number(field, ok)
+		case threads:
+			p.threads, ok = number(field, ok)
+		case startTime:
+			var start int
+			start, ok = number(field, ok)
+			p.start = uint64(start)
+		}
+		if !ok {
+			return procStat{}, false
+		}
 	}
-	p := procStat{state: f[0][0]}
-	p.pid = pid
-	var errs [5]error
-	p.parent, errs[0] = strconv.Atoi(f[1])
-	p.group, errs[1] = strconv.Atoi(f[2])
-	p.session, errs[2] = strconv.Atoi(f[3])
-	p.threads, errs[4] = strconv.Atoi(f[threads])
-	p.start, errs[3] = strconv.ParseUint(f[startTime], 10, 64)
-	return p, errors.Join(errs[:]...) == nil
+	return p, true
+}
+
+// nextField splits the first word off.
+func nextField(b []byte) (field, rest []byte) {
+	b = bytes.TrimLeft(b, " \n")
+	if i := bytes.IndexAny(b, " \n"); i >= 0 {
+		return b[:i], b[i:]
+	}
+	return b, nil
+}
+
+// number reads a number, if all went well before.
+func number(field []byte, ok bool) (int, bool) {
+	n, err := strconv.Atoi(string(field))
+	return n, ok && err == nil
 }
 
 // allProcs lists every process there is.
@@ -83,11 +113,14 @@ func allProcs() ([]procStat, error) {
 	}
 	procs := make([]procStat, 0, len(names))
 	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			continue
+		}
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if p, ok := readProc(pid); ok {
+		if p, ok := readProcIn(int(dir.Fd()), name+"/stat", pid); ok {
 			procs = append(procs, p)
 		}
 	}
@@ -97,11 +130,30 @@ func allProcs() ([]procStat, error) {
 // marked says whether a process carries the variable entry ("NAME=value"). known is false when that
 // cannot be told now: the process is in the middle of an exec, or is not ours to look into.
 func marked(pid int, entry string) (yes, known bool) {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	env, err := readWhole("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {
 		return false, errors.Is(err, os.ErrPermission)
 	}
 	return bytes.HasPrefix(env, []byte(entry+"\x00")) || bytes.Contains(env, []byte("\x00"+entry+"\x00")), true
+}
+
+// readWhole reads a file of the kernel's, without the poller that os.File would try.
+func readWhole(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	all := make([]byte, 0, 4<<10)
+	for {
+		n, err := unix.Read(fd, all[len(all):cap(all)])
+		if n <= 0 || err != nil {
+			return all, err
+		}
+		if all = all[:len(all)+n]; len(all) == cap(all) {
+			all = slices.Grow(all, len(all))
+		}
+	}
 }
 
 // procTree finds what a program started, also what left its group, its session and its parent.
