@@ -96,7 +96,7 @@ func (f *feed) end() {
 	f.cond.Broadcast()
 }
 
-// exited is called once the agent is dead and its standard error was read.
+// exited is called once the agent is dead and its standard error was read, and again when more is known.
 func (f *feed) exited(s Status) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,7 +145,7 @@ type item struct {
 	lost   *lossNote
 	stderr []byte
 	exit   *Status
-	end    bool // of the output, at offset
+	end    bool // of the output, at offset; with the exit, if that is known
 	taken  int  // by this process
 	closed bool
 }
@@ -179,7 +179,7 @@ func (f *feed) ready(p *place, buf []byte) (item, bool) {
 		return f.nextOutput(p, buf)
 	case f.ended && !p.toldEnd:
 		p.toldEnd = true
-		return item{end: true, offset: p.offset}, true
+		return item{end: true, offset: p.offset, exit: f.exit}, true
 	}
 	return item{}, false
 }

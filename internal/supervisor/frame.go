@@ -25,7 +25,7 @@ const (
 	kindLost    kind = 'L' // supervisor: lossNote
 	kindStderr  kind = 'E' // supervisor: bytes of standard error
 	kindExit    kind = 'D' // supervisor: Status, the agent exited
-	kindEnd     kind = 'Z' // supervisor: 8 bytes, output ended at this offset
+	kindEnd     kind = 'Z' // supervisor: 8 bytes, output ended at this offset; then Status, if the agent exited
 	kindTaken   kind = 'T' // supervisor: takenNote, and the connection ends
 )
 

@@ -147,11 +147,4 @@ func (b *inbox) position() (offset, lost int64) {
 	return b.offset, b.lost
 }
 
-// expected is the offset the next frame must have.
-func (b *inbox) expected() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.received()
-}
-
 var _ io.Reader = (*inbox)(nil)

@@ -96,7 +96,7 @@ func (r *Run) Done() <-chan struct{} { return r.done }
 // Exit is how the agent ended; valid after Done.
 func (r *Run) Exit() Exit { return r.Status().Exit }
 
-// Status is Exit and what belongs to it; valid after Done.
+// Status is Exit and what belongs to it; valid after Done, and complete after the end of Stdout as well.
 func (r *Run) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,6 +158,7 @@ func (r *Run) handle(k kind, payload []byte) error {
 		}
 		r.finish(status)
 	case kindEnd:
+		r.complete(payload)
 		r.out.inbox.close(io.EOF)
 	case kindTaken:
 		var t takenNote
@@ -170,6 +171,20 @@ func (r *Run) handle(k kind, payload []byte) error {
 		return r.taken
 	}
 	return nil // a later version's
+}
+
+// complete takes what is known of the end by the end of the output.
+func (r *Run) complete(payload []byte) {
+	_, raw, err := cutMark(payload)
+	var status Status
+	if err != nil || json.Unmarshal(raw, &status) != nil {
+		return // the agent still runs
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.finished {
+		r.status = status
+	}
 }
 
 func (r *Run) addStderr(p []byte) {

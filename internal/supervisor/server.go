@@ -129,8 +129,8 @@ func (s *server) pumpStdout() {
 		}
 		s.feed.output(buf[:n])
 	}
-	s.feed.end()
 	s.noteEnd()
+	s.feed.end()
 }
 
 func (s *server) pumpStderr() {
@@ -175,6 +175,7 @@ func (s *server) noteEnd() {
 	s.status.Trouble = s.troubles()
 	if s.exited {
 		s.save(statusFile, s.status)
+		s.feed.exited(s.status)
 	}
 }
 

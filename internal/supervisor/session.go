@@ -185,10 +185,10 @@ func (c *session) tell() {
 			err = c.w.json(kindLost, it.lost)
 		case it.stderr != nil:
 			err = c.w.bytes(kindStderr, it.stderr)
+		case it.end:
+			err = c.tellEnd(it)
 		case it.exit != nil:
 			err = c.w.json(kindExit, it.exit)
-		case it.end:
-			err = c.w.marked(kindEnd, it.offset, nil)
 		default:
 			err = c.w.marked(kindOutput, it.offset, it.data)
 		}
@@ -197,6 +197,18 @@ func (c *session) tell() {
 			return
 		}
 	}
+}
+
+// tellEnd says where the output ended, and again how the agent did: more is known of it by now.
+func (c *session) tellEnd(it item) error {
+	var status []byte
+	if it.exit != nil {
+		var err error
+		if status, err = json.Marshal(it.exit); err != nil {
+			return err
+		}
+	}
+	return c.w.marked(kindEnd, it.offset, status)
 }
 
 // listen does what the client says until it leaves.

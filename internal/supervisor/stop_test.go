@@ -27,8 +27,9 @@ func TestStopEndsEveryDescendant(t *testing.T) {
 			t.Run(name+how, func(t *testing.T) {
 				t.Parallel()
 				root := openRoot(t, Options{})
-				tc.spec.Limits.Grace = grace
-				run := start(t, root, tc.spec)
+				spec := tc.spec
+				spec.Limits.Grace = grace
+				run := start(t, root, spec)
 				readLine(t, run.Stdout())
 				if n := len(survivors(t, run.ID())); n < tc.least {
 					t.Fatalf("only %d processes: the test proves nothing", n)
@@ -130,6 +131,7 @@ func TestKilledSupervisorTakesItsAgentAlong(t *testing.T) {
 	if !ok {
 		t.Fatal("no agent")
 	}
+	eventually(t, "standard error", func() bool { return run.StderrTail() == "two\n" })
 	kill9(t, run.Info().Supervisor)
 	await(t, "done", run.Done())
 	eventually(t, "the agent is dead", func() bool { return !agent.Running() })
