@@ -73,7 +73,7 @@ func TestClosedRootLeavesNoSpareAndNoNest(t *testing.T) {
 // A supervisor that does not answer is not waited for longer than the caller wants.
 func TestStartIsBoundByItsContext(t *testing.T) {
 	t.Parallel()
-	root := openRoot(t, Options{Command: []string{"/bin/sh", "-c", "sleep 600"}})
+	root := openRoot(t, Options{Command: []string{"/bin/sh", "-c", "exec sleep 600"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := root.Start(ctx, sh("true")); !errors.Is(err, context.DeadlineExceeded) {
