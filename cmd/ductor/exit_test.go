@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,6 +164,25 @@ func TestNoSecretIsInTheLogOrInTheDatabase(t *testing.T) {
 		info, err := os.Stat(filepath.Join(town.cfg.Storage.Dir, name))
 		if err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+func TestToldToStopWhileStartingIsNoFailure(t *testing.T) {
+	for _, call := range []string{"", "getMe", "getWebhookInfo", "setMyCommands"} {
+		town := surroundings(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if call == "" {
+			cancel()
+		}
+		town.srv.OnCall(func(c telegram.Call) {
+			if c.Method == call {
+				cancel()
+			}
+		})
+		if err := serve(ctx, town.cfg, testWriter{t}); err != nil {
+			t.Errorf("stopped at %q: %v", call, err)
 		}
 	}
 }

@@ -55,7 +55,7 @@ type house struct {
 
 // buildHouse constructs the rooms from the bottom up. Nothing runs yet but the sender of cards.
 func buildHouse(ctx context.Context, cfg config.Config, log *slog.Logger, scrub *bot.Scrubber) (_ *house, err error) {
-	h := &house{cfg: cfg, log: log, host: cli.NewHost()}
+	h := &house{cfg: cfg, log: log, host: cli.NewHostFor(cli.Owner(cfg.Storage.Dir))}
 	defer func() {
 		if err != nil {
 			h.close()
@@ -92,6 +92,7 @@ func (h *house) run(ctx context.Context) error {
 		})
 	})
 	h.ticks.Go(func() { h.prune(ticking) })
+	h.endLeftovers(ctx)
 	h.service.Refresh()
 	if err := h.desk.Recover(ctx); err != nil {
 		return err
@@ -102,6 +103,17 @@ func (h *house) run(ctx context.Context) error {
 		return coded{fmt.Errorf("Telegram refuses the bot token; get the right one from @BotFather and set telegram.token"), errToken}
 	}
 	return err
+}
+
+// endLeftovers ends what a ductor that was killed left running here, before any of its turns is offered to
+// be run again. What would not end is no reason to answer nobody.
+func (h *house) endLeftovers(ctx context.Context) {
+	n, err := h.host.EndLeftovers(ctx, h.cfg.Agents.Grace)
+	if err != nil {
+		h.log.Error("processes of a run that was killed may be left", "found", n, "err", err)
+	} else if n > 0 {
+		h.log.Warn("ended what a run that was killed had left", "processes", n)
+	}
 }
 
 // close ends what was built, the last first: no new turns, running ones get their time, agents die with

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -120,8 +121,7 @@ func TestKilledAnywhereNothingIsLostAndNothingRunsTwice(t *testing.T) {
 		case <-time.After(time.Duration(random.IntN(300)) * time.Millisecond):
 		}
 		d.kill()
-		town.srv.OnCall(func(telegram.Call) {})
-
+		up := town.strikeAtStart()
 		d = startDaemon(t, "run", "-c", config)
 		v, err := town.chat.Await(town.soon(), func(v telegram.View) bool { return answered(v, mark) || told(v) > interrupted })
 		if err != nil {
@@ -133,6 +133,11 @@ func TestKilledAnywhereNothingIsLostAndNothingRunsTwice(t *testing.T) {
 		}
 		if err := town.srv.AwaitAcknowledged(town.soon()); err != nil {
 			t.Fatal(err)
+		}
+		select {
+		case <-up: // the answer may have been there before, and a program that has just begun dies of a signal
+		case <-time.After(patience):
+			t.Fatalf("round %d: ductor does not start again", i)
 		}
 		_ = d.cmd.Process.Signal(syscall.SIGTERM)
 		if code := d.exit(t); code != exitOK {
@@ -146,6 +151,49 @@ func TestKilledAnywhereNothingIsLostAndNothingRunsTwice(t *testing.T) {
 			t.Errorf("answer %d is shown %d times", i, n)
 		}
 	}
+}
+
+// A tool in a session of its own outlives ductor and its agent: the next start ends it, and the chat is told.
+func TestWhatOutlivesAKilledDuctorIsEndedAtTheNextStart(t *testing.T) {
+	town := surroundings(t, nil)
+	config := town.writeConfig()
+	work := town.cfg.Projects.DefaultDir
+	d := startDaemon(t, "run", "-c", config)
+	if err := town.srv.AwaitPoll(town.soon()); err != nil {
+		t.Fatal(err)
+	}
+	town.say(`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch started; sleep 600; sleep 600' & sleep 600"]] [[text "over"]]`)
+	awaitFile(t, filepath.Join(work, "started"))
+	d.kill()
+	if len(livingIn(t, work)) == 0 {
+		t.Fatal("nothing outlived the kill: the test proves nothing")
+	}
+	d = startDaemon(t, "run", "-c", config)
+	if _, err := town.chat.Await(town.soon(), func(v telegram.View) bool { return told(v) == 1 }); err != nil {
+		town.fatal(err)
+	}
+	if left := livingIn(t, work); len(left) > 0 {
+		t.Errorf("the chat is told, but these run on: %q", left)
+	}
+	town.say(`[[text "and on it goes"]]`)
+	town.await("and on it goes")
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	if code := d.exit(t); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	nothingLivesIn(t, work)
+}
+
+// strikeAtStart closes its channel when a ductor makes the first call of its life that is not a poll.
+func (town *town) strikeAtStart() <-chan struct{} {
+	up := make(chan struct{})
+	var once sync.Once
+	town.srv.OnCall(func(c telegram.Call) {
+		if c.Method == "getWebhookInfo" {
+			once.Do(func() { close(up) })
+		}
+	})
+	return up
 }
 
 // strikeAtCall strikes when the bot has made n more calls that show something.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -75,9 +76,9 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	defer release()
 	h, err := buildHouse(ctx, cfg, log, scrub)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
-	runErr := h.run(ctx)
+	runErr := unlessStopped(ctx, h.run(ctx))
 	end := make(chan struct{})
 	go func() { h.close(); close(end) }()
 	again := make(chan os.Signal, 1)
@@ -90,6 +91,14 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 		h.cut()
 		return fmt.Errorf("ended at once by a second signal; what was not delivered is delivered after the next start")
 	}
+}
+
+// unlessStopped is err, and nil for what only failed because we were told to stop while starting.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
 }
 
 // lockDir is the same for every configuration of a user, so that two of them with one token meet there.
