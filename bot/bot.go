@@ -26,6 +26,7 @@ type Options struct {
 
 	Journal    orchestrator.Journal
 	UploadsDir string // where files that people send are kept; made with mode 0700
+	MaxUpload  int64  // bytes of a file that is fetched; 20 MB, which is also the most Telegram gives
 
 	Allow      Allow
 	Trigger    GroupTrigger          // TriggerMention
@@ -88,7 +89,7 @@ func New(o Options) (*Bot, error) {
 		opts: o, log: o.Log, client: client,
 		api: &plainAPI{base: strings.TrimRight(o.APIBase, "/"), token: o.Token, client: newPlainClient(o.Transport)},
 	}
-	if b.uploads, err = openUploads(o.UploadsDir, b.api); err != nil {
+	if b.uploads, err = openUploads(o.UploadsDir, o.MaxUpload, b.api); err != nil {
 		return nil, err
 	}
 	b.outbox = NewOutbox(o.Outbox)
@@ -105,6 +106,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Scrub == nil {
 		o.Scrub = NewScrubber(o.Token)
+	}
+	if o.MaxUpload <= 0 {
+		o.MaxUpload = maxDownload
 	}
 	for _, d := range []struct {
 		at  *time.Duration
@@ -129,6 +133,9 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// PruneUploads removes files that people sent before a time, and returns how many.
+func (b *Bot) PruneUploads(before time.Time) (int, error) { return b.uploads.prune(before) }
 
 // Chat is where the orchestrator shows turns; valid until Close.
 func (b *Bot) Chat() *Chat { return b.chat }

@@ -208,7 +208,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 	simulated(t, func(t *testing.T, h *house) {
 		h.serve(t)
 		h.ann.SendDocument(h.chat, telegram.File{Name: "big.bin", Data: make([]byte, telegram.MaxDownload+1)})
-		h.await(t, "too large: Telegram lets bots fetch 20 MB")
+		h.await(t, "too large: I may fetch at most 20 MB")
 
 		h.srv.Inject(telegram.Fault{Method: "file", Kind: telegram.DropBefore, Times: 2})
 		h.ann.SendDocument(h.chat, telegram.File{Name: "later.txt", Data: []byte("x")}, telegram.WithCaption("comes"))

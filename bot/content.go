@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -55,7 +56,7 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		r.closer.answer(ctx, parts[0], t.updates, fileSentence(err), nil)
+		r.closer.answer(ctx, parts[0], t.updates, fileSentence(err, r.uploads.most), nil)
 		return
 	}
 	r.submit(ctx, t, parts, files)
@@ -137,9 +138,9 @@ func (r *receiver) fetchOne(ctx context.Context, in *incoming) (orchestrator.Att
 	}
 }
 
-func fileSentence(err error) string {
+func fileSentence(err error, most int64) string {
 	if errors.Is(err, errTooLarge) {
-		return "This file is too large: Telegram lets bots fetch 20 MB. Nothing was passed on."
+		return fmt.Sprintf("This file is too large: I may fetch at most %d MB. Nothing was passed on.", most>>20)
 	}
 	return "I could not fetch this file from Telegram. Nothing was passed on; please send it again."
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path"
@@ -21,7 +22,8 @@ import (
 // maxDownload is what Telegram lets a bot fetch.
 const maxDownload = 20 << 20
 
-var errTooLarge = errors.New("the file is larger than 20 MB")
+// errTooLarge says that a file is beyond what the owner or Telegram lets us fetch.
+var errTooLarge = errors.New("the file is too large to be fetched")
 
 // uploads is the directory where the files that people send are kept, one folder per conversation.
 //
@@ -30,10 +32,11 @@ type uploads struct {
 	api  *plainAPI
 	root *os.Root
 	dir  string // absolute
+	most int64  // bytes of a file
 }
 
 // openUploads makes the directory if it is missing. Close the root to end it.
-func openUploads(dir string, api *plainAPI) (*uploads, error) {
+func openUploads(dir string, most int64, api *plainAPI) (*uploads, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("uploads directory: %w", err)
@@ -45,14 +48,14 @@ func openUploads(dir string, api *plainAPI) (*uploads, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open uploads directory: %w", err)
 	}
-	return &uploads{api: api, root: root, dir: dir}, nil
+	return &uploads{api: api, root: root, dir: dir, most: min(most, maxDownload)}, nil
 }
 
 // save fetches the file of in and keeps it. Doing it again after a crash overwrites what was kept.
 // errTooLarge says that Telegram will not hand it out.
 func (u *uploads) save(ctx context.Context, in *incoming) (orchestrator.Attachment, error) {
 	f := in.file
-	if f.size > maxDownload {
+	if f.size > u.most {
 		return orchestrator.Attachment{}, errTooLarge
 	}
 	body, err := u.open(ctx, f.id)
@@ -88,7 +91,7 @@ func (u *uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if file.Size > maxDownload {
+	if file.Size > u.most {
 		return nil, errTooLarge
 	}
 	return u.api.fetch(ctx, file.Path)
@@ -118,20 +121,43 @@ func (u *uploads) write(at string, body io.Reader) (head []byte, err error) {
 		}
 	}()
 	sniff := &headWriter{limit: 512}
-	n, err := io.Copy(io.MultiWriter(f, sniff), io.LimitReader(body, maxDownload+1))
+	n, err := io.Copy(io.MultiWriter(f, sniff), io.LimitReader(body, u.most+1))
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("store upload: %w", withoutURL(err))
-	case n > maxDownload:
+	case n > u.most:
 		return nil, errTooLarge
 	}
 	if err := u.root.Rename(part, at); err != nil {
 		return nil, fmt.Errorf("store upload: %w", err)
 	}
 	return sniff.head, nil
+}
+
+// prune removes files that were kept before a time, and returns how many.
+func (u *uploads) prune(before time.Time) (int, error) {
+	gone := 0
+	err := fs.WalkDir(u.root.FS(), ".", func(at string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil || !info.ModTime().Before(before) {
+			return err
+		}
+		if err := u.root.Remove(at); err != nil {
+			return err
+		}
+		gone++
+		return nil
+	})
+	if err != nil {
+		return gone, fmt.Errorf("forget old uploads: %w", err)
+	}
+	return gone, nil
 }
 
 // describe trusts the content more than the sender: a picture that is none would make the model's API

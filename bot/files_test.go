@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"ductor/orchestrator"
@@ -70,7 +71,7 @@ func uploadsOf(t *testing.T, content string) *uploads {
 		}
 		return answer(200, content)(r)
 	}))}
-	u, err := openUploads(filepath.Join(t.TempDir(), "uploads"), api)
+	u, err := openUploads(filepath.Join(t.TempDir(), "uploads"), maxDownload, api)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,5 +178,53 @@ func TestSaveTooLarge(t *testing.T) {
 	in.file.size = maxDownload + 1
 	if _, err := u.save(t.Context(), in); !errors.Is(err, errTooLarge) {
 		t.Errorf("a file that is said to be too large: %v", err)
+	}
+}
+
+func TestOldUploadsAreForgotten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "uploads")
+	outside := filepath.Join(t.TempDir(), "outside.txt")
+	u, err := openUploads(dir, maxDownload, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.root.Close()
+	now := time.Now()
+	for name, age := range map[string]time.Duration{"1_0/old.txt": 40 * 24 * time.Hour, "1_0/new.txt": time.Hour} {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(at, now.Add(-age), now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(outside, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "1_0", "link")); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := u.prune(now.AddDate(0, 0, -30)); gone != 1 || err != nil {
+		t.Errorf("%d gone, %v", gone, err)
+	}
+	for _, path := range []string{filepath.Join(dir, "1_0/new.txt"), outside} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestTheOwnersLimitOnFilesHolds(t *testing.T) {
+	u, err := openUploads(t.TempDir(), 1<<20, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.root.Close()
+	if _, err := u.save(t.Context(), &incoming{file: &fileRef{size: 1<<20 + 1}}); !errors.Is(err, errTooLarge) {
+		t.Errorf("%v", err)
 	}
 }

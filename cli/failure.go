@@ -81,22 +81,26 @@ func (f *Failure) Sentence() string {
 	if agent == "" {
 		agent = "the agent"
 	}
-	var s string
+	var s, advice string
 	switch f.Kind {
 	case NotInstalled:
-		s = fmt.Sprintf("%s is not installed on this machine. Install its CLI, then check with `ductor doctor`", agent)
+		s = fmt.Sprintf("%s is not installed on this machine", agent)
+		advice = "Install its CLI, then check with `ductor doctor`."
 	case NotLoggedIn:
-		s = fmt.Sprintf("%s is not logged in. Log in on the machine, then send the message again", agent)
+		s = fmt.Sprintf("%s is not logged in", agent)
+		advice = "Log in on the machine, then send the message again."
 	case LimitReached:
 		s = fmt.Sprintf("%s has reached its usage limit", agent)
 		if !f.ResetAt.IsZero() {
 			s += " until " + f.ResetAt.Local().Format("Mon 15:04")
 		}
-		s += ". Wait, or go on with another agent by /model"
+		advice = "Wait, or go on with another agent by /model."
 	case Overloaded:
-		s = fmt.Sprintf("the model behind %s is overloaded. Try again in a moment", agent)
+		s = fmt.Sprintf("the model behind %s is overloaded", agent)
+		advice = "Try again in a moment."
 	case TimedOut:
-		s = fmt.Sprintf("%s took too long and was stopped. What it wrote so far is kept", agent)
+		s = fmt.Sprintf("%s took too long and was stopped", agent)
+		advice = "What it wrote so far is kept."
 	case Crashed:
 		s = fmt.Sprintf("%s ended unexpectedly (%s)", agent, exitText(f.Code))
 	case BadOutput:
@@ -108,7 +112,8 @@ func (f *Failure) Sentence() string {
 	case NetworkDown:
 		s = fmt.Sprintf("%s cannot reach its model over the network", agent)
 	case UnknownModel:
-		s = fmt.Sprintf("%s does not know this model. Pick another with /model", agent)
+		s = fmt.Sprintf("%s does not know this model", agent)
+		advice = "Pick another with /model."
 	case LimitOfTurn:
 		s = fmt.Sprintf("%s stopped at the limit set for one turn", agent)
 	case Refused:
@@ -119,7 +124,7 @@ func (f *Failure) Sentence() string {
 	if f.Reason != "" {
 		s += ": " + strings.TrimRight(firstLine(f.Reason), ".")
 	}
-	return upperFirst(s) + "."
+	return strings.TrimSpace(upperFirst(s) + ". " + advice)
 }
 
 // Action is what to offer.

@@ -73,8 +73,8 @@ func TestCut(t *testing.T) {
 		{ErrAborted, true, ""},
 		{fmt.Errorf("by Ann: %w", ErrAborted), true, ""},
 		{context.DeadlineExceeded, false, "A took too long and was stopped. What it wrote so far is kept."},
-		{ErrStale, false, "A took too long and was stopped. What it wrote so far is kept: it had been running for far too long."},
-		{ErrClosing, false, "A took too long and was stopped. What it wrote so far is kept: ductor is stopping."},
+		{ErrStale, false, "A took too long and was stopped: it had been running for far too long. What it wrote so far is kept."},
+		{ErrClosing, false, "A took too long and was stopped: ductor is stopping. What it wrote so far is kept."},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(tc.cause)

@@ -53,6 +53,10 @@ func (o *Orchestrator) Resume(ctx context.Context, id ConversationID, session Se
 	if s.Conversation != id {
 		return Session{}, ErrElsewhere
 	}
+	// A session the reset rules had ended is one again: a person wants it.
+	if err := o.opts.Store.TouchSession(ctx, s.ID, o.now()); err != nil {
+		return Session{}, err
+	}
 	err = o.change(ctx, id, func(c *Conversation) { c.Session, c.Dir = s.ID, s.Dir })
 	o.opts.Gateway.Release(id.Key())
 	return s, err

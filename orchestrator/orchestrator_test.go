@@ -292,6 +292,25 @@ func TestResetRules(t *testing.T) {
 	}
 }
 
+func TestASessionThatWasResetCanBeGoneOnWith(t *testing.T) {
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *orchestrator.Options) { o.IdleReset = time.Hour })
+	h.submit(t, here, "one")
+	h.await(t, "done one")
+	sessions, err := h.Sessions(t.Context(), here)
+	if err != nil || len(sessions) != 1 {
+		t.Fatalf("%d sessions, %v", len(sessions), err)
+	}
+	h.clock.advance(2 * time.Hour)
+	if _, err := h.Resume(t.Context(), here, sessions[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	h.submit(t, here, "two")
+	h.await(t, "done two")
+	if got := h.agent.requests()[1].Resume; got != "native-claude" {
+		t.Errorf("resumed %q", got)
+	}
+}
+
 func TestADirectoryStaysInsideTheRoots(t *testing.T) {
 	root := t.TempDir()
 	outside := t.TempDir()

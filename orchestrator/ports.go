@@ -22,6 +22,8 @@ type Store interface {
 	Session(ctx context.Context, id SessionID) (Session, error)
 	// Sessions lists a conversation's sessions, last used first.
 	Sessions(ctx context.Context, id ConversationID, limit int) ([]Session, error)
+	// TouchSession records that a session was used; ErrNoSession for one that is not there.
+	TouchSession(ctx context.Context, id SessionID, at time.Time) error
 	// SetNative records an agent's own id for a session; an empty id forgets it.
 	SetNative(ctx context.Context, id SessionID, agent cli.Agent, native cli.AgentSessionID) error
 

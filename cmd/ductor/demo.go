@@ -63,7 +63,7 @@ func demo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stde
 	if opts.verbose {
 		log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	cfg, err := demoConfig(ctx, opts, srv, scratch)
+	cfg, scripted, err := demoConfig(ctx, opts, srv, scratch)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func demo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stde
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() { served <- h.run(ctx) }()
-	err = converse(ctx, srv, in, out, demoGreeting(cfg))
+	err = converse(ctx, srv, in, out, demoGreeting(cfg, scripted))
 	stop()
 	err = errors.Join(err, <-served)
 	h.close()
@@ -84,8 +84,9 @@ func demo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stde
 // demoPerson is who sits at the terminal.
 const demoPerson = 1
 
-func demoConfig(ctx context.Context, opts demoOptions, srv *telegram.Server, scratch string) (config.Config, error) {
-	cfg := config.Default()
+// demoConfig says whether the agents are scripted ones.
+func demoConfig(ctx context.Context, opts demoOptions, srv *telegram.Server, scratch string) (cfg config.Config, scripted bool, err error) {
+	cfg = config.Default()
 	cfg.Telegram.Token = config.Secret(srv.Token())
 	cfg.Telegram.APIBase = srv.URL()
 	cfg.Telegram.AllowedUsers = []int64{demoPerson}
@@ -94,30 +95,30 @@ func demoConfig(ctx context.Context, opts demoOptions, srv *telegram.Server, scr
 	if dir == "" {
 		dir = filepath.Join(scratch, "project")
 		if err := os.Mkdir(dir, 0o700); err != nil {
-			return cfg, fmt.Errorf("make the demo's project: %w", err)
+			return cfg, false, fmt.Errorf("make the demo's project: %w", err)
 		}
 	}
-	dir, err := filepath.Abs(dir)
+	dir, err = filepath.Abs(dir)
 	if err != nil {
-		return cfg, err
+		return cfg, false, err
 	}
 	cfg.Projects.DefaultDir, cfg.Projects.Roots = dir, []string{dir}
 	if !opts.scripted && loggedIn(ctx, &cfg) {
-		return cfg, nil
+		return cfg, false, nil
 	}
 	bin := filepath.Join(scratch, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
-		return cfg, err
+		return cfg, false, err
 	}
 	programs, err := agent.Install(bin)
 	if err != nil {
-		return cfg, err
+		return cfg, false, err
 	}
 	if err := os.Setenv("DUCTOR_SIM_HOME", filepath.Join(scratch, "sim")); err != nil {
-		return cfg, err
+		return cfg, false, err
 	}
 	cfg.Agents.Claude.Path, cfg.Agents.Codex.Path = programs.Claude, programs.Codex
-	return cfg, nil
+	return cfg, true, nil
 }
 
 // loggedIn keeps the agents that can be used, and says whether there is one.
@@ -137,15 +138,15 @@ func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	return true
 }
 
-func demoGreeting(cfg config.Config) string {
-	who := "the agents that are logged in here"
-	if filepath.Base(filepath.Dir(cfg.Agents.Claude.Path)) == "bin" && cfg.Agents.Claude.Path != "" {
-		who = "a scripted agent (none is logged in)"
+func demoGreeting(cfg config.Config, scripted bool) string {
+	who, hint := "the agents that are logged in here", ""
+	if scripted {
+		who = "a scripted agent"
+		hint = "It takes directions: try  look [[tool cmd=\"ls -la\"]] [[text \"**Done.**\"]]\n"
 	}
 	return fmt.Sprintf("A simulated Telegram chat with %s, working in %s.\n"+
-		"Write a message. /model picks a model, /abort stops, #1 presses the first button, Ctrl-D ends.\n"+
-		"The scripted agent takes directions: try  look [[tool cmd=\"ls -la\"]] [[text \"**Done.**\"]]\n",
-		who, cfg.Projects.DefaultDir)
+		"Write a message. /model picks a model, /abort stops, #1 presses the first button, Ctrl-D ends.\n%s",
+		who, cfg.Projects.DefaultDir, hint)
 }
 
 // converse is the person's side of the chat: on a terminal it redraws what grows, elsewhere it prints each

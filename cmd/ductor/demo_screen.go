@@ -142,8 +142,43 @@ func (s *screen) block(m telegram.Message) string {
 	if m.From.ID == demoPerson {
 		who = "\x1b[32myou\x1b[0m    "
 	}
-	body := strings.ReplaceAll(m.ANSI(), "\n", "\n       ")
-	return who + body + "\n\n"
+	return who + strings.ReplaceAll(wrap(m.ANSI(), s.width-indent), "\n", "\n"+strings.Repeat(" ", indent)) + "\n\n"
+}
+
+// indent is the room for who speaks.
+const indent = 7
+
+// wrap breaks lines at spaces so that none is seen wider than width, where it can. Escape sequences go on
+// over a break as they are.
+func wrap(text string, width int) string {
+	var out []string
+	for line := range strings.SplitSeq(text, "\n") {
+		for visible(line) > width {
+			at := breakAt(line, width)
+			if at <= 0 {
+				break
+			}
+			out = append(out, line[:at])
+			line = line[at+1:]
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
+// breakAt is the last space of line that lets what is before it fit in width; 0 if there is none.
+func breakAt(line string, width int) int {
+	best := 0
+	for i := range len(line) {
+		if line[i] != ' ' {
+			continue
+		}
+		if visible(line[:i]) > width {
+			break
+		}
+		best = i
+	}
+	return best
 }
 
 // rows counts the lines that text takes on the screen.

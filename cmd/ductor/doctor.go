@@ -93,10 +93,9 @@ func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
 	} else {
 		d.ok("Telegram", "serves @"+name)
 	}
-	if len(cfg.Telegram.AllowedUsers) == 0 && len(cfg.Telegram.AllowedGroups) == 0 {
-		d.warn("allowlist", "nobody may use the bot; write to it, read your id in the log, and add it to telegram.allowed_users")
-	} else {
-		d.ok("allowlist", fmt.Sprintf("%d users, %d groups", len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups)))
+	// That nobody is allowed is among the configuration's own warnings.
+	if users, groups := len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups); users+groups > 0 {
+		d.ok("allowlist", fmt.Sprintf("%d users, %d groups", users, groups))
 	}
 }
 
@@ -133,6 +132,9 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 		default:
 			d.warn(what, "not found. "+auth.Fix)
 		}
+	}
+	if cfg.Agents.Codex.Enabled && cfg.Permissions.Mode == string(cli.Ask) {
+		d.warn("permissions.mode ask", "Codex is read-only in it; /permissions accept-edits in a chat lets it edit")
 	}
 	if usable == 0 {
 		d.fail("agents", "none can be used; install and log in to one of them")

@@ -165,6 +165,11 @@ func (h *house) prune(ctx context.Context) {
 		} else if err == nil {
 			h.log.Debug("forgot what is old", "updates", pruned.Updates, "letters", pruned.Letters, "cards", pruned.Cards)
 		}
+		if files, err := h.bot.PruneUploads(before); err != nil {
+			h.log.Warn("forget old uploads", "err", err)
+		} else if files > 0 {
+			h.log.Info("forgot old uploads", "files", files)
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -23,7 +23,7 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *bot.Sc
 	t := cfg.Telegram
 	o := bot.Options{
 		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: scrub,
-		Journal: db, UploadsDir: filepath.Join(cfg.Storage.Dir, uploadsDir),
+		Journal: db, UploadsDir: filepath.Join(cfg.Storage.Dir, uploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
 		Allow: bot.Allow{
 			Users: people(t.AllowedUsers), Groups: t.AllowedGroups, Members: bot.GroupMembers(t.GroupMembers),
 		},
@@ -106,6 +106,9 @@ func serviceOptions(cfg config.Config, providers []cli.Provider, log *slog.Logge
 	}
 	if a.Claude.Enabled {
 		o.Modes["claude"] = cli.Mode(a.Claude.Mode)
+	}
+	if a.Codex.Enabled {
+		o.Modes["codex"] = cli.Mode(a.Codex.Mode)
 	}
 	return o
 }

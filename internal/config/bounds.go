@@ -13,6 +13,7 @@ func groupTriggers() []string {
 }
 func footers() []string         { return []string{"model", "time", "cost", "tokens"} }
 func modes() []string           { return []string{"live", "one-shot"} }
+func codexModes() []string      { return []string{"one-shot"} }
 func sandboxes() []string       { return []string{"read-only", "workspace-write", "danger-full-access"} }
 func permissionModes() []string { return []string{"plan", "ask", "accept-edits", "auto", "bypass"} }
 func logLevels() []string       { return []string{"debug", "info", "warn", "error"} }
@@ -28,7 +29,7 @@ func (c *Config) checkWords(p *problems) {
 		{"telegram.group_trigger", c.Telegram.GroupTrigger, groupTriggers()},
 		{"permissions.mode", c.Permissions.Mode, permissionModes()},
 		{"agents.claude.mode", c.Agents.Claude.Mode, modes()},
-		{"agents.codex.mode", c.Agents.Codex.Mode, modes()},
+		{"agents.codex.mode", c.Agents.Codex.Mode, codexModes()},
 		{"agents.codex.sandbox", c.Agents.Codex.Sandbox, sandboxes()},
 		{"log.level", c.Log.Level, logLevels()},
 		{"log.format", c.Log.Format, logFormats()},
@@ -64,7 +65,7 @@ func (c *Config) checkNumbers(p *problems) {
 		{"sessions.history_turns", c.Sessions.HistoryTurns, 0, 1000},
 		{"sessions.history_bytes", c.Sessions.HistoryBytes, 0, 10 << 20},
 		{"agents.max_live", c.Agents.MaxLive, 1, 256},
-		{"storage.uploads_max_mb", c.Storage.UploadsMaxMB, 1, 2000},
+		{"storage.uploads_max_mb", c.Storage.UploadsMaxMB, 1, 20},
 		{"storage.retention_days", c.Storage.RetentionDays, 1, 3650},
 		{"rate.private_burst", c.Rate.PrivateBurst, 1, 100},
 	} {

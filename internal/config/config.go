@@ -151,7 +151,9 @@ const (
 
 // defaults are the values of config.toml.example, paths as they are written there.
 func defaults() Config {
-	agent := Agent{Enabled: true, Mode: "live", Args: []string{}, Env: []string{}}
+	agent := func(mode string) Agent {
+		return Agent{Enabled: true, Mode: mode, Args: []string{}, Env: []string{}}
+	}
 	return Config{
 		Telegram: Telegram{
 			APIBase:      "https://api.telegram.org",
@@ -173,7 +175,7 @@ func defaults() Config {
 			Default: agentClaude, Fallback: []string{agentCodex},
 			IdleLimit: 30 * time.Minute, MaxLive: 4, TurnTimeout: 2 * time.Hour,
 			Stall: 5 * time.Minute, ToolStall: 30 * time.Minute, Grace: 2 * time.Second, StaleAfter: 3 * time.Hour,
-			Claude: Claude{Agent: agent}, Codex: Codex{Agent: agent, Sandbox: "workspace-write"},
+			Claude: Claude{Agent: agent("live")}, Codex: Codex{Agent: agent("one-shot"), Sandbox: "workspace-write"},
 		},
 		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}},
 		Projects:    Projects{Roots: []string{"~"}},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -70,6 +71,22 @@ func (db *DB) SetNative(ctx context.Context, id orchestrator.SessionID, agent cl
 		return t.setNative(id, agent, native)
 	})
 	return wrap(fmt.Sprintf("set %s id of session %s", agent, id), err)
+}
+
+// TouchSession records that a session was used, so that the reset rules count from then.
+func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at time.Time) error {
+	err := db.write.do(ctx, func(t *tx) error {
+		known, err := t.exists(`SELECT 1 FROM sessions WHERE id = ?`, string(id))
+		if err == nil && !known {
+			err = orchestrator.ErrNoSession
+		}
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(`UPDATE sessions SET used = ? WHERE id = ?`, millis(at), string(id))
+		return err
+	})
+	return wrap(fmt.Sprintf("touch session %s", id), err)
 }
 
 func (t *tx) setNative(id orchestrator.SessionID, agent cli.Agent, native cli.AgentSessionID) error {
