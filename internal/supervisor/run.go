@@ -38,7 +38,6 @@ type Run struct {
 
 	mu       sync.Mutex
 	detached bool
-	ended    bool // the supervisor said where the output ends
 	taken    *TakenError
 	gone     error // why nothing more is received
 	status   Status
