@@ -17,9 +17,10 @@ import (
 const sessionColumns = `id, chat, topic, title, dir, created, used, messages, cost_usd, tokens,
 	(SELECT json_group_object(agent, native) FROM session_natives WHERE session = sessions.id)`
 
-// CreateSession stores s and makes it the current one of its conversation.
+// CreateSession stores s and makes it the current one of its conversation. It is not waited for: the turn
+// that uses it is, and so is the answer that tells of it.
 func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
-	err := db.write.do(ctx, func(t *tx) error {
+	err := db.write.doSoon(ctx, func(t *tx) error {
 		_, err := t.exec(`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			string(s.ID), s.Conversation.Chat, s.Conversation.Topic, s.Title, s.Dir,
@@ -58,9 +59,9 @@ func (db *DB) Sessions(ctx context.Context, id orchestrator.ConversationID, limi
 }
 
 // SetNative records an agent's own id for a session; an empty id forgets it. ErrNoSession for a session that
-// is not there.
+// is not there. It is not waited for: the end of the turn is.
 func (db *DB) SetNative(ctx context.Context, id orchestrator.SessionID, agent cli.Agent, native cli.AgentSessionID) error {
-	err := db.write.do(ctx, func(t *tx) error {
+	err := db.write.doSoon(ctx, func(t *tx) error {
 		known, err := t.exists(`SELECT 1 FROM sessions WHERE id = ?`, string(id))
 		if err == nil && !known {
 			err = orchestrator.ErrNoSession

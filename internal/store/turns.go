@@ -20,7 +20,13 @@ const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic
 // repeats a turn that was repeated before, ErrNoSession when it names a session that is not there.
 func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn) error {
 	now := millis(db.now())
-	err := db.write.do(ctx, func(tx *tx) error {
+	write := db.write.do
+	if len(t.Prompt.Updates) > 0 {
+		// If the power fails they are pending again, and the turn is queued anew. It cannot run before it
+		// is on the disk, for StartTurn takes all before it along.
+		write = db.write.doSoon
+	}
+	err := write(ctx, func(tx *tx) error {
 		if err := tx.notRepeated(t.Again); err != nil {
 			return err
 		}
@@ -122,9 +128,9 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 }
 
 // MarkDelivered records that the chat shows the outcome. ErrNoTurn for an id that is not there; an error for
-// a turn that has not ended.
+// a turn that has not ended. It is not waited for: to show an outcome once more changes nothing in the chat.
 func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
-	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.write.do(ctx, func(t *tx) error {
+	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.write.doSoon(ctx, func(t *tx) error {
 		n, err := t.exec(`UPDATE turns SET delivered = 1 WHERE id = ? AND state NOT IN ('queued', 'running')`, string(id))
 		if err == nil && n == 0 {
 			err = t.whyNot(id, "ended")

@@ -14,12 +14,13 @@ type writer struct {
 	pool  *sql.DB
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
+	log   *walLog // nil where SQLite itself brings every commit to the disk
 }
 
 var errClosed = errors.New("the database is closed")
 
 func openWriter(ctx context.Context, path string, opts Options) (*writer, error) {
-	pool, err := openPool(path, opts, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}}, 1)
+	pool, err := openPool(path, opts, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"NORMAL"}}, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -29,6 +30,9 @@ func openWriter(ctx context.Context, path string, opts Options) (*writer, error)
 	}
 	w := &writer{token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]*sql.Stmt)}
 	if err := w.ready(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close(), pool.Close())
+	}
+	if err := w.useLog(ctx, path); err != nil {
 		return nil, errors.Join(err, conn.Close(), pool.Close())
 	}
 	w.token <- struct{}{}
@@ -50,22 +54,56 @@ func (w *writer) ready(ctx context.Context) error {
 	return migrate(ctx, w.conn, steps)
 }
 
-// do runs f in a transaction: all of it is on the disk when do returns nil, and none of it otherwise.
+// useLog takes over the log. A file system that cannot have one gets the slow and sure way.
+func (w *writer) useLog(ctx context.Context, path string) error {
+	var mode string
+	if err := w.conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
+		return err
+	}
+	if mode == "wal" {
+		w.log = newWALLog(path)
+		return nil
+	}
+	_, err := w.conn.ExecContext(ctx, "PRAGMA synchronous = FULL")
+	return err
+}
+
+// do runs f in a transaction: all of it is on the disk when do returns nil. None of it is there otherwise,
+// unless it is the disk that failed.
 func (w *writer) do(ctx context.Context, f func(*tx) error) error {
+	n, err := w.commit(ctx, f)
+	if err != nil || w.log == nil {
+		return err
+	}
+	return w.log.flush(n)
+}
+
+// doSoon is do for what need not outlive a power failure by itself: it comes to the disk with the next do.
+// A process that is killed loses nothing of it.
+func (w *writer) doSoon(ctx context.Context, f func(*tx) error) error {
+	_, err := w.commit(ctx, f)
+	return err
+}
+
+// commit runs f in a transaction, and counts it.
+func (w *writer) commit(ctx context.Context, f func(*tx) error) (n int64, err error) {
 	// A context that is done must not win or lose by chance against a free token.
 	if err := ctx.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	select {
 	case _, open := <-w.token:
 		if !open {
-			return errClosed
+			return 0, errClosed
 		}
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 	defer func() { w.token <- struct{}{} }()
-	return w.run(context.WithoutCancel(ctx), f)
+	if err := w.run(context.WithoutCancel(ctx), f); err != nil || w.log == nil {
+		return 0, err
+	}
+	return w.log.committed.Add(1), nil
 }
 
 func (w *writer) run(ctx context.Context, f func(*tx) error) (err error) {
@@ -95,6 +133,9 @@ func (w *writer) close() error {
 	<-w.token
 	close(w.token)
 	var errs []error
+	if w.log != nil {
+		errs = append(errs, w.log.close())
+	}
 	for _, s := range w.stmts {
 		errs = append(errs, s.Close())
 	}
