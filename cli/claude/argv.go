@@ -17,8 +17,9 @@ const (
 	formatJSON   format = "json"        // the prompt as text, one result object out, one turn
 )
 
-// arguments is the command line for req, without the program. The prompt is never on it.
-func arguments(f format, req cli.Request) ([]string, error) {
+// arguments is the command line for req, without the program. No prompt is ever on it: the system prompts
+// are in files.
+func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	mode, err := permissionFlag(req.Permission)
 	if err != nil {
 		return nil, err
@@ -30,8 +31,8 @@ func arguments(f format, req cli.Request) ([]string, error) {
 	}
 	args = add(args, "--effort", string(req.Effort))
 	args = add(args, "--permission-mode", mode)
-	args = add(args, "--system-prompt", req.SystemPrompt)
-	args = add(args, "--append-system-prompt", req.AppendPrompt)
+	args = add(args, "--system-prompt-file", files.replace)
+	args = add(args, "--append-system-prompt-file", files.add)
 	args = add(args, "--tools", strings.Join(req.Tools, ","))
 	args = add(args, "--allowedTools", strings.Join(req.AllowedTools, ","))
 	args = add(args, "--disallowedTools", strings.Join(req.DeniedTools, ","))

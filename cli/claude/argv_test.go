@@ -43,8 +43,8 @@ func TestArguments(t *testing.T) {
 		{"auto", formatStream, cli.Request{Permission: cli.Auto}, stream + "|--permission-mode|auto"},
 		{"bypass", formatStream, cli.Request{Permission: cli.Bypass}, stream + "|--permission-mode|bypassPermissions"},
 
-		{"system prompts", formatStream, cli.Request{SystemPrompt: "S", AppendPrompt: "A"}, stream + asking + "|--system-prompt|S|--append-system-prompt|A"},
-		{"a system prompt that looks like a flag", formatStream, cli.Request{AppendPrompt: "- be brief"}, stream + asking + "|--append-system-prompt=- be brief"},
+		{"system prompts are in files", formatStream, cli.Request{SystemPrompt: "S", AppendPrompt: "A"}, stream + asking + "|--system-prompt-file|/p/system|--append-system-prompt-file|/p/append"},
+		{"a model that looks like a flag", formatStream, cli.Request{Model: "--bare"}, stream + "|--model=--bare" + asking},
 		{"tools", formatStream, cli.Request{
 			Tools: []string{"Bash", "Read"}, AllowedTools: []string{"Bash(git *)", "Edit"}, DeniedTools: []string{"WebFetch"},
 		}, stream + asking + "|--tools|Bash,Read|--allowedTools|Bash(git *),Edit|--disallowedTools|WebFetch"},
@@ -55,7 +55,11 @@ func TestArguments(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			args, err := arguments(tt.f, tt.req)
+			files := promptFiles{}
+			if tt.req.SystemPrompt != "" {
+				files = promptFiles{dir: "/p", replace: "/p/system", add: "/p/append"}
+			}
+			args, err := arguments(tt.f, tt.req, files)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +72,7 @@ func TestArguments(t *testing.T) {
 
 // Claude takes a permission mode it does not know and says that all is well.
 func TestArgumentsRefuseUnknownPermissionMode(t *testing.T) {
-	if args, err := arguments(formatLive, cli.Request{Permission: "yolo"}); err == nil {
+	if args, err := arguments(formatLive, cli.Request{Permission: "yolo"}, promptFiles{}); err == nil {
 		t.Fatalf("got %q, want an error", args)
 	}
 }

@@ -47,7 +47,8 @@ type liveRun struct {
 
 // setting is what binds a process: a request with other values needs another process.
 type setting struct {
-	args   []string // without those that name the session
+	args   []string  // without those that name the session and the system prompts
+	system [2]string // the prompts that replace Claude's own and are added to it
 	env    []string
 	dir    string
 	budget float64 // Claude counts it from the start of the process
@@ -64,11 +65,12 @@ func (p *Provider) settingOf(req cli.Request) setting {
 	begin := [3]string{string(req.Resume), string(req.NewSessionID), fmt.Sprint(req.Continue)}
 	budget := req.MaxBudgetUSD
 	req.Resume, req.NewSessionID, req.Continue, req.MaxBudgetUSD = "", "", false, 0
-	args, err := arguments(formatLive, req)
+	args, err := arguments(formatLive, req, promptFiles{})
 	if err != nil {
 		args = []string{err.Error()} // a mode that is not known fits nothing
 	}
-	return setting{args: args, env: p.environment(req), dir: req.Dir, budget: budget, begin: begin}
+	replace, add := ownPrompts(req)
+	return setting{args: args, system: [2]string{replace, add}, env: p.environment(req), dir: req.Dir, budget: budget, begin: begin}
 }
 
 // start starts a process for req. Errors are *cli.Failure.
@@ -246,7 +248,7 @@ func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || want.dir != s.setting.dir || want.budget != s.setting.budget ||
+	if s.closed || want.dir != s.setting.dir || want.system != s.setting.system || want.budget != s.setting.budget ||
 		!slices.Equal(want.args, s.setting.args) || !slices.Equal(want.env, s.setting.env) {
 		return false
 	}

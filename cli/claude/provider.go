@@ -24,6 +24,9 @@ type Options struct {
 	// ReadFile reads log-in files from where the agent runs; os.ReadFile when nil. Return an error to
 	// rely on the CLI's own word alone.
 	ReadFile func(path string) ([]byte, error)
+	// PromptDir is where the files with system prompts are put while a process runs: a directory that is
+	// the same to us and to the agent. os.TempDir when empty.
+	PromptDir string
 	// PlainJSON makes one-shot turns use `--output-format json`: one result and no stream.
 	PlainJSON bool
 	// Grace is how long a process may take to end when asked to; 2 s when 0.
@@ -85,20 +88,33 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return s, nil
 }
 
-// launch starts Claude for req. Errors are *cli.Failure.
+// launch starts Claude for req; whoever gets the process stops it. Errors are *cli.Failure.
 func (p *Provider) launch(ctx context.Context, f format, req cli.Request) (cli.Process, error) {
-	args, err := arguments(f, req)
+	files, err := writePrompts(p.opts.PromptDir, req)
 	if err != nil {
+		return nil, cli.AsFailure(agent, err)
+	}
+	args, err := arguments(f, req, files)
+	if err != nil {
+		p.discard(files)
 		return nil, cli.Failf(cli.Refused, agent, "%v", err)
 	}
 	proc, err := p.opts.Launcher.Start(ctx, cli.Command{
 		Path: p.opts.Path, Args: args, Dir: req.Dir, Env: p.environment(req),
 	})
+	if err == nil {
+		return prompted{proc, files}, nil
+	}
+	p.discard(files)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &cli.Failure{Kind: cli.NotInstalled, Agent: agent, Cause: err}
 	}
-	if err != nil {
-		return nil, cli.AsFailure(agent, err)
+	return nil, cli.AsFailure(agent, err)
+}
+
+// discard removes files that no process will read.
+func (p *Provider) discard(files promptFiles) {
+	if err := files.remove(); err != nil {
+		p.opts.Logger.Warn("claude was not started", "err", err)
 	}
-	return proc, nil
 }

@@ -81,7 +81,7 @@ func (a claudeArgs) wrong(env map[string]string) string {
 	case a.sessionID != "" && uuid.Validate(a.sessionID) != nil:
 		return "Error: Invalid session ID. Must be a valid UUID."
 	}
-	return ""
+	return a.wrongPrompts()
 }
 
 // openSession finds the session to go on with or names a new one. ok is false when the run ends here.

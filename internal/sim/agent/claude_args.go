@@ -15,6 +15,7 @@ type claudeArgs struct {
 	model, effort                   string
 	sessionID, resume               string
 	mode, promptTool                string
+	system, appended                promptOption
 	allowed, denied                 []string
 	maxTurns                        int
 	maxBudget                       float64
@@ -26,7 +27,8 @@ type claudeArgs struct {
 // parseClaude reads a command line the way Claude's own parser does: options that take several values
 // swallow every word up to the next option.
 func parseClaude(args []string) (claudeArgs, error) {
-	a := claudeArgs{input: "text", output: "text", mode: "default"}
+	a := claudeArgs{input: "text", output: "text", mode: "default",
+		system: promptOption{flag: "--system-prompt"}, appended: promptOption{flag: "--append-system-prompt"}}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" {
@@ -113,7 +115,7 @@ func claudeValue(name string) (several, known bool) {
 		return true, true
 	case "--model", "--effort", "--input-format", "--output-format", "--session-id", "--resume", "-r",
 		"--permission-mode", "--permission-prompt-tool", "--max-turns", "--max-budget-usd",
-		"--system-prompt", "--append-system-prompt", "--fallback-model", "--settings", "--setting-sources",
+		"--system-prompt", "--append-system-prompt", "--system-prompt-file", "--append-system-prompt-file", "--fallback-model", "--settings", "--setting-sources",
 		"--json-schema", "--agents", "--agent", "--plugin-dir", "-n", "--name", "--debug-file":
 		return false, true
 	}
@@ -139,6 +141,14 @@ func (a *claudeArgs) set(name string, values []string) (err error) {
 		a.mode, err = oneOf(name, v, "acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")
 	case "--permission-prompt-tool":
 		a.promptTool = v
+	case "--system-prompt":
+		a.system.text = v
+	case "--system-prompt-file":
+		a.system.file = v
+	case "--append-system-prompt":
+		a.appended.text = v
+	case "--append-system-prompt-file":
+		a.appended.file = v
 	case "--max-turns":
 		if a.maxTurns, err = strconv.Atoi(v); err != nil {
 			err = fmt.Errorf("error: option '--max-turns <turns>' argument '%s' is invalid", v)

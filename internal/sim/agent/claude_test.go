@@ -155,6 +155,8 @@ func TestClaudeRefusesCommandLines(t *testing.T) {
 		"no verbose":           {[]string{"-p", "--output-format", "stream-json"}, "Error: When using --print, --output-format=stream-json requires --verbose\n"},
 		"nothing to do":        {[]string{"-p"}, "Error: Input must be provided either through stdin or as a prompt argument when using --print\n"},
 		"not a session":        {[]string{"-p", "--session-id", "x"}, "Error: Invalid session ID. Must be a valid UUID.\n"},
+		"prompt given twice":   {[]string{"-p", "--system-prompt", "x", "--system-prompt-file", "/none"}, "Error: Cannot use both --system-prompt and --system-prompt-file. Please use only one.\n"},
+		"no prompt file":       {[]string{"-p", "--append-system-prompt-file", "/none"}, "Error: Append system prompt file not found: /none\n"},
 		"variadic swallows":    {[]string{"-p", "--add-dir", "/a", "the prompt"}, "Error: Input must be provided either through stdin or as a prompt argument when using --print\n"},
 	}
 	for name, tt := range tests {

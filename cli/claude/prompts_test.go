@@ -1,0 +1,247 @@
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/modelapi"
+)
+
+// Prompts that a shell, a parser of flags or a template would not leave as they are.
+const (
+	replacing = "--bare is a word\nYou «keep» secrets: $HOME \"`x`\"\n\n"
+	adding    = "- be brief, tulip\n  and kind  "
+)
+
+// privately makes p keep its prompt files in a directory that only this test looks into.
+func privately(t *testing.T, p *Provider) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "prompts")
+	p.opts.PromptDir = dir
+	return dir
+}
+
+// kept lists what is in a directory; one that is not there is empty.
+func kept(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// inspect looks at what the process of s shows to everybody and what it keeps to itself.
+func inspect(t *testing.T, s cli.Session) {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.Info().PID))
+	if err != nil || len(raw) == 0 {
+		t.Fatalf("no command line of %+v: %v", s.Info(), err)
+	}
+	args := strings.Split(string(raw), "\x00")
+	for line := range strings.Lines(replacing + adding) {
+		for word := range strings.FieldsSeq(line) {
+			if len(word) > 4 && strings.Contains(string(raw), word) {
+				t.Errorf("everybody can read %q: %q", word, args)
+			}
+		}
+	}
+	for flag, want := range map[string]string{"--system-prompt-file": replacing, "--append-system-prompt-file": adding} {
+		i := slices.Index(args, flag)
+		if i < 0 {
+			t.Errorf("no %s in %q", flag, args)
+			continue
+		}
+		path := args[i+1]
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s holds %q: %v", flag, got, err)
+		}
+		for path, want := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): fs.ModeDir | 0o700} {
+			if info, err := os.Stat(path); err != nil || info.Mode() != want {
+				t.Errorf("%s has mode %v: %v", path, info.Mode(), err)
+			}
+		}
+	}
+}
+
+func TestSystemPromptsAreInNoCommandLine(t *testing.T) {
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		t.Run(string(mode), func(t *testing.T) {
+			p, dir := scripted(t, nil)
+			prompts := privately(t, p)
+			req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Permission: cli.Bypass,
+				Prompt: `[[tool cmd="sleep 0.1"]] [[text ok]]`}
+			s := open(t, p, mode, req)
+			var last cli.Event
+			s.Turn(t.Context(), req, func(ev cli.Event) {
+				if _, ok := ev.(cli.ToolStarted); ok {
+					inspect(t, s)
+				}
+				last = ev
+			})
+			if r, _ := last.(cli.Result); r.Err != nil || r.Text != "ok" {
+				t.Errorf("got %q, %v", r.Text, r.Err)
+			}
+			if mode == cli.OneShot && len(kept(t, prompts)) > 0 {
+				t.Errorf("after the turn there are still %q", kept(t, prompts))
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if left := kept(t, prompts); len(left) > 0 {
+				t.Errorf("after the end there are still %q", left)
+			}
+		})
+	}
+}
+
+// However a session ends, and also when it never begins.
+func TestPromptFilesAreRemovedOnEveryPath(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		spoil func(p *Provider, req *cli.Request)
+	}{
+		{"an answer", func(*Provider, *cli.Request) {}},
+		{"a crash", func(_ *Provider, req *cli.Request) { req.Prompt = "[[crash code=3]]" }},
+		{"silence", func(p *Provider, req *cli.Request) { req.Prompt, p.opts.Stall = "[[hang]]", 200*time.Millisecond }},
+		{"no claude", func(p *Provider, _ *cli.Request) { p.opts.Path = "/no/such/claude" }},
+		{"no directory", func(_ *Provider, req *cli.Request) { req.Dir = "/no/such/dir" }},
+		{"no such mode", func(_ *Provider, req *cli.Request) { req.Permission = "yolo" }},
+		{"flags it does not know", func(_ *Provider, req *cli.Request) { req.ExtraArgs = []string{"--nonsense"} }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
+				prompts := privately(t, p)
+				req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]"}
+				tc.spoil(p, &req)
+				if s, err := p.Open(t.Context(), mode, req); err == nil {
+					ask(t.Context(), s, req)
+					if err := s.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				if left := kept(t, prompts); len(left) > 0 {
+					t.Errorf("there are still %q", left)
+				}
+			})
+		})
+	}
+}
+
+// A process that takes the place of another has files of its own.
+func TestPromptFilesOfAReplacedProcess(t *testing.T) {
+	p, dir := scripted(t, nil)
+	prompts := privately(t, p)
+	req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]"}
+	s := open(t, p, cli.Live, req)
+	before := kept(t, prompts)
+	one, _ := ask(t.Context(), s, req)
+	run := s.(*live).run
+	if err := run.stream.Process().Stop(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	<-run.stream.Ended()
+	req.Resume = one.AgentSessionID
+	if two, _ := ask(t.Context(), s, req); two.Err != nil {
+		t.Fatal(two.Err)
+	}
+	inspect(t, s)
+	if after := kept(t, prompts); len(before) != 1 || len(after) != 1 || before[0] == after[0] {
+		t.Errorf("files before %q, after %q", before, after)
+	}
+}
+
+func TestPromptsThatCannotBeWritten(t *testing.T) {
+	p, dir := scripted(t, nil)
+	p.opts.PromptDir = filepath.Join(dir, "file")
+	if err := os.WriteFile(p.opts.PromptDir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	req := cli.Request{Dir: dir, SystemPrompt: replacing, Prompt: "[[text ok]]"}
+	_, err := p.Open(t.Context(), cli.Live, req)
+	if f := cli.AsFailure(agent, err); f == nil || f.Kind != cli.UnknownFailure || strings.Contains(f.Sentence(), "secrets") {
+		t.Errorf("got %v", err)
+	}
+	req.SystemPrompt = ""
+	if r, _ := ask(t.Context(), open(t, p, cli.Live, req), req); r.Err != nil {
+		t.Errorf("without a prompt there is nothing to write, but: %v", r.Err)
+	}
+}
+
+// Claude refuses to be given a prompt twice. What is configured for every turn wins, as the last flag would.
+func TestExtraArgumentsWinOverSystemPrompts(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "own")
+	if err := os.WriteFile(own, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
+		prompts := privately(t, p)
+		req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]",
+			ExtraArgs: []string{"--append-system-prompt=mine", "--system-prompt-file", own}}
+		if r, _ := ask(t.Context(), open(t, p, mode, req), req); r.Err != nil || r.Text != "ok" {
+			t.Errorf("got %q, %v", r.Text, r.Err)
+		}
+		if left := kept(t, prompts); len(left) > 0 {
+			t.Errorf("files %q that nobody reads", left)
+		}
+	})
+}
+
+func TestRealSystemPromptsReachTheModel(t *testing.T) {
+	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
+		prompts := privately(t, p)
+		req := cli.Request{Dir: c.Work, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]"}
+		s := open(t, p, mode, req)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var last cli.Event
+		s.Turn(ctx, req, func(ev cli.Event) {
+			if _, ok := ev.(cli.SessionStarted); ok && !p.opts.PlainJSON {
+				inspect(t, s)
+			}
+			last = ev
+		})
+		r, _ := last.(cli.Result)
+		asked := api.Prompts()
+		if r.Err != nil || r.Text != "ok" || len(asked) == 0 {
+			t.Fatalf("got %q, %+v, asked %d times", r.Text, r.Err, len(asked))
+		}
+		at := strings.Index(asked[0].System, replacing)
+		if at < 0 || !strings.Contains(asked[0].System[at:], adding) {
+			t.Errorf("the model was told %q", asked[0].System)
+		}
+		if mode == cli.Live {
+			// A session that goes on is told again, by other files.
+			req.Prompt, req.Resume, req.AppendPrompt = "[[text again]]", r.AgentSessionID, "now in verse"
+			if s.Fits(req) {
+				t.Error("a process fits that was told something else")
+			}
+			if r, _ := ask(ctx, open(t, p, mode, req), req); r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			if asked := api.Prompts(); !strings.Contains(asked[len(asked)-1].System, "now in verse") {
+				t.Errorf("the model was told %q", asked[len(asked)-1].System)
+			}
+		}
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if left := kept(t, prompts); len(left) > 1 || mode == cli.OneShot && len(left) > 0 {
+			t.Errorf("there are still %q", left)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// promptOption is a system prompt, given as text or as a file. The scripted agent reads it as Claude does,
+// at its start, and has no use for it.
+type promptOption struct{ flag, text, file string }
+
+// wrong says why Claude would not begin with it, or nothing; what names the option.
+func (o promptOption) wrong(what string) string {
+	if o.file == "" {
+		return ""
+	}
+	if o.text != "" {
+		return "Error: Cannot use both " + o.flag + " and " + o.flag + "-file. Please use only one."
+	}
+	path, err := filepath.Abs(o.file)
+	if err != nil {
+		path = o.file
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "Error: " + what + " file not found: " + path
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New(path + " is not a regular file")
+	}
+	if err == nil {
+		_, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return "Error reading " + strings.ToLower(what) + " file: " + err.Error()
+	}
+	return ""
+}
+
+// wrongPrompts is what is wrong with either system prompt, or nothing.
+func (a claudeArgs) wrongPrompts() string {
+	if msg := a.system.wrong("System prompt"); msg != "" {
+		return msg
+	}
+	return a.appended.wrong("Append system prompt")
+}
