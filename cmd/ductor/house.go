@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ import (
 const (
 	databaseFile = "ductor.db"
 	uploadsDir   = "uploads"
+	promptsDir   = "prompts" // system prompts, for as long as the agent that was given them runs
 )
 
 // How long each stage of an ordered end may take.
@@ -105,14 +107,17 @@ func (h *house) run(ctx context.Context) error {
 	return err
 }
 
-// endLeftovers ends what a ductor that was killed left running here, before any of its turns is offered to
-// be run again. What would not end is no reason to answer nobody.
+// endLeftovers ends what a ductor that was killed left running here, and removes what it kept for that,
+// before any of its turns is offered to be run again. What would not end is no reason to answer nobody.
 func (h *house) endLeftovers(ctx context.Context) {
 	n, err := h.host.EndLeftovers(ctx, h.cfg.Agents.Grace)
 	if err != nil {
 		h.log.Error("processes of a run that was killed may be left", "found", n, "err", err)
 	} else if n > 0 {
 		h.log.Warn("ended what a run that was killed had left", "processes", n)
+	}
+	if err := os.RemoveAll(filepath.Join(h.cfg.Storage.Dir, promptsDir)); err != nil {
+		h.log.Warn("remove what a run that was killed had left", "err", err)
 	}
 }
 

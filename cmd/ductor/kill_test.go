@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -157,7 +159,8 @@ func TestKilledAnywhereNothingIsLostAndNothingRunsTwice(t *testing.T) {
 func TestWhatOutlivesAKilledDuctorIsEndedAtTheNextStart(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()
-	work := town.cfg.Projects.DefaultDir
+	work, prompts := town.cfg.Projects.DefaultDir, filepath.Join(town.cfg.Storage.Dir, promptsDir)
+	town.giveRole(config)
 	d := startDaemon(t, "run", "-c", config)
 	if err := town.srv.AwaitPoll(town.soon()); err != nil {
 		t.Fatal(err)
@@ -168,12 +171,19 @@ func TestWhatOutlivesAKilledDuctorIsEndedAtTheNextStart(t *testing.T) {
 	if len(livingIn(t, work)) == 0 {
 		t.Fatal("nothing outlived the kill: the test proves nothing")
 	}
+	left, err := filepath.Glob(filepath.Join(prompts, "*"))
+	if err != nil || len(left) != 1 {
+		t.Fatalf("the agent was given %q, %v", left, err)
+	}
 	d = startDaemon(t, "run", "-c", config)
 	if _, err := town.chat.Await(town.soon(), func(v telegram.View) bool { return told(v) == 1 }); err != nil {
 		town.fatal(err)
 	}
 	if left := livingIn(t, work); len(left) > 0 {
 		t.Errorf("the chat is told, but these run on: %q", left)
+	}
+	if _, err := os.Stat(left[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what the agent was told is still there: %v", err)
 	}
 	town.say(`[[text "and on it goes"]]`)
 	town.await("and on it goes")
@@ -182,6 +192,19 @@ func TestWhatOutlivesAKilledDuctorIsEndedAtTheNextStart(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	nothingLivesIn(t, work)
+}
+
+// giveRole makes every conversation begin with a role.
+func (town *town) giveRole(config string) {
+	town.t.Helper()
+	f, err := os.OpenFile(config, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	_, err = f.WriteString("\n[sessions]\ndefault_role = \"terse\"\n\n[roles.terse]\nprompt = \"Few words.\"\n")
+	if err := errors.Join(err, f.Close()); err != nil {
+		town.t.Fatal(err)
+	}
 }
 
 // strikeAtStart closes its channel when a ductor makes the first call of its life that is not a poll.

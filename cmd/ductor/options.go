@@ -120,7 +120,8 @@ func (h *house) providers() []cli.Provider {
 	if a.Claude.Enabled {
 		out = append(out, claude.New(claude.Options{
 			Launcher: h.host, Path: a.Claude.Path, Env: os.Environ, AllowEnv: a.Claude.Env,
-			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log, Unasked: h.unasked,
+			PromptDir: filepath.Join(h.cfg.Storage.Dir, promptsDir),
+			Grace:     a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log, Unasked: h.unasked,
 		}))
 	}
 	if a.Codex.Enabled {
