@@ -17,9 +17,9 @@ const (
 // written by then is delivered however long that takes; for a grandchild that holds the pipe there is a
 // deadline.
 type drainReader struct {
+	file *os.File
+
 	mu     sync.Mutex
-	file   *os.File  // nil while the reader rests; only the goroutine that reads changes it
-	still  int       // the pipe while the reader rests
 	exited time.Time // zero while the program runs
 	owed   int       // at most so much of what the program wrote is still in the pipe
 
@@ -36,18 +36,11 @@ func (d *drainReader) programExited() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.exited = time.Now()
-	if d.file == nil { // a rest is short, and nobody waits in a Read
-		d.owed = unread(d.still)
-		return
-	}
 	d.owed = pipeBytes(d.file)
 	_ = d.file.SetReadDeadline(d.exited) // wakes the Read that waits; on a closed file there is none
 }
 
 func (d *drainReader) Read(p []byte) (int, error) {
-	if n := d.endRest(p); n > 0 {
-		return n, nil
-	}
 	for {
 		exited := d.enter()
 		n, err := d.file.Read(p)

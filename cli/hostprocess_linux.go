@@ -115,12 +115,6 @@ func pipeBytes(f *os.File) int {
 	if err != nil {
 		return 0
 	}
-	_ = raw.Control(func(fd uintptr) { n = unread(int(fd)) })
-	return n
-}
-
-// unread is pipeBytes of a descriptor.
-func unread(fd int) int {
-	n, _ := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 	return max(n, 0)
 }

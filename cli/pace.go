@@ -22,9 +22,6 @@ type pacedReader struct {
 	urgent chan struct{}
 }
 
-// rester is a reader that is told that nobody will read for a moment.
-type rester interface{ rest() }
-
 func newPacedReader(r io.Reader) *pacedReader {
 	return &pacedReader{r: r, urgent: make(chan struct{}, 1)}
 }
@@ -56,9 +53,6 @@ func (p *pacedReader) wait() {
 	now := time.Now()
 	if p.busy.Sub(now) <= paceSpare*paceEvery {
 		return
-	}
-	if r, ok := p.r.(rester); ok {
-		r.rest()
 	}
 	moment := time.NewTimer(now.Truncate(paceEvery).Add(paceEvery).Sub(now))
 	defer moment.Stop()
