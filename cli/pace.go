@@ -9,13 +9,15 @@ const (
 	// paceEvery is how far apart the reads of a busy stream are. It is far below the rhythm in which people
 	// are shown anything, and the moments are the same for all streams, so that many wake the machine once.
 	paceEvery = 50 * time.Millisecond
+	// paceBulk is a read that is no word-by-word talk any more: who has so much to say is read at full speed.
+	paceBulk = 4 << 10
 	// paceSpare is how many reads may come as fast as there is something to read.
 	paceSpare = 16
 )
 
 // pacedReader lets a stream of many small pieces gather a little before it is read: an agent that writes
 // word by word would otherwise wake us for each word. What comes after a silence is read at once, and so is
-// what fills the reader's buffer. One goroutine reads; hurry may be called at any time.
+// what comes in bulk. One goroutine reads; hurry may be called at any time.
 type pacedReader struct {
 	r      io.Reader
 	busy   time.Time // every read that found little moves it by paceEvery
@@ -32,7 +34,9 @@ func (p *pacedReader) hurry() { wake(p.urgent) }
 func (p *pacedReader) Read(b []byte) (int, error) {
 	p.wait()
 	n, err := p.r.Read(b)
-	if n < len(b) {
+	if n >= paceBulk {
+		p.busy = time.Time{}
+	} else {
 		now := time.Now()
 		if p.busy.Before(now) {
 			p.busy = now
