@@ -65,6 +65,10 @@ func (m *mortal) AppendUpdates(ctx context.Context, u []orchestrator.Update) err
 	return m.step("append", func() error { return m.Journal.AppendUpdates(ctx, u) })
 }
 
+func (m *mortal) Flush(ctx context.Context) error {
+	return m.step("flush", func() error { return m.Journal.Flush(ctx) })
+}
+
 func (m *mortal) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Letter) error {
 	return m.step("finish", func() error { return m.Journal.FinishUpdates(ctx, ids, l...) })
 }

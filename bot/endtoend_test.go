@@ -30,6 +30,10 @@ func (s mortalStore) AppendUpdates(ctx context.Context, u []orchestrator.Update)
 	return s.step("append", func() error { return s.DB.AppendUpdates(ctx, u) })
 }
 
+func (s mortalStore) Flush(ctx context.Context) error {
+	return s.step("flush", func() error { return s.DB.Flush(ctx) })
+}
+
 func (s mortalStore) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Letter) error {
 	return s.step("finish", func() error { return s.DB.FinishUpdates(ctx, ids, l...) })
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -14,11 +15,12 @@ import (
 
 // journalFake keeps the journal in memory, with the promises of the interface.
 type journalFake struct {
-	mu      sync.Mutex
-	updates map[int64]*journaled
-	letters []orchestrator.Letter
-	parts   map[string][]orchestrator.CardPart
-	fail    error // of AppendUpdates and FinishUpdates, where set
+	mu        sync.Mutex
+	updates   map[int64]*journaled
+	letters   []orchestrator.Letter
+	parts     map[string][]orchestrator.CardPart
+	fail      error // of AppendUpdates and FinishUpdates, where set
+	unflushed int   // how many more times Flush fails
 }
 
 type journaled struct {
@@ -94,6 +96,16 @@ func (j *journalFake) AppendUpdates(_ context.Context, updates []orchestrator.Up
 		}
 	}
 	return nil
+}
+
+func (j *journalFake) Flush(context.Context) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.unflushed > 0 {
+		j.unflushed--
+		return errors.New("the disk is slow to answer")
+	}
+	return j.fail
 }
 
 func (j *journalFake) PendingUpdates(_ context.Context, after int64, limit int) ([]orchestrator.Update, error) {

@@ -128,7 +128,8 @@ func (p *poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 	return 0, nil
 }
 
-// take journals updates, moves the offset and dispatches those that are new.
+// take journals updates, dispatches those that are new and moves the offset. The disk is waited for last: what
+// is done about an update before that is on the disk after it.
 func (p *poller) take(ctx context.Context, updates []orchestrator.Update) error {
 	if err := p.journal.AppendUpdates(ctx, updates); err != nil {
 		return fmt.Errorf("append updates: %w", err)
@@ -141,10 +142,14 @@ func (p *poller) take(ctx context.Context, updates []orchestrator.Update) error 
 	for _, u := range updates {
 		newest = max(newest, u.ID)
 	}
-	p.offset, p.last = newest+1, newest
+	p.last = newest
 	if len(fresh) > 0 {
 		p.hand(ctx, fresh)
 	}
+	if err := p.journal.Flush(ctx); err != nil {
+		return fmt.Errorf("flush updates: %w", err)
+	}
+	p.offset = newest + 1
 	return nil
 }
 

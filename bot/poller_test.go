@@ -153,6 +153,17 @@ func TestPollDoesNotAcknowledgeWhatIsNotJournaled(t *testing.T) {
 	})
 }
 
+func TestPollDoesNotAcknowledgeWhatIsNotOnTheDisk(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		r := newPollRig(updates(10), updates(10), updates(10, 11), updates())
+		r.journal.unflushed = 2
+		_ = r.play(t, time.Minute)
+		if !slices.Equal(r.got, []int64{10, 11}) || !slices.Equal(r.offsets(), []int64{0, 0, 0, 12, 0}) {
+			t.Errorf("got %v with offsets %v", r.got, r.offsets())
+		}
+	})
+}
+
 func TestPollTakesUpTheJournalFirst(t *testing.T) {
 	polling(t, func(t *testing.T) {
 		r := newPollRig(updates(5, 6, 7, 8))

@@ -9,10 +9,14 @@ type Update struct {
 }
 
 // Journal is the durable edge of the house: what came in and is not handled, what is to go out and is not
-// sent. internal/store implements it, package bot uses it. Durable when a method returns.
+// sent. internal/store implements it, package bot uses it. Durable when a method returns, unless it says
+// otherwise.
 type Journal interface {
-	// AppendUpdates stores updates before they are acknowledged. Ids already known are passed over.
+	// AppendUpdates stores updates before they are acknowledged. Ids already known are passed over. A killed
+	// process loses none of them; a power failure may until Flush has returned.
 	AppendUpdates(ctx context.Context, updates []Update) error
+	// Flush returns when all that was stored before it outlives a power failure.
+	Flush(ctx context.Context) error
 	// PendingUpdates lists updates with an id above after that are not handled, in order of id.
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
 	// LastUpdate is the highest id ever stored, 0 for none.

@@ -8,13 +8,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// AppendUpdates stores updates before they are acknowledged. Ids already known are passed over.
+// AppendUpdates stores updates before they are acknowledged. Ids already known are passed over. It is not
+// waited for: Flush is.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) error {
 	if len(updates) == 0 {
 		return nil
 	}
 	received := millis(db.now())
-	err := db.write.do(ctx, func(t *tx) error {
+	err := db.write.doSoon(ctx, func(t *tx) error {
 		for _, u := range updates {
 			_, err := t.exec(`INSERT INTO inbox (id, raw, received) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING`,
 				u.ID, blob(u.Raw), received)
@@ -26,6 +27,9 @@ func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) 
 	})
 	return wrap("append updates", err)
 }
+
+// Flush returns when all that was written before it outlives a power failure.
+func (db *DB) Flush(context.Context) error { return wrap("flush", db.write.flush()) }
 
 // PendingUpdates lists at most limit updates with an id above after that are not handled, in order of id.
 func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orchestrator.Update, error) {

@@ -17,7 +17,8 @@ const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic
 	answer, coalesce(outcome, ''), delivered`
 
 // EnqueueTurn stores t as queued and marks its prompt's updates handled, both or neither. ErrRepeated when t
-// repeats a turn that was repeated before, ErrNoSession when it names a session that is not there.
+// repeats a turn that was repeated before, ErrNoSession when it names a session that is not there. It is not
+// waited for if there are such updates.
 func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn) error {
 	now := millis(db.now())
 	write := db.write.do

@@ -85,6 +85,14 @@ func (w *writer) doSoon(ctx context.Context, f func(*tx) error) error {
 	return err
 }
 
+// flush brings all that was committed to the disk.
+func (w *writer) flush() error {
+	if w.log == nil {
+		return nil
+	}
+	return w.log.flush(w.log.committed.Load())
+}
+
 // commit runs f in a transaction, and counts it.
 func (w *writer) commit(ctx context.Context, f func(*tx) error) (n int64, err error) {
 	// A context that is done must not win or lose by chance against a free token.
