@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -88,22 +87,22 @@ func coldLatency(ctx context.Context, b *bench) (cold samples, err error) {
 // firstText asks in a chat that is to show its n-th answer, and returns the call by which it began and how
 // long that took.
 func (s *site) firstText(ctx context.Context, chat *telegram.Chat, n int) (telegram.Call, time.Duration, error) {
-	before := len(s.sends(chat))
+	before := len(s.srv.Calls(sendsIn(chat)...))
 	sent := time.Now()
 	chat.Person().Send(chat, `[[text "Hello."]]`)
 	if err := awaitAnswers(ctx, chat, n); err != nil {
 		return telegram.Call{}, 0, err
 	}
-	calls := s.sends(chat)
-	if len(calls) <= before {
-		return telegram.Call{}, 0, errors.New("an answer without a message")
+	calls, err := s.srv.AwaitCalls(ctx, before+1, sendsIn(chat)...) // a call is noted a moment after it is seen
+	if err != nil {
+		return telegram.Call{}, 0, err
 	}
 	first := calls[before]
 	return first, first.Done.Sub(sent), pauseFor(ctx, turnRest)
 }
 
-func (s *site) sends(chat *telegram.Chat) []telegram.Call {
-	return s.srv.Calls(telegram.InChat(chat.ID()), telegram.Methods("sendMessage"))
+func sendsIn(chat *telegram.Chat) []telegram.CallFilter {
+	return []telegram.CallFilter{telegram.InChat(chat.ID()), telegram.Methods("sendMessage")}
 }
 
 func awaitAnswers(ctx context.Context, chat *telegram.Chat, n int) error {
