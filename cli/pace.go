@@ -9,8 +9,9 @@ const (
 	// paceEvery is how far apart the reads of a busy stream are. It is far below the rhythm in which people
 	// are shown anything, and the moments are the same for all streams, so that many wake the machine once.
 	paceEvery = 50 * time.Millisecond
-	// paceBulk is a read that is no word-by-word talk any more: who has so much to say is read at full speed.
-	paceBulk = 4 << 10
+	// paceBulk is how long reads come at full speed after one that filled the reader's buffer: that is no
+	// talk word by word, but a file that somebody waits for.
+	paceBulk = time.Second
 	// paceSpare is how many reads may come as fast as there is something to read.
 	paceSpare = 16
 )
@@ -20,7 +21,8 @@ const (
 // what comes in bulk. One goroutine reads; hurry may be called at any time.
 type pacedReader struct {
 	r      io.Reader
-	busy   time.Time // every read that found little moves it by paceEvery
+	busy   time.Time // every read that did not fill the buffer moves it by paceEvery
+	bulk   time.Time // until then nothing is waited for
 	urgent chan struct{}
 }
 
@@ -34,10 +36,10 @@ func (p *pacedReader) hurry() { wake(p.urgent) }
 func (p *pacedReader) Read(b []byte) (int, error) {
 	p.wait()
 	n, err := p.r.Read(b)
-	if n >= paceBulk {
-		p.busy = time.Time{}
+	now := time.Now()
+	if n == len(b) {
+		p.bulk = now.Add(paceBulk)
 	} else {
-		now := time.Now()
 		if p.busy.Before(now) {
 			p.busy = now
 		}
@@ -55,7 +57,7 @@ func (p *pacedReader) wait() {
 	default:
 	}
 	now := time.Now()
-	if p.busy.Sub(now) <= paceSpare*paceEvery {
+	if now.Before(p.bulk) || p.busy.Sub(now) <= paceSpare*paceEvery {
 		return
 	}
 	moment := time.NewTimer(now.Truncate(paceEvery).Add(paceEvery).Sub(now))

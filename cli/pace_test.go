@@ -169,3 +169,24 @@ func TestHurryEndsTheWait(t *testing.T) {
 		_, _ = readPaced(t, r)
 	})
 }
+
+func TestWhatComesInBulkIsReadAtFullSpeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		r := newPacedReader(strings.NewReader(strings.Repeat("x", 8<<20)))
+		buf := make([]byte, 4096)
+		sizes := []int{100, 4096, 100, 100} // a pipe that is emptied faster than it is filled, and now and then is not
+		for i := 0; ; i++ {
+			n, err := r.Read(buf[:sizes[i%len(sizes)]])
+			if err == io.EOF {
+				break
+			}
+			if err != nil || n == 0 {
+				t.Fatal(n, err)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("8 MB took %s of waiting", took)
+		}
+	})
+}
