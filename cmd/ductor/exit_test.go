@@ -81,6 +81,18 @@ func TestTwoInstancesOfOneTokenTheSecondExits4(t *testing.T) {
 	if code != exitInstance || !strings.Contains(stderr, "another ductor") || !strings.Contains(stderr, "stop it") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
+	b, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(other, bytes.Replace(b, []byte(town.srv.Token()), []byte("777777:AAanother-bot-with-a-token-of-its-own"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr = runDuctor(t, "run", "-c", other)
+	if code != exitInstance || !strings.Contains(stderr, "storage.dir") {
+		t.Errorf("the same storage: exit %d: %s", code, stderr)
+	}
 	_ = first.cmd.Process.Signal(syscall.SIGTERM)
 	if code := first.exit(t); code != exitOK {
 		t.Errorf("the first one exits with %d", code)

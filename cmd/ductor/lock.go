@@ -12,14 +12,31 @@ import (
 	"syscall"
 )
 
-// lockToken makes this process the only one of this user that serves token, until release is called or it
-// dies. The file is named by a hash, so that the token is not on disk once more.
-func lockToken(dir, token string) (release func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+// lockInstance makes this process the only one of this user that serves token, and the only one that uses
+// the storage directory, until release is called or it dies.
+func lockInstance(lockDir, token, storage string) (release func(), err error) {
+	// The file of the token is named by a hash, so that the token is not on disk once more.
+	sum := sha256.Sum256([]byte(token))
+	bot, err := lockFile(filepath.Join(lockDir, hex.EncodeToString(sum[:8])+".lock"),
+		"serves this bot already", "give this one a bot token of its own")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := lockFile(filepath.Join(storage, "ductor.lock"),
+		"uses "+storage+" already", "give this one a storage.dir of its own")
+	if err != nil {
+		bot.Close()
+		return nil, err
+	}
+	return func() { dir.Close(); bot.Close() }, nil
+}
+
+// lockFile takes a lock that ends with the file that it returns. The error says what the other one does,
+// and what to do instead of stopping it.
+func lockFile(path, does, instead string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make lock directory: %w", err)
 	}
-	sum := sha256.Sum256([]byte(token))
-	path := filepath.Join(dir, hex.EncodeToString(sum[:8])+".lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
@@ -29,16 +46,16 @@ func lockToken(dir, token string) (release func(), err error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		return nil, coded{fmt.Errorf("another ductor serves this bot already (process %s); stop it first, or give this one a bot token of its own", holder(f)), errInstance}
+		return nil, coded{fmt.Errorf("another ductor %s (process %s); stop it first, or %s", does, holder(f), instead), errInstance}
 	}
-	if err := f.Truncate(0); err == nil {
+	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteString(strconv.Itoa(os.Getpid()) + "\n")
-		if err != nil {
-			f.Close()
-			return nil, fmt.Errorf("write lock file: %w", err)
-		}
 	}
-	return func() { f.Close() }, nil
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("write lock file: %w", err)
+	}
+	return f, nil
 }
 
 func holder(f *os.File) string {

@@ -69,7 +69,7 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	for _, w := range cfg.Warnings {
 		log.Warn("configuration", "doubt", w)
 	}
-	release, err := lockToken(lockDir(), cfg.Telegram.Token.Reveal())
+	release, err := lockInstance(lockDir(), cfg.Telegram.Token.Reveal(), cfg.Storage.Dir)
 	if err != nil {
 		return err
 	}
