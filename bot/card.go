@@ -98,7 +98,7 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	}()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.timer = time.AfterFunc(firstTyping, k.tick)
+	k.timer, k.wakes = time.AfterFunc(firstTyping, k.tick), k.typing
 	return k
 }
 
@@ -137,6 +137,7 @@ type card struct {
 	pacer    Pacer
 	interval time.Duration
 	timer    *time.Timer
+	wakes    time.Time // when the timer fires; zero when it has
 
 	dirty    bool // something is to be shown
 	urgent   bool // and it is more than growth of the answer

@@ -24,6 +24,7 @@ const (
 func (c *card) tick() {
 	now := time.Now()
 	c.mu.Lock()
+	c.wakes = time.Time{}
 	if c.finished {
 		c.mu.Unlock()
 		return
@@ -57,6 +58,11 @@ func (c *card) armLocked(now time.Time) {
 	if at, ok := c.dueLocked(); ok && !c.queued && at.Before(next) {
 		next = at
 	}
+	// A timer that is set for too early is left: there are many events until it fires, and then it looks again.
+	if !c.wakes.IsZero() && !next.Before(c.wakes) {
+		return
+	}
+	c.wakes = next
 	c.timer.Reset(max(next.Sub(now), 0))
 }
 
