@@ -9,8 +9,9 @@ const (
 	// paceEvery is how far apart the reads of a busy stream are. It is far below the rhythm in which people
 	// are shown anything, and the moments are the same for all streams, so that many wake the machine once.
 	paceEvery = 50 * time.Millisecond
-	// paceBulk is how long reads come at full speed after one that filled the reader's buffer: that is no
-	// talk word by word, but a file that somebody waits for.
+	// paceFull is how many reads in a row that fill the reader's buffer, as much as a pipe holds, are no talk
+	// word by word, but a file that somebody waits for. For paceBulk after it reads come at full speed.
+	paceFull = 2
 	paceBulk = time.Second
 	// paceSpare is how many reads may come as fast as there is something to read.
 	paceSpare = 16
@@ -22,6 +23,7 @@ const (
 type pacedReader struct {
 	r      io.Reader
 	busy   time.Time // every read that did not fill the buffer moves it by paceEvery
+	full   int       // reads in a row that filled the buffer
 	bulk   time.Time // until then nothing is waited for
 	urgent chan struct{}
 }
@@ -38,8 +40,11 @@ func (p *pacedReader) Read(b []byte) (int, error) {
 	n, err := p.r.Read(b)
 	now := time.Now()
 	if n == len(b) {
-		p.bulk = now.Add(paceBulk)
+		if p.full++; p.full >= paceFull {
+			p.bulk = now.Add(paceBulk)
+		}
 	} else {
+		p.full = 0
 		if p.busy.Before(now) {
 			p.busy = now
 		}
@@ -57,7 +62,7 @@ func (p *pacedReader) wait() {
 	default:
 	}
 	now := time.Now()
-	if now.Before(p.bulk) || p.busy.Sub(now) <= paceSpare*paceEvery {
+	if p.full > 0 || now.Before(p.bulk) || p.busy.Sub(now) <= paceSpare*paceEvery {
 		return
 	}
 	moment := time.NewTimer(now.Truncate(paceEvery).Add(paceEvery).Sub(now))

@@ -175,7 +175,7 @@ func TestWhatComesInBulkIsReadAtFullSpeed(t *testing.T) {
 		began := time.Now()
 		r := newPacedReader(strings.NewReader(strings.Repeat("x", 8<<20)))
 		buf := make([]byte, 4096)
-		sizes := []int{100, 4096, 100, 100} // a pipe that is emptied faster than it is filled, and now and then is not
+		sizes := []int{4096, 4096, 4096, 100, 100, 100} // a pipe that is emptied faster than it is filled, and now and then is not
 		for i := 0; ; i++ {
 			n, err := r.Read(buf[:sizes[i%len(sizes)]])
 			if err == io.EOF {
