@@ -32,6 +32,11 @@ func streamFigures(ctx context.Context, b *bench) ([]figure, error) {
 	if err := awaitAnswers(ctx, chat, 1); err != nil {
 		return nil, err
 	}
+	// A call is noted a moment after it is seen.
+	done := func(c telegram.Call) bool { return whole(c.Params["text"]) }
+	if _, err := s.srv.AwaitCalls(ctx, 1, telegram.InChat(chat.ID()), done); err != nil {
+		return nil, err
+	}
 	written, err := s.written(0)
 	if err != nil {
 		return nil, err
