@@ -8,7 +8,7 @@ import (
 const (
 	// paceEvery is how far apart the reads of a busy stream are. It is far below the rhythm in which people
 	// are shown anything, and the moments are the same for all streams, so that many wake the machine once.
-	paceEvery = 100 * time.Millisecond
+	paceEvery = 50 * time.Millisecond
 	// paceFull is how many reads in a row that fill the reader's buffer, as much as a pipe holds, are no talk
 	// word by word, but a file that somebody waits for. For paceBulk after it reads come at full speed.
 	paceFull = 2
