@@ -99,12 +99,7 @@ func TestShorterGraceHastensTheStop(t *testing.T) {
 }
 
 func TestForkBombEnds(t *testing.T) {
-	if os.Geteuid() != 0 && os.Getenv("CI") != "" {
-		t.Fatal("this needs root, to give the bomb a user and a process limit of its own")
-	}
-	if os.Geteuid() != 0 {
-		leaveOut(t, "needs root")
-	}
+	needRoot(t) // to give the bomb a user and a process limit of its own
 	root := openRoot(t, Options{})
 	spec := Spec{Path: "setpriv", Args: []string{"--reuid", "61234", "--clear-groups", "prlimit", "--nproc=120", "sh", "-c",
 		`trap '' TERM; bomb() { bomb & bomb & wait; while :; do setsid sh -c 'sleep 100' & sleep 0.1; done; }; echo ready; bomb 2>/dev/null`}, Env: os.Environ()}
