@@ -20,6 +20,7 @@ type feed struct {
 	exit  *Status // once the agent exited
 	ended bool    // nothing follows out.end
 
+	spoken  timeIndex
 	owner   *place
 	hasten  bool        // the owner's time is up: it may lose what it did not take
 	trouble func(error) // called with mu held
@@ -48,6 +49,7 @@ func newFeed(out *spool, err *tail, trouble func(error)) *feed {
 func (f *feed) output(p []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.spoken.note(f.out.end, sinceBoot())
 	f.awaitOwner(len(p))
 	before := f.out.failure
 	f.out.append(p)
@@ -55,6 +57,20 @@ func (f *feed) output(p []byte) {
 		f.trouble(f.out.failure)
 	}
 	f.cond.Broadcast()
+}
+
+// resize changes how much is kept on disk.
+func (f *feed) resize(maxBytes int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.out.max = maxBytes
+}
+
+// times is when the output so far was printed; both arguments are now.
+func (f *feed) times(boot time.Duration, wall time.Time) Times {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.spoken.times(f.out.end, boot, wall)
 }
 
 func (f *feed) awaitOwner(n int) {

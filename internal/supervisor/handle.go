@@ -3,22 +3,20 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"syscall"
 	"time"
 )
 
 // handle does one request, without making the client's next frame wait.
 func (c *session) handle(q request) {
-	switch q.Op {
-	case opCloseStdin: // in order with what was written
-		select {
-		case c.srv.input <- inputItem{last: true, done: func(err error) { c.reply(q.Seq, err) }}:
-		default:
-			c.reply(q.Seq, errors.New("the agent does not read"))
-		}
+	switch q.Op { // in the order of the frames, or at once
+	case opCloseStdin:
+		c.closeInput(q.Seq)
 		return
-	case opSignal: // at once
+	case opUpdate:
+		c.update(q)
+		return
+	case opSignal:
 		c.reply(q.Seq, c.srv.agent.signal(syscall.Signal(q.Signal)))
 		return
 	}
@@ -39,17 +37,11 @@ func (c *session) work(q request) {
 	switch q.Op {
 	case opStop:
 		c.reply(q.Seq, s.end(ByStop, time.Duration(q.Grace)))
-	case opRelabel:
-		s.relabel(q.Labels)
-		c.reply(q.Seq, nil)
-	case opLimits:
-		if q.Limits != nil {
-			s.limit(*q.Limits)
-		}
-		c.reply(q.Seq, nil)
 	case opInfo:
 		info := s.info()
 		_ = c.w.json(kindReply, reply{Seq: q.Seq, Info: &info})
+	case opTimes:
+		_ = c.w.json(kindReply, reply{Seq: q.Seq, Times: s.feed.times(s.clock(), time.Now()).note()})
 	case opCollect:
 		c.reply(q.Seq, s.collect())
 		s.look()
@@ -60,21 +52,52 @@ func (c *session) work(q request) {
 	}
 }
 
-func (s *server) relabel(labels map[string]string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.record.Labels = maps.Clone(labels)
-	s.save(specFile, s.record)
+var errNotOwner = errors.New("only the owner may do this")
+
+// update changes labels and limits. The answer does not wait for the disk: what this process knows is lost
+// with its agent only.
+func (c *session) update(q request) {
+	s := c.srv
+	err := s.change(c, q.Labels, q.Limits)
+	c.reply(q.Seq, err)
+	if err != nil {
+		return
+	}
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+	if q.Limits != nil {
+		s.look()
+	}
 }
 
-func (s *server) limit(l Limits) {
-	l = l.withDefaults()
-	s.feed.mu.Lock()
-	s.feed.out.max = l.MaxSpool
-	s.feed.mu.Unlock()
+func (s *server) change(c *session, labels map[string]string, limits *Limits) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owner != c { // what a dead owner still wanted must not undo what its successor does
+		return errNotOwner
+	}
+	s.record.Labels = labels
+	if limits == nil {
+		return nil
+	}
+	l := limits.withDefaults()
+	if l.MaxSpool != s.record.Limits.MaxSpool {
+		s.feed.resize(l.MaxSpool)
+	}
 	s.record.Limits, s.ageFrom = l, s.clock()
-	s.save(specFile, s.record)
-	s.mu.Unlock()
-	s.look()
+	return nil
+}
+
+// scribe writes down what changed, the last of it when much did.
+func (s *server) scribe() {
+	for {
+		select {
+		case <-s.changed:
+			s.report(s.writeRecord())
+		case <-s.done:
+			return
+		}
+	}
 }

@@ -22,6 +22,11 @@ type Info struct {
 	Memory     int64 `json:"memory"`    // bytes resident, of all of those; shared pages count for each
 	Spooled    int64 `json:"spooled"`   // bytes of output on disk
 	OutputEnd  int64 `json:"output_end"`
+	// InputEnd is how many bytes of standard input were taken from owners: what is counted is written to the
+	// agent's pipe whatever becomes of the client, what is not never will be. After an Attach nothing of an
+	// earlier owner's is added. Zero when the supervisor is gone: only it knows.
+	InputEnd    int64 `json:"input_end,omitempty"`
+	InputClosed bool  `json:"input_closed,omitempty"` // end of file was asked for, and comes after InputEnd
 
 	Status *Status `json:"status,omitempty"` // once the agent exited
 	// Problem says why this is all there is to know: a supervisor of another version, a damaged directory.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
 	"slices"
 )
@@ -34,11 +35,40 @@ func (s *server) writeInput(it inputItem) error {
 	return err
 }
 
-// queueInput hands data to pumpStdin. It does not wait: this is called by who reads the client's frames.
-func (s *server) queueInput(data []byte, done func(error)) {
-	select {
-	case s.input <- inputItem{data: slices.Clone(data), done: done}:
-	default:
-		done(os.ErrDeadlineExceeded)
+// takeInput hands data of an owner's to pumpStdin, and counts it. It does not wait: this is called by who
+// reads the client's frames.
+func (c *session) takeInput(seq uint64, data []byte) {
+	s := c.srv
+	it := inputItem{data: slices.Clone(data), done: func(err error) { c.reply(seq, err) }}
+	if err := s.queueInput(c, it); err != nil {
+		c.reply(seq, err)
 	}
+}
+
+func (c *session) closeInput(seq uint64) {
+	it := inputItem{last: true, done: func(err error) { c.reply(seq, err) }}
+	if err := c.srv.queueInput(c, it); err != nil {
+		c.reply(seq, err)
+	}
+}
+
+// queueInput takes it whole or gives an error. Only the owner of this very moment is listened to: a new one
+// was told how much input there is, and nothing that a dead client left in its socket may be added to that.
+func (s *server) queueInput(c *session, it inputItem) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.owner != c:
+		return errNotOwner
+	case s.inputDone && !it.last:
+		return fmt.Errorf("write to the agent: %w", os.ErrClosed)
+	}
+	select {
+	case s.input <- it:
+	default:
+		return fmt.Errorf("the agent does not read: %w", os.ErrDeadlineExceeded)
+	}
+	s.inputEnd += int64(len(it.data))
+	s.inputDone = s.inputDone || it.last
+	return nil
 }

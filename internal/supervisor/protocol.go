@@ -97,18 +97,19 @@ const (
 	opStop       op = "stop"
 	opSignal     op = "signal"
 	opCloseStdin op = "close_stdin"
-	opRelabel    op = "relabel"
-	opLimits     op = "limits"
+	opUpdate     op = "update"
+	opTimes      op = "times"
 	opInfo       op = "info"
 	opCollect    op = "collect"
 	opResize     op = "resize" // accepted and without effect: there is no terminal
 )
 
 type reply struct {
-	Seq   uint64 `json:"seq"`
-	Error string `json:"error,omitempty"`
-	Errno int    `json:"errno,omitempty"`
-	Info  *Info  `json:"info,omitempty"`
+	Seq   uint64     `json:"seq"`
+	Error string     `json:"error,omitempty"`
+	Errno int        `json:"errno,omitempty"`
+	Info  *Info      `json:"info,omitempty"`
+	Times *timesNote `json:"times,omitempty"`
 }
 
 // lossNote says that the bytes of [From, To) cannot be had any more.

@@ -227,20 +227,27 @@ func (r *Run) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Relabel replaces the labels.
-func (r *Run) Relabel(ctx context.Context, labels map[string]string) error {
-	if _, err := r.ask(ctx, request{Op: opRelabel, Labels: labels}); err != nil {
-		return fmt.Errorf("relabel run %s: %w", r.ID(), err)
+// Update replaces the labels and, unless limits is nil, the limits; MaxAge counts anew then. It returns when
+// the supervisor knows: a client that dies afterwards leaves a run with these labels. The disk follows. An
+// Update and what is written to Stdin arrive in the order of the calls. Owners only.
+func (r *Run) Update(ctx context.Context, labels map[string]string, limits *Limits) error {
+	if _, err := r.ask(ctx, request{Op: opUpdate, Labels: labels, Limits: limits}); err != nil {
+		return fmt.Errorf("update run %s: %w", r.ID(), err)
 	}
 	return nil
 }
 
-// SetLimits replaces the limits, and begins to count MaxAge anew.
-func (r *Run) SetLimits(ctx context.Context, l Limits) error {
-	if _, err := r.ask(ctx, request{Op: opLimits, Limits: &l}); err != nil {
-		return fmt.Errorf("limit run %s: %w", r.ID(), err)
+// Times is when the output so far was printed. It gives ErrGone when the supervisor is: only it knows.
+func (r *Run) Times(ctx context.Context) (Times, error) {
+	answer, err := r.ask(ctx, request{Op: opTimes})
+	var times Times
+	if err == nil {
+		times, err = answer.Times.times()
 	}
-	return nil
+	if err != nil {
+		return times, fmt.Errorf("ask for times of run %s: %w", r.ID(), err)
+	}
+	return times, nil
 }
 
 // Inspect is what is known now.

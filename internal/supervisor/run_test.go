@@ -158,7 +158,7 @@ func TestDetachedRunGoesOnAndIsFoundAgain(t *testing.T) {
 	spec.Labels = map[string]string{"conversation": "7"}
 	run := start(t, root, spec)
 	readLine(t, run.Stdout())
-	if err := run.Relabel(t.Context(), map[string]string{"conversation": "7", "turn": "2"}); err != nil {
+	if err := run.Update(t.Context(), map[string]string{"conversation": "7", "turn": "2"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	offset := run.Offset()

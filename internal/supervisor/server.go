@@ -32,11 +32,12 @@ type server struct {
 	clock func() time.Duration // since boot, sleep included
 	oom   oomCounter
 
-	kick  chan struct{} // the keeper looks again; one is enough
-	told  chan struct{} // closed when the first client was told that the agent runs, or left
-	noted chan struct{} // closed when the agent's exit was noted
-	done  chan struct{} // closed when the supervisor is about to leave
-	wg    sync.WaitGroup
+	kick    chan struct{} // the keeper looks again; one is enough
+	changed chan struct{} // the record is to be written; one is enough
+	told    chan struct{} // closed when the first client was told that the agent runs, or left
+	noted   chan struct{} // closed when the agent's exit was noted
+	done    chan struct{} // closed when the supervisor is about to leave
+	wg      sync.WaitGroup
 
 	mu        sync.Mutex
 	listener  net.Listener
@@ -50,6 +51,11 @@ type server struct {
 	idleFrom  time.Duration // when the last owner left
 	exitedAt  time.Duration
 	collected bool
+	inputEnd  int64
+	inputDone bool // end of file was asked for
+
+	diskMu  sync.Mutex // over status.json and spec.json; taken after mu
+	removed bool       // the directory
 
 	troubleMu sync.Mutex // taken last
 	trouble   []string
@@ -66,7 +72,7 @@ func newServer(spec Spec, proto Protocol, tr transport, n *nest) (*server, error
 	}
 	s := &server{
 		proto: proto, dir: n.dir, net: tr, clock: sinceBoot, oom: n.oom, listener: n.listener,
-		input: make(chan inputItem, inputQueue), kick: make(chan struct{}, 1),
+		input: make(chan inputItem, inputQueue), kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 		told: make(chan struct{}), noted: make(chan struct{}), done: make(chan struct{}),
 		sessions: map[*session]bool{},
 	}
@@ -98,17 +104,23 @@ func (s *server) begin(spec Spec) error {
 // publish makes the run known to other clients, as soon as the first one was told: it writes to the disk.
 func (s *server) publish() error {
 	<-s.told
+	if err := s.writeRecord(); err != nil {
+		return err
+	}
+	s.wg.Go(s.scribe)
 	s.mu.Lock()
 	l := s.listener
-	var err error
-	if !s.collected { // or else it is over already
-		err = writeJSON(s.dir, specFile, s.record)
-	}
 	s.mu.Unlock()
-	if err == nil {
-		s.wg.Go(func() { s.accept(l) })
-	}
-	return err
+	s.wg.Go(func() { s.accept(l) })
+	return nil
+}
+
+// writeRecord writes spec.json; one goroutine at a time. Nobody who writes to the agent waits for the disk.
+func (s *server) writeRecord() error {
+	s.mu.Lock()
+	rec := s.record
+	s.mu.Unlock()
+	return s.write(specFile, rec)
 }
 
 // tellOnce lets publish begin. One goroutine calls it, perhaps twice.
@@ -156,7 +168,7 @@ func (s *server) awaitExit() {
 	s.status.Exit, s.status.Exited, s.status.Leftover = exit, time.Now(), len(left)
 	s.exited, s.exitedAt = true, s.clock()
 	s.status.Trouble = s.troubles()
-	s.save(statusFile, s.status)
+	s.report(s.write(statusFile, s.status))
 	status := s.status
 	s.mu.Unlock()
 	s.feed.exited(status)
@@ -174,7 +186,7 @@ func (s *server) noteEnd() {
 	s.status.OutputEnd, s.status.Missing, s.status.Ended = end, missing, true
 	s.status.Trouble = s.troubles()
 	if s.exited {
-		s.save(statusFile, s.status)
+		s.report(s.write(statusFile, s.status))
 		s.feed.exited(s.status)
 	}
 }
@@ -194,18 +206,18 @@ func (s *server) troubles() []string {
 	return slices.Clone(s.trouble)
 }
 
-// save writes a file of the run; called with mu held. When the disk is full it gives back what was reserved.
-func (s *server) save(name string, v any) {
-	if s.collected {
-		return
+// write writes a file of the run, unless it was collected. When the disk is full it gives back what was reserved.
+func (s *server) write(name string, v any) error {
+	s.diskMu.Lock()
+	defer s.diskMu.Unlock()
+	if s.removed {
+		return nil
 	}
 	err := writeJSON(s.dir, name, v)
 	if err != nil && full(err) && removeIfThere(filepath.Join(s.dir, spareFile)) == nil {
 		err = writeJSON(s.dir, name, v)
 	}
-	if err != nil {
-		s.noteTrouble(err)
-	}
+	return err
 }
 
 // end ends the agent and all below it, and notes on whose behalf when the agent still ran.
@@ -245,6 +257,7 @@ func (s *server) info() Info {
 	info := s.record.info()
 	info.Supervised, info.Alive, info.Processes, info.Memory = true, !s.exited, len(members), memory
 	info.Spooled, info.OutputEnd = stored, end
+	info.InputEnd, info.InputClosed = s.inputEnd, s.inputDone
 	if s.owner != nil {
 		info.Attached, info.AttachedBy = true, s.owner.pid
 	}
@@ -276,10 +289,12 @@ func (s *server) collect() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.diskMu.Lock()
+	defer s.diskMu.Unlock()
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("collect run: %w", err)
 	}
-	s.collected = true
+	s.collected, s.removed = true, true
 	return nil
 }
 

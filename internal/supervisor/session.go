@@ -225,7 +225,7 @@ func (c *session) listen() {
 			}
 		case kindInput:
 			if seq, data, err := cutMark(payload); err == nil {
-				c.take(uint64(seq), data)
+				c.takeInput(uint64(seq), data)
 			}
 		case kindRequest:
 			var q request
@@ -235,14 +235,6 @@ func (c *session) listen() {
 			c.handle(q)
 		}
 	}
-}
-
-func (c *session) take(seq uint64, data []byte) {
-	if c.role == roleAsk || c.role == roleWatch {
-		c.reply(seq, errors.New("only the owner may write to the agent"))
-		return
-	}
-	c.srv.queueInput(data, func(err error) { c.reply(seq, err) })
 }
 
 func (c *session) reply(seq uint64, err error) {

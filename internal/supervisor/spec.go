@@ -24,7 +24,7 @@ type Spec struct {
 
 // Limits bound a run. A zero means the default, a negative duration none.
 type Limits struct {
-	// MaxAge is how long the agent may run, counted from the start or from the last SetLimits, time in
+	// MaxAge is how long the agent may run, counted from the start or from the last Update of limits, time in
 	// which the machine sleeps included; no change of the clock moves it. Default: none.
 	MaxAge time.Duration `json:"max_age,omitempty"`
 	// OrphanAfter is how long the agent may run with nobody attached. Default: an hour.

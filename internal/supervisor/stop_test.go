@@ -212,7 +212,7 @@ func TestLimitsCanBeChanged(t *testing.T) {
 	spec := sh(`sleep 600`)
 	spec.Limits.MaxAge = time.Hour
 	run := start(t, root, spec)
-	if err := run.SetLimits(t.Context(), Limits{MaxAge: 100 * time.Millisecond}); err != nil {
+	if err := run.Update(t.Context(), nil, &Limits{MaxAge: 100 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "done", run.Done())
