@@ -21,6 +21,7 @@ type Emitter struct {
 	tools   []openTool
 	toolRan bool
 	done    bool
+	past    bool // what is told happened a while ago; see Past
 }
 
 type textBlock struct {
@@ -38,6 +39,10 @@ type openTool struct {
 func NewEmitter(agent Agent, now func() time.Time, emit func(Event)) *Emitter {
 	return &Emitter{agent: agent, now: now, emit: emit, started: now()}
 }
+
+// Past says that what is told from now on happened a while ago, when now says, until CaughtUp is passed on.
+// The turn is taken to have begun now.
+func (e *Emitter) Past(now func() time.Time) { e.now, e.past, e.started = now, true, now() }
 
 // Session names the agent's session and model. Only the first call, and one that changes either, is passed on.
 func (e *Emitter) Session(id AgentSessionID, model ModelID) {
@@ -110,7 +115,11 @@ func (e *Emitter) ToolStart(t ToolStarted) {
 		return
 	}
 	e.toolRan = true
-	e.tools = append(e.tools, openTool{t.ID, e.now()})
+	now := e.now()
+	if e.past {
+		t.At = now
+	}
+	e.tools = append(e.tools, openTool{t.ID, now})
 	e.emit(t)
 }
 
@@ -127,8 +136,12 @@ func (e *Emitter) ToolEnd(t ToolEnded) {
 	e.emit(t)
 }
 
-// Pass hands on an event that has no rule of its own: Status, FileChanged, CompactBoundary, RateLimited.
+// Pass hands on an event that has no rule of its own: Status, FileChanged, CompactBoundary, RateLimited, CaughtUp
+// and what the agent asks for.
 func (e *Emitter) Pass(ev Event) {
+	if _, ok := ev.(CaughtUp); ok {
+		e.past = false
+	}
 	if !e.done {
 		e.emit(ev)
 	}

@@ -40,6 +40,8 @@ type ToolStarted struct {
 	Input json.RawMessage // whole input as the agent gave it; may be nil
 	// Parent is set when a sub-agent uses the tool: the tool that started the sub-agent.
 	Parent ToolID
+	// At is when it began; zero means just now. It lies in the past where a turn is caught up with.
+	At time.Time
 }
 
 // ToolEnded says how a tool ended. Err is empty when it went well.
@@ -95,6 +97,11 @@ type CompactBoundary struct {
 // RateLimited is a warning that a limit is near or reached. ResetAt is zero where the agent does not say.
 type RateLimited struct{ ResetAt time.Time }
 
+// CaughtUp says that all that was said while nobody listened has been told, and what follows happens now. It
+// comes once, in a turn that was adopted.
+type CaughtUp struct{}
+
+func (CaughtUp) event()        {}
 func (SessionStarted) event()  {}
 func (TextDelta) event()       {}
 func (TextRetracted) event()   {}

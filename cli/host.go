@@ -2,37 +2,78 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
+	"log/slog"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
-	"syscall"
+	"time"
+
+	"ductor/internal/supervisor"
 )
 
-// runVar marks every process of a run in its environment, so that those are found that left the group,
-// the session and the parent.
-const runVar = "DUCTOR_RUN"
+// Defaults of HostOptions.
+const (
+	DefaultOrphanAfter = 15 * time.Minute
+)
 
-// Host starts processes on this machine, each in a session of its own. Linux only: it reads /proc.
-// Use NewHost. Safe for concurrent use.
+const (
+	probeOrphan = time.Second     // a probe is of no worth without who asked
+	keepResult  = 2 * time.Second // how long a supervisor lingers after its agent's end; the disk keeps more
+	collectWait = 10 * time.Second
+)
+
+// HostOptions set up a Host. Dir is required; zero values take the defaults.
+type HostOptions struct {
+	Dir string // where runs are kept; made if it is not there, and nobody else's to look into
+	// Supervisor says how supervisors are started.
+	Supervisor supervisor.Options
+	// MaxAge is how long a turn may run; its supervisor ends it then, also when no ductor is there. 0 is for ever.
+	MaxAge time.Duration
+	// OrphanAfter is how long a run may go on when no ductor is there.
+	OrphanAfter time.Duration
+	// Grace is between TERM and KILL when a supervisor ends a run by itself.
+	Grace    time.Duration
+	MaxSpool int64 // bytes of output kept of a run; 0 is the supervisor's default
+	Logger   *slog.Logger
+}
+
+// Host starts processes on this machine, each under a supervisor of its own, which outlives ductor. Linux
+// only. Safe for concurrent use.
 type Host struct {
-	mark mark // of everything it starts; see NewHostFor
+	opts HostOptions
+	root *supervisor.Root
+	log  *slog.Logger
 
-	mu       sync.Mutex
-	starting int          // programs between fork and the entry in programs
-	programs map[int]bool // children whose exit status somebody waits for
+	mu     sync.Mutex
+	runs   map[RunID]*hostRun // started or attached to by this ductor, and not forgotten
+	closed bool
+	work   sync.WaitGroup // of what is done in the background; entered with mu held
+	since  since
 }
 
 var _ Launcher = (*Host)(nil)
 
-// NewHost makes the launcher for this machine. One per ductor: see BecomeSubreaper. What it starts has no
-// owner; see NewHostFor.
-func NewHost() *Host { return &Host{programs: map[int]bool{}} }
+// OpenHost makes the launcher for this machine. The caller must Close it.
+func OpenHost(o HostOptions) (*Host, error) {
+	orDefault(&o.OrphanAfter, DefaultOrphanAfter)
+	orDefault(&o.Grace, DefaultGrace)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	root, err := supervisor.Open(o.Dir, o.Supervisor)
+	if err != nil {
+		return nil, fmt.Errorf("open host: %w", err)
+	}
+	h := &Host{opts: o, root: root, log: o.Logger, runs: map[RunID]*hostRun{}}
+	if h.since, err = readSince(o.Dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("open host: %w", err), root.Close())
+	}
+	return h, nil
+}
 
 // LookPath finds a program by name; a name with a slash is checked as it is. A program that is not
 // there gives an error matching fs.ErrNotExist.
@@ -50,102 +91,98 @@ func (h *Host) LookPath(name string) (string, error) {
 // Start runs cmd in a session and group of its own. A missing working directory is an error that does
 // not match fs.ErrNotExist; a missing program is one that does.
 func (h *Host) Start(ctx context.Context, cmd Command) (Process, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", cmd.Path, context.Cause(ctx))
+	var marks []Mark
+	if cmd.Turn != "" {
+		marks = []Mark{{Turn: cmd.Turn}}
 	}
-	if cmd.Dir != "" {
-		if info, err := os.Stat(cmd.Dir); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("start %s: %s is not a directory ductor can use", cmd.Path, cmd.Dir)
-		}
-	}
-	path, err := h.LookPath(cmd.Path)
+	labels, err := labelsOf(cmd.For, marks)
 	if err != nil {
-		return nil, fmt.Errorf("start: %w", err)
+		return nil, err
 	}
-	run := cmd.Run
-	if run == "" {
-		run = rand.Text()
-	}
-	run = h.mark.run(run)
-	pipes, err := openPipes()
+	run, err := h.root.Start(ctx, supervisor.Spec{
+		Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labels, Limits: h.limits(cmd.For),
+	})
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", path, err)
+		return nil, err
 	}
-	child := &exec.Cmd{
-		Path: path, Args: append([]string{path}, cmd.Args...), Dir: cmd.Dir, Env: markedEnv(cmd.Env, run),
-		Stdin: pipes.childIn, Stdout: pipes.childOut, Stderr: pipes.childErr,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
-	err = h.spawn(child)
-	pipes.closeChildEnds()
-	if err != nil {
-		pipes.closeOurEnds()
-		return nil, fmt.Errorf("start %s: %w", path, err)
-	}
-	return newHostProcess(h, child, pipes, run), nil
+	return h.hold(run, cmd.For, marks, supervisor.Times{}), nil
 }
 
-// spawn starts child and enters it in programs, without holding the lock over the fork.
-func (h *Host) spawn(child *exec.Cmd) error {
+func (h *Host) limits(p Purpose) supervisor.Limits {
+	l := supervisor.Limits{
+		MaxAge: h.opts.MaxAge, OrphanAfter: h.opts.OrphanAfter, KeepResult: keepResult,
+		Grace: h.opts.Grace, MaxSpool: h.opts.MaxSpool,
+	}
+	if p.Mode == "" {
+		l.OrphanAfter = probeOrphan
+	}
+	return l
+}
+
+// hold makes a Process of a run, which is this ductor's from now on.
+func (h *Host) hold(run *supervisor.Run, p Purpose, marks []Mark, times supervisor.Times) *hostRun {
+	r := newHostRun(h, run, p, marks, times)
 	h.mu.Lock()
-	h.starting++
+	defer h.mu.Unlock()
+	h.runs[r.Run()] = r
+	return r
+}
+
+// Settled forgets runs that were stopped and have nothing else that is not recorded.
+func (h *Host) Settled(turn TurnID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.runs {
+		if r.settle(turn) {
+			h.forget(r)
+		}
+	}
+}
+
+// forget removes a run for good, in the background. mu is held.
+func (h *Host) forget(r *hostRun) {
+	delete(h.runs, r.Run())
+	if h.closed { // the next ductor finds that nobody needs it
+		return
+	}
+	h.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), collectWait)
+		defer cancel()
+		if err := h.root.Collect(ctx, string(r.Run())); err != nil {
+			h.log.Warn("forget a run", "run", r.Run(), "err", err)
+		}
+	})
+}
+
+// retired is called once a run was stopped and let go of.
+func (h *Host) retired(r *hostRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.retire() {
+		h.forget(r)
+	}
+}
+
+// background runs f, for which Close waits; after Close it is run at once.
+func (h *Host) background(f func()) {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		f()
+		return
+	}
+	h.work.Go(f)
 	h.mu.Unlock()
-	err := child.Start()
+}
+
+// Close lets go of the runs that were not stopped, which go on. Idempotent.
+func (h *Host) Close() error {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.starting--
-	if err == nil {
-		h.programs[child.Process.Pid] = true
+	h.closed = true
+	h.mu.Unlock()
+	h.work.Wait()
+	if err := h.root.Close(); err != nil {
+		return fmt.Errorf("close host: %w", err)
 	}
-	return err
-}
-
-// forget is called after the program's exit status was taken.
-func (h *Host) forget(pid int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.programs, pid)
-}
-
-func markedEnv(env []string, run string) []string {
-	marked := make([]string, 0, len(env)+1)
-	for _, entry := range env {
-		if !strings.HasPrefix(entry, runVar+"=") {
-			marked = append(marked, entry)
-		}
-	}
-	return append(marked, runVar+"="+run)
-}
-
-// pipes are the three pipes of a program: its ends and ours.
-type pipes struct {
-	childIn, childOut, childErr *os.File
-	in, out, err                *os.File
-}
-
-func openPipes() (p pipes, err error) {
-	if p.childIn, p.in, err = os.Pipe(); err != nil {
-		return p, fmt.Errorf("make a pipe: %w", err)
-	}
-	if p.out, p.childOut, err = os.Pipe(); err == nil {
-		p.err, p.childErr, err = os.Pipe()
-	}
-	if err != nil {
-		p.closeChildEnds()
-		p.closeOurEnds()
-		return p, fmt.Errorf("make a pipe: %w", err)
-	}
-	return p, nil
-}
-
-func (p pipes) closeChildEnds() { closeFiles(p.childIn, p.childOut, p.childErr) }
-func (p pipes) closeOurEnds()   { closeFiles(p.in, p.out, p.err) }
-
-// closeFiles closes pipe ends; closing a pipe has no error anybody could act on. Nil files are passed over.
-func closeFiles(files ...*os.File) {
-	for _, f := range files {
-		if f != nil {
-			_ = f.Close()
-		}
-	}
+	return nil
 }

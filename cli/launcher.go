@@ -6,13 +6,63 @@ import (
 	"time"
 )
 
-// Launcher starts processes in one place: this host, a container, another machine. Safe for concurrent use.
+// Launcher starts processes in one place: this host, a container, another machine. What it starts outlives
+// ductor until it is stopped, and can be found again. Safe for concurrent use.
 type Launcher interface {
 	// Start runs cmd. ctx bounds the start only; the process lives until Stop or its own end.
 	// A program that is not there gives an error matching fs.ErrNotExist.
 	Start(ctx context.Context, cmd Command) (Process, error)
 	// LookPath finds a program by name in this place, like exec.LookPath.
 	LookPath(name string) (string, error)
+	// Left lists the runs that an earlier ductor left here, with those whose program ended and whose output
+	// nobody took. Runs of this ductor are not in it, and neither are probes.
+	Left(ctx context.Context) ([]LeftRun, error)
+	// Attach takes over a run that was left; its Stdout begins at offset. A run that is not there gives an
+	// error matching fs.ErrNotExist.
+	Attach(ctx context.Context, run RunID, offset int64) (Process, error)
+	// Discard ends a run that was left, with everything it started, and forgets its output.
+	Discard(ctx context.Context, run RunID) error
+	// Settled says that the outcome of a turn is recorded: what was kept for going on with it is forgotten, in
+	// the background.
+	Settled(turn TurnID)
+	// Knows says whether no run that was started after since can have been forgotten, so that a turn begun
+	// after it which no run has a mark of never reached an agent.
+	Knows(since time.Time) bool
+}
+
+// RunID names a run: a program from its start to its end, and what it printed.
+type RunID string
+
+// Purpose says what a run is for. It is kept beside the run, so that a later ductor knows it again.
+type Purpose struct {
+	Agent        Agent
+	Mode         Mode         // empty for a probe: a short question about the agent, of no worth to a later ductor
+	Conversation Conversation // empty for a process that serves several
+	// Setting is the dialect's own digest of what the process was started with, so that a later ductor
+	// knows which requests it fits. It tells no secret.
+	Setting string
+}
+
+// Mark is where a turn begins in a run's output and input.
+type Mark struct {
+	Turn   TurnID
+	Output int64 // bytes of output that belong to what was before
+	Input  int64 // bytes of input that do
+	// Note is what the dialect must know to go on with the turn, such as totals of earlier ones. Short.
+	Note string
+}
+
+// LeftRun is a run of an earlier ductor.
+type LeftRun struct {
+	Run RunID
+	Purpose
+	Marks       []Mark // of turns that may not have been over, in order of their beginning
+	PID         int
+	OutputEnd   int64 // bytes it has printed
+	InputEnd    int64 // bytes that reached its input, or will
+	InputClosed bool
+	Alive       bool   // the program runs; else its output is all there is
+	Problem     string // why it cannot be attached to, in words for people; empty if it can
 }
 
 // Command is a process to start. There is no shell between us and it.
@@ -21,25 +71,37 @@ type Command struct {
 	Args []string // without the program itself
 	Dir  string
 	Env  []string // the whole environment; see ChildEnv
-	// Run marks everything the process starts, so that Stop finds what left the process group.
-	// Unique per Start; a launcher makes one up when it is empty.
-	Run string
+	For  Purpose
+	// Turn is the turn a process is started for, when it is for one alone: it begins at its first byte.
+	Turn TurnID
 }
 
-// Process is one started program and all it started. Methods are safe for concurrent use.
+// Process is one started program and all it started. Every Process ends in Stop or Detach. Methods are safe
+// for concurrent use; Stdout has one reader.
 type Process interface {
+	// Run names the run, for Launcher.Attach.
+	Run() RunID
 	// PID is the program's process id in its own place.
 	PID() int
-	// Stdin writes to the program; Close gives it end of file. Writes to a dead program fail.
+	// Stdin writes to the program; Close gives it end of file. Writes to a dead program fail. A Write of up
+	// to a megabyte reaches the program whole or, if ductor dies meanwhile, not at all.
 	Stdin() io.WriteCloser
-	// Stdout reads what the program prints. It gives io.EOF at the end, and at the latest a short drain
-	// time after the program exited, even when a grandchild still holds the pipe.
+	// Stdout reads what the program prints. It gives a *LostOutput once where some of it cannot be had, and
+	// can be read on; io.EOF at the end, and at the latest a short drain time after the program exited, even
+	// when a grandchild still holds the pipe; ErrDetached after Detach.
 	Stdout() io.Reader
+	// When is when the output at offset was printed; zero if that is not known.
+	When(offset int64) time.Time
 	// StderrTail is the last few kilobytes of standard error so far.
 	StderrTail() string
+	// Begin records where a turn begins, before it returns: m.Output as given, m.Input as it is now. The age
+	// limit of the run is counted from here. Marks of turns that are settled are forgotten.
+	Begin(ctx context.Context, m Mark) error
 	// Stop ends the program and every descendant: TERM, grace, KILL, reap, look again. It returns when
 	// none is left, and at once when none was. Idempotent, and works after the program itself exited.
 	Stop(ctx context.Context, grace time.Duration) error
+	// Detach lets go of the program, which goes on. Idempotent; after it only Stop does anything.
+	Detach()
 	// Interrupt sends SIGINT to the program's process group.
 	Interrupt() error
 	// Done is closed when the program itself exited and Exit is valid.
@@ -52,4 +114,19 @@ type Process interface {
 type ExitStatus struct {
 	Code   int // exit code; for a signal, minus its number
 	Signal bool
+	By     Ender
+	OOM    bool // the kernel ended it for want of memory, as far as that can be seen
 }
+
+// Ender is who ended a program.
+type Ender string
+
+// The enders. Itself is the program, or somebody outside.
+const (
+	EndedByItself     Ender = ""
+	EndedByStop       Ender = "stop"       // Process.Stop
+	EndedByAge        Ender = "max age"    // it ran for too long
+	EndedOrphaned     Ender = "orphaned"   // no ductor was there for too long
+	EndedByTerminated Ender = "terminated" // the machine was shut down, or its supervisor told to end
+	EndedUnseen       Ender = "unseen"     // its supervisor was killed, and it with it: the Code says nothing
+)

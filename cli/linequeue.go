@@ -2,11 +2,17 @@ package cli
 
 import "sync"
 
-// queued is one line on its way; oversized is its size if only its head was kept.
+// queued is one line on its way, or news about the output between two lines.
 type queued struct {
 	line      []byte
-	oversized int64
+	oversized int64 // its size, if only its head was kept
+	end       int64 // the offset after it
+	lost      *LostOutput
+	caughtUp  bool // what an earlier ductor left unread ends here
 }
+
+// news says that q is no line.
+func (q queued) news() bool { return q.lost != nil || q.caughtUp }
 
 // lineQueue is a queue of lines bounded by their bytes. One goroutine puts, one takes.
 type lineQueue struct {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -20,16 +21,39 @@ const (
 //
 // A line of more than limit bytes (MaxLine if limit is not positive) is thrown away while it streams by,
 // so memory stays bounded however long it is; oversized, which may be nil, gets its first bytes and its
-// size when it ends. The error is r's, wrapped; io.EOF is no error.
+// size when it ends. What a *LostOutput cut in two is thrown away as well. The error is r's, wrapped; io.EOF
+// is no error.
 func ReadLines(r io.Reader, limit int, line func([]byte), oversized func(head []byte, size int64)) error {
+	tell := lineTeller{line: func(l []byte, _ int64) { line(l) }}
+	if oversized != nil {
+		tell.oversized = func(head []byte, size, _ int64) { oversized(head, size) }
+	}
+	return readLines(r, limit, 0, tell)
+}
+
+// lineTeller gets what readLines reads. end is the offset after the line, its newline included. Only line
+// must be set.
+type lineTeller struct {
+	line      func(line []byte, end int64)
+	oversized func(head []byte, size, end int64)
+	lost      func(*LostOutput)
+}
+
+// readLines is ReadLines for a reader that begins at offset.
+func readLines(r io.Reader, limit int, offset int64, tell lineTeller) error {
 	if limit <= 0 {
 		limit = MaxLine
 	}
-	lr := lineReader{limit: limit, line: line, oversized: oversized, buf: make([]byte, min(lineBuffer, limit+1))}
+	lr := lineReader{limit: limit, tell: tell, at: offset, buf: make([]byte, min(lineBuffer, limit+1))}
 	for {
 		n, err := r.Read(lr.buf[lr.used:])
 		lr.take(n)
-		if err == nil {
+		var lost *LostOutput
+		switch {
+		case err == nil:
+			continue
+		case errors.As(err, &lost):
+			lr.jump(lost)
 			continue
 		}
 		lr.finish()
@@ -41,12 +65,13 @@ func ReadLines(r io.Reader, limit int, line func([]byte), oversized func(head []
 }
 
 type lineReader struct {
-	limit     int
-	line      func([]byte)
-	oversized func([]byte, int64)
+	limit int
+	tell  lineTeller
+	at    int64 // where the begun line began
 
 	buf  []byte
-	used int // bytes of buf that hold the begun line
+	used int  // bytes of buf that hold the begun line
+	torn bool // the begun line has lost its beginning
 
 	skipping bool
 	head     []byte
@@ -61,7 +86,7 @@ func (l *lineReader) take(n int) {
 		if i < 0 {
 			break
 		}
-		l.end(data[:scanned+i])
+		l.end(data[:scanned+i], 1)
 		data, scanned = data[scanned+i+1:], 0
 	}
 	if l.skipping || len(data) > l.limit {
@@ -71,13 +96,29 @@ func (l *lineReader) take(n int) {
 	l.settle(data)
 }
 
-func (l *lineReader) end(line []byte) {
-	if l.skipping || len(line) > l.limit {
-		l.skip(line)
-		l.report()
+// end hands on a line that ended, with or without a newline.
+func (l *lineReader) end(line []byte, newline int64) {
+	if l.torn {
+		l.at += l.skipped + int64(len(line)) + newline
+		l.torn, l.skipping, l.head, l.skipped = false, false, nil, 0
 		return
 	}
-	l.line(line)
+	if l.skipping || len(line) > l.limit {
+		l.skip(line)
+		l.report(newline)
+		return
+	}
+	l.at += int64(len(line)) + newline
+	l.tell.line(line, l.at)
+}
+
+// jump goes on after what is lost, without the line that it tore.
+func (l *lineReader) jump(lost *LostOutput) {
+	l.used, l.skipping, l.head, l.skipped = 0, false, nil, 0
+	l.torn, l.at = true, lost.To
+	if l.tell.lost != nil {
+		l.tell.lost(lost)
+	}
 }
 
 // settle moves the begun line to the front of a buffer that fits it.
@@ -110,18 +151,20 @@ func (l *lineReader) skip(part []byte) {
 	l.skipped += int64(len(part))
 }
 
-func (l *lineReader) report() {
-	if l.oversized != nil {
-		l.oversized(l.head, l.skipped)
+func (l *lineReader) report(newline int64) {
+	l.at += l.skipped + newline
+	if l.tell.oversized != nil {
+		l.tell.oversized(l.head, l.skipped, l.at)
 	}
 	l.skipping, l.head, l.skipped = false, nil, 0
 }
 
 func (l *lineReader) finish() {
 	switch {
+	case l.torn:
 	case l.skipping:
-		l.report()
+		l.report(0)
 	case l.used > 0:
-		l.line(l.buf[:l.used])
+		l.end(l.buf[:l.used], 0)
 	}
 }

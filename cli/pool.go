@@ -24,6 +24,7 @@ type pool struct {
 	lent    map[*pooled]bool
 	closing map[closeKey][]chan struct{}
 	closed  bool
+	leaving bool // sessions are let go of, not closed
 }
 
 // closeKey names the sessions that must not overlap.
@@ -129,14 +130,73 @@ func (p *pool) makeRoom() {
 func (p *pool) giveBack(lent *pooled) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if lent.drop || p.closed || lent.mode != Live || p.idle[lent.conversation] != nil {
+	if lent.drop || p.closed && !p.leaving || lent.mode != Live || p.idle[lent.conversation] != nil {
 		return false
 	}
 	delete(p.lent, lent)
-	lent.used = p.now()
-	p.idle[lent.conversation] = lent
-	lent.timer = time.AfterFunc(p.idleLimit, func() { p.expire(lent) })
+	if p.leaving {
+		p.work.more()
+		go func() {
+			defer p.work.leave()
+			p.letGo(lent)
+		}()
+		return true
+	}
+	p.rest(lent)
 	return true
+}
+
+// rest makes a session idle. mu is held.
+func (p *pool) rest(s *pooled) {
+	s.used = p.now()
+	p.idle[s.conversation] = s
+	s.timer = time.AfterFunc(p.idleLimit, func() { p.expire(s) })
+}
+
+// keep enters an idle session; false if there is one already, or the pool is closed.
+func (p *pool) keep(agent Agent, conversation Conversation, session Session) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.idle[conversation] != nil {
+		return false
+	}
+	p.rest(&pooled{conversation: conversation, session: session, mode: Live, agent: agent})
+	return true
+}
+
+// letGo ends the pool's interest in a lent session, which goes on without it.
+func (p *pool) letGo(lent *pooled) {
+	p.mu.Lock()
+	delete(p.lent, lent)
+	p.mu.Unlock()
+	_ = guard(lent.agent, func() error { lent.session.Detach(); return nil })
+}
+
+// detachAll lets go of what is idle. What is lent is let go of when its turn was.
+func (p *pool) detachAll() {
+	p.mu.Lock()
+	p.closed, p.leaving = true, true
+	var idle []*pooled
+	for _, s := range p.idle {
+		idle = append(idle, s)
+	}
+	for _, s := range idle {
+		p.takeIdle(s.conversation)
+	}
+	p.mu.Unlock()
+	for _, s := range idle {
+		p.letGo(s)
+	}
+}
+
+// bar keeps sessions of an agent from being opened in a conversation until the function it returns is
+// called.
+func (p *pool) bar(conversation Conversation, agent Agent) (lift func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key, done := closeKey{conversation, agent}, make(chan struct{})
+	p.closing[key] = append(p.closing[key], done)
+	return func() { p.endClose(key, done) }
 }
 
 func (p *pool) expire(old *pooled) {

@@ -27,6 +27,18 @@ type Provider interface {
 	// nothing is. No prompt is sent. ctx bounds the opening only, not the session's life.
 	// Errors are *Failure.
 	Open(ctx context.Context, mode Mode, req Request) (Session, error)
+	// Adopt makes a session of a run that an earlier ductor left.
+	//
+	// When req.Turn is not empty, that turn was running: the session's Turn, called with the same req, goes
+	// on with it. It emits what the agent said since the turn began, from its first event on and without
+	// pauses, then CaughtUp, then what comes. A prompt that had not reached the agent is sent then, and only
+	// then. Where the program has ended meanwhile, what it printed makes the Result.
+	//
+	// Otherwise the run is idle, and the session is ready for its next turn.
+	//
+	// One run may be adopted several times, once for each conversation that it serves. Errors are *Failure;
+	// the caller then ends the run.
+	Adopt(ctx context.Context, left LeftRun, req Request) (Session, error)
 }
 
 // Session is an agent ready for turns, one at a time. The caller that opened it closes it.
@@ -38,6 +50,9 @@ type Session interface {
 	// the turn shortly every process it started is killed; the Result then has Aborted set if the cause
 	// (context.Cause) is ErrAborted, else Err with TimedOut. Turn never returns without a Result, and
 	// never returns an error: what went wrong is in Result.Err.
+	//
+	// When the cause is ErrDetached nothing is interrupted or ended: the Result has Detached set, and the
+	// turn can be gone on with by Provider.Adopt.
 	Turn(ctx context.Context, req Request, emit func(Event))
 	// Fits reports whether this session can take req as it is. If not, the caller closes it and opens
 	// another with req.Resume set.
@@ -47,6 +62,23 @@ type Session interface {
 	// Close ends every process of the session, grandchildren included, and returns when they are gone.
 	// Idempotent.
 	Close(ctx context.Context) error
+	// Detach lets go of every process of the session without ending it. No turn runs when it is called. The
+	// session is of no use afterwards. Idempotent.
+	Detach()
+}
+
+// Asker is a Session whose agent asks people. Its agent asks only in turns whose Request has Attended set.
+type Asker interface {
+	// Decide answers an ApprovalAsked or a QuestionAsked of the turn that runs. It returns when the answer is
+	// on its way to the agent; ErrNotAsked if nothing of this id waits. Safe for concurrent use.
+	Decide(ctx context.Context, ask AskID, d Decision) error
+}
+
+// Steerer is a Session whose agent takes a message while a turn runs.
+type Steerer interface {
+	// Steer adds req's prompt to the turn that runs. It returns when the agent has it; ErrNoTurn if no turn
+	// runs that could take it. Safe for concurrent use.
+	Steer(ctx context.Context, req Request) error
 }
 
 // SessionInfo describes a session for /status and the pool.

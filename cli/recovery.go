@@ -40,6 +40,9 @@ func (s *Service) settle(ctx context.Context, a attempt, tell func()) {
 		if a.late != nil {
 			s.awaitLate(a.late)
 		}
+	case a.result.Detached:
+		s.pool.letGo(a.lent)
+		tell()
 	case ctx.Err() != nil || a.result.Aborted:
 		tell()
 		s.pool.discard(a.lent)
@@ -86,7 +89,7 @@ func judge(ctx context.Context, w *watch, r Result, said bool, err error) Result
 		}
 	}
 	switch {
-	case ctx.Err() != nil && (!said || r.Err != nil && !r.Aborted):
+	case ctx.Err() != nil && !r.Detached && (!said || r.Err != nil && !r.Aborted):
 		return recut(ctx, w.agent, r)
 	case r.Err != nil && r.Err.Kind == Crashed && r.Err.Code == 0 && r.Text != "" && !w.cut:
 		r.Err = nil // it answered and left without a word of farewell
@@ -105,6 +108,6 @@ func recut(ctx context.Context, agent Agent, r Result) Result {
 		cut.Err.Detail = r.Err.Detail
 		cut.Err.Cause = errors.Join(cut.Err.Cause, r.Err.Cause)
 	}
-	r.Aborted, r.Err = cut.Aborted, cut.Err
+	r.Aborted, r.Detached, r.Err = cut.Aborted, cut.Detached, cut.Err
 	return r
 }

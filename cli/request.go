@@ -61,7 +61,9 @@ type Request struct {
 	Dir     string   // working directory, absolute
 	AddDirs []string // further directories the agent may use, absolute
 
-	Permission   PermissionMode
+	Permission PermissionMode
+	// Attended says that somebody answers when the agent asks. Else everything it would ask for is denied.
+	Attended     bool
 	Tools        []string // the only tools there are, when set
 	AllowedTools []string // go through unasked
 	DeniedTools  []string // never go through
@@ -70,6 +72,7 @@ type Request struct {
 	MaxTurns     int           // model calls at most; 0 is no limit
 	MaxBudgetUSD float64       // money at most; 0 is no limit
 	Timeout      time.Duration // wall time at most; 0 is the service's limit
+	Began        time.Time     // when a turn that is gone on with began; zero for one that begins now
 
 	Resume       AgentSessionID // go on with this session
 	NewSessionID AgentSessionID // name a new session so, where the agent lets us choose

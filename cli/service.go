@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -34,6 +35,8 @@ type ServiceOptions struct {
 	MenuTTL  time.Duration // how old a list of models may be
 	MenuWait time.Duration // how long an agent may take to list them
 
+	Launchers []Launcher // where runs of an earlier ductor may be found
+
 	Registry *Registry // shared with the sweep; nil makes one
 	Now      func() time.Time
 	Logger   *slog.Logger
@@ -47,6 +50,9 @@ type Service struct {
 	registry *Registry
 	agents   map[Agent]*agentEntry
 	pool     *pool
+
+	leftMu sync.Mutex
+	left   map[TurnID]*leftTurn // turns that can be gone on with
 
 	base     context.Context // ends with Close
 	shutdown context.CancelCauseFunc
@@ -86,7 +92,7 @@ func NewService(opts ServiceOptions) (*Service, error) {
 	if opts.Default == "" {
 		opts.Default = opts.Providers[0].Agent()
 	}
-	s := &Service{opts: opts, registry: opts.Registry, agents: map[Agent]*agentEntry{}, work: newGroup()}
+	s := &Service{opts: opts, registry: opts.Registry, agents: map[Agent]*agentEntry{}, left: map[TurnID]*leftTurn{}, work: newGroup()}
 	s.base, s.shutdown = context.WithCancelCause(context.Background())
 	s.pool = newPool(opts, s.work)
 	for _, p := range opts.Providers {
@@ -149,16 +155,29 @@ func (s *Service) Status() []SessionStatus { return s.pool.status() }
 // Close ends every turn (their Results say that ductor stops) and every session, and waits for them
 // until ctx is done. A Run that begins later fails. Idempotent.
 func (s *Service) Close(ctx context.Context) error {
-	s.shutdown(ErrClosing)
-	s.work.more()
-	s.work.close()
-	s.registry.endAll(ErrClosing)
-	s.pool.closeAll()
-	s.work.leave()
-	if err := s.work.wait(ctx); err != nil {
+	if err := s.finish(ctx, ErrClosing, s.pool.closeAll); err != nil {
 		return fmt.Errorf("close the agents: %w", err)
 	}
 	return nil
+}
+
+// Detach lets go of every turn and every session: they go on, and the next ductor finds them. The Results of
+// the turns have Detached set. Like Close in the rest.
+func (s *Service) Detach(ctx context.Context) error {
+	if err := s.finish(ctx, ErrDetached, s.pool.detachAll); err != nil {
+		return fmt.Errorf("let go of the agents: %w", err)
+	}
+	return nil
+}
+
+func (s *Service) finish(ctx context.Context, cause error, sessions func()) error {
+	s.shutdown(cause)
+	s.work.more()
+	s.work.close()
+	s.registry.endAll(cause)
+	sessions()
+	s.work.leave()
+	return s.work.wait(ctx)
 }
 
 // Run runs one turn of req by agent and returns its Result, which emit got too, as the last event. emit
@@ -170,8 +189,15 @@ func (s *Service) Close(ctx context.Context) error {
 // A live agent that broke before it showed anything is asked once more, one-shot, and the Result is
 // marked Fallback. Nothing that may have had an effect is ever repeated.
 func (s *Service) Run(ctx context.Context, agent Agent, req Request, emit func(Event)) Result {
+	return s.serve(ctx, agent, req, emit, s.turn)
+}
+
+// serve registers a turn and has it run.
+func (s *Service) serve(ctx context.Context, agent Agent, req Request, emit func(Event),
+	run func(context.Context, *agentEntry, Request, func(Event)) Result,
+) Result {
 	if !s.work.enter() {
-		return emitted(emit, Result{Err: &Failure{Kind: UnknownFailure, Agent: agent, Reason: ErrClosing.Error(), Cause: ErrClosing}})
+		return emitted(emit, s.refusal(agent))
 	}
 	defer s.work.leave()
 	entry := s.agents[agent]
@@ -180,18 +206,38 @@ func (s *Service) Run(ctx context.Context, agent Agent, req Request, emit func(E
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	run := s.registry.Register(req.Conversation, req.Turn, agent, cancel)
-	defer s.registry.Unregister(run)
+	registered := s.registry.Register(req.Conversation, req.Turn, agent, cancel)
+	defer s.registry.Unregister(registered)
 	if s.base.Err() != nil { // Close may have ended all turns just before this one was there
-		cancel(ErrClosing)
+		cancel(context.Cause(s.base))
 	}
+	ctx, stop := context.WithTimeout(ctx, s.limit(req))
+	defer stop()
+	return run(ctx, entry, req, emit)
+}
+
+// refusal is the Result of a turn that comes too late.
+func (s *Service) refusal(agent Agent) Result {
+	cause := context.Cause(s.base)
+	if errors.Is(cause, ErrDetached) {
+		return Result{Detached: true}
+	}
+	return Result{Err: &Failure{Kind: UnknownFailure, Agent: agent, Reason: ErrClosing.Error(), Cause: ErrClosing}}
+}
+
+// leastLimit is what a turn gets whose time was up while no ductor was there: to read what it said.
+const leastLimit = 10 * time.Second
+
+// limit is how long a turn may run from now on.
+func (s *Service) limit(req Request) time.Duration {
 	limit := s.opts.Timeout
 	if req.Timeout > 0 {
 		limit = req.Timeout
 	}
-	ctx, stop := context.WithTimeout(ctx, limit)
-	defer stop()
-	return s.turn(ctx, entry, req, emit)
+	if req.Began.IsZero() {
+		return limit
+	}
+	return max(limit-s.opts.Now().Sub(req.Began), leastLimit)
 }
 
 func emitted(emit func(Event), r Result) Result {

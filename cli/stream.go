@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +39,14 @@ type StreamOptions struct {
 	InterruptWait time.Duration // how soon an interrupt must show any reaction
 	Grace         time.Duration // from the cancelling of a turn to SIGKILL, at most
 	MaxLine       int           // bytes
+
+	// Past is set for a process that was attached to.
+	Past *Past
 }
+
+// Past is what a run printed before its process was attached to, from the offset From to the offset Until: it
+// is caught up with.
+type Past struct{ From, Until int64 }
 
 // TurnLoop is how a dialect takes part in one turn.
 type TurnLoop struct {
@@ -50,8 +58,13 @@ type TurnLoop struct {
 	Handle func(line []byte) (end bool)
 	// Interrupt asks the agent to end the turn, without waiting. Nil if the protocol has no such thing.
 	Interrupt func() error
-	// Busy says whether a tool is open. Nil means never.
+	// Busy says whether a tool is open. Nil asks Out.
 	Busy func() bool
+	// Out gets CaughtUp and warnings about lost output. Nil gets none.
+	Out *Emitter
+	// Mark is recorded with the process before Begin is called; Output and Input are filled in. A Mark
+	// without a Turn is not recorded: the process was started for this turn, or the turn was adopted.
+	Mark Mark
 }
 
 // End is how a turn's loop ended.
@@ -63,6 +76,7 @@ const (
 	EndExit      End = "exit"      // the program ended; every line it printed was handled
 	EndCancelled End = "cancelled" // ctx was; the program was stopped unless it had ended the turn by itself
 	EndStalled   End = "stalled"   // too long a silence; likewise
+	EndDetached  End = "detached"  // ctx was cancelled with ErrDetached: the program goes on with the turn
 )
 
 // Stream is a program that is talked with line by line: one goroutine reads its lines, one writes to
@@ -81,6 +95,8 @@ type Stream struct {
 	dispatch sync.Mutex // held while Idle is called, and to begin or end a turn
 	active   bool       // under dispatch
 	began    bool       // under dispatch: a turn has been run
+	handled  int64      // under dispatch: the offset after the last line that Idle or a turn has had
+	past     bool       // under dispatch: that line is of the time before Until
 
 	readErr  error // valid once pumped is closed
 	stopErr  error // of the Stop that a turn began
@@ -98,6 +114,9 @@ func NewStream(p Process, opts StreamOptions) *Stream {
 	s := &Stream{
 		process: p, opts: opts, stdout: newPacedReader(p.Stdout()), out: newLineQueue(queuedLines), in: newLineQueue(queuedInput),
 		pumped: make(chan struct{}), written: make(chan struct{}),
+	}
+	if opts.Past != nil {
+		s.handled, s.past = opts.Past.From, true
 	}
 	go s.pump()
 	go s.write()
@@ -141,9 +160,40 @@ func (s *Stream) Garbage(line []byte) {
 func (s *Stream) pump() {
 	defer close(s.pumped)
 	defer s.out.close()
-	s.readErr = ReadLines(s.stdout, s.opts.MaxLine,
-		func(line []byte) { s.deliver(queued{line: append([]byte(nil), line...)}) },
-		func(head []byte, size int64) { s.deliver(queued{line: head, oversized: size}) })
+	var r io.Reader = s.stdout
+	from := int64(0)
+	if past := s.opts.Past; past != nil {
+		from = past.From
+		r = &catchingReader{r: r, at: from, until: past.Until, reached: func() { s.deliver(queued{caughtUp: true}) }}
+	}
+	s.readErr = readLines(r, s.opts.MaxLine, from, lineTeller{
+		line: func(line []byte, end int64) { s.deliver(queued{line: append([]byte(nil), line...), end: end}) },
+		oversized: func(head []byte, size, end int64) {
+			s.deliver(queued{line: head, oversized: size, end: end})
+		},
+		lost: func(l *LostOutput) { s.deliver(queued{lost: l, end: l.To}) },
+	})
+}
+
+// catchingReader says when everything before until was read and dealt out: at the read after it.
+type catchingReader struct {
+	r         io.Reader
+	at, until int64
+	reached   func() // nil once called
+}
+
+func (c *catchingReader) Read(p []byte) (int, error) {
+	if c.reached != nil && c.at >= c.until {
+		c.reached()
+		c.reached = nil
+	}
+	n, err := c.r.Read(p)
+	c.at += int64(n)
+	var lost *LostOutput
+	if errors.As(err, &lost) {
+		c.at = lost.To
+	}
+	return n, err
 }
 
 // deliver hands q to Idle or to the turn. It blocks while the turn has too much to do already.
@@ -163,8 +213,32 @@ func (s *Stream) deliver(q queued) {
 
 // idle takes a line that belongs to no turn.
 func (s *Stream) idle(q queued) {
-	if q.oversized == 0 && s.opts.Idle != nil {
+	s.note(q)
+	if q.oversized == 0 && !q.news() && s.opts.Idle != nil {
 		s.opts.Idle(q.line)
+	}
+}
+
+// note remembers how far the output was dealt with. dispatch is held.
+func (s *Stream) note(q queued) {
+	if q.caughtUp {
+		s.past = false
+		return
+	}
+	s.handled = q.end
+}
+
+// Clock gives now for what is said from now on, and the time at which it was said for a line that is only
+// caught up with. Call it from Handle, Begin and Idle.
+func (s *Stream) Clock(now func() time.Time) func() time.Time {
+	return func() time.Time {
+		if !s.past {
+			return now()
+		}
+		if at := s.process.When(s.handled); !at.IsZero() {
+			return at
+		}
+		return now()
 	}
 }
 
@@ -227,6 +301,16 @@ func (s *Stream) Outcome(ctx context.Context, end End) Result {
 	default:
 		return Result{Err: s.Failure()}
 	}
+}
+
+// Detach lets go of the program and waits for the Stream's goroutines. What was sent and not written yet is
+// let go as well. Idempotent.
+func (s *Stream) Detach() {
+	s.process.Detach()
+	s.in.drop()
+	s.out.drop()
+	<-s.pumped
+	<-s.written
 }
 
 // Close stops the program with all it started and waits for the Stream's goroutines. Idempotent.

@@ -2,8 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// exitWait is how long a program may run on whose output ended.
+const exitWait = 500 * time.Millisecond
 
 // Turn runs the loop of one turn. A cancelled ctx or too long a silence first asks the agent to end
 // (TurnLoop.Interrupt) and goes on handling lines; an agent that shows no reaction, or does not end the
@@ -14,10 +18,27 @@ func (s *Stream) Turn(ctx context.Context, loop TurnLoop) End {
 	defer func() { s.finish(t.rest) }()
 	t.timer = time.NewTimer(s.opts.Stall)
 	defer t.timer.Stop()
+	if err := s.mark(ctx, loop.Mark); err != nil {
+		// Nobody could say later whether the turn had begun, so it must not.
+		s.stopErr = err
+		t.begin(EndExit)
+		return t.run()
+	}
 	if loop.Begin != nil {
 		loop.Begin()
 	}
 	return t.run()
+}
+
+// mark records where a turn begins.
+func (s *Stream) mark(ctx context.Context, m Mark) error {
+	if m.Turn == "" {
+		return nil
+	}
+	s.dispatch.Lock()
+	m.Output = s.handled
+	s.dispatch.Unlock()
+	return s.process.Begin(ctx, m)
 }
 
 // begin sends lines to the turn from now on.
@@ -73,6 +94,10 @@ func (t *streamTurn) run() End {
 			t.tick()
 		case <-cancelled:
 			cancelled = nil
+			if errors.Is(context.Cause(t.ctx), ErrDetached) && t.cut == "" {
+				t.s.Detach()
+				return EndDetached
+			}
 			t.begin(EndCancelled)
 		case <-t.stopped: // dead; its last lines are on their way
 			t.awaitPump()
@@ -97,9 +122,16 @@ func (t *streamTurn) handleWaiting() (ended, open bool) {
 		t.quiet, t.reacted = time.Now(), true
 	}
 	for _, q := range batch {
-		switch {
-		case t.over:
+		if t.over {
 			t.rest = append(t.rest, q)
+			continue
+		}
+		t.s.dispatch.Lock()
+		t.s.note(q)
+		t.s.dispatch.Unlock()
+		switch {
+		case q.news():
+			t.tell(q)
 		case q.oversized > 0:
 			t.s.Garbage(q.line)
 		default:
@@ -107,6 +139,25 @@ func (t *streamTurn) handleWaiting() (ended, open bool) {
 		}
 	}
 	return t.over, open || len(batch) > 0
+}
+
+// tell passes on news about the output.
+func (t *streamTurn) tell(q queued) {
+	switch {
+	case t.loop.Out == nil:
+	case q.caughtUp:
+		t.loop.Out.Pass(CaughtUp{})
+	case q.lost != nil:
+		t.loop.Out.Pass(Status{Kind: StatusWarning, Detail: q.lost.Error()})
+	}
+}
+
+// busy says whether a tool is open.
+func (t *streamTurn) busy() bool {
+	if t.loop.Busy != nil {
+		return t.loop.Busy()
+	}
+	return t.loop.Out != nil && t.loop.Out.OpenTools() > 0
 }
 
 // tick does what is due and sets the timer to what is due next.
@@ -123,7 +174,7 @@ func (t *streamTurn) tick() {
 		t.timer.Reset(half.Sub(now))
 	default:
 		limit := t.s.opts.Stall
-		if t.loop.Busy != nil && t.loop.Busy() {
+		if t.busy() {
 			limit = t.s.opts.ToolStall
 		}
 		silence := now.Sub(t.quiet)
@@ -185,7 +236,7 @@ func (t *streamTurn) awaitExit() {
 		<-t.stopped
 		return
 	}
-	wait := time.NewTimer(drainIdle)
+	wait := time.NewTimer(exitWait)
 	defer wait.Stop()
 	cancelled := t.ctx.Done()
 	if t.cut != "" { // it was asked to end, and is about to

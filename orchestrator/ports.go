@@ -52,6 +52,12 @@ type Store interface {
 type Gateway interface {
 	// Run runs one turn of req by agent; see cli.Service.
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
+	// Survey says what is left of turns that an earlier ductor was running; see cli.Service.
+	Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error)
+	// Resume goes on with a turn that Survey found a run of; see cli.Service.
+	Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
+	// Settled says that the outcome of a turn is recorded.
+	Settled(turn cli.TurnID)
 	// Abort ends what runs for a conversation, with everything it started; false if nothing ran.
 	Abort(conversation cli.Conversation) bool
 	// Release closes the idle session kept for a conversation, if there is one, without waiting for it.
@@ -66,6 +72,10 @@ type Gateway interface {
 type Chat interface {
 	// Card opens the message that grows for a turn. It sends nothing by itself, and does not block.
 	Card(t Turn) Card
+	// Reopen is Card for a turn that an earlier ductor was showing: the card goes on in the messages it has.
+	// What happened so far is told again by Show, from the turn's beginning up to cli.CaughtUp; it is shown
+	// in one go then.
+	Reopen(ctx context.Context, t Turn) Card
 	// Queued shows that a turn waits, and how many are ahead of it.
 	Queued(t Turn, ahead int)
 	// Unqueued removes what Queued showed: the turn runs now, or was cancelled.
@@ -87,4 +97,7 @@ type Card interface {
 	// impossible or unknown and the chat was told where that could be done. An error means that the
 	// outcome is not delivered and Redeliver is to be tried after the next start.
 	Finish(ctx context.Context, o Outcome) error
+	// Leave ends the card where it is, for the next ductor to Reopen: what was told is shown as far as that
+	// takes one call, and nothing is said about an end. It returns then, or when ctx is done.
+	Leave(ctx context.Context)
 }

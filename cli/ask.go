@@ -1,0 +1,59 @@
+package cli
+
+import "encoding/json"
+
+// AskID names one thing that an agent asked people for. It is unique within a turn.
+type AskID string
+
+// ApprovalAsked says that the agent waits for a person before it goes on with a tool.
+type ApprovalAsked struct {
+	ID    AskID
+	Tool  string // the agent's own name of it, such as "Bash"; PlanTool for a plan
+	Title string // one line: the exact command, the path
+	// Detail is all there is to decide on, as text: the whole command, the plan. Empty where Title is that.
+	Detail  string
+	Changes []FileChanged   // what the tool would change, where the agent says
+	Input   json.RawMessage // whole, as the agent gave it; may be nil
+	Reason  string          // why it asks, in its own words; may be empty
+	Started ToolID          // the tool, when ToolStarted told of it; may be empty
+}
+
+// PlanTool is the Tool of an ApprovalAsked that is about a plan: allowing it lets the agent begin.
+const PlanTool = "plan"
+
+// QuestionAsked says that the agent waits for a person's choice.
+type QuestionAsked struct {
+	ID        AskID
+	Questions []Question
+}
+
+// Question is one of several that are asked together.
+type Question struct {
+	Header  string // a word or two; may be empty
+	Text    string
+	Options []Option // may be empty: then only free text answers it
+	Multi   bool     // several options may be chosen
+	Free    bool     // an answer in own words is taken as well
+	Secret  bool     // the answer is not to be shown or kept
+}
+
+// Option is one answer that is offered.
+type Option struct {
+	Label       string
+	Description string // may be empty
+}
+
+// AskWithdrawn says that the agent no longer waits for an answer: it gave up, or somebody else answered.
+type AskWithdrawn struct{ ID AskID }
+
+func (ApprovalAsked) event() {}
+func (QuestionAsked) event() {}
+func (AskWithdrawn) event()  {}
+
+// Decision is a person's answer to an ApprovalAsked or a QuestionAsked.
+type Decision struct {
+	Allow  bool
+	Reason string // told to the agent when it is not allowed; may be empty
+	// Answers has the chosen labels, or own words, for each Question in order.
+	Answers [][]string
+}

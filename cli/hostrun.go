@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/internal/supervisor"
+)
+
+// drainPatience is how long the output of a stopped run may still be read before ductor lets go of it.
+const drainPatience = 5 * time.Second
+
+// hostRun is a Process: a run under a supervisor.
+type hostRun struct {
+	host  *Host
+	run   *supervisor.Run
+	times supervisor.Times // of what was printed before this ductor attached
+	in    hostInput
+	out   hostOutput
+
+	marking sync.Mutex // held while marks are recorded, so that the order is the right one
+	mu      sync.Mutex
+	purpose Purpose
+	marks   []Mark
+	settled []TurnID // of the marked ones
+	stopped bool     // and let go of
+	leave   sync.Once
+}
+
+func newHostRun(h *Host, run *supervisor.Run, p Purpose, marks []Mark, times supervisor.Times) *hostRun {
+	r := &hostRun{host: h, run: run, times: times, purpose: p, marks: marks}
+	r.in = hostInput{to: run.Stdin(), sent: run.Info().InputEnd}
+	r.out = hostOutput{from: run.Stdout(), ended: make(chan struct{})}
+	return r
+}
+
+func (r *hostRun) Run() RunID                  { return RunID(r.run.ID()) }
+func (r *hostRun) PID() int                    { return r.run.PID() }
+func (r *hostRun) Stdin() io.WriteCloser       { return &r.in }
+func (r *hostRun) Stdout() io.Reader           { return &r.out }
+func (r *hostRun) StderrTail() string          { return r.run.StderrTail() }
+func (r *hostRun) Done() <-chan struct{}       { return r.run.Done() }
+func (r *hostRun) When(offset int64) time.Time { return r.times.At(offset) }
+
+func (r *hostRun) Exit() ExitStatus {
+	e := r.run.Exit()
+	if !e.Known {
+		return ExitStatus{Code: -1, By: EndedUnseen}
+	}
+	return ExitStatus{Code: e.Code, Signal: e.Signal, By: Ender(e.By), OOM: e.OOM}
+}
+
+func (r *hostRun) Interrupt() error {
+	if err := r.run.Interrupt(); err != nil {
+		return fmt.Errorf("interrupt process %d: %w", r.PID(), err)
+	}
+	return nil
+}
+
+func (r *hostRun) Begin(ctx context.Context, m Mark) error {
+	r.marking.Lock()
+	defer r.marking.Unlock()
+	m.Input = r.in.position()
+	r.mu.Lock()
+	keep := slices.DeleteFunc(slices.Clone(r.marks), func(o Mark) bool {
+		return o.Turn == m.Turn || slices.Contains(r.settled, o.Turn)
+	})
+	r.marks, r.settled = append(keep, m), nil
+	labels, err := labelsOf(r.purpose, r.marks)
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	limits := r.host.limits(r.purpose)
+	if err := r.run.Update(ctx, labels, &limits); err != nil {
+		return fmt.Errorf("mark the beginning of a turn: %w", err)
+	}
+	return nil
+}
+
+// settle takes note that a turn is recorded. It says whether nothing needs the run any more.
+func (r *hostRun) settle(turn TurnID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.ContainsFunc(r.marks, func(m Mark) bool { return m.Turn == turn }) {
+		r.settled = append(r.settled, turn)
+	}
+	return r.doneLocked()
+}
+
+// retire takes note that the run was stopped. It says whether nothing needs the run any more.
+func (r *hostRun) retire() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	return r.doneLocked()
+}
+
+func (r *hostRun) doneLocked() bool {
+	return r.stopped && !slices.ContainsFunc(r.marks, func(m Mark) bool { return !slices.Contains(r.settled, m.Turn) })
+}
+
+func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {
+	if err := r.run.Stop(ctx, grace); err != nil {
+		return err
+	}
+	r.leave.Do(func() { r.host.background(r.release) })
+	return nil
+}
+
+// release lets go of a stopped run once its last words were read. They stay on the disk until the turns they
+// are of are settled.
+func (r *hostRun) release() {
+	wait := time.NewTimer(drainPatience)
+	defer wait.Stop()
+	select {
+	case <-r.out.ended:
+	case <-wait.C:
+	}
+	r.run.Detach()
+	r.host.retired(r)
+}
+
+func (r *hostRun) Detach() { r.leave.Do(r.run.Detach) }
+
+// hostInput counts what the program was sent.
+type hostInput struct {
+	to io.WriteCloser
+
+	mu   sync.Mutex
+	sent int64
+}
+
+func (i *hostInput) Write(p []byte) (int, error) {
+	n, err := i.to.Write(p)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.sent += int64(n)
+	return n, err
+}
+
+func (i *hostInput) Close() error { return i.to.Close() }
+
+func (i *hostInput) position() int64 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.sent
+}
+
+// hostOutput says what went wrong in the words of this package.
+type hostOutput struct {
+	from  io.Reader
+	once  sync.Once
+	ended chan struct{} // closed when there is no more to read
+}
+
+func (o *hostOutput) Read(p []byte) (int, error) {
+	n, err := o.from.Read(p)
+	var lost *supervisor.LostError
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.As(err, &lost):
+		reason := "more came than is kept"
+		if lost.Damaged {
+			reason = "what was kept is damaged"
+		}
+		return n, &LostOutput{From: lost.From, To: lost.To, Reason: reason}
+	}
+	o.once.Do(func() { close(o.ended) })
+	if errors.Is(err, supervisor.ErrDetached) {
+		return n, ErrDetached
+	}
+	return n, err
+}
