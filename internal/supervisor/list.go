@@ -6,30 +6,43 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 )
 
-const askWait = 2 * time.Second
+const (
+	askWait = 2 * time.Second
+	lookers = 4 // runs looked at in one go
+)
 
 // List tells what runs there are, dead ones that were not collected included. A run that cannot be asked
-// is in the list with what is on disk, and with its Problem.
+// is in the list with what is on disk, and with its Problem. What a dead client had begun to start is waited
+// for, as in Open.
 func (r *Root) List(ctx context.Context) ([]Info, error) {
 	r.brood.bury()
+	if err := settleStrays(ctx, r.dir); err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
 	ids, err := r.ids()
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
-	infos := make([]Info, 0, len(ids))
-	for _, id := range ids {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("list runs: %w", context.Cause(ctx))
-		}
-		info := r.look(ctx, id)
-		if _, err := os.Lstat(r.path(id)); err == nil { // not collected meanwhile
-			infos = append(infos, info)
-		}
+	all := make([]Info, len(ids))
+	var wg sync.WaitGroup
+	places := make(chan struct{}, lookers)
+	for i, id := range ids {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			all[i] = r.look(ctx, id)
+		})
 	}
-	return infos, nil
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("list runs: %w", context.Cause(ctx))
+	}
+	return slices.DeleteFunc(all, func(info Info) bool { return !r.there(info.ID) }), nil // collected meanwhile
 }
 
 // look tells all there is to know of one run.
@@ -38,12 +51,15 @@ func (r *Root) look(ctx context.Context, id string) Info {
 	if err != nil {
 		return Info{ID: id, Problem: err.Error()}
 	}
-	answer, err := r.askOnce(ctx, rec, request{Op: opInfo}, askWait)
-	if err == nil && answer.Info != nil {
-		return *answer.Info
+	asking, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	l, w, err := r.connect(asking, rec, hello{Role: roleAsk})
+	if err == nil {
+		l.close()
+		return w.Info
 	}
 	info := r.remains(rec)
-	if !errors.Is(err, ErrGone) && err != nil {
+	if !errors.Is(err, ErrGone) {
 		info.Problem = err.Error()
 	}
 	return info

@@ -95,7 +95,7 @@ func supervise(a arguments) error {
 	if err != nil {
 		return err
 	}
-	n, nestErr := makeNest(a.root, tr) // told to the client that wants it
+	n, nestErr := makeNest(a.root, tr, pid) // told to the client that wants it
 	rehearse(a.proto)
 	r, w := newFrameReader(conn), frameWriter{w: conn}
 	h, err := readHello(r)
@@ -104,6 +104,9 @@ func supervise(a arguments) error {
 	}
 	if nestErr != nil {
 		return w.json(kindRefused, refused{Protocol: a.proto, Error: nestErr.Error(), Errno: errnoOf(nestErr)})
+	}
+	if hungUp(conn) { // nobody is told of it: its successor must be able to rely on what it finds
+		return unneeded(n, nil)
 	}
 	s, no := startFor(h, a.proto, tr, n)
 	if no != nil {
@@ -141,6 +144,24 @@ func unneeded(n *nest, err error) error {
 		err = errors.Join(err, n.discard())
 	}
 	return err
+}
+
+// hungUp says whether the other side of a unix socket is gone.
+func hungUp(conn net.Conn) bool {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	n := 0
+	var peekErr error
+	err = raw.Control(func(fd uintptr) {
+		n, _, peekErr = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	})
+	return err != nil || n == 0 && !errors.Is(peekErr, unix.EAGAIN)
 }
 
 // startFor does what the first hello asks for.

@@ -43,7 +43,9 @@ type Root struct {
 	closed bool
 }
 
-// Open makes dir if it is not there, for nobody else to look into. Close what it returns.
+// Open makes dir if it is not there, for nobody else to look into. What a client started that is dead by then
+// is a run by then, or never will be; supervisors in between are waited for, at most a second. Close what it
+// returns.
 func Open(dir string, opts Options) (*Root, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -62,7 +64,7 @@ func Open(dir string, opts Options) (*Root, error) {
 		opts.Protocol = ours()
 	}
 	r := &Root{dir: dir, opts: opts, net: unixTransport{}, runs: map[*Run]bool{}}
-	if err := sweepNests(dir); err != nil {
+	if err := errors.Join(settleStrays(context.Background(), dir), sweepNests(dir)); err != nil {
 		return nil, fmt.Errorf("open runs: %w", err)
 	}
 	r.brood.open(append(slices.Clone(opts.Command), "root="+dir), min(opts.Spares, maxSpares))

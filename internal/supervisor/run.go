@@ -253,7 +253,10 @@ func (r *Run) Times(ctx context.Context) (Times, error) {
 // Inspect is what is known now.
 func (r *Run) Inspect(ctx context.Context) (Info, error) {
 	answer, err := r.ask(ctx, request{Op: opInfo})
-	if err != nil || answer.Info == nil {
+	if err == nil && answer.Info == nil {
+		err = errors.New("the supervisor did not tell")
+	}
+	if err != nil {
 		return r.info, fmt.Errorf("inspect run %s: %w", r.ID(), err)
 	}
 	return *answer.Info, nil
