@@ -90,14 +90,21 @@ func (s *server) change(c *session, labels map[string]string, limits *Limits) er
 	return nil
 }
 
+// scribeDelay keeps the disk out of the way of the input that follows an update.
+const scribeDelay = 20 * time.Millisecond
+
 // scribe writes down what changed, the last of it when much did.
 func (s *server) scribe() {
 	for {
 		select {
 		case <-s.changed:
-			s.report(s.writeRecord())
 		case <-s.done:
 			return
 		}
+		select {
+		case <-time.After(scribeDelay):
+		case <-s.done: // leave waits for this write
+		}
+		s.report(s.writeRecord())
 	}
 }

@@ -119,6 +119,22 @@ func (l *link) ask(ctx context.Context, q request) (reply, error) {
 	return l.await(ctx, string(q.Op), seq, answer)
 }
 
+// send does a request and does not wait: the answer finds nobody.
+func (l *link) send(q request) error {
+	l.mu.Lock()
+	l.seq++
+	q.Seq = l.seq
+	closed := l.closed
+	l.mu.Unlock()
+	if closed {
+		return ErrGone
+	}
+	if err := l.w.json(kindRequest, q); err != nil {
+		return fmt.Errorf("%s: %w: %w", q.Op, ErrGone, err)
+	}
+	return nil
+}
+
 // input sends bytes to the agent and waits until they are in its pipe.
 func (l *link) input(p []byte) error {
 	seq, answer, err := l.expect()

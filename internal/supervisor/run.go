@@ -228,10 +228,23 @@ func (r *Run) Signal(sig syscall.Signal) error {
 }
 
 // Update replaces the labels and, unless limits is nil, the limits; MaxAge counts anew then. It returns when
-// the supervisor knows: a client that dies afterwards leaves a run with these labels. The disk follows. An
-// Update and what is written to Stdin arrive in the order of the calls. Owners only.
+// the supervisor knows: a client that dies afterwards leaves a run with these labels. The disk
+// follows within some 20 ms. Owners only.
 func (r *Run) Update(ctx context.Context, labels map[string]string, limits *Limits) error {
 	if _, err := r.ask(ctx, request{Op: opUpdate, Labels: labels, Limits: limits}); err != nil {
+		return fmt.Errorf("update run %s: %w", r.ID(), err)
+	}
+	return nil
+}
+
+// Announce is an Update that does not wait for the answer: it is in force before anything arrives that is written to
+// Stdin afterwards, and at the latest when that Write returns. An error means that it was not sent.
+func (r *Run) Announce(labels map[string]string, limits *Limits) error {
+	err := ErrGone
+	if r.link != nil {
+		err = r.link.send(request{Op: opUpdate, Labels: labels, Limits: limits})
+	}
+	if err != nil {
 		return fmt.Errorf("update run %s: %w", r.ID(), err)
 	}
 	return nil
