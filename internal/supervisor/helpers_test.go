@@ -48,6 +48,8 @@ func runHelper(name string) (int, error) {
 		}
 	case "client":
 		return runClient()
+	case "starter":
+		return runStarter()
 	default:
 		return 2, fmt.Errorf("no helper %q", name)
 	}
