@@ -15,10 +15,11 @@ import (
 	"ductor/internal/supervisor"
 )
 
-// Defaults of HostOptions.
-const (
-	DefaultOrphanAfter = 15 * time.Minute
-)
+// DefaultOrphanAfter is the default of HostOptions.OrphanAfter.
+const DefaultOrphanAfter = 15 * time.Minute
+
+// StartedRun is what a Host logs, as a debugging message, for each program it started; "run" is its RunID.
+const StartedRun = "a run was started"
 
 const (
 	probeOrphan = time.Second     // a probe is of no worth without who asked
@@ -105,6 +106,7 @@ func (h *Host) Start(ctx context.Context, cmd Command) (Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.log.Debug(StartedRun, "run", run.ID(), "pid", run.PID(), "agent", string(cmd.For.Agent), "conversation", string(cmd.For.Conversation))
 	return h.hold(run, cmd.For, marks, supervisor.Times{}), nil
 }
 

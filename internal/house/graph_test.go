@@ -20,7 +20,7 @@ var rooms = map[string][]string{
 	"cli":                   {"internal/supervisor"},
 	"cli/claude":            {"cli"},
 	"cli/codex":             {"cli"},
-	"cli/clitest":           {"cli"},
+	"cli/clitest":           {"cli", "internal/supervisor"},
 	"internal/config":       {},
 	"internal/store":        {"orchestrator", "cli"},
 	"internal/house":        {},

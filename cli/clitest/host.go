@@ -1,0 +1,163 @@
+package clitest
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"ductor/cli"
+	"ductor/internal/supervisor"
+)
+
+const (
+	superviseArg = "supervise"
+	hostPatience = 20 * time.Second
+)
+
+// SuperviseIfAsked makes this test binary a supervisor when a Host of this package started it as one. It then
+// does not return. Call it first in TestMain.
+func SuperviseIfAsked() {
+	if len(os.Args) > 1 && os.Args[1] == superviseArg {
+		os.Exit(supervisor.Main(os.Args[2:], os.Stderr))
+	}
+}
+
+// Main is the TestMain of a package whose tests use a Host. It fails when goroutines are left at the end.
+func Main(m *testing.M) {
+	SuperviseIfAsked()
+	goleak.VerifyTestMain(m)
+}
+
+// Host opens a launcher in a new directory whose supervisors are this test binary. At the end of the test it
+// is closed, what still runs is ended, and the test fails if a process of one of its runs is left.
+func Host(t testing.TB) *cli.Host {
+	t.Helper()
+	return OpenHost(t, cli.HostOptions{})
+}
+
+// OpenHost is Host with options: a directory that another Host had before, limits. What is empty is filled in.
+func OpenHost(t testing.TB, o cli.HostOptions) *cli.Host {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	if len(o.Supervisor.Command) == 0 {
+		o.Supervisor.Command = Supervisor(t)
+	}
+	started := &startedRuns{}
+	if o.Logger == nil {
+		o.Logger = slog.New(started)
+	}
+	h, err := cli.OpenHost(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+		o.Logger = nil
+		endLeft(t, o)
+		for _, id := range started.all() {
+			awaitNone(t, id)
+		}
+	})
+	return h
+}
+
+// Supervisor is the command that makes a supervisor of this test binary, without the second that a binary
+// made with -race lingers at its end.
+func Supervisor(t testing.TB) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := exec.LookPath("env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{env, "GORACE=atexit_sleep_ms=0", self, superviseArg}
+}
+
+// endLeft ends every run of a directory.
+func endLeft(t testing.TB, o cli.HostOptions) {
+	t.Helper()
+	h, err := cli.OpenHost(o)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), hostPatience)
+	defer cancel()
+	left, err := h.Left(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, run := range left {
+		if err := h.Discard(ctx, run.Run); err != nil {
+			t.Errorf("end what the test left: %v", err)
+		}
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitNone waits until no process of a run is left: one that was killed takes a moment to be gone.
+func awaitNone(t testing.TB, run string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(look) {
+		left, err := supervisor.Marked(run)
+		if err != nil {
+			t.Error(err)
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("of run %s these processes are left: %v", run, left)
+			for _, p := range left {
+				_ = p.Signal(9) // it may be gone by now
+			}
+			return
+		}
+	}
+}
+
+// startedRuns is a log handler that remembers the runs a Host says it started.
+type startedRuns struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+func (*startedRuns) Enabled(context.Context, slog.Level) bool { return true }
+func (s *startedRuns) WithAttrs([]slog.Attr) slog.Handler     { return s }
+func (s *startedRuns) WithGroup(string) slog.Handler          { return s }
+
+func (s *startedRuns) Handle(_ context.Context, r slog.Record) error {
+	if r.Message != cli.StartedRun {
+		return nil
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "run" {
+			s.mu.Lock()
+			s.ids = append(s.ids, a.Value.String())
+			s.mu.Unlock()
+		}
+		return true
+	})
+	return nil
+}
+
+func (s *startedRuns) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.ids...)
+}
