@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,19 +21,32 @@ func (o *Orchestrator) Abort(ctx context.Context, id ConversationID) (AbortRepor
 	dropped := l.queue
 	l.queue = nil
 	report := AbortReport{Running: l.running != nil, Dropped: len(dropped)}
+	var running cli.TurnID
 	if l.running != nil {
 		l.running.cancel(cli.ErrAborted)
+		running = l.running.turn.ID
 	}
+	err = o.opts.Store.AbortTurns(ctx, running, ids(dropped))
 	l.mu.Unlock()
 
 	if o.opts.Gateway.Abort(id.Key()) {
 		report.Running = true
 	}
-	var errs []error
-	for _, w := range dropped {
-		errs = append(errs, o.drop(ctx, w))
+	if err != nil {
+		return report, fmt.Errorf("record abort: %w", err)
 	}
-	return report, errors.Join(errs...)
+	for _, w := range dropped {
+		o.dropped(w)
+	}
+	return report, nil
+}
+
+func ids(queue []waiting) []cli.TurnID {
+	var out []cli.TurnID
+	for _, w := range queue {
+		out = append(out, w.turn.ID)
+	}
+	return out
 }
 
 // New leaves the current session: the next prompt begins another. What runs goes on in the old one.

@@ -22,6 +22,11 @@ type agent struct {
 	asked  []cli.Request
 	agents []cli.Agent
 	reply  func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
+
+	remains map[string]cli.Remains // of open turns, by prompt; unknown when not said
+	open    func(cli.TurnID) string
+	resumed []cli.Request
+	settled []cli.TurnID
 }
 
 func (a *agent) Run(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -31,6 +36,31 @@ func (a *agent) Run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 	reply := a.reply
 	a.mu.Unlock()
 	return reply(ctx, who, req, emit)
+}
+
+func (a *agent) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
+	out := map[cli.TurnID]cli.Remains{}
+	for _, t := range open {
+		out[t.Turn] = cli.RemainsUnknown
+		if a.remains != nil {
+			out[t.Turn] = a.remains[a.open(t.Turn)]
+		}
+	}
+	return out, nil
+}
+
+func (a *agent) Resume(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	a.mu.Lock()
+	a.resumed = append(a.resumed, req)
+	reply := a.reply
+	a.mu.Unlock()
+	return reply(ctx, who, req, emit)
+}
+
+func (a *agent) Settled(turn cli.TurnID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settled = append(a.settled, turn)
 }
 
 func (a *agent) Abort(cli.Conversation) bool                { return false }
@@ -71,7 +101,7 @@ func echo(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event
 // untilAborted answers when its context ends.
 func untilAborted(ctx context.Context, _ cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
 	<-ctx.Done()
-	return cli.Result{Aborted: context.Cause(ctx) == cli.ErrAborted}
+	return cli.Cut(ctx, "claude")
 }
 
 // untilClosed answers like echo once end is closed.
@@ -109,6 +139,10 @@ func (c *chat) Unqueued(t orchestrator.Turn) { c.say("unqueued %s", t.Prompt.Tex
 func (c *chat) Card(t orchestrator.Turn) orchestrator.Card {
 	return &card{chat: c, turn: t}
 }
+func (c *chat) Reopen(_ context.Context, t orchestrator.Turn) orchestrator.Card {
+	c.say("reopened %s", t.Prompt.Text)
+	return &card{chat: c, turn: t}
+}
 func (c *chat) Redeliver(_ context.Context, t orchestrator.Turn) error {
 	c.say("redelivered %s: %s", t.Prompt.Text, t.Outcome.State)
 	return nil
@@ -132,6 +166,8 @@ func (c *card) Show(ev cli.Event) {
 		c.chat.say("warned %s", w.Detail)
 	}
 }
+
+func (c *card) Leave(context.Context) { c.chat.say("left %s", c.turn.Prompt.Text) }
 
 func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	if c.chat.stuck != nil {

@@ -36,7 +36,8 @@ type Journal interface {
 
 	// SaveCard stores the content of a turn's card, as the chat is finally to show it.
 	SaveCard(ctx context.Context, turn string, content []byte) error
-	// SaveCardPart records the state of one message of a card. message is 0 until it is known.
+	// SaveCardPart records the state of one message of a card. message is 0 until it is known. A killed
+	// process loses none of it; a power failure may lose a part that is Sending.
 	SaveCardPart(ctx context.Context, turn string, part int, state SendState, message int) error
 	// LoadCard returns what SaveCard and SaveCardPart stored; no content and no parts for a card not known.
 	LoadCard(ctx context.Context, turn string) (content []byte, parts []CardPart, err error)

@@ -22,7 +22,8 @@ type line struct {
 
 type waiting struct {
 	turn  Turn
-	shown bool // the chat was told that it waits
+	shown bool        // the chat was told that it waits
+	left  cli.Remains // of a turn that an earlier ductor was running; empty for one that has not run
 }
 
 type running struct {
@@ -70,7 +71,7 @@ func (o *Orchestrator) work(l *line, w waiting, ctx context.Context, ok bool) {
 		if w.shown {
 			o.opts.Chat.Unqueued(w.turn)
 		}
-		o.run(ctx, w.turn)
+		o.run(ctx, w)
 		l.mu.Lock()
 		l.running.cancel(nil)
 		l.running = nil
@@ -88,6 +89,9 @@ func (o *Orchestrator) take(l *line) (waiting, context.Context, bool) {
 	w := l.queue[0]
 	l.queue = slices.Delete(l.queue, 0, 1)
 	ctx, cancel := context.WithCancelCause(o.life)
+	if w.turn.Aborting {
+		cancel(cli.ErrAborted)
+	}
 	l.running = &running{turn: w.turn, started: o.now(), cancel: cancel}
 	return w, ctx, true
 }

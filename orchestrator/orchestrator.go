@@ -72,11 +72,7 @@ func New(opts Options) *Orchestrator {
 // Close stops taking turns from the queues, gives running ones until ctx ends to finish, then interrupts
 // them and waits until their conversations were told. Queued turns stay queued in the store.
 func (o *Orchestrator) Close(ctx context.Context) {
-	o.mu.Lock()
-	o.closed = true
-	o.mu.Unlock()
-	done := make(chan struct{})
-	go func() { o.wg.Wait(); close(done) }()
+	done := o.shut()
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -84,6 +80,27 @@ func (o *Orchestrator) Close(ctx context.Context) {
 		<-done
 	}
 	o.end(ErrShutdown)
+}
+
+// Detach is Close for a ductor that is to be followed by another: what runs is let go of at once and goes on,
+// for Recover of the next one to take up. It waits for the chat to show how far the turns are until ctx ends.
+func (o *Orchestrator) Detach(ctx context.Context) {
+	done := o.shut()
+	o.end(cli.ErrDetached)
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// shut takes no more turns. The channel is closed when those that run are over.
+func (o *Orchestrator) shut() <-chan struct{} {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	done := make(chan struct{})
+	go func() { o.wg.Wait(); close(done) }()
+	return done
 }
 
 // line gives the queue of a conversation, made at need. It fails once the orchestrator is closed.

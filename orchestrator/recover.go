@@ -7,17 +7,25 @@ import (
 	"ductor/cli"
 )
 
-// Recover takes up what an earlier ductor left: turns that ran are shown as interrupted, never run again
-// by themselves; outcomes the chat has not seen are shown; queued turns run. It returns once all of it is
-// on its way. Call it once, before the first Submit.
+// Recover takes up what an earlier ductor left: turns that ran go on in their cards, or are shown as
+// interrupted where that cannot be, and are never asked twice; outcomes the chat has not seen are shown;
+// queued turns run. It returns once all of it is on its way. Call it once, before the first Submit.
 func (o *Orchestrator) Recover(ctx context.Context) error {
 	turns, err := o.opts.Store.OpenTurns(ctx)
 	if err != nil {
 		return fmt.Errorf("load open turns: %w", err)
 	}
-	left := make(map[ConversationID][]Turn)
+	remains, err := o.opts.Gateway.Survey(ctx, openTurns(turns))
+	if err != nil {
+		o.log.Error("look for what an earlier ductor left", "err", err)
+	}
+	left := make(map[ConversationID][]waiting)
 	for _, t := range turns {
-		left[t.Prompt.Conversation] = append(left[t.Prompt.Conversation], t)
+		w := waiting{turn: t, shown: t.State == TurnQueued}
+		if t.State == TurnRunning {
+			w.left = remains[t.ID]
+		}
+		left[t.Prompt.Conversation] = append(left[t.Prompt.Conversation], w)
 	}
 	for id, turns := range left {
 		l, err := o.line(id)
@@ -29,32 +37,65 @@ func (o *Orchestrator) Recover(ctx context.Context) error {
 	return nil
 }
 
-// takeUp shows what ended and then serves what waits, in one conversation.
-func (o *Orchestrator) takeUp(ctx context.Context, l *line, turns []Turn) {
-	var ended []Turn
-	l.mu.Lock()
+// openTurns are those that an agent may be at.
+func openTurns(turns []Turn) []cli.OpenTurn {
+	var open []cli.OpenTurn
 	for _, t := range turns {
-		if t.State == TurnQueued {
-			l.queue = append(l.queue, waiting{turn: t, shown: true})
+		if t.State == TurnRunning {
+			open = append(open, cli.OpenTurn{
+				Turn: t.ID, Agent: t.Agent, Conversation: t.Prompt.Conversation.Key(), Started: t.Started,
+			})
+		}
+	}
+	return open
+}
+
+// goesOn says whether the turn can be run or gone on with.
+func (w waiting) goesOn() bool {
+	return w.turn.State == TurnQueued || w.left == cli.RemainsRun || w.left == cli.RemainsNothing
+}
+
+// takeUp goes on with the turn that ran, shows what ended and then serves what waits, in one conversation.
+func (o *Orchestrator) takeUp(ctx context.Context, l *line, turns []waiting) {
+	var ended []Turn
+	resumed := false
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range turns {
+		if !w.goesOn() {
+			ended = append(ended, w.turn)
 			continue
 		}
-		ended = append(ended, t)
+		resumed = resumed || w.left != ""
+		l.queue = append(l.queue, w)
 	}
-	l.busy = true // so that nothing runs before what ended is shown
-	l.mu.Unlock()
 	if !o.open() {
+		return
+	}
+	l.busy = true
+	if resumed { // an abort must find it at once, and its card is in the chat already
+		w, turnCtx, ok := o.take(l)
+		go func() {
+			defer o.wg.Done()
+			o.redeliverAll(ctx, ended)
+			o.work(l, w, turnCtx, ok)
+		}()
 		return
 	}
 	go func() {
 		defer o.wg.Done()
-		for _, t := range ended {
-			o.redeliver(context.WithoutCancel(ctx), t)
-		}
+		o.redeliverAll(ctx, ended)
 		l.mu.Lock()
-		w, ctx, ok := o.take(l)
+		w, turnCtx, ok := o.take(l)
 		l.mu.Unlock()
-		o.work(l, w, ctx, ok)
+		o.work(l, w, turnCtx, ok)
 	}()
+}
+
+func (o *Orchestrator) redeliverAll(ctx context.Context, ended []Turn) {
+	for _, t := range ended {
+		o.redeliver(context.WithoutCancel(ctx), t)
+	}
 }
 
 func (o *Orchestrator) redeliver(ctx context.Context, t Turn) {
@@ -66,6 +107,7 @@ func (o *Orchestrator) redeliver(ctx context.Context, t Turn) {
 			o.log.Error("record interrupted turn", "turn", t.ID, "err", err)
 			return
 		}
+		o.opts.Gateway.Settled(t.ID)
 	}
 	o.deliver(ctx, t, func(ctx context.Context) error { return o.opts.Chat.Redeliver(ctx, t) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -11,41 +12,85 @@ import (
 )
 
 // run takes one turn from the queue to an outcome that the chat shows. ctx ends with the turn: an abort
-// cancels it with cli.ErrAborted, the end of ductor with ErrShutdown.
-func (o *Orchestrator) run(ctx context.Context, t Turn) {
+// cancels it with cli.ErrAborted, the end of ductor with ErrShutdown, or with cli.ErrDetached when the turn is
+// to go on without it.
+func (o *Orchestrator) run(ctx context.Context, w waiting) {
+	t := w.turn
 	log := o.log.With("turn", t.ID, "chat", t.Prompt.Conversation.Chat, "topic", t.Prompt.Conversation.Topic)
 	// What is recorded must be recorded although the turn was aborted.
 	keep := context.WithoutCancel(ctx)
-	req, err := o.prepare(keep, &t)
+	req, err := o.prepare(keep, &t, w.left)
+	if err != nil && w.left == cli.RemainsRun {
+		log.Error("go on with turn; it is tried again after the next start", "err", err)
+		return
+	}
 	if err != nil {
 		log.Error("prepare turn", "err", err)
 		o.fail(keep, t, err)
 		return
 	}
-	started, err := o.opts.Store.StartTurn(keep, t)
+	if w.left == "" {
+		started, err := o.opts.Store.StartTurn(keep, t)
+		if err != nil {
+			log.Error("start turn", "err", err)
+			o.fail(keep, t, err)
+			return
+		}
+		if !started {
+			return
+		}
+	}
+	card := o.card(keep, t, w.left)
+	result := o.ask(ctx, keep, t, req, card, w.left)
+	if result.Detached {
+		log.Info("turn goes on without ductor", "agent", t.Agent)
+		o.leave(keep, card)
+		return
+	}
+	o.conclude(keep, t, o.outcome(ctx, t, result), card, log)
+}
+
+// card opens the card of a turn, or the one it has.
+func (o *Orchestrator) card(ctx context.Context, t Turn, left cli.Remains) Card {
+	if left == "" {
+		return o.opts.Chat.Card(t)
+	}
+	card := o.opts.Chat.Reopen(ctx, t)
+	if left == cli.RemainsNothing {
+		card.Show(cli.CaughtUp{}) // nothing had been said
+	}
+	return card
+}
+
+// leave ends a card whose turn goes on without ductor.
+func (o *Orchestrator) leave(ctx context.Context, card Card) {
+	ctx, cancel := context.WithTimeout(ctx, lastDelivery)
+	defer cancel()
+	card.Leave(ctx)
+}
+
+// conclude records an outcome and shows it.
+func (o *Orchestrator) conclude(ctx context.Context, t Turn, outcome Outcome, card Card, log *slog.Logger) {
+	err := o.opts.Store.FinishTurn(ctx, t.ID, o.now(), outcome)
 	if err != nil {
-		log.Error("start turn", "err", err)
-		o.fail(keep, t, err)
-		return
-	}
-	if !started {
-		return
-	}
-	card := o.opts.Chat.Card(t)
-	outcome := o.ask(ctx, keep, t, req, card)
-	if err := o.opts.Store.FinishTurn(keep, t.ID, o.now(), outcome); err != nil {
 		log.Error("finish turn", "err", err)
+	} else {
+		o.opts.Gateway.Settled(t.ID)
 	}
 	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
 		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
-	o.deliver(keep, t, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
+	o.deliver(ctx, t, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
 }
 
-// prepare settles session, agent and model of t and makes the request.
-func (o *Orchestrator) prepare(ctx context.Context, t *Turn) (cli.Request, error) {
+// prepare settles session, agent and model of t and makes the request. A turn that was running keeps what it
+// has.
+func (o *Orchestrator) prepare(ctx context.Context, t *Turn, left cli.Remains) (cli.Request, error) {
 	conv, err := o.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
 		return cli.Request{}, fmt.Errorf("load conversation: %w", err)
+	}
+	if left != "" {
+		return o.prepareLeft(ctx, conv, *t)
 	}
 	session, err := o.sessionFor(ctx, conv, *t)
 	if err != nil {
@@ -59,8 +104,18 @@ func (o *Orchestrator) prepare(ctx context.Context, t *Turn) (cli.Request, error
 	return o.request(ctx, conv, session, *t, who)
 }
 
-// ask runs the turn and turns its result into an outcome.
-func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, card Card) Outcome {
+func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Turn) (cli.Request, error) {
+	session, err := o.opts.Store.Session(ctx, t.Session)
+	if err != nil {
+		return cli.Request{}, fmt.Errorf("load session: %w", err)
+	}
+	req, err := o.request(ctx, conv, session, t, choice{agent: t.Agent, model: t.Model, effort: conv.Effort})
+	req.Began = t.Started
+	return req, err
+}
+
+// ask has the turn run, or gone on with, and returns its result.
+func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, card Card, left cli.Remains) cli.Result {
 	natives := &nativeKeeper{store: o.opts.Store, session: t.Session, agent: t.Agent, known: req.Resume}
 	show := func(ev cli.Event) {
 		switch ev := ev.(type) {
@@ -71,7 +126,11 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 		}
 		card.Show(ev)
 	}
-	result := o.opts.Gateway.Run(ctx, t.Agent, req, show)
+	run := o.opts.Gateway.Run
+	if left == cli.RemainsRun {
+		run = o.opts.Gateway.Resume
+	}
+	result := run(ctx, t.Agent, req, show)
 	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && ctx.Err() == nil {
 		// The agent refused before it read the prompt, so asking again asks once.
 		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: "the agent lost this session; it goes on in a new one with the history"})
@@ -80,7 +139,7 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 	if err := natives.wait(); err != nil {
 		o.log.Error("keep the agent's session id", "turn", t.ID, "err", err)
 	}
-	return o.outcome(ctx, t, result)
+	return result
 }
 
 func (o *Orchestrator) askFresh(ctx, keep context.Context, t Turn, req cli.Request, show func(cli.Event)) cli.Result {

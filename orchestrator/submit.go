@@ -90,9 +90,14 @@ func (o *Orchestrator) drop(ctx context.Context, w waiting) error {
 	if _, err := o.opts.Store.CancelTurn(ctx, w.turn.ID); err != nil {
 		return fmt.Errorf("cancel turn: %w", err)
 	}
+	o.dropped(w)
+	return nil
+}
+
+// dropped takes the card of a turn that will not run out of the queue.
+func (o *Orchestrator) dropped(w waiting) {
 	if w.shown {
 		w.turn.State = TurnCancelled
 		o.opts.Chat.Unqueued(w.turn)
 	}
-	return nil
 }

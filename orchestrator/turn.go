@@ -51,6 +51,8 @@ type Turn struct {
 	Started time.Time // zero until it ran
 	Ended   time.Time // zero until it ended
 	Outcome Outcome   // valid once ended
+	// Aborting is set when a person wanted a running turn to end.
+	Aborting bool
 	// Delivered is set when the chat shows the outcome, or when it was told that it may not.
 	Delivered bool
 }

@@ -20,7 +20,11 @@ func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {
 
 // SaveCardPart records the state and message of one message of a card, both as given.
 func (db *DB) SaveCardPart(ctx context.Context, turn string, part int, state orchestrator.SendState, message int) error {
-	err := db.write.do(ctx, func(t *tx) error {
+	write := db.write.do
+	if state == orchestrator.Sending { // it must outlive ductor, and be quick; a power failure in this very moment may show a message twice
+		write = db.write.doSoon
+	}
+	err := write(ctx, func(t *tx) error {
 		_, err := t.exec(`INSERT INTO card_parts (turn, part, state, message) VALUES (?, ?, ?, ?)
 			ON CONFLICT (turn, part) DO UPDATE SET state = excluded.state, message = excluded.message`,
 			turn, part, string(state), message)

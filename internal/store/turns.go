@@ -14,7 +14,7 @@ import (
 
 const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic, person, prompt,
 	coalesce(attachments, ''), message, coalesce(updates, ''), state, agent, model, queued, started, ended,
-	answer, coalesce(outcome, ''), delivered`
+	answer, coalesce(outcome, ''), delivered, aborting`
 
 // EnqueueTurn stores t as queued and marks its prompt's updates handled, both or neither. ErrRepeated when t
 // repeats a turn that was repeated before, ErrNoSession when it names a session that is not there. It is not
@@ -83,12 +83,34 @@ func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn) (bool, error) 
 		string(t.Session), string(t.Agent), string(t.Model), millis(t.Started), string(t.ID))
 }
 
+// AbortTurns records that a running turn is to end, and moves queued ones to cancelled, all or none. Turns
+// that are no longer so are passed over; running may be empty. The first alone outlives a killed process, not
+// a power failure, after which no agent runs either.
+func (db *DB) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error {
+	write := db.write.doSoon
+	if len(queued) > 0 {
+		write = db.write.do
+	}
+	now := millis(db.now())
+	return wrap("abort turns", write(ctx, func(t *tx) error {
+		if _, err := t.exec(`UPDATE turns SET aborting = 1 WHERE id = ? AND state = 'running'`, string(running)); err != nil {
+			return err
+		}
+		for _, id := range queued {
+			if _, err := t.exec(cancelQueued, now, string(id)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+const cancelQueued = `UPDATE turns SET state = 'cancelled', ended = ?, delivered = 1 WHERE id = ? AND state = 'queued'`
+
 // CancelTurn moves a queued turn to cancelled; false if it is no longer queued. There is no outcome to
 // deliver, so it is not among OpenTurns afterwards.
 func (db *DB) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
-	return db.moveQueued(ctx, "cancel", id,
-		`UPDATE turns SET state = 'cancelled', ended = ?, delivered = 1 WHERE id = ? AND state = 'queued'`,
-		millis(db.now()), string(id))
+	return db.moveQueued(ctx, "cancel", id, cancelQueued, millis(db.now()), string(id))
 }
 
 func (db *DB) moveQueued(ctx context.Context, verb string, id cli.TurnID, query string, args ...any) (bool, error) {

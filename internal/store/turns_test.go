@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -275,4 +276,26 @@ func ids(turns []orchestrator.Turn) []cli.TurnID {
 		all = append(all, t.ID)
 	}
 	return all
+}
+
+func TestAnAbortEndsWhatRunsAndWhatWaitsAtOnce(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	newSession(t, db, "s1", chatA, noon)
+	for i, id := range []cli.TurnID{"runs", "waits", "waits-too", "stays"} {
+		turn := newTurn(id, int64(i+1))
+		must(t, db.EnqueueTurn(ctx, turn))
+	}
+	turn := newTurn("runs", 1)
+	turn.Session, turn.Started = "s1", noon
+	if ok, err := db.StartTurn(ctx, turn); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	must(t, db.AbortTurns(ctx, "runs", []cli.TurnID{"waits", "waits-too", "no such turn"}))
+	open, err := db.OpenTurns(ctx)
+	must(t, err)
+	var got []string
+	for _, turn := range open {
+		got = append(got, fmt.Sprintf("%s %s %v", turn.ID, turn.State, turn.Aborting))
+	}
+	same(t, "what is open", got, []string{"runs running true", "stays queued false"})
 }

@@ -1,0 +1,143 @@
+package orchestrator_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// successor is a house over the store of one that was let go of while "running" ran and "waiting" waited.
+// remains says what the agents know of the turn that ran.
+func successor(t *testing.T, remains cli.Remains) *house {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	before := openAt(t, path, nil)
+	before.agent.reply = untilAborted
+	before.submit(t, here, "running")
+	before.awaitAsked(t, 1)
+	before.submit(t, here, "waiting")
+	before.Detach(t.Context())
+	if log := before.chat.log(); !slices.Contains(log, "left running") || slices.Contains(log, "aborted running") {
+		t.Fatalf("a turn that is let go of is shown as %q", log)
+	}
+	if len(before.agent.settled) > 0 {
+		t.Fatal("a turn that goes on counts as settled")
+	}
+	after := openAt(t, path, nil)
+	after.agent.remains = map[string]cli.Remains{"running": remains}
+	after.agent.open = func(id cli.TurnID) string {
+		turn, err := after.db.Turn(context.Background(), id)
+		if err != nil {
+			t.Error(err)
+		}
+		return turn.Prompt.Text
+	}
+	return after
+}
+
+func (h *house) recover(t *testing.T) {
+	t.Helper()
+	if err := h.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestATurnThatOutlivedDuctorGoesOnInItsCardBeforeTheQueue(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	h.recover(t)
+	h.await(t, "done waiting")
+	want := []string{"reopened running", "done running", "unqueued waiting", "done waiting"}
+	if diff := cmp.Diff(want, h.chat.log()); diff != "" {
+		t.Errorf("the chat saw %s", diff)
+	}
+	if diff := cmp.Diff([]string{"waiting"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+	resumed := h.agent.resumed
+	if len(resumed) != 1 || resumed[0].Prompt != "running" || resumed[0].Began.IsZero() {
+		t.Errorf("gone on with %+v", resumed)
+	}
+	h.eventually(t, "both turns to be settled", func() bool {
+		h.agent.mu.Lock()
+		defer h.agent.mu.Unlock()
+		return len(h.agent.settled) == 2
+	})
+}
+
+func TestATurnThatNeverReachedAnAgentIsAskedOnce(t *testing.T) {
+	h := successor(t, cli.RemainsNothing)
+	h.recover(t)
+	h.await(t, "done waiting")
+	if diff := cmp.Diff([]string{"running", "waiting"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+	if len(h.agent.resumed) > 0 {
+		t.Error("there was nothing to go on with")
+	}
+}
+
+func TestATurnOfWhichNobodyKnowsIsShownAsInterruptedAndNotAskedAgain(t *testing.T) {
+	h := successor(t, cli.RemainsUnknown)
+	h.recover(t)
+	h.await(t, "redelivered running: interrupted")
+	h.await(t, "done waiting")
+	if diff := cmp.Diff([]string{"waiting"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+}
+
+func TestAnAbortReachesATurnThatWasTakenUp(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	h.agent.reply = untilAborted
+	h.recover(t)
+	report, err := h.Abort(t.Context(), here)
+	if err != nil || !report.Running || report.Dropped != 1 {
+		t.Errorf("aborted %+v, %v", report, err)
+	}
+	h.await(t, "aborted running")
+	if len(h.agent.prompts()) > 0 {
+		t.Errorf("after the abort these run: %q", h.agent.prompts())
+	}
+}
+
+func TestAnAbortThatDuctorDiedOfIsGoneOnWith(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	turns, err := h.db.OpenTurns(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.db.AbortTurns(t.Context(), turns[0].ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if req.Prompt == "running" {
+			return untilAborted(ctx, who, req, emit)
+		}
+		return echo(ctx, who, req, emit)
+	}
+	h.recover(t)
+	h.await(t, "aborted running")
+	h.await(t, "done waiting")
+}
+
+func TestDetachLeavesTheQueueAndTakesNothingMore(t *testing.T) {
+	h := open(t)
+	h.agent.reply = untilAborted
+	h.submit(t, here, "running")
+	h.awaitAsked(t, 1)
+	h.submit(t, here, "waiting")
+	h.Detach(t.Context())
+	left, err := h.db.OpenTurns(t.Context())
+	if err != nil || len(left) != 2 || left[0].State != orchestrator.TurnRunning || left[1].State != orchestrator.TurnQueued {
+		t.Errorf("left %+v, %v", left, err)
+	}
+	if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Text: "late"}); err == nil {
+		t.Error("a turn was taken after the end")
+	}
+}
