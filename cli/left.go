@@ -95,7 +95,13 @@ func (s *Service) adoptIdle(ctx context.Context, run LeftRun) bool {
 	return false
 }
 
+// adoptWait is how long it may take to attach to a run.
+const adoptWait = 10 * time.Second
+
 func (s *Service) adopt(ctx context.Context, entry *agentEntry, run LeftRun, req Request) (session Session, err error) {
+	// Also a turn that was aborted is attached to, to end it in order.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptWait)
+	defer cancel()
 	err = guard(run.Agent, func() (err error) {
 		session, err = entry.provider.Adopt(ctx, run, req)
 		return err
