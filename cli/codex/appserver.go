@@ -38,7 +38,7 @@ type rpcReply struct {
 func (p *Provider) ask(ctx context.Context, f func(*probe) error) error {
 	process, err := p.opts.Launcher.Start(ctx, cli.Command{
 		Path: p.opts.Path, Args: []string{"app-server"},
-		Env: p.env(cli.Request{}),
+		Env: p.env(cli.Request{}), For: cli.Purpose{Agent: Agent},
 	})
 	if err != nil {
 		return p.startFailure(err)

@@ -52,7 +52,7 @@ func (p *Provider) needsNoLogin(ctx context.Context) bool {
 func (p *Provider) version(ctx context.Context) string {
 	out, err := cli.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: p.opts.Path, Args: []string{"--version"},
-		Env: p.env(cli.Request{}),
+		Env: p.env(cli.Request{}), For: cli.Purpose{Agent: Agent},
 	}, versionWait)
 	if err != nil {
 		return ""

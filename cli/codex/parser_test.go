@@ -89,7 +89,8 @@ func TestUsageOfAResumedThreadIsTheTurnsOwn(t *testing.T) {
 		{"a total that was started anew", "a", "a", 30, 30},
 	}
 	for _, s := range steps {
-		if got := p.used(s.thread, s.resumed, cli.Usage{Input: s.total}); got.Input != s.want {
+		before := p.before(cli.Request{Resume: s.resumed}, nil)
+		if got := p.used(s.thread, before, cli.Usage{Input: s.total}); got.Input != s.want {
 			t.Errorf("%s: %d, want %d", s.name, got.Input, s.want)
 		}
 	}

@@ -103,15 +103,10 @@ func (p *Provider) startFailure(err error) *cli.Failure {
 	return cli.AsFailure(Agent, err)
 }
 
-// used gives what one turn used, from the thread's running total.
-func (p *Provider) used(thread, resumed cli.AgentSessionID, total cli.Usage) cli.Usage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before, known := p.totals[thread]
-	p.totals[thread] = total
-	if resumed != "" && !known {
-		// The total counts turns of an earlier ductor, which were counted then.
-		return cli.Usage{}
+// Adopt makes a session of a run that an earlier ductor left.
+func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	if left.Mode == cli.OneShot {
+		return p.adoptExec(ctx, left, req)
 	}
-	return total.Sub(before)
+	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", left.Mode)
 }

@@ -14,7 +14,8 @@ type session struct {
 
 	mu     sync.Mutex
 	thread cli.AgentSessionID
-	stream *cli.Stream // of the turn that runs
+	stream *cli.Stream  // of the turn that runs, or that was adopted
+	left   *cli.LeftRun // what was adopted, until its Turn is called
 	pid    int
 	closed bool
 }
@@ -45,60 +46,111 @@ func (s *session) Close(ctx context.Context) error {
 	return stream.Close(ctx)
 }
 
-// Turn runs `codex exec` once.
+// Detach lets go of a turn that was adopted and not gone on with.
+func (s *session) Detach() {
+	s.mu.Lock()
+	s.closed = true
+	stream := s.stream
+	s.mu.Unlock()
+	if stream != nil {
+		stream.Detach()
+	}
+}
+
+// Turn runs `codex exec` once, or goes on with the run that was adopted.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
-	if req.Resume == "" {
+	left := s.takeLeft()
+	if req.Resume == "" && left == nil {
 		req.Resume = s.Info().AgentSessionID
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && left == nil {
 		out.Finish(cli.Cut(ctx, Agent))
 		return
 	}
-	stream, err := s.start(ctx, req)
+	stream, err := s.start(ctx, req, left)
 	if err != nil {
 		out.Finish(cli.Result{Err: s.provider.startFailure(err)})
 		return
 	}
 	parser := s.provider.parser(out, req)
-	parser.garbage = stream.Garbage
+	parser.garbage, parser.now = stream.Garbage, stream.Clock(s.provider.opts.Now)
+	if left != nil {
+		out.Past(parser.now)
+	}
+	before := s.provider.before(req, left)
 	end := stream.Turn(ctx, cli.TurnLoop{
-		Begin: func() {
-			// A prompt that cannot be written shows as the end of the turn.
-			_ = stream.Send([]byte(promptOf(req)))
-			stream.CloseInput()
-		},
+		Begin:     func() { sendPrompt(stream, promptOf(req), left) },
 		Handle:    parser.line,
 		Interrupt: stream.Process().Interrupt,
-		Busy:      func() bool { return out.OpenTools() > 0 },
+		Out:       out,
+		Mark:      before.mark(req.Turn, left),
 	})
 	result := parser.result(ctx, end, streamExit{stream})
+	if result.Detached {
+		s.ended(parser.thread)
+		out.Finish(result)
+		return
+	}
 	closeErr := stream.Close(context.WithoutCancel(ctx))
 	if closeErr != nil && result.Err == nil && !result.Aborted {
 		result.Err = cli.AsFailure(Agent, closeErr)
 	}
 	s.ended(parser.thread)
 	if parser.done {
-		result.Usage = s.provider.used(parser.thread, req.Resume, parser.usage)
+		result.Usage = s.provider.used(parser.thread, before, parser.usage)
 	}
 	out.Finish(result)
 }
 
-func (s *session) start(ctx context.Context, req cli.Request) (*cli.Stream, error) {
+// start starts the process of a turn; the one that was adopted is there already.
+func (s *session) start(ctx context.Context, req cli.Request, left *cli.LeftRun) (*cli.Stream, error) {
+	if left != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.stream, nil
+	}
 	p := s.provider
 	process, err := p.opts.Launcher.Start(ctx, cli.Command{
 		Path: p.opts.Path, Args: argv(req, p.opts.Sandbox), Dir: req.Dir, Env: p.env(req),
+		For:  cli.Purpose{Agent: Agent, Mode: cli.OneShot, Conversation: req.Conversation},
+		Turn: req.Turn,
 	})
 	if err != nil {
 		return nil, err
 	}
-	stream := cli.NewStream(process, cli.StreamOptions{
-		Agent: Agent, Stall: p.opts.Stall, ToolStall: p.opts.ToolStall, Grace: p.opts.Grace,
-	})
+	stream := cli.NewStream(process, p.streamOptions())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stream, s.pid = stream, process.PID()
 	return stream, nil
+}
+
+func (p *Provider) streamOptions() cli.StreamOptions {
+	return cli.StreamOptions{Agent: Agent, Stall: p.opts.Stall, ToolStall: p.opts.ToolStall, Grace: p.opts.Grace}
+}
+
+func (s *session) takeLeft() *cli.LeftRun {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.left
+	s.left = nil
+	return left
+}
+
+// sendPrompt writes the prompt and ends the input. Of a turn that is gone on with, only what is not there yet.
+func sendPrompt(stream *cli.Stream, prompt string, left *cli.LeftRun) {
+	rest := []byte(prompt)
+	if left != nil {
+		if left.InputClosed {
+			return
+		}
+		rest = rest[min(left.InputEnd, int64(len(rest))):]
+	}
+	if len(rest) > 0 {
+		_ = stream.Send(rest) // a prompt that cannot be written shows as the end of the turn
+	}
+	stream.CloseInput()
 }
 
 // promptOf merges the system prompts in: exec has no flag for them.

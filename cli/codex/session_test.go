@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"ductor/cli"
+	"ductor/cli/clitest"
 	"ductor/internal/realagent"
 	sim "ductor/internal/sim/agent"
 	"ductor/internal/sim/modelapi"
@@ -19,7 +18,7 @@ import (
 // The test binary is also the scripted agent that the sessions below talk with.
 func TestMain(m *testing.M) {
 	sim.RunIfChild()
-	goleak.VerifyTestMain(m)
+	clitest.Main(m)
 }
 
 // each runs f with the scripted Codex and with the real one, which must do the same.
@@ -41,7 +40,7 @@ func scripted(t *testing.T) (*Provider, string) {
 		t.Fatal(err)
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "OPENAI_API_KEY=dummy"}
-	return New(Options{Launcher: cli.NewHost(), Path: programs.Codex, Env: func() []string { return env }}), t.TempDir()
+	return New(Options{Launcher: clitest.Host(t), Path: programs.Codex, Env: func() []string { return env }}), t.TempDir()
 }
 
 func real(t *testing.T) (*Provider, string, *modelapi.Server) {
@@ -59,7 +58,7 @@ func real(t *testing.T) (*Provider, string, *modelapi.Server) {
 	})
 	c := realagent.Codex(t, api.URL())
 	return New(Options{
-		Launcher: cli.NewHost(), Path: c.Path, Env: c.Environ,
+		Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ,
 	}), c.Work, api
 }
 
@@ -240,7 +239,7 @@ func TestModelsAndLogin(t *testing.T) {
 }
 
 func TestACodexThatIsNotThere(t *testing.T) {
-	p := New(Options{Launcher: cli.NewHost(), Path: filepath.Join(t.TempDir(), "codex")})
+	p := New(Options{Launcher: clitest.Host(t), Path: filepath.Join(t.TempDir(), "codex")})
 	if auth := p.Auth(t.Context()); auth.State != cli.NotFound || auth.Fix == "" {
 		t.Errorf("auth %+v", auth)
 	}

@@ -1,0 +1,23 @@
+package codex
+
+import (
+	"context"
+
+	"ductor/cli"
+)
+
+// adoptExec makes a session of a `codex exec` that an earlier ductor left in the middle of its turn.
+func (p *Provider) adoptExec(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	if req.Turn == "" {
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "a process of one turn is of no use to another")
+	}
+	process, err := p.opts.Launcher.Attach(ctx, left.Run, 0)
+	if err != nil {
+		return nil, p.startFailure(err)
+	}
+	options := p.streamOptions()
+	options.Past = &cli.Past{Until: left.OutputEnd}
+	return &session{
+		provider: p, thread: req.Resume, stream: cli.NewStream(process, options), left: &left, pid: process.PID(),
+	}, nil
+}
