@@ -53,7 +53,9 @@ type Host struct {
 	runs   map[RunID]*hostRun // started or attached to by this ductor, and not forgotten
 	closed bool
 	work   sync.WaitGroup // of what is done in the background; entered with mu held
-	since  since
+
+	closing chan struct{} // closed with closed
+	since   since
 }
 
 var _ Launcher = (*Host)(nil)
@@ -69,7 +71,7 @@ func OpenHost(o HostOptions) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open host: %w", err)
 	}
-	h := &Host{opts: o, root: root, log: o.Logger, runs: map[RunID]*hostRun{}}
+	h := &Host{opts: o, root: root, log: o.Logger, runs: map[RunID]*hostRun{}, closing: make(chan struct{})}
 	if h.since, err = readSince(o.Dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("open host: %w", err), root.Close())
 	}
@@ -180,7 +182,10 @@ func (h *Host) background(f func()) {
 // Close lets go of the runs that were not stopped, which go on. Idempotent.
 func (h *Host) Close() error {
 	h.mu.Lock()
-	h.closed = true
+	if !h.closed {
+		h.closed = true
+		close(h.closing)
+	}
 	h.mu.Unlock()
 	h.work.Wait()
 	if err := h.root.Close(); err != nil {

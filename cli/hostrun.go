@@ -28,8 +28,8 @@ type hostRun struct {
 	purpose Purpose
 	marks   []Mark
 	settled []TurnID // of the marked ones
+	dead    bool     // it was stopped
 	stopped bool     // and let go of
-	leave   sync.Once
 }
 
 func newHostRun(h *Host, run *supervisor.Run, p Purpose, marks []Mark, times supervisor.Times) *hostRun {
@@ -106,11 +106,38 @@ func (r *hostRun) doneLocked() bool {
 }
 
 func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {
-	if err := r.run.Stop(ctx, grace); err != nil {
+	if r.isDead() {
+		return nil
+	}
+	err := r.run.Stop(ctx, grace)
+	if err != nil && r.isDead() { // another Stop was quicker, and the run is let go of
+		return nil
+	}
+	if errors.Is(err, supervisor.ErrDetached) {
+		err = r.host.root.Kill(ctx, string(r.Run()))
+	}
+	if err != nil {
 		return err
 	}
-	r.leave.Do(func() { r.host.background(r.release) })
+	if r.die() {
+		r.host.background(r.release)
+	}
 	return nil
+}
+
+func (r *hostRun) isDead() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dead
+}
+
+// die takes note that nothing of the run is left alive. It says whether that is news.
+func (r *hostRun) die() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.dead
+	r.dead = true
+	return !was
 }
 
 // release lets go of a stopped run once its last words were read. They stay on the disk until the turns they
@@ -120,13 +147,14 @@ func (r *hostRun) release() {
 	defer wait.Stop()
 	select {
 	case <-r.out.ended:
+	case <-r.host.closing:
 	case <-wait.C:
 	}
 	r.run.Detach()
 	r.host.retired(r)
 }
 
-func (r *hostRun) Detach() { r.leave.Do(r.run.Detach) }
+func (r *hostRun) Detach() { r.run.Detach() }
 
 // hostInput counts what the program was sent.
 type hostInput struct {

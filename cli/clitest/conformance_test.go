@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"ductor/cli"
 )
 
@@ -14,7 +12,7 @@ func TestMain(m *testing.M) {
 	if home := os.Getenv(fakeVar); home != "" {
 		os.Exit(runFake(home))
 	}
-	goleak.VerifyTestMain(m)
+	Main(m)
 }
 
 // The suite is held up against a provider that keeps the contract.
@@ -24,7 +22,12 @@ func TestConformance(t *testing.T) {
 			Conformance(t, Harness{
 				Mode: mode,
 				New: func(t *testing.T) (cli.Provider, cli.Request) {
-					return fake{launcher: cli.NewHost(), home: t.TempDir()}, cli.Request{Dir: t.TempDir()}
+					return fake{launcher: Host(t), home: t.TempDir()}, cli.Request{Dir: t.TempDir()}
+				},
+				Over: func(p cli.Provider, l cli.Launcher) cli.Provider {
+					f := p.(fake)
+					f.launcher = l
+					return f
 				},
 				Script: Script{ErrorKind: cli.Refused},
 			})

@@ -30,6 +30,7 @@ type contract struct {
 	answer  cli.Answer
 	named   cli.SessionStarted
 	results int
+	caught  int
 }
 
 func (c *contract) wrong(format string, args ...any) {
@@ -69,6 +70,10 @@ func (c *contract) event(i int, ev cli.Event) {
 			c.wrong("tool %q took %s", ev.ID, ev.Duration)
 		}
 		c.tools[ev.ID] = false
+	case cli.CaughtUp:
+		if c.caught++; c.caught > 1 {
+			c.wrong("CaughtUp comes %d times", c.caught)
+		}
 	case cli.Result:
 		c.result(ev)
 	}
@@ -79,7 +84,7 @@ func (c *contract) result(r cli.Result) {
 	if r.Text != c.answer.String() {
 		c.wrong("the Result's text is %s, the deltas make %s", shown(r.Text), shown(c.answer.String()))
 	}
-	if c.named == (cli.SessionStarted{}) && r.Err == nil && !r.Aborted {
+	if c.named == (cli.SessionStarted{}) && r.Err == nil && !r.Aborted && !r.Detached {
 		c.wrong("a turn that went well named no session")
 	}
 	if c.named.AgentSessionID != "" && r.AgentSessionID != c.named.AgentSessionID {
@@ -87,6 +92,9 @@ func (c *contract) result(r cli.Result) {
 	}
 	if r.Aborted && r.Err != nil {
 		c.wrong("the Result is aborted and failed: %v", r.Err)
+	}
+	if r.Detached && (r.Err != nil || r.Aborted) {
+		c.wrong("the Result is detached, and aborted %v or failed: %v", r.Aborted, r.Err)
 	}
 	if r.Err != nil && (r.Err.Kind == "" || r.Err.Agent == "") {
 		c.wrong("the failure lacks kind or agent: %+v", *r.Err)

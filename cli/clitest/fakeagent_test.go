@@ -64,7 +64,7 @@ func runFake(home string) int {
 	return 0
 }
 
-var directive = regexp.MustCompile(`\[\[([a-z-]+) ?("(?:[^"\\]|\\.)*"|[^\]]*)\]\]`)
+var directive = regexp.MustCompile(`\[\[([a-z-]+) ?("(?:[^"\\]|\\.)*"|[^\]]*)( [^\]]*)?\]\]`)
 
 func playPrompt(home string, p line, interrupts chan struct{}) {
 	id := p.ID
@@ -82,11 +82,24 @@ func playPrompt(home string, p line, interrupts chan struct{}) {
 		if err != nil {
 			arg = d[2]
 		}
+		if d[3] != "" && d[1] == "text" {
+			slowly(strconv.Itoa(i), arg)
+			continue
+		}
 		if !step(strconv.Itoa(i), d[1], arg, string(before), interrupts) {
 			return
 		}
 	}
 	say(line{Kind: "done"})
+}
+
+// slowly says text in small pieces.
+func slowly(key, text string) {
+	for rest := text; rest != ""; rest = rest[min(len(rest), 4):] {
+		time.Sleep(4 * time.Millisecond)
+		say(line{Kind: "text", ID: key, Text: rest[:min(len(rest), 4)]})
+	}
+	say(line{Kind: "whole", ID: key, Text: text})
 }
 
 // step does one directive; false when that ended the turn.

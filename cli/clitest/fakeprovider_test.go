@@ -3,6 +3,7 @@ package clitest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -27,20 +28,55 @@ func (fake) Models(context.Context) ([]cli.Model, error) {
 }
 
 func (f fake) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
-	s := &fakeSession{fake: f, mode: mode, id: req.Resume}
+	s := &fakeSession{fake: f, mode: mode, id: req.Resume, named: make(chan struct{})}
 	if mode == cli.Live {
 		return s, s.start(ctx, req)
 	}
 	return s, nil
 }
 
+// Adopt goes on with a turn from its mark on. An idle run is read from its last turn on, which named the session.
+func (f fake) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	s := &fakeSession{fake: f, mode: left.Mode, id: req.Resume, named: make(chan struct{})}
+	var from cli.Mark
+	for _, m := range left.Marks {
+		if from = m; m.Turn == req.Turn {
+			s.adopted = &adopted{turn: m.Turn, asked: left.InputEnd > m.Input}
+			break
+		}
+	}
+	if req.Turn != "" && s.adopted == nil {
+		return nil, cli.Failf(cli.UnknownFailure, "fake", "it does not know the turn")
+	}
+	p, err := f.launcher.Attach(ctx, left.Run, from.Output)
+	if err != nil {
+		return nil, cli.AsFailure("fake", err)
+	}
+	s.listen(p, &cli.Past{From: from.Output, Until: left.OutputEnd})
+	if req.Turn == "" && len(left.Marks) > 0 {
+		select {
+		case <-s.named:
+		case <-ctx.Done():
+			return nil, cli.AsFailure("fake", errors.Join(context.Cause(ctx), s.stream.Close(context.WithoutCancel(ctx))))
+		}
+	}
+	return s, nil
+}
+
 type fakeSession struct {
 	fake
-	mode cli.Mode
+	mode    cli.Mode
+	adopted *adopted      // the turn to go on with
+	named   chan struct{} // closed when an idle run that was adopted has said its session
 
 	mu     sync.Mutex
 	id     cli.AgentSessionID
 	stream *cli.Stream
+}
+
+type adopted struct {
+	turn  cli.TurnID
+	asked bool
 }
 
 func (s *fakeSession) start(ctx context.Context, req cli.Request) error {
@@ -48,16 +84,45 @@ func (s *fakeSession) start(ctx context.Context, req cli.Request) error {
 	if err != nil {
 		return cli.AsFailure("fake", err)
 	}
-	p, err := s.launcher.Start(ctx, cli.Command{
-		Path: self, Dir: req.Dir, Env: append(cli.ChildEnv(os.Environ(), cli.BaseEnv(), req.Env), fakeVar+"="+s.home),
-	})
+	cmd := cli.Command{
+		Path: self, Dir: req.Dir, Env: append(cli.ChildEnv(os.Environ(), cli.BaseEnv(), req.Env), fakeVar+"="+s.home, "GORACE=atexit_sleep_ms=0"),
+		For: cli.Purpose{Agent: "fake", Mode: s.mode, Conversation: req.Conversation},
+	}
+	if s.mode == cli.OneShot {
+		cmd.Turn = req.Turn
+	}
+	p, err := s.launcher.Start(ctx, cmd)
 	if err != nil {
 		return cli.AsFailure("fake", err)
 	}
+	s.listen(p, nil)
+	return nil
+}
+
+func (s *fakeSession) listen(p cli.Process, past *cli.Past) {
+	opts := cli.StreamOptions{Agent: "fake", Grace: 300 * time.Millisecond, Past: past}
+	if s.mode == cli.Live && s.adopted == nil {
+		opts.Idle = s.idle
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stream = cli.NewStream(p, cli.StreamOptions{Agent: "fake", Grace: 300 * time.Millisecond})
-	return nil
+	s.stream = cli.NewStream(p, opts)
+}
+
+// idle learns the session of a run that was adopted.
+func (s *fakeSession) idle(raw []byte) {
+	var l line
+	if json.Unmarshal(raw, &l) != nil || l.Kind != "session" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id = cli.AgentSessionID(l.ID)
+	select {
+	case <-s.named:
+	default:
+		close(s.named)
+	}
 }
 
 func (s *fakeSession) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
@@ -66,18 +131,36 @@ func (s *fakeSession) Turn(ctx context.Context, req cli.Request, emit func(cli.E
 		em.Finish(cli.Cut(ctx, "fake"))
 		return
 	}
-	if s.mode == cli.OneShot {
+	was := s.adopted
+	s.adopted = nil
+	if was != nil && was.turn != req.Turn {
+		em.Finish(cli.Result{Err: cli.Failf(cli.UnknownFailure, "fake", "another turn is to be gone on with")})
+		return
+	}
+	if s.mode == cli.OneShot && was == nil {
 		if err := s.start(ctx, req); err != nil {
 			em.Finish(cli.Result{Err: cli.AsFailure("fake", err)})
 			return
 		}
 	}
+	em.Finish(s.play(ctx, req, em, was))
+}
+
+// play runs a turn, or goes on with it.
+func (s *fakeSession) play(ctx context.Context, req cli.Request, em *cli.Emitter, was *adopted) cli.Result {
 	s.mu.Lock()
 	stream, prompt := s.stream, line{Kind: "prompt", Text: req.Prompt, ID: string(s.id)}
 	s.mu.Unlock()
 	var done *line
-	end := stream.Turn(ctx, cli.TurnLoop{
-		Begin: func() { _ = stream.Send(encode(prompt)) }, // what is not sent shows as the end of the process
+	loop := cli.TurnLoop{
+		Begin: func() {
+			if was != nil {
+				em.Past(stream.Clock(time.Now))
+			}
+			if was == nil || !was.asked {
+				_ = stream.Send(encode(prompt)) // what is not sent shows as the end of the process
+			}
+		},
 		Handle: func(raw []byte) bool {
 			var l line
 			if json.Unmarshal(raw, &l) != nil {
@@ -88,8 +171,12 @@ func (s *fakeSession) Turn(ctx context.Context, req cli.Request, emit func(cli.E
 			return done != nil
 		},
 		Interrupt: func() error { return stream.Send(encode(line{Kind: "interrupt"})) },
-		Busy:      func() bool { return em.OpenTools() > 0 },
-	})
+		Out:       em,
+	}
+	if s.mode == cli.Live && was == nil {
+		loop.Mark = cli.Mark{Turn: req.Turn}
+	}
+	end := stream.Turn(ctx, loop)
 	var r cli.Result
 	switch {
 	case end != cli.EndTurn:
@@ -97,12 +184,12 @@ func (s *fakeSession) Turn(ctx context.Context, req cli.Request, emit func(cli.E
 	case done.Failed:
 		r.Err = cli.Failf(cli.Refused, "fake", "%s", done.Text)
 	}
-	if s.mode == cli.OneShot {
+	if s.mode == cli.OneShot && end != cli.EndDetached {
 		if err := stream.Close(context.WithoutCancel(ctx)); err != nil && r.Err == nil {
 			r.Err = cli.AsFailure("fake", err)
 		}
 	}
-	em.Finish(r)
+	return r
 }
 
 func encode(l line) []byte {
@@ -171,4 +258,13 @@ func (s *fakeSession) Close(ctx context.Context) error {
 		return nil
 	}
 	return stream.Close(ctx)
+}
+
+func (s *fakeSession) Detach() {
+	s.mu.Lock()
+	stream := s.stream
+	s.mu.Unlock()
+	if stream != nil {
+		stream.Detach()
+	}
 }

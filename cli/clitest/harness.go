@@ -13,7 +13,10 @@ type Harness struct {
 	Mode cli.Mode
 	// New makes a provider whose agent has a home of its own, and the request every turn is made of: its
 	// Dir, and whatever lets the agent run shell commands unasked. Prompt, Env and Resume are set by the suite.
-	New    func(t *testing.T) (cli.Provider, cli.Request)
+	New func(t *testing.T) (cli.Provider, cli.Request)
+	// Over is a provider as New made it, with the same agent and home, over another launcher. The cases of
+	// adoption use it: a ductor that was started anew has another launcher over the same directory of runs.
+	Over   func(p cli.Provider, l cli.Launcher) cli.Provider
 	Script Script
 	// Cannot lists cases that this agent cannot be made to show, each with the reason, which is logged.
 	Cannot map[Case]string
@@ -26,6 +29,7 @@ type Harness struct {
 // by a space. The zero value of a field is the part of the script language of ductor's simulators.
 type Script struct {
 	Say      func(text string) string    // answers with this text
+	Slowly   func(text string) string    // the same, in many pieces over half a second or more
 	Think    func(text string) string    // reasons so
 	Run      func(command string) string // runs a shell command with its shell tool
 	LongLine string                      // prints a valid line of more than a megabyte
@@ -43,6 +47,9 @@ type Script struct {
 func (s Script) withDefaults() Script {
 	quoted := func(name string) func(string) string {
 		return func(text string) string { return "[[" + name + " " + strconv.Quote(text) + "]]" }
+	}
+	if s.Slowly == nil {
+		s.Slowly = func(text string) string { return "[[text " + strconv.Quote(text) + " delay=5ms chunk=4]]" }
 	}
 	for _, f := range []struct {
 		field *func(string) string
@@ -89,4 +96,11 @@ const (
 	Deadline       Case = "deadline keeps the text"
 	CloseUnused    Case = "close without a turn"
 	CloseWithTools Case = "close ends what a tool left behind"
+
+	AdoptText       Case = "adopt in mid text"
+	AdoptTool       Case = "adopt with an open tool"
+	AdoptEnded      Case = "adopt a turn that ended meanwhile"
+	AdoptIdle       Case = "adopt an idle session" // live only
+	AdoptUnsent     Case = "adopt a turn whose prompt never arrived"
+	DetachThenAbort Case = "abort of an adopted turn ends every process of it"
 )

@@ -14,7 +14,7 @@ import (
 // newService makes a Service over the fake agent, in real processes.
 func newService(t *testing.T, opts cli.ServiceOptions) *cli.Service {
 	t.Helper()
-	opts.Providers = []cli.Provider{fake{launcher: cli.NewHost(), home: t.TempDir()}}
+	opts.Providers = []cli.Provider{fake{launcher: Host(t), home: t.TempDir()}}
 	s, err := cli.NewService(opts)
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,7 @@ func newStage(t *testing.T, h Harness) *stage {
 // ask is the stage's request with a prompt made of parts.
 func (s *stage) ask(parts ...string) cli.Request {
 	req := s.request
+	req.Turn = cli.TurnID(uuid.NewString())
 	req.Prompt = strings.Join(parts, " ")
 	return req
 }
