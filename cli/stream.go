@@ -42,11 +42,17 @@ type StreamOptions struct {
 
 	// Past is set for a process that was attached to.
 	Past *Past
+	// Held keeps the lines for the first turn, although there is an Idle: they are of that turn.
+	Held bool
 }
 
 // Past is what a run printed before its process was attached to, from the offset From to the offset Until: it
 // is caught up with.
-type Past struct{ From, Until int64 }
+type Past struct {
+	From, Until int64
+	// Reached is called like Idle, once Idle has had all of it. Nil is for who has a turn to learn it from.
+	Reached func()
+}
 
 // TurnLoop is how a dialect takes part in one turn.
 type TurnLoop struct {
@@ -60,6 +66,8 @@ type TurnLoop struct {
 	Interrupt func() error
 	// Busy says whether a tool is open. Nil asks Out.
 	Busy func() bool
+	// Waits says whether the agent waits for people, who may take any time. Nil is never.
+	Waits func() bool
 	// Out gets CaughtUp and warnings about lost output. Nil gets none.
 	Out *Emitter
 	// Mark is recorded with the process before Begin is called; Output and Input are filled in. A Mark
@@ -199,7 +207,7 @@ func (c *catchingReader) Read(p []byte) (int, error) {
 // deliver hands q to Idle or to the turn. It blocks while the turn has too much to do already.
 func (s *Stream) deliver(q queued) {
 	s.dispatch.Lock()
-	if !s.active && (s.began || s.opts.Idle != nil) {
+	if !s.active && (s.began || s.opts.Idle != nil && !s.opts.Held) {
 		s.idle(q)
 		s.dispatch.Unlock()
 		return
@@ -214,7 +222,10 @@ func (s *Stream) deliver(q queued) {
 // idle takes a line that belongs to no turn.
 func (s *Stream) idle(q queued) {
 	s.note(q)
-	if q.oversized == 0 && !q.news() && s.opts.Idle != nil {
+	switch {
+	case q.caughtUp && s.opts.Past.Reached != nil:
+		s.opts.Past.Reached()
+	case q.oversized == 0 && !q.news() && s.opts.Idle != nil:
 		s.opts.Idle(q.line)
 	}
 }

@@ -18,7 +18,7 @@ func (s *Stream) Turn(ctx context.Context, loop TurnLoop) End {
 	defer func() { s.finish(t.rest) }()
 	t.timer = time.NewTimer(s.opts.Stall)
 	defer t.timer.Stop()
-	if err := s.mark(ctx, loop.Mark); err != nil {
+	if err := s.Mark(ctx, loop.Mark); err != nil {
 		// Nobody could say later whether the turn had begun, so it must not.
 		s.stopErr = err
 		t.begin(EndExit)
@@ -30,8 +30,9 @@ func (s *Stream) Turn(ctx context.Context, loop TurnLoop) End {
 	return t.run()
 }
 
-// mark records where a turn begins.
-func (s *Stream) mark(ctx context.Context, m Mark) error {
+// Mark records with the process that m begins after the lines that were dealt with so far; Output and Input are
+// filled in. A Mark without a Turn is not recorded. A turn does it by itself; not for use from Idle.
+func (s *Stream) Mark(ctx context.Context, m Mark) error {
 	if m.Turn == "" {
 		return nil
 	}
@@ -174,6 +175,9 @@ func (t *streamTurn) tick() {
 		t.timer.Reset(half.Sub(now))
 	default:
 		limit := t.s.opts.Stall
+		if t.loop.Waits != nil && t.loop.Waits() {
+			t.quiet = now
+		}
 		if t.busy() {
 			limit = t.s.opts.ToolStall
 		}
