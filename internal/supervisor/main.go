@@ -105,7 +105,7 @@ func supervise(a arguments) error {
 	if nestErr != nil {
 		return w.json(kindRefused, refused{Protocol: a.proto, Error: nestErr.Error(), Errno: errnoOf(nestErr)})
 	}
-	if hungUp(conn) { // nobody is told of it: its successor must be able to rely on what it finds
+	if n.client.dead() || hungUp(conn) { // nobody is told of it: its successor must be able to rely on what it finds
 		return unneeded(n, nil)
 	}
 	s, no := startFor(h, a.proto, tr, n)
@@ -161,7 +161,7 @@ func hungUp(conn net.Conn) bool {
 	err = raw.Control(func(fd uintptr) {
 		n, _, peekErr = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	})
-	return err != nil || n == 0 && !errors.Is(peekErr, unix.EAGAIN)
+	return err != nil || n <= 0 && !errors.Is(peekErr, unix.EAGAIN)
 }
 
 // startFor does what the first hello asks for.

@@ -31,17 +31,18 @@ type nest struct {
 	listener  net.Listener
 	spool     *os.File
 	oom       oomCounter
+	client    clientID
 }
 
 // makeNest makes a nest below root for what the process client will want. It leaves nothing when it fails.
 func makeNest(root string, tr transport, client int) (*nest, error) {
 	var name nestName
 	name.owner, _ = LookUp(os.Getpid())
-	name.client = ProcID{PID: client} // which is nobody, if it is dead already
+	name.client.PID = client // which is nobody, if it is dead already
 	if id, ok := LookUp(client); ok {
-		name.client = id
+		name.client.ProcID = id
 	}
-	n := &nest{root: root, dir: filepath.Join(root, name.String()), oom: newOOMCounter()}
+	n := &nest{root: root, dir: filepath.Join(root, name.String()), oom: newOOMCounter(), client: name.client}
 	if err := os.Mkdir(n.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of run: %w", err)
 	}
@@ -93,7 +94,10 @@ func (n *nest) discard() error {
 }
 
 // nestName is who waits in a nest, and which client it waits for.
-type nestName struct{ owner, client ProcID }
+type nestName struct {
+	owner  ProcID
+	client clientID
+}
 
 func (n nestName) String() string {
 	return fmt.Sprintf("%s%d-%d-%d-%d", nestPrefix, n.owner.PID, n.owner.Start, n.client.PID, n.client.Start)
@@ -106,7 +110,7 @@ func parseNest(name string) (n nestName, ok bool) {
 		return n, false
 	}
 	f := append(strings.Split(text, "-"), "", "", "", "")
-	n.owner, n.client = parseProcID(f[0], f[1]), parseProcID(f[2], f[3])
+	n.owner, n.client = parseProcID(f[0], f[1]), clientID{parseProcID(f[2], f[3])}
 	return n, true
 }
 
@@ -117,11 +121,17 @@ func parseProcID(pid, start string) (id ProcID) {
 	return id
 }
 
-// stray says whether the supervisor in the nest has lost its client, and may have got its spec before. A client
-// that cannot be seen from there (0) is thought to live.
+// stray says whether the supervisor in the nest has lost its client, and may have got its spec before.
 func (n nestName) stray() bool {
-	return n.owner.Running() && n.client.PID != 0 && !n.client.Running()
+	return n.owner.Running() && n.client.dead()
 }
+
+// clientID is a client's process as its supervisor sees it: no PID when it cannot be seen from there.
+type clientID struct{ ProcID }
+
+// dead says whether the client is known to be gone. Its socket may be open a moment longer, in a child that it
+// was about to start.
+func (c clientID) dead() bool { return c.PID != 0 && !c.Running() }
 
 // sweepNests removes what supervisors left that were killed before they had anything to run.
 func sweepNests(root string) error {
