@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -14,17 +15,23 @@ type fakeProcess struct {
 	inR  *io.PipeReader
 	inW  *io.PipeWriter
 
-	obeys  time.Duration // how long it takes to die of SIGTERM; longer than the grace means it is killed
+	past   []byte                // printed before it was attached to
+	when   func(int64) time.Time // nil knows nothing
+	begun  func(Mark) error      // nil takes every mark
+	obeys  time.Duration         // how long it takes to die of SIGTERM; longer than the grace means it is killed
 	stderr string
 
 	mu    sync.Mutex
 	stops []time.Duration // the graces Stop was called with
+	marks []Mark
 	exit  ExitStatus
 	done  chan struct{}
+
+	detached chan struct{}
 }
 
 func newFakeProcess() *fakeProcess {
-	p := &fakeProcess{done: make(chan struct{})}
+	p := &fakeProcess{done: make(chan struct{}), detached: make(chan struct{})}
 	p.outR, p.outW = io.Pipe()
 	p.inR, p.inW = io.Pipe()
 	return p
@@ -53,7 +60,8 @@ func (p *fakeProcess) die(exit ExitStatus) {
 
 func (p *fakeProcess) PID() int              { return 42 }
 func (p *fakeProcess) Stdin() io.WriteCloser { return p.inW }
-func (p *fakeProcess) Stdout() io.Reader     { return p.outR }
+func (p *fakeProcess) Stdout() io.Reader     { return fakeOutput{p} }
+func (p *fakeProcess) Run() RunID            { return "run" }
 func (p *fakeProcess) StderrTail() string    { return p.stderr }
 func (p *fakeProcess) Interrupt() error      { return nil }
 func (p *fakeProcess) Done() <-chan struct{} { return p.done }
@@ -74,4 +82,62 @@ func (p *fakeProcess) Stop(_ context.Context, grace time.Duration) error {
 		p.die(ExitStatus{Code: -15, Signal: true})
 	}
 	return nil
+}
+
+func (p *fakeProcess) When(offset int64) time.Time {
+	if p.when == nil {
+		return time.Time{}
+	}
+	return p.when(offset)
+}
+
+func (p *fakeProcess) Begin(_ context.Context, m Mark) error {
+	if p.begun != nil {
+		if err := p.begun(m); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.marks = append(p.marks, m)
+	return nil
+}
+
+// Detach lets go of both pipes; the program itself lives on.
+func (p *fakeProcess) Detach() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.detached:
+		return
+	default:
+	}
+	close(p.detached)
+	_ = p.outR.CloseWithError(ErrDetached)
+	_ = p.inW.CloseWithError(ErrDetached)
+}
+
+func (p *fakeProcess) isDetached() bool {
+	select {
+	case <-p.detached:
+		return true
+	default:
+		return false
+	}
+}
+
+// fakeOutput is what a fakeProcess printed in the past, and what it prints now.
+type fakeOutput struct{ p *fakeProcess }
+
+func (o fakeOutput) Read(b []byte) (int, error) {
+	if len(o.p.past) > 0 {
+		n := copy(b, o.p.past)
+		o.p.past = o.p.past[n:]
+		return n, nil
+	}
+	n, err := o.p.outR.Read(b)
+	if errors.Is(err, io.ErrClosedPipe) && o.p.isDetached() {
+		err = ErrDetached
+	}
+	return n, err
 }

@@ -16,6 +16,7 @@ type fakeProvider struct {
 	models func(context.Context) ([]Model, error)
 	open   func(context.Context, *fakeSession) error
 	turn   func(context.Context, *fakeSession, Request, *Emitter)
+	adopt  func(context.Context, LeftRun, *fakeSession) error
 
 	mu       sync.Mutex
 	sessions []*fakeSession
@@ -33,6 +34,8 @@ type fakeSession struct {
 	id     AgentSessionID
 	dead   bool
 	closed int
+	let    int     // how often Detach was called
+	left   LeftRun // what it was adopted from
 }
 
 func (p *fakeProvider) Agent() Agent {
@@ -79,6 +82,19 @@ func (p *fakeProvider) Open(ctx context.Context, mode Mode, req Request) (Sessio
 	return s, nil
 }
 
+func (p *fakeProvider) Adopt(ctx context.Context, left LeftRun, req Request) (Session, error) {
+	s := &fakeSession{p: p, mode: left.Mode, begin: req, id: AgentSessionID(left.Setting), left: left}
+	if p.adopt != nil {
+		if err := p.adopt(ctx, left, s); err != nil {
+			return nil, err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sessions = append(p.sessions, s)
+	return s, nil
+}
+
 // opened lists every session there was.
 func (p *fakeProvider) opened() []*fakeSession {
 	p.mu.Lock()
@@ -116,6 +132,18 @@ func (s *fakeSession) Close(context.Context) error {
 	defer s.mu.Unlock()
 	s.closed++
 	return nil
+}
+
+func (s *fakeSession) Detach() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.let++
+}
+
+func (s *fakeSession) isDetached() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.let > 0
 }
 
 func (s *fakeSession) isClosed() bool {

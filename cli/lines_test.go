@@ -130,9 +130,10 @@ var manyX = bytes.Repeat([]byte("x"), 1<<20)
 // A line of any size costs no more memory than the limit.
 func TestEndlessLineIsBounded(t *testing.T) {
 	const size, limit = 96 << 20, 1 << 20
-	r := lineReader{limit: limit, line: func([]byte) { t.Error("it was taken as a line") }, buf: make([]byte, lineBuffer)}
+	r := lineReader{limit: limit, buf: make([]byte, lineBuffer)}
+	r.tell.line = func([]byte, int64) { t.Error("it was taken as a line") }
 	var reported int64
-	r.oversized = func(head []byte, n int64) {
+	r.tell.oversized = func(head []byte, n, _ int64) {
 		if reported = n; len(head) != oversizeHead {
 			t.Errorf("%d bytes were kept", len(head))
 		}
@@ -153,7 +154,7 @@ func TestEndlessLineIsBounded(t *testing.T) {
 }
 
 func TestLargeBufferIsGivenBack(t *testing.T) {
-	r := lineReader{limit: MaxLine, line: func([]byte) {}, buf: make([]byte, lineBuffer)}
+	r := lineReader{limit: MaxLine, tell: lineTeller{line: func([]byte, int64) {}}, buf: make([]byte, lineBuffer)}
 	feed := func(s string) {
 		for len(s) > 0 {
 			n := copy(r.buf[r.used:], s)

@@ -1,10 +1,10 @@
-package cli
+package cli_test
 
 import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"ductor/cli/clitest"
 )
 
 // helperVar makes the test binary play one of the programs of helpers_test.go instead of running tests.
@@ -14,5 +14,5 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(helperVar); name != "" {
 		os.Exit(runHelper(name))
 	}
-	goleak.VerifyTestMain(m)
+	clitest.Main(m)
 }

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"context"
@@ -7,9 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 func TestOutput(t *testing.T) {
+	h := clitest.Host(t)
 	for _, tc := range []struct {
 		name, script string
 		wait         time.Duration
@@ -22,18 +26,18 @@ func TestOutput(t *testing.T) {
 		{"too long with a grandchild", "sleep 60 & sleep 60", 20 * time.Millisecond, "", "deadline exceeded"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := Output(t.Context(), NewHost(), sh(t, tc.script), tc.wait)
+			got, err := cli.Output(t.Context(), h, sh(t, tc.script), tc.wait)
 			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%q, %v", got, err)
 			}
 		})
 	}
-	if _, err := Output(t.Context(), NewHost(), Command{Path: "no-such-program"}, time.Minute); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := cli.Output(t.Context(), h, cli.Command{Path: "no-such-program"}, time.Minute); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a program that is not there gives %v", err)
 	}
 	cancelled, cancel := context.WithCancelCause(t.Context())
-	cancel(ErrAborted)
-	if _, err := Output(cancelled, NewHost(), sh(t, "true"), time.Minute); !errors.Is(err, ErrAborted) {
+	cancel(cli.ErrAborted)
+	if _, err := cli.Output(cancelled, h, sh(t, "true"), time.Minute); !errors.Is(err, cli.ErrAborted) {
 		t.Errorf("a caller that left gets %v", err)
 	}
 }
