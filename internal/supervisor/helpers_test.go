@@ -256,3 +256,11 @@ func leaveOut(t *testing.T, why ...any) {
 	}
 	t.Skip(why...)
 }
+
+// needRoot skips a test that cannot be had without root; under CI it must be had.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		leaveOut(t, "this needs root")
+	}
+}

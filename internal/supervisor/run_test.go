@@ -198,36 +198,6 @@ func TestDetachedRunGoesOnAndIsFoundAgain(t *testing.T) {
 	}
 }
 
-func TestResultWaitsForItsCollector(t *testing.T) {
-	t.Parallel()
-	root := openRoot(t, Options{})
-	spec := sh(`echo all of it; echo hm >&2; exit 5`)
-	spec.Limits.KeepResult = 1 // nanosecond
-	run := start(t, root, spec)
-	await(t, "done", run.Done())
-	run.Detach()
-	eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
-
-	infos, err := root.List(t.Context())
-	if err != nil || len(infos) != 1 || infos[0].Supervised || infos[0].Alive || infos[0].Status == nil || infos[0].Status.Code != 5 {
-		t.Fatalf("%+v, %v", infos, err)
-	}
-	again := attach(t, root, run.ID(), 4)
-	if got := readAll(t, again.Stdout()); got != "of it\n" {
-		t.Errorf("%q", got)
-	}
-	await(t, "done", again.Done())
-	if got := again.Exit(); got != (Exit{Known: true, Code: 5}) || again.StderrTail() != "hm\n" {
-		t.Errorf("%+v, %q", got, again.StderrTail())
-	}
-	if err := again.Stop(t.Context(), time.Second); err != nil {
-		t.Error(err)
-	}
-	if err := again.Collect(t.Context()); err != nil || exists(t, root.path(run.ID())) {
-		t.Error("not collected", err)
-	}
-}
-
 func TestInterruptReachesTheGroup(t *testing.T) {
 	root := openRoot(t, Options{})
 	run := start(t, root, sh(`trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.01; done`))
