@@ -112,6 +112,7 @@ func (c *Config) checkDurations(p *problems) {
 		{"agents.tool_stall", c.Agents.ToolStall, time.Second, 7 * day},
 		{"agents.grace", c.Agents.Grace, 0, time.Minute},
 		{"agents.stale_after", c.Agents.StaleAfter, time.Minute, 30 * day},
+		{"agents.orphan_after", c.Agents.OrphanAfter, time.Second, 30 * day},
 	} {
 		if d.value < d.least || d.value > d.top {
 			p.add(d.key, "%s is out of bounds; it may be %s to %s", d.value, short(d.least), short(d.top))

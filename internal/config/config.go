@@ -76,6 +76,7 @@ type Agents struct {
 	ToolStall   time.Duration `toml:"tool_stall"`
 	Grace       time.Duration `toml:"grace"`
 	StaleAfter  time.Duration `toml:"stale_after"`
+	OrphanAfter time.Duration `toml:"orphan_after"`
 	Claude      Claude        `toml:"claude"`
 	Codex       Codex         `toml:"codex"`
 }
@@ -174,7 +175,7 @@ func defaults() Config {
 		Agents: Agents{
 			Default: agentClaude, Fallback: []string{agentCodex},
 			IdleLimit: 30 * time.Minute, MaxLive: 4, TurnTimeout: 2 * time.Hour,
-			Stall: 5 * time.Minute, ToolStall: 30 * time.Minute, Grace: 2 * time.Second, StaleAfter: 3 * time.Hour,
+			Stall: 5 * time.Minute, ToolStall: 30 * time.Minute, Grace: 2 * time.Second, StaleAfter: 3 * time.Hour, OrphanAfter: 15 * time.Minute,
 			Claude: Claude{Agent: agent("live")}, Codex: Codex{Agent: agent("one-shot"), Sandbox: "workspace-write"},
 		},
 		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}},
