@@ -2,7 +2,9 @@ package bot
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,24 +85,28 @@ func NewCards(o CardsOptions) *Cards {
 
 // Open makes the card of a turn that begins to run. Nothing is sent yet. The caller ends it with Finish.
 func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
+	k := c.cardOf(t)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.startLocked()
+	return k
+}
+
+// cardOf makes a card without a timer.
+func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now := time.Now()
 	k := &card{
 		cards: c, turn: t, sheet: c.sheetOf(t), doc: c.document(c.opts.ShowThinking),
 		pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate,
-		marked: make(chan struct{}), moved: now, typing: now.Add(firstTyping),
+		moved: now, typing: now.Add(firstTyping),
 	}
 	if chatRef(t.Prompt.Conversation.Chat).Group {
 		k.interval = c.opts.IntervalGroup
 	}
-	go func() {
-		defer close(k.marked)
-		k.sheet.mark(context.Background())
-	}()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.timer, k.wakes = time.AfterFunc(firstTyping, k.tick), k.typing
 	return k
 }
+
+func (c *card) startLocked() { c.timer, c.wakes = time.AfterFunc(firstTyping, c.tick), c.typing }
 
 // document makes an empty document. Secrets are masked in it before it is cut into messages, since a half
 // of one in each of two messages would be recognised by nobody.
@@ -129,7 +135,7 @@ type card struct {
 	turn  orchestrator.Turn
 	sheet *sheet
 
-	marked chan struct{} // closed when the journal knows of the card
+	recalling sync.Mutex // held while the journal is asked for what an earlier ductor showed
 
 	mu       sync.Mutex
 	doc      *document
@@ -143,12 +149,15 @@ type card struct {
 	urgent   bool // and it is more than growth of the answer
 	queued   bool // a call waits in the outbox or is being made
 	finished bool
+	past     past      // what an earlier ductor left of the card
 	calls    int       // made so far
 	fails    int       // since the last that went well
 	last     time.Time // the last call
 	moved    time.Time // the last event that people can see
 	typing   time.Time // when to show typing next
 	saved    time.Time // the last snapshot
+	// savedPart is the message that the last snapshot is of.
+	savedPart int
 }
 
 // Show implements orchestrator.Card.
@@ -159,8 +168,9 @@ func (c *card) Show(ev cli.Event) {
 		c.mu.Unlock()
 		return
 	}
+	c.hearLocked(ev, now)
 	what := c.doc.add(ev)
-	if what.text != "" {
+	if what.text != "" && !c.past.told {
 		c.pacer.Add(what.text, now)
 	}
 	// Nothing can be shown of whitespace, so it must not spend the first call's budget.
@@ -178,10 +188,14 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	c.mu.Lock()
 	c.finished = true
 	c.timer.Stop()
+	c.mu.Unlock()
+	if err := c.recall(ctx); err != nil {
+		return fmt.Errorf("show a turn's outcome: %w", err)
+	}
+	c.mu.Lock()
 	c.doc.finish(o, c.cards.opts.Footer)
 	texts := c.layoutLocked(hardLimit)
 	c.mu.Unlock()
-	<-c.marked
 	c.cards.opts.Outbox.Retract(chatRef(c.turn.Prompt.Conversation.Chat), cardKey(c.turn.ID))
 	return c.cards.conclude(ctx, c.sheet, script{texts: texts, buttons: c.cards.offer(c.turn.ID, o)})
 }
@@ -189,10 +203,15 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 // layoutLocked renders the document in messages. Where those begin that were begun is settled; limit is
 // how long the last may be.
 func (c *card) layoutLocked(limit int) []render.Text {
-	settled := max(min(c.sheet.opened(), len(c.starts)), 1)
 	if len(c.starts) == 0 {
-		c.starts = []position{{}}
+		c.starts = c.inheritLocked()
 	}
-	c.starts = c.doc.extend(c.starts[:settled], limit)
+	opened := c.sheet.opened()
+	settled := max(min(opened, len(c.starts)), 1)
+	begun := slices.Clone(c.starts[:settled])
+	if reach, ok := c.sheet.continued(); ok && settled == opened && c.doc.within(begun[settled-1], reach) {
+		begun = append(begun, reach)
+	}
+	c.starts = c.doc.extend(begun, limit)
 	return c.doc.slices(c.starts)
 }

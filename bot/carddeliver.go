@@ -19,6 +19,11 @@ type savedCard struct {
 	Texts   []savedText `json:"texts"`
 	Buttons Keyboard    `json:"buttons,omitempty"` // below the last one
 	Topic   int         `json:"topic"`
+
+	// While the turn runs: where its messages begin in the document, as segment and offset, and the
+	// fingerprints of what those before First show; empty for one that is not known.
+	Starts [][2]int `json:"starts,omitempty"`
+	Prints []string `json:"prints,omitempty"`
 }
 
 type savedText struct {
@@ -49,11 +54,15 @@ func (s script) wants() []want {
 	return out
 }
 
-func (s script) encode(final bool, topic int) ([]byte, error) {
-	c := savedCard{Final: final, First: s.first, Buttons: s.buttons, Topic: topic}
+func (s script) encode(topic int) ([]byte, error) {
+	c := savedCard{Final: true, First: s.first, Buttons: s.buttons, Topic: topic}
 	for _, t := range s.texts {
 		c.Texts = append(c.Texts, savedText{t.Text, t.Entities})
 	}
+	return c.encode()
+}
+
+func (c savedCard) encode() ([]byte, error) {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("encode a card: %w", err)
@@ -150,7 +159,7 @@ func decodeCard(data []byte) (savedCard, error) {
 	if err := json.Unmarshal(data, &saved); err != nil {
 		return savedCard{}, fmt.Errorf("decode a card: %w", err)
 	}
-	if saved.First < 0 || saved.First > maxParts || len(saved.Texts) > maxParts {
+	if saved.First < 0 || saved.First > maxParts || max(len(saved.Texts), len(saved.Starts), len(saved.Prints)) > maxParts {
 		return savedCard{}, errors.New("decode a card: it has messages that cannot be")
 	}
 	return saved, nil
@@ -159,16 +168,31 @@ func decodeCard(data []byte) (savedCard, error) {
 // load makes the sheet of a card that an earlier ductor began.
 func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*sheet, savedCard, error) {
 	s := c.sheetOf(t)
-	data, parts, err := c.opts.Journal.LoadCard(ctx, string(t.ID))
+	saved, err := s.recall(ctx)
+	return s, saved, err
+}
+
+// recall takes over what the journal knows of the card's messages, and returns what it knows of their content.
+func (s *sheet) recall(ctx context.Context) (savedCard, error) {
+	s.journaling.Lock()
+	defer s.journaling.Unlock()
+	data, parts, err := s.journal.LoadCard(ctx, string(s.turn))
 	if err != nil {
-		return nil, savedCard{}, fmt.Errorf("load a card: %w", err)
+		return savedCard{}, fmt.Errorf("load a card: %w", err)
 	}
 	var saved savedCard
 	if len(data) > 0 {
 		if saved, err = decodeCard(data); err != nil {
-			return nil, savedCard{}, err
+			return savedCard{}, err
 		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(data) > 0 {
 		s.place.Topic = saved.Topic
+	}
+	if !saved.Final {
+		s.kept = saved
 	}
 	for _, p := range parts {
 		if p.Part == noticePart {
@@ -180,13 +204,25 @@ func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*sheet, savedCar
 		for len(s.parts) <= p.Part {
 			s.parts = append(s.parts, &sheetPart{state: orchestrator.Pending})
 		}
-		state := p.State
-		if state == orchestrator.Sending {
-			state = orchestrator.Unknown
-		}
-		*s.parts[p.Part] = sheetPart{state: state, message: p.Message, left: state == orchestrator.Failed}
+		*s.parts[p.Part] = recalled(p)
 	}
-	return s, saved, nil
+	for i, print := range saved.Prints {
+		if i < len(s.parts) && s.parts[i].state == orchestrator.Sent {
+			s.parts[i].print = print
+		}
+	}
+	return saved, nil
+}
+
+func recalled(p orchestrator.CardPart) sheetPart {
+	part := sheetPart{state: p.State, message: p.Message, left: p.State == orchestrator.Failed}
+	if p.State == orchestrator.Sending {
+		part.state = orchestrator.Unknown
+	}
+	if part.state == orchestrator.Unknown {
+		part.message, part.reach = 0, unpack(p.Message)
+	}
+	return part
 }
 
 // Redeliver shows the outcome of a turn that an earlier ductor did not show whole; see orchestrator.Chat.
@@ -220,7 +256,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
 	d.finish(o, nil)
 	mark := d.slices([]position{{}})[0]
 	alone := script{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o)}
-	if len(saved.Texts) == 0 || s.opened() <= saved.First || s.parts[saved.First].state != orchestrator.Sent {
+	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].state != orchestrator.Sent {
 		return alone
 	}
 	shown := saved.Texts[len(saved.Texts)-1]

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"ductor/bot/render"
@@ -34,6 +35,9 @@ func (c *card) tick() {
 		c.typing = now.Add(typingEvery)
 		typing = now.Sub(c.last) >= typingQuiet
 	}
+	if c.past.told && !now.Before(c.past.quiet()) {
+		c.caughtUpLocked(now)
+	}
 	post := c.planLocked(now)
 	c.mu.Unlock()
 	c.post(post)
@@ -44,7 +48,7 @@ func (c *card) tick() {
 
 // planLocked says whether a call is to be posted now, and sets the timer for what comes later.
 func (c *card) planLocked(now time.Time) (post bool) {
-	if at, ok := c.dueLocked(); ok && !c.queued && !now.Before(at) {
+	if at, ok := c.dueLocked(); ok && !c.queued && !c.past.told && !now.Before(at) {
 		c.queued = true
 		post = true
 	}
@@ -69,6 +73,9 @@ func (c *card) armLocked(now time.Time) {
 // dueLocked is when the next call is due, if one is.
 func (c *card) dueLocked() (time.Time, bool) {
 	status := c.moved.Add(c.cards.opts.StatusAfter)
+	if c.past.told {
+		return c.past.quiet(), true
+	}
 	if !c.dirty {
 		if c.doc.status.Kind != "" || c.doc.running > 0 {
 			return time.Time{}, false
@@ -123,20 +130,28 @@ func (c *card) postTyping() {
 
 // step makes one call that brings the chat closer to the document as it is now.
 func (c *card) step(ctx context.Context) error {
-	<-c.marked
-	now := time.Now()
+	if err := c.recall(ctx); err != nil {
+		return err
+	}
 	c.mu.Lock()
-	if c.finished {
+	if c.finished || c.past.told {
 		c.mu.Unlock()
 		return nil
 	}
+	return c.advanceUnlock(ctx)
+}
+
+// advanceUnlock is step for who holds the card; it lets go of it.
+func (c *card) advanceUnlock(ctx context.Context) error {
+	now := time.Now()
 	if !c.dirty && now.Sub(c.moved) >= c.cards.opts.StatusAfter {
 		c.doc.setStatus(cli.Status{Kind: cli.StatusWaiting})
 	}
 	c.pacer.Take()
 	texts := c.layoutLocked(softLimit)
-	snapshot := texts[len(texts)-1]
-	texts[len(texts)-1] = withLive(snapshot, liveLine(c.doc.status))
+	last := len(texts) - 1
+	newest := texts[last]
+	texts[last] = withLive(newest, liveLine(c.doc.status))
 	wants := script{texts: texts}.wants()
 	act, more := c.sheet.next(0, wants, false)
 	c.dirty, c.urgent = more, more
@@ -146,8 +161,20 @@ func (c *card) step(ctx context.Context) error {
 	}
 	c.last = now
 	c.calls++
+	if act.kind == sendPart {
+		act.want.reach = c.doc.reach(c.starts, act.part)
+	}
+	starts := slices.Clone(c.starts)
 	p := c.sheet.begin(act, c.calls) // before Finish can ask what is on its way
 	c.mu.Unlock()
+	if act.kind == sendPart && act.part > 0 {
+		c.sheet.keep(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: starts})
+	}
+	if act.kind == editPart {
+		if err := c.sheet.disown(ctx, act.part); err != nil {
+			return err
+		}
+	}
 	if err := c.sheet.perform(ctx, act, p); err != nil {
 		return err
 	}
@@ -156,10 +183,23 @@ func (c *card) step(ctx context.Context) error {
 		c.dirty, c.urgent = true, true // it is to be sent in another way
 		c.mu.Unlock()
 	}
-	if act.part == len(texts)-1 {
-		c.keep(ctx, act.part, snapshot)
+	if act.part == last && c.snapshotDue(last) {
+		c.sheet.keep(ctx, snapshot{part: last, text: newest, starts: starts})
 	}
 	return nil
+}
+
+// snapshotDue says that it is time to store what the newest message shows, so that after a crash it can be
+// marked as interrupted without losing its text. That may miss what changed in the last seconds.
+func (c *card) snapshotDue(part int) bool {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.saved) < snapshotEvery && part == c.savedPart {
+		return false
+	}
+	c.saved, c.savedPart = now, part
+	return true
 }
 
 // withLive puts what goes on below the newest message, if there is room for it.
@@ -192,30 +232,6 @@ func (c *card) stepped(err error) {
 	}
 	c.mu.Unlock()
 	c.post(post)
-}
-
-// keep stores what the newest message shows, so that after a crash it can be marked as interrupted without
-// losing its text. That may miss what changed in the last seconds.
-func (c *card) keep(ctx context.Context, part int, text render.Text) {
-	c.sheet.journaling.Lock() // so that it cannot overwrite the final content
-	defer c.sheet.journaling.Unlock()
-	now := time.Now()
-	c.mu.Lock()
-	due := !c.finished && now.Sub(c.saved) >= snapshotEvery
-	if due {
-		c.saved = now
-	}
-	c.mu.Unlock()
-	if !due {
-		return
-	}
-	data, err := script{first: part, texts: []render.Text{text}}.encode(false, c.sheet.where().Topic)
-	if err == nil {
-		err = c.cards.opts.Journal.SaveCard(context.WithoutCancel(ctx), string(c.turn.ID), data)
-	}
-	if err != nil {
-		c.cards.opts.Log.Warn("store a running card", "turn", c.turn.ID, "err", err)
-	}
 }
 
 var _ orchestrator.Card = (*card)(nil)

@@ -2,8 +2,6 @@ package bot
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -40,6 +38,8 @@ type sheet struct {
 	log     *slog.Logger
 
 	journaling sync.Mutex // held while what is known is written down, so that the order is the right one
+	final      bool       // the final content is stored
+	kept       savedCard  // the last snapshot stored
 
 	mu      sync.Mutex
 	place   orchestrator.ConversationID
@@ -55,20 +55,22 @@ type sheetPart struct {
 	message int
 	shown   render.Text
 	buttons Keyboard
-	known   bool // shown and buttons are what the chat shows
-	touched int  // number of the call that last changed it
-	sealed  bool // what it shows goes up to where the next one begins
-	reborn  bool // was deleted by a person and sent once more
-	marked  bool // the journal says that it may be on its way
-	plain   bool // its formatting was refused
-	left    bool // not in the chat, and not to be: people deleted it, or there was nothing to show
-	moved   bool // says that its topic is gone
+	known   bool     // shown and buttons are what the chat shows
+	touched int      // number of the call that last changed it
+	sealed  bool     // what it shows goes up to where the next one begins
+	reborn  bool     // was deleted by a person and sent once more
+	reach   position // where in the document ends what was sent last; the zero position for not known
+	print   string   // the fingerprint of what an earlier ductor last showed in it; empty for not known
+	plain   bool     // its formatting was refused
+	left    bool     // not in the chat, and not to be: people deleted it, or there was nothing to show
+	moved   bool     // says that its topic is gone
 }
 
 // want is what one message is to show.
 type want struct {
 	text    render.Text
 	buttons Keyboard
+	reach   position // where in the document it ends; the zero position for not known
 }
 
 // action is one call to make.
@@ -151,6 +153,8 @@ func (s *sheet) actionFor(i int, wants []want, final bool) action {
 		return action{kind: deletePart, part: i, message: p.message}
 	case p.known && sameText(p.shown, w.text) && slices.EqualFunc(p.buttons, w.buttons, slices.Equal[[]Button]):
 		return action{}
+	case p.print != "" && len(w.buttons) == 0 && p.print == fingerprint(w.text):
+		return action{}
 	}
 	return action{kind: editPart, part: i, message: p.message, want: w}
 }
@@ -159,7 +163,7 @@ func (s *sheet) actionFor(i int, wants []want, final bool) action {
 func (s *sheet) opened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.parts) // one that was only marked begins where the document does
+	return len(s.parts)
 }
 
 // begin notes that an action is about to be made, on the part it returns.
@@ -170,221 +174,23 @@ func (s *sheet) begin(act action, call int) *sheetPart {
 		s.parts = append(s.parts, &sheetPart{state: orchestrator.Pending})
 	}
 	p := s.parts[act.part]
-	p.touched, p.sealed = call, act.sealed
+	p.touched, p.sealed, p.print = call, act.sealed, ""
 	if act.kind == sendPart {
-		p.state = orchestrator.Sending
+		p.state, p.reach = orchestrator.Sending, act.want.reach
 	}
 	return p
 }
 
-// perform makes a call that was begun. It returns an error if the call may be made again as it is, or if no call can be
-// made at all; everything else is settled.
-func (s *sheet) perform(ctx context.Context, act action, p *sheetPart) error {
-	if act.kind == sendPart && !p.marked {
-		if err := s.save(ctx, act.part, orchestrator.Sending, 0); err != nil {
-			s.set(func() { p.state = orchestrator.Pending })
-			return err
-		}
-		s.set(func() { p.marked = true })
-	}
-	switch act.kind {
-	case sendPart:
-		return s.send(ctx, act, p)
-	case editPart:
-		t := s.dressed(p, act.want.text)
-		err := s.client.Edit(ctx, s.where().Chat, act.message, t, act.want.buttons)
-		return s.settleEdit(ctx, act, p, err)
-	case deletePart:
-		err := s.client.Delete(ctx, s.where().Chat, act.message)
-		return s.settleDelete(ctx, act, p, err)
-	}
-	return nil
-}
-
-func (s *sheet) send(ctx context.Context, act action, p *sheetPart) error {
-	m := Message{
-		To: s.where(), Text: s.dressed(p, act.want.text), Keyboard: act.want.buttons,
-		Silent: act.part > 0, // one message, one sound
-	}
-	if act.part == 0 {
-		m.ReplyTo = s.replyTo
-	}
-	id, err := s.client.Send(ctx, m)
-	s.journaling.Lock()
-	defer s.journaling.Unlock()
-	f := FaultOf(err)
-	switch f.Kind {
-	case NoFault:
-		s.set(func() { p.state, p.message = orchestrator.Sent, id })
-		s.showed(p, act.want)
-		return s.saved(ctx, act.part, orchestrator.Sent, id)
-	case UnknownFault:
-		s.log.Warn("a message may or may not have arrived", "turn", s.turn, "part", act.part, "err", err)
-		s.set(func() { p.state = orchestrator.Unknown })
-		return s.saved(ctx, act.part, orchestrator.Unknown, 0)
-	}
-	// It is known not to have been sent. While it waits to be sent again a restart must know that too.
-	s.set(func() { p.state, p.marked = orchestrator.Pending, false })
-	return s.refused(ctx, act, p, f, errors.Join(err, s.saved(ctx, act.part, orchestrator.Pending, 0)))
-}
-
-// refused settles what a refusal means; it returns err if the call may be made again as it is.
-func (s *sheet) refused(ctx context.Context, act action, p *sheetPart, f Fault, err error) error {
-	switch f.Kind {
-	case TopicGone:
-		if s.leaveTopic(p) {
-			return nil
-		}
-		s.lost(err)
-	case ChatGone:
-		s.lost(err)
-	case TooLong, BadRequest:
-		if !p.plain {
-			s.log.Warn("Telegram refused a message; it goes out without formatting", "turn", s.turn, "err", err)
-			s.set(func() { p.plain = true })
-			return nil
-		}
-		s.log.Error("Telegram refused a message", "turn", s.turn, "part", act.part, "err", err)
-		s.set(func() { p.state = orchestrator.Failed })
-		return s.saved(ctx, act.part, orchestrator.Failed, p.message)
-	default:
-		return err
-	}
-	return nil
-}
-
-func (s *sheet) settleEdit(ctx context.Context, act action, p *sheetPart, err error) error {
-	f := FaultOf(err)
-	switch f.Kind {
-	case NoFault, NotModified:
-		s.showed(p, act.want)
-		return nil
-	case MessageGone:
-		return s.vanished(ctx, act, p)
-	}
-	return s.refused(ctx, act, p, f, err)
-}
-
-// vanished settles that a person deleted a message: it is sent anew once, and after that left alone.
-func (s *sheet) vanished(ctx context.Context, act action, p *sheetPart) error {
-	state := orchestrator.Pending
-	s.set(func() {
-		if p.reborn {
-			state, p.left = orchestrator.Failed, true
-		}
-		p.reborn, p.known, p.marked, p.state, p.message = true, false, false, state, 0
-	})
-	return s.saved(ctx, act.part, state, 0)
-}
-
-func (s *sheet) settleDelete(ctx context.Context, act action, p *sheetPart, err error) error {
-	f := FaultOf(err)
-	switch f.Kind {
-	case RateLimited, ServerFault, NotSent, UnknownFault, Cancelled, Unauthorized, OtherFault:
-		return err
-	}
-	s.set(func() { p.state, p.message, p.left = orchestrator.Failed, 0, true })
-	return s.saved(ctx, act.part, orchestrator.Failed, 0)
-}
-
-// leaveTopic makes the card go on in the chat's main topic; false if it is there already.
-func (s *sheet) leaveTopic(p *sheetPart) bool {
+// continued says where the document goes on behind a newest message whose fate is unknown: it can neither
+// be edited nor sent again, so what was not in it goes into the next.
+func (s *sheet) continued() (reach position, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.place.Topic == 0 {
-		return false
+	if len(s.parts) == 0 {
+		return position{}, false
 	}
-	s.place.Topic, p.moved = 0, true
-	return true
-}
-
-const movedNote = "(The topic is gone, so this comes here.)\n\n"
-
-// dressed is a part's text as it is sent: with a word about its topic, or without its formatting.
-func (s *sheet) dressed(p *sheetPart, t render.Text) render.Text {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.plain {
-		t.Entities = nil
-	}
-	if p.moved {
-		if noted := render.Concat(render.Styled(render.Italic, movedNote), t); render.Fits(noted, hardLimit) {
-			return noted
-		}
-	}
-	return t
-}
-
-func (s *sheet) showed(p *sheetPart, w want) {
-	s.set(func() { p.shown, p.buttons, p.known = w.text, w.buttons, true })
-}
-
-func (s *sheet) lost(err error) {
-	s.log.Warn("the chat cannot be reached; the outcome is not shown", "turn", s.turn, "chat", s.where().Chat, "err", err)
-	s.set(func() { s.gone = true })
-}
-
-func (s *sheet) set(f func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f()
-}
-
-// saved records what is already true, so it must not be kept from it by a cancelled caller.
-func (s *sheet) saved(ctx context.Context, part int, state orchestrator.SendState, message int) error {
-	return s.save(context.WithoutCancel(ctx), part, state, message)
-}
-
-func (s *sheet) save(ctx context.Context, part int, state orchestrator.SendState, message int) error {
-	if err := s.journal.SaveCardPart(ctx, string(s.turn), part, state, message); err != nil {
-		return fmt.Errorf("record a message of a card: %w", err)
-	}
-	return nil
-}
-
-// mark writes down, before there is anything to send, that the first message may be on its way. So the
-// first text of an answer need not wait for the disk.
-func (s *sheet) mark(ctx context.Context) {
-	if err := s.save(ctx, 0, orchestrator.Sending, 0); err != nil {
-		s.log.Warn("mark a card", "turn", s.turn, "err", err)
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.parts = append(s.parts, &sheetPart{state: orchestrator.Pending, marked: true})
-}
-
-// store writes down what the messages are to show in the end.
-func (s *sheet) store(ctx context.Context, content script) error {
-	data, err := content.encode(true, s.where().Topic)
-	if err != nil {
-		return err
-	}
-	s.journaling.Lock()
-	defer s.journaling.Unlock()
-	for i, p := range s.unsent() {
-		if err := s.save(ctx, i, orchestrator.Pending, 0); err != nil {
-			return err
-		}
-		s.set(func() { p.marked = false })
-	}
-	if err := s.journal.SaveCard(ctx, string(s.turn), data); err != nil {
-		return fmt.Errorf("store a card: %w", err)
-	}
-	return nil
-}
-
-// unsent is the messages that were marked as on their way and are not.
-func (s *sheet) unsent() map[int]*sheetPart {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make(map[int]*sheetPart)
-	for i, p := range s.parts {
-		if p.marked && p.state == orchestrator.Pending {
-			out[i] = p
-		}
-	}
-	return out
+	p := s.parts[len(s.parts)-1]
+	return p.reach, p.state == orchestrator.Unknown && p.reach != position{}
 }
 
 // flying says that a message is on its way right now. The next call of the chat is made after that one.
@@ -413,4 +219,10 @@ func (s *sheet) missing() (unknown, refused bool) {
 		refused = refused || p.state == orchestrator.Failed && !p.left
 	}
 	return unknown, refused
+}
+
+func (s *sheet) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
 }

@@ -19,6 +19,11 @@ var _ orchestrator.Chat = (*Chat)(nil)
 // Card opens the message that grows for a turn. Nothing is sent yet.
 func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card { return c.cards.Open(t) }
 
+// Reopen opens the card of a turn that an earlier ductor was showing; see orchestrator.Chat.
+func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
+	return c.cards.Reopen(ctx, t)
+}
+
 // Queued shows that a turn waits.
 func (c *Chat) Queued(t orchestrator.Turn, ahead int) { c.queue.queued(t, ahead) }
 

@@ -107,6 +107,20 @@ func (e echo) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit fu
 	return r
 }
 
+// Survey says that nobody knows what the agent did: it lived and died with its ductor.
+func (echo) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
+	out := make(map[cli.TurnID]cli.Remains)
+	for _, t := range open {
+		out[t.Turn] = cli.RemainsUnknown
+	}
+	return out, nil
+}
+
+func (e echo) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	return e.Run(ctx, agent, req, emit)
+}
+
+func (echo) Settled(cli.TurnID)                         {}
 func (echo) Abort(cli.Conversation) bool                { return false }
 func (echo) Release(cli.Conversation)                   {}
 func (echo) Menu(context.Context) []cli.MenuEntry       { return nil }
