@@ -5,12 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/supervisor"
 )
 
 // runHelper is a program under test: an agent, or what an agent starts. It takes no arguments: all is in the
@@ -38,15 +40,6 @@ func runHelper(name string) int {
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(2 * time.Millisecond)
 		startChild("forker", false)
-	case "churn": // starts three hundred processes, most of which are gone when it says so
-		for i := range 300 {
-			child := startChild("escapee", i%2 == 0)
-			if i%3 == 0 {
-				_ = child.Wait() // it exits at once
-			}
-		}
-		fmt.Println("ready")
-		time.Sleep(time.Minute)
 	}
 	return 0
 }
@@ -108,10 +101,46 @@ func sh(t testing.TB, script string) cli.Command {
 	return cli.Command{Path: "sh", Args: []string{"-c", script}, Dir: t.TempDir(), Env: os.Environ()}
 }
 
+// churn starts three hundred processes in all kinds of ways, some of which end at once.
+const churn = `i=0; while [ $i -lt 100 ]; do
+	setsid nohup sleep 60 >/dev/null 2>&1 &
+	(trap '' TERM; exec sleep 60) &
+	(sleep 60 & exit 0) &
+	i=$((i+1)); done
+echo ready; wait`
+
 // agent is sh for a live agent of a conversation.
 func agent(t testing.TB, script string) cli.Command {
 	t.Helper()
 	cmd := sh(t, script)
 	cmd.For = cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"}
 	return cmd
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func atoi(t testing.TB, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func kill(t testing.TB, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// supervisorProc is the supervisor of p's program.
+func supervisorProc(t *testing.T, p cli.Process) supervisor.ProcID {
+	t.Helper()
+	id, ok := supervisor.LookUp(supervisorOf(t, p))
+	if !ok {
+		t.Fatal("the supervisor is gone")
+	}
+	return id
 }

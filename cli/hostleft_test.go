@@ -1,0 +1,437 @@
+package cli_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+	"ductor/internal/supervisor"
+)
+
+// next is the host of a ductor that is started after the one of h went.
+func next(t *testing.T, h *cli.Host, o cli.HostOptions) *cli.Host {
+	t.Helper()
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return clitest.OpenHost(t, o)
+}
+
+// left lists what a host finds.
+func left(t testing.TB, h *cli.Host) []cli.LeftRun {
+	t.Helper()
+	runs, err := h.Left(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+func onlyLeft(t testing.TB, h *cli.Host) cli.LeftRun {
+	t.Helper()
+	runs := left(t, h)
+	if len(runs) != 1 {
+		t.Fatalf("%d runs are left, want one: %+v", len(runs), runs)
+	}
+	return runs[0]
+}
+
+func attach(t testing.TB, h *cli.Host, run cli.RunID, offset int64) cli.Process {
+	t.Helper()
+	p, err := h.Attach(t.Context(), run, offset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func write(t testing.TB, p cli.Process, text string) {
+	t.Helper()
+	if _, err := io.WriteString(p.Stdin(), text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runsOnDisk counts the directories of runs.
+func runsOnDisk(t testing.TB, dir string) int {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "*", "spec.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found)
+}
+
+// A run goes on when its ductor is gone, and the next one takes it up where it likes.
+func TestRunIsLeftAndTakenUp(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"detached", "host closed"} {
+		t.Run(how, func(t *testing.T) {
+			o := cli.HostOptions{Dir: t.TempDir()}
+			h := clitest.OpenHost(t, o)
+			p := start(t, h, agent(t, `while read line; do echo "got $line"; done; echo bye`))
+			write(t, p, "one\n")
+			readLine(t, p)
+			if runs := left(t, h); len(runs) > 0 {
+				t.Errorf("its own runs are left: %+v", runs)
+			}
+			if err := p.Begin(t.Context(), cli.Mark{Turn: "t1", Output: 8, Note: "n"}); err != nil {
+				t.Fatal(err)
+			}
+			write(t, p, "two\n")
+			if how == "detached" {
+				p.Detach()
+			}
+			h = next(t, h, o)
+			eventually(t, "the second line", func() bool { return onlyLeft(t, h).OutputEnd == 16 })
+			want := cli.LeftRun{
+				Run: p.Run(), PID: p.PID(), OutputEnd: 16, InputEnd: 8, Alive: true,
+				Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"},
+				Marks:   []cli.Mark{{Turn: "t1", Output: 8, Input: 4, Note: "n"}},
+			}
+			if diff := cmp.Diff(want, onlyLeft(t, h)); diff != "" {
+				t.Error(diff)
+			}
+			q := attach(t, h, want.Run, 8)
+			if got := readLine(t, q); got != "got two" {
+				t.Errorf("from the mark on it said %q", got)
+			}
+			if at := q.When(12); time.Since(at) < 0 || time.Since(at) > time.Minute || q.PID() != p.PID() {
+				t.Errorf("pid %d, it was said at %s", q.PID(), at)
+			}
+			if len(left(t, h)) > 0 {
+				t.Error("what was taken up is still left")
+			}
+			write(t, q, "three\n")
+			if err := q.Stdin().Close(); err != nil {
+				t.Fatal(err)
+			}
+			rest, err := io.ReadAll(q.Stdout())
+			if err != nil || string(rest) != "got three\nbye\n" {
+				t.Errorf("then it said %q, %v", rest, err)
+			}
+			stop(t, q, 0)
+		})
+	}
+}
+
+// What a program said that ended when nobody was there is kept, with how it ended.
+func TestEndedRunIsLeft(t *testing.T) {
+	t.Parallel()
+	o := cli.HostOptions{Dir: t.TempDir()}
+	h := clitest.OpenHost(t, o)
+	cmd := agent(t, `read go; echo last words; echo why >&2; exit 5`)
+	cmd.Turn = "t1"
+	p := start(t, h, cmd)
+	write(t, p, "go\n")
+	p.Detach()
+	h = next(t, h, o)
+	eventually(t, "its end", func() bool { return !onlyLeft(t, h).Alive })
+	run := onlyLeft(t, h)
+	if diff := cmp.Diff([]cli.Mark{{Turn: "t1"}}, run.Marks); diff != "" || run.OutputEnd != 11 {
+		t.Errorf("%+v: %s", run, diff)
+	}
+	q := attach(t, h, run.Run, 0)
+	out, err := io.ReadAll(q.Stdout())
+	<-q.Done()
+	if err != nil || string(out) != "last words\n" || q.Exit().Code != 5 || q.StderrTail() != "why\n" {
+		t.Errorf("%q, %v, %+v, %q", out, err, q.Exit(), q.StderrTail())
+	}
+	stop(t, q, 0)
+}
+
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	o := cli.HostOptions{Dir: t.TempDir()}
+	h := clitest.OpenHost(t, o)
+	p := start(t, h, agent(t, `setsid sleep 60 & echo ready; wait`))
+	readLine(t, p)
+	h = next(t, h, o)
+	for range 2 { // the second time there is nothing to end
+		if err := h.Discard(t.Context(), p.Run()); err != nil {
+			if len(left(t, h)) > 0 || !strings.Contains(err.Error(), "no such file") {
+				t.Fatal(err)
+			}
+		}
+	}
+	if alive := survivors(t, p.Run()); len(alive) > 0 || len(left(t, h)) > 0 || runsOnDisk(t, o.Dir) > 0 {
+		t.Errorf("%v are alive, %+v is left, %d on disk", alive, left(t, h), runsOnDisk(t, o.Dir))
+	}
+}
+
+// A stopped run is kept until every turn is recorded that it may have to tell of.
+func TestStoppedRunIsKeptUntilItsTurnsAreSettled(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		marks  []cli.TurnID
+		before []cli.TurnID // settled before the stop
+		after  []cli.TurnID // and after it
+		gone   bool
+	}{
+		{"no turn", nil, nil, nil, true},
+		{"nothing settled", []cli.TurnID{"1"}, nil, nil, false},
+		{"settled before", []cli.TurnID{"1"}, []cli.TurnID{"1"}, nil, true},
+		{"settled after", []cli.TurnID{"1"}, nil, []cli.TurnID{"1"}, true},
+		{"another one settled", []cli.TurnID{"1"}, []cli.TurnID{"2"}, []cli.TurnID{"3"}, false},
+		{"one of two", []cli.TurnID{"1", "2"}, []cli.TurnID{"1"}, nil, false},
+		{"both", []cli.TurnID{"1", "2"}, []cli.TurnID{"1"}, []cli.TurnID{"2"}, true},
+		{"both, the other way round", []cli.TurnID{"1", "2"}, []cli.TurnID{"2"}, []cli.TurnID{"1"}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			o := cli.HostOptions{Dir: t.TempDir()}
+			h := clitest.OpenHost(t, o)
+			p := start(t, h, agent(t, `exec sleep 60`))
+			for _, turn := range tc.marks {
+				if err := p.Begin(t.Context(), cli.Mark{Turn: turn}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, turn := range tc.before {
+				h.Settled(turn)
+			}
+			stop(t, p, 0)
+			for _, turn := range tc.after {
+				h.Settled(turn)
+			}
+			if tc.gone {
+				eventually(t, "gone from the disk", func() bool { return runsOnDisk(t, o.Dir) == 0 })
+				return
+			}
+			h = next(t, h, o)
+			if run := onlyLeft(t, h); run.Alive || len(run.Marks) == 0 {
+				t.Errorf("left is %+v", run)
+			}
+		})
+	}
+}
+
+// Marks of settled turns are forgotten when the next turn begins, so that they do not pile up.
+func TestBeginForgetsSettledTurns(t *testing.T) {
+	t.Parallel()
+	o := cli.HostOptions{Dir: t.TempDir()}
+	h := clitest.OpenHost(t, o)
+	p := start(t, h, agent(t, `exec cat`))
+	for _, turn := range []cli.TurnID{"1", "2", "3"} {
+		if err := p.Begin(t.Context(), cli.Mark{Turn: turn, Output: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if turn != "2" {
+			h.Settled(turn)
+		}
+		write(t, p, "x\n")
+	}
+	h = next(t, h, o)
+	want := []cli.Mark{{Turn: "2", Output: 2, Input: 2}, {Turn: "3", Output: 2, Input: 4}}
+	if diff := cmp.Diff(want, onlyLeft(t, h).Marks); diff != "" {
+		t.Error(diff)
+	}
+	// The next ductor goes on with the same marks.
+	q := attach(t, h, p.Run(), 0)
+	h.Settled("2")
+	if err := q.Begin(t.Context(), cli.Mark{Turn: "4", Output: 6}); err != nil {
+		t.Fatal(err)
+	}
+	h = next(t, h, o)
+	want = []cli.Mark{{Turn: "3", Output: 2, Input: 4}, {Turn: "4", Output: 6, Input: 6}}
+	if diff := cmp.Diff(want, onlyLeft(t, h).Marks); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProbesAreNobodysToTakeUp(t *testing.T) {
+	t.Parallel()
+	o := cli.HostOptions{Dir: t.TempDir()}
+	h := clitest.OpenHost(t, o)
+	p := start(t, h, sh(t, `echo ready; exec sleep 60`))
+	readLine(t, p)
+	h = next(t, h, o)
+	if runs := left(t, h); len(runs) > 0 {
+		t.Errorf("a probe is left: %+v", runs)
+	}
+	if alive := survivors(t, p.Run()); len(alive) > 0 {
+		t.Errorf("%v are still there", alive)
+	}
+}
+
+func TestKnows(t *testing.T) {
+	t.Parallel()
+	o := cli.HostOptions{Dir: t.TempDir()}
+	before := time.Now()
+	h := clitest.OpenHost(t, o)
+	after := time.Now()
+	if h.Knows(before) || !h.Knows(after) {
+		t.Error("a new directory knows of what was before it, or not of what came after")
+	}
+	h = next(t, h, o)
+	if !h.Knows(after) {
+		t.Error("the next ductor does not know what its directory has seen")
+	}
+	// Another life of the machine: what was written last may be missing.
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(o.Dir, ".since")
+	if err := os.WriteFile(file, []byte(`{"time":"2020-01-01T00:00:00Z","boot":"another"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if clitest.OpenHost(t, o).Knows(after) {
+		t.Error("it vouches for what another boot left")
+	}
+	// A file cut short vouches for nothing either.
+	if err := os.WriteFile(file, []byte(`{"ti`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if clitest.OpenHost(t, o).Knows(after) {
+		t.Error("it vouches for what a damaged file says")
+	}
+}
+
+// A supervisor that is killed takes the program with it; what else there was is found by its mark.
+func TestSupervisorKilled(t *testing.T) {
+	t.Parallel()
+	h := clitest.Host(t)
+	p := start(t, h, agent(t, `setsid sleep 60 & echo ready; wait`))
+	readLine(t, p)
+	kill(t, supervisorOf(t, p))
+	out, err := io.ReadAll(p.Stdout())
+	if err != nil || len(out) > 0 {
+		t.Errorf("%q, %v", out, err)
+	}
+	<-p.Done()
+	if got := p.Exit(); got.By != cli.EndedUnseen {
+		t.Errorf("exit %+v", got)
+	}
+	if len(survivors(t, p.Run())) == 0 {
+		t.Error("nothing outlived the supervisor: the test proves nothing")
+	}
+	stop(t, p, 50*time.Millisecond)
+	if alive := survivors(t, p.Run()); len(alive) > 0 {
+		t.Errorf("%v are still there", alive)
+	}
+}
+
+// supervisorOf is the process above p's program.
+func supervisorOf(t *testing.T, p cli.Process) int {
+	t.Helper()
+	status, err := os.ReadFile(filepath.Join("/proc", itoa(p.PID()), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if ppid, ok := strings.CutPrefix(line, "PPid:"); ok {
+			return atoi(t, strings.TrimSpace(ppid))
+		}
+	}
+	t.Fatal("it has no parent")
+	return 0
+}
+
+// What a supervisor ends by itself says why.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	t.Run("max age", func(t *testing.T) {
+		t.Parallel()
+		h := clitest.OpenHost(t, cli.HostOptions{MaxAge: 100 * time.Millisecond, Grace: 50 * time.Millisecond})
+		p := start(t, h, agent(t, `setsid sleep 60 & exec sleep 60`))
+		<-p.Done()
+		if got := p.Exit(); got.By != cli.EndedByAge {
+			t.Errorf("exit %+v", got)
+		}
+	})
+	t.Run("max age counts from the last turn", func(t *testing.T) {
+		t.Parallel()
+		h := clitest.OpenHost(t, cli.HostOptions{MaxAge: time.Second, Grace: 50 * time.Millisecond})
+		began := time.Now()
+		p := start(t, h, agent(t, `exec sleep 60`))
+		time.Sleep(500 * time.Millisecond)
+		if err := p.Begin(t.Context(), cli.Mark{Turn: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		<-p.Done()
+		if took := time.Since(began); took < 1400*time.Millisecond || p.Exit().By != cli.EndedByAge {
+			t.Errorf("ended after %s: %+v", took, p.Exit())
+		}
+	})
+	t.Run("orphaned", func(t *testing.T) {
+		t.Parallel()
+		o := cli.HostOptions{Dir: t.TempDir(), OrphanAfter: 50 * time.Millisecond, Grace: 50 * time.Millisecond}
+		h := clitest.OpenHost(t, o)
+		cmd := agent(t, `echo half; exec sleep 60`)
+		cmd.Turn = "1"
+		p := start(t, h, cmd)
+		readLine(t, p)
+		h = next(t, h, o)
+		eventually(t, "its end", func() bool { return !onlyLeft(t, h).Alive })
+		q := attach(t, h, p.Run(), 0)
+		out, err := io.ReadAll(q.Stdout())
+		<-q.Done()
+		if err != nil || string(out) != "half\n" || q.Exit().By != cli.EndedOrphaned {
+			t.Errorf("%q, %v, %+v", out, err, q.Exit())
+		}
+	})
+	t.Run("terminated", func(t *testing.T) {
+		t.Parallel()
+		h := clitest.Host(t)
+		p := start(t, h, agent(t, `echo ready; exec sleep 60`))
+		readLine(t, p)
+		if err := (supervisorProc(t, p)).Signal(15); err != nil {
+			t.Fatal(err)
+		}
+		<-p.Done()
+		if got := p.Exit(); got.By != cli.EndedByTerminated {
+			t.Errorf("exit %+v", got)
+		}
+	})
+}
+
+// A run whose supervisor speaks another protocol is listed with the reason, and can be ended.
+func TestRunOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	o := cli.HostOptions{Dir: t.TempDir()}
+	old := o
+	old.Supervisor.Command = append(clitest.Supervisor(t), "protocol=1:1")
+	old.Supervisor.Protocol = supervisor.Protocol{Version: 1, Min: 1}
+	h := clitest.OpenHost(t, old)
+	p := start(t, h, agent(t, `echo ready; exec sleep 60`))
+	readLine(t, p)
+	o.Supervisor.Protocol = supervisor.Protocol{Version: 9, Min: 9}
+	h = next(t, h, o)
+	run := onlyLeft(t, h)
+	if !run.Alive || run.Problem == "" || run.Conversation != "a" || run.PID != p.PID() {
+		t.Errorf("left is %+v", run)
+	}
+	t.Logf("problem: %s", run.Problem)
+	if _, err := h.Attach(t.Context(), run.Run, 0); err == nil {
+		t.Error("it was attached to")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := h.Discard(ctx, run.Run); err != nil {
+		t.Error(err)
+	}
+	if alive := survivors(t, run.Run); len(alive) > 0 || len(left(t, h)) > 0 {
+		t.Errorf("%v are alive, %+v is left", alive, left(t, h))
+	}
+}
+
+// A host that cannot be had says so.
+func TestOpenHostFails(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := cli.OpenHost(cli.HostOptions{Dir: file}); err == nil {
+		t.Error("a file was taken for a directory", h.Close())
+	}
+}
