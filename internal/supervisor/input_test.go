@@ -88,7 +88,7 @@ func TestInputOfTheDeadIsCountedInWholeFrames(t *testing.T) {
 	eventually(t, "the run is known", func() bool { return exists(t, root.path(run.ID()), specFile) })
 	frame := bytes.Repeat([]byte("0123456789abcde\n"), 64)
 	var before int64
-	for round := range 60 {
+	for round := range 30 {
 		conn := owner(t, root, run.ID())
 		var raw []byte
 		for seq := range rand.Int64N(5) {

@@ -52,7 +52,7 @@ func TestDiskKnowsTheWholeEnd(t *testing.T) {
 		end  func(t *testing.T, run *Run)
 		want Exit
 	}{
-		"by itself": {func(*testing.T, *Run) {}, Exit{Known: true, Code: 9}},
+		"by itself": {func(t *testing.T, run *Run) { await(t, "done", run.Done()) }, Exit{Known: true, Code: 9}},
 		"stopped":   {func(t *testing.T, run *Run) { mustStop(t, run, time.Minute) }, Exit{Known: true, Code: -15, Signal: true, By: ByStop}},
 		"too old": {func(t *testing.T, run *Run) {
 			if err := run.Update(t.Context(), nil, &Limits{MaxAge: time.Millisecond, KeepResult: 1}); err != nil {

@@ -223,8 +223,12 @@ func (s *server) write(name string, v any) error {
 // end ends the agent and all below it, and notes on whose behalf when the agent still ran.
 func (s *server) end(by string, grace time.Duration) error {
 	s.mu.Lock()
-	if !s.exited && s.endedBy == "" {
-		s.endedBy = by
+	select {
+	case <-s.agent.dead: // it may not have been noted yet
+	default:
+		if s.endedBy == "" {
+			s.endedBy = by
+		}
 	}
 	s.mu.Unlock()
 	if err := s.ender.end(grace); err != nil {

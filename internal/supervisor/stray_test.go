@@ -93,7 +93,7 @@ func TestNoRunIsMissedWhoeverDiesInAStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	last := reopen(t, dir, Options{})
-	const rounds = 40
+	const rounds = 20
 	listed := map[string]bool{}
 	for i := range rounds {
 		id := fmt.Sprintf("round-%d", i)
