@@ -1,0 +1,41 @@
+package orchestrator
+
+import (
+	"time"
+
+	"ductor/cli"
+)
+
+// RuleID is ours.
+type RuleID string
+
+// RuleKind says how a Rule compares.
+type RuleKind string
+
+// The kinds of rule, from narrow to wide.
+const (
+	RuleSame    RuleKind = "same"    // Value is the digest of the whole input
+	RuleCommand RuleKind = "command" // Value is the whole command
+	RulePrefix  RuleKind = "prefix"  // Value is the beginning of a command; see matchPrefix for what may follow
+	RuleEdits   RuleKind = "edits"   // Value is a directory: files below it, but no hidden ones
+)
+
+// Rule lets through what a person allowed before. It counts for one tool of one agent in one conversation.
+type Rule struct {
+	ID           RuleID
+	Conversation ConversationID
+	Session      SessionID // counts in it alone; empty for a rule that lasts until it is revoked
+	Agent        cli.Agent
+	Tool         string
+	Kind         RuleKind
+	Value        string
+	Text         string // exactly what it allows, as people read it, such as "Bash(git status *)"
+	By           PersonID
+	Created      time.Time
+}
+
+// Permissions is what the agents of a conversation may do unasked.
+type Permissions struct {
+	Mode  cli.PermissionMode
+	Rules []Rule // that count now: lasting ones, and those of the current session; oldest first
+}
