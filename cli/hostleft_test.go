@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -199,7 +200,10 @@ func TestStoppedRunIsKeptUntilItsTurnsAreSettled(t *testing.T) {
 			for _, turn := range tc.before {
 				h.Settled(turn)
 			}
+			var read sync.WaitGroup // what is not read holds a run up for a while
+			read.Go(func() { _, _ = io.Copy(io.Discard, p.Stdout()) })
 			stop(t, p, 0)
+			read.Wait()
 			for _, turn := range tc.after {
 				h.Settled(turn)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"sync"
 	"time"
@@ -114,7 +115,7 @@ func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {
 		return nil
 	}
 	if errors.Is(err, supervisor.ErrDetached) {
-		err = r.host.root.Kill(ctx, string(r.Run()))
+		err = r.stopDetached(ctx, grace)
 	}
 	if err != nil {
 		return err
@@ -123,6 +124,19 @@ func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {
 		r.host.background(r.release)
 	}
 	return nil
+}
+
+// stopDetached ends a run that was let go of, whoever may have it by now.
+func (r *hostRun) stopDetached(ctx context.Context, grace time.Duration) error {
+	again, err := r.host.root.Follow(context.WithoutCancel(ctx), string(r.Run()), 0)
+	if errors.Is(err, fs.ErrNotExist) { // collected, and nothing is collected that lives
+		return nil
+	}
+	if err != nil {
+		return r.host.root.Kill(ctx, string(r.Run()))
+	}
+	defer again.Detach()
+	return again.Stop(ctx, grace)
 }
 
 func (r *hostRun) isDead() bool {
