@@ -63,13 +63,17 @@ func (f *fakeProcess) exit() {
 	})
 }
 
-func (f *fakeProcess) PID() int              { return 1 }
-func (f *fakeProcess) Stdin() io.WriteCloser { return f.stdin }
-func (f *fakeProcess) Stdout() io.Reader     { return f.stdout }
-func (f *fakeProcess) StderrTail() string    { return "" }
-func (f *fakeProcess) Interrupt() error      { return nil }
-func (f *fakeProcess) Done() <-chan struct{} { return f.done }
-func (f *fakeProcess) Exit() cli.ExitStatus  { return cli.ExitStatus{} }
+func (f *fakeProcess) Run() cli.RunID                        { return "fake" }
+func (f *fakeProcess) When(int64) time.Time                  { return time.Time{} }
+func (f *fakeProcess) Begin(context.Context, cli.Mark) error { return nil }
+func (f *fakeProcess) Detach()                               { _ = f.Stop(context.Background(), 0) }
+func (f *fakeProcess) PID() int                              { return 1 }
+func (f *fakeProcess) Stdin() io.WriteCloser                 { return f.stdin }
+func (f *fakeProcess) Stdout() io.Reader                     { return f.stdout }
+func (f *fakeProcess) StderrTail() string                    { return "" }
+func (f *fakeProcess) Interrupt() error                      { return nil }
+func (f *fakeProcess) Done() <-chan struct{}                 { return f.done }
+func (f *fakeProcess) Exit() cli.ExitStatus                  { return cli.ExitStatus{} }
 func (f *fakeProcess) Stop(context.Context, time.Duration) error {
 	f.exit()
 	_ = f.stdin.Close()
@@ -77,7 +81,10 @@ func (f *fakeProcess) Stop(context.Context, time.Duration) error {
 }
 
 // fakeLauncher starts the same fake process once.
-type fakeLauncher struct{ process *fakeProcess }
+type fakeLauncher struct {
+	cli.Launcher
+	process *fakeProcess
+}
 
 func (l fakeLauncher) Start(context.Context, cli.Command) (cli.Process, error) { return l.process, nil }
 func (l fakeLauncher) LookPath(name string) (string, error)                    { return name, nil }
@@ -93,7 +100,7 @@ func fakeLive(t *testing.T) (cli.Session, *fakeProcess, *[]unaskedTurn) {
 	f := newFakeProcess()
 	var mu sync.Mutex
 	all := &[]unaskedTurn{}
-	p := New(Options{Launcher: fakeLauncher{f}, Env: func() []string { return nil }, Unasked: func(c cli.Conversation, r cli.Result) {
+	p := New(Options{Launcher: fakeLauncher{process: f}, Env: func() []string { return nil }, Unasked: func(c cli.Conversation, r cli.Result) {
 		mu.Lock()
 		defer mu.Unlock()
 		*all = append(*all, unaskedTurn{c, r})

@@ -15,6 +15,7 @@ type idler struct {
 
 	mu     sync.Mutex
 	parser *parser // of the turn that runs unasked; nil when none does
+	asked  *parser // of the last turn of an earlier ductor, until its result came again; nil for none
 	failed *cli.Failure
 }
 
@@ -22,6 +23,10 @@ type idler struct {
 func (i *idler) line(raw []byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.asked != nil {
+		i.again(raw)
+		return
+	}
 	l, err := decodeLine(raw)
 	if err != nil {
 		return
@@ -37,12 +42,28 @@ func (i *idler) line(raw []byte) {
 	}
 	reply, end := i.parser.line(raw)
 	if reply != nil {
-		if err := i.run.stream.Send(reply); err != nil {
-			i.session.provider.opts.Logger.Warn("claude did not take its input", "err", err)
-		}
+		i.send(reply)
 	}
 	if end {
 		i.finish()
+	}
+}
+
+// again takes a line of a turn that an earlier ductor has dealt with.
+func (i *idler) again(raw []byte) {
+	reply, end := i.asked.line(raw)
+	if reply != nil {
+		i.send(reply)
+	}
+	if end {
+		i.asked.em.Finish(i.asked.outcome)
+		i.asked = nil
+	}
+}
+
+func (i *idler) send(reply []byte) {
+	if err := i.run.stream.Send(reply); err != nil {
+		i.session.provider.opts.Logger.Warn("claude did not take its input", "err", err)
 	}
 }
 
@@ -69,11 +90,11 @@ func (i *idler) finish() {
 	}
 }
 
-// busy says whether a turn of Claude's own runs.
+// busy says whether a turn of Claude's own runs, or one that nobody waits for any more.
 func (i *idler) busy() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.parser != nil
+	return i.parser != nil || i.asked != nil
 }
 
 // failure is why the process could not begin; nil if nothing is known.

@@ -2,13 +2,9 @@ package claude
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"ductor/cli"
 )
@@ -17,6 +13,9 @@ const (
 	interruptID = "interrupt"
 	// leaveWait is how long a process that is closed may take to end by itself before it is made to.
 	leaveWait = 300 * time.Millisecond
+	// restMark is recorded when ductor lets go of a process that rests: what was said before was dealt with.
+	restMark cli.TurnID = "rest"
+	restWait            = time.Second
 )
 
 // live is a process that takes turn after turn. When the process is gone, the next turn starts another
@@ -26,11 +25,14 @@ const (
 type live struct {
 	provider     *Provider
 	conversation cli.Conversation
-	setting      setting // what the process was started with
+	setting      setting   // what the process was started with
+	left         *leftTurn // the turn to go on with; nil for none, and once it runs
 
 	mu     sync.Mutex
 	run    *liveRun // nil before the first start
+	turn   *turn    // that runs; nil for none
 	id     cli.AgentSessionID
+	manner manner // how the process works now
 	turns  int
 	closed bool
 	// spoiled is set while a turn runs and when it did not end by itself: a process that is closed then
@@ -40,57 +42,35 @@ type live struct {
 
 // liveRun is one process of a live session.
 type liveRun struct {
-	stream *cli.Stream
-	mem    *memory
-	idle   *idler
+	stream  *cli.Stream
+	process *process
+	mem     *memory
+	idle    *idler
 }
 
-// setting is what binds a process: a request with other values needs another process.
-type setting struct {
-	args   []string  // without those that name the session and the system prompts
-	system [2]string // the prompts that replace Claude's own and are added to it
-	env    []string
-	dir    string
-	budget float64 // Claude counts it from the start of the process
-	begin  [3]string
-}
-
-var _ cli.Session = (*live)(nil)
+var (
+	_ cli.Session = (*live)(nil)
+	_ cli.Asker   = (*live)(nil)
+	_ cli.Steerer = (*live)(nil)
+)
 
 func newLive(p *Provider, req cli.Request) *live {
-	return &live{provider: p, conversation: req.Conversation, setting: p.settingOf(req)}
-}
-
-func (p *Provider) settingOf(req cli.Request) setting {
-	begin := [3]string{string(req.Resume), string(req.NewSessionID), fmt.Sprint(req.Continue)}
-	budget := req.MaxBudgetUSD
-	req.Resume, req.NewSessionID, req.Continue, req.MaxBudgetUSD = "", "", false, 0
-	args, err := arguments(formatLive, req, promptFiles{})
-	if err != nil {
-		args = []string{err.Error()} // a mode that is not known fits nothing
-	}
-	replace, add := ownPrompts(req)
-	return setting{args: args, system: [2]string{replace, add}, env: p.environment(req), dir: req.Dir, budget: budget, begin: begin}
+	s := &live{provider: p, conversation: req.Conversation, setting: p.settingOf(formatLive, req)}
+	s.manner = s.setting.Manner
+	return s
 }
 
 // start starts a process for req. Errors are *cli.Failure.
 func (s *live) start(ctx context.Context, req cli.Request) error {
-	proc, err := s.provider.launch(ctx, formatLive, req)
+	proc, err := s.provider.launch(ctx, formatLive, cli.Live, req)
 	if err != nil {
 		return err
 	}
-	o := s.provider.opts
-	run := &liveRun{mem: newMemory()}
-	run.idle = &idler{session: s, run: run, dir: req.Dir}
-	run.idle.mu.Lock() // its first line may come before the stream has a name
-	run.stream = cli.NewStream(proc, cli.StreamOptions{
-		Agent: agent, Idle: run.idle.line, Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace,
-	})
-	run.idle.mu.Unlock()
+	run := s.listen(proc, newMemory(), req.Dir, nil, cli.StreamOptions{})
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
-		s.run = run
+		s.run, s.manner = run, mannerOf(req)
 	}
 	s.mu.Unlock()
 	if closed {
@@ -100,51 +80,32 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// Turn runs one prompt; see cli.Session.
-func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	em := cli.NewEmitter(agent, s.provider.opts.Now, s.watch(emit))
-	if err := checkPrompt(req); err != nil {
-		em.Finish(cli.Result{Err: cli.AsFailure(agent, err)})
-		return
-	}
-	echo := uuid.NewString()
-	prompt, err := userLine(req, echo)
-	if err != nil {
-		em.Finish(cli.Result{Err: cli.Failf(cli.Refused, agent, "%v", err)})
-		return
-	}
-	run, err := s.ready(ctx, req)
-	if err != nil {
-		em.Finish(failedStart(ctx, err))
-		return
-	}
-	s.mu.Lock()
-	s.turns++
-	s.spoiled = true // until the turn ended as it should
-	s.mu.Unlock()
-	p := newParser(em, run.mem, req.Dir)
-	p.echo, p.garbage, p.unasked = echo, run.stream.Garbage, s.unasked()
-	s.loop(ctx, run, p, prompt)
-}
-
-// failedStart is the result of a turn whose process did not start.
-func failedStart(ctx context.Context, err error) cli.Result {
-	if ctx.Err() != nil {
-		return cli.Cut(ctx, agent)
-	}
-	return cli.Result{Err: cli.AsFailure(agent, err)}
+// listen begins to read what proc says. asked is the last turn of a process that was adopted, nil for none.
+func (s *live) listen(proc *process, mem *memory, dir string, asked *parser, o cli.StreamOptions) *liveRun {
+	run := &liveRun{process: proc, mem: mem}
+	run.idle = &idler{session: s, run: run, dir: dir, asked: asked}
+	run.idle.mu.Lock() // its first line may come before the stream has a name
+	defer run.idle.mu.Unlock()
+	o.Agent, o.Idle = agent, run.idle.line
+	o.Stall, o.ToolStall, o.Grace = s.provider.opts.Stall, s.provider.opts.ToolStall, s.provider.opts.Grace
+	run.stream = cli.NewStream(proc, o)
+	return run
 }
 
 // watch takes the session's id from the events that pass.
 func (s *live) watch(emit func(cli.Event)) func(cli.Event) {
 	return func(ev cli.Event) {
 		if started, ok := ev.(cli.SessionStarted); ok {
-			s.mu.Lock()
-			s.id = started.AgentSessionID
-			s.mu.Unlock()
+			s.named(started.AgentSessionID)
 		}
 		emit(ev)
 	}
+}
+
+func (s *live) named(id cli.AgentSessionID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id = id
 }
 
 // ready is the process for this turn: the one that is there, or another that goes on where it ended.
@@ -185,77 +146,20 @@ func (r *liveRun) alive() bool {
 	}
 }
 
-// loop takes the turn to its end and emits the result.
-func (s *live) loop(ctx context.Context, run *liveRun, p *parser, prompt []byte) {
-	var sendErr error
-	end := run.stream.Turn(ctx, cli.TurnLoop{
-		Begin: func() {
-			if !run.idle.busy() {
-				sendErr = run.stream.Send(prompt)
-			}
-		},
-		Handle: func(raw []byte) bool {
-			if run.idle.busy() { // a turn of Claude's own is on its way; ours comes after it
-				run.idle.line(raw)
-				if run.idle.busy() {
-					return false
-				}
-				if ctx.Err() == nil {
-					sendErr = run.stream.Send(prompt)
-				}
-				return ctx.Err() != nil
-			}
-			reply, over := p.line(raw)
-			if reply != nil {
-				sendErr = errors.Join(sendErr, run.stream.Send(reply))
-			}
-			return over
-		},
-		Interrupt: func() error { return run.stream.Send(controlLine(interruptID, "interrupt")) },
-		Busy:      func() bool { return p.em.OpenTools() > 0 },
-	})
-	if sendErr != nil {
-		s.provider.opts.Logger.Warn("claude did not take its input", "err", sendErr)
-	}
-	s.mu.Lock()
-	s.spoiled = end != cli.EndTurn
-	s.mu.Unlock()
-	if p.doomed {
-		if err := run.stream.Close(context.WithoutCancel(ctx)); err != nil {
-			s.provider.opts.Logger.Error("claude did not end", "err", err)
-		}
-	}
-	p.em.Finish(turnResult(ctx, run.stream, end, p))
-}
-
-// turnResult is how a turn ended: by Claude's own result, unless it is that of a turn we cut short.
-func turnResult(ctx context.Context, stream *cli.Stream, end cli.End, p *parser) cli.Result {
-	if p.ended && (end == cli.EndTurn || end == cli.EndExit || p.outcome.Err == nil && !p.cut) {
-		return p.outcome
-	}
-	r := stream.Outcome(ctx, end)
-	r.Usage, r.ByModel, r.CostUSD, r.Turns = p.outcome.Usage, p.outcome.ByModel, p.outcome.CostUSD, p.outcome.Turns
-	r.Denials = p.told()
-	if r.Err != nil && end == cli.EndExit {
-		exitFailure(r.Err)
-	}
-	return r
-}
-
-// Fits says whether the process, and the session in it, are those req needs. A budget binds a process to
-// one turn, because Claude counts it from the start of the process.
+// Fits says whether the process, and the session in it, are those req needs: another model, permission mode
+// or effort is told to Claude at the beginning of the turn where the protocol can say it. A budget binds a
+// process to one turn, because Claude counts it from the start of the process.
 func (s *live) Fits(req cli.Request) bool {
-	want := s.provider.settingOf(req)
+	want := s.provider.settingOf(formatLive, req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || want.dir != s.setting.dir || want.system != s.setting.system || want.budget != s.setting.budget ||
-		!slices.Equal(want.args, s.setting.args) || !slices.Equal(want.env, s.setting.env) {
+	if s.closed || !s.setting.fits(s.manner, want) {
 		return false
 	}
 	if s.turns == 0 {
-		return want.begin == s.setting.begin
+		return want.Begin == s.setting.Begin
 	}
-	return want.budget == 0 && req.Resume == s.id
+	return want.Budget == 0 && req.Resume == s.id
 }
 
 // Info says what is running.
@@ -272,10 +176,7 @@ func (s *live) Info() cli.SessionInfo {
 // Close ends the process and all it started. An idle one is let end by itself first, which it does at
 // once when its input ends.
 func (s *live) Close(ctx context.Context) error {
-	s.mu.Lock()
-	s.closed = true
-	run, spoiled := s.run, s.spoiled
-	s.mu.Unlock()
+	run, spoiled := s.close()
 	if run == nil {
 		return nil
 	}
@@ -288,6 +189,13 @@ func (s *live) Close(ctx context.Context) error {
 	return nil
 }
 
+func (s *live) close() (run *liveRun, spoiled bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return s.run, s.spoiled
+}
+
 func (r *liveRun) leave(ctx context.Context) {
 	r.stream.CloseInput()
 	wait := time.NewTimer(leaveWait)
@@ -297,6 +205,35 @@ func (r *liveRun) leave(ctx context.Context) {
 	case <-wait.C:
 	case <-ctx.Done():
 	}
+}
+
+// Detach lets go of the process. Where it rests, it is noted that what it said was dealt with.
+func (s *live) Detach() {
+	s.mu.Lock()
+	resting := !s.closed && s.turns > 0 && !s.spoiled
+	s.closed = true
+	run := s.run
+	s.mu.Unlock()
+	if run == nil {
+		return
+	}
+	if resting && run.alive() && !run.idle.busy() {
+		ctx, cancel := context.WithTimeout(context.Background(), restWait)
+		defer cancel()
+		if err := run.stream.Mark(ctx, cli.Mark{Turn: restMark, Note: s.restNote(run).String()}); err != nil {
+			s.provider.opts.Logger.Warn("claude is let go of without a note", "err", err)
+		}
+	}
+	run.stream.Detach()
+}
+
+// restNote is what is known of a process between two turns.
+func (s *live) restNote(run *liveRun) note {
+	run.idle.mu.Lock()
+	defer run.idle.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return noteOf(s.id, run.mem, s.manner, s.manner)
 }
 
 // unasked hands the result of a turn that Claude began by itself to whoever wants it; nil if nobody does.

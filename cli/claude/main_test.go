@@ -8,16 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"ductor/cli"
+	"ductor/cli/clitest"
 	sim "ductor/internal/sim/agent"
 )
 
 // The test binary is also the scripted agent that the sessions below talk with.
 func TestMain(m *testing.M) {
 	sim.RunIfChild()
-	goleak.VerifyTestMain(m)
+	clitest.Main(m)
 }
 
 // scripted makes a provider over the scripted agent, with a home and a working directory of its own.
@@ -31,7 +30,7 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 		return strings.HasPrefix(e, "HOME=") || strings.HasPrefix(e, "ANTHROPIC_") || strings.HasPrefix(e, "CLAUDE")
 	}), "HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
 	o := Options{
-		Launcher: cli.NewHost(), Path: programs.Claude, Env: func() []string { return env },
+		Launcher: clitest.Host(t), Path: programs.Claude, Env: func() []string { return env },
 		AllowEnv: []string{"GORACE"}, // the scripted agent is this test binary, and would linger a second
 	}
 	if change != nil {

@@ -76,7 +76,7 @@ func (m wireModel) model() cli.Model {
 func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	proc, err := p.launch(ctx, formatLive, cli.Request{})
+	proc, err := p.launch(ctx, formatLive, "", cli.Request{})
 	if err != nil {
 		return initReply{}, err
 	}
@@ -103,7 +103,7 @@ const initRequest = "init"
 var errNoReply = errors.New("no reply")
 
 func askInitialize(proc cli.Process) (initReply, error) {
-	if _, err := proc.Stdin().Write(controlLine(initRequest, "initialize")); err != nil {
+	if _, err := proc.Stdin().Write(controlLine(initRequest, subtype("initialize"))); err != nil {
 		return initReply{}, fmt.Errorf("write: %w", err)
 	}
 	var reply *initReply

@@ -16,6 +16,7 @@ type oneShot struct {
 	mu      sync.Mutex
 	id      cli.AgentSessionID
 	stream  *cli.Stream // of the turn that runs; nil between turns
+	left    *leftShot   // the turn to go on with; nil for none, and once it runs
 	closed  bool
 	running sync.WaitGroup
 }
@@ -28,6 +29,10 @@ func newOneShot(p *Provider) *oneShot { return &oneShot{provider: p} }
 // which is a moment after the result.
 func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	em := cli.NewEmitter(agent, s.provider.opts.Now, s.watch(emit))
+	if left := s.takeLeft(); left != nil {
+		s.goOn(ctx, left, req, em)
+		return
+	}
 	if err := checkPrompt(req); err != nil {
 		em.Finish(cli.Result{Err: cli.AsFailure(agent, err)})
 		return
@@ -46,10 +51,14 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 		em.Finish(failedStart(ctx, err))
 		return
 	}
-	p := newParser(em, newMemory(), req.Dir)
+	s.run(ctx, stream, newParser(em, newMemory(), req.Dir), cli.LeftRun{}, input)
+}
+
+// run takes the turn to its end; left is what is known of one that is gone on with.
+func (s *oneShot) run(ctx context.Context, stream *cli.Stream, p *parser, left cli.LeftRun, input []byte) {
 	p.garbage = stream.Garbage
-	s.loop(ctx, stream, p, input)
-	s.end(ctx, stream, p)
+	end := s.loop(ctx, stream, p, left, input)
+	s.end(ctx, stream, p, end)
 }
 
 func (s *oneShot) format(req cli.Request) format {
@@ -69,21 +78,24 @@ func oneShotInput(f format, req cli.Request) ([]byte, error) {
 	return []byte(promptText(req.Prompt)), nil
 }
 
-func (s *oneShot) loop(ctx context.Context, stream *cli.Stream, p *parser, input []byte) {
+func (s *oneShot) loop(ctx context.Context, stream *cli.Stream, p *parser, left cli.LeftRun, input []byte) cli.End {
 	var sendErr error
 	end := stream.Turn(ctx, cli.TurnLoop{
 		Begin: func() {
-			sendErr = stream.Send(input)
+			if rest := input[min(left.InputEnd, int64(len(input))):]; len(rest) > 0 {
+				sendErr = stream.Send(rest)
+			}
 			stream.CloseInput() // Claude waits for the end of its input before it begins
 		},
 		Handle:    func(raw []byte) bool { return parseJSON(p, raw) },
 		Interrupt: stream.Process().Interrupt,
-		Busy:      func() bool { return p.em.OpenTools() > 0 },
+		Out:       p.em,
 	})
 	if sendErr != nil {
 		s.provider.opts.Logger.Warn("claude did not take its input", "err", sendErr)
 	}
 	p.em.Finish(turnResult(ctx, stream, end, p))
+	return end
 }
 
 // silentRetries is how often Claude asks its API again where nobody can see it do so: for seconds, not
@@ -104,31 +116,42 @@ func (s *oneShot) start(ctx context.Context, f format, req cli.Request) (*cli.St
 	if f == formatJSON {
 		req.Env = s.fewerRetries(req)
 	}
-	proc, err := s.provider.launch(ctx, f, req)
+	proc, err := s.provider.launch(ctx, f, cli.OneShot, req)
 	if err != nil {
 		return nil, err
 	}
-	o := s.provider.opts
-	stream := cli.NewStream(proc, cli.StreamOptions{
-		Agent: agent, Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace,
-	})
-	s.mu.Lock()
-	closed := s.closed
-	if !closed {
-		s.stream = stream
-		s.running.Add(1)
-	}
-	s.mu.Unlock()
-	if closed {
-		return nil, errors.Join(cli.Failf(cli.UnknownFailure, agent, "the session is closed"),
-			stream.Close(context.WithoutCancel(ctx)))
+	stream := s.listen(proc, nil)
+	if err := s.enter(stream); err != nil {
+		return nil, errors.Join(err, stream.Close(context.WithoutCancel(ctx)))
 	}
 	return stream, nil
 }
 
+func (s *oneShot) listen(proc *process, past *cli.Past) *cli.Stream {
+	o := s.provider.opts
+	return cli.NewStream(proc, cli.StreamOptions{
+		Agent: agent, Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace, Past: past,
+	})
+}
+
+// enter makes stream the one that runs; an error says that the session is closed.
+func (s *oneShot) enter(stream *cli.Stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return cli.Failf(cli.UnknownFailure, agent, "the session is closed")
+	}
+	s.stream = stream
+	s.running.Add(1)
+	return nil
+}
+
 // end lets a process that said its result write down its session and go, and makes it go if it does not.
-func (s *oneShot) end(ctx context.Context, stream *cli.Stream, p *parser) {
+func (s *oneShot) end(ctx context.Context, stream *cli.Stream, p *parser, end cli.End) {
 	defer s.running.Done()
+	if end == cli.EndDetached {
+		return
+	}
 	if p.ended && !p.doomed {
 		limit, cancel := context.WithTimeout(ctx, s.provider.opts.Grace)
 		defer cancel()
@@ -190,6 +213,9 @@ func (s *oneShot) Close(ctx context.Context) error {
 		return nil
 	}
 	err := stream.Close(ctx)
+	if s.takeLeft() != nil {
+		s.running.Done()
+	}
 	gone := make(chan struct{})
 	go func() { s.running.Wait(); close(gone) }()
 	select {
@@ -197,5 +223,19 @@ func (s *oneShot) Close(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		return errors.Join(err, context.Cause(ctx))
+	}
+}
+
+// Detach lets go of a turn that was adopted and not gone on with; otherwise nothing runs between turns.
+func (s *oneShot) Detach() {
+	s.mu.Lock()
+	s.closed = true
+	stream := s.stream
+	s.mu.Unlock()
+	if stream != nil {
+		stream.Detach()
+	}
+	if s.takeLeft() != nil {
+		s.running.Done()
 	}
 }

@@ -1,10 +1,6 @@
 package claude
 
 import (
-	"encoding/json"
-	"fmt"
-	"time"
-
 	"ductor/cli"
 )
 
@@ -12,24 +8,6 @@ const (
 	agent        cli.Agent   = "claude"
 	defaultModel cli.ModelID = "default" // Claude's name for "no choice made"
 )
-
-// memory is what the turns of one process share: totals that Claude counts from the start of the
-// process, and what was said once and need not be said again.
-type memory struct {
-	costUSD float64
-	byModel map[cli.ModelID]cli.Usage
-	denied  map[cli.ToolID]bool
-	warned  map[string]bool
-	model   cli.ModelID // as init named it last
-}
-
-func newMemory() *memory {
-	return &memory{
-		byModel: map[cli.ModelID]cli.Usage{},
-		denied:  map[cli.ToolID]bool{},
-		warned:  map[string]bool{},
-	}
-}
 
 // parser turns the lines of one turn into events. It does no I/O: what has to be written back comes out
 // of line. After line said that the turn ended, outcome holds the result to finish the emitter with.
@@ -39,10 +17,22 @@ type parser struct {
 	dir string
 	// echo is the id of our message, which Claude repeats when it takes the message up; empty where it
 	// does not. Until then a turn may still be one that Claude began by itself.
-	echo  string
-	taken bool
+	echo    string
+	taken   bool
+	onTaken func() // is called when it did; nil is for nobody
+	// foreign says that a turn is on its way which is not known to be ours, onForeign that it ended and was not.
+	foreign   bool
+	onForeign func()
 	// unasked gets the result of a turn that Claude began by itself. When nil it stays part of this turn.
 	unasked func(cli.Result)
+	// asks are what Claude asks people; nil when nobody answers. past says that what is asked now may have
+	// been answered since.
+	asks *asks
+	past bool
+	// steers are the messages sent in mid-turn; nil where none can be.
+	steers *steers
+	// replied gets Claude's answers to requests of ours; nil drops them. end ends the turn.
+	replied func(*controlReply) (end bool)
 
 	piece   deltaLine
 	named   bool
@@ -89,6 +79,9 @@ func (p *parser) line(raw []byte) (reply []byte, end bool) {
 }
 
 func (p *parser) dispatch(l *line) (reply []byte, end bool) {
+	if !p.taken && !p.foreign {
+		p.foreign = begins(l)
+	}
 	switch l.Type {
 	case "system":
 		return nil, p.system(l)
@@ -104,6 +97,10 @@ func (p *parser) dispatch(l *line) (reply []byte, end bool) {
 		p.rateLimit(l.RateLimit)
 	case "control_request":
 		return p.control(l), false
+	case "control_cancel_request":
+		p.withdraw(func(a request) bool { return a.wire == l.RequestID })
+	case "control_response":
+		return nil, l.Response != nil && p.replied != nil && p.replied(l.Response)
 	case "result":
 		return nil, p.result(l)
 	}
@@ -147,7 +144,7 @@ func (p *parser) system(l *line) (end bool) {
 		p.warnServers(l.MCPServers)
 	case "status":
 		p.name(l)
-		p.systemStatus(l.Status)
+		p.systemStatus(l)
 	case "api_retry":
 		p.name(l)
 		return p.retry(l)
@@ -159,109 +156,4 @@ func (p *parser) system(l *line) (end bool) {
 		p.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(l.Content)})
 	}
 	return false
-}
-
-func (p *parser) systemStatus(status *string) {
-	switch {
-	case status == nil:
-		p.setStatus(cli.StatusIdle, "")
-	case *status == "requesting":
-		p.setStatus(cli.StatusWaiting, "")
-	case *status == "compacting":
-		p.setStatus(cli.StatusCompacting, "")
-	}
-}
-
-// retry shows that the API is asked again. A log-in that is not accepted would be tried for minutes, so
-// it ends the turn at once; an account that can refresh its log-in gets one try for that.
-func (p *parser) retry(l *line) (end bool) {
-	p.trouble.network = l.ErrorStatus == nil
-	refused := l.ErrorStatus != nil && *l.ErrorStatus == 401
-	canRefresh := p.source == "none" || p.source == "oauth"
-	if refused && (l.Attempt > 1 || !canRefresh) {
-		p.outcome.Err = cli.Failf(cli.NotLoggedIn, agent, "the model's API did not accept the log-in (401)")
-		p.doomed = true
-		return true
-	}
-	detail := fmt.Sprintf("%s; trying again (%d of %d)", retryStatus(l), l.Attempt, l.MaxRetries)
-	if wait := time.Duration(l.RetryDelayMS * float64(time.Millisecond)).Round(time.Second); wait >= time.Second {
-		detail += " in " + wait.String()
-	}
-	p.setStatus(cli.StatusRetrying, detail)
-	return false
-}
-
-func (p *parser) warnServers(servers []mcpServer) {
-	for _, s := range servers {
-		if s.Status != "failed" || p.mem.warned[s.Name] {
-			continue
-		}
-		p.mem.warned[s.Name] = true
-		p.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine("MCP server " + s.Name + " could not be started")})
-	}
-}
-
-// setStatus passes a status on when it says something new; idle only ends one that was shown.
-func (p *parser) setStatus(kind cli.StatusKind, detail string) {
-	if kind == cli.StatusIdle && p.status == "" || kind == p.status && detail == "" {
-		return
-	}
-	p.status = kind
-	if kind == cli.StatusIdle {
-		p.status = ""
-	}
-	p.em.Pass(cli.Status{Kind: kind, Detail: detail})
-}
-
-func (p *parser) rateLimit(r *rateLimit) {
-	if r == nil || r.Status != "allowed_warning" && r.Status != "rejected" {
-		return
-	}
-	var reset time.Time
-	if r.ResetsAt > 0 {
-		reset = time.Unix(r.ResetsAt, 0)
-	}
-	if r.Status == "rejected" {
-		p.trouble.resetAt = reset
-	}
-	p.em.Pass(cli.RateLimited{ResetAt: reset})
-}
-
-// control answers a request of Claude's. Until people can be asked, every permission is denied, and
-// Claude is told what to do instead.
-func (p *parser) control(l *line) (reply []byte) {
-	if l.Request == nil || l.RequestID == "" {
-		return nil
-	}
-	if l.Request.Subtype != "can_use_tool" {
-		return unsupportedLine(l.RequestID, l.Request.Subtype)
-	}
-	message, reason := denial(l.Request.Tool)
-	p.deny(cli.ToolID(l.Request.ToolUseID), l.Request.Tool, l.Request.Input, reason)
-	return denyLine(l.RequestID, message)
-}
-
-type deniedCall struct {
-	id cli.ToolID
-	cli.Denial
-}
-
-// deny notes a call that was not allowed, once per call and process.
-func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason string) {
-	if id != "" && p.mem.denied[id] {
-		return
-	}
-	p.mem.denied[id] = true
-	p.denials = append(p.denials, deniedCall{id, cli.Denial{
-		Tool: tool, Title: toolTitle(tool, input, p.dir), Reason: reason,
-	}})
-}
-
-// told are the denials of this turn so far.
-func (p *parser) told() []cli.Denial {
-	var told []cli.Denial
-	for _, d := range p.denials {
-		told = append(told, d.Denial)
-	}
-	return told
 }

@@ -1,14 +1,12 @@
 package claude
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"ductor/cli"
 )
@@ -16,6 +14,28 @@ import (
 // promptFiles name the files that hold the system prompts of one process: what is on a command line is
 // everybody's to read. Empty where there is no such prompt.
 type promptFiles struct{ dir, replace, add string }
+
+// promptDirs begins the names of the directories that prompts are in.
+const promptDirs = "ductor-claude-"
+
+// leftPrompts are the files that an earlier ductor put below parent, by the name it noted.
+func leftPrompts(parent, name string) promptFiles {
+	if !strings.HasPrefix(name, promptDirs) || filepath.Base(name) != name {
+		return promptFiles{}
+	}
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	return promptFiles{dir: filepath.Join(parent, name)}
+}
+
+// name is what leftPrompts finds them by.
+func (f promptFiles) name() string {
+	if f.dir == "" {
+		return ""
+	}
+	return filepath.Base(f.dir)
+}
 
 // writePrompts puts req's system prompts into a directory of their own below parent.
 func writePrompts(parent string, req cli.Request) (_ promptFiles, err error) {
@@ -28,7 +48,7 @@ func writePrompts(parent string, req cli.Request) (_ promptFiles, err error) {
 			return promptFiles{}, fmt.Errorf("make a place for system prompts: %w", err)
 		}
 	}
-	dir, err := os.MkdirTemp(parent, "ductor-claude-")
+	dir, err := os.MkdirTemp(parent, promptDirs)
 	if err != nil {
 		return promptFiles{}, fmt.Errorf("make a place for system prompts: %w", err)
 	}
@@ -81,15 +101,4 @@ func (f promptFiles) remove() error {
 		return fmt.Errorf("remove system prompts: %w", err)
 	}
 	return nil
-}
-
-// prompted is a process that takes its prompt files along when it goes. Everybody who starts one stops it.
-type prompted struct {
-	cli.Process
-	files promptFiles
-}
-
-// Stop is the process's, and removes the files.
-func (p prompted) Stop(ctx context.Context, grace time.Duration) error {
-	return errors.Join(p.Process.Stop(ctx, grace), p.files.remove())
 }

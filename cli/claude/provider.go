@@ -88,8 +88,9 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return s, nil
 }
 
-// launch starts Claude for req; whoever gets the process stops it. Errors are *cli.Failure.
-func (p *Provider) launch(ctx context.Context, f format, req cli.Request) (cli.Process, error) {
+// launch starts Claude for req; whoever gets the process stops it. mode is empty for a probe. Errors are
+// *cli.Failure.
+func (p *Provider) launch(ctx context.Context, f format, mode cli.Mode, req cli.Request) (*process, error) {
 	files, err := writePrompts(p.opts.PromptDir, req)
 	if err != nil {
 		return nil, cli.AsFailure(agent, err)
@@ -99,17 +100,28 @@ func (p *Provider) launch(ctx context.Context, f format, req cli.Request) (cli.P
 		p.discard(files)
 		return nil, cli.Failf(cli.Refused, agent, "%v", err)
 	}
-	proc, err := p.opts.Launcher.Start(ctx, cli.Command{
+	kept := p.settingOf(f, req)
+	kept.Files = files.name()
+	cmd := cli.Command{
 		Path: p.opts.Path, Args: args, Dir: req.Dir, Env: p.environment(req),
-	})
+		For: cli.Purpose{Agent: agent, Mode: mode, Conversation: req.Conversation, Setting: kept.String()},
+	}
+	if mode == cli.OneShot {
+		cmd.Turn = req.Turn
+	}
+	proc, err := p.opts.Launcher.Start(ctx, cmd)
 	if err == nil {
-		return prompted{proc, files}, nil
+		return newProcess(proc, files), nil
 	}
 	p.discard(files)
+	return nil, startFailure(err)
+}
+
+func startFailure(err error) *cli.Failure {
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &cli.Failure{Kind: cli.NotInstalled, Agent: agent, Cause: err}
+		return &cli.Failure{Kind: cli.NotInstalled, Agent: agent, Cause: err}
 	}
-	return nil, cli.AsFailure(agent, err)
+	return cli.AsFailure(agent, err)
 }
 
 // discard removes files that no process will read.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/modelapi"
 )
@@ -27,7 +28,7 @@ func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *model
 		}
 	})
 	c := realagent.Claude(t, api.URL())
-	o := Options{Launcher: cli.NewHost(), Path: c.Path, Env: c.Environ}
+	o := Options{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ}
 	if change != nil {
 		change(&o)
 	}

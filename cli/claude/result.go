@@ -15,12 +15,31 @@ func (p *parser) result(l *line) (end bool) {
 		p.name(l)
 	}
 	r := p.outcomeOf(l)
-	if p.ours(l) {
-		p.outcome = r
-		return true
+	if !p.ours(l) {
+		p.handOver(r)
+		p.foreign = false
+		if p.onForeign != nil {
+			p.onForeign()
+		}
+		return false
 	}
-	p.handOver(r)
-	return false
+	p.outcome = sum(p.outcome, r)
+	return p.cut || p.steers == nil || p.steers.end()
+}
+
+// sum is the result of a turn for which Claude gave several, because a message that was sent in mid-turn came
+// too late for the first.
+func sum(former, last cli.Result) cli.Result {
+	last.CostUSD += former.CostUSD
+	last.Turns += former.Turns
+	last.Usage = last.Usage.Add(former.Usage)
+	for id, u := range former.ByModel {
+		if last.ByModel == nil {
+			last.ByModel = map[cli.ModelID]cli.Usage{}
+		}
+		last.ByModel[id] = last.ByModel[id].Add(u)
+	}
+	return last
 }
 
 // ours says whether a result ends the turn we asked for: Claude names an origin for one that nobody

@@ -43,7 +43,7 @@ func (p *parser) dropTool(id string) {
 // user takes tool results. A replay of a message is only the sign that it was taken up.
 func (p *parser) user(l *line) {
 	if l.IsReplay {
-		p.taken = p.taken || p.echo != "" && l.UUID == p.echo
+		p.echoed(l.UUID)
 		return
 	}
 	if l.Message == nil {
@@ -51,8 +51,23 @@ func (p *parser) user(l *line) {
 	}
 	for _, b := range l.Message.blocks() {
 		if b.Type == "tool_result" {
+			p.withdraw(func(a request) bool { return a.call == cli.ToolID(b.ToolUseID) })
 			p.endTool(b, l.ToolResult)
 		}
+	}
+}
+
+// echoed takes the sign that Claude took up a message.
+func (p *parser) echoed(id string) {
+	if p.steers != nil {
+		p.steers.echoed(id)
+	}
+	if p.taken || p.echo == "" || id != p.echo {
+		return
+	}
+	p.taken, p.foreign = true, false
+	if p.onTaken != nil {
+		p.onTaken()
 	}
 }
 

@@ -26,6 +26,7 @@ type line struct {
 	MCPServers   []mcpServer `json:"mcp_servers"`
 
 	Status  *string          `json:"status"` // system/status
+	Mode    string           `json:"permissionMode"`
 	Compact *compactMetadata `json:"compact_metadata"`
 	Content string           `json:"content"` // system/model_fallback
 

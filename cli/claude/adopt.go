@@ -1,0 +1,135 @@
+package claude
+
+import (
+	"context"
+	"slices"
+
+	"ductor/cli"
+)
+
+// leftTurn is a turn that an earlier ductor left.
+type leftTurn struct {
+	run      *liveRun
+	mark     cli.Mark
+	note     note
+	inputEnd int64 // bytes that reached the process
+}
+
+// unsent says whether the message that was noted last before ductor went was not sent.
+func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
+
+// atOnce is how long a line may be to be written whole or not at all.
+const atOnce = 1 << 20
+
+// cutOff is what is missing of a prompt that was written in part; nil if it was written whole or not at all. A
+// prompt that was written whole may be sent again: Claude knows it by its id.
+func (l *leftTurn) cutOff(changes []change, prompt []byte) []byte {
+	if l == nil || len(prompt) <= atOnce {
+		return nil
+	}
+	written := l.inputEnd - l.mark.Input
+	for _, c := range changes {
+		written -= int64(len(c.line))
+	}
+	if written <= 0 || written >= int64(len(prompt)) {
+		return nil
+	}
+	return prompt[written:]
+}
+
+// Adopt makes a session of a process that an earlier ductor left; see cli.Provider.
+//
+// A prompt goes with an id made from its turn, and Claude drops a message that it had before. So a turn whose
+// prompt was not taken up is asked again, and runs once.
+func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	switch {
+	case left.Mode == cli.OneShot:
+		return p.adoptOneShot(ctx, left, req)
+	case left.Mode != cli.Live:
+		return nil, cli.Failf(cli.UnknownFailure, agent, "a process in mode %q cannot be gone on with", left.Mode)
+	case req.Turn == "":
+		return p.adoptIdle(ctx, left, req)
+	}
+	i := slices.IndexFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == req.Turn })
+	if i < 0 {
+		return nil, cli.Failf(cli.UnknownFailure, agent, "the process knows nothing of this turn")
+	}
+	mark := left.Marks[i]
+	s, proc, err := p.attach(ctx, left, mark)
+	if err != nil {
+		return nil, err
+	}
+	n := readNote(mark.Note)
+	s.manner, s.spoiled = n.Before, true
+	s.run = s.listen(proc, n.memory(), req.Dir, nil, cli.StreamOptions{
+		Past: &cli.Past{From: mark.Output, Until: left.OutputEnd}, Held: true,
+	})
+	s.left = &leftTurn{run: s.run, mark: mark, note: n, inputEnd: left.InputEnd}
+	return s, nil
+}
+
+// attach takes a process over, and makes a session that does not listen to it yet.
+func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) (*live, *process, error) {
+	attached, err := p.opts.Launcher.Attach(ctx, left.Run, mark.Output)
+	if err != nil {
+		return nil, nil, startFailure(err)
+	}
+	kept := readSetting(left.Setting)
+	proc := newProcess(attached, leftPrompts(p.opts.PromptDir, kept.Files))
+	proc.mark = mark
+	return &live{provider: p, conversation: left.Conversation, setting: kept, id: readNote(mark.Note).Session}, proc, nil
+}
+
+// adoptIdle takes over a process that rests. What it said in its last turn tells of its session; what it said by
+// itself after that is handed on.
+func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	var mark cli.Mark
+	if n := len(left.Marks); n > 0 {
+		mark = left.Marks[n-1]
+	}
+	s, proc, err := p.attach(ctx, left, mark)
+	if err != nil {
+		return nil, err
+	}
+	n := readNote(mark.Note)
+	s.manner, s.turns = n.Manner, len(left.Marks)
+	if mark.Turn == "" {
+		s.manner = s.setting.Manner
+	}
+	mem := n.memory()
+	var asked *parser
+	if mark.Turn != "" && mark.Turn != restMark && left.InputEnd > mark.Input {
+		asked = newParser(cli.NewEmitter(agent, p.opts.Now, s.watch(func(cli.Event) {})), mem, req.Dir)
+		asked.echo, asked.steers, asked.unasked = promptID(mark.Turn), newSteers(n.Steers), s.unasked()
+	}
+	reached := make(chan struct{})
+	s.run = s.listen(proc, mem, req.Dir, asked, cli.StreamOptions{
+		Past: &cli.Past{From: mark.Output, Until: left.OutputEnd, Reached: func() { close(reached) }},
+	})
+	return p.rested(ctx, s, left, reached)
+}
+
+// rested waits until what the process said is known.
+func (p *Provider) rested(ctx context.Context, s *live, left cli.LeftRun, reached <-chan struct{}) (cli.Session, error) {
+	select {
+	case <-reached:
+	case <-s.run.stream.Ended():
+		s.run.stream.Detach()
+		return nil, cli.Failf(cli.Crashed, agent, "it has ended")
+	case <-ctx.Done():
+		s.run.stream.Detach()
+		return nil, cli.AsFailure(agent, context.Cause(ctx))
+	}
+	for _, m := range left.Marks {
+		p.opts.Launcher.Settled(m.Turn) // nobody goes on with them
+	}
+	s.run.idle.mu.Lock()
+	mode := s.run.mem.mode
+	s.run.idle.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mode != "" {
+		s.manner.Permission = mode
+	}
+	return s, nil
+}

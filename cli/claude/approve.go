@@ -1,0 +1,106 @@
+package claude
+
+import (
+	"encoding/json"
+	"strings"
+
+	"ductor/cli"
+)
+
+// ask takes a request for permission to people.
+func (p *parser) ask(l *line) {
+	a := request{
+		id: cli.AskID(l.RequestID), wire: l.RequestID, call: cli.ToolID(l.Request.ToolUseID),
+		input: append(json.RawMessage(nil), l.Request.Input...),
+	}
+	if questions := questionsOf(l.Request); len(questions) > 0 {
+		for _, q := range questions {
+			a.questions = append(a.questions, q.Text)
+		}
+		a.event = cli.QuestionAsked{ID: a.id, Questions: questions}
+	} else {
+		a.event = p.approval(a, l.Request)
+	}
+	if p.asks.add(a) && !p.past {
+		p.tellAsks()
+	}
+}
+
+// tellAsks tells of what was asked and not told of yet.
+func (p *parser) tellAsks() {
+	if p.asks == nil {
+		return
+	}
+	for _, a := range p.asks.tell() {
+		p.em.Pass(a.event)
+	}
+}
+
+// withdraw takes back what Claude waits for no more.
+func (p *parser) withdraw(gone func(request) bool) {
+	if p.asks == nil {
+		return
+	}
+	p.tellWithdrawn(p.asks.drop(gone))
+}
+
+func (p *parser) tellWithdrawn(gone []request) {
+	for _, a := range gone {
+		if a.told {
+			p.em.Pass(cli.AskWithdrawn{ID: a.id})
+		}
+	}
+}
+
+// approval is a request as people are asked.
+func (p *parser) approval(a request, r *controlRequest) cli.ApprovalAsked {
+	ev := cli.ApprovalAsked{
+		ID: a.id, Tool: r.Tool, Title: toolTitle(r.Tool, a.input, p.dir), Input: a.input, Reason: oneLine(r.Reason),
+		Changes: proposedChanges(r.Tool, a.input, p.dir),
+	}
+	if ev.Reason == "" && r.Blocked != "" {
+		ev.Reason = oneLine("it concerns " + relative(p.dir, r.Blocked))
+	}
+	if _, known := p.calls[a.call]; known {
+		ev.Started = a.call
+	}
+	switch fields := stringFields(a.input); {
+	case r.Tool == toolExitPlan:
+		ev.Tool, ev.Detail = cli.PlanTool, fields["plan"]
+	case len(ev.Changes) > 0:
+	case fields["command"] != "":
+		ev.Detail = fields["command"]
+	default:
+		ev.Detail = strings.TrimSpace(string(a.input))
+	}
+	if ev.Detail == ev.Title {
+		ev.Detail = ""
+	}
+	return ev
+}
+
+// questionsOf are the questions of AskUserQuestion; none if the request is no such thing.
+func questionsOf(r *controlRequest) (all []cli.Question) {
+	var in struct {
+		Questions []struct {
+			Question string `json:"question"`
+			Header   string `json:"header"`
+			Multi    bool   `json:"multiSelect"`
+			Options  []struct {
+				Label       string `json:"label"`
+				Description string `json:"description"`
+			} `json:"options"`
+		} `json:"questions"`
+	}
+	if r.Tool != toolQuestion || tolerant(json.Unmarshal(r.Input, &in)) != nil {
+		return nil
+	}
+	for _, q := range in.Questions {
+		question := cli.Question{Header: q.Header, Text: q.Question, Multi: q.Multi, Free: true}
+		for _, o := range q.Options {
+			question.Options = append(question.Options, cli.Option{Label: o.Label, Description: o.Description})
+		}
+		all = append(all, question)
+	}
+	return all
+}

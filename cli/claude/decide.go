@@ -1,0 +1,117 @@
+package claude
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ductor/cli"
+)
+
+const noteWait = 2 * time.Second
+
+// running is the turn that runs; nil for none.
+func (s *live) running() *turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn
+}
+
+// Decide answers what Claude asked; see cli.Asker. That it was answered is noted after the answer was sent: when
+// ductor is killed between the two, the same is asked once more, and Claude goes by the first answer.
+func (s *live) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
+	t := s.running()
+	if t == nil || t.p.asks == nil {
+		return cli.ErrNotAsked
+	}
+	a, ok := t.p.asks.take(id)
+	if !ok {
+		return cli.ErrNotAsked
+	}
+	t.notes.Lock()
+	defer t.notes.Unlock()
+	if err := t.deliver(ctx, a.answer(d)); err != nil {
+		return fmt.Errorf("answer claude: %w", err)
+	}
+	t.note.Answered, t.note.Sending = t.p.asks.told(), ""
+	t.renote(ctx)
+	return nil
+}
+
+// Steer sends a message into the turn that runs; see cli.Steerer. It waits until Claude took up the prompt, and
+// returns when the message was written. Claude takes it up between two tools, or else goes on with it after what
+// it says now; the turn's Result comes after that. A message with a Turn is sent once, however often it is
+// given.
+func (s *live) Steer(ctx context.Context, req cli.Request) error {
+	t := s.running()
+	if t == nil {
+		return cli.ErrNoTurn
+	}
+	if err := checkPrompt(req); err != nil {
+		return err
+	}
+	id := promptID(req.Turn)
+	if id == t.id {
+		id = uuid.NewString()
+	}
+	line, err := userLine(req, id)
+	if err != nil {
+		return cli.Failf(cli.Refused, agent, "%v", err)
+	}
+	select {
+	case <-t.taken:
+	case <-t.gone:
+		return cli.ErrNoTurn
+	case <-ctx.Done():
+		return fmt.Errorf("steer claude: %w", context.Cause(ctx))
+	}
+	return t.steer(ctx, id, line)
+}
+
+// steer notes the message before it is sent: whoever goes on with the turn must know that more is to come than
+// the first result.
+func (t *turn) steer(ctx context.Context, id string, line []byte) error {
+	t.notes.Lock()
+	defer t.notes.Unlock()
+	isNew, over := t.p.steers.add(id)
+	switch {
+	case over:
+		return cli.ErrNoTurn
+	case !isNew:
+		return nil
+	}
+	t.note.Steers, t.note.Sending = t.p.steers.all(), id
+	t.renote(ctx)
+	if err := t.deliver(ctx, line); err != nil {
+		return fmt.Errorf("steer claude: %w", err)
+	}
+	return nil
+}
+
+// deliver sends a line and waits until it is written.
+func (t *turn) deliver(ctx context.Context, line []byte) error {
+	written := t.run.process.in.expect(line)
+	defer t.run.process.in.forget(line)
+	if err := t.run.stream.Send(line); err != nil {
+		return err
+	}
+	select {
+	case err := <-written:
+		return err
+	case <-t.gone:
+		return cli.ErrNoTurn
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// renote records the turn's note as it is now. Without it a later ductor would only know less.
+func (t *turn) renote(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWait)
+	defer cancel()
+	if err := t.run.process.renote(ctx, t.req.Turn, t.note.String()); err != nil {
+		t.session.provider.opts.Logger.Warn("what was sent to claude is not noted", "err", err)
+	}
+}
