@@ -37,7 +37,7 @@ func (w *watch) event(ev Event) {
 		return
 	case SessionStarted:
 		w.named = ev
-	case TextDelta, FileChanged:
+	case TextDelta, FileChanged, ApprovalAsked, QuestionAsked: // what was allowed may have been done
 		w.shown = true
 	case ToolStarted:
 		w.shown = true
@@ -132,6 +132,12 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Re
 // runTurn runs the session's Turn. A provider that does not return though ctx is done is given up after
 // the time its contract allows and more.
 func (s *Service) runTurn(ctx context.Context, lent *pooled, req Request, w *watch) error {
+	leave := s.present.enter(req.Turn, lent.agent, lent.session)
+	defer func() {
+		if !leave(s.pool.closeWait) {
+			s.pool.spoil(lent)
+		}
+	}()
 	over := make(chan error, 1)
 	s.work.more()
 	go func() {

@@ -227,6 +227,13 @@ func (p *pool) release(conversation Conversation) {
 	p.closeInBackground(had, done)
 }
 
+// spoil has a lent session closed after its turn.
+func (p *pool) spoil(lent *pooled) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lent.drop = true
+}
+
 // discard closes a lent session and returns when it is closed, or will not be for now.
 func (p *pool) discard(lent *pooled) {
 	p.mu.Lock()

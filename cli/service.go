@@ -50,6 +50,7 @@ type Service struct {
 	registry *Registry
 	agents   map[Agent]*agentEntry
 	pool     *pool
+	present  *present
 
 	leftMu sync.Mutex
 	left   map[TurnID]*leftTurn // turns that can be gone on with
@@ -92,7 +93,7 @@ func NewService(opts ServiceOptions) (*Service, error) {
 	if opts.Default == "" {
 		opts.Default = opts.Providers[0].Agent()
 	}
-	s := &Service{opts: opts, registry: opts.Registry, agents: map[Agent]*agentEntry{}, left: map[TurnID]*leftTurn{}, work: newGroup()}
+	s := &Service{opts: opts, registry: opts.Registry, agents: map[Agent]*agentEntry{}, left: map[TurnID]*leftTurn{}, present: newPresent(), work: newGroup()}
 	s.base, s.shutdown = context.WithCancelCause(context.Background())
 	s.pool = newPool(opts, s.work)
 	for _, p := range opts.Providers {

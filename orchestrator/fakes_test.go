@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -27,6 +28,76 @@ type agent struct {
 	open    func(cli.TurnID) string
 	resumed []cli.Request
 	settled []cli.TurnID
+
+	waits   map[cli.AskID]chan cli.Decision // asked and not decided
+	decided []string                        // what decisions arrived, in order
+	steer   func(cli.TurnID, cli.Request) error
+}
+
+// asks has the agent ask, and waits for the decision; the zero Decision when ctx ends before.
+func (a *agent) asks(ctx context.Context, emit func(cli.Event), ev cli.Event) cli.Decision {
+	id := askID(ev)
+	answer := make(chan cli.Decision, 1)
+	a.mu.Lock()
+	if a.waits == nil {
+		a.waits = map[cli.AskID]chan cli.Decision{}
+	}
+	a.waits[id] = answer
+	a.mu.Unlock()
+	emit(ev)
+	select {
+	case d := <-answer:
+		return d
+	case <-ctx.Done():
+		a.giveUp(id)
+		return cli.Decision{}
+	}
+}
+
+// giveUp has the agent wait for an answer no more.
+func (a *agent) giveUp(id cli.AskID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waits, id)
+}
+
+func askID(ev cli.Event) cli.AskID {
+	switch ev := ev.(type) {
+	case cli.ApprovalAsked:
+		return ev.ID
+	case cli.QuestionAsked:
+		return ev.ID
+	}
+	panic("that asks nothing")
+}
+
+func (a *agent) Decide(_ context.Context, _ cli.TurnID, id cli.AskID, d cli.Decision) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer, ok := a.waits[id]
+	if !ok {
+		return cli.ErrNotAsked
+	}
+	delete(a.waits, id)
+	a.decided = append(a.decided, fmt.Sprintf("%s %v %s", id, d.Allow, d.Reason))
+	answer <- d
+	return nil
+}
+
+func (a *agent) decisions() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string(nil), a.decided...)
+}
+
+func (a *agent) Steer(_ context.Context, turn cli.TurnID, req cli.Request) error {
+	a.mu.Lock()
+	steer := a.steer
+	a.mu.Unlock()
+	if steer == nil {
+		return fmt.Errorf("steer: %w", errors.ErrUnsupported)
+	}
+	return steer(turn, req)
 }
 
 func (a *agent) Run(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {

@@ -62,6 +62,11 @@ type Gateway interface {
 	Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 	// Settled says that the outcome of a turn is recorded.
 	Settled(turn cli.TurnID)
+	// Decide hands a decision to the agent of a turn that runs; cli.ErrNotAsked if nothing of this id waits.
+	Decide(ctx context.Context, turn cli.TurnID, ask cli.AskID, d cli.Decision) error
+	// Steer adds req's prompt to a turn that runs; cli.ErrNoTurn if none takes it, errors.ErrUnsupported if
+	// the agent never does. After any other error nobody knows whether it arrived.
+	Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error
 	// Abort ends what runs for a conversation, with everything it started; false if nothing ran.
 	Abort(conversation cli.Conversation) bool
 	// Release closes the idle session kept for a conversation, if there is one, without waiting for it.

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Decide hands a person's answer to the agent of a turn that runs. It returns when the answer is on its way;
+// ErrNotAsked if nothing of this id waits in this turn, which is so when the turn does not run. An answer
+// never reaches another turn than its own. Safe for concurrent use.
+func (s *Service) Decide(ctx context.Context, turn TurnID, ask AskID, d Decision) error {
+	return s.present.with(ctx, turn, ErrNotAsked, func(ctx context.Context, session Session) error {
+		asker, ok := session.(Asker)
+		if !ok {
+			return ErrNotAsked
+		}
+		return asker.Decide(ctx, ask, d)
+	})
+}
+
+// Steer adds req's prompt to a turn that runs. It returns when the agent has it; ErrNoTurn if the turn does
+// not run or takes nothing any more, an error that is errors.ErrUnsupported if the agent takes no message
+// while it works. After any other error nobody knows whether the agent has it. Safe for concurrent use.
+func (s *Service) Steer(ctx context.Context, turn TurnID, req Request) error {
+	return s.present.with(ctx, turn, ErrNoTurn, func(ctx context.Context, session Session) error {
+		steerer, ok := session.(Steerer)
+		if !ok {
+			return fmt.Errorf("steer %s: %w", session.Info().Agent, errors.ErrUnsupported)
+		}
+		return steerer.Steer(ctx, req)
+	})
+}
+
+// present knows the session of each turn that runs. A session serves one turn after the other, and an agent
+// may call what it asks by the same name in each, so a turn ends here only when nobody speaks to it any more.
+type present struct {
+	mu    sync.Mutex
+	turns map[TurnID]*presence
+}
+
+type presence struct {
+	agent   Agent
+	session Session
+	life    context.Context
+	calls   int
+	quiet   chan struct{} // closed when the turn has ended and no call is under way
+	ended   bool
+}
+
+func newPresent() *present { return &present{turns: map[TurnID]*presence{}} }
+
+// enter makes a turn known until the function it returns is called. That waits for the calls under way, which
+// are cancelled, but not longer than patience; false if it was in vain.
+func (p *present) enter(turn TurnID, agent Agent, session Session) (leave func(patience time.Duration) bool) {
+	life, end := context.WithCancelCause(context.Background())
+	e := &presence{agent: agent, session: session, life: life, quiet: make(chan struct{})}
+	p.mu.Lock()
+	p.turns[turn] = e
+	p.mu.Unlock()
+	return func(patience time.Duration) bool {
+		p.mu.Lock()
+		if p.turns[turn] == e {
+			delete(p.turns, turn)
+		}
+		e.ended = true
+		e.settle()
+		p.mu.Unlock()
+		end(ErrNoTurn)
+		return e.hushed(patience)
+	}
+}
+
+func (e *presence) hushed(patience time.Duration) bool {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case <-e.quiet:
+		return true
+	case <-limit.C:
+		return false
+	}
+}
+
+// settle is called with mu held.
+func (e *presence) settle() {
+	if e.ended && e.calls == 0 {
+		close(e.quiet)
+	}
+}
+
+// with calls f with the session of a turn; absent is the error when it does not run.
+func (p *present) with(ctx context.Context, turn TurnID, absent error, f func(context.Context, Session) error) error {
+	p.mu.Lock()
+	e := p.turns[turn]
+	if e == nil {
+		p.mu.Unlock()
+		return absent
+	}
+	e.calls++
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		e.calls--
+		e.settle()
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.life, func() { cancel(ErrNoTurn) })()
+	return guard(e.agent, func() error { return f(ctx, e.session) })
+}
