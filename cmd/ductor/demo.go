@@ -126,10 +126,12 @@ func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
 	usable := map[cli.Agent]bool{}
-	for _, p := range (&house{cfg: *cfg, host: cli.NewHost()}).providers() {
-		usable[p.Agent()] = p.Auth(ctx).State == cli.Authenticated
-	}
-	if !usable["claude"] && !usable["codex"] {
+	err := withProbes(*cfg, func(providers []cli.Provider) {
+		for _, p := range providers {
+			usable[p.Agent()] = p.Auth(ctx).State == cli.Authenticated
+		}
+	})
+	if err != nil || !usable["claude"] && !usable["codex"] {
 		return false
 	}
 	if !usable["claude"] {

@@ -114,9 +114,23 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 }
 
 func (d *doctor) agents(ctx context.Context, cfg config.Config) {
-	h := &house{cfg: cfg, host: cli.NewHost()}
 	usable := 0
-	for _, p := range h.providers() {
+	err := withProbes(cfg, func(providers []cli.Provider) { usable = d.judge(ctx, providers) })
+	if err != nil {
+		d.fail("agents", err.Error())
+		return
+	}
+	if cfg.Agents.Codex.Enabled && cfg.Permissions.Mode == string(cli.Ask) {
+		d.warn("permissions.mode ask", "Codex is read-only in it; /permissions accept-edits in a chat lets it edit")
+	}
+	if usable == 0 {
+		d.fail("agents", "none can be used; install and log in to one of them")
+	}
+}
+
+// judge says of each agent whether it can be used, and counts those.
+func (d *doctor) judge(ctx context.Context, providers []cli.Provider) (usable int) {
+	for _, p := range providers {
 		auth := p.Auth(ctx)
 		what := fmt.Sprintf("agent %s", p.Agent())
 		where := auth.Path
@@ -133,10 +147,5 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 			d.warn(what, "not found. "+auth.Fix)
 		}
 	}
-	if cfg.Agents.Codex.Enabled && cfg.Permissions.Mode == string(cli.Ask) {
-		d.warn("permissions.mode ask", "Codex is read-only in it; /permissions accept-edits in a chat lets it edit")
-	}
-	if usable == 0 {
-		d.fail("agents", "none can be used; install and log in to one of them")
-	}
+	return usable
 }

@@ -99,42 +99,31 @@ func TestTwoInstancesOfOneTokenTheSecondExits4(t *testing.T) {
 	}
 }
 
-func TestSIGTERMEndsInOrder(t *testing.T) {
+func TestASecondSignalEndsAtOnceAndAgentsGoOn(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()
+	t.Cleanup(town.endRuns)
 	d := startDaemon(t, "run", "-c", config)
 	if err := town.srv.AwaitPoll(town.soon()); err != nil {
 		t.Fatal(err)
 	}
-	town.say(`[[text "It takes its time, but it arrives whole." delay=20ms chunk=4]]`)
-	if _, err := town.chat.AwaitText(town.soon(), "It"); err != nil {
-		t.Fatal(err)
-	}
-	_ = d.cmd.Process.Signal(syscall.SIGTERM)
-	if code := d.exit(t); code != exitOK {
-		t.Errorf("exit %d", code)
-	}
-	if m := town.awaitDone(1); !strings.Contains(m.Text, "it arrives whole.") {
-		t.Errorf("the turn that ran was cut: %q", m.Text)
-	}
-	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
-}
-
-func TestASecondSignalCutsTheEndShort(t *testing.T) {
-	town := surroundings(t, nil)
-	config := town.writeConfig()
-	d := startDaemon(t, "run", "-c", config)
-	if err := town.srv.AwaitPoll(town.soon()); err != nil {
-		t.Fatal(err)
-	}
-	town.say(`[[tool cmd="touch running; sleep 600"]]`)
+	town.srv.Inject(telegram.Fault{Method: "editMessageText", Kind: telegram.Hang, Times: telegram.Always})
+	town.say(`[[text "a text to be edited in" delay=50ms chunk=2]] [[tool cmd="touch running; sleep 600"]]`)
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "running"))
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	time.Sleep(200 * time.Millisecond) // two signals at once would be one
-	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	began := time.Now()
-	if code := d.exit(t); code == exitOK || time.Since(began) > 10*time.Second {
-		t.Errorf("exit %d after %s", code, time.Since(began))
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	d.exit(t)
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("the second signal took %s", took)
+	}
+	if len(livingIn(t, town.cfg.Projects.DefaultDir)) == 0 {
+		t.Error("the agent was ended with ductor")
+	}
+	code, stdout, stderr := runDuctor(t, "kill", "--all", "-c", config)
+	if code != exitOK || !strings.Contains(stdout, "ended") {
+		t.Errorf("kill --all: exit %d: %s%s", code, stdout, stderr)
 	}
 	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/store"
+	"ductor/internal/supervisor"
 	"ductor/orchestrator"
 )
 
@@ -24,6 +26,7 @@ const (
 	databaseFile = "ductor.db"
 	uploadsDir   = "uploads"
 	promptsDir   = "prompts" // system prompts, for as long as the agent that was given them runs
+	runsDir      = "runs"    // what agents print, until it is dealt with
 )
 
 // How long each stage of an ordered end may take.
@@ -31,15 +34,13 @@ const (
 	drainTurns   = 20 * time.Second // running turns may end by themselves
 	drainAgents  = 10 * time.Second // after that everything they started is ended
 	drainLetters = 10 * time.Second // what must be delivered is delivered
+	drainCards   = 5 * time.Second  // cards of turns that go on show how far those are
 )
-
-// cutSlack is what a second signal waits beyond the agents' own grace.
-const cutSlack = 2 * time.Second
 
 const (
 	sweepEvery = time.Minute
 	pruneEvery = 24 * time.Hour
-	reapEvery  = 10 * time.Second
+	promptsAge = 24 * time.Hour // by then whoever was given a system prompt has read it
 )
 
 // house is every room, built and tied together.
@@ -57,13 +58,18 @@ type house struct {
 
 // buildHouse constructs the rooms from the bottom up. Nothing runs yet but the sender of cards.
 func buildHouse(ctx context.Context, cfg config.Config, log *slog.Logger, scrub *bot.Scrubber) (_ *house, err error) {
-	h := &house{cfg: cfg, log: log, host: cli.NewHostFor(cli.Owner(cfg.Storage.Dir))}
+	return buildHouseOver(ctx, cfg, supervisor.Options{}, log, scrub)
+}
+
+// buildHouseOver is buildHouse with a say in how supervisors are started.
+func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Options, log *slog.Logger, scrub *bot.Scrubber) (_ *house, err error) {
+	h := &house{cfg: cfg, log: log}
 	defer func() {
 		if err != nil {
 			h.close()
 		}
 	}()
-	if err := h.host.BecomeSubreaper(); err != nil {
+	if h.host, err = openHost(cfg, start, log); err != nil {
 		return nil, err
 	}
 	if h.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{}); err != nil {
@@ -76,7 +82,7 @@ func buildHouse(ctx context.Context, cfg config.Config, log *slog.Logger, scrub 
 	if h.bot, err = bot.New(botOptions(cfg, h.db, log, scrub, transport)); err != nil {
 		return nil, err
 	}
-	if h.service, err = cli.NewService(serviceOptions(cfg, h.providers(), log)); err != nil {
+	if h.service, err = cli.NewService(serviceOptions(cfg, h, log)); err != nil {
 		return nil, err
 	}
 	h.desk = orchestrator.New(orchestratorOptions(cfg, h, log))
@@ -87,14 +93,12 @@ func buildHouse(ctx context.Context, cfg config.Config, log *slog.Logger, scrub 
 func (h *house) run(ctx context.Context) error {
 	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	h.stop = stop
-	h.ticks.Go(func() { h.host.ReapOrphans(ticking, reapEvery) })
 	h.ticks.Go(func() {
 		h.service.Registry().Sweep(ticking, sweepEvery, h.cfg.Agents.StaleAfter, func(r cli.RunInfo) {
 			h.log.Warn("ended a run that was far too old", "conversation", r.Conversation, "agent", r.Agent, "started", r.Started)
 		})
 	})
 	h.ticks.Go(func() { h.prune(ticking) })
-	h.endLeftovers(ctx)
 	h.service.Refresh()
 	if err := h.desk.Recover(ctx); err != nil {
 		return err
@@ -107,55 +111,48 @@ func (h *house) run(ctx context.Context) error {
 	return err
 }
 
-// endLeftovers ends what a ductor that was killed left running here, and removes what it kept for that,
-// before any of its turns is offered to be run again. What would not end is no reason to answer nobody.
-func (h *house) endLeftovers(ctx context.Context) {
-	n, err := h.host.EndLeftovers(ctx, h.cfg.Agents.Grace)
-	if err != nil {
-		h.log.Error("processes of a run that was killed may be left", "found", n, "err", err)
-	} else if n > 0 {
-		h.log.Warn("ended what a run that was killed had left", "processes", n)
-	}
-	if err := os.RemoveAll(filepath.Join(h.cfg.Storage.Dir, promptsDir)); err != nil {
-		h.log.Warn("remove what a run that was killed had left", "err", err)
-	}
-}
-
 // close ends what was built, the last first: no new turns, running ones get their time, agents die with
 // all they started, the chat is told, the database is closed. Safe on a house that was half built.
 func (h *house) close() {
-	stage := func(limit time.Duration, what string, f func(context.Context) error) {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
-		defer cancel()
-		if err := f(ctx); err != nil {
-			h.log.Warn("shutdown", "stage", what, "err", err)
-		}
-	}
 	if h.desk != nil {
-		stage(drainTurns, "turns", func(ctx context.Context) error { h.desk.Close(ctx); return nil })
+		h.stage(drainTurns, "turns", func(ctx context.Context) error { h.desk.Close(ctx); return nil })
 	}
 	if h.service != nil {
-		stage(drainAgents, "agents", h.service.Close)
+		h.stage(drainAgents, "agents", h.service.Close)
 	}
+	h.closeRest()
+}
+
+// leave is close for a daemon that is to be started again: turns and agents are let go of and go on, and the
+// next ductor takes them up.
+func (h *house) leave() {
+	h.stage(drainCards, "turns", func(ctx context.Context) error { h.desk.Detach(ctx); return nil })
+	h.stage(drainAgents, "agents", h.service.Detach)
+	h.closeRest()
+}
+
+func (h *house) closeRest() {
 	if h.bot != nil {
-		stage(drainLetters, "messages", h.bot.Close)
+		h.stage(drainLetters, "messages", h.bot.Close)
 	}
 	if h.stop != nil {
 		h.stop()
 	}
 	h.ticks.Wait()
 	if h.db != nil {
-		stage(drainLetters, "database", func(context.Context) error { return h.db.Close() })
+		h.stage(drainLetters, "database", func(context.Context) error { return h.db.Close() })
+	}
+	if h.host != nil {
+		h.stage(drainAgents, "runs", func(context.Context) error { return h.host.Close() })
 	}
 }
 
-// cut ends at once what must not outlive ductor: the agents and all they started. What the chat was not
-// told it is told after the next start.
-func (h *house) cut() {
-	ctx, cancel := context.WithTimeout(context.Background(), h.cfg.Agents.Grace+cutSlack)
+// stage gives one step of an end its time.
+func (h *house) stage(limit time.Duration, what string, f func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	if err := h.service.Close(ctx); err != nil {
-		h.log.Error("agents may have been left behind", "err", err)
+	if err := f(ctx); err != nil {
+		h.log.Warn("shutdown", "stage", what, "err", err)
 	}
 }
 
@@ -170,6 +167,9 @@ func (h *house) prune(ctx context.Context) {
 		} else if err == nil {
 			h.log.Debug("forgot what is old", "updates", pruned.Updates, "letters", pruned.Letters, "cards", pruned.Cards)
 		}
+		if err := prunePrompts(filepath.Join(h.cfg.Storage.Dir, promptsDir), time.Now().Add(-promptsAge)); err != nil {
+			h.log.Warn("forget old system prompts", "err", err)
+		}
 		if files, err := h.bot.PruneUploads(before); err != nil {
 			h.log.Warn("forget old uploads", "err", err)
 		} else if files > 0 {
@@ -181,6 +181,24 @@ func (h *house) prune(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// prunePrompts removes what was kept for agents that are long gone.
+func prunePrompts(dir string, before time.Time) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.ModTime().Before(before) {
+			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

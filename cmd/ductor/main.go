@@ -38,6 +38,7 @@ func command() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(), demoCommand(), doctorCommand(), versionCommand(), simAgentCommand())
+	root.AddCommand(psCommand(), attachCommand(), killCommand())
 	root.AddCommand(benchCommand(), benchAgentCommand(), profiledRunCommand())
 	return root
 }

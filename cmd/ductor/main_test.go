@@ -15,10 +15,13 @@ import (
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/supervisor"
 )
 
-// The test binary is also the scripted agent, and ductor itself where a test needs a process to kill.
+// The test binary is also the scripted agent, its supervisor, and ductor itself where a test needs a process
+// to kill.
 func TestMain(m *testing.M) {
+	superviseIfAsked()
 	agent.RunIfChild()
 	if os.Getenv(beDuctor) != "" {
 		main()
@@ -39,11 +42,14 @@ const patience = time.Minute
 
 // town is a house with a simulated Telegram around it.
 type town struct {
-	t    *testing.T
-	srv  *telegram.Server
-	cfg  config.Config
-	chat *telegram.Chat // the owner's private one
-	stop func()
+	t     *testing.T
+	srv   *telegram.Server
+	cfg   config.Config
+	chat  *telegram.Chat // the owner's private one
+	stop  func()         // agents and all
+	leave func()         // for the next start to go on
+
+	agent, extra string // of a daemon's configuration: the default agent, and more lines on agents
 }
 
 // newTown makes the surroundings and starts a house in them. Change may alter the configuration.
@@ -86,10 +92,13 @@ func surroundings(t *testing.T, change func(*config.Config)) *town {
 }
 
 // start runs a house until stop or the end of the test.
-func (town *town) start() {
+func (town *town) start() { town.startOver(supervisor.Options{}) }
+
+// startOver is start with a say in how supervisors are started.
+func (town *town) startOver(start supervisor.Options) {
 	t := town.t
 	t.Helper()
-	h, err := buildHouse(t.Context(), town.cfg, testLog(t), bot.NewScrubber(town.srv.Token()))
+	h, err := buildHouseOver(t.Context(), town.cfg, start, testLog(t), bot.NewScrubber(town.srv.Token()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +106,7 @@ func (town *town) start() {
 	served := make(chan error, 1)
 	go func() { served <- h.run(ctx) }()
 	stopped := false
-	town.stop = func() {
+	end := func(how func()) {
 		if stopped {
 			return
 		}
@@ -106,8 +115,9 @@ func (town *town) start() {
 		if err := <-served; err != nil {
 			t.Errorf("the house fell: %v", err)
 		}
-		h.close()
+		how()
 	}
+	town.stop, town.leave = func() { end(h.close) }, func() { end(h.leave) }
 	t.Cleanup(town.stop)
 	if err := town.srv.AwaitPoll(town.soon()); err != nil {
 		t.Fatal(err)
@@ -189,6 +199,29 @@ func (town *town) press(name string) telegram.Answer {
 		town.t.Fatalf("press %s: %v", name, err)
 	}
 	return answer
+}
+
+// runs is what the supervisors of this town say.
+func (town *town) runs() []supervisor.Info {
+	town.t.Helper()
+	root, err := supervisor.Open(runsPath(town.cfg), supervisor.Options{})
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	defer root.Close()
+	infos, err := root.List(town.soon())
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	return infos
+}
+
+// endRuns ends what a daemon left to go on, as `ductor kill --all` does.
+func (town *town) endRuns() {
+	town.t.Helper()
+	if _, err := endAll(context.Background(), town.cfg, testLog(town.t)); err != nil {
+		town.t.Errorf("end what was left: %v", err)
+	}
 }
 
 // nothingLivesIn fails if a process still has its working directory in dir.

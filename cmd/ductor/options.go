@@ -95,10 +95,10 @@ func cardsOptions(s config.Stream) bot.CardsOptions {
 	return o
 }
 
-func serviceOptions(cfg config.Config, providers []cli.Provider, log *slog.Logger) cli.ServiceOptions {
+func serviceOptions(cfg config.Config, h *house, log *slog.Logger) cli.ServiceOptions {
 	a := cfg.Agents
 	o := cli.ServiceOptions{
-		Providers: providers, Default: cli.Agent(a.Default), Modes: map[cli.Agent]cli.Mode{},
+		Providers: h.providers(), Launchers: []cli.Launcher{h.host}, Default: cli.Agent(a.Default), Modes: map[cli.Agent]cli.Mode{},
 		Timeout: a.TurnTimeout, Grace: a.Grace, IdleLimit: a.IdleLimit, MaxSessions: a.MaxLive, Logger: log,
 	}
 	for _, name := range a.Fallback {

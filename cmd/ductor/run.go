@@ -58,7 +58,8 @@ func loadConfig(path string) (config.Config, error) {
 	return cfg, nil
 }
 
-// serve runs a house until ctx ends. A second signal during the ordered end cuts it short.
+// serve runs a house until ctx ends. Agents that are at work go on, for the next start to take up; a second
+// signal ends ductor without waiting for the chat.
 func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	scrub := bot.NewScrubber(cfg.Telegram.Token.Reveal(), cfg.Secrets()...)
 	log, closeLog, err := openLog(cfg.Log, scrub, stderr)
@@ -80,7 +81,7 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	}
 	runErr := unlessStopped(ctx, h.run(ctx))
 	end := make(chan struct{})
-	go func() { h.close(); close(end) }()
+	go func() { h.leave(); close(end) }()
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(again)
@@ -88,7 +89,6 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	case <-end:
 		return runErr
 	case <-again:
-		h.cut()
 		return fmt.Errorf("ended at once by a second signal; what was not delivered is delivered after the next start")
 	}
 }

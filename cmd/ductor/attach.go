@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"ductor/cli"
+	"ductor/internal/supervisor"
+)
+
+func attachCommand() *cobra.Command {
+	var config string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "attach ID",
+		Short: "Read along with an agent, in the agent's own words",
+		Long: "Print what an agent prints, from the beginning of the turn it is at, until it ends or Ctrl-C. It is only\n" +
+			"watched: ductor and the agent do not notice. With --all, from the agent's start on, as far as it is kept.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withRuns(config, func(root *supervisor.Root) error {
+				info, err := findRun(cmd.Context(), root, args[0])
+				if err != nil {
+					return err
+				}
+				offset := turnOffset(info)
+				if all {
+					offset = 0
+				}
+				return follow(cmd.Context(), root, info.ID, offset, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "from the agent's start on")
+	configFlag(cmd, &config)
+	return cmd
+}
+
+// turnOffset is where the newest turn of a run begins in its output.
+func turnOffset(info supervisor.Info) int64 {
+	_, marks, err := cli.PurposeOf(info.Labels)
+	if err != nil || len(marks) == 0 {
+		return 0
+	}
+	return marks[len(marks)-1].Output
+}
+
+// follow copies a run's output to out until it ends or ctx does, which is no error.
+func follow(ctx context.Context, root *supervisor.Root, id string, offset int64, out, notes io.Writer) error {
+	run, err := root.Follow(ctx, id, offset)
+	if err != nil {
+		return err
+	}
+	leave := context.AfterFunc(ctx, run.Detach)
+	defer run.Detach()
+	defer leave()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := run.Stdout().Read(buf)
+		if _, werr := out.Write(buf[:n]); werr != nil {
+			return werr
+		}
+		var lost *supervisor.LostError
+		switch {
+		case err == nil:
+		case errors.As(err, &lost):
+			fmt.Fprintln(notes, "ductor:", lost)
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, io.EOF):
+			fmt.Fprintln(notes, "ductor:", endOf(run.Exit()))
+			return nil
+		default:
+			return err
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"ductor/cli"
+	"ductor/internal/config"
+	"ductor/internal/supervisor"
+)
+
+// spareSupervisors is how many wait for the next agent, so that a start does not wait for a process of ours too.
+const spareSupervisors = 1
+
+// runsPath is where the runs of a configuration are kept.
+func runsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
+
+// openHost makes the launcher of this machine for the daemon.
+func openHost(cfg config.Config, start supervisor.Options, log *slog.Logger) (*cli.Host, error) {
+	a := cfg.Agents
+	if start.Spares == 0 {
+		start.Spares = spareSupervisors
+	}
+	return cli.OpenHost(cli.HostOptions{
+		Dir: runsPath(cfg), Supervisor: start, MaxAge: a.StaleAfter, OrphanAfter: a.OrphanAfter, Grace: a.Grace, Logger: log,
+	})
+}
+
+// withProbes lets f ask the agents about themselves, in a place that is gone afterwards.
+func withProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
+	dir, err := os.MkdirTemp("", "ductor-probe-")
+	if err != nil {
+		return fmt.Errorf("make a place for probes: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cfg.Storage.Dir = dir
+	h := &house{cfg: cfg, log: slog.New(slog.DiscardHandler)}
+	if h.host, err = openHost(cfg, supervisor.Options{}, h.log); err != nil {
+		return err
+	}
+	f(h.providers())
+	return h.host.Close()
+}
+
+// endAll ends every run that no ductor holds, and says how many there were.
+func endAll(ctx context.Context, cfg config.Config, log *slog.Logger) (ended int, err error) {
+	host, err := openHost(cfg, supervisor.Options{}, log)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	left, err := host.Left(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	for _, run := range left {
+		errs = append(errs, host.Discard(ctx, run.Run))
+	}
+	return len(left), errors.Join(errs...)
+}

@@ -1,0 +1,373 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/internal/supervisor"
+)
+
+// ordeal is a daemon that is killed and started again while turns run.
+type ordeal struct {
+	*town
+	config string
+	daemon *daemon
+	random *rand.Rand
+	again  int // answers that had to be asked for, since a message may have been lost on its way
+}
+
+func (town *town) ordeal(seed uint64) *ordeal {
+	town.t.Helper()
+	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed))}
+	o.rise()
+	town.t.Cleanup(town.endRuns)
+	return o
+}
+
+func (o *ordeal) rise() {
+	o.t.Helper()
+	up := o.strikeAtStart()
+	o.daemon = startDaemon(o.t, "run", "-c", o.config)
+	select {
+	case <-up:
+	case <-time.After(patience):
+		o.t.Fatal("ductor does not start")
+	}
+}
+
+// strike kills ductor at a random moment of the next half second, and starts it again after a while.
+func (o *ordeal) strike(dead time.Duration) {
+	o.t.Helper()
+	time.Sleep(time.Duration(o.random.IntN(500)) * time.Millisecond)
+	o.daemon.kill()
+	time.Sleep(dead)
+	o.rise()
+}
+
+// trial is a turn that shows where it was at any moment: two tools and two texts.
+type trial struct {
+	name, first, last string
+}
+
+func newTrial(i int) trial {
+	t := trial{name: fmt.Sprintf("trial-%d", i)}
+	var words []string
+	for n := range 60 {
+		words = append(words, fmt.Sprintf("w%d-%d", i, n))
+	}
+	t.first, t.last = strings.Join(words, " "), fmt.Sprintf("and that was the end of trial %d", i)
+	return t
+}
+
+// prompt has the scripted agent, or a simulated model, go through the trial.
+func (t trial) prompt() string {
+	return fmt.Sprintf(`%[1]s [[start]] [[tool cmd="echo $PPID >> %[1]s-a"]] [[text "%[2]s" delay=6ms chunk=5]] [[tool cmd="sleep 0.2; echo $PPID >> %[1]s-b"]] [[text "%[3]s" delay=6ms chunk=3]]`,
+		t.name, t.first, t.last)
+}
+
+// awaitWhole waits until the chat shows the whole answer, and checks that it shows it once.
+func (o *ordeal) awaitWhole(t trial) {
+	o.t.Helper()
+	pressed := false
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		v := o.chat.View()
+		if n := wholes(v, t); n == 1 || n > 1 && pressed {
+			return
+		} else if n > 1 {
+			o.t.Fatalf("%s is shown %d times", t.name, n)
+		}
+		if m, ok := v.Last(); ok && !pressed && m.HasButton("👀 Show again") {
+			o.again++
+			pressed = true
+			if _, err := o.chat.Person().Press(o.soon(), m, "👀 Show again"); err != nil {
+				o.t.Fatal(err)
+			}
+		}
+		if time.Now().After(deadline) {
+			o.fatal(fmt.Errorf("%s is not shown whole; the chat says\n%s", t.name, said(v)))
+		}
+	}
+}
+
+// wholes counts the answers in the chat that are whole: every word once and in order, and ended.
+func wholes(v telegram.View, t trial) (n int) {
+	text := joined(v)
+	end := strings.Index(text, t.last)
+	for ; end >= 0; end = strings.Index(text, t.last) {
+		if begin := strings.LastIndex(text[:end], t.first); begin >= 0 && len(ended(v)) > 0 {
+			n++
+		}
+		text = text[end+len(t.last):]
+	}
+	return n
+}
+
+func joined(v telegram.View) string {
+	var b strings.Builder
+	for _, m := range v.FromBot() {
+		b.WriteString(m.Text + "\n")
+	}
+	return b.String()
+}
+
+func said(v telegram.View) string {
+	var b strings.Builder
+	for _, m := range v.FromBot() {
+		fmt.Fprintf(&b, "%q %v\n", m.Text, m.Keyboard)
+	}
+	return b.String()
+}
+
+// ranOnce fails unless each tool of the trial ran once, both by one agent.
+func (o *ordeal) ranOnce(t trial) {
+	o.t.Helper()
+	var pids []string
+	for _, tool := range []string{"-a", "-b"} {
+		b, err := os.ReadFile(filepath.Join(o.cfg.Projects.DefaultDir, t.name+tool))
+		if err != nil {
+			o.t.Errorf("%s: %v", t.name, err)
+		}
+		pids = append(pids, strings.Fields(string(b))...)
+	}
+	if len(pids) != 2 || pids[0] != pids[1] {
+		o.t.Errorf("the tools of %s were run by %q, want twice the same process", t.name, pids)
+	}
+}
+
+// kill -9 of ductor at any moment: the turn goes on in its card, each word of it is there once, the agent is
+// started once and its tools run once; what waits in the queue runs after it.
+func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
+	const turns, kills = 20, 5
+	for seed, agent := range []string{"claude", "codex"} {
+		t.Run(agent, func(t *testing.T) {
+			town := surroundings(t, nil)
+			town.agent = agent
+			o := town.ordeal(uint64(seed))
+			var queue []trial
+			for i := range turns {
+				trial := newTrial(i)
+				o.say("%s", trial.prompt())
+				queue = append(queue, trial)
+				for range kills {
+					o.strike(time.Duration(o.random.IntN(300)) * time.Millisecond)
+				}
+				if i%4 != 3 { // some wait in the queue while ductor dies
+					continue
+				}
+				for _, trial := range queue {
+					o.awaitWhole(trial)
+					o.ranOnce(trial)
+				}
+				queue = nil
+			}
+			t.Logf("%d deaths, %d answers had to be asked for once more", turns*kills, o.again)
+			if o.again > turns/2 {
+				t.Errorf("of %d answers %d had to be asked for once more", turns, o.again)
+			}
+			_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
+			if code := o.daemon.exit(t); code != exitOK {
+				t.Errorf("exit code %d after SIGTERM", code)
+			}
+			o.endRuns()
+			nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+		})
+	}
+}
+
+// An agent that ends its turn while nobody is there is shown in one go by the next ductor.
+func TestWhatWasSaidWhileDuctorWasDownIsCaughtUpInOneEdit(t *testing.T) {
+	o := surroundings(t, nil).ordeal(3)
+	trial := newTrial(0)
+	o.say("%s", trial.prompt())
+	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-a"))
+	o.await("w0-3")
+	o.daemon.kill()
+	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-b"))
+	time.Sleep(time.Second) // for the last text; nobody is there to tell when
+	before := len(o.srv.Calls())
+	o.rise()
+	o.awaitWhole(trial)
+	o.ranOnce(trial)
+	shows := slices.DeleteFunc(o.srv.Calls()[before:], func(c telegram.Call) bool {
+		return c.Method != "sendMessage" && c.Method != "editMessageText"
+	})
+	if len(shows) > 2 { // what was missed, and the end
+		t.Errorf("caught up with in %d calls", len(shows))
+	}
+}
+
+// SIGTERM, as of an upgrade or a restart of the service: the turn goes on, and so does the idle agent.
+func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
+	o := surroundings(t, nil).ordeal(4)
+	for i := range 3 {
+		trial := newTrial(i)
+		o.say("%s", trial.prompt())
+		o.await(fmt.Sprintf("w%d-3", i))
+		_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
+		began := time.Now()
+		if code := o.daemon.exit(t); code != exitOK {
+			t.Errorf("exit code %d", code)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("the end took %s, as if it had waited for the turn", took)
+		}
+		o.rise()
+		o.awaitWhole(trial)
+		o.ranOnce(trial)
+	}
+	pids := map[string]bool{}
+	for i := range 3 {
+		b, _ := os.ReadFile(filepath.Join(o.cfg.Projects.DefaultDir, newTrial(i).name+"-a"))
+		pids[strings.TrimSpace(string(b))] = true
+	}
+	if len(pids) != 1 {
+		t.Errorf("three turns and two restarts took %d agents", len(pids))
+	}
+}
+
+// An abort reaches a turn that outlived ductor, and everything it started.
+func TestAnAbortReachesATurnThatOutlivedDuctor(t *testing.T) {
+	o := surroundings(t, nil).ordeal(5)
+	o.say(`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & touch started; sleep 600"]]`)
+	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "deaf"))
+	o.daemon.kill()
+	o.rise()
+	o.say("/abort")
+	o.await("Aborted")
+	nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+	o.say(`and on it goes [[start]] [[text "still here"]]`)
+	o.await("still here")
+}
+
+// An abort that ductor died of is an abort all the same.
+func TestAnAbortIsNotForgottenWhenDuctorDies(t *testing.T) {
+	o := surroundings(t, nil).ordeal(6)
+	o.say(`[[start]] [[tool cmd="trap '' TERM; touch started; sleep 600"]] [[text "went on"]]`)
+	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
+	o.say("this waits")
+	o.await("next in line")
+	o.say("/abort")
+	o.await("Ended")
+	o.daemon.kill()
+	o.rise()
+	o.await("Aborted")
+	nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+}
+
+// Killed together with its supervisor, an agent is gone, and so is what it started; the chat is told.
+func TestAnAgentWhoseSupervisorIsKilledIsToldOf(t *testing.T) {
+	for _, down := range []string{"ductor is up", "ductor is down"} {
+		t.Run(down, func(t *testing.T) {
+			o := surroundings(t, nil).ordeal(7)
+			o.say(`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & sleep 600"]]`)
+			awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "deaf"))
+			if down == "ductor is down" {
+				o.daemon.kill()
+			}
+			for _, pid := range o.supervisors() {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			if down == "ductor is down" {
+				o.rise()
+			}
+			m, err := o.chat.AwaitMessage(o.soon(), func(m telegram.Message) bool { return m.HasButton("🔁 Run again") })
+			if err != nil {
+				o.fatal(err)
+			}
+			if !strings.Contains(m.Text, "⚠") && !strings.Contains(m.Text, "nterrupted") && !strings.Contains(m.Text, "unexpectedly") {
+				t.Errorf("the chat is told %q", m.Text)
+			}
+			nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+			o.say(`and on it goes [[start]] [[text "still here"]]`)
+			o.await("still here")
+		})
+	}
+}
+
+// supervisors are the processes that supervise an agent of this town.
+func (o *ordeal) supervisors() (pids []int) {
+	o.t.Helper()
+	infos := o.runs()
+	for _, i := range infos {
+		pids = append(pids, i.Supervisor)
+	}
+	if len(pids) == 0 {
+		o.t.Fatal("nothing is supervised")
+	}
+	return pids
+}
+
+// An agent that nobody comes back to is ended by its supervisor, and what it said is kept and shown.
+func TestAnAgentThatNobodyComesBackToIsEnded(t *testing.T) {
+	town := surroundings(t, nil)
+	town.extra = "orphan_after = \"1s\""
+	o := town.ordeal(8)
+	o.say(`[[start]] [[text "before it was left alone"]] [[tool cmd="touch started; sleep 600"]]`)
+	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
+	o.daemon.kill()
+	nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+	o.rise()
+	m, err := o.chat.AwaitMessage(o.soon(), func(m telegram.Message) bool { return m.HasButton("🔁 Run again") })
+	if err != nil {
+		o.fatal(err)
+	}
+	if !strings.Contains(m.Text, "before it was left alone") {
+		t.Errorf("what it had said is not kept: %q", m.Text)
+	}
+}
+
+// Another protocol version: what a former ductor started is gone on with where both understand one, and
+// ended with a clear word where they do not.
+func TestAnUpgradeGoesOnOrSaysWhyNot(t *testing.T) {
+	for _, c := range []struct {
+		name, protocol string // what the old one's supervisors speak
+		goesOn         bool
+	}{
+		{"newer, and compatible", "9:1", true},
+		{"the same", "1:1", true},
+		{"too new", "9:9", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			town := surroundings(t, nil)
+			o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, 9))}
+			t.Cleanup(town.endRuns)
+			town.startOver(oldSupervisors(t, c.protocol))
+			trial := newTrial(0)
+			o.say("%s", trial.prompt())
+			o.await("w0-3")
+			town.leave()
+			o.rise()
+			if c.goesOn {
+				o.awaitWhole(trial)
+				o.ranOnce(trial)
+				return
+			}
+			m, err := o.chat.AwaitMessage(o.soon(), func(m telegram.Message) bool { return m.HasButton("🔁 Run again") })
+			if err != nil {
+				o.fatal(err)
+			}
+			if !strings.Contains(m.Text, "version 9") {
+				t.Errorf("the chat is told %q", m.Text)
+			}
+			nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+		})
+	}
+}
+
+// oldSupervisors are those of a build that speaks another protocol.
+func oldSupervisors(t *testing.T, protocol string) supervisor.Options {
+	t.Helper()
+	var p supervisor.Protocol
+	if _, err := fmt.Sscanf(protocol, "%d:%d", &p.Version, &p.Min); err != nil {
+		t.Fatal(err)
+	}
+	return supervisor.Options{Command: []string{os.Args[0], superviseArg, "protocol=" + protocol}, Protocol: p}
+}

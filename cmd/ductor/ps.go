@@ -1,0 +1,117 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ductor/cli"
+	"ductor/internal/supervisor"
+)
+
+func psCommand() *cobra.Command {
+	var config string
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "List the agents that run, also when ductor does not",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := withRuns(config, func(root *supervisor.Root) error {
+				infos, err := root.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return writeRuns(cmd.OutOrStdout(), infos, time.Now())
+			})
+			if err == errNoRuns {
+				return writeRuns(cmd.OutOrStdout(), nil, time.Now())
+			}
+			return err
+		},
+	}
+	configFlag(cmd, &config)
+	return cmd
+}
+
+// writeRuns writes a table of runs, the oldest first.
+func writeRuns(out io.Writer, infos []supervisor.Info, now time.Time) error {
+	if len(infos) == 0 {
+		_, err := fmt.Fprintln(out, "no agent runs")
+		return err
+	}
+	slices.SortFunc(infos, func(a, b supervisor.Info) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tCHAT\tAGENT\tPID\tAGE\tMEMORY\tSTATE")
+	for _, i := range infos {
+		age := "?"
+		if !i.Started.IsZero() {
+			age = now.Sub(i.Started).Round(time.Second).String()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i.ID, cmp.Or(string(purposeOf(i).Conversation), "-"), agentOf(i), i.PID, age,
+			memory(i.Memory), stateOf(i))
+	}
+	return w.Flush()
+}
+
+// purposeOf is what a run is for; nothing, where its labels cannot be read.
+func purposeOf(i supervisor.Info) cli.Purpose {
+	p, _, err := cli.PurposeOf(i.Labels)
+	if err != nil {
+		return cli.Purpose{}
+	}
+	return p
+}
+
+// agentOf is the agent of a run, or its program where nothing else is known.
+func agentOf(i supervisor.Info) string {
+	p := purposeOf(i)
+	switch {
+	case p.Agent != "" && p.Mode != "":
+		return fmt.Sprintf("%s %s", p.Agent, p.Mode)
+	case p.Agent != "":
+		return string(p.Agent) + " probe"
+	case len(i.Command) > 0:
+		return i.Command[0]
+	}
+	return "?"
+}
+
+func memory(bytes int64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f MB", float64(bytes)/1e6)
+}
+
+// stateOf says in words whether a run is somebody's.
+func stateOf(i supervisor.Info) string {
+	switch {
+	case i.Problem != "":
+		return "not to be gone on with: " + strings.TrimSpace(i.Problem)
+	case i.Alive && i.Attached:
+		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)
+	case i.Alive:
+		return "alone; goes on for " + i.Limits.OrphanAfter.String() + " without ductor"
+	case i.Status != nil && i.Status.Known:
+		return endOf(i.Status.Exit) + "; its output is kept for ductor"
+	default:
+		return "ended together with its supervisor"
+	}
+}
+
+func endOf(e supervisor.Exit) string {
+	by := ""
+	if e.By != "" {
+		by = " (" + e.By + ")"
+	}
+	if e.Signal {
+		return fmt.Sprintf("ended by signal %d%s", -e.Code, by)
+	}
+	return fmt.Sprintf("ended with exit code %d%s", e.Code, by)
+}
