@@ -82,6 +82,8 @@ func (s mortalStore) PostLetter(ctx context.Context, l orchestrator.Letter) (id 
 
 // echo is an agent that answers every prompt in a second, and counts.
 type echo struct {
+	orchestrator.Gateway // nil: what is not below is never called
+
 	life *mortal // nil for one that does not die
 
 	mu   *sync.Mutex

@@ -37,14 +37,15 @@ type wall struct {
 	seen      func(render.Text)          // is told every text that is shown
 	unchecked bool                       // for benchmarks
 
-	mu     sync.Mutex
-	posts  map[int]*post
-	next   int
-	calls  []string
-	at     []time.Time
-	topics map[int]bool // gone
-	gone   bool         // blocked by the user
-	lost   int          // sends whose outcome nobody knows
+	mu      sync.Mutex
+	posts   map[int]*post
+	next    int
+	calls   []string
+	at      []time.Time
+	topics  map[int]bool // gone
+	gone    bool         // blocked by the user
+	sending int          // sends under way
+	lost    int          // sends whose outcome nobody knows
 }
 
 // complainer is what a *testing.T and a *rapid.T have in common here.
@@ -74,11 +75,18 @@ func (w *wall) begin(method string) mishap {
 	if w.mishaps != nil {
 		f = w.mishaps(method)
 	}
+	delay := w.delay
 	w.mu.Unlock()
-	if w.delay > 0 {
-		time.Sleep(w.delay)
+	if delay > 0 {
+		time.Sleep(delay)
 	}
 	return f
+}
+
+func (w *wall) under(way int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sending += way
 }
 
 // fails is the error of a call that did not happen.
@@ -108,6 +116,8 @@ func (w *wall) check(t render.Text) {
 }
 
 func (w *wall) Send(_ context.Context, m Message) (int, error) {
+	w.under(1)
+	defer w.under(-1)
 	f := w.begin("send")
 	if f == lostBefore || f == lostAfter {
 		w.mu.Lock()
@@ -234,7 +244,8 @@ type shelf struct {
 	letters map[int64]orchestrator.Letter
 	next    int64
 	writes  int
-	dies    int // the write at which ductor dies: from then on nothing is stored and every call fails; 0 never
+	deaf    bool // loading fails
+	dies    int  // the write at which ductor dies: from then on nothing is stored and every call fails; 0 never
 }
 
 func newShelf() *shelf {
@@ -287,6 +298,9 @@ func (s *shelf) SaveCardPart(_ context.Context, turn string, part int, state orc
 func (s *shelf) LoadCard(_ context.Context, turn string) ([]byte, []orchestrator.CardPart, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.deaf {
+		return nil, nil, fmt.Errorf("the disk is in trouble")
+	}
 	var parts []orchestrator.CardPart
 	for _, i := range slices.Sorted(maps.Keys(s.parts[turn])) {
 		parts = append(parts, s.parts[turn][i])
