@@ -11,7 +11,7 @@ type ToolID string
 // Event is one thing that happened in a turn. The concrete types below are all there are.
 //
 // The order of a turn, held by clitest.Conformance for every provider:
-//   - SessionStarted comes first, unless the turn fails before the agent names its session;
+//   - SessionStarted comes first, CaughtUp aside, unless the turn fails before the agent names its session;
 //   - every ToolStarted gets one ToolEnded, also when the process dies;
 //   - folding TextDelta and TextRetracted (see Answer) gives Result.Text;
 //   - one Result comes last, and nothing after it.

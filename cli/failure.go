@@ -47,7 +47,7 @@ type Failure struct {
 	Agent   Agent
 	Reason  string    // the agent's own sentence, shortened; may be empty
 	ResetAt time.Time // LimitReached: when it ends; zero where unknown
-	Code    int       // Crashed: the exit code, negative for a signal
+	Code    int       // Crashed: the exit code, negative for a signal, or CodeUnknown
 	Detail  string    // stderr tail or raw output, shortened
 	Cause   error     // what lies beneath, for errors.Is; may be nil
 }
@@ -143,7 +143,13 @@ func (f *Failure) Action() Action {
 	}
 }
 
+// CodeUnknown is the exit code of a program whose end nobody saw.
+const CodeUnknown = -1 << 15
+
 func exitText(code int) string {
+	if code == CodeUnknown {
+		return "nobody saw how"
+	}
 	if code < 0 {
 		return fmt.Sprintf("signal %d", -code)
 	}

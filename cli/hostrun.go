@@ -51,7 +51,7 @@ func (r *hostRun) When(offset int64) time.Time { return r.times.At(offset) }
 func (r *hostRun) Exit() ExitStatus {
 	e := r.run.Exit()
 	if !e.Known {
-		return ExitStatus{Code: -1, By: EndedUnseen}
+		return ExitStatus{Code: CodeUnknown, By: EndedUnseen}
 	}
 	return ExitStatus{Code: e.Code, Signal: e.Signal, By: Ender(e.By), OOM: e.OOM}
 }

@@ -112,7 +112,7 @@ type Process interface {
 
 // ExitStatus is how a program ended.
 type ExitStatus struct {
-	Code   int // exit code; for a signal, minus its number
+	Code   int // exit code; for a signal, minus its number; CodeUnknown if nobody saw it
 	Signal bool
 	By     Ender
 	OOM    bool // the kernel ended it for want of memory, as far as that can be seen
@@ -128,5 +128,5 @@ const (
 	EndedByAge        Ender = "max age"    // it ran for too long
 	EndedOrphaned     Ender = "orphaned"   // no ductor was there for too long
 	EndedByTerminated Ender = "terminated" // the machine was shut down, or its supervisor told to end
-	EndedUnseen       Ender = "unseen"     // its supervisor was killed, and it with it: the Code says nothing
+	EndedUnseen       Ender = "unseen"     // its supervisor was killed, and it with it
 )

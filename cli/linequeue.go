@@ -8,7 +8,8 @@ type queued struct {
 	oversized int64 // its size, if only its head was kept
 	end       int64 // the offset after it
 	lost      *LostOutput
-	caughtUp  bool // what an earlier ductor left unread ends here
+	caughtUp  bool          // what an earlier ductor left unread ends here
+	flushed   chan struct{} // on the way to the program: nothing to write; closed when its turn comes
 }
 
 // news says that q is no line.

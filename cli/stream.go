@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -104,10 +104,15 @@ type Stream struct {
 	active   bool       // under dispatch
 	began    bool       // under dispatch: a turn has been run
 	handled  int64      // under dispatch: the offset after the last line that Idle or a turn has had
-	past     bool       // under dispatch: that line is of the time before Until
+
+	past   atomic.Bool   // what is dealt with was said before Until
+	spoken atomic.Int64  // the offset of the last of it
+	caught chan struct{} // closed when past is over
+	told   bool          // a turn has passed CaughtUp on
 
 	readErr  error // valid once pumped is closed
 	stopErr  error // of the Stop that a turn began
+	markErr  error // why the last turn was not begun
 	garbage  []byte
 	garbages int
 	silence  time.Duration // that ended the last turn
@@ -121,10 +126,12 @@ func NewStream(p Process, opts StreamOptions) *Stream {
 	orDefault(&opts.Grace, DefaultGrace)
 	s := &Stream{
 		process: p, opts: opts, stdout: newPacedReader(p.Stdout()), out: newLineQueue(queuedLines), in: newLineQueue(queuedInput),
-		pumped: make(chan struct{}), written: make(chan struct{}),
+		pumped: make(chan struct{}), written: make(chan struct{}), caught: make(chan struct{}),
 	}
 	if opts.Past != nil {
-		s.handled, s.past = opts.Past.From, true
+		s.handled = opts.Past.From
+		s.past.Store(true)
+		s.spoken.Store(opts.Past.From)
 	}
 	go s.pump()
 	go s.write()
@@ -172,7 +179,7 @@ func (s *Stream) pump() {
 	from := int64(0)
 	if past := s.opts.Past; past != nil {
 		from = past.From
-		r = &catchingReader{r: r, at: from, until: past.Until, reached: func() { s.deliver(queued{caughtUp: true}) }}
+		r = &catchingReader{past: s.process.Stdout(), then: r, at: from, until: past.Until, reached: func() { s.deliver(queued{caughtUp: true}) }}
 	}
 	s.readErr = readLines(r, s.opts.MaxLine, from, lineTeller{
 		line: func(line []byte, end int64) { s.deliver(queued{line: append([]byte(nil), line...), end: end}) },
@@ -183,11 +190,12 @@ func (s *Stream) pump() {
 	})
 }
 
-// catchingReader says when everything before until was read and dealt out: at the read after it.
+// catchingReader reads what is past at full speed, and says when everything before until was read and dealt
+// out: at the read after it.
 type catchingReader struct {
-	r         io.Reader
-	at, until int64
-	reached   func() // nil once called
+	past, then io.Reader
+	at, until  int64
+	reached    func() // nil once called
 }
 
 func (c *catchingReader) Read(p []byte) (int, error) {
@@ -195,7 +203,10 @@ func (c *catchingReader) Read(p []byte) (int, error) {
 		c.reached()
 		c.reached = nil
 	}
-	n, err := c.r.Read(p)
+	if c.reached == nil {
+		return c.then.Read(p)
+	}
+	n, err := c.past.Read(p[:min(int64(len(p)), c.until-c.at)])
 	c.at += int64(n)
 	var lost *LostOutput
 	if errors.As(err, &lost) {
@@ -233,20 +244,22 @@ func (s *Stream) idle(q queued) {
 // note remembers how far the output was dealt with. dispatch is held.
 func (s *Stream) note(q queued) {
 	if q.caughtUp {
-		s.past = false
+		s.past.Store(false)
+		close(s.caught)
 		return
 	}
 	s.handled = q.end
+	s.spoken.Store(q.end - 1)
 }
 
 // Clock gives now for what is said from now on, and the time at which it was said for a line that is only
-// caught up with. Call it from Handle, Begin and Idle.
+// caught up with. The function is for the goroutine of a turn, and for Idle.
 func (s *Stream) Clock(now func() time.Time) func() time.Time {
 	return func() time.Time {
-		if !s.past {
+		if !s.past.Load() {
 			return now()
 		}
-		if at := s.process.When(s.handled); !at.IsZero() {
+		if at := s.process.When(s.spoken.Load()); !at.IsZero() {
 			return at
 		}
 		return now()
@@ -260,6 +273,10 @@ func (s *Stream) write() {
 	for {
 		batch, open := s.in.take()
 		for _, q := range batch {
+			if q.flushed != nil {
+				close(q.flushed)
+				continue
+			}
 			if _, err := in.Write(q.line); err != nil {
 				s.in.close() // the program is gone or closed its input: its output will end the turn
 				return
@@ -271,46 +288,6 @@ func (s *Stream) write() {
 		if len(batch) == 0 {
 			<-s.in.ready
 		}
-	}
-}
-
-// Failure says what an exit without the end of a turn means: the program crashed, or what it wrote could
-// not be read. Use it after Turn returned EndExit.
-func (s *Stream) Failure() *Failure {
-	exit := s.exit()
-	stderr := lastBytes(strings.TrimSpace(s.process.StderrTail()), stderrShown)
-	if s.garbages > 0 && exit.Code == 0 || s.garbages > 0 && stderr == "" {
-		f := Failf(BadOutput, s.opts.Agent, "%d lines cannot be read", s.garbages)
-		f.Detail, f.Code, f.Cause = Shorten(string(s.garbage), garbageKept), exit.Code, s.readErr
-		return f
-	}
-	f := &Failure{Kind: Crashed, Agent: s.opts.Agent, Code: exit.Code, Detail: stderr, Cause: errors.Join(s.readErr, s.stopErr)}
-	f.Reason = lastLine(stderr)
-	if f.Reason == "" {
-		f.Reason = "it said nothing of why"
-	}
-	return f
-}
-
-// exit waits for the program's end, for which Turn has seen to already.
-func (s *Stream) exit() ExitStatus {
-	select {
-	case <-s.process.Done():
-		return s.process.Exit()
-	case <-time.After(stopSlack):
-		return ExitStatus{Code: -1}
-	}
-}
-
-// Outcome is the Result of a turn that ended as end without a Result of the agent's own.
-func (s *Stream) Outcome(ctx context.Context, end End) Result {
-	switch end {
-	case EndCancelled:
-		return Cut(ctx, s.opts.Agent)
-	case EndStalled:
-		return Stalled(s.opts.Agent, s.silence)
-	default:
-		return Result{Err: s.Failure()}
 	}
 }
 
@@ -340,21 +317,4 @@ func (s *Stream) Close(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return Shorten(strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:]), 300)
-}
-
-// lastBytes cuts s to its last limit bytes, at a character boundary.
-func lastBytes(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	cut := len(s) - limit
-	for cut < len(s) && s[cut]&0xC0 == 0x80 {
-		cut++
-	}
-	return "…" + s[cut:]
 }

@@ -14,15 +14,13 @@ const exitWait = 500 * time.Millisecond
 // turn in half of Grace, is stopped with all it started. When Turn returns EndExit the program is gone.
 func (s *Stream) Turn(ctx context.Context, loop TurnLoop) End {
 	t := &streamTurn{s: s, loop: loop, ctx: ctx, quiet: time.Now()}
+	s.awaitPast(ctx, loop.Mark)
 	s.begin()
 	defer func() { s.finish(t.rest) }()
 	t.timer = time.NewTimer(s.opts.Stall)
 	defer t.timer.Stop()
 	if err := s.Mark(ctx, loop.Mark); err != nil {
-		// Nobody could say later whether the turn had begun, so it must not.
-		s.stopErr = err
-		t.begin(EndExit)
-		return t.run()
+		return t.unmarked(err)
 	}
 	if loop.Begin != nil {
 		loop.Begin()
@@ -36,10 +34,67 @@ func (s *Stream) Mark(ctx context.Context, m Mark) error {
 	if m.Turn == "" {
 		return nil
 	}
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
 	s.dispatch.Lock()
 	m.Output = s.handled
 	s.dispatch.Unlock()
 	return s.process.Begin(ctx, m)
+}
+
+// flush returns when all that was sent so far is written: it is no part of what is marked next.
+func (s *Stream) flush(ctx context.Context) error {
+	flushed := make(chan struct{})
+	if !s.in.offer(queued{flushed: flushed}) {
+		return nil // nothing is written any more
+	}
+	wait := time.NewTimer(s.opts.Stall)
+	defer wait.Stop()
+	select {
+	case <-flushed:
+		return nil
+	case <-s.written:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-wait.C:
+		return errInputFull
+	}
+}
+
+// awaitPast keeps a turn that is not the adopted one from taking what was said before for its own.
+func (s *Stream) awaitPast(ctx context.Context, m Mark) {
+	s.dispatch.Lock()
+	goesOn := s.opts.Idle != nil && !s.opts.Held || s.began // else it waits for the turn
+	s.dispatch.Unlock()
+	if m.Turn == "" || s.opts.Past == nil || !goesOn {
+		return
+	}
+	select {
+	case <-s.caught:
+	case <-s.pumped:
+	case <-ctx.Done():
+	}
+}
+
+// unmarked ends a turn of which nobody could say later whether it had begun. Nothing was sent of it.
+func (t *streamTurn) unmarked(err error) End {
+	if t.ctx.Err() == nil {
+		t.s.markErr = err
+		return t.stopNow(EndExit)
+	}
+	if errors.Is(context.Cause(t.ctx), ErrDetached) {
+		t.s.Detach()
+		return EndDetached
+	}
+	return t.stopNow(EndCancelled)
+}
+
+func (t *streamTurn) stopNow(why End) End {
+	t.cut, t.cutAt = why, time.Now()
+	t.stop()
+	return t.run()
 }
 
 // begin sends lines to the turn from now on.
@@ -47,7 +102,7 @@ func (s *Stream) begin() {
 	s.stdout.hurry()
 	s.dispatch.Lock()
 	defer s.dispatch.Unlock()
-	s.active, s.began, s.garbage, s.garbages = true, true, nil, 0
+	s.active, s.began, s.garbage, s.garbages, s.stopErr, s.markErr = true, true, nil, 0, nil, nil
 }
 
 // finish gives what the turn left to Idle, and every later line.
@@ -110,6 +165,9 @@ func (t *streamTurn) run() End {
 
 // end is how the turn ended, seen from outside.
 func (t *streamTurn) end(as End) End {
+	if t.s.past.Load() { // it ended while nobody listened: there is nothing more of it to catch up with
+		t.caughtUp()
+	}
 	if t.cut != "" {
 		return t.cut
 	}
@@ -145,12 +203,20 @@ func (t *streamTurn) handleWaiting() (ended, open bool) {
 // tell passes on news about the output.
 func (t *streamTurn) tell(q queued) {
 	switch {
-	case t.loop.Out == nil:
 	case q.caughtUp:
-		t.loop.Out.Pass(CaughtUp{})
-	case q.lost != nil:
+		t.caughtUp()
+	case q.lost != nil && t.loop.Out != nil:
 		t.loop.Out.Pass(Status{Kind: StatusWarning, Detail: q.lost.Error()})
 	}
+}
+
+// caughtUp tells of the end of the past, once.
+func (t *streamTurn) caughtUp() {
+	if t.s.told || t.loop.Out == nil {
+		return
+	}
+	t.s.told = true
+	t.loop.Out.Pass(CaughtUp{})
 }
 
 // busy says whether a tool is open.

@@ -47,7 +47,7 @@ type conformanceCase struct {
 }
 
 func suite() []conformanceCase {
-	return []conformanceCase{
+	return append([]conformanceCase{
 		{PlainText, playPlainText},
 		{Thinking, playThinking},
 		{ToolUse, playTool},
@@ -66,7 +66,7 @@ func suite() []conformanceCase {
 		{Deadline, playDeadline},
 		{CloseUnused, playCloseUnused},
 		{CloseWithTools, playCloseWithTools},
-	}
+	}, adoptionCases()...)
 }
 
 // answers checks that a turn went well and said exactly text.

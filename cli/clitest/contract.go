@@ -43,7 +43,7 @@ func (c *contract) event(i int, ev cli.Event) {
 	}
 	switch ev := ev.(type) {
 	case cli.SessionStarted:
-		if i > 0 && c.named == (cli.SessionStarted{}) {
+		if i > c.caught && c.named == (cli.SessionStarted{}) {
 			c.wrong("SessionStarted is event %d, not the first", i)
 		}
 		c.named = ev

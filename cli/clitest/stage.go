@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type stage struct {
 	provider cli.Provider
 	request  cli.Request
 	mark     string
+	runs     string // the directory of runs that the lives of ductor share; empty before the first
 }
 
 const (
@@ -162,6 +164,27 @@ func (p *playing) awaitText(text string) {
 			p.s.t.Fatalf("the turn ended before it said %q: %+v", text, p.end().result)
 		case <-deadline:
 			p.s.t.Fatalf("the turn never said %q", text)
+		}
+	}
+}
+
+// awaitEvent returns when there was an event that is like this.
+func (p *playing) awaitEvent(like func(cli.Event) bool) {
+	p.s.t.Helper()
+	deadline := time.After(p.s.h.Patience)
+	for {
+		p.mu.Lock()
+		seen := slices.ContainsFunc(p.events, like)
+		p.mu.Unlock()
+		if seen {
+			return
+		}
+		select {
+		case <-p.news:
+		case <-p.over:
+			p.s.t.Fatalf("the turn ended before the event that was waited for: %+v", p.end().events)
+		case <-deadline:
+			p.s.t.Fatal("the event that was waited for never came")
 		}
 	}
 }

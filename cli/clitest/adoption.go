@@ -1,0 +1,418 @@
+package clitest
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+// A ductor goes in the middle of something, and the next one goes on with it.
+
+func adoptionCases() []conformanceCase {
+	return []conformanceCase{
+		{AdoptText, playAdoptText},
+		{AdoptTool, playAdoptTool},
+		{AdoptEnded, playAdoptEnded},
+		{AdoptIdle, playAdoptIdle},
+		{AdoptUnsent, playAdoptUnsent},
+		{DetachThenAbort, playDetachThenAbort},
+	}
+}
+
+// ductor is one life of ductor: a launcher over the case's directory of runs, and the provider over it.
+type ductor struct {
+	s        *stage
+	host     *cli.Host
+	provider cli.Provider
+}
+
+// ductor opens a launcher over the case's runs. Only one may be open at a time.
+func (s *stage) ductor() *ductor {
+	s.t.Helper()
+	if s.h.Over == nil {
+		s.t.Fatal("the harness does not say how its provider is put over another launcher (Harness.Over)")
+	}
+	if s.runs == "" {
+		s.runs = s.t.TempDir()
+	}
+	host := OpenHost(s.t, cli.HostOptions{Dir: s.runs})
+	return &ductor{s: s, host: host, provider: s.h.Over(s.provider, host)}
+}
+
+// over puts the provider over a launcher made of the host's.
+func (d *ductor) over(wrap func(cli.Launcher) cli.Launcher) *ductor {
+	d.provider = d.s.h.Over(d.s.provider, wrap(d.host))
+	return d
+}
+
+func (d *ductor) open(req cli.Request) cli.Session {
+	d.s.t.Helper()
+	ctx, cancel := context.WithTimeout(d.s.t.Context(), d.s.h.Patience)
+	defer cancel()
+	session, err := d.provider.Open(ctx, d.s.h.Mode, req)
+	if err != nil {
+		d.s.t.Fatalf("open: %v", err)
+	}
+	return session
+}
+
+// leave lets go of a turn, or of nothing, and then of everything. It returns what the turn told.
+func (d *ductor) leave(session cli.Session, p *playing) (told played) {
+	d.s.t.Helper()
+	if p != nil {
+		p.cancel(cli.ErrDetached)
+		told = p.end()
+		if r := told.result; !r.Detached || r.Aborted || r.Err != nil {
+			d.s.t.Errorf("a turn that was let go of ended as %+v, failure %+v", r, r.Err)
+		}
+	}
+	session.Detach()
+	session.Detach()
+	if err := d.host.Close(); err != nil {
+		d.s.t.Error(err)
+	}
+	return told
+}
+
+// found is the one run that is left.
+func (d *ductor) found() cli.LeftRun {
+	d.s.t.Helper()
+	left, err := d.host.Left(d.s.t.Context())
+	if err != nil {
+		d.s.t.Fatal(err)
+	}
+	if len(left) != 1 {
+		d.s.t.Fatalf("%d runs are left, want one: %+v", len(left), left)
+	}
+	run := left[0]
+	if run.Agent != d.provider.Agent() || run.Mode != d.s.h.Mode || run.Problem != "" {
+		d.s.t.Errorf("what is left is of %q in mode %q, problem %q", run.Agent, run.Mode, run.Problem)
+	}
+	return run
+}
+
+// adopt goes on with what is left; req without a Turn is for an idle session.
+func (d *ductor) adopt(req cli.Request) cli.Session {
+	d.s.t.Helper()
+	run := d.found()
+	ctx, cancel := context.WithTimeout(d.s.t.Context(), d.s.h.Patience)
+	defer cancel()
+	session, err := d.provider.Adopt(ctx, run, req)
+	if err != nil {
+		d.s.t.Fatalf("adopt: %v", err)
+	}
+	if info := session.Info(); info.Agent != d.provider.Agent() || info.Mode != d.s.h.Mode {
+		d.s.t.Errorf("the session says it is %q in mode %q", info.Agent, info.Mode)
+	}
+	d.s.t.Cleanup(func() { d.s.close(session) })
+	return session
+}
+
+// caughtUp checks that a turn that was adopted says once where the past ends.
+func (s *stage) caughtUp(p played) {
+	s.t.Helper()
+	if n := len(of[cli.CaughtUp](p.events)); n != 1 {
+		s.t.Errorf("CaughtUp came %d times, want once", n)
+	}
+}
+
+const storm = "The lighthouse keeper counted the waves of that night, one after the other, until there was no number left " +
+	"that he knew, and then he began again with the first, which nobody else had seen: «die Wellen» — 波 — all of them, to the end."
+
+func playAdoptText(s *stage) {
+	first := s.ductor()
+	req := s.ask("about the windmill", s.script.Slowly(storm))
+	session := first.open(req)
+	p := s.begin(session, req)
+	p.awaitText("keeper")
+	early := first.leave(session, p)
+
+	second := s.ductor()
+	session = second.adopt(req)
+	late := s.turn(session, req)
+	s.answers(late, storm)
+	s.caughtUp(late)
+	if !strings.HasPrefix(late.result.Text, early.result.Text) {
+		s.t.Errorf("first it said %s, then %s", shown(early.result.Text), shown(late.result.Text))
+	}
+	s.askedOnce(second, session, late.result.AgentSessionID)
+}
+
+// askedOnce checks that the session's history has the windmill once.
+func (s *stage) askedOnce(d *ductor, session cli.Session, id cli.AgentSessionID) {
+	s.t.Helper()
+	req := s.ask(s.script.Recall)
+	req.Resume = id
+	if s.h.Mode == cli.OneShot || !session.Fits(req) {
+		s.close(session)
+		session = d.open(req)
+		s.t.Cleanup(func() { s.close(session) })
+	}
+	p := s.turn(session, req)
+	if n := strings.Count(p.result.Text, "windmill"); n != 1 || p.result.Err != nil {
+		s.t.Errorf("the agent was asked %d times: %s, %+v", n, shown(p.result.Text), p.result.Err)
+	}
+}
+
+// gate is a command that counts how often it is run and waits for a file.
+type gate struct{ count, open string }
+
+func (s *stage) gate() gate {
+	dir := s.t.TempDir()
+	return gate{filepath.Join(dir, "count"), filepath.Join(dir, "open")}
+}
+
+func (g gate) command() string {
+	return "echo run >>" + g.count + "; until [ -e " + g.open + " ]; do sleep 0.01; done; echo tool-output"
+}
+
+func (g gate) pass(s *stage) {
+	s.t.Helper()
+	if err := os.WriteFile(g.open, nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (g gate) ran(s *stage, want int) {
+	s.t.Helper()
+	raw, err := os.ReadFile(g.count)
+	if n := strings.Count(string(raw), "run\n"); n != want {
+		s.t.Errorf("the tool was run %d times, want %d, %v", n, want, err)
+	}
+}
+
+func playAdoptTool(s *stage) {
+	first, g := s.ductor(), s.gate()
+	req := s.ask(s.script.Run(g.command()), s.script.Say("Done."))
+	session := first.open(req)
+	p := s.begin(session, req)
+	s.awaitFile(g.count)
+	p.awaitEvent(func(ev cli.Event) bool { _, ok := ev.(cli.ToolStarted); return ok })
+	first.leave(session, p)
+
+	time.Sleep(pastTool)
+	second := s.ductor()
+	resumed := time.Now()
+	again := s.begin(second.adopt(req), req)
+	again.awaitEvent(func(ev cli.Event) bool { _, ok := ev.(cli.CaughtUp); return ok })
+	g.pass(s)
+	over := again.end()
+	s.caughtUp(over)
+	started, ended := of[cli.ToolStarted](over.events), of[cli.ToolEnded](over.events)
+	if len(started) != 1 || len(ended) != 1 || !strings.Contains(ended[0].Output, "tool-output") || ended[0].Err != "" {
+		s.t.Fatalf("tools started as %+v, ended as %+v", started, ended)
+	}
+	if at := started[0].At; at.IsZero() || resumed.Sub(at) < pastTool/2 {
+		s.t.Errorf("the tool is said to have begun at %s, the turn was gone on with at %s", at, resumed)
+	}
+	if ended[0].Duration < pastTool/2 {
+		s.t.Errorf("the tool is said to have taken %s", ended[0].Duration)
+	}
+	if over.result.Err != nil || !strings.HasSuffix(over.result.Text, "Done.") {
+		s.t.Errorf("answered %s, %+v", shown(over.result.Text), over.result.Err)
+	}
+	g.ran(s, 1)
+}
+
+// pastTool is how long nobody looks at a tool that runs.
+const pastTool = 200 * time.Millisecond
+
+func playAdoptEnded(s *stage) {
+	first, g := s.ductor(), s.gate()
+	req := s.ask(s.script.Run(g.command()), s.script.Say("Done."))
+	session := first.open(req)
+	p := s.begin(session, req)
+	s.awaitFile(g.count)
+	first.leave(session, p)
+	g.pass(s)
+
+	second := s.ductor()
+	s.awaitQuiet(second)
+	over := s.turn(second.adopt(req), req)
+	if over.result.Err != nil || !strings.HasSuffix(over.result.Text, "Done.") {
+		s.t.Errorf("answered %s, %+v", shown(over.result.Text), over.result.Err)
+	}
+	s.caughtUp(over)
+	if ended := of[cli.ToolEnded](over.events); len(ended) != 1 || ended[0].Err != "" {
+		s.t.Errorf("tools ended as %+v", ended)
+	}
+	g.ran(s, 1)
+}
+
+// awaitQuiet gives the agent time to end its turn: until the program is gone, or has said nothing for a while.
+// A turn that is not over by then makes the case weaker, and nothing else.
+func (s *stage) awaitQuiet(d *ductor) {
+	s.t.Helper()
+	const still = 250 * time.Millisecond
+	end, since := int64(-1), time.Now()
+	for until := time.Now().Add(s.h.Patience / 2); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		run := d.found()
+		if run.OutputEnd != end {
+			end, since = run.OutputEnd, time.Now()
+		}
+		if !run.Alive || time.Since(since) > still {
+			return
+		}
+	}
+}
+
+func playAdoptIdle(s *stage) {
+	if s.h.Mode != cli.Live {
+		return // between two turns nothing runs that could be adopted
+	}
+	first := s.ductor()
+	one := s.ask("about the windmill", s.script.Say("One."))
+	session := first.open(one)
+	over := s.turn(session, one)
+	s.answers(over, "One.")
+	pid := session.Info().PID
+	first.host.Settled(one.Turn)
+	first.leave(session, nil)
+
+	second := s.ductor()
+	idle := s.request
+	idle.Resume = over.result.AgentSessionID
+	session = second.adopt(idle)
+	if info := session.Info(); info.PID != pid || !info.Alive {
+		s.t.Errorf("the session is %+v, its process was %d", info, pid)
+	}
+	two := s.ask("about the harbour", s.script.Say("Two."))
+	two.Resume = over.result.AgentSessionID
+	if !session.Fits(two) {
+		s.t.Fatal("the session does not fit its own next turn")
+	}
+	next := s.turn(session, two)
+	s.answers(next, "Two.")
+	if n := len(of[cli.CaughtUp](next.events)); n != 0 {
+		s.t.Errorf("CaughtUp came %d times in a turn that was not adopted", n)
+	}
+	if info := session.Info(); info.PID != pid || info.AgentSessionID != over.result.AgentSessionID {
+		s.t.Errorf("the second turn ran in %+v, the first in %d", info, pid)
+	}
+	s.askedOnce(second, session, over.result.AgentSessionID)
+}
+
+func playAdoptUnsent(s *stage) {
+	first, g := s.ductor().over(func(l cli.Launcher) cli.Launcher { return muted{l} }), s.gate()
+	g.pass(s)
+	req := s.ask("about the windmill", s.script.Run(g.command()), s.script.Say("Done."))
+	session := first.open(req)
+	p := s.begin(session, req)
+	d := time.Now().Add(s.h.Patience)
+	for marked := false; !marked; time.Sleep(look) {
+		marked = s.marked(req.Turn)
+		if time.Now().After(d) {
+			s.t.Fatal("no run ever got the mark of the turn")
+		}
+	}
+	first.leave(session, p)
+	g.ran(s, 0)
+
+	second := s.ductor()
+	session = second.adopt(req)
+	over := s.turn(session, req)
+	if over.result.Err != nil || !strings.HasSuffix(over.result.Text, "Done.") {
+		s.t.Errorf("answered %s, %+v", shown(over.result.Text), over.result.Err)
+	}
+	s.caughtUp(over)
+	g.ran(s, 1)
+	s.askedOnce(second, session, over.result.AgentSessionID)
+}
+
+// marked says whether some run on the disk has the mark of a turn.
+func (s *stage) marked(turn cli.TurnID) bool {
+	specs, err := filepath.Glob(filepath.Join(s.runs, "*", "spec.json"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, file := range specs {
+		if raw, err := os.ReadFile(file); err == nil && strings.Contains(string(raw), string(turn)) {
+			return true
+		}
+	}
+	return false
+}
+
+// muted is a launcher whose programs hear nothing of what they are sent for a turn: as if ductor had died
+// between the mark and the prompt.
+type muted struct{ cli.Launcher }
+
+func (m muted) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
+	p, err := m.Launcher.Start(ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &mutedProcess{Process: p, in: mutedInput{WriteCloser: p.Stdin(), begun: make(chan struct{}), forTurn: cmd.Turn != ""}}, nil
+}
+
+type mutedProcess struct {
+	cli.Process
+	in mutedInput
+}
+
+func (p *mutedProcess) Stdin() io.WriteCloser { return &p.in }
+
+func (p *mutedProcess) Begin(ctx context.Context, m cli.Mark) error {
+	close(p.in.begun)
+	return p.Process.Begin(ctx, m)
+}
+
+type mutedInput struct {
+	io.WriteCloser
+	begun   chan struct{} // closed by the first turn
+	forTurn bool          // of the start: the process is for one turn
+}
+
+func (i *mutedInput) muted() bool {
+	select {
+	case <-i.begun:
+		return true
+	default:
+		return i.forTurn
+	}
+}
+
+func (i *mutedInput) Write(p []byte) (int, error) {
+	if i.muted() {
+		return len(p), nil
+	}
+	return i.WriteCloser.Write(p)
+}
+
+func (i *mutedInput) Close() error {
+	if i.muted() {
+		return nil
+	}
+	return i.WriteCloser.Close()
+}
+
+func playDetachThenAbort(s *stage) {
+	first := s.ductor()
+	file := filepath.Join(s.t.TempDir(), "pid")
+	req := s.ask(s.script.Run("setsid sh -c 'setsid sh -c \"echo \\$\\$ >" + file + "; exec sleep 300\" & sleep 300' & sleep 300"))
+	session := first.open(req)
+	p := s.begin(session, req)
+	pid, err := strconv.Atoi(s.awaitFile(file))
+	if err != nil || !alive(pid) {
+		s.t.Fatalf("the grandchild %d is not there, %v", pid, err)
+	}
+	first.leave(session, p)
+	if !alive(pid) {
+		s.t.Fatalf("the grandchild %d did not outlive the first ductor", pid)
+	}
+
+	second := s.ductor()
+	session = second.adopt(req)
+	again := s.begin(session, req)
+	again.awaitEvent(func(ev cli.Event) bool { _, ok := ev.(cli.CaughtUp); return ok })
+	s.aborted(session, again, "")
+	if alive(pid) {
+		s.t.Errorf("the grandchild %d outlived the abort", pid)
+	}
+}
