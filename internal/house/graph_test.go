@@ -18,9 +18,12 @@ var rooms = map[string][]string{
 	"bot/render":            {},
 	"orchestrator":          {"cli"},
 	"cli":                   {"internal/supervisor"},
+	"cli/acp":               {"cli"},
 	"cli/claude":            {"cli"},
 	"cli/codex":             {"cli"},
 	"cli/clitest":           {"cli", "internal/supervisor"},
+	// A dialect of the Agent Client Protocol lies above the room of that protocol.
+	"cli/gemini":            {"cli", "cli/acp"},
 	"internal/config":       {},
 	"internal/store":        {"orchestrator", "cli"},
 	"internal/house":        {},

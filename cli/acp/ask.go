@@ -1,0 +1,128 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+)
+
+// ask is a request for permission that waits for an answer.
+type ask struct {
+	id     json.RawMessage // of the request
+	params askParams
+	tool   *tool // set by the turn
+	told   bool  // a person was asked
+}
+
+// key is the ask's name in a turn. It is the same for a later ductor.
+func (a *ask) key() cli.AskID { return cli.AskID("ask-" + idOf(a.id)) }
+
+// option finds the option of a kind.
+func (a *ask) option(kind string) (string, bool) {
+	i := slices.IndexFunc(a.params.Options, func(o askOption) bool { return o.Kind == kind })
+	if i < 0 {
+		return "", false
+	}
+	return a.params.Options[i].ID, true
+}
+
+// answer is what the agent is told. What an agent would remember for good is never picked: it cannot be allowed
+// where it offers nothing less, and denying becomes giving up.
+func (a *ask) answer(allow bool) (askResult, error) {
+	if !allow {
+		if id, ok := a.option(optionReject); ok {
+			return selected(id), nil
+		}
+		return cancelled(), nil
+	}
+	id, ok := a.option(optionAllow)
+	if !ok {
+		return askResult{}, fmt.Errorf("the agent offers no way to allow this once")
+	}
+	return selected(id), nil
+}
+
+// event is the question as a person is asked it.
+func (a *ask) event(dir string) cli.ApprovalAsked {
+	t := a.tool
+	ev := cli.ApprovalAsked{
+		ID: a.key(), Tool: t.name, Title: cli.Shorten(strings.Join(strings.Fields(t.title), " "), maxTitle),
+		Detail: t.words(), Changes: t.changes(dir), Input: t.input,
+	}
+	if len(strings.TrimSpace(t.title)) > len(ev.Title) || strings.Contains(strings.TrimSpace(t.title), "\n") {
+		ev.Detail = strings.TrimSpace(t.title + "\n\n" + ev.Detail)
+	}
+	if t.kind == kindSwitch {
+		ev.Tool = cli.PlanTool
+	}
+	if t.started {
+		ev.Started = t.id
+	}
+	return ev
+}
+
+// decided is a decision on its way to the turn.
+type decided struct {
+	ask   *ask
+	allow bool
+}
+
+// Decide answers a request for permission; see cli.Asker. The agent hears no reason: the protocol has no room
+// for one.
+func (s *session) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
+	s.mu.Lock()
+	a := s.asks[id]
+	if a == nil || !s.listening || s.closed || s.detached {
+		s.mu.Unlock()
+		return cli.ErrNotAsked
+	}
+	result, err := a.answer(d.Allow)
+	if err != nil {
+		s.mu.Unlock()
+		return cli.Failf(cli.Refused, s.provider.opts.Agent, "%v", err)
+	}
+	delete(s.asks, id)
+	s.mu.Unlock()
+	written := make(chan error, 1)
+	s.inbox.put(item{decided: &decided{ask: a, allow: d.Allow}}) // before what the agent makes of it
+	s.host.reply(response{ID: a.id, Result: result}, func(err error) {
+		if err == nil {
+			s.noteAnswered(a)
+		}
+		written <- err
+	})
+	select {
+	case err := <-written:
+		if err != nil {
+			return fmt.Errorf("answer %s: %w", s.provider.opts.Agent, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// withdraw takes asks away that nobody may answer any more, and says which they were.
+func (s *session) withdraw(which func(*ask) bool) []*ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var gone []*ask
+	for key, a := range s.asks {
+		if which(a) {
+			gone = append(gone, a)
+			delete(s.asks, key)
+		}
+	}
+	return gone
+}
+
+// await enters an ask that a person is to decide.
+func (s *session) await(a *ask) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asks[a.key()] = a
+}

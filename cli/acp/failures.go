@@ -1,0 +1,140 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+// failure makes a *cli.Failure of what a call gave.
+func (p *Provider) failure(err error) *cli.Failure {
+	var rpc *rpcError
+	var f *cli.Failure
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &rpc):
+		return p.refusal(rpc)
+	case errors.Is(err, context.DeadlineExceeded):
+		return &cli.Failure{Kind: cli.TimedOut, Agent: p.opts.Agent, Reason: "it did not answer in time", Cause: err}
+	}
+	return cli.AsFailure(p.opts.Agent, err)
+}
+
+// refusal is the failure that an error of the agent's means.
+func (p *Provider) refusal(e *rpcError) *cli.Failure {
+	text := e.text()
+	kind := cli.UnknownFailure
+	if p.opts.Quirks.KindOf != nil {
+		kind = p.opts.Quirks.KindOf(e.Code, text)
+	}
+	if kind == cli.UnknownFailure {
+		kind = kindOf(e.Code, text)
+	}
+	f := &cli.Failure{Kind: kind, Agent: p.opts.Agent, Reason: reasonOf(text), Detail: cli.Shorten(text, 2000), Cause: e}
+	if kind == cli.NotLoggedIn && p.opts.Login != "" {
+		f.Reason = p.opts.Login
+	}
+	return f
+}
+
+// kindOf sorts an error by its code, which is the protocol's or that of the model's API, and then by its words.
+func kindOf(code int, text string) cli.FailureKind {
+	switch code {
+	case codeNoAuth, http.StatusUnauthorized, http.StatusForbidden:
+		return cli.NotLoggedIn
+	case http.StatusTooManyRequests:
+		return cli.LimitReached
+	case http.StatusBadRequest:
+		return cli.Refused
+	case http.StatusNotFound:
+		return cli.UnknownModel
+	case http.StatusServiceUnavailable, 529:
+		return cli.Overloaded
+	}
+	return kindOfWords(strings.ToLower(text))
+}
+
+func kindOfWords(text string) cli.FailureKind {
+	has := func(parts ...string) bool {
+		for _, part := range parts {
+			if strings.Contains(text, part) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("authentication required", "unauthorized", "unauthenticated", "not logged in", "invalid api key", "please log in"):
+		return cli.NotLoggedIn
+	case has("rate limit", "quota", "too many requests", "usage limit"):
+		return cli.LimitReached
+	case has("overloaded", "at capacity", "unavailable"):
+		return cli.Overloaded
+	case has("fetch failed", "econnrefused", "enotfound", "econnreset", "network error", "terminated", "socket hang up"):
+		return cli.NetworkDown
+	case has("model not found", "unknown model", "not-a-model", "model_not_found", "is not found for api version"):
+		return cli.UnknownModel
+	}
+	return cli.UnknownFailure
+}
+
+var innerMessage = regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`)
+
+// reasonOf is the sentence inside an error text, which may be the JSON of a model's API.
+func reasonOf(text string) string {
+	if m := innerMessage.FindStringSubmatch(text); m != nil {
+		if inner, err := strconv.Unquote(m[1]); err == nil && inner != "" {
+			text = inner
+		}
+	}
+	return oneLine(text)
+}
+
+func oneLine(s string) string { return cli.Shorten(strings.Join(strings.Fields(s), " "), 300) }
+
+// failure says what the end of the process means. Use it once pumped is closed.
+func (h *host) failure() *cli.Failure {
+	agent := h.provider.opts.Agent
+	if h.process == nil {
+		return cli.Failf(cli.UnknownFailure, agent, "it was not started")
+	}
+	exit := cli.ExitStatus{Code: -1}
+	wait := time.NewTimer(exitWait)
+	defer wait.Stop()
+	select {
+	case <-h.process.Done():
+		exit = h.process.Exit()
+	case <-wait.C:
+	}
+	stderr := strings.TrimSpace(h.process.StderrTail())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.garbages > 0 && (exit.Code == 0 || stderr == "") {
+		f := cli.Failf(cli.BadOutput, agent, "%d lines cannot be read", h.garbages)
+		f.Detail, f.Code, f.Cause = cli.Shorten(string(h.garbage), oversizeHead), exit.Code, h.readErr
+		return f
+	}
+	f := &cli.Failure{Kind: cli.Crashed, Agent: agent, Code: exit.Code, Detail: tail(stderr), Cause: h.readErr}
+	f.Reason = oneLine(stderr[strings.LastIndexByte(stderr, '\n')+1:])
+	if f.Reason == "" {
+		f.Reason = "it said nothing of why"
+	}
+	return f
+}
+
+const stderrShown = 2 << 10
+
+// tail is the end of s, cut at a character boundary.
+func tail(s string) string {
+	if len(s) <= stderrShown {
+		return s
+	}
+	return "…" + strings.ToValidUTF8(s[len(s)-stderrShown:], "")
+}

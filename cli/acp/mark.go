@@ -1,0 +1,79 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"ductor/cli"
+)
+
+// note is what a later ductor must know to go on with a turn. It travels as Mark.Note.
+type note struct {
+	Session  string   `json:"s"`
+	Model    string   `json:"m,omitempty"`
+	Length   int      `json:"n"`           // bytes of the line with the prompt
+	Answered []string `json:"a,omitempty"` // requests for permission that were answered by a person
+	// Sent says that the prompt is known to have been sent: the mark was written again since.
+	Sent bool `json:"t,omitempty"`
+}
+
+func (n note) String() string {
+	raw, err := json.Marshal(n)
+	if err != nil { // strings and numbers can always be encoded
+		return ""
+	}
+	return string(raw)
+}
+
+const markWait = 5 * time.Second
+
+// promptID is the id of the request that is a turn's prompt. It is the same for a later ductor. A turn without
+// a name gets an id of its session's.
+func (s *session) promptID(turn cli.TurnID) string {
+	if turn == "" {
+		return s.host.ids + "-turn-" + string(s.id)
+	}
+	return "turn-" + string(turn)
+}
+
+// mark records where the turn begins, right before its prompt is written. It runs on the writing goroutine, so
+// that nothing else is written between.
+func (s *session) mark(turn cli.TurnID, n note) error {
+	if turn == "" {
+		return nil
+	}
+	h := s.host
+	h.mu.Lock()
+	m := cli.Mark{Turn: turn, Output: h.handled, Note: n.String()}
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(h.life, markWait)
+	defer cancel()
+	if err := h.process.Begin(ctx, m); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.marked, s.note = m, n
+	s.mu.Unlock()
+	return nil
+}
+
+// noteAnswered records that a person's answer was written, so that a later ductor does not ask again. Should it
+// not come to that, the question is asked once more, and the agent takes no second answer.
+func (s *session) noteAnswered(a *ask) {
+	s.mu.Lock()
+	m := s.marked
+	s.note.Answered = append(s.note.Answered, idOf(a.id))
+	s.note.Sent = true
+	m.Note = s.note.String()
+	s.mu.Unlock()
+	if m.Turn == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.host.life, markWait)
+	defer cancel()
+	if err := s.host.process.Begin(ctx, m); err != nil {
+		s.provider.opts.Logger.Warn("record that a question was answered", "agent", string(s.provider.opts.Agent),
+			"turn", string(m.Turn), "err", err)
+	}
+}

@@ -1,0 +1,156 @@
+package acp
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+)
+
+// Mapping is what a permission mode becomes with an agent that offers certain modes of its own.
+type Mapping struct {
+	Mode      cli.PermissionMode
+	AgentMode string // the agent's own mode; empty where it has none that fits, and stays in the one it begins in
+	// Cannot says in one sentence what of the mode cannot be promised; empty if nothing.
+	Cannot string
+}
+
+// agentModes are names of modes as agents have them, bare of case and punctuation, the best one first.
+func agentModes(mode cli.PermissionMode) []string {
+	switch mode {
+	case cli.Plan:
+		return []string{"plan", "planning", "architect", "readonly"}
+	case cli.AcceptEdits:
+		return []string{"acceptedits", "autoedit", "autoacceptedits"}
+	case cli.Auto:
+		return []string{"auto", "automatic", "autonomous", "agent", "code", "default"}
+	case cli.Bypass:
+		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall", "autopilot"}
+	default:
+		return []string{"default", "ask", "askalways", "manual", "normal", "readonly", "agent", "code"}
+	}
+}
+
+// Permission maps a permission mode to the modes that an agent offers, given by their ids. What the agent asks
+// for is decided by ductor in any case, as verdictOn says.
+func Permission(mode cli.PermissionMode, offered []string) Mapping {
+	m := Mapping{Mode: mode}
+	for _, want := range agentModes(mode) {
+		if i := slices.IndexFunc(offered, func(id string) bool { return bareMode(id) == want }); i >= 0 {
+			m.AgentMode = offered[i]
+			break
+		}
+	}
+	if m.AgentMode != "" {
+		return m
+	}
+	switch mode {
+	case cli.Plan:
+		m.Cannot = "the agent has no plan mode: what it asks for is denied, and what it does unasked is not seen"
+	case cli.AcceptEdits:
+		m.Cannot = "the agent has no mode that accepts edits: those it asks for inside the directory are allowed for you"
+	case cli.Bypass:
+		m.Cannot = "the agent has no mode that lets everything through: what it asks for is allowed for you"
+	case cli.Auto:
+		m.Cannot = "the agent has no mode of its own judgement: it asks as it does by itself"
+	default:
+		m.Cannot = "the agent has no permission modes: what it asks for, and what not, is its own choice"
+	}
+	return m
+}
+
+// bareMode is the name of a mode without case, punctuation and what precedes it in an address.
+func bareMode(id string) string {
+	id = id[strings.LastIndexAny(id, "#/")+1:]
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + ('a' - 'A')
+		}
+		return -1
+	}, id)
+}
+
+// verdict is what becomes of a request for permission.
+type verdict string
+
+const (
+	verdictAsk   verdict = "ask" // a person
+	verdictAllow verdict = "allow"
+	verdictDeny  verdict = "deny"
+)
+
+// The kinds of tool that the protocol knows.
+const (
+	kindRead   = "read"
+	kindSearch = "search"
+	kindThink  = "think"
+	kindFetch  = "fetch"
+	kindEdit   = "edit"
+	kindDelete = "delete"
+	kindMove   = "move"
+	kindRun    = "execute"
+	kindSwitch = "switch_mode" // a plan that is to be carried out
+)
+
+// verdictOn decides on a request for permission; why is set when it is denied.
+func verdictOn(req cli.Request, t tool) (v verdict, why string) {
+	named := func(list []string) bool { return slices.Contains(list, t.name) || slices.Contains(list, t.kind) }
+	switch {
+	case named(req.DeniedTools):
+		return verdictDeny, "this tool is not allowed here"
+	case len(req.Tools) > 0 && !named(req.Tools):
+		return verdictDeny, "this tool is not among those that are allowed here"
+	case req.Permission == cli.Bypass:
+		return verdictAllow, ""
+	case req.Permission == cli.Plan && slices.Contains([]string{kindEdit, kindDelete, kindMove, kindRun}, t.kind):
+		return verdictDeny, "the conversation is in plan mode"
+	case named(req.AllowedTools):
+		return verdictAllow, ""
+	case req.Permission == cli.AcceptEdits && t.kind == kindEdit && t.within(req):
+		return verdictAllow, ""
+	case !req.Attended:
+		return verdictDeny, "nobody is there to allow it"
+	}
+	return verdictAsk, ""
+}
+
+// within says whether a tool names the files it is about, and all of them lie in the directories of req.
+func (t tool) within(req cli.Request) bool {
+	paths := t.paths()
+	for _, path := range paths {
+		inside := slices.ContainsFunc(append([]string{req.Dir}, req.AddDirs...), func(dir string) bool {
+			return insideOf(dir, path)
+		})
+		if !inside {
+			return false
+		}
+	}
+	return len(paths) > 0
+}
+
+// insideOf says whether path lies in dir, links resolved as far as the path exists.
+func insideOf(dir, path string) bool {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	rel, err := filepath.Rel(resolved(dir), resolved(path))
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// resolved is path with the links in the part of it that exists resolved.
+func resolved(path string) string {
+	rest := ""
+	for p := filepath.Clean(path); ; p = filepath.Dir(p) {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if p == filepath.Dir(p) {
+			return filepath.Clean(path)
+		}
+		rest = filepath.Join(filepath.Base(p), rest)
+	}
+}

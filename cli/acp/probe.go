@@ -1,0 +1,92 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+
+	"ductor/cli"
+)
+
+// Auth looks whether the agent can be used: by Options.Auth, or by opening a session that is never used.
+func (p *Provider) Auth(ctx context.Context) cli.Auth {
+	if p.opts.Auth != nil {
+		return p.opts.Auth(ctx)
+	}
+	path, err := p.opts.Launcher.LookPath(p.opts.Path)
+	if err != nil {
+		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: "Install " + string(p.opts.Agent) + ", or set its path"}
+	}
+	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
+	s, err := p.probe(ctx)
+	if err != nil {
+		auth.State, auth.Method, auth.Fix = cli.Installed, "", p.fix(err)
+		return auth
+	}
+	auth.Version = s.host.hello.AgentInfo.Version
+	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
+		p.opts.Logger.Error("end an agent that was asked for its log-in", "agent", string(p.opts.Agent), "err", err)
+	}
+	return auth
+}
+
+func (p *Provider) fix(err error) string {
+	f := p.failure(err)
+	if f.Kind == cli.NotLoggedIn && p.opts.Login != "" {
+		return p.opts.Login
+	}
+	return f.Sentence()
+}
+
+// Models lists what users may pick: what Options say, else what the agent offers in a session that is never used.
+func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
+	if len(p.opts.Models) > 0 {
+		return slices.Clone(p.opts.Models), nil
+	}
+	s, err := p.probe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	var list []cli.Model
+	for _, m := range s.models {
+		list = append(list, cli.Model{
+			Agent: p.opts.Agent, ID: cli.ModelID(m.ID), Name: m.Name, Description: oneLine(m.Description), Default: m.ID == s.ownModel,
+		})
+	}
+	s.mu.Unlock()
+	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
+		return nil, err
+	}
+	if list == nil {
+		return nil, errors.New("the agent offers no choice of models")
+	}
+	return list, nil
+}
+
+// probe opens a session for a question, in a process of its own.
+func (p *Provider) probe(ctx context.Context) (*session, error) {
+	req := cli.Request{Dir: os.TempDir()}
+	h := newHost(p, "")
+	cmd := p.command(req, "")
+	cmd.For.Mode = "" // of no worth to a later ductor
+	go h.start(cmd)
+	var err error
+	select {
+	case <-h.ready:
+		if h.failed != nil {
+			err = h.failed
+		}
+	case <-ctx.Done():
+		err = cli.AsFailure(p.opts.Agent, context.Cause(ctx))
+	}
+	var s *session
+	if err == nil {
+		s, err = openSession(ctx, h, req)
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.leave(context.WithoutCancel(ctx), parting{spoiled: true}))
+	}
+	return s, nil
+}

@@ -1,0 +1,200 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// Defaults of Options.
+const (
+	DefaultStartLimit = 30 * time.Second
+	DefaultCallLimit  = 30 * time.Second
+)
+
+// Options make a Provider. Agent, Path and Launcher are required; the zero value of the others is usable.
+type Options struct {
+	Agent    cli.Agent    // the name users know it by
+	Path     string       // the program
+	Args     []string     // that make it speak the protocol on its standard input and output
+	Launcher cli.Launcher // where processes start
+	// Argv gives the further arguments a process for req needs. Requests of which it says the same may share
+	// a process. Nil is none.
+	Argv func(req cli.Request) []string
+	// Env is the environment that a child's is picked from; os.Environ when nil.
+	Env      func() []string
+	AllowEnv []string // names or NAME_* patterns beyond cli.BaseEnv that the agent and no other may see
+	// ExtraEnv is added to the environment of every process; what a request says wins.
+	ExtraEnv map[string]string
+	// Models are what users may pick, for an agent that does not list any itself, or too many.
+	Models []cli.Model
+	// NoFiles and NoTerminals keep from the agent that files can be read and written, and commands run, through
+	// ductor. They are served in the directories of the conversation only, but as the user ductor runs as, and on
+	// the machine ductor runs on: set both for an agent in a container.
+	NoFiles, NoTerminals bool
+	Quirks               Quirks
+	// Login says what to do when the agent is not logged in: one sentence.
+	Login string
+	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.
+	Auth func(ctx context.Context) cli.Auth
+
+	StartLimit time.Duration // for a process to be ready
+	CallLimit  time.Duration // for any request but a prompt to be answered
+	// Grace is how long a process may take to end when asked to; Stall how long an agent may be silent when no tool
+	// runs, ToolStall when one does. Defaults are those of package cli.
+	Grace, Stall, ToolStall time.Duration
+	Now                     func() time.Time // the clock durations are taken from; time.Now when nil
+	Logger                  *slog.Logger     // discards when nil
+}
+
+// Quirks are ways in which an agent differs from the protocol's text.
+type Quirks struct {
+	// LateHistory is for an agent that replays a loaded session after it answered session/load, and ends that
+	// with available_commands_update.
+	LateHistory bool
+	// TotalUsage is for an agent whose usage is that of the whole session.
+	TotalUsage bool
+	// CommandMarks are characters a prompt must not begin with to reach the model as it is.
+	CommandMarks string
+	// ToolName finds the agent's own name of a tool; nil takes the kind.
+	ToolName func(id, kind, title string) string
+	// KindOf sorts an error of the agent; UnknownFailure leaves it to this package. Nil does.
+	KindOf func(code int, text string) cli.FailureKind
+	// ExitCode finds a command's exit code in its output; nil knows none.
+	ExitCode func(output string) *int
+}
+
+// Provider is one agent. Safe for concurrent use.
+type Provider struct {
+	opts Options
+
+	mu    sync.Mutex
+	hosts map[string]*host    // that take further sessions, by what they were started with
+	left  map[cli.RunID]*host // that were attached to
+}
+
+var _ cli.Provider = (*Provider)(nil)
+
+// New makes a Provider. It starts nothing.
+func New(o Options) *Provider {
+	if o.Env == nil {
+		o.Env = os.Environ
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
+	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
+	o.Grace = cmp.Or(o.Grace, cli.DefaultGrace)
+	o.Stall = cmp.Or(o.Stall, cli.DefaultStall)
+	o.ToolStall = cmp.Or(o.ToolStall, cli.DefaultToolStall)
+	return &Provider{opts: o, hosts: map[string]*host{}, left: map[cli.RunID]*host{}}
+}
+
+// Agent is the name given in Options.
+func (p *Provider) Agent() cli.Agent { return p.opts.Agent }
+
+// Modes is Live alone: the protocol has no other.
+func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live} }
+
+// Open opens a session in a process that fits, or in a new one; see cli.Provider.
+func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
+	if mode != cli.Live {
+		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "there is no %s mode", mode)
+	}
+	if err := checkDirs(req); err != nil {
+		return nil, cli.Failf(cli.Refused, p.opts.Agent, "%v", err)
+	}
+	h, err := p.enter(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openSession(ctx, h, req)
+	if err != nil {
+		h.leave(context.WithoutCancel(ctx), parting{spoiled: true})
+		return nil, err
+	}
+	return s, nil
+}
+
+// enter finds or starts the process for req, and counts one more session in it. Errors are *cli.Failure.
+func (p *Provider) enter(ctx context.Context, req cli.Request) (*host, error) {
+	key := p.key(req)
+	p.mu.Lock()
+	h := p.hosts[key]
+	if h == nil || !h.join() {
+		h = newHost(p, key)
+		p.hosts[key] = h
+		go h.start(p.command(req, key))
+	}
+	p.mu.Unlock()
+	select {
+	case <-h.ready:
+	case <-ctx.Done():
+		h.leave(context.WithoutCancel(ctx), parting{spoiled: true})
+		return nil, cli.AsFailure(p.opts.Agent, context.Cause(ctx))
+	}
+	if h.failed != nil {
+		h.leave(context.WithoutCancel(ctx), parting{spoiled: true})
+		return nil, h.failed
+	}
+	return h, nil
+}
+
+// retire makes sure that h takes no further sessions.
+func (p *Provider) retire(h *host) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hosts[h.key] == h {
+		delete(p.hosts, h.key)
+	}
+	maps.DeleteFunc(p.left, func(_ cli.RunID, other *host) bool { return other == h })
+}
+
+func (p *Provider) command(req cli.Request, key string) cli.Command {
+	return cli.Command{
+		Path: p.opts.Path, Args: p.argv(req), Dir: req.Dir, Env: p.env(req),
+		For: cli.Purpose{Agent: p.opts.Agent, Mode: cli.Live, Setting: key},
+	}
+}
+
+func (p *Provider) argv(req cli.Request) []string {
+	var more []string
+	if p.opts.Argv != nil {
+		more = p.opts.Argv(req)
+	}
+	return slices.Concat(p.opts.Args, more, req.ExtraArgs)
+}
+
+func (p *Provider) env(req cli.Request) []string {
+	extra := maps.Clone(p.opts.ExtraEnv)
+	if extra == nil {
+		extra = map[string]string{}
+	}
+	maps.Copy(extra, req.Env)
+	if req.ChatID != 0 {
+		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
+	}
+	return cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), p.opts.AllowEnv), extra)
+}
+
+func (p *Provider) startFailure(err error) *cli.Failure {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &cli.Failure{Kind: cli.NotInstalled, Agent: p.opts.Agent, Cause: err}
+	}
+	return cli.AsFailure(p.opts.Agent, err)
+}
