@@ -13,15 +13,16 @@ import (
 
 // rooms says which rooms of ours each room may import. A room not named here fails the test: decide its place.
 var rooms = map[string][]string{
-	"cmd/ductor":            {"*"},
-	"bot":                   {"orchestrator", "bot/render", "cli"},
-	"bot/render":            {},
-	"orchestrator":          {"cli"},
-	"cli":                   {"internal/supervisor"},
-	"cli/acp":               {"cli"},
-	"cli/claude":            {"cli"},
-	"cli/codex":             {"cli"},
-	"cli/clitest":           {"cli", "internal/supervisor"},
+	"cmd/ductor":   {"*"},
+	"bot":          {"orchestrator", "bot/render", "cli"},
+	"bot/render":   {},
+	"orchestrator": {"cli"},
+	"cli":          {"internal/supervisor"},
+	"cli/acp":      {"cli"},
+	"cli/claude":   {"cli"},
+	"cli/codex":    {"cli"},
+	"cli/copilot":  {"cli"},
+	"cli/clitest":  {"cli", "internal/supervisor"},
 	// A dialect of the Agent Client Protocol lies above the room of that protocol.
 	"cli/gemini":            {"cli", "cli/acp"},
 	"internal/config":       {},
@@ -38,18 +39,19 @@ var rooms = map[string][]string{
 
 // homes says in which rooms an outside module may be imported outside of tests. "" is everywhere.
 var homes = map[string][]string{
-	"github.com/go-telegram/bot":   {"bot"},
-	"github.com/mattn/go-sqlite3":  {"internal/store"},
-	"github.com/pelletier/go-toml": {"internal/config"},
-	"github.com/yuin/goldmark":     {"bot/render"},
-	"github.com/spf13/cobra":       {"cmd/ductor"},
-	"golang.org/x/time":            {"bot"},
-	"golang.org/x/term":            {"cmd/ductor"},
-	"golang.org/x/sys":             {"cli", "internal/supervisor", "scripts/loopback", "cmd/ductor"},
-	"github.com/google/uuid":       {""},
-	"pgregory.net/rapid":           {"cli/clitest"},
-	"go.uber.org/goleak":           {"cli/clitest"},
-	"github.com/google/go-cmp":     {"cli/clitest"},
+	"github.com/go-telegram/bot":      {"bot"},
+	"github.com/mattn/go-sqlite3":     {"internal/store"},
+	"github.com/pelletier/go-toml":    {"internal/config"},
+	"github.com/yuin/goldmark":        {"bot/render"},
+	"github.com/spf13/cobra":          {"cmd/ductor"},
+	"golang.org/x/time":               {"bot"},
+	"golang.org/x/term":               {"cmd/ductor"},
+	"golang.org/x/sys":                {"cli", "internal/supervisor", "scripts/loopback", "cmd/ductor"},
+	"github.com/sourcegraph/jsonrpc2": {"cli/copilot"},
+	"github.com/google/uuid":          {""},
+	"pgregory.net/rapid":              {"cli/clitest"},
+	"go.uber.org/goleak":              {"cli/clitest"},
+	"github.com/google/go-cmp":        {"cli/clitest"},
 }
 
 type listed struct {

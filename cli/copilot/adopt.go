@@ -1,0 +1,78 @@
+package copilot
+
+import (
+	"context"
+	"slices"
+
+	"ductor/cli"
+)
+
+// adoptLive goes on with one turn of a process that an earlier ductor left. The process is attached to once, for
+// all the turns that it runs.
+func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	i := slices.IndexFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == req.Turn })
+	if i < 0 || left.Marks[i].Note == "" {
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "the process does not know this turn")
+	}
+	mark := left.Marks[i]
+	h, err := p.attach(ctx, left)
+	if err != nil {
+		return nil, err
+	}
+	s := newLive(p, req)
+	s.hub, s.id, s.slot = h, cli.AgentSessionID(mark.Note), h.enter(cli.AgentSessionID(mark.Note))
+	s.model, s.applied = req.Model, applied{model: req.Model, effort: req.Effort, permission: req.Permission}
+	s.adopted = &mark
+	// The mark was recorded right before the prompt was written, and nothing else is written in between.
+	s.asked = left.InputEnd > mark.Input || !left.Alive
+	s.turns = 1
+	return s, nil
+}
+
+// attach finds the process among those attached to, or attaches to it.
+func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
+	key := "run/" + string(left.Run)
+	unlock, err := p.hubs.lock(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if h := p.hubs.attached(left.Run); h != nil {
+		return h, nil
+	}
+	from := left.Marks[0].Output
+	for _, m := range left.Marks {
+		from = min(from, m.Output)
+	}
+	process, err := p.opts.Launcher.Attach(ctx, left.Run, from)
+	if err != nil {
+		return nil, startFailure(err)
+	}
+	slots := map[cli.AgentSessionID]*slot{}
+	for _, m := range left.Marks {
+		s := newSlot()
+		s.begin(m.Output) // what comes for it waits for its turn
+		slots[cli.AgentSessionID(m.Note)] = s
+	}
+	until := left.OutputEnd
+	h := newHub(left.Setting, process, p.opts.Grace, from, slots, &until)
+	p.hubs.add(h)
+	p.hubs.mu.Lock()
+	defer p.hubs.mu.Unlock()
+	p.hubs.left = append(p.hubs.left, h)
+	return h, nil
+}
+
+// attached is the process of a run that was attached to, held for the caller. It may be dead: what it said before
+// is there all the same.
+func (hs *hubs) attached(run cli.RunID) *hub {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	for _, h := range hs.left {
+		if h.process.Run() == run && h.users > 0 {
+			h.users++
+			return h
+		}
+	}
+	return nil
+}

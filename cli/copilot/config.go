@@ -1,0 +1,112 @@
+package copilot
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+)
+
+// setting is what binds a session: a request with other values needs another one. Model, effort and permission mode
+// are not in it, for they are changed as it lives.
+type setting struct {
+	process string // the key of the process
+	dir     string
+	lists   [4][]string // further directories; tools; allowed; denied
+	texts   [3]string   // system prompts, MCP configuration
+	begin   [3]string   // how it began, while it has had no turn
+}
+
+func (p *Provider) settingOf(req cli.Request) setting {
+	return setting{
+		process: hubKey(p.opts.Path, serverArgs(req), p.environment(req)), dir: req.Dir,
+		lists: [4][]string{req.AddDirs, req.Tools, req.AllowedTools, req.DeniedTools},
+		texts: [3]string{req.SystemPrompt, req.AppendPrompt, req.MCPConfig},
+		begin: [3]string{string(req.Resume), string(req.NewSessionID), fmt.Sprint(req.Continue)},
+	}
+}
+
+func (s setting) fits(other setting) bool {
+	if s.process != other.process || s.dir != other.dir || s.texts != other.texts {
+		return false
+	}
+	for i := range s.lists {
+		if !slices.Equal(s.lists[i], other.lists[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sessionParams are those of session.create and session.resume for req. Its type is SessionConfig of the SDK that
+// ships with the CLI.
+func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) (map[string]any, error) {
+	env := p.environment(req)
+	params := map[string]any{
+		"sessionId": id, "clientName": "ductor", "streaming": true, "includeSubAgentStreamingEvents": false,
+		"requestPermission": true, "requestUserInput": true, "requestExitPlanMode": true, "envValueMode": "direct",
+		"enableSessionTelemetry": false,
+	}
+	set := func(name string, value string) {
+		if value != "" {
+			params[name] = value
+		}
+	}
+	set("workingDirectory", req.Dir)
+	set("model", string(modelOf(req, env)))
+	set("reasoningEffort", string(req.Effort))
+	if len(req.AddDirs) > 0 {
+		params["additionalDirectories"] = req.AddDirs
+	}
+	if len(req.Tools) > 0 {
+		params["availableTools"] = req.Tools
+	}
+	if provider := ownProvider(env); provider != nil {
+		params["provider"] = provider
+	}
+	switch {
+	case req.SystemPrompt != "":
+		whole := strings.TrimSpace(req.SystemPrompt + "\n\n" + req.AppendPrompt)
+		params["systemMessage"] = map[string]any{"mode": "replace", "content": whole}
+	case req.AppendPrompt != "":
+		params["systemMessage"] = map[string]any{"mode": "append", "content": req.AppendPrompt}
+	}
+	servers, err := p.mcpServers(req.MCPConfig)
+	if len(servers) > 0 {
+		params["mcpServers"] = servers
+	}
+	return params, err
+}
+
+// mcpServers reads an MCP configuration, which is JSON or a file of it.
+func (p *Provider) mcpServers(config string) (map[string]json.RawMessage, error) {
+	config = strings.TrimSpace(config)
+	if config == "" {
+		return nil, nil
+	}
+	raw := []byte(config)
+	if !strings.HasPrefix(config, "{") {
+		var err error
+		if raw, err = p.opts.ReadFile(config); err != nil {
+			return nil, cli.Failf(cli.Refused, Agent, "the MCP configuration cannot be read: %v", err)
+		}
+	}
+	var file struct {
+		Servers map[string]json.RawMessage `json:"mcpServers"`
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return nil, cli.Failf(cli.Refused, Agent, "the MCP configuration is no JSON: %v", err)
+	}
+	return file.Servers, nil
+}
+
+// attachments are the pictures of a prompt.
+func attachments(images []cli.Image) []map[string]string {
+	var list []map[string]string
+	for _, image := range images {
+		list = append(list, map[string]string{"type": "file", "path": image.Path})
+	}
+	return list
+}

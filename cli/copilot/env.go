@@ -1,0 +1,83 @@
+package copilot
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ductor/cli"
+)
+
+// EnvKeys are the variables that Copilot and no other agent is given.
+func EnvKeys() []string { return []string{"COPILOT_*", "GH_*", "GITHUB_*"} }
+
+// environment is what a process started for req sees, and nothing else.
+func (p *Provider) environment(req cli.Request) []string {
+	extra := map[string]string{
+		"COPILOT_AUTO_UPDATE": "false", // a CLI that changes under a running bot helps nobody
+		"COPILOT_ALLOW_ALL":   "",      // what goes through unasked is the conversation's permission mode to say
+	}
+	if req.ChatID != 0 {
+		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
+	}
+	maps.Copy(extra, req.Env)
+	return cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
+}
+
+// lookup is a variable's value in an environment, the last one winning as in a process.
+func lookup(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// ownProvider is a model's API other than GitHub's, as COPILOT_PROVIDER_* name it. The server takes no notice of
+// these variables, so they are handed to it with each session. Its type is ProviderConfig of the api schema.
+func ownProvider(env []string) map[string]any {
+	url := lookup(env, "COPILOT_PROVIDER_BASE_URL")
+	if url == "" {
+		return nil
+	}
+	provider := map[string]any{"baseUrl": url, "type": cmp.Or(lookup(env, "COPILOT_PROVIDER_TYPE"), "openai")}
+	for name, variable := range map[string]string{
+		"apiKey": "API_KEY", "apiKeyCommand": "API_KEY_COMMAND", "bearerToken": "BEARER_TOKEN", "wireApi": "WIRE_API",
+		"transport": "TRANSPORT", "modelId": "MODEL_ID", "wireModel": "WIRE_MODEL",
+	} {
+		if value := lookup(env, "COPILOT_PROVIDER_"+variable); value != "" {
+			provider[name] = value
+		}
+	}
+	if version := lookup(env, "COPILOT_PROVIDER_AZURE_API_VERSION"); version != "" {
+		provider["azure"] = map[string]any{"apiVersion": version}
+	}
+	for name, variable := range map[string]string{"maxPromptTokens": "MAX_PROMPT_TOKENS", "maxOutputTokens": "MAX_OUTPUT_TOKENS"} {
+		if n, err := strconv.Atoi(lookup(env, "COPILOT_PROVIDER_"+variable)); err == nil {
+			provider[name] = n
+		}
+	}
+	if headers := providerHeaders(lookup(env, "COPILOT_PROVIDER_HEADERS")); len(headers) > 0 {
+		provider["headers"] = headers
+	}
+	return provider
+}
+
+// providerHeaders reads lines of "Name: Value".
+func providerHeaders(text string) map[string]string {
+	headers := map[string]string{}
+	for line := range strings.SplitSeq(strings.ReplaceAll(text, `\n`, "\n"), "\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) != "" {
+			headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		}
+	}
+	return headers
+}
+
+// modelOf is the model that a session is to begin with; empty is Copilot's own choice.
+func modelOf(req cli.Request, env []string) cli.ModelID {
+	return cmp.Or(req.Model, cli.ModelID(lookup(env, "COPILOT_MODEL")), cli.ModelID(lookup(env, "COPILOT_PROVIDER_MODEL_ID")))
+}

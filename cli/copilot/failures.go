@@ -1,0 +1,102 @@
+package copilot
+
+import (
+	"strings"
+
+	"ductor/cli"
+)
+
+// errorFailure says what a session.error means. Its type is named first, then the status of the model's API,
+// then its text; those are of version 1.0.102.
+func errorFailure(f fields) *cli.Failure {
+	return &cli.Failure{Kind: errorKind(f), Agent: Agent, Reason: reasonOf(f.Message)}
+}
+
+func errorKind(f fields) cli.FailureKind {
+	switch f.ErrorType {
+	case "authentication", "authorization":
+		return cli.NotLoggedIn
+	case "rate_limit", "quota":
+		return cli.LimitReached
+	}
+	switch {
+	case f.StatusCode == 401:
+		return cli.NotLoggedIn
+	case f.StatusCode == 404:
+		return cli.UnknownModel
+	case f.StatusCode == 429:
+		return cli.LimitReached
+	case f.StatusCode >= 500:
+		return cli.Overloaded
+	case f.StatusCode >= 400, f.ErrorType == "policy", f.ErrorType == "context_limit":
+		return cli.Refused
+	}
+	return textKind(f.Message)
+}
+
+// textKind sorts a text that comes without type or status.
+func textKind(text string) cli.FailureKind {
+	has := func(parts ...string) bool {
+		for _, part := range parts {
+			if strings.Contains(text, part) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("No authentication information", "Not authenticated", "No GitHub OAuth token", "requires a local model provider"):
+		return cli.NotLoggedIn
+	case has("No session, task, or name matched", "Session not found", "session events"):
+		return cli.ResumeFailed
+	case has("Overloaded", "overloaded"):
+		return cli.Overloaded
+	case has("HTTP request", "ECONNREFUSED", "ENOTFOUND", "ETIMEDOUT", "fetch failed", "network"):
+		return cli.NetworkDown
+	case has("unexpected argument", "error: invalid value", "error: unknown option"):
+		return cli.Refused
+	case has("not found on provider", "is not available", "Unknown model"):
+		return cli.UnknownModel
+	}
+	return cli.UnknownFailure
+}
+
+// reasonOf is the sentence in an error text: without how often it was tried.
+func reasonOf(message string) string {
+	if _, last, ok := strings.Cut(message, "Last error: "); ok {
+		message = last
+	}
+	message, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
+	return cli.Shorten(message, 300)
+}
+
+// exitFailure sharpens what is known about a process that ended without a result, by its last words.
+func exitFailure(f *cli.Failure) *cli.Failure {
+	if f == nil || f.Kind != cli.Crashed {
+		return f
+	}
+	switch kind := textKind(f.Detail); kind {
+	case cli.NotLoggedIn, cli.ResumeFailed, cli.Refused:
+		f.Kind, f.Reason = kind, firstWords(f.Detail)
+	}
+	return f
+}
+
+func firstWords(stderr string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
+	return cli.Shorten(strings.TrimPrefix(line, "Error: "), 300)
+}
+
+func oneLine(s string) string {
+	return cli.Shorten(strings.Join(strings.Fields(s), " "), 300)
+}
+
+// lastLine is the last word of a process.
+func lastLine(stderr string) string {
+	stderr = strings.TrimSpace(stderr)
+	line := strings.TrimSpace(stderr[strings.LastIndexByte(stderr, '\n')+1:])
+	if line == "" {
+		return "it said nothing of why"
+	}
+	return cli.Shorten(line, 300)
+}

@@ -1,0 +1,304 @@
+package copilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sourcegraph/jsonrpc2"
+
+	"ductor/cli"
+)
+
+// destroyWait is how long a session that is closed may take to be put away by its process.
+const destroyWait = 300 * time.Millisecond
+
+// live is a session in a process that it shares with others. When the process is gone, the next turn goes on with
+// the session in another.
+//
+// Turn and Fits are for one goroutine at a time, as cli.Session says; the rest is safe at any time.
+type live struct {
+	provider *Provider
+	setting  setting
+
+	mu      sync.Mutex
+	hub     *hub // nil before the first start
+	slot    *slot
+	id      cli.AgentSessionID
+	model   cli.ModelID // that answers, as far as it is known
+	applied applied
+	turns   int
+	turn    *turn // that runs
+	spoiled bool  // the last turn did not end by itself
+	closed  bool
+	adopted *cli.Mark
+	asked   bool // of the adopted turn: its prompt had reached the process
+}
+
+// applied is what the process was last told of the session.
+type applied struct {
+	model      cli.ModelID
+	effort     cli.Effort
+	permission cli.PermissionMode
+}
+
+var (
+	_ cli.Session = (*live)(nil)
+	_ cli.Asker   = (*live)(nil)
+	_ cli.Steerer = (*live)(nil)
+)
+
+func newLive(p *Provider, req cli.Request) *live {
+	return &live{provider: p, setting: p.settingOf(req)}
+}
+
+// open makes the session in a process, or goes on with it there.
+func (s *live) open(ctx context.Context, req cli.Request) error {
+	if _, err := permissionOf(req.Permission); err != nil {
+		return cli.Failf(cli.Refused, Agent, "%v", err)
+	}
+	h, err := s.provider.acquire(ctx, req)
+	if err != nil {
+		return err
+	}
+	opened, err := s.enter(ctx, h, req)
+	if err != nil {
+		return errors.Join(cli.AsFailure(Agent, err), s.provider.giveBack(context.WithoutCancel(ctx), h, false))
+	}
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.hub, s.slot, s.id, s.model, s.applied = h, opened.slot, opened.id, opened.model, opened.applied
+	}
+	s.mu.Unlock()
+	if closed {
+		_ = s.provider.giveBack(context.WithoutCancel(ctx), h, false)
+		return cli.Failf(cli.UnknownFailure, Agent, "the session is closed")
+	}
+	return nil
+}
+
+// opened is a session that is ready in a process.
+type opened struct {
+	slot    *slot
+	id      cli.AgentSessionID
+	model   cli.ModelID
+	applied applied
+}
+
+func (s *live) enter(ctx context.Context, h *hub, req cli.Request) (opened, error) {
+	method, id := "session.create", req.NewSessionID
+	switch {
+	case req.Resume != "":
+		method, id = "session.resume", req.Resume
+	case req.Continue:
+		if last := newest(ctx, h, req.Dir); last != "" {
+			method, id = "session.resume", last
+		}
+	}
+	if id == "" {
+		id = cli.AgentSessionID(uuid.NewString())
+	}
+	params, err := s.provider.sessionParams(req, id)
+	if err != nil {
+		return opened{}, err
+	}
+	o := opened{slot: h.enter(id), id: id}
+	var reply struct {
+		State struct {
+			Model string `json:"modelId"`
+		} `json:"modelState"`
+	}
+	if err := h.call(ctx, method, params, &reply); err != nil {
+		h.leave(id)
+		return opened{}, callFailure(err)
+	}
+	o.model = cli.ModelID(reply.State.Model)
+	o.applied = applied{model: req.Model, effort: req.Effort}
+	if err := s.allow(ctx, h, id, req); err != nil {
+		h.leave(id)
+		return opened{}, callFailure(err)
+	}
+	o.applied.permission = req.Permission
+	return o, nil
+}
+
+// newest is the last session of a directory; empty if there is none.
+func newest(ctx context.Context, h *hub, dir string) cli.AgentSessionID {
+	var last struct {
+		ID cli.AgentSessionID `json:"sessionId"`
+	}
+	if err := h.call(ctx, "sessions.getLastForContext", map[string]any{"context": map[string]string{"cwd": dir}}, &last); err != nil {
+		return "" // then a new one is made, as the CLI does
+	}
+	return last.ID
+}
+
+// allow tells the process the permission mode and the rules of a session. A session that is gone on with
+// remembers what it was told before, so that everything is said.
+func (s *live) allow(ctx context.Context, h *hub, id cli.AgentSessionID, req cli.Request) error {
+	p, err := permissionOf(req.Permission)
+	if err != nil {
+		return cli.Failf(cli.Refused, Agent, "%v", err)
+	}
+	if err := h.call(ctx, "session.mode.set", map[string]any{"sessionId": id, "mode": p.mode}, nil); err != nil {
+		return err
+	}
+	if err := h.call(ctx, "session.permissions.setMode", map[string]any{"sessionId": id, "mode": p.approval}, nil); err != nil {
+		return err
+	}
+	if len(req.AllowedTools)+len(req.DeniedTools) == 0 {
+		return nil
+	}
+	return h.call(ctx, "session.permissions.configure", map[string]any{"sessionId": id, "rules": map[string]any{
+		"approved": rules(req.AllowedTools), "denied": rules(req.DeniedTools),
+	}}, nil)
+}
+
+// adjust tells the process what is different in this turn.
+func (s *live) adjust(ctx context.Context, h *hub, req cli.Request) error {
+	s.mu.Lock()
+	id, was := s.id, s.applied
+	s.mu.Unlock()
+	want := applied{model: req.Model, effort: req.Effort, permission: req.Permission}
+	if want == was {
+		return nil
+	}
+	if want.permission != was.permission {
+		if err := s.allow(ctx, h, id, req); err != nil {
+			return callFailure(err)
+		}
+	}
+	if want.model != was.model || want.effort != was.effort {
+		if err := s.switchModel(ctx, h, id, req); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.applied = want
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *live) switchModel(ctx context.Context, h *hub, id cli.AgentSessionID, req cli.Request) error {
+	params := map[string]any{"sessionId": id, "modelId": modelOf(req, s.provider.environment(req))}
+	if req.Effort != "" {
+		params["reasoningEffort"] = req.Effort
+	}
+	var reply struct {
+		Model   string `json:"modelId"`
+		Status  string `json:"status"`
+		Message string `json:"message"`
+	}
+	err := h.call(ctx, "session.model.switchTo", params, &reply)
+	var refused *jsonrpc2.Error
+	switch {
+	case errors.As(err, &refused):
+		return cli.Failf(cli.UnknownModel, Agent, "%s", callReason(refused))
+	case err != nil:
+		return err
+	case reply.Status == "confirmation_required":
+		return cli.Failf(cli.UnknownModel, Agent, "the session is too long for this model")
+	}
+	s.mu.Lock()
+	s.model = cli.ModelID(reply.Model)
+	s.mu.Unlock()
+	return nil
+}
+
+// Fits says whether the session, as it is, can be adjusted to req. A model cannot be unchosen.
+func (s *live) Fits(req cli.Request) bool {
+	want := s.provider.settingOf(req)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || !s.setting.fits(want) {
+		return false
+	}
+	if s.applied.model != "" && modelOf(req, s.provider.environment(req)) == "" || s.applied.effort != "" && req.Effort == "" {
+		return false
+	}
+	if s.turns == 0 {
+		return want.begin == s.setting.begin
+	}
+	return req.Resume == s.id
+}
+
+// Info says what is running.
+func (s *live) Info() cli.SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.id}
+	if s.hub != nil && !s.closed && s.hub.alive() {
+		info.PID, info.Alive = s.hub.process.PID(), true
+	}
+	return info
+}
+
+// Close puts the session away. The process ends with its last session, with all it started.
+func (s *live) Close(ctx context.Context) error { return s.leave(ctx, false) }
+
+// Detach lets go of the session, which goes on with what it does.
+func (s *live) Detach() {
+	if err := s.leave(context.Background(), true); err != nil {
+		s.provider.opts.Logger.Error("let go of copilot", "err", err)
+	}
+}
+
+func (s *live) leave(ctx context.Context, letGo bool) error {
+	s.mu.Lock()
+	s.closed = true
+	h, id, spoiled := s.hub, s.id, s.spoiled
+	s.hub = nil
+	s.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	if !letGo && h.alive() && !spoiled {
+		wait, cancel := context.WithTimeout(ctx, destroyWait)
+		_ = h.call(wait, "session.destroy", map[string]any{"sessionId": id}, nil) // it is only the politer way
+		cancel()
+	}
+	if !letGo {
+		h.leave(id)
+	}
+	if err := s.provider.giveBack(ctx, h, letGo); err != nil {
+		return fmt.Errorf("close copilot: %w", err)
+	}
+	return nil
+}
+
+// giveBack releases a process. The last one to do so ends it, or lets go of it if anybody did.
+func (p *Provider) giveBack(ctx context.Context, h *hub, letGo bool) error {
+	last, detached := p.hubs.release(h, letGo)
+	switch {
+	case !last:
+		return nil
+	case detached:
+		h.detach()
+		return nil
+	}
+	return h.stop(ctx, h.grace)
+}
+
+// callFailure says what an error that the process answered with means.
+func callFailure(err error) error {
+	var refused *jsonrpc2.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	reason := callReason(refused)
+	return &cli.Failure{Kind: textKind(reason), Agent: Agent, Reason: reason, Cause: err}
+}
+
+// callReason is the sentence in an error answer, without what the server puts before it.
+func callReason(e *jsonrpc2.Error) string {
+	_, reason, ok := strings.Cut(e.Message, "failed with message: ")
+	if !ok {
+		reason = e.Message
+	}
+	return oneLine(reason)
+}

@@ -1,0 +1,103 @@
+package copilot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"ductor/cli"
+)
+
+// Agent is the dialect's name.
+const Agent cli.Agent = "copilot"
+
+// Options configure a Provider. The zero value of every field but Launcher is usable.
+type Options struct {
+	Launcher cli.Launcher // where processes start; required
+	Path     string       // the program; "copilot" when empty
+	// Env is the environment that a child's is picked from; os.Environ when nil.
+	Env      func() []string
+	AllowEnv []string // further names or NAME_* patterns that a child may see
+	// ReadFile reads files from where the agent runs: its configuration, and MCP configurations; os.ReadFile
+	// when nil.
+	ReadFile func(path string) ([]byte, error)
+	// Grace is how long a process may take to end when asked to; Stall how long Copilot may be silent when
+	// no tool runs, ToolStall when one does. The defaults of cli.StreamOptions when 0.
+	Grace, Stall, ToolStall time.Duration
+	Now                     func() time.Time // the clock durations are taken from; time.Now when nil
+	Logger                  *slog.Logger     // discards when nil
+}
+
+// Provider is Copilot. Safe for concurrent use.
+type Provider struct {
+	opts Options
+	hubs hubs
+}
+
+var _ cli.Provider = (*Provider)(nil)
+
+// New makes a Provider. It starts nothing.
+func New(o Options) *Provider {
+	o.Path = cmp.Or(o.Path, "copilot")
+	o.Grace = cmp.Or(o.Grace, cli.DefaultGrace)
+	o.Stall = cmp.Or(o.Stall, cli.DefaultStall)
+	o.ToolStall = cmp.Or(o.ToolStall, cli.DefaultToolStall)
+	if o.Env == nil {
+		o.Env = os.Environ
+	}
+	if o.ReadFile == nil {
+		o.ReadFile = os.ReadFile
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return &Provider{opts: o, hubs: hubs{live: map[string]*hub{}, turn: map[string]chan struct{}{}}}
+}
+
+// Agent is "copilot".
+func (p *Provider) Agent() cli.Agent { return Agent }
+
+// Modes are Live and OneShot; Live is the preferred one.
+func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
+
+// Open makes a session; see cli.Provider.
+func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
+	switch mode {
+	case cli.OneShot:
+		return &once{provider: p, id: req.Resume}, nil
+	case cli.Live:
+		s := newLive(p, req)
+		if err := s.open(ctx, req); err != nil {
+			return nil, cli.AsFailure(Agent, err)
+		}
+		return s, nil
+	}
+	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
+}
+
+// Adopt goes on with what an earlier ductor left; see cli.Provider. A live process is gone on with for the turns
+// that it runs: without one it is not taken over, because nobody could say whose it is.
+func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	switch {
+	case left.Mode == cli.OneShot:
+		return p.adoptOnce(ctx, left, req)
+	case left.Mode == cli.Live && req.Turn != "":
+		return p.adoptLive(ctx, left, req)
+	}
+	return nil, cli.Failf(cli.UnknownFailure, Agent, "an idle process is not gone on with")
+}
+
+func startFailure(err error) *cli.Failure {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &cli.Failure{Kind: cli.NotInstalled, Agent: Agent, Cause: err}
+	}
+	return cli.AsFailure(Agent, err)
+}

@@ -1,0 +1,116 @@
+package copilot
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"ductor/cli"
+)
+
+const maxTitle = 200
+
+// toolStarted describes a tool that begins.
+func toolStarted(f fields, dir string) cli.ToolStarted {
+	return cli.ToolStarted{
+		ID: cli.ToolID(f.ToolCallID), Name: f.ToolName, Title: toolTitle(f, dir), Input: f.Arguments,
+		Parent: cli.ToolID(f.Parent),
+	}
+}
+
+// toolTitle is the one thing that tells a call from others, or Copilot's own title.
+func toolTitle(f fields, dir string) string {
+	var args map[string]any
+	_ = json.Unmarshal(f.Arguments, &args) // custom tools may take a plain string
+	title := f.ToolTitle
+	for _, name := range []string{"command", "path", "pattern", "query", "url", "question", "description", "prompt"} {
+		if text, ok := args[name].(string); ok && text != "" {
+			title = text
+			if name == "path" {
+				title = relative(dir, text)
+			}
+			break
+		}
+	}
+	return cli.Shorten(strings.Join(strings.Fields(title), " "), maxTitle)
+}
+
+// toolEnded describes how a tool ended.
+func toolEnded(f fields) (cli.ToolEnded, toolError) {
+	e := cli.ToolEnded{ID: cli.ToolID(f.ToolCallID)}
+	var result toolResult
+	var failed toolError
+	_ = json.Unmarshal(f.Result, &result) // absent where the tool failed
+	_ = json.Unmarshal(f.Error, &failed)
+	e.Output = shellTail.ReplaceAllString(result.Content, "")
+	if f.Shell != nil {
+		e.ExitCode = f.Shell.ExitCode
+	}
+	switch {
+	case failed.Message != "":
+		e.Err = oneLine(failed.Message)
+	case !f.Success:
+		e.Err = "it failed"
+	case e.ExitCode != nil && *e.ExitCode != 0:
+		e.Err = fmt.Sprintf("exit code %d", *e.ExitCode)
+	}
+	return e, failed
+}
+
+// shellTail is what Copilot tells the model, and not people, at the end of a command's output.
+var shellTail = regexp.MustCompile(`\n?<shellId: [^<>]* completed with exit code -?\d+>\s*$`)
+
+// changes are what a file tool did. The diff is of the whole call, so it is shown where there is one file.
+func changes(f fields, dir string) []cli.FileChanged {
+	var result toolResult
+	_ = json.Unmarshal(f.Result, &result)
+	var all []cli.FileChanged
+	for _, edit := range f.Edits {
+		c := cli.FileChanged{Path: relative(dir, edit.Path), Kind: cli.FileUpdated}
+		switch edit.Kind {
+		case "create":
+			c.Kind = cli.FileAdded
+		case "delete":
+			c.Kind = cli.FileDeleted
+		}
+		if len(f.Edits) == 1 {
+			c.Diff = hunks(result.Detailed)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// hunks is a diff without its file headers; empty if it is none.
+func hunks(diff string) string {
+	if strings.HasPrefix(diff, "@@") {
+		return diff
+	}
+	if _, rest, ok := strings.Cut(diff, "\n@@"); ok {
+		return "@@" + rest
+	}
+	return ""
+}
+
+// relative shortens a path inside dir to what is below it.
+func relative(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// inside says whether an absolute path lies in one of dirs.
+func inside(path string, dirs []string) bool {
+	if !filepath.IsAbs(path) {
+		return false
+	}
+	for _, dir := range dirs {
+		if rel, err := filepath.Rel(dir, path); dir != "" && err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,357 @@
+package copilot
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ductor/cli"
+)
+
+// turn is one prompt of a live session, from its sending to its end. One goroutine runs it.
+type turn struct {
+	s    *live
+	hub  *hub
+	slot *slot
+	p    *parser
+	asks *asks
+	id   string // of the request that asks for it
+	ctx  context.Context
+
+	timer   *time.Timer
+	quiet   time.Time // of the last thing that came
+	cut     cli.End   // why the turn is to end; empty while it runs
+	cutAt   time.Time
+	silence time.Duration
+	stopped chan error // nil before the process is ended
+	failed  chan error // the turn could not be sent
+	at      int64      // where in the output it is, for the clock of what is caught up with
+	past    bool
+
+	mu      sync.Mutex
+	closed  bool
+	steers  int      // messages on their way
+	unheard []string // messages that the process has and the model has not
+}
+
+// Turn runs one prompt; see cli.Session.
+func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
+	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
+	s.mu.Lock()
+	adopted, asked := s.adopted, s.asked
+	s.adopted = nil
+	s.mu.Unlock()
+	if ctx.Err() != nil && adopted == nil {
+		out.Finish(cli.Cut(ctx, Agent))
+		return
+	}
+	if f := refused(req); f != nil && adopted == nil {
+		out.Finish(cli.Result{Err: f})
+		return
+	}
+	t := &turn{s: s, ctx: ctx, p: newParser(out, req), failed: make(chan error, 1), id: string(req.Turn)}
+	if t.id == "" {
+		t.id = uuid.NewString()
+	}
+	if adopted == nil {
+		if err := s.ready(ctx, req); err != nil {
+			out.Finish(t.unbegun(err))
+			return
+		}
+	}
+	t.bind(req)
+	if adopted != nil {
+		t.past = true
+		t.at = adopted.Output
+		out.Past(t.clock)
+	} else {
+		t.slot.begin(0)
+	}
+	s.begin(t)
+	defer s.end(t)
+	t.p.name()
+	if adopted == nil || !asked {
+		t.send(req, adopted != nil)
+	}
+	out.Finish(t.result(t.run()))
+}
+
+// unbegun is the result of a turn that was not sent.
+func (t *turn) unbegun(err error) cli.Result {
+	if t.ctx.Err() != nil {
+		return cli.Cut(t.ctx, Agent)
+	}
+	return cli.Result{Err: cli.AsFailure(Agent, err)}
+}
+
+// ready sees to it that there is a process with the session in it, adjusted to req.
+func (s *live) ready(ctx context.Context, req cli.Request) error {
+	s.mu.Lock()
+	h, id := s.hub, s.id
+	s.mu.Unlock()
+	if h != nil && h.alive() {
+		return s.adjust(ctx, h, req)
+	}
+	if h != nil {
+		s.mu.Lock()
+		s.hub = nil
+		s.mu.Unlock()
+		if err := s.provider.giveBack(ctx, h, false); err != nil {
+			return err
+		}
+	}
+	if id != "" && s.hadTurns() {
+		req.Resume = id
+	}
+	return s.open(ctx, req)
+}
+
+func (s *live) hadTurns() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turns > 0
+}
+
+// bind takes from the session what the turn works with.
+func (t *turn) bind(req cli.Request) {
+	p, _ := permissionOf(req.Permission) // checked when the session was opened or adjusted
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.hub, t.slot = s.hub, s.slot
+	t.p.id = s.id
+	if s.model != "" {
+		t.p.model = s.model
+	}
+	t.asks = &asks{hub: s.hub, session: s.id, attended: req.Attended, judged: p.judged, past: s.asked}
+	if p.edits {
+		t.asks.edits = append([]string{req.Dir}, req.AddDirs...)
+	}
+	t.p.asks = t.asks
+	s.asked = false
+}
+
+func (s *live) begin(t *turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn, s.spoiled = t, true
+	s.turns++
+}
+
+// end takes note how the turn ended. What came after its end goes where things between turns go.
+func (s *live) end(t *turn) {
+	t.slot.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn = nil
+	s.spoiled = !t.p.ended
+	s.model = t.p.model
+}
+
+// send asks for the turn. The mark is recorded right before it is written; a turn that was left has one.
+func (t *turn) send(req cli.Request, marked bool) {
+	params := t.s.message(req)
+	params["mode"] = "enqueue"
+	mark := cli.Mark{Turn: req.Turn, Output: t.hub.handled.Load(), Note: string(t.p.id)}
+	if marked {
+		mark.Turn = ""
+	}
+	fail := func(err error) { t.failed <- err }
+	if err := t.hub.send(context.WithoutCancel(t.ctx), mark, t.id, params, fail); err != nil {
+		fail(err)
+	}
+}
+
+// message is a prompt as session.send takes it.
+func (s *live) message(req cli.Request) map[string]any {
+	params := map[string]any{"sessionId": s.Info().AgentSessionID, "prompt": req.Prompt}
+	if list := attachments(req.Images); len(list) > 0 {
+		params["attachments"] = list
+	}
+	return params
+}
+
+// run takes what comes until the turn is over.
+func (t *turn) run() cli.End {
+	o := t.s.provider.opts
+	t.quiet = time.Now()
+	t.timer = time.NewTimer(o.Stall)
+	defer t.timer.Stop()
+	cancelled := t.ctx.Done()
+	for {
+		if t.take() {
+			return t.as(cli.EndTurn)
+		}
+		select {
+		case <-t.slot.ready:
+		case err := <-t.failed:
+			if t.p.failure = cli.AsFailure(Agent, err); t.p.failure.Kind == cli.UnknownFailure {
+				t.p.failure.Reason = "it could not be asked: " + t.p.failure.Reason
+			}
+			return t.as(cli.EndTurn)
+		case <-t.timer.C:
+			t.tick()
+		case <-cancelled:
+			cancelled = nil
+			if errors.Is(context.Cause(t.ctx), cli.ErrDetached) && t.cut == "" {
+				return cli.EndDetached
+			}
+			t.interrupt(cli.EndCancelled)
+		case <-t.hub.ended:
+			if t.take() {
+				return t.as(cli.EndTurn)
+			}
+			t.awaitStop()
+			return t.as(cli.EndExit)
+		}
+		if t.cut != "" && t.stopped == nil && !t.hub.alive() {
+			return t.cut // the process is given up with others in it
+		}
+	}
+}
+
+func (t *turn) as(end cli.End) cli.End {
+	if t.cut != "" && (end != cli.EndTurn || t.p.aborted || t.p.failure != nil) {
+		return t.cut
+	}
+	return end
+}
+
+// take handles what waits, and says whether the turn ended.
+func (t *turn) take() bool {
+	items, full := t.slot.take()
+	if full {
+		t.p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: "more came than could be kept: some of it is not shown"})
+	}
+	if len(items) > 0 {
+		t.quiet = time.Now()
+	}
+	for _, it := range items {
+		if it.end != 0 {
+			t.at = it.end
+		}
+		t.item(it)
+	}
+	return t.p.failure != nil && !t.p.begun || t.p.ended && t.heard()
+}
+
+func (t *turn) item(it item) {
+	switch {
+	case it.event != nil:
+		e, err := decodeEvent(it.event)
+		if err == nil {
+			_, err = t.p.event(e)
+		}
+		if err != nil {
+			t.hub.garbage(it.event)
+		}
+	case it.request != nil:
+		t.asks.request(t.p, it.request)
+	case it.sent != nil:
+		if it.sent.turn == t.id && it.sent.err != nil {
+			t.p.failure = cli.AsFailure(Agent, callFailure(it.sent.err))
+		}
+	case it.caughtUp:
+		t.past = false
+		t.asks.caughtUp()
+		t.p.out.Pass(cli.CaughtUp{})
+	case it.lost != nil:
+		t.p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: it.lost.Error()})
+	}
+}
+
+// clock is the time at which what is handled now was said.
+func (t *turn) clock() time.Time {
+	if t.past && t.hub != nil {
+		if at := t.hub.process.When(t.at); !at.IsZero() {
+			return at
+		}
+	}
+	return t.s.provider.opts.Now()
+}
+
+// tick does what is due and sets the timer to what is due next.
+func (t *turn) tick() {
+	o := t.s.provider.opts
+	now := time.Now()
+	switch {
+	case t.stopped != nil:
+	case t.cut != "":
+		if half := t.cutAt.Add(o.Grace / 2); now.Before(half) {
+			t.timer.Reset(half.Sub(now))
+			return
+		}
+		t.kill()
+	case t.asks.waiting():
+		t.quiet = now // people may take their time
+		t.timer.Reset(o.Stall)
+	default:
+		limit := o.Stall
+		if t.p.out.OpenTools() > 0 {
+			limit = o.ToolStall
+		}
+		if t.silence = now.Sub(t.quiet); t.silence >= limit {
+			t.interrupt(cli.EndStalled)
+			return
+		}
+		t.timer.Reset(min(limit-t.silence, o.Stall))
+	}
+}
+
+// interrupt asks the process to end the turn.
+func (t *turn) interrupt(why cli.End) {
+	if t.cut != "" {
+		return
+	}
+	t.cut, t.cutAt = why, time.Now()
+	if err := t.hub.notify("session.abort", map[string]any{"sessionId": t.p.id, "reason": "user_initiated"}); err != nil {
+		t.kill()
+		return
+	}
+	t.timer.Reset(t.s.provider.opts.Grace / 2)
+}
+
+// kill ends the process, which is deaf. Where it works for others it is left to them, and takes nothing new: it
+// ends with the last of them.
+func (t *turn) kill() {
+	t.hub.doom()
+	if !t.hub.alone(t.slot) {
+		wake(t.slot.ready)
+		return
+	}
+	t.stopped = make(chan error, 1)
+	grace := max(t.s.provider.opts.Grace-time.Since(t.cutAt), 0)
+	go func() { t.stopped <- t.hub.stop(context.WithoutCancel(t.ctx), grace) }()
+}
+
+// awaitStop waits for the end of a process that is being ended; it is bound by what stop may take.
+func (t *turn) awaitStop() {
+	if t.stopped != nil {
+		<-t.stopped
+	}
+}
+
+// result is how the turn ended.
+func (t *turn) result(end cli.End) cli.Result {
+	if end != cli.EndDetached {
+		t.asks.end(t.p)
+	}
+	switch end {
+	case cli.EndTurn:
+		return t.p.outcome()
+	case cli.EndDetached:
+		return cli.Result{Detached: true}
+	case cli.EndCancelled:
+		return t.p.told(cli.Cut(t.ctx, Agent))
+	case cli.EndStalled:
+		return t.p.told(cli.Stalled(Agent, t.silence))
+	}
+	r := t.p.told(cli.Result{Err: t.hub.failure()})
+	if t.p.failure != nil {
+		r.Err = t.p.failure
+	}
+	return r
+}
