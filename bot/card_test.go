@@ -127,6 +127,10 @@ func TestCardEndings(t *testing.T) {
 			orchestrator.Outcome{State: orchestrator.TurnAborted}, "✗ Bash sleep 99 · did not end\n⏹ Aborted."},
 		{"denied", nil, orchestrator.Outcome{Text: "I could not.", Denials: append(denied, denied...)},
 			"I could not.\n\n⛔ Bash rm -rf / was denied: not in this mode"},
+		{"denied, with the line of a tool", []cli.Event{
+			cli.ToolStarted{ID: "1", Name: "Bash", Title: "rm -rf /"}, cli.ToolEnded{ID: "1", Err: "permission denied"},
+		}, orchestrator.Outcome{Text: "I could not.", Denials: denied}, "⛔ Bash rm -rf / · denied\n\nI could not."},
+		{"in no time", nil, orchestrator.Outcome{Text: "Yes.", Duration: 4 * time.Millisecond}, "Yes.\n\n<0.1 s"},
 		{"failed, retry", nil, orchestrator.Outcome{State: orchestrator.TurnFailed, Failure: "Claude crashed.", Offer: cli.ActionRetry},
 			"⚠️ Claude crashed.\n[Run again]"},
 		{"failed, fresh", nil, orchestrator.Outcome{State: orchestrator.TurnFailed, Failure: "No such session.", Offer: cli.ActionFresh},

@@ -90,6 +90,9 @@ func (d *document) addDenials(denials []cli.Denial) {
 			continue
 		}
 		seen[denial] = true
+		if d.markDenied(denial) {
+			continue
+		}
 		lines = append(lines, denialLine(denial))
 	}
 	rest := len(lines) - maxDenials
@@ -99,6 +102,22 @@ func (d *document) addDenials(denials []cli.Denial) {
 	for _, line := range lines {
 		d.addNote(line)
 	}
+}
+
+// markDenied makes the line of a tool say that it was denied, if it has one; once is enough. The
+// line must not grow, since the message that it is in may be full.
+func (d *document) markDenied(denial cli.Denial) bool {
+	name, title := shorten(oneLine(denial.Tool), nameMax), shorten(oneLine(denial.Title), titleMax)
+	found := false
+	for _, s := range d.segments {
+		if t := s.tool; t != nil && !t.hidden && t.failed && t.folded == nil && t.name == name && t.title == title {
+			t.denied, found = true, true
+			if render.Len(t.result) >= len("denied") {
+				t.result = "denied"
+			}
+		}
+	}
+	return found
 }
 
 func denialLine(denial cli.Denial) render.Text {

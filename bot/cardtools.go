@@ -18,6 +18,7 @@ type toolLine struct {
 	name, title string
 	ended       bool
 	failed      bool
+	denied      bool           // nobody let it run
 	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
 	children    int            // tools that a sub-agent started by this one used
 	hidden      bool           // the line of an earlier tool stands for it
@@ -166,7 +167,10 @@ func (t *toolLine) rendered() render.Text {
 	if t.ended {
 		icon, result = "✓ ", suffix(t.result)
 	}
-	if t.failed {
+	switch {
+	case t.denied:
+		icon = "⛔ "
+	case t.failed:
 		icon = "✗ "
 	}
 	parts := []render.Text{render.Plain(icon + t.name)}
@@ -224,9 +228,11 @@ func suffix(s string) string {
 	return " · " + s
 }
 
-// shortDuration is "0.4 s", "12 s", "3 min 5 s" or "2 h 10 min".
+// shortDuration is "<0.1 s", "0.4 s", "12 s", "3 min 5 s" or "2 h 10 min".
 func shortDuration(d time.Duration) string {
 	switch {
+	case d < 100*time.Millisecond:
+		return "<0.1 s"
 	case d < 10*time.Second:
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 	case d < time.Minute:

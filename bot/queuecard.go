@@ -1,9 +1,11 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"ductor/cli"
@@ -163,7 +165,7 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 			message = c.message
 		}
 	}
-	next := q.moveUp(t.Prompt.Conversation, behind)
+	next := q.moveUp(t.Prompt.Conversation, behind, t.State == orchestrator.TurnCancelled)
 	q.mu.Unlock()
 	for _, turn := range next {
 		q.edit(turn)
@@ -176,18 +178,23 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 	}
 }
 
-// moveUp counts one fewer ahead of the conversation's cards behind a place. Only the one that is next now
-// is worth an edit: numbers that fall at every step would eat the budget of the answer.
-func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int) (next []cli.TurnID) {
+// maxMoved is how many cards are edited because one before them was cancelled.
+const maxMoved = 4
+
+// moveUp counts one fewer ahead of the conversation's cards behind a place, and says which to edit. When the
+// queue just goes on that is only the one that is next now: numbers that fall at every step would eat the
+// budget of the answer. When a person cancelled one the foremost of those behind it are shown to move up.
+func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int, cancelled bool) (next []cli.TurnID) {
 	for turn, c := range q.cards {
 		if c.over || c.turn.Prompt.Conversation != id || c.ahead <= behind || c.ahead <= 1 {
 			continue
 		}
-		if c.ahead--; c.ahead == 1 {
+		if c.ahead--; c.ahead == 1 || cancelled {
 			next = append(next, turn)
 		}
 	}
-	return next
+	slices.SortFunc(next, func(a, b cli.TurnID) int { return cmp.Compare(q.cards[a].ahead, q.cards[b].ahead) })
+	return next[:min(len(next), maxMoved)]
 }
 
 // removeKnown takes away a card of before a restart. It reads the journal when the outbox gets to it.

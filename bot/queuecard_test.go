@@ -82,6 +82,21 @@ func TestQueueCardsMoveUp(t *testing.T) {
 	})
 }
 
+// A person who cancels one sees those behind it move up, but not more of them than the chat's budget can bear.
+func TestQueueCardsMoveUpBehindACancelledOne(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		b, _ := h.serve(t)
+		for i, id := range []cli.TurnID{"a", "b", "c", "d", "e", "f", "g"} {
+			b.Chat().Queued(turn(id, orchestrator.TurnQueued), i+1)
+		}
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		b.Chat().Unqueued(turn("b", orchestrator.TurnCancelled))
+		wantTexts(t, h, "⏳ Queued, next in line.", "✖ Cancelled: this message will not run.", "⏳ Queued, 2 ahead.",
+			"⏳ Queued, 3 ahead.", "⏳ Queued, 4 ahead.", "⏳ Queued, 5 ahead.", "⏳ Queued, 7 ahead.")
+	})
+}
+
 func TestQueueCardThatIsOverBeforeItIsShown(t *testing.T) {
 	simulated(t, func(t *testing.T, h *house) {
 		b, _ := h.serve(t)
