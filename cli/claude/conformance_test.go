@@ -16,8 +16,16 @@ func cannotJSON() map[clitest.Case]string {
 		clitest.Thinking: unseen, clitest.ToolUse: unseen, clitest.FailingTool: unseen,
 		clitest.CrashInText: unseen, clitest.CrashInTool: unseen, clitest.AbortText: unseen,
 		clitest.AbortTool: unseen, clitest.AbortDeaf: unseen, clitest.Deadline: unseen, clitest.CloseWithTools: unseen,
-		clitest.LongLine: "there are no lines",
+		clitest.LongLine: "there are no lines", clitest.AdoptText: unseen, clitest.AdoptTool: unseen, clitest.AdoptEnded: unseen,
+		clitest.DetachThenAbort: unseen,
 	}
+}
+
+// over is the provider over another launcher, as after a new start of ductor.
+func over(p cli.Provider, l cli.Launcher) cli.Provider {
+	o := p.(*Provider).opts
+	o.Launcher = l
+	return New(o)
 }
 
 func TestConformance(t *testing.T) {
@@ -43,6 +51,7 @@ func TestConformance(t *testing.T) {
 					})
 					return p, cli.Request{Dir: dir, Permission: cli.Bypass}
 				},
+				Over:   over,
 				Script: clitest.Script{ErrorKind: cli.Refused},
 				Cannot: v.cannot,
 			})
@@ -74,6 +83,7 @@ func TestRealConformance(t *testing.T) {
 					p, c, _ := real(t, nil)
 					return p, cli.Request{Dir: c.Work, Permission: cli.Bypass}
 				},
+				Over:     over,
 				Script:   clitest.Script{ErrorKind: cli.Refused},
 				Cannot:   cannot,
 				Patience: time.Minute,

@@ -20,7 +20,7 @@ type opening struct {
 // due begins as soon as that may be. It is called whenever one of the conditions changed.
 func (o *opening) due() {
 	t := o.turn
-	if o.begun || o.past || t.p.taken || t.p.foreign || t.ctx.Err() != nil {
+	if o.begun || o.past || t.p.ended || t.p.taken || t.p.foreign || t.ctx.Err() != nil {
 		return
 	}
 	o.begun = true

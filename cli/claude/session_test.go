@@ -334,8 +334,6 @@ func TestFits(t *testing.T) {
 		t.Error("a fresh session does not fit the request it was opened for")
 	}
 	for name, change := range map[string]func(*cli.Request){
-		"model":         func(r *cli.Request) { r.Model = "sonnet" },
-		"effort":        func(r *cli.Request) { r.Effort = "high" },
 		"permission":    func(r *cli.Request) { r.Permission = cli.Bypass },
 		"directory":     func(r *cli.Request) { r.Dir = "/" },
 		"directories":   func(r *cli.Request) { r.AddDirs = []string{"/tmp"} },
@@ -354,10 +352,18 @@ func TestFits(t *testing.T) {
 			t.Errorf("fits in spite of another %s", name)
 		}
 	}
-	same := base
-	same.Prompt, same.Turn, same.Timeout = "another", "T2", time.Minute
-	if !s.Fits(same) {
-		t.Error("what is of one turn alone binds the session")
+	for name, change := range map[string]func(*cli.Request){
+		"the turn":   func(r *cli.Request) { r.Prompt, r.Turn, r.Timeout = "another", "T2", time.Minute },
+		"the model":  func(r *cli.Request) { r.Model = "sonnet" },
+		"the effort": func(r *cli.Request) { r.Effort = "high" },
+		"permission": func(r *cli.Request) { r.Permission = cli.Plan },
+		"attendance": func(r *cli.Request) { r.Attended = true },
+	} {
+		req := base
+		change(&req)
+		if !s.Fits(req) {
+			t.Errorf("%s binds the session, although Claude can be told of another", name)
+		}
 	}
 }
 

@@ -216,6 +216,9 @@ func (t *turn) finish(end cli.End) {
 }
 
 func (t *turn) result(end cli.End) cli.Result {
+	if end == cli.EndExit && !t.p.ended && t.ctx.Err() != nil { // cancelled before it began
+		return cli.Cut(t.ctx, agent)
+	}
 	r := turnResult(t.ctx, t.run.stream, end, t.p)
 	if t.open.failure != nil && r.Err != nil {
 		r.Err = t.open.failure

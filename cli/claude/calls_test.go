@@ -1,0 +1,113 @@
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/modelapi"
+)
+
+// toolCalls stands before the simulated model: to a prompt with <<NAME {…}>> it answers with that call of a tool.
+// The script of the prompt goes on after it, as after its first tool.
+type toolCalls struct{ next http.Handler }
+
+var callMark = regexp.MustCompile(`(?s)<<(\w+) (\{.*\})>>`)
+
+func (c toolCalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if name, input := calledFor(body); name != "" {
+		sendCall(w, name, input)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	c.next.ServeHTTP(w, r)
+}
+
+// calledFor is the call that the last message of a request asks for; none if it is a tool's result.
+func calledFor(body []byte) (name, input string) {
+	var in struct {
+		Stream   bool
+		Messages []struct{ Content json.RawMessage }
+	}
+	if json.Unmarshal(body, &in) != nil || !in.Stream || len(in.Messages) == 0 {
+		return "", ""
+	}
+	for i := len(in.Messages) - 1; i >= 0; i-- {
+		m := message{Content: in.Messages[i].Content}
+		for _, b := range m.blocks() {
+			if b.Type == "tool_result" {
+				return "", ""
+			}
+			if found := callMark.FindStringSubmatch(b.Text); found != nil {
+				return found[1], found[2]
+			}
+		}
+	}
+	return "", ""
+}
+
+func sendCall(w http.ResponseWriter, name, input string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, ev := range []string{
+		`{"type":"message_start","message":{"id":"msg_call","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}`,
+		fmt.Sprintf(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_call_%d","name":%q,"input":{}}}`, len(input), name),
+		fmt.Sprintf(`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":%s}}`, strings.TrimSpace(string(jsonLine(input)))),
+		`{"type":"content_block_stop","index":0}`,
+		`{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":1}}`,
+		`{"type":"message_stop"}`,
+	} {
+		var kind struct{ Type string }
+		_ = json.Unmarshal([]byte(ev), &kind) // written just above
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind.Type, ev)
+	}
+}
+
+// realCalls is real with a model that calls any tool.
+func realCalls(t *testing.T) (*Provider, realagent.CLI, *modelapi.Server) {
+	t.Helper()
+	p, c, api := real(t, nil)
+	to, err := url.Parse(api.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(toolCalls{httputil.NewSingleHostReverseProxy(to)})
+	t.Cleanup(front.Close)
+	c.Vars["ANTHROPIC_BASE_URL"] = front.URL
+	o := p.opts
+	o.Env = c.Environ
+	return New(o), c, api
+}
+
+// lastAsked is what the model was asked last.
+func lastAsked(api *modelapi.Server) string {
+	all := api.Prompts()
+	if len(all) == 0 {
+		return ""
+	}
+	return string(all[len(all)-1].Body)
+}
+
+// again is a provider like p in another ductor's life.
+func again(t *testing.T, p *Provider, dir string) (*Provider, *cli.Host) {
+	t.Helper()
+	h := clitest.OpenHost(t, cli.HostOptions{Dir: dir})
+	o := p.opts
+	o.Launcher = h
+	return New(o), h
+}

@@ -1,0 +1,136 @@
+package claude
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/cli"
+	"ductor/internal/sim/modelapi"
+)
+
+func steer(t *testing.T, s cli.Session, req cli.Request) {
+	t.Helper()
+	st, ok := s.(cli.Steerer)
+	if !ok {
+		t.Fatal("the session takes no messages in mid-turn")
+	}
+	if err := st.Steer(t.Context(), req); err != nil {
+		t.Errorf("steer: %v", err)
+	}
+}
+
+// A message that is sent while a tool runs is read with its result; one that comes while Claude says its last
+// words is read after them. There is one Result either way, and it is after it.
+func TestRealSteer(t *testing.T) {
+	p, c, api := real(t, nil)
+	gate := filepath.Join(c.Work, "gate")
+	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1",
+		Prompt: `first [[tool cmd="until [ -e ` + gate + ` ]; do sleep 0.01; done"]][[text "Done."]]`}
+	s := open(t, p, cli.Live, req)
+	k := begin(t, s, req)
+	until[cli.ToolStarted](k)
+	steer(t, s, cli.Request{Turn: "S1", Prompt: `and the harbour [[text "Seen."]]`})
+	steer(t, s, cli.Request{Turn: "S1", Prompt: `and the harbour [[text "Seen."]]`})
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := k.end()
+	if r.Err != nil || r.Text == "" || s.Info().Alive == false {
+		t.Errorf("answered %+v", r)
+	}
+	if n := strings.Count(lastAsked(api), "and the harbour"); n != 1 {
+		t.Errorf("the message is %d times in what the model was asked", n)
+	}
+
+	req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "`+strings.Repeat("word ", 40)+`" delay=10ms chunk=5]]`
+	k = begin(t, s, req)
+	until[cli.TextDelta](k)
+	steer(t, s, cli.Request{Turn: "S2", Prompt: `[[start]][[text "And this."]]`})
+	r = k.end()
+	if r.Err != nil || !strings.HasPrefix(r.Text, "word word") || !strings.HasSuffix(r.Text, "And this.") || r.Turns != 2 {
+		t.Errorf("answered %+v", r)
+	}
+	if err := s.(cli.Steerer).Steer(t.Context(), cli.Request{Prompt: "late"}); !errors.Is(err, cli.ErrNoTurn) {
+		t.Errorf("a message between turns: %v", err)
+	}
+}
+
+// What was sent in mid-turn does not begin to run after an abort, and the session can be gone on with.
+func TestRealAbortOfASteeredTurn(t *testing.T) {
+	p, c, api := real(t, nil)
+	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1", Prompt: `first [[tool cmd="sleep 30"]][[text "Done."]]`}
+	s := open(t, p, cli.Live, req)
+	k := begin(t, s, req)
+	until[cli.ToolStarted](k)
+	steer(t, s, cli.Request{Prompt: `and the harbour`})
+	k.cancel(cli.ErrAborted)
+	r := k.end()
+	if !r.Aborted {
+		t.Errorf("ended as %+v", r)
+	}
+	req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "still here"]]`
+	if r = begin(t, s, req).end(); r.Text != "still here" || r.Err != nil {
+		t.Errorf("after it: %+v", r)
+	}
+	if strings.Contains(lastAsked(api), "the harbour") {
+		t.Error("the message was read after the abort")
+	}
+}
+
+// Another model, permission mode or effort is told to the process that is there.
+func TestRealChangesOfManner(t *testing.T) {
+	p, c, api := real(t, nil)
+	req := cli.Request{Dir: c.Work, Turn: "T1", Model: "sonnet", Prompt: `[[text "one"]]`}
+	s := open(t, p, cli.Live, req)
+	r := begin(t, s, req).end()
+	pid, first := s.Info().PID, api.Prompts()[0].Model
+	req.Resume = r.AgentSessionID
+	file := filepath.Join(c.Work, "made.txt")
+	for i, step := range []struct {
+		name   string
+		change func(*cli.Request)
+		check  func(cli.Result) bool
+	}{
+		{"another model", func(r *cli.Request) { r.Model = "haiku" }, func(cli.Result) bool { return strings.Contains(lastModel(api), "haiku") }},
+		{"its own choice", func(r *cli.Request) { r.Model = "" }, func(cli.Result) bool { return !strings.Contains(lastModel(api), "haiku") && lastModel(api) != first }},
+		{"an effort", func(r *cli.Request) { r.Effort = "low" }, func(cli.Result) bool { return lastEffort(api) == "low" }},
+		{"another effort", func(r *cli.Request) { r.Effort = "high" }, func(cli.Result) bool { return lastEffort(api) == "high" }},
+		{"edits", func(r *cli.Request) {
+			r.Permission, r.Prompt = cli.AcceptEdits, `[[start]][[write path="`+file+`" text="x"]][[text "ok"]]`
+		}, func(r cli.Result) bool { _, err := os.Stat(file); return err == nil && len(r.Denials) == 0 }},
+		{"asking again", func(r *cli.Request) {
+			r.Permission, r.Prompt = cli.Ask, `[[start]][[write path="`+file+`2" text="x"]][[text "ok"]]`
+		}, func(r cli.Result) bool { _, err := os.Stat(file + "2"); return err != nil && len(r.Denials) == 1 }},
+	} {
+		req.Turn, req.Prompt = cli.TurnID("T"+string(rune('2'+i))), `[[start]][[text "ok"]]`
+		step.change(&req)
+		if !s.Fits(req) {
+			t.Errorf("%s: does not fit", step.name)
+		}
+		r := begin(t, s, req).end()
+		if r.Err != nil || r.Text != "ok" || !step.check(r) || s.Info().PID != pid {
+			t.Errorf("%s: %+v by %q at %q in %d, was %d", step.name, r, lastModel(api), lastEffort(api), s.Info().PID, pid)
+		}
+	}
+	for name, change := range map[string]func(*cli.Request){
+		"bypass":    func(r *cli.Request) { r.Permission = cli.Bypass },
+		"no effort": func(r *cli.Request) { r.Effort = "" },
+	} {
+		other := req
+		if change(&other); s.Fits(other) {
+			t.Errorf("%s fits, and there is no way to it", name)
+		}
+	}
+}
+
+func lastModel(api *modelapi.Server) string { return last(api).Model }
+
+func lastEffort(api *modelapi.Server) string { return last(api).Effort }
+
+func last(api *modelapi.Server) modelapi.Request {
+	all := api.Prompts()
+	return all[len(all)-1]
+}
