@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -16,6 +17,9 @@ type fakeProcess struct {
 	inW  *io.PipeWriter
 
 	past   []byte                // printed before it was attached to
+	piece  int                   // how much of that is read at once; 0 is all
+	slow   time.Duration         // how long each such read takes
+	losses []*LostOutput         // what Stdout gives, one for each lose
 	when   func(int64) time.Time // nil knows nothing
 	begun  func(Mark) error      // nil takes every mark
 	obeys  time.Duration         // how long it takes to die of SIGTERM; longer than the grace means it is killed
@@ -131,13 +135,25 @@ type fakeOutput struct{ p *fakeProcess }
 
 func (o fakeOutput) Read(b []byte) (int, error) {
 	if len(o.p.past) > 0 {
+		time.Sleep(o.p.slow)
+		if o.p.piece > 0 {
+			b = b[:min(len(b), o.p.piece)]
+		}
 		n := copy(b, o.p.past)
 		o.p.past = o.p.past[n:]
 		return n, nil
 	}
 	n, err := o.p.outR.Read(b)
+	if i := bytes.IndexByte(b[:n], 0); i >= 0 { // where something is lost; nothing follows in this read
+		lost := o.p.losses[0]
+		o.p.losses = o.p.losses[1:]
+		return i, lost
+	}
 	if errors.Is(err, io.ErrClosedPipe) && o.p.isDetached() {
 		err = ErrDetached
 	}
 	return n, err
 }
+
+// lose makes Stdout give the next of losses.
+func (p *fakeProcess) lose() { _, _ = p.outW.Write([]byte{0}) }
