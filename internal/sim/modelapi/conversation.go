@@ -55,6 +55,7 @@ func (c conversation) history() string {
 
 // add notes one text of the user. wrapped is text that a CLI adds by itself.
 func (c *conversation) add(text string) {
+	text = unwrapCopilot(text)
 	if wrapped(text) {
 		return
 	}

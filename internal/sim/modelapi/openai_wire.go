@@ -139,7 +139,7 @@ func (w *responseWire) closeItem() error {
 
 // shell calls the shell tool under the name, and in the shape, in which the CLI offers it.
 func (w *responseWire) shell(command string, escalate bool) error {
-	switch name := w.c.offered("exec_command", "shell_command", "shell", "exec"); name {
+	switch name := w.c.offered("exec_command", "shell_command", "shell", "exec", "bash"); name {
 	case "exec_command":
 		in := map[string]any{"cmd": command}
 		if escalate {
@@ -150,6 +150,8 @@ func (w *responseWire) shell(command string, escalate bool) error {
 		return w.function(name, map[string]any{"command": command})
 	case "shell":
 		return w.function(name, map[string]any{"command": []string{"bash", "-lc", command}})
+	case "bash":
+		return w.function(name, copilotShell(command))
 	case "exec":
 		return w.custom(name, "const r = await tools.exec_command({cmd: "+jsString(command)+"});\ntext(r.output);\n")
 	}
@@ -164,7 +166,9 @@ func (w *responseWire) write(path, body string) error {
 		fmt.Fprintf(&patch, "+%s\n", line)
 	}
 	patch.WriteString("*** End Patch\n")
-	switch name := w.c.offered("apply_patch", "exec"); name {
+	switch name := w.c.offered("apply_patch", "exec", "create"); name {
+	case "create":
+		return w.function(name, map[string]any{"path": path, "file_text": body})
 	case "apply_patch":
 		return w.custom(name, patch.String())
 	case "exec":

@@ -1,0 +1,31 @@
+package realagent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Copilot is the installed GitHub Copilot CLI, whose model's API is at baseURL: a provider of the owner's own,
+// for which it needs no log-in. Where it is not installed the test is skipped, or fails if CI=true.
+//
+// The native program unpacks 235 MB of itself when it runs first; they are shared by all tests of a machine.
+func Copilot(t testing.TB, baseURL string) CLI {
+	t.Helper()
+	c := newCLI(t, "GitHub Copilot CLI",
+		filepath.Join("@github", "copilot-"+platform(), "copilot"), filepath.Join(".bin", "copilot"))
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	c.set(map[string]string{
+		"COPILOT_PKG_CACHE_HOME":    filepath.Join(cache, "ductor-test-copilot"),
+		"COPILOT_OFFLINE":           "true",
+		"COPILOT_AUTO_UPDATE":       "false",
+		"COPILOT_PROVIDER_BASE_URL": baseURL + "/v1",
+		"COPILOT_PROVIDER_API_KEY":  Key,
+		"COPILOT_PROVIDER_WIRE_API": "responses",
+		"COPILOT_MODEL":             "gpt-5.2",
+	})
+	return c
+}

@@ -1,0 +1,27 @@
+package modelapi
+
+import "strings"
+
+// copilotShell is the input of Copilot's shell tool, with a wait that is longer than any test.
+func copilotShell(command string) map[string]any {
+	return map[string]any{"command": command, "description": "Run a command", "mode": "sync", "initial_wait": 600}
+}
+
+// unwrapCopilot takes off what Copilot puts before the user's words: the time, and notices of what changed.
+// A text that does not begin with the time is not Copilot's, and stays as it is.
+func unwrapCopilot(text string) string {
+	if !strings.HasPrefix(text, "<current_datetime>") {
+		return text
+	}
+	for _, tag := range [...]string{"current_datetime", "tools_changed_notice", "mode_changed_notice"} {
+		if !strings.HasPrefix(text, "<"+tag+">") {
+			continue
+		}
+		_, rest, ok := strings.Cut(text, "</"+tag+">")
+		if !ok {
+			return text
+		}
+		text = strings.TrimLeft(rest, "\n")
+	}
+	return strings.TrimPrefix(text, "[[PLAN]] ")
+}
