@@ -11,6 +11,7 @@ import (
 const (
 	Claude = "claude"
 	Codex  = "codex"
+	Gemini = "gemini"
 )
 
 // Subcommand is the first argument by which a program that is not named after an agent becomes one:
@@ -39,7 +40,7 @@ func childArgs(argv []string) ([]string, bool) {
 		return nil, false
 	}
 	switch name := filepath.Base(argv[0]); name {
-	case Claude, Codex:
+	case Claude, Codex, Gemini:
 		return append([]string{name}, argv[1:]...), true
 	}
 	if len(argv) > 2 && argv[1] == Subcommand {
@@ -49,17 +50,17 @@ func childArgs(argv []string) ([]string, bool) {
 }
 
 // Programs are the scripted agents installed in a folder. Dir can be put on PATH.
-type Programs struct{ Dir, Claude, Codex string }
+type Programs struct{ Dir, Claude, Codex, Gemini string }
 
-// Install links the running program into dir as claude and codex. The program must call RunIfChild.
+// Install links the running program into dir under the name of each agent. The program must call RunIfChild.
 // Links that are there already are left.
 func Install(dir string) (Programs, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return Programs{}, fmt.Errorf("find own program: %w", err)
 	}
-	p := Programs{Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex)}
-	for _, link := range []string{p.Claude, p.Codex} {
+	p := Programs{Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex), Gemini: filepath.Join(dir, Gemini)}
+	for _, link := range []string{p.Claude, p.Codex, p.Gemini} {
 		if err := os.Symlink(self, link); err != nil && !os.IsExist(err) {
 			return Programs{}, fmt.Errorf("install scripted agent: %w", err)
 		}

@@ -19,13 +19,15 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	signal.Notify(p.signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(p.signals)
 	if len(args) == 0 {
-		return p.fail(2, "usage: claude|codex ARGS…")
+		return p.fail(2, "usage: claude|codex|gemini ARGS…")
 	}
 	switch args[0] {
 	case Claude:
 		return p.claude(args[1:])
 	case Codex:
 		return p.codex(args[1:])
+	case Gemini:
+		return p.gemini(args[1:])
 	}
 	return p.fail(2, "no scripted agent is called "+args[0])
 }

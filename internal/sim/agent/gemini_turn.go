@@ -1,0 +1,210 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ductor/internal/sim/script"
+)
+
+// geminiSink prints what happens in a turn of Gemini in one of its two protocols.
+type geminiSink interface {
+	text(chunk string)
+	think(chunk string)
+	// permit asks for permission where the protocol can; it returns when there is an answer, or the turn's cause.
+	permit(ctx context.Context, call geminiCall) (bool, error)
+	toolStarted(call geminiCall)
+	toolEnded(call geminiCall)
+	longLine(n int) []byte
+}
+
+// geminiCall is one tool call.
+type geminiCall struct {
+	id, name, title, kind string
+	command               string
+	path, before, body    string // of a file that is written
+	output                string
+	failed                string // how it failed; empty if it did not
+	asked                 bool   // a person was asked, so that it was announced
+}
+
+// geminiTurn plays one prompt in one goroutine.
+type geminiTurn struct {
+	*process
+	ctx        context.Context
+	sink       geminiSink
+	session    string
+	dir        string
+	mode       string
+	past       []entry
+	tools      int
+	calls      int64
+	usage      *script.Usage
+	spareTools bool // a command that runs is left alone when the turn is cancelled
+}
+
+// geminiFailure ends a turn with what the model's API said.
+type geminiFailure struct {
+	status  int
+	message string
+}
+
+func (f geminiFailure) Error() string { return f.message }
+
+// errDenied ends a tool that nobody allowed.
+var errDenied = errors.New("denied")
+
+// run plays prompt; its error is a geminiFailure, an exitError or the cause of the turn's context.
+func (t *geminiTurn) run(prompt string) error {
+	t.past = t.store.read(geminiFolder(t.dir), t.session)
+	err := t.play(script.Parse(prompt).Responses())
+	if e := t.store.add(geminiFolder(t.dir), t.session, entry{Prompt: prompt, Dir: t.dir, Tokens: t.counted()}); e != nil {
+		fmt.Fprintln(t.stderr, e)
+	}
+	return err
+}
+
+func (t *geminiTurn) counted() tokens {
+	if u := t.usage; u != nil {
+		return tokens{Input: u.Input, Cached: u.Cached, Output: u.Output}
+	}
+	return tokens{Input: inputTokens * t.calls, Output: outputTokens * t.calls}
+}
+
+func (t *geminiTurn) play(responses [][]script.Step) error {
+	for _, steps := range responses {
+		t.calls++
+		for i, st := range steps {
+			err := t.step(st, steps[i+1:])
+			if errors.Is(err, errDenied) {
+				return nil // Gemini ends the turn there
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return context.Cause(t.ctx)
+}
+
+func (t *geminiTurn) step(st script.Step, rest []script.Step) error {
+	switch st := st.(type) {
+	case script.Text:
+		return t.say(t.sink.text, st.Chunks, st.Delay)
+	case script.Think:
+		return t.say(t.sink.think, st.Chunks, st.Delay)
+	case script.History:
+		return t.say(t.sink.text, []string{history(t.past)}, 0)
+	case script.RetryText: // its text comes again, without a word
+		if err := t.say(t.sink.text, st.Chunks, st.Delay); err != nil {
+			return err
+		}
+		for _, r := range rest {
+			if _, ok := r.(script.Text); ok {
+				return nil
+			}
+		}
+		return t.say(t.sink.text, st.Chunks, 0)
+	case script.Tool:
+		return t.command(st)
+	case script.Write:
+		return t.write(st)
+	case script.APIError:
+		return t.apiError(st)
+	case script.Compact:
+		return nil
+	case script.Usage:
+		t.usage = &st
+		return nil
+	}
+	_, err := t.misbehave(t.ctx, st, t.sink.longLine)
+	return err
+}
+
+func (t *geminiTurn) say(print func(string), chunks []string, delay time.Duration) error {
+	for i, chunk := range chunks {
+		if i > 0 || delay == 0 {
+			if err := sleep(t.ctx, delay); err != nil {
+				return err
+			}
+		}
+		print(chunk)
+	}
+	return nil
+}
+
+func (t *geminiTurn) call(name, title, kind string) geminiCall {
+	t.tools++
+	return geminiCall{id: fmt.Sprintf("%s__fc_%d_%d", name, len(t.past), t.tools), name: name, title: title, kind: kind}
+}
+
+// allowed asks where the mode wants that; edit says that it is an edit.
+func (t *geminiTurn) allowed(c *geminiCall, edit bool) error {
+	if t.mode == "yolo" || edit && t.mode == "auto_edit" {
+		return context.Cause(t.ctx)
+	}
+	c.asked = true
+	ok, err := t.sink.permit(t.ctx, *c)
+	if err == nil && !ok {
+		err = errDenied
+	}
+	return err
+}
+
+func (t *geminiTurn) command(st script.Tool) error {
+	c := t.call("run_shell_command", st.Command, "execute")
+	c.command = st.Command
+	if err := t.allowed(&c, false); err != nil {
+		return err
+	}
+	t.sink.toolStarted(c)
+	run, err := t.runTool(t.ctx, st.Command, func(error) bool { return !t.spareTools })
+	if err != nil {
+		c.output = "Command cancelled by user."
+		t.sink.toolEnded(c)
+		return err
+	}
+	c.output = strings.TrimSuffix(run.output, "\n")
+	if run.code != 0 {
+		c.output = strings.TrimSpace(fmt.Sprintf("%s\nCommand exited with code: %d", c.output, run.code))
+	}
+	t.sink.toolEnded(c)
+	return nil
+}
+
+func (t *geminiTurn) write(st script.Write) error {
+	c := t.call("write_file", "Writing to "+st.Path, "edit")
+	c.path, c.body = st.Path, st.Body
+	if !filepath.IsAbs(c.path) {
+		c.path = filepath.Join(t.dir, c.path)
+	}
+	if old, err := os.ReadFile(c.path); err == nil {
+		c.before = string(old)
+	}
+	if err := t.allowed(&c, true); err != nil {
+		return err
+	}
+	t.sink.toolStarted(c)
+	if err := os.MkdirAll(filepath.Dir(c.path), 0o755); err != nil {
+		c.failed = err.Error()
+	} else if err := os.WriteFile(c.path, []byte(c.body), 0o644); err != nil {
+		c.failed = err.Error()
+	}
+	t.sink.toolEnded(c)
+	return nil
+}
+
+func (t *geminiTurn) apiError(st script.APIError) error {
+	if st.Times > 0 { // asked again in silence until it works
+		return sleep(t.ctx, max(st.Delay, 10*time.Millisecond)*time.Duration(st.Times))
+	}
+	said := or(st.Message, "scripted error "+fmt.Sprint(st.Status))
+	status := or(strings.ToUpper(strings.ReplaceAll(http.StatusText(st.Status), " ", "_")), "UNKNOWN")
+	return geminiFailure{st.Status, string(obj("error", obj("code", st.Status, "message", said, "status", status)))}
+}
