@@ -33,6 +33,7 @@ type Conversation struct {
 	Effort     cli.Effort
 	Permission cli.PermissionMode // empty means the configured default
 	Dir        string             // empty means the configured default
+	Busy       BusyMode           // what becomes of a prompt that comes while a turn runs; empty means BusyQueue
 	Role       string             // name of a role, or NoRole; empty means the configured default
 }
 

@@ -16,8 +16,9 @@ type Press struct {
 // Receipt says what became of a prompt.
 type Receipt struct {
 	Turn  cli.TurnID
-	Ahead int  // turns before it, the running one included; 0 means it runs now
-	Full  bool // the queue had no room: nothing was stored, Turn is empty
+	Ahead int      // turns before it, the running one included; 0 means it runs now
+	Did   BusyMode // what became of a prompt that found a turn running: it waits, is a part of it, or ended it
+	Full  bool     // the queue had no room: nothing was stored, Turn is empty
 }
 
 // AbortReport says what an abort ended.
@@ -30,6 +31,7 @@ type AbortReport struct {
 type RunningTurn struct {
 	Turn    cli.TurnID
 	Title   string // first words of its prompt
+	Message int    // the person's message it was made of
 	Started time.Time
 }
 
@@ -41,6 +43,7 @@ type Status struct {
 	Effort       cli.Effort
 	Permission   cli.PermissionMode
 	Dir          string
+	Busy         BusyMode
 	Role         string
 	Session      Session // zero when none was begun
 	Running      *RunningTurn

@@ -39,6 +39,14 @@ func (o *Orchestrator) Roles() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" || name == NoRole })
 }
 
+// SetBusy chooses what becomes of a prompt that comes while a turn runs. ErrBadChoice for no BusyMode.
+func (o *Orchestrator) SetBusy(ctx context.Context, id ConversationID, mode BusyMode) error {
+	if !slices.Contains(BusyModes(), mode) {
+		return ErrBadChoice
+	}
+	return o.change(ctx, id, func(c *Conversation) { c.Busy = mode })
+}
+
 func (o *Orchestrator) permissionOf(c Conversation) cli.PermissionMode {
 	if c.Permission != "" {
 		return c.Permission

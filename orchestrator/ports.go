@@ -12,6 +12,9 @@ import (
 // Every method is one transaction and durable when it returns. Errors are wrapped and final: the caller
 // does not retry. Safe for concurrent use.
 type Store interface {
+	AskStore
+	QueueStore
+
 	// Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
 	SaveConversation(ctx context.Context, c Conversation) error
@@ -34,7 +37,7 @@ type Store interface {
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (bool, error)
 	// StartTurn moves a queued turn to running; false if it is no longer queued.
 	StartTurn(ctx context.Context, t Turn) (bool, error)
-	// FinishTurn records the outcome of a running turn and adds its cost, tokens and message to its session.
+	// FinishTurn records the outcome of a running turn, or of one that was steered and is not delivered, and adds its cost, tokens and message to its session.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
 	// AbortTurns records that a running turn is to end, so that the next ductor ends it should this one die
 	// meanwhile, and moves queued ones to cancelled, all or none. Those that are no longer so are passed over;

@@ -16,7 +16,7 @@ type RuleKind string
 const (
 	RuleSame    RuleKind = "same"    // Value is the digest of the whole input
 	RuleCommand RuleKind = "command" // Value is the whole command
-	RulePrefix  RuleKind = "prefix"  // Value is the beginning of a command; see matchPrefix for what may follow
+	RulePrefix  RuleKind = "prefix"  // Value is the first words of a command: further words may follow that are plain, see plainWord
 	RuleEdits   RuleKind = "edits"   // Value is a directory: files below it, but no hidden ones
 )
 
@@ -27,6 +27,7 @@ type Rule struct {
 	Session      SessionID // counts in it alone; empty for a rule that lasts until it is revoked
 	Agent        cli.Agent
 	Tool         string
+	Dir          string // counts in this working directory only
 	Kind         RuleKind
 	Value        string
 	Text         string // exactly what it allows, as people read it, such as "Bash(git status *)"

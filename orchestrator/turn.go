@@ -17,6 +17,7 @@ const (
 	TurnFailed      TurnState = "failed"      // has a Result with an error
 	TurnAborted     TurnState = "aborted"     // a person ended it
 	TurnCancelled   TurnState = "cancelled"   // left the queue without having run
+	TurnSteered     TurnState = "steered"     // became a part of the turn Into
 	TurnInterrupted TurnState = "interrupted" // ductor died while it ran; never re-run by itself
 )
 
@@ -43,6 +44,7 @@ type Turn struct {
 	ID      cli.TurnID
 	Session SessionID  // empty until it runs, when none was current as it was queued
 	Again   cli.TurnID // the turn this one repeats; empty for a new prompt
+	Into    cli.TurnID // the running turn that this one was handed to; empty for one with a run of its own
 	Prompt  Prompt
 	State   TurnState
 	Agent   cli.Agent

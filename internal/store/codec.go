@@ -58,9 +58,12 @@ func scanTurn(row scanner) (t orchestrator.Turn, err error) {
 	p := &t.Prompt
 	err = row.Scan(&t.ID, &t.Session, &t.Again, &p.Conversation.Chat, &p.Conversation.Topic, &p.Person, &p.Text,
 		&attachments, &p.Message, &updates, &t.State, &t.Agent, &t.Model, &queued, &started, &ended,
-		&answer, &outcome, &t.Delivered, &t.Aborting)
+		&answer, &outcome, &t.Delivered, &t.Aborting, &t.Into)
 	if err != nil {
 		return orchestrator.Turn{}, err
+	}
+	if t.State == orchestrator.TurnCancelled && t.Into != "" {
+		t.State = orchestrator.TurnSteered
 	}
 	t.Queued, t.Started, t.Ended = instant(queued), instant(started), instant(ended)
 	if err := decode(updates, &p.Updates); err != nil {

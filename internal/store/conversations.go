@@ -11,7 +11,7 @@ import (
 
 // Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
-	c, err := one(ctx, db.read, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role
+	c, err := one(ctx, db.read, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -23,20 +23,20 @@ func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) 
 // SaveConversation stores all of c. ErrNoSession when c names a session that is not there.
 func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation) error {
 	err := db.write.do(ctx, func(t *tx) error {
-		_, err := t.exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role)
-			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?)
+		_, err := t.exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy)
+			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
 				model = excluded.model, effort = excluded.effort, permission = excluded.permission,
-				dir = excluded.dir, role = excluded.role`,
+				dir = excluded.dir, role = excluded.role, busy = excluded.busy`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
-			string(c.Permission), c.Dir, c.Role)
+			string(c.Permission), c.Dir, c.Role, string(c.Busy))
 		return namedSession(err)
 	})
 	return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
 }
 
 func scanConversation(row scanner) (c orchestrator.Conversation, err error) {
-	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role)
+	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy)
 	return c, err
 }
 

@@ -14,7 +14,7 @@ import (
 
 const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic, person, prompt,
 	coalesce(attachments, ''), message, coalesce(updates, ''), state, agent, model, queued, started, ended,
-	answer, coalesce(outcome, ''), delivered, aborting`
+	answer, coalesce(outcome, ''), delivered, aborting, steered_into`
 
 // EnqueueTurn stores t as queued and marks its prompt's updates handled, both or neither. ErrRepeated when t
 // repeats a turn that was repeated before, ErrNoSession when it names a session that is not there. It is not
@@ -122,7 +122,12 @@ func (db *DB) moveQueued(ctx context.Context, verb string, id cli.TurnID, query 
 	return n > 0, wrap(fmt.Sprintf("%s turn %s", verb, id), err)
 }
 
-// FinishTurn records the outcome of a running turn and adds its cost, tokens and message to its session.
+// steeredInVain is the condition of a turn that was handed to a running one, and of which nobody knows yet
+// whether it arrived.
+const steeredInVain = `(state = 'cancelled' AND steered_into <> '' AND delivered = 0)`
+
+// FinishTurn records the outcome of a running turn, or of one that was steered and is not delivered, and adds
+// its cost, tokens and message to its session.
 // ErrNoTurn for an id that is not there; an error, and nothing stored, for a turn that does not run.
 func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
 	op := fmt.Sprintf("finish turn %s", id)
@@ -136,7 +141,7 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	return wrap(op, db.write.do(ctx, func(t *tx) error {
 		var session string
 		err := t.row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?
-			WHERE id = ? AND state = 'running' RETURNING coalesce(session, '')`,
+			WHERE id = ? AND (state = 'running' OR `+steeredInVain+`) RETURNING coalesce(session, '')`,
 			[]any{string(o.State), millis(ended), o.Text, outcome, string(id)}, &session)
 		if errors.Is(err, sql.ErrNoRows) {
 			return t.whyNot(id, "running")
@@ -191,10 +196,10 @@ func (db *DB) OpenTurns(ctx context.Context) ([]orchestrator.Turn, error) {
 }
 
 // History lists the last ended turns of a session, at most limit, oldest first. Cancelled turns never ran and
-// are left out.
+// are left out; steered ones are there, without an answer.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
 	all, err := many(ctx, db.read, scanTurn, `SELECT `+turnColumns+` FROM turns
-		WHERE session = ? AND state IN ('done', 'failed', 'aborted', 'interrupted')
+		WHERE session = ? AND (state IN ('done', 'failed', 'aborted', 'interrupted') OR state = 'cancelled' AND steered_into <> '')
 		ORDER BY seq DESC LIMIT ?`, string(id), atMost(limit))
 	slices.Reverse(all)
 	return all, wrap(fmt.Sprintf("load history of session %s", id), err)

@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// The native ids ride along as JSON, so that an ask is read in one statement and thus one snapshot.
+const askColumns = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
+	asked, expires, state, person, ruled, reason, answers, decided, message, sent,
+	(SELECT json_group_array(native) FROM (SELECT native FROM ask_natives n WHERE n.ask = asks.id AND n.gone = 0 ORDER BY n.seq))`
+
+// OpenAsk stores an ask, or gives the one that stands for its native id; see orchestrator.AskStore.
+func (db *DB) OpenAsk(ctx context.Context, a orchestrator.Ask, digest string) (orchestrator.Ask, error) {
+	now := a
+	err := db.write.do(ctx, func(t *tx) error {
+		if len(a.Native) != 1 {
+			return fmt.Errorf("it has %d native ids, not 1", len(a.Native))
+		}
+		var id string
+		err := t.row(`SELECT ask FROM ask_natives WHERE turn = ? AND native = ?`,
+			[]any{string(a.Turn), string(a.Native[0])}, &id)
+		switch {
+		case err == nil:
+			// It is asked again, and thus waits again.
+			_, err = t.exec(`UPDATE ask_natives SET gone = 0 WHERE turn = ? AND native = ?
+				AND (SELECT state FROM asks WHERE id = ask) = 'open'`, string(a.Turn), string(a.Native[0]))
+		case errors.Is(err, sql.ErrNoRows):
+			id, err = t.placeAsk(a, digest)
+		}
+		if err != nil {
+			return err
+		}
+		now, err = t.ask(id)
+		return err
+	})
+	return now, wrap(fmt.Sprintf("open ask %s", a.ID), err)
+}
+
+// placeAsk stores a new native id: with an open ask that is the same, or with one of its own.
+func (t *tx) placeAsk(a orchestrator.Ask, digest string) (id string, err error) {
+	err = sql.ErrNoRows
+	if a.State == orchestrator.AskOpen {
+		err = t.row(`SELECT id FROM asks WHERE turn = ? AND digest = ? AND state = 'open'`,
+			[]any{string(a.Turn), digest}, &id)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		id = string(a.ID)
+		err = t.insertAsk(a, digest)
+	}
+	if err != nil {
+		return "", err
+	}
+	if _, err := t.exec(`INSERT INTO ask_natives (turn, native, ask) VALUES (?, ?, ?)`,
+		string(a.Turn), string(a.Native[0]), id); err != nil {
+		return "", err
+	}
+	if a.State != orchestrator.AskOpen {
+		return id, t.audit(entryOf(a, orchestrator.AuditRuled, a.Decided))
+	}
+	return id, nil
+}
+
+func (t *tx) insertAsk(a orchestrator.Ask, digest string) error {
+	content, err := encodeAsked(a)
+	if err != nil {
+		return err
+	}
+	approvers, err := encodeList(a.Approvers)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule,
+			rule, approvers, asked, expires, state, ruled, decided)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		string(a.ID), a.Nonce, string(a.Turn), string(a.Session), a.Conversation.Chat, a.Conversation.Topic,
+		string(a.Agent), a.Dir, digest, content, a.SessionRule, a.Rule, approvers, millis(a.Asked), millis(a.Expires),
+		string(a.State), a.Ruled, millis(a.Decided))
+	return err
+}
+
+func (t *tx) ask(id string) (orchestrator.Ask, error) {
+	s, err := t.stmt(`SELECT ` + askColumns + ` FROM asks WHERE id = ?`)
+	if err != nil {
+		return orchestrator.Ask{}, err
+	}
+	return noAsk(scanAsk(s.QueryRowContext(t.ctx, id)))
+}
+
+// noAsk turns SQL's complaint into the word the domain knows.
+func noAsk(a orchestrator.Ask, err error) (orchestrator.Ask, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		err = orchestrator.ErrNoAsk
+	}
+	return a, err
+}
+
+// FindAsk returns ErrNoAsk for an id that is not there.
+func (db *DB) FindAsk(ctx context.Context, id orchestrator.AskID) (orchestrator.Ask, error) {
+	a, err := noAsk(one(ctx, db.read, scanAsk, `SELECT `+askColumns+` FROM asks WHERE id = ?`, string(id)))
+	return a, wrap("load ask", err)
+}
+
+// FindAskAt finds the newest ask that a message of a conversation shows; ErrNoAsk for none.
+func (db *DB) FindAskAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Ask, error) {
+	a, err := noAsk(one(ctx, db.read, scanAsk, `SELECT `+askColumns+` FROM asks
+		WHERE chat = ? AND topic = ? AND message = ? AND message <> 0 ORDER BY seq DESC LIMIT 1`,
+		in.Chat, in.Topic, message))
+	return a, wrap(fmt.Sprintf("load ask at message %d", message), err)
+}
+
+// OpenAsks lists the open asks of all turns, oldest first.
+func (db *DB) OpenAsks(ctx context.Context) ([]orchestrator.Ask, error) {
+	all, err := many(ctx, db.read, scanAsk, `SELECT `+askColumns+` FROM asks WHERE state = 'open' ORDER BY seq`)
+	return all, wrap("list open asks", err)
+}
+
+// DecideAsk closes an open ask; see orchestrator.AskStore. It has come to the disk when it returns, so that no
+// power failure lets an ask be decided twice.
+func (db *DB) DecideAsk(ctx context.Context, d orchestrator.AskDecision) (now orchestrator.Ask, won bool, err error) {
+	err = db.write.do(ctx, func(t *tx) (err error) {
+		if won, err = t.decide(d); err != nil {
+			return err
+		}
+		if now, err = t.ask(string(d.Ask)); err != nil || !won {
+			return err
+		}
+		return t.recordDecision(now, d, millis(db.now()))
+	})
+	if err != nil {
+		won = false
+	}
+	return now, won, wrap("decide ask", err)
+}
+
+// decide moves an ask that may be moved.
+func (t *tx) decide(d orchestrator.AskDecision) (bool, error) {
+	answers, err := encodeList(d.Answers)
+	if err != nil {
+		return false, err
+	}
+	n, err := t.exec(`UPDATE asks SET state = ?1, person = ?2, ruled = ?3, reason = ?4, answers = ?5, decided = ?6
+		WHERE id = ?7 AND state = 'open' AND (?1 IN ('denied', 'expired') OR
+			EXISTS (SELECT 1 FROM turns WHERE turns.id = asks.turn AND turns.state = 'running' AND aborting = 0))`,
+		string(d.State), int64(d.By), d.Ruled, d.Reason, answers, millis(d.At), string(d.Ask))
+	return n > 0, err
+}
+
+// recordDecision stores what goes with a decision.
+func (t *tx) recordDecision(a orchestrator.Ask, d orchestrator.AskDecision, now int64) error {
+	if d.Rule != nil {
+		if err := t.insertRule(*d.Rule); err != nil {
+			return err
+		}
+	}
+	what := map[orchestrator.AskState]orchestrator.AuditKind{
+		orchestrator.AskAllowed: orchestrator.AuditAllowed, orchestrator.AskDenied: orchestrator.AuditDenied,
+		orchestrator.AskAnswered: orchestrator.AuditAnswered, orchestrator.AskExpired: orchestrator.AuditExpired,
+	}[d.State]
+	if d.By == 0 && d.State == orchestrator.AskAllowed {
+		what = orchestrator.AuditRuled
+	}
+	e := entryOf(a, what, d.At)
+	e.Choice = d.Choice
+	if err := t.audit(e); err != nil {
+		return err
+	}
+	return t.handle(d.Updates, now)
+}
+
+// SetAskShown records the message of an ask; ErrNoAsk for an id that is not there. It is not waited for: a
+// killed process loses nothing of it.
+func (db *DB) SetAskShown(ctx context.Context, id orchestrator.AskID, state orchestrator.SendState, message int) error {
+	return wrap("record the message of an ask", db.write.doSoon(ctx, func(t *tx) error {
+		n, err := t.exec(`UPDATE asks SET sent = ?, message = ? WHERE id = ?`, string(state), message, string(id))
+		if err == nil && n == 0 {
+			err = orchestrator.ErrNoAsk
+		}
+		return err
+	}))
+}
+
+// WithdrawNative takes one id out of an open ask, and closes it when that was the last.
+func (db *DB) WithdrawNative(ctx context.Context, turn cli.TurnID, native cli.AskID, at time.Time) (now orchestrator.Ask, changed bool, err error) {
+	err = db.write.do(ctx, func(t *tx) error {
+		var id string
+		err := t.row(`UPDATE ask_natives SET gone = 1 WHERE turn = ? AND native = ? AND gone = 0
+			AND (SELECT state FROM asks WHERE id = ask) = 'open' RETURNING ask`, []any{string(turn), string(native)}, &id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		changed = true
+		waits, err := t.exists(`SELECT 1 FROM ask_natives WHERE ask = ? AND gone = 0`, id)
+		if err == nil && !waits {
+			err = t.withdraw(id, at)
+		}
+		if err != nil {
+			return err
+		}
+		now, err = t.ask(id)
+		return err
+	})
+	return now, changed && err == nil, wrap("withdraw ask", err)
+}
+
+// WithdrawAsk closes an ask that its agent no longer waits for, whatever was decided.
+func (db *DB) WithdrawAsk(ctx context.Context, id orchestrator.AskID, at time.Time) (now orchestrator.Ask, err error) {
+	err = db.write.do(ctx, func(t *tx) error {
+		if err := t.withdraw(string(id), at); err != nil {
+			return err
+		}
+		now, err = t.ask(string(id))
+		return err
+	})
+	return now, wrap("withdraw ask", err)
+}
+
+// WithdrawTurn closes the open asks of a turn and returns them, oldest first.
+func (db *DB) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) (all []orchestrator.Ask, err error) {
+	// Most turns ask nothing, and this is at the end of each: they write nothing for it.
+	open, err := many(ctx, db.read, scanOne[string], `SELECT id FROM asks WHERE turn = ? AND state = 'open' ORDER BY seq`, string(turn))
+	if err != nil || len(open) == 0 {
+		return nil, wrap(fmt.Sprintf("withdraw asks of turn %s", turn), err)
+	}
+	err = db.write.do(ctx, func(t *tx) error {
+		all = nil
+		for _, id := range open {
+			a, err := t.ask(id)
+			if err != nil {
+				return err
+			}
+			if a.State != orchestrator.AskOpen {
+				continue
+			}
+			if err := t.withdraw(id, at); err != nil {
+				return err
+			}
+			if a, err = t.ask(id); err != nil {
+				return err
+			}
+			all = append(all, a)
+		}
+		return nil
+	})
+	return all, wrap(fmt.Sprintf("withdraw asks of turn %s", turn), err)
+}
+
+// withdraw closes an ask in whatever state it is; one that is withdrawn stays so.
+func (t *tx) withdraw(id string, at time.Time) error {
+	n, err := t.exec(`UPDATE asks SET state = 'withdrawn', decided = ? WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
+	if err != nil || n == 0 {
+		return err
+	}
+	a, err := t.ask(id)
+	if err != nil {
+		return err
+	}
+	return t.audit(entryOf(a, orchestrator.AuditWithdrawn, at))
+}

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+const auditColumns = `at, what, chat, topic, turn, ask, agent, tool, title, choice, person, rule, reason, same`
+
+// titleBytes is how much of a command the audit keeps: enough to see what it was.
+const titleBytes = 500
+
+func (t *tx) audit(e orchestrator.AuditEntry) error {
+	_, err := t.exec(`INSERT INTO audit (`+auditColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		millis(e.At), string(e.What), e.Conversation.Chat, e.Conversation.Topic, string(e.Turn), string(e.Ask),
+		string(e.Agent), e.Tool, cli.Shorten(e.Title, titleBytes), string(e.Choice), int64(e.By), e.Rule, e.Reason, e.Same)
+	return err
+}
+
+// entryOf says of an ask what is audited.
+func entryOf(a orchestrator.Ask, what orchestrator.AuditKind, at time.Time) orchestrator.AuditEntry {
+	e := orchestrator.AuditEntry{At: at, What: what, Conversation: a.Conversation, Turn: a.Turn, Ask: a.ID, Agent: a.Agent,
+		By: a.By, Rule: a.Ruled, Reason: a.Reason, Same: a.Same()}
+	if a.Approval != nil {
+		e.Tool, e.Title = a.Approval.Tool, a.Approval.Title
+	} else if len(a.Questions) > 0 {
+		e.Title = a.Questions[0].Text
+	}
+	return e
+}
+
+// AuditSince lists at most limit of what was decided since a moment, newest first.
+func (db *DB) AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error) {
+	all, err := many(ctx, db.read, scanAudit, `SELECT id, `+auditColumns+` FROM audit WHERE at >= ? ORDER BY id DESC LIMIT ?`,
+		millis(since), atMost(limit))
+	return all, wrap("list the audit", err)
+}
+
+func scanAudit(row scanner) (e orchestrator.AuditEntry, err error) {
+	var at int64
+	err = row.Scan(&e.ID, &at, &e.What, &e.Conversation.Chat, &e.Conversation.Topic, &e.Turn, &e.Ask, &e.Agent, &e.Tool,
+		&e.Title, &e.Choice, &e.By, &e.Rule, &e.Reason, &e.Same)
+	e.At = instant(at)
+	return e, err
+}

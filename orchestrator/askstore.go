@@ -1,0 +1,71 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"ductor/cli"
+)
+
+// AskStore keeps what agents asked and what was decided. It is a part of Store, under the same rules.
+type AskStore interface {
+	// OpenAsk stores an ask with one native id, and returns the one that now stands for that id. When the id
+	// is known in the turn, that is the ask it was stored with, as it stands: nothing else is stored. When the
+	// turn has an open ask of the same digest, the id joins it, unless a is decided. An ask that is stored
+	// decided is audited as AuditRuled.
+	OpenAsk(ctx context.Context, a Ask, digest string) (Ask, error)
+	// FindAsk returns ErrNoAsk for an id that is not there.
+	FindAsk(ctx context.Context, id AskID) (Ask, error)
+	// FindAskAt finds the newest ask that a message of a conversation shows; ErrNoAsk for none.
+	FindAskAt(ctx context.Context, in ConversationID, message int) (Ask, error)
+	// OpenAsks lists the open asks of all turns, oldest first.
+	OpenAsks(ctx context.Context) ([]Ask, error)
+	// DecideAsk closes an open ask and audits it, stores its rule and marks its updates handled, all or none;
+	// false, and nothing stored, if it is not open, or if it would be allowed or answered and its turn does
+	// not run or was aborted. The Ask is as it stands after.
+	DecideAsk(ctx context.Context, d AskDecision) (Ask, bool, error)
+	// WithdrawNative takes one id out of an open ask, and closes it when that was the last; false if that
+	// changed nothing.
+	WithdrawNative(ctx context.Context, turn cli.TurnID, native cli.AskID, at time.Time) (Ask, bool, error)
+	// WithdrawAsk closes an ask that its agent no longer waits for, also one that was decided and not delivered.
+	WithdrawAsk(ctx context.Context, id AskID, at time.Time) (Ask, error)
+	// WithdrawTurn closes the open asks of a turn and returns them.
+	WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) ([]Ask, error)
+	// SetAskShown records the message of an ask; ErrNoAsk for an id that is not there.
+	SetAskShown(ctx context.Context, id AskID, state SendState, message int) error
+
+	// RulesOf lists a conversation's rules, those of all its sessions too, oldest first.
+	RulesOf(ctx context.Context, in ConversationID) ([]Rule, error)
+	// RevokeRule deletes a rule of a conversation and audits that; false if there is no such rule.
+	RevokeRule(ctx context.Context, id RuleID, in ConversationID, by PersonID, at time.Time) (bool, error)
+	// AuditSince lists what was decided since a moment, newest first.
+	AuditSince(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
+}
+
+// AskDecision is how an open ask ends.
+type AskDecision struct {
+	Ask     AskID
+	State   AskState
+	Choice  Choice
+	By      PersonID
+	Ruled   string
+	Reason  string
+	Answers [][]string // to keep
+	Rule    *Rule      // to make
+	At      time.Time
+	Updates []int64
+}
+
+// QueueStore changes the order of queues and merges turns. It is a part of Store, under the same rules.
+type QueueStore interface {
+	// PromoteTurn makes a queued turn the first of those that wait in its conversation; false if it is no
+	// longer queued.
+	PromoteTurn(ctx context.Context, id cli.TurnID) (bool, error)
+	// SteerTurn moves a queued turn to steered into a running one, not delivered: until MarkDelivered it is
+	// among OpenTurns. It takes over session, agent and model of that. False if it is no longer queued or the
+	// other does not run.
+	SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (bool, error)
+	// UnsteerTurn moves a steered turn that is not delivered back to queued, as the first that waits; false if
+	// it is not that.
+	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)
+}
