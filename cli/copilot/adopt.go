@@ -7,9 +7,12 @@ import (
 	"ductor/cli"
 )
 
-// adoptLive goes on with one turn of a process that an earlier ductor left. The process is attached to once, for
-// all the turns that it runs.
+// adoptLive goes on with one turn of a process that an earlier ductor left, or with the session that req.Resume
+// names. The process is attached to once, for all that is in it.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	if req.Turn == "" {
+		return p.adoptIdle(ctx, left, req)
+	}
 	i := slices.IndexFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == req.Turn })
 	if i < 0 || left.Marks[i].Note == "" {
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "the process does not know this turn")
@@ -29,6 +32,28 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return s, nil
 }
 
+// adoptIdle takes over a session between its turns. What its process was told of it is not known, so that the
+// next turn tells it anew.
+func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	switch {
+	case req.Resume == "":
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "nobody knows which sessions are in this process")
+	case !left.Alive:
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "the process has ended")
+	}
+	h, err := p.attach(ctx, left)
+	if err != nil {
+		return nil, err
+	}
+	s := newLive(p, req)
+	s.hub, s.id, s.slot, s.turns = h, req.Resume, h.enter(req.Resume), 1
+	s.applied = applied{permission: unknownMode}
+	return s, nil
+}
+
+// unknownMode is no permission mode: it differs from all.
+const unknownMode cli.PermissionMode = "unknown"
+
 // attach finds the process among those attached to, or attaches to it.
 func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
 	key := "run/" + string(left.Run)
@@ -40,7 +65,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
 	if h := p.hubs.attached(left.Run); h != nil {
 		return h, nil
 	}
-	from := left.Marks[0].Output
+	from := left.OutputEnd
 	for _, m := range left.Marks {
 		from = min(from, m.Output)
 	}

@@ -83,16 +83,13 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }
 
-// Adopt goes on with what an earlier ductor left; see cli.Provider. A live process is gone on with for the turns
-// that it runs: without one it is not taken over, because nobody could say whose it is.
+// Adopt goes on with what an earlier ductor left; see cli.Provider. An idle session is found by req.Resume, since a
+// process has many.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	switch {
-	case left.Mode == cli.OneShot:
+	if left.Mode == cli.OneShot {
 		return p.adoptOnce(ctx, left, req)
-	case left.Mode == cli.Live && req.Turn != "":
-		return p.adoptLive(ctx, left, req)
 	}
-	return nil, cli.Failf(cli.UnknownFailure, Agent, "an idle process is not gone on with")
+	return p.adoptLive(ctx, left, req)
 }
 
 func startFailure(err error) *cli.Failure {

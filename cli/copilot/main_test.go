@@ -1,0 +1,73 @@
+package copilot
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/modelapi"
+)
+
+// The test binary is also the supervisor of what the tests start.
+func TestMain(m *testing.M) {
+	clitest.SuperviseIfAsked()
+	goleak.VerifyTestMain(m)
+}
+
+// real makes a provider over the installed Copilot, whose model is simulated.
+func real(t *testing.T) (*Provider, string, *modelapi.Server) {
+	t.Helper()
+	api := modelapi.New(modelapi.Options{Key: realagent.Key})
+	if err := api.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := api.Close(ctx); err != nil {
+			t.Errorf("close the API: %v", err)
+		}
+	})
+	c := realagent.Copilot(t, api.URL())
+	return New(Options{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ}), c.Work, api
+}
+
+// open opens a session and closes it when the test ends.
+func open(t *testing.T, p *Provider, mode cli.Mode, req cli.Request) cli.Session {
+	t.Helper()
+	s, err := p.Open(t.Context(), mode, req)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// play runs one turn and returns its events, the Result being the last.
+func play(ctx context.Context, s cli.Session, req cli.Request) (cli.Result, []cli.Event) {
+	var events []cli.Event
+	s.Turn(ctx, req, func(ev cli.Event) { events = append(events, ev) })
+	r, _ := events[len(events)-1].(cli.Result)
+	return r, events
+}
+
+// of picks the events of one type.
+func of[T cli.Event](events []cli.Event) (some []T) {
+	for _, ev := range events {
+		if ev, ok := ev.(T); ok {
+			some = append(some, ev)
+		}
+	}
+	return some
+}
