@@ -87,7 +87,11 @@ type fakeLauncher struct {
 }
 
 func (l fakeLauncher) Start(context.Context, cli.Command) (cli.Process, error) { return l.process, nil }
-func (l fakeLauncher) LookPath(name string) (string, error)                    { return name, nil }
+func (l fakeLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
+	return l.process, nil
+}
+func (l fakeLauncher) Settled(cli.TurnID)                   {}
+func (l fakeLauncher) LookPath(name string) (string, error) { return name, nil }
 
 type unaskedTurn struct {
 	conversation cli.Conversation

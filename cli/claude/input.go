@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"ductor/cli"
 )
@@ -55,8 +56,11 @@ func imageBlock(image cli.Image) (map[string]any, error) {
 	}}, nil
 }
 
-// checkPrompt refuses a request that has nothing to ask.
+// checkPrompt refuses a request that has nothing to ask, and one that JSON could only carry altered.
 func checkPrompt(req cli.Request) error {
+	if !utf8.ValidString(req.Prompt) {
+		return cli.Failf(cli.Refused, agent, "the message is no valid text (UTF-8)")
+	}
 	if strings.TrimSpace(req.Prompt) == "" && len(req.Images) == 0 {
 		return cli.Failf(cli.Refused, agent, "the message is empty")
 	}

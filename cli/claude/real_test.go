@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
@@ -74,6 +75,31 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 			req.Resume = r.AgentSessionID
 		}
 	})
+}
+
+// Whatever a person writes, the model gets it as the text it is, or the person hears why not.
+func TestRealOddPrompts(t *testing.T) {
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		p, c, api := real(t, nil)
+		req := cli.Request{Dir: c.Work}
+		s := open(t, p, mode, req)
+		for _, prompt := range []string{"-", "--dangerously-skip-permissions", "/clear", "a\x00b", "@/etc/passwd", "#note", "!ls", "a\xffb", " \n"} {
+			req.Prompt = prompt
+			before := len(api.Prompts())
+			r, _ := ask(t.Context(), s, req)
+			asked := api.Prompts()[before:]
+			if !utf8.ValidString(prompt) || strings.TrimSpace(prompt) == "" {
+				if r.Err == nil || r.Err.Kind != cli.Refused || r.Err.Reason == "" || len(asked) > 0 {
+					t.Errorf("%s %q: %+v, asked %d times", mode, prompt, r, len(asked))
+				}
+				continue
+			}
+			if r.Err != nil || len(asked) != 1 || strings.TrimSpace(asked[0].Prompt) != prompt {
+				t.Errorf("%s %q: %+v, asked %+.300v", mode, prompt, r, asked)
+			}
+			req.Resume = r.AgentSessionID
+		}
+	}
 }
 
 // What was said last is in the session although its process is closed at once.

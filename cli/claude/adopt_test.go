@@ -1,0 +1,381 @@
+package claude
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+)
+
+// lives is one agent through several lives of ductor.
+type lives struct {
+	t    *testing.T
+	dir  string // where the runs are kept
+	p    *Provider
+	host *cli.Host
+	s    cli.Session
+}
+
+func newLives(t *testing.T, p *Provider) *lives {
+	l := &lives{t: t, dir: t.TempDir(), p: p}
+	l.p, l.host = again(t, p, l.dir)
+	return l
+}
+
+func (l *lives) open(mode cli.Mode, req cli.Request) cli.Session {
+	l.t.Helper()
+	s, err := l.p.Open(l.t.Context(), mode, req)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.s = s
+	return s
+}
+
+// leave ends this life of ductor.
+func (l *lives) leave(k *talk) {
+	l.t.Helper()
+	if k != nil {
+		k.cancel(cli.ErrDetached)
+		if r := k.end(); !r.Detached && r.Err != nil {
+			l.t.Errorf("let go of: %+v", r)
+		}
+	}
+	l.s.Detach()
+	if err := l.host.Close(); err != nil {
+		l.t.Error(err)
+	}
+	l.p, l.host = again(l.t, l.p, l.dir)
+}
+
+// adopt goes on with what the former life left; req without a Turn is for a process that rests.
+func (l *lives) adopt(req cli.Request) cli.Session {
+	l.t.Helper()
+	left, err := l.host.Left(l.t.Context())
+	if err != nil || len(left) != 1 {
+		l.t.Fatalf("left are %+v, %v", left, err)
+	}
+	s, err := l.p.Adopt(l.t.Context(), left[0], req)
+	if err != nil {
+		l.t.Fatalf("adopt: %v", err)
+	}
+	l.s = s
+	l.t.Cleanup(func() { _ = s.Close(l.t.Context()) })
+	return s
+}
+
+// Wherever ductor goes, and however often, a turn is asked once, its tool runs once, and its answer is whole.
+func TestDetachAtAnyPoint(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		for i := range 8 {
+			t.Run(fmt.Sprintf("%s %d", mode, i), func(t *testing.T) {
+				p, dir := scripted(t, nil)
+				count := filepath.Join(dir, "count")
+				req := cli.Request{Dir: dir, Permission: cli.Bypass, Turn: "T1", Conversation: "7/0", NewSessionID: "11111111-2222-4333-8444-555555555555",
+					Prompt: `windmill [[text "one two three four" chunk=2 delay=1ms]][[tool cmd="echo x >>` + count + `; sleep 0.05"]][[text "five six seven eight" chunk=2 delay=1ms]]`}
+				l := newLives(t, p)
+				s := l.open(mode, req)
+				var r cli.Result
+				for hop := 0; ; hop++ {
+					k := begin(t, s, req)
+					if hop == 3 {
+						r = k.end()
+						break
+					}
+					if !k.some(rnd.IntN(24)) {
+						r = k.end()
+						break
+					}
+					l.leave(k)
+					if r = k.events[len(k.events)-1].(cli.Result); !r.Detached {
+						return // it was over before it could be let go of
+					}
+					s = l.adopt(req)
+				}
+				if r.Err != nil || r.Text != "one two three four\n\nfive six seven eight" {
+					t.Errorf("answered %+v", r)
+				}
+				if b, err := os.ReadFile(count); string(b) != "x\n" {
+					t.Errorf("the tool ran %q, %v", b, err)
+				}
+				req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, "[[history]]"
+				if mode == cli.OneShot || !s.Fits(req) {
+					if mode == cli.Live {
+						t.Error("the session does not fit its next turn")
+					}
+					s = open(t, l.p, mode, req)
+				}
+				if r := begin(t, s, req).end(); strings.Count(r.Text, "windmill") != 1 {
+					t.Errorf("the session remembers %q, %+v", r.Text, r.Err)
+				}
+			})
+		}
+	}
+}
+
+// some waits for some events; false if the turn ended first.
+func (k *talk) some(n int) bool {
+	for range n {
+		if _, ok := k.next(); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// What a turn costs is counted from where it began, in whichever life of ductor.
+func TestAdoptedTotals(t *testing.T) {
+	p, dir := scripted(t, nil)
+	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[usage in=100 out=10 cost=0.5]][[text "one"]]`}
+	l := newLives(t, p)
+	s := l.open(cli.Live, req)
+	one := begin(t, s, req).end()
+	req.Turn, req.Resume, req.Prompt = "T2", one.AgentSessionID, `[[usage in=7 out=3 cost=0.25]][[text "two" delay=50ms chunk=1]]`
+	k := begin(t, s, req)
+	until[cli.TextDelta](k)
+	l.leave(k)
+	s = l.adopt(req)
+	two := begin(t, s, req).end()
+	if two.Text != "two" || two.CostUSD != 0.25 || two.Usage.Input != 7 || two.Usage.Output != 3 {
+		t.Errorf("got %+v", two)
+	}
+	l.leave(nil)
+	req.Turn, req.Prompt = "", ""
+	s = l.adopt(req)
+	req.Turn, req.Prompt = "T3", `[[usage in=9 out=1 cost=0.125]][[text "three"]]`
+	if !s.Fits(req) {
+		t.Fatal("a process that rests does not fit the next turn")
+	}
+	if r := begin(t, s, req).end(); r.CostUSD != 0.125 || r.Usage.Input != 9 || r.Text != "three" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// What was asked and not answered is asked again by the same id, and the answer arrives; what was answered is not.
+func TestAdoptedApprovals(t *testing.T) {
+	p, dir := scripted(t, nil)
+	gate := filepath.Join(dir, "gate")
+	req := cli.Request{Dir: dir, Attended: true, Turn: "T1", Conversation: "7/0",
+		Prompt: `[[ask cmd="until [ -e ` + gate + ` ]; do sleep 0.01; done; echo >>` + gate + `"]][[ask cmd="echo two >>` + gate + `"]][[text "Done."]]`}
+	l := newLives(t, p)
+	s := l.open(cli.Live, req)
+	k := begin(t, s, req)
+	first := until[cli.ApprovalAsked](k)
+	l.leave(k)
+	if gone := of[cli.AskWithdrawn](k.events); len(gone) > 0 {
+		t.Errorf("what outlives ductor is withdrawn: %+v", gone)
+	}
+
+	s = l.adopt(req)
+	k = begin(t, s, req)
+	if same := until[cli.ApprovalAsked](k); same.ID != first.ID || same.Title != first.Title {
+		t.Errorf("asked again %+v, was %+v", same, first)
+	}
+	decide(t, s, first.ID, cli.Decision{Allow: true})
+	l.leave(k)
+
+	s = l.adopt(req)
+	k = begin(t, s, req)
+	until[cli.CaughtUp](k)
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second := until[cli.ApprovalAsked](k)
+	if second.ID == first.ID {
+		t.Error("what was answered is asked again")
+	}
+	decide(t, s, second.ID, cli.Decision{Allow: true})
+	if r := k.end(); r.Err != nil || !strings.HasSuffix(r.Text, "Done.") {
+		t.Errorf("answered %+v", r)
+	}
+	if b, err := os.ReadFile(gate); string(b) != "\ntwo\n" {
+		t.Errorf("the tools wrote %q, %v", b, err)
+	}
+}
+
+// A message sent in mid-turn belongs to the turn in every life of ductor.
+func TestAdoptedSteer(t *testing.T) {
+	p, dir := scripted(t, nil)
+	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "` + strings.Repeat("word ", 30) + `" delay=5ms chunk=5]]`}
+	l := newLives(t, p)
+	s := l.open(cli.Live, req)
+	k := begin(t, s, req)
+	until[cli.TextDelta](k)
+	steer(t, s, cli.Request{Turn: "S1", Prompt: `[[text "And this."]]`})
+	l.leave(k)
+	s = l.adopt(req)
+	k = begin(t, s, req)
+	until[cli.SessionStarted](k)
+	steer(t, s, cli.Request{Turn: "S1", Prompt: `[[text "And this."]]`})
+	if r := k.end(); r.Err != nil || !strings.HasPrefix(r.Text, "word ") || strings.Count(r.Text, "And this.") != 1 || !strings.HasSuffix(r.Text, "And this.") {
+		t.Errorf("answered %+v", r)
+	}
+}
+
+// The system prompts of a process go with it, whoever ends it.
+func TestAdoptedPromptsAreRemoved(t *testing.T) {
+	p, dir := scripted(t, func(o *Options) { o.PromptDir = t.TempDir() })
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", AppendPrompt: "be brief", Prompt: `[[text "a"]][[hang]]`}
+		l := newLives(t, p)
+		s := l.open(mode, req)
+		k := begin(t, s, req)
+		until[cli.TextDelta](k)
+		l.leave(k)
+		if n := len(promptDirsIn(t, p)); n != 1 {
+			t.Errorf("%s: %d directories while it runs", mode, n)
+		}
+		s = l.adopt(req)
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := len(promptDirsIn(t, p)); n != 0 {
+			t.Errorf("%s: %d directories after it", mode, n)
+		}
+	}
+}
+
+func promptDirsIn(t *testing.T, p *Provider) []os.DirEntry {
+	t.Helper()
+	entries, err := os.ReadDir(p.opts.PromptDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// A result that Claude came to by itself is handed on once, also when ductor goes and comes.
+func TestUnaskedResultsOfALeftProcess(t *testing.T) {
+	for name, tt := range map[string]struct {
+		marks []cli.Mark
+		want  int
+	}{
+		"after the last turn":     {[]cli.Mark{{Turn: "T1"}}, 1},
+		"of before it was let go": {[]cli.Mark{{Turn: "T1"}, {Turn: restMark, Output: -1}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := cli.TurnID("T1")
+			said := strings.Join(lines(initLine, echoOf(heard{UUID: promptID(own)}), textLines("A", "mine"), doneLine,
+				initLine, textLines("B", "tests are green"), backgroundResult), "\n") + "\n"
+			var got []cli.Result
+			f := newFakeProcess()
+			p := New(Options{Launcher: fakeLauncher{process: f}, Env: func() []string { return nil },
+				Unasked: func(_ cli.Conversation, r cli.Result) { got = append(got, r) }})
+			left := cli.LeftRun{Run: "fake", Alive: true, OutputEnd: int64(len(said)), InputEnd: 10, Marks: tt.marks}
+			left.Purpose = cli.Purpose{Agent: agent, Mode: cli.Live, Conversation: "7/0"}
+			for i := range left.Marks {
+				if left.Marks[i].Output < 0 {
+					left.Marks[i].Output = int64(len(said))
+					said = ""
+				}
+			}
+			if said != "" {
+				go f.print(strings.TrimSuffix(said, "\n"))
+			}
+			s, err := p.Adopt(t.Context(), left, cli.Request{Conversation: "7/0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if len(got) != tt.want || tt.want == 1 && got[0].Text != "tests are green" {
+				t.Errorf("handed on %+v", got)
+			}
+		})
+	}
+}
+
+// A turn that a process knows nothing of cannot be gone on with, nor a rest of one that runs once.
+func TestWhatCannotBeAdopted(t *testing.T) {
+	p, _ := scripted(t, nil)
+	for name, tt := range map[string]struct {
+		mode cli.Mode
+		turn cli.TurnID
+	}{"a turn without a mark": {cli.Live, "T9"}, "a rest of one turn": {cli.OneShot, ""}, "a probe": {"", ""}} {
+		left := cli.LeftRun{Run: "none", Purpose: cli.Purpose{Agent: agent, Mode: tt.mode}, Marks: []cli.Mark{{Turn: "T1"}}}
+		if _, err := p.Adopt(t.Context(), left, cli.Request{Turn: tt.turn}); cli.AsFailure(agent, err) == nil {
+			t.Errorf("%s is adopted", name)
+		}
+	}
+}
+
+// Real Claude at four points: at once, in mid text, in the middle of its shell tool, and while it asks.
+func TestRealAdoption(t *testing.T) {
+	for name, point := range map[string]func(k *talk, count string){
+		"at once":     func(*talk, string) {},
+		"in mid text": func(k *talk, _ string) { k.text(20) },
+		"in a tool": func(k *talk, count string) {
+			until[cli.ToolStarted](k)
+			awaitFile(t, count)
+		},
+		"while it asks": func(k *talk, _ string) { until[cli.ApprovalAsked](k) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, c, api := real(t, nil)
+			count, asked := filepath.Join(c.Work, "count"), filepath.Join(c.Work, "asked")
+			words := strings.TrimSpace(strings.Repeat("word ", 30))
+			req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Conversation: "7/0", AllowedTools: []string{"Bash"},
+				Prompt: `windmill [[text "` + words + `" delay=10ms chunk=5]][[tool cmd="echo x >>` + count + `; sleep 0.7"]][[write path="` + asked + `" text="x"]][[text "Done."]]`}
+			l := newLives(t, p)
+			s := l.open(cli.Live, req)
+			k := begin(t, s, req)
+			point(k, count)
+			l.leave(k)
+			s = l.adopt(req)
+			k = begin(t, s, req)
+			r := allowAll(t, s, k)
+			if r.Err != nil || r.Text != words+"\n\nDone." {
+				t.Errorf("answered %+v", r)
+			}
+			if b, err := os.ReadFile(count); string(b) != "x\n" {
+				t.Errorf("the tool ran %q, %v", b, err)
+			}
+			if _, err := os.Stat(asked); err != nil {
+				t.Errorf("what was allowed was not done: %v", err)
+			}
+			if n := strings.Count(lastAsked(api), "windmill"); n != 1 {
+				t.Errorf("the model was asked %d times", n)
+			}
+			req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "next"]]`
+			if r := begin(t, s, req).end(); r.Text != "next" {
+				t.Errorf("then %+v", r)
+			}
+		})
+	}
+}
+
+// allowAll takes the turn to its end and allows what it asks.
+func allowAll(t *testing.T, s cli.Session, k *talk) cli.Result {
+	t.Helper()
+	for {
+		ev, ok := k.next()
+		if !ok {
+			return k.end()
+		}
+		if a, is := ev.(cli.ApprovalAsked); is {
+			decide(t, s, a.ID, cli.Decision{Allow: true})
+		}
+	}
+}
+
+// awaitFile waits until a tool has made a file.
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no tool ever made %s", filepath.Base(path))
+		}
+	}
+}
