@@ -624,12 +624,14 @@ func TestCardMasksASecretThatTwoMessagesShare(t *testing.T) {
 	})
 }
 
-// Whatever lies in the journal, showing it again neither panics nor goes on for ever.
+// Whatever lies in the journal, showing it again or going on with it neither panics nor goes on for ever.
 func FuzzRedeliver(f *testing.F) {
 	f.Add([]byte(`{"final":true,"first":0,"texts":[{"text":"a"}],"topic":0}`), 0, "sent", 1)
 	f.Add([]byte(`{"final":true,"first":-1,"texts":[{"text":"a"}]}`), 1<<20, "sending", 0)
 	f.Add([]byte(`{"first":3,"texts":[{"text":"a","entities":[{"Kind":"x","Offset":-4}]}]}`), -1, "unknown", -5)
 	f.Add([]byte(`{`), 5, "", 0)
+	f.Add([]byte(`{"first":1,"texts":[{"text":"a"}],"starts":[[0,0],[0,3]],"prints":["x"]}`), 1, "sending", -5)
+	f.Add([]byte(`{"first":1,"texts":[{"text":"a"}],"starts":[[0,0],[-3,99]],"prints":["x","y","z"]}`), 0, "unknown", -1<<62)
 	f.Fuzz(func(t *testing.T, content []byte, part int, state string, message int) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
@@ -642,6 +644,16 @@ func FuzzRedeliver(f *testing.F) {
 				s.turn.State = turn
 				_ = s.cards.Redeliver(context.Background(), s.turn) // an error is an answer too
 			}
+			s.turn.ID = "turn2"
+			s.shelf.cards["turn2"], s.shelf.parts["turn2"] = content, map[int]orchestrator.CardPart{
+				part: {Part: part, State: orchestrator.SendState(state), Message: message},
+			}
+			c := s.cards.Reopen(context.Background(), s.turn)
+			c.Show(cli.TextDelta{Text: "Hello"})
+			c.Show(cli.ToolStarted{ID: "1", Name: "Bash"})
+			c.Show(cli.CaughtUp{})
+			time.Sleep(5 * time.Second)
+			_ = c.Finish(context.Background(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "Hello"})
 			s.close()
 		})
 	})

@@ -1,0 +1,180 @@
+package bot
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+func anAsk() orchestrator.Ask {
+	return orchestrator.Ask{
+		ID: "q1", Nonce: "n1", Agent: "claude", Native: []cli.AskID{"x"}, State: orchestrator.AskOpen,
+		Approval:    &cli.ApprovalAsked{Tool: "Bash", Title: "git status --short"},
+		SessionRule: "Bash(git status --short)", Rule: "Bash(git status *)",
+		Expires: time.Date(2026, 1, 2, 15, 4, 0, 0, time.Local),
+	}
+}
+
+// drawn is a message with its buttons, a row a line.
+func drawn(t render.Text, k Keyboard) string {
+	var b strings.Builder
+	b.WriteString(t.Text)
+	for _, row := range k {
+		b.WriteString("\n")
+		for _, button := range row {
+			b.WriteString("[" + button.Text + " " + button.Data + "]")
+		}
+	}
+	return b.String()
+}
+
+const openButtons = "\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]" +
+	"\n[Allow this session… a:q1:n1:s][Allow pattern… a:q1:n1:p]\n[Deny with reason… a:q1:n1:r]"
+
+func TestAskCard(t *testing.T) {
+	long := strings.Repeat("x", 3000)
+	for _, c := range []struct {
+		name   string
+		change func(a *orchestrator.Ask)
+		want   string
+	}{
+		{"open", func(*orchestrator.Ask) {},
+			"🔐 May Claude use Bash?\ngit status --short\nDenied by itself at 15:04." + openButtons},
+		{"several at once", func(a *orchestrator.Ask) { a.Native = []cli.AskID{"x", "y", "z"} },
+			"🔐 May Claude use Bash?\ngit status --short\nStands for 3 identical requests.\nDenied by itself at 15:04." + openButtons},
+		{"no rule to offer, a reason", func(a *orchestrator.Ask) {
+			a.SessionRule, a.Rule, a.Approval.Reason = "", "", "to see\nwhat changed"
+		}, "🔐 May Claude use Bash?\ngit status --short\nIt says: to see what changed\nDenied by itself at 15:04." +
+			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
+		{"a change", func(a *orchestrator.Ask) {
+			a.Approval = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a\n+++ b\n-x\n+y\n"}}}
+		}, "🔐 May Claude use Edit?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nDenied by itself at 15:04." + openButtons},
+		{"a plan", func(a *orchestrator.Ask) {
+			a.Approval, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
+		}, "🗺 May Claude begin with this plan?\n1. Look\n2. Do\nDenied by itself at 15:04." +
+			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
+		{"the end of a long command is shown", func(a *orchestrator.Ask) { a.Approval.Detail = long + "; rm -rf ~" },
+			"🔐 May Claude use Bash?\n" + strings.Repeat("x", 766) + "\n… 1861 characters are not shown here …\n" +
+				strings.Repeat("x", 373) + "; rm -rf ~\nDenied by itself at 15:04." + openButtons + "[📄 Full text a:q1:n1:f]"},
+		{"what is not seen is written out", func(a *orchestrator.Ask) { a.Approval.Title = "ls \u202e\u200bfr- mr" },
+			"🔐 May Claude use Bash?\nls ⟨U+202E⟩⟨U+200B⟩fr- mr\nDenied by itself at 15:04." + openButtons},
+		{"allowed", func(a *orchestrator.Ask) { a.State = orchestrator.AskAllowed },
+			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed."},
+		{"allowed by a rule", func(a *orchestrator.Ask) { a.State, a.Ruled = orchestrator.AskAllowed, a.Rule },
+			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed, and with it Bash(git status *)"},
+		{"denied", func(a *orchestrator.Ask) { a.State, a.Reason = orchestrator.AskDenied, "not now" },
+			"🔐 May Claude use Bash?\ngit status --short\n⛔ Denied: not now"},
+		{"withdrawn", func(a *orchestrator.Ask) { a.State = orchestrator.AskWithdrawn },
+			"🔐 May Claude use Bash?\ngit status --short\n↩ No longer waited for."},
+		{"expired", func(a *orchestrator.Ask) { a.State = orchestrator.AskExpired },
+			"🔐 May Claude use Bash?\ngit status --short\n⌛ Nobody decided in time, so it was denied."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := anAsk()
+			c.change(&a)
+			if got := drawn(askView(a)); got != c.want {
+				t.Errorf("the chat shows\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// Nobody makes a rule without having seen it: the button of the choice is below the rule and nowhere else.
+func TestAskShowsTheRuleBeforeItIsMade(t *testing.T) {
+	a := anAsk()
+	want := "🔐 May Claude use Bash?\ngit status --short\n" +
+		"Allowing it like this lets through unasked, in this conversation, until it is revoked in /permissions:\n" +
+		"Bash(git status *)\n[✅ Allow all of that a:q1:n1:P]\n[‹ Back a:q1:n1:b]"
+	if got := drawn(askConfirm(a, askShowPattern)); got != want {
+		t.Errorf("the chat shows\n%s\nwant\n%s", got, want)
+	}
+	a.State = orchestrator.AskExpired
+	if _, k := askConfirm(a, askShowPattern); k != nil {
+		t.Error("an ask that is over has buttons")
+	}
+}
+
+func TestAskWholeShowsEverything(t *testing.T) {
+	a := anAsk()
+	a.Approval.Detail = strings.Repeat("word ", 3000) + "end"
+	var all strings.Builder
+	for _, m := range askWhole(a) {
+		if err := render.CheckMessage(m, hardLimit); err != nil {
+			t.Error(err)
+		}
+		all.WriteString(m.Text)
+	}
+	if n := strings.Count(all.String(), "word"); n != 3000 || !strings.HasSuffix(all.String(), "end") {
+		t.Errorf("%d of 3000 words", n)
+	}
+	a.Approval.Detail = strings.Repeat("word ", 30000)
+	whole := askWhole(a)
+	if last := whole[len(whole)-1].Text; len(whole) != askWholeMax+1 || !strings.Contains(last, "longer than a chat can show") {
+		t.Errorf("%d messages, the last %q", len(whole), last)
+	}
+}
+
+// Whatever an agent asks, the card is a message that Telegram takes and its buttons say what they do.
+func TestLawAskCardIsAMessage(t *testing.T) {
+	text := rapid.StringMatching(`(?s).{0,40}`)
+	rapid.Check(t, func(rt *rapid.T) {
+		long := func(label string) string {
+			return strings.Repeat(text.Draw(rt, label), rapid.SampledFrom([]int{0, 1, 7, 300}).Draw(rt, label+" times"))
+		}
+		a := anAsk()
+		a.Approval = &cli.ApprovalAsked{
+			Tool:  rapid.SampledFrom([]string{"Bash", cli.PlanTool, strings.Repeat("Tool", 20)}).Draw(rt, "tool"),
+			Title: long("title"), Detail: long("detail"), Reason: long("reason"),
+		}
+		for range rapid.IntRange(0, 8).Draw(rt, "changes") {
+			a.Approval.Changes = append(a.Approval.Changes, cli.FileChanged{Path: long("path"), Diff: long("diff")})
+		}
+		a.Rule = "Bash(" + long("rule") + ")"
+		a.State = rapid.SampledFrom([]orchestrator.AskState{orchestrator.AskOpen, orchestrator.AskAllowed, orchestrator.AskDenied}).Draw(rt, "state")
+		a.Reason, a.Ruled = long("why"), long("ruled")
+		for _, op := range []askOp{askBack, askShowPattern} {
+			m, k := askView(a)
+			if op == askShowPattern {
+				m, k = askConfirm(a, op)
+			}
+			if err := render.CheckMessage(m, hardLimit); err != nil {
+				rt.Fatalf("%q: %v", m.Text, err)
+			}
+			if (len(k) > 0) != (a.State == orchestrator.AskOpen) {
+				rt.Fatalf("an ask that is %s has %d rows of buttons", a.State, len(k))
+			}
+			for _, row := range k {
+				for _, b := range row {
+					if p, ok := parseAskData(strings.TrimPrefix(b.Data, actAsk+":")); !ok || p.id != a.ID || p.nonce != a.Nonce {
+						rt.Fatalf("the button says %q", b.Data)
+					}
+				}
+			}
+		}
+	})
+}
+
+func FuzzAskData(f *testing.F) {
+	for _, s := range []string{"q1:n1:1", "q:n:o0.12", "q:n:n3", "q:n:S", "::", "q:n:", "q:n:o1.", "q:n:o01.2", "q:n:11"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, what string) {
+		p, ok := parseAskData(what)
+		if !ok {
+			return
+		}
+		// What is understood is what a button of ours would say, and nothing else.
+		if data, fits := p.data(); fits && data != actAsk+":"+what {
+			t.Errorf("%q is read as %+v, which is %q", what, p, data)
+		}
+		if c, is := p.op.choice(); is && (c == orchestrator.AllowSession) != (p.op == askSession) {
+			t.Errorf("%q is the choice %s", what, c)
+		}
+	})
+}
