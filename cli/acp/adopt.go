@@ -212,7 +212,7 @@ func (s *session) askNow(req cli.Request) error {
 // clock says when what is told happened: in the past for what is caught up with.
 func (t *turn) clock() time.Time {
 	if t.replaying {
-		if at := t.s.host.process.When(t.at); !at.IsZero() {
+		if at := t.s.host.process.When(max(t.at-1, 0)); !at.IsZero() {
 			return at
 		}
 	}

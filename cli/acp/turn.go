@@ -344,6 +344,10 @@ func (t *turn) finish() {
 		s.late(i)
 	}
 	r := t.result()
+	if t.replaying && !t.detached { // it ended in the past
+		t.replaying = false
+		t.out.Pass(cli.CaughtUp{})
+	}
 	if t.tell.mode != "" {
 		s.mu.Lock()
 		s.mode = t.tell.mode

@@ -1,0 +1,25 @@
+package acp
+
+import (
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+)
+
+func TestConformance(t *testing.T) {
+	clitest.Conformance(t, clitest.Harness{
+		Mode: cli.Live,
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			p, dir := scripted(t, func(o *Options) { o.Grace = 500 * time.Millisecond })
+			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
+		},
+		Over:   over,
+		Script: clitest.Script{ErrorKind: cli.Refused},
+		Cannot: map[clitest.Case]string{
+			clitest.AdoptIdle:   "an idle process serves conversations nobody remembers; it is ended at the next start",
+			clitest.FailingTool: "the protocol has no exit codes; dialects that find them in the output show this",
+		},
+	})
+}
