@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -49,10 +50,11 @@ type Host struct {
 	root *supervisor.Root
 	log  *slog.Logger
 
-	mu     sync.Mutex
-	runs   map[RunID]*hostRun // started or attached to by this ductor, and not forgotten
-	closed bool
-	work   sync.WaitGroup // of what is done in the background; entered with mu held
+	mu       sync.Mutex
+	runs     map[RunID]*hostRun // started or attached to by this ductor, and not forgotten
+	starting map[RunID]bool
+	closed   bool
+	work     sync.WaitGroup // of what is done in the background; entered with mu held
 
 	closing chan struct{} // closed with closed
 	since   since
@@ -71,7 +73,7 @@ func OpenHost(o HostOptions) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open host: %w", err)
 	}
-	h := &Host{opts: o, root: root, log: o.Logger, runs: map[RunID]*hostRun{}, closing: make(chan struct{})}
+	h := &Host{opts: o, root: root, log: o.Logger, runs: map[RunID]*hostRun{}, starting: map[RunID]bool{}, closing: make(chan struct{})}
 	if h.since, err = readSince(o.Dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("open host: %w", err), root.Close())
 	}
@@ -102,14 +104,28 @@ func (h *Host) Start(ctx context.Context, cmd Command) (Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	id := rand.Text()
+	defer h.announce(RunID(id))()
 	run, err := h.root.Start(ctx, supervisor.Spec{
-		Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labels, Limits: h.limits(cmd.For),
+		ID: id, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labels, Limits: h.limits(cmd.For),
 	})
 	if err != nil {
 		return nil, err
 	}
 	h.log.Debug(StartedRun, "run", run.ID(), "pid", run.PID(), "agent", string(cmd.For.Agent), "conversation", string(cmd.For.Conversation))
 	return h.hold(run, cmd.For, marks, supervisor.Times{}), nil
+}
+
+// announce makes a run this ductor's before it is there. The function it returns is for when it is held.
+func (h *Host) announce(id RunID) (held func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.starting[id] = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.starting, id)
+	}
 }
 
 func (h *Host) limits(p Purpose) supervisor.Limits {

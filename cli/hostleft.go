@@ -71,7 +71,7 @@ func (h *Host) Left(ctx context.Context) ([]LeftRun, error) {
 func (h *Host) isMine(id RunID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.runs[id] != nil
+	return h.runs[id] != nil || h.starting[id]
 }
 
 func leftOf(info supervisor.Info) LeftRun {

@@ -25,7 +25,7 @@ const (
 	RemainsUnknown Remains = "unknown" // nobody knows what it did, so it must not be asked again by itself
 )
 
-// leftTurn is a run that has an open turn.
+// leftTurn is a run that was left, such as one that has an open turn.
 type leftTurn struct {
 	from Launcher
 	run  LeftRun
@@ -36,7 +36,9 @@ type leftTurn struct {
 // conversations before they are gone. Call it once, before the first Run.
 func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remains, error) {
 	remains := map[TurnID]Remains{}
+	var rest []leftTurn // what no open turn needs
 	var errs []error
+	taken := map[closeKey]bool{}
 	for _, l := range s.opts.Launchers {
 		runs, err := l.Left(ctx)
 		if err != nil {
@@ -44,8 +46,21 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 			continue
 		}
 		for _, run := range runs {
-			s.place(ctx, l, run, open, remains)
+			if !s.claim(l, run, open, remains) {
+				rest = append(rest, leftTurn{from: l, run: run})
+				continue
+			}
+			taken[closeKey{run.Conversation, run.Agent}] = true
 		}
+	}
+	for _, r := range rest {
+		// Two processes of one session would spoil each other's history.
+		key := closeKey{r.run.Conversation, r.run.Agent}
+		if taken[key] || !s.adoptIdle(ctx, r.run) {
+			s.endUseless(r)
+			continue
+		}
+		taken[key] = true
 	}
 	for _, t := range open {
 		if remains[t.Turn] == "" {
@@ -55,9 +70,8 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 	return remains, errors.Join(errs...)
 }
 
-// place finds the use of one run.
-func (s *Service) place(ctx context.Context, l Launcher, run LeftRun, open []OpenTurn, remains map[TurnID]Remains) {
-	used := false
+// claim keeps a run for the open turns that it has, if any.
+func (s *Service) claim(l Launcher, run LeftRun, open []OpenTurn, remains map[TurnID]Remains) (used bool) {
 	for _, t := range open {
 		if run.Agent == t.Agent && slices.ContainsFunc(run.Marks, func(m Mark) bool { return m.Turn == t.Turn }) {
 			s.leftMu.Lock()
@@ -66,14 +80,16 @@ func (s *Service) place(ctx context.Context, l Launcher, run LeftRun, open []Ope
 			remains[t.Turn], used = RemainsRun, true
 		}
 	}
-	if used || s.adoptIdle(ctx, run) {
-		return
+	return used
+}
+
+// endUseless ends a run that nothing is to be gone on with.
+func (s *Service) endUseless(r leftTurn) {
+	if r.run.Problem != "" {
+		s.opts.Logger.Warn("a run that was left cannot be gone on with; it is ended", "run", r.run.Run, "agent", string(r.run.Agent),
+			"conversation", string(r.run.Conversation), "pid", r.run.PID, "why", r.run.Problem)
 	}
-	if run.Problem != "" {
-		s.opts.Logger.Warn("a run that was left cannot be gone on with; it is ended", "run", run.Run, "agent", string(run.Agent),
-			"conversation", string(run.Conversation), "pid", run.PID, "why", run.Problem)
-	}
-	s.discardLeft(l, run)
+	s.discardLeft(r.from, r.run)
 }
 
 // adoptIdle takes the session of an idle run into the pool.

@@ -43,7 +43,7 @@ func (s *Service) settle(ctx context.Context, a attempt, tell func()) {
 	case a.result.Detached:
 		s.pool.letGo(a.lent)
 		tell()
-	case ctx.Err() != nil || a.result.Aborted:
+	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrDetached): // else it ended just before ductor lets go
 		tell()
 		s.pool.discard(a.lent)
 	case reusable(a.result) && a.lent.info().Alive && s.pool.giveBack(a.lent):

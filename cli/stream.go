@@ -46,14 +46,6 @@ type StreamOptions struct {
 	Held bool
 }
 
-// Past is what a run printed before its process was attached to, from the offset From to the offset Until: it
-// is caught up with.
-type Past struct {
-	From, Until int64
-	// Reached is called like Idle, once Idle has had all of it. Nil is for who has a turn to learn it from.
-	Reached func()
-}
-
 // TurnLoop is how a dialect takes part in one turn.
 type TurnLoop struct {
 	// Begin is called first, when lines already go to this turn: what it sends cannot be answered before
@@ -190,31 +182,6 @@ func (s *Stream) pump() {
 	})
 }
 
-// catchingReader reads what is past at full speed, and says when everything before until was read and dealt
-// out: at the read after it.
-type catchingReader struct {
-	past, then io.Reader
-	at, until  int64
-	reached    func() // nil once called
-}
-
-func (c *catchingReader) Read(p []byte) (int, error) {
-	if c.reached != nil && c.at >= c.until {
-		c.reached()
-		c.reached = nil
-	}
-	if c.reached == nil {
-		return c.then.Read(p)
-	}
-	n, err := c.past.Read(p[:min(int64(len(p)), c.until-c.at)])
-	c.at += int64(n)
-	var lost *LostOutput
-	if errors.As(err, &lost) {
-		c.at = lost.To
-	}
-	return n, err
-}
-
 // deliver hands q to Idle or to the turn. It blocks while the turn has too much to do already.
 func (s *Stream) deliver(q queued) {
 	s.dispatch.Lock()
@@ -250,20 +217,6 @@ func (s *Stream) note(q queued) {
 	}
 	s.handled = q.end
 	s.spoken.Store(q.end - 1)
-}
-
-// Clock gives now for what is said from now on, and the time at which it was said for a line that is only
-// caught up with. The function is for the goroutine of a turn, and for Idle.
-func (s *Stream) Clock(now func() time.Time) func() time.Time {
-	return func() time.Time {
-		if !s.past.Load() {
-			return now()
-		}
-		if at := s.process.When(s.spoken.Load()); !at.IsZero() {
-			return at
-		}
-		return now()
-	}
 }
 
 func (s *Stream) write() {

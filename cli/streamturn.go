@@ -28,75 +28,6 @@ func (s *Stream) Turn(ctx context.Context, loop TurnLoop) End {
 	return t.run()
 }
 
-// Mark records with the process that m begins after the lines that were dealt with so far; Output and Input are
-// filled in. A Mark without a Turn is not recorded. A turn does it by itself; not for use from Idle.
-func (s *Stream) Mark(ctx context.Context, m Mark) error {
-	if m.Turn == "" {
-		return nil
-	}
-	if err := s.flush(ctx); err != nil {
-		return err
-	}
-	s.dispatch.Lock()
-	m.Output = s.handled
-	s.dispatch.Unlock()
-	return s.process.Begin(ctx, m)
-}
-
-// flush returns when all that was sent so far is written: it is no part of what is marked next.
-func (s *Stream) flush(ctx context.Context) error {
-	flushed := make(chan struct{})
-	if !s.in.offer(queued{flushed: flushed}) {
-		return nil // nothing is written any more
-	}
-	wait := time.NewTimer(s.opts.Stall)
-	defer wait.Stop()
-	select {
-	case <-flushed:
-		return nil
-	case <-s.written:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-wait.C:
-		return errInputFull
-	}
-}
-
-// awaitPast keeps a turn that is not the adopted one from taking what was said before for its own.
-func (s *Stream) awaitPast(ctx context.Context, m Mark) {
-	s.dispatch.Lock()
-	goesOn := s.opts.Idle != nil && !s.opts.Held || s.began // else it waits for the turn
-	s.dispatch.Unlock()
-	if m.Turn == "" || s.opts.Past == nil || !goesOn {
-		return
-	}
-	select {
-	case <-s.caught:
-	case <-s.pumped:
-	case <-ctx.Done():
-	}
-}
-
-// unmarked ends a turn of which nobody could say later whether it had begun. Nothing was sent of it.
-func (t *streamTurn) unmarked(err error) End {
-	if t.ctx.Err() == nil {
-		t.s.markErr = err
-		return t.stopNow(EndExit)
-	}
-	if errors.Is(context.Cause(t.ctx), ErrDetached) {
-		t.s.Detach()
-		return EndDetached
-	}
-	return t.stopNow(EndCancelled)
-}
-
-func (t *streamTurn) stopNow(why End) End {
-	t.cut, t.cutAt = why, time.Now()
-	t.stop()
-	return t.run()
-}
-
 // begin sends lines to the turn from now on.
 func (s *Stream) begin() {
 	s.stdout.hurry()
@@ -208,15 +139,6 @@ func (t *streamTurn) tell(q queued) {
 	case q.lost != nil && t.loop.Out != nil:
 		t.loop.Out.Pass(Status{Kind: StatusWarning, Detail: q.lost.Error()})
 	}
-}
-
-// caughtUp tells of the end of the past, once.
-func (t *streamTurn) caughtUp() {
-	if t.s.told || t.loop.Out == nil {
-		return
-	}
-	t.s.told = true
-	t.loop.Out.Pass(CaughtUp{})
 }
 
 // busy says whether a tool is open.

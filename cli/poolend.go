@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"slices"
+)
+
+// How sessions leave the pool: closed, let go of, or kept from being there.
+
+// closeKey names the sessions that must not overlap.
+type closeKey struct {
+	conversation Conversation
+	agent        Agent
+}
+
+func (p *pool) expire(old *pooled) {
+	p.mu.Lock()
+	if p.idle[old.conversation] != old {
+		p.mu.Unlock()
+		return
+	}
+	p.takeIdle(old.conversation)
+	done := p.beginClose(old)
+	p.mu.Unlock()
+	p.closeInBackground(old, done)
+}
+
+// release closes the conversation's session now if it is idle, after its turn if it is lent.
+func (p *pool) release(conversation Conversation) {
+	p.mu.Lock()
+	for lent := range p.lent {
+		lent.drop = lent.drop || lent.conversation == conversation
+	}
+	had := p.takeIdle(conversation)
+	if had == nil {
+		p.mu.Unlock()
+		return
+	}
+	done := p.beginClose(had)
+	p.mu.Unlock()
+	p.closeInBackground(had, done)
+}
+
+// spoil has a lent session closed after its turn.
+func (p *pool) spoil(lent *pooled) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lent.drop = true
+}
+
+// discard closes a lent session and returns when it is closed, or will not be for now.
+func (p *pool) discard(lent *pooled) {
+	p.mu.Lock()
+	done := p.beginClose(lent)
+	p.mu.Unlock()
+	p.closeNow(lent, done)
+}
+
+// discardInBackground is discard for a caller that does not wait.
+func (p *pool) discardInBackground(lent *pooled) {
+	p.mu.Lock()
+	done := p.beginClose(lent)
+	p.mu.Unlock()
+	p.closeInBackground(lent, done)
+}
+
+// beginClose is called with mu held. Who calls it closes the session.
+func (p *pool) beginClose(old *pooled) chan struct{} {
+	delete(p.lent, old)
+	done := make(chan struct{})
+	key := closeKey{old.conversation, old.agent}
+	p.closing[key] = append(p.closing[key], done)
+	p.work.more()
+	return done
+}
+
+func (p *pool) closeInBackground(old *pooled, done chan struct{}) { go p.closeNow(old, done) }
+
+func (p *pool) closeNow(old *pooled, done chan struct{}) {
+	defer p.work.leave()
+	defer p.endClose(closeKey{old.conversation, old.agent}, done)
+	ctx, cancel := context.WithTimeout(context.Background(), p.closeWait)
+	defer cancel()
+	if err := guard(old.agent, func() error { return old.session.Close(ctx) }); err != nil {
+		p.log.Error("a session did not close", "agent", string(old.agent), "conversation", string(old.conversation), "err", err)
+	}
+}
+
+func (p *pool) endClose(key closeKey, done chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closing[key] = slices.DeleteFunc(p.closing[key], func(c chan struct{}) bool { return c == done })
+	if len(p.closing[key]) == 0 {
+		delete(p.closing, key)
+	}
+	close(done)
+}
+
+// awaitClosing waits for the agent's sessions of the conversation that are being closed.
+func (p *pool) awaitClosing(ctx context.Context, key closeKey) {
+	p.mu.Lock()
+	waits := slices.Clone(p.closing[key])
+	p.mu.Unlock()
+	for _, done := range waits {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// closeAll closes what is idle, and makes every lent session close after its turn. The group waits for it.
+func (p *pool) closeAll() {
+	p.mu.Lock()
+	p.closed = true
+	conversations := make([]Conversation, 0, len(p.idle))
+	for c := range p.idle {
+		conversations = append(conversations, c)
+	}
+	p.mu.Unlock()
+	for _, c := range conversations {
+		p.release(c)
+	}
+}
+
+// letGo ends the pool's interest in a lent session, which goes on without it.
+func (p *pool) letGo(lent *pooled) {
+	p.mu.Lock()
+	delete(p.lent, lent)
+	p.mu.Unlock()
+	_ = guard(lent.agent, func() error { lent.session.Detach(); return nil })
+}
+
+// detachAll lets go of what is idle. What is lent is let go of when its turn was.
+func (p *pool) detachAll() {
+	p.mu.Lock()
+	p.closed, p.leaving = true, true
+	var idle []*pooled
+	for _, s := range p.idle {
+		idle = append(idle, s)
+	}
+	for _, s := range idle {
+		p.takeIdle(s.conversation)
+	}
+	p.mu.Unlock()
+	for _, s := range idle {
+		p.letGo(s)
+	}
+}
+
+// bar keeps sessions of an agent from being opened in a conversation until the function it returns is
+// called.
+func (p *pool) bar(conversation Conversation, agent Agent) (lift func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key, done := closeKey{conversation, agent}, make(chan struct{})
+	p.closing[key] = append(p.closing[key], done)
+	return func() { p.endClose(key, done) }
+}

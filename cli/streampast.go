@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// Past is what a run printed before its process was attached to, from the offset From to the offset Until: it
+// is caught up with.
+type Past struct {
+	From, Until int64
+	// Reached is called like Idle, once Idle has had all of it. Nil is for who has a turn to learn it from.
+	Reached func()
+}
+
+// catchingReader reads what is past at full speed, and says when everything before until was read and dealt
+// out: at the read after it.
+type catchingReader struct {
+	past, then io.Reader
+	at, until  int64
+	reached    func() // nil once called
+}
+
+func (c *catchingReader) Read(p []byte) (int, error) {
+	if c.reached != nil && c.at >= c.until {
+		c.reached()
+		c.reached = nil
+	}
+	if c.reached == nil {
+		return c.then.Read(p)
+	}
+	n, err := c.past.Read(p[:min(int64(len(p)), c.until-c.at)])
+	c.at += int64(n)
+	var lost *LostOutput
+	if errors.As(err, &lost) {
+		c.at = lost.To
+	}
+	return n, err
+}
+
+// Clock gives now for what is said from now on, and the time at which it was said for a line that is only
+// caught up with. The function is for the goroutine of a turn, and for Idle.
+func (s *Stream) Clock(now func() time.Time) func() time.Time {
+	return func() time.Time {
+		if !s.past.Load() {
+			return now()
+		}
+		if at := s.process.When(s.spoken.Load()); !at.IsZero() {
+			return at
+		}
+		return now()
+	}
+}
+
+// awaitPast keeps a turn that is not the adopted one from taking what was said before for its own.
+func (s *Stream) awaitPast(ctx context.Context, m Mark) {
+	s.dispatch.Lock()
+	goesOn := s.opts.Idle != nil && !s.opts.Held || s.began // else it waits for the turn
+	s.dispatch.Unlock()
+	if m.Turn == "" || s.opts.Past == nil || !goesOn {
+		return
+	}
+	select {
+	case <-s.caught:
+	case <-s.pumped:
+	case <-ctx.Done():
+	}
+}
+
+// caughtUp tells of the end of the past, once.
+func (t *streamTurn) caughtUp() {
+	if t.s.told || t.loop.Out == nil {
+		return
+	}
+	t.s.told = true
+	t.loop.Out.Pass(CaughtUp{})
+}
