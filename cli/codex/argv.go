@@ -13,7 +13,7 @@ func argv(req cli.Request, sandbox string) []string {
 	if req.Permission == cli.Bypass {
 		args = append(args, "--dangerously-bypass-approvals-and-sandbox")
 	} else {
-		args = append(args, "-s", sandboxOf(req.Permission, sandbox))
+		args = append(args, "-s", mannerOf(req.Permission, false, sandbox).sandbox)
 	}
 	if req.Dir != "" {
 		args = append(args, "-C", req.Dir)
@@ -42,27 +42,4 @@ func argv(req cli.Request, sandbox string) []string {
 		args = append(args, string(req.Resume))
 	}
 	return append(args, "-")
-}
-
-// The sandboxes of codex exec.
-const (
-	readOnly       = "read-only"
-	workspaceWrite = "workspace-write"
-	fullAccess     = "danger-full-access"
-)
-
-// sandboxOf maps a permission mode to the sandbox. exec never asks, so what a mode would ask about must not
-// be possible; a configured sandbox counts where the mode leaves a choice.
-func sandboxOf(mode cli.PermissionMode, configured string) string {
-	switch mode {
-	case cli.Bypass:
-		return fullAccess
-	case cli.AcceptEdits, cli.Auto:
-		if configured != "" {
-			return configured
-		}
-		return workspaceWrite
-	default:
-		return readOnly
-	}
 }

@@ -44,7 +44,7 @@ func (p *Provider) needsNoLogin(ctx context.Context) bool {
 		Account      any  `json:"account"`
 		RequiresAuth bool `json:"requiresOpenaiAuth"`
 	}
-	err := p.ask(ctx, func(pr *probe) error { return pr.call("account/read", nil, &account) })
+	err := p.ask(ctx, func(c *conn) error { return c.call(ctx, "account/read", nil, &account) })
 	return err == nil && (account.Account != nil || !account.RequiresAuth)
 }
 

@@ -22,6 +22,18 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+func TestLiveConformance(t *testing.T) {
+	clitest.Conformance(t, clitest.Harness{
+		Mode: cli.Live,
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			p, dir := scripted(t)
+			p.opts.Grace = 500 * time.Millisecond
+			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
+		},
+		Script: clitest.Script{ErrorKind: cli.Refused},
+	})
+}
+
 // What the real CLI shows of the suite; the rest it cannot be made to do.
 func TestRealConformance(t *testing.T) {
 	const (

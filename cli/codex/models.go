@@ -27,11 +27,11 @@ const maxModelPages = 20
 // Models asks `codex app-server` for the models a user may pick.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	var models []cli.Model
-	err := p.ask(ctx, func(pr *probe) error {
+	err := p.ask(ctx, func(c *conn) error {
 		params := map[string]any{}
 		for range maxModelPages {
 			var page modelPage
-			if err := pr.call("model/list", params, &page); err != nil {
+			if err := c.call(ctx, "model/list", params, &page); err != nil {
 				return err
 			}
 			models = append(models, page.models()...)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -36,6 +37,7 @@ type Options struct {
 	Grace, Stall, ToolStall time.Duration
 	Patience                time.Duration    // how long Codex may wait for the network in one turn; a minute when 0
 	Now                     func() time.Time // the clock durations are taken from; time.Now when nil
+	Logger                  *slog.Logger     // none when nil
 }
 
 // Provider is Codex. Safe for concurrent use.
@@ -44,7 +46,12 @@ type Provider struct {
 
 	mu sync.Mutex
 	// totals is what each thread has used so far: Codex reports a resumed thread's running total.
-	totals map[cli.AgentSessionID]cli.Usage
+	totals   map[cli.AgentSessionID]cli.Usage
+	hubs     map[string]*hub    // by what binds a process
+	attached map[cli.RunID]*hub // of runs that an earlier ductor left
+
+	modesOnce sync.Once
+	modes     []cli.Mode
 }
 
 // New makes a Provider.
@@ -60,21 +67,30 @@ func New(opts Options) *Provider {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Provider{opts: opts, totals: make(map[cli.AgentSessionID]cli.Usage)}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Provider{
+		opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}, hubs: map[string]*hub{}, attached: map[cli.RunID]*hub{},
+	}
 }
 
 // Agent is "codex".
 func (p *Provider) Agent() cli.Agent { return Agent }
 
-// Modes is one-shot alone: exec is a process per turn.
-func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.OneShot} }
-
-// Open starts nothing: each turn starts its own process.
-func (p *Provider) Open(_ context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
-	if mode != cli.OneShot {
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
+// Open makes a session. In OneShot mode nothing is started: each turn starts its own process.
+func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
+	switch mode {
+	case cli.OneShot:
+		return &session{provider: p, thread: req.Resume}, nil
+	case cli.Live:
+		s, err := p.openLive(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
 	}
-	return &session{provider: p, thread: req.Resume}, nil
+	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }
 
 func (p *Provider) env(req cli.Request) []string {
@@ -91,7 +107,7 @@ func (p *Provider) env(req cli.Request) []string {
 func (p *Provider) parser(out *cli.Emitter, req cli.Request) *parser {
 	return &parser{
 		out: out, dir: req.Dir, resume: req.Resume, model: req.Model, now: p.opts.Now,
-		sandbox: sandboxOf(req.Permission, p.opts.Sandbox), patience: p.opts.Patience,
+		sandbox: mannerOf(req.Permission, false, p.opts.Sandbox).sandbox, patience: p.opts.Patience,
 		garbage: func([]byte) {},
 	}
 }
@@ -108,5 +124,16 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	if left.Mode == cli.OneShot {
 		return p.adoptExec(ctx, left, req)
 	}
-	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", left.Mode)
+	return p.adoptLive(ctx, left, req)
+}
+
+func (p *Provider) grace() time.Duration     { return orElse(p.opts.Grace, cli.DefaultGrace) }
+func (p *Provider) stall() time.Duration     { return orElse(p.opts.Stall, cli.DefaultStall) }
+func (p *Provider) toolStall() time.Duration { return orElse(p.opts.ToolStall, cli.DefaultToolStall) }
+
+func orElse(d, fallback time.Duration) time.Duration {
+	if d <= 0 {
+		return fallback
+	}
+	return d
 }

@@ -11,11 +11,13 @@ type rpcLine struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
 }
 
 // appServer is `codex app-server`: JSON-RPC by lines until standard input ends.
 func (p *process) appServer() int {
 	s := &server{process: p}
+	s.threads = newCodexThreads(s)
 	input := readLines(p.stdin)
 	for {
 		select {
@@ -24,6 +26,8 @@ func (p *process) appServer() int {
 				return 0
 			}
 			s.take(line)
+		case code := <-s.threads.exit:
+			return code
 		case sig := <-p.signals:
 			if sig == os.Interrupt {
 				return 130
@@ -36,7 +40,8 @@ func (p *process) appServer() int {
 // server answers the requests of one client.
 type server struct {
 	*process
-	ready bool
+	ready   bool
+	threads *codexThreads
 }
 
 func (s *server) take(line []byte) {
@@ -45,6 +50,8 @@ func (s *server) take(line []byte) {
 		return // lines that are no JSON, and notifications, get no answer
 	}
 	switch {
+	case in.Method == "":
+		s.threads.answered(in.ID, in.Result)
 	case in.Method == "initialize":
 		s.initialize(in)
 	case !s.ready:
@@ -53,6 +60,7 @@ func (s *server) take(line []byte) {
 		s.modelList(in)
 	case in.Method == "account/read":
 		s.reply(in, obj("account", obj("type", "apiKey"), "requiresOpenaiAuth", false))
+	case s.threads.take(in):
 	default:
 		s.refuse(in, -32600, "Invalid request: unknown variant `"+in.Method+"`, expected one of `initialize`, `model/list`, `account/read`")
 	}

@@ -67,6 +67,7 @@ type codexTurn struct {
 	calls  int64
 	// spareTools leaves a running command alone when the turn is interrupted, as the app server does.
 	spareTools bool
+	live       *liveSink // of a turn of the app server
 }
 
 // codexFailure ends a turn.
@@ -82,6 +83,17 @@ func (t *codexTurn) run(prompt string) int {
 	t.past = t.store.read(codexFolder, t.thread)
 	t.sink.turnStarted(t.thread)
 	err := t.play(script.Parse(prompt).Responses())
+	for err == nil && t.live != nil {
+		more := t.live.steered()
+		if len(more) == 0 {
+			break
+		}
+		for _, p := range more {
+			if err == nil {
+				err = t.play(script.Parse(p).Responses())
+			}
+		}
+	}
 	last := t.counted()
 	total := last
 	for _, e := range t.past {
@@ -226,6 +238,9 @@ func (t *codexTurn) retryText(st script.RetryText, rest []script.Step) error {
 
 func (t *codexTurn) command(st script.Tool) error {
 	t.close()
+	if t.live != nil {
+		return t.liveCommand(st)
+	}
 	if st.Ask && t.args.sandbox != "danger-full-access" {
 		// A command the sandbox blocks gives no item: only the model is told.
 		fmt.Fprintln(t.stderr, "ERROR codex_core::exec: exec error: command blocked by the sandbox")
@@ -235,7 +250,29 @@ func (t *codexTurn) command(st script.Tool) error {
 		command: shell() + " -lc " + shellQuote(st.Command)}
 	t.sink.itemStarted(item)
 	start := time.Now()
-	run, err := t.runTool(t.ctx, st.Command, func(error) bool { return !t.spareTools })
+	return t.perform(st, item, start)
+}
+
+// liveCommand asks for a command where the thread does, and runs it.
+func (t *codexTurn) liveCommand(st script.Tool) error {
+	item := codexItem{id: t.nextID(), kind: itemCommand, status: "in_progress", command: shell() + " -lc " + shellQuote(st.Command)}
+	t.sink.itemStarted(item)
+	allowed, decided := t.live.approved(t.ctx, item, st.Ask)
+	if decided && !allowed || !decided && st.Ask && t.args.sandbox != "danger-full-access" {
+		item.status = "declined"
+		t.sink.itemCompleted(item)
+		return context.Cause(t.ctx)
+	}
+	return t.perform(st, item, time.Now())
+}
+
+// perform runs the command of an item that has begun.
+func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) error {
+	var spared func(func())
+	if t.live != nil {
+		spared = t.live.spare
+	}
+	run, err := t.runToolOrSpare(t.ctx, st.Command, func(error) bool { return !t.spareTools }, spared)
 	if err != nil {
 		return err
 	}
@@ -256,12 +293,20 @@ func shellQuote(s string) string {
 
 func (t *codexTurn) write(st script.Write) error {
 	t.close()
-	if t.args.sandbox == "read-only" {
+	if t.args.sandbox == "read-only" && t.live == nil {
 		fmt.Fprintln(t.stderr, "ERROR codex_core::tools::router: error=patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings")
 		return context.Cause(t.ctx)
 	}
 	item := codexItem{id: t.nextID(), kind: itemFile, path: t.abs(st.Path), body: st.Body, status: "in_progress"}
 	t.sink.itemStarted(item)
+	if t.live != nil {
+		allowed, decided := t.live.approved(t.ctx, item, false)
+		if decided && !allowed || !decided && t.args.sandbox == "read-only" {
+			item.status = "declined"
+			t.sink.itemCompleted(item)
+			return context.Cause(t.ctx)
+		}
+	}
 	item.status = "completed"
 	if err := os.MkdirAll(filepath.Dir(item.path), 0o755); err != nil {
 		item.status = "failed"

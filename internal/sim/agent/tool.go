@@ -22,6 +22,11 @@ const toolDrain = 500 * time.Millisecond
 // runTool runs a shell command in a session of its own, as the real agents do. When ctx ends it returns
 // at once; kill says whether the command is killed then or runs on.
 func (p *process) runTool(ctx context.Context, command string, kill func(cause error) bool) (toolRun, error) {
+	return p.runToolOrSpare(ctx, command, kill, nil)
+}
+
+// runToolOrSpare is runTool that hands on how to kill a command that runs on.
+func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool, spared func(kill func())) (toolRun, error) {
 	var out bytes.Buffer
 	cmd := exec.Command(shell(), "-c", command)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = p.dir, p.environ, &out, &out
@@ -37,9 +42,15 @@ func (p *process) runTool(ctx context.Context, command string, kill func(cause e
 		return toolRun{output: out.String(), code: exitCode(err)}, nil
 	case <-ctx.Done():
 		cause := context.Cause(ctx)
-		if kill(cause) {
+		end := func() {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 			<-done
+		}
+		switch {
+		case kill(cause):
+			end()
+		case spared != nil:
+			spared(end)
 		}
 		return toolRun{}, cause
 	}

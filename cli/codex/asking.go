@@ -1,0 +1,178 @@
+package codex
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"ductor/cli"
+)
+
+// ask deals with a request of this turn. While the past is told it may have been answered long ago: what is open
+// at its end is told then.
+func (t *liveTurn) ask(m message) {
+	var whose about
+	_ = json.Unmarshal(m.Params, &whose) // what names no turn is of this one
+	a := newInquiry(m)
+	if whose.Thread == t.s.thread && whose.Turn != "" && whose.Turn != t.parser.turn {
+		if !t.past {
+			_ = t.s.hub.conn.reply(m.ID, declining(m)) // a turn that is over waits for nobody
+		}
+		return
+	}
+	if !t.asks.add(a) || t.past {
+		return
+	}
+	for _, a := range t.asks.tell() {
+		t.present(a)
+	}
+}
+
+// present asks people, or answers where nobody is asked.
+func (t *liveTurn) present(a *inquiry) {
+	switch {
+	case t.allowedUnasked(a):
+		t.reply(t.asks.remove(a.id), cli.Decision{Allow: true})
+	case !t.req.Attended || !t.cut.IsZero():
+		t.deny(a, "nobody could be asked")
+	case a.m.Method == askQuestions:
+		t.out.Pass(cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)})
+	default:
+		t.out.Pass(t.approvalOf(a))
+	}
+}
+
+// deny answers in the name of nobody.
+func (t *liveTurn) deny(a *inquiry, reason string) {
+	if t.asks.remove(a.id) == nil {
+		return
+	}
+	if a.m.Method != askQuestions {
+		t.parser.denied(t.approvalOf(a), reason)
+	}
+	_ = t.s.hub.conn.reply(a.m.ID, declining(a.m)) // a program that does not read shows otherwise
+}
+
+func (t *liveTurn) reply(a *inquiry, d cli.Decision) {
+	if a != nil {
+		_ = t.s.hub.conn.reply(a.m.ID, a.answer(d)) // a program that does not read shows otherwise
+	}
+}
+
+// decide answers an ask with what a person said. A reason travels as a message of its own: Codex has no place
+// for it.
+func (t *liveTurn) decide(id cli.AskID, d cli.Decision) error {
+	a := t.asks.take(id)
+	if a == nil {
+		return cli.ErrNotAsked
+	}
+	if err := t.s.hub.conn.reply(a.m.ID, a.answer(d)); err != nil {
+		return fmt.Errorf("answer codex: %w", err)
+	}
+	if d.Allow || a.m.Method == askQuestions {
+		return nil
+	}
+	t.in.put(news{denied: a, reason: d.Reason})
+	if d.Reason == "" {
+		return nil
+	}
+	t.mu.Lock()
+	turn := t.id
+	t.mu.Unlock()
+	line, err := question(t.s.hub.conn.name(), "turn/steer", map[string]any{
+		"threadId": t.s.thread, "expectedTurnId": turn, "input": inputOf(cli.Request{Prompt: "That was not allowed: " + d.Reason}),
+	})
+	if err != nil {
+		return err
+	}
+	return t.s.hub.out.send(line)
+}
+
+// resolved takes note that Codex no longer waits for an answer.
+func (t *liveTurn) resolved(m message) {
+	var p struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(m.Params, &p) != nil {
+		return
+	}
+	if a := t.asks.remove(cli.AskID(strings.Trim(string(p.ID), `"`))); a != nil && a.told {
+		t.out.Pass(cli.AskWithdrawn{ID: a.id})
+	}
+}
+
+// allowedUnasked says whether the permission mode allows a by itself: an edit inside the working directories.
+// Codex asks about those too when it is to ask about commands.
+func (t *liveTurn) allowedUnasked(a *inquiry) bool {
+	if a.m.Method != askFiles || !mannerOf(t.req.Permission, t.req.Attended, t.s.provider.opts.Sandbox).edits {
+		return false
+	}
+	changes := t.parser.changes[a.params.Item]
+	for _, c := range changes {
+		if !inside(c.Path, append([]string{t.req.Dir}, t.req.AddDirs...)) {
+			return false
+		}
+	}
+	return len(changes) > 0
+}
+
+// inside says whether path lies below one of dirs.
+func inside(path string, dirs []string) bool {
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}
+
+// approvalOf shows people what Codex waits for.
+func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
+	p := a.params
+	ev := cli.ApprovalAsked{ID: a.id, Reason: oneLine(p.Reason), Input: a.m.Params, Started: t.parser.tool(p.Item)}
+	switch a.m.Method {
+	case askCommand:
+		ev.Tool, ev.Detail = "shell", plainCommand(p.Command)
+		ev.Title = titleOf(ev.Detail)
+		if ev.Title == ev.Detail {
+			ev.Detail = ""
+		}
+	case askFiles:
+		ev.Tool, ev.Changes = "patch", t.parser.changes[p.Item]
+		ev.Title = titleOf(pathsOf(ev.Changes, t.req.Dir))
+	case askPermissions:
+		ev.Tool, ev.Title, ev.Detail = "permissions", or(ev.Reason, "more permissions"), compact(p.Permissions)
+	case askServer:
+		ev.Tool, ev.Title, ev.Detail = p.Server, titleOf(p.Message), compact(p.Meta.Parameters)
+		if p.Meta.Tool != "" {
+			ev.Tool += "." + p.Meta.Tool
+		}
+	}
+	return ev
+}
+
+func titleOf(s string) string { return cli.Shorten(strings.Join(strings.Fields(s), " "), maxTitle) }
+
+func pathsOf(changes []cli.FileChanged, dir string) string {
+	var paths []string
+	for _, c := range changes {
+		paths = append(paths, relative(c.Path, dir))
+	}
+	return strings.Join(paths, ", ")
+}
+
+func questionsOf(asked []askQuestion) []cli.Question {
+	var questions []cli.Question
+	for _, q := range asked {
+		one := cli.Question{Header: q.Header, Text: q.Question, Free: q.Other || len(q.Options) == 0, Secret: q.Secret}
+		for _, o := range q.Options {
+			one.Options = append(one.Options, cli.Option{Label: o.Label, Description: o.Description})
+		}
+		questions = append(questions, one)
+	}
+	return questions
+}

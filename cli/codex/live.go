@@ -1,0 +1,282 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+
+	"ductor/cli"
+)
+
+// live is a thread in an app server that it may share with other conversations.
+type live struct {
+	provider *Provider
+	hub      *hub
+	chat     int64
+	marker   string // the value of threadVar in the environment of all that the thread's tools start
+	thread   cli.AgentSessionID
+
+	mu     sync.Mutex
+	model  string    // that answered last; empty if not known
+	effort string    // likewise
+	turn   *liveTurn // that runs
+	left   *awaitedTurn
+	spent  bool // a turn was cut short: what it started may still run
+	closed bool
+	over   chan struct{} // closed when Close is done
+	err    error         // of it
+}
+
+var (
+	_ cli.Session = (*live)(nil)
+	_ cli.Asker   = (*live)(nil)
+	_ cli.Steerer = (*live)(nil)
+)
+
+// threadVar marks all that the tools of one thread start: an interrupted turn leaves it running, and only the
+// threads of others are to be spared.
+const threadVar = "DUCTOR_THREAD"
+
+// openLive makes a session in the hub that fits, with its thread started or resumed.
+func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error) {
+	h, err := p.acquire(ctx, req)
+	if err != nil {
+		return nil, cli.AsFailure(Agent, err)
+	}
+	s := &live{provider: p, hub: h, chat: req.ChatID, marker: string(h.process.Run()) + "-" + h.conn.name()}
+	if err := s.begin(ctx, req); err != nil {
+		f := h.broken(err)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.grace()+stopWait)
+		defer cancel()
+		if err := s.Close(stop); err != nil {
+			f.Cause = errors.Join(f.Cause, err)
+		}
+		return nil, f
+	}
+	return s, nil
+}
+
+// threadReply is what a thread/start and a thread/resume are answered.
+type threadReply struct {
+	Thread struct {
+		ID cli.AgentSessionID `json:"id"`
+	} `json:"thread"`
+	Model  string `json:"model"`
+	Effort string `json:"reasoningEffort"`
+}
+
+// begin starts the thread, or resumes one. Which model answers and what is allowed is said with each turn.
+func (s *live) begin(ctx context.Context, req cli.Request) error {
+	ctx, cancel := context.WithTimeout(ctx, helloWait)
+	defer cancel()
+	resume := req.Resume
+	if resume == "" && req.Continue {
+		var err error
+		if resume, err = s.newest(ctx, req.Dir); err != nil {
+			return err
+		}
+	}
+	params := map[string]any{"config": s.config(req)}
+	if req.Dir != "" {
+		params["cwd"] = req.Dir
+	}
+	method := "thread/start"
+	if resume != "" {
+		method = "thread/resume"
+		params["threadId"], params["excludeTurns"] = resume, true
+	}
+	var reply threadReply
+	if err := s.hub.conn.call(ctx, method, params, &reply); err != nil {
+		return err
+	}
+	if reply.Thread.ID == "" {
+		return cli.Failf(cli.BadOutput, Agent, "it started a thread without a name")
+	}
+	if resume != "" && reply.Thread.ID != resume {
+		return cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
+	}
+	s.thread, s.model, s.effort = reply.Thread.ID, reply.Model, reply.Effort
+	return nil
+}
+
+// config is what the thread differs in from the process. The keys are dotted, so that the rest of their tables
+// stays as it is configured.
+func (s *live) config(req cli.Request) map[string]any {
+	config := map[string]any{
+		"shell_environment_policy.set." + threadVar: s.marker,
+		"features.default_mode_request_user_input":  true,
+	}
+	if req.ChatID != 0 {
+		config["shell_environment_policy.set."+cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
+	}
+	return config
+}
+
+// newest is the thread of dir that was used last; empty if there is none.
+func (s *live) newest(ctx context.Context, dir string) (cli.AgentSessionID, error) {
+	var list struct {
+		Data []struct {
+			ID cli.AgentSessionID `json:"id"`
+		} `json:"data"`
+	}
+	params := map[string]any{
+		"cwd": dir, "limit": 1, "sortKey": "updated_at",
+		"sourceKinds": []string{"cli", "vscode", "exec", "appServer"},
+	}
+	if err := s.hub.conn.call(ctx, "thread/list", params, &list); err != nil {
+		return "", err
+	}
+	if len(list.Data) == 0 {
+		return "", nil
+	}
+	return list.Data[0].ID, nil
+}
+
+// Fits is true for the same thread, chat and process. Model, effort, permissions, directories and instructions
+// are said anew with each turn.
+func (s *live) Fits(req cli.Request) bool {
+	s.mu.Lock()
+	thread, usable := s.thread, !s.closed && !s.spent
+	s.mu.Unlock()
+	setting, _ := s.provider.settingOf(req)
+	return usable && req.Resume == thread && req.ChatID == s.chat && setting == s.hub.setting && s.hub.alive()
+}
+
+// Info names the thread and the process, which others may share.
+func (s *live) Info() cli.SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	alive := !s.closed && !s.spent && s.hub.alive()
+	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.thread, Alive: alive}
+	if s.hub.alive() {
+		info.PID = s.hub.process.PID()
+	}
+	return info
+}
+
+// Close ends what the thread's tools started, and the process if nobody else uses it.
+func (s *live) Close(ctx context.Context) error {
+	s.mu.Lock()
+	first, turn := s.over == nil, s.turn
+	if first {
+		s.closed, s.over = true, make(chan struct{})
+	}
+	over := s.over
+	s.mu.Unlock()
+	if !first {
+		select {
+		case <-over:
+			return s.err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer close(over)
+	if turn != nil {
+		turn.stop(cli.ErrClosing)
+		select {
+		case <-turn.done:
+		case <-ctx.Done():
+		}
+	}
+	s.err = s.release(ctx)
+	return s.err
+}
+
+// release leaves the hub. The last one to leave ends the process, which ends all it ever started. Who is not the
+// last ends what is left of his own.
+func (s *live) release(ctx context.Context) error {
+	p, h := s.provider, s.hub
+	if h.alive() && p.shared(h) {
+		if err := s.clean(ctx); err != nil && h.alive() {
+			p.opts.Logger.Warn("what a thread's tools started may still run", "agent", string(Agent), "thread", string(s.thread), "err", err)
+		}
+	}
+	if !p.leave(h) {
+		return nil
+	}
+	return h.kill(ctx)
+}
+
+// shared says whether others use h.
+func (p *Provider) shared(h *hub) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return h.users > 1
+}
+
+// onlyAwaited says whether none but turns that nobody asked for yet use h.
+func (p *Provider) onlyAwaited(h *hub) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	untaken := 0
+	for _, w := range h.await {
+		if !w.taken {
+			untaken++
+		}
+	}
+	return h.users == untaken
+}
+
+// clean ends everything that the thread's tools started, and forgets the thread.
+func (s *live) clean(ctx context.Context) error {
+	ask, cancel := context.WithTimeout(ctx, s.provider.grace())
+	defer cancel()
+	thread := map[string]any{"threadId": s.thread}
+	var errs []error
+	if s.thread != "" {
+		errs = append(errs, s.hub.conn.call(ask, "thread/backgroundTerminals/clean", thread, nil))
+	}
+	errs = append(errs, s.provider.sweep(ctx, threadVar+"="+s.marker))
+	if s.thread != "" {
+		errs = append(errs, s.hub.conn.call(ask, "thread/unsubscribe", thread, nil))
+	}
+	errs = slices.DeleteFunc(errs, func(err error) bool {
+		var refused *rpcError
+		return errors.As(err, &refused) // there is no such thread any more, or no such method: sweep did it
+	})
+	return errors.Join(errs...)
+}
+
+// Detach lets go of the thread, and of the process if nobody else uses it.
+func (s *live) Detach() {
+	s.mu.Lock()
+	first := s.over == nil
+	if first {
+		s.closed, s.over = true, make(chan struct{})
+		close(s.over)
+	}
+	s.mu.Unlock()
+	if !first {
+		return
+	}
+	p, h := s.provider, s.hub
+	h.leaving()
+	if p.leave(h) || p.onlyAwaited(h) && p.forsake(h) {
+		h.detach()
+	}
+}
+
+// Decide answers what Codex asked; see cli.Asker.
+func (s *live) Decide(_ context.Context, id cli.AskID, d cli.Decision) error {
+	s.mu.Lock()
+	turn := s.turn
+	s.mu.Unlock()
+	if turn == nil {
+		return cli.ErrNotAsked
+	}
+	return turn.decide(id, d)
+}
+
+// Steer adds a message to the turn that runs; see cli.Steerer.
+func (s *live) Steer(ctx context.Context, req cli.Request) error {
+	s.mu.Lock()
+	turn := s.turn
+	s.mu.Unlock()
+	if turn == nil {
+		return cli.ErrNoTurn
+	}
+	return turn.steer(ctx, req)
+}

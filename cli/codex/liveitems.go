@@ -1,0 +1,175 @@
+package codex
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+// startedLive describes a tool item, or says that it is none.
+func startedLive(it *liveItem, dir string) (cli.ToolStarted, bool) {
+	t := cli.ToolStarted{ID: cli.ToolID(it.ID)}
+	if it.ID == "" {
+		return t, false
+	}
+	switch it.Type {
+	case "commandExecution":
+		t.Name, t.Title = "shell", plainCommand(it.Command)
+		t.Input = jsonOf(map[string]string{"command": it.Command})
+	case "fileChange":
+		t.Name, t.Title, t.Input = "patch", pathsOf(changesOf(it.Changes), dir), jsonOf(it.Changes)
+	case "mcpToolCall":
+		t.Name, t.Title, t.Input = it.Server+"."+it.Tool, compact(it.Arguments), it.Arguments
+	case "dynamicToolCall":
+		t.Name, t.Title, t.Input = strings.TrimPrefix(it.Namespace+"."+it.Tool, "."), compact(it.Arguments), it.Arguments
+	case "collabAgentToolCall":
+		t.Name, t.Title = it.Tool, it.Prompt
+	case "webSearch":
+		t.Name, t.Title = "web_search", it.Query
+	case "imageView":
+		t.Name, t.Title = "view_image", relative(it.Path, dir)
+	case "imageGeneration":
+		t.Name = "image_generation"
+	default:
+		return cli.ToolStarted{}, false
+	}
+	t.Title = titleOf(t.Title)
+	return t, true
+}
+
+// endedLive describes how a tool item ended.
+func endedLive(it *liveItem) cli.ToolEnded {
+	e := cli.ToolEnded{ID: cli.ToolID(it.ID), Output: it.Output, ExitCode: it.ExitCode}
+	if it.DurationMs != nil {
+		e.Duration = time.Duration(max(*it.DurationMs, 0)) * time.Millisecond
+	}
+	if e.Output == "" {
+		e.Output = or(resultText(it.Result), compact(it.ContentItems))
+	}
+	switch {
+	case it.Error != nil && it.Error.Message != "":
+		e.Err = oneLine(it.Error.Message)
+	case it.ExitCode != nil && *it.ExitCode != 0:
+		e.Err = fmt.Sprintf("exit code %d", *it.ExitCode)
+	case it.Status == turnFailed || it.Status == "declined":
+		e.Err = it.Status
+	}
+	return e
+}
+
+// resultText is what an MCP tool returned: its texts, or all of it where there are none.
+func resultText(raw json.RawMessage) string {
+	var result struct {
+		Content []struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	var texts []string
+	if json.Unmarshal(raw, &result) == nil {
+		for _, c := range result.Content {
+			if c.Type == "text" {
+				texts = append(texts, c.Text)
+			}
+		}
+	}
+	if len(texts) == 0 {
+		return compact(raw)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// changesOf are the files that a patch changes. A file that is moved is one more.
+func changesOf(changes []liveChange) []cli.FileChanged {
+	var changed []cli.FileChanged
+	for _, c := range changes {
+		kind := cli.ChangeKind(c.Kind.Type)
+		changed = append(changed, cli.FileChanged{Path: c.Path, Kind: kind, Diff: unified(kind, c.Diff)})
+		if c.Kind.Move != "" && c.Kind.Move != c.Path {
+			changed = append(changed, cli.FileChanged{Path: c.Kind.Move, Kind: cli.FileAdded})
+		}
+	}
+	return changed
+}
+
+// unified makes a unified diff of what Codex gives: of a file that is added or deleted, its text.
+func unified(kind cli.ChangeKind, diff string) string {
+	sign := "+"
+	switch {
+	case diff == "" || strings.HasPrefix(diff, "@@ "):
+		return diff
+	case kind == cli.FileDeleted:
+		sign = "-"
+	case kind != cli.FileAdded:
+		return diff
+	}
+	lines := strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
+	head := fmt.Sprintf("@@ -0,0 +1,%d @@\n", len(lines))
+	if sign == "-" {
+		head = fmt.Sprintf("@@ -1,%d +0,0 @@\n", len(lines))
+	}
+	return head + sign + strings.Join(lines, "\n"+sign) + "\n"
+}
+
+// failure sorts an error by its own word where it has one, else by its text.
+func (e *turnError) failure() *cli.Failure {
+	text := strings.TrimSpace(e.Message)
+	if strings.HasPrefix(text, "Reconnecting...") && e.Details != "" {
+		text = e.Details
+	}
+	kind := kindOfInfo(e.Info)
+	if kind == "" {
+		kind = kindOf(e.Message + " " + e.Details)
+	}
+	return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(text), Detail: cli.Shorten(strings.TrimSpace(e.Message+"\n"+e.Details), 2000)}
+}
+
+// kindOfInfo sorts codexErrorInfo; empty where the text must do. An HTTP status counts before the word it is in.
+func kindOfInfo(info json.RawMessage) cli.FailureKind {
+	var word string
+	var object map[string]struct {
+		Status int `json:"httpStatusCode"`
+	}
+	if json.Unmarshal(info, &word) != nil && json.Unmarshal(info, &object) == nil {
+		for name, o := range object {
+			word = name
+			if kind := kindOfStatus(o.Status); kind != "" {
+				return kind
+			}
+		}
+	}
+	switch word {
+	case "unauthorized":
+		return cli.NotLoggedIn
+	case "usageLimitExceeded", "rateLimitExceeded":
+		return cli.LimitReached
+	case "serverOverloaded", "flexUnavailable", "policyCapacityUnavailable":
+		return cli.Overloaded
+	case "modelNotFound":
+		return cli.UnknownModel
+	case "sessionBudgetExceeded":
+		return cli.LimitOfTurn
+	case "tooManyDenials":
+		return cli.DeniedTools
+	case "contextWindowExceeded", "badRequest", "cyberPolicy", "misalignmentPolicyViolation", "inferenceHookDenied":
+		return cli.Refused
+	case "httpConnectionFailed", "responseStreamConnectionFailed":
+		return cli.NetworkDown
+	}
+	return ""
+}
+
+func kindOfStatus(status int) cli.FailureKind {
+	switch status {
+	case 401, 403:
+		return cli.NotLoggedIn
+	case 429:
+		return cli.LimitReached
+	case 503, 529:
+		return cli.Overloaded
+	}
+	return ""
+}

@@ -1,0 +1,319 @@
+package codex
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+// liveParser turns the notifications of one turn of the app server into events. It is pure: the same
+// notifications give the same events.
+type liveParser struct {
+	out      *cli.Emitter
+	dir      string
+	now      func() time.Time
+	patience time.Duration
+
+	turn     string // Codex's own name of the turn: what is of others is passed over
+	thread   cli.AgentSessionID
+	model    cli.ModelID
+	status   string // how Codex ended the turn
+	failure  *cli.Failure
+	refused  *cli.Failure // the turn could not be started
+	hopeless *cli.Failure // what Codex goes on trying, and cannot get
+	offline  time.Time    // since when Codex waits for the network
+	resetAt  time.Time    // when a limit that is reached ends
+	warned   bool         // of a limit
+	plans    int
+
+	first, last liveUsage // totals before the turn and now
+	counted     bool
+	denials     []cli.Denial
+	thought     map[string]bool // reasoning that was streamed
+	comments    map[string]bool // messages that are no part of the answer
+	tools       map[string]bool // that were told of
+	changes     map[string][]cli.FileChanged
+}
+
+func newLiveParser(out *cli.Emitter, req cli.Request) *liveParser {
+	return &liveParser{
+		out: out, dir: req.Dir, now: time.Now, patience: time.Minute,
+		thought: map[string]bool{}, comments: map[string]bool{}, tools: map[string]bool{}, changes: map[string][]cli.FileChanged{},
+	}
+}
+
+// session names the thread and the model that is to answer.
+func (p *liveParser) session(thread cli.AgentSessionID, model cli.ModelID) {
+	p.thread, p.model = thread, model
+	p.out.Session(thread, model)
+}
+
+// notification takes one and says whether it ends the turn.
+func (p *liveParser) notification(m message) (over bool) {
+	var n notice
+	if json.Unmarshal(m.Params, &n) != nil {
+		return false
+	}
+	if n.Turn != nil && n.Turn.ID != p.turn || n.Turn == nil && n.TurnID != "" && n.TurnID != p.turn {
+		return false // of a turn before this one
+	}
+	if m.Method != "error" {
+		p.offline = time.Time{}
+	}
+	switch m.Method {
+	case "turn/started":
+		p.out.Pass(cli.Status{Kind: cli.StatusWaiting})
+	case "turn/completed":
+		p.completed(n.Turn)
+		return n.Turn != nil
+	case "error":
+		p.trouble(n)
+	case "thread/tokenUsage/updated":
+		p.usage(n)
+	case "account/rateLimits/updated":
+		p.limits(n)
+	case "warning":
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(n.Message)})
+	case "model/rerouted":
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine("another model answers: " + n.ToModel)})
+	case "turn/plan/updated":
+		p.plan(n)
+	default:
+		p.itemNotice(m.Method, n)
+	}
+	return false
+}
+
+// itemNotice takes what is about one item.
+func (p *liveParser) itemNotice(method string, n notice) {
+	switch method {
+	case "item/started":
+		p.itemStarted(n.Item)
+	case "item/completed":
+		p.itemCompleted(n.Item)
+	case "item/agentMessage/delta":
+		p.text(n.ItemID, n.Delta)
+	case "item/plan/delta":
+		p.out.Text(n.ItemID, n.Delta)
+	case "item/reasoning/summaryTextDelta", "item/reasoning/textDelta":
+		p.thought[n.ItemID] = true
+		p.out.Thinking(n.Delta)
+	case "item/reasoning/summaryPartAdded":
+		if p.thought[n.ItemID] {
+			p.out.Thinking("\n\n")
+		}
+	case "item/fileChange/patchUpdated":
+		p.changes[n.ItemID] = changesOf(n.Changes)
+	}
+}
+
+func (p *liveParser) text(item, delta string) {
+	if p.comments[item] {
+		p.out.Thinking(delta)
+		return
+	}
+	p.out.Text(item, delta)
+}
+
+func (p *liveParser) itemStarted(it *liveItem) {
+	if it == nil {
+		return
+	}
+	switch it.Type {
+	case "agentMessage":
+		p.comments[it.ID] = it.Phase == "commentary"
+		return
+	case "contextCompaction":
+		p.out.Pass(cli.Status{Kind: cli.StatusCompacting})
+		return
+	case "fileChange":
+		p.changes[it.ID] = changesOf(it.Changes)
+	}
+	if t, ok := startedLive(it, p.dir); ok && !p.tools[it.ID] {
+		p.tools[it.ID] = true
+		p.out.ToolStart(t)
+	}
+}
+
+// tool is the tool of an item, if it was told of.
+func (p *liveParser) tool(item string) cli.ToolID {
+	if !p.tools[item] {
+		return ""
+	}
+	return cli.ToolID(item)
+}
+
+func (p *liveParser) itemCompleted(it *liveItem) {
+	if it == nil {
+		return
+	}
+	switch it.Type {
+	case "agentMessage":
+		p.wholeMessage(it)
+		return
+	case "plan":
+		p.out.FullText(it.ID, it.Text)
+		return
+	case "reasoning":
+		if !p.thought[it.ID] {
+			p.out.Thinking(thoughtOf(it))
+		}
+		return
+	case "contextCompaction":
+		p.out.Pass(cli.CompactBoundary{Trigger: "auto"})
+		p.out.Pass(cli.Status{Kind: cli.StatusIdle})
+		return
+	}
+	if _, tool := startedLive(it, p.dir); !tool {
+		return
+	}
+	p.itemStarted(it) // one that was never announced is started here
+	p.out.ToolEnd(endedLive(it))
+	if it.Type == "fileChange" && it.Status == turnCompleted {
+		for _, c := range changesOf(it.Changes) {
+			p.out.Pass(c)
+		}
+	}
+}
+
+// wholeMessage overwrites what was streamed of a message.
+func (p *liveParser) wholeMessage(it *liveItem) {
+	comment, known := p.comments[it.ID]
+	switch {
+	case !known && it.Phase == "commentary":
+		p.out.Thinking(it.Text)
+	case !comment:
+		p.out.FullText(it.ID, it.Text)
+	}
+	delete(p.comments, it.ID)
+}
+
+// thoughtOf is reasoning that was not streamed.
+func thoughtOf(it *liveItem) string {
+	if len(it.Summary) > 0 {
+		return strings.Join(it.Summary, "\n\n")
+	}
+	var content []string
+	if json.Unmarshal(it.Content, &content) != nil {
+		return ""
+	}
+	return strings.Join(content, "\n\n")
+}
+
+// plan shows the agent's list of steps as a tool that ends at once.
+func (p *liveParser) plan(n notice) {
+	var items []todo
+	for _, s := range n.Plan {
+		items = append(items, todo{Text: s.Step, Completed: s.Status == turnCompleted})
+	}
+	p.plans++
+	id := cli.ToolID("plan-" + strconv.Itoa(p.plans))
+	p.out.ToolStart(cli.ToolStarted{ID: id, Name: "plan", Title: titleOf(progress(items)), Input: jsonOf(n.Plan)})
+	p.out.ToolEnd(cli.ToolEnded{ID: id, Output: n.Explanation})
+}
+
+// usage counts by the thread's totals: a turn is several requests to the model, each told of once.
+func (p *liveParser) usage(n notice) {
+	if !p.counted {
+		p.counted = true
+		p.first = n.TokenUsage.Total.minus(n.TokenUsage.Last)
+	}
+	p.last = n.TokenUsage.Total
+}
+
+func (u liveUsage) minus(v liveUsage) liveUsage {
+	return liveUsage{u.Input - v.Input, u.Cached - v.Cached, u.CacheNew - v.CacheNew, u.Output - v.Output, u.Reasoning - v.Reasoning}
+}
+
+// used is what the turn used.
+func (p *liveParser) used() cli.Usage {
+	u := p.last.minus(p.first)
+	return cli.Usage{
+		Input: max(u.Input-u.Cached, 0), Output: max(u.Output, 0), CacheRead: max(u.Cached, 0),
+		CacheWrite: max(u.CacheNew, 0), Reasoning: max(u.Reasoning, 0),
+	}
+}
+
+// limitNear is how much of a limit must be used for people to be told, in percent.
+const limitNear = 90
+
+func (p *liveParser) limits(n notice) {
+	for _, w := range []*rateWindow{n.RateLimits.Primary, n.RateLimits.Secondary} {
+		if w == nil || w.Used < limitNear {
+			continue
+		}
+		var at time.Time
+		if w.ResetsAt > 0 {
+			at = time.Unix(w.ResetsAt, 0)
+		}
+		if w.Used >= 100 && at.After(p.resetAt) {
+			p.resetAt = at
+		}
+		if !p.warned {
+			p.warned = true
+			p.out.Pass(cli.RateLimited{ResetAt: at})
+		}
+	}
+}
+
+// trouble takes the failure of one request to the model. It is not the end, unless retrying is hopeless.
+func (p *liveParser) trouble(n notice) {
+	if n.Error == nil {
+		return
+	}
+	f := n.Error.failure()
+	if !n.WillRetry {
+		p.failure = f
+		return
+	}
+	if f.Kind == cli.NotLoggedIn || f.Kind == cli.UnknownModel {
+		p.hopeless = f
+		return
+	}
+	if strings.Contains(n.Error.Message+n.Error.Details, "waiting for network") {
+		if p.offline.IsZero() {
+			p.offline = p.now()
+		} else if p.now().Sub(p.offline) >= p.patience {
+			p.hopeless = f
+			f.Kind = cli.NetworkDown
+			return
+		}
+	}
+	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Detail: f.Reason})
+}
+
+func (p *liveParser) completed(turn *turnInfo) {
+	if turn == nil {
+		return
+	}
+	p.status = turn.Status
+	if turn.Error != nil && turn.Status == turnFailed {
+		p.failure = turn.Error.failure()
+	}
+}
+
+// denied records what Codex asked for and did not get.
+func (p *liveParser) denied(a cli.ApprovalAsked, reason string) {
+	p.denials = append(p.denials, cli.Denial{Tool: a.Tool, Title: a.Title, Reason: reason})
+}
+
+// result is the Result of a turn that ended by Codex's own word.
+func (p *liveParser) result() cli.Result {
+	switch {
+	case p.refused != nil:
+		return cli.Result{Err: p.refused}
+	case p.status == turnCompleted:
+		return cli.Result{}
+	case p.failure == nil && p.status == turnInterrupted:
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, Agent, "it interrupted itself")}
+	case p.failure == nil:
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, Agent, "it does not say why")}
+	}
+	if p.failure.Kind == cli.LimitReached {
+		p.failure.ResetAt = p.resetAt
+	}
+	return cli.Result{Err: p.failure}
+}

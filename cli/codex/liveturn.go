@@ -1,0 +1,516 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// liveTurn is one turn of a thread. All but stop, decide and steer belongs to the goroutine of Turn.
+type liveTurn struct {
+	s      *live
+	req    cli.Request
+	out    *cli.Emitter
+	parser *liveParser
+	in     *inbox
+	asks   *asks
+	ctx    context.Context
+	stop   context.CancelCauseFunc
+	done   chan struct{}
+
+	start   string     // the name of the question that starts the turn
+	line    []byte     // that question
+	settled bool       // the answer came
+	held    []news     // what came before it: whose it is can only be said then
+	sent    bool       // the question was written, or is about to be
+	at      time.Time  // of the message that is dealt with, while the past is told
+	past    bool       // it is
+	failed  chan error // the question could not be written
+
+	timer *time.Timer
+	quiet time.Time // of the last message
+	cut   time.Time // when it was asked to end; zero while it runs
+	why   cli.Result
+	asked bool // turn/interrupt is on its way
+
+	mu sync.Mutex
+	id string // Codex's own name of the turn, once it is known
+}
+
+// Turn runs one prompt in the thread, or goes on with the one that was adopted.
+func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
+	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
+	left := s.takeLeft()
+	if ctx.Err() != nil && left == nil {
+		out.Finish(cli.Cut(ctx, Agent))
+		return
+	}
+	t := s.newTurn(ctx, req, out, left)
+	defer t.end()
+	if err := t.open(left); err != nil {
+		out.Finish(cli.Result{Err: s.hub.broken(err)})
+		return
+	}
+	r := t.run()
+	t.close(&r)
+	out.Finish(r)
+}
+
+func (s *live) takeLeft() *awaitedTurn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.left
+	s.left = nil
+	return left
+}
+
+// startName is how the question that starts a turn is called. A later ductor knows the answer by it.
+func startName(turn cli.TurnID) string { return "turn." + string(turn) }
+
+func (s *live) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter, left *awaitedTurn) *liveTurn {
+	t := &liveTurn{s: s, req: req, out: out, asks: &asks{}, done: make(chan struct{}), failed: make(chan error, 1), start: startName(req.Turn)}
+	if req.Turn == "" {
+		t.start = s.hub.conn.name()
+	}
+	t.ctx, t.stop = context.WithCancelCause(ctx)
+	t.in = newInbox()
+	if left != nil {
+		t.in, t.past, t.sent = left.in, true, !left.unsent
+		out.Past(t.now)
+	}
+	t.parser = newLiveParser(out, req)
+	t.parser.now, t.parser.patience = t.now, s.provider.opts.Patience
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn = t
+	t.parser.session(s.thread, cli.ModelID(or(string(req.Model), s.model)))
+	return t
+}
+
+// now is the time at which the message that is dealt with was made, or the clock's.
+func (t *liveTurn) now() time.Time {
+	if t.past && !t.at.IsZero() {
+		return t.at
+	}
+	return t.s.provider.opts.Now()
+}
+
+// open has the thread's messages come here, and asks for the turn if nobody did.
+func (t *liveTurn) open(left *awaitedTurn) error {
+	if left == nil {
+		h := t.s.hub
+		if err := h.conn.expect(t.start, func(m message) { t.in.put(news{message: m}) }); err != nil {
+			return err
+		}
+		h.attend(t.s.thread, t.in)
+	}
+	if t.sent || t.past { // what was not sent yet is, when all else is known
+		return nil
+	}
+	return t.send()
+}
+
+// send asks for the turn. Its beginning is recorded before.
+func (t *liveTurn) send() error {
+	t.sent = true
+	ctx, cancel := context.WithTimeout(t.ctx, helloWait)
+	defer cancel()
+	defaults, err := t.s.hub.configured(ctx)
+	if err != nil {
+		return err
+	}
+	line, err := question(t.start, "turn/start", t.s.turnParams(t.req, defaults))
+	if err != nil {
+		return err
+	}
+	p := parcel{line: line, ctx: t.ctx, output: t.s.hub.feed.at.Load, failed: func(err error) { t.failed <- err; t.wake() }}
+	if t.req.Turn != "" {
+		p.mark = &cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
+	}
+	return t.s.hub.out.put(p)
+}
+
+func (t *liveTurn) wake() {
+	select {
+	case t.in.ready <- struct{}{}:
+	default:
+	}
+}
+
+// end lets go of the thread's messages.
+func (t *liveTurn) end() {
+	t.s.hub.conn.forget(t.start)
+	t.s.hub.attend(t.s.thread, nil)
+	t.s.mu.Lock()
+	t.s.turn = nil
+	t.s.mu.Unlock()
+	t.stop(nil)
+	close(t.done)
+}
+
+// run deals with messages until the turn is over.
+func (t *liveTurn) run() cli.Result {
+	t.quiet = time.Now()
+	t.timer = time.NewTimer(t.s.provider.stall())
+	defer t.timer.Stop()
+	cancelled := t.ctx.Done()
+	for {
+		r, over := t.takeAll()
+		if over {
+			return r
+		}
+		select {
+		case <-t.in.ready:
+		case <-t.timer.C:
+			if r, over := t.tick(); over {
+				return r
+			}
+		case <-cancelled:
+			cancelled = nil
+			if errors.Is(context.Cause(t.ctx), cli.ErrDetached) && t.cut.IsZero() {
+				t.s.hub.leaving()
+				return cli.Result{Detached: true}
+			}
+			t.interrupt(cli.Cut(t.ctx, Agent))
+		case <-t.s.hub.gone:
+			if r, over := t.takeAll(); over {
+				return r
+			}
+			return t.crashed()
+		}
+	}
+}
+
+// takeAll deals with what waits. over is true when the turn has ended.
+func (t *liveTurn) takeAll() (r cli.Result, over bool) {
+	all, full := t.in.take()
+	if len(all) > 0 {
+		t.quiet = time.Now()
+	}
+	for _, n := range all {
+		if t.take(n) {
+			return t.result(), true
+		}
+	}
+	if full {
+		t.interrupt(cli.Result{Err: cli.Failf(cli.BadOutput, Agent, "it says more than can be kept up with")})
+	}
+	select {
+	case err := <-t.failed:
+		return cli.Result{Err: t.s.hub.broken(err)}, true
+	default:
+	}
+	if f := t.parser.hopeless; f != nil && t.cut.IsZero() {
+		t.interrupt(cli.Result{Err: f})
+	}
+	if t.cut.IsZero() {
+		t.timer.Reset(t.patience())
+	}
+	return cli.Result{}, false
+}
+
+// take deals with one piece of news and says whether it ended the turn.
+func (t *liveTurn) take(n news) (over bool) {
+	switch {
+	case n.caughtUp:
+		return t.caughtUp()
+	case n.lost != nil:
+		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: n.lost.Error()})
+		return false
+	case n.denied != nil:
+		t.parser.denied(t.approvalOf(n.denied), or(oneLine(n.reason), "it was not allowed"))
+		return false
+	case n.Method == "":
+		return t.started(n.message)
+	case !t.settled:
+		t.held = append(t.held, n)
+		return false
+	}
+	return t.handle(n.message)
+}
+
+// started deals with the answer to the question that starts the turn, and then with what came before it.
+func (t *liveTurn) started(m message) (over bool) {
+	var reply struct {
+		Turn struct {
+			ID string `json:"id"`
+		} `json:"turn"`
+	}
+	err := read(m, "turn/start", &reply)
+	if err == nil && reply.Turn.ID == "" {
+		err = cli.Failf(cli.BadOutput, Agent, "it started a turn without a name")
+	}
+	if err != nil {
+		t.parser.refused = t.s.hub.broken(err)
+		return true
+	}
+	t.settled = true
+	t.mu.Lock()
+	t.id = reply.Turn.ID
+	t.mu.Unlock()
+	t.parser.turn = reply.Turn.ID
+	held := t.held
+	t.held = nil
+	for _, n := range held {
+		if t.take(n) {
+			return true
+		}
+	}
+	if !t.cut.IsZero() {
+		t.sendInterrupt()
+	}
+	return false
+}
+
+// handle deals with a message of this thread.
+func (t *liveTurn) handle(m message) (over bool) {
+	if m.EmittedAt > 0 {
+		t.at = time.UnixMilli(m.EmittedAt)
+	}
+	if len(m.ID) > 0 {
+		t.ask(m)
+		return false
+	}
+	if m.Method == "serverRequest/resolved" {
+		t.resolved(m)
+		return false
+	}
+	return t.parser.notification(m)
+}
+
+// caughtUp ends the past: what waits for people is told, and what was never sent is.
+func (t *liveTurn) caughtUp() (over bool) {
+	if !t.settled { // then there is nothing of this turn to tell; it would have been held
+		t.held = nil
+	}
+	t.past = false
+	for _, a := range t.asks.tell() {
+		t.present(a)
+	}
+	t.out.Pass(cli.CaughtUp{})
+	if t.sent || !t.cut.IsZero() {
+		return false
+	}
+	if err := t.send(); err != nil {
+		t.parser.refused = t.s.hub.broken(err)
+		return true
+	}
+	return false
+}
+
+// patience is how long the turn may be silent from now on. Nobody is waited for who waits for people.
+func (t *liveTurn) patience() time.Duration {
+	p := t.s.provider
+	switch {
+	case t.asks.waiting():
+		return askWait
+	case !t.settled && !t.past:
+		return startWait
+	case t.out.OpenTools() > 0:
+		return p.toolStall()
+	}
+	return p.stall()
+}
+
+const (
+	startWait = time.Minute    // for the answer to turn/start
+	askWait   = 24 * time.Hour // whoever asks people ends the turn much earlier
+)
+
+// tick does what is due.
+func (t *liveTurn) tick() (r cli.Result, over bool) {
+	switch {
+	case !t.cut.IsZero() && t.past: // it will be asked to end when it is known which it is
+		t.timer.Reset(t.s.provider.grace() / 2)
+		return cli.Result{}, false
+	case !t.cut.IsZero():
+		return t.deaf(), true
+	}
+	silence, limit := time.Since(t.quiet), t.patience()
+	if silence < limit {
+		t.timer.Reset(limit - silence)
+		return cli.Result{}, false
+	}
+	if !t.settled && !t.past {
+		t.interrupt(cli.Result{Err: cli.Failf(cli.BadOutput, Agent, "its app server did not answer for %s", silence.Round(time.Second))})
+		return cli.Result{}, false
+	}
+	t.interrupt(cli.Stalled(Agent, silence))
+	return cli.Result{}, false
+}
+
+// interrupt asks Codex to end the turn, whose Result will be r.
+func (t *liveTurn) interrupt(r cli.Result) {
+	if !t.cut.IsZero() {
+		return
+	}
+	t.cut, t.why = time.Now(), r
+	t.timer.Reset(t.s.provider.grace() / 2)
+	if !t.sent { // it never began: nothing is to be ended
+		t.timer.Reset(0)
+		return
+	}
+	if t.settled {
+		t.sendInterrupt()
+	}
+}
+
+func (t *liveTurn) sendInterrupt() {
+	if t.asked {
+		return
+	}
+	t.asked = true
+	h := t.s.hub
+	line, err := question(h.conn.name(), "turn/interrupt", map[string]any{"threadId": t.s.thread, "turnId": t.id})
+	if err != nil || h.out.send(line) != nil { // the answer is the end of the turn
+		t.timer.Reset(0)
+	}
+}
+
+// deaf ends the process, since the turn did not end when it was asked to. The turns of others in the process
+// end with it: a process that does not answer is of no use to them either.
+func (t *liveTurn) deaf() cli.Result {
+	if t.sent {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.provider.grace()+stopWait)
+		defer cancel()
+		if err := t.s.hub.kill(ctx); err != nil {
+			t.s.provider.opts.Logger.Error("a codex that does not answer did not end", "pid", t.s.hub.process.PID(), "err", err)
+		}
+	}
+	return t.why
+}
+
+// result is the Result of a turn that ended by Codex's own word.
+func (t *liveTurn) result() cli.Result {
+	if !t.cut.IsZero() && t.parser.status != turnCompleted {
+		return t.why
+	}
+	return t.parser.result()
+}
+
+// crashed is the Result of a turn whose process has gone.
+func (t *liveTurn) crashed() cli.Result {
+	if !t.cut.IsZero() {
+		return t.why
+	}
+	f := *t.s.hub.failure
+	return cli.Result{Err: &f}
+}
+
+// close withdraws what is asked, fills in the Result, and keeps what the next turn must know.
+func (t *liveTurn) close(r *cli.Result) {
+	if !r.Detached {
+		for _, a := range t.asks.close() {
+			if a.told {
+				t.out.Pass(cli.AskWithdrawn{ID: a.id})
+			}
+		}
+	}
+	r.Usage, r.Denials = t.parser.used(), append(r.Denials, t.parser.denials...)
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.s.spent = t.s.spent || !t.cut.IsZero()
+	t.s.model = or(string(t.req.Model), t.s.model)
+}
+
+// turnParams is the question that starts a turn. The same request gives the same one.
+func (s *live) turnParams(req cli.Request, defaults settings) map[string]any {
+	m := mannerOf(req.Permission, req.Attended, s.provider.opts.Sandbox)
+	params := map[string]any{
+		"threadId": s.thread, "input": inputOf(req), "approvalPolicy": m.approval,
+		"sandboxPolicy": policyOf(m.sandbox, req.AddDirs, defaults),
+	}
+	if req.Dir != "" {
+		params["cwd"] = req.Dir
+	}
+	if model := or(string(req.Model), defaults.Model); model != "" {
+		params["model"] = model
+	}
+	if effort := or(string(req.Effort), defaults.Effort); effort != "" {
+		params["effort"] = effort
+	}
+	if context := instructionsOf(req); context != nil {
+		params["additionalContext"] = context
+	}
+	return params
+}
+
+// inputOf is the prompt as Codex takes it: always text, whatever it begins with.
+func inputOf(req cli.Request) []map[string]any {
+	input := []map[string]any{{"type": "text", "text": req.Prompt}}
+	for _, image := range req.Images {
+		input = append(input, map[string]any{"type": "localImage", "path": image.Path})
+	}
+	return input
+}
+
+// instructionsOf gives the model the instructions as the application's own. Codex says them again only when they
+// changed.
+func instructionsOf(req cli.Request) map[string]any {
+	context := map[string]any{}
+	for name, text := range map[string]string{"instructions": req.SystemPrompt, "more_instructions": req.AppendPrompt} {
+		if text != "" {
+			context[name] = map[string]string{"value": text, "kind": "application"}
+		}
+	}
+	if len(context) == 0 {
+		return nil
+	}
+	return context
+}
+
+// policyOf is a sandbox in the words of turn/start.
+func policyOf(sandbox string, dirs []string, defaults settings) map[string]any {
+	switch sandbox {
+	case fullAccess:
+		return map[string]any{"type": "dangerFullAccess"}
+	case workspaceWrite:
+		d := defaults.Sandbox
+		roots := append(append([]string{}, d.Roots...), dirs...)
+		return map[string]any{
+			"type": "workspaceWrite", "writableRoots": roots, "networkAccess": d.Network,
+			"excludeTmpdirEnvVar": d.WithoutTemp, "excludeSlashTmp": d.WithoutTmp,
+		}
+	}
+	return map[string]any{"type": "readOnly", "networkAccess": false}
+}
+
+// steer adds req's prompt to the turn.
+func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
+	t.mu.Lock()
+	id := t.id
+	t.mu.Unlock()
+	if id == "" {
+		return cli.ErrNoTurn
+	}
+	params := map[string]any{"threadId": t.s.thread, "expectedTurnId": id, "input": inputOf(req)}
+	if req.Turn != "" {
+		params["clientUserMessageId"] = string(req.Turn)
+	}
+	err := t.s.hub.conn.call(ctx, "turn/steer", params, nil)
+	var refused *rpcError
+	if errors.As(err, &refused) && refused.Code == invalidRequest {
+		return cli.ErrNoTurn
+	}
+	return err
+}
+
+// note is what a later ductor must know to go on with a turn of this thread.
+type note struct {
+	Thread cli.AgentSessionID `json:"thread"`
+	Marker string             `json:"marker"`
+	Chat   int64              `json:"chat,omitempty"`
+	Model  string             `json:"model,omitempty"`
+}
+
+func (s *live) note() string {
+	raw, err := json.Marshal(note{s.thread, s.marker, s.chat, s.model})
+	if err != nil { // strings always can be written
+		return ""
+	}
+	return string(raw)
+}

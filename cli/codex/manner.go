@@ -1,0 +1,58 @@
+package codex
+
+import "ductor/cli"
+
+// manner is what Codex may do: when it asks people, and what its sandbox lets through unasked.
+type manner struct {
+	approval string // AskForApproval of the app server
+	sandbox  string
+	edits    bool // edits inside the working directories are allowed in the name of the people asked
+}
+
+// When Codex asks: for anything that is not known to be harmless, where it sees fit, or never.
+const (
+	askUntrusted = "untrusted"
+	askOnRequest = "on-request"
+	askNever     = "never"
+)
+
+// The sandboxes.
+const (
+	readOnly       = "read-only"
+	workspaceWrite = "workspace-write"
+	fullAccess     = "danger-full-access"
+)
+
+// mannerOf maps a permission mode, for exec and app-server alike. Where nobody can be asked, which is so in
+// exec and where a turn is not attended, nothing is possible that the mode would ask about. A configured
+// sandbox counts where the mode leaves a choice. Codex has no lists of allowed and denied tools.
+func mannerOf(mode cli.PermissionMode, attended bool, configured string) manner {
+	m := manner{approval: askNever, sandbox: readOnly}
+	switch mode {
+	case cli.Bypass:
+		m.sandbox = fullAccess
+	case cli.Auto:
+		m.sandbox = or(configured, workspaceWrite)
+		if attended {
+			m.approval = askOnRequest
+		}
+	case cli.AcceptEdits:
+		m.sandbox = or(configured, workspaceWrite)
+		if attended {
+			m.approval, m.edits = askUntrusted, true
+		}
+	case cli.Plan:
+	default:
+		if attended {
+			m.approval = askUntrusted
+		}
+	}
+	return m
+}
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}

@@ -1,0 +1,301 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"sync"
+	"time"
+)
+
+// codexThreads are the threads of one app server. Each plays one turn at a time, apart from the others.
+type codexThreads struct {
+	server *server
+
+	mu      sync.Mutex
+	all     map[string]*codexThread
+	waiting map[string]chan json.RawMessage // requests of ours, by id
+	asked   int
+	exit    chan int // the exit code, when a turn ends the process
+}
+
+// codexThread is one thread and what was set for it.
+type codexThread struct {
+	id      string
+	dir     string
+	env     map[string]string
+	model   string
+	policy  string // when it asks
+	sandbox string
+	context map[string]string // additional context the model was told
+
+	mu     sync.Mutex
+	turn   string // that runs; empty for none
+	cancel context.CancelCauseFunc
+	more   []string    // prompts that were steered in
+	left   []*toolLeft // commands that an interrupt left running
+}
+
+// toolLeft is a command that runs on though its turn is over.
+type toolLeft struct{ kill func() }
+
+func newCodexThreads(s *server) *codexThreads {
+	return &codexThreads{server: s, all: map[string]*codexThread{}, waiting: map[string]chan json.RawMessage{}, exit: make(chan int, 1)}
+}
+
+// threadParams are what the methods about threads and turns are given.
+type threadParams struct {
+	ThreadID       string                     `json:"threadId"`
+	TurnID         string                     `json:"turnId"`
+	ExpectedTurnID string                     `json:"expectedTurnId"`
+	Dir            string                     `json:"cwd"`
+	Model          string                     `json:"model"`
+	Policy         json.RawMessage            `json:"approvalPolicy"`
+	Sandbox        string                     `json:"sandbox"`
+	SandboxPolicy  *struct{ Type string }     `json:"sandboxPolicy"`
+	Config         map[string]json.RawMessage `json:"config"`
+	Input          []struct{ Type, Text string }
+	Limit          int `json:"limit"`
+	// Additional is context by its source, said to the model when it changes.
+	Additional map[string]struct{ Value string } `json:"additionalContext"`
+}
+
+const shellEnvPrefix = "shell_environment_policy.set."
+
+// adjust takes over what p says.
+func (t *codexThread) adjust(p threadParams) {
+	if p.Dir != "" {
+		t.dir = p.Dir
+	}
+	if p.Model != "" {
+		t.model = p.Model
+	}
+	if p.Sandbox != "" {
+		t.sandbox = p.Sandbox
+	}
+	if p.SandboxPolicy != nil {
+		t.sandbox = map[string]string{"dangerFullAccess": "danger-full-access", "workspaceWrite": "workspace-write"}[p.SandboxPolicy.Type]
+		if t.sandbox == "" {
+			t.sandbox = "read-only"
+		}
+	}
+	var policy string
+	if json.Unmarshal(p.Policy, &policy) == nil && policy != "" {
+		t.policy = policy
+	}
+	for name, raw := range p.Config {
+		var value string
+		if len(name) > len(shellEnvPrefix) && name[:len(shellEnvPrefix)] == shellEnvPrefix && json.Unmarshal(raw, &value) == nil {
+			t.env[name[len(shellEnvPrefix):]] = value
+		}
+	}
+}
+
+// take does what in asks for; false if it is about no thread.
+func (c *codexThreads) take(in rpcLine) bool {
+	var p threadParams
+	if json.Unmarshal(in.Params, &p) != nil {
+		c.server.refuse(in, -32600, "Invalid request: invalid type in params")
+		return true
+	}
+	switch in.Method {
+	case "thread/start":
+		c.open(in, p, newThreadID())
+	case "thread/resume":
+		if !c.known(p.ThreadID) {
+			c.server.refuse(in, -32600, "no rollout found for thread id "+p.ThreadID)
+			return true
+		}
+		c.open(in, p, p.ThreadID)
+	case "thread/list":
+		c.list(in, p)
+	case "config/read":
+		c.server.reply(in, obj("config", obj("model", "gpt-5.5", "model_reasoning_effort", nil, "sandbox_workspace_write", nil)))
+	default:
+		return c.takeOfThread(in, p)
+	}
+	return true
+}
+
+func (c *codexThreads) takeOfThread(in rpcLine, p threadParams) bool {
+	switch in.Method {
+	case "turn/start", "turn/steer", "turn/interrupt", "thread/backgroundTerminals/clean", "thread/unsubscribe":
+	default:
+		return false
+	}
+	c.mu.Lock()
+	t := c.all[p.ThreadID]
+	c.mu.Unlock()
+	if t == nil {
+		c.server.refuse(in, -32600, "thread not found: "+p.ThreadID)
+		return true
+	}
+	switch in.Method {
+	case "turn/start":
+		c.start(in, t, p)
+	case "turn/steer":
+		c.steer(in, t, p)
+	case "turn/interrupt":
+		c.interrupt(in, t)
+	case "thread/backgroundTerminals/clean":
+		t.clean()
+		c.server.reply(in, obj())
+	case "thread/unsubscribe":
+		c.server.reply(in, obj("status", "unsubscribed"))
+	}
+	return true
+}
+
+func (c *codexThreads) known(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[id] != nil || c.server.store.has(codexFolder, id)
+}
+
+// open loads a thread and adjusts it.
+func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
+	c.mu.Lock()
+	t := c.all[id]
+	if t == nil {
+		t = &codexThread{id: id, dir: c.server.dir, env: map[string]string{}, model: "gpt-5.5", policy: "on-request", sandbox: "read-only", context: map[string]string{}}
+		c.all[id] = t
+	}
+	c.mu.Unlock()
+	t.mu.Lock()
+	t.adjust(p)
+	t.mu.Unlock()
+	if info, err := os.Stat(t.dir); err != nil || !info.IsDir() {
+		c.server.refuse(in, -32600, "cwd is no directory: "+t.dir)
+		return
+	}
+	c.server.reply(in, obj("thread", obj("id", id, "status", obj("type", "idle"), "cwd", t.dir), "model", t.model,
+		"approvalPolicy", t.policy, "reasoningEffort", nil))
+}
+
+func (c *codexThreads) list(in rpcLine, p threadParams) {
+	newest := c.server.store.newest(codexFolder, func(id string) bool {
+		past := c.server.store.read(codexFolder, id)
+		return len(past) > 0 && past[len(past)-1].Dir == p.Dir
+	})
+	data := []json.RawMessage{}
+	if newest != "" {
+		data = append(data, obj("id", newest))
+	}
+	c.server.reply(in, obj("data", data, "nextCursor", nil))
+}
+
+func (p threadParams) prompt() string {
+	var text string
+	for _, part := range p.Input {
+		text += part.Text
+	}
+	return text
+}
+
+// start begins a turn; on a busy thread it steers.
+func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.turn != "" {
+		t.more = append(t.more, p.prompt())
+		c.server.reply(in, obj("turn", obj("id", t.turn, "status", "inProgress")))
+		return
+	}
+	t.adjust(p)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	t.turn, t.cancel = newThreadID(), cancel
+	sink := &liveSink{threads: c, thread: t, turn: t.turn}
+	c.server.reply(in, obj("turn", obj("id", t.turn, "status", "inProgress")))
+	env := *c.server.process
+	env.dir = t.dir
+	env.environ = append([]string{}, c.server.environ...)
+	for name, value := range t.env {
+		env.environ = append(env.environ, name+"="+value)
+	}
+	turn := &codexTurn{
+		process: &env, args: codexArgs{sandbox: t.sandbox}, ctx: ctx, sink: sink, thread: t.id, spareTools: true, live: sink,
+	}
+	go c.play(turn, sink, p.prompt())
+}
+
+// play runs a turn to its end.
+func (c *codexThreads) play(turn *codexTurn, sink *liveSink, prompt string) {
+	code := turn.run(prompt)
+	switch {
+	case sink.over:
+	case context.Cause(turn.ctx) != nil:
+		sink.completed("interrupted", nil)
+	default:
+		c.exit <- code
+	}
+}
+
+func (c *codexThreads) steer(in rpcLine, t *codexThread, p threadParams) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.turn == "" || t.turn != p.ExpectedTurnID {
+		c.server.refuse(in, -32600, "no active turn to steer")
+		return
+	}
+	t.more = append(t.more, p.prompt())
+	c.server.reply(in, obj("turnId", t.turn))
+}
+
+func (c *codexThreads) interrupt(in rpcLine, t *codexThread) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.turn == "" {
+		c.server.refuse(in, -32600, "no active turn to interrupt")
+		return
+	}
+	c.server.reply(in, obj())
+	t.cancel(errInterrupted)
+}
+
+// clean kills the commands that an interrupt left. Like Codex it does not reach what has left their groups.
+func (t *codexThread) clean() {
+	t.mu.Lock()
+	left := t.left
+	t.left = nil
+	t.mu.Unlock()
+	for _, l := range left {
+		l.kill()
+	}
+}
+
+// ask asks the client and waits for its answer, which is nil when ctx ended before.
+func (c *codexThreads) ask(ctx context.Context, method string, params json.RawMessage, thread string) json.RawMessage {
+	c.mu.Lock()
+	id := obj("n", c.asked)[len(`{"n":`):]
+	id = id[:len(id)-1]
+	c.asked++
+	came := make(chan json.RawMessage, 1)
+	c.waiting[string(id)] = came
+	c.mu.Unlock()
+	c.server.out.line(obj("method", method, "id", id, "params", params))
+	var answer json.RawMessage
+	select {
+	case answer = <-came:
+	case <-ctx.Done():
+		c.mu.Lock()
+		delete(c.waiting, string(id))
+		c.mu.Unlock()
+	}
+	c.notify("serverRequest/resolved", obj("threadId", thread, "requestId", id))
+	return answer
+}
+
+// answered takes the client's answer to a request of ours. An answer that nobody waits for is passed over.
+func (c *codexThreads) answered(id, result json.RawMessage) {
+	c.mu.Lock()
+	came := c.waiting[string(id)]
+	delete(c.waiting, string(id))
+	c.mu.Unlock()
+	if came != nil {
+		came <- result
+	}
+}
+
+func (c *codexThreads) notify(method string, params json.RawMessage) {
+	c.server.out.line(obj("method", method, "params", params, "emittedAtMs", time.Now().UnixMilli()))
+}
