@@ -1,0 +1,399 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeLauncher has runs that were left, and remembers what became of them.
+type fakeLauncher struct {
+	runs      []LeftRun
+	err       error // of Left
+	since     time.Time
+	slow      time.Duration // what a Discard takes
+	mu        sync.Mutex
+	discarded []RunID
+	settled   []TurnID
+}
+
+func (*fakeLauncher) Start(context.Context, Command) (Process, error) { return nil, fs.ErrNotExist }
+func (*fakeLauncher) LookPath(string) (string, error)                 { return "", fs.ErrNotExist }
+func (*fakeLauncher) Attach(context.Context, RunID, int64) (Process, error) {
+	return nil, fs.ErrNotExist
+}
+func (l *fakeLauncher) Left(context.Context) ([]LeftRun, error) { return l.runs, l.err }
+func (l *fakeLauncher) Knows(since time.Time) bool              { return since.After(l.since) }
+
+func (l *fakeLauncher) Settled(turn TurnID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settled = append(l.settled, turn)
+}
+
+func (l *fakeLauncher) Discard(_ context.Context, run RunID) error {
+	time.Sleep(l.slow)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.discarded = append(l.discarded, run)
+	return nil
+}
+
+func (l *fakeLauncher) gone() []RunID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(slices.Values(l.discarded))
+}
+
+// leftRun is a live run of the conversation "a", of the agent session "s", with the marks of turns.
+func leftRun(id RunID, turns ...TurnID) LeftRun {
+	run := LeftRun{Run: id, Alive: true, Purpose: Purpose{Agent: "fake", Mode: Live, Conversation: "a", Setting: "s"}}
+	for _, turn := range turns {
+		run.Marks = append(run.Marks, Mark{Turn: turn})
+	}
+	return run
+}
+
+// What becomes of each run that was left, and what is said of each open turn.
+func TestSurvey(t *testing.T) {
+	change := func(run LeftRun, f func(*LeftRun)) LeftRun { f(&run); return run }
+	turn := OpenTurn{Turn: "1", Agent: "fake", Conversation: "a"}
+	for _, tc := range []struct {
+		name   string
+		runs   []LeftRun
+		err    error
+		forgot bool // the launcher may have forgotten runs of that time
+		refuse bool // the provider adopts nothing
+		open   bool // turn 1 is
+		want   Remains
+		pooled int
+		gone   []RunID
+	}{
+		{name: "nothing"},
+		{name: "nothing of an open turn", open: true, want: RemainsNothing},
+		{name: "nothing, but it may be forgotten", open: true, forgot: true, want: RemainsUnknown},
+		{name: "nobody can look", open: true, err: errors.New("no"), want: RemainsUnknown},
+		{name: "a run that has it", runs: []LeftRun{leftRun("r", "0", "1")}, open: true, want: RemainsRun},
+		{name: "a run that has it and cannot be attached to", open: true, want: RemainsRun,
+			runs: []LeftRun{change(leftRun("r", "1"), func(r *LeftRun) { r.Problem = "too old" })}},
+		{name: "a run that has it and is over", open: true, want: RemainsRun,
+			runs: []LeftRun{change(leftRun("r", "1"), func(r *LeftRun) { r.Alive = false })}},
+		{name: "a run of another agent that has it", open: true, want: RemainsNothing, gone: []RunID{"r"},
+			runs: []LeftRun{change(leftRun("r", "1"), func(r *LeftRun) { r.Agent = "other" })}},
+		{name: "an idle session", runs: []LeftRun{leftRun("r", "0")}, pooled: 1},
+		{name: "an idle session of the turn's conversation", runs: []LeftRun{leftRun("r", "0")}, open: true, want: RemainsNothing, pooled: 1},
+		{name: "two idle sessions of a conversation", runs: []LeftRun{leftRun("r"), leftRun("s")}, pooled: 1, gone: []RunID{"s"}},
+		{name: "an idle one beside one that runs", runs: []LeftRun{leftRun("r"), leftRun("s", "1")}, open: true, want: RemainsRun, gone: []RunID{"r"}},
+		{name: "an idle session that is not adopted", runs: []LeftRun{leftRun("r")}, refuse: true, gone: []RunID{"r"}},
+		{name: "an idle program that is dead", gone: []RunID{"r"},
+			runs: []LeftRun{change(leftRun("r"), func(r *LeftRun) { r.Alive = false })}},
+		{name: "one-shot, and nobody's turn", gone: []RunID{"r"},
+			runs: []LeftRun{change(leftRun("r", "9"), func(r *LeftRun) { r.Mode = OneShot })}},
+		{name: "idle, and of another version", gone: []RunID{"r"},
+			runs: []LeftRun{change(leftRun("r"), func(r *LeftRun) { r.Problem = "too old" })}},
+		{name: "nobody's conversation", gone: []RunID{"r"},
+			runs: []LeftRun{change(leftRun("r"), func(r *LeftRun) { r.Conversation = "" })}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &fakeLauncher{runs: tc.runs, err: tc.err}
+				turn.Started = time.Now()
+				if tc.forgot {
+					l.since = turn.Started.Add(time.Hour)
+				}
+				p := &fakeProvider{}
+				if tc.refuse {
+					p.adopt = func(context.Context, LeftRun, *fakeSession) error { return Failf(UnknownFailure, "fake", "no") }
+				}
+				s := newTestService(t, ServiceOptions{Launchers: []Launcher{l}}, p)
+				var open []OpenTurn
+				if tc.open {
+					open = append(open, turn)
+				}
+				remains, err := s.Survey(t.Context(), open)
+				if remains["1"] != tc.want || !errors.Is(err, tc.err) {
+					t.Errorf("remains %q, %v, want %q", remains, err, tc.want)
+				}
+				synctest.Wait()
+				if got := l.gone(); !slices.Equal(got, tc.gone) || len(s.Status()) != tc.pooled {
+					t.Errorf("ended %v, pooled %+v, want %v and %d", got, s.Status(), tc.gone, tc.pooled)
+				}
+				closeService(t, s)
+			})
+		})
+	}
+}
+
+// An idle session that was adopted takes the conversation's next turn, in the process that there is.
+func TestSurveyedSessionTakesTheNextTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, p := &fakeLauncher{runs: []LeftRun{leftRun("r")}}, &fakeProvider{}
+		s := newTestService(t, ServiceOptions{Launchers: []Launcher{l}}, p)
+		if _, err := s.Survey(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		r, _ := run(t, s, "fake", Request{Conversation: "a", Prompt: "on", Resume: "s"})
+		if len(p.opened()) != 1 || p.opened()[0].left.Run != "r" || r.AgentSessionID != "s" {
+			t.Errorf("%+v in %d sessions", r, len(p.opened()))
+		}
+		closeService(t, s)
+		if !p.opened()[0].isClosed() {
+			t.Error("it was not closed with the service")
+		}
+	})
+}
+
+// While a useless run is being ended nothing is started in its conversation, and everywhere else it is.
+func TestSurveyBarsTheConversation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead := leftRun("r")
+		dead.Alive = false
+		l, p := &fakeLauncher{runs: []LeftRun{dead}, slow: 3 * time.Second}, &fakeProvider{}
+		s := newTestService(t, ServiceOptions{Launchers: []Launcher{l}}, p)
+		began := time.Now()
+		if _, err := s.Survey(t.Context(), nil); err != nil || time.Since(began) != 0 {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		run(t, s, "fake", Request{Conversation: "b"})
+		if took := time.Since(began); took != 0 {
+			t.Errorf("another conversation waited %s", took)
+		}
+		run(t, s, "fake", Request{Conversation: "a"})
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("the conversation's next turn began after %s", took)
+		}
+		closeService(t, s)
+	})
+}
+
+// surveyed is a service whose turn "1" is left in a run.
+func surveyed(t *testing.T, opts ServiceOptions, left LeftRun, p *fakeProvider) (*Service, *fakeLauncher) {
+	t.Helper()
+	l := &fakeLauncher{runs: []LeftRun{left}}
+	opts.Launchers = []Launcher{l}
+	s := newTestService(t, opts, p)
+	remains, err := s.Survey(t.Context(), []OpenTurn{{Turn: "1", Agent: "fake", Conversation: "a", Started: time.Now()}})
+	if err != nil || remains["1"] != RemainsRun {
+		t.Fatalf("%v, %v", remains, err)
+	}
+	return s, l
+}
+
+func resume(t *testing.T, s *Service, req Request) (Result, []Event) {
+	t.Helper()
+	var events []Event
+	r := s.Resume(t.Context(), "fake", req, func(ev Event) { events = append(events, ev) })
+	if last, ok := events[len(events)-1].(Result); !ok || last.Text != r.Text || last.Err != r.Err || last.Detached != r.Detached {
+		t.Errorf("the last event is %#v, returned was %#v", events[len(events)-1], r)
+	}
+	return r, events
+}
+
+func TestResumeGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, req Request, em *Emitter) {
+			em.Session(s.id, "m")
+			em.Text("a", "while you were away")
+			em.Pass(CaughtUp{})
+			em.Finish(Result{})
+		}}
+		s, l := surveyed(t, ServiceOptions{}, leftRun("r", "1"), p)
+		req := Request{Turn: "1", Conversation: "a"}
+		r, _ := resume(t, s, req)
+		if r.Err != nil || r.Text != "while you were away" || r.Fallback {
+			t.Errorf("%+v", r)
+		}
+		p.turn = nil
+		run(t, s, "fake", Request{Turn: "2", Conversation: "a", Resume: "s"}) // in the same process
+		if n := len(p.opened()); n != 1 || len(l.gone()) > 0 {
+			t.Errorf("%d sessions, ended %v", n, l.gone())
+		}
+		s.Settled("1")
+		if diff := cmp.Diff([]TurnID{"1"}, l.settled); diff != "" {
+			t.Error(diff)
+		}
+		if r, _ := resume(t, s, req); r.Err == nil { // once only
+			t.Errorf("a second time it is %+v", r)
+		}
+		closeService(t, s)
+	})
+}
+
+// A resumed turn that broke is never asked again, although nothing was shown: it may have had effects.
+func TestResumeNeverRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := 0
+		p := &fakeProvider{turn: func(_ context.Context, _ *fakeSession, _ Request, em *Emitter) {
+			turns++
+			em.Finish(Result{Err: Failf(Crashed, "", "x")})
+		}}
+		s, _ := surveyed(t, ServiceOptions{}, leftRun("r", "1"), p)
+		if r, _ := resume(t, s, Request{Turn: "1", Conversation: "a"}); r.Err == nil || r.Err.Kind != Crashed || turns != 1 {
+			t.Errorf("%+v after %d turns", r, turns)
+		}
+		closeService(t, s)
+	})
+}
+
+// The time limit of a turn counts from its beginning, not from ductor's.
+func TestResumeTimesOut(t *testing.T) {
+	for _, tc := range []struct{ ago, want time.Duration }{
+		{20 * time.Minute, 40 * time.Minute}, {5 * time.Hour, leastLimit}, {0, time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := surveyed(t, ServiceOptions{Timeout: time.Hour}, leftRun("r", "1"), &fakeProvider{turn: obedient})
+			began := time.Now()
+			r, _ := resume(t, s, Request{Turn: "1", Conversation: "a", Began: began.Add(-tc.ago)})
+			if took := time.Since(began); took != tc.want || r.Err == nil || r.Err.Kind != TimedOut {
+				t.Errorf("begun %s ago, it ended after %s with %+v", tc.ago, took, r.Err)
+			}
+			closeService(t, s)
+		})
+	}
+}
+
+func TestResumeCanBeAborted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: obedient}
+		s, _ := surveyed(t, ServiceOptions{}, leftRun("r", "1"), p)
+		time.AfterFunc(time.Second, func() {
+			if !s.AbortTurn("1") {
+				t.Error("it does not run")
+			}
+		})
+		r, _ := resume(t, s, Request{Turn: "1", Conversation: "a"})
+		if !r.Aborted || r.Text != "half" || !p.opened()[0].isClosed() {
+			t.Errorf("%+v, closed %v", r, p.opened()[0].isClosed())
+		}
+		closeService(t, s)
+	})
+}
+
+// A run that cannot be gone on with is ended, and the chat is told why in plain words.
+func TestResumeOfWhatCannotBe(t *testing.T) {
+	old := leftRun("r", "1")
+	old.Problem = "its supervisor speaks version 1, this ductor needs 2"
+	for _, tc := range []struct {
+		name string
+		left LeftRun
+		p    *fakeProvider
+		want string
+	}{
+		{"refused", old, &fakeProvider{}, "Fake failed: it cannot be gone on with and was ended, because its supervisor speaks version 1, this ductor needs 2."},
+		{"not adopted", leftRun("r", "1"), &fakeProvider{adopt: func(context.Context, LeftRun, *fakeSession) error {
+			return Failf(Crashed, "fake", "gone")
+		}}, "gone"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, l := surveyed(t, ServiceOptions{}, tc.left, tc.p)
+				r, _ := resume(t, s, Request{Turn: "1", Conversation: "a"})
+				if r.Err == nil || !strings.Contains(r.Err.Sentence(), tc.want) {
+					t.Errorf("%+v", r.Err)
+				}
+				synctest.Wait()
+				if !slices.Equal(l.gone(), []RunID{"r"}) {
+					t.Errorf("ended %v", l.gone())
+				}
+				closeService(t, s)
+			})
+		})
+	}
+}
+
+func detachService(t *testing.T, s *Service) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.Detach(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// Detach lets go of what Close would end: turns that run, sessions that wait for one.
+func TestServiceDetach(t *testing.T) {
+	for _, detach := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &fakeProvider{}
+			s := newTestService(t, ServiceOptions{}, p)
+			run(t, s, "fake", Request{Conversation: "idle"})
+			p.turn = obedient
+			done := make(chan Result)
+			go func() { done <- s.Run(t.Context(), "fake", Request{Conversation: "busy"}, func(Event) {}) }()
+			synctest.Wait()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				if detach {
+					detachService(t, s)
+				}
+				closeService(t, s)
+			}()
+			r := <-done
+			<-ended
+			if r.Detached != detach || (r.Err == nil) != detach || r.Text != "half" {
+				t.Errorf("detach %v: %+v, %+v", detach, r, r.Err)
+			}
+			for i, session := range p.opened() {
+				if session.isDetached() != detach || session.isClosed() == detach {
+					t.Errorf("detach %v: session %d is detached %v, closed %v", detach, i, session.isDetached(), session.isClosed())
+				}
+			}
+			if late, _ := run(t, s, "fake", Request{}); late.Detached != detach {
+				t.Errorf("detach %v: a turn that comes too late is %+v", detach, late)
+			}
+			if st := s.Status(); len(st) > 0 {
+				t.Errorf("still there: %+v", st)
+			}
+		})
+	}
+}
+
+// A turn that ends by itself while ductor goes keeps its session, its background work and all.
+func TestServiceDetachAsATurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: func(ctx context.Context, s *fakeSession, _ Request, em *Emitter) {
+			em.Session(s.id, "m")
+			em.Text("a", "all")
+			<-ctx.Done()
+			em.Finish(Result{})
+		}}
+		s := newTestService(t, ServiceOptions{}, p)
+		done := make(chan Result)
+		go func() { done <- s.Run(t.Context(), "fake", Request{Conversation: "a"}, func(Event) {}) }()
+		synctest.Wait()
+		go detachService(t, s)
+		if r := <-done; r.Detached || r.Err != nil || r.Text != "all" {
+			t.Errorf("%+v", r)
+		}
+		synctest.Wait()
+		if session := p.opened()[0]; session.isClosed() || !session.isDetached() {
+			t.Errorf("closed %v, detached %v", session.isClosed(), session.isDetached())
+		}
+	})
+}
+
+// What is being ended when ductor goes is ended all the same.
+func TestServiceDetachAfterAbort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: obedient}
+		p.open = func(_ context.Context, s *fakeSession) error { s.closeTime = time.Second; return nil }
+		s := newTestService(t, ServiceOptions{}, p)
+		done := make(chan Result)
+		go func() { done <- s.Run(t.Context(), "fake", Request{Conversation: "a"}, func(Event) {}) }()
+		synctest.Wait()
+		s.Abort("a")
+		detachService(t, s)
+		if r := <-done; !r.Aborted || !p.opened()[0].isClosed() || p.opened()[0].isDetached() {
+			t.Errorf("%+v, closed %v, detached %v", r, p.opened()[0].isClosed(), p.opened()[0].isDetached())
+		}
+	})
+}
