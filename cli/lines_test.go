@@ -190,6 +190,87 @@ func FuzzReadLines(f *testing.F) {
 	})
 }
 
+// lossy gives data in small reads, and for each zero byte in it a loss of some bytes.
+type lossy struct {
+	data []byte
+	size int
+	at   int64
+}
+
+func (l *lossy) Read(p []byte) (int, error) {
+	if len(l.data) == 0 {
+		return 0, io.EOF
+	}
+	part := l.data[:min(len(l.data), l.size, len(p))]
+	if part[0] == 0 {
+		lost := &LostOutput{From: l.at, To: l.at + lossSize}
+		l.at, l.data = lost.To, l.data[1:]
+		return 0, lost
+	}
+	if i := bytes.IndexByte(part, 0); i > 0 {
+		part = part[:i]
+	}
+	n := copy(p, part)
+	l.at, l.data = l.at+int64(n), l.data[n:]
+	return n, nil
+}
+
+const lossSize = 1000
+
+// linesOf says slowly what readLines must tell of lossy data: each line, its size if that is over limit, and the
+// offset after it; each loss and the offset after that.
+func linesOf(data []byte, limit int) (want []string) {
+	var line []byte
+	torn, at := false, int64(0)
+	end := func() {
+		switch {
+		case torn:
+		case len(line) > limit:
+			want = append(want, fmt.Sprintf("<%d> %d", len(line), at))
+		default:
+			want = append(want, fmt.Sprintf("%q %d", line, at))
+		}
+		line, torn = nil, false
+	}
+	for _, b := range data {
+		switch b {
+		case 0:
+			at += lossSize
+			line, torn = nil, true
+			want = append(want, fmt.Sprint("lost ", at))
+		case '\n':
+			at++
+			end()
+		default:
+			at++
+			line = append(line, b)
+		}
+	}
+	if len(line) > 0 {
+		end()
+	}
+	return want
+}
+
+// What is lost costs the line it tears and no other, and every offset is right.
+func FuzzReadLinesWithLosses(f *testing.F) {
+	f.Add([]byte("a\nb\x00c\nd\n"), uint8(3), uint8(2))
+	f.Add([]byte("\x00\x00\n\x00a"), uint8(1), uint8(1))
+	f.Add([]byte("123456789\x001234567\n12345678\n\x00\n1234567"), uint8(4), uint8(3))
+	f.Fuzz(func(t *testing.T, in []byte, limit, size uint8) {
+		most := int(limit) + 1
+		var got []string
+		err := readLines(&lossy{data: in, size: int(size) + 1}, most, 0, lineTeller{
+			line:      func(l []byte, end int64) { got = append(got, fmt.Sprintf("%q %d", l, end)) },
+			oversized: func(_ []byte, size, end int64) { got = append(got, fmt.Sprintf("<%d> %d", size, end)) },
+			lost:      func(l *LostOutput) { got = append(got, fmt.Sprint("lost ", l.To)) },
+		})
+		if diff := cmp.Diff(linesOf(in, most), got); err != nil || diff != "" {
+			t.Fatalf("%v, %s", err, diff)
+		}
+	})
+}
+
 func BenchmarkReadLines(b *testing.B) {
 	in := bytes.Repeat([]byte(strings.Repeat("x", 200)+"\n"), 10_000)
 	b.SetBytes(int64(len(in)))
