@@ -20,6 +20,7 @@ func (o *Orchestrator) Abort(ctx context.Context, id ConversationID) (AbortRepor
 	l.mu.Lock()
 	dropped := l.queue
 	l.queue = nil
+	l.aborts++
 	report := AbortReport{Running: l.running != nil, Dropped: len(dropped)}
 	var running cli.TurnID
 	if l.running != nil {
@@ -148,6 +149,7 @@ func (o *Orchestrator) Status(ctx context.Context, id ConversationID) (Status, e
 	st := Status{
 		Conversation: id, Agent: who.agent, Model: who.model, Effort: who.effort,
 		Permission: o.permissionOf(conv), Dir: o.dirOf(conv), Role: o.roleOf(conv),
+		Busy: o.busyOf(conv),
 	}
 	if conv.Session != "" {
 		if st.Session, err = o.opts.Store.Session(ctx, conv.Session); err != nil {
@@ -162,7 +164,7 @@ func (o *Orchestrator) Status(ctx context.Context, id ConversationID) (Status, e
 	defer l.mu.Unlock()
 	st.Queue = len(l.queue)
 	if r := l.running; r != nil {
-		st.Running = &RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Started: r.started}
+		st.Running = &RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Message: r.turn.Prompt.Message, Started: r.started}
 	}
 	return st, nil
 }

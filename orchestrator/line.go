@@ -17,6 +17,7 @@ type line struct {
 	mu      sync.Mutex
 	queue   []waiting
 	running *running
+	aborts  int  // how often the queue was emptied
 	busy    bool // a worker goroutine serves the line
 }
 
@@ -29,6 +30,7 @@ type waiting struct {
 type running struct {
 	turn    Turn
 	started time.Time
+	req     *cli.Request // what it was asked; nil until it is
 	cancel  context.CancelCauseFunc
 }
 
@@ -77,6 +79,19 @@ func (o *Orchestrator) work(l *line, w waiting, ctx context.Context, ok bool) {
 		l.running = nil
 		w, ctx, ok = o.take(l)
 		l.mu.Unlock()
+	}
+}
+
+// begun records what the agent of the running turn is asked.
+func (o *Orchestrator) begun(t Turn, req cli.Request) {
+	l, err := o.line(t.Prompt.Conversation)
+	if err != nil {
+		return // nobody steers any more
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running != nil && l.running.turn.ID == t.ID {
+		l.running.turn, l.running.req = t, &req
 	}
 }
 

@@ -47,6 +47,13 @@ func (o *Orchestrator) SetBusy(ctx context.Context, id ConversationID, mode Busy
 	return o.change(ctx, id, func(c *Conversation) { c.Busy = mode })
 }
 
+func (o *Orchestrator) busyOf(c Conversation) BusyMode {
+	if !slices.Contains(BusyModes(), c.Busy) {
+		return BusyQueue
+	}
+	return c.Busy
+}
+
 func (o *Orchestrator) permissionOf(c Conversation) cli.PermissionMode {
 	if c.Permission != "" {
 		return c.Permission

@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"context"
+	"crypto/rand"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -32,10 +34,23 @@ type Options struct {
 	DailyReset   string        // "04:00": a session used before that time today is not gone on with; "" is never
 	DeliveryWait time.Duration // how long the next turn waits for the chat to show the one before
 
-	Now    func() time.Time
+	// Asks shows what agents ask. Nil: nobody is asked, and what they would ask for is denied.
+	Asks Asks
+	// Approvers says who decides what the turn of a person asks for in a group. Nil: that person. In a private
+	// chat it is always the one person there.
+	Approvers  func(in ConversationID, asker PersonID) []PersonID
+	AskTimeout time.Duration // what is not decided in time is denied; DefaultAskTimeout when 0
+
+	Now func() time.Time
+	// After calls f once, after d; the function it returns stops that. time.AfterFunc when nil.
+	After  func(d time.Duration, f func()) (stop func() bool)
+	Random io.Reader // of what must not be guessed; crypto/rand when nil
 	NewID  func() string
 	Logger *slog.Logger
 }
+
+// DefaultAskTimeout is how long people have to decide.
+const DefaultAskTimeout = 30 * time.Minute
 
 // AgentDefaults are what an agent is given when neither the conversation nor its role says otherwise.
 type AgentDefaults struct {
@@ -56,16 +71,26 @@ type Orchestrator struct {
 
 	mu     sync.Mutex
 	lines  map[ConversationID]*line
+	askers map[cli.TurnID]*asker // of the turns that run
 	closed bool
 }
 
 // New makes an Orchestrator. Recover starts what was left over from before; Close ends it.
 func New(opts Options) *Orchestrator {
+	if opts.AskTimeout <= 0 {
+		opts.AskTimeout = DefaultAskTimeout
+	}
+	if opts.After == nil {
+		opts.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+	}
+	if opts.Random == nil {
+		opts.Random = rand.Reader
+	}
 	life, end := context.WithCancelCause(context.Background())
 	return &Orchestrator{
 		opts: opts, now: opts.Now, log: opts.Logger,
 		life: life, end: end,
-		lines: make(map[ConversationID]*line),
+		lines: make(map[ConversationID]*line), askers: make(map[cli.TurnID]*asker),
 	}
 }
 

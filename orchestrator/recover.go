@@ -19,6 +19,9 @@ func (o *Orchestrator) Recover(ctx context.Context) error {
 	if err != nil {
 		o.log.Error("look for what an earlier ductor left", "err", err)
 	}
+	if err := o.recoverAsks(ctx, turns, remains); err != nil {
+		return err
+	}
 	left := make(map[ConversationID][]waiting)
 	for _, t := range turns {
 		w := waiting{turn: t, shown: t.State == TurnQueued}
@@ -99,10 +102,15 @@ func (o *Orchestrator) redeliverAll(ctx context.Context, ended []Turn) {
 }
 
 func (o *Orchestrator) redeliver(ctx context.Context, t Turn) {
-	if t.State == TurnRunning {
+	if t.State == TurnRunning || t.State == TurnSteered {
+		sentence := interruptedSentence
+		if t.State == TurnSteered {
+			sentence = steeredSentence
+			o.opts.Chat.Unqueued(t)
+		}
 		t.State = TurnInterrupted
 		t.Outcome = Outcome{State: TurnInterrupted, Agent: t.Agent, Model: t.Model,
-			Failure: interruptedSentence, Offer: cli.ActionRetry}
+			Failure: sentence, Offer: cli.ActionRetry}
 		if err := o.opts.Store.FinishTurn(ctx, t.ID, o.now(), t.Outcome); err != nil {
 			o.log.Error("record interrupted turn", "turn", t.ID, "err", err)
 			return

@@ -40,6 +40,7 @@ func (o *Orchestrator) run(ctx context.Context, w waiting) {
 			return
 		}
 	}
+	o.begun(t, req)
 	card := o.card(keep, t, w.left)
 	result := o.ask(ctx, keep, t, req, card, w.left)
 	if result.Detached {
@@ -117,7 +118,9 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 // ask has the turn run, or gone on with, and returns its result.
 func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, card Card, left cli.Remains) cli.Result {
 	natives := &nativeKeeper{store: o.opts.Store, session: t.Session, agent: t.Agent, known: req.Resume}
+	asker := o.newAsker(ctx, keep, t, req, left)
 	show := func(ev cli.Event) {
+		asker.take(ev)
 		switch ev := ev.(type) {
 		case cli.SessionStarted:
 			natives.keep(keep, ev.AgentSessionID)
@@ -136,6 +139,11 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: "the agent lost this session; it goes on in a new one with the history"})
 		result = o.askFresh(ctx, keep, t, req, show)
 	}
+	asker.drain()
+	if !result.Detached {
+		o.withdrawTurn(keep, t.ID)
+	}
+	asker.leave()
 	if err := natives.wait(); err != nil {
 		o.log.Error("keep the agent's session id", "turn", t.ID, "err", err)
 	}
@@ -203,6 +211,7 @@ func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session
 		Permission: o.permissionOf(conv), AllowedTools: o.opts.AllowedTools, DeniedTools: o.opts.DeniedTools,
 		Resume: s.Native[t.Agent],
 	}
+	req.Attended = o.opts.Asks != nil && req.Permission != cli.Bypass
 	if role.Replace {
 		req.SystemPrompt = role.Prompt
 	} else {

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"ductor/cli"
@@ -9,8 +10,49 @@ import (
 
 // Submit puts a prompt at the end of its conversation's queue and starts it if nothing runs there. Its
 // updates are marked handled in the same transaction. A full queue stores nothing and marks nothing.
+//
+// When a turn runs, the conversation's BusyMode says what becomes of it; Receipt.Did says what became.
 func (o *Orchestrator) Submit(ctx context.Context, p Prompt) (Receipt, error) {
-	return o.enqueue(ctx, Turn{Prompt: p})
+	l, err := o.line(p.Conversation)
+	if err != nil {
+		return Receipt{}, err
+	}
+	t := Turn{Prompt: p}
+	receipt, err := o.append(ctx, l, &t)
+	if err != nil || receipt.Ahead == 0 || receipt.Full {
+		return receipt, err
+	}
+	receipt.Did = o.pressOn(context.WithoutCancel(ctx), t)
+	if receipt.Did == BusyQueue {
+		o.opts.Chat.Queued(t, receipt.Ahead)
+	}
+	return receipt, nil
+}
+
+// pressOn does with a prompt that waits what its conversation wants, and says what it did. What cannot be done
+// leaves it waiting, which is no error.
+func (o *Orchestrator) pressOn(ctx context.Context, t Turn) BusyMode {
+	conv, err := o.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+	if err != nil {
+		return BusyQueue
+	}
+	by := Press{Conversation: t.Prompt.Conversation, Person: t.Prompt.Person}
+	mode := o.busyOf(conv)
+	switch mode {
+	case BusySteer:
+		err = o.Steer(ctx, t.ID, by)
+	case BusyInterrupt:
+		err = o.Interrupt(ctx, t.ID, by)
+	}
+	switch {
+	case err == nil:
+		return mode
+	case errors.Is(err, ErrSteerUnknown):
+		return BusySteer
+	case !errors.Is(err, ErrCannotSteer) && !errors.Is(err, ErrNotWaiting):
+		o.log.Error("have a prompt taken while a turn runs", "turn", t.ID, "mode", mode, "err", err)
+	}
+	return BusyQueue
 }
 
 func (o *Orchestrator) enqueue(ctx context.Context, t Turn) (Receipt, error) {

@@ -46,9 +46,6 @@ func (t *tx) promote(id cli.TurnID) (bool, error) {
 func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (ok bool, err error) {
 	err = db.write.do(ctx, func(t *tx) error {
 		ok = false
-		if promoted, err := t.promote(id); err != nil || !promoted {
-			return err
-		}
 		var session, agent, model string
 		err := t.row(`SELECT coalesce(session, ''), agent, model FROM turns WHERE id = ? AND state = 'running'`,
 			[]any{string(into)}, &session, &agent, &model)
@@ -56,6 +53,9 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		if promoted, err := t.promote(id); err != nil || !promoted {
 			return err
 		}
 		n, err := t.exec(`UPDATE turns SET state = 'cancelled', steered_into = ?, session = nullif(?, ''), agent = ?,

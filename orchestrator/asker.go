@@ -1,0 +1,385 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// Bounds of an asker.
+const (
+	askMost  = 32               // what one turn may have open at a time
+	askQueue = 64               // what an agent asked and is not recorded; then its stream waits
+	tellWait = 10 * time.Second // how long an agent may take to accept a decision
+)
+
+// Sentences that agents are told, and people.
+const (
+	expiredSentence = "Nobody decided in time, so it was denied."
+	nobodySentence  = "There is nobody to ask, so it was denied."
+	manySentence    = "Too many requests wait for a decision, so this one was denied. Wait for them."
+	brokenSentence  = "ductor could not record the request, so it was denied."
+	goneSentence    = "The request was withdrawn before."
+	secretSentence  = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
+)
+
+// asker takes what the agent of one running turn asks to people, and their decisions to the agent. Events wait
+// in a queue for its goroutine: the agent's stream does not wait for the disk, and a decision is never handed
+// over from within the stream.
+type asker struct {
+	o    *Orchestrator
+	turn Turn
+	dir  string
+	keep context.Context // ends with nothing: what is recorded must be
+	life context.Context // of the turn
+	log  *slog.Logger
+
+	events chan cli.Event
+	done   chan struct{}
+
+	mu     sync.Mutex // held for one event or decision
+	told   map[cli.AskID]bool
+	timers map[AskID]func() bool
+	held   []cli.Event // asked before CaughtUp: perhaps withdrawn since
+	past   bool        // what is told happened before this ductor
+	over   bool
+}
+
+// newAsker begins to take the events of a turn. Its drain and leave end it.
+func (o *Orchestrator) newAsker(life, keep context.Context, t Turn, req cli.Request, left cli.Remains) *asker {
+	a := &asker{
+		o: o, turn: t, dir: req.Dir, keep: keep, life: life, log: o.log.With("turn", t.ID),
+		events: make(chan cli.Event, askQueue), done: make(chan struct{}),
+		told: map[cli.AskID]bool{}, timers: map[AskID]func() bool{}, past: left == cli.RemainsRun,
+	}
+	o.mu.Lock()
+	o.askers[t.ID] = a
+	o.mu.Unlock()
+	if a.past {
+		a.rearm()
+	}
+	go a.work()
+	return a
+}
+
+func (o *Orchestrator) asker(turn cli.TurnID) *asker {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.askers[turn]
+}
+
+// rearm sets the timers of asks that an earlier ductor showed.
+func (a *asker) rearm() {
+	open, err := a.o.opts.Store.OpenAsks(a.keep)
+	if err != nil {
+		a.log.Error("load open asks", "err", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, ask := range open {
+		if ask.Turn == a.turn.ID {
+			a.arm(ask)
+		}
+	}
+}
+
+// take is called from the agent's stream.
+func (a *asker) take(ev cli.Event) {
+	switch ev.(type) {
+	case cli.ApprovalAsked, cli.QuestionAsked, cli.AskWithdrawn, cli.CaughtUp:
+	default:
+		return
+	}
+	select {
+	case a.events <- ev:
+	case <-a.life.Done(): // the agent is being ended, or let go of and asks again
+	}
+}
+
+// drain returns when all that was asked is recorded. No event comes any more.
+func (a *asker) drain() {
+	close(a.events)
+	<-a.done
+}
+
+// leave ends the asker. Until then a decision that came too late for the agent is found to have.
+func (a *asker) leave() {
+	a.o.mu.Lock()
+	delete(a.o.askers, a.turn.ID)
+	a.o.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	for _, stop := range a.timers {
+		stop()
+	}
+}
+
+func (a *asker) work() {
+	defer close(a.done)
+	for ev := range a.events {
+		if a.life.Err() == nil {
+			a.handle(ev)
+		}
+	}
+}
+
+func (a *asker) handle(ev cli.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch ev := ev.(type) {
+	case cli.CaughtUp:
+		a.past = false
+		for _, ev := range a.held {
+			a.asked(ev)
+		}
+		a.held = nil
+	case cli.AskWithdrawn:
+		a.withdrawn(ev.ID)
+	default:
+		if a.past && len(a.held) < askQueue {
+			a.held = append(a.held, ev)
+			return
+		}
+		a.asked(ev)
+	}
+}
+
+func (a *asker) withdrawn(native cli.AskID) {
+	for i, ev := range a.held {
+		if nativeOf(ev) == native {
+			a.held = append(a.held[:i], a.held[i+1:]...)
+			break
+		}
+	}
+	ask, changed, err := a.o.opts.Store.WithdrawNative(a.keep, a.turn.ID, native, a.o.now())
+	if err != nil {
+		a.log.Error("withdraw ask", "err", err)
+	}
+	if changed {
+		a.show(ask)
+	}
+}
+
+func nativeOf(ev cli.Event) cli.AskID {
+	switch ev := ev.(type) {
+	case cli.ApprovalAsked:
+		return ev.ID
+	case cli.QuestionAsked:
+		return ev.ID
+	}
+	return ""
+}
+
+// asked has a rule or a person decide, or hands over what was decided before.
+func (a *asker) asked(ev cli.Event) {
+	native := nativeOf(ev)
+	if a.o.opts.Asks == nil {
+		a.deny(native, nobodySentence)
+		return
+	}
+	if len(a.timers) >= askMost {
+		a.deny(native, manySentence)
+		return
+	}
+	ask, err := a.record(ev)
+	if err != nil {
+		a.log.Error("record what the agent asks; it is denied", "err", err)
+		a.deny(native, brokenSentence)
+		return
+	}
+	a.told[native] = false
+	if ask.State == AskOpen {
+		a.arm(ask)
+		a.show(ask)
+		return
+	}
+	if _, err := a.tell(ask); err != nil {
+		a.log.Error("hand a decision to the agent", "ask", ask.Native, "err", err)
+	}
+}
+
+// record stores what is asked and returns the ask that stands for it.
+func (a *asker) record(ev cli.Event) (Ask, error) {
+	ask, err := a.compose(ev)
+	if err != nil {
+		return Ask{}, err
+	}
+	rule, ruled, err := a.o.ruleFor(a.keep, ask)
+	if err != nil {
+		return Ask{}, err
+	}
+	stored := ask
+	if ruled {
+		stored.State, stored.Ruled, stored.Decided = AskAllowed, rule.Text, a.o.now()
+	}
+	now, err := a.o.opts.Store.OpenAsk(a.keep, stored, digestOf(ask))
+	if err != nil || !ruled || now.State != AskOpen {
+		return now, err
+	}
+	// It was open before the rule was made.
+	now, _, err = a.o.opts.Store.DecideAsk(a.keep, AskDecision{Ask: now.ID, State: AskAllowed, Ruled: rule.Text, At: a.o.now()})
+	if err == nil {
+		a.show(now)
+	}
+	return now, err
+}
+
+func (a *asker) compose(ev cli.Event) (Ask, error) {
+	id, err := a.o.secret(10)
+	if err != nil {
+		return Ask{}, err
+	}
+	nonce, err := a.o.secret(15)
+	if err != nil {
+		return Ask{}, err
+	}
+	now := a.o.now()
+	ask := Ask{
+		ID: AskID(id), Nonce: nonce, Turn: a.turn.ID, Session: a.turn.Session, Conversation: a.turn.Prompt.Conversation,
+		Agent: a.turn.Agent, Native: []cli.AskID{nativeOf(ev)}, Dir: a.dir, Approvers: a.o.approvers(a.turn.Prompt),
+		Asked: now, Expires: now.Add(a.o.opts.AskTimeout), State: AskOpen,
+	}
+	switch ev := ev.(type) {
+	case cli.ApprovalAsked:
+		ask.Approval = &ev
+	case cli.QuestionAsked:
+		ask.Questions = ev.Questions
+	}
+	session, lasting := offer(ask)
+	ask.SessionRule, ask.Rule = session.Text, lasting.Text
+	return ask, nil
+}
+
+// secret is a word that cannot be guessed, of n random bytes.
+func (o *Orchestrator) secret(n int) (string, error) {
+	b := make([]byte, n)
+	if _, err := io.ReadFull(o.opts.Random, b); err != nil {
+		return "", fmt.Errorf("draw a random word: %w", err)
+	}
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b), nil
+}
+
+// approvers says who decides. The id of a private chat is that of the person in it.
+func (o *Orchestrator) approvers(p Prompt) []PersonID {
+	switch {
+	case p.Conversation.Chat > 0:
+		return []PersonID{PersonID(p.Conversation.Chat)}
+	case o.opts.Approvers != nil:
+		return o.opts.Approvers(p.Conversation, p.Person)
+	}
+	return []PersonID{p.Person}
+}
+
+// show is called with mu held, so that an ask is shown as it changes.
+func (a *asker) show(ask Ask) {
+	if ask.State != AskOpen {
+		if stop := a.timers[ask.ID]; stop != nil {
+			stop()
+			delete(a.timers, ask.ID)
+		}
+	}
+	a.o.show(ask)
+}
+
+func (o *Orchestrator) show(ask Ask) {
+	if o.opts.Asks == nil {
+		return
+	}
+	if ask.secret() {
+		ask.Answers = nil
+	}
+	o.opts.Asks.ShowAsk(ask)
+}
+
+// arm sets the timer of an open ask. mu is held.
+func (a *asker) arm(ask Ask) {
+	if a.timers[ask.ID] != nil {
+		return
+	}
+	a.timers[ask.ID] = a.o.opts.After(ask.Expires.Sub(a.o.now()), func() {
+		if !a.o.open() {
+			return // it is denied after the next start
+		}
+		defer a.o.wg.Done()
+		a.expire(ask.ID)
+	})
+}
+
+// expire denies an ask that nobody decided.
+func (a *asker) expire(id AskID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return
+	}
+	ask, won, err := a.o.opts.Store.DecideAsk(a.keep, AskDecision{Ask: id, State: AskExpired, Reason: expiredSentence, At: a.o.now()})
+	if err != nil {
+		a.log.Error("let an ask expire", "err", err)
+		return
+	}
+	if !won {
+		return
+	}
+	if _, err := a.tell(ask); err != nil {
+		a.log.Error("hand a decision to the agent", "ask", ask.Native, "err", err)
+	}
+	a.show(ask)
+}
+
+// tell hands a decision to the agent, once for each request that waits for it here. gone says that there were
+// such, and that the agent no longer waits for any. mu is held.
+func (a *asker) tell(ask Ask) (gone bool, err error) {
+	var errs []error
+	tried, missed := 0, 0
+	for _, native := range ask.Native {
+		if told, here := a.told[native]; told || !here {
+			continue
+		}
+		tried++
+		switch err := a.hand(native, decisionOf(ask)); {
+		case errors.Is(err, cli.ErrNotAsked):
+			missed++
+			a.told[native] = true
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			a.told[native] = true
+		}
+	}
+	return tried > 0 && missed == tried, errors.Join(errs...)
+}
+
+func (a *asker) hand(native cli.AskID, d cli.Decision) error {
+	ctx, cancel := context.WithTimeout(a.keep, tellWait)
+	defer cancel()
+	return a.o.opts.Gateway.Decide(ctx, a.turn.ID, native, d)
+}
+
+func (a *asker) deny(native cli.AskID, reason string) {
+	if err := a.hand(native, cli.Decision{Reason: reason}); err != nil && !errors.Is(err, cli.ErrNotAsked) {
+		a.log.Error("deny what the agent asks", "err", err)
+	}
+}
+
+// decisionOf is an ask's end as the agent is told it. What is not clearly allowed is denied.
+func decisionOf(ask Ask) cli.Decision {
+	switch {
+	case ask.State == AskAllowed:
+		return cli.Decision{Allow: true}
+	case ask.State == AskAnswered && len(ask.Answers) == len(ask.Questions):
+		return cli.Decision{Allow: true, Answers: ask.Answers}
+	case ask.State == AskAnswered:
+		return cli.Decision{Reason: secretSentence}
+	case ask.State == AskWithdrawn:
+		return cli.Decision{Reason: goneSentence}
+	}
+	return cli.Decision{Reason: ask.Reason}
+}

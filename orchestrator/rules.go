@@ -1,0 +1,113 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ductor/cli"
+)
+
+// sameInputBytes is how long an input may be for a rule that lets it through again: longer ones hardly come
+// twice, and nobody reads them to the end.
+const sameInputBytes = 2000
+
+// offer says what an ask could be let through by from now on: session is a rule for the session, lasting one
+// for the conversation. Kind is empty where there is none. Both cover the ask itself.
+func offer(a Ask) (session, lasting Rule) {
+	p := a.Approval
+	if p == nil || p.Tool == cli.PlanTool || p.Tool == "" {
+		return Rule{}, Rule{}
+	}
+	base := Rule{Conversation: a.Conversation, Agent: a.Agent, Tool: p.Tool, Dir: a.Dir}
+	rule := func(kind RuleKind, value, text string) Rule {
+		r := base
+		r.Kind, r.Value, r.Text = kind, value, fmt.Sprintf("%s(%s)", p.Tool, text)
+		return r
+	}
+	if command, ok := commandOf(*p, a.Dir); ok {
+		session = rule(RuleCommand, command, command)
+		if plainCommand(command) {
+			lasting = session
+		}
+		for _, prefix := range openEnded() {
+			if matchPrefix(prefix, command) {
+				lasting = rule(RulePrefix, prefix, prefix+" *")
+			}
+		}
+	} else if paths, ok := editsOf(*p); ok && allBelow(a.Dir, paths) {
+		session = rule(RuleEdits, a.Dir, "any file below "+a.Dir+" that is not hidden")
+	} else if _, ok := fieldsOf(p.Input); ok && len(p.Input) <= sameInputBytes {
+		session = rule(RuleSame, digestOf(a), "exactly this: "+string(p.Input))
+	}
+	if session.Kind != "" {
+		session.Session = a.Session
+	}
+	return session, lasting
+}
+
+// covers says whether r lets a through. What is stored is not believed: a rule counts only as far as its kind
+// may go.
+func (r Rule) covers(a Ask) bool {
+	p := a.Approval
+	if p == nil || p.Tool == cli.PlanTool || r.Tool != p.Tool || r.Agent != a.Agent || r.Dir != a.Dir ||
+		r.Conversation != a.Conversation || r.Session != "" && r.Session != a.Session {
+		return false
+	}
+	switch r.Kind {
+	case RuleCommand:
+		command, ok := commandOf(*p, a.Dir)
+		return ok && command == r.Value && (r.Session != "" || plainCommand(command))
+	case RulePrefix:
+		command, ok := commandOf(*p, a.Dir)
+		return ok && matchPrefix(r.Value, command)
+	case RuleEdits:
+		paths, ok := editsOf(*p)
+		return ok && r.Session != "" && r.Value == a.Dir && allBelow(a.Dir, paths)
+	case RuleSame:
+		return r.Session != "" && r.Value == digestOf(a)
+	}
+	return false
+}
+
+// ruleFor finds a rule that lets a through.
+func (o *Orchestrator) ruleFor(ctx context.Context, a Ask) (Rule, bool, error) {
+	if a.Approval == nil {
+		return Rule{}, false, nil
+	}
+	rules, err := o.opts.Store.RulesOf(ctx, a.Conversation)
+	if err != nil {
+		return Rule{}, false, err
+	}
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.covers(a) })
+	if i < 0 {
+		return Rule{}, false, nil
+	}
+	return rules[i], true, nil
+}
+
+// Permissions says what the agents of a conversation may do unasked; see AskDesk.
+func (o *Orchestrator) Permissions(ctx context.Context, in ConversationID) (Permissions, error) {
+	conv, err := o.opts.Store.Conversation(ctx, in)
+	if err != nil {
+		return Permissions{}, fmt.Errorf("load conversation: %w", err)
+	}
+	rules, err := o.opts.Store.RulesOf(ctx, in)
+	if err != nil {
+		return Permissions{}, fmt.Errorf("load rules: %w", err)
+	}
+	rules = slices.DeleteFunc(rules, func(r Rule) bool { return r.Session != "" && r.Session != conv.Session })
+	return Permissions{Mode: o.permissionOf(conv), Rules: rules}, nil
+}
+
+// Revoke takes a rule back; see AskDesk.
+func (o *Orchestrator) Revoke(ctx context.Context, id RuleID, by Press) error {
+	ok, err := o.opts.Store.RevokeRule(ctx, id, by.Conversation, by.Person, o.now())
+	if err != nil {
+		return fmt.Errorf("revoke rule: %w", err)
+	}
+	if !ok {
+		return ErrNoRule
+	}
+	return nil
+}
