@@ -311,7 +311,7 @@ func TestWhatCannotBeAdopted(t *testing.T) {
 // Real Claude at four points: at once, in mid text, in the middle of its shell tool, and while it asks.
 func TestRealAdoption(t *testing.T) {
 	for name, point := range map[string]func(k *talk, count string){
-		"at once":     func(*talk, string) {},
+		"at once":     func(*talk, string) {}, // as soon as it is noted where the turn begins
 		"in mid text": func(k *talk, _ string) { k.text(20) },
 		"in a tool": func(k *talk, count string) {
 			until[cli.ToolStarted](k)
@@ -328,6 +328,7 @@ func TestRealAdoption(t *testing.T) {
 			l := newLives(t, p)
 			s := l.open(cli.Live, req)
 			k := begin(t, s, req)
+			awaitMark(t, s, req.Turn)
 			point(k, count)
 			l.leave(k)
 			s = l.adopt(req)
@@ -376,6 +377,23 @@ func awaitFile(t *testing.T, path string) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("no tool ever made %s", filepath.Base(path))
+		}
+	}
+}
+
+// awaitMark waits until it is recorded where a turn begins.
+func awaitMark(t *testing.T, s cli.Session, turn cli.TurnID) {
+	t.Helper()
+	p := s.(*live).run.process
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		recorded := p.mark.Turn == turn
+		p.mu.Unlock()
+		if recorded {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the beginning of the turn is never recorded")
 		}
 	}
 }

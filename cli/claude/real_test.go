@@ -79,11 +79,15 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 
 // Whatever a person writes, the model gets it as the text it is, or the person hears why not.
 func TestRealOddPrompts(t *testing.T) {
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+	const say = " [[text ok]]"
+	for mode, prompts := range map[cli.Mode][]string{
+		cli.Live:    {"--dangerously-skip-permissions" + say, "/clear" + say, "a\x00b" + say, "@/etc/passwd" + say, "#note" + say, "!ls" + say, "a\xffb", " \n"},
+		cli.OneShot: {"-" + say, "/clear" + say, "a\x00b" + say, "a\xffb", " \n"},
+	} {
 		p, c, api := real(t, nil)
 		req := cli.Request{Dir: c.Work}
 		s := open(t, p, mode, req)
-		for _, prompt := range []string{"-", "--dangerously-skip-permissions", "/clear", "a\x00b", "@/etc/passwd", "#note", "!ls", "a\xffb", " \n"} {
+		for _, prompt := range prompts {
 			req.Prompt = prompt
 			before := len(api.Prompts())
 			r, _ := ask(t.Context(), s, req)

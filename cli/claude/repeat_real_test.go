@@ -1,0 +1,40 @@
+package claude
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+)
+
+// What a later ductor may send a second time does nothing the second time: the prompt, whether Claude is still
+// busy with it or done, and the answer to what it asked.
+func TestRealRepeatedLines(t *testing.T) {
+	var unasked []cli.Result
+	p, c, api := real(t, func(o *Options) {
+		o.Unasked = func(_ cli.Conversation, r cli.Result) { unasked = append(unasked, r) }
+	})
+	req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Prompt: `windmill [[ask cmd="echo x >>made.txt; sleep 0.3"]][[text "Done."]]`}
+	s := open(t, p, cli.Live, req)
+	k := begin(t, s, req)
+	asked := until[cli.ApprovalAsked](k)
+	turn := s.(*live).running()
+	turn.send(turn.prompt)
+	decide(t, s, asked.ID, cli.Decision{Allow: true})
+	turn.send(request{wire: string(asked.ID)}.answer(cli.Decision{Reason: "no"}))
+	r := k.end()
+	if r.Text != "Done." || r.Err != nil || len(r.Denials) != 0 {
+		t.Errorf("answered %+v", r)
+	}
+	turn.send(turn.prompt)
+	time.Sleep(200 * time.Millisecond) // for what must not come
+	before := len(api.Prompts())
+	req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "next"]]`
+	if r = begin(t, s, req).end(); r.Text != "next" || len(api.Prompts()) != before+1 {
+		t.Errorf("then %+v, asked %d times", r, len(api.Prompts())-before)
+	}
+	if n := strings.Count(lastAsked(api), "windmill"); n != 1 || len(unasked) > 0 {
+		t.Errorf("the model was asked %d times, unasked came %+v", n, unasked)
+	}
+}
