@@ -1,0 +1,195 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+	"ductor/internal/supervisor"
+)
+
+// piped is a Process without a supervisor: what a run under one is compared with.
+type piped struct {
+	cli.Process // what a benchmark does not call
+	cmd         *exec.Cmd
+	in          io.WriteCloser
+	out         io.ReadCloser
+	done        chan struct{}
+}
+
+func startPiped(c cli.Command) (cli.Process, error) {
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Dir, cmd.Env = c.Dir, c.Env
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &piped{cmd: cmd, in: in, out: out, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // how it ended is of no interest
+	}()
+	return p, w.Close()
+}
+
+func (p *piped) Stdin() io.WriteCloser                 { return p.in }
+func (p *piped) Stdout() io.Reader                     { return p.out }
+func (p *piped) StderrTail() string                    { return "" }
+func (p *piped) Done() <-chan struct{}                 { return p.done }
+func (p *piped) Begin(context.Context, cli.Mark) error { return nil }
+func (p *piped) Stop(ctx context.Context, g time.Duration) error {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+	return nil
+}
+
+// each benchmarks a program under a supervisor, one that was kept ready for it, and without one.
+func each(b *testing.B, f func(b *testing.B, start func(cli.Command) (cli.Process, error))) {
+	b.Run("supervised", func(b *testing.B) {
+		self, err := os.Executable()
+		if err != nil {
+			b.Fatal(err)
+		}
+		h := clitest.OpenHost(b, cli.HostOptions{Supervisor: supervisor.Options{Spares: 2, Command: []string{self, "supervise"}}})
+		time.Sleep(200 * time.Millisecond) // until the spares are there
+		f(b, func(c cli.Command) (cli.Process, error) { return h.Start(b.Context(), c) })
+	})
+	b.Run("piped", func(b *testing.B) { f(b, startPiped) })
+}
+
+func stream(b *testing.B, p cli.Process, err error) *cli.Stream {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return cli.NewStream(p, cli.StreamOptions{Agent: "fake"})
+}
+
+func closed(b *testing.B, s *cli.Stream) {
+	b.Helper()
+	if err := s.Close(context.Background()); err != nil {
+		b.Error(err)
+	}
+}
+
+// From the start of a program to its first line.
+func BenchmarkFirstLine(b *testing.B) {
+	each(b, func(b *testing.B, start func(cli.Command) (cli.Process, error)) {
+		cmd := sh(b, "echo first; exec sleep 60")
+		for b.Loop() {
+			p, err := start(cmd)
+			s := stream(b, p, err)
+			s.Turn(b.Context(), cli.TurnLoop{Handle: func([]byte) bool { return true }})
+			b.StopTimer()
+			closed(b, s)
+			time.Sleep(20 * time.Millisecond) // for the next spare
+			b.StartTimer()
+		}
+	})
+}
+
+// From the printing of a line to its handling, line by line.
+func BenchmarkLineLatency(b *testing.B) {
+	each(b, func(b *testing.B, start func(cli.Command) (cli.Process, error)) {
+		p, err := start(helper(b, "clock"))
+		s := stream(b, p, err)
+		var total time.Duration
+		n := 0
+		for b.Loop() {
+			s.Turn(b.Context(), cli.TurnLoop{Handle: func(l []byte) bool {
+				at, err := strconv.ParseInt(string(l), 10, 64)
+				if err != nil {
+					b.Fatal(err)
+				}
+				total += monotonic() - time.Duration(at)
+				n++
+				return true
+			}})
+		}
+		b.ReportMetric(float64(total.Microseconds())/float64(n), "µs/line")
+		closed(b, s)
+	})
+}
+
+// monotonic is a clock that all processes share.
+func monotonic() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		panic(err)
+	}
+	return time.Duration(t.Nano())
+}
+
+// Lines as fast as a program can print them.
+func BenchmarkLines(b *testing.B) {
+	const block = 1000
+	line := strings.Repeat("x", 199) + "\n"
+	each(b, func(b *testing.B, start func(cli.Command) (cli.Process, error)) {
+		p, err := start(cli.Command{Path: "cat", Env: os.Environ()})
+		s := stream(b, p, err)
+		b.SetBytes(int64(block * len(line)))
+		ask := bytes.Repeat([]byte(line), block)
+		for b.Loop() {
+			n := 0
+			s.Turn(b.Context(), cli.TurnLoop{
+				Begin: func() {
+					if err := s.Send(ask); err != nil {
+						b.Error(err)
+					}
+				},
+				Handle: func([]byte) bool { n++; return n == block },
+			})
+		}
+		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*block), "µs/line")
+		closed(b, s)
+	})
+}
+
+// What a mark costs before a prompt is sent.
+func BenchmarkMark(b *testing.B) {
+	h := clitest.Host(b)
+	p, err := h.Start(b.Context(), cli.Command{Path: "cat", Env: os.Environ()})
+	s := stream(b, p, err)
+	for b.Loop() {
+		s.Turn(b.Context(), cli.TurnLoop{
+			Mark: cli.Mark{Turn: "1"},
+			Begin: func() {
+				if err := s.Send([]byte("x\n")); err != nil {
+					b.Error(err)
+				}
+			},
+			Handle: func([]byte) bool { return true },
+		})
+		h.Settled("1")
+	}
+	closed(b, s)
+}
+
+// printClock prints the time, again and again, with pauses in which a busy stream calms down.
+func printClock() int {
+	for {
+		if _, err := fmt.Println(monotonic().Nanoseconds()); err != nil {
+			return 0 // nobody reads any more
+		}
+		time.Sleep(60 * time.Millisecond)
+	}
+}
