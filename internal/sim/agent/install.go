@@ -9,9 +9,10 @@ import (
 
 // Names of the agents this program can be.
 const (
-	Claude = "claude"
-	Codex  = "codex"
-	Gemini = "gemini"
+	Claude  = "claude"
+	Codex   = "codex"
+	Gemini  = "gemini"
+	Copilot = "copilot"
 )
 
 // Subcommand is the first argument by which a program that is not named after an agent becomes one:
@@ -40,7 +41,7 @@ func childArgs(argv []string) ([]string, bool) {
 		return nil, false
 	}
 	switch name := filepath.Base(argv[0]); name {
-	case Claude, Codex, Gemini:
+	case Claude, Codex, Gemini, Copilot:
 		return append([]string{name}, argv[1:]...), true
 	}
 	if len(argv) > 2 && argv[1] == Subcommand {
@@ -50,7 +51,7 @@ func childArgs(argv []string) ([]string, bool) {
 }
 
 // Programs are the scripted agents installed in a folder. Dir can be put on PATH.
-type Programs struct{ Dir, Claude, Codex, Gemini string }
+type Programs struct{ Dir, Claude, Codex, Gemini, Copilot string }
 
 // Install links the running program into dir under the name of each agent. The program must call RunIfChild.
 // Links that are there already are left.
@@ -59,8 +60,11 @@ func Install(dir string) (Programs, error) {
 	if err != nil {
 		return Programs{}, fmt.Errorf("find own program: %w", err)
 	}
-	p := Programs{Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex), Gemini: filepath.Join(dir, Gemini)}
-	for _, link := range []string{p.Claude, p.Codex, p.Gemini} {
+	p := Programs{
+		Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex), Gemini: filepath.Join(dir, Gemini),
+		Copilot: filepath.Join(dir, Copilot),
+	}
+	for _, link := range []string{p.Claude, p.Codex, p.Gemini, p.Copilot} {
 		if err := os.Symlink(self, link); err != nil && !os.IsExist(err) {
 			return Programs{}, fmt.Errorf("install scripted agent: %w", err)
 		}

@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// copilotVersion is the version whose recordings this agent follows.
+const copilotVersion = "1.0.102"
+
+// copilotFolder is where sessions are kept: they are not bound to a working directory.
+const copilotFolder = "copilot"
+
+// copilotEvent is a session event as both protocols have it.
+func copilotEvent(kind string, data json.RawMessage, ephemeral bool) json.RawMessage {
+	if ephemeral {
+		return obj("type", kind, "data", data, "ephemeral", true, "id", newUUID(), "timestamp", copilotNow(), "parentId", nil)
+	}
+	return obj("type", kind, "data", data, "id", newUUID(), "timestamp", copilotNow(), "parentId", nil)
+}
+
+func copilotNow() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// frame puts the header of the SDK's protocol before a message.
+func frame(body []byte) []byte {
+	return append([]byte("Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
+}
+
+// readFrames hands on messages until the input ends or is none.
+func readFrames(r io.Reader) <-chan []byte {
+	out := make(chan []byte)
+	go func() {
+		defer close(out)
+		in := bufio.NewReader(r)
+		for {
+			body, err := readFrame(in)
+			if err != nil {
+				return
+			}
+			out <- body
+		}
+	}()
+	return out
+}
+
+func readFrame(in *bufio.Reader) ([]byte, error) {
+	length := -1
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		line = strings.TrimSpace(line)
+		if line == "" {
+			break
+		}
+		if n, ok := strings.CutPrefix(line, "Content-Length: "); ok {
+			if length, err = strconv.Atoi(n); err != nil {
+				return nil, fmt.Errorf("read header: %w", err)
+			}
+		}
+	}
+	if length < 0 || length > 64<<20 {
+		return nil, fmt.Errorf("a message of %d bytes", length)
+	}
+	body := make([]byte, length)
+	_, err := io.ReadFull(in, body)
+	return body, err
+}
