@@ -35,17 +35,17 @@ func (p *Provider) refusal(e *rpcError) *cli.Failure {
 		kind = p.opts.Quirks.KindOf(e.Code, text)
 	}
 	if kind == cli.UnknownFailure {
-		kind = kindOf(e.Code, text)
+		kind = KindOf(e.Code, text)
 	}
-	f := &cli.Failure{Kind: kind, Agent: p.opts.Agent, Reason: reasonOf(text), Detail: cli.Shorten(text, 2000), Cause: e}
+	f := &cli.Failure{Kind: kind, Agent: p.opts.Agent, Reason: ReasonOf(text), Detail: cli.Shorten(text, 2000), Cause: e}
 	if kind == cli.NotLoggedIn && p.opts.Login != "" {
 		f.Reason = p.opts.Login
 	}
 	return f
 }
 
-// kindOf sorts an error by its code, which is the protocol's or that of the model's API, and then by its words.
-func kindOf(code int, text string) cli.FailureKind {
+// KindOf sorts an error by its code, which is the protocol's or that of the model's API, and then by its words.
+func KindOf(code int, text string) cli.FailureKind {
 	switch code {
 	case codeNoAuth, http.StatusUnauthorized, http.StatusForbidden:
 		return cli.NotLoggedIn
@@ -87,8 +87,8 @@ func kindOfWords(text string) cli.FailureKind {
 
 var innerMessage = regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`)
 
-// reasonOf is the sentence inside an error text, which may be the JSON of a model's API.
-func reasonOf(text string) string {
+// ReasonOf is the sentence inside an error text, which may be the JSON of a model's API.
+func ReasonOf(text string) string {
 	if m := innerMessage.FindStringSubmatch(text); m != nil {
 		if inner, err := strconv.Unquote(m[1]); err == nil && inner != "" {
 			text = inner

@@ -1,0 +1,90 @@
+package gemini
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"ductor/cli"
+)
+
+// Mapping is what a permission mode becomes in a one-shot run. Live, package acp does the mapping.
+type Mapping struct {
+	Mode     cli.PermissionMode
+	Approval string // the value of --approval-mode
+	Cannot   string // what of the mode cannot be promised, in one sentence; empty if nothing
+}
+
+// Permission maps a permission mode for one-shot runs, in which Gemini can ask nobody.
+func Permission(mode cli.PermissionMode) Mapping {
+	m := Mapping{Mode: mode}
+	switch mode {
+	case cli.Bypass:
+		m.Approval = "yolo"
+	case cli.AcceptEdits:
+		m.Approval, m.Cannot = "auto_edit", "one-shot it cannot ask, so commands are not run"
+	case cli.Auto:
+		m.Approval, m.Cannot = "auto_edit", "it has no mode of its own judgement: files may be changed, and commands are not run"
+	case cli.Plan:
+		m.Approval = "plan"
+	default:
+		m.Approval, m.Cannot = "default", "one-shot it cannot ask, so nothing is changed and no command is run"
+	}
+	return m
+}
+
+// argv is the command line of one turn. The prompt is not in it: it travels on standard input.
+func (p *Provider) argv(req cli.Request) ([]string, error) {
+	args := []string{"--prompt=", "--output-format=stream-json", "--approval-mode=" + Permission(req.Permission).Approval}
+	if req.Model != "" {
+		args = append(args, "--model="+string(req.Model))
+	}
+	args = append(args, liveArgs(req)...)
+	if len(req.DeniedTools) > 0 {
+		policy, err := p.denial(req.DeniedTools)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--policy="+policy)
+	}
+	switch {
+	case req.Resume != "":
+		args = append(args, "--resume="+string(req.Resume))
+	case req.Continue:
+		args = append(args, "--resume=latest")
+	case req.NewSessionID != "":
+		args = append(args, "--session-id="+string(req.NewSessionID))
+	}
+	return append(args, req.ExtraArgs...), nil
+}
+
+// denial is a policy file that denies tools.
+func (p *Provider) denial(tools []string) (string, error) {
+	var b strings.Builder
+	for _, tool := range tools {
+		name, err := json.Marshal(tool) // a JSON string is one of TOML
+		if err != nil {
+			return "", fmt.Errorf("write a policy: %w", err)
+		}
+		fmt.Fprintf(&b, "[[rule]]\ntoolName = %s\ndecision = \"deny\"\npriority = 999\n\n", name)
+	}
+	return p.keep("policy", ".toml", []byte(b.String()))
+}
+
+// wordJoiner shows nothing, and is no white space that Gemini would cut off.
+const wordJoiner = "\u2060"
+
+// promptOf is the prompt as Gemini takes it for text, the system prompts merged in: it has no flag for them.
+func promptOf(req cli.Request) string {
+	var parts []string
+	for _, part := range []string{req.SystemPrompt, req.AppendPrompt} {
+		if part != "" {
+			parts = append(parts, "<instructions>\n"+part+"\n</instructions>")
+		}
+	}
+	text := strings.Join(append(parts, req.Prompt), "\n\n")
+	if begin := strings.TrimSpace(text); begin != "" && strings.ContainsAny(begin[:1], commandMarks) {
+		return wordJoiner + text
+	}
+	return text
+}

@@ -1,0 +1,67 @@
+package gemini
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"ductor/cli"
+	"ductor/cli/acp"
+)
+
+const loginFix = "Run `gemini` on the machine and log in, or set GEMINI_API_KEY for ductor"
+
+// Exit codes of Gemini that mean one thing.
+const (
+	exitNoAuth    = 41
+	exitInput     = 42
+	exitConfig    = 52
+	exitTurns     = 53
+	exitUntrusted = 55
+)
+
+var apiCode = regexp.MustCompile(`"code"\s*:\s*(\d{3})\b`)
+
+// kindOf sorts what Gemini says of an error; the texts are those of version 0.61.
+func kindOf(code int, text string) cli.FailureKind {
+	if m := apiCode.FindStringSubmatch(text); m != nil {
+		inner, err := strconv.Atoi(m[1])
+		if err == nil {
+			code = inner
+		}
+	}
+	switch {
+	case strings.HasPrefix(text, "model: ") || strings.Contains(text, "is not found for API version"):
+		return cli.UnknownModel
+	case strings.Contains(text, "API key not valid"):
+		return cli.NotLoggedIn
+	}
+	return acp.KindOf(code, text)
+}
+
+// exitKind is what an exit code means for a run without a result; resumed says that it was to go on with a session.
+func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
+	switch {
+	case code == exitNoAuth:
+		return cli.NotLoggedIn
+	case code == exitInput && (resumed || strings.Contains(stderr, "resuming session")):
+		return cli.ResumeFailed
+	case code == exitInput || code == exitConfig || code == exitUntrusted:
+		return cli.Refused
+	case code == exitTurns:
+		return cli.LimitOfTurn
+	}
+	return ""
+}
+
+// apiFailure is the failure of a result that says error.
+func apiFailure(message string) *cli.Failure {
+	inner := strings.TrimSuffix(strings.TrimPrefix(message, "[API Error: "), "]")
+	f := &cli.Failure{Kind: kindOf(0, inner), Agent: Agent, Reason: acp.ReasonOf(inner), Detail: cli.Shorten(message, 2000)}
+	if f.Kind == cli.NotLoggedIn {
+		f.Reason = loginFix
+	}
+	return f
+}
+
+func oneLine(s string) string { return cli.Shorten(strings.Join(strings.Fields(s), " "), 300) }

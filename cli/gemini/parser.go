@@ -1,0 +1,163 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"ductor/cli"
+)
+
+const maxTitle = 200
+
+// parser turns the lines of one run into events. It is pure: the same lines give the same events.
+type parser struct {
+	out     *cli.Emitter
+	dir     string
+	garbage func(line []byte) // takes lines that are no events
+
+	session cli.AgentSessionID
+	model   cli.ModelID
+	block   int // counts the messages that tools part
+	tools   map[cli.ToolID]event
+	denials []cli.Denial
+	result  cli.Result
+	done    bool // result came
+}
+
+func newParser(out *cli.Emitter, req cli.Request) *parser {
+	return &parser{out: out, dir: req.Dir, garbage: func([]byte) {}, tools: map[cli.ToolID]event{}}
+}
+
+// line takes one line and says whether the turn is over.
+func (p *parser) line(line []byte) (end bool) {
+	var ev event
+	if err := json.Unmarshal(line, &ev); err != nil || ev.Type == "" {
+		if len(bytes.TrimSpace(line)) > 0 {
+			p.garbage(line)
+		}
+		return false
+	}
+	switch ev.Type {
+	case eventInit:
+		p.session, p.model = cli.AgentSessionID(ev.SessionID), cli.ModelID(ev.Model)
+		p.out.Session(p.session, p.model)
+		p.out.Pass(cli.Status{Kind: cli.StatusWaiting})
+	case eventMessage:
+		if ev.Role == "assistant" {
+			p.out.Text(fmt.Sprint("message ", p.block), ev.Content)
+		}
+	case eventToolUse:
+		p.toolStarted(ev)
+	case eventToolEnd:
+		p.toolEnded(ev)
+	case eventTrouble:
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(ev.Message)})
+	case eventResult:
+		p.ended(ev)
+	}
+	return p.done
+}
+
+func (p *parser) toolStarted(ev event) {
+	id := cli.ToolID(ev.ToolID)
+	if _, known := p.tools[id]; known || id == "" {
+		return
+	}
+	p.block++
+	p.tools[id] = ev
+	p.out.ToolStart(cli.ToolStarted{ID: id, Name: ev.ToolName, Title: p.title(ev), Input: ev.Parameters})
+}
+
+// title is the one thing of a call's parameters that says most.
+func (p *parser) title(ev event) string {
+	fields := textsOf(ev.Parameters)
+	for _, name := range []string{"command", "file_path", "absolute_path", "path", "pattern", "query", "url", "prompt"} {
+		if v := fields[name]; v != "" {
+			return cli.Shorten(strings.Join(strings.Fields(p.relative(v)), " "), maxTitle)
+		}
+	}
+	return ev.ToolName
+}
+
+// textsOf are the texts among the members of an object.
+func textsOf(raw json.RawMessage) map[string]string {
+	var all map[string]any
+	if json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	texts := map[string]string{}
+	for name, v := range all {
+		if s, ok := v.(string); ok {
+			texts[name] = s
+		}
+	}
+	return texts
+}
+
+// relative shortens a path inside the working directory to what is below it.
+func (p *parser) relative(path string) string {
+	if !filepath.IsAbs(path) {
+		return path
+	}
+	if rel, err := filepath.Rel(p.dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+func (p *parser) toolEnded(ev event) {
+	id := cli.ToolID(ev.ToolID)
+	call, known := p.tools[id]
+	if !known {
+		return
+	}
+	end := cli.ToolEnded{ID: id, Output: ev.Output}
+	if call.ToolName == shellTool && ev.Status == statusSuccess {
+		end.ExitCode = exitCode(ev.Output)
+	}
+	if ev.Status != statusSuccess {
+		end.Err = "failed"
+		if ev.Error != nil && ev.Error.Message != "" {
+			end.Err = oneLine(ev.Error.Message)
+		}
+		if ev.Error != nil && ev.Error.Type == "policy_violation" {
+			p.denials = append(p.denials, cli.Denial{Tool: call.ToolName, Title: p.title(call), Reason: end.Err})
+		}
+	} else if path := textsOf(call.Parameters)["file_path"]; path != "" && (call.ToolName == "write_file" || call.ToolName == "replace") {
+		p.out.Pass(cli.FileChanged{Path: p.relative(path), Kind: cli.FileUpdated})
+	}
+	p.out.ToolEnd(end)
+}
+
+const (
+	shellTool     = "run_shell_command"
+	statusSuccess = "success"
+)
+
+func (p *parser) ended(ev event) {
+	p.done = true
+	if s := ev.Stats; s != nil {
+		p.result.Usage = s.usage()
+		for name, m := range s.Models {
+			if p.result.ByModel == nil {
+				p.result.ByModel = map[cli.ModelID]cli.Usage{}
+			}
+			p.result.ByModel[cli.ModelID(name)] = m.usage()
+		}
+	}
+	if ev.Status == statusSuccess {
+		return
+	}
+	message := "it does not say why"
+	if ev.Error != nil && ev.Error.Message != "" {
+		message = ev.Error.Message
+	}
+	p.result.Err = apiFailure(message)
+}
+
+func (m modelStats) usage() cli.Usage {
+	return cli.Usage{Input: max(m.Input-m.Cached, 0), Output: m.Output, CacheRead: m.Cached}
+}

@@ -1,0 +1,53 @@
+package gemini
+
+import "encoding/json"
+
+// event is one line of `gemini --output-format stream-json`.
+type event struct {
+	Type string `json:"type"`
+
+	SessionID string `json:"session_id"` // init
+	Model     string `json:"model"`
+
+	Role    string `json:"role"` // message
+	Content string `json:"content"`
+
+	ToolName   string          `json:"tool_name"` // tool_use
+	ToolID     string          `json:"tool_id"`   // and tool_result
+	Parameters json.RawMessage `json:"parameters"`
+	Status     string          `json:"status"` // tool_result and result: success or error
+	Output     string          `json:"output"`
+	Error      *eventError     `json:"error"`
+
+	Severity string `json:"severity"` // error: warning or error
+	Message  string `json:"message"`
+
+	Stats *stats `json:"stats"` // result
+}
+
+type eventError struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+type stats struct {
+	modelStats
+	ToolCalls int                   `json:"tool_calls"`
+	Models    map[string]modelStats `json:"models"`
+}
+
+type modelStats struct {
+	Input  int64 `json:"input_tokens"` // what was read from the cache included
+	Output int64 `json:"output_tokens"`
+	Cached int64 `json:"cached"`
+}
+
+// The types of event.
+const (
+	eventInit    = "init"
+	eventMessage = "message"
+	eventToolUse = "tool_use"
+	eventToolEnd = "tool_result"
+	eventTrouble = "error"
+	eventResult  = "result"
+)
