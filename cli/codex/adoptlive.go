@@ -23,12 +23,15 @@ const adoptWait = time.Minute
 // adoptLive makes a session of a turn in an app server that an earlier ductor left. The process is attached to
 // once, with the first of its turns.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "a process of several conversations has no idle one")
+	if req.Turn == "" && req.Resume == "" {
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "nobody says which thread of it to go on with")
 	}
 	h, err := p.attach(ctx, left)
 	if err != nil {
 		return nil, cli.AsFailure(Agent, err)
+	}
+	if req.Turn == "" {
+		return p.adoptIdle(ctx, h, req)
 	}
 	w := p.claim(h, req.Turn)
 	if w == nil {
@@ -37,6 +40,24 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return &live{
 		provider: p, hub: h, chat: w.note.Chat, marker: w.note.Marker, thread: w.note.Thread, model: w.note.Model, left: w,
 	}, nil
+}
+
+// adoptIdle makes a session of a thread that no turn runs in.
+func (p *Provider) adoptIdle(ctx context.Context, h *hub, req cli.Request) (cli.Session, error) {
+	p.mu.Lock()
+	h.users++
+	p.mu.Unlock()
+	p.forsake(h) // all of them were over
+	s := &live{provider: p, hub: h, chat: req.ChatID, marker: string(h.process.Run()) + "-" + h.conn.name()}
+	for _, w := range h.await {
+		if w.note.Thread == req.Resume { // what its tools left running has this marker
+			s.marker = w.note.Marker
+		}
+	}
+	if err := s.begin(ctx, req); err != nil {
+		return nil, s.unusable(ctx, err)
+	}
+	return s, nil
 }
 
 // attach gives the hub of a run.

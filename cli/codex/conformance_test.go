@@ -8,6 +8,13 @@ import (
 	"ductor/cli/clitest"
 )
 
+// over is the provider of a ductor that was started anew.
+func over(p cli.Provider, l cli.Launcher) cli.Provider {
+	opts := p.(*Provider).opts
+	opts.Launcher = l
+	return New(opts)
+}
+
 func TestConformance(t *testing.T) {
 	const whole = "codex exec prints a message only once it is whole"
 	clitest.Conformance(t, clitest.Harness{
@@ -17,8 +24,9 @@ func TestConformance(t *testing.T) {
 			p.opts.Grace = 500 * time.Millisecond
 			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
 		},
+		Over:   over,
 		Script: clitest.Script{ErrorKind: cli.Refused},
-		Cannot: map[clitest.Case]string{clitest.CrashInText: whole, clitest.AbortText: whole, clitest.Deadline: whole},
+		Cannot: map[clitest.Case]string{clitest.CrashInText: whole, clitest.AbortText: whole, clitest.Deadline: whole, clitest.AdoptText: whole},
 	})
 }
 
@@ -30,6 +38,7 @@ func TestLiveConformance(t *testing.T) {
 			p.opts.Grace = 500 * time.Millisecond
 			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
 		},
+		Over:   over,
 		Script: clitest.Script{ErrorKind: cli.Refused},
 	})
 }
@@ -46,10 +55,29 @@ func TestRealConformance(t *testing.T) {
 			p, dir, _ := real(t)
 			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
 		},
+		Over:   over,
 		Script: clitest.Script{ErrorKind: cli.Refused},
 		Cannot: map[clitest.Case]string{
 			clitest.CrashInText: fault, clitest.CrashInTool: fault, clitest.SilentExit: fault, clitest.LongLine: fault,
-			clitest.AbortDeaf: fault, clitest.AbortText: whole, clitest.Deadline: whole,
+			clitest.AbortDeaf: fault, clitest.AbortText: whole, clitest.Deadline: whole, clitest.AdoptText: whole,
+		},
+		Patience: time.Minute,
+	})
+}
+
+func TestRealLiveConformance(t *testing.T) {
+	const fault = "the real CLI has no such fault on demand"
+	clitest.Conformance(t, clitest.Harness{
+		Mode: cli.Live,
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			p, dir, _ := real(t)
+			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
+		},
+		Over:   over,
+		Script: clitest.Script{ErrorKind: cli.Refused},
+		Cannot: map[clitest.Case]string{
+			clitest.CrashInText: fault, clitest.CrashInTool: fault, clitest.SilentExit: fault, clitest.LongLine: fault,
+			clitest.AbortDeaf: fault,
 		},
 		Patience: time.Minute,
 	})

@@ -47,15 +47,20 @@ func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error)
 	}
 	s := &live{provider: p, hub: h, chat: req.ChatID, marker: string(h.process.Run()) + "-" + h.conn.name()}
 	if err := s.begin(ctx, req); err != nil {
-		f := h.broken(err)
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.grace()+stopWait)
-		defer cancel()
-		if err := s.Close(stop); err != nil {
-			f.Cause = errors.Join(f.Cause, err)
-		}
-		return nil, f
+		return nil, s.unusable(ctx, err)
 	}
 	return s, nil
+}
+
+// unusable closes a session that could not be made, and says why.
+func (s *live) unusable(ctx context.Context, err error) *cli.Failure {
+	f := s.hub.broken(err)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.provider.grace()+stopWait)
+	defer cancel()
+	if err := s.Close(stop); err != nil {
+		f.Cause = errors.Join(f.Cause, err)
+	}
+	return f
 }
 
 // threadReply is what a thread/start and a thread/resume are answered.

@@ -29,6 +29,7 @@ type liveTurn struct {
 	sent    bool       // the question was written, or is about to be
 	at      time.Time  // of the message that is dealt with, while the past is told
 	past    bool       // it is
+	began   time.Time  // of a turn that is gone on with
 	failed  chan error // the question could not be written
 
 	timer *time.Timer
@@ -80,6 +81,10 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter, l
 	t.in = newInbox()
 	if left != nil {
 		t.in, t.past, t.sent = left.in, true, !left.unsent
+		if t.at = req.Began; t.at.IsZero() {
+			t.at = s.hub.process.When(left.mark.Output)
+		}
+		t.began = t.now()
 		out.Past(t.now)
 	}
 	t.parser = newLiveParser(out, req)
@@ -268,8 +273,8 @@ func (t *liveTurn) started(m message) (over bool) {
 
 // handle deals with a message of this thread.
 func (t *liveTurn) handle(m message) (over bool) {
-	if m.EmittedAt > 0 {
-		t.at = time.UnixMilli(m.EmittedAt)
+	if at := time.UnixMilli(m.EmittedAt); m.EmittedAt > 0 && at.After(t.at) {
+		t.at = at
 	}
 	if len(m.ID) > 0 {
 		t.ask(m)
@@ -411,6 +416,10 @@ func (t *liveTurn) close(r *cli.Result) {
 		}
 	}
 	r.Usage, r.Denials = t.parser.used(), append(r.Denials, t.parser.denials...)
+	if t.past && !r.Detached { // it ended while nobody listened
+		r.Duration = max(t.now().Sub(t.began), time.Millisecond)
+		t.out.Pass(cli.CaughtUp{})
+	}
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.spent = t.s.spent || !t.cut.IsZero()
