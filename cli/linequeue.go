@@ -77,6 +77,9 @@ func (l *lineQueue) take() (lines []queued, open bool) {
 	defer l.mu.Unlock()
 	lines, l.lines, l.bytes = l.lines, nil, 0
 	wake(l.room)
+	if l.closed && len(lines) > 0 { // the token that told of the end may have been this one's
+		wake(l.ready)
+	}
 	return lines, !l.closed && !l.dropped
 }
 
