@@ -43,13 +43,29 @@ func (o *ordeal) rise() {
 	}
 }
 
-// strike kills ductor at a random moment of the next half second, and starts it again after a while.
+// strike kills ductor at a random moment of the next half second, or right after one of its calls to Telegram
+// in that time, and starts it again after a while.
 func (o *ordeal) strike(dead time.Duration) {
 	o.t.Helper()
-	time.Sleep(time.Duration(o.random.IntN(500)) * time.Millisecond)
+	struck := make(chan struct{}, 1)
+	if o.random.IntN(2) == 0 {
+		o.strikeAtCall(int64(1+o.random.IntN(4)), struck)
+	}
+	select {
+	case <-struck:
+	case <-time.After(time.Duration(o.random.IntN(500)) * time.Millisecond):
+	}
 	o.daemon.kill()
 	time.Sleep(dead)
 	o.rise()
+}
+
+// awaitWord waits until a message has a word, also one that still grows.
+func (town *town) awaitWord(word string) {
+	town.t.Helper()
+	if _, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return strings.Contains(m.Text, word) }); err != nil {
+		town.fatal(err)
+	}
 }
 
 // trial is a turn that shows where it was at any moment: two tools and two texts.
@@ -69,7 +85,7 @@ func newTrial(i int) trial {
 
 // prompt has the scripted agent, or a simulated model, go through the trial.
 func (t trial) prompt() string {
-	return fmt.Sprintf(`%[1]s [[start]] [[tool cmd="echo $PPID >> %[1]s-a"]] [[text "%[2]s" delay=6ms chunk=5]] [[tool cmd="sleep 0.2; echo $PPID >> %[1]s-b"]] [[text "%[3]s" delay=6ms chunk=3]]`,
+	return fmt.Sprintf(`%[1]s [[start]] [[tool cmd="echo $PPID >> %[1]s-a"]] [[text "%[2]s " delay=6ms chunk=5]] [[tool cmd="sleep 0.2; echo $PPID >> %[1]s-b"]] [[text "%[3]s" delay=6ms chunk=3]]`,
 		t.name, t.first, t.last)
 }
 
@@ -102,7 +118,7 @@ func wholes(v telegram.View, t trial) (n int) {
 	text := joined(v)
 	end := strings.Index(text, t.last)
 	for ; end >= 0; end = strings.Index(text, t.last) {
-		if begin := strings.LastIndex(text[:end], t.first); begin >= 0 && len(ended(v)) > 0 {
+		if strings.Contains(text[:end], t.first) && len(ended(v)) > 0 {
 			n++
 		}
 		text = text[end+len(t.last):]
@@ -154,6 +170,9 @@ func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
 			var queue []trial
 			for i := range turns {
 				trial := newTrial(i)
+				if agent == "codex" { // what exec says between two tools is no answer
+					trial.first = ""
+				}
 				o.say("%s", trial.prompt())
 				queue = append(queue, trial)
 				for range kills {
@@ -188,7 +207,7 @@ func TestWhatWasSaidWhileDuctorWasDownIsCaughtUpInOneEdit(t *testing.T) {
 	trial := newTrial(0)
 	o.say("%s", trial.prompt())
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-a"))
-	o.await("w0-3")
+	o.awaitWord("w0-3")
 	o.daemon.kill()
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-b"))
 	time.Sleep(time.Second) // for the last text; nobody is there to tell when
@@ -210,7 +229,7 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 	for i := range 3 {
 		trial := newTrial(i)
 		o.say("%s", trial.prompt())
-		o.await(fmt.Sprintf("w%d-3", i))
+		o.awaitWord(fmt.Sprintf("w%d-3", i))
 		_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
 		began := time.Now()
 		if code := o.daemon.exit(t); code != exitOK {
@@ -250,12 +269,12 @@ func TestAnAbortReachesATurnThatOutlivedDuctor(t *testing.T) {
 // An abort that ductor died of is an abort all the same.
 func TestAnAbortIsNotForgottenWhenDuctorDies(t *testing.T) {
 	o := surroundings(t, nil).ordeal(6)
-	o.say(`[[start]] [[tool cmd="trap '' TERM; touch started; sleep 600"]] [[text "went on"]]`)
+	o.say(`[[start]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600"]] [[text "went on"]]`)
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
 	o.say("this waits")
 	o.await("next in line")
 	o.say("/abort")
-	o.await("Ended")
+	o.awaitWord("Stopped")
 	o.daemon.kill()
 	o.rise()
 	o.await("Aborted")
@@ -342,7 +361,7 @@ func TestAnUpgradeGoesOnOrSaysWhyNot(t *testing.T) {
 			town.startOver(oldSupervisors(t, c.protocol))
 			trial := newTrial(0)
 			o.say("%s", trial.prompt())
-			o.await("w0-3")
+			o.awaitWord("w0-3")
 			town.leave()
 			o.rise()
 			if c.goesOn {

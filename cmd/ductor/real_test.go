@@ -18,6 +18,14 @@ import (
 // configuration; nil leaves it.
 func realTown(t *testing.T, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
+	town, api := realSurroundings(t, agent, change)
+	town.start()
+	return town, api
+}
+
+// realSurroundings is realTown without a house.
+func realSurroundings(t *testing.T, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
+	t.Helper()
 	api := modelapi.New(modelapi.Options{Key: realagent.Key})
 	if err := api.Start(); err != nil {
 		t.Fatal(err)
@@ -45,7 +53,6 @@ func realTown(t *testing.T, agent string, change func(*config.Config)) (*town, *
 	})
 	c.Setenv(t)
 	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1") // a rate limit is waited for ten times otherwise
-	town.start()
 	return town, api
 }
 

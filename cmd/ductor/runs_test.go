@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,12 +48,13 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 // follow gives what `ductor attach` prints in two seconds, after which it is told to go.
 func (o *ordeal) follow(id string) string {
 	o.t.Helper()
-	cmd := exec.Command(o.daemon.cmd.Path, "attach", id, "-c", o.config)
+	ctx, stop := context.WithTimeout(o.t.Context(), 2*time.Second)
+	defer stop()
+	cmd := exec.CommandContext(ctx, o.daemon.cmd.Path, "attach", id, "-c", o.config)
 	cmd.Env = o.daemon.cmd.Env
-	timer := time.AfterFunc(2*time.Second, func() { _ = cmd.Process.Signal(os.Interrupt) })
-	defer timer.Stop()
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	out, err := cmd.Output()
-	if err != nil {
+	if cmd.ProcessState.ExitCode() != exitOK {
 		o.t.Errorf("attach: %v", err)
 	}
 	return string(out)

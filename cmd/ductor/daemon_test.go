@@ -2,17 +2,12 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -123,30 +118,4 @@ func (town *town) strikeAtCall(n int64, struck chan<- struct{}) {
 			struck <- struct{}{}
 		}
 	})
-}
-
-func answered(v telegram.View, mark string) bool {
-	for _, m := range ended(v) {
-		if strings.Contains(m.Text, mark) {
-			return true
-		}
-	}
-	return false
-}
-
-// told counts the turns that are shown as interrupted.
-func told(v telegram.View) (n int) {
-	for _, m := range v.FromBot() {
-		if m.HasButton("🔁 Run again") {
-			n++
-		}
-	}
-	return n
-}
-
-func (town *town) countShown(mark string) (n int) {
-	for _, m := range ended(town.chat.View()) {
-		n += strings.Count(m.Text, mark)
-	}
-	return n
 }
