@@ -185,10 +185,6 @@ func (a *asker) asked(ev cli.Event) {
 		a.deny(native, nobodySentence)
 		return
 	}
-	if len(a.timers) >= askMost {
-		a.deny(native, manySentence)
-		return
-	}
 	ask, err := a.record(ev)
 	if err != nil {
 		a.log.Error("record what the agent asks; it is denied", "err", err)
@@ -196,6 +192,9 @@ func (a *asker) asked(ev cli.Event) {
 		return
 	}
 	a.told[native] = false
+	if ask.State == AskOpen && a.timers[ask.ID] == nil && len(a.timers) >= askMost {
+		ask = a.refuse(ask)
+	}
 	if ask.State == AskOpen {
 		a.arm(ask)
 		a.show(ask)
@@ -204,6 +203,16 @@ func (a *asker) asked(ev cli.Event) {
 	if _, err := a.tell(ask); err != nil {
 		a.log.Error("hand a decision to the agent", "ask", ask.Native, "err", err)
 	}
+}
+
+// refuse denies an ask that is one too many; it was not shown.
+func (a *asker) refuse(ask Ask) Ask {
+	now, _, err := a.o.opts.Store.DecideAsk(a.keep, AskDecision{Ask: ask.ID, State: AskDenied, Reason: manySentence, At: a.o.now()})
+	if err != nil {
+		a.log.Error("deny an ask that is one too many", "err", err)
+		return ask
+	}
+	return now
 }
 
 // record stores what is asked and returns the ask that stands for it.

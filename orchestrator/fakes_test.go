@@ -34,24 +34,30 @@ type agent struct {
 	steer   func(cli.TurnID, cli.Request) error
 }
 
-// asks has the agent ask, and waits for the decision; the zero Decision when ctx ends before.
-func (a *agent) asks(ctx context.Context, emit func(cli.Event), ev cli.Event) cli.Decision {
-	id := askID(ev)
-	answer := make(chan cli.Decision, 1)
+// asks has the agent ask, all at once, and waits for the decisions; zero ones when ctx ends before.
+func (a *agent) asks(ctx context.Context, emit func(cli.Event), evs ...cli.Event) []cli.Decision {
+	answers := make([]chan cli.Decision, len(evs))
 	a.mu.Lock()
 	if a.waits == nil {
 		a.waits = map[cli.AskID]chan cli.Decision{}
 	}
-	a.waits[id] = answer
-	a.mu.Unlock()
-	emit(ev)
-	select {
-	case d := <-answer:
-		return d
-	case <-ctx.Done():
-		a.giveUp(id)
-		return cli.Decision{}
+	for i, ev := range evs {
+		answers[i] = make(chan cli.Decision, 1)
+		a.waits[askID(ev)] = answers[i]
 	}
+	a.mu.Unlock()
+	for _, ev := range evs {
+		emit(ev)
+	}
+	decisions := make([]cli.Decision, len(evs))
+	for i, ev := range evs {
+		select {
+		case decisions[i] = <-answers[i]:
+		case <-ctx.Done():
+			a.giveUp(askID(ev))
+		}
+	}
+	return decisions
 }
 
 // giveUp has the agent wait for an answer no more.
@@ -79,7 +85,7 @@ func (a *agent) Decide(_ context.Context, _ cli.TurnID, id cli.AskID, d cli.Deci
 		return cli.ErrNotAsked
 	}
 	delete(a.waits, id)
-	a.decided = append(a.decided, fmt.Sprintf("%s %v %s", id, d.Allow, d.Reason))
+	a.decided = append(a.decided, strings.TrimSpace(fmt.Sprintf("%s %v %s%v", id, d.Allow, d.Reason, d.Answers)))
 	answer <- d
 	return nil
 }
@@ -262,11 +268,49 @@ type house struct {
 	agent *agent
 	chat  *chat
 	clock *clock
+	board *board
 }
 
 type clock struct {
-	mu sync.Mutex
-	t  time.Time
+	mu     sync.Mutex
+	t      time.Time
+	timers []*timer
+}
+
+type timer struct {
+	at time.Time
+	f  func()
+}
+
+func (c *clock) after(d time.Duration, f func()) func() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &timer{at: c.t.Add(d), f: f}
+	c.timers = append(c.timers, t)
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		before := len(c.timers)
+		c.timers = slices.DeleteFunc(c.timers, func(other *timer) bool { return other == t })
+		return len(c.timers) < before
+	}
+}
+
+// ring runs the timers that are due.
+func (c *clock) ring() {
+	c.mu.Lock()
+	var due []*timer
+	c.timers = slices.DeleteFunc(c.timers, func(t *timer) bool {
+		if t.at.After(c.t) {
+			return false
+		}
+		due = append(due, t)
+		return true
+	})
+	c.mu.Unlock()
+	for _, t := range due {
+		t.f()
+	}
 }
 
 func (c *clock) now() time.Time {
@@ -316,6 +360,8 @@ func openAt(t testing.TB, path string, change func(*orchestrator.Options)) *hous
 		},
 		Logger: slog.New(slog.DiscardHandler),
 	}
+	h.board = &board{}
+	opts.Asks, opts.After = h.board, h.clock.after
 	if change != nil {
 		change(&opts)
 	}
