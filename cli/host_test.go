@@ -98,19 +98,18 @@ func TestHowAProgramEnded(t *testing.T) {
 	h := clitest.Host(t)
 	for _, tc := range []struct {
 		name, script string
-		stop         bool
+		stop         time.Duration // the grace; zero for none
 		want         cli.ExitStatus
 	}{
-		{"by itself", "exit 3", false, cli.ExitStatus{Code: 3}},
-		{"by a signal of somebody's", "kill -9 $$", false, cli.ExitStatus{Code: -9, Signal: true}},
-		{"by Stop", "echo ready; exec sleep 60", true, cli.ExitStatus{Code: -15, Signal: true, By: cli.EndedByStop}},
-		{"by Stop, and deaf", "trap '' TERM; echo ready; while :; do sleep 1; done", true, cli.ExitStatus{Code: -9, Signal: true, By: cli.EndedByStop}},
+		{"by itself", "exit 3", 0, cli.ExitStatus{Code: 3}},
+		{"by a signal of somebody's", "kill -9 $$", 0, cli.ExitStatus{Code: -9, Signal: true}},
+		{"by Stop", "echo ready; exec sleep 60", time.Minute, cli.ExitStatus{Code: -15, Signal: true, By: cli.EndedByStop}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := start(t, h, sh(t, tc.script))
-			if tc.stop {
+			if tc.stop > 0 {
 				readLine(t, p)
-				stop(t, p, 50*time.Millisecond)
+				stop(t, p, tc.stop)
 			}
 			<-p.Done()
 			if got := p.Exit(); got != tc.want {
@@ -201,6 +200,49 @@ func TestStopEndsEveryDescendant(t *testing.T) {
 			began := time.Now()
 			stop(t, p, 200*time.Millisecond)
 			t.Logf("stopped in %s", time.Since(began).Round(time.Millisecond))
+			if left := survivors(t, p.Run()); len(left) > 0 {
+				t.Errorf("%v are still there", left)
+			}
+		})
+	}
+}
+
+func TestStopKillsWhatIgnoresTerm(t *testing.T) {
+	t.Parallel()
+	p := start(t, clitest.Host(t), helper(t, "deaf"))
+	readLine(t, p)
+	stop(t, p, 50*time.Millisecond)
+	if got := p.Exit(); got != (cli.ExitStatus{Code: -9, Signal: true, By: cli.EndedByStop}) {
+		t.Errorf("exit %+v", got)
+	}
+}
+
+// What a program started is found whichever of its ties it cut. Each script says which process escapes.
+func TestEscapes(t *testing.T) {
+	t.Parallel()
+	h := clitest.Host(t)
+	for _, tc := range []struct{ name, script string }{
+		{"in the background", `sleep 60 & echo $!; wait`},
+		{"own session", `setsid sleep 60 & echo $!; wait`},
+		{"nohup", `nohup sleep 60 >/dev/null 2>&1 & echo $!; wait`},
+		{"double fork", `(setsid sh -c 'sleep 60 & echo $!; exit 0' &) ; sleep 60`},
+		{"without the mark, still a child", `env -i setsid sleep 60 & echo $!; wait`},
+		{"without the mark, still of the group", `(env -i sleep 60 & echo $!) ; sleep 60`},
+		{"without the mark, an orphan in another session", `setsid sh -c '(env -i sleep 60 & echo $!)'; sleep 60`},
+		{"without the mark, and the program exits", `setsid sh -c '(env -i sleep 60 & echo $!)'; exit 0`},
+		{"stopped", `sleep 60 & kill -STOP $!; echo $!; wait`},
+		{"deaf", `sh -c 'trap "" TERM; echo $$; while :; do sleep 1; done' & while :; do sleep 1; done`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := start(t, h, sh(t, tc.script))
+			id, ok := supervisor.LookUp(atoi(t, readLine(t, p)))
+			if !ok || !id.Running() {
+				t.Fatal("nothing escaped: the test proves nothing")
+			}
+			stop(t, p, 100*time.Millisecond)
+			if id.Running() {
+				t.Errorf("process %d is still there", id.PID)
+			}
 			if left := survivors(t, p.Run()); len(left) > 0 {
 				t.Errorf("%v are still there", left)
 			}

@@ -354,15 +354,15 @@ func TestLimits(t *testing.T) {
 	})
 	t.Run("max age counts from the last turn", func(t *testing.T) {
 		t.Parallel()
-		h := clitest.OpenHost(t, cli.HostOptions{MaxAge: time.Second, Grace: 50 * time.Millisecond})
+		h := clitest.OpenHost(t, cli.HostOptions{MaxAge: 3 * time.Second, Grace: 50 * time.Millisecond})
 		began := time.Now()
 		p := start(t, h, agent(t, `exec sleep 60`))
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond)
 		if err := p.Begin(t.Context(), cli.Mark{Turn: "1"}); err != nil {
 			t.Fatal(err)
 		}
 		<-p.Done()
-		if took := time.Since(began); took < 1400*time.Millisecond || p.Exit().By != cli.EndedByAge {
+		if took := time.Since(began); took < 3200*time.Millisecond || p.Exit().By != cli.EndedByAge {
 			t.Errorf("ended after %s: %+v", took, p.Exit())
 		}
 	})
