@@ -2,21 +2,47 @@ package copilot
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/internal/realagent"
+	sim "ductor/internal/sim/agent"
 	"ductor/internal/sim/modelapi"
 )
 
-// The test binary is also the supervisor of what the tests start.
+// The test binary is also the scripted agent that the sessions below talk with, and its supervisor.
 func TestMain(m *testing.M) {
-	clitest.SuperviseIfAsked()
-	goleak.VerifyTestMain(m)
+	sim.RunIfChild()
+	clitest.Main(m)
+}
+
+// scripted makes a provider over the scripted agent, with a home and a working directory of its own.
+func scripted(t *testing.T) (*Provider, string) {
+	t.Helper()
+	programs, err := sim.Install(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GH_TOKEN=dummy", "GORACE=atexit_sleep_ms=0"}
+	return New(Options{
+		Launcher: clitest.Host(t), Path: programs.Copilot, Env: func() []string { return env },
+		AllowEnv: []string{"GORACE"}, // the scripted agent is this test binary, and would linger a second
+	}), t.TempDir()
+}
+
+// each runs f with the scripted Copilot and with the real one, which must do the same.
+func each(t *testing.T, f func(t *testing.T, p *Provider, dir string)) {
+	t.Run("scripted", func(t *testing.T) {
+		p, dir := scripted(t)
+		f(t, p, dir)
+	})
+	t.Run("real", func(t *testing.T) {
+		p, dir, _ := real(t)
+		f(t, p, dir)
+	})
 }
 
 // real makes a provider over the installed Copilot, whose model is simulated.

@@ -28,7 +28,7 @@ type turn struct {
 	silence time.Duration
 	stopped chan error // nil before the process is ended
 	failed  chan error // the turn could not be sent
-	at      int64      // where in the output it is, for the clock of what is caught up with
+	at      int64      // the offset after what is handled now, for the clock of what is caught up with
 	past    bool
 
 	mu      sync.Mutex
@@ -266,7 +266,7 @@ func (t *turn) item(it item) {
 // clock is the time at which what is handled now was said.
 func (t *turn) clock() time.Time {
 	if t.past && t.hub != nil {
-		if at := t.hub.process.When(t.at); !at.IsZero() {
+		if at := t.hub.process.When(t.at - 1); !at.IsZero() {
 			return at
 		}
 	}
