@@ -25,6 +25,7 @@ const (
 	UnknownModel   FailureKind = "unknown-model"
 	LimitOfTurn    FailureKind = "turn-limit" // max turns or budget reached
 	Refused        FailureKind = "refused"    // the request itself is refused: by the model, or as invalid
+	NoSandbox      FailureKind = "sandbox"    // the sandbox cannot be had or was lost; Reason says what helps
 	UnknownFailure FailureKind = "unknown"
 )
 
@@ -118,6 +119,9 @@ func (f *Failure) Sentence() string {
 		s = fmt.Sprintf("%s stopped at the limit set for one turn", agent)
 	case Refused:
 		s = fmt.Sprintf("%s refused this request", agent)
+	case NoSandbox:
+		s = fmt.Sprintf("the sandbox of %s is not there", agent)
+		advice = "Nothing runs outside of it."
 	default:
 		s = fmt.Sprintf("%s failed", agent)
 	}

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -26,12 +23,14 @@ const (
 	probeOrphan = time.Second     // a probe is of no worth without who asked
 	keepResult  = 2 * time.Second // how long a supervisor lingers after its agent's end; the disk keeps more
 	collectWait = 10 * time.Second
+	placeWait   = time.Minute // a place may have to be made first
 )
 
-// HostOptions set up a Host. Dir is required; zero values take the defaults.
+// HostOptions set up a Host. Dir is required unless the runs are in a place of Supervisor's; zero values take
+// the defaults.
 type HostOptions struct {
 	Dir string // where runs are kept; made if it is not there, and nobody else's to look into
-	// Supervisor says how supervisors are started.
+	// Supervisor says how supervisors are started, and with a Place in it, that all is not on this machine.
 	Supervisor supervisor.Options
 	// MaxAge is how long a turn may run; its supervisor ends it then, also when no ductor is there. 0 is for ever.
 	MaxAge time.Duration
@@ -43,8 +42,8 @@ type HostOptions struct {
 	Logger   *slog.Logger
 }
 
-// Host starts processes on this machine, each under a supervisor of its own, which outlives ductor. Linux
-// only. Safe for concurrent use.
+// Host starts processes on this machine or in a supervisor.Place, each under a supervisor of its own, which
+// outlives ductor. Linux only. Safe for concurrent use.
 type Host struct {
 	opts HostOptions
 	root *supervisor.Root
@@ -57,7 +56,9 @@ type Host struct {
 	work     sync.WaitGroup // of what is done in the background; entered with mu held
 
 	closing chan struct{} // closed with closed
-	since   since
+
+	sinceMu sync.Mutex
+	since   time.Time // from when on no run can have been forgotten; zero while that is not known
 }
 
 var _ Launcher = (*Host)(nil)
@@ -74,7 +75,10 @@ func OpenHost(o HostOptions) (*Host, error) {
 		return nil, fmt.Errorf("open host: %w", err)
 	}
 	h := &Host{opts: o, root: root, log: o.Logger, runs: map[RunID]*hostRun{}, starting: map[RunID]bool{}, closing: make(chan struct{})}
-	if h.since, err = readSince(o.Dir); err != nil {
+	if o.Supervisor.Place != nil { // which is asked for nothing before it is needed
+		return h, nil
+	}
+	if h.since, err = root.Since(context.Background()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open host: %w", err), root.Close())
 	}
 	return h, nil
@@ -83,14 +87,9 @@ func OpenHost(o HostOptions) (*Host, error) {
 // LookPath finds a program by name; a name with a slash is checked as it is. A program that is not
 // there gives an error matching fs.ErrNotExist.
 func (h *Host) LookPath(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("find %s in PATH: %w", name, fs.ErrNotExist)
-	}
-	if err != nil {
-		return "", fmt.Errorf("find %s: %w", name, err)
-	}
-	return filepath.Abs(path)
+	ctx, cancel := context.WithTimeout(context.Background(), placeWait)
+	defer cancel()
+	return h.root.LookPath(ctx, name)
 }
 
 // Start runs cmd in a session and group of its own. A missing working directory is an error that does

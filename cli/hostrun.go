@@ -16,6 +16,12 @@ import (
 // drainPatience is how long the output of a stopped run may still be read before ductor lets go of it.
 const drainPatience = 5 * time.Second
 
+// Between two tries to stop a run that cannot be reached.
+const (
+	stopPause     = time.Second
+	stopPauseMost = 30 * time.Second
+)
+
 // hostRun is a Process: a run under a supervisor.
 type hostRun struct {
 	host  *Host
@@ -31,6 +37,7 @@ type hostRun struct {
 	settled []TurnID // of the marked ones
 	dead    bool     // it was stopped
 	stopped bool     // and let go of
+	late    bool     // it is being stopped in the background, for it could not be reached
 }
 
 func newHostRun(h *Host, run *supervisor.Run, p Purpose, marks []Mark, times supervisor.Times) *hostRun {
@@ -118,12 +125,45 @@ func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {
 		err = r.stopDetached(ctx, grace)
 	}
 	if err != nil {
+		r.host.stopLater(r, grace)
 		return err
 	}
 	if r.die() {
 		r.host.background(r.release)
 	}
 	return nil
+}
+
+// stopLater goes on trying to stop a run in a place that could not be reached, until it is or until this ductor
+// ends: the next one finds it, or it finds itself orphaned.
+func (h *Host) stopLater(r *hostRun, grace time.Duration) {
+	if h.opts.Supervisor.Place == nil {
+		return
+	}
+	r.mu.Lock()
+	again := r.late
+	r.late = true
+	r.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if again || h.closed {
+		return
+	}
+	h.work.Go(func() {
+		for pause := stopPause; ; pause = min(2*pause, stopPauseMost) {
+			select {
+			case <-h.closing:
+				return
+			case <-time.After(pause):
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), grace+stopSlack)
+			err := r.Stop(ctx, grace)
+			cancel()
+			if err == nil {
+				return
+			}
+		}
+	})
 }
 
 // stopDetached ends a run that was let go of, whoever may have it by now.

@@ -1,51 +1,27 @@
 package cli
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
+	"context"
 	"time"
 )
 
-// sinceFile says since when a directory of runs has been kept. No run is called like that.
-const sinceFile = ".since"
+// sinceWait is how long a place may take to say since when it has kept runs.
+const sinceWait = 15 * time.Second
 
-// since is from when on, and in which life of the machine, no run can have been forgotten.
-type since struct {
-	Time time.Time `json:"time"`
-	Boot string    `json:"boot"`
+// Knows says whether no run started after that can have been forgotten. A place that cannot be reached knows
+// nothing.
+func (h *Host) Knows(after time.Time) bool {
+	h.sinceMu.Lock()
+	defer h.sinceMu.Unlock()
+	if h.since.IsZero() {
+		ctx, cancel := context.WithTimeout(context.Background(), sinceWait)
+		defer cancel()
+		at, err := h.root.Since(ctx)
+		if err != nil {
+			h.log.Warn("ask since when runs are kept", "err", err)
+			return false
+		}
+		h.since = at
+	}
+	return after.After(h.since)
 }
-
-// readSince reads the file, or makes it: in a new directory, and after the machine was started anew, when
-// what was written last may be missing.
-func readSince(dir string) (since, error) {
-	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return since{}, fmt.Errorf("read boot id: %w", err)
-	}
-	boot := strings.TrimSpace(string(raw))
-	path := filepath.Join(dir, sinceFile)
-	var s since
-	raw, err = os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return since{}, fmt.Errorf("read since when runs are kept: %w", err)
-	}
-	if err == nil && json.Unmarshal(raw, &s) == nil && s.Boot == boot {
-		return s, nil
-	}
-	s = since{Time: time.Now(), Boot: boot}
-	if raw, err = json.Marshal(s); err != nil {
-		return since{}, fmt.Errorf("write since when runs are kept: %w", err)
-	}
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		return since{}, fmt.Errorf("write since when runs are kept: %w", err)
-	}
-	return s, nil
-}
-
-// Knows says whether no run started after that can have been forgotten.
-func (h *Host) Knows(after time.Time) bool { return after.After(h.since.Time) }

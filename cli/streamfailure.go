@@ -24,6 +24,9 @@ func (s *Stream) Outcome(ctx context.Context, end End) Result {
 // Failure says what an exit without the end of a turn means: the program crashed or was ended, or what it
 // wrote could not be read. Use it after Turn returned EndExit.
 func (s *Stream) Failure() *Failure {
+	if f := s.lostPlace(); f != nil {
+		return f
+	}
 	exit := s.exit()
 	stderr := lastBytes(strings.TrimSpace(s.process.StderrTail()), stderrShown)
 	f := &Failure{Kind: Crashed, Agent: s.opts.Agent, Code: exit.Code, Detail: stderr, Cause: errors.Join(s.readErr, s.stopErr, s.markErr)}
@@ -42,6 +45,17 @@ func (s *Stream) Failure() *Failure {
 		f.Reason = "it said nothing of why"
 	}
 	return f
+}
+
+// lostPlace is the failure of the place the program ran in, if it was lost; nil if not.
+func (s *Stream) lostPlace() *Failure {
+	var place *Failure
+	if !errors.As(s.readErr, &place) {
+		return nil
+	}
+	f := *place
+	f.Agent, f.Cause = s.opts.Agent, s.readErr
+	return &f
 }
 
 // meaning is what can be said of an end that was not the program's own doing; nothing of others.

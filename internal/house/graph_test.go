@@ -13,16 +13,18 @@ import (
 
 // rooms says which rooms of ours each room may import. A room not named here fails the test: decide its place.
 var rooms = map[string][]string{
-	"cmd/ductor":   {"*"},
-	"bot":          {"orchestrator", "bot/render", "cli"},
-	"bot/render":   {},
-	"orchestrator": {"cli"},
-	"cli":          {"internal/supervisor"},
-	"cli/acp":      {"cli"},
-	"cli/claude":   {"cli"},
-	"cli/codex":    {"cli"},
-	"cli/copilot":  {"cli"},
-	"cli/clitest":  {"cli", "internal/supervisor"},
+	"cmd/ductor":            {"*"},
+	"cmd/ductor-supervisor": {"internal/supervisor"},
+	"docker":                {"cli", "internal/supervisor"},
+	"bot":                   {"orchestrator", "bot/render", "cli"},
+	"bot/render":            {},
+	"orchestrator":          {"cli"},
+	"cli":                   {"internal/supervisor"},
+	"cli/acp":               {"cli"},
+	"cli/claude":            {"cli"},
+	"cli/codex":             {"cli"},
+	"cli/copilot":           {"cli"},
+	"cli/clitest":           {"cli", "internal/supervisor"},
 	// A dialect of the Agent Client Protocol lies above the room of that protocol.
 	"cli/gemini":            {"cli", "cli/acp"},
 	"internal/config":       {},

@@ -69,6 +69,24 @@ func (b *brood) refill() {
 	}
 }
 
+// ready adds a spare, if there is none.
+func (b *brood) ready() error {
+	b.mu.Lock()
+	n := len(b.spares)
+	b.mu.Unlock()
+	if n > 0 {
+		return nil
+	}
+	child, err := b.spawn()
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.spares = append(b.spares, child)
+	b.mu.Unlock()
+	return nil
+}
+
 func (b *brood) missing() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -25,13 +25,13 @@ func requestContext() (context.Context, context.CancelFunc) {
 // exited and after the supervisor was killed.
 func (r *Run) Stop(ctx context.Context, grace time.Duration) error {
 	err := r.stop(ctx, grace)
-	if errors.Is(err, ErrGone) {
-		err = r.root.endLeft(ctx, r.ID(), grace)
+	if lost(err) {
+		err = r.root.site.endLeft(ctx, r.ID(), grace)
 	}
 	if err != nil {
 		return fmt.Errorf("stop run %s: %w", r.ID(), err)
 	}
-	if r.link != nil {
+	if r.current() != nil {
 		<-r.done // the agent is dead: its exit is on the way, or the connection's end
 	}
 	return nil
@@ -41,7 +41,7 @@ func (r *Run) stop(ctx context.Context, grace time.Duration) error {
 	asking, cancel := context.WithTimeout(ctx, grace+stopSlack)
 	defer cancel()
 	_, err := r.ask(asking, request{Op: opStop, Grace: int64(grace)})
-	if err == nil || ctx.Err() == nil || errors.Is(err, ErrGone) || errors.Is(err, ErrDetached) {
+	if err == nil || ctx.Err() == nil || lost(err) || errors.Is(err, ErrDetached) {
 		return err
 	}
 	now, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopSlack)
@@ -52,11 +52,13 @@ func (r *Run) stop(ctx context.Context, grace time.Duration) error {
 
 // Detach leaves the run as it is, agent and all, and forgets it. Reads end with ErrDetached. Idempotent.
 func (r *Run) Detach() {
-	if r.link != nil {
-		r.mu.Lock()
-		r.detached = true
-		r.mu.Unlock()
-		r.link.close()
+	r.mu.Lock()
+	r.detached = true
+	l := r.link
+	r.mu.Unlock()
+	if l != nil {
+		r.leave()
+		l.close()
 		<-r.served
 	}
 	r.root.forget(r)
@@ -66,8 +68,8 @@ func (r *Run) Detach() {
 // Run is detached then.
 func (r *Run) Collect(ctx context.Context) error {
 	_, err := r.ask(ctx, request{Op: opCollect})
-	if errors.Is(err, ErrGone) {
-		err = r.root.Collect(ctx, r.ID())
+	if lost(err) {
+		err = r.root.site.collect(ctx, r.ID())
 	}
 	if err != nil {
 		return fmt.Errorf("collect run %s: %w", r.ID(), err)
@@ -76,57 +78,67 @@ func (r *Run) Collect(ctx context.Context) error {
 	return nil
 }
 
+// lost says whether a request failed because there is no connection to a supervisor any more.
+func lost(err error) bool {
+	var place *LostPlaceError
+	return errors.Is(err, ErrGone) || errors.As(err, &place)
+}
+
 // Kill ends a run's agent and every descendant, whatever state its supervisor is in and whatever version it
 // is: TERM, the run's own grace, KILL. What it printed stays to be collected.
 func (r *Root) Kill(ctx context.Context, id string) error {
-	rec, err := r.record(id)
-	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil && r.there(id) {
-		return r.endLeft(ctx, id, defaultGrace)
-	}
-	if err != nil {
-		return fmt.Errorf("kill run %s: %w", id, err)
-	}
-	_, err = r.askOnce(ctx, rec, request{Op: opStop, Grace: int64(rec.Limits.Grace)}, rec.Limits.Grace+stopSlack)
-	if err != nil {
-		err = r.endLeft(ctx, id, rec.Limits.Grace)
-	}
-	if err != nil {
+	if err := r.site.kill(ctx, id); err != nil {
 		return fmt.Errorf("kill run %s: %w", id, err)
 	}
 	return nil
 }
 
+func (g *ground) kill(ctx context.Context, id string) error {
+	rec, err := g.record(id)
+	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil && g.there(id) {
+		return g.endLeft(ctx, id, defaultGrace)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = g.askOnce(ctx, rec, request{Op: opStop, Grace: int64(rec.Limits.Grace)}, rec.Limits.Grace+stopSlack)
+	if err != nil {
+		err = g.endLeft(ctx, id, rec.Limits.Grace)
+	}
+	return err
+}
+
 // Collect removes a run whose agent exited from the disk. Nobody needs to be attached.
 func (r *Root) Collect(ctx context.Context, id string) error {
-	if err := r.collect(ctx, id); err != nil {
+	if err := r.site.collect(ctx, id); err != nil {
 		return fmt.Errorf("collect run %s: %w", id, err)
 	}
 	return nil
 }
 
-func (r *Root) collect(ctx context.Context, id string) error {
-	rec, err := r.record(id)
+func (g *ground) collect(ctx context.Context, id string) error {
+	rec, err := g.record(id)
 	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil { // collected before, or never begun
-		return errors.Join(r.endLeft(ctx, id, 0), os.RemoveAll(r.path(id)))
+		return errors.Join(g.endLeft(ctx, id, 0), os.RemoveAll(g.path(id)))
 	}
 	if err != nil {
 		return err
 	}
-	_, err = r.askOnce(ctx, rec, request{Op: opCollect}, stopSlack+defaultGrace)
+	_, err = g.askOnce(ctx, rec, request{Op: opCollect}, stopSlack+defaultGrace)
 	if !errors.Is(err, ErrGone) {
 		return err
 	}
-	if err := r.endLeft(ctx, id, 0); err != nil {
+	if err := g.endLeft(ctx, id, 0); err != nil {
 		return err
 	}
-	return os.RemoveAll(r.path(id))
+	return os.RemoveAll(g.path(id))
 }
 
 // askOnce does a request over a connection of its own. It gives ErrGone when there is no supervisor.
-func (r *Root) askOnce(ctx context.Context, rec record, q request, wait time.Duration) (reply, error) {
+func (g *ground) askOnce(ctx context.Context, rec record, q request, wait time.Duration) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	l, _, err := r.connect(ctx, rec, hello{Role: roleAsk})
+	l, _, err := g.connect(ctx, rec, hello{Role: roleAsk})
 	if err != nil {
 		return reply{}, err
 	}
@@ -142,9 +154,9 @@ func (r *Root) askOnce(ctx context.Context, rec record, q request, wait time.Dur
 }
 
 // endLeft ends what is left of a run whose supervisor is gone, or cannot be talked to.
-func (r *Root) endLeft(ctx context.Context, id string, grace time.Duration) error {
-	rec, err := r.record(id)
-	if errors.Is(err, os.ErrNotExist) && !r.there(id) {
+func (g *ground) endLeft(ctx context.Context, id string, grace time.Duration) error {
+	rec, err := g.record(id)
+	if errors.Is(err, os.ErrNotExist) && !g.there(id) {
 		return nil // collected: that ended everything
 	}
 	if errors.Is(err, os.ErrNotExist) { // the supervisor was killed before it wrote down what it had started

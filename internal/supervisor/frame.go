@@ -27,6 +27,8 @@ const (
 	kindExit    kind = 'D' // supervisor: Status, the agent exited
 	kindEnd     kind = 'Z' // supervisor: 8 bytes, output ended at this offset; then Status, if the agent exited
 	kindTaken   kind = 'T' // supervisor: takenNote, and the connection ends
+	kindErrand  kind = 'B' // client to a bridge: errand
+	kindOutcome kind = 'b' // bridge: outcome
 )
 
 const (

@@ -73,6 +73,13 @@ func (b *inbox) received() int64 {
 	return at
 }
 
+// reach is the offset up to which output was received or is known to be lost, and how far more may be sent.
+func (b *inbox) reach() (from, granted int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.received(), b.granted
+}
+
 func (b *inbox) lose(l lossNote) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

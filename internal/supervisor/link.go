@@ -55,10 +55,10 @@ func newLink(conn net.Conn) *link {
 	return &link{conn: conn, r: newFrameReader(conn), w: frameWriter{w: conn}, waiting: map[uint64]chan reply{}}
 }
 
-// greet says hello and reads the answer. Any error closes the connection.
-func (l *link) greet(ctx context.Context, h hello) (welcome, error) {
+// greet sends a first frame, which is or holds h, and reads the answer. Any error closes the connection.
+func (l *link) greet(ctx context.Context, k kind, first greeting) (welcome, error) {
 	stop := context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) })
-	w, err := l.exchange(h)
+	w, err := l.exchange(k, first)
 	if !stop() && err != nil {
 		err = context.Cause(ctx)
 	}
@@ -69,9 +69,15 @@ func (l *link) greet(ctx context.Context, h hello) (welcome, error) {
 	return w, l.conn.SetDeadline(time.Time{})
 }
 
-func (l *link) exchange(h hello) (welcome, error) {
+// greeting is what a connection may begin with: a hello, or an errand that holds one.
+type greeting interface{ greets() hello }
+
+func (h hello) greets() hello { return h }
+
+func (l *link) exchange(first kind, g greeting) (welcome, error) {
 	var w welcome
-	if err := l.w.json(kindHello, h); err != nil {
+	h := g.greets()
+	if err := l.w.json(first, g); err != nil {
 		return w, fmt.Errorf("say hello: %w: %w", ErrGone, err)
 	}
 	k, payload, err := l.r.next()

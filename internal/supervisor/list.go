@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,13 +21,21 @@ const (
 // is in the list with what is on disk, and with its Problem. What a dead client had begun to start is waited
 // for, as in Open.
 func (r *Root) List(ctx context.Context) ([]Info, error) {
-	r.brood.bury()
-	if err := settleStrays(ctx, r.dir); err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
-	}
-	ids, err := r.ids()
+	all, err := r.site.list(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return all, nil
+}
+
+func (g *ground) list(ctx context.Context) ([]Info, error) {
+	g.brood.bury()
+	if err := settleStrays(ctx, g.dir); err != nil {
+		return nil, err
+	}
+	ids, err := g.ids()
+	if err != nil {
+		return nil, err
 	}
 	all := make([]Info, len(ids))
 	var wg sync.WaitGroup
@@ -35,30 +44,30 @@ func (r *Root) List(ctx context.Context) ([]Info, error) {
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
-			all[i] = r.look(ctx, id)
+			all[i] = g.look(ctx, id)
 		})
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("list runs: %w", context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
-	return slices.DeleteFunc(all, func(info Info) bool { return !r.there(info.ID) }), nil // collected meanwhile
+	return slices.DeleteFunc(all, func(info Info) bool { return !g.there(info.ID) }), nil // collected meanwhile
 }
 
 // look tells all there is to know of one run.
-func (r *Root) look(ctx context.Context, id string) Info {
-	rec, err := r.record(id)
+func (g *ground) look(ctx context.Context, id string) Info {
+	rec, err := g.record(id)
 	if err != nil {
 		return Info{ID: id, Problem: err.Error()}
 	}
 	asking, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	l, w, err := r.connect(asking, rec, hello{Role: roleAsk})
+	l, w, err := g.connect(asking, rec, hello{Role: roleAsk})
 	if err == nil {
 		l.close()
 		return w.Info
 	}
-	info := r.remains(rec)
+	info := g.remains(rec)
 	if !errors.Is(err, ErrGone) {
 		info.Problem = err.Error()
 	}
@@ -66,11 +75,11 @@ func (r *Root) look(ctx context.Context, id string) Info {
 }
 
 // remains is what the disk and the process table tell of a run.
-func (r *Root) remains(rec record) Info {
+func (g *ground) remains(rec record) Info {
 	info := rec.info()
 	info.Supervised = rec.supervised()
 	info.Alive = rec.Boot == bootID() && rec.Agent.Running()
-	if s, strange, err := openSpool(r.path(rec.ID)); err != nil {
+	if s, strange, err := openSpool(g.path(rec.ID)); err != nil {
 		info.Problem = err.Error()
 	} else {
 		info.Spooled, info.OutputEnd = s.stored(), s.end
@@ -79,26 +88,31 @@ func (r *Root) remains(rec record) Info {
 		}
 	}
 	if !info.Alive {
-		status := r.lastStatus(rec.ID)
+		status := g.lastStatus(rec.ID)
 		info.Status = &status
 	}
 	return info
 }
 
 // lastStatus is status.json and the stderr file; zero when there is none.
-func (r *Root) lastStatus(id string) Status {
+func (g *ground) lastStatus(id string) Status {
 	var status Status
-	if err := readJSON(r.path(id), statusFile, &status); err != nil {
+	if err := readJSON(g.path(id), statusFile, &status); err != nil {
 		status = Status{}
 	}
-	if raw, err := os.ReadFile(filepath.Join(r.path(id), stderrFile)); err == nil {
+	if raw, err := os.ReadFile(filepath.Join(g.path(id), stderrFile)); err == nil {
 		status.Stderr = string(raw[max(len(raw)-stderrKept, 0):])
 	}
 	return status
 }
 
 // exhume makes a Run of what a supervisor left on disk.
-func (r *Root) exhume(rec record, offset int64) (*Run, error) {
+func (r *Root) exhume(id string, offset int64) (*Run, error) {
+	rec, err := r.record(id)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	rec.ID = id
 	run := &Run{root: r, info: r.remains(rec), served: make(chan struct{}), done: make(chan struct{}), gone: ErrGone}
 	run.in.run, run.out.run = run, run
 	run.out.disk = newDiskReader(r.path(rec.ID), offset)
@@ -113,30 +127,35 @@ func (r *Root) exhume(rec record, offset int64) (*Run, error) {
 // Prune removes runs from the disk that ended longer ago than age and that nobody collected. It returns
 // how many.
 func (r *Root) Prune(ctx context.Context, age time.Duration) (int, error) {
-	ids, err := r.ids()
+	pruned, err := r.site.prune(ctx, age)
 	if err != nil {
-		return 0, fmt.Errorf("prune runs: %w", err)
+		return pruned, fmt.Errorf("prune runs: %w", err)
+	}
+	return pruned, nil
+}
+
+func (g *ground) prune(ctx context.Context, age time.Duration) (int, error) {
+	ids, err := g.ids()
+	if err != nil {
+		return 0, err
 	}
 	pruned := 0
 	var errs []error
 	for _, id := range ids {
-		rec, err := r.record(id)
-		info, statErr := os.Stat(r.path(id))
+		rec, err := g.record(id)
+		info, statErr := os.Stat(g.path(id))
 		unread := err != nil && statErr == nil
 		if statErr != nil || !unread && rec.supervised() || time.Since(info.ModTime()) < age {
 			continue
 		}
 		if unread { // never begun, or damaged: no one can be asked
-			err = os.RemoveAll(r.path(id))
+			err = os.RemoveAll(g.path(id))
 		} else {
-			err = r.Collect(ctx, id)
+			err = g.collect(ctx, id)
 		}
 		if errs = append(errs, err); err == nil {
 			pruned++
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return pruned, fmt.Errorf("prune runs: %w", err)
-	}
-	return pruned, nil
+	return pruned, errors.Join(errs...)
 }

@@ -28,18 +28,42 @@ const (
 // standard input, and to later ones over the run's own. It returns an exit code when nothing keeps it. args
 // hold root=DIR, and may hold protocol=VERSION:MIN for drills of upgrades; what to run is never in args. complaints gets what
 // no client can be told.
+//
+// With bridge as the first of args it is the bridge of a Place instead, see Place.Dial; with hold alone it is the
+// first process of a container that has no other.
 func Main(args []string, complaints io.Writer) int {
 	debug.SetGCPercent(smallHeap)
 	debug.SetMemoryLimit(softMemory)
-	a, err := parseArgs(args)
-	if err == nil {
-		err = supervise(a)
-	}
+	err := perform(args)
 	if err != nil {
 		fmt.Fprintln(complaints, "supervise:", err)
 		return 1
 	}
 	return 0
+}
+
+// The parts that Main plays other than a supervisor's.
+const (
+	partBridge = "bridge"
+	partHold   = "hold"
+)
+
+func perform(args []string) error {
+	part := ""
+	if len(args) > 0 && (args[0] == partBridge || args[0] == partHold) {
+		part, args = args[0], args[1:]
+	}
+	if part == partHold {
+		return hold()
+	}
+	a, err := parseArgs(args)
+	if err != nil {
+		return err
+	}
+	if part == partBridge {
+		return runBridge(a, os.Stdin, os.Stdout)
+	}
+	return supervise(a)
 }
 
 type arguments struct {

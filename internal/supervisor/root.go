@@ -5,12 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -25,6 +19,9 @@ type Options struct {
 	Spares int
 	// Protocol is what this client speaks; the zero value is what the build speaks. For drills of upgrades.
 	Protocol Protocol
+	// Place is where the runs are, if that is not this machine. Command has no meaning then, nor has the
+	// directory: the place knows its own. Nothing is asked of it before it is needed.
+	Place Place
 }
 
 const maxSpares = 8
@@ -33,10 +30,9 @@ var errClosed = errors.New("the runs were closed")
 
 // Root is a directory of runs and the way to start them. Use Open. Safe for concurrent use.
 type Root struct {
-	dir   string
-	opts  Options
-	net   transport
-	brood brood
+	*ground // nil when the runs are in a Place
+	site    site
+	proto   Protocol
 
 	mu     sync.Mutex
 	runs   map[*Run]bool
@@ -47,27 +43,19 @@ type Root struct {
 // is a run by then, or never will be; supervisors in between are waited for, at most a second. Close what it
 // returns.
 func Open(dir string, opts Options) (*Root, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open runs: %w", err)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open runs: %w", err)
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open runs: %w", err)
-	}
-	if len(opts.Command) == 0 {
-		opts.Command = []string{"/proc/self/exe", "supervise"}
-	}
 	if opts.Protocol == (Protocol{}) {
 		opts.Protocol = ours()
 	}
-	r := &Root{dir: dir, opts: opts, net: unixTransport{}, runs: map[*Run]bool{}}
-	if err := errors.Join(settleStrays(context.Background(), dir), sweepNests(dir)); err != nil {
+	r := &Root{proto: opts.Protocol, runs: map[*Run]bool{}}
+	if opts.Place != nil {
+		r.site = newAway(opts)
+		return r, nil
+	}
+	g, err := openGround(dir, opts)
+	if err != nil {
 		return nil, fmt.Errorf("open runs: %w", err)
 	}
-	r.brood.open(append(slices.Clone(opts.Command), "root="+dir), min(opts.Spares, maxSpares))
+	r.ground, r.site = g, g
 	return r, nil
 }
 
@@ -83,7 +71,7 @@ func (r *Root) Close() error {
 	for _, run := range open {
 		run.Detach()
 	}
-	r.brood.close()
+	r.site.close()
 	return nil
 }
 
@@ -94,73 +82,20 @@ func (r *Root) Start(ctx context.Context, spec Spec) (*Run, error) {
 	if r.isClosed() {
 		return nil, fmt.Errorf("start: %w", errClosed)
 	}
-	spec, err := prepare(ctx, spec)
-	if err != nil {
-		return nil, fmt.Errorf("start: %w", err)
-	}
-	h := hello{Protocol: r.opts.Protocol, Role: roleStart, Spec: &spec, Window: window}
-	child, spare, err := r.brood.take()
-	if err != nil {
-		return nil, fmt.Errorf("start a supervisor: %w", err)
-	}
-	l, w, err := r.hand(ctx, child, h)
-	if errors.Is(err, ErrGone) && spare && !r.there(spec.ID) { // it died before it read the spec
-		if child, err = r.brood.spawn(); err == nil {
-			l, w, err = r.hand(ctx, child, h)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("start: %w", err)
-	}
-	return r.adopt(l, w, 0)
-}
-
-// prepare checks what can be checked here, for better words than the system has.
-func prepare(ctx context.Context, spec Spec) (Spec, error) {
-	if ctx.Err() != nil {
-		return spec, context.Cause(ctx)
-	}
 	if spec.ID == "" {
 		spec.ID = rand.Text()
 	}
-	if spec.Dir != "" {
-		if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
-			return spec, fmt.Errorf("%s is not a directory that can be used", spec.Dir)
-		}
-	}
-	path, err := exec.LookPath(spec.Path)
-	if errors.Is(err, exec.ErrNotFound) {
-		return spec, fmt.Errorf("find %s in PATH: %w", spec.Path, fs.ErrNotExist)
-	}
+	h := hello{Protocol: r.proto, Role: roleStart, Spec: &spec, Window: window}
+	l, w, err := r.site.start(ctx, h)
 	if err != nil {
-		return spec, fmt.Errorf("find %s: %w", spec.Path, err)
+		return nil, fmt.Errorf("start: %w", err)
 	}
-	if spec.Path, err = filepath.Abs(path); err != nil {
-		return spec, err
-	}
-	return spec, spec.check()
+	return r.adopt(l, w, hello{Protocol: r.proto, Role: roleOwn, Window: window})
 }
 
-// hand gives a supervisor its spec. One that does not answer is ended, and its agent with it.
-func (r *Root) hand(ctx context.Context, child *newborn, h hello) (*link, welcome, error) {
-	l := newLink(child.conn)
-	w, err := l.greet(ctx, h)
-	if err != nil {
-		r.brood.dismiss(child)
-	}
-	return l, w, err
-}
-
-func (r *Root) there(id string) bool {
-	_, err := os.Lstat(r.path(id))
-	return err == nil
-}
-
-func (r *Root) path(id string) string { return filepath.Join(r.dir, id) }
-
-// adopt makes a Run of a connection.
-func (r *Root) adopt(l *link, w welcome, offset int64) (*Run, error) {
-	run := newRun(r, l, w.Info, offset)
+// adopt makes a Run of a connection; again is how it is joined anew when the connection is lost.
+func (r *Root) adopt(l *link, w welcome, again hello) (*Run, error) {
+	run := newRun(r, l, w.Info, again)
 	r.mu.Lock()
 	closed := r.closed
 	if !closed {
@@ -185,7 +120,7 @@ func (r *Root) forget(run *Run) {
 	r.mu.Lock()
 	delete(r.runs, run)
 	r.mu.Unlock()
-	r.brood.bury()
+	r.site.tidy()
 }
 
 // Attach makes this client the owner of a run, from the offset up to which it has processed the output. An
@@ -210,100 +145,29 @@ func (r *Root) Follow(ctx context.Context, id string, offset int64) (*Run, error
 }
 
 func (r *Root) join(ctx context.Context, id string, h hello) (*Run, error) {
-	rec, err := r.record(id)
-	if errors.Is(err, fs.ErrNotExist) && checkID(id) == nil && r.there(id) { // its supervisor was killed at once
-		return r.exhume(record{ID: id}, h.Offset)
+	h.Protocol = r.proto
+	l, w, err := r.site.join(ctx, Revive, id, h)
+	if errors.Is(err, ErrGone) && r.ground != nil {
+		return r.exhume(id, h.Offset)
 	}
 	if err != nil {
 		return nil, err
 	}
-	l, w, err := r.connect(ctx, rec, h)
-	if err == nil {
-		return r.adopt(l, w, h.Offset)
-	}
-	if errors.Is(err, ErrGone) {
-		return r.exhume(rec, h.Offset)
-	}
-	return nil, err
+	return r.adopt(l, w, h)
 }
 
-// record reads spec.json.
-func (r *Root) record(id string) (record, error) {
-	var rec record
-	if err := checkID(id); err != nil {
-		return rec, fmt.Errorf("%w: %w", err, fs.ErrNotExist)
-	}
-	if err := r.readNewSpec(id, &rec); err != nil {
-		return rec, err
-	}
-	if rec.ID != id {
-		return rec, fmt.Errorf("%s is of run %q", filepath.Join(r.path(id), specFile), rec.ID)
-	}
-	return rec, nil
+// LookPath finds a program by name where the runs are; a name with a slash is checked as it is. A program that
+// is not there gives an error matching fs.ErrNotExist.
+func (r *Root) LookPath(ctx context.Context, name string) (string, error) {
+	return r.site.lookPath(ctx, name)
 }
 
-// readNewSpec waits for the spec of a run that begins just now: the supervisor writes it a moment after it
-// made the directory.
-func (r *Root) readNewSpec(id string, rec *record) error {
-	for {
-		err := readJSON(r.path(id), specFile, rec)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		info, statErr := os.Stat(r.path(id))
-		if statErr != nil || time.Since(info.ModTime()).Abs() > specWait {
-			return err
-		}
-		time.Sleep(firstPoll)
-	}
-}
-
-const (
-	redial     = 10 * time.Millisecond
-	redialMost = 3 * time.Second
-	specWait   = time.Second
-)
-
-// connect greets the supervisor of a run. It gives ErrGone when there is none.
-func (r *Root) connect(ctx context.Context, rec record, h hello) (*link, welcome, error) {
-	h.Protocol = r.opts.Protocol
-	for until := time.Now().Add(redialMost); ; {
-		if !rec.supervised() {
-			return nil, welcome{}, ErrGone
-		}
-		conn, err := r.net.dial(ctx, r.path(rec.ID))
-		if err == nil {
-			l := newLink(conn)
-			w, err := l.greet(ctx, h)
-			if !errors.Is(err, ErrGone) {
-				return l, w, err
-			}
-		} else if time.Now().After(until) {
-			return nil, welcome{}, fmt.Errorf("connect: %w", err)
-		}
-		if time.Now().After(until) {
-			return nil, welcome{}, errors.New("the supervisor runs and does not answer")
-		}
-		_ = rec.Supervisor.Signal(relistenSignal) // somebody removed its socket, perhaps
-		select {
-		case <-ctx.Done():
-			return nil, welcome{}, context.Cause(ctx)
-		case <-time.After(redial):
-		}
-	}
-}
-
-// ids lists the runs there are.
-func (r *Root) ids() ([]string, error) {
-	entries, err := os.ReadDir(r.dir)
+// Since is the time, by the clock of the first client that asked, from which on no run can have been forgotten:
+// since the directory of runs was made, or the machine was started.
+func (r *Root) Since(ctx context.Context) (time.Time, error) {
+	at, err := r.site.since(ctx, time.Now())
 	if err != nil {
-		return nil, err
+		return at, fmt.Errorf("ask since when runs are kept: %w", err)
 	}
-	var ids []string
-	for _, e := range entries {
-		if e.IsDir() && checkID(e.Name()) == nil && !strings.HasPrefix(e.Name(), ".") {
-			ids = append(ids, e.Name())
-		}
-	}
-	return ids, nil
+	return at, nil
 }

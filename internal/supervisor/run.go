@@ -27,30 +27,45 @@ const requestWait = 5 * time.Second
 // Run is a client's hold on one run. Every Run ends in Detach or Collect. Methods are safe for concurrent
 // use; Stdout has one reader.
 type Run struct {
-	root *Root
-	info Info
-	link *link // nil when there was no supervisor any more
-	in   runInput
-	out  runOutput
+	root  *Root
+	info  Info
+	again hello // joins the run anew, in its role
+	in    runInput
+	out   runOutput
 
 	served chan struct{} // closed when nothing more is received
 	done   chan struct{}
+	life   context.Context // over when the client leaves
+	leave  context.CancelFunc
 
 	mu       sync.Mutex
-	detached bool
-	taken    *TakenError
-	gone     error // why nothing more is received
-	status   Status
-	stderr   []byte
-	finished bool // done is closed
+	link     *link // nil when there was no supervisor any more
+	complete bool  // all of the output was received
+
+	rejoins    int   // since the output came to rejoinedAt; receive's
+	rejoinedAt int64 // ditto
+	detached   bool
+	taken      *TakenError
+	gone       error // why nothing more is received
+	status     Status
+	stderr     []byte
+	finished   bool // done is closed
 }
 
-func newRun(root *Root, l *link, info Info, offset int64) *Run {
-	run := &Run{root: root, info: info, link: l, served: make(chan struct{}), done: make(chan struct{})}
+func newRun(root *Root, l *link, info Info, again hello) *Run {
+	run := &Run{root: root, info: info, again: again, link: l, served: make(chan struct{}), done: make(chan struct{})}
+	run.life, run.leave = context.WithCancel(context.Background())
 	run.in.run = run
 	run.out.run = run
-	run.out.inbox = newInbox(offset, func(limit int64) { _ = l.w.marked(kindWindow, limit, nil) })
+	run.out.inbox = newInbox(again.Offset, func(limit int64) { _ = run.current().w.marked(kindWindow, limit, nil) })
 	return run
+}
+
+// current is the connection of this moment; nil when there was never one.
+func (r *Run) current() *link {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.link
 }
 
 // begin starts to receive. The goroutine ends with the connection; Detach and Collect wait for it.
@@ -102,7 +117,8 @@ func (r *Run) Status() Status {
 	return r.status
 }
 
-// Err says why nothing more is received: nil while it is, ErrDetached, *TakenError or ErrGone.
+// Err says why nothing more is received: nil while it is, ErrDetached, *TakenError, ErrGone or, of a run in a
+// Place, *LostPlaceError.
 func (r *Run) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,26 +128,53 @@ func (r *Run) Err() error {
 // receive takes what the supervisor sends.
 func (r *Run) receive() {
 	defer close(r.served)
-	_ = r.link.serve(r.handle)
-	r.mu.Lock()
-	switch {
-	case r.detached:
-		r.gone = ErrDetached
-	case r.taken != nil:
-		r.gone = r.taken
-	default:
-		r.gone = ErrGone
+	defer r.leave()
+	gone := r.serve()
+	for errors.Is(gone, ErrGone) && r.root.ground == nil && !r.over() {
+		if err := r.rejoin(); err != nil {
+			gone = r.why(&LostPlaceError{Err: err})
+			break
+		}
+		gone = r.serve()
 	}
-	gone, finished := r.gone, r.finished
+	r.mu.Lock()
+	r.gone = gone
+	finished := r.finished
 	r.mu.Unlock()
 	if !finished {
 		var status Status
-		if errors.Is(gone, ErrGone) {
+		if errors.Is(gone, ErrGone) && r.root.ground != nil {
 			status = r.root.lastStatus(r.info.ID)
 		}
 		r.finish(status)
 	}
 	r.out.inbox.close(gone)
+}
+
+// serve receives over one connection, and says why no more comes.
+func (r *Run) serve() error {
+	_ = r.current().serve(r.handle)
+	return r.why(ErrGone)
+}
+
+// why is the reason for which nothing is received, or otherwise if this client knows none of its own.
+func (r *Run) why(otherwise error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.detached:
+		return ErrDetached
+	case r.taken != nil:
+		return r.taken
+	}
+	return otherwise
+}
+
+// over says whether there is nothing more to learn of the run.
+func (r *Run) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.finished && r.complete
 }
 
 func (r *Run) handle(k kind, payload []byte) error {
@@ -157,7 +200,7 @@ func (r *Run) handle(k kind, payload []byte) error {
 		}
 		r.finish(status)
 	case kindEnd:
-		r.complete(payload)
+		r.completed(payload)
 		r.out.inbox.close(io.EOF)
 	case kindTaken:
 		var t takenNote
@@ -172,15 +215,16 @@ func (r *Run) handle(k kind, payload []byte) error {
 	return nil // a later version's
 }
 
-// complete takes what is known of the end by the end of the output.
-func (r *Run) complete(payload []byte) {
+// completed takes what is known of the end by the end of the output.
+func (r *Run) completed(payload []byte) {
 	_, raw, err := cutMark(payload)
 	var status Status
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.complete = true
 	if err != nil || json.Unmarshal(raw, &status) != nil {
 		return // the agent still runs
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.finished {
 		r.status = status
 	}
@@ -241,8 +285,8 @@ func (r *Run) Update(ctx context.Context, labels map[string]string, limits *Limi
 // Stdin afterwards, and at the latest when that Write returns. An error means that it was not sent.
 func (r *Run) Announce(labels map[string]string, limits *Limits) error {
 	err := ErrGone
-	if r.link != nil {
-		err = r.link.send(request{Op: opUpdate, Labels: labels, Limits: limits})
+	if l := r.current(); l != nil {
+		err = l.send(request{Op: opUpdate, Labels: labels, Limits: limits})
 	}
 	if err != nil {
 		return fmt.Errorf("update run %s: %w", r.ID(), err)
@@ -277,10 +321,11 @@ func (r *Run) Inspect(ctx context.Context) (Info, error) {
 
 // ask does a request over the connection. It gives Err when there is none.
 func (r *Run) ask(ctx context.Context, q request) (reply, error) {
-	if r.link == nil {
+	l := r.current()
+	if l == nil {
 		return reply{}, ErrGone
 	}
-	answer, err := r.link.ask(ctx, q)
+	answer, err := l.ask(ctx, q)
 	if errors.Is(err, ErrGone) {
 		select {
 		case <-r.served:

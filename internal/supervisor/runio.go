@@ -19,12 +19,13 @@ type runInput struct {
 func (i *runInput) Write(p []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.run.link == nil {
+	l := i.run.current()
+	if l == nil {
 		return 0, ErrGone
 	}
 	for written := 0; ; {
 		part := p[written:min(written+wholeInput, len(p))]
-		if err := i.run.link.input(part); err != nil {
+		if err := l.input(part); err != nil {
 			return written, err
 		}
 		written += len(part)

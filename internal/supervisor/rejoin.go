@@ -1,0 +1,60 @@
+package supervisor
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+)
+
+const (
+	rejoinPatience = 10 * time.Second
+	rejoinPause    = 200 * time.Millisecond
+	rejoinMost     = 20 // times without a byte in between
+)
+
+// rejoin connects a run in a Place anew, where the output broke off. It gives up after a while, and at once when
+// the place is no more.
+func (r *Run) rejoin() error {
+	h := r.again
+	from, granted := r.out.inbox.reach()
+	h.Offset, h.Window = from, granted-from
+	if from != r.rejoinedAt {
+		r.rejoins, r.rejoinedAt = 0, from
+	}
+	if r.rejoins++; r.rejoins > rejoinMost {
+		return errors.New("the connection breaks again and again")
+	}
+	for until := time.Now().Add(rejoinPatience); ; {
+		l, _, err := r.root.site.join(r.life, AsIs, r.ID(), h)
+		if err == nil {
+			return r.relink(l)
+		}
+		if hopeless(err) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-r.life.Done():
+			return ErrDetached
+		case <-time.After(rejoinPause):
+		}
+	}
+}
+
+// relink makes l the connection.
+func (r *Run) relink(l *link) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.detached {
+		l.close()
+		return ErrDetached
+	}
+	r.link, r.stderr = l, nil // the last of standard error is told anew
+	return nil
+}
+
+// hopeless says whether an error of a join will not pass with time.
+func hopeless(err error) bool {
+	var version *VersionError
+	var offset *OffsetError
+	return errors.Is(err, ErrNoPlace) || errors.Is(err, fs.ErrNotExist) || errors.As(err, &version) || errors.As(err, &offset)
+}
