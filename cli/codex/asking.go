@@ -67,21 +67,27 @@ func (t *liveTurn) decide(id cli.AskID, d cli.Decision) error {
 	if a == nil {
 		return cli.ErrNotAsked
 	}
+	if !d.Allow && a.m.Method != askQuestions {
+		t.in.put(news{denied: a, reason: d.Reason})
+		if d.Reason != "" {
+			if err := t.explain(d.Reason); err != nil {
+				return fmt.Errorf("answer codex: %w", err)
+			}
+		}
+	}
 	if err := t.s.hub.conn.reply(a.m.ID, a.answer(d)); err != nil {
 		return fmt.Errorf("answer codex: %w", err)
 	}
-	if d.Allow || a.m.Method == askQuestions {
-		return nil
-	}
-	t.in.put(news{denied: a, reason: d.Reason})
-	if d.Reason == "" {
-		return nil
-	}
+	return nil
+}
+
+// explain sends why something is not allowed, before the answer itself: the turn may be over soon after that.
+func (t *liveTurn) explain(reason string) error {
 	t.mu.Lock()
 	turn := t.id
 	t.mu.Unlock()
 	line, err := question(t.s.hub.conn.name(), "turn/steer", map[string]any{
-		"threadId": t.s.thread, "expectedTurnId": turn, "input": inputOf(cli.Request{Prompt: "That was not allowed: " + d.Reason}),
+		"threadId": t.s.thread, "expectedTurnId": turn, "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
 	})
 	if err != nil {
 		return err

@@ -17,10 +17,9 @@ type live struct {
 	chat     int64
 	marker   string // the value of threadVar in the environment of all that the thread's tools start
 	thread   cli.AgentSessionID
+	model    string // that answers when a request names none; empty if not known
 
 	mu     sync.Mutex
-	model  string    // that answered last; empty if not known
-	effort string    // likewise
 	turn   *liveTurn // that runs
 	left   *awaitedTurn
 	spent  bool // a turn was cut short: what it started may still run
@@ -68,8 +67,7 @@ type threadReply struct {
 	Thread struct {
 		ID cli.AgentSessionID `json:"id"`
 	} `json:"thread"`
-	Model  string `json:"model"`
-	Effort string `json:"reasoningEffort"`
+	Model string `json:"model"`
 }
 
 // begin starts the thread, or resumes one. Which model answers and what is allowed is said with each turn.
@@ -102,8 +100,9 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 	if resume != "" && reply.Thread.ID != resume {
 		return cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
 	}
-	s.thread, s.model, s.effort = reply.Thread.ID, reply.Model, reply.Effort
-	return nil
+	defaults, err := s.hub.configured(ctx)
+	s.thread, s.model = reply.Thread.ID, or(defaults.Model, reply.Model)
+	return err
 }
 
 // config is what the thread differs in from the process. The keys are dotted, so that the rest of their tables

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -423,7 +425,6 @@ func (t *liveTurn) close(r *cli.Result) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.spent = t.s.spent || !t.cut.IsZero()
-	t.s.model = or(string(t.req.Model), t.s.model)
 }
 
 // turnParams is the question that starts a turn. The same request gives the same one.
@@ -436,7 +437,7 @@ func (s *live) turnParams(req cli.Request, defaults settings) map[string]any {
 	if req.Dir != "" {
 		params["cwd"] = req.Dir
 	}
-	if model := or(string(req.Model), defaults.Model); model != "" {
+	if model := or(string(req.Model), s.model); model != "" {
 		params["model"] = model
 	}
 	if effort := or(string(req.Effort), defaults.Effort); effort != "" {
@@ -458,18 +459,39 @@ func inputOf(req cli.Request) []map[string]any {
 }
 
 // instructionsOf gives the model the instructions as the application's own. Codex says them again only when they
-// changed.
+// changed. It cuts off what is long, so they come in pieces, which it says in the order of their names.
 func instructionsOf(req cli.Request) map[string]any {
 	context := map[string]any{}
-	for name, text := range map[string]string{"instructions": req.SystemPrompt, "more_instructions": req.AppendPrompt} {
-		if text != "" {
-			context[name] = map[string]string{"value": text, "kind": "application"}
+	for _, text := range []string{req.SystemPrompt, req.AppendPrompt} {
+		for len(text) > 0 {
+			piece := text[:cutAt(text, instructionPiece)]
+			text = text[len(piece):]
+			context[fmt.Sprintf("instructions_%03d", len(context)+1)] = map[string]string{"value": piece, "kind": "application"}
 		}
 	}
 	if len(context) == 0 {
 		return nil
 	}
 	return context
+}
+
+const instructionPiece = 3000
+
+// cutAt is where text is cut to at most limit bytes: behind a line or a word where there is one, else behind a
+// character.
+func cutAt(text string, limit int) int {
+	if len(text) <= limit {
+		return len(text)
+	}
+	for _, separator := range []string{"\n", " "} {
+		if i := strings.LastIndex(text[:limit], separator); i > limit/2 {
+			return i + 1
+		}
+	}
+	for limit > 1 && text[limit]&0xC0 == 0x80 {
+		limit--
+	}
+	return limit
 }
 
 // policyOf is a sandbox in the words of turn/start.

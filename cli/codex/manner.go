@@ -26,6 +26,9 @@ const (
 // mannerOf maps a permission mode, for exec and app-server alike. Where nobody can be asked, which is so in
 // exec and where a turn is not attended, nothing is possible that the mode would ask about. A configured
 // sandbox counts where the mode leaves a choice. Codex has no lists of allowed and denied tools.
+//
+// What people allow runs inside the sandbox, so it must be one in which it can work: in a read-only one Codex
+// tries an allowed command again outside only if it failed within milliseconds.
 func mannerOf(mode cli.PermissionMode, attended bool, configured string) manner {
 	m := manner{approval: askNever, sandbox: readOnly}
 	switch mode {
@@ -44,7 +47,7 @@ func mannerOf(mode cli.PermissionMode, attended bool, configured string) manner 
 	case cli.Plan:
 	default:
 		if attended {
-			m.approval = askUntrusted
+			m.approval, m.sandbox = askUntrusted, or(configured, workspaceWrite)
 		}
 	}
 	return m

@@ -81,6 +81,11 @@ func (f codexFailure) Error() string { return f.message }
 // run plays prompt and returns the exit code of `codex exec`.
 func (t *codexTurn) run(prompt string) int {
 	t.past = t.store.read(codexFolder, t.thread)
+	if t.live != nil { // a process that dies in its first turn leaves a thread all the same
+		if e := t.store.begin(codexFolder, t.thread); e != nil {
+			fmt.Fprintln(t.stderr, e)
+		}
+	}
 	t.sink.turnStarted(t.thread)
 	err := t.play(script.Parse(prompt).Responses())
 	for err == nil && t.live != nil {

@@ -65,6 +65,19 @@ func (s store) add(folder, id string, e entry) error {
 	return errors.Join(err, f.Close())
 }
 
+// begin makes a session that has no turn yet, if it is new.
+func (s store) begin(folder, id string) error {
+	path := s.path(folder, id)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("begin session: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("begin session: %w", err)
+	}
+	return f.Close()
+}
+
 // read gives the turns of a session; none if it is not there. Lines that are no entry are passed over.
 func (s store) read(folder, id string) []entry {
 	b, err := os.ReadFile(s.path(folder, id))

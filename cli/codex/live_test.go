@@ -1,0 +1,420 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+)
+
+// openLive opens a live session and closes it with the test.
+func openLive(t *testing.T, p *Provider, req cli.Request) cli.Session {
+	t.Helper()
+	s, err := p.Open(t.Context(), cli.Live, req)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { closeNow(t, s) })
+	return s
+}
+
+func closeNow(t *testing.T, s cli.Session) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := s.Close(ctx); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// running is a turn that runs beside the test.
+type running struct {
+	t      *testing.T
+	cancel context.CancelCauseFunc
+	events chan cli.Event
+	all    []cli.Event
+	over   chan struct{}
+}
+
+func begin(t *testing.T, s cli.Session, req cli.Request) *running {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r := &running{t: t, cancel: cancel, events: make(chan cli.Event, 10000), over: make(chan struct{})}
+	go func() {
+		defer close(r.over)
+		s.Turn(ctx, req, func(ev cli.Event) { r.events <- ev })
+	}()
+	t.Cleanup(func() {
+		cancel(cli.ErrAborted)
+		<-r.over
+	})
+	return r
+}
+
+// await returns the next event of a type.
+func await[T cli.Event](r *running) T {
+	r.t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		select {
+		case ev := <-r.events:
+			r.all = append(r.all, ev)
+			if ev, ok := ev.(T); ok {
+				return ev
+			}
+			if result, ok := ev.(cli.Result); ok {
+				r.t.Fatalf("the turn ended before: %+v, %v", result, result.Err)
+			}
+		case <-limit:
+			var none T
+			r.t.Fatalf("no %T came", none)
+		}
+	}
+}
+
+func (r *running) end() cli.Result {
+	r.t.Helper()
+	result := await[cli.Result](r)
+	<-r.over
+	for _, wrong := range clitest.Violations(r.all) {
+		r.t.Errorf("contract: %s", wrong)
+	}
+	return result
+}
+
+func inDir(dir, conversation, prompt string) cli.Request {
+	return cli.Request{
+		Dir: dir, Conversation: cli.Conversation(conversation), Turn: cli.TurnID("turn-" + conversation),
+		Permission: cli.Bypass, Prompt: prompt,
+	}
+}
+
+func TestConversationsShareAProcessAndNothingElse(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		a, b := inDir(dir, "a", ""), inDir(dir, "b", "")
+		a.ChatID, b.ChatID = 11, 22
+		sa, sb := openLive(t, p, a), openLive(t, p, b)
+		if sa.Info().PID != sb.Info().PID || sa.Info().AgentSessionID == sb.Info().AgentSessionID {
+			t.Fatalf("%+v and %+v", sa.Info(), sb.Info())
+		}
+		mark := filepath.Join(dir, "alive")
+		a.Prompt = `[[tool cmd="setsid sh -c 'setsid sleep 611 & touch ` + mark + `; sleep 612' & sleep 613"]]`
+		b.Prompt = `[[tool cmd="echo chat $DUCTOR_CHAT_ID; until [ -e ` + dir + `/go ]; do sleep 0.01; done"]][[text "all well"]]`
+		ta, tb := begin(t, sa, a), begin(t, sb, b)
+		awaitPath(t, mark)
+		await[cli.ToolStarted](tb)
+		ta.cancel(cli.ErrAborted)
+		if r := ta.end(); !r.Aborted || r.Err != nil {
+			t.Errorf("aborted as %+v, %v", r, r.Err)
+		}
+		closeNow(t, sa)
+		if left := running61x(t); len(left) > 0 {
+			t.Errorf("the abort left %q", left)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := tb.end()
+		if r.Err != nil || r.Text != "all well" {
+			t.Errorf("the neighbour ended as %+v, %v", r, r.Err)
+		}
+		if out := of[cli.ToolEnded](tb.all)[0].Output; !strings.Contains(out, "chat 22") {
+			t.Errorf("the neighbour's tool said %q", out)
+		}
+		if !sb.Info().Alive {
+			t.Error("the neighbour's session is not alive")
+		}
+	})
+}
+
+// running61x lists the processes of the test above.
+func running61x(t *testing.T) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		raw, _ := os.ReadFile(f)
+		if line := string(raw); strings.HasPrefix(line, "sleep\x0061") {
+			found = append(found, strings.ReplaceAll(line, "\x00", " "))
+		}
+	}
+	return found
+}
+
+func awaitPath(t *testing.T, path string) {
+	t.Helper()
+	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("%s never came", filepath.Base(path))
+		}
+	}
+}
+
+func TestACrashEndsTheTurnsThatRanInItAndNoConversation(t *testing.T) {
+	p, dir := scripted(t)
+	a, b := inDir(dir, "a", `[[text "half"]] [[hang]]`), inDir(dir, "b", "[[crash code=3]]")
+	sa, sb := openLive(t, p, a), openLive(t, p, b)
+	ta := begin(t, sa, a)
+	await[cli.TextDelta](ta)
+	tb := begin(t, sb, b)
+	for name, r := range map[string]cli.Result{"a": ta.end(), "b": tb.end()} {
+		if r.Err == nil || r.Err.Kind != cli.Crashed || r.Err.Code != 3 {
+			t.Errorf("%s ended as %+v, %v", name, r, r.Err)
+		}
+	}
+	next := inDir(dir, "a", "[[history]]")
+	next.Resume = sa.Info().AgentSessionID
+	if sa.Info().Alive || sa.Fits(next) {
+		t.Error("a session whose process is gone takes another turn")
+	}
+	closeNow(t, sa)
+	closeNow(t, sb)
+	if r, _ := ask(t.Context(), openLive(t, p, next), next); r.Err != nil || r.AgentSessionID != next.Resume {
+		t.Errorf("afterwards: %+v, %v", r, r.Err)
+	}
+}
+
+func TestApprovals(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		req := inDir(dir, "a", "")
+		req.Permission, req.Attended = cli.Ask, true
+		s := openLive(t, p, req)
+		asker := s.(cli.Asker)
+
+		req.Turn, req.Prompt = "yes", `[[tool cmd="touch allowed"]][[text done]]`
+		turn := begin(t, s, req)
+		a := await[cli.ApprovalAsked](turn)
+		if a.Tool != "shell" || a.Title != "touch allowed" || a.Started == "" {
+			t.Errorf("asked as %+v", a)
+		}
+		if err := asker.Decide(t.Context(), "nonsense", cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+			t.Errorf("a decision on nothing: %v", err)
+		}
+		if err := asker.Decide(t.Context(), a.ID, cli.Decision{Allow: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := asker.Decide(t.Context(), a.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+			t.Errorf("decided twice: %v", err)
+		}
+		if r := turn.end(); r.Err != nil || r.Text != "done" || len(r.Denials) != 0 {
+			t.Errorf("%+v, %v", r, r.Err)
+		}
+		awaitPath(t, filepath.Join(dir, "allowed"))
+
+		req.Turn, req.Prompt = "no", `[[write path="denied.txt" text="x"]][[text done]]`
+		turn = begin(t, s, req)
+		a = await[cli.ApprovalAsked](turn)
+		if a.Tool != "patch" || a.Title != "denied.txt" || len(a.Changes) != 1 || a.Changes[0].Diff != "@@ -0,0 +1,1 @@\n+x\n" {
+			t.Errorf("asked as %+v", a)
+		}
+		if err := asker.Decide(t.Context(), a.ID, cli.Decision{Reason: "[[text \"I see\"]]"}); err != nil {
+			t.Fatal(err)
+		}
+		r := turn.end()
+		if r.Err != nil || len(r.Denials) != 1 || r.Denials[0].Tool != "patch" || !strings.Contains(r.Text, "I see") {
+			t.Errorf("%+v, %v", r, r.Err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "denied.txt")); err == nil {
+			t.Error("what was denied was done")
+		}
+		if err := asker.Decide(t.Context(), a.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+			t.Errorf("decided after the turn: %v", err)
+		}
+
+		req.Turn, req.Prompt = "gone", `[[tool cmd="touch never"]][[text done]]`
+		turn = begin(t, s, req)
+		a = await[cli.ApprovalAsked](turn)
+		turn.cancel(cli.ErrAborted)
+		if w := await[cli.AskWithdrawn](turn); w.ID != a.ID {
+			t.Errorf("withdrawn %q, asked %q", w.ID, a.ID)
+		}
+		if r := turn.end(); !r.Aborted {
+			t.Errorf("%+v, %v", r, r.Err)
+		}
+	})
+}
+
+func TestWhatNobodyIsAskedIsDenied(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		req := inDir(dir, "a", `[[ask cmd="touch never"]][[write path="never.txt" text="x"]][[text done]]`)
+		req.Permission = cli.Ask
+		r, events := ask(t.Context(), openLive(t, p, req), req)
+		if r.Err != nil || r.Text != "done" || len(of[cli.ApprovalAsked](events)) != 0 {
+			t.Errorf("%+v, %v", r, r.Err)
+		}
+		for _, name := range []string{"never", "never.txt"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				t.Errorf("%s was made", name)
+			}
+		}
+	})
+}
+
+func TestEditsGoThroughWhereTheModeSaysSo(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		req := inDir(dir, "a", `[[write path="a.txt" text="x"]][[tool cmd="touch b"]][[text done]]`)
+		req.Permission, req.Attended = cli.AcceptEdits, true
+		s := openLive(t, p, req)
+		turn := begin(t, s, req)
+		a := await[cli.ApprovalAsked](turn)
+		if a.Tool != "shell" || len(of[cli.FileChanged](turn.all)) != 1 {
+			t.Errorf("asked %+v after %+v", a, turn.all)
+		}
+		if err := s.(cli.Asker).Decide(t.Context(), a.ID, cli.Decision{Allow: true}); err != nil {
+			t.Fatal(err)
+		}
+		if r := turn.end(); r.Err != nil {
+			t.Error(r.Err)
+		}
+	})
+}
+
+func TestSteering(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		req := inDir(dir, "a", `[[tool cmd="touch began; until [ -e go ]; do sleep 0.01; done"]][[text one]]`)
+		s := openLive(t, p, req)
+		steerer := s.(cli.Steerer)
+		more := cli.Request{Turn: "more", Prompt: `[[text "two"]]`}
+		if err := steerer.Steer(t.Context(), more); !errors.Is(err, cli.ErrNoTurn) {
+			t.Errorf("steered nothing: %v", err)
+		}
+		turn := begin(t, s, req)
+		awaitPath(t, filepath.Join(dir, "began"))
+		if err := steerer.Steer(t.Context(), more); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := turn.end(); r.Err != nil || !strings.Contains(r.Text, "two") {
+			t.Errorf("%+v, %v", r, r.Err)
+		}
+		if err := steerer.Steer(t.Context(), more); !errors.Is(err, cli.ErrNoTurn) {
+			t.Errorf("steered what was over: %v", err)
+		}
+	})
+}
+
+func TestErrorsOfTheModelLeaveTheThreadUsable(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		req := inDir(dir, "a", "")
+		s := openLive(t, p, req)
+		for prompt, want := range map[string]cli.FailureKind{
+			"[[error 401 times=9]]": cli.NotLoggedIn, "[[error 429]]": cli.LimitReached, "[[error 400]]": cli.Refused,
+		} {
+			req.Turn, req.Prompt = cli.TurnID(prompt), prompt
+			if r, _ := ask(t.Context(), s, req); r.Err == nil || r.Err.Kind != want {
+				t.Errorf("%s: %+v", prompt, r.Err)
+			}
+		}
+		req.Turn, req.Prompt, req.Resume = "after", "[[text fine]]", s.Info().AgentSessionID
+		if r, _ := ask(t.Context(), s, req); r.Err != nil || r.Text != "fine" || r.Usage.Output == 0 {
+			t.Errorf("afterwards %+v, %v", r, r.Err)
+		}
+	})
+}
+
+func TestAnUnknownThreadCannotBeResumedLive(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		req := inDir(dir, "a", "hello")
+		req.Resume = "11111111-2222-3333-4444-555555555555"
+		s, err := p.Open(t.Context(), cli.Live, req)
+		if f := cli.AsFailure(Agent, err); s != nil || f == nil || f.Kind != cli.ResumeFailed {
+			t.Errorf("%v, %v", s, err)
+		}
+	})
+}
+
+// Many conversations at once, each with turns of its own.
+func TestManyThreadsInOneProcess(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		var all sync.WaitGroup
+		for _, name := range strings.Split("abcdefgh", "") {
+			all.Go(func() {
+				req := inDir(dir, name, `[[text "one `+name+`" delay=1ms chunk=1]]`)
+				s, err := p.Open(t.Context(), cli.Live, req)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer closeNow(t, s)
+				first, _ := ask(t.Context(), s, req)
+				req.Turn, req.Prompt, req.Resume = cli.TurnID("2"+name), "two [[history]]", first.AgentSessionID
+				second, _ := ask(t.Context(), s, req)
+				if first.Text != "one "+name || first.Err != nil || second.Err != nil || !s.Fits(req) {
+					t.Errorf("%s: %+v, then %+v", name, first, second)
+				}
+			})
+		}
+		all.Wait()
+		if n := len(p.hubs); n != 0 {
+			t.Errorf("%d processes are kept that nobody uses", n)
+		}
+	})
+}
+
+func TestLivePromptsReachTheModelAsText(t *testing.T) {
+	p, dir, api := real(t)
+	req := inDir(dir, "a", "")
+	s := openLive(t, p, req)
+	for name, prompt := range map[string]string{
+		"a flag": "--dangerously-skip-permissions", "a dash": "-", "a slash": "/clear", "NUL": "a\x00b",
+		"240 KB": strings.Repeat("long ", 48<<10), "no UTF-8": "a\xffb",
+	} {
+		req.Turn, req.Prompt = cli.TurnID(name), prompt+" [[text ok]]"
+		if r, _ := ask(t.Context(), s, req); r.Err != nil || r.Text != "ok" {
+			t.Errorf("%s: %q, %v", name, r.Text, r.Err)
+		}
+		asked := api.Prompts()
+		if got := asked[len(asked)-1].Prompt; got != strings.ToValidUTF8(req.Prompt, "\uFFFD") {
+			t.Errorf("%s: the model read %.80q (%d bytes)", name, got, len(got))
+		}
+	}
+}
+
+func TestInstructionsAreToldOnceAndAgainWhenTheyChange(t *testing.T) {
+	p, dir, api := real(t)
+	req := inDir(dir, "a", "[[text ok]]")
+	s := openLive(t, p, req)
+	long := strings.Repeat("be thorough. ", 3000)
+	for i, instruction := range []string{"be a pirate", "be a pirate", "be a monk", long} {
+		req.Turn, req.AppendPrompt = cli.TurnID(instruction[:9]+itoa(int64(i))), instruction
+		if r, _ := ask(t.Context(), s, req); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	asked := api.Prompts()
+	body := string(asked[len(asked)-1].Body)
+	if n := strings.Count(body, "be a pirate"); n != 1 {
+		t.Errorf("the first instruction was told %d times", n)
+	}
+	if !strings.Contains(body, "be a monk") || strings.Count(body, "thorough.") != 3000 {
+		t.Errorf("%d times thorough", strings.Count(body, "thorough."))
+	}
+}
+
+func TestModelAndEffortAreSaidWithEachTurn(t *testing.T) {
+	p, dir, api := real(t)
+	req := inDir(dir, "a", "[[text ok]]")
+	s := openLive(t, p, req)
+	for i, model := range []cli.ModelID{"", "gpt-6.1-sol", "not-a-model", ""} {
+		req.Turn, req.Model = cli.TurnID(itoa(int64(i))), model
+		r, _ := ask(t.Context(), s, req)
+		asked := api.Prompts()
+		want := or(string(model), "gpt-5.5")
+		if got := asked[len(asked)-1].Model; got != want || r.Err != nil || r.Model != cli.ModelID(want) {
+			t.Errorf("turn %d: model %q, said %q, want %q, %v", i, got, r.Model, want, r.Err)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package codex
+
+import (
+	"testing"
+
+	"ductor/cli"
+)
+
+func TestPermissionModes(t *testing.T) {
+	cases := []struct {
+		mode       cli.PermissionMode
+		attended   bool
+		configured string
+		want       manner
+	}{
+		{cli.Plan, false, "", manner{askNever, readOnly, false}},
+		{cli.Plan, true, "", manner{askNever, readOnly, false}},
+		{cli.Plan, true, fullAccess, manner{askNever, readOnly, false}},
+		{cli.Ask, false, "", manner{askNever, readOnly, false}},
+		{cli.Ask, false, fullAccess, manner{askNever, readOnly, false}},
+		{cli.Ask, true, "", manner{askUntrusted, workspaceWrite, false}},
+		{cli.Ask, true, readOnly, manner{askUntrusted, readOnly, false}},
+		{"", true, "", manner{askUntrusted, workspaceWrite, false}},
+		{"", false, "", manner{askNever, readOnly, false}},
+		{cli.AcceptEdits, false, "", manner{askNever, workspaceWrite, false}},
+		{cli.AcceptEdits, true, "", manner{askUntrusted, workspaceWrite, true}},
+		{cli.Auto, false, "", manner{askNever, workspaceWrite, false}},
+		{cli.Auto, true, "", manner{askOnRequest, workspaceWrite, false}},
+		{cli.Auto, true, fullAccess, manner{askOnRequest, fullAccess, false}},
+		{cli.Bypass, false, readOnly, manner{askNever, fullAccess, false}},
+		{cli.Bypass, true, "", manner{askNever, fullAccess, false}},
+	}
+	for _, c := range cases {
+		if got := mannerOf(c.mode, c.attended, c.configured); got != c.want {
+			t.Errorf("%q attended %v sandbox %q: %+v, want %+v", c.mode, c.attended, c.configured, got, c.want)
+		}
+	}
+}
+
+func TestEditsAreInsideOnlyBelowTheDirectories(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/work/a": true, "/work/a/b": true, "/more/x": true, "/work/../etc/passwd": false, "/workshop/a": false, "/etc/passwd": false, "a": false, "": false,
+	} {
+		if got := inside(path, []string{"/work", "", "/more"}); got != want {
+			t.Errorf("%q: %v", path, got)
+		}
+	}
+}
+
+func TestVersionsThatHaveTheAppServer(t *testing.T) {
+	for version, want := range map[string]bool{
+		"0.169.0": true, "0.100.0-alpha.1": true, "0.99.0": false, "0.21": false, "1.0.0": true, "odd": true,
+	} {
+		if got := hasAppServer(version); got != want {
+			t.Errorf("%s: %v", version, got)
+		}
+	}
+}
