@@ -68,10 +68,15 @@ func TestADecisionReachesTheAgentAndTheAudit(t *testing.T) {
 var group = orchestrator.ConversationID{Chat: -100, Topic: 4}
 
 func openGroup(t *testing.T) *house {
+	return openGroupOver(t, func(s orchestrator.Store) orchestrator.Store { return s })
+}
+
+func openGroupOver(t *testing.T, over func(orchestrator.Store) orchestrator.Store) *house {
 	return openAt(t, filepath.Join(t.TempDir(), "db"), func(o *orchestrator.Options) {
 		o.Approvers = func(_ orchestrator.ConversationID, asker orchestrator.PersonID) []orchestrator.PersonID {
 			return []orchestrator.PersonID{asker, 2}
 		}
+		o.Store = over(o.Store)
 	})
 }
 
@@ -196,9 +201,26 @@ func TestANonceIsOfOneAsk(t *testing.T) {
 	}
 }
 
+// meeting is a store where so many who look for an ask wait for each other, so that all find it open.
+type meeting struct {
+	orchestrator.Store
+	all sync.WaitGroup
+}
+
+func (m *meeting) FindAsk(ctx context.Context, id orchestrator.AskID) (orchestrator.Ask, error) {
+	a, err := m.Store.FindAsk(ctx, id)
+	m.all.Done()
+	m.all.Wait()
+	return a, err
+}
+
 func TestOfTwoWhoPressAtOnceOneWins(t *testing.T) {
 	for range 5 {
-		h := openGroup(t)
+		h := openGroupOver(t, func(s orchestrator.Store) orchestrator.Store {
+			m := &meeting{Store: s}
+			m.all.Add(4)
+			return m
+		})
 		h.asking(bash("a", "make"))
 		h.submit(t, group, "go")
 		a := h.awaitAsk(t, "make")

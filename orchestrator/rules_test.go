@@ -2,6 +2,8 @@ package orchestrator_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -100,5 +102,32 @@ func TestANewRuleDecidesWhatWaits(t *testing.T) {
 		t.Errorf("the agent was told %q", got)
 	}
 	h.decide(t, last, orchestrator.Verdict{Choice: orchestrator.Deny})
+	h.await(t, "done go")
+}
+
+// Between the card and the press a directory became a link that leads out.
+func TestARuleIsMadeOnlyAsItWasShown(t *testing.T) {
+	dir := t.TempDir()
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *orchestrator.Options) { o.Dir = dir })
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.asking(cli.ApprovalAsked{ID: "a", Tool: "Edit", Title: "sub/x", Input: []byte(`{"file_path":"sub/x"}`)})
+	h.submit(t, here, "go")
+	a := h.awaitAsk(t, "sub/x")
+	if a.SessionRule != "Edit(any file below "+dir+" that is not hidden)" {
+		t.Fatalf("offered %q", a.SessionRule)
+	}
+	if err := os.Remove(filepath.Join(dir, "sub")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "sub")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), orchestrator.Verdict{Choice: orchestrator.AllowSession})
+	if !errors.Is(err, orchestrator.ErrBadChoice) {
+		t.Errorf("pressed: %v", err)
+	}
+	h.decide(t, a, orchestrator.Verdict{Choice: orchestrator.Deny})
 	h.await(t, "done go")
 }
