@@ -121,8 +121,9 @@ func (s *Service) enter(p Provider) error {
 		return fmt.Errorf("the provider of %q has no mode", agent)
 	case !chosen || mode == "":
 		mode = modes[0]
-	case !slices.Contains(modes, mode):
-		return fmt.Errorf("%q cannot be run in the mode %q, only in %v", agent, mode, modes)
+	case !slices.Contains(modes, mode): // an older version of it, perhaps
+		s.opts.Logger.Warn("an agent cannot be run in the mode that is configured", "agent", string(agent), "mode", string(mode), "runs", string(modes[0]))
+		mode = modes[0]
 	}
 	s.agents[agent] = s.newEntry(p, mode)
 	return nil

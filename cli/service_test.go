@@ -398,6 +398,14 @@ func TestServiceUnknownAgent(t *testing.T) {
 	closeService(t, s)
 }
 
+func TestAnAgentThatCannotBeRunInTheConfiguredModeIsRunInItsOwn(t *testing.T) {
+	s := newTestService(t, ServiceOptions{Modes: map[Agent]Mode{"fake": Live}}, &fakeProvider{modes: []Mode{OneShot}})
+	if mode := s.agents["fake"].mode; mode != OneShot {
+		t.Errorf("it is run %s", mode)
+	}
+	closeService(t, s)
+}
+
 func TestNewServiceRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -407,8 +415,6 @@ func TestNewServiceRefuses(t *testing.T) {
 		{"no providers", ServiceOptions{}, "at least one"},
 		{"two of a name", ServiceOptions{Providers: []Provider{&fakeProvider{}, &fakeProvider{}}}, `called "fake"`},
 		{"no mode", ServiceOptions{Providers: []Provider{&fakeProvider{modes: []Mode{}}}}, "no mode"},
-		{"a mode that is not there", ServiceOptions{Providers: []Provider{&fakeProvider{modes: []Mode{OneShot}}},
-			Modes: map[Agent]Mode{"fake": Live}}, `in the mode "live"`},
 		{"a default that is not there", ServiceOptions{Providers: []Provider{&fakeProvider{}}, Default: "gone"}, `"gone"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 )
 
 func TestAChatWithTheScriptedAgents(t *testing.T) {
-	for _, agent := range []string{"claude", "codex"} {
+	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
-			town := newTown(t, func(c *config.Config) { c.Agents.Default = agent; c.Permissions.Mode = "accept-edits" })
+			town := newTown(t, func(c *config.Config) { c.Agents.Default = agent; c.Permissions.Mode = "bypass" })
 			town.say(`hello [[tool cmd="echo from-the-tool"]] [[text "It is **done**."]]`)
 			m := town.awaitDone(1)
 			if !strings.Contains(m.Text, "✓") || !strings.Contains(m.Text, "echo from-the-tool") || !strings.Contains(m.Text, "It is done.") {

@@ -41,6 +41,13 @@ path = %q
 
 [agents.codex]
 path = %q
+mode = %q
+
+[agents.gemini]
+path = %q
+
+[agents.copilot]
+path = %q
 
 [permissions]
 mode = "bypass"
@@ -59,7 +66,8 @@ level = "warn"
 private_per_second = 100
 private_burst = 100
 overall_per_second = 1000
-`, town.srv.Token(), town.srv.URL(), owner, cmp.Or(town.agent, "claude"), town.extra, c.Agents.Claude.Path, c.Agents.Codex.Path,
+`, town.srv.Token(), town.srv.URL(), owner, cmp.Or(town.agent, "claude"), town.extra, c.Agents.Claude.Path,
+		c.Agents.Codex.Path, cmp.Or(town.mode, "live"), c.Agents.Gemini.Path, c.Agents.Copilot.Path,
 		c.Projects.DefaultDir, c.Projects.DefaultDir, c.Storage.Dir)
 	path := filepath.Join(town.t.TempDir(), "config.toml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -117,26 +117,27 @@ func demoConfig(ctx context.Context, opts demoOptions, srv *telegram.Server, scr
 	if err := os.Setenv("DUCTOR_SIM_HOME", filepath.Join(scratch, "sim")); err != nil {
 		return cfg, false, err
 	}
-	cfg.Agents.Claude.Path, cfg.Agents.Codex.Path = programs.Claude, programs.Codex
+	a := &cfg.Agents
+	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini, programs.Copilot
 	return cfg, true, nil
 }
 
-// loggedIn keeps the agents that can be used, and says whether there is one.
+// loggedIn makes the first agent that can be used the default, and says whether there is one.
 func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
-	usable := map[cli.Agent]bool{}
+	usable := ""
 	err := withProbes(*cfg, func(providers []cli.Provider) {
 		for _, p := range providers {
-			usable[p.Agent()] = p.Auth(ctx).State == cli.Authenticated
+			if usable == "" && p.Auth(ctx).State == cli.Authenticated {
+				usable = string(p.Agent())
+			}
 		}
 	})
-	if err != nil || !usable["claude"] && !usable["codex"] {
+	if err != nil || usable == "" {
 		return false
 	}
-	if !usable["claude"] {
-		cfg.Agents.Default, cfg.Agents.Fallback = "codex", nil
-	}
+	cfg.Agents.Default = usable
 	return true
 }
 

@@ -27,6 +27,7 @@ const (
 	uploadsDir   = "uploads"
 	promptsDir   = "prompts" // system prompts, for as long as the agent that was given them runs
 	runsDir      = "runs"    // what agents print, until it is dealt with
+	geminiDir    = "gemini"  // settings that Gemini is started with
 )
 
 // How long each stage of an ordered end may take.

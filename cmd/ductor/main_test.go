@@ -49,7 +49,7 @@ type town struct {
 	stop  func()         // agents and all
 	leave func()         // for the next start to go on
 
-	agent, extra string // of a daemon's configuration: the default agent, and more lines on agents
+	agent, mode, extra string // of a daemon's configuration: the default agent, Codex's mode, more lines on agents
 }
 
 // newTown makes the surroundings and starts a house in them. Change may alter the configuration.
@@ -78,13 +78,16 @@ func surroundings(t *testing.T, change func(*config.Config)) *town {
 	cfg.Telegram.AllowedUsers = []int64{owner}
 	cfg.Storage.Dir = filepath.Join(t.TempDir(), "state")
 	cfg.Projects.DefaultDir, cfg.Projects.Roots = project, []string{project}
-	cfg.Agents.Claude.Path, cfg.Agents.Codex.Path = programs.Claude, programs.Codex
+	a := &cfg.Agents
+	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini, programs.Copilot
 	cfg.Rate.PrivatePerSecond, cfg.Rate.PrivateBurst, cfg.Rate.OverallPerSecond = 100, 100, 1000
 	cfg.Stream.IntervalPrivate = 20 * time.Millisecond
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("DUCTOR_SIM_HOME", t.TempDir())
 	t.Setenv("ANTHROPIC_API_KEY", "dummy")
 	t.Setenv("OPENAI_API_KEY", "dummy")
+	t.Setenv("GEMINI_API_KEY", "dummy")
+	t.Setenv("COPILOT_GITHUB_TOKEN", "dummy")
 	if change != nil {
 		change(&cfg)
 	}

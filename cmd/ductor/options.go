@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
 
 	"ductor/bot"
 	"ductor/cli"
-	"ductor/cli/claude"
-	"ductor/cli/codex"
 	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -104,33 +101,9 @@ func serviceOptions(cfg config.Config, h *house, log *slog.Logger) cli.ServiceOp
 	for _, name := range a.Fallback {
 		o.Fallbacks = append(o.Fallbacks, cli.Agent(name))
 	}
-	if a.Claude.Enabled {
-		o.Modes["claude"] = cli.Mode(a.Claude.Mode)
-	}
-	if a.Codex.Enabled {
-		o.Modes["codex"] = cli.Mode(a.Codex.Mode)
-	}
+	o.Modes["claude"], o.Modes["codex"] = cli.Mode(a.Claude.Mode), cli.Mode(a.Codex.Mode)
+	o.Modes["gemini"], o.Modes["copilot"] = cli.Mode(a.Gemini.Mode), cli.Mode(a.Copilot.Mode)
 	return o
-}
-
-// providers are the enabled agents.
-func (h *house) providers() []cli.Provider {
-	a := h.cfg.Agents
-	var out []cli.Provider
-	if a.Claude.Enabled {
-		out = append(out, claude.New(claude.Options{
-			Launcher: h.host, Path: a.Claude.Path, Env: os.Environ, AllowEnv: a.Claude.Env,
-			PromptDir: filepath.Join(h.cfg.Storage.Dir, promptsDir),
-			Grace:     a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log, Unasked: h.unasked,
-		}))
-	}
-	if a.Codex.Enabled {
-		out = append(out, codex.New(codex.Options{
-			Launcher: h.host, Path: a.Codex.Path, Env: os.Environ, AllowEnv: a.Codex.Env, Sandbox: a.Codex.Sandbox,
-			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall,
-		}))
-	}
-	return out
 }
 
 // unasked reaches the orchestrator, which is built after the agents.
@@ -141,10 +114,8 @@ func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestr
 		Store: h.db, Gateway: h.service, Chat: h.bot.Chat(),
 		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
 		DeniedTools: cfg.Permissions.DeniedTools,
-		Agents: map[cli.Agent]orchestrator.AgentDefaults{
-			"claude": agentDefaults(cfg.Agents.Claude.Agent), "codex": agentDefaults(cfg.Agents.Codex.Agent),
-		},
-		Dir: cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
+		Agents:      defaultsOf(cfg.Agents),
+		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
 		Roles: map[string]orchestrator.Role{}, DefaultRole: cfg.Sessions.DefaultRole,
 		AddDirs:  []string{filepath.Join(cfg.Storage.Dir, uploadsDir)},
 		QueueMax: cfg.Queue.Max, HistoryTurns: cfg.Sessions.HistoryTurns, HistoryBytes: cfg.Sessions.HistoryBytes,
@@ -161,7 +132,3 @@ func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestr
 
 // deliveryWait is how long the next turn waits for the chat to show the last one.
 const deliveryWait = 30 * time.Second
-
-func agentDefaults(a config.Agent) orchestrator.AgentDefaults {
-	return orchestrator.AgentDefaults{Model: cli.ModelID(a.Model), Effort: cli.Effort(a.Effort), Args: a.Args}
-}

@@ -161,16 +161,20 @@ func (o *ordeal) ranOnce(t trial) {
 // kill -9 of ductor at any moment: the turn goes on in its card, each word of it is there once, the agent is
 // started once and its tools run once; what waits in the queue runs after it.
 func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
-	const turns, kills = 20, 5
-	for seed, agent := range []string{"claude", "codex"} {
-		t.Run(agent, func(t *testing.T) {
+	for seed, c := range []struct {
+		agent, mode string
+		turns       int
+	}{{"claude", "live", 16}, {"codex", "live", 12}, {"codex", "one-shot", 12}} {
+		t.Run(c.agent+" "+c.mode, func(t *testing.T) {
+			const kills = 5
+			turns, agent := c.turns, c.agent
 			town := surroundings(t, nil)
-			town.agent = agent
+			town.agent, town.mode = agent, c.mode
 			o := town.ordeal(uint64(seed))
 			var queue []trial
 			for i := range turns {
 				trial := newTrial(i)
-				if agent == "codex" { // what exec says between two tools is no answer
+				if c.mode == "one-shot" { // what exec says between two tools is no answer
 					trial.first = ""
 				}
 				o.say("%s", trial.prompt())

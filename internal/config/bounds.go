@@ -13,12 +13,12 @@ func groupTriggers() []string {
 }
 func footers() []string         { return []string{"model", "time", "cost", "tokens"} }
 func modes() []string           { return []string{"live", "one-shot"} }
-func codexModes() []string      { return []string{"one-shot"} }
+func approvers() []string       { return []string{"asker", "members"} }
 func sandboxes() []string       { return []string{"read-only", "workspace-write", "danger-full-access"} }
 func permissionModes() []string { return []string{"plan", "ask", "accept-edits", "auto", "bypass"} }
 func logLevels() []string       { return []string{"debug", "info", "warn", "error"} }
 func logFormats() []string      { return []string{"text", "json"} }
-func agents() []string          { return []string{agentClaude, agentCodex} }
+func ownAgents() []string       { return []string{agentClaude, agentCodex, agentGemini, agentCopilot} }
 
 func (c *Config) checkWords(p *problems) {
 	for _, w := range []struct {
@@ -29,7 +29,10 @@ func (c *Config) checkWords(p *problems) {
 		{"telegram.group_trigger", c.Telegram.GroupTrigger, groupTriggers()},
 		{"permissions.mode", c.Permissions.Mode, permissionModes()},
 		{"agents.claude.mode", c.Agents.Claude.Mode, modes()},
-		{"agents.codex.mode", c.Agents.Codex.Mode, codexModes()},
+		{"agents.codex.mode", c.Agents.Codex.Mode, modes()},
+		{"agents.gemini.mode", c.Agents.Gemini.Mode, modes()},
+		{"agents.copilot.mode", c.Agents.Copilot.Mode, modes()},
+		{"permissions.approvers", c.Permissions.Approvers, approvers()},
 		{"agents.codex.sandbox", c.Agents.Codex.Sandbox, sandboxes()},
 		{"log.level", c.Log.Level, logLevels()},
 		{"log.format", c.Log.Format, logFormats()},
@@ -112,6 +115,7 @@ func (c *Config) checkDurations(p *problems) {
 		{"agents.tool_stall", c.Agents.ToolStall, time.Second, 7 * day},
 		{"agents.grace", c.Agents.Grace, 0, time.Minute},
 		{"agents.stale_after", c.Agents.StaleAfter, time.Minute, 30 * day},
+		{"permissions.ask_timeout", c.Permissions.AskTimeout, 10 * time.Second, 7 * day},
 		{"agents.orphan_after", c.Agents.OrphanAfter, time.Second, 30 * day},
 	} {
 		if d.value < d.least || d.value > d.top {

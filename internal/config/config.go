@@ -79,6 +79,10 @@ type Agents struct {
 	OrphanAfter time.Duration `toml:"orphan_after"`
 	Claude      Claude        `toml:"claude"`
 	Codex       Codex         `toml:"codex"`
+	Gemini      Gemini        `toml:"gemini"`
+	Copilot     Copilot       `toml:"copilot"`
+	// ACP are further agents, by the names users know them by: any that speaks the Agent Client Protocol.
+	ACP map[string]ACP `toml:"acp"`
 }
 
 // Agent is what every agent has.
@@ -95,6 +99,22 @@ type Agent struct {
 // Claude is Claude Code.
 type Claude struct{ Agent }
 
+// Gemini is Google's Gemini CLI.
+type Gemini struct{ Agent }
+
+// Copilot is GitHub's Copilot CLI.
+type Copilot struct{ Agent }
+
+// ACP is an agent that speaks the Agent Client Protocol on its standard input and output.
+type ACP struct {
+	Enabled bool     `toml:"enabled"`
+	Path    string   `toml:"path"`
+	Args    []string `toml:"args"` // that make it speak the protocol
+	Env     []string `toml:"env"`
+	Models  []string `toml:"models"` // to be picked from; empty: what the agent offers
+	Model   string   `toml:"model"`
+}
+
 // Codex is OpenAI's Codex.
 type Codex struct {
 	Agent
@@ -103,9 +123,11 @@ type Codex struct {
 
 // Permissions is what agents may do unasked.
 type Permissions struct {
-	Mode         string   `toml:"mode"`
-	AllowedTools []string `toml:"allowed_tools"`
-	DeniedTools  []string `toml:"denied_tools"`
+	Mode         string        `toml:"mode"`
+	AllowedTools []string      `toml:"allowed_tools"`
+	DeniedTools  []string      `toml:"denied_tools"`
+	AskTimeout   time.Duration `toml:"ask_timeout"`
+	Approvers    string        `toml:"approvers"` // "asker" or "members"
 }
 
 // Projects is where agents work.
@@ -146,9 +168,16 @@ type Rate struct {
 
 // The agents that there are.
 const (
-	agentClaude = "claude"
-	agentCodex  = "codex"
+	agentClaude  = "claude"
+	agentCodex   = "codex"
+	agentGemini  = "gemini"
+	agentCopilot = "copilot"
 )
+
+// defaultACP is an agent of a [agents.acp] table before its keys are read.
+func defaultACP() ACP {
+	return ACP{Enabled: true, Args: []string{}, Env: []string{}, Models: []string{}}
+}
 
 // defaults are the values of config.toml.example, paths as they are written there.
 func defaults() Config {
@@ -173,12 +202,13 @@ func defaults() Config {
 			HistoryTurns: 20, HistoryBytes: 32768,
 		},
 		Agents: Agents{
-			Default: agentClaude, Fallback: []string{agentCodex},
+			Default: agentClaude, Fallback: []string{agentCodex, agentGemini, agentCopilot},
 			IdleLimit: 30 * time.Minute, MaxLive: 4, TurnTimeout: 2 * time.Hour,
 			Stall: 5 * time.Minute, ToolStall: 30 * time.Minute, Grace: 2 * time.Second, StaleAfter: 3 * time.Hour, OrphanAfter: 15 * time.Minute,
-			Claude: Claude{Agent: agent("live")}, Codex: Codex{Agent: agent("one-shot"), Sandbox: "workspace-write"},
+			Claude: Claude{Agent: agent("live")}, Codex: Codex{Agent: agent("live"), Sandbox: "workspace-write"},
+			Gemini: Gemini{Agent: agent("live")}, Copilot: Copilot{Agent: agent("live")},
 		},
-		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}},
+		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}, AskTimeout: 30 * time.Minute, Approvers: "asker"},
 		Projects:    Projects{Roots: []string{"~"}},
 		Storage:     Storage{UploadsMaxMB: 20, RetentionDays: 30},
 		Log:         Log{Level: "info", Format: "text"},

@@ -50,7 +50,10 @@ func (d *decoder) value(path []string, in any, out reflect.Value) {
 		d.duration(path, in, field)
 		return
 	case *map[string]Role:
-		d.roles(path, in, field)
+		named(d, path, in, field, defaultRole)
+		return
+	case *map[string]ACP:
+		named(d, path, in, field, defaultACP)
 		return
 	}
 	switch out.Kind() {
@@ -129,19 +132,20 @@ func (d *decoder) duration(path []string, in any, out *time.Duration) {
 	*out = v
 }
 
-func (d *decoder) roles(path []string, in any, out *map[string]Role) {
+// named reads a table whose keys are names that the owner chose.
+func named[T any](d *decoder, path []string, in any, out *map[string]T, fresh func() T) {
 	table, ok := in.(map[string]any)
 	if !ok {
 		d.found.add(dotted(path), "should be a table, not %s", kindOf(in))
 		return
 	}
-	roles := make(map[string]Role)
+	all := make(map[string]T)
 	for _, name := range slices.Sorted(maps.Keys(table)) {
-		role := defaultRole()
-		d.value(append(slices.Clip(path), name), table[name], reflect.ValueOf(&role).Elem())
-		roles[name] = role
+		one := fresh()
+		d.value(append(slices.Clip(path), name), table[name], reflect.ValueOf(&one).Elem())
+		all[name] = one
 	}
-	*out = roles
+	*out = all
 }
 
 // fieldsOf lists the settings of a struct by key; those of embedded structs are its own.
@@ -175,7 +179,7 @@ func elsewhere(name string) (table string, ok bool) {
 	return found[0], true
 }
 
-// keysOf lists the dotted keys of a struct, without those of roles, whose names are the owner's.
+// keysOf lists the dotted keys of a struct, without those of tables whose names are the owner's.
 func keysOf(v reflect.Value, prefix string) []string {
 	var keys []string
 	for name, f := range fieldsOf(v) {

@@ -40,6 +40,11 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	}
 	got := c.Roles["reviewer"]
 	got.Prompt = ""
+	goose := c.Agents.ACP["goose"]
+	goose.Path = ""
+	if d := cmp.Diff(defaultACP(), goose); d != "" {
+		t.Errorf("the agent of the example differs from the default one (-default +example):\n%s", d)
+	}
 	if d := cmp.Diff(defaultRole(), got); d != "" {
 		t.Errorf("the role of the example differs from the default role (-default +example):\n%s", d)
 	}
@@ -49,7 +54,9 @@ func TestExampleHasEveryKey(t *testing.T) {
 	doc, _, _ := decode([]byte(withRole(exampleText(t))))
 	var c Config
 	var role Role
+	var acp ACP
 	keys := append(keysOf(reflect.ValueOf(&c).Elem(), ""), keysOf(reflect.ValueOf(&role).Elem(), "roles.reviewer.")...)
+	keys = append(keys, keysOf(reflect.ValueOf(&acp).Elem(), "agents.acp.goose.")...)
 	if len(keys) < 60 {
 		t.Fatalf("only %d keys were found in Config; the test looks at the wrong thing", len(keys))
 	}

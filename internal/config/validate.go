@@ -90,26 +90,25 @@ func (c *Config) checkTelegram(p *problems) {
 }
 
 func (c *Config) checkAgents(p *problems) {
-	enabled := map[string]bool{agentClaude: c.Agents.Claude.Enabled, agentCodex: c.Agents.Codex.Enabled}
+	c.checkACP(p)
+	enabled := c.Agents.enabled()
 	switch on, known := enabled[c.Agents.Default]; {
 	case !known:
-		p.add("agents.default", "%s", oneOf(c.Agents.Default, agents()))
+		p.add("agents.default", "%s", oneOf(c.Agents.Default, c.Agents.names()))
 	case !on:
-		p.add("agents.default", "%q is switched off by agents.%s.enabled", c.Agents.Default, c.Agents.Default)
+		p.add("agents.default", "%q is switched off by %s.enabled", c.Agents.Default, c.Agents.key(c.Agents.Default))
 	}
 	// The default itself, or an agent that is switched off, may be named: neither is ever fallen back on.
 	for i, name := range c.Agents.Fallback {
 		switch _, known := enabled[name]; {
 		case !known:
-			p.add("agents.fallback", "%s", oneOf(name, agents()))
+			p.add("agents.fallback", "%s", oneOf(name, c.Agents.names()))
 		case slices.Contains(c.Agents.Fallback[:i], name):
 			p.add("agents.fallback", "%q is there twice", name)
 		}
 	}
 	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
-	for key, names := range map[string][]string{
-		"agents.claude.env": c.Agents.Claude.Env, "agents.codex.env": c.Agents.Codex.Env,
-	} {
+	for key, names := range c.Agents.environments() {
 		for _, name := range names {
 			switch {
 			case !variable.MatchString(name):
@@ -135,8 +134,8 @@ func (c *Config) checkRoles(p *problems) {
 		if strings.TrimSpace(role.Prompt) == "" {
 			p.add(key+".prompt", "a role needs a prompt")
 		}
-		if role.Agent != "" && !slices.Contains(agents(), role.Agent) {
-			p.add(key+".agent", "%s", oneOf(role.Agent, agents()))
+		if role.Agent != "" && !slices.Contains(c.Agents.names(), role.Agent) {
+			p.add(key+".agent", "%s", oneOf(role.Agent, c.Agents.names()))
 		}
 	}
 	if name := c.Sessions.DefaultRole; name != "" {

@@ -1,0 +1,66 @@
+package config
+
+import (
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// enabled says of every agent, by name, whether it is switched on.
+func (a Agents) enabled() map[string]bool {
+	all := map[string]bool{
+		agentClaude: a.Claude.Enabled, agentCodex: a.Codex.Enabled, agentGemini: a.Gemini.Enabled, agentCopilot: a.Copilot.Enabled,
+	}
+	for name, acp := range a.ACP {
+		all[name] = acp.Enabled
+	}
+	return all
+}
+
+// names are those of all agents, ductor's own first.
+func (a Agents) names() []string {
+	return append(ownAgents(), slices.Sorted(maps.Keys(a.ACP))...)
+}
+
+// key is the table of an agent.
+func (a Agents) key(name string) string {
+	if _, ok := a.ACP[name]; ok {
+		return "agents.acp." + dotted([]string{name})
+	}
+	return "agents." + name
+}
+
+// environments are the further variables each agent may see, by key.
+func (a Agents) environments() map[string][]string {
+	all := map[string][]string{
+		"agents.claude.env": a.Claude.Env, "agents.codex.env": a.Codex.Env,
+		"agents.gemini.env": a.Gemini.Env, "agents.copilot.env": a.Copilot.Env,
+	}
+	for name, acp := range a.ACP {
+		all["agents.acp."+dotted([]string{name})+".env"] = acp.Env
+	}
+	return all
+}
+
+// agentName is what an agent may be called: it is typed in /model and kept with its sessions.
+var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
+
+func (c *Config) checkACP(p *problems) {
+	for _, name := range slices.Sorted(maps.Keys(c.Agents.ACP)) {
+		acp, key := c.Agents.ACP[name], "agents.acp."+dotted([]string{name})
+		switch {
+		case slices.Contains(ownAgents(), name):
+			p.add(key, "ductor knows an agent called %s already; choose another name", name)
+		case !agentName.MatchString(name):
+			p.add(key, "an agent's name is small letters, digits and dashes, such as goose")
+		}
+		if strings.TrimSpace(acp.Path) == "" {
+			p.add(key+".path", "an agent needs a program")
+		}
+		if strings.Contains(acp.Path, "/") && !filepath.IsAbs(acp.Path) {
+			p.add(key+".path", "%q is not an absolute path; give one, or a name to be looked up", acp.Path)
+		}
+	}
+}
