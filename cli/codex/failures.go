@@ -27,7 +27,7 @@ func kindOf(message string) cli.FailureKind {
 		return cli.LimitReached
 	case has("at capacity", "overloaded", "503 Service Unavailable", "529"):
 		return cli.Overloaded
-	case has("no rollout found", "thread/resume failed"):
+	case has("no rollout found", "thread/resume failed", "thread not found"):
 		return cli.ResumeFailed
 	case has("waiting for network", "error sending request", "stream disconnected", "Connection failed"):
 		return cli.NetworkDown

@@ -418,3 +418,13 @@ func TestModelAndEffortAreSaidWithEachTurn(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsTriedAgainIsNotSaidTwice(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		req := inDir(dir, "a", `[[retry-text "half of"]][[text "the whole answer"]]`)
+		r, _ := ask(t.Context(), openLive(t, p, req), req)
+		if r.Err != nil || r.Text != "the whole answer" {
+			t.Errorf("%q, %v", r.Text, r.Err)
+		}
+	})
+}

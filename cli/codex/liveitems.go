@@ -127,7 +127,8 @@ func (e *turnError) failure() *cli.Failure {
 	return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(text), Detail: cli.Shorten(strings.TrimSpace(e.Message+"\n"+e.Details), 2000)}
 }
 
-// kindOfInfo sorts codexErrorInfo; empty where the text must do. An HTTP status counts before the word it is in.
+// kindOfInfo sorts codexErrorInfo; empty where the text must do. Where there is an HTTP status, it is
+// that which counts.
 func kindOfInfo(info json.RawMessage) cli.FailureKind {
 	var word string
 	var object map[string]struct {
@@ -135,10 +136,10 @@ func kindOfInfo(info json.RawMessage) cli.FailureKind {
 	}
 	if json.Unmarshal(info, &word) != nil && json.Unmarshal(info, &object) == nil {
 		for name, o := range object {
-			word = name
-			if kind := kindOfStatus(o.Status); kind != "" {
-				return kind
+			if o.Status != 0 {
+				return kindOfStatus(o.Status)
 			}
+			word = name
 		}
 	}
 	switch word {

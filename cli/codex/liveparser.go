@@ -32,6 +32,8 @@ type liveParser struct {
 	first, last liveUsage // totals before the turn and now
 	counted     bool
 	denials     []cli.Denial
+	streaming   string          // the message that is streamed
+	torn        string          // one whose connection broke; what is tried again begins anew
 	thought     map[string]bool // reasoning that was streamed
 	comments    map[string]bool // messages that are no part of the answer
 	tools       map[string]bool // that were told of
@@ -124,6 +126,10 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	}
 	switch it.Type {
 	case "agentMessage":
+		if p.torn != "" && p.torn != it.ID {
+			p.out.DropText(p.torn)
+		}
+		p.torn, p.streaming = "", it.ID
 		p.comments[it.ID] = it.Phase == "commentary"
 		return
 	case "contextCompaction":
@@ -189,6 +195,7 @@ func (p *liveParser) wholeMessage(it *liveItem) {
 		p.out.FullText(it.ID, it.Text)
 	}
 	delete(p.comments, it.ID)
+	p.streaming = ""
 }
 
 // thoughtOf is reasoning that was not streamed.
@@ -269,6 +276,7 @@ func (p *liveParser) trouble(n notice) {
 		p.failure = f
 		return
 	}
+	p.torn = p.streaming
 	if f.Kind == cli.NotLoggedIn || f.Kind == cli.UnknownModel {
 		p.hopeless = f
 		return

@@ -1,0 +1,181 @@
+package codex
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+)
+
+// recorded is a line of a recorded dialog.
+type recorded struct {
+	From string  `json:"from"` // us or codex
+	Msg  message `json:"msg"`
+}
+
+// Every folder of testdata/live is a recorded dialog with the real app server, and what its turns look like to
+// a person.
+func TestLiveRecordings(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/live/*/in.ndjson")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	for _, input := range inputs {
+		dir := filepath.Dir(input)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			raw, err := os.ReadFile(input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clitest.Golden(t, update, filepath.Join(dir, "events.txt"), liveTranscript(t, raw))
+		})
+	}
+}
+
+// stagedTurn is a turn of a recording.
+type stagedTurn struct {
+	*liveTurn
+	rec *clitest.Recorder
+}
+
+// liveTranscript plays a dialog: each turn/start of ours makes a turn of its thread.
+func liveTranscript(t *testing.T, raw []byte) string {
+	t.Helper()
+	var order []*stagedTurn
+	turns := map[string]*stagedTurn{}  // by thread
+	asking := map[string]*stagedTurn{} // by the name of the question
+	for line := range bytes.Lines(raw) {
+		var r recorded
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		var a about
+		_ = json.Unmarshal(r.Msg.Params, &a) // some have none
+		switch {
+		case r.From == "us" && r.Msg.Method == "turn/start":
+			turn := newStagedTurn(a.Thread)
+			order = append(order, turn)
+			asking[string(r.Msg.ID)] = turn
+		case r.From == "us":
+		case r.Msg.Method == "" && asking[string(r.Msg.ID)] != nil:
+			turn := asking[string(r.Msg.ID)]
+			turns[string(turn.s.thread)] = turn
+			turn.answered(r.Msg)
+		case turns[string(a.Thread)] != nil:
+			turns[string(a.Thread)].hears(r.Msg)
+		}
+	}
+	var all string
+	for _, turn := range order {
+		turn.finish()
+		all += turn.rec.String()
+	}
+	return all
+}
+
+func newStagedTurn(thread cli.AgentSessionID) *stagedTurn {
+	rec := &clitest.Recorder{}
+	rec.Turn()
+	req := cli.Request{Dir: "/srv/proj", Attended: true}
+	zero := func() time.Time { return time.Unix(0, 0) }
+	parser := newLiveParser(cli.NewEmitter(Agent, zero, rec.Event), req)
+	parser.now = zero
+	parser.session(thread, "gpt-test")
+	return &stagedTurn{&liveTurn{s: &live{thread: thread}, req: req, parser: parser, out: parser.out}, rec}
+}
+
+func (s *stagedTurn) answered(m message) {
+	var reply struct{ Turn turnInfo }
+	if err := read(m, "turn/start", &reply); err != nil {
+		s.rec.Add("refused: %v", err)
+	}
+	s.parser.turn = reply.Turn.ID
+}
+
+func (s *stagedTurn) hears(m message) {
+	if s.out.Finished() {
+		return
+	}
+	if len(m.ID) > 0 {
+		a := newInquiry(m)
+		if !askable(m.Method) {
+			s.rec.Add("an unknown request: %s", m.Method)
+		} else if m.Method == askQuestions {
+			s.out.Pass(cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)})
+		} else {
+			ev := s.approvalOf(a)
+			ev.Input = nil
+			s.out.Pass(ev)
+		}
+		return
+	}
+	if s.parser.notification(m) {
+		s.finish()
+	}
+}
+
+func (s *stagedTurn) finish() {
+	if s.out.Finished() {
+		return
+	}
+	r := s.parser.result()
+	r.Usage = s.parser.used()
+	s.out.Finish(r)
+}
+
+// FuzzLiveParser feeds any notifications: no panic, and the contract of events holds.
+func FuzzLiveParser(f *testing.F) {
+	inputs, _ := filepath.Glob("testdata/live/*/in.ndjson")
+	for _, input := range inputs {
+		raw, err := os.ReadFile(input)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var lines []byte
+		for line := range bytes.Lines(raw) {
+			var r recorded
+			if json.Unmarshal(line, &r) == nil && r.From == "codex" && r.Msg.Method != "" {
+				m, err := encode(r.Msg)
+				if err != nil {
+					f.Fatal(err)
+				}
+				lines = append(lines, m...)
+			}
+		}
+		f.Add(lines)
+	}
+	f.Add([]byte(`{"method":"item/completed","params":{"item":{"type":"agentMessage"}}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var events []cli.Event
+		p := newLiveParser(cli.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) }), cli.Request{Dir: "/"})
+		p.session("thread", "model")
+		for line := range bytes.Lines(raw) {
+			var m message
+			if json.Unmarshal(line, &m) != nil {
+				continue
+			}
+			var n notice
+			if json.Unmarshal(m.Params, &n) == nil && n.TurnID != "" {
+				p.turn = n.TurnID // else everything would be of another turn
+			}
+			if askable(m.Method) {
+				_ = newInquiry(m).answer(cli.Decision{Allow: true})
+				continue
+			}
+			if p.notification(m) {
+				break
+			}
+		}
+		r := p.result()
+		r.Usage = p.used()
+		p.out.Finish(r)
+		for _, wrong := range clitest.Violations(events) {
+			t.Error(wrong)
+		}
+	})
+}
