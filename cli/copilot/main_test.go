@@ -46,7 +46,7 @@ func each(t *testing.T, f func(t *testing.T, p *Provider, dir string)) {
 }
 
 // real makes a provider over the installed Copilot, whose model is simulated.
-func real(t *testing.T) (*Provider, string, *modelapi.Server) {
+func real(t testing.TB) (*Provider, string, *modelapi.Server) {
 	t.Helper()
 	api := modelapi.New(modelapi.Options{Key: realagent.Key})
 	if err := api.Start(); err != nil {

@@ -244,12 +244,14 @@ func TestManySessionsInOneProcess(t *testing.T) {
 func TestFailures(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+			req := cli.Request{Dir: dir}
+			s := open(t, p, mode, req)
 			for prompt, want := range map[string]cli.FailureKind{
 				"[[error 401]]": cli.NotLoggedIn, "[[error 404]]": cli.UnknownModel, "[[error 400]]": cli.Refused,
 				"": cli.Refused, "a\x00b": cli.Refused,
 			} {
-				req := cli.Request{Dir: dir, Prompt: prompt}
-				r, _ := play(t.Context(), open(t, p, mode, req), req)
+				req.Prompt = prompt
+				r, _ := play(t.Context(), s, req)
 				if r.Err == nil || r.Err.Kind != want {
 					t.Errorf("%s %q: %+v", mode, prompt, r.Err)
 				}
@@ -294,12 +296,14 @@ func TestTheNewestSessionIsGoneOnWith(t *testing.T) {
 func TestPromptsReachTheModelAsText(t *testing.T) {
 	p, dir, api := real(t)
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		req := cli.Request{Dir: dir}
+		s := open(t, p, mode, req)
 		for name, prompt := range map[string]string{
 			"a flag": "--allow-all [[text ok]]", "a dash": "- [[text ok]]", "a slash": "/clear [[text ok]]",
 			"a bang": "!touch x [[text ok]]", "240 KB": strings.Repeat("long ", 48<<10) + "[[text ok]]", "bad UTF-8": "a\xffb [[text ok]]",
 		} {
-			req := cli.Request{Dir: dir, Prompt: prompt}
-			r, _ := play(t.Context(), open(t, p, mode, req), req)
+			req.Prompt, req.Resume = prompt, s.Info().AgentSessionID
+			r, _ := play(t.Context(), s, req)
 			if r.Err != nil || r.Text != "ok" {
 				t.Errorf("%s, %s: %q, %v", mode, name, r.Text, r.Err)
 				continue
@@ -343,28 +347,20 @@ func TestModelsAndLogin(t *testing.T) {
 }
 
 func TestNotLoggedIn(t *testing.T) {
-	each(t, func(t *testing.T, p *Provider, dir string) {
-		env := p.opts.Env()
-		p.opts.Env = func() []string {
-			var kept []string
-			for _, kv := range env {
-				if !strings.HasPrefix(kv, "GH_") && !strings.HasPrefix(kv, "COPILOT_PROVIDER") && !strings.HasPrefix(kv, "COPILOT_OFFLINE") {
-					kept = append(kept, kv)
-				}
-			}
-			return kept
-		}
-		if auth := p.Auth(t.Context()); auth.State != cli.Installed || auth.Fix == "" {
-			t.Errorf("auth %+v", auth)
-		}
-		if models, err := p.Models(t.Context()); err == nil {
-			t.Errorf("models %+v", models)
-		}
-		req := cli.Request{Dir: dir, Prompt: "hello"}
-		if r, _ := play(t.Context(), open(t, p, cli.OneShot, req), req); r.Err == nil || r.Err.Kind != cli.NotLoggedIn {
-			t.Errorf("turn %+v", r.Err)
-		}
-	})
+	p, dir := scripted(t)
+	p.opts.Env = func() []string {
+		return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GORACE=atexit_sleep_ms=0"}
+	}
+	if auth := p.Auth(t.Context()); auth.State != cli.Installed || auth.Fix == "" {
+		t.Errorf("auth %+v", auth)
+	}
+	if models, err := p.Models(t.Context()); err == nil {
+		t.Errorf("models %+v", models)
+	}
+	req := cli.Request{Dir: dir, Prompt: "hello"}
+	if r, _ := play(t.Context(), open(t, p, cli.OneShot, req), req); r.Err == nil || r.Err.Kind != cli.NotLoggedIn {
+		t.Errorf("turn %+v", r.Err)
+	}
 }
 
 func TestACopilotThatIsNotThere(t *testing.T) {
