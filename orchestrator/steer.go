@@ -57,12 +57,17 @@ type handover struct {
 func (o *Orchestrator) handOver(ctx context.Context, l *line, id cli.TurnID) (handover, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.queue, func(w waiting) bool { return w.turn.ID == id })
-	if i < 0 || l.running == nil {
+	if l.running == nil {
 		return handover{}, ErrNotWaiting
 	}
 	if l.running.req == nil { // its agent is not asked yet
+		if err := o.promote(ctx, l, id); err != nil {
+			return handover{}, err
+		}
 		return handover{}, ErrCannotSteer
+	}
+	if !slices.ContainsFunc(l.queue, isTurn(id)) {
+		return handover{}, ErrNotWaiting
 	}
 	h := handover{into: l.running.turn.ID, req: *l.running.req, aborts: l.aborts}
 	ok, err := o.opts.Store.SteerTurn(ctx, id, h.into, o.now())
@@ -124,19 +129,27 @@ func (o *Orchestrator) Interrupt(ctx context.Context, waiting cli.TurnID, by Pre
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !slices.ContainsFunc(l.queue, isTurn(waiting)) {
+	if err := o.promote(ctx, l, waiting); err != nil {
+		return err
+	}
+	return o.endRunning(ctx, l)
+}
+
+// promote makes a turn the first of those that wait; ErrNotWaiting if it is not among them. l.mu is held.
+func (o *Orchestrator) promote(ctx context.Context, l *line, id cli.TurnID) error {
+	if !slices.ContainsFunc(l.queue, isTurn(id)) {
 		return ErrNotWaiting
 	}
-	ok, err := o.opts.Store.PromoteTurn(ctx, waiting)
+	ok, err := o.opts.Store.PromoteTurn(ctx, id)
 	if err != nil {
 		return fmt.Errorf("promote turn: %w", err)
 	}
 	if !ok {
 		return ErrNotWaiting
 	}
-	w, _ := l.remove(waiting)
+	w, _ := l.remove(id)
 	l.queue = slices.Insert(l.queue, 0, w)
-	return o.endRunning(ctx, l)
+	return nil
 }
 
 func isTurn(id cli.TurnID) func(waiting) bool {

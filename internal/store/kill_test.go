@@ -99,6 +99,8 @@ func checkAfterKill(t *testing.T, path string, acknowledged []string) {
 			"answered":  `SELECT count(*) FROM letters WHERE CAST(content AS TEXT) = ?`,
 			"enqueued":  `SELECT count(*) FROM turns WHERE id = ?`,
 			"started":   `SELECT count(*) FROM turns WHERE id = ? AND state <> 'queued'`,
+			"asked":     `SELECT count(*) FROM asks WHERE id = ?`,
+			"decided":   `SELECT count(*) FROM asks WHERE id = ? AND state = 'allowed'`,
 			"finished":  `SELECT count(*) FROM turns WHERE id = ? AND state = 'done'`,
 			"delivered": `SELECT count(*) FROM turns WHERE id = ? AND delivered = 1`,
 		}[step]
@@ -106,11 +108,19 @@ func checkAfterKill(t *testing.T, path string, acknowledged []string) {
 			t.Errorf("%q was acknowledged, and %d rows tell of it", line, n)
 		}
 	}
-	torn := `SELECT count(*) FROM inbox WHERE (handled > 0) <>
+	torn := `SELECT count(*) FROM inbox WHERE id > 0 AND (handled > 0) <>
 		((SELECT count(*) FROM turns WHERE id = CAST(inbox.id AS TEXT)) +
 		 (SELECT count(*) FROM letters WHERE CAST(content AS TEXT) = CAST(inbox.id AS TEXT)))`
 	if n := count(t, db, torn); n != 0 {
 		t.Errorf("%d updates are handled without a turn or a letter, or the other way round", n)
+	}
+	halves := `SELECT count(*) FROM asks a WHERE
+		(SELECT count(*) FROM ask_natives WHERE ask = a.id) <> 1 OR
+		(SELECT count(*) FROM audit WHERE ask = a.id) <> (a.state = 'allowed') OR
+		(SELECT count(*) FROM rules WHERE id = a.id) <> (a.state = 'allowed') OR
+		(SELECT handled > 0 FROM inbox WHERE id = -CAST(a.id AS INTEGER)) <> (a.state = 'allowed')`
+	if n := count(t, db, halves); n != 0 {
+		t.Errorf("%d asks are decided without their audit, rule and update, or the other way round", n)
 	}
 	miscounted := `SELECT count(*) FROM sessions s WHERE messages <>
 		(SELECT count(*) FROM turns WHERE session = s.id AND state = 'done') OR tokens <> 10 * messages`
@@ -158,6 +168,20 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 			{"appended", func() error { return db.AppendUpdates(ctx, []orchestrator.Update{{ID: id, Raw: []byte(name)}}) }},
 			{"enqueued", func() error { return db.EnqueueTurn(ctx, turn) }},
 			{"started", func() error { _, err := db.StartTurn(ctx, turn); return err }},
+			{"asked", func() error {
+				err := db.AppendUpdates(ctx, []orchestrator.Update{{ID: pressed(id)}})
+				if err == nil {
+					_, err = db.OpenAsk(ctx, newAsk(orchestrator.AskID(name), turn.ID, "1"), "d")
+				}
+				return err
+			}},
+			{"decided", func() error {
+				d := allowed(orchestrator.AskID(name))
+				d.Updates = []int64{pressed(id)}
+				d.Rule = &orchestrator.Rule{ID: orchestrator.RuleID(name), Kind: orchestrator.RuleSame}
+				_, _, err := db.DecideAsk(ctx, d)
+				return err
+			}},
 			{"finished", func() error { return db.FinishTurn(ctx, turn.ID, noon, outcome) }},
 			{"delivered", func() error { return db.MarkDelivered(ctx, turn.ID) }},
 		}
@@ -176,6 +200,9 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 		}
 	}
 }
+
+// pressed is the update in which somebody decides what the turn of update id asks; no turn has one below 0.
+func pressed(id int64) int64 { return -id }
 
 type killStep struct {
 	name string

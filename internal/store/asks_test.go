@@ -1,0 +1,370 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// startTurn makes a running turn.
+func startTurn(t testing.TB, db *DB, id cli.TurnID) orchestrator.Turn {
+	t.Helper()
+	turn := newTurn(id)
+	turn.Agent, turn.Model = "claude", "m"
+	must(t, db.EnqueueTurn(context.Background(), turn))
+	turn.Started = noon
+	if !get[bool](t)(db.StartTurn(context.Background(), turn)) {
+		t.Fatalf("turn %s did not start", id)
+	}
+	return turn
+}
+
+func newAsk(id orchestrator.AskID, turn cli.TurnID, native cli.AskID) orchestrator.Ask {
+	return orchestrator.Ask{
+		ID: id, Nonce: "n-" + string(id), Turn: turn, Session: "s", Conversation: chatA, Agent: "claude",
+		Native: []cli.AskID{native}, Dir: "/src", SessionRule: "Bash(make)", Rule: "Bash(make)",
+		Approval: &cli.ApprovalAsked{ID: native, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
+			Reason: "why", Started: "tool", Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}},
+		Approvers: []orchestrator.PersonID{7, 8}, Asked: noon, Expires: noon.Add(time.Minute),
+		State: orchestrator.AskOpen, Sent: orchestrator.Pending,
+	}
+}
+
+func allowed(id orchestrator.AskID) orchestrator.AskDecision {
+	return orchestrator.AskDecision{Ask: id, State: orchestrator.AskAllowed, Choice: orchestrator.AllowOnce, By: 7, At: noon}
+}
+
+func TestAnAskIsKept(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	startTurn(t, db, "t")
+	a := newAsk("a", "t", "1")
+	same(t, "as it was opened", get[orchestrator.Ask](t)(db.OpenAsk(ctx, a, "d")), a)
+	same(t, "found", get[orchestrator.Ask](t)(db.FindAsk(ctx, "a")), a)
+	q := newAsk("q", "t", "2")
+	q.Approval = nil
+	q.Questions = []cli.Question{{Header: "H", Text: "T", Multi: true, Free: true, Secret: true, Options: []cli.Option{{Label: "L", Description: "D"}}}}
+	same(t, "questions", get[orchestrator.Ask](t)(db.OpenAsk(ctx, q, "q")), q)
+	must(t, db.SetAskShown(ctx, "a", orchestrator.Sent, 12))
+	a.Sent, a.Message = orchestrator.Sent, 12
+	same(t, "found by its message", get[orchestrator.Ask](t)(db.FindAskAt(ctx, chatA, 12)), a)
+	same(t, "open", get[[]orchestrator.Ask](t)(db.OpenAsks(ctx)), []orchestrator.Ask{a, q})
+	for _, err := range []error{
+		db.SetAskShown(ctx, "none", orchestrator.Sent, 1), second(db.FindAsk(ctx, "none")),
+		second(db.FindAskAt(ctx, chatB, 12)), second(db.FindAskAt(ctx, chatA, 0)),
+	} {
+		if !errors.Is(err, orchestrator.ErrNoAsk) {
+			t.Errorf("of an ask that is not there: %v", err)
+		}
+	}
+	two := newAsk("two", "t", "3")
+	two.Native = append(two.Native, "4")
+	if err := second(db.OpenAsk(ctx, two, "two")); err == nil {
+		t.Error("two ids came with a new ask")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestNativeIDsFindTheirAsk(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	startTurn(t, db, "t")
+	startTurn(t, db, "u")
+	openAs := func(id orchestrator.AskID, turn cli.TurnID, native cli.AskID, digest string) orchestrator.Ask {
+		return get[orchestrator.Ask](t)(db.OpenAsk(ctx, newAsk(id, turn, native), digest))
+	}
+	openAs("a", "t", "1", "d")
+	same(t, "of the same digest", openAs("b", "t", "2", "d").Native, []cli.AskID{"1", "2"})
+	same(t, "asked again", openAs("c", "t", "1", "d").ID, orchestrator.AskID("a"))
+	same(t, "asked again, otherwise", openAs("c", "t", "1", "other").ID, orchestrator.AskID("a"))
+	same(t, "of another digest", openAs("d", "t", "3", "e").ID, orchestrator.AskID("d"))
+	same(t, "of another turn", openAs("e", "u", "1", "d").ID, orchestrator.AskID("e"))
+
+	now, changed, err := db.WithdrawNative(ctx, "t", "1", noon)
+	if err != nil || !changed || now.State != orchestrator.AskOpen {
+		t.Errorf("one of two taken back: %+v, %v, %v", now, changed, err)
+	}
+	same(t, "the one that waits", now.Native, []cli.AskID{"2"})
+	same(t, "asked again", openAs("f", "t", "1", "d").Native, []cli.AskID{"1", "2"})
+	for _, native := range []cli.AskID{"1", "2"} {
+		now, changed, err = db.WithdrawNative(ctx, "t", native, noon)
+		must(t, err)
+	}
+	if !changed || now.State != orchestrator.AskWithdrawn {
+		t.Errorf("both taken back: %+v", now)
+	}
+	if _, changed, err = db.WithdrawNative(ctx, "t", "2", noon); err != nil || changed {
+		t.Errorf("taken back twice: %v, %v", changed, err)
+	}
+	same(t, "a new one like a closed one", openAs("g", "t", "4", "d").ID, orchestrator.AskID("g"))
+	ruled := newAsk("h", "t", "5")
+	ruled.State, ruled.Ruled, ruled.Decided = orchestrator.AskAllowed, "Bash(make)", noon
+	same(t, "one that a rule decided", get[orchestrator.Ask](t)(db.OpenAsk(ctx, ruled, "d")), ruled)
+}
+
+func TestAnAskIsDecidedOnceAndWithAllThatGoesWithIt(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	startTurn(t, db, "t")
+	a := get[orchestrator.Ask](t)(db.OpenAsk(ctx, newAsk("a", "t", "1"), "d"))
+	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1}, {ID: 2}}))
+	d := allowed("a")
+	d.Choice, d.Ruled, d.Updates = orchestrator.AllowPattern, "Bash(make)", []int64{1}
+	d.Rule = &orchestrator.Rule{ID: "r", Conversation: chatA, Agent: "claude", Tool: "Bash", Dir: "/src",
+		Kind: orchestrator.RuleCommand, Value: "make", Text: "Bash(make)", By: 7, Created: noon}
+	now, won, err := db.DecideAsk(ctx, d)
+	a.State, a.By, a.Ruled, a.Decided = orchestrator.AskAllowed, 7, "Bash(make)", noon
+	if err != nil || !won {
+		t.Fatal(won, err)
+	}
+	same(t, "decided", now, a)
+	same(t, "rules", get[[]orchestrator.Rule](t)(db.RulesOf(ctx, chatA)), []orchestrator.Rule{*d.Rule})
+	late := d
+	late.State, late.By, late.Updates = orchestrator.AskDenied, 8, []int64{2}
+	if now, won, err = db.DecideAsk(ctx, late); err != nil || won {
+		t.Errorf("decided twice: %v, %v", won, err)
+	}
+	same(t, "as it stands for who came late", now, a)
+	if n := len(get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9))); n != 1 {
+		t.Errorf("%d updates are not handled, want the late one", n)
+	}
+	audit := get[[]orchestrator.AuditEntry](t)(db.AuditSince(ctx, noon, 9))
+	same(t, "audit", audit, []orchestrator.AuditEntry{{ID: 1, At: noon, What: orchestrator.AuditAllowed, Conversation: chatA, Turn: "t",
+		Ask: "a", Agent: "claude", Tool: "Bash", Title: "make", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)", Same: 1}})
+	if !errors.Is(second2(db.DecideAsk(ctx, allowed("none"))), orchestrator.ErrNoAsk) {
+		t.Error("what is not there was decided")
+	}
+	// All or none: a rule that cannot be stored leaves the ask open.
+	get[orchestrator.Ask](t)(db.OpenAsk(ctx, newAsk("b", "t", "2"), "d2"))
+	twin := d
+	twin.Ask = "b"
+	if _, won, err = db.DecideAsk(ctx, twin); err == nil || won {
+		t.Error("two rules have one id")
+	}
+	same(t, "still open", get[orchestrator.Ask](t)(db.FindAsk(ctx, "b")).State, orchestrator.AskOpen)
+
+	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatB, 8, noon)); ok {
+		t.Error("revoked from another conversation")
+	}
+	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatA, 8, noon)); !ok || len(get[[]orchestrator.Rule](t)(db.RulesOf(ctx, chatA))) > 0 {
+		t.Error("not revoked")
+	}
+	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatA, 8, noon)); ok {
+		t.Error("revoked twice")
+	}
+	if n := len(get[[]orchestrator.AuditEntry](t)(db.AuditSince(ctx, noon.Add(time.Second), 9))); n != 0 {
+		t.Errorf("%d entries since later", n)
+	}
+}
+
+func second2[T, U any](_ T, _ U, err error) error { return err }
+
+// What a turn asked is allowed only while it runs, and denied at any time.
+func TestAnAskIsOfNoUseAfterItsTurn(t *testing.T) {
+	for name, end := range map[string]func(*DB) error{
+		"over": func(db *DB) error { return db.FinishTurn(context.Background(), "t", noon, done("x")) },
+		"aborted": func(db *DB) error {
+			return db.AbortTurns(context.Background(), "t", nil)
+		},
+	} {
+		for state, want := range map[orchestrator.AskState]bool{
+			orchestrator.AskAllowed: false, orchestrator.AskAnswered: false, orchestrator.AskDenied: true, orchestrator.AskExpired: true,
+		} {
+			db := newDB(t)
+			startTurn(t, db, "t")
+			get[orchestrator.Ask](t)(db.OpenAsk(t.Context(), newAsk("a", "t", "1"), "d"))
+			must(t, end(db))
+			d := allowed("a")
+			d.State = state
+			if _, won, err := db.DecideAsk(t.Context(), d); err != nil || won != want {
+				t.Errorf("%s: %s: %v, %v", name, state, won, err)
+			}
+		}
+	}
+}
+
+func TestATurnTakesItsAsksAlong(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	startTurn(t, db, "t")
+	startTurn(t, db, "u")
+	for _, a := range []orchestrator.Ask{newAsk("a", "t", "1"), newAsk("b", "t", "2"), newAsk("c", "u", "1"), newAsk("d", "t", "3")} {
+		get[orchestrator.Ask](t)(db.OpenAsk(ctx, a, string(a.ID)))
+	}
+	must(t, second2(db.DecideAsk(ctx, allowed("b"))))
+	var ids []orchestrator.AskID
+	for _, a := range get[[]orchestrator.Ask](t)(db.WithdrawTurn(ctx, "t", noon)) {
+		if a.State != orchestrator.AskWithdrawn || !a.Decided.Equal(noon) {
+			t.Errorf("withdrawn %+v", a)
+		}
+		ids = append(ids, a.ID)
+	}
+	same(t, "withdrawn", ids, []orchestrator.AskID{"a", "d"})
+	same(t, "nothing more", len(get[[]orchestrator.Ask](t)(db.WithdrawTurn(ctx, "t", noon))), 0)
+	same(t, "decided, and then not wanted", get[orchestrator.Ask](t)(db.WithdrawAsk(ctx, "b", noon)).State, orchestrator.AskWithdrawn)
+}
+
+func TestPruneOfAsks(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	startTurn(t, db, "runs")
+	startTurn(t, db, "over")
+	for _, a := range []orchestrator.Ask{newAsk("open", "over", "1"), newAsk("decided", "over", "2"), newAsk("wanted", "runs", "1")} {
+		get[orchestrator.Ask](t)(db.OpenAsk(ctx, a, string(a.ID)))
+	}
+	must(t, second2(db.DecideAsk(ctx, allowed("decided"))))
+	must(t, second2(db.DecideAsk(ctx, allowed("wanted"))))
+	must(t, db.FinishTurn(ctx, "over", noon, done("x")))
+	pruned, err := db.Prune(ctx, noon)
+	must(t, err)
+	same(t, "of this very moment", pruned, Pruned{})
+	pruned, err = db.Prune(ctx, noon.Add(time.Second))
+	must(t, err)
+	same(t, "pruned", pruned, Pruned{Asks: 1, Audit: 2})
+	if n := count(t, db, `SELECT count(*) FROM ask_natives`); n != 2 {
+		t.Errorf("%d native ids are left", n)
+	}
+}
+
+// TestPromote holds, whatever is promoted, that the queue is as a list would be, and that nobody else moves.
+func TestPromote(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		path := filepath.Join(t.TempDir(), "ductor.db")
+		db, ctx := openAt(t, path), context.Background()
+		defer db.Close()
+		var want []cli.TurnID
+		n := rapid.IntRange(1, 7).Draw(r, "turns")
+		for i := range n {
+			turn := newTurn(cli.TurnID(rune('a' + i)))
+			if rapid.Bool().Draw(r, "elsewhere") {
+				turn.Prompt.Conversation = chatB
+			}
+			must(t, db.EnqueueTurn(ctx, turn))
+			if rapid.IntRange(0, 3).Draw(r, "starts") == 0 {
+				get[bool](t)(db.StartTurn(ctx, turn))
+			}
+			want = append(want, turn.ID)
+		}
+		before := map[cli.TurnID]orchestrator.Turn{}
+		for _, turn := range get[[]orchestrator.Turn](t)(db.OpenTurns(ctx)) {
+			before[turn.ID] = turn
+		}
+		for range rapid.IntRange(1, 3).Draw(r, "promotions") {
+			id := cli.TurnID(rune('a' + rapid.IntRange(0, n-1).Draw(r, "who")))
+			ok := get[bool](t)(db.PromoteTurn(ctx, id))
+			if ok != (before[id].State == orchestrator.TurnQueued) {
+				r.Fatalf("promoted %s: %v", id, ok)
+			}
+			if ok {
+				want = promoted(want, id, before)
+			}
+		}
+		var got []cli.TurnID
+		for _, turn := range get[[]orchestrator.Turn](t)(db.OpenTurns(ctx)) {
+			got = append(got, turn.ID)
+			if d := cmp.Diff(before[turn.ID], turn); d != "" {
+				r.Fatalf("a turn changed: %s", d)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			r.Fatal(d)
+		}
+	})
+}
+
+// promoted is what promoting id makes of the places: those of its queue are handed on.
+func promoted(order []cli.TurnID, id cli.TurnID, turns map[cli.TurnID]orchestrator.Turn) []cli.TurnID {
+	out := append([]cli.TurnID(nil), order...)
+	moving := id
+	for i, at := range order {
+		if turns[at].State != orchestrator.TurnQueued || turns[at].Prompt.Conversation != turns[id].Prompt.Conversation {
+			continue
+		}
+		out[i], moving = moving, at
+		if at == id {
+			break
+		}
+	}
+	return out
+}
+
+func TestASteeredTurn(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	running := startTurn(t, db, "running")
+	for _, id := range []cli.TurnID{"a", "b"} {
+		must(t, db.EnqueueTurn(ctx, newTurn(id)))
+	}
+	if get[bool](t)(db.SteerTurn(ctx, "b", "a", noon)) || get[bool](t)(db.SteerTurn(ctx, "running", "running", noon)) {
+		t.Error("steered into what does not run, or what does not wait")
+	}
+	same(t, "in their order", openIDs(t, db), []cli.TurnID{"running", "a", "b"})
+	if !get[bool](t)(db.SteerTurn(ctx, "b", "running", noon)) {
+		t.Fatal("not steered")
+	}
+	b := get[orchestrator.Turn](t)(db.Turn(ctx, "b"))
+	if b.State != orchestrator.TurnSteered || b.Into != "running" || b.Agent != running.Agent || b.Delivered {
+		t.Errorf("steered as %+v", b)
+	}
+	if get[bool](t)(db.StartTurn(ctx, b)) {
+		t.Error("a steered turn started")
+	}
+	same(t, "until it is known to have arrived", openIDs(t, db), []cli.TurnID{"running", "b", "a"})
+	if !get[bool](t)(db.UnsteerTurn(ctx, "b")) || get[bool](t)(db.UnsteerTurn(ctx, "b")) {
+		t.Error("not taken back, once")
+	}
+	want := newTurn("b")
+	same(t, "taken back", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
+	get[bool](t)(db.SteerTurn(ctx, "b", "running", noon))
+	must(t, db.MarkDelivered(ctx, "b"))
+	if get[bool](t)(db.UnsteerTurn(ctx, "b")) {
+		t.Error("taken back though it arrived")
+	}
+	if err := db.FinishTurn(ctx, "b", noon, done("x")); err == nil {
+		t.Error("an outcome though it arrived")
+	}
+	get[bool](t)(db.SteerTurn(ctx, "a", "running", noon))
+	lost := orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "unknown", Offer: cli.ActionRetry}
+	must(t, db.FinishTurn(ctx, "a", noon, lost))
+	same(t, "lost", get[orchestrator.Turn](t)(db.Turn(ctx, "a")).Outcome, lost)
+}
+
+func openIDs(t *testing.T, db *DB) (all []cli.TurnID) {
+	t.Helper()
+	for _, turn := range get[[]orchestrator.Turn](t)(db.OpenTurns(t.Context())) {
+		all = append(all, turn.ID)
+	}
+	return all
+}
+
+// A database of the last release is taken over with its turns and conversations.
+func TestMigrationOfAUsedDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ductor.db")
+	pool, err := sql.Open("sqlite3", path)
+	must(t, err)
+	conn, err := pool.Conn(t.Context())
+	must(t, err)
+	steps, err := embedded()
+	must(t, err)
+	must(t, migrate(t.Context(), conn, steps[:2]))
+	_, err = conn.ExecContext(t.Context(), `
+		INSERT INTO conversations (chat, topic, agent) VALUES (7, 0, 'codex');
+		INSERT INTO turns (id, chat, topic, person, prompt, message, state, agent, model, queued) VALUES
+			('run', 7, 0, 1, 'p', 1, 'running', '', '', 1), ('off', 7, 0, 1, 'p', 1, 'cancelled', '', '', 1)`)
+	must(t, errors.Join(err, conn.Close(), pool.Close()))
+	db := openAt(t, path)
+	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" || c.Busy != "" {
+		t.Errorf("the conversation is %+v", c)
+	}
+	for id, want := range map[cli.TurnID]orchestrator.TurnState{"run": orchestrator.TurnRunning, "off": orchestrator.TurnCancelled} {
+		if turn := get[orchestrator.Turn](t)(db.Turn(t.Context(), id)); turn.State != want || turn.Into != "" {
+			t.Errorf("the turn is %+v", turn)
+		}
+	}
+	get[orchestrator.Ask](t)(db.OpenAsk(t.Context(), newAsk("a", "run", "1"), "d"))
+	must(t, second2(db.DecideAsk(t.Context(), allowed("a"))))
+}
