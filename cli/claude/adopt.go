@@ -18,6 +18,15 @@ type leftTurn struct {
 // unsent says whether the message that was noted last before ductor went was not sent.
 func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
 
+// sent says whether more was sent than the changes that come before the prompt.
+func (l *leftTurn) sent(changes []change) bool {
+	before := l.mark.Input
+	for _, c := range changes {
+		before += int64(len(c.line))
+	}
+	return l.inputEnd > before
+}
+
 // atOnce is how long a line may be to be written whole or not at all.
 const atOnce = 1 << 20
 

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,8 +21,12 @@ import (
 )
 
 // toolCalls stands before the simulated model: to a prompt with <<NAME {…}>> it answers with that call of a tool.
-// The script of the prompt goes on after it, as after its first tool.
-type toolCalls struct{ next http.Handler }
+// The script of the prompt goes on after it, as after its first tool. To one with <<HOLD {}>> it says something,
+// and the rest when hold is closed.
+type toolCalls struct {
+	next http.Handler
+	hold chan struct{}
+}
 
 var callMark = regexp.MustCompile(`(?s)<<(\w+) (\{.*\})>>`)
 
@@ -31,7 +36,10 @@ func (c toolCalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if name, input := calledFor(body); name != "" {
+	if name, input := calledFor(body); name == "HOLD" {
+		sendHeld(r.Context(), w, c.hold)
+		return
+	} else if name != "" {
 		sendCall(w, name, input)
 		return
 	}
@@ -43,12 +51,15 @@ func (c toolCalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func calledFor(body []byte) (name, input string) {
 	var in struct {
 		Stream   bool
-		Messages []struct{ Content json.RawMessage }
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
 	}
 	if json.Unmarshal(body, &in) != nil || !in.Stream || len(in.Messages) == 0 {
 		return "", ""
 	}
-	for i := len(in.Messages) - 1; i >= 0; i-- {
+	for i := len(in.Messages) - 1; i >= 0 && in.Messages[i].Role != "assistant"; i-- {
 		m := message{Content: in.Messages[i].Content}
 		for _, b := range m.blocks() {
 			if b.Type == "tool_result" {
@@ -64,34 +75,63 @@ func calledFor(body []byte) (name, input string) {
 
 func sendCall(w http.ResponseWriter, name, input string) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	for _, ev := range []string{
-		`{"type":"message_start","message":{"id":"msg_call","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}`,
+	sendEvents(w,
+		startEvent,
 		fmt.Sprintf(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_call_%d","name":%q,"input":{}}}`, len(input), name),
 		fmt.Sprintf(`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":%s}}`, strings.TrimSpace(string(jsonLine(input)))),
 		`{"type":"content_block_stop","index":0}`,
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":1}}`,
 		`{"type":"message_stop"}`,
-	} {
+	)
+}
+
+const startEvent = `{"type":"message_start","message":{"id":"msg_call","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}`
+
+func sendHeld(ctx context.Context, w http.ResponseWriter, hold <-chan struct{}) {
+	const delta = `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}}`
+	w.Header().Set("Content-Type", "text/event-stream")
+	sendEvents(w, startEvent, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`, fmt.Sprintf(delta, "held "))
+	select {
+	case <-hold:
+	case <-ctx.Done():
+	}
+	sendEvents(w, fmt.Sprintf(delta, "back."), `{"type":"content_block_stop","index":0}`,
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":1}}`, `{"type":"message_stop"}`)
+}
+
+func sendEvents(w http.ResponseWriter, all ...string) {
+	for _, ev := range all {
 		var kind struct{ Type string }
-		_ = json.Unmarshal([]byte(ev), &kind) // written just above
+		_ = json.Unmarshal([]byte(ev), &kind) // written in this file
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind.Type, ev)
+	}
+	if f, ok := w.(http.Flusher); ok {
+		f.Flush()
 	}
 }
 
 // realCalls is real with a model that calls any tool.
 func realCalls(t *testing.T) (*Provider, realagent.CLI, *modelapi.Server) {
 	t.Helper()
+	p, c, api, _ := realHeld(t)
+	return p, c, api
+}
+
+// realHeld is realCalls with the channel that the model holds its answers for.
+func realHeld(t *testing.T) (*Provider, realagent.CLI, *modelapi.Server, chan struct{}) {
+	t.Helper()
 	p, c, api := real(t, nil)
+	hold := make(chan struct{})
 	to, err := url.Parse(api.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := httptest.NewServer(toolCalls{httputil.NewSingleHostReverseProxy(to)})
+	front := httptest.NewServer(toolCalls{httputil.NewSingleHostReverseProxy(to), hold})
 	t.Cleanup(front.Close)
 	c.Vars["ANTHROPIC_BASE_URL"] = front.URL
 	o := p.opts
 	o.Env = c.Environ
-	return New(o), c, api
+	return New(o), c, api, hold
 }
 
 // lastAsked is what the model was asked last.

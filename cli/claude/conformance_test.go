@@ -72,7 +72,8 @@ func TestRealConformance(t *testing.T) {
 		clitest.SecondTurn: elsewhere, clitest.ResumeSession: elsewhere, clitest.ModelError: elsewhere,
 	}
 	oneShot := maps.Clone(live)
-	for _, c := range []clitest.Case{clitest.Thinking, clitest.FailingTool, clitest.AbortText, clitest.Deadline} {
+	for _, c := range []clitest.Case{clitest.Thinking, clitest.FailingTool, clitest.AbortText, clitest.Deadline,
+		clitest.AdoptText, clitest.AdoptEnded} {
 		oneShot[c] = asLive
 	}
 	for mode, cannot := range map[cli.Mode]map[clitest.Case]string{cli.Live: live, cli.OneShot: oneShot} {

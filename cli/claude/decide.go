@@ -40,8 +40,8 @@ func (s *live) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
 	return nil
 }
 
-// Steer sends a message into the turn that runs; see cli.Steerer. It waits until Claude took up the prompt, and
-// returns when the message was written. Claude takes it up between two tools, or else goes on with it after what
+// Steer sends a message into the turn that runs; see cli.Steerer. It waits until the prompt was sent, and returns
+// when the message was written. Claude takes it up between two tools, or else goes on with it after what
 // it says now; the turn's Result comes after that. A message with a Turn is sent once, however often it is
 // given.
 func (s *live) Steer(ctx context.Context, req cli.Request) error {
@@ -61,7 +61,7 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 		return cli.Failf(cli.Refused, agent, "%v", err)
 	}
 	select {
-	case <-t.taken:
+	case <-t.asked:
 	case <-t.gone:
 		return cli.ErrNoTurn
 	case <-ctx.Done():

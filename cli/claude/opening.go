@@ -33,10 +33,12 @@ func (o *opening) due() {
 	}
 	if rest := t.left.cutOff(o.changes, t.prompt); rest != nil {
 		t.send(rest)
+		t.isAsked()
 		return
 	}
 	if len(o.changes) == 0 {
 		t.send(t.prompt)
+		t.isAsked()
 		return
 	}
 	var all []byte
@@ -66,6 +68,7 @@ func (o *opening) reply(r *controlReply) (end bool) {
 		return true
 	case len(o.changes) == 0:
 		t.send(t.prompt)
+		t.isAsked()
 	}
 	return false
 }

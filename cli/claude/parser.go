@@ -15,8 +15,8 @@ type parser struct {
 	em  *cli.Emitter
 	mem *memory
 	dir string
-	// echo is the id of our message, which Claude repeats when it takes the message up; empty where it
-	// does not. Until then a turn may still be one that Claude began by itself.
+	// echo is the id of our message, which Claude repeats when it took the message up, though not before the
+	// first whole piece of its answer; empty where it does not. Until then a turn may still be one that Claude began by itself.
 	echo    string
 	taken   bool
 	onTaken func() // is called when it did; nil is for nobody

@@ -25,7 +25,7 @@ func steer(t *testing.T, s cli.Session, req cli.Request) {
 // A message that is sent while a tool runs is read with its result; one that comes while Claude says its last
 // words is read after them. There is one Result either way, and it is after it.
 func TestRealSteer(t *testing.T) {
-	p, c, api := real(t, nil)
+	p, c, api, hold := realHeld(t)
 	gate := filepath.Join(c.Work, "gate")
 	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1",
 		Prompt: `first [[tool cmd="until [ -e ` + gate + ` ]; do sleep 0.01; done"]][[text "Done."]]`}
@@ -45,12 +45,13 @@ func TestRealSteer(t *testing.T) {
 		t.Errorf("the message is %d times in what the model was asked", n)
 	}
 
-	req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "`+strings.Repeat("word ", 40)+`" delay=10ms chunk=5]]`
+	req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]]<<HOLD {}>>`
 	k = begin(t, s, req)
 	until[cli.TextDelta](k)
 	steer(t, s, cli.Request{Turn: "S2", Prompt: `[[start]][[text "And this."]]`})
+	close(hold)
 	r = k.end()
-	if r.Err != nil || !strings.HasPrefix(r.Text, "word word") || !strings.HasSuffix(r.Text, "And this.") || r.Turns != 2 {
+	if r.Err != nil || !strings.HasPrefix(r.Text, "held back.") || !strings.HasSuffix(r.Text, "And this.") || r.Turns != 2 {
 		t.Errorf("answered %+v", r)
 	}
 	if err := s.(cli.Steerer).Steer(t.Context(), cli.Request{Prompt: "late"}); !errors.Is(err, cli.ErrNoTurn) {

@@ -21,7 +21,7 @@ type turn struct {
 	open    opening
 	left    *leftTurn // what is known of a turn that is gone on with; nil for one that begins now
 
-	taken chan struct{} // closed when Claude took the prompt up
+	asked chan struct{} // closed when the prompt is on its way: what is sent now comes after it
 	gone  chan struct{} // closed at the end
 	notes sync.Mutex    // held while something is sent of which a note is made
 	note  note
@@ -69,7 +69,7 @@ func (s *live) takeLeft(req cli.Request) *leftTurn {
 
 // newTurn makes ready what the turn needs. Errors are *cli.Failure or of ctx.
 func (s *live) newTurn(ctx context.Context, em *cli.Emitter, req cli.Request, left *leftTurn) (t *turn, err error) {
-	t = &turn{session: s, ctx: ctx, req: req, left: left, id: promptID(req.Turn), taken: make(chan struct{}), gone: make(chan struct{})}
+	t = &turn{session: s, ctx: ctx, req: req, left: left, id: promptID(req.Turn), asked: make(chan struct{}), gone: make(chan struct{})}
 	if left == nil {
 		if err := t.writePrompt(); err != nil {
 			return nil, err
@@ -128,9 +128,18 @@ func (t *turn) newParser(em *cli.Emitter) *parser {
 	return p
 }
 
+// isAsked says that what is sent now comes after the prompt.
+func (t *turn) isAsked() {
+	select {
+	case <-t.asked:
+	default:
+		close(t.asked)
+	}
+}
+
 // takenUp is called when Claude took the prompt up: it works as was asked for.
 func (t *turn) takenUp() {
-	close(t.taken)
+	t.isAsked()
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
 	t.session.manner = t.open.want
@@ -138,9 +147,15 @@ func (t *turn) takenUp() {
 
 // caughtUp is called when all that was said while nobody listened has been told.
 func (t *turn) caughtUp() {
+	if t.left == nil {
+		return
+	}
 	t.p.past = false
 	t.p.tellAsks()
 	t.open.past = false
+	if t.p.foreign && t.left.sent(t.open.changes) { // Claude has begun, and tells later of what it was asked
+		t.isAsked()
+	}
 	t.open.due()
 }
 
