@@ -129,13 +129,15 @@ func (p *Provider) startHub(ctx context.Context, h *hub, command cli.Command) er
 	}
 	given := ctx.Err() != nil
 	killErr := p.endHub(ctx, h)
-	switch {
-	case given:
+	if given {
 		return errors.Join(errGivenUp, err, killErr)
-	case errors.Is(err, context.DeadlineExceeded):
-		return &cli.Failure{Kind: cli.BadOutput, Agent: Agent, Reason: "its app server does not answer", Cause: errors.Join(err, killErr)}
 	}
-	return h.broken(err)
+	f := h.broken(err)
+	if errors.Is(err, context.DeadlineExceeded) { // it was ended for that
+		f = &cli.Failure{Kind: cli.BadOutput, Agent: Agent, Reason: "its app server does not answer", Cause: err}
+	}
+	f.Cause = errors.Join(f.Cause, killErr)
+	return f
 }
 
 // helloWait is how long an app server may take from its start to its first answer.
@@ -148,6 +150,9 @@ func (h *hub) broken(err error) *cli.Failure {
 		f := *h.failure
 		return &f
 	default:
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &cli.Failure{Kind: cli.BadOutput, Agent: Agent, Reason: "its app server does not answer", Cause: err}
 	}
 	var refused *rpcError
 	if errors.As(err, &refused) {

@@ -33,6 +33,8 @@ type liveTurn struct {
 	past    bool       // it is
 	began   time.Time  // of a turn that is gone on with
 	failed  chan error // the question could not be written
+	rest    []news     // what came after the end
+	letGo   bool
 
 	timer *time.Timer
 	quiet time.Time // of the last message
@@ -152,6 +154,11 @@ func (t *liveTurn) wake() {
 func (t *liveTurn) end() {
 	t.s.hub.conn.forget(t.start)
 	t.s.hub.attend(t.s.thread, nil)
+	for _, n := range append(t.rest, t.in.close()...) {
+		if len(n.ID) > 0 && n.Method != "" && !t.letGo && !t.past {
+			_ = t.s.hub.conn.reply(n.ID, declining(n.message)) // nobody is left who could be asked
+		}
+	}
 	t.s.mu.Lock()
 	t.s.turn = nil
 	t.s.mu.Unlock()
@@ -180,6 +187,7 @@ func (t *liveTurn) run() cli.Result {
 			cancelled = nil
 			if errors.Is(context.Cause(t.ctx), cli.ErrDetached) && t.cut.IsZero() {
 				t.s.hub.leaving()
+				t.letGo = true
 				return cli.Result{Detached: true}
 			}
 			t.interrupt(cli.Cut(t.ctx, Agent))
@@ -198,8 +206,9 @@ func (t *liveTurn) takeAll() (r cli.Result, over bool) {
 	if len(all) > 0 {
 		t.quiet = time.Now()
 	}
-	for _, n := range all {
+	for i, n := range all {
 		if t.take(n) {
+			t.rest = all[i+1:]
 			return t.result(), true
 		}
 	}
