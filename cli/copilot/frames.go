@@ -62,12 +62,14 @@ type outgoing struct {
 func newFrames(process cli.Process, offset int64, taker frameTaker) *frames {
 	src := &offsetReader{r: process.Stdout(), at: offset, lost: taker.lost}
 	f := &frames{
-		in: bufio.NewReaderSize(src, frameBuffer), src: src, taker: taker, from: process.Stdin(),
+		in: newBufferedReader(src), src: src, taker: taker, from: process.Stdin(),
 		waiting: make(chan struct{}, 1), written: make(chan struct{}),
 	}
 	go f.write()
 	return f
 }
+
+func newBufferedReader(src io.Reader) *bufio.Reader { return bufio.NewReaderSize(src, frameBuffer) }
 
 // ReadObject reads up to the next message that is no session event.
 func (f *frames) ReadObject(v any) error {

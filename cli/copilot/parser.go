@@ -165,6 +165,9 @@ func (p *parser) resume() {
 }
 
 func (p *parser) toolStart(f fields) {
+	if _, known := p.tools[f.ToolCallID]; known || f.ToolCallID == "" {
+		return
+	}
 	p.resume()
 	t := toolStarted(f, p.dir)
 	p.tools[f.ToolCallID] = t

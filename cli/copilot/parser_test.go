@@ -1,0 +1,199 @@
+package copilot
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+)
+
+var update = clitest.UpdateFlag()
+
+// Every folder of testdata is a recording of the real CLI and what its turns look like to a person: one-shot
+// lines, or the messages of a live process.
+func TestParserRecordings(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/*/in.ndjson")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	for _, input := range inputs {
+		dir := filepath.Dir(input)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			raw, err := os.ReadFile(input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clitest.Golden(t, update, filepath.Join(dir, "events.txt"), transcript(raw))
+		})
+	}
+}
+
+// transcript runs a recording through a parser, a new one after each end of a turn. Questions and requests for
+// leave are put to people, who do not answer.
+func transcript(raw []byte) string {
+	rec := &clitest.Recorder{}
+	var p *parser
+	for line := range bytes.Lines(raw) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			continue
+		}
+		if p == nil {
+			p = recorded(rec)
+		}
+		if recordedLine(rec, p, line) {
+			finish(p)
+			p = nil
+		}
+	}
+	if p != nil {
+		finish(p)
+	}
+	return rec.String()
+}
+
+func recorded(rec *clitest.Recorder) *parser {
+	rec.Turn()
+	out := cli.NewEmitter(Agent, func() time.Time { return time.Unix(0, 0) }, rec.Event)
+	p := newParser(out, cli.Request{Dir: "/srv/proj", Model: "gpt-test"})
+	p.id = "session"
+	p.asks = &asks{session: "session", attended: true}
+	return p
+}
+
+// recordedLine takes a line of either kind and says whether it ended a turn.
+func recordedLine(rec *clitest.Recorder, p *parser, line []byte) bool {
+	var m struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	_ = json.Unmarshal(line, &m)
+	switch m.Method {
+	case "":
+		p.begun = true
+	case eventMethod:
+		var params struct {
+			Event json.RawMessage `json:"event"`
+		}
+		_ = json.Unmarshal(m.Params, &params)
+		line = params.Event
+	default:
+		r := &jsonrpc2.Request{}
+		if json.Unmarshal(line, r) == nil && asksPeople(r.Method) {
+			p.asks.request(p, r)
+		}
+		return false
+	}
+	e, err := decodeEvent(line)
+	if err != nil {
+		rec.Add("cannot be read: %v", err)
+		return false
+	}
+	p.name()
+	over, err := p.event(e)
+	if err != nil {
+		rec.Add("cannot be read: %v", err)
+	}
+	return over
+}
+
+func finish(p *parser) {
+	p.asks.end(p)
+	if !p.ended {
+		p.out.Finish(p.told(cli.Result{Err: cli.Failf(cli.Crashed, Agent, "the recording ends")}))
+		return
+	}
+	p.out.Finish(p.outcome())
+}
+
+// Whatever comes, the events keep their contract.
+func FuzzParser(f *testing.F) {
+	inputs, _ := filepath.Glob("testdata/*/in.ndjson")
+	for _, input := range inputs {
+		raw, err := os.ReadFile(input)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var events []cli.Event
+		out := cli.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
+		p := newParser(out, cli.Request{Dir: "/srv/proj"})
+		p.id, p.begun = "session", true
+		p.asks = &asks{attended: true}
+		p.name()
+		for line := range bytes.Lines(raw) {
+			e, err := decodeEvent(line)
+			if err != nil {
+				continue
+			}
+			if over, _ := p.event(e); over {
+				break
+			}
+		}
+		p.asks.end(p)
+		out.Finish(p.outcome())
+		for _, wrong := range clitest.Violations(events) {
+			t.Error(wrong)
+		}
+	})
+}
+
+// noted keeps what frames hands on.
+type noted struct {
+	events  int
+	garbled int
+	ends    []int64
+}
+
+func (n *noted) sessionEvent(_ []byte, end int64) { n.events++; n.ends = append(n.ends, end) }
+func (n *noted) garbage([]byte)                   { n.garbled++ }
+func (n *noted) lost(*cli.LostOutput)             {}
+
+// Frames of any bytes are read to their end, in bounded memory, and their offsets go up.
+func FuzzFrames(f *testing.F) {
+	f.Add([]byte("Content-Length: 2\r\n\r\n{}"), 3)
+	f.Add([]byte("noise\nContent-Type: x\r\nContent-Length: 40\r\n\r\n"+`{"jsonrpc":"2.0","method":"session.event"}`), 1)
+	f.Add([]byte("Content-Length: 99999999999\r\n\r\n"), 7)
+	f.Fuzz(func(t *testing.T, raw []byte, size int) {
+		n := &noted{}
+		src := &offsetReader{r: &pieces{raw, max(size%64, 1)}, lost: n.lost}
+		fr := &frames{in: newBufferedReader(src), src: src, taker: n}
+		for {
+			var v json.RawMessage
+			if fr.ReadObject(&v) != nil {
+				break
+			}
+		}
+		last := int64(0)
+		for _, end := range n.ends {
+			if end <= last || end > int64(len(raw)) {
+				t.Fatalf("ends %v of %d bytes", n.ends, len(raw))
+			}
+			last = end
+		}
+	})
+}
+
+// pieces reads a few bytes at a time.
+type pieces struct {
+	raw  []byte
+	size int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.raw) == 0 {
+		return 0, os.ErrClosed
+	}
+	n := copy(b, p.raw[:min(p.size, len(p.raw))])
+	p.raw = p.raw[n:]
+	return n, nil
+}
