@@ -67,6 +67,9 @@ type Quirks struct {
 	TotalUsage bool
 	// CommandMarks are characters a prompt must not begin with to reach the model as it is.
 	CommandMarks string
+	// AuthMethod is the method to log in by, without a person, when the agent refuses a session for want of a
+	// log-in; empty for none. Nil is none.
+	AuthMethod func(req cli.Request) string
 	// ToolName finds the agent's own name of a tool; nil takes the kind.
 	ToolName func(id, kind, title string) string
 	// KindOf sorts an error of the agent; UnknownFailure leaves it to this package. Nil does.

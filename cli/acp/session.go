@@ -26,6 +26,7 @@ type session struct {
 	begin    cli.AgentSessionID // the session it was opened to go on with
 	ground   *ground            // what is served to the agent
 	inbox    *inbox
+	login    string   // the method to log in by; empty for none
 	adopted  *adopted // the turn to go on with; nil once it began, and for sessions of our own
 
 	mu        sync.Mutex
@@ -56,7 +57,11 @@ var (
 )
 
 func blankSession(h *host, req cli.Request) *session {
-	return &session{
+	login := ""
+	if method := h.provider.opts.Quirks.AuthMethod; method != nil {
+		login = method(req)
+	}
+	return &session{login: login,
 		host: h, provider: h.provider, setting: h.provider.settingOf(req), begin: req.Resume,
 		ground: newGround(h, req), inbox: newInbox(), asks: map[cli.AskID]*ask{},
 		heard: make(chan struct{}, 1), offered: make(chan struct{}),
@@ -93,7 +98,7 @@ func openSession(ctx context.Context, h *host, req cli.Request) (*session, error
 
 func (s *session) make(ctx context.Context, params newParams) error {
 	var made newSession
-	if err := s.host.call(ctx, methodNew, params, &made); err != nil {
+	if err := s.opening(ctx, methodNew, params, &made); err != nil {
 		return s.provider.failure(err)
 	}
 	if made.SessionID == "" {
@@ -101,6 +106,19 @@ func (s *session) make(ctx context.Context, params newParams) error {
 	}
 	s.learn(made)
 	return s.host.register(s, cli.AgentSessionID(made.SessionID))
+}
+
+// opening makes or loads a session, after a log-in where the agent wants one that needs no person.
+func (s *session) opening(ctx context.Context, method string, params newParams, result *newSession) error {
+	err := s.host.call(ctx, method, params, result)
+	var rpc *rpcError
+	if !errors.As(err, &rpc) || rpc.Code != codeNoAuth || s.login == "" {
+		return err
+	}
+	if failed := s.host.call(ctx, methodLogin, loginParams{s.login}, nil); failed != nil {
+		return err
+	}
+	return s.host.call(ctx, method, params, result)
 }
 
 // load goes on with a session of an earlier process. What the agent replays of it is not told.
@@ -118,7 +136,7 @@ func (s *session) load(ctx context.Context, params newParams, id cli.AgentSessio
 	}
 	params.SessionID = string(id)
 	var loaded newSession
-	if err := s.host.call(ctx, method, params, &loaded); err != nil {
+	if err := s.opening(ctx, method, params, &loaded); err != nil {
 		f := s.provider.failure(err)
 		var rpc *rpcError
 		if errors.As(err, &rpc) && f.Kind != cli.NotLoggedIn {

@@ -11,6 +11,7 @@ const protocolVersion = 1
 // The methods of an agent.
 const (
 	methodInitialize = "initialize"
+	methodLogin      = "authenticate"
 	methodNew        = "session/new"
 	methodLoad       = "session/load"
 	methodResume     = "session/resume"
@@ -211,6 +212,10 @@ func (b block) words() string {
 
 type sessionParams struct {
 	SessionID string `json:"sessionId"`
+}
+
+type loginParams struct {
+	MethodID string `json:"methodId"`
 }
 
 type modeParams struct {

@@ -35,7 +35,7 @@ func (p *Provider) method() string {
 			return key
 		}
 	}
-	if raw, err := p.opts.ReadFile(filepath.Join(value(env, "HOME"), ".gemini", "oauth_creds.json")); err == nil && len(raw) > 0 {
+	if raw, err := p.opts.ReadFile(filepath.Join(home(env), "oauth_creds.json")); err == nil && len(raw) > 0 {
 		return "credential file"
 	}
 	switch chosen := p.userAuth(env); chosen {

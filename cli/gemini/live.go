@@ -18,11 +18,20 @@ func (p *Provider) acp() *acp.Provider {
 		// Gemini has tools of its own for both, and they ask.
 		NoFiles: true, NoTerminals: true,
 		Quirks: acp.Quirks{
-			LateHistory: true, CommandMarks: commandMarks, ToolName: toolName, KindOf: kindOf, ExitCode: exitCode,
+			LateHistory: true, AuthMethod: p.authMethod, CommandMarks: commandMarks, ToolName: toolName, KindOf: kindOf, ExitCode: exitCode,
 		},
 		Login: loginFix, Auth: p.Auth,
 		Grace: o.Grace, Stall: o.Stall, ToolStall: o.ToolStall, Now: o.Now, Logger: o.Logger,
 	})
+}
+
+// authMethod is what live mode must be told when no way of log-in was chosen yet, though there is a key. Gemini
+// then writes the choice into the user's settings.
+func (p *Provider) authMethod(req cli.Request) string {
+	if value(p.env(req), "GEMINI_API_KEY") != "" {
+		return "gemini-api-key"
+	}
+	return ""
 }
 
 // liveArgs are the arguments that bind a live process.
@@ -52,46 +61,18 @@ func toolName(id, _, _ string) string {
 	return name
 }
 
-var exitLine = regexp.MustCompile(`(?m)^(?:Command exited with code:|Exit Code:) (-?\d{1,9})\.?$`)
+var exitLine = regexp.MustCompile(`^Command exited with code: (-?\d{1,9})$`)
 
-// exitCode finds the exit code of a shell command: Gemini says it in words when it is not 0.
+// exitCode finds the exit code of a shell command: Gemini says it, in words, only of a command that failed and
+// printed nothing.
 func exitCode(output string) *int {
-	m := exitLine.FindAllStringSubmatch(output, -1)
-	switch {
-	case m == nil && strings.HasPrefix(output, "Command cancelled by user"):
+	m := exitLine.FindStringSubmatch(output)
+	if m == nil {
 		return nil
-	case m == nil:
-		return new(int)
 	}
-	code, err := strconv.Atoi(m[len(m)-1][1])
+	code, err := strconv.Atoi(m[1])
 	if err != nil {
 		return nil
 	}
 	return &code
-}
-
-// live is a session of package acp that is asked what Gemini's settings make of a request.
-type live struct {
-	cli.Session
-	cli.Asker
-	provider *Provider
-}
-
-var (
-	_ cli.Session = (*live)(nil)
-	_ cli.Asker   = (*live)(nil)
-)
-
-func (p *Provider) settled(s cli.Session) cli.Session {
-	asker, ok := s.(cli.Asker)
-	if !ok {
-		return s
-	}
-	return &live{Session: s, Asker: asker, provider: p}
-}
-
-// Fits is true when the settings are those the process was started with, too.
-func (l *live) Fits(req cli.Request) bool {
-	req, err := l.provider.settle(req)
-	return err == nil && l.Session.Fits(req)
 }

@@ -32,9 +32,9 @@ type Options struct {
 	AllowEnv []string // further names or NAME_* patterns that a child may see
 	// ReadFile reads log-in and settings files from where the agent runs; os.ReadFile when nil.
 	ReadFile func(path string) ([]byte, error)
-	// StateDir is where the settings and policies are put that Gemini is started with: a directory that is the
-	// same to us and to the agent. A folder of os.TempDir when empty. What is in it is shared by all processes
-	// and named by its content.
+	// StateDir is where the policies are put that Gemini is started with: a directory that is the same to us and to
+	// the agent. A folder of os.TempDir when empty. What is in it is shared by all processes and named by its
+	// content.
 	StateDir string
 	// Grace is how long a process may take to end when asked to; Stall how long Gemini may be silent when no tool
 	// runs, ToolStall when one does. Defaults are those of package cli.
@@ -83,17 +83,12 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) { return p.l
 
 // Open makes a session; see cli.Provider. Live sessions share a process where they can.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
-	req, err := p.settle(req)
-	if err != nil {
-		return nil, cli.AsFailure(Agent, err)
-	}
 	switch mode {
 	case cli.Live:
-		s, err := p.live.Open(ctx, mode, req)
-		if err != nil {
-			return nil, err
+		if err := p.guard(req); err != nil {
+			return nil, cli.AsFailure(Agent, err)
 		}
-		return p.settled(s), nil
+		return p.live.Open(ctx, mode, req)
 	case cli.OneShot:
 		return newOneShot(p), nil
 	}
@@ -103,18 +98,10 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 // Adopt goes on with a turn of an earlier ductor; see cli.Provider. Idle processes are not adopted: they serve
 // several conversations.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	req, err := p.settle(req)
-	if err != nil {
-		return nil, cli.AsFailure(Agent, err)
-	}
 	if left.Mode == cli.OneShot {
 		return p.adoptOneShot(ctx, left, req)
 	}
-	s, err := p.live.Adopt(ctx, left, req)
-	if err != nil {
-		return nil, err
-	}
-	return p.settled(s), nil
+	return p.live.Adopt(ctx, left, req)
 }
 
 func (p *Provider) env(req cli.Request) []string {
@@ -126,11 +113,13 @@ func (p *Provider) env(req cli.Request) []string {
 	return cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
 }
 
-// ownEnv is what Gemini is told besides its settings: to stay the process that was started, and that whoever chose
-// the directory trusts it.
+// ownEnv is what Gemini is told besides its settings: to stay the process that was started, that whoever chose the
+// directory trusts it, and to run commands without a terminal, since of one in a terminal its live protocol does
+// not say what it printed.
 func ownEnv() map[string]string {
 	return map[string]string{
 		"GEMINI_CLI_NO_RELAUNCH":     "true",
+		"GEMINI_PTY_INFO":            "child_process",
 		"GEMINI_CLI_TRUST_WORKSPACE": "true",
 	}
 }
@@ -140,13 +129,4 @@ func (p *Provider) startFailure(err error) *cli.Failure {
 		return &cli.Failure{Kind: cli.NotInstalled, Agent: Agent, Cause: err}
 	}
 	return cli.AsFailure(Agent, err)
-}
-
-func value(env []string, key string) string {
-	for _, kv := range env {
-		if name, v, _ := cutVar(kv); name == key {
-			return v
-		}
-	}
-	return ""
 }

@@ -171,8 +171,8 @@ func (t *geminiTurn) command(st script.Tool) error {
 		return err
 	}
 	c.output = strings.TrimSuffix(run.output, "\n")
-	if run.code != 0 {
-		c.output = strings.TrimSpace(fmt.Sprintf("%s\nCommand exited with code: %d", c.output, run.code))
+	if run.code != 0 && strings.TrimSpace(c.output) == "" { // else the code is for the model alone
+		c.output = fmt.Sprintf("Command exited with code: %d", run.code)
 	}
 	t.sink.toolEnded(c)
 	return nil

@@ -1,0 +1,101 @@
+package gemini
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// userAuth is the way of log-in that the user chose; empty if none.
+func (p *Provider) userAuth(env []string) string {
+	var settings struct {
+		Security struct {
+			Auth struct {
+				Selected string `json:"selectedType"`
+			} `json:"auth"`
+		} `json:"security"`
+	}
+	raw, err := p.opts.ReadFile(filepath.Join(home(env), "settings.json"))
+	if err != nil || json.Unmarshal(raw, &settings) != nil {
+		return ""
+	}
+	return settings.Security.Auth.Selected
+}
+
+// home is where Gemini keeps what it keeps.
+func home(env []string) string {
+	dir := value(env, "GEMINI_CLI_HOME")
+	if dir == "" {
+		dir = value(env, "HOME")
+	}
+	return filepath.Join(dir, ".gemini")
+}
+
+func value(env []string, key string) string {
+	for _, kv := range env {
+		if name, v, _ := strings.Cut(kv, "="); name == key {
+			return v
+		}
+	}
+	return ""
+}
+
+func (p *Provider) stateDir() string {
+	if p.opts.StateDir != "" {
+		return p.opts.StateDir
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("ductor-gemini-%d", os.Getuid()))
+}
+
+// keep writes a file that is named by what is in it, unless it is there.
+func (p *Provider) keep(kind, ext string, content []byte) (string, error) {
+	dir := p.stateDir()
+	if err := private(dir); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(content)
+	path := filepath.Join(dir, kind+"-"+hex.EncodeToString(sum[:8])+ext)
+	if have, err := os.ReadFile(path); err == nil && string(have) == string(content) {
+		return path, nil
+	}
+	f, err := os.CreateTemp(dir, kind+"-*")
+	if err != nil {
+		return "", fmt.Errorf("write Gemini's %s: %w", kind, err)
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("write Gemini's %s: %w", kind, err), os.Remove(f.Name()))
+	}
+	return path, nil
+}
+
+// private makes a directory that nobody else can put files into.
+func private(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make a place for Gemini's files: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("look at the place of Gemini's files: %w", err)
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ownedByUs(info) {
+		return fmt.Errorf("the place of Gemini's files, %s, is open to others", dir)
+	}
+	return nil
+}
+
+func ownedByUs(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Getuid()
+}
