@@ -153,6 +153,10 @@ func (s *Stream) Send(data []byte) error {
 
 var errInputFull = errors.New("its input is closed, or it does not read it")
 
+// Hurry has what comes next read at once, however busy the program was: somebody waits for the answer to what
+// was just sent. Turn does so by itself.
+func (s *Stream) Hurry() { s.stdout.hurry() }
+
 // CloseInput gives the program end of file once all that was sent is written.
 func (s *Stream) CloseInput() { s.in.close() }
 

@@ -140,6 +140,7 @@ func (t *liveTurn) send() error {
 	if t.req.Turn != "" {
 		p.mark = &cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
 	}
+	t.s.hub.stream.Hurry()
 	return t.s.hub.out.put(p)
 }
 
@@ -381,6 +382,7 @@ func (t *liveTurn) sendInterrupt() {
 	}
 	t.asked = true
 	h := t.s.hub
+	h.stream.Hurry()
 	line, err := question(h.conn.name(), "turn/interrupt", map[string]any{"threadId": t.s.thread, "turnId": t.id})
 	if err != nil || h.out.send(line) != nil { // the answer is the end of the turn
 		t.timer.Reset(0)

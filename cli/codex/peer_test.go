@@ -24,6 +24,7 @@ type oddServer struct {
 	out    *io.PipeWriter
 	done   chan struct{}
 	once   sync.Once
+	code   int
 
 	mu    sync.Mutex
 	heard []message
@@ -125,7 +126,7 @@ func (s *oddServer) StderrTail() string                    { return "odd last wo
 func (s *oddServer) Begin(context.Context, cli.Mark) error { return nil }
 func (s *oddServer) Interrupt() error                      { return nil }
 func (s *oddServer) Done() <-chan struct{}                 { return s.done }
-func (s *oddServer) Exit() cli.ExitStatus                  { return cli.ExitStatus{Code: 9} }
+func (s *oddServer) Exit() cli.ExitStatus                  { return cli.ExitStatus{Code: s.code} }
 func (s *oddServer) Detach()                               {}
 func (s *oddServer) Stop(context.Context, time.Duration) error {
 	_ = s.stdin.Close()
@@ -135,17 +136,27 @@ func (s *oddServer) Stop(context.Context, time.Duration) error {
 
 // oddLauncher starts odd servers, all of one kind.
 type oddLauncher struct {
-	say func(*oddServer, message) bool
+	say     func(*oddServer, message) bool
+	version string // what --version prints; nothing when empty
 
 	mu      sync.Mutex
 	servers []*oddServer
 }
 
 func (l *oddLauncher) Start(_ context.Context, cmd cli.Command) (cli.Process, error) {
+	if len(cmd.Args) == 1 && cmd.Args[0] == "--version" && l.version != "" {
+		s := newOddServer(nil)
+		go func() {
+			s.print(l.version)
+			s.exit()
+		}()
+		return s, nil
+	}
 	if len(cmd.Args) == 0 || cmd.Args[0] != "app-server" {
 		return nil, fs.ErrNotExist
 	}
 	s := newOddServer(l.say)
+	s.code = 9
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.servers = append(l.servers, s)
@@ -384,4 +395,16 @@ func TestWhatNoTurnWaitsForIsDeclined(t *testing.T) {
 			t.Errorf("the question was answered %+v", answered)
 		}
 	})
+}
+
+func TestWhichModesAVersionHas(t *testing.T) {
+	for version, want := range map[string]cli.Mode{
+		"codex-cli 0.169.0": cli.Live, "codex-cli 0.42.0": cli.OneShot, "something else": cli.Live, "": cli.Live,
+	} {
+		l := &oddLauncher{version: version}
+		p := New(Options{Launcher: l, Env: func() []string { return nil }})
+		if modes := p.Modes(); modes[0] != want || modes[len(modes)-1] != cli.OneShot {
+			t.Errorf("%q: %v", version, modes)
+		}
+	}
 }
