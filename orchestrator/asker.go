@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"encoding/base32"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -285,110 +284,4 @@ func (o *Orchestrator) approvers(p Prompt) []PersonID {
 		return o.opts.Approvers(p.Conversation, p.Person)
 	}
 	return []PersonID{p.Person}
-}
-
-// show is called with mu held, so that an ask is shown as it changes.
-func (a *asker) show(ask Ask) {
-	if ask.State != AskOpen {
-		if stop := a.timers[ask.ID]; stop != nil {
-			stop()
-			delete(a.timers, ask.ID)
-		}
-	}
-	a.o.show(ask)
-}
-
-func (o *Orchestrator) show(ask Ask) {
-	if o.opts.Asks == nil {
-		return
-	}
-	if ask.secret() {
-		ask.Answers = nil
-	}
-	o.opts.Asks.ShowAsk(ask)
-}
-
-// arm sets the timer of an open ask. mu is held.
-func (a *asker) arm(ask Ask) {
-	if a.timers[ask.ID] != nil {
-		return
-	}
-	a.timers[ask.ID] = a.o.opts.After(ask.Expires.Sub(a.o.now()), func() {
-		if !a.o.open() {
-			return // it is denied after the next start
-		}
-		defer a.o.wg.Done()
-		a.expire(ask.ID)
-	})
-}
-
-// expire denies an ask that nobody decided.
-func (a *asker) expire(id AskID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.over {
-		return
-	}
-	ask, won, err := a.o.opts.Store.DecideAsk(a.keep, AskDecision{Ask: id, State: AskExpired, Reason: expiredSentence, At: a.o.now()})
-	if err != nil {
-		a.log.Error("let an ask expire", "err", err)
-		return
-	}
-	if !won {
-		return
-	}
-	if _, err := a.tell(ask); err != nil {
-		a.log.Error("hand a decision to the agent", "ask", ask.Native, "err", err)
-	}
-	a.show(ask)
-}
-
-// tell hands a decision to the agent, once for each request that waits for it here. gone says that there were
-// such, and that the agent no longer waits for any. mu is held.
-func (a *asker) tell(ask Ask) (gone bool, err error) {
-	var errs []error
-	tried, missed := 0, 0
-	for _, native := range ask.Native {
-		if told, here := a.told[native]; told || !here {
-			continue
-		}
-		tried++
-		switch err := a.hand(native, decisionOf(ask)); {
-		case errors.Is(err, cli.ErrNotAsked):
-			missed++
-			a.told[native] = true
-		case err != nil:
-			errs = append(errs, err)
-		default:
-			a.told[native] = true
-		}
-	}
-	return tried > 0 && missed == tried, errors.Join(errs...)
-}
-
-func (a *asker) hand(native cli.AskID, d cli.Decision) error {
-	ctx, cancel := context.WithTimeout(a.keep, tellWait)
-	defer cancel()
-	return a.o.opts.Gateway.Decide(ctx, a.turn.ID, native, d)
-}
-
-func (a *asker) deny(native cli.AskID, reason string) {
-	if err := a.hand(native, cli.Decision{Reason: reason}); err != nil && !errors.Is(err, cli.ErrNotAsked) {
-		a.log.Error("deny what the agent asks", "err", err)
-	}
-}
-
-// decisionOf is an ask's end as the agent is told it. What is not clearly allowed is denied.
-func decisionOf(ask Ask) cli.Decision {
-	switch {
-	case ask.State == AskAllowed:
-		return cli.Decision{Allow: true}
-	case ask.State == AskAnswered && len(ask.Answers) == len(ask.Questions):
-		return cli.Decision{Allow: true, Answers: ask.Answers}
-	case ask.State == AskAnswered:
-		return cli.Decision{Reason: secretSentence}
-	case ask.State == AskWithdrawn:
-		return cli.Decision{Reason: goneSentence}
-	}
-	return cli.Decision{Reason: ask.Reason}
 }

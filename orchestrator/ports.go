@@ -88,7 +88,8 @@ type Chat interface {
 	// What happened so far is told again by Show, from the turn's beginning up to cli.CaughtUp; it is shown
 	// in one go then.
 	Reopen(ctx context.Context, t Turn) Card
-	// Queued shows that a turn waits, and how many are ahead of it.
+	// Queued shows that a turn waits, and how many are ahead of it. It does not wait for the network, and is
+	// called before Unqueued.
 	Queued(t Turn, ahead int)
 	// Unqueued removes what Queued showed: the turn runs now, or was cancelled.
 	Unqueued(t Turn)

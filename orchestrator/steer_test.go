@@ -238,3 +238,32 @@ func TestAConversationSaysWhatBecomesOfAPromptWhileATurnRuns(t *testing.T) {
 		}
 	}
 }
+
+// slowStart is an agent of which it takes until go to know whether it can be used.
+type slowStart struct {
+	*agent
+	begin chan struct{}
+}
+
+func (s slowStart) Default(ctx context.Context) (cli.Agent, error) {
+	<-s.begin
+	return s.agent.Default(ctx)
+}
+
+func TestAPromptCannotBeHandedToATurnThatHasNotBegun(t *testing.T) {
+	begin := make(chan struct{})
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *orchestrator.Options) {
+		o.Gateway = slowStart{o.Gateway.(*agent), begin}
+	})
+	h.submit(t, here, "running")
+	h.submit(t, here, "a")
+	b := h.submit(t, here, "b")
+	if err := h.Steer(t.Context(), b.Turn, by(1, here)); !errors.Is(err, orchestrator.ErrCannotSteer) {
+		t.Errorf("steer: %v", err)
+	}
+	close(begin)
+	h.await(t, "done a")
+	if diff := cmp.Diff([]string{"running", "b", "a"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ductor/cli"
 )
@@ -24,9 +25,19 @@ func (o *Orchestrator) Submit(ctx context.Context, p Prompt) (Receipt, error) {
 	}
 	receipt.Did = o.pressOn(context.WithoutCancel(ctx), t)
 	if receipt.Did == BusyQueue {
-		o.opts.Chat.Queued(t, receipt.Ahead)
+		o.showQueued(l, t, receipt.Ahead)
 	}
 	return receipt, nil
+}
+
+// showQueued shows that a turn waits, if it still does: what shows that it runs must not come before.
+func (o *Orchestrator) showQueued(l *line, t Turn, ahead int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.IndexFunc(l.queue, isTurn(t.ID)); i >= 0 {
+		l.queue[i].shown = true
+		o.opts.Chat.Queued(t, ahead)
+	}
 }
 
 // pressOn does with a prompt that waits what its conversation wants, and says what it did. What cannot be done
@@ -62,7 +73,7 @@ func (o *Orchestrator) enqueue(ctx context.Context, t Turn) (Receipt, error) {
 	}
 	receipt, err := o.append(ctx, l, &t)
 	if err == nil && receipt.Ahead > 0 && !receipt.Full {
-		o.opts.Chat.Queued(t, receipt.Ahead)
+		o.showQueued(l, t, receipt.Ahead)
 	}
 	return receipt, err
 }
@@ -85,7 +96,7 @@ func (o *Orchestrator) append(ctx context.Context, l *line, t *Turn) (Receipt, e
 	if err := o.opts.Store.EnqueueTurn(ctx, *t); err != nil {
 		return Receipt{}, fmt.Errorf("enqueue turn: %w", err)
 	}
-	l.queue = append(l.queue, waiting{turn: *t, shown: ahead > 0})
+	l.queue = append(l.queue, waiting{turn: *t})
 	o.serve(l)
 	return Receipt{Turn: t.ID, Ahead: ahead}, nil
 }
