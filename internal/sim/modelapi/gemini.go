@@ -156,6 +156,7 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 			return nil, bad("* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.", i)
 		}
 		responses, now := 0, 0
+		answered := map[string]bool{}
 		for j, p := range content.Parts {
 			kinds := 0
 			for _, is := range []bool{p.Text != nil, p.Data != nil, p.Call != nil, p.Response != nil, len(p.File) > 0} {
@@ -169,8 +170,9 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 			if p.Call != nil {
 				now++
 			}
-			if p.Response != nil {
+			if p.Response != nil && !answered[p.Response.ID] { // Gemini repeats some when it goes on with a session
 				responses++
+				answered[p.Response.ID] = p.Response.ID != ""
 			}
 		}
 		switch content.Role {

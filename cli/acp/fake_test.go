@@ -1,0 +1,183 @@
+package acp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/cli"
+)
+
+// peer is an agent that a test plays line by line: a cli.Launcher whose one process it is.
+type peer struct {
+	t     *testing.T
+	lines chan message // what ductor sends
+
+	mu      sync.Mutex
+	out     *io.PipeWriter
+	started int
+}
+
+// play makes a provider over a peer. serve answers what is no prompt; it is given the requests in order.
+func play(t *testing.T, change func(*Options)) (*Provider, *peer) {
+	t.Helper()
+	p := &peer{t: t, lines: make(chan message, 100)}
+	o := Options{Agent: testAgent, Path: "peer", Launcher: p, Env: func() []string { return nil }, Grace: time.Second}
+	if change != nil {
+		change(&o)
+	}
+	return New(o), p
+}
+
+func (p *peer) LookPath(name string) (string, error)                          { return "/bin/" + name, nil }
+func (p *peer) Left(context.Context) ([]cli.LeftRun, error)                   { return nil, nil }
+func (p *peer) Discard(context.Context, cli.RunID) error                      { return nil }
+func (p *peer) Settled(cli.TurnID)                                            {}
+func (p *peer) Knows(time.Time) bool                                          { return true }
+func (p *peer) Attach(context.Context, cli.RunID, int64) (cli.Process, error) { return nil, io.EOF }
+
+// Start gives the process. It shakes hands and opens sessions by itself; the test plays the rest.
+func (p *peer) Start(context.Context, cli.Command) (cli.Process, error) {
+	in, input := io.Pipe()
+	output, out := io.Pipe()
+	p.mu.Lock()
+	p.out = out
+	p.started++
+	p.mu.Unlock()
+	proc := &fakeProcess{in: input, out: output, end: out, done: make(chan struct{})}
+	go p.serve(in)
+	return proc, nil
+}
+
+func (p *peer) serve(in io.Reader) {
+	r := bufio.NewReader(in)
+	sessions := 0
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var m message
+		if err := json.Unmarshal(line, &m); err != nil {
+			p.t.Errorf("ductor sent %q: %v", line, err)
+			return
+		}
+		switch m.Method {
+		case methodInitialize:
+			p.say(`{"id":%s,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`, m.ID)
+		case methodNew:
+			sessions++
+			p.say(`{"id":%s,"result":{"sessionId":"s%d"}}`, m.ID, sessions)
+		default:
+			p.lines <- m
+		}
+	}
+}
+
+// say prints a line.
+func (p *peer) say(format string, args ...any) {
+	p.mu.Lock()
+	out := p.out
+	p.mu.Unlock()
+	_, _ = fmt.Fprintf(out, format+"\n", args...) // it may be closed by now
+}
+
+// hear gives the next line of a method; "" is a response.
+func (p *peer) hear(method string) message {
+	p.t.Helper()
+	select {
+	case m := <-p.lines:
+		if m.Method != method {
+			p.t.Fatalf("ductor sent %q %s, want %q", m.Method, m.Result, method)
+		}
+		return m
+	case <-time.After(10 * time.Second):
+		p.t.Fatalf("ductor never sent %q", method)
+		return message{}
+	}
+}
+
+func (p *peer) text(session, words string) {
+	p.say(`{"method":"session/update","params":{"sessionId":%q,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}}`, session, words)
+}
+
+func (p *peer) ask(id int, session, tool, kind string) {
+	p.say(`{"id":%d,"method":"session/request_permission","params":{"sessionId":%q,"options":[{"optionId":"always","kind":"allow_always"},`+
+		`{"optionId":"yes","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}],"toolCall":{"toolCallId":%q,"title":"do %s","kind":%q,"status":"pending"}}}`,
+		id, session, tool, tool, kind)
+}
+
+func (p *peer) endTurn(m message) { p.say(`{"id":%s,"result":{"stopReason":"end_turn"}}`, m.ID) }
+
+// fakeProcess is a process that is no program.
+type fakeProcess struct {
+	in   *io.PipeWriter
+	out  *io.PipeReader
+	end  *io.PipeWriter
+	once sync.Once
+	done chan struct{}
+}
+
+func (f *fakeProcess) Run() cli.RunID                        { return "run" }
+func (f *fakeProcess) PID() int                              { return 1 }
+func (f *fakeProcess) Stdin() io.WriteCloser                 { return f.in }
+func (f *fakeProcess) Stdout() io.Reader                     { return f.out }
+func (f *fakeProcess) When(int64) time.Time                  { return time.Time{} }
+func (f *fakeProcess) StderrTail() string                    { return "its last words" }
+func (f *fakeProcess) Begin(context.Context, cli.Mark) error { return nil }
+func (f *fakeProcess) Interrupt() error                      { return nil }
+func (f *fakeProcess) Done() <-chan struct{}                 { return f.done }
+func (f *fakeProcess) Exit() cli.ExitStatus                  { return cli.ExitStatus{Code: 3} }
+func (f *fakeProcess) Detach()                               { _ = f.out.CloseWithError(cli.ErrDetached) }
+func (f *fakeProcess) Stop(context.Context, time.Duration) error {
+	f.once.Do(func() { _ = f.end.Close(); _ = f.in.Close(); close(f.done) })
+	return nil
+}
+
+// turn is a turn that runs while the test plays the agent.
+type playedTurn struct {
+	t      *testing.T
+	events chan cli.Event
+	cancel context.CancelCauseFunc
+}
+
+func begin(t *testing.T, s cli.Session, req cli.Request) *playedTurn {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	p := &playedTurn{t: t, events: make(chan cli.Event, 1000), cancel: cancel}
+	go func() {
+		defer close(p.events)
+		s.Turn(ctx, req, func(ev cli.Event) { p.events <- ev })
+	}()
+	t.Cleanup(func() { cancel(nil) })
+	return p
+}
+
+// until gives the next event of a type.
+func until[T cli.Event](p *playedTurn) T {
+	p.t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		select {
+		case ev, open := <-p.events:
+			if got, ok := ev.(T); ok {
+				return got
+			}
+			if !open {
+				p.t.Fatalf("the turn ended before %T came", *new(T))
+			}
+		case <-deadline:
+			p.t.Fatalf("%T never came", *new(T))
+		}
+	}
+}
+
+func wish(t *testing.T, prompt string) cli.Request {
+	return cli.Request{Dir: t.TempDir(), Turn: cli.TurnID(strings.ReplaceAll(t.Name(), "/", "-")), Prompt: prompt, Attended: true}
+}

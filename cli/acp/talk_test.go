@@ -1,0 +1,275 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"ductor/cli"
+)
+
+// A peer that breaks the rules costs at most the turn it breaks them in, and what is said in order still arrives.
+func TestAPeerThatBreaksTheRules(t *testing.T) {
+	for name, say := range map[string]func(p *peer, prompt message){
+		"unknown methods": func(p *peer, m message) {
+			p.say(`{"id":77,"method":"session/make_coffee","params":{"sessionId":"s1"}}`)
+			if answer := p.hear(""); answer.Error == nil || answer.Error.Code != codeNoMethod {
+				p.t.Errorf("answered %+v", answer)
+			}
+			p.say(`{"method":"session/has_coffee","params":{}}`)
+		},
+		"answers to nothing": func(p *peer, m message) {
+			p.say(`{"id":"nobody","result":{}}`)
+			p.say(`{"id":null,"error":{"code":1}}`)
+		},
+		"updates of nobody":       func(p *peer, m message) { p.text("s99", "not for us") },
+		"lines that are no lines": func(p *peer, m message) { p.say("Ripgrep is not available."); p.say(`{"id":`) },
+		"updates without sense": func(p *peer, m message) {
+			p.say(`{"method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"tool_call"}}}`)
+			p.say(`{"method":"session/update","params":{"sessionId":"s1","update":17}}`)
+			p.say(`{"method":"session/update"}`)
+		},
+		"a question nobody can read": func(p *peer, m message) {
+			p.say(`{"id":78,"method":"session/request_permission","params":[]}`)
+			if answer := p.hear(""); answer.Error == nil || answer.Error.Code != codeBadParams {
+				p.t.Errorf("answered %+v", answer)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			provider, p := play(t, nil)
+			req := wish(t, "hi")
+			s := open(t, provider, req)
+			turn := begin(t, s, req)
+			prompt := p.hear(methodPrompt)
+			say(p, prompt)
+			p.text("s1", "all the same")
+			p.endTurn(prompt)
+			p.endTurn(prompt) // and once more
+			if r := until[cli.Result](turn); r.Err != nil || r.Text != "all the same" {
+				t.Errorf("%q, %+v", r.Text, r.Err)
+			}
+		})
+	}
+}
+
+func TestHowATurnEnds(t *testing.T) {
+	for answer, want := range map[string]cli.FailureKind{
+		`"result":{"stopReason":"end_turn"}`:                          "",
+		`"result":{"stopReason":"max_tokens"}`:                        cli.LimitOfTurn,
+		`"result":{"stopReason":"max_turn_requests"}`:                 cli.LimitOfTurn,
+		`"result":{"stopReason":"refusal"}`:                           cli.Refused,
+		`"result":{"stopReason":"cancelled"}`:                         cli.UnknownFailure,
+		`"result":{"stopReason":"bored"}`:                             cli.UnknownFailure,
+		`"result":{}`:                                                 cli.BadOutput,
+		`"result":[]`:                                                 cli.BadOutput,
+		`"error":{"code":-32000,"message":"Authentication required"}`: cli.NotLoggedIn,
+		`"error":{"code":429,"message":"slow down"}`:                  cli.LimitReached,
+		`"error":{"code":-32603,"message":"Internal error","data":{"details":"the model is overloaded"}}`: cli.Overloaded,
+		`"error":{"code":-32603,"message":"Internal error","data":{"details":"fetch failed"}}`:            cli.NetworkDown,
+	} {
+		t.Run(answer, func(t *testing.T) {
+			provider, p := play(t, nil)
+			req := wish(t, "hi")
+			s := open(t, provider, req)
+			turn := begin(t, s, req)
+			p.say(`{"id":%s,%s}`, p.hear(methodPrompt).ID, answer)
+			r := until[cli.Result](turn)
+			if got := kindOfResult(r); got != want {
+				t.Errorf("kind %q, want %q: %v", got, want, r.Err)
+			}
+		})
+	}
+}
+
+func kindOfResult(r cli.Result) cli.FailureKind {
+	if r.Err == nil {
+		return ""
+	}
+	return r.Err.Kind
+}
+
+// A person's answer picks what counts once, and never what lasts.
+func TestADecisionReachesTheAgent(t *testing.T) {
+	for allow, option := range map[bool]string{true: "yes", false: "no"} {
+		provider, p := play(t, nil)
+		req := wish(t, "hi")
+		s := open(t, provider, req)
+		turn := begin(t, s, req)
+		prompt := p.hear(methodPrompt)
+		p.ask(5, "s1", "rm", "execute")
+		asked := until[cli.ApprovalAsked](turn)
+		if asked.Title != "do rm" || asked.Tool != "execute" {
+			t.Errorf("asked %+v", asked)
+		}
+		if err := s.Decide(t.Context(), "ask-6", cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+			t.Errorf("a decision nobody asked for: %v", err)
+		}
+		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: allow}); err != nil {
+			t.Fatal(err)
+		}
+		var r askResult
+		if answer := p.hear(""); json.Unmarshal(answer.Result, &r) != nil || r.Outcome.OptionID != option || string(answer.ID) != "5" {
+			t.Errorf("answered %s to %s", answer.Result, answer.ID)
+		}
+		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+			t.Errorf("a second decision: %v", err)
+		}
+		p.endTurn(prompt)
+		if r := until[cli.Result](turn); r.Err != nil || len(r.Denials) != map[bool]int{true: 0, false: 1}[allow] {
+			t.Errorf("allow %v: denials %+v, %v", allow, r.Denials, r.Err)
+		}
+		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+			t.Errorf("a decision after the turn: %v", err)
+		}
+	}
+}
+
+// What nobody can answer is denied, and the turn says so.
+func TestUnattendedNothingIsAllowed(t *testing.T) {
+	provider, p := play(t, nil)
+	req := wish(t, "hi")
+	req.Attended = false
+	s := open(t, provider, req)
+	turn := begin(t, s, req)
+	prompt := p.hear(methodPrompt)
+	p.ask(5, "s1", "rm", "execute")
+	if answer := p.hear(""); !strings.Contains(string(answer.Result), `"no"`) {
+		t.Errorf("answered %s", answer.Result)
+	}
+	p.endTurn(prompt)
+	if r := until[cli.Result](turn); len(r.Denials) != 1 || r.Denials[0].Reason == "" {
+		t.Errorf("denials %+v", r.Denials)
+	}
+}
+
+// An abort answers what is asked, tells the agent, and is over when the agent says so.
+func TestAbortWithAQuestionOpen(t *testing.T) {
+	provider, p := play(t, nil)
+	req := wish(t, "hi")
+	s := open(t, provider, req)
+	turn := begin(t, s, req)
+	prompt := p.hear(methodPrompt)
+	p.ask(5, "s1", "rm", "execute")
+	until[cli.ApprovalAsked](turn)
+	turn.cancel(cli.ErrAborted)
+	p.hear(methodCancel)
+	if answer := p.hear(""); !strings.Contains(string(answer.Result), "cancelled") {
+		t.Errorf("answered %s", answer.Result)
+	}
+	p.say(`{"id":%s,"result":{"stopReason":"cancelled"}}`, prompt.ID)
+	if r := until[cli.Result](turn); !r.Aborted || r.Err != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAnAgentTakesItsQuestionBack(t *testing.T) {
+	provider, p := play(t, nil)
+	req := wish(t, "hi")
+	s := open(t, provider, req)
+	turn := begin(t, s, req)
+	prompt := p.hear(methodPrompt)
+	p.ask(5, "s1", "rm", "execute")
+	asked := until[cli.ApprovalAsked](turn)
+	p.say(`{"method":"$/cancel_request","params":{"requestId":5}}`)
+	if gone := until[cli.AskWithdrawn](turn); gone.ID != asked.ID {
+		t.Errorf("withdrawn %q, asked %q", gone.ID, asked.ID)
+	}
+	if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+		t.Errorf("decided: %v", err)
+	}
+	p.endTurn(prompt)
+	until[cli.Result](turn)
+}
+
+// Two conversations of one process do not touch each other: neither their words, nor their questions, nor an abort.
+func TestTwoConversationsShareAProcess(t *testing.T) {
+	provider, p := play(t, nil)
+	a := wish(t, "a")
+	b := a
+	a.Turn, a.Conversation, b.Turn, b.Conversation = "ta", "ca", "tb", "cb"
+	first, second := open(t, provider, a), open(t, provider, b)
+	if p.started != 1 {
+		t.Fatalf("%d processes were started", p.started)
+	}
+	one := begin(t, first, a)
+	promptA := p.hear(methodPrompt)
+	two := begin(t, second, b)
+	promptB := p.hear(methodPrompt)
+	p.ask(5, "s1", "rm", "execute")
+	asked := until[cli.ApprovalAsked](one)
+	if err := second.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+		t.Errorf("the other conversation decided: %v", err)
+	}
+	p.text("s2", "two")
+	one.cancel(cli.ErrAborted)
+	p.hear(methodCancel)
+	p.hear("")
+	p.say(`{"id":%s,"result":{"stopReason":"cancelled"}}`, promptA.ID)
+	if r := until[cli.Result](one); !r.Aborted || r.Text != "" {
+		t.Errorf("the first: %+v", r)
+	}
+	closeNow(t, first)
+	p.text("s2", " and on")
+	p.endTurn(promptB)
+	if r := until[cli.Result](two); r.Err != nil || r.Text != "two and on" {
+		t.Errorf("the second: %q, %+v", r.Text, r.Err)
+	}
+	if second.Info().Alive {
+		t.Error("a process in which something may still run takes further turns")
+	}
+}
+
+// An agent that does not end its turn is left to the conversation that it still serves.
+func TestADeafTurnIsLeftBehind(t *testing.T) {
+	provider, p := play(t, func(o *Options) { o.Grace = 50e6 })
+	a := wish(t, "a")
+	b := a
+	a.Turn, b.Turn = "ta", "tb"
+	first, second := open(t, provider, a), open(t, provider, b)
+	one := begin(t, first, a)
+	p.hear(methodPrompt)
+	two := begin(t, second, b)
+	promptB := p.hear(methodPrompt)
+	one.cancel(cli.ErrAborted)
+	if r := until[cli.Result](one); !r.Aborted {
+		t.Errorf("the first: %+v", r)
+	}
+	p.text("s1", "too late")
+	p.hear(methodCancel)
+	p.endTurn(promptB)
+	if r := until[cli.Result](two); r.Err != nil {
+		t.Errorf("the second: %+v", r.Err)
+	}
+}
+
+func TestADeadProcessIsSeenByAll(t *testing.T) {
+	provider, p := play(t, nil)
+	a := wish(t, "a")
+	s := open(t, provider, a)
+	turn := begin(t, s, a)
+	p.hear(methodPrompt)
+	p.ask(5, "s1", "rm", "execute")
+	until[cli.ApprovalAsked](turn)
+	_ = s.host.process.Stop(t.Context(), 0)
+	r := until[cli.Result](turn)
+	if kindOfResult(r) != cli.Crashed || r.Err.Code != 3 || !strings.Contains(r.Err.Reason, "last words") {
+		t.Errorf("%+v", r.Err)
+	}
+	if s.Info().Alive || s.Fits(a) && s.Info().Alive {
+		t.Error("the session is alive")
+	}
+}
+
+func TestPromptsThatAreNone(t *testing.T) {
+	provider, _ := play(t, nil)
+	for prompt, want := range map[string]string{"": "empty", " \n": "empty", "a\xffb": "no text"} {
+		req := wish(t, prompt)
+		s := open(t, provider, req)
+		r, _ := say(t.Context(), s, req)
+		if kindOfResult(r) != cli.Refused || !strings.Contains(r.Err.Reason, want) {
+			t.Errorf("%q: %+v", prompt, r.Err)
+		}
+	}
+}
