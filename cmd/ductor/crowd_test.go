@@ -23,6 +23,7 @@ func TestTwentyConversationsDoNotWaitForEachOther(t *testing.T) {
 			c.Telegram.AllowedUsers = append(c.Telegram.AllowedUsers, 100+i)
 		}
 		c.Agents.MaxLive = 8
+		c.Agents.Codex.Mode = "one-shot" // a process of its own for each turn
 		c.Agents.Codex.Path = slowStart(t, c.Agents.Codex.Path, gate)
 	})
 	chats := make([]*telegram.Chat, people)

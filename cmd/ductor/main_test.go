@@ -33,8 +33,9 @@ const beDuctor = "TEST_BE_DUCTOR"
 
 // The people and places of the tests.
 const (
-	owner    = 1
-	stranger = 66
+	owner     = 1
+	neighbour = 2
+	stranger  = 66
 )
 
 // patience is how long anything in a test may take before it counts as never.

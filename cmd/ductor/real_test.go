@@ -39,12 +39,22 @@ func realSurroundings(t *testing.T, agent string, change func(*config.Config)) (
 	town := surroundings(t, func(cfg *config.Config) {
 		cfg.Agents.Default, cfg.Agents.Fallback = agent, nil
 		cfg.Permissions.Mode = "bypass"
-		if agent == "claude" {
+		a := &cfg.Agents
+		a.Claude.Enabled, a.Codex.Enabled = agent == "claude", agent == "codex"
+		a.Gemini.Enabled, a.Copilot.Enabled = agent == "gemini", agent == "copilot"
+		switch agent {
+		case "claude":
 			c = realagent.Claude(t, api.URL())
-			cfg.Agents.Claude.Path, cfg.Agents.Codex.Enabled = c.Path, false
-		} else {
+			a.Claude.Path = c.Path
+		case "codex":
 			c = realagent.Codex(t, api.URL())
-			cfg.Agents.Codex.Path, cfg.Agents.Claude.Enabled = c.Path, false
+			a.Codex.Path = c.Path
+		case "gemini":
+			c = realagent.Gemini(t, api.URL())
+			a.Gemini.Path = c.Path
+		case "copilot":
+			c = realagent.Copilot(t, api.URL())
+			a.Copilot.Path = c.Path
 		}
 		cfg.Projects.DefaultDir, cfg.Projects.Roots = c.Work, []string{c.Work}
 		if change != nil {

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+var updateTable = flag.Bool("update-agents", false, "write the table of what each agent does into docs/agents.md")
+
+// feat is what a real agent is seen to do.
+type feat struct {
+	name string
+	// show does it and fails the test if it is not so. A reason says why this agent has no such thing.
+	show func(*liveTown) (reason string)
+}
+
+// liveTown is a town with a real agent that asks.
+type liveTown struct {
+	*town
+	agent string
+	turns int // answers that have ended so far
+}
+
+// feats are in an order in which each finds the session as it needs it.
+func feats() []feat {
+	return []feat{
+		{"answers twice in one process", (*liveTown).answersTwice},
+		{"runs a tool that was allowed by a button", (*liveTown).runsWhatIsAllowed},
+		{"does not run what was denied by a button", (*liveTown).leavesWhatIsDenied},
+		{"is steered while it works", (*liveTown).isSteered},
+		{"is interrupted, and the session goes on", (*liveTown).isInterrupted},
+		{"goes on after its process was ended to make room", (*liveTown).resumesAfterEviction},
+	}
+}
+
+// Every agent for real, live, driven from the chat. The table of what they do is in docs/agents.md, and this
+// test is where it comes from.
+func TestEveryRealAgentLive(t *testing.T) {
+	agents := []string{"claude", "codex", "gemini", "copilot"}
+	table := map[string]map[string]string{}
+	for _, agent := range agents {
+		table[agent] = map[string]string{}
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realTown(t, agent, func(c *config.Config) {
+				c.Permissions.Mode, c.Agents.MaxLive = "ask", 1
+				c.Telegram.AllowedUsers = append(c.Telegram.AllowedUsers, neighbour)
+			})
+			live := &liveTown{town: town, agent: agent}
+			for _, f := range feats() {
+				reason := f.show(live)
+				table[agent][f.name] = "yes"
+				if reason != "" {
+					table[agent][f.name] = reason
+				}
+				if t.Failed() {
+					t.Fatalf("at: %s", f.name)
+				}
+			}
+		})
+	}
+	if !t.Failed() {
+		checkTable(t, agents, table)
+	}
+}
+
+// answer says something and waits for the end of the answer to it.
+func (l *liveTown) answer(format string, args ...any) telegram.Message {
+	l.t.Helper()
+	l.say(format, args...)
+	return l.next()
+}
+
+func (l *liveTown) next() telegram.Message {
+	l.t.Helper()
+	l.turns++
+	return l.awaitDone(l.turns)
+}
+
+// pids are the agent's processes.
+func (l *liveTown) pids() map[int]bool {
+	l.t.Helper()
+	pids := map[int]bool{}
+	for _, run := range l.runs() {
+		if run.Alive && purposeOf(run).Mode != "" {
+			pids[run.PID] = true
+		}
+	}
+	return pids
+}
+
+func (l *liveTown) answersTwice() string {
+	if m := l.answer(`first question [[start]] [[text "the first answer"]]`); !strings.Contains(m.Text, "the first answer") {
+		l.t.Errorf("it answers %q", m.Text)
+	}
+	before := l.pids()
+	if m := l.answer(`[[start]] [[text "the second answer"]]`); !strings.Contains(m.Text, "the second answer") {
+		l.t.Errorf("it answers %q", m.Text)
+	}
+	if after := l.pids(); len(before) != 1 || fmt.Sprint(after) != fmt.Sprint(before) {
+		l.t.Errorf("the first turn was %v's, the second %v's", before, after)
+	}
+	return ""
+}
+
+func (l *liveTown) runsWhatIsAllowed() string {
+	file := filepath.Join(l.cfg.Projects.DefaultDir, "allowed")
+	l.say(`[[start]] [[tool cmd="touch %s"]] [[text "after it was allowed"]]`, file)
+	l.press("✅ Allow once")
+	if m := l.next(); !strings.Contains(m.Text, "after it was allowed") {
+		l.t.Errorf("it answers %q", m.Text)
+	}
+	if _, err := os.Stat(file); err != nil {
+		l.t.Errorf("what was allowed was not done: %v", err)
+	}
+	return ""
+}
+
+func (l *liveTown) leavesWhatIsDenied() string {
+	file := filepath.Join(l.cfg.Projects.DefaultDir, "denied")
+	l.say(`[[start]] [[tool cmd="touch %s"]] [[text "after it was denied"]]`, file)
+	l.press("⛔ Deny")
+	l.next()
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		l.t.Errorf("what was denied was done: %v", err)
+	}
+	return ""
+}
+
+func (l *liveTown) isSteered() string {
+	l.say(`[[start]] [[text "it counts " ]] [[text n=60 delay=50ms]] [[text " and has counted"]]`)
+	l.awaitWord("it counts")
+	l.say(`a word in between [[start]] [[text "steered"]]`)
+	m, err := l.chat.AwaitMessage(l.soon(), func(m telegram.Message) bool { return m.HasButton("✖ Cancel") })
+	if err != nil {
+		l.fatal(err)
+	}
+	if !m.HasButton(steerButton) {
+		l.next()
+		l.next()
+		return "no: a message waits for its turn"
+	}
+	answer, err := l.chat.Person().Press(l.soon(), m, steerButton)
+	if err != nil {
+		l.fatal(err)
+	}
+	if strings.Contains(answer.Text, "cannot") {
+		l.next()
+		l.next()
+		return "no: a message waits for its turn"
+	}
+	if m := l.next(); !strings.Contains(m.Text, "steered") {
+		l.t.Errorf("the turn that was steered says %q", m.Text)
+	}
+	return ""
+}
+
+const steerButton = "🧭 Steer"
+
+func (l *liveTown) isInterrupted() string {
+	l.say(`[[start]] [[text "on and on " ]] [[text n=2000 delay=20ms]]`)
+	l.awaitWord("on and on")
+	began := time.Now()
+	l.say("/abort")
+	l.await("Aborted")
+	if took := time.Since(began); took > 5*time.Second {
+		l.t.Errorf("the abort took %s", took)
+	}
+	l.turns++ // it has a footer too
+	if m := l.answer("what was said? [[start]] [[history]]"); !strings.Contains(m.Text, "first question") {
+		l.t.Errorf("after the abort it knows %q", m.Text)
+	}
+	return ""
+}
+
+func (l *liveTown) resumesAfterEviction() string {
+	before := l.pids()
+	other := l.srv.Private(neighbour, "Neighbour")
+	other.Person().Send(other, `elsewhere [[start]] [[text "in another conversation"]]`)
+	if _, err := other.AwaitText(l.soon(), "in another conversation"); err != nil {
+		l.fatal(err)
+	}
+	if m := l.answer("what was said? [[start]] [[history]]"); !strings.Contains(m.Text, "first question") {
+		l.t.Errorf("after its process was ended it knows %q", m.Text)
+	}
+	if after := l.pids(); len(after) == 1 && fmt.Sprint(after) == fmt.Sprint(before) {
+		return "yes: one process serves all conversations"
+	}
+	return ""
+}
+
+const (
+	tableBegin = "<!-- what each agent does: written by cmd/ductor TestEveryRealAgentLive -update-agents -->\n"
+	tableEnd   = "<!-- end -->"
+)
+
+// checkTable compares what was seen with docs/agents.md.
+func checkTable(t *testing.T, agents []string, seen map[string]map[string]string) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(tableBegin + "| the real agent, live | " + strings.Join(agents, " | ") + " |\n|---|" + strings.Repeat("---|", len(agents)) + "\n")
+	for _, f := range feats() {
+		b.WriteString("| " + f.name)
+		for _, agent := range agents {
+			b.WriteString(" | " + seen[agent][f.name])
+		}
+		b.WriteString(" |\n")
+	}
+	path := filepath.Join("..", "..", "docs", "agents.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(tableBegin) + `.*?` + regexp.QuoteMeta(tableEnd)).FindString(string(page))
+	if want := b.String() + tableEnd; have != want {
+		if *updateTable {
+			if err := os.WriteFile(path, []byte(strings.Replace(string(page), have, want, 1)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		t.Errorf("docs/agents.md says\n%s\nbut seen was\n%s\nrun it with -update-agents", have, want)
+	}
+}
