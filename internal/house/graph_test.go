@@ -50,8 +50,10 @@ var homes = map[string][]string{
 	"github.com/spf13/cobra":          {"cmd/ductor"},
 	"golang.org/x/time":               {"bot", "heartbeat"},
 	"golang.org/x/term":               {"cmd/ductor"},
-	"golang.org/x/sys":                {"cli", "internal/supervisor", "scripts/loopback", "cmd/ductor"},
+	"golang.org/x/sys":                {"cli", "docker", "internal/supervisor", "scripts/loopback", "cmd/ductor"},
 	"github.com/sourcegraph/jsonrpc2": {"cli/copilot"},
+	"github.com/docker/docker":        {"docker"},
+	"github.com/containerd/errdefs":   {"docker"}, // the kinds of errors of the Docker client
 	"github.com/google/uuid":          {""},
 	"pgregory.net/rapid":              {"cli/clitest"},
 	"go.uber.org/goleak":              {"cli/clitest"},

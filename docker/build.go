@@ -1,0 +1,103 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	_ "embed" // the Dockerfile that ships
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+//go:embed Dockerfile
+var shipped []byte
+
+// Build is how an image is made that no registry has.
+type Build struct {
+	// Dir is what the Dockerfile may copy from; with the file Dockerfile in it. Empty is the Dockerfile that ships
+	// with ductor: Node, git, common tools and the agent CLIs. It needs the network of the engine's machine.
+	Dir  string
+	Args map[string]string // of the build; no secrets, images keep them
+}
+
+const maxContext = 256 << 20
+
+func (b Build) file() string { return "Dockerfile" }
+
+func (b Build) args() map[string]*string {
+	args := map[string]*string{}
+	for name, value := range b.Args {
+		args[name] = &value
+	}
+	return args
+}
+
+// tag names the image by what it is made of.
+func (b Build) tag() (string, error) {
+	files, err := b.context()
+	if err != nil {
+		return "", err
+	}
+	raw, err := io.ReadAll(files)
+	if err != nil {
+		return "", err
+	}
+	parts := [][]byte{raw}
+	for _, name := range slices.Sorted(maps.Keys(b.Args)) {
+		parts = append(parts, []byte(name), []byte(b.Args[name]))
+	}
+	return "ductor/agents:" + digest(parts...), nil
+}
+
+// context is the build's files as an engine wants them, without times and owners, so that equal files are equal.
+func (b Build) context() (io.Reader, error) {
+	var raw bytes.Buffer
+	t := tar.NewWriter(&raw)
+	if b.Dir == "" {
+		if err := addFile(t, "Dockerfile", 0o644, shipped); err != nil {
+			return nil, err
+		}
+		return &raw, t.Close()
+	}
+	err := filepath.WalkDir(b.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		name, err := filepath.Rel(b.Dir, path)
+		if err != nil {
+			return err
+		}
+		return addHostFile(t, path, filepath.ToSlash(name), &raw)
+	})
+	if err != nil {
+		return nil, &Error{Reason: "the files of the sandbox's image cannot be read", Fix: err.Error(), Err: err}
+	}
+	return &raw, t.Close()
+}
+
+func addHostFile(t *tar.Writer, path, name string, raw *bytes.Buffer) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if raw.Len()+len(content) > maxContext {
+		return fmt.Errorf("they are more than %d MB", maxContext>>20)
+	}
+	return addFile(t, name, info.Mode().Perm(), content)
+}
+
+func addFile(t *tar.Writer, name string, mode fs.FileMode, content []byte) error {
+	if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: int64(mode), Size: int64(len(content))}); err != nil {
+		return err
+	}
+	_, err := t.Write(content)
+	return err
+}

@@ -1,0 +1,134 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+)
+
+// blueprint is all that is asked of a container.
+type blueprint struct {
+	Config container.Config
+	Host   container.HostConfig
+}
+
+// containerName is the one name of a container, and of its volume.
+func (o Options) containerName() string {
+	plain := strings.Map(func(r rune) rune {
+		if notPlain(r) {
+			return '-'
+		}
+		return r
+	}, strings.ToLower(o.Name))
+	return fmt.Sprintf("ductor-%s-%s-%s", o.Owner, strings.Trim(plain[:min(len(plain), 24)], "-"), digest([]byte(o.Name))[:8])
+}
+
+// blueprint says what container is wanted of an image.
+func (o Options) blueprint(f fitted) (blueprint, error) {
+	b := blueprint{
+		Config: container.Config{
+			User: o.User, Entrypoint: []string{programFile, "supervise", "hold"}, Cmd: []string{}, WorkingDir: "/",
+			Env:    []string{"HOME=" + homeDir, "PATH=" + f.path, "TMPDIR=/tmp"},
+			Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name},
+		},
+		Host: container.HostConfig{
+			NetworkMode: container.NetworkMode(o.Network), CapDrop: []string{"ALL"}, SecurityOpt: []string{"no-new-privileges"},
+			ReadonlyRootfs: o.ReadOnlyRoot, LogConfig: container.LogConfig{Type: "none"},
+			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
+			Resources:     container.Resources{NanoCPUs: int64(o.CPUs * 1e9), Memory: o.Memory, MemorySwap: o.Memory},
+		},
+	}
+	if o.PIDs > 0 {
+		b.Host.Resources.PidsLimit = &o.PIDs
+	}
+	if err := o.addMounts(&b.Host); err != nil {
+		return b, err
+	}
+	raw, err := json.Marshal(struct {
+		Base string
+		blueprint
+		Seeds []Seed
+	}{f.base, b, o.Seeds})
+	if err != nil {
+		return b, err
+	}
+	b.Config.Labels[labelPolicy] = digest(raw)
+	b.Config.Labels[labelSupervisor] = f.supervisor
+	b.Config.Image = f.tag
+	return b, nil
+}
+
+func (o Options) addMounts(h *container.HostConfig) error {
+	uid, gid, err := parseUser(o.User)
+	if err != nil {
+		return err
+	}
+	h.Tmpfs = map[string]string{}
+	if o.ReadOnlyRoot {
+		for _, dir := range []string{"/tmp", "/var/tmp"} {
+			h.Tmpfs[dir] = fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d", o.TmpSize)
+		}
+		h.Tmpfs["/run"] = "rw,nosuid,nodev,mode=1777,size=16m"
+	}
+	if o.StateSize > 0 {
+		h.Tmpfs[stateDir] = fmt.Sprintf("rw,exec,nosuid,nodev,mode=0755,uid=%d,gid=%d,size=%d", uid, gid, o.StateSize)
+	} else {
+		h.Mounts = append(h.Mounts, mount.Mount{
+			Type: mount.TypeVolume, Source: o.containerName(), Target: stateDir,
+			VolumeOptions: &mount.VolumeOptions{Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name}},
+		})
+	}
+	for _, m := range o.mounts() {
+		h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: !m.Writable})
+	}
+	return nil
+}
+
+// inspect finds the container of a name; false if there is none.
+func (e *Engine) inspect(ctx context.Context, name string) (container.InspectResponse, bool, error) {
+	c, err := e.api.ContainerInspect(ctx, name)
+	if cerrdefs.IsNotFound(err) {
+		return c, false, nil
+	}
+	return c, err == nil, e.failed("look for the sandbox's container", err)
+}
+
+// revive starts a container that does not run.
+func (e *Engine) revive(ctx context.Context, c container.InspectResponse) error {
+	switch {
+	case c.State.Paused:
+		return e.failed("wake the sandbox's container, which was paused", e.api.ContainerUnpause(ctx, c.ID))
+	case c.State.Running:
+		return nil
+	}
+	return e.failed("start the sandbox's container", e.api.ContainerStart(ctx, c.ID, container.StartOptions{}))
+}
+
+// remove ends a container and all that runs in it. One that is gone is no error.
+func (e *Engine) remove(ctx context.Context, id string) error {
+	err := e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true})
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	return e.failed("remove a container", err)
+}
+
+// state says why nothing runs in a container, or that it does not answer.
+func state(c container.InspectResponse, there bool) *Error {
+	switch {
+	case !there:
+		return &Error{Reason: "the sandbox's container was removed", gone: true}
+	case c.State.Paused:
+		return &Error{Reason: "the sandbox's container was paused", Fix: "it is woken for the next message"}
+	case c.State.OOMKilled && !c.State.Running:
+		return &Error{Reason: "the sandbox ran out of memory and was ended", Fix: "give it a higher memory limit", gone: true}
+	case !c.State.Running:
+		return &Error{Reason: "the sandbox's container was stopped", Fix: "it is started for the next message", gone: true}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/client"
+
+	"ductor/cli"
+	"ductor/internal/supervisor"
+)
+
+// Error says why something cannot be had in a container, and what helps. It is found in every error of a Launcher
+// that is the sandbox's fault, also as a *cli.Failure of the kind cli.NoSandbox, so that whoever shows it to people
+// need not know this package.
+type Error struct {
+	Reason string // in words for people, without a full stop
+	Fix    string // what helps, likewise; may be empty
+	Err    error  // what the engine said; may be nil. It is not in the chain: a missing socket is no missing program.
+	gone   bool   // there is no container, or nothing runs in it
+}
+
+// Error is the reason and the fix.
+func (e *Error) Error() string {
+	if e.Fix == "" {
+		return e.Reason
+	}
+	return e.Reason + "; " + e.Fix
+}
+
+// Is says whether target is supervisor.ErrNoPlace and nothing can run in the container.
+func (e *Error) Is(target error) bool { return e.gone && target == supervisor.ErrNoPlace }
+
+// As gives a *cli.Failure.
+func (e *Error) As(target any) bool {
+	f, ok := target.(**cli.Failure)
+	if ok {
+		*f = &cli.Failure{Kind: cli.NoSandbox, Reason: e.Error(), Detail: detail(e.Err)}
+	}
+	return ok
+}
+
+func detail(err error) string {
+	if err == nil {
+		return ""
+	}
+	return cli.Shorten(err.Error(), 2<<10)
+}
+
+// failed puts an error of the engine's into words. what is what was tried: "make a container".
+func (e *Engine) failed(what string, err error) error {
+	var own *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own):
+		return own
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &Error{Reason: fmt.Sprintf("Docker at %s did not %s in time", e.host, what), Fix: "look whether it works: `docker info`", Err: err}
+	case errors.Is(err, syscall.EACCES):
+		return &Error{Reason: fmt.Sprintf("ductor may not use Docker at %s", e.host), Fix: "add its user to the group docker, and start ductor anew", Err: err}
+	case unreachable(err):
+		return &Error{Reason: fmt.Sprintf("Docker at %s cannot be reached (%s)", e.host, lastCause(err)), Fix: "start it, or correct where it is in the configuration", Err: err}
+	}
+	return &Error{Reason: fmt.Sprintf("Docker at %s could not %s: %s", e.host, what, cli.Shorten(lastLine(err.Error()), 200)), Err: err}
+}
+
+// unreachable says whether an error is the connection's, and not an answer.
+func unreachable(err error) bool {
+	var network net.Error
+	return client.IsErrConnectionFailed(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, errSSH) || cerrdefs.IsUnavailable(err)
+}
+
+// lastCause is the end of an error's text: what it all came from.
+func lastCause(err error) string {
+	text := strings.TrimSpace(lastLine(err.Error()))
+	if i := strings.LastIndex(text, ": "); i >= 0 && !errors.Is(err, errSSH) {
+		text = text[i+2:]
+	}
+	return cli.Shorten(strings.TrimRight(text, "."), 160)
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}

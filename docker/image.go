@@ -1,0 +1,232 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/build"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
+)
+
+// The labels of what is ours in an engine.
+const (
+	labelOwner      = "ductor.owner"      // on containers and volumes
+	labelName       = "ductor.name"       // ditto
+	labelPolicy     = "ductor.policy"     // on containers: a digest of all that was asked of it
+	labelSupervisor = "ductor.supervisor" // on containers and images: a digest of the program in it
+	labelBase       = "ductor.base"       // on images: the image it was made of
+)
+
+// fitted is an image with our supervisor in it.
+type fitted struct {
+	base       string // the id of what it was made of
+	tag        string
+	supervisor string // digest
+	path       string // PATH in it
+}
+
+// fit makes what is needed of the named image: the supervisor in it, and directories of the right owner. It is
+// made once for an image, a supervisor and a user.
+func (e *Engine) fit(ctx context.Context, o Options) (fitted, error) {
+	program, err := o.supervisorFile()
+	if err != nil {
+		return fitted{}, err
+	}
+	info, err := e.base(ctx, o)
+	if err != nil {
+		return fitted{}, err
+	}
+	if err := fits(program, info.Architecture); err != nil {
+		return fitted{}, err
+	}
+	f := fitted{base: info.ID, supervisor: digest(program), path: defaultPath}
+	if info.Config != nil {
+		f.path = pathOf(info.Config.Env)
+	}
+	f.tag = "ductor/sandbox:" + digest([]byte(f.base), []byte(f.supervisor), []byte(o.User))
+	_, err = e.api.ImageInspect(ctx, f.tag)
+	if cerrdefs.IsNotFound(err) {
+		err = e.derive(ctx, o, f, program)
+	}
+	return f, e.failed("make the sandbox's image", err)
+}
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+func pathOf(env []string) string {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			return value
+		}
+	}
+	return defaultPath
+}
+
+// base finds the image that was asked for, and makes or fetches it if that was asked for too.
+func (e *Engine) base(ctx context.Context, o Options) (image.InspectResponse, error) {
+	name := o.Image
+	if o.Build != nil {
+		var err error
+		if name, err = o.Build.tag(); err != nil {
+			return image.InspectResponse{}, err
+		}
+	}
+	info, err := e.api.ImageInspect(ctx, name)
+	if !cerrdefs.IsNotFound(err) {
+		return info, e.failed("look for the image "+name, err)
+	}
+	switch {
+	case o.Build != nil:
+		err = e.build(ctx, *o.Build, name)
+	case o.Pull:
+		err = e.pull(ctx, name)
+	default:
+		return image.InspectResponse{}, &Error{
+			Reason: fmt.Sprintf("Docker at %s has no image %s", e.host, name), Fix: "fetch it there: docker pull " + name, Err: err,
+		}
+	}
+	if err != nil {
+		return image.InspectResponse{}, err
+	}
+	info, err = e.api.ImageInspect(ctx, name)
+	return info, e.failed("look for the image "+name, err)
+}
+
+// derive makes the fitted image by changing a container that is never started.
+func (e *Engine) derive(ctx context.Context, o Options, f fitted, program []byte) (err error) {
+	c, err := e.api.ContainerCreate(ctx, &container.Config{Image: f.base, Cmd: []string{programFile}, Labels: map[string]string{labelOwner: o.Owner}},
+		&container.HostConfig{NetworkMode: container.NetworkMode(NetworkNone)}, nil, nil, "")
+	if err != nil {
+		return fmt.Errorf("make a container of it: %w", err)
+	}
+	defer func() {
+		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialWait)
+		defer cancel()
+		err = errors.Join(err, e.api.ContainerRemove(done, c.ID, container.RemoveOptions{Force: true}))
+	}()
+	layer, err := layerOf(o, program)
+	if err != nil {
+		return err
+	}
+	if err := e.api.CopyToContainer(ctx, c.ID, "/", layer, container.CopyToContainerOptions{}); err != nil {
+		return fmt.Errorf("copy the supervisor: %w", err)
+	}
+	_, err = e.api.ContainerCommit(ctx, c.ID, container.CommitOptions{
+		Reference: f.tag, Config: &container.Config{Labels: map[string]string{labelBase: f.base, labelSupervisor: f.supervisor}},
+	})
+	if err != nil {
+		return fmt.Errorf("keep the image: %w", err)
+	}
+	return nil
+}
+
+// layerOf is what is added to an image.
+func layerOf(o Options, program []byte) (io.Reader, error) {
+	uid, gid, err := parseUser(o.User)
+	if err != nil {
+		return nil, err
+	}
+	var raw bytes.Buffer
+	t := tar.NewWriter(&raw)
+	for _, h := range []tar.Header{
+		{Name: programDir, Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: stateDir, Typeflag: tar.TypeDir, Mode: 0o755, Uid: uid, Gid: gid},
+		{Name: homeDir, Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid},
+		{Name: runsDir, Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid},
+		{Name: programFile, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))},
+	} {
+		h.Name = strings.TrimPrefix(h.Name, "/")
+		if err := t.WriteHeader(&h); err != nil {
+			return nil, err
+		}
+		if h.Typeflag == tar.TypeReg {
+			if _, err := t.Write(program); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return &raw, t.Close()
+}
+
+func (e *Engine) pull(ctx context.Context, name string) error {
+	body, err := e.api.ImagePull(ctx, name, image.PullOptions{})
+	if err == nil {
+		err = errors.Join(drain(body), body.Close())
+	}
+	return e.failed("fetch the image "+name, err)
+}
+
+// build makes an image of a Dockerfile.
+func (e *Engine) build(ctx context.Context, b Build, tag string) error {
+	files, err := b.context()
+	if err != nil {
+		return err
+	}
+	answer, err := e.api.ImageBuild(ctx, files, build.ImageBuildOptions{
+		Tags: []string{tag}, Dockerfile: b.file(), Remove: true, ForceRemove: true, BuildArgs: b.args(), Version: build.BuilderV1,
+	})
+	if err == nil {
+		err = errors.Join(drain(answer.Body), answer.Body.Close())
+	}
+	return e.failed("build the image of "+path.Base(b.file()), err)
+}
+
+// drain reads what an engine tells of its progress, for the error that may be in it.
+func drain(r io.Reader) error {
+	for d := json.NewDecoder(r); ; {
+		var m struct {
+			Error string `json:"error"`
+		}
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if m.Error != "" {
+			return errors.New(m.Error)
+		}
+	}
+}
+
+// digest is short, and good for a tag or a name.
+func digest(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:", len(p))
+		h.Write(p)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:24]
+}
+
+// Send copies an image to another engine, for one that reaches no registry. An image that is there already, by its
+// id, is not sent again.
+func (e *Engine) Send(ctx context.Context, to *Engine, name string) error {
+	here, err := e.api.ImageInspect(ctx, name)
+	if err != nil {
+		return e.failed("look for the image "+name, err)
+	}
+	if there, err := to.api.ImageInspect(ctx, name); err == nil && there.ID == here.ID {
+		return nil
+	}
+	saved, err := e.api.ImageSave(ctx, []string{name})
+	if err != nil {
+		return e.failed("save the image "+name, err)
+	}
+	defer saved.Close()
+	loaded, err := to.api.ImageLoad(ctx, saved)
+	if err == nil {
+		err = errors.Join(drain(loaded.Body), loaded.Body.Close())
+	}
+	return to.failed("load the image "+name, err)
+}

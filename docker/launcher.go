@@ -1,0 +1,148 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/supervisor"
+)
+
+// Launcher starts processes in one container, which it makes when it is first needed. What it cannot do in there
+// it refuses with an *Error; it never starts anything on this machine. Safe for concurrent use.
+type Launcher struct {
+	*cli.Host // over the container
+	opts      Options
+	place     *place
+	root      *supervisor.Root // for questions about all runs
+	notes     *notebook
+	log       *slog.Logger
+
+	mu   sync.Mutex
+	used time.Time // when a process was started last
+}
+
+var _ cli.Launcher = (*Launcher)(nil)
+
+// Open makes a Launcher. The engine is not asked for anything before it is needed, and need not be there now. The
+// caller must Close it.
+func Open(o Options) (*Launcher, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
+	}
+	l := &Launcher{opts: o, log: o.Logger, used: time.Now()}
+	if l.notes, err = openNotebook(o.Dir, o.containerName()); err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
+	}
+	l.place = &place{engine: o.Engine, opts: o, name: o.containerName(), log: o.Logger, turn: make(chan struct{}, 1), made: l.noteContainer, idle: l.nothingRuns}
+	l.root, err = supervisor.Open("", supervisor.Options{Place: l.place})
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
+	}
+	l.Host, err = cli.OpenHost(cli.HostOptions{
+		Supervisor: supervisor.Options{Place: l.place, Spares: o.Spares},
+		MaxAge:     o.MaxAge, OrphanAfter: o.OrphanAfter, Grace: o.Grace, MaxSpool: o.MaxSpool, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
+	}
+	return l, nil
+}
+
+// Start runs cmd in the container. Its environment is what was given without what describes this machine.
+func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
+	l.touch()
+	cmd.Env = l.opts.environment(cmd.Env, l.place.getPath())
+	return l.Host.Start(ctx, cmd)
+}
+
+func (l *Launcher) touch() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used = time.Now()
+}
+
+// Prepare makes the container now, and its image if need be, which may take minutes, and sees whether it works.
+func (l *Launcher) Prepare(ctx context.Context) error {
+	conn, err := l.place.Dial(ctx, supervisor.Make)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// nothingRuns says whether no run is alive in the container.
+func (l *Launcher) nothingRuns(ctx context.Context) bool {
+	runs, err := l.root.List(ctx)
+	for _, run := range runs {
+		if run.Alive || run.Processes > 0 {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// Retire removes the container when nothing runs in it and nothing was started for so long. The home stays.
+func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool, err error) {
+	l.mu.Lock()
+	due := time.Since(l.used) >= idle
+	l.mu.Unlock()
+	if !due {
+		return false, nil
+	}
+	if err := l.place.lock(ctx); err != nil {
+		return false, err
+	}
+	defer l.place.unlock()
+	c, there, err := l.place.engine.inspect(ctx, l.place.name)
+	if err != nil || !there || c.State.Running && !l.nothingRuns(ctx) {
+		return false, err
+	}
+	if err := l.place.engine.remove(ctx, c.ID); err != nil {
+		return false, err
+	}
+	l.noteContainer("")
+	return true, nil
+}
+
+// noteContainer remembers that there is a container from now on, or none.
+func (l *Launcher) noteContainer(id string) {
+	if err := l.notes.write(note{Container: id, Since: time.Now()}); err != nil {
+		l.log.Warn("a turn that is cut off may not be known again", "sandbox", l.opts.Name, "err", err)
+	}
+}
+
+// Knows says whether no run started after that can have been forgotten: the container is the one that was made
+// last, or there is none as there should be, and the machine did not lose what was written.
+func (l *Launcher) Knows(after time.Time) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), dialWait)
+	defer cancel()
+	c, there, err := l.place.engine.inspect(ctx, l.place.name)
+	if err != nil {
+		l.log.Warn("ask for a sandbox", "sandbox", l.opts.Name, "err", err)
+		return false
+	}
+	id := ""
+	if there {
+		id = c.ID
+	}
+	n, known := l.notes.read()
+	if !known || n.Container != id {
+		l.noteContainer(id)
+		return false
+	}
+	return after.After(n.Since) && (!there || l.Host.Knows(after))
+}
+
+// Close lets go of the runs, which go on. Idempotent.
+func (l *Launcher) Close() error {
+	err := l.Host.Close()
+	if rootErr := l.root.Close(); err == nil {
+		err = rootErr
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package docker
+
+import (
+	"testing"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+	"ductor/internal/supervisor"
+)
+
+func TestLauncherConformance(t *testing.T) {
+	t.Run("host", func(t *testing.T) {
+		dir := t.TempDir()
+		clitest.LauncherConformance(t, clitest.LauncherHarness{
+			Dir: t.TempDir(), Env: []string{"PATH=/usr/bin:/bin"},
+			Open: func(t *testing.T) clitest.ClosingLauncher {
+				h, err := cli.OpenHost(cli.HostOptions{Dir: dir, Supervisor: hostSupervisor(t)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return h
+			},
+		})
+	})
+	t.Run("container", func(t *testing.T) {
+		o := testOptions(t, needEngine(t))
+		clitest.LauncherConformance(t, clitest.LauncherHarness{
+			Dir: o.Projects[0],
+			Open: func(t *testing.T) clitest.ClosingLauncher {
+				l, err := Open(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return l
+			},
+		})
+	})
+}
+
+func hostSupervisor(t *testing.T) supervisor.Options {
+	return supervisor.Options{Command: clitest.Supervisor(t)}
+}

@@ -1,0 +1,245 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+// Where things are in a container.
+const (
+	stateDir   = "/ductor"
+	homeDir    = stateDir + "/home"
+	runsDir    = stateDir + "/runs"
+	programDir = "/opt/ductor"
+
+	programFile = programDir + "/ductor-supervisor"
+)
+
+// Network is what a container may reach.
+type Network string
+
+// The networks that are always there; any other value names one of the engine's.
+const (
+	NetworkNone   Network = "none"   // loopback only
+	NetworkBridge Network = "bridge" // the world, behind the engine's address translation
+)
+
+// Mount is a directory or file of the engine's machine that is seen in the container.
+type Mount struct {
+	Source   string
+	Target   string // the same path if empty
+	Writable bool
+}
+
+// Seed is a file or directory of this machine that is copied below the agents' home when a container is made:
+// credentials, a minimal configuration. What is there already is replaced.
+type Seed struct {
+	From string
+	To   string // below the home
+}
+
+// Options of a Launcher. Engine, Owner, Name, Dir, Supervisor and one of Image and Build are required.
+type Options struct {
+	Engine *Engine
+	// Owner tells the containers of this ductor from those of others: letters and digits, made of where its
+	// storage is.
+	Owner string
+	// Name is what the container is for: a project, or a conversation. There is one container to a name.
+	Name string
+	// Dir is a directory of this machine for a few notes about containers; made if it is not there.
+	Dir string
+	// Supervisor is the file of ductor-supervisor, a static program for the engine's machine.
+	Supervisor string
+
+	Image string // the image as the engine knows it; it needs nothing of ours, not even a shell
+	Pull  bool   // fetch Image from its registry when it is not there
+	Build *Build // make the image, when it is not there
+
+	// Projects are directories the agents work in: writable, at the same path, which must be there on the engine's
+	// machine. Nothing else is assumed to be shared with it.
+	Projects []string
+	Mounts   []Mount
+	Seeds    []Seed
+
+	User         string  // "uid:gid"; default: those of this process
+	CPUs         float64 // how many; 0 is all
+	Memory       int64   // bytes, swap included; 0 is no limit
+	PIDs         int64   // processes and threads; default 512, negative is no limit
+	Network      Network // default NetworkBridge
+	ReadOnlyRoot bool    // the image cannot be written to; /tmp, /var/tmp and the home can
+	// StateSize makes the home and the runs forgotten with the container, and that many bytes at most; 0 keeps
+	// them in a volume.
+	StateSize int64
+	TmpSize   int64    // bytes of /tmp when ReadOnlyRoot; default 1 GiB
+	Env       []string // "NAME=value" added to every program's environment
+
+	MaxAge      time.Duration // as in cli.HostOptions, like the next three
+	OrphanAfter time.Duration
+	Grace       time.Duration
+	MaxSpool    int64
+	Spares      int // bridges kept ready in the container, so that a start need not wait for the engine; default 1
+	Logger      *slog.Logger
+}
+
+const (
+	defaultPIDs = 512
+	defaultTmp  = 1 << 30
+)
+
+// withDefaults fills in what is not said, and says what is wrong.
+func (o Options) withDefaults() (Options, error) {
+	if o.User == "" {
+		o.User = strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid())
+	}
+	if o.PIDs == 0 {
+		o.PIDs = defaultPIDs
+	}
+	if o.Network == "" {
+		o.Network = NetworkBridge
+	}
+	if o.TmpSize == 0 {
+		o.TmpSize = defaultTmp
+	}
+	if o.Spares == 0 {
+		o.Spares = 1
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, o.check()
+}
+
+func (o Options) check() error {
+	switch {
+	case o.Engine == nil:
+		return errors.New("no engine is given")
+	case o.Owner == "" || strings.ContainsFunc(o.Owner, notPlain):
+		return fmt.Errorf("owner %q is not made of letters and digits", o.Owner)
+	case o.Name == "":
+		return errors.New("the sandbox has no name")
+	case o.Dir == "":
+		return errors.New("the sandbox has no directory for notes")
+	case (o.Image == "") == (o.Build == nil):
+		return errors.New("either an image is named or one is built")
+	case len(o.Seeds) > 0 && o.StateSize > 0:
+		return errors.New("a home of limited size cannot be seeded: mount what it needs")
+	}
+	if _, _, err := parseUser(o.User); err != nil {
+		return err
+	}
+	for _, m := range o.mounts() {
+		if !filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) {
+			return fmt.Errorf("mount of %q at %q: not an absolute path", m.Source, m.Target)
+		}
+		if reserved(m.Target) {
+			return fmt.Errorf("mount of %q at %q: that place is taken", m.Source, m.Target)
+		}
+	}
+	for _, s := range o.Seeds {
+		if !filepath.IsLocal(s.To) {
+			return fmt.Errorf("seed %q is not below the home", s.To)
+		}
+	}
+	return nil
+}
+
+// reserved says whether a mount would hide what is ours, or the engine itself.
+func reserved(target string) bool {
+	target = filepath.Clean(target)
+	for _, own := range []string{"/", stateDir, runsDir, programDir, "/proc", "/sys", "/dev", "/var/run/docker.sock", "/run/docker.sock"} {
+		if target == own || strings.HasPrefix(target, programDir+"/") || strings.HasPrefix(target, runsDir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// mounts are all of them, each with a target.
+func (o Options) mounts() []Mount {
+	var all []Mount
+	for _, dir := range o.Projects {
+		all = append(all, Mount{Source: dir, Target: dir, Writable: true})
+	}
+	for _, m := range o.Mounts {
+		if m.Target == "" {
+			m.Target = m.Source
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func parseUser(user string) (uid, gid int, err error) {
+	u, g, ok := strings.Cut(user, ":")
+	uid, uidErr := strconv.Atoi(u)
+	gid, gidErr := strconv.Atoi(g)
+	if !ok || uidErr != nil || gidErr != nil || uid < 0 || gid < 0 {
+		return 0, 0, fmt.Errorf("user %q is not of the form uid:gid", user)
+	}
+	return uid, gid, nil
+}
+
+func notPlain(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
+}
+
+// environment is what a program in the container gets: what was meant for it, without what describes this machine.
+func (o Options) environment(given []string, path string) []string {
+	var env []string
+	for _, entry := range given {
+		name, _, _ := strings.Cut(entry, "=")
+		if !ofThisMachine(name) {
+			env = append(env, entry)
+		}
+	}
+	return append(append(env, "HOME="+homeDir, "PATH="+path, "TMPDIR=/tmp"), o.Env...)
+}
+
+// portable are those of cli.BaseEnv that mean the same in a container.
+func portable() []string {
+	return []string{
+		"TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "LC_*", "TZ",
+		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+		"GIT_AUTHOR_*", "GIT_COMMITTER_*",
+	}
+}
+
+func ofThisMachine(name string) bool {
+	return matches(cli.BaseEnv(), name) && !matches(portable(), name)
+}
+
+func matches(patterns []string, name string) bool {
+	for _, p := range patterns {
+		prefix, wild := strings.CutSuffix(p, "*")
+		if p == name || wild && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+var errNoSupervisor = &Error{
+	Reason: "the program ductor-supervisor is not there, which runs in every container",
+	Fix:    "install it beside ductor, or build it: CGO_ENABLED=0 go build ./cmd/ductor-supervisor",
+}
+
+// supervisorFile reads the static program.
+func (o Options) supervisorFile() ([]byte, error) {
+	raw, err := os.ReadFile(o.Supervisor)
+	if errors.Is(err, fs.ErrNotExist) || o.Supervisor == "" {
+		return nil, errNoSupervisor
+	}
+	if err != nil {
+		return nil, &Error{Reason: "the program ductor-supervisor cannot be read", Fix: err.Error(), Err: err}
+	}
+	return raw, nil
+}

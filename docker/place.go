@@ -1,0 +1,245 @@
+package docker
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+
+	"ductor/internal/supervisor"
+)
+
+// place is a container as the place of runs.
+type place struct {
+	engine *Engine
+	opts   Options
+	name   string
+	log    *slog.Logger
+	made   func(id string) // told of each container that is made or removed; id is empty then
+	idle   func(ctx context.Context) bool
+
+	turn chan struct{} // held by who makes or starts the container
+
+	mu   sync.Mutex
+	path string // PATH in it; empty until it was made or looked at
+}
+
+var _ supervisor.Place = (*place)(nil)
+
+// Dial starts a bridge in the container.
+func (p *place) Dial(ctx context.Context, effort supervisor.Effort) (net.Conn, error) {
+	if effort == supervisor.Make {
+		if err := p.make(ctx); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := p.bridge(ctx)
+	if err == nil || !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) {
+		return conn, p.engine.failed("start a program in the sandbox", err)
+	}
+	c, there, lookErr := p.engine.inspect(ctx, p.name)
+	if lookErr != nil {
+		return nil, lookErr
+	}
+	why := state(c, there)
+	if why == nil {
+		return nil, p.engine.failed("start a program in the sandbox", err)
+	}
+	if effort == supervisor.AsIs || !there {
+		return nil, why
+	}
+	if err := p.revive(ctx); err != nil {
+		return nil, err
+	}
+	conn, err = p.bridge(ctx)
+	return conn, p.engine.failed("start a program in the sandbox", err)
+}
+
+// bridge runs a bridge in the container as it is.
+func (p *place) bridge(ctx context.Context) (net.Conn, error) {
+	created, err := p.engine.api.ContainerExecCreate(ctx, p.name, container.ExecOptions{
+		Cmd: []string{programFile, "supervise", "bridge", "root=" + runsDir}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{}
+	h, err := p.engine.api.ContainerExecAttach(context.WithValue(ctx, guardKey{}, g), created.ID, container.ExecAttachOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if !g.release() {
+		h.Close()
+		return nil, context.Cause(ctx)
+	}
+	return &execConn{Conn: h.Conn, r: h.Reader}, nil
+}
+
+func (p *place) lock(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return p.engine.failed("prepare the sandbox", context.Cause(ctx))
+	}
+}
+
+func (p *place) unlock() { <-p.turn }
+
+// revive starts the container if it is there and does not run.
+func (p *place) revive(ctx context.Context) error {
+	if err := p.lock(ctx); err != nil {
+		return err
+	}
+	defer p.unlock()
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return state(c, there)
+	}
+	return p.engine.revive(ctx, c)
+}
+
+// make sees to it that the container is there, is as it is wanted, and runs.
+func (p *place) make(ctx context.Context) error {
+	if err := p.lock(ctx); err != nil {
+		return err
+	}
+	defer p.unlock()
+	f, err := p.engine.fit(ctx, p.opts)
+	if err != nil {
+		return err
+	}
+	want, err := p.opts.blueprint(f)
+	if err != nil {
+		return err
+	}
+	p.setPath(f.path)
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	if there && p.outdated(ctx, c, want) {
+		if err := p.engine.remove(ctx, c.ID); err != nil {
+			return err
+		}
+		p.made("")
+		there = false
+	}
+	if there {
+		return p.engine.revive(ctx, c)
+	}
+	return p.create(ctx, want)
+}
+
+// outdated says whether a container must make way for another: it was made under another policy, or it can, for
+// nothing runs in it and its supervisor is an old one.
+func (p *place) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
+	labels := c.Config.Labels
+	switch {
+	case labels[labelPolicy] != want.Config.Labels[labelPolicy]:
+		p.log.Info("a sandbox is replaced, for its settings changed", "sandbox", p.opts.Name)
+		return true
+	case c.State.Dead || c.State.Status == container.StateRemoving:
+		return true
+	case labels[labelSupervisor] == want.Config.Labels[labelSupervisor]:
+		return false
+	}
+	return !c.State.Running || p.idle(ctx)
+}
+
+func (p *place) create(ctx context.Context, want blueprint) error {
+	c, err := p.engine.api.ContainerCreate(ctx, &want.Config, &want.Host, nil, nil, p.name)
+	if err != nil {
+		return p.createError(err)
+	}
+	if err = p.seed(ctx, c.ID); err == nil {
+		err = p.createError(p.engine.api.ContainerStart(ctx, c.ID, container.StartOptions{}))
+	}
+	if err != nil {
+		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialWait)
+		defer cancel()
+		return errors.Join(err, p.engine.remove(done, c.ID))
+	}
+	p.log.Info("a sandbox was made", "sandbox", p.opts.Name, "container", p.name, "engine", p.engine.host)
+	p.made(c.ID)
+	return nil
+}
+
+func (p *place) createError(err error) error {
+	if err != nil && strings.Contains(err.Error(), "bind source path does not exist") {
+		return &Error{
+			Reason: fmt.Sprintf("a directory of the sandbox is not on the machine of Docker at %s (%s)", p.engine.host, lastCause(err)),
+			Fix:    "make it there, at the same path", Err: err,
+		}
+	}
+	return p.engine.failed("make the sandbox's container", err)
+}
+
+func (p *place) setPath(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.path = path
+}
+
+func (p *place) getPath() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.path == "" {
+		return defaultPath
+	}
+	return p.path
+}
+
+// execConn is the standard input and output of a program in a container.
+type execConn struct {
+	net.Conn
+	r    io.Reader
+	left int // bytes of standard output before the next head
+}
+
+// The streams of a connection without a terminal: each piece has a head of a stream's number, three zeroes and a
+// length (Docker Engine API, "Attach to a container: Stream format").
+const (
+	streamHead   = 8
+	streamStdout = 1
+	streamStderr = 2
+)
+
+// Read gives standard output. A program that cannot be started says so where its output would be.
+func (c *execConn) Read(p []byte) (int, error) {
+	for c.left == 0 {
+		var head [streamHead]byte
+		if n, err := io.ReadFull(c.r, head[:]); err != nil {
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				err = fmt.Errorf("the engine says %q: %w", head[:n], err)
+			}
+			return 0, err
+		}
+		size := int(binary.BigEndian.Uint32(head[4:]))
+		switch {
+		case head[0] == streamStdout:
+			c.left = size
+		case head[0] == streamStderr && size < 1<<20:
+			if _, err := io.CopyN(io.Discard, c.r, int64(size)); err != nil {
+				return 0, err
+			}
+		default:
+			rest, _ := io.ReadAll(io.LimitReader(c.r, 300))
+			return 0, fmt.Errorf("the engine says %q", string(head[:])+string(rest))
+		}
+	}
+	n, err := c.r.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
+}

@@ -1,0 +1,113 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/docker/docker/api/types/container"
+)
+
+const maxSeed = 64 << 20
+
+// seed copies what the agents find in their home, and makes the directories that mounts in it are put in: an engine
+// would give them to root.
+func (p *place) seed(ctx context.Context, id string) error {
+	s, err := newSeedbed(p.opts.User)
+	if err != nil {
+		return err
+	}
+	for _, m := range p.opts.mounts() {
+		if below, ok := strings.CutPrefix(path.Clean(m.Target), homeDir+"/"); ok {
+			if err := s.parents(below); err != nil {
+				return err
+			}
+		}
+	}
+	for _, seed := range p.opts.Seeds {
+		if err := s.plant(seed); err != nil {
+			return &Error{Reason: fmt.Sprintf("%s cannot be copied into the sandbox", seed.From), Fix: "correct it in the configuration", Err: err}
+		}
+	}
+	if len(s.made) == 0 {
+		return nil
+	}
+	if err := s.tar.Close(); err != nil {
+		return err
+	}
+	return p.engine.failed("copy files into the sandbox", p.engine.api.CopyToContainer(ctx, id, homeDir, &s.raw, container.CopyToContainerOptions{}))
+}
+
+// seedbed collects files below a home.
+type seedbed struct {
+	uid, gid int
+	raw      bytes.Buffer
+	tar      *tar.Writer
+	made     map[string]bool
+}
+
+func newSeedbed(user string) (*seedbed, error) {
+	s := &seedbed{made: map[string]bool{}}
+	var err error
+	s.uid, s.gid, err = parseUser(user)
+	s.tar = tar.NewWriter(&s.raw)
+	return s, err
+}
+
+// parents makes the directories above name.
+func (s *seedbed) parents(name string) error {
+	dir := path.Dir(path.Clean(name))
+	if dir == "." || s.made[dir] {
+		return nil
+	}
+	if err := s.parents(dir); err != nil {
+		return err
+	}
+	s.made[dir] = true
+	return s.tar.WriteHeader(&tar.Header{Name: dir, Typeflag: tar.TypeDir, Mode: 0o700, Uid: s.uid, Gid: s.gid})
+}
+
+// plant copies a file, or a directory with all in it. Links are left out: they would lead out of the home.
+func (s *seedbed) plant(seed Seed) error {
+	return filepath.WalkDir(seed.From, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		below, err := filepath.Rel(seed.From, file)
+		if err != nil {
+			return err
+		}
+		name := path.Join(filepath.ToSlash(seed.To), filepath.ToSlash(below))
+		if err := s.parents(name); err != nil {
+			return err
+		}
+		return s.file(file, name)
+	})
+}
+
+func (s *seedbed) file(from, name string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if s.raw.Len()+len(content) > maxSeed {
+		return fmt.Errorf("more than %d MB", maxSeed>>20)
+	}
+	s.made[name] = true
+	h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: int64(info.Mode().Perm()), Size: int64(len(content)), Uid: s.uid, Gid: s.gid}
+	if err := s.tar.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err = s.tar.Write(content)
+	return err
+}
