@@ -235,6 +235,9 @@ func (t *turn) take() bool {
 		}
 		t.item(it)
 	}
+	if t.past {
+		return false // what was there is told to its end, and that this was it
+	}
 	return t.p.failure != nil && !t.p.begun || t.p.ended && t.heard()
 }
 
