@@ -20,12 +20,27 @@ const (
 	askRuleMax   = 400
 )
 
+// drawAsk is how an ask stands in the chat, with what people began to do about it. who names the person who
+// decided it, where that is worth saying. Pure.
+func drawAsk(a orchestrator.Ask, d askDraft, who string) (render.Text, Keyboard) {
+	switch {
+	case a.Approval == nil:
+		return questionView(a, d, who)
+	case a.State != orchestrator.AskOpen:
+	case d.View == askShowSession, d.View == askShowPattern:
+		return askConfirm(a, d.View)
+	case d.View == askReason:
+		return askForReason(a, d)
+	}
+	return askView(a, who)
+}
+
 // askView is how an approval stands in the chat: what it is about, and buttons as long as it is open. Pure;
 // the same ask always gives the same message.
-func askView(a orchestrator.Ask) (render.Text, Keyboard) {
+func askView(a orchestrator.Ask, who string) (render.Text, Keyboard) {
 	lines, short := askSubject(a)
 	if a.State != orchestrator.AskOpen {
-		return joinLines(append(lines, askEnding(a))), nil
+		return joinLines(append(lines, askEnding(a, who))), nil
 	}
 	if n := a.Same(); n > 1 {
 		lines = append(lines, render.Styled(render.Italic, fmt.Sprintf("Stands for %d identical requests.", n)))
@@ -43,7 +58,7 @@ func askConfirm(a orchestrator.Ask, op askOp) (render.Text, Keyboard) {
 		rule, until, yes = a.Rule, "in this conversation, until it is revoked in /permissions", askPattern
 	}
 	if rule == "" || a.State != orchestrator.AskOpen {
-		return askView(a)
+		return askView(a, "")
 	}
 	lines, _ := askSubject(a)
 	lines = append(lines,
@@ -52,12 +67,17 @@ func askConfirm(a orchestrator.Ask, op askOp) (render.Text, Keyboard) {
 	return joinLines(lines), askKeyboard(a, []askButton{{"✅ Allow all of that", yes}}, []askButton{{"‹ Back", askBack}})
 }
 
+// askForReason asks for the reason of a denial.
+func askForReason(a orchestrator.Ask, d askDraft) (render.Text, Keyboard) {
+	lines, _ := askSubject(a)
+	lines = append(lines, render.Styled(render.Bold, "Reply to this message with the reason, until "+d.Until.Local().Format("15:04")+
+		": then it is denied, and the agent is told why."))
+	return joinLines(lines), askKeyboard(a, []askButton{{"⛔ Deny without a reason", askDeny}, {"‹ Back", askBack}})
+}
+
 // askSubject is what is to be decided. short says that not all of it is there.
 func askSubject(a orchestrator.Ask) (lines []render.Text, short bool) {
 	ask := a.Approval
-	if ask == nil {
-		return []render.Text{render.Plain("❓ " + agentName(a.Agent) + " asks something.")}, false
-	}
 	head := render.Concat(render.Plain("🔐 May "+agentName(a.Agent)+" use "),
 		render.Styled(render.Bold, shorten(oneLine(ask.Tool), nameMax)), render.Plain("?"))
 	if ask.Tool == cli.PlanTool {
@@ -130,8 +150,11 @@ func middle(s string, limit int) (string, bool) {
 	return fmt.Sprintf("%s\n… %d characters are not shown here …\n%s", string(runes[:head]), left, string(runes[len(runes)-tail:])), true
 }
 
-// askEnding says how it was decided.
-func askEnding(a orchestrator.Ask) render.Text {
+// askEnding says how it was decided, and by whom where who says so.
+func askEnding(a orchestrator.Ask, who string) render.Text {
+	if who = shorten(oneLine(revealed(who)), nameMax); who != "" {
+		who = " by " + who
+	}
 	reason := shorten(oneLine(a.Reason), askReasonMax)
 	because := func(s string) string {
 		if reason == "" {
@@ -139,16 +162,20 @@ func askEnding(a orchestrator.Ask) render.Text {
 		}
 		return s + ": " + reason
 	}
+	ruled := render.Styled(render.Code, shorten(oneLine(revealed(a.Ruled)), askRuleMax))
 	switch a.State {
 	case orchestrator.AskAllowed:
-		if a.Ruled == "" {
-			return render.Plain("✅ Allowed.")
+		switch {
+		case a.Ruled == "":
+			return render.Plain("✅ Allowed" + who + ".")
+		case a.By == 0:
+			return render.Concat(render.Plain("✅ Allowed by the rule "), ruled)
 		}
-		return render.Concat(render.Plain("✅ Allowed, and with it "), render.Styled(render.Code, shorten(oneLine(revealed(a.Ruled)), askRuleMax)))
+		return render.Concat(render.Plain("✅ Allowed"+who+", and with it "), ruled)
 	case orchestrator.AskDenied:
-		return render.Plain(because("⛔ Denied"))
+		return render.Plain(because("⛔ Denied" + who))
 	case orchestrator.AskAnswered:
-		return render.Plain("✅ Answered.")
+		return render.Plain("✅ Answered" + who + ".")
 	case orchestrator.AskExpired:
 		return render.Plain("⌛ Nobody decided in time, so it was denied.")
 	}
@@ -221,7 +248,9 @@ func askWhole(a orchestrator.Ask) []render.Text {
 // askWholeMax is how many messages a full text may take.
 const askWholeMax = 8
 
-func joinLines(lines []render.Text) render.Text {
+func joinLines(lines []render.Text) render.Text { return asMessage(separated(lines)) }
+
+func separated(lines []render.Text) render.Text {
 	var parts []render.Text
 	for i, l := range lines {
 		if i > 0 {
@@ -229,7 +258,7 @@ func joinLines(lines []render.Text) render.Text {
 		}
 		parts = append(parts, l)
 	}
-	return asMessage(render.Concat(parts...))
+	return render.Concat(parts...)
 }
 
 // agentName is an agent as people know it.

@@ -67,6 +67,8 @@ func TestAskCard(t *testing.T) {
 		{"allowed", func(a *orchestrator.Ask) { a.State = orchestrator.AskAllowed },
 			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed."},
 		{"allowed by a rule", func(a *orchestrator.Ask) { a.State, a.Ruled = orchestrator.AskAllowed, a.Rule },
+			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed by the rule Bash(git status *)"},
+		{"allowed with a rule", func(a *orchestrator.Ask) { a.State, a.Ruled, a.By = orchestrator.AskAllowed, a.Rule, 7 },
 			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed, and with it Bash(git status *)"},
 		{"denied", func(a *orchestrator.Ask) { a.State, a.Reason = orchestrator.AskDenied, "not now" },
 			"🔐 May Claude use Bash?\ngit status --short\n⛔ Denied: not now"},
@@ -78,7 +80,7 @@ func TestAskCard(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := anAsk()
 			c.change(&a)
-			if got := drawn(askView(a)); got != c.want {
+			if got := drawn(askView(a, "")); got != c.want {
 				t.Errorf("the chat shows\n%s\nwant\n%s", got, c.want)
 			}
 		})
@@ -139,7 +141,7 @@ func TestLawAskCardIsAMessage(t *testing.T) {
 		a.State = rapid.SampledFrom([]orchestrator.AskState{orchestrator.AskOpen, orchestrator.AskAllowed, orchestrator.AskDenied}).Draw(rt, "state")
 		a.Reason, a.Ruled = long("why"), long("ruled")
 		for _, op := range []askOp{askBack, askShowPattern} {
-			m, k := askView(a)
+			m, k := askView(a, "")
 			if op == askShowPattern {
 				m, k = askConfirm(a, op)
 			}

@@ -28,6 +28,7 @@ const (
 	askWords       askOp = "w" // answer in own words, which the next message brings
 	askNext        askOp = "n" // the next question, or the end of them
 	askOption      askOp = "o"
+	askHere        askOp = "h" // below the notice that an ask may be missing: show it there
 )
 
 // choice is the decision that the operation is, if it is one.
@@ -75,7 +76,7 @@ func parseAskData(what string) (askPress, bool) {
 	}
 	p := askPress{id: orchestrator.AskID(id), nonce: nonce, op: askOp(op[:1])}
 	switch p.op {
-	case askOnce, askShowSession, askSession, askShowPattern, askPattern, askDeny, askReason, askFull, askBack:
+	case askOnce, askShowSession, askSession, askShowPattern, askPattern, askDeny, askReason, askFull, askBack, askHere:
 		return p, len(op) == 1
 	case askNext, askWords:
 		p.question, ok = askNumber(op[1:])

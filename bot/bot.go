@@ -96,7 +96,8 @@ func New(o Options) (*Bot, error) {
 	b.letters = NewLetters(o.Journal, client, b.outbox, b.log)
 	cards := o.Cards
 	cards.Client, cards.Outbox, cards.Journal, cards.Buttons, cards.Log = client, b.outbox, o.Journal, turnButtons{}, b.log
-	b.chat = &Chat{cards: NewCards(cards), queue: newQueueCards(b.outbox, client, o.Journal, b.log), letters: b.letters}
+	b.chat = &Chat{cards: NewCards(cards), queue: newQueueCards(b.outbox, client, o.Journal, b.log), letters: b.letters,
+		asks: newAskBoard(b.outbox, client, o.Journal, b.log)}
 	return b, nil
 }
 
@@ -152,6 +153,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	b.log.Info("serving as a bot", "username", me.Username, "id", me.ID)
 	b.startLetters()
+	b.chat.asks.attach(desk)
 	ctx, cancel := context.WithCancel(ctx)
 	var small sync.WaitGroup
 	small.Go(func() { b.prepare(ctx) })
@@ -163,7 +165,8 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		windows: mergeWindows{album: b.opts.AlbumWindow, paste: b.opts.PasteWindow},
 		desk:    desk, journal: b.opts.Journal, mail: b.letters, uploads: b.uploads,
 		voice: &outVoice{out: b.outbox, client: b.client, log: b.log},
-		log:   b.log, now: b.opts.Now, random: b.opts.Random,
+		board: b.chat.asks, queue: b.chat.queue,
+		log: b.log, now: b.opts.Now, random: b.opts.Random,
 	})
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)

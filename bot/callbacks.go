@@ -17,6 +17,7 @@ type press struct {
 	query   string // what answerCallbackQuery wants
 	data    string
 	message int
+	name    string // of who pressed
 }
 
 // The actions of buttons. All but those of menus name what they act on, so they work after a restart too;
@@ -30,10 +31,15 @@ const (
 	actModel      = "w"
 	actPermission = "p"
 	actRole       = "o"
+	actSteer      = "t"
+	actInterrupt  = "i"
+	actRestart    = "e"
+	actKeep       = "k" // below the offer to restart: do not
+	actBusy       = "b"
 )
 
 // menuCommands are the commands that the menus come from.
-var menuCommands = map[string]string{actModel: "model", actPermission: "permissions", actRole: "role"}
+var menuCommands = map[string]string{actModel: "model", actPermission: "permissions", actRole: "role", actBusy: "queue"}
 
 // dataLimit is what Telegram lets a button carry, in bytes.
 const dataLimit = 64
@@ -77,11 +83,16 @@ type callbacks struct {
 	voice  voice
 	menus  *menus
 	log    *slog.Logger
+
+	asks     *asking
+	restarts *restarts
+	queue    *queueCards
 }
 
 func (c *callbacks) handle(ctx context.Context, p press) {
 	act, what, _ := strings.Cut(p.data, ":")
 	var text string
+	var letters []orchestrator.Letter
 	var err error
 	switch act {
 	case actAgain:
@@ -94,8 +105,18 @@ func (c *callbacks) handle(ctx context.Context, p press) {
 		text, err = c.cancel(ctx, p, cli.TurnID(what))
 	case actResume:
 		text, err = c.resume(ctx, p, orchestrator.SessionID(what))
-	case actModel, actPermission, actRole:
+	case actModel, actPermission, actRole, actBusy:
 		text, err = c.menus.press(ctx, p, act, what)
+	case actAsk:
+		text, letters, err = c.asks.press(ctx, p, what)
+	case actSteer:
+		text, err = c.steer(ctx, p, cli.TurnID(what))
+	case actInterrupt:
+		text, err = c.interrupt(ctx, p, cli.TurnID(what))
+	case actRestart:
+		text, err = c.restarts.press(ctx, p, cli.TurnID(what))
+	case actKeep:
+		text, err = c.restarts.keep(ctx, p, cli.TurnID(what))
 	default:
 		text = staleSentence
 	}
@@ -105,7 +126,7 @@ func (c *callbacks) handle(ctx context.Context, p press) {
 	if err != nil {
 		text = c.refusal(p, err)
 	}
-	c.closer.finish(ctx, p.by.Updates)
+	c.closer.finish(ctx, p.by.Updates, letters...)
 	c.voice.answer(ctx, p.query, text)
 }
 

@@ -6,15 +6,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// Chat is the orchestrator's view of Telegram: cards, queue cards and notices. Safe for concurrent use,
+// Chat is the orchestrator's view of Telegram: cards, queue cards, notices and what agents ask. Safe for concurrent use,
 // from New until Close.
 type Chat struct {
 	cards   *Cards
 	queue   *queueCards
 	letters *Letters
+	asks    *askBoard
 }
 
-var _ orchestrator.Chat = (*Chat)(nil)
+var (
+	_ orchestrator.Chat = (*Chat)(nil)
+	_ orchestrator.Asks = (*Chat)(nil)
+)
+
+// ShowAsk shows what an agent asks, or how that stands now. What is shown before the Bot runs is sent then.
+func (c *Chat) ShowAsk(a orchestrator.Ask) { c.asks.ShowAsk(a) }
 
 // Card opens the message that grows for a turn. Nothing is sent yet.
 func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card { return c.cards.Open(t) }

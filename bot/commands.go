@@ -23,6 +23,7 @@ type commands struct {
 	wizard      *wizard
 	permissions *permissions
 	roles       *roles
+	busy        *busyModes
 }
 
 // request is a command and the message it came in.
@@ -46,6 +47,7 @@ func commandMenu() []menuItem {
 		{"model", "choose agent, model and effort"},
 		{"permissions", "choose what the agent may do unasked"},
 		{"role", "choose the role the agent plays"},
+		{"queue", "choose what becomes of messages while the agent works"},
 		{"abort", "stop what runs and empty the queue"},
 		{"status", "what is set and what runs"},
 		{"sessions", "go on with an earlier session"},
@@ -71,6 +73,8 @@ func (c *commands) lookup(name string) (do commandFunc, known bool) {
 		return c.menu(c.permissions.start), true
 	case "role":
 		return c.menu(c.roles.start), true
+	case "queue":
+		return c.menu(c.busy.start), true
 	case "abort", "stop":
 		return c.abort, true
 	case "status":
@@ -104,11 +108,11 @@ func (c *commands) start(ctx context.Context, _ *lane, t *task, r request) {
 
 func (c *commands) help(ctx context.Context, _ *lane, t *task, r request) {
 	var b strings.Builder
-	b.WriteString("Send text, photos or files: they go to the agent. What you send while it works waits its turn; edit a waiting message to change it.\n\n")
+	b.WriteString("Send text, photos or files: they go to the agent. What you send while it works waits its turn, unless you steer or interrupt; edit a waiting message to change it.\n\n")
 	for _, m := range commandMenu() {
 		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
 	}
-	b.WriteString("\n/model opus, /permissions plan and /role followed by a name choose at once. Two slashes, as in //todo, send the agent a text that begins with a slash.")
+	b.WriteString("\n/model opus, /permissions plan, /queue steer and /role followed by a name choose at once. Two slashes, as in //todo, send the agent a text that begins with a slash.")
 	c.answer(ctx, t, r, b.String())
 }
 

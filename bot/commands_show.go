@@ -36,6 +36,9 @@ func statusText(st orchestrator.Status, now time.Time) string {
 		lines = append(lines, "Session: begins with your next message")
 	}
 	lines = append(lines, "Directory: "+st.Dir, "Permissions: "+string(st.Permission))
+	if st.Busy != "" && st.Busy != orchestrator.BusyQueue {
+		lines = append(lines, "While the agent works: "+string(st.Busy))
+	}
 	if st.Role != "" {
 		lines = append(lines, "Role: "+st.Role)
 	}

@@ -20,6 +20,8 @@ type receiver struct {
 	windows  mergeWindows
 	merged   *mergeMemory
 	receipts Receipts
+	asks     *asking
+	restarts *restarts
 	log      *slog.Logger
 }
 
@@ -37,6 +39,7 @@ const (
 	submitPatience = 30 * time.Second
 	receiptEmoji   = "👀"
 	editEmoji      = "✍"
+	steerEmoji     = "👌" // it is a part of the turn that runs
 )
 
 // receive runs one content task. Whenever it returns without having finished its updates, either an abort
@@ -44,6 +47,9 @@ const (
 func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 	if t.content.edited {
 		r.edit(ctx, t)
+		return
+	}
+	if in := t.content; in.replyTo != 0 && in.file == nil && !in.forwarded && in.album == "" && r.answered(ctx, t) {
 		return
 	}
 	parts, ok := r.collect(ctx, l, t)
@@ -60,6 +66,13 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 		return
 	}
 	r.submit(ctx, t, parts, files)
+}
+
+// answered gives a reply to a message that shows what an agent asks to that.
+func (r *receiver) answered(ctx context.Context, t *task) bool {
+	ctx, cancel := context.WithTimeout(ctx, submitPatience)
+	defer cancel()
+	return r.asks.reply(ctx, t)
 }
 
 // errLeft says that the content is no longer ours to deal with.
@@ -169,6 +182,9 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*incoming, files
 		r.closer.answer(ctx, first, t.updates, "The queue is full, so this message is not taken. Send it again when the agent has caught up, or empty the queue with /abort.", nil)
 	default:
 		r.acknowledge(first)
+		if receipt.Did == orchestrator.BusySteer && r.receipts != NoReceipts {
+			r.voice.react(first.conv, first.message, steerEmoji)
+		}
 		if receipt.Ahead > 0 {
 			r.merged.keep(parts)
 		}
@@ -211,6 +227,8 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			return
 		case changed && r.receipts != NoReceipts:
 			r.voice.react(in.conv, in.message, editEmoji)
+		case !changed && r.restarts.offer(ctx, t, message, text):
+			return
 		}
 	}
 	r.closer.finish(ctx, t.updates)

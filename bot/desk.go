@@ -11,6 +11,8 @@ import (
 //
 // Methods answer quickly: none waits for an agent to start or to end. Safe for concurrent use.
 type Desk interface {
+	orchestrator.AskDesk
+
 	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
 	Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	// Abort ends the running turn of a conversation and empties its queue.

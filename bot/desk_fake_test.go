@@ -28,6 +28,7 @@ type deskFake struct {
 	status   orchestrator.Status
 	repeated map[cli.TurnID]bool
 	queued   map[cli.TurnID]bool
+	rules    []orchestrator.Rule
 	hold     chan struct{} // where set, Submit waits for it
 	holdNew  chan struct{} // where set, New waits for it
 }

@@ -22,6 +22,8 @@ type parts struct {
 	mail    mail
 	voice   voice
 	uploads *uploads
+	board   *askBoard
+	queue   *queueCards
 
 	log    *slog.Logger
 	now    func() time.Time
@@ -35,9 +37,11 @@ const controlPatience = 45 * time.Second
 func assemble(p parts) *router {
 	closing := &closer{journal: p.journal, mail: p.mail, log: p.log}
 	open := &menus{closer: closing, voice: p.voice, now: p.now, random: p.random, byID: make(map[string]menu)}
+	asks := &asking{desk: p.desk, board: p.board, closer: closing, voice: p.voice, now: p.now, log: p.log}
+	restarts := &restarts{desk: p.desk, journal: p.journal, closer: closing, voice: p.voice}
 	receiving := &receiver{
 		desk: p.desk, closer: closing, voice: p.voice, uploads: p.uploads, windows: p.windows,
-		merged: &mergeMemory{}, receipts: p.receipts, log: p.log,
+		merged: &mergeMemory{}, receipts: p.receipts, asks: asks, restarts: restarts, log: p.log,
 	}
 	lanes := newLaneKeeper(p.log, controlPatience)
 	lanes.content, lanes.broke = receiving.receive, closing.broke
@@ -49,8 +53,12 @@ func assemble(p parts) *router {
 			wizard:      &wizard{desk: p.desk, closer: closing, menus: open},
 			permissions: &permissions{desk: p.desk, closer: closing, menus: open, may: p.allow.listed},
 			roles:       &roles{desk: p.desk, closer: closing, menus: open},
+			busy:        &busyModes{desk: p.desk, closer: closing, menus: open},
 		},
-		callbacks: &callbacks{desk: p.desk, closer: closing, voice: p.voice, menus: open, log: p.log},
+		callbacks: &callbacks{
+			desk: p.desk, closer: closing, voice: p.voice, menus: open, log: p.log,
+			asks: asks, restarts: restarts, queue: p.queue,
+		},
 		strangers: &strangers{log: p.log, now: p.now, seen: make(map[stranger]time.Time)},
 		follower:  newFollower(),
 	}

@@ -62,6 +62,12 @@ func (v *voiceFake) unbutton(id orchestrator.ConversationID, message int) {
 	v.signs = append(v.signs, fmt.Sprintf("unbutton %s %d", id.Key(), message))
 }
 
+func (v *voiceFake) remove(id orchestrator.ConversationID, message int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.signs = append(v.signs, fmt.Sprintf("remove %s %d", id.Key(), message))
+}
+
 func (v *voiceFake) Signs() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -105,6 +111,8 @@ func newInboundRig(t *testing.T) *inboundRig {
 		me:    identity{ID: 42, Username: "ductor_bot"},
 		allow: Allow{Users: []orchestrator.PersonID{owner}, Groups: []int64{group}},
 		desk:  rig.desk, journal: journal, mail: mailFake{}, voice: rig.voice,
+		board:      newAskBoard(nil, nil, journal, slog.New(rig.logs)),
+		queue:      newQueueCards(nil, nil, journal, slog.New(rig.logs)),
 		windows:    mergeWindows{album: 700 * time.Millisecond, paste: 700 * time.Millisecond},
 		abortWords: []string{"stop", "wait"},
 		log:        slog.New(rig.logs), now: time.Now, random: &counterReader{},

@@ -15,6 +15,7 @@ type incoming struct {
 	message   int
 	date      int64
 	private   bool
+	replyTo   int // the message of ours that it answers to; 0 for none
 	forwarded bool
 	edited    bool
 	units     int    // UTF-16 units of the text as it was sent
@@ -54,6 +55,9 @@ func readMessage(update int64, m *wireMessage, me identity) *incoming {
 		forwarded: m.Forwarded != nil,
 		units:     utf16Len(text), album: m.MediaGroup,
 		file: fileOf(m), context: contextOf(m, me),
+	}
+	if r := m.ReplyTo; me.wrote(r) && !isTopicStart(m, r) {
+		in.replyTo = r.ID
 	}
 	in.text = text
 	if !in.private && !in.forwarded {

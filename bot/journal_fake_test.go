@@ -19,6 +19,7 @@ type journalFake struct {
 	updates   map[int64]*journaled
 	letters   []orchestrator.Letter
 	parts     map[string][]orchestrator.CardPart
+	contents  map[string][]byte
 	fail      error // of AppendUpdates and FinishUpdates, where set
 	unflushed int   // how many more times Flush fails
 }
@@ -29,7 +30,7 @@ type journaled struct {
 }
 
 func newJournalFake() *journalFake {
-	return &journalFake{updates: make(map[int64]*journaled), parts: make(map[string][]orchestrator.CardPart)}
+	return &journalFake{updates: make(map[int64]*journaled), parts: make(map[string][]orchestrator.CardPart), contents: make(map[string][]byte)}
 }
 
 func (j *journalFake) handle(ids []int64) {
@@ -182,7 +183,12 @@ func (j *journalFake) LostLetters(context.Context) ([]orchestrator.Letter, error
 	return lost, nil
 }
 
-func (j *journalFake) SaveCard(context.Context, string, []byte) error { return nil }
+func (j *journalFake) SaveCard(_ context.Context, turn string, content []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.contents[turn] = slices.Clone(content)
+	return nil
+}
 
 func (j *journalFake) SaveCardPart(_ context.Context, turn string, part int, state orchestrator.SendState, message int) error {
 	j.mu.Lock()
@@ -195,5 +201,5 @@ func (j *journalFake) SaveCardPart(_ context.Context, turn string, part int, sta
 func (j *journalFake) LoadCard(_ context.Context, turn string) ([]byte, []orchestrator.CardPart, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return nil, slices.Clone(j.parts[turn]), nil
+	return j.contents[turn], slices.Clone(j.parts[turn]), nil
 }

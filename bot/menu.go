@@ -39,7 +39,7 @@ type menu interface {
 	// unchanged says what stays as it is when nothing was chosen.
 	unchanged() string
 	// store makes what was chosen so. said takes the place of the menu, short answers the press.
-	store(ctx context.Context) (said, short string, err error)
+	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
 // menuFrame is what all menus have.
@@ -160,7 +160,7 @@ func (k *menus) press(ctx context.Context, p press, act, what string) (string, e
 }
 
 func (k *menus) store(ctx context.Context, m menu, p press) (string, error) {
-	said, short, err := m.store(ctx)
+	said, short, err := m.store(ctx, p.by)
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return "", err
 	}
@@ -225,6 +225,7 @@ const (
 	opPage    = "p"
 	opBack    = "b"
 	opClose   = "x"
+	opRules   = "r"
 )
 
 func parseMenuData(what string) (nonce string, step int, op menuOp, ok bool) {

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"ductor/cli"
@@ -22,8 +23,12 @@ type permissionMenu struct {
 	menuFrame
 	desk       Desk
 	current    cli.PermissionMode
+	rules      []orchestrator.Rule // that let through what was allowed before
+	listing    bool                // the rules are shown, not the modes
+	page       int
 	confirming bool // bypass was pressed and is to be confirmed
 	chosen     cli.PermissionMode
+	revoked    *orchestrator.Rule // chosen instead of a mode
 }
 
 // meaningOf says in a line what a mode means.
@@ -32,7 +37,7 @@ func meaningOf(mode cli.PermissionMode) string {
 	case cli.Plan:
 		return "reads and plans, and changes nothing."
 	case cli.Ask:
-		return "what writes or runs is asked for. Buttons to approve it are not there yet, so it is denied and shown."
+		return "what writes or runs is asked for here, with buttons."
 	case cli.AcceptEdits:
 		return "edits in the working directory go through."
 	case cli.Auto:
@@ -46,11 +51,11 @@ func meaningOf(mode cli.PermissionMode) string {
 // start answers "/permissions": with a mode it sets it at once, without it opens the menu. Bypass is
 // confirmed either way.
 func (c *permissions) start(ctx context.Context, t *task, r request) error {
-	st, err := c.desk.Status(ctx, r.in.conv)
+	now, err := c.desk.Permissions(ctx, r.in.conv)
 	if err != nil {
 		return err
 	}
-	m := &permissionMenu{menuFrame: menuFrame{act: actPermission, may: c.may}, desk: c.desk, current: st.Permission}
+	m := &permissionMenu{menuFrame: menuFrame{act: actPermission, may: c.may}, desk: c.desk, current: now.Mode, rules: now.Rules}
 	if r.args == "" {
 		return c.menus.offer(ctx, t, r, m)
 	}
@@ -103,6 +108,12 @@ func (m *permissionMenu) turn(op menuOp) menuState {
 	switch kind := string(op.kind); {
 	case kind == opClose:
 		return menuClosed
+	case kind == opBack:
+		m.listing, m.page = false, 0
+	case kind == opRules && !m.confirming && len(m.rules) > 0:
+		m.listing = true
+	case m.listing:
+		return m.turnRules(op)
 	case kind == opConfirm && m.confirming:
 		m.chosen = cli.Bypass
 		return menuDone
@@ -122,6 +133,9 @@ func (m *permissionMenu) view() (string, Keyboard) {
 		return "With bypass the agent runs any command and changes any file that you could, without asking. Sure?",
 			Keyboard{{{Text: "Yes, bypass everything", Data: m.data(opConfirm, 0)}}, {{Text: "Cancel", Data: m.data(opClose, 0)}}}
 	}
+	if m.listing {
+		return m.viewRules()
+	}
 	var b strings.Builder
 	b.WriteString("Now: " + string(m.current) + "\n\nWhat may the agent do unasked?")
 	var keyboard Keyboard
@@ -129,12 +143,19 @@ func (m *permissionMenu) view() (string, Keyboard) {
 		b.WriteString("\n" + modeLine(mode))
 		keyboard = append(keyboard, []Button{{Text: marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
 	}
+	if n := len(m.rules); n > 0 {
+		b.WriteString("\n\nBesides, " + count(n, "rule lets", "rules let") + " through what was allowed here.")
+		keyboard = append(keyboard, []Button{{Text: fmt.Sprintf("Rules (%d)…", n), Data: m.data(opRules, 0)}})
+	}
 	return b.String(), append(keyboard, []Button{m.closeButton()})
 }
 
 func (m *permissionMenu) unchanged() string { return modeLine(m.current) }
 
-func (m *permissionMenu) store(ctx context.Context) (said, short string, err error) {
+func (m *permissionMenu) store(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
+	if m.revoked != nil {
+		return m.revoke(ctx, by)
+	}
 	if err := m.desk.SetPermission(ctx, m.conv, m.chosen); err != nil {
 		return "", "", err
 	}

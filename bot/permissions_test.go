@@ -29,7 +29,7 @@ func TestPermissionsByCommand(t *testing.T) {
 		said string
 	}{
 		{"plan", "plan", "plan: reads and plans, and changes nothing."},
-		{"ask", "ask", "so it is denied and shown"},
+		{"ask", "ask", "asked for here, with buttons"},
 		{"accept-edits", "accept-edits", "accept-edits: edits in the working directory"},
 		{"accept edits", "accept-edits", "from the next turn on"},
 		{"acceptEdits", "accept-edits", "from the next turn on"},

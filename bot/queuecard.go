@@ -81,7 +81,7 @@ func (q *queueCards) send(ctx context.Context, turn cli.TurnID) error {
 	}
 	m := Message{
 		To: c.turn.Prompt.Conversation, Text: plainText(queuedText(c.ahead)), ReplyTo: c.turn.Prompt.Message,
-		Keyboard: Keyboard{{turnButtons{}.Cancel(turn)}}, Silent: true,
+		Keyboard: queueButtons(turn), Silent: true,
 	}
 	q.mu.Unlock()
 	message, err := q.client.Send(ctx, m)
@@ -116,6 +116,34 @@ func (q *queueCards) sent(turn cli.TurnID, err error) {
 	}
 }
 
+func queueButtons(turn cli.TurnID) Keyboard {
+	b := turnButtons{}
+	return Keyboard{{b.Steer(turn), b.Interrupt(turn), b.Cancel(turn)}}
+}
+
+// promote shows that a turn is the next to run: those that were before it wait behind it.
+func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
+	q.mu.Lock()
+	c := q.cards[turn]
+	if c == nil || c.over || c.ahead <= 1 {
+		q.mu.Unlock()
+		return
+	}
+	var moved []cli.TurnID
+	for other, o := range q.cards {
+		if !o.over && o.turn.Prompt.Conversation == id && o.ahead < c.ahead {
+			o.ahead++
+			moved = append(moved, other)
+		}
+	}
+	c.ahead = 1
+	slices.SortFunc(moved, func(a, b cli.TurnID) int { return cmp.Compare(q.cards[a].ahead, q.cards[b].ahead) })
+	q.mu.Unlock()
+	for _, t := range append([]cli.TurnID{turn}, moved[:min(len(moved), maxMoved)]...) {
+		q.edit(t)
+	}
+}
+
 func queuedText(ahead int) string {
 	if ahead <= 1 {
 		return "⏳ Queued, next in line."
@@ -142,7 +170,7 @@ func (q *queueCards) edit(turn cli.TurnID) {
 			if over {
 				return nil
 			}
-			return q.client.Edit(ctx, id.Chat, message, plainText(text), Keyboard{{turnButtons{}.Cancel(turn)}})
+			return q.client.Edit(ctx, id.Chat, message, plainText(text), queueButtons(turn))
 		},
 	}, nil)
 }
@@ -226,7 +254,11 @@ func (q *queueCards) takeAway(t orchestrator.Turn, run func(context.Context) err
 func (q *queueCards) end(ctx context.Context, t orchestrator.Turn, state orchestrator.TurnState, message int) error {
 	chat := t.Prompt.Conversation.Chat
 	text := "✖ Cancelled: this message will not run."
-	if state != orchestrator.TurnCancelled {
+	switch state {
+	case orchestrator.TurnCancelled:
+	case orchestrator.TurnSteered: // it has no card of its own
+		text = "↪ Handed to the agent while it works."
+	default:
 		err := q.client.Delete(ctx, chat, message)
 		switch FaultOf(err).Kind {
 		case BadRequest, MessageGone: // too old to be deleted, or deleted already

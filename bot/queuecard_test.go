@@ -45,7 +45,7 @@ func TestQueueCardGoesWhenTheTurnRuns(t *testing.T) {
 		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 2)
 		wantTexts(t, h, "⏳ Queued, 2 ahead.")
 		card, _ := h.chat.View().Find("Queued")
-		if !card.HasButton("✖ Cancel") || card.Keyboard[0][0].Data != "c:a" {
+		if !card.HasButton("✖ Cancel") || !card.HasButton("↪ Steer") || !card.HasButton("⚡ Interrupt") || card.Keyboard[0][2].Data != "c:a" {
 			t.Errorf("buttons %+v", card.Keyboard)
 		}
 		b.Chat().Unqueued(turn("a", orchestrator.TurnRunning))

@@ -139,7 +139,7 @@ func (m *roleMenu) view() (string, Keyboard) {
 
 func (m *roleMenu) unchanged() string { return "role " + roleLabel(m.current) }
 
-func (m *roleMenu) store(ctx context.Context) (said, short string, err error) {
+func (m *roleMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
 	said, err = setRole(ctx, m.desk, m.conv, m.chosen)
 	return said, "Role: " + roleLabel(m.chosen), err
 }

@@ -91,7 +91,7 @@ func (r *router) callback(ctx context.Context, update int64, q *wireCallback) fa
 		return ignore
 	}
 	p := press{
-		query: q.ID, data: q.Data, message: q.Message.ID,
+		query: q.ID, data: q.Data, message: q.Message.ID, name: q.From.name(),
 		by: orchestrator.Press{
 			Conversation: conversationOf(q.Message), Person: orchestrator.PersonID(q.From.ID), Updates: []int64{update},
 		},

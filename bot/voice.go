@@ -21,6 +21,9 @@ type voice interface {
 	edit(id orchestrator.ConversationID, message int, text string, k Keyboard)
 	// unbutton takes the buttons off a message of ours. It does not wait.
 	unbutton(id orchestrator.ConversationID, message int)
+	// remove deletes a person's message that nobody else is to read, or asks for that where we may not. It does
+	// not wait.
+	remove(id orchestrator.ConversationID, message int)
 }
 
 // mail makes letters and sees to it that stored ones leave.
@@ -40,6 +43,8 @@ type signs interface {
 	AnswerCallback(ctx context.Context, query, text string) error
 	Edit(ctx context.Context, chat int64, message int, t render.Text, k Keyboard) error
 	EditKeyboard(ctx context.Context, chat int64, message int, k Keyboard) error
+	Delete(ctx context.Context, chat int64, message int) error
+	Send(ctx context.Context, m Message) (int, error)
 }
 
 // outVoice is the voice over the outbox. Its calls end with the outbox, not with who made them: an update
@@ -82,6 +87,24 @@ func (v *outVoice) unbutton(id orchestrator.ConversationID, message int) {
 		Chat: chatRef(id.Chat), Class: Coalesce, Idempotent: true, Key: "unbutton/" + strconv.Itoa(message),
 		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, nil) },
 	}, v.missed("taking buttons off", id))
+}
+
+func (v *outVoice) remove(id orchestrator.ConversationID, message int) {
+	post := func(idempotent bool, run func(context.Context) error, done func(error)) {
+		v.out.Go(context.Background(), Call{
+			Chat: chatRef(id.Chat), Class: MustDeliver, Key: "remove/" + strconv.Itoa(message), Idempotent: idempotent, Run: run,
+		}, done)
+	}
+	post(true, func(ctx context.Context) error { return v.client.Delete(ctx, id.Chat, message) }, func(err error) {
+		if err == nil || errors.Is(err, ErrClosed) {
+			return
+		}
+		v.log.Warn("a secret answer could not be deleted from the chat", "chat", id.Chat, "topic", id.Topic, "err", err)
+		post(false, func(ctx context.Context) error {
+			_, err := v.client.Send(ctx, Message{To: id, ReplyTo: message, Text: plainText("I may not delete this message. Please delete it yourself: it is secret.")})
+			return err
+		}, v.missed("asking to delete a message", id))
+	})
 }
 
 // missed logs a sign that did not get through. None of them matters enough for more.

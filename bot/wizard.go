@@ -70,7 +70,7 @@ func (c choice) String() string { return choiceText(c.agent, c.model, c.effort) 
 
 func chosenText(c choice) string { return "From your next message on: " + c.String() }
 
-func (m *modelMenu) store(ctx context.Context) (said, short string, err error) {
+func (m *modelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
 	c := m.chosen
 	if err := m.desk.SetModel(ctx, m.conv, c.agent, c.model, c.effort); err != nil {
 		return "", "", err

@@ -1,0 +1,71 @@
+package bot
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// What deskFake does about asks: nothing is asked, rules and modes are recorded.
+
+func (d *deskFake) Decide(context.Context, orchestrator.AskID, string, orchestrator.Press, orchestrator.Verdict) (orchestrator.Ask, error) {
+	return orchestrator.Ask{}, orchestrator.ErrNoAsk
+}
+
+func (d *deskFake) Ask(context.Context, orchestrator.AskID, orchestrator.ConversationID) (orchestrator.Ask, error) {
+	return orchestrator.Ask{}, orchestrator.ErrNoAsk
+}
+
+func (d *deskFake) AskAt(context.Context, orchestrator.ConversationID, int) (orchestrator.Ask, error) {
+	return orchestrator.Ask{}, orchestrator.ErrNoAsk
+}
+
+func (d *deskFake) AskShown(_ context.Context, id orchestrator.AskID, state orchestrator.SendState, message int) error {
+	d.note("shown %s %s %d", id, state, message)
+	return d.fail
+}
+
+func (d *deskFake) Permissions(context.Context, orchestrator.ConversationID) (orchestrator.Permissions, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return orchestrator.Permissions{Mode: d.status.Permission, Rules: slices.Clone(d.rules)}, d.fail
+}
+
+func (d *deskFake) Revoke(_ context.Context, id orchestrator.RuleID, by orchestrator.Press) error {
+	d.note("revoke %s by %d", id, by.Person)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := slices.IndexFunc(d.rules, func(r orchestrator.Rule) bool { return r.ID == id })
+	if i < 0 {
+		return orchestrator.ErrNoRule
+	}
+	d.rules = slices.Delete(slices.Clone(d.rules), i, i+1)
+	return d.fail
+}
+
+func (d *deskFake) Audit(context.Context, time.Time, int) ([]orchestrator.AuditEntry, error) {
+	return nil, d.fail
+}
+
+func (d *deskFake) SetBusy(_ context.Context, id orchestrator.ConversationID, mode orchestrator.BusyMode) error {
+	d.note("busy %s %s", id.Key(), mode)
+	return d.fail
+}
+
+func (d *deskFake) Steer(_ context.Context, turn cli.TurnID, by orchestrator.Press) error {
+	d.note("steer %s by %d", turn, by.Person)
+	return d.fail
+}
+
+func (d *deskFake) Interrupt(_ context.Context, turn cli.TurnID, by orchestrator.Press) error {
+	d.note("interrupt %s by %d", turn, by.Person)
+	return d.fail
+}
+
+func (d *deskFake) Restart(_ context.Context, turn cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error) {
+	d.note("restart %s %q by %d", turn, text, by.Person)
+	return orchestrator.Receipt{Turn: turn + "'", Ahead: 1}, d.fail
+}

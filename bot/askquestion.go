@@ -1,0 +1,159 @@
+package bot
+
+import (
+	"fmt"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Sizes of what a question shows, in UTF-16 units, and how many options get a button.
+const (
+	questionMax       = 900
+	optionsMax        = 16
+	optionLabelMax    = 48
+	optionDescription = 60
+	answerMax         = 120
+	answersShown      = 3
+)
+
+// questionView is how questions stand in the chat: one after the other, with a button for each option. Pure.
+func questionView(a orchestrator.Ask, d askDraft, who string) (render.Text, Keyboard) {
+	lines := []render.Text{render.Plain("❓ " + agentName(a.Agent) + " asks" + ordinal(d.Question, a))}
+	if a.State != orchestrator.AskOpen {
+		for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {
+			lines = append(lines, givenAnswer(q, answerAt(a.Answers, i), a.State))
+		}
+		return fitting(append(lines, askEnding(a, who))), nil
+	}
+	for i := max(d.Question-answersShown, 0); i < d.Question; i++ {
+		q := a.Questions[i]
+		lines = append(lines, givenAnswer(q, d.answer(i, q), orchestrator.AskAnswered))
+	}
+	q := a.Questions[d.Question]
+	if head := shorten(oneLine(revealed(q.Header)), optionLabelMax); head != "" {
+		lines = append(lines, render.Styled(render.Bold, head))
+	}
+	text, _ := middle(revealed(strings.TrimSpace(q.Text)), questionMax)
+	lines = append(lines, render.Plain(text))
+	lines = append(lines, optionLines(q)...)
+	if words := d.Words[d.Question]; words != "" {
+		lines = append(lines, render.Plain("In own words: "+shownAnswer(q, []string{words})))
+	}
+	if hint := wordsHint(q, d); hint != "" {
+		lines = append(lines, render.Styled(render.Italic, hint))
+	}
+	if !a.Expires.IsZero() {
+		lines = append(lines, render.Styled(render.Italic, "Not answered by itself at "+a.Expires.Local().Format("15:04")+"."))
+	}
+	return fitting(lines), questionButtons(a, d)
+}
+
+func ordinal(question int, a orchestrator.Ask) string {
+	if len(a.Questions) < 2 || a.State != orchestrator.AskOpen {
+		return ":"
+	}
+	return fmt.Sprintf(" (%d of %d):", question+1, len(a.Questions))
+}
+
+// fitting is lines as one message, its end cut off where it is too long.
+func fitting(lines []render.Text) render.Text {
+	return asMessage(render.Shorten(separated(lines), hardLimit))
+}
+
+func answerAt(answers [][]string, i int) []string {
+	if i < len(answers) {
+		return answers[i]
+	}
+	return nil
+}
+
+// givenAnswer is a question with its answer, in a line each.
+func givenAnswer(q cli.Question, answer []string, state orchestrator.AskState) render.Text {
+	t := render.Plain(shorten(oneLine(revealed(q.Text)), answerMax))
+	if state != orchestrator.AskAnswered {
+		return t
+	}
+	return render.Concat(t, render.Plain("\n→ "), render.Styled(render.Bold, shownAnswer(q, answer)))
+}
+
+// shownAnswer never shows what is secret.
+func shownAnswer(q cli.Question, answer []string) string {
+	if q.Secret {
+		return "•••"
+	}
+	return shorten(oneLine(revealed(strings.Join(answer, ", "))), answerMax)
+}
+
+func optionLines(q cli.Question) []render.Text {
+	var lines []render.Text
+	for i, o := range q.Options {
+		if i == optionsMax {
+			return append(lines, render.Plain(fmt.Sprintf("… and %d more: reply with one", len(q.Options)-i)))
+		}
+		if about := shorten(oneLine(revealed(o.Description)), optionDescription); about != "" {
+			lines = append(lines, render.Concat(render.Plain("• "),
+				render.Styled(render.Bold, optionLabel(o)), render.Plain(": "+about)))
+		}
+	}
+	return lines
+}
+
+func optionLabel(o cli.Option) string {
+	if label := shorten(oneLine(revealed(o.Label)), optionLabelMax); label != "" {
+		return label
+	}
+	return "(no name)"
+}
+
+// wordsHint says how to answer in own words.
+func wordsHint(q cli.Question, d askDraft) string {
+	switch {
+	case q.Secret:
+		return "Reply to this message with it. I delete your reply where Telegram lets me, keep it nowhere and show it nowhere."
+	case len(q.Options) == 0, d.View == askWords:
+		return "Reply to this message with your answer."
+	case q.Free:
+		return "Or reply to this message in your own words."
+	}
+	return ""
+}
+
+func questionButtons(a orchestrator.Ask, d askDraft) Keyboard {
+	q := a.Questions[d.Question]
+	var k Keyboard
+	row := func(buttons ...Button) { k = append(k, buttons) }
+	button := func(text string, op askOp, option int) (Button, bool) {
+		data, ok := (askPress{id: a.ID, nonce: a.Nonce, op: op, question: d.Question, option: option}).data()
+		return Button{Text: text, Data: data}, ok
+	}
+	for i, o := range q.Options[:min(len(q.Options), optionsMax)] {
+		picked := false
+		for _, p := range d.Picks[d.Question] {
+			picked = picked || p == i
+		}
+		if b, ok := button(marked(optionLabel(o), picked), askOption, i); ok {
+			row(b)
+		}
+	}
+	if b, ok := button(nextLabel(a, d), askNext, 0); ok && len(d.answer(d.Question, q)) > 0 {
+		row(b)
+	}
+	var last []Button
+	if b, ok := button("‹ Back", askBack, 0); ok && d.Question > 0 {
+		last = append(last, b)
+	}
+	if b, ok := button("✖ Do not answer", askDeny, 0); ok {
+		last = append(last, b)
+	}
+	return append(k, last)
+}
+
+func nextLabel(a orchestrator.Ask, d askDraft) string {
+	if d.Question+1 < len(a.Questions) {
+		return "Next ›"
+	}
+	return "✅ Send"
+}

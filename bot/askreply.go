@@ -1,0 +1,120 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// reply takes a message that answers to one of ours: the reason of a denial, or the answer to a question. False
+// if it is a prompt. What is taken is finished.
+func (k *asking) reply(ctx context.Context, t *task) bool {
+	in := t.content
+	ask, err := k.desk.AskAt(ctx, k.board.home(in.conv, in.replyTo), in.replyTo)
+	switch {
+	case errors.Is(err, orchestrator.ErrNoAsk):
+		return false
+	case errors.Is(err, orchestrator.ErrShutdown):
+		return true // stays in the journal
+	case err != nil:
+		k.log.Error("look up what a reply is about", "updates", t.updates, "err", err)
+		return k.say(ctx, t, "I could not look up what this answers to, so nothing was done with it. The log says what is wrong.")
+	case !slices.Contains(ask.Approvers, in.person):
+		return false
+	}
+	c, err := k.board.enter(ctx, ask)
+	if err != nil {
+		k.log.Error("look up what a reply is about", "updates", t.updates, "err", err)
+		return k.say(ctx, t, "I could not look up what this answers to, so nothing was done with it. The log says what is wrong.")
+	}
+	k.board.mu.Lock()
+	d := c.draft.clone()
+	k.board.mu.Unlock()
+	k.board.push(c)
+	if ask.Approval != nil {
+		return k.reason(ctx, t, c, ask, d)
+	}
+	return k.words(ctx, t, c, ask, d)
+}
+
+func (k *asking) say(ctx context.Context, t *task, text string) bool {
+	k.closer.answer(ctx, t.content, t.updates, text, nil)
+	return true
+}
+
+// reason denies with the words of who was asked for them.
+func (k *asking) reason(ctx context.Context, t *task, c *askCard, a orchestrator.Ask, d askDraft) bool {
+	if !d.waits(t.content.person, k.now()) {
+		return false
+	}
+	return k.settle(ctx, t, c, a, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: t.content.text})
+}
+
+// settle decides by a reply.
+func (k *asking) settle(ctx context.Context, t *task, c *askCard, a orchestrator.Ask, v orchestrator.Verdict) bool {
+	p := press{
+		message: t.content.replyTo,
+		by:      orchestrator.Press{Conversation: a.Conversation, Person: t.content.person, Updates: t.updates},
+	}
+	now, err := k.verdict(ctx, c, p, askPress{id: a.ID, nonce: a.Nonce}, v)
+	if err == nil || errors.Is(err, orchestrator.ErrShutdown) {
+		return true
+	}
+	text, _, err := askRefusal(now, err)
+	if err != nil {
+		k.log.Error("decide by a reply", "updates", t.updates, "err", err)
+		text = "That did not work. The log says why."
+	}
+	return k.say(ctx, t, text)
+}
+
+// words answers the present question in own words.
+func (k *asking) words(ctx context.Context, t *task, c *askCard, a orchestrator.Ask, d askDraft) bool {
+	in := t.content
+	q := a.Questions[d.Question]
+	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
+	if secret {
+		k.voice.remove(in.conv, in.message)
+	}
+	if err := whyOver(a, k.now()); err != nil {
+		if !secret && !d.waits(in.person, k.now()) {
+			return false
+		}
+		text, _, _ := askRefusal(a, err)
+		return k.say(ctx, t, text)
+	}
+	option := slices.IndexFunc(q.Options, func(o cli.Option) bool {
+		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(in.text))
+	})
+	if option < 0 && len(q.Options) > 0 && !q.Free {
+		return k.say(ctx, t, "This question takes no words of your own: choose one of its buttons.")
+	}
+	last := false
+	d, _, err := k.board.change(ctx, c, func(d *askDraft) bool {
+		if d.applied(t.updates) {
+			last = d.Question+1 == len(a.Questions)
+			return false
+		}
+		if option >= 0 && !slices.Contains(d.Picks[d.Question], option) {
+			d.toggle(q, option)
+		} else if option < 0 {
+			d.say(q, in.text)
+		}
+		d.View = ""
+		last = d.forward(a)
+		return true
+	})
+	if err != nil {
+		k.log.Error("keep an answer", "updates", t.updates, "err", err)
+		return k.say(ctx, t, "I could not keep this answer. Please send it again; the log says what is wrong.")
+	}
+	if last && complete(a.Questions, d) {
+		return k.settle(ctx, t, c, a, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
+	}
+	k.closer.finish(ctx, t.updates)
+	return true
+}

@@ -1,0 +1,98 @@
+package bot
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"ductor/orchestrator"
+)
+
+// busyModes is the menu of what becomes of a message that comes while a turn runs.
+type busyModes struct {
+	desk   Desk
+	closer *closer
+	menus  *menus
+}
+
+// busyMenu is one open menu of modes.
+type busyMenu struct {
+	menuFrame
+	desk    Desk
+	current orchestrator.BusyMode
+	chosen  orchestrator.BusyMode
+}
+
+// busyMeaning says in a line what a mode means.
+func busyMeaning(mode orchestrator.BusyMode) string {
+	switch mode {
+	case orchestrator.BusyQueue:
+		return "it waits its turn. Buttons below it steer or interrupt all the same."
+	case orchestrator.BusySteer:
+		return "the agent gets it while it works; where the agent cannot, it runs next."
+	case orchestrator.BusyInterrupt:
+		return "what runs is stopped, and it runs next."
+	}
+	return ""
+}
+
+// start answers "/queue": with a mode it sets it at once, without it opens the menu.
+func (c *busyModes) start(ctx context.Context, t *task, r request) error {
+	if r.args != "" {
+		return c.chooseByName(ctx, t, r)
+	}
+	st, err := c.desk.Status(ctx, r.in.conv)
+	if err != nil {
+		return err
+	}
+	return c.menus.offer(ctx, t, r, &busyMenu{menuFrame: menuFrame{act: actBusy}, desk: c.desk, current: st.Busy})
+}
+
+func (c *busyModes) chooseByName(ctx context.Context, t *task, r request) error {
+	mode := orchestrator.BusyMode(strings.ToLower(r.args))
+	if !slices.Contains(orchestrator.BusyModes(), mode) {
+		c.closer.answer(ctx, r.in, t.updates, "There is no such mode. There are: queue, steer, interrupt.", nil)
+		return nil
+	}
+	if err := c.desk.SetBusy(ctx, r.in.conv, mode); err != nil {
+		return err
+	}
+	c.closer.answer(ctx, r.in, t.updates, busySetText(mode), nil)
+	return nil
+}
+
+func busySetText(mode orchestrator.BusyMode) string {
+	return "Set. A message that comes while the agent works: " + busyMeaning(mode)
+}
+
+func (m *busyMenu) turn(op menuOp) menuState {
+	modes := orchestrator.BusyModes()
+	switch kind := string(op.kind); {
+	case kind == opClose:
+		return menuClosed
+	case kind == opPick && op.arg >= 0 && op.arg < len(modes):
+		m.chosen = modes[op.arg]
+		return menuDone
+	}
+	return menuOpen
+}
+
+func (m *busyMenu) view() (string, Keyboard) {
+	var b strings.Builder
+	b.WriteString("Now: " + string(m.current) + "\n\nWhat becomes of a message that comes while the agent works?")
+	var keyboard Keyboard
+	for i, mode := range orchestrator.BusyModes() {
+		b.WriteString("\n" + string(mode) + ": " + busyMeaning(mode))
+		keyboard = append(keyboard, []Button{{Text: marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
+	}
+	return b.String(), append(keyboard, []Button{m.closeButton()})
+}
+
+func (m *busyMenu) unchanged() string { return string(m.current) + ": " + busyMeaning(m.current) }
+
+func (m *busyMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
+	if err := m.desk.SetBusy(ctx, m.conv, m.chosen); err != nil {
+		return "", "", err
+	}
+	return busySetText(m.chosen), "While the agent works: " + string(m.chosen), nil
+}

@@ -1,0 +1,122 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// restarts offers to start a turn over whose message was edited while it runs. The new text is kept in the
+// journal, so the button works after a restart too.
+type restarts struct {
+	desk    Desk
+	journal cardJournal
+	closer  *closer
+	voice   voice
+}
+
+// editedPrompt is what the journal keeps.
+type editedPrompt struct {
+	Text    string `json:"text"`
+	Offered bool   `json:"offered"` // and it was neither taken nor turned down
+}
+
+// editKey is what the journal knows the new text by.
+func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
+
+const restartOffer = "This message runs now, as it was. Stop, and start over with what it says now?"
+
+// offer offers to start over with text, if message is what runs now; the newest text counts. False if there is
+// nothing to offer; else the task is finished.
+func (r *restarts) offer(ctx context.Context, t *task, message int, text string) bool {
+	st, err := r.desk.Status(ctx, t.conv)
+	if err != nil || st.Running == nil || st.Running.Message != message {
+		return false
+	}
+	turn := st.Running.Turn
+	was, err := r.load(ctx, turn)
+	if err == nil {
+		err = r.save(ctx, turn, editedPrompt{Text: text, Offered: true})
+	}
+	switch {
+	case err != nil:
+		r.closer.answer(ctx, t.content, t.updates, "I could not store this change. The message runs as it was.", nil)
+	case was.Offered:
+		r.closer.finish(ctx, t.updates)
+	default:
+		r.closer.tell(ctx, t.conv, message, t.updates, restartOffer,
+			Keyboard{{turnButton("🔁 Start over", actRestart, turn), turnButton("Keep it running", actKeep, turn)}})
+	}
+	return true
+}
+
+func (r *restarts) load(ctx context.Context, turn cli.TurnID) (editedPrompt, error) {
+	var e editedPrompt
+	data, _, err := r.journal.LoadCard(ctx, editKey(turn))
+	if err != nil {
+		return e, fmt.Errorf("load an edited prompt: %w", err)
+	}
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &e); err != nil {
+			return e, fmt.Errorf("decode an edited prompt: %w", err)
+		}
+	}
+	return e, nil
+}
+
+func (r *restarts) save(ctx context.Context, turn cli.TurnID, e editedPrompt) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode an edited prompt: %w", err)
+	}
+	if err := r.journal.SaveCard(ctx, editKey(turn), data); err != nil {
+		return fmt.Errorf("keep an edited prompt: %w", err)
+	}
+	return nil
+}
+
+// press starts the turn over.
+func (r *restarts) press(ctx context.Context, p press, turn cli.TurnID) (string, error) {
+	e, err := r.load(ctx, turn)
+	switch {
+	case err != nil:
+		return "", err
+	case e.Text == "":
+		return staleSentence, nil
+	}
+	_, err = r.desk.Restart(ctx, turn, e.Text, p.by)
+	switch {
+	case errors.Is(err, orchestrator.ErrNoTurn):
+		r.voice.edit(p.by.Conversation, p.message, "It has ended meanwhile. Send the message again to run it as it is now.", nil)
+		return "Too late: it has ended.", nil
+	case errors.Is(err, orchestrator.ErrRepeated):
+		return "It was started over already.", nil
+	case err != nil:
+		return "", err
+	}
+	r.voice.edit(p.by.Conversation, p.message, "Started over with the changed message.", nil)
+	return "Starting over.", nil
+}
+
+// keep takes the offer back: a later edit makes another.
+func (r *restarts) keep(ctx context.Context, p press, turn cli.TurnID) (string, error) {
+	e, err := r.load(ctx, turn)
+	if err != nil || e.Text == "" {
+		return staleSentence, err
+	}
+	st, err := r.desk.Status(ctx, p.by.Conversation)
+	if err != nil {
+		return "", err
+	}
+	if st.Running != nil && st.Running.Turn == turn {
+		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
+			return "", err
+		}
+	}
+	r.voice.edit(p.by.Conversation, p.message, "It runs on as it was.", nil)
+	return "", nil
+}

@@ -1,0 +1,67 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ductor/orchestrator"
+)
+
+// The part of the permissions menu that lists the rules people made, each with a button that takes it back.
+
+// ruleShown is how much of a rule the list shows, and a button.
+const (
+	ruleShown  = 300
+	ruleButton = 40
+)
+
+func (m *permissionMenu) turnRules(op menuOp) menuState {
+	switch kind := string(op.kind); {
+	case kind == opPage && op.arg >= 0 && op.arg < pagesOf(len(m.rules)):
+		m.page = op.arg
+	case kind == opPick && op.arg >= 0 && op.arg < len(m.rules):
+		m.revoked = &m.rules[op.arg]
+		return menuDone
+	}
+	return menuOpen
+}
+
+func (m *permissionMenu) viewRules() (string, Keyboard) {
+	var b strings.Builder
+	b.WriteString("What goes through unasked because somebody allowed it. A button takes it back.\n")
+	var keyboard Keyboard
+	from, to := pageBounds(m.page, len(m.rules))
+	for i, r := range m.rules[from:to] {
+		fmt.Fprintf(&b, "\n%d. %s · %s", from+i+1, cut(oneLine(revealed(r.Text)), ruleShown), ruleScope(r))
+		keyboard = append(keyboard, []Button{{
+			Text: fmt.Sprintf("🗑 %d. %s", from+i+1, cut(oneLine(revealed(r.Text)), ruleButton)), Data: m.data(opPick, from+i),
+		}})
+	}
+	if pages := pagesOf(len(m.rules)); pages > 1 {
+		keyboard = append(keyboard, m.pager(m.page, pages))
+	}
+	return b.String(), append(keyboard, []Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()})
+}
+
+// ruleScope says for whom and how long a rule counts.
+func ruleScope(r orchestrator.Rule) string {
+	s := agentName(r.Agent) + " in " + cut(r.Dir, 100)
+	if r.Session != "" {
+		return s + ", in this session"
+	}
+	return s + ", until it is revoked"
+}
+
+func (m *permissionMenu) revoke(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
+	text := cut(oneLine(revealed(m.revoked.Text)), ruleShown)
+	err = m.desk.Revoke(ctx, m.revoked.ID, by)
+	switch {
+	case errors.Is(err, orchestrator.ErrNoRule):
+		return "There is no such rule any more: " + text, "It was gone already.", nil
+	case err != nil:
+		return "", "", err
+	}
+	return "Revoked: " + text + "\nIt is asked for again from now on. /permissions shows what is left.", "Revoked.", nil
+}

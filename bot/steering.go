@@ -1,0 +1,49 @@
+package bot
+
+import (
+	"context"
+	"errors"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Steer hands the waiting prompt to the turn that runs.
+func (turnButtons) Steer(turn cli.TurnID) Button { return turnButton("↪ Steer", actSteer, turn) }
+
+// Interrupt ends the turn that runs and runs the waiting one.
+func (turnButtons) Interrupt(turn cli.TurnID) Button {
+	return turnButton("⚡ Interrupt", actInterrupt, turn)
+}
+
+const lateSentence = "Too late: it no longer waits."
+
+func (c *callbacks) steer(ctx context.Context, p press, turn cli.TurnID) (string, error) {
+	err := c.desk.Steer(ctx, turn, p.by)
+	switch {
+	case err == nil:
+		return "The agent has it.", nil
+	case errors.Is(err, orchestrator.ErrCannotSteer):
+		c.queue.promote(p.by.Conversation, turn)
+		return "The agent takes no message while it works: this one runs next.", nil
+	case errors.Is(err, orchestrator.ErrSteerUnknown):
+		return "Nobody knows whether it reached the agent.", nil
+	case errors.Is(err, orchestrator.ErrNotWaiting):
+		c.voice.unbutton(p.by.Conversation, p.message)
+		return lateSentence, nil
+	}
+	return "", err
+}
+
+func (c *callbacks) interrupt(ctx context.Context, p press, turn cli.TurnID) (string, error) {
+	err := c.desk.Interrupt(ctx, turn, p.by)
+	switch {
+	case err == nil:
+		c.queue.promote(p.by.Conversation, turn)
+		return "What runs is stopped; this one runs next.", nil
+	case errors.Is(err, orchestrator.ErrNotWaiting):
+		c.voice.unbutton(p.by.Conversation, p.message)
+		return lateSentence, nil
+	}
+	return "", err
+}
