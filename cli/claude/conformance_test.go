@@ -72,8 +72,9 @@ func TestRealConformance(t *testing.T) {
 		clitest.SecondTurn: elsewhere, clitest.ResumeSession: elsewhere, clitest.ModelError: elsewhere,
 	}
 	oneShot := maps.Clone(live)
+	live[clitest.AdoptText], live[clitest.AdoptTool] = elsewhere, elsewhere
 	for _, c := range []clitest.Case{clitest.Thinking, clitest.FailingTool, clitest.AbortText, clitest.Deadline,
-		clitest.AdoptText, clitest.AdoptEnded} {
+		clitest.AdoptText, clitest.AdoptEnded, clitest.CloseUnused} {
 		oneShot[c] = asLive
 	}
 	for mode, cannot := range map[cli.Mode]map[clitest.Case]string{cli.Live: live, cli.OneShot: oneShot} {
