@@ -85,6 +85,10 @@ func (s *Scheduler) ask(ctx context.Context, j Job, r Run) (Run, error) {
 		// The clock was set back by more than a run can be held.
 		r.NotBefore = now
 	}
+	if end, quiet := s.quiet(j, r, now); quiet {
+		r.NotBefore = end
+		return r, nil
+	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
 		return s.later(ctx, r, now), err
 	}
@@ -107,6 +111,19 @@ func (s *Scheduler) ask(ctx context.Context, j Job, r Run) (Run, error) {
 
 // longestHold is the longest that a run waits: quiet hours, or the wait before a retry.
 const longestHold = 25 * time.Hour
+
+// quiet says until when a run that a webhook started has to wait. What the clock started was held as it became
+// due, and what a person started is wanted now.
+func (s *Scheduler) quiet(j Job, r Run, now time.Time) (time.Time, bool) {
+	if r.Cause != CauseHook {
+		return time.Time{}, false
+	}
+	loc, err := s.zone(j)
+	if err != nil {
+		loc = s.opts.Zone
+	}
+	return j.Quiet.until(now, loc)
+}
 
 // inUse says whether a proactive prompt would come between a person and an agent.
 func (s *Scheduler) inUse(ctx context.Context, j Job) (bool, error) {

@@ -140,6 +140,8 @@ func (j Job) check() error {
 		return fmt.Errorf("retries are 0 to 10, not %d", j.Retries)
 	case j.Backoff < time.Second || j.Backoff > MostBackoff:
 		return fmt.Errorf("the wait before a retry is 1s to %s, not %s", MostBackoff, j.Backoff)
+	case j.Kind == KindHook && j.Quiet.Policy == QuietSkip:
+		return fmt.Errorf("what a webhook starts in quiet hours waits for their end; it is not skipped")
 	case j.Timeout < 0:
 		return fmt.Errorf("a timeout of %s is none", j.Timeout)
 	}

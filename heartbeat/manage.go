@@ -172,8 +172,8 @@ func (s *Scheduler) syncOne(ctx context.Context, j Job, known map[JobID]Standing
 
 // ConfigID is the id of a job from the configuration.
 func ConfigID(kind Kind, name string) JobID {
-	if kind == KindHook {
-		return JobID("hook/" + name)
+	if kind == KindHook || kind == KindPulse {
+		return JobID(string(kind) + "/" + name)
 	}
 	return JobID("config/" + name)
 }

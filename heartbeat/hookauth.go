@@ -1,0 +1,125 @@
+package heartbeat
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// claim is what the headers of a delivery say, read before its body is.
+type claim struct {
+	macs  [][]byte // that the body may have
+	stamp string   // signed along with the body; Stripe's t
+	key   string   // the caller's own name for the delivery
+}
+
+// claimOf reads the headers. What it refuses needs no body. A bearer's secret is compared here already.
+func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
+	switch h.Auth {
+	case HookGitHub:
+		return githubClaim(header.Get("X-Hub-Signature-256"))
+	case HookStripe:
+		return stripeClaim(header.Get("Stripe-Signature"), now, h.Tolerance)
+	}
+	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || !sameSecret(strings.TrimSpace(token), string(h.Secret)) {
+		return claim{}, errUnsigned
+	}
+	key := header.Get("Idempotency-Key")
+	if len(key) > 256 {
+		return claim{}, errUnsigned
+	}
+	return claim{key: key}, nil
+}
+
+// sameSecret compares without telling how much is right, length included.
+func sameSecret(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+func githubClaim(header string) (claim, error) {
+	text, ok := strings.CutPrefix(header, "sha256=")
+	mac, good := readMAC(text)
+	if !ok || !good {
+		return claim{}, errUnsigned
+	}
+	return claim{macs: [][]byte{mac}}, nil
+}
+
+// stripeMost bounds how many signatures one header may offer: two while a secret is changed.
+const stripeMost = 4
+
+func stripeClaim(header string, now time.Time, tolerance time.Duration) (claim, error) {
+	if len(header) > 1024 {
+		return claim{}, errUnsigned
+	}
+	var c claim
+	for part := range strings.SplitSeq(header, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		switch name {
+		case "t":
+			if c.stamp != "" {
+				return claim{}, errUnsigned
+			}
+			c.stamp = value
+		case "v1":
+			if mac, ok := readMAC(value); ok && len(c.macs) < stripeMost {
+				c.macs = append(c.macs, mac)
+			}
+		}
+	}
+	seconds, ok := number(c.stamp, 11)
+	age := now.Sub(time.Unix(int64(seconds), 0))
+	if !ok || len(c.macs) == 0 || age > tolerance || -age > tolerance {
+		return claim{}, errUnsigned
+	}
+	return c, nil
+}
+
+func readMAC(text string) ([]byte, bool) {
+	mac, err := hex.DecodeString(text)
+	return mac, err == nil && len(mac) == sha256.Size
+}
+
+// verify checks the body against the claim and gives the delivery's seals; see HookStore.
+func (h Hook) verify(c claim, body []byte) (seal, event string, err error) {
+	if h.Auth == HookBearer {
+		if c.key != "" {
+			event = "key " + digestOf(c.key)
+		}
+		return "", event, nil
+	}
+	mac := hmac.New(sha256.New, []byte(h.Secret))
+	if c.stamp != "" {
+		mac.Write([]byte(c.stamp + "."))
+	}
+	mac.Write(body)
+	want := mac.Sum(nil)
+	matched := 0
+	for _, m := range c.macs {
+		matched |= subtle.ConstantTimeCompare(m, want)
+	}
+	if matched == 0 {
+		return "", "", errUnsigned
+	}
+	if h.Auth == HookStripe {
+		event = stripeEvent(body)
+	}
+	return "mac " + hex.EncodeToString(want), event, nil
+}
+
+// stripeEvent names the event of a body: a delivery that got no answer comes again with a new signature.
+func stripeEvent(body []byte) string {
+	var event struct{ ID string }
+	if json.Unmarshal(body, &event) != nil || event.ID == "" {
+		return ""
+	}
+	return "event " + strconv.Quote(event.ID[:min(len(event.ID), 256)])
+}

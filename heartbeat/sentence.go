@@ -1,0 +1,147 @@
+package heartbeat
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Said is a schedule as ParseSchedule reads it, made of what a person wrote.
+type Said struct {
+	Schedule string
+	Zone     string // as the person named it; empty for none
+}
+
+// ErrUnclear is a sentence that says no schedule, or could mean two. Its text has examples.
+var ErrUnclear = errors.New(`say it like "every weekday at 8:30", "every 2 hours", "on mondays and fridays at 7", ` +
+	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes", or as a cron line such as "30 8 * * 1-5"`)
+
+func unclear(format string, args ...any) error {
+	return fmt.Errorf("%s; %w", fmt.Sprintf(format, args...), ErrUnclear)
+}
+
+// sentenceMost bounds a schedule that a person writes, in words and bytes.
+const (
+	sentenceWords = 16
+	sentenceBytes = 200
+)
+
+// ParseSentence reads when something is to be done, in words or as a schedule. now and loc place "tomorrow" and
+// "in 20 minutes". It understands few sentences and guesses at none.
+func ParseSentence(text string, now time.Time, loc *time.Location) (Said, error) {
+	words := strings.Fields(text)
+	if len(words) > sentenceWords || len(text) > sentenceBytes {
+		return Said{}, unclear("that is too long for a schedule")
+	}
+	zone := ""
+	if n := len(words); n > 0 && namesZone(words[n-1]) {
+		found, err := loadZone(words[n-1])
+		if err != nil {
+			return Said{}, unclear("%w", err)
+		}
+		zone, loc, words = words[n-1], found, words[:n-1]
+	}
+	if said, ok, err := exact(words, now, loc); ok {
+		said.Zone = zone
+		return said, err
+	}
+	p := &phrase{words: lower(words), now: naiveOf(now, loc)}
+	line, err := p.read()
+	if err != nil {
+		return Said{}, err
+	}
+	plan, err := ParseSchedule(line, loc, now)
+	if err != nil {
+		return Said{}, err
+	}
+	if err := checkPlan(plan, now); err != nil {
+		return Said{}, err
+	}
+	return Said{Schedule: line, Zone: zone}, nil
+}
+
+// ParseRequest splits what a person wrote into when and what: the schedule comes first, and what follows its
+// longest reading is the prompt. A line break or a colon and a space after the schedule may part them.
+func ParseRequest(text string, now time.Time, loc *time.Location) (Said, string, error) {
+	text = strings.TrimSpace(text)
+	if head, rest, ok := strings.Cut(text, "\n"); ok {
+		if said, err := ParseSentence(strings.TrimSuffix(strings.TrimSpace(head), ":"), now, loc); err == nil {
+			return said, strings.TrimSpace(rest), nil
+		}
+	}
+	ends := wordEnds(text, sentenceWords)
+	why := ErrUnclear
+	for i := len(ends) - 1; i >= 0; i-- {
+		said, err := ParseSentence(strings.TrimRight(text[:ends[i]], ":,"), now, loc)
+		if err == nil {
+			return said, strings.TrimSpace(text[ends[i]:]), nil
+		}
+		if !errors.Is(err, ErrUnclear) {
+			why = err
+		}
+	}
+	return Said{}, "", why
+}
+
+// namesZone says whether a word looks like the name of a time zone, and not like a part of a cron line.
+func namesZone(word string) bool {
+	return word == "UTC" || strings.Contains(word, "/") && (word[0] >= 'A' && word[0] <= 'Z')
+}
+
+// wordEnds gives where the first words of a text end.
+func wordEnds(text string, most int) []int {
+	var ends []int
+	inside := false
+	for i, r := range text {
+		space := strings.ContainsRune(" \t\r\n", r)
+		if space && inside {
+			ends = append(ends, i)
+		}
+		inside = !space
+		if len(ends) == most {
+			return ends
+		}
+	}
+	if inside {
+		ends = append(ends, len(text))
+	}
+	return ends
+}
+
+// exact reads what is a schedule already. ok says that it looks like one.
+func exact(words []string, now time.Time, loc *time.Location) (said Said, ok bool, err error) {
+	if len(words) == 0 {
+		return Said{}, true, unclear("there is no schedule")
+	}
+	line := strings.Join(words, " ")
+	switch first := words[0]; {
+	case strings.HasPrefix(first, "@"), strings.HasPrefix(first, "CRON_TZ="), strings.HasPrefix(first, "TZ="):
+	case len(words) == 2 && strings.EqualFold(first, "every"):
+		if _, err := time.ParseDuration(words[1]); err != nil {
+			return Said{}, false, nil
+		}
+		line = "every " + words[1]
+	case len(words) == 3 && strings.EqualFold(first, "at"):
+		if _, err := parseAt(words[1]+" "+words[2], loc); err != nil {
+			return Said{}, false, nil
+		}
+		line = "at " + words[1] + " " + words[2]
+	case (len(words) == 5 || len(words) == 6) && strings.Trim(first, "0123456789*/,-?") == "":
+	default:
+		return Said{}, false, nil
+	}
+	plan, err := ParseSchedule(line, loc, now)
+	if err != nil {
+		return Said{}, true, err
+	}
+	return Said{Schedule: line}, true, checkPlan(plan, now)
+}
+
+func lower(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = strings.ToLower(w)
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"ductor/heartbeat"
+)
+
+// Transcripts is the heartbeat.Shelf of what was said: prompts and answers of turns whose outcome was delivered.
+// The turns stay, without their words: they are what keeps a job or an update from running twice.
+func (db *DB) Transcripts() heartbeat.Shelf {
+	return &shelf{db: db, what: "transcripts",
+		all: `SELECT seq, ended AS at, length(CAST(prompt AS BLOB)) + length(CAST(answer AS BLOB)) AS bytes FROM turns
+			WHERE delivered = 1 AND ended > 0 AND (prompt <> '' OR answer <> '')`,
+		trim: `UPDATE turns SET prompt = '', answer = '', attachments = NULL WHERE seq IN (SELECT value FROM json_each(?))`}
+}
+
+// AuditTrail is the heartbeat.Shelf of the audit.
+func (db *DB) AuditTrail() heartbeat.Shelf {
+	return &shelf{db: db, what: "audit",
+		all:  `SELECT id AS seq, at, 100 + length(CAST(title AS BLOB)) + length(rule) + length(reason) AS bytes FROM audit`,
+		trim: `DELETE FROM audit WHERE id IN (SELECT value FROM json_each(?))`}
+}
+
+// JobRuns is the heartbeat.Shelf of runs of jobs that are over. Their costs stay with their jobs.
+func (db *DB) JobRuns() heartbeat.Shelf {
+	return &shelf{db: db, what: "runs",
+		all: `SELECT seq, ended AS at, 200 + length(CAST(prompt AS BLOB)) + length(CAST(text AS BLOB)) AS bytes FROM job_runs
+			WHERE told = 1 AND ended > 0`,
+		trim: `DELETE FROM job_runs WHERE seq IN (SELECT value FROM json_each(?))`}
+}
+
+// shelf trims rows of one table.
+type shelf struct {
+	db   *DB
+	what string
+	all  string // gives seq, at and bytes of every row that may go
+	trim string // takes rows by a JSON list of seq
+}
+
+type shelfRow struct{ seq, at, bytes int64 }
+
+func scanShelf(row scanner) (r shelfRow, err error) {
+	err = row.Scan(&r.seq, &r.at, &r.bytes)
+	return r, err
+}
+
+// Plan says what Trim would take.
+func (s *shelf) Plan(ctx context.Context, c heartbeat.Cut) (heartbeat.Trimmed, error) {
+	_, t, err := s.part(ctx, c)
+	return t, wrap("look through "+s.what, err)
+}
+
+// Trim takes it, in small transactions.
+func (s *shelf) Trim(ctx context.Context, c heartbeat.Cut) (heartbeat.Trimmed, error) {
+	gone, t, err := s.part(ctx, c)
+	if err != nil {
+		return heartbeat.Trimmed{}, wrap("look through "+s.what, err)
+	}
+	for len(gone) > 0 {
+		batch := gone[:min(len(gone), pruneBatch)]
+		if err := s.take(ctx, batch); err != nil {
+			for _, r := range gone {
+				t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items-1, t.Bytes-r.bytes, t.LeftItems+1, t.LeftBytes+r.bytes
+			}
+			return t, wrap("trim "+s.what, err)
+		}
+		gone = gone[len(batch):]
+	}
+	return t, nil
+}
+
+func (s *shelf) take(ctx context.Context, rows []shelfRow) error {
+	var seqs []int64
+	for _, r := range rows {
+		seqs = append(seqs, r.seq)
+	}
+	list, err := encodeList(seqs)
+	if err != nil {
+		return err
+	}
+	return s.db.write.do(ctx, func(t *tx) error {
+		_, err := t.exec(s.trim, list)
+		return err
+	})
+}
+
+// part parts what goes from what stays, the oldest first.
+func (s *shelf) part(ctx context.Context, c heartbeat.Cut) (gone []shelfRow, t heartbeat.Trimmed, err error) {
+	rows, err := many(ctx, s.db.read, scanShelf, `SELECT seq, at, bytes FROM (`+s.all+`) ORDER BY at, seq`)
+	if err != nil {
+		return nil, t, err
+	}
+	for _, r := range rows {
+		t.LeftItems, t.LeftBytes = t.LeftItems+1, t.LeftBytes+r.bytes
+	}
+	if len(rows) > 0 {
+		t.Oldest = time.UnixMilli(rows[0].at).UTC()
+	}
+	before := millis(c.Before)
+	for i, r := range rows {
+		if r.at >= before && (c.Bytes == 0 || t.LeftBytes <= c.Bytes) {
+			return rows[:i], t, nil
+		}
+		t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+1, t.Bytes+r.bytes, t.LeftItems-1, t.LeftBytes-r.bytes
+	}
+	return rows, t, nil
+}
