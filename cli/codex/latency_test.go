@@ -12,7 +12,7 @@ import (
 // fails for nothing but a wrong answer.
 func TestSecondTurnLatency(t *testing.T) {
 	p, dir, _ := real(t)
-	const rounds = 5
+	const rounds = 3
 	first := func(s cli.Session, req cli.Request) (time.Duration, cli.Result) {
 		began, seen := time.Now(), time.Duration(0)
 		var result cli.Result

@@ -340,7 +340,7 @@ func TestAnUnknownThreadCannotBeResumedLive(t *testing.T) {
 func TestManyThreadsInOneProcess(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		var all sync.WaitGroup
-		for _, name := range strings.Split("abcdefgh", "") {
+		for _, name := range strings.Split("abcde", "") {
 			all.Go(func() {
 				req := inDir(dir, name, `[[text "one `+name+`" delay=1ms chunk=1]]`)
 				s, err := p.Open(t.Context(), cli.Live, req)

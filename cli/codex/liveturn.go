@@ -2,10 +2,7 @@ package codex
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +22,6 @@ type liveTurn struct {
 	done   chan struct{}
 
 	start   string     // the name of the question that starts the turn
-	line    []byte     // that question
 	settled bool       // the answer came
 	held    []news     // what came before it: whose it is can only be said then
 	sent    bool       // the question was written, or is about to be
@@ -360,65 +356,6 @@ func (t *liveTurn) tick() (r cli.Result, over bool) {
 	return cli.Result{}, false
 }
 
-// interrupt asks Codex to end the turn, whose Result will be r.
-func (t *liveTurn) interrupt(r cli.Result) {
-	if !t.cut.IsZero() {
-		return
-	}
-	t.cut, t.why = time.Now(), r
-	t.timer.Reset(t.s.provider.grace() / 2)
-	if !t.sent { // it never began: nothing is to be ended
-		t.timer.Reset(0)
-		return
-	}
-	if t.settled {
-		t.sendInterrupt()
-	}
-}
-
-func (t *liveTurn) sendInterrupt() {
-	if t.asked {
-		return
-	}
-	t.asked = true
-	h := t.s.hub
-	h.stream.Hurry()
-	line, err := question(h.conn.name(), "turn/interrupt", map[string]any{"threadId": t.s.thread, "turnId": t.id})
-	if err != nil || h.out.send(line) != nil { // the answer is the end of the turn
-		t.timer.Reset(0)
-	}
-}
-
-// deaf ends the process, since the turn did not end when it was asked to. The turns of others in the process
-// end with it: a process that does not answer is of no use to them either.
-func (t *liveTurn) deaf() cli.Result {
-	if t.sent {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.provider.grace()+stopWait)
-		defer cancel()
-		if err := t.s.hub.kill(ctx); err != nil {
-			t.s.provider.opts.Logger.Error("a codex that does not answer did not end", "pid", t.s.hub.process.PID(), "err", err)
-		}
-	}
-	return t.why
-}
-
-// result is the Result of a turn that ended by Codex's own word.
-func (t *liveTurn) result() cli.Result {
-	if !t.cut.IsZero() && t.parser.status != turnCompleted {
-		return t.why
-	}
-	return t.parser.result()
-}
-
-// crashed is the Result of a turn whose process has gone.
-func (t *liveTurn) crashed() cli.Result {
-	if !t.cut.IsZero() {
-		return t.why
-	}
-	f := *t.s.hub.failure
-	return cli.Result{Err: &f}
-}
-
 // close withdraws what is asked, fills in the Result, and keeps what the next turn must know.
 func (t *liveTurn) close(r *cli.Result) {
 	if !r.Detached {
@@ -436,123 +373,4 @@ func (t *liveTurn) close(r *cli.Result) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.spent = t.s.spent || !t.cut.IsZero()
-}
-
-// turnParams is the question that starts a turn. The same request gives the same one.
-func (s *live) turnParams(req cli.Request, defaults settings) map[string]any {
-	m := mannerOf(req.Permission, req.Attended, s.provider.opts.Sandbox)
-	params := map[string]any{
-		"threadId": s.thread, "input": inputOf(req), "approvalPolicy": m.approval,
-		"sandboxPolicy": policyOf(m.sandbox, req.AddDirs, defaults),
-	}
-	if req.Dir != "" {
-		params["cwd"] = req.Dir
-	}
-	if model := or(string(req.Model), s.model); model != "" {
-		params["model"] = model
-	}
-	if effort := or(string(req.Effort), defaults.Effort); effort != "" {
-		params["effort"] = effort
-	}
-	if context := instructionsOf(req); context != nil {
-		params["additionalContext"] = context
-	}
-	return params
-}
-
-// inputOf is the prompt as Codex takes it: always text, whatever it begins with.
-func inputOf(req cli.Request) []map[string]any {
-	input := []map[string]any{{"type": "text", "text": req.Prompt}}
-	for _, image := range req.Images {
-		input = append(input, map[string]any{"type": "localImage", "path": image.Path})
-	}
-	return input
-}
-
-// instructionsOf gives the model the instructions as the application's own. Codex says them again only when they
-// changed. It cuts off what is long, so they come in pieces, which it says in the order of their names.
-func instructionsOf(req cli.Request) map[string]any {
-	context := map[string]any{}
-	for _, text := range []string{req.SystemPrompt, req.AppendPrompt} {
-		for len(text) > 0 {
-			piece := text[:cutAt(text, instructionPiece)]
-			text = text[len(piece):]
-			context[fmt.Sprintf("instructions_%03d", len(context)+1)] = map[string]string{"value": piece, "kind": "application"}
-		}
-	}
-	if len(context) == 0 {
-		return nil
-	}
-	return context
-}
-
-const instructionPiece = 3000
-
-// cutAt is where text is cut to at most limit bytes: behind a line or a word where there is one, else behind a
-// character.
-func cutAt(text string, limit int) int {
-	if len(text) <= limit {
-		return len(text)
-	}
-	for _, separator := range []string{"\n", " "} {
-		if i := strings.LastIndex(text[:limit], separator); i > limit/2 {
-			return i + 1
-		}
-	}
-	for limit > 1 && text[limit]&0xC0 == 0x80 {
-		limit--
-	}
-	return limit
-}
-
-// policyOf is a sandbox in the words of turn/start.
-func policyOf(sandbox string, dirs []string, defaults settings) map[string]any {
-	switch sandbox {
-	case fullAccess:
-		return map[string]any{"type": "dangerFullAccess"}
-	case workspaceWrite:
-		d := defaults.Sandbox
-		roots := append(append([]string{}, d.Roots...), dirs...)
-		return map[string]any{
-			"type": "workspaceWrite", "writableRoots": roots, "networkAccess": d.Network,
-			"excludeTmpdirEnvVar": d.WithoutTemp, "excludeSlashTmp": d.WithoutTmp,
-		}
-	}
-	return map[string]any{"type": "readOnly", "networkAccess": false}
-}
-
-// steer adds req's prompt to the turn.
-func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
-	t.mu.Lock()
-	id := t.id
-	t.mu.Unlock()
-	if id == "" {
-		return cli.ErrNoTurn
-	}
-	params := map[string]any{"threadId": t.s.thread, "expectedTurnId": id, "input": inputOf(req)}
-	if req.Turn != "" {
-		params["clientUserMessageId"] = string(req.Turn)
-	}
-	err := t.s.hub.conn.call(ctx, "turn/steer", params, nil)
-	var refused *rpcError
-	if errors.As(err, &refused) && refused.Code == invalidRequest {
-		return cli.ErrNoTurn
-	}
-	return err
-}
-
-// note is what a later ductor must know to go on with a turn of this thread.
-type note struct {
-	Thread cli.AgentSessionID `json:"thread"`
-	Marker string             `json:"marker"`
-	Chat   int64              `json:"chat,omitempty"`
-	Model  string             `json:"model,omitempty"`
-}
-
-func (s *live) note() string {
-	raw, err := json.Marshal(note{s.thread, s.marker, s.chat, s.model})
-	if err != nil { // strings always can be written
-		return ""
-	}
-	return string(raw)
 }

@@ -143,14 +143,19 @@ type oddLauncher struct {
 	servers []*oddServer
 }
 
+// saying is a process that has said all it had to.
+type saying struct {
+	*oddServer
+	words io.Reader
+}
+
+func (s saying) Stdout() io.Reader { return s.words }
+
 func (l *oddLauncher) Start(_ context.Context, cmd cli.Command) (cli.Process, error) {
 	if len(cmd.Args) == 1 && cmd.Args[0] == "--version" && l.version != "" {
 		s := newOddServer(nil)
-		go func() {
-			s.print(l.version)
-			s.exit()
-		}()
-		return s, nil
+		s.exit()
+		return saying{s, strings.NewReader(l.version + "\n")}, nil
 	}
 	if len(cmd.Args) == 0 || cmd.Args[0] != "app-server" {
 		return nil, fs.ErrNotExist

@@ -1,0 +1,67 @@
+package codex
+
+import (
+	"context"
+	"time"
+
+	"ductor/cli"
+)
+
+// interrupt asks Codex to end the turn, whose Result will be r.
+func (t *liveTurn) interrupt(r cli.Result) {
+	if !t.cut.IsZero() {
+		return
+	}
+	t.cut, t.why = time.Now(), r
+	t.timer.Reset(t.s.provider.grace() / 2)
+	if !t.sent { // it never began: nothing is to be ended
+		t.timer.Reset(0)
+		return
+	}
+	if t.settled {
+		t.sendInterrupt()
+	}
+}
+
+func (t *liveTurn) sendInterrupt() {
+	if t.asked {
+		return
+	}
+	t.asked = true
+	h := t.s.hub
+	h.stream.Hurry()
+	line, err := question(h.conn.name(), "turn/interrupt", map[string]any{"threadId": t.s.thread, "turnId": t.id})
+	if err != nil || h.out.send(line) != nil { // the answer is the end of the turn
+		t.timer.Reset(0)
+	}
+}
+
+// deaf ends the process, since the turn did not end when it was asked to. The turns of others in the process
+// end with it: a process that does not answer is of no use to them either.
+func (t *liveTurn) deaf() cli.Result {
+	if t.sent {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.provider.grace()+stopWait)
+		defer cancel()
+		if err := t.s.hub.kill(ctx); err != nil {
+			t.s.provider.opts.Logger.Error("a codex that does not answer did not end", "pid", t.s.hub.process.PID(), "err", err)
+		}
+	}
+	return t.why
+}
+
+// result is the Result of a turn that ended by Codex's own word.
+func (t *liveTurn) result() cli.Result {
+	if !t.cut.IsZero() && t.parser.status != turnCompleted {
+		return t.why
+	}
+	return t.parser.result()
+}
+
+// crashed is the Result of a turn whose process has gone.
+func (t *liveTurn) crashed() cli.Result {
+	if !t.cut.IsZero() {
+		return t.why
+	}
+	f := *t.s.hub.failure
+	return cli.Result{Err: &f}
+}

@@ -1,0 +1,45 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"ductor/cli"
+)
+
+// steer adds req's prompt to the turn.
+func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
+	t.mu.Lock()
+	id := t.id
+	t.mu.Unlock()
+	if id == "" {
+		return cli.ErrNoTurn
+	}
+	params := map[string]any{"threadId": t.s.thread, "expectedTurnId": id, "input": inputOf(req)}
+	if req.Turn != "" {
+		params["clientUserMessageId"] = string(req.Turn)
+	}
+	err := t.s.hub.conn.call(ctx, "turn/steer", params, nil)
+	var refused *rpcError
+	if errors.As(err, &refused) && refused.Code == invalidRequest {
+		return cli.ErrNoTurn
+	}
+	return err
+}
+
+// note is what a later ductor must know to go on with a turn of this thread.
+type note struct {
+	Thread cli.AgentSessionID `json:"thread"`
+	Marker string             `json:"marker"`
+	Chat   int64              `json:"chat,omitempty"`
+	Model  string             `json:"model,omitempty"`
+}
+
+func (s *live) note() string {
+	raw, err := json.Marshal(note{s.thread, s.marker, s.chat, s.model})
+	if err != nil { // strings always can be written
+		return ""
+	}
+	return string(raw)
+}
