@@ -79,14 +79,18 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode Mode, req
 	agent := entry.provider.Agent()
 	lent := s.pool.borrow(ctx, entry, mode, req)
 	if lent == nil {
-		session, late, err := s.open(ctx, entry, mode, req)
+		at, err := s.place(ctx, entry, mode, req, emit)
+		if err != nil {
+			return attempt{result: Cut(ctx, agent)}
+		}
+		session, late, err := s.open(ctx, entry, mode, req, at)
 		switch {
 		case ctx.Err() != nil && session == nil:
 			return attempt{result: Cut(ctx, agent), late: late}
 		case err != nil:
 			return attempt{result: Result{Err: AsFailure(agent, err)}}
 		}
-		lent = s.pool.lend(agent, mode, req.Conversation, session)
+		lent = s.pool.lend(agent, mode, req.Conversation, session, at)
 	}
 	w := &watch{agent: agent, emit: emit}
 	err := s.runTurn(ctx, lent, req, w)
@@ -94,9 +98,23 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode Mode, req
 	return attempt{result: judge(ctx, w, r, ok, err), shown: w.shown, lent: lent}
 }
 
-// open opens a session without being held up by it: when ctx is done open returns, late is closed when
-// the Open is over, and the session it may still bring is closed.
-func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Request) (session Session, late chan struct{}, err error) {
+// place waits until a process may be started for req, and tells of it if that is not at once. The error says
+// that ctx is done.
+func (s *Service) place(ctx context.Context, entry *agentEntry, mode Mode, req Request, emit func(Event)) (*place, error) {
+	waited := false
+	at, err := s.pool.acquire(ctx, entry, mode, req, func(busy int) {
+		waited = true
+		emit(Status{Kind: StatusWaiting, Detail: waitsFor(busy)})
+	})
+	if waited && err == nil {
+		emit(Status{Kind: StatusIdle})
+	}
+	return at, err
+}
+
+// open opens a session at a place without being held up by it: when ctx is done open returns, late is closed
+// when the Open is over, and the session it may still bring is closed. Without a session the place is given up.
+func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Request, at *place) (session Session, late chan struct{}, err error) {
 	type opened struct {
 		session Session
 		err     error
@@ -114,6 +132,9 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Re
 	}()
 	select {
 	case o := <-came:
+		if o.session == nil {
+			s.pool.leave(at)
+		}
 		return o.session, nil, o.err
 	case <-ctx.Done():
 	}
@@ -122,9 +143,12 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Re
 	go func() {
 		defer s.work.leave()
 		defer close(late)
-		if o := <-came; o.session != nil {
-			s.pool.discard(s.pool.lend(entry.provider.Agent(), mode, req.Conversation, o.session))
+		o := <-came
+		if o.session == nil {
+			s.pool.leave(at)
+			return
 		}
+		s.pool.discard(s.pool.lend(entry.provider.Agent(), mode, req.Conversation, o.session, at))
 	}()
 	return nil, late, nil
 }

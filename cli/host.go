@@ -61,7 +61,11 @@ type Host struct {
 	since   time.Time // from when on no run can have been forgotten; zero while that is not known
 }
 
-var _ Launcher = (*Host)(nil)
+var (
+	_ Launcher = (*Host)(nil)
+	_ Finder   = (*Host)(nil)
+	_ Measured = (*hostRun)(nil)
+)
 
 // OpenHost makes the launcher for this machine. The caller must Close it.
 func OpenHost(o HostOptions) (*Host, error) {
@@ -145,6 +149,18 @@ func (h *Host) hold(run *supervisor.Run, p Purpose, marks []Mark, times supervis
 	defer h.mu.Unlock()
 	h.runs[r.Run()] = r
 	return r
+}
+
+// Find gives a run by its agent and process; see Finder.
+func (h *Host) Find(agent Agent, pid int) Process {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.runs {
+		if r.purpose.Agent == agent && r.PID() == pid && !r.isDead() {
+			return r
+		}
+	}
+	return nil
 }
 
 // Settled forgets runs that were stopped and have nothing else that is not recorded.

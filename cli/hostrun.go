@@ -70,6 +70,15 @@ func (r *hostRun) Interrupt() error {
 	return nil
 }
 
+// Memory is what the program and all it started have resident now; see Measured.
+func (r *hostRun) Memory(ctx context.Context) (int64, error) {
+	info, err := r.run.Inspect(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("measure process %d: %w", r.PID(), err)
+	}
+	return info.Memory, nil
+}
+
 func (r *hostRun) Begin(ctx context.Context, m Mark) error {
 	r.marking.Lock()
 	defer r.marking.Unlock()

@@ -29,11 +29,13 @@ const (
 type leftTurn struct {
 	from Launcher
 	run  LeftRun
+	at   *place // of its process
 }
 
 // Survey looks at what an earlier ductor left, and says what remains of each open turn. Idle sessions are
-// taken into the pool. Runs of no further use are ended in the background; nothing is started in their
-// conversations before they are gone. Call it once, before the first Run.
+// taken into the pool while there is room for their processes. Runs of no further use are ended in the background; nothing is started in their
+// conversations before they are gone. A process that served several conversations and in which no turn was
+// running is of no further use: their sessions are opened again by their ids. Call it once, before the first Run.
 func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remains, error) {
 	remains := map[TurnID]Remains{}
 	var rest []leftTurn // what no open turn needs
@@ -47,7 +49,7 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 		}
 		for _, run := range runs {
 			if !s.claim(l, run, open, remains) {
-				rest = append(rest, leftTurn{from: l, run: run})
+				rest = append(rest, leftTurn{from: l, run: run, at: s.pool.placeFor(run)})
 				continue
 			}
 			taken[closeKey{run.Conversation, run.Agent}] = true
@@ -56,7 +58,7 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 	for _, r := range rest {
 		// Two processes of one session would spoil each other's history.
 		key := closeKey{r.run.Conversation, r.run.Agent}
-		if taken[key] || !s.adoptIdle(ctx, r.run) {
+		if taken[key] || !s.adoptIdle(ctx, r) {
 			s.endUseless(r)
 			continue
 		}
@@ -72,10 +74,16 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 
 // claim keeps a run for the open turns that it has, if any.
 func (s *Service) claim(l Launcher, run LeftRun, open []OpenTurn, remains map[TurnID]Remains) (used bool) {
+	var at *place
 	for _, t := range open {
 		if run.Agent == t.Agent && slices.ContainsFunc(run.Marks, func(m Mark) bool { return m.Turn == t.Turn }) {
+			if at == nil {
+				at = s.pool.placeFor(run)
+			} else {
+				s.pool.shareLeft(at)
+			}
 			s.leftMu.Lock()
-			s.left[t.Turn] = &leftTurn{from: l, run: run}
+			s.left[t.Turn] = &leftTurn{from: l, run: run, at: at}
 			s.leftMu.Unlock()
 			remains[t.Turn], used = RemainsRun, true
 		}
@@ -89,13 +97,14 @@ func (s *Service) endUseless(r leftTurn) {
 		s.opts.Logger.Warn("a run that was left cannot be gone on with; it is ended", "run", r.run.Run, "agent", string(r.run.Agent),
 			"conversation", string(r.run.Conversation), "pid", r.run.PID, "why", r.run.Problem)
 	}
-	s.discardLeft(r.from, r.run)
+	s.discardLeft(r)
 }
 
 // adoptIdle takes the session of an idle run into the pool.
-func (s *Service) adoptIdle(ctx context.Context, run LeftRun) bool {
+func (s *Service) adoptIdle(ctx context.Context, r leftTurn) bool {
+	run := r.run
 	entry := s.agents[run.Agent]
-	if entry == nil || entry.mode != Live || run.Mode != Live || !run.Alive || run.Problem != "" || run.Conversation == "" {
+	if entry == nil || entry.mode != Live || run.Mode != Live || !run.Alive || run.Problem != "" || run.Conversation == "" || s.pool.tooMany() {
 		return false
 	}
 	session, err := s.adopt(ctx, entry, run, Request{Conversation: run.Conversation})
@@ -103,8 +112,7 @@ func (s *Service) adoptIdle(ctx context.Context, run LeftRun) bool {
 		s.opts.Logger.Warn("an idle agent cannot be gone on with; it is ended", "run", run.Run, "agent", string(run.Agent), "err", err)
 		return false
 	}
-	if s.pool.keep(run.Agent, run.Conversation, session) {
-		s.pool.makeRoom()
+	if s.pool.keep(run.Agent, run.Conversation, session, r.at) {
 		return true
 	}
 	session.Detach()
@@ -126,16 +134,18 @@ func (s *Service) adopt(ctx context.Context, entry *agentEntry, run LeftRun, req
 }
 
 // discardLeft ends a run in the background.
-func (s *Service) discardLeft(l Launcher, run LeftRun) {
-	lift := s.pool.bar(run.Conversation, run.Agent)
+func (s *Service) discardLeft(left leftTurn) {
+	lift := s.pool.bar(left.run.Conversation, left.run.Agent)
+	s.pool.giveUp(left.at)
 	s.work.more()
 	go func() {
 		defer s.work.leave()
 		defer lift()
+		defer s.pool.leaveClosed(left.at)
 		ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace+stopSlack)
 		defer cancel()
-		if err := l.Discard(ctx, run.Run); err != nil {
-			s.opts.Logger.Error("end a run that was left", "run", run.Run, "pid", run.PID, "err", err)
+		if err := left.from.Discard(ctx, left.run.Run); err != nil {
+			s.opts.Logger.Error("end a run that was left", "run", left.run.Run, "pid", left.run.PID, "err", err)
 		}
 	}()
 }
@@ -176,18 +186,19 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	if left.run.Problem != "" {
 		s.opts.Logger.Warn("a turn cannot be gone on with; its run is ended", "run", left.run.Run, "agent", string(agent),
 			"turn", string(req.Turn), "pid", left.run.PID, "why", left.run.Problem)
-		s.discardLeft(left.from, left.run)
+		s.discardLeft(*left)
 		return attempt{result: Result{Err: Failf(UnknownFailure, agent, "it cannot be gone on with and was ended, because %s", left.run.Problem)}}
 	}
 	session, err := s.adopt(ctx, entry, left.run, req)
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), ErrDetached):
+		s.pool.leave(left.at)
 		return attempt{result: Result{Detached: true}}
 	case err != nil:
-		s.discardLeft(left.from, left.run)
+		s.discardLeft(*left)
 		return attempt{result: Result{Err: AsFailure(agent, err)}}
 	}
-	lent := s.pool.lend(agent, left.run.Mode, req.Conversation, session)
+	lent := s.pool.lend(agent, left.run.Mode, req.Conversation, session, left.at)
 	w := &watch{agent: agent, emit: emit}
 	err = s.runTurn(ctx, lent, req, w)
 	r, ok := w.close()

@@ -9,20 +9,28 @@ import (
 	"time"
 )
 
-// pool keeps live sessions between turns, one per conversation. A session is in it as idle, or lent to
-// the turn that runs; its lock is held for bookkeeping only.
+// pool keeps live sessions between turns, one per conversation, and keeps count of the processes of all
+// sessions. A session is in it as idle, or lent to the turn that runs; its lock is held for bookkeeping only.
 type pool struct {
 	idleLimit time.Duration
-	max       int
+	max       int   // processes
+	maxMemory int64 // bytes of all of them; 0 is no limit
 	closeWait time.Duration
 	now       func() time.Time
 	log       *slog.Logger
 	work      *group
+	launchers []Launcher
+	ending    <-chan struct{} // closed when the service ends
+
+	measureSoon chan struct{} // a token when a turn ended
 
 	mu      sync.Mutex
 	idle    map[Conversation]*pooled
 	lent    map[*pooled]bool
 	closing map[closeKey][]chan struct{}
+	warming map[Conversation]*warming
+	places  map[*place]bool
+	queue   []*waiter
 	closed  bool
 	leaving bool // sessions are let go of, not closed
 }
@@ -33,6 +41,7 @@ type pooled struct {
 	session      Session
 	mode         Mode
 	agent        Agent
+	at           *place
 	used         time.Time
 	timer        *time.Timer // while idle
 	drop         bool        // close it instead of keeping it
@@ -50,11 +59,27 @@ func (p *pooled) fits(req Request) (fits bool) {
 	return fits
 }
 
-func newPool(opts ServiceOptions, work *group) *pool {
+// suits says whether the session can take req as it is.
+func (p *pooled) suits(entry *agentEntry, mode Mode, req Request) bool {
+	return p.agent == entry.provider.Agent() && p.mode == mode && p.info().Alive && p.fits(req)
+}
+
+// settled says whether the agent has everything that it was sent.
+func (p *pooled) settled() (settled bool) {
+	holder, ok := p.session.(Unsettled)
+	if !ok {
+		return true
+	}
+	_ = guard(p.agent, func() error { settled = !holder.Unsettled(); return nil }) // not settled, then
+	return settled
+}
+
+func newPool(opts ServiceOptions, work *group, ending <-chan struct{}) *pool {
 	return &pool{
-		idleLimit: opts.IdleLimit, max: opts.MaxSessions, closeWait: opts.Grace + stopSlack,
-		now: opts.Now, log: opts.Logger, work: work,
+		idleLimit: opts.IdleLimit, max: opts.MaxSessions, maxMemory: opts.MaxMemory, closeWait: opts.Grace + stopSlack,
+		now: opts.Now, log: opts.Logger, work: work, launchers: opts.Launchers, ending: ending, measureSoon: make(chan struct{}, 1),
 		idle: map[Conversation]*pooled{}, lent: map[*pooled]bool{}, closing: map[closeKey][]chan struct{}{},
+		warming: map[Conversation]*warming{}, places: map[*place]bool{},
 	}
 }
 
@@ -62,21 +87,30 @@ func newPool(opts ServiceOptions, work *group) *pool {
 // cannot is closed first: two processes of one session would spoil each other's history. Nil means that
 // the caller opens one; ctx bounds the wait.
 func (p *pool) borrow(ctx context.Context, entry *agentEntry, mode Mode, req Request) *pooled {
-	p.mu.Lock()
-	had := p.takeIdle(req.Conversation)
+	for {
+		p.mu.Lock()
+		had := p.lendIdle(req.Conversation)
+		p.mu.Unlock()
+		if had != nil {
+			if had.suits(entry, mode, req) {
+				return had
+			}
+			p.discardInBackground(had)
+		}
+		if !p.awaitClosing(ctx, closeKey{req.Conversation, entry.provider.Agent()}) {
+			return nil
+		} // else one may have been opened ahead meanwhile
+	}
+}
+
+// lendIdle lends the conversation's idle session, if there is one. mu is held.
+func (p *pool) lendIdle(conversation Conversation) *pooled {
+	had := p.takeIdle(conversation)
 	if had != nil {
 		p.lent[had] = true
 		had.used = p.now()
 	}
-	p.mu.Unlock()
-	if had != nil {
-		if had.agent == entry.provider.Agent() && had.mode == mode && had.info().Alive && had.fits(req) {
-			return had
-		}
-		p.discardInBackground(had)
-	}
-	p.awaitClosing(ctx, closeKey{req.Conversation, entry.provider.Agent()})
-	return nil
+	return had
 }
 
 // takeIdle is called with mu held.
@@ -85,46 +119,28 @@ func (p *pool) takeIdle(conversation Conversation) *pooled {
 	if had != nil {
 		had.timer.Stop()
 		delete(p.idle, conversation)
+		had.at.idle--
 	}
 	return had
 }
 
-// lend enters a session that was just opened, and makes room for it.
-func (p *pool) lend(agent Agent, mode Mode, conversation Conversation, session Session) *pooled {
-	lent := &pooled{conversation: conversation, session: session, mode: mode, agent: agent, used: p.now()}
+// lend enters a session that was just opened, at the place that was had for it.
+func (p *pool) lend(agent Agent, mode Mode, conversation Conversation, session Session, at *place) *pooled {
+	lent := &pooled{conversation: conversation, session: session, mode: mode, agent: agent, at: at, used: p.now()}
+	pid := lent.info().PID
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.lent[lent] = true
-	p.mu.Unlock()
-	p.makeRoom()
+	p.settleIn(lent, pid)
 	return lent
-}
-
-// makeRoom closes the longest idle sessions while there are too many.
-func (p *pool) makeRoom() {
-	for {
-		p.mu.Lock()
-		var oldest *pooled
-		for _, candidate := range p.idle {
-			if oldest == nil || candidate.used.Before(oldest.used) {
-				oldest = candidate
-			}
-		}
-		if oldest == nil || len(p.idle)+len(p.lent) <= p.max {
-			p.mu.Unlock()
-			return
-		}
-		p.takeIdle(oldest.conversation)
-		done := p.beginClose(oldest)
-		p.mu.Unlock()
-		p.closeInBackground(oldest, done)
-	}
 }
 
 // giveBack keeps a lent session for the next turn. It reports false if the session is to be closed instead.
 func (p *pool) giveBack(lent *pooled) bool {
+	info, settled := lent.info(), lent.settled()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if lent.drop || p.closed && !p.leaving || lent.mode != Live || p.idle[lent.conversation] != nil {
+	if !info.Alive || !settled || lent.drop || p.closed && !p.leaving || lent.mode != Live || p.idle[lent.conversation] != nil {
 		return false
 	}
 	delete(p.lent, lent)
@@ -136,6 +152,7 @@ func (p *pool) giveBack(lent *pooled) bool {
 		}()
 		return true
 	}
+	p.settleIn(lent, info.PID)
 	p.rest(lent)
 	return true
 }
@@ -144,20 +161,39 @@ func (p *pool) giveBack(lent *pooled) bool {
 func (p *pool) rest(s *pooled) {
 	s.used = p.now()
 	p.idle[s.conversation] = s
+	s.at.idle++
 	s.timer = time.AfterFunc(p.idleLimit, func() { p.expire(s) })
+	p.serve()
 }
 
-// keep enters an idle session; false if there is one already, or the pool is closed.
-func (p *pool) keep(agent Agent, conversation Conversation, session Session) bool {
+// keep enters an idle session; false if there is one already or one is lent, or the pool is closed.
+func (p *pool) keep(agent Agent, conversation Conversation, session Session, at *place) bool {
+	s := &pooled{conversation: conversation, session: session, mode: Live, agent: agent, at: at}
+	pid := s.info().PID
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.idle[conversation] != nil {
+	if p.closed || p.has(conversation) {
 		return false
 	}
-	p.rest(&pooled{conversation: conversation, session: session, mode: Live, agent: agent})
+	p.settleIn(s, pid)
+	p.rest(s)
 	return true
 }
 
+// has says whether the conversation has a session. mu is held.
+func (p *pool) has(conversation Conversation) bool {
+	if p.idle[conversation] != nil {
+		return true
+	}
+	for lent := range p.lent {
+		if lent.conversation == conversation {
+			return true
+		}
+	}
+	return false
+}
+
+// status lists the sessions. Idle ones whose process is dead are closed instead.
 func (p *pool) status() []SessionStatus {
 	p.mu.Lock()
 	var list []SessionStatus
@@ -173,9 +209,15 @@ func (p *pool) status() []SessionStatus {
 		add(s, true)
 	}
 	p.mu.Unlock()
+	var living []SessionStatus
 	for i, s := range sessions {
 		list[i].SessionInfo = s.info()
+		if !list[i].Busy && !list[i].Alive {
+			p.expire(s)
+			continue
+		}
+		living = append(living, list[i])
 	}
-	slices.SortFunc(list, func(a, b SessionStatus) int { return cmp.Compare(a.Conversation, b.Conversation) })
-	return list
+	slices.SortFunc(living, func(a, b SessionStatus) int { return cmp.Compare(a.Conversation, b.Conversation) })
+	return living
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // How sessions leave the pool: closed, let go of, or kept from being there.
@@ -28,6 +29,9 @@ func (p *pool) expire(old *pooled) {
 // release closes the conversation's session now if it is idle, after its turn if it is lent.
 func (p *pool) release(conversation Conversation) {
 	p.mu.Lock()
+	if w := p.warming[conversation]; w != nil {
+		w.cancel()
+	}
 	for lent := range p.lent {
 		lent.drop = lent.drop || lent.conversation == conversation
 	}
@@ -67,6 +71,7 @@ func (p *pool) discardInBackground(lent *pooled) {
 // beginClose is called with mu held. Who calls it closes the session.
 func (p *pool) beginClose(old *pooled) chan struct{} {
 	delete(p.lent, old)
+	old.at.closing++
 	done := make(chan struct{})
 	key := closeKey{old.conversation, old.agent}
 	p.closing[key] = append(p.closing[key], done)
@@ -76,14 +81,60 @@ func (p *pool) beginClose(old *pooled) chan struct{} {
 
 func (p *pool) closeInBackground(old *pooled, done chan struct{}) { go p.closeNow(old, done) }
 
+// closeNow closes a session. Its place is free once its process is dead.
 func (p *pool) closeNow(old *pooled, done chan struct{}) {
 	defer p.work.leave()
 	defer p.endClose(closeKey{old.conversation, old.agent}, done)
+	process := p.find(old.agent, old.info().PID)
+	err := p.closeOnce(old)
+	if err == nil || process == nil {
+		p.leaveClosed(old.at)
+		return
+	}
+	p.work.more()
+	go func() {
+		defer p.work.leave()
+		defer p.leaveClosed(old.at)
+		p.awaitDead(old, process)
+	}()
+}
+
+func (p *pool) closeOnce(old *pooled) error {
 	ctx, cancel := context.WithTimeout(context.Background(), p.closeWait)
 	defer cancel()
-	if err := guard(old.agent, func() error { return old.session.Close(ctx) }); err != nil {
+	err := guard(old.agent, func() error { return old.session.Close(ctx) })
+	if err != nil {
 		p.log.Error("a session did not close", "agent", string(old.agent), "conversation", string(old.conversation), "err", err)
 	}
+	return err
+}
+
+// closeAgain is between two tries to close a session that did not close.
+const closeAgain = 30 * time.Second
+
+// awaitDead returns when a process that outlived its session is dead, or the service ends.
+func (p *pool) awaitDead(old *pooled, process Process) {
+	again := time.NewTicker(closeAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-process.Done():
+			return
+		case <-p.ending:
+			return
+		case <-again.C:
+			if p.closeOnce(old) == nil {
+				return
+			}
+		}
+	}
+}
+
+func (p *pool) leaveClosed(at *place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at.closing--
+	p.leaveLocked(at)
 }
 
 func (p *pool) endClose(key closeKey, done chan struct{}) {
@@ -96,18 +147,24 @@ func (p *pool) endClose(key closeKey, done chan struct{}) {
 	close(done)
 }
 
-// awaitClosing waits for the agent's sessions of the conversation that are being closed.
-func (p *pool) awaitClosing(ctx context.Context, key closeKey) {
+// awaitClosing waits for the agent's sessions of the conversation that are being closed. It says whether there
+// were any and they are gone.
+func (p *pool) awaitClosing(ctx context.Context, key closeKey) bool {
 	p.mu.Lock()
 	waits := slices.Clone(p.closing[key])
 	p.mu.Unlock()
+	return awaitAll(ctx, waits) && len(waits) > 0
+}
+
+func awaitAll(ctx context.Context, waits []chan struct{}) bool {
 	for _, done := range waits {
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // closeAll closes what is idle, and makes every lent session close after its turn. The group waits for it.
@@ -130,6 +187,7 @@ func (p *pool) letGo(lent *pooled) {
 	delete(p.lent, lent)
 	p.mu.Unlock()
 	_ = guard(lent.agent, func() error { lent.session.Detach(); return nil })
+	p.leave(lent.at)
 }
 
 // detachAll lets go of what is idle. What is lent is let go of when its turn was.
@@ -154,7 +212,11 @@ func (p *pool) detachAll() {
 func (p *pool) bar(conversation Conversation, agent Agent) (lift func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key, done := closeKey{conversation, agent}, make(chan struct{})
+	return p.barLocked(closeKey{conversation, agent})
+}
+
+func (p *pool) barLocked(key closeKey) (lift func()) {
+	done := make(chan struct{})
 	p.closing[key] = append(p.closing[key], done)
 	return func() { p.endClose(key, done) }
 }

@@ -81,6 +81,13 @@ type Steerer interface {
 	Steer(ctx context.Context, req Request) error
 }
 
+// Unsettled is a Session that may be left with something its agent was sent and has not taken up yet. It is not
+// kept for another turn then.
+type Unsettled interface {
+	// Unsettled says whether that is so now, between two turns. It does not wait.
+	Unsettled() bool
+}
+
 // SessionInfo describes a session for /status and the pool.
 type SessionInfo struct {
 	Agent          Agent

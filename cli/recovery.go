@@ -34,6 +34,7 @@ func broke(f *Failure) bool { return f.Kind == Crashed || f.Kind == BadOutput }
 // settle tells the Result and decides what becomes of the session. After a turn that was cut short it
 // returns when everything of it is dead.
 func (s *Service) settle(ctx context.Context, a attempt, tell func()) {
+	defer s.pool.turned()
 	switch {
 	case a.lent == nil:
 		tell()
@@ -46,8 +47,7 @@ func (s *Service) settle(ctx context.Context, a attempt, tell func()) {
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrDetached): // else it ended just before ductor lets go
 		tell()
 		s.pool.discard(a.lent)
-	case reusable(a.result) && a.lent.info().Alive && s.pool.giveBack(a.lent):
-		s.pool.makeRoom()
+	case reusable(a.result) && s.pool.giveBack(a.lent):
 		tell()
 	default:
 		s.pool.discardInBackground(a.lent)

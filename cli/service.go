@@ -16,6 +16,7 @@ const (
 	DefaultTimeout     = time.Hour
 	DefaultIdleLimit   = 15 * time.Minute
 	DefaultMaxSessions = 8
+	DefaultMemoryEvery = 15 * time.Second
 	DefaultMenuTTL     = 5 * time.Minute
 	DefaultMenuWait    = 15 * time.Second
 )
@@ -27,10 +28,17 @@ type ServiceOptions struct {
 	Fallbacks []Agent // whom to ask when Default cannot be used, in order; the other providers come after
 	Modes     map[Agent]Mode
 
-	Timeout     time.Duration // of a turn whose Request says none
-	Grace       time.Duration // what a session may take to end a cancelled turn; the providers' own
-	IdleLimit   time.Duration // an idle session is closed after it
-	MaxSessions int           // live sessions; beyond it the longest idle one is closed. Busy ones are never refused
+	Timeout   time.Duration // of a turn whose Request says none
+	Grace     time.Duration // what a session may take to end a cancelled turn; the providers' own
+	IdleLimit time.Duration // an idle session is closed after it
+	// MaxSessions is how many agent processes there may be, those included that are being started or ended.
+	// Beyond it the longest idle one is ended, and where all are busy a turn waits for one of them. Sessions
+	// that share a process count once.
+	MaxSessions int
+	// MaxMemory is how many bytes the agents and all they started may hold; 0 is no limit. Beyond it idle ones
+	// are ended, the longest idle one first. A busy one never is.
+	MaxMemory   int64
+	MemoryEvery time.Duration // between two looks at that; one follows each turn besides
 
 	MenuTTL  time.Duration // how old a list of models may be
 	MenuWait time.Duration // how long an agent may take to list them
@@ -76,6 +84,7 @@ func NewService(opts ServiceOptions) (*Service, error) {
 	orDefault(&opts.Timeout, DefaultTimeout)
 	orDefault(&opts.Grace, DefaultGrace)
 	orDefault(&opts.IdleLimit, DefaultIdleLimit)
+	orDefault(&opts.MemoryEvery, DefaultMemoryEvery)
 	orDefault(&opts.MenuTTL, DefaultMenuTTL)
 	orDefault(&opts.MenuWait, DefaultMenuWait)
 	if opts.MaxSessions <= 0 {
@@ -95,7 +104,7 @@ func NewService(opts ServiceOptions) (*Service, error) {
 	}
 	s := &Service{opts: opts, registry: opts.Registry, agents: map[Agent]*agentEntry{}, left: map[TurnID]*leftTurn{}, present: newPresent(), work: newGroup()}
 	s.base, s.shutdown = context.WithCancelCause(context.Background())
-	s.pool = newPool(opts, s.work)
+	s.pool = newPool(opts, s.work, s.base.Done())
 	for _, p := range opts.Providers {
 		if err := s.enter(p); err != nil {
 			s.shutdown(err)
@@ -106,6 +115,9 @@ func NewService(opts ServiceOptions) (*Service, error) {
 		err := fmt.Errorf("the default agent %q is not among the providers", opts.Default)
 		s.shutdown(err)
 		return nil, err
+	}
+	if opts.MaxMemory > 0 {
+		s.work.spawn(s.watchMemory)
 	}
 	return s, nil
 }
@@ -147,11 +159,14 @@ func (s *Service) Release(conversation Conversation) { s.pool.release(conversati
 type SessionStatus struct {
 	Conversation Conversation
 	Busy         bool
-	Used         time.Time // start of the turn that runs, or end of the last one
+	Used         time.Time // since when it is busy or idle: start of the turn that runs, or end of the last one
+	// Memory is how many bytes its process and all it started have resident; 0 if that is not known. Sessions
+	// of one PID share it. Only Live measures it.
+	Memory int64
 	SessionInfo
 }
 
-// Status lists the sessions that live.
+// Status lists the sessions that live, without measuring them.
 func (s *Service) Status() []SessionStatus { return s.pool.status() }
 
 // Close ends every turn (their Results say that ductor stops) and every session, and waits for them

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// measureWait is how long a process may take to be measured.
+const measureWait = 2 * time.Second
+
+// Measured is a Process that knows what it holds.
+type Measured interface {
+	// Memory is how many bytes the program and all it started have resident; pages they share count for each.
+	Memory(ctx context.Context) (int64, error)
+}
+
+// Finder is a Launcher that knows its processes by their numbers.
+type Finder interface {
+	// Find gives a process of agent that was started or attached to here and not stopped; nil if there is none.
+	Find(agent Agent, pid int) Process
+}
+
+// Living is what lives, for /status.
+type Living struct {
+	Sessions     []SessionStatus // in order of their conversations
+	Processes    int             // of agents, those included that are being started or ended
+	MaxProcesses int
+	Waiting      int   // turns that wait until another agent ends
+	Memory       int64 // bytes that the agents and all they started have resident, as far as it is known
+	MaxMemory    int64 // 0 is no limit
+}
+
+// Of is the session of a conversation that lives; false if it has none.
+func (l Living) Of(conversation Conversation) (SessionStatus, bool) {
+	for _, s := range l.Sessions {
+		if s.Conversation == conversation {
+			return s, true
+		}
+	}
+	return SessionStatus{}, false
+}
+
+// Live says what lives now, and measures it. ctx bounds that.
+func (s *Service) Live(ctx context.Context) Living { return s.pool.live(ctx) }
+
+func (p *pool) live(ctx context.Context) Living {
+	l := Living{Sessions: p.status(), MaxMemory: p.maxMemory}
+	var ids []processID
+	for _, s := range l.Sessions {
+		ids = append(ids, processID{s.Agent, s.PID})
+	}
+	memory := p.measure(ctx, ids)
+	for i, s := range l.Sessions {
+		l.Sessions[i].Memory = memory[processID{s.Agent, s.PID}]
+	}
+	for _, bytes := range memory {
+		l.Memory += bytes
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.Processes, l.MaxProcesses, l.Waiting = len(p.places), p.max, len(p.queue)
+	return l
+}
+
+// processID names an agent's process: the numbers of two agents may be of different machines.
+type processID struct {
+	agent Agent
+	pid   int
+}
+
+// measure gives the memory of each process that can be measured.
+func (p *pool) measure(ctx context.Context, ids []processID) map[processID]int64 {
+	ctx, cancel := context.WithTimeout(ctx, measureWait)
+	defer cancel()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	memory, seen := map[processID]int64{}, map[processID]bool{}
+	for _, id := range ids {
+		measured, ok := p.find(id.agent, id.pid).(Measured)
+		if seen[id] || !ok {
+			continue
+		}
+		seen[id] = true
+		all.Go(func() {
+			bytes, err := measured.Memory(ctx)
+			if err != nil { // it ended just now
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			memory[id] = bytes
+		})
+	}
+	all.Wait()
+	return memory
+}
+
+// find gives an agent's process that this ductor has; nil if it has none of this number.
+func (p *pool) find(agent Agent, pid int) Process {
+	if pid == 0 {
+		return nil
+	}
+	for _, l := range p.launchers {
+		if f, ok := l.(Finder); ok {
+			if process := f.Find(agent, pid); process != nil {
+				return process
+			}
+		}
+	}
+	return nil
+}
+
+// watchMemory keeps the agents below the limit of memory until the service ends.
+func (s *Service) watchMemory() {
+	tick := time.NewTicker(s.opts.MemoryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.base.Done():
+			return
+		case <-tick.C:
+		case <-s.pool.measureSoon:
+		}
+		s.pool.relieve(s.base)
+	}
+}
+
+// turned asks for a look at the memory, which a turn may have changed.
+func (p *pool) turned() {
+	select {
+	case p.measureSoon <- struct{}{}:
+	default:
+	}
+}
+
+// relieve ends idle processes, the longest idle one first, until what is left is within the limit of memory or
+// none is idle.
+func (p *pool) relieve(ctx context.Context) {
+	var ids []processID
+	for _, s := range p.status() {
+		ids = append(ids, processID{s.Agent, s.PID})
+	}
+	memory := p.measure(ctx, ids)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var sum int64
+	for id, bytes := range memory {
+		at := p.placeOf(id.agent, id.pid)
+		if at != nil && at.going() {
+			continue
+		}
+		if at != nil {
+			at.memory = bytes
+		}
+		sum += bytes
+	}
+	for sum > p.maxMemory {
+		freed := p.evictOldest()
+		if freed == 0 {
+			return
+		}
+		p.log.Info("an idle agent is ended for its memory", "held", sum, "limit", p.maxMemory)
+		sum -= freed
+	}
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"time"
+)
+
+// warmLimit is how long it may take to open a session ahead. A turn that comes meanwhile waits for it.
+const warmLimit = time.Minute
+
+// warming is a session that is being opened ahead.
+type warming struct {
+	ctx    context.Context
+	cancel context.CancelFunc // nobody wants it any more
+}
+
+// Warm opens the session that req will want, ahead of its turn, and returns at once. It does so only where the
+// conversation has no turn and a process may be started without ending another one's; the conversation's own
+// session makes way if it does not fit. What was opened is used by the next Run if it fits, and closed with the
+// idle limit otherwise. Nothing is told of a failure: the turn will meet it. A second Warm of a conversation
+// takes the place of the first.
+func (s *Service) Warm(agent Agent, req Request) {
+	entry := s.agents[agent]
+	if entry == nil || entry.mode != Live || s.registry.HasActive(req.Conversation) {
+		return
+	}
+	s.work.spawn(func() { s.warm(entry, req) })
+}
+
+func (s *Service) warm(entry *agentEntry, req Request) {
+	agent := entry.provider.Agent()
+	w := &warming{}
+	w.ctx, w.cancel = context.WithTimeout(s.base, warmLimit)
+	defer w.cancel()
+	had, waits, end := s.pool.beginWarm(w, closeKey{req.Conversation, agent})
+	if end == nil {
+		return
+	}
+	defer end()
+	if had != nil {
+		if had.suits(entry, Live, req) && s.pool.giveBack(had) {
+			return
+		}
+		s.pool.discard(had)
+	}
+	if !awaitAll(w.ctx, waits) {
+		return
+	}
+	at := s.pool.acquireSpare(entry, req)
+	if at == nil {
+		return
+	}
+	session, _, err := s.open(w.ctx, entry, Live, req, at)
+	if err != nil {
+		s.opts.Logger.Info("an agent could not be started ahead", "agent", string(agent), "err", err)
+	}
+	if session == nil {
+		return
+	}
+	if w.ctx.Err() != nil || !s.pool.keep(agent, req.Conversation, session, at) {
+		s.pool.discard(s.pool.lend(agent, Live, req.Conversation, session, at))
+	}
+}
+
+// beginWarm lends the conversation's idle session, if there is one, gives what is to be waited for before
+// another one is opened, and keeps turns from opening one until end is called. A nil end means that there is
+// nothing to be done ahead.
+func (p *pool) beginWarm(w *warming, key closeKey) (had *pooled, waits []chan struct{}, end func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	former := p.warming[key.conversation]
+	if former != nil {
+		former.cancel()
+	}
+	if p.closed || p.idle[key.conversation] == nil && p.has(key.conversation) {
+		return nil, nil, nil
+	}
+	waits = append(waits, p.closing[key]...)
+	had = p.lendIdle(key.conversation)
+	lift := p.barLocked(key)
+	p.warming[key.conversation] = w
+	return had, waits, func() {
+		p.mu.Lock()
+		if p.warming[key.conversation] == w {
+			delete(p.warming, key.conversation)
+		}
+		p.mu.Unlock()
+		lift()
+	}
+}
+
+// acquireSpare is acquire for what may neither wait nor end anything. Nil if there is no place.
+func (p *pool) acquireSpare(entry *agentEntry, req Request) *place {
+	if at := p.join(entry, Live, req); at != nil {
+		return at
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.queue) > 0 || !p.free() {
+		return nil
+	}
+	return p.take(entry.provider.Agent(), 0)
+}
