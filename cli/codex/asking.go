@@ -34,6 +34,8 @@ func (t *liveTurn) present(a *inquiry) {
 	switch {
 	case t.allowedUnasked(a):
 		t.reply(t.asks.remove(a.id), cli.Decision{Allow: true})
+	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
+		t.deny(a, "it is a form, which cannot be filled in from the chat")
 	case !t.req.Attended || !t.cut.IsZero():
 		t.deny(a, "nobody could be asked")
 	case a.m.Method == askQuestions:

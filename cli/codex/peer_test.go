@@ -413,3 +413,25 @@ func TestWhichModesAVersionHas(t *testing.T) {
 		}
 	}
 }
+
+func TestFormsAreDeclined(t *testing.T) {
+	form := `{"id":3,"method":"` + askServer + `","params":{"threadId":"` + oddThread + `","turnId":null,"serverName":"demo","mode":"form",` +
+		`"message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}`
+	odd(t, func(s *oddServer, m message) bool {
+		if m.Method == "" && string(m.ID) == "3" {
+			s.print(endsAs("completed"))
+			return true
+		}
+		return onStart(form)(s, m)
+	}, func(t *testing.T, p *Provider, l *oddLauncher) {
+		req := inDir("/", "a", "hello")
+		req.Permission, req.Attended = cli.Ask, true
+		r, events := ask(t.Context(), openLive(t, p, req), req)
+		if r.Err != nil || len(r.Denials) != 1 || len(of[cli.ApprovalAsked](events)) != 0 {
+			t.Errorf("%+v, %v", r, r.Err)
+		}
+		if a := l.servers[0].answersTo("3"); len(a) != 1 || !strings.Contains(string(a[0].Result), `"decline"`) {
+			t.Errorf("answered %+v", a)
+		}
+	})
+}
