@@ -125,6 +125,8 @@ func (e echo) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit
 func (echo) Settled(cli.TurnID)                         {}
 func (echo) Abort(cli.Conversation) bool                { return false }
 func (echo) Release(cli.Conversation)                   {}
+func (echo) Warm(cli.Agent, cli.Request)                {}
+func (echo) Live(context.Context) cli.Living            { return cli.Living{} }
 func (echo) Menu(context.Context) []cli.MenuEntry       { return nil }
 func (echo) Default(context.Context) (cli.Agent, error) { return "claude", nil }
 

@@ -54,6 +54,9 @@ func ids(queue []waiting) []cli.TurnID {
 func (o *Orchestrator) New(ctx context.Context, id ConversationID) error {
 	err := o.change(ctx, id, func(c *Conversation) { c.Session = "" })
 	o.opts.Gateway.Release(id.Key())
+	if err == nil {
+		o.warm(ctx, id)
+	}
 	return err
 }
 
@@ -72,6 +75,9 @@ func (o *Orchestrator) Resume(ctx context.Context, id ConversationID, session Se
 	}
 	err = o.change(ctx, id, func(c *Conversation) { c.Session, c.Dir = s.ID, s.Dir })
 	o.opts.Gateway.Release(id.Key())
+	if err == nil {
+		o.warm(ctx, id)
+	}
 	return s, err
 }
 
@@ -82,7 +88,11 @@ func (o *Orchestrator) Sessions(ctx context.Context, id ConversationID) ([]Sessi
 
 // SetModel chooses who answers from the next turn on. Another agent joins the session with its history.
 func (o *Orchestrator) SetModel(ctx context.Context, id ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error {
-	return o.change(ctx, id, func(c *Conversation) { c.Agent, c.Model, c.Effort = agent, model, effort })
+	err := o.change(ctx, id, func(c *Conversation) { c.Agent, c.Model, c.Effort = agent, model, effort })
+	if err == nil {
+		o.warm(ctx, id)
+	}
+	return err
 }
 
 // Menu lists agents and their models.
@@ -149,7 +159,7 @@ func (o *Orchestrator) Status(ctx context.Context, id ConversationID) (Status, e
 	st := Status{
 		Conversation: id, Agent: who.agent, Model: who.model, Effort: who.effort,
 		Permission: o.permissionOf(conv), Dir: o.dirOf(conv), Role: o.roleOf(conv),
-		Busy: o.busyOf(conv),
+		Busy: o.busyOf(conv), Live: o.opts.Gateway.Live(ctx),
 	}
 	if conv.Session != "" {
 		if st.Session, err = o.opts.Store.Session(ctx, conv.Session); err != nil {

@@ -47,7 +47,8 @@ type Status struct {
 	Role         string
 	Session      Session // zero when none was begun
 	Running      *RunningTurn
-	Queue        int // turns waiting
+	Queue        int        // turns waiting
+	Live         cli.Living // which agents run, in all conversations
 }
 
 // Role is a system prompt with a name, and who is to play it unless the conversation chose somebody.

@@ -32,7 +32,30 @@ type agent struct {
 	waits   map[cli.AskID]chan cli.Decision // asked and not decided
 	decided []string                        // what decisions arrived, in order
 	steer   func(cli.TurnID, cli.Request) error
+
+	openings []opening // ahead of a turn
+	living   cli.Living
 }
+
+// opening is what was asked of Warm.
+type opening struct {
+	who cli.Agent
+	req cli.Request
+}
+
+func (a *agent) Warm(who cli.Agent, req cli.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.openings = append(a.openings, opening{who, req})
+}
+
+func (a *agent) opened() []opening {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]opening(nil), a.openings...)
+}
+
+func (a *agent) Live(context.Context) cli.Living { return a.living }
 
 // asks has the agent ask, all at once, and waits for the decisions; zero ones when ctx ends before.
 func (a *agent) asks(ctx context.Context, emit func(cli.Event), evs ...cli.Event) []cli.Decision {

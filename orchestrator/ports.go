@@ -74,6 +74,10 @@ type Gateway interface {
 	Abort(conversation cli.Conversation) bool
 	// Release closes the idle session kept for a conversation, if there is one, without waiting for it.
 	Release(conversation cli.Conversation)
+	// Warm opens the session that req will want ahead of its turn, if there is room, and returns at once.
+	Warm(agent cli.Agent, req cli.Request)
+	// Live says which agents run, and what they hold.
+	Live(ctx context.Context) cli.Living
 	// Menu says for each agent whether it can be used, and which models it has.
 	Menu(ctx context.Context) []cli.MenuEntry
 	// Default is the agent to use when a conversation chose none: the configured one if it can be used.
