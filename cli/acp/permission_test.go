@@ -1,0 +1,81 @@
+package acp
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ductor/cli"
+)
+
+// Every permission mode, as agents that are known name theirs.
+func TestPermissionModes(t *testing.T) {
+	agents := map[string][]string{
+		"gemini":  {"default", "autoEdit", "yolo", "plan"},
+		"claude":  {"default", "acceptEdits", "plan", "bypassPermissions"},
+		"codex":   {"read-only", "auto", "full-access"},
+		"copilot": {"https://agentclientprotocol.com/protocol/session-modes#agent", "https://agentclientprotocol.com/protocol/session-modes#plan", "https://agentclientprotocol.com/protocol/session-modes#autopilot"},
+		"none":    nil,
+	}
+	want := map[string]map[cli.PermissionMode]string{
+		"gemini":  {cli.Plan: "plan", cli.Ask: "default", cli.AcceptEdits: "autoEdit", cli.Auto: "default", cli.Bypass: "yolo"},
+		"claude":  {cli.Plan: "plan", cli.Ask: "default", cli.AcceptEdits: "acceptEdits", cli.Auto: "default", cli.Bypass: "bypassPermissions"},
+		"codex":   {cli.Plan: "read-only", cli.Ask: "read-only", cli.AcceptEdits: "", cli.Auto: "auto", cli.Bypass: "full-access"},
+		"copilot": {cli.Plan: agents["copilot"][1], cli.Ask: agents["copilot"][0], cli.AcceptEdits: "", cli.Auto: agents["copilot"][0], cli.Bypass: agents["copilot"][2]},
+		"none":    {},
+	}
+	for agent, offered := range agents {
+		for _, mode := range cli.PermissionModes() {
+			m := Permission(mode, offered)
+			if m.AgentMode != want[agent][mode] || (m.AgentMode == "") != (m.Cannot != "") || m.Mode != mode {
+				t.Errorf("%s, %s: %+v, want %q", agent, mode, m, want[agent][mode])
+			}
+		}
+	}
+}
+
+func TestWhatIsAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("/etc", filepath.Join(dir, "etc")); err != nil {
+		t.Fatal(err)
+	}
+	edit := func(path string) tool { return tool{name: "write", kind: kindEdit, places: []location{{path}}} }
+	run, read := tool{name: "shell", kind: kindRun}, tool{name: "cat", kind: kindRead}
+	for _, c := range []struct {
+		name string
+		req  cli.Request
+		tool tool
+		want verdict
+	}{
+		{"ask: a command", cli.Request{Permission: cli.Ask}, run, verdictAsk},
+		{"no mode: a command", cli.Request{}, run, verdictAsk},
+		{"bypass", cli.Request{Permission: cli.Bypass}, run, verdictAllow},
+		{"bypass, denied by name", cli.Request{Permission: cli.Bypass, DeniedTools: []string{"shell"}}, run, verdictDeny},
+		{"bypass, denied by kind", cli.Request{Permission: cli.Bypass, DeniedTools: []string{kindRun}}, run, verdictDeny},
+		{"not among the tools", cli.Request{Permission: cli.Bypass, Tools: []string{"cat"}}, run, verdictDeny},
+		{"allowed by name", cli.Request{AllowedTools: []string{"shell"}}, run, verdictAllow},
+		{"plan: a command, though allowed", cli.Request{Permission: cli.Plan, AllowedTools: []string{"shell"}}, run, verdictDeny},
+		{"plan: an edit", cli.Request{Permission: cli.Plan}, edit(dir + "/a"), verdictDeny},
+		{"plan: reading", cli.Request{Permission: cli.Plan}, read, verdictAsk},
+		{"plan: the plan itself", cli.Request{Permission: cli.Plan}, tool{kind: kindSwitch}, verdictAsk},
+		{"accept-edits: inside", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/new/a"), verdictAllow},
+		{"accept-edits: relative", cli.Request{Permission: cli.AcceptEdits}, edit("new/a"), verdictAllow},
+		{"accept-edits: outside", cli.Request{Permission: cli.AcceptEdits}, edit("/etc/passwd"), verdictAsk},
+		{"accept-edits: out by dots", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/../x"), verdictAsk},
+		{"accept-edits: out by a link", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/etc/passwd"), verdictAsk},
+		{"accept-edits: of nothing named", cli.Request{Permission: cli.AcceptEdits}, tool{kind: kindEdit}, verdictAsk},
+		{"accept-edits: a command", cli.Request{Permission: cli.AcceptEdits}, run, verdictAsk},
+	} {
+		c.req.Dir = dir
+		for _, attended := range []bool{true, false} {
+			c.req.Attended = attended
+			want := c.want
+			if want == verdictAsk && !attended {
+				want = verdictDeny
+			}
+			if got, why := verdictOn(c.req, c.tool); got != want || (got == verdictDeny) != (why != "") {
+				t.Errorf("%s, attended %v: %s (%s), want %s", c.name, attended, got, why, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package gemini
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+)
+
+const realModel = "gemini-2.5-pro"
+
+// How long it is from the second prompt of a conversation to the first text of its answer. It is told, and no limit.
+func TestRealSecondTurn(t *testing.T) {
+	took := map[cli.Mode]time.Duration{}
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		p, c, _ := real(t, nil)
+		req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel, Prompt: `[[text "One."]]`}
+		s := open(t, p, mode, req)
+		one, _ := say(t.Context(), s, req)
+		if one.Err != nil {
+			t.Fatalf("%s: %v", mode, one.Err)
+		}
+		req.Resume, req.Prompt = one.AgentSessionID, `[[text "Two."]]`
+		began := time.Now()
+		s.Turn(t.Context(), req, func(ev cli.Event) {
+			if _, ok := ev.(cli.TextDelta); ok && took[mode] == 0 {
+				took[mode] = time.Since(began)
+			}
+			if r, ok := ev.(cli.Result); ok && (r.Err != nil || r.Text != "Two.") {
+				t.Errorf("%s: %q, %v", mode, r.Text, r.Err)
+			}
+		})
+	}
+	t.Logf("live %s, one-shot %s, ratio %.0f", took[cli.Live], took[cli.OneShot], float64(took[cli.OneShot])/float64(took[cli.Live]))
+}
+
+// What a person writes reaches the model as text, whatever it begins with and however long it is.
+func TestRealPromptsReachTheModelAsText(t *testing.T) {
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		t.Run(string(mode), func(t *testing.T) {
+			p, c, api := real(t, nil)
+			prompts := []string{"--yolo [[text ok]]", "/memory show [[text ok]]", "nul \x00 [[text ok]]"}
+			if mode == cli.Live {
+				prompts = append(prompts, "- [[text ok]]", "$HOME [[text ok]]", strings.Repeat("long ", 48<<10)+"[[text ok]]")
+			}
+			req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel}
+			s := open(t, p, mode, req)
+			for _, prompt := range prompts {
+				req.Prompt = prompt
+				r, _ := say(t.Context(), s, req)
+				asked := api.Prompts()
+				if r.Err != nil || r.Text != "ok" || len(asked) == 0 {
+					t.Fatalf("%.40q: %q, %+v, asked %d times", prompt, r.Text, r.Err, len(asked))
+				}
+				got := strings.TrimPrefix(asked[len(asked)-1].Prompt, wordJoiner)
+				if strings.TrimSpace(got) != prompt {
+					t.Errorf("%.40q reached the model as %.40q", prompt, got)
+				}
+				req.Resume = r.AgentSessionID
+			}
+		})
+	}
+}
+
+// A command that nobody is asked for is asked for, allowed and denied, and a change shows what it would be.
+func TestRealApprovals(t *testing.T) {
+	p, c, _ := real(t, nil)
+	req := cli.Request{Dir: c.Work, Attended: true, Model: realModel, Permission: cli.Ask}
+	s := open(t, p, cli.Live, req)
+	for prompt, allow := range map[string]bool{
+		`[[tool cmd="touch yes"]]`:               true,
+		`[[tool cmd="touch no"]]`:                false,
+		`[[write path="file.txt" text="one\n"]]`: true,
+	} {
+		req.Prompt = prompt
+		var asked []cli.ApprovalAsked
+		var r cli.Result
+		s.Turn(t.Context(), req, func(ev cli.Event) {
+			switch ev := ev.(type) {
+			case cli.ApprovalAsked:
+				asked = append(asked, ev)
+				go func() { _ = s.(cli.Asker).Decide(context.Background(), ev.ID, cli.Decision{Allow: allow}) }()
+			case cli.Result:
+				r = ev
+			}
+		})
+		if len(asked) != 1 || r.Err != nil || len(r.Denials) != map[bool]int{true: 0, false: 1}[allow] {
+			t.Fatalf("%s: asked %+v, denials %+v, %v", prompt, asked, r.Denials, r.Err)
+		}
+		if strings.Contains(prompt, "touch") && !strings.HasPrefix(asked[0].Title, "touch ") {
+			t.Errorf("title %q", asked[0].Title)
+		}
+		if strings.Contains(prompt, "write") && (len(asked[0].Changes) != 1 || !strings.Contains(asked[0].Changes[0].Diff, "+one")) {
+			t.Errorf("changes %+v", asked[0].Changes)
+		}
+		req.Resume = r.AgentSessionID
+	}
+	for file, want := range map[string]bool{"yes": true, "no": false, "file.txt": true} {
+		if _, err := os.Stat(filepath.Join(c.Work, file)); (err == nil) != want {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestRealStatus(t *testing.T) {
+	p, _, _ := real(t, nil)
+	a := p.Auth(t.Context())
+	if a.State != cli.Authenticated || a.Method != "GEMINI_API_KEY" || a.Version == "" {
+		t.Errorf("auth %+v", a)
+	}
+	models, err := p.Models(t.Context())
+	if err != nil || len(models) < 3 {
+		t.Errorf("models %+v, %v", models, err)
+	}
+}
+
+// A session is gone on with as often as it takes, also within the minute in which it began.
+func TestRealSessionsSurviveBeingGoneOnWith(t *testing.T) {
+	p, c, _ := real(t, nil)
+	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel, Prompt: `about the windmill [[text "One."]]`}
+	for i := range 3 {
+		s := open(t, p, cli.Live, req)
+		r, _ := say(t.Context(), s, req)
+		if r.Err != nil || i > 0 && !strings.Contains(r.Text, "windmill") {
+			t.Fatalf("%d: %q, %v", i, r.Text, r.Err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		req.Resume, req.Prompt = r.AgentSessionID, "[[history]]"
+		other := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel, Prompt: `[[text "Other."]]`}
+		o := open(t, p, cli.Live, other)
+		if r, _ := say(t.Context(), o, other); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		if err := o.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
