@@ -38,7 +38,7 @@ func command() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(), demoCommand(), doctorCommand(), versionCommand(), simAgentCommand())
-	root.AddCommand(psCommand(), attachCommand(), killCommand())
+	root.AddCommand(psCommand(), attachCommand(), killCommand(), auditCommand())
 	root.AddCommand(benchCommand(), benchAgentCommand(), profiledRunCommand())
 	return root
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"ductor/bot"
@@ -120,6 +121,7 @@ func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestr
 		AddDirs:  []string{filepath.Join(cfg.Storage.Dir, uploadsDir)},
 		QueueMax: cfg.Queue.Max, HistoryTurns: cfg.Sessions.HistoryTurns, HistoryBytes: cfg.Sessions.HistoryBytes,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
+		Asks: h.bot.Chat(), Approvers: approversOf(cfg), AskTimeout: cfg.Permissions.AskTimeout,
 		Now: time.Now, NewID: newID, Logger: log,
 	}
 	for name, r := range cfg.Roles {
@@ -132,3 +134,17 @@ func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestr
 
 // deliveryWait is how long the next turn waits for the chat to show the last one.
 const deliveryWait = 30 * time.Second
+
+// approversOf says who may answer in a group: whose turn it is, or all that are listed.
+func approversOf(cfg config.Config) func(orchestrator.ConversationID, orchestrator.PersonID) []orchestrator.PersonID {
+	if cfg.Permissions.Approvers != "members" {
+		return nil
+	}
+	all := people(cfg.Telegram.AllowedUsers)
+	return func(_ orchestrator.ConversationID, asker orchestrator.PersonID) []orchestrator.PersonID {
+		if slices.Contains(all, asker) {
+			return all
+		}
+		return append(slices.Clone(all), asker)
+	}
+}

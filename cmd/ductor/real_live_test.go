@@ -154,7 +154,7 @@ func (l *liveTown) isSteered() string {
 	if err != nil {
 		l.fatal(err)
 	}
-	if strings.Contains(answer.Text, "cannot") {
+	if strings.Contains(answer.Text, "this one runs next") {
 		l.next()
 		l.next()
 		return "no: a message waits for its turn"
@@ -165,7 +165,7 @@ func (l *liveTown) isSteered() string {
 	return ""
 }
 
-const steerButton = "🧭 Steer"
+const steerButton = "↪ Steer"
 
 func (l *liveTown) isInterrupted() string {
 	l.say(`[[start]] [[text "on and on " ]] [[text n=2000 delay=20ms]]`)
