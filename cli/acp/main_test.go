@@ -76,13 +76,3 @@ func say(ctx context.Context, s cli.Session, req cli.Request) (cli.Result, []cli
 	r, _ := events[len(events)-1].(cli.Result)
 	return r, events
 }
-
-// of picks the events of one type.
-func of[T cli.Event](events []cli.Event) (some []T) {
-	for _, ev := range events {
-		if ev, ok := ev.(T); ok {
-			some = append(some, ev)
-		}
-	}
-	return some
-}

@@ -38,32 +38,28 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// What the real CLI shows of the suite; the rest it cannot be made to do, or costs seconds of processor.
+// What the real CLI shows of the suite; the rest it cannot be made to do, or costs seconds of processor a case.
 func TestRealConformance(t *testing.T) {
 	const (
-		fault   = "the real CLI has no such fault on demand"
-		asSaid  = "the same lines as the scripted agent's, and seconds of processor"
-		waitDie = "held live"
+		fault  = "the real CLI has no such fault on demand"
+		asSaid = "the same lines as the scripted agent's, and seconds of processor"
 	)
+	dear := []clitest.Case{clitest.AbortBefore, clitest.CloseUnused, clitest.Deadline, clitest.SecondTurn, clitest.AbortText,
+		clitest.CloseWithTools, clitest.AdoptText, clitest.AdoptEnded, clitest.AdoptUnsent, clitest.DetachThenAbort}
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		left := cannot(mode)
 		for _, c := range []clitest.Case{clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.AbortDeaf, clitest.LongLine} {
 			left[c] = fault
 		}
-		for _, c := range []clitest.Case{clitest.AbortBefore, clitest.CloseUnused, clitest.Deadline} {
+		for _, c := range dear {
 			left[c] = asSaid
-		}
-		if mode == cli.OneShot {
-			for _, c := range []clitest.Case{clitest.AdoptEnded, clitest.DetachThenAbort, clitest.CloseWithTools} {
-				left[c] = waitDie
-			}
 		}
 		t.Run(string(mode), func(t *testing.T) {
 			clitest.Conformance(t, clitest.Harness{
 				Mode: mode,
 				New: func(t *testing.T) (cli.Provider, cli.Request) {
 					p, c, _ := real(t, nil)
-					return p, cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: "gemini-2.5-pro"}
+					return p, cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel}
 				},
 				Over:     over,
 				Script:   clitest.Script{ErrorKind: cli.Refused},

@@ -1,0 +1,68 @@
+package gemini
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"ductor/cli"
+)
+
+func TestArgv(t *testing.T) {
+	p, _ := scripted(t, nil)
+	base := []string{"--prompt=", "--output-format=stream-json"}
+	for _, c := range []struct {
+		name string
+		req  cli.Request
+		want []string
+	}{
+		{"nothing said", cli.Request{}, []string{"--approval-mode=default"}},
+		{"ask", cli.Request{Permission: cli.Ask}, []string{"--approval-mode=default"}},
+		{"plan", cli.Request{Permission: cli.Plan}, []string{"--approval-mode=plan"}},
+		{"accept-edits", cli.Request{Permission: cli.AcceptEdits}, []string{"--approval-mode=auto_edit"}},
+		{"auto", cli.Request{Permission: cli.Auto}, []string{"--approval-mode=auto_edit"}},
+		{"bypass", cli.Request{Permission: cli.Bypass}, []string{"--approval-mode=yolo"}},
+		{"a prompt like a flag", cli.Request{Prompt: "--yolo"}, []string{"--approval-mode=default"}},
+		{"model and directories", cli.Request{Model: "m", AddDirs: []string{"/a", "/b"}},
+			[]string{"--approval-mode=default", "--model=m", "--include-directories=/a,/b"}},
+		{"tools", cli.Request{AllowedTools: []string{"x", "y"}}, []string{"--approval-mode=default", "--allowed-tools=x,y"}},
+		{"resume", cli.Request{Resume: "id", Continue: true}, []string{"--approval-mode=default", "--resume=id"}},
+		{"continue", cli.Request{Continue: true}, []string{"--approval-mode=default", "--resume=latest"}},
+		{"a name", cli.Request{NewSessionID: "id"}, []string{"--approval-mode=default", "--session-id=id"}},
+		{"more", cli.Request{ExtraArgs: []string{"--debug"}}, []string{"--approval-mode=default", "--debug"}},
+	} {
+		if got, err := p.argv(c.req); err != nil || !slices.Equal(got, append(slices.Clone(base), c.want...)) {
+			t.Errorf("%s: %q, %v", c.name, got, err)
+		}
+	}
+	args, err := p.argv(cli.Request{DeniedTools: []string{`web"fetch`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := os.ReadFile(strings.TrimPrefix(args[len(args)-1], "--policy="))
+	if err != nil || !strings.Contains(string(policy), `toolName = "web\"fetch"`) || !strings.Contains(string(policy), `decision = "deny"`) {
+		t.Errorf("policy %q, %v", policy, err)
+	}
+}
+
+// What a mode cannot promise is said.
+func TestPermission(t *testing.T) {
+	for _, mode := range cli.PermissionModes() {
+		m := Permission(mode)
+		whole := mode == cli.Plan || mode == cli.Bypass
+		if m.Approval == "" || (m.Cannot == "") != whole {
+			t.Errorf("%s: %+v", mode, m)
+		}
+	}
+}
+
+func TestPromptsAreText(t *testing.T) {
+	for prompt, want := range map[string]string{
+		"hi": "hi", "/memory": wordJoiner + "/memory", " $x": wordJoiner + " $x", "--yolo": "--yolo", "-": "-",
+	} {
+		if got := promptOf(cli.Request{Prompt: prompt}); got != want {
+			t.Errorf("%q becomes %q", prompt, got)
+		}
+	}
+}
