@@ -1,6 +1,7 @@
 package copilot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -323,11 +324,11 @@ func allowance(session cli.AgentSessionID, request string) map[string]any {
 	return map[string]any{"sessionId": session, "requestId": request, "result": map[string]any{"kind": "approve-once"}}
 }
 
+// notAllowed is the reason where a person gave none: without one Copilot ends the whole turn.
+const notAllowed = "The user did not allow this. Go on without it, or ask what to do instead."
+
 func denial(session cli.AgentSessionID, request, why string) map[string]any {
-	result := map[string]any{"kind": "reject"}
-	if why != "" {
-		result["feedback"] = why
-	}
+	result := map[string]any{"kind": "reject", "feedback": cmp.Or(why, notAllowed)}
 	return map[string]any{"sessionId": session, "requestId": request, "result": result}
 }
 

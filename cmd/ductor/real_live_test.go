@@ -130,7 +130,9 @@ func (l *liveTown) leavesWhatIsDenied() string {
 	file := filepath.Join(l.cfg.Projects.DefaultDir, "denied")
 	l.say(`[[start]] [[tool cmd="touch %s"]] [[text "after it was denied"]]`, file)
 	l.press("⛔ Deny")
-	l.next()
+	if m := l.next(); !strings.Contains(m.Text, "after it was denied") {
+		l.t.Errorf("it answers %q", m.Text)
+	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		l.t.Errorf("what was denied was done: %v", err)
 	}
