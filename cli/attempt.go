@@ -128,6 +128,9 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Re
 			o.session, err = entry.provider.Open(ctx, mode, req)
 			return err
 		})
+		if o.err != nil {
+			o.session = nil
+		}
 		came <- o
 	}()
 	select {

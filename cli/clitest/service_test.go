@@ -19,14 +19,17 @@ func newService(t *testing.T, opts cli.ServiceOptions) *cli.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := s.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { closeInTime(t, s) })
 	return s
+}
+
+func closeInTime(t *testing.T, s *cli.Service) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.Close(ctx); err != nil {
+		t.Error(err)
+	}
 }
 
 // The gateway over real processes: warm turns, an abort that leaves none, and going on afterwards.

@@ -1,0 +1,186 @@
+package clitest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ductor/cli"
+)
+
+var poolRounds = flag.Int("pool-rounds", 3, "how many turns each of thirty conversations has over four processes")
+
+const (
+	poolConversations = 30
+	poolCap           = 4
+)
+
+// Thirty conversations on four processes: every turn is answered in its own session, at no moment are there more
+// processes than four, ductor holds as much after the last round as after the first, and none is left.
+func TestThirtyConversationsOnFourProcesses(t *testing.T) {
+	st := newStage(t, Harness{Mode: cli.Live, New: func(t *testing.T) (cli.Provider, cli.Request) {
+		return fake{}, cli.Request{Dir: t.TempDir()}
+	}})
+	book := &ledger{Host: Host(t)}
+	s, err := cli.NewService(cli.ServiceOptions{
+		Providers: []cli.Provider{fake{launcher: book, home: t.TempDir()}}, Launchers: []cli.Launcher{book},
+		MaxSessions: poolCap, MaxMemory: 1 << 40, MemoryEvery: 100 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, counted := make(chan struct{}), make(chan census)
+	go func() { counted <- takeCensus(st, stop) }()
+
+	sessions := make([]cli.AgentSessionID, poolConversations)
+	var first, last footprint
+	began := time.Now()
+	for round := range *poolRounds {
+		playRound(t, st, s, sessions, round)
+		last = footprintOf(t, s)
+		if round == 0 {
+			first = last
+		}
+	}
+	took := time.Since(began)
+	closeInTime(t, s)
+	close(stop)
+	c := <-counted
+	turns := poolConversations * *poolRounds
+	t.Logf("%d turns of %d conversations in %s; %d processes were started, at most %d of %d lived at once (%d seen in %d looks); heap %d KB after the first round and %d KB after the last; goroutines %d and %d",
+		turns, poolConversations, took.Round(time.Millisecond), book.started, book.most, poolCap, c.most, c.looks, first.heap>>10, last.heap>>10, first.goroutines, last.goroutines)
+	if c.most > poolCap || c.most == 0 {
+		t.Errorf("%d processes were seen at once, and %d may live: %v", c.most, poolCap, c.who)
+	}
+	if book.most > poolCap || book.living > 0 {
+		t.Errorf("%d processes lived at once, and %d may; %d were not ended", book.most, poolCap, book.living)
+	}
+	if last.goroutines > first.goroutines+2 {
+		t.Errorf("%d goroutines after the first round, %d after the last", first.goroutines, last.goroutines)
+	}
+	if last.heap > first.heap+2<<20 {
+		t.Errorf("%d bytes are held after the first round, %d after the last", first.heap, last.heap)
+	}
+	if left := st.processes(); len(left) > 0 {
+		t.Errorf("these processes are left: %v", left)
+	}
+}
+
+// playRound has each conversation ask once, all at the same time, what it was told before.
+func playRound(t *testing.T, st *stage, s *cli.Service, sessions []cli.AgentSessionID, round int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range sessions {
+		all.Go(func() {
+			req := st.ask(st.script.Say(fmt.Sprintf("turn %d of %d", round, i)))
+			req.Turn = cli.TurnID(uuid.NewString())
+			req.Conversation, req.Resume = cli.Conversation(fmt.Sprint(i)), sessions[i]
+			r := s.Run(t.Context(), "fake", req, func(cli.Event) {})
+			s.Settled(req.Turn)
+			if r.Err != nil || r.Text != fmt.Sprintf("turn %d of %d", round, i) {
+				t.Errorf("conversation %d, turn %d: %+v, %+v", i, round, r, r.Err)
+			}
+			if sessions[i] != "" && r.AgentSessionID != sessions[i] {
+				t.Errorf("conversation %d goes on in %s, and was in %s", i, r.AgentSessionID, sessions[i])
+			}
+			sessions[i] = r.AgentSessionID
+		})
+	}
+	all.Wait()
+}
+
+// census is what was seen of the agents' processes.
+type census struct {
+	looks, most int
+	who         []int
+}
+
+// takeCensus counts the processes over and over.
+func takeCensus(st *stage, stop chan struct{}) (c census) {
+	for {
+		select {
+		case <-stop:
+			return c
+		case <-time.After(look):
+		}
+		c.looks++
+		if pids := st.processes(); len(pids) > c.most {
+			c.most, c.who = len(pids), pids
+		}
+	}
+}
+
+// footprint is what ductor holds between two rounds.
+type footprint struct {
+	heap       uint64
+	goroutines int
+}
+
+// footprintOf waits until what was evicted is gone and what a turn leaves in the background is done.
+func footprintOf(t *testing.T, s *cli.Service) (f footprint) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * look) {
+		live := s.Live(t.Context())
+		n := runtime.NumGoroutine()
+		if live.Processes == poolCap && len(live.Sessions) == poolCap && n == f.goroutines {
+			break
+		}
+		if f.goroutines = n; time.Now().After(deadline) {
+			t.Fatalf("it does not come to rest: %+v, %d goroutines", live, n)
+		}
+	}
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers freed
+	runtime.ReadMemStats(&m)
+	f.heap = m.HeapAlloc
+	return f
+}
+
+// ledger counts processes from the moment somebody begins to start them until they were ended: what a look now
+// and then may miss.
+type ledger struct {
+	*cli.Host
+
+	mu                    sync.Mutex
+	living, most, started int
+}
+
+func (l *ledger) add(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.living += n
+	l.started += max(n, 0)
+	l.most = max(l.most, l.living)
+}
+
+func (l *ledger) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
+	l.add(1)
+	p, err := l.Host.Start(ctx, cmd)
+	if err != nil {
+		l.add(-1)
+		return nil, err
+	}
+	return &entry{Process: p, book: l}, nil
+}
+
+// entry is a process that is in a ledger.
+type entry struct {
+	cli.Process
+	book *ledger
+	once sync.Once
+}
+
+func (e *entry) Stop(ctx context.Context, grace time.Duration) error {
+	err := e.Process.Stop(ctx, grace)
+	if err == nil {
+		e.once.Do(func() { e.book.add(-1) })
+	}
+	return err
+}
