@@ -50,7 +50,7 @@ path = %q
 path = %q
 
 [permissions]
-mode = "bypass"
+mode = %q
 
 [projects]
 roots = [%q]
@@ -67,7 +67,7 @@ private_per_second = 100
 private_burst = 100
 overall_per_second = 1000
 `, town.srv.Token(), town.srv.URL(), owner, cmp.Or(town.agent, "claude"), town.extra, c.Agents.Claude.Path,
-		c.Agents.Codex.Path, cmp.Or(town.mode, "live"), c.Agents.Gemini.Path, c.Agents.Copilot.Path,
+		c.Agents.Codex.Path, cmp.Or(town.mode, "live"), c.Agents.Gemini.Path, c.Agents.Copilot.Path, cmp.Or(town.permission, "bypass"),
 		c.Projects.DefaultDir, c.Projects.DefaultDir, c.Storage.Dir)
 	path := filepath.Join(town.t.TempDir(), "config.toml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -50,7 +50,8 @@ type town struct {
 	stop  func()         // agents and all
 	leave func()         // for the next start to go on
 
-	agent, mode, extra string // of a daemon's configuration: the default agent, Codex's mode, more lines on agents
+	// Of a daemon's configuration: the default agent, Codex's mode, the permission mode, more lines on agents.
+	agent, mode, permission, extra string
 }
 
 // newTown makes the surroundings and starts a house in them. Change may alter the configuration.
