@@ -71,7 +71,7 @@ func TestAbortEndsAllAndTheQueue(t *testing.T) {
 	}
 }
 
-func awaitFile(t *testing.T, path string) {
+func awaitFile(t testing.TB, path string) {
 	t.Helper()
 	eventually(t, "file "+path, func() bool { _, err := os.Stat(path); return err == nil })
 }

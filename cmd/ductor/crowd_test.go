@@ -90,7 +90,7 @@ func TestTwentyConversationsDoNotWaitForEachOther(t *testing.T) {
 }
 
 // slowStart is an agent that does not begin before the file gate is there.
-func slowStart(t *testing.T, program, gate string) string {
+func slowStart(t testing.TB, program, gate string) string {
 	t.Helper()
 	script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in exec) while [ ! -e %s ]; do sleep 0.02; done;; esac\nexec %s \"$@\"\n", gate, program)
 	path := filepath.Join(t.TempDir(), "codex")
@@ -123,7 +123,7 @@ func TestAnAgentThatSaysNothingIsEnded(t *testing.T) {
 	})
 }
 
-func tellBroken(t *testing.T, stall time.Duration, cases []broken) {
+func tellBroken(t testing.TB, stall time.Duration, cases []broken) {
 	town := newTown(t, func(c *config.Config) {
 		c.Agents.Stall, c.Agents.Grace, c.Agents.Codex.Enabled = stall, 500*time.Millisecond, false
 		c.Agents.Fallback = nil

@@ -76,7 +76,7 @@ overall_per_second = 1000
 	return path
 }
 
-func startDaemon(t *testing.T, args ...string) *daemon {
+func startDaemon(t testing.TB, args ...string) *daemon {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
@@ -96,7 +96,7 @@ func (d *daemon) kill() {
 }
 
 // exit waits for the daemon's own end.
-func (d *daemon) exit(t *testing.T) int {
+func (d *daemon) exit(t testing.TB) int {
 	t.Helper()
 	select {
 	case <-d.done:

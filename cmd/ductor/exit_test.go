@@ -15,7 +15,7 @@ import (
 )
 
 // runDuctor runs ductor to its end and gives its exit code and what it said on standard error.
-func runDuctor(t *testing.T, args ...string) (code int, stdout, stderr string) {
+func runDuctor(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")

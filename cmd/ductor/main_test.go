@@ -43,7 +43,7 @@ const patience = time.Minute
 
 // town is a house with a simulated Telegram around it.
 type town struct {
-	t     *testing.T
+	t     testing.TB
 	srv   *telegram.Server
 	cfg   config.Config
 	chat  *telegram.Chat // the owner's private one
@@ -55,14 +55,14 @@ type town struct {
 }
 
 // newTown makes the surroundings and starts a house in them. Change may alter the configuration.
-func newTown(t *testing.T, change func(*config.Config)) *town {
+func newTown(t testing.TB, change func(*config.Config)) *town {
 	t.Helper()
 	town := surroundings(t, change)
 	town.start()
 	return town
 }
 
-func surroundings(t *testing.T, change func(*config.Config)) *town {
+func surroundings(t testing.TB, change func(*config.Config)) *town {
 	t.Helper()
 	srv := telegram.New(telegram.Options{})
 	if err := srv.Start(); err != nil {
@@ -129,11 +129,11 @@ func (town *town) startOver(start supervisor.Options) {
 	}
 }
 
-func testLog(t *testing.T) *slog.Logger {
+func testLog(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-type testWriter struct{ t *testing.T }
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Logf("log: %s", p)
@@ -230,7 +230,7 @@ func (town *town) endRuns() {
 }
 
 // nothingLivesIn fails if a process still has its working directory in dir.
-func nothingLivesIn(t *testing.T, dir string) {
+func nothingLivesIn(t testing.TB, dir string) {
 	t.Helper()
 	var left []string
 	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -241,7 +241,7 @@ func nothingLivesIn(t *testing.T, dir string) {
 	t.Errorf("still alive in %s: %q", dir, left)
 }
 
-func livingIn(t *testing.T, dir string) (living []string) {
+func livingIn(t testing.TB, dir string) (living []string) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
 	if err != nil {

@@ -386,7 +386,7 @@ func TestAnUpgradeGoesOnOrSaysWhyNot(t *testing.T) {
 }
 
 // oldSupervisors are those of a build that speaks another protocol.
-func oldSupervisors(t *testing.T, protocol string) supervisor.Options {
+func oldSupervisors(t testing.TB, protocol string) supervisor.Options {
 	t.Helper()
 	var p supervisor.Protocol
 	if _, err := fmt.Sscanf(protocol, "%d:%d", &p.Version, &p.Min); err != nil {

@@ -207,7 +207,7 @@ const (
 )
 
 // checkTable compares what was seen with docs/agents.md.
-func checkTable(t *testing.T, agents []string, seen map[string]map[string]string) {
+func checkTable(t testing.TB, agents []string, seen map[string]map[string]string) {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString(tableBegin + "| the real agent, live | " + strings.Join(agents, " | ") + " |\n|---|" + strings.Repeat("---|", len(agents)) + "\n")

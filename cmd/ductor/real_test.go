@@ -16,7 +16,7 @@ import (
 
 // realTown is a town whose agent is the real CLI, and whose model is simulated. Change may alter the
 // configuration; nil leaves it.
-func realTown(t *testing.T, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
+func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	town, api := realSurroundings(t, agent, change)
 	town.start()
@@ -24,7 +24,7 @@ func realTown(t *testing.T, agent string, change func(*config.Config)) (*town, *
 }
 
 // realSurroundings is realTown without a house.
-func realSurroundings(t *testing.T, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
+func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	api := modelapi.New(modelapi.Options{Key: realagent.Key})
 	if err := api.Start(); err != nil {

@@ -36,7 +36,7 @@ func (c CLI) Environ() []string {
 }
 
 // Setenv puts Vars into the environment of the test itself, for code that hands its own on.
-func (c CLI) Setenv(t *testing.T) {
+func (c CLI) Setenv(t testing.TB) {
 	t.Helper()
 	for k, v := range c.Vars {
 		t.Setenv(k, v)

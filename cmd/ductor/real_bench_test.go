@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+)
+
+// What a message costs that is not the first one: from the moment it is sent to the first word of the answer in
+// the chat, with the real agents, live and one-shot. The model answers at once.
+//
+//	go test -run xxx -bench RealSecondTurn -benchtime 10x ./cmd/ductor
+func BenchmarkRealSecondTurn(b *testing.B) {
+	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
+		for _, mode := range []string{"live", "one-shot"} {
+			b.Run(agent+"/"+mode, func(b *testing.B) {
+				town, _ := realTown(b, agent, func(c *config.Config) {
+					a := &c.Agents
+					a.Claude.Mode, a.Codex.Mode, a.Gemini.Mode, a.Copilot.Mode = mode, mode, mode, mode
+				})
+				town.say(`[[start]] [[text "the first answer"]]`)
+				town.awaitDone(1)
+				i := 1
+				var took samples
+				for b.Loop() {
+					i++
+					word := fmt.Sprintf("word-%d", i)
+					began := time.Now()
+					town.say(`[[start]] [[text "%s"]]`, word)
+					town.awaitWord(word)
+					took = append(took, time.Since(began))
+					b.StopTimer()
+					town.awaitDone(i)
+					b.StartTimer()
+				}
+				b.ReportMetric(float64(took.at(50).Microseconds())/1e3, "ms/median")
+			})
+		}
+	}
+}
