@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -157,3 +158,11 @@ func (o fakeOutput) Read(b []byte) (int, error) {
 
 // lose makes Stdout give the next of losses.
 func (p *fakeProcess) lose() { _, _ = p.outW.Write([]byte{0}) }
+
+// measuredProcess is a fakeProcess that holds memory.
+type measuredProcess struct {
+	*fakeProcess
+	memory atomic.Int64
+}
+
+func (p *measuredProcess) Memory(context.Context) (int64, error) { return p.memory.Load(), nil }

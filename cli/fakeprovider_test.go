@@ -28,6 +28,9 @@ type fakeSession struct {
 	mode      Mode
 	begin     Request // it was opened with
 	closeTime time.Duration
+	closeErr  error
+	pid       int
+	process   *measuredProcess // ends with the session; nil for none
 
 	mu     sync.Mutex
 	turns  int
@@ -123,7 +126,14 @@ func (s *fakeSession) Fits(req Request) bool {
 func (s *fakeSession) Info() SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return SessionInfo{Agent: s.p.Agent(), Mode: s.mode, AgentSessionID: s.id, Alive: s.closed == 0 && !s.dead}
+	return SessionInfo{Agent: s.p.Agent(), Mode: s.mode, AgentSessionID: s.id, PID: s.pid, Alive: s.closed == 0 && !s.dead}
+}
+
+// runAs gives the session a process.
+func (s *fakeSession) runAs(pid int, process *measuredProcess) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pid, s.process = pid, process
 }
 
 func (s *fakeSession) Close(context.Context) error {
@@ -131,7 +141,10 @@ func (s *fakeSession) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed++
-	return nil
+	if s.process != nil && s.closeErr == nil {
+		s.process.die(ExitStatus{})
+	}
+	return s.closeErr
 }
 
 func (s *fakeSession) Detach() {

@@ -66,6 +66,7 @@ func suite() []conformanceCase {
 		{Deadline, playDeadline},
 		{CloseUnused, playCloseUnused},
 		{CloseWithTools, playCloseWithTools},
+		{TwoSessions, playTwoSessions},
 	}, adoptionCases()...)
 }
 
@@ -316,4 +317,34 @@ func of[T cli.Event](events []cli.Event) (some []T) {
 		}
 	}
 	return some
+}
+
+// The end of a session is nothing to another one, and two share a process only where that was announced: the
+// pool counts on it.
+func playTwoSessions(s *stage) {
+	one, two := s.ask(s.script.Say("never")), s.ask(s.script.Say("Two."))
+	one.Conversation, two.Conversation = "one", "two"
+	shares := func() int {
+		if sharer, ok := s.provider.(cli.Sharer); ok && s.h.Mode == cli.Live {
+			return sharer.Shares(two)
+		}
+		return 0
+	}
+	if pid := shares(); pid != 0 {
+		s.t.Errorf("a session would share process %d, and none is there", pid)
+	}
+	first := s.open(one)
+	announced := shares()
+	second := s.open(two)
+	if a, b := first.Info().PID, second.Info().PID; a != 0 && a == b && announced != a {
+		s.t.Errorf("both sessions are in process %d, announced was %d", a, announced)
+	} else if announced != 0 && announced != b {
+		s.t.Errorf("the second session is in process %d, announced was %d", b, announced)
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), s.h.Patience)
+	defer cancel()
+	if err := first.Close(ctx); err != nil {
+		s.t.Errorf("close: %v", err)
+	}
+	s.answers(s.turn(second, two), "Two.")
 }

@@ -96,6 +96,7 @@ const (
 	Deadline       Case = "deadline keeps the text"
 	CloseUnused    Case = "close without a turn"
 	CloseWithTools Case = "close ends what a tool left behind"
+	TwoSessions    Case = "two sessions, of which one ends"
 
 	AdoptText       Case = "adopt in mid text"
 	AdoptTool       Case = "adopt with an open tool"

@@ -1,0 +1,493 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// lasting is a turn that takes a minute.
+func lasting(ctx context.Context, s *fakeSession, _ Request, em *Emitter) {
+	em.Session(s.id, "m")
+	select {
+	case <-time.After(time.Minute):
+		em.Finish(Result{})
+	case <-ctx.Done():
+		em.Finish(Cut(ctx, s.p.Agent()))
+	}
+}
+
+// living names the conversations that have a session, those with a turn in capitals.
+func living(s *Service) (names string) {
+	synctest.Wait()
+	for _, st := range s.Status() {
+		name := string(st.Conversation)
+		if st.Busy {
+			name = strings.ToUpper(name)
+		}
+		names += name
+	}
+	return names
+}
+
+// ask begins a turn and says when it is over.
+func ask(t *testing.T, s *Service, c Conversation, emit func(Event)) chan Result {
+	t.Helper()
+	return begin(t, s, Request{Conversation: c, Turn: TurnID(c)}, emit)
+}
+
+func begin(t *testing.T, s *Service, req Request, emit func(Event)) chan Result {
+	t.Helper()
+	over := make(chan Result, 1)
+	go func() { over <- s.Run(t.Context(), "fake", req, emit) }()
+	synctest.Wait()
+	return over
+}
+
+func quietly(Event) {}
+
+// Where all are busy a turn waits, is told so, and is served in order of coming.
+func TestTurnsWaitForAProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestService(t, ServiceOptions{MaxSessions: 2}, &fakeProvider{turn: lasting})
+		var mu sync.Mutex
+		var told []string
+		tell := func(c string) func(Event) {
+			return func(ev Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch ev := ev.(type) {
+				case Status:
+					told = append(told, c+" "+string(ev.Kind)+" "+ev.Detail)
+				case SessionStarted:
+					told = append(told, c+" starts")
+				}
+			}
+		}
+		var turns []chan Result
+		for _, c := range []string{"a", "b", "c", "d"} {
+			turns = append(turns, ask(t, s, Conversation(c), tell(c)))
+			time.Sleep(time.Second)
+		}
+		if got := living(s); got != "AB" {
+			t.Errorf("%q live", got)
+		}
+		if l := s.Live(t.Context()); l.Waiting != 2 || l.Processes != 2 || l.MaxProcesses != 2 {
+			t.Errorf("%+v", l)
+		}
+		for i, over := range turns {
+			if r := <-over; r.Err != nil {
+				t.Errorf("turn %d: %v", i, r.Err)
+			}
+		}
+		want := []string{
+			"a starts", "b starts",
+			"c waiting 2 agents are busy; this waits for one of them", "d waiting 2 agents are busy; this waits for one of them",
+			"c idle ", "c starts", "d idle ", "d starts",
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		closeService(t, s)
+	})
+}
+
+// A turn that is aborted while it waits leaves the queue, and one that is aborted while its agent starts gives its
+// place to the next.
+func TestAnAbortedTurnFreesItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{open: func(ctx context.Context, s *fakeSession) error {
+			if s.begin.Conversation != "a" {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		s := newTestService(t, ServiceOptions{MaxSessions: 1}, p)
+		a, b, c := ask(t, s, "a", quietly), ask(t, s, "b", quietly), ask(t, s, "c", quietly)
+		s.Abort("b")
+		if r := <-b; !r.Aborted {
+			t.Errorf("the waiting turn ended as %+v", r)
+		}
+		s.Abort("a")
+		if r := <-a; !r.Aborted {
+			t.Errorf("the starting turn ended as %+v", r)
+		}
+		if r := <-c; r.Err != nil || r.Text == "" {
+			t.Errorf("the third turn ended as %+v", r)
+		}
+		closeService(t, s)
+		if n := len(s.pool.places); n > 0 {
+			t.Errorf("%d places are not free at the end", n)
+		}
+	})
+}
+
+// A place is free when its process is dead, and not before.
+func TestAPlaceIsFreeWhenItsProcessIsDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{open: func(_ context.Context, s *fakeSession) error { s.closeTime = 5 * time.Second; return nil }}
+		s := newTestService(t, ServiceOptions{MaxSessions: 1}, p)
+		run(t, s, "fake", Request{Conversation: "a"})
+		began := time.Now()
+		_, events := run(t, s, "fake", Request{Conversation: "b"})
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("the second process was started after %s", took)
+		}
+		if _, told := events[0].(Status); told {
+			t.Error("it was told to wait for a busy agent, and the only one was idle")
+		}
+		closeService(t, s)
+	})
+}
+
+// A process that outlives the Close of its session keeps its place until it is dead.
+func TestAProcessThatDoesNotEndKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := newFakePlace()
+		p := &fakeProvider{open: place.open}
+		s := newTestService(t, ServiceOptions{MaxSessions: 1, Launchers: []Launcher{place}}, p)
+		run(t, s, "fake", Request{Conversation: "a"})
+		first := p.opened()[0]
+		first.closeErr = errors.New("it is stuck")
+		b := ask(t, s, "b", quietly)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(p.opened()); n != 1 {
+			t.Fatalf("%d sessions were opened", n)
+		}
+		place.processes[first.pid].die(ExitStatus{})
+		if r := <-b; r.Err != nil {
+			t.Error(r.Err)
+		}
+		closeService(t, s)
+	})
+}
+
+// The conversation that has an idle agent never waits for those that have none.
+func TestAConversationWithItsOwnAgentDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{}
+		s := newTestService(t, ServiceOptions{MaxSessions: 2}, p)
+		run(t, s, "fake", Request{Conversation: "a"})
+		time.Sleep(time.Second)
+		run(t, s, "fake", Request{Conversation: "b"})
+		p.turn = lasting
+		b := s.pool.idle["b"].session.(*fakeSession).id
+		over := begin(t, s, Request{Conversation: "b", Resume: b}, quietly)
+		c, d := ask(t, s, "c", quietly), ask(t, s, "d", quietly) // c takes the place of a, d waits
+		if got := living(s); got != "BC" {
+			t.Errorf("%q live", got)
+		}
+		for _, turn := range []chan Result{over, c, d} {
+			if r := <-turn; r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+		closeService(t, s)
+	})
+}
+
+// Sessions of one process count once: they are evicted together, and neither while one of them is busy.
+func TestSessionsThatShareAProcessCountOnce(t *testing.T) {
+	for _, announced := range []bool{true, false} {
+		t.Run(fmt.Sprint("announced ", announced), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &fakeProvider{open: func(_ context.Context, s *fakeSession) error { s.runAs(7, nil); return nil }}
+				providers := []Provider{p}
+				if announced {
+					providers = []Provider{sharing{p}}
+				}
+				s, err := NewService(ServiceOptions{MaxSessions: 2, Providers: append(providers, &fakeProvider{agent: "own"})})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range []Conversation{"a", "b", "c"} {
+					run(t, s, "fake", Request{Conversation: c})
+					time.Sleep(time.Second)
+				}
+				run(t, s, "own", Request{Conversation: "x"})
+				if l := s.Live(t.Context()); l.Processes != 2 || len(l.Sessions) != 4 {
+					t.Errorf("%+v", l)
+				}
+				p.turn = lasting
+				a := begin(t, s, Request{Conversation: "a", Resume: p.opened()[0].id}, quietly)
+				run(t, s, "own", Request{Conversation: "y"}) // x must go, for a is busy, and b and c are with it
+				if got := living(s); got != "Abcy" {
+					t.Errorf("%q live", got)
+				}
+				<-a
+				time.Sleep(time.Second)
+				run(t, s, "own", Request{Conversation: "y", Resume: "own-2"})
+				run(t, s, "own", Request{Conversation: "z"})
+				if got := living(s); got != "yz" {
+					t.Errorf("%q live", got)
+				}
+				closeService(t, s)
+			})
+		})
+	}
+}
+
+// A turn that waits is let in as soon as there is a process it can share.
+func TestATurnDoesNotWaitForWhatItCanShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: lasting, open: func(_ context.Context, s *fakeSession) error {
+			time.Sleep(time.Second)
+			s.runAs(7, nil)
+			return nil
+		}}
+		s, err := NewService(ServiceOptions{MaxSessions: 1, Providers: []Provider{sharing{p}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for _, turn := range []chan Result{ask(t, s, "a", quietly), ask(t, s, "b", quietly), ask(t, s, "c", quietly)} {
+			if r := <-turn; r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+		if took := time.Since(began); took > time.Minute+3*time.Second {
+			t.Errorf("three turns of a minute in one process took %s", took)
+		}
+		if l := s.Live(t.Context()); l.Processes != 1 || len(l.Sessions) != 3 {
+			t.Errorf("%+v", l)
+		}
+		closeService(t, s)
+	})
+}
+
+// sharing is a fakeProvider that says which process Open would use: that of the newest session that is open.
+type sharing struct{ *fakeProvider }
+
+func (p sharing) Shares(Request) int {
+	for _, s := range slices.Backward(p.opened()) {
+		if info := s.Info(); info.Alive {
+			return info.PID
+		}
+	}
+	return 0
+}
+
+// An idle process that dies is noticed at once, and the next turn goes on in another one.
+func TestAnIdleProcessThatDiesIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := newFakePlace()
+		p := &fakeProvider{open: place.open}
+		s := newTestService(t, ServiceOptions{Launchers: []Launcher{place}}, p)
+		one, _ := run(t, s, "fake", Request{Conversation: "a"})
+		place.processes[p.opened()[0].pid].die(ExitStatus{Code: 1})
+		synctest.Wait()
+		if !p.opened()[0].isClosed() || len(s.pool.places) > 0 {
+			t.Errorf("after the crash %d places are taken", len(s.pool.places))
+		}
+		if got := living(s); got != "" {
+			t.Errorf("status shows %q", got)
+		}
+		two, _ := run(t, s, "fake", Request{Conversation: "a", Resume: one.AgentSessionID})
+		if two.AgentSessionID != one.AgentSessionID || len(p.opened()) != 2 {
+			t.Errorf("it went on as %+v in session %d", two, len(p.opened()))
+		}
+		closeService(t, s)
+	})
+}
+
+func TestASessionWithSomethingUnsentIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{}
+		s, err := NewService(ServiceOptions{Providers: []Provider{unsettling{p}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s, "fake", Request{Conversation: "a"})
+		if got := living(s); got != "" || !p.opened()[0].isClosed() {
+			t.Errorf("%q is kept", got)
+		}
+		closeService(t, s)
+	})
+}
+
+// unsettling is a fakeProvider whose agents never take up all that they are sent.
+type unsettling struct{ *fakeProvider }
+
+type unsettledSession struct{ *fakeSession }
+
+func (unsettledSession) Unsettled() bool { return true }
+
+func (p unsettling) Open(ctx context.Context, mode Mode, req Request) (Session, error) {
+	s, err := p.fakeProvider.Open(ctx, mode, req)
+	return unsettledSession{s.(*fakeSession)}, err
+}
+
+// Beyond the limit of memory idle processes are ended, the longest idle one first; busy ones never are.
+func TestMemoryIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := newFakePlace()
+		p := &fakeProvider{open: place.open}
+		s := newTestService(t, ServiceOptions{MaxMemory: 100, MemoryEvery: 10 * time.Second, Launchers: []Launcher{place}}, p)
+		grow := func(c Conversation, bytes int64) {
+			for _, f := range p.opened() {
+				if f.begin.Conversation == c {
+					place.processes[f.pid].memory.Store(bytes)
+				}
+			}
+		}
+		for _, c := range []Conversation{"a", "b", "c"} {
+			run(t, s, "fake", Request{Conversation: c})
+			grow(c, 30)
+			time.Sleep(time.Second)
+		}
+		if got, l := living(s), s.Live(t.Context()); got != "abc" || l.Memory != 90 || l.Sessions[0].Memory != 30 || l.MaxMemory != 100 {
+			t.Errorf("%q live, %+v", got, l)
+		}
+		grow("c", 45)
+		time.Sleep(11 * time.Second)
+		if got := living(s); got != "bc" {
+			t.Errorf("%q live with 105 of 100 bytes before", got)
+		}
+		p.turn = lasting
+		b := p.opened()[1].id
+		over := begin(t, s, Request{Conversation: "b", Resume: b}, quietly)
+		grow("b", 500)
+		time.Sleep(11 * time.Second)
+		if got := living(s); got != "B" {
+			t.Errorf("%q live while the busy one holds too much", got)
+		}
+		if r := <-over; r.Err != nil {
+			t.Error(r.Err)
+		}
+		if got := living(s); got != "" { // looked at after the turn, not only in time
+			t.Errorf("%q live after its turn", got)
+		}
+		closeService(t, s)
+	})
+}
+
+// fakePlace is a launcher whose processes are known by their numbers.
+type fakePlace struct {
+	fakeLauncher
+	mu        sync.Mutex
+	processes map[int]*measuredProcess
+}
+
+func newFakePlace() *fakePlace { return &fakePlace{processes: map[int]*measuredProcess{}} }
+
+// open is fakeProvider.open: each session has a process of its own.
+func (l *fakePlace) open(_ context.Context, s *fakeSession) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	process := &measuredProcess{fakeProcess: newFakeProcess()}
+	pid := 100 + len(l.processes)
+	l.processes[pid] = process
+	s.runAs(pid, process)
+	return nil
+}
+
+func (l *fakePlace) Find(_ Agent, pid int) Process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.processes[pid]; p != nil {
+		return p
+	}
+	return nil
+}
+
+// Whatever is asked, aborted, released and opened ahead: there are never more processes than may be, every turn ends,
+// and at the end every place is free.
+func TestThePoolKeepsItsCount(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := rapid.IntRange(1, 3).Draw(rt, "cap")
+		steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) poolStep {
+			return poolStep{
+				what: rapid.SampledFrom([]string{"ask", "ask", "ask", "abort", "release", "warm", "die"}).Draw(rt, "what"),
+				who:  Conversation(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(rt, "who")),
+				rest: time.Duration(rapid.IntRange(0, 1500).Draw(rt, "rest")) * time.Millisecond,
+			}
+		}), 1, 30).Draw(rt, "steps")
+		synctest.Test(t, func(t *testing.T) { playSteps(t, limit, steps) })
+	})
+}
+
+type poolStep struct {
+	what string
+	who  Conversation
+	rest time.Duration
+}
+
+func playSteps(t *testing.T, limit int, steps []poolStep) {
+	place := newFakePlace()
+	p := &fakeProvider{open: func(ctx context.Context, s *fakeSession) error {
+		time.Sleep(300 * time.Millisecond)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s.closeTime = 200 * time.Millisecond
+		return place.open(ctx, s)
+	}}
+	p.turn = func(ctx context.Context, s *fakeSession, _ Request, em *Emitter) {
+		em.Session(s.id, "m")
+		select {
+		case <-time.After(time.Second):
+			em.Finish(Result{Text: "done"})
+		case <-ctx.Done():
+			em.Finish(Cut(ctx, "fake"))
+		}
+	}
+	s := newTestService(t, ServiceOptions{MaxSessions: limit, Launchers: []Launcher{place}, IdleLimit: 5 * time.Second}, p)
+	var turns sync.WaitGroup
+	for i, step := range steps {
+		switch step.what {
+		case "ask":
+			if s.registry.HasActive(step.who) {
+				break
+			}
+			turns.Go(func() {
+				s.Run(t.Context(), "fake", Request{Conversation: step.who, Turn: TurnID(fmt.Sprint(i))}, quietly)
+			})
+		case "abort":
+			s.Abort(step.who)
+		case "release":
+			s.Release(step.who)
+		case "warm":
+			s.Warm("fake", Request{Conversation: step.who})
+		case "die":
+			s.pool.mu.Lock()
+			idle := s.pool.idle[step.who]
+			s.pool.mu.Unlock()
+			if idle != nil {
+				idle.session.(*fakeSession).process.die(ExitStatus{Code: 1})
+			}
+		}
+		synctest.Wait()
+		if alive := place.alive(); alive > limit {
+			t.Fatalf("%d processes live after step %d, and %d may", alive, i, limit)
+		}
+		time.Sleep(step.rest)
+	}
+	turns.Wait()
+	closeService(t, s)
+	if n := len(s.pool.places) + len(s.pool.queue) + len(s.pool.warming); n > 0 || place.alive() > 0 {
+		t.Errorf("%d places are not free at the end, %d processes live", n, place.alive())
+	}
+}
+
+func (l *fakePlace) alive() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.processes {
+		select {
+		case <-p.Done():
+		default:
+			n++
+		}
+	}
+	return n
+}

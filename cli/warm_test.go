@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowToOpen is an agent that takes a second to start.
+func slowToOpen() *fakeProvider {
+	return &fakeProvider{open: func(ctx context.Context, _ *fakeSession) error {
+		select {
+		case <-time.After(time.Second):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
+}
+
+// What was opened ahead is what the turn runs in, also when the turn comes before it is open.
+func TestATurnRunsInWhatWasOpenedAhead(t *testing.T) {
+	for _, later := range []time.Duration{0, 500 * time.Millisecond, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			p := slowToOpen()
+			s := newTestService(t, ServiceOptions{}, p)
+			s.Warm("fake", Request{Conversation: "a", Dir: "/x"})
+			time.Sleep(later)
+			synctest.Wait()
+			began := time.Now()
+			run(t, s, "fake", Request{Conversation: "a", Dir: "/x"})
+			if took, want := time.Since(began), max(time.Second-later, 0); took != want {
+				t.Errorf("a turn %s later took %s, want %s", later, took, want)
+			}
+			if n := len(p.opened()); n != 1 {
+				t.Errorf("%d sessions were opened", n)
+			}
+			closeService(t, s)
+		})
+	}
+}
+
+func TestOpeningAhead(t *testing.T) {
+	a := Request{Conversation: "a"}
+	for _, tc := range []struct {
+		name   string
+		opts   ServiceOptions
+		before func(*testing.T, *Service, *fakeProvider)
+		after  func(*Service)
+		opened int
+		want   string // who lives a minute later
+	}{
+		{name: "nothing else lives", opened: 1, want: "a"},
+		{name: "nobody asks", opts: ServiceOptions{IdleLimit: 30 * time.Second}, opened: 1},
+		{name: "it is released meanwhile", opened: 1, after: func(s *Service) { s.Release("a") }},
+		{name: "it is wanted otherwise meanwhile", opened: 2, want: "a", after: func(s *Service) {
+			s.Warm("fake", Request{Conversation: "a", Dir: "/y"})
+		}},
+		{name: "no place is free", opts: ServiceOptions{MaxSessions: 1}, opened: 1, want: "b",
+			before: func(t *testing.T, s *Service, _ *fakeProvider) { run(t, s, "fake", Request{Conversation: "b"}) }},
+		{name: "its own session fits", opened: 1, want: "a",
+			before: func(t *testing.T, s *Service, p *fakeProvider) {
+				run(t, s, "fake", a)
+				p.opened()[0].begin.Resume, p.opened()[0].id = "", ""
+			}},
+		{name: "its own session does not fit and makes way", opts: ServiceOptions{MaxSessions: 1}, opened: 2, want: "a",
+			before: func(t *testing.T, s *Service, _ *fakeProvider) {
+				run(t, s, "fake", Request{Conversation: "a", Dir: "/z"})
+			}},
+		{name: "a turn of it runs", opened: 1, want: "A",
+			before: func(t *testing.T, s *Service, p *fakeProvider) {
+				p.turn = obedient
+				go s.Run(t.Context(), "fake", a, quietly)
+				time.Sleep(2 * time.Second)
+			}},
+		{name: "it is run one-shot", opts: ServiceOptions{Modes: map[Agent]Mode{"fake": OneShot}}},
+		{name: "ductor ends meanwhile", opened: 1, after: func(s *Service) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			_ = s.Close(ctx) // closed again at the end, where its error counts
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := slowToOpen()
+				s := newTestService(t, tc.opts, p)
+				if tc.before != nil {
+					tc.before(t, s, p)
+				}
+				s.Warm("fake", a)
+				s.Warm("nobody", a)
+				synctest.Wait()
+				if tc.after != nil {
+					tc.after(s)
+				}
+				time.Sleep(time.Minute)
+				if got := living(s); got != tc.want || len(p.opened()) != tc.opened {
+					t.Errorf("%q live of %d opened, want %q of %d", got, len(p.opened()), tc.want, tc.opened)
+				}
+				closeService(t, s)
+				if n := len(s.pool.places) + len(s.pool.warming); n > 0 {
+					t.Errorf("%d places are not free at the end", n)
+				}
+			})
+		})
+	}
+}
