@@ -47,6 +47,9 @@ func newDocument(showThinking bool) *document {
 	return &document{tools: make(map[cli.ToolID]toolRef), thinking: showThinking}
 }
 
+// askedStatus is that of an agent that waits for people: the ask says so, the card must not say that it thinks.
+const askedStatus cli.StatusKind = "asked"
+
 // change says what an event did to a document.
 type change struct {
 	text   string // was added to the answer
@@ -70,6 +73,8 @@ func (d *document) add(ev cli.Event) change {
 		return change{urgent: true}
 	case cli.ToolEnded:
 		return change{urgent: d.endTool(ev)}
+	case cli.ApprovalAsked, cli.QuestionAsked:
+		return change{urgent: d.setStatus(cli.Status{Kind: askedStatus})}
 	case cli.FileChanged:
 		return change{urgent: d.addFile(ev)}
 	case cli.Status:

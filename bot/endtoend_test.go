@@ -149,7 +149,7 @@ type everything interface {
 	orchestrator.Journal
 }
 
-func startDuctor(t *testing.T, h *house, db everything, agent echo) *ductor {
+func startDuctor(t *testing.T, h *house, db everything, agent orchestrator.Gateway) *ductor {
 	t.Helper()
 	h.opts.Journal = db
 	b, err := bot.New(h.opts)
@@ -157,9 +157,12 @@ func startDuctor(t *testing.T, h *house, db everything, agent echo) *ductor {
 		t.Fatal(err)
 	}
 	desk := orchestrator.New(orchestrator.Options{
-		Store: db, Gateway: agent, Chat: b.Chat(), Permission: cli.Ask, Dir: "/", QueueMax: 10,
+		Store: db, Gateway: agent, Chat: b.Chat(), Asks: b.Chat(), Permission: cli.Ask, Dir: "/", QueueMax: 10,
 		HistoryTurns: 5, HistoryBytes: 1000, DeliveryWait: 10 * time.Second, Now: time.Now,
-		NewID:  uuid.NewString,
+		NewID: uuid.NewString,
+		Approvers: func(_ orchestrator.ConversationID, asker orchestrator.PersonID) []orchestrator.PersonID {
+			return []orchestrator.PersonID{asker, 8}
+		},
 		Logger: slog.New(slog.NewTextHandler(h.log, nil)),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

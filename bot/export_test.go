@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"net/http"
 	"slices"
 
 	"ductor/cli"
@@ -13,6 +14,9 @@ type (
 	JournalFake = journalFake
 	DeskFake    = deskFake
 )
+
+// OnWire makes an in-process transport say what a connection would: that the request left.
+func OnWire(next http.RoundTripper) http.RoundTripper { return onWire{next} }
 
 func NewJournalFake() *JournalFake { return newJournalFake() }
 

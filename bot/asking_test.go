@@ -1,0 +1,316 @@
+package bot_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot"
+	"ductor/cli"
+	"ductor/internal/sim/telegram"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// petitioner is an agent that asks in every turn, and answers with what it was told. It outlives its ductors:
+// one that takes the turn up is asked again what was not decided.
+type petitioner struct {
+	echo
+	asks  []cli.Event
+	steer func(text string) error // nil: it takes nothing while it works
+
+	mu    sync.Mutex
+	waits map[cli.AskID]chan cli.Decision
+	told  []string
+	gone  chan struct{} // closed when it is to give up
+}
+
+func asks(evs ...cli.Event) *petitioner {
+	return &petitioner{asks: evs, waits: make(map[cli.AskID]chan cli.Decision)}
+}
+
+func (p *petitioner) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	emit(cli.SessionStarted{AgentSessionID: "native"})
+	return p.ask(ctx, agent, emit, nil)
+}
+
+func (p *petitioner) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	emit(cli.SessionStarted{AgentSessionID: "native"})
+	return p.ask(ctx, agent, emit, func() { emit(cli.CaughtUp{}) })
+}
+
+func (p *petitioner) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
+	out := make(map[cli.TurnID]cli.Remains)
+	for _, t := range open {
+		out[t.Turn] = cli.RemainsRun
+	}
+	return out, nil
+}
+
+func (p *petitioner) ask(ctx context.Context, agent cli.Agent, emit func(cli.Event), then func()) cli.Result {
+	var waits []chan cli.Decision
+	for _, ev := range p.asks {
+		id := idOf(ev)
+		p.mu.Lock()
+		wait, again := p.waits[id]
+		if !again {
+			wait = make(chan cli.Decision, 1)
+			p.waits[id] = wait
+		}
+		decided := again && wait == nil
+		p.mu.Unlock()
+		if decided {
+			continue
+		}
+		waits = append(waits, wait)
+		emit(ev)
+	}
+	if then != nil {
+		then()
+	}
+	for i, wait := range waits {
+		select {
+		case <-wait:
+		case <-p.gone:
+			emit(cli.AskWithdrawn{ID: idOf(p.asks[i])})
+		case <-ctx.Done():
+			return cli.Cut(ctx, agent)
+		}
+	}
+	r := cli.Result{Text: "The work is done."}
+	emit(cli.TextDelta{Text: r.Text})
+	emit(r)
+	return r
+}
+
+func idOf(ev cli.Event) cli.AskID {
+	if a, ok := ev.(cli.ApprovalAsked); ok {
+		return a.ID
+	}
+	return ev.(cli.QuestionAsked).ID
+}
+
+func (p *petitioner) Decide(_ context.Context, _ cli.TurnID, id cli.AskID, d cli.Decision) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wait := p.waits[id]
+	if wait == nil {
+		return cli.ErrNotAsked
+	}
+	p.waits[id] = nil
+	p.told = append(p.told, strings.TrimSpace(fmt.Sprintf("%s %v %s%v", id, d.Allow, d.Reason, d.Answers)))
+	wait <- d
+	return nil
+}
+
+func (p *petitioner) Steer(_ context.Context, _ cli.TurnID, req cli.Request) error {
+	if p.steer == nil {
+		return fmt.Errorf("steer: %w", errUnsupported)
+	}
+	return p.steer(req.Prompt)
+}
+
+func (p *petitioner) toldAll() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.told)
+}
+
+// bash is a request to run a command.
+func bash(id cli.AskID, command string) cli.ApprovalAsked {
+	input, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		panic(err)
+	}
+	return cli.ApprovalAsked{ID: id, Tool: "Bash", Title: command, Input: input}
+}
+
+// hearing is a whole ductor whose agent asks, in a simulated Telegram.
+type hearing struct {
+	*testing.T
+	*house
+	agent *petitioner
+	db    *store.DB
+	now   *ductor
+	in    *telegram.Chat
+	who   *telegram.Person
+	bob   *telegram.Person // may decide too, in groups
+	opts  []telegram.SendOption
+}
+
+// hear runs a test with an agent that asks. what was sent as "go" runs.
+func hear(t *testing.T, agent *petitioner, test func(s *hearing)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, filepath.Join(dir, "uploads"))
+		h.opts.Transport = bot.OnWire(h.opts.Transport)
+		h.opts.Allow.Users = append(h.opts.Allow.Users, 8, 9)
+		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		s := &hearing{T: t, house: h, agent: agent, db: db, in: h.chat, who: h.ann, bob: h.srv.Person(8, "Bob")}
+		agent.gone = make(chan struct{}) // of this bubble
+		s.now = startDuctor(t, h, db, agent)
+		defer func() {
+			if _, err := s.now.desk.Abort(context.Background(), s.conv()); err != nil { // what waits for ever
+				t.Errorf("abort: %v", err)
+			}
+			if err := s.now.stop(5 * time.Second); err != nil {
+				t.Errorf("ductor ended with %v", err)
+			}
+			if t.Failed() {
+				t.Logf("the agent was told %q\n%s\n%s", agent.toldAll(), s.in.Transcript(), h.log)
+			}
+		}()
+		test(s)
+	})
+}
+
+// inForum moves the test into a topic of a group.
+func (s *hearing) inForum() {
+	s.in = s.srv.Forum(-100, "Team")
+	s.who.SetRank(s.in, telegram.Member)
+	s.bob.SetRank(s.in, telegram.Member)
+}
+
+func (s *hearing) begin() telegram.Message { return s.say("go") }
+
+func (s *hearing) say(text string, opts ...telegram.SendOption) telegram.Message {
+	return s.who.Send(s.in, text, append(slices.Clone(s.opts), opts...)...)
+}
+
+// settle lets happen what happens by itself within some seconds.
+func (s *hearing) settle() {
+	synctest.Wait()
+	time.Sleep(10 * time.Second)
+	synctest.Wait()
+}
+
+// card is the message that shows an ask.
+func (s *hearing) card(part string) telegram.Message {
+	s.Helper()
+	s.settle()
+	m, ok := s.in.View().Find(part)
+	if !ok {
+		s.Fatalf("the chat does not show %q\n%s\n%s", part, s.in.Transcript(), s.log)
+	}
+	return m
+}
+
+func (s *hearing) press(m telegram.Message, button string) string {
+	s.Helper()
+	return s.pressBy(s.who, m, button)
+}
+
+func (s *hearing) pressBy(p *telegram.Person, m telegram.Message, button string) string {
+	s.Helper()
+	a, err := p.Press(s.Context(), m, s.data(m, button))
+	if err != nil {
+		s.Fatalf("%v\n%s\n%s", err, s.in.Transcript(), s.log)
+	}
+	s.settle()
+	return a.Text
+}
+
+// data is the data of a button.
+func (s *hearing) data(m telegram.Message, button string) string {
+	s.Helper()
+	for _, row := range m.Keyboard {
+		for _, b := range row {
+			if strings.Contains(b.Text, button) {
+				return b.Data
+			}
+		}
+	}
+	s.Fatalf("%q has no button %q", m.Text, button)
+	return ""
+}
+
+func (s *hearing) tap(p *telegram.Person, m telegram.Message, data string) string {
+	s.Helper()
+	a, err := p.TapData(m, data).Answer(s.Context())
+	if err != nil {
+		s.Fatalf("press %q: %v\n%s", data, err, s.log)
+	}
+	s.settle()
+	return a.Text
+}
+
+func (s *hearing) wantTold(want ...string) {
+	s.Helper()
+	s.settle()
+	if got := s.agent.toldAll(); !slices.Equal(got, want) {
+		s.Errorf("the agent was told %q, want %q", got, want)
+	}
+}
+
+// wantShown checks what the chat shows, and that nothing that is over has buttons.
+func (s *hearing) wantShown(parts ...string) {
+	s.Helper()
+	s.settle()
+	for _, part := range parts {
+		m, ok := s.in.View().Find(part)
+		if !ok {
+			s.Errorf("the chat does not show %q", part)
+		}
+		if len(m.Keyboard) > 0 {
+			s.Errorf("%q has buttons %v", m.Text, m.Keyboard)
+		}
+	}
+}
+
+func (s *hearing) wantAnswer(got, part string) {
+	s.Helper()
+	if !strings.Contains(got, part) || part == "" && got != "" {
+		s.Errorf("the press is answered by %q, want %q", got, part)
+	}
+}
+
+func (s *hearing) rules() []string {
+	s.Helper()
+	p, err := s.now.desk.Permissions(s.Context(), s.conv())
+	if err != nil {
+		s.Fatal(err)
+	}
+	var out []string
+	for _, r := range p.Rules {
+		out = append(out, r.Text)
+	}
+	return out
+}
+
+func (s *hearing) conv() orchestrator.ConversationID {
+	return orchestrator.ConversationID{Chat: int64(s.in.ID())}
+}
+
+// mention marks "@ductor_bot" at the beginning of a text as what it is.
+func mention() telegram.SendOption {
+	return telegram.WithEntities(telegram.Entity{Type: "mention", Length: len("@ductor_bot")})
+}
+
+// restart ends ductor and starts it again on what is left; the agent goes on meanwhile.
+func (s *hearing) restart() {
+	s.Helper()
+	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	s.now.end()
+	if err := <-s.now.done; err != nil {
+		s.Fatal(err)
+	}
+	s.now.desk.Detach(last)
+	if err := s.now.bot.Close(last); err != nil {
+		s.Fatal(err)
+	}
+	s.now = startDuctor(s.T, s.house, s.db, s.agent)
+	s.settle()
+}

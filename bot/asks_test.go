@@ -1,0 +1,258 @@
+package bot_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/sim/telegram"
+)
+
+var errUnsupported = errors.ErrUnsupported
+
+const gitStatus = "git status docs"
+
+// What each way through the buttons tells the agent, and leaves in the chat.
+func TestApprovalsByButton(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		press []string // buttons, one after the other; a line that begins with > is a reply
+		told  string
+		shown string
+		rules []string
+	}{
+		{"once", []string{"Allow once"}, "a true []", "✅ Allowed.", nil},
+		{"deny", []string{"Deny"}, "a false []", "⛔ Denied.", nil},
+		{"for the session", []string{"Allow this session…", "Allow all of that"}, "a true []", "✅ Allowed, and with it Bash(git status docs)", []string{"Bash(git status docs)"}},
+		{"a pattern", []string{"Allow pattern…", "Allow all of that"}, "a true []", "✅ Allowed, and with it Bash(git status *)", []string{"Bash(git status *)"}},
+		{"a rule was read and not made", []string{"Allow pattern…", "‹ Back", "Allow once"}, "a true []", "✅ Allowed.", nil},
+		{"deny with a reason", []string{"Deny with reason…", ">not today"}, "a false not today[]", "⛔ Denied: not today", nil},
+		{"no reason after all", []string{"Deny with reason…", "Deny without a reason"}, "a false []", "⛔ Denied.", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+				s.begin()
+				for _, button := range tc.press {
+					m := s.card("May Claude use Bash?")
+					if reason, is := strings.CutPrefix(button, ">"); is {
+						s.say(reason, telegram.ReplyTo(m.ID))
+						continue
+					}
+					s.press(m, button)
+				}
+				s.wantTold(tc.told)
+				s.wantShown(tc.shown, "The work is done.")
+				if got := s.rules(); !slices.Equal(got, tc.rules) {
+					s.Errorf("rules %q, want %q", got, tc.rules)
+				}
+				if n := len(s.in.View().FromBot()); n != 2 {
+					s.Errorf("%d messages, want the ask and the answer", n)
+				}
+			})
+		})
+	}
+}
+
+// A rule is shown, word for word, before it can be made.
+func TestTheRuleIsShownBeforeItIsMade(t *testing.T) {
+	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+		s.begin()
+		m := s.card("May Claude")
+		if m.HasButton("Allow all of that") {
+			s.Error("a rule can be made unseen")
+		}
+		s.press(m, "Allow pattern…")
+		m = s.card("May Claude")
+		if !strings.Contains(m.Text, "Bash(git status *)") || m.HasButton("Allow once") {
+			s.Errorf("shown %q %v", m.Text, m.Keyboard)
+		}
+		s.wantTold()
+	})
+}
+
+func TestAPlanAndItsFullText(t *testing.T) {
+	plan := cli.ApprovalAsked{ID: "p", Tool: cli.PlanTool, Detail: "# Plan\n" + strings.Repeat("One more step.\n", 400) + "The end."}
+	hear(t, asks(plan), func(s *hearing) {
+		s.begin()
+		m := s.card("begin with this plan?")
+		s.press(m, "Full text")
+		s.wantAnswer(s.press(m, "Full text"), "in the chat already")
+		steps, ends := 0, 0
+		for _, f := range s.in.View().FromBot() {
+			if f.ID != m.ID {
+				steps += strings.Count(f.Text, "One more step.")
+				ends += strings.Count(f.Text, "The end.")
+			}
+		}
+		if steps != 400 || ends != 1 {
+			s.Errorf("the full text has %d of 400 steps, %d ends", steps, ends)
+		}
+		s.press(m, "Allow once")
+		s.wantTold("p true []")
+	})
+}
+
+// What the buttons and replies of questions tell the agent.
+func TestQuestions(t *testing.T) {
+	color := cli.Question{Header: "Color", Text: "Which color?", Options: []cli.Option{{Label: "Red", Description: "warm"}, {Label: "Blue"}}}
+	many := cli.Question{Text: "Which days?", Multi: true, Free: true, Options: []cli.Option{{Label: "Mon"}, {Label: "Tue"}, {Label: "Wed"}}}
+	free := cli.Question{Text: "Why?", Free: true}
+	for _, tc := range []struct {
+		name  string
+		asked []cli.Question
+		steps []string
+		told  string
+		shown string
+	}{
+		{"one of several", []cli.Question{color}, []string{"Blue"}, "q true [[Blue]]", "→ Blue"},
+		{"by its name", []cli.Question{color}, []string{">red"}, "q true [[Red]]", "→ Red"},
+		{"some of several", []cli.Question{many}, []string{"Wed", "Mon", "Tue", "Tue", "Send"}, "q true [[Mon Wed]]", "→ Mon, Wed"},
+		{"and in own words", []cli.Question{many}, []string{"Mon", ">and Sunday"}, "q true [[Mon and Sunday]]", "→ Mon, and Sunday"},
+		{"own words", []cli.Question{free}, []string{">because"}, "q true [[because]]", "→ because"},
+		{"one after the other", []cli.Question{color, many, free}, []string{"Red", "Tue", "Next", ">so"}, "q true [[Red] [Tue] [so]]", "→ so"},
+		{"back again", []cli.Question{color, free}, []string{"Red", "‹ Back", "Blue", ">so"}, "q true [[Blue] [so]]", "→ Blue"},
+		{"not answered", []cli.Question{color}, []string{"Do not answer"}, "q false []", "⛔ Denied."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			hear(t, asks(cli.QuestionAsked{ID: "q", Questions: tc.asked}), func(s *hearing) {
+				s.begin()
+				for _, step := range tc.steps {
+					m := s.card("Claude asks")
+					if words, is := strings.CutPrefix(step, ">"); is {
+						s.say(words, telegram.ReplyTo(m.ID))
+						continue
+					}
+					s.press(m, step)
+				}
+				s.wantTold(tc.told)
+				s.wantShown(tc.shown, "The work is done.")
+				if n := len(s.in.View().FromBot()); n != 2 {
+					s.Errorf("%d messages, want the question and the answer", n)
+				}
+			})
+		})
+	}
+}
+
+func TestWordsWhereNoneAreTaken(t *testing.T) {
+	q := cli.Question{Text: "Which?", Options: []cli.Option{{Label: "Red"}, {Label: "Blue"}}}
+	hear(t, asks(cli.QuestionAsked{ID: "q", Questions: []cli.Question{q}}), func(s *hearing) {
+		s.begin()
+		m := s.card("Claude asks")
+		s.say("green", telegram.ReplyTo(m.ID))
+		s.card("takes no words of your own")
+		s.wantTold()
+	})
+}
+
+// A secret reaches the agent and nobody else: the message is deleted and nothing shows it.
+func TestASecretIsTakenOutOfTheChat(t *testing.T) {
+	questions := []cli.Question{{Text: "Password?", Free: true, Secret: true}, {Text: "User?", Free: true}}
+	hear(t, asks(cli.QuestionAsked{ID: "q", Questions: questions}), func(s *hearing) {
+		s.begin()
+		s.say("hunter2", telegram.ReplyTo(s.card("Password?").ID))
+		s.card("User?")
+		s.say("ann", telegram.ReplyTo(s.card("Claude asks").ID))
+		s.wantTold("q true [[hunter2] [ann]]")
+		s.say("hunter3", telegram.ReplyTo(s.card("Claude asks").ID)) // too late, and still no prompt
+		s.card("decided before")
+		for _, m := range s.in.History() {
+			if m.From.Bot && strings.Contains(m.Text, "hunter") || !m.Deleted && strings.Contains(m.Text, "hunter") {
+				s.Errorf("the chat shows %q", m.Text)
+			}
+		}
+		if logged := s.log.String(); strings.Contains(logged, "hunter") {
+			s.Error("the log shows the secret")
+		}
+	})
+}
+
+// A reply is a reason only from who was asked for it, and only for a while.
+func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
+	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+		s.begin()
+		m := s.card("May Claude")
+		s.say("a prompt", telegram.ReplyTo(m.ID)) // nobody asked for a reason
+		s.card("Queued")
+		s.press(m, "Deny with reason…")
+		time.Sleep(11 * time.Minute)
+		s.say("too late", telegram.ReplyTo(m.ID))
+		s.wantTold()
+		st, err := s.now.desk.Status(s.Context(), s.conv())
+		if err != nil || st.Queue != 2 {
+			s.Errorf("%d prompts wait, %v", st.Queue, err)
+		}
+	})
+}
+
+// In a group the card answers to the prompt and says who decided; who else may decide can.
+func TestAsksInAGroup(t *testing.T) {
+	hear(t, asks(bash("a", "make"), bash("b", "make test")), func(s *hearing) {
+		s.inForum()
+		carl := s.srv.Person(9, "Carl")
+		carl.SetRank(s.in, telegram.Member)
+		prompt := s.say("@ductor_bot go", mention())
+		m := s.card("make\n")
+		if m.ReplyTo != prompt.ID {
+			s.Errorf("the card answers to %d, not %d", m.ReplyTo, prompt.ID)
+		}
+		s.wantAnswer(s.pressBy(carl, m, "Allow once"), "Somebody else")
+		s.wantTold()
+		s.pressBy(s.bob, m, "Allow once")
+		s.wantShown("✅ Allowed by Bob.")
+		other := s.card("make test")
+		s.pressBy(s.bob, other, "Deny with reason…")
+		s.bob.Send(s.in, "no", telegram.ReplyTo(other.ID))
+		s.wantShown("⛔ Denied by Bob: no")
+		s.wantTold("a true []", "b false no[]")
+	})
+}
+
+// Requests that are the same are one card, which says so.
+func TestIdenticalAsksAreOneCard(t *testing.T) {
+	hear(t, asks(bash("a", "make"), bash("b", "make")), func(s *hearing) {
+		s.begin()
+		m := s.card("Stands for 2 identical requests")
+		s.press(m, "Allow once")
+		s.wantTold("a true []", "b true []")
+		if n := len(s.in.View().FromBot()); n != 2 {
+			s.Errorf("%d messages", n)
+		}
+	})
+}
+
+func TestAsksThatEndByThemselves(t *testing.T) {
+	t.Run("given up", func(t *testing.T) {
+		hear(t, asks(bash("a", "make")), func(s *hearing) {
+			s.begin()
+			m := s.card("May Claude")
+			close(s.agent.gone)
+			s.wantShown("No longer waited for")
+			s.wantAnswer(s.tap(s.who, m, s.data(m, "Allow once")), "no longer waits")
+			s.wantTold()
+		})
+	})
+	t.Run("expired", func(t *testing.T) {
+		hear(t, asks(bash("a", "make")), func(s *hearing) {
+			s.begin()
+			m := s.card("May Claude")
+			time.Sleep(31 * time.Minute)
+			s.wantShown("Nobody decided in time")
+			s.wantAnswer(s.tap(s.who, m, s.data(m, "Allow once")), "Too late")
+			s.wantTold("a false Nobody decided in time, so it was denied.[]")
+		})
+	})
+	t.Run("aborted", func(t *testing.T) {
+		hear(t, asks(bash("a", "make")), func(s *hearing) {
+			s.begin()
+			m := s.card("May Claude")
+			s.say("/abort")
+			s.wantShown("No longer waited for")
+			s.wantAnswer(s.tap(s.who, m, s.data(m, "Allow once")), "no longer waits")
+			s.wantTold()
+		})
+	})
+}

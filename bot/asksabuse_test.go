@@ -1,0 +1,196 @@
+package bot_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/sim/telegram"
+)
+
+// Presses that must change nothing: whatever they are answered, the agent is not allowed anything by them.
+func TestAskAbuse(t *testing.T) {
+	swap := func(data, from, to string) string { return strings.Replace(data, from, to, 1) }
+	for _, tc := range []struct {
+		name string
+		do   func(s *hearing, m telegram.Message, allow string) string
+		want string
+	}{
+		{"a forged nonce", func(s *hearing, m telegram.Message, allow string) string {
+			parts := strings.Split(allow, ":")
+			return s.tap(s.who, m, swap(allow, parts[2], strings.Repeat("A", len(parts[2]))))
+		}, "no longer means anything"},
+		{"an ask that is not there", func(s *hearing, m telegram.Message, allow string) string {
+			parts := strings.Split(allow, ":")
+			return s.tap(s.who, m, swap(allow, parts[1], "NOSUCHASK"))
+		}, "no longer means anything"},
+		{"half the data", func(s *hearing, m telegram.Message, allow string) string {
+			return s.tap(s.who, m, allow[:len(allow)-2])
+		}, "no longer means anything"},
+		{"an option of no question", func(s *hearing, m telegram.Message, allow string) string {
+			return s.tap(s.who, m, strings.TrimSuffix(allow, ":1")+":o0.0")
+		}, "no longer means anything"},
+		{"a foreign operation", func(s *hearing, m telegram.Message, allow string) string {
+			return s.tap(s.who, m, strings.TrimSuffix(allow, ":1")+":Z")
+		}, "no longer means anything"},
+		{"somebody else's chat", func(s *hearing, m telegram.Message, allow string) string {
+			chat := s.srv.Private(9, "Carl")
+			own := chat.Person().Send(chat, "/status")
+			return s.tap(chat.Person(), own, allow)
+		}, "no longer means anything"},
+		{"another chat of the same person", func(s *hearing, m telegram.Message, allow string) string {
+			forum := s.srv.Forum(-100, "Team")
+			s.who.SetRank(forum, telegram.Member)
+			own := s.who.Send(forum, "hello")
+			return s.tap(s.who, own, allow)
+		}, "no longer means anything"},
+		{"after the end of its time", func(s *hearing, m telegram.Message, allow string) string {
+			time.Sleep(time.Hour)
+			return s.tap(s.who, m, allow)
+		}, "Too late"},
+		{"after a denial", func(s *hearing, m telegram.Message, allow string) string {
+			s.press(m, "Deny")
+			return s.tap(s.who, m, allow)
+		}, "decided before: denied"},
+		{"after an abort", func(s *hearing, m telegram.Message, allow string) string {
+			s.say("/abort")
+			s.settle()
+			return s.tap(s.who, m, allow)
+		}, "no longer waits"},
+		{"after an abort and a restart", func(s *hearing, m telegram.Message, allow string) string {
+			s.say("/abort")
+			s.settle()
+			s.restart()
+			return s.tap(s.who, m, allow)
+		}, "no longer waits"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+				s.begin()
+				m := s.card("May Claude")
+				s.wantAnswer(tc.do(s, m, s.data(m, "Allow once")), tc.want)
+				for _, told := range s.agent.toldAll() {
+					if strings.Contains(told, "true") {
+						s.Errorf("the agent was told %q", told)
+					}
+				}
+				if rules := s.rules(); len(rules) > 0 {
+					s.Errorf("rules %q", rules)
+				}
+			})
+		})
+	}
+}
+
+// A stranger gets no answer at all.
+func TestAStrangersPressIsNotAnswered(t *testing.T) {
+	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+		s.begin()
+		m := s.card("May Claude")
+		s.srv.Person(66, "Eve").TapData(m, s.data(m, "Allow once"))
+		s.wantTold()
+		s.press(m, "Allow once")
+		s.wantTold("a true []")
+	})
+}
+
+// Two presses at once: one counts.
+func TestADoublePressDecidesOnce(t *testing.T) {
+	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+		s.begin()
+		m := s.card("May Claude")
+		allow := s.data(m, "Allow once")
+		one, two := s.who.TapData(m, allow), s.who.TapData(m, allow)
+		first, err := one.Answer(s.Context())
+		if err != nil {
+			s.Fatal(err)
+		}
+		second, err := two.Answer(s.Context())
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.wantAnswer(first.Text, "Allowed.")
+		s.wantAnswer(second.Text, "decided before: allowed")
+		s.wantTold("a true []")
+	})
+}
+
+// A pending ask outlives ductor: the same message is gone on with, and what was begun with it too.
+func TestAsksOutliveARestart(t *testing.T) {
+	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+		s.begin()
+		s.press(s.card("May Claude"), "Deny with reason…")
+		s.restart()
+		m := s.card("Reply to this message with the reason")
+		s.say("because", telegram.ReplyTo(m.ID))
+		s.wantTold("a false because[]")
+		s.wantShown("⛔ Denied: because")
+		if n := strings.Count(s.in.Transcript(), "May Claude"); n != 1 {
+			s.Errorf("it is shown %d times", n)
+		}
+	})
+}
+
+// A card that may or may not have arrived is not sent again: a notice says so, and becomes the card when asked.
+func TestAnAskThatMayBeMissing(t *testing.T) {
+	for _, kind := range []telegram.FaultKind{telegram.DropBefore, telegram.DropAfter} {
+		t.Run(string(kind), func(t *testing.T) {
+			hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+				s.srv.Inject(telegram.Fault{Method: "sendMessage", Kind: kind, Times: 1})
+				s.begin()
+				m := s.card("may be missing here")
+				s.restart()
+				if n := strings.Count(s.in.Transcript(), "may be missing here"); n != 1 {
+					s.Errorf("the notice is there %d times", n)
+				}
+				if card, there := s.in.View().Find("May Claude"); there {
+					s.press(card, "Allow once")
+				} else {
+					s.press(m, "Show it")
+					s.press(s.card("May Claude"), "Allow once")
+				}
+				s.wantTold("a true []")
+				s.wantShown("✅ Allowed.")
+				if _, there := s.in.View().Find("may be missing"); there {
+					s.Error("the notice is still there")
+				}
+				if n := strings.Count(s.in.Transcript(), "May Claude"); n != 1 {
+					s.Errorf("the ask is shown %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// A person who deletes the card gets it once more; whoever deletes its topic finds it in the main one.
+func TestAskCardsThatLoseTheirPlace(t *testing.T) {
+	t.Run("deleted", func(t *testing.T) {
+		hear(t, asks(bash("a", "make"), bash("b", "make")), func(s *hearing) {
+			s.begin()
+			m := s.card("May Claude")
+			s.press(m, "Deny with reason…")
+			s.who.Delete(m)
+			s.tap(s.who, m, strings.TrimSuffix(s.data(m, "Deny"), ":d")+":b")
+			s.press(s.card("May Claude"), "Allow once")
+			s.wantTold("a true []", "b true []")
+		})
+	})
+	t.Run("no topic", func(t *testing.T) {
+		hear(t, asks(bash("a", "make")), func(s *hearing) {
+			s.inForum()
+			topic := s.who.Topic(s.in, "Work").ID
+			s.opts = append(s.opts, telegram.InTopic(topic))
+			hit := s.srv.Inject(telegram.Fault{Method: "sendMessage", Delay: 20 * time.Second, Times: 1})
+			s.say("@ductor_bot go", mention())
+			time.Sleep(time.Second)
+			s.in.DeleteTopic(topic)
+			time.Sleep(time.Minute)
+			m := s.card("The topic is gone")
+			s.press(m, "Allow once")
+			s.wantTold("a true []")
+			if hit.Hits() != 1 {
+				s.Error("the topic was there as the card came")
+			}
+		})
+	})
+}
