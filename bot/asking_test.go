@@ -98,6 +98,9 @@ func idOf(ev cli.Event) cli.AskID {
 }
 
 func (p *petitioner) Decide(_ context.Context, _ cli.TurnID, id cli.AskID, d cli.Decision) error {
+	if p.life != nil && p.life.isDead() {
+		return errDead
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wait := p.waits[id]
@@ -313,4 +316,14 @@ func (s *hearing) restart() {
 	}
 	s.now = startDuctor(s.T, s.house, s.db, s.agent)
 	s.settle()
+}
+
+// session is the current one.
+func (s *hearing) session() orchestrator.SessionID {
+	s.Helper()
+	st, err := s.now.desk.Status(s.Context(), s.conv())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return st.Session.ID
 }

@@ -23,6 +23,7 @@ type restarts struct {
 type editedPrompt struct {
 	Text    string `json:"text"`
 	Offered bool   `json:"offered"` // and it was neither taken nor turned down
+	Taken   bool   `json:"taken"`   // a press began to start over with it
 }
 
 // editKey is what the journal knows the new text by.
@@ -88,8 +89,13 @@ func (r *restarts) press(ctx context.Context, p press, turn cli.TurnID) (string,
 	case e.Text == "":
 		return staleSentence, nil
 	}
+	if err := r.save(ctx, turn, editedPrompt{Text: e.Text, Taken: true}); err != nil {
+		return "", err
+	}
 	_, err = r.desk.Restart(ctx, turn, e.Text, p.by)
 	switch {
+	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
+		return "It was started over already.", nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
 		r.voice.edit(p.by.Conversation, p.message, "It has ended meanwhile. Send the message again to run it as it is now.", nil)
 		return "Too late: it has ended.", nil

@@ -1,0 +1,136 @@
+package bot_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot"
+	"ductor/cli"
+	"ductor/internal/sim/telegram"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// The writes that asks add to a turn are steps as well.
+
+func (s mortalStore) OpenAsk(ctx context.Context, a orchestrator.Ask, digest string) (now orchestrator.Ask, err error) {
+	err = s.step("ask", func() (err error) { now, err = s.DB.OpenAsk(ctx, a, digest); return err })
+	return now, err
+}
+
+func (s mortalStore) SetAskShown(ctx context.Context, id orchestrator.AskID, state orchestrator.SendState, message int) error {
+	return s.step("ask "+string(state), func() error { return s.DB.SetAskShown(ctx, id, state, message) })
+}
+
+func (s mortalStore) DecideAsk(ctx context.Context, d orchestrator.AskDecision) (now orchestrator.Ask, won bool, err error) {
+	err = s.step("decide", func() (err error) { now, won, err = s.DB.DecideAsk(ctx, d); return err })
+	return now, won, err
+}
+
+func (s mortalStore) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) (all []orchestrator.Ask, err error) {
+	err = s.step("withdraw", func() (err error) { all, err = s.DB.WithdrawTurn(ctx, turn, at); return err })
+	return all, err
+}
+
+// TestNoDeathLosesOrDoublesAnAsk kills ductor between any two writes while an agent asks and a person denies it
+// with a reason, and starts it again while the agent waits: the ask is in the chat once, or a notice that it
+// may be; it can be decided; the agent is told once, and what was said to it.
+func TestNoDeathLosesOrDoublesAnAsk(t *testing.T) {
+	steps := askAndDie(t, 0, false)
+	if steps < 20 {
+		t.Fatalf("only %d steps: the test kills nothing", steps)
+	}
+	for at := 1; at <= steps; at++ {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("step %d after %v", at, after), func(t *testing.T) { askAndDie(t, at, after) })
+		}
+	}
+}
+
+func askAndDie(t *testing.T, at int, after bool) (steps int) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, filepath.Join(dir, "uploads"))
+		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		agent := asks(bash("a", "make"))
+		agent.gone = make(chan struct{})
+		wire := bot.OnWire(h.opts.Transport)
+		life := &mortal{transport: wire, at: at, after: after, died: make(chan struct{})}
+		h.opts.Transport, agent.life = life, life
+		first := startDuctor(t, h, mortalStore{life, db}, agent)
+		h.ann.Send(h.chat, "go")
+		h.denyWithReason("no")
+		select {
+		case <-life.died:
+		case <-time.After(time.Minute):
+		}
+		_ = first.stop(time.Millisecond)
+		steps = life.steps
+
+		h.opts.Transport, agent.life = wire, nil
+		second := startDuctor(t, h, db, agent)
+		h.denyWithReason("no")
+		time.Sleep(time.Minute)
+		if err := second.stop(5 * time.Second); err != nil {
+			t.Errorf("the second ductor ended with %v", err)
+		}
+		h.checkAsk(t, agent)
+		if t.Failed() {
+			t.Logf("told %q, steps %q\n%s\n%s", agent.toldAll(), life.log, h.chat.Transcript(), h.log)
+		}
+	})
+	return steps
+}
+
+// denyWithReason does what a person does who wants that, with whatever the chat offers.
+func (h *house) denyWithReason(reason string) {
+	for range 6 {
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if m, ok := h.chat.View().Find("may be missing here"); ok && m.HasButton("👁 Show it") {
+			_, _ = h.ann.Tap(m, "👁 Show it")
+			continue
+		}
+		m, ok := h.chat.View().Find("May Claude")
+		switch {
+		case !ok:
+		case m.HasButton("Deny with reason…"):
+			_, _ = h.ann.Tap(m, "Deny with reason…")
+		case m.HasButton("⛔ Deny without a reason"):
+			if last, _ := h.chat.View().Last(); last.Text != reason {
+				h.ann.Send(h.chat, reason, telegram.ReplyTo(m.ID))
+			}
+		}
+	}
+	time.Sleep(10 * time.Second)
+	synctest.Wait()
+}
+
+func (h *house) checkAsk(t *testing.T, agent *petitioner) {
+	t.Helper()
+	shown := h.chat.Transcript()
+	if n := strings.Count(shown, "May Claude"); n > 1 || n == 0 && !strings.Contains(shown, "Interrupted") {
+		t.Errorf("the ask is shown %d times", n)
+	}
+	if told := agent.toldAll(); len(told) > 1 || len(told) == 1 && !slices.Equal(told, []string{"a false no[]"}) {
+		t.Errorf("the agent was told %q", told)
+	} else if len(told) == 0 && !strings.Contains(shown, "Interrupted") {
+		t.Error("the agent was not told anything")
+	}
+	if strings.Contains(shown, "Queued") {
+		t.Error("the reason became a prompt")
+	}
+	if m, ok := h.chat.View().Find("May Claude"); ok && len(m.Keyboard) > 0 {
+		t.Errorf("what was decided has buttons: %v", m.Keyboard)
+	}
+}

@@ -1,0 +1,154 @@
+package bot_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// What a message that waits behind a turn can be made to do.
+func TestWaitingMessagesByButton(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		steer  func(string) error // what the agent does with a message while it works
+		press  string
+		answer string
+		shown  string // of what was the queue card
+		queue  int    // prompts that wait then
+	}{
+		{"steered", func(string) error { return nil }, "Steer", "The agent has it.", "↪ Handed to the agent", 1},
+		{"cannot be steered", nil, "Steer", "runs next", "Queued, next in line.", 2},
+		{"perhaps steered", func(string) error { return errors.New("the pipe broke") }, "Steer", "Nobody knows", "Nobody knows whether this reached", 1},
+		{"interrupts", nil, "Interrupt", "runs next", "⏹ Aborted.", 1},
+		{"cancelled", nil, "Cancel", "Cancelled.", "✖ Cancelled", 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			agent := asks(bash("a", "make"))
+			agent.steer = tc.steer
+			hear(t, agent, func(s *hearing) {
+				s.begin()
+				s.say("first")
+				s.say("second")
+				m := s.card("2 ahead")
+				s.wantAnswer(s.press(m, tc.press), tc.answer)
+				s.card(tc.shown)
+				st, err := s.now.desk.Status(s.Context(), s.conv())
+				if err != nil || st.Queue != tc.queue {
+					s.Errorf("%d wait, %v", st.Queue, err)
+				}
+				// The button of an old phone: too late.
+				if tc.name != "cannot be steered" {
+					s.wantAnswer(s.tap(s.who, m, s.data(m, "Interrupt")), "Too late")
+				}
+			})
+		})
+	}
+}
+
+// The default of a conversation is set by a command, and says what becomes of the next message.
+func TestTheQueueCommand(t *testing.T) {
+	agent := asks(bash("a", "make"))
+	var got []string
+	agent.steer = func(text string) error { got = append(got, text); return nil }
+	hear(t, agent, func(s *hearing) {
+		s.begin()
+		s.say("/queue nonsense")
+		s.card("There is no such mode")
+		s.say("/queue")
+		s.wantAnswer(s.press(s.card("What becomes of a message"), "steer"), "While the agent works: steer")
+		s.say("/status")
+		s.card("While the agent works: steer")
+		s.say("look here")
+		s.settle()
+		if !slices.Equal(got, []string{"look here"}) {
+			s.Errorf("the agent got %q", got)
+		}
+		if _, there := s.in.View().Find("Queued"); there {
+			s.Error("it waits all the same")
+		}
+	})
+}
+
+// Editing the message that runs offers to start over; the newest text counts, once.
+func TestEditingWhatRunsOffersToStartOver(t *testing.T) {
+	hear(t, asks(bash("a", "make")), func(s *hearing) {
+		sent := s.begin()
+		s.card("May Claude")
+		s.who.Edit(sent, "go left")
+		s.card("start over")
+		s.who.Edit(sent, "go right")
+		s.settle()
+		if n := strings.Count(s.in.Transcript(), "start over with"); n != 1 {
+			s.Errorf("it is offered %d times", n)
+		}
+		s.restart()
+		m := s.card("start over")
+		over := s.data(m, "Start over")
+		s.wantAnswer(s.press(m, "Start over"), "Starting over.")
+		s.wantShown("Started over", "⏹ Aborted.")
+		s.wantAnswer(s.tap(s.who, m, over), "started over already")
+		turns, err := s.db.History(s.Context(), s.session(), 10)
+		if err != nil {
+			s.Fatal(err)
+		}
+		var prompts []string
+		for _, t := range turns {
+			prompts = append(prompts, t.Prompt.Text+" "+string(t.State))
+		}
+		st, err := s.now.desk.Status(s.Context(), s.conv())
+		if err != nil || st.Running == nil || st.Running.Title != "go right" || st.Queue != 0 {
+			s.Errorf("runs %+v, %d wait, %v", st.Running, st.Queue, err)
+		}
+		if !slices.Equal(prompts, []string{"go " + string(orchestrator.TurnAborted)}) {
+			s.Errorf("ended %q", prompts)
+		}
+	})
+}
+
+func TestAnOfferToStartOverIsTurnedDown(t *testing.T) {
+	hear(t, asks(bash("a", "make")), func(s *hearing) {
+		sent := s.begin()
+		s.card("May Claude")
+		s.who.Edit(sent, "go left")
+		m := s.card("start over")
+		s.press(m, "Keep it running")
+		s.wantShown("It runs on as it was.")
+		s.who.Edit(sent, "go right")
+		later := s.card("start over")
+		s.press(s.card("May Claude"), "Allow once")
+		time.Sleep(time.Minute)
+		s.wantAnswer(s.press(later, "Start over"), "Too late")
+		s.wantTold("a true []")
+	})
+}
+
+// Rules are listed, and taken back by a button; what they let through is asked for again.
+func TestRulesAreRevoked(t *testing.T) {
+	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+		s.begin()
+		s.press(s.card("May Claude"), "Allow pattern…")
+		s.press(s.card("May Claude"), "Allow all of that")
+		s.say("/permissions")
+		m := s.card("1 rule lets through")
+		s.press(m, "Rules (1)")
+		m = s.card("because somebody allowed it")
+		if !strings.Contains(m.Text, "1. Bash(git status *) · Claude in /, until it is revoked") {
+			s.Errorf("listed %q", m.Text)
+		}
+		old := s.data(m, "🗑 1.")
+		s.wantAnswer(s.press(m, "🗑 1."), "Revoked.")
+		s.wantShown("Revoked: Bash(git status *)")
+		if rules := s.rules(); len(rules) > 0 {
+			s.Errorf("rules %q", rules)
+		}
+		s.wantAnswer(s.tap(s.who, m, old), "expired")
+		log, err := s.now.desk.Audit(s.Context(), time.Time{}, 1)
+		if err != nil || len(log) != 1 || log[0].What != orchestrator.AuditRevoked || log[0].By != 7 {
+			s.Errorf("audited %+v, %v", log, err)
+		}
+	})
+}
