@@ -49,7 +49,7 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 		}
 		for _, run := range runs {
 			if !s.claim(l, run, open, remains) {
-				rest = append(rest, leftTurn{from: l, run: run, at: s.pool.placeFor(run)})
+				rest = append(rest, leftTurn{from: l, run: run})
 				continue
 			}
 			taken[closeKey{run.Conversation, run.Agent}] = true
@@ -58,6 +58,7 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 	for _, r := range rest {
 		// Two processes of one session would spoil each other's history.
 		key := closeKey{r.run.Conversation, r.run.Agent}
+		r.at = s.pool.placeFor(r.run)
 		if taken[key] || !s.adoptIdle(ctx, r) {
 			s.endUseless(r)
 			continue

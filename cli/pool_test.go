@@ -491,3 +491,51 @@ func (l *fakePlace) alive() (n int) {
 	}
 	return n
 }
+
+// What an earlier ductor left counts: turns that go on come first, idle sessions are taken over while there is room,
+// and a new turn waits for those that are being ended.
+func TestWhatWasLeftCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := func(id RunID, c Conversation, turns ...TurnID) LeftRun {
+			run := leftRun(id, turns...)
+			run.Conversation, run.PID = c, 100+int(id[0])
+			return run
+		}
+		p := &fakeProvider{turn: lasting}
+		launcher := &fakeLauncher{slow: 5 * time.Second, runs: []LeftRun{
+			left("1", "a", "a"), left("2", "b"), left("3", "c"), left("4", ""),
+		}}
+		s := newTestService(t, ServiceOptions{MaxSessions: 2, Launchers: []Launcher{launcher}}, p)
+		if _, err := s.Survey(t.Context(), []OpenTurn{{Turn: "a", Agent: "fake", Conversation: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := living(s); len(got) != 1 || got == "a" {
+			t.Errorf("%q was taken over beside the turn that goes on", got)
+		}
+		began := time.Now()
+		var x time.Duration
+		turns := []chan Result{
+			begin(t, s, Request{Conversation: "x", Turn: "x"}, func(ev Event) {
+				if _, ok := ev.(SessionStarted); ok {
+					x = time.Since(began)
+				}
+			}),
+			make(chan Result, 1),
+		}
+		go func() {
+			turns[1] <- s.Resume(t.Context(), "fake", Request{Conversation: "a", Turn: "a"}, quietly)
+		}()
+		for _, turn := range turns {
+			if r := <-turn; r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+		if x != 5*time.Second {
+			t.Errorf("the new turn began after %s, and what was left had ended after 5s", x)
+		}
+		closeService(t, s)
+		if n := len(s.pool.places); n > 0 {
+			t.Errorf("%d places are not free at the end", n)
+		}
+	})
+}
