@@ -93,7 +93,7 @@ type (
 		spec cron.Schedule // in UTC
 		loc  *time.Location
 	}
-	byHour struct{ spec cron.Schedule }
+	byHour struct{ spec *cron.SpecSchedule }
 )
 
 func parseCron(line string, loc *time.Location) (Plan, error) {
@@ -136,7 +136,7 @@ func parseCron(line string, loc *time.Location) (Plan, error) {
 	return byWall{spec, loc}, nil
 }
 
-func (p byHour) Next(t time.Time) time.Time { return p.spec.Next(t) }
+func (p byHour) Next(t time.Time) time.Time { return p.spec.Next(t.In(p.spec.Location)) }
 
 func (p byWall) Next(t time.Time) time.Time {
 	for naive := naiveOf(t, p.loc); ; {

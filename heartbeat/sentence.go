@@ -38,7 +38,7 @@ func ParseSentence(text string, now time.Time, loc *time.Location) (Said, error)
 	if n := len(words); n > 0 && namesZone(words[n-1]) {
 		found, err := loadZone(words[n-1])
 		if err != nil {
-			return Said{}, unclear("%w", err)
+			return Said{}, unclear("%s", err)
 		}
 		zone, loc, words = words[n-1], found, words[:n-1]
 	}

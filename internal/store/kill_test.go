@@ -25,7 +25,11 @@ const childEnv = "DUCTOR_STORE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childEnv); path != "" {
-		if err := writeForEver(path); err != nil {
+		work := writeForEver
+		if jobs, ok := strings.CutPrefix(path, "jobs:"); ok {
+			work, path = workOnJobs, jobs
+		}
+		if err := work(path); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

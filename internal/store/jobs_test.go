@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/heartbeat"
+	"ductor/orchestrator"
+)
+
+func newJob(id heartbeat.JobID) heartbeat.Job {
+	return heartbeat.Job{ID: id, Name: "morning", Kind: heartbeat.KindSchedule, Source: heartbeat.FromChat, Conversation: chatB, Person: 9,
+		Prompt: "look", Schedule: "30 8 * * 1-5", Zone: "Europe/Paris", Created: noon, Enabled: true, Session: heartbeat.SharedSession,
+		Agent: "codex", Model: "m", Effort: "high", Dir: "/src", Sandbox: "docker", Timeout: time.Minute,
+		Quiet:  heartbeat.Quiet{From: "22:00", To: "07:00", Policy: heartbeat.QuietHold},
+		Missed: heartbeat.MissedAll, Overlap: heartbeat.OverlapQueue, Retries: 2, Backoff: time.Second, OKWord: "ok"}
+}
+
+func newRun(job heartbeat.JobID, id heartbeat.RunID) heartbeat.Run {
+	return heartbeat.Run{ID: id, Job: job, Cause: heartbeat.CauseSchedule, Due: noon, StandsFor: 1, Prompt: "look", Attempt: 1,
+		State: heartbeat.RunWaiting}
+}
+
+func TestJobs(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	j, next := newJob("j1"), noon.Add(time.Hour)
+	must(t, db.SaveJob(ctx, j, next, noon))
+	must(t, db.SaveJob(ctx, newJob("j2"), time.Time{}, noon))
+	same(t, "stored", get[heartbeat.Standing](t)(db.Job(ctx, "j1")), heartbeat.Standing{Job: j, Next: next, Reckoned: noon})
+
+	runs := []heartbeat.Run{newRun("j1", "r1"), newRun("j1", "r2")}
+	same(t, "fresh", get[[]heartbeat.Run](t)(db.RecordRuns(ctx, "j1", runs, next, noon)), runs)
+	runs = append(runs, newRun("j1", "r3"))
+	same(t, "fresh again", get[[]heartbeat.Run](t)(db.RecordRuns(ctx, "j1", runs, next, noon)), runs[2:])
+	same(t, "open", get[[]heartbeat.Run](t)(db.OpenRuns(ctx)), runs)
+
+	r := runs[0]
+	r.State, r.Asked, r.Attempt, r.NotBefore = heartbeat.RunAsked, noon, 2, noon
+	must(t, db.MoveRun(ctx, r))
+	same(t, "moved", get[[]heartbeat.Run](t)(db.OpenRuns(ctx))[0], r)
+	r.State, r.Ended, r.Text, r.Changed, r.CostUSD = heartbeat.RunDone, next, "fine", true, 0.5
+	for range 2 { // the second time it has ended
+		must(t, db.EndRun(ctx, r, "digest"))
+	}
+	moved := r
+	moved.State = heartbeat.RunWaiting
+	must(t, db.MoveRun(ctx, moved))
+	j.Prompt = "see"
+	must(t, db.SaveJob(ctx, j, next, noon))
+	want := heartbeat.Standing{Job: j, Next: next, Reckoned: noon, Digest: "digest", Runs: 1, CostUSD: 0.5, Last: &r, Open: 2}
+	same(t, "after a run", get[heartbeat.Standing](t)(db.Job(ctx, "j1")), want)
+	same(t, "not told", len(get[[]heartbeat.Run](t)(db.OpenRuns(ctx))), 3)
+	must(t, db.ToldRun(ctx, "r1"))
+	same(t, "told", len(get[[]heartbeat.Run](t)(db.OpenRuns(ctx))), 2)
+	same(t, "newest", get[[]heartbeat.Run](t)(db.Runs(ctx, "j1", 1)), runs[2:])
+
+	must(t, db.DeleteJob(ctx, "j1"))
+	same(t, "left", len(get[[]heartbeat.Standing](t)(db.Jobs(ctx))), 1)
+	same(t, "runs left", len(get[[]heartbeat.Run](t)(db.OpenRuns(ctx))), 0)
+	_, err1 := db.Job(ctx, "j1")
+	_, err2 := db.RecordRuns(ctx, "j1", runs, next, noon)
+	_, err3 := db.TakeHook(ctx, heartbeat.Delivery{Run: runs[0]})
+	for _, err := range []error{err1, err2, err3, db.DeleteJob(ctx, "j1")} {
+		if !errors.Is(err, heartbeat.ErrNoJob) {
+			t.Errorf("of a job that is gone: %v", err)
+		}
+	}
+}
+
+func TestHookDeliveries(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	must(t, db.SaveJob(ctx, newJob("h"), time.Time{}, noon))
+	take := func(n int, seal, event string) heartbeat.Taken {
+		t.Helper()
+		return get[heartbeat.Taken](t)(db.TakeHook(ctx, heartbeat.Delivery{Seal: seal, Event: event, At: noon,
+			Run: newRun("h", heartbeat.RunID(fmt.Sprint(n)))}))
+	}
+	same(t, "first", take(1, "s1", "e1"), heartbeat.TakenNow)
+	same(t, "to the letter", take(2, "s1", "e1"), heartbeat.Replayed)
+	same(t, "the event", take(3, "s2", "e1"), heartbeat.TakenBefore)
+	for n := 4; n < 3+heartbeat.MostQueued; n++ {
+		same(t, "without any", take(n, "", ""), heartbeat.TakenNow)
+	}
+	same(t, "too many", take(99, "s9", ""), heartbeat.TakenFull)
+	same(t, "forgotten", get[int64](t)(db.ForgetHooks(ctx, noon.Add(time.Second))), 2)
+	same(t, "runs", len(get[[]heartbeat.Run](t)(db.OpenRuns(ctx))), heartbeat.MostQueued)
+}
+
+// TestShelves: what is old or too much goes, what is open stays, and what was said goes without its turn.
+func TestShelves(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	must(t, db.SaveJob(ctx, newJob("j"), time.Time{}, noon))
+	for i, age := range []time.Duration{50 * time.Hour, 30 * time.Hour, 10 * time.Hour, 0} {
+		r := newRun("j", heartbeat.RunID(fmt.Sprint(i)))
+		_, err := db.RecordRuns(ctx, "j", []heartbeat.Run{r}, noon, noon)
+		must(t, err)
+		turn := newTurn(r.Turn())
+		turn.Prompt.Text = strings.Repeat("x", 100)
+		must(t, db.EnqueueTurn(ctx, turn))
+		if age == 0 {
+			continue // runs still
+		}
+		ok, err := db.StartTurn(ctx, turn)
+		if must(t, err); !ok {
+			t.Fatal("not started")
+		}
+		must(t, db.FinishTurn(ctx, turn.ID, noon.Add(-age), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "answer"}))
+		must(t, db.MarkDelivered(ctx, turn.ID))
+		r.State, r.Ended, r.Told, r.CostUSD = heartbeat.RunDone, noon.Add(-age), true, 1
+		must(t, db.EndRun(ctx, r, ""))
+	}
+	for _, c := range []struct {
+		what  string
+		shelf heartbeat.Shelf
+		cut   heartbeat.Cut
+		gone  int64
+		left  int64
+	}{
+		{"transcripts by age", db.Transcripts(), heartbeat.Cut{Before: noon.Add(-40 * time.Hour)}, 1, 2},
+		{"transcripts by size", db.Transcripts(), heartbeat.Cut{Bytes: 110}, 1, 1},
+		{"runs by age", db.JobRuns(), heartbeat.Cut{Before: noon.Add(-20 * time.Hour)}, 2, 1},
+		{"runs: nothing more", db.JobRuns(), heartbeat.Cut{Before: noon.Add(-20 * time.Hour)}, 0, 1},
+		{"audit: nothing there", db.AuditTrail(), heartbeat.Cut{Bytes: 1}, 0, 0},
+	} {
+		plan := get[heartbeat.Trimmed](t)(c.shelf.Plan(ctx, c.cut))
+		did := get[heartbeat.Trimmed](t)(c.shelf.Trim(ctx, c.cut))
+		same(t, c.what+": plan and deed", did, plan)
+		if did.Items != c.gone || did.LeftItems != c.left {
+			t.Errorf("%s: %+v", c.what, did)
+		}
+	}
+	first := get[orchestrator.Turn](t)(db.Turn(ctx, newRun("j", "0").Turn()))
+	if first.State != orchestrator.TurnDone || first.Prompt.Text != "" || first.Outcome.Text != "" {
+		t.Errorf("the turn is %+v", first)
+	}
+	if st := get[heartbeat.Standing](t)(db.Job(ctx, "j")); st.CostUSD != 3 || st.Runs != 3 || st.Open != 1 {
+		t.Errorf("the job is %+v", st)
+	}
+	if open := get[orchestrator.Turn](t)(db.Turn(ctx, newRun("j", "3").Turn())); open.Prompt.Text == "" {
+		t.Error("a turn that waits lost its words")
+	}
+}
+
+// TestJobsKilledAtAnyTime kills a process that works on runs, again and again on one database: a job's next moment and
+// the run of the one before are there together, a delivery's seal and its run too, and a job has counted each
+// ended run once.
+func TestJobsKilledAtAnyTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ductor.db")
+	for range 6 {
+		acknowledged := runAndKill(t, "jobs:"+path, 2+rand.IntN(60))
+		db := openAt(t, path)
+		for _, line := range acknowledged {
+			step, id, _ := strings.Cut(line, " ")
+			query := map[string]string{
+				"opening":  `SELECT ? = '0'`,
+				"recorded": `SELECT count(*) FROM job_runs WHERE id = 'run ' || ?`,
+				"asked":    `SELECT count(*) FROM job_runs WHERE id = 'run ' || ? AND state <> 'waiting'`,
+				"ended":    `SELECT count(*) FROM job_runs WHERE id = 'run ' || ? AND state = 'done'`,
+				"taken":    `SELECT count(*) FROM job_runs WHERE id = 'hook ' || ?`,
+			}[step]
+			if n := count(t, db, query, id); n != 1 {
+				t.Errorf("%q was acknowledged, and %d rows tell of it", line, n)
+			}
+		}
+		for what, query := range map[string]string{
+			"jobs are due after a run that is not there, or at one that is": `SELECT count(*) FROM jobs WHERE id = 'j' AND
+				next <> (SELECT count(*) FROM job_runs WHERE id LIKE 'run %')`,
+			"jobs have miscounted": `SELECT count(*) FROM jobs WHERE id = 'j' AND (runs <> cost_usd OR
+				runs <> (SELECT count(*) FROM job_runs WHERE state = 'done'))`,
+			"deliveries are half there": `SELECT count(*) FROM hook_seen WHERE seal NOT IN (SELECT id FROM job_runs)`,
+		} {
+			if n := count(t, db, query); n != 0 {
+				t.Errorf("%d %s", n, what)
+			}
+		}
+		must(t, db.Close())
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// workOnJobs is the child of TestJobsKilledAtAnyTime.
+func workOnJobs(path string) error {
+	ctx := context.Background()
+	fmt.Println("opening 0")
+	db, err := Open(ctx, path, Options{})
+	if err != nil {
+		return err
+	}
+	if _, err := db.Job(ctx, "j"); errors.Is(err, heartbeat.ErrNoJob) {
+		err = db.SaveJob(ctx, newJob("j"), time.Time{}, noon)
+		if err != nil {
+			return err
+		}
+	}
+	st, err := db.Job(ctx, "j")
+	if err != nil {
+		return err
+	}
+	for n := st.Next.UnixMilli() + 1; ; n++ {
+		if st.Next.IsZero() {
+			n, st.Next = 1, noon
+		}
+		r := newRun("j", heartbeat.RunID(fmt.Sprint("run ", n)))
+		hook := newRun("j", heartbeat.RunID(fmt.Sprint("hook ", n)))
+		hook.State, hook.Told = heartbeat.RunSkipped, true
+		asked, ended := r, r
+		asked.State = heartbeat.RunAsked
+		ended.State, ended.CostUSD, ended.Told = heartbeat.RunDone, 1, true
+		for _, s := range []killStep{
+			{"recorded", func() error {
+				_, err := db.RecordRuns(ctx, "j", []heartbeat.Run{r}, time.UnixMilli(n), noon)
+				return err
+			}},
+			{"asked", func() error { return db.MoveRun(ctx, asked) }},
+			{"ended", func() error { return db.EndRun(ctx, ended, "x") }},
+			{"taken", func() error {
+				taken, err := db.TakeHook(ctx, heartbeat.Delivery{Seal: string(hook.ID), At: noon, Run: hook})
+				if err == nil && taken != heartbeat.TakenNow {
+					err = fmt.Errorf("delivery %d: %s", n, taken)
+				}
+				return err
+			}},
+		} {
+			if err := s.do(); err != nil {
+				return fmt.Errorf("run %d, %s: %w", n, s.name, err)
+			}
+			fmt.Println(s.name, n)
+		}
+	}
+}
