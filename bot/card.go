@@ -169,6 +169,7 @@ func (c *card) Show(ev cli.Event) {
 		return
 	}
 	c.hearLocked(ev, now)
+	c.doc.now = now
 	what := c.doc.add(ev)
 	if what.text != "" && !c.past.told {
 		c.pacer.Add(what.text, now)

@@ -129,7 +129,10 @@ func TestCardEndings(t *testing.T) {
 			"I could not.\n\n⛔ Bash rm -rf / was denied: not in this mode"},
 		{"denied, with the line of a tool", []cli.Event{
 			cli.ToolStarted{ID: "1", Name: "Bash", Title: "rm -rf /"}, cli.ToolEnded{ID: "1", Err: "permission denied"},
-		}, orchestrator.Outcome{Text: "I could not.", Denials: denied}, "⛔ Bash rm -rf / · denied\n\nI could not."},
+		}, orchestrator.Outcome{Text: "I could not.", Denials: denied}, "⛔ Bash rm -rf / · denied\n\nI could not.\n\n⛔ Bash: not in this mode"},
+		{"denied, with room for the reason in the line", []cli.Event{
+			cli.ToolStarted{ID: "1", Name: "Bash", Title: "rm -rf /"}, cli.ToolEnded{ID: "1", Err: "The user does not want to do this"},
+		}, orchestrator.Outcome{Text: "I could not.", Denials: denied}, "⛔ Bash rm -rf / · denied: not in this mode\n\nI could not."},
 		{"in no time", nil, orchestrator.Outcome{Text: "Yes.", Duration: 4 * time.Millisecond}, "Yes.\n\n<0.1 s"},
 		{"failed, retry", nil, orchestrator.Outcome{State: orchestrator.TurnFailed, Failure: "Claude crashed.", Offer: cli.ActionRetry},
 			"⚠️ Claude crashed.\n[Run again]"},

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"strings"
+	"time"
 
 	"ductor/bot/render"
 	"ductor/cli"
@@ -15,8 +16,9 @@ type document struct {
 	tools    map[cli.ToolID]toolRef
 	running  int // tools that have not ended, those of sub-agents left out
 	status   cli.Status
-	limited  bool // the rate limit was mentioned
-	thinking bool // reasoning is shown
+	now      time.Time // when what is added happens, unless it says so itself
+	limited  bool      // the rate limit was mentioned
+	thinking bool      // reasoning is shown
 	cut      sheaf
 	scrub    *Scrubber
 }

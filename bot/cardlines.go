@@ -90,10 +90,12 @@ func (d *document) addDenials(denials []cli.Denial) {
 			continue
 		}
 		seen[denial] = true
-		if d.markDenied(denial) {
-			continue
+		switch marked, told := d.markDenied(denial); {
+		case !marked:
+			lines = append(lines, denialLine(denial))
+		case !told: // the line has no room for the reason
+			lines = append(lines, render.Plain("⛔ "+shorten(oneLine(denial.Tool), nameMax)+": "+shorten(oneLine(denial.Reason), 120)))
 		}
-		lines = append(lines, denialLine(denial))
 	}
 	rest := len(lines) - maxDenials
 	if rest > 0 {
@@ -105,19 +107,27 @@ func (d *document) addDenials(denials []cli.Denial) {
 }
 
 // markDenied makes the line of a tool say that it was denied, if it has one; once is enough. The
-// line must not grow, since the message that it is in may be full.
-func (d *document) markDenied(denial cli.Denial) bool {
+// line must not grow, since the message that it is in may be full; told is false when that leaves no room for
+// the reason.
+func (d *document) markDenied(denial cli.Denial) (found, told bool) {
 	name, title := shorten(oneLine(denial.Tool), nameMax), shorten(oneLine(denial.Title), titleMax)
-	found := false
+	reason := oneLine(denial.Reason)
+	told = true
 	for _, s := range d.segments {
 		if t := s.tool; t != nil && !t.hidden && t.failed && t.folded == nil && t.name == name && t.title == title {
 			t.denied, found = true, true
-			if render.Len(t.result) >= len("denied") {
+			room := render.Len(t.result)
+			switch whole := "denied: " + reason; {
+			case reason != "" && render.Len(whole) <= room:
+				t.result = whole
+				continue
+			case room >= len("denied"):
 				t.result = "denied"
 			}
+			told = reason == ""
 		}
 	}
-	return found
+	return found, told
 }
 
 func denialLine(denial cli.Denial) render.Text {

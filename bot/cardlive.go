@@ -77,6 +77,9 @@ func (c *card) dueLocked() (time.Time, bool) {
 		return c.past.quiet(), true
 	}
 	if !c.dirty {
+		if at, ok := c.doc.nextElapse(c.newestLocked()); ok {
+			return later(at, c.last.Add(c.interval)), true
+		}
 		if c.doc.status.Kind != "" || c.doc.running > 0 {
 			return time.Time{}, false
 		}
@@ -101,6 +104,14 @@ func (c *card) dueLocked() (time.Time, bool) {
 		earliest = at
 	}
 	return earliest, true
+}
+
+// newestLocked is the segment that the newest message begins with.
+func (c *card) newestLocked() int {
+	if len(c.starts) == 0 {
+		return 0
+	}
+	return c.starts[len(c.starts)-1].segment
 }
 
 func later(a, b time.Time) time.Time {
@@ -144,7 +155,8 @@ func (c *card) step(ctx context.Context) error {
 // advanceUnlock is step for who holds the card; it lets go of it.
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
-	if !c.dirty && now.Sub(c.moved) >= c.cards.opts.StatusAfter {
+	c.doc.elapse(now, c.newestLocked())
+	if !c.dirty && c.doc.running == 0 && now.Sub(c.moved) >= c.cards.opts.StatusAfter {
 		c.doc.setStatus(cli.Status{Kind: cli.StatusWaiting})
 	}
 	c.pacer.Take()

@@ -16,6 +16,8 @@ import (
 // toolLine is one tool as the card shows it: one line that turns into its result.
 type toolLine struct {
 	name, title string
+	began       time.Time     // zero where that is not known
+	elapsed     time.Duration // how long it runs, as far as that is shown
 	ended       bool
 	failed      bool
 	denied      bool           // nobody let it run
@@ -51,7 +53,10 @@ func (d *document) startTool(ev cli.ToolStarted) {
 		d.tools[ev.ID] = toolRef{parent.line, true}
 		return
 	}
-	t := &toolLine{name: shorten(oneLine(ev.Name), nameMax), title: shorten(oneLine(ev.Title), titleMax)}
+	t := &toolLine{name: shorten(oneLine(ev.Name), nameMax), title: shorten(oneLine(ev.Title), titleMax), began: d.now}
+	if !ev.At.IsZero() {
+		t.began = ev.At
+	}
 	d.tools[ev.ID] = toolRef{line: t}
 	d.running++
 	d.push(&segment{kind: toolSegment, tool: t})
@@ -164,8 +169,11 @@ func (t *toolLine) rendered() render.Text {
 		return render.Shorten(render.Plain("✓ "+t.summary()+t.inner()), toolMax)
 	}
 	icon, result := "⏳ ", ""
-	if t.ended {
+	switch {
+	case t.ended:
 		icon, result = "✓ ", suffix(t.result)
+	case t.elapsed > 0:
+		result = suffix(shortDuration(t.elapsed))
 	}
 	switch {
 	case t.denied:

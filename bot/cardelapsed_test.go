@@ -1,0 +1,62 @@
+package bot
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/sim/telegram"
+)
+
+// A tool that runs for long says so, at moments that grow apart; what is edited anyway says how long by then.
+func TestCardSaysHowLongAToolRuns(t *testing.T) {
+	inTheatre(t, telegram.StrictLimits(), func(s *theatre) {
+		chat := s.chat(7)
+		c := s.open(chat, 0)
+		shows := func(after time.Duration, want string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if last, _ := chat.View().Last(); last.Text != want {
+				t.Errorf("the chat shows %q, want %q", last.Text, want)
+			}
+		}
+		edits := func() int { return len(s.srv.Calls(telegram.Methods("editMessageText"))) }
+		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "npm test"})
+		shows(29*time.Second, "⏳ Bash npm test")
+		shows(2*time.Second, "⏳ Bash npm test · 30 s")
+		shows(28*time.Second, "⏳ Bash npm test · 30 s")
+		shows(3*time.Second, "⏳ Bash npm test · 1 min 0 s")
+		shows(60*time.Second, "⏳ Bash npm test · 2 min 0 s")
+		shows(time.Hour, "⏳ Bash npm test · 32 min 0 s")
+		if n := edits(); n != 7 {
+			t.Errorf("%d edits in an hour, want one each time it doubles", n)
+		}
+		c.Show(cli.ToolStarted{ID: "2", Name: "Read", Title: "a.go"})
+		shows(2*time.Second, "⏳ Bash npm test · 1 h 2 min\n⏳ Read a.go")
+		c.Show(cli.ToolEnded{ID: "1", Duration: time.Hour})
+		c.Show(cli.ToolEnded{ID: "2"})
+		s.finish(c, "Done.")
+		last, _ := chat.View().Last()
+		if want := "✓ Bash npm test · 1 h 0 min\n✓ Read a.go\n\nDone.\n\nopus"; last.Text != want {
+			t.Errorf("in the end %q", last.Text)
+		}
+	})
+}
+
+// A tool that began before this ductor did is counted from then.
+func TestCardCountsFromWhenAToolBegan(t *testing.T) {
+	inTheatre(t, telegram.Limits{}, func(s *theatre) {
+		chat := s.chat(7)
+		c := s.open(chat, 0)
+		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make", At: time.Now().Add(-100 * time.Second)})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if last, _ := chat.View().Last(); !strings.HasPrefix(last.Text, "⏳ Bash make · 1 min 40 s") {
+			t.Errorf("the chat shows %q", last.Text)
+		}
+		s.finish(c, "Done.")
+	})
+}
