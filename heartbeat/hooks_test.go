@@ -305,6 +305,23 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
+// TestAHookHasItsRate: what is too much is told so, and the next minute is another. A replay takes nothing of it.
+func TestAHookHasItsRate(t *testing.T) {
+	s := openSite(t, func(h *heartbeat.Hook) { h.PerMinute = 2 })
+	call := func(body string, want int) {
+		t.Helper()
+		if got := s.call("/hooks/github", body, "X-Hub-Signature-256", "sha256="+mac(secret, body)); got != want {
+			t.Errorf("%s: %d, want %d", body, got, want)
+		}
+	}
+	call("one", 202)
+	call("one", 409)
+	call("two", 202)
+	call("three", 429)
+	s.pass(time.Minute)
+	call("three", 202)
+}
+
 func TestAPausedHookTakesNothing(t *testing.T) {
 	s := openSite(t)
 	sched := heartbeat.New(heartbeat.Options{Store: s.db, Now: s.now, NewID: s.id, Logger: slog.New(slog.DiscardHandler)})

@@ -84,10 +84,12 @@ func pick(body []byte, path []string) string {
 		return "(the payload is no JSON)"
 	}
 	for _, name := range path {
-		object, ok := v.(map[string]any)
-		if v, ok = object[name]; !ok {
+		object, _ := v.(map[string]any) // what is no object has no parts
+		part, ok := object[name]
+		if !ok {
 			return "(there is none)"
 		}
+		v = part
 	}
 	if text, ok := v.(string); ok {
 		return text

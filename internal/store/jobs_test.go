@@ -88,7 +88,7 @@ func TestHookDeliveries(t *testing.T) {
 		same(t, "without any", take(n, "", ""), heartbeat.TakenNow)
 	}
 	same(t, "too many", take(99, "s9", ""), heartbeat.TakenFull)
-	same(t, "forgotten", get[int64](t)(db.ForgetHooks(ctx, noon.Add(time.Second))), 2)
+	same(t, "forgotten", get[int64](t)(db.ForgetHooks(ctx, noon.Add(time.Second))), int64(2))
 	same(t, "runs", len(get[[]heartbeat.Run](t)(db.OpenRuns(ctx))), heartbeat.MostQueued)
 }
 
