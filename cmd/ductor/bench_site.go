@@ -85,9 +85,9 @@ func (s *site) configure() error {
 		rates = "[rate]\n" + s.opts.rates
 	}
 	text := fmt.Sprintf("[telegram]\ntoken = %q\napi_base = %q\nallowed_users = [%s]\n"+
-		"[agents.claude]\npath = %q\nenv = [\"DUCTOR_SIM_HOME\"]\n[agents.codex]\npath = %q\n[agents.gemini]\nenabled = false\n[agents.copilot]\nenabled = false\n"+
+		"[agents]\nmax_live = %d\n[agents.claude]\npath = %q\nenv = [\"DUCTOR_SIM_HOME\"]\n[agents.codex]\npath = %q\n[agents.gemini]\nenabled = false\n[agents.copilot]\nenabled = false\n"+
 		"[permissions]\nmode = \"bypass\"\n[projects]\nroots = [%q]\ndefault_dir = %q\n[storage]\ndir = %q\n%s",
-		s.srv.Token(), s.srv.URL(), strings.Join(people, ", "), claude, programs.Codex,
+		s.srv.Token(), s.srv.URL(), strings.Join(people, ", "), max(len(people), 4), claude, programs.Codex,
 		s.project, s.project, filepath.Join(s.dir, "state"), rates)
 	return os.WriteFile(s.config(), []byte(text), 0o600)
 }

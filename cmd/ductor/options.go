@@ -97,7 +97,7 @@ func serviceOptions(cfg config.Config, h *house, log *slog.Logger) cli.ServiceOp
 	a := cfg.Agents
 	o := cli.ServiceOptions{
 		Providers: h.providers(), Launchers: []cli.Launcher{h.host}, Default: cli.Agent(a.Default), Modes: map[cli.Agent]cli.Mode{},
-		Timeout: a.TurnTimeout, Grace: a.Grace, IdleLimit: a.IdleLimit, MaxSessions: a.MaxLive, Logger: log,
+		Timeout: a.TurnTimeout, Grace: a.Grace, IdleLimit: a.IdleLimit, MaxSessions: a.MaxLive, MaxMemory: int64(a.MaxMemoryMB) << 20, Logger: log,
 	}
 	for _, name := range a.Fallback {
 		o.Fallbacks = append(o.Fallbacks, cli.Agent(name))

@@ -71,6 +71,7 @@ type Agents struct {
 	Fallback    []string      `toml:"fallback"`
 	IdleLimit   time.Duration `toml:"idle_limit"`
 	MaxLive     int           `toml:"max_live"`
+	MaxMemoryMB int           `toml:"max_memory_mb"`
 	TurnTimeout time.Duration `toml:"turn_timeout"`
 	Stall       time.Duration `toml:"stall"`
 	ToolStall   time.Duration `toml:"tool_stall"`
@@ -203,7 +204,7 @@ func defaults() Config {
 		},
 		Agents: Agents{
 			Default: agentClaude, Fallback: []string{agentCodex, agentGemini, agentCopilot},
-			IdleLimit: 30 * time.Minute, MaxLive: 4, TurnTimeout: 2 * time.Hour,
+			IdleLimit: 30 * time.Minute, MaxLive: 4, MaxMemoryMB: 4096, TurnTimeout: 2 * time.Hour,
 			Stall: 5 * time.Minute, ToolStall: 30 * time.Minute, Grace: 2 * time.Second, StaleAfter: 3 * time.Hour, OrphanAfter: 15 * time.Minute,
 			Claude: Claude{Agent: agent("live")}, Codex: Codex{Agent: agent("live"), Sandbox: "workspace-write"},
 			Gemini: Gemini{Agent: agent("live")}, Copilot: Copilot{Agent: agent("live")},
