@@ -115,13 +115,10 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 
 func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 	usable := 0
-	err := withProbes(cfg, func(providers []cli.Provider) { usable = d.judge(ctx, providers) })
+	err := withProbes(cfg, func(providers []cli.Provider) { usable = d.judge(ctx, cfg, providers) })
 	if err != nil {
 		d.fail("agents", err.Error())
 		return
-	}
-	if cfg.Agents.Codex.Enabled && cfg.Permissions.Mode == string(cli.Ask) {
-		d.warn("permissions.mode ask", "Codex is read-only in it; /permissions accept-edits in a chat lets it edit")
 	}
 	if usable == 0 {
 		d.fail("agents", "none can be used; install and log in to one of them")
@@ -129,22 +126,17 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 }
 
 // judge says of each agent whether it can be used, and counts those.
-func (d *doctor) judge(ctx context.Context, providers []cli.Provider) (usable int) {
+func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.Provider) (usable int) {
 	for _, p := range providers {
-		auth := p.Auth(ctx)
-		what := fmt.Sprintf("agent %s", p.Agent())
-		where := auth.Path
-		if auth.Version != "" {
-			where += " " + auth.Version
+		state, what := look(ctx, p, modesOf(cfg.Agents)), "agent "+string(p.Agent())
+		if !state.Usable() {
+			d.warn(what, state.String())
+			continue
 		}
-		switch auth.State {
-		case cli.Authenticated:
-			usable++
-			d.ok(what, fmt.Sprintf("%s, logged in by %s, %s", where, auth.Method, p.Modes()[0]))
-		case cli.Installed:
-			d.warn(what, fmt.Sprintf("%s is not logged in. %s", where, auth.Fix))
-		default:
-			d.warn(what, "not found. "+auth.Fix)
+		usable++
+		d.ok(what, state.String())
+		if state.Mode == cli.OneShot && cfg.Permissions.Mode == string(cli.Ask) {
+			d.warn(what, "run one-shot it cannot ask, so with permissions.mode \"ask\" it neither writes nor runs commands")
 		}
 	}
 	return usable

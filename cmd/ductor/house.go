@@ -101,6 +101,7 @@ func (h *house) run(ctx context.Context) error {
 	})
 	h.ticks.Go(func() { h.prune(ticking) })
 	h.service.Refresh()
+	h.ticks.Go(func() { h.tellAgents(ticking) })
 	if err := h.desk.Recover(ctx); err != nil {
 		return err
 	}

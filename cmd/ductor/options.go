@@ -96,15 +96,21 @@ func cardsOptions(s config.Stream) bot.CardsOptions {
 func serviceOptions(cfg config.Config, h *house, log *slog.Logger) cli.ServiceOptions {
 	a := cfg.Agents
 	o := cli.ServiceOptions{
-		Providers: h.providers(), Launchers: []cli.Launcher{h.host}, Default: cli.Agent(a.Default), Modes: map[cli.Agent]cli.Mode{},
+		Providers: h.providers(), Launchers: []cli.Launcher{h.host}, Default: cli.Agent(a.Default), Modes: modesOf(a),
 		Timeout: a.TurnTimeout, Grace: a.Grace, IdleLimit: a.IdleLimit, MaxSessions: a.MaxLive, MaxMemory: int64(a.MaxMemoryMB) << 20, Logger: log,
 	}
 	for _, name := range a.Fallback {
 		o.Fallbacks = append(o.Fallbacks, cli.Agent(name))
 	}
-	o.Modes["claude"], o.Modes["codex"] = cli.Mode(a.Claude.Mode), cli.Mode(a.Codex.Mode)
-	o.Modes["gemini"], o.Modes["copilot"] = cli.Mode(a.Gemini.Mode), cli.Mode(a.Copilot.Mode)
 	return o
+}
+
+// modesOf are those that the owner configured.
+func modesOf(a config.Agents) map[cli.Agent]cli.Mode {
+	return map[cli.Agent]cli.Mode{
+		"claude": cli.Mode(a.Claude.Mode), "codex": cli.Mode(a.Codex.Mode),
+		"gemini": cli.Mode(a.Gemini.Mode), "copilot": cli.Mode(a.Copilot.Mode),
+	}
 }
 
 // unasked reaches the orchestrator, which is built after the agents.

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// AgentState is what is known of one agent before anybody asks it.
+type AgentState struct {
+	Agent Agent
+	Mode  Mode // it is run in
+	Auth  Auth
+}
+
+// Usable says whether it can be asked.
+func (s AgentState) Usable() bool { return s.Auth.State == Authenticated }
+
+// String is one line: where it was found, which version, how it is logged in or what to do, and how it is run.
+func (s AgentState) String() string {
+	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
+	switch s.Auth.State {
+	case Authenticated:
+		return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, s.Mode)
+	case Installed:
+		return fmt.Sprintf("%s is not logged in. %s", where, s.Auth.Fix)
+	}
+	return "not found. " + s.Auth.Fix
+}
+
+// Agents says of every agent whether it can be used and how it is run, without spending a token. What is known
+// already is not asked again.
+func (s *Service) Agents(ctx context.Context) []AgentState {
+	var all []AgentState
+	for _, p := range s.opts.Providers {
+		e := s.agents[p.Agent()]
+		state := AgentState{Agent: p.Agent(), Mode: e.mode, Auth: Auth{State: NotFound}}
+		if auth, err := e.auth.get(ctx); err == nil {
+			state.Auth = auth
+		}
+		all = append(all, state)
+	}
+	return all
+}

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+func TestAgentsSayWhatTheyAreGoodFor(t *testing.T) {
+	s := newTestService(t, ServiceOptions{}, &fakeProvider{auth: func(context.Context) Auth {
+		return Auth{State: Authenticated, Path: "/bin/fake", Version: "1.2", Method: "a key"}
+	}})
+	got := s.Agents(t.Context())
+	if len(got) != 1 || !got[0].Usable() || got[0].String() != "/bin/fake 1.2, logged in by a key, live" {
+		t.Errorf("%+v", got)
+	}
+	closeService(t, s)
+	for _, c := range []struct {
+		auth Auth
+		want string
+	}{
+		{Auth{State: Installed, Path: "/bin/fake", Fix: "Log in."}, "/bin/fake is not logged in. Log in."},
+		{Auth{State: NotFound, Fix: "Install it."}, "not found. Install it."},
+	} {
+		if state := (AgentState{Auth: c.auth}); state.Usable() || !strings.HasPrefix(state.String(), c.want) {
+			t.Errorf("%q, want %q", state.String(), c.want)
+		}
+	}
+}
