@@ -104,6 +104,7 @@ func (p *Provider) attach(left cli.LeftRun) *host {
 			continue
 		}
 		from = min(from, m.Output)
+		h.quirks = p.opts.Quirks.of(n.Name)
 		s := h.stranger(n)
 		h.prompts[s.promptID(m.Turn)] = s
 	}
@@ -125,7 +126,7 @@ func (h *host) stranger(n note) *session {
 		h.sessions[n.Session], h.unclaimed[n.Session] = s, s
 		h.refs++
 	}
-	s.model = n.Model
+	s.model, s.totals = n.Model, n.Totals
 	return s
 }
 
@@ -205,7 +206,9 @@ func (s *session) askNow(req cli.Request) error {
 	if err != nil {
 		return err
 	}
-	s.ask(req, line, note{Session: string(s.id), Model: s.model, Length: len(line)})
+	n := s.note
+	n.Length = len(line)
+	s.ask(req, line, n)
 	return nil
 }
 

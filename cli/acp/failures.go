@@ -30,14 +30,21 @@ func (p *Provider) failure(err error) *cli.Failure {
 // refusal is the failure that an error of the agent's means.
 func (p *Provider) refusal(e *rpcError) *cli.Failure {
 	text := e.text()
+	f := p.meaning(e.Code, text)
+	f.Cause = e
+	return f
+}
+
+// meaning sorts an error by its code, if it has one, and its words.
+func (p *Provider) meaning(code int, text string) *cli.Failure {
 	kind := cli.UnknownFailure
 	if p.opts.Quirks.KindOf != nil {
-		kind = p.opts.Quirks.KindOf(e.Code, text)
+		kind = p.opts.Quirks.KindOf(code, text)
 	}
 	if kind == cli.UnknownFailure {
-		kind = KindOf(e.Code, text)
+		kind = KindOf(code, text)
 	}
-	f := &cli.Failure{Kind: kind, Agent: p.opts.Agent, Reason: ReasonOf(text), Detail: cli.Shorten(text, 2000), Cause: e}
+	f := &cli.Failure{Kind: kind, Agent: p.opts.Agent, Reason: ReasonOf(text), Detail: cli.Shorten(text, 2000)}
 	if kind == cli.NotLoggedIn && p.opts.Login != "" {
 		f.Reason = p.opts.Login
 	}

@@ -39,6 +39,7 @@ type host struct {
 	out     *writer
 	caps    agentCapabilities
 	hello   initialized
+	quirks  Quirks // those of Options, and of an agent that is known to have some
 
 	pumped  chan struct{}  // closed when the agent will print nothing any more
 	serving sync.WaitGroup // what is served for the agent
@@ -63,7 +64,7 @@ type host struct {
 // newHost makes a host with one session in it.
 func newHost(p *Provider, key string) *host {
 	h := &host{
-		provider: p, key: key, ids: uuid.NewString()[:8], refs: 1,
+		provider: p, key: key, ids: uuid.NewString()[:8], refs: 1, quirks: p.opts.Quirks,
 		ready: make(chan struct{}), pumped: make(chan struct{}),
 		sessions: map[string]*session{}, calls: map[string]chan *message{}, prompts: map[string]*session{},
 	}
@@ -96,7 +97,7 @@ func (h *host) start(cmd cli.Command) {
 		h.failed = cli.Failf(cli.BadOutput, o.Agent, "it speaks version %d of the protocol, and ductor version %d",
 			h.hello.ProtocolVersion, protocolVersion)
 	}
-	h.caps = h.hello.Capabilities
+	h.caps, h.quirks = h.hello.Capabilities, o.Quirks.of(h.hello.AgentInfo.Name)
 }
 
 // notSpoken is the failure of a program that did not answer the first request.

@@ -16,6 +16,9 @@ type note struct {
 	Answered []string `json:"a,omitempty"` // requests for permission that were answered by a person
 	// Sent says that the prompt is known to have been sent: the mark was written again since.
 	Sent bool `json:"t,omitempty"`
+	// Name is what the agent calls itself, and Totals what the session had used before the turn.
+	Name   string    `json:"w,omitempty"`
+	Totals cli.Usage `json:"u,omitzero"`
 }
 
 func (n note) String() string {

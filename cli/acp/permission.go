@@ -10,8 +10,10 @@ import (
 
 // Mapping is what a permission mode becomes with an agent that offers certain modes of its own.
 type Mapping struct {
-	Mode      cli.PermissionMode
-	AgentMode string // the agent's own mode; empty where it has none that fits, and stays in the one it begins in
+	Mode cli.PermissionMode
+	// AgentMode is the agent's own mode, an ordinary one if none fits; empty where it has neither, and stays in the
+	// one it begins in.
+	AgentMode string
 	// Cannot says in one sentence what of the mode cannot be promised; empty if nothing.
 	Cannot string
 }
@@ -26,7 +28,7 @@ func agentModes(mode cli.PermissionMode) []string {
 	case cli.Auto:
 		return []string{"auto", "automatic", "autonomous", "agent", "code", "default"}
 	case cli.Bypass:
-		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall", "autopilot"}
+		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall"} // autopilot is another thing: it goes on by itself
 	default:
 		return []string{"default", "ask", "askalways", "manual", "normal", "readonly", "agent", "code"}
 	}
@@ -36,15 +38,10 @@ func agentModes(mode cli.PermissionMode) []string {
 // for is decided by ductor in any case, as verdictOn says.
 func Permission(mode cli.PermissionMode, offered []string) Mapping {
 	m := Mapping{Mode: mode}
-	for _, want := range agentModes(mode) {
-		if i := slices.IndexFunc(offered, func(id string) bool { return bareMode(id) == want }); i >= 0 {
-			m.AgentMode = offered[i]
-			break
-		}
-	}
-	if m.AgentMode != "" {
+	if m.AgentMode = oneOf(agentModes(mode), offered); m.AgentMode != "" {
 		return m
 	}
+	m.AgentMode = oneOf(agentModes(cli.Ask), offered) // it may be in that of an earlier turn
 	switch mode {
 	case cli.Plan:
 		m.Cannot = "the agent has no plan mode: what it asks for is denied, and what it does unasked is not seen"
@@ -58,6 +55,16 @@ func Permission(mode cli.PermissionMode, offered []string) Mapping {
 		m.Cannot = "the agent has no permission modes: what it asks for, and what not, is its own choice"
 	}
 	return m
+}
+
+// oneOf is the first of the modes called so that is offered; empty if none is.
+func oneOf(names, offered []string) string {
+	for _, want := range names {
+		if i := slices.IndexFunc(offered, func(id string) bool { return bareMode(id) == want }); i >= 0 {
+			return offered[i]
+		}
+	}
+	return ""
 }
 
 // bareMode is the name of a mode without case, punctuation and what precedes it in an address.

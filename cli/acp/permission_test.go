@@ -20,14 +20,15 @@ func TestPermissionModes(t *testing.T) {
 	want := map[string]map[cli.PermissionMode]string{
 		"gemini":  {cli.Plan: "plan", cli.Ask: "default", cli.AcceptEdits: "autoEdit", cli.Auto: "default", cli.Bypass: "yolo"},
 		"claude":  {cli.Plan: "plan", cli.Ask: "default", cli.AcceptEdits: "acceptEdits", cli.Auto: "default", cli.Bypass: "bypassPermissions"},
-		"codex":   {cli.Plan: "read-only", cli.Ask: "read-only", cli.AcceptEdits: "", cli.Auto: "auto", cli.Bypass: "full-access"},
-		"copilot": {cli.Plan: agents["copilot"][1], cli.Ask: agents["copilot"][0], cli.AcceptEdits: "", cli.Auto: agents["copilot"][0], cli.Bypass: agents["copilot"][2]},
+		"codex":   {cli.Plan: "read-only", cli.Ask: "read-only", cli.AcceptEdits: "read-only", cli.Auto: "auto", cli.Bypass: "full-access"},
+		"copilot": {cli.Plan: agents["copilot"][1], cli.Ask: agents["copilot"][0], cli.AcceptEdits: agents["copilot"][0], cli.Auto: agents["copilot"][0], cli.Bypass: agents["copilot"][0]},
 		"none":    {},
 	}
+	cannot := map[string]bool{"codex accept-edits": true, "copilot accept-edits": true, "copilot bypass": true}
 	for agent, offered := range agents {
 		for _, mode := range cli.PermissionModes() {
 			m := Permission(mode, offered)
-			if m.AgentMode != want[agent][mode] || (m.AgentMode == "") != (m.Cannot != "") || m.Mode != mode {
+			if m.AgentMode != want[agent][mode] || (m.Cannot != "") != (offered == nil || cannot[agent+" "+string(mode)]) || m.Mode != mode {
 				t.Errorf("%s, %s: %+v, want %q", agent, mode, m, want[agent][mode])
 			}
 		}

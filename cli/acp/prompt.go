@@ -37,7 +37,11 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]byte, note, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = instructions(req)
-	return line, note{Session: string(s.id), Model: s.model, Length: len(line)}, nil
+	n := note{Session: string(s.id), Model: s.model, Length: len(line), Name: s.host.hello.AgentInfo.Name}
+	if s.host.quirks.TotalUsage {
+		n.Totals = s.totals
+	}
+	return line, n, nil
 }
 
 // setModel makes the session use a model; an empty one is the agent's own choice.

@@ -63,8 +63,11 @@ type Quirks struct {
 	// LateHistory is for an agent that replays a loaded session after it answered session/load, and ends that
 	// with available_commands_update.
 	LateHistory bool
-	// TotalUsage is for an agent whose usage is that of the whole session.
+	// TotalUsage is for an agent whose usage is that of the whole session, since its process has it.
 	TotalUsage bool
+	// Notices is for an agent that says words of its own as text of the answer: "Error: " and the reason, then the
+	// end of the turn as if all were well; "Info: " and what it does.
+	Notices bool
 	// CommandMarks are characters a prompt must not begin with to reach the model as it is.
 	CommandMarks string
 	// AuthMethod is the method to log in by, without a person, when the agent refuses a session for want of a

@@ -145,7 +145,7 @@ func (s *session) load(ctx context.Context, params newParams, id cli.AgentSessio
 		return f
 	}
 	s.learn(loaded)
-	if method == methodLoad && s.provider.opts.Quirks.LateHistory {
+	if method == methodLoad && s.host.quirks.LateHistory {
 		s.awaitHistory(ctx)
 	}
 	return nil

@@ -16,6 +16,9 @@ type teller struct {
 	tools   map[cli.ToolID]*tool
 	block   int // counts the messages that tools part
 	talking bool
+	key     string // of the message that is being told
+	held    string // a chunk that may be an error
+	calls   int    // of the model, as far as the agent tells of them
 	mode    string // the mode the agent went into by itself; empty if it did not
 	plan    string // what was told of the plan
 	denials []cli.Denial
@@ -41,7 +44,10 @@ func (t *teller) update(raw json.RawMessage) {
 	switch u.Kind {
 	case updateMessage:
 		t.text(u)
+	case updateUsage:
+		t.calls++
 	case updateThought:
+		t.release()
 		t.out.Thinking(chunkText(u.Content))
 	case updateTool, updateToolNow:
 		t.tool(u)
@@ -62,18 +68,23 @@ func chunkText(raw json.RawMessage) string {
 
 func (t *teller) text(u update) {
 	text := chunkText(u.Content)
-	if text == "" {
+	if text == "" || t.quirks.Notices && t.notice(text) {
 		return
 	}
+	t.say(u.MessageID, text)
+}
+
+// say tells a piece of the message called id; an agent that names none begins another after each tool.
+func (t *teller) say(id, text string) {
 	if !t.talking {
 		t.talking = true
 		t.block++
 	}
-	key := u.MessageID
-	if key == "" {
-		key = fmt.Sprint("message ", t.block)
+	t.key = id
+	if id == "" {
+		t.key = fmt.Sprint("message ", t.block)
 	}
-	t.out.Text(key, text)
+	t.out.Text(t.key, text)
 }
 
 // tool takes a tool call or news of one.
@@ -87,6 +98,7 @@ func (t *teller) tool(u update) {
 	if len(u.Content) > 0 && json.Unmarshal(u.Content, &content) != nil {
 		t.unread++
 	}
+	t.release()
 	call.take(u.toolCall, content, t.quirks.ToolName)
 	if call.refused || call.ended {
 		return

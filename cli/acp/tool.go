@@ -45,6 +45,9 @@ func (t *tool) take(c toolCall, content []toolContent, name func(id, kind, title
 	if content != nil {
 		t.content = content
 	}
+	if command := t.command(); command != "" {
+		t.title = command
+	}
 	t.name = t.kind
 	if name != nil {
 		if own := name(string(t.id), t.kind, t.title); own != "" {
@@ -54,6 +57,17 @@ func (t *tool) take(c toolCall, content []toolContent, name func(id, kind, title
 	if t.name == "" {
 		t.name = "tool"
 	}
+}
+
+// command is the command line that a tool runs, where the agent gives it as one; else it is the title's to say.
+func (t *tool) command() string {
+	var in struct {
+		Command string `json:"command"`
+	}
+	if t.kind != kindRun || json.Unmarshal(t.input, &in) != nil {
+		return ""
+	}
+	return in.Command
 }
 
 // begun is the tool's ToolStarted.

@@ -78,7 +78,7 @@ func (s *session) name(out *cli.Emitter) {
 
 func (s *session) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter) *turn {
 	s.ground.allow(req)
-	return &turn{s: s, ctx: ctx, req: req, out: out, tell: newTeller(out, req.Dir, s.provider.opts.Quirks), quiet: time.Now()}
+	return &turn{s: s, ctx: ctx, req: req, out: out, tell: newTeller(out, req.Dir, s.host.quirks), quiet: time.Now()}
 }
 
 // listen hands what comes to the turn from now on.
@@ -344,6 +344,7 @@ func (t *turn) finish() {
 		s.late(i)
 	}
 	r := t.result()
+	t.tell.release()
 	if t.replaying && !t.detached { // it ended in the past
 		t.replaying = false
 		t.out.Pass(cli.CaughtUp{})
@@ -413,6 +414,9 @@ func (t *turn) replied() cli.Result {
 	r := t.s.counted(p)
 	switch p.StopReason {
 	case "end_turn":
+		if text, ok := t.tell.failed(r.Usage); ok {
+			r.Err = t.s.provider.meaning(errorCode(text), text)
+		}
 	case "cancelled":
 		r.Err = cli.Failf(cli.UnknownFailure, agent, "it cancelled the turn by itself")
 	case "max_tokens":
@@ -446,7 +450,7 @@ func (s *session) counted(p prompted) cli.Result {
 			r.ByModel[cli.ModelID(m.Model)] = cli.Usage{Input: m.Tokens.Input, Output: m.Tokens.Output}
 		}
 	}
-	if s.provider.opts.Quirks.TotalUsage {
+	if s.host.quirks.TotalUsage && p.Usage != nil {
 		total := r.Usage
 		r.Usage = total.Sub(s.totals)
 		s.totals = total

@@ -271,6 +271,7 @@ const (
 	updateTool    = "tool_call"
 	updateToolNow = "tool_call_update"
 	updatePlan    = "plan"
+	updateUsage   = "usage_update"
 	updateMode    = "current_mode_update"
 	updateOffers  = "available_commands_update"
 )

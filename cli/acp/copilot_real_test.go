@@ -1,0 +1,62 @@
+package acp
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/modelapi"
+)
+
+// realCopilot is an agent as a configuration names one: the installed GitHub Copilot CLI, with a model that is
+// simulated. It and Gemini are the two real agents that this package is held to, and they were made apart.
+func realCopilot(t *testing.T, change func(*Options)) (*Provider, string, *modelapi.Server) {
+	t.Helper()
+	api := modelapi.New(modelapi.Options{Key: realagent.Key})
+	if err := api.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := api.Close(ctx); err != nil {
+			t.Errorf("close the API: %v", err)
+		}
+	})
+	c := realagent.Copilot(t, api.URL())
+	o := Options{
+		Agent: "copilot-acp", Path: c.Path, Args: []string{"--acp", "--no-auto-update"}, Launcher: clitest.Host(t),
+		Env: c.Environ, AllowEnv: []string{"COPILOT_*"},
+	}
+	if change != nil {
+		change(&o)
+	}
+	return New(o), c.Work, api
+}
+
+func TestRealCopilotConformance(t *testing.T) {
+	const (
+		fault  = "the real CLI has no such fault on demand"
+		asSaid = "the same lines as the scripted agent's, and seconds of processor"
+	)
+	clitest.Conformance(t, clitest.Harness{
+		Mode: cli.Live,
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			p, dir, _ := realCopilot(t, nil)
+			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
+		},
+		Over:   over,
+		Script: clitest.Script{ErrorKind: cli.Refused},
+		Cannot: map[clitest.Case]string{
+			clitest.CrashInText: fault, clitest.SilentExit: fault, clitest.LongLine: fault, clitest.AbortDeaf: fault,
+			clitest.CrashInTool: "the parent of its shells is a helper, whose end it survives",
+			clitest.AbortBefore: asSaid, clitest.CloseUnused: asSaid, clitest.Deadline: asSaid, clitest.AbortText: asSaid,
+			clitest.AdoptText: asSaid, clitest.AdoptEnded: asSaid, clitest.AdoptUnsent: asSaid, clitest.SecondTurn: asSaid,
+			clitest.AdoptIdle:   "an idle process serves conversations nobody remembers; it is ended at the next start",
+		},
+		Patience: time.Minute,
+	})
+}

@@ -1,0 +1,103 @@
+package acp
+
+import (
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"ductor/cli"
+)
+
+// of are the quirks of an agent that calls itself name: these, and what is known of it.
+func (q Quirks) of(name string) Quirks {
+	if name != "Copilot" { // version 1.0.102 of GitHub's CLI
+		return q
+	}
+	q.TotalUsage, q.Notices = true, true
+	if q.ExitCode == nil {
+		q.ExitCode = shellExit
+	}
+	return q
+}
+
+var shellExitLine = regexp.MustCompile(`<shellId: \S+ completed with exit code (-?\d{1,9})>\s*$`)
+
+// shellExit finds the exit code at the end of what Copilot says of a command.
+func shellExit(output string) *int {
+	m := shellExitLine.FindStringSubmatch(output)
+	if m == nil {
+		return nil
+	}
+	code, err := strconv.Atoi(m[1])
+	if err != nil {
+		return nil
+	}
+	return &code
+}
+
+// What an agent of Quirks.Notices says as text of its answer.
+const (
+	noticeError     = "Error: "
+	noticeInfo      = "Info: "
+	noticeRetrying  = noticeInfo + "Request failed due to a transient API error. Retrying..."
+	noticeCancelled = noticeInfo + "Operation cancelled by user" // after a tool was not allowed
+)
+
+// notice takes a chunk that is the agent's own word, or may be. It comes whole, and a model's text mostly does not.
+// Of "Info: " only what is known is taken, so that no answer is lost.
+func (t *teller) notice(text string) bool {
+	t.release()
+	switch {
+	case strings.HasPrefix(text, noticeError):
+		t.held = text
+	case text == noticeRetrying:
+		t.out.DropText(t.key) // the message begins anew
+		t.talking = false
+		t.out.Pass(cli.Status{Kind: cli.StatusRetrying})
+	case text == noticeCancelled, aboutFile(text):
+	default:
+		return false
+	}
+	return true
+}
+
+// aboutFile says whether a chunk only names a file, as it does when that was written.
+func aboutFile(text string) bool {
+	path, ok := strings.CutPrefix(text, noticeInfo)
+	return ok && filepath.IsAbs(path) && !strings.Contains(path, "\n")
+}
+
+// release tells what was held: something came after it, so it was no error that ended the turn.
+func (t *teller) release() {
+	text := t.held
+	if t.held = ""; text != "" {
+		t.say("", text)
+	}
+}
+
+// failed says which error ended a turn, if one did. A turn of one call of the model, which counts, ended in an
+// answer that only looks like one.
+func (t *teller) failed(used cli.Usage) (string, bool) {
+	if t.held == "" || t.calls == 1 && used.Output > 0 {
+		return "", false
+	}
+	text := strings.TrimPrefix(t.held, noticeError)
+	t.held = ""
+	return text, true
+}
+
+var codeInText = regexp.MustCompile(`^(\d{3}) |\(HTTP (\d{3})\)`)
+
+// errorCode is the status of the model's API in an error text; 0 if it names none.
+func errorCode(text string) int {
+	m := codeInText.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	code, err := strconv.Atoi(m[1] + m[2])
+	if err != nil {
+		return 0
+	}
+	return code
+}

@@ -1,0 +1,89 @@
+package acp
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"ductor/cli"
+)
+
+// What Copilot says of itself is no answer, and what its model says is one, though it looks the same.
+func TestNoticesInTheAnswer(t *testing.T) {
+	const call = "usage_update"
+	for _, c := range []struct {
+		name   string
+		said   []string // chunks, calls of the model, and tools
+		used   int64
+		answer string
+		failed string
+	}{
+		{"an answer", []string{call, "Hi ", "there"}, 9, "Hi there", ""},
+		{"an error", []string{call, "Error: 400 no"}, 0, "", "400 no"},
+		{"an error after a tool", []string{call, "tool", call, "Error: 400 no"}, 9, "", "400 no"},
+		{"an answer that is an error's text", []string{call, "Error: it says"}, 9, "Error: it says", ""},
+		{"an answer that begins like an error", []string{call, "tool", call, "Error: ", "it says"}, 9, "Error: it says", ""},
+		{"errors before a tool", []string{call, "Error: it says", "tool", call, "Done."}, 9, "Error: it says\n\nDone.", ""},
+		{"an attempt that failed", []string{call, "half", noticeRetrying, call, "whole"}, 9, "whole", ""},
+		{"attempts, and then none", []string{call, "half", noticeRetrying, call, "half", "Error: no"}, 0, "half", "no"},
+		{"a tool that was denied", []string{call, "tool", noticeCancelled}, 9, "", ""},
+		{"a file that is named", []string{call, "Info: /srv/f.txt", "x"}, 9, "x", ""},
+		{"information of the model's", []string{call, "Info: all is well"}, 9, "Info: all is well", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := cli.NewEmitter("a", time.Now, func(cli.Event) {})
+			tell := newTeller(out, "/srv", Quirks{}.of("Copilot"))
+			for _, s := range c.said {
+				u := map[string]any{"sessionUpdate": updateMessage, "content": block{Type: "text", Text: s}}
+				switch s {
+				case call:
+					u = map[string]any{"sessionUpdate": call}
+				case "tool":
+					u = map[string]any{"sessionUpdate": updateTool, "toolCallId": "1", "title": "Run", "status": statusDone}
+				}
+				raw, err := json.Marshal(u)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tell.update(raw)
+			}
+			failed, _ := tell.failed(cli.Usage{Output: c.used})
+			tell.release()
+			if out.Answer() != c.answer || failed != c.failed {
+				t.Errorf("answer %q, failure %q, want %q, %q", out.Answer(), failed, c.answer, c.failed)
+			}
+		})
+	}
+}
+
+// An agent that is not known keeps its text.
+func TestTextOfOthersIsText(t *testing.T) {
+	out := cli.NewEmitter("a", time.Now, func(cli.Event) {})
+	tell := newTeller(out, "/srv", Quirks{}.of("another"))
+	tell.update(json.RawMessage(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Error: no"}}`))
+	if text, failed := tell.failed(cli.Usage{}); failed || out.Answer() != "Error: no" {
+		t.Errorf("answer %q, failure %q", out.Answer(), text)
+	}
+}
+
+func TestErrorCodes(t *testing.T) {
+	for text, want := range map[string]cli.FailureKind{
+		"400 scripted error": cli.Refused,
+		"Authentication failed with provider at http://127.0.0.1/v1 (HTTP 401).": cli.NotLoggedIn,
+		"429 slow down": cli.LimitReached,
+		"4000 things":   cli.UnknownFailure,
+	} {
+		if got := KindOf(errorCode(text), text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestExitCodeOfAShell(t *testing.T) {
+	if code := shellExit("out\n<shellId: 0 completed with exit code 3>"); code == nil || *code != 3 {
+		t.Errorf("got %v", code)
+	}
+	if code := shellExit("exit code 3"); code != nil {
+		t.Errorf("got %d", *code)
+	}
+}
