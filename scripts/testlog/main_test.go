@@ -1,0 +1,53 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func told(t *testing.T, lines ...string) string {
+	t.Helper()
+	var out strings.Builder
+	if err := tell(strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestWhatMattersIsTold(t *testing.T) {
+	got := told(t,
+		`{"Action":"output","Package":"p","Test":"TestGood","Output":"chatter\n"}`,
+		`{"Action":"pass","Package":"p","Test":"TestGood","Elapsed":1.5}`,
+		`{"Action":"output","Package":"p","Test":"TestBad","Output":"    x_test.go:1: the reason\n"}`,
+		`{"Action":"fail","Package":"p","Test":"TestBad","Elapsed":0.1}`,
+		`{"Action":"output","Package":"p","Test":"TestLeft","Output":"=== RUN   TestLeft\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestLeft","Output":"    x_test.go:2: no engine\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestLeft","Output":"--- SKIP: TestLeft (0.00s)\n"}`,
+		`{"Action":"skip","Package":"p","Test":"TestLeft","Elapsed":0}`,
+		`{"Action":"output","Package":"p","Test":"TestCut","Output":"panic: oh\n"}`,
+		`{"Action":"output","Package":"p","Output":"FAIL\tp\t2.0s\n"}`,
+		`{"Action":"fail","Package":"p","Elapsed":2}`,
+		`{"ImportPath":"q","Action":"build-output","Output":"q.go:1: does not compile\n"}`,
+		`not JSON`,
+	)
+	for _, want := range []string{"the reason", "panic: oh", "FAIL\tp", "q.go:1: does not compile", "not JSON",
+		"p TestLeft: x_test.go:2: no engine", "1.5s p TestGood"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not told in:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "chatter") {
+		t.Errorf("the talk of a test that passed is told:\n%s", got)
+	}
+}
+
+func TestAPackageThatPassedIsOneLine(t *testing.T) {
+	got := told(t,
+		`{"Action":"output","Package":"p","Output":"a warning\n"}`,
+		`{"Action":"output","Package":"p","Output":"ok  \tp\t2.0s\n"}`,
+		`{"Action":"pass","Package":"p","Elapsed":2}`,
+	)
+	if !strings.HasPrefix(got, "ok  \tp\t2.0s\n\nslowest") {
+		t.Errorf("told %q", got)
+	}
+}
