@@ -2,7 +2,6 @@ package bot_test
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,18 +41,10 @@ func (s mortalStore) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.
 // with a reason, and starts it again while the agent waits: the ask is in the chat once, or a notice that it
 // may be; it can be decided; the agent is told once, and what was said to it.
 func TestNoDeathLosesOrDoublesAnAsk(t *testing.T) {
-	steps := askAndDie(t, 0, false)
-	if steps < 20 {
-		t.Fatalf("only %d steps: the test kills nothing", steps)
-	}
-	for at := 1; at <= steps; at++ {
-		for _, after := range []bool{false, true} {
-			t.Run(fmt.Sprintf("step %d after %v", at, after), func(t *testing.T) { askAndDie(t, at, after) })
-		}
-	}
+	everyDeath(t, askAndDie(t, 0, false), 20, func(t *testing.T, at int, after bool) { askAndDie(t, at, after) })
 }
 
-func askAndDie(t *testing.T, at int, after bool) (steps int) {
+func askAndDie(t *testing.T, at int, after bool) (steps []string) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, filepath.Join(dir, "uploads"))
@@ -75,7 +66,7 @@ func askAndDie(t *testing.T, at int, after bool) (steps int) {
 		case <-time.After(time.Minute):
 		}
 		_ = first.stop(time.Millisecond)
-		steps = life.steps
+		steps = life.log
 
 		h.opts.Transport, agent.life = wire, nil
 		second := startDuctor(t, h, db, agent)

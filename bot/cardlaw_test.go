@@ -154,7 +154,7 @@ func playTurn(rt *rapid.T, s *stage) {
 		return next
 	}
 	play := scene{rt: rt, card: s.cards.Open(s.turn), doc: newDocument(false)}
-	for range rapid.IntRange(0, 40).Draw(rt, "events") {
+	for range rapid.IntRange(0, 28).Draw(rt, "events") {
 		play.act()
 	}
 	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: play.answer.String(), Model: "opus"}
@@ -206,7 +206,7 @@ func once(rt *rapid.T, shown string) {
 func TestLawSlicesJoinToTheDocument(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		play := scene{rt: rt, card: &silent{}, doc: newDocument(true)}
-		for range rapid.IntRange(1, 30).Draw(rt, "events") {
+		for range rapid.IntRange(1, 18).Draw(rt, "events") {
 			switch rapid.IntRange(0, 2).Draw(rt, "kind") {
 			case 0:
 				play.text(rapid.IntRange(1, 600).Draw(rt, "words"))

@@ -103,20 +103,28 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 // starts it again on the same journal: each message is in one prompt, each command is answered, and nothing
 // is shown twice.
 func TestNoDeathLosesOrDoublesAMessage(t *testing.T) {
-	steps := liveAndDie(t, 0, false)
-	if steps < 8 {
-		t.Fatalf("only %d steps: the test kills nothing", steps)
+	everyDeath(t, liveAndDie(t, 0, false), 8, func(t *testing.T, at int, after bool) { liveAndDie(t, at, after) })
+}
+
+// everyDeath runs die for each step: dead after it, and dead before it where something may have happened since
+// the step before: a call to Telegram or to the agent. Else that is the same death.
+func everyDeath(t *testing.T, steps []string, least int, die func(t *testing.T, at int, after bool)) {
+	t.Helper()
+	if len(steps) < least {
+		t.Fatalf("only the steps %q: the test kills nothing", steps)
 	}
-	for at := 1; at <= steps; at++ {
-		for _, after := range []bool{false, true} {
-			t.Run(fmt.Sprintf("step %d after %v", at, after), func(t *testing.T) { liveAndDie(t, at, after) })
+	for i, name := range steps {
+		t.Run(fmt.Sprintf("after step %d %s", i+1, name), func(t *testing.T) { die(t, i+1, true) })
+		switch name {
+		case "append", "native", "outcome", "letter sent", "part sent", "ask sent", "decide":
+			t.Run(fmt.Sprintf("before step %d %s", i+1, name), func(t *testing.T) { die(t, i+1, false) })
 		}
 	}
 }
 
-// liveAndDie plays the messages to a bot that dies at a step, and then to one that lives. It says how many
-// steps there are.
-func liveAndDie(t *testing.T, at int, after bool) (steps int) {
+// liveAndDie plays the messages to a bot that dies at a step, and then to one that lives. It says which steps
+// there are.
+func liveAndDie(t *testing.T, at int, after bool) (steps []string) {
 	uploads := filepath.Join(t.TempDir(), "uploads")
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, uploads)
@@ -144,7 +152,7 @@ func liveAndDie(t *testing.T, at int, after bool) (steps int) {
 		last, end := context.WithTimeout(context.Background(), time.Second)
 		_ = b.Close(last)
 		end()
-		steps = first.steps
+		steps = first.log
 
 		h.opts.Journal, h.opts.Transport = h.journal, wire
 		h.serve(t)

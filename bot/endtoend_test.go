@@ -3,7 +3,6 @@ package bot_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -191,18 +190,10 @@ func (d *ductor) stop(patience time.Duration) error {
 // prompts and a command are dealt with, and starts it again: each prompt runs at most once, and each ends in
 // the chat: as its answer, as interrupted, or as perhaps shown already, the latter two with a button.
 func TestNoDeathLosesOrDoublesATurn(t *testing.T) {
-	steps := runAndDie(t, 0, false)
-	if steps < 20 {
-		t.Fatalf("only %d steps: the test kills nothing", steps)
-	}
-	for at := 1; at <= steps; at++ {
-		for _, after := range []bool{false, true} {
-			t.Run(fmt.Sprintf("step %d after %v", at, after), func(t *testing.T) { runAndDie(t, at, after) })
-		}
-	}
+	everyDeath(t, runAndDie(t, 0, false), 20, func(t *testing.T, at int, after bool) { runAndDie(t, at, after) })
 }
 
-func runAndDie(t *testing.T, at int, after bool) (steps int) {
+func runAndDie(t *testing.T, at int, after bool) (steps []string) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, filepath.Join(dir, "uploads"))
@@ -227,7 +218,7 @@ func runAndDie(t *testing.T, at int, after bool) (steps int) {
 		case <-time.After(time.Minute):
 		}
 		_ = first.stop(time.Millisecond)
-		steps = life.steps
+		steps = life.log
 
 		h.opts.Transport = wire
 		second := startDuctor(t, h, db, echo{mu: &mu, runs: runs})
