@@ -305,6 +305,23 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
+// TestAHookIsRunAgainByHand with the payload it was called with last.
+func TestAHookIsRunAgainByHand(t *testing.T) {
+	s := openSite(t)
+	id := heartbeat.ConfigID(heartbeat.KindHook, "bearer")
+	sched := heartbeat.New(heartbeat.Options{Store: s.db, Now: s.now, NewID: s.id, Logger: slog.New(slog.DiscardHandler)})
+	if _, err := sched.RunNow(t.Context(), id, here, "press 1"); !errors.Is(err, heartbeat.ErrNotCalled) {
+		t.Errorf("without a call: %v", err)
+	}
+	if got := s.call("/hooks/bearer", "the payload", "Authorization", "Bearer "+secret); got != 202 {
+		t.Fatal(got)
+	}
+	run, err := sched.RunNow(t.Context(), id, here, "press 2")
+	if err != nil || !strings.Contains(run.Prompt, "the payload") || run.Prompt != s.runs(t, "bearer")[0].Prompt {
+		t.Errorf("it runs %+v, %v", run, err)
+	}
+}
+
 // TestAHookHasItsRate: what is too much is told so, and the next minute is another. A replay takes nothing of it.
 func TestAHookHasItsRate(t *testing.T) {
 	s := openSite(t, func(h *heartbeat.Hook) { h.PerMinute = 2 })

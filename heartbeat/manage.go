@@ -76,7 +76,8 @@ func (s *Scheduler) Delete(ctx context.Context, id JobID, in orchestrator.Conver
 }
 
 // RunNow has a job of the conversation run now, paused or not and in quiet hours too, after what runs of it.
-// Equal keys run it once: use the update of the button that was pressed.
+// Equal keys run it once: use the update of the button that was pressed. A webhook's job runs with the last payload;
+// ErrNotCalled if there was none.
 func (s *Scheduler) RunNow(ctx context.Context, id JobID, in orchestrator.ConversationID, key string) (Run, error) {
 	defer s.Poke()
 	s.mu.Lock()
@@ -93,8 +94,27 @@ func (s *Scheduler) RunNow(ctx context.Context, id JobID, in orchestrator.Conver
 	}
 	r := newRun(st.Job, CauseHand, s.now(), 1)
 	r.ID = handID(st.Job.ID, key)
+	if st.Job.Kind == KindHook {
+		if r.Prompt, err = s.lastCall(ctx, id); err != nil {
+			return Run{}, err
+		}
+	}
 	_, err = s.opts.Store.RecordRuns(ctx, id, []Run{r}, st.Next, st.Reckoned)
 	return r, err
+}
+
+// lastCall is what the last delivery of a webhook asked: without one there is nothing to run.
+func (s *Scheduler) lastCall(ctx context.Context, id JobID) (string, error) {
+	runs, err := s.opts.Store.Runs(ctx, id, MostQueued)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range runs {
+		if r.Prompt != "" {
+			return r.Prompt, nil
+		}
+	}
+	return "", ErrNotCalled
 }
 
 // List is the jobs of a conversation in the order they were made, with next run, last result and cost.

@@ -14,6 +14,7 @@ var (
 	ErrNoJob      = errors.New("no such job")
 	ErrNoRoom     = errors.New("the conversation's queue is full")
 	ErrRefused    = errors.New("refused")
+	ErrNotCalled  = errors.New("the webhook was not called yet")
 	ErrFromConfig = errors.New("this job is in the configuration file; change it there")
 )
 

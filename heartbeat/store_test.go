@@ -1,0 +1,66 @@
+package heartbeat_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ductor/heartbeat"
+	"ductor/internal/store"
+)
+
+// TestOverTheRealStore is a week of a job with everything set, with the database closed and opened every day, and a
+// restart in the middle of each run.
+func TestOverTheRealStore(t *testing.T) {
+	path, h := filepath.Join(t.TempDir(), "db"), build(t, day)
+	h.wall = day
+	var db *store.DB
+	restart := func() {
+		t.Helper()
+		if db != nil {
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if db, err = store.Open(t.Context(), path, store.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		h.renew(func(o *heartbeat.Options) { o.Store = db })
+	}
+	restart()
+	job := heartbeat.Job{Name: "week", Conversation: here, Person: 9, Prompt: "look", Schedule: "0 0,8 * * *", Zone: "Asia/Tokyo",
+		Enabled: true, Missed: heartbeat.MissedAll, Retries: 1, OKWord: "ok", Quiet: heartbeat.Quiet{From: "23:00", To: "05:30"}}
+	id := heartbeat.ConfigID(heartbeat.KindSchedule, "week")
+	for d := range 7 {
+		h.wall = day.AddDate(0, 0, d)
+		for range 24 {
+			if err := h.Sync(t.Context(), []heartbeat.Job{job}); err != nil {
+				t.Fatal(err)
+			}
+			h.desk.hang = h.wall.Hour()%2 == 0
+			h.Tick(context.Background())
+			h.desk.finish(h.desk.outcome(heartbeat.Order{}))
+			h.Tick(context.Background())
+			h.wall = h.wall.Add(time.Hour)
+		}
+		restart()
+	}
+	st, err := h.Get(t.Context(), id, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Those of midnight are held until half past five, and the clock is looked at every hour.
+	if st.Runs != 14 || st.CostUSD != 3.5 || st.Open != 0 || len(h.desk.asked) != 14 || len(h.chat.shown()) != 14 {
+		t.Errorf("it stands at %+v; %d turns, %d reports", st, len(h.desk.asked), len(h.chat.shown()))
+	}
+	for _, at := range h.desk.at {
+		if hour := at.In(zone(t, "Asia/Tokyo")).Hour(); hour != 6 && hour != 8 {
+			t.Errorf("it ran at %s", at)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
