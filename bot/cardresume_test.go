@@ -324,7 +324,7 @@ func playLives(rt *rapid.T, l *life) {
 	l.wall.mu.Unlock()
 	play := scene{rt: rt, card: teller{l}, doc: newDocument(false)}
 	for range rapid.IntRange(1, 4).Draw(rt, "deaths") {
-		for range rapid.IntRange(0, 20).Draw(rt, "events") {
+		for range rapid.IntRange(0, 13).Draw(rt, "events") {
 			play.act()
 		}
 		l.end(rt)

@@ -1,0 +1,106 @@
+package bot
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Whatever is asked and however far people are with it, the card is a message that Telegram takes, no button
+// says more than it can carry, and no secret is shown or kept.
+func TestLawQuestionsAreAMessage(t *testing.T) {
+	text := rapid.StringMatching(`(?s).{0,30}`)
+	rapid.Check(t, func(rt *rapid.T) {
+		long := func(label string) string {
+			return strings.Repeat(text.Draw(rt, label), rapid.SampledFrom([]int{1, 1, 7, 200}).Draw(rt, label+" times"))
+		}
+		a := anAsk()
+		a.ID, a.Nonce, a.Approval = "ABCDEFGHIJKLMNOP", "ABCDEFGHIJKLMNOPQRSTUVWX", nil
+		for range rapid.IntRange(1, 4).Draw(rt, "questions") {
+			q := cli.Question{
+				Header: long("header"), Text: long("text"),
+				Multi: rapid.Bool().Draw(rt, "multi"), Free: true, Secret: rapid.Bool().Draw(rt, "secret"),
+			}
+			for range rapid.IntRange(0, 30).Draw(rt, "options") {
+				q.Options = append(q.Options, cli.Option{Label: long("label"), Description: long("about")})
+			}
+			a.Questions = append(a.Questions, q)
+		}
+		var d askDraft
+		for {
+			q := a.Questions[d.Question]
+			if len(q.Options) > 0 {
+				d.toggle(q, rapid.IntRange(0, len(q.Options)-1).Draw(rt, "option"))
+			}
+			d.say(q, "hunter2"+long("words"))
+			checkQuestion(rt, a, d)
+			if d.forward(a) {
+				break
+			}
+		}
+		a.State, a.Answers = orchestrator.AskAnswered, d.answers(a.Questions)
+		checkQuestion(rt, a, d)
+	})
+}
+
+func checkQuestion(rt *rapid.T, a orchestrator.Ask, d askDraft) {
+	m, k := drawAsk(a, d, "Ann")
+	if err := render.CheckMessage(m, hardLimit); err != nil {
+		rt.Fatalf("%q: %v", m.Text, err)
+	}
+	if (len(k) > 0) != (a.State == orchestrator.AskOpen) {
+		rt.Fatalf("what is %s has %d rows of buttons", a.State, len(k))
+	}
+	for _, row := range k {
+		for _, b := range row {
+			if p, ok := parseAskData(strings.TrimPrefix(b.Data, actAsk+":")); !ok || p.id != a.ID || p.nonce != a.Nonce || len(b.Data) > dataLimit {
+				rt.Fatalf("the button says %q", b.Data)
+			}
+		}
+	}
+	kept, err := d.encode(a.Questions)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	allSecret := true
+	for _, q := range a.Questions {
+		allSecret = allSecret && q.Secret
+	}
+	if allSecret && (strings.Contains(m.Text, "hunter2") || strings.Contains(string(kept), "hunter2")) {
+		rt.Fatalf("a secret is shown or kept: %q %s", m.Text, kept)
+	}
+	if _, err := decodeAskDraft(kept, a.Questions); err != nil {
+		rt.Fatal(err)
+	}
+}
+
+// A draft of before a restart goes on where it was, but asks again for what was not kept.
+func TestADraftOutlivesARestart(t *testing.T) {
+	questions := []cli.Question{{Text: "User?", Free: true}, {Text: "Password?", Free: true, Secret: true}, {Text: "Why?", Free: true}}
+	a := orchestrator.Ask{Questions: questions}
+	d := askDraft{View: askWords, From: 7, Until: time.Unix(1000, 0).UTC()}
+	for _, words := range []string{"ann", "hunter2"} {
+		d.say(questions[d.Question], words)
+		d.forward(a)
+	}
+	if d.applied([]int64{5}) || !d.applied([]int64{5}) || d.applied([]int64{4}) {
+		t.Error("an update takes effect once")
+	}
+	data, err := d.encode(questions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeAskDraft(data, questions)
+	if err != nil || got.Question != 1 || got.Words[0] != "ann" || got.Words[1] != "" || !got.applied([]int64{4}) || !got.waits(7, time.Unix(999, 0)) {
+		t.Errorf("goes on with %+v, %v", got, err)
+	}
+	if _, err := decodeAskDraft([]byte("{"), questions); err == nil {
+		t.Error("half a draft is believed")
+	}
+}
