@@ -29,6 +29,7 @@ type Auth struct {
 	Path    string // the program that would be run
 	Version string // empty where unknown
 	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …
+	Via     string // the protocol it speaks when live, for an agent that has several; else empty
 	Fix     string // what to do when State is not Authenticated; one sentence
 }
 

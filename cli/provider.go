@@ -95,4 +95,5 @@ type SessionInfo struct {
 	AgentSessionID AgentSessionID // empty until the agent named it
 	PID            int            // 0 when no process runs
 	Alive          bool           // can take another turn without a new process
+	Via            string         // the protocol it speaks, for an agent that has several; else empty
 }
