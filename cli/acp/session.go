@@ -261,7 +261,7 @@ func (s *session) Fits(req cli.Request) bool {
 func (s *session) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := cli.SessionInfo{Agent: s.provider.opts.Agent, Mode: cli.Live, AgentSessionID: s.id}
+	info := cli.SessionInfo{Agent: s.provider.opts.Agent, Mode: cli.Live, AgentSessionID: s.id, Via: Via}
 	if !s.closed && !s.detached {
 		info.PID, info.Alive = s.host.process.PID(), s.host.alive() && !s.spoiled && !s.stranger
 	}

@@ -5,6 +5,9 @@ import (
 	"strconv"
 )
 
+// Via is the name of the protocol, for people.
+const Via = "ACP"
+
 // protocolVersion is the version of the protocol that is spoken.
 const protocolVersion = 1
 

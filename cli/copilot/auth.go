@@ -21,6 +21,8 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: "Install the GitHub Copilot CLI, or set agents.copilot.path"}
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Version: p.version(ctx)}
+	known, err := p.loggedIn(ctx)
+	auth.Via = p.via(err)
 	env := p.environment(cli.Request{})
 	if lookup(env, "COPILOT_PROVIDER_BASE_URL") != "" {
 		auth.Method = "COPILOT_PROVIDER_BASE_URL"
@@ -32,7 +34,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 			return auth
 		}
 	}
-	switch known, err := p.loggedIn(ctx); {
+	switch {
 	case err == nil && known:
 		auth.Method = "Copilot's own log-in"
 		return auth

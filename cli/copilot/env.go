@@ -13,12 +13,17 @@ import (
 // EnvKeys are the variables that Copilot and no other agent is given.
 func EnvKeys() []string { return []string{"COPILOT_*", "GH_*", "GITHUB_*"} }
 
-// environment is what a process started for req sees, and nothing else.
-func (p *Provider) environment(req cli.Request) []string {
-	extra := map[string]string{
+// ownEnv is what Copilot is told besides its settings.
+func ownEnv() map[string]string {
+	return map[string]string{
 		"COPILOT_AUTO_UPDATE": "false", // a CLI that changes under a running bot helps nobody
 		"COPILOT_ALLOW_ALL":   "",      // what goes through unasked is the conversation's permission mode to say
 	}
+}
+
+// environment is what a process started for req sees, and nothing else.
+func (p *Provider) environment(req cli.Request) []string {
+	extra := ownEnv()
 	if req.ChatID != 0 {
 		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}

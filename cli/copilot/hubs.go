@@ -21,11 +21,14 @@ type hubs struct {
 	left []*hub                   // those of an earlier ductor
 }
 
+// hubKeyMark begins the keys of SDK servers, by which a later ductor tells them from processes that speak ACP.
+const hubKeyMark = "sdk-"
+
 // hubKey is what makes two sessions share a process: its command line and its environment. It is a digest, so
 // that it tells no secret.
 func hubKey(path string, args, env []string) string {
 	sum := sha256.Sum256([]byte(path + "\x00" + strings.Join(args, "\x00") + "\x01" + strings.Join(env, "\x00")))
-	return hex.EncodeToString(sum[:12])
+	return hubKeyMark + hex.EncodeToString(sum[:12])
 }
 
 // acquire finds the process for req or starts it. Who gets one releases it.
@@ -62,11 +65,11 @@ func (h *hub) connect(ctx context.Context) error {
 		Version  string `json:"version"`
 	}
 	if err := h.call(ctx, "connect", struct{}{}, &hello); err != nil {
-		return err
+		return refusal(err)
 	}
 	if hello.Protocol != protocolWant {
-		return cli.Failf(cli.BadOutput, Agent, "version %s speaks protocol %d, not %d: update it, or run it one-shot",
-			hello.Version, hello.Protocol, protocolWant)
+		return fmt.Errorf("%w: %w", errNoServer, cli.Failf(cli.BadOutput, Agent,
+			"version %s speaks protocol %d, not %d: update it, or run it one-shot", hello.Version, hello.Protocol, protocolWant))
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func (s *live) Fits(req cli.Request) bool {
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.id}
+	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.id, Via: viaServer}
 	if s.hub != nil && !s.closed && s.hub.alive() {
 		info.PID, info.Alive = s.hub.process.PID(), true
 	}

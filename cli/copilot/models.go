@@ -34,7 +34,12 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 		return []cli.Model{{Agent: Agent, ID: model, Name: string(model), Description: "from your own provider", Default: true}}, nil
 	}
 	var list modelList
-	if err := p.ask(ctx, "models.list", struct{}{}, &list); err != nil {
+	err := p.ask(ctx, "models.list", struct{}{}, &list)
+	if errors.Is(err, errNoServer) {
+		p.noServer.Store(true)
+		return p.acp.Models(ctx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("ask Copilot for its models: %w", err)
 	}
 	return list.models(cli.ModelID(lookup(env, "COPILOT_MODEL"))), nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,12 +183,19 @@ func (p *peer) Begin(_ context.Context, m cli.Mark) error {
 // peerLauncher starts the one peer.
 type peerLauncher struct{ peer *peer }
 
-func (l peerLauncher) Start(context.Context, cli.Command) (cli.Process, error) { return l.peer, nil }
-func (l peerLauncher) LookPath(name string) (string, error)                    { return name, nil }
-func (l peerLauncher) Left(context.Context) ([]cli.LeftRun, error)             { return nil, nil }
-func (l peerLauncher) Discard(context.Context, cli.RunID) error                { return nil }
-func (l peerLauncher) Settled(cli.TurnID)                                      {}
-func (l peerLauncher) Knows(time.Time) bool                                    { return true }
+// Start gives the peer, which speaks the server's protocol alone.
+func (l peerLauncher) Start(_ context.Context, c cli.Command) (cli.Process, error) {
+	if slices.Contains(c.Args, "--acp") {
+		return nil, fs.ErrNotExist
+	}
+	return l.peer, nil
+}
+
+func (l peerLauncher) LookPath(name string) (string, error)        { return name, nil }
+func (l peerLauncher) Left(context.Context) ([]cli.LeftRun, error) { return nil, nil }
+func (l peerLauncher) Discard(context.Context, cli.RunID) error    { return nil }
+func (l peerLauncher) Settled(cli.TurnID)                          {}
+func (l peerLauncher) Knows(time.Time) bool                        { return true }
 func (l peerLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
 	return nil, fs.ErrNotExist
 }

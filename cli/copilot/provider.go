@@ -8,9 +8,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp"
 )
 
 // Agent is the dialect's name.
@@ -37,6 +40,9 @@ type Options struct {
 type Provider struct {
 	opts Options
 	hubs hubs
+	acp  *acp.Provider // for a Copilot without the server
+	// noServer is set once Copilot was found to have no server that ductor can speak with.
+	noServer atomic.Bool
 }
 
 var _ cli.Provider = (*Provider)(nil)
@@ -59,7 +65,9 @@ func New(o Options) *Provider {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	return &Provider{opts: o, hubs: hubs{live: map[string]*hub{}, turn: map[string]chan struct{}{}}}
+	p := &Provider{opts: o, hubs: hubs{live: map[string]*hub{}, turn: map[string]chan struct{}{}}}
+	p.acp = p.overACP()
+	return p
 }
 
 // Agent is "copilot".
@@ -74,11 +82,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	case cli.OneShot:
 		return &once{provider: p, id: req.Resume}, nil
 	case cli.Live:
-		s := newLive(p, req)
-		if err := s.open(ctx, req); err != nil {
-			return nil, cli.AsFailure(Agent, err)
-		}
-		return s, nil
+		return p.openLive(ctx, req)
 	}
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }
@@ -88,6 +92,10 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.adoptOnce(ctx, left, req)
+	}
+	if left.Setting != "" && !strings.HasPrefix(left.Setting, hubKeyMark) {
+		s, err := p.acp.Adopt(ctx, left, forACP(req))
+		return wrapped(s, err)
 	}
 	return p.adoptLive(ctx, left, req)
 }

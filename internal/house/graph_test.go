@@ -23,10 +23,10 @@ var rooms = map[string][]string{
 	"cli/acp":               {"cli"},
 	"cli/claude":            {"cli"},
 	"cli/codex":             {"cli"},
-	"cli/copilot":           {"cli"},
 	"cli/clitest":           {"cli", "internal/supervisor"},
 	// A dialect of the Agent Client Protocol lies above the room of that protocol.
 	"cli/gemini":            {"cli", "cli/acp"},
+	"cli/copilot":           {"cli", "cli/acp"},
 	"internal/config":       {},
 	"heartbeat":             {"orchestrator", "cli"},
 	"internal/store":        {"orchestrator", "heartbeat", "cli"},
