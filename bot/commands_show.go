@@ -42,7 +42,7 @@ func statusText(st orchestrator.Status, now time.Time) string {
 	if st.Role != "" {
 		lines = append(lines, "Role: "+st.Role)
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(append(lines, livingLines(st.Conversation, st.Live)...), "\n")
 }
 
 // choiceText says who answers.
