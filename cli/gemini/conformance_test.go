@@ -41,8 +41,9 @@ func TestConformance(t *testing.T) {
 // What the real CLI shows of the suite; the rest it cannot be made to do, or costs seconds of processor a case.
 func TestRealConformance(t *testing.T) {
 	const (
-		fault  = "the real CLI has no such fault on demand"
-		asSaid = "the same lines as the scripted agent's, and seconds of processor"
+		fault     = "the real CLI has no such fault on demand"
+		elsewhere = "held by a test of its own"
+		asSaid    = "the same lines as the scripted agent's, and seconds of processor"
 	)
 	dear := []clitest.Case{clitest.AbortBefore, clitest.CloseUnused, clitest.Deadline, clitest.SecondTurn, clitest.AbortText,
 		clitest.CloseWithTools, clitest.AdoptText, clitest.AdoptEnded, clitest.AdoptUnsent, clitest.DetachThenAbort}
@@ -53,6 +54,10 @@ func TestRealConformance(t *testing.T) {
 		}
 		for _, c := range dear {
 			left[c] = asSaid
+		}
+		left[clitest.ResumeSession] = elsewhere
+		if mode == cli.OneShot {
+			left[clitest.TwoSessions] = asSaid
 		}
 		t.Run(string(mode), func(t *testing.T) {
 			clitest.Conformance(t, clitest.Harness{
