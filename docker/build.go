@@ -22,6 +22,8 @@ type Build struct {
 	// with ductor: Node, git, common tools and the agent CLIs. It needs the network of the engine's machine.
 	Dir  string
 	Args map[string]string // of the build; no secrets, images keep them
+	// Network is what the build may reach; the engine's default if empty.
+	Network Network
 }
 
 const maxContext = 256 << 20

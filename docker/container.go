@@ -76,7 +76,9 @@ func (o Options) addMounts(h *container.HostConfig) error {
 		h.Tmpfs["/run"] = "rw,nosuid,nodev,mode=1777,size=16m"
 	}
 	if o.StateSize > 0 {
-		h.Tmpfs[stateDir] = fmt.Sprintf("rw,exec,nosuid,nodev,mode=0755,uid=%d,gid=%d,size=%d", uid, gid, o.StateSize)
+		for _, dir := range []string{homeDir, runsDir} {
+			h.Tmpfs[dir] = fmt.Sprintf("rw,exec,nosuid,nodev,mode=0700,uid=%d,gid=%d,size=%d", uid, gid, o.StateSize)
+		}
 	} else {
 		h.Mounts = append(h.Mounts, mount.Mount{
 			Type: mount.TypeVolume, Source: o.containerName(), Target: stateDir,
@@ -109,8 +111,12 @@ func (e *Engine) revive(ctx context.Context, c container.InspectResponse) error 
 	return e.failed("start the sandbox's container", e.api.ContainerStart(ctx, c.ID, container.StartOptions{}))
 }
 
-// remove ends a container and all that runs in it. One that is gone is no error.
+// remove ends a container and all that runs in it. One that is gone is no error. A paused one is woken first: some
+// engines wait for ever for what is frozen to die.
 func (e *Engine) remove(ctx context.Context, id string) error {
+	if err := e.api.ContainerUnpause(ctx, id); err != nil && !cerrdefs.IsConflict(err) && !cerrdefs.IsNotFound(err) && !cerrdefs.IsInternal(err) {
+		return e.failed("wake a container, to remove it", err)
+	}
 	err := e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true})
 	if cerrdefs.IsNotFound(err) {
 		return nil

@@ -79,8 +79,12 @@ func unreachable(err error) bool {
 		errors.Is(err, errSSH) || cerrdefs.IsUnavailable(err)
 }
 
-// lastCause is the end of an error's text: what it all came from.
+// lastCause is the end of an error's text: what it all came from. The client library hides what the system says.
 func lastCause(err error) string {
+	var network *net.OpError
+	if errors.As(err, &network) {
+		err = network.Err
+	}
 	text := strings.TrimSpace(lastLine(err.Error()))
 	if i := strings.LastIndex(text, ": "); i >= 0 && !errors.Is(err, errSSH) {
 		text = text[i+2:]

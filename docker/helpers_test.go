@@ -33,10 +33,11 @@ COPY busybox /bin/busybox
 RUN ["/bin/busybox", "--install", "-s", "/bin"]
 COPY program /usr/local/bin/claude
 COPY program /usr/local/bin/codex
+COPY program /usr/local/bin/model
 RUN mkdir -p /tmp /var/tmp /run /etc && chmod 1777 /tmp /var/tmp && echo "root:x:0:0::/:/bin/sh" >/etc/passwd
 ENV PATH=/usr/local/bin:/bin
 `, 0o644)
-	return &Build{Dir: dir}
+	return &Build{Dir: dir, Network: NetworkNone}
 }
 
 func write(t testing.TB, path, text string, mode os.FileMode) {

@@ -175,6 +175,7 @@ func (e *Engine) build(ctx context.Context, b Build, tag string) error {
 	}
 	answer, err := e.api.ImageBuild(ctx, files, build.ImageBuildOptions{
 		Tags: []string{tag}, Dockerfile: b.file(), Remove: true, ForceRemove: true, BuildArgs: b.args(), Version: build.BuilderV1,
+		NetworkMode: string(b.Network),
 	})
 	if err == nil {
 		err = errors.Join(drain(answer.Body), answer.Body.Close())

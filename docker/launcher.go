@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -38,7 +39,11 @@ func Open(o Options) (*Launcher, error) {
 	if l.notes, err = openNotebook(o.Dir, o.containerName()); err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
 	}
-	l.place = &place{engine: o.Engine, opts: o, name: o.containerName(), log: o.Logger, turn: make(chan struct{}, 1), made: l.noteContainer, idle: l.nothingRuns}
+	name := o.containerName()
+	l.place = &place{
+		engine: o.Engine, opts: o, name: name, log: o.Logger, turn: make(chan struct{}, 1),
+		made: l.noteContainer, idle: l.nothingRuns, watch: &watch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
+	}
 	l.root, err = supervisor.Open("", supervisor.Options{Place: l.place})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
@@ -144,5 +149,6 @@ func (l *Launcher) Close() error {
 	if rootErr := l.root.Close(); err == nil {
 		err = rootErr
 	}
+	l.place.watch.wait()
 	return err
 }

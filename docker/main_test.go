@@ -16,6 +16,10 @@ import (
 
 func TestMain(m *testing.M) {
 	clitest.SuperviseIfAsked()
+	if os.Getenv(clientVar) != "" {
+		runClient()
+		return
+	}
 	code := m.Run()
 	if tools.dir != "" {
 		_ = os.RemoveAll(tools.dir) // a leftover in the temporary directory
@@ -48,6 +52,9 @@ func needEngine(t testing.TB) *Engine {
 	})
 	return e
 }
+
+// contextOfClient is for a client that is killed.
+func contextOfClient() context.Context { return context.Background() }
 
 // leaveOut skips a test that this machine cannot run. Where everything must be there it fails instead.
 func leaveOut(t testing.TB, why ...any) {

@@ -49,7 +49,7 @@ type Seed struct {
 
 // Options of a Launcher. Engine, Owner, Name, Dir, Supervisor and one of Image and Build are required.
 type Options struct {
-	Engine *Engine
+	Engine *Engine `json:"-"`
 	// Owner tells the containers of this ductor from those of others: letters and digits, made of where its
 	// storage is.
 	Owner string
@@ -76,8 +76,8 @@ type Options struct {
 	PIDs         int64   // processes and threads; default 512, negative is no limit
 	Network      Network // default NetworkBridge
 	ReadOnlyRoot bool    // the image cannot be written to; /tmp, /var/tmp and the home can
-	// StateSize makes the home and the runs forgotten with the container, and that many bytes at most; 0 keeps
-	// them in a volume.
+	// StateSize makes the home and the runs forgotten when the container stops, and that many bytes each at most; 0
+	// keeps them in a volume.
 	StateSize int64
 	TmpSize   int64    // bytes of /tmp when ReadOnlyRoot; default 1 GiB
 	Env       []string // "NAME=value" added to every program's environment
@@ -86,8 +86,8 @@ type Options struct {
 	OrphanAfter time.Duration
 	Grace       time.Duration
 	MaxSpool    int64
-	Spares      int // bridges kept ready in the container, so that a start need not wait for the engine; default 1
-	Logger      *slog.Logger
+	Spares      int          // bridges kept ready in the container, so that a start need not wait for the engine; default 1
+	Logger      *slog.Logger `json:"-"`
 }
 
 const (

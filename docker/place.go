@@ -25,6 +25,7 @@ type place struct {
 	log    *slog.Logger
 	made   func(id string) // told of each container that is made or removed; id is empty then
 	idle   func(ctx context.Context) bool
+	watch  *watch
 
 	turn chan struct{} // held by who makes or starts the container
 
@@ -80,7 +81,8 @@ func (p *place) bridge(ctx context.Context) (net.Conn, error) {
 		h.Close()
 		return nil, context.Cause(ctx)
 	}
-	return &execConn{Conn: h.Conn, r: h.Reader}, nil
+	p.watch.add(h.Conn)
+	return &execConn{Conn: h.Conn, r: h.Reader, watch: p.watch}, nil
 }
 
 func (p *place) lock(ctx context.Context) error {
@@ -206,6 +208,14 @@ type execConn struct {
 	net.Conn
 	r    io.Reader
 	left int // bytes of standard output before the next head
+
+	watch *watch
+}
+
+// Close ends the program's standard input and output.
+func (c *execConn) Close() error {
+	c.watch.remove(c.Conn)
+	return c.Conn.Close()
 }
 
 // The streams of a connection without a terminal: each piece has a head of a stream's number, three zeroes and a

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -113,7 +115,8 @@ func (b *bridge) connect(e errand) error {
 	if err := b.w.json(kindWelcome, w); err != nil {
 		return err
 	}
-	go func() { // it ends with the process at the latest
+	signal.Ignore(syscall.SIGTERM) // when the place ends, the run has something to say first
+	go func() {                    // it ends with the process at the latest
 		_, _ = io.Copy(l.conn, b.r.r)
 		l.close() // the client left
 	}()

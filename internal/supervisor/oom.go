@@ -3,12 +3,13 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // oomCounter tells whether the kernel killed something in our cgroup for want of memory since it was made.
-// Without a version 2 cgroup it never says so.
+// Where neither version of cgroups counts, it never says so.
 type oomCounter struct {
 	file   string
 	before int64
@@ -19,14 +20,32 @@ func newOOMCounter() oomCounter {
 	if err != nil {
 		return oomCounter{}
 	}
-	for line := range strings.Lines(string(raw)) {
-		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			c := oomCounter{file: filepath.Join("/sys/fs/cgroup", path, "memory.events")}
+	for _, file := range oomFiles(string(raw)) {
+		if _, err := os.Stat(file); err == nil {
+			c := oomCounter{file: file}
 			c.before = c.kills()
 			return c
 		}
 	}
 	return oomCounter{}
+}
+
+// oomFiles lists where the kernel may count, given /proc/self/cgroup. In a container of version 1 the path is the
+// machine's, and what is mounted is the container's own.
+func oomFiles(cgroups string) (files []string) {
+	const mount = "/sys/fs/cgroup"
+	for line := range strings.Lines(cgroups) {
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, path, ok := strings.Cut(rest, ":")
+		switch {
+		case !ok:
+		case controllers == "":
+			files = append(files, filepath.Join(mount, path, "memory.events"))
+		case slices.Contains(strings.Split(controllers, ","), "memory"):
+			files = append(files, filepath.Join(mount, "memory", path, "memory.oom_control"), filepath.Join(mount, "memory", "memory.oom_control"))
+		}
+	}
+	return files
 }
 
 func (c oomCounter) grew() bool { return c.kills() > c.before }
@@ -39,7 +58,7 @@ func (c oomCounter) kills() int64 {
 	return oomKills(string(raw))
 }
 
-// oomKills reads the line oom_kill of memory.events.
+// oomKills reads the line oom_kill of memory.events, or of version 1's memory.oom_control.
 func oomKills(events string) int64 {
 	for line := range strings.Lines(events) {
 		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {

@@ -1,0 +1,212 @@
+package docker
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/supervisor"
+)
+
+// clientVar makes the test binary a ductor that starts something in a container and waits to be killed. It holds
+// the options.
+const clientVar = "DOCKER_TEST_CLIENT"
+
+func runClient() {
+	var o Options
+	err := json.Unmarshal([]byte(os.Getenv(clientVar)), &o)
+	if err == nil {
+		o.Engine, err = Connect(EngineOptions{Host: os.Getenv("DOCKER_HOST")})
+	}
+	var p cli.Process
+	if err == nil {
+		var l *Launcher
+		if l, err = Open(o); err == nil {
+			p, err = l.Start(contextOfClient(), shell(o, "/no/canary", "echo ready; "+deaf))
+		}
+	}
+	if err != nil {
+		println(err.Error())
+		os.Exit(1)
+	}
+	if _, err := io.ReadFull(p.Stdout(), make([]byte, 6)); err != nil {
+		os.Exit(1)
+	}
+	_, _ = os.Stdout.WriteString(string(p.Run()) + "\n")
+	time.Sleep(time.Hour)
+}
+
+// killedClient starts a deaf tree in a container by a ductor that is killed then, and names its run.
+func killedClient(t *testing.T, o Options) cli.RunID {
+	t.Helper()
+	o.Engine = nil
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), clientVar+"="+string(raw))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the client says %q, %v", line, err)
+	}
+	run := cli.RunID(strings.TrimSpace(line))
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	eventually(t, "the deaf grandchild is there, without which the test proves nothing", func() bool {
+		left, err := supervisor.Marked(string(run))
+		return err == nil && len(left) >= 3
+	})
+	return run
+}
+
+// A ductor that is killed leaves its run in the container; the next one finds it, goes on with it and ends it.
+func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	run := killedClient(t, o)
+	s := newSandbox(t, o)
+	left, err := s.Left(t.Context())
+	if err != nil || len(left) != 1 || left[0].Run != run || !left[0].Alive || left[0].OutputEnd != 6 {
+		t.Fatalf("left is %+v, %v", left, err)
+	}
+	p, err := s.Attach(t.Context(), run, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 6)
+	if _, err := io.ReadFull(p.Stdout(), line); err != nil || string(line) != "ready\n" {
+		t.Errorf("it said %q, %v", line, err)
+	}
+	began := time.Now()
+	s.stop(p)
+	t.Logf("ended in %s", time.Since(began).Round(time.Millisecond))
+	if bridges := strings.Count(inDocker(t, "top", o.containerName(), "-eo", "pid,args"), "supervise bridge"); bridges > 3 {
+		t.Errorf("%d bridges are left, some of them the killed ductor's", bridges)
+	}
+	s.works()
+}
+
+// A run whose ductor never comes back ends by itself, within its time.
+func TestOrphanEndsByItself(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	o.OrphanAfter = time.Second
+	s := newSandbox(t, o)
+	s.nothingOf(killedClient(t, o))
+	s.works()
+}
+
+// A run that is too old is ended inside, by the same hand as on the host.
+func TestOldRunIsEnded(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	o.MaxAge = time.Second
+	s := newSandbox(t, o)
+	p := s.ready(deaf)
+	<-p.Done()
+	if got := p.Exit(); got.By != cli.EndedByAge {
+		t.Errorf("exit %+v", got)
+	}
+	s.stop(p)
+}
+
+// What is no longer configured is removed at the start, with what runs in it; what is, stays.
+func TestOrphanedContainersAreRemoved(t *testing.T) {
+	e := needEngine(t)
+	o := testOptions(t, e)
+	kept := newSandbox(t, o)
+	kept.works()
+	gone := o
+	gone.Name = "of another time"
+	run := killedClient(t, gone)
+	if n, err := e.Clean(t.Context(), o.Owner, []string{o.Name}); err != nil || n != 1 {
+		t.Errorf("%d containers were removed, %v", n, err)
+	}
+	kept.nothingOf(run)
+	kept.works()
+}
+
+// Other settings make another container; the home stays.
+func TestChangedSettingsReplaceTheContainer(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	s := newSandbox(t, o)
+	p := s.ready("echo kept >~/file; cat")
+	id := inDocker(t, "inspect", "-f", "{{.Id}}", o.containerName())
+	o.Memory, o.PIDs = 200<<20, 100
+	next := newSandbox(t, o)
+	q := next.start("cat ~/file; ulimit -c")
+	out, err := io.ReadAll(q.Stdout())
+	if err != nil || !strings.HasPrefix(string(out), "kept\n") {
+		t.Errorf("in the new container %q, %v", out, err)
+	}
+	next.stop(q)
+	if again := inDocker(t, "inspect", "-f", "{{.Id}} {{.HostConfig.Memory}}", o.containerName()); again == id || !strings.HasSuffix(again, " 209715200") {
+		t.Errorf("the container is %s", again)
+	}
+	if out, err := io.ReadAll(p.Stdout()); err != nil {
+		t.Logf("the run in the old one ended after %q with %v", out, err)
+	}
+	s.stop(p)
+}
+
+func TestIdleContainerIsRetired(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	s := newSandbox(t, o)
+	p := s.ready(deaf)
+	if done, err := s.Retire(t.Context(), 0); done || err != nil {
+		t.Errorf("a busy one: %v, %v", done, err)
+	}
+	s.stop(p)
+	if done, err := s.Retire(t.Context(), time.Hour); done || err != nil {
+		t.Errorf("one that was used just now: %v, %v", done, err)
+	}
+	if done, err := s.Retire(t.Context(), 0); !done || err != nil {
+		t.Errorf("an idle one: %v, %v", done, err)
+	}
+	if s.Knows(time.Now().Add(-time.Second)) || !s.Knows(time.Now().Add(time.Second)) {
+		t.Error("it vouches for what it removed, or for nothing any more")
+	}
+	s.works()
+}
+
+// What a container may and sees.
+func TestConfinement(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	o.ReadOnlyRoot, o.User, o.Memory = true, "1234:1235", 100<<20
+	secret := t.TempDir() + "/key"
+	write(t, secret, "k3y", 0o644)
+	o.Seeds = []Seed{{From: secret, To: ".agent/key"}}
+	o.Mounts = []Mount{{Source: "/etc/hostname", Target: homeDir + "/.config/name"}}
+	t.Setenv("SSH_AUTH_SOCK", "/run/agent")
+	s := newSandbox(t, o)
+	p := s.start(`id -u; id -g; cat ~/.agent/key; echo; touch ~/x ~/.config/y /tmp/z && echo home; touch /usr/x 2>/dev/null || echo read-only
+touch ~/.config/name 2>/dev/null || echo ro-mount
+grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr '\t\n' '  '; echo; echo "[$SSH_AUTH_SOCK]$HOME"; ls /sys/class/net; ls /var/run/docker.sock 2>/dev/null`)
+	out, err := io.ReadAll(p.Stdout())
+	want := "1234\n1235\nk3y\nhome\nread-only\nro-mount\nCapEff: 0000000000000000 NoNewPrivs: 1 \n[]/ductor/home\nlo\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%q, %v, want %q; stderr %s", out, err, want, p.StderrTail())
+	}
+	ctx := t.Context()
+	if err := p.Stop(ctx, 0); err != nil {
+		t.Error(err)
+	}
+}

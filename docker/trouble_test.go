@@ -1,0 +1,317 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/supervisor"
+)
+
+// shell is a command that would leave a canary on this machine if it ever ran here: the directory is not mounted.
+func shell(o Options, canary, script string) cli.Command {
+	return cli.Command{
+		Path: "sh", Args: []string{"-c", "echo ran 2>/dev/null >" + canary + "; " + script}, Dir: o.Projects[0],
+		For: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a"}, Env: os.Environ(),
+	}
+}
+
+// sandbox is a launcher under trouble.
+type sandbox struct {
+	testing.TB
+	*Launcher
+	o      Options
+	canary string
+}
+
+func newSandbox(t testing.TB, o Options) *sandbox {
+	s := &sandbox{TB: t, Launcher: open(t, o), o: o, canary: filepath.Join(t.TempDir(), "canary")}
+	t.Cleanup(func() {
+		if _, err := os.Stat(s.canary); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("something ran on this machine: %v", err)
+		}
+	})
+	return s
+}
+
+func (s *sandbox) start(script string) cli.Process {
+	s.Helper()
+	p, err := s.Launcher.Start(s.Context(), shell(s.o, s.canary, script))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+// works is a turn that goes well.
+func (s *sandbox) works() {
+	s.Helper()
+	p := s.start("echo fine")
+	out, err := io.ReadAll(p.Stdout())
+	if err != nil || string(out) != "fine\n" {
+		s.Errorf("the next turn says %q, %v", out, err)
+	}
+	s.stop(p)
+}
+
+func (s *sandbox) stop(p cli.Process) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
+	defer cancel()
+	if err := p.Stop(ctx, 100*time.Millisecond); err != nil {
+		s.Error(err)
+	}
+	s.nothingOf(p.Run())
+}
+
+// nothingOf finds no process of a run on this machine, where a container's are seen too.
+func (s *sandbox) nothingOf(run cli.RunID) {
+	s.Helper()
+	eventually(s, "nothing is left of the run", func() bool {
+		left, err := supervisor.Marked(string(run))
+		return err == nil && len(left) == 0
+	})
+}
+
+// lost reads a process to the error that its place is gone.
+func (s *sandbox) lost(p cli.Process, words ...string) {
+	s.Helper()
+	_, err := io.ReadAll(p.Stdout())
+	s.isFailure(err, words...)
+	<-p.Done()
+}
+
+// isFailure finds a failure of the sandbox in an error, with words for the chat.
+func (s *sandbox) isFailure(err error, words ...string) {
+	s.Helper()
+	var f *cli.Failure
+	if !errors.As(err, &f) || f.Kind != cli.NoSandbox || errors.Is(err, fs.ErrNotExist) {
+		s.Fatalf("the error is %v", err)
+	}
+	sentence := f.Sentence()
+	s.Log(sentence)
+	for _, word := range words {
+		if !strings.Contains(sentence, word) {
+			s.Errorf("%q does not say %q", sentence, word)
+		}
+	}
+}
+
+func (s *sandbox) ready(script string) cli.Process {
+	s.Helper()
+	p := s.start("echo ready; " + script)
+	line := make([]byte, 6)
+	if _, err := io.ReadFull(p.Stdout(), line); err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+const deaf = `trap '' TERM HUP; setsid sh -c "trap '' TERM HUP; while :; do sleep 1; done" & while :; do sleep 1; done`
+
+func TestContainerTroubleInMidTurn(t *testing.T) {
+	e := needEngine(t)
+	s := newSandbox(t, testOptions(t, e))
+	name := s.o.containerName()
+	s.works()
+	t.Run("removed", func(t *testing.T) {
+		s := s.in(t)
+		p := s.ready(deaf)
+		inDocker(t, "rm", "-f", name)
+		s.lost(p, "the sandbox's container was ") // stopped, for a moment, and then removed
+		s.stop(p)
+		s.works()
+	})
+	t.Run("stopped", func(t *testing.T) {
+		s := s.in(t)
+		p := s.ready(deaf)
+		inDocker(t, "stop", name) // in good order: the supervisor ends it and has time to say so
+		if _, err := io.ReadAll(p.Stdout()); err != nil {
+			t.Error(err)
+		}
+		<-p.Done()
+		if got := p.Exit(); got.By != cli.EndedByTerminated {
+			t.Errorf("exit %+v", got)
+		}
+		s.stop(p)
+		s.works()
+	})
+	t.Run("killed", func(t *testing.T) {
+		s := s.in(t)
+		p := s.ready(deaf)
+		inDocker(t, "kill", name)
+		s.lost(p, "stopped")
+		s.stop(p)
+		s.works()
+	})
+	t.Run("paused", func(t *testing.T) {
+		s := s.in(t)
+		p := s.ready(deaf)
+		inDocker(t, "pause", name)
+		s.lost(p, "paused")
+		s.stop(p)
+		s.works()
+	})
+	t.Run("bridge killed", func(t *testing.T) { // the run goes on, and nobody notices
+		s := s.in(t)
+		p := s.ready("sleep 1; echo after; cat")
+		killIn(t, name, "supervise bridge")
+		rest := make([]byte, 6)
+		if _, err := io.ReadFull(p.Stdout(), rest); err != nil || string(rest) != "after\n" {
+			t.Errorf("after the connection broke it says %q, %v", rest, err)
+		}
+		if _, err := io.WriteString(p.Stdin(), "more\n"); err != nil {
+			t.Error(err)
+		}
+		if _, err := io.ReadFull(p.Stdout(), rest[:5]); err != nil || string(rest[:5]) != "more\n" {
+			t.Errorf("after the connection broke it says %q, %v", rest, err)
+		}
+		s.stop(p)
+	})
+	t.Run("supervisor killed", func(t *testing.T) { // the run ends with it
+		s := s.in(t)
+		p := s.ready(deaf)
+		killIn(t, name, "supervise root=")
+		if out, err := io.ReadAll(p.Stdout()); err != nil {
+			t.Errorf("its output ends with %q, %v", out, err)
+		}
+		<-p.Done()
+		if got := p.Exit(); got.By != cli.EndedUnseen {
+			t.Errorf("exit %+v", got)
+		}
+		s.stop(p)
+		s.works()
+	})
+}
+
+// killIn kills the programs in a container whose command line holds words.
+func killIn(t testing.TB, name, words string) {
+	t.Helper()
+	for line := range strings.Lines(inDocker(t, "top", name, "-eo", "pid,args")) {
+		if strings.Contains(line, words) {
+			_ = exec.Command("kill", "-9", strings.Fields(line)[0]).Run() // a spare may be gone by itself
+		}
+	}
+}
+
+// in is the same sandbox for a subtest.
+func (s *sandbox) in(t testing.TB) *sandbox {
+	return &sandbox{TB: t, Launcher: s.Launcher, o: s.o, canary: s.canary}
+}
+
+func TestWhatCannotBeHad(t *testing.T) {
+	e := needEngine(t)
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+		words  []string
+	}{
+		{"no engine", func(o *Options) { o.Engine = elsewhere(t, "unix:///no/such/socket") }, []string{"cannot be reached", "start it"}},
+		{"nobody listens", func(o *Options) { o.Engine = elsewhere(t, "tcp://127.0.0.1:1") }, []string{"tcp://127.0.0.1:1 cannot be reached"}},
+		{"no image", func(o *Options) { o.Image, o.Build = "no-such-image:1", nil }, []string{"has no image no-such-image:1", "docker pull"}},
+		{"no directory", func(o *Options) { o.Projects = append(o.Projects, "/no/such/directory") }, []string{"/no/such/directory", "make it there"}},
+		{"no supervisor", func(o *Options) { o.Supervisor = "/no/such/file" }, []string{"ductor-supervisor", "CGO_ENABLED=0"}},
+		{"a supervisor that is none", func(o *Options) { o.Supervisor = "/etc/passwd" }, []string{"no program for Linux"}},
+		{"a supervisor that needs libraries", func(o *Options) { o.Supervisor = "/bin/ls" }, []string{"needs libraries"}},
+		{"no network", func(o *Options) { o.Network = "no-such-network" }, []string{"no-such-network"}},
+		{"a seed that is not there", func(o *Options) { o.Seeds = []Seed{{From: "/no/such/seed", To: "x"}} }, []string{"/no/such/seed"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := testOptions(t, e)
+			c.change(&o)
+			s := newSandbox(t, o)
+			_, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
+			s.isFailure(err, c.words...)
+			if _, err := s.LookPath("sh"); err == nil {
+				t.Error("a program is found where nothing is")
+			}
+		})
+	}
+}
+
+func elsewhere(t testing.TB, host string) *Engine {
+	t.Helper()
+	e, err := Connect(EngineOptions{Host: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestMemoryLimit(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	o.Memory = 96 << 20
+	s := newSandbox(t, o)
+	s.works()
+	t.Run("the agent itself", func(t *testing.T) {
+		s := s.in(t)
+		p := s.ready(`x=$(head -c 300000000 /dev/zero | tr '\0' a); echo ${#x}`)
+		if _, err := io.ReadAll(p.Stdout()); err != nil {
+			t.Error(err)
+		}
+		<-p.Done()
+		if got := p.Exit(); got.Code != -9 || !got.OOM {
+			t.Errorf("exit %+v", got)
+		}
+		s.stop(p)
+		s.works()
+	})
+	t.Run("what it started", func(t *testing.T) { // is the agent's to tell
+		s := s.in(t)
+		p := s.ready(`tail /dev/zero; echo "tail: $?"`)
+		out, err := io.ReadAll(p.Stdout())
+		if err != nil || !strings.Contains(string(out), "tail: 137") {
+			t.Errorf("it says %q, %v", out, err)
+		}
+		<-p.Done()
+		if got := p.Exit(); got.Code != 0 || got.OOM {
+			t.Errorf("exit %+v", got)
+		}
+		s.stop(p)
+		s.works()
+	})
+}
+
+func TestDiskFull(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	o.StateSize, o.ReadOnlyRoot = 8<<20, true
+	s := newSandbox(t, o)
+	s.works()
+	p := s.ready(`head -c 20000000 /dev/zero >/ductor/runs/big 2>/dev/null; echo full; read go; head -c 300000 /dev/zero | tr '\0' x; echo; echo end`)
+	line := make([]byte, 5)
+	if _, err := io.ReadFull(p.Stdout(), line); err != nil {
+		t.Fatal(err)
+	}
+	for prepared := 0; ; prepared++ { // what was prepared before can still be used
+		q, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
+		if err != nil {
+			t.Log(err)
+			if !strings.Contains(err.Error(), "no space left") {
+				t.Errorf("a start on a full disk gives %v", err)
+			}
+			break
+		}
+		s.stop(q)
+		if prepared > o.Spares+2 {
+			t.Fatal("every start works though the disk is full")
+		}
+	}
+	if _, err := io.WriteString(p.Stdin(), "go\n"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(p.Stdout()) // who reads along has it all, disk or not
+	if err != nil || len(out) != 300005 {
+		t.Errorf("%d bytes, %v", len(out), err)
+	}
+	s.stop(p)
+	inDocker(t, "exec", o.containerName(), "/bin/rm", runsDir+"/big")
+	s.works()
+}

@@ -1,0 +1,110 @@
+package docker
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/claude"
+	"ductor/cli/clitest"
+	"ductor/cli/codex"
+	"ductor/internal/realagent"
+)
+
+// shareTemp puts the temporary files of a test where the container of o sees them under the same name.
+func shareTemp(t testing.TB, o *Options) {
+	t.Helper()
+	shared, err := os.MkdirTemp("", "ductor-shared-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(shared) }) // a leftover in the temporary directory
+	t.Setenv("TMPDIR", shared)
+	o.Projects = append(o.Projects, shared)
+}
+
+// The scripted Claude lives in a container like on the host: it streams, resumes, runs tools, and dies when told.
+func TestScriptedAgentInAContainer(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	shareTemp(t, &o)
+	l := open(t, o)
+	if err := l.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const adopts = "held by what every launcher is held to: the suite adopts over the host"
+	cannot := map[clitest.Case]string{}
+	for _, c := range []clitest.Case{clitest.AdoptText, clitest.AdoptTool, clitest.AdoptEnded, clitest.AdoptIdle, clitest.AdoptUnsent, clitest.DetachThenAbort} {
+		cannot[c] = adopts
+	}
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		t.Run(string(mode), func(t *testing.T) {
+			clitest.Conformance(t, clitest.Harness{
+				Mode: mode,
+				New: func(t *testing.T) (cli.Provider, cli.Request) {
+					p := claude.New(claude.Options{
+						Launcher: l, Grace: 500 * time.Millisecond, AllowEnv: []string{"CLITEST_*", "DUCTOR_*"},
+						ReadFile: func(string) ([]byte, error) { return nil, os.ErrNotExist },
+					})
+					return p, cli.Request{Dir: t.TempDir(), Permission: cli.Bypass}
+				},
+				Script: clitest.Script{ErrorKind: cli.Refused}, Cannot: cannot,
+			})
+		})
+	}
+}
+
+// The real Codex in a container asks the simulated model beside it, writes a file through the mount and is resumed.
+func TestRealCodexInAContainer(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	shareTemp(t, &o)
+	real := realagent.Codex(t, "http://127.0.0.1:8099")
+	o.Mounts = append(o.Mounts, Mount{Source: filepath.Dir(real.Path), Target: "/opt/codex"})
+	l := open(t, o)
+	model, err := l.Start(t.Context(), cli.Command{Path: "model", Args: []string{"127.0.0.1:8099"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := model.Stop(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+	})
+	p := codex.New(codex.Options{
+		Launcher: l, Path: "/opt/codex/codex", Env: func() []string { return real.Environ() }, AllowEnv: []string{"CODEX_*", "OPENAI_*"},
+	})
+	ask := func(resume cli.AgentSessionID, prompt string) cli.Result {
+		t.Helper()
+		req := cli.Request{Dir: o.Projects[0], Permission: cli.Bypass, Prompt: prompt, Resume: resume, Turn: cli.TurnID(prompt)}
+		session, err := p.Open(t.Context(), cli.OneShot, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var result cli.Result
+		session.Turn(t.Context(), req, func(ev cli.Event) {
+			if r, ok := ev.(cli.Result); ok {
+				result = r
+			}
+		})
+		if err := session.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if result.Err != nil {
+			t.Fatalf("%+v", *result.Err)
+		}
+		return result
+	}
+	one := ask("", `about the lighthouse [[tool "echo written >made.txt"]][[text "Hello from inside"]]`)
+	if !strings.HasSuffix(one.Text, "Hello from inside") {
+		t.Errorf("it answered %q", one.Text)
+	}
+	if raw, err := os.ReadFile(filepath.Join(o.Projects[0], "made.txt")); err != nil || string(raw) != "written\n" {
+		t.Errorf("through the mount %q, %v", raw, err)
+	}
+	two := ask(one.AgentSessionID, `[[history]]`)
+	if !strings.Contains(two.Text, "lighthouse") || two.AgentSessionID != one.AgentSessionID {
+		t.Errorf("resumed it answered %q in %q after %q", two.Text, two.AgentSessionID, one.AgentSessionID)
+	}
+}
