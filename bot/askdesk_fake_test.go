@@ -31,7 +31,7 @@ func (d *deskFake) AskShown(_ context.Context, id orchestrator.AskID, state orch
 func (d *deskFake) Permissions(context.Context, orchestrator.ConversationID) (orchestrator.Permissions, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return orchestrator.Permissions{Mode: d.status.Permission, Rules: slices.Clone(d.rules)}, d.fail
+	return orchestrator.Permissions{Mode: d.status.Permission, Rules: slices.Clone(d.rules), Cannot: d.cannot}, d.fail
 }
 
 func (d *deskFake) Revoke(_ context.Context, id orchestrator.RuleID, by orchestrator.Press) error {

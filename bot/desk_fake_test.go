@@ -29,6 +29,7 @@ type deskFake struct {
 	repeated map[cli.TurnID]bool
 	queued   map[cli.TurnID]bool
 	rules    []orchestrator.Rule
+	cannot   map[cli.PermissionMode]string
 	hold     chan struct{} // where set, Submit waits for it
 	holdNew  chan struct{} // where set, New waits for it
 }

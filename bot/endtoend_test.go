@@ -121,13 +121,14 @@ func (e echo) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit
 	return e.Run(ctx, agent, req, emit)
 }
 
-func (echo) Settled(cli.TurnID)                         {}
-func (echo) Abort(cli.Conversation) bool                { return false }
-func (echo) Release(cli.Conversation)                   {}
-func (echo) Warm(cli.Agent, cli.Request)                {}
-func (echo) Live(context.Context) cli.Living            { return cli.Living{} }
-func (echo) Menu(context.Context) []cli.MenuEntry       { return nil }
-func (echo) Default(context.Context) (cli.Agent, error) { return "claude", nil }
+func (echo) Settled(cli.TurnID)                          {}
+func (echo) Abort(cli.Conversation) bool                 { return false }
+func (echo) Release(cli.Conversation)                    {}
+func (echo) Warm(cli.Agent, cli.Request)                 {}
+func (echo) Live(context.Context) cli.Living             { return cli.Living{} }
+func (echo) Menu(context.Context) []cli.MenuEntry        { return nil }
+func (echo) Cannot(cli.Agent, cli.PermissionMode) string { return "" }
+func (echo) Default(context.Context) (cli.Agent, error)  { return "claude", nil }
 
 func (m *mortal) isDead() bool {
 	m.mu.Lock()

@@ -23,8 +23,9 @@ type permissionMenu struct {
 	menuFrame
 	desk       Desk
 	current    cli.PermissionMode
-	rules      []orchestrator.Rule // that let through what was allowed before
-	listing    bool                // the rules are shown, not the modes
+	cannot     map[cli.PermissionMode]string // what the agent does not do
+	rules      []orchestrator.Rule           // that let through what was allowed before
+	listing    bool                          // the rules are shown, not the modes
 	page       int
 	confirming bool // bypass was pressed and is to be confirmed
 	chosen     cli.PermissionMode
@@ -55,7 +56,7 @@ func (c *permissions) start(ctx context.Context, t *task, r request) error {
 	if err != nil {
 		return err
 	}
-	m := &permissionMenu{menuFrame: menuFrame{act: actPermission, may: c.may}, desk: c.desk, current: now.Mode, rules: now.Rules}
+	m := &permissionMenu{menuFrame: menuFrame{act: actPermission, may: c.may}, desk: c.desk, current: now.Mode, rules: now.Rules, cannot: now.Cannot}
 	if r.args == "" {
 		return c.menus.offer(ctx, t, r, m)
 	}
@@ -74,12 +75,21 @@ func (c *permissions) start(ctx context.Context, t *task, r request) error {
 	if err := c.desk.SetPermission(ctx, r.in.conv, mode); err != nil {
 		return err
 	}
-	c.closer.answer(ctx, r.in, t.updates, modeSetText(mode), nil)
+	c.closer.answer(ctx, r.in, t.updates, m.setText(mode), nil)
 	return nil
 }
 
-func modeSetText(mode cli.PermissionMode) string {
-	return "Set. It counts from the next turn on.\n" + modeLine(mode)
+func (m *permissionMenu) setText(mode cli.PermissionMode) string {
+	return "Set. It counts from the next turn on.\n" + m.line(mode)
+}
+
+// line explains a mode, and what the agent of the conversation does not do of it.
+func (m *permissionMenu) line(mode cli.PermissionMode) string {
+	line := modeLine(mode)
+	if why := m.cannot[mode]; why != "" {
+		line += "\n  Here: " + why + "."
+	}
+	return line
 }
 
 func modeLine(mode cli.PermissionMode) string { return string(mode) + ": " + meaningOf(mode) }
@@ -140,7 +150,7 @@ func (m *permissionMenu) view() (string, Keyboard) {
 	b.WriteString("Now: " + string(m.current) + "\n\nWhat may the agent do unasked?")
 	var keyboard Keyboard
 	for i, mode := range cli.PermissionModes() {
-		b.WriteString("\n" + modeLine(mode))
+		b.WriteString("\n" + m.line(mode))
 		keyboard = append(keyboard, []Button{{Text: marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
 	}
 	if n := len(m.rules); n > 0 {
@@ -159,5 +169,5 @@ func (m *permissionMenu) store(ctx context.Context, by orchestrator.Press) (said
 	if err := m.desk.SetPermission(ctx, m.conv, m.chosen); err != nil {
 		return "", "", err
 	}
-	return modeSetText(m.chosen), "Permissions: " + string(m.chosen), nil
+	return m.setText(m.chosen), "Permissions: " + string(m.chosen), nil
 }

@@ -21,7 +21,11 @@ func (s AgentState) String() string {
 	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
 	switch s.Auth.State {
 	case Authenticated:
-		return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, s.Mode)
+		how := string(s.Mode)
+		if s.Mode == Live && s.Auth.Via != "" {
+			how += " over " + s.Auth.Via
+		}
+		return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, how)
 	case Installed:
 		return fmt.Sprintf("%s is not logged in. %s", where, s.Auth.Fix)
 	}

@@ -78,6 +78,8 @@ type Gateway interface {
 	Warm(agent cli.Agent, req cli.Request)
 	// Live says which agents run, and what they hold.
 	Live(ctx context.Context) cli.Living
+	// Cannot says in one sentence what of a permission mode an agent does not do; empty if nothing is known.
+	Cannot(agent cli.Agent, mode cli.PermissionMode) string
 	// Menu says for each agent whether it can be used, and which models it has.
 	Menu(ctx context.Context) []cli.MenuEntry
 	// Default is the agent to use when a conversation chose none: the configured one if it can be used.

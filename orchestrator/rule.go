@@ -39,4 +39,7 @@ type Rule struct {
 type Permissions struct {
 	Mode  cli.PermissionMode
 	Rules []Rule // that count now: lasting ones, and those of the current session; oldest first
+	// Agent is who answers in the conversation, empty if nobody can; Cannot says of each mode what it does not do.
+	Agent  cli.Agent
+	Cannot map[cli.PermissionMode]string
 }

@@ -97,7 +97,22 @@ func (o *Orchestrator) Permissions(ctx context.Context, in ConversationID) (Perm
 		return Permissions{}, fmt.Errorf("load rules: %w", err)
 	}
 	rules = slices.DeleteFunc(rules, func(r Rule) bool { return r.Session != "" && r.Session != conv.Session })
-	return Permissions{Mode: o.permissionOf(conv), Rules: rules}, nil
+	p := Permissions{Mode: o.permissionOf(conv), Rules: rules}
+	if who, err := o.choice(ctx, conv); err == nil { // else none can be used, which turns will say
+		p.Agent, p.Cannot = who.agent, o.limits(who.agent)
+	}
+	return p, nil
+}
+
+// limits says of each permission mode what an agent does not do; modes it does all of are not in it.
+func (o *Orchestrator) limits(agent cli.Agent) map[cli.PermissionMode]string {
+	limits := map[cli.PermissionMode]string{}
+	for _, mode := range cli.PermissionModes() {
+		if why := o.opts.Gateway.Cannot(agent, mode); why != "" {
+			limits[mode] = why
+		}
+	}
+	return limits
 }
 
 // Revoke takes a rule back; see AskDesk.

@@ -88,6 +88,9 @@ type Provider struct {
 	mu    sync.Mutex
 	hosts map[string]*host    // that take further sessions, by what they were started with
 	left  map[cli.RunID]*host // that were attached to
+
+	opened  bool     // a session was
+	offered []string // the modes it had
 }
 
 var _ cli.Provider = (*Provider)(nil)

@@ -105,6 +105,7 @@ func (s *session) make(ctx context.Context, params newParams) error {
 		return cli.Failf(cli.BadOutput, s.provider.opts.Agent, "it gave a session without an id")
 	}
 	s.learn(made)
+	s.provider.offers(s.modes)
 	return s.host.register(s, cli.AgentSessionID(made.SessionID))
 }
 
@@ -145,6 +146,9 @@ func (s *session) load(ctx context.Context, params newParams, id cli.AgentSessio
 		return f
 	}
 	s.learn(loaded)
+	if loaded.Modes != nil { // some tell them of new sessions only
+		s.provider.offers(loaded.Modes.Available)
+	}
 	if method == methodLoad && s.host.quirks.LateHistory {
 		s.awaitHistory(ctx)
 	}

@@ -135,8 +135,10 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 		}
 		usable++
 		d.ok(what, state.String())
-		if state.Mode == cli.OneShot && cfg.Permissions.Mode == string(cli.Ask) {
-			d.warn(what, "run one-shot it cannot ask, so with permissions.mode \"ask\" it neither writes nor runs commands")
+		if limited, ok := p.(cli.Limited); ok {
+			if why := limited.Cannot(state.Mode, cli.PermissionMode(cfg.Permissions.Mode)); why != "" {
+				d.warn(what, fmt.Sprintf("with permissions.mode %q: %s", cfg.Permissions.Mode, why))
+			}
 		}
 	}
 	return usable

@@ -1,0 +1,16 @@
+package claude
+
+import "ductor/cli"
+
+var _ cli.Limited = (*Provider)(nil)
+
+// Cannot says what of a permission mode Claude does not do: run once, it asks nobody; see cli.Limited.
+func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
+	switch {
+	case mode != cli.OneShot || permission == cli.Bypass:
+		return ""
+	case permission == cli.Plan:
+		return "Claude run once cannot have its plan approved: answer it with the next message"
+	}
+	return "Claude run once cannot ask: what needs permission is denied"
+}
