@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"maps"
 	"testing"
 	"time"
 
@@ -52,22 +51,24 @@ func TestRealConformance(t *testing.T) {
 		whole     = "codex exec prints a message only once it is whole"
 		elsewhere = "held by a test of its own"
 		asLive    = "the same processes and supervisor as live"
+		ours      = "it is about the supervisor and this package, which the scripted agent shows as well"
 	)
-	faults := map[clitest.Case]string{
-		clitest.CrashInText: fault, clitest.CrashInTool: fault, clitest.SilentExit: fault, clitest.LongLine: fault,
-		clitest.AbortDeaf: fault, clitest.ModelError: elsewhere, clitest.SecondTurn: elsewhere, clitest.FailingTool: elsewhere,
+	live, oneShot := map[clitest.Case]string{}, map[clitest.Case]string{}
+	leave := func(reason string, left map[clitest.Case]string, cases ...clitest.Case) {
+		for _, c := range cases {
+			left[c] = reason
+		}
 	}
-	oneShot := maps.Clone(faults)
-	for _, c := range []clitest.Case{clitest.AbortText, clitest.Deadline, clitest.AdoptText} {
-		oneShot[c] = whole
+	for _, left := range []map[clitest.Case]string{live, oneShot} {
+		leave(fault, left, clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.LongLine, clitest.AbortDeaf)
+		leave(elsewhere, left, clitest.ModelError, clitest.SecondTurn, clitest.FailingTool, clitest.TwoSessions)
+		leave(ours, left, clitest.AbortBefore, clitest.CloseUnused, clitest.AdoptEnded, clitest.AdoptIdle, clitest.AdoptUnsent)
 	}
-	for _, c := range []clitest.Case{clitest.ResumeSession, clitest.Thinking} {
-		oneShot[c] = elsewhere
-	}
-	for _, c := range []clitest.Case{clitest.AdoptEnded, clitest.DetachThenAbort} {
-		oneShot[c] = asLive
-	}
-	for mode, cannot := range map[cli.Mode]map[clitest.Case]string{cli.Live: faults, cli.OneShot: oneShot} {
+	leave(ours, live, clitest.Deadline)
+	leave(whole, oneShot, clitest.AbortText, clitest.Deadline, clitest.AdoptText)
+	leave(elsewhere, oneShot, clitest.ResumeSession, clitest.Thinking)
+	leave(asLive, oneShot, clitest.DetachThenAbort, clitest.CloseWithTools)
+	for mode, cannot := range map[cli.Mode]map[clitest.Case]string{cli.Live: live, cli.OneShot: oneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			clitest.Conformance(t, clitest.Harness{
 				Mode: mode,
