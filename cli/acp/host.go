@@ -52,6 +52,8 @@ type host struct {
 	prompts   map[string]*session      // prompts that do
 	next      int
 	tainted   bool // takes no further session
+	turns     int  // that run
+	doomed    bool // what an aborted turn started may run in it: it ends with the last turn
 	detached  bool // goes on without us
 	served    int  // requests of the agent that are worked on
 	past      bool // what is read was printed for an earlier ductor

@@ -21,6 +21,7 @@ type teller struct {
 	calls   int    // of the model, as far as the agent tells of them
 	mode    string // the mode the agent went into by itself; empty if it did not
 	plan    string // what was told of the plan
+	ran     bool   // a tool was
 	denials []cli.Denial
 	unread  int
 }
@@ -122,7 +123,7 @@ func (t *teller) start(call *tool) {
 	if call.started {
 		return
 	}
-	t.talking, call.started = false, true
+	t.talking, call.started, t.ran = false, true, true
 	t.out.ToolStart(call.begun())
 }
 

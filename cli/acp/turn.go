@@ -116,6 +116,7 @@ func (s *session) ask(req cli.Request, line []byte, n note) {
 
 // run takes the turn to its end and emits the result.
 func (t *turn) run() {
+	t.s.host.turnBegins()
 	t.timer = time.NewTimer(t.limit())
 	defer t.timer.Stop()
 	cancelled := t.ctx.Done()
@@ -356,6 +357,7 @@ func (t *turn) finish() {
 	}
 	r.Denials = t.tell.denials
 	t.out.Finish(r)
+	s.host.turnOver(t.ctx, !t.detached && t.cutBy != "" && t.tell.ran)
 }
 
 // settle ends listening, and gives what nobody listened to any more.

@@ -42,6 +42,7 @@ type hub struct {
 	garbled  int
 	rubbish  []byte
 	doomed   bool // takes no new session
+	spoiled  bool // what an aborted turn started may run in it: it ends with the last turn
 	detached bool // some session goes on without us
 	users    int
 }

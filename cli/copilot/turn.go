@@ -39,7 +39,12 @@ type turn struct {
 
 // Turn runs one prompt; see cli.Session.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
+	ran := false // a tool
+	out := cli.NewEmitter(Agent, s.provider.opts.Now, func(ev cli.Event) {
+		_, tool := ev.(cli.ToolStarted)
+		ran = ran || tool
+		emit(ev)
+	})
 	s.mu.Lock()
 	adopted, asked := s.adopted, s.asked
 	s.adopted = nil
@@ -71,12 +76,16 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 		t.slot.begin(0)
 	}
 	s.begin(t)
-	defer s.end(t)
 	t.p.name()
 	if adopted == nil || !asked {
 		t.send(req, adopted != nil)
 	}
-	out.Finish(t.result(t.run()))
+	end := t.run()
+	out.Finish(t.result(end))
+	s.end(t)
+	if end != cli.EndDetached {
+		t.sweep(ran)
+	}
 }
 
 // unbegun is the result of a turn that was not sent.

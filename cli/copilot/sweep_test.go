@@ -1,0 +1,86 @@
+package copilot
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ductor/cli"
+)
+
+// What an aborted turn started ends with the turn, though it left the turn's group, and though the process serves
+// another conversation; that is gone on with in another process.
+func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		other := cli.Request{Dir: dir, Permission: cli.Bypass, Conversation: "other", Prompt: `about the lighthouse [[text "One."]]`}
+		beside := open(t, p, cli.Live, other)
+		one, _ := play(t.Context(), beside, other)
+		pid := abortWithDaemon(t, p, beside, dir)
+		if living(pid) || beside.Info().Alive {
+			t.Errorf("the daemon %d lives: %v; its process takes turns: %v", pid, living(pid), beside.Info().Alive)
+		}
+		other.Resume, other.Prompt = one.AgentSessionID, "[[history]]"
+		if r, _ := play(t.Context(), open(t, p, cli.Live, other), other); !strings.Contains(r.Text, "lighthouse") {
+			t.Errorf("%+v, %+v", r, r.Err)
+		}
+	})
+}
+
+// A turn of another conversation is not disturbed: the process ends after it.
+func TestAnAbortLeavesTheTurnsOfOthersAlone(t *testing.T) {
+	p, dir := scripted(t)
+	other := cli.Request{Dir: dir, Permission: cli.Bypass, Conversation: "other", Prompt: `[[tool cmd="until [ -e go ]; do sleep 0.01; done"]] [[text "Done."]]`}
+	beside := open(t, p, cli.Live, other)
+	turn := begin(t.Context(), beside, other)
+	await[cli.ToolStarted](t, turn)
+	pid := abortWithDaemon(t, p, beside, dir)
+	if !living(pid) {
+		t.Error("the process was ended under the other turn, or the daemon is not what it should be")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-turn.over
+	if turn.end.Err != nil || !strings.HasSuffix(turn.end.Text, "Done.") {
+		t.Errorf("%+v, %+v", turn.end, turn.end.Err)
+	}
+	if living(pid) {
+		t.Errorf("the daemon %d lives", pid)
+	}
+}
+
+// abortWithDaemon aborts a turn beside another session of the same process, and gives the number of what it started.
+func abortWithDaemon(t *testing.T, p *Provider, beside cli.Session, dir string) int {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "pid")
+	wish := cli.Request{Dir: dir, Permission: cli.Bypass, Conversation: "aborted",
+		Prompt: "[[tool " + strconv.Quote("setsid sh -c 'echo $$ >"+file+"; exec sleep 300' >/dev/null 2>&1 & sleep 300") + "]]"}
+	s := open(t, p, cli.Live, wish)
+	if a, b := s.Info().PID, beside.Info().PID; a != b {
+		t.Fatalf("the sessions are in the processes %d and %d", a, b)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	turn := begin(ctx, s, wish)
+	pid := 0
+	for deadline := time.Now().Add(30 * time.Second); pid == 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		raw, _ := os.ReadFile(file) // not there yet
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(raw)))
+	}
+	if !living(pid) {
+		t.Fatalf("the daemon %d does not run", pid)
+	}
+	cancel(cli.ErrAborted)
+	<-turn.over
+	if !turn.end.Aborted {
+		t.Errorf("%+v, %+v", turn.end, turn.end.Err)
+	}
+	return pid
+}
+
+func living(pid int) bool { return pid > 0 && syscall.Kill(pid, 0) == nil }
