@@ -95,6 +95,7 @@ func (s *Scheduler) ask(ctx context.Context, j Job, r Run) (Run, error) {
 	err := s.opts.Runner.Ask(ctx, Order{
 		Turn: r.Turn(), Job: j.ID, Kind: j.Kind, Conversation: j.Conversation, Person: j.Person, Prompt: r.Prompt,
 		Session: j.Session, Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir, Sandbox: j.Sandbox, Timeout: j.Timeout,
+		OKWord: j.OKWord,
 	})
 	switch {
 	case errors.Is(err, ErrNoRoom):
@@ -184,7 +185,7 @@ func (s *Scheduler) retry(ctx context.Context, j Job, r Run) (Run, error) {
 
 func (s *Scheduler) done(ctx context.Context, st Standing, r Run, text string) (Run, error) {
 	r.Text, r.Reason = cli.Shorten(text, textMost), ""
-	if isOK(text, st.Job.OKWord) {
+	if orchestrator.OnlyWord(text, st.Job.OKWord) {
 		r.Told = true
 		return s.end(ctx, r, RunDone, st.Digest)
 	}
@@ -214,12 +215,6 @@ func (s *Scheduler) tell(ctx context.Context, j Job, r Run) (Run, error) {
 	}
 	r.Told = true
 	return r, nil
-}
-
-// isOK says whether an answer is only the silent word, however it is written.
-func isOK(text, word string) bool {
-	const around = " \t\r\n.!*_`'\"()"
-	return word != "" && strings.EqualFold(strings.Trim(text, around), strings.Trim(word, around))
 }
 
 // digestOf tells answers apart; white space does not.

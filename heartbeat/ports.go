@@ -71,6 +71,7 @@ type Order struct {
 	Dir          string
 	Sandbox      string
 	Timeout      time.Duration
+	OKWord       string // an answer that is only this word is shown to nobody
 }
 
 // Runner has turns run. cmd ties it to the orchestrator. Safe for concurrent use.

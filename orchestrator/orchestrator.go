@@ -16,6 +16,7 @@ type Options struct {
 	Store   Store
 	Gateway Gateway
 	Chat    Chat
+	Orders  OrderStore // nil: SubmitOrder takes none
 
 	Permission   cli.PermissionMode // for conversations that chose none
 	AllowedTools []string
@@ -86,6 +87,7 @@ func New(opts Options) *Orchestrator {
 	if opts.Random == nil {
 		opts.Random = rand.Reader
 	}
+	opts.Chat = discreet{opts.Chat}
 	life, end := context.WithCancelCause(context.Background())
 	return &Orchestrator{
 		opts: opts, now: opts.Now, log: opts.Logger,

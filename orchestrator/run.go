@@ -90,6 +90,7 @@ func (o *Orchestrator) prepare(ctx context.Context, t *Turn, left cli.Remains) (
 	if err != nil {
 		return cli.Request{}, fmt.Errorf("load conversation: %w", err)
 	}
+	conv = conv.wanting(t.Wants)
 	if left != "" {
 		return o.prepareLeft(ctx, conv, *t)
 	}
@@ -209,7 +210,7 @@ func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session
 		Model: who.model, Effort: who.effort, ExtraArgs: o.opts.Agents[t.Agent].Args,
 		Dir: s.Dir, AddDirs: o.opts.AddDirs,
 		Permission: o.permissionOf(conv), AllowedTools: o.opts.AllowedTools, DeniedTools: o.opts.DeniedTools,
-		Resume: s.Native[t.Agent],
+		Resume: s.Native[t.Agent], Timeout: t.Wants.Timeout,
 	}
 	req.Attended = o.opts.Asks != nil && req.Permission != cli.Bypass
 	if role.Replace {

@@ -14,7 +14,10 @@ import (
 // one, unless the reset rules have ended it; else a new one.
 func (o *Orchestrator) sessionFor(ctx context.Context, conv Conversation, t Turn) (Session, error) {
 	id := t.Session
-	if id == "" {
+	switch {
+	case id == "" && t.Wants.Own != "" && o.opts.Orders != nil:
+		return o.ownSession(ctx, conv, t)
+	case id == "":
 		id = conv.Session
 	}
 	if id != "" {
@@ -26,15 +29,22 @@ func (o *Orchestrator) sessionFor(ctx context.Context, conv Conversation, t Turn
 			return Session{}, fmt.Errorf("load session: %w", err)
 		}
 	}
-	s := Session{
-		ID: SessionID(o.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
-		Dir: o.dirOf(conv), Created: o.now(), Used: o.now(),
-		Native: map[cli.Agent]cli.AgentSessionID{},
+	if t.Wants.Own != "" && o.opts.Orders != nil {
+		return o.ownSession(ctx, conv, t)
 	}
+	s := o.newSession(conv, t)
 	if err := o.opts.Store.CreateSession(ctx, s); err != nil {
 		return Session{}, fmt.Errorf("create session: %w", err)
 	}
 	return s, nil
+}
+
+func (o *Orchestrator) newSession(conv Conversation, t Turn) Session {
+	return Session{
+		ID: SessionID(o.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
+		Dir: o.dirOf(conv), Created: o.now(), Used: o.now(),
+		Native: map[cli.Agent]cli.AgentSessionID{},
+	}
 }
 
 // worn says whether the reset rules forbid going on with s.

@@ -60,7 +60,7 @@ func (o *Orchestrator) handOver(ctx context.Context, l *line, id cli.TurnID) (ha
 	if l.running == nil {
 		return handover{}, ErrNotWaiting
 	}
-	if l.running.req == nil { // its agent is not asked yet
+	if l.running.req == nil || l.running.turn.apart() { // its agent is not asked yet, or in another matter
 		if err := o.promote(ctx, l, id); err != nil {
 			return handover{}, err
 		}
@@ -181,7 +181,7 @@ func (o *Orchestrator) Restart(ctx context.Context, id cli.TurnID, text string, 
 	}
 	t := Turn{
 		ID: cli.TurnID(o.opts.NewID()), Again: id, Session: l.running.turn.Session, State: TurnQueued, Queued: o.now(),
-		Prompt: l.running.turn.Prompt,
+		Prompt: l.running.turn.Prompt, Wants: l.running.turn.Wants,
 	}
 	t.Prompt.Text, t.Prompt.Person, t.Prompt.Updates = text, by.Person, by.Updates
 	if err := o.opts.Store.EnqueueTurn(ctx, t); err != nil {

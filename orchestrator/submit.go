@@ -89,8 +89,11 @@ func (o *Orchestrator) append(ctx context.Context, l *line, t *Turn) (Receipt, e
 	if err != nil {
 		return Receipt{}, fmt.Errorf("load conversation: %w", err)
 	}
-	t.ID, t.State, t.Queued = cli.TurnID(o.opts.NewID()), TurnQueued, o.now()
-	if t.Session == "" {
+	t.State, t.Queued = TurnQueued, o.now()
+	if t.ID == "" {
+		t.ID = cli.TurnID(o.opts.NewID())
+	}
+	if t.Session == "" && t.Wants.Own == "" {
 		t.Session = conv.Session
 	}
 	if err := o.opts.Store.EnqueueTurn(ctx, *t); err != nil {

@@ -46,6 +46,7 @@ type Turn struct {
 	Again   cli.TurnID // the turn this one repeats; empty for a new prompt
 	Into    cli.TurnID // the running turn that this one was handed to; empty for one with a run of its own
 	Prompt  Prompt
+	Wants   Wants // of an order
 	State   TurnState
 	Agent   cli.Agent
 	Model   cli.ModelID

@@ -53,12 +53,12 @@ func finalStates() map[orchestrator.TurnState]bool {
 }
 
 func scanTurn(row scanner) (t orchestrator.Turn, err error) {
-	var attachments, updates, answer, outcome string
+	var attachments, updates, answer, outcome, wants string
 	var queued, started, ended int64
 	p := &t.Prompt
 	err = row.Scan(&t.ID, &t.Session, &t.Again, &p.Conversation.Chat, &p.Conversation.Topic, &p.Person, &p.Text,
 		&attachments, &p.Message, &updates, &t.State, &t.Agent, &t.Model, &queued, &started, &ended,
-		&answer, &outcome, &t.Delivered, &t.Aborting, &t.Into)
+		&answer, &outcome, &t.Delivered, &t.Aborting, &t.Into, &wants)
 	if err != nil {
 		return orchestrator.Turn{}, err
 	}
@@ -67,6 +67,9 @@ func scanTurn(row scanner) (t orchestrator.Turn, err error) {
 	}
 	t.Queued, t.Started, t.Ended = instant(queued), instant(started), instant(ended)
 	if err := decode(updates, &p.Updates); err != nil {
+		return orchestrator.Turn{}, err
+	}
+	if t.Wants, err = decodeWants(wants); err != nil {
 		return orchestrator.Turn{}, err
 	}
 	if p.Attachments, err = decodeAttachments(attachments); err != nil {

@@ -21,24 +21,31 @@ const sessionColumns = `id, chat, topic, title, dir, created, used, messages, co
 // that uses it is, and so is the answer that tells of it.
 func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
 	err := db.write.doSoon(ctx, func(t *tx) error {
-		_, err := t.exec(`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			string(s.ID), s.Conversation.Chat, s.Conversation.Topic, s.Title, s.Dir,
-			millis(s.Created), millis(s.Used), s.Messages, s.CostUSD, s.Tokens)
-		if err != nil {
+		if err := t.insertSession(s); err != nil {
 			return err
 		}
-		for _, agent := range slices.Sorted(maps.Keys(s.Native)) {
-			if err := t.setNative(s.ID, agent, s.Native[agent]); err != nil {
-				return err
-			}
-		}
-		_, err = t.exec(`INSERT INTO conversations (chat, topic, session) VALUES (?, ?, ?)
+		_, err := t.exec(`INSERT INTO conversations (chat, topic, session) VALUES (?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session`,
 			s.Conversation.Chat, s.Conversation.Topic, string(s.ID))
 		return err
 	})
 	return wrap(fmt.Sprintf("create session %s", s.ID), err)
+}
+
+func (t *tx) insertSession(s orchestrator.Session) error {
+	_, err := t.exec(`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		string(s.ID), s.Conversation.Chat, s.Conversation.Topic, s.Title, s.Dir,
+		millis(s.Created), millis(s.Used), s.Messages, s.CostUSD, s.Tokens)
+	if err != nil {
+		return err
+	}
+	for _, agent := range slices.Sorted(maps.Keys(s.Native)) {
+		if err := t.setNative(s.ID, agent, s.Native[agent]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Session returns ErrNoSession for an id that is not there. Native is never nil.
