@@ -38,6 +38,7 @@ var rooms = map[string][]string{
 	"internal/sim/telegram": {},
 	"internal/supervisor":   {},
 	"scripts/loopback":      {},
+	"scripts/testlog":       {},
 }
 
 // homes says in which rooms an outside module may be imported outside of tests. "" is everywhere.
