@@ -1,7 +1,6 @@
 package claude
 
 import (
-	"maps"
 	"testing"
 	"time"
 
@@ -65,18 +64,22 @@ func TestRealConformance(t *testing.T) {
 		fault     = "the real CLI has no such fault on demand"
 		elsewhere = "held by a test of its own"
 		asLive    = "the same lines as live"
+		ours      = "it is about the supervisor and this package, which the scripted agent shows as well"
 	)
-	live := map[clitest.Case]string{
-		clitest.CrashInText: fault, clitest.CrashInTool: fault, clitest.SilentExit: fault,
-		clitest.AbortDeaf: fault, clitest.LongLine: fault,
-		clitest.SecondTurn: elsewhere, clitest.ResumeSession: elsewhere, clitest.ModelError: elsewhere,
+	live, oneShot := map[clitest.Case]string{}, map[clitest.Case]string{}
+	leave := func(reason string, left map[clitest.Case]string, cases ...clitest.Case) {
+		for _, c := range cases {
+			left[c] = reason
+		}
 	}
-	oneShot := maps.Clone(live)
-	live[clitest.AdoptText], live[clitest.AdoptTool] = elsewhere, elsewhere
-	for _, c := range []clitest.Case{clitest.Thinking, clitest.FailingTool, clitest.AbortText, clitest.Deadline,
-		clitest.AdoptText, clitest.AdoptEnded, clitest.CloseUnused} {
-		oneShot[c] = asLive
+	for _, left := range []map[clitest.Case]string{live, oneShot} {
+		leave(fault, left, clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.AbortDeaf, clitest.LongLine)
+		leave(elsewhere, left, clitest.SecondTurn, clitest.ResumeSession, clitest.ModelError, clitest.FailingTool)
+		leave(ours, left, clitest.AbortBefore, clitest.Deadline, clitest.CloseUnused, clitest.TwoSessions,
+			clitest.AdoptUnsent, clitest.AdoptEnded, clitest.AdoptIdle)
 	}
+	leave(elsewhere, live, clitest.AdoptText, clitest.AdoptTool)
+	leave(asLive, oneShot, clitest.Thinking, clitest.AbortText, clitest.AdoptText, clitest.CloseWithTools, clitest.DetachThenAbort)
 	for mode, cannot := range map[cli.Mode]map[clitest.Case]string{cli.Live: live, cli.OneShot: oneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			clitest.Conformance(t, clitest.Harness{

@@ -82,7 +82,7 @@ func TestRealOddPrompts(t *testing.T) {
 	const say = " [[text ok]]"
 	for mode, prompts := range map[cli.Mode][]string{
 		cli.Live:    {"--dangerously-skip-permissions" + say, "/clear" + say, "a\x00b" + say, "@/etc/passwd" + say, "#note" + say, "!ls" + say, "a\xffb", " \n"},
-		cli.OneShot: {"-" + say, "/clear" + say, "a\x00b" + say, "a\xffb", " \n"},
+		cli.OneShot: {"/clear" + say, "a\x00b" + say, "a\xffb", " \n"},
 	} {
 		p, c, api := real(t, nil)
 		req := cli.Request{Dir: c.Work}
