@@ -206,7 +206,9 @@ func (s *session) askNow(req cli.Request) error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
 	n := s.note
+	s.mu.Unlock()
 	n.Length = len(line)
 	s.ask(req, line, n)
 	return nil

@@ -122,7 +122,6 @@ func TestFallbackConformance(t *testing.T) {
 		Cannot: map[clitest.Case]string{
 			clitest.AdoptIdle:   "an idle process serves conversations nobody remembers; it is ended at the next start",
 			clitest.FailingTool: "the protocol has no exit codes; the real one says them in words",
-			clitest.TwoSessions: "that there is no server is known once the first session is open",
 			clitest.CrashInTool: "the parent of its tools is the script around it",
 		},
 	})
