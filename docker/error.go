@@ -85,8 +85,13 @@ func lastCause(err error) string {
 	if errors.As(err, &network) {
 		err = network.Err
 	}
+	if client.IsErrConnectionFailed(err) && !errors.Is(err, errSSH) && !strings.Contains(err.Error(), errSSH.Error()) {
+		return "nobody answers there"
+	}
 	text := strings.TrimSpace(lastLine(err.Error()))
-	if i := strings.LastIndex(text, ": "); i >= 0 && !errors.Is(err, errSSH) {
+	if i := strings.Index(text, errSSH.Error()); i >= 0 {
+		text = text[i:]
+	} else if i := strings.LastIndex(text, ": "); i >= 0 {
 		text = text[i+2:]
 	}
 	return cli.Shorten(strings.TrimRight(text, "."), 160)

@@ -37,6 +37,6 @@ func TestLauncherConformance(t *testing.T) {
 	})
 }
 
-func hostSupervisor(t *testing.T) supervisor.Options {
+func hostSupervisor(t testing.TB) supervisor.Options {
 	return supervisor.Options{Command: clitest.Supervisor(t)}
 }

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,20 +31,25 @@ func shareTemp(t testing.TB, o *Options) {
 func TestScriptedAgentInAContainer(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	shareTemp(t, &o)
-	l := open(t, o)
-	if err := l.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	const adopts = "held by what every launcher is held to: the suite adopts over the host"
 	cannot := map[clitest.Case]string{}
 	for _, c := range []clitest.Case{clitest.AdoptText, clitest.AdoptTool, clitest.AdoptEnded, clitest.AdoptIdle, clitest.AdoptUnsent, clitest.DetachThenAbort} {
 		cannot[c] = adopts
 	}
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+	cannot[clitest.AbortTool] = "its process ids are the container's own; trees are held by what every launcher is held to"
+	oneShot := maps.Clone(cannot)
+	for _, c := range []clitest.Case{clitest.Thinking, clitest.FailingTool, clitest.LongLine, clitest.ModelError, clitest.SecondTurn,
+		clitest.CrashInText, clitest.SilentExit, clitest.AbortDeaf, clitest.AbortBefore, clitest.CloseUnused} {
+		oneShot[c] = "as live"
+	}
+	for mode, cannot := range map[cli.Mode]map[clitest.Case]string{cli.Live: cannot, cli.OneShot: oneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			clitest.Conformance(t, clitest.Harness{
 				Mode: mode,
 				New: func(t *testing.T) (cli.Provider, cli.Request) {
+					o := o
+					o.Engine = needEngine(t) // the suite looks for goroutines that a case leaves
+					l := open(t, o)
 					p := claude.New(claude.Options{
 						Launcher: l, Grace: 500 * time.Millisecond, AllowEnv: []string{"CLITEST_*", "DUCTOR_*"},
 						ReadFile: func(string) ([]byte, error) { return nil, os.ErrNotExist },
