@@ -53,7 +53,7 @@ func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode,
 // What a person writes reaches the model as it is, whatever it begins with and however long it is.
 func TestRealPromptsReachTheModelAsText(t *testing.T) {
 	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
-		prompts := []string{"/compact is a word [[text ok]]", "-p --model [[text ok]]", strings.Repeat("long ", 48<<10) + "[[text ok]]"}
+		prompts := []string{"/compact is a word [[text ok]]", "-p --model " + strings.Repeat("long ", 48<<10) + "[[text ok]]"}
 		if p.opts.PlainJSON {
 			prompts = prompts[:1]
 		}
