@@ -15,7 +15,9 @@ import (
 func BenchmarkSandbox(b *testing.B) {
 	o := testOptions(b, needEngine(b))
 	inside := open(b, o)
-	outside, err := cli.OpenHost(cli.HostOptions{Dir: b.TempDir(), Supervisor: hostSupervisor(b)})
+	spared := hostSupervisor(b)
+	spared.Spares = 1
+	outside, err := cli.OpenHost(cli.HostOptions{Dir: b.TempDir(), Supervisor: spared})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,5 +118,3 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		}
 	}
 }
-
-func itoa(n int) string { return fmt.Sprint(n) }

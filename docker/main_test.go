@@ -56,10 +56,11 @@ func needEngine(t testing.TB) *Engine {
 // contextOfClient is for a client that is killed.
 func contextOfClient() context.Context { return context.Background() }
 
-// leaveOut skips a test that this machine cannot run. Where everything must be there it fails instead.
+// leaveOut skips a test that this machine cannot run. Where everything must be there it fails instead, unless
+// scripts/test found that no engine can run here.
 func leaveOut(t testing.TB, why ...any) {
 	t.Helper()
-	if os.Getenv("CI") == "true" {
+	if os.Getenv("CI") == "true" && os.Getenv("DUCTOR_TEST_NO_DOCKER") == "" {
 		t.Fatal(why...)
 	}
 	t.Skip(why...)
