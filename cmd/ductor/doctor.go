@@ -46,6 +46,7 @@ func examine(ctx context.Context, path string, out io.Writer) error {
 	}
 	d.telegram(ctx, cfg)
 	d.storage(ctx, cfg)
+	d.beat(ctx, cfg)
 	d.agents(ctx, cfg)
 	if d.failed > 0 {
 		return fmt.Errorf("%d checks failed", d.failed)

@@ -15,6 +15,7 @@ import (
 
 	"ductor/bot"
 	"ductor/cli"
+	"ductor/heartbeat"
 	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/internal/supervisor"
@@ -53,6 +54,7 @@ type house struct {
 	service *cli.Service
 	desk    *orchestrator.Orchestrator
 	bot     *bot.Bot
+	beat    *beat
 	stop    context.CancelFunc
 	ticks   sync.WaitGroup
 }
@@ -87,6 +89,9 @@ func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Opt
 		return nil, err
 	}
 	h.desk = orchestrator.New(orchestratorOptions(cfg, h, log))
+	if h.beat, err = buildBeat(ctx, h); err != nil {
+		return nil, err
+	}
 	return h, nil
 }
 
@@ -94,17 +99,16 @@ func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Opt
 func (h *house) run(ctx context.Context) error {
 	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	h.stop = stop
-	h.ticks.Go(func() {
-		h.service.Registry().Sweep(ticking, sweepEvery, h.cfg.Agents.StaleAfter, func(r cli.RunInfo) {
-			h.log.Warn("ended a run that was far too old", "conversation", r.Conversation, "agent", r.Agent, "started", r.Started)
-		})
-	})
+	h.ticks.Go(func() { h.beat.sweep.Run(ticking) })
+	h.ticks.Go(func() { h.beat.retention.Run(ticking) })
 	h.ticks.Go(func() { h.prune(ticking) })
 	h.service.Refresh()
 	h.ticks.Go(func() { h.tellAgents(ticking) })
 	if err := h.desk.Recover(ctx); err != nil {
 		return err
 	}
+	// No turn of a job is asked for any more once the rooms are left.
+	defer h.beat.start(ctx, h)()
 	h.log.Info("ductor runs", "version", describe(), "storage", h.cfg.Storage.Dir)
 	err := h.bot.Run(ctx, h.desk)
 	if errors.Is(err, bot.ErrToken) {
@@ -141,6 +145,9 @@ func (h *house) closeRest() {
 		h.stop()
 	}
 	h.ticks.Wait()
+	if h.beat != nil {
+		h.beat.close()
+	}
 	if h.db != nil {
 		h.stage(drainLetters, "database", func(context.Context) error { return h.db.Close() })
 	}
@@ -172,10 +179,8 @@ func (h *house) prune(ctx context.Context) {
 		if err := prunePrompts(filepath.Join(h.cfg.Storage.Dir, promptsDir), time.Now().Add(-promptsAge)); err != nil {
 			h.log.Warn("forget old system prompts", "err", err)
 		}
-		if files, err := h.bot.PruneUploads(before); err != nil {
-			h.log.Warn("forget old uploads", "err", err)
-		} else if files > 0 {
-			h.log.Info("forgot old uploads", "files", files)
+		if _, err := h.db.ForgetHooks(ctx, time.Now().Add(-heartbeat.SealAge)); err != nil && ctx.Err() == nil {
+			h.log.Warn("forget old deliveries", "err", err)
 		}
 		select {
 		case <-ctx.Done():

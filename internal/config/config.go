@@ -13,7 +13,11 @@ type Config struct {
 	Permissions Permissions     `toml:"permissions"`
 	Projects    Projects        `toml:"projects"`
 	Roles       map[string]Role `toml:"roles"` // by name; nil for none
+	Heartbeat   Heartbeat       `toml:"heartbeat"`
+	Jobs        map[string]Job  `toml:"jobs"` // by name; nil for none
+	Webhooks    Webhooks        `toml:"webhooks"`
 	Storage     Storage         `toml:"storage"`
+	Retention   Retention       `toml:"retention"`
 	Log         Log             `toml:"log"`
 	Rate        Rate            `toml:"rate"`
 
@@ -211,6 +215,8 @@ func defaults() Config {
 		},
 		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}, AskTimeout: 30 * time.Minute, Approvers: "asker"},
 		Projects:    Projects{Roots: []string{"~"}},
+		Heartbeat:   defaultHeartbeat(),
+		Webhooks:    Webhooks{Listen: "127.0.0.1:8787"},
 		Storage:     Storage{UploadsMaxMB: 20, RetentionDays: 30},
 		Log:         Log{Level: "info", Format: "text"},
 		Rate:        Rate{PrivatePerSecond: 1, PrivateBurst: 3, GroupPerMinute: 20, OverallPerSecond: 30},

@@ -52,6 +52,12 @@ func (d *decoder) value(path []string, in any, out reflect.Value) {
 	case *map[string]Role:
 		named(d, path, in, field, defaultRole)
 		return
+	case *map[string]Job:
+		named(d, path, in, field, defaultJob)
+		return
+	case *map[string]Hook:
+		named(d, path, in, field, defaultHook)
+		return
 	case *map[string]ACP:
 		named(d, path, in, field, defaultACP)
 		return

@@ -45,6 +45,16 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	if d := cmp.Diff(defaultACP(), goose); d != "" {
 		t.Errorf("the agent of the example differs from the default one (-default +example):\n%s", d)
 	}
+	job := c.Jobs["morning"]
+	job.Schedule, job.Prompt = "", ""
+	if d := cmp.Diff(defaultJob(), job); d != "" {
+		t.Errorf("the job of the example differs from the default one (-default +example):\n%s", d)
+	}
+	hook := c.Webhooks.Hooks["deploy"]
+	hook.Prompt = ""
+	if d := cmp.Diff(defaultHook(), hook); d != "" {
+		t.Errorf("the webhook of the example differs from the default one (-default +example):\n%s", d)
+	}
 	if d := cmp.Diff(defaultRole(), got); d != "" {
 		t.Errorf("the role of the example differs from the default role (-default +example):\n%s", d)
 	}
@@ -57,6 +67,10 @@ func TestExampleHasEveryKey(t *testing.T) {
 	var acp ACP
 	keys := append(keysOf(reflect.ValueOf(&c).Elem(), ""), keysOf(reflect.ValueOf(&role).Elem(), "roles.reviewer.")...)
 	keys = append(keys, keysOf(reflect.ValueOf(&acp).Elem(), "agents.acp.goose.")...)
+	var job Job
+	var hook Hook
+	keys = append(keys, keysOf(reflect.ValueOf(&job).Elem(), "jobs.morning.")...)
+	keys = append(keys, keysOf(reflect.ValueOf(&hook).Elem(), "webhooks.hooks.deploy.")...)
 	if len(keys) < 60 {
 		t.Fatalf("only %d keys were found in Config; the test looks at the wrong thing", len(keys))
 	}

@@ -151,7 +151,7 @@ func resolve(c *Config, env Environment) problems {
 		}
 		*p = expanded
 	}
-	return found
+	return append(found, resolveTasks(c, home)...)
 }
 
 // stateDir is where the system keeps state; it may begin with ~.

@@ -31,6 +31,11 @@ func (c Config) Secrets() []string {
 			all = append(all, escaped)
 		}
 	}
+	for _, h := range c.Webhooks.Hooks {
+		if h.Secret != "" {
+			all = append(all, h.Secret.Reveal())
+		}
+	}
 	if u, err := url.Parse(c.Telegram.Proxy.Reveal()); err == nil && u.User != nil {
 		if password, ok := u.User.Password(); ok && password != "" {
 			all = append(all, password)
@@ -52,6 +57,7 @@ func (c *Config) check() problems {
 	c.checkAgents(&p)
 	c.checkRoles(&p)
 	c.checkPlaces(&p)
+	c.checkTasks(&p)
 	return p
 }
 

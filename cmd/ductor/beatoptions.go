@@ -1,0 +1,109 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"ductor/cli"
+	"ductor/heartbeat"
+	"ductor/internal/config"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// jobsOf are the jobs of the configuration, the proactive prompt among them. One that is switched off is none.
+func jobsOf(cfg config.Config) ([]heartbeat.Job, error) {
+	var jobs []heartbeat.Job
+	for _, name := range slices.Sorted(maps.Keys(cfg.Jobs)) {
+		c := cfg.Jobs[name]
+		if !c.Enabled {
+			continue
+		}
+		said, err := scheduleOf(c)
+		if err != nil {
+			return nil, fmt.Errorf("jobs.%s.schedule: %w", name, err)
+		}
+		j := jobOf(cfg, c.Place, c.Manner, c.Quiet)
+		j.Name, j.Kind, j.Prompt, j.Schedule, j.Zone = name, heartbeat.KindSchedule, c.Prompt, said.Schedule, cmp.Or(said.Zone, c.Zone)
+		j.Missed, j.Overlap = heartbeat.Missed(c.Missed), heartbeat.Overlap(c.Overlap)
+		jobs = append(jobs, j)
+	}
+	if c := cfg.Heartbeat; c.Enabled {
+		in, person := placeOf(cfg, c.Place)
+		jobs = append(jobs, heartbeat.Pulse{
+			Name: "heartbeat", Conversation: in, Person: person, Every: c.Every, Prompt: c.Prompt, OKWord: c.OKWord,
+			Session: heartbeat.SessionMode(c.Session), Zone: c.Zone, Quiet: quietOf(c.Quiet),
+		}.Job())
+	}
+	return jobs, nil
+}
+
+// jobOf is what schedules and webhooks have in common.
+func jobOf(cfg config.Config, at config.Place, m config.Manner, q config.Quiet) heartbeat.Job {
+	in, person := placeOf(cfg, at)
+	return heartbeat.Job{
+		Conversation: in, Person: person, Enabled: true, Zone: q.Zone, Quiet: quietOf(q),
+		Session: heartbeat.SessionMode(m.Session), Agent: cli.Agent(m.Agent), Model: cli.ModelID(m.Model), Effort: cli.Effort(m.Effort),
+		Dir: m.Dir, Timeout: m.Timeout, Retries: m.Retries, Backoff: m.Backoff,
+	}
+}
+
+// placeOf is where something runs and for whom: in a group for the owner.
+func placeOf(cfg config.Config, at config.Place) (orchestrator.ConversationID, orchestrator.PersonID) {
+	var owner int64
+	if users := cfg.Telegram.AllowedUsers; len(users) > 0 {
+		owner = users[0]
+	}
+	chat := cmp.Or(at.Chat, owner)
+	person := owner
+	if chat > 0 {
+		person = chat
+	}
+	return orchestrator.ConversationID{Chat: chat, Topic: at.Topic}, orchestrator.PersonID(person)
+}
+
+func quietOf(q config.Quiet) heartbeat.Quiet {
+	if q.QuietFrom == "" {
+		return heartbeat.Quiet{}
+	}
+	return heartbeat.Quiet{From: q.QuietFrom, To: q.QuietTo, Policy: heartbeat.QuietPolicy(q.QuietPolicy)}
+}
+
+func hooksOf(cfg config.Config) []heartbeat.Hook {
+	var hooks []heartbeat.Hook
+	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks.Hooks)) {
+		c := cfg.Webhooks.Hooks[name]
+		j := jobOf(cfg, c.Place, c.Manner, c.Quiet)
+		j.Prompt = c.Prompt
+		hooks = append(hooks, heartbeat.Hook{
+			Name: name, Auth: heartbeat.HookAuth(c.Auth), Secret: heartbeat.Secret(c.Secret.Reveal()), Job: j,
+			BodyMax: int64(c.BodyMaxKB) << 10, PerMinute: c.PerMinute,
+		})
+	}
+	return hooks
+}
+
+// retentionOf forgets what the owner limits; what is not limited is not looked at.
+func retentionOf(cfg config.Config, db *store.DB, log *slog.Logger) *heartbeat.Retention {
+	const day = 24 * time.Hour
+	r := cfg.Retention
+	limits := func(days, megabytes int) heartbeat.Limits {
+		return heartbeat.Limits{Age: time.Duration(days) * day, Bytes: int64(megabytes) << 20}
+	}
+	var shelves []heartbeat.Kept
+	for _, k := range []heartbeat.Kept{
+		{Name: "uploads", Shelf: uploadsOf(cfg), Limits: limits(cfg.Storage.RetentionDays, r.UploadsMB)},
+		{Name: "transcripts", Shelf: db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
+		{Name: "audit", Shelf: db.AuditTrail(), Limits: limits(r.AuditDays, 0)},
+		{Name: "runs", Shelf: db.JobRuns(), Limits: limits(r.RunsDays, 0)},
+	} {
+		if k.Limits != (heartbeat.Limits{}) {
+			shelves = append(shelves, k)
+		}
+	}
+	return heartbeat.NewRetention(heartbeat.RetentionOptions{Shelves: shelves, Now: time.Now, Logger: log, Every: pruneEvery})
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+)
+
+// job is one that the configuration of a test has.
+func job(schedule, prompt string) config.Job {
+	return config.Job{
+		Enabled: true, Schedule: schedule, Prompt: prompt, Missed: "once", Overlap: "skip",
+		Manner: config.Manner{Session: "own", Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
+	}
+}
+
+// shown counts the bot's messages that contain part.
+func (town *town) shown(part string) (n int) {
+	for _, m := range town.chat.View().FromBot() {
+		if strings.Contains(m.Text, part) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAJobOfTheConfigurationAnswersInTheChatOnce(t *testing.T) {
+	town := newTown(t, func(c *config.Config) {
+		at := time.Now().Add(6 * time.Second).Format(time.DateTime)
+		c.Jobs = map[string]config.Job{"morning": job("at "+at, `[[text "good morning"]]`)}
+	})
+	town.say(`[[text "before"]]`)
+	town.await("good morning")
+	town.awaitDone(2)
+	town.say("what was said? [[history]]")
+	if m := town.awaitDone(3); strings.Contains(m.Text, "good morning") || !strings.Contains(m.Text, "before") {
+		t.Errorf("the job ran in the session of the chat: %q", m.Text)
+	}
+	town.stop()
+	town.start()
+	town.say(`[[text "after"]]`)
+	town.awaitDone(4)
+	if n := town.shown("good morning"); n != 1 {
+		t.Errorf("the job's answer is shown %d times", n)
+	}
+}
+
+func TestARunThatIsDueWhileDuctorIsGoneIsMadeUpForOnce(t *testing.T) {
+	due := time.Now().Add(6 * time.Second)
+	town := newTown(t, func(c *config.Config) {
+		c.Jobs = map[string]config.Job{"once": job("at "+due.Format(time.DateTime), `[[text "made up for"]]`)}
+	})
+	town.stop()
+	eventually(t, "the moment to be over", func() bool { return time.Now().After(due) })
+	for range 2 {
+		town.start()
+		town.await("made up for")
+		town.stop()
+	}
+	if n := town.shown("made up for"); n != 1 {
+		t.Errorf("it is shown %d times", n)
+	}
+}
+
+func TestAJobThatCannotRunSaysWhy(t *testing.T) {
+	town := newTown(t, func(c *config.Config) {
+		j := job("*/10 * * * * *", "x")
+		j.Dir = c.Projects.DefaultDir + "/gone"
+		c.Jobs = map[string]config.Job{"lost": j}
+	})
+	town.await(`The job "lost" did not run.`)
+}
+
+func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
+	for schedule, want := range map[string]string{
+		"now and then": "jobs.odd.schedule", "tomorrow at 9": "another day each time", "*/1 * * * * *": "leave at least",
+	} {
+		c := config.Default()
+		c.Jobs = map[string]config.Job{"odd": job(schedule, "x")}
+		if _, err := jobsOf(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", schedule, err)
+		}
+	}
+}
+
+const hookSecret = "a secret of the tests"
+
+func TestAWebhookStartsATurn(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	town := newTown(t, func(c *config.Config) {
+		c.Webhooks.Listen = addr
+		c.Webhooks.Hooks = map[string]config.Hook{"deploy": {
+			Auth: "github", Secret: hookSecret, Prompt: `[[text "the hook ran"]]`, BodyMaxKB: 64, PerMinute: 60,
+			Manner: config.Manner{Session: "own", Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
+		}}
+	})
+	const body = `{"version": "1.2.3"}`
+	call := func(secret string) int {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(body))
+		req, err := http.NewRequestWithContext(town.soon(), http.MethodPost, "http://"+addr+"/hooks/deploy", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+		answer, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	for _, c := range []struct {
+		secret string
+		want   int
+	}{{"another secret of them", http.StatusUnauthorized}, {hookSecret, http.StatusAccepted}, {hookSecret, http.StatusConflict}} {
+		if got := call(c.secret); got != c.want {
+			t.Errorf("with %q it is answered %d, not %d", c.secret, got, c.want)
+		}
+	}
+	town.await("the hook ran")
+	town.awaitDone(1)
+	if n := town.shown("the hook ran"); n != 1 {
+		t.Errorf("it is shown %d times", n)
+	}
+}

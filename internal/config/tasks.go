@@ -1,0 +1,272 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Place is the conversation in which something runs and is shown.
+type Place struct {
+	Chat  int64 `toml:"chat"` // 0: the private chat of the first of allowed_users
+	Topic int   `toml:"topic"`
+}
+
+// Quiet is the hours in which nobody is to be disturbed; from and to are both empty for none.
+type Quiet struct {
+	Zone        string `toml:"zone"`       // IANA name; empty: the machine's
+	QuietFrom   string `toml:"quiet_from"` // "15:04"
+	QuietTo     string `toml:"quiet_to"`
+	QuietPolicy string `toml:"quiet_policy"` // "hold" or "skip"
+}
+
+// Manner is how a task runs. What is empty is as the conversation chose.
+type Manner struct {
+	Session string        `toml:"session"` // "own" or "shared"
+	Agent   string        `toml:"agent"`
+	Model   string        `toml:"model"` // only with Agent, as Effort
+	Effort  string        `toml:"effort"`
+	Dir     string        `toml:"dir"`     // only with an own session
+	Timeout time.Duration `toml:"timeout"` // 0: agents.turn_timeout
+	Retries int           `toml:"retries"`
+	Backoff time.Duration `toml:"backoff"`
+}
+
+// Job is a prompt that is asked by a schedule.
+type Job struct {
+	Enabled  bool   `toml:"enabled"`
+	Schedule string `toml:"schedule"` // what it may say is package heartbeat's to know
+	Prompt   string `toml:"prompt"`
+	Missed   string `toml:"missed"`  // "once", "skip" or "all"
+	Overlap  string `toml:"overlap"` // "skip" or "queue"
+	Place
+	Manner
+	Quiet
+}
+
+// Heartbeat is the proactive prompt.
+type Heartbeat struct {
+	Enabled bool          `toml:"enabled"`
+	Every   time.Duration `toml:"every"`
+	Prompt  string        `toml:"prompt"`
+	OKWord  string        `toml:"ok_word"`
+	Session string        `toml:"session"`
+	Place
+	Quiet
+}
+
+// Webhooks is what other programs may start. Nothing is listened for without a hook.
+type Webhooks struct {
+	Listen string          `toml:"listen"`
+	Remote bool            `toml:"remote"`
+	Hooks  map[string]Hook `toml:"hooks"` // by name; nil for none
+}
+
+// Hook is one webhook.
+type Hook struct {
+	Auth      string `toml:"auth"` // "bearer", "github" or "stripe"
+	Secret    Secret `toml:"secret"`
+	Prompt    string `toml:"prompt"`
+	BodyMaxKB int    `toml:"body_max_kb"`
+	PerMinute int    `toml:"per_minute"`
+	Place
+	Manner
+	Quiet
+}
+
+// Retention is what is kept besides what storage.retention_days is about; 0 is no limit.
+type Retention struct {
+	UploadsMB       int `toml:"uploads_mb"`
+	TranscriptsDays int `toml:"transcripts_days"`
+	TranscriptsMB   int `toml:"transcripts_mb"`
+	AuditDays       int `toml:"audit_days"`
+	RunsDays        int `toml:"runs_days"`
+}
+
+func defaultManner() Manner { return Manner{Session: "own", Backoff: time.Minute} }
+
+// defaultJob is a job of a [jobs] table before its keys are read.
+func defaultJob() Job {
+	return Job{Enabled: true, Missed: "once", Overlap: "skip", Manner: defaultManner(), Quiet: Quiet{QuietPolicy: "hold"}}
+}
+
+// defaultHook is a hook of a [webhooks.hooks] table before its keys are read.
+func defaultHook() Hook {
+	return Hook{Auth: "bearer", BodyMaxKB: 256, PerMinute: 30, Manner: defaultManner(), Quiet: Quiet{QuietPolicy: "hold"}}
+}
+
+func defaultHeartbeat() Heartbeat {
+	return Heartbeat{
+		Every: time.Hour, Prompt: "Look whether there is anything that I should know.", OKWord: "HEARTBEAT_OK",
+		Session: "own", Quiet: Quiet{QuietPolicy: "hold"},
+	}
+}
+
+// taskName is what a job or a webhook may be called: it stands in a URL, and in ids.
+var taskName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`)
+
+func (c *Config) checkTasks(p *problems) {
+	for _, name := range slices.Sorted(maps.Keys(c.Jobs)) {
+		j, key := c.Jobs[name], "jobs."+dotted([]string{name})
+		checkTaskName(p, key, name)
+		needs(p, key+".schedule", j.Schedule, `a job needs a schedule, such as "every weekday at 8:30"`)
+		needs(p, key+".prompt", j.Prompt, "a job needs a prompt")
+		p.word(key+".missed", j.Missed, "once", "skip", "all")
+		p.word(key+".overlap", j.Overlap, "skip", "queue")
+		c.checkManner(p, key, j.Manner)
+		c.checkPlace(p, key, j.Place)
+		checkQuiet(p, key, j.Quiet, "hold", "skip")
+	}
+	if h := c.Heartbeat; h.Enabled {
+		needs(p, "heartbeat.prompt", h.Prompt, "the proactive prompt says nothing")
+		needs(p, "heartbeat.ok_word", h.OKWord, "an agent needs a word for having nothing to say")
+		p.word("heartbeat.session", h.Session, "own", "shared")
+		within(p, "heartbeat.every", h.Every, time.Minute, 7*24*time.Hour)
+		c.checkPlace(p, "heartbeat", h.Place)
+		checkQuiet(p, "heartbeat", h.Quiet, "hold", "skip")
+	}
+	c.checkHooks(p)
+	for key, n := range map[string]int{
+		"uploads_mb": c.Retention.UploadsMB, "transcripts_days": c.Retention.TranscriptsDays,
+		"transcripts_mb": c.Retention.TranscriptsMB, "audit_days": c.Retention.AuditDays, "runs_days": c.Retention.RunsDays,
+	} {
+		if n < 0 || n > 1<<20 {
+			p.add("retention."+key, "%d is out of bounds; it may be 0 to %d", n, 1<<20)
+		}
+	}
+}
+
+func (c *Config) checkHooks(p *problems) {
+	w := c.Webhooks
+	host, _, err := net.SplitHostPort(w.Listen)
+	ip, noIP := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		p.add("webhooks.listen", "should be an address and a port, such as 127.0.0.1:8787")
+	case !w.Remote && (noIP != nil || !ip.IsLoopback()):
+		p.add("webhooks.listen", "others could reach %s; put a proxy with TLS before ductor, or set webhooks.remote", host)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Hooks)) {
+		h, key := w.Hooks[name], "webhooks.hooks."+dotted([]string{name})
+		checkTaskName(p, key, name)
+		p.word(key+".auth", h.Auth, "bearer", "github", "stripe")
+		if len(h.Secret) < 16 {
+			p.add(key+".secret", "a secret has at least 16 characters; make one by: openssl rand -hex 32")
+		}
+		if h.BodyMaxKB < 1 || h.BodyMaxKB > 1024 {
+			p.add(key+".body_max_kb", "%d is out of bounds; it may be 1 to 1024", h.BodyMaxKB)
+		}
+		if h.PerMinute < 1 || h.PerMinute > 6000 {
+			p.add(key+".per_minute", "%d is out of bounds; it may be 1 to 6000", h.PerMinute)
+		}
+		c.checkManner(p, key, h.Manner)
+		c.checkPlace(p, key, h.Place)
+		checkQuiet(p, key, h.Quiet, "hold")
+	}
+}
+
+func checkTaskName(p *problems, key, name string) {
+	if !taskName.MatchString(name) {
+		p.add(key, "a name is small letters, digits, - and _, at most 48")
+	}
+}
+
+func needs(p *problems, key, value, why string) {
+	if strings.TrimSpace(value) == "" {
+		p.add(key, "%s", why)
+	}
+}
+
+func within(p *problems, key string, d, least, top time.Duration) {
+	if d < least || d > top {
+		p.add(key, "%s is out of bounds; it may be %s to %s", d, short(least), short(top))
+	}
+}
+
+func (p *problems) word(key, value string, choices ...string) {
+	if !slices.Contains(choices, value) {
+		p.add(key, "%s", oneOf(value, choices))
+	}
+}
+
+func (c *Config) checkManner(p *problems, key string, m Manner) {
+	p.word(key+".session", m.Session, "own", "shared")
+	if m.Agent != "" {
+		p.word(key+".agent", m.Agent, c.Agents.names()...)
+	} else if m.Model != "" || m.Effort != "" {
+		p.add(key+".agent", "model and effort are an agent's; name it")
+	}
+	switch {
+	case m.Dir == "":
+	case !filepath.IsAbs(m.Dir):
+		p.add(key+".dir", "%q is not an absolute path", m.Dir)
+	case m.Session == "shared":
+		p.add(key+".dir", `the chat's session has its directory; set session = "own"`)
+	case !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, m.Dir) }):
+		p.add(key+".dir", "%s is outside of projects.roots", m.Dir)
+	}
+	within(p, key+".timeout", m.Timeout, 0, 7*24*time.Hour)
+	within(p, key+".backoff", m.Backoff, time.Second, 6*time.Hour)
+	if m.Retries < 0 || m.Retries > 10 {
+		p.add(key+".retries", "%d is out of bounds; it may be 0 to 10", m.Retries)
+	}
+	if m.Timeout >= c.Agents.StaleAfter {
+		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s", short(m.Timeout), short(c.Agents.StaleAfter))
+	}
+}
+
+// checkPlace refuses a chat that nobody in it could answer to.
+func (c *Config) checkPlace(p *problems, key string, at Place) {
+	t := c.Telegram
+	switch {
+	case at.Topic < 0:
+		p.add(key+".topic", "%d is no topic", at.Topic)
+	case at.Chat == 0 && len(t.AllowedUsers) == 0:
+		p.add(key+".chat", "there is nobody in telegram.allowed_users, so name a chat")
+	case at.Chat != 0 && !slices.Contains(t.AllowedUsers, at.Chat) && !slices.Contains(t.AllowedGroups, at.Chat):
+		p.add(key+".chat", "%d is neither in telegram.allowed_users nor in allowed_groups", at.Chat)
+	}
+}
+
+func checkQuiet(p *problems, key string, q Quiet, policies ...string) {
+	p.word(key+".quiet_policy", q.QuietPolicy, policies...)
+	if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == "Local" {
+		p.add(key+".zone", "%q is no time zone such as Europe/Paris", q.Zone)
+	}
+	for name, at := range map[string]string{"quiet_from": q.QuietFrom, "quiet_to": q.QuietTo} {
+		_, err := time.Parse("15:04", at)
+		switch {
+		case at == "" && q.QuietFrom+q.QuietTo != "":
+			p.add(key+"."+name, "quiet hours need quiet_from and quiet_to")
+		case at != "" && err != nil:
+			p.add(key+"."+name, `%q should be a time of day such as "22:00"`, at)
+		}
+	}
+}
+
+// resolveTasks makes the directories of jobs and hooks absolute.
+func resolveTasks(c *Config, home string) (found problems) {
+	expand := func(key string, m Manner) Manner {
+		dir, err := absolute(m.Dir, home)
+		if err != nil {
+			found.add(key+".dir", "%v", err)
+		}
+		m.Dir = dir
+		return m
+	}
+	for name, j := range c.Jobs {
+		j.Manner = expand("jobs."+dotted([]string{name}), j.Manner)
+		c.Jobs[name] = j
+	}
+	for name, h := range c.Webhooks.Hooks {
+		h.Manner = expand(fmt.Sprintf("webhooks.hooks.%s", dotted([]string{name})), h.Manner)
+		c.Webhooks.Hooks[name] = h
+	}
+	return found
+}
