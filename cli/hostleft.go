@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"ductor/internal/supervisor"
@@ -58,7 +60,8 @@ func (h *Host) Left(ctx context.Context) ([]LeftRun, error) {
 		}
 		run := leftOf(info)
 		if run.Mode == "" && run.Problem == "" {
-			if err := h.Discard(ctx, run.Run); err != nil {
+			err := h.Discard(ctx, run.Run)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may have ended by itself meanwhile
 				h.log.Warn("end a probe that was left", "run", run.Run, "err", err)
 			}
 			continue

@@ -23,6 +23,7 @@ type daemon struct {
 // writeConfig writes the town's configuration as an owner would.
 func (town *town) writeConfig() string {
 	town.t.Helper()
+	town.t.Cleanup(town.endRuns) // agents outlive a daemon
 	c := town.cfg
 	text := fmt.Sprintf(`[telegram]
 token = %q

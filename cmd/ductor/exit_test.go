@@ -102,7 +102,6 @@ func TestTwoInstancesOfOneTokenTheSecondExits4(t *testing.T) {
 func TestASecondSignalEndsAtOnceAndAgentsGoOn(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()
-	t.Cleanup(town.endRuns)
 	d := startDaemon(t, "run", "-c", config)
 	if err := town.srv.AwaitPoll(town.soon()); err != nil {
 		t.Fatal(err)

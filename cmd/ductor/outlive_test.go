@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -28,7 +29,6 @@ func (town *town) ordeal(seed uint64) *ordeal {
 	town.t.Helper()
 	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed))}
 	o.rise()
-	town.t.Cleanup(town.endRuns)
 	return o
 }
 
@@ -89,6 +89,8 @@ func (t trial) prompt() string {
 		t.name, t.first, t.last)
 }
 
+const showAgain = "👁 Show again"
+
 // awaitWhole waits until the chat shows the whole answer, and checks that it shows it once.
 func (o *ordeal) awaitWhole(t trial) {
 	o.t.Helper()
@@ -100,10 +102,13 @@ func (o *ordeal) awaitWhole(t trial) {
 		} else if n > 1 {
 			o.t.Fatalf("%s is shown %d times", t.name, n)
 		}
-		if m, ok := v.Last(); ok && !pressed && m.HasButton("👀 Show again") {
+		for _, m := range v.FromBot() {
+			if pressed || !m.HasButton(showAgain) {
+				continue
+			}
 			o.again++
 			pressed = true
-			if _, err := o.chat.Person().Press(o.soon(), m, "👀 Show again"); err != nil {
+			if _, err := o.chat.Person().Press(o.soon(), m, showAgain); err != nil {
 				o.t.Fatal(err)
 			}
 		}
@@ -158,13 +163,16 @@ func (o *ordeal) ranOnce(t trial) {
 	}
 }
 
+// trials is few in the gate; the promise was watched with 16, which is 160 deaths.
+var trials = flag.Int("trials", 4, "how many turns outlive five deaths of ductor each, with Claude's protocol; Codex's get half in each of its two")
+
 // kill -9 of ductor at any moment: the turn goes on in its card, each word of it is there once, the agent is
 // started once and its tools run once; what waits in the queue runs after it.
 func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
 	for seed, c := range []struct {
 		agent, mode string
 		turns       int
-	}{{"claude", "live", 16}, {"codex", "live", 12}, {"codex", "one-shot", 12}} {
+	}{{"claude", "live", *trials}, {"codex", "live", *trials / 2}, {"codex", "one-shot", *trials / 2}} {
 		t.Run(c.agent+" "+c.mode, func(t *testing.T) {
 			const kills = 5
 			turns, agent := c.turns, c.agent
@@ -182,7 +190,7 @@ func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
 				for range kills {
 					o.strike(time.Duration(o.random.IntN(300)) * time.Millisecond)
 				}
-				if i%4 != 3 { // some wait in the queue while ductor dies
+				if i%4 != 3 && i != turns-1 { // some wait in the queue while ductor dies
 					continue
 				}
 				for _, trial := range queue {
@@ -192,7 +200,7 @@ func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
 				queue = nil
 			}
 			t.Logf("%d deaths, %d answers had to be asked for once more", turns*kills, o.again)
-			if o.again > turns/2 {
+			if o.again > max(turns/2, 2) {
 				t.Errorf("of %d answers %d had to be asked for once more", turns, o.again)
 			}
 			_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
@@ -361,7 +369,6 @@ func TestAnUpgradeGoesOnOrSaysWhyNot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			town := surroundings(t, nil)
 			o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, 9))}
-			t.Cleanup(town.endRuns)
 			town.startOver(oldSupervisors(t, c.protocol))
 			trial := newTrial(0)
 			o.say("%s", trial.prompt())

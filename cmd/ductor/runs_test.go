@@ -27,8 +27,12 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	if !strings.Contains(stdout, "goes on for 15m0s without ductor") {
 		t.Errorf("ps with ductor down: %s", stdout)
 	}
-	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	id, _, _ := strings.Cut(lines[len(lines)-1], " ")
+	id := ""
+	for line := range strings.Lines(stdout) {
+		if strings.Contains(line, "claude live") { // a probe may be listed too
+			id, _, _ = strings.Cut(line, " ")
+		}
+	}
 
 	out := o.follow(id[:6])
 	if !strings.Contains(out, "to be read along") {
