@@ -43,7 +43,7 @@ func TestTheRealAgentsOutliveDuctor(t *testing.T) {
 }
 
 // aborts is few in the gate, since each begins with a new process of the agent: the promise was watched with 50.
-var aborts = flag.Int("aborts", 4, "how often each real agent is aborted with a deep tree of processes")
+var aborts = flag.Int("aborts", 2, "how often each real agent is aborted with a deep tree of processes")
 
 // Real agents whose tools start trees in sessions of their own, three deep, and deaf to SIGTERM: an abort ends
 // all of it, each time.

@@ -46,7 +46,7 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 		t.Errorf("an unknown run: exit %d: %s", code, stderr)
 	}
 	o.rise()
-	o.await("ended")
+	o.awaitDone(1)
 }
 
 // follow gives what `ductor attach` prints in two seconds, after which it is told to go.

@@ -170,11 +170,17 @@ func TestDetachedRunGoesOnAndIsFoundAgain(t *testing.T) {
 	}
 
 	second := reopen(t, dir, Options{})
-	infos, err := second.List(t.Context())
-	if err != nil || len(infos) != 1 {
-		t.Fatal(infos, err)
+	var got Info
+	for range 500 { // its supervisor notices a moment later
+		infos, err := second.List(t.Context())
+		if err != nil || len(infos) != 1 {
+			t.Fatal(infos, err)
+		}
+		if got = infos[0]; !got.Attached {
+			break
+		}
+		time.Sleep(firstPoll)
 	}
-	got := infos[0]
 	if got.ID != run.ID() || !got.Alive || !got.Supervised || got.Attached || got.Labels["turn"] != "2" || got.PID != run.PID() ||
 		got.OutputEnd != offset || got.Spooled != offset || got.Memory <= 0 || got.Processes != 1 || got.Protocol != ours() || got.Problem != "" {
 		t.Errorf("listed as %+v", got)
