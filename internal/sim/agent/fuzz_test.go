@@ -59,6 +59,11 @@ func FuzzServerInput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var out strings.Builder
 		s := &server{process: newProcess(strings.NewReader(""), &out, io.Discard, nil), ready: true}
+		s.threads = newCodexThreads(s)
+		var in rpcLine
+		if json.Unmarshal(line, &in) == nil && strings.Contains(in.Method, "/start") {
+			return // a turn that begins here would run commands of the fuzzer's
+		}
 		s.take(line)
 		if out.Len() > 0 && !json.Valid([]byte(strings.SplitN(out.String(), "\n", 2)[0])) {
 			t.Errorf("answered with no JSON: %q", out.String())
