@@ -112,7 +112,7 @@ const (
 func (j Job) filled() Job {
 	j.Name = strings.Join(strings.Fields(j.Name), " ")
 	if j.Name == "" {
-		j.Name = cli.Shorten(strings.Join(strings.Fields(j.Prompt), " "), 40)
+		j.Name = cli.OneLine(j.Prompt, 40)
 	}
 	j.Kind, j.Source = cmp.Or(j.Kind, KindSchedule), cmp.Or(j.Source, FromChat)
 	j.Session, j.Missed, j.Overlap = cmp.Or(j.Session, OwnSession), cmp.Or(j.Missed, MissedOnce), cmp.Or(j.Overlap, OverlapSkip)

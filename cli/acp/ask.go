@@ -50,7 +50,7 @@ func (a *ask) answer(allow bool) (askResult, error) {
 func (a *ask) event(dir string) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
-		ID: a.key(), Tool: t.name, Title: cli.Shorten(strings.Join(strings.Fields(t.title), " "), maxTitle),
+		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.title, maxTitle),
 		Detail: t.words(), Changes: t.changes(dir), Input: t.input,
 	}
 	if len(strings.TrimSpace(t.title)) > len(ev.Title) || strings.Contains(strings.TrimSpace(t.title), "\n") {

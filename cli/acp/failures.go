@@ -69,14 +69,7 @@ func KindOf(code int, text string) cli.FailureKind {
 }
 
 func kindOfWords(text string) cli.FailureKind {
-	has := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(text, part) {
-				return true
-			}
-		}
-		return false
-	}
+	has := func(parts ...string) bool { return cli.ContainsAny(text, parts...) }
 	switch {
 	case has("authentication required", "unauthorized", "unauthenticated", "not logged in", "invalid api key", "please log in"):
 		return cli.NotLoggedIn
@@ -104,7 +97,7 @@ func ReasonOf(text string) string {
 	return oneLine(text)
 }
 
-func oneLine(s string) string { return cli.Shorten(strings.Join(strings.Fields(s), " "), 300) }
+func oneLine(s string) string { return cli.OneLine(s, 300) }
 
 // failure says what the end of the process means. Use it once pumped is closed.
 func (h *host) failure() *cli.Failure {

@@ -25,15 +25,7 @@ var shellExitLine = regexp.MustCompile(`<shellId: \S+ completed with exit code (
 
 // shellExit finds the exit code at the end of what Copilot says of a command.
 func shellExit(output string) *int {
-	m := shellExitLine.FindStringSubmatch(output)
-	if m == nil {
-		return nil
-	}
-	code, err := strconv.Atoi(m[1])
-	if err != nil {
-		return nil
-	}
-	return &code
+	return cli.NumberIn(shellExitLine, output)
 }
 
 // What an agent of Quirks.Notices says as text of its answer.

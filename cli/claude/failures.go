@@ -82,14 +82,7 @@ func byStatus(status int) cli.FailureKind {
 }
 
 func byText(text string, t trouble) cli.FailureKind {
-	has := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(text, part) {
-				return true
-			}
-		}
-		return false
-	}
+	has := func(parts ...string) bool { return cli.ContainsAny(text, parts...) }
 	switch {
 	case has("Not logged in", "Invalid API key", "Please run /login"):
 		return cli.NotLoggedIn

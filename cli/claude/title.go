@@ -82,5 +82,5 @@ func relative(dir, path string) string {
 // oneLine folds all white space of s into single blanks and shortens it.
 func oneLine(s string) string {
 	const enough = 4 * maxTitle // so that a huge input is not walked to its end
-	return cli.Shorten(strings.Join(strings.Fields(strings.ToValidUTF8(cli.Shorten(s, enough), "")), " "), maxTitle)
+	return cli.OneLine(strings.ToValidUTF8(cli.Shorten(s, enough), ""), maxTitle)
 }

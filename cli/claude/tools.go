@@ -3,7 +3,6 @@ package claude
 import (
 	"encoding/json"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"ductor/cli"
@@ -115,15 +114,7 @@ var exitLine = regexp.MustCompile(`^(?:Error: )?Exit code (\d{1,9})(?:\n|$)`)
 // was refused, interrupted or sent to the background has none.
 func exitCode(failed bool, output string, structured json.RawMessage) *int {
 	if failed {
-		m := exitLine.FindStringSubmatch(output)
-		if m == nil {
-			return nil
-		}
-		code, err := strconv.Atoi(m[1])
-		if err != nil {
-			return nil
-		}
-		return &code
+		return cli.NumberIn(exitLine, output)
 	}
 	var bash struct {
 		Interrupted bool   `json:"interrupted"`

@@ -163,7 +163,7 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	return ev
 }
 
-func titleOf(s string) string { return cli.Shorten(strings.Join(strings.Fields(s), " "), maxTitle) }
+func titleOf(s string) string { return cli.OneLine(s, maxTitle) }
 
 func pathsOf(changes []cli.FileChanged, dir string) string {
 	var paths []string

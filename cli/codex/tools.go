@@ -30,7 +30,7 @@ func started(it *item, dir string) (cli.ToolStarted, bool) {
 	default:
 		return cli.ToolStarted{}, false
 	}
-	t.Title = cli.Shorten(strings.Join(strings.Fields(t.Title), " "), maxTitle)
+	t.Title = cli.OneLine(t.Title, maxTitle)
 	return t, true
 }
 
@@ -111,5 +111,5 @@ func compact(raw json.RawMessage) string {
 }
 
 func oneLine(s string) string {
-	return cli.Shorten(strings.Join(strings.Fields(s), " "), 300)
+	return cli.OneLine(s, 300)
 }

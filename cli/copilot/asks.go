@@ -369,7 +369,7 @@ func approval(p *parser, id cli.AskID, asked permissionAsked, raw json.RawMessag
 	if whole == "" {
 		whole = asked.Kind
 	}
-	ev.Title = cli.Shorten(strings.Join(strings.Fields(whole), " "), maxTitle)
+	ev.Title = cli.OneLine(whole, maxTitle)
 	if ev.Title != whole {
 		ev.Detail = whole
 	}

@@ -36,14 +36,7 @@ func errorKind(f fields) cli.FailureKind {
 
 // textKind sorts a text that comes without type or status.
 func textKind(text string) cli.FailureKind {
-	has := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(text, part) {
-				return true
-			}
-		}
-		return false
-	}
+	has := func(parts ...string) bool { return cli.ContainsAny(text, parts...) }
 	switch {
 	case has("No authentication information", "Not authenticated", "No GitHub OAuth token", "requires a local model provider"):
 		return cli.NotLoggedIn
@@ -88,7 +81,7 @@ func firstWords(stderr string) string {
 }
 
 func oneLine(s string) string {
-	return cli.Shorten(strings.Join(strings.Fields(s), " "), 300)
+	return cli.OneLine(s, 300)
 }
 
 // lastLine is the last word of a process.

@@ -34,7 +34,7 @@ func toolTitle(f fields, dir string) string {
 			break
 		}
 	}
-	return cli.Shorten(strings.Join(strings.Fields(title), " "), maxTitle)
+	return cli.OneLine(title, maxTitle)
 }
 
 // toolEnded describes how a tool ended.

@@ -64,4 +64,4 @@ func apiFailure(message string) *cli.Failure {
 	return f
 }
 
-func oneLine(s string) string { return cli.Shorten(strings.Join(strings.Fields(s), " "), 300) }
+func oneLine(s string) string { return cli.OneLine(s, 300) }

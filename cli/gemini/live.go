@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 
 	"ductor/cli"
@@ -66,13 +65,5 @@ var exitLine = regexp.MustCompile(`^Command exited with code: (-?\d{1,9})$`)
 // exitCode finds the exit code of a shell command: Gemini says it, in words, only of a command that failed and
 // printed nothing.
 func exitCode(output string) *int {
-	m := exitLine.FindStringSubmatch(output)
-	if m == nil {
-		return nil
-	}
-	code, err := strconv.Atoi(m[1])
-	if err != nil {
-		return nil
-	}
-	return &code
+	return cli.NumberIn(exitLine, output)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"ductor/cli"
 )
@@ -76,7 +75,7 @@ func (p *parser) title(ev event) string {
 	fields := textsOf(ev.Parameters)
 	for _, name := range []string{"command", "file_path", "absolute_path", "path", "pattern", "query", "url", "prompt"} {
 		if v := fields[name]; v != "" {
-			return cli.Shorten(strings.Join(strings.Fields(p.relative(v)), " "), maxTitle)
+			return cli.OneLine(p.relative(v), maxTitle)
 		}
 	}
 	return ev.ToolName

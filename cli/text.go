@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// OneLine folds all white space of s into single blanks and cuts the result to at most limit bytes.
+func OneLine(s string, limit int) string { return Shorten(strings.Join(strings.Fields(s), " "), limit) }
+
+// ContainsAny says whether text contains one of parts.
+func ContainsAny(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+}
+
+// NumberIn is the number that the first group of re finds in text; nil if there is none.
+func NumberIn(re *regexp.Regexp, text string) *int {
+	m := re.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return nil
+	}
+	return &n
+}
