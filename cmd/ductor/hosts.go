@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -44,22 +43,4 @@ func withProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
 	}
 	f(h.providers())
 	return h.host.Close()
-}
-
-// endAll ends every run that no ductor holds, and says how many there were.
-func endAll(ctx context.Context, cfg config.Config, log *slog.Logger) (ended int, err error) {
-	host, err := openHost(cfg, supervisor.Options{}, log)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, host.Close()) }()
-	left, err := host.Left(ctx)
-	if err != nil {
-		return 0, err
-	}
-	var errs []error
-	for _, run := range left {
-		errs = append(errs, host.Discard(ctx, run.Run))
-	}
-	return len(left), errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -224,7 +225,15 @@ func (town *town) runs() []supervisor.Info {
 // endRuns ends what a daemon left to go on, as `ductor kill --all` does.
 func (town *town) endRuns() {
 	town.t.Helper()
-	if _, err := endAll(context.Background(), town.cfg, testLog(town.t)); err != nil {
+	host, err := openHost(town.cfg, supervisor.Options{}, testLog(town.t))
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	left, err := host.Left(context.Background())
+	for _, run := range left {
+		err = errors.Join(err, host.Discard(context.Background(), run.Run))
+	}
+	if err = errors.Join(err, host.Close()); err != nil {
 		town.t.Errorf("end what was left: %v", err)
 	}
 }

@@ -80,9 +80,6 @@ func CallsTool(st Step) bool {
 // Done is the text a model says when its script ends with a tool.
 func Done() Text { return Text{Chunks: []string{"Done."}} }
 
-// Joined is the whole text of chunks.
-func Joined(chunks []string) string { return strings.Join(chunks, "") }
-
 func speaks(steps []Step) bool {
 	for _, st := range steps {
 		switch st.(type) {

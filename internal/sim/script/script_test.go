@@ -81,7 +81,7 @@ func TestMistakesAreSaid(t *testing.T) {
 			t.Fatalf("%s: %d steps", prompt, len(s.Steps))
 		}
 		said, ok := s.Steps[0].(script.Text)
-		if !ok || !strings.Contains(script.Joined(said.Chunks), want) {
+		if !ok || !strings.Contains(strings.Join(said.Chunks, ""), want) {
 			t.Errorf("%s: %v, want %q in it", prompt, s.Steps[0], want)
 		}
 	}
@@ -93,7 +93,7 @@ func TestPromptWithoutDirectivesGetsAFriendlyAnswer(t *testing.T) {
 	if !s.Default || !ok || len(s.Steps) != 1 {
 		t.Fatalf("%+v", s)
 	}
-	if answer := script.Joined(text.Chunks); !strings.Contains(answer, "> how are you?\n> well?") {
+	if answer := strings.Join(text.Chunks, ""); !strings.Contains(answer, "> how are you?\n> well?") {
 		t.Errorf("the answer does not quote the question: %q", answer)
 	}
 	if text.Delay == 0 || len(text.Chunks) < 20 {
@@ -133,7 +133,7 @@ func TestAnyTextSurvivesQuoting(t *testing.T) {
 		text := rapid.StringN(1, 50, 400).Draw(t, "text")
 		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text)
 		s := script.Parse(`[[text "` + quoted + `" chunk=3]]`)
-		if got := script.Joined(s.Steps[0].(script.Text).Chunks); got != text {
+		if got := strings.Join(s.Steps[0].(script.Text).Chunks, ""); got != text {
 			t.Fatalf("%q, want %q", got, text)
 		}
 	})

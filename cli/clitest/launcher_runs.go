@@ -1,0 +1,174 @@
+package clitest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+)
+
+func playLeft(s *launcherStage) {
+	p := s.start(s.agent(`while read line; do echo "got $line"; done; echo bye`))
+	s.write(p, "one\n")
+	s.line(p)
+	if runs := s.left(); len(runs) > 0 {
+		s.Errorf("its own runs are left: %+v", runs)
+	}
+	if err := p.Begin(s.Context(), cli.Mark{Turn: "t1", Output: 8, Note: "n"}); err != nil {
+		s.Fatal(err)
+	}
+	s.write(p, "two\n")
+	s.next()
+	s.eventually("the second line", func() bool { return s.onlyLeft().OutputEnd == 16 })
+	want := cli.LeftRun{
+		Run: p.Run(), PID: p.PID(), OutputEnd: 16, InputEnd: 8, Alive: true,
+		Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"},
+		Marks:   []cli.Mark{{Turn: "t1", Output: 8, Input: 4, Note: "n"}},
+	}
+	if diff := cmp.Diff(want, s.onlyLeft()); diff != "" {
+		s.Error(diff)
+	}
+	q, err := s.launcher.Attach(s.Context(), want.Run, 8)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if got := s.line(q); got != "got two" {
+		s.Errorf("from the mark on it said %q", got)
+	}
+	if at := q.When(12); time.Since(at) > time.Minute || q.PID() != p.PID() {
+		s.Errorf("pid %d, it was said at %s", q.PID(), at)
+	}
+	s.write(q, "three\n")
+	if err := q.Stdin().Close(); err != nil {
+		s.Fatal(err)
+	}
+	if rest := s.rest(q); rest != "got three\nbye\n" {
+		s.Errorf("then it said %q", rest)
+	}
+	s.stop(q, 0)
+}
+
+func playLeftEnded(s *launcherStage) {
+	cmd := s.agent(`read go; echo last words; echo why >&2; exit 5`)
+	cmd.Turn = "t1"
+	p := s.start(cmd)
+	s.write(p, "go\n")
+	p.Detach()
+	s.next()
+	s.eventually("its end", func() bool { return !s.onlyLeft().Alive })
+	run := s.onlyLeft()
+	if diff := cmp.Diff([]cli.Mark{{Turn: "t1"}}, run.Marks); diff != "" || run.OutputEnd != 11 {
+		s.Errorf("%+v: %s", run, diff)
+	}
+	q, err := s.launcher.Attach(s.Context(), run.Run, 5)
+	if err != nil {
+		s.Fatal(err)
+	}
+	out := s.rest(q)
+	<-q.Done()
+	if out != "words\n" || q.Exit().Code != 5 || q.StderrTail() != "why\n" {
+		s.Errorf("%q, %+v, %q", out, q.Exit(), q.StderrTail())
+	}
+	s.stop(q, 0)
+}
+
+func playDiscard(s *launcherStage) {
+	p := s.start(s.agent(`setsid sleep 60 & echo ready; wait`))
+	s.line(p)
+	s.next()
+	if err := s.launcher.Discard(s.Context(), p.Run()); err != nil {
+		s.Fatal(err)
+	}
+	if alive := s.alive(p.Run()); len(alive) > 0 || len(s.left()) > 0 {
+		s.Errorf("%v are alive, %+v is left", alive, s.left())
+	}
+}
+
+func playProbe(s *launcherStage) {
+	p := s.start(s.sh(`echo ready; exec sleep 60`))
+	s.line(p)
+	s.next()
+	if runs := s.left(); len(runs) > 0 {
+		s.Errorf("a probe is left: %+v", runs)
+	}
+	if alive := s.alive(p.Run()); len(alive) > 0 {
+		s.Errorf("%v are still there", alive)
+	}
+}
+
+func playSettled(s *launcherStage) {
+	var forgotten cli.RunID
+	for _, settled := range []bool{false, true} {
+		p := s.start(s.agent(`exec sleep 60`))
+		turn := cli.TurnID(fmt.Sprintf("settled %v", settled))
+		if err := p.Begin(s.Context(), cli.Mark{Turn: turn}); err != nil {
+			s.Fatal(err)
+		}
+		s.stop(p, 0)
+		s.rest(p)
+		if settled {
+			s.launcher.Settled(turn)
+			forgotten = p.Run()
+		}
+	}
+	s.eventually("the settled one is forgotten", func() bool {
+		q, err := s.launcher.Attach(s.Context(), forgotten, 0)
+		if err == nil {
+			q.Detach()
+		}
+		return errors.Is(err, fs.ErrNotExist)
+	})
+	s.next()
+	if run := s.onlyLeft(); len(run.Marks) != 1 || run.Marks[0].Turn != "settled false" {
+		s.Errorf("left is %+v", run)
+	}
+}
+
+func playKnows(s *launcherStage) {
+	p := s.start(s.sh("exit 0"))
+	<-p.Done()
+	s.stop(p, 0)
+	s.launcher.Knows(time.Now()) // from now on it has been asked
+	after := time.Now()
+	s.next()
+	if !s.launcher.Knows(after) || s.launcher.Knows(time.Unix(1, 0)) {
+		s.Error("it does not know what it has seen, or knows what was before it")
+	}
+}
+
+func playMany(s *launcherStage) {
+	const many = 6
+	ps := make([]cli.Process, many)
+	var all sync.WaitGroup
+	for i := range many {
+		all.Go(func() {
+			p, err := s.launcher.Start(s.Context(), s.sh(fmt.Sprintf(`read x; echo %d $x; exec sleep 60`, i)))
+			if err != nil {
+				s.Error(err)
+				return
+			}
+			ps[i] = p
+			if _, err := io.WriteString(p.Stdin(), "go\n"); err != nil {
+				s.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for i, p := range ps {
+		if p == nil {
+			continue
+		}
+		s.runs = append(s.runs, p.Run())
+		if got := s.line(p); got != fmt.Sprintf("%d go", i) {
+			s.Errorf("process %d says %q", i, got)
+		}
+		all.Go(func() { s.stop(p, time.Second) })
+	}
+	all.Wait()
+}

@@ -1,0 +1,152 @@
+package clitest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/supervisor"
+)
+
+// launcherStage is what one case plays on.
+type launcherStage struct {
+	*testing.T
+	h        LauncherHarness
+	launcher ClosingLauncher
+	runs     []cli.RunID
+}
+
+// clear ends what the case left, and finds no process of it.
+func (s *launcherStage) clear() {
+	ctx, cancel := context.WithTimeout(context.Background(), hostPatience)
+	defer cancel()
+	if s.launcher == nil {
+		return
+	}
+	if err := s.launcher.Close(); err != nil {
+		s.Error(err)
+	}
+	last := s.h.Open(s.T)
+	left, err := last.Left(ctx)
+	for _, run := range left {
+		err = errors.Join(err, last.Discard(ctx, run.Run))
+	}
+	if err = errors.Join(err, last.Close()); err != nil {
+		s.Error(err)
+	}
+	for _, run := range s.runs {
+		awaitNone(s.T, string(run))
+	}
+}
+
+// next is the launcher of the ductor after this one.
+func (s *launcherStage) next() {
+	s.Helper()
+	if err := s.launcher.Close(); err != nil {
+		s.Fatal(err)
+	}
+	s.launcher = s.h.Open(s.T)
+}
+
+func (s *launcherStage) sh(script string) cli.Command {
+	return cli.Command{Path: "sh", Args: []string{"-c", script}, Dir: s.h.Dir, Env: s.h.Env}
+}
+
+// agent is a command of some worth to a later ductor.
+func (s *launcherStage) agent(script string) cli.Command {
+	cmd := s.sh(script)
+	cmd.For = cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"}
+	return cmd
+}
+
+func (s *launcherStage) start(cmd cli.Command) cli.Process {
+	s.Helper()
+	p, err := s.launcher.Start(s.Context(), cmd)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.runs = append(s.runs, p.Run())
+	return p
+}
+
+func (s *launcherStage) stop(p cli.Process, grace time.Duration) {
+	s.Helper()
+	if err := p.Stop(s.Context(), grace); err != nil {
+		s.Fatal(err)
+	}
+	if alive := s.alive(p.Run()); len(alive) > 0 {
+		s.Errorf("after Stop these are alive: %v", alive)
+	}
+}
+
+// alive lists the processes of a run that this machine has, in whatever container.
+func (s *launcherStage) alive(run cli.RunID) []supervisor.ProcID {
+	s.Helper()
+	ids, err := supervisor.Marked(string(run))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return ids
+}
+
+func (s *launcherStage) write(p cli.Process, text string) {
+	s.Helper()
+	if _, err := io.WriteString(p.Stdin(), text); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// line reads one line and not a byte more.
+func (s *launcherStage) line(p cli.Process) string {
+	s.Helper()
+	line, err := bufio.NewReaderSize(bytewise{p.Stdout()}, 16).ReadString('\n')
+	if err != nil {
+		s.Fatalf("after %q: %v", line, err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+type bytewise struct{ r io.Reader }
+
+func (b bytewise) Read(p []byte) (int, error) { return b.r.Read(p[:min(len(p), 1)]) }
+
+func (s *launcherStage) rest(p cli.Process) string {
+	s.Helper()
+	out, err := io.ReadAll(p.Stdout())
+	if err != nil {
+		s.Fatalf("after %d bytes: %v", len(out), err)
+	}
+	return string(out)
+}
+
+func (s *launcherStage) left() []cli.LeftRun {
+	s.Helper()
+	runs, err := s.launcher.Left(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return runs
+}
+
+func (s *launcherStage) onlyLeft() cli.LeftRun {
+	s.Helper()
+	runs := s.left()
+	if len(runs) != 1 {
+		s.Fatalf("%d runs are left, want one: %+v", len(runs), runs)
+	}
+	return runs[0]
+}
+
+func (s *launcherStage) eventually(what string, ok func() bool) {
+	s.Helper()
+	for until := time.Now().Add(hostPatience); !ok(); time.Sleep(look) {
+		if time.Now().After(until) {
+			s.Fatalf("%s: not in %s", what, hostPatience)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/internal/supervisor"
+)
+
+// ordeal is a daemon that is killed and started again while turns run.
+type ordeal struct {
+	*town
+	config string
+	daemon *daemon
+	random *rand.Rand
+	again  int // answers that had to be asked for, since a message may have been lost on its way
+}
+
+func (town *town) ordeal(seed uint64) *ordeal {
+	town.t.Helper()
+	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed))}
+	o.rise()
+	return o
+}
+
+func (o *ordeal) rise() {
+	o.t.Helper()
+	up := o.strikeAtStart()
+	o.daemon = startDaemon(o.t, "run", "-c", o.config)
+	select {
+	case <-up:
+	case <-time.After(patience):
+		o.t.Fatal("ductor does not start")
+	}
+}
+
+// strike kills ductor at a random moment of the next half second, or right after one of its calls to Telegram
+// in that time, and starts it again after a while.
+func (o *ordeal) strike(dead time.Duration) {
+	o.t.Helper()
+	struck := make(chan struct{}, 1)
+	if o.random.IntN(2) == 0 {
+		o.strikeAtCall(int64(1+o.random.IntN(4)), struck)
+	}
+	select {
+	case <-struck:
+	case <-time.After(time.Duration(o.random.IntN(500)) * time.Millisecond):
+	}
+	o.daemon.kill()
+	time.Sleep(dead)
+	o.rise()
+}
+
+// awaitWord waits until a message has a word, also one that still grows.
+func (town *town) awaitWord(word string) {
+	town.t.Helper()
+	if _, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return strings.Contains(m.Text, word) }); err != nil {
+		town.fatal(err)
+	}
+}
+
+// trial is a turn that shows where it was at any moment: two tools and two texts.
+type trial struct {
+	name, first, last string
+}
+
+func newTrial(i int) trial {
+	t := trial{name: fmt.Sprintf("trial-%d", i)}
+	var words []string
+	for n := range 60 {
+		words = append(words, fmt.Sprintf("w%d-%d", i, n))
+	}
+	t.first, t.last = strings.Join(words, " "), fmt.Sprintf("and that was the end of trial %d", i)
+	return t
+}
+
+// prompt has the scripted agent, or a simulated model, go through the trial.
+func (t trial) prompt() string {
+	return fmt.Sprintf(`%[1]s [[start]] [[tool cmd="echo $PPID >> %[1]s-a"]] [[text "%[2]s " delay=6ms chunk=5]] [[tool cmd="sleep 0.2; echo $PPID >> %[1]s-b"]] [[text "%[3]s" delay=6ms chunk=3]]`,
+		t.name, t.first, t.last)
+}
+
+const showAgain = "👁 Show again"
+
+// awaitWhole waits until the chat shows the whole answer, and checks that it shows it once.
+func (o *ordeal) awaitWhole(t trial) {
+	o.t.Helper()
+	pressed := false
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		v := o.chat.View()
+		if n := wholes(v, t); n == 1 || n > 1 && pressed {
+			return
+		} else if n > 1 {
+			o.t.Fatalf("%s is shown %d times", t.name, n)
+		}
+		for _, m := range v.FromBot() {
+			if pressed || !m.HasButton(showAgain) {
+				continue
+			}
+			o.again++
+			pressed = true
+			if _, err := o.chat.Person().Press(o.soon(), m, showAgain); err != nil {
+				o.t.Fatal(err)
+			}
+		}
+		if time.Now().After(deadline) {
+			o.fatal(fmt.Errorf("%s is not shown whole; the chat says\n%s", t.name, said(v)))
+		}
+	}
+}
+
+// wholes counts the answers in the chat that are whole: every word once and in order, and ended.
+func wholes(v telegram.View, t trial) (n int) {
+	text := joined(v)
+	end := strings.Index(text, t.last)
+	for ; end >= 0; end = strings.Index(text, t.last) {
+		if strings.Contains(text[:end], t.first) && len(ended(v)) > 0 {
+			n++
+		}
+		text = text[end+len(t.last):]
+	}
+	return n
+}
+
+func joined(v telegram.View) string {
+	var b strings.Builder
+	for _, m := range v.FromBot() {
+		b.WriteString(m.Text + "\n")
+	}
+	return b.String()
+}
+
+func said(v telegram.View) string {
+	var b strings.Builder
+	for _, m := range v.FromBot() {
+		fmt.Fprintf(&b, "%q %v\n", m.Text, m.Keyboard)
+	}
+	return b.String()
+}
+
+// ranOnce fails unless each tool of the trial ran once, both by one agent.
+func (o *ordeal) ranOnce(t trial) {
+	o.t.Helper()
+	var pids []string
+	for _, tool := range []string{"-a", "-b"} {
+		b, err := os.ReadFile(filepath.Join(o.cfg.Projects.DefaultDir, t.name+tool))
+		if err != nil {
+			o.t.Errorf("%s: %v", t.name, err)
+		}
+		pids = append(pids, strings.Fields(string(b))...)
+	}
+	if len(pids) != 2 || pids[0] != pids[1] {
+		o.t.Errorf("the tools of %s were run by %q, want twice the same process", t.name, pids)
+	}
+}
+
+// supervisors are the processes that supervise an agent of this town.
+func (o *ordeal) supervisors() (pids []int) {
+	o.t.Helper()
+	infos := o.runs()
+	for _, i := range infos {
+		pids = append(pids, i.Supervisor)
+	}
+	if len(pids) == 0 {
+		o.t.Fatal("nothing is supervised")
+	}
+	return pids
+}
+
+// oldSupervisors are those of a build that speaks another protocol.
+func oldSupervisors(t testing.TB, protocol string) supervisor.Options {
+	t.Helper()
+	var p supervisor.Protocol
+	if _, err := fmt.Sscanf(protocol, "%d:%d", &p.Version, &p.Min); err != nil {
+		t.Fatal(err)
+	}
+	return supervisor.Options{Command: []string{os.Args[0], superviseArg, "protocol=" + protocol}, Protocol: p}
+}

@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// prompt begins a turn; one that still runs is cancelled by it.
+func (s *acpServer) prompt(in acpLine) {
+	session := s.session(in)
+	if session == nil {
+		return
+	}
+	var p struct {
+		Prompt []struct{ Type, Text, Data string } `json:"prompt"`
+	}
+	if json.Unmarshal(in.Params, &p) != nil || len(p.Prompt) == 0 {
+		s.refuse(in, -32602, "Invalid params", "prompt is required")
+		return
+	}
+	var words []string
+	for _, b := range p.Prompt {
+		if b.Type == "text" {
+			words = append(words, b.Text)
+		}
+	}
+	if session.cancel != nil {
+		session.cancel(errInterrupted)
+		<-session.done
+	}
+	prompt := strings.Join(words, "\n")
+	if strings.HasPrefix(strings.TrimSpace(prompt), "/memory") {
+		s.update(session.id, "sessionUpdate", "agent_message_chunk", "content", obj("type", "text", "text", "a command, not a prompt"))
+		s.reply(in, obj("stopReason", "end_turn"))
+		return
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	session.cancel, session.done = cancel, make(chan struct{})
+	mode := map[string]string{"autoEdit": "auto_edit"}[session.mode]
+	t := &geminiTurn{process: s.inDir(session.dir), ctx: ctx, session: session.id, dir: session.dir, mode: or(mode, session.mode),
+		sink: &acpSink{s: s, session: session.id}}
+	go s.play(in, t, session.model, prompt, session.done)
+}
+
+// inDir is the process as tools of a session see it.
+func (s *acpServer) inDir(dir string) *process {
+	p := *s.process
+	p.dir = dir
+	return &p
+}
+
+func (s *acpServer) play(in acpLine, t *geminiTurn, model, prompt string, done chan struct{}) {
+	defer close(done)
+	err := t.run(prompt)
+	var exit exitError
+	var failure geminiFailure
+	u := t.counted()
+	count := obj("input_tokens", u.Input, "output_tokens", u.Output)
+	switch {
+	case errors.As(err, &exit):
+		select {
+		case s.exits <- exit.code:
+		default:
+		}
+	case errors.As(err, &failure):
+		s.refuse(in, failure.status, failure.message, "")
+	case err != nil:
+		s.reply(in, obj("stopReason", "cancelled"))
+	default:
+		s.reply(in, obj("stopReason", "end_turn", "_meta", obj("quota", obj("token_count", count,
+			"model_usage", []json.RawMessage{obj("model", model, "token_count", count)}))))
+	}
+}
+
+// acpSink tells of a turn by updates of its session.
+type acpSink struct {
+	s       *acpServer
+	session string
+}
+
+func (k *acpSink) text(chunk string) {
+	k.s.update(k.session, "sessionUpdate", "agent_message_chunk", "content", obj("type", "text", "text", chunk))
+}
+
+func (k *acpSink) think(chunk string) {
+	k.s.update(k.session, "sessionUpdate", "agent_thought_chunk", "content", obj("type", "text", "text", chunk))
+}
+
+func (c geminiCall) acp(status string, content []json.RawMessage) []any {
+	if content == nil {
+		content = []json.RawMessage{}
+	}
+	locations := []json.RawMessage{}
+	if c.path != "" {
+		locations = append(locations, obj("path", c.path))
+	}
+	return []any{"toolCallId", c.id, "status", status, "title", c.title, "content", content, "locations", locations, "kind", c.kind}
+}
+
+func (c geminiCall) diff() []json.RawMessage {
+	if c.path == "" {
+		return nil
+	}
+	kind := "modify"
+	if c.before == "" {
+		kind = "add"
+	}
+	return []json.RawMessage{obj("type", "diff", "path", c.path, "oldText", c.before, "newText", c.body, "_meta", obj("kind", kind))}
+}
+
+func said(text string) []json.RawMessage {
+	return []json.RawMessage{obj("type", "content", "content", obj("type", "text", "text", text))}
+}
+
+// permit waits for the answer even if the turn is cancelled meanwhile, as Gemini does.
+func (k *acpSink) permit(ctx context.Context, c geminiCall) (bool, error) {
+	content := c.diff()
+	if content == nil {
+		content = said("[current working directory] (Run a command)")
+	}
+	answer := <-k.s.ask("session/request_permission", obj("sessionId", k.session, "options", []json.RawMessage{
+		obj("optionId", "proceed_always", "name", "Allow for this session", "kind", "allow_always"),
+		obj("optionId", "proceed_once", "name", "Allow", "kind", "allow_once"),
+		obj("optionId", "cancel", "name", "Reject", "kind", "reject_once"),
+	}, "toolCall", obj(c.acp("pending", content)...)))
+	var r struct {
+		Outcome struct{ Outcome, OptionID string } `json:"outcome"`
+	}
+	if json.Unmarshal(bytes.TrimSpace(answer), &r) != nil {
+		return false, context.Cause(ctx)
+	}
+	return strings.HasPrefix(r.Outcome.OptionID, "proceed"), context.Cause(ctx)
+}
+
+// toolStarted announces a call, unless it was asked for: then nothing is said before it ended.
+func (k *acpSink) toolStarted(c geminiCall) {
+	if !c.asked {
+		k.s.update(k.session, append([]any{"sessionUpdate", "tool_call"}, c.acp("in_progress", nil)...)...)
+	}
+}
+
+func (k *acpSink) toolEnded(c geminiCall) {
+	content, status := c.diff(), "completed"
+	switch {
+	case c.failed != "":
+		content, status = said(c.failed), "failed"
+	case content == nil && c.output != "":
+		content = said(c.output)
+	}
+	k.s.update(k.session, append([]any{"sessionUpdate", "tool_call_update"}, c.acp(status, content)...)...)
+}
+
+func (k *acpSink) longLine(n int) []byte {
+	return obj("jsonrpc", "2.0", "method", "session/update", "params", obj("sessionId", k.session, "update",
+		obj("sessionUpdate", "agent_thought_chunk", "content", obj("type", "text", "text", strings.Repeat("x", n)))))
+}
+
+var _ geminiSink = (*acpSink)(nil)
