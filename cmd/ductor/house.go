@@ -72,6 +72,9 @@ func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Opt
 			h.close()
 		}
 	}()
+	if err = refuseSandbox(cfg); err != nil {
+		return nil, err
+	}
 	if h.host, err = openHost(cfg, start, log); err != nil {
 		return nil, err
 	}

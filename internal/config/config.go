@@ -12,6 +12,7 @@ type Config struct {
 	Agents      Agents          `toml:"agents"`
 	Permissions Permissions     `toml:"permissions"`
 	Projects    Projects        `toml:"projects"`
+	Sandbox     Sandbox         `toml:"sandbox"`
 	Roles       map[string]Role `toml:"roles"` // by name; nil for none
 	Heartbeat   Heartbeat       `toml:"heartbeat"`
 	Jobs        map[string]Job  `toml:"jobs"` // by name; nil for none
@@ -215,6 +216,7 @@ func defaults() Config {
 		},
 		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}, AskTimeout: 30 * time.Minute, Approvers: "asker"},
 		Projects:    Projects{Roots: []string{"~"}},
+		Sandbox:     Sandbox{SandboxSetting: defaultSandboxSetting()},
 		Heartbeat:   defaultHeartbeat(),
 		Webhooks:    Webhooks{Listen: "127.0.0.1:8787"},
 		Storage:     Storage{UploadsMaxMB: 20, RetentionDays: 30},

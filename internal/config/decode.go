@@ -49,6 +49,9 @@ func (d *decoder) value(path []string, in any, out reflect.Value) {
 	case *time.Duration:
 		d.duration(path, in, field)
 		return
+	case *Sandbox:
+		d.sandbox(path, in, field)
+		return
 	case *map[string]Role:
 		named(d, path, in, field, defaultRole)
 		return

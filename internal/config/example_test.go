@@ -55,6 +55,11 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	if d := cmp.Diff(defaultHook(), hook); d != "" {
 		t.Errorf("the webhook of the example differs from the default one (-default +example):\n%s", d)
 	}
+	want := SandboxProject{Dir: "~/web", SandboxSetting: defaultSandboxSetting()}
+	want.Mode = SandboxDocker
+	if d := cmp.Diff(want, c.Sandbox.Projects["web"]); d != "" {
+		t.Errorf("the project of the example differs from what it says (-want +example):\n%s", d)
+	}
 	if d := cmp.Diff(defaultRole(), got); d != "" {
 		t.Errorf("the role of the example differs from the default role (-default +example):\n%s", d)
 	}

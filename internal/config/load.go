@@ -151,6 +151,7 @@ func resolve(c *Config, env Environment) problems {
 		}
 		*p = expanded
 	}
+	found = append(found, resolveSandbox(c, home)...)
 	return append(found, resolveTasks(c, home)...)
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -36,6 +37,7 @@ type Manner struct {
 	Timeout time.Duration `toml:"timeout"` // 0: agents.turn_timeout
 	Retries int           `toml:"retries"`
 	Backoff time.Duration `toml:"backoff"`
+	Sandbox string        `toml:"sandbox"` // SandboxDocker: in a container, whatever the project says; only with an own session
 }
 
 // Job is a prompt that is asked by a schedule.
@@ -211,6 +213,7 @@ func (c *Config) checkManner(p *problems, key string, m Manner) {
 	case !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, m.Dir) }):
 		p.add(key+".dir", "%s is outside of projects.roots", m.Dir)
 	}
+	c.checkTaskSandbox(p, key+".sandbox", m)
 	within(p, key+".timeout", m.Timeout, 0, 7*24*time.Hour)
 	within(p, key+".backoff", m.Backoff, time.Second, 6*time.Hour)
 	if m.Retries < 0 || m.Retries > 10 {
@@ -218,6 +221,20 @@ func (c *Config) checkManner(p *problems, key string, m Manner) {
 	}
 	if m.Timeout >= c.Agents.StaleAfter {
 		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s", short(m.Timeout), short(c.Agents.StaleAfter))
+	}
+}
+
+// checkTaskSandbox lets a task ask for a sandbox, and never out of one.
+func (c *Config) checkTaskSandbox(p *problems, key string, m Manner) {
+	if m.Sandbox == "" {
+		return
+	}
+	p.word(key, m.Sandbox, SandboxOff, SandboxDocker)
+	if m.Sandbox == SandboxDocker && m.Session == "shared" {
+		p.add(key, `the chat's session is where it is; set session = "own"`)
+	}
+	if project, setting := c.Sandbox.At(cmp.Or(m.Dir, c.Projects.DefaultDir)); m.Sandbox == SandboxOff && setting.Mode == SandboxDocker {
+		p.add(key, "a task does not get out of the sandbox of its project, which is %q; leave it out", project)
 	}
 }
 

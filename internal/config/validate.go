@@ -36,6 +36,7 @@ func (c Config) Secrets() []string {
 			all = append(all, h.Secret.Reveal())
 		}
 	}
+	all = append(all, c.Sandbox.secrets()...)
 	if u, err := url.Parse(c.Telegram.Proxy.Reveal()); err == nil && u.User != nil {
 		if password, ok := u.User.Password(); ok && password != "" {
 			all = append(all, password)
@@ -57,6 +58,7 @@ func (c *Config) check() problems {
 	c.checkAgents(&p)
 	c.checkRoles(&p)
 	c.checkPlaces(&p)
+	c.checkSandbox(&p)
 	c.checkTasks(&p)
 	return p
 }
@@ -192,7 +194,7 @@ func (c *Config) doubts() []string {
 	if strings.HasPrefix(t.APIBase, "http://") && !loopback(t.APIBase) {
 		all = append(all, "telegram.api_base is not encrypted: whoever is on the way can read the token")
 	}
-	return all
+	return append(all, c.sandboxDoubts()...)
 }
 
 func loopback(base string) bool {

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAProjectHasOfTheSandboxWhatItDoesNotSay(t *testing.T) {
+	c := load(t, `
+		telegram.token = "`+token+`"
+		projects.roots = ["/srv", "~"]
+		[sandbox.projects.web]
+		dir = "~/web/"
+		mode = "docker"
+		cpus = 2
+		[sandbox.projects.shop]
+		dir = "/srv/shop"
+		image = "shop:1"
+		seeds = []
+		[sandbox]
+		image = "agents:1"
+		user = "7:8"
+		idle = "1h"
+		mounts = ["~/tools", "/opt:/tools:rw", "/a:ro"]
+		seeds = ["~/.netrc", "/etc/x:y"]
+		[sandbox.projects.built]
+		dir = "/srv/shop/built"
+		build_dir = "~/image"
+	`, nil)
+	general := defaultSandboxSetting()
+	general.Image, general.User, general.Idle = "agents:1", "7:8", time.Hour
+	general.Mounts = []string{"/home/ada/tools", "/opt:/tools:rw", "/a:ro"}
+	general.Seeds = []string{"/home/ada/.netrc:.netrc", "/etc/x:y"}
+	web, shop, built := general, general, general
+	web.Mode, web.CPUs = SandboxDocker, 2
+	shop.Image, shop.Seeds = "shop:1", []string{}
+	built.Image, built.BuildDir = "", "/home/ada/image"
+	want := Sandbox{SandboxSetting: general, Projects: map[string]SandboxProject{
+		"web":   {Dir: "/home/ada/web", SandboxSetting: web},
+		"shop":  {Dir: "/srv/shop", SandboxSetting: shop},
+		"built": {Dir: "/srv/shop/built", SandboxSetting: built},
+	}}
+	if d := cmp.Diff(want, c.Sandbox); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	mounts, err := web.ParseMounts()
+	if d := cmp.Diff([]Mount{{Source: "/home/ada/tools", Target: "/home/ada/tools"}, {Source: "/opt", Target: "/tools", Writable: true}, {Source: "/a", Target: "/a"}}, mounts); d != "" || err != nil {
+		t.Errorf("mounts: %v (-want +got):\n%s", err, d)
+	}
+	seeds, err := web.ParseSeeds()
+	if d := cmp.Diff([]Seed{{From: "/home/ada/.netrc", To: ".netrc"}, {From: "/etc/x", To: "y"}}, seeds); d != "" || err != nil {
+		t.Errorf("seeds: %v (-want +got):\n%s", err, d)
+	}
+	for dir, want := range map[string]string{
+		"/home/ada/web": "web", "/home/ada/web/a/b": "web", "/home/ada": DefaultSandbox, "/home/ada/website": DefaultSandbox,
+		"/srv/shop": "shop", "/srv/shop/x": "shop", "/srv/shop/built/x": "built", "/srv": DefaultSandbox,
+	} {
+		name, setting := c.Sandbox.At(dir)
+		if name != want || cmp.Diff(c.Sandbox.Named(want), setting) != "" {
+			t.Errorf("%s is in %s", dir, name)
+		}
+	}
+}
+
+func TestSandboxDoubts(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing said":                 {"", ""},
+		"a project alone":              {"[sandbox.projects.a]\ndir = \"/srv/a\"\nmode = \"docker\"", ""},
+		"in the clear":                 {`sandbox.host = "tcp://engine:2375"`, "sandbox.host: tcp without"},
+		"said once":                    {"[sandbox]\nhost = \"tcp://engine:2375\"\n[sandbox.projects.a]\ndir = \"/srv/a\"", "sandbox.host: tcp without"},
+		"by certificate":               {"[sandbox]\nhost = \"tcp://engine:2376\"\nca = \"/ca.pem\"\ncert = \"/c.pem\"\nkey = \"/k.pem\"", ""},
+		"a secret":                     {`sandbox.env = ["API_KEY=hunter2hunter2"]`, "API_KEY looks like a secret"},
+		"no secret":                    {`sandbox.env = ["EDITOR=ed", "KEYMAP=de"]`, ""},
+		"ductor's state in it":         {`sandbox.mode = "docker"`, "sandbox: /srv is in the sandbox as a whole"},
+		"a processor that is no match": {`sandbox.cpus = 0.01`, "minutes to start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := load(t, "telegram = { token = \""+token+"\", allowed_users = [7] }\nprojects.roots = [\"/srv\"]\nstorage.dir = \"/srv/state\"\n"+c.text, nil)
+			all := strings.Join(got.Warnings, "\n")
+			if c.want == "" && all != "" || !strings.Contains(all, c.want) || len(got.Warnings) > 1 || strings.Contains(all, "hunter2") {
+				t.Errorf("got %q, want %q", got.Warnings, c.want)
+			}
+		})
+	}
+}
+
+func TestSecretsOfTheSandboxAreKnown(t *testing.T) {
+	c := load(t, "telegram.token = \""+token+"\"\nsandbox.env = [\"MY_TOKEN=hunter2hunter2\", \"EDITOR=hunter22\"]", nil)
+	if got := c.Secrets(); !strings.Contains(strings.Join(got, " "), "hunter2hunter2") || strings.Contains(strings.Join(got, " "), "hunter22 ") {
+		t.Errorf("got %d secrets", len(got))
+	}
+}
