@@ -52,7 +52,7 @@ func (b Build) tag() (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(b.Args)) {
 		parts = append(parts, []byte(name), []byte(b.Args[name]))
 	}
-	return "ductor/agents:" + digest(parts...), nil
+	return builtImages + ":" + digest(parts...), nil
 }
 
 // context is the build's files as an engine wants them, without times and owners, so that equal files are equal.

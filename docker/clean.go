@@ -1,21 +1,45 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/volume"
 )
+
+func owned(owner string) filters.Args {
+	return filters.NewArgs(filters.Arg("label", labelOwner+"="+owner))
+}
+
+// containers lists them, those that do not run too. A zero filter is all.
+func (e *Engine) containers(ctx context.Context, f filters.Args) ([]container.Summary, error) {
+	ctx, cancel := e.brief(ctx)
+	defer cancel()
+	all, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: f})
+	return all, e.failed("list containers", err)
+}
+
+// volumes lists those of an owner.
+func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, error) {
+	ctx, cancel := e.brief(ctx)
+	defer cancel()
+	all, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: owned(owner)})
+	return all.Volumes, e.failed("list volumes", err)
+}
 
 // Clean removes the containers of an owner that are for none of names: of projects that are no longer configured,
 // or of a start that broke off. It returns how many. What runs in them ends. Homes stay.
 func (e *Engine) Clean(ctx context.Context, owner string, names []string) (int, error) {
-	all, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelOwner+"="+owner))})
+	all, err := e.containers(ctx, owned(owner))
 	if err != nil {
-		return 0, e.failed("list containers", err)
+		return 0, err
 	}
 	removed := 0
 	var errs []error
@@ -32,18 +56,36 @@ func (e *Engine) Clean(ctx context.Context, owner string, names []string) (int, 
 	return removed, errors.Join(errs...)
 }
 
-// Homes lists the names for which an owner has a home in this engine.
-func (e *Engine) Homes(ctx context.Context, owner string) ([]string, error) {
-	all, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelOwner+"="+owner))})
+// Home is what a sandbox keeps in an engine when its container goes: the home of its agents, with those of sessions.
+type Home struct {
+	Name string // of the sandbox
+	Made time.Time
+	// Used is when a program was started there last, as far as the notes of this machine know; else Made.
+	Used time.Time
+}
+
+// Homes lists an owner's homes in this engine, by name. dir is Options.Dir, where notes about their use are; may be
+// empty.
+func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
+	all, err := e.volumes(ctx, owner)
 	if err != nil {
-		return nil, e.failed("list volumes", err)
+		return nil, err
 	}
-	var names []string
-	for _, v := range all.Volumes {
-		names = append(names, v.Labels[labelName])
+	var homes []Home
+	for _, v := range all {
+		if v.Labels[labelUse] != "" {
+			continue
+		}
+		h := Home{Name: v.Labels[labelName]}
+		h.Made, _ = time.Parse(time.RFC3339, v.CreatedAt) // zero if the engine does not say
+		h.Used = h.Made
+		if used := usedAt(dir, Options{Owner: owner, Name: h.Name}.containerName()); used.After(h.Used) {
+			h.Used = used
+		}
+		homes = append(homes, h)
 	}
-	slices.Sort(names)
-	return names, nil
+	slices.SortFunc(homes, func(a, b Home) int { return cmp.Compare(a.Name, b.Name) })
+	return homes, nil
 }
 
 // Forget removes a name's container and its home, with the sessions of the agents in it.
@@ -52,5 +94,109 @@ func (e *Engine) Forget(ctx context.Context, owner, name string) error {
 	if err := e.remove(ctx, o.containerName()); err != nil {
 		return err
 	}
+	ctx, cancel := e.work(ctx)
+	defer cancel()
 	return e.failed("remove a volume", e.api.VolumeRemove(ctx, o.containerName(), true))
+}
+
+// Images names the images that this sandbox wants as it is configured now, for Engine.CleanImages. What is not made
+// yet is not in it.
+func (l *Launcher) Images(ctx context.Context) ([]string, error) {
+	name, err := l.opts.baseName()
+	if err != nil {
+		return nil, err
+	}
+	info, there, err := l.place.engine.image(ctx, name)
+	if err != nil || !there {
+		return nil, err
+	}
+	program, err := l.opts.supervisorFile()
+	if err != nil {
+		return nil, err
+	}
+	return []string{name, fittedTag(info.ID, digest(program), l.opts.User)}, nil
+}
+
+// Image is one that ductor made.
+type Image struct {
+	Tag   string
+	Made  time.Time
+	Bytes int64 // what would be free without it, at most: images share parts
+}
+
+// OldImages lists the images an owner made that are not among keep and that no container uses, whoever owns it.
+func (e *Engine) OldImages(ctx context.Context, owner string, keep []string) ([]Image, error) {
+	used, err := e.usedImages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listing, cancel := e.brief(ctx)
+	defer cancel()
+	f := owned(owner)
+	f.Add("reference", fittedImages)
+	f.Add("reference", builtImages)
+	all, err := e.api.ImageList(listing, image.ListOptions{Filters: f})
+	if err != nil {
+		return nil, e.failed("list images", err)
+	}
+	var old []Image
+	for _, i := range all {
+		wanted := used[i.ID] || slices.ContainsFunc(i.RepoTags, func(tag string) bool { return slices.Contains(keep, tag) })
+		for _, tag := range i.RepoTags {
+			if !wanted {
+				old = append(old, Image{Tag: tag, Made: time.Unix(i.Created, 0), Bytes: i.Size})
+			}
+		}
+	}
+	return old, nil
+}
+
+// usedImages are those of containers, and what those were made of.
+func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
+	all, err := e.containers(ctx, filters.Args{})
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, c := range all {
+		if used[c.ImageID] {
+			continue
+		}
+		used[c.ImageID] = true
+		info, there, err := e.image(ctx, c.ImageID)
+		if err != nil {
+			return nil, err
+		}
+		if there && info.Config != nil && info.Config.Labels[labelBase] != "" {
+			used[info.Config.Labels[labelBase]] = true
+		}
+	}
+	return used, nil
+}
+
+// CleanImages removes what OldImages lists and returns how many. One that is in use after all stays.
+func (e *Engine) CleanImages(ctx context.Context, owner string, keep []string) (int, error) {
+	old, err := e.OldImages(ctx, owner, keep)
+	if err != nil {
+		return 0, err
+	}
+	removed := 0
+	var errs []error
+	for _, i := range old {
+		err := e.removeImage(ctx, i.Tag)
+		switch {
+		case err == nil:
+			removed++
+		case !cerrdefs.IsConflict(err) && !cerrdefs.IsNotFound(err):
+			errs = append(errs, e.failed("remove the image "+i.Tag, err))
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+func (e *Engine) removeImage(ctx context.Context, tag string) error {
+	ctx, cancel := e.work(ctx)
+	defer cancel()
+	_, err := e.api.ImageRemove(ctx, tag, image.RemoveOptions{PruneChildren: true})
+	return err
 }

@@ -85,14 +85,30 @@ func (o Options) addMounts(h *container.HostConfig) error {
 			VolumeOptions: &mount.VolumeOptions{Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name}},
 		})
 	}
+	for _, dir := range o.Shared {
+		h.Mounts = append(h.Mounts, o.sharedMount(dir))
+	}
 	for _, m := range o.mounts() {
 		h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: !m.Writable})
 	}
 	return nil
 }
 
+// sharedMount shows a directory of ductor's own. On another machine it is a volume without a name, which goes with
+// its container; only root may write to it there.
+func (o Options) sharedMount(dir string) mount.Mount {
+	if !o.Engine.remote {
+		return mount.Mount{Type: mount.TypeBind, Source: dir, Target: dir, ReadOnly: true}
+	}
+	return mount.Mount{Type: mount.TypeVolume, Target: dir, VolumeOptions: &mount.VolumeOptions{
+		Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name, labelUse: "shared"},
+	}}
+}
+
 // inspect finds the container of a name; false if there is none.
 func (e *Engine) inspect(ctx context.Context, name string) (container.InspectResponse, bool, error) {
+	ctx, cancel := e.brief(ctx)
+	defer cancel()
 	c, err := e.api.ContainerInspect(ctx, name)
 	if cerrdefs.IsNotFound(err) {
 		return c, false, nil
@@ -102,6 +118,8 @@ func (e *Engine) inspect(ctx context.Context, name string) (container.InspectRes
 
 // revive starts a container that does not run.
 func (e *Engine) revive(ctx context.Context, c container.InspectResponse) error {
+	ctx, cancel := e.work(ctx)
+	defer cancel()
 	switch {
 	case c.State.Paused:
 		return e.failed("wake the sandbox's container, which was paused", e.api.ContainerUnpause(ctx, c.ID))
@@ -112,12 +130,14 @@ func (e *Engine) revive(ctx context.Context, c container.InspectResponse) error 
 }
 
 // remove ends a container and all that runs in it. One that is gone is no error. A paused one is woken first: some
-// engines wait for ever for what is frozen to die.
+// engines wait for ever for what is frozen to die. Volumes without a name go with it.
 func (e *Engine) remove(ctx context.Context, id string) error {
+	ctx, cancel := e.work(ctx)
+	defer cancel()
 	if err := e.api.ContainerUnpause(ctx, id); err != nil && !cerrdefs.IsConflict(err) && !cerrdefs.IsNotFound(err) && !cerrdefs.IsInternal(err) {
 		return e.failed("wake a container, to remove it", err)
 	}
-	err := e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true})
+	err := e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	if cerrdefs.IsNotFound(err) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/docker/docker/client"
@@ -30,14 +31,21 @@ type EngineOptions struct {
 	// CA, Cert and Key are files in PEM form for tcp. With CA the engine's certificate is checked against it, with
 	// Cert and Key ours is shown. Without any of them tcp is in the clear.
 	CA, Cert, Key string
+	// Remote says that Host leads to another machine though it is a socket of this one.
+	Remote bool
+	// Wait is how long the engine may take for a short answer; what takes long by nature gets a multiple of it.
+	// Default 20 s.
+	Wait time.Duration
 	// SSHConfig is a configuration file for ssh in place of the user's; may be empty.
 	SSHConfig string
 }
 
 // Engine is a Docker Engine, here or elsewhere. Safe for concurrent use.
 type Engine struct {
-	api  *client.Client
-	host string // as people know it
+	api    *client.Client
+	host   string // as people know it
+	remote bool   // it does not see this machine's files
+	wait   time.Duration
 }
 
 // Connect prepares to talk to an engine. Nothing is sent before it is needed; only what cannot be right at all is
@@ -55,7 +63,10 @@ func Connect(o EngineOptions) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker engine %s: %w", o.Host, err)
 	}
-	return &Engine{api: api, host: o.Host}, nil
+	if o.Wait <= 0 {
+		o.Wait = defaultWait
+	}
+	return &Engine{api: api, host: o.Host, remote: o.Remote || !strings.HasPrefix(o.Host, "unix:"), wait: o.Wait}, nil
 }
 
 // Host is where the engine is.
@@ -63,7 +74,7 @@ func (e *Engine) Host() string { return e.host }
 
 // Check asks whether the engine answers. An error is an *Error.
 func (e *Engine) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, dialWait)
+	ctx, cancel := context.WithTimeout(ctx, min(e.wait, dialWait))
 	defer cancel()
 	_, err := e.api.Ping(ctx)
 	return e.failed("answer", err)

@@ -74,12 +74,12 @@ func wipe(t testing.TB, e *Engine, o Options) {
 	if _, err := e.Clean(ctx, o.Owner, nil); err != nil {
 		t.Error(err)
 	}
-	homes, err := e.Homes(ctx, o.Owner)
+	homes, err := e.Homes(ctx, o.Owner, "")
 	if err != nil {
 		t.Error(err)
 	}
-	for _, name := range homes {
-		if err := e.Forget(ctx, o.Owner, name); err != nil {
+	for _, home := range homes {
+		if err := e.Forget(ctx, o.Owner, home.Name); err != nil {
 			t.Error(err)
 		}
 	}

@@ -21,11 +21,18 @@ import (
 
 // The labels of what is ours in an engine.
 const (
-	labelOwner      = "ductor.owner"      // on containers and volumes
-	labelName       = "ductor.name"       // ditto
+	labelOwner      = "ductor.owner"      // on containers, volumes and images
+	labelName       = "ductor.name"       // on containers and volumes
+	labelUse        = "ductor.use"        // on volumes that are no homes
 	labelPolicy     = "ductor.policy"     // on containers: a digest of all that was asked of it
 	labelSupervisor = "ductor.supervisor" // on containers and images: a digest of the program in it
 	labelBase       = "ductor.base"       // on images: the image it was made of
+)
+
+// The names of the images that are ours to remove; their tags are digests of what they were made of.
+const (
+	fittedImages = "ductor/sandbox"
+	builtImages  = "ductor/agents"
 )
 
 // fitted is an image with our supervisor in it.
@@ -54,12 +61,27 @@ func (e *Engine) fit(ctx context.Context, o Options) (fitted, error) {
 	if info.Config != nil {
 		f.path = pathOf(info.Config.Env)
 	}
-	f.tag = "ductor/sandbox:" + digest([]byte(f.base), []byte(f.supervisor), []byte(o.User))
-	_, err = e.api.ImageInspect(ctx, f.tag)
-	if cerrdefs.IsNotFound(err) {
+	f.tag = fittedTag(f.base, f.supervisor, o.User)
+	_, there, err := e.image(ctx, f.tag)
+	if err == nil && !there {
 		err = e.derive(ctx, o, f, program)
 	}
 	return f, e.failed("make the sandbox's image", err)
+}
+
+func fittedTag(base, supervisor, user string) string {
+	return fittedImages + ":" + digest([]byte(base), []byte(supervisor), []byte(user))
+}
+
+// image looks for an image; false if there is none.
+func (e *Engine) image(ctx context.Context, name string) (image.InspectResponse, bool, error) {
+	ctx, cancel := e.brief(ctx)
+	defer cancel()
+	info, err := e.api.ImageInspect(ctx, name)
+	if cerrdefs.IsNotFound(err) {
+		return info, false, nil
+	}
+	return info, err == nil, e.failed("look for the image "+name, err)
 }
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -73,45 +95,57 @@ func pathOf(env []string) string {
 	return defaultPath
 }
 
+// baseName is the image that is asked for.
+func (o Options) baseName() (string, error) {
+	if o.Build == nil {
+		return o.Image, nil
+	}
+	return o.Build.tag()
+}
+
 // base finds the image that was asked for, and makes or fetches it if that was asked for too.
 func (e *Engine) base(ctx context.Context, o Options) (image.InspectResponse, error) {
-	name := o.Image
-	if o.Build != nil {
-		var err error
-		if name, err = o.Build.tag(); err != nil {
-			return image.InspectResponse{}, err
-		}
+	name, err := o.baseName()
+	if err != nil {
+		return image.InspectResponse{}, err
 	}
-	info, err := e.api.ImageInspect(ctx, name)
-	if !cerrdefs.IsNotFound(err) {
-		return info, e.failed("look for the image "+name, err)
+	info, there, err := e.image(ctx, name)
+	if err != nil || there {
+		return info, err
 	}
 	switch {
 	case o.Build != nil:
-		err = e.build(ctx, *o.Build, name)
+		err = e.build(ctx, o, name)
 	case o.Pull:
 		err = e.pull(ctx, name)
 	default:
-		return image.InspectResponse{}, &Error{
-			Reason: fmt.Sprintf("Docker at %s has no image %s", e.host, name), Fix: "fetch it there: docker pull " + name, Err: err,
-		}
+		err = e.noImage(name)
 	}
 	if err != nil {
 		return image.InspectResponse{}, err
 	}
-	info, err = e.api.ImageInspect(ctx, name)
-	return info, e.failed("look for the image "+name, err)
+	info, there, err = e.image(ctx, name)
+	if err == nil && !there {
+		err = e.noImage(name)
+	}
+	return info, err
+}
+
+func (e *Engine) noImage(name string) error {
+	return &Error{Reason: fmt.Sprintf("Docker at %s has no image %s", e.host, name), Fix: "fetch it there: docker pull " + name}
 }
 
 // derive makes the fitted image by changing a container that is never started.
 func (e *Engine) derive(ctx context.Context, o Options, f fitted, program []byte) (err error) {
+	ctx, cancel := e.work(ctx)
+	defer cancel()
 	c, err := e.api.ContainerCreate(ctx, &container.Config{Image: f.base, Cmd: []string{programFile}, Labels: map[string]string{labelOwner: o.Owner}},
 		&container.HostConfig{NetworkMode: container.NetworkMode(NetworkNone)}, nil, nil, "")
 	if err != nil {
 		return fmt.Errorf("make a container of it: %w", err)
 	}
 	defer func() {
-		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialWait)
+		done, cancel := e.undo(ctx)
 		defer cancel()
 		err = errors.Join(err, e.api.ContainerRemove(done, c.ID, container.RemoveOptions{Force: true}))
 	}()
@@ -123,7 +157,7 @@ func (e *Engine) derive(ctx context.Context, o Options, f fitted, program []byte
 		return fmt.Errorf("copy the supervisor: %w", err)
 	}
 	_, err = e.api.ContainerCommit(ctx, c.ID, container.CommitOptions{
-		Reference: f.tag, Config: &container.Config{Labels: map[string]string{labelBase: f.base, labelSupervisor: f.supervisor}},
+		Reference: f.tag, Config: &container.Config{Labels: map[string]string{labelOwner: o.Owner, labelBase: f.base, labelSupervisor: f.supervisor}},
 	})
 	if err != nil {
 		return fmt.Errorf("keep the image: %w", err)
@@ -160,25 +194,30 @@ func layerOf(o Options, program []byte) (io.Reader, error) {
 }
 
 func (e *Engine) pull(ctx context.Context, name string) error {
+	ctx, moves, done := e.progress(ctx)
+	defer done()
 	body, err := e.api.ImagePull(ctx, name, image.PullOptions{})
 	if err == nil {
-		err = errors.Join(drain(body), body.Close())
+		err = errors.Join(drain(moves.of(body)), body.Close())
 	}
 	return e.failed("fetch the image "+name, err)
 }
 
 // build makes an image of a Dockerfile.
-func (e *Engine) build(ctx context.Context, b Build, tag string) error {
+func (e *Engine) build(ctx context.Context, o Options, tag string) error {
+	b := *o.Build
 	files, err := b.context()
 	if err != nil {
 		return err
 	}
+	ctx, moves, done := e.progress(ctx)
+	defer done()
 	answer, err := e.api.ImageBuild(ctx, files, build.ImageBuildOptions{
 		Tags: []string{tag}, Dockerfile: b.file(), Remove: true, ForceRemove: true, BuildArgs: b.args(), Version: build.BuilderV1,
-		NetworkMode: string(b.Network),
+		NetworkMode: string(b.Network), Labels: map[string]string{labelOwner: o.Owner},
 	})
 	if err == nil {
-		err = errors.Join(drain(answer.Body), answer.Body.Close())
+		err = errors.Join(drain(moves.of(answer.Body)), answer.Body.Close())
 	}
 	return e.failed("build the image of "+path.Base(b.file()), err)
 }
@@ -213,21 +252,26 @@ func digest(parts ...[]byte) string {
 // Send copies an image to another engine, for one that reaches no registry. An image that is there already, by its
 // id, is not sent again.
 func (e *Engine) Send(ctx context.Context, to *Engine, name string) error {
-	here, err := e.api.ImageInspect(ctx, name)
+	here, has, err := e.image(ctx, name)
+	if err == nil && !has {
+		err = e.noImage(name)
+	}
 	if err != nil {
-		return e.failed("look for the image "+name, err)
+		return err
 	}
-	if there, err := to.api.ImageInspect(ctx, name); err == nil && there.ID == here.ID {
-		return nil
+	if there, has, err := to.image(ctx, name); err != nil || has && there.ID == here.ID {
+		return err
 	}
+	ctx, moves, done := to.progress(ctx)
+	defer done()
 	saved, err := e.api.ImageSave(ctx, []string{name})
 	if err != nil {
 		return e.failed("save the image "+name, err)
 	}
 	defer saved.Close()
-	loaded, err := to.api.ImageLoad(ctx, saved)
+	loaded, err := to.api.ImageLoad(ctx, moves.of(saved))
 	if err == nil {
-		err = errors.Join(drain(loaded.Body), loaded.Body.Close())
+		err = errors.Join(drain(moves.of(loaded.Body)), loaded.Body.Close())
 	}
 	return to.failed("load the image "+name, err)
 }

@@ -21,6 +21,8 @@ type Launcher struct {
 	root      *supervisor.Root // for questions about all runs
 	notes     *notebook
 	log       *slog.Logger
+	homes     homeCache
+	brought   broughtCache
 
 	mu   sync.Mutex
 	used time.Time // when a process was started last
@@ -69,6 +71,9 @@ func (l *Launcher) touch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.used = time.Now()
+	if err := l.notes.used(l.used); err != nil {
+		l.log.Warn("that a sandbox is used", "sandbox", l.opts.Name, "err", err)
+	}
 }
 
 // Prepare makes the container now, and its image if need be, which may take minutes, and sees whether it works.
@@ -116,7 +121,11 @@ func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool
 
 // noteContainer remembers that there is a container from now on, or none.
 func (l *Launcher) noteContainer(id string) {
-	if err := l.notes.write(note{Container: id, Since: time.Now()}); err != nil {
+	n := note{Container: id, Since: time.Now()}
+	if id != "" {
+		n.Used = n.Since
+	}
+	if err := l.notes.write(n); err != nil {
 		l.log.Warn("a turn that is cut off may not be known again", "sandbox", l.opts.Name, "err", err)
 	}
 }

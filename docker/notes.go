@@ -13,7 +13,11 @@ import (
 type note struct {
 	Container string    `json:"container,omitempty"` // its id; empty while there is none
 	Since     time.Time `json:"since"`
+	Used      time.Time `json:"used,omitzero"` // when something was started in it last, more or less
 }
+
+// useStep is how exactly the last use is noted.
+const useStep = 10 * time.Minute
 
 // notebook is a file with a note. Safe for concurrent use.
 type notebook struct {
@@ -32,15 +36,46 @@ func openNotebook(dir, name string) (*notebook, error) {
 func (b *notebook) read() (note, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.load()
+}
+
+func (b *notebook) load() (note, bool) {
 	var n note
 	raw, err := os.ReadFile(b.path)
 	return n, err == nil && json.Unmarshal(raw, &n) == nil
 }
 
-// write replaces the note as a whole.
+// usedAt is when something was started in a container last; zero if nobody knows.
+func usedAt(dir, name string) time.Time {
+	b := &notebook{path: filepath.Join(dir, name+".json")}
+	n, _ := b.read() // what cannot be read is not known
+	return n.Used
+}
+
+// used notes that something is started now. A note that is not there stays so: Knows must not take it for one.
+func (b *notebook) used(now time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, known := b.load()
+	if !known || now.Sub(n.Used).Abs() < useStep {
+		return nil
+	}
+	n.Used = now
+	return b.store(n)
+}
+
+// write replaces the note as a whole, but for the last use when the new one does not know it.
 func (b *notebook) write(n note) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if n.Used.IsZero() {
+		old, _ := b.load()
+		n.Used = old.Used
+	}
+	return b.store(n)
+}
+
+func (b *notebook) store(n note) error {
 	raw, err := json.Marshal(n)
 	if err != nil {
 		return err

@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ import (
 const (
 	stateDir   = "/ductor"
 	homeDir    = stateDir + "/home"
+	homesDir   = homeDir + "/sessions"
 	runsDir    = stateDir + "/runs"
 	programDir = "/opt/ductor"
 
@@ -40,11 +43,12 @@ type Mount struct {
 	Writable bool
 }
 
-// Seed is a file or directory of this machine that is copied below the agents' home when a container is made:
-// credentials, a minimal configuration. What is there already is replaced.
+// Seed is a file or directory of this machine that is copied below a home: credentials, a minimal configuration.
+// Links in a directory are left out.
 type Seed struct {
-	From string
-	To   string // below the home
+	From     string
+	To       string // below the home
+	Optional bool   // not being there is no error
 }
 
 // Options of a Launcher. Engine, Owner, Name, Dir, Supervisor and one of Image and Build are required.
@@ -68,7 +72,14 @@ type Options struct {
 	// machine. Nothing else is assumed to be shared with it.
 	Projects []string
 	Mounts   []Mount
-	Seeds    []Seed
+	// Shared are directories of ductor's own whose files agents read: uploads, prompts. They are seen read-only, at
+	// the same path. Those of an engine on another machine begin empty; Bring puts files into them.
+	Shared []string
+	// Seeds are copied into the agents' home when a container is made; what is there already is replaced.
+	Seeds []Seed
+	// HomeSeeds are copied into each session's home when Home makes it, and again when they are newer than what is
+	// there: an agent that renewed its log-in keeps it.
+	HomeSeeds []Seed
 
 	User         string  // "uid:gid"; default: those of this process
 	CPUs         float64 // how many; 0 is all
@@ -144,7 +155,12 @@ func (o Options) check() error {
 			return fmt.Errorf("mount of %q at %q: that place is taken", m.Source, m.Target)
 		}
 	}
-	for _, s := range o.Seeds {
+	for _, dir := range o.Shared {
+		if !filepath.IsAbs(dir) || reserved(dir) {
+			return fmt.Errorf("shared directory %q: not an absolute path, or that place is taken", dir)
+		}
+	}
+	for _, s := range slices.Concat(o.Seeds, o.HomeSeeds) {
 		if !filepath.IsLocal(s.To) {
 			return fmt.Errorf("seed %q is not below the home", s.To)
 		}
@@ -193,15 +209,20 @@ func notPlain(r rune) bool {
 }
 
 // environment is what a program in the container gets: what was meant for it, without what describes this machine.
-func (o Options) environment(given []string, path string) []string {
+// A home below the agents' is meant for it.
+func (o Options) environment(given []string, dirs string) []string {
 	var env []string
+	home := homeDir
 	for _, entry := range given {
-		name, _, _ := strings.Cut(entry, "=")
+		name, value, _ := strings.Cut(entry, "=")
+		if name == "HOME" && strings.HasPrefix(path.Clean(value), homeDir+"/") {
+			home = path.Clean(value)
+		}
 		if !ofThisMachine(name) {
 			env = append(env, entry)
 		}
 	}
-	return append(append(env, "HOME="+homeDir, "PATH="+path, "TMPDIR=/tmp"), o.Env...)
+	return append(append(env, "HOME="+home, "PATH="+dirs, "TMPDIR=/tmp"), o.Env...)
 }
 
 // portable are those of cli.BaseEnv that mean the same in a container.

@@ -66,8 +66,15 @@ func (p *place) Dial(ctx context.Context, effort supervisor.Effort) (net.Conn, e
 
 // bridge runs a bridge in the container as it is.
 func (p *place) bridge(ctx context.Context) (net.Conn, error) {
+	return p.exec(ctx, "supervise", "bridge", "root="+runsDir)
+}
+
+// exec runs our program in the container as it is; its standard input and output are the connection.
+func (p *place) exec(ctx context.Context, args ...string) (net.Conn, error) {
+	ctx, cancel := p.engine.brief(ctx)
+	defer cancel()
 	created, err := p.engine.api.ContainerExecCreate(ctx, p.name, container.ExecOptions{
-		Cmd: []string{programFile, "supervise", "bridge", "root=" + runsDir}, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+		Cmd: append([]string{programFile}, args...), AttachStdin: true, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
 		return nil, err
@@ -161,6 +168,11 @@ func (p *place) outdated(ctx context.Context, c container.InspectResponse, want 
 }
 
 func (p *place) create(ctx context.Context, want blueprint) error {
+	ctx, cancel := p.engine.work(ctx)
+	defer cancel()
+	if err := p.makeShared(); err != nil {
+		return err
+	}
 	c, err := p.engine.api.ContainerCreate(ctx, &want.Config, &want.Host, nil, nil, p.name)
 	if err != nil {
 		return p.createError(err)
@@ -169,7 +181,7 @@ func (p *place) create(ctx context.Context, want blueprint) error {
 		err = p.createError(p.engine.api.ContainerStart(ctx, c.ID, container.StartOptions{}))
 	}
 	if err != nil {
-		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialWait)
+		done, cancel := p.engine.undo(ctx)
 		defer cancel()
 		return errors.Join(err, p.engine.remove(done, c.ID))
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/docker/docker/api/types/container"
@@ -30,10 +29,8 @@ func (p *place) seed(ctx context.Context, id string) error {
 			}
 		}
 	}
-	for _, seed := range p.opts.Seeds {
-		if err := s.plant(seed); err != nil {
-			return &Error{Reason: fmt.Sprintf("%s cannot be copied into the sandbox", seed.From), Fix: "correct it in the configuration", Err: err}
-		}
+	if err := s.plantAll(p.opts.Seeds); err != nil {
+		return err
 	}
 	if len(s.made) == 0 {
 		return nil
@@ -41,6 +38,8 @@ func (p *place) seed(ctx context.Context, id string) error {
 	if err := s.tar.Close(); err != nil {
 		return err
 	}
+	ctx, cancel := p.engine.work(ctx)
+	defer cancel()
 	return p.engine.failed("copy files into the sandbox", p.engine.api.CopyToContainer(ctx, id, homeDir, &s.raw, container.CopyToContainerOptions{}))
 }
 
@@ -73,30 +72,27 @@ func (s *seedbed) parents(name string) error {
 	return s.tar.WriteHeader(&tar.Header{Name: dir, Typeflag: tar.TypeDir, Mode: 0o700, Uid: s.uid, Gid: s.gid})
 }
 
-// plant copies a file, or a directory with all in it. Links are left out: they would lead out of the home.
+func (s *seedbed) plantAll(seeds []Seed) error {
+	for _, seed := range seeds {
+		if err := s.plant(seed); err != nil {
+			return seedError(seed, err)
+		}
+	}
+	return nil
+}
+
+// plant copies a file, or a directory with all in it.
 func (s *seedbed) plant(seed Seed) error {
-	return filepath.WalkDir(seed.From, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+	return eachFile(seed, func(file, to string, info fs.FileInfo) error {
+		if err := s.parents(to); err != nil {
 			return err
 		}
-		below, err := filepath.Rel(seed.From, file)
-		if err != nil {
-			return err
-		}
-		name := path.Join(filepath.ToSlash(seed.To), filepath.ToSlash(below))
-		if err := s.parents(name); err != nil {
-			return err
-		}
-		return s.file(file, name)
+		return s.file(file, to, info)
 	})
 }
 
-func (s *seedbed) file(from, name string) error {
+func (s *seedbed) file(from, name string, info fs.FileInfo) error {
 	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(from)
 	if err != nil {
 		return err
 	}
@@ -104,7 +100,7 @@ func (s *seedbed) file(from, name string) error {
 		return fmt.Errorf("more than %d MB", maxSeed>>20)
 	}
 	s.made[name] = true
-	h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: int64(info.Mode().Perm()), Size: int64(len(content)), Uid: s.uid, Gid: s.gid}
+	h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: int64(info.Mode().Perm()), Size: int64(len(content)), Uid: s.uid, Gid: s.gid, ModTime: info.ModTime()}
 	if err := s.tar.WriteHeader(h); err != nil {
 		return err
 	}

@@ -1,18 +1,25 @@
-// Command ductor-supervisor is the supervisor of ductor alone, for places where ductor itself is not: it is
-// copied into containers. Build it with CGO_ENABLED=0, so that it runs in any. It is NOT of use by hand.
+// Command ductor-supervisor is the part of ductor that is in places where ductor itself is not: it is copied into
+// containers, where it supervises runs and keeps the homes of sessions. Build it with CGO_ENABLED=0, so that it
+// runs in any. It is NOT of use by hand.
 package main
 
 import (
 	"fmt"
 	"os"
 
+	"ductor/docker/homes"
 	"ductor/internal/supervisor"
 )
 
 func main() {
-	if len(os.Args) < 2 || os.Args[1] != "supervise" {
-		fmt.Fprintln(os.Stderr, "usage: ductor-supervisor supervise ...; it is started by ductor")
-		os.Exit(2)
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "supervise":
+			os.Exit(supervisor.Main(os.Args[2:], os.Stderr))
+		case homes.Verb:
+			os.Exit(homes.Main(os.Args[2:], os.Stdin, os.Stdout))
+		}
 	}
-	os.Exit(supervisor.Main(os.Args[2:], os.Stderr))
+	fmt.Fprintln(os.Stderr, "usage: ductor-supervisor supervise ...; it is started by ductor")
+	os.Exit(2)
 }

@@ -1,0 +1,224 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/docker/homes"
+)
+
+// SessionHome is a home of a session in a container.
+type SessionHome = homes.Home
+
+// homeCache remembers which homes are as they should be. Safe for concurrent use.
+type homeCache struct {
+	mu   sync.Mutex
+	made map[string]string // by name: of which life of the container, and from which seeds
+}
+
+func (c *homeCache) has(name, state string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.made[name] == state
+}
+
+func (c *homeCache) put(name, state string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made == nil {
+		c.made = map[string]string{}
+	}
+	c.made[name] = state
+}
+
+func (c *homeCache) drop(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.made, name)
+}
+
+// Home makes a home for a session in the container, and the container if need be, and gives the home's directory in
+// there. Options.HomeSeeds are copied into it, where they are newer than what it holds. A home that is as it should
+// be costs one question to the engine. It stays until ForgetHome, or Engine.Forget of the whole sandbox.
+func (l *Launcher) Home(ctx context.Context, session string) (dir string, err error) {
+	if session == "" {
+		return "", errors.New("a home in the sandbox: the session has no name")
+	}
+	name := homeName(session)
+	l.touch()
+	seeds, err := seedState(l.opts.HomeSeeds)
+	if err != nil {
+		return "", err
+	}
+	life, err := l.place.life(ctx)
+	if err != nil {
+		return "", err
+	}
+	dir = homesDir + "/" + name
+	if life != "" && l.homes.has(name, life+seeds) {
+		return dir, nil
+	}
+	if err := l.place.make(ctx); err != nil {
+		return "", err
+	}
+	if life, err = l.place.life(ctx); err != nil {
+		return "", err
+	}
+	s, err := newSeedbed(l.opts.User)
+	if err == nil {
+		err = s.plantAll(l.opts.HomeSeeds)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := s.tar.Close(); err != nil {
+		return "", fmt.Errorf("pack the seeds of a home: %w", err)
+	}
+	if _, err := l.place.order(ctx, &s.raw, homes.Make, name); err != nil {
+		return "", err
+	}
+	l.homes.put(name, life+seeds)
+	return dir, nil
+}
+
+// homeName is a session's name where it is good for a directory, else a digest of it.
+func homeName(session string) string {
+	if len(session) <= 64 && !strings.ContainsFunc(session, func(r rune) bool {
+		return notPlain(r) && (r < 'A' || r > 'Z') && r != '-' && r != '_'
+	}) {
+		return session
+	}
+	return digest([]byte(session))
+}
+
+// seedState changes with the seeds.
+func seedState(seeds []Seed) (string, error) {
+	var state bytes.Buffer
+	for _, seed := range seeds {
+		err := eachFile(seed, func(file, _ string, info fs.FileInfo) error {
+			fmt.Fprintf(&state, "%q %q %d %d\n", seed.To, file, info.Size(), info.ModTime().UnixNano())
+			return nil
+		})
+		if err != nil {
+			return "", seedError(seed, err)
+		}
+	}
+	return digest(state.Bytes()), nil
+}
+
+// eachFile finds the regular files of a seed, with their places below the home. A seed that is a link itself is what
+// it leads to.
+func eachFile(seed Seed, do func(file, to string, info fs.FileInfo) error) error {
+	from, err := filepath.EvalSymlinks(seed.From)
+	if seed.Optional && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		below, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return do(file, path.Join(filepath.ToSlash(seed.To), filepath.ToSlash(below)), info)
+	})
+}
+
+func seedError(seed Seed, err error) error {
+	return &Error{Reason: fmt.Sprintf("%s cannot be copied into the sandbox", seed.From), Fix: "correct it in the configuration", Err: err}
+}
+
+// SessionHomes lists the homes of sessions, without making or starting anything: a container that does not run is an
+// *Error that matches supervisor.ErrNoPlace.
+func (l *Launcher) SessionHomes(ctx context.Context) ([]SessionHome, error) {
+	return l.place.order(ctx, nil, homes.List)
+}
+
+// ForgetHome removes a session's home, named as the session was or as SessionHomes names it. The container must run,
+// as for SessionHomes. One that is not there is no error.
+func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
+	if session == "" {
+		return errors.New("forget a home in the sandbox: the session has no name")
+	}
+	name := homeName(session)
+	l.homes.drop(name)
+	_, err := l.place.order(ctx, nil, homes.Forget, name)
+	return err
+}
+
+// life tells one life of the container from all others; empty when it does not run.
+func (p *place) life(ctx context.Context) (string, error) {
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil || !there || !c.State.Running || c.State.Paused {
+		return "", err
+	}
+	return c.ID + " " + c.State.StartedAt + " ", nil
+}
+
+const maxAnswer = 4 << 20
+
+// order has the hand in the container do something.
+func (p *place) order(ctx context.Context, in *bytes.Buffer, args ...string) ([]homes.Home, error) {
+	ctx, cancel := p.engine.work(ctx)
+	defer cancel()
+	conn, err := p.exec(ctx, append([]string{homes.Verb, homesDir}, args...)...)
+	if err != nil {
+		return nil, p.why(ctx, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var sending sync.WaitGroup
+	if in != nil {
+		sending.Go(func() { _, _ = in.WriteTo(conn) }) // what does not arrive is missed there, and said
+	}
+	raw, err := io.ReadAll(io.LimitReader(conn, maxAnswer))
+	_ = conn.Close() // all that was asked for was read
+	sending.Wait()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, p.engine.failed("see to the homes in the sandbox", err)
+	}
+	var answer homes.Answer
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return nil, &Error{
+			Reason: "the sandbox's container holds another version of ductor-supervisor", Fix: "it is replaced as soon as nothing runs in it",
+			Err: fmt.Errorf("%w: %q", err, raw[:min(len(raw), 300)]),
+		}
+	}
+	if answer.Error != "" {
+		return nil, &Error{Reason: "a home in the sandbox cannot be kept (" + answer.Error + ")", Fix: "look whether its disk is full"}
+	}
+	return answer.Homes, nil
+}
+
+// why puts into words that no program can be started in the container.
+func (p *place) why(ctx context.Context, err error) error {
+	c, there, lookErr := p.engine.inspect(ctx, p.name)
+	if lookErr != nil {
+		return lookErr
+	}
+	if why := state(c, there); why != nil {
+		return why
+	}
+	return p.engine.failed("start a program in the sandbox", err)
+}

@@ -1,0 +1,170 @@
+// Package homes is package docker's hand inside a container, for the homes of sessions: it makes one and puts files
+// into it, lists them, and removes one. It runs as the agents' user, as a part of ductor-supervisor, because an
+// image need not have a shell. It is NOT of use on this machine.
+package homes
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+)
+
+// Verb is what the program is told first on its command line to be this hand. After it come the directory of all
+// homes, one of Make, List and Forget, and but for List a home's name.
+const Verb = "homes"
+
+// What the hand does. Make reads a tar archive of files on its standard input.
+const (
+	Make   = "make"
+	List   = "list"
+	Forget = "forget"
+)
+
+// Home is a home that is there.
+type Home struct {
+	Name  string    `json:"name"`
+	Used  time.Time `json:"used"`  // when something in it changed last
+	Bytes int64     `json:"bytes"` // of its files
+}
+
+// Answer is what is printed, as one line of JSON.
+type Answer struct {
+	Homes []Home `json:"homes,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Main does what args say, prints an Answer, and returns an exit code.
+func Main(args []string, in io.Reader, out io.Writer) int {
+	var answer Answer
+	all, err := do(args, in)
+	if answer.Homes = all; err != nil {
+		answer.Error = err.Error()
+	}
+	if json.NewEncoder(out).Encode(answer) != nil || err != nil {
+		return 1
+	}
+	return 0
+}
+
+func do(args []string, in io.Reader) ([]Home, error) {
+	if len(args) < 2 {
+		return nil, errors.New("no directory and no order were given")
+	}
+	if err := os.MkdirAll(args[0], 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(args[0])
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if args[1] == List {
+		return list(root)
+	}
+	if len(args) != 3 || args[2] == "." || path.Base(args[2]) != args[2] {
+		return nil, fmt.Errorf("%q names no home", args[2:])
+	}
+	switch args[1] {
+	case Make:
+		return nil, create(root, args[2], in)
+	case Forget:
+		return nil, root.RemoveAll(args[2])
+	}
+	return nil, fmt.Errorf("nobody knows how to %q", args[1])
+}
+
+// list finds what homes there are. What cannot be read counts as nothing: it may be changing.
+func list(root *os.Root) ([]Home, error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	var all []Home
+	for _, entry := range entries {
+		if entry.IsDir() {
+			all = append(all, measure(root, entry.Name()))
+		}
+	}
+	return all, nil
+}
+
+func measure(root *os.Root, name string) Home {
+	home := Home{Name: name}
+	_ = fs.WalkDir(root.FS(), name, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		if info.Mode().IsRegular() {
+			home.Bytes += info.Size()
+		}
+		if info.ModTime().After(home.Used) {
+			home.Used = info.ModTime()
+		}
+		return nil
+	})
+	return home
+}
+
+// create makes a home and puts the files of an archive into it that are newer than those that are there. Whatever
+// the archive and the home hold, nothing outside of the home is touched.
+func create(all *os.Root, name string, in io.Reader) error {
+	if err := all.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	home, err := all.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	for archive := tar.NewReader(in); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the archive: %w", err)
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue // directories are made with what is in them
+		}
+		if err := put(home, h, archive); err != nil {
+			return fmt.Errorf("put %s there: %w", h.Name, err)
+		}
+	}
+}
+
+// put replaces a file as a whole, for an agent may be reading it.
+func put(home *os.Root, h *tar.Header, content io.Reader) error {
+	if info, err := home.Stat(h.Name); err == nil && !info.ModTime().Before(h.ModTime) {
+		return nil
+	}
+	if err := home.MkdirAll(path.Dir(h.Name), 0o700); err != nil {
+		return err
+	}
+	temp := fmt.Sprintf("%s.ductor-new-%d", h.Name, os.Getpid())
+	if err := home.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := home.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(h.Mode).Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = home.Chtimes(temp, h.ModTime, h.ModTime)
+	}
+	if err != nil {
+		return errors.Join(err, home.Remove(temp))
+	}
+	return home.Rename(temp, h.Name)
+}
