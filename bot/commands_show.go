@@ -35,7 +35,11 @@ func statusText(st orchestrator.Status, now time.Time) string {
 	} else {
 		lines = append(lines, "Session: begins with your next message")
 	}
-	lines = append(lines, "Directory: "+st.Dir, "Permissions: "+string(st.Permission))
+	lines = append(lines, "Directory: "+st.Dir)
+	if st.Sandbox != "" {
+		lines = append(lines, fmt.Sprintf("Runs in the sandbox %s (docker)", st.Sandbox))
+	}
+	lines = append(lines, "Permissions: "+string(st.Permission))
 	if st.Busy != "" && st.Busy != orchestrator.BusyQueue {
 		lines = append(lines, "While the agent works: "+string(st.Busy))
 	}

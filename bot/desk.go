@@ -38,8 +38,8 @@ type Desk interface {
 
 	// SetModel chooses agent, model and effort for a conversation; empty values mean the defaults.
 	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error
-	// Menu says for each agent whether it can be used, and which models it has.
-	Menu(ctx context.Context) []cli.MenuEntry
+	// Menu says for each agent whether it can be used where the conversation's next turn runs, and which models it has.
+	Menu(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 	// SetPermission chooses what the agent may do unasked from the next turn on.
 	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode) error
 	// Roles lists the names of the configured roles, sorted.

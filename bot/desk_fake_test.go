@@ -173,7 +173,9 @@ func (d *deskFake) SetRole(_ context.Context, id orchestrator.ConversationID, na
 	return d.fail
 }
 
-func (d *deskFake) Menu(context.Context) []cli.MenuEntry { return d.menu }
+func (d *deskFake) Menu(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error) {
+	return d.menu, nil
+}
 
 func (d *deskFake) SetDir(_ context.Context, id orchestrator.ConversationID, path string) (string, error) {
 	d.note("cwd %s %s", id.Key(), path)

@@ -70,8 +70,8 @@ func (s mortalStore) CreateSession(ctx context.Context, n orchestrator.Session) 
 	return s.step("session", func() error { return s.DB.CreateSession(ctx, n) })
 }
 
-func (s mortalStore) SetNative(ctx context.Context, id orchestrator.SessionID, a cli.Agent, native cli.AgentSessionID) error {
-	return s.step("native", func() error { return s.DB.SetNative(ctx, id, a, native) })
+func (s mortalStore) SetNative(ctx context.Context, id orchestrator.SessionID, a cli.Agent, in cli.Sandbox, native cli.AgentSessionID) error {
+	return s.step("native", func() error { return s.DB.SetNative(ctx, id, a, in, native) })
 }
 
 func (s mortalStore) PostLetter(ctx context.Context, l orchestrator.Letter) (id int64, err error) {
@@ -121,14 +121,14 @@ func (e echo) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit
 	return e.Run(ctx, agent, req, emit)
 }
 
-func (echo) Settled(cli.TurnID)                          {}
-func (echo) Abort(cli.Conversation) bool                 { return false }
-func (echo) Release(cli.Conversation)                    {}
-func (echo) Warm(cli.Agent, cli.Request)                 {}
-func (echo) Live(context.Context) cli.Living             { return cli.Living{} }
-func (echo) Menu(context.Context) []cli.MenuEntry        { return nil }
-func (echo) Cannot(cli.Agent, cli.PermissionMode) string { return "" }
-func (echo) Default(context.Context) (cli.Agent, error)  { return "claude", nil }
+func (echo) Settled(cli.TurnID)                                       {}
+func (echo) Abort(cli.Conversation) bool                              { return false }
+func (echo) Release(cli.Conversation)                                 {}
+func (echo) Warm(cli.Agent, cli.Request)                              {}
+func (echo) Live(context.Context) cli.Living                          { return cli.Living{} }
+func (echo) Menu(context.Context, cli.Sandbox) []cli.MenuEntry        { return nil }
+func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string { return "" }
+func (echo) Default(context.Context, cli.Sandbox) (cli.Agent, error)  { return "claude", nil }
 
 func (m *mortal) isDead() bool {
 	m.mu.Lock()

@@ -32,7 +32,10 @@ func (w *wizard) start(ctx context.Context, t *task, r request) error {
 	if err != nil {
 		return err
 	}
-	entries := w.desk.Menu(ctx)
+	entries, err := w.desk.Menu(ctx, r.in.conv)
+	if err != nil {
+		return err
+	}
 	if r.args != "" {
 		return w.chooseByName(ctx, t, r, entries, st)
 	}

@@ -32,15 +32,22 @@ func (s AgentState) String() string {
 	return "not found. " + s.Auth.Fix
 }
 
-// Agents says of every agent whether it can be used and how it is run, without spending a token. What is known
-// already is not asked again.
-func (s *Service) Agents(ctx context.Context) []AgentState {
+// Agents says of every agent of a place whether it can be used and how it is run, without spending a token. What is
+// known already is not asked again. A sandbox is made for it; one that is not configured has no agents.
+func (s *Service) Agents(ctx context.Context, in Sandbox) []AgentState {
+	at := s.sites[in]
+	if at == nil {
+		return nil
+	}
 	var all []AgentState
-	for _, p := range s.opts.Providers {
-		e := s.agents[p.Agent()]
-		state := AgentState{Agent: p.Agent(), Mode: e.mode, Auth: Auth{State: NotFound}}
-		if auth, err := e.auth.get(ctx); err == nil {
-			state.Auth = auth
+	for _, agent := range at.order {
+		e := at.agents[agent]
+		state := AgentState{Agent: agent, Auth: Auth{State: NotFound}}
+		if answer, err := e.auth.get(ctx); err == nil {
+			state.Auth = answer.auth
+		}
+		if state.Usable() {
+			state.Mode, _ = s.mode(ctx, e) // then it says nothing of it
 		}
 		all = append(all, state)
 	}

@@ -10,7 +10,7 @@ func TestAgentsSayWhatTheyAreGoodFor(t *testing.T) {
 	s := newTestService(t, ServiceOptions{}, &fakeProvider{auth: func(context.Context) Auth {
 		return Auth{State: Authenticated, Path: "/bin/fake", Version: "1.2", Method: "a key"}
 	}})
-	got := s.Agents(t.Context())
+	got := s.Agents(t.Context(), "")
 	if len(got) != 1 || !got[0].Usable() || got[0].String() != "/bin/fake 1.2, logged in by a key, live" {
 		t.Errorf("%+v", got)
 	}

@@ -83,14 +83,14 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode Mode, req
 		if err != nil {
 			return attempt{result: Cut(ctx, agent)}
 		}
-		session, late, err := s.open(ctx, entry, mode, req, at)
+		session, late, err := s.open(ctx, entry, mode, req, at, emit)
 		switch {
 		case ctx.Err() != nil && session == nil:
 			return attempt{result: Cut(ctx, agent), late: late}
 		case err != nil:
 			return attempt{result: Result{Err: AsFailure(agent, err)}}
 		}
-		lent = s.pool.lend(agent, mode, req.Conversation, session, at)
+		lent = s.pool.lend(entry, mode, req.Conversation, session, at)
 	}
 	w := &watch{agent: agent, emit: emit}
 	err := s.runTurn(ctx, lent, req, w)
@@ -114,7 +114,7 @@ func (s *Service) place(ctx context.Context, entry *agentEntry, mode Mode, req R
 
 // open opens a session at a place without being held up by it: when ctx is done open returns, late is closed
 // when the Open is over, and the session it may still bring is closed. Without a session the place is given up.
-func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Request, at *place) (session Session, late chan struct{}, err error) {
+func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Request, at *place, emit func(Event)) (session Session, late chan struct{}, err error) {
 	type opened struct {
 		session Session
 		err     error
@@ -133,13 +133,11 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Re
 		}
 		came <- o
 	}()
-	select {
-	case o := <-came:
+	if o, ok := awaitPlace(ctx, entry.site, emit, came); ok {
 		if o.session == nil {
 			s.pool.leave(at)
 		}
 		return o.session, nil, o.err
-	case <-ctx.Done():
 	}
 	late = make(chan struct{})
 	s.work.more()
@@ -151,7 +149,7 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Re
 			s.pool.leave(at)
 			return
 		}
-		s.pool.discard(s.pool.lend(entry.provider.Agent(), mode, req.Conversation, o.session, at))
+		s.pool.discard(s.pool.lend(entry, mode, req.Conversation, o.session, at))
 	}()
 	return nil, late, nil
 }
@@ -159,7 +157,7 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Re
 // runTurn runs the session's Turn. A provider that does not return though ctx is done is given up after
 // the time its contract allows and more.
 func (s *Service) runTurn(ctx context.Context, lent *pooled, req Request, w *watch) error {
-	leave := s.present.enter(req.Turn, lent.agent, lent.session)
+	leave := s.present.enter(req.Turn, lent)
 	defer func() {
 		if !leave(s.pool.closeWait) {
 			s.pool.spoil(lent)

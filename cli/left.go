@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -11,8 +10,21 @@ import (
 type OpenTurn struct {
 	Turn         TurnID
 	Agent        Agent
+	Sandbox      Sandbox // where it was running
 	Conversation Conversation
 	Started      time.Time
+}
+
+// leftTurn is a run that was left, such as one that has an open turn.
+type leftTurn struct {
+	site *site
+	from Launcher
+	run  LeftRun
+	at   *place // of its process
+}
+
+func (l leftTurn) closeKey() closeKey {
+	return closeKey{l.site.sandbox, l.run.Conversation, l.run.Agent}
 }
 
 // Remains is what is left of an OpenTurn.
@@ -25,73 +37,6 @@ const (
 	RemainsUnknown Remains = "unknown" // nobody knows what it did, so it must not be asked again by itself
 )
 
-// leftTurn is a run that was left, such as one that has an open turn.
-type leftTurn struct {
-	from Launcher
-	run  LeftRun
-	at   *place // of its process
-}
-
-// Survey looks at what an earlier ductor left, and says what remains of each open turn. Idle sessions are
-// taken into the pool while there is room for their processes. Runs of no further use are ended in the background; nothing is started in their
-// conversations before they are gone. A process that served several conversations and in which no turn was
-// running is of no further use: their sessions are opened again by their ids. Call it once, before the first Run.
-func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remains, error) {
-	remains := map[TurnID]Remains{}
-	var rest []leftTurn // what no open turn needs
-	var errs []error
-	taken := map[closeKey]bool{}
-	for _, l := range s.opts.Launchers {
-		runs, err := l.Left(ctx)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for _, run := range runs {
-			if !s.claim(l, run, open, remains) {
-				rest = append(rest, leftTurn{from: l, run: run})
-				continue
-			}
-			taken[closeKey{run.Conversation, run.Agent}] = true
-		}
-	}
-	for _, r := range rest {
-		// Two processes of one session would spoil each other's history.
-		key := closeKey{r.run.Conversation, r.run.Agent}
-		r.at = s.pool.placeFor(r.run)
-		if taken[key] || !s.adoptIdle(ctx, r) {
-			s.endUseless(r)
-			continue
-		}
-		taken[key] = true
-	}
-	for _, t := range open {
-		if remains[t.Turn] == "" {
-			remains[t.Turn] = s.unmarked(t, len(errs) == 0)
-		}
-	}
-	return remains, errors.Join(errs...)
-}
-
-// claim keeps a run for the open turns that it has, if any.
-func (s *Service) claim(l Launcher, run LeftRun, open []OpenTurn, remains map[TurnID]Remains) (used bool) {
-	var at *place
-	for _, t := range open {
-		if run.Agent == t.Agent && slices.ContainsFunc(run.Marks, func(m Mark) bool { return m.Turn == t.Turn }) {
-			if at == nil {
-				at = s.pool.placeFor(run)
-			} else {
-				s.pool.shareLeft(at)
-			}
-			s.leftMu.Lock()
-			s.left[t.Turn] = &leftTurn{from: l, run: run, at: at}
-			s.leftMu.Unlock()
-			remains[t.Turn], used = RemainsRun, true
-		}
-	}
-	return used
-}
-
 // endUseless ends a run that nothing is to be gone on with.
 func (s *Service) endUseless(r leftTurn) {
 	if r.run.Problem != "" {
@@ -99,25 +44,6 @@ func (s *Service) endUseless(r leftTurn) {
 			"conversation", string(r.run.Conversation), "pid", r.run.PID, "why", r.run.Problem)
 	}
 	s.discardLeft(r)
-}
-
-// adoptIdle takes the session of an idle run into the pool.
-func (s *Service) adoptIdle(ctx context.Context, r leftTurn) bool {
-	run := r.run
-	entry := s.agents[run.Agent]
-	if entry == nil || entry.mode != Live || run.Mode != Live || !run.Alive || run.Problem != "" || run.Conversation == "" || s.pool.tooMany() {
-		return false
-	}
-	session, err := s.adopt(ctx, entry, run, Request{Conversation: run.Conversation})
-	if err != nil {
-		s.opts.Logger.Warn("an idle agent cannot be gone on with; it is ended", "run", run.Run, "agent", string(run.Agent), "err", err)
-		return false
-	}
-	if s.pool.keep(run.Agent, run.Conversation, session, r.at) {
-		return true
-	}
-	session.Detach()
-	return false
 }
 
 // adoptWait is how long it may take to attach to a run.
@@ -136,7 +62,7 @@ func (s *Service) adopt(ctx context.Context, entry *agentEntry, run LeftRun, req
 
 // discardLeft ends a run in the background.
 func (s *Service) discardLeft(left leftTurn) {
-	lift := s.pool.bar(left.run.Conversation, left.run.Agent)
+	lift := s.pool.bar(left.closeKey())
 	s.pool.giveUp(left.at)
 	s.work.more()
 	go func() {
@@ -151,20 +77,18 @@ func (s *Service) discardLeft(left leftTurn) {
 	}()
 }
 
-// unmarked says what remains of a turn that no run has.
-func (s *Service) unmarked(t OpenTurn, complete bool) Remains {
-	for _, l := range s.opts.Launchers {
-		complete = complete && l.Knows(t.Started)
-	}
-	if complete && len(s.opts.Launchers) > 0 {
-		return RemainsNothing
-	}
-	return RemainsUnknown
-}
-
-// Resume goes on with a turn of which Survey said that a run has it, like Run in the rest. Nothing is asked
-// again.
+// Resume goes on with a turn of which Survey said that a run has it, where that run is, like Run in the rest.
+// Nothing is asked again.
 func (s *Service) Resume(ctx context.Context, agent Agent, req Request, emit func(Event)) Result {
+	s.leftMu.Lock()
+	if left := s.left[req.Turn]; left != nil {
+		req.Sandbox = left.site.sandbox
+		if left.site.agents[agent] == nil { // it is not configured any more
+			delete(s.left, req.Turn)
+			s.discardLeft(*left)
+		}
+	}
+	s.leftMu.Unlock()
 	return s.serve(ctx, agent, req, emit, s.resume)
 }
 
@@ -190,16 +114,20 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 		s.discardLeft(*left)
 		return attempt{result: Result{Err: Failf(UnknownFailure, agent, "it cannot be gone on with and was ended, because %s", left.run.Problem)}}
 	}
-	session, err := s.adopt(ctx, entry, left.run, req)
+	req, err := s.furnish(ctx, entry, req, nil)
+	var session Session
+	if err == nil || ctx.Err() != nil { // also what was aborted is attached to, to end it in order
+		session, err = s.adopt(ctx, entry, left.run, req)
+	}
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), ErrDetached):
 		s.pool.leave(left.at)
 		return attempt{result: Result{Detached: true}}
 	case err != nil:
 		s.discardLeft(*left)
-		return attempt{result: Result{Err: AsFailure(agent, err)}}
+		return attempt{result: Result{Err: entry.site.lost(agent, err)}}
 	}
-	lent := s.pool.lend(agent, left.run.Mode, req.Conversation, session, left.at)
+	lent := s.pool.lend(entry, left.run.Mode, req.Conversation, session, left.at)
 	w := &watch{agent: agent, emit: emit}
 	err = s.runTurn(ctx, lent, req, w)
 	r, ok := w.close()
@@ -208,7 +136,9 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 
 // Settled says that the outcome of a turn is recorded, so that nothing need be kept to go on with it.
 func (s *Service) Settled(turn TurnID) {
-	for _, l := range s.opts.Launchers {
-		l.Settled(turn)
+	for _, at := range s.all {
+		for _, l := range at.launchers {
+			l.Settled(turn)
+		}
 	}
 }

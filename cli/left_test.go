@@ -123,8 +123,8 @@ func TestSurvey(t *testing.T) {
 					t.Errorf("remains %q, %v, want %q", remains, err, tc.want)
 				}
 				synctest.Wait()
-				if got := l.gone(); !slices.Equal(got, tc.gone) || len(s.Status()) != tc.pooled {
-					t.Errorf("ended %v, pooled %+v, want %v and %d", got, s.Status(), tc.gone, tc.pooled)
+				if got := l.gone(); !slices.Equal(got, tc.gone) || len(s.pool.status()) != tc.pooled {
+					t.Errorf("ended %v, pooled %+v, want %v and %d", got, s.pool.status(), tc.gone, tc.pooled)
 				}
 				closeService(t, s)
 			})
@@ -350,7 +350,7 @@ func TestServiceDetach(t *testing.T) {
 			if late, _ := run(t, s, "fake", Request{}); late.Detached != detach {
 				t.Errorf("detach %v: a turn that comes too late is %+v", detach, late)
 			}
-			if st := s.Status(); len(st) > 0 {
+			if st := s.pool.status(); len(st) > 0 {
 				t.Errorf("still there: %+v", st)
 			}
 		})

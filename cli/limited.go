@@ -7,15 +7,15 @@ type Limited interface {
 	Cannot(mode Mode, p PermissionMode) string
 }
 
-// Cannot says what of a permission mode an agent does not do, in the mode it is run in; see Limited.
-func (s *Service) Cannot(agent Agent, p PermissionMode) (why string) {
-	entry := s.agents[agent]
-	if entry == nil {
+// Cannot says what of a permission mode an agent does not do in a place, in the mode it is run in; see Limited.
+func (s *Service) Cannot(in Sandbox, agent Agent, p PermissionMode) (why string) {
+	entry, failure := s.at(in, agent)
+	if failure != nil {
 		return ""
 	}
 	if limited, ok := entry.provider.(Limited); ok {
 		// What a provider that panics cannot do is not known.
-		_ = guard(agent, func() error { why = limited.Cannot(entry.mode, p); return nil })
+		_ = guard(agent, func() error { why = limited.Cannot(s.modeSoFar(entry), p); return nil })
 	}
 	return why
 }

@@ -9,10 +9,11 @@ func TestWhatAnAgentCannotDoDependsOnHowItIsRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Cannot("a", Plan); got != want {
+		s.Agents(t.Context(), "") // which asks for the mode
+		if got := s.Cannot("", "a", Plan); got != want {
 			t.Errorf("%s: %q, want %q", mode, got, want)
 		}
-		if got := s.Cannot("a", Ask) + s.Cannot("b", Plan) + s.Cannot("c", Plan); got != "" {
+		if got := s.Cannot("", "a", Ask) + s.Cannot("", "b", Plan) + s.Cannot("", "c", Plan); got != "" {
 			t.Errorf("%s: %q", mode, got)
 		}
 		if err := s.Close(t.Context()); err != nil {

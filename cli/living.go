@@ -48,11 +48,11 @@ func (p *pool) live(ctx context.Context) Living {
 	l := Living{Sessions: p.status(), MaxMemory: p.maxMemory}
 	var ids []processID
 	for _, s := range l.Sessions {
-		ids = append(ids, processID{s.Agent, s.PID})
+		ids = append(ids, processID{s.Sandbox, s.Agent, s.PID})
 	}
 	memory := p.measure(ctx, ids)
 	for i, s := range l.Sessions {
-		l.Sessions[i].Memory = memory[processID{s.Agent, s.PID}]
+		l.Sessions[i].Memory = memory[processID{s.Sandbox, s.Agent, s.PID}]
 	}
 	for _, bytes := range memory {
 		l.Memory += bytes
@@ -63,10 +63,11 @@ func (p *pool) live(ctx context.Context) Living {
 	return l
 }
 
-// processID names an agent's process: the numbers of two agents may be of different machines.
+// processID names an agent's process: two places may use a number at the same time, and so may two agents' machines.
 type processID struct {
-	agent Agent
-	pid   int
+	sandbox Sandbox
+	agent   Agent
+	pid     int
 }
 
 // measure gives the memory of each process that can be measured.
@@ -77,7 +78,7 @@ func (p *pool) measure(ctx context.Context, ids []processID) map[processID]int64
 	var all sync.WaitGroup
 	memory, seen := map[processID]int64{}, map[processID]bool{}
 	for _, id := range ids {
-		measured, ok := p.find(id.agent, id.pid).(Measured)
+		measured, ok := p.find(id).(Measured)
 		if seen[id] || !ok {
 			continue
 		}
@@ -97,13 +98,13 @@ func (p *pool) measure(ctx context.Context, ids []processID) map[processID]int64
 }
 
 // find gives an agent's process that this ductor has; nil if it has none of this number.
-func (p *pool) find(agent Agent, pid int) Process {
-	if pid == 0 {
+func (p *pool) find(id processID) Process {
+	if id.pid == 0 {
 		return nil
 	}
-	for _, l := range p.launchers {
+	for _, l := range p.launchers(id.sandbox) {
 		if f, ok := l.(Finder); ok {
-			if process := f.Find(agent, pid); process != nil {
+			if process := f.Find(id.agent, id.pid); process != nil {
 				return process
 			}
 		}
@@ -139,14 +140,14 @@ func (p *pool) turned() {
 func (p *pool) relieve(ctx context.Context) {
 	var ids []processID
 	for _, s := range p.status() {
-		ids = append(ids, processID{s.Agent, s.PID})
+		ids = append(ids, processID{s.Sandbox, s.Agent, s.PID})
 	}
 	memory := p.measure(ctx, ids)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var sum int64
 	for id, bytes := range memory {
-		at := p.placeOf(id.agent, id.pid)
+		at := p.placeOf(id)
 		if at != nil && at.going() {
 			continue
 		}

@@ -16,23 +16,25 @@ type modelList struct {
 	err    error
 }
 
-func (s *Service) newEntry(p Provider, mode Mode) *agentEntry {
+// authAnswer is what a provider found out, or why its place could not be asked.
+type authAnswer struct {
+	auth Auth
+	err  error
+}
+
+func (s *Service) newEntry(at *site, p Provider) *agentEntry {
 	ask := func(f func(ctx context.Context)) {
 		ctx, cancel := context.WithTimeout(s.base, s.opts.MenuWait)
 		defer cancel()
 		f(ctx)
 	}
 	return &agentEntry{
-		provider: p, mode: mode,
-		auth: &cached[Auth]{
+		provider: p, site: at, modes: s.newModes(p),
+		auth: &cached[authAnswer]{
 			now: s.opts.Now, spawn: s.work.spawn,
-			keep: func(a Auth) time.Duration { return s.ttl(a.State == Authenticated) },
-			fetch: func() (a Auth) {
-				ask(func(ctx context.Context) {
-					if err := guard(p.Agent(), func() error { a = p.Auth(ctx); return nil }); err != nil {
-						a = Auth{State: NotFound, Fix: err.Error()}
-					}
-				})
+			keep: func(a authAnswer) time.Duration { return s.ttl(a.err == nil && a.auth.State == Authenticated) },
+			fetch: func() (a authAnswer) {
+				ask(func(ctx context.Context) { a = at.ask(ctx, p) })
 				return a
 			},
 		},
@@ -56,14 +58,31 @@ func (s *Service) ttl(good bool) time.Duration {
 	return min(troubleTTL, s.opts.MenuTTL)
 }
 
-// Menu says for each agent, in the order of the providers, whether it can be used and which models it
-// has. The agents are asked at the same time and each has MenuWait. What it says is at most MenuTTL old;
+// ask has an agent look whether it can be used, in a place that is there.
+func (at *site) ask(ctx context.Context, p Provider) (a authAnswer) {
+	agent := p.Agent()
+	if err := guard(agent, func() error { return at.prepare(ctx) }); err != nil {
+		lost := at.lost(agent, err)
+		return authAnswer{auth: Auth{State: NotFound, Fix: lost.Error()}, err: lost}
+	}
+	if err := guard(agent, func() error { a.auth = p.Auth(ctx); return nil }); err != nil {
+		a.auth = Auth{State: NotFound, Fix: err.Error()}
+	}
+	return a
+}
+
+// Menu says for each agent of a place, in the order of its providers, whether it can be used and which models it
+// has. A sandbox is made for it; one that is not configured has no agents. The agents are asked at the same time and each has MenuWait. What it says is at most MenuTTL old;
 // an agent that cannot be asked shows Err and no models.
-func (s *Service) Menu(ctx context.Context) []MenuEntry {
-	entries := make([]MenuEntry, len(s.opts.Providers))
+func (s *Service) Menu(ctx context.Context, in Sandbox) []MenuEntry {
+	at := s.sites[in]
+	if at == nil {
+		return nil
+	}
+	entries := make([]MenuEntry, len(at.order))
 	var asked sync.WaitGroup
-	for i, p := range s.opts.Providers {
-		asked.Go(func() { entries[i] = s.agents[p.Agent()].menu(ctx) })
+	for i, agent := range at.order {
+		asked.Go(func() { entries[i] = at.agents[agent].menu(ctx) })
 	}
 	asked.Wait()
 	return entries
@@ -72,7 +91,11 @@ func (s *Service) Menu(ctx context.Context) []MenuEntry {
 func (e *agentEntry) menu(ctx context.Context) MenuEntry {
 	agent := e.provider.Agent()
 	entry := MenuEntry{Agent: agent}
-	auth, err := e.auth.get(ctx)
+	answer, err := e.auth.get(ctx)
+	if err == nil {
+		err = answer.err
+	}
+	auth := answer.auth
 	if entry.Auth = auth; err == nil && auth.State == Authenticated {
 		var list modelList
 		list, err = e.models.get(ctx)
@@ -97,33 +120,48 @@ func unusable(agent Agent, auth Auth) *Failure {
 	return &Failure{Kind: NotLoggedIn, Agent: agent, Reason: auth.Fix}
 }
 
-// Default is the agent to use when a conversation chose none: the configured one if it can be used, else
-// the first fallback that can. If none can, the error is the *Failure of the configured one.
-func (s *Service) Default(ctx context.Context) (Agent, error) {
+// sandboxWait is how long a sandbox may take to say which of its agents can be used.
+const sandboxWait = 5 * time.Second
+
+// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used, else
+// the first fallback that can. If none can, the error is the *Failure of the configured one. In a sandbox that
+// does not say so soon, or cannot be had, it is the configured one: its turn waits for the place, and says what is
+// wrong with it.
+func (s *Service) Default(ctx context.Context, in Sandbox) (Agent, error) {
+	at := s.sites[in]
+	if at == nil {
+		return s.opts.Default, nil
+	}
+	asked := ctx
+	if in != "" {
+		var cancel context.CancelFunc
+		asked, cancel = context.WithTimeout(ctx, sandboxWait)
+		defer cancel()
+	}
+	order := s.order(at)
 	var first error
-	for _, agent := range s.order() {
-		auth, err := s.agents[agent].auth.get(ctx)
+	for _, agent := range order {
+		answer, err := at.agents[agent].auth.get(asked)
 		switch {
+		case ctx.Err() == nil && (asked.Err() != nil || answer.err != nil):
+			return order[0], nil
 		case err != nil:
 			return "", err
-		case auth.State == Authenticated:
+		case answer.auth.State == Authenticated:
 			return agent, nil
 		case first == nil:
-			first = unusable(agent, auth)
+			first = unusable(agent, answer.auth)
 		}
 	}
 	return "", first
 }
 
-// order is every agent once: the default, the fallbacks, the others.
-func (s *Service) order() []Agent {
+// order is every agent of a place once: the default, the fallbacks, the others.
+func (s *Service) order(at *site) []Agent {
 	wanted := append([]Agent{s.opts.Default}, s.opts.Fallbacks...)
-	for _, p := range s.opts.Providers {
-		wanted = append(wanted, p.Agent())
-	}
 	var order []Agent
-	for _, agent := range wanted {
-		if s.agents[agent] != nil && !slices.Contains(order, agent) {
+	for _, agent := range append(wanted, at.order...) {
+		if at.agents[agent] != nil && !slices.Contains(order, agent) {
 			order = append(order, agent)
 		}
 	}
@@ -132,8 +170,10 @@ func (s *Service) order() []Agent {
 
 // Refresh makes the next Menu and Default ask the agents anew.
 func (s *Service) Refresh() {
-	for _, e := range s.agents {
-		e.auth.forget()
-		e.models.forget()
+	for _, at := range s.all {
+		for _, e := range at.agents {
+			e.auth.forget()
+			e.models.forget()
+		}
 	}
 }

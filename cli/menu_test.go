@@ -32,7 +32,7 @@ func TestMenu(t *testing.T) {
 		s := newTestService(t, ServiceOptions{MenuWait: 3 * time.Second},
 			inState("good", Authenticated, "m1", "m2"), inState("out", Installed, "m"), inState("gone", NotFound), slow, panics)
 		began := time.Now()
-		menu := s.Menu(t.Context())
+		menu := s.Menu(t.Context(), "")
 		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("took %s: the agents were not asked at the same time, or without a deadline", took)
 		}
@@ -73,7 +73,7 @@ func TestMenuIsCached(t *testing.T) {
 		s := newTestService(t, ServiceOptions{MenuTTL: 10 * time.Minute}, p)
 		show := func() (id string, took time.Duration) {
 			began := time.Now()
-			e := s.Menu(t.Context())[0]
+			e := s.Menu(t.Context(), "")[0]
 			if e.Err != nil {
 				if e.Models != nil {
 					t.Error("models are shown beside an error")
@@ -126,11 +126,11 @@ func TestMenuOfACallerWhoLeaves(t *testing.T) {
 		s := newTestService(t, ServiceOptions{}, p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if e := s.Menu(ctx)[0]; !errors.Is(e.Err, context.DeadlineExceeded) {
+		if e := s.Menu(ctx, "")[0]; !errors.Is(e.Err, context.DeadlineExceeded) {
 			t.Errorf("%+v", e)
 		}
 		closeService(t, s)
-		if e := s.Menu(t.Context())[0]; e.Err != nil && !errors.Is(e.Err, ErrClosing) {
+		if e := s.Menu(t.Context(), "")[0]; e.Err != nil && !errors.Is(e.Err, ErrClosing) {
 			t.Errorf("after Close: %+v", e)
 		}
 	})
@@ -151,7 +151,7 @@ func TestDefault(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newTestService(t, ServiceOptions{Fallbacks: tc.fallbacks}, inState("a", tc.a), inState("b", tc.b), inState("c", tc.c))
-			got, err := s.Default(t.Context())
+			got, err := s.Default(t.Context(), "")
 			var kind FailureKind
 			if f := AsFailure("", err); f != nil {
 				kind = f.Kind

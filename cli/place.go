@@ -10,6 +10,7 @@ import (
 // place stands for one agent process, from before it is started until it is dead: there are as many as the cap
 // allows. Sessions that share a process share its place. The pool's lock guards it.
 type place struct {
+	sandbox Sandbox
 	agent   Agent
 	pid     int           // 0 until it is known, and where there is none between turns
 	users   int           // who holds it: sessions, openings under way, runs that wait for their turn
@@ -18,6 +19,12 @@ type place struct {
 	memory  int64         // bytes, as last measured
 	watched int           // the pid whose end is waited for
 	freed   chan struct{} // closed when nobody holds it
+}
+
+func (at *place) id() processID { return processID{at.sandbox, at.agent, at.pid} }
+
+func (e *agentEntry) process(pid int) processID {
+	return processID{e.site.sandbox, e.provider.Agent(), pid}
 }
 
 // going says that the process is about to end, and nobody may join it.
@@ -43,8 +50,8 @@ type Sharer interface {
 func (p *pool) free() bool { return len(p.places) < p.max }
 
 // take makes a place with one user. mu is held.
-func (p *pool) take(agent Agent, pid int) *place {
-	at := &place{agent: agent, pid: pid, users: 1, freed: make(chan struct{})}
+func (p *pool) take(id processID) *place {
+	at := &place{sandbox: id.sandbox, agent: id.agent, pid: id.pid, users: 1, freed: make(chan struct{})}
 	p.places[at] = true
 	return at
 }
@@ -53,14 +60,13 @@ func (p *pool) take(agent Agent, pid int) *place {
 // share. Where none is free the longest idle process is ended, and where none is idle this waits: first come,
 // first served, until ctx is done. wait is called before that, with how many are busy.
 func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode Mode, req Request, wait func(busy int)) (*place, error) {
-	agent := entry.provider.Agent()
 	if at := p.join(entry, mode, req); at != nil {
 		return at, nil
 	}
 	p.mu.Lock()
 	if len(p.queue) == 0 && p.free() {
 		defer p.mu.Unlock()
-		return p.take(agent, 0), nil
+		return p.take(entry.process(0)), nil
 	}
 	w := &waiter{granted: make(chan *place, 1), changed: make(chan struct{}, 1)}
 	p.queue = append(p.queue, w)
@@ -75,7 +81,7 @@ func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode Mode, req Re
 		case at := <-w.granted:
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			at.agent = agent
+			at.sandbox, at.agent = entry.site.sandbox, entry.provider.Agent()
 			return at, nil
 		case <-w.changed:
 			if at := p.join(entry, mode, req); at != nil {
@@ -109,7 +115,7 @@ func (p *pool) join(entry *agentEntry, mode Mode, req Request) *place {
 	_ = guard(agent, func() error { pid = sharer.Shares(req); return nil }) // none, then
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.placeOf(agent, pid)
+	at := p.placeOf(entry.process(pid))
 	if at == nil || at.going() {
 		return nil
 	}
@@ -118,12 +124,12 @@ func (p *pool) join(entry *agentEntry, mode Mode, req Request) *place {
 }
 
 // placeOf finds the place of a process. mu is held.
-func (p *pool) placeOf(agent Agent, pid int) *place {
-	if pid == 0 {
+func (p *pool) placeOf(id processID) *place {
+	if id.pid == 0 {
 		return nil
 	}
 	for at := range p.places {
-		if at.agent == agent && at.pid == pid {
+		if at.id() == id {
 			return at
 		}
 	}
@@ -164,7 +170,7 @@ func (p *pool) serve() {
 	for len(p.queue) > 0 && p.free() {
 		w := p.queue[0]
 		p.queue = p.queue[1:]
-		w.granted <- p.take("", 0)
+		w.granted <- p.take(processID{})
 	}
 	coming := p.max - len(p.places)
 	for at := range p.places {
@@ -218,10 +224,10 @@ func (p *pool) evict(at *place) {
 }
 
 // placeFor counts the process of a run that was left, whatever the cap.
-func (p *pool) placeFor(run LeftRun) *place {
+func (p *pool) placeFor(sandbox Sandbox, run LeftRun) *place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.take(run.Agent, run.PID)
+	at := p.take(processID{sandbox, run.Agent, run.PID})
 	if !run.Alive { // there is nothing to count
 		delete(p.places, at)
 	}
@@ -258,7 +264,7 @@ func (p *pool) tooMany() bool {
 // settleIn gives s the place of its process: the one it was opened for, or that of a process it turned out to
 // share. mu is held.
 func (p *pool) settleIn(s *pooled, pid int) {
-	at := p.placeOf(s.agent, pid)
+	at := p.placeOf(processID{s.sandbox, s.agent, pid})
 	switch {
 	case at != nil && at != s.at:
 		at.users++
@@ -282,7 +288,7 @@ func (p *pool) watchOver(at *place) {
 	if at.pid == 0 || at.pid == at.watched {
 		return
 	}
-	process := p.find(at.agent, at.pid)
+	process := p.find(at.id())
 	if process == nil {
 		return
 	}

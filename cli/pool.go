@@ -19,7 +19,7 @@ type pool struct {
 	now       func() time.Time
 	log       *slog.Logger
 	work      *group
-	launchers []Launcher
+	launchers func(Sandbox) []Launcher
 	ending    <-chan struct{} // closed when the service ends
 
 	measureSoon chan struct{} // a token when a turn ended
@@ -41,10 +41,17 @@ type pooled struct {
 	session      Session
 	mode         Mode
 	agent        Agent
+	sandbox      Sandbox
 	at           *place
 	used         time.Time
 	timer        *time.Timer // while idle
 	drop         bool        // close it instead of keeping it
+}
+
+func newPooled(entry *agentEntry, mode Mode, conversation Conversation, session Session, at *place) *pooled {
+	return &pooled{
+		conversation: conversation, session: session, mode: mode, agent: entry.provider.Agent(), sandbox: entry.site.sandbox, at: at,
+	}
 }
 
 // info is the session's, or nothing if the provider panics.
@@ -61,7 +68,7 @@ func (p *pooled) fits(req Request) (fits bool) {
 
 // suits says whether the session can take req as it is.
 func (p *pooled) suits(entry *agentEntry, mode Mode, req Request) bool {
-	return p.agent == entry.provider.Agent() && p.mode == mode && p.info().Alive && p.fits(req)
+	return p.sandbox == entry.site.sandbox && p.agent == entry.provider.Agent() && p.mode == mode && p.info().Alive && p.fits(req)
 }
 
 // settled says whether the agent has everything that it was sent.
@@ -74,10 +81,10 @@ func (p *pooled) settled() (settled bool) {
 	return settled
 }
 
-func newPool(opts ServiceOptions, work *group, ending <-chan struct{}) *pool {
+func newPool(opts ServiceOptions, work *group, ending <-chan struct{}, launchers func(Sandbox) []Launcher) *pool {
 	return &pool{
 		idleLimit: opts.IdleLimit, max: opts.MaxSessions, maxMemory: opts.MaxMemory, closeWait: opts.Grace + stopSlack,
-		now: opts.Now, log: opts.Logger, work: work, launchers: opts.Launchers, ending: ending, measureSoon: make(chan struct{}, 1),
+		now: opts.Now, log: opts.Logger, work: work, launchers: launchers, ending: ending, measureSoon: make(chan struct{}, 1),
 		idle: map[Conversation]*pooled{}, lent: map[*pooled]bool{}, closing: map[closeKey][]chan struct{}{},
 		warming: map[Conversation]*warming{}, places: map[*place]bool{},
 	}
@@ -97,7 +104,7 @@ func (p *pool) borrow(ctx context.Context, entry *agentEntry, mode Mode, req Req
 			}
 			p.discardInBackground(had)
 		}
-		if !p.awaitClosing(ctx, closeKey{req.Conversation, entry.provider.Agent()}) {
+		if !p.awaitClosing(ctx, entry.closeKey(req.Conversation)) {
 			return nil
 		} // else one may have been opened ahead meanwhile
 	}
@@ -125,8 +132,9 @@ func (p *pool) takeIdle(conversation Conversation) *pooled {
 }
 
 // lend enters a session that was just opened, at the place that was had for it.
-func (p *pool) lend(agent Agent, mode Mode, conversation Conversation, session Session, at *place) *pooled {
-	lent := &pooled{conversation: conversation, session: session, mode: mode, agent: agent, at: at, used: p.now()}
+func (p *pool) lend(entry *agentEntry, mode Mode, conversation Conversation, session Session, at *place) *pooled {
+	lent := newPooled(entry, mode, conversation, session, at)
+	lent.used = p.now()
 	pid := lent.info().PID
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,8 +175,8 @@ func (p *pool) rest(s *pooled) {
 }
 
 // keep enters an idle session; false if there is one already or one is lent, or the pool is closed.
-func (p *pool) keep(agent Agent, conversation Conversation, session Session, at *place) bool {
-	s := &pooled{conversation: conversation, session: session, mode: Live, agent: agent, at: at}
+func (p *pool) keep(entry *agentEntry, conversation Conversation, session Session, at *place) bool {
+	s := newPooled(entry, Live, conversation, session, at)
 	pid := s.info().PID
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +207,7 @@ func (p *pool) status() []SessionStatus {
 	var list []SessionStatus
 	var sessions []*pooled
 	add := func(s *pooled, busy bool) {
-		list = append(list, SessionStatus{Conversation: s.conversation, Busy: busy, Used: s.used})
+		list = append(list, SessionStatus{Conversation: s.conversation, Sandbox: s.sandbox, Busy: busy, Used: s.used})
 		sessions = append(sessions, s)
 	}
 	for _, s := range p.idle {

@@ -26,7 +26,7 @@ func lasting(ctx context.Context, s *fakeSession, _ Request, em *Emitter) {
 // living names the conversations that have a session, those with a turn in capitals.
 func living(s *Service) (names string) {
 	synctest.Wait()
-	for _, st := range s.Status() {
+	for _, st := range s.pool.status() {
 		name := string(st.Conversation)
 		if st.Busy {
 			name = strings.ToUpper(name)

@@ -8,10 +8,15 @@ import (
 
 // How sessions leave the pool: closed, let go of, or kept from being there.
 
-// closeKey names the sessions that must not overlap.
+// closeKey names the sessions that must not overlap. An agent has another history in another place.
 type closeKey struct {
+	sandbox      Sandbox
 	conversation Conversation
 	agent        Agent
+}
+
+func (e *agentEntry) closeKey(conversation Conversation) closeKey {
+	return closeKey{e.site.sandbox, conversation, e.provider.Agent()}
 }
 
 func (p *pool) expire(old *pooled) {
@@ -73,7 +78,7 @@ func (p *pool) beginClose(old *pooled) chan struct{} {
 	delete(p.lent, old)
 	old.at.closing++
 	done := make(chan struct{})
-	key := closeKey{old.conversation, old.agent}
+	key := closeKey{old.sandbox, old.conversation, old.agent}
 	p.closing[key] = append(p.closing[key], done)
 	p.work.more()
 	return done
@@ -84,8 +89,8 @@ func (p *pool) closeInBackground(old *pooled, done chan struct{}) { go p.closeNo
 // closeNow closes a session. Its place is free once its process is dead.
 func (p *pool) closeNow(old *pooled, done chan struct{}) {
 	defer p.work.leave()
-	defer p.endClose(closeKey{old.conversation, old.agent}, done)
-	process := p.find(old.agent, old.info().PID)
+	defer p.endClose(closeKey{old.sandbox, old.conversation, old.agent}, done)
+	process := p.find(processID{old.sandbox, old.agent, old.info().PID})
 	err := p.closeOnce(old)
 	if err == nil || process == nil {
 		p.leaveClosed(old.at)
@@ -207,12 +212,11 @@ func (p *pool) detachAll() {
 	}
 }
 
-// bar keeps sessions of an agent from being opened in a conversation until the function it returns is
-// called.
-func (p *pool) bar(conversation Conversation, agent Agent) (lift func()) {
+// bar keeps sessions from being opened until the function it returns is called.
+func (p *pool) bar(key closeKey) (lift func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.barLocked(closeKey{conversation, agent})
+	return p.barLocked(key)
 }
 
 func (p *pool) barLocked(key closeKey) (lift func()) {

@@ -7,12 +7,24 @@ import (
 	"time"
 )
 
-// turn runs req, once more where that is safe, and brings the one Result to emit.
+// turn runs req, once more in the same place where that is safe, and brings the one Result to emit.
 func (s *Service) turn(ctx context.Context, entry *agentEntry, req Request, emit func(Event)) Result {
-	a := s.attempt(ctx, entry, entry.mode, req, emit)
-	if entry.mode == Live && s.mayRepeat(ctx, entry, a) {
+	agent := entry.provider.Agent()
+	req, err := s.ready(ctx, entry, req, emit)
+	var mode Mode
+	if err == nil {
+		mode, err = s.mode(ctx, entry)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return emitted(emit, Cut(ctx, agent))
+	case err != nil:
+		return emitted(emit, Result{Err: entry.site.lost(agent, err)})
+	}
+	a := s.attempt(ctx, entry, mode, req, emit)
+	if mode == Live && s.mayRepeat(ctx, entry, a) {
 		s.opts.Logger.Warn("a live agent broke before it showed anything; asking once more, one-shot",
-			"agent", string(entry.provider.Agent()), "turn", string(req.Turn), "kind", string(a.result.Err.Kind), "code", a.result.Err.Code)
+			"agent", string(agent), "turn", string(req.Turn), "kind", string(a.result.Err.Kind), "code", a.result.Err.Code)
 		if a.lent != nil {
 			s.pool.discardInBackground(a.lent)
 		}
@@ -25,8 +37,11 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req Request, emit
 
 // mayRepeat says whether the live protocol broke and nothing can have happened yet.
 func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, a attempt) bool {
-	return a.result.Err != nil && broke(a.result.Err) && !a.shown && ctx.Err() == nil &&
-		slices.Contains(entry.provider.Modes(), OneShot)
+	if a.result.Err == nil || !broke(a.result.Err) || a.shown || ctx.Err() != nil {
+		return false
+	}
+	can, err := entry.modes.get(ctx)
+	return err == nil && slices.Contains(can, OneShot)
 }
 
 func broke(f *Failure) bool { return f.Kind == Crashed || f.Kind == BadOutput }

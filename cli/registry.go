@@ -67,44 +67,28 @@ func (r *Registry) AbortTurn(turn TurnID) bool {
 	return len(r.end(ErrAborted, func(i RunInfo) bool { return i.Turn == turn })) > 0
 }
 
-// KillStale ends turns that began longer than maxAge ago by the wall clock, time of suspend included,
-// with the cause ErrStale, and returns them. It does not wait.
-func (r *Registry) KillStale(maxAge time.Duration) []RunInfo {
-	now := r.wall()
-	return r.end(ErrStale, func(i RunInfo) bool { return now.Sub(i.Started) > maxAge })
+// EndStale ends one turn with the cause ErrStale; false if it does not run. It does not wait.
+func (r *Registry) EndStale(turn TurnID) bool {
+	return len(r.end(ErrStale, func(i RunInfo) bool { return i.Turn == turn })) > 0
 }
 
 // List is every turn that runs, the oldest first.
 func (r *Registry) List() []RunInfo {
-	return infos(r.find(func(RunInfo) bool { return true }))
-}
-
-// Sweep calls KillStale every so often until ctx is done, and hands what it ended to killed, if that is set.
-func (r *Registry) Sweep(ctx context.Context, every, maxAge time.Duration, killed func(RunInfo)) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			for _, info := range r.KillStale(maxAge) {
-				if killed != nil {
-					killed(info)
-				}
-			}
-		}
+	var list []RunInfo
+	for _, run := range r.find(func(RunInfo) bool { return true }) {
+		list = append(list, run.info)
 	}
+	return list
 }
 
 func (r *Registry) endAll(cause error) { r.end(cause, func(RunInfo) bool { return true }) }
 
-func (r *Registry) end(cause error, which func(RunInfo) bool) []RunInfo {
+func (r *Registry) end(cause error, which func(RunInfo) bool) []*Run {
 	found := r.find(which)
 	for _, run := range found {
 		run.cancel(cause)
 	}
-	return infos(found)
+	return found
 }
 
 func (r *Registry) find(which func(RunInfo) bool) []*Run {
@@ -117,12 +101,4 @@ func (r *Registry) find(which func(RunInfo) bool) []*Run {
 		}
 	}
 	return found
-}
-
-func infos(runs []*Run) []RunInfo {
-	var list []RunInfo
-	for _, run := range runs {
-		list = append(list, run.info)
-	}
-	return list
 }

@@ -58,7 +58,13 @@ type Request struct {
 	Model  ModelID
 	Effort Effort
 
-	Dir     string   // working directory, absolute
+	// Sandbox is the place it runs in, and never in another; empty is this host.
+	Sandbox Sandbox
+	Session string   // ductor's own name of the session, which names its home where sessions have their own
+	Home    string   // absolute HOME in the place; empty: the place's own. The Service sets it.
+	Files   []string // paths on this host that the prompt names, Images included
+
+	Dir     string   // working directory, absolute, in the place
 	AddDirs []string // further directories the agent may use, absolute
 
 	Permission PermissionMode

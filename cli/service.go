@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 )
@@ -21,7 +20,7 @@ const (
 	DefaultMenuWait    = 15 * time.Second
 )
 
-// ServiceOptions set up a Service. Providers is required; zero values take the defaults.
+// ServiceOptions set up a Service. Providers, which are this host's, is required; zero values take the defaults.
 type ServiceOptions struct {
 	Providers []Provider
 	Default   Agent   // whom to ask when a conversation chose nobody; empty means the first provider
@@ -43,7 +42,9 @@ type ServiceOptions struct {
 	MenuTTL  time.Duration // how old a list of models may be
 	MenuWait time.Duration // how long an agent may take to list them
 
-	Launchers []Launcher // where runs of an earlier ductor may be found
+	Launchers []Launcher // of this host: where runs of an earlier ductor may be found
+	Homes     Homes      // gives each session a home of its own on this host; nil: all have the user's
+	Sites     []Site     // where agents run besides; no request that names one ever runs elsewhere
 
 	Registry *Registry // shared with the sweep; nil makes one
 	Now      func() time.Time
@@ -56,7 +57,8 @@ type ServiceOptions struct {
 type Service struct {
 	opts     ServiceOptions
 	registry *Registry
-	agents   map[Agent]*agentEntry
+	sites    map[Sandbox]*site
+	all      []*site // this host first
 	pool     *pool
 	present  *present
 
@@ -68,11 +70,12 @@ type Service struct {
 	work     *group
 }
 
-// agentEntry is a provider with what it said lately.
+// agentEntry is a provider in its place, with what it said lately.
 type agentEntry struct {
 	provider Provider
-	mode     Mode
-	auth     *cached[Auth]
+	site     *site
+	modes    *cached[[]Mode]
+	auth     *cached[authAnswer]
 	models   *cached[modelList]
 }
 
@@ -102,46 +105,25 @@ func NewService(opts ServiceOptions) (*Service, error) {
 	if opts.Default == "" {
 		opts.Default = opts.Providers[0].Agent()
 	}
-	s := &Service{opts: opts, registry: opts.Registry, agents: map[Agent]*agentEntry{}, left: map[TurnID]*leftTurn{}, present: newPresent(), work: newGroup()}
+	s := &Service{opts: opts, registry: opts.Registry, left: map[TurnID]*leftTurn{}, present: newPresent(), work: newGroup()}
 	s.base, s.shutdown = context.WithCancelCause(context.Background())
-	s.pool = newPool(opts, s.work, s.base.Done())
-	for _, p := range opts.Providers {
-		if err := s.enter(p); err != nil {
-			s.shutdown(err)
-			return nil, err
-		}
+	if err := s.enterSites(); err != nil {
+		s.shutdown(err)
+		return nil, err
 	}
-	if s.agents[opts.Default] == nil {
+	if s.sites[""].agents[opts.Default] == nil {
 		err := fmt.Errorf("the default agent %q is not among the providers", opts.Default)
 		s.shutdown(err)
 		return nil, err
 	}
+	s.pool = newPool(opts, s.work, s.base.Done(), s.launchers)
 	if opts.MaxMemory > 0 {
 		s.work.spawn(s.watchMemory)
 	}
 	return s, nil
 }
 
-func (s *Service) enter(p Provider) error {
-	agent, modes := p.Agent(), p.Modes()
-	if s.agents[agent] != nil {
-		return fmt.Errorf("two providers are called %q", agent)
-	}
-	mode, chosen := s.opts.Modes[agent]
-	switch {
-	case len(modes) == 0:
-		return fmt.Errorf("the provider of %q has no mode", agent)
-	case !chosen || mode == "":
-		mode = modes[0]
-	case !slices.Contains(modes, mode): // an older version of it, perhaps
-		s.opts.Logger.Warn("an agent cannot be run in the mode that is configured", "agent", string(agent), "mode", string(mode), "runs", string(modes[0]))
-		mode = modes[0]
-	}
-	s.agents[agent] = s.newEntry(p, mode)
-	return nil
-}
-
-// Registry knows the turns that run; its Sweep is the caller's to run.
+// Registry knows the turns that run, in whatever place.
 func (s *Service) Registry() *Registry { return s.registry }
 
 // Abort ends what runs for conversation, with everything it started; false if nothing ran. It returns at
@@ -158,6 +140,7 @@ func (s *Service) Release(conversation Conversation) { s.pool.release(conversati
 // SessionStatus is one session that lives.
 type SessionStatus struct {
 	Conversation Conversation
+	Sandbox      Sandbox // where it runs
 	Busy         bool
 	Used         time.Time // since when it is busy or idle: start of the turn that runs, or end of the last one
 	// Memory is how many bytes its process and all it started have resident; 0 if that is not known. Sessions
@@ -165,9 +148,6 @@ type SessionStatus struct {
 	Memory int64
 	SessionInfo
 }
-
-// Status lists the sessions that live, without measuring them.
-func (s *Service) Status() []SessionStatus { return s.pool.status() }
 
 // Close ends every turn (their Results say that ductor stops) and every session, and waits for them
 // until ctx is done. A Run that begins later fails. Idempotent.
@@ -197,7 +177,7 @@ func (s *Service) finish(ctx context.Context, cause error, sessions func()) erro
 	return s.work.wait(ctx)
 }
 
-// Run runs one turn of req by agent and returns its Result, which emit got too, as the last event. emit
+// Run runs one turn of req by agent, in the place that req names and in no other, and returns its Result, which emit got too, as the last event. emit
 // is called from one goroutine at a time and must not block for long.
 //
 // A cancelled ctx, an Abort and the timeout end the turn and everything it started; what was written so
@@ -217,9 +197,9 @@ func (s *Service) serve(ctx context.Context, agent Agent, req Request, emit func
 		return emitted(emit, s.refusal(agent))
 	}
 	defer s.work.leave()
-	entry := s.agents[agent]
-	if entry == nil {
-		return emitted(emit, Result{Err: Failf(NotInstalled, agent, "ductor knows no agent of this name")})
+	entry, failure := s.at(req.Sandbox, agent)
+	if failure != nil {
+		return emitted(emit, Result{Err: failure})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

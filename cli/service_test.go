@@ -23,7 +23,7 @@ func TestServiceKeepsTheSession(t *testing.T) {
 		if got := p.opened(); len(got) != 1 || got[0].turns != 2 {
 			t.Fatalf("%d sessions were opened", len(got))
 		}
-		if st := s.Status(); len(st) != 1 || st[0].Conversation != "a" || st[0].Busy || !st[0].Alive || st[0].AgentSessionID != "fake-1" {
+		if st := s.pool.status(); len(st) != 1 || st[0].Conversation != "a" || st[0].Busy || !st[0].Alive || st[0].AgentSessionID != "fake-1" {
 			t.Errorf("status %+v", st)
 		}
 		req.Dir = "/y" // another directory needs another process, in the same session
@@ -95,7 +95,7 @@ func TestServiceAbort(t *testing.T) {
 			t.Error("aborted what does not run")
 		}
 		time.AfterFunc(time.Second, func() {
-			if st := s.Status(); len(st) != 1 || !st[0].Busy {
+			if st := s.pool.status(); len(st) != 1 || !st[0].Busy {
 				t.Errorf("status %+v", st)
 			}
 			if !s.Abort("a") || s.Abort("b") || s.AbortTurn("2") {
@@ -212,13 +212,11 @@ func TestServiceTimeout(t *testing.T) {
 func TestServiceStaleTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestService(t, ServiceOptions{Timeout: 10 * time.Hour}, &fakeProvider{turn: obedient})
-		ctx, stop := context.WithCancel(t.Context())
-		go s.Registry().Sweep(ctx, time.Minute, 2*time.Hour, nil)
-		r, _ := run(t, s, "fake", Request{})
+		time.AfterFunc(2*time.Hour, func() { s.Registry().EndStale("1") })
+		r, _ := run(t, s, "fake", Request{Turn: "1"})
 		if r.Err == nil || r.Err.Kind != TimedOut || !errors.Is(r.Err, ErrStale) || r.Text != "half" {
 			t.Errorf("%+v", r.Err)
 		}
-		stop()
 		closeService(t, s)
 	})
 }
@@ -241,8 +239,8 @@ func TestServiceConversationsDoNotWait(t *testing.T) {
 		s.Release("quick")
 		s.Release("slow")
 		s.Abort("quick")
-		s.Status()
-		s.Menu(t.Context())
+		s.pool.status()
+		s.Menu(t.Context(), "")
 		if took := time.Since(began); took != 0 {
 			t.Errorf("the other conversation took %s", took)
 		}
@@ -259,7 +257,7 @@ func TestServiceEvictsIdleSessions(t *testing.T) {
 		s := newTestService(t, ServiceOptions{IdleLimit: time.Hour, MaxSessions: 2}, p)
 		living := func() (names string) {
 			synctest.Wait()
-			for _, st := range s.Status() {
+			for _, st := range s.pool.status() {
 				names += string(st.Conversation)
 			}
 			return names
@@ -309,7 +307,7 @@ func TestServiceBusySessionsAreNotEvicted(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if st := s.Status(); len(st) != 1 {
+		if st := s.pool.status(); len(st) != 1 {
 			t.Errorf("%d sessions live after the turns, want one", len(st))
 		}
 		closeService(t, s)
@@ -329,7 +327,7 @@ func TestServiceRelease(t *testing.T) {
 			t.Error("Release waited")
 		}
 		time.Sleep(2 * time.Minute)
-		if !p.opened()[0].isClosed() || len(s.Status()) != 0 {
+		if !p.opened()[0].isClosed() || len(s.pool.status()) != 0 {
 			t.Error("the session is still there")
 		}
 		p.turn = func(_ context.Context, fs *fakeSession, _ Request, em *Emitter) {
@@ -400,8 +398,8 @@ func TestServiceUnknownAgent(t *testing.T) {
 
 func TestAnAgentThatCannotBeRunInTheConfiguredModeIsRunInItsOwn(t *testing.T) {
 	s := newTestService(t, ServiceOptions{Modes: map[Agent]Mode{"fake": Live}}, &fakeProvider{modes: []Mode{OneShot}})
-	if mode := s.agents["fake"].mode; mode != OneShot {
-		t.Errorf("it is run %s", mode)
+	if a := s.Agents(t.Context(), ""); len(a) != 1 || a[0].Mode != OneShot {
+		t.Errorf("it is run %+v", a)
 	}
 	closeService(t, s)
 }
@@ -414,7 +412,6 @@ func TestNewServiceRefuses(t *testing.T) {
 	}{
 		{"no providers", ServiceOptions{}, "at least one"},
 		{"two of a name", ServiceOptions{Providers: []Provider{&fakeProvider{}, &fakeProvider{}}}, `called "fake"`},
-		{"no mode", ServiceOptions{Providers: []Provider{&fakeProvider{modes: []Mode{}}}}, "no mode"},
 		{"a default that is not there", ServiceOptions{Providers: []Provider{&fakeProvider{}}, Default: "gone"}, `"gone"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 // ErrNotAsked if nothing of this id waits in this turn, which is so when the turn does not run. An answer
 // never reaches another turn than its own. Safe for concurrent use.
 func (s *Service) Decide(ctx context.Context, turn TurnID, ask AskID, d Decision) error {
-	return s.present.with(ctx, turn, ErrNotAsked, func(ctx context.Context, session Session) error {
-		asker, ok := session.(Asker)
+	return s.present.with(ctx, turn, ErrNotAsked, func(ctx context.Context, to *pooled) error {
+		asker, ok := to.session.(Asker)
 		if !ok {
 			return ErrNotAsked
 		}
@@ -25,10 +25,13 @@ func (s *Service) Decide(ctx context.Context, turn TurnID, ask AskID, d Decision
 // not run or takes nothing any more, an error that is errors.ErrUnsupported if the agent takes no message
 // while it works. After any other error nobody knows whether the agent has it. Safe for concurrent use.
 func (s *Service) Steer(ctx context.Context, turn TurnID, req Request) error {
-	return s.present.with(ctx, turn, ErrNoTurn, func(ctx context.Context, session Session) error {
-		steerer, ok := session.(Steerer)
+	return s.present.with(ctx, turn, ErrNoTurn, func(ctx context.Context, to *pooled) error {
+		steerer, ok := to.session.(Steerer)
 		if !ok {
-			return fmt.Errorf("steer %s: %w", session.Info().Agent, errors.ErrUnsupported)
+			return fmt.Errorf("steer %s: %w", to.agent, errors.ErrUnsupported)
+		}
+		if err := s.sites[to.sandbox].bring(ctx, req.Files); err != nil { // its own turn will say why
+			return fmt.Errorf("steer %s: %w: %w", to.agent, ErrNoTurn, err)
 		}
 		return steerer.Steer(ctx, req)
 	})
@@ -42,8 +45,7 @@ type present struct {
 }
 
 type presence struct {
-	agent   Agent
-	session Session
+	session *pooled
 	life    context.Context
 	calls   int
 	quiet   chan struct{} // closed when the turn has ended and no call is under way
@@ -54,9 +56,9 @@ func newPresent() *present { return &present{turns: map[TurnID]*presence{}} }
 
 // enter makes a turn known until the function it returns is called. That waits for the calls under way, which
 // are cancelled, but not longer than patience; false if it was in vain.
-func (p *present) enter(turn TurnID, agent Agent, session Session) (leave func(patience time.Duration) bool) {
+func (p *present) enter(turn TurnID, session *pooled) (leave func(patience time.Duration) bool) {
 	life, end := context.WithCancelCause(context.Background())
-	e := &presence{agent: agent, session: session, life: life, quiet: make(chan struct{})}
+	e := &presence{session: session, life: life, quiet: make(chan struct{})}
 	p.mu.Lock()
 	p.turns[turn] = e
 	p.mu.Unlock()
@@ -92,7 +94,7 @@ func (e *presence) settle() {
 }
 
 // with calls f with the session of a turn; absent is the error when it does not run.
-func (p *present) with(ctx context.Context, turn TurnID, absent error, f func(context.Context, Session) error) error {
+func (p *present) with(ctx context.Context, turn TurnID, absent error, f func(context.Context, *pooled) error) error {
 	p.mu.Lock()
 	e := p.turns[turn]
 	if e == nil {
@@ -110,5 +112,5 @@ func (p *present) with(ctx context.Context, turn TurnID, absent error, f func(co
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(e.life, func() { cancel(ErrNoTurn) })()
-	return guard(e.agent, func() error { return f(ctx, e.session) })
+	return guard(e.session.agent, func() error { return f(ctx, e.session) })
 }

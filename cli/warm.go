@@ -20,19 +20,29 @@ type warming struct {
 // idle limit otherwise. Nothing is told of a failure: the turn will meet it. A second Warm of a conversation
 // takes the place of the first.
 func (s *Service) Warm(agent Agent, req Request) {
-	entry := s.agents[agent]
-	if entry == nil || entry.mode != Live || s.registry.HasActive(req.Conversation) {
+	entry, failure := s.at(req.Sandbox, agent)
+	if failure != nil || s.registry.HasActive(req.Conversation) {
+		return
+	}
+	if entry.site.homes != nil && req.Session == "" { // nobody knows yet where it is at home
 		return
 	}
 	s.work.spawn(func() { s.warm(entry, req) })
 }
 
 func (s *Service) warm(entry *agentEntry, req Request) {
-	agent := entry.provider.Agent()
 	w := &warming{}
 	w.ctx, w.cancel = context.WithTimeout(s.base, warmLimit)
 	defer w.cancel()
-	had, waits, end := s.pool.beginWarm(w, closeKey{req.Conversation, agent})
+	if mode, err := s.mode(w.ctx, entry); err != nil || mode != Live {
+		return
+	}
+	req, err := s.ready(w.ctx, entry, req, nil)
+	if err != nil {
+		s.opts.Logger.Info("an agent could not be started ahead", "agent", string(entry.provider.Agent()), "err", err)
+		return
+	}
+	had, waits, end := s.pool.beginWarm(w, entry.closeKey(req.Conversation))
 	if end == nil {
 		return
 	}
@@ -50,15 +60,15 @@ func (s *Service) warm(entry *agentEntry, req Request) {
 	if at == nil {
 		return
 	}
-	session, _, err := s.open(w.ctx, entry, Live, req, at)
+	session, _, err := s.open(w.ctx, entry, Live, req, at, nil)
 	if err != nil {
-		s.opts.Logger.Info("an agent could not be started ahead", "agent", string(agent), "err", err)
+		s.opts.Logger.Info("an agent could not be started ahead", "agent", string(entry.provider.Agent()), "err", err)
 	}
 	if session == nil {
 		return
 	}
-	if w.ctx.Err() != nil || !s.pool.keep(agent, req.Conversation, session, at) {
-		s.pool.discard(s.pool.lend(agent, Live, req.Conversation, session, at))
+	if w.ctx.Err() != nil || !s.pool.keep(entry, req.Conversation, session, at) {
+		s.pool.discard(s.pool.lend(entry, Live, req.Conversation, session, at))
 	}
 }
 
@@ -99,5 +109,5 @@ func (p *pool) acquireSpare(entry *agentEntry, req Request) *place {
 	if len(p.queue) > 0 || !p.free() {
 		return nil
 	}
-	return p.take(entry.provider.Agent(), 0)
+	return p.take(entry.process(0))
 }

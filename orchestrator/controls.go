@@ -95,8 +95,18 @@ func (o *Orchestrator) SetModel(ctx context.Context, id ConversationID, agent cl
 	return err
 }
 
-// Menu lists agents and their models.
-func (o *Orchestrator) Menu(ctx context.Context) []cli.MenuEntry { return o.opts.Gateway.Menu(ctx) }
+// Menu lists agents and their models, where the conversation's next turn runs.
+func (o *Orchestrator) Menu(ctx context.Context, id ConversationID) ([]cli.MenuEntry, error) {
+	conv, err := o.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("load conversation: %w", err)
+	}
+	_, in, err := o.whereabouts(ctx, conv)
+	if err != nil {
+		return nil, err
+	}
+	return o.opts.Gateway.Menu(ctx, in), nil
+}
 
 // SetDir chooses the working directory, relative to the present one or absolute, inside the configured
 // roots, and begins a new session there. It returns the directory as it will be used.
@@ -154,11 +164,15 @@ func (o *Orchestrator) Status(ctx context.Context, id ConversationID) (Status, e
 	if err != nil {
 		return Status{}, fmt.Errorf("load conversation: %w", err)
 	}
+	_, in, err := o.whereabouts(ctx, conv)
+	if err != nil {
+		return Status{}, err
+	}
 	// Without any agent that can be used the rest is still worth showing.
-	who, _ := o.choice(ctx, conv)
+	who, _ := o.choice(ctx, conv, in)
 	st := Status{
 		Conversation: id, Agent: who.agent, Model: who.model, Effort: who.effort,
-		Permission: o.permissionOf(conv), Dir: o.dirOf(conv), Role: o.roleOf(conv),
+		Permission: o.permissionOf(conv), Dir: o.dirOf(conv), Sandbox: in, Role: o.roleOf(conv),
 		Busy: o.busyOf(conv), Live: o.opts.Gateway.Live(ctx),
 	}
 	if conv.Session != "" {

@@ -49,4 +49,5 @@ type Session struct {
 	CostUSD      float64
 	Tokens       int64
 	Native       map[cli.Agent]cli.AgentSessionID // each agent's own id for it
+	Places       map[cli.Agent]cli.Sandbox        // where that id means something; not there for this host
 }

@@ -43,6 +43,7 @@ type Status struct {
 	Effort       cli.Effort
 	Permission   cli.PermissionMode
 	Dir          string
+	Sandbox      cli.Sandbox // where the next turn runs; empty for this host
 	Busy         BusyMode
 	Role         string
 	Session      Session // zero when none was begun

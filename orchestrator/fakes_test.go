@@ -163,13 +163,13 @@ func (a *agent) Settled(turn cli.TurnID) {
 	a.settled = append(a.settled, turn)
 }
 
-func (a *agent) Abort(cli.Conversation) bool          { return false }
-func (a *agent) Release(cli.Conversation)             {}
-func (a *agent) Menu(context.Context) []cli.MenuEntry { return nil }
-func (a *agent) Cannot(_ cli.Agent, mode cli.PermissionMode) string {
+func (a *agent) Abort(cli.Conversation) bool                       { return false }
+func (a *agent) Release(cli.Conversation)                          {}
+func (a *agent) Menu(context.Context, cli.Sandbox) []cli.MenuEntry { return nil }
+func (a *agent) Cannot(_ cli.Sandbox, _ cli.Agent, mode cli.PermissionMode) string {
 	return map[cli.PermissionMode]string{cli.Plan: "it has no plan mode"}[mode]
 }
-func (a *agent) Default(context.Context) (cli.Agent, error) { return "claude", nil }
+func (a *agent) Default(context.Context, cli.Sandbox) (cli.Agent, error) { return "claude", nil }
 func (a *agent) requests() []cli.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()

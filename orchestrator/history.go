@@ -15,12 +15,13 @@ const (
 )
 
 // missed tells agent what was said in a session while it was not there: all of it, when it has no session
-// of its own, else what followed its last turn. Empty when it missed nothing.
-func (o *Orchestrator) missed(ctx context.Context, s Session, agent cli.Agent) (string, error) {
+// of its own in this place, else what followed its last turn. Empty when it missed nothing.
+func (o *Orchestrator) missed(ctx context.Context, s Session, agent cli.Agent, in cli.Sandbox) (string, error) {
 	if s.Messages == 0 {
 		return "", nil
 	}
-	if s.Native[agent] != "" {
+	native := s.nativeIn(in, agent)
+	if native != "" {
 		last, err := o.opts.Store.History(ctx, s.ID, 1)
 		if err != nil {
 			return "", fmt.Errorf("load last turn: %w", err)
@@ -33,7 +34,7 @@ func (o *Orchestrator) missed(ctx context.Context, s Session, agent cli.Agent) (
 	if err != nil {
 		return "", fmt.Errorf("load history: %w", err)
 	}
-	if s.Native[agent] != "" {
+	if native != "" {
 		turns = after(turns, agent)
 	}
 	return tell(turns, o.opts.HistoryBytes), nil

@@ -17,6 +17,8 @@ type Options struct {
 	Gateway Gateway
 	Chat    Chat
 	Orders  OrderStore // nil: SubmitOrder takes none
+	// Sandboxes says where agents run; nil: on this host, and an order that asks for a sandbox is refused.
+	Sandboxes Sandboxes
 
 	Permission   cli.PermissionMode // for conversations that chose none
 	AllowedTools []string

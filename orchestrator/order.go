@@ -26,11 +26,14 @@ type Order struct {
 
 // Wants is what an order wants otherwise than its conversation chose. What is empty is as the conversation chose.
 type Wants struct {
-	Own     string // runs in the session of this name, which goes on beside the conversation's current one
-	Agent   cli.Agent
-	Model   cli.ModelID // only with Agent, as Effort
-	Effort  cli.Effort
-	Dir     string        // absolute, inside the roots; only with Own, for a session has one directory
+	Own    string // runs in the session of this name, which goes on beside the conversation's current one
+	Agent  cli.Agent
+	Model  cli.ModelID // only with Agent, as Effort
+	Effort cli.Effort
+	Dir    string // absolute, inside the roots; only with Own, for a session has one directory
+	// Sandbox is SandboxDocker for a turn that must run in a sandbox whatever its project's policy, SandboxOff for one
+	// that is refused if that policy is another; empty is the policy.
+	Sandbox string
 	Timeout time.Duration // 0: the house's
 	// Silence is the answer that is shown to nobody; see OnlyWord. Until another answer is there, the chat is not
 	// told of the turn either.

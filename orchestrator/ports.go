@@ -27,8 +27,9 @@ type Store interface {
 	Sessions(ctx context.Context, id ConversationID, limit int) ([]Session, error)
 	// TouchSession records that a session was used; ErrNoSession for one that is not there.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
-	// SetNative records an agent's own id for a session; an empty id forgets it.
-	SetNative(ctx context.Context, id SessionID, agent cli.Agent, native cli.AgentSessionID) error
+	// SetNative records an agent's own id for a session, and where it means something; an empty id forgets it. An
+	// agent has one id at a time.
+	SetNative(ctx context.Context, id SessionID, agent cli.Agent, in cli.Sandbox, native cli.AgentSessionID) error
 
 	// EnqueueTurn stores a queued turn and marks its prompt's updates handled, both or neither.
 	// ErrRepeated when it repeats a turn that was repeated before: nothing is stored then.
@@ -78,12 +79,12 @@ type Gateway interface {
 	Warm(agent cli.Agent, req cli.Request)
 	// Live says which agents run, and what they hold.
 	Live(ctx context.Context) cli.Living
-	// Cannot says in one sentence what of a permission mode an agent does not do; empty if nothing is known.
-	Cannot(agent cli.Agent, mode cli.PermissionMode) string
-	// Menu says for each agent whether it can be used, and which models it has.
-	Menu(ctx context.Context) []cli.MenuEntry
-	// Default is the agent to use when a conversation chose none: the configured one if it can be used.
-	Default(ctx context.Context) (cli.Agent, error)
+	// Cannot says in one sentence what of a permission mode an agent does not do in a place; empty if nothing is known.
+	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
+	// Menu says for each agent of a place whether it can be used, and which models it has.
+	Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry
+	// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used.
+	Default(ctx context.Context, in cli.Sandbox) (cli.Agent, error)
 }
 
 // Chat shows turns to people. Package bot implements it.

@@ -46,7 +46,7 @@ func openTurns(turns []Turn) []cli.OpenTurn {
 	for _, t := range turns {
 		if t.State == TurnRunning {
 			open = append(open, cli.OpenTurn{
-				Turn: t.ID, Agent: t.Agent, Conversation: t.Prompt.Conversation.Key(), Started: t.Started,
+				Turn: t.ID, Agent: t.Agent, Sandbox: t.Sandbox, Conversation: t.Prompt.Conversation.Key(), Started: t.Started,
 			})
 		}
 	}

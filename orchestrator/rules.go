@@ -98,17 +98,21 @@ func (o *Orchestrator) Permissions(ctx context.Context, in ConversationID) (Perm
 	}
 	rules = slices.DeleteFunc(rules, func(r Rule) bool { return r.Session != "" && r.Session != conv.Session })
 	p := Permissions{Mode: o.permissionOf(conv), Rules: rules}
-	if who, err := o.choice(ctx, conv); err == nil { // else none can be used, which turns will say
-		p.Agent, p.Cannot = who.agent, o.limits(who.agent)
+	_, at, err := o.whereabouts(ctx, conv)
+	if err != nil {
+		return p, nil // which turns will say
+	}
+	if who, err := o.choice(ctx, conv, at); err == nil { // else none can be used, likewise
+		p.Agent, p.Cannot = who.agent, o.limits(at, who.agent)
 	}
 	return p, nil
 }
 
 // limits says of each permission mode what an agent does not do; modes it does all of are not in it.
-func (o *Orchestrator) limits(agent cli.Agent) map[cli.PermissionMode]string {
+func (o *Orchestrator) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]string {
 	limits := map[cli.PermissionMode]string{}
 	for _, mode := range cli.PermissionModes() {
-		if why := o.opts.Gateway.Cannot(agent, mode); why != "" {
+		if why := o.opts.Gateway.Cannot(in, agent, mode); why != "" {
 			limits[mode] = why
 		}
 	}

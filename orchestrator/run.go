@@ -26,14 +26,14 @@ func (o *Orchestrator) run(ctx context.Context, w waiting) {
 	}
 	if err != nil {
 		log.Error("prepare turn", "err", err)
-		o.fail(keep, t, err)
+		o.fail(keep, t, w.left, err)
 		return
 	}
 	if w.left == "" {
 		started, err := o.opts.Store.StartTurn(keep, t)
 		if err != nil {
 			log.Error("start turn", "err", err)
-			o.fail(keep, t, err)
+			o.fail(keep, t, w.left, err)
 			return
 		}
 		if !started {
@@ -92,24 +92,39 @@ func (o *Orchestrator) prepare(ctx context.Context, t *Turn, left cli.Remains) (
 	}
 	conv = conv.wanting(t.Wants)
 	if left != "" {
-		return o.prepareLeft(ctx, conv, *t)
+		return o.prepareLeft(ctx, conv, *t, left)
 	}
 	session, err := o.sessionFor(ctx, conv, *t)
 	if err != nil {
 		return cli.Request{}, err
 	}
-	who, err := o.choice(ctx, conv)
+	t.Session = session.ID
+	if t.Sandbox, err = o.sandboxOf(session.Dir, t.Wants.Sandbox); err != nil {
+		return cli.Request{}, err
+	}
+	who, err := o.choice(ctx, conv, t.Sandbox)
 	if err != nil {
 		return cli.Request{}, err
 	}
-	t.Agent, t.Model, t.Session, t.Started, t.State = who.agent, who.model, session.ID, o.now(), TurnRunning
+	t.Agent, t.Model, t.Started, t.State = who.agent, who.model, o.now(), TurnRunning
 	return o.request(ctx, conv, session, *t, who)
 }
 
-func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Turn) (cli.Request, error) {
+// prepareLeft is prepare for a turn that an earlier ductor was running. What a run has goes on where it is; what
+// never reached an agent runs where it would run today, or not at all.
+func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Turn, left cli.Remains) (cli.Request, error) {
 	session, err := o.opts.Store.Session(ctx, t.Session)
 	if err != nil {
 		return cli.Request{}, fmt.Errorf("load session: %w", err)
+	}
+	if left == cli.RemainsNothing {
+		in, err := o.sandboxOf(session.Dir, t.Wants.Sandbox)
+		if err == nil && in != t.Sandbox { // where it would be recorded as running is where the next ductor looks for it
+			err = noSandbox(errMoved)
+		}
+		if err != nil {
+			return cli.Request{}, err
+		}
 	}
 	req, err := o.request(ctx, conv, session, t, choice{agent: t.Agent, model: t.Model, effort: conv.Effort})
 	req.Began = t.Started
@@ -118,7 +133,7 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 
 // ask has the turn run, or gone on with, and returns its result.
 func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, card Card, left cli.Remains) cli.Result {
-	natives := &nativeKeeper{store: o.opts.Store, session: t.Session, agent: t.Agent, known: req.Resume}
+	natives := &nativeKeeper{store: o.opts.Store, session: t.Session, agent: t.Agent, in: t.Sandbox, known: req.Resume}
 	asker := o.newAsker(ctx, keep, t, req, left)
 	show := func(ev cli.Event) {
 		asker.take(ev)
@@ -152,14 +167,14 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 }
 
 func (o *Orchestrator) askFresh(ctx, keep context.Context, t Turn, req cli.Request, show func(cli.Event)) cli.Result {
-	if err := o.opts.Store.SetNative(keep, t.Session, t.Agent, ""); err != nil {
+	if err := o.opts.Store.SetNative(keep, t.Session, t.Agent, t.Sandbox, ""); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
 	session, err := o.opts.Store.Session(keep, t.Session)
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
-	missed, err := o.missed(keep, session, t.Agent)
+	missed, err := o.missed(keep, session, t.Agent, t.Sandbox)
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
@@ -173,6 +188,7 @@ type nativeKeeper struct {
 	store   Store
 	session SessionID
 	agent   cli.Agent
+	in      cli.Sandbox
 
 	wg    sync.WaitGroup
 	known cli.AgentSessionID
@@ -188,7 +204,7 @@ func (k *nativeKeeper) keep(ctx context.Context, id cli.AgentSessionID) {
 	// One writer at a time: a second id of the same turn must win over the first.
 	k.wg.Wait()
 	k.wg.Go(func() {
-		err := k.store.SetNative(ctx, k.session, k.agent, id)
+		err := k.store.SetNative(ctx, k.session, k.agent, k.in, id)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.err = errors.Join(k.err, err)
@@ -208,9 +224,10 @@ func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session
 	req := cli.Request{
 		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat,
 		Model: who.model, Effort: who.effort, ExtraArgs: o.opts.Agents[t.Agent].Args,
+		Sandbox: t.Sandbox, Session: string(s.ID), Files: filesOf(t.Prompt),
 		Dir: s.Dir, AddDirs: o.opts.AddDirs,
 		Permission: o.permissionOf(conv), AllowedTools: o.opts.AllowedTools, DeniedTools: o.opts.DeniedTools,
-		Resume: s.Native[t.Agent], Timeout: t.Wants.Timeout,
+		Resume: s.nativeIn(t.Sandbox, t.Agent), Timeout: t.Wants.Timeout,
 	}
 	req.Attended = o.opts.Asks != nil && req.Permission != cli.Bypass
 	if role.Replace {
@@ -219,12 +236,21 @@ func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session
 		req.AppendPrompt = role.Prompt
 	}
 	req.Prompt, req.Images = wording(t.Prompt)
-	missed, err := o.missed(ctx, s, t.Agent)
+	missed, err := o.missed(ctx, s, t.Agent, t.Sandbox)
 	if err != nil {
 		return cli.Request{}, err
 	}
 	req.Prompt = missed + req.Prompt
 	return req, nil
+}
+
+// filesOf are the files that a prompt names.
+func filesOf(p Prompt) []string {
+	var files []string
+	for _, a := range p.Attachments {
+		files = append(files, a.Path)
+	}
+	return files
 }
 
 // wording is the prompt as the agent reads it: pictures go along, other files are named.
@@ -262,17 +288,19 @@ func (o *Orchestrator) outcome(ctx context.Context, t Turn, r cli.Result) Outcom
 const interruptedSentence = "Interrupted: ductor was stopped while this ran. What it did until then stands."
 
 // fail ends a turn that could not even be started.
-func (o *Orchestrator) fail(ctx context.Context, t Turn, err error) {
+func (o *Orchestrator) fail(ctx context.Context, t Turn, left cli.Remains, err error) {
 	f := cli.AsFailure(t.Agent, err)
 	t.Outcome = Outcome{State: TurnFailed, Agent: t.Agent, Failure: f.Sentence(), Offer: f.Action()}
 	t.State = TurnFailed
-	if ok, err := o.opts.Store.StartTurn(ctx, t); err != nil || !ok {
-		o.log.Error("record a turn that could not start", "turn", t.ID, "err", err)
+	if left == "" {
+		if ok, err := o.opts.Store.StartTurn(ctx, t); err != nil || !ok {
+			o.log.Error("record a turn that could not start", "turn", t.ID, "err", err)
+		}
 	}
 	if err := o.opts.Store.FinishTurn(ctx, t.ID, o.now(), t.Outcome); err != nil {
 		o.log.Error("finish turn", "turn", t.ID, "err", err)
 	}
-	card := o.opts.Chat.Card(t)
+	card := o.card(ctx, t, left)
 	o.deliver(ctx, t, func(ctx context.Context) error { return card.Finish(ctx, t.Outcome) })
 }
 

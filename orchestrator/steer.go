@@ -81,6 +81,7 @@ func (o *Orchestrator) handOver(ctx context.Context, l *line, id cli.TurnID) (ha
 	t := &h.waiting.turn
 	t.State, t.Into, t.Agent, t.Model, t.Session = TurnSteered, h.into, l.running.turn.Agent, l.running.turn.Model, l.running.turn.Session
 	h.req.Prompt, h.req.Images = wording(t.Prompt)
+	h.req.Files = filesOf(t.Prompt)
 	return h, nil
 }
 

@@ -245,9 +245,9 @@ type slowStart struct {
 	begin chan struct{}
 }
 
-func (s slowStart) Default(ctx context.Context) (cli.Agent, error) {
+func (s slowStart) Default(ctx context.Context, in cli.Sandbox) (cli.Agent, error) {
 	<-s.begin
-	return s.agent.Default(ctx)
+	return s.agent.Default(ctx, in)
 }
 
 func TestAPromptCannotBeHandedToATurnThatHasNotBegun(t *testing.T) {

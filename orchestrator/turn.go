@@ -50,6 +50,7 @@ type Turn struct {
 	State   TurnState
 	Agent   cli.Agent
 	Model   cli.ModelID
+	Sandbox cli.Sandbox // where it runs, from its start on
 	Queued  time.Time
 	Started time.Time // zero until it ran
 	Ended   time.Time // zero until it ended

@@ -36,21 +36,15 @@ func (o *Orchestrator) next(ctx context.Context, id ConversationID) (cli.Agent, 
 	if err != nil {
 		return "", cli.Request{}, err
 	}
-	who, err := o.choice(ctx, conv)
+	session, in, err := o.whereabouts(ctx, conv)
 	if err != nil {
 		return "", cli.Request{}, err
 	}
-	session := Session{Dir: o.dirOf(conv)} // as sessionFor would make it
-	if conv.Session != "" {
-		s, err := o.opts.Store.Session(ctx, conv.Session)
-		if err != nil {
-			return "", cli.Request{}, err
-		}
-		if !o.worn(s) {
-			session = s
-		}
+	who, err := o.choice(ctx, conv, in)
+	if err != nil {
+		return "", cli.Request{}, err
 	}
-	req, err := o.request(ctx, conv, session, Turn{Agent: who.agent}, who)
+	req, err := o.request(ctx, conv, session, Turn{Agent: who.agent, Sandbox: in}, who)
 	req.Prompt = "" // what the agent missed is told with the turn
 	return who.agent, req, err
 }

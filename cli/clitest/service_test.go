@@ -42,7 +42,7 @@ func TestServiceOverProcesses(t *testing.T) {
 	if one.Err != nil || one.Text != "One." {
 		t.Fatalf("%+v", one)
 	}
-	pid := s.Status()[0].PID
+	pid := s.Live(t.Context()).Sessions[0].PID
 
 	req := stage.ask(stage.script.Run("setsid sleep 300 & sleep 300"))
 	req.Resume = one.AgentSessionID
@@ -55,7 +55,7 @@ func TestServiceOverProcesses(t *testing.T) {
 	aborted := s.Run(t.Context(), "fake", req, func(ev cli.Event) {
 		switch ev.(type) {
 		case cli.ToolStarted:
-			if now := s.Status()[0]; now.PID != pid || !now.Busy {
+			if now := s.Live(t.Context()).Sessions[0]; now.PID != pid || !now.Busy {
 				t.Errorf("the second turn runs in %+v, the first ran in %d", now, pid)
 			}
 			close(started)
@@ -101,9 +101,9 @@ func TestServiceManyConversations(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for deadline := time.Now().Add(10 * time.Second); len(s.Status()) > 5; time.Sleep(look) {
+	for deadline := time.Now().Add(10 * time.Second); len(s.Live(t.Context()).Sessions) > 5; time.Sleep(look) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d sessions are kept", len(s.Status()))
+			t.Fatalf("%d sessions are kept", len(s.Live(t.Context()).Sessions))
 		}
 	}
 }

@@ -23,7 +23,7 @@ func look(ctx context.Context, p cli.Provider, modes map[cli.Agent]cli.Mode) cli
 func (h *house) tellAgents(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
-	for _, s := range h.service.Agents(ctx) {
+	for _, s := range h.service.Agents(ctx, "") {
 		tell := h.log.Info
 		if !s.Usable() && (s.Auth.State == cli.Installed || string(s.Agent) == h.cfg.Agents.Default) {
 			tell = h.log.Warn

@@ -47,6 +47,7 @@ type wantsRow struct {
 	Dir     string `json:"dir,omitempty"`
 	Timeout int64  `json:"timeout_ns,omitempty"`
 	Silence string `json:"silence,omitempty"`
+	Sandbox string `json:"sandbox,omitempty"`
 }
 
 // encodeWants gives JSON, and nothing for a turn that wants nothing.
@@ -55,7 +56,7 @@ func encodeWants(w orchestrator.Wants) (string, error) {
 		return "", nil
 	}
 	text, err := json.Marshal(wantsRow{Own: w.Own, Agent: string(w.Agent), Model: string(w.Model), Effort: string(w.Effort),
-		Dir: w.Dir, Timeout: int64(w.Timeout), Silence: w.Silence})
+		Dir: w.Dir, Timeout: int64(w.Timeout), Silence: w.Silence, Sandbox: w.Sandbox})
 	if err != nil {
 		return "", fmt.Errorf("encode what a turn wants: %w", err)
 	}
@@ -68,5 +69,5 @@ func decodeWants(text string) (orchestrator.Wants, error) {
 		return orchestrator.Wants{}, err
 	}
 	return orchestrator.Wants{Own: row.Own, Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model),
-		Effort: cli.Effort(row.Effort), Dir: row.Dir, Timeout: time.Duration(row.Timeout), Silence: row.Silence}, nil
+		Effort: cli.Effort(row.Effort), Dir: row.Dir, Timeout: time.Duration(row.Timeout), Silence: row.Silence, Sandbox: row.Sandbox}, nil
 }

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Sandbox names a place agents run in that is not this host. Empty is this host.
+type Sandbox string
+
+// Site is a place agents run in besides this host: its launcher, and the dialects over it.
+type Site struct {
+	Sandbox   Sandbox
+	Launcher  Launcher
+	Providers []Provider
+	Homes     Homes // nil: the place's own home serves all sessions
+}
+
+// Homes gives each session a home of its own in one place. Safe for concurrent use.
+type Homes interface {
+	// Home gives the absolute path of a session's home there, and makes it at need. It is called before each turn.
+	Home(ctx context.Context, session string) (dir string, err error)
+}
+
+// Bringer is a Launcher of a place that does not see this host's files.
+type Bringer interface {
+	// Bring copies files of this host to where they have the same path there. Those that are there already are
+	// passed over. Safe for concurrent use.
+	Bring(ctx context.Context, paths []string) error
+}
+
+// Preparer is a Launcher of a place that must be made or reached first.
+type Preparer interface {
+	// Prepare makes the place if it is not there, and sees whether it works. Safe for concurrent use.
+	Prepare(ctx context.Context) error
+}
+
+// site is a place with what the service knows of it. This host is one as well.
+type site struct {
+	sandbox   Sandbox
+	launchers []Launcher
+	homes     Homes
+	agents    map[Agent]*agentEntry
+	order     []Agent // as they are listed to people
+
+	look   chan struct{} // held by who looks at what was left
+	unseen bool          // nobody could look at what was left; guarded by look
+}
+
+// newSite ties providers to their place.
+func (s *Service) newSite(sandbox Sandbox, launchers []Launcher, homes Homes, providers []Provider) (*site, error) {
+	at := &site{sandbox: sandbox, launchers: launchers, homes: homes, agents: map[Agent]*agentEntry{}, look: make(chan struct{}, 1)}
+	for _, p := range providers {
+		agent := p.Agent()
+		if at.agents[agent] != nil {
+			return nil, fmt.Errorf("two providers are called %q", agent)
+		}
+		at.agents[agent] = s.newEntry(at, p)
+		at.order = append(at.order, agent)
+	}
+	return at, nil
+}
+
+// enterSites makes the places known, this host first.
+func (s *Service) enterSites() error {
+	host, err := s.newSite("", s.opts.Launchers, s.opts.Homes, s.opts.Providers)
+	if err != nil {
+		return err
+	}
+	s.sites, s.all = map[Sandbox]*site{"": host}, []*site{host}
+	for _, o := range s.opts.Sites {
+		switch {
+		case o.Sandbox == "":
+			return errors.New("a sandbox has no name")
+		case s.sites[o.Sandbox] != nil:
+			return fmt.Errorf("two sandboxes are called %q", o.Sandbox)
+		case o.Launcher == nil || len(o.Providers) == 0:
+			return fmt.Errorf("the sandbox %q needs a launcher and a provider", o.Sandbox)
+		}
+		at, err := s.newSite(o.Sandbox, []Launcher{o.Launcher}, o.Homes, o.Providers)
+		if err != nil {
+			return fmt.Errorf("sandbox %q: %w", o.Sandbox, err)
+		}
+		s.sites[o.Sandbox] = at
+		s.all = append(s.all, at)
+	}
+	return nil
+}
+
+// at gives an agent in a place. There is no other place for it when it is not there.
+func (s *Service) at(sandbox Sandbox, agent Agent) (*agentEntry, *Failure) {
+	at := s.sites[sandbox]
+	if at == nil {
+		return nil, Failf(NoSandbox, agent, "no sandbox %q is configured", sandbox)
+	}
+	entry := at.agents[agent]
+	if entry == nil {
+		return nil, Failf(NotInstalled, agent, "ductor knows no agent of this name")
+	}
+	return entry, nil
+}
+
+// lost makes a Failure of what a place answered that is none of the agent's doing.
+func (at *site) lost(agent Agent, err error) *Failure {
+	var f *Failure
+	if at.sandbox == "" || errors.As(err, &f) {
+		return AsFailure(agent, err)
+	}
+	return &Failure{Kind: NoSandbox, Agent: agent, Reason: err.Error(), Cause: err}
+}
+
+// prepare makes a sandbox if it is not there.
+func (at *site) prepare(ctx context.Context) error {
+	for _, l := range at.launchers {
+		if p, ok := l.(Preparer); ok && at.sandbox != "" {
+			if err := p.Prepare(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ready has the place of a turn ready for it: nothing that was left there is in its way, the session has its home,
+// and the files that the prompt names are there. It returns when ctx is done.
+func (s *Service) ready(ctx context.Context, entry *agentEntry, req Request, emit func(Event)) (Request, error) {
+	if err := s.sighted(ctx, entry.site); err != nil {
+		return req, err
+	}
+	return s.furnish(ctx, entry, req, emit)
+}
+
+// furnish gives the session its home and brings the files that the prompt names.
+func (s *Service) furnish(ctx context.Context, entry *agentEntry, req Request, emit func(Event)) (Request, error) {
+	at := entry.site
+	if at.homes == nil && (at.bringer() == nil || len(req.Files) == 0) {
+		return req, nil
+	}
+	type furnished struct {
+		home string
+		err  error
+	}
+	came := make(chan furnished, 1)
+	s.work.more()
+	go func() {
+		defer s.work.leave()
+		var f furnished
+		f.err = guard(entry.provider.Agent(), func() (err error) {
+			if f.home, err = at.home(ctx, req); err != nil {
+				return err
+			}
+			return at.bring(ctx, req.Files)
+		})
+		came <- f
+	}()
+	f, ok := awaitPlace(ctx, at, emit, came)
+	if !ok {
+		return req, context.Cause(ctx)
+	}
+	req.Home = f.home
+	return req, f.err
+}
+
+var errNoSession = errors.New("it belongs to no session, so it has no home")
+
+// home is that of a request's session.
+func (at *site) home(ctx context.Context, req Request) (string, error) {
+	switch {
+	case at.homes == nil:
+		return req.Home, nil
+	case req.Session == "":
+		return "", errNoSession
+	}
+	return at.homes.Home(ctx, req.Session)
+}
+
+// bringer is what brings files to a place; nil where they are seen as they are.
+func (at *site) bringer() Bringer {
+	for _, l := range at.launchers {
+		if b, ok := l.(Bringer); ok && at.sandbox != "" {
+			return b
+		}
+	}
+	return nil
+}
+
+func (at *site) bring(ctx context.Context, files []string) error {
+	b := at.bringer()
+	if b == nil || len(files) == 0 {
+		return nil
+	}
+	return b.Bring(ctx, files)
+}
+
+// slowPlace is how long a sandbox may take before people are told what they wait for.
+const slowPlace = 3 * time.Second
+
+// awaitPlace waits for something that a place may be long about. False says that ctx is done.
+func awaitPlace[T any](ctx context.Context, at *site, emit func(Event), came <-chan T) (v T, ok bool) {
+	var slow <-chan time.Time
+	if at.sandbox != "" && emit != nil {
+		timer := time.NewTimer(slowPlace)
+		defer timer.Stop()
+		slow = timer.C
+	}
+	told := false
+	for {
+		select {
+		case v := <-came:
+			if told {
+				emit(Status{Kind: StatusIdle})
+			}
+			return v, true
+		case <-ctx.Done():
+			return v, false
+		case <-slow:
+			told = true
+			emit(Status{Kind: StatusWaiting, Detail: fmt.Sprintf("the sandbox %s is being prepared", at.sandbox)})
+		}
+	}
+}
+
+// launchers are those of one place.
+func (s *Service) launchers(sandbox Sandbox) []Launcher {
+	if at := s.sites[sandbox]; at != nil {
+		return at.launchers
+	}
+	return nil
+}

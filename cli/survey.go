@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// surveyWait is how long a sandbox may take to say what was left in it, and to have that taken up.
+const surveyWait = 10 * time.Second
+
+// surveyAgain is between two looks at a sandbox that could not say.
+const surveyAgain = 30 * time.Second
+
+// sighting is what one launcher says was left.
+type sighting struct {
+	site *site
+	from Launcher
+	runs []LeftRun
+	err  error
+}
+
+// Survey looks at what an earlier ductor left, and says what remains of each open turn. Idle sessions are
+// taken into the pool while there is room for their processes. Runs of no further use are ended in the background;
+// nothing is started in their conversations before they are gone. A process that served several conversations and
+// in which no turn was running is of no further use: their sessions are opened again by their ids. Call it once,
+// before the first Run.
+//
+// All places are looked at at the same time, and a sandbox has ten seconds. What one holds that cannot say is
+// ended as soon as it can; until then no turn starts in there. The error tells of this host only.
+func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remains, error) {
+	remains := map[TurnID]Remains{}
+	began := time.Now()
+	var errs []error
+	rest := map[*site][]leftTurn{} // what no open turn needs
+	unseen := map[*site]bool{}
+	taken := map[closeKey]bool{}
+	for _, sight := range s.sightings(ctx) {
+		if sight.err != nil {
+			unseen[sight.site] = true
+			s.missed(sight.site, sight.err)
+			if sight.site.sandbox == "" {
+				errs = append(errs, sight.err)
+			}
+			continue
+		}
+		for _, run := range sight.runs {
+			left := leftTurn{site: sight.site, from: sight.from, run: run}
+			if !s.claim(left, open, remains) {
+				rest[sight.site] = append(rest[sight.site], left)
+				continue
+			}
+			taken[left.closeKey()] = true
+		}
+	}
+	var all sync.WaitGroup
+	for at, runs := range rest {
+		all.Go(func() { s.takeUp(ctx, at, runs, maps.Clone(taken), began.Add(surveyWait)) })
+	}
+	all.Wait()
+	s.unmarked(open, unseen, remains)
+	return remains, errors.Join(errs...)
+}
+
+// sightings looks at all places at the same time.
+func (s *Service) sightings(ctx context.Context) []*sighting {
+	var list []*sighting
+	var all sync.WaitGroup
+	for _, at := range s.all {
+		for _, l := range at.launchers {
+			one := &sighting{site: at, from: l}
+			list = append(list, one)
+			all.Go(func() { one.runs, one.err = s.sight(ctx, at, l) })
+		}
+	}
+	all.Wait()
+	return list
+}
+
+// sight asks a launcher what was left. A sandbox that does not say in time is given up.
+func (s *Service) sight(ctx context.Context, at *site, l Launcher) ([]LeftRun, error) {
+	if at.sandbox == "" {
+		return l.Left(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, surveyWait)
+	type answer struct {
+		runs []LeftRun
+		err  error
+	}
+	came := make(chan answer, 1)
+	s.work.more()
+	go func() {
+		defer s.work.leave()
+		defer cancel()
+		var a answer
+		a.runs, a.err = l.Left(ctx)
+		came <- a
+	}()
+	a, ok := awaitPlace(ctx, at, nil, came)
+	if !ok {
+		return nil, context.Cause(ctx)
+	}
+	return a.runs, a.err
+}
+
+// claim keeps a run for the open turns that it has, if any.
+func (s *Service) claim(left leftTurn, open []OpenTurn, remains map[TurnID]Remains) (used bool) {
+	for _, t := range open {
+		if left.run.Agent == t.Agent && slices.ContainsFunc(left.run.Marks, func(m Mark) bool { return m.Turn == t.Turn }) {
+			if left.at == nil {
+				left.at = s.pool.placeFor(left.site.sandbox, left.run)
+			} else {
+				s.pool.shareLeft(left.at)
+			}
+			mine := left
+			s.leftMu.Lock()
+			s.left[t.Turn] = &mine
+			s.leftMu.Unlock()
+			remains[t.Turn], used = RemainsRun, true
+		}
+	}
+	return used
+}
+
+// takeUp takes idle sessions of a place into the pool and ends the other runs. A sandbox has time until then.
+func (s *Service) takeUp(ctx context.Context, at *site, runs []leftTurn, taken map[closeKey]bool, until time.Time) {
+	for _, left := range runs {
+		// Two processes of one session would spoil each other's history.
+		key := left.closeKey()
+		left.at = s.pool.placeFor(at.sandbox, left.run)
+		late := at.sandbox != "" && time.Now().After(until)
+		if taken[key] || late || !s.adoptIdle(ctx, left) {
+			s.endUseless(left)
+			continue
+		}
+		taken[key] = true
+	}
+}
+
+// adoptIdle takes the session of an idle run into the pool. Its agent is not asked how it is to be run: if not like
+// this any more, the next turn opens another session.
+func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
+	run := left.run
+	entry := left.site.agents[run.Agent]
+	if entry == nil || s.modeSoFar(entry) != Live || run.Mode != Live || !run.Alive || run.Problem != "" || run.Conversation == "" || s.pool.tooMany() {
+		return false
+	}
+	session, err := s.adopt(ctx, entry, run, Request{Conversation: run.Conversation, Sandbox: left.site.sandbox})
+	if err != nil {
+		s.opts.Logger.Warn("an idle agent cannot be gone on with; it is ended", "run", run.Run, "agent", string(run.Agent), "err", err)
+		return false
+	}
+	if s.pool.keep(entry, run.Conversation, session, left.at) {
+		return true
+	}
+	session.Detach()
+	return false
+}
+
+// unmarked says what remains of the turns that no run has. Each is asked for in its own place only: what another
+// one forgot, or cannot say, is nothing to it.
+func (s *Service) unmarked(open []OpenTurn, unseen map[*site]bool, remains map[TurnID]Remains) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, t := range open {
+		mu.Lock()
+		known := remains[t.Turn] != ""
+		mu.Unlock()
+		if known {
+			continue
+		}
+		all.Go(func() {
+			at, what := s.sites[t.Sandbox], RemainsUnknown
+			if at != nil && !unseen[at] && at.knows(t.Started) {
+				what = RemainsNothing
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			remains[t.Turn] = what
+		})
+	}
+	all.Wait()
+}
+
+// knows says whether no run of a place that was started after since can have been forgotten.
+func (at *site) knows(since time.Time) bool {
+	for _, l := range at.launchers {
+		if !l.Knows(since) {
+			return false
+		}
+	}
+	return len(at.launchers) > 0
+}
+
+// missed is for a sandbox of which nobody knows what was left there: whatever it was, its turns are told of as ended.
+func (s *Service) missed(at *site, err error) {
+	if at.sandbox == "" {
+		return
+	}
+	s.opts.Logger.Warn("a sandbox does not say what was left in it; that is ended as soon as it does", "sandbox", string(at.sandbox), "err", err)
+	at.look <- struct{}{}
+	at.unseen = true
+	<-at.look
+	s.work.spawn(func() {
+		again := time.NewTicker(surveyAgain)
+		defer again.Stop()
+		for s.base.Err() == nil {
+			select {
+			case <-s.base.Done():
+				return
+			case <-again.C:
+			}
+			if s.sighted(s.base, at) == nil {
+				return
+			}
+		}
+	})
+}
+
+// sighted sees to it that what was left in a place is known. The error says that it cannot be.
+func (s *Service) sighted(ctx context.Context, at *site) error {
+	select {
+	case at.look <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-at.look }()
+	if !at.unseen {
+		return nil
+	}
+	for _, l := range at.launchers {
+		runs, err := s.sight(ctx, at, l)
+		if err != nil {
+			return err
+		}
+		for _, run := range runs {
+			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox), "run", run.Run, "agent", string(run.Agent))
+			s.endUseless(leftTurn{site: at, from: l, run: run, at: s.pool.placeFor(at.sandbox, run)})
+		}
+	}
+	at.unseen = false
+	return nil
+}

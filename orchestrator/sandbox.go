@@ -1,0 +1,83 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ductor/cli"
+)
+
+// Sandboxes is the policy of where agents run. It asks nobody and does not wait. Safe for concurrent use.
+type Sandboxes interface {
+	// Of is the sandbox of the project that dir is in; empty for this host.
+	Of(dir string) cli.Sandbox
+	// Forced is the sandbox for work in dir that is to run in one although its project has none.
+	Forced(dir string) (cli.Sandbox, error)
+}
+
+// The words of Wants.Sandbox. Empty is as the project of the directory has it.
+const (
+	SandboxDocker = "docker"
+	SandboxOff    = "off"
+)
+
+var (
+	errNotOutside = errors.New("it is to run outside of a sandbox, and what is in this directory runs in one")
+	errNotInside  = errors.New("it is to run in a sandbox, and none is configured")
+	errMoved      = errors.New("where agents run was changed in the configuration meanwhile, so it did not begin")
+)
+
+// sandboxOf says where work in a directory runs. A task may ask for a sandbox where there is none by itself, and
+// never gets out of one.
+func (o *Orchestrator) sandboxOf(dir, wanted string) (cli.Sandbox, error) {
+	var policy cli.Sandbox
+	if o.opts.Sandboxes != nil {
+		policy = o.opts.Sandboxes.Of(dir)
+	}
+	switch {
+	case wanted == "" || wanted == SandboxDocker && policy != "" || wanted == SandboxOff && policy == "":
+		return policy, nil
+	case wanted == SandboxOff:
+		return "", noSandbox(errNotOutside)
+	case wanted != SandboxDocker || o.opts.Sandboxes == nil:
+		return "", noSandbox(errNotInside)
+	}
+	forced, err := o.opts.Sandboxes.Forced(dir)
+	if err == nil && forced == "" {
+		err = errNotInside
+	}
+	if err != nil {
+		return "", noSandbox(err)
+	}
+	return forced, nil
+}
+
+func noSandbox(err error) *cli.Failure {
+	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
+}
+
+// whereabouts are the session that the conversation's next turn would run in, as sessionFor would give it, and where.
+func (o *Orchestrator) whereabouts(ctx context.Context, conv Conversation) (Session, cli.Sandbox, error) {
+	session := Session{Dir: o.dirOf(conv)}
+	if conv.Session != "" {
+		s, err := o.opts.Store.Session(ctx, conv.Session)
+		if err != nil && !errors.Is(err, ErrNoSession) {
+			return Session{}, "", fmt.Errorf("load session: %w", err)
+		}
+		if err == nil && !o.worn(s) {
+			session = s
+		}
+	}
+	in, err := o.sandboxOf(session.Dir, "")
+	return session, in, err
+}
+
+// nativeIn is an agent's own id for a session in a place; empty where it has none there. An id of another place is
+// none here.
+func (s Session) nativeIn(in cli.Sandbox, agent cli.Agent) cli.AgentSessionID {
+	if s.Places[agent] != in {
+		return ""
+	}
+	return s.Native[agent]
+}
