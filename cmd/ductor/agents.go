@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -16,54 +17,93 @@ import (
 	"ductor/orchestrator"
 )
 
-// providers are the enabled agents, in the order they are listed to users.
-func (h *house) providers() []cli.Provider {
+// ground is a place as the dialects of the agents see it.
+type ground struct {
+	launcher cli.Launcher
+	inside   bool                              // a sandbox: it has neither the paths nor the log-ins of this machine
+	readFile func(path string) ([]byte, error) // of log-ins; nil for those of this machine
+	prompts  string                            // directories that are the same to us and to the agents there
+	gemini   string
+}
+
+// hostGround is this machine.
+func (h *house) hostGround() ground {
+	return ground{
+		launcher: h.host,
+		prompts:  filepath.Join(h.cfg.Storage.Dir, promptsDir), gemini: filepath.Join(h.cfg.Storage.Dir, geminiDir),
+	}
+}
+
+// program is how an agent is found: in a sandbox by its name alone.
+func (g ground) program(path string) string {
+	if g.inside && path != "" {
+		return filepath.Base(path)
+	}
+	return path
+}
+
+// environ is what the environments of agents are picked from.
+func (g ground) environ() []string {
+	if !g.inside {
+		return os.Environ()
+	}
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(ownPlaces(), name)
+	})
+}
+
+// ownPlaces are variables that name directories of this machine in which agents keep what they know.
+func ownPlaces() []string {
+	return []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME"}
+}
+
+// providers are the enabled agents over a ground, in the order they are listed to users.
+func (h *house) providers(g ground) []cli.Provider {
 	a := h.cfg.Agents
 	var out []cli.Provider
 	if a.Claude.Enabled {
-		out = append(out, h.claude(a.Claude))
+		out = append(out, claude.New(claude.Options{
+			Launcher: g.launcher, Path: g.program(a.Claude.Path), Env: g.environ, AllowEnv: a.Claude.Env,
+			ReadFile: g.readFile, PromptDir: g.prompts,
+			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log, Unasked: h.unasked,
+		}))
 	}
 	if a.Codex.Enabled {
 		out = append(out, codex.New(codex.Options{
-			Launcher: h.host, Path: a.Codex.Path, Env: os.Environ, AllowEnv: a.Codex.Env, Sandbox: a.Codex.Sandbox,
+			Launcher: g.launcher, Path: g.program(a.Codex.Path), Env: g.environ, AllowEnv: a.Codex.Env,
+			ReadFile: g.readFile, Sandbox: a.Codex.Sandbox,
 			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
 		}))
 	}
 	if a.Gemini.Enabled {
 		out = append(out, gemini.New(gemini.Options{
-			Launcher: h.host, Path: a.Gemini.Path, Env: os.Environ, AllowEnv: a.Gemini.Env,
-			StateDir: filepath.Join(h.cfg.Storage.Dir, geminiDir),
-			Grace:    a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
+			Launcher: g.launcher, Path: g.program(a.Gemini.Path), Env: g.environ, AllowEnv: a.Gemini.Env,
+			ReadFile: g.readFile, StateDir: g.gemini,
+			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
 		}))
 	}
 	if a.Copilot.Enabled {
 		out = append(out, copilot.New(copilot.Options{
-			Launcher: h.host, Path: a.Copilot.Path, Env: os.Environ, AllowEnv: a.Copilot.Env,
+			Launcher: g.launcher, Path: g.program(a.Copilot.Path), Env: g.environ, AllowEnv: a.Copilot.Env, ReadFile: g.readFile,
 			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
 		}))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.ACP)) {
 		if one := a.ACP[name]; one.Enabled {
-			out = append(out, h.acp(cli.Agent(name), one))
+			out = append(out, h.acp(cli.Agent(name), one, g))
 		}
 	}
 	return out
 }
 
-func (h *house) claude(c config.Claude) cli.Provider {
-	a := h.cfg.Agents
-	return claude.New(claude.Options{
-		Launcher: h.host, Path: c.Path, Env: os.Environ, AllowEnv: c.Env,
-		PromptDir: filepath.Join(h.cfg.Storage.Dir, promptsDir),
-		Grace:     a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log, Unasked: h.unasked,
-	})
-}
-
-// acp is an agent of the owner's own.
-func (h *house) acp(name cli.Agent, c config.ACP) cli.Provider {
+// acp is an agent of the owner's own. What it asks ductor to read, write and run would be on this machine, so one in
+// a sandbox cannot.
+func (h *house) acp(name cli.Agent, c config.ACP, g ground) cli.Provider {
 	a := h.cfg.Agents
 	o := acp.Options{
-		Agent: name, Path: c.Path, Args: c.Args, Launcher: h.host, Env: os.Environ, AllowEnv: c.Env,
+		Agent: name, Path: g.program(c.Path), Args: c.Args, Launcher: g.launcher, Env: g.environ, AllowEnv: c.Env,
+		NoFiles: g.inside, NoTerminals: g.inside,
 		Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
 	}
 	for _, m := range c.Models {

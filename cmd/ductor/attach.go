@@ -22,16 +22,16 @@ func attachCommand() *cobra.Command {
 			"watched: ductor and the agent do not notice. With --all, from the agent's start on, as far as it is kept.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRuns(config, func(root *supervisor.Root) error {
-				info, err := findRun(cmd.Context(), root, args[0])
+			return withRuns(cmd.Context(), config, cmd.ErrOrStderr(), func(places []runPlace) error {
+				run, err := findRun(cmd.Context(), places, args[0], cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}
-				offset := turnOffset(info)
+				offset := turnOffset(run.Info)
 				if all {
 					offset = 0
 				}
-				return follow(cmd.Context(), root, info.ID, offset, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				return follow(cmd.Context(), run.at.root, run.ID, offset, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			})
 		},
 	}

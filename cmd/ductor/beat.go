@@ -88,11 +88,8 @@ func (b *beat) close() {
 type orders struct{ *house }
 
 func (o orders) Ask(ctx context.Context, order heartbeat.Order) error {
-	if order.Sandbox == "docker" {
-		return fmt.Errorf("There is no container for it to run in: %w", heartbeat.ErrRefused)
-	}
 	wants := orchestrator.Wants{
-		Agent: order.Agent, Model: order.Model, Effort: order.Effort, Dir: order.Dir, Timeout: order.Timeout, Silence: order.OKWord,
+		Agent: order.Agent, Model: order.Model, Effort: order.Effort, Dir: order.Dir, Timeout: order.Timeout, Sandbox: order.Sandbox, Silence: order.OKWord,
 	}
 	if order.Session == heartbeat.OwnSession {
 		wants.Own = string(order.Job)

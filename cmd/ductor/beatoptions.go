@@ -48,7 +48,7 @@ func jobOf(cfg config.Config, at config.Place, m config.Manner, q config.Quiet) 
 	return heartbeat.Job{
 		Conversation: in, Person: person, Enabled: true, Zone: q.Zone, Quiet: quietOf(q),
 		Session: heartbeat.SessionMode(m.Session), Agent: cli.Agent(m.Agent), Model: cli.ModelID(m.Model), Effort: cli.Effort(m.Effort),
-		Dir: m.Dir, Timeout: m.Timeout, Retries: m.Retries, Backoff: m.Backoff,
+		Dir: m.Dir, Sandbox: m.Sandbox, Timeout: m.Timeout, Retries: m.Retries, Backoff: m.Backoff,
 	}
 }
 

@@ -34,6 +34,7 @@ const doctorPatience = 30 * time.Second
 
 // examine prints one line a check and fails if anything would keep ductor from working.
 func examine(ctx context.Context, path string, out io.Writer) error {
+	patient := ctx
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
 	d := &doctor{out: out}
@@ -48,6 +49,7 @@ func examine(ctx context.Context, path string, out io.Writer) error {
 	d.storage(ctx, cfg)
 	d.beat(ctx, cfg)
 	d.agents(ctx, cfg)
+	d.sandboxes(patient, cfg)
 	if d.failed > 0 {
 		return fmt.Errorf("%d checks failed", d.failed)
 	}
@@ -116,7 +118,7 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 
 func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 	usable := 0
-	err := withProbes(cfg, func(providers []cli.Provider) { usable = d.judge(ctx, cfg, providers) })
+	err := withProbes(cfg, func(providers []cli.Provider) { usable = d.judge(ctx, cfg, providers, "") })
 	if err != nil {
 		d.fail("agents", err.Error())
 		return
@@ -126,10 +128,10 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 	}
 }
 
-// judge says of each agent whether it can be used, and counts those.
-func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.Provider) (usable int) {
+// judge says of each agent of a place whether it can be used, and counts those.
+func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.Provider, where string) (usable int) {
 	for _, p := range providers {
-		state, what := look(ctx, p, modesOf(cfg.Agents)), "agent "+string(p.Agent())
+		state, what := look(ctx, p, modesOf(cfg.Agents)), where+"agent "+string(p.Agent())
 		if !state.Usable() {
 			d.warn(what, state.String())
 			continue

@@ -41,6 +41,6 @@ func withProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
 	if h.host, err = openHost(cfg, supervisor.Options{}, h.log); err != nil {
 		return err
 	}
-	f(h.providers())
+	f(h.providers(h.hostGround()))
 	return h.host.Close()
 }

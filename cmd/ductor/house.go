@@ -51,6 +51,7 @@ type house struct {
 	log     *slog.Logger
 	db      *store.DB
 	host    *cli.Host
+	boxes   *sandboxes
 	service *cli.Service
 	desk    *orchestrator.Orchestrator
 	bot     *bot.Bot
@@ -72,10 +73,10 @@ func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Opt
 			h.close()
 		}
 	}()
-	if err = refuseSandbox(cfg); err != nil {
+	if h.host, err = openHost(cfg, start, log); err != nil {
 		return nil, err
 	}
-	if h.host, err = openHost(cfg, start, log); err != nil {
+	if h.boxes, err = openSandboxes(cfg, log); err != nil {
 		return nil, err
 	}
 	if h.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{}); err != nil {
@@ -105,6 +106,7 @@ func (h *house) run(ctx context.Context) error {
 	h.ticks.Go(func() { h.beat.sweep.Run(ticking) })
 	h.ticks.Go(func() { h.beat.retention.Run(ticking) })
 	h.ticks.Go(func() { h.prune(ticking) })
+	h.ticks.Go(func() { h.boxes.run(ticking) })
 	h.service.Refresh()
 	h.ticks.Go(func() { h.tellAgents(ticking) })
 	if err := h.desk.Recover(ctx); err != nil {
@@ -153,6 +155,9 @@ func (h *house) closeRest() {
 	}
 	if h.db != nil {
 		h.stage(drainLetters, "database", func(context.Context) error { return h.db.Close() })
+	}
+	if h.boxes != nil {
+		h.stage(drainAgents, "sandboxes", func(context.Context) error { return h.boxes.close() })
 	}
 	if h.host != nil {
 		h.stage(drainAgents, "runs", func(context.Context) error { return h.host.Close() })

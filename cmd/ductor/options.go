@@ -96,7 +96,7 @@ func cardsOptions(s config.Stream) bot.CardsOptions {
 func serviceOptions(cfg config.Config, h *house, log *slog.Logger) cli.ServiceOptions {
 	a := cfg.Agents
 	o := cli.ServiceOptions{
-		Providers: h.providers(), Launchers: []cli.Launcher{h.host}, Default: cli.Agent(a.Default), Modes: modesOf(a),
+		Providers: h.providers(h.hostGround()), Launchers: []cli.Launcher{h.host}, Sites: h.sites(), Default: cli.Agent(a.Default), Modes: modesOf(a),
 		Timeout: a.TurnTimeout, Grace: a.Grace, IdleLimit: a.IdleLimit, MaxSessions: a.MaxLive, MaxMemory: int64(a.MaxMemoryMB) << 20, Logger: log,
 	}
 	for _, name := range a.Fallback {
@@ -122,6 +122,7 @@ func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestr
 		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
 		DeniedTools: cfg.Permissions.DeniedTools,
 		Agents:      defaultsOf(cfg.Agents),
+		Sandboxes:   h.boxes.policy,
 		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
 		Roles: map[string]orchestrator.Role{}, DefaultRole: cfg.Sessions.DefaultRole,
 		AddDirs:  []string{filepath.Join(cfg.Storage.Dir, uploadsDir)},

@@ -22,12 +22,12 @@ func psCommand() *cobra.Command {
 		Short: "List the agents that run, also when ductor does not",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := withRuns(config, func(root *supervisor.Root) error {
-				infos, err := root.List(cmd.Context())
+			err := withRuns(cmd.Context(), config, cmd.ErrOrStderr(), func(places []runPlace) error {
+				runs, err := listRuns(cmd.Context(), places, cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}
-				return writeRuns(cmd.OutOrStdout(), infos, time.Now())
+				return writeRuns(cmd.OutOrStdout(), runs, time.Now())
 			})
 			if err == errNoRuns {
 				return writeRuns(cmd.OutOrStdout(), nil, time.Now())
@@ -40,21 +40,21 @@ func psCommand() *cobra.Command {
 }
 
 // writeRuns writes a table of runs, the oldest first.
-func writeRuns(out io.Writer, infos []supervisor.Info, now time.Time) error {
-	if len(infos) == 0 {
+func writeRuns(out io.Writer, runs []placedRun, now time.Time) error {
+	if len(runs) == 0 {
 		_, err := fmt.Fprintln(out, "no agent runs")
 		return err
 	}
-	slices.SortFunc(infos, func(a, b supervisor.Info) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(runs, func(a, b placedRun) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tCHAT\tAGENT\tPID\tAGE\tMEMORY\tSTATE")
-	for _, i := range infos {
-		age := "?"
+	fmt.Fprintln(w, "ID\tCHAT\tAGENT\tWHERE\tPID\tAGE\tMEMORY\tSTATE")
+	for _, run := range runs {
+		i, age := run.Info, "?"
 		if !i.Started.IsZero() {
 			age = now.Sub(i.Started).Round(time.Second).String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i.ID, cmp.Or(string(purposeOf(i).Conversation), "-"), agentOf(i), i.PID, age,
-			memory(i.Memory), stateOf(i))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i.ID, cmp.Or(string(purposeOf(i).Conversation), "-"), agentOf(i),
+			cmp.Or(run.at.name, "host"), i.PID, age, memory(i.Memory), stateOf(i))
 	}
 	return w.Flush()
 }

@@ -4,55 +4,125 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"ductor/docker"
 	"ductor/internal/supervisor"
 )
 
-// withRuns opens the runs of a configuration for a command that works whether ductor runs or not.
-func withRuns(config string, f func(*supervisor.Root) error) error {
+// runPlace is a place with runs: this machine, whose name is empty, or a sandbox.
+type runPlace struct {
+	name string
+	root *supervisor.Root
+}
+
+// placedRun is a run and where it is.
+type placedRun struct {
+	supervisor.Info
+	at runPlace
+}
+
+// lookWait is how long a command waits for one sandbox.
+const lookWait = 10 * time.Second
+
+// withRuns opens the runs of a configuration for a command that works whether ductor runs or not. What cannot be
+// looked at is said on notes.
+func withRuns(ctx context.Context, config string, notes io.Writer, f func([]runPlace) error) (err error) {
 	cfg, err := loadConfig(config)
 	if err != nil {
 		return err
 	}
+	var places []runPlace
 	dir := runsPath(cfg)
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		return errNoRuns
+	if _, err := os.Stat(dir); err == nil {
+		root, err := supervisor.Open(dir, supervisor.Options{})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, root.Close()) }()
+		places = append(places, runPlace{root: root})
 	}
-	root, err := supervisor.Open(dir, supervisor.Options{})
+	boxes, err := openSandboxes(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(root), root.Close())
+	defer func() { err = errors.Join(err, boxes.close()) }()
+	places = append(places, boxes.running(ctx, notes)...)
+	if len(places) == 0 {
+		return errNoRuns
+	}
+	return f(places)
+}
+
+// running are the sandboxes in which something may run.
+func (s *sandboxes) running(ctx context.Context, notes io.Writer) (places []runPlace) {
+	for _, r := range s.rooms {
+		if r.launcher == nil {
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", r.name, r.why)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, lookWait)
+		status, err := r.launcher.Status(ctx)
+		cancel()
+		switch {
+		case status.Is == docker.StateRunning:
+			places = append(places, runPlace{name: r.name, root: r.launcher.Runs()})
+		case status.Is == docker.StatePaused:
+			fmt.Fprintf(notes, "ductor: the sandbox %s is paused, and not looked at\n", r.name)
+		case err != nil:
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", r.name, err)
+		}
+	}
+	return places
 }
 
 var errNoRuns = errors.New("no agent was ever started with this configuration")
 
-// findRun is the run whose id begins with what was given.
-func findRun(ctx context.Context, root *supervisor.Root, begin string) (supervisor.Info, error) {
-	infos, err := root.List(ctx)
-	if err != nil {
-		return supervisor.Info{}, err
-	}
-	var found []supervisor.Info
-	for _, info := range infos {
-		if info.ID == begin {
-			return info, nil
+// listRuns are the runs of all places.
+func listRuns(ctx context.Context, places []runPlace, notes io.Writer) (all []placedRun, err error) {
+	for _, at := range places {
+		infos, err := at.root.List(ctx)
+		switch {
+		case err != nil && at.name == "":
+			return nil, err
+		case err != nil:
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", at.name, err)
 		}
-		if strings.HasPrefix(info.ID, begin) {
-			found = append(found, info)
+		for _, info := range infos {
+			all = append(all, placedRun{info, at})
+		}
+	}
+	return all, nil
+}
+
+// findRun is the run whose id begins with what was given.
+func findRun(ctx context.Context, places []runPlace, begin string, notes io.Writer) (placedRun, error) {
+	all, err := listRuns(ctx, places, notes)
+	if err != nil {
+		return placedRun{}, err
+	}
+	var found []placedRun
+	for _, run := range all {
+		if run.ID == begin {
+			return run, nil
+		}
+		if strings.HasPrefix(run.ID, begin) {
+			found = append(found, run)
 		}
 	}
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return supervisor.Info{}, fmt.Errorf("there is no run %s; `ductor ps` lists them", begin)
+		return placedRun{}, fmt.Errorf("there is no run %s; `ductor ps` lists them", begin)
 	default:
-		return supervisor.Info{}, fmt.Errorf("%d runs begin with %s; give more of the id", len(found), begin)
+		return placedRun{}, fmt.Errorf("%d runs begin with %s; give more of the id", len(found), begin)
 	}
 }
 
@@ -68,11 +138,11 @@ func killCommand() *cobra.Command {
 			if all == (len(args) == 1) {
 				return errors.New("give one ID of `ductor ps`, or --all")
 			}
-			return withRuns(config, func(root *supervisor.Root) error {
+			return withRuns(cmd.Context(), config, cmd.ErrOrStderr(), func(places []runPlace) error {
 				if !all {
-					return killRun(cmd, root, args[0])
+					return killNamed(cmd, places, args[0])
 				}
-				return killAll(cmd, root)
+				return killAll(cmd, places)
 			})
 		},
 	}
@@ -81,27 +151,35 @@ func killCommand() *cobra.Command {
 	return cmd
 }
 
-func killRun(cmd *cobra.Command, root *supervisor.Root, begin string) error {
-	info, err := findRun(cmd.Context(), root, begin)
+func killNamed(cmd *cobra.Command, places []runPlace, begin string) error {
+	run, err := findRun(cmd.Context(), places, begin, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	if err := root.Kill(cmd.Context(), info.ID); err != nil {
+	return killRun(cmd, run)
+}
+
+func killRun(cmd *cobra.Command, run placedRun) error {
+	if err := run.at.root.Kill(cmd.Context(), run.ID); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "ended %s (%s, pid %d)\n", info.ID, agentOf(info), info.PID)
+	where := ""
+	if run.at.name != "" {
+		where = " in the sandbox " + run.at.name
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "ended %s (%s, pid %d%s)\n", run.ID, agentOf(run.Info), run.PID, where)
 	return nil
 }
 
-func killAll(cmd *cobra.Command, root *supervisor.Root) error {
-	infos, err := root.List(cmd.Context())
+func killAll(cmd *cobra.Command, places []runPlace) error {
+	runs, err := listRuns(cmd.Context(), places, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, info := range infos {
-		if info.Alive || info.Supervised || info.Problem != "" {
-			errs = append(errs, killRun(cmd, root, info.ID))
+	for _, run := range runs {
+		if run.Alive || run.Supervised || run.Problem != "" {
+			errs = append(errs, killRun(cmd, run))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"ductor/docker"
+	"ductor/internal/config"
+)
+
+const (
+	cleanWait   = time.Minute
+	retireEvery = time.Minute
+)
+
+// run keeps the sandboxes in order until ctx ends: what is no longer configured goes, images are made before they are
+// needed, and containers that do nothing are removed.
+func (s *sandboxes) run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, r := range s.rooms {
+		if r.launcher != nil && r.setting.Mode == config.SandboxDocker {
+			all.Go(func() { s.prepare(ctx, r) })
+		}
+	}
+	all.Go(func() { s.clean(ctx) })
+	if len(s.rooms) == 0 {
+		return
+	}
+	tick := time.NewTicker(retireEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.retire(ctx)
+		}
+	}
+}
+
+// clean removes containers of projects that have no sandbox any more.
+func (s *sandboxes) clean(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, e := range s.engines {
+		var names []string
+		for _, r := range s.rooms {
+			if r.engine == e {
+				names = append(names, r.name)
+			}
+		}
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, cleanWait)
+			defer cancel()
+			removed, err := e.Clean(ctx, s.owner(), names)
+			if err != nil && ctx.Err() == nil {
+				s.log.Warn("remove old sandboxes", "engine", e.Host(), "err", err)
+			}
+			if removed > 0 {
+				s.log.Info("old sandboxes were removed", "engine", e.Host(), "count", removed)
+			}
+		})
+	}
+}
+
+func (s *sandboxes) retire(ctx context.Context) {
+	for _, r := range s.rooms {
+		if r.launcher == nil || r.setting.Idle == 0 {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, cleanWait)
+		gone, err := r.launcher.Retire(ctx, r.setting.Idle)
+		cancel()
+		switch {
+		case err != nil:
+			s.log.Debug("look for idle sandboxes", "sandbox", r.name, "err", err)
+		case gone:
+			s.log.Info("a sandbox was removed, for nothing ran in it", "sandbox", r.name)
+		}
+	}
+}
+
+// prepare makes the image of a sandbox that has none yet: that takes longer than a turn should wait.
+func (s *sandboxes) prepare(ctx context.Context, r *room) {
+	looking, cancel := context.WithTimeout(ctx, cleanWait)
+	status, err := r.launcher.Status(looking)
+	cancel()
+	if err == nil && status.ImageIs != docker.StateThere {
+		s.log.Info("the image of a sandbox is made, which may take minutes", "sandbox", r.name, "image", status.Image, "is", status.ImageIs)
+		err = r.launcher.Prepare(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		s.log.Warn("a sandbox cannot be had", "sandbox", r.name, "err", err)
+	default:
+		s.log.Info("sandbox", "name", r.name, "engine", status.Host, "image", status.Image)
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+	"ductor/internal/config"
+)
+
+// policy says by directory where agents run. It is the orchestrator.Sandboxes of a configuration.
+type policy struct {
+	projects []projectDir
+	sandbox  config.Sandbox
+	any      bool // there are sandboxes at all
+}
+
+// projectDir is a directory that leads to a project. What leads where was settled when ductor started, before any
+// agent could change it.
+type projectDir struct{ dir, name string }
+
+func newPolicy(cfg config.Config) policy {
+	p := policy{sandbox: cfg.Sandbox, any: asksForSandbox(cfg)}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sandbox.Projects)) {
+		dir := cfg.Sandbox.Projects[name].Dir
+		p.projects = append(p.projects, projectDir{dir, name})
+		if real := realDir(dir); real != dir {
+			p.projects = append(p.projects, projectDir{real, name})
+		}
+	}
+	return p
+}
+
+// realDir follows all links; a directory that is not there is as it is written.
+func realDir(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return filepath.Clean(dir)
+}
+
+// Of gives the sandbox that agents run in whose directory is dir; empty is this machine.
+func (p policy) Of(dir string) cli.Sandbox {
+	if name := p.project(dir); p.docker(name) {
+		return cli.Sandbox(name)
+	}
+	return ""
+}
+
+var errNoSandboxes = errors.New("ductor's configuration has no sandbox; set sandbox.mode, or that of a project, and start ductor anew")
+
+// Forced gives the sandbox of a task that asks for one, whatever the policy of its project.
+func (p policy) Forced(dir string) (cli.Sandbox, error) {
+	if !p.any {
+		return "", errNoSandboxes
+	}
+	return cli.Sandbox(p.project(dir)), nil
+}
+
+func (p policy) docker(name string) bool { return p.sandbox.Named(name).Mode == config.SandboxDocker }
+
+// project is the project that dir is in. Links may have been laid by an agent that works there: where what is written
+// and what it leads to are in different projects, the one with a sandbox counts.
+func (p policy) project(dir string) string {
+	written, real := p.deepest(filepath.Clean(dir)), p.deepest(realDir(dir))
+	if p.docker(written) {
+		return written
+	}
+	return real
+}
+
+func (p policy) deepest(dir string) string {
+	name, deepest := config.DefaultSandbox, 0
+	for _, project := range p.projects {
+		rel, err := filepath.Rel(project.dir, dir)
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") && len(project.dir) > deepest {
+			name, deepest = project.name, len(project.dir)
+		}
+	}
+	return name
+}

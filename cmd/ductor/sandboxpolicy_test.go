@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ductor/cli"
+	"ductor/internal/config"
+)
+
+func TestPolicyByDirectory(t *testing.T) {
+	base := realDir(t.TempDir())
+	at := func(path string) string { return filepath.Join(base, path) }
+	for _, dir := range []string{"web/shop/inner", "open/x", "other", "data/linked/sub"} {
+		if err := os.MkdirAll(at(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(at("data/linked"), at("linked")); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	project := func(dir, mode string) config.SandboxProject {
+		p := config.SandboxProject{Dir: at(dir), SandboxSetting: cfg.Sandbox.SandboxSetting}
+		p.Mode = mode
+		return p
+	}
+	cfg.Projects.Roots = []string{base}
+	cfg.Sandbox.Projects = map[string]config.SandboxProject{
+		"web": project("web", "docker"), "inner": project("web/shop/inner", "off"), "open": project("open", "off"),
+		"linked": project("linked", "docker"), "missing": project("missing", "docker"),
+	}
+	// What an agent of the sandbox web can lay: ways out of it.
+	for link, to := range map[string]string{"web/out": "other", "web/open": "open", "other/in": "web"} {
+		if err := os.Symlink(at(to), at(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	off := newPolicy(cfg)
+	cfg.Sandbox.Mode = config.SandboxDocker
+	on := newPolicy(cfg)
+	for _, c := range []struct {
+		dir      string
+		off, on  cli.Sandbox // by the mode of [sandbox]
+		onDemand cli.Sandbox
+	}{
+		{"web", "web", "web", "web"},
+		{"web/shop", "web", "web", "web"},
+		{"website", "", "default", "default"},
+		{"web/shop/inner", "", "", "inner"},
+		{"open/x", "", "", "open"},
+		{"open/../web", "web", "web", "web"},
+		{"other", "", "default", "default"},
+		{"linked", "linked", "linked", "linked"},
+		{"data/linked/sub", "linked", "linked", "linked"},
+		{"data", "", "default", "default"},
+		{"missing/x", "missing", "missing", "missing"},
+		{"web/out", "web", "web", "web"},
+		{"web/open/x", "web", "web", "web"},
+		{"web/out/nothing/there", "web", "web", "web"},
+		{"other/in", "web", "default", "web"},
+	} {
+		if got := off.Of(at(c.dir)); got != c.off {
+			t.Errorf("without a general sandbox %s is in %q, want %q", c.dir, got, c.off)
+		}
+		if got := on.Of(at(c.dir)); got != c.on {
+			t.Errorf("with a general sandbox %s is in %q, want %q", c.dir, got, c.on)
+		}
+		if got, err := off.Forced(at(c.dir)); got != c.onDemand || err != nil {
+			t.Errorf("%s is forced into %q, %v, want %q", c.dir, got, err, c.onDemand)
+		}
+	}
+	cfg.Sandbox = config.Default().Sandbox
+	none := newPolicy(cfg)
+	if got := none.Of(at("web")); got != "" {
+		t.Errorf("without any sandbox web is in %q", got)
+	}
+	if got, err := none.Forced(at("web")); err == nil {
+		t.Errorf("without any sandbox web is forced into %q", got)
+	}
+}
