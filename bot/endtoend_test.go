@@ -70,8 +70,8 @@ func (s mortalStore) CreateSession(ctx context.Context, n orchestrator.Session) 
 	return s.step("session", func() error { return s.DB.CreateSession(ctx, n) })
 }
 
-func (s mortalStore) SetNative(ctx context.Context, id orchestrator.SessionID, a cli.Agent, in cli.Sandbox, native cli.AgentSessionID) error {
-	return s.step("native", func() error { return s.DB.SetNative(ctx, id, a, in, native) })
+func (s mortalStore) SetNative(ctx context.Context, id orchestrator.SessionID, of orchestrator.Seat, native cli.AgentSessionID) error {
+	return s.step("native", func() error { return s.DB.SetNative(ctx, id, of, native) })
 }
 
 func (s mortalStore) PostLetter(ctx context.Context, l orchestrator.Letter) (id int64, err error) {

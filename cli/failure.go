@@ -65,6 +65,11 @@ func AsFailure(agent Agent, err error) *Failure {
 	}
 	var f *Failure
 	if errors.As(err, &f) {
+		if f.Agent == "" { // who failed did not know for whom
+			named := *f
+			named.Agent = agent
+			return &named
+		}
 		return f
 	}
 	return &Failure{Kind: UnknownFailure, Agent: agent, Reason: err.Error(), Cause: err}

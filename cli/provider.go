@@ -16,7 +16,7 @@ const (
 type Provider interface {
 	// Agent is the dialect's name; constant.
 	Agent() Agent
-	// Modes lists what Open accepts, the preferred one first; never empty.
+	// Modes lists what Open accepts, the preferred one first; never empty. It may have to ask the agent.
 	Modes() []Mode
 	// Auth looks whether the agent can be used, without spending a token.
 	Auth(ctx context.Context) Auth

@@ -24,7 +24,7 @@ func (o *Orchestrator) RunFresh(ctx context.Context, id cli.TurnID, by Press) (R
 		return Receipt{}, err
 	}
 	if t.Session != "" && t.Agent != "" {
-		if err := o.opts.Store.SetNative(ctx, t.Session, t.Agent, "", ""); err != nil {
+		if err := o.opts.Store.SetNative(ctx, t.Session, t.seat(), ""); err != nil {
 			return Receipt{}, fmt.Errorf("forget the agent's session: %w", err)
 		}
 		o.opts.Gateway.Release(by.Conversation.Key())

@@ -48,6 +48,15 @@ type Session struct {
 	Messages     int
 	CostUSD      float64
 	Tokens       int64
-	Native       map[cli.Agent]cli.AgentSessionID // each agent's own id for it
-	Places       map[cli.Agent]cli.Sandbox        // where that id means something; not there for this host
+	// Native has the own id of each agent for it, in each place: an id means nothing in another one.
+	Native map[Seat]cli.AgentSessionID
 }
+
+// Seat is an agent in a place.
+type Seat struct {
+	Agent   cli.Agent
+	Sandbox cli.Sandbox // empty is this host
+}
+
+// seat is where a turn runs, and by whom.
+func (t Turn) seat() Seat { return Seat{t.Agent, t.Sandbox} }

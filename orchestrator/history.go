@@ -14,19 +14,19 @@ const (
 	historyTail = "[End of what was said before. The request:]\n\n"
 )
 
-// missed tells agent what was said in a session while it was not there: all of it, when it has no session
-// of its own in this place, else what followed its last turn. Empty when it missed nothing.
-func (o *Orchestrator) missed(ctx context.Context, s Session, agent cli.Agent, in cli.Sandbox) (string, error) {
+// missed tells an agent what was said in a session while it was not there: all of it, when it has no session of its
+// own in its place, else what followed its last turn. Empty when it missed nothing.
+func (o *Orchestrator) missed(ctx context.Context, s Session, who Seat) (string, error) {
 	if s.Messages == 0 {
 		return "", nil
 	}
-	native := s.nativeIn(in, agent)
+	native := s.Native[who]
 	if native != "" {
 		last, err := o.opts.Store.History(ctx, s.ID, 1)
 		if err != nil {
 			return "", fmt.Errorf("load last turn: %w", err)
 		}
-		if len(last) == 0 || last[0].Agent == agent {
+		if len(last) == 0 || last[0].seat() == who {
 			return "", nil
 		}
 	}
@@ -35,15 +35,15 @@ func (o *Orchestrator) missed(ctx context.Context, s Session, agent cli.Agent, i
 		return "", fmt.Errorf("load history: %w", err)
 	}
 	if native != "" {
-		turns = after(turns, agent)
+		turns = after(turns, who)
 	}
 	return tell(turns, o.opts.HistoryBytes), nil
 }
 
-// after gives the turns that follow the last one of agent.
-func after(turns []Turn, agent cli.Agent) []Turn {
+// after gives the turns that follow the last one of an agent in its place.
+func after(turns []Turn, who Seat) []Turn {
 	for i := len(turns) - 1; i >= 0; i-- {
-		if turns[i].Agent == agent {
+		if turns[i].seat() == who {
 			return turns[i+1:]
 		}
 	}

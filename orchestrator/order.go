@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,8 @@ type OrderStore interface {
 
 // SubmitOrder puts a turn at the end of its conversation's queue, and never does anything to a turn that runs. It is
 // durable when it returns. An order whose turn is there already, in whatever state, changes nothing and is no error.
-// ErrQueueFull, and nothing stored, for a full queue; ErrOutsideRoot and ErrNotADir for a directory that cannot be.
+// ErrQueueFull, and nothing stored, for a full queue; ErrOutsideRoot and ErrNotADir for a directory that cannot be,
+// ErrBadChoice for no word of Wants.Sandbox. Whether there is a sandbox shows when the turn runs.
 func (o *Orchestrator) SubmitOrder(ctx context.Context, order Order) error {
 	if o.opts.Orders == nil {
 		return ErrNoOrders
@@ -60,6 +62,9 @@ func (o *Orchestrator) SubmitOrder(ctx context.Context, order Order) error {
 		return err
 	}
 	w := order.Wants
+	if !slices.Contains([]string{"", SandboxDocker, SandboxOff}, w.Sandbox) {
+		return fmt.Errorf("sandbox %q: %w", w.Sandbox, ErrBadChoice)
+	}
 	if w.Dir != "" {
 		if w.Own == "" || !filepath.IsAbs(w.Dir) {
 			return fmt.Errorf("%s: %w", w.Dir, ErrNotADir)

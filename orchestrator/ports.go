@@ -27,9 +27,8 @@ type Store interface {
 	Sessions(ctx context.Context, id ConversationID, limit int) ([]Session, error)
 	// TouchSession records that a session was used; ErrNoSession for one that is not there.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
-	// SetNative records an agent's own id for a session, and where it means something; an empty id forgets it. An
-	// agent has one id at a time.
-	SetNative(ctx context.Context, id SessionID, agent cli.Agent, in cli.Sandbox, native cli.AgentSessionID) error
+	// SetNative records the own id of an agent in a place for a session; an empty id forgets it.
+	SetNative(ctx context.Context, id SessionID, of Seat, native cli.AgentSessionID) error
 
 	// EnqueueTurn stores a queued turn and marks its prompt's updates handled, both or neither.
 	// ErrRepeated when it repeats a turn that was repeated before: nothing is stored then.

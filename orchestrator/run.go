@@ -133,7 +133,7 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 
 // ask has the turn run, or gone on with, and returns its result.
 func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, card Card, left cli.Remains) cli.Result {
-	natives := &nativeKeeper{store: o.opts.Store, session: t.Session, agent: t.Agent, in: t.Sandbox, known: req.Resume}
+	natives := &nativeKeeper{store: o.opts.Store, session: t.Session, seat: t.seat(), known: req.Resume}
 	asker := o.newAsker(ctx, keep, t, req, left)
 	show := func(ev cli.Event) {
 		asker.take(ev)
@@ -167,14 +167,14 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 }
 
 func (o *Orchestrator) askFresh(ctx, keep context.Context, t Turn, req cli.Request, show func(cli.Event)) cli.Result {
-	if err := o.opts.Store.SetNative(keep, t.Session, t.Agent, t.Sandbox, ""); err != nil {
+	if err := o.opts.Store.SetNative(keep, t.Session, t.seat(), ""); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
 	session, err := o.opts.Store.Session(keep, t.Session)
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
-	missed, err := o.missed(keep, session, t.Agent, t.Sandbox)
+	missed, err := o.missed(keep, session, t.seat())
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
@@ -187,8 +187,7 @@ func (o *Orchestrator) askFresh(ctx, keep context.Context, t Turn, req cli.Reque
 type nativeKeeper struct {
 	store   Store
 	session SessionID
-	agent   cli.Agent
-	in      cli.Sandbox
+	seat    Seat
 
 	wg    sync.WaitGroup
 	known cli.AgentSessionID
@@ -204,7 +203,7 @@ func (k *nativeKeeper) keep(ctx context.Context, id cli.AgentSessionID) {
 	// One writer at a time: a second id of the same turn must win over the first.
 	k.wg.Wait()
 	k.wg.Go(func() {
-		err := k.store.SetNative(ctx, k.session, k.agent, k.in, id)
+		err := k.store.SetNative(ctx, k.session, k.seat, id)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.err = errors.Join(k.err, err)
@@ -227,7 +226,7 @@ func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session
 		Sandbox: t.Sandbox, Session: string(s.ID), Files: filesOf(t.Prompt),
 		Dir: s.Dir, AddDirs: o.opts.AddDirs,
 		Permission: o.permissionOf(conv), AllowedTools: o.opts.AllowedTools, DeniedTools: o.opts.DeniedTools,
-		Resume: s.nativeIn(t.Sandbox, t.Agent), Timeout: t.Wants.Timeout,
+		Resume: s.Native[t.seat()], Timeout: t.Wants.Timeout,
 	}
 	req.Attended = o.opts.Asks != nil && req.Permission != cli.Bypass
 	if role.Replace {
@@ -236,7 +235,7 @@ func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session
 		req.AppendPrompt = role.Prompt
 	}
 	req.Prompt, req.Images = wording(t.Prompt)
-	missed, err := o.missed(ctx, s, t.Agent, t.Sandbox)
+	missed, err := o.missed(ctx, s, t.seat())
 	if err != nil {
 		return cli.Request{}, err
 	}

@@ -72,12 +72,3 @@ func (o *Orchestrator) whereabouts(ctx context.Context, conv Conversation) (Sess
 	in, err := o.sandboxOf(session.Dir, "")
 	return session, in, err
 }
-
-// nativeIn is an agent's own id for a session in a place; empty where it has none there. An id of another place is
-// none here.
-func (s Session) nativeIn(in cli.Sandbox, agent cli.Agent) cli.AgentSessionID {
-	if s.Places[agent] != in {
-		return ""
-	}
-	return s.Native[agent]
-}

@@ -43,7 +43,7 @@ func (o *Orchestrator) newSession(conv Conversation, t Turn) Session {
 	return Session{
 		ID: SessionID(o.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
 		Dir: o.dirOf(conv), Created: o.now(), Used: o.now(),
-		Native: map[cli.Agent]cli.AgentSessionID{},
+		Native: map[Seat]cli.AgentSessionID{},
 	}
 }
 

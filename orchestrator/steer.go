@@ -79,7 +79,7 @@ func (o *Orchestrator) handOver(ctx context.Context, l *line, id cli.TurnID) (ha
 	}
 	h.waiting, _ = l.remove(id)
 	t := &h.waiting.turn
-	t.State, t.Into, t.Agent, t.Model, t.Session = TurnSteered, h.into, l.running.turn.Agent, l.running.turn.Model, l.running.turn.Session
+	t.State, t.Into, t.Agent, t.Model, t.Sandbox, t.Session = TurnSteered, h.into, l.running.turn.Agent, l.running.turn.Model, l.running.turn.Sandbox, l.running.turn.Session
 	h.req.Prompt, h.req.Images = wording(t.Prompt)
 	h.req.Files = filesOf(t.Prompt)
 	return h, nil
@@ -110,7 +110,7 @@ func (o *Orchestrator) backToQueue(ctx context.Context, l *line, h handover) err
 		}
 		return ErrNotWaiting
 	}
-	w.turn.State, w.turn.Into, w.turn.Agent, w.turn.Model = TurnQueued, "", "", ""
+	w.turn.State, w.turn.Into, w.turn.Agent, w.turn.Model, w.turn.Sandbox = TurnQueued, "", "", "", ""
 	l.queue = slices.Insert(l.queue, 0, w)
 	o.serve(l)
 	return ErrCannotSteer

@@ -12,14 +12,23 @@ import (
 // that can be steered, and background terminals.
 const leastMinor = 100
 
-// Modes is live before one-shot, unless the installed version is too old for it. The version is asked for once.
+// Modes is live before one-shot, unless the installed version is too old for it. The version is asked for until it
+// is known.
 func (p *Provider) Modes() []cli.Mode {
-	p.modesOnce.Do(func() {
-		p.modes = []cli.Mode{cli.Live, cli.OneShot}
-		if v := p.version(context.Background()); v != "" && !hasAppServer(v) {
-			p.modes = []cli.Mode{cli.OneShot}
-		}
-	})
+	p.modesMu.Lock()
+	defer p.modesMu.Unlock()
+	if p.modes != nil {
+		return p.modes
+	}
+	both := []cli.Mode{cli.Live, cli.OneShot}
+	switch v := p.version(context.Background()); {
+	case v == "":
+		return both
+	case hasAppServer(v):
+		p.modes = both
+	default:
+		p.modes = []cli.Mode{cli.OneShot}
+	}
 	return p.modes
 }
 

@@ -50,8 +50,8 @@ type Provider struct {
 	hubs     map[string]*hub    // by what binds a process
 	attached map[cli.RunID]*hub // of runs that an earlier ductor left
 
-	modesOnce sync.Once
-	modes     []cli.Mode
+	modesMu sync.Mutex
+	modes   []cli.Mode // nil until the version is known
 }
 
 // New makes a Provider.

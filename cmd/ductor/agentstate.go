@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 
 	"ductor/cli"
 )
@@ -11,10 +10,7 @@ import (
 func look(ctx context.Context, p cli.Provider, modes map[cli.Agent]cli.Mode) cli.AgentState {
 	s := cli.AgentState{Agent: p.Agent(), Auth: p.Auth(ctx)}
 	if s.Usable() {
-		s.Mode = p.Modes()[0]
-		if want := modes[s.Agent]; slices.Contains(p.Modes(), want) {
-			s.Mode = want
-		}
+		s.Mode = cli.ChooseMode(p.Modes(), modes[s.Agent])
 	}
 	return s
 }

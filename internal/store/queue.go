@@ -46,9 +46,9 @@ func (t *tx) promote(id cli.TurnID) (bool, error) {
 func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (ok bool, err error) {
 	err = db.write.do(ctx, func(t *tx) error {
 		ok = false
-		var session, agent, model string
-		err := t.row(`SELECT coalesce(session, ''), agent, model FROM turns WHERE id = ? AND state = 'running'`,
-			[]any{string(into)}, &session, &agent, &model)
+		var session, agent, model, sandbox string
+		err := t.row(`SELECT coalesce(session, ''), agent, model, sandbox FROM turns WHERE id = ? AND state = 'running'`,
+			[]any{string(into)}, &session, &agent, &model, &sandbox)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -59,8 +59,8 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 			return err
 		}
 		n, err := t.exec(`UPDATE turns SET state = 'cancelled', steered_into = ?, session = nullif(?, ''), agent = ?,
-			model = ?, started = ?, ended = ? WHERE id = ? AND state = 'queued'`,
-			string(into), session, agent, model, millis(at), millis(at), string(id))
+			model = ?, sandbox = ?, started = ?, ended = ? WHERE id = ? AND state = 'queued'`,
+			string(into), session, agent, model, sandbox, millis(at), millis(at), string(id))
 		ok = n > 0
 		return err
 	})
@@ -69,6 +69,6 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 
 // UnsteerTurn moves a steered turn that is not delivered back to queued; false if it is not that.
 func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
-	return db.moveQueued(ctx, "unsteer", id, `UPDATE turns SET state = 'queued', steered_into = '', agent = '', model = '',
+	return db.moveQueued(ctx, "unsteer", id, `UPDATE turns SET state = 'queued', steered_into = '', agent = '', model = '', sandbox = '',
 		started = 0, ended = 0 WHERE id = ? AND `+steeredInVain, string(id))
 }

@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"ductor/cli"
@@ -15,8 +13,7 @@ import (
 
 // The agents' own ids ride along as JSON, so that a session is read in one statement and thus one snapshot.
 const sessionColumns = `id, chat, topic, title, dir, created, used, messages, cost_usd, tokens,
-	(SELECT json_group_object(agent, native) FROM session_natives WHERE session = sessions.id),
-	(SELECT json_group_object(agent, sandbox) FROM session_natives WHERE session = sessions.id AND sandbox <> '')`
+	(SELECT json_group_array(json_array(agent, sandbox, native)) FROM session_natives WHERE session = sessions.id)`
 
 // CreateSession stores s and makes it the current one of its conversation. It is not waited for: the turn
 // that uses it is, and so is the answer that tells of it.
@@ -41,15 +38,15 @@ func (t *tx) insertSession(s orchestrator.Session) error {
 	if err != nil {
 		return err
 	}
-	for _, agent := range slices.Sorted(maps.Keys(s.Native)) {
-		if err := t.setNative(s.ID, agent, s.Places[agent], s.Native[agent]); err != nil {
+	for of, native := range s.Native {
+		if err := t.setNative(s.ID, of, native); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Session returns ErrNoSession for an id that is not there. Native and Places are never nil.
+// Session returns ErrNoSession for an id that is not there. Native is never nil.
 func (db *DB) Session(ctx context.Context, id orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := one(ctx, db.read, scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, string(id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -66,9 +63,9 @@ func (db *DB) Sessions(ctx context.Context, id orchestrator.ConversationID, limi
 	return all, wrap(fmt.Sprintf("list sessions of %s", id.Key()), err)
 }
 
-// SetNative records an agent's own id for a session, and where it means something; an empty id forgets it. ErrNoSession for a session that
+// SetNative records the own id of an agent in a place for a session; an empty id forgets it. ErrNoSession for a session that
 // is not there. It is not waited for: the end of the turn is.
-func (db *DB) SetNative(ctx context.Context, id orchestrator.SessionID, agent cli.Agent, in cli.Sandbox, native cli.AgentSessionID) error {
+func (db *DB) SetNative(ctx context.Context, id orchestrator.SessionID, of orchestrator.Seat, native cli.AgentSessionID) error {
 	err := db.write.doSoon(ctx, func(t *tx) error {
 		known, err := t.exists(`SELECT 1 FROM sessions WHERE id = ?`, string(id))
 		if err == nil && !known {
@@ -77,9 +74,9 @@ func (db *DB) SetNative(ctx context.Context, id orchestrator.SessionID, agent cl
 		if err != nil {
 			return err
 		}
-		return t.setNative(id, agent, in, native)
+		return t.setNative(id, of, native)
 	})
-	return wrap(fmt.Sprintf("set %s id of session %s", agent, id), err)
+	return wrap(fmt.Sprintf("set %s id of session %s", of.Agent, id), err)
 }
 
 // TouchSession records that a session was used, so that the reset rules count from then.
@@ -98,26 +95,32 @@ func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at ti
 	return wrap(fmt.Sprintf("touch session %s", id), err)
 }
 
-func (t *tx) setNative(id orchestrator.SessionID, agent cli.Agent, in cli.Sandbox, native cli.AgentSessionID) error {
+func (t *tx) setNative(id orchestrator.SessionID, of orchestrator.Seat, native cli.AgentSessionID) error {
 	if native == "" {
-		_, err := t.exec(`DELETE FROM session_natives WHERE session = ? AND agent = ?`, string(id), string(agent))
+		_, err := t.exec(`DELETE FROM session_natives WHERE session = ? AND agent = ? AND sandbox = ?`,
+			string(id), string(of.Agent), string(of.Sandbox))
 		return err
 	}
-	_, err := t.exec(`INSERT INTO session_natives (session, agent, native, sandbox) VALUES (?, ?, ?, ?)
-		ON CONFLICT (session, agent) DO UPDATE SET native = excluded.native, sandbox = excluded.sandbox`,
-		string(id), string(agent), string(native), string(in))
+	_, err := t.exec(`INSERT INTO session_natives (session, agent, sandbox, native) VALUES (?, ?, ?, ?)
+		ON CONFLICT (session, agent, sandbox) DO UPDATE SET native = excluded.native`,
+		string(id), string(of.Agent), string(of.Sandbox), string(native))
 	return err
 }
 
 func scanSession(row scanner) (orchestrator.Session, error) {
-	s := orchestrator.Session{Native: map[cli.Agent]cli.AgentSessionID{}, Places: map[cli.Agent]cli.Sandbox{}}
+	s := orchestrator.Session{Native: map[orchestrator.Seat]cli.AgentSessionID{}}
 	var created, used int64
-	var native, places string
+	var natives string
 	err := row.Scan(&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Title, &s.Dir,
-		&created, &used, &s.Messages, &s.CostUSD, &s.Tokens, &native, &places)
+		&created, &used, &s.Messages, &s.CostUSD, &s.Tokens, &natives)
 	if err != nil {
 		return orchestrator.Session{}, err
 	}
 	s.Created, s.Used = instant(created), instant(used)
-	return s, errors.Join(decode(native, &s.Native), decode(places, &s.Places))
+	var rows [][3]string
+	err = decode(natives, &rows)
+	for _, r := range rows {
+		s.Native[orchestrator.Seat{Agent: cli.Agent(r[0]), Sandbox: cli.Sandbox(r[1])}] = cli.AgentSessionID(r[2])
+	}
+	return s, err
 }

@@ -43,23 +43,25 @@ func TestSession(t *testing.T) {
 		t.Errorf("a session that is not there: %v", err)
 	}
 	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon, Messages: 3,
-		CostUSD: 1.5, Tokens: 7, Native: map[cli.Agent]cli.AgentSessionID{"claude": "abc"}, Places: map[cli.Agent]cli.Sandbox{"claude": "app"}}
+		CostUSD: 1.5, Tokens: 7, Native: map[orchestrator.Seat]cli.AgentSessionID{seat("claude", ""): "abc", seat("claude", "app"): "def"}}
 	must(t, db.CreateSession(ctx, s))
 	same(t, "the session", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 	if err := db.CreateSession(ctx, s); err == nil {
 		t.Error("the same session was created twice")
 	}
 
-	must(t, db.SetNative(ctx, "s1", "codex", "", "thread-1"))
-	must(t, db.SetNative(ctx, "s1", "codex", "web", "thread-2"))
-	must(t, db.SetNative(ctx, "s1", "claude", "", ""))
-	must(t, db.SetNative(ctx, "s1", "gemini", "", ""))
-	s.Native = map[cli.Agent]cli.AgentSessionID{"codex": "thread-2"}
-	s.Places = map[cli.Agent]cli.Sandbox{"codex": "web"}
+	must(t, db.SetNative(ctx, "s1", seat("codex", ""), "thread-1"))
+	must(t, db.SetNative(ctx, "s1", seat("codex", ""), "thread-2"))
+	must(t, db.SetNative(ctx, "s1", seat("codex", "web"), "thread-3"))
+	must(t, db.SetNative(ctx, "s1", seat("claude", ""), ""))
+	must(t, db.SetNative(ctx, "s1", seat("gemini", ""), ""))
+	s.Native = map[orchestrator.Seat]cli.AgentSessionID{
+		seat("codex", ""): "thread-2", seat("codex", "web"): "thread-3", seat("claude", "app"): "def",
+	}
 	same(t, "the session with other ids", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 
 	for _, native := range []cli.AgentSessionID{"x", ""} {
-		if err := db.SetNative(ctx, "nowhere", "codex", "", native); !errors.Is(err, orchestrator.ErrNoSession) {
+		if err := db.SetNative(ctx, "nowhere", seat("codex", ""), native); !errors.Is(err, orchestrator.ErrNoSession) {
 			t.Errorf("an id %q for a session that is not there: %v", native, err)
 		}
 	}
@@ -83,4 +85,8 @@ func TestSessionsLastUsedFirst(t *testing.T) {
 	runTurn(t, db, turn, done("x"))
 	same(t, "after the old one was used", order(2), []orchestrator.SessionID{"old", "new"})
 	same(t, "none asked for", order(0), []orchestrator.SessionID(nil))
+}
+
+func seat(agent cli.Agent, in cli.Sandbox) orchestrator.Seat {
+	return orchestrator.Seat{Agent: agent, Sandbox: in}
 }
