@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// GitSeeds give a home who the owner is to Git, by name and mail, and nothing else of Git's settings. ownerHome is
+// absolute.
+func GitSeeds(ownerHome string) []HomeSeed {
+	var seeds []HomeSeed
+	for _, file := range []string{".config/git/config", ".gitconfig"} {
+		seeds = append(seeds, HomeSeed{From: filepath.Join(ownerHome, filepath.FromSlash(file)), To: file, Pick: gitIdentity})
+	}
+	return seeds
+}
+
+// gitIdentity keeps name and email of the section user; see git-config(1), "Syntax". Values are copied as they are
+// written; one that goes on in a further line is left out.
+func gitIdentity(config []byte) ([]byte, error) {
+	var out bytes.Buffer
+	in := false
+	for line := range strings.Lines(string(config)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			section, rest, _ := strings.Cut(line[1:], "]")
+			in, line = strings.EqualFold(strings.TrimSpace(section), "user"), strings.TrimSpace(rest)
+		}
+		key, value, ok := strings.Cut(line, "=")
+		key = strings.ToLower(strings.TrimSpace(key))
+		if !in || !ok || key != "name" && key != "email" || strings.HasSuffix(value, `\`) {
+			continue
+		}
+		fmt.Fprintf(&out, "\t%s = %s\n", key, strings.TrimSpace(value))
+	}
+	if out.Len() == 0 {
+		return nil, nil
+	}
+	return append([]byte("[user]\n"), out.Bytes()...), nil
+}
