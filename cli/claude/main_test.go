@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 // scripted makes a provider over the scripted agent, with a home and a working directory of its own.
 func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	t.Helper()
-	programs, err := sim.Install(t.TempDir())
+	programs, err := sim.InstallFrom(clitest.Program(t), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

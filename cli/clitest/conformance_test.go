@@ -12,6 +12,7 @@ func TestMain(m *testing.M) {
 	if home := os.Getenv(fakeVar); home != "" {
 		os.Exit(runFake(home))
 	}
+	_ = os.Unsetenv(ProgramVar) // here supervisors are watched for races too
 	Main(m)
 }
 

@@ -71,19 +71,33 @@ func OpenHost(t testing.TB, o cli.HostOptions) *cli.Host {
 	return h
 }
 
-// Supervisor is the command that makes a supervisor of this test binary, without the second that a binary
-// made with -race lingers at its end.
-func Supervisor(t testing.TB) []string {
+// ProgramVar names a ductor built without the race detector, which a run of all tests makes once: its start takes a
+// fifth of a test binary's, and a suite starts hundreds. Package cli, internal/supervisor and this one do without
+// it, so that supervisors and what talks to them are watched for races too.
+const ProgramVar = "DUCTOR_TEST_PROGRAM"
+
+// Program is the program that is supervisor and scripted agent of a test: ProgramVar's, or this test binary.
+func Program(t testing.TB) string {
 	t.Helper()
+	if program := os.Getenv(ProgramVar); program != "" {
+		return program
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return self
+}
+
+// Supervisor is the command that makes a supervisor of Program, without the second that a binary made with -race
+// lingers at its end.
+func Supervisor(t testing.TB) []string {
+	t.Helper()
 	env, err := exec.LookPath("env")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{env, "GORACE=atexit_sleep_ms=0", self, superviseArg}
+	return []string{env, "GORACE=atexit_sleep_ms=0", Program(t), superviseArg}
 }
 
 // endLeft ends every run of a directory.

@@ -290,6 +290,7 @@ func TestSteering(t *testing.T) {
 			t.Errorf("steered nothing: %v", err)
 		}
 		turn := begin(t, s, req)
+		await[cli.ToolStarted](turn)
 		awaitPath(t, filepath.Join(dir, "began"))
 		if err := steerer.Steer(t.Context(), more); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func each(t *testing.T, f func(t *testing.T, p *Provider, dir string)) {
 
 func scripted(t *testing.T) (*Provider, string) {
 	t.Helper()
-	programs, err := sim.Install(t.TempDir())
+	programs, err := sim.InstallFrom(clitest.Program(t), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

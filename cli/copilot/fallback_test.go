@@ -107,7 +107,7 @@ func TestFallbackConformance(t *testing.T) {
 		Mode: cli.Live,
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, dir := scripted(t)
-			programs, err := sim.Install(t.TempDir())
+			programs, err := sim.InstallFrom(clitest.Program(t), t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,12 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"ductor/cli/clitest"
 	"ductor/internal/sim/telegram"
 )
 
@@ -66,11 +66,7 @@ func TestAWholeAnswerIsKnownByItsFooter(t *testing.T) {
 
 // The benchmarks of what must arrive, with ductor as a process of its own that is killed and started again.
 func TestBenchOfWhatMustArrive(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{self: self, scratch: t.TempDir(), env: []string{beDuctor + "=1"}, only: regexp.MustCompile("^down$")}
+	b := &bench{self: clitest.Program(t), scratch: t.TempDir(), env: []string{beDuctor + "=1"}, only: regexp.MustCompile("^down$")}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	figures := b.stage(ctx, []group{{"down", downFigures}, {"idle", idleFigures}})

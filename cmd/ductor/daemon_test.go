@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli/clitest"
 	"ductor/internal/sim/telegram"
 )
 
@@ -79,7 +80,7 @@ overall_per_second = 1000
 
 func startDaemon(t testing.TB, args ...string) *daemon {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
+	cmd := exec.Command(clitest.Program(t), args...)
 	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = testWriter{t}
 	if err := cmd.Start(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ductor/bot"
+	"ductor/cli/clitest"
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
@@ -70,7 +71,7 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { srv.Close() })
-	programs, err := agent.Install(t.TempDir())
+	programs, err := agent.InstallFrom(clitest.Program(t), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +105,9 @@ func (town *town) start() { town.startOver(supervisor.Options{}) }
 func (town *town) startOver(start supervisor.Options) {
 	t := town.t
 	t.Helper()
+	if len(start.Command) == 0 {
+		start.Command = clitest.Supervisor(t)
+	}
 	h, err := buildHouseOver(t.Context(), town.cfg, start, testLog(t), bot.NewScrubber(town.srv.Token()))
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli/clitest"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/supervisor"
 )
@@ -180,5 +181,5 @@ func oldSupervisors(t testing.TB, protocol string) supervisor.Options {
 	if _, err := fmt.Sscanf(protocol, "%d:%d", &p.Version, &p.Min); err != nil {
 		t.Fatal(err)
 	}
-	return supervisor.Options{Command: []string{os.Args[0], superviseArg, "protocol=" + protocol}, Protocol: p}
+	return supervisor.Options{Command: append(clitest.Supervisor(t), "protocol="+protocol), Protocol: p}
 }

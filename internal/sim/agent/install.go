@@ -60,12 +60,17 @@ func Install(dir string) (Programs, error) {
 	if err != nil {
 		return Programs{}, fmt.Errorf("find own program: %w", err)
 	}
+	return InstallFrom(self, dir)
+}
+
+// InstallFrom is Install with another program than the running one, by its whole path.
+func InstallFrom(program, dir string) (Programs, error) {
 	p := Programs{
 		Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex), Gemini: filepath.Join(dir, Gemini),
 		Copilot: filepath.Join(dir, Copilot),
 	}
 	for _, link := range []string{p.Claude, p.Codex, p.Gemini, p.Copilot} {
-		if err := os.Symlink(self, link); err != nil && !os.IsExist(err) {
+		if err := os.Symlink(program, link); err != nil && !os.IsExist(err) {
 			return Programs{}, fmt.Errorf("install scripted agent: %w", err)
 		}
 	}

@@ -39,6 +39,8 @@ type Fault struct {
 	Delay      time.Duration   // wait before anything else
 	Kind       FaultKind
 	RetryAfter int // seconds, for TooMany; at least 1
+
+	removed chan struct{} // closed by Remove
 }
 
 // Injected is a fault at work.
@@ -53,6 +55,7 @@ func (s *Server) Inject(f Fault) *Injected {
 	if f.Times == 0 {
 		f.Times = 1
 	}
+	f.removed = make(chan struct{})
 	i := &Injected{list: &s.faults, fault: f}
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -67,10 +70,13 @@ func (i *Injected) Hits() int {
 	return i.hits
 }
 
-// Remove ends the fault.
+// Remove ends the fault, and with it the delay of the calls that it holds up.
 func (i *Injected) Remove() {
 	i.list.mu.Lock()
 	defer i.list.mu.Unlock()
+	if slices.Contains(i.list.all, i) {
+		close(i.fault.removed)
+	}
 	i.list.all = slices.DeleteFunc(i.list.all, func(other *Injected) bool { return other == i })
 }
 
@@ -115,6 +121,7 @@ func (f Fault) before(client, server context.Context) (drop bool) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
+		case <-f.removed:
 		case <-client.Done(): // the request has arrived: it is carried out although nobody waits for it
 		case <-server.Done():
 			return true

@@ -87,6 +87,13 @@ func TestDelaysAndHangs(t *testing.T) {
 		if waited := time.Since(began); waited != 3*time.Second {
 			t.Errorf("a call with a delay took %v", waited)
 		}
+		held := srv.Inject(telegram.Fault{Delay: time.Hour})
+		time.AfterFunc(time.Minute, held.Remove)
+		began = time.Now()
+		must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "held up"}))
+		if waited := time.Since(began); waited != time.Minute {
+			t.Errorf("a call whose delay was ended took %v", waited)
+		}
 		srv.Inject(telegram.Fault{Kind: telegram.Hang})
 		short, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
