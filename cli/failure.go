@@ -46,6 +46,7 @@ const (
 type Failure struct {
 	Kind    FailureKind
 	Agent   Agent
+	Sandbox Sandbox   // where it was to run; empty for this host, or where that is not known
 	Reason  string    // the agent's own sentence, shortened; may be empty
 	ResetAt time.Time // LimitReached: when it ends; zero where unknown
 	Code    int       // Crashed: the exit code, negative for a signal, or CodeUnknown
@@ -92,9 +93,17 @@ func (f *Failure) Sentence() string {
 	case NotInstalled:
 		s = fmt.Sprintf("%s is not installed on this machine", agent)
 		advice = "Install its CLI, then check with `ductor doctor`."
+		if f.Sandbox != "" {
+			s = fmt.Sprintf("%s is not installed in the sandbox %s", agent, f.Sandbox)
+			advice = "Put its CLI into the image, then check with `ductor doctor`."
+		}
 	case NotLoggedIn:
 		s = fmt.Sprintf("%s is not logged in", agent)
 		advice = "Log in on the machine, then send the message again."
+		if f.Sandbox != "" {
+			s = fmt.Sprintf("%s is not logged in in the sandbox %s", agent, f.Sandbox)
+			advice = "Give the sandbox its log-in, or a key in its environment, then send the message again."
+		}
 	case LimitReached:
 		s = fmt.Sprintf("%s has reached its usage limit", agent)
 		if !f.ResetAt.IsZero() {
@@ -126,6 +135,9 @@ func (f *Failure) Sentence() string {
 		s = fmt.Sprintf("%s refused this request", agent)
 	case NoSandbox:
 		s = fmt.Sprintf("the sandbox of %s is not there", agent)
+		if f.Sandbox != "" {
+			s = fmt.Sprintf("the sandbox %s of %s is not there", f.Sandbox, agent)
+		}
 		advice = "Nothing runs outside of it."
 	default:
 		s = fmt.Sprintf("%s failed", agent)

@@ -120,7 +120,7 @@ func (s *fakeSession) Turn(ctx context.Context, req Request, emit func(Event)) {
 }
 
 func (s *fakeSession) Fits(req Request) bool {
-	return req.Dir == s.begin.Dir && (s.turns == 0 || req.Resume == s.id)
+	return req.Dir == s.begin.Dir && req.Home == s.begin.Home && (s.turns == 0 || req.Resume == s.id)
 }
 
 func (s *fakeSession) Info() SessionInfo {

@@ -102,6 +102,7 @@ func (s *Service) resume(ctx context.Context, entry *agentEntry, req Request, em
 		return emitted(emit, Result{Err: Failf(UnknownFailure, agent, "nothing is left of this turn")})
 	}
 	a := s.attemptLeft(ctx, entry, left, req, emit)
+	a.result.Err = entry.site.named(a.result.Err)
 	s.settle(ctx, a, func() { emit(a.result) })
 	return a.result
 }

@@ -104,7 +104,7 @@ func (e *agentEntry) menu(ctx context.Context) MenuEntry {
 			err = list.err
 		}
 	} else if err == nil {
-		err = unusable(agent, auth)
+		err = e.site.named(unusable(agent, auth))
 	}
 	if err != nil {
 		entry.Models, entry.Err = nil, err
@@ -150,7 +150,7 @@ func (s *Service) Default(ctx context.Context, in Sandbox) (Agent, error) {
 		case answer.auth.State == Authenticated:
 			return agent, nil
 		case first == nil:
-			first = unusable(agent, answer.auth)
+			first = at.named(unusable(agent, answer.auth))
 		}
 	}
 	return "", first

@@ -31,6 +31,7 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req Request, emit
 		a = s.attempt(ctx, entry, OneShot, req, emit)
 		a.result.Fallback = true
 	}
+	a.result.Err = entry.site.named(a.result.Err)
 	s.settle(ctx, a, func() { emit(a.result) })
 	return a.result
 }

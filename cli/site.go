@@ -93,11 +93,11 @@ func (s *Service) enterSites() error {
 func (s *Service) at(sandbox Sandbox, agent Agent) (*agentEntry, *Failure) {
 	at := s.sites[sandbox]
 	if at == nil {
-		return nil, Failf(NoSandbox, agent, "no sandbox %q is configured", sandbox)
+		return nil, &Failure{Kind: NoSandbox, Agent: agent, Sandbox: sandbox, Reason: "it is not configured"}
 	}
 	entry := at.agents[agent]
 	if entry == nil {
-		return nil, Failf(NotInstalled, agent, "ductor knows no agent of this name")
+		return nil, at.named(Failf(NotInstalled, agent, "ductor knows no agent of this name"))
 	}
 	return entry, nil
 }
@@ -106,9 +106,19 @@ func (s *Service) at(sandbox Sandbox, agent Agent) (*agentEntry, *Failure) {
 func (at *site) lost(agent Agent, err error) *Failure {
 	var f *Failure
 	if at.sandbox == "" || errors.As(err, &f) {
-		return AsFailure(agent, err)
+		return at.named(AsFailure(agent, err))
 	}
-	return &Failure{Kind: NoSandbox, Agent: agent, Reason: err.Error(), Cause: err}
+	return &Failure{Kind: NoSandbox, Agent: agent, Sandbox: at.sandbox, Reason: err.Error(), Cause: err}
+}
+
+// named says of a failure where it happened.
+func (at *site) named(f *Failure) *Failure {
+	if f == nil || f.Sandbox == at.sandbox {
+		return f
+	}
+	named := *f
+	named.Sandbox = at.sandbox
+	return &named
 }
 
 // prepare makes a sandbox if it is not there.

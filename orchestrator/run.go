@@ -120,7 +120,7 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 	if left == cli.RemainsNothing {
 		in, err := o.sandboxOf(session.Dir, t.Wants.Sandbox)
 		if err == nil && in != t.Sandbox { // where it would be recorded as running is where the next ductor looks for it
-			err = noSandbox(errMoved)
+			err = errMoved
 		}
 		if err != nil {
 			return cli.Request{}, err

@@ -23,9 +23,9 @@ const (
 )
 
 var (
-	errNotOutside = errors.New("it is to run outside of a sandbox, and what is in this directory runs in one")
-	errNotInside  = errors.New("it is to run in a sandbox, and none is configured")
-	errMoved      = errors.New("where agents run was changed in the configuration meanwhile, so it did not begin")
+	errNotOutside = errors.New("this task is to run outside of a sandbox, and everything in its directory runs in one")
+	errNotInside  = errors.New("this task is to run in one, and none is configured")
+	errMoved      = errors.New("where agents run was changed in the configuration before it began")
 )
 
 // sandboxOf says where work in a directory runs. A task may ask for a sandbox where there is none by itself, and
@@ -39,7 +39,7 @@ func (o *Orchestrator) sandboxOf(dir, wanted string) (cli.Sandbox, error) {
 	case wanted == "" || wanted == SandboxDocker && policy != "" || wanted == SandboxOff && policy == "":
 		return policy, nil
 	case wanted == SandboxOff:
-		return "", noSandbox(errNotOutside)
+		return "", errNotOutside
 	case wanted != SandboxDocker || o.opts.Sandboxes == nil:
 		return "", noSandbox(errNotInside)
 	}

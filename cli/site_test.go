@@ -1,0 +1,438 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// canary is an agent of this host that no request for a sandbox may ever reach.
+func canary(t *testing.T) *fakeProvider {
+	return &fakeProvider{
+		open: func(context.Context, *fakeSession) error {
+			t.Error("this host's agent was opened")
+			return nil
+		},
+		adopt: func(context.Context, LeftRun, *fakeSession) error {
+			t.Error("this host's agent adopted a run")
+			return nil
+		},
+	}
+}
+
+// fakeSandbox is a launcher of a place that must be made, and that does not see this host's files.
+type fakeSandbox struct {
+	fakeLauncher
+	prepareErr, bringErr error
+	slow                 time.Duration // what Prepare and Bring take
+
+	mu       sync.Mutex
+	prepared int
+	brought  []string
+}
+
+func (l *fakeSandbox) Prepare(context.Context) error {
+	time.Sleep(l.slow)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prepared++
+	return l.prepareErr
+}
+
+func (l *fakeSandbox) Bring(_ context.Context, paths []string) error {
+	time.Sleep(l.slow)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.brought = append(l.brought, paths...)
+	return l.bringErr
+}
+
+// fakeHomes gives each session a home below a root.
+type fakeHomes struct {
+	root string
+	err  error
+}
+
+func (h fakeHomes) Home(_ context.Context, session string) (string, error) {
+	return h.root + "/" + session, h.err
+}
+
+// web is a sandbox of this name.
+func web(l Launcher, providers ...Provider) Site {
+	return Site{Sandbox: "web", Launcher: l, Providers: providers}
+}
+
+// A turn runs in the place that its request names, or nowhere.
+func TestATurnRunsInThePlaceItNames(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		agent Agent
+		in    Sandbox
+		want  string // of the failure; empty for none
+	}{
+		{"this host", "own", "", ""},
+		{"a sandbox", "fake", "web", ""},
+		{"a sandbox that is not configured", "fake", "db", "The sandbox db of fake is not there: it is not configured. Nothing runs outside of it."},
+		{"an agent that is not in the sandbox", "own", "web", "Own is not installed in the sandbox web: ductor knows no agent of this name. Put its CLI into the image, then check with `ductor doctor`."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inside := &fakeProvider{}
+			s := newTestService(t, ServiceOptions{Sites: []Site{web(&fakeSandbox{}, inside)}}, canary(t), &fakeProvider{agent: "own"})
+			r, _ := run(t, s, tc.agent, Request{Conversation: "a", Sandbox: tc.in})
+			if got := sentenceOf(r); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+			if ran := len(inside.opened()) == 1; ran != (tc.in == "web" && tc.want == "") {
+				t.Errorf("it ran in the sandbox: %v", ran)
+			}
+			closeService(t, s)
+		})
+	}
+}
+
+func sentenceOf(r Result) string {
+	if r.Err == nil {
+		return ""
+	}
+	return r.Err.Sentence()
+}
+
+// What a place cannot give ends the turn with why; nothing is tried on this host, and nothing again.
+func TestAPlaceThatCannotBeHad(t *testing.T) {
+	gone := errors.New("Docker at unix:///x cannot be reached; start it")
+	req := Request{Conversation: "a", Sandbox: "web", Session: "s", Files: []string{"/uploads/x"}}
+	for _, tc := range []struct {
+		name   string
+		place  *fakeSandbox
+		homes  Homes
+		inside *fakeProvider
+		req    func(*Request)
+		opens  int
+		want   string
+	}{
+		{name: "its files", place: &fakeSandbox{bringErr: gone}},
+		{name: "the session's home", homes: fakeHomes{err: gone}},
+		{name: "a process", opens: 1, inside: &fakeProvider{open: func(context.Context, *fakeSession) error {
+			return &Failure{Kind: NoSandbox, Reason: gone.Error()}
+		}}},
+		{name: "the process any more", opens: 1, inside: &fakeProvider{turn: func(_ context.Context, _ *fakeSession, _ Request, em *Emitter) {
+			em.Finish(Result{Err: &Failure{Kind: NoSandbox, Agent: "fake", Reason: gone.Error()}})
+		}}},
+		{name: "a home without a session", homes: fakeHomes{}, req: func(r *Request) { r.Session = "" },
+			want: "The sandbox web of fake is not there: it belongs to no session, so it has no home. Nothing runs outside of it."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if tc.place == nil {
+					tc.place = &fakeSandbox{}
+				}
+				if tc.inside == nil {
+					tc.inside = &fakeProvider{}
+				}
+				site := web(tc.place, tc.inside)
+				site.Homes = tc.homes
+				s := newTestService(t, ServiceOptions{Sites: []Site{site}}, canary(t))
+				req := req
+				if tc.req != nil {
+					tc.req(&req)
+				}
+				if tc.want == "" {
+					tc.want = "The sandbox web of fake is not there: Docker at unix:///x cannot be reached; start it. Nothing runs outside of it."
+				}
+				r, _ := run(t, s, "fake", req)
+				if got := sentenceOf(r); got != tc.want || r.Err.Action() != ActionRetry || r.Fallback {
+					t.Errorf("%q, want %q; %+v", got, tc.want, r)
+				}
+				if n := len(tc.inside.opened()); n != tc.opens {
+					t.Errorf("%d sessions were opened, want %d", n, tc.opens)
+				}
+				closeService(t, s)
+			})
+		})
+	}
+}
+
+// A live agent that broke before it showed anything is asked once more where it is.
+func TestALiveAgentIsAskedAgainInItsOwnPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inside := &fakeProvider{}
+		inside.turn = func(_ context.Context, s *fakeSession, _ Request, em *Emitter) {
+			if s.mode == Live {
+				em.Finish(Result{Err: Failf(Crashed, "fake", "gone")})
+				return
+			}
+			em.Text("a", "again")
+			em.Finish(Result{})
+		}
+		s := newTestService(t, ServiceOptions{Sites: []Site{web(&fakeSandbox{}, inside)}}, canary(t))
+		r, _ := run(t, s, "fake", Request{Conversation: "a", Sandbox: "web"})
+		if r.Text != "again" || !r.Fallback || len(inside.opened()) != 2 {
+			t.Errorf("%+v in %d sessions", r, len(inside.opened()))
+		}
+		closeService(t, s)
+	})
+}
+
+// A conversation whose place changes has one session at a time, and none is used in the other place. That the one of
+// the former place is slow to end keeps nobody waiting: it has another history.
+func TestASessionOfAnotherPlaceIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, inside := &fakeProvider{}, &fakeProvider{}
+		inside.open = func(_ context.Context, s *fakeSession) error { s.closeTime = 5 * time.Second; return nil }
+		s := newTestService(t, ServiceOptions{Sites: []Site{web(&fakeSandbox{}, inside)}}, here)
+		began := time.Now()
+		for i, in := range []Sandbox{"", "web", "", "web"} {
+			run(t, s, "fake", Request{Conversation: "a", Sandbox: in})
+			st := s.pool.status()
+			if len(st) != 1 || st[0].Sandbox != in {
+				t.Errorf("after turn %d live %+v", i, st)
+			}
+		}
+		if len(here.opened()) != 2 || len(inside.opened()) != 2 {
+			t.Errorf("%d sessions here, %d inside", len(here.opened()), len(inside.opened()))
+		}
+		if took := time.Since(began); took != 5*time.Second { // the second one inside waits for the first
+			t.Errorf("it took %s", took)
+		}
+		closeService(t, s)
+	})
+}
+
+// Two places may give the same number to a process; each is counted, measured and watched on its own.
+func TestProcessesOfTwoPlacesMayHaveOneNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := newFakePlace(), newFakePlace()
+		p, inside := &fakeProvider{open: here.open}, &fakeProvider{open: there.open}
+		s, err := NewService(ServiceOptions{
+			Launchers: []Launcher{here}, Providers: []Provider{sharing{p}}, Sites: []Site{web(there, sharing{inside})},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s, "fake", Request{Conversation: "a"})
+		run(t, s, "fake", Request{Conversation: "b", Sandbox: "web"})
+		here.processes[100].memory.Store(3)
+		there.processes[100].memory.Store(4)
+		if l := s.Live(t.Context()); l.Processes != 2 || l.Memory != 7 || l.Sessions[0].Memory != 3 || l.Sessions[1].Memory != 4 {
+			t.Errorf("%+v", l)
+		}
+		there.processes[100].die(ExitStatus{})
+		synctest.Wait()
+		if got := living(s); got != "a" {
+			t.Errorf("%q live after the process in the sandbox died", got)
+		}
+		closeService(t, s)
+	})
+}
+
+// Each session has its own home where homes are given out, in each place from its own.
+func TestSessionsHaveHomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, inside := &fakeProvider{}, &fakeProvider{}
+		site := web(&fakeSandbox{}, inside)
+		site.Homes = fakeHomes{root: "/in"}
+		s := newTestService(t, ServiceOptions{Homes: fakeHomes{root: "/here"}, Sites: []Site{site}}, here)
+		s.Warm("fake", Request{Conversation: "a"}) // of no session yet
+		synctest.Wait()
+		s.Warm("fake", Request{Conversation: "a", Session: "one"})
+		synctest.Wait()
+		run(t, s, "fake", Request{Conversation: "a", Session: "one"})
+		run(t, s, "fake", Request{Conversation: "a", Session: "two"})
+		run(t, s, "fake", Request{Conversation: "a", Session: "two", Sandbox: "web"})
+		var homes []string
+		for _, f := range slices.Concat(here.opened(), inside.opened()) {
+			homes = append(homes, f.begin.Home)
+		}
+		if got := strings.Join(homes, " "); got != "/here/one /here/two /in/two" {
+			t.Errorf("sessions were opened at home in %s", got)
+		}
+		closeService(t, s)
+	})
+}
+
+// Files that a prompt names are brought before it is asked, also one that is handed to a turn that runs.
+func TestFilesAreBroughtToASandbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := &fakeSandbox{}
+		inside := &fakeProvider{turn: lasting}
+		s, err := NewService(ServiceOptions{Providers: []Provider{&fakeProvider{}}, Sites: []Site{web(place, steering{inside})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := begin(t, s, Request{Turn: "1", Conversation: "a", Sandbox: "web", Files: []string{"/x"}}, quietly)
+		if err := s.Steer(t.Context(), "1", Request{Files: []string{"/y"}}); err != nil {
+			t.Error(err)
+		}
+		place.bringErr = errors.New("no room")
+		if err := s.Steer(t.Context(), "1", Request{Files: []string{"/z"}}); !errors.Is(err, ErrNoTurn) {
+			t.Errorf("a message whose file cannot be brought: %v", err)
+		}
+		if got := strings.Join(place.brought, ""); got != "/x/y/z" || steered(inside) != 1 {
+			t.Errorf("brought %q, %d messages arrived", got, steered(inside))
+		}
+		<-over
+		closeService(t, s)
+	})
+}
+
+// steering is a fakeProvider whose sessions take messages, which count as turns.
+type steering struct{ *fakeProvider }
+
+type steeringSession struct{ *fakeSession }
+
+func (p steering) Open(ctx context.Context, mode Mode, req Request) (Session, error) {
+	s, err := p.fakeProvider.Open(ctx, mode, req)
+	if err != nil {
+		return nil, err
+	}
+	return steeringSession{s.(*fakeSession)}, nil
+}
+
+func (s steeringSession) Steer(context.Context, Request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns++
+	return nil
+}
+
+// steered counts the messages that arrived in the provider's only session, beside its one turn.
+func steered(p *fakeProvider) int {
+	s := p.opened()[0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turns - 1
+}
+
+// A person who waits for a sandbox is told so, and can abort that.
+func TestASlowSandboxIsToldOf(t *testing.T) {
+	for _, abort := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newTestService(t, ServiceOptions{Sites: []Site{web(&fakeSandbox{slow: time.Minute}, &fakeProvider{})}}, canary(t))
+			if abort {
+				time.AfterFunc(10*time.Second, func() { s.Abort("a") })
+			}
+			began := time.Now()
+			r, events := run(t, s, "fake", Request{Conversation: "a", Sandbox: "web", Files: []string{"/x"}})
+			if first := events[0]; first != (Status{Kind: StatusWaiting, Detail: "the sandbox web is being prepared"}) {
+				t.Errorf("the first event is %#v", first)
+			}
+			if took := time.Since(began); r.Aborted != abort || abort && took != 10*time.Second || !abort && (r.Err != nil || took != time.Minute) {
+				t.Errorf("%+v after %s", r, took)
+			}
+			closeService(t, s)
+		})
+	}
+}
+
+// Whom to ask in a sandbox, and what the menu says of it.
+func TestMenuOfASandbox(t *testing.T) {
+	gone := errors.New("Docker cannot be reached")
+	for _, tc := range []struct {
+		name    string
+		place   *fakeSandbox
+		in      Sandbox
+		want    Agent
+		asked   bool // the agents were
+		trouble string
+	}{
+		{name: "as on this host", place: &fakeSandbox{}, in: "web", want: "two", asked: true},
+		{name: "that is not there", place: &fakeSandbox{prepareErr: gone}, in: "web", want: "one", trouble: "The sandbox web of one is not there: Docker cannot be reached. Nothing runs outside of it."},
+		{name: "that takes its time", place: &fakeSandbox{slow: 10 * time.Second}, in: "web", want: "one", asked: true},
+		{name: "that is not configured", place: &fakeSandbox{}, in: "db", want: "one"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var asked atomic.Int32
+				one, two := inState("one", Installed), inState("two", Authenticated, "m")
+				auth := one.auth
+				one.auth = func(ctx context.Context) Auth { asked.Add(1); return auth(ctx) }
+				host := inState("one", Authenticated)
+				s := newTestService(t, ServiceOptions{Sites: []Site{web(tc.place, one, two)}}, host)
+				if got, err := s.Default(t.Context(), tc.in); got != tc.want || err != nil {
+					t.Errorf("asks %q, %v", got, err)
+				}
+				menu := s.Menu(t.Context(), tc.in)
+				if tc.in == "db" != (len(menu) == 0) || (asked.Load() > 0) != tc.asked {
+					t.Errorf("the menu is %+v; the agent was asked %d times", menu, asked.Load())
+				}
+				if tc.trouble != "" && (menu[0].Err == nil || menu[0].Err.Error() != tc.trouble) {
+					t.Errorf("the menu says %v", menu[0].Err)
+				}
+				closeService(t, s)
+			})
+		})
+	}
+}
+
+// countingModes counts how often an agent was asked how it can be run.
+type countingModes struct {
+	*fakeProvider
+	asked *atomic.Int32
+}
+
+func (p countingModes) Modes() []Mode {
+	p.asked.Add(1)
+	return p.fakeProvider.Modes()
+}
+
+// How an agent is run is asked when that is needed first, for it may take a process: not at the start, and not for
+// sessions that were left.
+func TestModesAreAskedWhenTheyAreNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		p := &fakeProvider{}
+		s, err := NewService(ServiceOptions{
+			Providers: []Provider{countingModes{p, &asked}}, Launchers: []Launcher{&fakeLauncher{runs: []LeftRun{leftRun("r")}}},
+			Sites: []Site{web(&fakeSandbox{}, countingModes{&fakeProvider{}, &asked})},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Survey(t.Context(), nil); err != nil || living(s) != "a" {
+			t.Errorf("%v, %q live", err, living(s))
+		}
+		if n := asked.Load(); n != 0 {
+			t.Errorf("asked %d times at the start", n)
+		}
+		for range 3 {
+			run(t, s, "fake", Request{Conversation: "a", Resume: "s"})
+		}
+		if n := asked.Load(); n != 1 || len(p.opened()) != 1 {
+			t.Errorf("asked %d times by three turns in %d sessions", n, len(p.opened()))
+		}
+		closeService(t, s)
+	})
+}
+
+func TestAnAgentWithoutAModeFailsItsTurns(t *testing.T) {
+	s := newTestService(t, ServiceOptions{}, &fakeProvider{modes: []Mode{}})
+	if r, _ := run(t, s, "fake", Request{}); sentenceOf(r) != "Fake failed: there is no mode it can be run in." {
+		t.Errorf("%+v", r.Err)
+	}
+	closeService(t, s)
+}
+
+func TestNewServiceRefusesSites(t *testing.T) {
+	ok := web(&fakeSandbox{}, &fakeProvider{})
+	for _, tc := range []struct {
+		name  string
+		sites []Site
+		want  string
+	}{
+		{"no name", []Site{{Launcher: ok.Launcher, Providers: ok.Providers}}, "no name"},
+		{"two of a name", []Site{ok, ok}, `called "web"`},
+		{"no launcher", []Site{{Sandbox: "web", Providers: ok.Providers}}, "needs a launcher"},
+		{"no provider", []Site{{Sandbox: "web", Launcher: ok.Launcher}}, "and a provider"},
+		{"two agents of a name", []Site{web(ok.Launcher, &fakeProvider{}, &fakeProvider{})}, `called "fake"`},
+	} {
+		if _, err := NewService(ServiceOptions{Providers: []Provider{&fakeProvider{}}, Sites: tc.sites}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+}
