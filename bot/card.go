@@ -96,7 +96,7 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now := time.Now()
 	k := &card{
-		cards: c, turn: t, sheet: c.sheetOf(t), doc: c.document(c.opts.ShowThinking),
+		cards: c, turn: t, sheet: c.sheetOf(t), doc: c.documentOf(t, c.opts.ShowThinking),
 		pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate,
 		moved: now, typing: now.Add(firstTyping),
 	}
@@ -115,6 +115,23 @@ func (c *Cards) document(thinking bool) *document {
 	d.scrub = c.opts.Scrub
 	return d
 }
+
+// documentOf is the document of a turn: it begins with what the turn is called.
+func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
+	d := c.document(thinking)
+	if t.Wants.Title != "" {
+		d.addNote(titleLine(t))
+	}
+	d.then = t.Wants.Then
+	return d
+}
+
+func titleLine(t orchestrator.Turn) render.Text {
+	return render.Styled(render.Bold, shorten(oneLine(t.Wants.Title), titleMost))
+}
+
+// titleMost bounds what a turn is called, in UTF-16 units.
+const titleMost = 200
 
 func (c *Cards) sheetOf(t orchestrator.Turn) *sheet {
 	s := &sheet{

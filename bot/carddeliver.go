@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"ductor/bot/render"
 	"ductor/cli"
@@ -19,6 +18,7 @@ type savedCard struct {
 	Texts   []savedText `json:"texts"`
 	Buttons Keyboard    `json:"buttons,omitempty"` // below the last one
 	Topic   int         `json:"topic"`
+	Remark  string      `json:"remark,omitempty"` // below it all, added later
 
 	// While the turn runs: where its messages begin in the document, as segment and offset, and the
 	// fingerprints of what those before First show; empty for one that is not known.
@@ -36,6 +36,7 @@ type script struct {
 	first   int
 	texts   []render.Text
 	buttons Keyboard
+	remark  string // below the last message, if it has room
 }
 
 // wants spreads the script over the parts; the buttons are below the last message.
@@ -50,12 +51,13 @@ func (s script) wants() []want {
 	}
 	if last >= 0 {
 		out[last].buttons = s.buttons
+		out[last].text = withRemark(out[last].text, s.remark)
 	}
 	return out
 }
 
 func (s script) encode(topic int) ([]byte, error) {
-	c := savedCard{Final: true, First: s.first, Buttons: s.buttons, Topic: topic}
+	c := savedCard{Final: true, First: s.first, Buttons: s.buttons, Topic: topic, Remark: s.remark}
 	for _, t := range s.texts {
 		c.Texts = append(c.Texts, savedText{t.Text, t.Entities})
 	}
@@ -71,7 +73,7 @@ func (c savedCard) encode() ([]byte, error) {
 }
 
 func (c savedCard) script() script {
-	s := script{first: c.First, buttons: c.Buttons}
+	s := script{first: c.First, buttons: c.Buttons, remark: c.Remark}
 	for _, t := range c.Texts {
 		s.texts = append(s.texts, render.Text{Text: t.Text, Entities: t.Entities})
 	}
@@ -253,6 +255,9 @@ func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
 	o := t.Outcome
 	o.State, o.Text = orchestrator.TurnInterrupted, ""
 	d := c.document(false)
+	if s.opened() == 0 {
+		d = c.documentOf(t, false)
+	}
 	d.finish(o, nil)
 	mark := d.slices([]position{{}})[0]
 	alone := script{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o)}
@@ -272,64 +277,10 @@ func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
 
 // scriptOf makes a turn's card of its outcome alone.
 func (c *Cards) scriptOf(t orchestrator.Turn) script {
-	d := c.document(false)
+	d := c.documentOf(t, false)
 	d.finish(t.Outcome, c.opts.Footer)
 	starts := d.extend([]position{{}}, hardLimit)
 	return script{texts: d.slices(starts), buttons: c.offer(t.ID, t.Outcome)}
-}
-
-// showPatience is how long a pressed button waits for what it asked for.
-const showPatience = 3 * time.Second
-
-// ShowAgain sends once more what may be missing of a turn's card, because a person asked for it. What takes
-// longer than a moment goes on after it returned. While it is at it, asking again does nothing.
-func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
-	if !c.claim(t.ID) {
-		return nil
-	}
-	done := make(chan error, 1)
-	started := c.opts.Outbox.Attend(func() {
-		defer c.release(t.ID)
-		err := c.showAgain(context.WithoutCancel(ctx), t)
-		if err != nil {
-			c.opts.Log.Warn("show a turn again", "turn", t.ID, "err", err)
-		}
-		done <- err
-	})
-	if !started {
-		c.release(t.ID)
-		return ErrClosed
-	}
-	wait := time.NewTimer(showPatience)
-	defer wait.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-	return nil
-}
-
-func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
-	s, saved, err := c.load(ctx, t)
-	if err != nil {
-		return err
-	}
-	for i, p := range s.parts {
-		if p.state != orchestrator.Unknown {
-			continue
-		}
-		p.state = orchestrator.Pending
-		if err := s.save(ctx, i, orchestrator.Pending, 0); err != nil {
-			return err
-		}
-	}
-	if err := s.save(ctx, noticePart, orchestrator.Pending, 0); err != nil {
-		return err
-	}
-	s.told = false
-	return c.conclude(ctx, s, c.resume(t, s, saved))
 }
 
 func (c *Cards) claim(turn cli.TurnID) bool {

@@ -21,6 +21,7 @@ type document struct {
 	thinking bool      // reasoning is shown
 	cut      sheaf
 	scrub    *Scrubber
+	then     string // is said below a failure
 }
 
 type segmentKind int

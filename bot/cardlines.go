@@ -69,6 +69,9 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 		d.addNote(render.Plain("⏹ Aborted."))
 	case o.Failure != "":
 		d.addNote(render.Plain("⚠️ " + shorten(oneLine(o.Failure), 900)))
+		if d.then != "" && o.State == orchestrator.TurnFailed {
+			d.addNote(render.Plain("🔁 " + shorten(oneLine(d.then), 200)))
+		}
 	case o.State == orchestrator.TurnInterrupted:
 		d.addNote(render.Plain("⚠️ Interrupted by a restart."))
 	case strings.TrimSpace(o.Text) == "":

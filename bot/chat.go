@@ -47,6 +47,11 @@ func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.cards.ShowAgain(ctx, t)
 }
 
+// Remark puts a line below the outcome of a turn that was delivered, and notifies nobody; see Cards.Remark.
+func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
+	return c.cards.Remark(ctx, t, line)
+}
+
 // Notice says one thing, in Markdown, outside any turn.
 func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {
 	return c.letters.Notice(ctx, id, text)

@@ -161,13 +161,13 @@ func (m *memory) MoveRun(_ context.Context, r heartbeat.Run) error {
 	})
 }
 
-func (m *memory) EndRun(_ context.Context, r heartbeat.Run, digest string) error {
+func (m *memory) EndRun(_ context.Context, r heartbeat.Run, news heartbeat.News) error {
 	return m.do("end", func() error {
 		if old := m.runs[r.ID]; old != nil && old.State.Open() {
 			*old = r
 			m.settle()
 			st, last := m.job(r.Job), r
-			st.Runs, st.CostUSD, st.Digest, st.Last = st.Runs+1, st.CostUSD+r.CostUSD, digest, &last
+			st.Runs, st.CostUSD, st.News, st.Last = st.Runs+1, st.CostUSD+r.CostUSD, news, &last
 		}
 		return nil
 	})

@@ -2,8 +2,6 @@ package heartbeat
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,12 +26,15 @@ func (s *Scheduler) followAll(ctx context.Context) ([]Run, error) {
 	}
 	var left []Run
 	var errs []error
-	ahead := map[JobID]bool{} // an earlier run of the job is open
+	ahead := map[JobID]bool{} // a run of the job is asked for, or waits before this one
+	for _, r := range runs {
+		ahead[r.Job] = ahead[r.Job] || r.State == RunAsked
+	}
 	for _, r := range runs {
 		if ctx.Err() != nil {
 			return left, errors.Join(errs...)
 		}
-		if r.State.Open() && ahead[r.Job] {
+		if r.State == RunWaiting && ahead[r.Job] {
 			continue // its turn comes
 		}
 		held := r.State == RunWaiting && r.NotBefore.After(s.now())
@@ -59,7 +60,7 @@ func (s *Scheduler) follow(ctx context.Context, r Run) (Run, error) {
 		return r, err
 	}
 	if r.State == RunWaiting {
-		if r, err = s.ask(ctx, st.Job, r); err != nil {
+		if r, err = s.ask(ctx, st, r); err != nil {
 			return r, err
 		}
 	}
@@ -68,15 +69,16 @@ func (s *Scheduler) follow(ctx context.Context, r Run) (Run, error) {
 			return r, err
 		}
 	}
-	if !r.State.Open() && !r.Told {
-		return s.tell(ctx, st.Job, r)
+	if r.State.Open() || r.Told {
+		return r, nil
 	}
-	return r, nil
+	return s.tell(ctx, r)
 }
 
 // ask has the turn of a waiting run queued. A crash after it was and before the store knows has it asked again
 // under the same id, which changes nothing.
-func (s *Scheduler) ask(ctx context.Context, j Job, r Run) (Run, error) {
+func (s *Scheduler) ask(ctx context.Context, st Standing, r Run) (Run, error) {
+	j := st.Job
 	now := s.now()
 	if r.NotBefore.After(now) {
 		if r.NotBefore.Sub(now) <= longestHold {
@@ -92,23 +94,42 @@ func (s *Scheduler) ask(ctx context.Context, j Job, r Run) (Run, error) {
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
 		return s.later(ctx, r, now), err
 	}
-	err := s.opts.Runner.Ask(ctx, Order{
-		Turn: r.Turn(), Job: j.ID, Kind: j.Kind, Conversation: j.Conversation, Person: j.Person, Prompt: r.Prompt,
-		Session: j.Session, Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir, Sandbox: j.Sandbox, Timeout: j.Timeout,
-		OKWord: j.OKWord,
-	})
+	err := s.opts.Runner.Ask(ctx, s.order(st, r))
 	switch {
 	case errors.Is(err, ErrNoRoom):
 		return s.later(ctx, r, now), nil
 	case errors.Is(err, ErrRefused):
 		r.Reason = strings.TrimSuffix(err.Error(), ": "+ErrRefused.Error())
-		return s.end(ctx, r, RunFailed, "")
+		return s.end(ctx, r, RunFailed, News{})
 	case err != nil:
 		return s.later(ctx, r, now), fmt.Errorf("ask for the turn: %w", err)
 	}
 	r.State, r.Asked = RunAsked, now
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
+
+func (s *Scheduler) order(st Standing, r Run) Order {
+	j := st.Job
+	o := Order{
+		Turn: r.Turn(), Job: j.ID, Kind: j.Kind, Conversation: j.Conversation, Person: j.Person, Prompt: r.Prompt,
+		Session: j.Session, Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir, Sandbox: j.Sandbox, Timeout: j.Timeout,
+		OKWord: j.OKWord, Title: s.title(j, r),
+	}
+	if quietly(j, r) {
+		o.Known = st.Digest
+	}
+	if r.Cause == CauseHand {
+		o.OKWord = "" // somebody waits for the answer
+	}
+	if r.Attempt <= j.Retries {
+		o.Then = fmt.Sprintf("It is tried again in %s: try %d of %d.", spanText(backoff(j, r)), r.Attempt+1, j.Retries+1)
+	}
+	return o
+}
+
+// quietly says whether an answer that the chat has is passed over. One that a person waits for is not, nor what a
+// program outside asked for: each of its calls is another event. After a failure that the chat knows of, it is news.
+func quietly(j Job, r Run) bool { return r.Cause != CauseHand && j.Kind != KindHook && r.Attempt == 1 }
 
 // longestHold is the longest that a run waits: quiet hours, or the wait before a retry.
 const longestHold = 25 * time.Hour
@@ -149,7 +170,7 @@ func (s *Scheduler) look(ctx context.Context, st Standing, r Run) (Run, error) {
 	t, err := s.opts.Runner.Turn(ctx, r.Turn())
 	if errors.Is(err, orchestrator.ErrNoTurn) {
 		r.Reason = "Its turn is not there any more, so nobody knows how it ended."
-		return s.end(ctx, r, RunFailed, "")
+		return s.end(ctx, r, RunFailed, News{})
 	}
 	if err != nil {
 		return r, fmt.Errorf("look at the turn: %w", err)
@@ -164,61 +185,51 @@ func (s *Scheduler) look(ctx context.Context, st Standing, r Run) (Run, error) {
 		return s.done(ctx, st, r, t.Outcome.Text)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
 		r.Reason, r.Told = "Somebody ended it.", true
-		return s.end(ctx, r, RunAborted, st.Digest)
+		return s.end(ctx, r, RunAborted, st.News)
 	}
 	r.Text, r.Reason = cli.Shorten(t.Outcome.Text, textMost), t.Outcome.Failure
 	if t.State == orchestrator.TurnFailed && r.Attempt <= st.Job.Retries {
 		return s.retry(ctx, st.Job, r)
 	}
-	return s.end(ctx, r, RunFailed, "")
+	return s.end(ctx, r, RunFailed, News{})
 }
 
 // retry has a failed run wait for its next attempt. A turn that a crash interrupted is not tried again: what it
 // did until then stands.
 func (s *Scheduler) retry(ctx context.Context, j Job, r Run) (Run, error) {
-	r.NotBefore = s.now().Add(min(j.Backoff<<(r.Attempt-1), MostBackoff))
+	r.NotBefore = s.now().Add(backoff(j, r))
 	r.Attempt++
 	r.State, r.Asked = RunWaiting, time.Time{}
 	s.log.Info("job is tried again", "job", j.ID, "run", r.ID, "attempt", r.Attempt, "at", r.NotBefore, "reason", r.Reason)
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 
+// backoff is the wait after an attempt that failed.
+func backoff(j Job, r Run) time.Duration { return min(j.Backoff<<(r.Attempt-1), MostBackoff) }
+
 func (s *Scheduler) done(ctx context.Context, st Standing, r Run, text string) (Run, error) {
 	r.Text, r.Reason = cli.Shorten(text, textMost), ""
 	if orchestrator.OnlyWord(text, st.Job.OKWord) {
 		r.Told = true
-		return s.end(ctx, r, RunDone, st.Digest)
+		return s.end(ctx, r, RunDone, st.News)
 	}
-	digest := digestOf(text)
+	digest := orchestrator.Digest(text)
 	r.Changed = digest != st.Digest
-	return s.end(ctx, r, RunDone, digest)
+	if r.Changed || !quietly(st.Job, r) {
+		return s.end(ctx, r, RunDone, News{Digest: digest, Shown: r.Turn()})
+	}
+	news := st.News
+	news.Same++
+	return s.end(ctx, r, RunDone, news)
 }
 
-// end records how a run ended. A failure leaves no digest: what comes after it is news.
-func (s *Scheduler) end(ctx context.Context, r Run, state RunState, digest string) (Run, error) {
+// end records how a run ended, and what the chat is told last by then.
+func (s *Scheduler) end(ctx context.Context, r Run, state RunState, news News) (Run, error) {
 	ended := r
 	ended.State, ended.Ended = state, s.now()
-	if err := s.opts.Store.EndRun(ctx, ended, digest); err != nil {
+	if err := s.opts.Store.EndRun(ctx, ended, news); err != nil {
 		return r, err
 	}
 	s.log.Info("job ran", "job", r.Job, "run", r.ID, "state", state, "attempt", r.Attempt, "cost_usd", r.CostUSD)
 	return ended, nil
-}
-
-func (s *Scheduler) tell(ctx context.Context, j Job, r Run) (Run, error) {
-	silent := r.State == RunDone && !r.Changed
-	if err := s.opts.Notifier.Report(ctx, Report{Job: j, Run: r, Turn: r.Turn(), Silent: silent}); err != nil {
-		return r, fmt.Errorf("report: %w", err)
-	}
-	if err := s.opts.Store.ToldRun(ctx, r.ID); err != nil {
-		return r, err
-	}
-	r.Told = true
-	return r, nil
-}
-
-// digestOf tells answers apart; white space does not.
-func digestOf(text string) string {
-	sum := sha256.Sum256([]byte(strings.Join(strings.Fields(text), " ")))
-	return hex.EncodeToString(sum[:16])
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"ductor/orchestrator"
 )
 
 // claim is what the headers of a delivery say, read before its body is.
@@ -92,7 +94,7 @@ func readMAC(text string) ([]byte, bool) {
 func (h Hook) verify(c claim, body []byte) (seal, event string, err error) {
 	if h.Auth == HookBearer {
 		if c.key != "" {
-			event = "key " + digestOf(c.key)
+			event = "key " + orchestrator.Digest(c.key)
 		}
 		return "", event, nil
 	}

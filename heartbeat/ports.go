@@ -23,11 +23,19 @@ type Standing struct {
 	Job      Job
 	Next     time.Time // zero for none
 	Reckoned time.Time // what the clock showed when Next was worked out
-	Digest   string    // of the result the chat was told last
+	News               // what the chat was told last
 	Runs     int       // that ended, skipped ones left out
 	CostUSD  float64   // of all of them
 	Last     *Run      // the last one that ended or was skipped; nil for none
 	Open     int       // runs that wait or run
+}
+
+// News is the result that the chat was told last. Zero when there is none, or when that was a failure: what comes
+// next is news then.
+type News struct {
+	Digest string     // orchestrator.Digest of the answer
+	Shown  cli.TurnID // whose card shows it
+	Same   int        // how often the answer was the same since
 }
 
 // Store keeps jobs and their runs. internal/store implements it. Every method is one transaction and durable when it
@@ -46,8 +54,8 @@ type Store interface {
 	RecordRuns(ctx context.Context, job JobID, runs []Run, next, reckoned time.Time) ([]Run, error)
 	// MoveRun stores all that can change of a run which is open. One that has ended or is gone is left as it is.
 	MoveRun(ctx context.Context, r Run) error
-	// EndRun is MoveRun for a run that ended: its cost goes to its job, and so does the digest.
-	EndRun(ctx context.Context, r Run, digest string) error
+	// EndRun is MoveRun for a run that ended: its cost goes to its job, and so does what the chat is told.
+	EndRun(ctx context.Context, r Run, news News) error
 	// ToldRun records that the chat has the result of a run.
 	ToldRun(ctx context.Context, id RunID) error
 	// OpenRuns lists runs that are open, or ended and not told, in the order they were recorded.
@@ -72,6 +80,9 @@ type Order struct {
 	Sandbox      string
 	Timeout      time.Duration
 	OKWord       string // an answer that is only this word is shown to nobody
+	Known        string // orchestrator.Digest of the answer that the chat has: it is not shown once more; empty for none
+	Title        string // says in the chat which job this is, and why it runs
+	Then         string // what comes of a failure; empty for nothing
 }
 
 // Runner has turns run. cmd ties it to the orchestrator. Safe for concurrent use.
@@ -91,14 +102,16 @@ type Report struct {
 	Job  Job
 	Run  Run
 	Turn cli.TurnID
-	// Silent: the result is that of the last time, so its message is edited and nobody is disturbed. Else
-	// there is a new message, which notifies.
+	// Silent: the result is that of the last time, so the message of News.Shown is edited to have Note below it, and
+	// nobody is disturbed. Else there is a new message, which notifies: the card of Turn, or Note where there was none.
 	Silent bool
+	News   News
+	Note   string
 }
 
 // Notifier shows results. Package bot implements it.
 type Notifier interface {
 	// Report shows the end of a run. What it takes on is durable when it returns nil; the same run reported
-	// again is shown once. An error is tried again.
+	// again is shown once. An error is tried again. It does not wait for the network for long.
 	Report(ctx context.Context, r Report) error
 }

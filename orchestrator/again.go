@@ -59,5 +59,5 @@ func (o *Orchestrator) ended(ctx context.Context, id cli.TurnID, by Press) (Turn
 func (o *Orchestrator) repeat(ctx context.Context, t Turn, session SessionID, by Press) (Receipt, error) {
 	p := t.Prompt
 	p.Person, p.Updates = by.Person, by.Updates
-	return o.enqueue(ctx, Turn{Again: t.ID, Session: session, Prompt: p, Wants: t.Wants})
+	return o.enqueue(ctx, Turn{Again: t.ID, Session: session, Prompt: p, Wants: t.Wants.again()})
 }

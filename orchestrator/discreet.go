@@ -6,10 +6,16 @@ import (
 	"ductor/cli"
 )
 
-// discreet is a Chat that is told of a turn with a silent word once it ended with something else than that word.
+// discreet is a Chat that is told of a turn with a silent word, or whose answer it may have already, once it ended with
+// something else.
 type discreet struct{ Chat }
 
-func hushed(t Turn) bool { return t.Wants.Silence != "" }
+func hushed(t Turn) bool { return t.Wants.Silence != "" || t.Wants.Known != "" }
+
+// known says whether an outcome is not worth telling.
+func (w Wants) known(o Outcome) bool {
+	return o.State == TurnDone && (OnlyWord(o.Text, w.Silence) || w.Known != "" && w.Known == Digest(o.Text))
+}
 
 func (d discreet) Card(t Turn) Card {
 	if hushed(t) {
@@ -38,7 +44,7 @@ func (d discreet) Unqueued(t Turn) {
 }
 
 func (d discreet) Redeliver(ctx context.Context, t Turn) error {
-	if t.Outcome.State == TurnDone && OnlyWord(t.Outcome.Text, t.Wants.Silence) {
+	if t.Wants.known(t.Outcome) {
 		return nil
 	}
 	return d.Chat.Redeliver(ctx, t)

@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -39,6 +41,17 @@ type Wants struct {
 	// Silence is the answer that is shown to nobody; see OnlyWord. Until another answer is there, the chat is not
 	// told of the turn either.
 	Silence string
+	// Known is the Digest of an answer that the chat has: it is not shown once more. Until another answer is there,
+	// the chat is not told of the turn either.
+	Known string
+	Title string // the first line of its card; empty for none
+	Then  string // is said below a failure: what comes of it; empty for nothing
+}
+
+// again is what a person wants who has a turn run once more: to see what comes.
+func (w Wants) again() Wants {
+	w.Silence, w.Known, w.Then = "", "", ""
+	return w
 }
 
 // OrderStore keeps the sessions of orders. internal/store implements it; Store.EnqueueTurn keeps Turn.Wants.
@@ -116,6 +129,12 @@ func (o *Orchestrator) ownSession(ctx context.Context, conv Conversation, t Turn
 		return Session{}, fmt.Errorf("create session: %w", err)
 	}
 	return s, nil
+}
+
+// Digest tells answers apart; white space does not.
+func Digest(answer string) string {
+	sum := sha256.Sum256([]byte(strings.Join(strings.Fields(answer), " ")))
+	return hex.EncodeToString(sum[:16])
 }
 
 // OnlyWord says whether an answer is only a word, however it is written. No word is never said.

@@ -17,7 +17,7 @@ const (
 	runColumns = `id, job, cause, due, stands_for, prompt, attempt, not_before, state, asked, ended, text, reason,
 	changed, told, cost_usd`
 	openRun    = `state IN ('waiting', 'asked')`
-	jobColumns = `j.id, j.chat, j.topic, j.enabled, j.spec, j.created, j.next, j.reckoned, j.digest, j.runs, j.cost_usd,
+	jobColumns = `j.id, j.chat, j.topic, j.enabled, j.spec, j.created, j.next, j.reckoned, j.digest, j.shown, j.same, j.runs, j.cost_usd,
 	(SELECT count(*) FROM job_runs r WHERE r.job = j.id AND r.told = 0 AND r.` + openRun + `),
 	coalesce((SELECT r.id FROM job_runs r WHERE r.job = j.id AND r.state NOT IN ('waiting', 'asked') ORDER BY r.seq DESC LIMIT 1), '')`
 )
@@ -146,15 +146,15 @@ func (t *tx) moveRun(r heartbeat.Run) (int64, error) {
 		r.Changed, r.Told, r.CostUSD, string(r.ID))
 }
 
-// EndRun is MoveRun for a run that ended: its cost goes to its job, once, and so does the digest.
-func (db *DB) EndRun(ctx context.Context, r heartbeat.Run, digest string) error {
+// EndRun is MoveRun for a run that ended: its cost goes to its job, once, and so does what the chat is told.
+func (db *DB) EndRun(ctx context.Context, r heartbeat.Run, news heartbeat.News) error {
 	return wrap(fmt.Sprintf("end run %s", r.ID), db.write.do(ctx, func(t *tx) error {
 		n, err := t.moveRun(r)
 		if err != nil || n == 0 {
 			return err
 		}
-		_, err = t.exec(`UPDATE jobs SET runs = runs + 1, cost_usd = cost_usd + ?, digest = ? WHERE id = ?`,
-			r.CostUSD, digest, string(r.Job))
+		_, err = t.exec(`UPDATE jobs SET runs = runs + 1, cost_usd = cost_usd + ?, digest = ?, shown = ?, same = ? WHERE id = ?`,
+			r.CostUSD, news.Digest, string(news.Shown), news.Same, string(r.Job))
 		return err
 	}))
 }
@@ -193,7 +193,7 @@ func scanStanding(row scanner) (s standingRow, err error) {
 	var spec string
 	var created, next, reckoned int64
 	err = row.Scan(&j.ID, &j.Conversation.Chat, &j.Conversation.Topic, &j.Enabled, &spec, &created, &next, &reckoned,
-		&s.Digest, &s.Runs, &s.CostUSD, &s.Open, &s.last)
+		&s.Digest, &s.Shown, &s.Same, &s.Runs, &s.CostUSD, &s.Open, &s.last)
 	if err != nil {
 		return standingRow{}, err
 	}

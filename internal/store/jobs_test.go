@@ -46,14 +46,14 @@ func TestJobs(t *testing.T) {
 	same(t, "moved", get[[]heartbeat.Run](t)(db.OpenRuns(ctx))[0], r)
 	r.State, r.Ended, r.Text, r.Changed, r.CostUSD = heartbeat.RunDone, next, "fine", true, 0.5
 	for range 2 { // the second time it has ended
-		must(t, db.EndRun(ctx, r, "digest"))
+		must(t, db.EndRun(ctx, r, heartbeat.News{Digest: "digest", Shown: "t1", Same: 2}))
 	}
 	moved := r
 	moved.State = heartbeat.RunWaiting
 	must(t, db.MoveRun(ctx, moved))
 	j.Prompt = "see"
 	must(t, db.SaveJob(ctx, j, next, noon))
-	want := heartbeat.Standing{Job: j, Next: next, Reckoned: noon, Digest: "digest", Runs: 1, CostUSD: 0.5, Last: &r, Open: 2}
+	want := heartbeat.Standing{Job: j, Next: next, Reckoned: noon, News: heartbeat.News{Digest: "digest", Shown: "t1", Same: 2}, Runs: 1, CostUSD: 0.5, Last: &r, Open: 2}
 	same(t, "after a run", get[heartbeat.Standing](t)(db.Job(ctx, "j1")), want)
 	same(t, "not told", len(get[[]heartbeat.Run](t)(db.OpenRuns(ctx))), 3)
 	must(t, db.ToldRun(ctx, "r1"))
@@ -113,7 +113,7 @@ func TestShelves(t *testing.T) {
 		must(t, db.FinishTurn(ctx, turn.ID, noon.Add(-age), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "answer"}))
 		must(t, db.MarkDelivered(ctx, turn.ID))
 		r.State, r.Ended, r.Told, r.CostUSD = heartbeat.RunDone, noon.Add(-age), true, 1
-		must(t, db.EndRun(ctx, r, ""))
+		must(t, db.EndRun(ctx, r, heartbeat.News{}))
 	}
 	for _, c := range []struct {
 		what  string
@@ -220,7 +220,7 @@ func workOnJobs(path string) error {
 				return err
 			}},
 			{"asked", func() error { return db.MoveRun(ctx, asked) }},
-			{"ended", func() error { return db.EndRun(ctx, ended, "x") }},
+			{"ended", func() error { return db.EndRun(ctx, ended, heartbeat.News{Digest: "x"}) }},
 			{"taken", func() error {
 				taken, err := db.TakeHook(ctx, heartbeat.Delivery{Seal: string(hook.ID), At: noon, Run: hook})
 				if err == nil && taken != heartbeat.TakenNow {

@@ -48,6 +48,9 @@ type wantsRow struct {
 	Timeout int64  `json:"timeout_ns,omitempty"`
 	Silence string `json:"silence,omitempty"`
 	Sandbox string `json:"sandbox,omitempty"`
+	Known   string `json:"known,omitempty"`
+	Title   string `json:"title,omitempty"`
+	Then    string `json:"then,omitempty"`
 }
 
 // encodeWants gives JSON, and nothing for a turn that wants nothing.
@@ -56,7 +59,8 @@ func encodeWants(w orchestrator.Wants) (string, error) {
 		return "", nil
 	}
 	text, err := json.Marshal(wantsRow{Own: w.Own, Agent: string(w.Agent), Model: string(w.Model), Effort: string(w.Effort),
-		Dir: w.Dir, Timeout: int64(w.Timeout), Silence: w.Silence, Sandbox: w.Sandbox})
+		Dir: w.Dir, Timeout: int64(w.Timeout), Silence: w.Silence, Sandbox: w.Sandbox,
+		Known: w.Known, Title: w.Title, Then: w.Then})
 	if err != nil {
 		return "", fmt.Errorf("encode what a turn wants: %w", err)
 	}
@@ -69,5 +73,6 @@ func decodeWants(text string) (orchestrator.Wants, error) {
 		return orchestrator.Wants{}, err
 	}
 	return orchestrator.Wants{Own: row.Own, Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model),
-		Effort: cli.Effort(row.Effort), Dir: row.Dir, Timeout: time.Duration(row.Timeout), Silence: row.Silence, Sandbox: row.Sandbox}, nil
+		Effort: cli.Effort(row.Effort), Dir: row.Dir, Timeout: time.Duration(row.Timeout), Silence: row.Silence, Sandbox: row.Sandbox,
+		Known: row.Known, Title: row.Title, Then: row.Then}, nil
 }

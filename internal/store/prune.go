@@ -12,8 +12,8 @@ type Pruned struct{ Updates, Letters, Cards, Asks, Audit int64 }
 const pruneBatch = 500
 
 // Prune deletes what nobody will ask for again and is older than before: handled updates, letters that were
-// sent or given up, what was asked and decided, its audit, and cards of turns whose outcome was delivered. Turns and sessions stay: they are the
-// history. It works in small transactions; when ctx ends in between, what was deleted is counted.
+// sent or given up, what was asked and decided, its audit, and cards of turns whose outcome was delivered, but for those that
+// show the last result of a job. Turns and sessions stay: they are the history. It works in small transactions; when ctx ends in between, what was deleted is counted.
 func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 	var p Pruned
 	at := millis(before)
@@ -27,9 +27,9 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 		{&p.Letters, `DELETE FROM letters WHERE id IN (SELECT id FROM letters
 			WHERE state IN ('sent', 'unknown', 'failed') AND moved < ? LIMIT ?)`},
 		{&p.Cards, `DELETE FROM cards WHERE turn IN (SELECT c.turn FROM cards c JOIN turns t ON t.id = c.turn
-			WHERE t.delivered = 1 AND t.ended < ? LIMIT ?)`},
+			WHERE t.delivered = 1 AND t.ended < ? AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.shown = t.id) LIMIT ?)`},
 		{new(int64), `DELETE FROM card_parts WHERE turn IN (SELECT c.turn FROM card_parts c JOIN turns t ON t.id = c.turn
-			WHERE t.delivered = 1 AND t.ended < ? LIMIT ?)`},
+			WHERE t.delivered = 1 AND t.ended < ? AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.shown = t.id) LIMIT ?)`},
 		{&p.Asks, `DELETE FROM asks WHERE id IN (SELECT id FROM asks WHERE state <> 'open' AND decided < ?
 			AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = asks.turn AND t.state = 'running') LIMIT ?)`},
 		{&p.Audit, `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT ?)`},

@@ -1,0 +1,138 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// What is done to a card after its turn has ended, because a person or a job asked for it.
+
+// How long whoever asked waits.
+const (
+	showPatience   = 3 * time.Second // a pressed button
+	remarkPatience = time.Second     // a job, which comes again
+)
+
+// ErrNotYet says that the chat could not be brought to show something at once. It goes on; ask again.
+var ErrNotYet = errors.New("the chat does not show it yet")
+
+// attend has f, which makes calls about the card of a turn, run to its end, and waits for that at most so long. It
+// gives ErrNotYet if that was too short, or if something else is being done to the card.
+func (c *Cards) attend(ctx context.Context, turn cli.TurnID, patience time.Duration, f func(context.Context) error) error {
+	if !c.claim(turn) {
+		return ErrNotYet
+	}
+	done := make(chan error, 1)
+	started := c.opts.Outbox.Attend(func() {
+		defer c.release(turn)
+		err := f(context.WithoutCancel(ctx))
+		if err != nil {
+			c.opts.Log.Warn("change what the chat shows of a turn", "turn", turn, "err", err)
+		}
+		done <- err
+	})
+	if !started {
+		c.release(turn)
+		return ErrClosed
+	}
+	wait := time.NewTimer(patience)
+	defer wait.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return ErrNotYet
+}
+
+// ShowAgain sends once more what may be missing of a turn's card, because a person asked for it. What takes
+// longer than a moment goes on after it returned. While it is at it, asking again does nothing.
+func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
+	err := c.attend(ctx, t.ID, showPatience, func(ctx context.Context) error { return c.showAgain(ctx, t) })
+	if errors.Is(err, ErrNotYet) {
+		return nil
+	}
+	return err
+}
+
+func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
+	s, saved, err := c.load(ctx, t)
+	if err != nil {
+		return err
+	}
+	for i, p := range s.parts {
+		if p.state != orchestrator.Unknown {
+			continue
+		}
+		p.state = orchestrator.Pending
+		if err := s.save(ctx, i, orchestrator.Pending, 0); err != nil {
+			return err
+		}
+	}
+	if err := s.save(ctx, noticePart, orchestrator.Pending, 0); err != nil {
+		return err
+	}
+	s.told = false
+	return c.conclude(ctx, s, c.resume(t, s, saved))
+}
+
+// Remark puts a line below the outcome of a turn that was delivered, in place of the one before. It edits the message
+// that is there, which notifies nobody; one that is gone is sent anew, once. It returns when the chat shows it, or
+// with ErrNotYet: doing it again is the same as doing it once.
+func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
+	return c.attend(ctx, t.ID, remarkPatience, func(ctx context.Context) error {
+		s, saved, err := c.load(ctx, t)
+		if err != nil {
+			return err
+		}
+		content := c.resume(t, s, saved)
+		content.remark = line
+		s.trust(content)
+		return c.conclude(ctx, s, content)
+	})
+}
+
+// trust takes all but the last of a card's messages for what they are to be: they are not touched.
+func (s *sheet) trust(content script) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wants := content.wants()
+	for i, p := range s.parts[:max(min(len(s.parts), len(wants)-1), 0)] {
+		if p.state == orchestrator.Sent {
+			p.shown, p.buttons, p.known = wants[i].text, wants[i].buttons, true
+		}
+	}
+}
+
+// withRemark puts a line below a message, if there is room for it.
+func withRemark(t render.Text, line string) render.Text {
+	if line == "" || t.Text == "" {
+		return t
+	}
+	if all := render.Concat(t, render.Plain("\n\n"), render.Styled(render.Italic, line)); render.Fits(all, hardLimit) {
+		return all
+	}
+	return t
+}
+
+// Say sends a message in the place of the card of a turn that never was, at most once for a turn. It returns when it is
+// sent, or with ErrNotYet: saying it again is the same as saying it once.
+func (c *Cards) Say(ctx context.Context, t orchestrator.Turn, text string, k Keyboard) error {
+	return c.attend(ctx, t.ID, remarkPatience, func(ctx context.Context) error {
+		s, saved, err := c.load(ctx, t)
+		if err != nil {
+			return err
+		}
+		content := script{texts: []render.Text{render.Shorten(render.Plain(text), hardLimit)}, buttons: k}
+		if saved.Final {
+			content = saved.script()
+		}
+		return c.conclude(ctx, s, content)
+	})
+}
