@@ -38,6 +38,8 @@ type Options struct {
 	AlbumWindow time.Duration // how long further files of an album are waited for; 700 ms, negative for not at all
 	PasteWindow time.Duration // how long the next part of a long paste is waited for; likewise
 
+	Jobs orchestrator.Jobs // behind /cron; nil: none are kept
+
 	Outbox OutboxOptions
 	Cards  CardsOptions // what they are made of is filled in
 
@@ -165,7 +167,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		windows: mergeWindows{album: b.opts.AlbumWindow, paste: b.opts.PasteWindow},
 		desk:    desk, journal: b.opts.Journal, mail: b.letters, uploads: b.uploads,
 		voice: &outVoice{out: b.outbox, client: b.client, log: b.log},
-		board: b.chat.asks, queue: b.chat.queue,
+		board: b.chat.asks, queue: b.chat.queue, jobs: b.opts.Jobs,
 		log: b.log, now: b.opts.Now, random: b.opts.Random,
 	})
 	defer func() {

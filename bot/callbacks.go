@@ -36,10 +36,11 @@ const (
 	actRestart    = "e"
 	actKeep       = "k" // below the offer to restart: do not
 	actBusy       = "b"
+	actJobModel   = "u"
 )
 
 // menuCommands are the commands that the menus come from.
-var menuCommands = map[string]string{actModel: "model", actPermission: "permissions", actRole: "role", actBusy: "queue"}
+var menuCommands = map[string]string{actModel: "model", actPermission: "permissions", actRole: "role", actBusy: "queue", actJobModel: "cron"}
 
 // dataLimit is what Telegram lets a button carry, in bytes.
 const dataLimit = 64
@@ -87,6 +88,7 @@ type callbacks struct {
 	asks     *asking
 	restarts *restarts
 	queue    *queueCards
+	crons    *crons
 }
 
 func (c *callbacks) handle(ctx context.Context, p press) {
@@ -105,10 +107,12 @@ func (c *callbacks) handle(ctx context.Context, p press) {
 		text, err = c.cancel(ctx, p, cli.TurnID(what))
 	case actResume:
 		text, err = c.resume(ctx, p, orchestrator.SessionID(what))
-	case actModel, actPermission, actRole, actBusy:
+	case actModel, actPermission, actRole, actBusy, actJobModel:
 		text, err = c.menus.press(ctx, p, act, what)
 	case actAsk:
 		text, letters, err = c.asks.press(ctx, p, what)
+	case actCron:
+		text, letters, err = c.crons.press(ctx, p, what)
 	case actSteer:
 		text, err = c.steer(ctx, p, cli.TurnID(what))
 	case actInterrupt:

@@ -52,6 +52,11 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 	return c.cards.Remark(ctx, t, line)
 }
 
+// Say tells about a job that had no turn, in the place of the card of that turn, at most once; see Cards.Say.
+func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
+	return c.cards.Say(ctx, never, text, Keyboard{{cronButton("⏰ Show the job", cronNew, jobKey(job), "")}})
+}
+
 // Notice says one thing, in Markdown, outside any turn.
 func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {
 	return c.letters.Notice(ctx, id, text)

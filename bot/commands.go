@@ -24,6 +24,7 @@ type commands struct {
 	permissions *permissions
 	roles       *roles
 	busy        *busyModes
+	crons       *crons
 }
 
 // request is a command and the message it came in.
@@ -48,6 +49,7 @@ func commandMenu() []menuItem {
 		{"permissions", "choose what the agent may do unasked"},
 		{"role", "choose the role the agent plays"},
 		{"queue", "choose what becomes of messages while the agent works"},
+		{"cron", "what is asked by itself: list, add, change"},
 		{"abort", "stop what runs and empty the queue"},
 		{"status", "what is set and what runs"},
 		{"sessions", "go on with an earlier session"},
@@ -75,6 +77,8 @@ func (c *commands) lookup(name string) (do commandFunc, known bool) {
 		return c.menu(c.roles.start), true
 	case "queue":
 		return c.menu(c.busy.start), true
+	case "cron":
+		return c.menu(c.crons.start), true
 	case "abort", "stop":
 		return c.abort, true
 	case "status":

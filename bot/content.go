@@ -22,6 +22,7 @@ type receiver struct {
 	receipts Receipts
 	asks     *asking
 	restarts *restarts
+	crons    *crons
 	log      *slog.Logger
 }
 
@@ -68,11 +69,11 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 	r.submit(ctx, t, parts, files)
 }
 
-// answered gives a reply to a message that shows what an agent asks to that.
+// answered gives a reply to a message that shows what an agent asks, or what a job is to have, to that.
 func (r *receiver) answered(ctx context.Context, t *task) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
-	return r.asks.reply(ctx, t)
+	return r.asks.reply(ctx, t) || r.crons.reply(ctx, t)
 }
 
 // errLeft says that the content is no longer ours to deal with.

@@ -24,6 +24,7 @@ type parts struct {
 	uploads *uploads
 	board   *askBoard
 	queue   *queueCards
+	jobs    orchestrator.Jobs // nil: none are kept
 
 	log    *slog.Logger
 	now    func() time.Time
@@ -39,9 +40,13 @@ func assemble(p parts) *router {
 	open := &menus{closer: closing, voice: p.voice, now: p.now, random: p.random, byID: make(map[string]menu)}
 	asks := &asking{desk: p.desk, board: p.board, closer: closing, voice: p.voice, now: p.now, log: p.log}
 	restarts := &restarts{desk: p.desk, journal: p.journal, closer: closing, voice: p.voice}
+	crons := &crons{
+		jobs: p.jobs, desk: p.desk, journal: p.journal, closer: closing, mail: p.mail, voice: p.voice, menus: open,
+		may: p.allow.listed, now: p.now, random: p.random, log: p.log,
+	}
 	receiving := &receiver{
 		desk: p.desk, closer: closing, voice: p.voice, uploads: p.uploads, windows: p.windows,
-		merged: &mergeMemory{}, receipts: p.receipts, asks: asks, restarts: restarts, log: p.log,
+		merged: &mergeMemory{}, receipts: p.receipts, asks: asks, restarts: restarts, crons: crons, log: p.log,
 	}
 	lanes := newLaneKeeper(p.log, controlPatience)
 	lanes.content, lanes.broke = receiving.receive, closing.broke
@@ -54,10 +59,11 @@ func assemble(p parts) *router {
 			permissions: &permissions{desk: p.desk, closer: closing, menus: open, may: p.allow.listed},
 			roles:       &roles{desk: p.desk, closer: closing, menus: open},
 			busy:        &busyModes{desk: p.desk, closer: closing, menus: open},
+			crons:       crons,
 		},
 		callbacks: &callbacks{
 			desk: p.desk, closer: closing, voice: p.voice, menus: open, log: p.log,
-			asks: asks, restarts: restarts, queue: p.queue,
+			asks: asks, restarts: restarts, queue: p.queue, crons: crons,
 		},
 		strangers: &strangers{log: p.log, now: p.now, seen: make(map[stranger]time.Time)},
 		follower:  newFollower(),

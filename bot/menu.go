@@ -42,6 +42,17 @@ type menu interface {
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
+// leading is a menu that leads back to where it came from, once it is done or closed.
+type leading interface{ leads() (string, Keyboard) }
+
+// left is what the message of a menu shows when it is done with; said is what it shows unless it leads elsewhere.
+func left(m menu, said string) (string, Keyboard) {
+	if l, ok := m.(leading); ok {
+		return l.leads()
+	}
+	return said, nil
+}
+
 // menuFrame is what all menus have.
 type menuFrame struct {
 	act     string // of its buttons
@@ -150,7 +161,8 @@ func (k *menus) press(ctx context.Context, p press, act, what string) (string, e
 
 	switch state {
 	case menuClosed:
-		k.voice.edit(f.conv, p.message, "Nothing was changed: "+m.unchanged(), nil)
+		text, keyboard = left(m, "Nothing was changed: "+m.unchanged())
+		k.voice.edit(f.conv, p.message, text, keyboard)
 		return "", nil
 	case menuDone:
 		return k.store(ctx, m, p)
@@ -168,7 +180,8 @@ func (k *menus) store(ctx context.Context, m menu, p press) (string, error) {
 		k.voice.edit(p.by.Conversation, p.message, "The choice could not be stored; nothing was changed.", nil)
 		return "", err
 	}
-	k.voice.edit(p.by.Conversation, p.message, said, nil)
+	text, keyboard := left(m, said)
+	k.voice.edit(p.by.Conversation, p.message, text, keyboard)
 	return cut(short, 190), nil
 }
 

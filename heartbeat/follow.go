@@ -99,7 +99,7 @@ func (s *Scheduler) ask(ctx context.Context, st Standing, r Run) (Run, error) {
 	case errors.Is(err, ErrNoRoom):
 		return s.later(ctx, r, now), nil
 	case errors.Is(err, ErrRefused):
-		r.Reason = strings.TrimSuffix(err.Error(), ": "+ErrRefused.Error())
+		r.Reason = "It did not run. " + strings.TrimSuffix(err.Error(), ": "+ErrRefused.Error())
 		return s.end(ctx, r, RunFailed, News{})
 	case err != nil:
 		return s.later(ctx, r, now), fmt.Errorf("ask for the turn: %w", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -132,10 +133,12 @@ func (j Job) check() error {
 		return fmt.Errorf("a job needs a prompt")
 	case len(j.Prompt) > promptMost:
 		return fmt.Errorf("the prompt is longer than %d bytes", promptMost)
-	case len(j.Name) > nameMost:
-		return fmt.Errorf("the name is longer than %d bytes", nameMost)
+	case len(j.Name) > nameMost || strings.ContainsFunc(j.Name, unicode.IsControl):
+		return fmt.Errorf("a name is one line of at most %d bytes", nameMost)
 	case j.Dir != "" && !filepath.IsAbs(j.Dir):
 		return fmt.Errorf("the directory %q is not absolute", j.Dir)
+	case j.Dir != "" && j.Session == SharedSession:
+		return fmt.Errorf("a directory is for a session of the job's own: the chat's session has one already")
 	case j.Retries < 0 || j.Retries > 10:
 		return fmt.Errorf("retries are 0 to 10, not %d", j.Retries)
 	case j.Backoff < time.Second || j.Backoff > MostBackoff:

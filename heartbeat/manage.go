@@ -10,11 +10,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// Add checks a job, gives it its id and creation time, and stores it. Errors are sentences for whoever wrote it.
+// Add checks a job, gives it its creation time, and an id if it has none, and stores it. Errors are sentences for whoever
+// wrote it.
 func (s *Scheduler) Add(ctx context.Context, j Job) (Standing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j.ID, j.Created, j.Source, j.Enabled = JobID(s.opts.NewID()), s.now(), FromChat, true
+	if j.ID == "" {
+		j.ID = JobID(s.opts.NewID())
+	}
+	j.Created, j.Source, j.Enabled = s.now(), FromChat, true
 	return s.save(ctx, j.filled())
 }
 
@@ -76,7 +80,7 @@ func (s *Scheduler) Delete(ctx context.Context, id JobID, in orchestrator.Conver
 }
 
 // RunNow has a job of the conversation run now, paused or not and in quiet hours too, after what runs of it.
-// Equal keys run it once: use the update of the button that was pressed. A webhook's job runs with the last payload;
+// Equal keys run it once, and then orchestrator.ErrRepeated comes with the run. A webhook's job runs with the last payload;
 // ErrNotCalled if there was none.
 func (s *Scheduler) RunNow(ctx context.Context, id JobID, in orchestrator.ConversationID, key string) (Run, error) {
 	defer s.Poke()
@@ -99,7 +103,10 @@ func (s *Scheduler) RunNow(ctx context.Context, id JobID, in orchestrator.Conver
 			return Run{}, err
 		}
 	}
-	_, err = s.opts.Store.RecordRuns(ctx, id, []Run{r}, st.Next, st.Reckoned)
+	fresh, err := s.opts.Store.RecordRuns(ctx, id, []Run{r}, st.Next, st.Reckoned)
+	if err == nil && len(fresh) == 0 {
+		err = orchestrator.ErrRepeated
+	}
 	return r, err
 }
 
@@ -201,7 +208,7 @@ func ConfigID(kind Kind, name string) JobID {
 // keep stores a job that is due as it was: what is due this moment is not lost by a change of its prompt.
 func (s *Scheduler) keep(ctx context.Context, j Job, st Standing) (Standing, error) {
 	if err := j.check(); err != nil {
-		return Standing{}, err
+		return Standing{}, &wrongJob{err}
 	}
 	if err := s.opts.Store.SaveJob(ctx, j, st.Next, st.Reckoned); err != nil {
 		return Standing{}, err
@@ -213,7 +220,7 @@ func (s *Scheduler) keep(ctx context.Context, j Job, st Standing) (Standing, err
 func (s *Scheduler) save(ctx context.Context, j Job) (Standing, error) {
 	next, err := s.reckon(j)
 	if err != nil {
-		return Standing{}, err
+		return Standing{}, &wrongJob{err}
 	}
 	if err := s.opts.Store.SaveJob(ctx, j, next, s.now()); err != nil {
 		return Standing{}, err

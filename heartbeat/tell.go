@@ -20,7 +20,7 @@ func (s *Scheduler) tell(ctx context.Context, r Run) (Run, error) {
 	case r.State == RunDone && !r.Changed && quietly(st.Job, r) && st.Shown != "":
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == RunFailed:
-		report.Note = fmt.Sprintf("%s\n⚠️ It did not run. %s", s.title(st.Job, r), r.Reason)
+		report.Note = fmt.Sprintf("%s\n⚠️ %s", s.title(st.Job, r), r.Reason)
 	}
 	if err := s.opts.Notifier.Report(ctx, report); err != nil {
 		return r, fmt.Errorf("report: %w", err)

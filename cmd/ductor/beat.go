@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -27,25 +26,34 @@ type beat struct {
 	listener  net.Listener // of hooks; nil without one
 }
 
-// buildBeat makes the jobs of the configuration those that are kept, and listens for webhooks if there are any.
-func buildBeat(ctx context.Context, h *house) (*beat, error) {
-	b := &beat{}
-	b.scheduler = heartbeat.New(heartbeat.Options{
+// newBeat makes what keeps jobs. It runs nothing, and asks the other rooms for nothing before start.
+func newBeat(h *house) *beat {
+	return &beat{scheduler: heartbeat.New(heartbeat.Options{
 		Store: h.db, Runner: orders{h}, Notifier: results{h}, Now: time.Now, NewID: newID, Logger: h.log,
-	})
+	})}
+}
+
+// jobs is what the chat does with jobs.
+func (h *house) jobs() orchestrator.Jobs {
+	return heartbeat.NewDesk(h.beat.scheduler, func(path string) (string, error) { return h.desk.Directory(path) })
+}
+
+// buildBeat makes the jobs of the configuration those that are kept, and listens for webhooks if there are any.
+func buildBeat(ctx context.Context, h *house) error {
+	b := h.beat
 	hooks, err := heartbeat.NewHooks(heartbeat.HookOptions{
 		Hooks: hooksOf(h.cfg), Store: h.db, Now: time.Now, NewID: newID, Logger: h.log, Poke: b.scheduler.Poke,
 	})
 	if err != nil {
-		return nil, coded{err, errConfig}
+		return coded{err, errConfig}
 	}
 	b.hooks = hooks
 	jobs, err := jobsOf(h.cfg)
 	if err != nil {
-		return nil, coded{err, errConfig}
+		return coded{err, errConfig}
 	}
 	if err := b.scheduler.Sync(ctx, append(jobs, hooks.Jobs()...)); err != nil {
-		return nil, coded{fmt.Errorf("jobs: %w", err), errConfig}
+		return coded{fmt.Errorf("jobs: %w", err), errConfig}
 	}
 	b.sweep = heartbeat.NewSweep(heartbeat.SweepOptions{
 		Runs: h.service.Registry(), Now: time.Now, Logger: h.log, Every: sweepEvery,
@@ -58,7 +66,7 @@ func buildBeat(ctx context.Context, h *house) (*beat, error) {
 	if len(h.cfg.Webhooks.Hooks) > 0 {
 		b.listener, err = heartbeat.ListenHooks(ctx, heartbeat.ServerOptions{Addr: h.cfg.Webhooks.Listen, Remote: h.cfg.Webhooks.Remote})
 	}
-	return b, err
+	return err
 }
 
 // start has jobs run and webhooks answered, until the function it returns is called; that one waits for their end.
@@ -82,50 +90,6 @@ func (b *beat) close() {
 	if b.listener != nil {
 		_ = b.listener.Close() // closed already, if it was served
 	}
-}
-
-// orders is the heartbeat.Runner of the orchestrator.
-type orders struct{ *house }
-
-func (o orders) Ask(ctx context.Context, order heartbeat.Order) error {
-	wants := orchestrator.Wants{
-		Agent: order.Agent, Model: order.Model, Effort: order.Effort, Dir: order.Dir, Timeout: order.Timeout, Sandbox: order.Sandbox, Silence: order.OKWord,
-	}
-	if order.Session == heartbeat.OwnSession {
-		wants.Own = string(order.Job)
-	}
-	err := o.desk.SubmitOrder(ctx, orchestrator.Order{Turn: order.Turn, Wants: wants, Prompt: orchestrator.Prompt{
-		Conversation: order.Conversation, Person: order.Person, Text: order.Prompt,
-	}})
-	switch {
-	case errors.Is(err, orchestrator.ErrQueueFull):
-		return heartbeat.ErrNoRoom
-	case errors.Is(err, orchestrator.ErrOutsideRoot), errors.Is(err, orchestrator.ErrNotADir):
-		return fmt.Errorf("It cannot run in %s: %w: %w", order.Dir, err, heartbeat.ErrRefused)
-	}
-	return err
-}
-
-func (o orders) Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error) {
-	return o.db.Turn(ctx, id)
-}
-
-func (o orders) Busy(ctx context.Context, id orchestrator.ConversationID) (bool, error) {
-	st, err := o.desk.Status(ctx, id)
-	return st.Running != nil || st.Queue > 0, err
-}
-
-// results is the heartbeat.Notifier. A run that had a turn was shown by the card of that turn, as it ran; what is left
-// to say is why there was none.
-type results struct{ *house }
-
-func (r results) Report(ctx context.Context, report heartbeat.Report) error {
-	_, err := r.db.Turn(ctx, report.Turn)
-	if !errors.Is(err, orchestrator.ErrNoTurn) {
-		return err
-	}
-	text := fmt.Sprintf("⚠️ The job %q did not run. %s", report.Job.Name, report.Run.Reason)
-	return r.bot.Chat().Notice(ctx, report.Job.Conversation, text)
 }
 
 // deskStore is the store of the orchestrator. It has the scheduler look as soon as a turn of a job ends.

@@ -82,18 +82,21 @@ func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Opt
 	if h.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{}); err != nil {
 		return nil, err
 	}
+	h.beat = newBeat(h)
 	transport, err := transportOf(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if h.bot, err = bot.New(botOptions(cfg, h.db, log, scrub, transport)); err != nil {
+	served := botOptions(cfg, h.db, log, scrub, transport)
+	served.Jobs = h.jobs()
+	if h.bot, err = bot.New(served); err != nil {
 		return nil, err
 	}
 	if h.service, err = cli.NewService(serviceOptions(cfg, h, log)); err != nil {
 		return nil, err
 	}
 	h.desk = orchestrator.New(orchestratorOptions(cfg, h, log))
-	if h.beat, err = buildBeat(ctx, h); err != nil {
+	if err = buildBeat(ctx, h); err != nil {
 		return nil, err
 	}
 	return h, nil

@@ -1,0 +1,249 @@
+package bot
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// jobField is something that can be changed of a job.
+type jobField struct {
+	code  string // one letter, for buttons
+	label string
+	value func(j orchestrator.Job) string // as people read it
+	plain func(j orchestrator.Job) bool   // it is as most have it, and not worth a line; nil: it has lines of its own
+
+	choices []cronChoice
+	ask     string // what is to be written; empty where buttons are all there is
+	read    func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) error
+}
+
+// cronChoice is a value with a button of its own.
+type cronChoice struct {
+	label string
+	set   func(j *orchestrator.Job)
+	is    func(j orchestrator.Job) bool
+}
+
+func jobFieldOf(code string) (jobField, bool) {
+	for _, f := range jobFields() {
+		if f.code == code {
+			return f, true
+		}
+	}
+	return jobField{}, false
+}
+
+// jobFields are in the order of their buttons.
+func jobFields() []jobField {
+	return []jobField{
+		{code: "s", label: "Schedule", ask: "when it is to run, such as: every weekday at 8:30",
+			value: func(j orchestrator.Job) string { return strings.TrimSpace(j.Schedule + " " + j.Zone) },
+			read: func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) (err error) {
+				j.Schedule, j.Zone, err = jobs.ReadSchedule(text, j.Zone)
+				return err
+			}},
+		{code: "t", label: "Prompt", ask: "what is to be asked",
+			value: func(j orchestrator.Job) string { return cut(j.Prompt, cronPromptShown) }, read: setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
+		{code: "n", label: "Name", ask: "how it is called", value: func(j orchestrator.Job) string { return j.Name }, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
+		{code: "a", label: "Model", value: cronWho, plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []cronChoice{{
+			label: "As the chat", is: func(j orchestrator.Job) bool { return j.Agent == "" },
+			set: func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = "", "", "" },
+		}}},
+		{code: "m", label: "Session", value: wordOf(sessionWord()), plain: func(j orchestrator.Job) bool { return j.Session == "own" }, choices: sessionWord().choices()},
+		{code: "d", label: "Directory", ask: "the directory it works in",
+			value: func(j orchestrator.Job) string { return orWord(cut(j.Dir, 200), "as the chat") },
+			plain: func(j orchestrator.Job) bool { return j.Dir == "" },
+			read:  setText(func(j *orchestrator.Job) *string { return &j.Dir }), choices: []cronChoice{{
+				label: "As the chat", set: func(j *orchestrator.Job) { j.Dir = "" }, is: func(j orchestrator.Job) bool { return j.Dir == "" },
+			}}},
+		{code: "b", label: "Sandbox", value: wordOf(sandboxWord()), plain: func(j orchestrator.Job) bool { return j.Sandbox == "" }, choices: sandboxWord().choices()},
+		{code: "o", label: "Time limit", ask: "how long it may take, such as: 45m", value: cronLimit,
+			plain: func(j orchestrator.Job) bool { return j.Timeout == 0 }, choices: limitChoices(), read: readLimit},
+		{code: "q", label: "Quiet hours", ask: "from when to when it is not to run, such as: 22:00 to 07:00", value: cronQuiet,
+			plain: func(j orchestrator.Job) bool { return j.QuietFrom == "" }, choices: quietChoices(), read: readQuiet},
+		{code: "i", label: "Missed runs", value: wordOf(missedWord()), plain: func(j orchestrator.Job) bool { return j.Missed == "once" }, choices: missedWord().choices()},
+		{code: "v", label: "Overlap", value: wordOf(overlapWord()), plain: func(j orchestrator.Job) bool { return j.Overlap == "skip" }, choices: overlapWord().choices()},
+		{code: "r", label: "Retries", value: cronRetries, plain: func(j orchestrator.Job) bool { return j.Retries == 0 }, choices: retryChoices()},
+	}
+}
+
+// jobWord is a field that is one of a few words.
+type jobWord struct {
+	at    func(j *orchestrator.Job) *string
+	words [][2]string // as it is kept, and as people read it
+}
+
+func (w jobWord) choices() []cronChoice {
+	var all []cronChoice
+	for _, kept := range w.words {
+		all = append(all, cronChoice{
+			label: kept[1], set: func(j *orchestrator.Job) { *w.at(j) = kept[0] },
+			is: func(j orchestrator.Job) bool { return *w.at(&j) == kept[0] },
+		})
+	}
+	return all
+}
+
+func wordOf(w jobWord) func(j orchestrator.Job) string {
+	return func(j orchestrator.Job) string {
+		for _, kept := range w.words {
+			if *w.at(&j) == kept[0] {
+				return kept[1]
+			}
+		}
+		return *w.at(&j)
+	}
+}
+
+func sessionWord() jobWord {
+	return jobWord{func(j *orchestrator.Job) *string { return &j.Session },
+		[][2]string{{"own", "one of its own"}, {"shared", "that of the chat"}}}
+}
+
+func sandboxWord() jobWord {
+	return jobWord{func(j *orchestrator.Job) *string { return &j.Sandbox },
+		[][2]string{{"", "as the project has it"}, {"docker", "a container"}}}
+}
+
+func missedWord() jobWord {
+	return jobWord{func(j *orchestrator.Job) *string { return &j.Missed },
+		[][2]string{{"once", "one run for all of them"}, {"skip", "are not made up for"}, {"all", "each is run"}}}
+}
+
+func overlapWord() jobWord {
+	return jobWord{func(j *orchestrator.Job) *string { return &j.Overlap },
+		[][2]string{{"skip", "is skipped while one runs"}, {"queue", "waits for the one before"}}}
+}
+
+func cronWho(j orchestrator.Job) string {
+	if j.Agent == "" {
+		return "as the chat"
+	}
+	return choiceText(j.Agent, j.Model, j.Effort)
+}
+
+func orWord(text, word string) string {
+	if text == "" {
+		return word
+	}
+	return text
+}
+
+// setText is for fields that any text may be.
+func setText(at func(j *orchestrator.Job) *string) func(orchestrator.Jobs, *orchestrator.Job, string) error {
+	return func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
+		*at(j) = strings.TrimSpace(text)
+		return nil
+	}
+}
+
+func cronLimit(j orchestrator.Job) string {
+	if j.Timeout == 0 {
+		return "that of the agent"
+	}
+	return spanOf(j.Timeout)
+}
+
+// spanOf writes a time that people chose: "15 min", "2 h", "1 h 30 min".
+func spanOf(d time.Duration) string {
+	var parts []string
+	for _, unit := range []struct {
+		of   time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if n := d / unit.of; n > 0 {
+			parts, d = append(parts, fmt.Sprintf("%d %s", n, unit.name)), d%unit.of
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func limitChoices() []cronChoice {
+	choices := []cronChoice{{label: "That of the agent", set: func(j *orchestrator.Job) { j.Timeout = 0 },
+		is: func(j orchestrator.Job) bool { return j.Timeout == 0 }}}
+	for _, d := range []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour} {
+		choices = append(choices, cronChoice{label: spanOf(d), set: func(j *orchestrator.Job) { j.Timeout = d },
+			is: func(j orchestrator.Job) bool { return j.Timeout == d }})
+	}
+	return choices
+}
+
+// longestLimit bounds what a person may write.
+const longestLimit = 7 * 24 * time.Hour
+
+func readLimit(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
+	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m", "hours", "h", "hour", "h", "seconds", "s")
+	d, err := time.ParseDuration(plain.Replace(strings.ToLower(text)))
+	if err != nil || d < time.Second || d > longestLimit {
+		return &orchestrator.BadJob{Why: "Write a time limit such as 45m or 2h, a week at most."}
+	}
+	j.Timeout = d
+	return nil
+}
+
+func cronQuiet(j orchestrator.Job) string {
+	if j.QuietFrom == "" {
+		return "none"
+	}
+	then := "what is due waits for their end"
+	if j.QuietPolicy == "skip" {
+		then = "what is due is skipped"
+	}
+	return j.QuietFrom + " to " + j.QuietTo + ", " + then
+}
+
+func quietChoices() []cronChoice {
+	policy := func(name string) func(j orchestrator.Job) bool {
+		return func(j orchestrator.Job) bool { return j.QuietFrom != "" && j.QuietPolicy == name }
+	}
+	set := func(name string) func(j *orchestrator.Job) {
+		return func(j *orchestrator.Job) {
+			if j.QuietFrom == "" {
+				j.QuietFrom, j.QuietTo = "22:00", "07:00"
+			}
+			j.QuietPolicy = name
+		}
+	}
+	return []cronChoice{
+		{label: "None", set: func(j *orchestrator.Job) { j.QuietFrom, j.QuietTo, j.QuietPolicy = "", "", "" },
+			is: func(j orchestrator.Job) bool { return j.QuietFrom == "" }},
+		{label: "What is due waits", set: set("hold"), is: policy("hold")},
+		{label: "What is due is skipped", set: set("skip"), is: policy("skip")},
+	}
+}
+
+func readQuiet(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
+	words := strings.Fields(strings.NewReplacer("-", " ", "–", " ", " to ", " ", " until ", " ", "from ", "").Replace(strings.ToLower(text)))
+	if len(words) == 2 {
+		from, errFrom := time.Parse("15:04", words[0])
+		to, errTo := time.Parse("15:04", words[1])
+		if errFrom == nil && errTo == nil {
+			j.QuietFrom, j.QuietTo = from.Format("15:04"), to.Format("15:04")
+			return nil
+		}
+	}
+	return &orchestrator.BadJob{Why: "Write two times of day such as 22:00 to 07:00."}
+}
+
+func cronRetries(j orchestrator.Job) string {
+	if j.Retries == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d, the first after %s", j.Retries, spanOf(j.Backoff))
+}
+
+func retryChoices() []cronChoice {
+	var choices []cronChoice
+	for _, n := range []int{0, 1, 2, 3, 5} {
+		label := fmt.Sprint(n)
+		if n == 0 {
+			label = "None"
+		}
+		choices = append(choices, cronChoice{label: label, set: func(j *orchestrator.Job) { j.Retries = n },
+			is: func(j orchestrator.Job) bool { return j.Retries == n }})
+	}
+	return choices
+}
