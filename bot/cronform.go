@@ -117,8 +117,12 @@ type jobModelMenu struct {
 
 // modelPage has the message become a model menu.
 func (k *crons) modelPage(ctx context.Context, p press, f cronForm) (cronPage, string, error) {
+	entries, err := k.desk.Menu(ctx, p.by.Conversation)
+	if err != nil {
+		return cronPage{}, "", err
+	}
 	m := &jobModelMenu{crons: k, form: f, modelMenu: &modelMenu{
-		menuFrame: menuFrame{act: actJobModel, may: k.may}, entries: k.desk.Menu(ctx), agent: -1, model: -1,
+		menuFrame: menuFrame{act: actJobModel, may: k.may}, entries: entries, agent: -1, model: -1,
 		current: orchestrator.Status{Agent: f.job.Agent, Model: f.job.Model, Effort: f.job.Effort},
 	}}
 	if err := k.menus.begin(p.by.Conversation, m); err != nil {

@@ -32,6 +32,8 @@ func (o orders) Ask(ctx context.Context, order heartbeat.Order) error {
 		return heartbeat.ErrNoRoom
 	case errors.Is(err, orchestrator.ErrOutsideRoot), errors.Is(err, orchestrator.ErrNotADir):
 		return fmt.Errorf("It cannot run in %s: %w: %w", order.Dir, err, heartbeat.ErrRefused)
+	case errors.Is(err, orchestrator.ErrBadChoice):
+		return fmt.Errorf("%w: %w", err, heartbeat.ErrRefused)
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func TestAJobThatCannotRunSaysWhy(t *testing.T) {
 		j.Dir = c.Projects.DefaultDir + "/gone"
 		c.Jobs = map[string]config.Job{"lost": j}
 	})
-	town.await(`The job "lost" did not run.`)
+	town.await("It did not run. It cannot run in")
 }
 
 func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
