@@ -26,6 +26,7 @@ type agent struct {
 
 	remains map[string]cli.Remains // of open turns, by prompt; unknown when not said
 	open    func(cli.TurnID) string
+	found   []cli.OpenTurn // what Survey was asked about
 	resumed []cli.Request
 	settled []cli.TurnID
 
@@ -139,6 +140,7 @@ func (a *agent) Run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 }
 
 func (a *agent) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
+	a.found = open
 	out := map[cli.TurnID]cli.Remains{}
 	for _, t := range open {
 		out[t.Turn] = cli.RemainsUnknown
@@ -163,13 +165,26 @@ func (a *agent) Settled(turn cli.TurnID) {
 	a.settled = append(a.settled, turn)
 }
 
-func (a *agent) Abort(cli.Conversation) bool                       { return false }
-func (a *agent) Release(cli.Conversation)                          {}
-func (a *agent) Menu(context.Context, cli.Sandbox) []cli.MenuEntry { return nil }
+func (a *agent) Abort(cli.Conversation) bool { return false }
+func (a *agent) Release(cli.Conversation)    {}
+func (a *agent) Menu(_ context.Context, in cli.Sandbox) []cli.MenuEntry {
+	return []cli.MenuEntry{{Agent: defaultIn(in)}}
+}
 func (a *agent) Cannot(_ cli.Sandbox, _ cli.Agent, mode cli.PermissionMode) string {
 	return map[cli.PermissionMode]string{cli.Plan: "it has no plan mode"}[mode]
 }
-func (a *agent) Default(context.Context, cli.Sandbox) (cli.Agent, error) { return "claude", nil }
+func (a *agent) Default(_ context.Context, in cli.Sandbox) (cli.Agent, error) {
+	return defaultIn(in), nil
+}
+
+// defaultIn is who answers in a place when nobody was chosen.
+func defaultIn(in cli.Sandbox) cli.Agent {
+	if in == "db" {
+		return "codex"
+	}
+	return "claude"
+}
+
 func (a *agent) requests() []cli.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
