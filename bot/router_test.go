@@ -134,6 +134,8 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "a dash", update: func(r *inboundRig) map[string]any { return r.text("--help") }, prompt: []string{"--help"}},
 		{name: "help", update: func(r *inboundRig) map[string]any { return r.text("/help") }, said: "/sessions"},
 		{name: "status", update: func(r *inboundRig) map[string]any { return r.text("/status") }, said: "claude · opus"},
+		{name: "status in a sandbox", update: func(r *inboundRig) map[string]any { return r.text("/status") },
+			set: func(r *inboundRig) { r.desk.status.Sandbox = "web" }, said: "Runs in the sandbox web (docker)"},
 		{name: "cwd", update: func(r *inboundRig) map[string]any { return r.text("/cwd") }, said: "/home/u"},
 		{name: "cwd elsewhere", update: func(r *inboundRig) map[string]any { return r.text("/cwd src") }, calls: []string{"cwd 7/0 src"}, said: "/home/u/src"},
 		{name: "cwd outside", update: func(r *inboundRig) map[string]any { return r.text("/cwd /etc") },

@@ -19,7 +19,7 @@ import (
 func startTurn(t testing.TB, db *DB, id cli.TurnID) orchestrator.Turn {
 	t.Helper()
 	turn := newTurn(id)
-	turn.Agent, turn.Model = "claude", "m"
+	turn.Agent, turn.Model, turn.Sandbox = "claude", "m", "web"
 	must(t, db.EnqueueTurn(context.Background(), turn))
 	turn.Started = noon
 	if !get[bool](t)(db.StartTurn(context.Background(), turn)) {
@@ -307,7 +307,7 @@ func TestASteeredTurn(t *testing.T) {
 		t.Fatal("not steered")
 	}
 	b := get[orchestrator.Turn](t)(db.Turn(ctx, "b"))
-	if b.State != orchestrator.TurnSteered || b.Into != "running" || b.Agent != running.Agent || b.Delivered {
+	if b.State != orchestrator.TurnSteered || b.Into != "running" || b.Agent != running.Agent || b.Sandbox != "web" || b.Delivered {
 		t.Errorf("steered as %+v", b)
 	}
 	if get[bool](t)(db.StartTurn(ctx, b)) {
@@ -353,6 +353,8 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	must(t, migrate(t.Context(), conn, steps[:2]))
 	_, err = conn.ExecContext(t.Context(), `
 		INSERT INTO conversations (chat, topic, agent) VALUES (7, 0, 'codex');
+		INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens) VALUES ('s', 7, 0, '', '/', 1, 1, 1, 0, 0);
+		INSERT INTO session_natives (session, agent, native) VALUES ('s', 'codex', 'thread');
 		INSERT INTO turns (id, chat, topic, person, prompt, message, state, agent, model, queued) VALUES
 			('run', 7, 0, 1, 'p', 1, 'running', '', '', 1), ('off', 7, 0, 1, 'p', 1, 'cancelled', '', '', 1)`)
 	must(t, errors.Join(err, conn.Close(), pool.Close()))
@@ -360,8 +362,11 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" || c.Busy != "" {
 		t.Errorf("the conversation is %+v", c)
 	}
+	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "s")); len(s.Native) != 1 || s.Native[seat("codex", "")] != "thread" {
+		t.Errorf("the session is %+v", s)
+	}
 	for id, want := range map[cli.TurnID]orchestrator.TurnState{"run": orchestrator.TurnRunning, "off": orchestrator.TurnCancelled} {
-		if turn := get[orchestrator.Turn](t)(db.Turn(t.Context(), id)); turn.State != want || turn.Into != "" {
+		if turn := get[orchestrator.Turn](t)(db.Turn(t.Context(), id)); turn.State != want || turn.Into != "" || turn.Sandbox != "" {
 			t.Errorf("the turn is %+v", turn)
 		}
 	}

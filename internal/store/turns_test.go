@@ -14,6 +14,7 @@ func TestTurnLife(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	newSession(t, db, "s1", chatA, noon)
 	turn := newTurn("t1", 1, 2)
+	turn.Wants = orchestrator.Wants{Own: "job", Agent: "claude", Model: "m", Effort: "low", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Silence: "OK"}
 	turn.Prompt.Attachments = []orchestrator.Attachment{{Path: "/up/a.png", Name: "a \"b\".png", MIME: "image/png", Image: true}}
 	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}, {ID: 3, Raw: []byte("{}")}}))
 
@@ -26,7 +27,7 @@ func TestTurnLife(t *testing.T) {
 		t.Error("a queued turn refused a new prompt")
 	}
 	turn.Prompt.Text = "hello, edited"
-	turn.Session, turn.Agent, turn.Model, turn.Started = "s1", "claude", "opus", noon.Add(time.Second)
+	turn.Session, turn.Agent, turn.Model, turn.Sandbox, turn.Started = "s1", "claude", "opus", "web", noon.Add(time.Second)
 	if ok := get[bool](t)(db.StartTurn(ctx, turn)); !ok {
 		t.Error("a queued turn did not start")
 	}
