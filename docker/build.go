@@ -76,9 +76,13 @@ func (b Build) context() (io.Reader, error) {
 		return addHostFile(t, path, filepath.ToSlash(name), &raw)
 	})
 	if err != nil {
-		return nil, &Error{Reason: "the files of the sandbox's image cannot be read", Fix: err.Error(), Err: err}
+		return nil, b.unreadable(err)
 	}
 	return &raw, t.Close()
+}
+
+func (b Build) unreadable(err error) error {
+	return &Error{Reason: "the files of the sandbox's image cannot be read", Fix: err.Error(), Err: err}
 }
 
 func addHostFile(t *tar.Writer, path, name string, raw *bytes.Buffer) error {

@@ -102,7 +102,7 @@ func (e *Engine) Forget(ctx context.Context, owner, name string) error {
 // Images names the images that this sandbox wants as it is configured now, for Engine.CleanImages. What is not made
 // yet is not in it.
 func (l *Launcher) Images(ctx context.Context) ([]string, error) {
-	name, err := l.opts.baseName()
+	name, err := l.place.sources.baseName(l.opts)
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +110,11 @@ func (l *Launcher) Images(ctx context.Context) ([]string, error) {
 	if err != nil || !there {
 		return nil, err
 	}
-	program, err := l.opts.supervisorFile()
+	program, err := l.place.sources.supervisor(l.opts, info.Architecture)
 	if err != nil {
 		return nil, err
 	}
-	return []string{name, fittedTag(info.ID, digest(program), l.opts.User)}, nil
+	return []string{name, fittedTag(info.ID, program, l.opts.User)}, nil
 }
 
 // Image is one that ductor made.

@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -107,13 +108,26 @@ func (o Options) sharedMount(dir string) mount.Mount {
 
 // inspect finds the container of a name; false if there is none.
 func (e *Engine) inspect(ctx context.Context, name string) (container.InspectResponse, bool, error) {
-	ctx, cancel := e.brief(ctx)
+	asking, cancel := e.brief(ctx)
 	defer cancel()
-	c, err := e.api.ContainerInspect(ctx, name)
+	c, err := e.api.ContainerInspect(asking, name)
 	if cerrdefs.IsNotFound(err) {
 		return c, false, nil
 	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && e.Check(ctx) == nil {
+		return c, false, e.stuck(err)
+	}
 	return c, err == nil, e.failed("look for the sandbox's container", err)
+}
+
+// stuck says that an engine works and a container does not. Engines before 23.0 never again answer about one that is
+// paused at the very moment when a program is started in it: they wait for the program, which is frozen, and hold what
+// waking it needs.
+func (e *Engine) stuck(err error) error {
+	return &Error{
+		Reason: fmt.Sprintf("Docker at %s answers, but not about the sandbox's container; it may be frozen", e.host),
+		Fix:    "restart Docker there", Err: err,
+	}
 }
 
 // revive starts a container that does not run.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"strings"
 
@@ -43,28 +44,33 @@ type fitted struct {
 	path       string // PATH in it
 }
 
-// fit makes what is needed of the named image: the supervisor in it, and directories of the right owner. It is
-// made once for an image, a supervisor and a user.
-func (e *Engine) fit(ctx context.Context, o Options) (fitted, error) {
-	program, err := o.supervisorFile()
+// fit makes what is needed of the image that is asked for: the supervisor in it, and directories of the right owner.
+// It is made once for an image, a supervisor and a user.
+func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fitted, error) {
+	if f, err := o.openSupervisor(); err != nil { // before an image is built in vain
+		return fitted{}, err
+	} else if err := errors.Join(fits(f, ""), f.Close()); err != nil {
+		return fitted{}, err
+	}
+	name, err := from.baseName(o)
 	if err != nil {
 		return fitted{}, err
 	}
-	info, err := e.base(ctx, o)
+	info, err := e.base(ctx, o, name)
 	if err != nil {
 		return fitted{}, err
 	}
-	if err := fits(program, info.Architecture); err != nil {
+	f := fitted{base: info.ID, path: defaultPath}
+	if f.supervisor, err = from.supervisor(o, info.Architecture); err != nil {
 		return fitted{}, err
 	}
-	f := fitted{base: info.ID, supervisor: digest(program), path: defaultPath}
 	if info.Config != nil {
 		f.path = pathOf(info.Config.Env)
 	}
 	f.tag = fittedTag(f.base, f.supervisor, o.User)
 	_, there, err := e.image(ctx, f.tag)
 	if err == nil && !there {
-		err = e.derive(ctx, o, f, program)
+		err = e.derive(ctx, o, f)
 	}
 	return f, e.failed("make the sandbox's image", err)
 }
@@ -95,20 +101,8 @@ func pathOf(env []string) string {
 	return defaultPath
 }
 
-// baseName is the image that is asked for.
-func (o Options) baseName() (string, error) {
-	if o.Build == nil {
-		return o.Image, nil
-	}
-	return o.Build.tag()
-}
-
 // base finds the image that was asked for, and makes or fetches it if that was asked for too.
-func (e *Engine) base(ctx context.Context, o Options) (image.InspectResponse, error) {
-	name, err := o.baseName()
-	if err != nil {
-		return image.InspectResponse{}, err
-	}
+func (e *Engine) base(ctx context.Context, o Options, name string) (image.InspectResponse, error) {
 	info, there, err := e.image(ctx, name)
 	if err != nil || there {
 		return info, err
@@ -136,7 +130,14 @@ func (e *Engine) noImage(name string) error {
 }
 
 // derive makes the fitted image by changing a container that is never started.
-func (e *Engine) derive(ctx context.Context, o Options, f fitted, program []byte) (err error) {
+func (e *Engine) derive(ctx context.Context, o Options, f fitted) (err error) {
+	program, err := os.ReadFile(o.Supervisor)
+	if err != nil {
+		return unreadable(err)
+	}
+	if digest(program) != f.supervisor {
+		return &Error{Reason: "the program ductor-supervisor changed just now", Fix: "try again"}
+	}
 	ctx, cancel := e.work(ctx)
 	defer cancel()
 	c, err := e.api.ContainerCreate(ctx, &container.Config{Image: f.base, Cmd: []string{programFile}, Labels: map[string]string{labelOwner: o.Owner}},

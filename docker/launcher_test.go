@@ -9,6 +9,7 @@ import (
 )
 
 func TestLauncherConformance(t *testing.T) {
+	t.Parallel()
 	t.Run("host", func(t *testing.T) {
 		dir := t.TempDir()
 		clitest.LauncherConformance(t, clitest.LauncherHarness{

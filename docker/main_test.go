@@ -1,7 +1,9 @@
 package docker
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +21,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(clientVar) != "" {
 		runClient()
 		return
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil { // they wait for the engine, most of the time
+		panic(err)
 	}
 	code := m.Run()
 	if tools.dir != "" {
@@ -39,7 +45,7 @@ func needEngine(t testing.TB) *Engine {
 	if os.Getenv("DUCTOR_TEST_NO_DOCKER") != "" {
 		t.Skip("the tests that need an engine were not asked for")
 	}
-	e, err := Connect(EngineOptions{Host: os.Getenv("DOCKER_HOST")})
+	e, err := Connect(EngineOptions{Host: machineHost()})
 	if err == nil {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -55,6 +61,9 @@ func needEngine(t testing.TB) *Engine {
 	})
 	return e
 }
+
+// machineHost is where this machine's engine is.
+func machineHost() string { return cmp.Or(os.Getenv("DOCKER_HOST"), DefaultHost) }
 
 // contextOfClient is for a client that is killed.
 func contextOfClient() context.Context { return context.Background() }

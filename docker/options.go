@@ -3,7 +3,6 @@ package docker
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path"
@@ -246,21 +245,4 @@ func matches(patterns []string, name string) bool {
 		}
 	}
 	return false
-}
-
-var errNoSupervisor = &Error{
-	Reason: "the program ductor-supervisor is not there, which runs in every container",
-	Fix:    "install it beside ductor, or build it: CGO_ENABLED=0 go build ./cmd/ductor-supervisor",
-}
-
-// supervisorFile reads the static program.
-func (o Options) supervisorFile() ([]byte, error) {
-	raw, err := os.ReadFile(o.Supervisor)
-	if errors.Is(err, fs.ErrNotExist) || o.Supervisor == "" {
-		return nil, errNoSupervisor
-	}
-	if err != nil {
-		return nil, &Error{Reason: "the program ductor-supervisor cannot be read", Fix: err.Error(), Err: err}
-	}
-	return raw, nil
 }

@@ -27,6 +27,8 @@ type place struct {
 	idle   func(ctx context.Context) bool
 	watch  *watch
 
+	sources sources
+
 	turn chan struct{} // held by who makes or starts the container
 
 	mu   sync.Mutex
@@ -125,7 +127,7 @@ func (p *place) make(ctx context.Context) error {
 		return err
 	}
 	defer p.unlock()
-	f, err := p.engine.fit(ctx, p.opts)
+	f, err := p.engine.fit(ctx, p.opts, &p.sources)
 	if err != nil {
 		return err
 	}

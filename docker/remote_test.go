@@ -21,29 +21,9 @@ import (
 	"ductor/cli"
 )
 
-// An engine that ends in mid-turn ends what runs in it: the turn learns why, and the next one works when it is back.
-func TestEngineEndsInMidTurn(t *testing.T) {
-	own := startEngine(t)
-	s := newSandbox(t, testOptions(t, own.connect()))
-	p := s.ready(deaf)
-	own.stop()
-	_, err := io.ReadAll(p.Stdout())
-	if err != nil { // else its supervisor had the time to say how it ended
-		s.isFailure(err, "cannot be reached")
-	}
-	<-p.Done()
-	_, err = s.Launcher.Start(t.Context(), shell(s.o, s.canary, "true"))
-	s.isFailure(err, "cannot be reached", "start it")
-	if s.Knows(time.Now().Add(time.Second)) {
-		t.Error("it knows what it cannot ask")
-	}
-	own.start()
-	s.stop(p)
-	s.works()
-}
-
 // An engine that is started anew and lets its containers live: the turn goes on and nobody notices.
 func TestEngineRestartsUnderATurn(t *testing.T) {
+	t.Parallel()
 	own := startEngine(t, "--live-restore")
 	s := newSandbox(t, testOptions(t, own.connect()))
 	p := s.ready(`sleep 3; echo after; cat; echo bye`)
@@ -71,6 +51,7 @@ func TestEngineRestartsUnderATurn(t *testing.T) {
 // A second engine, reached by TLS and by ssh, gets its image by save and load. It is lost, and the first one's
 // conversations go on.
 func TestSecondEngine(t *testing.T) {
+	t.Parallel()
 	first := needEngine(t)
 	here := newSandbox(t, testOptions(t, first))
 	here.works()
@@ -84,16 +65,13 @@ func TestSecondEngine(t *testing.T) {
 	t.Run("tls", func(t *testing.T) {
 		second := connectTo(t, tlsOptions)
 		o := here.o
-		tag, err := o.Build.tag()
-		if err != nil {
-			t.Fatal(err)
-		}
+		tag := o.Image
 		for range 2 { // the second time there is nothing to do
 			if err := first.Send(t.Context(), second, tag); err != nil {
 				t.Fatal(err)
 			}
 		}
-		o.Engine, o.Build, o.Image = second, nil, tag
+		o.Engine = second
 		there := newSandbox(t, o)
 		there.works()
 		p := there.ready("cat")
@@ -103,7 +81,7 @@ func TestSecondEngine(t *testing.T) {
 			there.isFailure(err, "cannot be reached")
 		}
 		<-p.Done()
-		_, err = there.Launcher.Start(t.Context(), shell(o, there.canary, "true"))
+		_, err := there.Launcher.Start(t.Context(), shell(o, there.canary, "true"))
 		there.isFailure(err, "cannot be reached")
 		if _, err := io.WriteString(mine.Stdin(), "still here\n"); err != nil {
 			t.Error(err)
@@ -116,6 +94,25 @@ func TestSecondEngine(t *testing.T) {
 		own.start()
 		there.stop(p)
 		there.works()
+	})
+	// An engine that ends in mid-turn ends what runs in it: the turn learns why, and the next one works when it is back.
+	t.Run("ends in mid-turn", func(t *testing.T) {
+		s := newSandbox(t, testOptions(t, own.connect()))
+		p := s.ready(deaf)
+		own.stop()
+		_, err := io.ReadAll(p.Stdout())
+		if err != nil { // else its supervisor had the time to say how it ended
+			s.isFailure(err, "cannot be reached")
+		}
+		<-p.Done()
+		_, err = s.Launcher.Start(t.Context(), shell(s.o, s.canary, "true"))
+		s.isFailure(err, "cannot be reached", "start it")
+		if s.Knows(time.Now().Add(time.Second)) {
+			t.Error("it knows what it cannot ask")
+		}
+		own.start()
+		s.stop(p)
+		s.works()
 	})
 	t.Run("tls without our certificate", func(t *testing.T) {
 		o := tlsOptions

@@ -82,6 +82,7 @@ func killedClient(t *testing.T, o Options) cli.RunID {
 
 // A ductor that is killed leaves its run in the container; the next one finds it, goes on with it and ends it.
 func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
+	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	run := killedClient(t, o)
 	s := newSandbox(t, o)
@@ -108,6 +109,7 @@ func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
 
 // A run whose ductor never comes back ends by itself, within its time.
 func TestOrphanEndsByItself(t *testing.T) {
+	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	o.OrphanAfter = time.Second
 	s := newSandbox(t, o)
@@ -117,6 +119,7 @@ func TestOrphanEndsByItself(t *testing.T) {
 
 // A run that is too old is ended inside, by the same hand as on the host.
 func TestOldRunIsEnded(t *testing.T) {
+	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	o.MaxAge = time.Second
 	s := newSandbox(t, o)
@@ -130,6 +133,7 @@ func TestOldRunIsEnded(t *testing.T) {
 
 // What is no longer configured is removed at the start, with what runs in it; what is, stays.
 func TestOrphanedContainersAreRemoved(t *testing.T) {
+	t.Parallel()
 	e := needEngine(t)
 	o := testOptions(t, e)
 	kept := newSandbox(t, o)
@@ -146,6 +150,7 @@ func TestOrphanedContainersAreRemoved(t *testing.T) {
 
 // Other settings make another container; the home stays.
 func TestChangedSettingsReplaceTheContainer(t *testing.T) {
+	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
 	p := s.ready("echo kept >~/file; cat")
@@ -168,6 +173,7 @@ func TestChangedSettingsReplaceTheContainer(t *testing.T) {
 }
 
 func TestIdleContainerIsRetired(t *testing.T) {
+	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
 	p := s.ready(deaf)
@@ -189,14 +195,15 @@ func TestIdleContainerIsRetired(t *testing.T) {
 
 // What a container may and sees.
 func TestConfinement(t *testing.T) {
+	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	o.ReadOnlyRoot, o.User, o.Memory = true, "1234:1235", 100<<20
 	secret := t.TempDir() + "/key"
 	write(t, secret, "k3y", 0o644)
 	o.Seeds = []Seed{{From: secret, To: ".agent/key"}}
 	o.Mounts = []Mount{{Source: "/etc/hostname", Target: homeDir + "/.config/name"}}
-	t.Setenv("SSH_AUTH_SOCK", "/run/agent")
 	s := newSandbox(t, o)
+	s.env = []string{"SSH_AUTH_SOCK=/run/agent"}
 	p := s.start(`id -u; id -g; cat ~/.agent/key; echo; touch ~/x ~/.config/y /tmp/z && echo home; touch /usr/x 2>/dev/null || echo read-only
 touch ~/.config/name 2>/dev/null || echo ro-mount
 grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr '\t\n' '  '; echo; echo "[$SSH_AUTH_SOCK]$HOME"; ls /sys/class/net; ls /var/run/docker.sock 2>/dev/null`)

@@ -11,9 +11,11 @@ import (
 	"strings"
 
 	"github.com/docker/docker/api/types/container"
+
+	"ductor/docker/homes"
 )
 
-const maxSeed = 64 << 20
+const maxSeed = homes.MaxBytes
 
 // seed copies what the agents find in their home, and makes the directories that mounts in it are put in: an engine
 // would give them to root.

@@ -43,14 +43,11 @@ func (l *Launcher) Status(ctx context.Context) (Status, error) {
 	if err := s.askEngine(ctx, e); err != nil {
 		return s, err
 	}
-	program, err := o.supervisorFile()
-	if err == nil {
-		err = fits(program, s.Arch)
-	}
-	if err != nil {
+	from := &l.place.sources
+	if _, err := from.supervisor(o, s.Arch); err != nil {
 		return s, err
 	}
-	if err := s.askImage(ctx, e, o, program); err != nil {
+	if err := s.askImage(ctx, e, o, from); err != nil {
 		return s, err
 	}
 	c, there, err := e.inspect(ctx, l.place.name)
@@ -75,8 +72,8 @@ func (s *Status) askEngine(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-func (s *Status) askImage(ctx context.Context, e *Engine, o Options, program []byte) (err error) {
-	if s.Image, err = o.baseName(); err != nil {
+func (s *Status) askImage(ctx context.Context, e *Engine, o Options, from *sources) (err error) {
+	if s.Image, err = from.baseName(o); err != nil {
 		return err
 	}
 	info, there, err := e.image(ctx, s.Image)
@@ -85,7 +82,8 @@ func (s *Status) askImage(ctx context.Context, e *Engine, o Options, program []b
 		return err
 	case there:
 		s.ImageIs = StateThere
-		return fits(program, info.Architecture)
+		_, err := from.supervisor(o, info.Architecture)
+		return err
 	case o.Build != nil:
 		s.ImageIs = StateToBuild
 	case o.Pull:

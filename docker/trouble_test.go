@@ -30,6 +30,7 @@ type sandbox struct {
 	*Launcher
 	o      Options
 	canary string
+	env    []string // of what it starts, besides this machine's
 }
 
 func newSandbox(t testing.TB, o Options) *sandbox {
@@ -44,7 +45,9 @@ func newSandbox(t testing.TB, o Options) *sandbox {
 
 func (s *sandbox) start(script string) cli.Process {
 	s.Helper()
-	p, err := s.Launcher.Start(s.Context(), shell(s.o, s.canary, script))
+	cmd := shell(s.o, s.canary, script)
+	cmd.Env = append(cmd.Env, s.env...)
+	p, err := s.Launcher.Start(s.Context(), cmd)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -118,6 +121,7 @@ func (s *sandbox) ready(script string) cli.Process {
 const deaf = `trap '' TERM HUP; setsid sh -c "trap '' TERM HUP; while :; do sleep 1; done" & while :; do sleep 1; done`
 
 func TestContainerTroubleInMidTurn(t *testing.T) {
+	t.Parallel()
 	e := needEngine(t)
 	s := newSandbox(t, testOptions(t, e))
 	name := s.o.containerName()
@@ -149,14 +153,6 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 		p := s.ready(deaf)
 		inDocker(t, "kill", name)
 		s.lost(p, "stopped")
-		s.stop(p)
-		s.works()
-	})
-	t.Run("paused", func(t *testing.T) {
-		s := s.in(t)
-		p := s.ready(deaf)
-		inDocker(t, "pause", name)
-		s.lost(p, "paused")
 		s.stop(p)
 		s.works()
 	})
@@ -192,6 +188,22 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 	})
 }
 
+func TestContainerPausedInMidTurn(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t, needEngine(t))
+	o.Spares = 1
+	s := newSandbox(t, o)
+	p := s.ready(deaf)
+	name := s.o.containerName()
+	eventually(t, "the next bridge is there: an engine may hang for ever when it starts one in what is paused", func() bool {
+		return strings.Count(inDocker(t, "top", name, "-eo", "pid,args"), "supervise bridge") > s.o.Spares
+	})
+	inDocker(t, "pause", name)
+	s.lost(p, "paused")
+	s.stop(p)
+	s.works()
+}
+
 // killIn kills the programs in a container whose command line holds words.
 func killIn(t testing.TB, name, words string) {
 	t.Helper()
@@ -208,7 +220,7 @@ func (s *sandbox) in(t testing.TB) *sandbox {
 }
 
 func TestWhatCannotBeHad(t *testing.T) {
-	e := needEngine(t)
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(*Options)
@@ -216,7 +228,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 	}{
 		{"no engine", func(o *Options) { o.Engine = elsewhere(t, "unix:///no/such/socket") }, []string{"cannot be reached", "start it"}},
 		{"nobody listens", func(o *Options) { o.Engine = elsewhere(t, "tcp://127.0.0.1:1") }, []string{"tcp://127.0.0.1:1 cannot be reached"}},
-		{"no image", func(o *Options) { o.Image, o.Build = "no-such-image:1", nil }, []string{"has no image no-such-image:1", "docker pull"}},
+		{"no image", func(o *Options) { o.Image = "no-such-image:1" }, []string{"has no image no-such-image:1", "docker pull"}},
 		{"no directory", func(o *Options) { o.Projects = append(o.Projects, "/no/such/directory") }, []string{"/no/such/directory", "make it there"}},
 		{"no supervisor", func(o *Options) { o.Supervisor = "/no/such/file" }, []string{"ductor-supervisor", "CGO_ENABLED=0"}},
 		{"a supervisor that is none", func(o *Options) { o.Supervisor = "/etc/passwd" }, []string{"no program for Linux"}},
@@ -225,7 +237,8 @@ func TestWhatCannotBeHad(t *testing.T) {
 		{"a seed that is not there", func(o *Options) { o.Seeds = []Seed{{From: "/no/such/seed", To: "x"}} }, []string{"/no/such/seed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := testOptions(t, e)
+			t.Parallel()
+			o := testOptions(t, needEngine(t))
 			c.change(&o)
 			s := newSandbox(t, o)
 			_, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
@@ -247,6 +260,7 @@ func elsewhere(t testing.TB, host string) *Engine {
 }
 
 func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	o.Memory = 96 << 20
 	s := newSandbox(t, o)
@@ -281,6 +295,7 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	o.StateSize, o.ReadOnlyRoot = 8<<20, true
 	s := newSandbox(t, o)

@@ -26,6 +26,9 @@ const (
 	Forget = "forget"
 )
 
+// MaxBytes is how many bytes the files of one archive may have.
+const MaxBytes = 64 << 20
+
 // Home is a home that is there.
 type Home struct {
 	Name  string    `json:"name"`
@@ -126,6 +129,7 @@ func create(all *os.Root, name string, in io.Reader) error {
 		return err
 	}
 	defer home.Close()
+	left := int64(MaxBytes)
 	for archive := tar.NewReader(in); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -136,6 +140,9 @@ func create(all *os.Root, name string, in io.Reader) error {
 		}
 		if h.Typeflag != tar.TypeReg {
 			continue // directories are made with what is in them
+		}
+		if left -= h.Size; left < 0 { // a few bytes can stand for a file of any size
+			return fmt.Errorf("the files are more than %d MB", MaxBytes>>20)
 		}
 		if err := put(home, h, archive); err != nil {
 			return fmt.Errorf("put %s there: %w", h.Name, err)

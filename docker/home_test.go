@@ -1,0 +1,234 @@
+package docker
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/supervisor"
+)
+
+// says runs a script with a home and gives what it prints.
+func (s *sandbox) says(home, script string) string {
+	s.Helper()
+	cmd := shell(s.o, s.canary, script)
+	cmd.Env = append([]string{"HOME=" + home}, cmd.Env[1:]...)
+	for i, entry := range cmd.Env[1:] {
+		if strings.HasPrefix(entry, "HOME=") {
+			cmd.Env[i+1] = "HOME_OF_THIS_MACHINE=no"
+		}
+	}
+	p, err := s.Launcher.Start(s.Context(), cmd)
+	if err != nil {
+		s.Fatal(err)
+	}
+	out, err := io.ReadAll(p.Stdout())
+	if err != nil {
+		s.Errorf("%v; stderr %s", err, p.StderrTail())
+	}
+	s.stop(p)
+	return string(out)
+}
+
+func (s *sandbox) home(session string) string {
+	s.Helper()
+	dir, err := s.Home(s.Context(), session)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return dir
+}
+
+// Each session has a home of its own, seeded once, which outlives the container. A log-in that an agent renewed stays;
+// one that was renewed on this machine arrives.
+func TestHomesOfSessions(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t, needEngine(t))
+	from := t.TempDir()
+	key, skills := filepath.Join(from, "key"), filepath.Join(from, "skills")
+	write(t, key, "old", 0o600)
+	if err := os.MkdirAll(filepath.Join(skills, "deep"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(skills, "deep", "one"), "skill", 0o644)
+	o.ReadOnlyRoot, o.User = true, "1234:1235"
+	o.HomeSeeds = []Seed{{From: key, To: ".agent/key"}, {From: skills, To: ".agent/skills"}, {From: from + "/none", To: "none", Optional: true}}
+	s := newSandbox(t, o)
+
+	one, two := s.home("s-1"), s.home("../a name/that is none")
+	if one != "/ductor/home/sessions/s-1" || strings.Contains(two, "..") || filepath.Dir(two) != filepath.Dir(one) {
+		t.Fatalf("the homes are %s and %s", one, two)
+	}
+	if got := s.says(one, `cat ~/.agent/key ~/.agent/skills/deep/one; ls -a ~; stat -c %a ~ ~/.agent/key; echo mine >~/mine; echo $HOME`); got !=
+		"oldskill.\n..\n.agent\n700\n600\n/ductor/home/sessions/s-1\n" {
+		t.Errorf("the first home: %q", got)
+	}
+	if got := s.says(two, `ls ~; cat ~/.agent/key`); got != "old" {
+		t.Errorf("the second home: %q", got)
+	}
+	if got := s.says("/etc", `echo $HOME`); got != homeDir+"\n" {
+		t.Errorf("a home that is none of ours gives %q", got)
+	}
+
+	s.says(one, `echo -n renewed inside >~/.agent/key`)
+	again := newSandbox(t, o) // a ductor that knows nothing of it
+	again.home("s-1")
+	if got := again.says(one, `cat ~/.agent/key`); got != "renewed inside" {
+		t.Errorf("after a restart the agent finds %q", got)
+	}
+	write(t, key, "renewed outside", 0o600)
+	later := time.Now().Add(time.Minute)
+	if err := os.Chtimes(key, later, later); err != nil {
+		t.Fatal(err)
+	}
+	again.home("s-1")
+	if got := again.says(one, `cat ~/.agent/key ~/mine`); got != "renewed outsidemine\n" {
+		t.Errorf("after the log-in on this machine the agent finds %q", got)
+	}
+
+	inDocker(t, "rm", "-f", o.containerName())
+	again.home("s-1")
+	if got := again.says(one, `cat ~/mine`); got != "mine\n" {
+		t.Errorf("in the next container: %q", got)
+	}
+	again.forgets(one, two)
+}
+
+// forgets lists the homes and removes the first.
+func (s *sandbox) forgets(one, two string) {
+	s.Helper()
+	all, err := s.SessionHomes(s.Context())
+	if err != nil || len(all) != 2 {
+		s.Fatalf("the homes are %+v, %v", all, err)
+	}
+	for _, h := range all {
+		if h.Bytes < 8 || time.Since(h.Used) > time.Hour && !h.Used.IsZero() && h.Name == "s-1" {
+			s.Errorf("%+v", h)
+		}
+	}
+	for range 2 {
+		if err := s.ForgetHome(s.Context(), "s-1"); err != nil {
+			s.Error(err)
+		}
+	}
+	if all, err = s.SessionHomes(s.Context()); err != nil || len(all) != 1 || all[0].Name != filepath.Base(two) {
+		s.Errorf("then they are %+v, %v", all, err)
+	}
+	s.home("s-1")
+	if got := s.says(one, `ls ~`); got != "" {
+		s.Errorf("the next of that name holds %q", got)
+	}
+}
+
+// A home in memory, of a sandbox that forgets, is made and seeded like any other, and anew when the container was
+// stopped.
+func TestHomesThatAreForgotten(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t, needEngine(t))
+	key := t.TempDir() + "/key"
+	write(t, key, "k3y", 0o600)
+	o.StateSize, o.ReadOnlyRoot, o.HomeSeeds = 8<<20, true, []Seed{{From: key, To: "key"}}
+	s := newSandbox(t, o)
+	home := s.home("one")
+	if got := s.says(home, `cat ~/key; echo >~/x`); got != "k3y" {
+		t.Errorf("it holds %q", got)
+	}
+	inDocker(t, "kill", o.containerName())
+	if _, err := s.SessionHomes(t.Context()); !errors.Is(err, supervisor.ErrNoPlace) {
+		t.Errorf("the homes of what does not run: %v", err)
+	}
+	s.home("one")
+	if got := s.says(home, `ls ~`); got != "key\n" {
+		t.Errorf("after a stop it holds %q", got)
+	}
+}
+
+// A home that is as it should be costs no program in the container.
+func TestAHomeIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t, testOptions(t, needEngine(t)))
+	home := s.home("one")
+	s.says(home, `rmdir ~`)
+	s.home("one")
+	if got := s.says(homeDir, `ls `+homesDir); got != "" {
+		t.Errorf("it was made again, though nothing changed: %q", got)
+	}
+	if _, err := s.Home(t.Context(), ""); err == nil {
+		t.Error("a session without a name has a home")
+	}
+}
+
+// Files that a prompt names are seen at their own paths: mounted by an engine of this machine, copied to another's.
+func TestSharedFiles(t *testing.T) {
+	t.Parallel()
+	for _, remote := range []bool{false, true} {
+		name := map[bool]string{false: "this machine", true: "another machine"}[remote]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := needEngine(t)
+			e.remote = remote
+			o := testOptions(t, e)
+			shared := t.TempDir()
+			outside := filepath.Join(t.TempDir(), "secret")
+			write(t, outside, "secret", 0o644)
+			o.Shared, o.ReadOnlyRoot = []string{shared}, true
+			s := newSandbox(t, o)
+			file := filepath.Join(shared, "chat", "picture")
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			write(t, file, "first", 0o644)
+			s.brings(file)
+			if got := s.says(homeDir, `cat `+file+`; echo x 2>/dev/null >>`+file+` || echo no`); got != "firstno\n" {
+				t.Errorf("the agent reads %q", got)
+			}
+			if err := os.WriteFile(file, []byte("second one"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			inDocker(t, "stop", "-t", "0", o.containerName())
+			s.brings(file)
+			if got := s.says(homeDir, `cat `+file); got != "second one" {
+				t.Errorf("then it reads %q", got)
+			}
+			inDocker(t, "rm", "-f", "-v", o.containerName())
+			s.brings(file)
+			if got := s.says(homeDir, `cat `+file); got != "second one" {
+				t.Errorf("in another container it reads %q", got)
+			}
+			if remote {
+				s.bringsNothingElse(shared, outside)
+			}
+		})
+	}
+}
+
+func (s *sandbox) brings(files ...string) {
+	s.Helper()
+	if err := s.Bring(s.Context(), files); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// bringsNothingElse tries files that are not to be brought anywhere.
+func (s *sandbox) bringsNothingElse(shared, outside string) {
+	link, dirLink, big := filepath.Join(shared, "link"), filepath.Join(shared, "up"), filepath.Join(shared, "big")
+	err := errors.Join(os.Symlink(outside, link), os.Symlink(filepath.Dir(outside), dirLink), os.WriteFile(big, nil, 0o644), os.Truncate(big, maxBrought+1))
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, c := range []struct{ file, word string }{
+		{outside, "not in a directory of ductor's"}, {"/etc/passwd", "not in a directory"}, {"picture", "not in a directory"},
+		{shared, "not in a directory"}, {filepath.Join(shared, "..", filepath.Base(filepath.Dir(outside)), "secret"), "not in a directory"},
+		{link, "outside"}, {filepath.Join(dirLink, "secret"), "outside"}, {filepath.Join(shared, "none"), "is not there"},
+		{filepath.Join(shared, "chat"), "is no file"}, {big, "more than"},
+	} {
+		s.isFailure(s.Bring(s.Context(), []string{c.file}), c.word)
+	}
+	if got := s.says(homeDir, `ls `+shared); got != "chat\n" {
+		s.Errorf("what arrived is %q", got)
+	}
+}

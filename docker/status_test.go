@@ -1,0 +1,246 @@
+package docker
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A look at a sandbox makes nothing, and says what it needs and how it is.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	e := needEngine(t)
+	o := testOptions(t, e)
+	s := newSandbox(t, o)
+	is := func(image, state State) {
+		t.Helper()
+		got, err := s.Status(t.Context())
+		if err != nil || got.ImageIs != image || got.Is != state || got.Version == "" || got.OS != "linux" || got.Arch == "" || got.Image == "" {
+			t.Errorf("the status is %+v, %v", got, err)
+		}
+	}
+	is(StateThere, StateNone)
+	s.works()
+	is(StateThere, StateRunning)
+	inDocker(t, "pause", o.containerName())
+	is(StateThere, StatePaused)
+	inDocker(t, "unpause", o.containerName())
+	inDocker(t, "kill", o.containerName())
+	is(StateThere, StateStopped)
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+		image  State
+	}{
+		{"to fetch", func(o *Options) { o.Image, o.Pull = "no-such-image:1", true }, StateToFetch},
+		{"to build", func(o *Options) { o.Image, o.Build = "", &Build{Args: map[string]string{"NOBODY": "ever"}} }, StateToBuild},
+	} {
+		o := o
+		c.change(&o)
+		s = newSandbox(t, o)
+		is(c.image, StateStopped)
+	}
+	for _, c := range []struct {
+		change func(*Options)
+		word   string
+	}{
+		{func(o *Options) { o.Image = "no-such-image:1" }, "docker pull"},
+		{func(o *Options) { o.Supervisor = "/no/such/file" }, "CGO_ENABLED=0 go build"},
+		{func(o *Options) { o.Supervisor = foreignProgram(t, o.Supervisor) }, "ductor-supervisor is for arm64"},
+		{func(o *Options) { o.Engine = elsewhere(t, "unix:///no/such/socket") }, "cannot be reached"},
+	} {
+		o := o
+		c.change(&o)
+		_, err := newSandbox(t, o).Status(t.Context())
+		s.isFailure(err, c.word)
+	}
+}
+
+// foreignProgram is the same for a machine of another architecture, by its head.
+func foreignProgram(t testing.TB, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[18], raw[19] = 183, 0 // e_machine: EM_AARCH64
+	foreign := filepath.Join(t.TempDir(), "foreign")
+	write(t, foreign, string(raw), 0o755)
+	return foreign
+}
+
+// What ductor made of images that nobody wants any more goes; what is wanted, used by anybody, or of another stays.
+func TestOldImagesGo(t *testing.T) {
+	t.Parallel()
+	e := needEngine(t)
+	o := testOptions(t, e)
+	o.Image, o.Build = "", &Build{Dir: t.TempDir(), Network: NetworkNone}
+	dockerfileOf := func(text string) {
+		write(t, filepath.Join(o.Build.Dir, "Dockerfile"), "FROM "+machineImage(t, e)+"\nENV OLD="+text+o.Owner+"\n", 0o644)
+	}
+	dockerfileOf("one")
+	other := o
+	one := newSandbox(t, o)
+	one.works()
+	first := one.images()
+	dockerfileOf("another")
+	o.Dir = t.TempDir()
+	o.Name = "second"
+	second := newSandbox(t, o)
+	second.works()
+	wanted := second.images()
+	cleaned := func(keep []string, want int) {
+		t.Helper()
+		if n, err := e.CleanImages(t.Context(), o.Owner, keep); n != want || err != nil {
+			t.Errorf("%d images were removed, %v, want %d", n, err, want)
+		}
+	}
+	cleaned(nil, 0) // a container of each is there
+	if _, err := e.Clean(t.Context(), o.Owner, []string{"second"}); err != nil {
+		t.Error(err)
+	}
+	other.Owner = o.Owner + "x" // another ductor uses the first image
+	other.Image, other.Build = first[0], nil
+	t.Cleanup(func() { wipe(t, e, other) })
+	newSandbox(t, other).works()
+	cleaned(wanted, 0)
+	if _, err := e.Clean(t.Context(), other.Owner, nil); err != nil {
+		t.Error(err)
+	}
+	if old, err := e.OldImages(t.Context(), o.Owner, wanted); err != nil || len(old) != 2 || old[0].Bytes == 0 || old[0].Made.IsZero() {
+		t.Errorf("old are %+v, %v", old, err)
+	}
+	cleaned(wanted, 2)
+	second.works()
+	if again := second.images(); !slices.Equal(again, wanted) {
+		t.Errorf("then it wants %v, before %v", again, wanted)
+	}
+	if _, err := e.Clean(t.Context(), o.Owner, nil); err != nil {
+		t.Error(err)
+	}
+	cleaned(nil, 2)
+}
+
+func (s *sandbox) images() []string {
+	s.Helper()
+	all, err := s.Images(s.Context())
+	if err != nil || len(all) != 2 || !strings.HasPrefix(all[0], builtImages) || !strings.HasPrefix(all[1], fittedImages) {
+		s.Fatalf("it wants %v, %v", all, err)
+	}
+	return all
+}
+
+// The homes of an engine are listed with their last use.
+func TestHomesAreListed(t *testing.T) {
+	t.Parallel()
+	e := needEngine(t)
+	o := testOptions(t, e)
+	newSandbox(t, o).works()
+	homes, err := e.Homes(t.Context(), o.Owner, o.Dir)
+	if err != nil || len(homes) != 1 || homes[0].Name != o.Name || homes[0].Made.IsZero() || homes[0].Used.Before(homes[0].Made) {
+		t.Fatalf("the homes are %+v, %v", homes, err)
+	}
+	later := time.Now().Add(time.Hour)
+	book, err := openNotebook(o.Dir, o.containerName())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := book.used(later); err != nil {
+		t.Error(err)
+	}
+	if homes, err = e.Homes(t.Context(), o.Owner, o.Dir); err != nil || !homes[0].Used.Equal(later) {
+		t.Errorf("used in an hour: %+v, %v", homes, err)
+	}
+}
+
+// silentEngine takes connections, and what is sent over them, and never answers.
+func silentEngine(t testing.TB) *Engine {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ds") // sockets have short names
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	var conns []net.Conn
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, conn)
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close() // ends the accepting
+		serving.Wait()
+		for _, conn := range conns {
+			_ = conn.Close() // nobody is there any more
+		}
+		_ = os.RemoveAll(dir) // a leftover in the temporary directory
+	})
+	return connectTo(t, EngineOptions{Host: "unix://" + dir + "/sock", Wait: 50 * time.Millisecond})
+}
+
+// An engine that takes every question and answers none keeps nobody waiting for ever.
+func TestEngineThatNeverAnswers(t *testing.T) {
+	t.Parallel()
+	for _, remote := range []bool{false, true} {
+		e := silentEngine(t)
+		e.remote = remote
+		o := Options{
+			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(), Supervisor: tool(t, "ductor-supervisor"), Image: "any",
+			Projects: []string{t.TempDir()}, Shared: []string{t.TempDir()},
+		}
+		file := filepath.Join(o.Shared[0], "file")
+		write(t, file, "x", 0o644)
+		s := newSandbox(t, o)
+		fails := func(name string, do func(ctx context.Context) error) {
+			t.Run(name, func(t *testing.T) {
+				s := s.in(t)
+				done := make(chan error, 1)
+				go func() { done <- do(context.Background()) }()
+				select {
+				case err := <-done:
+					s.isFailure(err, "in time", "docker info")
+				case <-time.After(time.Minute):
+					t.Fatal("it waits for ever")
+				}
+			})
+		}
+		fails("start", func(ctx context.Context) error {
+			_, err := s.Launcher.Start(ctx, shell(o, s.canary, "true"))
+			return err
+		})
+		fails("left", func(ctx context.Context) error { _, err := s.Left(ctx); return err })
+		fails("attach", func(ctx context.Context) error { _, err := s.Attach(ctx, "RUN", 0); return err })
+		fails("prepare", s.Prepare)
+		fails("retire", func(ctx context.Context) error { _, err := s.Retire(ctx, 0); return err })
+		fails("home", func(ctx context.Context) error { _, err := s.Home(ctx, "one"); return err })
+		fails("homes of sessions", func(ctx context.Context) error { _, err := s.SessionHomes(ctx); return err })
+		fails("status", func(ctx context.Context) error { _, err := s.Status(ctx); return err })
+		fails("images", func(ctx context.Context) error { _, err := s.Images(ctx); return err })
+		fails("check", e.Check)
+		fails("clean", func(ctx context.Context) error { _, err := e.Clean(ctx, "me", nil); return err })
+		fails("clean images", func(ctx context.Context) error { _, err := e.CleanImages(ctx, "me", nil); return err })
+		fails("homes", func(ctx context.Context) error { _, err := e.Homes(ctx, "me", ""); return err })
+		fails("forget", func(ctx context.Context) error { return e.Forget(ctx, "me", "x") })
+		fails("send", func(ctx context.Context) error { return e.Send(ctx, e, "any") })
+		if remote {
+			fails("bring", func(ctx context.Context) error { return s.Bring(ctx, []string{file}) })
+		}
+		if s.Knows(time.Now().Add(time.Second)) {
+			t.Error("it knows what it cannot ask")
+		}
+	}
+}
