@@ -87,18 +87,18 @@ func playTalk(s *launcherStage) {
 func playEnds(s *launcherStage) {
 	for _, c := range []struct {
 		script string
-		stop   bool
+		grace  time.Duration // of a Stop; zero is none
 		want   cli.ExitStatus
 	}{
-		{"exit 3", false, cli.ExitStatus{Code: 3}},
-		{"kill -9 $$", false, cli.ExitStatus{Code: -9, Signal: true}},
-		{"echo ready; exec sleep 60", true, cli.ExitStatus{Code: -15, Signal: true, By: cli.EndedByStop}},
-		{"trap '' TERM; echo ready; while :; do sleep 1; done", true, cli.ExitStatus{Code: -9, Signal: true, By: cli.EndedByStop}},
+		{"exit 3", 0, cli.ExitStatus{Code: 3}},
+		{"kill -9 $$", 0, cli.ExitStatus{Code: -9, Signal: true}},
+		{"echo ready; exec sleep 60", time.Minute, cli.ExitStatus{Code: -15, Signal: true, By: cli.EndedByStop}},
+		{"trap '' TERM; echo ready; while :; do sleep 1; done", 50 * time.Millisecond, cli.ExitStatus{Code: -9, Signal: true, By: cli.EndedByStop}},
 	} {
 		p := s.start(s.sh(c.script))
-		if c.stop {
+		if c.grace > 0 {
 			s.line(p)
-			s.stop(p, 50*time.Millisecond)
+			s.stop(p, c.grace)
 		}
 		<-p.Done()
 		if got := p.Exit(); got != c.want {
