@@ -18,8 +18,7 @@ import (
 // maxSeed bounds the owner's files that are read for homes.
 const maxSeed = 32 << 20
 
-// HomeSeed is something that a session finds in a home of its own. What is not there at the owner's is not in the
-// home either.
+// HomeSeed is something that a session finds in a home of its own.
 type HomeSeed struct {
 	// From is the owner's file, absolute. Empty: there is none, and Pick makes the content.
 	From string
@@ -29,7 +28,8 @@ type HomeSeed struct {
 	// renews: of a copy that is renewed, the owner's is worthless from then on. A link that an agent replaced by a
 	// file is put back; if the file is newer than the owner's, the owner gets its content before.
 	Link bool
-	// Pick says what of the owner's content is copied; nil copies it as it is. An empty result is no file.
+	// Pick says what of the owner's content is copied, or what is put there where the owner has nothing; nil copies it
+	// as it is. An empty result is no file.
 	Pick func(owner []byte) ([]byte, error)
 }
 
@@ -48,9 +48,7 @@ func (s HomeSeed) content() ([]byte, error) {
 	var owner []byte
 	if s.From != "" {
 		var err error
-		if owner, err = readSeed(s.From); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		} else if err != nil {
+		if owner, err = readSeed(s.From); ignoreGone(err) != nil {
 			return nil, err
 		}
 	}

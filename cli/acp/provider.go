@@ -37,6 +37,9 @@ type Options struct {
 	AllowEnv []string // names or NAME_* patterns beyond cli.BaseEnv that the agent and no other may see
 	// ExtraEnv is added to the environment of every process; what a request says wins.
 	ExtraEnv map[string]string
+	// HomeVars are names or NAME_* patterns of variables that lead the agent to where it keeps what it knows. A session
+	// with a home of its own does not see them.
+	HomeVars []string
 	// Models are what users may pick, for an agent that does not list any itself, or too many.
 	Models []cli.Model
 	// NoFiles and NoTerminals keep from the agent that files can be read and written, and commands run, through
@@ -198,7 +201,8 @@ func (p *Provider) env(req cli.Request) []string {
 	if req.ChatID != 0 {
 		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
-	return cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), p.opts.AllowEnv), extra)
+	env := cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), p.opts.AllowEnv), extra)
+	return cli.AtHome(env, req.Home, p.opts.HomeVars...)
 }
 
 func (p *Provider) startFailure(err error) *cli.Failure {

@@ -23,7 +23,7 @@ func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.R
 		return nil, startFailure(err)
 	}
 	kept := readSetting(left.Setting)
-	s := newOneShot(p)
+	s := newOneShot(p, req.Home)
 	stream := s.listen(newProcess(attached, leftPrompts(p.opts.PromptDir, kept.Files)), &cli.Past{Until: left.OutputEnd})
 	s.stream, s.left = stream, &leftShot{stream: stream, run: left, format: kept.Format}
 	s.running.Add(1)

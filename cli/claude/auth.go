@@ -50,7 +50,7 @@ func (p *Provider) loginMethod(ctx context.Context) string {
 		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
 		"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY",
 	} {
-		if lookup(env, name) != "" {
+		if cli.Variable(env, name) != "" {
 			return name
 		}
 	}
@@ -68,9 +68,9 @@ func (p *Provider) loginMethod(ctx context.Context) string {
 // credentialFile says whether a log-in with a subscription lies on disk. An access token that is over is
 // good as long as there is a refresh token.
 func (p *Provider) credentialFile(env []string) bool {
-	dir := lookup(env, "CLAUDE_CONFIG_DIR")
+	dir := cli.Variable(env, "CLAUDE_CONFIG_DIR")
 	if dir == "" {
-		dir = filepath.Join(lookup(env, "HOME"), ".claude")
+		dir = filepath.Join(cli.Variable(env, "HOME"), ".claude")
 	}
 	raw, err := p.opts.ReadFile(filepath.Join(dir, ".credentials.json"))
 	if err != nil {

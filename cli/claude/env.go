@@ -3,7 +3,6 @@ package claude
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"ductor/cli"
 )
@@ -17,13 +16,13 @@ func allowedEnv(parent []string) []string {
 		"BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS", "BASH_MAX_OUTPUT_LENGTH", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT",
 		"MAX_MCP_OUTPUT_TOKENS", "USE_BUILTIN_RIPGREP", "IS_SANDBOX",
 	}
-	if lookup(parent, "CLAUDE_CODE_USE_BEDROCK") != "" {
+	if cli.Variable(parent, "CLAUDE_CODE_USE_BEDROCK") != "" {
 		allow = append(allow, "AWS_*")
 	}
-	if lookup(parent, "CLAUDE_CODE_USE_VERTEX") != "" {
+	if cli.Variable(parent, "CLAUDE_CODE_USE_VERTEX") != "" {
 		allow = append(allow, "GOOGLE_*", "CLOUD_ML_REGION", "VERTEX_REGION_*", "GCLOUD_PROJECT")
 	}
-	if lookup(parent, "CLAUDE_CODE_USE_FOUNDRY") != "" {
+	if cli.Variable(parent, "CLAUDE_CODE_USE_FOUNDRY") != "" {
 		allow = append(allow, "AZURE_*")
 	}
 	return allow
@@ -33,7 +32,7 @@ func allowedEnv(parent []string) []string {
 func (p *Provider) environment(req cli.Request) []string {
 	parent := p.opts.Env()
 	extra := map[string]string{}
-	if lookup(parent, "DISABLE_AUTOUPDATER") == "" {
+	if cli.Variable(parent, "DISABLE_AUTOUPDATER") == "" {
 		extra["DISABLE_AUTOUPDATER"] = "1" // a CLI that changes under a running bot helps nobody
 	}
 	if req.ChatID != 0 {
@@ -48,15 +47,5 @@ func (p *Provider) environment(req cli.Request) []string {
 		extra[name] = value
 	}
 	allow := slices.Concat(cli.BaseEnv(), allowedEnv(parent), p.opts.AllowEnv)
-	return cli.ChildEnv(parent, allow, extra)
-}
-
-// lookup is a variable's value in an environment, the last one winning as in a process.
-func lookup(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
+	return p.atHome(req, cli.ChildEnv(parent, allow, extra))
 }

@@ -12,6 +12,7 @@ import (
 // oneShot is a session that starts a process per turn.
 type oneShot struct {
 	provider *Provider
+	home     string // where the session is kept
 
 	mu      sync.Mutex
 	id      cli.AgentSessionID
@@ -23,7 +24,7 @@ type oneShot struct {
 
 var _ cli.Session = (*oneShot)(nil)
 
-func newOneShot(p *Provider) *oneShot { return &oneShot{provider: p} }
+func newOneShot(p *Provider, home string) *oneShot { return &oneShot{provider: p, home: home} }
 
 // Turn runs one prompt in a process of its own; see cli.Session. It returns when that process is gone,
 // which is a moment after the result.
@@ -104,7 +105,7 @@ const silentRetries = "3"
 
 func (s *oneShot) fewerRetries(req cli.Request) map[string]string {
 	const retries = "CLAUDE_CODE_MAX_RETRIES"
-	if lookup(s.provider.environment(req), retries) != "" {
+	if cli.Variable(s.provider.environment(req), retries) != "" {
 		return req.Env // said by whoever runs ductor
 	}
 	env := map[string]string{retries: silentRetries}
@@ -185,11 +186,11 @@ func (s *oneShot) sessionID() cli.AgentSessionID {
 	return s.id
 }
 
-// Fits is true as long as the session is the one req goes on with: everything else is per process.
+// Fits is true as long as the session is the one req goes on with, in the same home: everything else is per process.
 func (s *oneShot) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.closed && (s.id == "" || req.Resume == s.id)
+	return !s.closed && req.Home == s.home && (s.id == "" || req.Resume == s.id)
 }
 
 // Info says what is running. A one-shot session never has a process that could take another turn.

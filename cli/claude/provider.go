@@ -21,6 +21,9 @@ type Options struct {
 	// Env is the environment that a child's is picked from; os.Environ when nil.
 	Env      func() []string
 	AllowEnv []string // further names or NAME_* patterns that a child may see
+	// OwnerHome is the home of whoever runs ductor, on the machine the agent runs on. Sessions with homes of their own
+	// share the log-in in there, and nothing else of it. Empty where there is none, as in a container.
+	OwnerHome string
 	// ReadFile reads log-in files from where the agent runs; os.ReadFile when nil. Return an error to
 	// rely on the CLI's own word alone.
 	ReadFile func(path string) ([]byte, error)
@@ -76,7 +79,7 @@ func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot}
 // Open makes a session; see cli.Provider.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	if mode == cli.OneShot {
-		return newOneShot(p), nil
+		return newOneShot(p, req.Home), nil
 	}
 	if !slices.Contains(p.Modes(), mode) {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "mode %q is not supported", mode)
@@ -95,7 +98,7 @@ func (p *Provider) launch(ctx context.Context, f format, mode cli.Mode, req cli.
 	if err != nil {
 		return nil, cli.AsFailure(agent, err)
 	}
-	args, err := arguments(f, req, files)
+	args, err := p.arguments(f, req, files)
 	if err != nil {
 		p.discard(files)
 		return nil, cli.Failf(cli.Refused, agent, "%v", err)

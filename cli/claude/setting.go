@@ -33,7 +33,7 @@ func (p *Provider) settingOf(f format, req cli.Request) setting {
 	if changeable(req.ExtraArgs) {
 		bare.Model, bare.Effort, bare.Permission = "", "", cli.Ask
 	}
-	args, err := arguments(f, bare, promptFiles{})
+	args, err := p.arguments(f, bare, promptFiles{})
 	if err != nil {
 		args = []string{err.Error()} // a mode that is not known fits nothing
 	}

@@ -18,6 +18,6 @@ func (p *Provider) adoptExec(ctx context.Context, left cli.LeftRun, req cli.Requ
 	options := p.streamOptions()
 	options.Past = &cli.Past{Until: left.OutputEnd}
 	return &session{
-		provider: p, thread: req.Resume, stream: cli.NewStream(process, options), left: &left, pid: process.PID(),
+		provider: p, home: req.Home, thread: req.Resume, stream: cli.NewStream(process, options), left: &left, pid: process.PID(),
 	}, nil
 }

@@ -21,7 +21,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Version: p.version(ctx)}
 	env := p.env(cli.Request{})
 	for _, key := range []string{"CODEX_API_KEY", "OPENAI_API_KEY"} {
-		if value(env, key) != "" {
+		if cli.Variable(env, key) != "" {
 			auth.Method = key
 			return auth
 		}
@@ -63,17 +63,8 @@ func (p *Provider) version(ctx context.Context) string {
 const versionWait = 5 * time.Second
 
 func home(env []string) string {
-	if dir := value(env, "CODEX_HOME"); dir != "" {
+	if dir := cli.Variable(env, "CODEX_HOME"); dir != "" {
 		return dir
 	}
-	return filepath.Join(value(env, "HOME"), ".codex")
-}
-
-func value(env []string, key string) string {
-	for _, kv := range env {
-		if v, ok := strings.CutPrefix(kv, key+"="); ok {
-			return v
-		}
-	}
-	return ""
+	return filepath.Join(cli.Variable(env, "HOME"), ".codex")
 }

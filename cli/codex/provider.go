@@ -82,7 +82,7 @@ func (p *Provider) Agent() cli.Agent { return Agent }
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.OneShot:
-		return &session{provider: p, thread: req.Resume}, nil
+		return &session{provider: p, home: req.Home, thread: req.Resume}, nil
 	case cli.Live:
 		s, err := p.openLive(ctx, req)
 		if err != nil {
@@ -101,7 +101,8 @@ func (p *Provider) env(req cli.Request) []string {
 	if req.ChatID != 0 {
 		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
-	return cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
+	env := cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
+	return cli.AtHome(env, req.Home, homeVars()...)
 }
 
 func (p *Provider) parser(out *cli.Emitter, req cli.Request) *parser {

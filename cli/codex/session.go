@@ -11,6 +11,7 @@ import (
 // session is a thread of Codex. Each turn is a process of its own.
 type session struct {
 	provider *Provider
+	home     string // where the thread is kept
 
 	mu     sync.Mutex
 	thread cli.AgentSessionID
@@ -20,11 +21,11 @@ type session struct {
 	closed bool
 }
 
-// Fits is true for the same thread: everything else is said anew with each turn.
+// Fits is true for the same thread in the same home: everything else is said anew with each turn.
 func (s *session) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.closed && req.Resume == s.thread
+	return !s.closed && req.Home == s.home && req.Resume == s.thread
 }
 
 // Info names the thread, and the process while a turn runs.

@@ -26,7 +26,7 @@ exit 1`
 func (p *Provider) sweep(ctx context.Context, entry string) error {
 	_, err := cli.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: "sh", Args: []string{"-c", sweepScript, "sh", entry},
-		Env: []string{"PATH=" + or(value(p.opts.Env(), "PATH"), "/usr/bin:/bin")},
+		Env: []string{"PATH=" + or(cli.Variable(p.opts.Env(), "PATH"), "/usr/bin:/bin")},
 		For: cli.Purpose{Agent: Agent},
 	}, stopWait)
 	if err != nil {

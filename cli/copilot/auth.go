@@ -24,12 +24,12 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	known, err := p.loggedIn(ctx)
 	auth.Via = p.via(err)
 	env := p.environment(cli.Request{})
-	if lookup(env, "COPILOT_PROVIDER_BASE_URL") != "" {
+	if cli.Variable(env, "COPILOT_PROVIDER_BASE_URL") != "" {
 		auth.Method = "COPILOT_PROVIDER_BASE_URL"
 		return auth
 	}
 	for _, key := range []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"} {
-		if lookup(env, key) != "" {
+		if cli.Variable(env, key) != "" {
 			auth.Method = key
 			return auth
 		}
@@ -57,9 +57,9 @@ func (p *Provider) loggedIn(ctx context.Context) (bool, error) {
 
 // configured says whether somebody logged in on this machine, by Copilot's configuration.
 func (p *Provider) configured(env []string) bool {
-	home := lookup(env, "COPILOT_HOME")
+	home := cli.Variable(env, "COPILOT_HOME")
 	if home == "" {
-		home = filepath.Join(lookup(env, "HOME"), ".copilot")
+		home = filepath.Join(cli.Variable(env, "HOME"), ".copilot")
 	}
 	b, err := p.opts.ReadFile(filepath.Join(home, "config.json"))
 	return err == nil && strings.Contains(string(b), "lastLoggedInUser")

@@ -14,58 +14,51 @@ import (
 func EnvKeys() []string { return []string{"COPILOT_*", "GH_*", "GITHUB_*"} }
 
 // ownEnv is what Copilot is told besides its settings.
-func ownEnv() map[string]string {
-	return map[string]string{
+func (p *Provider) ownEnv() map[string]string {
+	env := map[string]string{
 		"COPILOT_AUTO_UPDATE": "false", // a CLI that changes under a running bot helps nobody
 		"COPILOT_ALLOW_ALL":   "",      // what goes through unasked is the conversation's permission mode to say
 	}
+	maps.Copy(env, p.packages())
+	return env
 }
 
 // environment is what a process started for req sees, and nothing else.
 func (p *Provider) environment(req cli.Request) []string {
-	extra := ownEnv()
+	extra := p.ownEnv()
 	if req.ChatID != 0 {
 		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
 	maps.Copy(extra, req.Env)
-	return cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
-}
-
-// lookup is a variable's value in an environment, the last one winning as in a process.
-func lookup(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
+	env := cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
+	return cli.AtHome(env, req.Home, homeVars()...)
 }
 
 // ownProvider is a model's API other than GitHub's, as COPILOT_PROVIDER_* name it. The server takes no notice of
 // these variables, so they are handed to it with each session. Its type is ProviderConfig of the api schema.
 func ownProvider(env []string) map[string]any {
-	url := lookup(env, "COPILOT_PROVIDER_BASE_URL")
+	url := cli.Variable(env, "COPILOT_PROVIDER_BASE_URL")
 	if url == "" {
 		return nil
 	}
-	provider := map[string]any{"baseUrl": url, "type": cmp.Or(lookup(env, "COPILOT_PROVIDER_TYPE"), "openai")}
+	provider := map[string]any{"baseUrl": url, "type": cmp.Or(cli.Variable(env, "COPILOT_PROVIDER_TYPE"), "openai")}
 	for name, variable := range map[string]string{
 		"apiKey": "API_KEY", "apiKeyCommand": "API_KEY_COMMAND", "bearerToken": "BEARER_TOKEN", "wireApi": "WIRE_API",
 		"transport": "TRANSPORT", "modelId": "MODEL_ID", "wireModel": "WIRE_MODEL",
 	} {
-		if value := lookup(env, "COPILOT_PROVIDER_"+variable); value != "" {
+		if value := cli.Variable(env, "COPILOT_PROVIDER_"+variable); value != "" {
 			provider[name] = value
 		}
 	}
-	if version := lookup(env, "COPILOT_PROVIDER_AZURE_API_VERSION"); version != "" {
+	if version := cli.Variable(env, "COPILOT_PROVIDER_AZURE_API_VERSION"); version != "" {
 		provider["azure"] = map[string]any{"apiVersion": version}
 	}
 	for name, variable := range map[string]string{"maxPromptTokens": "MAX_PROMPT_TOKENS", "maxOutputTokens": "MAX_OUTPUT_TOKENS"} {
-		if n, err := strconv.Atoi(lookup(env, "COPILOT_PROVIDER_"+variable)); err == nil {
+		if n, err := strconv.Atoi(cli.Variable(env, "COPILOT_PROVIDER_"+variable)); err == nil {
 			provider[name] = n
 		}
 	}
-	if headers := providerHeaders(lookup(env, "COPILOT_PROVIDER_HEADERS")); len(headers) > 0 {
+	if headers := providerHeaders(cli.Variable(env, "COPILOT_PROVIDER_HEADERS")); len(headers) > 0 {
 		provider["headers"] = headers
 	}
 	return provider
@@ -84,5 +77,5 @@ func providerHeaders(text string) map[string]string {
 
 // modelOf is the model that a session is to begin with; empty is Copilot's own choice.
 func modelOf(req cli.Request, env []string) cli.ModelID {
-	return cmp.Or(req.Model, cli.ModelID(lookup(env, "COPILOT_MODEL")), cli.ModelID(lookup(env, "COPILOT_PROVIDER_MODEL_ID")))
+	return cmp.Or(req.Model, cli.ModelID(cli.Variable(env, "COPILOT_MODEL")), cli.ModelID(cli.Variable(env, "COPILOT_PROVIDER_MODEL_ID")))
 }

@@ -70,7 +70,7 @@ func (p *Provider) overACP() *acp.Provider {
 	return acp.New(acp.Options{
 		Agent: Agent, Path: o.Path, Args: []string{"--acp", "--no-auto-update"}, Launcher: o.Launcher,
 		Env: o.Env, AllowEnv: append(EnvKeys(), o.AllowEnv...),
-		ExtraEnv: ownEnv(),
+		ExtraEnv: p.ownEnv(), HomeVars: homeVars(),
 		NoFiles:  true, NoTerminals: true, // it has tools of its own for both, and they ask
 		Quirks: acp.Quirks{KindOf: func(_ int, text string) cli.FailureKind { return textKind(text) }},
 		Login:  loginFix, Auth: p.Auth,

@@ -26,7 +26,7 @@ type modelList struct {
 // COPILOT_MODEL names: Copilot does not ask such a provider what it has.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	env := p.environment(cli.Request{})
-	if lookup(env, "COPILOT_PROVIDER_BASE_URL") != "" {
+	if cli.Variable(env, "COPILOT_PROVIDER_BASE_URL") != "" {
 		model := modelOf(cli.Request{}, env)
 		if model == "" {
 			return nil, errors.New("COPILOT_PROVIDER_BASE_URL is set, and COPILOT_MODEL is not: name a model")
@@ -42,7 +42,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask Copilot for its models: %w", err)
 	}
-	return list.models(cli.ModelID(lookup(env, "COPILOT_MODEL"))), nil
+	return list.models(cli.ModelID(cli.Variable(env, "COPILOT_MODEL"))), nil
 }
 
 // models are those that can be picked; the first is Copilot's own choice unless another is set.

@@ -12,6 +12,7 @@ import (
 // once is a session of which each turn is a process.
 type once struct {
 	provider *Provider
+	home     string // where the session is kept
 
 	mu      sync.Mutex
 	id      cli.AgentSessionID
@@ -29,11 +30,11 @@ type adoptedOnce struct {
 
 var _ cli.Session = (*once)(nil)
 
-// Fits is true for the same session: everything else is said anew with each turn.
+// Fits is true for the same session in the same home: everything else is said anew with each turn.
 func (s *once) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.closed && req.Resume == s.id
+	return !s.closed && req.Home == s.home && req.Resume == s.id
 }
 
 // Info names the session, and the process while a turn runs.
@@ -218,7 +219,7 @@ func (p *Provider) adoptOnce(ctx context.Context, left cli.LeftRun, req cli.Requ
 	}
 	stream := cli.NewStream(process, p.streamOptions(&cli.Past{Until: left.OutputEnd}))
 	return &once{
-		provider: p, id: req.Resume, stream: stream,
+		provider: p, home: req.Home, id: req.Resume, stream: stream,
 		adopted: &adoptedOnce{stream: stream, note: left.Setting, asked: left.InputEnd > 0 || left.InputClosed || !left.Alive},
 	}, nil
 }

@@ -26,6 +26,9 @@ type Options struct {
 	// Env is the environment that a child's is picked from; os.Environ when nil.
 	Env      func() []string
 	AllowEnv []string // further names or NAME_* patterns that a child may see
+	// OwnerHome is the home of whoever runs ductor, on the machine the agent runs on. Sessions with homes of their own
+	// share the unpacked program in there. Empty where there is none, as in a container.
+	OwnerHome string
 	// ReadFile reads files from where the agent runs: its configuration, and MCP configurations; os.ReadFile
 	// when nil.
 	ReadFile func(path string) ([]byte, error)
@@ -80,7 +83,7 @@ func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot}
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.OneShot:
-		return &once{provider: p, id: req.Resume}, nil
+		return &once{provider: p, home: req.Home, id: req.Resume}, nil
 	case cli.Live:
 		return p.openLive(ctx, req)
 	}

@@ -27,11 +27,11 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 // method is how Gemini is logged in; empty if it is not.
 func (p *Provider) method() string {
 	env := p.env(cli.Request{})
-	if value(env, "GEMINI_API_KEY") != "" {
+	if cli.Variable(env, "GEMINI_API_KEY") != "" {
 		return "GEMINI_API_KEY"
 	}
 	for _, key := range []string{"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"} {
-		if strings.EqualFold(value(env, key), "true") {
+		if strings.EqualFold(cli.Variable(env, key), "true") {
 			return key
 		}
 	}

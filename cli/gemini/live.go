@@ -13,7 +13,7 @@ func (p *Provider) acp() *acp.Provider {
 	o := p.opts
 	return acp.New(acp.Options{
 		Agent: Agent, Path: o.Path, Args: []string{"--acp"}, Argv: liveArgs, Launcher: o.Launcher,
-		Env: o.Env, AllowEnv: append(EnvKeys(), o.AllowEnv...), ExtraEnv: ownEnv(),
+		Env: o.Env, AllowEnv: append(EnvKeys(), o.AllowEnv...), ExtraEnv: ownEnv(), HomeVars: homeVars(),
 		// Gemini has tools of its own for both, and they ask.
 		NoFiles: true, NoTerminals: true,
 		Quirks: acp.Quirks{
@@ -27,7 +27,7 @@ func (p *Provider) acp() *acp.Provider {
 // authMethod is what live mode must be told when no way of log-in was chosen yet, though there is a key. Gemini
 // then writes the choice into the user's settings.
 func (p *Provider) authMethod(req cli.Request) string {
-	if value(p.env(req), "GEMINI_API_KEY") != "" {
+	if cli.Variable(p.env(req), "GEMINI_API_KEY") != "" {
 		return "gemini-api-key"
 	}
 	return ""

@@ -13,6 +13,7 @@ import (
 // oneShot is a session that starts a process per turn.
 type oneShot struct {
 	provider *Provider
+	home     string // where the session is kept
 
 	mu      sync.Mutex
 	id      cli.AgentSessionID
@@ -24,7 +25,7 @@ type oneShot struct {
 
 var _ cli.Session = (*oneShot)(nil)
 
-func newOneShot(p *Provider) *oneShot { return &oneShot{provider: p} }
+func newOneShot(p *Provider, home string) *oneShot { return &oneShot{provider: p, home: home} }
 
 // adoptOneShot takes over the process of a turn.
 func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
@@ -35,7 +36,7 @@ func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.R
 	if err != nil {
 		return nil, cli.AsFailure(Agent, err)
 	}
-	s := newOneShot(p)
+	s := newOneShot(p, req.Home)
 	s.left = &left
 	if err := s.enter(s.listen(process, &cli.Past{Until: left.OutputEnd})); err != nil {
 		return nil, err
@@ -211,11 +212,11 @@ func (s *oneShot) sessionID() cli.AgentSessionID {
 	return s.id
 }
 
-// Fits is true as long as the session is the one req goes on with: everything else is per process.
+// Fits is true as long as the session is the one req goes on with, in the same home: everything else is per process.
 func (s *oneShot) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.closed && (s.id == "" || req.Resume == s.id)
+	return !s.closed && req.Home == s.home && (s.id == "" || req.Resume == s.id)
 }
 
 // Info says what is running. A one-shot session never has a process that could take another turn.

@@ -90,7 +90,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 		}
 		return p.live.Open(ctx, mode, req)
 	case cli.OneShot:
-		return newOneShot(p), nil
+		return newOneShot(p, req.Home), nil
 	}
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
 }
@@ -110,7 +110,8 @@ func (p *Provider) env(req cli.Request) []string {
 	if req.ChatID != 0 {
 		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
-	return cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
+	env := cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
+	return cli.AtHome(env, req.Home, homeVars()...)
 }
 
 // ownEnv is what Gemini is told besides its settings: to stay the process that was started, that whoever chose the

@@ -9,8 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
+
+	"ductor/cli"
 )
 
 // userAuth is the way of log-in that the user chose; empty if none.
@@ -31,20 +32,11 @@ func (p *Provider) userAuth(env []string) string {
 
 // home is where Gemini keeps what it keeps.
 func home(env []string) string {
-	dir := value(env, "GEMINI_CLI_HOME")
+	dir := cli.Variable(env, "GEMINI_CLI_HOME")
 	if dir == "" {
-		dir = value(env, "HOME")
+		dir = cli.Variable(env, "HOME")
 	}
 	return filepath.Join(dir, ".gemini")
-}
-
-func value(env []string, key string) string {
-	for _, kv := range env {
-		if name, v, _ := strings.Cut(kv, "="); name == key {
-			return v
-		}
-	}
-	return ""
 }
 
 func (p *Provider) stateDir() string {

@@ -46,7 +46,7 @@ var rooms = map[string][]string{
 var homes = map[string][]string{
 	"github.com/go-telegram/bot":      {"bot"},
 	"github.com/mattn/go-sqlite3":     {"internal/store"},
-	"github.com/pelletier/go-toml":    {"internal/config"},
+	"github.com/pelletier/go-toml":    {"internal/config", "cli/codex"},
 	"github.com/yuin/goldmark":        {"bot/render"},
 	"github.com/robfig/cron":          {"heartbeat"},
 	"github.com/spf13/cobra":          {"cmd/ductor"},

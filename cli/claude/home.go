@@ -1,0 +1,180 @@
+package claude
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+)
+
+// What Claude Code 2.1 does, by trying it:
+//
+//   - It renews its log-in by renaming a new .credentials.json over the old one, so that a link there would be
+//     replaced. CLAUDE_SECURESTORAGE_CONFIG_DIR says where the log-in is kept apart from everything else, so every
+//     home has the owner's own; the link is for versions that do not know the variable.
+//   - It looks for CLAUDE.md and .claude/CLAUDE.md in every directory above the working directory, whatever HOME is.
+//     claudeMdExcludes keeps the owner's out.
+//   - It looks for skills, commands and agents in every directory above, up to HOME or to the top of a repository. A
+//     project below the owner's home that is no repository would get the owner's.
+//   - It starts the servers of .mcp.json in every directory above, unasked when it is run with -p.
+
+const (
+	loginDirVar = "CLAUDE_SECURESTORAGE_CONFIG_DIR"
+	loginFile   = ".credentials.json"
+)
+
+// atHome is env for a session with a home of its own: what leads to the owner's settings is gone, and only the log-in
+// is kept where the owner's is.
+func (p *Provider) atHome(req cli.Request, env []string) []string {
+	if req.Home == "" {
+		return env
+	}
+	login := p.loginDir(env)
+	env = cli.AtHome(env, req.Home, "CLAUDE_CONFIG_DIR", loginDirVar, "CLAUDE_CODE_PLUGIN_*")
+	if login != "" {
+		env = append(env, loginDirVar+"="+login)
+		slices.Sort(env)
+	}
+	return env
+}
+
+// loginDir is where the owner's log-in is kept; empty where sessions cannot share it.
+func (p *Provider) loginDir(env []string) string {
+	if p.opts.OwnerHome == "" {
+		return ""
+	}
+	return configDir(env, p.opts.OwnerHome)
+}
+
+// configDir is where Claude keeps what it knows.
+func configDir(env []string, home string) string {
+	if dir := cli.Variable(env, "CLAUDE_CONFIG_DIR"); dir != "" {
+		return dir
+	}
+	return filepath.Join(home, ".claude")
+}
+
+// sources are the arguments that keep the owner's skills, commands and agents from a session with a home of its own,
+// in a directory from which Claude would find them. They keep away what the directory itself has of that kind, too.
+func (p *Provider) sources(req cli.Request) []string {
+	if req.Home == "" || p.opts.OwnerHome == "" || !reaches(req.Dir, p.opts.OwnerHome) {
+		return nil
+	}
+	return []string{"--setting-sources=user"}
+}
+
+// arguments is the command line for req, with what its home needs.
+func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
+	args, err := arguments(f, req, files)
+	return append(args, p.sources(req)...), err
+}
+
+// reaches says whether Claude, looking from dir upwards, gets to something of the owner's.
+func reaches(dir, owner string) bool {
+	dir, owner = realPath(dir), realPath(owner)
+	if dir == owner {
+		return true
+	}
+	if !strings.HasPrefix(dir, owner+string(filepath.Separator)) {
+		return false
+	}
+	for ; dir != owner; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return false
+		}
+	}
+	for _, name := range []string{
+		".claude/skills", ".claude/commands", ".claude/agents", ".claude/output-styles", ".claude/workflows",
+	} {
+		if _, err := os.Lstat(filepath.Join(owner, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
+// HomeSeeds are what Claude finds in a session's own home: the owner's log-in, and settings that begin without asking
+// anything. owner is the owner's home; env, the owner's environment, may say where Claude's settings are instead.
+func HomeSeeds(owner string, env []string) []cli.HomeSeed {
+	dir, state := configDir(env, owner), filepath.Join(owner, ".claude.json")
+	if cli.Variable(env, "CLAUDE_CONFIG_DIR") != "" {
+		state = filepath.Join(dir, ".claude.json")
+	}
+	return []cli.HomeSeed{
+		{From: filepath.Join(dir, loginFile), To: ".claude/" + loginFile, Link: true},
+		{From: state, To: ".claude.json", Pick: ownState},
+		{From: filepath.Join(dir, "settings.json"), To: ".claude/settings.json", Pick: func(theirs []byte) ([]byte, error) {
+			return ownSettings(owner, dir, theirs)
+		}},
+	}
+}
+
+// ownState is what Claude must know to begin at once, and whose log-in it is.
+func ownState(owner []byte) ([]byte, error) {
+	state := picked(owner, "oauthAccount", "userID", "customApiKeyResponses")
+	state["hasCompletedOnboarding"] = json.RawMessage("true")
+	return json.Marshal(state)
+}
+
+// ownSettings are settings without hooks, plugins and permissions: how the owner logs in by a program, and that the
+// owner's memory is not read.
+func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
+	settings := picked(theirs, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport")
+	var excluded []string
+	for _, base := range []string{owner, realPath(owner)} {
+		excluded = append(excluded, filepath.Join(base, "CLAUDE.md"), filepath.Join(base, "CLAUDE.local.md"), filepath.Join(base, ".claude")+"/**")
+	}
+	excluded = append(excluded, dir+"/**")
+	slices.Sort(excluded)
+	raw, err := json.Marshal(slices.Compact(excluded))
+	if err != nil {
+		return nil, fmt.Errorf("write what is not read: %w", err)
+	}
+	settings["claudeMdExcludes"] = raw
+	if names := serversAbove(owner); len(names) > 0 {
+		if raw, err = json.Marshal(names); err != nil {
+			return nil, fmt.Errorf("write which servers are not started: %w", err)
+		}
+		settings["disabledMcpjsonServers"] = raw
+	}
+	return json.MarshalIndent(settings, "", "  ")
+}
+
+// serversAbove are the MCP servers of every project below the owner's home, by name.
+func serversAbove(owner string) []string {
+	raw, err := os.ReadFile(filepath.Join(owner, ".mcp.json"))
+	var file struct {
+		Servers map[string]json.RawMessage `json:"mcpServers"`
+	}
+	if err != nil || json.Unmarshal(raw, &file) != nil {
+		return nil // there are none, or none that Claude could read
+	}
+	return slices.Sorted(maps.Keys(file.Servers))
+}
+
+// picked are some members of a JSON object; of what is none, nothing.
+func picked(raw []byte, names ...string) map[string]json.RawMessage {
+	var all map[string]json.RawMessage
+	some := map[string]json.RawMessage{}
+	if json.Unmarshal(cli.PlainJSON(raw), &all) != nil {
+		return some
+	}
+	for _, name := range names {
+		if value, ok := all[name]; ok {
+			some[name] = value
+		}
+	}
+	return some
+}

@@ -1,0 +1,55 @@
+package codex
+
+import (
+	"bytes"
+	"path/filepath"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"ductor/cli"
+)
+
+// homeVars lead Codex to where it keeps what it knows.
+func homeVars() []string { return []string{"CODEX_HOME", "CODEX_SQLITE_HOME"} }
+
+// HomeSeeds are what Codex finds in a session's own home: the owner's log-in, and which model it is asked of. owner is
+// the owner's home; env, the owner's environment, may say where Codex's own is instead.
+//
+// Codex 0.169 renews auth.json by renaming a new file over what a link leads to, with a lock beside that, so all homes
+// have one log-in by links. A log-in that is kept in a keyring is stored by the path of Codex's home, and is not found.
+func HomeSeeds(owner string, env []string) []cli.HomeSeed {
+	dir := home(append([]string{"HOME=" + owner}, chosenHome(env)...))
+	return []cli.HomeSeed{
+		{From: filepath.Join(dir, "auth.json"), To: ".codex/auth.json", Link: true},
+		{From: filepath.Join(dir, "config.toml"), To: ".codex/config.toml", Pick: ownConfig},
+	}
+}
+
+func chosenHome(env []string) []string {
+	if dir := cli.Variable(env, "CODEX_HOME"); dir != "" {
+		return []string{"CODEX_HOME=" + dir}
+	}
+	return nil
+}
+
+// ownConfig keeps of a configuration how a model is reached: no MCP servers, no hooks, no instructions, no trust.
+func ownConfig(owner []byte) ([]byte, error) {
+	all, own := map[string]any{}, map[string]any{}
+	if toml.Unmarshal(owner, &all) != nil {
+		all = nil // Codex will not say what is wrong with it in a home that does not have it
+	}
+	for _, name := range []string{
+		"model", "model_provider", "model_providers", "model_reasoning_effort", "model_reasoning_summary", "model_verbosity",
+		"model_context_window", "model_max_output_tokens", "service_tier", "chatgpt_base_url", "openai_base_url",
+		"preferred_auth_method", "forced_login_method", "forced_chatgpt_workspace_id", "sandbox_workspace_write",
+	} {
+		if value, ok := all[name]; ok {
+			own[name] = value
+		}
+	}
+	own["check_for_update_on_startup"] = false
+	own["analytics"] = map[string]any{"enabled": false}
+	var out bytes.Buffer
+	err := toml.NewEncoder(&out).Encode(own)
+	return out.Bytes(), err
+}
