@@ -28,7 +28,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beDuctor) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	dropBoxTools()
+	os.Exit(code)
 }
 
 const beDuctor = "TEST_BE_DUCTOR"

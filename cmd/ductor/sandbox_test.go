@@ -1,0 +1,395 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/docker"
+	"ductor/internal/config"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/telegram"
+)
+
+// engineHost is where the engine of this machine is. Without one a test is skipped; under CI it must be there, unless
+// the tests that need one were not asked for.
+func engineHost(t testing.TB) string {
+	t.Helper()
+	if os.Getenv("DUCTOR_TEST_NO_DOCKER") != "" {
+		t.Skip("the tests that need an engine were not asked for")
+	}
+	host := os.Getenv("DOCKER_HOST")
+	if host == "" {
+		host = docker.DefaultHost
+	}
+	e, err := docker.Connect(docker.EngineOptions{Host: host})
+	if err == nil {
+		err = errors.Join(e.Check(t.Context()), e.Close())
+	}
+	if err != nil {
+		leaveOut(t, err)
+	}
+	boxDir(t) // while Go's own caches are where they are: a town has another home
+	return host
+}
+
+func leaveOut(t testing.TB, why ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(why...)
+	}
+	t.Skip(why...)
+}
+
+// boxTools are the programs of sandboxes, made once.
+var boxTools struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func makeBoxTools() {
+	b := &boxTools
+	if b.dir, b.err = os.MkdirTemp("", "ductor-box-"); b.err != nil {
+		return
+	}
+	for name, from := range map[string]string{"ductor-supervisor": "../ductor-supervisor", "program": "../../docker/testdata/program"} {
+		build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(b.dir, name), from)
+		build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+		b.err = errors.Join(b.err, build.Run())
+	}
+}
+
+// dropBoxTools is for the end of all tests.
+func dropBoxTools() {
+	if boxTools.dir != "" {
+		_ = os.RemoveAll(boxTools.dir) // a leftover in the temporary directory
+	}
+}
+
+// boxImage is what an image is built of without any network: a shell and the scripted agents.
+func boxImage(t testing.TB) string {
+	t.Helper()
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		leaveOut(t, "busybox is not installed (Debian: busybox-static)")
+	}
+	dir := t.TempDir()
+	when := time.Unix(1, 0) // an engine's cache looks at times
+	for name, from := range map[string]string{"busybox": busybox, "program": filepath.Join(boxDir(t), "program")} {
+		raw, err := os.ReadFile(from)
+		to := filepath.Join(dir, name)
+		if err := errors.Join(err, os.WriteFile(to, raw, 0o755), os.Chtimes(to, when, when)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "Dockerfile")
+	err = os.WriteFile(file, []byte(`FROM scratch
+COPY busybox /bin/busybox
+RUN ["/bin/busybox", "--install", "-s", "/bin"]
+COPY program /usr/local/bin/claude
+COPY program /usr/local/bin/model
+RUN mkdir -p /tmp /var/tmp /run /etc && chmod 1777 /tmp /var/tmp && echo "root:x:0:0::/:/bin/sh" >/etc/passwd
+ENV PATH=/usr/local/bin:/bin:/opt/codex
+`), 0o644)
+	if err := errors.Join(err, os.Chtimes(file, when, when)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func boxDir(t testing.TB) string {
+	t.Helper()
+	boxTools.once.Do(makeBoxTools)
+	if boxTools.err != nil {
+		t.Fatal(boxTools.err)
+	}
+	return boxTools.dir
+}
+
+// boxes puts a town's projects into sandboxes of an image made here, which are gone with the test.
+func boxes(t testing.TB, host string, c *config.Config) {
+	t.Helper()
+	s := &c.Sandbox.SandboxSetting
+	s.Mode, s.Host, s.BuildDir, s.BuildNetwork, s.Network = config.SandboxDocker, host, boxImage(t), "none", "none"
+	s.Supervisor = filepath.Join(boxDir(t), "ductor-supervisor")
+	c.Permissions.Mode = "bypass"
+	t.Cleanup(func() { wipe(t, *c) })
+}
+
+// wipe removes all that a configuration has in its engine.
+func wipe(t testing.TB, cfg config.Config) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s := &sandboxes{cfg: cfg}
+	e, err := docker.Connect(docker.EngineOptions{Host: os.Getenv("DOCKER_HOST")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.Clean(ctx, s.owner(), nil); err != nil {
+		t.Error(err)
+	}
+	homes, err := e.Homes(ctx, s.owner(), "")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, home := range homes {
+		if err := e.Forget(ctx, s.owner(), home.Name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// hostCanary is an agent of this machine that notes every time it is to do more than to say its version.
+func hostCanary(t testing.TB, c *config.Config) (sang func() string) {
+	t.Helper()
+	dir := t.TempDir()
+	note := filepath.Join(dir, "note")
+	c.Agents.Claude.Path = filepath.Join(dir, "claude")
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in --version) echo 2.1.0;; *) echo \"$*\" >>%q;; esac\n", note)
+	if err := os.WriteFile(c.Agents.Claude.Path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return func() string {
+		raw, err := os.ReadFile(note)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+		return string(raw)
+	}
+}
+
+func TestTheScriptedAgentInASandbox(t *testing.T) {
+	host := engineHost(t)
+	var sang func() string
+	town := newTown(t, func(c *config.Config) {
+		boxes(t, host, c)
+		sang = hostCanary(t, c)
+	})
+	project := town.cfg.Projects.DefaultDir
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("out-of-reach"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+
+	town.say(`hello [[tool cmd="tr '\\0' ' ' </proc/1/cmdline; echo made >made.txt; cat %s"]] [[text "It is **done**, " chunk=2 delay=60ms]] [[text "inside."]]`, secret)
+	m := town.awaitDone(1)
+	if !strings.Contains(m.Text, "It is done, inside.") || !hasEntity(m, "bold", "done") || len(m.Versions) < 4 {
+		t.Errorf("after %d edits the card says %q", len(m.Versions), m.Text)
+	}
+	if strings.Contains(m.Text, "out-of-reach") {
+		t.Errorf("it read a file of this machine: %q", m.Text)
+	}
+	if b, err := os.ReadFile(filepath.Join(project, "made.txt")); err != nil || string(b) != "made\n" {
+		t.Errorf("what it wrote is %q, %v", b, err)
+	}
+
+	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")},
+		telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -name '*notes.txt' -exec cp {} copied.txt ';'"]]`, filepath.Join(town.cfg.Storage.Dir, uploadsDir))))
+	town.awaitDone(2)
+	if b, err := os.ReadFile(filepath.Join(project, "copied.txt")); err != nil || string(b) != "forty-two" {
+		t.Errorf("of the file that was sent it saw %q, %v", b, err)
+	}
+
+	town.stop()
+	town.start()
+	town.say("and after a restart? [[history]]")
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "hello") {
+		t.Errorf("the session did not survive: %q", m.Text)
+	}
+	town.say("/status")
+	town.await("default")
+	if note := sang(); note != "" {
+		t.Errorf("on this machine there was started: %s", note)
+	}
+}
+
+func TestTheRealCodexInASandbox(t *testing.T) {
+	const model = "127.0.0.1:8099"
+	host := engineHost(t)
+	real := realagent.Codex(t, "http://"+model)
+	town := surroundings(t, func(c *config.Config) {
+		boxes(t, host, c)
+		c.Agents.Claude.Enabled, c.Agents.Gemini.Enabled, c.Agents.Copilot.Enabled = false, false, false
+		c.Agents.Default, c.Agents.Codex.Path = "codex", real.Path
+		c.Projects.DefaultDir, c.Projects.Roots = real.Work, []string{real.Work}
+		c.Sandbox.Mounts = []string{filepath.Dir(real.Path) + ":/opt/codex"}
+		c.Sandbox.Seeds = []string{filepath.Join(real.Home, ".codex", "config.toml") + ":.codex/config.toml"}
+		real.Setenv(t)
+	})
+	town.start()
+	modelInBox(t, town.cfg, model)
+	town.say(`first question [[tool cmd="echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
+	if m := town.awaitDone(1); !strings.Contains(m.Text, "A streamed answer, whole.") || !strings.Contains(m.Text, "✓") {
+		t.Errorf("the card says %q", m.Text)
+	}
+	if b, err := os.ReadFile(filepath.Join(real.Work, "made.txt")); err != nil || string(b) != "out-of-the-tool\n" {
+		t.Errorf("the tool made %q, %v", b, err)
+	}
+	town.stop()
+	town.start() // which ends what it knows nothing of
+	modelInBox(t, town.cfg, model)
+	town.say("second question [[history]]")
+	if m := town.awaitDone(2); !strings.Contains(m.Text, "first question") {
+		t.Errorf("a new process does not know the session: %q", m.Text)
+	}
+	town.say("/model")
+	if m := town.await("model of codex"); len(m.Keyboard) < 3 {
+		t.Errorf("the menu has no models of the Codex inside: %q %+v", m.Text, m.Keyboard)
+	}
+}
+
+// modelInBox starts the simulated model in a town's sandbox, which has no network.
+func modelInBox(t testing.TB, cfg config.Config, address string) {
+	t.Helper()
+	s, err := openSandboxes(cfg, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.rooms[0]
+	if r.launcher == nil {
+		t.Fatal(r.why)
+	}
+	p, err := r.launcher.Start(t.Context(), cli.Command{Path: "model", Args: []string{address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(p.Stop(context.Background(), 0), s.close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// door is an engine's socket that can be shut.
+type door struct {
+	t    testing.TB
+	path string
+	to   string
+
+	mu     sync.Mutex
+	listen net.Listener
+	open   map[net.Conn]bool
+	wg     sync.WaitGroup
+}
+
+func newDoor(t testing.TB, engine string) *door {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "door-") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &door{t: t, path: filepath.Join(dir, "sock"), to: strings.TrimPrefix(engine, "unix://"), open: map[net.Conn]bool{}}
+	t.Cleanup(func() { d.shut(); d.wg.Wait(); _ = os.RemoveAll(dir) })
+	return d
+}
+
+func (d *door) unlock() {
+	d.t.Helper()
+	l, err := net.Listen("unix", d.path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.mu.Lock()
+	d.listen = l
+	d.mu.Unlock()
+	d.wg.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			d.wg.Go(func() { d.pass(in) })
+		}
+	})
+}
+
+func (d *door) pass(in net.Conn) {
+	out, err := net.Dial("unix", d.to)
+	if err != nil {
+		_ = in.Close()
+		return
+	}
+	d.mu.Lock()
+	d.open[in], d.open[out] = true, true
+	shut := d.listen == nil
+	d.mu.Unlock()
+	defer func() {
+		_, _ = in.Close(), out.Close()
+		d.mu.Lock()
+		delete(d.open, in)
+		delete(d.open, out)
+		d.mu.Unlock()
+	}()
+	if shut {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { _, _ = io.Copy(out, in); _ = out.(*net.UnixConn).CloseWrite() })
+	_, _ = io.Copy(in, out)
+	_ = in.Close()
+	both.Wait()
+}
+
+// shut ends every connection, and takes no more.
+func (d *door) shut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.listen != nil {
+		_ = d.listen.Close()
+		d.listen = nil
+	}
+	for c := range d.open {
+		_ = c.Close()
+	}
+}
+
+func TestWithoutItsEngineATurnIsRefusedAndNeverRunsOnTheHost(t *testing.T) {
+	d := newDoor(t, engineHost(t))
+	var sang func() string
+	town := surroundings(t, func(c *config.Config) {
+		boxes(t, "unix://"+d.path, c)
+		sang = hostCanary(t, c)
+	})
+	town.start()
+	town.say(`[[text "not yet"]]`)
+	m := town.await("cannot be reached")
+	if !strings.Contains(m.Text, d.path) || !strings.Contains(m.Text, "tart it") {
+		t.Errorf("the refusal has no reason or no fix: %q", m.Text)
+	}
+	d.unlock()
+	town.say(`[[text "now it works"]]`)
+	town.await("now it works")
+	d.shut()
+	town.say(`[[text "gone again"]]`)
+	if _, err := town.chat.Await(town.soon(), func(v telegram.View) bool {
+		n := 0
+		for _, m := range v.FromBot() {
+			if strings.Contains(m.Text, d.path) {
+				n++
+			}
+		}
+		return n == 2
+	}); err != nil {
+		town.fatal(err)
+	}
+	d.unlock()
+	town.say(`[[text "and back"]]`)
+	town.await("and back")
+	if note := sang(); note != "" {
+		t.Errorf("on this machine there was started: %s", note)
+	}
+}
