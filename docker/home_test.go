@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/docker/dockertest"
 	"ductor/internal/supervisor"
 )
 
@@ -50,11 +51,11 @@ func TestHomesOfSessions(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	from := t.TempDir()
 	key, skills := filepath.Join(from, "key"), filepath.Join(from, "skills")
-	write(t, key, "old", 0o600)
+	dockertest.Write(t, key, "old", 0o600)
 	if err := os.MkdirAll(filepath.Join(skills, "deep"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(skills, "deep", "one"), "skill", 0o644)
+	dockertest.Write(t, filepath.Join(skills, "deep", "one"), "skill", 0o644)
 	o.ReadOnlyRoot, o.User = true, "1234:1235"
 	o.HomeSeeds = []Seed{{From: key, To: ".agent/key"}, {From: skills, To: ".agent/skills"}, {From: from + "/none", To: "none", Optional: true}}
 	s := newSandbox(t, o)
@@ -80,7 +81,7 @@ func TestHomesOfSessions(t *testing.T) {
 	if got := again.says(one, `cat ~/.agent/key`); got != "renewed inside" {
 		t.Errorf("after a restart the agent finds %q", got)
 	}
-	write(t, key, "renewed outside", 0o600)
+	dockertest.Write(t, key, "renewed outside", 0o600)
 	later := time.Now().Add(time.Minute)
 	if err := os.Chtimes(key, later, later); err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func TestHomesOfSessions(t *testing.T) {
 		t.Errorf("after the log-in on this machine the agent finds %q", got)
 	}
 
-	inDocker(t, "rm", "-f", o.containerName())
+	dockertest.Docker(t, "rm", "-f", o.containerName())
 	again.home("s-1")
 	if got := again.says(one, `cat ~/mine`); got != "mine\n" {
 		t.Errorf("in the next container: %q", got)
@@ -130,14 +131,14 @@ func TestHomesThatAreForgotten(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	key := t.TempDir() + "/key"
-	write(t, key, "k3y", 0o600)
+	dockertest.Write(t, key, "k3y", 0o600)
 	o.StateSize, o.ReadOnlyRoot, o.HomeSeeds = 8<<20, true, []Seed{{From: key, To: "key"}}
 	s := newSandbox(t, o)
 	home := s.home("one")
 	if got := s.says(home, `cat ~/key; echo >~/x`); got != "k3y" {
 		t.Errorf("it holds %q", got)
 	}
-	inDocker(t, "kill", o.containerName())
+	dockertest.Docker(t, "kill", o.containerName())
 	if _, err := s.SessionHomes(t.Context()); !errors.Is(err, supervisor.ErrNoPlace) {
 		t.Errorf("the homes of what does not run: %v", err)
 	}
@@ -174,14 +175,14 @@ func TestSharedFiles(t *testing.T) {
 			o := testOptions(t, e)
 			shared := t.TempDir()
 			outside := filepath.Join(t.TempDir(), "secret")
-			write(t, outside, "secret", 0o644)
+			dockertest.Write(t, outside, "secret", 0o644)
 			o.Shared, o.ReadOnlyRoot = []string{shared}, true
 			s := newSandbox(t, o)
 			file := filepath.Join(shared, "chat", "picture")
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			write(t, file, "first", 0o644)
+			dockertest.Write(t, file, "first", 0o644)
 			s.brings(file)
 			if got := s.says(homeDir, `cat `+file+`; echo x 2>/dev/null >>`+file+` || echo no`); got != "firstno\n" {
 				t.Errorf("the agent reads %q", got)
@@ -189,12 +190,12 @@ func TestSharedFiles(t *testing.T) {
 			if err := os.WriteFile(file, []byte("second one"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			inDocker(t, "stop", "-t", "0", o.containerName())
+			dockertest.Docker(t, "stop", "-t", "0", o.containerName())
 			s.brings(file)
 			if got := s.says(homeDir, `cat `+file); got != "second one" {
 				t.Errorf("then it reads %q", got)
 			}
-			inDocker(t, "rm", "-f", "-v", o.containerName())
+			dockertest.Docker(t, "rm", "-f", "-v", o.containerName())
 			s.brings(file)
 			if got := s.says(homeDir, `cat `+file); got != "second one" {
 				t.Errorf("in another container it reads %q", got)

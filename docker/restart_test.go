@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/docker/dockertest"
 	"ductor/internal/supervisor"
 )
 
@@ -73,7 +74,7 @@ func killedClient(t *testing.T, o Options) cli.RunID {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	eventually(t, "the deaf grandchild is there, without which the test proves nothing", func() bool {
+	dockertest.Eventually(t, "the deaf grandchild is there, without which the test proves nothing", func() bool {
 		left, err := supervisor.Marked(string(run))
 		return err == nil && len(left) >= 3
 	})
@@ -101,7 +102,7 @@ func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
 	began := time.Now()
 	s.stop(p)
 	t.Logf("ended in %s", time.Since(began).Round(time.Millisecond))
-	if bridges := strings.Count(inDocker(t, "top", o.containerName(), "-eo", "pid,args"), "supervise bridge"); bridges > 3 {
+	if bridges := strings.Count(dockertest.Docker(t, "top", o.containerName(), "-eo", "pid,args"), "supervise bridge"); bridges > 3 {
 		t.Errorf("%d bridges are left, some of them the killed ductor's", bridges)
 	}
 	s.works()
@@ -154,7 +155,7 @@ func TestChangedSettingsReplaceTheContainer(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
 	p := s.ready("echo kept >~/file; cat")
-	id := inDocker(t, "inspect", "-f", "{{.Id}}", o.containerName())
+	id := dockertest.Docker(t, "inspect", "-f", "{{.Id}}", o.containerName())
 	o.Memory, o.PIDs = 200<<20, 100
 	next := newSandbox(t, o)
 	q := next.start("cat ~/file; ulimit -c")
@@ -163,7 +164,7 @@ func TestChangedSettingsReplaceTheContainer(t *testing.T) {
 		t.Errorf("in the new container %q, %v", out, err)
 	}
 	next.stop(q)
-	if again := inDocker(t, "inspect", "-f", "{{.Id}} {{.HostConfig.Memory}}", o.containerName()); again == id || !strings.HasSuffix(again, " 209715200") {
+	if again := dockertest.Docker(t, "inspect", "-f", "{{.Id}} {{.HostConfig.Memory}}", o.containerName()); again == id || !strings.HasSuffix(again, " 209715200") {
 		t.Errorf("the container is %s", again)
 	}
 	if out, err := io.ReadAll(p.Stdout()); err != nil {
@@ -199,7 +200,7 @@ func TestConfinement(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	o.ReadOnlyRoot, o.User, o.Memory = true, "1234:1235", 100<<20
 	secret := t.TempDir() + "/key"
-	write(t, secret, "k3y", 0o644)
+	dockertest.Write(t, secret, "k3y", 0o644)
 	o.Seeds = []Seed{{From: secret, To: ".agent/key"}}
 	o.Mounts = []Mount{{Source: "/etc/hostname", Target: homeDir + "/.config/name"}}
 	s := newSandbox(t, o)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"ductor/docker/dockertest"
 )
 
 // A look at a sandbox makes nothing, and says what it needs and how it is.
@@ -28,10 +30,10 @@ func TestStatus(t *testing.T) {
 	is(StateThere, StateNone)
 	s.works()
 	is(StateThere, StateRunning)
-	inDocker(t, "pause", o.containerName())
+	dockertest.Docker(t, "pause", o.containerName())
 	is(StateThere, StatePaused)
-	inDocker(t, "unpause", o.containerName())
-	inDocker(t, "kill", o.containerName())
+	dockertest.Docker(t, "unpause", o.containerName())
+	dockertest.Docker(t, "kill", o.containerName())
 	is(StateThere, StateStopped)
 	for _, c := range []struct {
 		name   string
@@ -71,7 +73,7 @@ func foreignProgram(t testing.TB, path string) string {
 	}
 	raw[18], raw[19] = 183, 0 // e_machine: EM_AARCH64
 	foreign := filepath.Join(t.TempDir(), "foreign")
-	write(t, foreign, string(raw), 0o755)
+	dockertest.Write(t, foreign, string(raw), 0o755)
 	return foreign
 }
 
@@ -82,7 +84,7 @@ func TestOldImagesGo(t *testing.T) {
 	o := testOptions(t, e)
 	o.Image, o.Build = "", &Build{Dir: t.TempDir(), Network: NetworkNone}
 	dockerfileOf := func(text string) {
-		write(t, filepath.Join(o.Build.Dir, "Dockerfile"), "FROM "+machineImage(t, e)+"\nENV OLD="+text+o.Owner+"\n", 0o644)
+		dockertest.Write(t, filepath.Join(o.Build.Dir, "Dockerfile"), "FROM "+machineImage(t, e)+"\nENV OLD="+text+o.Owner+"\n", 0o644)
 	}
 	dockerfileOf("one")
 	other := o
@@ -199,11 +201,11 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 		e := silentEngine(t)
 		e.remote = remote
 		o := Options{
-			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(), Supervisor: tool(t, "ductor-supervisor"), Image: "any",
+			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(), Supervisor: dockertest.Tool(t, dockertest.Supervisor), Image: "any",
 			Projects: []string{t.TempDir()}, Shared: []string{t.TempDir()},
 		}
 		file := filepath.Join(o.Shared[0], "file")
-		write(t, file, "x", 0o644)
+		dockertest.Write(t, file, "x", 0o644)
 		s := newSandbox(t, o)
 		fails := func(name string, do func(ctx context.Context) error) {
 			t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/docker/dockertest"
 	"ductor/internal/supervisor"
 )
 
@@ -78,7 +79,7 @@ func (s *sandbox) stop(p cli.Process) {
 // nothingOf finds no process of a run on this machine, where a container's are seen too.
 func (s *sandbox) nothingOf(run cli.RunID) {
 	s.Helper()
-	eventually(s, "nothing is left of the run", func() bool {
+	dockertest.Eventually(s, "nothing is left of the run", func() bool {
 		left, err := supervisor.Marked(string(run))
 		return err == nil && len(left) == 0
 	})
@@ -129,7 +130,7 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 	t.Run("removed", func(t *testing.T) {
 		s := s.in(t)
 		p := s.ready(deaf)
-		inDocker(t, "rm", "-f", name)
+		dockertest.Docker(t, "rm", "-f", name)
 		s.lost(p, "the sandbox's container was ") // stopped, for a moment, and then removed
 		s.stop(p)
 		s.works()
@@ -137,7 +138,7 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) {
 		s := s.in(t)
 		p := s.ready(deaf)
-		inDocker(t, "stop", name) // in good order: the supervisor ends it and has time to say so
+		dockertest.Docker(t, "stop", name) // in good order: the supervisor ends it and has time to say so
 		if _, err := io.ReadAll(p.Stdout()); err != nil {
 			t.Error(err)
 		}
@@ -151,7 +152,7 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 	t.Run("killed", func(t *testing.T) {
 		s := s.in(t)
 		p := s.ready(deaf)
-		inDocker(t, "kill", name)
+		dockertest.Docker(t, "kill", name)
 		s.lost(p, "stopped")
 		s.stop(p)
 		s.works()
@@ -195,10 +196,10 @@ func TestContainerPausedInMidTurn(t *testing.T) {
 	s := newSandbox(t, o)
 	p := s.ready(deaf)
 	name := s.o.containerName()
-	eventually(t, "the next bridge is there: an engine may hang for ever when it starts one in what is paused", func() bool {
-		return strings.Count(inDocker(t, "top", name, "-eo", "pid,args"), "supervise bridge") > s.o.Spares
+	dockertest.Eventually(t, "the next bridge is there: an engine may hang for ever when it starts one in what is paused", func() bool {
+		return strings.Count(dockertest.Docker(t, "top", name, "-eo", "pid,args"), "supervise bridge") > s.o.Spares
 	})
-	inDocker(t, "pause", name)
+	dockertest.Docker(t, "pause", name)
 	s.lost(p, "paused")
 	s.stop(p)
 	s.works()
@@ -207,7 +208,7 @@ func TestContainerPausedInMidTurn(t *testing.T) {
 // killIn kills the programs in a container whose command line holds words.
 func killIn(t testing.TB, name, words string) {
 	t.Helper()
-	for line := range strings.Lines(inDocker(t, "top", name, "-eo", "pid,args")) {
+	for line := range strings.Lines(dockertest.Docker(t, "top", name, "-eo", "pid,args")) {
 		if strings.Contains(line, words) {
 			_ = exec.Command("kill", "-9", strings.Fields(line)[0]).Run() // a spare may be gone by itself
 		}
@@ -327,6 +328,6 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(out), err)
 	}
 	s.stop(p)
-	inDocker(t, "exec", o.containerName(), "/bin/rm", runsDir+"/big")
+	dockertest.Docker(t, "exec", o.containerName(), "/bin/rm", runsDir+"/big")
 	s.works()
 }

@@ -16,6 +16,7 @@ var rooms = map[string][]string{
 	"cmd/ductor":            {"*"},
 	"cmd/ductor-supervisor": {"internal/supervisor", "docker/homes"},
 	"docker":                {"cli", "internal/supervisor", "docker/homes"},
+	"docker/dockertest":     {},
 	"docker/homes":          {},
 	"bot":                   {"orchestrator", "bot/render", "cli"},
 	"bot/render":            {},

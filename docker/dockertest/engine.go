@@ -1,0 +1,155 @@
+package dockertest
+
+import (
+	"fmt"
+	"hash/crc32"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Options are those of an engine of a test's own.
+type Options struct {
+	Args []string // for dockerd, besides what it needs to keep out of the machine's engine's way
+	// Disk is how many bytes the engine has for all it keeps: a disk that can be filled up. 0 is the machine's own.
+	Disk int64
+}
+
+// Engine is an engine of a test's own, beside the machine's: it may be stopped without anybody else noticing.
+type Engine struct {
+	t    testing.TB
+	opts Options
+	dir  string
+	cmd  *exec.Cmd
+	log  *os.File
+
+	bridge string
+}
+
+// Start starts an engine, which ends with the test. It needs root and dockerd.
+func Start(t testing.TB, o Options) *Engine {
+	t.Helper()
+	if os.Getenv("DUCTOR_TEST_NO_DOCKER") != "" {
+		t.Skip("the tests that need an engine were not asked for")
+	}
+	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
+		LeaveOut(t, "an engine of the test's own needs dockerd and root")
+	}
+	dir, err := os.MkdirTemp("", "de") // sockets have short names
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{t: t, dir: dir, opts: o, bridge: "d" + filepath.Base(dir)}
+	e.makeBridge()
+	if o.Disk > 0 {
+		e.mustRun("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", o.Disk), "tmpfs", e.mkdir("data"))
+	}
+	if e.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
+		t.Fatal(err)
+	}
+	e.Start()
+	t.Cleanup(e.end)
+	return e
+}
+
+func (e *Engine) mkdir(name string) string {
+	e.t.Helper()
+	dir := filepath.Join(e.dir, name)
+	if err := os.Mkdir(dir, 0o711); err != nil {
+		e.t.Fatal(err)
+	}
+	return dir
+}
+
+func (e *Engine) mustRun(name string, args ...string) {
+	e.t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		LeaveOut(e.t, "an engine of the test's own needs ", name, args, ": ", err, string(out))
+	}
+}
+
+// makeBridge makes a network for the engine: without one it would take away the machine's own engine's.
+func (e *Engine) makeBridge() {
+	e.t.Helper()
+	addr := fmt.Sprintf("172.31.%d.1/24", crc32.ChecksumIEEE([]byte(e.dir))%200)
+	e.mustRun("ip", "link", "add", e.bridge, "type", "bridge")
+	e.mustRun("ip", "addr", "add", addr, "dev", e.bridge)
+	e.mustRun("ip", "link", "set", e.bridge, "up")
+	e.t.Cleanup(func() {
+		if out, err := exec.Command("ip", "link", "del", e.bridge).CombinedOutput(); err != nil {
+			e.t.Errorf("remove the bridge: %v: %s", err, out)
+		}
+	})
+}
+
+// Socket is the file that the engine listens at.
+func (e *Engine) Socket() string { return filepath.Join(e.dir, "sock") }
+
+// Host is where the engine is.
+func (e *Engine) Host() string { return "unix://" + e.Socket() }
+
+// Start starts the engine, or starts it anew, and waits until it answers.
+func (e *Engine) Start() {
+	e.t.Helper()
+	name := filepath.Base(e.dir)
+	e.cmd = exec.Command("dockerd", append([]string{
+		"--data-root", e.dir + "/data", "--exec-root", e.dir + "/exec", "--pidfile", e.dir + "/pid", "--host", e.Host(),
+		"--bridge", e.bridge, "--iptables=false", "--ip-masq=false", "--containerd-namespace", name, "--containerd-plugins-namespace", name + "p",
+	}, e.opts.Args...)...)
+	e.cmd.Stdout, e.cmd.Stderr = e.log, e.log
+	if err := e.cmd.Start(); err != nil {
+		e.t.Fatal(err)
+	}
+	Eventually(e.t, "the test's own engine answers", func() bool {
+		_, err := answers(e.Host())
+		return err == nil
+	})
+}
+
+// Stop ends the engine as a person does.
+func (e *Engine) Stop() {
+	e.t.Helper()
+	if err := e.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		e.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- e.cmd.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(40 * time.Second):
+		_ = e.cmd.Process.Kill()
+		<-done
+		e.t.Error("the engine had to be killed")
+	}
+}
+
+// Docker runs docker's own program against this engine and gives what it printed.
+func (e *Engine) Docker(args ...string) string {
+	e.t.Helper()
+	return docker(e.t, e.Host(), args)
+}
+
+func (e *Engine) end() {
+	left, _ := exec.Command("docker", "--host", e.Host(), "ps", "-aq").Output() // it may be down
+	if ids := strings.Fields(string(left)); len(ids) > 0 {
+		_ = exec.Command("docker", append([]string{"--host", e.Host(), "rm", "-f"}, ids...)...).Run()
+	}
+	e.Stop()
+	if raw, err := os.ReadFile(e.dir + "/exec/containerd/containerd.pid"); err == nil { // by live restore it stays
+		_ = exec.Command("kill", strings.TrimSpace(string(raw))).Run()
+	}
+	_ = e.log.Close()
+	if e.t.Failed() {
+		if raw, err := os.ReadFile(e.log.Name()); err == nil {
+			e.t.Logf("the engine said: %s", raw[max(len(raw)-3000, 0):])
+		}
+	}
+	Eventually(e.t, "the engine's files are gone", func() bool {
+		_ = exec.Command("sh", "-c", "grep "+e.dir+" /proc/mounts | cut -d' ' -f2 | xargs -r umount -l").Run()
+		return os.RemoveAll(e.dir) == nil
+	})
+}

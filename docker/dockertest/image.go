@@ -1,0 +1,118 @@
+package dockertest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The programs that tests put into containers, as Tool knows them.
+const (
+	Supervisor = "ductor-supervisor"
+	Program    = "program" // the scripted agents and the model
+)
+
+// made are the programs, built once by a test binary.
+var made tools
+
+type tools struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func (b *tools) make() {
+	b.dir, b.err = os.MkdirTemp("", "ductor-docker-test-")
+	for name, from := range map[string]string{Supervisor: "ductor/cmd/ductor-supervisor", Program: "ductor/docker/testdata/program"} {
+		if b.err != nil {
+			return
+		}
+		build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(b.dir, name), from)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build.Stderr = os.Stderr
+		b.err = build.Run()
+	}
+}
+
+// Tool is the file of a static program.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	made.once.Do(made.make)
+	if made.err != nil {
+		t.Fatal(made.err)
+	}
+	return filepath.Join(made.dir, name)
+}
+
+// Clean removes what Tool made. Call it at the end of TestMain.
+func Clean() {
+	if made.dir != "" {
+		_ = os.RemoveAll(made.dir) // a leftover in the temporary directory
+	}
+}
+
+// ImageDir is a directory to build an image of without any network: a shell and the scripted agents. It is made once
+// by a test binary.
+func ImageDir(t testing.TB) string {
+	t.Helper()
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		LeaveOut(t, "busybox is not installed (Debian: busybox-static)")
+	}
+	dir := filepath.Join(filepath.Dir(Tool(t, Program)), "image")
+	image.once.Do(func() { image.err = fillImage(dir, map[string]string{"busybox": busybox, "program": Tool(t, Program)}) })
+	if image.err != nil {
+		t.Fatal(image.err)
+	}
+	return dir
+}
+
+var image struct {
+	once sync.Once
+	err  error
+}
+
+func fillImage(dir string, programs map[string]string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for name, from := range programs {
+		raw, err := os.ReadFile(from)
+		if err == nil {
+			err = writeOld(filepath.Join(dir, name), string(raw), 0o755)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return writeOld(filepath.Join(dir, "Dockerfile"), dockerfile, 0o644)
+}
+
+const dockerfile = `FROM scratch
+COPY busybox /bin/busybox
+RUN ["/bin/busybox", "--install", "-s", "/bin"]
+COPY program /usr/local/bin/claude
+COPY program /usr/local/bin/codex
+COPY program /usr/local/bin/model
+RUN mkdir -p /tmp /var/tmp /run /etc && chmod 1777 /tmp /var/tmp && echo "root:x:0:0::/:/bin/sh" >/etc/passwd
+ENV PATH=/usr/local/bin:/bin
+`
+
+// Write makes a file that is always as old, for an engine's cache looks at times.
+func Write(t testing.TB, path, text string, mode os.FileMode) {
+	t.Helper()
+	if err := writeOld(path, text, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeOld(path, text string, mode os.FileMode) error {
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		return err
+	}
+	when := time.Unix(1, 0)
+	return os.Chtimes(path, when, when)
+}

@@ -1,0 +1,67 @@
+package dockertest
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Host is where the machine's engine is.
+func Host() string { return cmp.Or(os.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock") }
+
+// Need skips a test that cannot be had without the machine's engine; under CI it must be there, unless the tests
+// that need one were not asked for.
+func Need(t testing.TB) {
+	t.Helper()
+	if os.Getenv("DUCTOR_TEST_NO_DOCKER") != "" {
+		t.Skip("the tests that need an engine were not asked for")
+	}
+	if out, err := answers(Host()); err != nil {
+		LeaveOut(t, "the machine's Docker Engine: ", err, " ", out)
+	}
+}
+
+// LeaveOut skips a test that this machine cannot run. Where everything must be there it fails instead, unless the
+// tests that need an engine were not asked for.
+func LeaveOut(t testing.TB, why ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" && os.Getenv("DUCTOR_TEST_NO_DOCKER") == "" {
+		t.Fatal(why...)
+	}
+	t.Skip(why...)
+}
+
+func answers(host string) (string, error) {
+	out, err := exec.Command("docker", "--host", host, "version", "--format", "{{.Server.Version}}").CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// Docker runs docker's own program against the machine's engine and gives what it printed.
+func Docker(t testing.TB, args ...string) string {
+	t.Helper()
+	return docker(t, Host(), args)
+}
+
+func docker(t testing.TB, host string, args []string) string {
+	t.Helper()
+	out, err := exec.Command("docker", append([]string{"--host", host}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker %v: %v: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Eventually waits until ok, 30 seconds at most.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	nap := 10 * time.Millisecond
+	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(nap) {
+		nap = min(2*nap, 200*time.Millisecond) // what is asked for is dear, and many ask
+		if time.Now().After(until) {
+			t.Fatalf("%s: not in 30 s", what)
+		}
+	}
+}
