@@ -40,29 +40,29 @@ func jobFieldOf(code string) (jobField, bool) {
 func jobFields() []jobField {
 	return []jobField{
 		{code: "s", label: "Schedule", ask: "when it is to run, such as: every weekday at 8:30",
-			value: func(j orchestrator.Job) string { return strings.TrimSpace(j.Schedule + " " + j.Zone) },
+			value: func(j orchestrator.Job) string { return j.When },
 			read: func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) (err error) {
 				j.Schedule, j.Zone, err = jobs.ReadSchedule(text, j.Zone)
 				return err
 			}},
 		{code: "t", label: "Prompt", ask: "what is to be asked",
 			value: func(j orchestrator.Job) string { return cut(j.Prompt, cronPromptShown) }, read: setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
-		{code: "n", label: "Name", ask: "how it is called", value: func(j orchestrator.Job) string { return j.Name }, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
+		{code: "n", label: "Name", ask: "its new name", value: func(j orchestrator.Job) string { return j.Name }, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
 		{code: "a", label: "Model", value: cronWho, plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []cronChoice{{
 			label: "As the chat", is: func(j orchestrator.Job) bool { return j.Agent == "" },
 			set: func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = "", "", "" },
 		}}},
 		{code: "m", label: "Session", value: wordOf(sessionWord()), plain: func(j orchestrator.Job) bool { return j.Session == "own" }, choices: sessionWord().choices()},
-		{code: "d", label: "Directory", ask: "the directory it works in",
+		{code: "d", label: "Directory", ask: "the directory it works in, such as: ~/shop",
 			value: func(j orchestrator.Job) string { return orWord(cut(j.Dir, 200), "as the chat") },
 			plain: func(j orchestrator.Job) bool { return j.Dir == "" },
 			read:  setText(func(j *orchestrator.Job) *string { return &j.Dir }), choices: []cronChoice{{
 				label: "As the chat", set: func(j *orchestrator.Job) { j.Dir = "" }, is: func(j orchestrator.Job) bool { return j.Dir == "" },
 			}}},
 		{code: "b", label: "Sandbox", value: wordOf(sandboxWord()), plain: func(j orchestrator.Job) bool { return j.Sandbox == "" }, choices: sandboxWord().choices()},
-		{code: "o", label: "Time limit", ask: "how long it may take, such as: 45m", value: cronLimit,
+		{code: "o", label: "Time limit", ask: "a time limit, such as: 45m", value: cronLimit,
 			plain: func(j orchestrator.Job) bool { return j.Timeout == 0 }, choices: limitChoices(), read: readLimit},
-		{code: "q", label: "Quiet hours", ask: "from when to when it is not to run, such as: 22:00 to 07:00", value: cronQuiet,
+		{code: "q", label: "Quiet hours", ask: "the hours in which it is not to run, such as: 22:00 to 07:00", value: cronQuiet,
 			plain: func(j orchestrator.Job) bool { return j.QuietFrom == "" }, choices: quietChoices(), read: readQuiet},
 		{code: "i", label: "Missed runs", value: wordOf(missedWord()), plain: func(j orchestrator.Job) bool { return j.Missed == "once" }, choices: missedWord().choices()},
 		{code: "v", label: "Overlap", value: wordOf(overlapWord()), plain: func(j orchestrator.Job) bool { return j.Overlap == "skip" }, choices: overlapWord().choices()},

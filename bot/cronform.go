@@ -121,9 +121,14 @@ func (k *crons) modelPage(ctx context.Context, p press, f cronForm) (cronPage, s
 	if err != nil {
 		return cronPage{}, "", err
 	}
+	now := orchestrator.Status{Agent: f.job.Agent, Model: f.job.Model, Effort: f.job.Effort}
+	if now.Agent == "" {
+		if now, err = k.desk.Status(ctx, p.by.Conversation); err != nil {
+			return cronPage{}, "", err
+		}
+	}
 	m := &jobModelMenu{crons: k, form: f, modelMenu: &modelMenu{
-		menuFrame: menuFrame{act: actJobModel, may: k.may}, entries: entries, agent: -1, model: -1,
-		current: orchestrator.Status{Agent: f.job.Agent, Model: f.job.Model, Effort: f.job.Effort},
+		menuFrame: menuFrame{act: actJobModel, may: k.may}, entries: entries, agent: -1, model: -1, current: now,
 	}}
 	if err := k.menus.begin(p.by.Conversation, m); err != nil {
 		return cronPage{}, "", err

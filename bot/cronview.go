@@ -79,17 +79,17 @@ func cronMark(st orchestrator.JobStanding) string {
 func cronWhen(st orchestrator.JobStanding) string {
 	switch {
 	case st.Job.Paused:
-		return st.When + ", paused"
+		return st.Job.When + ", paused"
 	case st.Job.Kind == orchestrator.JobHook:
-		return st.When
+		return st.Job.When
 	case st.Next.IsZero():
-		return st.When + ", never again"
+		return st.Job.When + ", never again"
 	}
 	next := cronMoment(st.Next)
 	if st.Job.Zone == "" {
 		next += " " + st.Next.Format("MST")
 	}
-	return st.When + ", next: " + next
+	return st.Job.When + ", next: " + next
 }
 
 func cronMoment(t time.Time) string { return t.Format("Mon 2 Jan 15:04") }

@@ -18,7 +18,7 @@ const timesMost = 6
 // times reads "at 8:30", "at 9 and 17" or "at 7 pm".
 func (p *phrase) times() ([]timeOfDay, error) {
 	if !p.eat("at") && len(p.words) == 0 {
-		return nil, unclear("say at what time")
+		return nil, missing("say at what time")
 	}
 	var times []timeOfDay
 	for len(p.words) > 0 && len(times) < timesMost {
@@ -40,7 +40,7 @@ func (p *phrase) times() ([]timeOfDay, error) {
 		p.eat("at")
 	}
 	if len(times) == 0 {
-		return nil, unclear("say at what time")
+		return nil, missing("say at what time")
 	}
 	return times, nil
 }

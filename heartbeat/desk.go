@@ -221,12 +221,7 @@ func bad(err error) error {
 // standing shows how a job stands.
 func (d *Desk) standing(st Standing) orchestrator.JobStanding {
 	shown := orchestrator.JobStanding{
-		Job: view(st.Job), When: Words(st.Job.Schedule), Runs: st.Runs, CostUSD: st.CostUSD, Open: st.Open, Same: st.Same,
-	}
-	if st.Job.Kind == KindHook {
-		shown.When = "when its webhook is called"
-	} else if st.Job.Zone != "" {
-		shown.When += " " + st.Job.Zone
+		Job: view(st.Job), Runs: st.Runs, CostUSD: st.CostUSD, Open: st.Open, Same: st.Same,
 	}
 	if !st.Next.IsZero() && st.Job.Enabled {
 		shown.Next = st.Next.In(d.zone(st.Job))

@@ -3,6 +3,7 @@ package heartbeat
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"ductor/orchestrator"
 )
@@ -12,11 +13,19 @@ import (
 func view(j Job) orchestrator.Job {
 	return orchestrator.Job{
 		ID: orchestrator.JobID(j.ID), Kind: orchestrator.JobKind(j.Kind), Configured: j.Source == FromConfig,
-		Conversation: j.Conversation, Person: j.Person, Name: j.Name, Prompt: j.Prompt, Schedule: j.Schedule, Zone: j.Zone,
+		Conversation: j.Conversation, Person: j.Person, Name: j.Name, Prompt: j.Prompt, Schedule: j.Schedule, Zone: j.Zone, When: when(j),
 		Paused: !j.Enabled, Session: string(j.Session), Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir,
 		Sandbox: j.Sandbox, Timeout: j.Timeout, QuietFrom: j.Quiet.From, QuietTo: j.Quiet.To, QuietPolicy: string(j.Quiet.Policy),
 		Missed: string(j.Missed), Overlap: string(j.Overlap), Retries: j.Retries, Backoff: j.Backoff,
 	}
+}
+
+// when says when a job runs.
+func when(j Job) string {
+	if j.Kind == KindHook {
+		return "when its webhook is called"
+	}
+	return strings.TrimSpace(Words(j.Schedule) + " " + j.Zone)
 }
 
 // kept is a filled job that may be; *orchestrator.BadJob for one that names a directory where it may not work.

@@ -75,7 +75,7 @@ func (p *phrase) every() (string, error) {
 	switch {
 	case p.eat("day", "morning", "evening", "night"):
 		if w != "day" && len(p.words) == 0 {
-			return "", unclear("say at what time in the %s", w)
+			return "", missing("say at what time in the %s", w)
 		}
 		return p.atDays("*", "*")
 	case p.eat("weekday", "workday", "weekend"):
@@ -156,7 +156,7 @@ func (p *phrase) ended(line string) (string, error) {
 func (p *phrase) weekly() (string, error) {
 	p.eat("on")
 	if weekday(p.peek()) < 0 {
-		return "", unclear("say on which day of the week")
+		return "", missing("say on which day of the week")
 	}
 	return p.weekDays()
 }
@@ -189,7 +189,7 @@ func (p *phrase) monthDays() (string, error) {
 		}
 	}
 	if len(days) == 0 {
-		return "", unclear("say on which day of the month, such as \"on the 1st\"")
+		return "", missing("say on which day of the month, such as \"on the 1st\"")
 	}
 	if p.eat("of") && !(p.eat("every", "each", "the") && p.eat("month")) {
 		return "", unclear("only days of every month are understood")
@@ -206,7 +206,7 @@ func (p *phrase) on() (string, error) {
 	case weekday(w) >= 0 && strings.HasSuffix(w, "s") && w != "tues" && w != "thurs":
 		return p.weekDays()
 	case weekday(w) >= 0:
-		return "", unclear("%q could mean once or always: say \"next %s\" or \"every %s\"", "on "+w, w, w)
+		return "", missing("%q could mean once or always: say \"next %s\" or \"every %s\"", "on "+w, w, w)
 	}
 	if day, err := time.Parse("2006-01-02", w); err == nil {
 		p.next()
@@ -227,7 +227,7 @@ func (p *phrase) in() (string, error) {
 func (p *phrase) nextDay() (string, error) {
 	day := weekday(p.next())
 	if day < 0 {
-		return "", unclear("say the day, such as \"next friday at 9\"")
+		return "", missing("say the day, such as \"next friday at 9\"")
 	}
 	ahead := (day - int(p.now.Weekday()) + 7) % 7
 	if ahead == 0 {

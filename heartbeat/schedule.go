@@ -18,7 +18,7 @@ const (
 )
 
 // ErrNever is a schedule that no moment of the next years fits.
-var ErrNever = errors.New("no such time comes")
+var ErrNever = errors.New("no such time comes any more")
 
 // Plan knows the moments of a schedule.
 type Plan interface {
@@ -56,7 +56,7 @@ func parseEvery(text string, anchor time.Time) (Plan, error) {
 		return nil, fmt.Errorf("%q is no interval such as 90m or 2h", text)
 	}
 	if step < leastInterval || step > mostInterval || step%time.Second != 0 {
-		return nil, fmt.Errorf("an interval is whole seconds from %s to %s, not %s", leastInterval, mostInterval, step)
+		return nil, fmt.Errorf("an interval is a minute to a year, in whole seconds, and not %s", step)
 	}
 	return every{step, anchor.Truncate(time.Second)}, nil
 }

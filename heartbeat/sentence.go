@@ -17,6 +17,13 @@ type Said struct {
 var ErrUnclear = errors.New(`say it like "every weekday at 8:30", "every 2 hours", "on mondays and fridays at 7", ` +
 	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes", or as a cron line such as "30 8 * * 1-5"`)
 
+// hint is an ErrUnclear that says what is missing of a schedule which was understood so far.
+type hint struct{ error }
+
+func (h hint) Unwrap() error { return h.error }
+
+func missing(format string, args ...any) error { return hint{unclear(format, args...)} }
+
 func unclear(format string, args ...any) error {
 	return fmt.Errorf("%s; %w", fmt.Sprintf(format, args...), ErrUnclear)
 }
@@ -77,11 +84,29 @@ func ParseRequest(text string, now time.Time, loc *time.Location) (Said, string,
 		if err == nil {
 			return said, strings.TrimSpace(text[ends[i]:]), nil
 		}
-		if !errors.Is(err, ErrUnclear) {
+		if more := telling(err); more > telling(why) || more == tellsWrong {
 			why = err
 		}
 	}
 	return Said{}, "", why
+}
+
+// How much the reason tells that a text is no schedule.
+const (
+	tellsNothing = iota
+	tellsMissing // what is missing
+	tellsWrong   // what is wrong with a schedule that is one
+)
+
+func telling(err error) int {
+	helps := hint{}
+	switch {
+	case !errors.Is(err, ErrUnclear):
+		return tellsWrong
+	case errors.As(err, &helps):
+		return tellsMissing
+	}
+	return tellsNothing
 }
 
 // namesZone says whether a word looks like the name of a time zone, and not like a part of a cron line.

@@ -18,7 +18,9 @@ func Words(schedule string) string {
 			return "every " + spanWords(d)
 		}
 	case "at":
-		return "once, at " + rest
+		if plan, err := parseAt(strings.TrimSpace(rest), time.UTC); err == nil {
+			return "once, on " + strings.TrimSuffix(plan.Next(time.Time{}).Format("Mon 2 Jan 2006 at 15:04:05"), ":00")
+		}
 	}
 	if said := cronWords(line); said != "" {
 		return said

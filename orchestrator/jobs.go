@@ -32,6 +32,7 @@ type Job struct {
 	Prompt       string
 	Schedule     string // as it is kept; see Jobs.ReadSchedule
 	Zone         string // IANA name; empty is that of the machine
+	When         string // both in words; Jobs fills it in
 	Paused       bool
 
 	Session     string    // "own" or "shared"
@@ -53,7 +54,6 @@ type Job struct {
 // JobStanding is a job and how it stands.
 type JobStanding struct {
 	Job     Job
-	When    string    // the schedule in words, with its zone where it names one
 	Next    time.Time // in the job's zone; zero for none
 	Last    *JobRun   // that ended or was skipped; nil for none
 	Runs    int       // that ended, skipped ones left out

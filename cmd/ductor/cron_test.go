@@ -1,0 +1,86 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// TestJobsInTheChat goes the way of a person with a phone: a sentence, what was understood of it, a change, a run, its
+// result, history, a pause, and the end. ductor ends and comes back between all of it.
+func TestJobsInTheChat(t *testing.T) {
+	town := newTown(t, nil)
+	restart := func() { town.stop(); town.start() }
+
+	town.say("/cron")
+	town.await("There are no jobs in this chat")
+	town.say("/cron now and then look")
+	town.await("every weekday at 8:30")
+	town.say(`/cron every weekday at 8:30 Europe/Berlin [[text "the CI is green"]]`)
+	if m := town.await("New job:"); !strings.Contains(m.Text, "every weekday at 8:30 Europe/Berlin, next: ") || !strings.Contains(m.Text, " 08:30") {
+		t.Errorf("it understood %q", m.Text)
+	}
+
+	restart()
+	town.press("✏️ Change")
+	town.press("Name")
+	m := town.await("Reply to this message with how it is called.")
+	restart()
+	town.chat.Person().Send(town.chat, "CI report", telegram.ReplyTo(m.ID))
+	town.await("New job: CI report")
+	town.press("✅ Add")
+	town.await("never ran yet")
+
+	restart()
+	page := town.await("⏰ CI report\nevery weekday")
+	for range 2 { // the same button, before it is drawn anew
+		if _, err := town.chat.Person().Tap(page, "🚀 Run now"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := town.awaitDone(1)
+	if !strings.HasPrefix(first.Text, "⏰ CI report\n") || !strings.Contains(first.Text, "the CI is green") {
+		t.Errorf("its card says %q", first.Text)
+	}
+	town.say(`[[text "something else"]]`)
+	town.awaitDone(2)
+	if n := town.shown("the CI is green\n"); n != 1 {
+		t.Errorf("a button that was pressed twice ran it %d times", n)
+	}
+
+	town.press("📜 History")
+	town.await("The last runs, the newest first.\n\n✓")
+	town.press("‹ Back")
+	restart()
+	town.press("⏸ Pause")
+	town.await("every weekday at 8:30 Europe/Berlin, paused")
+	town.press("▶ Resume")
+	town.await("every weekday at 8:30 Europe/Berlin, next: ")
+	town.press("🗑 Delete")
+	town.press("🗑 Yes, delete it")
+	town.await("There are no jobs in this chat")
+}
+
+// TestTheSameResultDisturbsNobody: a job that finds what it found before says so below its last result, and what it
+// finds after that is a new message.
+func TestTheSameResultDisturbsNobody(t *testing.T) {
+	town := newTown(t, func(c *config.Config) {
+		j := job("*/10 * * * * *", `[[text "all green"]]`)
+		c.Jobs = map[string]config.Job{"ci": j}
+	})
+	m := town.await("🔁 The same on ")
+	if !strings.Contains(m.Text, "⏰ ci\n") || !strings.Contains(m.Text, "all green") {
+		t.Errorf("the result says %q", m.Text)
+	}
+	town.stop()
+	j := town.cfg.Jobs["ci"]
+	j.Prompt = `[[text "all red"]]`
+	town.cfg.Jobs["ci"] = j
+	town.start()
+	town.await("all red")
+	if n := town.shown("all green"); n != 1 {
+		t.Errorf("the old result is shown %d times", n)
+	}
+}
