@@ -12,12 +12,15 @@ import (
 	"io"
 	"os"
 	"path"
+	"regexp"
 	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
+
+	"ductor/cli"
 )
 
 // The labels of what is ours in an engine.
@@ -220,14 +223,22 @@ func (e *Engine) build(ctx context.Context, o Options, tag string) error {
 	if err == nil {
 		err = errors.Join(drain(moves.of(answer.Body)), answer.Body.Close())
 	}
-	return e.failed("build the image of "+path.Base(b.file()), err)
+	err = e.failed("build the image of "+path.Base(b.file()), err)
+	var own *Error
+	if step := (*stepError)(nil); errors.As(err, &own) && errors.As(own.Err, &step) {
+		own.Fix = "correct it, or see that the engine's machine reaches the network"
+	}
+	return err
 }
 
 // drain reads what an engine tells of its progress, for the error that may be in it.
 func drain(r io.Reader) error {
+	said := ""
+	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`) // standard error is red
 	for d := json.NewDecoder(r); ; {
 		var m struct {
-			Error string `json:"error"`
+			Stream string `json:"stream"`
+			Error  string `json:"error"`
 		}
 		if err := d.Decode(&m); errors.Is(err, io.EOF) {
 			return nil
@@ -235,10 +246,27 @@ func drain(r io.Reader) error {
 			return err
 		}
 		if m.Error != "" {
-			return errors.New(m.Error)
+			return buildError(m.Error, said)
+		}
+		if text := strings.TrimSpace(colour.ReplaceAllString(m.Stream, "")); text != "" && !strings.HasPrefix(text, "--->") && !strings.HasPrefix(text, "Removing ") {
+			said = lastLine(text)
 		}
 	}
 }
+
+// buildError prefers what a step of a build said last to the step itself, which may be many lines.
+func buildError(text, said string) error {
+	step, failed := strings.CutPrefix(text, "The command '")
+	if !failed || said == "" {
+		return errors.New(text)
+	}
+	return &stepError{step: cli.Shorten(step, 60), said: cli.Shorten(said, 120)}
+}
+
+// stepError is a step of a build that failed.
+type stepError struct{ step, said string }
+
+func (e *stepError) Error() string { return fmt.Sprintf("%s (in the step %s)", e.said, e.step) }
 
 // digest is short, and good for a tag or a name.
 func digest(parts ...[]byte) string {
