@@ -69,9 +69,11 @@ type LeftRun struct {
 type Command struct {
 	Path string
 	Args []string // without the program itself
-	Dir  string
-	Env  []string // the whole environment; see ChildEnv
-	For  Purpose
+	// Files are files of this host that the program is told to read. A Launcher that is a Bringer brings them first.
+	Files []string
+	Dir   string
+	Env   []string // the whole environment; see ChildEnv
+	For   Purpose
 	// Turn is the turn a process is started for, when it is for one alone: it begins at its first byte.
 	Turn TurnID
 }

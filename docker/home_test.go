@@ -14,9 +14,10 @@ import (
 )
 
 // says runs a script with a home and gives what it prints.
-func (s *sandbox) says(home, script string) string {
+func (s *sandbox) says(home, script string, files ...string) string {
 	s.Helper()
 	cmd := shell(s.o, s.canary, script)
+	cmd.Files = files
 	cmd.Env = append([]string{"HOME=" + home}, cmd.Env[1:]...)
 	for i, entry := range cmd.Env[1:] {
 		if strings.HasPrefix(entry, "HOME=") {
@@ -200,6 +201,11 @@ func TestSharedFiles(t *testing.T) {
 			if got := s.says(homeDir, `cat `+file); got != "second one" {
 				t.Errorf("in another container it reads %q", got)
 			}
+			own := filepath.Join(shared, "prompt")
+			write(t, own, "be brief", 0o644)
+			if got := s.says(homeDir, `cat `+own, own); got != "be brief" {
+				t.Errorf("a program that is told to read a file reads %q", got)
+			}
 			if remote {
 				s.bringsNothingElse(shared, outside)
 			}
@@ -229,7 +235,7 @@ func (s *sandbox) bringsNothingElse(shared, outside string) {
 	} {
 		s.isFailure(s.Bring(s.Context(), []string{c.file}), c.word)
 	}
-	if got := s.says(homeDir, `ls `+shared); got != "chat\n" {
+	if got := s.says(homeDir, `ls `+shared); got != "chat\nprompt\n" {
 		s.Errorf("what arrived is %q", got)
 	}
 }

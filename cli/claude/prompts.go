@@ -37,6 +37,11 @@ func (f promptFiles) name() string {
 	return filepath.Base(f.dir)
 }
 
+// paths are the files there are.
+func (f promptFiles) paths() []string {
+	return slices.DeleteFunc([]string{f.replace, f.add}, func(path string) bool { return path == "" })
+}
+
 // writePrompts puts req's system prompts into a directory of their own below parent.
 func writePrompts(parent string, req cli.Request) (_ promptFiles, err error) {
 	replace, add := ownPrompts(req)

@@ -78,11 +78,24 @@ func inspect(t *testing.T, s cli.Session) {
 	}
 }
 
+// noting is a launcher that notes which files programs are told to read.
+type noting struct {
+	cli.Launcher
+	files *[]string
+}
+
+func (l noting) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
+	*l.files = append(*l.files, cmd.Files...)
+	return l.Launcher.Start(ctx, cmd)
+}
+
 func TestSystemPromptsAreInNoCommandLine(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			p, dir := scripted(t, nil)
 			prompts := privately(t, p)
+			var told []string
+			p.opts.Launcher = noting{p.opts.Launcher, &told}
 			req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Permission: cli.Bypass,
 				Prompt: `[[tool cmd="sleep 0.1"]] [[text ok]]`}
 			s := open(t, p, mode, req)
@@ -95,6 +108,9 @@ func TestSystemPromptsAreInNoCommandLine(t *testing.T) {
 			})
 			if r, _ := last.(cli.Result); r.Err != nil || r.Text != "ok" {
 				t.Errorf("got %q, %v", r.Text, r.Err)
+			}
+			if len(told) != 2 || filepath.Dir(filepath.Dir(told[0])) != prompts {
+				t.Errorf("the launcher is told of %q", told)
 			}
 			if mode == cli.OneShot && len(kept(t, prompts)) > 0 {
 				t.Errorf("after the turn there are still %q", kept(t, prompts))

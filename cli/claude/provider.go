@@ -106,7 +106,7 @@ func (p *Provider) launch(ctx context.Context, f format, mode cli.Mode, req cli.
 	kept := p.settingOf(f, req)
 	kept.Files = files.name()
 	cmd := cli.Command{
-		Path: p.opts.Path, Args: args, Dir: req.Dir, Env: p.environment(req),
+		Path: p.opts.Path, Args: args, Files: files.paths(), Dir: req.Dir, Env: p.environment(req),
 		For: cli.Purpose{Agent: agent, Mode: mode, Conversation: req.Conversation, Setting: kept.String()},
 	}
 	if mode == cli.OneShot {

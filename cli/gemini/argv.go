@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"ductor/cli"
@@ -13,6 +14,18 @@ type Mapping struct {
 	Mode     cli.PermissionMode
 	Approval string // the value of --approval-mode
 	Cannot   string // what of the mode cannot be promised, in one sentence; empty if nothing
+}
+
+// ownFiles are the files of ours that a command line names.
+func (p *Provider) ownFiles(args []string) []string {
+	var files []string
+	for _, arg := range args {
+		path, ok := strings.CutPrefix(arg, "--policy=")
+		if ok && filepath.Dir(path) == filepath.Clean(p.stateDir()) {
+			files = append(files, path)
+		}
+	}
+	return files
 }
 
 // Permission maps a permission mode for one-shot runs, in which Gemini can ask nobody.

@@ -40,7 +40,11 @@ func TestArgv(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := os.ReadFile(strings.TrimPrefix(args[len(args)-1], "--policy="))
+	path := strings.TrimPrefix(args[len(args)-1], "--policy=")
+	if files := p.ownFiles(append(args, "--policy=/of/the/owner")); !slices.Equal(files, []string{path}) {
+		t.Errorf("files %q", files)
+	}
+	policy, err := os.ReadFile(path)
 	if err != nil || !strings.Contains(string(policy), `toolName = "web\"fetch"`) || !strings.Contains(string(policy), `decision = "deny"`) {
 		t.Errorf("policy %q, %v", policy, err)
 	}

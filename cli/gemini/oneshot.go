@@ -119,7 +119,7 @@ func (s *oneShot) start(ctx context.Context, req cli.Request) (*cli.Stream, erro
 		return nil, err
 	}
 	process, err := s.provider.opts.Launcher.Start(ctx, cli.Command{
-		Path: s.provider.opts.Path, Args: args, Dir: req.Dir, Env: s.provider.env(req), Turn: req.Turn,
+		Path: s.provider.opts.Path, Args: args, Files: s.provider.ownFiles(args), Dir: req.Dir, Env: s.provider.env(req), Turn: req.Turn,
 		For: cli.Purpose{Agent: Agent, Mode: cli.OneShot, Conversation: req.Conversation},
 	})
 	if err != nil {
