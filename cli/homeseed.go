@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-
 	"os"
 	"path"
 	"path/filepath"
@@ -227,7 +226,9 @@ func CopiedSeeds(dir string, seeds []HomeSeed) ([]HomeSeed, error) {
 		}
 		content, err := s.content()
 		if err == nil && len(content) > 0 {
-			err = replaceFile(root, s.To, content)
+			if had, readErr := root.ReadFile(s.To); readErr != nil || !bytes.Equal(had, content) { // its time says when it changed
+				err = replaceFile(root, s.To, content)
+			}
 			copied = append(copied, HomeSeed{From: filepath.Join(dir, filepath.FromSlash(s.To)), To: s.To})
 		}
 		if err != nil {

@@ -22,6 +22,7 @@ type ground struct {
 	launcher cli.Launcher
 	inside   bool                              // a sandbox: it has neither the paths nor the log-ins of this machine
 	readFile func(path string) ([]byte, error) // of log-ins; nil for those of this machine
+	owner    string                            // the home of whoever runs ductor, where it is there too
 	prompts  string                            // directories that are the same to us and to the agents there
 	gemini   string
 }
@@ -29,8 +30,8 @@ type ground struct {
 // hostGround is this machine.
 func (h *house) hostGround() ground {
 	return ground{
-		launcher: h.host,
-		prompts:  filepath.Join(h.cfg.Storage.Dir, promptsDir), gemini: filepath.Join(h.cfg.Storage.Dir, geminiDir),
+		launcher: h.host, owner: ownerHome(),
+		prompts: filepath.Join(h.cfg.Storage.Dir, promptsDir), gemini: filepath.Join(h.cfg.Storage.Dir, geminiDir),
 	}
 }
 
@@ -55,7 +56,10 @@ func (g ground) environ() []string {
 
 // ownPlaces are variables that name directories of this machine in which agents keep what they know.
 func ownPlaces() []string {
-	return []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME"}
+	return []string{
+		"CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SQLITE_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "COPILOT_CACHE_HOME",
+		"COPILOT_PKG_CACHE_HOME", "COPILOT_CUSTOM_INSTRUCTIONS_DIRS", "COPILOT_SKILLS_DIRS", "GIT_CONFIG_GLOBAL", "ZDOTDIR",
+	}
 }
 
 // providers are the enabled agents over a ground, in the order they are listed to users.
@@ -65,7 +69,7 @@ func (h *house) providers(g ground) []cli.Provider {
 	if a.Claude.Enabled {
 		out = append(out, claude.New(claude.Options{
 			Launcher: g.launcher, Path: g.program(a.Claude.Path), Env: g.environ, AllowEnv: a.Claude.Env,
-			ReadFile: g.readFile, PromptDir: g.prompts,
+			ReadFile: g.readFile, PromptDir: g.prompts, OwnerHome: g.owner,
 			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log, Unasked: h.unasked,
 		}))
 	}
@@ -85,7 +89,8 @@ func (h *house) providers(g ground) []cli.Provider {
 	}
 	if a.Copilot.Enabled {
 		out = append(out, copilot.New(copilot.Options{
-			Launcher: g.launcher, Path: g.program(a.Copilot.Path), Env: g.environ, AllowEnv: a.Copilot.Env, ReadFile: g.readFile,
+			Launcher: g.launcher, Path: g.program(a.Copilot.Path), Env: g.environ, AllowEnv: a.Copilot.Env,
+			ReadFile: g.readFile, OwnerHome: g.owner,
 			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
 		}))
 	}

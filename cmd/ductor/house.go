@@ -52,6 +52,7 @@ type house struct {
 	db      *store.DB
 	host    *cli.Host
 	boxes   *sandboxes
+	homes   *cli.HostHomes // nil where all sessions have the owner's home
 	service *cli.Service
 	desk    *orchestrator.Orchestrator
 	bot     *bot.Bot
@@ -77,6 +78,9 @@ func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Opt
 		return nil, err
 	}
 	if h.boxes, err = openSandboxes(cfg, log); err != nil {
+		return nil, err
+	}
+	if h.homes, err = openHomes(cfg); err != nil {
 		return nil, err
 	}
 	if h.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{}); err != nil {
@@ -158,6 +162,9 @@ func (h *house) closeRest() {
 	}
 	if h.db != nil {
 		h.stage(drainLetters, "database", func(context.Context) error { return h.db.Close() })
+	}
+	if h.homes != nil {
+		h.stage(drainAgents, "homes", func(context.Context) error { return h.homes.Close() })
 	}
 	if h.boxes != nil {
 		h.stage(drainAgents, "sandboxes", func(context.Context) error { return h.boxes.close() })

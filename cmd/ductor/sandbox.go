@@ -22,6 +22,9 @@ import (
 // dockerDir is for notes on containers, inside the storage directory.
 const dockerDir = "docker"
 
+// seedsDir is for what is made of the owner's files for sandboxes, inside dockerDir.
+const seedsDir = "seeds"
+
 // sandboxes are the places besides this machine in which a configuration wants agents.
 type sandboxes struct {
 	cfg     config.Config
@@ -123,7 +126,7 @@ func (s *sandboxes) options(r *room) (docker.Options, error) {
 	if err != nil {
 		return docker.Options{}, err
 	}
-	if r.seeds, err = seedsOf(set, a); err != nil {
+	if r.seeds, err = seedsOf(set, a, s.path(filepath.Join(dockerDir, seedsDir))); err != nil {
 		return docker.Options{}, err
 	}
 	o := docker.Options{

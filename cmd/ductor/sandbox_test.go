@@ -227,7 +227,6 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 		c.Agents.Default, c.Agents.Codex.Path = "codex", real.Path
 		c.Projects.DefaultDir, c.Projects.Roots = real.Work, []string{real.Work}
 		c.Sandbox.Mounts = []string{filepath.Dir(real.Path) + ":/opt/codex"}
-		c.Sandbox.Seeds = []string{filepath.Join(real.Home, ".codex", "config.toml") + ":.codex/config.toml"}
 		real.Setenv(t)
 	})
 	town.start()

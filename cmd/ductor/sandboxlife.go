@@ -17,17 +17,12 @@ const (
 // run keeps the sandboxes in order until ctx ends: what is no longer configured goes, images are made before they are
 // needed, and containers that do nothing are removed.
 func (s *sandboxes) run(ctx context.Context) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	for _, r := range s.rooms {
-		if r.launcher != nil && r.setting.Mode == config.SandboxDocker {
-			all.Go(func() { s.prepare(ctx, r) })
-		}
-	}
-	all.Go(func() { s.clean(ctx) })
 	if len(s.rooms) == 0 {
 		return
 	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { s.begin(ctx) })
 	tick := time.NewTicker(retireEvery)
 	defer tick.Stop()
 	for {
@@ -36,6 +31,43 @@ func (s *sandboxes) run(ctx context.Context) {
 			return
 		case <-tick.C:
 			s.retire(ctx)
+		}
+	}
+}
+
+// begin has all that a start has to do. It may take minutes.
+func (s *sandboxes) begin(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, r := range s.rooms {
+		if r.launcher != nil && r.setting.Mode == config.SandboxDocker {
+			all.Go(func() { s.prepare(ctx, r) })
+		}
+	}
+	all.Go(func() { s.clean(ctx) })
+	all.Wait()
+	s.cleanImages(ctx)
+}
+
+// cleanImages removes images that were made for settings of another time.
+func (s *sandboxes) cleanImages(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cleanWait)
+	defer cancel()
+	wanted := map[*docker.Engine][]string{}
+	for _, r := range s.rooms {
+		if r.launcher == nil {
+			continue
+		}
+		images, err := r.launcher.Images(ctx)
+		if err != nil {
+			return // it was said why; nothing is removed that may be wanted
+		}
+		wanted[r.engine] = append(wanted[r.engine], images...)
+	}
+	for e, keep := range wanted {
+		if removed, err := e.CleanImages(ctx, s.owner(), keep); err != nil {
+			s.log.Warn("remove old images of sandboxes", "engine", e.Host(), "err", err)
+		} else if removed > 0 {
+			s.log.Info("old images of sandboxes were removed", "engine", e.Host(), "count", removed)
 		}
 	}
 }

@@ -6,17 +6,66 @@ import (
 	"path/filepath"
 	"strings"
 
+	"ductor/cli"
+	"ductor/cli/claude"
+	"ductor/cli/codex"
+	"ductor/cli/copilot"
+	"ductor/cli/gemini"
 	"ductor/docker"
 	"ductor/internal/config"
 )
 
-// seedsOf are the files of this machine that are copied into the home of a sandbox.
-func seedsOf(set config.SandboxSetting, a config.Agents) ([]docker.Seed, error) {
+// homesDir is for the homes of sessions on this machine, inside the storage directory.
+const homesDir = "homes"
+
+// ownerHome is the home of whoever runs ductor; empty if it is not known.
+func ownerHome() string {
+	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+		return home
+	}
+	return ""
+}
+
+// homeSeeds are what the agents find in a home that is not the owner's: the owner's log-ins, and settings that ask
+// nothing.
+func homeSeeds(a config.Agents) []cli.HomeSeed {
+	home, env := ownerHome(), os.Environ()
+	if home == "" {
+		return nil
+	}
+	seeds := cli.GitSeeds(home)
+	for _, agent := range []struct {
+		enabled bool
+		seeds   func(owner string, env []string) []cli.HomeSeed
+	}{
+		{a.Claude.Enabled, claude.HomeSeeds}, {a.Codex.Enabled, codex.HomeSeeds},
+		{a.Gemini.Enabled, gemini.HomeSeeds}, {a.Copilot.Enabled, copilot.HomeSeeds},
+	} {
+		if agent.enabled {
+			seeds = append(seeds, agent.seeds(home, env)...)
+		}
+	}
+	return seeds
+}
+
+// openHomes makes the homes of sessions on this machine; nil where all have the owner's.
+func openHomes(cfg config.Config) (*cli.HostHomes, error) {
+	if cfg.Sandbox.Home != config.HomeSession {
+		return nil, nil
+	}
+	return cli.OpenHomes(cli.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, homesDir), Seeds: homeSeeds(cfg.Agents)})
+}
+
+// seedsOf are the files of this machine that are copied into the home of a sandbox. dir is for those that are made.
+func seedsOf(set config.SandboxSetting, a config.Agents, dir string) ([]docker.Seed, error) {
 	var seeds []docker.Seed
 	if set.Logins == config.LoginsCopy {
-		home := os.Getenv("HOME")
-		for _, name := range loginFiles(a) {
-			seeds = append(seeds, docker.Seed{From: filepath.Join(home, name), To: name, Optional: true})
+		copied, err := cli.CopiedSeeds(dir, homeSeeds(a))
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range copied {
+			seeds = append(seeds, docker.Seed{From: s.From, To: s.To, Optional: true})
 		}
 	}
 	own, err := set.ParseSeeds()
@@ -26,9 +75,9 @@ func seedsOf(set config.SandboxSetting, a config.Agents) ([]docker.Seed, error) 
 	return seeds, err
 }
 
-// seeded reads files of the home as they are in a sandbox: what was copied there, and nothing else.
+// seeded reads files of the owner's home as they are in a sandbox: what was copied there, and nothing else.
 func seeded(seeds []docker.Seed) func(string) ([]byte, error) {
-	home := os.Getenv("HOME")
+	home := ownerHome()
 	return func(path string) ([]byte, error) {
 		below, err := filepath.Rel(home, path)
 		if err != nil {
@@ -42,22 +91,4 @@ func seeded(seeds []docker.Seed) func(string) ([]byte, error) {
 		}
 		return nil, fs.ErrNotExist
 	}
-}
-
-// loginFiles are where agents keep their log-ins, below the home.
-func loginFiles(a config.Agents) []string {
-	var files []string
-	if a.Claude.Enabled {
-		files = append(files, ".claude/.credentials.json")
-	}
-	if a.Codex.Enabled {
-		files = append(files, ".codex/auth.json")
-	}
-	if a.Gemini.Enabled {
-		files = append(files, ".gemini/oauth_creds.json", ".gemini/google_accounts.json")
-	}
-	if a.Copilot.Enabled {
-		files = append(files, ".copilot/config.json")
-	}
-	return files
 }
