@@ -182,8 +182,17 @@ func (d *document) addStatus(s cli.Status) bool {
 		return true
 	case cli.StatusCompacting, cli.StatusRetrying:
 		return d.setStatus(s)
+	case cli.StatusWaiting:
+		if s.Detail != "" {
+			return d.setStatus(s)
+		}
 	}
 	return d.setStatus(cli.Status{})
+}
+
+// waitsForSomething says whether the card says what the turn waits for.
+func (d *document) waitsForSomething() bool {
+	return d.status.Kind == cli.StatusWaiting && d.status.Detail != ""
 }
 
 func (d *document) setStatus(s cli.Status) bool {

@@ -25,6 +25,9 @@ const (
 func liveLine(s cli.Status) render.Text {
 	switch s.Kind {
 	case cli.StatusWaiting:
+		if s.Detail != "" {
+			return render.Styled(render.Italic, "⏳ "+shorten(oneLine(s.Detail), 120)+"…")
+		}
 		return render.Styled(render.Italic, "💭 thinking…")
 	case cli.StatusCompacting:
 		return render.Styled(render.Italic, "🗜 compacting the conversation…")

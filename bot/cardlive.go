@@ -156,7 +156,7 @@ func (c *card) step(ctx context.Context) error {
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
-	if !c.dirty && c.doc.running == 0 && now.Sub(c.moved) >= c.cards.opts.StatusAfter {
+	if !c.dirty && c.doc.running == 0 && !c.doc.waitsForSomething() && now.Sub(c.moved) >= c.cards.opts.StatusAfter {
 		c.doc.setStatus(cli.Status{Kind: cli.StatusWaiting})
 	}
 	c.pacer.Take()

@@ -315,3 +315,12 @@ func TestSessionsList(t *testing.T) {
 		}
 	})
 }
+
+// A sandbox that cannot be had is no agent that is missing.
+func TestTheMenuSaysThatASandboxIsNotThere(t *testing.T) {
+	gone := &cli.Failure{Kind: cli.NoSandbox, Agent: "claude", Sandbox: "web", Reason: "Docker cannot be reached; start it"}
+	got := unusableBecause(cli.MenuEntry{Agent: "claude", Auth: cli.Auth{State: cli.NotFound, Fix: gone.Error()}, Err: gone})
+	if want := "The sandbox web of claude is not there: Docker cannot be reached; start it. Nothing runs outside of it."; got != want {
+		t.Errorf("it says %q", got)
+	}
+}

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -182,7 +183,10 @@ func onlyUsable(entries []cli.MenuEntry) (int, bool) {
 // unusableBecause says why an agent cannot be chosen, and what to do.
 func unusableBecause(e cli.MenuEntry) string {
 	var s string
+	var f *cli.Failure
 	switch {
+	case errors.As(e.Err, &f) && f.Kind == cli.NoSandbox:
+		return f.Sentence()
 	case e.Auth.State == cli.NotFound:
 		s = "not installed."
 	case e.Auth.State == cli.Installed:
