@@ -40,7 +40,7 @@ const (
 	cronNoJobs = "Jobs are not kept here."
 	cronGone   = "That job is no longer there."
 	cronFull   = "There are too many jobs here already. Delete one first."
-	cronOver   = "This was added or cancelled already. /cron shows what there is."
+	cronOver   = "This was cancelled or deleted already. /cron shows what there is."
 )
 
 // start answers "/cron": it lists the jobs, or shows what it understood of a request before that is stored.
@@ -84,7 +84,7 @@ func (k *crons) read(ctx context.Context, r request) (cronPage, error) {
 		return cronPage{}, fmt.Errorf("make a nonce: %w", err)
 	}
 	nonce := base64.RawURLEncoding.EncodeToString(raw[:])
-	j.ID = orchestrator.JobID("chat/" + nonce)
+	j.ID = draftJob(nonce)
 	if err := k.saveDraft(ctx, nonce, cronDraft{Job: &j}); err != nil {
 		return cronPage{}, err
 	}

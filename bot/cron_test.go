@@ -3,7 +3,7 @@ package bot
 import (
 	"context"
 	"encoding/json"
-	"errors"
+
 	"flag"
 	"fmt"
 	"log/slog"
@@ -240,5 +240,3 @@ func golden(t *testing.T, path, got string) {
 		t.Error(diff)
 	}
 }
-
-var errDisk = errors.New("disk full")

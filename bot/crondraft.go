@@ -26,6 +26,9 @@ type cronAwaited struct {
 	Until time.Time             `json:"until,omitzero"`
 }
 
+// draftJob is the id of the job that a draft becomes: adding it twice adds it once.
+func draftJob(nonce string) orchestrator.JobID { return orchestrator.JobID("chat/" + nonce) }
+
 func cronDraftKey(nonce string) string { return "cron:" + nonce }
 
 func cronAwaitedKey(in orchestrator.ConversationID, message int) string {
@@ -98,8 +101,11 @@ func (k *crons) draftPage(key string, j orchestrator.Job) (cronPage, error) {
 func (k *crons) actOnDraft(ctx context.Context, p press, cp cronPress, nonce string) (page cronPage, short string, err error) {
 	j, err := k.loadDraft(ctx, p.by.Conversation, nonce)
 	if errors.Is(err, orchestrator.ErrRepeated) {
-		k.voice.unbutton(p.by.Conversation, p.message)
-		return cronPage{}, cronOver, nil
+		st, err := k.jobs.Job(ctx, draftJob(nonce), p.by.Conversation)
+		if errors.Is(err, orchestrator.ErrNoJob) {
+			return cronPage{}, cronOver, nil
+		}
+		return k.jobPage(st), "That was added already.", err
 	}
 	if err != nil {
 		return cronPage{}, "", err
