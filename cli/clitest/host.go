@@ -127,7 +127,7 @@ func endLeft(t testing.TB, o cli.HostOptions) {
 // awaitNone waits until no process of a run is left: one that was killed takes a moment to be gone.
 func awaitNone(t testing.TB, run string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Second); ; time.Sleep(look) {
+	for deadline := time.Now().Add(hostPatience / 4); ; time.Sleep(look) {
 		left, err := supervisor.Marked(run)
 		if err != nil {
 			t.Error(err)

@@ -71,7 +71,7 @@ func (p *Provider) overACP() *acp.Provider {
 		Agent: Agent, Path: o.Path, Args: []string{"--acp", "--no-auto-update"}, Launcher: o.Launcher,
 		Env: o.Env, AllowEnv: append(EnvKeys(), o.AllowEnv...),
 		ExtraEnv: p.ownEnv(), HomeVars: homeVars(),
-		NoFiles:  true, NoTerminals: true, // it has tools of its own for both, and they ask
+		NoFiles: true, NoTerminals: true, // it has tools of its own for both, and they ask
 		Quirks: acp.Quirks{KindOf: func(_ int, text string) cli.FailureKind { return textKind(text) }},
 		Login:  loginFix, Auth: p.Auth,
 		Grace: o.Grace, Stall: o.Stall, ToolStall: o.ToolStall, Now: o.Now, Logger: o.Logger,

@@ -248,7 +248,7 @@ func (town *town) endRuns() {
 func nothingLivesIn(t testing.TB, dir string) {
 	t.Helper()
 	var left []string
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience / 2); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if left = livingIn(t, dir); len(left) == 0 {
 			return
 		}

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // ps, attach and kill, as somebody at the machine uses them, with ductor up and down.
@@ -34,10 +32,7 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 		}
 	}
 
-	out := o.follow(id[:6])
-	if !strings.Contains(out, "to be read along") {
-		t.Errorf("attach shows %q", out)
-	}
+	o.follow(id[:6], "to be read along")
 	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", o.config); code != exitOK || !strings.Contains(stdout, "ended "+id) {
 		t.Errorf("kill: exit %d: %s%s", code, stdout, stderr)
 	}
@@ -49,17 +44,29 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	o.awaitDone(1)
 }
 
-// follow gives what `ductor attach` prints in two seconds, after which it is told to go.
-func (o *ordeal) follow(id string) string {
+// follow runs `ductor attach` until it has printed part, after which it is told to go.
+func (o *ordeal) follow(id, part string) {
 	o.t.Helper()
-	ctx, stop := context.WithTimeout(o.t.Context(), 2*time.Second)
-	defer stop()
-	cmd := exec.CommandContext(ctx, o.daemon.cmd.Path, "attach", id, "-c", o.config)
+	cmd := exec.CommandContext(o.soon(), o.daemon.cmd.Path, "attach", id, "-c", o.config)
 	cmd.Env = o.daemon.cmd.Env
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	out, err := cmd.Output()
-	if cmd.ProcessState.ExitCode() != exitOK {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		o.t.Fatal(err)
+	}
+	var shown strings.Builder
+	for buf := make([]byte, 4096); !strings.Contains(shown.String(), part); {
+		n, err := out.Read(buf)
+		shown.Write(buf[:n])
+		if err != nil {
+			o.t.Errorf("attach shows %q, %v", shown.String(), err)
+			break
+		}
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	if err := cmd.Wait(); err != nil {
 		o.t.Errorf("attach: %v", err)
 	}
-	return string(out)
 }
