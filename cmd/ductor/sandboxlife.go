@@ -17,9 +17,6 @@ const (
 // run keeps the sandboxes in order until ctx ends: what is no longer configured goes, images are made before they are
 // needed, and containers that do nothing are removed.
 func (s *sandboxes) run(ctx context.Context) {
-	if len(s.rooms) == 0 {
-		return
-	}
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { s.begin(ctx) })
@@ -44,6 +41,7 @@ func (s *sandboxes) begin(ctx context.Context) {
 		}
 	}
 	all.Go(func() { s.clean(ctx) })
+	all.Go(func() { s.leaveEngines(ctx) })
 	all.Wait()
 	s.cleanImages(ctx)
 }
