@@ -1,0 +1,179 @@
+package clitest
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+)
+
+// Isolated is a provider over the home of an owner who has things that no session with a home of its own may get.
+type Isolated struct {
+	Provider cli.Provider
+	Mode     cli.Mode
+	Owner    string // the owner's home
+	Dir      string // where sessions work: below Owner, where agents find most
+	Seeds    []cli.HomeSeed
+	// Words are what the owner's memory, skills and the like tell the model. Programs are files that the owner's MCP
+	// servers and hooks make when they are started.
+	Words, Programs []string
+	// Kept are words that the working directory tells the model. They are told in any home.
+	Kept []string
+	// Asked is all that the model was asked so far.
+	Asked func() string
+}
+
+// OwnHomes shows that what is the owner's gets into sessions of the owner's home, or else the test is worth nothing;
+// that none of it gets into a session with a home of its own; and that such sessions live on as others do, each for
+// itself.
+func OwnHomes(t *testing.T, in Isolated) {
+	t.Helper()
+	patience, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	in.converse(patience, t, "", "", `[[text "shared"]]`)
+	shared := in.Asked()
+	for _, word := range slices.Concat(in.Words, in.Kept) {
+		if !strings.Contains(shared, word) {
+			t.Errorf("in the owner's home the model is not told %s", word)
+		}
+	}
+	for _, file := range in.Programs {
+		if err := os.Remove(file); err != nil {
+			t.Errorf("in the owner's home something is not started: %v", err)
+		}
+	}
+	homes, err := cli.OpenHomes(cli.HomesOptions{Dir: filepath.Join(t.TempDir(), "homes"), Seeds: in.Seeds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer homes.Close()
+	home := func(session string) string {
+		dir, err := homes.Home(patience, session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	first := in.converse(patience, t, home("first"), "", `my name is Ann [[text "ok"]]`, `[[text "second turn"]]`)
+	again := in.converse(patience, t, home("first"), first.AgentSessionID, `[[history]]`)
+	if again.AgentSessionID != first.AgentSessionID || !strings.Contains(again.Text, "my name is Ann") {
+		t.Errorf("resumed in its home, session %s became %s and recalls %q", first.AgentSessionID, again.AgentSessionID, again.Text)
+	}
+	in.stranger(patience, t, home("second"), first.AgentSessionID)
+	asked := in.Asked()[len(shared):]
+	for _, word := range in.Words {
+		if strings.Contains(asked, word) {
+			t.Errorf("in a home of its own the model is told %s", word)
+		}
+	}
+	for _, word := range in.Kept {
+		if !strings.Contains(asked, word) {
+			t.Errorf("in a home of its own the model is not told %s", word)
+		}
+	}
+	for _, file := range in.Programs {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("in a home of its own %s was started (%v)", filepath.Base(file), err)
+		}
+	}
+	if left := leftIn(t, filepath.Join(in.Owner), string(first.AgentSessionID)); left != "" {
+		t.Errorf("the session left %s in the owner's home", left)
+	}
+	if left := leftIn(t, home("second"), string(first.AgentSessionID)); left != "" {
+		t.Errorf("the session left %s in the home of another", left)
+	}
+}
+
+// converse opens a session, has some turns, and closes it.
+func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resume cli.AgentSessionID, prompts ...string) cli.Result {
+	t.Helper()
+	req := cli.Request{Dir: in.Dir, Home: home, Resume: resume, Conversation: "homes"}
+	s, err := in.Provider.Open(ctx, in.Mode, req)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	defer in.close(t, s)
+	var last cli.Result
+	for _, prompt := range prompts {
+		req.Prompt = prompt
+		last = play(ctx, s, req)
+		if last.Err != nil || last.Text == "" {
+			t.Fatalf("%s: %+v, %v", prompt, last, last.Err)
+		}
+		req.Resume = last.AgentSessionID
+		if elsewhere := req; home != "" {
+			if elsewhere.Home = home + "x"; s.Fits(elsewhere) || !s.Fits(req) {
+				t.Error("a session fits another home, or not its own")
+			}
+		}
+	}
+	return last
+}
+
+// stranger shows that a session is not there in another home.
+func (in Isolated) stranger(ctx context.Context, t *testing.T, home string, id cli.AgentSessionID) {
+	t.Helper()
+	req := cli.Request{Dir: in.Dir, Home: home, Resume: id, Conversation: "homes", Prompt: `[[history]]`}
+	s, err := in.Provider.Open(ctx, in.Mode, req)
+	if err != nil {
+		return
+	}
+	defer in.close(t, s)
+	if r := play(ctx, s, req); r.Err == nil && strings.Contains(r.Text, "Ann") {
+		t.Errorf("a session was gone on with in another home: %q", r.Text)
+	}
+}
+
+func (in Isolated) close(t *testing.T, s cli.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := s.Close(ctx); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func play(ctx context.Context, s cli.Session, req cli.Request) (last cli.Result) {
+	s.Turn(ctx, req, func(ev cli.Event) {
+		if r, ok := ev.(cli.Result); ok {
+			last = r
+		}
+	})
+	return last
+}
+
+// leftIn is a file that is named after a session.
+func leftIn(t *testing.T, dir, session string) (found string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.Contains(d.Name(), session) {
+			found = path
+			return fs.SkipAll
+		}
+		return nil // an agent may be tidying up
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return found
+}
+
+// Owned writes files below an owner's home.
+func Owned(t testing.TB, home string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
