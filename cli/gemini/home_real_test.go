@@ -29,9 +29,13 @@ func TestRealHomes(t *testing.T) {
 				"GEMINI.md":                    "The word of home is canaryhome.",
 				"project/GEMINI.md":            "The project's word is canaryproject.",
 			})
+			programs := []string{mark("server")}
+			if mode == cli.OneShot { // live it starts no hooks
+				programs = append(programs, mark("hook"))
+			}
 			clitest.OwnHomes(t, clitest.Isolated{
 				Provider: p, Mode: mode, Owner: c.Home, Dir: filepath.Join(c.Home, "project"), Seeds: HomeSeeds(c.Home, nil),
-				Words: []string{"canarymemory", "canaryskill"}, Kept: []string{"canaryproject"}, Programs: []string{mark("server"), mark("hook")},
+				Words: []string{"canarymemory", "canaryskill"}, Kept: []string{"canaryproject"}, Programs: programs,
 				Asked: func() string {
 					var b strings.Builder
 					for _, r := range api.Prompts() {
