@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"time"
 )
 
@@ -71,8 +72,13 @@ func (s *Service) discardLeft(left leftTurn) {
 		defer s.pool.leaveClosed(left.at)
 		ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace+stopSlack)
 		defer cancel()
-		if err := left.from.Discard(ctx, left.run.Run); err != nil {
-			s.opts.Logger.Error("end a run that was left", "run", left.run.Run, "pid", left.run.PID, "err", err)
+		err := left.from.Discard(ctx, left.run.Run)
+		if err == nil {
+			return
+		}
+		s.opts.Logger.Error("end a run that was left", "run", left.run.Run, "pid", left.run.PID, "err", err)
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.missed(left.site, err)
 		}
 	}()
 }

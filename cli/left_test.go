@@ -20,6 +20,7 @@ type fakeLauncher struct {
 	err       error // of Left
 	since     time.Time
 	slow      time.Duration // what a Discard takes
+	hold      error         // of Discard
 	mu        sync.Mutex
 	discarded []RunID
 	settled   []TurnID
@@ -43,8 +44,10 @@ func (l *fakeLauncher) Discard(_ context.Context, run RunID) error {
 	time.Sleep(l.slow)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.discarded = append(l.discarded, run)
-	return nil
+	if l.hold == nil {
+		l.discarded = append(l.discarded, run)
+	}
+	return l.hold
 }
 
 func (l *fakeLauncher) gone() []RunID {

@@ -195,15 +195,20 @@ func (at *site) knows(since time.Time) bool {
 	return len(at.launchers) > 0
 }
 
-// missed is for a sandbox of which nobody knows what was left there: whatever it was, its turns are told of as ended.
+// missed is for a sandbox of which nobody knows what was left there, or in which something could not be ended:
+// whatever it was, its turns are told of as ended.
 func (s *Service) missed(at *site, err error) {
 	if at.sandbox == "" {
 		return
 	}
-	s.opts.Logger.Warn("a sandbox does not say what was left in it; that is ended as soon as it does", "sandbox", string(at.sandbox), "err", err)
 	at.look <- struct{}{}
+	was := at.unseen
 	at.unseen = true
 	<-at.look
+	if was {
+		return
+	}
+	s.opts.Logger.Warn("what was left in a sandbox cannot be ended yet; it is as soon as that can be", "sandbox", string(at.sandbox), "err", err)
 	s.work.spawn(func() {
 		again := time.NewTicker(surveyAgain)
 		defer again.Stop()

@@ -169,3 +169,29 @@ func TestNobodyLooksAfterTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// What cannot be ended at the start is ended later.
+func TestWhatCannotBeEndedIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead := leftRun("r")
+		dead.Alive = false
+		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []LeftRun{dead}, hold: errors.New("Docker cannot be reached")}}
+		s := newTestService(t, ServiceOptions{Sites: []Site{web(place, &fakeProvider{})}}, canary(t))
+		if _, err := s.Survey(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Minute)
+		place.fakeLauncher.mu.Lock()
+		place.hold = nil
+		place.fakeLauncher.mu.Unlock()
+		time.Sleep(surveyAgain + time.Second)
+		if got := place.gone(); !slices.Equal(got, []RunID{"r"}) {
+			t.Errorf("ended %v", got)
+		}
+		time.Sleep(5 * time.Minute)
+		if got := place.gone(); len(got) != 1 {
+			t.Errorf("ended %v, more than once", got)
+		}
+		closeService(t, s)
+	})
+}
