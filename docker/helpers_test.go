@@ -95,3 +95,14 @@ func open(t testing.TB, o Options) *Launcher {
 	})
 	return l
 }
+
+// write makes a file with exactly this mode.
+func write(t testing.TB, path, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
