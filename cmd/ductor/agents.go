@@ -43,6 +43,15 @@ func (g ground) program(path string) string {
 	return path
 }
 
+// codexSandbox is what Codex's own sandbox lets its commands do. It cannot make one inside of a container, which has no
+// right to make namespaces: there the container is it.
+func (g ground) codexSandbox(configured string) string {
+	if g.inside {
+		return "danger-full-access"
+	}
+	return configured
+}
+
 // environ is what the environments of agents are picked from.
 func (g ground) environ() []string {
 	if !g.inside {
@@ -76,7 +85,7 @@ func (h *house) providers(g ground) []cli.Provider {
 	if a.Codex.Enabled {
 		out = append(out, codex.New(codex.Options{
 			Launcher: g.launcher, Path: g.program(a.Codex.Path), Env: g.environ, AllowEnv: a.Codex.Env,
-			ReadFile: g.readFile, Sandbox: a.Codex.Sandbox,
+			ReadFile: g.readFile, Sandbox: g.codexSandbox(a.Codex.Sandbox),
 			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
 		}))
 	}

@@ -44,6 +44,9 @@ type room struct {
 	seeds    []docker.Seed
 }
 
+// inSandbox tells Claude that it is in a container: it refuses to bypass permissions as root elsewhere.
+const inSandbox = "IS_SANDBOX=1"
+
 // openSandboxes makes what the configuration asks for. No engine is asked for anything. What is wrong with one
 // sandbox is its own affair: the turns in it are refused.
 func openSandboxes(cfg config.Config, log *slog.Logger) (*sandboxes, error) {
@@ -133,7 +136,7 @@ func (s *sandboxes) options(r *room) (docker.Options, error) {
 		Engine: r.engine, Owner: s.owner(), Name: r.name, Dir: s.path(dockerDir), Supervisor: supervisorPath(set),
 		Image: set.Image, Pull: set.Pull, Projects: s.projects(r), Mounts: mounts, Shared: s.shared(), Seeds: r.seeds,
 		User: set.User, CPUs: set.CPUs, Memory: int64(set.MemoryMB) << 20, PIDs: int64(set.PIDs), Network: docker.Network(set.Network),
-		ReadOnlyRoot: set.ReadOnlyRoot, Env: set.Env,
+		ReadOnlyRoot: set.ReadOnlyRoot, Env: append([]string{inSandbox}, set.Env...),
 		MaxAge: a.StaleAfter, OrphanAfter: a.OrphanAfter, Grace: a.Grace, Logger: s.log,
 	}
 	if set.PIDs == 0 {

@@ -245,6 +245,21 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 	if m := town.awaitDone(2); !strings.Contains(m.Text, "first question") {
 		t.Errorf("a new process does not know the session: %q", m.Text)
 	}
+	town.say("/permissions auto")
+	town.await("auto: ")
+	town.say(`[[tool cmd="echo in-auto > auto.txt"]] [[text "unasked"]]`)
+	town.awaitDone(3)
+	if b, err := os.ReadFile(filepath.Join(real.Work, "auto.txt")); err != nil || string(b) != "in-auto\n" {
+		t.Errorf("in the mode auto the tool made %q, %v", b, err)
+	}
+	town.say("/permissions ask")
+	town.await("ask: ")
+	town.say(`[[tool cmd="echo asked > asked.txt"]] [[text "asked for"]]`)
+	town.press("✅ Allow once")
+	town.awaitDone(4)
+	if b, err := os.ReadFile(filepath.Join(real.Work, "asked.txt")); err != nil || string(b) != "asked\n" {
+		t.Errorf("what was allowed made %q, %v", b, err)
+	}
 	town.say("/model")
 	if m := town.await("model of codex"); len(m.Keyboard) < 3 {
 		t.Errorf("the menu has no models of the Codex inside: %q %+v", m.Text, m.Keyboard)
