@@ -32,3 +32,16 @@ func Variable(env []string, name string) string {
 	}
 	return ""
 }
+
+// PickEnv keeps the lines of an .env file that set variables of names, which are names or NAME_* patterns. A value
+// that goes on in another line is not kept whole.
+func PickEnv(file []byte, names ...string) []byte {
+	var out strings.Builder
+	for line := range strings.Lines(string(file)) {
+		name, _, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
+		if ok && named(names, strings.TrimSpace(name)) {
+			out.WriteString(strings.TrimRight(line, "\r\n") + "\n")
+		}
+	}
+	return []byte(out.String())
+}

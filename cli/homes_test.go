@@ -302,6 +302,13 @@ func TestAtHome(t *testing.T) {
 	}
 }
 
+func TestPickEnv(t *testing.T) {
+	file := "# keys\nA_KEY=1\r\nexport A_URL = x=y\nB_KEY=2\nnothing\n"
+	if got := string(cli.PickEnv([]byte(file), "A_*")); got != "A_KEY=1\nexport A_URL = x=y\n" {
+		t.Errorf("picked %q", got)
+	}
+}
+
 func TestGitKnowsTheOwnerAndNothingElse(t *testing.T) {
 	owner, _, homes := owned(t, cli.GitSeeds)
 	plant(t, filepath.Join(owner, ".gitconfig"), "[core]\n\thooksPath = /evil\n[User]\n\tName = Ann \"A\" Lee ; me\n\temail=ann@example.org\n\tsigningkey = X\n[alias]\n\tname = !sh\n")

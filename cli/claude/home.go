@@ -131,7 +131,14 @@ func ownState(owner []byte) ([]byte, error) {
 // ownSettings are settings without hooks, plugins and permissions: how the owner logs in by a program, and that the
 // owner's memory is not read.
 func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
-	settings := picked(theirs, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport")
+	settings := picked(theirs, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")
+	if env := loginEnv(theirs); len(env) > 0 {
+		raw, err := json.Marshal(env)
+		if err != nil {
+			return nil, fmt.Errorf("write how Claude logs in: %w", err)
+		}
+		settings["env"] = raw
+	}
 	var excluded []string
 	for _, base := range []string{owner, realPath(owner)} {
 		excluded = append(excluded, filepath.Join(base, "CLAUDE.md"), filepath.Join(base, "CLAUDE.local.md"), filepath.Join(base, ".claude")+"/**")
@@ -150,6 +157,22 @@ func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
 		settings["disabledMcpjsonServers"] = raw
 	}
 	return json.MarshalIndent(settings, "", "  ")
+}
+
+// loginEnv are the variables of settings by which Claude reaches its model.
+func loginEnv(settings []byte) map[string]json.RawMessage {
+	var file struct {
+		Env map[string]json.RawMessage `json:"env"`
+	}
+	if json.Unmarshal(cli.PlainJSON(settings), &file) != nil {
+		return nil
+	}
+	maps.DeleteFunc(file.Env, func(name string, _ json.RawMessage) bool {
+		return !slices.ContainsFunc([]string{
+			"ANTHROPIC_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_API_KEY_HELPER_", "AWS_", "GOOGLE_", "CLOUD_ML_", "VERTEX_",
+		}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	})
+	return file.Env
 }
 
 // serversAbove are the MCP servers of every project below the owner's home, by name.

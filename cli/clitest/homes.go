@@ -177,3 +177,34 @@ func Owned(t testing.TB, home string, files map[string]string) {
 		}
 	}
 }
+
+// Seeded are the files of a new home, by place.
+func Seeded(t testing.TB, seeds []cli.HomeSeed) map[string]string {
+	t.Helper()
+	homes, err := cli.OpenHomes(cli.HomesOptions{Dir: t.TempDir(), Seeds: seeds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer homes.Close()
+	home, err := homes.Home(context.Background(), "seeded")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	err = filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(home, path)
+		if err != nil {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		files[name] = string(raw)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

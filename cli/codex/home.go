@@ -21,6 +21,9 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir := home(append([]string{"HOME=" + owner}, chosenHome(env)...))
 	return []cli.HomeSeed{
 		{From: filepath.Join(dir, "auth.json"), To: ".codex/auth.json", Link: true},
+		{From: filepath.Join(dir, ".env"), To: ".codex/.env", Pick: func(owner []byte) ([]byte, error) {
+			return cli.PickEnv(owner, "OPENAI_*", "AZURE_*", "AWS_*"), nil
+		}},
 		{From: filepath.Join(dir, "config.toml"), To: ".codex/config.toml", Pick: ownConfig},
 	}
 }

@@ -23,6 +23,9 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 		{From: filepath.Join(dir, "oauth_creds.json"), To: ".gemini/oauth_creds.json", Link: true},
 		{From: filepath.Join(dir, "gemini-credentials.json"), To: ".gemini/gemini-credentials.json", Link: true},
 		{From: filepath.Join(dir, "google_accounts.json"), To: ".gemini/google_accounts.json"},
+		{From: filepath.Join(dir, ".env"), To: ".gemini/.env", Pick: func(owner []byte) ([]byte, error) {
+			return cli.PickEnv(owner, "GEMINI_API_KEY", "GOOGLE_*"), nil
+		}},
 		{From: filepath.Join(dir, "settings.json"), To: ".gemini/settings.json", Pick: ownSettings},
 	}
 }
