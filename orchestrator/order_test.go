@@ -186,6 +186,26 @@ func TestASilentAnswerIsShownToNobody(t *testing.T) {
 	}
 }
 
+// TestAnAnswerThatTheChatHasIsNotShownOnceMore, also after a restart; another is, and so is one that a person asks for.
+func TestAnAnswerThatTheChatHasIsNotShownOnceMore(t *testing.T) {
+	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), t.TempDir())
+	known := orchestrator.Wants{Known: orchestrator.Digest(" echo:  same\n"), Title: "⏰ job", Then: "nothing"}
+	h.order(t, order("o1", "same", known))
+	h.order(t, order("o2", "other", known))
+	h.await(t, "redelivered other: done")
+	if _, err := h.RunAgain(t.Context(), "o1", orchestrator.Press{Conversation: here, Person: 1}); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "done same")
+	h.shut()
+	if open, err := h.db.OpenTurns(t.Context()); err != nil || len(open) != 0 {
+		t.Errorf("not delivered: %v, %v", open, err)
+	}
+	if turn, err := h.db.Turn(t.Context(), "o1"); err != nil || turn.Wants != known {
+		t.Errorf("it is kept as %+v, %v", turn.Wants, err)
+	}
+}
+
 func TestWhatPeopleSayMeanwhileIsNotForTheAgentOfAnOrder(t *testing.T) {
 	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), t.TempDir())
 	end := make(chan struct{})

@@ -1,0 +1,187 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// jobTurn is a turn of a job that has ended.
+func (s *stage) jobTurn(answer string) orchestrator.Turn {
+	t := s.turn
+	t.Wants = orchestrator.Wants{Title: "⏰ CI report", Then: "It is tried again in 2m: try 2 of 3."}
+	t.State, t.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer, Model: "opus"}
+	return t
+}
+
+// remark makes a remark as a job does: again, until it is there.
+func (s *stage) remark(turn orchestrator.Turn, line string) {
+	s.Helper()
+	for range 10 {
+		err := s.cards.Remark(context.Background(), turn, line)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, ErrNotYet) {
+			s.Errorf("remark: %v", err)
+		}
+		time.Sleep(15 * time.Second)
+	}
+	s.Errorf("%q is never there", line)
+}
+
+func TestACardSaysWhichJobItIs(t *testing.T) {
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn("")
+		c := s.cards.Open(turn)
+		s.wantText("")
+		c.Show(cli.TextDelta{Text: "look"})
+		s.wantText("⏰ CI report\n\nlook")
+		s.finish(c, orchestrator.Outcome{State: orchestrator.TurnFailed, Text: "looked", Failure: "It broke."})
+		s.wantText("⏰ CI report\n\nlooked\n\n⚠️ It broke.\n🔁 It is tried again in 2m: try 2 of 3.")
+	})
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn("")
+		turn.State, turn.Outcome = orchestrator.TurnInterrupted, orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "The lights went out."}
+		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+			t.Error(err)
+		}
+		s.wantText("⏰ CI report\n⚠️ The lights went out.\n[Run again]")
+	})
+}
+
+// TestARemark is one line below the last message, in place of the one before, and no new message.
+func TestARemark(t *testing.T) {
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn("all green")
+		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+			s.Error(err)
+		}
+		for _, line := range []string{"🔁 once", "🔁 twice", "🔁 twice"} {
+			s.remark(turn, line)
+			s.wantText("⏰ CI report\n\nall green\n\nopus\n\n" + line)
+		}
+		s.restart(orchestrator.TurnDone, "all green")
+		s.wantText("⏰ CI report\n\nall green\n\nopus\n\n🔁 twice")
+		if n := s.wall.count("send"); n != 1 {
+			t.Errorf("%d messages were sent", n)
+		}
+	})
+}
+
+// TestARemarkTouchesTheLastMessageAlone: of a long answer, and one without room for it is left as it is.
+func TestARemarkTouchesTheLastMessageAlone(t *testing.T) {
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn(strings.Repeat("Many words are in this line.\n\n", 300))
+		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+			s.Error(err)
+		}
+		s.restart(orchestrator.TurnDone, turn.Outcome.Text)
+		time.Sleep(time.Minute) // there is budget
+		edits := s.wall.count("edit")
+		s.remark(turn, "🔁 once")
+		all := s.wall.visible()
+		if last := all[len(all)-1]; len(all) != 3 || !strings.HasSuffix(last.text.Text, "🔁 once") {
+			t.Errorf("%d messages, the last of them %q", len(all), last.text.Text)
+		}
+		if n := s.wall.count("edit") - edits; n != 1 {
+			t.Errorf("%d messages were edited", n)
+		}
+	})
+}
+
+// TestARemarkOnACardThatIsGone shows the answer once more, once.
+func TestARemarkOnACardThatIsGone(t *testing.T) {
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn("all green")
+		for _, line := range []string{"🔁 once", "🔁 twice"} {
+			s.remark(turn, line)
+			s.wantText("⏰ CI report\n\nall green\n\nopus\n\n" + line)
+		}
+	})
+}
+
+// TestARemarkSurvivesDeathAtEveryWrite: whoever did not hear that it is done does it again.
+func TestARemarkSurvivesDeathAtEveryWrite(t *testing.T) {
+	for at := 1; ; at++ {
+		died := false
+		onStage(t, func(s *stage) {
+			turn := s.jobTurn("all green")
+			if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+				s.Error(err)
+			}
+			s.shelf.mu.Lock()
+			s.shelf.dies = s.shelf.writes + at
+			s.shelf.mu.Unlock()
+			s.wall.mishaps = func(string) mishap {
+				if s.shelf.dead() {
+					return notSent
+				}
+				return goesWell
+			}
+			if err := s.cards.Remark(s.Context(), turn, "🔁 once"); err == nil {
+				return
+			}
+			died = true
+			s.restart(orchestrator.TurnDone, "all green")
+			s.remark(turn, "🔁 once")
+			s.wantText("⏰ CI report\n\nall green\n\nopus\n\n🔁 once")
+		})
+		if t.Failed() || !died {
+			return
+		}
+	}
+}
+
+// TestARemarkDoesNotWaitForAChatThatIsAway, and is there as soon as the chat is back.
+func TestARemarkDoesNotWaitForAChatThatIsAway(t *testing.T) {
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn("all green")
+		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+			s.Error(err)
+		}
+		away := true
+		s.wall.mishaps = func(string) mishap {
+			if away {
+				return notSent
+			}
+			return goesWell
+		}
+		for range 3 {
+			began := time.Now()
+			if err := s.cards.Remark(s.Context(), turn, "🔁 once"); !errors.Is(err, ErrNotYet) || time.Since(began) > remarkPatience {
+				t.Errorf("after %s: %v", time.Since(began), err)
+			}
+		}
+		away = false
+		time.Sleep(10 * time.Minute)
+		s.wantText("⏰ CI report\n\nall green\n\nopus\n\n🔁 once")
+		if err := s.cards.Remark(context.Background(), turn, "🔁 once"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAJobWithoutATurnIsToldOnce: what is said in the place of a card, however often.
+func TestAJobWithoutATurnIsToldOnce(t *testing.T) {
+	onStage(t, func(s *stage) {
+		never := orchestrator.Turn{ID: "job-never", Prompt: orchestrator.Prompt{Conversation: s.turn.Prompt.Conversation}}
+		chat := &Chat{cards: s.cards}
+		for range 2 {
+			if err := chat.Say(s.Context(), never, "⏰ CI report\n⚠️ It did not run.", "config/ci"); err != nil {
+				s.Error(err)
+			}
+			synctest.Wait()
+		}
+		s.wantText("⏰ CI report\n⚠️ It did not run.\n[⏰ Show the job]")
+		if n := s.wall.count("send"); n != 1 {
+			t.Errorf("it is told %d times", n)
+		}
+	})
+}
