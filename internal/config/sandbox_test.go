@@ -1,6 +1,9 @@
 package config
 
 import (
+	"os"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -91,5 +94,43 @@ func TestSecretsOfTheSandboxAreKnown(t *testing.T) {
 	c := load(t, "telegram.token = \""+token+"\"\nsandbox.env = [\"MY_TOKEN=hunter2hunter2\", \"EDITOR=hunter22\"]", nil)
 	if got := c.Secrets(); !strings.Contains(strings.Join(got, " "), "hunter2hunter2") || strings.Contains(strings.Join(got, " "), "hunter22 ") {
 		t.Errorf("got %d secrets", len(got))
+	}
+}
+
+// TestThePageOnSandboxesHasEveryKey holds docs/sandbox.md and the program together.
+func TestThePageOnSandboxesHasEveryKey(t *testing.T) {
+	page, err := os.ReadFile("../../docs/sandbox.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{} // the default of each key
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 {
+			continue
+		}
+		for _, key := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(cells[1], -1) {
+			rows[key[1]] = strings.Trim(strings.TrimSpace(cells[2]), "`")
+		}
+	}
+	set := defaultSandboxSetting()
+	project := SandboxProject{SandboxSetting: set}
+	keys := keysOf(reflect.ValueOf(&project).Elem(), "")
+	if len(keys) < 20 {
+		t.Fatalf("only %d keys were found; the test looks at the wrong thing", len(keys))
+	}
+	for _, key := range keys {
+		shown, there := rows[key]
+		if !there {
+			t.Errorf("docs/sandbox.md has no %s", key)
+			continue
+		}
+		if key == "dir" {
+			continue
+		}
+		text := "telegram.token = \"" + token + "\"\nsandbox." + key + " = " + shown
+		if d := cmp.Diff(set, load(t, text, nil).Sandbox.SandboxSetting); d != "" {
+			t.Errorf("docs/sandbox.md says that %s is %s unless it is set (-default +page):\n%s", key, shown, d)
+		}
 	}
 }
