@@ -35,7 +35,8 @@ func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, e
 }
 
 // Clean removes the containers of an owner that are for none of names: of projects that are no longer configured,
-// or of a start that broke off. It returns how many. What runs in them ends. Homes stay.
+// or of a start that broke off. It returns how many. What runs in them ends. Homes stay. Names are those of every
+// launcher that may have this engine, by whichever way: see ID.
 func (e *Engine) Clean(ctx context.Context, owner string, names []string) (int, error) {
 	all, err := e.containers(ctx, owned(owner))
 	if err != nil {
@@ -44,7 +45,8 @@ func (e *Engine) Clean(ctx context.Context, owner string, names []string) (int, 
 	removed := 0
 	var errs []error
 	for _, c := range all {
-		if slices.Contains(names, c.Labels[labelName]) && c.Labels[labelName] != "" {
+		name := c.Labels[labelName]
+		if name != "" && slices.Contains(names, name) || name == "" && e.mayBeAtWork(c) {
 			continue
 		}
 		if err := e.remove(ctx, c.ID); err != nil {
@@ -54,6 +56,11 @@ func (e *Engine) Clean(ctx context.Context, owner string, names []string) (int, 
 		removed++
 	}
 	return removed, errors.Join(errs...)
+}
+
+// mayBeAtWork says whether a container without a name may be one that an image is being made with.
+func (e *Engine) mayBeAtWork(c container.Summary) bool {
+	return time.Since(time.Unix(c.Created, 0)) < workTimes*e.wait
 }
 
 // Home is what a sandbox keeps in an engine when its container goes: the home of its agents, with those of sessions.

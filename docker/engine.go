@@ -80,6 +80,14 @@ func (e *Engine) Check(ctx context.Context) error {
 	return e.failed("answer", err)
 }
 
+// ID is the engine's own name of itself, the same by whichever way it is reached. An error is an *Error.
+func (e *Engine) ID(ctx context.Context) (string, error) {
+	ctx, cancel := e.brief(ctx)
+	defer cancel()
+	info, err := e.api.Info(ctx)
+	return info.ID, e.failed("say what it is", err)
+}
+
 // Close ends idle connections.
 func (e *Engine) Close() error { return e.api.Close() }
 

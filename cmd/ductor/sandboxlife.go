@@ -50,7 +50,7 @@ func (s *sandboxes) begin(ctx context.Context) {
 func (s *sandboxes) cleanImages(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
-	wanted := map[*docker.Engine][]string{}
+	var keep []string // of all engines: two of them may be one
 	for _, r := range s.rooms {
 		if r.launcher == nil {
 			continue
@@ -59,9 +59,9 @@ func (s *sandboxes) cleanImages(ctx context.Context) {
 		if err != nil {
 			return // it was said why; nothing is removed that may be wanted
 		}
-		wanted[r.engine] = append(wanted[r.engine], images...)
+		keep = append(keep, images...)
 	}
-	for e, keep := range wanted {
+	for _, e := range s.engines {
 		if removed, err := e.CleanImages(ctx, s.owner(), keep); err != nil {
 			s.log.Warn("remove old images of sandboxes", "engine", e.Host(), "err", err)
 		} else if removed > 0 {
@@ -72,19 +72,14 @@ func (s *sandboxes) cleanImages(ctx context.Context) {
 
 // clean removes containers of projects that have no sandbox any more.
 func (s *sandboxes) clean(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cleanWait)
+	defer cancel()
+	ids := s.engineIDs(ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
-	for _, e := range s.engines {
-		var names []string
-		for _, r := range s.rooms {
-			if r.engine == e {
-				names = append(names, r.name)
-			}
-		}
+	for e := range ids {
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, cleanWait)
-			defer cancel()
-			removed, err := e.Clean(ctx, s.owner(), names)
+			removed, err := e.Clean(ctx, s.owner(), s.namesIn(e, ids))
 			if err != nil && ctx.Err() == nil {
 				s.log.Warn("remove old sandboxes", "engine", e.Host(), "err", err)
 			}
@@ -93,6 +88,38 @@ func (s *sandboxes) clean(ctx context.Context) {
 			}
 		})
 	}
+}
+
+// engineIDs asks the engines who they are. One that does not answer is left out.
+func (s *sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
+	var mu sync.Mutex
+	ids := map[*docker.Engine]string{}
+	var all sync.WaitGroup
+	for _, e := range s.engines {
+		all.Go(func() {
+			id, err := e.ID(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil && id != "" {
+				ids[e] = id
+			} else if ctx.Err() == nil {
+				s.log.Warn("look for old sandboxes", "engine", e.Host(), "err", err)
+			}
+		})
+	}
+	all.Wait()
+	return ids
+}
+
+// namesIn are the sandboxes that may be in an engine: its own, those of another way to it, and those of an engine
+// that does not say who it is.
+func (s *sandboxes) namesIn(e *docker.Engine, ids map[*docker.Engine]string) (names []string) {
+	for _, r := range s.rooms {
+		if id, known := ids[r.engine]; !known || id == ids[e] {
+			names = append(names, r.name)
+		}
+	}
+	return names
 }
 
 func (s *sandboxes) retire(ctx context.Context) {
