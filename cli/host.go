@@ -107,6 +107,9 @@ func (h *Host) Start(ctx context.Context, cmd Command) (Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := h.endLate(ctx, cmd.For); err != nil {
+		return nil, err
+	}
 	id := rand.Text()
 	defer h.announce(RunID(id))()
 	run, err := h.root.Start(ctx, supervisor.Spec{

@@ -175,6 +175,39 @@ func (h *Host) stopLater(r *hostRun, grace time.Duration) {
 	})
 }
 
+// endLate ends runs that should have been ended before, and could not be reached: a session is not gone on with while
+// an agent that nobody listens to works in it. It is an error if they still cannot be reached.
+func (h *Host) endLate(ctx context.Context, p Purpose) error {
+	for _, r := range h.lateRuns(p) {
+		err := r.Stop(ctx, h.opts.Grace)
+		var lost *Failure
+		if errors.As(err, &lost) {
+			return fmt.Errorf("end what ran before: %w", err)
+		}
+		if err != nil {
+			h.log.Warn("end what ran before", "run", r.Run(), "err", err)
+		}
+	}
+	return nil
+}
+
+func (h *Host) lateRuns(p Purpose) (late []*hostRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.runs {
+		if r.isLate() && r.purpose.Agent == p.Agent && r.purpose.Conversation == p.Conversation && r.purpose.Mode != "" && p.Mode != "" {
+			late = append(late, r)
+		}
+	}
+	return late
+}
+
+func (r *hostRun) isLate() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.late && !r.dead
+}
+
 // stopDetached ends a run that was let go of, whoever may have it by now.
 func (r *hostRun) stopDetached(ctx context.Context, grace time.Duration) error {
 	again, err := r.host.root.Follow(context.WithoutCancel(ctx), string(r.Run()), 0)
