@@ -111,13 +111,16 @@ func (at *site) lost(agent Agent, err error) *Failure {
 	return &Failure{Kind: NoSandbox, Agent: agent, Sandbox: at.sandbox, Reason: err.Error(), Cause: err}
 }
 
-// named says of a failure where it happened.
+// named says of a failure where it happened. What was ended from outside in a sandbox was ended together with it.
 func (at *site) named(f *Failure) *Failure {
 	if f == nil || f.Sandbox == at.sandbox {
 		return f
 	}
 	named := *f
 	named.Sandbox = at.sandbox
+	if f.Kind == Crashed && errors.Is(f, errFromOutside) {
+		named.Kind, named.Reason = NoSandbox, "it was stopped; it is started again for the next message"
+	}
 	return &named
 }
 

@@ -436,3 +436,23 @@ func TestNewServiceRefusesSites(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatEndsWithItsSandboxIsNoCrash(t *testing.T) {
+	ended := &Failure{Kind: Crashed, Agent: "fake", Code: -15, Cause: errors.Join(nil, errFromOutside)}
+	for _, c := range []struct {
+		f    *Failure
+		at   Sandbox
+		kind FailureKind
+		says string
+	}{
+		{ended, "web", NoSandbox, "the sandbox web of fake is not there: it was stopped"},
+		{ended, "", Crashed, "fake ended unexpectedly"},
+		{&Failure{Kind: Crashed, Agent: "fake", Code: 1}, "web", Crashed, "fake ended unexpectedly"},
+		{&Failure{Kind: TimedOut, Agent: "fake", Cause: errFromOutside}, "web", TimedOut, "took too long"},
+	} {
+		got := (&site{sandbox: c.at}).named(c.f)
+		if got.Kind != c.kind || got.Sandbox != c.at || !strings.Contains(strings.ToLower(got.Sentence()), c.says) {
+			t.Errorf("%+v in %q is %s: %q", *c.f, c.at, got.Kind, got.Sentence())
+		}
+	}
+}

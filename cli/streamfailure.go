@@ -31,6 +31,9 @@ func (s *Stream) Failure() *Failure {
 	stderr := lastBytes(strings.TrimSpace(s.process.StderrTail()), stderrShown)
 	f := &Failure{Kind: Crashed, Agent: s.opts.Agent, Code: exit.Code, Detail: stderr, Cause: errors.Join(s.readErr, s.stopErr, s.markErr)}
 	kind, reason := exit.meaning()
+	if exit.By == EndedByTerminated {
+		f.Cause = errors.Join(f.Cause, errFromOutside)
+	}
 	switch {
 	case s.markErr != nil:
 		f.Reason = "the beginning of the turn could not be recorded, so it was not asked"
@@ -57,6 +60,9 @@ func (s *Stream) lostPlace() *Failure {
 	f.Agent, f.Cause = s.opts.Agent, s.readErr
 	return &f
 }
+
+// errFromOutside is beneath the failure of a turn whose program was ended by nobody whom ductor knows.
+var errFromOutside = errors.New("it was ended from outside")
 
 // meaning is what can be said of an end that was not the program's own doing; nothing of others.
 func (e ExitStatus) meaning() (FailureKind, string) {
