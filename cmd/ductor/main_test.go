@@ -14,6 +14,7 @@ import (
 
 	"ductor/bot"
 	"ductor/cli/clitest"
+	"ductor/docker/dockertest"
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	dropBoxTools()
+	dockertest.Clean()
 	os.Exit(code)
 }
 

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/docker/dockertest"
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// Two engines: the machine's, where one project is, and another, which one project reaches by TLS and one by ssh.
+// What is shown is seen from the chats of three people.
+func TestTwoEngines(t *testing.T) {
+	e := newEngines(t)
+	e.part("each project runs on its engine", e.eachRunsOnItsOwn)
+	e.part("a file reaches another machine", e.aFileReachesAnotherMachine)
+	e.part("a line that breaks for a moment", e.aLineThatBreaksForAMoment)
+	e.part("a line that breaks for long", e.aLineThatBreaksForLong)
+	e.part("an engine that is lost and comes back", e.theSecondIsLost)
+}
+
+// engines are a ductor over two of them.
+type engines struct {
+	*town
+	here, byTLS, bySSH *seat
+	line               *line // that byTLS is reached by
+	second             *dockertest.Engine
+}
+
+// part is a part of the test that later ones need.
+func (e *engines) part(name string, do func()) {
+	began := time.Now()
+	do()
+	e.t.Logf("%s: %.1f s", name, time.Since(began).Seconds())
+	if e.t.Failed() {
+		e.t.FailNow()
+	}
+}
+
+func newEngines(t *testing.T) *engines {
+	t.Helper()
+	dockertest.Need(t)
+	image, supervisor := dockertest.ImageDir(t), dockertest.Tool(t, dockertest.Supervisor)
+	certs, at := dockertest.Certs(t), fmt.Sprintf("127.0.0.1:%d", dockertest.FreePort(t))
+	e := &engines{line: newLine(t, at)}
+	e.second = dockertest.Start(t, dockertest.Options{Args: []string{
+		"--host", "tcp://" + at, "--tlsverify", "--shutdown-timeout", "5",
+		"--tlscacert", certs + "/ca.pem", "--tlscert", certs + "/server.pem", "--tlskey", certs + "/server-key.pem",
+	}})
+	ssh, sshConfig := dockertest.SSH(t)
+	here, byTLS, bySSH := t.TempDir(), t.TempDir(), t.TempDir()
+	t.Setenv("PATH", canaries(t)+":"+os.Getenv("PATH"))
+	t.Cleanup(func() { wipeSandboxes(t, e.cfg) }) // when ductor has ended
+	e.town = newTown(t, func(c *config.Config) {
+		a := &c.Agents
+		a.Claude.Path, a.Codex.Path, a.Gemini.Enabled, a.Copilot.Enabled = "", "", false, false
+		a.Grace = time.Second
+		c.Telegram.AllowedUsers = []int64{owner, neighbour, friend}
+		c.Permissions.Mode = "bypass"
+		c.Projects.Roots, c.Projects.DefaultDir = []string{here, byTLS, bySSH}, here
+		box := &c.Sandbox
+		box.Mode, box.BuildDir, box.BuildNetwork, box.Network = config.SandboxDocker, image, "none", "none"
+		box.Supervisor = supervisor
+		tls, ssh2 := box.SandboxSetting, box.SandboxSetting
+		tls.Host, tls.CA, tls.Cert, tls.Key = "tcp://"+e.line.addr, certs+"/ca.pem", certs+"/client.pem", certs+"/client-key.pem"
+		ssh2.Host, ssh2.SSHConfig = "ssh://"+ssh+e.second.Socket(), sshConfig
+		box.Projects = map[string]config.SandboxProject{"tls": {Dir: byTLS, SandboxSetting: tls}, "ssh": {Dir: bySSH, SandboxSetting: ssh2}}
+	})
+	e.here = e.seat(e.chat, here)
+	e.byTLS = e.seat(e.srv.Private(neighbour, "Neighbour"), byTLS)
+	e.bySSH = e.seat(e.srv.Private(friend, "Friend"), bySSH)
+	return e
+}
+
+// friend is one more person.
+const friend = neighbour + 1
+
+// canaries is a directory with agents that leave a mark when they are asked anything: none may run on this machine.
+func canaries(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	mark := filepath.Join(dir, "ran")
+	for _, agent := range []string{"claude", "codex"} {
+		script := "#!/bin/sh\ncase $* in --version) echo 1.0;; *) echo \"$0 $*\" >>" + mark + ";; esac\n"
+		if err := os.WriteFile(filepath.Join(dir, agent), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if raw, err := os.ReadFile(mark); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("on this machine ran %s, %v", raw, err)
+		}
+	})
+	return dir
+}
+
+// wipeSandboxes removes what a ductor leaves in engines for the next one.
+func wipeSandboxes(t *testing.T, cfg config.Config) {
+	t.Helper()
+	boxes, err := openSandboxes(cfg, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, r := range boxes.rooms {
+		if err := r.engine.Forget(ctx, boxes.owner(), r.name); err != nil {
+			t.Errorf("forget the sandbox %s: %v", r.name, err)
+		}
+	}
+	if err := boxes.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// seat is a person with a project.
+type seat struct {
+	*town
+	dir   string
+	asked telegram.Message // what was said last
+}
+
+func (e *engines) seat(chat *telegram.Chat, dir string) *seat {
+	town := *e.town
+	town.chat = chat
+	s := &seat{town: &town, dir: dir}
+	s.say("/cwd %s", dir)
+	s.await(dir)
+	return s
+}
+
+func (e *engines) all() []*seat { return []*seat{e.here, e.byTLS, e.bySSH} }
+func (e *engines) far() []*seat { return []*seat{e.byTLS, e.bySSH} }
+
+// ask sends a prompt.
+func (s *seat) ask(format string, args ...any) { s.asked = s.say(format, args...) }
+
+// answered waits until what was asked last was answered, and the card has a footer.
+func (s *seat) answered() telegram.Message {
+	s.t.Helper()
+	var m telegram.Message
+	_, err := s.chat.Await(s.soon(), func(v telegram.View) bool {
+		for _, m = range ended(v) {
+			if m.ID > s.asked.ID {
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		s.t.Fatalf("%v\n%s", err, said(s.chat.View()))
+	}
+	return m
+}
+
+// refused waits until what was asked last was answered by a reason, which has these words.
+func (s *seat) refused(words ...string) {
+	s.t.Helper()
+	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
+		return m.ID > s.asked.ID && strings.Contains(m.Text, "Nothing runs outside of it")
+	})
+	if err != nil {
+		s.t.Fatalf("%v\n%s", err, said(s.chat.View()))
+	}
+	s.t.Logf("%s: %q", s.chat.Person().Name(), m.Text)
+	for _, word := range words {
+		if !strings.Contains(m.Text, word) {
+			s.t.Errorf("%q does not say %q", m.Text, word)
+		}
+	}
+}
+
+// read is what agents left in the project.
+func (s *seat) read(name string) string {
+	s.t.Helper()
+	awaitFile(s.t, filepath.Join(s.dir, name))
+	raw, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		s.t.Error(err)
+	}
+	return strings.TrimSpace(string(raw))
+}
+
+// put makes a file that agents wait for.
+func (s *seat) put(name string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// A container's host name is its id: only its engine knows it.
+func (e *engines) eachRunsOnItsOwn() {
+	for _, s := range e.all() {
+		s.ask(`my name is %s [[tool cmd="hostname >where"]] [[text "done"]]`, s.chat.Person().Name())
+	}
+	names := map[string]bool{}
+	for _, s := range e.all() {
+		s.answered()
+		engine, name := e.second.Docker, s.read("where")
+		if s == e.here {
+			engine = func(args ...string) string { return dockertest.Docker(e.t, args...) }
+		}
+		if !slices.Contains(strings.Fields(engine("ps", "--format", "{{.ID}}")), name) {
+			s.t.Errorf("%s ran on %q, which its engine does not know", s.chat.Person().Name(), name)
+		}
+		names[name] = true
+	}
+	if len(names) != 3 {
+		e.t.Errorf("three projects ran in %v", names)
+	}
+}
+
+// What ductor keeps is not seen on another machine, but for the files that a message brings.
+func (e *engines) aFileReachesAnotherMachine() {
+	uploads := filepath.Join(e.cfg.Storage.Dir, uploadsDir)
+	if err := os.WriteFile(filepath.Join(uploads, "nobodys"), []byte("not for agents"), 0o644); err != nil {
+		e.t.Fatal(err)
+	}
+	for _, s := range e.far() {
+		s.asked = s.chat.Person().SendDocument(s.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("from " + s.dir)},
+			telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -type f -exec cat {} + >read"]] [[text "done"]]`, uploads)))
+	}
+	for _, s := range e.far() {
+		if m := s.answered(); !strings.Contains(m.Text, uploads) {
+			s.t.Errorf("the agent is not told where the file is: %q", m.Text)
+		}
+		if got := s.read("read"); got != "from "+s.dir {
+			s.t.Errorf("the files there say %q", got)
+		}
+	}
+}
+
+// long is a prompt whose turn is in the middle of a tool until the file go is there, and streams before and after.
+const long = `[[tool cmd="rm -f go; echo $$ >>begun"]] [[text "%s before " delay=5ms chunk=3]] [[tool cmd="touch ready; until [ -e go ]; do sleep 0.05; done; rm ready"]] [[text "and after" delay=5ms chunk=3]]`
+
+func (s *seat) begin(words string) {
+	s.t.Helper()
+	s.ask(long, words)
+	awaitFile(s.t, filepath.Join(s.dir, "ready"))
+}
+
+// finish lets a turn go on that began, and sees that it was one turn and that nobody noticed anything.
+func (s *seat) finish(words string) {
+	s.t.Helper()
+	s.put("go")
+	m := s.answered()
+	if strings.Count(m.Text, words) != 1 || strings.Count(m.Text, "and after") != 1 || strings.Contains(m.Text, "✗") {
+		s.t.Errorf("%s sees %q", s.chat.Person().Name(), m.Text)
+	}
+	for _, other := range s.chat.View().FromBot() {
+		if other.ID > s.asked.ID && other.ID != m.ID {
+			s.t.Errorf("%s was told %q", s.chat.Person().Name(), other.Text)
+		}
+	}
+}
+
+func (e *engines) aLineThatBreaksForAMoment() {
+	e.byTLS.begin("a moment")
+	e.line.cut()
+	time.Sleep(time.Second)
+	e.line.mend()
+	e.byTLS.finish("a moment")
+}
+
+func (e *engines) aLineThatBreaksForLong() {
+	for _, s := range e.all() {
+		s.begin("for long")
+	}
+	e.line.cut()
+	e.byTLS.refused("sandbox tls of claude", "cannot be reached")
+	e.byTLS.ask("meanwhile")
+	e.byTLS.refused("sandbox tls of claude", e.line.addr, "cannot be reached", "start it")
+	e.line.mend()
+	e.works(e.byTLS)
+	if left := e.second.Docker("top", e.byTLS.read("where"), "-eo", "pid,args"); strings.Contains(left, "until") {
+		e.t.Errorf("the turn that was lost goes on:\n%s", left)
+	}
+	e.here.finish("for long")
+	e.bySSH.finish("for long")
+}
+
+func (e *engines) theSecondIsLost() {
+	for _, s := range e.all() {
+		s.begin("lost")
+	}
+	e.second.Stop()
+	for _, s := range e.far() {
+		s.refused("sandbox ", "of claude is not there")
+		s.ask("meanwhile")
+		s.refused("sandbox ", "cannot be reached", "start it")
+	}
+	e.here.finish("lost")
+	e.works(e.here)
+	e.second.Start()
+	for _, s := range e.far() {
+		e.works(s)
+	}
+	e.works(e.here)
+}
+
+// works is a turn that goes well, in the session that was there before.
+func (e *engines) works(s *seat) {
+	s.t.Helper()
+	s.ask(`and now? [[history]] [[text "fine"]]`)
+	if m := s.answered(); !strings.Contains(m.Text, "my name is "+s.chat.Person().Name()) {
+		s.t.Errorf("the session was lost: %q", m.Text)
+	}
+}
