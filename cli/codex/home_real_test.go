@@ -2,6 +2,7 @@ package codex
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,5 +44,32 @@ func TestRealHomes(t *testing.T) {
 				},
 			})
 		})
+	}
+}
+
+// Codex renews what the link in a home leads to, and leaves the link.
+func TestRealLogInFollowsTheLink(t *testing.T) {
+	p, work, _ := real(t)
+	owner := filepath.Join(filepath.Dir(work), "home")
+	clitest.Owned(t, owner, map[string]string{".codex/auth.json": `{"OPENAI_API_KEY": "old"}`})
+	homes, err := cli.OpenHomes(cli.HomesOptions{Dir: t.TempDir(), Seeds: HomeSeeds(owner, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer homes.Close()
+	home, err := homes.Home(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	login := exec.CommandContext(t.Context(), p.opts.Path, "login", "--with-api-key")
+	login.Env, login.Stdin = p.env(cli.Request{Home: home}), strings.NewReader("sk-renewed\n")
+	if out, err := login.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if raw, err := os.ReadFile(filepath.Join(owner, ".codex/auth.json")); err != nil || !strings.Contains(string(raw), "sk-renewed") {
+		t.Errorf("the owner's log-in is %s (%v)", raw, err)
+	}
+	if to, err := os.Readlink(filepath.Join(home, ".codex/auth.json")); err != nil || to != filepath.Join(owner, ".codex/auth.json") {
+		t.Errorf("the home has no link any more, but %q (%v)", to, err)
 	}
 }
