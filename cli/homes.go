@@ -29,6 +29,8 @@ type HomesOptions struct {
 	Now   func() time.Time // time.Now when nil
 }
 
+var _ Homes = (*HostHomes)(nil)
+
 // HostHomes gives each session a home of its own on this machine: a directory that holds what Seeds say and what
 // the session's agents put there. It keeps the owner's settings, MCP servers, hooks, skills and memory files from
 // what runs in it. It is no wall: who runs as the same user can still read the owner's home by its path. Safe for

@@ -28,7 +28,12 @@ type Launcher struct {
 	used time.Time // when a process was started last
 }
 
-var _ cli.Launcher = (*Launcher)(nil)
+var (
+	_ cli.Launcher = (*Launcher)(nil)
+	_ cli.Homes    = (*Launcher)(nil)
+	_ cli.Bringer  = (*Launcher)(nil)
+	_ cli.Preparer = (*Launcher)(nil)
+)
 
 // Open makes a Launcher. The engine is not asked for anything before it is needed, and need not be there now. The
 // caller must Close it.
