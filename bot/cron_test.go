@@ -90,12 +90,12 @@ func withJobs(t *testing.T, test func(r *cronRig)) {
 			answers: []orchestrator.Outcome{{State: orchestrator.TurnDone, Text: "fine", CostUSD: 0.25}}}}
 		r.scheduler = heartbeat.New(heartbeat.Options{Store: db, Runner: r.runner, Notifier: nobody{}, Now: time.Now, Zone: time.UTC,
 			NewID: func() string { return "id" }, Logger: slog.New(slog.DiscardHandler)})
-		r.commands.crons.jobs = heartbeat.NewDesk(r.scheduler, func(path string) (string, error) {
+		r.commands.crons.jobs = heartbeat.NewDesk(r.scheduler, heartbeat.DeskOptions{Stale: 3 * time.Hour, Directory: func(path string) (string, error) {
 			if path == "/gone/too" {
 				return "", orchestrator.ErrNotADir
 			}
 			return path, nil
-		})
+		}})
 		test(r)
 		synctest.Wait()
 	})
@@ -205,7 +205,7 @@ func TestCronScreens(t *testing.T) {
 			"[⏸ Pause]", "+4h", "[▶ Resume]"},
 		"edit": {"/cron every day at 9 Asia/Tokyo look at the CI", "[✅ Add]", "[✏️ Edit]", "[Schedule]", "> at noon", "> every day at 10",
 			"[✏️ Edit]", "[Prompt]", "> look at it twice", "[✏️ Edit]", "[Session]", "[that of the chat]", "[Session]", "[one of its own]",
-			"[Directory]", "> /gone/too", "> /src/app", "[✏️ Edit]", "[Sandbox]", "[a container]", "[Time limit]", "> 90 minutes",
+			"[Directory]", "> /gone/too", "> /src/app", "[✏️ Edit]", "[Sandbox]", "[a container]", "[Time limit]", "> 3 hours", "> forever", "> 90 minutes",
 			"[✏️ Edit]", "[Quiet hours]", "> 22:00 to 7:00", "[✏️ Edit]", "[Quiet hours]", "[What is due is skipped]",
 			"[Missed runs]", "[each is run]", "[Overlap]", "[waits for the one before]", "[Retries]", "[3]", "[‹ Done]"},
 		"model": {"/cron every day at 9 look", "[✏️ Change]", "[Model]", "[Choose…]", "[✓ claude]", "[✓ Opus 4]", "[high]", "[‹ Done]", "[✅ Add]",

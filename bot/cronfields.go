@@ -164,7 +164,7 @@ func spanOf(d time.Duration) string {
 func limitChoices() []cronChoice {
 	choices := []cronChoice{{label: "That of the agent", set: func(j *orchestrator.Job) { j.Timeout = 0 },
 		is: func(j orchestrator.Job) bool { return j.Timeout == 0 }}}
-	for _, d := range []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour} {
+	for _, d := range []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour} {
 		choices = append(choices, cronChoice{label: spanOf(d), set: func(j *orchestrator.Job) { j.Timeout = d },
 			is: func(j orchestrator.Job) bool { return j.Timeout == d }})
 	}

@@ -14,15 +14,23 @@ import (
 
 // Desk is what the chat does with the jobs of a Scheduler. Safe for concurrent use.
 type Desk struct {
-	s   *Scheduler
-	dir func(path string) (string, error)
+	s    *Scheduler
+	opts DeskOptions
+}
+
+// DeskOptions configure a Desk. Directory is required.
+type DeskOptions struct {
+	// Directory says whether a job may work in a directory, and gives it as an absolute path; see
+	// orchestrator.Orchestrator.Directory.
+	Directory func(path string) (string, error)
+	// Stale is when a run counts as stale: a time limit is to be shorter. 0 is never.
+	Stale time.Duration
 }
 
 var _ orchestrator.Jobs = (*Desk)(nil)
 
-// NewDesk makes a Desk. dir says whether a job may work in a directory, and gives it as an absolute path; see
-// orchestrator.Orchestrator.Directory.
-func NewDesk(s *Scheduler, dir func(path string) (string, error)) *Desk { return &Desk{s: s, dir: dir} }
+// NewDesk makes a Desk.
+func NewDesk(s *Scheduler, opts DeskOptions) *Desk { return &Desk{s: s, opts: opts} }
 
 // MostJobs bounds the jobs that people make in one conversation.
 const MostJobs = 50

@@ -28,10 +28,13 @@ func when(j Job) string {
 	return strings.TrimSpace(Words(j.Schedule) + " " + j.Zone)
 }
 
-// kept is a filled job that may be; *orchestrator.BadJob for one that names a directory where it may not work.
+// kept is a filled job that may be; *orchestrator.BadJob for one that may work nowhere, or for too long.
 func (d *Desk) kept(j orchestrator.Job) (Job, error) {
+	if stale := d.opts.Stale; stale > 0 && j.Timeout >= stale {
+		return Job{}, bad(fmt.Errorf("a time limit is shorter than %s, which is agents.stale_after in config.toml", spanText(stale)))
+	}
 	if j.Dir != "" {
-		dir, err := d.dir(j.Dir)
+		dir, err := d.opts.Directory(j.Dir)
 		switch {
 		case errors.Is(err, orchestrator.ErrOutsideRoot):
 			return Job{}, bad(fmt.Errorf("%s is outside the places ductor may work in (projects.roots in config.toml)", j.Dir))

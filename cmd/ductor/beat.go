@@ -35,7 +35,9 @@ func newBeat(h *house) *beat {
 
 // jobs is what the chat does with jobs.
 func (h *house) jobs() orchestrator.Jobs {
-	return heartbeat.NewDesk(h.beat.scheduler, func(path string) (string, error) { return h.desk.Directory(path) })
+	return heartbeat.NewDesk(h.beat.scheduler, heartbeat.DeskOptions{
+		Directory: func(path string) (string, error) { return h.desk.Directory(path) }, Stale: h.cfg.Agents.StaleAfter,
+	})
 }
 
 // buildBeat makes the jobs of the configuration those that are kept, and listens for webhooks if there are any.
@@ -56,7 +58,8 @@ func buildBeat(ctx context.Context, h *house) error {
 		return coded{fmt.Errorf("jobs: %w", err), errConfig}
 	}
 	b.sweep = heartbeat.NewSweep(heartbeat.SweepOptions{
-		Runs: h.service.Registry(), Now: time.Now, Logger: h.log, Every: sweepEvery,
+		Runs: h.service.Registry(), Now: time.Now, Logger: h.log,
+		Every:  min(sweepEvery, h.cfg.Agents.StaleAfter/4),
 		Notice: func(context.Context, cli.RunInfo) {}, // the card of its turn says it, and offers to run it again
 		Ages: map[heartbeat.RunKind]time.Duration{
 			heartbeat.RunOfChat: h.cfg.Agents.StaleAfter, heartbeat.RunOfJob: h.cfg.Agents.StaleAfter,

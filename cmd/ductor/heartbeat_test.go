@@ -136,3 +136,30 @@ func TestAWebhookStartsATurn(t *testing.T) {
 		t.Errorf("it is shown %d times", n)
 	}
 }
+
+// TestARunThatIsFarTooOldIsEndedAndToldOnce: on this host, of a person and of a job, with a button that has it run again.
+func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
+	const hang = `[[tool cmd="test -e again || { touch again; sleep 600; }"]][[text "it came to its end"]]`
+	for name, job := range map[string]bool{"of a person": false, "of a job": true} {
+		t.Run(name, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) { c.Agents.StaleAfter = 4 * time.Second; c.Permissions.Mode = "bypass" })
+			if job {
+				town.say("/cron every day at 9 %s", hang)
+				town.press("✅ Add")
+				town.press("🚀 Run now")
+			} else {
+				town.say("%s", hang)
+			}
+			m := town.await("took too long and was stopped")
+			if !m.HasButton("🔁 Run again") {
+				t.Errorf("it offers %v", m.Keyboard)
+			}
+			nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+			town.press("🔁 Run again")
+			town.await("it came to its end")
+			if n := town.shown("took too long and was stopped"); n != 1 {
+				t.Errorf("it is told %d times", n)
+			}
+		})
+	}
+}
