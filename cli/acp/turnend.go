@@ -1,0 +1,212 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"ductor/cli"
+)
+
+// cut asks the agent to end the turn.
+func (t *turn) cut(why cli.End) {
+	if t.cutBy != "" {
+		return
+	}
+	t.cutBy, t.cutAt, t.reacted = why, time.Now(), false
+	h := t.s.host
+	err := h.send(request{Method: methodCancel, Params: sessionParams{string(t.s.id)}})
+	// An agent that waits for permission ends the turn only when that is answered, too.
+	for _, a := range append(t.s.withdraw(func(*ask) bool { return true }), t.open...) {
+		h.respond(a.id, cancelled())
+	}
+	if err != nil {
+		t.stop()
+		return
+	}
+	t.timer.Reset(min(interruptWait, t.s.provider.opts.Grace/2))
+}
+
+// limit is how long the agent may be silent now.
+func (t *turn) limit() time.Duration {
+	if t.out.OpenTools() > 0 || t.waiting() {
+		return t.s.provider.opts.ToolStall
+	}
+	return t.s.provider.opts.Stall
+}
+
+// waiting says whether the agent waits for a person.
+func (t *turn) waiting() bool {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	return len(t.s.asks) > 0
+}
+
+// tick does what is due, and sets the timer to what is due next.
+func (t *turn) tick() {
+	if t.cutBy != "" {
+		half := t.cutAt.Add(t.s.provider.opts.Grace / 2)
+		if !t.reacted || !time.Now().Before(half) {
+			t.stop()
+			return
+		}
+		t.timer.Reset(time.Until(half))
+		return
+	}
+	if t.waiting() { // for as long as a person takes
+		t.quiet = time.Now()
+	}
+	limit, silence := t.limit(), time.Since(t.quiet)
+	if silence >= limit {
+		t.silence = silence
+		t.cut(cli.EndStalled)
+		return
+	}
+	t.timer.Reset(min(limit-silence, t.s.provider.opts.Stall)) // a tool that ends shortens the limit
+}
+
+// stop ends an agent that did not end the turn when it was asked to. One that serves others is left to them, and
+// ended with the last of them.
+func (t *turn) stop() {
+	h := t.s.host
+	if !h.alone() {
+		h.taint()
+		t.gone = true
+		return
+	}
+	grace := max(t.s.provider.opts.Grace-time.Since(t.cutAt), 0)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace+stopSlack)
+	defer cancel()
+	if err := h.process.Stop(ctx, grace); err != nil {
+		t.s.provider.opts.Logger.Error("an agent did not end", "agent", string(t.s.provider.opts.Agent), "err", err)
+	}
+	select {
+	case <-h.pumped:
+	case <-ctx.Done():
+	}
+	t.takeAll() // its last words
+	t.gone = true
+}
+
+// finish emits the result.
+func (t *turn) finish() {
+	s := t.s
+	rest := s.settle(t.reply != nil && t.cutBy == "", t.detached)
+	for _, i := range rest {
+		s.late(i)
+	}
+	r := t.result()
+	t.tell.release()
+	if t.replaying && !t.detached { // it ended in the past
+		t.replaying = false
+		t.out.Pass(cli.CaughtUp{})
+	}
+	if t.tell.mode != "" {
+		s.mu.Lock()
+		s.mode = t.tell.mode
+		s.mu.Unlock()
+	}
+	r.Denials = t.tell.denials
+	t.out.Finish(r)
+	s.host.turnOver(t.ctx, !t.detached && t.cutBy != "" && t.tell.ran)
+}
+
+// settle ends listening, and gives what nobody listened to any more.
+func (s *session) settle(well, detached bool) []item {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listening, s.spoiled, s.detaching = false, !well, detached
+	s.marked = cli.Mark{}
+	s.asks = map[cli.AskID]*ask{}
+	return s.inbox.take()
+}
+
+// result is how the turn ended: by the agent's own word, unless we cut it short.
+func (t *turn) result() cli.Result {
+	agent := t.s.provider.opts.Agent
+	switch {
+	case t.detached:
+		return cli.Result{Detached: true}
+	case t.reply != nil:
+		r := t.replied()
+		if t.cutBy != "" && (r.Err != nil || t.reply.Error != nil) {
+			return t.cutResult(r)
+		}
+		return r
+	case t.cutBy != "":
+		return t.cutResult(cli.Result{})
+	case t.sendErr != nil:
+		return cli.Result{Err: &cli.Failure{Kind: cli.Crashed, Agent: agent, Reason: "it did not take the message", Cause: t.sendErr}}
+	case t.overflow:
+		return cli.Result{Err: cli.Failf(cli.BadOutput, agent, "it says more than can be kept")}
+	}
+	return cli.Result{Err: t.s.host.failure()}
+}
+
+func (t *turn) cutResult(said cli.Result) cli.Result {
+	r := cli.Cut(t.ctx, t.s.provider.opts.Agent)
+	if t.cutBy == cli.EndStalled {
+		r = cli.Stalled(t.s.provider.opts.Agent, t.silence)
+	}
+	r.Usage, r.ByModel = said.Usage, said.ByModel
+	return r
+}
+
+// replied is the result that the agent's answer to the prompt says.
+func (t *turn) replied() cli.Result {
+	agent := t.s.provider.opts.Agent
+	if t.reply.Error != nil {
+		return cli.Result{Err: t.s.provider.refusal(t.reply.Error)}
+	}
+	var p prompted
+	if err := json.Unmarshal(t.reply.Result, &p); err != nil || p.StopReason == "" {
+		f := cli.Failf(cli.BadOutput, agent, "the end of the turn cannot be read")
+		f.Detail = cli.Shorten(string(t.reply.Result), 1000)
+		return cli.Result{Err: f}
+	}
+	r := t.s.counted(p)
+	switch p.StopReason {
+	case "end_turn":
+		if text, ok := t.tell.failed(r.Usage); ok {
+			r.Err = t.s.provider.meaning(errorCode(text), text)
+		}
+	case "cancelled":
+		r.Err = cli.Failf(cli.UnknownFailure, agent, "it cancelled the turn by itself")
+	case "max_tokens":
+		r.Err = cli.Failf(cli.LimitOfTurn, agent, "the answer became too long")
+	case "max_turn_requests":
+		r.Err = cli.Failf(cli.LimitOfTurn, agent, "it asked its model too many times")
+	case "refusal":
+		r.Err = cli.Failf(cli.Refused, agent, "the model refuses to go on")
+	default:
+		r.Err = cli.Failf(cli.UnknownFailure, agent, "it stopped: %s", oneLine(p.StopReason))
+	}
+	return r
+}
+
+// counted is what a turn used, as far as the agent says.
+func (s *session) counted(p prompted) cli.Result {
+	var r cli.Result
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case p.Usage != nil:
+		u := p.Usage
+		r.Usage = cli.Usage{Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Thought}
+	case p.Meta.Quota != nil:
+		q := p.Meta.Quota
+		r.Usage = cli.Usage{Input: q.Tokens.Input, Output: q.Tokens.Output}
+		for _, m := range q.Models {
+			if r.ByModel == nil {
+				r.ByModel = map[cli.ModelID]cli.Usage{}
+			}
+			r.ByModel[cli.ModelID(m.Model)] = cli.Usage{Input: m.Tokens.Input, Output: m.Tokens.Output}
+		}
+	}
+	if s.host.quirks.TotalUsage && p.Usage != nil {
+		total := r.Usage
+		r.Usage = total.Sub(s.totals)
+		s.totals = total
+	}
+	return r
+}
