@@ -317,7 +317,7 @@ func playDetachThenAbort(s *stage) {
 	again := s.begin(session, req)
 	again.awaitEvent(func(ev cli.Event) bool { _, ok := ev.(cli.CaughtUp); return ok })
 	s.aborted(session, again, "")
-	if alive(pid) {
+	if asleep(pid) {
 		s.t.Errorf("the grandchild %d outlived the abort", pid)
 	}
 }

@@ -242,7 +242,7 @@ func playAbortTool(s *stage) {
 		s.t.Fatalf("the grandchild %d is not there, %v", pid, err)
 	}
 	s.aborted(session, p, "")
-	if alive(pid) {
+	if asleep(pid) {
 		s.t.Errorf("the grandchild %d outlived the abort", pid)
 	}
 }
@@ -304,7 +304,7 @@ func playCloseWithTools(s *stage) {
 		s.t.Errorf("failure %+v", over.result.Err)
 	}
 	s.close(session)
-	if alive(pid) {
+	if asleep(pid) {
 		s.t.Errorf("process %d outlived the session", pid)
 	}
 }
