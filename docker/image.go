@@ -111,6 +111,8 @@ func (e *Engine) base(ctx context.Context, o Options, name string) (image.Inspec
 		return info, err
 	}
 	switch {
+	case o.Source != nil:
+		err = o.Source.supply(ctx, o, name, e)
 	case o.Build != nil:
 		err = e.build(ctx, o, name)
 	case o.Pull:
@@ -276,6 +278,15 @@ func digest(parts ...[]byte) string {
 		h.Write(p)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:24]
+}
+
+// supply gets an image and sends it to another engine.
+func (e *Engine) supply(ctx context.Context, o Options, name string, to *Engine) error {
+	o.Source = nil
+	if _, err := e.base(ctx, o, name); err != nil {
+		return err
+	}
+	return e.Send(ctx, to, name)
 }
 
 // Send copies an image to another engine, for one that reaches no registry. An image that is there already, by its

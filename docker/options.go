@@ -66,6 +66,9 @@ type Options struct {
 	Image string // the image as the engine knows it; it needs nothing of ours, not even a shell
 	Pull  bool   // fetch Image from its registry when it is not there
 	Build *Build // make the image, when it is not there
+	// Source is an engine that fetches or makes the image in place of Engine, and sends it there: for one that reaches
+	// no registry. Nil for none.
+	Source *Engine `json:"-"`
 
 	// Projects are directories the agents work in: writable, at the same path, which must be there on the engine's
 	// machine. Nothing else is assumed to be shared with it.

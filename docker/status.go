@@ -86,7 +86,7 @@ func (s *Status) askImage(ctx context.Context, e *Engine, o Options, from *sourc
 		return err
 	case o.Build != nil:
 		s.ImageIs = StateToBuild
-	case o.Pull:
+	case o.Pull || o.Source != nil:
 		s.ImageIs = StateToFetch
 	default:
 		s.ImageIs = StateMissing

@@ -39,6 +39,7 @@ type room struct {
 	name     string
 	setting  config.SandboxSetting
 	engine   *docker.Engine   // nil if it cannot be
+	source   *docker.Engine   // of its image; nil for none
 	launcher *docker.Launcher // nil if it cannot be
 	why      error            // why not: an error of package docker
 	seeds    []docker.Seed
@@ -92,7 +93,14 @@ func (s *sandboxes) shared() []string {
 }
 
 func (s *sandboxes) open(r *room) (err error) {
-	if r.engine, err = s.engine(r.setting); err != nil {
+	set := r.setting
+	r.engine, err = s.engine(docker.EngineOptions{
+		Host: cmp.Or(set.Host, docker.DefaultHost), CA: set.CA, Cert: set.Cert, Key: set.Key, SSHConfig: set.SSHConfig,
+	})
+	if err == nil && set.ImageFrom != "" {
+		r.source, err = s.engine(docker.EngineOptions{Host: set.ImageFrom, SSHConfig: set.SSHConfig})
+	}
+	if err != nil {
 		return wrongSetting(r.name, err)
 	}
 	o, err := s.options(r)
@@ -110,8 +118,7 @@ func wrongSetting(name string, err error) error {
 }
 
 // engine gives one engine to all that have the same settings of it.
-func (s *sandboxes) engine(set config.SandboxSetting) (*docker.Engine, error) {
-	key := docker.EngineOptions{Host: cmp.Or(set.Host, docker.DefaultHost), CA: set.CA, Cert: set.Cert, Key: set.Key, SSHConfig: set.SSHConfig}
+func (s *sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 	if e := s.engines[key]; e != nil {
 		return e, nil
 	}
@@ -134,7 +141,7 @@ func (s *sandboxes) options(r *room) (docker.Options, error) {
 	}
 	o := docker.Options{
 		Engine: r.engine, Owner: s.owner(), Name: r.name, Dir: s.path(dockerDir), Supervisor: supervisorPath(set),
-		Image: set.Image, Pull: set.Pull, Projects: s.projects(r), Mounts: mounts, Shared: s.shared(), Seeds: r.seeds,
+		Image: set.Image, Pull: set.Pull, Source: r.source, Projects: s.projects(r), Mounts: mounts, Shared: s.shared(), Seeds: r.seeds,
 		User: set.User, CPUs: set.CPUs, Memory: int64(set.MemoryMB) << 20, PIDs: int64(set.PIDs), Network: docker.Network(set.Network),
 		ReadOnlyRoot: set.ReadOnlyRoot, Env: append([]string{inSandbox}, set.Env...),
 		MaxAge: a.StaleAfter, OrphanAfter: a.OrphanAfter, Grace: a.Grace, Logger: s.log,

@@ -37,6 +37,7 @@ type SandboxSetting struct {
 	Pull         bool          `toml:"pull"`
 	BuildDir     string        `toml:"build_dir"` // empty: the Dockerfile that ships
 	BuildNetwork string        `toml:"build_network"`
+	ImageFrom    string        `toml:"image_from"` // an engine that gets the image and sends it; empty: none
 	Network      string        `toml:"network"`
 	CPUs         float64       `toml:"cpus"`      // 0: all
 	MemoryMB     int           `toml:"memory_mb"` // 0: no limit

@@ -83,21 +83,27 @@ func (s SandboxSetting) checkEngine(p *problems) {
 	if (s.Cert == "") != (s.Key == "") {
 		p.add("cert", "cert and key belong together; give both or none")
 	}
-	if s.Host == "" {
+	checkHost(p, "host", s.Host, "unix:///path, tcp://host:port or ssh://user@host", "unix", "tcp", "ssh")
+	checkHost(p, "image_from", s.ImageFrom, "unix:///path or ssh://user@host", "unix", "ssh")
+}
+
+// checkHost holds what an engine's address may be; empty is one.
+func checkHost(p *problems, key, host, forms string, schemes ...string) {
+	if host == "" {
 		return
 	}
-	u, err := url.Parse(s.Host)
+	u, err := url.Parse(host)
 	switch {
-	case err != nil:
-		p.add("host", "should be unix:///path, tcp://host:port or ssh://user@host")
+	case err != nil || !slices.Contains(schemes, u.Scheme):
+		p.add(key, "should be %s", forms)
 	case u.Scheme == "unix" && filepath.IsAbs(u.Path) && u.Host == "":
 	case u.Scheme == "tcp" && u.Hostname() != "" && u.Port() != "" && u.Path == "":
 	case u.Scheme == "ssh" && u.Hostname() != "" && !strings.HasPrefix(u.Hostname(), "-"):
 		if _, has := u.User.Password(); has {
-			p.add("host", "holds a password; use a key")
+			p.add(key, "holds a password; use a key")
 		}
 	default:
-		p.add("host", "should be unix:///path, tcp://host:port or ssh://user@host")
+		p.add(key, "should be %s", forms)
 	}
 }
 
