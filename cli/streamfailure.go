@@ -72,11 +72,11 @@ func (e ExitStatus) meaning() (FailureKind, string) {
 	case e.By == EndedOrphaned:
 		return TimedOut, "ductor was not there for too long"
 	case e.By == EndedByTerminated:
-		return Crashed, "it was ended from outside, as when the machine is shut down"
+		return Crashed, "it was ended from outside, as when the machine or its sandbox is stopped"
 	case e.By == EndedUnseen:
 		return Crashed, "the process that watched over it was killed"
 	case e.OOM:
-		return Crashed, "the machine has too little memory for it"
+		return Crashed, "there was too little memory for it; free some, or give its sandbox more"
 	default:
 		return "", ""
 	}

@@ -162,7 +162,7 @@ func (e *Engine) remove(ctx context.Context, id string) error {
 func state(c container.InspectResponse, there bool) *Error {
 	switch {
 	case !there:
-		return &Error{Reason: "the sandbox's container was removed", gone: true}
+		return &Error{Reason: "the sandbox's container was removed", Fix: "it is made anew for the next message", gone: true}
 	case c.State.Paused:
 		return &Error{Reason: "the sandbox's container was paused", Fix: "it is woken for the next message"}
 	case c.State.OOMKilled && !c.State.Running:

@@ -1,13 +1,10 @@
 package docker
 
 import (
-	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -158,91 +155,5 @@ func TestHomesAreListed(t *testing.T) {
 	}
 	if homes, err = e.Homes(t.Context(), o.Owner, o.Dir); err != nil || !homes[0].Used.Equal(later) {
 		t.Errorf("used in an hour: %+v, %v", homes, err)
-	}
-}
-
-// silentEngine takes connections, and what is sent over them, and never answers.
-func silentEngine(t testing.TB) *Engine {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "ds") // sockets have short names
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", filepath.Join(dir, "sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	var conns []net.Conn
-	serving.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conns = append(conns, conn)
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close() // ends the accepting
-		serving.Wait()
-		for _, conn := range conns {
-			_ = conn.Close() // nobody is there any more
-		}
-		_ = os.RemoveAll(dir) // a leftover in the temporary directory
-	})
-	return connectTo(t, EngineOptions{Host: "unix://" + dir + "/sock", Wait: 50 * time.Millisecond})
-}
-
-// An engine that takes every question and answers none keeps nobody waiting for ever.
-func TestEngineThatNeverAnswers(t *testing.T) {
-	t.Parallel()
-	for _, remote := range []bool{false, true} {
-		e := silentEngine(t)
-		e.remote = remote
-		o := Options{
-			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(), Supervisor: dockertest.Tool(t, dockertest.Supervisor), Image: "any",
-			Projects: []string{t.TempDir()}, Shared: []string{t.TempDir()},
-		}
-		file := filepath.Join(o.Shared[0], "file")
-		dockertest.Write(t, file, "x", 0o644)
-		s := newSandbox(t, o)
-		fails := func(name string, do func(ctx context.Context) error) {
-			t.Run(name, func(t *testing.T) {
-				s := s.in(t)
-				done := make(chan error, 1)
-				go func() { done <- do(context.Background()) }()
-				select {
-				case err := <-done:
-					s.isFailure(err, "in time", "docker info")
-				case <-time.After(time.Minute):
-					t.Fatal("it waits for ever")
-				}
-			})
-		}
-		fails("start", func(ctx context.Context) error {
-			_, err := s.Launcher.Start(ctx, shell(o, s.canary, "true"))
-			return err
-		})
-		fails("left", func(ctx context.Context) error { _, err := s.Left(ctx); return err })
-		fails("attach", func(ctx context.Context) error { _, err := s.Attach(ctx, "RUN", 0); return err })
-		fails("prepare", s.Prepare)
-		fails("retire", func(ctx context.Context) error { _, err := s.Retire(ctx, 0); return err })
-		fails("home", func(ctx context.Context) error { _, err := s.Home(ctx, "one"); return err })
-		fails("homes of sessions", func(ctx context.Context) error { _, err := s.SessionHomes(ctx); return err })
-		fails("status", func(ctx context.Context) error { _, err := s.Status(ctx); return err })
-		fails("images", func(ctx context.Context) error { _, err := s.Images(ctx); return err })
-		fails("check", e.Check)
-		fails("clean", func(ctx context.Context) error { _, err := e.Clean(ctx, "me", nil); return err })
-		fails("clean images", func(ctx context.Context) error { _, err := e.CleanImages(ctx, "me", nil); return err })
-		fails("homes", func(ctx context.Context) error { _, err := e.Homes(ctx, "me", ""); return err })
-		fails("forget", func(ctx context.Context) error { return e.Forget(ctx, "me", "x") })
-		fails("send", func(ctx context.Context) error { return e.Send(ctx, e, "any") })
-		if remote {
-			fails("bring", func(ctx context.Context) error { return s.Bring(ctx, []string{file}) })
-		}
-		if s.Knows(time.Now().Add(time.Second)) {
-			t.Error("it knows what it cannot ask")
-		}
 	}
 }

@@ -1,0 +1,168 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/docker/dockertest"
+)
+
+// relay is a socket whose connections are handled until the test ends.
+func relay(t testing.TB, wait time.Duration, handle func(net.Conn)) *Engine {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ds") // sockets have short names
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer conn.Close()
+				handle(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close() // ends the accepting; connections end with the engine's client
+		serving.Wait()
+		_ = os.RemoveAll(dir) // a leftover in the temporary directory
+	})
+	return connectTo(t, EngineOptions{Host: "unix://" + dir + "/sock", Wait: wait})
+}
+
+// silentEngine takes connections, and what is sent over them, and never answers.
+func silentEngine(t testing.TB) *Engine {
+	t.Helper()
+	return relay(t, 50*time.Millisecond, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }) // until it is closed
+}
+
+// silentAt is the machine's engine, but that requests with a word in them are never answered.
+func silentAt(t testing.TB, word string) *Engine {
+	t.Helper()
+	return relay(t, 300*time.Millisecond, func(conn net.Conn) {
+		engine, err := net.Dial("unix", strings.TrimPrefix(dockertest.Host(), "unix://"))
+		if err != nil {
+			return // nobody answers
+		}
+		defer engine.Close()
+		var answers sync.WaitGroup
+		defer answers.Wait()
+		answers.Go(func() {
+			_, _ = io.Copy(conn, engine) // until either end
+			_ = conn.Close()             // as the engine did
+		})
+		for buf := make([]byte, 64<<10); ; {
+			n, err := conn.Read(buf)
+			if bytes.Contains(buf[:n], []byte(word)) {
+				_, _ = io.Copy(io.Discard, conn)
+				err = io.EOF
+			}
+			if err == nil {
+				_, err = engine.Write(buf[:n])
+			}
+			if err != nil {
+				_ = engine.Close() // ends the answers
+				return
+			}
+		}
+	})
+}
+
+// inTime gives the error of what must not wait for ever.
+func inTime(t testing.TB, do func(ctx context.Context) error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- do(context.Background()) }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(time.Minute):
+		t.Fatal("it waits for ever")
+		return nil
+	}
+}
+
+// An engine that takes every question and answers none keeps nobody waiting for ever.
+func TestEngineThatNeverAnswers(t *testing.T) {
+	t.Parallel()
+	for _, remote := range []bool{false, true} {
+		e := silentEngine(t)
+		e.remote = remote
+		o := Options{
+			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(), Supervisor: dockertest.Tool(t, dockertest.Supervisor), Image: "any",
+			Projects: []string{t.TempDir()}, Shared: []string{t.TempDir()},
+		}
+		file := filepath.Join(o.Shared[0], "file")
+		dockertest.Write(t, file, "x", 0o644)
+		s := newSandbox(t, o)
+		fails := func(name string, do func(ctx context.Context) error) {
+			t.Run(name, func(t *testing.T) {
+				s.in(t).isFailure(inTime(t, do), "in time", "docker info")
+			})
+		}
+		fails("start", func(ctx context.Context) error {
+			_, err := s.Launcher.Start(ctx, shell(o, s.canary, "true"))
+			return err
+		})
+		fails("left", func(ctx context.Context) error { _, err := s.Left(ctx); return err })
+		fails("attach", func(ctx context.Context) error { _, err := s.Attach(ctx, "RUN", 0); return err })
+		fails("prepare", s.Prepare)
+		fails("retire", func(ctx context.Context) error { _, err := s.Retire(ctx, 0); return err })
+		fails("home", func(ctx context.Context) error { _, err := s.Home(ctx, "one"); return err })
+		fails("homes of sessions", func(ctx context.Context) error { _, err := s.SessionHomes(ctx); return err })
+		fails("status", func(ctx context.Context) error { _, err := s.Status(ctx); return err })
+		fails("images", func(ctx context.Context) error { _, err := s.Images(ctx); return err })
+		fails("check", e.Check)
+		fails("clean", func(ctx context.Context) error { _, err := e.Clean(ctx, "me", nil); return err })
+		fails("clean images", func(ctx context.Context) error { _, err := e.CleanImages(ctx, "me", nil); return err })
+		fails("homes", func(ctx context.Context) error { _, err := e.Homes(ctx, "me", ""); return err })
+		fails("forget", func(ctx context.Context) error { return e.Forget(ctx, "me", "x") })
+		fails("send", func(ctx context.Context) error { return e.Send(ctx, e, "any") })
+		if remote {
+			fails("bring", func(ctx context.Context) error { return s.Bring(ctx, []string{file}) })
+		}
+		if s.Knows(time.Now().Add(time.Second)) {
+			t.Error("it knows what it cannot ask")
+		}
+	}
+}
+
+// An engine that stops answering at any step of a start keeps nobody waiting either, and the next start works.
+func TestEngineThatStopsAnswering(t *testing.T) {
+	t.Parallel()
+	machine := needEngine(t)
+	for _, word := range []string{"/_ping", "/images/", "/containers/create", "/archive", "/start HTTP", "/exec HTTP", "/exec/"} {
+		t.Run(strings.Trim(word, "/"), func(t *testing.T) {
+			t.Parallel()
+			o := testOptions(t, machine)
+			key := t.TempDir() + "/key"
+			dockertest.Write(t, key, "k3y", 0o600)
+			o.Seeds = []Seed{{From: key, To: "key"}}
+			hanging := o
+			hanging.Engine = silentAt(t, word)
+			s := newSandbox(t, hanging)
+			s.isFailure(inTime(t, func(ctx context.Context) error {
+				_, err := s.Launcher.Start(ctx, shell(o, s.canary, "true"))
+				return err
+			}), "in time")
+			newSandbox(t, o).works()
+		})
+	}
+}
