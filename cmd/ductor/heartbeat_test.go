@@ -139,7 +139,8 @@ func TestAWebhookStartsATurn(t *testing.T) {
 
 // TestARunThatIsFarTooOldIsEndedAndToldOnce: on this host, of a person and of a job, with a button that has it run again.
 func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
-	const hang = `[[tool cmd="test -e again || { touch again; sleep 600; }"]][[text "it came to its end"]]`
+	// The first time it hangs, and goes on hanging if only what it runs is ended.
+	const hang = `[[tool cmd="test -e again || { touch again hangs; sleep 600 || exit; }; rm hangs"]][[tool cmd="test ! -e hangs || sleep 600"]][[text "it came to its end"]]`
 	for name, job := range map[string]bool{"of a person": false, "of a job": true} {
 		t.Run(name, func(t *testing.T) {
 			town := newTown(t, func(c *config.Config) { c.Agents.StaleAfter = 4 * time.Second; c.Permissions.Mode = "bypass" })
