@@ -55,8 +55,12 @@ func (s *sandboxes) leaveEngines(ctx context.Context) {
 		s.log.Warn("look which engines were used", "err", err)
 	}
 	var left []docker.EngineOptions
+	ids := map[*docker.Engine]string{}
+	if len(former) > 0 {
+		ids = s.engineIDs(ctx)
+	}
 	for _, o := range former {
-		if err := s.leaveEngine(ctx, o); err != nil {
+		if err := s.leaveEngine(ctx, o, ids); err != nil {
 			s.log.Warn("remove old sandboxes", "engine", o.Host, "err", err)
 			left = append(left, o)
 		}
@@ -69,19 +73,39 @@ func (s *sandboxes) leaveEngines(ctx context.Context) {
 	}
 }
 
-func (s *sandboxes) leaveEngine(ctx context.Context, o docker.EngineOptions) error {
+var errUnknownEngine = errors.New("an engine that is in use does not say who it is, and it may be this one")
+
+func (s *sandboxes) leaveEngine(ctx context.Context, o docker.EngineOptions, used map[*docker.Engine]string) error {
 	e, err := docker.Connect(o)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
-	removed, err := e.Clean(ctx, s.owner(), nil)
-	if err == nil {
-		_, err = e.CleanImages(ctx, s.owner(), nil)
+	return errors.Join(s.empty(ctx, e, used), e.Close())
+}
+
+// empty removes what is left in an engine, unless it is one that is used, by another way.
+func (s *sandboxes) empty(ctx context.Context, e *docker.Engine, used map[*docker.Engine]string) error {
+	id, err := e.ID(ctx)
+	if err != nil {
+		return err
 	}
+	for _, other := range s.engines {
+		switch used[other] {
+		case id:
+			return nil
+		case "":
+			return errUnknownEngine
+		}
+	}
+	removed, err := e.Clean(ctx, s.owner(), nil)
 	if removed > 0 {
 		s.log.Info("old sandboxes were removed", "engine", e.Host(), "count", removed)
 	}
-	return errors.Join(err, e.Close())
+	if err != nil {
+		return err
+	}
+	_, err = e.CleanImages(ctx, s.owner(), nil)
+	return err
 }

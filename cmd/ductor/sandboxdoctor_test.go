@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/docker"
+	"ductor/internal/config"
+)
+
+// What keeps a sandbox from being had is said with what helps; no other check suffers.
+func TestTheDoctorOnSandboxesThatCannotBeHad(t *testing.T) {
+	town := surroundings(t, nil)
+	for name, c := range map[string]struct {
+		set  func(*config.SandboxSetting)
+		want string
+	}{
+		"no engine":      {func(s *config.SandboxSetting) { s.Host = "unix:///no/such/socket" }, "unix:///no/such/socket cannot be reached"},
+		"no certificate": {func(s *config.SandboxSetting) { s.Host, s.CA = "tcp://127.0.0.1:1", "/no/such/ca.pem" }, "/no/such/ca.pem"},
+		"a seed is missing": {func(s *config.SandboxSetting) {
+			s.Host, s.Seeds = "unix:///no/such/socket", []string{"/no/such/seed:x"}
+		}, "sandbox.seeds: /no/such/seed"},
+		"a socket by link": {func(s *config.SandboxSetting) { s.Mounts = []string{linkedSocket(t)} }, "who may use it owns the machine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := town.cfg
+			cfg.Sandbox.Mode = config.SandboxDocker
+			c.set(&cfg.Sandbox.SandboxSetting)
+			var out bytes.Buffer
+			d := &doctor{out: &out}
+			d.sandboxes(t.Context(), cfg)
+			if d.failed == 0 || !strings.Contains(out.String(), "FAIL sandbox default: ") || !strings.Contains(out.String(), c.want) {
+				t.Errorf("%d failed: %s", d.failed, out.String())
+			}
+		})
+	}
+}
+
+// linkedSocket is a link to a socket of Docker's, as far as its name tells.
+func linkedSocket(t testing.TB) string {
+	t.Helper()
+	d := newDoor(t, "")
+	real := filepath.Join(filepath.Dir(d.path), "docker.sock")
+	d.path = real
+	d.unlock()
+	link := filepath.Join(t.TempDir(), "harmless")
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	return link
+}
+
+// A former engine that is a present one by another way keeps what is in it.
+func TestAnotherWayToAnEngineIsNoFormerEngine(t *testing.T) {
+	host := engineHost(t)
+	d := newDoor(t, host)
+	d.unlock()
+	town := newTown(t, func(c *config.Config) { boxes(t, host, c) })
+	town.say(`[[text "inside"]]`)
+	town.awaitAnswer("inside")
+	s, err := openSandboxes(town.cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	before, err := s.rooms[0].launcher.Status(t.Context())
+	if err != nil || before.Is != docker.StateRunning {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	if err := s.leaveEngine(t.Context(), docker.EngineOptions{Host: "unix://" + d.path}, s.engineIDs(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if after, err := s.rooms[0].launcher.Status(t.Context()); err != nil || after.Is != docker.StateRunning {
+		t.Errorf("afterwards the container is %s, %v", after.Is, err)
+	}
+	if err := s.leaveEngine(t.Context(), docker.EngineOptions{Host: "unix://" + d.path}, nil); err == nil {
+		t.Error("it was emptied although nobody knew whether it is in use")
+	}
+}
