@@ -61,12 +61,15 @@ func parseEvery(text string, anchor time.Time) (Plan, error) {
 	return every{step, anchor.Truncate(time.Second)}, nil
 }
 
-// Next goes by a fixed grid, so that a clock that is set back gives the same moments once more.
+// Next goes by a fixed grid, so that a clock that is set back gives the same moments once more. The grid has no beginning:
+// the clock may have been far ahead as it was laid.
 func (e every) Next(t time.Time) time.Time {
-	if t.Before(e.anchor) {
-		return e.anchor.Add(e.step)
+	passed := t.Sub(e.anchor)
+	steps := passed / e.step
+	if passed < 0 && passed%e.step != 0 {
+		steps--
 	}
-	return e.anchor.Add((t.Sub(e.anchor)/e.step + 1) * e.step)
+	return e.anchor.Add((steps + 1) * e.step)
 }
 
 type at time.Time

@@ -1,0 +1,137 @@
+package heartbeat_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/heartbeat"
+	"ductor/orchestrator"
+)
+
+// TestWhatPeopleDoWithJobs goes through what the chat's screens do.
+func TestWhatPeopleDoWithJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, day)
+		ctx, there := t.Context(), orchestrator.ConversationID{Chat: 8}
+		st := h.add(t, "0 1 * * *")
+		id := st.Job.ID
+		h.start(t)
+		defer h.stop()
+		if st.Next != day.Add(time.Hour) || st.Job.Name != "look" || !st.Job.Enabled {
+			t.Errorf("it was added as %+v", st)
+		}
+		if st, err := h.Pause(ctx, id, here); err != nil || st.Job.Enabled {
+			t.Errorf("paused: %+v, %v", st, err)
+		}
+		time.Sleep(30 * time.Hour)
+		for _, want := range []error{nil, orchestrator.ErrRepeated} { // a press that is delivered twice
+			if _, err := h.RunNow(ctx, id, here, "press 7"); !errors.Is(err, want) {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if n := len(h.desk.times()); n != 1 {
+			t.Errorf("paused and run now it ran %d times", n)
+		}
+		if st, err := h.Resume(ctx, id, here); err != nil || st.Next != day.Add(49*time.Hour) {
+			t.Errorf("resumed, it is due at %s, %v", st.Next, err)
+		}
+		if st, err := h.Edit(ctx, id, here, func(j *heartbeat.Job) { j.Schedule, j.Prompt = "0 2 * * *", "see" }); err != nil || st.Next != day.Add(50*time.Hour) {
+			t.Errorf("edited, it is due at %s, %v", st.Next, err)
+		}
+		if _, err := h.Edit(ctx, id, here, func(j *heartbeat.Job) { j.Schedule = "soon" }); err == nil {
+			t.Error("a schedule that is none was taken")
+		}
+		for what, err := range map[string]error{
+			"pause":  second(h.Pause(ctx, id, there)),
+			"run":    second(h.RunNow(ctx, id, there, "x")),
+			"edit":   second(h.Edit(ctx, id, there, func(*heartbeat.Job) {})),
+			"look":   second(h.Get(ctx, id, there)),
+			"delete": h.Delete(ctx, id, there),
+		} {
+			if !errors.Is(err, orchestrator.ErrElsewhere) {
+				t.Errorf("%s from another chat: %v", what, err)
+			}
+		}
+		time.Sleep(24 * time.Hour)
+		if list, err := h.List(ctx, here); err != nil || len(list) != 1 || list[0].Runs != 2 || list[0].Last.Prompt != "see" {
+			t.Errorf("the list is %+v, %v", list, err)
+		}
+		if list, err := h.List(ctx, there); err != nil || len(list) != 0 {
+			t.Errorf("another chat sees %+v, %v", list, err)
+		}
+		if err := errors.Join(h.Delete(ctx, id, here), h.Delete(ctx, id, here)); !errors.Is(err, heartbeat.ErrNoJob) {
+			t.Errorf("deleted twice: %v", err)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestJobsOfTheConfiguration come and go with it, keep what was missed, and are changed nowhere else.
+func TestJobsOfTheConfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, day)
+		ctx := t.Context()
+		job := func(name, schedule string) heartbeat.Job {
+			return heartbeat.Job{Name: name, Conversation: here, Prompt: name, Schedule: schedule, Enabled: true}
+		}
+		sync := func(jobs ...heartbeat.Job) {
+			t.Helper()
+			if err := h.Sync(ctx, jobs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names := func() (names []string) {
+			for _, st := range h.store.jobs {
+				names = append(names, st.Job.Name)
+			}
+			slices.Sort(names)
+			return names
+		}
+		sync(job("a", "0 1 * * *"), job("b", "0 2 * * *"))
+		own := h.add(t, "0 3 * * *")
+		if err := h.Sync(ctx, []heartbeat.Job{job("a", "0 1 * * *"), job("c", "soon")}); err == nil {
+			t.Error("a wrong job was taken")
+		}
+		if diff := cmp.Diff([]string{"a", "b", "look"}, names()); diff != "" {
+			t.Error(diff)
+		}
+		a := heartbeat.ConfigID(heartbeat.KindSchedule, "a")
+		if _, err := h.Pause(ctx, a, here); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Delete(ctx, a, here); !errors.Is(err, heartbeat.ErrFromConfig) {
+			t.Errorf("delete: %v", err)
+		}
+		if _, err := h.Edit(ctx, a, here, func(*heartbeat.Job) {}); !errors.Is(err, heartbeat.ErrFromConfig) {
+			t.Errorf("edit: %v", err)
+		}
+		h.move(5 * time.Hour) // ductor was not there at 1, 2 and 3
+		h.renew()
+		sync(job("a", "0 1 * * *"), job("b", "0 2 * * *"))
+		h.start(t)
+		time.Sleep(time.Minute)
+		h.stop()
+		var ran []string
+		for _, o := range h.desk.asked {
+			ran = append(ran, o.Prompt)
+		}
+		slices.Sort(ran)
+		if diff := cmp.Diff([]string{"b", "look"}, ran); diff != "" {
+			t.Errorf("made up for (a is paused): %s", diff)
+		}
+		sync(job("a", "0 1 * * *"))
+		if diff := cmp.Diff([]string{"a", "look"}, names()); diff != "" {
+			t.Error(diff)
+		}
+		if h.get(t, a).Job.Enabled || h.get(t, own.Job.ID).Job.Source != heartbeat.FromChat {
+			t.Error("a job lost what the chat said of it")
+		}
+	})
+}

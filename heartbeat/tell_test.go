@@ -1,0 +1,169 @@
+package heartbeat_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+	"ductor/heartbeat"
+	"ductor/orchestrator"
+)
+
+// TestRetries tries a failed run again after waits that double, as turns of their own, and tells the chat of the end
+// only. What a person ended or a crash interrupted is not tried again.
+func TestRetries(t *testing.T) {
+	for state, want := range map[orchestrator.TurnState][]time.Duration{
+		orchestrator.TurnFailed:      {0, time.Minute, 3 * time.Minute, 7 * time.Minute},
+		orchestrator.TurnInterrupted: {0},
+		orchestrator.TurnAborted:     {0},
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := build(t, day)
+				h.desk.answer = func(heartbeat.Order) orchestrator.Outcome {
+					return orchestrator.Outcome{State: state, Failure: "It broke.", CostUSD: 1}
+				}
+				st := h.add(t, "0 1 * * *", func(j *heartbeat.Job) { j.Retries = 3 })
+				h.start(t)
+				time.Sleep(3 * time.Hour)
+				h.stop()
+				var got []time.Duration
+				for _, at := range h.desk.times() {
+					got = append(got, at.Sub(day.Add(time.Hour)))
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Error(diff)
+				}
+				if st = h.get(t, st.Job.ID); st.Runs != 1 || st.CostUSD != float64(len(want)) {
+					t.Errorf("the job counts %d runs for %v", st.Runs, st.CostUSD)
+				}
+				told := 1
+				if state == orchestrator.TurnAborted {
+					told = 0
+				}
+				if shown := h.chat.shown(); len(shown) != told {
+					t.Errorf("the chat was told %d times", len(shown))
+				} else if told == 1 && (shown[0].Silent || shown[0].Run.Reason != "It broke.") {
+					t.Errorf("the chat was told %+v", shown[0])
+				}
+			})
+		})
+	}
+}
+
+// TestAnUnchangedResultDisturbsNobody: the same answer again is silent, another or a failure is not, and what follows
+// a failure is news.
+func TestAnUnchangedResultDisturbsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, day)
+		answers := []string{"all green", "all  green\n", "red", "!", "red", "OK", "red"}
+		h.desk.answer = func(heartbeat.Order) orchestrator.Outcome {
+			a := answers[0]
+			answers = answers[1:]
+			if a == "!" {
+				return orchestrator.Outcome{State: orchestrator.TurnFailed, Failure: "It broke."}
+			}
+			return orchestrator.Outcome{State: orchestrator.TurnDone, Text: a}
+		}
+		h.add(t, "every 1h", func(j *heartbeat.Job) { j.OKWord = "ok" })
+		h.start(t)
+		time.Sleep(7*time.Hour + time.Minute)
+		h.stop()
+		var got []string
+		for _, r := range h.chat.shown() {
+			got = append(got, fmt.Sprintf("%s%s silent=%v", r.Run.Text, r.Run.Reason, r.Silent))
+		}
+		want := []string{"all green silent=false", "all  green\n silent=true", "red silent=false", "It broke. silent=false",
+			"red silent=false", "red silent=true"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestAReportThatFailsIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, day)
+		h.chat.fail = true
+		h.add(t, "0 1 * * *")
+		h.start(t)
+		time.Sleep(2 * time.Hour)
+		h.chat.mu.Lock()
+		h.chat.fail = false
+		h.chat.mu.Unlock()
+		time.Sleep(time.Minute)
+		h.stop()
+		if len(h.chat.shown()) != 1 {
+			t.Errorf("the chat was told %d times", len(h.chat.shown()))
+		}
+	})
+}
+
+// TestWhatTheChatIsToldOfARun: which turn shows the result, what an order says of itself, and what is said below.
+func TestWhatTheChatIsToldOfARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, day)
+		fails := false
+		h.desk.answer = func(o heartbeat.Order) orchestrator.Outcome {
+			if fails && o.Title == "⏰ CI" {
+				return orchestrator.Outcome{State: orchestrator.TurnFailed, Failure: "It broke."}
+			}
+			return orchestrator.Outcome{State: orchestrator.TurnDone, Text: "green"}
+		}
+		st := h.add(t, "every 1h", func(j *heartbeat.Job) { j.Name, j.Retries, j.OKWord = "CI", 1, "ok" })
+		h.start(t)
+		time.Sleep(3*time.Hour + time.Minute)
+		if _, err := h.RunNow(t.Context(), st.Job.ID, here, "press"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		fails = true
+		time.Sleep(time.Hour)
+		fails = false
+		time.Sleep(time.Minute)
+		h.move(3 * time.Hour)
+		time.Sleep(time.Minute)
+		h.stop()
+		green := orchestrator.Digest("green")
+		var got []string
+		for _, o := range h.desk.asked {
+			got = append(got, fmt.Sprintf("%s known=%v word=%q then=%q", o.Title, o.Known == green, o.OKWord, o.Then))
+		}
+		const then = "It is tried again in 1m: try 2 of 2."
+		want := []string{
+			`⏰ CI known=false word="ok" then="` + then + `"`,
+			`⏰ CI known=true word="ok" then="` + then + `"`,
+			`⏰ CI known=true word="ok" then="` + then + `"`,
+			`⏰ CI known=false word="" then="` + then + `"`, // somebody waits for it
+			`⏰ CI known=true word="ok" then="` + then + `"`,
+			`⏰ CI known=true word="ok" then="` + then + `"`,
+			`⏰ CI · try 2 of 2 known=false word="ok" then=""`,
+			`⏰ CI · makes up for 3 missed runs known=true word="ok" then="` + then + `"`,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		first, byHand, second := h.desk.asked[0].Turn, h.desk.asked[3].Turn, h.desk.asked[6].Turn
+		got = nil
+		for _, r := range h.chat.shown() {
+			shown := map[cli.TurnID]string{first: "first", byHand: "by hand", second: "second try"}[r.News.Shown]
+			got = append(got, fmt.Sprintf("silent=%v shown=%s same=%d %s", r.Silent, shown, r.News.Same, r.Note))
+		}
+		want = []string{
+			"silent=false shown=first same=0 ",
+			"silent=true shown=first same=1 🔁 The same on Thu 1 Jan 02:00",
+			"silent=true shown=first same=2 🔁 The same on Thu 1 Jan 03:00, 2 times by now",
+			"silent=false shown=by hand same=0 ",
+			"silent=true shown=by hand same=1 🔁 The same on Thu 1 Jan 04:00",
+			"silent=false shown=second try same=0 ",
+			"silent=true shown=second try same=1 🔁 The same on Thu 1 Jan 08:02",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package heartbeat_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/heartbeat"
+)
+
+// day is the first day of the tests' year.
+var day = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+const year = 365 * 24 * time.Hour
+
+// TestAYear runs a year of jobs of every sort in Paris, through both of its clock changes, and holds when each ran.
+func TestAYear(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		paris := zone(t, "Europe/Paris")
+		h := build(t, day.Add(-time.Hour), lazily, in("Europe/Paris"))
+		counts := map[heartbeat.JobID]int{}
+		for schedule, want := range map[string]int{
+			"30 2 * * *":          365, // in the night the clocks are set
+			"0 8 * * 1-5":         261,
+			"0 0 1 * *":           12,
+			"every 6h":            4 * 365,
+			"0 * 25 * *":          11*24 + 25, // by real hours: on one of these days the clock is set back
+			"0 */6 * * *":         4 * 365,
+			"0 9 29 2 *":          0,
+			"at 2026-05-01 12:00": 1,
+		} {
+			counts[h.add(t, schedule, func(j *heartbeat.Job) { j.Prompt = schedule }).Job.ID] = want
+		}
+		h.start(t)
+		time.Sleep(year + time.Minute)
+		h.stop()
+		got := map[heartbeat.JobID]int{}
+		nights := map[string]int{}
+		for i, o := range h.desk.asked {
+			got[o.Job]++
+			if at := h.desk.at[i].In(paris); o.Prompt == "30 2 * * *" {
+				nights[at.Format(time.DateOnly)]++
+				if clock := at.Format(time.TimeOnly); clock != "02:30:00" && at.Format(time.DateTime) != "2026-03-29 03:00:00" {
+					t.Errorf("the night's job ran at %s", at)
+				}
+			}
+		}
+		for id, want := range counts {
+			if st := h.get(t, id); got[id] != want || st.Runs != want || st.CostUSD != float64(want)*0.25 {
+				t.Errorf("%q was asked for %d times and ended %d for %v; want %d", st.Job.Schedule, got[id], st.Runs, st.CostUSD, want)
+			}
+		}
+		if len(nights) != 365 {
+			t.Errorf("the night's job ran in %d nights", len(nights))
+		}
+	})
+}
+
+// TestAYearOfADay runs jobs of every day for a year where clocks are set in every way: by half an hour, in the southern
+// summer, at midnight, and at three quarters past the hour of everybody else.
+func TestAYearOfADay(t *testing.T) {
+	for _, name := range []string{"America/New_York", "Australia/Lord_Howe", "America/Santiago", "Pacific/Chatham"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				loc := zone(t, name)
+				start := time.Date(2026, 1, 1, 0, 0, 0, 0, loc)
+				h := build(t, start.Add(-time.Minute), lazily, in(name))
+				jobs := map[string]string{"10 15 0 * * *": "00:15:10", "20 15 2 * * *": "02:15:20", "0 12 * * *": "12:00:00"}
+				for schedule := range jobs {
+					h.add(t, schedule, func(j *heartbeat.Job) { j.Prompt = schedule })
+				}
+				quiet := h.add(t, "45 2 * * *", func(j *heartbeat.Job) {
+					j.Prompt, j.Quiet = "quiet", heartbeat.Quiet{From: "22:00", To: "07:00"}
+				})
+				h.start(t)
+				time.Sleep(time.Until(time.Now().Add(start.AddDate(1, 0, 0).Sub(start))))
+				h.stop()
+				jobs["quiet"] = "07:00:00"
+				days := map[string]map[string]int{}
+				for i, o := range h.desk.asked {
+					at := h.desk.at[i].In(loc)
+					if days[o.Prompt] == nil {
+						days[o.Prompt] = map[string]int{}
+					}
+					days[o.Prompt][at.Format(time.DateOnly)]++
+					set := offset(at) != offset(at.Add(-time.Hour)) // a clock that is set forward may leave the moment out
+					if clock := at.Format(time.TimeOnly); clock != jobs[o.Prompt] && !set {
+						t.Errorf("%q ran at %s", o.Prompt, at)
+					}
+				}
+				for prompt := range jobs {
+					if len(days[prompt]) != 365 {
+						t.Errorf("%q ran on %d days", prompt, len(days[prompt]))
+					}
+					for date, n := range days[prompt] {
+						if n != 1 {
+							t.Errorf("%q ran %d times on %s", prompt, n, date)
+						}
+					}
+				}
+				if st := h.get(t, quiet.Job.ID); st.Runs != 365 {
+					t.Errorf("the quiet one ended %d times", st.Runs)
+				}
+			})
+		})
+	}
+}
+
+// TestAYearOfHours goes by real hours where the clock is set by half of one: each full hour of the wall once.
+func TestAYearOfHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loc := zone(t, "Australia/Lord_Howe")
+		h := build(t, day, lazily, in("Australia/Lord_Howe"))
+		st := h.add(t, "0 * * * *")
+		want := 0
+		for at := day.Add(time.Minute); !at.After(day.Add(year)); at = at.Add(time.Minute) {
+			if at.In(loc).Minute() == 0 {
+				want++
+			}
+		}
+		h.start(t)
+		time.Sleep(year + time.Second)
+		h.stop()
+		if got := h.get(t, st.Job.ID).Runs; got != want {
+			t.Errorf("it ran %d times, want %d", got, want)
+		}
+	})
+}
