@@ -65,7 +65,7 @@ func buildBeat(ctx context.Context, h *house) error {
 			heartbeat.RunOfChat: h.cfg.Agents.StaleAfter, heartbeat.RunOfJob: h.cfg.Agents.StaleAfter,
 		},
 	})
-	b.retention = retentionOf(h.cfg, h.db, h.log)
+	b.retention = retentionOf(h.cfg, h.db, h.homeShelf(), h.log)
 	if len(h.cfg.Webhooks.Hooks) > 0 {
 		b.listener, err = heartbeat.ListenHooks(ctx, heartbeat.ServerOptions{Addr: h.cfg.Webhooks.Listen, Remote: h.cfg.Webhooks.Remote})
 	}
@@ -147,14 +147,17 @@ func (d *doctor) beat(ctx context.Context, cfg config.Config) {
 	if err != nil {
 		return // the check of the storage says so
 	}
-	for _, f := range retentionOf(cfg, db, slog.New(slog.DiscardHandler)).DryRun(ctx) {
+	h := &house{cfg: cfg, log: slog.New(slog.DiscardHandler), db: db}
+	defer h.closeRest()
+	if err := h.openPlaces(); err != nil {
+		d.fail("forgetting", err.Error())
+		return
+	}
+	for _, f := range retentionOf(cfg, db, h.homeShelf(), h.log).DryRun(ctx) {
 		if f.Err != nil {
 			d.fail("forgetting", f.Err.Error())
 			continue
 		}
 		d.ok("forgetting "+f.Name, fmt.Sprintf("%d of %d would go (%d KB)", f.Items, f.Items+f.LeftItems, f.Bytes>>10))
-	}
-	if err := db.Close(); err != nil {
-		d.fail("storage", err.Error())
 	}
 }

@@ -88,7 +88,7 @@ func hooksOf(cfg config.Config) []heartbeat.Hook {
 }
 
 // retentionOf forgets what the owner limits; what is not limited is not looked at.
-func retentionOf(cfg config.Config, db *store.DB, log *slog.Logger) *heartbeat.Retention {
+func retentionOf(cfg config.Config, db *store.DB, homes heartbeat.Shelf, log *slog.Logger) *heartbeat.Retention {
 	const day = 24 * time.Hour
 	r := cfg.Retention
 	limits := func(days, megabytes int) heartbeat.Limits {
@@ -100,6 +100,7 @@ func retentionOf(cfg config.Config, db *store.DB, log *slog.Logger) *heartbeat.R
 		{Name: "transcripts", Shelf: db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
 		{Name: "audit", Shelf: db.AuditTrail(), Limits: limits(r.AuditDays, 0)},
 		{Name: "runs", Shelf: db.JobRuns(), Limits: limits(r.RunsDays, 0)},
+		{Name: "homes of sessions", Shelf: homes, Limits: limits(r.HomesDays, r.HomesMB)},
 	} {
 		if k.Limits != (heartbeat.Limits{}) {
 			shelves = append(shelves, k)

@@ -77,10 +77,7 @@ func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Opt
 	if h.host, err = openHost(cfg, start, log); err != nil {
 		return nil, err
 	}
-	if h.boxes, err = openSandboxes(cfg, log); err != nil {
-		return nil, err
-	}
-	if h.homes, err = openHomes(cfg); err != nil {
+	if err = h.openPlaces(); err != nil {
 		return nil, err
 	}
 	if h.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{}); err != nil {
@@ -104,6 +101,15 @@ func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Opt
 		return nil, err
 	}
 	return h, nil
+}
+
+// openPlaces opens where agents run and live besides this machine and its owner's home.
+func (h *house) openPlaces() (err error) {
+	if h.boxes, err = openSandboxes(h.cfg, h.log); err != nil {
+		return err
+	}
+	h.homes, err = openHomes(h.cfg)
+	return err
 }
 
 // run serves until ctx ends, and then ends the rooms from the top down.

@@ -89,6 +89,8 @@ type Retention struct {
 	TranscriptsMB   int `toml:"transcripts_mb"`
 	AuditDays       int `toml:"audit_days"`
 	RunsDays        int `toml:"runs_days"`
+	HomesDays       int `toml:"homes_days"`
+	HomesMB         int `toml:"homes_mb"`
 }
 
 func defaultManner() Manner { return Manner{Session: "own", Backoff: time.Minute} }
@@ -137,6 +139,7 @@ func (c *Config) checkTasks(p *problems) {
 	for key, n := range map[string]int{
 		"uploads_mb": c.Retention.UploadsMB, "transcripts_days": c.Retention.TranscriptsDays,
 		"transcripts_mb": c.Retention.TranscriptsMB, "audit_days": c.Retention.AuditDays, "runs_days": c.Retention.RunsDays,
+		"homes_days": c.Retention.HomesDays, "homes_mb": c.Retention.HomesMB,
 	} {
 		if n < 0 || n > 1<<20 {
 			p.add("retention."+key, "%d is out of bounds; it may be 0 to %d", n, 1<<20)
