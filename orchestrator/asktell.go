@@ -77,6 +77,8 @@ func (a *asker) tell(ask Ask) (gone bool, err error) {
 		case errors.Is(err, cli.ErrNotAsked):
 			missed++
 			a.told[native] = true
+		case errors.Is(err, cli.ErrNoTurn): // it ended as it heard it
+			a.told[native] = true
 		case err != nil:
 			errs = append(errs, err)
 		default:

@@ -53,11 +53,12 @@ func (a *ask) event(dir string) cli.ApprovalAsked {
 		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.title, maxTitle),
 		Detail: t.words(), Changes: t.changes(dir), Input: t.input,
 	}
-	if len(strings.TrimSpace(t.title)) > len(ev.Title) || strings.Contains(strings.TrimSpace(t.title), "\n") {
-		ev.Detail = strings.TrimSpace(t.title + "\n\n" + ev.Detail)
-	}
-	if t.kind == kindSwitch {
+	title := strings.TrimSpace(t.title)
+	switch whole := title == ev.Title; {
+	case t.kind == kindSwitch:
 		ev.Tool = cli.PlanTool
+	case !whole, ev.Detail != "" && !strings.Contains(ev.Detail, title): // what is done comes before what is said of it
+		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
 	}
 	if t.started {
 		ev.Started = t.id

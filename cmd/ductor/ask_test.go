@@ -43,13 +43,13 @@ func TestAPendingApprovalOutlivesDuctor(t *testing.T) {
 			if _, err := os.Stat(denied); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("what was denied after the restart was done: %v", err)
 			}
-			n := 0
-			for _, m := range o.chat.View().FromBot() {
-				if strings.Contains(m.Text, "touch "+allowed) && strings.Contains(m.Text, "llow") {
+			n := 0 // what was sent as the question; a note that it may be missing is none, whatever became of it
+			for _, m := range o.chat.History() {
+				if first := m.Versions[0]; len(first.Keyboard) > 0 && strings.Contains(first.Text, "touch "+allowed) {
 					n++
 				}
 			}
-			if n > 1 {
+			if n != 1 {
 				t.Errorf("it was asked in %d messages:\n%s", n, o.chat.Transcript())
 			}
 			code, stdout, _ := runDuctor(t, "audit", "-c", o.config)
