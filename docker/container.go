@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
@@ -54,7 +55,7 @@ func (o Options) blueprint(f fitted) (blueprint, error) {
 		Base string
 		blueprint
 		Seeds []Seed
-	}{f.base, b, o.Seeds})
+	}{f.asked, b, o.Seeds})
 	if err != nil {
 		return b, err
 	}
@@ -155,8 +156,30 @@ func (e *Engine) remove(ctx context.Context, id string) error {
 	if cerrdefs.IsNotFound(err) {
 		return nil
 	}
+	if cerrdefs.IsConflict(err) { // somebody else is at it, or we were and did not wait for the end
+		return e.awaitRemoved(ctx, id)
+	}
 	return e.failed("remove a container", err)
 }
+
+// awaitRemoved returns when a container that is being removed is gone.
+func (e *Engine) awaitRemoved(ctx context.Context, id string) error {
+	look := time.NewTicker(removedLook)
+	defer look.Stop()
+	for {
+		_, there, err := e.inspect(ctx, id)
+		if err != nil || !there {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return e.failed("remove a container", context.Cause(ctx))
+		}
+	}
+}
+
+const removedLook = 50 * time.Millisecond
 
 // state says why nothing runs in a container, or that it does not answer.
 func state(c container.InspectResponse, there bool) *Error {

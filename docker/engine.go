@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/docker/docker/client"
@@ -46,6 +47,9 @@ type Engine struct {
 	host   string // as people know it
 	remote bool   // it does not see this machine's files
 	wait   time.Duration
+
+	mu     sync.Mutex
+	making map[string]chan struct{} // images by name, each until somebody made it
 }
 
 // Connect prepares to talk to an engine. Nothing is sent before it is needed; only what cannot be right at all is
@@ -66,7 +70,7 @@ func Connect(o EngineOptions) (*Engine, error) {
 	if o.Wait <= 0 {
 		o.Wait = defaultWait
 	}
-	return &Engine{api: api, host: o.Host, remote: o.Remote || !strings.HasPrefix(o.Host, "unix:"), wait: o.Wait}, nil
+	return &Engine{api: api, host: o.Host, remote: o.Remote || !strings.HasPrefix(o.Host, "unix:"), wait: o.Wait, making: map[string]chan struct{}{}}, nil
 }
 
 // Host is where the engine is.

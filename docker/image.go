@@ -42,6 +42,7 @@ const (
 // fitted is an image with our supervisor in it.
 type fitted struct {
 	base       string // the id of what it was made of
+	asked      string // what was asked for: the name of what is built, which says of what, or base
 	tag        string
 	supervisor string // digest
 	path       string // PATH in it
@@ -63,7 +64,10 @@ func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fitted, err
 	if err != nil {
 		return fitted{}, err
 	}
-	f := fitted{base: info.ID, path: defaultPath}
+	f := fitted{base: info.ID, asked: info.ID, path: defaultPath}
+	if o.Build != nil {
+		f.asked = name
+	}
 	if f.supervisor, err = from.supervisor(o, info.Architecture); err != nil {
 		return fitted{}, err
 	}
@@ -71,10 +75,7 @@ func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fitted, err
 		f.path = pathOf(info.Config.Env)
 	}
 	f.tag = fittedTag(f.base, f.supervisor, o.User)
-	_, there, err := e.image(ctx, f.tag)
-	if err == nil && !there {
-		err = e.derive(ctx, o, f)
-	}
+	_, err = e.once(ctx, f.tag, func() error { return e.derive(ctx, o, f) })
 	return f, e.failed("make the sandbox's image", err)
 }
 
@@ -106,21 +107,34 @@ func pathOf(env []string) string {
 
 // base finds the image that was asked for, and makes or fetches it if that was asked for too.
 func (e *Engine) base(ctx context.Context, o Options, name string) (image.InspectResponse, error) {
+	return e.once(ctx, name, func() error {
+		switch {
+		case o.Source != nil:
+			return o.Source.supply(ctx, o, name, e)
+		case o.Build != nil:
+			return e.build(ctx, o, name)
+		case o.Pull:
+			return e.pull(ctx, name)
+		}
+		return e.noImage(name)
+	})
+}
+
+// once gives an image, and makes it if it is not there. Who wants it meanwhile waits: it is made once.
+func (e *Engine) once(ctx context.Context, name string, produce func() error) (image.InspectResponse, error) {
 	info, there, err := e.image(ctx, name)
 	if err != nil || there {
 		return info, err
 	}
-	switch {
-	case o.Source != nil:
-		err = o.Source.supply(ctx, o, name, e)
-	case o.Build != nil:
-		err = e.build(ctx, o, name)
-	case o.Pull:
-		err = e.pull(ctx, name)
-	default:
-		err = e.noImage(name)
-	}
+	release, err := e.claim(ctx, name)
 	if err != nil {
+		return image.InspectResponse{}, e.failed("make the sandbox's image", err)
+	}
+	defer release()
+	if info, there, err = e.image(ctx, name); err != nil || there {
+		return info, err
+	}
+	if err := produce(); err != nil {
 		return image.InspectResponse{}, err
 	}
 	info, there, err = e.image(ctx, name)
@@ -128,6 +142,31 @@ func (e *Engine) base(ctx context.Context, o Options, name string) (image.Inspec
 		err = e.noImage(name)
 	}
 	return info, err
+}
+
+// claim makes the caller the only one who makes an image, until it releases it.
+func (e *Engine) claim(ctx context.Context, name string) (release func(), err error) {
+	for {
+		e.mu.Lock()
+		busy := e.making[name]
+		if busy == nil {
+			done := make(chan struct{})
+			e.making[name] = done
+			e.mu.Unlock()
+			return func() {
+				e.mu.Lock()
+				delete(e.making, name)
+				e.mu.Unlock()
+				close(done)
+			}, nil
+		}
+		e.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 func (e *Engine) noImage(name string) error {

@@ -139,12 +139,13 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 		s := s.in(t)
 		p := s.ready(deaf)
 		dockertest.Docker(t, "stop", name) // in good order: the supervisor ends it and has time to say so
-		if _, err := io.ReadAll(p.Stdout()); err != nil {
-			t.Error(err)
-		}
+		_, err := io.ReadAll(p.Stdout())
 		<-p.Done()
-		if got := p.Exit(); got.By != cli.EndedByTerminated {
+		if got := p.Exit(); err == nil && got.By != cli.EndedByTerminated {
 			t.Errorf("exit %+v", got)
+		}
+		if err != nil { // on a busy machine the connection may end first
+			s.isFailure(err, "stopped")
 		}
 		s.stop(p)
 		s.works()

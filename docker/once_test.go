@@ -1,0 +1,73 @@
+package docker
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/docker/dockertest"
+)
+
+// Sandboxes that are made of the same image make it once, though all of them want it at the same time.
+func TestManySandboxesMakeTheirImageOnce(t *testing.T) {
+	e := needEngine(t)
+	o := testOptions(t, e)
+	o.Image, o.Build = "", localImage(t)
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(o.Build.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	o.Build.Dir = dir
+	file := filepath.Join(dir, "Dockerfile")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dockertest.Write(t, file, string(raw)+"ENV OWNER="+o.Owner+"\n", 0o644)
+	t.Cleanup(func() {
+		if _, err := e.CleanImages(contextOfClient(), o.Owner, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { wipe(t, e, o) })
+	var all sync.WaitGroup
+	for _, name := range []string{"a", "b", "c", "d"} {
+		o := o
+		o.Name = name
+		l := open(t, o)
+		all.Go(func() {
+			if err := l.Prepare(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	made := strings.Fields(dockertest.Docker(t, "images", "-q", "--filter", "label="+labelOwner+"="+o.Owner))
+	if len(made) != 2 {
+		t.Errorf("%d images were made, want one with the agents and one with the supervisor", len(made))
+	}
+}
+
+// A container that somebody else removes at the same moment is removed.
+func TestRemovedTwiceAtOnce(t *testing.T) {
+	e := needEngine(t)
+	o := testOptions(t, e)
+	s := newSandbox(t, o)
+	for range 3 {
+		s.works()
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 20 * time.Millisecond)
+				if err := e.remove(t.Context(), o.containerName()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	s.works()
+}
