@@ -149,7 +149,7 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Re
 			s.pool.leave(at)
 			return
 		}
-		s.pool.discard(s.pool.lend(entry, mode, req.Conversation, o.session, at))
+		_ = s.pool.discard(s.pool.lend(entry, mode, req.Conversation, o.session, at))
 	}()
 	return nil, late, nil
 }

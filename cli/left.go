@@ -109,7 +109,7 @@ func (s *Service) resume(ctx context.Context, entry *agentEntry, req Request, em
 	}
 	a := s.attemptLeft(ctx, entry, left, req, emit)
 	a.result.Err = entry.site.named(a.result.Err)
-	s.settle(ctx, a, func() { emit(a.result) })
+	s.settle(ctx, entry.site, &a, func() { emit(a.result) })
 	return a.result
 }
 

@@ -57,12 +57,12 @@ func (p *pool) spoil(lent *pooled) {
 	lent.drop = true
 }
 
-// discard closes a lent session and returns when it is closed, or will not be for now.
-func (p *pool) discard(lent *pooled) {
+// discard closes a lent session and returns when it is closed, or will not be for now: then it says why.
+func (p *pool) discard(lent *pooled) error {
 	p.mu.Lock()
 	done := p.beginClose(lent)
 	p.mu.Unlock()
-	p.closeNow(lent, done)
+	return p.closeNow(lent, done)
 }
 
 // discardInBackground is discard for a caller that does not wait.
@@ -84,17 +84,19 @@ func (p *pool) beginClose(old *pooled) chan struct{} {
 	return done
 }
 
-func (p *pool) closeInBackground(old *pooled, done chan struct{}) { go p.closeNow(old, done) }
+func (p *pool) closeInBackground(old *pooled, done chan struct{}) {
+	go func() { _ = p.closeNow(old, done) }() // it is logged
+}
 
 // closeNow closes a session. Its place is free once its process is dead.
-func (p *pool) closeNow(old *pooled, done chan struct{}) {
+func (p *pool) closeNow(old *pooled, done chan struct{}) error {
 	defer p.work.leave()
 	defer p.endClose(closeKey{old.sandbox, old.conversation, old.agent}, done)
 	process := p.find(processID{old.sandbox, old.agent, old.info().PID})
 	err := p.closeOnce(old)
 	if err == nil || process == nil {
 		p.leaveClosed(old.at)
-		return
+		return err
 	}
 	p.work.more()
 	go func() {
@@ -102,6 +104,7 @@ func (p *pool) closeNow(old *pooled, done chan struct{}) {
 		defer p.leaveClosed(old.at)
 		p.awaitDead(old, process)
 	}()
+	return err
 }
 
 func (p *pool) closeOnce(old *pooled) error {

@@ -32,7 +32,7 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req Request, emit
 		a.result.Fallback = true
 	}
 	a.result.Err = entry.site.named(a.result.Err)
-	s.settle(ctx, a, func() { emit(a.result) })
+	s.settle(ctx, entry.site, &a, func() { emit(a.result) })
 	return a.result
 }
 
@@ -49,7 +49,7 @@ func broke(f *Failure) bool { return f.Kind == Crashed || f.Kind == BadOutput }
 
 // settle tells the Result and decides what becomes of the session. After a turn that was cut short it
 // returns when everything of it is dead.
-func (s *Service) settle(ctx context.Context, a attempt, tell func()) {
+func (s *Service) settle(ctx context.Context, at *site, a *attempt, tell func()) {
 	defer s.pool.turned()
 	switch {
 	case a.lent == nil:
@@ -61,8 +61,13 @@ func (s *Service) settle(ctx context.Context, a attempt, tell func()) {
 		s.pool.letGo(a.lent)
 		tell()
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrDetached): // else it ended just before ductor lets go
+		if at.sandbox == "" {
+			tell()
+			_ = s.pool.discard(a.lent) // it is tried again
+			return
+		}
+		a.result = at.unended(a.lent.agent, a.result, s.pool.discard(a.lent))
 		tell()
-		s.pool.discard(a.lent)
 	case reusable(a.result) && s.pool.giveBack(a.lent):
 		tell()
 	default:

@@ -124,6 +124,21 @@ func (at *site) named(f *Failure) *Failure {
 	return &named
 }
 
+// unended makes of the Result of a turn that was cut short one that does not say that it is over, if err says that the
+// sandbox could not be reached to end it.
+func (at *site) unended(agent Agent, r Result, err error) Result {
+	var lost *Failure
+	if !errors.As(err, &lost) || lost.Kind != NoSandbox {
+		return r
+	}
+	r.Aborted = false
+	r.Err = &Failure{
+		Kind: NoSandbox, Agent: agent, Sandbox: at.sandbox, Detail: lost.Detail, Cause: err,
+		Reason: "what was stopped goes on there until it can be reached: " + lost.Reason,
+	}
+	return r
+}
+
 // prepare makes a sandbox if it is not there.
 func (at *site) prepare(ctx context.Context) error {
 	for _, l := range at.launchers {

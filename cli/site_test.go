@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -405,6 +406,20 @@ func TestWhatEndsWithItsSandboxIsNoCrash(t *testing.T) {
 		got := (&site{sandbox: c.at}).named(c.f)
 		if got.Kind != c.kind || got.Sandbox != c.at || !strings.Contains(strings.ToLower(got.Sentence()), c.says) {
 			t.Errorf("%+v in %q is %s: %q", *c.f, c.at, got.Kind, got.Sentence())
+		}
+	}
+}
+
+func TestWhatCouldNotBeEndedIsNotSaidToBe(t *testing.T) {
+	at := &site{sandbox: "web"}
+	lost := fmt.Errorf("stop: %w", &Failure{Kind: NoSandbox, Reason: "Docker cannot be reached"})
+	r := at.unended("fake", Result{Text: "so far", Aborted: true}, lost)
+	if r.Aborted || r.Err == nil || r.Text != "so far" || !strings.Contains(r.Err.Sentence(), "goes on there until it can be reached: Docker cannot be reached") {
+		t.Errorf("%+v: %v", r, r.Err)
+	}
+	for _, err := range []error{nil, errors.New("it is slow")} {
+		if r := at.unended("fake", Result{Aborted: true}, err); !r.Aborted || r.Err != nil {
+			t.Errorf("after %v: %+v", err, r)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (s *Service) warm(entry *agentEntry, req Request) {
 		if had.suits(entry, Live, req) && s.pool.giveBack(had) {
 			return
 		}
-		s.pool.discard(had)
+		_ = s.pool.discard(had)
 	}
 	if !awaitAll(w.ctx, waits) {
 		return
@@ -68,7 +68,7 @@ func (s *Service) warm(entry *agentEntry, req Request) {
 		return
 	}
 	if w.ctx.Err() != nil || !s.pool.keep(entry, req.Conversation, session, at) {
-		s.pool.discard(s.pool.lend(entry, Live, req.Conversation, session, at))
+		_ = s.pool.discard(s.pool.lend(entry, Live, req.Conversation, session, at))
 	}
 }
 
