@@ -18,7 +18,7 @@ import (
 )
 
 // Two engines: the machine's, where one project is, and another, which one project reaches by TLS and one by ssh.
-// What is shown is seen from the chats of three people.
+// What is shown is seen from the chats of their people, two of whom share the second.
 func TestTwoEngines(t *testing.T) {
 	e := newEngines(t)
 	e.part("each project runs on its engine", e.eachRunsOnItsOwn)
@@ -32,6 +32,7 @@ func TestTwoEngines(t *testing.T) {
 type engines struct {
 	*town
 	here, byTLS, bySSH *seat
+	besides            *seat // below byTLS
 	line               *line // that byTLS is reached by
 	second             *dockertest.Engine
 }
@@ -64,7 +65,7 @@ func newEngines(t *testing.T) *engines {
 		a := &c.Agents
 		a.Claude.Path, a.Codex.Path, a.Gemini.Enabled, a.Copilot.Enabled = "", "", false, false
 		a.Grace = time.Second
-		c.Telegram.AllowedUsers = []int64{owner, neighbour, friend}
+		c.Telegram.AllowedUsers = []int64{owner, neighbour, friend, colleague}
 		c.Permissions.Mode = "bypass"
 		c.Projects.Roots, c.Projects.DefaultDir = []string{here, byTLS, bySSH}, here
 		box := &c.Sandbox
@@ -72,17 +73,41 @@ func newEngines(t *testing.T) *engines {
 		box.Supervisor = supervisor
 		tls, ssh2 := box.SandboxSetting, box.SandboxSetting
 		tls.Host, tls.CA, tls.Cert, tls.Key = "tcp://"+e.line.addr, certs+"/ca.pem", certs+"/client.pem", certs+"/client-key.pem"
+		ssh2.BuildDir = anotherImage(t, image)
 		ssh2.Host, ssh2.SSHConfig = "ssh://"+ssh+e.second.Socket(), sshConfig
 		box.Projects = map[string]config.SandboxProject{"tls": {Dir: byTLS, SandboxSetting: tls}, "ssh": {Dir: bySSH, SandboxSetting: ssh2}}
 	})
 	e.here = e.seat(e.chat, here)
 	e.byTLS = e.seat(e.srv.Private(neighbour, "Neighbour"), byTLS)
 	e.bySSH = e.seat(e.srv.Private(friend, "Friend"), bySSH)
+	below := filepath.Join(byTLS, "below")
+	if err := os.Mkdir(below, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e.besides = e.seat(e.srv.Private(colleague, "Colleague"), below)
 	return e
 }
 
-// friend is one more person.
-const friend = neighbour + 1
+// More people.
+const (
+	friend    = neighbour + 1
+	colleague = neighbour + 2
+)
+
+// anotherImage is a directory for an image of another name: an engine that is used by two ways builds each once.
+func anotherImage(t *testing.T, of string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(of)); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(of, "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dockertest.Write(t, filepath.Join(dir, "Dockerfile"), string(raw)+"ENV WAY=another\n", 0o644)
+	return dir
+}
 
 // canaries is a directory with agents that leave a mark when they are asked anything: none may run on this machine.
 func canaries(t *testing.T) (dir string) {
@@ -138,7 +163,7 @@ func (e *engines) seat(chat *telegram.Chat, dir string) *seat {
 	return s
 }
 
-func (e *engines) all() []*seat { return []*seat{e.here, e.byTLS, e.bySSH} }
+func (e *engines) all() []*seat { return []*seat{e.here, e.byTLS, e.bySSH, e.besides} }
 func (e *engines) far() []*seat { return []*seat{e.byTLS, e.bySSH} }
 
 // ask sends a prompt.
@@ -215,7 +240,7 @@ func (e *engines) eachRunsOnItsOwn() {
 		}
 		names[name] = true
 	}
-	if len(names) != 3 {
+	if len(names) != 3 || e.besides.read("where") != e.byTLS.read("where") {
 		e.t.Errorf("three projects ran in %v", names)
 	}
 }
@@ -245,6 +270,9 @@ const long = `[[tool cmd="rm -f go; echo $$ >>begun"]] [[text "%s before " delay
 
 func (s *seat) begin(words string) {
 	s.t.Helper()
+	if err := os.RemoveAll(filepath.Join(s.dir, "ready")); err != nil { // of a turn that was lost
+		s.t.Fatal(err)
+	}
 	s.ask(long, words)
 	awaitFile(s.t, filepath.Join(s.dir, "ready"))
 }
@@ -272,21 +300,32 @@ func (e *engines) aLineThatBreaksForAMoment() {
 	e.byTLS.finish("a moment")
 }
 
+// What cannot be ended is not said to be, and does not go on when something else begins. Who has another line, or none,
+// notices nothing.
 func (e *engines) aLineThatBreaksForLong() {
 	for _, s := range e.all() {
 		s.begin("for long")
 	}
 	e.line.cut()
+	e.besides.say("/abort")
 	e.byTLS.refused("sandbox tls of claude", "cannot be reached")
+	e.besides.refused("sandbox tls of claude", "goes on there until it can be reached")
 	e.byTLS.ask("meanwhile")
 	e.byTLS.refused("sandbox tls of claude", e.line.addr, "cannot be reached", "start it")
 	e.line.mend()
 	e.works(e.byTLS)
-	if left := e.second.Docker("top", e.byTLS.read("where"), "-eo", "pid,args"); strings.Contains(left, "until") {
-		e.t.Errorf("the turn that was lost goes on:\n%s", left)
-	}
+	e.works(e.besides)
+	e.nothingWaits(e.byTLS)
 	e.here.finish("for long")
 	e.bySSH.finish("for long")
+}
+
+// nothingWaits sees that no turn of long is left in a seat's container on the second engine.
+func (e *engines) nothingWaits(s *seat) {
+	s.t.Helper()
+	if left := e.second.Docker("top", s.read("where"), "-eo", "pid,args"); strings.Contains(left, "until") {
+		s.t.Errorf("the turn that was lost goes on:\n%s", left)
+	}
 }
 
 func (e *engines) theSecondIsLost() {

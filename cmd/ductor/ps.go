@@ -54,7 +54,7 @@ func writeRuns(out io.Writer, runs []placedRun, now time.Time) error {
 			age = now.Sub(i.Started).Round(time.Second).String()
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i.ID, cmp.Or(string(purposeOf(i).Conversation), "-"), agentOf(i),
-			cmp.Or(run.at.name, "host"), i.PID, age, memory(i.Memory), stateOf(i))
+			cmp.Or(run.at.name, "host"), i.PID, age, memory(i.Memory), stateOf(run))
 	}
 	return w.Flush()
 }
@@ -90,10 +90,13 @@ func memory(bytes int64) string {
 }
 
 // stateOf says in words whether a run is somebody's.
-func stateOf(i supervisor.Info) string {
+func stateOf(run placedRun) string {
+	i := run.Info
 	switch {
 	case i.Problem != "":
 		return "not to be gone on with: " + strings.TrimSpace(i.Problem)
+	case i.Alive && i.Attached && run.at.name != "": // whose pid is that of a helper in there
+		return "attached by ductor"
 	case i.Alive && i.Attached:
 		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)
 	case i.Alive:
