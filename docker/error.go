@@ -68,7 +68,19 @@ func (e *Engine) failed(what string, err error) error {
 	case unreachable(err):
 		return &Error{Reason: fmt.Sprintf("Docker at %s cannot be reached (%s)", e.host, lastCause(err)), Fix: "start it, or correct where it is in the configuration", Err: err}
 	}
+	if isFull(err) {
+		return e.full(err)
+	}
 	return &Error{Reason: fmt.Sprintf("Docker at %s could not %s: %s", e.host, what, cli.Shorten(lastLine(err.Error()), 200)), Err: err}
+}
+
+// isFull says whether there is no room on a disk. What the engine and the supervisor in a container say of it is text.
+func isFull(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), syscall.ENOSPC.Error()) || strings.Contains(err.Error(), syscall.EDQUOT.Error()))
+}
+
+func (e *Engine) full(err error) *Error {
+	return &Error{Reason: fmt.Sprintf("the disk of the sandbox is full (Docker at %s)", e.host), Fix: "make room there", Err: err}
 }
 
 // unreachable says whether an error is the connection's, and not an answer.

@@ -72,7 +72,11 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 		return nil, err
 	}
 	cmd.Env = l.opts.environment(cmd.Env, l.place.getPath())
-	return l.Host.Start(ctx, cmd)
+	p, err := l.Host.Start(ctx, cmd)
+	if isFull(err) {
+		return p, l.place.engine.full(err)
+	}
+	return p, err
 }
 
 func (l *Launcher) touch() {

@@ -311,7 +311,7 @@ func TestDiskFull(t *testing.T) {
 		q, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
 		if err != nil {
 			t.Log(err)
-			if !strings.Contains(err.Error(), "no space left") {
+			if !strings.Contains(err.Error(), "the disk of the sandbox is full") {
 				t.Errorf("a start on a full disk gives %v", err)
 			}
 			break
