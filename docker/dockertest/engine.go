@@ -134,9 +134,8 @@ func (e *Engine) Docker(args ...string) string {
 }
 
 func (e *Engine) end() {
-	left, _ := exec.Command("docker", "--host", e.Host(), "ps", "-aq").Output() // it may be down
-	if ids := strings.Fields(string(left)); len(ids) > 0 {
-		_ = exec.Command("docker", append([]string{"--host", e.Host(), "rm", "-f"}, ids...)...).Run()
+	if ids, err := ask(e.Host(), "ps", "-aq"); err == nil && ids != "" { // it may be down
+		_, _ = ask(e.Host(), append([]string{"rm", "-f"}, strings.Fields(ids)...)...) // and goes anyway
 	}
 	e.Stop()
 	if raw, err := os.ReadFile(e.dir + "/exec/containerd/containerd.pid"); err == nil { // by live restore it stays

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,9 @@ const (
 // made are the programs, built once by a test binary.
 var made tools
 
+// environ is the one of the start: tests go to other homes, where a build would find nothing made before.
+var environ = os.Environ()
+
 type tools struct {
 	once sync.Once
 	dir  string
@@ -31,7 +35,7 @@ func (b *tools) make() {
 			return
 		}
 		build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(b.dir, name), from)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build.Env = append(slices.Clip(environ), "CGO_ENABLED=0")
 		build.Stderr = os.Stderr
 		b.err = build.Run()
 	}

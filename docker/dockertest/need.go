@@ -2,6 +2,7 @@ package dockertest
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -35,7 +36,16 @@ func LeaveOut(t testing.TB, why ...any) {
 }
 
 func answers(host string) (string, error) {
-	out, err := exec.Command("docker", "--host", host, "version", "--format", "{{.Server.Version}}").CombinedOutput()
+	return ask(host, "version", "--format", "{{.Server.Version}}")
+}
+
+// answerWait is how long docker's own program may take: an engine that hangs must not hang a test.
+const answerWait = time.Minute
+
+func ask(host string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "docker", append([]string{"--host", host}, args...)...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -47,11 +57,11 @@ func Docker(t testing.TB, args ...string) string {
 
 func docker(t testing.TB, host string, args []string) string {
 	t.Helper()
-	out, err := exec.Command("docker", append([]string{"--host", host}, args...)...).CombinedOutput()
+	out, err := ask(host, args...)
 	if err != nil {
 		t.Fatalf("docker %v: %v: %s", args, err, out)
 	}
-	return strings.TrimSpace(string(out))
+	return out
 }
 
 // Eventually waits until ok, 30 seconds at most.
