@@ -1,0 +1,81 @@
+package main
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"ductor/docker/dockertest"
+	"ductor/internal/config"
+)
+
+// However a turn in a sandbox is ended: nothing is left of it, though a tree of what it started ignores every wish,
+// neither in the container nor on the machine of the engine.
+func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
+	dockertest.Need(t)
+	onlyCanaries(t)
+	machine := func(args ...string) string { return dockertest.Docker(t, args...) }
+	const limit = 5 * time.Second
+	endings := []*ending{
+		{name: "abort", says: "Aborted", end: func(c *cell) { c.say("/abort") }},
+		{name: "too old", says: "it had been running for", after: limit, set: func(a *config.Agents) { a.StaleAfter = limit }},
+		{name: "out of time", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.TurnTimeout = limit }},
+	}
+	for _, e := range endings {
+		town := boxedTown(t, func(c *config.Config) {
+			if e.set != nil {
+				e.set(&c.Agents)
+			}
+		})
+		town.start()
+		e.cell = town.cell(machine)
+	}
+	o := mortalTown(t)
+	endings = append(endings, &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(machine), end: func(c *cell) {
+		o.daemon.kill()
+		o.rise()
+		c.say("/abort")
+	}})
+	for _, e := range endings {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			e.watch(e.cell.in(t))
+		})
+	}
+}
+
+// ending is one way in which a turn ends before it is over.
+type ending struct {
+	name  string
+	set   func(*config.Agents)
+	cell  *cell
+	end   func(*cell)   // nil: by itself
+	after time.Duration // of the turn's beginning, by itself
+	says  string        // in the chat
+}
+
+func (e *ending) watch(c *cell) {
+	c.t.Helper()
+	asked := time.Now()
+	mark := c.startDeaf()
+	due := time.Now()
+	if e.end == nil {
+		due = asked.Add(e.after)
+	} else {
+		e.end(c)
+	}
+	c.nothingLeft(mark)
+	c.t.Logf("nothing is left %s after the end was due; an agent has %s to end by itself", time.Since(due).Round(10*time.Millisecond), c.cfg.Agents.Grace)
+	c.t.Logf("the chat says %q", c.answeredBy(e.says).Text)
+	c.works()
+}
+
+// mortalTown is a town whose ductor is a process of its own, to be killed.
+func mortalTown(t *testing.T) *ordeal {
+	t.Helper()
+	town := boxedTown(t, nil)
+	town.extra = sandboxed(town.cfg)
+	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, 1))}
+	o.rise()
+	return o
+}

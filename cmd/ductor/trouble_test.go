@@ -1,0 +1,180 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/docker/dockertest"
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// Whatever befalls a sandbox in mid-turn: the chat is told what it was and what helps, the next turn works as soon as
+// it can, and nothing runs on this machine instead.
+func TestTroubleOfASandboxInMidTurn(t *testing.T) {
+	e := dockertest.Start(t, dockertest.Options{Disk: 400 << 20, Args: []string{"--shutdown-timeout", "5"}})
+	onlyCanaries(t)
+	p := newPrison(t, e, "paused", "removed", "stopped", "memory", "image", "engine", "late")
+	t.Run("one sandbox", func(t *testing.T) {
+		for name, trouble := range map[string]func(*cell){
+			"paused": paused, "removed": removed, "stopped": stopped, "memory": outOfMemory, "image": imageMissing,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				trouble(p.cells[name].in(t))
+			})
+		}
+	})
+	_ = t.Run("disk full", func(t *testing.T) { diskFull(p.cells["engine"].in(t), p.cells["late"].in(t)) }) &&
+		t.Run("engine stopped", func(t *testing.T) { engineStopped(p.cells["engine"].in(t), e) }) &&
+		t.Run("engine restarted", func(t *testing.T) { engineRestarted(p.cells["engine"].in(t), e) })
+}
+
+type prison struct {
+	*town
+	cells map[string]*cell
+}
+
+// newPrison has a project in a container of its own for each name, each with a person who asks there.
+func newPrison(t *testing.T, e *dockertest.Engine, names ...string) *prison {
+	t.Helper()
+	p := &prison{cells: map[string]*cell{}}
+	p.town = boxedTown(t, func(c *config.Config) {
+		c.Agents.MaxLive = 2 * len(names)
+		c.Sandbox.Host = e.Host()
+		c.Sandbox.Projects = map[string]config.SandboxProject{}
+		for i, name := range names {
+			one := config.SandboxProject{Dir: t.TempDir(), SandboxSetting: c.Sandbox.SandboxSetting}
+			switch name {
+			case "memory":
+				one.MemoryMB = 96
+			case "image":
+				one.Image, one.BuildDir, one.Pull = "agents:1", "", false
+			}
+			c.Sandbox.Projects[name] = one
+			c.Projects.Roots = append(c.Projects.Roots, one.Dir)
+			c.Telegram.AllowedUsers = append(c.Telegram.AllowedUsers, int64(100+i))
+		}
+	})
+	e.Docker("build", "--quiet", "--network", "none", "--tag", "agents:1", p.cfg.Sandbox.BuildDir)
+	p.start()
+	for i, name := range names {
+		town := *p.town
+		town.chat = p.srv.Private(telegram.UserID(100+i), name)
+		c := &cell{&seat{town: &town, dir: p.cfg.Sandbox.Projects[name].Dir}, name, e.Docker}
+		c.say("/cwd %s", c.dir)
+		c.await(c.dir)
+		p.cells[name] = c
+	}
+	return p
+}
+
+// inMidTurn has a turn under way that does not end by itself.
+func (c *cell) inMidTurn() {
+	c.t.Helper()
+	if err := os.RemoveAll(filepath.Join(c.dir, "ready")); err != nil {
+		c.t.Fatal(err)
+	}
+	c.ask(`[[start]] [[text "in mid-turn "]] [[tool cmd="touch ready"]] [[hang]]`)
+	awaitFile(c.t, filepath.Join(c.dir, "ready"))
+}
+
+// settle waits until nothing is being started in the container: an engine may hang for ever when that is paused.
+func (c *cell) settle() {
+	c.t.Helper()
+	before, same := "", 0
+	dockertest.Eventually(c.t, "nothing is started in the container", func() bool {
+		time.Sleep(100 * time.Millisecond)
+		now := c.inside()
+		if now != before {
+			before, same = now, 0
+		}
+		same++
+		return same > 3 && strings.Count(now, "supervise bridge") > 1
+	})
+}
+
+func paused(c *cell) {
+	c.inMidTurn()
+	c.settle()
+	c.engine("pause", c.container())
+	c.refused("the sandbox's container was paused", "it is woken for the next message")
+	c.works()
+}
+
+// removed in mid-turn it is stopped, for a moment, before it is gone.
+func removed(c *cell) {
+	c.inMidTurn()
+	c.engine("rm", "-f", c.container())
+	c.refused("the sandbox's container was ")
+	c.works()
+}
+
+func stopped(c *cell) {
+	c.inMidTurn()
+	c.engine("kill", c.container())
+	c.refused("the sandbox's container was stopped", "it is started for the next message")
+	c.works()
+}
+
+func outOfMemory(c *cell) {
+	c.works()
+	c.ask(`[[start]] [[text "it takes too much "]] [[longline bytes=300000000]]`)
+	c.answeredBy("there was too little memory for it; free some, or give its sandbox more")
+	c.works()
+	c.ask(`[[start]] [[tool cmd="tail /dev/zero; echo it ended with $? >tail"]] [[text "and I go on"]]`)
+	c.answeredBy("and I go on")
+	if got := c.read("tail"); got != "it ended with 137" {
+		c.t.Errorf("what it started %s", got)
+	}
+	c.works()
+}
+
+func imageMissing(c *cell) {
+	c.inMidTurn()
+	id := c.engine("image", "inspect", "--format", "{{.Id}}", "agents:1")
+	c.engine("rmi", "-f", "agents:1")
+	c.engine("rm", "-f", c.container())
+	c.refused("the sandbox's container was ")
+	c.ask("and now?")
+	c.refused("has no image agents:1", "docker pull agents:1")
+	c.engine("tag", id, "agents:1")
+	c.works()
+}
+
+func diskFull(c, late *cell) {
+	c.works()
+	c.ask(`[[start]] [[tool cmd="cat /dev/zero >~/big; touch ready; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all "]] [[text n=50 size=100]]`)
+	awaitFile(c.t, filepath.Join(c.dir, "ready"))
+	late.ask("and here?")
+	late.refused("the disk of the sandbox is full", "make room there")
+	c.put("go")
+	c.answeredBy("that was all")
+	c.answered()
+	c.ask(`[[start]] and now? [[text "the next works too"]]`)
+	c.answeredBy("the next works too")
+	c.engine("exec", c.container(), "/bin/rm", "/ductor/home/big")
+	c.works()
+	late.works()
+}
+
+func engineStopped(c *cell, e *dockertest.Engine) {
+	c.inMidTurn()
+	e.Stop()
+	c.refused("The sandbox engine of claude is not there")
+	c.ask("and now?")
+	c.refused("cannot be reached", "start it")
+	e.Start()
+	c.works()
+}
+
+func engineRestarted(c *cell, e *dockertest.Engine) {
+	c.inMidTurn()
+	e.Stop()
+	e.Start()
+	c.refused("The sandbox engine of claude is not there")
+	c.works()
+}
