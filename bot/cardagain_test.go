@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,12 +147,12 @@ func TestARemarkDoesNotWaitForAChatThatIsAway(t *testing.T) {
 		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
 			s.Error(err)
 		}
-		away := true
+		var back atomic.Bool
 		s.wall.mishaps = func(string) mishap {
-			if away {
-				return notSent
+			if back.Load() {
+				return goesWell
 			}
-			return goesWell
+			return notSent
 		}
 		for range 3 {
 			began := time.Now()
@@ -159,7 +160,7 @@ func TestARemarkDoesNotWaitForAChatThatIsAway(t *testing.T) {
 				t.Errorf("after %s: %v", time.Since(began), err)
 			}
 		}
-		away = false
+		back.Store(true)
 		time.Sleep(10 * time.Minute)
 		s.wantText("⏰ CI report\n\nall green\n\nopus\n\n🔁 once")
 		if err := s.cards.Remark(context.Background(), turn, "🔁 once"); err != nil {
@@ -184,4 +185,14 @@ func TestAJobWithoutATurnIsToldOnce(t *testing.T) {
 			t.Errorf("it is told %d times", n)
 		}
 	})
+}
+
+func TestAQueueCardSaysWhichJobWaits(t *testing.T) {
+	job := orchestrator.Turn{Wants: orchestrator.Wants{Title: "⏰ CI report"}}
+	if got, want := queuedText(job, 2), "⏰ CI report\n⏳ Queued, 2 ahead."; got != want {
+		t.Errorf("it says %q, not %q", got, want)
+	}
+	if got, want := queuedText(orchestrator.Turn{}, 1), "⏳ Queued, next in line."; got != want {
+		t.Errorf("it says %q, not %q", got, want)
+	}
 }

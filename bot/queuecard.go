@@ -80,7 +80,7 @@ func (q *queueCards) send(ctx context.Context, turn cli.TurnID) error {
 		return nil
 	}
 	m := Message{
-		To: c.turn.Prompt.Conversation, Text: plainText(queuedText(c.ahead)), ReplyTo: c.turn.Prompt.Message,
+		To: c.turn.Prompt.Conversation, Text: plainText(queuedText(c.turn, c.ahead)), ReplyTo: c.turn.Prompt.Message,
 		Keyboard: queueButtons(turn), Silent: true,
 	}
 	q.mu.Unlock()
@@ -144,11 +144,16 @@ func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 	}
 }
 
-func queuedText(ahead int) string {
-	if ahead <= 1 {
-		return "⏳ Queued, next in line."
+// queuedText says what waits where no message of a person does: that one the card answers to.
+func queuedText(t orchestrator.Turn, ahead int) string {
+	text := "⏳ Queued, next in line."
+	if ahead > 1 {
+		text = fmt.Sprintf("⏳ Queued, %d ahead.", ahead)
 	}
-	return fmt.Sprintf("⏳ Queued, %d ahead.", ahead)
+	if t.Wants.Title != "" {
+		text = titleLine(t).Text + "\n" + text
+	}
+	return text
 }
 
 // edit shows how many are ahead by now.
@@ -165,7 +170,7 @@ func (q *queueCards) edit(turn cli.TurnID) {
 		Chat: chatRef(id.Chat), Class: Coalesce, Key: queueKey(turn), Idempotent: true,
 		Run: func(ctx context.Context) error {
 			q.mu.Lock()
-			over, message, text := c.over, c.message, queuedText(c.ahead)
+			over, message, text := c.over, c.message, queuedText(c.turn, c.ahead)
 			q.mu.Unlock()
 			if over {
 				return nil

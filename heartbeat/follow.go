@@ -40,7 +40,9 @@ func (s *Scheduler) followAll(ctx context.Context) ([]Run, error) {
 		held := r.State == RunWaiting && r.NotBefore.After(s.now())
 		after, err := s.follow(ctx, r)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("run %s: %w", r.ID, err))
+			if !errors.Is(err, ErrLater) {
+				errs = append(errs, fmt.Errorf("run %s: %w", r.ID, err))
+			}
 			after.NotBefore = s.now().Add(askAgain)
 		}
 		if after.State.Open() && !held {

@@ -2,7 +2,6 @@ package heartbeat_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -110,14 +109,14 @@ type chat struct {
 	mu      sync.Mutex
 	reports []heartbeat.Report
 	known   map[heartbeat.RunID]bool
-	fail    bool
+	fail    error
 }
 
 func (c *chat) Report(_ context.Context, r heartbeat.Report) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.fail {
-		return errors.New("the disk is full")
+	if c.fail != nil {
+		return c.fail
 	}
 	if !c.known[r.Run.ID] {
 		c.known[r.Run.ID], c.reports = true, append(c.reports, r)

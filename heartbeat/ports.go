@@ -15,6 +15,7 @@ var (
 	ErrNoRoom     = errors.New("the conversation's queue is full")
 	ErrRefused    = errors.New("refused")
 	ErrNotCalled  = errors.New("the webhook was not called yet")
+	ErrLater      = errors.New("it is not shown yet")
 	ErrFromConfig = errors.New("this job is in the configuration file; change it there")
 )
 
@@ -112,6 +113,7 @@ type Report struct {
 // Notifier shows results. Package bot implements it.
 type Notifier interface {
 	// Report shows the end of a run. What it takes on is durable when it returns nil; the same run reported
-	// again is shown once. An error is tried again. It does not wait for the network for long.
+	// again is shown once. An error is tried again. It does not wait for the network for long: ErrLater says that it
+	// is at it, and is no trouble.
 	Report(ctx context.Context, r Report) error
 }

@@ -1,7 +1,10 @@
 package heartbeat_test
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,22 +88,31 @@ func TestAnUnchangedResultDisturbsNobody(t *testing.T) {
 	})
 }
 
+// TestAReportThatFailsIsMadeAgain, and is no trouble if it only takes a while.
 func TestAReportThatFailsIsMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
-		h.chat.fail = true
-		h.add(t, "0 1 * * *")
-		h.start(t)
-		time.Sleep(2 * time.Hour)
-		h.chat.mu.Lock()
-		h.chat.fail = false
-		h.chat.mu.Unlock()
-		time.Sleep(time.Minute)
-		h.stop()
-		if len(h.chat.shown()) != 1 {
-			t.Errorf("the chat was told %d times", len(h.chat.shown()))
-		}
-	})
+	for trouble, want := range map[error]bool{errors.New("the disk is full"): true, fmt.Errorf("still: %w", heartbeat.ErrLater): false} {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			h := build(t, day, func(o *heartbeat.Options) {
+				o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
+			})
+			h.chat.fail = trouble
+			h.add(t, "0 1 * * *")
+			h.start(t)
+			time.Sleep(2 * time.Hour)
+			h.chat.mu.Lock()
+			h.chat.fail = nil
+			h.chat.mu.Unlock()
+			time.Sleep(time.Minute)
+			h.stop()
+			if len(h.chat.shown()) != 1 {
+				t.Errorf("%v: the chat was told %d times", trouble, len(h.chat.shown()))
+			}
+			if got := log.Len() > 0; got != want {
+				t.Errorf("%v: the log says %q", trouble, log.String())
+			}
+		})
+	}
 }
 
 // TestWhatTheChatIsToldOfARun: which turn shows the result, what an order says of itself, and what is said below.

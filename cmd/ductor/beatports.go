@@ -52,6 +52,14 @@ func (o orders) Busy(ctx context.Context, id orchestrator.ConversationID) (bool,
 type results struct{ *house }
 
 func (r results) Report(ctx context.Context, report heartbeat.Report) error {
+	err := r.show(ctx, report)
+	if errors.Is(err, bot.ErrNotYet) {
+		return heartbeat.ErrLater
+	}
+	return err
+}
+
+func (r results) show(ctx context.Context, report heartbeat.Report) error {
 	if report.Silent {
 		t, err := r.db.Turn(ctx, report.News.Shown)
 		if err != nil {
