@@ -76,6 +76,9 @@ func Connect(o EngineOptions) (*Engine, error) {
 // Host is where the engine is.
 func (e *Engine) Host() string { return e.host }
 
+// Local says whether the engine sees this machine's files.
+func (e *Engine) Local() bool { return !e.remote }
+
 // Check asks whether the engine answers. An error is an *Error.
 func (e *Engine) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, min(e.wait, dialWait))

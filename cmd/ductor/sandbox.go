@@ -186,9 +186,14 @@ func supervisorPath(set config.SandboxSetting) string {
 // projects are the directories that agents work in, as they were named and as they are: links lead nowhere in a
 // container.
 func (s *sandboxes) projects(r *room) []string {
-	named := s.cfg.Projects.Roots
+	var named []string
 	if p, ok := s.cfg.Sandbox.Projects[r.name]; ok {
 		named = []string{p.Dir}
+	} else {
+		named = slices.DeleteFunc(slices.Clone(s.cfg.Projects.Roots), func(root string) bool {
+			_, err := os.Stat(root)
+			return r.engine.Local() && errors.Is(err, fs.ErrNotExist) // nobody can work there
+		})
 	}
 	var dirs []string
 	for _, dir := range named {

@@ -178,6 +178,7 @@ func TestTheScriptedAgentInASandbox(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		boxes(t, host, c)
 		sang = hostCanary(t, c)
+		c.Projects.Roots = append(c.Projects.Roots, filepath.Join(t.TempDir(), "not-there"))
 	})
 	project := town.cfg.Projects.DefaultDir
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -212,6 +213,18 @@ func TestTheScriptedAgentInASandbox(t *testing.T) {
 	}
 	town.say("/status")
 	town.await("default")
+
+	town.say(`[[tool cmd="touch started; sleep 2"]] [[text "it went on without ductor"]]`)
+	awaitFile(t, filepath.Join(project, "started"))
+	town.leave()
+	town.start()
+	town.awaitAnswer("it went on without ductor")
+
+	town.say(`[[tool cmd="touch again; trap '' TERM; sleep 600"]]`)
+	awaitFile(t, filepath.Join(project, "again"))
+	town.say("/abort")
+	town.await("Aborted")
+	nothingLivesIn(t, project)
 	if note := sang(); note != "" {
 		t.Errorf("on this machine there was started: %s", note)
 	}

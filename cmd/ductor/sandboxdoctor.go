@@ -44,6 +44,11 @@ func (d *doctor) sandbox(ctx context.Context, h *house, r *room) {
 		return
 	}
 	d.seeds(what, r)
+	if p, ok := h.cfg.Sandbox.Projects[r.name]; ok {
+		if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
+			d.fail(what, p.Dir+" is no directory; make it or name another")
+		}
+	}
 	status, err := r.launcher.Status(ctx)
 	if err != nil {
 		d.fail(what, err.Error())
