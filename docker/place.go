@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -221,7 +222,8 @@ func (p *place) getPath() string {
 type execConn struct {
 	net.Conn
 	r    io.Reader
-	left int // bytes of standard output before the next head
+	left int  // bytes of standard output before the next head
+	said bool // standard output has begun
 
 	watch *watch
 }
@@ -252,6 +254,11 @@ func (c *execConn) Read(p []byte) (int, error) {
 		}
 		size := int(binary.BigEndian.Uint32(head[4:]))
 		switch {
+		case head[0] == streamStdout && !c.said && size > 0:
+			c.left, c.said = size, true
+			if err := c.refused(); err != nil {
+				return 0, err
+			}
 		case head[0] == streamStdout:
 			c.left = size
 		case head[0] == streamStderr && size < 1<<20:
@@ -266,4 +273,20 @@ func (c *execConn) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p[:min(len(p), c.left)])
 	c.left -= n
 	return n, err
+}
+
+// runtimeRefuses is how an engine begins to say, on standard output, that a program could not be started: in a
+// container that ends, or has no room for a process more. No program of ours begins so.
+const runtimeRefuses = "OCI runtime exec failed"
+
+// refused says whether standard output begins with the engine's own words.
+func (c *execConn) refused() error {
+	begin := make([]byte, min(c.left, len(runtimeRefuses)))
+	n, err := io.ReadFull(c.r, begin)
+	if err != nil || string(begin) != runtimeRefuses {
+		c.r = io.MultiReader(bytes.NewReader(begin[:n]), c.r)
+		return nil
+	}
+	rest, _ := io.ReadAll(io.LimitReader(c.r, int64(min(c.left-n, 300))))
+	return &Error{Reason: "no program can be started in the sandbox's container: " + strings.TrimSpace(string(begin)+string(rest))}
 }

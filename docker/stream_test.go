@@ -23,6 +23,8 @@ func TestStreamOfAContainer(t *testing.T) {
 		{"cut in a head", piece(1, "one") + "\x01\x00", "one", "unexpected EOF"},
 		{"cut in a piece", piece(1, "one")[:9], "o", ""},
 		{"no stream at all", "OCI runtime exec failed: no such file", "", "OCI runtime exec failed"},
+		{"an engine that starts nothing", piece(1, "OCI runtime exec failed: exec failed: no room\r\n"), "", "no program can be started in the sandbox's container: OCI runtime exec failed: exec failed: no room"},
+		{"a program whose first words are short", piece(1, "O") + piece(1, "CI runtime exec failed"), "OCI runtime exec failed", ""},
 		{"a stream nobody knows", piece(7, "x"), "", "the engine says"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
