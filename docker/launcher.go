@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -73,10 +74,28 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	}
 	cmd.Env = l.opts.environment(cmd.Env, l.place.getPath())
 	p, err := l.Host.Start(ctx, cmd)
-	if isFull(err) {
-		return p, l.place.engine.full(err)
+	switch {
+	case isFull(err):
+		return nil, l.place.engine.full(err)
+	case errors.Is(err, supervisor.ErrGone) && ctx.Err() == nil:
+		return nil, l.endedAtOnce(ctx, err)
 	}
 	return p, err
+}
+
+// endedAtOnce says why what was started ended before it said a word.
+func (l *Launcher) endedAtOnce(ctx context.Context, err error) error {
+	c, there, lookErr := l.place.engine.inspect(ctx, l.place.name)
+	if lookErr != nil {
+		return lookErr
+	}
+	if why := state(c, there); why != nil {
+		return why
+	}
+	return &Error{
+		Reason: "what was started in the sandbox's container ended at once",
+		Fix:    "see that its limits of memory and processes leave room for it", Err: err,
+	}
 }
 
 func (l *Launcher) touch() {

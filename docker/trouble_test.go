@@ -236,6 +236,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 		{"a supervisor that is none", func(o *Options) { o.Supervisor = "/etc/passwd" }, []string{"no program for Linux"}},
 		{"a supervisor that needs libraries", func(o *Options) { o.Supervisor = "/bin/ls" }, []string{"needs libraries"}},
 		{"no network", func(o *Options) { o.Network = "no-such-network" }, []string{"no-such-network"}},
+		{"no room for a process", func(o *Options) { o.PIDs = 9 }, []string{"in the sandbox's container"}},
 		{"a seed that is not there", func(o *Options) { o.Seeds = []Seed{{From: "/no/such/seed", To: "x"}} }, []string{"/no/such/seed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
