@@ -11,6 +11,8 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
+
+	"ductor/cli"
 )
 
 // blueprint is all that is asked of a container.
@@ -131,7 +133,8 @@ func (e *Engine) stuck(err error) error {
 	}
 }
 
-// revive starts a container that does not run.
+// revive starts a container that does not run. One that the engine cannot start, such as after its network was made
+// anew or when the engine itself was ended while it started it, is as good as none.
 func (e *Engine) revive(ctx context.Context, c container.InspectResponse) error {
 	ctx, cancel := e.work(ctx)
 	defer cancel()
@@ -141,7 +144,14 @@ func (e *Engine) revive(ctx context.Context, c container.InspectResponse) error 
 	case c.State.Running:
 		return nil
 	}
-	return e.failed("start the sandbox's container", e.api.ContainerStart(ctx, c.ID, container.StartOptions{}))
+	err := e.api.ContainerStart(ctx, c.ID, container.StartOptions{})
+	if err != nil && ctx.Err() == nil && !unreachable(err) {
+		return &Error{
+			Reason: fmt.Sprintf("the sandbox's container cannot be started: %s", cli.Shorten(lastLine(err.Error()), 200)),
+			Fix:    "it is made anew for the next message", Err: err, gone: true,
+		}
+	}
+	return e.failed("start the sandbox's container", err)
 }
 
 // remove ends a container and all that runs in it. One that is gone is no error. A paused one is woken first: some

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,4 +71,29 @@ func TestRemovedTwiceAtOnce(t *testing.T) {
 		all.Wait()
 	}
 	s.works()
+}
+
+// A container that its engine cannot start any more is made anew, and nothing waits for what ran in it.
+func TestAContainerThatCannotBeStartedIsMadeAnew(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	network := "ductor-test-" + o.Owner
+	o.Network = Network(network)
+	anew := func() { dockertest.Docker(t, "network", "create", "--internal", network) }
+	anew()
+	t.Cleanup(func() {
+		wipe(t, o.Engine, o)
+		dockertest.Docker(t, "network", "rm", network)
+	})
+	s := newSandbox(t, o)
+	p := s.ready("echo kept >~/file; cat")
+	dockertest.Docker(t, "kill", o.containerName())
+	dockertest.Docker(t, "network", "rm", network)
+	anew()
+	s.lost(p, "stopped")
+	s.stop(p)
+	q := s.start("cat ~/file")
+	if out, err := io.ReadAll(q.Stdout()); err != nil || string(out) != "kept\n" {
+		t.Errorf("in the new container %q, %v", out, err)
+	}
+	s.stop(q)
 }

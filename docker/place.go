@@ -141,15 +141,19 @@ func (p *place) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if there && p.outdated(ctx, c, want) {
+	if there && !p.outdated(ctx, c, want) {
+		err := p.engine.revive(ctx, c)
+		var own *Error
+		if !errors.As(err, &own) || !own.gone {
+			return err
+		}
+		p.log.Warn("a sandbox's container is made anew", "sandbox", p.opts.Name, "err", err)
+	}
+	if there {
 		if err := p.engine.remove(ctx, c.ID); err != nil {
 			return err
 		}
 		p.made("")
-		there = false
-	}
-	if there {
-		return p.engine.revive(ctx, c)
 	}
 	return p.create(ctx, want)
 }
