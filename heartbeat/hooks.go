@@ -29,7 +29,7 @@ type HookOptions struct {
 }
 
 // DefaultInFlight times MostBodyMax is the most memory that deliveries take.
-const DefaultInFlight = 8
+const DefaultInFlight = 24
 
 // Hooks answers POST /hooks/{name}. It is an http.Handler, safe for concurrent use.
 type Hooks struct {
