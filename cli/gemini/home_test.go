@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -10,26 +9,10 @@ import (
 	"ductor/cli/clitest"
 )
 
-// A home of its own is where everything leads, whatever the owner's environment and configuration say.
 func TestOwnHomeEnvironment(t *testing.T) {
-	owners := []string{"HOME=/home/me", "PATH=/bin", "XDG_CONFIG_HOME=/home/me/.config", "GEMINI_CLI_HOME=/home/me/.c"}
-	p := New(Options{Env: func() []string { return owners }, AllowEnv: []string{"HOME", "GEMINI_CLI_HOME", "XDG_*"}})
-	shared := p.env(cli.Request{})
-	for _, entry := range owners {
-		if !slices.Contains(shared, entry) {
-			t.Errorf("in the owner's home %s is not there: %q", entry, shared)
-		}
-	}
-	req := cli.Request{Home: "/homes/s", Env: map[string]string{"HOME": "/home/me", "EXTRA": "1"}}
-	own := p.env(req)
-	if cli.Variable(own, "HOME") != "/homes/s" || cli.Variable(own, "EXTRA") != "1" || !slices.IsSorted(own) {
-		t.Errorf("in a home of its own: %q", own)
-	}
-	for _, entry := range own {
-		if strings.Contains(entry, "/home/me") {
-			t.Errorf("%s leads back", entry)
-		}
-	}
+	clitest.OwnHomeEnvironment(t, []string{"GEMINI_CLI_HOME"}, func(owner, allowed []string, req cli.Request) []string {
+		return New(Options{Env: func() []string { return owner }, AllowEnv: allowed}).env(req)
+	})
 }
 
 func TestHomeSeeds(t *testing.T) {
