@@ -125,6 +125,7 @@ func (e *Engine) Stop() {
 		<-done
 		e.t.Error("the engine had to be killed")
 	}
+	e.cmd = nil
 }
 
 // Docker runs docker's own program against this engine and gives what it printed.
@@ -137,7 +138,9 @@ func (e *Engine) end() {
 	if ids, err := ask(e.Host(), "ps", "-aq"); err == nil && ids != "" { // it may be down
 		_, _ = ask(e.Host(), append([]string{"rm", "-f"}, strings.Fields(ids)...)...) // and goes anyway
 	}
-	e.Stop()
+	if e.cmd != nil { // else a test that failed left it stopped
+		e.Stop()
+	}
 	if raw, err := os.ReadFile(e.dir + "/exec/containerd/containerd.pid"); err == nil { // by live restore it stays
 		_ = exec.Command("kill", strings.TrimSpace(string(raw))).Run()
 	}
