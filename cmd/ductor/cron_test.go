@@ -26,7 +26,7 @@ func TestJobsInTheChat(t *testing.T) {
 	restart()
 	town.press("✏️ Change")
 	town.press("Name")
-	m := town.await("Reply to this message with how it is called.")
+	m := town.await("Reply to this message with its new name.")
 	restart()
 	town.chat.Person().Send(town.chat, "CI report", telegram.ReplyTo(m.ID))
 	town.await("New job: CI report")
