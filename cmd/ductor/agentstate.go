@@ -15,8 +15,12 @@ func look(ctx context.Context, p cli.Provider, modes map[cli.Agent]cli.Mode) cli
 	return s
 }
 
-// tellAgents says at the start what each agent is good for. What is missing stops nobody.
+// tellAgents says at the start what each agent of this machine is good for, if any is to run. What is missing stops
+// nobody.
 func (h *house) tellAgents(ctx context.Context) {
+	if !h.boxes.policy.onHost() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
 	for _, s := range h.service.Agents(ctx, "") {

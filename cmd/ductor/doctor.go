@@ -117,6 +117,10 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 }
 
 func (d *doctor) agents(ctx context.Context, cfg config.Config) {
+	if !newPolicy(cfg).onHost() {
+		d.ok("agents", "all run in sandboxes; those of this machine are not looked at")
+		return
+	}
 	usable := 0
 	err := withProbes(cfg, func(providers []cli.Provider) { usable = d.judge(ctx, cfg, providers, "") })
 	if err != nil {

@@ -60,6 +60,11 @@ func (p policy) Forced(dir string) (cli.Sandbox, error) {
 	return cli.Sandbox(p.project(dir)), nil
 }
 
+// onHost says whether anything may run on this machine.
+func (p policy) onHost() bool {
+	return !p.docker(config.DefaultSandbox) || slices.ContainsFunc(p.projects, func(d projectDir) bool { return !p.docker(d.name) })
+}
+
 func (p policy) docker(name string) bool { return p.sandbox.Named(name).Mode == config.SandboxDocker }
 
 // project is the project that dir is in. Links may have been laid by an agent that works there: where what is written

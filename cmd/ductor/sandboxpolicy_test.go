@@ -80,3 +80,20 @@ func TestPolicyByDirectory(t *testing.T) {
 		t.Errorf("without any sandbox web is forced into %q", got)
 	}
 }
+
+func TestWhetherAnythingRunsOnThisMachine(t *testing.T) {
+	cfg := config.Default()
+	for _, c := range []struct {
+		general string
+		project string
+		want    bool
+	}{{"off", "off", true}, {"off", "docker", true}, {"docker", "off", true}, {"docker", "docker", false}} {
+		cfg.Sandbox.Mode = c.general
+		p := config.SandboxProject{Dir: "/web", SandboxSetting: cfg.Sandbox.SandboxSetting}
+		p.Mode = c.project
+		cfg.Sandbox.Projects = map[string]config.SandboxProject{"web": p}
+		if got := newPolicy(cfg).onHost(); got != c.want {
+			t.Errorf("%+v gives %v", c, got)
+		}
+	}
+}
