@@ -30,7 +30,6 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	code := m.Run()
-	dropBoxTools()
 	dockertest.Clean()
 	os.Exit(code)
 }

@@ -7,122 +7,32 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"ductor/cli"
 	"ductor/docker"
+	"ductor/docker/dockertest"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
-// engineHost is where the engine of this machine is. Without one a test is skipped; under CI it must be there, unless
-// the tests that need one were not asked for.
+// engineHost is where the engine of this machine is, or the test is left out.
 func engineHost(t testing.TB) string {
 	t.Helper()
-	if os.Getenv("DUCTOR_TEST_NO_DOCKER") != "" {
-		t.Skip("the tests that need an engine were not asked for")
-	}
-	host := os.Getenv("DOCKER_HOST")
-	if host == "" {
-		host = docker.DefaultHost
-	}
-	e, err := docker.Connect(docker.EngineOptions{Host: host})
-	if err == nil {
-		err = errors.Join(e.Check(t.Context()), e.Close())
-	}
-	if err != nil {
-		leaveOut(t, err)
-	}
-	boxDir(t) // while Go's own caches are where they are: a town has another home
-	return host
-}
-
-func leaveOut(t testing.TB, why ...any) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(why...)
-	}
-	t.Skip(why...)
-}
-
-// boxTools are the programs of sandboxes, made once.
-var boxTools struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-func makeBoxTools() {
-	b := &boxTools
-	if b.dir, b.err = os.MkdirTemp("", "ductor-box-"); b.err != nil {
-		return
-	}
-	for name, from := range map[string]string{"ductor-supervisor": "../ductor-supervisor", "program": "../../docker/testdata/program"} {
-		build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(b.dir, name), from)
-		build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
-		b.err = errors.Join(b.err, build.Run())
-	}
-}
-
-// dropBoxTools is for the end of all tests.
-func dropBoxTools() {
-	if boxTools.dir != "" {
-		_ = os.RemoveAll(boxTools.dir) // a leftover in the temporary directory
-	}
-}
-
-// boxImage is what an image is built of without any network: a shell and the scripted agents.
-func boxImage(t testing.TB) string {
-	t.Helper()
-	busybox, err := exec.LookPath("busybox")
-	if err != nil {
-		leaveOut(t, "busybox is not installed (Debian: busybox-static)")
-	}
-	dir := t.TempDir()
-	when := time.Unix(1, 0) // an engine's cache looks at times
-	for name, from := range map[string]string{"busybox": busybox, "program": filepath.Join(boxDir(t), "program")} {
-		raw, err := os.ReadFile(from)
-		to := filepath.Join(dir, name)
-		if err := errors.Join(err, os.WriteFile(to, raw, 0o755), os.Chtimes(to, when, when)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	file := filepath.Join(dir, "Dockerfile")
-	err = os.WriteFile(file, []byte(`FROM scratch
-COPY busybox /bin/busybox
-RUN ["/bin/busybox", "--install", "-s", "/bin"]
-COPY program /usr/local/bin/claude
-COPY program /usr/local/bin/model
-RUN mkdir -p /tmp /var/tmp /run /etc && chmod 1777 /tmp /var/tmp && echo "root:x:0:0::/:/bin/sh" >/etc/passwd
-ENV PATH=/usr/local/bin:/bin:/opt/codex
-`), 0o644)
-	if err := errors.Join(err, os.Chtimes(file, when, when)); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func boxDir(t testing.TB) string {
-	t.Helper()
-	boxTools.once.Do(makeBoxTools)
-	if boxTools.err != nil {
-		t.Fatal(boxTools.err)
-	}
-	return boxTools.dir
+	dockertest.Need(t)
+	return dockertest.Host()
 }
 
 // boxes puts a town's projects into sandboxes of an image made here, which are gone with the test.
 func boxes(t testing.TB, host string, c *config.Config) {
 	t.Helper()
 	s := &c.Sandbox.SandboxSetting
-	s.Mode, s.Host, s.BuildDir, s.BuildNetwork, s.Network = config.SandboxDocker, host, boxImage(t), "none", "none"
-	s.Supervisor = filepath.Join(boxDir(t), "ductor-supervisor")
+	s.Mode, s.Host, s.BuildDir, s.BuildNetwork, s.Network = config.SandboxDocker, host, dockertest.ImageDir(t), "none", "none"
+	s.Supervisor = dockertest.Tool(t, dockertest.Supervisor)
 	c.Permissions.Mode = "bypass"
 	t.Cleanup(func() { wipe(t, *c) })
 }
@@ -133,7 +43,7 @@ func wipe(t testing.TB, cfg config.Config) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s := &sandboxes{cfg: cfg}
-	e, err := docker.Connect(docker.EngineOptions{Host: os.Getenv("DOCKER_HOST")})
+	e, err := docker.Connect(docker.EngineOptions{Host: dockertest.Host()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func TestCommandsLookIntoSandboxes(t *testing.T) {
 		t.Fatalf("ps does not know the run in the sandbox: %s%s", stdout, stderr)
 	}
 	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); !strings.Contains(stdout, "ok   sandbox default: Docker ") ||
-		!strings.Contains(stdout, "ok   sandbox default, agent claude: /usr/local/bin/claude") || !strings.Contains(stdout, "sandbox default, agent codex: not found") {
+		!strings.Contains(stdout, "ok   sandbox default, agent claude: /usr/local/bin/claude") || !strings.Contains(stdout, "sandbox default, agent gemini: not found") {
 		t.Errorf("doctor: exit %d: %s%s", code, stdout, stderr)
 	}
 	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", path); code != exitOK || !strings.Contains(stdout, "in the sandbox default") {

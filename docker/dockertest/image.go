@@ -58,8 +58,8 @@ func Clean() {
 	}
 }
 
-// ImageDir is a directory to build an image of without any network: a shell and the scripted agents. It is made once
-// by a test binary.
+// ImageDir is a directory to build an image of without any network: a shell and the scripted agents. A Codex that is
+// mounted at /opt/codex goes before the scripted one. It is made once by a test binary.
 func ImageDir(t testing.TB) string {
 	t.Helper()
 	busybox, err := exec.LookPath("busybox")
@@ -102,7 +102,7 @@ COPY program /usr/local/bin/claude
 COPY program /usr/local/bin/codex
 COPY program /usr/local/bin/model
 RUN mkdir -p /tmp /var/tmp /run /etc && chmod 1777 /tmp /var/tmp && echo "root:x:0:0::/:/bin/sh" >/etc/passwd
-ENV PATH=/usr/local/bin:/bin
+ENV PATH=/opt/codex:/usr/local/bin:/bin
 `
 
 // Write makes a file that is always as old, for an engine's cache looks at times.
