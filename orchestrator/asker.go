@@ -202,7 +202,9 @@ func (a *asker) asked(ev cli.Event) {
 	if _, err := a.tell(ask); err != nil {
 		a.log.Error("hand a decision to the agent", "ask", ask.Native, "err", err)
 	}
-	a.show(ask) // ductor may have died before its message said so
+	if ask.Message != 0 { // ductor may have died before it said so
+		a.show(ask)
+	}
 }
 
 // refuse denies an ask that is one too many; it was not shown.

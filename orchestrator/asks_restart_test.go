@@ -124,6 +124,24 @@ func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 	}
 }
 
+// Its message may still have buttons.
+func TestADecisionThatDuctorDiedOfIsShown(t *testing.T) {
+	d := letGoOfAsking(t, bash("a", "make"))
+	if err := d.before.AskShown(t.Context(), d.ask.ID, orchestrator.Sent, 44); err != nil {
+		t.Fatal(err)
+	}
+	allowed := orchestrator.AskDecision{Ask: d.ask.ID, State: orchestrator.AskAllowed, By: owner, At: time.Now()}
+	if _, won, err := d.before.db.DecideAsk(t.Context(), allowed); err != nil || !won {
+		t.Fatal(won, err)
+	}
+	h := d.next(t, cli.RemainsRun, bash("a", "make"))
+	h.recover(t)
+	h.await(t, "done go")
+	if all := h.board.all(); len(all) != 1 || all[0].State != orchestrator.AskAllowed || all[0].Message != 44 {
+		t.Errorf("shown were %+v", all)
+	}
+}
+
 func TestASecretThatDuctorDiedOfIsNotMadeUp(t *testing.T) {
 	secret := cli.QuestionAsked{ID: "a", Questions: []cli.Question{{Text: "Password?", Free: true, Secret: true}}}
 	d := letGoOfAsking(t, secret)
