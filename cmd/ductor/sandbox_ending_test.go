@@ -18,7 +18,7 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 	const limit = 5 * time.Second
 	endings := []*ending{
 		{name: "abort", says: "Aborted", end: func(c *cell) { c.say("/abort") }},
-		{name: "too old", says: "it had been running for", after: limit, set: func(a *config.Agents) { a.StaleAfter = limit }},
+		{name: "too old", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.StaleAfter = limit }},
 		{name: "out of time", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.TurnTimeout = limit }},
 	}
 	for _, e := range endings {
