@@ -58,8 +58,9 @@ type TurnLoop struct {
 	Interrupt func() error
 	// Busy says whether a tool is open. Nil asks Out.
 	Busy func() bool
-	// Waits says whether the agent waits for people, who may take any time. Nil is never.
-	Waits func() bool
+	// Waited is until when the agent waited for people, who may take any time: now, while it does; zero if it never
+	// did. Nil is never.
+	Waited func(now time.Time) time.Time
 	// Out gets CaughtUp and warnings about lost output. Nil gets none.
 	Out *Emitter
 	// Mark is recorded with the process before Begin is called; Output and Input are filled in. A Mark

@@ -163,8 +163,8 @@ func (t *streamTurn) tick() {
 		t.timer.Reset(half.Sub(now))
 	default:
 		limit := t.s.opts.Stall
-		if t.loop.Waits != nil && t.loop.Waits() {
-			t.quiet = now
+		if t.loop.Waited != nil {
+			t.quiet = later(t.quiet, t.loop.Waited(now))
 		}
 		if t.busy() {
 			limit = t.s.opts.ToolStall
@@ -244,4 +244,11 @@ func (t *streamTurn) awaitExit() {
 	t.cutAt = time.Now()
 	t.stop()
 	<-t.stopped
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -29,7 +29,7 @@ const (
 // The time a caller has. A hook is small: whoever is slower than this means no good.
 const (
 	headWait  = 5 * time.Second
-	bodyWait  = 5 * time.Second
+	bodyWait  = 10 * time.Second
 	writeWait = 10 * time.Second
 	idleWait  = 30 * time.Second
 	hookDrain = 5 * time.Second

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,9 +120,9 @@ func TestAReportThatFailsIsMadeAgain(t *testing.T) {
 func TestWhatTheChatIsToldOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
-		fails := false
+		var fails atomic.Bool
 		h.desk.answer = func(o heartbeat.Order) orchestrator.Outcome {
-			if fails && o.Title == "⏰ CI" {
+			if fails.Load() && o.Title == "⏰ CI" {
 				return orchestrator.Outcome{State: orchestrator.TurnFailed, Failure: "It broke."}
 			}
 			return orchestrator.Outcome{State: orchestrator.TurnDone, Text: "green"}
@@ -133,9 +134,9 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		fails = true
+		fails.Store(true)
 		time.Sleep(time.Hour)
-		fails = false
+		fails.Store(false)
 		time.Sleep(time.Minute)
 		h.move(3 * time.Hour)
 		time.Sleep(time.Minute)

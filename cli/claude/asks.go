@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"ductor/cli"
 )
@@ -56,6 +57,7 @@ type asks struct {
 	open     []request
 	answered []cli.AskID
 	over     bool
+	heard    time.Time // when a person decided last
 }
 
 // newAsks knows what an earlier ductor answered.
@@ -83,7 +85,7 @@ func (s *asks) take(id cli.AskID) (a request, ok bool) {
 	}
 	a = s.open[i]
 	s.open = slices.Delete(s.open, i, i+1)
-	s.answered = append(s.answered, id)
+	s.answered, s.heard = append(s.answered, id), time.Now()
 	return a, true
 }
 
@@ -130,9 +132,12 @@ func (s *asks) close() []request {
 	return left
 }
 
-// waiting says whether anything waits for people.
-func (s *asks) waiting() bool {
+// waited is until when a person was waited for: now, while one is. Zero if nobody was asked.
+func (s *asks) waited(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.open) > 0
+	if len(s.open) > 0 {
+		return now
+	}
+	return s.heard
 }

@@ -3,6 +3,7 @@ package claude
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -189,7 +190,7 @@ func (t *turn) loop() cli.End {
 			return over
 		},
 		Interrupt: func() error { return stream.Send(controlLine(interruptID, subtype("interrupt"))) },
-		Waits:     func() bool { return t.p.asks != nil && t.p.asks.waiting() },
+		Waited:    t.waited,
 		Out:       t.p.em,
 		Mark:      mark,
 	})
@@ -261,4 +262,12 @@ func turnResult(ctx context.Context, stream *cli.Stream, end cli.End, p *parser)
 		exitFailure(r.Err)
 	}
 	return r
+}
+
+// waited is until when a person was waited for.
+func (t *turn) waited(now time.Time) time.Time {
+	if t.p.asks == nil {
+		return time.Time{}
+	}
+	return t.p.asks.waited(now)
 }

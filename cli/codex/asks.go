@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"ductor/cli"
 )
@@ -112,9 +113,10 @@ func declining(m message) any {
 
 // asks are what a turn waits for people with. Safe for concurrent use.
 type asks struct {
-	mu   sync.Mutex
-	open []*inquiry
-	over bool
+	mu    sync.Mutex
+	open  []*inquiry
+	over  bool
+	heard time.Time // when a person decided last
 }
 
 // add takes a, unless it is there already.
@@ -145,6 +147,9 @@ func (s *asks) remove(id cli.AskID) *inquiry {
 func (s *asks) take(id cli.AskID) *inquiry {
 	s.mu.Lock()
 	known := slices.ContainsFunc(s.open, func(a *inquiry) bool { return a.id == id && a.told })
+	if known {
+		s.heard = time.Now()
+	}
 	s.mu.Unlock()
 	if !known {
 		return nil
@@ -165,11 +170,14 @@ func (s *asks) tell() (untold []*inquiry) {
 	return untold
 }
 
-// waiting says whether anything waits for people.
-func (s *asks) waiting() bool {
+// waited is until when a person was waited for: now, while one is. Zero if nobody was asked.
+func (s *asks) waited(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.open) > 0
+	if len(s.open) > 0 {
+		return now
+	}
+	return s.heard
 }
 
 // close takes everything out for good.

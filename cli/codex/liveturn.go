@@ -315,12 +315,10 @@ func (t *liveTurn) caughtUp() (over bool) {
 	return false
 }
 
-// patience is how long the turn may be silent from now on. Nobody is waited for who waits for people.
+// patience is how long the turn may be silent from now on.
 func (t *liveTurn) patience() time.Duration {
 	p := t.s.provider
 	switch {
-	case t.asks.waiting():
-		return askWait
 	case !t.settled && !t.past:
 		return startWait
 	case t.out.OpenTools() > 0:
@@ -329,10 +327,7 @@ func (t *liveTurn) patience() time.Duration {
 	return p.stall()
 }
 
-const (
-	startWait = time.Minute    // for the answer to turn/start
-	askWait   = 24 * time.Hour // whoever asks people ends the turn much earlier
-)
+const startWait = time.Minute // for the answer to turn/start
 
 // tick does what is due.
 func (t *liveTurn) tick() (r cli.Result, over bool) {
@@ -343,7 +338,11 @@ func (t *liveTurn) tick() (r cli.Result, over bool) {
 	case !t.cut.IsZero():
 		return t.deaf(), true
 	}
-	silence, limit := time.Since(t.quiet), t.patience()
+	now := time.Now()
+	if heard := t.asks.waited(now); heard.After(t.quiet) { // people may take their time
+		t.quiet = heard
+	}
+	silence, limit := now.Sub(t.quiet), t.patience()
 	if silence < limit {
 		t.timer.Reset(limit - silence)
 		return cli.Result{}, false

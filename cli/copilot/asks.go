@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -42,6 +43,7 @@ type asks struct {
 	past     bool     // what comes was asked a while ago, and may have been answered
 
 	mu     sync.Mutex
+	heard  time.Time // when a person decided last
 	open   []*ask
 	inputs []inputAsked // announced and not yet asked
 }
@@ -249,11 +251,14 @@ func (a *asks) over(p *parser, which func(*ask) bool) {
 // end forgets all.
 func (a *asks) end(p *parser) { a.over(p, func(*ask) bool { return true }) }
 
-// waiting says whether a person is waited for.
-func (a *asks) waiting() bool {
+// waited is until when a person was waited for: now, while one is. Zero if nobody was asked.
+func (a *asks) waited(now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.open) > 0
+	if len(a.open) > 0 {
+		return now
+	}
+	return a.heard
 }
 
 // decide answers id for a person.
@@ -265,7 +270,7 @@ func (a *asks) decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
 		return cli.ErrNotAsked
 	}
 	o := a.open[i]
-	a.open = slices.Delete(a.open, i, i+1)
+	a.open, a.heard = slices.Delete(a.open, i, i+1), time.Now()
 	a.mu.Unlock()
 	return a.answer(ctx, o, a.decision(o, d))
 }

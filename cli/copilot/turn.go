@@ -297,10 +297,10 @@ func (t *turn) tick() {
 			return
 		}
 		t.kill()
-	case t.asks.waiting():
-		t.quiet = now // people may take their time
-		t.timer.Reset(o.Stall)
 	default:
+		if heard := t.asks.waited(now); heard.After(t.quiet) { // people may take their time
+			t.quiet = heard
+		}
 		limit := o.Stall
 		if t.p.out.OpenTools() > 0 {
 			limit = o.ToolStall

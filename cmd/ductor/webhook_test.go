@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/heartbeat"
 	"ductor/internal/sim/telegram"
 )
 
@@ -183,10 +184,10 @@ func (b *besieged) forgeries() {
 // slowBodies keep ductor waiting for bodies that never come: a few have a place, the others are sent away, and as
 // long as all places are taken so is everybody. With heads that never end there is not even that.
 func (b *besieged) slowBodies() {
-	const slow, places = 12, 8
+	const places, slow = heartbeat.DefaultInFlight, heartbeat.DefaultInFlight + 4
 	codes := make(chan int, slow)
 	var conns []net.Conn
-	for i := range 2 * slow {
+	for i := range slow + 8 {
 		conn, err := (&net.Dialer{}).DialContext(b.soon(), "tcp", b.addr)
 		if err != nil {
 			b.t.Fatal(err)
