@@ -45,8 +45,11 @@ func (s *Scheduler) followAll(ctx context.Context) ([]Run, error) {
 			}
 			after.NotBefore = s.now().Add(askAgain)
 		}
-		if after.State.Open() && !held {
+		switch {
+		case after.State.Open() && !held:
 			ahead[r.Job] = true // one that is held back does not hold back what a person wants now
+		case r.State == RunAsked: // it ended: the next one need not wait for the chat to show that
+			ahead[r.Job] = false
 		}
 		if after.State.Open() || !after.Told {
 			left = append(left, after)
