@@ -163,6 +163,7 @@ func (s *oneShot) end(ctx context.Context, stream *cli.Stream, p *parser, end cl
 	}
 	if err := stream.Close(context.WithoutCancel(ctx)); err != nil {
 		s.provider.opts.Logger.Error("claude did not end", "err", err)
+		return // Close tries again, and tells its caller
 	}
 	s.mu.Lock()
 	s.stream = nil

@@ -177,12 +177,15 @@ func (s *oneShot) ended(ctx context.Context, stream *cli.Stream, p *parser, end 
 		case <-limit.Done():
 		}
 	}
-	if err := stream.Close(context.WithoutCancel(ctx)); err != nil {
+	err := stream.Close(context.WithoutCancel(ctx))
+	if err != nil {
 		s.provider.opts.Logger.Error("gemini did not end", "err", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stream = nil
+	if err == nil { // else Close tries again, and tells its caller
+		s.stream = nil
+	}
 	if p.session != "" {
 		s.id = p.session
 	}
