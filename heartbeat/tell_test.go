@@ -116,6 +116,30 @@ func TestAReportThatFailsIsMadeAgain(t *testing.T) {
 	}
 }
 
+// TestTheNextRunDoesNotWaitForTheChat: a chat that takes a while to show a result keeps no other run.
+func TestTheNextRunDoesNotWaitForTheChat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, day)
+		h.desk.hang, h.chat.fail = true, heartbeat.ErrLater
+		st := h.add(t, "0 1 * * *")
+		h.start(t)
+		for _, press := range []string{"one", "two"} {
+			if _, err := h.RunNow(t.Context(), st.Job.ID, here, press); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		h.desk.finish(orchestrator.Outcome{State: orchestrator.TurnDone, Text: "fine"})
+		h.Poke()
+		synctest.Wait()
+		if got := len(h.desk.times()); got != 2 {
+			t.Errorf("%d turns were asked for when the first had ended", got)
+		}
+		h.desk.finish(orchestrator.Outcome{State: orchestrator.TurnDone, Text: "fine"})
+		h.stop()
+	})
+}
+
 // TestWhatTheChatIsToldOfARun: which turn shows the result, what an order says of itself, and what is said below.
 func TestWhatTheChatIsToldOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
