@@ -31,7 +31,7 @@ func (s *Stream) Failure() *Failure {
 	stderr := lastBytes(strings.TrimSpace(s.process.StderrTail()), stderrShown)
 	f := &Failure{Kind: Crashed, Agent: s.opts.Agent, Code: exit.Code, Detail: stderr, Cause: errors.Join(s.readErr, s.stopErr, s.markErr)}
 	kind, reason := exit.meaning()
-	if exit.By == EndedByTerminated {
+	if exit.fromOutside() {
 		f.Cause = errors.Join(f.Cause, errFromOutside)
 	}
 	switch {
@@ -63,6 +63,13 @@ func (s *Stream) lostPlace() *Failure {
 
 // errFromOutside is beneath the failure of a turn whose program was ended by nobody whom ductor knows.
 var errFromOutside = errors.New("it was ended from outside")
+
+// fromOutside says whether somebody ended the program whom ductor does not know. Who is told of a signal before its
+// supervisor is may end by itself with the code that is usual then.
+func (e ExitStatus) fromOutside() bool {
+	const terminated = 15
+	return e.By == EndedByTerminated || e.By == EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
+}
 
 // meaning is what can be said of an end that was not the program's own doing; nothing of others.
 func (e ExitStatus) meaning() (FailureKind, string) {
