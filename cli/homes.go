@@ -79,7 +79,7 @@ func (h *HostHomes) Close() error {
 // Home gives the absolute path of a session's home. It makes and seeds it the first time; afterwards it puts in what
 // has changed at the owner's since, links that are gone, and nothing else.
 func (h *HostHomes) Home(ctx context.Context, session string) (dir string, err error) {
-	name := homeName(session)
+	name := HomeName(session)
 	if name == "" {
 		return "", errors.New("a home: the session has no name")
 	}
@@ -186,7 +186,7 @@ func ignoreGone(err error) error {
 // Forget removes a session's home with all in it, agents' sessions included; what links lead to stays. session is
 // named as Home took it, or as List names it. One that is not there is no error. Nothing may run in it.
 func (h *HostHomes) Forget(_ context.Context, session string) error {
-	name := homeName(session)
+	name := HomeName(session)
 	if name == "" {
 		return errors.New("forget a home: it has no name")
 	}
@@ -228,9 +228,9 @@ func (h *HostHomes) note(name string, had, now map[string]string) error {
 
 func notesFile(name string) string { return notesDir + "/" + name + ".json" }
 
-// homeName is a session's name where it is good for a directory, else a digest of it. It is a home's own name already
-// when it is one.
-func homeName(session string) string {
+// HomeName is what the directory of a session's home is called, in every place: the session's name where that is good
+// for a directory, else a digest of it. It is a home's own name already when it is one.
+func HomeName(session string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 	}

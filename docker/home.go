@@ -10,10 +10,10 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
+	"ductor/cli"
 	"ductor/docker/homes"
 )
 
@@ -54,7 +54,7 @@ func (l *Launcher) Home(ctx context.Context, session string) (dir string, err er
 	if session == "" {
 		return "", errors.New("a home in the sandbox: the session has no name")
 	}
-	name := homeName(session)
+	name := cli.HomeName(session)
 	l.touch()
 	seeds, err := seedState(l.opts.HomeSeeds)
 	if err != nil {
@@ -89,16 +89,6 @@ func (l *Launcher) Home(ctx context.Context, session string) (dir string, err er
 	}
 	l.homes.put(name, life+seeds)
 	return dir, nil
-}
-
-// homeName is a session's name where it is good for a directory, else a digest of it.
-func homeName(session string) string {
-	if len(session) <= 64 && !strings.ContainsFunc(session, func(r rune) bool {
-		return notPlain(r) && (r < 'A' || r > 'Z') && r != '-' && r != '_'
-	}) {
-		return session
-	}
-	return digest([]byte(session))
 }
 
 // seedState changes with the seeds.
@@ -158,7 +148,7 @@ func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
 	if session == "" {
 		return errors.New("forget a home in the sandbox: the session has no name")
 	}
-	name := homeName(session)
+	name := cli.HomeName(session)
 	l.homes.drop(name)
 	_, err := l.place.order(ctx, nil, homes.Forget, name)
 	return err
