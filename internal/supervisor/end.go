@@ -85,7 +85,8 @@ func lost(err error) bool {
 }
 
 // Kill ends a run's agent and every descendant, whatever state its supervisor is in and whatever version it
-// is: TERM, the run's own grace, KILL. What it printed stays to be collected.
+// is: TERM, the run's own grace, KILL. What it printed stays to be collected. A run that was collected has
+// ended, so there is no error for one that is not there.
 func (r *Root) Kill(ctx context.Context, id string) error {
 	if err := r.site.kill(ctx, id); err != nil {
 		return fmt.Errorf("kill run %s: %w", id, err)
@@ -95,7 +96,7 @@ func (r *Root) Kill(ctx context.Context, id string) error {
 
 func (g *ground) kill(ctx context.Context, id string) error {
 	rec, err := g.record(id)
-	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil && g.there(id) {
+	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil { // collected meanwhile, or never begun
 		return g.endLeft(ctx, id, defaultGrace)
 	}
 	if err != nil {

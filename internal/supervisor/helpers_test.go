@@ -123,7 +123,7 @@ func reopen(t testing.TB, dir string, opts Options) *Root {
 			t.Error(err)
 		}
 		for _, id := range ids {
-			if err := root.Kill(context.Background(), id); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := root.Kill(context.Background(), id); err != nil {
 				t.Log("clean up:", err)
 			}
 			if err := root.Collect(context.Background(), id); err != nil {

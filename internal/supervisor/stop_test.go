@@ -257,4 +257,7 @@ func TestCollectEndsLeftovers(t *testing.T) {
 	if _, err := os.Stat("/proc/" + strconv.Itoa(run.PID())); err == nil {
 		t.Error("the agent was not reaped")
 	}
+	if err := root.Kill(t.Context(), run.ID()); err != nil { // it was there when somebody listed the runs
+		t.Errorf("kill of a run that was collected: %v", err)
+	}
 }
