@@ -40,8 +40,15 @@ func (s *steers) all() []string {
 	return slices.Clone(s.sent)
 }
 
-// echoed says that Claude took a message up.
-func (s *steers) echoed(id string) {
+// waiting are the ids of those that Claude has not taken up, in order.
+func (s *steers) waiting() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.pending)
+}
+
+// settle says that a message does not wait any more: Claude took it up, or gave it back.
+func (s *steers) settle(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = slices.DeleteFunc(s.pending, func(p string) bool { return p == id })

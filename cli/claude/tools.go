@@ -59,7 +59,7 @@ func (p *parser) user(l *line) {
 // echoed takes the sign that Claude took up a message.
 func (p *parser) echoed(id string) {
 	if p.steers != nil {
-		p.steers.echoed(id)
+		p.steers.settle(id)
 	}
 	if p.taken || p.echo == "" || id != p.echo {
 		return

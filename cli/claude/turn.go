@@ -115,7 +115,7 @@ func (t *turn) newParser(em *cli.Emitter) *parser {
 	p.onTaken = t.takenUp
 	p.onForeign = t.open.due
 	p.steers = newSteers(t.note.Steers)
-	p.replied = t.open.reply
+	p.replied = t.replied
 	if t.req.Attended {
 		p.asks = newAsks(t.note.Answered)
 	}
@@ -189,7 +189,7 @@ func (t *turn) loop() cli.End {
 			}
 			return over
 		},
-		Interrupt: func() error { return stream.Send(controlLine(interruptID, subtype("interrupt"))) },
+		Interrupt: t.interrupt,
 		Waited:    t.waited,
 		Out:       t.p.em,
 		Mark:      mark,

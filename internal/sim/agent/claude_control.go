@@ -16,6 +16,8 @@ func (c *claude) control(in inputLine, turn *runningTurn) (ends bool) {
 		if turn != nil {
 			turn.cancel(errInterrupted)
 		}
+	case "cancel_async_message":
+		c.reply(in.RequestID, obj("cancelled", c.queue.drop(in.Request.MessageUUID)))
 	case "set_model":
 		c.reply(in.RequestID, nil)
 		c.setModel(in.Request.Model)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -45,6 +46,15 @@ func (q *queue) take() []userMessage {
 	all := q.all
 	q.all = nil
 	return all
+}
+
+// drop takes a message back, unless a turn took it up.
+func (q *queue) drop(uuid string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	had := len(q.all)
+	q.all = slices.DeleteFunc(q.all, func(m userMessage) bool { return m.uuid == uuid })
+	return len(q.all) < had
 }
 
 // answers brings control responses to the turn that waits for them. Safe for concurrent use.
@@ -85,6 +95,8 @@ type inputLine struct {
 		Subtype string `json:"subtype"`
 		Model   string `json:"model"`
 		Mode    string `json:"mode"`
+		// MessageUUID is the message that cancel_async_message takes back.
+		MessageUUID string `json:"message_uuid"`
 	} `json:"request"`
 	Response struct {
 		RequestID string          `json:"request_id"`

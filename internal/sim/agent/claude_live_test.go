@@ -105,6 +105,13 @@ func TestLiveClaudeQueuesMessages(t *testing.T) {
 	l.send(`{"type":"user","uuid":"u1","message":{"role":"user","content":"[[text two]]"}}`)
 	l.send(`{"type":"user","uuid":"u1","message":{"role":"user","content":"[[text twice]]"}}`)
 	l.send(`{"type":"user","uuid":"u2","message":{"role":"user","content":"[[text three]]"}}`)
+	for _, given := range []bool{true, false} {
+		l.send(`{"type":"user","uuid":"u3","message":{"role":"user","content":"[[text four]]"}}`) // taken but once
+		l.send(`{"type":"control_request","request_id":"back","request":{"subtype":"cancel_async_message","message_uuid":"u3"}}`)
+		if got := l.until("control_response")["response"].(event)["response"].(event)["cancelled"]; got != given {
+			t.Errorf("taken back: %v", got)
+		}
+	}
 	l.in.Close()
 	if got := l.until("result")["result"]; got != "abc" {
 		t.Errorf("first %v", got)

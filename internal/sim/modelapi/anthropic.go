@@ -174,13 +174,24 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 		}
 		if results > 0 {
 			c.position++
-			continue
+			texts = afterInterrupt(texts)
 		}
 		if added := addTexts(c, texts); added {
 			images = blockImages(blocks)
 		}
 	}
 	return images, nil
+}
+
+// afterInterrupt is what the user wrote after a turn that was cut in mid-tool: Claude sends it in one message with
+// the tool's result. Other texts beside a result are not the user's.
+func afterInterrupt(texts []string) []string {
+	for i, t := range texts {
+		if strings.HasPrefix(t, "[Request interrupted by user") {
+			return texts[i+1:]
+		}
+	}
+	return nil
 }
 
 // addTexts notes the user's own texts of one message as one prompt.

@@ -61,6 +61,12 @@ func TestMessagesGoOnAfterTools(t *testing.T) {
 	if a := post(t, s, "/v1/messages", head+rest+next+`]}`); a.text() != "1. go" {
 		t.Errorf("the next prompt: %q", a.text())
 	}
+	cut := `,{"role":"assistant","content":[{"type":"tool_use","id":"t2","name":"Write","input":{}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"rejected"},` +
+		`{"type":"text","text":"[Request interrupted by user for tool use]"},{"type":"text","text":"[[history]]"}]}`
+	if a := post(t, s, "/v1/messages", head+cut+`]}`); a.text() != "1. go" {
+		t.Errorf("the prompt after an interrupt: %q", a.text())
+	}
 	got := s.Prompts()
 	if got[1].Position != 2 || got[2].Position != 0 || got[2].Prompt != "[[history]]" || got[0].Tools[0] != "Bash" {
 		t.Errorf("recorded %+v", got)
