@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -29,7 +30,10 @@ func (s *server) pumpStdin() {
 
 func (s *server) writeInput(it inputItem) error {
 	if it.last {
-		return s.agent.in.Close()
+		if err := s.agent.in.Close(); !errors.Is(err, os.ErrClosed) { // else it was asked for twice, or the agent is dead
+			return err
+		}
+		return nil
 	}
 	_, err := s.agent.in.Write(it.data) // the agent's death closes it
 	return err

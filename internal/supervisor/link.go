@@ -14,6 +14,9 @@ import (
 // ErrGone is what a request gives when the supervisor's connection ended.
 var ErrGone = errors.New("the supervisor is gone")
 
+// errUnsent is ErrGone where nothing was sent.
+var errUnsent = fmt.Errorf("nothing was sent: %w", ErrGone)
+
 // RemoteError is an error of the supervisor's. It matches what its system error matches, fs.ErrNotExist for one.
 type RemoteError struct {
 	Text  string
@@ -175,7 +178,7 @@ func (l *link) expect() (uint64, chan reply, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return 0, nil, ErrGone
+		return 0, nil, errUnsent
 	}
 	l.seq++
 	answer := make(chan reply, 1)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,9 +21,10 @@ type pretendPlace struct {
 	t    testing.TB
 	root string
 
-	mu    sync.Mutex
-	gone  error
-	conns []*pretendConn
+	mu      sync.Mutex
+	gone    error
+	refused int // connections, since it is gone
+	conns   []*pretendConn
 }
 
 type pretendConn struct {
@@ -41,6 +43,7 @@ func (p *pretendPlace) Dial(ctx context.Context, _ Effort) (net.Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gone != nil {
+		p.refused++
 		return nil, p.gone
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -77,8 +80,15 @@ func (p *pretendPlace) cut() {
 
 func (p *pretendPlace) leave(err error) {
 	p.mu.Lock()
-	p.gone = err
+	p.gone, p.refused = err, 0
 	p.mu.Unlock()
+}
+
+// missed says whether somebody tried to get there since it is gone.
+func (p *pretendPlace) missed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused > 0
 }
 
 func openPlace(t testing.TB, spares int) (*Root, *pretendPlace) {
@@ -195,6 +205,85 @@ func TestBrokenConnectionsLoseNothing(t *testing.T) {
 	if run.Exit() != (Exit{Known: true}) {
 		t.Errorf("%+v", run.Exit())
 	}
+}
+
+// Connections break again and again while an agent is written to: what it reads is neither lost nor there twice, and
+// what is asked meanwhile is answered.
+func TestBrokenConnectionsLoseNoInputAndNoRequest(t *testing.T) {
+	root, p := openPlace(t, 0)
+	run := start(t, root, sh(`exec cat`))
+	var want strings.Builder
+	for i := range 9 {
+		if i%3 == 1 {
+			p.cut()
+		}
+		turn := itoa(i)
+		if err := run.Update(t.Context(), map[string]string{"turn": turn}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 == 2 {
+			p.cut()
+		}
+		if _, err := io.WriteString(run.Stdin(), numbered(i)); err != nil {
+			t.Fatal(err)
+		}
+		want.WriteString(numbered(i))
+		if info, err := run.Inspect(t.Context()); err != nil || info.InputEnd != int64(want.Len()) || info.Labels["turn"] != turn {
+			t.Fatalf("turn %s: %+v, %v", turn, info, err)
+		}
+	}
+	p.cut()
+	if err := run.Stdin().Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := readAll(t, run.Stdout()); got != want.String() {
+		t.Errorf("%d bytes came, want %d, or others", len(got), want.Len())
+	}
+}
+
+// A connection breaks when as much output is on its way as may be. All of it is read before there is another one.
+func TestABrokenConnectionHasRoomForMoreOutput(t *testing.T) {
+	root, p := openPlace(t, 0)
+	run := start(t, root, helper(t, "lines", "LINES=600")) // more than two windows
+	got := make([]byte, window, 600*lineLength)
+	eventually(t, "a window of output", func() bool { from, _ := run.out.inbox.reach(); return from == window })
+	p.leave(errors.New("no way there"))
+	p.cut()
+	eventually(t, "the loss is noticed", p.missed)
+	if _, err := io.ReadFull(run.Stdout(), got); err != nil {
+		t.Fatal(err)
+	}
+	p.leave(nil)
+	got = append(got, readAll(t, run.Stdout())...)
+	if len(got) != 600*lineLength {
+		t.Errorf("%d bytes came, want %d", len(got), 600*lineLength)
+	}
+}
+
+// Who asks while there is no connection waits for one, for as long as it may.
+func TestARequestWaitsForTheConnection(t *testing.T) {
+	root, p := openPlace(t, 0)
+	run := start(t, root, sh(`exec cat`))
+	p.leave(errors.New("no way there"))
+	p.cut()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := run.Inspect(ctx); !errors.Is(err, ErrGone) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with no way there: %v", err)
+	}
+	written := make(chan error, 1)
+	go func() { _, err := io.WriteString(run.Stdin(), "hello\n"); written <- err }()
+	p.leave(nil)
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	if got := readLine(t, run.Stdout()); got != "hello" {
+		t.Errorf("it read %q", got)
+	}
+	if err := run.Interrupt(); err != nil {
+		t.Error(err)
+	}
+	await(t, "its end", run.Done())
 }
 
 // A supervisor that is killed is spoken for by the disk, as on this machine.

@@ -104,6 +104,9 @@ const (
 	opResize     op = "resize" // accepted and without effect: there is no terminal
 )
 
+// repeatable says whether a request may be made again when nobody knows whether it was done.
+func (o op) repeatable() bool { return o != opSignal }
+
 type reply struct {
 	Seq   uint64     `json:"seq"`
 	Error string     `json:"error,omitempty"`

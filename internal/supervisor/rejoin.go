@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"time"
@@ -25,9 +26,11 @@ func (r *Run) rejoin() error {
 		return errors.New("the connection breaks again and again")
 	}
 	for until := time.Now().Add(rejoinPatience); ; {
-		l, _, err := r.root.site.join(r.life, AsIs, r.ID(), h)
+		ctx, cancel := context.WithTimeout(r.life, errandWait)
+		l, w, err := r.root.site.join(ctx, AsIs, r.ID(), h)
+		cancel()
 		if err == nil {
-			return r.relink(l)
+			return r.relink(l, w)
 		}
 		if hopeless(err) || time.Now().After(until) {
 			return err
@@ -40,15 +43,23 @@ func (r *Run) rejoin() error {
 	}
 }
 
-// relink makes l the connection.
-func (r *Run) relink(l *link) error {
+// relink makes l the connection. Its supervisor is told again how much output it may send: what it was told while
+// there was none is lost.
+func (r *Run) relink(l *link, w welcome) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.detached {
+	detached := r.detached
+	if !detached {
+		r.link, r.inputEnd, r.stderr = l, w.Info.InputEnd, nil // the last of standard error is told anew
+		close(r.relinked)
+		r.relinked = make(chan struct{})
+	}
+	r.mu.Unlock()
+	if detached {
 		l.close()
 		return ErrDetached
 	}
-	r.link, r.stderr = l, nil // the last of standard error is told anew
+	_, granted := r.out.inbox.reach()
+	_ = l.w.marked(kindWindow, granted, nil) // receive sees a connection that broke
 	return nil
 }
 

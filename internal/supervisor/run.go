@@ -39,8 +39,10 @@ type Run struct {
 	leave  context.CancelFunc
 
 	mu       sync.Mutex
-	link     *link // nil when there was no supervisor any more
-	complete bool  // all of the output was received
+	link     *link         // nil when there was no supervisor any more
+	relinked chan struct{} // closed when another takes the place of link
+	inputEnd int64         // how much input the supervisor had taken when link began
+	complete bool          // all of the output was received
 
 	rejoins    int   // since the output came to rejoinedAt; receive's
 	rejoinedAt int64 // ditto
@@ -55,7 +57,8 @@ type Run struct {
 func newRun(root *Root, l *link, info Info, again hello) *Run {
 	run := &Run{root: root, info: info, again: again, link: l, served: make(chan struct{}), done: make(chan struct{})}
 	run.life, run.leave = context.WithCancel(context.Background())
-	run.in.run = run
+	run.relinked = make(chan struct{})
+	run.in = runInput{run: run, sent: info.InputEnd}
 	run.out.run = run
 	run.out.inbox = newInbox(again.Offset, func(limit int64) { _ = run.current().w.marked(kindWindow, limit, nil) })
 	return run
@@ -81,8 +84,8 @@ func (r *Run) PID() int { return r.info.PID }
 func (r *Run) Info() Info { return r.info }
 
 // Stdin writes to the agent. A Write returns when all of it is in the agent's pipe; up to a megabyte arrives
-// as a whole or, when this client dies on the way, not at all. Writes to a dead agent fail. Close gives it
-// end of file.
+// as a whole or, when this client dies on the way, not at all. Writes to a dead agent fail. A Write to a run in a
+// Place outlives a broken connection. Close gives the agent end of file.
 func (r *Run) Stdin() io.WriteCloser { return &r.in }
 
 // Stdout reads what the agent prints, from the offset this client attached at. It gives *LostError once
@@ -319,19 +322,49 @@ func (r *Run) Inspect(ctx context.Context) (Info, error) {
 	return *answer.Info, nil
 }
 
-// ask does a request over the connection. It gives Err when there is none.
+// ask does a request over the connection, or over the next one when that breaks. It gives Err when there is none, and
+// ErrGone when ctx is done before there is.
 func (r *Run) ask(ctx context.Context, q request) (reply, error) {
-	l := r.current()
-	if l == nil {
-		return reply{}, ErrGone
-	}
-	answer, err := l.ask(ctx, q)
-	if errors.Is(err, ErrGone) {
-		select {
-		case <-r.served:
-			err = r.Err()
-		case <-time.After(requestWait): // it ends with the connection
+	for {
+		l := r.current()
+		if l == nil {
+			return reply{}, ErrGone
+		}
+		answer, err := l.ask(ctx, q)
+		if !errors.Is(err, ErrGone) {
+			return answer, err
+		}
+		if gone := r.awaitLink(ctx, l); gone != nil {
+			return reply{}, gone
+		}
+		if !q.Op.repeatable() && !errors.Is(err, errUnsent) {
+			return reply{}, err
 		}
 	}
-	return answer, err
+}
+
+// inputTaken is how much input the supervisor had taken when the connection of this moment began.
+func (r *Run) inputTaken() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.inputEnd
+}
+
+// awaitLink returns when another connection has taken the place of one that broke. The error says why none does: Err,
+// or ErrGone when ctx is done.
+func (r *Run) awaitLink(ctx context.Context, broken *link) error {
+	r.mu.Lock()
+	there, relinked := r.link != broken, r.relinked
+	r.mu.Unlock()
+	if there {
+		return nil
+	}
+	select {
+	case <-relinked:
+		return nil
+	case <-r.served: // receive gives up in time
+		return r.Err()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrGone, context.Cause(ctx))
+	}
 }

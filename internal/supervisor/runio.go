@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,24 +14,47 @@ const wholeInput = 1 << 20
 // runInput is the agent's standard input.
 type runInput struct {
 	run *Run
-	mu  sync.Mutex // one write after the other
+
+	mu     sync.Mutex // one write after the other
+	sent   int64      // how much the supervisor took, from the agent's beginning on
+	unsure bool       // a write failed, and nobody knows how much of it was taken
 }
 
 func (i *runInput) Write(p []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	l := i.run.current()
-	if l == nil {
-		return 0, ErrGone
-	}
 	for written := 0; ; {
 		part := p[written:min(written+wholeInput, len(p))]
-		if err := l.input(part); err != nil {
+		if err := i.send(part); err != nil {
+			i.unsure = true
 			return written, err
 		}
+		i.sent += int64(len(part))
 		written += len(part)
 		if written == len(p) {
 			return written, nil
+		}
+	}
+}
+
+// send writes what arrives as a whole or not at all. When the connection breaks, the next supervisor's welcome tells
+// which it was.
+func (i *runInput) send(part []byte) error {
+	for {
+		l := i.run.current()
+		if l == nil {
+			return ErrGone
+		}
+		err := l.input(part)
+		if !errors.Is(err, ErrGone) || i.unsure || i.run.awaitLink(context.Background(), l) != nil {
+			return err
+		}
+		switch i.run.inputTaken() {
+		case i.sent:
+		case i.sent + int64(len(part)):
+			return nil
+		default: // somebody else wrote as well
+			return err
 		}
 	}
 }
