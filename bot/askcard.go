@@ -70,9 +70,21 @@ func askConfirm(a orchestrator.Ask, op askOp) (render.Text, Keyboard) {
 // askForReason asks for the reason of a denial.
 func askForReason(a orchestrator.Ask, d askDraft) (render.Text, Keyboard) {
 	lines, _ := askSubject(a)
-	lines = append(lines, render.Styled(render.Bold, "Reply to this message with the reason, until "+d.Until.Local().Format("15:04")+
-		": then it is denied, and the agent is told why."))
+	told := "then it is denied, and the agent is told why."
+	if a.Approval.Deaf {
+		told = "then it is denied. " + agentName(a.Agent) + " takes no reason with that, so it reads yours as your next message."
+	}
+	lines = append(lines, render.Styled(render.Bold, askedWords(a, d, "the reason")+": "+told))
 	return joinLines(lines), askKeyboard(a, []askButton{{"⛔ Deny without a reason", askDeny}, {"‹ Back", askBack}})
+}
+
+// askedWords says how to say something of one's own. In a group not every message is for us, so it has to be a reply.
+func askedWords(a orchestrator.Ask, d askDraft, what string) string {
+	until := ", until " + d.Until.Local().Format("15:04")
+	if chatRef(a.Conversation.Chat).Group {
+		return "Reply to this message with " + what + until
+	}
+	return "Your next message here is " + what + until
 }
 
 // askSubject is what is to be decided. short says that not all of it is there.
@@ -173,10 +185,16 @@ func askEnding(a orchestrator.Ask, who string) render.Text {
 		}
 		return render.Concat(render.Plain("✅ Allowed"+who+", and with it "), ruled)
 	case orchestrator.AskDenied:
+		if a.Approval == nil {
+			return render.Plain(because("✖ Not answered" + who))
+		}
 		return render.Plain(because("⛔ Denied" + who))
 	case orchestrator.AskAnswered:
 		return render.Plain("✅ Answered" + who + ".")
 	case orchestrator.AskExpired:
+		if a.Approval == nil {
+			return render.Plain("⌛ Nobody answered in time.")
+		}
 		return render.Plain("⌛ Nobody decided in time, so it was denied.")
 	}
 	return render.Plain(because("↩ No longer waited for"))

@@ -23,10 +23,15 @@ type askDraft struct {
 	Updates  []int64               `json:"updates,omitempty"` // that took effect, the last few
 }
 
-// wordsPatience is how long a reason may take: later replies are prompts.
+// wordsPatience is how long a reason may take: what is said later is a prompt.
 const wordsPatience = 10 * time.Minute
 
-// waits says whether a person's next reply to the message is meant for the ask.
+// listen has the next words of a person be meant for the ask.
+func (d *askDraft) listen(view askOp, p orchestrator.PersonID, now time.Time) {
+	d.View, d.From, d.Until = view, p, now.Add(wordsPatience)
+}
+
+// waits says whether a person's next message, or reply to this one, is meant for the ask.
 func (d askDraft) waits(p orchestrator.PersonID, now time.Time) bool {
 	return (d.View == askReason || d.View == askWords) && d.From == p && now.Before(d.Until)
 }

@@ -29,6 +29,7 @@ type petitioner struct {
 	mu    sync.Mutex
 	waits map[cli.AskID]chan cli.Decision
 	told  []string
+	given []string      // the prompts
 	gone  chan struct{} // closed when it is to give up
 }
 
@@ -37,6 +38,9 @@ func asks(evs ...cli.Event) *petitioner {
 }
 
 func (p *petitioner) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	p.mu.Lock()
+	p.given = append(p.given, req.Prompt)
+	p.mu.Unlock()
 	emit(cli.SessionStarted{AgentSessionID: "native"})
 	return p.ask(ctx, agent, emit, nil)
 }
@@ -118,6 +122,13 @@ func (p *petitioner) Steer(_ context.Context, _ cli.TurnID, req cli.Request) err
 		return fmt.Errorf("steer: %w", errUnsupported)
 	}
 	return p.steer(req.Prompt)
+}
+
+// prompts are what it was asked, in order.
+func (p *petitioner) prompts() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.given)
 }
 
 func (p *petitioner) toldAll() []string {

@@ -92,6 +92,9 @@ func (k *asking) decide(ctx context.Context, c *askCard, p press, ap askPress, v
 	case orchestrator.AskAnswered:
 		return "Sent to the agent.", nil, nil
 	}
+	if now.Approval == nil {
+		return "The agent is told that you do not answer.", nil, nil
+	}
 	return "Denied.", nil, nil
 }
 
@@ -151,7 +154,7 @@ func (k *asking) draft(ctx context.Context, c *askCard, a orchestrator.Ask, p pr
 		if a.Approval != nil {
 			ok = k.turnApproval(d, a, p, ap.op)
 		} else {
-			said, last, ok = k.turnQuestion(d, a, ap)
+			said, last, ok = k.turnQuestion(d, a, p, ap)
 		}
 		if ok {
 			said = ""
@@ -173,7 +176,7 @@ func (k *asking) turnApproval(d *askDraft, a orchestrator.Ask, p press, op askOp
 	case op == askShowSession && a.SessionRule != "", op == askShowPattern && a.Rule != "":
 		d.View = op
 	case op == askReason:
-		d.View, d.From, d.Until = askReason, p.by.Person, k.now().Add(wordsPatience)
+		d.listen(askReason, p.by.Person, k.now())
 	case op == askBack, op == askHere:
 		d.View, d.From = "", 0
 	default:
@@ -183,11 +186,14 @@ func (k *asking) turnApproval(d *askDraft, a orchestrator.Ask, p press, op askOp
 }
 
 // turnQuestion chooses, goes on and goes back. last says that all questions may be answered now.
-func (k *asking) turnQuestion(d *askDraft, a orchestrator.Ask, ap askPress) (said string, last, ok bool) {
+func (k *asking) turnQuestion(d *askDraft, a orchestrator.Ask, p press, ap askPress) (said string, last, ok bool) {
 	q := a.Questions[d.Question]
 	switch ap.op {
 	case askBack:
-		d.Question = max(d.Question-1, 0)
+		if d.View == "" {
+			d.Question = max(d.Question-1, 0)
+		}
+		d.View, d.From = "", 0
 		return "", false, true
 	case askHere:
 		return "", false, true
@@ -195,12 +201,17 @@ func (k *asking) turnQuestion(d *askDraft, a orchestrator.Ask, ap askPress) (sai
 	switch {
 	case ap.question != d.Question:
 		return askMovedOn, false, false
+	case ap.op == askWords && takesWords(q):
+		d.listen(askWords, p.by.Person, k.now())
+		return "", false, true
 	case ap.op == askOption && ap.option < len(q.Options):
+		d.View = ""
 		d.toggle(q, ap.option)
 		if q.Multi {
 			return "", false, true
 		}
 	case ap.op == askNext && len(d.answer(d.Question, q)) > 0:
+		d.View = ""
 	case ap.op == askNext:
 		return askPickFirst, false, false
 	default:

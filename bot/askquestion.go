@@ -42,7 +42,7 @@ func questionView(a orchestrator.Ask, d askDraft, who string) (render.Text, Keyb
 	if words := d.Words[d.Question]; words != "" {
 		lines = append(lines, render.Plain("In own words: "+shownAnswer(q, []string{words})))
 	}
-	if hint := wordsHint(q, d); hint != "" {
+	if hint := wordsHint(a, q, d); hint != "" {
 		lines = append(lines, render.Styled(render.Italic, hint))
 	}
 	if !a.Expires.IsZero() {
@@ -109,11 +109,16 @@ func optionLabel(o cli.Option) string {
 }
 
 // wordsHint says how to answer in own words.
-func wordsHint(q cli.Question, d askDraft) string {
+func wordsHint(a orchestrator.Ask, q cli.Question, d askDraft) string {
+	const secret = "I delete your message where Telegram lets me, keep it nowhere and show it nowhere."
 	switch {
+	case d.View == askWords && q.Secret:
+		return askedWords(a, d, "it") + ". " + secret
+	case d.View == askWords:
+		return askedWords(a, d, "the answer") + "."
 	case q.Secret:
-		return "Reply to this message with it. I delete your reply where Telegram lets me, keep it nowhere and show it nowhere."
-	case len(q.Options) == 0, d.View == askWords:
+		return "Reply to this message with it. " + secret
+	case len(q.Options) == 0:
 		return "Reply to this message with your answer."
 	case q.Free:
 		return "Or reply to this message in your own words."
@@ -142,7 +147,10 @@ func questionButtons(a orchestrator.Ask, d askDraft) Keyboard {
 		row(b)
 	}
 	var last []Button
-	if b, ok := button("‹ Back", askBack, 0); ok && d.Question > 0 {
+	if b, ok := button("‹ Back", askBack, 0); ok && (d.Question > 0 || d.View == askWords) {
+		last = append(last, b)
+	}
+	if b, ok := button("✍ Own words…", askWords, 0); ok && d.View != askWords && takesWords(q) {
 		last = append(last, b)
 	}
 	if b, ok := button("✖ Do not answer", askDeny, 0); ok {
@@ -150,6 +158,9 @@ func questionButtons(a orchestrator.Ask, d askDraft) Keyboard {
 	}
 	return append(k, last)
 }
+
+// takesWords says whether a question can be answered in own words.
+func takesWords(q cli.Question) bool { return q.Free || len(q.Options) == 0 }
 
 func nextLabel(a orchestrator.Ask, d askDraft) string {
 	if d.Question+1 < len(a.Questions) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -31,6 +32,30 @@ func (k *asking) reply(ctx context.Context, t *task) bool {
 		k.log.Error("look up what a reply is about", "updates", t.updates, "err", err)
 		return k.say(ctx, t, "I could not look up what this answers to, so nothing was done with it. The log says what is wrong.")
 	}
+	return k.take(ctx, t, c, ask)
+}
+
+// next takes a message that answers to nothing from a person who pressed a button to say something of their own:
+// it is what they were asked for. False if it is a prompt.
+func (k *asking) next(ctx context.Context, t *task) bool {
+	c := k.board.waiting(t.content.conv, t.content.person, k.now())
+	if c == nil {
+		return false
+	}
+	ask, err := k.desk.Ask(ctx, c.id, c.conv)
+	switch {
+	case errors.Is(err, orchestrator.ErrShutdown):
+		return true // stays in the journal
+	case err != nil:
+		k.log.Error("look up what a message is about", "updates", t.updates, "err", err)
+		return k.say(ctx, t, "I could not look up what this answers to, so nothing was done with it. The log says what is wrong.")
+	case ask.State != orchestrator.AskOpen || !slices.Contains(ask.Approvers, t.content.person):
+		return false
+	}
+	return k.take(ctx, t, c, ask)
+}
+
+func (k *asking) take(ctx context.Context, t *task, c *askCard, ask orchestrator.Ask) bool {
 	k.board.mu.Lock()
 	d := c.draft.clone()
 	k.board.mu.Unlock()
@@ -39,6 +64,19 @@ func (k *asking) reply(ctx context.Context, t *task) bool {
 		return k.reason(ctx, t, c, ask, d)
 	}
 	return k.words(ctx, t, c, ask, d)
+}
+
+// waiting is the card of an open ask of a place that waits for a person's own words; of several the last one that
+// was pressed; nil if there is none. Those of before a restart wait once they are shown again.
+func (b *askBoard) waiting(in orchestrator.ConversationID, person orchestrator.PersonID, now time.Time) (last *askCard) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.cards {
+		if c.place() == in && c.open() && c.draft.waits(person, now) && (last == nil || c.draft.Until.After(last.draft.Until)) {
+			last = c
+		}
+	}
+	return last
 }
 
 func (k *asking) say(ctx context.Context, t *task, text string) bool {
@@ -51,7 +89,33 @@ func (k *asking) reason(ctx context.Context, t *task, c *askCard, a orchestrator
 	if !d.waits(t.content.person, k.now()) {
 		return false
 	}
-	return k.settle(ctx, t, c, a, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: t.content.text})
+	v := orchestrator.Verdict{Choice: orchestrator.Deny, Reason: t.content.text}
+	if a.Approval.Deaf {
+		return k.reprove(ctx, t, c, a, v)
+	}
+	return k.settle(ctx, t, c, a, v)
+}
+
+// reprove denies, and leaves the reason to be a prompt: this agent hears it in no other way. False when it is one.
+// Should ductor die between the two it finds the ask denied by this message, and goes on from there.
+func (k *asking) reprove(ctx context.Context, t *task, c *askCard, a orchestrator.Ask, v orchestrator.Verdict) bool {
+	again := false
+	_, _, err := k.board.change(ctx, c, func(d *askDraft) bool {
+		again = d.applied(t.updates)
+		return !again
+	})
+	if err != nil {
+		k.log.Error("keep a reason", "updates", t.updates, "err", err)
+		return k.say(ctx, t, "I could not keep this reason. Please send it again; the log says what is wrong.")
+	}
+	by := orchestrator.Press{Conversation: a.Conversation, Person: t.content.person} // the prompt finishes the updates
+	now, err := k.verdict(ctx, c, press{message: t.content.replyTo, by: by}, askPress{id: a.ID, nonce: a.Nonce}, v)
+	if err != nil && !(again && now.State == orchestrator.AskDenied && now.By == t.content.person) {
+		return k.refuse(ctx, t, now, err)
+	}
+	t.content.context = "[You asked to use " + shorten(oneLine(a.Approval.Tool), nameMax) + ": " +
+		shorten(oneLine(a.Approval.Title), answerMax) + ". That was denied:]\n"
+	return false
 }
 
 // settle decides by a reply.
@@ -61,7 +125,15 @@ func (k *asking) settle(ctx context.Context, t *task, c *askCard, a orchestrator
 		by:      orchestrator.Press{Conversation: a.Conversation, Person: t.content.person, Updates: t.updates},
 	}
 	now, err := k.verdict(ctx, c, p, askPress{id: a.ID, nonce: a.Nonce}, v)
-	if err == nil || errors.Is(err, orchestrator.ErrShutdown) {
+	if err == nil {
+		return true
+	}
+	return k.refuse(ctx, t, now, err)
+}
+
+// refuse says why words decided nothing.
+func (k *asking) refuse(ctx context.Context, t *task, now orchestrator.Ask, err error) bool {
+	if errors.Is(err, orchestrator.ErrShutdown) {
 		return true
 	}
 	text, _, err := askRefusal(now, err)
@@ -90,7 +162,7 @@ func (k *asking) words(ctx context.Context, t *task, c *askCard, a orchestrator.
 	option := slices.IndexFunc(q.Options, func(o cli.Option) bool {
 		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(in.text))
 	})
-	if option < 0 && len(q.Options) > 0 && !q.Free {
+	if option < 0 && !takesWords(q) {
 		return k.say(ctx, t, "This question takes no words of your own: choose one of its buttons.")
 	}
 	last := false

@@ -89,6 +89,19 @@ func (b *askBoard) newCard(a orchestrator.Ask) *askCard {
 	return c
 }
 
+// hint says that an agent of a conversation waits for people; empty if none does. A message that comes meanwhile
+// is no answer to it unless somebody was asked for words.
+func (b *askBoard) hint(in orchestrator.ConversationID) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.cards {
+		if c.conv == in && c.open() {
+			return "The agent waits for an answer to what it asks above."
+		}
+	}
+	return ""
+}
+
 // attach begins to show what there is.
 func (b *askBoard) attach(d Desk) {
 	b.mu.Lock()

@@ -19,7 +19,7 @@ const gitStatus = "git status docs"
 func TestApprovalsByButton(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		press []string // buttons, one after the other; a line that begins with > is a reply
+		press []string // buttons, one after the other; a line that begins with > is a reply, with < a message
 		told  string
 		shown string
 		rules []string
@@ -30,18 +30,14 @@ func TestApprovalsByButton(t *testing.T) {
 		{"a pattern", []string{"Allow pattern…", "Allow all of that"}, "a true []", "✅ Allowed, and with it Bash(git status *)", []string{"Bash(git status *)"}},
 		{"a rule was read and not made", []string{"Allow pattern…", "‹ Back", "Allow once"}, "a true []", "✅ Allowed.", nil},
 		{"deny with a reason", []string{"Deny with reason…", ">not today"}, "a false not today[]", "⛔ Denied: not today", nil},
+		{"as the next message", []string{"Deny with reason…", "<not today"}, "a false not today[]", "⛔ Denied: not today", nil},
 		{"no reason after all", []string{"Deny with reason…", "Deny without a reason"}, "a false []", "⛔ Denied.", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
 				s.begin()
 				for _, button := range tc.press {
-					m := s.card("May Claude use Bash?")
-					if reason, is := strings.CutPrefix(button, ">"); is {
-						s.say(reason, telegram.ReplyTo(m.ID))
-						continue
-					}
-					s.press(m, button)
+					s.step(s.card("May Claude use Bash?"), button)
 				}
 				s.wantTold(tc.told)
 				s.wantShown(tc.shown, "The work is done.")
@@ -54,6 +50,65 @@ func TestApprovalsByButton(t *testing.T) {
 			})
 		})
 	}
+}
+
+// step presses a button of a message, replies to it (>) or says something (<).
+func (s *hearing) step(m telegram.Message, step string) {
+	s.Helper()
+	if words, is := strings.CutPrefix(step, ">"); is {
+		s.say(words, telegram.ReplyTo(m.ID))
+	} else if words, is := strings.CutPrefix(step, "<"); is {
+		s.say(words)
+	} else {
+		s.press(m, step)
+	}
+}
+
+// An agent whose protocol has no place for a reason reads it as the next prompt, and the chat says so before.
+func TestAReasonForAnAgentThatTakesNone(t *testing.T) {
+	for _, step := range []string{">use make instead", "<use make instead"} {
+		deaf := bash("a", gitStatus)
+		deaf.Deaf = true
+		hear(t, asks(deaf), func(s *hearing) {
+			s.begin()
+			s.press(s.card("May Claude"), "Deny with reason…")
+			m := s.card("it reads yours as your next message")
+			s.step(m, step)
+			s.wantTold("a false use make instead[]")
+			s.wantShown("⛔ Denied: use make instead")
+			want := []string{"go", "[You asked to use Bash: git status docs. That was denied:]\nuse make instead"}
+			if got := s.agent.prompts(); !slices.Equal(got, want) {
+				s.Errorf("the agent was asked %q, want %q", got, want)
+			}
+			if entries, err := s.now.desk.Audit(s.Context(), time.Time{}, 1); err != nil || len(entries) != 1 || entries[0].Reason != "use make instead" {
+				s.Errorf("the audit says %+v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// What is said while an agent asks says that it is no answer, as long as that is so; and /status tells of it.
+func TestAMessageWhileTheAgentAsksIsSaidToWait(t *testing.T) {
+	hear(t, asks(bash("a", "make"), bash("b", "make test")), func(s *hearing) {
+		s.begin()
+		first, second := s.card("make\n"), s.card("make test")
+		s.say("yes")
+		s.card("Queued, next in line.\nThe agent waits for an answer")
+		s.say("/status")
+		s.card("The agent waits for an answer to 2 things it asked above")
+		s.press(first, "Allow once")
+		s.card("The agent waits for an answer to what")
+		s.press(second, "Deny with reason…") // "yes" is not said again
+		s.settle()
+		if _, there := s.in.View().Find("Queued, next in line.\nThe agent"); !there {
+			s.Error("the hint is gone before the last answer")
+		}
+		close(s.agent.gone)
+		s.settle()
+		if m, there := s.in.View().Find("waits for an answer to what"); there {
+			s.Errorf("nothing is asked, and %q", m.Text)
+		}
+	})
 }
 
 // A rule is shown, word for word, before it can be made.
@@ -112,20 +167,17 @@ func TestQuestions(t *testing.T) {
 		{"some of several", []cli.Question{many}, []string{"Wed", "Mon", "Tue", "Tue", "Send"}, "q true [[Mon Wed]]", "→ Mon, Wed"},
 		{"and in own words", []cli.Question{many}, []string{"Mon", ">and Sunday"}, "q true [[Mon and Sunday]]", "→ Mon, and Sunday"},
 		{"own words", []cli.Question{free}, []string{">because"}, "q true [[because]]", "→ because"},
+		{"own words as the next message", []cli.Question{many}, []string{"Own words…", "<Sunday"}, "q true [[Sunday]]", "→ Sunday"},
+		{"no words after all", []cli.Question{many, free}, []string{"Own words…", "‹ Back", "Mon", "Next", "Own words…", "<so"}, "q true [[Mon] [so]]", "→ so"},
 		{"one after the other", []cli.Question{color, many, free}, []string{"Red", "Tue", "Next", ">so"}, "q true [[Red] [Tue] [so]]", "→ so"},
 		{"back again", []cli.Question{color, free}, []string{"Red", "‹ Back", "Blue", ">so"}, "q true [[Blue] [so]]", "→ Blue"},
-		{"not answered", []cli.Question{color}, []string{"Do not answer"}, "q false []", "⛔ Denied."},
+		{"not answered", []cli.Question{color}, []string{"Do not answer"}, "q false []", "✖ Not answered."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			hear(t, asks(cli.QuestionAsked{ID: "q", Questions: tc.asked}), func(s *hearing) {
 				s.begin()
 				for _, step := range tc.steps {
-					m := s.card("Claude asks")
-					if words, is := strings.CutPrefix(step, ">"); is {
-						s.say(words, telegram.ReplyTo(m.ID))
-						continue
-					}
-					s.press(m, step)
+					s.step(s.card("Claude asks"), step)
 				}
 				s.wantTold(tc.told)
 				s.wantShown(tc.shown, "The work is done.")
@@ -180,9 +232,12 @@ func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
 		s.press(m, "Deny with reason…")
 		time.Sleep(11 * time.Minute)
 		s.say("too late", telegram.ReplyTo(m.ID))
+		s.say("and without a reply")
+		s.press(s.card("May Claude"), "‹ Back")
+		s.say("taken back")
 		s.wantTold()
 		st, err := s.now.desk.Status(s.Context(), s.conv())
-		if err != nil || st.Queue != 2 {
+		if err != nil || st.Queue != 4 {
 			s.Errorf("%d prompts wait, %v", st.Queue, err)
 		}
 	})

@@ -117,18 +117,19 @@ func TestADoublePressDecidesOnce(t *testing.T) {
 
 // A pending ask outlives ductor: the same message is gone on with, and what was begun with it too.
 func TestAsksOutliveARestart(t *testing.T) {
-	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
-		s.begin()
-		s.press(s.card("May Claude"), "Deny with reason…")
-		s.restart()
-		m := s.card("Reply to this message with the reason")
-		s.say("because", telegram.ReplyTo(m.ID))
-		s.wantTold("a false because[]")
-		s.wantShown("⛔ Denied: because")
-		if n := strings.Count(s.in.Transcript(), "May Claude"); n != 1 {
-			s.Errorf("it is shown %d times", n)
-		}
-	})
+	for _, step := range []string{">because", "<because"} {
+		hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+			s.begin()
+			s.press(s.card("May Claude"), "Deny with reason…")
+			s.restart()
+			s.step(s.card("Your next message here is the reason"), step)
+			s.wantTold("a false because[]")
+			s.wantShown("⛔ Denied: because")
+			if n := strings.Count(s.in.Transcript(), "May Claude"); n != 1 {
+				s.Errorf("it is shown %d times", n)
+			}
+		})
+	}
 }
 
 // A card that may or may not have arrived is not sent again: a notice says so, and becomes the card when asked.

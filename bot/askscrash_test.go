@@ -41,10 +41,28 @@ func (s mortalStore) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.
 // with a reason, and starts it again while the agent waits: the ask is in the chat once, or a notice that it
 // may be; it can be decided; the agent is told once, and what was said to it.
 func TestNoDeathLosesOrDoublesAnAsk(t *testing.T) {
-	everyDeath(t, askAndDie(t, 0, false), 20, func(t *testing.T, at int, after bool) { askAndDie(t, at, after) })
+	ask := bash("a", "make")
+	everyDeath(t, askAndDie(t, ask, 0, false), 20, func(t *testing.T, at int, after bool) { askAndDie(t, ask, at, after) })
 }
 
-func askAndDie(t *testing.T, at int, after bool) (steps []string) {
+// A reason that is to become a prompt does so once, whenever ductor dies between the two.
+func TestNoDeathLosesOrDoublesAReason(t *testing.T) {
+	deaf := bash("a", "make")
+	deaf.Deaf = true
+	decided := false
+	for i, name := range askAndDie(t, deaf, 0, false) {
+		decided = decided || name == "decide"
+		if name == "decide" || decided && name == "enqueue" {
+			t.Run("after "+name, func(t *testing.T) { askAndDie(t, deaf, i+1, true) })
+			t.Run("before "+name, func(t *testing.T) { askAndDie(t, deaf, i+1, false) })
+		}
+	}
+	if !decided {
+		t.Error("nothing was decided: the test kills nothing")
+	}
+}
+
+func askAndDie(t *testing.T, ask cli.ApprovalAsked, at int, after bool) (steps []string) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, filepath.Join(dir, "uploads"))
@@ -53,7 +71,7 @@ func askAndDie(t *testing.T, at int, after bool) (steps []string) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		agent := asks(bash("a", "make"))
+		agent := asks(ask)
 		agent.gone = make(chan struct{})
 		wire := bot.OnWire(h.opts.Transport)
 		life := &mortal{transport: wire, at: at, after: after, died: make(chan struct{})}
@@ -118,8 +136,14 @@ func (h *house) checkAsk(t *testing.T, agent *petitioner) {
 	} else if len(told) == 0 && !strings.Contains(shown, "Interrupted") {
 		t.Error("the agent was not told anything")
 	}
-	if strings.Contains(shown, "Queued") {
-		t.Error("the reason became a prompt")
+	reasons := 0
+	for _, prompt := range agent.prompts() {
+		if strings.HasSuffix(prompt, "\nno") {
+			reasons++
+		}
+	}
+	if deaf := agent.asks[0].(cli.ApprovalAsked).Deaf; deaf != (reasons == 1) || !deaf && strings.Contains(shown, "Queued") {
+		t.Errorf("the reason became %d prompts", reasons)
 	}
 	if m, ok := h.chat.View().Find("May Claude"); ok && len(m.Keyboard) > 0 {
 		t.Errorf("what was decided has buttons: %v", m.Keyboard)

@@ -21,7 +21,12 @@ var (
 )
 
 // ShowAsk shows what an agent asks, or how that stands now. What is shown before the Bot runs is sent then.
-func (c *Chat) ShowAsk(a orchestrator.Ask) { c.asks.ShowAsk(a) }
+func (c *Chat) ShowAsk(a orchestrator.Ask) {
+	c.asks.ShowAsk(a)
+	if a.State != orchestrator.AskOpen && c.asks.hint(a.Conversation) == "" {
+		c.queue.unhint(a.Conversation)
+	}
+}
 
 // Card opens the message that grows for a turn. Nothing is sent yet.
 func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card { return c.cards.Open(t) }
@@ -32,7 +37,9 @@ func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Car
 }
 
 // Queued shows that a turn waits.
-func (c *Chat) Queued(t orchestrator.Turn, ahead int) { c.queue.queued(t, ahead) }
+func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
+	c.queue.queued(t, ahead, c.asks.hint(t.Prompt.Conversation))
+}
 
 // Unqueued removes what Queued showed, also before a restart.
 func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }

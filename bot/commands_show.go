@@ -24,6 +24,9 @@ func statusText(st orchestrator.Status, now time.Time) string {
 	lines := []string{choiceText(st.Agent, st.Model, st.Effort)}
 	if r := st.Running; r != nil {
 		lines = append(lines, fmt.Sprintf("Running for %s: %s", roundly(now.Sub(r.Started)), orSomething(r.Title)))
+		if r.Asks > 0 {
+			lines = append(lines, "The agent waits for an answer to "+count(r.Asks, "thing", "things")+" it asked above")
+		}
 	} else {
 		lines = append(lines, "Nothing is running")
 	}

@@ -50,7 +50,7 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 		r.edit(ctx, t)
 		return
 	}
-	if in := t.content; in.replyTo != 0 && in.file == nil && !in.forwarded && in.album == "" && r.answered(ctx, t) {
+	if in := t.content; in.file == nil && !in.forwarded && in.album == "" && r.answered(ctx, t) {
 		return
 	}
 	parts, ok := r.collect(ctx, l, t)
@@ -69,10 +69,14 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 	r.submit(ctx, t, parts, files)
 }
 
-// answered gives a reply to a message that shows what an agent asks, or what a job is to have, to that.
+// answered gives a reply to a message that shows what an agent asks, or what a job is to have, to that; and to an
+// ask the next words of who was asked for some.
 func (r *receiver) answered(ctx context.Context, t *task) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
+	if t.content.replyTo == 0 {
+		return r.asks.next(ctx, t)
+	}
 	return r.asks.reply(ctx, t) || r.crons.reply(ctx, t)
 }
 

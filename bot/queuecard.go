@@ -37,9 +37,10 @@ func newQueueCards(out *Outbox, client messenger, journal cardJournal, log *slog
 type queueCard struct {
 	turn    orchestrator.Turn
 	ahead   int
-	message int  // 0 until it is sent
-	sending bool // the send was handed to the outbox and is not decided
-	over    bool // the turn no longer waits
+	hint    string // what the queue waits for, beside the turns ahead; may be empty
+	message int    // 0 until it is sent
+	sending bool   // the send was handed to the outbox and is not decided
+	over    bool   // the turn no longer waits
 	last    orchestrator.TurnState
 }
 
@@ -49,7 +50,7 @@ const pastKept = 256
 func queueKey(turn cli.TurnID) string { return "queued:" + string(turn) }
 
 // queued shows that t waits.
-func (q *queueCards) queued(t orchestrator.Turn, ahead int) {
+func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint string) {
 	q.mu.Lock()
 	if q.past[t.ID] {
 		delete(q.past, t.ID)
@@ -62,7 +63,7 @@ func (q *queueCards) queued(t orchestrator.Turn, ahead int) {
 		q.edit(t.ID)
 		return
 	}
-	q.cards[t.ID] = &queueCard{turn: t, ahead: ahead, sending: true}
+	q.cards[t.ID] = &queueCard{turn: t, ahead: ahead, hint: hint, sending: true}
 	q.mu.Unlock()
 	id := t.Prompt.Conversation
 	q.out.Go(context.Background(), Call{
@@ -80,7 +81,7 @@ func (q *queueCards) send(ctx context.Context, turn cli.TurnID) error {
 		return nil
 	}
 	m := Message{
-		To: c.turn.Prompt.Conversation, Text: plainText(queuedText(c.turn, c.ahead)), ReplyTo: c.turn.Prompt.Message,
+		To: c.turn.Prompt.Conversation, Text: plainText(queuedText(c)), ReplyTo: c.turn.Prompt.Message,
 		Keyboard: queueButtons(turn), Silent: true,
 	}
 	q.mu.Unlock()
@@ -145,15 +146,35 @@ func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 }
 
 // queuedText says what waits where no message of a person does: that one the card answers to.
-func queuedText(t orchestrator.Turn, ahead int) string {
+func queuedText(c *queueCard) string {
 	text := "⏳ Queued, next in line."
-	if ahead > 1 {
-		text = fmt.Sprintf("⏳ Queued, %d ahead.", ahead)
+	if c.ahead > 1 {
+		text = fmt.Sprintf("⏳ Queued, %d ahead.", c.ahead)
 	}
-	if t.Wants.Title != "" {
-		text = titleLine(t).Text + "\n" + text
+	if c.turn.Wants.Title != "" {
+		text = titleLine(c.turn).Text + "\n" + text
+	}
+	if c.hint != "" {
+		text += "\n" + c.hint
 	}
 	return text
+}
+
+// unhint takes the hints off the cards of a conversation: what they told of is over.
+func (q *queueCards) unhint(id orchestrator.ConversationID) {
+	var changed []cli.TurnID
+	q.mu.Lock()
+	for turn, c := range q.cards {
+		if c.turn.Prompt.Conversation == id && c.hint != "" {
+			c.hint = ""
+			changed = append(changed, turn)
+		}
+	}
+	slices.SortFunc(changed, func(a, b cli.TurnID) int { return cmp.Compare(q.cards[a].ahead, q.cards[b].ahead) })
+	q.mu.Unlock()
+	for _, turn := range changed[:min(len(changed), maxMoved)] {
+		q.edit(turn)
+	}
 }
 
 // edit shows how many are ahead by now.
@@ -170,7 +191,7 @@ func (q *queueCards) edit(turn cli.TurnID) {
 		Chat: chatRef(id.Chat), Class: Coalesce, Key: queueKey(turn), Idempotent: true,
 		Run: func(ctx context.Context) error {
 			q.mu.Lock()
-			over, message, text := c.over, c.message, queuedText(c.turn, c.ahead)
+			over, message, text := c.over, c.message, queuedText(c)
 			q.mu.Unlock()
 			if over {
 				return nil
@@ -211,7 +232,7 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 	}
 }
 
-// maxMoved is how many cards are edited because one before them was cancelled.
+// maxMoved is how many cards are edited at a time because of what became of others.
 const maxMoved = 4
 
 // moveUp counts one fewer ahead of the conversation's cards behind a place, and says which to edit. When the

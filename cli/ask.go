@@ -16,6 +16,8 @@ type ApprovalAsked struct {
 	Input   json.RawMessage // whole, as the agent gave it; may be nil
 	Reason  string          // why it asks, in its own words; may be empty
 	Started ToolID          // the tool, when ToolStarted told of it; may be empty
+	// Deaf says that the agent is not told why it is denied: its protocol has no place for a reason.
+	Deaf bool
 }
 
 // PlanTool is the Tool of an ApprovalAsked that is about a plan: allowing it lets the agent begin.

@@ -21,12 +21,13 @@ const (
 
 // Sentences that agents are told, and people.
 const (
-	expiredSentence = "Nobody decided in time, so it was denied."
-	nobodySentence  = "There is nobody to ask, so it was denied."
-	manySentence    = "Too many requests wait for a decision, so this one was denied. Wait for them."
-	brokenSentence  = "ductor could not record the request, so it was denied."
-	goneSentence    = "The request was withdrawn before."
-	secretSentence  = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
+	expiredSentence    = "Nobody decided in time, so it was denied."
+	unansweredSentence = "Nobody answered in time. Decide yourself, or say what you need to know and end your turn."
+	nobodySentence     = "There is nobody to ask, so it was denied."
+	manySentence       = "Too many requests wait for a decision, so this one was denied. Wait for them."
+	brokenSentence     = "ductor could not record the request, so it was denied."
+	goneSentence       = "The request was withdrawn before."
+	secretSentence     = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
 )
 
 // asker takes what the agent of one running turn asks to people, and their decisions to the agent. Events wait

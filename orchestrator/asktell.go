@@ -49,7 +49,11 @@ func (a *asker) expire(id AskID) {
 	if a.over {
 		return
 	}
-	ask, won, err := a.o.opts.Store.DecideAsk(a.keep, AskDecision{Ask: id, State: AskExpired, Reason: expiredSentence, At: a.o.now()})
+	reason := expiredSentence
+	if ask, err := a.o.opts.Store.FindAsk(a.keep, id); err == nil && ask.Approval == nil {
+		reason = unansweredSentence
+	}
+	ask, won, err := a.o.opts.Store.DecideAsk(a.keep, AskDecision{Ask: id, State: AskExpired, Reason: reason, At: a.o.now()})
 	if err != nil {
 		a.log.Error("let an ask expire", "err", err)
 		return

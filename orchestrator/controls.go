@@ -180,17 +180,37 @@ func (o *Orchestrator) Status(ctx context.Context, id ConversationID) (Status, e
 			return Status{}, fmt.Errorf("load session: %w", err)
 		}
 	}
-	l, err := o.line(id)
-	if err != nil {
+	if err := o.busyWith(ctx, id, &st); err != nil {
 		return Status{}, err
 	}
+	return st, nil
+}
+
+// busyWith says what runs and waits.
+func (o *Orchestrator) busyWith(ctx context.Context, id ConversationID, st *Status) error {
+	l, err := o.line(id)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	st.Queue = len(l.queue)
 	if r := l.running; r != nil {
 		st.Running = &RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Message: r.turn.Prompt.Message, Started: r.started}
 	}
-	return st, nil
+	l.mu.Unlock()
+	if st.Running == nil {
+		return nil
+	}
+	open, err := o.opts.Store.OpenAsks(ctx)
+	if err != nil {
+		return fmt.Errorf("load open asks: %w", err)
+	}
+	for _, ask := range open {
+		if ask.Turn == st.Running.Turn {
+			st.Running.Asks++
+		}
+	}
+	return nil
 }
 
 // change loads a conversation, changes it and saves it, with the line's lock so that no change is lost.

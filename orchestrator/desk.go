@@ -33,6 +33,7 @@ type RunningTurn struct {
 	Title   string // first words of its prompt
 	Message int    // the person's message it was made of
 	Started time.Time
+	Asks    int // what its agent waits for people with
 }
 
 // Status is what a conversation is set to and busy with.

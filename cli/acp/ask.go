@@ -51,7 +51,7 @@ func (a *ask) event(dir string) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
 		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.title, maxTitle),
-		Detail: t.words(), Changes: t.changes(dir), Input: t.input,
+		Detail: t.words(), Changes: t.changes(dir), Input: t.input, Deaf: true,
 	}
 	title := strings.TrimSpace(t.title)
 	switch whole := title == ev.Title; {
@@ -73,7 +73,7 @@ type decided struct {
 }
 
 // Decide answers a request for permission; see cli.Asker. The agent hears no reason: the protocol has no room
-// for one.
+// for one, which event says.
 func (s *session) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
 	s.mu.Lock()
 	a := s.asks[id]

@@ -100,7 +100,7 @@ func TestADecisionReachesTheAgent(t *testing.T) {
 		prompt := p.hear(methodPrompt)
 		p.ask(5, "s1", "rm", "execute")
 		asked := until[cli.ApprovalAsked](turn)
-		if asked.Title != "do rm" || asked.Tool != "execute" {
+		if asked.Title != "do rm" || asked.Tool != "execute" || !asked.Deaf {
 			t.Errorf("asked %+v", asked)
 		}
 		if err := s.Decide(t.Context(), "ask-6", cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {

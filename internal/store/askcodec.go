@@ -23,6 +23,7 @@ type approvalRow struct {
 	Input   json.RawMessage `json:"input,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
 	Started string          `json:"started,omitempty"`
+	Deaf    bool            `json:"deaf,omitempty"`
 }
 
 type changeRow struct {
@@ -49,7 +50,7 @@ func encodeAsked(a orchestrator.Ask) (string, error) {
 	var row askedRow
 	if p := a.Approval; p != nil {
 		row.Approval = &approvalRow{ID: string(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Reason: p.Reason,
-			Started: string(p.Started)}
+			Started: string(p.Started), Deaf: p.Deaf}
 		if json.Valid(p.Input) {
 			row.Approval.Input = p.Input
 		}
@@ -78,7 +79,7 @@ func decodeAsked(text string, a *orchestrator.Ask) error {
 	}
 	if p := row.Approval; p != nil {
 		a.Approval = &cli.ApprovalAsked{ID: cli.AskID(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Input: p.Input,
-			Reason: p.Reason, Started: cli.ToolID(p.Started)}
+			Reason: p.Reason, Started: cli.ToolID(p.Started), Deaf: p.Deaf}
 		for _, c := range p.Changes {
 			a.Approval.Changes = append(a.Approval.Changes,
 				cli.FileChanged{Path: c.Path, Kind: cli.ChangeKind(c.Kind), Diff: c.Diff})

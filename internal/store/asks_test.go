@@ -33,7 +33,7 @@ func newAsk(id orchestrator.AskID, turn cli.TurnID, native cli.AskID) orchestrat
 		ID: id, Nonce: "n-" + string(id), Turn: turn, Session: "s", Conversation: chatA, Agent: "claude",
 		Native: []cli.AskID{native}, Dir: "/src", SessionRule: "Bash(make)", Rule: "Bash(make)",
 		Approval: &cli.ApprovalAsked{ID: native, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
-			Reason: "why", Started: "tool", Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}},
+			Reason: "why", Started: "tool", Deaf: true, Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}},
 		Approvers: []orchestrator.PersonID{7, 8}, Asked: noon, Expires: noon.Add(time.Minute),
 		State: orchestrator.AskOpen, Sent: orchestrator.Pending,
 	}
