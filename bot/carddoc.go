@@ -76,8 +76,13 @@ func (d *document) add(ev cli.Event) change {
 		return change{urgent: true}
 	case cli.ToolEnded:
 		return change{urgent: d.endTool(ev)}
-	case cli.ApprovalAsked, cli.QuestionAsked:
+	case cli.ApprovalAsked:
+		waits := d.hold(ev)
+		return change{urgent: d.setStatus(cli.Status{Kind: askedStatus}) || waits}
+	case cli.QuestionAsked:
 		return change{urgent: d.setStatus(cli.Status{Kind: askedStatus})}
+	case cli.AskWithdrawn:
+		return change{urgent: d.release(ev.ID)}
 	case cli.FileChanged:
 		return change{urgent: d.addFile(ev)}
 	case cli.Status:

@@ -60,3 +60,43 @@ func TestCardCountsFromWhenAToolBegan(t *testing.T) {
 		s.finish(c, "Done.")
 	})
 }
+
+// A tool that waits for people does not run: it says so, and the wait is no time that it took.
+func TestCardSaysThatAToolWaitsForPeople(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		decided bool
+		want    string
+	}{
+		{"allowed", true, "✓ Bash make · 40 s"},
+		{"and nobody heard of it", false, "✓ Bash make"}, // such as before a restart
+	} {
+		inTheatre(t, telegram.Limits{}, func(s *theatre) {
+			chat := s.chat(7)
+			c := s.open(chat, 0)
+			shows := func(after time.Duration, want string) {
+				t.Helper()
+				time.Sleep(after)
+				synctest.Wait()
+				if last, _ := chat.View().Last(); last.Text != want {
+					t.Errorf("%s: the chat shows %q, want %q", tc.name, last.Text, want)
+				}
+			}
+			c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
+			c.Show(cli.ApprovalAsked{ID: "a", Tool: "Bash", Started: "1"})
+			shows(10*time.Minute, "🔐 Bash make")
+			if tc.decided {
+				c.Show(cli.AskWithdrawn{ID: "b"}) // of another
+				shows(5*time.Second, "🔐 Bash make")
+				c.Show(cli.AskWithdrawn{ID: "a"})
+				shows(35*time.Second, "⏳ Bash make · 30 s")
+				time.Sleep(5 * time.Second)
+			}
+			c.Show(cli.ToolEnded{ID: "1", Duration: 11 * time.Minute})
+			s.finish(c, "Done.")
+			if last, _ := chat.View().Last(); last.Text != tc.want+"\n\nDone.\n\nopus" {
+				t.Errorf("%s: in the end %q", tc.name, last.Text)
+			}
+		})
+	}
+}

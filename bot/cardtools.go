@@ -21,6 +21,8 @@ type toolLine struct {
 	ended       bool
 	failed      bool
 	denied      bool           // nobody let it run
+	held        cli.AskID      // waits for people to let it run
+	waited      bool           // did so, until began
 	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
 	children    int            // tools that a sub-agent started by this one used
 	hidden      bool           // the line of an earlier tool stands for it
@@ -70,10 +72,45 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	t := ref.line
 	t.ended = true
 	d.running--
+	if t.waited { // which is no time that it took
+		ev.Duration = min(ev.Duration, max(d.now.Sub(t.began), 0))
+	}
+	if t.held != "" { // who let it run was not heard of
+		ev.Duration, t.held = 0, ""
+	}
 	t.failed = ev.Err != "" || ev.ExitCode != nil && *ev.ExitCode != 0
 	t.result = toolResult(ev)
 	d.fold()
 	return true
+}
+
+// hold shows that a tool waits for people.
+func (d *document) hold(ev cli.ApprovalAsked) bool {
+	ref, ok := d.tools[ev.Started]
+	if !ok || ref.child || ref.line.ended {
+		return false
+	}
+	ref.line.held, ref.line.elapsed = ev.ID, 0
+	return true
+}
+
+// release shows that what an agent asked is answered, or no longer asked: a tool that waited for it runs, from now
+// on, or is about to end.
+func (d *document) release(ask cli.AskID) (seen bool) {
+	others := false
+	for _, ref := range d.tools {
+		switch t := ref.line; {
+		case ref.child || t.held == "":
+		case t.held == ask:
+			t.held, t.waited, t.began, seen = "", true, d.now, true
+		default:
+			others = true
+		}
+	}
+	if d.status.Kind == askedStatus && !others {
+		d.setStatus(cli.Status{})
+	}
+	return seen
 }
 
 // addFile mentions a changed file, unless a tool's line does already.
@@ -172,6 +209,8 @@ func (t *toolLine) rendered() render.Text {
 	switch {
 	case t.ended:
 		icon, result = "✓ ", suffix(t.result)
+	case t.held != "":
+		icon = "🔐 "
 	case t.elapsed > 0:
 		result = suffix(shortDuration(t.elapsed))
 	}

@@ -18,6 +18,9 @@ func livingLines(id orchestrator.ConversationID, l cli.Living) []string {
 		if s.PID > 0 {
 			line += fmt.Sprintf(", pid %d", s.PID)
 		}
+		if s.Memory > 0 {
+			line += fmt.Sprintf(", %d MB", s.Memory>>20)
+		}
 		if s.Busy {
 			line += ", busy"
 		} else {

@@ -36,6 +36,7 @@ const (
 type asker struct {
 	o    *Orchestrator
 	turn Turn
+	card Card // is told of what the agent no longer waits for
 	dir  string
 	keep context.Context // ends with nothing: what is recorded must be
 	life context.Context // of the turn
@@ -53,9 +54,9 @@ type asker struct {
 }
 
 // newAsker begins to take the events of a turn. Its drain and leave end it.
-func (o *Orchestrator) newAsker(life, keep context.Context, t Turn, req cli.Request, left cli.Remains) *asker {
+func (o *Orchestrator) newAsker(life, keep context.Context, t Turn, req cli.Request, left cli.Remains, card Card) *asker {
 	a := &asker{
-		o: o, turn: t, dir: req.Dir, keep: keep, life: life, log: o.log.With("turn", t.ID),
+		o: o, turn: t, card: card, dir: req.Dir, keep: keep, life: life, log: o.log.With("turn", t.ID),
 		events: make(chan cli.Event, askQueue), done: make(chan struct{}),
 		told: map[cli.AskID]bool{}, timers: map[AskID]func() bool{}, past: left == cli.RemainsRun,
 	}

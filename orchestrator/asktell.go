@@ -88,6 +88,9 @@ func (a *asker) tell(ask Ask) (gone bool, err error) {
 		default:
 			a.told[native] = true
 		}
+		if a.told[native] {
+			a.card.Show(cli.AskWithdrawn{ID: native})
+		}
 	}
 	return tried > 0 && missed == tried, errors.Join(errs...)
 }
@@ -99,6 +102,7 @@ func (a *asker) hand(native cli.AskID, d cli.Decision) error {
 }
 
 func (a *asker) deny(native cli.AskID, reason string) {
+	defer a.card.Show(cli.AskWithdrawn{ID: native})
 	if err := a.hand(native, cli.Decision{Reason: reason}); err != nil && !errors.Is(err, cli.ErrNotAsked) {
 		a.log.Error("deny what the agent asks", "err", err)
 	}

@@ -280,8 +280,13 @@ type card struct {
 }
 
 func (c *card) Show(ev cli.Event) {
-	if w, ok := ev.(cli.Status); ok && w.Kind == cli.StatusWarning {
-		c.chat.say("warned %s", w.Detail)
+	switch ev := ev.(type) {
+	case cli.Status:
+		if ev.Kind == cli.StatusWarning {
+			c.chat.say("warned %s", ev.Detail)
+		}
+	case cli.AskWithdrawn:
+		c.chat.say("answered %s", ev.ID)
 	}
 }
 

@@ -134,9 +134,8 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 // ask has the turn run, or gone on with, and returns its result.
 func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, card Card, left cli.Remains) cli.Result {
 	natives := &nativeKeeper{store: o.opts.Store, session: t.Session, seat: t.seat(), known: req.Resume}
-	asker := o.newAsker(ctx, keep, t, req, left)
+	asker := o.newAsker(ctx, keep, t, req, left, card)
 	show := func(ev cli.Event) {
-		asker.take(ev)
 		switch ev := ev.(type) {
 		case cli.SessionStarted:
 			natives.keep(keep, ev.AgentSessionID)
@@ -144,6 +143,7 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 			return // the outcome says it, once it is stored
 		}
 		card.Show(ev)
+		asker.take(ev) // the card hears of an answer after the question
 	}
 	run := o.opts.Gateway.Run
 	if left == cli.RemainsRun {
