@@ -278,10 +278,13 @@ func (i *hostInput) position() int64 {
 
 // hostOutput says what went wrong in the words of this package.
 type hostOutput struct {
-	from  io.Reader
+	from  *supervisor.Output
 	once  sync.Once
 	ended chan struct{} // closed when there is no more to read
 }
+
+func (o *hostOutput) Gather() { o.from.Gather() }
+func (o *hostOutput) Hurry()  { o.from.Hurry() }
 
 func (o *hostOutput) Read(p []byte) (int, error) {
 	n, err := o.from.Read(p)

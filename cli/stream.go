@@ -87,7 +87,7 @@ const (
 type Stream struct {
 	process Process
 	opts    StreamOptions
-	stdout  *pacedReader
+	stdout  io.Reader
 	out     *lineQueue // program to turn
 	in      *lineQueue // us to program
 	pumped  chan struct{}
@@ -118,7 +118,7 @@ func NewStream(p Process, opts StreamOptions) *Stream {
 	orDefault(&opts.InterruptWait, DefaultInterruptWait)
 	orDefault(&opts.Grace, DefaultGrace)
 	s := &Stream{
-		process: p, opts: opts, stdout: newPacedReader(p.Stdout()), out: newLineQueue(queuedLines), in: newLineQueue(queuedInput),
+		process: p, opts: opts, stdout: p.Stdout(), out: newLineQueue(queuedLines), in: newLineQueue(queuedInput),
 		pumped: make(chan struct{}), written: make(chan struct{}), caught: make(chan struct{}),
 	}
 	if opts.Past != nil {
@@ -156,7 +156,7 @@ var errInputFull = errors.New("its input is closed, or it does not read it")
 
 // Hurry has what comes next read at once, however busy the program was: somebody waits for the answer to what
 // was just sent. Turn does so by itself.
-func (s *Stream) Hurry() { s.stdout.hurry() }
+func (s *Stream) Hurry() { Hurry(s.stdout) }
 
 // CloseInput gives the program end of file once all that was sent is written.
 func (s *Stream) CloseInput() { s.in.close() }
@@ -172,11 +172,16 @@ func (s *Stream) Garbage(line []byte) {
 func (s *Stream) pump() {
 	defer close(s.pumped)
 	defer s.out.close()
-	var r io.Reader = s.stdout
+	r := s.stdout
 	from := int64(0)
 	if past := s.opts.Past; past != nil {
 		from = past.From
-		r = &catchingReader{past: s.process.Stdout(), then: r, at: from, until: past.Until, reached: func() { s.deliver(queued{caughtUp: true}) }}
+		r = &catchingReader{r: r, at: from, until: past.Until, reached: func() {
+			s.deliver(queued{caughtUp: true})
+			Gather(s.stdout)
+		}}
+	} else {
+		Gather(s.stdout)
 	}
 	s.readErr = readLines(r, s.opts.MaxLine, from, lineTeller{
 		line: func(line []byte, end int64) { s.deliver(queued{line: append([]byte(nil), line...), end: end}) },

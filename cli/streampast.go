@@ -15,12 +15,11 @@ type Past struct {
 	Reached func()
 }
 
-// catchingReader reads what is past at full speed, and says when everything before until was read and dealt
-// out: at the read after it.
+// catchingReader says when everything before until was read and dealt out: at the read after it.
 type catchingReader struct {
-	past, then io.Reader
-	at, until  int64
-	reached    func() // nil once called
+	r         io.Reader
+	at, until int64
+	reached   func() // nil once called
 }
 
 func (c *catchingReader) Read(p []byte) (int, error) {
@@ -29,9 +28,9 @@ func (c *catchingReader) Read(p []byte) (int, error) {
 		c.reached = nil
 	}
 	if c.reached == nil {
-		return c.then.Read(p)
+		return c.r.Read(p)
 	}
-	n, err := c.past.Read(p[:min(int64(len(p)), c.until-c.at)])
+	n, err := c.r.Read(p[:min(int64(len(p)), c.until-c.at)])
 	c.at += int64(n)
 	var lost *LostOutput
 	if errors.As(err, &lost) {

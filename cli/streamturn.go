@@ -30,7 +30,7 @@ func (s *Stream) Turn(ctx context.Context, loop TurnLoop) End {
 
 // begin sends lines to the turn from now on.
 func (s *Stream) begin() {
-	s.stdout.hurry()
+	s.Hurry()
 	s.dispatch.Lock()
 	defer s.dispatch.Unlock()
 	s.active, s.began, s.garbage, s.garbages, s.stopErr, s.markErr = true, true, nil, 0, nil, nil
@@ -185,7 +185,7 @@ func (t *streamTurn) begin(why End) {
 		return
 	}
 	t.cut, t.cutAt, t.reacted = why, time.Now(), false
-	t.s.stdout.hurry() // to see the reaction when it comes
+	t.s.Hurry() // to see the reaction when it comes
 	if t.loop.Interrupt == nil || t.loop.Interrupt() != nil {
 		t.stop()
 		return

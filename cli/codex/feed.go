@@ -29,6 +29,9 @@ type feed struct {
 	lost    func(*cli.LostOutput)
 }
 
+func (f *feed) Gather() { cli.Gather(f.r) }
+func (f *feed) Hurry()  { cli.Hurry(f.r) }
+
 func (f *feed) Read(p []byte) (int, error) {
 	if f.past && f.at.Load() >= f.until {
 		f.past = false

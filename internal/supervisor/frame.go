@@ -36,6 +36,8 @@ const (
 	markHead  = 8       // the offset or number that begins some payloads
 	maxFrame  = 4 << 20 // a hello carries a whole environment
 	keptFrame = 256 << 10
+
+	readBuffer = 32 << 10 // more than talk word by word brings while it gathers
 )
 
 // frameReader takes frames off a stream. One goroutine at a time.
@@ -45,7 +47,7 @@ type frameReader struct {
 }
 
 func newFrameReader(r io.Reader) *frameReader {
-	return &frameReader{r: bufio.NewReaderSize(r, 16<<10)}
+	return &frameReader{r: bufio.NewReaderSize(r, readBuffer)}
 }
 
 // next returns a frame; the payload is valid until the next call. A stream that ends between two frames

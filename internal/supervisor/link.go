@@ -45,6 +45,7 @@ func (e *OffsetError) Error() string {
 // goroutine; the rest is safe for concurrent use.
 type link struct {
 	conn net.Conn
+	pace *pacedReader // of what comes
 	r    *frameReader
 	w    frameWriter
 
@@ -55,7 +56,17 @@ type link struct {
 }
 
 func newLink(conn net.Conn) *link {
-	return &link{conn: conn, r: newFrameReader(conn), w: frameWriter{w: conn}, waiting: map[uint64]chan reply{}}
+	l := &link{conn: conn, w: frameWriter{w: conn}, waiting: map[uint64]chan reply{}}
+	l.pace = newPacedReader(conn, l.awaited)
+	l.r = newFrameReader(l.pace)
+	return l
+}
+
+// awaited says whether somebody waits for an answer.
+func (l *link) awaited() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting) > 0
 }
 
 // greet sends a first frame, which is or holds h, and reads the answer. Any error closes the connection.
@@ -183,6 +194,7 @@ func (l *link) expect() (uint64, chan reply, error) {
 	l.seq++
 	answer := make(chan reply, 1)
 	l.waiting[l.seq] = answer
+	l.pace.hurry()
 	return l.seq, answer, nil
 }
 

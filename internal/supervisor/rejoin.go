@@ -49,6 +49,9 @@ func (r *Run) relink(l *link, w welcome) error {
 	r.mu.Lock()
 	detached := r.detached
 	if !detached {
+		if r.gathers {
+			l.pace.gather()
+		}
 		r.link, r.inputEnd, r.stderr = l, w.Info.InputEnd, nil // the last of standard error is told anew
 		close(r.relinked)
 		r.relinked = make(chan struct{})

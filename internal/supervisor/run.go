@@ -31,7 +31,7 @@ type Run struct {
 	info  Info
 	again hello // joins the run anew, in its role
 	in    runInput
-	out   runOutput
+	out   Output
 
 	served chan struct{} // closed when nothing more is received
 	done   chan struct{}
@@ -43,6 +43,7 @@ type Run struct {
 	relinked chan struct{} // closed when another takes the place of link
 	inputEnd int64         // how much input the supervisor had taken when link began
 	complete bool          // all of the output was received
+	gathers  bool          // Stdout is to gather
 
 	rejoins    int   // since the output came to rejoinedAt; receive's
 	rejoinedAt int64 // ditto
@@ -92,7 +93,7 @@ func (r *Run) Stdin() io.WriteCloser { return &r.in }
 // where output is missing and can be read on, and io.EOF at the end, which comes shortly after the agent's
 // exit even when something it started holds the pipe. After Detach it gives ErrDetached, after another
 // client attached *TakenError.
-func (r *Run) Stdout() io.Reader { return &r.out }
+func (r *Run) Stdout() *Output { return &r.out }
 
 // Offset is how many bytes of the output were read or lost, from its very beginning: what to give to Attach.
 func (r *Run) Offset() int64 { offset, _ := r.out.position(); return offset }

@@ -70,9 +70,9 @@ func (i *runInput) Close() error {
 	return nil
 }
 
-// runOutput is the agent's standard output: what is received, and when the supervisor is gone before the
-// end, what it left on disk.
-type runOutput struct {
+// Output is the agent's standard output: what is received, and when the supervisor is gone before the
+// end, what it left on disk. One goroutine reads; Gather and Hurry may be called at any time.
+type Output struct {
 	run   *Run
 	inbox *inbox
 
@@ -80,7 +80,8 @@ type runOutput struct {
 	disk *diskReader
 }
 
-func (o *runOutput) Read(p []byte) (int, error) {
+// Read is as Run.Stdout says.
+func (o *Output) Read(p []byte) (int, error) {
 	if disk := o.fromDisk(); disk != nil {
 		return disk.Read(p)
 	}
@@ -97,13 +98,33 @@ func (o *runOutput) Read(p []byte) (int, error) {
 	return disk.Read(p)
 }
 
-func (o *runOutput) fromDisk() *diskReader {
+// Gather has output that comes in many small pieces come in gulps from now on, of which there are 20 a second at the
+// most; what comes after a silence, or in bulk, still comes at once. It spares a client that shows what it reads to
+// people a wake-up for every word.
+func (o *Output) Gather() {
+	r := o.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gathers = true
+	if r.link != nil {
+		r.link.pace.gather()
+	}
+}
+
+// Hurry has what comes next come at once, however busy the agent was: somebody waits for it.
+func (o *Output) Hurry() {
+	if l := o.run.current(); l != nil {
+		l.pace.hurry()
+	}
+}
+
+func (o *Output) fromDisk() *diskReader {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.disk
 }
 
-func (o *runOutput) position() (offset, lost int64) {
+func (o *Output) position() (offset, lost int64) {
 	if disk := o.fromDisk(); disk != nil {
 		return disk.position()
 	}

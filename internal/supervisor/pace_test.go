@@ -1,43 +1,66 @@
-package cli
+package supervisor
 
 import (
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// drip is a writer that writes a piece every so often, n times, into a pipe without a bound.
+// drip is a reader into which a piece is written every so often, n times, without a bound.
 func drip(n int, every time.Duration) io.Reader {
-	q := newLineQueue(1 << 20)
+	d := &dripping{more: make(chan struct{}, 1)}
 	go func() {
-		for range n {
+		for i := range n {
 			time.Sleep(every)
-			q.put(queued{line: []byte("piece\n")})
+			d.add("piece\n", i == n-1)
 		}
-		q.close()
 	}()
-	return queueReader{q}
+	return d
 }
 
-// queueReader reads all that waits, as a pipe does.
-type queueReader struct{ q *lineQueue }
+// dripping reads all that waits, as a socket does.
+type dripping struct {
+	mu      sync.Mutex
+	waiting string
+	ended   bool
+	more    chan struct{}
+}
 
-func (r queueReader) Read(p []byte) (n int, err error) {
+func (d *dripping) add(s string, last bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting, d.ended = d.waiting+s, last
+	select {
+	case d.more <- struct{}{}:
+	default:
+	}
+}
+
+func (d *dripping) Read(p []byte) (int, error) {
 	for {
-		lines, open := r.q.take()
-		for _, l := range lines {
-			n += copy(p[n:], l.line)
-		}
+		d.mu.Lock()
+		n := copy(p, d.waiting)
+		d.waiting = d.waiting[n:]
+		ended := d.ended
+		d.mu.Unlock()
 		if n > 0 {
 			return n, nil
 		}
-		if !open {
+		if ended {
 			return 0, io.EOF
 		}
-		<-r.q.ready
+		<-d.more
 	}
+}
+
+// gathering is a paced reader that was told to be one.
+func gathering(r io.Reader) *pacedReader {
+	p := newPacedReader(r, nil)
+	p.gather()
+	return p
 }
 
 // readPaced reads r to its end and says what there was, in how many reads, and when each of them returned.
@@ -62,7 +85,7 @@ func readPaced(t *testing.T, r io.Reader) (text string, at []time.Duration) {
 func TestABusyStreamIsReadInGulps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pieces = 1000
-		text, at := readPaced(t, newPacedReader(drip(pieces, 5*time.Millisecond)))
+		text, at := readPaced(t, gathering(drip(pieces, 5*time.Millisecond)))
 		if text != strings.Repeat("piece\n", pieces) {
 			t.Errorf("%d bytes came of %d pieces", len(text), pieces)
 		}
@@ -77,9 +100,30 @@ func TestABusyStreamIsReadInGulps(t *testing.T) {
 	})
 }
 
+func TestWhatIsWaitedForIsReadAtOnce(t *testing.T) {
+	for name, r := range map[string]func() *pacedReader{
+		"an answer": func() *pacedReader {
+			p := newPacedReader(drip(200, time.Millisecond), func() bool { return true })
+			p.gather()
+			return p
+		},
+		"whatever comes, where nobody said that it may gather": func() *pacedReader {
+			return newPacedReader(drip(200, time.Millisecond), nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if _, at := readPaced(t, r()); len(at) != 200 || at[199] != 200*time.Millisecond {
+					t.Errorf("%d reads of 200 pieces", len(at))
+				}
+			})
+		})
+	}
+}
+
 func TestWhatComesSeldomIsReadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, at := readPaced(t, newPacedReader(drip(200, paceEvery)))
+		_, at := readPaced(t, gathering(drip(200, paceEvery)))
 		if len(at) != 200 {
 			t.Fatalf("%d reads of 200 pieces", len(at))
 		}
@@ -93,7 +137,7 @@ func TestWhatComesSeldomIsReadAtOnce(t *testing.T) {
 
 func TestABurstAfterASilenceIsReadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, at := readPaced(t, newPacedReader(drip(paceSpare, time.Millisecond)))
+		_, at := readPaced(t, gathering(drip(paceSpare, time.Millisecond)))
 		if len(at) != paceSpare || at[len(at)-1] != paceSpare*time.Millisecond {
 			t.Errorf("reads at %v", at)
 		}
@@ -108,7 +152,7 @@ func TestBusyStreamsAreReadAtTheSameMoments(t *testing.T) {
 			go func() {
 				time.Sleep(time.Duration(i) * 7 * time.Millisecond)
 				start := time.Now()
-				_, at := readPaced(t, newPacedReader(drip(400, 10*time.Millisecond)))
+				_, at := readPaced(t, gathering(drip(400, 10*time.Millisecond)))
 				var times []time.Time
 				for _, d := range at[2*paceSpare : len(at)-1] {
 					times = append(times, start.Add(d))
@@ -130,9 +174,9 @@ func TestBusyStreamsAreReadAtTheSameMoments(t *testing.T) {
 func TestAFullBufferIsNotHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		r := newPacedReader(strings.NewReader(strings.Repeat("x", 1<<20)))
-		buf := make([]byte, 1<<10)
-		for range 1 << 10 {
+		r := gathering(strings.NewReader(strings.Repeat("x", 32*paceBig)))
+		buf := make([]byte, paceBig)
+		for range 32 {
 			if n, err := r.Read(buf); n != len(buf) || err != nil {
 				t.Fatal(n, err)
 			}
@@ -145,7 +189,7 @@ func TestAFullBufferIsNotHeldUp(t *testing.T) {
 
 func TestHurryEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newPacedReader(drip(1000, time.Millisecond))
+		r := gathering(drip(1000, time.Millisecond))
 		buf := make([]byte, 4096)
 		for range paceSpare + 5 {
 			if _, err := r.Read(buf); err != nil {
@@ -173,9 +217,9 @@ func TestHurryEndsTheWait(t *testing.T) {
 func TestWhatComesInBulkIsReadAtFullSpeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		r := newPacedReader(strings.NewReader(strings.Repeat("x", 8<<20)))
-		buf := make([]byte, 4096)
-		sizes := []int{4096, 4096, 4096, 100, 100, 100} // a pipe that is emptied faster than it is filled, and now and then is not
+		r := gathering(strings.NewReader(strings.Repeat("x", 8<<20)))
+		buf := make([]byte, paceBig)
+		sizes := []int{paceBig, paceBig, paceBig, 100, 100, 100} // a socket that is emptied faster than it is filled, and now and then is not
 		for i := 0; ; i++ {
 			n, err := r.Read(buf[:sizes[i%len(sizes)]])
 			if err == io.EOF {
