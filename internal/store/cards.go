@@ -8,11 +8,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// SaveCard stores the content of a turn's card, in place of what was stored before.
+// SaveCard stores the content of a turn's card, in place of what was stored before. What is kept under a name that is
+// no turn's, such as a draft, is forgotten by its age; see Prune.
 func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {
+	now := millis(db.now())
 	err := db.write.do(ctx, func(t *tx) error {
-		_, err := t.exec(`INSERT INTO cards (turn, content) VALUES (?, ?)
-			ON CONFLICT (turn) DO UPDATE SET content = excluded.content`, turn, blob(content))
+		_, err := t.exec(`INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)
+			ON CONFLICT (turn) DO UPDATE SET content = excluded.content, saved = excluded.saved`, turn, blob(content), now)
 		return err
 	})
 	return wrap("save card of turn "+turn, err)
@@ -24,10 +26,11 @@ func (db *DB) SaveCardPart(ctx context.Context, turn string, part int, state orc
 	if state == orchestrator.Sending { // it must outlive ductor, and be quick; a power failure in this very moment may show a message twice
 		write = db.write.doSoon
 	}
+	now := millis(db.now())
 	err := write(ctx, func(t *tx) error {
-		_, err := t.exec(`INSERT INTO card_parts (turn, part, state, message) VALUES (?, ?, ?, ?)
-			ON CONFLICT (turn, part) DO UPDATE SET state = excluded.state, message = excluded.message`,
-			turn, part, string(state), message)
+		_, err := t.exec(`INSERT INTO card_parts (turn, part, state, message, saved) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (turn, part) DO UPDATE SET state = excluded.state, message = excluded.message, saved = excluded.saved`,
+			turn, part, string(state), message, now)
 		return err
 	})
 	return wrap("save card part of turn "+turn, err)

@@ -59,6 +59,32 @@ func TestPrune(t *testing.T) {
 	}
 }
 
+// TestPruneForgetsDrafts: what is kept beside the cards of turns goes by when it was saved last.
+func TestPruneForgetsDrafts(t *testing.T) {
+	ctx, clock := t.Context(), noon.Add(-48*time.Hour)
+	db, err := Open(ctx, filepath.Join(t.TempDir(), "ductor.db"), Options{Now: func() time.Time { return clock }})
+	must(t, err)
+	defer db.Close()
+	startTurn(t, db, "turn") // goes on
+	for _, name := range []string{"turn", "ask:old", "cron:touched"} {
+		must(t, db.SaveCard(ctx, name, []byte("x")))
+		must(t, db.SaveCardPart(ctx, name, 0, orchestrator.Sent, 1))
+	}
+	clock = noon
+	must(t, db.SaveCard(ctx, "cron:touched", []byte("y")))
+	must(t, db.SaveCardPart(ctx, "cron:touched", 0, orchestrator.Sent, 2))
+	must(t, db.SaveCard(ctx, "edit:new", []byte("x")))
+
+	same(t, "deleted", get[Pruned](t)(db.Prune(ctx, noon.Add(-24*time.Hour))), Pruned{Drafts: 1})
+	for name, kept := range map[string][2]bool{
+		"turn": {true, true}, "ask:old": {}, "cron:touched": {true, true}, "edit:new": {true, false},
+	} {
+		content, parts, err := db.LoadCard(ctx, name)
+		must(t, err)
+		same(t, name, [2]bool{content != nil, len(parts) > 0}, kept)
+	}
+}
+
 func TestPruneKeepsTheLastUpdate(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	var updates []orchestrator.Update
