@@ -62,7 +62,7 @@ default_dir = %q
 dir = %q
 
 [log]
-level = "warn"
+level = "debug"
 
 [rate]
 private_per_second = 100
@@ -88,7 +88,12 @@ func startDaemon(t testing.TB, args ...string) *daemon {
 	}
 	d := &daemon{cmd: cmd, done: make(chan struct{})}
 	go func() { _ = cmd.Wait(); close(d.done) }()
-	t.Cleanup(d.kill)
+	t.Cleanup(func() {
+		if t.Failed() {
+			d.testify()
+		}
+		d.kill()
+	})
 	return d
 }
 

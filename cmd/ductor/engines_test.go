@@ -256,17 +256,20 @@ func (e *engines) aFileReachesAnotherMachine() {
 			telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -type f -exec cat {} + >read"]] [[text "done"]]`, uploads)))
 	}
 	for _, s := range e.far() {
-		if m := s.answered(); !strings.Contains(m.Text, uploads) {
-			s.t.Errorf("the agent is not told where the file is: %q", m.Text)
-		}
+		s.answered()
 		if got := s.read("read"); got != "from "+s.dir {
 			s.t.Errorf("the files there say %q", got)
+		}
+		s.ask("what was I told? [[history]]")
+		if m := s.answered(); !strings.Contains(m.Text, uploads+"/") {
+			s.t.Errorf("the agent is not told where the file is: %q", m.Text)
 		}
 	}
 }
 
-// long is a prompt whose turn is in the middle of a tool until the file go is there, and streams before and after.
-const long = `[[tool cmd="rm -f go; echo $$ >>begun"]] [[text "%s before " delay=5ms chunk=3]] [[tool cmd="touch ready; until [ -e go ]; do sleep 0.05; done; rm ready"]] [[text "and after" delay=5ms chunk=3]]`
+// long is a prompt whose turn is in the middle of a tool until the file go is there, and streams before and after. The
+// tool is deaf: when its container is stopped the agent hears of it before the tool ends, and does not go on.
+const long = `[[tool cmd="rm -f go; echo $$ >>begun"]] [[text "%s before " delay=5ms chunk=3]] [[tool cmd="trap '' TERM; touch ready; until [ -e go ]; do sleep 0.05; done; rm ready"]] [[text "and after" delay=5ms chunk=3]]`
 
 func (s *seat) begin(words string) {
 	s.t.Helper()
@@ -292,12 +295,17 @@ func (s *seat) finish(words string) {
 	}
 }
 
+// Nobody notices: not who is in mid-turn, and not who begins a turn meanwhile, with an agent that was idle.
 func (e *engines) aLineThatBreaksForAMoment() {
 	e.byTLS.begin("a moment")
 	e.line.cut()
+	e.besides.ask(`who is there? [[text "me"]]`)
 	time.Sleep(time.Second)
 	e.line.mend()
 	e.byTLS.finish("a moment")
+	if m := e.besides.answered(); !strings.Contains(m.Text, "me") || strings.Contains(m.Text, "second attempt") {
+		e.t.Errorf("who asked while the line was cut was told %q", m.Text)
+	}
 }
 
 // What cannot be ended is not said to be, and does not go on when something else begins. Who has another line, or none,

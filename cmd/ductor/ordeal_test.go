@@ -26,6 +26,7 @@ type ordeal struct {
 func (town *town) ordeal(seed uint64) *ordeal {
 	town.t.Helper()
 	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed))}
+	town.tellsWhenItFails()
 	o.rise()
 	return o
 }

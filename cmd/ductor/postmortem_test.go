@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ductor/internal/store"
+	"ductor/internal/supervisor"
+)
+
+// What a test that failed tells of the ductors it started, for those who were not there: each one's log is the test's
+// own, and the last one ends with where its goroutines were.
+
+// testify has a daemon that still runs say where its goroutines are, and ends it.
+func (d *daemon) testify() {
+	if d.cmd.Process.Signal(syscall.SIGQUIT) != nil {
+		return
+	}
+	select {
+	case <-d.done:
+	case <-time.After(5 * time.Second):
+	}
+}
+
+// postMortem tells what the journal and the runs of a town say, and what agents printed last.
+func (town *town) postMortem() {
+	t := town.t
+	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
+	defer cancel()
+	t.Logf("the chat:\n%s", said(town.chat.View()))
+	town.tellJournal(ctx)
+	root, err := supervisor.Open(runsPath(town.cfg), supervisor.Options{})
+	if err != nil {
+		t.Logf("the runs: %v", err)
+		return
+	}
+	defer root.Close()
+	infos, err := root.List(ctx)
+	t.Logf("the runs: %d, %v", len(infos), err)
+	for _, info := range infos {
+		t.Logf("run %s\nits last words: %q", asJSON(info), lastWords(ctx, root, info))
+	}
+}
+
+func (town *town) tellJournal(ctx context.Context) {
+	t := town.t
+	db, err := store.Open(ctx, filepath.Join(town.cfg.Storage.Dir, databaseFile), store.Options{})
+	if err != nil {
+		t.Logf("the journal: %v", err)
+		return
+	}
+	defer db.Close()
+	updates, err := db.PendingUpdates(ctx, 0, 100)
+	t.Logf("updates that wait: %d, %v", len(updates), err)
+	turns, err := db.OpenTurns(ctx)
+	t.Logf("turns that are open: %d, %v", len(turns), err)
+	for _, turn := range turns {
+		content, parts, err := db.LoadCard(ctx, string(turn.ID))
+		t.Logf("turn %s\nits card: %s %+v %v", asJSON(turn), content, parts, err)
+	}
+}
+
+// lastWords is the end of what a run's agent printed.
+func lastWords(ctx context.Context, root *supervisor.Root, info supervisor.Info) string {
+	const most = 4 << 10
+	run, err := root.Follow(ctx, info.ID, max(info.OutputEnd-most, 0))
+	if err != nil {
+		return err.Error()
+	}
+	defer run.Detach()
+	words := make([]byte, min(most, info.OutputEnd))
+	n, err := io.ReadFull(run.Stdout(), words)
+	return strings.TrimSpace(string(words[:n]) + errorText(err))
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return " (" + err.Error() + ")"
+}
+
+func asJSON(v any) string {
+	raw, err := json.Marshal(v)
+	return string(raw) + errorText(err)
+}
+
+// tellsWhenItFails has postMortem done when the test has failed and its daemons are dead, before their runs are ended.
+func (town *town) tellsWhenItFails() {
+	town.t.Cleanup(func() {
+		if town.t.Failed() {
+			town.postMortem()
+		}
+	})
+}
+
+// The post-mortem itself: of a town with a turn that runs, one that waits and a daemon at work.
+func TestAPostMortemTellsWhatThereIsToKnow(t *testing.T) {
+	told := &notedLog{TB: t}
+	town := surroundings(t, nil)
+	o := town.ordeal(10)
+	o.say(`[[start]] [[text "before the end"]] [[tool cmd="touch started; sleep 600"]]`)
+	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
+	o.say("this waits")
+	o.await("next in line")
+	o.daemon.testify()
+	town.t = told
+	town.postMortem()
+	town.t = t
+	for _, want := range []string{"before the end", "this waits", `"State":"running"`, `"State":"queued"`, `"alive":true`, "its last words"} {
+		if !strings.Contains(told.text.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, told.text.String())
+		}
+	}
+}
+
+// notedLog is a test whose log is kept.
+type notedLog struct {
+	testing.TB
+	text strings.Builder
+}
+
+func (l *notedLog) Logf(format string, args ...any) { fmt.Fprintf(&l.text, format+"\n", args...) }
