@@ -26,8 +26,9 @@ type agent struct {
 }
 
 // startAgent starts the program, in a session of its own, on a thread that lives as long as it does: the
-// kernel kills the agent when the thread that made it ends, which is how it dies with us.
-func startAgent(s Spec) (*agent, error) {
+// kernel kills the agent when the thread that made it ends, which is how it dies with us. It is in the group from
+// its first moment, where the kernel can do that.
+func startAgent(s Spec, in cgroup) (*agent, error) {
 	ends, err := openPipes()
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func startAgent(s Spec) (*agent, error) {
 		err: newDrainReader(os.NewFile(uintptr(ends.err[0]), "stderr")),
 	}
 	started := make(chan error)
-	go a.live(s, ends, started)
+	go a.live(s, in, ends, started)
 	if err := <-started; err != nil {
 		_ = a.in.Close()
 		a.out.end()
@@ -49,13 +50,9 @@ func startAgent(s Spec) (*agent, error) {
 }
 
 // live is the agent's thread, from its start to the end of the last descendant.
-func (a *agent) live(s Spec, ends pipeEnds, started chan<- error) {
+func (a *agent) live(s Spec, in cgroup, ends pipeEnds, started chan<- error) {
 	runtime.LockOSThread() // and never unlocked: the thread ends with us
-	pid, err := syscall.ForkExec(s.Path, append([]string{s.Path}, s.Args...), &syscall.ProcAttr{
-		Dir: s.Dir, Env: s.environment(),
-		Files: []uintptr{uintptr(ends.in[0]), uintptr(ends.out[1]), uintptr(ends.err[1])},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-	})
+	pid, err := fork(s, in, ends)
 	ends.closeAgents()
 	if err == nil {
 		a.id = ProcID{PID: pid}
@@ -67,6 +64,26 @@ func (a *agent) live(s Spec, ends pipeEnds, started chan<- error) {
 	if err == nil {
 		a.reap()
 	}
+}
+
+// fork starts the program in the group, or in none when there is none or the kernel refuses.
+func fork(s Spec, in cgroup, ends pipeEnds) (pid int, err error) {
+	args := append([]string{s.Path}, s.Args...)
+	attr := &syscall.ProcAttr{
+		Dir: s.Dir, Env: s.environment(),
+		Files: []uintptr{uintptr(ends.in[0]), uintptr(ends.out[1]), uintptr(ends.err[1])},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if fd, err := in.open(); err == nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, fd
+		pid, err = syscall.ForkExec(s.Path, args, attr)
+		_ = unix.Close(fd)
+		if err == nil {
+			return pid, nil
+		}
+		attr.Sys.UseCgroupFD = false // whether it was the group's fault cannot be told
+	}
+	return syscall.ForkExec(s.Path, args, attr)
 }
 
 // reap takes the exit status of every descendant that is handed to us until there is none.

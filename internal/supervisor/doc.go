@@ -9,6 +9,7 @@
 //	err          the last of standard error
 //	status.json  how it ended, replaced atomically
 //	sock         where clients connect; the peer's user is checked
+//	cgroup       which control group the agent is in, where one can be had
 //
 // The package is NOT a shell, a scheduler or a sandbox: it knows nothing of conversations, dialects or chats
 // (labels are opaque to it), gives no terminal, and imports nothing of ours. It needs Linux and no cgo.

@@ -161,7 +161,7 @@ func (g *ground) endLeft(ctx context.Context, id string, grace time.Duration) er
 		return nil // collected: that ended everything
 	}
 	if errors.Is(err, os.ErrNotExist) { // the supervisor was killed before it wrote down what it had started
-		return NewTree(ProcID{}, id).End(ctx, grace)
+		return g.endTree(ctx, id, NewTree(ProcID{}, id), grace)
 	}
 	if err != nil {
 		return err
@@ -174,7 +174,17 @@ func (g *ground) endLeft(ctx context.Context, id string, grace time.Duration) er
 			return err
 		}
 	}
-	return NewTree(rec.Agent, rec.ID).End(ctx, grace)
+	return g.endTree(ctx, id, NewTree(rec.Agent, rec.ID), grace)
+}
+
+// endTree ends what is left of a run that has no supervisor, and its control group.
+func (g *ground) endTree(ctx context.Context, id string, t *Tree, grace time.Duration) error {
+	c := noted(g.dir, g.path(id))
+	if err := t.within(c).End(ctx, grace); err != nil {
+		return err
+	}
+	_ = c.remove() // one that stays is swept at the next start
+	return nil
 }
 
 // endSupervisor tells a supervisor to end its agent and itself, and kills one that does not.

@@ -47,6 +47,7 @@ func openGround(dir string, opts Options) (*ground, error) {
 	if err := errors.Join(settleStrays(context.Background(), dir), sweepNests(dir)); err != nil {
 		return nil, err
 	}
+	sweepCgroups(context.Background(), dir)
 	g.brood.open(append(slices.Clone(opts.Command), "root="+dir), min(opts.Spares, maxSpares))
 	return g, nil
 }

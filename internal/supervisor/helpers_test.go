@@ -39,6 +39,21 @@ func runHelper(name string) (int, error) {
 		time.Sleep(time.Minute)
 	case "lines":
 		return printLines(os.Getenv("LINES"), os.Stdout)
+	case "insider": // ends all that is in its own group
+		if code, err := startHelper("deaf", true); err != nil {
+			return code, err
+		}
+		own, err := ownCgroup()
+		if err != nil {
+			return 1, err
+		}
+		for len(cgroup{own}.pids()) < 2 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := treeIn(cgroup{own}).End(context.Background(), 0); err != nil {
+			return 1, err
+		}
+		fmt.Println("alone with", len(cgroup{own}.pids())-1)
 	case "clock": // the time, every other millisecond
 		for {
 			if _, err := fmt.Println(sinceBoot().Nanoseconds()); err != nil {
@@ -105,7 +120,9 @@ func withoutHelper(env []string) []string {
 // openRoot makes runs that this test binary supervises. Whatever is left of them ends with the test.
 func openRoot(t testing.TB, opts Options) *Root {
 	t.Helper()
-	return reopen(t, t.TempDir(), opts)
+	dir := t.TempDir()
+	t.Cleanup(func() { noCgroups(t, dir) })
+	return reopen(t, dir, opts)
 }
 
 func reopen(t testing.TB, dir string, opts Options) *Root {

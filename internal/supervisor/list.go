@@ -134,6 +134,15 @@ func (r *Root) Prune(ctx context.Context, age time.Duration) (int, error) {
 	return pruned, nil
 }
 
+// endUnread ends what is in the control group of a run of which nothing else is known, unless its supervisor sees to it.
+func (g *ground) endUnread(ctx context.Context, id string) error {
+	c := noted(g.dir, g.path(id))
+	if name, ok := parseCgroupName(filepath.Base(c.path)); !ok || name.owner.Running() {
+		return nil
+	}
+	return endCgroup(ctx, c)
+}
+
 func (g *ground) prune(ctx context.Context, age time.Duration) (int, error) {
 	ids, err := g.ids()
 	if err != nil {
@@ -149,7 +158,7 @@ func (g *ground) prune(ctx context.Context, age time.Duration) (int, error) {
 			continue
 		}
 		if unread { // never begun, or damaged: no one can be asked
-			err = os.RemoveAll(g.path(id))
+			err = errors.Join(g.endUnread(ctx, id), os.RemoveAll(g.path(id)))
 		} else {
 			err = g.collect(ctx, id)
 		}

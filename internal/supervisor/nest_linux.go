@@ -25,11 +25,13 @@ const razedPrefix = ".razed"
 const strayWait = time.Second
 
 // nest is what a supervisor makes before it knows what to run, so that a start need not wait for the disk:
-// the run's directory under another name, and in it the socket, the first file of the spool and the reserve.
+// the run's directory under another name, and in it the socket, the first file of the spool and the reserve;
+// and the control group that the agent will be in.
 type nest struct {
 	root, dir string
 	listener  net.Listener
 	spool     *os.File
+	cg        cgroup
 	oom       oomCounter
 	client    clientID
 }
@@ -56,6 +58,7 @@ func makeNest(root string, tr transport, client int) (*nest, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare directory of run: %w", err), n.discard())
 	}
+	n.cg = makeCgroup(root, n.dir, name.owner)
 	return n, nil
 }
 
@@ -90,6 +93,7 @@ func (n *nest) discard() error {
 	if n.spool != nil {
 		_ = n.spool.Close()
 	}
+	_ = n.cg.remove() // one that stays is swept as soon as we are gone
 	return os.RemoveAll(n.dir)
 }
 
@@ -143,6 +147,7 @@ func sweepNests(root string) error {
 	for _, e := range entries {
 		n, ok := parseNest(e.Name())
 		if ok && !n.owner.Running() || strings.HasPrefix(e.Name(), razedPrefix) {
+			_ = noted(root, filepath.Join(root, e.Name())).remove() // nothing was ever in it
 			errs = append(errs, os.RemoveAll(filepath.Join(root, e.Name())))
 		}
 	}

@@ -31,6 +31,7 @@ type server struct {
 	input chan inputItem
 	clock func() time.Duration // since boot, sleep included
 	oom   oomCounter
+	cg    cgroup
 
 	kick    chan struct{} // the keeper looks again; one is enough
 	changed chan struct{} // the record is to be written; one is enough
@@ -71,7 +72,7 @@ func newServer(spec Spec, proto Protocol, tr transport, n *nest) (*server, error
 		return nil, err
 	}
 	s := &server{
-		proto: proto, dir: n.dir, net: tr, clock: sinceBoot, oom: n.oom, listener: n.listener,
+		proto: proto, dir: n.dir, net: tr, clock: sinceBoot, oom: n.oom, cg: n.cg, listener: n.listener,
 		input: make(chan inputItem, inputQueue), kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 		told: make(chan struct{}), noted: make(chan struct{}), done: make(chan struct{}),
 		sessions: map[*session]bool{},
@@ -83,7 +84,7 @@ func newServer(spec Spec, proto Protocol, tr transport, n *nest) (*server, error
 // begin starts the agent. Until publish, nobody but the first client knows of it; it dies with us.
 func (s *server) begin(spec Spec) error {
 	var err error
-	if s.agent, err = startAgent(spec); err != nil {
+	if s.agent, err = startAgent(spec, s.cg); err != nil {
 		return err
 	}
 	self, _ := LookUp(os.Getpid())
@@ -91,7 +92,7 @@ func (s *server) begin(spec Spec) error {
 		Protocol: s.proto, ID: spec.ID, Boot: bootID(), Supervisor: self, Agent: s.agent.id, Started: time.Now(),
 		Command: spec.shown(), Dir: spec.Dir, Labels: spec.Labels, Limits: spec.Limits,
 	}
-	s.ender = &ender{tree: func() *Tree { return treeBelow(s.agent.id) }}
+	s.ender = &ender{tree: s.tree}
 	s.ageFrom = s.clock()
 	s.idleFrom = s.ageFrom
 	s.wg.Go(s.pumpStdout)
@@ -100,6 +101,9 @@ func (s *server) begin(spec Spec) error {
 	s.wg.Go(s.awaitExit)
 	return nil
 }
+
+// tree is the agent and all it left behind.
+func (s *server) tree() *Tree { return treeBelow(s.agent.id).within(s.cg) }
 
 // publish makes the run known to other clients, as soon as the first one was told: it writes to the disk.
 func (s *server) publish() error {
@@ -160,7 +164,7 @@ func (s *server) pumpStderr() {
 func (s *server) awaitExit() {
 	<-s.agent.dead
 	<-s.agent.err.caught
-	left, _ := treeBelow(s.agent.id).Members() // the count is for people
+	left, _ := s.tree().Members() // the count is for people
 	exit := s.agent.exit()
 	s.mu.Lock()
 	exit.By = s.endedBy
@@ -248,7 +252,7 @@ func (s *server) look() {
 
 // info is what can be told now.
 func (s *server) info() Info {
-	members, _ := treeBelow(s.agent.id).Members()
+	members, _ := s.tree().Members()
 	var memory int64
 	for _, id := range members {
 		memory += residentBytes(id.PID)
@@ -291,6 +295,7 @@ func (s *server) collect() error {
 	if err := s.end(ByStop, defaultGrace); err != nil {
 		return err
 	}
+	_ = s.cg.remove() // one that stays is swept as soon as we are gone
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.diskMu.Lock()
@@ -304,6 +309,7 @@ func (s *server) collect() error {
 
 // leave closes every connection and waits a moment for what is being said.
 func (s *server) leave() {
+	_ = s.cg.remove() // unless something in it would not end: who collects the run tries again
 	s.mu.Lock()
 	close(s.done)
 	_ = s.listener.Close()

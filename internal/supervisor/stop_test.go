@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,10 +24,14 @@ func TestStopEndsEveryDescendant(t *testing.T) {
 		"deaf to TERM":        {sh(`trap '' TERM; ` + threeDeep + `sleep 0.2; echo ready; while :; do sleep 600; done`), 5},
 		"every kind":          {helper(t, "family"), 3},
 	} {
-		for _, how := range []string{"", " after a re-attach", " by Kill", " with the supervisor killed"} {
+		for _, how := range []string{"", " after a re-attach", " by Kill", " with the supervisor killed", " by its mark, with the supervisor killed"} {
 			t.Run(name+how, func(t *testing.T) {
 				t.Parallel()
-				root := openRoot(t, Options{})
+				opts := Options{}
+				if strings.HasPrefix(how, " by its mark") {
+					opts = withoutCgroups(t)
+				}
+				root := openRoot(t, opts)
 				spec := tc.spec
 				spec.Limits.Grace = grace
 				run := start(t, root, spec)
@@ -45,7 +50,7 @@ func TestStopEndsEveryDescendant(t *testing.T) {
 					if err := root.Kill(t.Context(), run.ID()); err != nil {
 						t.Fatal(err)
 					}
-				case " with the supervisor killed":
+				case " with the supervisor killed", " by its mark, with the supervisor killed":
 					kill9(t, run.Info().Supervisor)
 					mustStop(t, run, grace)
 				default:
@@ -100,21 +105,44 @@ func TestShorterGraceHastensTheStop(t *testing.T) {
 
 func TestForkBombEnds(t *testing.T) {
 	needRoot(t) // to give the bomb a user and a process limit of its own
-	root := openRoot(t, Options{})
-	spec := Spec{Path: "setpriv", Args: []string{"--reuid", "61234", "--clear-groups", "prlimit", "--nproc=120", "sh", "-c",
-		`trap '' TERM; bomb() { bomb & bomb & wait; while :; do setsid sh -c 'sleep 100' & sleep 0.1; done; }; echo ready; bomb 2>/dev/null`}, Env: os.Environ()}
-	run := start(t, root, spec)
-	readLine(t, run.Stdout())
-	eventually(t, "the bomb goes off", func() bool {
-		info, err := run.Inspect(t.Context())
-		return err == nil && info.Processes > 100
+	const bomb = `trap '' TERM; bomb() { bomb & bomb & wait; while :; do setsid sh -c 'sleep 100' & sleep 0.1; done; }; echo ready; bomb 2>/dev/null`
+	t.Run("with its supervisor", func(t *testing.T) {
+		root := openRoot(t, Options{})
+		run := start(t, root, limited("61234", "sh", "-c", bomb))
+		readLine(t, run.Stdout())
+		eventually(t, "the bomb goes off", func() bool {
+			info, err := run.Inspect(t.Context())
+			return err == nil && info.Processes > 100
+		})
+		began := time.Now()
+		mustStop(t, run, 100*time.Millisecond)
+		t.Logf("stopped in %s", time.Since(began))
+		if left := survivors(t, run.ID()); len(left) > 0 {
+			t.Errorf("%d are still there", len(left))
+		}
 	})
-	began := time.Now()
-	mustStop(t, run, 100*time.Millisecond)
-	t.Logf("stopped in %s", time.Since(began))
-	if left := survivors(t, run.ID()); len(left) > 0 {
-		t.Errorf("%d are still there", len(left))
-	}
+	t.Run("without mark, its supervisor killed", func(t *testing.T) {
+		needCgroup(t)
+		root := openRoot(t, Options{})
+		run := start(t, root, limited("61235", "sh", "-c", `env -i setsid sh -c "$0" & exec sleep 600`, bomb))
+		readLine(t, run.Stdout())
+		eventually(t, "the run is known", func() bool { return exists(t, root.path(run.ID()), specFile) })
+		c := noted(root.dir, root.path(run.ID()))
+		kill9(t, run.Info().Supervisor)
+		await(t, "done", run.Done())
+		eventually(t, "the bomb goes off", func() bool { return len(c.pids()) > 100 })
+		began := time.Now()
+		mustStop(t, run, 100*time.Millisecond)
+		t.Logf("stopped in %s", time.Since(began))
+		if left := c.pids(); len(left) > 0 || c.populated() {
+			t.Errorf("%d are still there", len(left))
+		}
+	})
+}
+
+// limited is a program of a user and with a process limit of its own.
+func limited(user string, program ...string) Spec {
+	return Spec{Path: "setpriv", Args: append([]string{"--reuid", user, "--clear-groups", "prlimit", "--nproc=120"}, program...), Env: os.Environ()}
 }
 
 func TestKilledSupervisorTakesItsAgentAlong(t *testing.T) {

@@ -92,6 +92,7 @@ func murder(t *testing.T, cmd *exec.Cmd) {
 func TestNoRunIsMissedWhoeverDiesInAStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	t.Cleanup(func() { noCgroups(t, dir) })
 	last := reopen(t, dir, Options{})
 	const rounds = 20
 	listed := map[string]bool{}

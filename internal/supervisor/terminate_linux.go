@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,8 +20,8 @@ const (
 )
 
 // End terminates every member: TERM, and KILL to whatever is left after grace or once ctx is done. It looks
-// again until a look finds none, for a process may fork while we look. Processes that outlive SIGKILL for
-// three seconds are an error.
+// again until a look finds none, for a process may fork while we look, and until the kernel says that the control
+// group is empty, if there is one. Processes that outlive SIGKILL for three seconds are an error.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	termed := map[ProcID]bool{}
@@ -30,7 +31,7 @@ func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 		if err != nil {
 			return fmt.Errorf("look for processes: %w", err)
 		}
-		if len(live) == 0 {
+		if len(live) == 0 && !t.held() {
 			return nil
 		}
 		now := time.Now()
@@ -42,12 +43,19 @@ func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 			refused = errors.Join(refused, term(live, termed))
 			t.await(ctx, live, killAt.Sub(now))
 		case now.Before(killAt.Add(killPatience)):
-			t.kill(t.freeze(live))
+			t.kill(live)
 			t.await(context.WithoutCancel(ctx), live, killRound)
 		default:
-			return errors.Join(fmt.Errorf("%d processes would not end, the first is %d", len(live), live[0].PID), refused)
+			return errors.Join(wouldNotEnd(live), refused)
 		}
 	}
+}
+
+func wouldNotEnd(live []procStat) error {
+	if len(live) == 0 {
+		return errors.New("processes would not end that cannot be seen from here")
+	}
+	return fmt.Errorf("%d processes would not end, the first is %d", len(live), live[0].PID)
 }
 
 // look lists the live members, and looks again while some process could not be judged.
@@ -103,7 +111,15 @@ func (t *Tree) freeze(live []procStat) []procStat {
 	return live
 }
 
+// kill sends SIGKILL to the control group as a whole, and to every member that is not in it.
 func (t *Tree) kill(live []procStat) {
+	if in := t.cg.pids(); !t.inside && t.cg.kill() == nil {
+		live = slices.DeleteFunc(slices.Clone(live), func(p procStat) bool { return slices.Contains(in, p.PID) })
+	}
+	t.killEach(t.freeze(live))
+}
+
+func (t *Tree) killEach(live []procStat) {
 	groups := map[int]bool{}
 	for _, p := range live {
 		if !groups[p.group] {
@@ -125,15 +141,20 @@ func killGroup(p procStat, self int) {
 	_ = unix.Kill(-now.group, unix.SIGKILL) // whom it misses, the next look finds
 }
 
-// await returns when none of live runs any more, after limit, or when ctx is done.
+// await returns when none of live runs any more, after limit, or when ctx is done. When live is empty it waits a
+// moment for the control group to be.
 func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) {
+	unseen := len(live) == 0
+	if unseen {
+		limit = min(limit, slowestPoll)
+	}
 	deadline := time.Now().Add(limit)
 	for pause := firstPoll; ; pause = min(2*pause, slowestPoll) {
 		for len(live) > 0 && !t.alive(live[0].ProcID) {
 			live = live[1:]
 		}
 		left := time.Until(deadline)
-		if len(live) == 0 || left <= 0 {
+		if len(live) == 0 && !(unseen && t.held()) || left <= 0 {
 			return
 		}
 		select {

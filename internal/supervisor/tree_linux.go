@@ -9,11 +9,13 @@ const RunVar = "DUCTOR_RUN"
 // Tree finds what a program started, also what left its group, its session and its parent. Not safe for
 // concurrent use.
 type Tree struct {
-	root  ProcID
-	entry string // the environment marker, or empty
-	under int    // everything below this process is a member; 0 for none
-	self  int
-	known map[ProcID]bool // every member ever seen
+	root   ProcID
+	entry  string // the environment marker, or empty
+	under  int    // everything below this process is a member; 0 for none
+	self   int
+	cg     cgroup          // everything in it is a member
+	inside bool            // we are in it ourselves
+	known  map[ProcID]bool // every member ever seen
 }
 
 // NewTree is the tree of root. Processes whose environment has RunVar set to run belong to it too.
@@ -26,6 +28,17 @@ func NewTree(root ProcID, run string) *Tree {
 func treeBelow(root ProcID) *Tree {
 	self := os.Getpid()
 	return &Tree{root: root, under: self, self: self, known: map[ProcID]bool{root: true}}
+}
+
+// treeIn is everything in a group, and what it left behind outside of it.
+func treeIn(c cgroup) *Tree {
+	return &Tree{self: os.Getpid(), cg: c, known: map[ProcID]bool{}}
+}
+
+// within makes everything in the group c a member.
+func (t *Tree) within(c cgroup) *Tree {
+	t.cg = c
+	return t
 }
 
 // Members lists the members that are alive now.
@@ -51,6 +64,7 @@ func (t *Tree) members() (live []procStat, unsure int, err error) {
 	}
 	in := map[int]bool{}
 	t.seed(in, procs, byID)
+	t.addGrouped(in, byID)
 	t.adopt(in, procs, byID)
 	if t.entry != "" {
 		unsure = t.addMarked(in, procs)
@@ -80,6 +94,24 @@ func (t *Tree) seed(in map[int]bool, procs []procStat, byID map[int]procStat) {
 		}
 	}
 }
+
+// addGrouped enters who is in the control group. Who came into it after procs were listed is found by the next look.
+func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
+	t.inside = false
+	for _, pid := range t.cg.pids() {
+		if pid == t.self {
+			t.inside = true
+			continue
+		}
+		was, listed := byID[pid]
+		if now, ok := readProc(pid); ok && listed && now.ProcID == was.ProcID { // the number is no later one's
+			in[pid] = true
+		}
+	}
+}
+
+// held says whether the kernel knows of somebody in the control group, also one that cannot be seen from here.
+func (t *Tree) held() bool { return !t.inside && t.cg.populated() }
 
 // addMarked enters who carries the marker.
 func (t *Tree) addMarked(in map[int]bool, procs []procStat) (unsure int) {
