@@ -1,6 +1,11 @@
 package cli
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"time"
+)
 
 // AskID names one thing that an agent asked people for. It is unique within a turn.
 type AskID string
@@ -58,4 +63,22 @@ type Decision struct {
 	Reason string // told to the agent when it is not allowed; may be empty
 	// Answers has the chosen labels, or own words, for each Question in order.
 	Answers [][]string
+}
+
+// WaitedUntil is until when an agent waited for people, as TurnLoop.Waited says it: now while asks are open, else when
+// somebody decided last, which is the zero time if nobody was asked.
+func WaitedUntil(now time.Time, open int, heard time.Time) time.Time {
+	if open > 0 {
+		return now
+	}
+	return heard
+}
+
+// EditsWithin says whether an edit of the file at path, which is absolute, is inside one of the directories that an
+// agent works in, by their names alone. AcceptEdits lets such through.
+func EditsWithin(path string, dirs []string) bool {
+	return filepath.IsAbs(path) && slices.ContainsFunc(dirs, func(dir string) bool {
+		rel, err := filepath.Rel(dir, path)
+		return dir != "" && err == nil && filepath.IsLocal(rel)
+	})
 }

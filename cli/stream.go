@@ -152,6 +152,22 @@ func (s *Stream) Send(data []byte) error {
 	return nil
 }
 
+// SendOnly sends a program of one turn all that it is to read, and the end of it. Of one that was left in its turn
+// that is what it has not got yet; left is nil for one that was just started.
+func (s *Stream) SendOnly(input []byte, left *LeftRun) error {
+	defer s.CloseInput()
+	if left != nil && left.InputClosed {
+		return nil
+	}
+	if left != nil {
+		input = input[min(left.InputEnd, int64(len(input))):]
+	}
+	if len(input) == 0 {
+		return nil
+	}
+	return s.Send(input)
+}
+
 var errInputFull = errors.New("its input is closed, or it does not read it")
 
 // Hurry has what comes next read at once, however busy the program was: somebody waits for the answer to what

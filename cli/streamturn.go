@@ -164,7 +164,9 @@ func (t *streamTurn) tick() {
 	default:
 		limit := t.s.opts.Stall
 		if t.loop.Waited != nil {
-			t.quiet = later(t.quiet, t.loop.Waited(now))
+			if waited := t.loop.Waited(now); waited.After(t.quiet) {
+				t.quiet = waited
+			}
 		}
 		if t.busy() {
 			limit = t.s.opts.ToolStall
@@ -203,6 +205,16 @@ func (t *streamTurn) stop() {
 		defer cancel()
 		t.s.stopErr = t.s.process.Stop(ctx, grace)
 	}()
+}
+
+// Linger lets a program that is about to end by itself do so, for no longer than Grace.
+func (s *Stream) Linger(ctx context.Context) {
+	limit, cancel := context.WithTimeout(ctx, s.opts.Grace)
+	defer cancel()
+	select {
+	case <-s.process.Done():
+	case <-limit.Done():
+	}
 }
 
 // awaitPump waits until the dead program's last lines are queued. It is bound by the drain time of
@@ -244,11 +256,4 @@ func (t *streamTurn) awaitExit() {
 	t.cutAt = time.Now()
 	t.stop()
 	<-t.stopped
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -51,7 +51,9 @@ func TestScriptedAgentInAContainer(t *testing.T) {
 					o.Engine = needEngine(t) // the suite looks for goroutines that a case leaves
 					l := open(t, o)
 					p := claude.New(claude.Options{
-						Launcher: l, Grace: 500 * time.Millisecond, AllowEnv: []string{"CLITEST_*", "DUCTOR_*"},
+						ProviderOptions: cli.ProviderOptions{
+							Launcher: l, Grace: 500 * time.Millisecond, AllowEnv: []string{"CLITEST_*", "DUCTOR_*"},
+						},
 						ReadFile: func(string) ([]byte, error) { return nil, os.ErrNotExist },
 					})
 					return p, cli.Request{Dir: t.TempDir(), Permission: cli.Bypass}
@@ -79,7 +81,9 @@ func TestRealCodexInAContainer(t *testing.T) {
 		}
 	})
 	p := codex.New(codex.Options{
-		Launcher: l, Path: "/opt/codex/codex", Env: func() []string { return real.Environ() }, AllowEnv: []string{"CODEX_*", "OPENAI_*"},
+		ProviderOptions: cli.ProviderOptions{
+			Launcher: l, Path: "/opt/codex/codex", Env: func() []string { return real.Environ() }, AllowEnv: []string{"CODEX_*", "OPENAI_*"},
+		},
 	})
 	ask := func(resume cli.AgentSessionID, prompt string) cli.Result {
 		t.Helper()

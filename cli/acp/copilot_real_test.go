@@ -28,8 +28,10 @@ func realCopilot(t *testing.T, change func(*Options)) (*Provider, string, *model
 	})
 	c := realagent.Copilot(t, api.URL())
 	o := Options{
-		Agent: "copilot-acp", Path: c.Path, Args: []string{"--acp", "--no-auto-update"}, Launcher: clitest.Host(t),
-		Env: c.Environ, AllowEnv: []string{"COPILOT_*"},
+		ProviderOptions: cli.ProviderOptions{
+			Path: c.Path, Launcher: clitest.Host(t), Env: c.Environ, AllowEnv: []string{"COPILOT_*"},
+		},
+		Agent: "copilot-acp", Args: []string{"--acp", "--no-auto-update"},
 	}
 	if change != nil {
 		change(&o)

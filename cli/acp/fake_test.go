@@ -28,7 +28,7 @@ type peer struct {
 func play(t *testing.T, change func(*Options)) (*Provider, *peer) {
 	t.Helper()
 	p := &peer{t: t, lines: make(chan message, 100)}
-	o := Options{Agent: testAgent, Path: "peer", Launcher: p, Env: func() []string { return nil }, Grace: time.Second}
+	o := Options{ProviderOptions: cli.ProviderOptions{Path: "peer", Launcher: p, Env: func() []string { return nil }, Grace: time.Second}, Agent: testAgent}
 	if change != nil {
 		change(&o)
 	}

@@ -79,7 +79,7 @@ func (h *host) start(cmd cli.Command) {
 	defer cancel()
 	process, err := o.Launcher.Start(ctx, cmd)
 	if err != nil {
-		h.failed = h.provider.startFailure(err)
+		h.failed = cli.StartFailure(h.provider.opts.Agent, err)
 		close(h.pumped)
 		return
 	}

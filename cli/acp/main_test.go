@@ -31,10 +31,11 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	env := append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "HOME=") }),
 		"HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0", "GEMINI_API_KEY=simulated")
 	o := Options{
-		Agent: testAgent, Path: programs.Gemini, Args: []string{"--acp"},
-		Launcher: clitest.Host(t), Env: func() []string { return env },
-		AllowEnv: []string{"GORACE", "GEMINI_API_KEY"}, // the scripted agent is this test binary, and would linger a second
-		Quirks:   Quirks{LateHistory: true, CommandMarks: "/"},
+		ProviderOptions: cli.ProviderOptions{
+			// the scripted agent is this test binary, and would linger a second
+			Path: programs.Gemini, Launcher: clitest.Host(t), Env: func() []string { return env }, AllowEnv: []string{"GORACE", "GEMINI_API_KEY"},
+		},
+		Agent: testAgent, Args: []string{"--acp"}, Quirks: Quirks{LateHistory: true, CommandMarks: "/"},
 	}
 	if change != nil {
 		change(&o)

@@ -3,14 +3,8 @@ package acp
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io"
-	"io/fs"
-	"log/slog"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -25,16 +19,12 @@ const (
 
 // Options make a Provider. Agent, Path and Launcher are required; the zero value of the others is usable.
 type Options struct {
-	Agent    cli.Agent    // the name users know it by
-	Path     string       // the program
-	Args     []string     // that make it speak the protocol on its standard input and output
-	Launcher cli.Launcher // where processes start
+	cli.ProviderOptions
+	Agent cli.Agent // the name users know it by
+	Args  []string  // that make it speak the protocol on its standard input and output
 	// Argv gives the further arguments a process for req needs. Requests of which it says the same may share
 	// a process. Nil is none.
 	Argv func(req cli.Request) []string
-	// Env is the environment that a child's is picked from; os.Environ when nil.
-	Env      func() []string
-	AllowEnv []string // names or NAME_* patterns beyond cli.BaseEnv that the agent and no other may see
 	// ExtraEnv is added to the environment of every process; what a request says wins.
 	ExtraEnv map[string]string
 	// HomeVars are names or NAME_* patterns of variables that lead the agent to where it keeps what it knows. A session
@@ -54,11 +44,6 @@ type Options struct {
 
 	StartLimit time.Duration // for a process to be ready
 	CallLimit  time.Duration // for any request but a prompt to be answered
-	// Grace is how long a process may take to end when asked to; Stall how long an agent may be silent when no tool
-	// runs, ToolStall when one does. Defaults are those of package cli.
-	Grace, Stall, ToolStall time.Duration
-	Now                     func() time.Time // the clock durations are taken from; time.Now when nil
-	Logger                  *slog.Logger     // discards when nil
 }
 
 // Quirks are ways in which an agent differs from the protocol's text.
@@ -100,20 +85,9 @@ var _ cli.Provider = (*Provider)(nil)
 
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
-	if o.Env == nil {
-		o.Env = os.Environ
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	}
+	o.ProviderOptions = o.OrDefault(o.Path)
 	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
-	o.Grace = cmp.Or(o.Grace, cli.DefaultGrace)
-	o.Stall = cmp.Or(o.Stall, cli.DefaultStall)
-	o.ToolStall = cmp.Or(o.ToolStall, cli.DefaultToolStall)
 	return &Provider{opts: o, hosts: map[string]*host{}, left: map[cli.RunID]*host{}}
 }
 
@@ -193,21 +167,5 @@ func (p *Provider) argv(req cli.Request) []string {
 }
 
 func (p *Provider) env(req cli.Request) []string {
-	extra := maps.Clone(p.opts.ExtraEnv)
-	if extra == nil {
-		extra = map[string]string{}
-	}
-	maps.Copy(extra, req.Env)
-	if req.ChatID != 0 {
-		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
-	}
-	env := cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), p.opts.AllowEnv), extra)
-	return cli.AtHome(env, req.Home, p.opts.HomeVars...)
-}
-
-func (p *Provider) startFailure(err error) *cli.Failure {
-	if errors.Is(err, fs.ErrNotExist) {
-		return &cli.Failure{Kind: cli.NotInstalled, Agent: p.opts.Agent, Cause: err}
-	}
-	return cli.AsFailure(p.opts.Agent, err)
+	return cli.AtHome(p.opts.ChildEnv(req, nil, p.opts.ExtraEnv), req.Home, p.opts.HomeVars...)
 }

@@ -81,7 +81,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) (*live, *process, error) {
 	attached, err := p.opts.Launcher.Attach(ctx, left.Run, mark.Output)
 	if err != nil {
-		return nil, nil, startFailure(err)
+		return nil, nil, cli.StartFailure(agent, err)
 	}
 	kept := readSetting(left.Setting)
 	proc := newProcess(attached, leftPrompts(p.opts.PromptDir, kept.Files))

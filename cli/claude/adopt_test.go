@@ -267,8 +267,12 @@ func TestUnaskedResultsOfALeftProcess(t *testing.T) {
 				initLine, textLines("B", "tests are green"), backgroundResult), "\n") + "\n"
 			var got []cli.Result
 			f := newFakeProcess()
-			p := New(Options{Launcher: fakeLauncher{process: f}, Env: func() []string { return nil },
-				Unasked: func(_ cli.Conversation, r cli.Result) { got = append(got, r) }})
+			p := New(Options{
+				ProviderOptions: cli.ProviderOptions{
+					Launcher: fakeLauncher{process: f}, Env: func() []string { return nil },
+				},
+				Unasked: func(_ cli.Conversation, r cli.Result) { got = append(got, r) },
+			})
 			left := cli.LeftRun{Run: "fake", Alive: true, OutputEnd: int64(len(said)), InputEnd: 10, Marks: tt.marks}
 			left.Purpose = cli.Purpose{Agent: agent, Mode: cli.Live, Conversation: "7/0"}
 			for i := range left.Marks {

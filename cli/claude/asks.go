@@ -132,12 +132,9 @@ func (s *asks) close() []request {
 	return left
 }
 
-// waited is until when a person was waited for: now, while one is. Zero if nobody was asked.
+// waited is what cli.TurnLoop asks for.
 func (s *asks) waited(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) > 0 {
-		return now
-	}
-	return s.heard
+	return cli.WaitedUntil(now, len(s.open), s.heard)
 }

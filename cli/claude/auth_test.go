@@ -144,7 +144,7 @@ func TestEnvironment(t *testing.T) {
 	}{
 		{"only what Claude needs", Options{}, cli.Request{},
 			"ANTHROPIC_API_KEY=k CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 HOME=/h PATH=/bin"},
-		{"what is allowed on top", Options{AllowEnv: []string{"MIN*"}}, cli.Request{},
+		{"what is allowed on top", Options{ProviderOptions: cli.ProviderOptions{AllowEnv: []string{"MIN*"}}}, cli.Request{},
 			"ANTHROPIC_API_KEY=k CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 HOME=/h MINE=1 PATH=/bin"},
 		{"the chat, and what the request adds", Options{}, cli.Request{ChatID: -7, Env: map[string]string{"A": "b", "ANTHROPIC_API_KEY": "other"}},
 			"A=b ANTHROPIC_API_KEY=other CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 DUCTOR_CHAT_ID=-7 HOME=/h PATH=/bin"},

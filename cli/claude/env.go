@@ -1,11 +1,6 @@
 package claude
 
-import (
-	"slices"
-	"strconv"
-
-	"ductor/cli"
-)
+import "ductor/cli"
 
 // allowedEnv are the variables of Claude's own that a child may see besides the base list.
 func allowedEnv(parent []string) []string {
@@ -31,21 +26,14 @@ func allowedEnv(parent []string) []string {
 // environment is what a process started for req sees, and nothing else.
 func (p *Provider) environment(req cli.Request) []string {
 	parent := p.opts.Env()
-	extra := map[string]string{}
+	own := map[string]string{}
 	if cli.Variable(parent, "DISABLE_AUTOUPDATER") == "" {
-		extra["DISABLE_AUTOUPDATER"] = "1" // a CLI that changes under a running bot helps nobody
-	}
-	if req.ChatID != 0 {
-		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
+		own["DISABLE_AUTOUPDATER"] = "1" // a CLI that changes under a running bot helps nobody
 	}
 	if req.Permission == cli.Bypass {
 		// Claude run by root takes this mode only when told that the place is a sandbox; whoever picked
 		// the mode for the conversation took that on.
-		extra["IS_SANDBOX"] = "1"
+		own["IS_SANDBOX"] = "1"
 	}
-	for name, value := range req.Env {
-		extra[name] = value
-	}
-	allow := slices.Concat(cli.BaseEnv(), allowedEnv(parent), p.opts.AllowEnv)
-	return p.atHome(req, cli.ChildEnv(parent, allow, extra))
+	return p.atHome(req, p.opts.ChildEnv(req, allowedEnv(parent), own))
 }

@@ -104,10 +104,15 @@ func fakeLive(t *testing.T) (cli.Session, *fakeProcess, *[]unaskedTurn) {
 	f := newFakeProcess()
 	var mu sync.Mutex
 	all := &[]unaskedTurn{}
-	p := New(Options{Launcher: fakeLauncher{process: f}, Env: func() []string { return nil }, Unasked: func(c cli.Conversation, r cli.Result) {
-		mu.Lock()
-		defer mu.Unlock()
-		*all = append(*all, unaskedTurn{c, r})
-	}})
+	p := New(Options{
+		ProviderOptions: cli.ProviderOptions{
+			Launcher: fakeLauncher{process: f}, Env: func() []string { return nil },
+		},
+		Unasked: func(c cli.Conversation, r cli.Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			*all = append(*all, unaskedTurn{c, r})
+		},
+	})
 	return open(t, p, cli.Live, cli.Request{Conversation: "7/0"}), f, all
 }

@@ -13,7 +13,7 @@ import (
 
 func TestOwnHomeEnvironment(t *testing.T) {
 	clitest.OwnHomeEnvironment(t, []string{"CLAUDE_CONFIG_DIR"}, func(owner, allowed []string, req cli.Request) []string {
-		return New(Options{Env: func() []string { return owner }, AllowEnv: allowed, OwnerHome: "/home/me"}).environment(req)
+		return New(Options{ProviderOptions: cli.ProviderOptions{Env: func() []string { return owner }, AllowEnv: allowed}, OwnerHome: "/home/me"}).environment(req)
 	}, loginDirVar+"=/home/me/.c")
 }
 

@@ -30,8 +30,10 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 		return strings.HasPrefix(e, "HOME=") || strings.HasPrefix(e, "ANTHROPIC_") || strings.HasPrefix(e, "CLAUDE")
 	}), "HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
 	o := Options{
-		Launcher: clitest.Host(t), Path: programs.Claude, Env: func() []string { return env },
-		AllowEnv: []string{"GORACE"}, // the scripted agent is this test binary, and would linger a second
+		ProviderOptions: cli.ProviderOptions{
+			// the scripted agent is this test binary, and would linger a second
+			Launcher: clitest.Host(t), Path: programs.Claude, Env: func() []string { return env }, AllowEnv: []string{"GORACE"},
+		},
 	}
 	if change != nil {
 		change(&o)

@@ -1,26 +1,16 @@
 package claude
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"io"
-	"io/fs"
-	"log/slog"
 	"os"
 	"slices"
-	"time"
 
 	"ductor/cli"
 )
 
 // Options configure a Provider. The zero value of every field but Launcher is usable.
 type Options struct {
-	Launcher cli.Launcher // where processes start; required
-	Path     string       // the program; "claude" when empty
-	// Env is the environment that a child's is picked from; os.Environ when nil.
-	Env      func() []string
-	AllowEnv []string // further names or NAME_* patterns that a child may see
+	cli.ProviderOptions
 	// OwnerHome is the home of whoever runs ductor, on the machine the agent runs on. Sessions with homes of their own
 	// share the log-in in there, and nothing else of it. Empty where there is none, as in a container.
 	OwnerHome string
@@ -32,13 +22,6 @@ type Options struct {
 	PromptDir string
 	// PlainJSON makes one-shot turns use `--output-format json`: one result and no stream.
 	PlainJSON bool
-	// Grace is how long a process may take to end when asked to; 2 s when 0.
-	Grace time.Duration
-	// Stall is how long Claude may be silent when no tool runs, ToolStall when one does. The Stream's own
-	// limits when 0.
-	Stall, ToolStall time.Duration
-	Now              func() time.Time // the clock durations are taken from; time.Now when nil
-	Logger           *slog.Logger     // discards when nil
 	// Unasked gets the result of a turn that Claude began by itself between ours, as it does when a
 	// background task is done. It is called from a goroutine of the session and must not block for long.
 	Unasked func(cli.Conversation, cli.Result)
@@ -53,19 +36,9 @@ var _ cli.Provider = (*Provider)(nil)
 
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
-	o.Path = cmp.Or(o.Path, "claude")
-	o.Grace = cmp.Or(o.Grace, 2*time.Second)
-	if o.Env == nil {
-		o.Env = os.Environ
-	}
+	o.ProviderOptions = o.OrDefault("claude")
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	return &Provider{opts: o}
 }
@@ -117,14 +90,7 @@ func (p *Provider) launch(ctx context.Context, f format, mode cli.Mode, req cli.
 		return newProcess(proc, files), nil
 	}
 	p.discard(files)
-	return nil, startFailure(err)
-}
-
-func startFailure(err error) *cli.Failure {
-	if errors.Is(err, fs.ErrNotExist) {
-		return &cli.Failure{Kind: cli.NotInstalled, Agent: agent, Cause: err}
-	}
-	return cli.AsFailure(agent, err)
+	return nil, cli.StartFailure(agent, err)
 }
 
 // discard removes files that no process will read.

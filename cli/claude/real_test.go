@@ -29,7 +29,7 @@ func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *model
 		}
 	})
 	c := realagent.Claude(t, api.URL())
-	o := Options{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ}
+	o := Options{ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ}}
 	if change != nil {
 		change(&o)
 	}

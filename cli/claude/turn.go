@@ -51,7 +51,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	left := s.takeLeft(req)
 	t, err := s.newTurn(ctx, em, req, left)
 	if err != nil {
-		em.Finish(failedStart(ctx, err))
+		em.Finish(cli.StartResult(ctx, agent, err))
 		return
 	}
 	t.finish(t.loop())
@@ -242,14 +242,6 @@ func (t *turn) result(end cli.End) cli.Result {
 	return r
 }
 
-// failedStart is the result of a turn whose process did not start.
-func failedStart(ctx context.Context, err error) cli.Result {
-	if ctx.Err() != nil {
-		return cli.Cut(ctx, agent)
-	}
-	return cli.Result{Err: cli.AsFailure(agent, err)}
-}
-
 // turnResult is how a turn ended: by Claude's own result, unless it is that of a turn we cut short.
 func turnResult(ctx context.Context, stream *cli.Stream, end cli.End, p *parser) cli.Result {
 	if p.ended && (end == cli.EndTurn || end == cli.EndExit || p.outcome.Err == nil && !p.cut) {
@@ -264,7 +256,7 @@ func turnResult(ctx context.Context, stream *cli.Stream, end cli.End, p *parser)
 	return r
 }
 
-// waited is until when a person was waited for.
+// waited is what cli.TurnLoop asks for.
 func (t *turn) waited(now time.Time) time.Time {
 	if t.p.asks == nil {
 		return time.Time{}

@@ -13,11 +13,9 @@ func (p *Provider) adoptExec(ctx context.Context, left cli.LeftRun, req cli.Requ
 	}
 	process, err := p.opts.Launcher.Attach(ctx, left.Run, 0)
 	if err != nil {
-		return nil, p.startFailure(err)
+		return nil, cli.StartFailure(Agent, err)
 	}
-	options := p.streamOptions()
-	options.Past = &cli.Past{Until: left.OutputEnd}
-	return &session{
-		provider: p, home: req.Home, thread: req.Resume, stream: cli.NewStream(process, options), left: &left, pid: process.PID(),
-	}, nil
+	s := p.newSession(req)
+	s.Adopt(process, p.opts.StreamOptions(Agent), left)
+	return s, nil
 }

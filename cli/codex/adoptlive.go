@@ -94,7 +94,7 @@ func (p *Provider) attachHub(ctx context.Context, h *hub) error {
 	}
 	process, err := p.opts.Launcher.Attach(ctx, h.left.Run, from)
 	if err != nil {
-		return p.startFailure(err)
+		return cli.StartFailure(Agent, err)
 	}
 	p.connect(h, process, from, h.left)
 	for _, m := range h.left.Marks {
@@ -147,7 +147,7 @@ func (p *Provider) giveUp(h *hub) {
 	if !p.forsake(h) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), p.grace()+stopWait)
+	ctx, cancel := context.WithTimeout(context.Background(), p.opts.Grace+stopWait)
 	defer cancel()
 	if err := h.kill(ctx); err != nil {
 		p.opts.Logger.Error("an agent that nobody goes on with did not end", "agent", string(Agent), "pid", h.process.PID(), "err", err)

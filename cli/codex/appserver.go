@@ -34,7 +34,7 @@ func (p *Provider) ask(ctx context.Context, f func(*conn) error) error {
 }
 
 func (p *Provider) endHub(ctx context.Context, h *hub) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.grace()+stopWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opts.Grace+stopWait)
 	defer cancel()
 	return h.kill(ctx)
 }

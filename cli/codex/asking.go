@@ -3,7 +3,6 @@ package codex
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"ductor/cli"
@@ -118,24 +117,11 @@ func (t *liveTurn) allowedUnasked(a *inquiry) bool {
 	}
 	changes := t.parser.changes[a.params.Item]
 	for _, c := range changes {
-		if !inside(c.Path, append([]string{t.req.Dir}, t.req.AddDirs...)) {
+		if !cli.EditsWithin(c.Path, append([]string{t.req.Dir}, t.req.AddDirs...)) {
 			return false
 		}
 	}
 	return len(changes) > 0
-}
-
-// inside says whether path lies below one of dirs.
-func inside(path string, dirs []string) bool {
-	for _, dir := range dirs {
-		if dir == "" {
-			continue
-		}
-		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
-			return true
-		}
-	}
-	return false
 }
 
 // approvalOf shows people what Codex waits for.

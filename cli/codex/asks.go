@@ -170,14 +170,11 @@ func (s *asks) tell() (untold []*inquiry) {
 	return untold
 }
 
-// waited is until when a person was waited for: now, while one is. Zero if nobody was asked.
+// waited is what cli.TurnLoop asks for.
 func (s *asks) waited(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) > 0 {
-		return now
-	}
-	return s.heard
+	return cli.WaitedUntil(now, len(s.open), s.heard)
 }
 
 // close takes everything out for good.

@@ -11,7 +11,7 @@ import (
 
 func TestOwnHomeEnvironment(t *testing.T) {
 	clitest.OwnHomeEnvironment(t, []string{"CODEX_HOME"}, func(owner, allowed []string, req cli.Request) []string {
-		return New(Options{Env: func() []string { return owner }, AllowEnv: allowed}).env(req)
+		return New(Options{ProviderOptions: cli.ProviderOptions{Env: func() []string { return owner }, AllowEnv: allowed}}).env(req)
 	})
 }
 

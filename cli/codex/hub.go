@@ -56,7 +56,7 @@ func (p *Provider) connect(h *hub, process cli.Process, from int64, left *cli.Le
 
 // listen begins to read.
 func (h *hub) listen() {
-	options := h.provider.streamOptions()
+	options := h.provider.opts.StreamOptions(Agent)
 	ready := make(chan struct{})
 	options.Idle = func(line []byte) {
 		<-ready
@@ -78,8 +78,8 @@ func (h *hub) watch() {
 	if letGo {
 		h.failure = &cli.Failure{Kind: cli.UnknownFailure, Agent: Agent, Reason: "ductor let go of it", Cause: cli.ErrDetached}
 	} else {
-		ctx, cancel := context.WithTimeout(context.Background(), h.provider.grace()+stopWait)
-		stopErr := h.process.Stop(ctx, h.provider.grace())
+		ctx, cancel := context.WithTimeout(context.Background(), h.provider.opts.Grace+stopWait)
+		stopErr := h.process.Stop(ctx, h.provider.opts.Grace)
 		cancel()
 		h.failure = h.stream.Failure()
 		h.failure.Cause = errors.Join(h.failure.Cause, stopErr)

@@ -117,7 +117,7 @@ var errGivenUp = errors.New("the start was given up")
 func (p *Provider) startHub(ctx context.Context, h *hub, command cli.Command) error {
 	process, err := p.opts.Launcher.Start(ctx, command)
 	if err != nil {
-		return p.startFailure(err)
+		return cli.StartFailure(Agent, err)
 	}
 	p.connect(h, process, 0, nil)
 	h.listen()

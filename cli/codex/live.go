@@ -54,7 +54,7 @@ func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error)
 // unusable closes a session that could not be made, and says why.
 func (s *live) unusable(ctx context.Context, err error) *cli.Failure {
 	f := s.hub.broken(err)
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.provider.grace()+stopWait)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.provider.opts.Grace+stopWait)
 	defer cancel()
 	if err := s.Close(stop); err != nil {
 		f.Cause = errors.Join(f.Cause, err)
@@ -226,7 +226,7 @@ func (p *Provider) onlyAwaited(h *hub) bool {
 
 // clean ends everything that the thread's tools started, and forgets the thread.
 func (s *live) clean(ctx context.Context) error {
-	ask, cancel := context.WithTimeout(ctx, s.provider.grace())
+	ask, cancel := context.WithTimeout(ctx, s.provider.opts.Grace)
 	defer cancel()
 	thread := map[string]any{"threadId": s.thread}
 	var errs []error

@@ -13,7 +13,7 @@ func (t *liveTurn) interrupt(r cli.Result) {
 		return
 	}
 	t.cut, t.why = time.Now(), r
-	t.timer.Reset(t.s.provider.grace() / 2)
+	t.timer.Reset(t.s.provider.opts.Grace / 2)
 	if !t.sent { // it never began: nothing is to be ended
 		t.timer.Reset(0)
 		return
@@ -40,7 +40,7 @@ func (t *liveTurn) sendInterrupt() {
 // end with it: a process that does not answer is of no use to them either.
 func (t *liveTurn) deaf() cli.Result {
 	if t.sent {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.provider.grace()+stopWait)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.provider.opts.Grace+stopWait)
 		defer cancel()
 		if err := t.s.hub.kill(ctx); err != nil {
 			t.s.provider.opts.Logger.Error("a codex that does not answer did not end", "pid", t.s.hub.process.PID(), "err", err)

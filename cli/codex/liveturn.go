@@ -166,7 +166,7 @@ func (t *liveTurn) end() {
 // run deals with messages until the turn is over.
 func (t *liveTurn) run() cli.Result {
 	t.quiet = time.Now()
-	t.timer = time.NewTimer(t.s.provider.stall())
+	t.timer = time.NewTimer(t.s.provider.opts.Stall)
 	defer t.timer.Stop()
 	cancelled := t.ctx.Done()
 	for {
@@ -322,9 +322,9 @@ func (t *liveTurn) patience() time.Duration {
 	case !t.settled && !t.past:
 		return startWait
 	case t.out.OpenTools() > 0:
-		return p.toolStall()
+		return p.opts.ToolStall
 	}
-	return p.stall()
+	return p.opts.Stall
 }
 
 const startWait = time.Minute // for the answer to turn/start
@@ -333,7 +333,7 @@ const startWait = time.Minute // for the answer to turn/start
 func (t *liveTurn) tick() (r cli.Result, over bool) {
 	switch {
 	case !t.cut.IsZero() && t.past: // it will be asked to end when it is known which it is
-		t.timer.Reset(t.s.provider.grace() / 2)
+		t.timer.Reset(t.s.provider.opts.Grace / 2)
 		return cli.Result{}, false
 	case !t.cut.IsZero():
 		return t.deaf(), true

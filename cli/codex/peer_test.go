@@ -182,7 +182,7 @@ func odd(t *testing.T, say func(*oddServer, message) bool, f func(t *testing.T, 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := &oddLauncher{say: say}
-		f(t, New(Options{Launcher: l, Env: func() []string { return nil }}), l)
+		f(t, New(Options{ProviderOptions: cli.ProviderOptions{Launcher: l, Env: func() []string { return nil }}}), l)
 	})
 }
 
@@ -407,7 +407,7 @@ func TestWhichModesAVersionHas(t *testing.T) {
 		"codex-cli 0.169.0": cli.Live, "codex-cli 0.42.0": cli.OneShot, "something else": cli.Live, "": cli.Live,
 	} {
 		l := &oddLauncher{version: version}
-		p := New(Options{Launcher: l, Env: func() []string { return nil }})
+		p := New(Options{ProviderOptions: cli.ProviderOptions{Launcher: l, Env: func() []string { return nil }}})
 		if modes := p.Modes(); modes[0] != want || modes[len(modes)-1] != cli.OneShot {
 			t.Errorf("%q: %v", version, modes)
 		}

@@ -40,7 +40,7 @@ func scripted(t *testing.T) (*Provider, string) {
 		t.Fatal(err)
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "OPENAI_API_KEY=dummy"}
-	return New(Options{Launcher: clitest.Host(t), Path: programs.Codex, Env: func() []string { return env }}), t.TempDir()
+	return New(Options{ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: programs.Codex, Env: func() []string { return env }}}), t.TempDir()
 }
 
 func real(t *testing.T) (*Provider, string, *modelapi.Server) {
@@ -58,7 +58,9 @@ func real(t *testing.T) (*Provider, string, *modelapi.Server) {
 	})
 	c := realagent.Codex(t, api.URL())
 	return New(Options{
-		Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ,
+		ProviderOptions: cli.ProviderOptions{
+			Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ,
+		},
 	}), c.Work, api
 }
 
@@ -239,7 +241,7 @@ func TestModelsAndLogin(t *testing.T) {
 }
 
 func TestACodexThatIsNotThere(t *testing.T) {
-	p := New(Options{Launcher: clitest.Host(t), Path: filepath.Join(t.TempDir(), "codex")})
+	p := New(Options{ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: filepath.Join(t.TempDir(), "codex")}})
 	if auth := p.Auth(t.Context()); auth.State != cli.NotFound || auth.Fix == "" {
 		t.Errorf("auth %+v", auth)
 	}

@@ -71,7 +71,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
 	}
 	process, err := p.opts.Launcher.Attach(ctx, left.Run, from)
 	if err != nil {
-		return nil, startFailure(err)
+		return nil, cli.StartFailure(Agent, err)
 	}
 	slots := map[cli.AgentSessionID]*slot{}
 	for _, m := range left.Marks {

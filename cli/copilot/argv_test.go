@@ -83,10 +83,14 @@ func TestRules(t *testing.T) {
 }
 
 func TestSecretsGoToCopilotAlone(t *testing.T) {
-	p := New(Options{Env: func() []string {
-		return []string{"GH_TOKEN=a", "GITHUB_TOKEN=b", "COPILOT_PROVIDER_API_KEY=c", "OPENAI_API_KEY=d", "ANTHROPIC_API_KEY=e",
-			"TELEGRAM_TOKEN=f", "DUCTOR_X=g", "COPILOT_ALLOW_ALL=true", "COPILOT_AUTO_UPDATE=true", "PATH=/bin"}
-	}})
+	p := New(Options{
+		ProviderOptions: cli.ProviderOptions{
+			Env: func() []string {
+				return []string{"GH_TOKEN=a", "GITHUB_TOKEN=b", "COPILOT_PROVIDER_API_KEY=c", "OPENAI_API_KEY=d", "ANTHROPIC_API_KEY=e",
+					"TELEGRAM_TOKEN=f", "DUCTOR_X=g", "COPILOT_ALLOW_ALL=true", "COPILOT_AUTO_UPDATE=true", "PATH=/bin"}
+			},
+		},
+	})
 	got := strings.Join(p.environment(cli.Request{ChatID: 7}), " ")
 	want := "COPILOT_ALLOW_ALL= COPILOT_AUTO_UPDATE=false COPILOT_PROVIDER_API_KEY=c DUCTOR_CHAT_ID=7 GH_TOKEN=a GITHUB_TOKEN=b PATH=/bin"
 	if got != want {

@@ -142,7 +142,7 @@ func (a *asks) allows(asked permissionAsked) bool {
 	if path == "" {
 		path = asked.File
 	}
-	return asked.Kind == "write" && inside(path, a.edits) || a.judged && asked.Judge.Recommendation == "approve"
+	return asked.Kind == "write" && cli.EditsWithin(path, a.edits) || a.judged && asked.Judge.Recommendation == "approve"
 }
 
 // request takes a request of the process that only a person can answer.
@@ -251,14 +251,11 @@ func (a *asks) over(p *parser, which func(*ask) bool) {
 // end forgets all.
 func (a *asks) end(p *parser) { a.over(p, func(*ask) bool { return true }) }
 
-// waited is until when a person was waited for: now, while one is. Zero if nobody was asked.
+// waited is what cli.TurnLoop asks for.
 func (a *asks) waited(now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.open) > 0 {
-		return now
-	}
-	return a.heard
+	return cli.WaitedUntil(now, len(a.open), a.heard)
 }
 
 // decide answers id for a person.

@@ -3,7 +3,6 @@ package copilot
 import (
 	"cmp"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,13 +24,7 @@ func (p *Provider) ownEnv() map[string]string {
 
 // environment is what a process started for req sees, and nothing else.
 func (p *Provider) environment(req cli.Request) []string {
-	extra := p.ownEnv()
-	if req.ChatID != 0 {
-		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
-	}
-	maps.Copy(extra, req.Env)
-	env := cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
-	return cli.AtHome(env, req.Home, homeVars()...)
+	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv()), req.Home, homeVars()...)
 }
 
 // ownProvider is a model's API other than GitHub's, as COPILOT_PROVIDER_* name it. The server takes no notice of

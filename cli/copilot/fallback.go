@@ -66,15 +66,13 @@ func (p *Provider) via(err error) string {
 
 // overACP is Copilot as an agent of the Agent Client Protocol.
 func (p *Provider) overACP() *acp.Provider {
-	o := p.opts
 	return acp.New(acp.Options{
-		Agent: Agent, Path: o.Path, Args: []string{"--acp", "--no-auto-update"}, Launcher: o.Launcher,
-		Env: o.Env, AllowEnv: append(EnvKeys(), o.AllowEnv...),
+		ProviderOptions: p.opts.Allowing(EnvKeys()...),
+		Agent:           Agent, Args: []string{"--acp", "--no-auto-update"},
 		ExtraEnv: p.ownEnv(), HomeVars: homeVars(),
 		NoFiles: true, NoTerminals: true, // it has tools of its own for both, and they ask
 		Quirks: acp.Quirks{KindOf: func(_ int, text string) cli.FailureKind { return textKind(text) }},
 		Login:  loginFix, Auth: p.Auth,
-		Grace: o.Grace, Stall: o.Stall, ToolStall: o.ToolStall, Now: o.Now, Logger: o.Logger,
 	})
 }
 

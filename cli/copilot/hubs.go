@@ -47,7 +47,7 @@ func (p *Provider) acquire(ctx context.Context, req cli.Request) (*hub, error) {
 		Path: p.opts.Path, Args: args, Env: env, For: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: key},
 	})
 	if err != nil {
-		return nil, startFailure(err)
+		return nil, cli.StartFailure(Agent, err)
 	}
 	h := newHub(key, process, p.opts.Grace, 0, map[cli.AgentSessionID]*slot{}, nil)
 	if err := h.connect(ctx); err != nil {
@@ -137,7 +137,7 @@ func (p *Provider) ask(ctx context.Context, method string, params, result any) (
 		Path: p.opts.Path, Args: serverArgs(cli.Request{}), Env: p.environment(cli.Request{}),
 	})
 	if err != nil {
-		return startFailure(err)
+		return cli.StartFailure(Agent, err)
 	}
 	h := newHub("", process, 0, 0, map[cli.AgentSessionID]*slot{}, nil)
 	defer func() {

@@ -28,8 +28,10 @@ func scripted(t *testing.T) (*Provider, string) {
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GH_TOKEN=dummy", "GORACE=atexit_sleep_ms=0"}
 	return New(Options{
-		Launcher: clitest.Host(t), Path: programs.Copilot, Env: func() []string { return env },
-		AllowEnv: []string{"GORACE"}, // the scripted agent is this test binary, and would linger a second
+		ProviderOptions: cli.ProviderOptions{
+			// the scripted agent is this test binary, and would linger a second
+			Launcher: clitest.Host(t), Path: programs.Copilot, Env: func() []string { return env }, AllowEnv: []string{"GORACE"},
+		},
 	}), t.TempDir()
 }
 
@@ -60,7 +62,7 @@ func real(t testing.TB) (*Provider, string, *modelapi.Server) {
 		}
 	})
 	c := realagent.Copilot(t, api.URL())
-	return New(Options{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ}), c.Work, api
+	return New(Options{ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ}}), c.Work, api
 }
 
 // open opens a session and closes it when the test ends.

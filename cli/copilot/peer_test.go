@@ -61,7 +61,7 @@ func newPeer(t *testing.T, answer func(p *peer, m message) bool) (*Provider, *pe
 		_ = p.in.Close()
 		<-listening
 	})
-	return New(Options{Launcher: peerLauncher{p}, Env: func() []string { return nil }}), p
+	return New(Options{ProviderOptions: cli.ProviderOptions{Launcher: peerLauncher{p}, Env: func() []string { return nil }}}), p
 }
 
 func (p *peer) listen() {

@@ -1,16 +1,10 @@
 package copilot
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"io"
-	"io/fs"
-	"log/slog"
 	"os"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -21,22 +15,13 @@ const Agent cli.Agent = "copilot"
 
 // Options configure a Provider. The zero value of every field but Launcher is usable.
 type Options struct {
-	Launcher cli.Launcher // where processes start; required
-	Path     string       // the program; "copilot" when empty
-	// Env is the environment that a child's is picked from; os.Environ when nil.
-	Env      func() []string
-	AllowEnv []string // further names or NAME_* patterns that a child may see
+	cli.ProviderOptions
 	// OwnerHome is the home of whoever runs ductor, on the machine the agent runs on. Sessions with homes of their own
 	// share the unpacked program in there. Empty where there is none, as in a container.
 	OwnerHome string
 	// ReadFile reads files from where the agent runs: its configuration, and MCP configurations; os.ReadFile
 	// when nil.
 	ReadFile func(path string) ([]byte, error)
-	// Grace is how long a process may take to end when asked to; Stall how long Copilot may be silent when
-	// no tool runs, ToolStall when one does. The defaults of cli.StreamOptions when 0.
-	Grace, Stall, ToolStall time.Duration
-	Now                     func() time.Time // the clock durations are taken from; time.Now when nil
-	Logger                  *slog.Logger     // discards when nil
 }
 
 // Provider is Copilot. Safe for concurrent use.
@@ -52,21 +37,9 @@ var _ cli.Provider = (*Provider)(nil)
 
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
-	o.Path = cmp.Or(o.Path, "copilot")
-	o.Grace = cmp.Or(o.Grace, cli.DefaultGrace)
-	o.Stall = cmp.Or(o.Stall, cli.DefaultStall)
-	o.ToolStall = cmp.Or(o.ToolStall, cli.DefaultToolStall)
-	if o.Env == nil {
-		o.Env = os.Environ
-	}
+	o.ProviderOptions = o.OrDefault("copilot")
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	p := &Provider{opts: o, hubs: hubs{live: map[string]*hub{}, turn: map[string]chan struct{}{}}}
 	p.acp = p.overACP()
@@ -83,7 +56,7 @@ func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot}
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.OneShot:
-		return &once{provider: p, home: req.Home, id: req.Resume}, nil
+		return p.newOnce(req), nil
 	case cli.Live:
 		return p.openLive(ctx, req)
 	}
@@ -101,11 +74,4 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 		return wrapped(s, err)
 	}
 	return p.adoptLive(ctx, left, req)
-}
-
-func startFailure(err error) *cli.Failure {
-	if errors.Is(err, fs.ErrNotExist) {
-		return &cli.Failure{Kind: cli.NotInstalled, Agent: Agent, Cause: err}
-	}
-	return cli.AsFailure(Agent, err)
 }

@@ -101,16 +101,3 @@ func relative(dir, path string) string {
 	}
 	return path
 }
-
-// inside says whether an absolute path lies in one of dirs.
-func inside(path string, dirs []string) bool {
-	if !filepath.IsAbs(path) {
-		return false
-	}
-	for _, dir := range dirs {
-		if rel, err := filepath.Rel(dir, path); dir != "" && err == nil && filepath.IsLocal(rel) {
-			return true
-		}
-	}
-	return false
-}

@@ -10,17 +10,15 @@ import (
 
 // acp is Gemini as an agent of the Agent Client Protocol.
 func (p *Provider) acp() *acp.Provider {
-	o := p.opts
 	return acp.New(acp.Options{
-		Agent: Agent, Path: o.Path, Args: []string{"--acp"}, Argv: liveArgs, Launcher: o.Launcher,
-		Env: o.Env, AllowEnv: append(EnvKeys(), o.AllowEnv...), ExtraEnv: ownEnv(), HomeVars: homeVars(),
+		ProviderOptions: p.opts.Allowing(EnvKeys()...),
+		Agent:           Agent, Args: []string{"--acp"}, Argv: liveArgs, ExtraEnv: ownEnv(), HomeVars: homeVars(),
 		// Gemini has tools of its own for both, and they ask.
 		NoFiles: true, NoTerminals: true,
 		Quirks: acp.Quirks{
 			LateHistory: true, AuthMethod: p.authMethod, CommandMarks: commandMarks, ToolName: toolName, KindOf: kindOf, ExitCode: exitCode,
 		},
 		Login: loginFix, Auth: p.Auth,
-		Grace: o.Grace, Stall: o.Stall, ToolStall: o.ToolStall, Now: o.Now, Logger: o.Logger,
 	})
 }
 

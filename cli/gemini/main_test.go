@@ -32,8 +32,11 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 		return strings.HasPrefix(e, "HOME=") || strings.HasPrefix(e, "GEMINI_") || strings.HasPrefix(e, "GOOGLE_")
 	}), "HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0", "GEMINI_API_KEY=simulated")
 	o := Options{
-		Launcher: clitest.Host(t), Path: programs.Gemini, Env: func() []string { return env }, StateDir: stateDir(t),
-		AllowEnv: []string{"GORACE"}, // the scripted agent is this test binary, and would linger a second
+		ProviderOptions: cli.ProviderOptions{
+			// the scripted agent is this test binary, and would linger a second
+			Launcher: clitest.Host(t), Path: programs.Gemini, Env: func() []string { return env }, AllowEnv: []string{"GORACE"},
+		},
+		StateDir: stateDir(t),
 	}
 	if change != nil {
 		change(&o)
@@ -66,7 +69,7 @@ func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *model
 		}
 	})
 	c := realagent.Gemini(t, api.URL())
-	o := Options{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ, StateDir: stateDir(t)}
+	o := Options{ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ}, StateDir: stateDir(t)}
 	if change != nil {
 		change(&o)
 	}

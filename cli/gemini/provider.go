@@ -1,17 +1,8 @@
 package gemini
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"io"
-	"io/fs"
-	"log/slog"
-	"maps"
 	"os"
-	"slices"
-	"strconv"
-	"time"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -25,22 +16,13 @@ func EnvKeys() []string { return []string{"GEMINI_*", "GOOGLE_*"} }
 
 // Options configure a Provider. The zero value of every field but Launcher is usable.
 type Options struct {
-	Launcher cli.Launcher // where processes start; required
-	Path     string       // the program; "gemini" when empty
-	// Env is the environment that a child's is picked from; os.Environ when nil.
-	Env      func() []string
-	AllowEnv []string // further names or NAME_* patterns that a child may see
+	cli.ProviderOptions
 	// ReadFile reads log-in and settings files from where the agent runs; os.ReadFile when nil.
 	ReadFile func(path string) ([]byte, error)
 	// StateDir is where the policies are put that Gemini is started with: a directory that is the same to us and to
 	// the agent. A folder of os.TempDir when empty. What is in it is shared by all processes and named by its
 	// content.
 	StateDir string
-	// Grace is how long a process may take to end when asked to; Stall how long Gemini may be silent when no tool
-	// runs, ToolStall when one does. Defaults are those of package cli.
-	Grace, Stall, ToolStall time.Duration
-	Now                     func() time.Time // the clock durations are taken from; time.Now when nil
-	Logger                  *slog.Logger     // discards when nil
 }
 
 // Provider is Gemini. Safe for concurrent use.
@@ -53,19 +35,9 @@ var _ cli.Provider = (*Provider)(nil)
 
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
-	o.Path = cmp.Or(o.Path, "gemini")
-	o.Grace = cmp.Or(o.Grace, cli.DefaultGrace)
-	if o.Env == nil {
-		o.Env = os.Environ
-	}
+	o.ProviderOptions = o.OrDefault("gemini")
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	p := &Provider{opts: o}
 	p.live = p.acp()
@@ -105,13 +77,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 }
 
 func (p *Provider) env(req cli.Request) []string {
-	extra := ownEnv()
-	maps.Copy(extra, req.Env)
-	if req.ChatID != 0 {
-		extra[cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
-	}
-	env := cli.ChildEnv(p.opts.Env(), slices.Concat(cli.BaseEnv(), EnvKeys(), p.opts.AllowEnv), extra)
-	return cli.AtHome(env, req.Home, homeVars()...)
+	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), ownEnv()), req.Home, homeVars()...)
 }
 
 // ownEnv is what Gemini is told besides its settings: to stay the process that was started, that whoever chose the
@@ -123,11 +89,4 @@ func ownEnv() map[string]string {
 		"GEMINI_PTY_INFO":            "child_process",
 		"GEMINI_CLI_TRUST_WORKSPACE": "true",
 	}
-}
-
-func (p *Provider) startFailure(err error) *cli.Failure {
-	if errors.Is(err, fs.ErrNotExist) {
-		return &cli.Failure{Kind: cli.NotInstalled, Agent: Agent, Cause: err}
-	}
-	return cli.AsFailure(Agent, err)
 }

@@ -77,30 +77,26 @@ func (h *house) providers(g ground) []cli.Provider {
 	var out []cli.Provider
 	if a.Claude.Enabled {
 		out = append(out, claude.New(claude.Options{
-			Launcher: g.launcher, Path: g.program(a.Claude.Path), Env: g.environ, AllowEnv: a.Claude.Env,
-			ReadFile: g.readFile, PromptDir: g.prompts, OwnerHome: g.owner,
-			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log, Unasked: h.unasked,
+			ProviderOptions: h.dialect(g, a.Claude.Path, a.Claude.Env),
+			ReadFile:        g.readFile, PromptDir: g.prompts, OwnerHome: g.owner, Unasked: h.unasked,
 		}))
 	}
 	if a.Codex.Enabled {
 		out = append(out, codex.New(codex.Options{
-			Launcher: g.launcher, Path: g.program(a.Codex.Path), Env: g.environ, AllowEnv: a.Codex.Env,
-			ReadFile: g.readFile, Sandbox: g.codexSandbox(a.Codex.Sandbox),
-			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
+			ProviderOptions: h.dialect(g, a.Codex.Path, a.Codex.Env),
+			ReadFile:        g.readFile, Sandbox: g.codexSandbox(a.Codex.Sandbox),
 		}))
 	}
 	if a.Gemini.Enabled {
 		out = append(out, gemini.New(gemini.Options{
-			Launcher: g.launcher, Path: g.program(a.Gemini.Path), Env: g.environ, AllowEnv: a.Gemini.Env,
-			ReadFile: g.readFile, StateDir: g.gemini,
-			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
+			ProviderOptions: h.dialect(g, a.Gemini.Path, a.Gemini.Env),
+			ReadFile:        g.readFile, StateDir: g.gemini,
 		}))
 	}
 	if a.Copilot.Enabled {
 		out = append(out, copilot.New(copilot.Options{
-			Launcher: g.launcher, Path: g.program(a.Copilot.Path), Env: g.environ, AllowEnv: a.Copilot.Env,
-			ReadFile: g.readFile, OwnerHome: g.owner,
-			Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
+			ProviderOptions: h.dialect(g, a.Copilot.Path, a.Copilot.Env),
+			ReadFile:        g.readFile, OwnerHome: g.owner,
 		}))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.ACP)) {
@@ -111,14 +107,21 @@ func (h *house) providers(g ground) []cli.Provider {
 	return out
 }
 
+// dialect are the options of the agent at path, which sees the variables that env names besides.
+func (h *house) dialect(g ground, path string, env []string) cli.ProviderOptions {
+	a := h.cfg.Agents
+	return cli.ProviderOptions{
+		Launcher: g.launcher, Path: g.program(path), Env: g.environ, AllowEnv: env,
+		Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
+	}
+}
+
 // acp is an agent of the owner's own. What it asks ductor to read, write and run would be on this machine, so one in
 // a sandbox cannot.
 func (h *house) acp(name cli.Agent, c config.ACP, g ground) cli.Provider {
-	a := h.cfg.Agents
 	o := acp.Options{
-		Agent: name, Path: g.program(c.Path), Args: c.Args, Launcher: g.launcher, Env: g.environ, AllowEnv: c.Env,
-		NoFiles: g.inside, NoTerminals: g.inside,
-		Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
+		ProviderOptions: h.dialect(g, c.Path, c.Env),
+		Agent:           name, Args: c.Args, NoFiles: g.inside, NoTerminals: g.inside,
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: cli.ModelID(m)})

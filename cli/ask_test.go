@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"testing"
+	"time"
+)
+
+func TestEditsAreInsideOnlyBelowTheDirectories(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/work/a": true, "/work/a/b": true, "/more/x": true, "/work/../etc/passwd": false, "/workshop/a": false, "/etc/passwd": false, "a": false, "": false,
+	} {
+		if got := EditsWithin(path, []string{"/work", "", "/more"}); got != want {
+			t.Errorf("%q: %v", path, got)
+		}
+	}
+}
+
+func TestSilenceCountsFromAPersonsDecision(t *testing.T) {
+	now, heard := time.Unix(100, 0), time.Unix(70, 0)
+	for _, c := range []struct {
+		what  string
+		open  int
+		heard time.Time
+		want  time.Time
+	}{
+		{"nobody was asked", 0, time.Time{}, time.Time{}},
+		{"somebody is asked", 1, time.Time{}, now},
+		{"somebody decided, and another is asked", 1, heard, now},
+		{"somebody decided", 0, heard, heard},
+	} {
+		if got := WaitedUntil(now, c.open, c.heard); !got.Equal(c.want) {
+			t.Errorf("%s: until %v, want %v", c.what, got, c.want)
+		}
+	}
+}

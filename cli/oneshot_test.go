@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stubborn is a process that cannot be ended as often as it has failures left.
+type stubborn struct {
+	*fakeProcess
+	failures int
+}
+
+func (p *stubborn) Stop(ctx context.Context, grace time.Duration) error {
+	if p.failures > 0 {
+		p.failures--
+		return errors.New("it does not end")
+	}
+	return p.fakeProcess.Stop(ctx, grace)
+}
+
+// begun is a session of which a turn runs in p.
+func begun(t *testing.T, p Process) (*OneShotSession, *Stream) {
+	t.Helper()
+	s := NewOneShotSession("fake", "/home/7")
+	stream, err := s.Begin(t.Context(), p, StreamOptions{Agent: "fake"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, stream
+}
+
+func TestOneShotSessionIsClosedWithItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newFakeProcess()
+		s, stream := begun(t, p)
+		if info := s.Info(); info.PID != 42 || info.Alive || info.Mode != OneShot || info.Agent != "fake" {
+			t.Errorf("while a turn runs: %+v", info)
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close(t.Context()) }()
+		synctest.Wait()
+		select {
+		case <-p.done:
+		default:
+			t.Error("its process was not ended")
+		}
+		select {
+		case <-closed:
+			t.Error("closed before the turn was over")
+		default:
+		}
+		if err := s.End(t.Context(), stream, EndExit); err != nil {
+			t.Error(err)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Errorf("closed again: %v", err)
+		}
+		if s.Info().PID != 0 || s.Fits(Request{Home: "/home/7"}) {
+			t.Errorf("closed, it takes turns, and is %+v", s.Info())
+		}
+		late := newFakeProcess()
+		if _, err := s.Begin(t.Context(), late, StreamOptions{}); AsFailure("", err) == nil {
+			t.Error("closed, it began a turn")
+		}
+		select {
+		case <-late.done:
+		default:
+			t.Error("a process that was started too late goes on")
+		}
+	})
+}
+
+func TestOneShotSessionThatWaitsForItsTurnTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, stream := begun(t, newFakeProcess())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("closed: %v", err)
+		}
+		if err := s.End(t.Context(), stream, EndExit); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A process that could not be ended is not said to have: closing the session tries again.
+func TestOneShotSessionRemembersWhatDidNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &stubborn{newFakeProcess(), 2}
+		s, stream := begun(t, p)
+		if err := s.End(t.Context(), stream, EndTurn); err == nil {
+			t.Error("it is said to have ended")
+		}
+		if s.Info().PID == 0 {
+			t.Error("nothing is said to run")
+		}
+		if err := s.Close(t.Context()); err == nil {
+			t.Error("it is said to be closed")
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-p.done:
+		default:
+			t.Error("its process goes on")
+		}
+	})
+}
+
+func TestOneShotSessionLetsGo(t *testing.T) {
+	left := LeftRun{Run: "run", OutputEnd: 0}
+	for name, what := range map[string]func(t *testing.T, s *OneShotSession, p *fakeProcess){
+		"of a turn that was adopted": func(t *testing.T, s *OneShotSession, p *fakeProcess) {
+			s.Adopt(p, StreamOptions{Agent: "fake"}, left)
+			s.Detach()
+		},
+		"of one that is gone on with": func(t *testing.T, s *OneShotSession, p *fakeProcess) {
+			s.Adopt(p, StreamOptions{Agent: "fake"}, left)
+			stream, got := s.GoOn()
+			if stream == nil || got.Run != "run" {
+				t.Fatalf("to go on with: %v, %+v", stream, got)
+			}
+			if again, _ := s.GoOn(); again != nil {
+				t.Error("it is gone on with twice")
+			}
+			stream.Detach()
+			if err := s.End(t.Context(), stream, EndDetached); err != nil {
+				t.Error(err)
+			}
+			s.Detach()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, p := NewOneShotSession("fake", ""), newFakeProcess()
+				what(t, s, p)
+				if err := s.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if !p.isDetached() || len(p.stops) > 0 {
+					t.Errorf("let go of: %v, stopped %d times", p.isDetached(), len(p.stops))
+				}
+				_ = p.outW.Close()
+			})
+		})
+	}
+}
+
+func TestOneShotSessionClosesWhatWasAdopted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := NewOneShotSession("fake", ""), newFakeProcess()
+		s.Adopt(p, StreamOptions{Agent: "fake"}, LeftRun{Run: "run"})
+		if err := s.Close(t.Context()); err != nil || len(p.stops) == 0 {
+			t.Errorf("closed: %v, stopped %d times", err, len(p.stops))
+		}
+		if stream, _ := s.GoOn(); stream != nil {
+			t.Error("what was closed is gone on with")
+		}
+	})
+}
+
+func TestOneShotSessionFits(t *testing.T) {
+	s := NewOneShotSession("fake", "/home/7")
+	if !s.Fits(Request{Home: "/home/7"}) || !s.Fits(Request{Home: "/home/7", Resume: "any"}) || s.Fits(Request{}) {
+		t.Error("a new session is any of its home's")
+	}
+	s.Named("one")
+	s.Named("")
+	if !s.Fits(Request{Home: "/home/7", Resume: "one"}) || s.Fits(Request{Home: "/home/7", Resume: "two"}) || s.Fits(Request{Home: "/home/7"}) {
+		t.Error("a session that has a name is another")
+	}
+}
+
+// Of a prompt is sent what did not reach the program.
+func TestStreamSendsTheRestOfItsOnlyInput(t *testing.T) {
+	for name, c := range map[string]struct {
+		left *LeftRun
+		want string
+	}{
+		"just started":          {nil, "windmill"},
+		"nothing had arrived":   {&LeftRun{}, "windmill"},
+		"a part had":            {&LeftRun{InputEnd: 4}, "mill"},
+		"all had, but its end":  {&LeftRun{InputEnd: 8}, ""},
+		"all had":               {&LeftRun{InputEnd: 8, InputClosed: true}, ""},
+		"more than that":        {&LeftRun{InputEnd: 99}, ""},
+		"its input was cut off": {&LeftRun{InputEnd: 4, InputClosed: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newFakeProcess()
+				stream := NewStream(p, StreamOptions{})
+				if err := stream.SendOnly([]byte("windmill"), c.left); err != nil {
+					t.Error(err)
+				}
+				var got strings.Builder
+				if _, err := io.Copy(&got, p.inR); err != nil || got.String() != c.want {
+					t.Errorf("it read %q, %v", got.String(), err)
+				}
+				if err := stream.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestStreamLingersForNoLongerThanItsGrace(t *testing.T) {
+	for name, c := range map[string]struct{ lives, want time.Duration }{
+		"a program that goes by itself": {time.Second, time.Second},
+		"one that does not":             {time.Hour, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newFakeProcess()
+				stream := NewStream(p, StreamOptions{Grace: 3 * time.Second})
+				time.AfterFunc(c.lives, func() { p.die(ExitStatus{}) })
+				began := time.Now()
+				stream.Linger(t.Context())
+				if took := time.Since(began); took != c.want {
+					t.Errorf("lingered for %v, want %v", took, c.want)
+				}
+				if err := stream.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// ProviderOptions are what every dialect is made with. The zero value of every field but Launcher is usable.
+type ProviderOptions struct {
+	Launcher Launcher // where processes start; required
+	Path     string   // the program; what the dialect says when empty
+	// Env is the environment that a child's is picked from; os.Environ when nil.
+	Env      func() []string
+	AllowEnv []string // further names or NAME_* patterns that a child may see
+	// Grace is how long a process may take to end when asked to; Stall how long the agent may be silent when no tool
+	// runs, ToolStall when one does. The defaults of StreamOptions when 0.
+	Grace, Stall, ToolStall time.Duration
+	Now                     func() time.Time // the clock durations are taken from; time.Now when nil
+	Logger                  *slog.Logger     // discards when nil
+}
+
+// OrDefault is o with what was left out filled in; program is the Path of the agent.
+func (o ProviderOptions) OrDefault(program string) ProviderOptions {
+	o.Path = cmp.Or(o.Path, program)
+	if o.Env == nil {
+		o.Env = os.Environ
+	}
+	orDefault(&o.Grace, DefaultGrace)
+	orDefault(&o.Stall, DefaultStall)
+	orDefault(&o.ToolStall, DefaultToolStall)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	return o
+}
+
+// Allowing is o with names or NAME_* patterns of further variables that a child may see.
+func (o ProviderOptions) Allowing(names ...string) ProviderOptions {
+	o.AllowEnv = slices.Concat(names, o.AllowEnv)
+	return o
+}
+
+// StreamOptions are those of a stream to agent. Idle, Past and Held are the caller's to set.
+func (o ProviderOptions) StreamOptions(agent Agent) StreamOptions {
+	return StreamOptions{Agent: agent, Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace}
+}
+
+// ChildEnv is what a process started for req sees, and nothing else: the variables of Env that any agent may see and
+// those that allow and AllowEnv name; own, which is what the dialect says itself; above that what req says; and the
+// chat it works for. See the function of this name.
+func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]string) []string {
+	extra := map[string]string{}
+	maps.Copy(extra, own)
+	maps.Copy(extra, req.Env)
+	if req.ChatID != 0 {
+		extra[ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
+	}
+	return ChildEnv(o.Env(), slices.Concat(BaseEnv(), allow, o.AllowEnv), extra)
+}
+
+// StartFailure is the failure of a process of agent that a Launcher did not start.
+func StartFailure(agent Agent, err error) *Failure {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Failure{Kind: NotInstalled, Agent: agent, Cause: err}
+	}
+	return AsFailure(agent, err)
+}
+
+// StartResult is the result of a turn that did not begin, because of err or since ctx was cancelled before.
+func StartResult(ctx context.Context, agent Agent, err error) Result {
+	if ctx.Err() != nil {
+		return Cut(ctx, agent)
+	}
+	return Result{Err: AsFailure(agent, err)}
+}
