@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 		},
 		Over:   over,
 		Script: clitest.Script{ErrorKind: cli.Refused},
-		Cannot: map[clitest.Case]string{
+		Cannot: clitest.Cannot{
 			clitest.AdoptIdle:   "an idle process serves conversations nobody remembers; it is ended at the next start",
 			clitest.FailingTool: "the protocol has no exit codes; dialects that find them in the output show this",
 		},

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -15,17 +14,7 @@ import (
 // simulated. It and Gemini are the two real agents that this package is held to, and they were made apart.
 func realCopilot(t *testing.T, change func(*Options)) (*Provider, string, *modelapi.Server) {
 	t.Helper()
-	api := modelapi.New(modelapi.Options{Key: realagent.Key})
-	if err := api.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := api.Close(ctx); err != nil {
-			t.Errorf("close the API: %v", err)
-		}
-	})
+	api := realagent.Model(t, realagent.Key)
 	c := realagent.Copilot(t, api.URL())
 	o := Options{
 		ProviderOptions: cli.ProviderOptions{
@@ -52,7 +41,7 @@ func TestRealCopilotConformance(t *testing.T) {
 		},
 		Over:   over,
 		Script: clitest.Script{ErrorKind: cli.Refused},
-		Cannot: map[clitest.Case]string{
+		Cannot: clitest.Cannot{
 			clitest.CrashInText: fault, clitest.SilentExit: fault, clitest.LongLine: fault, clitest.AbortDeaf: fault,
 			clitest.CrashInTool: "the parent of its shells is a helper, whose end it survives",
 			clitest.AbortBefore: asSaid, clitest.CloseUnused: asSaid, clitest.Deadline: asSaid, clitest.AbortText: asSaid,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // What an aborted turn started ends with the turn, though it left the turn's group, and though the process serves
@@ -25,12 +26,12 @@ func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 			p, dir := agent(t)
 			other := cli.Request{Dir: dir, Permission: cli.Bypass, Prompt: `about the lighthouse [[text "One."]]`}
 			beside := open(t, p, other)
-			one, _ := say(t.Context(), beside, other)
+			one, _ := clitest.Play(t.Context(), beside, other)
 			if pid := abortWithDaemon(t, p, beside, dir); living(pid) || beside.Info().Alive {
 				t.Errorf("the daemon %d lives: %v; its process takes turns: %v", pid, living(pid), beside.Info().Alive)
 			}
 			other.Resume, other.Prompt = one.AgentSessionID, "[[history]]"
-			if r, _ := say(t.Context(), open(t, p, other), other); !strings.Contains(r.Text, "lighthouse") {
+			if r, _ := clitest.Play(t.Context(), open(t, p, other), other); !strings.Contains(r.Text, "lighthouse") {
 				t.Errorf("%+v, %+v", r, r.Err)
 			}
 		})
@@ -74,7 +75,7 @@ func TestAnAbortWithoutToolsLeavesTheProcess(t *testing.T) {
 	if r := until[cli.Result](turn); !r.Aborted {
 		t.Errorf("%+v", r)
 	}
-	if r, _ := say(t.Context(), beside, req); r.Err != nil || r.Text != "One." {
+	if r, _ := clitest.Play(t.Context(), beside, req); r.Err != nil || r.Text != "One." {
 		t.Errorf("%+v, %+v", r, r.Err)
 	}
 }
@@ -93,7 +94,7 @@ func abortWithDaemon(t *testing.T, p *Provider, beside cli.Session, dir string) 
 	defer cancel(nil)
 	over := make(chan cli.Result, 1)
 	go func() {
-		r, _ := say(ctx, s, req)
+		r, _ := clitest.Play(ctx, s, req)
 		over <- r
 	}()
 	pid := 0

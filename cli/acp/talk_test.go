@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // A peer that breaks the rules costs at most the turn it breaks them in, and what is said in order still arrives.
@@ -210,7 +211,7 @@ func TestTwoConversationsShareAProcess(t *testing.T) {
 	if r := until[cli.Result](one); !r.Aborted || r.Text != "" {
 		t.Errorf("the first: %+v", r)
 	}
-	closeNow(t, first)
+	clitest.Close(t, first)
 	p.text("s2", " and on")
 	p.endTurn(promptB)
 	if r := until[cli.Result](two); r.Err != nil || r.Text != "two and on" {
@@ -267,7 +268,7 @@ func TestPromptsThatAreNone(t *testing.T) {
 	for prompt, want := range map[string]string{"": "empty", " \n": "empty", "a\xffb": "no text"} {
 		req := wish(t, prompt)
 		s := open(t, provider, req)
-		r, _ := say(t.Context(), s, req)
+		r, _ := clitest.Play(t.Context(), s, req)
 		if kindOfResult(r) != cli.Refused || !strings.Contains(r.Err.Reason, want) {
 			t.Errorf("%q: %+v", prompt, r.Err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // lives is one agent through several lives of ductor.
@@ -111,7 +112,7 @@ func TestDetachAtAnyPoint(t *testing.T) {
 					if mode == cli.Live {
 						t.Error("the session does not fit its next turn")
 					}
-					s = open(t, l.p, mode, req)
+					s = clitest.Open(t, l.p, mode, req)
 				}
 				if r := begin(t, s, req).end(); strings.Count(r.Text, "windmill") != 1 {
 					t.Errorf("the session remembers %q, %+v", r.Text, r.Err)
@@ -170,7 +171,7 @@ func TestAdoptedApprovals(t *testing.T) {
 	k := begin(t, s, req)
 	first := until[cli.ApprovalAsked](k)
 	l.leave(k)
-	if gone := of[cli.AskWithdrawn](k.events); len(gone) > 0 {
+	if gone := clitest.Of[cli.AskWithdrawn](k.events); len(gone) > 0 {
 		t.Errorf("what outlives ductor is withdrawn: %+v", gone)
 	}
 

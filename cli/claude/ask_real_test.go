@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 func asker(t *testing.T, s cli.Session) cli.Asker {
@@ -31,7 +32,7 @@ func TestRealApprovals(t *testing.T) {
 	p, c, api := realCalls(t)
 	made := filepath.Join(c.Work, "made.txt")
 	req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Prompt: `[[ask cmd="touch ` + made + `"]][[text "Done."]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 
 	k := begin(t, s, req)
 	asked := until[cli.ApprovalAsked](k)
@@ -79,13 +80,13 @@ func TestRealApprovals(t *testing.T) {
 func TestRealInterruptWithdrawsWhatWasAsked(t *testing.T) {
 	p, c, api := realCalls(t)
 	req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Prompt: `[[ask cmd="touch a"]][[text "never"]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	k := begin(t, s, req)
 	asked := until[cli.ApprovalAsked](k)
 	pid := s.Info().PID
 	k.cancel(cli.ErrAborted)
 	r := k.end()
-	if gone := of[cli.AskWithdrawn](k.events); !r.Aborted || len(gone) != 1 || gone[0].ID != asked.ID {
+	if gone := clitest.Of[cli.AskWithdrawn](k.events); !r.Aborted || len(gone) != 1 || gone[0].ID != asked.ID {
 		t.Errorf("withdrawn %+v, %+v", gone, r)
 	}
 	if err := asker(t, s).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
@@ -102,7 +103,7 @@ func TestRealQuestions(t *testing.T) {
 	const input = `{"questions":[{"question":"Which color?","header":"Color","multiSelect":false,"options":[{"label":"Red","description":"warm"},{"label":"Blue","description":"cool"}]},` +
 		`{"question":"Which sizes?","header":"Size","multiSelect":true,"options":[{"label":"S","description":"s"},{"label":"L","description":"l"}]}]}`
 	req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Prompt: "<<AskUserQuestion " + input + `>>[[tool cmd="true"]][[text "Done."]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	k := begin(t, s, req)
 	asked := until[cli.QuestionAsked](k)
 	if len(asked.Questions) != 2 || asked.Questions[0].Text != "Which color?" || asked.Questions[1].Multi != true ||
@@ -124,7 +125,7 @@ func TestRealPlans(t *testing.T) {
 	p, c, api := realCalls(t)
 	req := cli.Request{Dir: c.Work, Attended: true, Permission: cli.Plan, Turn: "T1",
 		Prompt: `<<ExitPlanMode {"plan":"# Plan\n1. do it"}>>[[tool cmd="true"]][[write path="` + filepath.Join(c.Work, "p.txt") + `" text="x"]][[text "Done."]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	k := begin(t, s, req)
 	asked := until[cli.ApprovalAsked](k)
 	if asked.Tool != cli.PlanTool || asked.Detail != "# Plan\n1. do it" {

@@ -9,9 +9,9 @@ import (
 )
 
 // A plain JSON turn shows nothing before its end.
-func cannotJSON() map[clitest.Case]string {
+func cannotJSON() clitest.Cannot {
 	const unseen = "one result object holds the answer and nothing else"
-	return map[clitest.Case]string{
+	return clitest.Cannot{
 		clitest.Thinking: unseen, clitest.ToolUse: unseen, clitest.FailingTool: unseen,
 		clitest.CrashInText: unseen, clitest.CrashInTool: unseen, clitest.AbortText: unseen,
 		clitest.AbortTool: unseen, clitest.AbortDeaf: unseen, clitest.Deadline: unseen, clitest.CloseWithTools: unseen,
@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 		name   string
 		mode   cli.Mode
 		change func(*Options)
-		cannot map[clitest.Case]string
+		cannot clitest.Cannot
 	}{
 		{"live", cli.Live, nil, nil},
 		{"one-shot", cli.OneShot, nil, nil},
@@ -66,33 +66,20 @@ func TestRealConformance(t *testing.T) {
 		asLive    = "the same lines as live"
 		ours      = "it is about the supervisor and this package, which the scripted agent shows as well"
 	)
-	live, oneShot := map[clitest.Case]string{}, map[clitest.Case]string{}
-	leave := func(reason string, left map[clitest.Case]string, cases ...clitest.Case) {
-		for _, c := range cases {
-			left[c] = reason
-		}
-	}
-	for _, left := range []map[clitest.Case]string{live, oneShot} {
-		leave(fault, left, clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.AbortDeaf, clitest.LongLine)
-		leave(elsewhere, left, clitest.SecondTurn, clitest.ResumeSession, clitest.ModelError, clitest.FailingTool)
-		leave(ours, left, clitest.AbortBefore, clitest.Deadline, clitest.CloseUnused, clitest.TwoSessions,
+	live, oneShot := clitest.Cannot{}, clitest.Cannot{}
+	for _, left := range []clitest.Cannot{live, oneShot} {
+		left.Leave(fault, clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.AbortDeaf, clitest.LongLine)
+		left.Leave(elsewhere, clitest.SecondTurn, clitest.ResumeSession, clitest.ModelError, clitest.FailingTool)
+		left.Leave(ours, clitest.AbortBefore, clitest.Deadline, clitest.CloseUnused, clitest.TwoSessions,
 			clitest.AdoptUnsent, clitest.AdoptEnded, clitest.AdoptIdle)
 	}
-	leave(elsewhere, live, clitest.AdoptText, clitest.AdoptTool)
-	leave(asLive, oneShot, clitest.Thinking, clitest.AbortText, clitest.AdoptText, clitest.CloseWithTools, clitest.DetachThenAbort)
-	for mode, cannot := range map[cli.Mode]map[clitest.Case]string{cli.Live: live, cli.OneShot: oneShot} {
-		t.Run(string(mode), func(t *testing.T) {
-			clitest.Conformance(t, clitest.Harness{
-				Mode: mode,
-				New: func(t *testing.T) (cli.Provider, cli.Request) {
-					p, c, _ := real(t, nil)
-					return p, cli.Request{Dir: c.Work, Permission: cli.Bypass}
-				},
-				Over:     over,
-				Script:   clitest.Script{ErrorKind: cli.Refused},
-				Cannot:   cannot,
-				Patience: time.Minute,
-			})
-		})
-	}
+	live.Leave(elsewhere, clitest.AdoptText, clitest.AdoptTool)
+	oneShot.Leave(asLive, clitest.Thinking, clitest.AbortText, clitest.AdoptText, clitest.CloseWithTools, clitest.DetachThenAbort)
+	clitest.EachMode(t, clitest.Harness{
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			p, c, _ := real(t, nil)
+			return p, cli.Request{Dir: c.Work, Permission: cli.Bypass}
+		},
+		Over: over, Script: clitest.Script{ErrorKind: cli.Refused}, Patience: time.Minute,
+	}, map[cli.Mode]clitest.Cannot{cli.Live: live, cli.OneShot: oneShot})
 }

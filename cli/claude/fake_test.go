@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // fakeProcess is a Claude inside the test: what it prints and when is up to the test.
@@ -114,5 +115,5 @@ func fakeLive(t *testing.T) (cli.Session, *fakeProcess, *[]unaskedTurn) {
 			*all = append(*all, unaskedTurn{c, r})
 		},
 	})
-	return open(t, p, cli.Live, cli.Request{Conversation: "7/0"}), f, all
+	return clitest.Open(t, p, cli.Live, cli.Request{Conversation: "7/0"}), f, all
 }

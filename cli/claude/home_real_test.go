@@ -78,7 +78,7 @@ func TestRealHomesShareTheLogIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	req := cli.Request{Dir: c.Work, Home: home, Prompt: `[[text "in"]]`}
-	if r, _ := ask(t.Context(), open(t, p, cli.OneShot, req), req); r.Text != "in" {
+	if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.OneShot, req), req); r.Text != "in" {
 		t.Errorf("answered %+v after %d requests", r, len(api.Requests()))
 	}
 	if got := cli.Variable(p.environment(req), loginDirVar); got != filepath.Join(c.Home, ".claude") || strings.HasPrefix(got, home) {

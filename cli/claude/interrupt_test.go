@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // A message that waits when the turn is aborted is taken back before the interrupt. The process stays if Claude gave it
@@ -41,7 +42,7 @@ func TestAbortTakesBackWhatWaits(t *testing.T) {
 					}
 					f.print(`{"type":"control_response","response":`+strings.ReplaceAll(tc.answer, "ID", takeBackID+steer.UUID)+`}`, cutLine)
 				}()
-				r, _ := ask(ctx, s, cli.Request{Prompt: "hi"})
+				r, _ := clitest.Play(ctx, s, cli.Request{Prompt: "hi"})
 				<-heard
 				if !r.Aborted || s.Info().Alive != tc.alive {
 					t.Errorf("aborted %v, alive %v", r.Aborted, s.Info().Alive)

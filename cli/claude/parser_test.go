@@ -2,7 +2,6 @@ package claude
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,21 +14,9 @@ var update = clitest.UpdateFlag()
 
 // Every folder of testdata is a recording of the real CLI and what its turns look like to a person.
 func TestParserRecordings(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*/in.*json")
-	if err != nil || len(inputs) == 0 {
-		t.Fatalf("no recordings: %v", err)
-	}
-	for _, input := range inputs {
-		dir := filepath.Dir(input)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			raw, err := os.ReadFile(input)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := transcript(raw, filepath.Ext(input) == ".json")
-			clitest.Golden(t, update, filepath.Join(dir, "events.txt"), got)
-		})
-	}
+	clitest.Recordings(t, update, "testdata/*/in.*json", func(_ *testing.T, file string, raw []byte) string {
+		return transcript(raw, filepath.Ext(file) == ".json")
+	})
 }
 
 // transcript runs a recording through one parser per turn and writes down what comes out.

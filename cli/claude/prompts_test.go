@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/modelapi"
 )
@@ -98,7 +99,7 @@ func TestSystemPromptsAreInNoCommandLine(t *testing.T) {
 			p.opts.Launcher = noting{p.opts.Launcher, &told}
 			req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Permission: cli.Bypass,
 				Prompt: `[[tool cmd="sleep 0.1"]] [[text ok]]`}
-			s := open(t, p, mode, req)
+			s := clitest.Open(t, p, mode, req)
 			var last cli.Event
 			s.Turn(t.Context(), req, func(ev cli.Event) {
 				if _, ok := ev.(cli.ToolStarted); ok {
@@ -145,7 +146,7 @@ func TestPromptFilesAreRemovedOnEveryPath(t *testing.T) {
 				req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]"}
 				tc.spoil(p, &req)
 				if s, err := p.Open(t.Context(), mode, req); err == nil {
-					ask(t.Context(), s, req)
+					clitest.Play(t.Context(), s, req)
 					if err := s.Close(t.Context()); err != nil {
 						t.Error(err)
 					}
@@ -163,16 +164,16 @@ func TestPromptFilesOfAReplacedProcess(t *testing.T) {
 	p, dir := scripted(t, nil)
 	prompts := privately(t, p)
 	req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]"}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	before := kept(t, prompts)
-	one, _ := ask(t.Context(), s, req)
+	one, _ := clitest.Play(t.Context(), s, req)
 	run := s.(*live).run
 	if err := run.stream.Process().Stop(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
 	}
 	<-run.stream.Ended()
 	req.Resume = one.AgentSessionID
-	if two, _ := ask(t.Context(), s, req); two.Err != nil {
+	if two, _ := clitest.Play(t.Context(), s, req); two.Err != nil {
 		t.Fatal(two.Err)
 	}
 	inspect(t, s)
@@ -193,7 +194,7 @@ func TestPromptsThatCannotBeWritten(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	req.SystemPrompt = ""
-	if r, _ := ask(t.Context(), open(t, p, cli.Live, req), req); r.Err != nil {
+	if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req); r.Err != nil {
 		t.Errorf("without a prompt there is nothing to write, but: %v", r.Err)
 	}
 }
@@ -208,7 +209,7 @@ func TestExtraArgumentsWinOverSystemPrompts(t *testing.T) {
 		prompts := privately(t, p)
 		req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]",
 			ExtraArgs: []string{"--append-system-prompt=mine", "--system-prompt-file", own}}
-		if r, _ := ask(t.Context(), open(t, p, mode, req), req); r.Err != nil || r.Text != "ok" {
+		if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req); r.Err != nil || r.Text != "ok" {
 			t.Errorf("got %q, %v", r.Text, r.Err)
 		}
 		if left := kept(t, prompts); len(left) > 0 {
@@ -221,7 +222,7 @@ func TestRealSystemPromptsReachTheModel(t *testing.T) {
 	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
 		prompts := privately(t, p)
 		req := cli.Request{Dir: c.Work, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]"}
-		s := open(t, p, mode, req)
+		s := clitest.Open(t, p, mode, req)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var last cli.Event
@@ -246,7 +247,7 @@ func TestRealSystemPromptsReachTheModel(t *testing.T) {
 			if s.Fits(req) {
 				t.Error("a process fits that was told something else")
 			}
-			if r, _ := ask(ctx, open(t, p, mode, req), req); r.Err != nil {
+			if r, _ := clitest.Play(ctx, clitest.Open(t, p, mode, req), req); r.Err != nil {
 				t.Fatal(r.Err)
 			}
 			if asked := api.Prompts(); !strings.Contains(asked[len(asked)-1].System, "now in verse") {

@@ -1,11 +1,9 @@
 package claude
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"ductor/cli"
@@ -17,17 +15,7 @@ import (
 // real makes a provider over the real Claude Code, whose model is simulated.
 func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *modelapi.Server) {
 	t.Helper()
-	api := modelapi.New(modelapi.Options{})
-	if err := api.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := api.Close(ctx); err != nil {
-			t.Errorf("close the model's API: %v", err)
-		}
-	})
+	api := realagent.Model(t, "")
 	c := realagent.Claude(t, api.URL())
 	o := Options{ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ}}
 	if change != nil {
@@ -58,10 +46,10 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 			prompts = prompts[:1]
 		}
 		req := cli.Request{Dir: c.Work, NewSessionID: "11111111-2222-4333-8444-555555555555"}
-		s := open(t, p, mode, req)
+		s := clitest.Open(t, p, mode, req)
 		for _, prompt := range prompts {
 			req.Prompt = prompt
-			r, _ := ask(t.Context(), s, req)
+			r, _ := clitest.Play(t.Context(), s, req)
 			asked := api.Prompts()
 			if r.Err != nil || r.Text != "ok" || len(asked) == 0 {
 				t.Fatalf("%.40q: %q, %+v, asked %d times", prompt, r.Text, r.Err, len(asked))
@@ -86,11 +74,11 @@ func TestRealOddPrompts(t *testing.T) {
 	} {
 		p, c, api := real(t, nil)
 		req := cli.Request{Dir: c.Work}
-		s := open(t, p, mode, req)
+		s := clitest.Open(t, p, mode, req)
 		for _, prompt := range prompts {
 			req.Prompt = prompt
 			before := len(api.Prompts())
-			r, _ := ask(t.Context(), s, req)
+			r, _ := clitest.Play(t.Context(), s, req)
 			asked := api.Prompts()[before:]
 			if !utf8.ValidString(prompt) || strings.TrimSpace(prompt) == "" {
 				if r.Err == nil || r.Err.Kind != cli.Refused || r.Err.Reason == "" || len(asked) > 0 {
@@ -111,13 +99,13 @@ func TestRealResumeInANewProcess(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		p, c, api := real(t, nil)
 		req := cli.Request{Dir: c.Work, Prompt: `my name is Ann [[text "ok"]]`}
-		first := open(t, p, mode, req)
-		one, _ := ask(t.Context(), first, req)
+		first := clitest.Open(t, p, mode, req)
+		one, _ := clitest.Play(t.Context(), first, req)
 		if err := first.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		req.Prompt, req.Resume = "[[history]]", one.AgentSessionID
-		two, _ := ask(t.Context(), open(t, p, mode, req), req)
+		two, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 		if !strings.Contains(two.Text, "my name is Ann") || two.AgentSessionID != one.AgentSessionID {
 			t.Errorf("%s: got %q in %q after %q: %v", mode, two.Text, two.AgentSessionID, one.AgentSessionID, two.Err)
 		}
@@ -134,8 +122,8 @@ func TestRealTools(t *testing.T) {
 			req := cli.Request{Dir: c.Work, Permission: cli.AcceptEdits, Prompt: `[[text "Let me look."]]` +
 				`[[tool cmd="ls ./no-such-place"]][[write path="` + filepath.Join(c.Work, "a.txt") + `" text="new"]]` +
 				`[[ask cmd="touch /etc/forbidden-` + filepath.Base(filepath.Dir(c.Work)) + `"]][[text "Done."]]`}
-			r, events := ask(t.Context(), open(t, p, mode, req), req)
-			starts, ends := of[cli.ToolStarted](events), of[cli.ToolEnded](events)
+			r, events := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
+			starts, ends := clitest.Of[cli.ToolStarted](events), clitest.Of[cli.ToolEnded](events)
 			if r.Err != nil || len(starts) != 3 || len(ends) != 3 {
 				t.Fatalf("%d tools started, %d ended: %+v", len(starts), len(ends), r.Err)
 			}
@@ -143,7 +131,7 @@ func TestRealTools(t *testing.T) {
 				!strings.Contains(ends[0].Output, "No such file") || ends[0].Duration <= 0 {
 				t.Errorf("shell: %+v, %+v", starts[0], ends[0])
 			}
-			changes := of[cli.FileChanged](events)
+			changes := clitest.Of[cli.FileChanged](events)
 			if len(changes) != 1 || changes[0].Path != "a.txt" || changes[0].Kind != cli.FileAdded || !strings.Contains(changes[0].Diff, "+new") {
 				t.Errorf("changes %+v", changes)
 			}
@@ -168,7 +156,7 @@ func TestRealAPIFailures(t *testing.T) {
 			if want == cli.LimitReached {
 				req.Env = map[string]string{"CLAUDE_CODE_MAX_RETRIES": "0"}
 			}
-			r, _ := ask(t.Context(), open(t, p, cli.Live, req), req)
+			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req)
 			if r.Err == nil || r.Err.Kind != want || r.Text != "" {
 				t.Errorf("got %+v and %q", r.Err, r.Text)
 			}
@@ -205,7 +193,7 @@ func TestRealNotLoggedIn(t *testing.T) {
 		t.Errorf("auth %+v", a)
 	}
 	req := cli.Request{Dir: c.Work, Prompt: "hi"}
-	if r, _ := ask(t.Context(), open(t, p, cli.Live, req), req); r.Err == nil || r.Err.Kind != cli.NotLoggedIn {
+	if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req); r.Err == nil || r.Err.Kind != cli.NotLoggedIn {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // What a later ductor may send a second time does nothing the second time: the prompt, whether Claude is still
@@ -16,7 +17,7 @@ func TestRealRepeatedLines(t *testing.T) {
 		o.Unasked = func(_ cli.Conversation, r cli.Result) { unasked = append(unasked, r) }
 	})
 	req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Prompt: `windmill [[ask cmd="echo x >>made.txt; sleep 0.3"]][[text "Done."]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	k := begin(t, s, req)
 	asked := until[cli.ApprovalAsked](k)
 	turn := s.(*live).running()

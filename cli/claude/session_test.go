@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // variants are the ways a turn can be run; each must do the same.
@@ -30,8 +31,8 @@ func variants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode, dir
 func TestTurnsOfOneSession(t *testing.T) {
 	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
 		req := cli.Request{Dir: dir, Prompt: `first question [[text "**One**" chunk=2]]`}
-		s := open(t, p, mode, req)
-		one, events := ask(t.Context(), s, req)
+		s := clitest.Open(t, p, mode, req)
+		one, events := clitest.Play(t.Context(), s, req)
 		if one.Err != nil || one.Text != "**One**" {
 			t.Fatalf("first turn: %q, %v", one.Text, one.Err)
 		}
@@ -42,7 +43,7 @@ func TestTurnsOfOneSession(t *testing.T) {
 		if !s.Fits(req) {
 			t.Error("the session does not fit its own next turn")
 		}
-		two, _ := ask(t.Context(), s, req)
+		two, _ := clitest.Play(t.Context(), s, req)
 		if !strings.Contains(two.Text, "first question") || two.AgentSessionID != one.AgentSessionID {
 			t.Errorf("second turn: %q in session %q after %q, %v", two.Text, two.AgentSessionID, one.AgentSessionID, two.Err)
 		}
@@ -56,13 +57,13 @@ func TestTurnsOfOneSession(t *testing.T) {
 func TestResumeInANewProcess(t *testing.T) {
 	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
 		req := cli.Request{Dir: dir, Prompt: "remember the lighthouse [[text ok]]"}
-		first := open(t, p, mode, req)
-		one, _ := ask(t.Context(), first, req)
+		first := clitest.Open(t, p, mode, req)
+		one, _ := clitest.Play(t.Context(), first, req)
 		if err := first.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		req.Prompt, req.Resume = "[[history]]", one.AgentSessionID
-		two, _ := ask(t.Context(), open(t, p, mode, req), req)
+		two, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 		if !strings.Contains(two.Text, "lighthouse") {
 			t.Errorf("got %q, %v", two.Text, two.Err)
 		}
@@ -72,7 +73,7 @@ func TestResumeInANewProcess(t *testing.T) {
 func TestResumeOfAnUnknownSession(t *testing.T) {
 	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
 		req := cli.Request{Dir: dir, Prompt: "hi", Resume: "11111111-2222-4333-8444-555555555555"}
-		r, _ := ask(t.Context(), open(t, p, mode, req), req)
+		r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 		if r.Err == nil || r.Err.Kind != cli.ResumeFailed || r.Err.Action() != cli.ActionFresh {
 			t.Errorf("got %+v", r.Err)
 		}
@@ -83,9 +84,9 @@ func TestResumeOfAnUnknownSession(t *testing.T) {
 func TestResumeFailureSeenBeforeTheTurn(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Prompt: "hi", Resume: "11111111-2222-4333-8444-555555555555"}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	<-s.(*live).run.stream.Ended()
-	if r, _ := ask(t.Context(), s, req); r.Err == nil || r.Err.Kind != cli.ResumeFailed {
+	if r, _ := clitest.Play(t.Context(), s, req); r.Err == nil || r.Err.Kind != cli.ResumeFailed {
 		t.Errorf("got %+v", r.Err)
 	}
 }
@@ -98,10 +99,10 @@ func TestPromptsReachTheModelAsText(t *testing.T) {
 		}
 		for _, prompt := range prompts {
 			req := cli.Request{Dir: dir, Prompt: prompt + " [[text ok]]"}
-			s := open(t, p, mode, req)
-			one, _ := ask(t.Context(), s, req)
+			s := clitest.Open(t, p, mode, req)
+			one, _ := clitest.Play(t.Context(), s, req)
 			req.Prompt, req.Resume = "[[history]]", one.AgentSessionID
-			two, _ := ask(t.Context(), s, req)
+			two, _ := clitest.Play(t.Context(), s, req)
 			if one.Text != "ok" || !strings.Contains(two.Text, prompt) {
 				t.Errorf("%.40q: answer %.40q, %v; the model got %.60q", prompt, one.Text, one.Err, two.Text)
 			}
@@ -115,15 +116,15 @@ func TestToolsAreShown(t *testing.T) {
 			p, dir := scripted(t, nil)
 			req := cli.Request{Dir: dir, Permission: cli.AcceptEdits,
 				Prompt: `[[text "Let me look."]] [[tool cmd="echo hi; exit 3"]] [[write path="a.txt" text="new"]] [[text "Done."]]`}
-			r, events := ask(t.Context(), open(t, p, mode, req), req)
-			starts, ends := of[cli.ToolStarted](events), of[cli.ToolEnded](events)
+			r, events := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
+			starts, ends := clitest.Of[cli.ToolStarted](events), clitest.Of[cli.ToolEnded](events)
 			if len(starts) != 2 || len(ends) != 2 {
 				t.Fatalf("%d tools started, %d ended: %v", len(starts), len(ends), r.Err)
 			}
 			if starts[0].Title != "echo hi; exit 3" || ends[0].ExitCode == nil || *ends[0].ExitCode != 3 || !strings.Contains(ends[0].Output, "hi") {
 				t.Errorf("shell: %+v, %+v", starts[0], ends[0])
 			}
-			changes := of[cli.FileChanged](events)
+			changes := clitest.Of[cli.FileChanged](events)
 			if len(changes) != 1 || changes[0].Path != "a.txt" || !strings.Contains(changes[0].Diff, "+new") {
 				t.Errorf("changes %+v", changes)
 			}
@@ -139,7 +140,7 @@ func TestDeniedTool(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			p, dir := scripted(t, nil)
 			req := cli.Request{Dir: dir, Prompt: `[[ask cmd="touch forbidden"]] [[text "I could not."]]`}
-			r, _ := ask(t.Context(), open(t, p, mode, req), req)
+			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			if r.Err != nil || r.Text != "I could not." {
 				t.Errorf("got %q, %v", r.Text, r.Err)
 			}
@@ -156,7 +157,7 @@ func TestDeniedTool(t *testing.T) {
 func TestBypassLetsToolsRun(t *testing.T) {
 	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
 		req := cli.Request{Dir: dir, Permission: cli.Bypass, Prompt: `[[ask cmd="touch wanted"]] [[text ok]]`}
-		r, _ := ask(t.Context(), open(t, p, mode, req), req)
+		r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 		if _, err := os.Stat(filepath.Join(dir, "wanted")); err != nil || len(r.Denials) > 0 {
 			t.Errorf("%v, denials %+v, failure %v", err, r.Denials, r.Err)
 		}
@@ -174,11 +175,11 @@ func TestImagesGoAlong(t *testing.T) {
 	}
 	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
 		req := cli.Request{Dir: dir, Prompt: "what is this [[text seen]]", Images: []cli.Image{{Path: path, MIME: "image/png"}}}
-		if r, _ := ask(t.Context(), open(t, p, mode, req), req); r.Text != "seen" {
+		if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req); r.Text != "seen" {
 			t.Errorf("got %q, %v", r.Text, r.Err)
 		}
 		req.Images[0].Path = "/nonexistent.png"
-		if r, _ := ask(t.Context(), open(t, p, mode, req), req); r.Err == nil || r.Err.Kind != cli.Refused {
+		if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req); r.Err == nil || r.Err.Kind != cli.Refused {
 			t.Errorf("a picture that is gone: %+v", r)
 		}
 	})
@@ -187,7 +188,7 @@ func TestImagesGoAlong(t *testing.T) {
 func TestEmptyPromptIsRefused(t *testing.T) {
 	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
 		req := cli.Request{Dir: dir, Prompt: " \n"}
-		if r, _ := ask(t.Context(), open(t, p, mode, req), req); r.Err == nil || r.Err.Kind != cli.Refused {
+		if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req); r.Err == nil || r.Err.Kind != cli.Refused {
 			t.Errorf("got %+v", r)
 		}
 	})
@@ -205,7 +206,7 @@ func TestAPIFailures(t *testing.T) {
 			if p.opts.PlainJSON { // else it retries for three minutes, and nothing is seen of it
 				req.Env = map[string]string{"CLAUDE_CODE_MAX_RETRIES": "0"}
 			}
-			r, _ := ask(t.Context(), open(t, p, mode, req), req)
+			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			if r.Err == nil || r.Err.Kind != want || r.Text != "" {
 				t.Errorf("%s: got %+v and %q, want %s", prompt, r.Err, r.Text, want)
 			}
@@ -221,7 +222,7 @@ func TestBrokenAgents(t *testing.T) {
 			"[[garbage bytes=2000]] [[silent]]": cli.BadOutput,
 		} {
 			req := cli.Request{Dir: dir, Prompt: prompt}
-			r, _ := ask(t.Context(), open(t, p, mode, req), req)
+			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			if r.Err == nil || r.Err.Kind != want {
 				t.Errorf("%s: got %+v, want %s", prompt, r.Err, want)
 			}
@@ -232,7 +233,7 @@ func TestBrokenAgents(t *testing.T) {
 func TestAbort(t *testing.T) {
 	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
 		req := cli.Request{Dir: dir, Prompt: `[[text "half"]] [[tool cmd="sleep 60"]] [[text never]]`}
-		s := open(t, p, mode, req)
+		s := clitest.Open(t, p, mode, req)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
 		if p.opts.PlainJSON {
@@ -259,7 +260,7 @@ func TestAbort(t *testing.T) {
 func TestNextTurnAfterAnAbort(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Prompt: `[[text "half"]] [[hang]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	s.Turn(ctx, req, func(ev cli.Event) {
@@ -268,7 +269,7 @@ func TestNextTurnAfterAnAbort(t *testing.T) {
 		}
 	})
 	req.Prompt = "[[text again]]"
-	if r, _ := ask(t.Context(), s, req); r.Text != "again" || r.Err != nil {
+	if r, _ := clitest.Play(t.Context(), s, req); r.Text != "again" || r.Err != nil {
 		t.Errorf("got %q, %v", r.Text, r.Err)
 	}
 }
@@ -278,7 +279,7 @@ func TestStallEndsTheTurn(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			p, dir := scripted(t, func(o *Options) { o.Stall = 300 * time.Millisecond })
 			req := cli.Request{Dir: dir, Prompt: `[[text "half"]] [[hang]]`}
-			r, _ := ask(t.Context(), open(t, p, mode, req), req)
+			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			if r.Err == nil || r.Err.Kind != cli.TimedOut || r.Text != "half" {
 				t.Errorf("got %q, %+v", r.Text, r.Err)
 			}
@@ -290,8 +291,8 @@ func TestStallEndsTheTurn(t *testing.T) {
 func TestProcessThatDiedIsReplaced(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Prompt: "remember the lighthouse [[text ok]]"}
-	s := open(t, p, cli.Live, req)
-	one, _ := ask(t.Context(), s, req)
+	s := clitest.Open(t, p, cli.Live, req)
+	one, _ := clitest.Play(t.Context(), s, req)
 	before := s.Info()
 	if !before.Alive || before.PID == 0 || before.AgentSessionID != one.AgentSessionID {
 		t.Errorf("before: %+v", before)
@@ -305,7 +306,7 @@ func TestProcessThatDiedIsReplaced(t *testing.T) {
 		t.Error("a dead process passes for alive")
 	}
 	req.Prompt, req.Resume = "[[history]]", one.AgentSessionID
-	two, _ := ask(t.Context(), s, req)
+	two, _ := clitest.Play(t.Context(), s, req)
 	if !strings.Contains(two.Text, "lighthouse") || two.AgentSessionID != one.AgentSessionID {
 		t.Errorf("got %q, %v", two.Text, two.Err)
 	}
@@ -317,9 +318,9 @@ func TestProcessThatDiedIsReplaced(t *testing.T) {
 func TestCostOfEachTurn(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Prompt: "[[text a]] [[usage in=100 out=10 cost=0.5]]"}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	for turn := range 3 {
-		r, _ := ask(t.Context(), s, req)
+		r, _ := clitest.Play(t.Context(), s, req)
 		if r.CostUSD < 0.499 || r.CostUSD > 0.501 || r.Usage.Input != 100 || r.Usage.Output != 10 {
 			t.Errorf("turn %d: cost %g, usage %+v", turn, r.CostUSD, r.Usage)
 		}
@@ -329,7 +330,7 @@ func TestCostOfEachTurn(t *testing.T) {
 func TestFits(t *testing.T) {
 	p, dir := scripted(t, nil)
 	base := cli.Request{Dir: dir, Model: "opus", Permission: cli.Ask, ChatID: 7}
-	s := open(t, p, cli.Live, base)
+	s := clitest.Open(t, p, cli.Live, base)
 	if !s.Fits(base) {
 		t.Error("a fresh session does not fit the request it was opened for")
 	}
@@ -375,7 +376,7 @@ func TestNotInstalled(t *testing.T) {
 		failure := cli.AsFailure("claude", err)
 		if err == nil {
 			defer s.Close(t.Context())
-			r, _ := ask(t.Context(), s, req)
+			r, _ := clitest.Play(t.Context(), s, req)
 			failure = r.Err
 		}
 		if failure == nil || failure.Kind != cli.NotInstalled {

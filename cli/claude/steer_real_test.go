@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 	"ductor/internal/sim/modelapi"
 )
 
@@ -29,7 +30,7 @@ func TestRealSteer(t *testing.T) {
 	gate := filepath.Join(c.Work, "gate")
 	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1",
 		Prompt: `first [[tool cmd="until [ -e ` + gate + ` ]; do sleep 0.01; done"]][[text "Done."]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	k := begin(t, s, req)
 	until[cli.ToolStarted](k)
 	steer(t, s, cli.Request{Turn: "S1", Prompt: `and the harbour [[text "Seen."]]`})
@@ -63,7 +64,7 @@ func TestRealSteer(t *testing.T) {
 func TestRealAbortOfASteeredTurn(t *testing.T) {
 	p, c, api := real(t, nil)
 	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1", Prompt: `first [[tool cmd="sleep 30"]][[text "Done."]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	k := begin(t, s, req)
 	until[cli.ToolStarted](k)
 	steer(t, s, cli.Request{Prompt: `and the harbour`})
@@ -85,7 +86,7 @@ func TestRealAbortOfASteeredTurn(t *testing.T) {
 func TestRealChangesOfManner(t *testing.T) {
 	p, c, api := real(t, nil)
 	req := cli.Request{Dir: c.Work, Turn: "T1", Model: "sonnet", Prompt: `[[text "one"]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	r := begin(t, s, req).end()
 	pid, first := s.Info().PID, api.Prompts()[0].Model
 	req.Resume = r.AgentSessionID

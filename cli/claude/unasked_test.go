@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 const backgroundResult = `{"type":"result","is_error":false,"session_id":"S","result":"bg","total_cost_usd":2,"origin":{"kind":"task-notification"}}`
@@ -42,7 +43,7 @@ func TestTurnThatBeginsByItselfBetweenTurns(t *testing.T) {
 			f.print(lines(initLine, echoOf(h), textLines("B", "mine"),
 				`{"type":"result","is_error":false,"session_id":"S","total_cost_usd":2.5}`)...)
 		}()
-		r, _ := ask(t.Context(), s, cli.Request{Prompt: "hi"})
+		r, _ := clitest.Play(t.Context(), s, cli.Request{Prompt: "hi"})
 		if r.Text != "mine" || r.CostUSD != 0.5 {
 			t.Errorf("answer %q for %g", r.Text, r.CostUSD)
 		}
@@ -66,7 +67,7 @@ func TestMessageWaitsForATurnThatBeganByItself(t *testing.T) {
 			h := <-f.heard
 			f.print(lines(initLine, echoOf(h), textLines("B", "mine"), doneLine)...)
 		}()
-		r, _ := ask(t.Context(), s, cli.Request{Prompt: "hi"})
+		r, _ := clitest.Play(t.Context(), s, cli.Request{Prompt: "hi"})
 		if r.Text != "mine" {
 			t.Errorf("answer %q", r.Text)
 		}
@@ -104,7 +105,7 @@ func TestInterrupt(t *testing.T) {
 				`{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}`,
 				`{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","total_cost_usd":1}`)
 		}()
-		r, _ := ask(ctx, s, cli.Request{Prompt: "hi"})
+		r, _ := clitest.Play(ctx, s, cli.Request{Prompt: "hi"})
 		if !r.Aborted || r.Err != nil || r.Text != "half" || r.CostUSD != 1 {
 			t.Errorf("got %+v", r)
 		}
@@ -126,7 +127,7 @@ func TestDeadlineKeepsWhatWasSaid(t *testing.T) {
 			h := <-f.heard
 			f.print(lines(initLine, echoOf(h), textLines("A", "half"))...)
 		}()
-		r, _ := ask(ctx, s, cli.Request{Prompt: "hi"})
+		r, _ := clitest.Play(ctx, s, cli.Request{Prompt: "hi"})
 		if r.Err == nil || r.Err.Kind != cli.TimedOut || r.Text != "half" || r.Duration < time.Minute {
 			t.Errorf("got %+v", r)
 		}

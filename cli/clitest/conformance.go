@@ -2,6 +2,7 @@ package clitest
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,6 +38,16 @@ func Conformance(t *testing.T, h Harness) {
 				}
 			})
 			c.play(newStage(t, h))
+		})
+	}
+}
+
+// EachMode is Conformance in each of the modes that cannot names, with what the agent is not held to in it.
+func EachMode(t *testing.T, h Harness, cannot map[cli.Mode]Cannot) {
+	for _, mode := range slices.Sorted(maps.Keys(cannot)) {
+		t.Run(string(mode), func(t *testing.T) {
+			h.Mode, h.Cannot = mode, cannot[mode]
+			Conformance(t, h)
 		})
 	}
 }

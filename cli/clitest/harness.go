@@ -19,10 +19,20 @@ type Harness struct {
 	Over   func(p cli.Provider, l cli.Launcher) cli.Provider
 	Script Script
 	// Cannot lists cases that this agent cannot be made to show, each with the reason, which is logged.
-	Cannot map[Case]string
+	Cannot Cannot
 	// Patience is how long a turn, or a close, may take before the suite gives up; 30 s if zero. Real
 	// agents may need more.
 	Patience time.Duration
+}
+
+// Cannot says of cases why an agent is not held to them.
+type Cannot map[Case]string
+
+// Leave adds cases that are left out for the same reason.
+func (c Cannot) Leave(reason string, cases ...Case) {
+	for _, name := range cases {
+		c[name] = reason
+	}
 }
 
 // Script is how an agent is made to do things: each field gives a part of a prompt, and parts are joined

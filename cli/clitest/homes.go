@@ -99,11 +99,11 @@ func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resu
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	defer in.close(t, s)
+	defer Close(t, s)
 	var last cli.Result
 	for _, prompt := range prompts {
 		req.Prompt = prompt
-		last = play(ctx, s, req)
+		last, _ = Play(ctx, s, req)
 		if last.Err != nil || last.Text == "" {
 			t.Fatalf("%s: %+v, %v", prompt, last, last.Err)
 		}
@@ -125,27 +125,10 @@ func (in Isolated) stranger(ctx context.Context, t *testing.T, home string, id c
 	if err != nil {
 		return
 	}
-	defer in.close(t, s)
-	if r := play(ctx, s, req); r.Err == nil && strings.Contains(r.Text, "Ann") {
+	defer Close(t, s)
+	if r, _ := Play(ctx, s, req); r.Err == nil && strings.Contains(r.Text, "Ann") {
 		t.Errorf("a session was gone on with in another home: %q", r.Text)
 	}
-}
-
-func (in Isolated) close(t *testing.T, s cli.Session) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := s.Close(ctx); err != nil {
-		t.Errorf("close: %v", err)
-	}
-}
-
-func play(ctx context.Context, s cli.Session, req cli.Request) (last cli.Result) {
-	s.Turn(ctx, req, func(ev cli.Event) {
-		if r, ok := ev.(cli.Result); ok {
-			last = r
-		}
-	})
-	return last
 }
 
 // leftIn is a file that is named after a session.

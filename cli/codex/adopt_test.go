@@ -48,7 +48,7 @@ func adopted(t *testing.T, p *Provider, left cli.LeftRun, req cli.Request) cli.S
 	if err != nil {
 		t.Fatalf("adopt %s: %v", req.Turn, err)
 	}
-	t.Cleanup(func() { closeNow(t, s) })
+	t.Cleanup(func() { clitest.Close(t, s) })
 	return s
 }
 
@@ -79,14 +79,14 @@ func TestTwoConversationsOfOneProcessAreGoneOnWith(t *testing.T) {
 		if r.Err != nil || !strings.HasSuffix(r.Text, "done a") {
 			t.Errorf("a: %+v, %v", r, r.Err)
 		}
-		closeNow(t, sa)
+		clitest.Close(t, sa)
 		sb = adopted(t, next, left, b)
 		tb = begin(t, sb, b)
 		await[cli.CaughtUp](tb)
 		if err := os.WriteFile(filepath.Join(dir, "go-b"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := tb.end(); r.Err != nil || !strings.HasSuffix(r.Text, "done b") || len(of[cli.ToolStarted](tb.all)) != 1 {
+		if r := tb.end(); r.Err != nil || !strings.HasSuffix(r.Text, "done b") || len(clitest.Of[cli.ToolStarted](tb.all)) != 1 {
 			t.Errorf("b: %+v, %v", r, r.Err)
 		}
 		// And a new conversation goes to the same process.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // What a second turn costs from its prompt to its first text, live and one-shot, side by side. It is told, and
@@ -46,7 +47,7 @@ func TestSecondTurnLatency(t *testing.T) {
 				took = append(took, d)
 			}
 		}
-		closeNow(t, s)
+		clitest.Close(t, s)
 		slices.Sort(took)
 		t.Logf("%s: later turns, prompt to first text: median %s of %v", mode, took[rounds/2].Round(time.Millisecond), took)
 	}

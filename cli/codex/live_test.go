@@ -17,21 +17,7 @@ import (
 // openLive opens a live session and closes it with the test.
 func openLive(t *testing.T, p *Provider, req cli.Request) cli.Session {
 	t.Helper()
-	s, err := p.Open(t.Context(), cli.Live, req)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(func() { closeNow(t, s) })
-	return s
-}
-
-func closeNow(t *testing.T, s cli.Session) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := s.Close(ctx); err != nil {
-		t.Errorf("close: %v", err)
-	}
+	return clitest.Open(t, p, cli.Live, req)
 }
 
 // running is a turn that runs beside the test.
@@ -82,9 +68,7 @@ func (r *running) end() cli.Result {
 	r.t.Helper()
 	result := await[cli.Result](r)
 	<-r.over
-	for _, wrong := range clitest.Violations(r.all) {
-		r.t.Errorf("contract: %s", wrong)
-	}
+	clitest.Keeps(r.t, r.all)
 	return result
 }
 
@@ -113,7 +97,7 @@ func TestConversationsShareAProcessAndNothingElse(t *testing.T) {
 		if r := ta.end(); !r.Aborted || r.Err != nil {
 			t.Errorf("aborted as %+v, %v", r, r.Err)
 		}
-		closeNow(t, sa)
+		clitest.Close(t, sa)
 		if left := running61x(t); len(left) > 0 {
 			t.Errorf("the abort left %q", left)
 		}
@@ -124,7 +108,7 @@ func TestConversationsShareAProcessAndNothingElse(t *testing.T) {
 		if r.Err != nil || r.Text != "all well" {
 			t.Errorf("the neighbour ended as %+v, %v", r, r.Err)
 		}
-		if out := of[cli.ToolEnded](tb.all)[0].Output; !strings.Contains(out, "chat 22") {
+		if out := clitest.Of[cli.ToolEnded](tb.all)[0].Output; !strings.Contains(out, "chat 22") {
 			t.Errorf("the neighbour's tool said %q", out)
 		}
 		if !sb.Info().Alive {
@@ -178,9 +162,9 @@ func TestACrashEndsTheTurnsThatRanInItAndNoConversation(t *testing.T) {
 	if sa.Info().Alive || sa.Fits(next) {
 		t.Error("a session whose process is gone takes another turn")
 	}
-	closeNow(t, sa)
-	closeNow(t, sb)
-	if r, _ := ask(t.Context(), openLive(t, p, next), next); r.Err != nil || r.AgentSessionID != next.Resume {
+	clitest.Close(t, sa)
+	clitest.Close(t, sb)
+	if r, _ := clitest.Play(t.Context(), openLive(t, p, next), next); r.Err != nil || r.AgentSessionID != next.Resume {
 		t.Errorf("afterwards: %+v, %v", r, r.Err)
 	}
 }
@@ -249,8 +233,8 @@ func TestWhatNobodyIsAskedIsDenied(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := inDir(dir, "a", `[[ask cmd="touch never"]][[write path="never.txt" text="x"]][[text done]]`)
 		req.Permission = cli.Ask
-		r, events := ask(t.Context(), openLive(t, p, req), req)
-		if r.Err != nil || r.Text != "done" || len(of[cli.ApprovalAsked](events)) != 0 {
+		r, events := clitest.Play(t.Context(), openLive(t, p, req), req)
+		if r.Err != nil || r.Text != "done" || len(clitest.Of[cli.ApprovalAsked](events)) != 0 {
 			t.Errorf("%+v, %v", r, r.Err)
 		}
 		for _, name := range []string{"never", "never.txt"} {
@@ -268,7 +252,7 @@ func TestEditsGoThroughWhereTheModeSaysSo(t *testing.T) {
 		s := openLive(t, p, req)
 		turn := begin(t, s, req)
 		a := await[cli.ApprovalAsked](turn)
-		if a.Tool != "shell" || len(of[cli.FileChanged](turn.all)) != 1 {
+		if a.Tool != "shell" || len(clitest.Of[cli.FileChanged](turn.all)) != 1 {
 			t.Errorf("asked %+v after %+v", a, turn.all)
 		}
 		if err := s.(cli.Asker).Decide(t.Context(), a.ID, cli.Decision{Allow: true}); err != nil {
@@ -315,12 +299,12 @@ func TestErrorsOfTheModelLeaveTheThreadUsable(t *testing.T) {
 			"[[error 401 times=9]]": cli.NotLoggedIn, "[[error 429]]": cli.LimitReached, "[[error 400]]": cli.Refused,
 		} {
 			req.Turn, req.Prompt = cli.TurnID(prompt), prompt
-			if r, _ := ask(t.Context(), s, req); r.Err == nil || r.Err.Kind != want {
+			if r, _ := clitest.Play(t.Context(), s, req); r.Err == nil || r.Err.Kind != want {
 				t.Errorf("%s: %+v", prompt, r.Err)
 			}
 		}
 		req.Turn, req.Prompt, req.Resume = "after", "[[text fine]]", s.Info().AgentSessionID
-		if r, _ := ask(t.Context(), s, req); r.Err != nil || r.Text != "fine" || r.Usage.Output == 0 {
+		if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil || r.Text != "fine" || r.Usage.Output == 0 {
 			t.Errorf("afterwards %+v, %v", r, r.Err)
 		}
 	})
@@ -349,10 +333,10 @@ func TestManyThreadsInOneProcess(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				defer closeNow(t, s)
-				first, _ := ask(t.Context(), s, req)
+				defer clitest.Close(t, s)
+				first, _ := clitest.Play(t.Context(), s, req)
 				req.Turn, req.Prompt, req.Resume = cli.TurnID("2"+name), "two [[history]]", first.AgentSessionID
-				second, _ := ask(t.Context(), s, req)
+				second, _ := clitest.Play(t.Context(), s, req)
 				if first.Text != "one "+name || first.Err != nil || second.Err != nil || !s.Fits(req) {
 					t.Errorf("%s: %+v, then %+v", name, first, second)
 				}
@@ -374,7 +358,7 @@ func TestLivePromptsReachTheModelAsText(t *testing.T) {
 		"240 KB": strings.Repeat("long ", 48<<10), "no UTF-8": "a\xffb",
 	} {
 		req.Turn, req.Prompt = cli.TurnID(name), prompt+" [[text ok]]"
-		if r, _ := ask(t.Context(), s, req); r.Err != nil || r.Text != "ok" {
+		if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil || r.Text != "ok" {
 			t.Errorf("%s: %q, %v", name, r.Text, r.Err)
 		}
 		asked := api.Prompts()
@@ -391,7 +375,7 @@ func TestInstructionsAreToldOnceAndAgainWhenTheyChange(t *testing.T) {
 	long := strings.Repeat("be thorough. ", 3000)
 	for i, instruction := range []string{"be a pirate", "be a pirate", "be a monk", long} {
 		req.Turn, req.AppendPrompt = cli.TurnID(instruction[:9]+itoa(int64(i))), instruction
-		if r, _ := ask(t.Context(), s, req); r.Err != nil {
+		if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 	}
@@ -411,7 +395,7 @@ func TestModelAndEffortAreSaidWithEachTurn(t *testing.T) {
 	s := openLive(t, p, req)
 	for i, model := range []cli.ModelID{"", "gpt-6.1-sol", "not-a-model", ""} {
 		req.Turn, req.Model = cli.TurnID(itoa(int64(i))), model
-		r, _ := ask(t.Context(), s, req)
+		r, _ := clitest.Play(t.Context(), s, req)
 		asked := api.Prompts()
 		want := or(string(model), "gpt-5.5")
 		if got := asked[len(asked)-1].Model; got != want || r.Err != nil || r.Model != cli.ModelID(want) {
@@ -423,7 +407,7 @@ func TestModelAndEffortAreSaidWithEachTurn(t *testing.T) {
 func TestWhatIsTriedAgainIsNotSaidTwice(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := inDir(dir, "a", `[[retry-text "half of"]][[text "the whole answer"]]`)
-		r, _ := ask(t.Context(), openLive(t, p, req), req)
+		r, _ := clitest.Play(t.Context(), openLive(t, p, req), req)
 		if r.Err != nil || r.Text != "the whole answer" {
 			t.Errorf("%q, %v", r.Text, r.Err)
 		}

@@ -3,8 +3,6 @@ package codex
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -21,20 +19,9 @@ type recorded struct {
 // Every folder of testdata/live is a recorded dialog with the real app server, and what its turns look like to
 // a person.
 func TestLiveRecordings(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/live/*/in.ndjson")
-	if err != nil || len(inputs) == 0 {
-		t.Fatalf("no recordings: %v", err)
-	}
-	for _, input := range inputs {
-		dir := filepath.Dir(input)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			raw, err := os.ReadFile(input)
-			if err != nil {
-				t.Fatal(err)
-			}
-			clitest.Golden(t, update, filepath.Join(dir, "events.txt"), liveTranscript(t, raw))
-		})
-	}
+	clitest.Recordings(t, update, "testdata/live/*/in.ndjson", func(t *testing.T, _ string, raw []byte) string {
+		return liveTranscript(t, raw)
+	})
 }
 
 // stagedTurn is a turn of a recording.
@@ -130,12 +117,7 @@ func (s *stagedTurn) finish() {
 
 // FuzzLiveParser feeds any notifications: no panic, and the contract of events holds.
 func FuzzLiveParser(f *testing.F) {
-	inputs, _ := filepath.Glob("testdata/live/*/in.ndjson")
-	for _, input := range inputs {
-		raw, err := os.ReadFile(input)
-		if err != nil {
-			f.Fatal(err)
-		}
+	for _, raw := range clitest.Seeds(f, "testdata/live/*/in.ndjson") {
 		var lines []byte
 		for line := range bytes.Lines(raw) {
 			var r recorded
@@ -174,8 +156,6 @@ func FuzzLiveParser(f *testing.F) {
 		r := p.result()
 		r.Usage = p.used()
 		p.out.Finish(r)
-		for _, wrong := range clitest.Violations(events) {
-			t.Error(wrong)
-		}
+		clitest.Keeps(t, events)
 	})
 }

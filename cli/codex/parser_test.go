@@ -18,22 +18,11 @@ var update = clitest.UpdateFlag()
 // Every folder of testdata is a recording of the real CLI and what its turn looks like to a person.
 // resume.txt, where it is there, names the thread that was asked for.
 func TestParserRecordings(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*/in.ndjson")
-	if err != nil || len(inputs) == 0 {
-		t.Fatalf("no recordings: %v", err)
-	}
-	for _, input := range inputs {
-		dir := filepath.Dir(input)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			raw, err := os.ReadFile(input)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resume, _ := os.ReadFile(filepath.Join(dir, "resume.txt"))
-			stderr, _ := os.ReadFile(filepath.Join(dir, "stderr.txt"))
-			clitest.Golden(t, update, filepath.Join(dir, "events.txt"), transcript(raw, strings.TrimSpace(string(resume)), string(stderr)))
-		})
-	}
+	clitest.Recordings(t, update, "testdata/*/in.ndjson", func(_ *testing.T, file string, raw []byte) string {
+		resume, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "resume.txt"))
+		stderr, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "stderr.txt"))
+		return transcript(raw, strings.TrimSpace(string(resume)), string(stderr))
+	})
 }
 
 // transcript runs a recording through a parser as a turn of session.Turn would.
@@ -99,34 +88,13 @@ func TestUsageOfAResumedThreadIsTheTurnsOwn(t *testing.T) {
 // FuzzParser feeds any bytes as the output of one process: no panic, one Result and last, every tool
 // ended, and the deltas fold to the answer.
 func FuzzParser(f *testing.F) {
-	inputs, _ := filepath.Glob("testdata/*/in.ndjson")
-	for _, input := range inputs {
-		if raw, err := os.ReadFile(input); err == nil && len(raw) < 16<<10 {
-			f.Add(raw)
-		}
+	for _, raw := range clitest.Seeds(f, "testdata/*/in.ndjson") {
+		f.Add(raw)
 	}
 	f.Add([]byte("{\"type\":\"item.completed\"}\n{\"type\":\"item.started\",\"item\":{}}\n\xff[]"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var answer cli.Answer
-		open := map[cli.ToolID]bool{}
-		results := 0
-		emit := func(ev cli.Event) {
-			if results > 0 {
-				t.Fatalf("%T after the Result", ev)
-			}
-			answer.Add(ev)
-			switch ev := ev.(type) {
-			case cli.ToolStarted:
-				open[ev.ID] = true
-			case cli.ToolEnded:
-				delete(open, ev.ID)
-			case cli.Result:
-				results++
-				if ev.Text != answer.String() || len(open) != 0 {
-					t.Fatalf("result %q, deltas %q, open tools %v", ev.Text, answer.String(), open)
-				}
-			}
-		}
+		var events []cli.Event
+		emit := func(ev cli.Event) { events = append(events, ev) }
 		parser := New(Options{}).parser(cli.NewEmitter(Agent, time.Now, emit), cli.Request{Dir: "/"})
 		for line := range bytes.Lines(raw) {
 			if parser.line(line) {
@@ -134,8 +102,6 @@ func FuzzParser(f *testing.F) {
 			}
 		}
 		parser.out.Finish(parser.result(context.Background(), cli.EndExit, fakeExit{}))
-		if results != 1 {
-			t.Fatalf("%d results", results)
-		}
+		clitest.Keeps(t, events)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // oddServer is an app server inside the test, with manners of its own. It answers what every server answers
@@ -201,7 +202,7 @@ func onStart(lines ...string) func(*oddServer, message) bool {
 func oddTurn(t *testing.T, p *Provider) (cli.Result, []cli.Event) {
 	t.Helper()
 	req := inDir("/", "a", "hello")
-	return ask(t.Context(), openLive(t, p, req), req)
+	return clitest.Play(t.Context(), openLive(t, p, req), req)
 }
 
 func TestOddServers(t *testing.T) {
@@ -373,8 +374,8 @@ func TestDeathWithAnApprovalOpen(t *testing.T) {
 		req := inDir("/", "a", "hello")
 		req.Permission, req.Attended = cli.Ask, true
 		s := openLive(t, p, req)
-		r, events := ask(t.Context(), s, req)
-		if r.Err == nil || r.Err.Kind != cli.Crashed || len(of[cli.AskWithdrawn](events)) != 1 {
+		r, events := clitest.Play(t.Context(), s, req)
+		if r.Err == nil || r.Err.Kind != cli.Crashed || len(clitest.Of[cli.AskWithdrawn](events)) != 1 {
 			t.Errorf("%+v, %v", events, r.Err)
 		}
 		if err := s.(cli.Asker).Decide(t.Context(), "7", cli.Decision{Allow: true}); err == nil {
@@ -426,8 +427,8 @@ func TestFormsAreDeclined(t *testing.T) {
 	}, func(t *testing.T, p *Provider, l *oddLauncher) {
 		req := inDir("/", "a", "hello")
 		req.Permission, req.Attended = cli.Ask, true
-		r, events := ask(t.Context(), openLive(t, p, req), req)
-		if r.Err != nil || len(r.Denials) != 1 || len(of[cli.ApprovalAsked](events)) != 0 {
+		r, events := clitest.Play(t.Context(), openLive(t, p, req), req)
+		if r.Err != nil || len(r.Denials) != 1 || len(clitest.Of[cli.ApprovalAsked](events)) != 0 {
 			t.Errorf("%+v, %v", r, r.Err)
 		}
 		if a := l.servers[0].answersTo("3"); len(a) != 1 || !strings.Contains(string(a[0].Result), `"decline"`) {

@@ -16,10 +16,7 @@ import (
 )
 
 // The test binary is also the scripted agent that the sessions below talk with.
-func TestMain(m *testing.M) {
-	sim.RunIfChild()
-	clitest.Main(m)
-}
+func TestMain(m *testing.M) { clitest.AgentMain(m) }
 
 // each runs f with the scripted Codex and with the real one, which must do the same.
 func each(t *testing.T, f func(t *testing.T, p *Provider, dir string)) {
@@ -35,80 +32,38 @@ func each(t *testing.T, f func(t *testing.T, p *Provider, dir string)) {
 
 func scripted(t *testing.T) (*Provider, string) {
 	t.Helper()
-	programs, err := sim.InstallFrom(clitest.Program(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "OPENAI_API_KEY=dummy"}
-	return New(Options{ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: programs.Codex, Env: func() []string { return env }}}), t.TempDir()
+	return New(Options{
+		ProviderOptions: clitest.Scripted(t, func(p sim.Programs) string { return p.Codex }, "OPENAI_API_KEY=dummy"),
+	}), t.TempDir()
 }
 
 func real(t *testing.T) (*Provider, string, *modelapi.Server) {
 	t.Helper()
-	api := modelapi.New(modelapi.Options{Key: realagent.Key})
-	if err := api.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := api.Close(ctx); err != nil {
-			t.Errorf("close the API: %v", err)
-		}
-	})
+	api := realagent.Model(t, realagent.Key)
 	c := realagent.Codex(t, api.URL())
-	return New(Options{
-		ProviderOptions: cli.ProviderOptions{
-			Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ,
-		},
-	}), c.Work, api
+	return New(Options{ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ}}), c.Work, api
 }
 
 func open(t *testing.T, p *Provider, req cli.Request) cli.Session {
 	t.Helper()
-	s, err := p.Open(t.Context(), cli.OneShot, req)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return s
-}
-
-func ask(ctx context.Context, s cli.Session, req cli.Request) (cli.Result, []cli.Event) {
-	var events []cli.Event
-	s.Turn(ctx, req, func(ev cli.Event) { events = append(events, ev) })
-	r, _ := events[len(events)-1].(cli.Result)
-	return r, events
-}
-
-func of[T cli.Event](events []cli.Event) (some []T) {
-	for _, ev := range events {
-		if ev, ok := ev.(T); ok {
-			some = append(some, ev)
-		}
-	}
-	return some
+	return clitest.Open(t, p, cli.OneShot, req)
 }
 
 func TestAnAnswerAndAToolCall(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := cli.Request{Dir: dir, Permission: cli.AcceptEdits, Prompt: `[[text "I will look."]] [[tool cmd="echo hi; exit 3"]] [[text "It **failed**."]]`}
-		r, events := ask(t.Context(), open(t, p, req), req)
+		r, events := clitest.Play(t.Context(), open(t, p, req), req)
 		if r.Err != nil || r.Text != "It **failed**." || r.AgentSessionID == "" || r.Usage.Output == 0 {
 			t.Fatalf("result %+v", r)
 		}
-		starts, ends := of[cli.ToolStarted](events), of[cli.ToolEnded](events)
+		starts, ends := clitest.Of[cli.ToolStarted](events), clitest.Of[cli.ToolEnded](events)
 		if len(starts) != 1 || len(ends) != 1 || starts[0].Title != "echo hi; exit 3" || starts[0].Name != "shell" {
 			t.Fatalf("tools %+v %+v", starts, ends)
 		}
 		if e := ends[0]; e.ExitCode == nil || *e.ExitCode != 3 || strings.TrimSpace(e.Output) != "hi" || e.Duration <= 0 || e.Err == "" {
 			t.Errorf("tool ended as %+v", e)
 		}
-		if think := of[cli.ThinkingDelta](events); len(think) == 0 || think[0].Text != "I will look." {
+		if think := clitest.Of[cli.ThinkingDelta](events); len(think) == 0 || think[0].Text != "I will look." {
 			t.Errorf("what announces a tool is shown as %+v", think)
 		}
 	})
@@ -117,9 +72,9 @@ func TestAnAnswerAndAToolCall(t *testing.T) {
 func TestTheNextProcessResumesTheThread(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := cli.Request{Dir: dir, Prompt: "remember the lighthouse [[text ok]]"}
-		first, _ := ask(t.Context(), open(t, p, req), req)
+		first, _ := clitest.Play(t.Context(), open(t, p, req), req)
 		req.Resume, req.Prompt = first.AgentSessionID, "and now? [[history]]"
-		second, _ := ask(t.Context(), open(t, p, req), req)
+		second, _ := clitest.Play(t.Context(), open(t, p, req), req)
 		if second.Err != nil || second.AgentSessionID != first.AgentSessionID || !strings.Contains(second.Text, "remember the lighthouse") {
 			t.Fatalf("%+v", second)
 		}
@@ -132,7 +87,7 @@ func TestTheNextProcessResumesTheThread(t *testing.T) {
 func TestAnUnknownThreadIsAFailedResume(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := cli.Request{Dir: dir, Prompt: "hello", Resume: "11111111-2222-3333-4444-555555555555"}
-		r, _ := ask(t.Context(), open(t, p, req), req)
+		r, _ := clitest.Play(t.Context(), open(t, p, req), req)
 		if r.Err == nil || r.Err.Kind != cli.ResumeFailed {
 			t.Errorf("%+v", r.Err)
 		}
@@ -146,7 +101,7 @@ func TestErrorsOfTheModel(t *testing.T) {
 		} {
 			req := cli.Request{Dir: dir, Prompt: prompt}
 			began := time.Now()
-			r, _ := ask(t.Context(), open(t, p, req), req)
+			r, _ := clitest.Play(t.Context(), open(t, p, req), req)
 			if r.Err == nil || r.Err.Kind != want {
 				t.Errorf("%s: %+v", prompt, r.Err)
 			}
@@ -169,7 +124,7 @@ func TestAnAbortLeavesNothingBehind(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 			}
 		}()
-		r, _ := ask(ctx, s, req)
+		r, _ := clitest.Play(ctx, s, req)
 		if !r.Aborted || r.Err != nil {
 			t.Errorf("%+v", r)
 		}
@@ -204,7 +159,7 @@ func TestPromptsReachTheModelAsText(t *testing.T) {
 		"240 KB": strings.Repeat("long ", 48<<10) + "[[text ok]]",
 	} {
 		req := cli.Request{Dir: dir, Prompt: prompt}
-		r, _ := ask(t.Context(), open(t, p, req), req)
+		r, _ := clitest.Play(t.Context(), open(t, p, req), req)
 		if r.Err != nil || r.Text != "ok" {
 			t.Errorf("%s: %q, %v", name, r.Text, r.Err)
 		}
@@ -249,7 +204,7 @@ func TestACodexThatIsNotThere(t *testing.T) {
 		t.Errorf("models %v, %v", models, err)
 	}
 	req := cli.Request{Dir: t.TempDir(), Prompt: "hello"}
-	if r, _ := ask(t.Context(), open(t, p, req), req); r.Err == nil || r.Err.Kind != cli.NotInstalled {
+	if r, _ := clitest.Play(t.Context(), open(t, p, req), req); r.Err == nil || r.Err.Kind != cli.NotInstalled {
 		t.Errorf("turn %+v", r)
 	}
 }

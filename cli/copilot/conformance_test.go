@@ -16,20 +16,14 @@ func over(p cli.Provider, l cli.Launcher) cli.Provider {
 }
 
 func TestConformance(t *testing.T) {
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
-		t.Run(string(mode), func(t *testing.T) {
-			clitest.Conformance(t, clitest.Harness{
-				Mode: mode,
-				New: func(t *testing.T) (cli.Provider, cli.Request) {
-					p, dir := scripted(t)
-					p.opts.Grace = 500 * time.Millisecond
-					return p, cli.Request{Dir: dir, Permission: cli.Bypass}
-				},
-				Over:   over,
-				Script: clitest.Script{ErrorKind: cli.Refused},
-			})
-		})
-	}
+	clitest.EachMode(t, clitest.Harness{
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			p, dir := scripted(t)
+			p.opts.Grace = 500 * time.Millisecond
+			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
+		},
+		Over: over, Script: clitest.Script{ErrorKind: cli.Refused},
+	}, map[cli.Mode]clitest.Cannot{cli.Live: {}, cli.OneShot: {}})
 }
 
 // What the real CLI shows of the suite, at a second of processor a case: the rest it cannot be made to do, or the
@@ -42,32 +36,19 @@ func TestRealConformance(t *testing.T) {
 		elsewhere = "held by a test of its own"
 		ours      = "it is about the supervisor and this package, which the scripted agent shows as well"
 	)
-	live, oneShot := map[clitest.Case]string{clitest.CrashInTool: shell}, map[clitest.Case]string{clitest.CrashInTool: shell}
-	leave := func(reason string, left map[clitest.Case]string, cases ...clitest.Case) {
-		for _, c := range cases {
-			left[c] = reason
-		}
-	}
-	for _, left := range []map[clitest.Case]string{live, oneShot} {
-		leave(fault, left, clitest.CrashInText, clitest.SilentExit, clitest.LongLine, clitest.AbortDeaf)
-		leave(ours, left, clitest.AbortBefore, clitest.Deadline, clitest.CloseUnused, clitest.CloseWithTools, clitest.SecondTurn,
+	live, oneShot := clitest.Cannot{clitest.CrashInTool: shell}, clitest.Cannot{clitest.CrashInTool: shell}
+	for _, left := range []clitest.Cannot{live, oneShot} {
+		left.Leave(fault, clitest.CrashInText, clitest.SilentExit, clitest.LongLine, clitest.AbortDeaf)
+		left.Leave(ours, clitest.AbortBefore, clitest.Deadline, clitest.CloseUnused, clitest.CloseWithTools, clitest.SecondTurn,
 			clitest.AdoptText, clitest.AdoptEnded, clitest.AdoptUnsent, clitest.AdoptIdle)
 	}
-	leave(elsewhere, live, clitest.ModelError)
-	leave(asLive, oneShot, clitest.FailingTool, clitest.TwoSessions, clitest.Thinking, clitest.AbortText, clitest.DetachThenAbort)
-	for mode, cannot := range map[cli.Mode]map[clitest.Case]string{cli.Live: live, cli.OneShot: oneShot} {
-		t.Run(string(mode), func(t *testing.T) {
-			clitest.Conformance(t, clitest.Harness{
-				Mode: mode,
-				New: func(t *testing.T) (cli.Provider, cli.Request) {
-					p, dir, _ := real(t)
-					return p, cli.Request{Dir: dir, Permission: cli.Bypass}
-				},
-				Over:     over,
-				Script:   clitest.Script{ErrorKind: cli.Refused},
-				Cannot:   cannot,
-				Patience: time.Minute,
-			})
-		})
-	}
+	live.Leave(elsewhere, clitest.ModelError)
+	oneShot.Leave(asLive, clitest.FailingTool, clitest.TwoSessions, clitest.Thinking, clitest.AbortText, clitest.DetachThenAbort)
+	clitest.EachMode(t, clitest.Harness{
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			p, dir, _ := real(t)
+			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
+		},
+		Over: over, Script: clitest.Script{ErrorKind: cli.Refused}, Patience: time.Minute,
+	}, map[cli.Mode]clitest.Cannot{cli.Live: live, cli.OneShot: oneShot})
 }

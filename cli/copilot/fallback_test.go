@@ -41,7 +41,7 @@ func TestACopilotWithoutItsServer(t *testing.T) {
 		t.Errorf("auth %+v", auth)
 	}
 	req := cli.Request{Dir: dir, Attended: true, Model: "gpt-5.2", Permission: cli.Ask, Prompt: `[[tool cmd="touch made"]] [[text "Done."]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	if info := s.Info(); info.Via != "ACP" || info.Agent != Agent || p.Shares(req) != info.PID || info.PID == 0 {
 		t.Errorf("info %+v, shares %d", info, p.Shares(req))
 	}
@@ -61,7 +61,7 @@ func TestACopilotWithoutItsServer(t *testing.T) {
 	if !s.Fits(req) {
 		t.Error("it does not fit its next turn")
 	}
-	if r, _ := play(t.Context(), s, req); r.Err == nil || r.Err.Kind != cli.Refused || r.Text != "" {
+	if r, _ := clitest.Play(t.Context(), s, req); r.Err == nil || r.Err.Kind != cli.Refused || r.Text != "" {
 		t.Errorf("an error became %q, %+v", r.Text, r.Err)
 	}
 }
@@ -70,18 +70,18 @@ func TestACopilotWithoutItsServer(t *testing.T) {
 func TestASessionOfTheServerGoesOnWithoutIt(t *testing.T) {
 	p, dir, _ := real(t)
 	req := cli.Request{Dir: dir, Permission: cli.Bypass, Prompt: `about the lighthouse [[text "One."]]`}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	if via := s.Info().Via; via != viaServer {
 		t.Errorf("the server is %q", via)
 	}
-	one, _ := play(t.Context(), s, req)
+	one, _ := clitest.Play(t.Context(), s, req)
 	if err := s.Close(t.Context()); err != nil || one.Err != nil {
 		t.Fatal(err, one.Err)
 	}
 	o := p.opts
 	o.Path = headless(t, o.Path, `"$@"`)
 	req.Resume, req.Prompt = one.AgentSessionID, "[[history]]"
-	if r, _ := play(t.Context(), open(t, New(o), cli.Live, req), req); !strings.Contains(r.Text, "lighthouse") {
+	if r, _ := clitest.Play(t.Context(), clitest.Open(t, New(o), cli.Live, req), req); !strings.Contains(r.Text, "lighthouse") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,20 +18,7 @@ var update = clitest.UpdateFlag()
 // Every folder of testdata is a recording of the real CLI and what its turns look like to a person: one-shot
 // lines, or the messages of a live process.
 func TestParserRecordings(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*/in.ndjson")
-	if err != nil || len(inputs) == 0 {
-		t.Fatalf("no recordings: %v", err)
-	}
-	for _, input := range inputs {
-		dir := filepath.Dir(input)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			raw, err := os.ReadFile(input)
-			if err != nil {
-				t.Fatal(err)
-			}
-			clitest.Golden(t, update, filepath.Join(dir, "events.txt"), transcript(raw))
-		})
-	}
+	clitest.Recordings(t, update, "testdata/*/in.ndjson", func(_ *testing.T, _ string, raw []byte) string { return transcript(raw) })
 }
 
 // transcript runs a recording through a parser, a new one after each end of a turn. Questions and requests for
@@ -115,12 +101,7 @@ func finish(p *parser) {
 
 // Whatever comes, the events keep their contract.
 func FuzzParser(f *testing.F) {
-	inputs, _ := filepath.Glob("testdata/*/in.ndjson")
-	for _, input := range inputs {
-		raw, err := os.ReadFile(input)
-		if err != nil {
-			f.Fatal(err)
-		}
+	for _, raw := range clitest.Seeds(f, "testdata/*/in.ndjson") {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -141,9 +122,7 @@ func FuzzParser(f *testing.F) {
 		}
 		p.asks.end(p)
 		out.Finish(p.outcome())
-		for _, wrong := range clitest.Violations(events) {
-			t.Error(wrong)
-		}
+		clitest.Keeps(t, events)
 	})
 }
 

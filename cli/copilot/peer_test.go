@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // peer is a server inside the test: what it answers is up to the test.
@@ -226,13 +227,13 @@ func TestAPeerThatIsHardToUnderstand(t *testing.T) {
 		return true
 	})
 	req := cli.Request{Prompt: "hello", Turn: "t1"}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	for range 2 {
-		r, events := play(t.Context(), s, req)
+		r, events := clitest.Play(t.Context(), s, req)
 		if r.Err != nil || r.Text != "Hi." {
 			t.Errorf("%+v, %+v", r, r.Err)
 		}
-		if named := of[cli.SessionStarted](events); len(named) != 1 || named[0].Model != "gpt-5.2" {
+		if named := clitest.Of[cli.SessionStarted](events); len(named) != 1 || named[0].Model != "gpt-5.2" {
 			t.Errorf("named %+v", named)
 		}
 	}
@@ -249,7 +250,7 @@ func TestUnknownRequestsAreRefused(t *testing.T) {
 		return false
 	})
 	req := cli.Request{Prompt: "hello"}
-	play(t.Context(), open(t, p, cli.Live, req), req)
+	clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req)
 	if m := peer.told(func(m message) bool { return string(m.ID) == "99" }); m.Error["code"] != -32601.0 {
 		t.Errorf("it was told %+v", m)
 	}
@@ -302,7 +303,7 @@ func TestATurnThatIsRefused(t *testing.T) {
 		return false
 	})
 	req := cli.Request{Prompt: "hello"}
-	if r, _ := play(t.Context(), open(t, p, cli.Live, req), req); r.Err == nil || r.Err.Kind != cli.ResumeFailed {
+	if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req); r.Err == nil || r.Err.Kind != cli.ResumeFailed {
 		t.Errorf("%+v", r.Err)
 	}
 }
@@ -323,7 +324,7 @@ func waits(p *peer, m message) bool {
 func TestAProcessThatDiesWithAnApprovalOpen(t *testing.T) {
 	p, peer := newPeer(t, waits)
 	req := cli.Request{Prompt: "hello", Attended: true}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	turn := begin(t.Context(), s, req)
 	asked := await[cli.ApprovalAsked](t, turn)
 	if asked.Title != "rm -rf x" || asked.Reason != "tidy up" || asked.Tool != "shell" {
@@ -347,7 +348,7 @@ func TestAProcessThatDiesWithAnApprovalOpen(t *testing.T) {
 func TestAnApprovalThatSomebodyElseGave(t *testing.T) {
 	p, peer := newPeer(t, waits)
 	req := cli.Request{Prompt: "hello", Attended: true}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	turn := begin(t.Context(), s, req)
 	asked := await[cli.ApprovalAsked](t, turn)
 	peer.event("permission.completed", `{"requestId":"r1","result":{"kind":"approved"}}`)
@@ -370,7 +371,7 @@ func TestAnApprovalThatCameTooLate(t *testing.T) {
 		return waits(p, m)
 	})
 	req := cli.Request{Prompt: "hello", Attended: true}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	turn := begin(t.Context(), s, req)
 	asked := await[cli.ApprovalAsked](t, turn)
 	if err := s.(cli.Asker).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != cli.ErrNotAsked {
@@ -411,7 +412,7 @@ func TestQuestionsAndPlans(t *testing.T) {
 				return true
 			})
 			req := cli.Request{Prompt: "hello", Attended: !strings.HasPrefix(name, "nobody")}
-			s := open(t, p, cli.Live, req)
+			s := clitest.Open(t, p, cli.Live, req)
 			turn := begin(t.Context(), s, req)
 			if req.Attended {
 				if err := s.(cli.Asker).Decide(t.Context(), askedIn(t, turn, tt.method), tt.decision); err != nil {
@@ -457,7 +458,7 @@ func TestAQuestionThatWasGivenUp(t *testing.T) {
 		return true
 	})
 	req := cli.Request{Prompt: "hello", Attended: true}
-	turn := begin(t.Context(), open(t, p, cli.Live, req), req)
+	turn := begin(t.Context(), clitest.Open(t, p, cli.Live, req), req)
 	asked := await[cli.QuestionAsked](t, turn)
 	peer.event("user_input.completed", `{"requestId":"u1"}`)
 	if gone := await[cli.AskWithdrawn](t, turn); gone.ID != asked.ID {
@@ -476,13 +477,13 @@ func TestAModelThatIsNotThere(t *testing.T) {
 		return false
 	})
 	req := cli.Request{Prompt: "hello"}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	req.Model = "x"
-	if r, _ := play(t.Context(), s, req); r.Err == nil || r.Err.Kind != cli.UnknownModel || !strings.Contains(r.Err.Sentence(), "not available") {
+	if r, _ := clitest.Play(t.Context(), s, req); r.Err == nil || r.Err.Kind != cli.UnknownModel || !strings.Contains(r.Err.Sentence(), "not available") {
 		t.Errorf("%+v", r.Err)
 	}
 	req.Model = ""
-	if r, _ := play(t.Context(), s, req); r.Err != nil || r.Text != "Hi." {
+	if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil || r.Text != "Hi." {
 		t.Errorf("afterwards: %+v, %+v", r, r.Err)
 	}
 }
@@ -500,7 +501,7 @@ func TestTurnsAreMarked(t *testing.T) {
 		return false
 	})
 	req := cli.Request{Prompt: "hello", Turn: "t1"}
-	if r, _ := play(t.Context(), open(t, p, cli.Live, req), req); r.Err != nil {
+	if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req); r.Err != nil {
 		t.Error(r.Err)
 	}
 	if m := peer.told(func(m message) bool { return m.Method == "session.send" }); string(m.ID) != `"send-t1"` {

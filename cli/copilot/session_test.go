@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // playing is a turn that runs.
@@ -65,7 +66,7 @@ func (p *playing) result(t *testing.T) cli.Result {
 func TestApprovals(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := cli.Request{Dir: dir, Attended: true, Prompt: `[[ask cmd="touch one"]] [[ask cmd="touch two"]] [[text "Both."]]`}
-		s := open(t, p, cli.Live, req)
+		s := clitest.Open(t, p, cli.Live, req)
 		turn := begin(t.Context(), s, req)
 		first := await[cli.ApprovalAsked](t, turn)
 		if first.Tool != "bash" || first.Title != "touch one" || first.Started == "" || len(first.Input) == 0 {
@@ -117,7 +118,7 @@ func TestPermissionModesUnattended(t *testing.T) {
 					ran, wrote := filepath.Join(dir, name+".ran"), filepath.Join(dir, name+".wrote")
 					req := cli.Request{Dir: dir, Permission: tt.mode,
 						Prompt: `[[ask cmd="touch ` + ran + `"]] [[write path="` + wrote + `" text="x"]] [[text "Done."]]`}
-					r, events := play(t.Context(), open(t, p, mode, req), req)
+					r, events := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 					if r.Err != nil || r.Text != "Done." {
 						t.Fatalf("%+v, %+v", r, r.Err)
 					}
@@ -127,7 +128,7 @@ func TestPermissionModesUnattended(t *testing.T) {
 					if _, err := os.Stat(wrote); (err == nil) != tt.edits {
 						t.Errorf("the file was written: %v", err == nil)
 					}
-					changed := of[cli.FileChanged](events)
+					changed := clitest.Of[cli.FileChanged](events)
 					if tt.edits && (len(changed) != 1 || changed[0].Path != name+".wrote" || changed[0].Kind != cli.FileAdded || !strings.Contains(changed[0].Diff, "+x")) {
 						t.Errorf("changes %+v", changed)
 					}
@@ -150,7 +151,7 @@ func TestEditsOutsideTheDirectoriesAreAskedFor(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		elsewhere := filepath.Join(t.TempDir(), "x")
 		req := cli.Request{Dir: dir, Permission: cli.AcceptEdits, Prompt: `[[write path="` + elsewhere + `" text="x"]] [[text "Done."]]`}
-		r, _ := play(t.Context(), open(t, p, cli.Live, req), req)
+		r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req)
 		if _, err := os.Stat(elsewhere); err == nil || r.Err != nil || len(r.Denials) != 1 {
 			t.Errorf("written: %v; %+v, %+v", err == nil, r, r.Err)
 		}
@@ -160,22 +161,22 @@ func TestEditsOutsideTheDirectoriesAreAskedFor(t *testing.T) {
 func TestTheModeOfALivingSessionIsChanged(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := cli.Request{Dir: dir, Prompt: `[[ask cmd="touch one"]]`}
-		s := open(t, p, cli.Live, req)
-		first, _ := play(t.Context(), s, req)
+		s := clitest.Open(t, p, cli.Live, req)
+		first, _ := clitest.Play(t.Context(), s, req)
 		pid := s.Info().PID
 		req.Resume, req.Permission, req.Model, req.Effort = first.AgentSessionID, cli.Bypass, "gpt-5.1", "high"
 		if !s.Fits(req) {
 			t.Fatal("it cannot be changed")
 		}
-		second, events := play(t.Context(), s, req)
+		second, events := clitest.Play(t.Context(), s, req)
 		if len(first.Denials) != 1 || len(second.Denials) != 0 || second.Err != nil || second.Model != "gpt-5.1" || s.Info().PID != pid {
 			t.Errorf("%+v then %+v, %+v", first, second, second.Err)
 		}
-		if named := of[cli.SessionStarted](events); len(named) != 1 || named[0].Model != "gpt-5.1" {
+		if named := clitest.Of[cli.SessionStarted](events); len(named) != 1 || named[0].Model != "gpt-5.1" {
 			t.Errorf("named %+v", named)
 		}
 		req.Permission, req.Prompt = cli.Ask, `[[ask cmd="touch two"]]`
-		if third, _ := play(t.Context(), s, req); len(third.Denials) != 1 {
+		if third, _ := clitest.Play(t.Context(), s, req); len(third.Denials) != 1 {
 			t.Errorf("back again: %+v", third)
 		}
 	})
@@ -184,7 +185,7 @@ func TestTheModeOfALivingSessionIsChanged(t *testing.T) {
 func TestSteering(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := cli.Request{Dir: dir, Prompt: `[[text n=20 delay=20ms]]`}
-		s := open(t, p, cli.Live, req)
+		s := clitest.Open(t, p, cli.Live, req)
 		steer := s.(cli.Steerer).Steer
 		if err := steer(t.Context(), cli.Request{Prompt: "x"}); !errors.Is(err, cli.ErrNoTurn) {
 			t.Errorf("before the turn: %v", err)
@@ -202,7 +203,7 @@ func TestSteering(t *testing.T) {
 			t.Errorf("after the turn: %v", err)
 		}
 		req.Resume, req.Prompt = r.AgentSessionID, "[[history]]"
-		if next, _ := play(t.Context(), s, req); !strings.Contains(next.Text, "1.") {
+		if next, _ := clitest.Play(t.Context(), s, req); !strings.Contains(next.Text, "1.") {
 			t.Errorf("the next turn: %+v", next)
 		}
 	})
@@ -212,13 +213,13 @@ func TestSteering(t *testing.T) {
 func TestManySessionsInOneProcess(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		slow := cli.Request{Dir: dir, Permission: cli.Bypass, Conversation: "a", Prompt: `[[text n=40 delay=20ms]]`}
-		one, two := open(t, p, cli.Live, slow), open(t, p, cli.Live, slow)
+		one, two := clitest.Open(t, p, cli.Live, slow), clitest.Open(t, p, cli.Live, slow)
 		if one.Info().PID != two.Info().PID || one.Info().AgentSessionID == two.Info().AgentSessionID {
 			t.Fatalf("%+v and %+v", one.Info(), two.Info())
 		}
 		other := slow
 		other.ChatID = 7
-		if third := open(t, p, cli.Live, other); third.Info().PID == one.Info().PID {
+		if third := clitest.Open(t, p, cli.Live, other); third.Info().PID == one.Info().PID {
 			t.Error("another environment got the same process")
 		}
 		ctx, abort := context.WithCancelCause(t.Context())
@@ -251,10 +252,10 @@ func TestFailures(t *testing.T) {
 			cli.OneShot: {"[[error 401]]": cli.NotLoggedIn, "": cli.Refused, "a\x00b": cli.Refused}, // 400 is in the suite
 		} {
 			req := cli.Request{Dir: dir}
-			s := open(t, p, mode, req)
+			s := clitest.Open(t, p, mode, req)
 			for prompt, want := range prompts {
 				req.Prompt = prompt
-				r, _ := play(t.Context(), s, req)
+				r, _ := clitest.Play(t.Context(), s, req)
 				if r.Err == nil || r.Err.Kind != want {
 					t.Errorf("%s %q: %+v", mode, prompt, r.Err)
 				}
@@ -271,7 +272,7 @@ func TestASessionThatIsNotThere(t *testing.T) {
 		if !errors.As(err, &f) || f.Kind != cli.ResumeFailed {
 			t.Errorf("live: %v", err)
 		}
-		if r, _ := play(t.Context(), open(t, p, cli.OneShot, req), req); r.Err == nil || r.Err.Kind != cli.ResumeFailed {
+		if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.OneShot, req), req); r.Err == nil || r.Err.Kind != cli.ResumeFailed {
 			t.Errorf("one-shot: %+v", r.Err)
 		}
 	})
@@ -281,13 +282,13 @@ func TestTheNewestSessionIsGoneOnWith(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 			req := cli.Request{Dir: dir, Prompt: "about the lighthouse [[text ok]]"}
-			s := open(t, p, mode, req)
-			first, _ := play(t.Context(), s, req)
+			s := clitest.Open(t, p, mode, req)
+			first, _ := clitest.Play(t.Context(), s, req)
 			if err := s.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 			req.Continue, req.Prompt = true, "[[history]]"
-			r, _ := play(t.Context(), open(t, p, mode, req), req)
+			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			if r.Err != nil || !strings.Contains(r.Text, "lighthouse") || r.AgentSessionID != first.AgentSessionID {
 				t.Errorf("%s: %+v, %+v", mode, r, r.Err)
 			}
@@ -310,10 +311,10 @@ func TestPromptsReachTheModelAsText(t *testing.T) {
 		},
 	} {
 		req := cli.Request{Dir: dir}
-		s := open(t, p, mode, req)
+		s := clitest.Open(t, p, mode, req)
 		for name, prompt := range prompts {
 			req.Prompt, req.Resume = prompt, s.Info().AgentSessionID
-			r, _ := play(t.Context(), s, req)
+			r, _ := clitest.Play(t.Context(), s, req)
 			if r.Err != nil || r.Text != "ok" {
 				t.Errorf("%s, %s: %q, %v", mode, name, r.Text, r.Err)
 				continue
@@ -333,7 +334,7 @@ func TestSystemPromptsReachTheModel(t *testing.T) {
 		"added": {AppendPrompt: "Speak like a pirate."}, "instead": {SystemPrompt: "Speak like a pirate."},
 	} {
 		req.Dir, req.Prompt = dir, "hello [[text ok]]"
-		if r, _ := play(t.Context(), open(t, p, cli.Live, req), req); r.Err != nil {
+		if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req); r.Err != nil {
 			t.Fatalf("%s: %v", name, r.Err)
 		}
 		requests := api.Prompts()
@@ -368,7 +369,7 @@ func TestNotLoggedIn(t *testing.T) {
 		t.Errorf("models %+v", models)
 	}
 	req := cli.Request{Dir: dir, Prompt: "hello"}
-	if r, _ := play(t.Context(), open(t, p, cli.OneShot, req), req); r.Err == nil || r.Err.Kind != cli.NotLoggedIn {
+	if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.OneShot, req), req); r.Err == nil || r.Err.Kind != cli.NotLoggedIn {
 		t.Errorf("turn %+v", r.Err)
 	}
 }
@@ -384,7 +385,7 @@ func TestACopilotThatIsNotThere(t *testing.T) {
 	if _, err := p.Open(t.Context(), cli.Live, req); !errors.As(err, &f) || f.Kind != cli.NotInstalled {
 		t.Errorf("live: %v", err)
 	}
-	if r, _ := play(t.Context(), open(t, p, cli.OneShot, req), req); r.Err == nil || r.Err.Kind != cli.NotInstalled {
+	if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.OneShot, req), req); r.Err == nil || r.Err.Kind != cli.NotInstalled {
 		t.Errorf("one-shot: %+v", r.Err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // never answers a prompt, nor the request to give it up.
@@ -16,9 +17,9 @@ func TestSilenceEndsATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, peer := newPeer(t, never)
 		req := cli.Request{Prompt: "hello"}
-		s := open(t, p, cli.Live, req)
+		s := clitest.Open(t, p, cli.Live, req)
 		began := time.Now()
-		r, _ := play(t.Context(), s, req)
+		r, _ := clitest.Play(t.Context(), s, req)
 		if r.Err == nil || r.Err.Kind != cli.TimedOut {
 			t.Errorf("%+v", r.Err)
 		}
@@ -44,7 +45,7 @@ func TestAPersonMayTakeTheirTime(t *testing.T) {
 			return waits(p, m)
 		})
 		req := cli.Request{Prompt: "hello", Attended: true}
-		s := open(t, p, cli.Live, req)
+		s := clitest.Open(t, p, cli.Live, req)
 		turn := begin(t.Context(), s, req)
 		asked := await[cli.ApprovalAsked](t, turn)
 		time.Sleep(24 * time.Hour)
@@ -62,7 +63,7 @@ func TestADeafProcessWithOthersInItIsLeftToThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, peer := newPeer(t, never)
 		req := cli.Request{Prompt: "hello"}
-		one, two := open(t, p, cli.Live, req), open(t, p, cli.Live, req)
+		one, two := clitest.Open(t, p, cli.Live, req), clitest.Open(t, p, cli.Live, req)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		first, second := begin(ctx, one, req), begin(t.Context(), two, req)
 		time.Sleep(time.Second)

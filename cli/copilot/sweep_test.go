@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 // What an aborted turn started ends with the turn, though it left the turn's group, and though the process serves
@@ -18,14 +19,14 @@ import (
 func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		other := cli.Request{Dir: dir, Permission: cli.Bypass, Conversation: "other", Prompt: `about the lighthouse [[text "One."]]`}
-		beside := open(t, p, cli.Live, other)
-		one, _ := play(t.Context(), beside, other)
+		beside := clitest.Open(t, p, cli.Live, other)
+		one, _ := clitest.Play(t.Context(), beside, other)
 		pid := abortWithDaemon(t, p, beside, dir)
 		if living(pid) || beside.Info().Alive {
 			t.Errorf("the daemon %d lives: %v; its process takes turns: %v", pid, living(pid), beside.Info().Alive)
 		}
 		other.Resume, other.Prompt = one.AgentSessionID, "[[history]]"
-		if r, _ := play(t.Context(), open(t, p, cli.Live, other), other); !strings.Contains(r.Text, "lighthouse") {
+		if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, other), other); !strings.Contains(r.Text, "lighthouse") {
 			t.Errorf("%+v, %+v", r, r.Err)
 		}
 	})
@@ -35,7 +36,7 @@ func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 func TestAnAbortLeavesTheTurnsOfOthersAlone(t *testing.T) {
 	p, dir := scripted(t)
 	other := cli.Request{Dir: dir, Permission: cli.Bypass, Conversation: "other", Prompt: `[[tool cmd="until [ -e go ]; do sleep 0.01; done"]] [[text "Done."]]`}
-	beside := open(t, p, cli.Live, other)
+	beside := clitest.Open(t, p, cli.Live, other)
 	turn := begin(t.Context(), beside, other)
 	await[cli.ToolStarted](t, turn)
 	pid := abortWithDaemon(t, p, beside, dir)
@@ -60,7 +61,7 @@ func abortWithDaemon(t *testing.T, p *Provider, beside cli.Session, dir string) 
 	file := filepath.Join(t.TempDir(), "pid")
 	wish := cli.Request{Dir: dir, Permission: cli.Bypass, Conversation: "aborted",
 		Prompt: "[[tool " + strconv.Quote("setsid sh -c 'echo $$ >"+file+"; exec sleep 300' >/dev/null 2>&1 & sleep 300") + "]]"}
-	s := open(t, p, cli.Live, wish)
+	s := clitest.Open(t, p, cli.Live, wish)
 	if a, b := s.Info().PID, beside.Info().PID; a != b {
 		t.Fatalf("the sessions are in the processes %d and %d", a, b)
 	}

@@ -14,28 +14,21 @@ const (
 	noThoughts = "its one-shot stream has no reasoning"
 )
 
-func cannot(mode cli.Mode) map[clitest.Case]string {
+func cannot(mode cli.Mode) clitest.Cannot {
 	if mode == cli.Live {
-		return map[clitest.Case]string{clitest.AdoptIdle: noIdle, clitest.FailingTool: noCode}
+		return clitest.Cannot{clitest.AdoptIdle: noIdle, clitest.FailingTool: noCode}
 	}
-	return map[clitest.Case]string{clitest.Thinking: noThoughts, clitest.FailingTool: noCode}
+	return clitest.Cannot{clitest.Thinking: noThoughts, clitest.FailingTool: noCode}
 }
 
 func TestConformance(t *testing.T) {
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
-		t.Run(string(mode), func(t *testing.T) {
-			clitest.Conformance(t, clitest.Harness{
-				Mode: mode,
-				New: func(t *testing.T) (cli.Provider, cli.Request) {
-					p, dir := scripted(t, func(o *Options) { o.Grace = 500 * time.Millisecond })
-					return p, cli.Request{Dir: dir, Permission: cli.Bypass}
-				},
-				Over:   over,
-				Script: clitest.Script{ErrorKind: cli.Refused},
-				Cannot: cannot(mode),
-			})
-		})
-	}
+	clitest.EachMode(t, clitest.Harness{
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			p, dir := scripted(t, func(o *Options) { o.Grace = 500 * time.Millisecond })
+			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
+		},
+		Over: over, Script: clitest.Script{ErrorKind: cli.Refused},
+	}, map[cli.Mode]clitest.Cannot{cli.Live: cannot(cli.Live), cli.OneShot: cannot(cli.OneShot)})
 }
 
 // What the real CLI shows of the suite; the rest it cannot be made to do, or costs seconds of processor a case.
@@ -45,32 +38,19 @@ func TestRealConformance(t *testing.T) {
 		elsewhere = "held by a test of its own"
 		asSaid    = "the same lines as the scripted agent's, and seconds of processor"
 	)
-	dear := []clitest.Case{clitest.AbortBefore, clitest.CloseUnused, clitest.Deadline, clitest.SecondTurn, clitest.AbortText,
-		clitest.CloseWithTools, clitest.AdoptText, clitest.AdoptEnded, clitest.AdoptUnsent, clitest.DetachThenAbort}
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
-		left := cannot(mode)
-		for _, c := range []clitest.Case{clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.AbortDeaf, clitest.LongLine} {
-			left[c] = fault
-		}
-		for _, c := range dear {
-			left[c] = asSaid
-		}
-		left[clitest.ResumeSession] = elsewhere
-		if mode == cli.OneShot {
-			left[clitest.TwoSessions] = asSaid
-		}
-		t.Run(string(mode), func(t *testing.T) {
-			clitest.Conformance(t, clitest.Harness{
-				Mode: mode,
-				New: func(t *testing.T) (cli.Provider, cli.Request) {
-					p, c, _ := real(t, nil)
-					return p, cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel}
-				},
-				Over:     over,
-				Script:   clitest.Script{ErrorKind: cli.Refused},
-				Cannot:   left,
-				Patience: time.Minute,
-			})
-		})
+	live, oneShot := cannot(cli.Live), cannot(cli.OneShot)
+	for _, left := range []clitest.Cannot{live, oneShot} {
+		left.Leave(fault, clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.AbortDeaf, clitest.LongLine)
+		left.Leave(asSaid, clitest.AbortBefore, clitest.CloseUnused, clitest.Deadline, clitest.SecondTurn, clitest.AbortText,
+			clitest.CloseWithTools, clitest.AdoptText, clitest.AdoptEnded, clitest.AdoptUnsent, clitest.DetachThenAbort)
+		left.Leave(elsewhere, clitest.ResumeSession)
 	}
+	oneShot.Leave(asSaid, clitest.TwoSessions)
+	clitest.EachMode(t, clitest.Harness{
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			p, c, _ := real(t, nil)
+			return p, cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel}
+		},
+		Over: over, Script: clitest.Script{ErrorKind: cli.Refused}, Patience: time.Minute,
+	}, map[cli.Mode]clitest.Cannot{cli.Live: live, cli.OneShot: oneShot})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 )
 
 const realModel = "gemini-2.5-pro"
@@ -20,8 +21,8 @@ func TestRealSecondTurn(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		p, c, _ := real(t, nil)
 		req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel, Prompt: `about the lighthouse [[text "One."]]`}
-		s := open(t, p, mode, req)
-		one, _ := say(t.Context(), s, req)
+		s := clitest.Open(t, p, mode, req)
+		one, _ := clitest.Play(t.Context(), s, req)
 		if one.Err != nil {
 			t.Fatalf("%s: %v", mode, one.Err)
 		}
@@ -49,10 +50,10 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 				prompts = append(prompts, "- [[text ok]]", "$HOME [[text ok]]", strings.Repeat("long ", 48<<10)+"[[text ok]]")
 			}
 			req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel}
-			s := open(t, p, mode, req)
+			s := clitest.Open(t, p, mode, req)
 			for _, prompt := range prompts {
 				req.Prompt = prompt
-				r, _ := say(t.Context(), s, req)
+				r, _ := clitest.Play(t.Context(), s, req)
 				asked := api.Prompts()
 				if r.Err != nil || r.Text != "ok" || len(asked) == 0 {
 					t.Fatalf("%.40q: %q, %+v, asked %d times", prompt, r.Text, r.Err, len(asked))
@@ -71,7 +72,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 func TestRealApprovals(t *testing.T) {
 	p, c, _ := real(t, nil)
 	req := cli.Request{Dir: c.Work, Attended: true, Model: realModel, Permission: cli.Ask}
-	s := open(t, p, cli.Live, req)
+	s := clitest.Open(t, p, cli.Live, req)
 	for prompt, allow := range map[string]bool{
 		`[[tool cmd="touch yes"]]`:               true,
 		`[[tool cmd="touch no"]]`:                false,
@@ -132,8 +133,8 @@ func TestRealSessionsSurviveBeingGoneOnWith(t *testing.T) {
 		if round.goesOn {
 			req.Resume = id
 		}
-		s := open(t, p, cli.Live, req)
-		r, _ := say(t.Context(), s, req)
+		s := clitest.Open(t, p, cli.Live, req)
+		r, _ := clitest.Play(t.Context(), s, req)
 		if r.Err != nil || !strings.Contains(r.Text, round.want) {
 			t.Fatalf("%q: %q, %v", round.prompt, r.Text, r.Err)
 		}

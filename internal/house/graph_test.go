@@ -25,7 +25,7 @@ var rooms = map[string][]string{
 	"cli/acp":               {"cli"},
 	"cli/claude":            {"cli"},
 	"cli/codex":             {"cli"},
-	"cli/clitest":           {"cli", "internal/supervisor"},
+	"cli/clitest":           {"cli", "internal/supervisor", "internal/sim/agent"},
 	// A dialect of the Agent Client Protocol lies above the room of that protocol.
 	"cli/gemini":            {"cli", "cli/acp"},
 	"cli/copilot":           {"cli", "cli/acp"},

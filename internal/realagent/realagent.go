@@ -4,6 +4,7 @@
 package realagent
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -12,10 +13,30 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"ductor/internal/sim/modelapi"
 )
 
 // Key is the dummy API key in every environment.
 const Key = "sk-ant-simulated-key"
+
+// Model starts the simulated API of the models, which takes key and no other; any if it is empty. It ends with the
+// test.
+func Model(t testing.TB, key string) *modelapi.Server {
+	t.Helper()
+	api := modelapi.New(modelapi.Options{Key: key})
+	if err := api.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := api.Close(ctx); err != nil {
+			t.Errorf("close the model's API: %v", err)
+		}
+	})
+	return api
+}
 
 // CLI is one installed agent and the environment to run it in.
 type CLI struct {
