@@ -47,7 +47,7 @@ func TestRealHomes(t *testing.T) {
 				clitest.Owned(t, c.Home, map[string]string{"project/.git/HEAD": "ref: refs/heads/main\n"})
 				in.Words, in.Kept = []string{"canaryhome", "canarymemory"}, []string{"canaryproject"}
 			}
-			in.Asked = func() string { return askedOf(api) }
+			in.Asked = api.Asked
 			clitest.OwnHomes(t, in)
 		})
 	}
@@ -84,13 +84,4 @@ func TestRealHomesShareTheLogIn(t *testing.T) {
 	if got := cli.Variable(p.environment(req), loginDirVar); got != filepath.Join(c.Home, ".claude") || strings.HasPrefix(got, home) {
 		t.Errorf("log-ins are kept in %q", got)
 	}
-}
-
-// askedOf is all that the model was asked.
-func askedOf(api *modelapi.Server) string {
-	var b strings.Builder
-	for _, r := range api.Prompts() {
-		b.Write(r.Body)
-	}
-	return b.String()
 }

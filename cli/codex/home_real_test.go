@@ -35,13 +35,7 @@ func TestRealHomes(t *testing.T) {
 			clitest.OwnHomes(t, clitest.Isolated{
 				Provider: p, Mode: mode, Owner: owner, Dir: filepath.Join(owner, "project"), Seeds: HomeSeeds(owner, p.opts.Env()),
 				Words: []string{"canarymemory", "canaryskill"}, Kept: []string{"canaryproject"}, Programs: []string{mark("server"), mark("notify")},
-				Asked: func() string {
-					var b strings.Builder
-					for _, r := range api.Prompts() {
-						b.Write(r.Body)
-					}
-					return b.String()
-				},
+				Asked: api.Asked,
 			})
 		})
 	}

@@ -2,7 +2,6 @@ package copilot
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"ductor/cli"
@@ -33,13 +32,7 @@ func TestRealHomes(t *testing.T) {
 			clitest.OwnHomes(t, clitest.Isolated{
 				Provider: p, Mode: mode, Owner: owner, Dir: filepath.Join(owner, "project"), Seeds: HomeSeeds(owner, nil),
 				Words: words, Kept: []string{"canaryproject"}, Programs: []string{mark("server")},
-				Asked: func() string {
-					var b strings.Builder
-					for _, r := range api.Prompts() {
-						b.Write(r.Body)
-					}
-					return b.String()
-				},
+				Asked: api.Asked,
 			})
 		})
 	}

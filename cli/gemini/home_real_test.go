@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"ductor/cli"
@@ -36,13 +35,7 @@ func TestRealHomes(t *testing.T) {
 			clitest.OwnHomes(t, clitest.Isolated{
 				Provider: p, Mode: mode, Owner: c.Home, Dir: filepath.Join(c.Home, "project"), Seeds: HomeSeeds(c.Home, nil),
 				Words: []string{"canarymemory", "canaryskill"}, Kept: []string{"canaryproject"}, Programs: programs,
-				Asked: func() string {
-					var b strings.Builder
-					for _, r := range api.Prompts() {
-						b.Write(r.Body)
-					}
-					return b.String()
-				},
+				Asked: api.Asked,
 			})
 		})
 	}

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ductor/internal/config"
 	"ductor/internal/realagent"
@@ -26,15 +24,7 @@ func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *
 // realSurroundings is realTown without a house.
 func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
-	api := modelapi.New(modelapi.Options{Key: realagent.Key})
-	if err := api.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = api.Close(ctx)
-	})
+	api := realagent.Model(t, realagent.Key)
 	var c realagent.CLI
 	town := surroundings(t, func(cfg *config.Config) {
 		cfg.Agents.Default, cfg.Agents.Fallback = agent, nil

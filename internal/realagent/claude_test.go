@@ -26,7 +26,7 @@ func (r run) deltas() string {
 }
 
 func TestClaudeStreamsTextAndThinking(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	r := runCLI(t, realagent.Claude(t, api.URL()),
 		`hello [[think "hm, let me see" chunk=4]][[text "Hello **world** «é»" chunk=4 delay=2ms]][[usage in=10 out=5 cached=3]]`, claudeArgs...)
 	result := r.last(t, "result")
@@ -43,7 +43,7 @@ func TestClaudeStreamsTextAndThinking(t *testing.T) {
 }
 
 func TestClaudeRunsTools(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	c := realagent.Claude(t, api.URL())
 	r := runCLI(t, c, `[[text "first"]][[tool cmd="echo from-the-shell"]][[write path="`+filepath.Join(c.Work, "a.txt")+
 		`" text="written"]][[text "last"]]`, append(claudeArgs, "--permission-mode", "acceptEdits")...)
@@ -60,7 +60,7 @@ func TestClaudeRunsTools(t *testing.T) {
 }
 
 func TestClaudeIsDeniedWhatItMustAskFor(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	c := realagent.Claude(t, api.URL())
 	r := runCLI(t, c, `[[ask cmd="touch made.txt"]][[text "after"]]`, claudeArgs...)
 	if result := r.last(t, "result"); result["result"] != "after" {
@@ -72,7 +72,7 @@ func TestClaudeIsDeniedWhatItMustAskFor(t *testing.T) {
 }
 
 func TestClaudeResumesInANewProcess(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	c := realagent.Claude(t, api.URL())
 	first := runCLI(t, c, `my name is Ann [[text "ok"]]`, claudeArgs...)
 	id := first.last(t, "result")["session_id"].(string)
@@ -99,7 +99,7 @@ func TestClaudeRetriesWhatTheAPIRefuses(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			api := startAPI(t)
+			api := realagent.Model(t, realagent.Key)
 			c := realagent.Claude(t, api.URL())
 			c.Vars["CLAUDE_CODE_MAX_RETRIES"] = "1"
 			r := runCLI(t, c, tt.prompt, claudeArgs...)
@@ -121,7 +121,7 @@ func TestClaudeRetriesWhatTheAPIRefuses(t *testing.T) {
 }
 
 func TestClaudeRecoversFromABrokenStream(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	r := runCLI(t, realagent.Claude(t, api.URL()), `[[retry-text "half of"]][[text "the whole answer"]]`, claudeArgs...)
 	if result := r.last(t, "result"); result["result"] != "the whole answer" || result["is_error"] != false {
 		t.Errorf("result %v", result)
@@ -136,7 +136,7 @@ func TestClaudeRecoversFromABrokenStream(t *testing.T) {
 }
 
 func TestClaudeIsSilentWhileTheAPIHangs(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	c := realagent.Claude(t, api.URL())
 	cmd, out, _ := start(t, c, `[[text "before "]][[hang]]`, claudeArgs...)
 	awaitPrompt(t, api)

@@ -39,7 +39,7 @@ func (r run) answer(t *testing.T) string {
 }
 
 func TestCodexAnswersAndThinks(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	r := runCLI(t, realagent.Codex(t, api.URL()),
 		`hello [[think "hm"]][[text "Hello **world** «é»" chunk=4 delay=2ms]][[usage in=10 out=5 cached=3]]`, codexArgs("-")...)
 	if r.answer(t) != "Hello **world** «é»" || len(r.items("reasoning")) != 1 {
@@ -58,7 +58,7 @@ func TestCodexAnswersAndThinks(t *testing.T) {
 func TestCodexRunsTools(t *testing.T) {
 	for _, model := range []string{"gpt-5.5", "gpt-6.1-sol"} {
 		t.Run(model, func(t *testing.T) {
-			api := startAPI(t)
+			api := realagent.Model(t, realagent.Key)
 			c := realagent.Codex(t, api.URL())
 			r := runCLI(t, c, `[[text "first"]][[tool cmd="echo from-the-shell; exit 3"]][[write path="a.txt" text="written"]][[text "last"]]`,
 				codexArgs("-m", model, "-s", "danger-full-access", "-")...)
@@ -77,7 +77,7 @@ func TestCodexRunsTools(t *testing.T) {
 }
 
 func TestCodexResumesInANewProcess(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	c := realagent.Codex(t, api.URL())
 	first := runCLI(t, c, `my name is Ann [[text "ok"]]`, codexArgs("-")...)
 	id := first.last(t, "thread.started")["thread_id"].(string)
@@ -97,7 +97,7 @@ func TestCodexSaysWhatTheAPIRefused(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			api := startAPI(t)
+			api := realagent.Model(t, realagent.Key)
 			r := runCLI(t, realagent.Codex(t, api.URL()), tt.prompt, codexArgs("-c", "model_providers.sim.stream_max_retries=1", "-")...)
 			failed := r.last(t, "turn.failed")["error"].(map[string]any)
 			if !strings.Contains(failed["message"].(string), tt.says) {
@@ -108,7 +108,7 @@ func TestCodexSaysWhatTheAPIRefused(t *testing.T) {
 }
 
 func TestCodexRecoversFromABrokenStream(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	r := runCLI(t, realagent.Codex(t, api.URL()), `[[retry-text "half of"]][[text "the whole answer"]]`, codexArgs("-")...)
 	if r.answer(t) != "the whole answer" || len(r.find("error")) != 1 {
 		t.Errorf("events %v", r.events)
@@ -116,7 +116,7 @@ func TestCodexRecoversFromABrokenStream(t *testing.T) {
 }
 
 func TestCodexIsSilentWhileTheAPIHangs(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	cmd, out, _ := start(t, realagent.Codex(t, api.URL()), `[[hang]]`, codexArgs("-")...)
 	awaitPrompt(t, api)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -129,7 +129,7 @@ func TestCodexIsSilentWhileTheAPIHangs(t *testing.T) {
 }
 
 func TestCodexShowsThePictureToTheModel(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	c := realagent.Codex(t, api.URL())
 	picture := filepath.Join(c.Work, "p.png")
 	if err := os.WriteFile(picture, tinyPNG(t), 0o600); err != nil {
@@ -143,7 +143,7 @@ func TestCodexShowsThePictureToTheModel(t *testing.T) {
 }
 
 func TestCodexListsItsModels(t *testing.T) {
-	api := startAPI(t)
+	api := realagent.Model(t, realagent.Key)
 	c := realagent.Codex(t, api.URL())
 	cmd := exec.CommandContext(t.Context(), c.Path, "app-server")
 	cmd.Dir, cmd.Env = c.Work, c.Environ()

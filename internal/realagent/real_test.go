@@ -12,24 +12,7 @@ import (
 	"time"
 
 	"ductor/internal/realagent"
-	"ductor/internal/sim/modelapi"
 )
-
-func startAPI(t *testing.T) *modelapi.Server {
-	t.Helper()
-	api := modelapi.New(modelapi.Options{Key: realagent.Key})
-	if err := api.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := api.Close(ctx); err != nil {
-			t.Errorf("close the API: %v", err)
-		}
-	})
-	return api
-}
 
 // run is one one-shot run of a CLI.
 type run struct {

@@ -3,6 +3,7 @@ package modelapi
 import (
 	"context"
 	"slices"
+	"strings"
 )
 
 // API says which vendor's API a request was for.
@@ -45,6 +46,15 @@ func (s *Server) Requests() []Request {
 // Prompts are the model requests so far, without probes.
 func (s *Server) Prompts() []Request {
 	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return r.API == Other })
+}
+
+// Asked is all that a model was asked so far: the bodies of Prompts.
+func (s *Server) Asked() string {
+	var b strings.Builder
+	for _, r := range s.Prompts() {
+		b.Write(r.Body)
+	}
+	return b.String()
 }
 
 // Await waits until enough says yes to the requests so far, or ctx ends.
