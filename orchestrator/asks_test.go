@@ -278,6 +278,42 @@ func TestNobodyDecidesInTime(t *testing.T) {
 	}
 }
 
+// The time to decide goes by the clock on the wall, whatever happens to it, and never takes longer than it should.
+func TestTheTimeToDecideWhenTheClockJumps(t *testing.T) {
+	for name, happens := range map[string]func(h *house, a orchestrator.Ask){
+		"the machine slept, and is left alone": func(h *house, _ orchestrator.Ask) {
+			h.clock.jump(time.Hour)
+			h.clock.advance(time.Minute)
+			h.clock.ring()
+		},
+		"the machine slept, and a button is pressed at once": func(h *house, a orchestrator.Ask) {
+			h.clock.jump(time.Hour)
+			now, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), allow())
+			if !errors.Is(err, orchestrator.ErrAskExpired) || now.State != orchestrator.AskExpired {
+				t.Errorf("pressed: %s, %v", now.State, err)
+			}
+		},
+		"the clock was set back": func(h *house, _ orchestrator.Ask) {
+			h.clock.jump(-24 * time.Hour)
+			for range int(orchestrator.DefaultAskTimeout / time.Minute) {
+				h.clock.advance(time.Minute)
+				h.clock.ring()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t)
+			h.asking(bash("a", "make"))
+			h.submit(t, here, "go")
+			happens(h, h.awaitAsk(t, "make"))
+			h.await(t, "done go")
+			if got := h.agent.decisions(); len(got) != 1 || !strings.HasPrefix(got[0], "a false Nobody decided in time") {
+				t.Errorf("the agent was told %q", got)
+			}
+		})
+	}
+}
+
 func TestIdenticalRequestsAreOneAsk(t *testing.T) {
 	h := open(t)
 	other := bash("c", "make")

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"time"
 
 	"ductor/cli"
 )
@@ -30,16 +31,37 @@ func (o *Orchestrator) show(ask Ask) {
 
 // arm sets the timer of an open ask. mu is held.
 func (a *asker) arm(ask Ask) {
-	if a.timers[ask.ID] != nil {
-		return
+	if a.timers[ask.ID] == nil {
+		a.wait(ask, ask.Expires.Sub(a.o.now()))
 	}
-	a.timers[ask.ID] = a.o.opts.After(ask.Expires.Sub(a.o.now()), func() {
+}
+
+// expiryStep is how often the clock is looked at that people go by: timers stand still while the machine sleeps.
+const expiryStep = time.Minute
+
+// wait expires an ask after left, or as soon as it is seen that its time is over: also where the clock is set back
+// it takes no longer. mu is held.
+func (a *asker) wait(ask Ask, left time.Duration) {
+	step := min(left, expiryStep, max(ask.Expires.Sub(a.o.now()), 0))
+	a.timers[ask.ID] = a.o.opts.After(step, func() {
 		if !a.o.open() {
 			return // it is denied after the next start
 		}
 		defer a.o.wg.Done()
+		if left > step && a.o.now().Before(ask.Expires) {
+			a.waitOn(ask, left-step)
+			return
+		}
 		a.expire(ask.ID)
 	})
+}
+
+func (a *asker) waitOn(ask Ask, left time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.over && a.timers[ask.ID] != nil {
+		a.wait(ask, left)
+	}
 }
 
 // expire denies an ask that nobody decided.

@@ -32,8 +32,7 @@ func (o *Orchestrator) Decide(ctx context.Context, id AskID, nonce string, by Pr
 		return Ask{}, ErrNotApprover
 	}
 	if err := o.whyClosed(ask); err != nil {
-		o.retell(ask)
-		return ask, err
+		return o.retell(ctx, ask), err
 	}
 	d, err := o.decision(ask, by, v)
 	if err != nil {
@@ -173,12 +172,25 @@ func (a *asker) sweep(r Rule) {
 	}
 }
 
-// retell hands over a decision once more that did not reach the agent.
-func (o *Orchestrator) retell(ask Ask) {
+// retell hands over a decision once more that did not reach the agent. An ask whose time is over is denied where that
+// was not noticed yet. It gives the ask as it is then.
+func (o *Orchestrator) retell(ctx context.Context, ask Ask) Ask {
 	a := o.asker(ask.Turn)
-	if a == nil || ask.State == AskOpen {
-		return
+	if a == nil {
+		return ask
 	}
+	if ask.State == AskOpen {
+		a.expire(ask.ID)
+		if now, err := o.opts.Store.FindAsk(ctx, ask.ID); err == nil {
+			ask = now
+		}
+		return ask
+	}
+	a.retell(ask)
+	return ask
+}
+
+func (a *asker) retell(ask Ask) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, err := a.tell(ask); err != nil {

@@ -365,6 +365,16 @@ func (c *clock) now() time.Time {
 	return c.t
 }
 
+// jump is advance while timers stand still: the machine slept, or somebody set its clock.
+func (c *clock) jump(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+	for _, t := range c.timers {
+		t.at = t.at.Add(d)
+	}
+}
+
 func (c *clock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
