@@ -96,3 +96,40 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 }
+
+// A disk that may no longer be written still gives what is on it. Nothing new starts there, and both say why.
+func TestReadOnlyDisk(t *testing.T) {
+	t.Parallel()
+	root := smallDisk(t, "1m")
+	spec := sh(`echo all of it; exit 5`)
+	spec.Limits.KeepResult = 1
+	run := start(t, root, spec)
+	await(t, "done", run.Done())
+	run.Detach()
+	eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
+	remount := func(flags uintptr) {
+		t.Helper()
+		if err := unix.Mount("", root.dir, "", unix.MS_REMOUNT|flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remount(unix.MS_RDONLY)
+	if _, err := root.Start(t.Context(), sh(`true`)); !errors.Is(err, unix.EROFS) {
+		t.Errorf("start: %v", err)
+	}
+	again := attach(t, root, run.ID(), 0)
+	if got := readAll(t, again.Stdout()); got != "all of it\n" {
+		t.Errorf("%q", got)
+	}
+	await(t, "done", again.Done())
+	if got := again.Exit(); !got.Known || got.Code != 5 {
+		t.Errorf("%+v", got)
+	}
+	if err := again.Collect(t.Context()); !errors.Is(err, unix.EROFS) {
+		t.Errorf("collect: %v", err)
+	}
+	remount(0)
+	if err := again.Collect(t.Context()); err != nil || exists(t, root.path(run.ID())) {
+		t.Error("not collected", err)
+	}
+}
