@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -134,8 +135,14 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 
 // judge says of each agent of a place whether it can be used, and counts those.
 func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.Provider, where string) (usable int) {
-	for _, p := range providers {
-		state, what := look(ctx, p, modesOf(cfg.Agents)), where+"agent "+string(p.Agent())
+	states := make([]cli.AgentState, len(providers))
+	var looks sync.WaitGroup
+	for i, p := range providers { // each starts a program, which takes its time
+		looks.Go(func() { states[i] = look(ctx, p, modesOf(cfg.Agents)) })
+	}
+	looks.Wait()
+	for i, p := range providers {
+		state, what := states[i], where+"agent "+string(p.Agent())
 		if !state.Usable() {
 			d.warn(what, state.String())
 			continue
