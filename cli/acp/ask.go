@@ -47,11 +47,14 @@ func (a *ask) answer(allow bool) (askResult, error) {
 }
 
 // event is the question as a person is asked it.
-func (a *ask) event(dir string) cli.ApprovalAsked {
+func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
 		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.title, maxTitle),
 		Detail: t.words(), Changes: t.changes(dir), Input: t.input, Deaf: true,
+	}
+	if len(ev.Input) == 0 && inputOf != nil {
+		ev.Input = inputOf(Wish{Tool: t.name, Kind: t.kind, Title: t.title, Words: t.words(), Changes: len(ev.Changes)})
 	}
 	title := strings.TrimSpace(t.title)
 	switch whole := title == ev.Title; {

@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -63,10 +64,20 @@ type Quirks struct {
 	AuthMethod func(req cli.Request) string
 	// ToolName finds the agent's own name of a tool; nil takes the kind.
 	ToolName func(id, kind, title string) string
+	// InputOf makes the input of a tool that is asked for, for an agent that gives none, of what it says of the tool.
+	// Nil where that does not say all the tool would do; a nil function never does.
+	InputOf func(Wish) json.RawMessage
 	// KindOf sorts an error of the agent; UnknownFailure leaves it to this package. Nil does.
 	KindOf func(code int, text string) cli.FailureKind
 	// ExitCode finds a command's exit code in its output; nil knows none.
 	ExitCode func(output string) *int
+}
+
+// Wish is what an agent says of a tool that it asks for.
+type Wish struct {
+	Tool, Kind, Title string
+	Words             string // the text that goes with it
+	Changes           int    // how many files it shows changes of
 }
 
 // Provider is one agent. Safe for concurrent use.

@@ -219,7 +219,7 @@ func (t *turn) asked(a *ask) {
 func (t *turn) put(a *ask) {
 	a.told = true
 	t.s.await(a)
-	t.out.Pass(a.event(t.req.Dir))
+	t.out.Pass(a.event(t.req.Dir, t.s.host.quirks.InputOf))
 }
 
 func (t *turn) allow(a *ask) {

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 
@@ -16,7 +17,8 @@ func (p *Provider) acp() *acp.Provider {
 		// Gemini has tools of its own for both, and they ask.
 		NoFiles: true, NoTerminals: true,
 		Quirks: acp.Quirks{
-			LateHistory: true, AuthMethod: p.authMethod, CommandMarks: commandMarks, ToolName: toolName, KindOf: kindOf, ExitCode: exitCode,
+			LateHistory: true, AuthMethod: p.authMethod, CommandMarks: commandMarks, ToolName: toolName, InputOf: inputOf, KindOf: kindOf,
+			ExitCode: exitCode,
 		},
 		Login: loginFix, Auth: p.Auth,
 	})
@@ -56,6 +58,32 @@ func toolName(id, _, _ string) string {
 		return ""
 	}
 	return name
+}
+
+// inputOf is what Gemini asks to do, from what it shows: it gives no input. Of a command it shows the whole, and in
+// brackets where it runs, then what the model says of it, and at the end whether it goes on behind; of an edit, the change.
+// That it runs where the session does is so unless another directory is named. Nil for any other tool.
+func inputOf(w acp.Wish) json.RawMessage {
+	input := map[string]any{}
+	switch {
+	case w.Tool == shellTool && w.Kind == "execute" && w.Changes == 0:
+		input["command"] = w.Title
+		if !strings.HasPrefix(w.Words, "[current working directory ") {
+			input["dir_path"] = w.Words
+		}
+		if strings.HasSuffix(w.Words, " [background]") {
+			input["is_background"] = true
+		}
+	case (w.Tool == "write_file" || w.Tool == "replace") && w.Kind == "edit" && w.Changes == 1:
+		input["kind"] = w.Kind
+	default:
+		return nil
+	}
+	raw, err := json.Marshal(input)
+	if err != nil { // of text and truth that cannot be
+		return nil
+	}
+	return raw
 }
 
 var exitLine = regexp.MustCompile(`^Command exited with code: (-?\d{1,9})$`)

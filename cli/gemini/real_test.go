@@ -93,6 +93,13 @@ func TestRealApprovals(t *testing.T) {
 		if len(asked) != 1 || r.Err != nil || len(r.Denials) != map[bool]int{true: 0, false: 1}[allow] {
 			t.Fatalf("%s: asked %+v, denials %+v, %v", prompt, asked, r.Denials, r.Err)
 		}
+		input := `{"kind":"edit"}` // what rules are made of
+		if strings.Contains(prompt, "touch") {
+			input = `{"command":"` + asked[0].Title + `"}`
+		}
+		if string(asked[0].Input) != input {
+			t.Errorf("input %s, want %s", asked[0].Input, input)
+		}
 		if strings.Contains(prompt, "touch") && !strings.HasPrefix(asked[0].Title, "touch ") {
 			t.Errorf("title %q", asked[0].Title)
 		}

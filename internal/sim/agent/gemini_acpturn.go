@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 )
 
@@ -119,7 +120,11 @@ func said(text string) []json.RawMessage {
 func (k *acpSink) permit(ctx context.Context, c geminiCall) (bool, error) {
 	content := c.diff()
 	if content == nil {
-		content = said("[current working directory] (Run a command)")
+		at, err := os.Getwd()
+		if err != nil {
+			return false, err
+		}
+		content = said("[current working directory " + at + "] (Run a command)")
 	}
 	answer := <-k.s.ask("session/request_permission", obj("sessionId", k.session, "options", []json.RawMessage{
 		obj("optionId", "proceed_always", "name", "Allow for this session", "kind", "allow_always"),
