@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	cerrdefs "github.com/containerd/errdefs"
+
 	"ductor/cli"
 	"ductor/internal/supervisor"
 )
@@ -26,7 +28,7 @@ type Launcher struct {
 	brought   broughtCache
 
 	mu   sync.Mutex
-	used time.Time // when a process was started last
+	used time.Time // when a process was started last, by this ductor or one before
 }
 
 var (
@@ -46,6 +48,9 @@ func Open(o Options) (*Launcher, error) {
 	l := &Launcher{opts: o, log: o.Logger, used: time.Now()}
 	if l.notes, err = openNotebook(o.Dir, o.containerName()); err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
+	}
+	if n, known := l.notes.read(); known && !n.Used.IsZero() {
+		l.used = n.Used // a new ductor makes no container look used
 	}
 	name := o.containerName()
 	l.place = &place{
@@ -125,6 +130,24 @@ func (l *Launcher) nothingRuns(ctx context.Context) bool {
 		}
 	}
 	return err == nil
+}
+
+// Size is how many bytes the container holds besides its image, its home and what it shares with this machine, and
+// when something was started in it last. 0 if there is no container.
+func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err error) {
+	l.mu.Lock()
+	used = l.used
+	l.mu.Unlock()
+	ctx, cancel := l.place.engine.work(ctx)
+	defer cancel()
+	c, _, err := l.place.engine.api.ContainerInspectWithRaw(ctx, l.place.name, true)
+	if cerrdefs.IsNotFound(err) {
+		return 0, used, nil
+	}
+	if err != nil || c.SizeRw == nil {
+		return 0, used, l.place.engine.failed("measure the sandbox's container", err)
+	}
+	return *c.SizeRw, used, nil
 }
 
 // Retire removes the container when nothing runs in it and nothing was started for so long. The home stays.

@@ -185,8 +185,19 @@ func TestIdleContainerIsRetired(t *testing.T) {
 	if done, err := s.Retire(t.Context(), time.Hour); done || err != nil {
 		t.Errorf("one that was used just now: %v, %v", done, err)
 	}
+	l, err := Open(o) // as the next ductor does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, used, err := l.Size(t.Context()); err != nil || time.Since(used) > time.Minute || !used.Equal(usedAt(o.Dir, o.containerName())) {
+		t.Errorf("the next ductor thinks that it was used %s, %v", used, err)
+	}
 	if done, err := s.Retire(t.Context(), 0); !done || err != nil {
 		t.Errorf("an idle one: %v, %v", done, err)
+	}
+	if size, _, err := l.Size(t.Context()); err != nil || size != 0 {
+		t.Errorf("one that is gone holds %d bytes, %v", size, err)
 	}
 	if s.Knows(time.Now().Add(-time.Second)) || !s.Knows(time.Now().Add(time.Second)) {
 		t.Error("it vouches for what it removed, or for nothing any more")

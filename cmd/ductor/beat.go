@@ -65,7 +65,7 @@ func buildBeat(ctx context.Context, h *house) error {
 			heartbeat.RunOfChat: h.cfg.Agents.StaleAfter, heartbeat.RunOfJob: h.cfg.Agents.StaleAfter,
 		},
 	})
-	b.retention = retentionOf(h.cfg, h.db, h.homeShelf(), h.log)
+	b.retention = h.retention()
 	if len(h.cfg.Webhooks.Hooks) > 0 {
 		b.listener, err = heartbeat.ListenHooks(ctx, heartbeat.ServerOptions{Addr: h.cfg.Webhooks.Listen, Remote: h.cfg.Webhooks.Remote})
 	}
@@ -153,7 +153,7 @@ func (d *doctor) beat(ctx context.Context, cfg config.Config) {
 		d.fail("forgetting", err.Error())
 		return
 	}
-	for _, f := range retentionOf(cfg, db, h.homeShelf(), h.log).DryRun(ctx) {
+	for _, f := range h.retention().DryRun(ctx) {
 		if f.Err != nil {
 			d.fail("forgetting", f.Err.Error())
 			continue

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"ductor/cli"
 	"ductor/heartbeat"
 	"ductor/internal/config"
-	"ductor/internal/store"
 	"ductor/orchestrator"
 )
 
@@ -87,24 +85,25 @@ func hooksOf(cfg config.Config) []heartbeat.Hook {
 	return hooks
 }
 
-// retentionOf forgets what the owner limits; what is not limited is not looked at.
-func retentionOf(cfg config.Config, db *store.DB, homes heartbeat.Shelf, log *slog.Logger) *heartbeat.Retention {
+// retention forgets what the owner limits; what is not limited is not looked at.
+func (h *house) retention() *heartbeat.Retention {
 	const day = 24 * time.Hour
-	r := cfg.Retention
+	r := h.cfg.Retention
 	limits := func(days, megabytes int) heartbeat.Limits {
 		return heartbeat.Limits{Age: time.Duration(days) * day, Bytes: int64(megabytes) << 20}
 	}
 	var shelves []heartbeat.Kept
 	for _, k := range []heartbeat.Kept{
-		{Name: "uploads", Shelf: uploadsOf(cfg), Limits: limits(cfg.Storage.RetentionDays, r.UploadsMB)},
-		{Name: "transcripts", Shelf: db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
-		{Name: "audit", Shelf: db.AuditTrail(), Limits: limits(r.AuditDays, 0)},
-		{Name: "runs", Shelf: db.JobRuns(), Limits: limits(r.RunsDays, 0)},
-		{Name: "homes of sessions", Shelf: homes, Limits: limits(r.HomesDays, r.HomesMB)},
+		{Name: "uploads", Shelf: uploadsOf(h.cfg), Limits: limits(h.cfg.Storage.RetentionDays, r.UploadsMB)},
+		{Name: "transcripts", Shelf: h.db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
+		{Name: "audit", Shelf: h.db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
+		{Name: "runs", Shelf: h.db.JobRuns(), Limits: limits(r.RunsDays, r.RunsMB)},
+		{Name: "homes of sessions", Shelf: h.homeShelf(), Limits: limits(r.HomesDays, r.HomesMB)},
+		{Name: "containers", Shelf: h.containerShelf(), Limits: limits(0, r.ContainersMB)},
 	} {
 		if k.Limits != (heartbeat.Limits{}) {
 			shelves = append(shelves, k)
 		}
 	}
-	return heartbeat.NewRetention(heartbeat.RetentionOptions{Shelves: shelves, Now: time.Now, Logger: log, Every: pruneEvery})
+	return heartbeat.NewRetention(heartbeat.RetentionOptions{Shelves: shelves, Now: time.Now, Logger: h.log, Every: pruneEvery})
 }

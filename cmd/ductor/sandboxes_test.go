@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ductor/docker"
+	"ductor/heartbeat"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -44,7 +45,8 @@ func made(t testing.TB, path string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// Each project's agents run where its settings say, and a task that asks for a sandbox gets one.
+// Each project's agents run where its settings say, a task that asks for a sandbox gets one, and what is too much in a
+// sandbox goes.
 func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 	host := engineHost(t)
 	const note = `[[tool cmd="if [ -d /opt/ductor ]; then echo inside $HOME; else echo outside; fi >where.txt"]]`
@@ -80,7 +82,7 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 	town.say("/status")
 	town.await("web")
 	town.say("/new")
-	town.say(note + `[[text "third"]]`)
+	town.say(note + `[[tool cmd="head -c 3000000 /dev/zero >/var/tmp/big"]] [[text "third"]]`)
 	town.awaitAnswer("third")
 	if again := made(t, filepath.Join(web, "where.txt")); again == first || !strings.HasPrefix(again, "inside /ductor/home/sessions/") {
 		t.Errorf("another session ran %s, as %s did", again, first)
@@ -88,6 +90,37 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 	town.awaitAnswer("the task is done")
 	if got := made(t, filepath.Join(open, "task.txt")); got != "inside" {
 		t.Errorf("the task ran %s", got)
+	}
+	town.stop()
+	town.forgets(t, "containers", (*house).containerShelf, 1, 3_000_000)
+	town.forgets(t, "homes of sessions, which only a container can see", (*house).homeShelf, 2, 1)
+}
+
+// forgets trims a shelf to almost nothing, hours later, and wants that many things with as many bytes to go, as was
+// said before.
+func (town *town) forgets(t *testing.T, what string, shelf func(*house) useShelf, items, bytes int64) {
+	t.Helper()
+	cfg := town.cfg
+	cfg.Agents.IdleLimit = time.Nanosecond // what it was used for is over
+	h := &house{cfg: cfg, log: testLog(t)}
+	if err := h.openPlaces(); err != nil {
+		t.Fatal(err)
+	}
+	defer h.closeRest()
+	s, all := shelf(h), heartbeat.Cut{Bytes: 1}
+	if early, err := s.Plan(town.soon(), all); what != "containers" && (err != nil || early.Items != 0) {
+		t.Errorf("%s: what was used just now would go: %+v, %v", what, early, err)
+	}
+	s.now = func() time.Time { return time.Now().Add(24 * time.Hour) }
+	plan, err := s.Plan(town.soon(), all)
+	if err != nil || plan.Items != items || plan.Bytes < bytes {
+		t.Errorf("%s: %+v would go, %v; want %d", what, plan, err, items)
+	}
+	if done, err := s.Trim(town.soon(), all); err != nil || done != plan {
+		t.Errorf("%s: planned %+v, done %+v, %v", what, plan, done, err)
+	}
+	if left, err := s.Plan(town.soon(), all); err != nil || left.Items != 0 {
+		t.Errorf("%s: afterwards %+v would go, %v", what, left, err)
 	}
 }
 

@@ -88,9 +88,12 @@ type Retention struct {
 	TranscriptsDays int `toml:"transcripts_days"`
 	TranscriptsMB   int `toml:"transcripts_mb"`
 	AuditDays       int `toml:"audit_days"`
+	AuditMB         int `toml:"audit_mb"`
 	RunsDays        int `toml:"runs_days"`
+	RunsMB          int `toml:"runs_mb"`
 	HomesDays       int `toml:"homes_days"`
 	HomesMB         int `toml:"homes_mb"`
+	ContainersMB    int `toml:"containers_mb"`
 }
 
 func defaultManner() Manner { return Manner{Session: "own", Backoff: time.Minute} }
@@ -138,8 +141,9 @@ func (c *Config) checkTasks(p *problems) {
 	c.checkHooks(p)
 	for key, n := range map[string]int{
 		"uploads_mb": c.Retention.UploadsMB, "transcripts_days": c.Retention.TranscriptsDays,
-		"transcripts_mb": c.Retention.TranscriptsMB, "audit_days": c.Retention.AuditDays, "runs_days": c.Retention.RunsDays,
-		"homes_days": c.Retention.HomesDays, "homes_mb": c.Retention.HomesMB,
+		"transcripts_mb": c.Retention.TranscriptsMB, "audit_days": c.Retention.AuditDays, "audit_mb": c.Retention.AuditMB,
+		"runs_days": c.Retention.RunsDays, "runs_mb": c.Retention.RunsMB,
+		"homes_days": c.Retention.HomesDays, "homes_mb": c.Retention.HomesMB, "containers_mb": c.Retention.ContainersMB,
 	} {
 		if n < 0 || n > 1<<20 {
 			p.add("retention."+key, "%d is out of bounds; it may be 0 to %d", n, 1<<20)

@@ -41,7 +41,7 @@ func TestHomesOfSessionsAreForgottenByAgeAndSize(t *testing.T) {
 				}
 			}
 			h := &house{homes: homes, boxes: &sandboxes{}}
-			shelf := homeShelf{list: h.keptHomes, busy: 2 * time.Hour, now: func() time.Time { return now }}
+			shelf := useShelf{list: h.keptHomes, busy: 2 * time.Hour, now: func() time.Time { return now }}
 			planned, err := shelf.Plan(t.Context(), c.cut)
 			if err != nil {
 				t.Fatal(err)
