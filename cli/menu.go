@@ -120,8 +120,12 @@ func unusable(agent Agent, auth Auth) *Failure {
 	return &Failure{Kind: NotLoggedIn, Agent: agent, Reason: auth.Fix}
 }
 
-// sandboxWait is how long a sandbox may take to say which of its agents can be used.
-const sandboxWait = 5 * time.Second
+// sandboxWait is how long a sandbox may take to say which of its agents can be used. When somebody waited for that in
+// vain, nobody else does for silentFor: an image that is being built takes minutes.
+const (
+	sandboxWait = 2 * time.Second
+	silentFor   = time.Minute
+)
 
 // Default is the agent to use in a place when a conversation chose none: the configured one if it can be used, else
 // the first fallback that can. If none can, the error is the *Failure of the configured one. In a sandbox that
@@ -132,21 +136,20 @@ func (s *Service) Default(ctx context.Context, in Sandbox) (Agent, error) {
 	if at == nil {
 		return s.opts.Default, nil
 	}
-	asked := ctx
-	if in != "" {
-		var cancel context.CancelFunc
-		asked, cancel = context.WithTimeout(ctx, sandboxWait)
-		defer cancel()
-	}
+	asked, cancel := s.patience(ctx, at)
+	defer cancel()
 	order := s.order(at)
 	var first error
 	for _, agent := range order {
 		answer, err := at.agents[agent].auth.get(asked)
 		switch {
-		case ctx.Err() == nil && (asked.Err() != nil || answer.err != nil):
+		case err != nil && ctx.Err() == nil && asked.Err() != nil:
+			s.heardNothing(asked, at)
 			return order[0], nil
 		case err != nil:
 			return "", err
+		case answer.err != nil:
+			return order[0], nil
 		case answer.auth.State == Authenticated:
 			return agent, nil
 		case first == nil:
@@ -154,6 +157,33 @@ func (s *Service) Default(ctx context.Context, in Sandbox) (Agent, error) {
 		}
 	}
 	return "", first
+}
+
+// patience bounds how long a sandbox is waited for to say which of its agents can be used.
+func (s *Service) patience(ctx context.Context, at *site) (context.Context, context.CancelFunc) {
+	switch {
+	case at.sandbox == "":
+		return ctx, func() {}
+	case s.isSilent(at):
+		return context.WithTimeout(ctx, 0)
+	}
+	return context.WithTimeout(ctx, sandboxWait)
+}
+
+// isSilent says whether somebody waited in vain lately.
+func (s *Service) isSilent(at *site) bool {
+	since := at.silent.Load()
+	return since != 0 && s.opts.Now().Sub(time.Unix(0, since)) < silentFor
+}
+
+// heardNothing notes that a sandbox says nothing, and has all its agents asked meanwhile. asked is over.
+func (s *Service) heardNothing(asked context.Context, at *site) {
+	if !s.isSilent(at) {
+		at.silent.Store(s.opts.Now().UnixNano())
+	}
+	for _, entry := range at.agents {
+		_, _ = entry.auth.get(asked) // who asks later gets the answer
+	}
 }
 
 // order is every agent of a place once: the default, the fallbacks, the others.

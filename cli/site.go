@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,10 +32,19 @@ type Bringer interface {
 	Bring(ctx context.Context, paths []string) error
 }
 
+// Errander is a Launcher of a place whose files this host does not see: ductor's own program looks after them there.
+type Errander interface {
+	// Errand makes the place at need and has ductor's program there do what args say, with the environment that a
+	// program would be given for env. The error says what went wrong there too.
+	Errand(ctx context.Context, env []string, args ...string) error
+}
+
 // Preparer is a Launcher of a place that must be made or reached first.
 type Preparer interface {
 	// Prepare makes the place if it is not there, and sees whether it works. Safe for concurrent use.
 	Prepare(ctx context.Context) error
+	// Doing says in a few words what making the place is busy with and takes long; empty for nothing. It does not wait.
+	Doing() string
 }
 
 // site is a place with what the service knows of it. This host is one as well.
@@ -44,6 +54,8 @@ type site struct {
 	homes     Homes
 	agents    map[Agent]*agentEntry
 	order     []Agent // as they are listed to people
+
+	silent atomic.Int64 // when somebody waited in vain to learn which agents can be used there, in nanoseconds
 
 	look   chan struct{} // held by who looks at what was left
 	unseen bool          // nobody could look at what was left; guarded by look
@@ -222,30 +234,45 @@ func (at *site) bring(ctx context.Context, files []string) error {
 	return b.Bring(ctx, files)
 }
 
-// slowPlace is how long a sandbox may take before people are told what they wait for.
-const slowPlace = 3 * time.Second
+// slowPlace is how long a sandbox may take before people are told what they wait for, and then how often it is looked
+// what that is. It is shorter than the time after which a chat says that the agent is thinking.
+const slowPlace = 1500 * time.Millisecond
+
+// preparing says what is waited for in a place that is not there yet.
+func (at *site) preparing() string {
+	what := fmt.Sprintf("the sandbox %s is being prepared", at.sandbox)
+	for _, l := range at.launchers {
+		if p, ok := l.(Preparer); ok && p.Doing() != "" {
+			what += ": " + p.Doing()
+		}
+	}
+	return what
+}
 
 // awaitPlace waits for something that a place may be long about. False says that ctx is done.
 func awaitPlace[T any](ctx context.Context, at *site, emit func(Event), came <-chan T) (v T, ok bool) {
 	var slow <-chan time.Time
 	if at.sandbox != "" && emit != nil {
-		timer := time.NewTimer(slowPlace)
-		defer timer.Stop()
-		slow = timer.C
+		tick := time.NewTicker(slowPlace)
+		defer tick.Stop()
+		slow = tick.C
 	}
-	told := false
+	told := ""
 	for {
 		select {
 		case v := <-came:
-			if told {
+			at.silent.Store(0)
+			if told != "" {
 				emit(Status{Kind: StatusIdle})
 			}
 			return v, true
 		case <-ctx.Done():
 			return v, false
 		case <-slow:
-			told = true
-			emit(Status{Kind: StatusWaiting, Detail: fmt.Sprintf("the sandbox %s is being prepared", at.sandbox)})
+			if now := at.preparing(); now != told {
+				told = now
+				emit(Status{Kind: StatusWaiting, Detail: now})
+			}
 		}
 	}
 }

@@ -32,10 +32,24 @@ type fakeSandbox struct {
 	fakeLauncher
 	prepareErr, bringErr error
 	slow                 time.Duration // what Prepare and Bring take
+	building             time.Duration // how long of that an image is built
 
 	mu       sync.Mutex
 	prepared int
 	brought  []string
+	asked    time.Time // Doing, the first time
+}
+
+func (l *fakeSandbox) Doing() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked.IsZero() {
+		l.asked = time.Now()
+	}
+	if time.Since(l.asked) < l.building {
+		return "its image is built"
+	}
+	return ""
 }
 
 func (l *fakeSandbox) Prepare(context.Context) error {
@@ -310,18 +324,20 @@ func steered(p *fakeProvider) int {
 	return s.turns - 1
 }
 
-// A person who waits for a sandbox is told so, and can abort that.
+// A person who waits for a sandbox is told so and what for, and can abort that.
 func TestASlowSandboxIsToldOf(t *testing.T) {
 	for _, abort := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newTestService(t, ServiceOptions{Sites: []Site{web(&fakeSandbox{slow: time.Minute}, &fakeProvider{})}}, canary(t))
+			s := newTestService(t, ServiceOptions{Sites: []Site{web(&fakeSandbox{slow: time.Minute, building: 5 * time.Second}, &fakeProvider{})}}, canary(t))
 			if abort {
 				time.AfterFunc(10*time.Second, func() { s.Abort("a") })
 			}
 			began := time.Now()
 			r, events := run(t, s, "fake", Request{Conversation: "a", Sandbox: "web", Files: []string{"/x"}})
-			if first := events[0]; first != (Status{Kind: StatusWaiting, Detail: "the sandbox web is being prepared"}) {
-				t.Errorf("the first event is %#v", first)
+			for i, want := range []string{"the sandbox web is being prepared: its image is built", "the sandbox web is being prepared"} {
+				if events[i] != (Status{Kind: StatusWaiting, Detail: want}) {
+					t.Errorf("event %d is %#v, want one that says %s", i, events[i], want)
+				}
 			}
 			if took := time.Since(began); r.Aborted != abort || abort && took != 10*time.Second || !abort && (r.Err != nil || took != time.Minute) {
 				t.Errorf("%+v after %s", r, took)
@@ -329,6 +345,27 @@ func TestASlowSandboxIsToldOf(t *testing.T) {
 			closeService(t, s)
 		})
 	}
+}
+
+// Of all who want to know whom to ask in a sandbox that is being made one waits, and not for long. When it is there
+// they learn it.
+func TestOneWaitsForASlowSandbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := inState("one", Installed), inState("two", Authenticated, "m")
+		s := newTestService(t, ServiceOptions{Sites: []Site{web(&fakeSandbox{slow: 10 * time.Second}, one, two)}}, inState("one", Authenticated))
+		for i, step := range []struct {
+			took, then time.Duration
+			want       Agent
+		}{{sandboxWait, 0, "one"}, {0, 11 * time.Second, "one"}, {0, 0, "two"}} {
+			began := time.Now()
+			got, err := s.Default(t.Context(), "web")
+			if took := time.Since(began); got != step.want || err != nil || took != step.took {
+				t.Errorf("time %d: %q, %v, after %s; want %+v", i, got, err, took, step)
+			}
+			time.Sleep(step.then)
+		}
+		closeService(t, s)
+	})
 }
 
 // Whom to ask in a sandbox, and what the menu says of it.

@@ -165,13 +165,22 @@ func (p *place) life(ctx context.Context) (string, error) {
 
 const maxAnswer = 4 << 20
 
-// order has the hand in the container do something.
+// order has the hand in the container do something with the homes of sessions.
 func (p *place) order(ctx context.Context, in *bytes.Buffer, args ...string) ([]homes.Home, error) {
+	answer, err := p.hand(ctx, in, nil, append([]string{homes.Verb, homesDir}, args...)...)
+	if err == nil && answer.Error != "" {
+		err = &Error{Reason: "a home in the sandbox cannot be kept (" + answer.Error + ")", Fix: "look whether its disk is full"}
+	}
+	return answer.Homes, err
+}
+
+// hand has our program in the container do something that is answered by a line of JSON.
+func (p *place) hand(ctx context.Context, in *bytes.Buffer, env []string, args ...string) (answer homes.Answer, err error) {
 	ctx, cancel := p.engine.work(ctx)
 	defer cancel()
-	conn, err := p.exec(ctx, append([]string{homes.Verb, homesDir}, args...)...)
+	conn, err := p.exec(ctx, env, args...)
 	if err != nil {
-		return nil, p.why(ctx, err)
+		return answer, p.why(ctx, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -186,19 +195,15 @@ func (p *place) order(ctx context.Context, in *bytes.Buffer, args ...string) ([]
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, p.engine.failed("see to the homes in the sandbox", err)
+		return answer, p.engine.failed("see to files in the sandbox", err)
 	}
-	var answer homes.Answer
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return nil, &Error{
+		return answer, &Error{
 			Reason: "the sandbox's container holds another version of ductor-supervisor", Fix: "it is replaced as soon as nothing runs in it",
 			Err: fmt.Errorf("%w: %q", err, raw[:min(len(raw), 300)]),
 		}
 	}
-	if answer.Error != "" {
-		return nil, &Error{Reason: "a home in the sandbox cannot be kept (" + answer.Error + ")", Fix: "look whether its disk is full"}
-	}
-	return answer.Homes, nil
+	return answer, nil
 }
 
 // why puts into words that no program can be started in the container.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	geminiguard "ductor/cli/gemini/guard"
 	"ductor/docker/dockertest"
 	"ductor/internal/supervisor"
 )
@@ -237,5 +238,34 @@ func (s *sandbox) bringsNothingElse(shared, outside string) {
 	}
 	if got := s.says(homeDir, `ls `+shared); got != "chat\nprompt\n" {
 		s.Errorf("what arrived is %q", got)
+	}
+}
+
+// An errand is run in the container, which is made for it, as the agents' user and with what a program would be given.
+func TestErrands(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t, needEngine(t))
+	s := newSandbox(t, o)
+	const id, file = "0123abcd-89ab", ".gemini/tmp/p/chats/session-2026-11-21T10-00-0123abcd.jsonl"
+	env := func(home string) []string {
+		return []string{"HOME=" + home, "GEMINI_CLI_HOME=" + home, "PATH=/nowhere"}
+	}
+	if err := s.Errand(t.Context(), env("/home/of/this/machine"), geminiguard.Verb, id); err != nil {
+		t.Errorf("with nothing to do: %v", err)
+	}
+	home := s.home("a session")
+	s.says(home, `mkdir -p $HOME/.gemini/tmp/p/chats; printf '{"sessionId":"`+id+`"}\n{"id":"1"}\n' >$HOME/`+file)
+	if err := s.Errand(t.Context(), env(home), geminiguard.Verb, id); err != nil {
+		t.Error(err)
+	}
+	if got := s.says(home, `cd $HOME/.gemini/tmp/p/chats; echo *; cat *`); strings.HasPrefix(got, filepath.Base(file)) || !strings.Contains(got, id) {
+		t.Errorf("afterwards there is %q", got)
+	}
+	var own *Error
+	if err := s.Errand(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) || !strings.Contains(own.Reason, "one session is to be named") {
+		t.Errorf("one that fails: %v", err)
+	}
+	if err := s.Errand(t.Context(), env(home), "what-a-later-ductor-asks"); !errors.As(err, &own) || !strings.Contains(own.Reason, "another version") {
+		t.Errorf("one that the program there does not know: %v", err)
 	}
 }

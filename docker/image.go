@@ -169,6 +169,13 @@ func (e *Engine) claim(ctx context.Context, name string) (release func(), err er
 	}
 }
 
+// isMaking says whether somebody makes an image at the moment.
+func (e *Engine) isMaking(name string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.making[name] != nil
+}
+
 func (e *Engine) noImage(name string) error {
 	return &Error{Reason: fmt.Sprintf("Docker at %s has no image %s", e.host, name), Fix: "fetch it there: docker pull " + name}
 }

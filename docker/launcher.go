@@ -36,6 +36,7 @@ var (
 	_ cli.Homes    = (*Launcher)(nil)
 	_ cli.Bringer  = (*Launcher)(nil)
 	_ cli.Preparer = (*Launcher)(nil)
+	_ cli.Errander = (*Launcher)(nil)
 )
 
 // Open makes a Launcher. The engine is not asked for anything before it is needed, and need not be there now. The
@@ -103,6 +104,19 @@ func (l *Launcher) endedAtOnce(ctx context.Context, err error) error {
 	}
 }
 
+// Errand has ductor-supervisor in the container do what args say: see its main. It is given what a program would be.
+func (l *Launcher) Errand(ctx context.Context, env []string, args ...string) error {
+	l.touch()
+	if err := l.place.make(ctx); err != nil {
+		return err
+	}
+	answer, err := l.place.hand(ctx, nil, l.opts.environment(env, l.place.getPath()), args...)
+	if err == nil && answer.Error != "" {
+		err = &Error{Reason: "files of an agent in the sandbox cannot be looked after (" + answer.Error + ")"}
+	}
+	return err
+}
+
 func (l *Launcher) touch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,6 +133,22 @@ func (l *Launcher) Prepare(ctx context.Context) error {
 		return err
 	}
 	return conn.Close()
+}
+
+// Doing says what the image is waited for, if it is.
+func (l *Launcher) Doing() string {
+	o := l.opts
+	name, err := l.place.sources.baseName(o)
+	if err != nil || !o.Engine.isMaking(name) {
+		return ""
+	}
+	switch {
+	case o.Source != nil:
+		return "its image comes from " + o.Source.host
+	case o.Build != nil:
+		return "its image is built, which takes minutes the first time"
+	}
+	return "its image is fetched"
 }
 
 // nothingRuns says whether no run is alive in the container.
@@ -171,6 +201,12 @@ func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool
 	}
 	l.noteContainer("")
 	return true, nil
+}
+
+// Made says whether this machine remembers that there was a container, of this ductor or one before it.
+func (l *Launcher) Made() bool {
+	n, _ := l.notes.read() // what cannot be read remembers nothing
+	return n.Container != "" || !n.Used.IsZero()
 }
 
 // noteContainer remembers that there is a container from now on, or none.

@@ -69,15 +69,16 @@ func (p *place) Dial(ctx context.Context, effort supervisor.Effort) (net.Conn, e
 
 // bridge runs a bridge in the container as it is.
 func (p *place) bridge(ctx context.Context) (net.Conn, error) {
-	return p.exec(ctx, "supervise", "bridge", "root="+runsDir)
+	return p.exec(ctx, nil, "supervise", "bridge", "root="+runsDir)
 }
 
-// exec runs our program in the container as it is; its standard input and output are the connection.
-func (p *place) exec(ctx context.Context, args ...string) (net.Conn, error) {
+// exec runs our program in the container as it is; its standard input and output are the connection. env is added to
+// the container's.
+func (p *place) exec(ctx context.Context, env []string, args ...string) (net.Conn, error) {
 	ctx, cancel := p.engine.brief(ctx)
 	defer cancel()
 	created, err := p.engine.api.ContainerExecCreate(ctx, p.name, container.ExecOptions{
-		Cmd: append([]string{programFile}, args...), AttachStdin: true, AttachStdout: true, AttachStderr: true,
+		Cmd: append([]string{programFile}, args...), Env: env, AttachStdin: true, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
 		return nil, err

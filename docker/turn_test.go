@@ -3,6 +3,7 @@ package docker
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"ductor/cli/claude"
 	"ductor/cli/clitest"
 	"ductor/cli/codex"
+	"ductor/cli/gemini"
+	"ductor/docker/dockertest"
 	"ductor/internal/realagent"
 )
 
@@ -117,4 +120,69 @@ func TestRealCodexInAContainer(t *testing.T) {
 	if !strings.Contains(two.Text, "lighthouse") || two.AgentSessionID != one.AgentSessionID {
 		t.Errorf("resumed it answered %q in %q after %q", two.Text, two.AgentSessionID, one.AgentSessionID)
 	}
+}
+
+// The real Gemini in a container goes on with a session, within the minute in which it began and after another session
+// was begun: either would destroy it, were its files in there not looked after.
+func TestRealGeminiGoesOnInAContainer(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t, needEngine(t))
+	real := realagent.Gemini(t, "http://127.0.0.1:8099")
+	program := filepath.Join(t.TempDir(), "gemini")
+	dockertest.Write(t, program, "#!/bin/sh\nexec /opt/node "+linked(t, real.Path)+" \"$@\"\n", 0o755)
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := linked(t, filepath.Join(filepath.Dir(real.Path), ".."))
+	for source, target := range map[string]string{program: "/opt/gemini", linked(t, node): "/opt/node", linked(t, "/lib"): "/lib", linked(t, "/lib64"): "/lib64", modules: modules} {
+		o.Mounts = append(o.Mounts, Mount{Source: source, Target: target})
+	}
+	o.Seeds = []Seed{{From: filepath.Join(real.Home, ".gemini"), To: ".gemini"}}
+	l := open(t, o)
+	model, err := l.Start(t.Context(), cli.Command{Path: "model", Args: []string{"127.0.0.1:8099"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := model.Stop(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+	})
+	p := gemini.New(gemini.Options{Launcher: l, Path: "/opt/gemini", Env: real.Environ, StateDir: filepath.Join(t.TempDir(), "state")})
+	ask := func(resume cli.AgentSessionID, prompt, want string) cli.AgentSessionID {
+		t.Helper()
+		req := cli.Request{Dir: o.Projects[0], Permission: cli.Bypass, Prompt: prompt, Resume: resume, Model: "gemini-2.5-pro", Turn: cli.TurnID(prompt)}
+		session, err := p.Open(t.Context(), cli.OneShot, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var result cli.Result
+		session.Turn(t.Context(), req, func(ev cli.Event) {
+			if r, ok := ev.(cli.Result); ok {
+				result = r
+			}
+		})
+		if err := session.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if result.Err != nil || !strings.Contains(result.Text, want) {
+			t.Fatalf("%s: %q, %+v", prompt, result.Text, result.Err)
+		}
+		return result.AgentSessionID
+	}
+	id := ask("", `about the windmill [[text "One."]]`, "One.")
+	ask(id, `[[history]] at once`, "windmill")
+	ask("", `[[text "Other."]]`, "Other.")
+	ask(id, `[[history]] later`, "windmill")
+}
+
+// linked is what a path leads to.
+func linked(t testing.TB, path string) string {
+	t.Helper()
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return real
 }

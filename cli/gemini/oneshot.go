@@ -91,7 +91,7 @@ func (s *oneShot) loop(ctx context.Context, stream *cli.Stream, p *parser, left 
 }
 
 func (s *oneShot) start(ctx context.Context, req cli.Request) (*cli.Stream, error) {
-	if err := s.provider.guard(req); err != nil {
+	if err := s.provider.guard(ctx, req); err != nil {
 		return nil, err
 	}
 	args, err := s.provider.argv(req)

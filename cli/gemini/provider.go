@@ -6,6 +6,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/acp"
+	"ductor/cli/gemini/guard"
 )
 
 // Agent is the dialect's name.
@@ -57,7 +58,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) { return p.l
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.Live:
-		if err := p.guard(req); err != nil {
+		if err := p.guard(ctx, req); err != nil {
 			return nil, cli.AsFailure(Agent, err)
 		}
 		return p.live.Open(ctx, mode, req)
@@ -65,6 +66,17 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 		return newOneShot(p, req.Home), nil
 	}
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
+}
+
+// guard keeps a session that is gone on with from being destroyed, where its files are.
+func (p *Provider) guard(ctx context.Context, req cli.Request) error {
+	if req.Resume == "" {
+		return nil
+	}
+	if e, ok := p.opts.Launcher.(cli.Errander); ok {
+		return e.Errand(ctx, p.env(req), guard.Verb, string(req.Resume))
+	}
+	return guard.Protect(home(p.env(req)), string(req.Resume))
 }
 
 // Adopt goes on with a turn of an earlier ductor; see cli.Provider. Idle processes are not adopted: they serve

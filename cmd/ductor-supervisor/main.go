@@ -1,5 +1,5 @@
 // Command ductor-supervisor is the part of ductor that is in places where ductor itself is not: it is copied into
-// containers, where it supervises runs and keeps the homes of sessions. Build it with CGO_ENABLED=0, so that it
+// containers, where it supervises runs and looks after the homes of sessions and the files of agents. Build it with CGO_ENABLED=0, so that it
 // runs in any. It is NOT of use by hand.
 package main
 
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"ductor/cli/gemini/guard"
 	"ductor/docker/homes"
 	"ductor/internal/supervisor"
 )
@@ -18,6 +19,8 @@ func main() {
 			os.Exit(supervisor.Main(os.Args[2:], os.Stderr))
 		case homes.Verb:
 			os.Exit(homes.Main(os.Args[2:], os.Stdin, os.Stdout))
+		case guard.Verb:
+			os.Exit(guard.Main(os.Args[2:], os.Stdout))
 		}
 	}
 	fmt.Fprintln(os.Stderr, "usage: ductor-supervisor supervise ...; it is started by ductor")

@@ -13,6 +13,8 @@ type nowhere struct{ why error }
 var _ cli.Launcher = nowhere{}
 
 func (n nowhere) Prepare(context.Context) error                           { return n.why }
+func (n nowhere) Doing() string                                           { return "" }
+func (n nowhere) Errand(context.Context, []string, ...string) error       { return n.why }
 func (n nowhere) Start(context.Context, cli.Command) (cli.Process, error) { return nil, n.why }
 func (n nowhere) LookPath(string) (string, error)                         { return "", n.why }
 func (n nowhere) Left(context.Context) ([]cli.LeftRun, error)             { return nil, n.why }

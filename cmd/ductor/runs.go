@@ -63,6 +63,9 @@ func withRuns(ctx context.Context, config string, notes io.Writer, f func([]runP
 // running are the sandboxes in which something may run.
 func (s *sandboxes) running(ctx context.Context, notes io.Writer) (places []runPlace) {
 	for _, r := range s.rooms {
+		if !r.matters() {
+			continue
+		}
 		if r.launcher == nil {
 			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", r.name, r.why)
 			continue

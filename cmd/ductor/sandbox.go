@@ -45,6 +45,12 @@ type room struct {
 	seeds    []docker.Seed
 }
 
+// matters says whether anything runs, ran or is to run in a sandbox. Those of projects without one are there for tasks
+// that ask for one.
+func (r *room) matters() bool {
+	return r.setting.Mode == config.SandboxDocker || r.launcher != nil && r.launcher.Made()
+}
+
 // inSandbox tells Claude that it is in a container: it refuses to bypass permissions as root elsewhere.
 const inSandbox = "IS_SANDBOX=1"
 

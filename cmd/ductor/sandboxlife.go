@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -103,12 +105,20 @@ func (s *sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 			if err == nil && id != "" {
 				ids[e] = id
 			} else if ctx.Err() == nil {
-				s.log.Warn("look for old sandboxes", "engine", e.Host(), "err", err)
+				s.log.Log(ctx, s.levelOf(e), "look for old sandboxes", "engine", e.Host(), "err", err)
 			}
 		})
 	}
 	all.Wait()
 	return ids
+}
+
+// levelOf is how loud it is said that an engine is away: hardly, where nothing that matters is in it.
+func (s *sandboxes) levelOf(e *docker.Engine) slog.Level {
+	if slices.ContainsFunc(s.rooms, func(r *room) bool { return r.engine == e && r.matters() }) {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
 }
 
 // namesIn are the sandboxes that may be in an engine: its own, those of another way to it, and those of an engine

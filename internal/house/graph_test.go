@@ -14,7 +14,7 @@ import (
 // rooms says which rooms of ours each room may import. A room not named here fails the test: decide its place.
 var rooms = map[string][]string{
 	"cmd/ductor":            {"*"},
-	"cmd/ductor-supervisor": {"internal/supervisor", "docker/homes"},
+	"cmd/ductor-supervisor": {"internal/supervisor", "docker/homes", "cli/gemini/guard"},
 	"docker":                {"cli", "internal/supervisor", "docker/homes"},
 	"docker/dockertest":     {},
 	"docker/homes":          {},
@@ -27,7 +27,8 @@ var rooms = map[string][]string{
 	"cli/codex":             {"cli"},
 	"cli/clitest":           {"cli", "internal/supervisor", "internal/sim/agent"},
 	// A dialect of the Agent Client Protocol lies above the room of that protocol.
-	"cli/gemini":            {"cli", "cli/acp"},
+	"cli/gemini":            {"cli", "cli/acp", "cli/gemini/guard"},
+	"cli/gemini/guard":      {},
 	"cli/copilot":           {"cli", "cli/acp"},
 	"internal/config":       {},
 	"heartbeat":             {"orchestrator", "cli"},

@@ -1,0 +1,45 @@
+package gemini
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"ductor/cli"
+	"ductor/cli/gemini/guard"
+)
+
+// remote is a launcher of a place whose files are not this machine's.
+type remote struct {
+	cli.Launcher
+	errands [][]string
+	err     error
+}
+
+func (r *remote) Errand(_ context.Context, env []string, args ...string) error {
+	r.errands = append(r.errands, append([]string{cli.Variable(env, "HOME")}, args...))
+	return r.err
+}
+
+// Where Gemini's files are elsewhere they are guarded there, before Gemini is started; if they cannot be, it is not.
+func TestSessionsElsewhereAreGuardedThere(t *testing.T) {
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		far := &remote{err: errors.New("the container is gone")}
+		p, dir := scripted(t, func(o *Options) { far.Launcher, o.Launcher = o.Launcher, far })
+		req := cli.Request{Dir: dir, Home: t.TempDir(), Resume: "0123abcd-89ab", Prompt: "hello", Permission: cli.Bypass}
+		s, err := p.Open(t.Context(), mode, req)
+		if err == nil { // one-shot starts with the turn
+			r, _ := say(t.Context(), s, req)
+			if err = s.Close(t.Context()); r.Err != nil {
+				err = errors.Join(err, r.Err)
+			}
+		}
+		if !errors.Is(err, far.err) {
+			t.Errorf("%s: it was started: %v", mode, err)
+		}
+		if want := [][]string{{req.Home, guard.Verb, "0123abcd-89ab"}}; !reflect.DeepEqual(far.errands, want) {
+			t.Errorf("%s: the errands are %q, want %q", mode, far.errands, want)
+		}
+	}
+}
