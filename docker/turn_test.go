@@ -122,8 +122,8 @@ func TestRealCodexInAContainer(t *testing.T) {
 	}
 }
 
-// The real Gemini in a container goes on with a session, within the minute in which it began and after another session
-// was begun: either would destroy it, were its files in there not looked after.
+// The real Gemini in a container goes on with a session in new processes, within the minute in which it began and after
+// another session was begun: either would destroy it, were its files in there not looked after.
 func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -153,7 +153,7 @@ func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 	ask := func(resume cli.AgentSessionID, prompt, want string) cli.AgentSessionID {
 		t.Helper()
 		req := cli.Request{Dir: o.Projects[0], Permission: cli.Bypass, Prompt: prompt, Resume: resume, Model: "gemini-2.5-pro", Turn: cli.TurnID(prompt)}
-		session, err := p.Open(t.Context(), cli.OneShot, req)
+		session, err := p.Open(t.Context(), cli.Live, req)
 		if err != nil {
 			t.Fatal(err)
 		}
