@@ -149,7 +149,9 @@ func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	p := gemini.New(gemini.Options{Launcher: l, Path: "/opt/gemini", Env: real.Environ, StateDir: filepath.Join(t.TempDir(), "state")})
+	p := gemini.New(gemini.Options{
+		ProviderOptions: cli.ProviderOptions{Launcher: l, Path: "/opt/gemini", Env: real.Environ}, StateDir: filepath.Join(t.TempDir(), "state"),
+	})
 	ask := func(resume cli.AgentSessionID, prompt, want string) cli.AgentSessionID {
 		t.Helper()
 		req := cli.Request{Dir: o.Projects[0], Permission: cli.Bypass, Prompt: prompt, Resume: resume, Model: "gemini-2.5-pro", Turn: cli.TurnID(prompt)}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 	"ductor/cli/gemini/guard"
 )
 
@@ -30,7 +31,7 @@ func TestSessionsElsewhereAreGuardedThere(t *testing.T) {
 		req := cli.Request{Dir: dir, Home: t.TempDir(), Resume: "0123abcd-89ab", Prompt: "hello", Permission: cli.Bypass}
 		s, err := p.Open(t.Context(), mode, req)
 		if err == nil { // one-shot starts with the turn
-			r, _ := say(t.Context(), s, req)
+			r, _ := clitest.Play(t.Context(), s, req)
 			if err = s.Close(t.Context()); r.Err != nil {
 				err = errors.Join(err, r.Err)
 			}
