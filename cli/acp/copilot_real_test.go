@@ -44,7 +44,7 @@ func TestRealCopilotConformance(t *testing.T) {
 		Cannot: clitest.Cannot{
 			clitest.CrashInText: fault, clitest.SilentExit: fault, clitest.LongLine: fault, clitest.AbortDeaf: fault,
 			clitest.CrashInTool: "the parent of its shells is a helper, whose end it survives",
-			clitest.AbortBefore: asSaid, clitest.CloseUnused: asSaid, clitest.Deadline: asSaid, clitest.AbortText: asSaid,
+			clitest.AbortBefore: asSaid, clitest.AbortAway: asSaid, clitest.CloseUnused: asSaid, clitest.Deadline: asSaid, clitest.AbortText: asSaid,
 			clitest.AdoptText: asSaid, clitest.AdoptEnded: asSaid, clitest.AdoptUnsent: asSaid, clitest.SecondTurn: asSaid,
 			clitest.AdoptIdle: "an idle process serves conversations nobody remembers; it is ended at the next start",
 		},

@@ -70,7 +70,7 @@ func TestRealConformance(t *testing.T) {
 	for _, left := range []clitest.Cannot{live, oneShot} {
 		left.Leave(fault, clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.AbortDeaf, clitest.LongLine)
 		left.Leave(elsewhere, clitest.SecondTurn, clitest.ResumeSession, clitest.ModelError, clitest.FailingTool)
-		left.Leave(ours, clitest.AbortBefore, clitest.Deadline, clitest.CloseUnused, clitest.TwoSessions,
+		left.Leave(ours, clitest.AbortBefore, clitest.AbortAway, clitest.Deadline, clitest.CloseUnused, clitest.TwoSessions,
 			clitest.AdoptUnsent, clitest.AdoptEnded, clitest.AdoptIdle)
 	}
 	live.Leave(elsewhere, clitest.AdoptText, clitest.AdoptTool)

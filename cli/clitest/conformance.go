@@ -74,6 +74,7 @@ func suite() []conformanceCase {
 		{AbortTool, playAbortTool},
 		{AbortDeaf, playAbortDeaf},
 		{AbortBefore, playAbortBefore},
+		{AbortAway, playAbortAway},
 		{Deadline, playDeadline},
 		{CloseUnused, playCloseUnused},
 		{CloseWithTools, playCloseWithTools},

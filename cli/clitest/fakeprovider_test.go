@@ -185,7 +185,7 @@ func (s *fakeSession) play(ctx context.Context, req cli.Request, em *cli.Emitter
 		r.Err = cli.Failf(cli.Refused, "fake", "%s", done.Text)
 	}
 	if s.mode == cli.OneShot && end != cli.EndDetached {
-		if err := stream.Close(context.WithoutCancel(ctx)); err != nil && r.Err == nil {
+		if err := stream.Close(context.WithoutCancel(ctx)); err != nil && r.Err == nil && !r.Aborted {
 			r.Err = cli.AsFailure("fake", err)
 		}
 	}

@@ -103,6 +103,7 @@ const (
 	AbortTool      Case = "abort ends every process of a tool"
 	AbortDeaf      Case = "abort of an agent that ignores SIGTERM"
 	AbortBefore    Case = "abort before the turn"
+	AbortAway      Case = "abort where the agent cannot be reached"
 	Deadline       Case = "deadline keeps the text"
 	CloseUnused    Case = "close without a turn"
 	CloseWithTools Case = "close ends what a tool left behind"

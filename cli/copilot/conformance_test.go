@@ -39,7 +39,7 @@ func TestRealConformance(t *testing.T) {
 	live, oneShot := clitest.Cannot{clitest.CrashInTool: shell}, clitest.Cannot{clitest.CrashInTool: shell}
 	for _, left := range []clitest.Cannot{live, oneShot} {
 		left.Leave(fault, clitest.CrashInText, clitest.SilentExit, clitest.LongLine, clitest.AbortDeaf)
-		left.Leave(ours, clitest.AbortBefore, clitest.Deadline, clitest.CloseUnused, clitest.CloseWithTools, clitest.SecondTurn,
+		left.Leave(ours, clitest.AbortBefore, clitest.AbortAway, clitest.Deadline, clitest.CloseUnused, clitest.CloseWithTools, clitest.SecondTurn,
 			clitest.AdoptText, clitest.AdoptEnded, clitest.AdoptUnsent, clitest.AdoptIdle)
 	}
 	live.Leave(elsewhere, clitest.ModelError)

@@ -41,7 +41,7 @@ func TestRealConformance(t *testing.T) {
 	live, oneShot := cannot(cli.Live), cannot(cli.OneShot)
 	for _, left := range []clitest.Cannot{live, oneShot} {
 		left.Leave(fault, clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.AbortDeaf, clitest.LongLine)
-		left.Leave(asSaid, clitest.AbortBefore, clitest.CloseUnused, clitest.Deadline, clitest.SecondTurn, clitest.AbortText,
+		left.Leave(asSaid, clitest.AbortBefore, clitest.AbortAway, clitest.CloseUnused, clitest.Deadline, clitest.SecondTurn, clitest.AbortText,
 			clitest.CloseWithTools, clitest.AdoptText, clitest.AdoptEnded, clitest.AdoptUnsent, clitest.DetachThenAbort)
 		left.Leave(elsewhere, clitest.ResumeSession)
 	}
