@@ -85,7 +85,7 @@ func (r *hostRun) Begin(ctx context.Context, m Mark) error {
 	m.Input = r.in.position()
 	r.mu.Lock()
 	keep := slices.DeleteFunc(slices.Clone(r.marks), func(o Mark) bool {
-		return o.Turn == m.Turn || slices.Contains(r.settled, o.Turn)
+		return o.Turn == m.Turn || o.Turn == RestMark || slices.Contains(r.settled, o.Turn)
 	})
 	r.marks, r.settled = append(keep, m), nil
 	labels, err := labelsOf(r.purpose, r.marks)
@@ -119,7 +119,9 @@ func (r *hostRun) retire() bool {
 }
 
 func (r *hostRun) doneLocked() bool {
-	return r.stopped && !slices.ContainsFunc(r.marks, func(m Mark) bool { return !slices.Contains(r.settled, m.Turn) })
+	return r.stopped && !slices.ContainsFunc(r.marks, func(m Mark) bool {
+		return m.Turn != RestMark && !slices.Contains(r.settled, m.Turn)
+	})
 }
 
 func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {

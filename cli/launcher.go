@@ -52,6 +52,10 @@ type Mark struct {
 	Note string
 }
 
+// RestMark is the Turn of a mark of no turn: what came before it was dealt with, and nothing ran in the process then
+// that was begun before. Whoever begins a turn voids it.
+const RestMark TurnID = "rest"
+
 // LeftRun is a run of an earlier ductor.
 type LeftRun struct {
 	Run RunID
@@ -63,6 +67,15 @@ type LeftRun struct {
 	InputClosed bool
 	Alive       bool   // the program runs; else its output is all there is
 	Problem     string // why it cannot be attached to, in words for people; empty if it can
+}
+
+// Rested says whether nothing that ductor asked for runs in the run any more, and gives the note of the mark that says so.
+func (r LeftRun) Rested() (note string, rested bool) {
+	if len(r.Marks) == 0 {
+		return "", false
+	}
+	last := r.Marks[len(r.Marks)-1]
+	return last.Note, last.Turn == RestMark
 }
 
 // Command is a process to start. There is no shell between us and it.
@@ -97,7 +110,7 @@ type Process interface {
 	// StderrTail is the last few kilobytes of standard error so far.
 	StderrTail() string
 	// Begin records where a turn begins, before it returns: m.Output as given, m.Input as it is now. The age
-	// limit of the run is counted from here. Marks of turns that are settled are forgotten.
+	// limit of the run is counted from here. Marks of turns that are settled are forgotten, and so is a RestMark.
 	Begin(ctx context.Context, m Mark) error
 	// Stop ends the program and every descendant: TERM, grace, KILL, reap, look again. It returns when
 	// none is left, and at once when none was. Idempotent, and works after the program itself exited.

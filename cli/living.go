@@ -46,11 +46,7 @@ func (s *Service) Live(ctx context.Context) Living { return s.pool.live(ctx) }
 
 func (p *pool) live(ctx context.Context) Living {
 	l := Living{Sessions: p.status(), MaxMemory: p.maxMemory}
-	var ids []processID
-	for _, s := range l.Sessions {
-		ids = append(ids, processID{s.Sandbox, s.Agent, s.PID})
-	}
-	memory := p.measure(ctx, ids)
+	memory := p.measure(ctx, p.processes(l.Sessions))
 	for i, s := range l.Sessions {
 		l.Sessions[i].Memory = memory[processID{s.Sandbox, s.Agent, s.PID}]
 	}
@@ -68,6 +64,19 @@ type processID struct {
 	sandbox Sandbox
 	agent   Agent
 	pid     int
+}
+
+// processes are those of sessions, and those that are kept for sessions.
+func (p *pool) processes(sessions []SessionStatus) (ids []processID) {
+	for _, s := range sessions {
+		ids = append(ids, processID{s.Sandbox, s.Agent, s.PID})
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.kept {
+		ids = append(ids, s.at.id())
+	}
+	return ids
 }
 
 // measure gives the memory of each process that can be measured.
@@ -138,11 +147,7 @@ func (p *pool) turned() {
 // relieve ends idle processes, the longest idle one first, until what is left is within the limit of memory or
 // none is idle.
 func (p *pool) relieve(ctx context.Context) {
-	var ids []processID
-	for _, s := range p.status() {
-		ids = append(ids, processID{s.Sandbox, s.Agent, s.PID})
-	}
-	memory := p.measure(ctx, ids)
+	memory := p.measure(ctx, p.processes(p.status()))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var sum int64

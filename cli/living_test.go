@@ -31,33 +31,6 @@ func TestAnIdleProcessThatDiesIsDropped(t *testing.T) {
 	})
 }
 
-func TestASessionWithSomethingUnsentIsNotKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &fakeProvider{}
-		s, err := NewService(ServiceOptions{Providers: []Provider{unsettling{p}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		run(t, s, "fake", Request{Conversation: "a"})
-		if got := living(s); got != "" || !p.opened()[0].isClosed() {
-			t.Errorf("%q is kept", got)
-		}
-		closeService(t, s)
-	})
-}
-
-// unsettling is a fakeProvider whose agents never take up all that they are sent.
-type unsettling struct{ *fakeProvider }
-
-type unsettledSession struct{ *fakeSession }
-
-func (unsettledSession) Unsettled() bool { return true }
-
-func (p unsettling) Open(ctx context.Context, mode Mode, req Request) (Session, error) {
-	s, err := p.fakeProvider.Open(ctx, mode, req)
-	return unsettledSession{s.(*fakeSession)}, err
-}
-
 // Beyond the limit of memory idle processes are ended, the longest idle one first; busy ones never are.
 func TestMemoryIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

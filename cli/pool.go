@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type pool struct {
 
 	mu      sync.Mutex
 	idle    map[Conversation]*pooled
+	kept    map[*pooled]bool // processes of no conversation, idle as well; see Keeper
 	lent    map[*pooled]bool
 	closing map[closeKey][]chan struct{}
 	warming map[Conversation]*warming
@@ -37,7 +39,7 @@ type pool struct {
 
 // pooled is a session with what the pool knows of it.
 type pooled struct {
-	conversation Conversation
+	conversation Conversation // empty for a process that is kept for several
 	session      Session
 	mode         Mode
 	agent        Agent
@@ -71,21 +73,11 @@ func (p *pooled) suits(entry *agentEntry, mode Mode, req Request) bool {
 	return p.sandbox == entry.site.sandbox && p.agent == entry.provider.Agent() && p.mode == mode && p.info().Alive && p.fits(req)
 }
 
-// settled says whether the agent has everything that it was sent.
-func (p *pooled) settled() (settled bool) {
-	holder, ok := p.session.(Unsettled)
-	if !ok {
-		return true
-	}
-	_ = guard(p.agent, func() error { settled = !holder.Unsettled(); return nil }) // not settled, then
-	return settled
-}
-
 func newPool(opts ServiceOptions, work *group, ending <-chan struct{}, launchers func(Sandbox) []Launcher) *pool {
 	return &pool{
 		idleLimit: opts.IdleLimit, max: opts.MaxSessions, maxMemory: opts.MaxMemory, closeWait: opts.Grace + stopSlack,
 		now: opts.Now, log: opts.Logger, work: work, launchers: launchers, ending: ending, measureSoon: make(chan struct{}, 1),
-		idle: map[Conversation]*pooled{}, lent: map[*pooled]bool{}, closing: map[closeKey][]chan struct{}{},
+		idle: map[Conversation]*pooled{}, kept: map[*pooled]bool{}, lent: map[*pooled]bool{}, closing: map[closeKey][]chan struct{}{},
 		warming: map[Conversation]*warming{}, places: map[*place]bool{},
 	}
 }
@@ -124,11 +116,24 @@ func (p *pool) lendIdle(conversation Conversation) *pooled {
 func (p *pool) takeIdle(conversation Conversation) *pooled {
 	had := p.idle[conversation]
 	if had != nil {
-		had.timer.Stop()
-		delete(p.idle, conversation)
-		had.at.idle--
+		p.rouse(had)
 	}
 	return had
+}
+
+// rouse takes a session out of the idle ones. mu is held.
+func (p *pool) rouse(s *pooled) {
+	s.timer.Stop()
+	s.at.idle--
+	delete(p.kept, s)
+	if p.idle[s.conversation] == s {
+		delete(p.idle, s.conversation)
+	}
+}
+
+// resting lists the idle sessions. mu is held.
+func (p *pool) resting() []*pooled {
+	return slices.AppendSeq(slices.Collect(maps.Values(p.idle)), maps.Keys(p.kept))
 }
 
 // lend enters a session that was just opened, at the place that was had for it.
@@ -145,10 +150,10 @@ func (p *pool) lend(entry *agentEntry, mode Mode, conversation Conversation, ses
 
 // giveBack keeps a lent session for the next turn. It reports false if the session is to be closed instead.
 func (p *pool) giveBack(lent *pooled) bool {
-	info, settled := lent.info(), lent.settled()
+	info := lent.info()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !info.Alive || !settled || lent.drop || p.closed && !p.leaving || lent.mode != Live || p.idle[lent.conversation] != nil {
+	if !info.Alive || lent.drop || p.closed && !p.leaving || lent.mode != Live || p.idle[lent.conversation] != nil {
 		return false
 	}
 	delete(p.lent, lent)
@@ -168,19 +173,24 @@ func (p *pool) giveBack(lent *pooled) bool {
 // rest makes a session idle. mu is held.
 func (p *pool) rest(s *pooled) {
 	s.used = p.now()
-	p.idle[s.conversation] = s
+	if s.conversation == "" {
+		p.kept[s] = true
+	} else {
+		p.idle[s.conversation] = s
+	}
 	s.at.idle++
 	s.timer = time.AfterFunc(p.idleLimit, func() { p.expire(s) })
 	p.serve()
 }
 
-// keep enters an idle session; false if there is one already or one is lent, or the pool is closed.
+// keep enters an idle session; false if there is one already or one is lent, or the pool is closed. Of no conversation
+// there may be several.
 func (p *pool) keep(entry *agentEntry, conversation Conversation, session Session, at *place) bool {
 	s := newPooled(entry, Live, conversation, session, at)
 	pid := s.info().PID
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.has(conversation) {
+	if p.closed || conversation != "" && p.has(conversation) {
 		return false
 	}
 	p.settleIn(s, pid)

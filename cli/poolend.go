@@ -21,11 +21,11 @@ func (e *agentEntry) closeKey(conversation Conversation) closeKey {
 
 func (p *pool) expire(old *pooled) {
 	p.mu.Lock()
-	if p.idle[old.conversation] != old {
+	if p.idle[old.conversation] != old && !p.kept[old] {
 		p.mu.Unlock()
 		return
 	}
-	p.takeIdle(old.conversation)
+	p.rouse(old)
 	done := p.beginClose(old)
 	p.mu.Unlock()
 	p.closeInBackground(old, done)
@@ -179,14 +179,11 @@ func awaitAll(ctx context.Context, waits []chan struct{}) bool {
 func (p *pool) closeAll() {
 	p.mu.Lock()
 	p.closed = true
-	conversations := make([]Conversation, 0, len(p.idle))
-	for c := range p.idle {
-		conversations = append(conversations, c)
+	for _, s := range p.resting() {
+		p.rouse(s)
+		p.closeInBackground(s, p.beginClose(s))
 	}
 	p.mu.Unlock()
-	for _, c := range conversations {
-		p.release(c)
-	}
 }
 
 // letGo ends the pool's interest in a lent session, which goes on without it.
@@ -202,12 +199,9 @@ func (p *pool) letGo(lent *pooled) {
 func (p *pool) detachAll() {
 	p.mu.Lock()
 	p.closed, p.leaving = true, true
-	var idle []*pooled
-	for _, s := range p.idle {
-		idle = append(idle, s)
-	}
+	idle := p.resting()
 	for _, s := range idle {
-		p.takeIdle(s.conversation)
+		p.rouse(s)
 	}
 	p.mu.Unlock()
 	for _, s := range idle {

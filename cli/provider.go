@@ -34,7 +34,8 @@ type Provider interface {
 	// pauses, then CaughtUp, then what comes. A prompt that had not reached the agent is sent then, and only
 	// then. Where the program has ended meanwhile, what it printed makes the Result.
 	//
-	// Otherwise the run is idle, and the session is ready for its next turn.
+	// Otherwise the run is idle, and the session of its conversation is ready for its next turn. An idle run of several
+	// conversations is not adopted, but kept: see Keeper.
 	//
 	// One run may be adopted several times, once for each conversation that it serves. Errors are *Failure;
 	// the caller then ends the run.
@@ -43,7 +44,8 @@ type Provider interface {
 
 // Session is an agent ready for turns, one at a time. The caller that opened it closes it.
 type Session interface {
-	// Turn runs one prompt to its end and returns after it emitted the Result.
+	// Turn runs one prompt to its end and returns after it emitted the Result. When it ends by itself the agent has
+	// taken up all that it was sent, or the session is not alive any more.
 	//
 	// emit is called from one goroutine at a time, in order; it must not block for long. When ctx is
 	// cancelled the turn is interrupted by the protocol if there is one, and if the agent does not end
@@ -79,13 +81,6 @@ type Steerer interface {
 	// Steer adds req's prompt to the turn that runs. It returns when the agent has it; ErrNoTurn if no turn
 	// runs that could take it. Safe for concurrent use.
 	Steer(ctx context.Context, req Request) error
-}
-
-// Unsettled is a Session that may be left with something its agent was sent and has not taken up yet. It is not
-// kept for another turn then.
-type Unsettled interface {
-	// Unsettled says whether that is so now, between two turns. It does not wait.
-	Unsettled() bool
 }
 
 // SessionInfo describes a session for /status and the pool.

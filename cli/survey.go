@@ -24,10 +24,9 @@ type sighting struct {
 }
 
 // Survey looks at what an earlier ductor left, and says what remains of each open turn. Idle sessions are
-// taken into the pool while there is room for their processes. Runs of no further use are ended in the background;
-// nothing is started in their conversations before they are gone. A process that served several conversations and
-// in which no turn was running is of no further use: their sessions are opened again by their ids. Call it once,
-// before the first Run.
+// taken into the pool while there is room for their processes, and so are, in the background, processes of several
+// conversations in which nothing runs: see Keeper. Runs of no further use are ended in the background;
+// nothing is started in their conversations before they are gone. Call it once, before the first Run.
 //
 // All places are looked at at the same time, and a sandbox has ten seconds. What one holds that cannot say is
 // ended as soon as it can; until then no turn starts in there. The error tells of this host only.
@@ -37,7 +36,7 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 	var errs []error
 	rest := map[*site][]leftTurn{} // what no open turn needs
 	unseen := map[*site]bool{}
-	taken := map[closeKey]bool{}
+	taken := takings{}
 	for _, sight := range s.sightings(ctx) {
 		if sight.err != nil {
 			unseen[sight.site] = true
@@ -53,7 +52,7 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 				rest[sight.site] = append(rest[sight.site], left)
 				continue
 			}
-			taken[left.closeKey()] = true
+			taken[left.taking()] = true
 		}
 	}
 	var all sync.WaitGroup
@@ -126,26 +125,52 @@ func (s *Service) claim(left leftTurn, open []OpenTurn, remains map[TurnID]Remai
 }
 
 // takeUp takes idle sessions of a place into the pool and ends the other runs. A sandbox has time until then.
-func (s *Service) takeUp(ctx context.Context, at *site, runs []leftTurn, taken map[closeKey]bool, until time.Time) {
+func (s *Service) takeUp(ctx context.Context, at *site, runs []leftTurn, taken takings, until time.Time) {
 	for _, left := range runs {
-		// Two processes of one session would spoil each other's history.
-		key := left.closeKey()
+		// Two processes of one session would spoil each other's history, and two of one setting are one too many.
+		what := left.taking()
 		left.at = s.pool.placeFor(at.sandbox, left.run)
 		late := at.sandbox != "" && time.Now().After(until)
-		if taken[key] || late || !s.adoptIdle(ctx, left) {
+		if taken[what] || late || !s.adoptIdle(ctx, left) && !s.keepShared(left) {
 			s.endUseless(left)
 			continue
 		}
-		taken[key] = true
+		taken[what] = true
 	}
+}
+
+// taking is what there must be one process of: a conversation's sessions of an agent in a place, or all that share one.
+type taking struct {
+	closeKey
+	setting string // of a process of several conversations
+}
+
+type takings map[taking]bool
+
+func (l leftTurn) taking() taking {
+	what := taking{closeKey: l.closeKey()}
+	if l.run.Conversation == "" {
+		what.setting = l.run.Setting
+	}
+	return what
+}
+
+// liveEntry is the agent of a live run that can be attached to; nil if it is none, or is not run live any more.
+func (s *Service) liveEntry(left leftTurn) *agentEntry {
+	run := left.run
+	entry := left.site.agents[run.Agent]
+	if entry == nil || s.modeSoFar(entry) != Live || run.Mode != Live || !run.Alive || run.Problem != "" {
+		return nil
+	}
+	return entry
 }
 
 // adoptIdle takes the session of an idle run into the pool. Its agent is not asked how it is to be run: if not like
 // this any more, the next turn opens another session.
 func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	run := left.run
-	entry := left.site.agents[run.Agent]
-	if entry == nil || s.modeSoFar(entry) != Live || run.Mode != Live || !run.Alive || run.Problem != "" || run.Conversation == "" || s.pool.tooMany() {
+	entry := s.liveEntry(left)
+	if entry == nil || run.Conversation == "" || s.pool.tooMany() {
 		return false
 	}
 	session, err := s.adopt(ctx, entry, run, Request{Conversation: run.Conversation, Sandbox: left.site.sandbox})

@@ -21,8 +21,8 @@ type adopted struct {
 	send  bool         // its prompt has not reached the agent
 }
 
-// Adopt goes on with a turn of an earlier ductor; see cli.Provider. An idle process is not adopted: it serves
-// several conversations, and which ones nobody remembers. Sessions that were adopted take no further turn.
+// Adopt goes on with a turn of an earlier ductor; see cli.Provider. An idle process is not adopted but kept, see Keep: it
+// serves several conversations, and which ones nobody remembers. Sessions that were adopted take no further turn.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	agent := p.opts.Agent
 	if req.Turn == "" {

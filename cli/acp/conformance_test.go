@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -12,13 +13,14 @@ func TestConformance(t *testing.T) {
 	clitest.Conformance(t, clitest.Harness{
 		Mode: cli.Live,
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
-			p, dir := scripted(t, func(o *Options) { o.Grace = 500 * time.Millisecond })
+			p, dir := scripted(t, func(o *Options) {
+				o.Grace, o.Version = 500*time.Millisecond, func(context.Context) string { return "0.61.0" }
+			})
 			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
 		},
 		Over:   over,
 		Script: clitest.Script{ErrorKind: cli.Refused},
 		Cannot: clitest.Cannot{
-			clitest.AdoptIdle:   "an idle process serves conversations nobody remembers; it is ended at the next start",
 			clitest.FailingTool: "the protocol has no exit codes; dialects that find them in the output show this",
 		},
 	})

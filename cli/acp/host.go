@@ -50,6 +50,7 @@ type host struct {
 	next      int
 	tainted   bool // takes no further session
 	turns     int  // that run
+	busy      int  // turns that run, or of which something may be left
 	doomed    bool // what an aborted turn started may run in it: it ends with the last turn
 	detached  bool // goes on without us
 	served    int  // requests of the agent that are worked on
@@ -221,6 +222,13 @@ func (h *host) await(ctx context.Context) error {
 
 // letGo lets go of the process, which goes on, and waits for the host's goroutines.
 func (h *host) letGo() {
+	select {
+	case <-h.ready:
+		if h.process != nil {
+			h.out.flush(markWait)
+		}
+	default: // nothing is to be written
+	}
 	h.end()
 	<-h.ready
 	if h.process == nil {

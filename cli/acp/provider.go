@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -40,6 +41,9 @@ type Options struct {
 	Quirks               Quirks
 	// Login says what to do when the agent is not logged in: one sentence.
 	Login string
+	// Version is the version of the program that is installed, as the agent tells its own; empty if that is not known.
+	// Nil is for an agent that cannot be asked: a process of an earlier ductor is not kept then, see Provider.Keep.
+	Version func(ctx context.Context) string
 	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.
 	Auth func(ctx context.Context) cli.Auth
 
@@ -131,25 +135,35 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 // enter finds or starts the process for req, and counts one more session in it. Errors are *cli.Failure.
 func (p *Provider) enter(ctx context.Context, req cli.Request) (*host, error) {
 	key := p.key(req)
+	for {
+		h := p.joined(key, req)
+		select {
+		case <-h.ready:
+		case <-ctx.Done():
+			h.leave(context.WithoutCancel(ctx), parting{spoiled: true})
+			return nil, cli.AsFailure(p.opts.Agent, context.Cause(ctx))
+		}
+		if h.failed == nil {
+			return h, nil
+		}
+		h.leave(context.WithoutCancel(ctx), parting{spoiled: true})
+		if !errors.Is(h.failed, errNotKept) {
+			return nil, h.failed
+		}
+	}
+}
+
+// joined is the process for req, with one more session in it. It may be about to start.
+func (p *Provider) joined(key string, req cli.Request) *host {
 	p.mu.Lock()
-	h := p.hosts[key]
-	if h == nil || !h.join() {
-		h = newHost(p, key)
-		p.hosts[key] = h
-		go h.start(p.command(req, key))
+	defer p.mu.Unlock()
+	if h := p.hosts[key]; h != nil && h.join() {
+		return h
 	}
-	p.mu.Unlock()
-	select {
-	case <-h.ready:
-	case <-ctx.Done():
-		h.leave(context.WithoutCancel(ctx), parting{spoiled: true})
-		return nil, cli.AsFailure(p.opts.Agent, context.Cause(ctx))
-	}
-	if h.failed != nil {
-		h.leave(context.WithoutCancel(ctx), parting{spoiled: true})
-		return nil, h.failed
-	}
-	return h, nil
+	h := newHost(p, key)
+	p.hosts[key] = h
+	go h.start(p.command(req, key))
+	return h
 }
 
 // retire makes sure that h takes no further sessions.

@@ -98,6 +98,7 @@ func (s *session) ask(req cli.Request, line []byte, n note) {
 	h.prompts[id] = s
 	h.mu.Unlock()
 	inbox := s.inbox
+	h.busier()
 	told := func(err error) {
 		if err != nil {
 			inbox.put(item{sent: &sent{err}})

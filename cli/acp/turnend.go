@@ -108,7 +108,11 @@ func (t *turn) finish() {
 	}
 	r.Denials = t.tell.denials
 	t.out.Finish(r)
-	s.host.turnOver(t.ctx, !t.detached && t.cutBy != "" && t.tell.ran)
+	over := t.reply != nil || t.sendErr != nil
+	s.host.turnOver(t.ctx, !t.detached && t.cutBy != "" && (t.tell.ran || !over))
+	if over && !t.detached {
+		s.host.quieter()
+	}
 }
 
 // settle ends listening, and gives what nobody listened to any more.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 )
 
 // queuedInput is how many bytes may wait for an agent to read them.
@@ -11,7 +12,7 @@ const queuedInput = 256 << 20
 
 var errInputFull = errors.New("its input is closed, or it does not read it")
 
-// parcel is a line on its way to the agent.
+// parcel is a line on its way to the agent, or none with something to be done where it would be written.
 type parcel struct {
 	line []byte
 	// before is called on the writing goroutine right before the line is written; nothing is written between.
@@ -57,6 +58,21 @@ func (w *writer) close() {
 	defer w.mu.Unlock()
 	w.closed = true
 	wake(w.ready)
+}
+
+// flush waits until what was sent is written, but no longer than wait.
+func (w *writer) flush(wait time.Duration) {
+	done := make(chan struct{})
+	if w.send(parcel{before: func() error { close(done); return nil }}) != nil {
+		return // nothing is written any more
+	}
+	limit := time.NewTimer(wait)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-w.done:
+	case <-limit.C: // it does not read
+	}
 }
 
 // drop throws away what waits, and closes.
@@ -109,6 +125,9 @@ func (w *writer) write(p parcel) error {
 			p.tell(err)
 			return nil
 		}
+	}
+	if len(p.line) == 0 {
+		return nil
 	}
 	_, err := w.to.Write(p.line)
 	p.tell(err)

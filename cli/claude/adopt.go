@@ -107,7 +107,7 @@ func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Requ
 	}
 	mem := n.memory()
 	var asked *parser
-	if mark.Turn != "" && mark.Turn != restMark && left.InputEnd > mark.Input {
+	if mark.Turn != "" && mark.Turn != cli.RestMark && left.InputEnd > mark.Input {
 		asked = newParser(cli.NewEmitter(agent, p.opts.Now, s.watch(func(cli.Event) {})), mem, req.Dir)
 		asked.echo, asked.steers, asked.unasked = promptID(mark.Turn), newSteers(n.Steers), s.unasked()
 	}

@@ -260,7 +260,7 @@ func TestUnaskedResultsOfALeftProcess(t *testing.T) {
 		want  int
 	}{
 		"after the last turn":     {[]cli.Mark{{Turn: "T1"}}, 1},
-		"of before it was let go": {[]cli.Mark{{Turn: "T1"}, {Turn: restMark, Output: -1}}, 0},
+		"of before it was let go": {[]cli.Mark{{Turn: "T1"}, {Turn: cli.RestMark, Output: -1}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := cli.TurnID("T1")

@@ -13,9 +13,7 @@ const (
 	interruptID = "interrupt"
 	// leaveWait is how long a process that is closed may take to end by itself before it is made to.
 	leaveWait = 300 * time.Millisecond
-	// restMark is recorded when ductor lets go of a process that rests: what was said before was dealt with.
-	restMark cli.TurnID = "rest"
-	restWait            = time.Second
+	restWait  = time.Second
 )
 
 // live is a process that takes turn after turn. When the process is gone, the next turn starts another
@@ -220,7 +218,7 @@ func (s *live) Detach() {
 	if resting && run.alive() && !run.idle.busy() {
 		ctx, cancel := context.WithTimeout(context.Background(), restWait)
 		defer cancel()
-		if err := run.stream.Mark(ctx, cli.Mark{Turn: restMark, Note: s.restNote(run).String()}); err != nil {
+		if err := run.stream.Mark(ctx, cli.Mark{Turn: cli.RestMark, Note: s.restNote(run).String()}); err != nil {
 			s.provider.opts.Logger.Warn("claude is let go of without a note", "err", err)
 		}
 	}

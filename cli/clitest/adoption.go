@@ -96,7 +96,7 @@ func (d *ductor) found() cli.LeftRun {
 	return run
 }
 
-// adopt goes on with what is left; req without a Turn is for an idle session.
+// adopt goes on with what is left; req without a Turn is for the idle session of a conversation.
 func (d *ductor) adopt(req cli.Request) cli.Session {
 	d.s.t.Helper()
 	run := d.found()
@@ -110,6 +110,33 @@ func (d *ductor) adopt(req cli.Request) cli.Session {
 		d.s.t.Errorf("the session says it is %q in mode %q", info.Agent, info.Mode)
 	}
 	d.s.t.Cleanup(func() { d.s.close(session) })
+	return session
+}
+
+// takeUp takes over what is left and idle, and gives the session that is to take req: that of the process if it has one,
+// else one that is opened in it.
+func (d *ductor) takeUp(req cli.Request) cli.Session {
+	d.s.t.Helper()
+	run := d.found()
+	keeper, can := d.provider.(cli.Keeper)
+	if run.Conversation != "" || !can {
+		req.Turn, req.Prompt = "", ""
+		return d.adopt(req)
+	}
+	ctx, cancel := context.WithTimeout(d.s.t.Context(), d.s.h.Patience)
+	defer cancel()
+	kept, err := keeper.Keep(ctx, run)
+	if err != nil {
+		d.s.t.Fatalf("keep: %v", err)
+	}
+	if kept.PID != run.PID || !kept.Alive() {
+		d.s.t.Errorf("the process %d is kept, alive: %v; left was %d", kept.PID, kept.Alive(), run.PID)
+	}
+	session := d.open(req)
+	d.s.t.Cleanup(func() { d.s.close(session) })
+	if err := kept.Close(ctx); err != nil { // the session keeps it now
+		d.s.t.Errorf("let go of what was kept: %v", err)
+	}
 	return session
 }
 
@@ -275,14 +302,12 @@ func playAdoptIdle(s *stage) {
 	first.leave(session, nil)
 
 	second := s.ductor()
-	idle := s.request
-	idle.Resume = over.result.AgentSessionID
-	session = second.adopt(idle)
+	two := s.ask("about the harbour", s.script.Say("Two."))
+	two.Resume = over.result.AgentSessionID
+	session = second.takeUp(two)
 	if info := session.Info(); info.PID != pid || !info.Alive {
 		s.t.Errorf("the session is %+v, its process was %d", info, pid)
 	}
-	two := s.ask("about the harbour", s.script.Say("Two."))
-	two.Resume = over.result.AgentSessionID
 	if !session.Fits(two) {
 		s.t.Fatal("the session does not fit its own next turn")
 	}

@@ -107,8 +107,14 @@ func playSettled(s *launcherStage) {
 	for _, settled := range []bool{false, true} {
 		p := s.start(s.agent(`exec sleep 60`))
 		turn := cli.TurnID(fmt.Sprintf("settled %v", settled))
-		if err := p.Begin(s.Context(), cli.Mark{Turn: turn}); err != nil {
-			s.Fatal(err)
+		marks := []cli.TurnID{cli.RestMark, turn} // a turn voids it
+		if settled {
+			marks = append(marks, cli.RestMark) // and it keeps nothing
+		}
+		for _, m := range marks {
+			if err := p.Begin(s.Context(), cli.Mark{Turn: m}); err != nil {
+				s.Fatal(err)
+			}
 		}
 		s.stop(p, 0)
 		s.rest(p)

@@ -23,15 +23,12 @@ const adoptWait = time.Minute
 // adoptLive makes a session of a turn in an app server that an earlier ductor left. The process is attached to
 // once, with the first of its turns.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	if req.Turn == "" && req.Resume == "" {
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "nobody says which thread of it to go on with")
+	if req.Turn == "" {
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "an idle process of several conversations is kept, and not adopted")
 	}
 	h, err := p.attach(ctx, left)
 	if err != nil {
 		return nil, cli.AsFailure(Agent, err)
-	}
-	if req.Turn == "" {
-		return p.adoptIdle(ctx, h, req)
 	}
 	w := p.claim(h, req.Turn)
 	if w == nil {
@@ -40,24 +37,6 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return &live{
 		provider: p, hub: h, chat: w.note.Chat, marker: w.note.Marker, thread: w.note.Thread, model: w.note.Model, left: w,
 	}, nil
-}
-
-// adoptIdle makes a session of a thread that no turn runs in.
-func (p *Provider) adoptIdle(ctx context.Context, h *hub, req cli.Request) (cli.Session, error) {
-	p.mu.Lock()
-	h.users++
-	p.mu.Unlock()
-	p.forsake(h) // all of them were over
-	s := &live{provider: p, hub: h, chat: req.ChatID, marker: string(h.process.Run()) + "-" + h.conn.name()}
-	for _, w := range h.await {
-		if w.note.Thread == req.Resume { // what its tools left running has this marker
-			s.marker = w.note.Marker
-		}
-	}
-	if err := s.begin(ctx, req); err != nil {
-		return nil, s.unusable(ctx, err)
-	}
-	return s, nil
 }
 
 // attach gives the hub of a run.
@@ -103,6 +82,7 @@ func (p *Provider) attachHub(ctx context.Context, h *hub) error {
 			continue
 		}
 		h.await = append(h.await, w)
+		h.busy, h.version = h.busy+1, w.note.Version
 		h.attend(w.note.Thread, w.in) // of two turns of a thread the later one is the open one
 		_ = h.conn.expect(startName(m.Turn), func(m message) { w.in.put(news{message: m}) })
 	}

@@ -21,8 +21,10 @@ type hub struct {
 	feed     *feed
 	gone     chan struct{} // closed when the process has ended and failure is set
 	failure  *cli.Failure
+	version  string // of the program; empty if it was not said. Set before the hub is used
 
 	mu       sync.Mutex
+	busy     int                           // turns that run, or of which something may be left
 	inboxes  map[cli.AgentSessionID]*inbox // of the turns that run, and of those to be gone on with
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
 	limits   *message // what was said of rate limits last
@@ -91,6 +93,9 @@ func (h *hub) watch() {
 	h.out.close(h.failure)
 	h.conn.end(h.failure)
 }
+
+// restWait is how long it may take to record that a process rests, when it is let go of.
+const restWait = markWait
 
 // stopWait is what the end of a process may take beyond its grace.
 const stopWait = 10 * time.Second
@@ -235,6 +240,12 @@ func (h *hub) leaving() {
 func (h *hub) detach() {
 	h.leaving()
 	h.out.close(cli.ErrDetached)
+	last := time.NewTimer(restWait)
+	select {
+	case <-h.out.done:
+	case <-last.C: // it does not read
+	}
+	last.Stop()
 	h.stream.Detach()
 	<-h.gone
 	<-h.out.done

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -66,13 +67,18 @@ func (p *Provider) reserve(setting string) (h *hub, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h = p.hubs[setting]
-	if h != nil && !(isClosed(h.ready) && h.err == nil && !h.alive()) {
+	if h.usable() {
 		h.users++
 		return h, false
 	}
 	h = &hub{provider: p, setting: setting, users: 1, ready: make(chan struct{})}
 	p.hubs[setting] = h
 	return h, true
+}
+
+// usable says whether a hub lives, or is on the way to; nil does not. The provider's mu is held.
+func (h *hub) usable() bool {
+	return h != nil && !(isClosed(h.ready) && h.err == nil && !h.alive())
 }
 
 func isClosed(c chan struct{}) bool {
@@ -172,9 +178,14 @@ func (h *hub) shakeHands(ctx context.Context) error {
 		"clientInfo":   map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"capabilities": map[string]any{"experimentalApi": true},
 	}
-	if err := h.conn.call(ctx, "initialize", hello, nil); err != nil {
+	var reply struct {
+		UserAgent string `json:"userAgent"` // our name/its version (its system)
+	}
+	if err := h.conn.call(ctx, "initialize", hello, &reply); err != nil {
 		return err
 	}
+	_, agent, _ := strings.Cut(reply.UserAgent, "/")
+	h.version, _, _ = strings.Cut(agent, " ")
 	return h.conn.tell("initialized")
 }
 

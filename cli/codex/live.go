@@ -3,7 +3,6 @@ package codex
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -23,6 +22,7 @@ type live struct {
 	turn   *liveTurn // that runs
 	left   *awaitedTurn
 	spent  bool // a turn was cut short: what it started may still run
+	owed   bool // and the process does not rest before that was ended
 	closed bool
 	over   chan struct{} // closed when Close is done
 	err    error         // of it
@@ -89,6 +89,9 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 	if resume != "" {
 		method = "thread/resume"
 		params["threadId"], params["excludeTurns"] = resume, true
+		if err := s.unload(ctx, resume); err != nil {
+			return err
+		}
 	}
 	var reply threadReply
 	if err := s.hub.conn.call(ctx, method, params, &reply); err != nil {
@@ -194,8 +197,12 @@ func (s *live) Close(ctx context.Context) error {
 func (s *live) release(ctx context.Context) error {
 	p, h := s.provider, s.hub
 	if h.alive() && p.shared(h) {
-		if err := s.clean(ctx); err != nil && h.alive() {
+		err := s.clean(ctx)
+		if err != nil && h.alive() {
 			p.opts.Logger.Warn("what a thread's tools started may still run", "agent", string(Agent), "thread", string(s.thread), "err", err)
+		}
+		if err == nil && s.owed {
+			h.quieter()
 		}
 	}
 	if !p.leave(h) {
@@ -237,10 +244,9 @@ func (s *live) clean(ctx context.Context) error {
 	if s.thread != "" {
 		errs = append(errs, s.hub.conn.call(ask, "thread/unsubscribe", thread, nil))
 	}
-	errs = slices.DeleteFunc(errs, func(err error) bool {
-		var refused *rpcError
-		return errors.As(err, &refused) // there is no such thread any more, or no such method: sweep did it
-	})
+	for i, err := range errs {
+		errs[i] = notRefused(err) // sweep did it
+	}
 	return errors.Join(errs...)
 }
 

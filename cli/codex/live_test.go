@@ -291,6 +291,27 @@ func TestSteering(t *testing.T) {
 	})
 }
 
+// A message that comes while Codex says its last words is answered in the same turn: nothing waits in the thread after it.
+func TestSteeringAtTheLastWords(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		req := inDir(dir, "a", `[[text n=40 delay=20ms]]`)
+		s := openLive(t, p, req)
+		turn := begin(t, s, req)
+		await[cli.TextDelta](turn)
+		if err := s.(cli.Steerer).Steer(t.Context(), cli.Request{Turn: "more", Prompt: `[[start]] [[text "and two"]]`}); err != nil {
+			t.Fatal(err)
+		}
+		r := turn.end()
+		if r.Err != nil || !strings.HasSuffix(r.Text, "and two") {
+			t.Errorf("%+v, %v", r, r.Err)
+		}
+		req = next(req, r, "after", "[[text done]]")
+		if r, _ := clitest.Play(t.Context(), s, req); r.Text != "done" {
+			t.Errorf("after it: %+v, %v", r, r.Err)
+		}
+	})
+}
+
 func TestErrorsOfTheModelLeaveTheThreadUsable(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := inDir(dir, "a", "")

@@ -21,16 +21,18 @@ type liveTurn struct {
 	stop   context.CancelCauseFunc
 	done   chan struct{}
 
-	start   string     // the name of the question that starts the turn
-	settled bool       // the answer came
-	held    []news     // what came before it: whose it is can only be said then
-	sent    bool       // the question was written, or is about to be
-	at      time.Time  // of the message that is dealt with, while the past is told
-	past    bool       // it is
-	began   time.Time  // of a turn that is gone on with
-	failed  chan error // the question could not be written
-	rest    []news     // what came after the end
-	letGo   bool
+	start     string     // the name of the question that starts the turn
+	settled   bool       // the answer came
+	held      []news     // what came before it: whose it is can only be said then
+	sent      bool       // the question was written, or is about to be
+	counted   bool       // the process is busy with it
+	at        time.Time  // of the message that is dealt with, while the past is told
+	past      bool       // it is
+	began     time.Time  // of a turn that is gone on with
+	failed    chan error // the question could not be written
+	unwritten bool       // it was not
+	rest      []news     // what came after the end
+	letGo     bool
 
 	timer *time.Timer
 	quiet time.Time // of the last message
@@ -80,7 +82,7 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter, l
 	t.ctx, t.stop = context.WithCancelCause(ctx)
 	t.in = newInbox()
 	if left != nil {
-		t.in, t.past, t.sent = left.in, true, !left.unsent
+		t.in, t.past, t.sent, t.counted = left.in, true, !left.unsent, true
 		if t.at = req.Began; t.at.IsZero() {
 			t.at = s.hub.process.When(left.mark.Output)
 		}
@@ -137,7 +139,15 @@ func (t *liveTurn) send() error {
 		p.mark = &cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
 	}
 	t.s.hub.stream.Hurry()
-	return t.s.hub.out.put(p)
+	if !t.counted {
+		t.counted = true
+		t.s.hub.busier()
+	}
+	if err := t.s.hub.out.put(p); err != nil {
+		t.unwritten = true
+		return err
+	}
+	return nil
 }
 
 func (t *liveTurn) wake() {
@@ -160,6 +170,9 @@ func (t *liveTurn) end() {
 	t.s.turn = nil
 	t.s.mu.Unlock()
 	t.stop(nil)
+	if t.cut.IsZero() && t.leftNothing() {
+		t.s.hub.quieter()
+	}
 	close(t.done)
 }
 
@@ -214,6 +227,7 @@ func (t *liveTurn) takeAll() (r cli.Result, over bool) {
 	}
 	select {
 	case err := <-t.failed:
+		t.unwritten = true
 		return cli.Result{Err: t.s.hub.broken(err)}, true
 	default:
 	}
@@ -372,4 +386,5 @@ func (t *liveTurn) close(r *cli.Result) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.spent = t.s.spent || !t.cut.IsZero()
+	t.s.owed = t.s.owed || !t.cut.IsZero() && t.leftNothing()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"ductor/cli"
 )
@@ -28,13 +29,13 @@ type outlet struct {
 	closed error
 }
 
-// parcel is a line, with the mark that goes before it if it begins a turn.
+// parcel is a line, with the mark that goes before it if it begins a turn; or a mark alone.
 type parcel struct {
 	line   []byte
 	mark   *cli.Mark
-	output func() int64 // where the output is when the mark is made
-	ctx    context.Context
-	failed func(error) // told of a line that was not written; may be nil
+	output func() int64    // where the output is when the mark is made
+	ctx    context.Context // of the mark; nil has a time limit of its own
+	failed func(error)     // told of a line that was not written; may be nil
 }
 
 func newOutlet(p cli.Process) *outlet {
@@ -68,7 +69,8 @@ func (o *outlet) wake() {
 	}
 }
 
-// close throws away what was not written. The goroutine ends when its last write does.
+// close throws away what was not written, but for marks alone when the program is let go of. The goroutine ends when
+// its last write does.
 func (o *outlet) close(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,8 +88,8 @@ func (o *outlet) run() {
 		o.queue, o.bytes = nil, 0
 		o.mu.Unlock()
 		for _, p := range batch {
-			if closed == nil {
-				closed = o.deliver(p)
+			if closed == nil || len(p.line) == 0 && errors.Is(closed, cli.ErrDetached) {
+				closed = errors.Join(closed, o.deliver(p))
 			} else if p.failed != nil {
 				p.failed(closed)
 			}
@@ -104,11 +106,14 @@ func (o *outlet) run() {
 func (o *outlet) deliver(p parcel) error {
 	if p.mark != nil {
 		p.mark.Output = p.output()
-		if err := o.process.Begin(p.ctx, *p.mark); err != nil {
+		if err := o.begin(p); err != nil {
 			// Nobody could say later whether the turn had begun, so it must not.
 			p.failed(err)
 			return nil
 		}
+	}
+	if len(p.line) == 0 {
+		return nil
 	}
 	if _, err := o.process.Stdin().Write(p.line); err != nil {
 		err = fmt.Errorf("write to codex: %w", err)
@@ -119,3 +124,15 @@ func (o *outlet) deliver(p parcel) error {
 	}
 	return nil
 }
+
+func (o *outlet) begin(p parcel) error {
+	ctx := p.ctx
+	if ctx == nil {
+		limited, cancel := context.WithTimeout(context.Background(), markWait)
+		defer cancel()
+		ctx = limited
+	}
+	return o.process.Begin(ctx, *p.mark)
+}
+
+const markWait = 5 * time.Second

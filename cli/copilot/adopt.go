@@ -7,11 +7,11 @@ import (
 	"ductor/cli"
 )
 
-// adoptLive goes on with one turn of a process that an earlier ductor left, or with the session that req.Resume
-// names. The process is attached to once, for all that is in it.
+// adoptLive goes on with one turn of a process that an earlier ductor left. The process is attached to once, for all that
+// is in it.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if req.Turn == "" {
-		return p.adoptIdle(ctx, left, req)
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "an idle process of several conversations is kept, and not adopted")
 	}
 	i := slices.IndexFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == req.Turn })
 	if i < 0 || left.Marks[i].Note == "" {
@@ -31,28 +31,6 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	s.turns = 1
 	return s, nil
 }
-
-// adoptIdle takes over a session between its turns. What its process was told of it is not known, so that the
-// next turn tells it anew.
-func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	switch {
-	case req.Resume == "":
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "nobody knows which sessions are in this process")
-	case !left.Alive:
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "the process has ended")
-	}
-	h, err := p.attach(ctx, left)
-	if err != nil {
-		return nil, err
-	}
-	s := newLive(p, req)
-	s.hub, s.id, s.slot, s.turns = h, req.Resume, h.enter(req.Resume), 1
-	s.applied = applied{permission: unknownMode}
-	return s, nil
-}
-
-// unknownMode is no permission mode: it differs from all.
-const unknownMode cli.PermissionMode = "unknown"
 
 // attach finds the process among those attached to, or attaches to it.
 func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
@@ -74,13 +52,19 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
 		return nil, cli.StartFailure(Agent, err)
 	}
 	slots := map[cli.AgentSessionID]*slot{}
+	busy := 0
 	for _, m := range left.Marks {
+		if m.Turn == cli.RestMark {
+			continue
+		}
+		busy++
 		s := newSlot()
 		s.begin(m.Output) // what comes for it waits for its turn
 		slots[cli.AgentSessionID(m.Note)] = s
 	}
 	until := left.OutputEnd
 	h := newHub(left.Setting, process, p.opts.Grace, from, slots, &until)
+	h.former, h.busy = true, busy
 	p.hubs.add(h)
 	p.hubs.mu.Lock()
 	defer p.hubs.mu.Unlock()

@@ -120,7 +120,7 @@ func TestFallbackConformance(t *testing.T) {
 		},
 		Over: over,
 		Cannot: map[clitest.Case]string{
-			clitest.AdoptIdle:   "an idle process serves conversations nobody remembers; it is ended at the next start",
+			clitest.AdoptIdle:   "nobody asks it for the version that is installed; an idle process is ended at the next start",
 			clitest.FailingTool: "the protocol has no exit codes; the real one says them in words",
 			clitest.CrashInTool: "the parent of its tools is the script around it",
 		},

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"ductor/cli"
 )
@@ -50,7 +51,7 @@ type frameTaker interface {
 	lost(l *cli.LostOutput)
 }
 
-// outgoing is a message to write. before is called first; the message is not written if it fails.
+// outgoing is a message to write. before is called first; the message is not written if it fails. There may be none.
 type outgoing struct {
 	data   []byte
 	before func() error
@@ -199,6 +200,9 @@ func (f *frames) write() {
 					continue
 				}
 			}
+			if len(o.data) == 0 {
+				continue
+			}
 			if _, err := f.from.Write(o.data); err != nil {
 				f.closeInput()
 				break
@@ -216,6 +220,21 @@ func (f *frames) closeInput() {
 	f.closed = true
 	f.mu.Unlock()
 	wake(f.waiting)
+}
+
+// flush waits until what was offered is written, but no longer than wait.
+func (f *frames) flush(wait time.Duration) {
+	done := make(chan struct{})
+	if f.offer(outgoing{before: func() error { close(done); return nil }}) != nil {
+		return // nothing is written any more
+	}
+	limit := time.NewTimer(wait)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-f.written:
+	case <-limit.C: // it does not read
+	}
 }
 
 // drop throws away what waits to be written.

@@ -35,6 +35,7 @@ type hub struct {
 	ended   chan struct{} // closed when the process will print nothing any more
 	handled atomic.Int64  // the offset after the last message that was dealt with
 	prefix  string        // of the ids of our requests: an earlier ductor may have asked the same process
+	former  bool          // an earlier ductor began it: sessions may be loaded in it as that one had them
 
 	mu       sync.Mutex
 	slots    map[cli.AgentSessionID]*slot
@@ -44,6 +45,7 @@ type hub struct {
 	doomed   bool // takes no new session
 	spoiled  bool // what an aborted turn started may run in it: it ends with the last turn
 	detached bool // some session goes on without us
+	busy     int  // turns that run, or of which something may be left
 	users    int
 }
 
@@ -310,6 +312,7 @@ func (h *hub) stop(ctx context.Context, grace time.Duration) error {
 // detach lets go of the process, which goes on.
 func (h *hub) detach() {
 	h.doom()
+	h.frames.flush(restWait)
 	h.process.Detach()
 	h.frames.drop()
 	<-h.ended

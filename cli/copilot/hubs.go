@@ -50,7 +50,7 @@ func (p *Provider) acquire(ctx context.Context, req cli.Request) (*hub, error) {
 		return nil, cli.StartFailure(Agent, err)
 	}
 	h := newHub(key, process, p.opts.Grace, 0, map[cli.AgentSessionID]*slot{}, nil)
-	if err := h.connect(ctx); err != nil {
+	if _, err := h.connect(ctx); err != nil {
 		_ = h.stop(context.WithoutCancel(ctx), 0) // why it did not begin is the better error
 		return nil, err
 	}
@@ -58,20 +58,21 @@ func (p *Provider) acquire(ctx context.Context, req cli.Request) (*hub, error) {
 	return h, nil
 }
 
-// connect shakes hands. A version without the protocol is an error.
-func (h *hub) connect(ctx context.Context) error {
+// connect shakes hands, which may be done again, and gives the version of the program. One without the protocol is
+// an error.
+func (h *hub) connect(ctx context.Context) (version string, err error) {
 	var hello struct {
 		Protocol int    `json:"protocolVersion"`
 		Version  string `json:"version"`
 	}
 	if err := h.call(ctx, "connect", struct{}{}, &hello); err != nil {
-		return refusal(err)
+		return "", refusal(err)
 	}
 	if hello.Protocol != protocolWant {
-		return fmt.Errorf("%w: %w", errNoServer, cli.Failf(cli.BadOutput, Agent,
+		return "", fmt.Errorf("%w: %w", errNoServer, cli.Failf(cli.BadOutput, Agent,
 			"version %s speaks protocol %d, not %d: update it, or run it one-shot", hello.Version, hello.Protocol, protocolWant))
 	}
-	return nil
+	return hello.Version, nil
 }
 
 // lock makes the caller the only one to start a process of this key.
@@ -145,7 +146,7 @@ func (p *Provider) ask(ctx context.Context, method string, params, result any) (
 			err = stopErr
 		}
 	}()
-	if err := h.connect(ctx); err != nil {
+	if _, err := h.connect(ctx); err != nil {
 		return err
 	}
 	return h.call(ctx, method, params, result)

@@ -107,6 +107,9 @@ func (s *live) enter(ctx context.Context, h *hub, req cli.Request) (opened, erro
 	if err != nil {
 		return opened{}, err
 	}
+	if method == "session.resume" {
+		h.unload(ctx, id)
+	}
 	o := opened{slot: h.enter(id), id: id}
 	var reply struct {
 		State struct {

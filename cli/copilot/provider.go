@@ -63,8 +63,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }
 
-// Adopt goes on with what an earlier ductor left; see cli.Provider. An idle session is found by req.Resume, since a
-// process has many.
+// Adopt goes on with a turn that an earlier ductor left; see cli.Provider. An idle process is kept instead, see Keep.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.adoptOnce(ctx, left, req)

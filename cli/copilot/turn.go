@@ -85,6 +85,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	s.end(t)
 	if end != cli.EndDetached {
 		t.sweep(ran)
+		t.quieter()
 	}
 }
 
@@ -167,6 +168,8 @@ func (t *turn) send(req cli.Request, marked bool) {
 	mark := cli.Mark{Turn: req.Turn, Output: t.hub.handled.Load(), Note: string(t.p.id)}
 	if marked {
 		mark.Turn = ""
+	} else {
+		t.hub.busier()
 	}
 	fail := func(err error) { t.failed <- err }
 	if err := t.hub.send(context.WithoutCancel(t.ctx), mark, t.id, params, fail); err != nil {

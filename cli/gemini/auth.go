@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-const versionWait = 10 * time.Second
+const versionWait = 20 * time.Second
 
 // Auth looks for a key, then for the credential file, then for what the user's settings say.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {

@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	noIdle     = "an idle process serves conversations nobody remembers; it is ended at the next start"
 	noCode     = "it does not say how a command ended that printed something"
 	noThoughts = "its one-shot stream has no reasoning"
 )
 
 func cannot(mode cli.Mode) clitest.Cannot {
 	if mode == cli.Live {
-		return clitest.Cannot{clitest.AdoptIdle: noIdle, clitest.FailingTool: noCode}
+		return clitest.Cannot{clitest.FailingTool: noCode}
 	}
 	return clitest.Cannot{clitest.Thinking: noThoughts, clitest.FailingTool: noCode}
 }

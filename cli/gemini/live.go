@@ -20,7 +20,7 @@ func (p *Provider) acp() *acp.Provider {
 			LateHistory: true, AuthMethod: p.authMethod, CommandMarks: commandMarks, ToolName: toolName, InputOf: inputOf, KindOf: kindOf,
 			ExitCode: exitCode,
 		},
-		Login: loginFix, Auth: p.Auth,
+		Login: loginFix, Auth: p.Auth, Version: p.version,
 	})
 }
 

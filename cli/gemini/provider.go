@@ -32,7 +32,10 @@ type Provider struct {
 	live *acp.Provider
 }
 
-var _ cli.Provider = (*Provider)(nil)
+var (
+	_ cli.Provider = (*Provider)(nil)
+	_ cli.Keeper   = (*Provider)(nil)
+)
 
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
@@ -79,8 +82,13 @@ func (p *Provider) guard(ctx context.Context, req cli.Request) error {
 	return guard.Protect(home(p.env(req)), string(req.Resume))
 }
 
-// Adopt goes on with a turn of an earlier ductor; see cli.Provider. Idle processes are not adopted: they serve
-// several conversations.
+// Keep takes over a live process in which nothing runs; see acp.Provider.Keep.
+func (p *Provider) Keep(ctx context.Context, left cli.LeftRun) (cli.Kept, error) {
+	return p.live.Keep(ctx, left)
+}
+
+// Adopt goes on with a turn of an earlier ductor; see cli.Provider. Idle processes are kept instead, see Keep: they
+// serve several conversations.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.adoptOneShot(ctx, left, req)

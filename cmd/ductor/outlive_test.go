@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/supervisor"
 )
 
 // trials is few in the gate; the promise was watched with 16, which is 160 deaths.
@@ -114,6 +116,54 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 	if len(pids) != 1 {
 		t.Errorf("three turns and two restarts took %d agents", len(pids))
 	}
+}
+
+// An idle agent that serves several conversations is gone on with as well, after a restart and after a crash.
+func TestAnIdleAgentOutlivesDuctor(t *testing.T) {
+	town := surroundings(t, nil)
+	town.agent = "codex"
+	o := town.ordeal(12)
+	ends := []func(){
+		func() { _ = o.daemon.cmd.Process.Signal(syscall.SIGTERM); o.daemon.exit(t) },
+		func() { o.daemon.kill() },
+	}
+	var pid int
+	for i := range len(ends) + 1 {
+		o.say(`[[start]] [[text "answer %d"]]`, i)
+		o.awaitWord(fmt.Sprintf("answer %d", i))
+		run := o.resting()
+		if pid == 0 {
+			pid = run.PID
+		}
+		if run.PID != pid {
+			t.Errorf("answer %d came from the agent %d, the first from %d", i, run.PID, pid)
+		}
+		if i < len(ends) {
+			ends[i]()
+			o.rise()
+		}
+	}
+}
+
+// resting is the one agent there is, once nothing runs in it.
+func (town *town) resting() supervisor.Info {
+	town.t.Helper()
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		runs := town.runs()
+		runs = slices.DeleteFunc(runs, func(i supervisor.Info) bool { p, _, err := cli.PurposeOf(i.Labels); return err != nil || p.Mode == "" })
+		if len(runs) != 1 {
+			continue
+		}
+		_, marks, err := cli.PurposeOf(runs[0].Labels)
+		if err != nil {
+			town.t.Fatal(err)
+		}
+		if _, rests := (cli.LeftRun{Marks: marks}).Rested(); rests {
+			return runs[0]
+		}
+	}
+	town.t.Fatalf("there is no one agent that rests: %+v", town.runs())
+	return supervisor.Info{}
 }
 
 // An abort reaches a turn that outlived ductor, and everything it started.

@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -28,6 +30,7 @@ type codexThread struct {
 	policy  string // when it asks
 	sandbox string
 	context map[string]string // additional context the model was told
+	heard   bool              // somebody is subscribed to it
 
 	mu     sync.Mutex
 	turn   string // that runs; empty for none
@@ -109,6 +112,8 @@ func (c *codexThreads) take(in rpcLine) bool {
 		c.open(in, p, p.ThreadID)
 	case "thread/list":
 		c.list(in, p)
+	case "thread/loaded/list":
+		c.loaded(in)
 	case "config/read":
 		c.server.reply(in, obj("config", obj("model", "gpt-5.5", "model_reasoning_effort", nil, "sandbox_workspace_write", nil)))
 	default:
@@ -119,7 +124,7 @@ func (c *codexThreads) take(in rpcLine) bool {
 
 func (c *codexThreads) takeOfThread(in rpcLine, p threadParams) bool {
 	switch in.Method {
-	case "turn/start", "turn/steer", "turn/interrupt", "thread/backgroundTerminals/clean", "thread/unsubscribe":
+	case "turn/start", "turn/steer", "turn/interrupt", "thread/backgroundTerminals/clean", "thread/unsubscribe", "thread/read":
 	default:
 		return false
 	}
@@ -141,7 +146,12 @@ func (c *codexThreads) takeOfThread(in rpcLine, p threadParams) bool {
 		t.clean()
 		c.server.reply(in, obj())
 	case "thread/unsubscribe":
+		t.mu.Lock()
+		t.heard = false
+		t.mu.Unlock()
 		c.server.reply(in, obj("status", "unsubscribed"))
+	case "thread/read":
+		c.server.reply(in, obj("thread", obj("id", t.id, "status", obj("type", t.status()))))
 	}
 	return true
 }
@@ -152,7 +162,24 @@ func (c *codexThreads) known(id string) bool {
 	return c.all[id] != nil || c.server.store.has(codexFolder, id)
 }
 
-// open loads a thread and adjusts it.
+// status is what the thread does.
+func (t *codexThread) status() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.turn != "" {
+		return "active"
+	}
+	return "idle"
+}
+
+// loaded lists the threads that are in memory.
+func (c *codexThreads) loaded(in rpcLine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server.reply(in, obj("data", slices.AppendSeq([]string{}, maps.Keys(c.all)), "nextCursor", nil))
+}
+
+// open loads a thread and adjusts it. Like Codex it adjusts nothing of one that somebody is subscribed to.
 func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
 	c.mu.Lock()
 	t := c.all[id]
@@ -162,7 +189,10 @@ func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
 	}
 	c.mu.Unlock()
 	t.mu.Lock()
-	t.adjust(p)
+	if !t.heard {
+		t.adjust(p)
+	}
+	t.heard = true
 	t.mu.Unlock()
 	if info, err := os.Stat(t.dir); err != nil || !info.IsDir() {
 		c.server.refuse(in, -32600, "cwd is no directory: "+t.dir)

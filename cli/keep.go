@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Keeper is a Provider whose sessions may share a process, and that can take over such a process from an earlier
+// ductor while nothing runs in it, for the sessions that Open will put into it.
+type Keeper interface {
+	// Keep takes over a run that rests; see LeftRun.Rested. Sessions that were in it are opened in it anew, by
+	// Request.Resume. It refuses a process that Open would not start like this now, such as one of another version,
+	// and one beside which there is another that takes the same sessions. The caller ends what is refused.
+	Keep(ctx context.Context, left LeftRun) (Kept, error)
+}
+
+// Kept is a process that is kept for sessions to come. It lives until it is let go of and no session is in it. Its
+// functions are safe for concurrent use; either Close or Detach is called, once.
+type Kept struct {
+	PID   int
+	Alive func() bool // it can take a session
+	// Close lets go of the process for good: it ends, with all it started, unless sessions are in it.
+	Close func(ctx context.Context) error
+	// Detach lets go of the process, which goes on, together with the sessions in it.
+	Detach func()
+}
+
+// keptSession is a Kept in the pool. It is idle from its beginning to its end.
+type keptSession struct {
+	Kept
+	agent Agent
+
+	mu   sync.Mutex
+	left bool
+	err  error // of Close
+}
+
+func (k *keptSession) Info() SessionInfo {
+	return SessionInfo{Agent: k.agent, Mode: Live, PID: k.PID, Alive: k.Alive()}
+}
+
+func (k *keptSession) Fits(Request) bool { return false }
+
+func (k *keptSession) Turn(_ context.Context, _ Request, emit func(Event)) {
+	emit(Result{Err: Failf(UnknownFailure, k.agent, "a process that is kept for others takes no turn itself")})
+}
+
+func (k *keptSession) Close(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.left {
+		k.left = true
+		k.err = k.Kept.Close(ctx)
+	}
+	return k.err
+}
+
+func (k *keptSession) Detach() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.left {
+		k.left = true
+		k.Kept.Detach()
+	}
+}
+
+// keepShared has a process of several conversations taken over in the background, if nothing runs in it. A session
+// that is opened meanwhile waits for that, or has a process of its own started; then the one that was left is ended.
+func (s *Service) keepShared(left leftTurn) bool {
+	entry := s.liveEntry(left)
+	if entry == nil || left.run.Conversation != "" || s.pool.tooMany() {
+		return false
+	}
+	keeper, can := entry.provider.(Keeper)
+	if _, rests := left.run.Rested(); !can || !rests {
+		return false
+	}
+	return s.work.spawn(func() { s.keep(entry, keeper, left) })
+}
+
+// keepWait is how long it may take to take over a process that is kept. Nothing but sessions for it waits meanwhile.
+const keepWait = 30 * time.Second
+
+func (s *Service) keep(entry *agentEntry, keeper Keeper, left leftTurn) {
+	ctx, cancel := context.WithTimeout(s.base, keepWait)
+	defer cancel()
+	var kept Kept
+	err := guard(left.run.Agent, func() (err error) {
+		kept, err = keeper.Keep(ctx, left.run)
+		return err
+	})
+	if err == nil && s.pool.keep(entry, "", &keptSession{Kept: kept, agent: left.run.Agent}, left.at) {
+		return
+	}
+	if err == nil { // the service ends
+		kept.Detach()
+	}
+	if errors.Is(context.Cause(s.base), ErrDetached) {
+		s.pool.leave(left.at)
+		return
+	}
+	if err != nil && s.base.Err() == nil {
+		s.opts.Logger.Info("an agent that served several conversations is not kept; it is ended", "run", left.run.Run,
+			"agent", string(left.run.Agent), "pid", left.run.PID, "why", err)
+	}
+	s.discardLeft(left)
+}

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// keeper is a fakeProvider that keeps processes, and whose sessions are put into the one that it keeps.
+type keeper struct {
+	*fakeProvider
+	keep func(context.Context) error
+
+	mu   sync.Mutex
+	kept []*fakeSession
+}
+
+func (k *keeper) Keep(ctx context.Context, left LeftRun) (Kept, error) {
+	if k.keep != nil {
+		if err := k.keep(ctx); err != nil {
+			return Kept{}, err
+		}
+	}
+	s := &fakeSession{p: k.fakeProvider, mode: Live, left: left, pid: left.PID}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept = append(k.kept, s)
+	return Kept{PID: s.pid, Alive: func() bool { return !s.isClosed() }, Close: s.Close, Detach: s.Detach}, nil
+}
+
+func (k *keeper) Shares(Request) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range k.kept {
+		if !s.isClosed() {
+			return s.pid
+		}
+	}
+	return 0
+}
+
+func (k *keeper) Open(ctx context.Context, mode Mode, req Request) (Session, error) {
+	s, err := k.fakeProvider.Open(ctx, mode, req)
+	if err == nil {
+		s.(*fakeSession).runAs(k.Shares(req), nil)
+	}
+	return s, err
+}
+
+// sharedRun is a process of several conversations in which nothing runs.
+func sharedRun(id RunID, pid int) LeftRun {
+	run := leftRun(id, RestMark)
+	run.Conversation, run.PID = "", pid
+	return run
+}
+
+func keeping(t *testing.T, opts ServiceOptions, k *keeper, runs ...LeftRun) (*Service, *fakeLauncher) {
+	t.Helper()
+	l := &fakeLauncher{runs: runs}
+	opts.Providers, opts.Launchers = append([]Provider{k}, opts.Providers...), append([]Launcher{l}, opts.Launchers...)
+	s, err := NewService(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, l
+}
+
+// What becomes of each process that served several conversations.
+func TestWhichProcessesAreKept(t *testing.T) {
+	change := func(f func(*LeftRun)) LeftRun { run := sharedRun("r", 7); f(&run); return run }
+	no := func(context.Context) error { return Failf(UnknownFailure, "fake", "another version") }
+	for _, tc := range []struct {
+		name string
+		runs []LeftRun
+		keep func(context.Context) error
+		open bool // turn 1 is
+		want []RunID
+		gone []RunID
+	}{
+		{name: "nothing runs in it", runs: []LeftRun{sharedRun("r", 7)}, want: []RunID{"r"}},
+		{name: "nobody knows what runs in it", runs: []LeftRun{change(func(r *LeftRun) { r.Marks = nil })}, gone: []RunID{"r"}},
+		{name: "a turn began in it", runs: []LeftRun{change(func(r *LeftRun) { r.Marks = append(r.Marks, Mark{Turn: "9"}) })}, gone: []RunID{"r"}},
+		{name: "a turn ended in it", runs: []LeftRun{change(func(r *LeftRun) { r.Marks = []Mark{{Turn: "9"}, {Turn: RestMark}} })}, want: []RunID{"r"}},
+		{name: "it is dead", runs: []LeftRun{change(func(r *LeftRun) { r.Alive = false })}, gone: []RunID{"r"}},
+		{name: "it cannot be attached to", runs: []LeftRun{change(func(r *LeftRun) { r.Problem = "too old" })}, gone: []RunID{"r"}},
+		{name: "its provider refuses it", runs: []LeftRun{sharedRun("r", 7)}, keep: no, gone: []RunID{"r"}},
+		{name: "its provider panics", runs: []LeftRun{sharedRun("r", 7)}, keep: func(context.Context) error { panic("oh") }, gone: []RunID{"r"}},
+		{name: "its provider does not come to an end", runs: []LeftRun{sharedRun("r", 7)}, gone: []RunID{"r"},
+			keep: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+		{name: "two of one setting", runs: []LeftRun{sharedRun("r", 7), sharedRun("s", 8)}, want: []RunID{"r"}, gone: []RunID{"s"}},
+		{name: "two settings", want: []RunID{"r", "s"},
+			runs: []LeftRun{change(func(r *LeftRun) { r.Run, r.Setting, r.PID = "s", "t", 8 }), sharedRun("r", 7)}},
+		{name: "beside one of its setting in which a turn runs", open: true, gone: []RunID{"r"},
+			runs: []LeftRun{sharedRun("r", 7), change(func(r *LeftRun) { r.Run, r.PID, r.Marks = "s", 8, []Mark{{Turn: "1"}} })}},
+		{name: "more than there may be", gone: []RunID{"u"}, want: []RunID{"r", "s"}, runs: []LeftRun{
+			sharedRun("r", 7), change(func(r *LeftRun) { r.Run, r.Setting, r.PID = "s", "t", 8 }), change(func(r *LeftRun) { r.Run, r.Setting, r.PID = "u", "v", 9 }),
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := &keeper{fakeProvider: &fakeProvider{}, keep: tc.keep}
+				s, l := keeping(t, ServiceOptions{MaxSessions: 2}, k, tc.runs...)
+				var open []OpenTurn
+				if tc.open {
+					open = []OpenTurn{{Turn: "1", Agent: "fake", Conversation: "a"}}
+				}
+				began := time.Now()
+				if _, err := s.Survey(t.Context(), open); err != nil || time.Since(began) != 0 {
+					t.Errorf("%v after %s", err, time.Since(began))
+				}
+				time.Sleep(keepWait)
+				synctest.Wait()
+				var kept []RunID
+				for _, f := range k.kept {
+					kept = append(kept, f.left.Run)
+				}
+				slices.Sort(kept)
+				if gone := l.gone(); !slices.Equal(kept, tc.want) || !slices.Equal(gone, tc.gone) {
+					t.Errorf("kept %v, ended %v; want %v and %v", kept, gone, tc.want, tc.gone)
+				}
+				closeService(t, s)
+			})
+		})
+	}
+}
+
+// A process that is kept is one of those that there may be: it is shared by sessions, shown to nobody as one, and
+// ended when it is idle for long, or another agent needs its place.
+func TestAKeptProcessIsOneOfThePool(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then  func(t *testing.T, s *Service)
+		ended bool
+	}{
+		"shared": {func(t *testing.T, s *Service) {
+			run(t, s, "fake", Request{Conversation: "a"})
+			run(t, s, "fake", Request{Conversation: "b"})
+			if l := s.Live(t.Context()); l.Processes != 1 || living(s) != "ab" {
+				t.Errorf("%d processes, live %q", l.Processes, living(s))
+			}
+		}, false},
+		"idle": {func(_ *testing.T, s *Service) { time.Sleep(time.Hour); synctest.Wait() }, true},
+		"in use": {func(t *testing.T, s *Service) {
+			time.Sleep(59 * time.Minute)
+			run(t, s, "fake", Request{Conversation: "a"})
+			time.Sleep(30 * time.Minute) // the session keeps the process now
+			if got := living(s); got != "a" {
+				t.Errorf("%q lives", got)
+			}
+		}, true},
+		"in the way": {func(t *testing.T, s *Service) { run(t, s, "other", Request{Conversation: "a"}) }, true},
+		"dead": {func(_ *testing.T, s *Service) {
+			s.sites[""].launchers[1].(*fakePlace).processes[7].die(ExitStatus{})
+			synctest.Wait()
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := &keeper{fakeProvider: &fakeProvider{}}
+				place := newFakePlace()
+				place.processes[7] = &measuredProcess{fakeProcess: newFakeProcess()}
+				place.processes[7].memory.Store(50)
+				s, _ := keeping(t, ServiceOptions{
+					MaxSessions: 1, IdleLimit: time.Hour, Launchers: []Launcher{place}, Providers: []Provider{&fakeProvider{agent: "other"}},
+				}, k, sharedRun("r", 7))
+				if _, err := s.Survey(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if l := s.Live(t.Context()); l.Processes != 1 || l.Memory != 50 || len(l.Sessions) != 0 {
+					t.Errorf("%+v", l)
+				}
+				tc.then(t, s)
+				if ended := k.kept[0].isClosed(); ended != tc.ended {
+					t.Errorf("ended: %v, want %v", ended, tc.ended)
+				}
+				closeService(t, s)
+				if !k.kept[0].isClosed() || len(s.pool.places) > 0 {
+					t.Error("it outlived the service")
+				}
+			})
+		})
+	}
+}
+
+// A ductor that is let go of while it takes a process over, or after that, leaves it as it is.
+func TestAKeptProcessIsLetGoOf(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			k := &keeper{fakeProvider: &fakeProvider{}}
+			if early {
+				k.keep = func(ctx context.Context) error { <-ctx.Done(); return errors.Join(ctx.Err(), fs.ErrNotExist) }
+			}
+			s, l := keeping(t, ServiceOptions{}, k, sharedRun("r", 7))
+			if _, err := s.Survey(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if err := s.Detach(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if gone := l.gone(); len(gone) > 0 || !early && (!k.kept[0].isDetached() || k.kept[0].isClosed()) {
+				t.Errorf("early %v: ended %v, kept %+v", early, gone, k.kept)
+			}
+		})
+	}
+}
