@@ -65,6 +65,20 @@ func TestStopEndsEveryDescendant(t *testing.T) {
 	}
 }
 
+// An agent that sees its tools end before it is told to end itself would report what they did as its own answer.
+func TestTheAgentIsToldToEndFirst(t *testing.T) {
+	t.Parallel()
+	run := start(t, openRoot(t, Options{}), sh(`setsid sleep 600 & sleep 600 & sleep 600 & echo ready; wait`))
+	readLine(t, run.Stdout())
+	agent, _ := LookUp(run.PID())
+	for range 20 {
+		members, err := NewTree(agent, run.ID()).Members()
+		if err != nil || len(members) != 4 || members[0] != agent {
+			t.Fatalf("%v of %v, %v", members, agent, err)
+		}
+	}
+}
+
 func kill9(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {

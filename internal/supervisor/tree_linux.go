@@ -1,6 +1,10 @@
 package supervisor
 
-import "os"
+import (
+	"cmp"
+	"os"
+	"slices"
+)
 
 // RunVar is the environment variable that marks every process of a run, so that those are found that left
 // the group, the session and the parent.
@@ -51,7 +55,8 @@ func (t *Tree) Members() ([]ProcID, error) {
 	return ids, err
 }
 
-// members lists the members that are alive. unsure counts processes that may be members and could not
+// members lists the members that are alive, the oldest first: who is told to end before its children does not get to
+// tell of their end as its own success. unsure counts processes that may be members and could not
 // be looked into at this moment.
 func (t *Tree) members() (live []procStat, unsure int, err error) {
 	procs, err := allProcs()
@@ -79,6 +84,7 @@ func (t *Tree) members() (live []procStat, unsure int, err error) {
 			p.reap()
 		}
 	}
+	slices.SortFunc(live, func(a, b procStat) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
 	return live, unsure, nil
 }
 
