@@ -56,7 +56,7 @@ func silentEngine(t testing.TB) *Engine {
 // silentAt is the machine's engine, but that requests with a word in them are never answered.
 func silentAt(t testing.TB, word string) *Engine {
 	t.Helper()
-	return relay(t, 300*time.Millisecond, func(conn net.Conn) {
+	return relay(t, time.Second, func(conn net.Conn) {
 		engine, err := net.Dial("unix", strings.TrimPrefix(dockertest.Host(), "unix://"))
 		if err != nil {
 			return // nobody answers

@@ -34,18 +34,15 @@ func shareTemp(t testing.TB, o *Options) {
 func TestScriptedAgentInAContainer(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	shareTemp(t, &o)
-	const adopts = "held by what every launcher is held to: the suite adopts over the host"
-	cannot := map[clitest.Case]string{}
-	for _, c := range []clitest.Case{clitest.AdoptText, clitest.AdoptTool, clitest.AdoptEnded, clitest.AdoptIdle, clitest.AdoptUnsent, clitest.DetachThenAbort} {
-		cannot[c] = adopts
-	}
+	const adopts = "held by what every launcher is held to: the suite puts launchers of its own over the host"
+	cannot := clitest.Cannot{}
+	cannot.Leave(adopts, clitest.AdoptText, clitest.AdoptTool, clitest.AdoptEnded, clitest.AdoptIdle, clitest.AdoptUnsent,
+		clitest.DetachThenAbort, clitest.AbortAway)
 	cannot[clitest.AbortTool] = "its process ids are the container's own; trees are held by what every launcher is held to"
 	oneShot := maps.Clone(cannot)
-	for _, c := range []clitest.Case{clitest.Thinking, clitest.FailingTool, clitest.LongLine, clitest.ModelError, clitest.SecondTurn,
-		clitest.CrashInText, clitest.SilentExit, clitest.AbortDeaf, clitest.AbortBefore, clitest.CloseUnused} {
-		oneShot[c] = "as live"
-	}
-	for mode, cannot := range map[cli.Mode]map[clitest.Case]string{cli.Live: cannot, cli.OneShot: oneShot} {
+	oneShot.Leave("as live", clitest.Thinking, clitest.FailingTool, clitest.LongLine, clitest.ModelError, clitest.SecondTurn,
+		clitest.CrashInText, clitest.SilentExit, clitest.AbortDeaf, clitest.AbortBefore, clitest.CloseUnused)
+	for mode, cannot := range map[cli.Mode]clitest.Cannot{cli.Live: cannot, cli.OneShot: oneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			clitest.Conformance(t, clitest.Harness{
 				Mode: mode,

@@ -101,9 +101,20 @@ func (t *turn) deliver(ctx context.Context, line []byte) error {
 	case err := <-written:
 		return err
 	case <-t.gone:
-		return cli.ErrNoTurn
+		return lastWritten(written)
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// lastWritten is how the writing of a line went whose turn is over: Claude may have ended it with what it just read,
+// before we heard that it was written.
+func lastWritten(written <-chan error) error {
+	select {
+	case err := <-written:
+		return err
+	case <-time.After(noteWait):
+		return cli.ErrNoTurn
 	}
 }
 

@@ -2,9 +2,11 @@ package claude
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
@@ -50,4 +52,21 @@ func TestAbortTakesBackWhatWaits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A turn may end with what Claude just read before the one who sent it hears that it was written.
+func TestWhatEndedTheTurnWasWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written := make(chan error, 1)
+		go func() {
+			time.Sleep(noteWait / 2)
+			written <- nil
+		}()
+		if err := lastWritten(written); err != nil {
+			t.Errorf("written a little later: %v", err)
+		}
+		if err := lastWritten(written); !errors.Is(err, cli.ErrNoTurn) {
+			t.Errorf("never written: %v", err)
+		}
+	})
 }
