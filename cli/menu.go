@@ -58,8 +58,17 @@ func (s *Service) ttl(good bool) time.Duration {
 	return min(troubleTTL, s.opts.MenuTTL)
 }
 
-// ask has an agent look whether it can be used, in a place that is there.
-func (at *site) ask(ctx context.Context, p Provider) (a authAnswer) {
+// ask has an agent look whether it can be used, in a place that is there. One that is not found in a sandbox
+// is looked for once more: the sandbox may have gone under its feet.
+func (at *site) ask(ctx context.Context, p Provider) authAnswer {
+	a := at.askOnce(ctx, p)
+	if a.err == nil && a.auth.State == NotFound && at.sandbox != "" {
+		a = at.askOnce(ctx, p)
+	}
+	return a
+}
+
+func (at *site) askOnce(ctx context.Context, p Provider) (a authAnswer) {
 	agent := p.Agent()
 	if err := guard(agent, func() error { return at.prepare(ctx) }); err != nil {
 		lost := at.lost(agent, err)

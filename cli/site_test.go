@@ -463,11 +463,32 @@ func TestWhatCouldNotBeEndedIsNotSaidToBe(t *testing.T) {
 
 func TestWhoEndedAProgram(t *testing.T) {
 	for exit, outside := range map[ExitStatus]bool{
-		{Code: 143}: true, {Code: -15, Signal: true}: true, {Code: 0, By: EndedByTerminated}: true,
+		{Code: 143}: true, {Code: -15, Signal: true}: true, {Code: 0, By: EndedByTerminated}: true, {Code: CodeUnknown, By: EndedUnseen}: true,
 		{Code: 1}: false, {Code: -9, Signal: true}: false, {Code: 143, By: EndedByStop}: false, {Code: 143, By: EndedByAge}: false,
 	} {
 		if exit.fromOutside() != outside {
 			t.Errorf("%+v was ended from outside: %v", exit, !outside)
 		}
 	}
+}
+
+// A sandbox that goes while an agent is looked for in it is lost; the agent is not said to be missing there.
+func TestASandboxThatGoesWhileAnAgentIsLookedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := &fakeSandbox{}
+		one := inState("one", NotFound)
+		auth := one.auth
+		one.auth = func(ctx context.Context) Auth {
+			place.mu.Lock()
+			defer place.mu.Unlock()
+			place.prepareErr = errors.New("its image is gone")
+			return auth(ctx)
+		}
+		s := newTestService(t, ServiceOptions{Sites: []Site{web(place, one)}}, inState("one", Authenticated))
+		menu := s.Menu(t.Context(), "web")
+		if got := menu[0].Err; got == nil || got.Error() != "The sandbox web of one is not there: its image is gone. Nothing runs outside of it." {
+			t.Errorf("the menu says %v", got)
+		}
+		closeService(t, s)
+	})
 }

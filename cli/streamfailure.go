@@ -65,10 +65,11 @@ func (s *Stream) lostPlace() *Failure {
 var errFromOutside = errors.New("it was ended from outside")
 
 // fromOutside says whether somebody ended the program whom ductor does not know. Who is told of a signal before its
-// supervisor is may end by itself with the code that is usual then.
+// supervisor is may end by itself with the code that is usual then, and a machine or a sandbox that stops may kill the
+// supervisor before it is done.
 func (e ExitStatus) fromOutside() bool {
 	const terminated = 15
-	return e.By == EndedByTerminated || e.By == EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
+	return e.By == EndedByTerminated || e.By == EndedUnseen || e.By == EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
 }
 
 // meaning is what can be said of an end that was not the program's own doing; nothing of others.

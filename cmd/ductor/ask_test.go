@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,6 +34,7 @@ func TestAPendingApprovalOutlivesDuctor(t *testing.T) {
 				t.Errorf("what was allowed after the restart was not done: %v", err)
 			}
 
+			o.awaitNoButton("✅ Allow once") // of the first, which looks like the second
 			o.say(`[[start]] [[ask cmd="touch %s"]] [[text "after the second"]]`, denied)
 			asked = o.awaitButton("⛔ Deny")
 			_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
@@ -93,6 +95,17 @@ func (town *town) awaitButton(name string) telegram.Message {
 		town.fatal(err)
 	}
 	return m
+}
+
+// awaitNoButton waits until no message has the button any more.
+func (town *town) awaitNoButton(name string) {
+	town.t.Helper()
+	_, err := town.chat.Await(town.soon(), func(v telegram.View) bool {
+		return !slices.ContainsFunc(v.FromBot(), func(m telegram.Message) bool { return m.HasButton(name) })
+	})
+	if err != nil {
+		town.fatal(err)
+	}
 }
 
 // pressOn presses a button of one message.
