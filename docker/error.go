@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 
@@ -61,7 +62,7 @@ func (e *Engine) failed(what string, err error) error {
 		return nil
 	case errors.As(err, &own):
 		return own
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return &Error{Reason: fmt.Sprintf("Docker at %s did not %s in time", e.host, what), Fix: "look whether it works: `docker info`", Err: err}
 	case errors.Is(err, syscall.EACCES):
 		return &Error{Reason: fmt.Sprintf("ductor may not use Docker at %s", e.host), Fix: "add its user to the group docker, and start ductor anew", Err: err}

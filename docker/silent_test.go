@@ -3,12 +3,14 @@ package docker
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -164,5 +166,21 @@ func TestEngineThatStopsAnswering(t *testing.T) {
 			}), "in time")
 			newSandbox(t, o).works()
 		})
+	}
+}
+
+// A deadline is told as one, whether the context or the connection noticed it first.
+func TestADeadlineIsToldAsOne(t *testing.T) {
+	e := &Engine{host: "unix:///x"}
+	for _, late := range []error{
+		context.DeadlineExceeded, fmt.Errorf("exec: %w", context.Canceled),
+		fmt.Errorf("exec: %w", &net.OpError{Op: "read", Net: "unix", Err: os.ErrDeadlineExceeded}),
+	} {
+		if err := e.failed("start a program", late); !strings.Contains(err.Error(), "did not start a program in time") {
+			t.Errorf("%v is told as %v", late, err)
+		}
+	}
+	if err := e.failed("start a program", &net.OpError{Op: "dial", Net: "unix", Err: syscall.ENOENT}); !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("a socket that is not there is told as %v", err)
 	}
 }
