@@ -130,9 +130,8 @@ func tellBroken(t testing.TB, stall time.Duration, cases []broken) {
 		c.Permissions.Mode = "bypass"
 	})
 	for i, c := range cases {
-		before := len(town.chat.View().FromBot())
-		town.say("[[start]] %s", c.prompt)
-		town.awaitAfter(before, c.says)
+		asked := town.say("[[start]] %s", c.prompt)
+		town.awaitAfter(asked, c.says)
 		town.say(`[[start]] [[text "fine again %d"]]`, i)
 		town.await(fmt.Sprint("fine again ", i))
 	}

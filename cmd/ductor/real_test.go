@@ -84,12 +84,8 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 				t.Errorf("a new process does not know the session: %q", m.Text)
 			}
 
-			before := len(town.chat.View().FromBot())
-			town.say("[[error 401 times=20]]")
-			town.awaitAfter(before, "not logged in")
-			before = len(town.chat.View().FromBot())
-			town.say("[[start]] [[error 429 times=20]]")
-			town.awaitAfter(before, "usage limit")
+			town.awaitAfter(town.say("[[error 401 times=20]]"), "not logged in")
+			town.awaitAfter(town.say("[[start]] [[error 429 times=20]]"), "usage limit")
 
 			// The API's key is checked too, so what is asked was asked with it.
 			asked := len(api.Requests())
@@ -102,23 +98,16 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 				t.Error("the model was not asked")
 			}
 
-			town.say(`and on it goes [[start]] [[text "still here"]]`)
-			town.awaitAfter(0, "still here")
+			town.awaitAfter(town.say(`and on it goes [[start]] [[text "still here"]]`), "still here")
 		})
 	}
 }
 
-// awaitAfter waits for a message beyond the first n of the bot that contains part.
-func (town *town) awaitAfter(n int, part string) {
+// awaitAfter waits for a message of the bot below one of a person that contains part.
+func (town *town) awaitAfter(said telegram.Message, part string) {
 	town.t.Helper()
-	_, err := town.chat.Await(town.soon(), func(v telegram.View) bool {
-		messages := v.FromBot()
-		for _, m := range messages[min(n, len(messages)):] {
-			if strings.Contains(m.Text, part) {
-				return true
-			}
-		}
-		return false
+	_, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
+		return m.ID > said.ID && strings.Contains(m.Text, part)
 	})
 	if err != nil {
 		town.fatal(err)

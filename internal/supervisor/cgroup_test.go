@@ -151,8 +151,10 @@ func escaped(t *testing.T, root *Root) (run *Run, one ProcID) {
 	}
 	t.Cleanup(func() { _ = one.Signal(unix.SIGKILL) })
 	eventually(t, "the run is known", func() bool { return exists(t, root.path(run.ID()), specFile) })
+	supervisor, _ := LookUp(run.Info().Supervisor)
 	kill9(t, run.Info().Supervisor)
 	await(t, "done", run.Done())
+	eventually(t, "its supervisor is dead", func() bool { return !supervisor.Running() })
 	eventually(t, "its mark is wiped", func() bool { return len(survivors(t, run.ID())) == 0 })
 	if !one.Running() {
 		t.Fatal("it did not escape: the test proves nothing")

@@ -134,14 +134,17 @@ func (r *Root) Prune(ctx context.Context, age time.Duration) (int, error) {
 	return pruned, nil
 }
 
-// endUnread ends what is in the control group of a run of which nothing else is known, unless its supervisor sees to it.
+// endUnread ends what is in the control group of a run of which nothing else is known, and removes the run.
 func (g *ground) endUnread(ctx context.Context, id string) error {
 	c := noted(g.dir, g.path(id))
-	if name, ok := parseCgroupName(filepath.Base(c.path)); !ok || name.owner.Running() {
-		return nil
+	if name, ok := parseCgroupName(filepath.Base(c.path)); ok && name.owner.Running() {
+		return errOwned
 	}
-	return endCgroup(ctx, c)
+	return errors.Join(endCgroup(ctx, c), os.RemoveAll(g.path(id)))
 }
+
+// errOwned says that the supervisor of a run that cannot be read lives, or has not quite died.
+var errOwned = errors.New("its supervisor is there")
 
 func (g *ground) prune(ctx context.Context, age time.Duration) (int, error) {
 	ids, err := g.ids()
@@ -158,12 +161,15 @@ func (g *ground) prune(ctx context.Context, age time.Duration) (int, error) {
 			continue
 		}
 		if unread { // never begun, or damaged: no one can be asked
-			err = errors.Join(g.endUnread(ctx, id), os.RemoveAll(g.path(id)))
+			err = g.endUnread(ctx, id)
 		} else {
 			err = g.collect(ctx, id)
 		}
-		if errs = append(errs, err); err == nil {
+		switch {
+		case err == nil:
 			pruned++
+		case !errors.Is(err, errOwned):
+			errs = append(errs, err)
 		}
 	}
 	return pruned, errors.Join(errs...)
