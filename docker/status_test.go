@@ -11,22 +11,6 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// settle waits until nothing is being started in a container, such as a bridge to spare: an engine may hang for ever when
-// that is paused.
-func settle(t testing.TB, name string) {
-	t.Helper()
-	before, same := "", 0
-	dockertest.Eventually(t, "nothing is started in the container", func() bool {
-		time.Sleep(100 * time.Millisecond)
-		now := dockertest.Docker(t, "top", name, "-eo", "pid,args")
-		if now != before {
-			before, same = now, 0
-		}
-		same++
-		return same > 5
-	})
-}
-
 // A look at a sandbox makes nothing, and says what it needs and how it is.
 func TestStatus(t *testing.T) {
 	t.Parallel()
@@ -43,7 +27,7 @@ func TestStatus(t *testing.T) {
 	is(StateThere, StateNone)
 	s.works()
 	is(StateThere, StateRunning)
-	settle(t, o.containerName())
+	dockertest.Settle(t, func() string { return dockertest.Docker(t, "top", o.containerName(), "-eo", "pid,args") })
 	dockertest.Docker(t, "pause", o.containerName())
 	is(StateThere, StatePaused)
 	dockertest.Docker(t, "unpause", o.containerName())

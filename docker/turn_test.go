@@ -92,12 +92,7 @@ func TestRealCodexInAContainer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var result cli.Result
-		session.Turn(t.Context(), req, func(ev cli.Event) {
-			if r, ok := ev.(cli.Result); ok {
-				result = r
-			}
-		})
+		result, _ := clitest.Play(t.Context(), session, req)
 		if err := session.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -156,12 +151,7 @@ func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var result cli.Result
-		session.Turn(t.Context(), req, func(ev cli.Event) {
-			if r, ok := ev.(cli.Result); ok {
-				result = r
-			}
-		})
+		result, _ := clitest.Play(t.Context(), session, req)
 		if err := session.Close(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ductor/docker/dockertest"
 	"ductor/internal/config"
@@ -82,19 +81,11 @@ func (c *cell) inMidTurn() {
 	awaitFile(c.t, filepath.Join(c.dir, "ready"))
 }
 
-// settle waits until nothing is being started in the container: an engine may hang for ever when that is paused.
+// settle waits until nothing is being started in the container, and the next bridge is there.
 func (c *cell) settle() {
 	c.t.Helper()
-	before, same := "", 0
-	dockertest.Eventually(c.t, "nothing is started in the container", func() bool {
-		time.Sleep(100 * time.Millisecond)
-		now := c.inside()
-		if now != before {
-			before, same = now, 0
-		}
-		same++
-		return same > 3 && strings.Count(now, "supervise bridge") > 1
-	})
+	dockertest.Eventually(c.t, "the next bridge is there", func() bool { return strings.Count(c.inside(), "supervise bridge") > 1 })
+	dockertest.Settle(c.t, c.inside)
 }
 
 func paused(c *cell) {

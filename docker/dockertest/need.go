@@ -75,3 +75,19 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 		}
 	}
 }
+
+// Settle waits until look, which lists the processes of a container, shows the same for half a second: nothing is being
+// started there, such as a bridge to spare. An engine may hang for ever when that is paused.
+func Settle(t testing.TB, look func() string) {
+	t.Helper()
+	before, same := "", 0
+	Eventually(t, "nothing is started in the container", func() bool {
+		time.Sleep(100 * time.Millisecond)
+		now := look()
+		if now != before {
+			before, same = now, 0
+		}
+		same++
+		return same > 5
+	})
+}
