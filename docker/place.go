@@ -15,6 +15,7 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 
+	"ductor/cli"
 	"ductor/internal/supervisor"
 )
 
@@ -280,18 +281,23 @@ func (c *execConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// runtimeRefuses is how an engine begins to say, on standard output, that a program could not be started: in a
-// container that ends, or has no room for a process more. No program of ours begins so.
-const runtimeRefuses = "OCI runtime exec failed"
+// mostRefusal is how long the engine's own words may be to be told from a program's output, in bytes.
+const mostRefusal = 4 << 10
 
-// refused says whether standard output begins with the engine's own words.
+// refused says whether standard output is the engine's own words: that a program could not be started, in a container
+// that ends or has no room for a process more. They are one piece of text that ends with CR LF, whatever they say (moby,
+// postContainerExecStart). What our programs say first is a frame, which holds zeroes, or a line that ends with LF alone.
 func (c *execConn) refused() error {
-	begin := make([]byte, min(c.left, len(runtimeRefuses)))
-	n, err := io.ReadFull(c.r, begin)
-	if err != nil || string(begin) != runtimeRefuses {
-		c.r = io.MultiReader(bytes.NewReader(begin[:n]), c.r)
+	if c.left > mostRefusal {
 		return nil
 	}
-	rest, _ := io.ReadAll(io.LimitReader(c.r, int64(min(c.left-n, 300))))
-	return &Error{Reason: "no program can be started in the sandbox's container: " + strings.TrimSpace(string(begin)+string(rest))}
+	piece := make([]byte, c.left)
+	n, err := io.ReadFull(c.r, piece)
+	text, ends := bytes.CutSuffix(piece, []byte("\r\n"))
+	if err != nil || !ends || bytes.IndexByte(text, 0) >= 0 {
+		c.r = io.MultiReader(bytes.NewReader(piece[:n]), c.r)
+		return nil
+	}
+	c.left = 0
+	return &Error{Reason: "no program can be started in the sandbox's container: " + cli.Shorten(lastLine(string(text)), 300)}
 }

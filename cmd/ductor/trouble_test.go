@@ -104,10 +104,11 @@ func removed(c *cell) {
 	c.works()
 }
 
+// stopped in mid-turn it may be up again, for another question to the agent, before the turn looks for it.
 func stopped(c *cell) {
 	c.inMidTurn()
 	c.engine("kill", c.container())
-	c.refused("the sandbox's container was stopped", "it is started for the next message")
+	c.refused("was stopped; it is started for the next message")
 	c.works()
 }
 
