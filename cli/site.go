@@ -131,7 +131,7 @@ func (at *site) named(f *Failure) *Failure {
 	named := *f
 	named.Sandbox = at.sandbox
 	if f.Kind == Crashed && errors.Is(f, errFromOutside) {
-		named.Kind, named.Reason = NoSandbox, "it was stopped; it is started for the next message"
+		named.Kind, named.Reason = NoSandbox, "the sandbox's container was stopped; it is started for the next message"
 	}
 	return &named
 }

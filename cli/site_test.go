@@ -435,7 +435,7 @@ func TestWhatEndsWithItsSandboxIsNoCrash(t *testing.T) {
 		kind FailureKind
 		says string
 	}{
-		{ended, "web", NoSandbox, "the sandbox web of fake is not there: it was stopped"},
+		{ended, "web", NoSandbox, "the sandbox web of fake is not there: the sandbox's container was stopped"},
 		{ended, "", Crashed, "fake ended unexpectedly"},
 		{&Failure{Kind: Crashed, Agent: "fake", Code: 1}, "web", Crashed, "fake ended unexpectedly"},
 		{&Failure{Kind: TimedOut, Agent: "fake", Cause: errFromOutside}, "web", TimedOut, "took too long"},

@@ -200,7 +200,7 @@ func TestContainerPausedInMidTurn(t *testing.T) {
 	dockertest.Eventually(t, "the next bridge is there: an engine may hang for ever when it starts one in what is paused", func() bool {
 		return strings.Count(dockertest.Docker(t, "top", name, "-eo", "pid,args"), "supervise bridge") > s.o.Spares
 	})
-	dockertest.Docker(t, "pause", name)
+	dockertest.Pause(t, dockertest.Host(), name)
 	s.lost(p, "paused")
 	s.stop(p)
 	s.works()

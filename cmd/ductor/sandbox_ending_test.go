@@ -14,7 +14,6 @@ import (
 func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 	dockertest.Need(t)
 	onlyCanaries(t)
-	machine := func(args ...string) string { return dockertest.Docker(t, args...) }
 	const limit = 5 * time.Second
 	endings := []*ending{
 		{name: "abort", says: "Aborted", end: func(c *cell) { c.say("/abort") }},
@@ -28,10 +27,10 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 			}
 		})
 		town.start()
-		e.cell = town.cell(machine)
+		e.cell = town.cell(dockertest.Host())
 	}
 	o := mortalTown(t)
-	endings = append(endings, &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(machine), end: func(c *cell) {
+	endings = append(endings, &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(dockertest.Host()), end: func(c *cell) {
 		o.daemon.kill()
 		o.rise()
 		c.say("/abort")

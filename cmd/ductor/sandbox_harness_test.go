@@ -37,8 +37,14 @@ while :; do sleep 1; done
 // cell is a seat whose project is in a container.
 type cell struct {
 	*seat
-	sandbox string                      // its name
-	engine  func(args ...string) string // docker's own program, where the container is
+	sandbox string // its name
+	host    string // of the engine
+}
+
+// engine runs docker's own program where the container is.
+func (c *cell) engine(args ...string) string {
+	c.t.Helper()
+	return dockertest.On(c.t, c.host, args...)
 }
 
 // startDeaf has the agent, which is deaf itself, run the deaf tree in its container, and waits for the deepest of it.
@@ -125,7 +131,7 @@ supervisor = %q
 func (c *cell) in(t testing.TB) *cell {
 	town, seat := *c.town, *c.seat
 	town.t, seat.town = t, &town
-	return &cell{&seat, c.sandbox, c.engine}
+	return &cell{&seat, c.sandbox, c.host}
 }
 
 // answeredBy waits for a message after what was asked last that has these words.
@@ -172,6 +178,6 @@ func onlyCanaries(t *testing.T) {
 }
 
 // cell is the project that all of a town are in.
-func (town *town) cell(engine func(...string) string) *cell {
-	return &cell{&seat{town: town, dir: town.cfg.Projects.DefaultDir}, config.DefaultSandbox, engine}
+func (town *town) cell(host string) *cell {
+	return &cell{&seat{town: town, dir: town.cfg.Projects.DefaultDir}, config.DefaultSandbox, host}
 }

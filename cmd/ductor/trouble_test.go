@@ -63,7 +63,7 @@ func newPrison(t *testing.T, e *dockertest.Engine, names ...string) *prison {
 	for i, name := range names {
 		town := *p.town
 		town.chat = p.srv.Private(telegram.UserID(100+i), name)
-		c := &cell{&seat{town: &town, dir: p.cfg.Sandbox.Projects[name].Dir}, name, e.Docker}
+		c := &cell{&seat{town: &town, dir: p.cfg.Sandbox.Projects[name].Dir}, name, e.Host()}
 		c.say("/cwd %s", c.dir)
 		c.await(c.dir)
 		p.cells[name] = c
@@ -81,17 +81,10 @@ func (c *cell) inMidTurn() {
 	awaitFile(c.t, filepath.Join(c.dir, "ready"))
 }
 
-// settle waits until nothing is being started in the container, and the next bridge is there.
-func (c *cell) settle() {
-	c.t.Helper()
-	dockertest.Eventually(c.t, "the next bridge is there", func() bool { return strings.Count(c.inside(), "supervise bridge") > 1 })
-	dockertest.Settle(c.t, c.inside)
-}
-
 func paused(c *cell) {
 	c.inMidTurn()
-	c.settle()
-	c.engine("pause", c.container())
+	dockertest.Eventually(c.t, "the next bridge is there", func() bool { return strings.Count(c.inside(), "supervise bridge") > 1 })
+	dockertest.Pause(c.t, c.host, c.container())
 	c.refused("the sandbox's container was paused", "it is woken for the next message")
 	c.works()
 }
@@ -108,7 +101,7 @@ func removed(c *cell) {
 func stopped(c *cell) {
 	c.inMidTurn()
 	c.engine("kill", c.container())
-	c.refused("was stopped; it is started for the next message")
+	c.refused("the sandbox's container was stopped", "it is started for the next message")
 	c.works()
 }
 

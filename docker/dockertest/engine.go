@@ -131,7 +131,7 @@ func (e *Engine) Stop() {
 // Docker runs docker's own program against this engine and gives what it printed.
 func (e *Engine) Docker(args ...string) string {
 	e.t.Helper()
-	return docker(e.t, e.Host(), args)
+	return On(e.t, e.Host(), args...)
 }
 
 func (e *Engine) end() {

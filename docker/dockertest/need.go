@@ -52,10 +52,11 @@ func ask(host string, args ...string) (string, error) {
 // Docker runs docker's own program against the machine's engine and gives what it printed.
 func Docker(t testing.TB, args ...string) string {
 	t.Helper()
-	return docker(t, Host(), args)
+	return On(t, Host(), args...)
 }
 
-func docker(t testing.TB, host string, args []string) string {
+// On runs docker's own program against the engine at host and gives what it printed.
+func On(t testing.TB, host string, args ...string) string {
 	t.Helper()
 	out, err := ask(host, args...)
 	if err != nil {
@@ -76,14 +77,27 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Settle waits until look, which lists the processes of a container, shows the same for half a second: nothing is being
-// started there, such as a bridge to spare. An engine may hang for ever when that is paused.
-func Settle(t testing.TB, look func() string) {
+// Pause pauses a container. An engine may hang for ever when it does that while something is started there, such as a
+// bridge to spare; and it may find itself unable to freeze what is busy, and say so.
+func Pause(t testing.TB, host, container string) {
+	t.Helper()
+	settle(t, host, container)
+	Eventually(t, "the container is paused", func() bool {
+		out, err := ask(host, "pause", container)
+		if err != nil && !strings.Contains(out, "unable to freeze") {
+			t.Fatalf("pause %s: %v: %s", container, err, out)
+		}
+		return err == nil
+	})
+}
+
+// settle waits until the processes of a container are the same for half a second.
+func settle(t testing.TB, host, container string) {
 	t.Helper()
 	before, same := "", 0
 	Eventually(t, "nothing is started in the container", func() bool {
 		time.Sleep(100 * time.Millisecond)
-		now := look()
+		now := On(t, host, "top", container, "-eo", "pid,args")
 		if now != before {
 			before, same = now, 0
 		}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -119,10 +120,12 @@ func TestShorterGraceHastensTheStop(t *testing.T) {
 
 func TestForkBombEnds(t *testing.T) {
 	needRoot(t) // to give the bomb a user and a process limit of its own
-	const bomb = `trap '' TERM; bomb() { bomb & bomb & wait; while :; do setsid sh -c 'sleep 100' & sleep 0.1; done; }; echo ready; bomb 2>/dev/null`
+	// No shell: one that cannot fork ends, and some bombs with it before they have gone off.
+	const bomb = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; $| = 1; print "ready\n";
+		while (1) { my $pid = fork; setsid if defined $pid && !$pid; select undef, undef, undef, 0.02 if !defined $pid }'`
 	t.Run("with its supervisor", func(t *testing.T) {
 		root := openRoot(t, Options{})
-		run := start(t, root, limited("61234", "sh", "-c", bomb))
+		run := start(t, root, limited("sh", "-c", bomb))
 		readLine(t, run.Stdout())
 		eventually(t, "the bomb goes off", func() bool {
 			info, err := run.Inspect(t.Context())
@@ -138,7 +141,7 @@ func TestForkBombEnds(t *testing.T) {
 	t.Run("without mark, its supervisor killed", func(t *testing.T) {
 		needCgroup(t)
 		root := openRoot(t, Options{})
-		run := start(t, root, limited("61235", "sh", "-c", `env -i setsid sh -c "$0" & exec sleep 600`, bomb))
+		run := start(t, root, limited("sh", "-c", `env -i setsid sh -c "$0" & wait`, bomb))
 		readLine(t, run.Stdout())
 		eventually(t, "the run is known", func() bool { return exists(t, root.path(run.ID()), specFile) })
 		c := noted(root.dir, root.path(run.ID()))
@@ -154,8 +157,9 @@ func TestForkBombEnds(t *testing.T) {
 	})
 }
 
-// limited is a program of a user and with a process limit of its own.
-func limited(user string, program ...string) Spec {
+// limited is a program of a user and with a process limit of its own: one that was killed counts until somebody reaped it.
+func limited(program ...string) Spec {
+	user := strconv.Itoa(100_000 + rand.IntN(1<<30))
 	return Spec{Path: "setpriv", Args: append([]string{"--reuid", user, "--clear-groups", "prlimit", "--nproc=120"}, program...), Env: os.Environ()}
 }
 
