@@ -85,6 +85,7 @@ func (s *Service) sight(ctx context.Context, at *site, l Launcher) ([]LeftRun, e
 		return l.Left(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyWait)
+	defer cancel()
 	type answer struct {
 		runs []LeftRun
 		err  error
@@ -93,7 +94,6 @@ func (s *Service) sight(ctx context.Context, at *site, l Launcher) ([]LeftRun, e
 	s.work.more()
 	go func() {
 		defer s.work.leave()
-		defer cancel()
 		var a answer
 		a.runs, a.err = l.Left(ctx)
 		came <- a

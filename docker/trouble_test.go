@@ -119,7 +119,7 @@ func (s *sandbox) ready(script string) cli.Process {
 	return p
 }
 
-const deaf = `trap '' TERM HUP; setsid sh -c "trap '' TERM HUP; while :; do sleep 1; done" & while :; do sleep 1; done`
+const deaf = `trap '' TERM HUP; setsid sh -c "trap '' TERM HUP; while :; do sleep 600; done" & while :; do sleep 600; done`
 
 func TestContainerTroubleInMidTurn(t *testing.T) {
 	t.Parallel()

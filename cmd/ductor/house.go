@@ -127,6 +127,9 @@ func (h *house) run(ctx context.Context) error {
 	}
 	// No turn of a job is asked for any more once the rooms are left.
 	defer h.beat.start(ctx, h)()
+	if err := supervisor.CanGroup(); err != nil {
+		h.log.Info("agents get no control groups of their own; with Delegate=yes in ductor's unit they do", "why", err)
+	}
 	h.log.Info("ductor runs", "version", describe(), "storage", h.cfg.Storage.Dir)
 	err := h.bot.Run(ctx, h.desk)
 	if errors.Is(err, bot.ErrToken) {

@@ -57,11 +57,29 @@ func nameCgroup(root string, owner ProcID) (n cgroupName, err error) {
 	return cgroupName{dev: uint64(st.Dev), ino: st.Ino, owner: owner}, nil
 }
 
+// CanGroup says why runs that this process starts get no control group of their own; nil where they do.
+func CanGroup() error {
+	_, err := groupsGround()
+	return err
+}
+
+// groupsGround is our own group, in which those of runs are made.
+func groupsGround() (string, error) {
+	own, err := ownCgroup()
+	if err != nil {
+		return "", err
+	}
+	if err := unix.Access(own, unix.W_OK); err != nil {
+		return "", fmt.Errorf("%w: %s: %w", errNoCgroup, own, err)
+	}
+	return own, nil
+}
+
 // makeCgroup makes a group below our own for the run whose directory is dir. Where none can be had it gives none, and
 // all is found by parent, session and mark alone.
 func makeCgroup(root, dir string, owner ProcID) cgroup {
-	own, err := ownCgroup()
-	if err != nil || unix.Access(own, unix.W_OK) != nil {
+	own, err := groupsGround()
+	if err != nil {
 		return cgroup{}
 	}
 	name, err := nameCgroup(root, owner)

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -121,28 +122,36 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 	return p, errors.Join(errs[:]...) == nil
 }
 
-// allProcs lists every process there is.
-func allProcs() ([]procStat, error) {
-	dir, err := os.Open("/proc")
+// eachProc visits every process there is, by ascending number, and each as soon as its name is known: who ends before
+// it is visited has a successor with a higher number, if any, and that comes later. Numbers that begin anew break this.
+func eachProc(visit func(procStat)) error {
+	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("open /proc: %w", err)
 	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	procs := make([]procStat, 0, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
+	defer unix.Close(fd)
+	var buf [512]byte // some 16 names
+	names := make([]string, 0, 32)
+	for {
+		n, err := unix.ReadDirent(fd, buf[:])
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if p, ok := readProc(pid); ok {
-			procs = append(procs, p)
+		if err != nil {
+			return fmt.Errorf("list /proc: %w", err)
+		}
+		if n == 0 {
+			return nil
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil {
+				if p, ok := readProc(pid); ok {
+					visit(p)
+				}
+			}
 		}
 	}
-	return procs, nil
 }
 
 // carries says whether a process has the variable entry ("NAME=value") in its environment. known is false

@@ -103,7 +103,7 @@ func (s *server) begin(spec Spec) error {
 }
 
 // tree is the agent and all it left behind.
-func (s *server) tree() *Tree { return treeBelow(s.agent.id).within(s.cg) }
+func (s *server) tree() *Tree { return treeBelow(s.agent.id, s.agent.alone).within(s.cg) }
 
 // publish makes the run known to other clients, as soon as the first one was told: it writes to the disk.
 func (s *server) publish() error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -306,4 +307,19 @@ func TestCollectEndsLeftovers(t *testing.T) {
 	if err := root.Kill(t.Context(), run.ID()); err != nil { // it was there when somebody listed the runs
 		t.Errorf("kill of a run that was collected: %v", err)
 	}
+}
+
+// Whom no look finds is waited for while the kernel says that somebody is left.
+func TestEndTakesTheKernelsWord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		alone := make(chan struct{})
+		const wait = 50 * time.Millisecond
+		time.AfterFunc(wait, func() { close(alone) })
+		began := time.Now()
+		unseen := &Tree{alone: alone, self: os.Getpid(), known: map[ProcID]bool{}}
+		if err := unseen.End(t.Context(), 10*time.Second); err != nil || time.Since(began) < wait {
+			t.Errorf("ended after %s, %v", time.Since(began), err)
+		}
+	})
 }

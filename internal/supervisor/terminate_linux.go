@@ -16,24 +16,30 @@ const (
 	firstPoll    = 500 * time.Microsecond
 	slowestPoll  = 8 * time.Millisecond
 	unsureLooks  = 5
+	emptyLooks   = 3
 	freezeRounds = 20
 )
 
 // End terminates every member: TERM, and KILL to whatever is left after grace or once ctx is done. It looks
-// again until a look finds none, for a process may fork while we look, and until the kernel says that the control
-// group is empty, if there is one. Processes that outlive SIGKILL for three seconds are an error.
+// again until a look finds none, for a process may fork while we look, and until the kernel says that nobody is left
+// if it can: in the control group, or below us. Processes that outlive SIGKILL for three seconds are an error.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	termed := map[ProcID]bool{}
 	var refused error
-	for {
+	for empty := 0; ; {
 		live, err := t.look()
 		if err != nil {
 			return fmt.Errorf("look for processes: %w", err)
 		}
 		if len(live) == 0 && !t.held() {
-			return nil
+			if empty++; empty >= t.proof() {
+				return nil
+			}
+			time.Sleep(firstPoll)
+			continue
 		}
+		empty = 0
 		now := time.Now()
 		if ctx.Err() != nil && now.Before(killAt) {
 			killAt = now
@@ -142,7 +148,7 @@ func killGroup(p procStat, self int) {
 }
 
 // await returns when none of live runs any more, after limit, or when ctx is done. When live is empty it waits a
-// moment for the control group to be.
+// moment for the kernel to say so.
 func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) {
 	unseen := len(live) == 0
 	if unseen {

@@ -14,8 +14,9 @@ const RunVar = "DUCTOR_RUN"
 // concurrent use.
 type Tree struct {
 	root   ProcID
-	entry  string // the environment marker, or empty
-	under  int    // everything below this process is a member; 0 for none
+	entry  string          // the environment marker, or empty
+	under  int             // everything below this process is a member; 0 for none
+	alone  <-chan struct{} // closed when there is nothing below it; nil when nobody tells
 	self   int
 	cg     cgroup          // everything in it is a member
 	inside bool            // we are in it ourselves
@@ -28,10 +29,10 @@ func NewTree(root ProcID, run string) *Tree {
 }
 
 // treeBelow is for a child subreaper that started root and nothing else: all its descendants, and no
-// environment needs to be read.
-func treeBelow(root ProcID) *Tree {
+// environment needs to be read. alone is closed when the kernel says that it has no child, and so no descendant.
+func treeBelow(root ProcID, alone <-chan struct{}) *Tree {
 	self := os.Getpid()
-	return &Tree{root: root, under: self, self: self, known: map[ProcID]bool{root: true}}
+	return &Tree{root: root, under: self, alone: alone, self: self, known: map[ProcID]bool{root: true}}
 }
 
 // treeIn is everything in a group, and what it left behind outside of it.
@@ -59,22 +60,25 @@ func (t *Tree) Members() ([]ProcID, error) {
 // tell of their end as its own success. unsure counts processes that may be members and could not
 // be looked into at this moment.
 func (t *Tree) members() (live []procStat, unsure int, err error) {
-	procs, err := allProcs()
+	var procs []procStat
+	byID := map[int]procStat{}
+	in := map[int]bool{}
+	err = eachProc(func(p procStat) {
+		procs, byID[p.PID] = append(procs, p), p
+		yes, known := t.marked(p)
+		if yes {
+			in[p.PID] = true
+		}
+		if !known && (p.parent == 1 || p.parent == t.self) {
+			unsure++
+		}
+	})
 	if err != nil {
 		return nil, 0, err
 	}
-	byID := make(map[int]procStat, len(procs))
-	for _, p := range procs {
-		byID[p.PID] = p
-	}
-	in := map[int]bool{}
 	t.seed(in, procs, byID)
 	t.addGrouped(in, byID)
 	t.adopt(in, procs, byID)
-	if t.entry != "" {
-		unsure = t.addMarked(in, procs)
-		t.adopt(in, procs, byID)
-	}
 	for pid := range in {
 		p := byID[pid]
 		t.known[p.ProcID] = true
@@ -116,24 +120,31 @@ func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 	}
 }
 
-// held says whether the kernel knows of somebody in the control group, also one that cannot be seen from here.
-func (t *Tree) held() bool { return !t.inside && t.cg.populated() }
-
-// addMarked enters who carries the marker.
-func (t *Tree) addMarked(in map[int]bool, procs []procStat) (unsure int) {
-	for _, p := range procs {
-		if in[p.PID] || !t.young(p) || p.dead() {
-			continue
-		}
-		yes, known := carries(p.PID, t.entry)
-		if yes {
-			in[p.PID] = true
-		}
-		if !known && (p.parent == 1 || p.parent == t.self) {
-			unsure++
-		}
+// held says whether the kernel knows of a member, also of one that cannot be seen from here, or that a look missed.
+func (t *Tree) held() bool {
+	select {
+	case <-t.alone:
+		return !t.inside && t.cg.populated()
+	default:
+		return t.alone != nil || !t.inside && t.cg.populated()
 	}
-	return unsure
+}
+
+// proof is how many looks in a row must find nobody. Who forks and ends, over and over, may be missed by one that the
+// kernel does not vouch for.
+func (t *Tree) proof() int {
+	if t.alone != nil || t.cg.path != "" && !t.inside {
+		return 1
+	}
+	return emptyLooks
+}
+
+// marked says whether p carries the marker, and whether that is known. Whom nobody would look for is not looked into.
+func (t *Tree) marked(p procStat) (yes, known bool) {
+	if t.entry == "" || !t.young(p) || p.dead() {
+		return false, true
+	}
+	return carries(p.PID, t.entry)
 }
 
 // young says whether p may descend from the root: nothing is older than its ancestor.
