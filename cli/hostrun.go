@@ -58,7 +58,7 @@ func (r *hostRun) When(offset int64) time.Time { return r.times.At(offset) }
 func (r *hostRun) Exit() ExitStatus {
 	e := r.run.Exit()
 	if !e.Known {
-		return ExitStatus{Code: CodeUnknown, By: EndedUnseen}
+		return ExitStatus{Code: CodeUnknown, By: EndedUnseen, OOM: e.OOM}
 	}
 	return ExitStatus{Code: e.Code, Signal: e.Signal, By: Ender(e.By), OOM: e.OOM}
 }

@@ -69,7 +69,7 @@ var errFromOutside = errors.New("it was ended from outside")
 // supervisor before it is done.
 func (e ExitStatus) fromOutside() bool {
 	const terminated = 15
-	return e.By == EndedByTerminated || e.By == EndedUnseen || e.By == EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
+	return e.By == EndedByTerminated || e.By == EndedUnseen && !e.OOM || e.By == EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
 }
 
 // meaning is what can be said of an end that was not the program's own doing; nothing of others.
@@ -81,10 +81,10 @@ func (e ExitStatus) meaning() (FailureKind, string) {
 		return TimedOut, "ductor was not there for too long"
 	case e.By == EndedByTerminated:
 		return Crashed, "it was ended from outside, as when the machine or its sandbox is stopped"
-	case e.By == EndedUnseen:
-		return Crashed, "the process that watched over it was killed"
 	case e.OOM:
 		return Crashed, "there was too little memory for it; free some, or give its sandbox more"
+	case e.By == EndedUnseen:
+		return Crashed, "the process that watched over it was killed"
 	default:
 		return "", ""
 	}

@@ -25,9 +25,9 @@ type agent struct {
 	alone  chan struct{} // closed when no descendant is left either
 }
 
-// startAgent starts the program, in a session of its own, on a thread that lives as long as it does: the
-// kernel kills the agent when the thread that made it ends, which is how it dies with us. It is in the group from
-// its first moment, where the kernel can do that.
+// startAgent starts the program, in a session of its own. It is in the group from its first moment, where the kernel can
+// do that. The caller's goroutine stays on its thread from here on, and must live as long as we do: the kernel kills the
+// agent when the thread that made it ends, which is how it dies with us.
 func startAgent(s Spec, in cgroup) (*agent, error) {
 	ends, err := openPipes()
 	if err != nil {
@@ -38,32 +38,22 @@ func startAgent(s Spec, in cgroup) (*agent, error) {
 		out: newDrainReader(os.NewFile(uintptr(ends.out[0]), "stdout")),
 		err: newDrainReader(os.NewFile(uintptr(ends.err[0]), "stderr")),
 	}
-	started := make(chan error)
-	go a.live(s, in, ends, started)
-	if err := <-started; err != nil {
+	runtime.LockOSThread()
+	pid, err := fork(s, in, ends)
+	ends.closeAgents()
+	if err != nil {
+		runtime.UnlockOSThread()
 		_ = a.in.Close()
 		a.out.end()
 		a.err.end()
 		return nil, fmt.Errorf("start %s: %w", s.Path, err)
 	}
+	a.id = ProcID{PID: pid}
+	if stat, ok := readProc(pid); ok { // always: nobody has reaped it
+		a.id = stat.ProcID
+	}
+	go a.reap() // ends with the last descendant
 	return a, nil
-}
-
-// live is the agent's thread, from its start to the end of the last descendant.
-func (a *agent) live(s Spec, in cgroup, ends pipeEnds, started chan<- error) {
-	runtime.LockOSThread() // and never unlocked: the thread ends with us
-	pid, err := fork(s, in, ends)
-	ends.closeAgents()
-	if err == nil {
-		a.id = ProcID{PID: pid}
-		if stat, ok := readProc(pid); ok { // always: nobody has reaped it
-			a.id = stat.ProcID
-		}
-	}
-	started <- err
-	if err == nil {
-		a.reap()
-	}
 }
 
 // fork starts the program in the group, or in none when there is none or the kernel refuses.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -27,7 +28,11 @@ type bridge struct {
 // runBridge does errands until it is connected to a run, and then is a pipe; or until in ends.
 func runBridge(a arguments, in io.Reader, out io.Writer) error {
 	b := &bridge{proto: a.proto, r: newFrameReader(in), w: frameWriter{w: out}}
-	b.ground, b.broken = openGround(a.root, Options{Protocol: a.proto})
+	opts := Options{Protocol: a.proto}
+	if before, ok := expend(); ok {
+		opts.Command = append(selfCommand(), oomArg+strconv.Itoa(before))
+	}
+	b.ground, b.broken = openGround(a.root, opts)
 	if b.broken == nil {
 		defer b.ground.close()
 	}

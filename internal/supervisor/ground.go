@@ -28,6 +28,9 @@ type ground struct {
 	brood brood
 }
 
+// selfCommand starts a supervisor: this program again.
+func selfCommand() []string { return []string{"/proc/self/exe", "supervise"} }
+
 // openGround makes the directory if it is not there, and waits for what dead clients had begun to start.
 func openGround(dir string, opts Options) (*ground, error) {
 	dir, err := filepath.Abs(dir)
@@ -41,7 +44,7 @@ func openGround(dir string, opts Options) (*ground, error) {
 		return nil, err
 	}
 	if len(opts.Command) == 0 {
-		opts.Command = []string{"/proc/self/exe", "supervise"}
+		opts.Command = selfCommand()
 	}
 	g := &ground{dir: dir, opts: opts, net: unixTransport{}}
 	if err := errors.Join(settleStrays(context.Background(), dir), sweepNests(dir)); err != nil {

@@ -94,16 +94,23 @@ func (g *ground) remains(rec record) Info {
 	return info
 }
 
-// lastStatus is status.json and the stderr file; zero when there is none.
+// lastStatus is status.json and the stderr file. When there is none, nothing is known but whether memory may have been
+// what the supervisor died of.
 func (g *ground) lastStatus(id string) Status {
 	var status Status
 	if err := readJSON(g.path(id), statusFile, &status); err != nil {
-		status = Status{}
+		status = Status{Exit: Exit{OOM: g.starved(id)}}
 	}
 	if raw, err := os.ReadFile(filepath.Join(g.path(id), stderrFile)); err == nil {
 		status.Stderr = string(raw[max(len(raw)-stderrKept, 0):])
 	}
 	return status
+}
+
+// starved says whether the kernel killed for want of memory where a run was, while its supervisor was there.
+func (g *ground) starved(id string) bool {
+	rec, err := g.record(id)
+	return err == nil && rec.Boot == bootID() && rec.OOMKills != nil && newOOMCounter().before > *rec.OOMKills
 }
 
 // exhume makes a Run of what a supervisor left on disk.

@@ -25,9 +25,9 @@ const (
 )
 
 // Main is a whole supervisor process: it talks to the client that started it over the socket that is its
-// standard input, and to later ones over the run's own. It returns an exit code when nothing keeps it. args
-// hold root=DIR, and may hold protocol=VERSION:MIN for drills of upgrades; what to run is never in args. complaints gets what
-// no client can be told.
+// standard input, and to later ones over the run's own. It returns an exit code when nothing keeps it. args hold root=DIR,
+// and may hold protocol=VERSION:MIN for drills of upgrades and oom=N, its oom_score_adj once it has an agent; what to run is
+// never in args. complaints gets what no client can be told.
 //
 // With bridge as the first of args it is the bridge of a Place instead, see Place.Dial; with hold alone it is the
 // first process of a container that has no other.
@@ -67,9 +67,12 @@ func perform(args []string) error {
 }
 
 type arguments struct {
-	root  string
-	proto Protocol
+	root   string
+	proto  Protocol
+	oomAdj *int // what is to be ours again once we have an agent; nil when it is
 }
+
+const oomArg = "oom="
 
 func parseArgs(args []string) (arguments, error) {
 	a := arguments{proto: ours()}
@@ -81,6 +84,9 @@ func parseArgs(args []string) (arguments, error) {
 			a.root = value
 		case "protocol":
 			a.proto, err = parseProtocol(value)
+		case strings.TrimSuffix(oomArg, "="):
+			a.oomAdj = new(int)
+			*a.oomAdj, err = strconv.Atoi(value)
 		default:
 			err = errors.New("unknown")
 		}
@@ -136,6 +142,9 @@ func supervise(a arguments) error {
 	if no != nil {
 		err := n.discard()
 		return errors.Join(err, w.json(kindRefused, no))
+	}
+	if a.oomAdj != nil {
+		_ = setOOMAdj(*a.oomAdj) // one that is worth more to the kernel supervises all the same
 	}
 	signal.Notify(signals, syscall.SIGTERM)
 	return s.run(conn, r, h, pid, signals)

@@ -34,6 +34,8 @@ type nest struct {
 	cg        cgroup
 	oom       oomCounter
 	client    clientID
+	owner     ProcID // we
+	boot      string // of the machine
 }
 
 // makeNest makes a nest below root for what the process client will want. It leaves nothing when it fails.
@@ -44,7 +46,7 @@ func makeNest(root string, tr transport, client int) (*nest, error) {
 	if id, ok := LookUp(client); ok {
 		name.client.ProcID = id
 	}
-	n := &nest{root: root, dir: filepath.Join(root, name.String()), oom: newOOMCounter(), client: name.client}
+	n := &nest{root: root, dir: filepath.Join(root, name.String()), oom: newOOMCounter(), client: name.client, owner: name.owner, boot: bootID()}
 	if err := os.Mkdir(n.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of run: %w", err)
 	}

@@ -8,6 +8,28 @@ import (
 	"strings"
 )
 
+// In a Place, which may have little memory and nobody else in it, the kernel is to take anything before the supervisor
+// of a run: that can say what was taken. So a bridge and all it starts are worth more to it, by this many thousandths of
+// the memory there is, and a supervisor that has its agent is worth as much as the bridge was. See proc_pid_oom_score_adj(5).
+const (
+	expendable = 50
+	oomMost    = 1000
+	oomAdjFile = "/proc/self/oom_score_adj"
+)
+
+// expend makes this process, and what it starts from now on, more likely to be killed for want of memory. It gives what
+// was so before; false where that cannot be changed.
+func expend() (before int, ok bool) {
+	raw, err := os.ReadFile(oomAdjFile)
+	if err != nil {
+		return 0, false
+	}
+	before, err = strconv.Atoi(strings.TrimSpace(string(raw)))
+	return before, err == nil && setOOMAdj(min(before+expendable, oomMost)) == nil
+}
+
+func setOOMAdj(adj int) error { return os.WriteFile(oomAdjFile, []byte(strconv.Itoa(adj)), 0) }
+
 // oomCounter tells whether the kernel killed something in our cgroup for want of memory since it was made.
 // Where neither version of cgroups counts, it never says so.
 type oomCounter struct {
@@ -49,6 +71,14 @@ func oomFiles(cgroups string) (files []string) {
 }
 
 func (c oomCounter) grew() bool { return c.kills() > c.before }
+
+// mark is the count from before, for who comes later; nil where nobody counts.
+func (c oomCounter) mark() *int64 {
+	if c.file == "" {
+		return nil
+	}
+	return &c.before
+}
 
 func (c oomCounter) kills() int64 {
 	raw, err := os.ReadFile(c.file)

@@ -3,11 +3,13 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -343,5 +345,38 @@ func TestSinceOfAPlace(t *testing.T) {
 	}
 	if two, err := root.Since(t.Context()); err != nil || !two.Equal(one) {
 		t.Errorf("%s and then %s, %v", one, two, err)
+	}
+}
+
+// In a place the kernel is to take the agent and the bridges for want of memory, before the supervisor of a run.
+func TestInAPlaceASupervisorIsTheLastToStarve(t *testing.T) {
+	t.Parallel()
+	adj := func(pid int) int {
+		t.Helper()
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ours := adj(os.Getpid())
+	want := min(ours+expendable, oomMost)
+	for _, spares := range []int{0, 1} {
+		root, place := openPlace(t, spares)
+		run := start(t, root, sh(`cat /proc/self/oom_score_adj; sleep 600`)) // as its child has it
+		if got := readLine(t, run.Stdout()); got != strconv.Itoa(want) || adj(run.PID()) != want {
+			t.Errorf("what the agent started has %s, the agent %d, want %d", got, adj(run.PID()), want)
+		}
+		eventually(t, "the supervisor is worth what we are", func() bool { return adj(run.Info().Supervisor) == ours })
+		place.mu.Lock()
+		bridge := place.conns[0].cmd.Process.Pid
+		place.mu.Unlock()
+		if got := adj(bridge); got != want {
+			t.Errorf("the bridge has %d, want %d", got, want)
+		}
 	}
 }

@@ -37,6 +37,37 @@ func TestResultWaitsForItsCollector(t *testing.T) {
 	}
 }
 
+// Who finds that a supervisor was killed says that memory was short, if the kernel killed for that meanwhile.
+func TestMemoryMayBeWhatASupervisorDiedOf(t *testing.T) {
+	t.Parallel()
+	if newOOMCounter().mark() == nil {
+		leaveOut(t, "the kernel does not count here whom it kills for want of memory")
+	}
+	for name, killed := range map[string]int64{"some were": 1, "none was": 0} {
+		t.Run(name, func(t *testing.T) {
+			root := openRoot(t, Options{})
+			run := start(t, root, sh(`echo ready; sleep 600`))
+			readLine(t, run.Stdout())
+			eventually(t, "the run is known", func() bool { return exists(t, root.path(run.ID()), specFile) })
+			rec, err := root.record(run.ID())
+			if err != nil || rec.OOMKills == nil {
+				t.Fatalf("%+v, %v", rec, err)
+			}
+			kill9(t, run.Info().Supervisor)
+			*rec.OOMKills -= killed // as if they had been killed since
+			if err := writeJSON(root.path(run.ID()), specFile, rec); err != nil {
+				t.Fatal(err)
+			}
+			again := attach(t, root, run.ID(), 0)
+			await(t, "done", again.Done())
+			if got := again.Exit(); got != (Exit{OOM: killed > 0}) {
+				t.Errorf("%+v", got)
+			}
+			mustStop(t, again, 0)
+		})
+	}
+}
+
 // gone waits for a supervisor's last word, and gives what is on disk to a client that was never there before.
 func gone(t *testing.T, root *Root, id string) *Run {
 	t.Helper()

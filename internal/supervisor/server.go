@@ -78,6 +78,10 @@ func newServer(spec Spec, proto Protocol, tr transport, n *nest) (*server, error
 		sessions: map[*session]bool{},
 	}
 	s.feed = newFeed(newSpool(n.dir, spec.Limits.MaxSpool, time.Now, n.spool), newTail(n.dir), s.noteTrouble)
+	s.record = record{
+		Protocol: proto, ID: spec.ID, Boot: n.boot, Supervisor: n.owner, OOMKills: n.oom.mark(),
+		Command: spec.shown(), Dir: spec.Dir, Labels: spec.Labels, Limits: spec.Limits,
+	}
 	return s, s.begin(spec)
 }
 
@@ -87,11 +91,7 @@ func (s *server) begin(spec Spec) error {
 	if s.agent, err = startAgent(spec, s.cg); err != nil {
 		return err
 	}
-	self, _ := LookUp(os.Getpid())
-	s.record = record{
-		Protocol: s.proto, ID: spec.ID, Boot: bootID(), Supervisor: self, Agent: s.agent.id, Started: time.Now(),
-		Command: spec.shown(), Dir: spec.Dir, Labels: spec.Labels, Limits: spec.Limits,
-	}
+	s.record.Agent, s.record.Started = s.agent.id, time.Now()
 	s.ender = &ender{tree: s.tree}
 	s.ageFrom = s.clock()
 	s.idleFrom = s.ageFrom

@@ -17,7 +17,7 @@ type Exit struct {
 	Signal bool `json:"signal,omitempty"`
 	// By is who ended it: empty for itself or somebody outside, or one of the By constants.
 	By string `json:"by,omitempty"`
-	// OOM is set when the kernel killed it for want of memory, as far as that can be seen.
+	// OOM is set when the kernel killed it for want of memory, as far as that can be seen; also when its end is not known.
 	OOM bool `json:"oom,omitempty"`
 }
 
@@ -57,6 +57,9 @@ type record struct {
 	Dir        string            `json:"dir,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	Limits     Limits            `json:"limits"`
+	// OOMKills is how often the kernel had killed for want of memory in the supervisor's control group when the run
+	// began; nil where that is not counted.
+	OOMKills *int64 `json:"oom_kills,omitempty"`
 }
 
 // supervised says whether the supervisor that wrote the record still runs.
