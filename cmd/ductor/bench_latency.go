@@ -90,7 +90,7 @@ func (s *site) firstText(ctx context.Context, chat *telegram.Chat, n int) (teleg
 	before := len(s.srv.Calls(sendsIn(chat)...))
 	sent := time.Now()
 	chat.Person().Send(chat, `[[text "Hello."]]`)
-	if err := awaitAnswers(ctx, chat, n); err != nil {
+	if err := s.awaitAnswers(ctx, chat, n); err != nil {
 		return telegram.Call{}, 0, err
 	}
 	calls, err := s.srv.AwaitCalls(ctx, before+1, sendsIn(chat)...) // a call is noted a moment after it is seen
@@ -105,7 +105,9 @@ func sendsIn(chat *telegram.Chat) []telegram.CallFilter {
 	return []telegram.CallFilter{telegram.InChat(chat.ID()), telegram.Methods("sendMessage")}
 }
 
-func awaitAnswers(ctx context.Context, chat *telegram.Chat, n int) error {
-	_, err := chat.Await(ctx, func(v telegram.View) bool { return answers(v) >= n })
-	return err
+func (s *site) awaitAnswers(ctx context.Context, chat *telegram.Chat, n int) error {
+	return s.whileAlive(ctx, "answer", func(ctx context.Context) error {
+		_, err := chat.Await(ctx, func(v telegram.View) bool { return answers(v) >= n })
+		return err
+	})
 }

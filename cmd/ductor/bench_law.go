@@ -31,7 +31,7 @@ func strictFigures(ctx context.Context, b *bench) ([]figure, error) {
 	prompt.WriteString(`[[text "All steps are done."]]`)
 	sent := time.Now()
 	chat.Person().Send(chat, prompt.String())
-	if err := awaitAnswers(ctx, chat, 1); err != nil {
+	if err := s.awaitAnswers(ctx, chat, 1); err != nil {
 		return nil, err
 	}
 	took := time.Since(sent)
@@ -69,7 +69,7 @@ func downFigures(ctx context.Context, b *bench) ([]figure, error) {
 	}
 	chat := s.private(1)
 	chat.Person().Send(chat, `[[text "Before."]]`)
-	if err := awaitAnswers(ctx, chat, 1); err != nil {
+	if err := s.awaitAnswers(ctx, chat, 1); err != nil {
 		return nil, err
 	}
 	s.signal(syscall.SIGKILL)
@@ -79,7 +79,7 @@ func downFigures(ctx context.Context, b *bench) ([]figure, error) {
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := awaitAnswers(ctx, chat, count+1); err != nil {
+	if err := s.awaitAnswers(ctx, chat, count+1); err != nil {
 		return nil, err
 	}
 	if err := pauseFor(ctx, 3*time.Second); err != nil { // what comes twice comes late

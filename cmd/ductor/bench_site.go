@@ -16,6 +16,7 @@ import (
 
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/supervisor"
 )
 
 // site is a simulated Telegram in this process and a ductor in another, so that what is measured of the
@@ -126,15 +127,16 @@ func (s *site) start(ctx context.Context) error {
 		defer died()
 		_ = child.Wait() // a ductor that is killed has no error to tell
 	}(s.child)
-	return s.awaitPoll(ctx)
+	return s.whileAlive(ctx, "poll", s.srv.AwaitPoll)
 }
 
-func (s *site) awaitPoll(ctx context.Context) error {
+// whileAlive waits for what ductor is to do, and not beyond its end.
+func (s *site) whileAlive(ctx context.Context, what string, await func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.alive, func() { cancel(errors.New("it ended")) })()
-	if err := s.srv.AwaitPoll(ctx); err != nil {
-		return fmt.Errorf("ductor does not poll: %w; its log: %s", err, s.lastWords())
+	if err := await(ctx); err != nil {
+		return fmt.Errorf("ductor does not %s: %w; its log: %s", what, err, s.lastWords())
 	}
 	return nil
 }
@@ -171,10 +173,23 @@ func (s *site) signal(sig syscall.Signal) {
 func (s *site) close() {
 	s.signal(syscall.SIGTERM)
 	s.srv.Close()
-	left, _ := livingBelow(s.project)
-	for _, pid := range left {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	if err := s.endRuns(); err != nil {
+		fmt.Fprintln(os.Stderr, "end what is left of a benchmark:", err)
 	}
+}
+
+func (s *site) endRuns() error {
+	root, err := supervisor.Open(filepath.Join(s.dir, "state", runsDir), supervisor.Options{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	runs, err := root.List(ctx)
+	for _, run := range runs {
+		err = errors.Join(err, root.Kill(ctx, run.ID), root.Collect(ctx, run.ID))
+	}
+	return errors.Join(err, root.Close())
 }
 
 // cpu is the processor time ductor has spent, agents not counted.

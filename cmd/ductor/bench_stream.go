@@ -29,7 +29,7 @@ func streamFigures(ctx context.Context, b *bench) ([]figure, error) {
 	}
 	chat := s.private(1)
 	chat.Person().Send(chat, streamPrompt)
-	if err := awaitAnswers(ctx, chat, 1); err != nil {
+	if err := s.awaitAnswers(ctx, chat, 1); err != nil {
 		return nil, err
 	}
 	// A call is noted a moment after it is seen.
@@ -100,7 +100,7 @@ func crowdFigures(ctx context.Context, b *bench) ([]figure, error) {
 	arrived := 0
 	for i := range crowdSize {
 		chat := s.private(i + 1)
-		if err := awaitAnswers(ctx, chat, 1); err != nil {
+		if err := s.awaitAnswers(ctx, chat, 1); err != nil {
 			return nil, err
 		}
 		if strings.HasPrefix(squeezed(everyText(chat.View())), want) {
@@ -174,7 +174,7 @@ func (s *site) longAnswer(ctx context.Context, chat *telegram.Chat, n int, how s
 		return 0, false, err
 	}
 	chat.Person().Send(chat, fmt.Sprintf(`[[text n=%d size=%d%s]]`, n, streamSize, how))
-	if err := awaitAnswers(ctx, chat, 1); err != nil {
+	if err := s.awaitAnswers(ctx, chat, 1); err != nil {
 		return 0, false, err
 	}
 	after, err := s.cpu()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // lockInstance makes this process the only one of this user that serves token, and the only one that uses
@@ -41,7 +42,7 @@ func lockFile(path, does, instead string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lockUnlessHeld(f); err != nil {
 		defer f.Close()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -56,6 +57,23 @@ func lockFile(path, does, instead string) (*os.File, error) {
 		return nil, fmt.Errorf("write lock file: %w", err)
 	}
 	return f, nil
+}
+
+// lockPatience is how long the lock of a ductor that died may stay: what it was just starting holds it until its exec.
+const lockPatience = 5 * time.Second
+
+// lockUnlessHeld locks f, or says that a ductor that lives has it.
+func lockUnlessHeld(f *os.File) error {
+	for until := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
+			return err
+		}
+		pid, unknown := strconv.Atoi(holder(f))
+		if unknown != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return err
+		}
+	}
 }
 
 func holder(f *os.File) string {
