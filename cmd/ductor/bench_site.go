@@ -151,7 +151,7 @@ func (s *site) startWarm(ctx context.Context) error {
 
 func (s *site) lastWords() string {
 	b, _ := os.ReadFile(s.log())
-	return string(b[max(0, len(b)-400):])
+	return string(b[max(0, len(b)-4000):])
 }
 
 // signal ends ductor by a signal and waits until it is gone.
