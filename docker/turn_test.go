@@ -64,14 +64,13 @@ func TestScriptedAgentInAContainer(t *testing.T) {
 	}
 }
 
-// The real Codex in a container asks the simulated model beside it, writes a file through the mount and is resumed.
-func TestRealCodexInAContainer(t *testing.T) {
-	o := testOptions(t, needEngine(t))
-	shareTemp(t, &o)
-	real := realagent.Codex(t, "http://127.0.0.1:8099")
-	o.Mounts = append(o.Mounts, Mount{Source: filepath.Dir(real.Path), Target: "/opt/codex"})
-	l := open(t, o)
-	model, err := l.Start(t.Context(), cli.Command{Path: "model", Args: []string{"127.0.0.1:8099"}})
+// modelAddress is where the simulated model is, inside a container.
+const modelAddress = "127.0.0.1:8099"
+
+// startModel runs the simulated model in a container until the test ends.
+func startModel(t *testing.T, l *Launcher) {
+	t.Helper()
+	model, err := l.Start(t.Context(), cli.Command{Path: "model", Args: []string{modelAddress}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +79,16 @@ func TestRealCodexInAContainer(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The real Codex in a container asks the simulated model beside it, writes a file through the mount and is resumed.
+func TestRealCodexInAContainer(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	shareTemp(t, &o)
+	real := realagent.Codex(t, "http://"+modelAddress)
+	o.Mounts = append(o.Mounts, Mount{Source: filepath.Dir(real.Path), Target: "/opt/codex"})
+	l := open(t, o)
+	startModel(t, l)
 	p := codex.New(codex.Options{
 		ProviderOptions: cli.ProviderOptions{
 			Launcher: l, Path: "/opt/codex/codex", Env: func() []string { return real.Environ() }, AllowEnv: []string{"CODEX_*", "OPENAI_*"},
@@ -119,7 +128,7 @@ func TestRealCodexInAContainer(t *testing.T) {
 func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
-	real := realagent.Gemini(t, "http://127.0.0.1:8099")
+	real := realagent.Gemini(t, "http://"+modelAddress)
 	program := filepath.Join(t.TempDir(), "gemini")
 	dockertest.Write(t, program, "#!/bin/sh\nexec /opt/node "+linked(t, real.Path)+" \"$@\"\n", 0o755)
 	node, err := exec.LookPath("node")
@@ -132,15 +141,7 @@ func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 	}
 	o.Seeds = []Seed{{From: filepath.Join(real.Home, ".gemini"), To: ".gemini"}}
 	l := open(t, o)
-	model, err := l.Start(t.Context(), cli.Command{Path: "model", Args: []string{"127.0.0.1:8099"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := model.Stop(t.Context(), 0); err != nil {
-			t.Error(err)
-		}
-	})
+	startModel(t, l)
 	p := gemini.New(gemini.Options{
 		ProviderOptions: cli.ProviderOptions{Launcher: l, Path: "/opt/gemini", Env: real.Environ}, StateDir: filepath.Join(t.TempDir(), "state"),
 	})

@@ -173,13 +173,14 @@ func (s *site) signal(sig syscall.Signal) {
 func (s *site) close() {
 	s.signal(syscall.SIGTERM)
 	s.srv.Close()
-	if err := s.endRuns(); err != nil {
+	if err := endRuns(filepath.Join(s.dir, "state", runsDir)); err != nil {
 		fmt.Fprintln(os.Stderr, "end what is left of a benchmark:", err)
 	}
 }
 
-func (s *site) endRuns() error {
-	root, err := supervisor.Open(filepath.Join(s.dir, "state", runsDir), supervisor.Options{})
+// endRuns ends every run that is kept in dir, and removes what is left of it.
+func endRuns(dir string) error {
+	root, err := supervisor.Open(dir, supervisor.Options{})
 	if err != nil {
 		return err
 	}

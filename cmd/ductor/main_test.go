@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -232,15 +231,7 @@ func (town *town) runs() []supervisor.Info {
 // endRuns ends what a daemon left to go on, as `ductor kill --all` does.
 func (town *town) endRuns() {
 	town.t.Helper()
-	host, err := openHost(town.cfg, supervisor.Options{}, testLog(town.t))
-	if err != nil {
-		town.t.Fatal(err)
-	}
-	left, err := host.Left(context.Background())
-	for _, run := range left {
-		err = errors.Join(err, host.Discard(context.Background(), run.Run))
-	}
-	if err = errors.Join(err, host.Close()); err != nil {
+	if err := endRuns(runsPath(town.cfg)); err != nil {
 		town.t.Errorf("end what was left: %v", err)
 	}
 }

@@ -122,12 +122,14 @@ func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 
 // held says whether the kernel knows of a member, also of one that cannot be seen from here, or that a look missed.
 func (t *Tree) held() bool {
-	select {
-	case <-t.alone:
-		return !t.inside && t.cg.populated()
-	default:
-		return t.alone != nil || !t.inside && t.cg.populated()
+	if t.alone != nil {
+		select {
+		case <-t.alone:
+		default:
+			return true
+		}
 	}
+	return !t.inside && t.cg.populated()
 }
 
 // proof is how many looks in a row must find nobody. Who forks and ends, over and over, may be missed by one that the
