@@ -228,7 +228,7 @@ func (c *card) layoutLocked(limit int) []render.Text {
 	settled := max(min(opened, len(c.starts)), 1)
 	begun := slices.Clone(c.starts[:settled])
 	if reach, ok := c.sheet.continued(); ok && settled == opened && c.doc.within(begun[settled-1], reach) {
-		begun = append(begun, reach)
+		begun = append(begun, c.doc.wholeWord(begun[settled-1], reach))
 	}
 	c.starts = c.doc.extend(begun, limit)
 	return c.doc.slices(c.starts)

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"ductor/bot/render"
@@ -51,7 +52,7 @@ func (c *Cards) attend(ctx context.Context, turn cli.TurnID, patience time.Durat
 	return ErrNotYet
 }
 
-// ShowAgain sends once more what may be missing of a turn's card, because a person asked for it. What takes
+// ShowAgain sends a turn's card once more, from where a part of it may be missing, because a person asked for it. What takes
 // longer than a moment goes on after it returned. While it is at it, asking again does nothing.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	err := c.attend(ctx, t.ID, showPatience, func(ctx context.Context) error { return c.showAgain(ctx, t) })
@@ -66,20 +67,36 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	if err != nil {
 		return err
 	}
-	for i, p := range s.parts {
-		if p.state != orchestrator.Unknown {
-			continue
-		}
-		p.state = orchestrator.Pending
-		if err := s.save(ctx, i, orchestrator.Pending, 0); err != nil {
-			return err
-		}
+	content := c.resume(t, s, saved)
+	if err := s.forget(ctx, content.first); err != nil {
+		return err
 	}
 	if err := s.save(ctx, noticePart, orchestrator.Pending, 0); err != nil {
 		return err
 	}
 	s.told = false
-	return c.conclude(ctx, s, c.resume(t, s, saved))
+	return c.conclude(ctx, s, content)
+}
+
+// forget makes a card's messages be sent anew from the first on that may be missing, since what came after that would
+// stand above it. What is in the chat of them stays there.
+func (s *sheet) forget(ctx context.Context, first int) error {
+	unknown := slices.IndexFunc(s.parts, func(p *sheetPart) bool { return p.state == orchestrator.Unknown })
+	if unknown < 0 {
+		return nil
+	}
+	from := max(first, unknown)
+	// The last one first: whoever dies on the way finds the same when it is asked for again.
+	for i, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
+		if p.state == orchestrator.Failed {
+			continue
+		}
+		if err := s.save(ctx, from+i, orchestrator.Pending, 0); err != nil {
+			return err
+		}
+		*p = sheetPart{state: orchestrator.Pending}
+	}
+	return nil
 }
 
 // Remark puts a line below the outcome of a turn that was delivered, in place of the one before. It edits the message

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -133,6 +134,62 @@ func TestARemarkSurvivesDeathAtEveryWrite(t *testing.T) {
 			s.restart(orchestrator.TurnDone, "all green")
 			s.remark(turn, "🔁 once")
 			s.wantText("⏰ CI report\n\nall green\n\nopus\n\n🔁 once")
+		})
+		if t.Failed() || !died {
+			return
+		}
+	}
+}
+
+// TestShowingAgainSurvivesDeathAtEveryWrite: whoever presses the button once more gets what is left, in order.
+func TestShowingAgainSurvivesDeathAtEveryWrite(t *testing.T) {
+	for at := 1; ; at++ {
+		died := false
+		onStage(t, func(s *stage) {
+			unsure := true
+			s.wall.mishaps = func(method string) mishap {
+				if unsure {
+					unsure = false
+					return lostBefore
+				}
+				return goesWell
+			}
+			var words []string
+			for i := range 1000 {
+				words = append(words, fmt.Sprintf("word%d", i))
+			}
+			answer := strings.Join(words, " ")
+			c := s.cards.Open(s.turn)
+			s.finish(c, orchestrator.Outcome{Text: answer})
+			from := len(s.wall.visible())
+			s.shelf.mu.Lock()
+			s.shelf.dies = s.shelf.writes + at
+			s.shelf.mu.Unlock()
+			s.wall.mishaps = func(string) mishap {
+				if s.shelf.dead() {
+					return notSent
+				}
+				return goesWell
+			}
+			turn := s.turn
+			turn.State, turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
+			_ = s.cards.ShowAgain(s.Context(), turn)
+			if died = s.shelf.dead(); died {
+				(&life{stage: s}).bury()
+				_ = s.cards.ShowAgain(s.Context(), turn)
+			}
+			time.Sleep(time.Minute)
+			left := words
+			for _, p := range s.wall.visible()[from:] {
+				for _, w := range strings.Fields(p.text.Text) {
+					if len(left) > 0 && w == left[0] {
+						left = left[1:]
+					}
+				}
+			}
+			if n := len(s.wall.visible()) - from; len(left) > 0 || n > 5 {
+				t.Errorf("died at write %d: %d messages are shown again, with all up to %q", at, n, left[:min(len(left), 1)])
+			}
 		})
 		if t.Failed() || !died {
 			return

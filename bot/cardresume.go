@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"ductor/bot/render"
 	"ductor/cli"
@@ -141,6 +144,34 @@ func (d *document) reach(starts []position, i int) position {
 		}
 	}
 	return position{segment: end}
+}
+
+// longestWord is in bytes; what is longer is no word, or one of a language that writes no spaces.
+const longestWord = 32
+
+// wholeWord is p, or where the word begins that would be cut in two there, if that comes after before: nobody can read
+// a word that began in a message which may not be in the chat.
+func (d *document) wholeWord(before, p position) position {
+	if p.segment >= len(d.segments) || p.offset == 0 {
+		return p
+	}
+	s := &d.segments[p.segment].shown
+	s.set(d.scrub.Text(d.segments[p.segment].rendered()))
+	at := s.find(p.offset).bytes
+	next, _ := utf8.DecodeRuneInString(s.text.Text[at:])
+	word := s.text.Text[len(strings.TrimRightFunc(s.text.Text[:at], ofWord)):at]
+	if word == "" || !ofWord(next) {
+		return p
+	}
+	begin := position{p.segment, p.offset - render.Len(word)}
+	if len(word) > longestWord || !d.within(before, begin) {
+		return p
+	}
+	return begin
+}
+
+func ofWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' || r == '\''
 }
 
 // mayChange says that the segment may come to say something else instead of something more.

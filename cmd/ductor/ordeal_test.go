@@ -130,12 +130,13 @@ func wholes(v telegram.View, t trial) (n int) {
 	return n
 }
 
+// joined is all that the bot said, with one space for what is between words: a message may end at any of them.
 func joined(v telegram.View) string {
-	var b strings.Builder
+	var words []string
 	for _, m := range v.FromBot() {
-		b.WriteString(m.Text + "\n")
+		words = append(words, strings.Fields(m.Text)...)
 	}
-	return b.String()
+	return strings.Join(words, " ")
 }
 
 func said(v telegram.View) string {
