@@ -166,6 +166,7 @@ type card struct {
 	urgent   bool // and it is more than growth of the answer
 	queued   bool // a call waits in the outbox or is being made
 	finished bool
+	ending   *script   // what it shows in the end; nil before that is known
 	past     past      // what an earlier ductor left of the card
 	calls    int       // made so far
 	fails    int       // since the last that went well
@@ -210,12 +211,20 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	if err := c.recall(ctx); err != nil {
 		return fmt.Errorf("show a turn's outcome: %w", err)
 	}
-	c.mu.Lock()
-	c.doc.finish(o, c.cards.opts.Footer)
-	texts := c.layoutLocked(hardLimit)
-	c.mu.Unlock()
+	content := c.outcome(o)
 	c.cards.opts.Outbox.Retract(chatRef(c.turn.Prompt.Conversation.Chat), cardKey(c.turn.ID))
-	return c.cards.conclude(ctx, c.sheet, script{texts: texts, buttons: c.cards.offer(c.turn.ID, o)})
+	return c.cards.conclude(ctx, c.sheet, content)
+}
+
+// outcome is what the card is to show in the end. It is made once, however often Finish is called.
+func (c *card) outcome(o orchestrator.Outcome) script {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending == nil {
+		c.doc.finish(o, c.cards.opts.Footer)
+		c.ending = &script{texts: c.layoutLocked(hardLimit), buttons: c.cards.offer(c.turn.ID, o)}
+	}
+	return *c.ending
 }
 
 // layoutLocked renders the document in messages. Where those begin that were begun is settled; limit is

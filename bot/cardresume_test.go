@@ -260,21 +260,61 @@ func TestReopenedCardShowsThatOutputWasLost(t *testing.T) {
 }
 
 func TestReopenedCardWhoseJournalIsInTrouble(t *testing.T) {
-	inLife(t, func(l *life) {
-		l.show(cli.TextDelta{Text: "One"})
+	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: "One two", Model: "opus"}
+	for name, again := range map[string]func(l *life){
+		"Finish is called again": func(l *life) {
+			l.finish(l.card, o)
+			l.wantText("One two\n\nopus")
+		},
+		"ductor starts again": func(l *life) {
+			l.restart(o.State, o.Text)
+			l.wantText("One two")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLife(t, func(l *life) {
+				l.show(cli.TextDelta{Text: "One"})
+				time.Sleep(time.Second)
+				l.kill()
+				l.shelf.deaf = true
+				l.reopen(cli.TextDelta{Text: " two"})
+				time.Sleep(time.Second)
+				l.wantText("One")
+				if err := l.card.Finish(context.Background(), o); err == nil {
+					t.Error("Finish said that the outcome is shown")
+				}
+				l.wantText("One")
+				l.shelf.deaf = false
+				again(l)
+			})
+		})
+	}
+}
+
+// An outcome that could not be stored is not shown either; as soon as it can be, it is, once.
+func TestACardIsFinishedAsSoonAsTheJournalIsBack(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		c.Show(cli.TextDelta{Text: "One"})
 		time.Sleep(time.Second)
-		l.kill()
-		l.shelf.deaf = true
-		l.reopen(cli.TextDelta{Text: " two"})
-		time.Sleep(time.Second)
-		l.wantText("One")
-		if err := l.card.Finish(context.Background(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "One two"}); err == nil {
-			t.Error("Finish said that the outcome is shown")
+		s.shelf.mu.Lock()
+		s.shelf.dies = s.shelf.writes
+		s.shelf.mu.Unlock()
+		o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: "One two", Model: "opus"}
+		for range 3 {
+			if err := c.Finish(context.Background(), o); err == nil {
+				t.Error("Finish said that the outcome is shown")
+			}
 		}
-		l.wantText("One")
-		l.shelf.deaf = false
-		l.restart(orchestrator.TurnDone, "One two")
-		l.wantText("One two")
+		s.wantText("One")
+		s.shelf.mu.Lock()
+		s.shelf.dies = 0
+		s.shelf.mu.Unlock()
+		s.finish(c, o)
+		s.wantText("One two\n\nopus")
+		if n := s.wall.count("edit"); n != 1 {
+			t.Errorf("%d edits", n)
+		}
 	})
 }
 

@@ -244,6 +244,19 @@ func (c *chat) say(format string, args ...any) {
 	c.seen = append(c.seen, fmt.Sprintf(format, args...))
 }
 
+// takes makes Finish fail, or go well again.
+func (c *chat) takes(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse = err
+}
+
+func (c *chat) refusal() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refuse
+}
+
 func (c *chat) log() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -300,8 +313,8 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 			return ctx.Err()
 		}
 	}
-	if c.chat.refuse != nil {
-		return c.chat.refuse
+	if err := c.chat.refusal(); err != nil {
+		return err
 	}
 	c.chat.say("%s %s", o.State, c.turn.Prompt.Text)
 	return nil

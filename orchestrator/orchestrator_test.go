@@ -366,7 +366,7 @@ func TestWhatAnEarlierDuctorLeftIsTakenUp(t *testing.T) {
 func TestAnOutcomeTheChatDidNotTakeIsShownAfterTheNextStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	before := openAt(t, path, nil)
-	before.chat.refuse = errors.New("no network")
+	before.chat.takes(errors.New("no network"))
 	r := before.submit(t, here, "hello")
 	before.awaitEnded(t, r.Turn)
 	before.shut()
@@ -381,6 +381,24 @@ func TestAnOutcomeTheChatDidNotTakeIsShownAfterTheNextStart(t *testing.T) {
 	}
 	if len(after.agent.prompts()) != 0 {
 		t.Error("a turn that had ended was run again")
+	}
+}
+
+func TestAnOutcomeTheChatDidNotTakeIsTriedAgain(t *testing.T) {
+	h := open(t)
+	h.chat.takes(errors.New("the disk is full"))
+	r := h.submit(t, here, "hello")
+	h.awaitEnded(t, r.Turn)
+	h.submit(t, there, "and here")
+	h.awaitAsked(t, 2)
+	h.chat.takes(nil)
+	h.await(t, "done hello")
+	h.eventually(t, "it is known to be delivered", func() bool {
+		turn, err := h.db.Turn(t.Context(), r.Turn)
+		return err == nil && turn.Delivered
+	})
+	if n := strings.Count(strings.Join(h.chat.log(), "\n"), "done hello"); n != 1 {
+		t.Errorf("it is shown %d times", n)
 	}
 }
 

@@ -100,7 +100,7 @@ type Chat interface {
 	// Unqueued removes what Queued showed: the turn runs now, or was cancelled.
 	Unqueued(t Turn)
 	// Redeliver shows the outcome of a turn that ended before the chat showed it whole, or that was
-	// interrupted. It returns when the chat shows it or was told that it may not.
+	// interrupted. It returns when the chat shows it or was told that it may not; after an error it may be called again.
 	Redeliver(ctx context.Context, t Turn) error
 	// ShowAgain sends the outcome of an ended turn as new messages: a person asked for it.
 	ShowAgain(ctx context.Context, t Turn) error
@@ -114,7 +114,7 @@ type Card interface {
 	Show(ev cli.Event)
 	// Finish shows the outcome and returns when all of it is delivered, or when delivery is known to be
 	// impossible or unknown and the chat was told where that could be done. An error means that the
-	// outcome is not delivered and Redeliver is to be tried after the next start.
+	// outcome is not delivered: Finish is to be called again with it, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
 	// Leave ends the card where it is, for the next ductor to Reopen: what was told is shown as far as that
 	// takes one call, and nothing is said about an end. It returns then, or when ctx is done.

@@ -311,8 +311,7 @@ func (o *Orchestrator) deliver(ctx context.Context, t Turn, show func(context.Co
 		defer close(done)
 		ctx, stop := o.untilClosed(ctx)
 		defer stop()
-		if err := show(ctx); err != nil {
-			o.log.Warn("outcome not delivered; it is tried again after the next start", "turn", t.ID, "err", err)
+		if !o.shown(ctx, t, show) {
 			return
 		}
 		if err := o.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
@@ -326,6 +325,29 @@ func (o *Orchestrator) deliver(ctx context.Context, t Turn, show func(context.Co
 	case <-wait.C:
 	}
 }
+
+// shown shows an outcome, and tries that again until it goes well or the orchestrator ends.
+func (o *Orchestrator) shown(ctx context.Context, t Turn, show func(context.Context) error) bool {
+	for pause := o.opts.DeliveryWait; ; pause = min(2*pause, longestPause) {
+		err := show(ctx)
+		if err == nil {
+			return true
+		}
+		log := o.log.With("turn", t.ID, "err", err)
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+			log.Warn("outcome not delivered; it is tried again now", "after", pause)
+		case <-o.life.Done():
+			again.Stop()
+			log.Warn("outcome not delivered; it is tried again after the next start")
+			return false
+		}
+	}
+}
+
+// longestPause is that between two tries to show an outcome.
+const longestPause = 5 * time.Minute
 
 // untilClosed gives a context that ends some time after the orchestrator was told to end.
 func (o *Orchestrator) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
