@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -83,7 +82,9 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	switch {
 	case isFull(err):
 		return nil, l.place.engine.full(err)
-	case errors.Is(err, supervisor.ErrGone) && ctx.Err() == nil:
+	case isCrowded(err):
+		return nil, crowded(err)
+	case isGone(err) && ctx.Err() == nil:
 		return nil, l.endedAtOnce(ctx, err)
 	}
 	return p, err

@@ -206,6 +206,33 @@ func TestContainerPausedInMidTurn(t *testing.T) {
 	s.works()
 }
 
+// What is started in a container without room for a process more says that; a spare that is there may be the last.
+func TestContainerWithoutRoomForAProcess(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t, needEngine(t))
+	o.PIDs, o.Spares = 64, 1
+	s := newSandbox(t, o)
+	s.works()
+	p := s.start("(while :; do sleep 600 & done) 2>/dev/null; echo full; read line")
+	full := make([]byte, 5)
+	if _, err := io.ReadFull(p.Stdout(), full); err != nil {
+		t.Fatal(err)
+	}
+	for tries := 1; ; tries++ {
+		next, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
+		if err != nil {
+			s.isFailure(err, "in the sandbox's container")
+			break
+		}
+		s.stop(next)
+		if tries == 5 {
+			t.Fatal("there is room for all that is started")
+		}
+	}
+	s.stop(p)
+	s.works()
+}
+
 // killIn kills the programs in a container whose command line holds words.
 func killIn(t testing.TB, name, words string) {
 	t.Helper()
