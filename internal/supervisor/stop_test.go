@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -78,6 +79,25 @@ func TestTheAgentIsToldToEndFirst(t *testing.T) {
 		if err != nil || len(members) != 4 || members[0] != agent {
 			t.Fatalf("%v of %v, %v", members, agent, err)
 		}
+	}
+}
+
+// One that takes its time to end is ahead of its tools all the same.
+func TestTheAgentHasAHeadStart(t *testing.T) {
+	t.Parallel()
+	run := start(t, openRoot(t, Options{}), sh(`trap : TERM
+		setsid sh -c 'trap "date +%s%N; exit" TERM; echo ready; while :; do sleep 0.01; done' &
+		while :; do sleep 0.01; done`))
+	out := bufio.NewReader(run.Stdout())
+	if line, err := out.ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatal(line, err)
+	}
+	began := time.Now().UnixNano()
+	mustStop(t, run, 2*time.Second)
+	line, err := out.ReadString('\n')
+	told, wrong := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil || wrong != nil || time.Duration(told-began) < headStart {
+		t.Errorf("the tool is told %s after the agent: %q, %v", time.Duration(told-began), line, err)
 	}
 }
 

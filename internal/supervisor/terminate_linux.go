@@ -18,6 +18,9 @@ const (
 	unsureLooks  = 5
 	emptyLooks   = 3
 	freezeRounds = 20
+	// headStart is how much earlier than its descendants the root is told to end, if it does not end sooner: it would
+	// take the end of a tool for the tool's own, and go on.
+	headStart = 100 * time.Millisecond
 )
 
 // End terminates every member: TERM, and KILL to whatever is left after grace or once ctx is done. It looks
@@ -46,8 +49,8 @@ func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 		}
 		switch {
 		case now.Before(killAt):
-			refused = errors.Join(refused, term(live, termed))
-			t.await(ctx, live, killAt.Sub(now))
+			refused = errors.Join(refused, t.term(ctx, live, termed, killAt))
+			t.await(ctx, live, time.Until(killAt))
 		case now.Before(killAt.Add(killPatience)):
 			t.kill(live)
 			t.await(context.WithoutCancel(ctx), live, killRound)
@@ -77,10 +80,10 @@ func (t *Tree) look() (live []procStat, err error) {
 	return live, nil
 }
 
-// term asks every member to end, once each.
-func term(live []procStat, termed map[ProcID]bool) error {
+// term asks every member to end, once each, the root first.
+func (t *Tree) term(ctx context.Context, live []procStat, termed map[ProcID]bool, killAt time.Time) error {
 	var refused error
-	for _, p := range live {
+	for i, p := range live {
 		if termed[p.ProcID] {
 			continue
 		}
@@ -89,6 +92,9 @@ func term(live []procStat, termed map[ProcID]bool) error {
 			refused = errors.Join(refused, fmt.Errorf("signal process %d: %w", p.PID, err))
 		}
 		_ = p.Signal(unix.SIGCONT) // a stopped process would sleep through it
+		if p.ProcID == t.root && len(live) > 1 {
+			t.await(ctx, live[i:i+1], min(headStart, time.Until(killAt)/2))
+		}
 	}
 	return refused
 }
