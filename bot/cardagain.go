@@ -52,8 +52,8 @@ func (c *Cards) attend(ctx context.Context, turn cli.TurnID, patience time.Durat
 	return ErrNotYet
 }
 
-// ShowAgain sends a turn's card once more, from where a part of it may be missing, because a person asked for it. What takes
-// longer than a moment goes on after it returned. While it is at it, asking again does nothing.
+// ShowAgain sends a turn's card once more, from where a part of it may be missing, because a person asked for it. What
+// takes longer than a moment goes on after it returned. While it is at it, asking again does nothing.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	err := c.attend(ctx, t.ID, showPatience, func(ctx context.Context) error { return c.showAgain(ctx, t) })
 	if errors.Is(err, ErrNotYet) {
