@@ -15,7 +15,7 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultStartLimit = 30 * time.Second
+	DefaultStartLimit = time.Minute // Gemini takes five seconds of one core, and twice that where nothing is cached
 	DefaultCallLimit  = 30 * time.Second
 )
 

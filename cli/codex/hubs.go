@@ -146,8 +146,8 @@ func (p *Provider) startHub(ctx context.Context, h *hub, command cli.Command) er
 	return f
 }
 
-// helloWait is how long an app server may take from its start to its first answer.
-const helloWait = 20 * time.Second
+// helloWait is how long an app server may take from its start to its first answer, on a small box that is busy.
+const helloWait = time.Minute
 
 // broken is the Failure for a call that failed: that of the process if it is gone.
 func (h *hub) broken(err error) *cli.Failure {

@@ -17,7 +17,7 @@ import (
 
 const (
 	stopSlack    = 10 * time.Second // what ending a process may take beyond its grace
-	callWait     = 20 * time.Second // for the answer to a question that asks no model
+	callWait     = time.Minute      // for the answer to a question that asks no model, on a small box that is busy
 	garbageKept  = 1 << 10
 	stderrShown  = 2 << 10
 	protocolWant = 3 // the version of the protocol that this package speaks
