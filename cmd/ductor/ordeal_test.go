@@ -20,12 +20,13 @@ type ordeal struct {
 	config string
 	daemon *daemon
 	random *rand.Rand
-	again  int // answers that had to be asked for, since a message may have been lost on its way
+	// again is the notes by which an answer was asked for once more, since a message may have been lost on its way.
+	again map[telegram.MessageID]bool
 }
 
 func (town *town) ordeal(seed uint64) *ordeal {
 	town.t.Helper()
-	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed))}
+	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed)), again: map[telegram.MessageID]bool{}}
 	town.tellsWhenItFails()
 	o.rise()
 	return o
@@ -102,11 +103,10 @@ func (o *ordeal) awaitWhole(t trial) {
 			o.t.Fatalf("%s is shown %d times", t.name, n)
 		}
 		for _, m := range v.FromBot() {
-			if pressed || !m.HasButton(showAgain) {
+			if pressed || !m.HasButton(showAgain) || o.again[m.ID] {
 				continue
 			}
-			o.again++
-			pressed = true
+			o.again[m.ID], pressed = true, true
 			if _, err := o.chat.Person().Press(o.soon(), m, showAgain); err != nil {
 				o.t.Fatal(err)
 			}

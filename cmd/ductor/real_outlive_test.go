@@ -37,7 +37,7 @@ func TestTheRealAgentsOutliveDuctor(t *testing.T) {
 				o.awaitWhole(trial)
 				o.ranOnce(trial)
 			}
-			t.Logf("%d deaths, %d answers had to be asked for once more", died, o.again)
+			t.Logf("%d deaths, %d answers had to be asked for once more", died, len(o.again))
 		})
 	}
 }
