@@ -47,6 +47,22 @@ func (s *OneShotSession) GoOn() (*Stream, *LeftRun) {
 	return s.stream, left
 }
 
+// Open gives the stream of a turn: of the one that was adopted, with what is known of it, else of the process that start
+// makes. It is not ok when there is none, and out was told how the turn ended.
+func (s *OneShotSession) Open(ctx context.Context, out *Emitter, start func() (*Stream, error)) (stream *Stream, left *LeftRun, ok bool) {
+	if stream, left = s.GoOn(); stream != nil {
+		return stream, left, true
+	}
+	var err error
+	if ctx.Err() == nil {
+		stream, err = start()
+	}
+	if stream == nil {
+		out.Finish(StartResult(ctx, s.agent, err))
+	}
+	return stream, nil, stream != nil
+}
+
 // Begin makes p the process of the turn that begins. Who calls it calls End, unless it gets an error: the session was
 // closed meanwhile, and p is ended.
 func (s *OneShotSession) Begin(ctx context.Context, p Process, o StreamOptions) (*Stream, error) {

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -22,20 +23,12 @@ func (p *Provider) newSession(req cli.Request) *session {
 // Turn runs `codex exec` once, or goes on with the run that was adopted.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
-	stream, left := s.GoOn()
-	if stream == nil {
-		if ctx.Err() != nil {
-			out.Finish(cli.Cut(ctx, Agent))
-			return
-		}
-		if req.Resume == "" {
-			req.Resume = s.Info().AgentSessionID
-		}
-		var err error
-		if stream, err = s.start(ctx, req); err != nil {
-			out.Finish(cli.StartResult(ctx, Agent, err))
-			return
-		}
+	stream, left, ok := s.Open(ctx, out, func() (*cli.Stream, error) {
+		req.Resume = cmp.Or(req.Resume, s.Info().AgentSessionID)
+		return s.start(ctx, req)
+	})
+	if !ok {
+		return
 	}
 	parser := s.provider.parser(out, req)
 	parser.garbage, parser.now = stream.Garbage, stream.Clock(s.provider.opts.Now)

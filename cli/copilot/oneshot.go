@@ -25,22 +25,18 @@ func (p *Provider) newOnce(req cli.Request) *once {
 // Turn runs Copilot once; see cli.Session.
 func (s *once) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
-	stream, left := s.GoOn()
-	if stream == nil && ctx.Err() != nil {
-		out.Finish(cli.Cut(ctx, Agent))
-		return
-	}
 	p := newParser(out, req)
 	p.begun = true
-	if stream != nil {
+	stream, left, ok := s.Open(ctx, out, func() (stream *cli.Stream, err error) {
+		stream, p.id, err = s.start(ctx, req)
+		return stream, err
+	})
+	if !ok {
+		return
+	}
+	if left != nil {
 		p.id = cli.AgentSessionID(left.Setting)
 		out.Past(stream.Clock(s.provider.opts.Now))
-	} else {
-		var err error
-		if stream, p.id, err = s.start(ctx, req); err != nil {
-			out.Finish(cli.StartResult(ctx, Agent, err))
-			return
-		}
 	}
 	out.Finish(s.run(ctx, stream, p, req, left))
 }

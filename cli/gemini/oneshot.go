@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"unicode/utf8"
@@ -37,25 +38,17 @@ func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.R
 // Turn runs one prompt in a process of its own; see cli.Session.
 func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
-	stream, left := s.GoOn()
-	if stream == nil {
-		if err := checkPrompt(req); err != nil {
-			out.Finish(cli.Result{Err: err})
-			return
+	stream, left, ok := s.Open(ctx, out, func() (*cli.Stream, error) {
+		if f := checkPrompt(req); f != nil {
+			return nil, f
 		}
-		if ctx.Err() != nil {
-			out.Finish(cli.Cut(ctx, Agent))
-			return
-		}
-		if req.Resume == "" {
-			req.Resume = s.Info().AgentSessionID
-		}
-		var err error
-		if stream, err = s.start(ctx, req); err != nil {
-			out.Finish(cli.StartResult(ctx, Agent, err))
-			return
-		}
-	} else {
+		req.Resume = cmp.Or(req.Resume, s.Info().AgentSessionID)
+		return s.start(ctx, req)
+	})
+	if !ok {
+		return
+	}
+	if left != nil {
 		out.Past(stream.Clock(s.provider.opts.Now))
 	}
 	p := newParser(out, req)
