@@ -170,6 +170,56 @@ func TestOneShotSessionClosesWhatWasAdopted(t *testing.T) {
 	})
 }
 
+// A turn has the stream that was adopted, or that of a process of its own, or is told why it has none.
+func TestOneShotSessionOpens(t *testing.T) {
+	gone, abort := context.WithCancelCause(t.Context())
+	abort(ErrAborted)
+	for _, c := range []struct {
+		name    string
+		ctx     context.Context
+		adopted bool
+		err     error // of the start
+		starts  int
+		told    string
+	}{
+		{name: "one that was adopted", ctx: t.Context(), adopted: true},
+		{name: "one of its own", ctx: t.Context(), starts: 1},
+		{name: "a process that does not start", ctx: t.Context(), err: Failf(NotInstalled, "fake", "it is not there"), starts: 1, told: "it is not there"},
+		{name: "a turn that was aborted before", ctx: gone, told: "aborted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, p := NewOneShotSession("fake", ""), newFakeProcess()
+			if c.adopted {
+				s.Adopt(p, StreamOptions{Agent: "fake"}, LeftRun{Run: "run"})
+			}
+			starts, told := 0, ""
+			out := NewEmitter("fake", time.Now, func(ev Event) {
+				r, _ := ev.(Result)
+				switch {
+				case r.Aborted:
+					told = "aborted"
+				case r.Err != nil:
+					told = r.Err.Reason
+				}
+			})
+			stream, left, ok := s.Open(c.ctx, out, func() (*Stream, error) {
+				starts++
+				if c.err != nil {
+					return nil, c.err
+				}
+				return s.Begin(t.Context(), p, StreamOptions{Agent: "fake"})
+			})
+			if ok != (stream != nil) || ok != (c.told == "") || (left != nil) != c.adopted || starts != c.starts || told != c.told {
+				t.Errorf("ok %t, left %v, %d starts, told %q", ok, left, starts, told)
+			}
+			_ = p.outW.Close()
+			if stream != nil {
+				_ = s.End(t.Context(), stream, EndExit)
+			}
+		})
+	}
+}
+
 func TestOneShotSessionFits(t *testing.T) {
 	s := NewOneShotSession("fake", "/home/7")
 	if !s.Fits(Request{Home: "/home/7"}) || !s.Fits(Request{Home: "/home/7", Resume: "any"}) || s.Fits(Request{}) {
