@@ -109,6 +109,19 @@ func TestARemarkOnACardThatIsGone(t *testing.T) {
 	})
 }
 
+// diesAfter has this ductor die at a write, so many from now: then nothing more is stored or sent.
+func (s *stage) diesAfter(writes int) {
+	s.shelf.mu.Lock()
+	s.shelf.dies = s.shelf.writes + writes
+	s.shelf.mu.Unlock()
+	s.wall.mishaps = func(string) mishap {
+		if s.shelf.dead() {
+			return notSent
+		}
+		return goesWell
+	}
+}
+
 // TestARemarkSurvivesDeathAtEveryWrite: whoever did not hear that it is done does it again.
 func TestARemarkSurvivesDeathAtEveryWrite(t *testing.T) {
 	for at := 1; ; at++ {
@@ -118,15 +131,7 @@ func TestARemarkSurvivesDeathAtEveryWrite(t *testing.T) {
 			if err := s.cards.Redeliver(s.Context(), turn); err != nil {
 				s.Error(err)
 			}
-			s.shelf.mu.Lock()
-			s.shelf.dies = s.shelf.writes + at
-			s.shelf.mu.Unlock()
-			s.wall.mishaps = func(string) mishap {
-				if s.shelf.dead() {
-					return notSent
-				}
-				return goesWell
-			}
+			s.diesAfter(at)
 			if err := s.cards.Remark(s.Context(), turn, "🔁 once"); err == nil {
 				return
 			}
@@ -162,15 +167,7 @@ func TestShowingAgainSurvivesDeathAtEveryWrite(t *testing.T) {
 			c := s.cards.Open(s.turn)
 			s.finish(c, orchestrator.Outcome{Text: answer})
 			from := len(s.wall.visible())
-			s.shelf.mu.Lock()
-			s.shelf.dies = s.shelf.writes + at
-			s.shelf.mu.Unlock()
-			s.wall.mishaps = func(string) mishap {
-				if s.shelf.dead() {
-					return notSent
-				}
-				return goesWell
-			}
+			s.diesAfter(at)
 			turn := s.turn
 			turn.State, turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
 			_ = s.cards.ShowAgain(s.Context(), turn)

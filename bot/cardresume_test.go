@@ -144,6 +144,15 @@ func TestReopenedCardThatHadShownNothing(t *testing.T) {
 	})
 }
 
+// dieSending ends this ductor while it sends the beginning of an answer.
+func (l *life) dieSending(text string, fate mishap) {
+	l.wall.mishaps = func(string) mishap { l.shelf.dies = l.shelf.writes; return fate }
+	l.show(cli.TextDelta{Text: text})
+	synctest.Wait()
+	l.wall.mishaps = nil
+	l.bury()
+}
+
 // A message that was on its way when ductor died may or may not be there. It is not sent again; the card
 // goes on behind it, and offers to show what it had.
 func TestReopenedCardGoesOnBehindAMessageOfUnknownFate(t *testing.T) {
@@ -151,11 +160,7 @@ func TestReopenedCardGoesOnBehindAMessageOfUnknownFate(t *testing.T) {
 	for f, begins := range map[mishap]string{lostAfter: "Hello \n----\n", lostBefore: ""} {
 		t.Run(string(f), func(t *testing.T) {
 			inLife(t, func(l *life) {
-				l.wall.mishaps = func(string) mishap { l.shelf.dies = l.shelf.writes; return f }
-				l.show(cli.TextDelta{Text: "Hello "})
-				synctest.Wait()
-				l.wall.mishaps = nil
-				l.bury()
+				l.dieSending("Hello ", f)
 				begins := strings.Replace(begins, "Hello ", "Hello", 1)
 				l.reopen(cli.TextDelta{Text: "there"})
 				l.wantText(begins + "there")
@@ -177,11 +182,7 @@ func TestReopenedCardGoesOnBehindAMessageOfUnknownFate(t *testing.T) {
 // answer is shown again it is in order and whole, with no word in pieces.
 func TestAMessageOfUnknownFateCutsNoWord(t *testing.T) {
 	inLife(t, func(l *life) {
-		l.wall.mishaps = func(string) mishap { l.shelf.dies = l.shelf.writes; return lostBefore }
-		l.show(cli.TextDelta{Text: "One two thr"})
-		synctest.Wait()
-		l.wall.mishaps = nil
-		l.bury()
+		l.dieSending("One two thr", lostBefore)
 		answer := "One two three " + strings.Repeat("and so on ", 500) + "to the end."
 		l.reopen(cli.TextDelta{Text: strings.TrimPrefix(answer, "One two thr")})
 		time.Sleep(10 * time.Second)
