@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
@@ -131,6 +132,7 @@ func realHeld(t *testing.T) (*Provider, realagent.CLI, *modelapi.Server, chan st
 	c.Vars["ANTHROPIC_BASE_URL"] = front.URL
 	o := p.opts
 	o.Env = c.Environ
+	o.Grace = time.Minute // what is interrupted by the protocol is not ended, however busy the machine
 	return New(o), c, api, hold
 }
 
