@@ -77,28 +77,20 @@ func (e *Engine) failed(what string, err error) error {
 
 // isFull says whether there is no room on a disk. What the engine and the supervisor in a container say of it is text.
 func isFull(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), syscall.ENOSPC.Error()) || strings.Contains(err.Error(), syscall.EDQUOT.Error()))
+	return says(err, syscall.ENOSPC) || says(err, syscall.EDQUOT)
+}
+
+// says says whether an error's text holds another's: what comes out of a container has lost its type.
+func says(err, other error) bool {
+	return err != nil && strings.Contains(err.Error(), other.Error())
 }
 
 func (e *Engine) full(err error) *Error {
 	return &Error{Reason: fmt.Sprintf("the disk of the sandbox is full (Docker at %s)", e.host), Fix: "make room there", Err: err}
 }
 
-// isCrowded says whether a program in a container could not start another. Engines say so in ways of their own.
-func isCrowded(err error) bool {
-	var own *Error
-	return err != nil && !errors.As(err, &own) && strings.Contains(err.Error(), syscall.EAGAIN.Error())
-}
-
 func crowded(err error) *Error {
 	return &Error{Reason: "there is no room for another process in the sandbox's container", Fix: "raise the sandbox's `pids`, or end what runs there", Err: err}
-}
-
-// isGone says whether what was started ended before it said a word. That of a supervisor in a container is told by its
-// bridge, as text.
-func isGone(err error) bool {
-	var own *Error
-	return err != nil && !errors.As(err, &own) && strings.Contains(err.Error(), supervisor.ErrGone.Error())
 }
 
 // unreachable says whether an error is the connection's, and not an answer.

@@ -2,10 +2,12 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -79,12 +81,15 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	}
 	cmd.Env = l.opts.environment(cmd.Env, l.place.getPath())
 	p, err := l.Host.Start(ctx, cmd)
+	var own *Error
 	switch {
 	case isFull(err):
 		return nil, l.place.engine.full(err)
-	case isCrowded(err):
+	case errors.As(err, &own): // it has its words
+		return nil, err
+	case says(err, syscall.EAGAIN):
 		return nil, crowded(err)
-	case isGone(err) && ctx.Err() == nil:
+	case says(err, supervisor.ErrGone) && ctx.Err() == nil:
 		return nil, l.endedAtOnce(ctx, err)
 	}
 	return p, err
