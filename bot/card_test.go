@@ -394,14 +394,7 @@ func TestCardASendWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	for _, f := range []mishap{lostBefore, lostAfter} {
 		t.Run(string(f), func(t *testing.T) {
 			onStage(t, func(s *stage) {
-				first := true
-				s.wall.mishaps = func(method string) mishap {
-					if first {
-						first = false
-						return f
-					}
-					return goesWell
-				}
+				s.wall.mishaps = atFirst(f)
 				c := s.cards.Open(s.turn)
 				s.finish(c, orchestrator.Outcome{Text: "The answer."})
 				notice := "⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.\n[Show again]"
@@ -430,16 +423,39 @@ func TestCardASendWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	}
 }
 
-// restart ends this ductor as a crash would, starts another, and redelivers the turn.
-func (s *stage) restart(state orchestrator.TurnState, answer string) {
-	s.Helper()
+// atFirst is a mishap of the first call.
+func atFirst(f mishap) func(string) mishap {
+	first := true
+	return func(string) mishap {
+		if first {
+			first = false
+			return f
+		}
+		return goesWell
+	}
+}
+
+// bury waits for the end of what a dead ductor still had in hand, and starts another.
+func (s *stage) bury() {
 	dead, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = s.outbox.Drain(dead) // nothing more leaves
-	s.shelf.mu.Lock()
-	s.shelf.dies = 0
-	s.shelf.mu.Unlock()
+	synctest.Wait()
+	s.revive()
 	s.open()
+}
+
+// revive makes the journal take writes again.
+func (s *stage) revive() {
+	s.shelf.mu.Lock()
+	defer s.shelf.mu.Unlock()
+	s.shelf.dies = 0
+}
+
+// restart ends this ductor as a crash would, starts another, and redelivers the turn.
+func (s *stage) restart(state orchestrator.TurnState, answer string) {
+	s.Helper()
+	s.bury()
 	s.turn.State = state
 	s.turn.Outcome = orchestrator.Outcome{State: state, Text: answer}
 	if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {

@@ -151,14 +151,7 @@ func TestShowingAgainSurvivesDeathAtEveryWrite(t *testing.T) {
 	for at := 1; ; at++ {
 		died := false
 		onStage(t, func(s *stage) {
-			unsure := true
-			s.wall.mishaps = func(method string) mishap {
-				if unsure {
-					unsure = false
-					return lostBefore
-				}
-				return goesWell
-			}
+			s.wall.mishaps = atFirst(lostBefore)
 			var words []string
 			for i := range 1000 {
 				words = append(words, fmt.Sprintf("word%d", i))
@@ -172,7 +165,7 @@ func TestShowingAgainSurvivesDeathAtEveryWrite(t *testing.T) {
 			turn.State, turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
 			_ = s.cards.ShowAgain(s.Context(), turn)
 			if died = s.shelf.dead(); died {
-				(&life{stage: s}).bury()
+				s.bury()
 				_ = s.cards.ShowAgain(s.Context(), turn)
 			}
 			time.Sleep(time.Minute)

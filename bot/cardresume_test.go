@@ -40,18 +40,6 @@ func (l *life) kill() {
 	l.bury()
 }
 
-// bury waits for the end of what a dead ductor still had in hand, and starts another.
-func (l *life) bury() {
-	dead, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = l.outbox.Drain(dead)
-	synctest.Wait()
-	l.shelf.mu.Lock()
-	l.shelf.dies = 0
-	l.shelf.mu.Unlock()
-	l.open()
-}
-
 // reopen goes on in a new ductor, which is told again all that has happened.
 func (l *life) reopen(meanwhile ...cli.Event) {
 	l.told = append(l.told, meanwhile...)
@@ -298,9 +286,7 @@ func TestACardIsFinishedAsSoonAsTheJournalIsBack(t *testing.T) {
 		c := s.cards.Open(s.turn)
 		c.Show(cli.TextDelta{Text: "One"})
 		time.Sleep(time.Second)
-		s.shelf.mu.Lock()
-		s.shelf.dies = s.shelf.writes
-		s.shelf.mu.Unlock()
+		s.diesAfter(0)
 		o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: "One two", Model: "opus"}
 		for range 3 {
 			if err := c.Finish(context.Background(), o); err == nil {
@@ -308,9 +294,7 @@ func TestACardIsFinishedAsSoonAsTheJournalIsBack(t *testing.T) {
 			}
 		}
 		s.wantText("One")
-		s.shelf.mu.Lock()
-		s.shelf.dies = 0
-		s.shelf.mu.Unlock()
+		s.revive()
 		s.finish(c, o)
 		s.wantText("One two\n\nopus")
 		if n := s.wall.count("edit"); n != 1 {
