@@ -242,6 +242,7 @@ type shelf struct {
 	cards   map[string][]byte
 	parts   map[string]map[int]orchestrator.CardPart
 	letters map[int64]orchestrator.Letter
+	reading time.Duration // from what the letters were to who asked for them
 	next    int64
 	writes  int
 	deaf    bool // loading fails
@@ -318,7 +319,9 @@ func (s *shelf) PostLetter(_ context.Context, l orchestrator.Letter) (int64, err
 }
 
 func (s *shelf) PendingLetters(context.Context) ([]orchestrator.Letter, error) {
-	return s.inState(orchestrator.Pending), nil
+	out := s.inState(orchestrator.Pending)
+	time.Sleep(s.reading)
+	return out, nil
 }
 
 func (s *shelf) inState(state orchestrator.SendState) []orchestrator.Letter {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -39,7 +40,7 @@ type Letters struct {
 	wake    chan struct{} // capacity 1
 
 	mu     sync.Mutex
-	flying map[int64]bool // handed to the outbox
+	flying map[int64]bool // handed to the outbox; false once it has done with the letter
 }
 
 // NewLetters makes Letters. Run sends them.
@@ -130,6 +131,7 @@ func (l *Letters) Run(ctx context.Context) error {
 
 // collect hands pending letters to the outbox.
 func (l *Letters) collect(ctx context.Context) error {
+	l.land()
 	pending, err := l.journal.PendingLetters(ctx)
 	if err != nil {
 		return fmt.Errorf("list letters: %w", err)
@@ -149,11 +151,19 @@ func (l *Letters) collect(ctx context.Context) error {
 	return nil
 }
 
-// claim takes a letter for sending; false if it is being sent, or too many are.
+// land forgets the letters that the outbox has done with. It comes before the journal is read: one that
+// leaves while its list of the pending is on its way here still stands in that list, and must not be claimed.
+func (l *Letters) land() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.flying, func(_ int64, flies bool) bool { return !flies })
+}
+
+// claim takes a letter for sending; false if it is being sent, or was since land, or too many are.
 func (l *Letters) claim(id int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flying[id] || len(l.flying) >= maxFlying {
+	if _, known := l.flying[id]; known || len(l.flying) >= maxFlying {
 		return false
 	}
 	l.flying[id] = true
@@ -231,7 +241,7 @@ func (d *delivery) sent(err error) {
 func (d *delivery) end(err error) {
 	l := d.letters
 	l.mu.Lock()
-	delete(l.flying, d.letter.ID)
+	l.flying[d.letter.ID] = false
 	l.mu.Unlock()
 	if err == nil {
 		l.Wake() // there is room for another

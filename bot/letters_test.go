@@ -209,6 +209,21 @@ func TestLettersAtTheEndAreStillSent(t *testing.T) {
 	})
 }
 
+func TestALetterThatLeavesWhileTheJournalIsReadLeavesOnce(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.wall.delay = time.Second
+		o.shelf.reading = 10 * time.Second
+		o.open()
+		for i := range 5 {
+			o.post(1, fmt.Sprint(i))
+			o.letters.Wake()
+			time.Sleep(7 * time.Second)
+		}
+		time.Sleep(time.Minute)
+		o.wantText("0\n[Ok]\n----\n1\n[Ok]\n----\n2\n[Ok]\n----\n3\n[Ok]\n----\n4\n[Ok]")
+	})
+}
+
 func TestNoticeIsAsLongAsItTakes(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.open()
