@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ductor/bot/render"
@@ -245,8 +246,9 @@ type shelf struct {
 	reading time.Duration // from what the letters were to who asked for them
 	next    int64
 	writes  int
-	deaf    bool // loading fails
-	dies    int  // the write at which ductor dies: from then on nothing is stored and every call fails; 0 never
+	deaf    bool        // loading fails
+	full    atomic.Bool // nothing is stored
+	dies    int         // the write at which ductor dies: from then on nothing is stored and every call fails; 0 never
 }
 
 func newShelf() *shelf {
@@ -260,6 +262,9 @@ func (s *shelf) write() error {
 	s.writes++
 	if s.dies > 0 && s.writes >= s.dies {
 		return fmt.Errorf("ductor is dead")
+	}
+	if s.full.Load() {
+		return fmt.Errorf("the disk is full")
 	}
 	return nil
 }

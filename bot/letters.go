@@ -38,6 +38,7 @@ type Letters struct {
 	outbox  *Outbox
 	log     *slog.Logger
 	wake    chan struct{} // capacity 1
+	stuck   chan struct{} // capacity 1: a letter did not leave, and nothing that waits for it will say when it can
 
 	mu     sync.Mutex
 	flying map[int64]bool // handed to the outbox; false once it has done with the letter
@@ -47,7 +48,7 @@ type Letters struct {
 func NewLetters(journal letterJournal, client messenger, outbox *Outbox, log *slog.Logger) *Letters {
 	return &Letters{
 		journal: journal, client: client, outbox: outbox, log: log,
-		wake: make(chan struct{}, 1), flying: make(map[int64]bool),
+		wake: make(chan struct{}, 1), stuck: make(chan struct{}, 1), flying: make(map[int64]bool),
 	}
 }
 
@@ -81,9 +82,11 @@ func (l *Letters) Notice(ctx context.Context, id orchestrator.ConversationID, ma
 }
 
 // Wake says that letters were stored.
-func (l *Letters) Wake() {
+func (l *Letters) Wake() { signal(l.wake) }
+
+func signal(c chan<- struct{}) {
 	select {
-	case l.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -91,7 +94,7 @@ func (l *Letters) Wake() {
 // Bounds of the sender.
 const (
 	maxFlying   = 128             // letters in the outbox at once
-	letterRetry = 2 * time.Second // after the journal or the outbox had no room
+	letterRetry = 5 * time.Second // after the journal or the outbox had no room
 	lastCollect = 5 * time.Second
 )
 
@@ -113,6 +116,9 @@ func (l *Letters) Run(ctx context.Context) error {
 		select {
 		case <-l.wake:
 		case <-retry.C:
+		case <-l.stuck:
+			retry.Reset(letterRetry)
+			continue
 		case <-ctx.Done():
 			// What the last updates caused may still be on its way into the outbox.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCollect)
@@ -247,8 +253,9 @@ func (d *delivery) end(err error) {
 		l.Wake() // there is room for another
 		return
 	}
-	// It stays in the journal as it is, and is taken up when the next letter comes or after a restart.
+	// It stays in the journal as it is, and is taken up soon, or after a restart.
 	l.log.Warn("a letter waits", "letter", d.letter.ID, "err", err)
+	signal(l.stuck)
 }
 
 var _ mail = (*Letters)(nil)

@@ -154,6 +154,20 @@ func TestLetterOutcomes(t *testing.T) {
 	}
 }
 
+func TestALetterThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
+	inOffice(t, func(o *office) {
+		id := o.post(1, "x")
+		o.shelf.full.Store(true)
+		o.open()
+		time.Sleep(time.Hour)
+		o.wantText("") // one that the journal does not know to be on its way might be sent twice
+		o.shelf.full.Store(false)
+		time.Sleep(letterRetry)
+		o.wantState(id, orchestrator.Sent)
+		o.wantText("x\n[Ok]")
+	})
+}
+
 func TestLettersLostOnTheWayAreNotSentAgain(t *testing.T) {
 	inOffice(t, func(o *office) {
 		id := o.post(1, "x")
