@@ -179,7 +179,7 @@ func hear(t *testing.T, agent *petitioner, test func(s *hearing)) {
 			if _, err := s.now.desk.Abort(context.Background(), s.conv()); err != nil { // what waits for ever
 				t.Errorf("abort: %v", err)
 			}
-			if err := s.now.stop(5 * time.Second); err != nil {
+			if err := s.now.stop(enough); err != nil {
 				t.Errorf("ductor ended with %v", err)
 			}
 			if t.Failed() {

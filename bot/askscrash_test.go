@@ -90,7 +90,7 @@ func askAndDie(t *testing.T, ask cli.ApprovalAsked, at int, after bool) (steps [
 		second := startDuctor(t, h, db, agent)
 		h.denyWithReason("no")
 		time.Sleep(time.Minute)
-		if err := second.stop(5 * time.Second); err != nil {
+		if err := second.stop(enough); err != nil {
 			t.Errorf("the second ductor ended with %v", err)
 		}
 		h.checkAsk(t, agent)

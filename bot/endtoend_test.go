@@ -177,6 +177,9 @@ func startDuctor(t *testing.T, h *house, db everything, agent orchestrator.Gatew
 	return d
 }
 
+// enough is the patience in which the budget of a chat allows all that it is still owed.
+const enough = time.Minute
+
 // stop ends the rooms in order. One that is dead has nothing left to do, and does it at once.
 func (d *ductor) stop(patience time.Duration) error {
 	d.end()
@@ -224,7 +227,7 @@ func runAndDie(t *testing.T, at int, after bool) (steps []string) {
 		h.opts.Transport = wire
 		second := startDuctor(t, h, db, echo{mu: &mu, runs: runs})
 		time.Sleep(5 * time.Minute)
-		if err := second.stop(5 * time.Second); err != nil {
+		if err := second.stop(enough); err != nil {
 			t.Errorf("the second ductor ended with %v", err)
 		}
 		shown := h.chat.Transcript()
