@@ -188,10 +188,7 @@ func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err er
 
 // Retire removes the container when nothing runs in it and nothing was started for so long. The home stays.
 func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool, err error) {
-	l.mu.Lock()
-	due := time.Since(l.used) >= idle
-	l.mu.Unlock()
-	if !due {
+	if !l.unused(idle) {
 		return false, nil
 	}
 	if err := l.place.lock(ctx); err != nil {
@@ -202,11 +199,20 @@ func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool
 	if err != nil || !there || c.State.Running && !l.nothingRuns(ctx) {
 		return false, err
 	}
+	if !l.unused(idle) { // what is being started has no run yet
+		return false, nil
+	}
 	if err := l.place.engine.remove(ctx, c.ID); err != nil {
 		return false, err
 	}
 	l.noteContainer("")
 	return true, nil
+}
+
+func (l *Launcher) unused(idle time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.used) >= idle
 }
 
 // Made says whether this machine remembers that there was a container, of this ductor or one before it.
