@@ -140,7 +140,7 @@ func (l *liveTown) leavesWhatIsDenied() string {
 }
 
 func (l *liveTown) isSteered() string {
-	l.say(`[[start]] [[text "it counts " ]] [[text n=60 delay=50ms]] [[text " and has counted"]]`)
+	l.say(`[[start]] [[text "it counts " ]] [[text n=120 delay=50ms]] [[text " and has counted"]]`)
 	l.awaitWord("it counts")
 	l.say(`a word in between [[start]] [[text "steered"]]`)
 	m, err := l.chat.AwaitMessage(l.soon(), func(m telegram.Message) bool { return m.HasButton("✖ Cancel") })
