@@ -463,6 +463,19 @@ func (s *stage) restart(state orchestrator.TurnState, answer string) {
 	}
 }
 
+func TestWhatWasOnItsWayAsTheTurnEndedDoesNotStay(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.delay = time.Second
+		c := s.cards.Open(s.turn)
+		c.Show(cli.TextDelta{Text: "All there is."})
+		time.Sleep(2500 * time.Millisecond) // thinking… is on its way
+		s.wantText("All there is.")
+		s.finish(c, orchestrator.Outcome{Text: "All there is."})
+		time.Sleep(time.Minute)
+		s.wantText("All there is.")
+	})
+}
+
 func TestCardAnEditWithUnknownOutcomeIsRepeated(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.cards.Open(s.turn)

@@ -166,7 +166,8 @@ func (s *sheet) opened() int {
 	return len(s.parts)
 }
 
-// begin notes that an action is about to be made, on the part it returns.
+// begin notes that an action is about to be made, on the part it returns. Until it is settled nobody knows what the
+// part shows, and who wants it to show what it did before has to edit it again.
 func (s *sheet) begin(act action, call int) *sheetPart {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +175,7 @@ func (s *sheet) begin(act action, call int) *sheetPart {
 		s.parts = append(s.parts, &sheetPart{state: orchestrator.Pending})
 	}
 	p := s.parts[act.part]
-	p.touched, p.sealed, p.print = call, act.sealed, ""
+	p.touched, p.sealed, p.known, p.print = call, act.sealed, false, ""
 	if act.kind == sendPart {
 		p.state, p.reach = orchestrator.Sending, act.want.reach
 	}

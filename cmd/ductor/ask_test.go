@@ -90,11 +90,7 @@ func TestOnlyWhoseTurnItIsMayAllow(t *testing.T) {
 // awaitButton waits for a message with a button.
 func (town *town) awaitButton(name string) telegram.Message {
 	town.t.Helper()
-	m, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.HasButton(name) })
-	if err != nil {
-		town.fatal(err)
-	}
-	return m
+	return town.awaitMessage(func(m telegram.Message) bool { return m.HasButton(name) })
 }
 
 // awaitNoButton waits until no message has the button any more.

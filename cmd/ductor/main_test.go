@@ -202,11 +202,7 @@ func ended(v telegram.View) (out []telegram.Message) {
 // press presses a button of the newest message that has it.
 func (town *town) press(name string) telegram.Answer {
 	town.t.Helper()
-	m, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.HasButton(name) })
-	if err != nil {
-		town.t.Fatal(err)
-	}
-	answer, err := town.chat.Person().Press(town.soon(), m, name)
+	answer, err := town.chat.Person().Press(town.soon(), town.awaitButton(name), name)
 	if err != nil {
 		town.t.Fatalf("press %s: %v", name, err)
 	}

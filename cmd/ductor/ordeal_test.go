@@ -63,9 +63,17 @@ func (o *ordeal) strike(dead time.Duration) {
 // awaitWord waits until a message has a word, also one that still grows.
 func (town *town) awaitWord(word string) {
 	town.t.Helper()
-	if _, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return strings.Contains(m.Text, word) }); err != nil {
+	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, word) })
+}
+
+// awaitMessage waits for a message, and ends the test if none comes.
+func (town *town) awaitMessage(is func(telegram.Message) bool) telegram.Message {
+	town.t.Helper()
+	m, err := town.chat.AwaitMessage(town.soon(), is)
+	if err != nil {
 		town.fatal(err)
 	}
+	return m
 }
 
 // trial is a turn that shows where it was at any moment: two tools and two texts.

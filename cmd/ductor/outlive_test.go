@@ -73,7 +73,9 @@ func TestWhatWasSaidWhileDuctorWasDownIsCaughtUpInOneEdit(t *testing.T) {
 	trial := newTrial(0)
 	o.say("%s", trial.prompt())
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-a"))
-	o.awaitWord("w0-3")
+	o.awaitMessage(func(m telegram.Message) bool { // an edit is made again; of what was being sent nobody would know
+		return strings.Contains(m.Text, "w0-3") && !m.Edited.IsZero()
+	})
 	o.daemon.kill()
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-b"))
 	time.Sleep(time.Second) // for the last text; nobody is there to tell when
@@ -211,10 +213,7 @@ func TestAnAgentWhoseSupervisorIsKilledIsToldOf(t *testing.T) {
 			if down == "ductor is down" {
 				o.rise()
 			}
-			m, err := o.chat.AwaitMessage(o.soon(), func(m telegram.Message) bool { return m.HasButton("🔁 Run again") })
-			if err != nil {
-				o.fatal(err)
-			}
+			m := o.awaitButton("🔁 Run again")
 			if !strings.Contains(m.Text, "⚠") && !strings.Contains(m.Text, "nterrupted") && !strings.Contains(m.Text, "unexpectedly") {
 				t.Errorf("the chat is told %q", m.Text)
 			}
@@ -267,10 +266,7 @@ func TestAnUpgradeGoesOnOrSaysWhyNot(t *testing.T) {
 				o.ranOnce(trial)
 				return
 			}
-			m, err := o.chat.AwaitMessage(o.soon(), func(m telegram.Message) bool { return m.HasButton("🔁 Run again") })
-			if err != nil {
-				o.fatal(err)
-			}
+			m := o.awaitButton("🔁 Run again")
 			if !strings.Contains(m.Text, "version 9") {
 				t.Errorf("the chat is told %q", m.Text)
 			}
