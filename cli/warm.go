@@ -42,7 +42,7 @@ func (s *Service) warm(entry *agentEntry, req Request) {
 		s.opts.Logger.Info("an agent could not be started ahead", "agent", string(entry.provider.Agent()), "err", err)
 		return
 	}
-	had, waits, end := s.pool.beginWarm(w, entry.closeKey(req.Conversation))
+	had, waits, end := s.pool.beginWarm(w, entry.closeKey(req.Conversation), s.registry.HasActive)
 	if end == nil {
 		return
 	}
@@ -74,15 +74,16 @@ func (s *Service) warm(entry *agentEntry, req Request) {
 
 // beginWarm lends the conversation's idle session, if there is one, gives what is to be waited for before
 // another one is opened, and keeps turns from opening one until end is called. A nil end means that there is
-// nothing to be done ahead.
-func (p *pool) beginWarm(w *warming, key closeKey) (had *pooled, waits []chan struct{}, end func()) {
+// nothing to be done ahead. active says whether the conversation has a turn: one that is there by now may be opening a
+// session of its own, which the pool does not know yet, and one that comes later is kept from that.
+func (p *pool) beginWarm(w *warming, key closeKey, active func(Conversation) bool) (had *pooled, waits []chan struct{}, end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	former := p.warming[key.conversation]
 	if former != nil {
 		former.cancel()
 	}
-	if p.closed || p.idle[key.conversation] == nil && p.has(key.conversation) {
+	if p.closed || active(key.conversation) || p.idle[key.conversation] == nil && p.has(key.conversation) {
 		return nil, nil, nil
 	}
 	waits = append(waits, p.closing[key]...)

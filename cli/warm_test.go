@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,4 +106,38 @@ func TestOpeningAhead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// slowFor keeps the first who asks for a home waiting.
+type slowFor struct {
+	asked atomic.Int64
+	first chan struct{}
+}
+
+func (h *slowFor) Home(_ context.Context, session string) (string, error) {
+	if h.asked.Add(1) == 1 {
+		<-h.first
+	}
+	return "/home/" + session, nil
+}
+
+// A turn that comes before anything is opened ahead opens its session itself, and nobody opens another beside it.
+func TestNothingIsOpenedAheadBesideATurnThatOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowToOpen()
+		homes := &slowFor{first: make(chan struct{})}
+		s := newTestService(t, ServiceOptions{Homes: homes}, p)
+		s.Warm("fake", Request{Conversation: "a", Session: "s"})
+		synctest.Wait()
+		over := begin(t, s, Request{Conversation: "a", Session: "s", Turn: "t"}, quietly)
+		close(homes.first)
+		if r := <-over; r.Err != nil {
+			t.Error(r.Err)
+		}
+		time.Sleep(time.Minute)
+		if n := len(p.opened()); n != 1 {
+			t.Errorf("%d sessions were opened", n)
+		}
+		closeService(t, s)
+	})
 }
