@@ -73,6 +73,10 @@ func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode Mode, req Re
 	p.serve()
 	busy := p.busy()
 	p.mu.Unlock()
+	if at := p.join(entry, mode, req); at != nil { // it began to be shared before anybody could tell w of it
+		p.quit(w)
+		return at, nil
+	}
 	if busy >= p.max { // else a moment is enough, in which an idle one ends
 		wait(busy)
 	}

@@ -263,6 +263,52 @@ func TestATurnDoesNotWaitForWhatItCanShare(t *testing.T) {
 	})
 }
 
+// So is one that is about to begin to wait when the process becomes one to share.
+func TestATurnDoesNotBeginToWaitForWhatItCanShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: lasting, open: func(_ context.Context, s *fakeSession) error {
+			time.Sleep(time.Second)
+			s.runAs(7, nil)
+			return nil
+		}}
+		s, err := NewService(ServiceOptions{MaxSessions: 1, Providers: []Provider{slowSharing{sharing{p}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		a := ask(t, s, "a", quietly)
+		time.Sleep(1500 * time.Millisecond) // now its session is about to be opened
+		b := ask(t, s, "b", func(ev Event) {
+			if st, ok := ev.(Status); ok {
+				t.Errorf("b is told %+v", st)
+			}
+		})
+		for _, turn := range []chan Result{a, b} {
+			if r := <-turn; r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+		if took := time.Since(began); took > time.Minute+5*time.Second {
+			t.Errorf("two turns of a minute in one process took %s", took)
+		}
+		closeService(t, s)
+		if n := len(s.pool.places) + len(s.pool.queue); n > 0 {
+			t.Errorf("%d places and turns are left", n)
+		}
+	})
+}
+
+// slowSharing is sharing that is slow to say that there is no process to share.
+type slowSharing struct{ sharing }
+
+func (p slowSharing) Shares(req Request) int {
+	pid := p.sharing.Shares(req)
+	if pid == 0 {
+		time.Sleep(2 * time.Second)
+	}
+	return pid
+}
+
 // sharing is a fakeProvider that says which process Open would use: that of the newest session that is open.
 type sharing struct{ *fakeProvider }
 
