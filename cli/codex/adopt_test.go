@@ -156,3 +156,46 @@ func TestLettingGoSparesTurnsThatNobodyAskedForYet(t *testing.T) {
 		t.Errorf("the process is gone: %v", err)
 	}
 }
+
+// A turn of a thread hears of it to its end, also when one of the same thread that was left is given up meanwhile.
+func TestGivingUpATurnLeavesTheNextOneOfItsThreadAlone(t *testing.T) {
+	p, dir := scripted(t)
+	p, leave := lives(t, p)
+	wait := func(name string) string {
+		return `[[tool cmd="touch ` + name + `; until [ -e go-` + name + ` ]; do sleep 0.01; done"]][[text "done ` + name + `"]]`
+	}
+	let := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, "go-"+name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := inDir(dir, "a", wait("a")), inDir(dir, "b", wait("b"))
+	sa, sb := openLive(t, p, a), openLive(t, p, b)
+	ta, tb := begin(t, sa, a), begin(t, sb, b)
+	awaitPath(t, filepath.Join(dir, "a"))
+	awaitPath(t, filepath.Join(dir, "b"))
+	let("a")
+	ra := ta.end()
+	tb.detach()
+	after, left := leave(sa, sb)
+	sb = adopted(t, after, left, b)
+	tb = begin(t, sb, b)
+	await[cli.CaughtUp](tb)
+
+	a = next(a, ra, "turn-a2", wait("a2"))
+	sa = openLive(t, after, a)
+	if sa.Info().PID != left.PID {
+		t.Fatalf("%+v is not in %d", sa.Info(), left.PID)
+	}
+	ta = begin(t, sa, a)
+	awaitPath(t, filepath.Join(dir, "a2"))
+	after.giveUp(sb.(*live).hub) // what nobody asked for in time
+	let("a2")
+	if r := ta.end(); r.Err != nil || r.Text != "done a2" {
+		t.Errorf("%+v, %v", r, r.Err)
+	}
+	let("b")
+	if r := tb.end(); r.Err != nil {
+		t.Errorf("b: %v", r.Err)
+	}
+}

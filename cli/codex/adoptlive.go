@@ -114,7 +114,7 @@ func (p *Provider) claim(h *hub, turn cli.TurnID) *awaitedTurn {
 func (p *Provider) forsake(h *hub) (last bool) {
 	for _, w := range h.await {
 		if p.claim(h, w.mark.Turn) != nil {
-			h.attend(w.note.Thread, nil)
+			h.ignore(w.note.Thread, w.in)
 			w.in.close()
 			last = p.leave(h) || last
 		}

@@ -198,15 +198,20 @@ func (h *hub) broadcast(n news) {
 	}
 }
 
-// attend has everything of a thread put into b, which may be nil to end that.
+// attend has everything of a thread put into b.
 func (h *hub) attend(thread cli.AgentSessionID, b *inbox) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if b == nil {
-		delete(h.inboxes, thread)
-		return
-	}
 	h.inboxes[thread] = b
+}
+
+// ignore undoes attend, unless another turn attends to the thread by now.
+func (h *hub) ignore(thread cli.AgentSessionID, b *inbox) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.inboxes[thread] == b {
+		delete(h.inboxes, thread)
+	}
 }
 
 // kill ends the process with everything it started, and returns when it is gone.

@@ -160,7 +160,7 @@ func (t *liveTurn) wake() {
 // end lets go of the thread's messages.
 func (t *liveTurn) end() {
 	t.s.hub.conn.forget(t.start)
-	t.s.hub.attend(t.s.thread, nil)
+	t.s.hub.ignore(t.s.thread, t.in)
 	for _, n := range append(t.rest, t.in.close()...) {
 		if len(n.ID) > 0 && n.Method != "" && !t.letGo && !t.past {
 			_ = t.s.hub.conn.reply(n.ID, declining(n.message)) // nobody is left who could be asked
