@@ -92,6 +92,8 @@ func (s *Service) keep(entry *agentEntry, keeper Keeper, left leftTurn) {
 		return err
 	})
 	if err == nil && s.pool.keep(entry, "", &keptSession{Kept: kept, agent: left.run.Agent}, left.at) {
+		left.forgetRecorded(nil)
+		left.attached()
 		return
 	}
 	if err == nil { // the service ends

@@ -70,6 +70,23 @@ func keeping(t *testing.T, opts ServiceOptions, k *keeper, runs ...LeftRun) (*Se
 	return s, l
 }
 
+// What was begun in a process that is kept is recorded, and is not remembered as begun for ever.
+func TestTurnsOfAProcessThatIsKeptAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := sharedRun("r", 7)
+		run.Marks = []Mark{{Turn: "9"}, {Turn: RestMark}}
+		s, l := keeping(t, ServiceOptions{}, &keeper{fakeProvider: &fakeProvider{}}, run)
+		if _, err := s.Survey(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if !slices.Equal(l.settled, []TurnID{"9"}) {
+			t.Errorf("settled %v", l.settled)
+		}
+		closeService(t, s)
+	})
+}
+
 // What becomes of each process that served several conversations.
 func TestWhichProcessesAreKept(t *testing.T) {
 	change := func(f func(*LeftRun)) LeftRun { run := sharedRun("r", 7); f(&run); return run }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 )
 
@@ -21,7 +22,30 @@ type leftTurn struct {
 	site *site
 	from Launcher
 	run  LeftRun
-	at   *place // of its process
+	at   *place   // of its process
+	over []TurnID // that the run has marks of, though their outcomes are recorded
+}
+
+// forgetRecorded takes the turns out of the run's marks that are not open any more: nobody goes on with them, and who
+// waited for them would take the process to be at work for ever. A mark outlives the record of its turn until another
+// one is made.
+func (l *leftTurn) forgetRecorded(open []OpenTurn) {
+	var marks []Mark
+	for _, m := range l.run.Marks {
+		if m.Turn == RestMark || slices.ContainsFunc(open, func(t OpenTurn) bool { return t.Turn == m.Turn }) {
+			marks = append(marks, m)
+		} else {
+			l.over = append(l.over, m.Turn)
+		}
+	}
+	l.run.Marks = marks
+}
+
+// attached says of a run that this ductor has by now that those turns are recorded.
+func (l *leftTurn) attached() {
+	for _, turn := range l.over {
+		l.from.Settled(turn)
+	}
 }
 
 func (l leftTurn) closeKey() closeKey {
@@ -134,6 +158,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 		s.discardLeft(*left)
 		return attempt{result: Result{Err: entry.site.lost(agent, err)}}
 	}
+	left.attached()
 	lent := s.pool.lend(entry, left.run.Mode, req.Conversation, session, left.at)
 	w := &watch{agent: agent, emit: emit}
 	err = s.runTurn(ctx, lent, req, w)

@@ -200,6 +200,26 @@ func resume(t *testing.T, s *Service, req Request) (Result, []Event) {
 	return r, events
 }
 
+// A run may have marks of turns whose outcomes are recorded. Who goes on with another one of it hears nothing of them, and
+// the run is told that nothing is kept for their sake.
+func TestRecordedTurnsOfARunThatGoesOnAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{}
+		s, l := surveyed(t, ServiceOptions{}, leftRun("r", "0", "1", RestMark), p)
+		if len(l.settled) > 0 {
+			t.Errorf("settled %v in a run that is not attached to", l.settled)
+		}
+		if r, _ := resume(t, s, Request{Turn: "1", Conversation: "a"}); r.Err != nil {
+			t.Error(r.Err)
+		}
+		marks := p.opened()[0].left.Marks
+		if len(marks) != 2 || marks[0].Turn != "1" || marks[1].Turn != RestMark || !slices.Equal(l.settled, []TurnID{"0"}) {
+			t.Errorf("adopted with the marks %+v, and %v are settled", marks, l.settled)
+		}
+		closeService(t, s)
+	})
+}
+
 func TestResumeGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, req Request, em *Emitter) {

@@ -105,7 +105,7 @@ func (s *Service) sight(ctx context.Context, at *site, l Launcher) ([]LeftRun, e
 	return a.runs, a.err
 }
 
-// claim keeps a run for the open turns that it has, if any.
+// claim keeps a run for the open turns that it has, if any. Of others it knows nothing then.
 func (s *Service) claim(left leftTurn, open []OpenTurn, remains map[TurnID]Remains) (used bool) {
 	for _, t := range open {
 		if left.run.Agent == t.Agent && slices.ContainsFunc(left.run.Marks, func(m Mark) bool { return m.Turn == t.Turn }) {
@@ -115,6 +115,7 @@ func (s *Service) claim(left leftTurn, open []OpenTurn, remains map[TurnID]Remai
 				s.pool.shareLeft(left.at)
 			}
 			mine := left
+			mine.forgetRecorded(open)
 			s.leftMu.Lock()
 			s.left[t.Turn] = &mine
 			s.leftMu.Unlock()
