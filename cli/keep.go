@@ -77,7 +77,12 @@ func (s *Service) keepShared(left leftTurn) bool {
 	if _, rests := left.run.Rested(); !can || !rests {
 		return false
 	}
-	return s.work.spawn(func() { s.keep(entry, keeper, left) })
+	s.spare(left.run.Run, 1)
+	if s.work.spawn(func() { s.keep(entry, keeper, left) }) {
+		return true
+	}
+	s.spare(left.run.Run, -1)
+	return false
 }
 
 // keepWait is how long it may take to take over a process that is kept. Nothing but sessions for it waits meanwhile.
@@ -91,6 +96,7 @@ func (s *Service) keep(entry *agentEntry, keeper Keeper, left leftTurn) {
 		kept, err = keeper.Keep(ctx, left.run)
 		return err
 	})
+	s.spare(left.run.Run, -1)
 	if err == nil && s.pool.keep(entry, "", &keptSession{Kept: kept, agent: left.run.Agent}, left.at) {
 		left.forgetRecorded(nil)
 		left.attached()

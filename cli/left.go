@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 )
@@ -71,6 +72,30 @@ func (s *Service) endUseless(r leftTurn) {
 	s.discardLeft(r)
 }
 
+// spare keeps a run that is not this ductor's yet from being ended as nobody's: n is 1 for one more who is about to attach
+// to it, and -1 for one who has, or will not.
+func (s *Service) spare(run RunID, n int) {
+	s.leftMu.Lock()
+	defer s.leftMu.Unlock()
+	s.spareLocked(run, n)
+}
+
+// spareLocked is called with leftMu held.
+func (s *Service) spareLocked(run RunID, n int) {
+	s.spared[run] += n
+	if s.spared[run] == 0 {
+		delete(s.spared, run)
+	}
+}
+
+// sparedNow are the runs that are spared. It is asked for before a look at what was left: one that is not among them any
+// more by then is this ductor's.
+func (s *Service) sparedNow() map[RunID]int {
+	s.leftMu.Lock()
+	defer s.leftMu.Unlock()
+	return maps.Clone(s.spared)
+}
+
 // adoptWait is how long it may take to attach to a run.
 const adoptWait = 10 * time.Second
 
@@ -115,6 +140,7 @@ func (s *Service) Resume(ctx context.Context, agent Agent, req Request, emit fun
 		req.Sandbox = left.site.sandbox
 		if left.site.agents[agent] == nil { // it is not configured any more
 			delete(s.left, req.Turn)
+			s.spareLocked(left.run.Run, -1)
 			s.discardLeft(*left)
 		}
 	}
@@ -142,6 +168,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	if left.run.Problem != "" {
 		s.opts.Logger.Warn("a turn cannot be gone on with; its run is ended", "run", left.run.Run, "agent", string(agent),
 			"turn", string(req.Turn), "pid", left.run.PID, "why", left.run.Problem)
+		s.spare(left.run.Run, -1)
 		s.discardLeft(*left)
 		return attempt{result: Result{Err: Failf(UnknownFailure, agent, "it cannot be gone on with and was ended, because %s", left.run.Problem)}}
 	}
@@ -150,6 +177,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	if err == nil || ctx.Err() != nil { // also what was aborted is attached to, to end it in order
 		session, err = s.adopt(ctx, entry, left.run, req)
 	}
+	s.spare(left.run.Run, -1)
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), ErrDetached):
 		s.pool.leave(left.at)

@@ -64,6 +64,7 @@ type Service struct {
 
 	leftMu sync.Mutex
 	left   map[TurnID]*leftTurn // turns that can be gone on with
+	spared map[RunID]int        // runs that somebody is about to attach to, and how many are
 
 	base     context.Context // ends with Close
 	shutdown context.CancelCauseFunc
@@ -105,7 +106,7 @@ func NewService(opts ServiceOptions) (*Service, error) {
 	if opts.Default == "" {
 		opts.Default = opts.Providers[0].Agent()
 	}
-	s := &Service{opts: opts, registry: opts.Registry, left: map[TurnID]*leftTurn{}, present: newPresent(), work: newGroup()}
+	s := &Service{opts: opts, registry: opts.Registry, left: map[TurnID]*leftTurn{}, spared: map[RunID]int{}, present: newPresent(), work: newGroup()}
 	s.base, s.shutdown = context.WithCancelCause(context.Background())
 	if err := s.enterSites(); err != nil {
 		s.shutdown(err)

@@ -118,6 +118,7 @@ func (s *Service) claim(left leftTurn, open []OpenTurn, remains map[TurnID]Remai
 			mine.forgetRecorded(open)
 			s.leftMu.Lock()
 			s.left[t.Turn] = &mine
+			s.spareLocked(left.run.Run, 1)
 			s.leftMu.Unlock()
 			remains[t.Turn], used = RemainsRun, true
 		}
@@ -262,12 +263,16 @@ func (s *Service) sighted(ctx context.Context, at *site) error {
 	if !at.unseen {
 		return nil
 	}
+	spared := s.sparedNow()
 	for _, l := range at.launchers {
 		runs, err := s.sight(ctx, at, l)
 		if err != nil {
 			return err
 		}
 		for _, run := range runs {
+			if spared[run.Run] > 0 {
+				continue
+			}
 			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox), "run", run.Run, "agent", string(run.Agent))
 			s.endUseless(leftTurn{site: at, from: l, run: run, at: s.pool.placeFor(at.sandbox, run)})
 		}

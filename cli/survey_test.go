@@ -195,3 +195,37 @@ func TestWhatCannotBeEndedIsTriedAgain(t *testing.T) {
 		closeService(t, s)
 	})
 }
+
+// What could not be ended in a sandbox is, before a turn starts in there; what somebody is about to go on with is not.
+func TestWhatIsAboutToBeGoneOnWithIsNotEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy, shared, useless := leftRun("busy", "1"), sharedRun("shared", 7), leftRun("useless")
+		useless.Alive = false
+		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []LeftRun{busy, shared, useless}, hold: errors.New("busy")}}
+		keeps := make(chan struct{})
+		inside := &keeper{fakeProvider: &fakeProvider{}, keep: func(context.Context) error { <-keeps; return nil }}
+		s := newTestService(t, ServiceOptions{Sites: []Site{{Sandbox: "web", Launcher: place, Providers: []Provider{inside}}}}, &fakeProvider{})
+		if _, err := s.Survey(t.Context(), []OpenTurn{{Turn: "1", Agent: "fake", Sandbox: "web", Conversation: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		place.mu.Lock()
+		place.hold = nil
+		place.mu.Unlock()
+		if r, _ := run(t, s, "fake", Request{Sandbox: "web", Conversation: "b"}); r.Err != nil {
+			t.Error(r.Err)
+		}
+		close(keeps)
+		if r, _ := resume(t, s, Request{Turn: "1", Conversation: "a"}); r.Err != nil {
+			t.Error(r.Err)
+		}
+		synctest.Wait()
+		if got := place.gone(); !slices.Equal(got, []RunID{"useless"}) {
+			t.Errorf("ended %v", got)
+		}
+		if len(s.spared) > 0 {
+			t.Errorf("%v are spared for ever", s.spared)
+		}
+		closeService(t, s)
+	})
+}
