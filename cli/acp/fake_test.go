@@ -18,6 +18,7 @@ import (
 type peer struct {
 	t     *testing.T
 	lines chan message // what ductor sends
+	dying func()       // called while a process is being ended; may be nil
 
 	mu      sync.Mutex
 	out     *io.PipeWriter
@@ -50,7 +51,7 @@ func (p *peer) Start(context.Context, cli.Command) (cli.Process, error) {
 	p.out = out
 	p.started++
 	p.mu.Unlock()
-	proc := &fakeProcess{in: input, out: output, end: out, done: make(chan struct{})}
+	proc := &fakeProcess{peer: p, in: input, out: output, end: out, done: make(chan struct{})}
 	go p.serve(in)
 	return proc, nil
 }
@@ -117,6 +118,7 @@ func (p *peer) endTurn(m message) { p.say(`{"id":%s,"result":{"stopReason":"end_
 
 // fakeProcess is a process that is no program.
 type fakeProcess struct {
+	peer *peer
 	in   *io.PipeWriter
 	out  *io.PipeReader
 	end  *io.PipeWriter
@@ -136,6 +138,9 @@ func (f *fakeProcess) Done() <-chan struct{}                 { return f.done }
 func (f *fakeProcess) Exit() cli.ExitStatus                  { return cli.ExitStatus{Code: 3} }
 func (f *fakeProcess) Detach()                               { _ = f.out.CloseWithError(cli.ErrDetached) }
 func (f *fakeProcess) Stop(context.Context, time.Duration) error {
+	if f.peer.dying != nil {
+		f.peer.dying()
+	}
 	f.once.Do(func() { _ = f.end.Close(); _ = f.in.Close(); close(f.done) })
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
@@ -243,6 +244,34 @@ func TestADeafTurnIsLeftBehind(t *testing.T) {
 	if r := until[cli.Result](two); r.Err != nil {
 		t.Errorf("the second: %+v", r.Err)
 	}
+}
+
+// A conversation that begins while a deaf process is being ended is not put into that.
+func TestNobodyJoinsAProcessThatIsBeingEnded(t *testing.T) {
+	provider, p := play(t, func(o *Options) { o.Grace = 50 * time.Millisecond })
+	req := wish(t, "hello")
+	s, err := provider.Open(t.Context(), cli.Live, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := begin(t, s, req)
+	p.hear(methodPrompt)
+	var other cli.Session
+	p.dying = func() {
+		p.dying = nil
+		if other, err = provider.Open(t.Context(), cli.Live, req); err != nil {
+			t.Error(err)
+		}
+	}
+	turn.cancel(cli.ErrAborted)
+	if r := until[cli.Result](turn); !r.Aborted {
+		t.Errorf("%+v", r)
+	}
+	if other == nil || !other.Info().Alive || p.started != 2 {
+		t.Errorf("%+v was opened in one of %d processes", other, p.started)
+	}
+	clitest.Close(t, s)
+	clitest.Close(t, other)
 }
 
 func TestADeadProcessIsSeenByAll(t *testing.T) {

@@ -69,8 +69,8 @@ func (t *turn) tick() {
 // ended with the last of them.
 func (t *turn) stop() {
 	h := t.s.host
+	h.taint() // before it is looked who is in it: nobody may join a process that is being ended
 	if !h.alone() {
-		h.taint()
 		t.gone = true
 		return
 	}
