@@ -30,6 +30,7 @@ type hub struct {
 	limits   *message // what was said of rate limits last
 	defaults *settings
 	letGo    bool
+	dying    bool // it is being ended
 
 	// Under provider.mu.
 	users int            // sessions, and turns to be gone on with that nobody asked for yet
@@ -108,8 +109,10 @@ func (h *hub) alive() bool {
 	case <-h.stream.Ended():
 		return false
 	default:
-		return true
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.dying
 }
 
 // about is whom a message concerns.
@@ -216,6 +219,9 @@ func (h *hub) ignore(thread cli.AgentSessionID, b *inbox) {
 
 // kill ends the process with everything it started, and returns when it is gone.
 func (h *hub) kill(ctx context.Context) error {
+	h.mu.Lock()
+	h.dying = true // who comes meanwhile has another one started
+	h.mu.Unlock()
 	err := h.stream.Close(ctx)
 	h.out.close(errHubClosed)
 	select {

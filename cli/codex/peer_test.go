@@ -26,6 +26,7 @@ type oddServer struct {
 	done   chan struct{}
 	once   sync.Once
 	code   int
+	dying  func() // called while it is being ended; may be nil
 
 	mu    sync.Mutex
 	heard []message
@@ -130,6 +131,9 @@ func (s *oddServer) Done() <-chan struct{}                 { return s.done }
 func (s *oddServer) Exit() cli.ExitStatus                  { return cli.ExitStatus{Code: s.code} }
 func (s *oddServer) Detach()                               {}
 func (s *oddServer) Stop(context.Context, time.Duration) error {
+	if s.dying != nil {
+		s.dying()
+	}
 	_ = s.stdin.Close()
 	s.exit()
 	return nil
@@ -360,6 +364,35 @@ func TestAnAgentThatWaitsForPeopleIsNotSilent(t *testing.T) {
 		if result.Err != nil || result.Text != "thanks" || len(l.servers[0].answersTo("7")) != 1 {
 			t.Errorf("%+v, %v; answered %+v", result, result.Err, l.servers[0].answersTo("7"))
 		}
+	})
+}
+
+// A conversation that begins while an app server that does not answer is being ended is not put into that.
+func TestNobodyJoinsAServerThatIsBeingEnded(t *testing.T) {
+	deaf := func(_ *oddServer, m message) bool { return m.Method == "turn/interrupt" }
+	odd(t, deaf, func(t *testing.T, p *Provider, l *oddLauncher) {
+		s, err := p.Open(t.Context(), cli.Live, cli.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := begin(t, s, cli.Request{Prompt: "hello"})
+		synctest.Wait()
+		var other cli.Session
+		l.servers[0].dying = func() {
+			l.servers[0].dying = nil
+			if other, err = p.Open(t.Context(), cli.Live, cli.Request{}); err != nil {
+				t.Error(err)
+			}
+		}
+		turn.cancel(cli.ErrAborted)
+		if r := turn.end(); !r.Aborted {
+			t.Errorf("%+v", r)
+		}
+		if other == nil || !other.Info().Alive || len(l.servers) != 2 {
+			t.Errorf("%+v was opened in one of %d servers", other, len(l.servers))
+		}
+		clitest.Close(t, s)
+		clitest.Close(t, other)
 	})
 }
 
