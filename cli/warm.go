@@ -60,7 +60,10 @@ func (s *Service) warm(entry *agentEntry, req Request) {
 	if at == nil {
 		return
 	}
-	session, _, err := s.open(w.ctx, entry, Live, req, at, nil)
+	session, late, err := s.open(w.ctx, entry, Live, req, at, nil)
+	if late != nil { // what nobody wants any more is gone before another one is opened
+		s.awaitLate(late)
+	}
 	if err != nil {
 		s.opts.Logger.Info("an agent could not be started ahead", "agent", string(entry.provider.Agent()), "err", err)
 	}

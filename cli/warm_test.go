@@ -108,6 +108,29 @@ func TestOpeningAhead(t *testing.T) {
 	}
 }
 
+// What was opened ahead and is not wanted any more while it opens is gone before another session is opened.
+func TestWhatIsNotWantedAheadIsGoneBeforeTheNextOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var opening atomic.Int64
+		p := &fakeProvider{open: func(context.Context, *fakeSession) error { // it takes a moment to give up
+			if opening.Add(1) > 1 {
+				t.Error("two sessions of a conversation are opened at once")
+			}
+			time.Sleep(time.Second)
+			opening.Add(-1)
+			return nil
+		}}
+		s := newTestService(t, ServiceOptions{}, p)
+		s.Warm("fake", Request{Conversation: "a"})
+		synctest.Wait()
+		s.Warm("fake", Request{Conversation: "a", Dir: "/x"})
+		synctest.Wait()
+		s.Release("a")
+		run(t, s, "fake", Request{Conversation: "a", Dir: "/y"})
+		closeService(t, s)
+	})
+}
+
 // slowFor keeps the first who asks for a home waiting.
 type slowFor struct {
 	asked atomic.Int64
