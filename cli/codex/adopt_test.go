@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -197,5 +198,40 @@ func TestGivingUpATurnLeavesTheNextOneOfItsThreadAlone(t *testing.T) {
 	let("b")
 	if r := tb.end(); r.Err != nil {
 		t.Errorf("b: %v", r.Err)
+	}
+}
+
+// A turn that was left before it was sent, and is aborted before it is, leaves nothing in the process that could keep it
+// from coming to rest.
+func TestATurnThatWasNeverSentLeavesNothing(t *testing.T) {
+	p, dir := scripted(t)
+	p, leave := lives(t, p)
+	a, b := inDir(dir, "a", `[[tool cmd="touch a; until [ -e go ]; do sleep 0.01; done"]][[text done]]`), inDir(dir, "b", "[[text one]]")
+	sa, sb := openLive(t, p, a), openLive(t, p, b)
+	clitest.Play(t.Context(), sb, b)
+	ta := begin(t, sa, a)
+	awaitPath(t, filepath.Join(dir, "a"))
+	ta.detach()
+	unsent := cli.Mark{Turn: "turn-b2", Note: sb.(*live).note()}
+	after, left := leave(sa, sb)
+	unsent.Output, unsent.Input = left.OutputEnd, left.InputEnd
+	left.Marks = []cli.Mark{left.Marks[len(left.Marks)-1], unsent}
+	b.Turn = unsent.Turn
+	sa, sb = adopted(t, after, left, a), adopted(t, after, left, b)
+	ctx, abort := context.WithCancelCause(t.Context())
+	abort(cli.ErrAborted)
+	clitest.Play(ctx, sb, b)
+	clitest.Close(t, sb)
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := begin(t, sa, a).end(); r.Err != nil || r.Text != "done" {
+		t.Errorf("%+v, %v", r, r.Err)
+	}
+	h := sa.(*live).hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.busy != 0 {
+		t.Errorf("the process is at work for %d turns, and none runs in it", h.busy)
 	}
 }

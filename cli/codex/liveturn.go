@@ -30,7 +30,7 @@ type liveTurn struct {
 	past      bool       // it is
 	began     time.Time  // of a turn that is gone on with
 	failed    chan error // the question could not be written
-	unwritten bool       // it was not
+	unwritten bool       // it was not, or was not tried to be yet
 	rest      []news     // what came after the end
 	letGo     bool
 
@@ -82,7 +82,7 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter, l
 	t.ctx, t.stop = context.WithCancelCause(ctx)
 	t.in = newInbox()
 	if left != nil {
-		t.in, t.past, t.sent, t.counted = left.in, true, !left.unsent, true
+		t.in, t.past, t.sent, t.counted, t.unwritten = left.in, true, !left.unsent, true, left.unsent
 		if t.at = req.Began; t.at.IsZero() {
 			t.at = s.hub.process.When(left.mark.Output)
 		}
@@ -123,7 +123,7 @@ func (t *liveTurn) open(left *awaitedTurn) error {
 
 // send asks for the turn. Its beginning is recorded before.
 func (t *liveTurn) send() error {
-	t.sent = true
+	t.sent, t.unwritten = true, true
 	ctx, cancel := context.WithTimeout(t.ctx, helloWait)
 	defer cancel()
 	defaults, err := t.s.hub.configured(ctx)
@@ -144,9 +144,9 @@ func (t *liveTurn) send() error {
 		t.s.hub.busier()
 	}
 	if err := t.s.hub.out.put(p); err != nil {
-		t.unwritten = true
 		return err
 	}
+	t.unwritten = false // unless failed says otherwise
 	return nil
 }
 
