@@ -39,6 +39,7 @@ type fakeSession struct {
 	closed int
 	let    int     // how often Detach was called
 	left   LeftRun // what it was adopted from
+	asked  func()  // called once Info knows what it says, once; may be nil
 }
 
 func (p *fakeProvider) Agent() Agent {
@@ -125,8 +126,13 @@ func (s *fakeSession) Fits(req Request) bool {
 
 func (s *fakeSession) Info() SessionInfo {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return SessionInfo{Agent: s.p.Agent(), Mode: s.mode, AgentSessionID: s.id, PID: s.pid, Alive: s.closed == 0 && !s.dead}
+	info, asked := SessionInfo{Agent: s.p.Agent(), Mode: s.mode, AgentSessionID: s.id, PID: s.pid, Alive: s.closed == 0 && !s.dead}, s.asked
+	s.asked = nil
+	s.mu.Unlock()
+	if asked != nil {
+		asked()
+	}
+	return info
 }
 
 // runAs gives the session a process.

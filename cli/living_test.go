@@ -31,6 +31,32 @@ func TestAnIdleProcessThatDiesIsDropped(t *testing.T) {
 	})
 }
 
+// So is one that dies just as its turn gives it back.
+func TestAProcessThatDiesAsItIsGivenBackIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := newFakePlace()
+		p := &fakeProvider{open: place.open, turn: func(_ context.Context, s *fakeSession, _ Request, em *Emitter) {
+			em.Finish(Result{})
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.asked = func() {
+				s.process.die(ExitStatus{Code: 1})
+				synctest.Wait()
+			}
+		}}
+		s := newTestService(t, ServiceOptions{Launchers: []Launcher{place}}, p)
+		s.Run(t.Context(), "fake", Request{Conversation: "a"}, quietly)
+		synctest.Wait()
+		s.pool.mu.Lock()
+		places, idle := len(s.pool.places), len(s.pool.idle)
+		s.pool.mu.Unlock()
+		if !p.opened()[0].isClosed() || places+idle > 0 {
+			t.Errorf("after the crash %d places are taken, and %d sessions are idle", places, idle)
+		}
+		closeService(t, s)
+	})
+}
+
 // Beyond the limit of memory idle processes are ended, the longest idle one first; busy ones never are.
 func TestMemoryIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

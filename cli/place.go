@@ -18,6 +18,7 @@ type place struct {
 	closing int           // those of them that are being closed
 	memory  int64         // bytes, as last measured
 	watched int           // the pid whose end is waited for
+	ended   int           // the pid whose end was seen last
 	freed   chan struct{} // closed when nobody holds it
 }
 
@@ -308,6 +309,7 @@ func (p *pool) watchOver(at *place) {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		at.ended = pid
 		if at.pid == pid { // else the sessions have another process by now
 			p.evict(at)
 		}

@@ -180,6 +180,9 @@ func (p *pool) rest(s *pooled) {
 	}
 	s.at.idle++
 	s.timer = time.AfterFunc(p.idleLimit, func() { p.expire(s) })
+	if s.at.pid != 0 && s.at.pid == s.at.ended { // after it was asked whether it lives
+		p.evict(s.at)
+	}
 	p.serve()
 }
 
