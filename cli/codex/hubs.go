@@ -49,8 +49,11 @@ func (p *Provider) acquire(ctx context.Context, req cli.Request) (*hub, error) {
 		select {
 		case <-h.ready:
 		case <-ctx.Done():
-			p.leave(h)
-			return nil, context.Cause(ctx)
+			var err error
+			if p.leave(h) && isClosed(h.ready) && h.err == nil { // whoever had it started has left before
+				err = p.endHub(ctx, h)
+			}
+			return nil, errors.Join(context.Cause(ctx), err)
 		}
 		if h.err == nil && h.alive() {
 			return h, nil
