@@ -696,3 +696,20 @@ func FuzzRedeliver(f *testing.F) {
 		})
 	})
 }
+
+// A notice that could not be recorded is not sent again, however often the outcome is shown.
+func TestANoticeIsSentOnce(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.mishaps = atFirst(lostBefore)
+		s.wall.seen = func(t render.Text) { s.shelf.full.Store(strings.Contains(t.Text, "The connection broke")) }
+		c := s.cards.Open(s.turn)
+		if err := c.Finish(s.Context(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "Yes."}); err == nil {
+			t.Error("nothing was wrong")
+		}
+		s.shelf.full.Store(false)
+		s.finish(c, orchestrator.Outcome{Text: "Yes."})
+		if n := len(s.wall.visible()); n != 1 {
+			t.Errorf("there are %d notices:\n%s", n, s.wall.text())
+		}
+	})
+}

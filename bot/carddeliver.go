@@ -143,8 +143,10 @@ func (s *sheet) sendNotice(ctx context.Context, n Message) error {
 	id, err := s.client.Send(ctx, n)
 	switch f := FaultOf(err); f.Kind {
 	case NoFault:
+		s.set(func() { s.told = true }) // also if that cannot be recorded, and the outcome is shown again therefore
 		return s.saved(ctx, noticePart, orchestrator.Sent, id)
 	case UnknownFault:
+		s.set(func() { s.told = true })
 		return s.saved(ctx, noticePart, orchestrator.Unknown, 0)
 	case RateLimited, ServerFault, NotSent, Cancelled, Unauthorized, Conflict:
 		return errors.Join(err, s.saved(ctx, noticePart, orchestrator.Pending, 0))
