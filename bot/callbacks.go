@@ -146,6 +146,8 @@ func (c *callbacks) refusal(p press, err error) string {
 		return staleSentence
 	case errors.Is(err, orchestrator.ErrStillOpen):
 		return "That has not ended yet."
+	case errors.Is(err, errBusyCard): // and the button stays
+		return "This message is being changed right now. Press again in a moment."
 	}
 	c.log.Error("button failed", "data", p.data, "updates", p.by.Updates, "err", err)
 	return "That did not work. The log says why."

@@ -58,7 +58,7 @@ type Cards struct {
 	opts CardsOptions
 
 	mu    sync.Mutex
-	again map[cli.TurnID]bool // being shown again right now
+	again map[cli.TurnID]errand // what is being done to cards of turns that ended
 }
 
 // NewCards makes Cards.
@@ -80,7 +80,7 @@ func NewCards(o CardsOptions) *Cards {
 	if o.Pacer == nil {
 		o.Pacer = func() Pacer { return eager{} }
 	}
-	return &Cards{opts: o, again: make(map[cli.TurnID]bool)}
+	return &Cards{opts: o, again: make(map[cli.TurnID]errand)}
 }
 
 // Open makes the card of a turn that begins to run. Nothing is sent yet. The caller ends it with Finish.

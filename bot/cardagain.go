@@ -22,10 +22,25 @@ const (
 // ErrNotYet says that the chat could not be brought to show something at once. It goes on; ask again.
 var ErrNotYet = errors.New("the chat does not show it yet")
 
+// errBusyCard is what a person gets while something else is done to the card: nothing was begun.
+var errBusyCard = errors.New("the card is being changed")
+
+// errand is what is being done to a card.
+type errand int
+
+const (
+	idle      errand = iota
+	showing          // again, for a person
+	remarking        // for a job
+)
+
 // attend has f, which makes calls about the card of a turn, run to its end, and waits for that at most so long. It
 // gives ErrNotYet if that was too short, or if something else is being done to the card.
-func (c *Cards) attend(ctx context.Context, turn cli.TurnID, patience time.Duration, f func(context.Context) error) error {
-	if !c.claim(turn) {
+func (c *Cards) attend(ctx context.Context, turn cli.TurnID, what errand, patience time.Duration, f func(context.Context) error) error {
+	switch busy := c.claim(turn, what); {
+	case busy == remarking && what == showing:
+		return errBusyCard
+	case busy != idle:
 		return ErrNotYet
 	}
 	done := make(chan error, 1)
@@ -53,9 +68,10 @@ func (c *Cards) attend(ctx context.Context, turn cli.TurnID, patience time.Durat
 }
 
 // ShowAgain sends a turn's card once more, from where a part of it may be missing, because a person asked for it. What
-// takes longer than a moment goes on after it returned. While it is at it, asking again does nothing.
+// takes longer than a moment goes on after it returned. While it is at it, asking again does nothing. errBusyCard if
+// a job is changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
-	err := c.attend(ctx, t.ID, showPatience, func(ctx context.Context) error { return c.showAgain(ctx, t) })
+	err := c.attend(ctx, t.ID, showing, showPatience, func(ctx context.Context) error { return c.showAgain(ctx, t) })
 	if errors.Is(err, ErrNotYet) {
 		return nil
 	}
@@ -103,7 +119,7 @@ func (s *sheet) forget(ctx context.Context, first int) error {
 // that is there, which notifies nobody; one that is gone is sent anew, once. It returns when the chat shows it, or
 // with ErrNotYet: doing it again is the same as doing it once.
 func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
-	return c.attend(ctx, t.ID, remarkPatience, func(ctx context.Context) error {
+	return c.attend(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
 		s, saved, err := c.load(ctx, t)
 		if err != nil {
 			return err
@@ -141,7 +157,7 @@ func withRemark(t render.Text, line string) render.Text {
 // Say sends a message in the place of the card of a turn that never was, at most once for a turn. It returns when it is
 // sent, or with ErrNotYet: saying it again is the same as saying it once.
 func (c *Cards) Say(ctx context.Context, t orchestrator.Turn, text string, k Keyboard) error {
-	return c.attend(ctx, t.ID, remarkPatience, func(ctx context.Context) error {
+	return c.attend(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
 		s, saved, err := c.load(ctx, t)
 		if err != nil {
 			return err

@@ -243,3 +243,31 @@ func TestAQueueCardSaysWhichJobWaits(t *testing.T) {
 		t.Errorf("it says %q, not %q", got, want)
 	}
 }
+
+// TestShowingAgainWhileARemarkIsMade: who presses then is not told that it is done, and can press again.
+func TestShowingAgainWhileARemarkIsMade(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.mishaps = atFirst(lostBefore)
+		turn := s.jobTurn("all green\n\n" + strings.Repeat("Many words are in this line.\n\n", 300))
+		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+			s.Error(err)
+		}
+		var back atomic.Bool
+		s.wall.mishaps = func(string) mishap {
+			if back.Load() {
+				return goesWell
+			}
+			return notSent
+		}
+		if err := s.cards.Remark(s.Context(), turn, "🔁 once"); !errors.Is(err, ErrNotYet) {
+			t.Errorf("remark: %v", err)
+		}
+		shown := s.cards.ShowAgain(s.Context(), turn) == nil
+		back.Store(true)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if shown != strings.Contains(s.wall.text(), "all green") {
+			t.Errorf("whoever asked was told it is shown: %t. The chat shows\n%s", shown, s.wall.text())
+		}
+	})
+}

@@ -285,14 +285,14 @@ func (c *Cards) scriptOf(t orchestrator.Turn) script {
 	return script{texts: d.slices(starts), buttons: c.offer(t.ID, t.Outcome)}
 }
 
-func (c *Cards) claim(turn cli.TurnID) bool {
+// claim begins an errand, unless another is under way, which it gives then.
+func (c *Cards) claim(turn cli.TurnID, what errand) (busy errand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.again[turn] {
-		return false
+	if busy = c.again[turn]; busy == idle {
+		c.again[turn] = what
 	}
-	c.again[turn] = true
-	return true
+	return busy
 }
 
 func (c *Cards) release(turn cli.TurnID) {
