@@ -422,3 +422,24 @@ func BenchmarkOutboxCall(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// What may be missed does not keep the end waiting, also if it was being made.
+func TestOutboxDoesNotWaitOutALimitForAnEditAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := exact()
+		var got error
+		limited := newRecord().fail("edit", limit(time.Minute))
+		o.Go(t.Context(), Call{Chat: anna, Class: Coalesce, Key: "k", Run: func(ctx context.Context) error {
+			time.Sleep(time.Second)
+			return limited(ctx)
+		}}, func(err error) { got = err })
+		synctest.Wait()
+		began := time.Now()
+		if err := o.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > time.Second || !errors.Is(got, ErrClosed) {
+			t.Errorf("it ended after %s, the edit with %v", took, got)
+		}
+	})
+}

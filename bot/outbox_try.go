@@ -66,6 +66,8 @@ func (l *outLane) make(j *job) {
 	case v != decided && j.ctx.Err() != nil:
 		v, err = decided, context.Cause(j.ctx)
 	case v == afterBackoff:
+	case v != decided && o.closed && j.Class == Coalesce: // as those that waited when Drain came
+		v, err = decided, ErrClosed
 		j.notBefore = now.Add(o.backoff(j.tries))
 		j.tries++
 	}
