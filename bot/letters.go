@@ -182,7 +182,6 @@ type delivery struct {
 	letter  orchestrator.Letter
 	content letterContent
 	to      orchestrator.ConversationID
-	again   bool // is to be sent once more in another form
 	plain   bool // without formatting
 }
 
@@ -190,12 +189,11 @@ func (d *delivery) post() {
 	// The letter outlives whoever woke us; the outbox ends its calls when it is drained.
 	d.letters.outbox.Go(context.Background(), Call{
 		Chat: chatRef(d.to.Chat), Class: MustDeliver, Key: "letters/" + string(d.letter.Conversation.Key()), Run: d.send,
-	}, d.sent)
+	}, d.end)
 }
 
 // send makes one try. An error means that the letter did not leave.
 func (d *delivery) send(ctx context.Context) error {
-	d.again = false
 	if err := d.move(ctx, orchestrator.Sending, 0); err != nil {
 		return err
 	}
@@ -215,9 +213,9 @@ func (d *delivery) send(ctx context.Context) error {
 		d.letters.log.Warn("a message may or may not have arrived; it is not sent again", "letter", d.letter.ID, "err", err)
 		return d.move(keep, orchestrator.Unknown, 0)
 	case f.Kind == TopicGone && d.to.Topic != 0:
-		d.to.Topic, d.again = 0, true
+		d.to.Topic = 0
 	case (f.Kind == BadRequest || f.Kind == TooLong) && !d.plain:
-		d.plain, d.again = true, true
+		d.plain = true
 	case f.Kind == RateLimited, f.Kind == ServerFault, f.Kind == NotSent, f.Kind == Cancelled, f.Kind == Unauthorized,
 		f.Kind == Conflict:
 		return errors.Join(err, d.move(keep, orchestrator.Pending, 0))
@@ -225,7 +223,7 @@ func (d *delivery) send(ctx context.Context) error {
 		d.letters.log.Warn("a message was refused for good", "letter", d.letter.ID, "chat", d.to.Chat, "err", err)
 		return d.move(keep, orchestrator.Failed, 0)
 	}
-	return d.move(keep, orchestrator.Pending, 0)
+	return errors.Join(errInAnotherForm, d.move(keep, orchestrator.Pending, 0))
 }
 
 func (d *delivery) move(ctx context.Context, state orchestrator.SendState, message int) error {
@@ -235,15 +233,7 @@ func (d *delivery) move(ctx context.Context, state orchestrator.SendState, messa
 	return nil
 }
 
-// sent is called when the outbox has done with the letter.
-func (d *delivery) sent(err error) {
-	if err == nil && d.again {
-		d.post()
-		return
-	}
-	d.end(err)
-}
-
+// end is called when the outbox has done with the letter.
 func (d *delivery) end(err error) {
 	l := d.letters
 	l.mu.Lock()

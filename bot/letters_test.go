@@ -273,3 +273,14 @@ func TestComposeCutsWhatIsTooLong(t *testing.T) {
 		}
 	})
 }
+
+func TestALetterInAnotherFormKeepsItsPlace(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.wall.mishaps = atFirst(refusedOnce)
+		o.post(1, "one")
+		o.post(1, "two")
+		o.open()
+		time.Sleep(time.Minute)
+		o.wantText("one\n[Ok]\n----\ntwo\n[Ok]")
+	})
+}

@@ -20,6 +20,9 @@ const (
 // judge says what an error means for a call of a class.
 func judge(c Call, err error) verdict {
 	must := c.Class == MustDeliver || c.Class == Direct
+	if must && errors.Is(err, errInAnotherForm) {
+		return afterFreeze
+	}
 	switch FaultOf(err).Kind {
 	case RateLimited:
 		if must || c.Class == Coalesce {
@@ -63,11 +66,11 @@ func (l *outLane) make(j *job) {
 	switch {
 	case v != decided && o.life.Err() != nil:
 		v, err = decided, ErrClosed
+	case v != decided && o.closed && j.Class == Coalesce: // as those that waited when Drain came
+		v, err = decided, ErrClosed
 	case v != decided && j.ctx.Err() != nil:
 		v, err = decided, context.Cause(j.ctx)
 	case v == afterBackoff:
-	case v != decided && o.closed && j.Class == Coalesce: // as those that waited when Drain came
-		v, err = decided, ErrClosed
 		j.notBefore = now.Add(o.backoff(j.tries))
 		j.tries++
 	}
@@ -113,6 +116,10 @@ func (o *Outbox) try(ctx context.Context, c Call) (err error) {
 }
 
 var errPanic = errors.New("outbox: the call panicked")
+
+// errInAnotherForm is what Run gives when Telegram refused the call and the next try makes it otherwise. It keeps its
+// place before the others of its key.
+var errInAnotherForm = errors.New("outbox: the call is to be made in another form")
 
 // direct makes a call that concerns no chat, on the caller's goroutine.
 func (o *Outbox) direct(ctx context.Context, c Call) error {
