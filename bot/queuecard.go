@@ -38,6 +38,7 @@ type queueCard struct {
 	turn    orchestrator.Turn
 	ahead   int
 	hint    string // what the queue waits for, beside the turns ahead; may be empty
+	shown   string // what was sent
 	message int    // 0 until it is sent
 	sending bool   // the send was handed to the outbox and is not decided
 	over    bool   // the turn no longer waits
@@ -80,8 +81,9 @@ func (q *queueCards) send(ctx context.Context, turn cli.TurnID) error {
 		q.mu.Unlock()
 		return nil
 	}
+	c.shown = queuedText(c)
 	m := Message{
-		To: c.turn.Prompt.Conversation, Text: plainText(queuedText(c)), ReplyTo: c.turn.Prompt.Message,
+		To: c.turn.Prompt.Conversation, Text: plainText(c.shown), ReplyTo: c.turn.Prompt.Message,
 		Keyboard: queueButtons(turn), Silent: true,
 	}
 	q.mu.Unlock()
@@ -103,17 +105,18 @@ func (q *queueCards) sent(turn cli.TurnID, err error) {
 	q.mu.Lock()
 	c := q.cards[turn]
 	c.sending = false
-	over := c.over
+	over, changed := c.over, c.shown != queuedText(c)
 	if over {
 		delete(q.cards, turn)
 	}
 	q.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		q.log.Warn("queue card not shown", "turn", turn, "err", err)
-		return
-	}
-	if over && c.message != 0 {
+	case over && c.message != 0:
 		q.remove(c.turn, c.last, c.message)
+	case changed: // while it was on its way
+		q.edit(turn)
 	}
 }
 

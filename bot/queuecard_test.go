@@ -139,3 +139,17 @@ func TestQueueCardThatAPersonDeleted(t *testing.T) {
 		wantTexts(t, h)
 	})
 }
+
+// What changes while a card is on its way is shown once it is there.
+func TestQueueCardThatMovesUpBeforeItIsShown(t *testing.T) {
+	simulated(t, func(t *testing.T, h *house) {
+		b, _ := h.serve(t)
+		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 1)
+		wantTexts(t, h, "⏳ Queued, next in line.")
+		h.srv.Inject(telegram.Fault{Method: "sendMessage", Delay: 3 * time.Second})
+		b.Chat().Queued(turn("b", orchestrator.TurnQueued), 2)
+		synctest.Wait()
+		b.Chat().Unqueued(turn("a", orchestrator.TurnRunning))
+		wantTexts(t, h, "⏳ Queued, next in line.")
+	})
+}
