@@ -97,6 +97,10 @@ func (r *restarts) press(ctx context.Context, p press, turn cli.TurnID) (string,
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return "It was started over already.", nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
+		// Nothing was begun, and the next press must not take it for that.
+		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
+			return "", err
+		}
 		r.voice.edit(p.by.Conversation, p.message, "It has ended meanwhile. Send the message again to run it as it is now.", nil)
 		return "Too late: it has ended.", nil
 	case errors.Is(err, orchestrator.ErrRepeated):

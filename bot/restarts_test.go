@@ -1,0 +1,27 @@
+package bot
+
+import (
+	"log/slog"
+	"testing"
+
+	"ductor/orchestrator"
+)
+
+// A press that comes too late to start over says so however often it is made.
+func TestStartingOverTooLateTwice(t *testing.T) {
+	journal := newJournalFake()
+	desk := NewDeskFake(journal)
+	r := &restarts{
+		desk: desk, journal: journal, voice: &voiceFake{},
+		closer: &closer{journal: journal, mail: mailFake{}, log: slog.New(slog.DiscardHandler)},
+	}
+	if err := r.save(t.Context(), "a", editedPrompt{Text: "go left", Offered: true}); err != nil {
+		t.Fatal(err)
+	}
+	desk.fail = orchestrator.ErrNoTurn
+	for range 2 {
+		if said, err := r.press(t.Context(), press{}, "a"); err != nil || said != "Too late: it has ended." {
+			t.Errorf("it says %q, %v", said, err)
+		}
+	}
+}
