@@ -300,3 +300,51 @@ func FuzzParseCronData(f *testing.F) {
 		}
 	})
 }
+
+// TestAMenuOfModelsForADraftThatChanged: what was changed of a draft while the menu was open stays, and one that is over
+// stays so.
+func TestAMenuOfModelsForADraftThatChanged(t *testing.T) {
+	menu := func(r *cronRig) (page, menu map[string]string) {
+		r.do("/cron every hour look")
+		page = map[string]string{"add": r.data("✅ Add")}
+		r.do("[✏️ Change]")
+		page["schedule"] = r.data("Schedule")
+		for _, step := range []string{"[Model]", "[Choose…]", "[✓ claude]"} {
+			r.do(step)
+		}
+		return page, map[string]string{"sonnet": r.data("Sonnet 4")}
+	}
+	draft := func(r *cronRig, add string) (orchestrator.Job, error) {
+		p, _ := parseCronData(strings.TrimPrefix(add, actCron+":"))
+		nonce, _ := p.draft()
+		return r.commands.crons.loadDraft(r.t.Context(), orchestrator.ConversationID{Chat: owner}, nonce)
+	}
+	press := func(r *cronRig, data string, message int) {
+		r.send(r.press(data, message))
+		time.Sleep(time.Second)
+		synctest.Wait()
+	}
+	t.Run("changed", func(t *testing.T) {
+		withJobs(t, func(r *cronRig) {
+			page, menu := menu(r)
+			message := r.message
+			press(r, page["schedule"], message)
+			r.do("> every 3 hours")
+			press(r, menu["sonnet"], message)
+			if j, err := draft(r, page["add"]); err != nil || j.Model != "sonnet" || j.When != "every 3 hours" {
+				t.Errorf("the draft runs %q with %q, %v", j.When, j.Model, err)
+			}
+		})
+	})
+	t.Run("over", func(t *testing.T) {
+		withJobs(t, func(r *cronRig) {
+			page, menu := menu(r)
+			message := r.message
+			press(r, page["add"], message)
+			press(r, menu["sonnet"], message)
+			if j, err := draft(r, page["add"]); !errors.Is(err, orchestrator.ErrRepeated) {
+				t.Errorf("the draft is there again, with %q, %v", j.Model, err)
+			}
+		})
+	})
+}

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,8 +27,16 @@ func (k *crons) save(ctx context.Context, f cronForm, change func(*orchestrator.
 		f.job = st.Job
 		return f, err
 	}
-	change(&f.job)
-	st, err := k.jobs.CheckJob(f.job)
+	// As it is now: a page of it may have been open for long, and it may be over meanwhile.
+	j, err := k.loadDraft(ctx, f.job.Conversation, nonce)
+	if errors.Is(err, orchestrator.ErrRepeated) {
+		err = orchestrator.ErrNoJob
+	}
+	if err != nil {
+		return f, err
+	}
+	change(&j)
+	st, err := k.jobs.CheckJob(j)
 	if err != nil {
 		return f, err
 	}
