@@ -76,6 +76,8 @@ func (v *outVoice) answer(ctx context.Context, query, text string) {
 }
 
 func (v *outVoice) edit(id orchestrator.ConversationID, message int, text string, k Keyboard) {
+	// This says which buttons there are. It may take the place of an edit that waits before buttons were taken off.
+	v.out.Retract(chatRef(id.Chat), unbuttonKey(message))
 	v.out.Go(context.Background(), Call{
 		Chat: chatRef(id.Chat), Class: Coalesce, Idempotent: true, Key: "own/" + strconv.Itoa(message),
 		Run: func(ctx context.Context) error { return v.client.Edit(ctx, id.Chat, message, plainText(text), k) },
@@ -84,10 +86,12 @@ func (v *outVoice) edit(id orchestrator.ConversationID, message int, text string
 
 func (v *outVoice) unbutton(id orchestrator.ConversationID, message int) {
 	v.out.Go(context.Background(), Call{
-		Chat: chatRef(id.Chat), Class: Coalesce, Idempotent: true, Key: "unbutton/" + strconv.Itoa(message),
+		Chat: chatRef(id.Chat), Class: Coalesce, Idempotent: true, Key: unbuttonKey(message),
 		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, nil) },
 	}, v.missed("taking buttons off", id))
 }
+
+func unbuttonKey(message int) string { return "unbutton/" + strconv.Itoa(message) }
 
 func (v *outVoice) remove(id orchestrator.ConversationID, message int) {
 	post := func(idempotent bool, run func(context.Context) error, done func(error)) {
