@@ -2,8 +2,10 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -51,6 +53,7 @@ type askCard struct {
 	message int
 	shown   string // fingerprint of what the message shows; empty where that is not known
 	busy    bool   // a call waits in the outbox or is being made
+	fails   int    // calls since the last that went well
 	moved   bool   // its topic is gone, so it is in the chat's main one
 	plain   bool   // its formatting was refused
 	reborn  bool   // a person deleted it, and it was sent once more
@@ -179,14 +182,28 @@ func (b *askBoard) make(ctx context.Context, c *askCard, step askStep) error {
 func (b *askBoard) made(c *askCard, err error) {
 	b.mu.Lock()
 	c.busy = false
+	pause := min(askRetry<<min(c.fails, 10), askRetryMost)
+	if c.fails++; err == nil {
+		c.fails = 0
+	}
 	b.mu.Unlock()
-	if err != nil {
-		// It is taken up when the ask changes, when a button is pressed, or after a restart.
-		c.log.Warn("what an agent asks is not shown as it stands", "err", err)
+	if err == nil {
+		b.push(c)
 		return
 	}
-	b.push(c)
+	c.log.Warn("what an agent asks is not shown as it stands", "err", err)
+	if errors.Is(err, ErrClosed) {
+		return // it is taken up after a restart
+	}
+	// An agent waits for it, and what was decided meanwhile is not shown either: nothing else may come to wake us.
+	time.AfterFunc(pause, func() { b.push(c) })
 }
+
+// Pauses between tries to show an ask, which grow.
+const (
+	askRetry     = 5 * time.Second
+	askRetryMost = 5 * time.Minute
+)
 
 // place is where the card is shown.
 func (c *askCard) place() orchestrator.ConversationID {

@@ -55,6 +55,9 @@ func (b *askBoard) send(ctx context.Context, c *askCard) error {
 	b.mu.Unlock()
 	m.ReplyTo = b.answers(ctx, ask)
 	if err := b.move(ctx, c, orchestrator.Sending, 0); err != nil {
+		b.mu.Lock()
+		c.state = orchestrator.Pending // it did not leave
+		b.mu.Unlock()
 		return err
 	}
 	id, err := b.client.Send(ctx, m)

@@ -1,0 +1,91 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// forgetful is a desk whose store is in trouble from time to time.
+type forgetful struct {
+	*deskFake
+	fails func(orchestrator.SendState) bool
+}
+
+func (d *forgetful) AskShown(_ context.Context, _ orchestrator.AskID, state orchestrator.SendState, _ int) error {
+	if d.fails(state) {
+		return errors.New("the disk is full")
+	}
+	return nil
+}
+
+// onBoard shows asks on a wall, under a fake clock.
+func onBoard(t *testing.T, play func(t *testing.T, b *askBoard, w *wall, d *forgetful)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w, out := newWall(t), exact()
+		d := &forgetful{deskFake: NewDeskFake(newJournalFake()), fails: func(orchestrator.SendState) bool { return false }}
+		b := newAskBoard(out, w, newShelf(), slog.New(slog.DiscardHandler))
+		b.attach(d)
+		play(t, b, w, d)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := out.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func openAsk() orchestrator.Ask {
+	return orchestrator.Ask{
+		ID: "1", Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude", Nonce: "n",
+		State: orchestrator.AskOpen, Approval: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"},
+	}
+}
+
+// An ask that could not be recorded before it is sent is sent once it can be: the agent waits for it.
+func TestAnAskThatCouldNotBeRecordedIsShownLater(t *testing.T) {
+	onBoard(t, func(t *testing.T, b *askBoard, w *wall, d *forgetful) {
+		var full atomic.Bool
+		full.Store(true)
+		d.fails = func(orchestrator.SendState) bool { return full.Load() }
+		b.ShowAsk(openAsk())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := w.count("send"); n != 0 {
+			t.Errorf("%d sends that a restart would not know of", n)
+		}
+		full.Store(false)
+		time.Sleep(askRetryMost)
+		synctest.Wait()
+		if n := w.count("send"); n != 1 || !strings.Contains(w.text(), "May Claude use Bash?") {
+			t.Errorf("%d sends, the chat shows\n%s", n, w.text())
+		}
+	})
+}
+
+// A decision that comes while the ask is on its way is shown, also if it could not be recorded that the ask is there.
+func TestADecisionWhileTheAskIsOnItsWay(t *testing.T) {
+	onBoard(t, func(t *testing.T, b *askBoard, w *wall, d *forgetful) {
+		d.fails = func(state orchestrator.SendState) bool { return state == orchestrator.Sent }
+		w.delay = time.Second
+		ask := openAsk()
+		b.ShowAsk(ask)
+		synctest.Wait()
+		ask.State = orchestrator.AskAllowed
+		b.ShowAsk(ask)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !strings.Contains(w.text(), "✅ Allowed.") || strings.Contains(w.text(), "[") {
+			t.Errorf("the chat shows\n%s", w.text())
+		}
+	})
+}
