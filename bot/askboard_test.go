@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -86,6 +87,33 @@ func TestADecisionWhileTheAskIsOnItsWay(t *testing.T) {
 		synctest.Wait()
 		if !strings.Contains(w.text(), "✅ Allowed.") || strings.Contains(w.text(), "[") {
 			t.Errorf("the chat shows\n%s", w.text())
+		}
+	})
+}
+
+// A card that waits in the queue says that the agent asks only as long as it does.
+func TestAHintOfAnAskThatIsDecidedAsTheCardIsMade(t *testing.T) {
+	onBoard(t, func(t *testing.T, b *askBoard, w *wall, _ *forgetful) {
+		chat := &Chat{asks: b, queue: newQueueCards(b.out, w, newShelf(), slog.New(slog.DiscardHandler))}
+		ask := openAsk()
+		chat.ShowAsk(ask)
+		waits := orchestrator.Turn{ID: "turn2", Prompt: orchestrator.Prompt{Conversation: ask.Conversation}}
+		ask.State = orchestrator.AskAllowed
+		var decided sync.WaitGroup
+		chat.queue.queued(waits, 1, func() string {
+			hint := chat.asks.hint(ask.Conversation)
+			if chat.queue.mu.TryLock() { // what is decided now must find the card
+				t.Error("a decision can come between the hint and the card")
+				chat.queue.mu.Unlock()
+			}
+			decided.Go(func() { chat.ShowAsk(ask) })
+			return hint
+		})
+		decided.Wait()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if strings.Contains(w.text(), "waits for an answer") {
+			t.Errorf("nothing is asked, and the chat shows\n%s", w.text())
 		}
 	})
 }

@@ -38,7 +38,7 @@ func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Car
 
 // Queued shows that a turn waits.
 func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
-	c.queue.queued(t, ahead, c.asks.hint(t.Prompt.Conversation))
+	c.queue.queued(t, ahead, func() string { return c.asks.hint(t.Prompt.Conversation) })
 }
 
 // Unqueued removes what Queued showed, also before a restart.

@@ -50,8 +50,8 @@ const pastKept = 256
 // queueKey is what the journal knows a queue card by: beside the card of the turn itself.
 func queueKey(turn cli.TurnID) string { return "queued:" + string(turn) }
 
-// queued shows that t waits.
-func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint string) {
+// queued shows that t waits. hint is asked with the lock held, so that unhint finds the card or hint tells what is so.
+func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) {
 	q.mu.Lock()
 	if q.past[t.ID] {
 		delete(q.past, t.ID)
@@ -64,7 +64,7 @@ func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint string) {
 		q.edit(t.ID)
 		return
 	}
-	q.cards[t.ID] = &queueCard{turn: t, ahead: ahead, hint: hint, sending: true}
+	q.cards[t.ID] = &queueCard{turn: t, ahead: ahead, hint: hint(), sending: true}
 	q.mu.Unlock()
 	id := t.Prompt.Conversation
 	q.out.Go(context.Background(), Call{
