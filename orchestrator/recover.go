@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"ductor/cli"
 )
@@ -61,17 +62,21 @@ func (w waiting) goesOn() bool {
 // takeUp goes on with the turn that ran, shows what ended and then serves what waits, in one conversation.
 func (o *Orchestrator) takeUp(ctx context.Context, l *line, turns []waiting) {
 	var ended []Turn
-	resumed := false
+	var ran, wait []waiting
+	for _, w := range turns {
+		switch {
+		case !w.goesOn():
+			ended = append(ended, w.turn)
+		case w.left != "": // before all that wait, of which one that was taken back may have a place before it
+			ran = append(ran, w)
+		default:
+			wait = append(wait, w)
+		}
+	}
+	resumed := len(ran) > 0
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range turns {
-		if !w.goesOn() {
-			ended = append(ended, w.turn)
-			continue
-		}
-		resumed = resumed || w.left != ""
-		l.queue = append(l.queue, w)
-	}
+	l.queue = slices.Concat(l.queue, ran, wait)
 	if !o.open() {
 		return
 	}

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -29,8 +30,14 @@ func successor(t *testing.T, remains cli.Remains) *house {
 	if len(before.agent.settled) > 0 {
 		t.Fatal("a turn that goes on counts as settled")
 	}
+	return successorOf(t, path, map[string]cli.Remains{"running": remains})
+}
+
+// successorOf is a house over the store of an earlier one. remains says what the agents know of the turns that ran.
+func successorOf(t *testing.T, path string, remains map[string]cli.Remains) *house {
+	t.Helper()
 	after := openAt(t, path, nil)
-	after.agent.remains = map[string]cli.Remains{"running": remains}
+	after.agent.remains = remains
 	after.agent.open = func(id cli.TurnID) string {
 		turn, err := after.db.Turn(context.Background(), id)
 		if err != nil {
@@ -139,5 +146,39 @@ func TestDetachLeavesTheQueueAndTakesNothingMore(t *testing.T) {
 	}
 	if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Text: "late"}); err == nil {
 		t.Error("a turn was taken after the end")
+	}
+}
+
+// TestWhatRanGoesOnBeforeAPromptThatWasTakenBack: that prompt was handed to an earlier turn, and has its place before
+// the one that ran meanwhile.
+func TestWhatRanGoesOnBeforeAPromptThatWasTakenBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	before, end := openAt(t, path, nil), make(chan struct{})
+	before.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if lastLine(req.Prompt) == "first" {
+			<-end
+			return echo(ctx, who, req, emit)
+		}
+		return untilAborted(ctx, who, req, emit)
+	}
+	before.submit(t, here, "first")
+	before.awaitAsked(t, 1)
+	before.submit(t, here, "running")
+	waiting := before.submit(t, here, "waiting")
+	before.agent.steer = func(cli.TurnID, cli.Request) error {
+		close(end)
+		before.awaitAsked(t, 2)
+		return cli.ErrNoTurn
+	}
+	if err := before.Steer(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, orchestrator.ErrCannotSteer) {
+		t.Fatalf("steer: %v", err)
+	}
+	before.Detach(t.Context())
+	h := successorOf(t, path, map[string]cli.Remains{"running": cli.RemainsRun})
+	h.recover(t)
+	h.await(t, "done waiting")
+	want := []string{"reopened running", "done running", "unqueued waiting", "done waiting"}
+	if diff := cmp.Diff(want, h.chat.log()); diff != "" {
+		t.Errorf("the chat saw %s", diff)
 	}
 }
