@@ -41,7 +41,7 @@ type Store interface {
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
 	// AbortTurns records that a running turn is to end, so that the next ductor ends it should this one die
 	// meanwhile, and moves queued ones to cancelled, all or none. Those that are no longer so are passed over;
-	// running may be empty. What is running need not outlive a power failure.
+	// running may be empty, or one that StartTurn is yet to come for. What is running need not outlive a power failure.
 	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error
 	// CancelTurn moves a queued turn to cancelled; false if it is no longer queued.
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)

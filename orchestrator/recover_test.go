@@ -149,6 +149,33 @@ func TestDetachLeavesTheQueueAndTakesNothingMore(t *testing.T) {
 	}
 }
 
+// TestAnAbortBeforeATurnBeganOutlivesDuctor: it is settled who answers, which takes a while, and ductor is killed
+// before that is known.
+func TestAnAbortBeforeATurnBeganOutlivesDuctor(t *testing.T) {
+	path, begin := filepath.Join(t.TempDir(), "db"), make(chan struct{})
+	before := openAt(t, path, func(o *orchestrator.Options) { o.Gateway = slowStart{o.Gateway.(*agent), begin} })
+	before.submit(t, here, "running")
+	if report, err := before.Abort(t.Context(), here); err != nil || !report.Running {
+		t.Fatalf("aborted %+v, %v", report, err)
+	}
+	after := openAt(t, path, nil)
+	defer close(begin)
+	after.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if ctx.Err() != nil {
+			return cli.Cut(ctx, who)
+		}
+		return echo(ctx, who, req, emit)
+	}
+	after.recover(t)
+	after.eventually(t, "the turn to end", func() bool {
+		open, err := after.db.OpenTurns(context.Background())
+		return err == nil && len(open) == 0
+	})
+	if log := after.chat.log(); !slices.Contains(log, "aborted running") {
+		t.Errorf("the chat saw %q", log)
+	}
+}
+
 // TestWhatRanGoesOnBeforeAPromptThatWasTakenBack: that prompt was handed to an earlier turn, and has its place before
 // the one that ran meanwhile.
 func TestWhatRanGoesOnBeforeAPromptThatWasTakenBack(t *testing.T) {

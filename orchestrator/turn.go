@@ -55,7 +55,7 @@ type Turn struct {
 	Started time.Time // zero until it ran
 	Ended   time.Time // zero until it ended
 	Outcome Outcome   // valid once ended
-	// Aborting is set when a person wanted a running turn to end.
+	// Aborting is set when a person wanted a running turn to end, or one that was about to run.
 	Aborting bool
 	// Delivered is set when the chat shows the outcome, or when it was told that it may not.
 	Delivered bool

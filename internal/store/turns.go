@@ -87,9 +87,9 @@ func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn) (bool, error) 
 		string(t.Session), string(t.Agent), string(t.Model), string(t.Sandbox), millis(t.Started), string(t.ID))
 }
 
-// AbortTurns records that a running turn is to end, and moves queued ones to cancelled, all or none. Turns
-// that are no longer so are passed over; running may be empty. The first alone outlives a killed process, not
-// a power failure, after which no agent runs either.
+// AbortTurns records that a running turn is to end, also one that is just being started, and moves queued ones to
+// cancelled, all or none. Turns that are no longer so are passed over; running may be empty. The first alone outlives
+// a killed process, not a power failure, after which no agent runs either.
 func (db *DB) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error {
 	write := db.write.doSoon
 	if len(queued) > 0 {
@@ -97,7 +97,7 @@ func (db *DB) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.T
 	}
 	now := millis(db.now())
 	return wrap("abort turns", write(ctx, func(t *tx) error {
-		if _, err := t.exec(`UPDATE turns SET aborting = 1 WHERE id = ? AND state = 'running'`, string(running)); err != nil {
+		if _, err := t.exec(`UPDATE turns SET aborting = 1 WHERE id = ? AND state IN ('queued', 'running')`, string(running)); err != nil {
 			return err
 		}
 		for _, id := range queued {

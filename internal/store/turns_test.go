@@ -282,7 +282,7 @@ func ids(turns []orchestrator.Turn) []cli.TurnID {
 func TestAnAbortEndsWhatRunsAndWhatWaitsAtOnce(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	newSession(t, db, "s1", chatA, noon)
-	for i, id := range []cli.TurnID{"runs", "waits", "waits-too", "stays"} {
+	for i, id := range []cli.TurnID{"runs", "waits", "waits-too", "stays", "begins"} {
 		turn := newTurn(id, int64(i+1))
 		must(t, db.EnqueueTurn(ctx, turn))
 	}
@@ -292,11 +292,12 @@ func TestAnAbortEndsWhatRunsAndWhatWaitsAtOnce(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	must(t, db.AbortTurns(ctx, "runs", []cli.TurnID{"waits", "waits-too", "no such turn"}))
+	must(t, db.AbortTurns(ctx, "begins", nil))
 	open, err := db.OpenTurns(ctx)
 	must(t, err)
 	var got []string
 	for _, turn := range open {
 		got = append(got, fmt.Sprintf("%s %s %v", turn.ID, turn.State, turn.Aborting))
 	}
-	same(t, "what is open", got, []string{"runs running true", "stays queued false"})
+	same(t, "what is open", got, []string{"runs running true", "stays queued false", "begins queued true"})
 }
