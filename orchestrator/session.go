@@ -33,10 +33,21 @@ func (o *Orchestrator) sessionFor(ctx context.Context, conv Conversation, t Turn
 		return o.ownSession(ctx, conv, t)
 	}
 	s := o.newSession(conv, t)
-	if err := o.opts.Store.CreateSession(ctx, s); err != nil {
+	if err := o.begin(ctx, s); err != nil {
 		return Session{}, fmt.Errorf("create session: %w", err)
 	}
 	return s, nil
+}
+
+// begin stores a session as the current one of its conversation, with the line's lock: what is being changed there was
+// loaded without it, and would be saved so.
+func (o *Orchestrator) begin(ctx context.Context, s Session) error {
+	o.mu.Lock()
+	l := o.lines[s.Conversation] // there is one, for a turn of it runs
+	o.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return o.opts.Store.CreateSession(ctx, s)
 }
 
 func (o *Orchestrator) newSession(conv Conversation, t Turn) Session {
