@@ -111,12 +111,16 @@ func (o *Orchestrator) CancelQueued(ctx context.Context, id cli.TurnID, by Press
 		return false, err
 	}
 	l.mu.Lock()
-	w, ok := l.remove(id)
-	l.mu.Unlock()
-	if !ok {
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.queue, isTurn(id))
+	if i < 0 {
 		return false, nil
 	}
-	return true, o.drop(ctx, w)
+	if err := o.drop(ctx, l.queue[i]); err != nil {
+		return false, err // it waits on
+	}
+	l.remove(id)
+	return true, nil
 }
 
 // EditQueued changes the prompt of a queued turn that was made of message; false if none waits.

@@ -2,11 +2,13 @@ package orchestrator_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/store"
 	"ductor/orchestrator"
 )
@@ -69,5 +71,95 @@ func TestAChangeWhileATurnBeginsItsSessionLosesNeither(t *testing.T) {
 	c, err := h.db.Conversation(t.Context(), here)
 	if err != nil || c.Session == "" || c.Busy != orchestrator.BusySteer {
 		t.Errorf("the chat chose %+v, %v", c, err)
+	}
+}
+
+// faulty is a store that fails at what a test says.
+type faulty struct {
+	*store.DB
+	mu   sync.Mutex
+	fail map[string]int // how often each method is yet to fail
+}
+
+var errFull = errors.New("the disk is full")
+
+func faultyHouse(t *testing.T, path string) (*house, *faulty) {
+	f := &faulty{fail: map[string]int{}}
+	return openAt(t, path, func(o *orchestrator.Options) {
+		f.DB = o.Store.(*store.DB)
+		o.Store = f
+	}), f
+}
+
+func (f *faulty) set(method string, times int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail[method] = times
+}
+
+func (f *faulty) err(method string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fail[method] == 0 {
+		return nil
+	}
+	f.fail[method]--
+	return errFull
+}
+
+func (f *faulty) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
+	if err := f.err("CancelTurn"); err != nil {
+		return false, err
+	}
+	return f.DB.CancelTurn(ctx, id)
+}
+
+func (f *faulty) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error {
+	if err := f.err("AbortTurns"); err != nil {
+		return err
+	}
+	return f.DB.AbortTurns(ctx, running, queued)
+}
+
+func (f *faulty) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
+	if err := f.err("FinishTurn"); err != nil {
+		return err
+	}
+	return f.DB.FinishTurn(ctx, id, ended, o)
+}
+
+func (f *faulty) StartTurn(ctx context.Context, t orchestrator.Turn) (bool, error) {
+	if err := f.err("StartTurn"); err != nil {
+		return false, err
+	}
+	return f.DB.StartTurn(ctx, t)
+}
+
+// waitingHouse is a faulty house whose agent works on "running" until it is aborted, while "waiting" waits.
+func waitingHouse(t *testing.T, path string) (*house, *faulty, orchestrator.Receipt) {
+	h, f := faultyHouse(t, path)
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if lastLine(req.Prompt) == "running" {
+			return untilAborted(ctx, who, req, emit)
+		}
+		return echo(ctx, who, req, emit)
+	}
+	h.submit(t, here, "running")
+	h.awaitAsked(t, 1)
+	return h, f, h.submit(t, here, "waiting")
+}
+
+// TestACancelThatCouldNotBeRecordedCanBePressedAgain: until then the prompt waits.
+func TestACancelThatCouldNotBeRecordedCanBePressedAgain(t *testing.T) {
+	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
+	f.set("CancelTurn", 1)
+	if ok, err := h.CancelQueued(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, errFull) || ok {
+		t.Errorf("cancelled %v, %v", ok, err)
+	}
+	if ok, err := h.CancelQueued(t.Context(), waiting.Turn, by(1, here)); err != nil || !ok {
+		t.Errorf("cancelled %v, %v", ok, err)
+	}
+	if turn, err := h.db.Turn(t.Context(), waiting.Turn); err != nil || turn.State != orchestrator.TurnCancelled {
+		t.Errorf("stored as %+v, %v", turn, err)
 	}
 }
