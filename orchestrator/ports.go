@@ -43,7 +43,7 @@ type Store interface {
 	// meanwhile, and moves queued ones to cancelled, all or none. Those that are no longer so are passed over;
 	// running may be empty, or one that StartTurn is yet to come for. What is running need not outlive a power failure.
 	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error
-	// CancelTurn moves a queued turn to cancelled; false if it is no longer queued.
+	// CancelTurn moves a queued turn to cancelled, or one that was steered and is not delivered; false if it is neither.
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
 	// MarkDelivered records that the chat shows the outcome.
 	MarkDelivered(ctx context.Context, id cli.TurnID) error

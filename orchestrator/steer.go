@@ -100,15 +100,15 @@ func (o *Orchestrator) backToQueue(ctx context.Context, l *line, h handover) err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := h.waiting
-	ok, err := o.opts.Store.UnsteerTurn(ctx, w.turn.ID)
-	if err != nil || !ok {
-		return fmt.Errorf("take a turn back into the queue: %w", errors.Join(err, ErrNotWaiting))
-	}
-	if l.aborts != h.aborts {
+	if l.aborts != h.aborts { // it must not be queued for a moment: the next ductor would run it
 		if err := o.drop(ctx, w); err != nil {
 			return err
 		}
 		return ErrNotWaiting
+	}
+	ok, err := o.opts.Store.UnsteerTurn(ctx, w.turn.ID)
+	if err != nil || !ok {
+		return fmt.Errorf("take a turn back into the queue: %w", errors.Join(err, ErrNotWaiting))
 	}
 	w.turn.State, w.turn.Into, w.turn.Agent, w.turn.Model, w.turn.Sandbox = TurnQueued, "", "", "", ""
 	l.queue = slices.Insert(l.queue, 0, w)

@@ -163,3 +163,29 @@ func TestACancelThatCouldNotBeRecordedCanBePressedAgain(t *testing.T) {
 		t.Errorf("stored as %+v, %v", turn, err)
 	}
 }
+
+// TestAnAbortWhileItSteersOutlivesDuctor, which dies before it records what becomes of the prompt that comes back.
+func TestAnAbortWhileItSteersOutlivesDuctor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	before, f, waiting := waitingHouse(t, path)
+	before.agent.steer = func(cli.TurnID, cli.Request) error {
+		if _, err := before.Abort(context.Background(), here); err != nil {
+			t.Error(err)
+		}
+		return cli.ErrNoTurn
+	}
+	f.set("CancelTurn", 1)
+	if err := before.Steer(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, errFull) {
+		t.Errorf("steer: %v", err)
+	}
+	before.shut()
+	h := openAt(t, path, nil)
+	h.recover(t)
+	h.eventually(t, "all turns to end", func() bool {
+		open, err := h.db.OpenTurns(context.Background())
+		return err == nil && len(open) == 0
+	})
+	if asked := h.agent.prompts(); len(asked) > 0 {
+		t.Errorf("after the abort these run: %q", asked)
+	}
+}

@@ -324,7 +324,7 @@ func TestASteeredTurn(t *testing.T) {
 	same(t, "taken back", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
 	get[bool](t)(db.SteerTurn(ctx, "b", "running", noon))
 	must(t, db.MarkDelivered(ctx, "b"))
-	if get[bool](t)(db.UnsteerTurn(ctx, "b")) {
+	if get[bool](t)(db.UnsteerTurn(ctx, "b")) || get[bool](t)(db.CancelTurn(ctx, "b")) {
 		t.Error("taken back though it arrived")
 	}
 	if err := db.FinishTurn(ctx, "b", noon, done("x")); err == nil {
@@ -334,6 +334,11 @@ func TestASteeredTurn(t *testing.T) {
 	lost := orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "unknown", Offer: cli.ActionRetry}
 	must(t, db.FinishTurn(ctx, "a", noon, lost))
 	same(t, "lost", get[orchestrator.Turn](t)(db.Turn(ctx, "a")).Outcome, lost)
+	must(t, db.EnqueueTurn(ctx, newTurn("c")))
+	get[bool](t)(db.SteerTurn(ctx, "c", "running", noon))
+	if !get[bool](t)(db.CancelTurn(ctx, "c")) || get[orchestrator.Turn](t)(db.Turn(ctx, "c")).State != orchestrator.TurnCancelled {
+		t.Error("not cancelled on its way")
+	}
 }
 
 func openIDs(t *testing.T, db *DB) (all []cli.TurnID) {

@@ -111,10 +111,12 @@ func (db *DB) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.T
 
 const cancelQueued = `UPDATE turns SET state = 'cancelled', ended = ?, delivered = 1 WHERE id = ? AND state = 'queued'`
 
-// CancelTurn moves a queued turn to cancelled; false if it is no longer queued. There is no outcome to
-// deliver, so it is not among OpenTurns afterwards.
+// CancelTurn moves a queued turn to cancelled, or one that was steered and is not delivered; false if it is neither.
+// There is no outcome to deliver, so it is not among OpenTurns afterwards.
 func (db *DB) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
-	return db.moveQueued(ctx, "cancel", id, cancelQueued, millis(db.now()), string(id))
+	return db.moveQueued(ctx, "cancel", id, `UPDATE turns SET state = 'cancelled', steered_into = '', agent = '', model = '',
+		sandbox = '', started = 0, ended = ?, delivered = 1 WHERE id = ? AND (state = 'queued' OR `+steeredInVain+`)`,
+		millis(db.now()), string(id))
 }
 
 func (db *DB) moveQueued(ctx context.Context, verb string, id cli.TurnID, query string, args ...any) (bool, error) {
