@@ -36,7 +36,7 @@ type Options struct {
 	IdleReset    time.Duration // a session unused so long is not gone on with; 0 is never
 	DailyReset   string        // "04:00": a session used before that time today is not gone on with; "" is never
 	// DeliveryWait is how long the next turn waits for the chat to show the one before, and the first pause before
-	// an outcome that could not be shown is tried again.
+	// an outcome that could not be shown or stored is tried again.
 	DeliveryWait time.Duration
 
 	// Asks shows what agents ask. Nil: nobody is asked, and what they would ask for is denied.

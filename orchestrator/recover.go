@@ -122,5 +122,5 @@ func (o *Orchestrator) redeliver(ctx context.Context, t Turn) {
 		}
 		o.opts.Gateway.Settled(t.ID)
 	}
-	o.deliver(ctx, t, func(ctx context.Context) error { return o.opts.Chat.Redeliver(ctx, t) })
+	o.deliver(ctx, t, recorded(), func(ctx context.Context) error { return o.opts.Chat.Redeliver(ctx, t) })
 }

@@ -72,15 +72,13 @@ func (o *Orchestrator) leave(ctx context.Context, card Card) {
 
 // conclude records an outcome and shows it.
 func (o *Orchestrator) conclude(ctx context.Context, t Turn, outcome Outcome, card Card, log *slog.Logger) {
-	err := o.opts.Store.FinishTurn(ctx, t.ID, o.now(), outcome)
+	stored, err := o.record(ctx, log, o.ending(t.ID, outcome))
 	if err != nil {
-		log.Error("finish turn", "err", err)
-	} else {
-		o.opts.Gateway.Settled(t.ID)
+		log.Error("record how a turn ended", "err", err)
 	}
 	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
 		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
-	o.deliver(ctx, t, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
+	o.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
 }
 
 // prepare settles session, agent and model of t and makes the request. A turn that was running keeps what it
@@ -291,31 +289,36 @@ func (o *Orchestrator) fail(ctx context.Context, t Turn, left cli.Remains, err e
 	f := cli.AsFailure(t.Agent, err)
 	t.Outcome = Outcome{State: TurnFailed, Agent: t.Agent, Failure: f.Sentence(), Offer: f.Action()}
 	t.State = TurnFailed
-	if left == "" {
-		if ok, err := o.opts.Store.StartTurn(ctx, t); err != nil || !ok {
-			o.log.Error("record a turn that could not start", "turn", t.ID, "err", err)
+	finish := o.ending(t.ID, t.Outcome)
+	stored, err := o.record(ctx, o.log.With("turn", t.ID), func(ctx context.Context) error {
+		if left == "" {
+			if _, err := o.opts.Store.StartTurn(ctx, t); err != nil {
+				return fmt.Errorf("start turn: %w", err)
+			}
 		}
-	}
-	if err := o.opts.Store.FinishTurn(ctx, t.ID, o.now(), t.Outcome); err != nil {
-		o.log.Error("finish turn", "turn", t.ID, "err", err)
+		return finish(ctx)
+	})
+	if err != nil {
+		o.log.Error("record a turn that could not start", "turn", t.ID, "err", err)
 	}
 	card := o.card(ctx, t, left)
-	o.deliver(ctx, t, func(ctx context.Context) error { return card.Finish(ctx, t.Outcome) })
+	o.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, t.Outcome) })
 }
 
-// deliver waits until the chat shows the outcome, but not for ever: a chat that cannot be reached must not
-// keep its agent from working. The rest of the wait goes on beside the next turn.
-func (o *Orchestrator) deliver(ctx context.Context, t Turn, show func(context.Context) error) {
+// deliver waits until the chat shows the outcome, and what record gave for it says that it is kept, but not for ever: a
+// chat that cannot be reached must not keep its agent from working. The rest of the wait goes on beside the next turn.
+func (o *Orchestrator) deliver(ctx context.Context, t Turn, stored <-chan bool, show func(context.Context) error) {
 	done := make(chan struct{})
 	o.wg.Go(func() {
 		defer close(done)
 		ctx, stop := o.untilClosed(ctx)
 		defer stop()
-		if !o.shown(ctx, t, show) {
+		log := o.log.With("turn", t.ID)
+		if !o.insist(log, "outcome not delivered", func() error { return show(ctx) }) || !<-stored {
 			return
 		}
 		if err := o.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
-			o.log.Error("mark turn delivered", "turn", t.ID, "err", err)
+			log.Error("mark turn delivered", "err", err)
 		}
 	})
 	wait := time.NewTimer(o.opts.DeliveryWait)
@@ -325,29 +328,6 @@ func (o *Orchestrator) deliver(ctx context.Context, t Turn, show func(context.Co
 	case <-wait.C:
 	}
 }
-
-// shown shows an outcome, and tries that again until it goes well or the orchestrator ends.
-func (o *Orchestrator) shown(ctx context.Context, t Turn, show func(context.Context) error) bool {
-	for pause := o.opts.DeliveryWait; ; pause = min(2*pause, longestPause) {
-		err := show(ctx)
-		if err == nil {
-			return true
-		}
-		log := o.log.With("turn", t.ID, "err", err)
-		again := time.NewTimer(pause)
-		select {
-		case <-again.C:
-			log.Warn("outcome not delivered; it is tried again now", "after", pause)
-		case <-o.life.Done():
-			again.Stop()
-			log.Warn("outcome not delivered; it is tried again after the next start")
-			return false
-		}
-	}
-}
-
-// longestPause is that between two tries to show an outcome.
-const longestPause = 5 * time.Minute
 
 // untilClosed gives a context that ends some time after the orchestrator was told to end.
 func (o *Orchestrator) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -189,3 +189,33 @@ func TestAnAbortWhileItSteersOutlivesDuctor(t *testing.T) {
 		t.Errorf("after the abort these run: %q", asked)
 	}
 }
+
+// TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater, while ductor lives: until then its buttons do nothing, and a job
+// waits for its end.
+func TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
+	h, f := faultyHouse(t, filepath.Join(t.TempDir(), "db"))
+	f.set("FinishTurn", 2)
+	r := h.submit(t, here, "first")
+	h.await(t, "done first")
+	h.eventually(t, "the outcome to be recorded and delivered", func() bool {
+		turn, err := h.db.Turn(context.Background(), r.Turn)
+		return err == nil && turn.State == orchestrator.TurnDone && turn.Delivered
+	})
+	h.agent.mu.Lock()
+	defer h.agent.mu.Unlock()
+	if len(h.agent.settled) != 1 {
+		t.Errorf("settled %q", h.agent.settled)
+	}
+}
+
+// TestATurnThatCouldNotBeStartedIsNotStartedLater: the chat was told that it failed.
+func TestATurnThatCouldNotBeStartedIsNotStartedLater(t *testing.T) {
+	h, f := faultyHouse(t, filepath.Join(t.TempDir(), "db"))
+	f.set("StartTurn", 2)
+	r := h.submit(t, here, "first")
+	h.await(t, "failed first")
+	h.eventually(t, "the failure to be recorded and delivered", func() bool {
+		turn, err := h.db.Turn(context.Background(), r.Turn)
+		return err == nil && turn.State == orchestrator.TurnFailed && turn.Delivered
+	})
+}
