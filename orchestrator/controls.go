@@ -27,17 +27,20 @@ func (o *Orchestrator) Abort(ctx context.Context, id ConversationID) (AbortRepor
 		l.running.cancel(cli.ErrAborted)
 		running = l.running.turn.ID
 	}
-	err = o.opts.Store.AbortTurns(ctx, running, ids(dropped))
+	// What the store does not take now it must take later: the next ductor would run what is not recorded.
+	_, err = o.record(context.WithoutCancel(ctx), o.log, func(ctx context.Context) error {
+		return o.opts.Store.AbortTurns(ctx, running, ids(dropped))
+	})
 	l.mu.Unlock()
 
 	if o.opts.Gateway.Abort(id.Key()) {
 		report.Running = true
 	}
-	if err != nil {
-		return report, fmt.Errorf("record abort: %w", err)
-	}
 	for _, w := range dropped {
 		o.dropped(w)
+	}
+	if err != nil {
+		return report, fmt.Errorf("record abort: %w", err)
 	}
 	return report, nil
 }

@@ -219,3 +219,19 @@ func TestATurnThatCouldNotBeStartedIsNotStartedLater(t *testing.T) {
 		return err == nil && turn.State == orchestrator.TurnFailed && turn.Delivered
 	})
 }
+
+// TestAnAbortThatCouldNotBeRecordedIsRecordedLater: what the chat was told will not run does not run after a restart.
+func TestAnAbortThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
+	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
+	f.set("AbortTurns", 2)
+	report, err := h.Abort(t.Context(), here)
+	if !errors.Is(err, errFull) || !report.Running || report.Dropped != 1 {
+		t.Errorf("aborted %+v, %v", report, err)
+	}
+	h.await(t, "aborted running")
+	h.await(t, "unqueued waiting")
+	h.eventually(t, "the abort to be recorded", func() bool {
+		turn, err := h.db.Turn(context.Background(), waiting.Turn)
+		return err == nil && turn.State == orchestrator.TurnCancelled
+	})
+}
