@@ -17,7 +17,8 @@ func (s *Scheduler) tell(ctx context.Context, r Run) (Run, error) {
 	}
 	report := Report{Job: st.Job, Run: r, Turn: r.Turn(), News: st.News}
 	switch {
-	case r.State == RunDone && !r.Changed && quietly(st.Job, r) && st.Shown != "":
+	// Same is 0 where the answer was another since: what is to be edited shows that one.
+	case r.State == RunDone && !r.Changed && quietly(st.Job, r) && st.Shown != "" && st.Same > 0:
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == RunFailed:
 		report.Note = fmt.Sprintf("%s\n⚠️ %s", s.title(st.Job, r), r.Reason)

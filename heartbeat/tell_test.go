@@ -204,3 +204,37 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatWasTheSameIsNotSaidBelowOtherNews: the chat takes a while, and meanwhile the answer is another.
+func TestWhatWasTheSameIsNotSaidBelowOtherNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, day)
+		answers := []string{"green", "green", "red"}
+		h.desk.answer = func(heartbeat.Order) orchestrator.Outcome {
+			a := answers[0]
+			answers = answers[1:]
+			return orchestrator.Outcome{State: orchestrator.TurnDone, Text: a}
+		}
+		h.add(t, "every 1h")
+		fail := func(err error) {
+			h.chat.mu.Lock()
+			defer h.chat.mu.Unlock()
+			h.chat.fail = err
+		}
+		h.start(t)
+		time.Sleep(time.Hour + time.Minute)
+		fail(heartbeat.ErrLater)
+		time.Sleep(2 * time.Hour)
+		fail(nil)
+		time.Sleep(time.Minute)
+		h.stop()
+		var got []string
+		for _, r := range h.chat.shown() {
+			got = append(got, fmt.Sprintf("%s silent=%v note=%q", r.Run.Text, r.Silent, r.Note))
+		}
+		want := []string{`green silent=false note=""`, `green silent=false note=""`, `red silent=false note=""`}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
