@@ -94,7 +94,7 @@ func (s *Scheduler) ask(ctx context.Context, st Standing, r Run) (Run, error) {
 	}
 	if end, quiet := s.quiet(j, r, now); quiet {
 		r.NotBefore = end
-		return r, nil
+		return r, s.opts.Store.MoveRun(ctx, r) // so that it is seen to be held back, and holds back nobody
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
 		return s.later(ctx, r, now), err

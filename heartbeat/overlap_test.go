@@ -109,3 +109,36 @@ func TestAPulseNeverComesBetween(t *testing.T) {
 		}
 	})
 }
+
+// TestADeliveryThatIsHeldHoldsBackNobody: what a person wants in quiet hours runs, also where a webhook was called in
+// them before.
+func TestADeliveryThatIsHeldHoldsBackNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, day) // midnight
+		job := heartbeat.Job{Name: "build", Kind: heartbeat.KindHook, Conversation: here, Enabled: true, Overlap: heartbeat.OverlapQueue,
+			Quiet: heartbeat.Quiet{From: "22:00", To: "07:00"}}
+		if err := h.Sync(t.Context(), []heartbeat.Job{job}); err != nil {
+			t.Fatal(err)
+		}
+		id := heartbeat.ConfigID(heartbeat.KindHook, "build")
+		called := heartbeat.Run{ID: "delivery", Job: id, Cause: heartbeat.CauseHook, Due: day, StandsFor: 1, Prompt: "it broke", Attempt: 1,
+			State: heartbeat.RunWaiting}
+		if _, err := h.store.RecordRuns(t.Context(), id, []heartbeat.Run{called}, time.Time{}, day); err != nil {
+			t.Fatal(err)
+		}
+		h.start(t)
+		time.Sleep(time.Hour)
+		if _, err := h.RunNow(t.Context(), id, here, "press"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := h.desk.times(); len(got) != 1 || got[0].Sub(day) > time.Hour+time.Minute {
+			t.Errorf("in quiet hours it ran at %v", got)
+		}
+		time.Sleep(7 * time.Hour)
+		h.stop()
+		if got := h.desk.times(); len(got) != 2 || got[1].Before(day.Add(7*time.Hour)) {
+			t.Errorf("it ran at %v", got)
+		}
+	})
+}
