@@ -236,3 +236,24 @@ func workOnJobs(path string) error {
 		}
 	}
 }
+
+// TestAShelfTakesOnlyWhatMayGo: the last run there is goes with its job while the shelf is trimmed, and one that is new
+// gets its place.
+func TestAShelfTakesOnlyWhatMayGo(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	for _, job := range []heartbeat.JobID{"old", "new"} {
+		must(t, db.SaveJob(ctx, newJob(job), time.Time{}, noon))
+	}
+	over := newRun("old", "over")
+	over.State, over.Ended, over.Told = heartbeat.RunDone, noon.Add(-time.Hour), true
+	get[[]heartbeat.Run](t)(db.RecordRuns(ctx, "old", []heartbeat.Run{over}, time.Time{}, noon))
+	runs := db.JobRuns().(*shelf)
+	gone, _, err := runs.part(ctx, heartbeat.Cut{Before: noon})
+	must(t, err)
+	must(t, db.DeleteJob(ctx, "old"))
+	get[[]heartbeat.Run](t)(db.RecordRuns(ctx, "new", []heartbeat.Run{newRun("new", "waits")}, time.Time{}, noon))
+	must(t, runs.take(ctx, gone))
+	if open := get[[]heartbeat.Run](t)(db.OpenRuns(ctx)); len(open) != 1 {
+		t.Errorf("%d runs wait", len(open))
+	}
+}

@@ -13,7 +13,7 @@ func (db *DB) Transcripts() heartbeat.Shelf {
 	return &shelf{db: db, what: "transcripts",
 		all: `SELECT seq, ended AS at, length(CAST(prompt AS BLOB)) + length(CAST(answer AS BLOB)) AS bytes FROM turns
 			WHERE delivered = 1 AND ended > 0 AND (prompt <> '' OR answer <> '')`,
-		trim: `UPDATE turns SET prompt = '', answer = '', attachments = NULL WHERE seq IN (SELECT value FROM json_each(?))`}
+		trim: `UPDATE turns SET prompt = '', answer = '', attachments = NULL WHERE seq IN (SELECT value FROM json_each(?)) AND delivered = 1`}
 }
 
 // AuditTrail is the heartbeat.Shelf of the audit.
@@ -28,7 +28,7 @@ func (db *DB) JobRuns() heartbeat.Shelf {
 	return &shelf{db: db, what: "runs",
 		all: `SELECT seq, ended AS at, 200 + length(CAST(prompt AS BLOB)) + length(CAST(text AS BLOB)) AS bytes FROM job_runs
 			WHERE told = 1 AND ended > 0`,
-		trim: `DELETE FROM job_runs WHERE seq IN (SELECT value FROM json_each(?))`}
+		trim: `DELETE FROM job_runs WHERE seq IN (SELECT value FROM json_each(?)) AND told = 1 AND ended > 0`}
 }
 
 // shelf trims rows of one table.
@@ -36,7 +36,7 @@ type shelf struct {
 	db   *DB
 	what string
 	all  string // gives seq, at and bytes of every row that may go
-	trim string // takes rows by a JSON list of seq
+	trim string // takes rows by a JSON list of seq, where they still may go: a seq can be that of another row by now
 }
 
 type shelfRow struct{ seq, at, bytes int64 }
