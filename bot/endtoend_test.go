@@ -49,8 +49,8 @@ func (s mortalStore) SaveCardPart(ctx context.Context, turn string, part int, st
 	return s.step("part "+string(state), func() error { return s.DB.SaveCardPart(ctx, turn, part, state, message) })
 }
 
-func (s mortalStore) EnqueueTurn(ctx context.Context, t orchestrator.Turn) error {
-	return s.step("enqueue", func() error { return s.DB.EnqueueTurn(ctx, t) })
+func (s mortalStore) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.Seat) error {
+	return s.step("enqueue", func() error { return s.DB.EnqueueTurn(ctx, t, forget...) })
 }
 
 func (s mortalStore) StartTurn(ctx context.Context, t orchestrator.Turn) (ok bool, err error) {

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
 
 	"ductor/cli"
 )
@@ -23,13 +22,12 @@ func (o *Orchestrator) RunFresh(ctx context.Context, id cli.TurnID, by Press) (R
 	if err != nil {
 		return Receipt{}, err
 	}
-	if t.Session != "" && t.Agent != "" {
-		if err := o.opts.Store.SetNative(ctx, t.Session, t.seat(), ""); err != nil {
-			return Receipt{}, fmt.Errorf("forget the agent's session: %w", err)
-		}
-		o.opts.Gateway.Release(by.Conversation.Key())
+	if t.Session == "" || t.Agent == "" {
+		return o.repeat(ctx, t, t.Session, by)
 	}
-	return o.repeat(ctx, t, t.Session, by)
+	o.opts.Gateway.Release(by.Conversation.Key())
+	// With the turn: a second press must not take away what the turn of the first has begun.
+	return o.repeat(ctx, t, t.Session, by, t.seat())
 }
 
 // ShowAgain sends the outcome of an ended turn once more, as new messages.
@@ -56,8 +54,8 @@ func (o *Orchestrator) ended(ctx context.Context, id cli.TurnID, by Press) (Turn
 	return t, nil
 }
 
-func (o *Orchestrator) repeat(ctx context.Context, t Turn, session SessionID, by Press) (Receipt, error) {
+func (o *Orchestrator) repeat(ctx context.Context, t Turn, session SessionID, by Press, forget ...Seat) (Receipt, error) {
 	p := t.Prompt
 	p.Person, p.Updates = by.Person, by.Updates
-	return o.enqueue(ctx, Turn{Again: t.ID, Session: session, Prompt: p, Wants: t.Wants.again()})
+	return o.enqueue(ctx, Turn{Again: t.ID, Session: session, Prompt: p, Wants: t.Wants.again()}, forget...)
 }

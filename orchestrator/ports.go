@@ -30,9 +30,10 @@ type Store interface {
 	// SetNative records the own id of an agent in a place for a session; an empty id forgets it.
 	SetNative(ctx context.Context, id SessionID, of Seat, native cli.AgentSessionID) error
 
-	// EnqueueTurn stores a queued turn and marks its prompt's updates handled, both or neither.
-	// ErrRepeated when it repeats a turn that was repeated before: nothing is stored then.
-	EnqueueTurn(ctx context.Context, t Turn) error
+	// EnqueueTurn stores a queued turn and marks its prompt's updates handled, both or neither, and with them forgets
+	// the own ids of some agents for its session. ErrRepeated when it repeats a turn that was repeated before: nothing is
+	// stored then.
+	EnqueueTurn(ctx context.Context, t Turn, forget ...Seat) error
 	// UpdatePrompt changes the prompt of a queued turn; false if it is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (bool, error)
 	// StartTurn moves a queued turn to running; false if it is no longer queued.

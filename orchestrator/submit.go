@@ -66,19 +66,19 @@ func (o *Orchestrator) pressOn(ctx context.Context, t Turn) BusyMode {
 	return BusyQueue
 }
 
-func (o *Orchestrator) enqueue(ctx context.Context, t Turn) (Receipt, error) {
+func (o *Orchestrator) enqueue(ctx context.Context, t Turn, forget ...Seat) (Receipt, error) {
 	l, err := o.line(t.Prompt.Conversation)
 	if err != nil {
 		return Receipt{}, err
 	}
-	receipt, err := o.append(ctx, l, &t)
+	receipt, err := o.append(ctx, l, &t, forget...)
 	if err == nil && receipt.Ahead > 0 && !receipt.Full {
 		o.showQueued(l, t, receipt.Ahead)
 	}
 	return receipt, err
 }
 
-func (o *Orchestrator) append(ctx context.Context, l *line, t *Turn) (Receipt, error) {
+func (o *Orchestrator) append(ctx context.Context, l *line, t *Turn, forget ...Seat) (Receipt, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ahead := l.ahead()
@@ -96,7 +96,7 @@ func (o *Orchestrator) append(ctx context.Context, l *line, t *Turn) (Receipt, e
 	if t.Session == "" && t.Wants.Own == "" {
 		t.Session = conv.Session
 	}
-	if err := o.opts.Store.EnqueueTurn(ctx, *t); err != nil {
+	if err := o.opts.Store.EnqueueTurn(ctx, *t, forget...); err != nil {
 		return Receipt{}, fmt.Errorf("enqueue turn: %w", err)
 	}
 	l.queue = append(l.queue, waiting{turn: *t})

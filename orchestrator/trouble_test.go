@@ -235,3 +235,29 @@ func TestAnAbortThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 		return err == nil && turn.State == orchestrator.TurnCancelled
 	})
 }
+
+// TestASecondPressOfStartFreshTakesNothingAway: the turn of the first one has begun a session of its agent's own.
+func TestASecondPressOfStartFreshTakesNothingAway(t *testing.T) {
+	h := open(t)
+	first := h.submit(t, here, "first")
+	h.awaitEnded(t, first.Turn)
+	again, err := h.RunFresh(t.Context(), first.Turn, by(1, here))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.awaitEnded(t, again.Turn)
+	if asked := h.agent.requests(); len(asked) != 2 || asked[1].Resume != "" {
+		t.Fatalf("asked %+v", asked)
+	}
+	if _, err := h.RunFresh(t.Context(), first.Turn, by(1, here)); !errors.Is(err, orchestrator.ErrRepeated) {
+		t.Errorf("a second press: %v", err)
+	}
+	turn, err := h.db.Turn(t.Context(), again.Turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := h.db.Session(t.Context(), turn.Session)
+	if err != nil || s.Native[orchestrator.Seat{Agent: "claude"}] == "" {
+		t.Errorf("the session is %+v, %v", s, err)
+	}
+}

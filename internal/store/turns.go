@@ -18,8 +18,8 @@ const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic
 
 // EnqueueTurn stores t as queued and marks its prompt's updates handled, both or neither. ErrRepeated when t
 // repeats a turn that was repeated before, ErrNoSession when it names a session that is not there. It is not
-// waited for if there are such updates.
-func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn) error {
+// waited for if there are such updates. What forget names is forgotten of that session with it.
+func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.Seat) error {
 	now := millis(db.now())
 	write := db.write.do
 	if len(t.Prompt.Updates) > 0 {
@@ -33,6 +33,11 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn) error {
 		}
 		if err := tx.insertTurn(t); err != nil {
 			return err
+		}
+		for _, of := range forget {
+			if err := tx.setNative(t.Session, of, ""); err != nil {
+				return err
+			}
 		}
 		return tx.handle(t.Prompt.Updates, now)
 	})
