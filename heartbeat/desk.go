@@ -141,19 +141,16 @@ func (d *Desk) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.Job
 
 // EditJob implements orchestrator.Jobs.
 func (d *Desk) EditJob(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, change func(*orchestrator.Job)) (orchestrator.JobStanding, error) {
-	st, err := d.s.Get(ctx, JobID(id), in)
-	if err != nil {
-		return d.give(st, err)
-	}
-	wanted := view(st.Job)
-	change(&wanted)
-	kept, err := d.kept(wanted)
-	if err != nil {
-		return orchestrator.JobStanding{}, err
-	}
-	return d.changed(d.s.Edit(ctx, JobID(id), in, func(j *Job) {
+	return d.changed(d.s.Edit(ctx, JobID(id), in, func(j *Job) error {
+		wanted := view(*j)
+		change(&wanted)
+		kept, err := d.kept(wanted)
+		if err != nil {
+			return err
+		}
 		kept.OKWord, kept.Kind = j.OKWord, j.Kind
 		*j = kept
+		return nil
 	}))
 }
 

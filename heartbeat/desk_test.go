@@ -1,6 +1,7 @@
 package heartbeat_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -112,6 +113,38 @@ func TestADraftIsAddedOnce(t *testing.T) {
 	}
 	st, err := d.Job(ctx, "chat/1", here)
 	if err != nil || st.Job.Dir != "/real/src" || st.Job.Session != "own" || st.Job.Timeout != time.Minute || st.Job.Prompt != "look\nat it" {
+		t.Errorf("it is %+v, %v", st, err)
+	}
+}
+
+// TestAnEditAndAPauseAtOnceLoseNeither: a job is paused while what an edit makes of it is looked at.
+func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
+	h := build(t, day)
+	var d *heartbeat.Desk
+	paused := make(chan error, 1)
+	d = heartbeat.NewDesk(h.Scheduler, heartbeat.DeskOptions{Directory: func(path string) (string, error) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, err := d.PauseJob(context.Background(), "chat/1", here)
+			paused <- err
+		}()
+		select {
+		case <-done:
+		case <-time.After(100 * time.Millisecond): // it has to wait for the edit
+		}
+		return path, nil
+	}})
+	if _, err := h.Add(t.Context(), heartbeat.Job{ID: "chat/1", Conversation: here, Prompt: "look", Schedule: "@daily"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.EditJob(t.Context(), "chat/1", here, func(j *orchestrator.Job) { j.Dir = "/src" }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-paused; err != nil {
+		t.Fatal(err)
+	}
+	if st, err := d.Job(t.Context(), "chat/1", here); err != nil || !st.Job.Paused || st.Job.Dir != "/src" {
 		t.Errorf("it is %+v, %v", st, err)
 	}
 }

@@ -23,8 +23,8 @@ func (s *Scheduler) Add(ctx context.Context, j Job) (Standing, error) {
 }
 
 // Edit changes a job of the conversation and works out anew when it is due. What f changes of id, source,
-// conversation and creation is not taken. ErrFromConfig for a job from the configuration.
-func (s *Scheduler) Edit(ctx context.Context, id JobID, in orchestrator.ConversationID, f func(*Job)) (Standing, error) {
+// conversation and creation is not taken, and nothing if it fails. ErrFromConfig for a job from the configuration.
+func (s *Scheduler) Edit(ctx context.Context, id JobID, in orchestrator.ConversationID, f func(*Job) error) (Standing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st, err := s.own(ctx, id, in)
@@ -35,7 +35,9 @@ func (s *Scheduler) Edit(ctx context.Context, id JobID, in orchestrator.Conversa
 		return Standing{}, ErrFromConfig
 	}
 	j := st.Job
-	f(&j)
+	if err := f(&j); err != nil {
+		return Standing{}, err
+	}
 	j.ID, j.Source, j.Conversation, j.Created = st.Job.ID, st.Job.Source, st.Job.Conversation, st.Job.Created
 	j = j.filled()
 	if j.Schedule == st.Job.Schedule && j.Zone == st.Job.Zone && j.Enabled == st.Job.Enabled {

@@ -41,16 +41,16 @@ func TestWhatPeopleDoWithJobs(t *testing.T) {
 		if st, err := h.Resume(ctx, id, here); err != nil || st.Next != day.Add(49*time.Hour) {
 			t.Errorf("resumed, it is due at %s, %v", st.Next, err)
 		}
-		if st, err := h.Edit(ctx, id, here, func(j *heartbeat.Job) { j.Schedule, j.Prompt = "0 2 * * *", "see" }); err != nil || st.Next != day.Add(50*time.Hour) {
+		if st, err := h.Edit(ctx, id, here, func(j *heartbeat.Job) error { j.Schedule, j.Prompt = "0 2 * * *", "see"; return nil }); err != nil || st.Next != day.Add(50*time.Hour) {
 			t.Errorf("edited, it is due at %s, %v", st.Next, err)
 		}
-		if _, err := h.Edit(ctx, id, here, func(j *heartbeat.Job) { j.Schedule = "soon" }); err == nil {
+		if _, err := h.Edit(ctx, id, here, func(j *heartbeat.Job) error { j.Schedule = "soon"; return nil }); err == nil {
 			t.Error("a schedule that is none was taken")
 		}
 		for what, err := range map[string]error{
 			"pause":  second(h.Pause(ctx, id, there)),
 			"run":    second(h.RunNow(ctx, id, there, "x")),
-			"edit":   second(h.Edit(ctx, id, there, func(*heartbeat.Job) {})),
+			"edit":   second(h.Edit(ctx, id, there, func(*heartbeat.Job) error { return nil })),
 			"look":   second(h.Get(ctx, id, there)),
 			"delete": h.Delete(ctx, id, there),
 		} {
@@ -109,7 +109,7 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 		if err := h.Delete(ctx, a, here); !errors.Is(err, heartbeat.ErrFromConfig) {
 			t.Errorf("delete: %v", err)
 		}
-		if _, err := h.Edit(ctx, a, here, func(*heartbeat.Job) {}); !errors.Is(err, heartbeat.ErrFromConfig) {
+		if _, err := h.Edit(ctx, a, here, func(*heartbeat.Job) error { return nil }); !errors.Is(err, heartbeat.ErrFromConfig) {
 			t.Errorf("edit: %v", err)
 		}
 		h.move(5 * time.Hour) // ductor was not there at 1, 2 and 3
