@@ -23,7 +23,7 @@ type HookOptions struct {
 	NewID  func() string
 	Logger *slog.Logger
 	Poke   func()    // has the scheduler look; may be nil
-	Random io.Reader // of what must not be guessed; crypto/rand when nil
+	Random io.Reader // of what must not be guessed, safe for concurrent use; crypto/rand when nil
 	// InFlight bounds the deliveries that are read at a time; DefaultInFlight when 0.
 	InFlight int
 }

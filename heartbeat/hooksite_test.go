@@ -40,6 +40,18 @@ func (s *site) pass(d time.Duration) { s.mu.Lock(); defer s.mu.Unlock(); s.at = 
 
 func (s *site) id() string { s.mu.Lock(); defer s.mu.Unlock(); s.ids++; return fmt.Sprint(s.ids) }
 
+// dice give the same words to every test, also to deliveries at the same time.
+type dice struct {
+	mu    sync.Mutex
+	words io.Reader
+}
+
+func (d *dice) Read(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.words.Read(p)
+}
+
 func openSite(t *testing.T, change ...func(*heartbeat.Hook)) *site {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), store.Options{})
@@ -62,7 +74,7 @@ func openSite(t *testing.T, change ...func(*heartbeat.Hook)) *site {
 		hooks = append(hooks, h)
 	}
 	s.Hooks, err = heartbeat.NewHooks(heartbeat.HookOptions{Hooks: hooks, Store: db, Now: s.now, NewID: s.id,
-		Logger: slog.New(slog.NewTextHandler(s.log, nil)), Random: strings.NewReader(strings.Repeat("random words are eight", 1<<16))})
+		Logger: slog.New(slog.NewTextHandler(s.log, nil)), Random: &dice{words: strings.NewReader(strings.Repeat("random words are eight", 1<<16))}})
 	if err != nil {
 		t.Fatal(err)
 	}
