@@ -348,3 +348,30 @@ func TestAMenuOfModelsForADraftThatChanged(t *testing.T) {
 		})
 	})
 }
+
+// pausedBefore has somebody pause a job just before it is changed.
+type pausedBefore struct{ jobDesk }
+
+// jobDesk is orchestrator.Jobs, of which a method has the name too.
+type jobDesk interface{ orchestrator.Jobs }
+
+func (p pausedBefore) EditJob(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, change func(*orchestrator.Job)) (orchestrator.JobStanding, error) {
+	if st, err := p.jobDesk.EditJob(ctx, id, in, func(j *orchestrator.Job) { j.Paused = true }); err != nil {
+		return st, err
+	}
+	return p.jobDesk.EditJob(ctx, id, in, change)
+}
+
+func TestAReplyThatChangesAJobLeavesItPaused(t *testing.T) {
+	withJobs(t, func(r *cronRig) {
+		for _, step := range []string{"/cron every hour look", "[✅ Add]", "[✏️ Edit]", "[Schedule]"} {
+			r.do(step)
+		}
+		r.commands.crons.jobs = pausedBefore{r.commands.crons.jobs}
+		r.do("> every 3 hours")
+		all, err := r.commands.crons.jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
+		if err != nil || len(all) != 1 || all[0].Job.When != "every 3 hours" || !all[0].Job.Paused {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}

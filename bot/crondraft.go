@@ -194,12 +194,18 @@ func (k *crons) written(ctx context.Context, in *incoming, a cronAwaited, field 
 	if err != nil {
 		return cronPage{}, err
 	}
-	wanted := f.job
-	if err := field.read(k.jobs, &wanted, in.text); err != nil {
-		return cronPage{}, err
+	var bad error
+	read := func(j *orchestrator.Job) {
+		wanted := *j
+		if bad = field.read(k.jobs, &wanted, in.text); bad == nil {
+			*j = wanted
+		}
 	}
-	if f, err = k.save(ctx, f, func(j *orchestrator.Job) { *j = wanted }); err != nil {
-		return cronPage{}, err
+	if read(&f.job); bad != nil {
+		return cronPage{}, bad
+	}
+	if f, err = k.save(ctx, f, read); err != nil || bad != nil { // the job as it is by then
+		return cronPage{}, errors.Join(bad, err)
 	}
 	if _, is := f.nonce(); is {
 		return k.draftPage(f.key, f.job)
