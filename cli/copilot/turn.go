@@ -82,7 +82,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	}
 	end := t.run()
 	out.Finish(t.result(end))
-	s.end(t)
+	s.end(t, end)
 	if end != cli.EndDetached {
 		t.sweep(ran)
 		t.quieter()
@@ -151,9 +151,12 @@ func (s *live) begin(t *turn) {
 	s.turns++
 }
 
-// end takes note how the turn ended. What came after its end goes where things between turns go.
-func (s *live) end(t *turn) {
-	t.slot.end()
+// end takes note how the turn ended. What came after its end goes where things between turns go. What comes of one that
+// was let go of is for whoever goes on with it.
+func (s *live) end(t *turn, how cli.End) {
+	if how != cli.EndDetached {
+		t.slot.end()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn = nil
