@@ -3,6 +3,7 @@ package copilot
 import (
 	"context"
 	"slices"
+	"time"
 
 	"ductor/cli"
 )
@@ -18,7 +19,7 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "the process does not know this turn")
 	}
 	mark := left.Marks[i]
-	h, err := p.attach(ctx, left)
+	h, err := p.attach(ctx, left, req.Turn)
 	if err != nil {
 		return nil, err
 	}
@@ -32,15 +33,18 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return s, nil
 }
 
-// attach finds the process among those attached to, or attaches to it.
-func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
+// adoptWait is how long an attached process is kept for turns that nobody goes on with.
+const adoptWait = time.Minute
+
+// attach finds the process among those attached to, or attaches to it, and holds it for a turn.
+func (p *Provider) attach(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (*hub, error) {
 	key := "run/" + string(left.Run)
 	unlock, err := p.hubs.lock(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if h := p.hubs.attached(left.Run); h != nil {
+	if h := p.hubs.attached(left.Run, turn); h != nil {
 		return h, nil
 	}
 	from := left.OutputEnd
@@ -53,6 +57,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
 	}
 	slots := map[cli.AgentSessionID]*slot{}
 	busy := 0
+	awaited := map[cli.TurnID]*slot{}
 	for _, m := range left.Marks {
 		if m.Turn == cli.RestMark {
 			continue
@@ -61,6 +66,9 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
 		s := newSlot()
 		s.begin(m.Output) // what comes for it waits for its turn
 		slots[cli.AgentSessionID(m.Note)] = s
+		if m.Turn != turn {
+			awaited[m.Turn] = s
+		}
 	}
 	until := left.OutputEnd
 	h := newHub(left.Setting, process, p.opts.Grace, from, slots, &until)
@@ -69,19 +77,45 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
 	p.hubs.mu.Lock()
 	defer p.hubs.mu.Unlock()
 	p.hubs.left = append(p.hubs.left, h)
+	if h.awaited = awaited; len(awaited) > 0 {
+		h.users++
+		time.AfterFunc(adoptWait, func() { p.giveUp(h) })
+	}
 	return h, nil
 }
 
-// attached is the process of a run that was attached to, held for the caller. It may be dead: what it said before
+// attached is the process of a run that was attached to, held for a turn. It may be dead: what it said before
 // is there all the same.
-func (hs *hubs) attached(run cli.RunID) *hub {
+func (hs *hubs) attached(run cli.RunID, turn cli.TurnID) *hub {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	for _, h := range hs.left {
-		if h.process.Run() == run && h.users > 0 {
-			h.users++
-			return h
+		if h.process.Run() != run || h.users == 0 {
+			continue
 		}
+		had := len(h.awaited)
+		delete(h.awaited, turn)
+		if had == 0 || len(h.awaited) > 0 { // else it takes the place of those that were waited for
+			h.users++
+		}
+		return h
 	}
 	return nil
+}
+
+// giveUp gives the process back in the name of the turns that nobody asked for in time.
+func (p *Provider) giveUp(h *hub) {
+	p.hubs.mu.Lock()
+	awaited := h.awaited
+	h.awaited = nil
+	p.hubs.mu.Unlock()
+	if len(awaited) == 0 {
+		return
+	}
+	for _, s := range awaited {
+		s.end()
+	}
+	if err := p.giveBack(context.Background(), h, false); err != nil {
+		p.opts.Logger.Error("a copilot that nobody goes on with did not end", "pid", h.process.PID(), "err", err)
+	}
 }

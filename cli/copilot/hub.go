@@ -46,7 +46,10 @@ type hub struct {
 	spoiled  bool // what an aborted turn started may run in it: it ends with the last turn
 	detached bool // some session goes on without us
 	busy     int  // turns that run, or of which something may be left
-	users    int
+
+	// Under hubs.mu.
+	users   int                  // sessions, and one more while turns are awaited
+	awaited map[cli.TurnID]*slot // that an earlier ductor left and nobody asked for yet
 }
 
 // newHub begins to talk with a process whose output begins at offset. past is what is caught up with.

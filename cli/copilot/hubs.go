@@ -119,6 +119,10 @@ func (hs *hubs) release(h *hub, letGo bool) (last, detached bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.users--
+	if letGo && len(h.awaited) > 0 { // nobody asks for them any more before the next ductor
+		h.awaited = nil
+		h.users--
+	}
 	h.detached = h.detached || letGo
 	if h.users > 0 {
 		return false, h.detached

@@ -34,6 +34,7 @@ type peer struct {
 	heard   []message
 	news    chan struct{}
 	session string
+	left    bool                          // it is an earlier ductor's, and can be attached to
 	answer  func(p *peer, m message) bool // says whether it answered; else the default does
 }
 
@@ -198,6 +199,9 @@ func (l peerLauncher) Discard(context.Context, cli.RunID) error    { return nil 
 func (l peerLauncher) Settled(cli.TurnID)                          {}
 func (l peerLauncher) Knows(time.Time) bool                        { return true }
 func (l peerLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
+	if l.peer.left {
+		return l.peer, nil
+	}
 	return nil, fs.ErrNotExist
 }
 
