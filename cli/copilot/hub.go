@@ -280,6 +280,25 @@ func (h *hub) doom() {
 	h.doomed = true
 }
 
+// givenUp says whether the process is ended, or will be with the last turn in it.
+func (h *hub) givenUp() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.doomed
+}
+
+// occupy begins a turn in the slot of a session, unless the process was given up. Who gives it up says so before looking
+// who is in it, so that it is not ended under this turn.
+func (h *hub) occupy(s *slot) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.doomed {
+		return false
+	}
+	s.begin(0)
+	return true
+}
+
 // alone says whether no other session has a turn.
 func (h *hub) alone(mine *slot) bool {
 	for _, s := range h.all() {

@@ -61,13 +61,9 @@ func (s *live) open(ctx context.Context, req cli.Request) error {
 	if _, err := permissionOf(req.Permission); err != nil {
 		return cli.Failf(cli.Refused, Agent, "%v", err)
 	}
-	h, err := s.provider.acquire(ctx, req)
+	h, opened, err := s.join(ctx, req)
 	if err != nil {
 		return err
-	}
-	opened, err := s.enter(ctx, h, req)
-	if err != nil {
-		return errors.Join(cli.AsFailure(Agent, err), s.provider.giveBack(context.WithoutCancel(ctx), h, false))
 	}
 	s.mu.Lock()
 	closed := s.closed
@@ -80,6 +76,25 @@ func (s *live) open(ctx context.Context, req cli.Request) error {
 		return cli.Failf(cli.UnknownFailure, Agent, "the session is closed")
 	}
 	return nil
+}
+
+// join makes the session in a process that is there or is started. One that is given up meanwhile is left for another.
+func (s *live) join(ctx context.Context, req cli.Request) (*hub, opened, error) {
+	for {
+		h, err := s.provider.acquire(ctx, req)
+		if err != nil {
+			return nil, opened{}, err
+		}
+		o, err := s.enter(ctx, h, req)
+		if err == nil {
+			return h, o, nil
+		}
+		again := h.givenUp() && ctx.Err() == nil
+		err = errors.Join(cli.AsFailure(Agent, err), s.provider.giveBack(context.WithoutCancel(ctx), h, false))
+		if !again {
+			return nil, opened{}, err
+		}
+	}
 }
 
 // opened is a session that is ready in a process.

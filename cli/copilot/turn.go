@@ -72,8 +72,6 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 		t.past = true
 		t.at = adopted.Output
 		out.Past(t.clock)
-	} else {
-		t.slot.begin(0)
 	}
 	s.begin(t)
 	t.p.name()
@@ -97,26 +95,37 @@ func (t *turn) unbegun(err error) cli.Result {
 	return cli.Result{Err: cli.AsFailure(Agent, err)}
 }
 
-// ready sees to it that there is a process with the session in it, adjusted to req.
+// ready sees to it that there is a process with the session in it, adjusted to req, which is not ended before the turn
+// was. One that is given up meanwhile is left for another: nothing was asked yet.
 func (s *live) ready(ctx context.Context, req cli.Request) error {
-	s.mu.Lock()
-	h, id := s.hub, s.id
-	s.mu.Unlock()
-	if h != nil && h.alive() {
-		return s.adjust(ctx, h, req)
-	}
-	if h != nil {
+	for opened := false; ; opened = true {
 		s.mu.Lock()
-		s.hub = nil
+		h, slot, id := s.hub, s.slot, s.id
 		s.mu.Unlock()
-		if err := s.provider.giveBack(ctx, h, false); err != nil {
+		if h != nil && (opened || h.alive()) {
+			err := s.adjust(ctx, h, req)
+			if err == nil && h.occupy(slot) {
+				return nil
+			}
+			if err != nil && !h.givenUp() {
+				return err
+			}
+		}
+		if h != nil {
+			s.mu.Lock()
+			s.hub = nil
+			s.mu.Unlock()
+			if err := s.provider.giveBack(ctx, h, false); err != nil {
+				return err
+			}
+		}
+		if id != "" && s.hadTurns() {
+			req.Resume = id
+		}
+		if err := s.open(ctx, req); err != nil {
 			return err
 		}
 	}
-	if id != "" && s.hadTurns() {
-		req.Resume = id
-	}
-	return s.open(ctx, req)
 }
 
 func (s *live) hadTurns() bool {

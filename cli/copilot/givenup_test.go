@@ -1,0 +1,75 @@
+package copilot
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+)
+
+// launchers start one peer after the other.
+type launchers struct {
+	peerLauncher
+	mu   sync.Mutex
+	next []*peer
+}
+
+func (l *launchers) Start(context.Context, cli.Command) (cli.Process, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.next[0]
+	l.next = l.next[1:]
+	return p, nil
+}
+
+// A process that is deaf to one session is ended; a turn of another one that is about to begin in it runs in the next.
+func TestATurnThatBeginsAsItsProcessIsGivenUp(t *testing.T) {
+	for name, asks := range map[string]string{"in a session that is there": "session.mode.set", "in one that is opened": "session.create"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, deaf := newPeer(t, nil)
+				_, another := newPeer(t, nil)
+				p.opts.Launcher = &launchers{next: []*peer{deaf, another}}
+				req := cli.Request{Prompt: "hello"}
+				one := clitest.Open(t, p, cli.Live, req)
+				two := clitest.Open(t, p, cli.Live, req)
+				if asks == "session.create" {
+					two = newLive(p, req)
+					t.Cleanup(func() { _ = two.Close(context.Background()) })
+				}
+				deaf.answer = func(p *peer, m message) bool { return never(p, m) || m.Method == asks }
+				ctx, cancel := context.WithCancelCause(t.Context())
+				first := begin(ctx, one, req)
+				req.Permission = cli.Bypass
+				second := begin(t.Context(), two, req)
+				synctest.Wait()
+				cancel(cli.ErrAborted)
+				if r := first.result(t); !r.Aborted {
+					t.Errorf("%+v, %+v", r, r.Err)
+				}
+				if r := second.result(t); r.Err != nil || r.Text != "Hi." {
+					t.Errorf("%+v, %+v", r, r.Err)
+				}
+			})
+		})
+	}
+}
+
+// A turn that begins just before its process is given up is not ended with it.
+func TestAProcessThatIsGivenUpIsLeftToWhoBeganBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, peer := newPeer(t, nil)
+		h := newHub("", peer, 0, 0, map[cli.AgentSessionID]*slot{}, nil)
+		defer h.stop(context.Background(), 0)
+		if mine := h.enter("a"); !h.occupy(mine) || h.alone(h.enter("b")) {
+			t.Error("who began is not seen")
+		}
+		h.doom()
+		if h.occupy(h.enter("b")) {
+			t.Error("a turn begins in a process that is ended")
+		}
+	})
+}
