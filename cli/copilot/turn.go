@@ -67,7 +67,10 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 			return
 		}
 	}
-	t.bind(req)
+	if !t.bind(req) {
+		out.Finish(t.unbegun(cli.Failf(cli.UnknownFailure, Agent, "the session is closed")))
+		return
+	}
 	if adopted != nil {
 		t.past = true
 		t.at = adopted.Output
@@ -111,10 +114,7 @@ func (s *live) ready(ctx context.Context, req cli.Request) error {
 				return err
 			}
 		}
-		if h != nil {
-			s.mu.Lock()
-			s.hub = nil
-			s.mu.Unlock()
+		if h != nil && s.part(h) {
 			if err := s.provider.giveBack(ctx, h, false); err != nil {
 				return err
 			}
@@ -128,18 +128,33 @@ func (s *live) ready(ctx context.Context, req cli.Request) error {
 	}
 }
 
+// part takes the process from the session; false if somebody else did, who gives it back.
+func (s *live) part(h *hub) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	had := s.hub == h
+	if had {
+		s.hub = nil
+	}
+	return had
+}
+
 func (s *live) hadTurns() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turns > 0
 }
 
-// bind takes from the session what the turn works with.
-func (t *turn) bind(req cli.Request) {
+// bind takes from the session what the turn works with; false if the session was closed meanwhile.
+func (t *turn) bind(req cli.Request) bool {
 	p, _ := permissionOf(req.Permission) // checked when the session was opened or adjusted
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.hub == nil {
+		s.slot.end()
+		return false
+	}
 	t.hub, t.slot = s.hub, s.slot
 	t.p.id = s.id
 	if s.model != "" {
@@ -151,6 +166,7 @@ func (t *turn) bind(req cli.Request) {
 	}
 	t.p.asks = t.asks
 	s.asked = false
+	return true
 }
 
 func (s *live) begin(t *turn) {
