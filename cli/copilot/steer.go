@@ -63,6 +63,13 @@ func (t *turn) heard() bool {
 	return t.closed
 }
 
+// close ends the turn for messages, whatever was heard of them.
+func (t *turn) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+}
+
 // Decide answers what the turn asked for; see cli.Asker.
 func (s *live) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
 	s.mu.Lock()

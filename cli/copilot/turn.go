@@ -76,12 +76,13 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 		t.at = adopted.Output
 		out.Past(t.clock)
 	}
-	s.begin(t)
 	t.p.name()
 	if adopted == nil || !asked {
 		t.send(req, adopted != nil)
 	}
+	s.begin(t) // what is sent into the turn comes after its prompt
 	end := t.run()
+	t.close()
 	out.Finish(t.result(end))
 	s.end(t, end)
 	if end != cli.EndDetached {
