@@ -21,7 +21,7 @@ func (h *hub) busier() {
 // begins a turn is queued after that, if the turn was counted in later.
 func (t *turn) quieter() {
 	refused := t.p.failure != nil && !t.p.begun && t.cut == ""
-	if !t.p.ended && !refused {
+	if !t.p.ended && !refused && !t.unasked {
 		return
 	}
 	h := t.hub

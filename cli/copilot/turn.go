@@ -28,6 +28,7 @@ type turn struct {
 	silence time.Duration
 	stopped chan error // nil before the process is ended
 	failed  chan error // the turn could not be sent
+	unasked bool       // it could not, or was refused
 	at      int64      // the offset after what is handled now, for the clock of what is caught up with
 	past    bool
 
@@ -229,6 +230,7 @@ func (t *turn) run() cli.End {
 		select {
 		case <-t.slot.ready:
 		case err := <-t.failed:
+			t.unasked = true
 			if t.p.failure = cli.AsFailure(Agent, err); t.p.failure.Kind == cli.UnknownFailure {
 				t.p.failure.Reason = "it could not be asked: " + t.p.failure.Reason
 			}
@@ -296,6 +298,7 @@ func (t *turn) item(it item) {
 		t.asks.request(t.p, it.request)
 	case it.sent != nil:
 		if it.sent.turn == t.id && it.sent.err != nil {
+			t.unasked = true
 			t.p.failure = cli.AsFailure(Agent, callFailure(it.sent.err))
 		}
 	case it.caughtUp:
