@@ -224,7 +224,7 @@ func TestWhatWasTheSameIsNotSaidBelowOtherNews(t *testing.T) {
 		h.start(t)
 		time.Sleep(time.Hour + time.Minute)
 		fail(heartbeat.ErrLater)
-		time.Sleep(2 * time.Hour)
+		time.Sleep(2*time.Hour + 7*time.Second) // never in the middle of a look
 		fail(nil)
 		time.Sleep(time.Minute)
 		h.stop()
