@@ -120,7 +120,7 @@ func (r *hostRun) retire() bool {
 
 func (r *hostRun) doneLocked() bool {
 	return r.stopped && !slices.ContainsFunc(r.marks, func(m Mark) bool {
-		return m.Turn != RestMark && !slices.Contains(r.settled, m.Turn)
+		return m.OfTurn() && !slices.Contains(r.settled, m.Turn)
 	})
 }
 

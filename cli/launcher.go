@@ -56,6 +56,13 @@ type Mark struct {
 // that was begun before. Whoever begins a turn voids it.
 const RestMark TurnID = "rest"
 
+// SpoilMark is the Turn of a mark of no turn: what an aborted turn started may run in the process, which ends with the
+// last of the turns in it.
+const SpoilMark TurnID = "spoiled"
+
+// OfTurn says whether the mark is one of a turn.
+func (m Mark) OfTurn() bool { return m.Turn != RestMark && m.Turn != SpoilMark }
+
 // LeftRun is a run of an earlier ductor.
 type LeftRun struct {
 	Run RunID

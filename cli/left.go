@@ -33,7 +33,7 @@ type leftTurn struct {
 func (l *leftTurn) forgetRecorded(open []OpenTurn) {
 	var marks []Mark
 	for _, m := range l.run.Marks {
-		if m.Turn == RestMark || slices.ContainsFunc(open, func(t OpenTurn) bool { return t.Turn == m.Turn }) {
+		if !m.OfTurn() || slices.ContainsFunc(open, func(t OpenTurn) bool { return t.Turn == m.Turn }) {
 			marks = append(marks, m)
 		} else {
 			l.over = append(l.over, m.Turn)

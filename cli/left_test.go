@@ -205,7 +205,7 @@ func resume(t *testing.T, s *Service, req Request) (Result, []Event) {
 func TestRecordedTurnsOfARunThatGoesOnAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
-		s, l := surveyed(t, ServiceOptions{}, leftRun("r", "0", "1", RestMark), p)
+		s, l := surveyed(t, ServiceOptions{}, leftRun("r", "0", "1", SpoilMark, RestMark), p)
 		if len(l.settled) > 0 {
 			t.Errorf("settled %v in a run that is not attached to", l.settled)
 		}
@@ -213,7 +213,7 @@ func TestRecordedTurnsOfARunThatGoesOnAreForgotten(t *testing.T) {
 			t.Error(r.Err)
 		}
 		marks := p.opened()[0].left.Marks
-		if len(marks) != 2 || marks[0].Turn != "1" || marks[1].Turn != RestMark || !slices.Equal(l.settled, []TurnID{"0"}) {
+		if len(marks) != 3 || marks[0].Turn != "1" || marks[1].Turn != SpoilMark || marks[2].Turn != RestMark || !slices.Equal(l.settled, []TurnID{"0"}) {
 			t.Errorf("adopted with the marks %+v, and %v are settled", marks, l.settled)
 		}
 		closeService(t, s)

@@ -109,7 +109,7 @@ func playSettled(s *launcherStage) {
 		turn := cli.TurnID(fmt.Sprintf("settled %v", settled))
 		marks := []cli.TurnID{cli.RestMark, turn} // a turn voids it
 		if settled {
-			marks = append(marks, cli.RestMark) // and it keeps nothing
+			marks = append(marks, cli.SpoilMark, cli.RestMark) // and they keep nothing
 		}
 		for _, m := range marks {
 			if err := p.Begin(s.Context(), cli.Mark{Turn: m}); err != nil {

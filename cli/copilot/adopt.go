@@ -59,7 +59,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, turn cli.TurnID
 	busy := 0
 	awaited := map[cli.TurnID]*slot{}
 	for _, m := range left.Marks {
-		if m.Turn == cli.RestMark {
+		if !m.OfTurn() {
 			continue
 		}
 		busy++
@@ -73,6 +73,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, turn cli.TurnID
 	until := left.OutputEnd
 	h := newHub(left.Setting, process, p.opts.Grace, from, slots, &until)
 	h.former, h.busy = true, busy
+	h.spoiled = slices.ContainsFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == cli.SpoilMark })
 	p.hubs.add(h)
 	p.hubs.mu.Lock()
 	defer p.hubs.mu.Unlock()

@@ -104,11 +104,14 @@ func (hs *hubs) find(key string) *hub {
 	return h
 }
 
-// add enters a process, held for the caller.
+// add enters a process, held for the caller. Nobody is to join one that is spoiled already.
 func (hs *hubs) add(h *hub) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.users++
+	if h.spoiled {
+		return
+	}
 	if had := hs.live[h.key]; had == nil || !had.alive() {
 		hs.live[h.key] = h
 	}

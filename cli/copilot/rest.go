@@ -2,6 +2,7 @@ package copilot
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"ductor/cli"
@@ -31,14 +32,18 @@ func (t *turn) quieter() {
 	if h.busy > 0 || h.doomed || h.spoiled {
 		return
 	}
+	h.record(cli.RestMark, t.s.provider.opts.Logger)
+}
+
+// record queues a mark of no turn.
+func (h *hub) record(what cli.TurnID, log *slog.Logger) {
 	mark := func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), restWait)
 		defer cancel()
-		return h.process.Begin(ctx, cli.Mark{Turn: cli.RestMark, Output: h.handled.Load()})
+		return h.process.Begin(ctx, cli.Mark{Turn: what, Output: h.handled.Load()})
 	}
-	log := t.s.provider.opts.Logger
 	_ = h.frames.offer(outgoing{before: mark, failed: func(err error) { // if that fails, it is gone
-		log.Debug("a copilot rests without a note of it", "pid", h.process.PID(), "err", err)
+		log.Debug("what a copilot does is not noted", "what", string(what), "pid", h.process.PID(), "err", err)
 	}})
 }
 

@@ -1,6 +1,10 @@
 package copilot
 
-import "context"
+import (
+	"context"
+
+	"ductor/cli"
+)
 
 // letGo says whether somebody let go of a process, which goes on then.
 func (hs *hubs) letGo(h *hub) bool {
@@ -15,11 +19,18 @@ func (hs *hubs) letGo(h *hub) bool {
 func (t *turn) sweep(ran bool) {
 	h := t.hub
 	h.mu.Lock()
+	was := h.spoiled
 	h.spoiled = h.spoiled || t.cut != "" && ran
 	h.doomed = h.doomed || h.spoiled
 	spoiled := h.spoiled
 	h.mu.Unlock()
-	if !spoiled || !h.alone(t.slot) || t.s.provider.hubs.letGo(h) {
+	if !spoiled {
+		return
+	}
+	if !h.alone(t.slot) || t.s.provider.hubs.letGo(h) {
+		if !was { // a later ductor is to end it all the same
+			h.record(cli.SpoilMark, t.s.provider.opts.Logger)
+		}
 		return
 	}
 	if err := h.stop(context.WithoutCancel(t.ctx), h.grace); err != nil {
