@@ -9,7 +9,7 @@ import (
 )
 
 // steering plays a turn, with a message sent into it when an event of T comes, and gives what became of the message.
-func steering[T cli.Event](t *testing.T, s cli.Session, req cli.Request) (steered error, r cli.Result) {
+func steering[T cli.Event](t *testing.T, s cli.Session, req cli.Request) (r cli.Result, steered error) {
 	t.Helper()
 	s.Turn(t.Context(), req, func(ev cli.Event) {
 		if _, ok := ev.(T); ok {
@@ -19,7 +19,7 @@ func steering[T cli.Event](t *testing.T, s cli.Session, req cli.Request) (steere
 			r = end
 		}
 	})
-	return steered, r
+	return r, steered
 }
 
 // sends are the modes of the prompts that the peer was sent.
@@ -38,7 +38,7 @@ func (p *peer) sends() (modes []any) {
 func TestSteeringBeforeThePromptWasSent(t *testing.T) {
 	p, peer := newPeer(t, nil)
 	req := cli.Request{Prompt: "hello"}
-	err, r := steering[cli.SessionStarted](t, clitest.Open(t, p, cli.Live, req), req)
+	r, err := steering[cli.SessionStarted](t, clitest.Open(t, p, cli.Live, req), req)
 	if modes := peer.sends(); !errors.Is(err, cli.ErrNoTurn) || len(modes) != 1 || modes[0] != "enqueue" || r.Err != nil {
 		t.Errorf("%v; it was sent %v; %+v, %+v", err, modes, r, r.Err)
 	}
@@ -54,7 +54,7 @@ func TestSteeringATurnThatWasRefused(t *testing.T) {
 		return false
 	})
 	req := cli.Request{Prompt: "hello"}
-	err, r := steering[cli.Result](t, clitest.Open(t, p, cli.Live, req), req)
+	r, err := steering[cli.Result](t, clitest.Open(t, p, cli.Live, req), req)
 	if modes := peer.sends(); !errors.Is(err, cli.ErrNoTurn) || len(modes) != 1 || r.Err == nil {
 		t.Errorf("%v; it was sent %v; %+v", err, modes, r)
 	}
