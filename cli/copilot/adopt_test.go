@@ -50,10 +50,8 @@ func TestAProcessIsKeptForTheTurnsThatWereLeftInIt(t *testing.T) {
 	if err := one.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-peer.done:
+	if peer.over() {
 		t.Fatal("the process was ended under a turn that is to be gone on with")
-	default:
 	}
 	two, req := adopt(t, p, left, "T2")
 	go peer.plays("s2")
@@ -75,9 +73,7 @@ func TestAProcessIsNotKeptForATurnThatNobodyGoesOnWith(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(adoptWait + time.Second)
-		select {
-		case <-peer.done:
-		default:
+		if !peer.over() {
 			t.Error("it lives for nobody")
 		}
 	})
@@ -89,9 +85,7 @@ func TestAProcessWithATurnThatNobodyAskedForIsLetGoOf(t *testing.T) {
 		p, peer, left := leftPeer(t)
 		one, _ := adopt(t, p, left, "T1")
 		one.Detach()
-		select {
-		case <-peer.done: // which is how the peer shows it
-		default:
+		if !peer.over() { // which is how the peer shows it
 			t.Error("it was not let go of")
 		}
 		if peer.exit.Code != 0 {

@@ -167,8 +167,18 @@ func (p *peer) When(int64) time.Time  { return time.Time{} }
 func (p *peer) StderrTail() string    { return p.stderr }
 func (p *peer) Interrupt() error      { return nil }
 func (p *peer) Done() <-chan struct{} { return p.done }
-func (p *peer) Exit() cli.ExitStatus  { return p.exit }
-func (p *peer) Detach()               { p.die(0); _ = p.in.Close() }
+
+// over says whether the process has ended, or was let go of.
+func (p *peer) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+func (p *peer) Exit() cli.ExitStatus { return p.exit }
+func (p *peer) Detach()              { p.die(0); _ = p.in.Close() }
 func (p *peer) Stop(context.Context, time.Duration) error {
 	p.die(-15)
 	_ = p.in.Close()

@@ -100,53 +100,6 @@ func (t *turn) unbegun(err error) cli.Result {
 	return cli.Result{Err: cli.AsFailure(Agent, err)}
 }
 
-// ready sees to it that there is a process with the session in it, adjusted to req, which is not ended before the turn
-// was. One that is given up meanwhile is left for another: nothing was asked yet.
-func (s *live) ready(ctx context.Context, req cli.Request) error {
-	for opened := false; ; opened = true {
-		s.mu.Lock()
-		h, slot, id := s.hub, s.slot, s.id
-		s.mu.Unlock()
-		if h != nil && (opened || h.alive()) {
-			err := s.adjust(ctx, h, req)
-			if err == nil && h.occupy(slot) {
-				return nil
-			}
-			if err != nil && !h.givenUp() {
-				return err
-			}
-		}
-		if h != nil && s.part(h) {
-			if err := s.provider.giveBack(ctx, h, false); err != nil {
-				return err
-			}
-		}
-		if id != "" && s.hadTurns() {
-			req.Resume = id
-		}
-		if err := s.open(ctx, req); err != nil {
-			return err
-		}
-	}
-}
-
-// part takes the process from the session; false if somebody else did, who gives it back.
-func (s *live) part(h *hub) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	had := s.hub == h
-	if had {
-		s.hub = nil
-	}
-	return had
-}
-
-func (s *live) hadTurns() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.turns > 0
-}
-
 // bind takes from the session what the turn works with; false if the session was closed meanwhile.
 func (t *turn) bind(req cli.Request) bool {
 	p, _ := permissionOf(req.Permission) // checked when the session was opened or adjusted
