@@ -91,8 +91,6 @@ func (s *sheet) settleEdit(ctx context.Context, act action, p *sheetPart, err er
 		return nil
 	case MessageGone:
 		return s.vanished(ctx, act, p)
-	case UnknownFault, Cancelled:
-		s.set(func() { p.known = false })
 	}
 	return s.refused(ctx, act, p, f, err)
 }
@@ -104,7 +102,7 @@ func (s *sheet) vanished(ctx context.Context, act action, p *sheetPart) error {
 		if p.reborn {
 			state, p.left = orchestrator.Failed, true
 		}
-		p.reborn, p.known, p.state, p.message = true, false, state, 0
+		p.reborn, p.state, p.message = true, state, 0
 	})
 	return s.saved(ctx, act.part, state, 0)
 }
