@@ -84,6 +84,7 @@ func (l *Letters) Notice(ctx context.Context, id orchestrator.ConversationID, ma
 // Wake says that letters were stored.
 func (l *Letters) Wake() { signal(l.wake) }
 
+// signal wakes who waits for c, which has room for one; it does nothing if that one is there.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

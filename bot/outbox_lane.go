@@ -102,12 +102,7 @@ func (l *outLane) forgettable(now time.Time) bool {
 	return !l.runs && now.After(l.frozen) && l.bucket.TokensAt(now) >= float64(l.bucket.Burst())
 }
 
-func (l *outLane) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
+func (l *outLane) signal() { signal(l.wake) }
 
 // put queues j. If a job ends by that, it is returned with the reason: j itself or one it replaces.
 func (l *outLane) put(j *job, now time.Time) (ended *job, err error) {
