@@ -187,6 +187,18 @@ func TestShowingAgainSurvivesDeathAtEveryWrite(t *testing.T) {
 	}
 }
 
+// away has the chat out of reach, until back is called.
+func (s *stage) away() (back func()) {
+	var is atomic.Bool
+	s.wall.mishaps = func(string) mishap {
+		if is.Load() {
+			return goesWell
+		}
+		return notSent
+	}
+	return func() { is.Store(true) }
+}
+
 // TestARemarkDoesNotWaitForAChatThatIsAway, and is there as soon as the chat is back.
 func TestARemarkDoesNotWaitForAChatThatIsAway(t *testing.T) {
 	onStage(t, func(s *stage) {
@@ -194,20 +206,14 @@ func TestARemarkDoesNotWaitForAChatThatIsAway(t *testing.T) {
 		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
 			s.Error(err)
 		}
-		var back atomic.Bool
-		s.wall.mishaps = func(string) mishap {
-			if back.Load() {
-				return goesWell
-			}
-			return notSent
-		}
+		back := s.away()
 		for range 3 {
 			began := time.Now()
 			if err := s.cards.Remark(s.Context(), turn, "🔁 once"); !errors.Is(err, ErrNotYet) || time.Since(began) > remarkPatience {
 				t.Errorf("after %s: %v", time.Since(began), err)
 			}
 		}
-		back.Store(true)
+		back()
 		time.Sleep(10 * time.Minute)
 		s.wantText("⏰ CI report\n\nall green\n\nopus\n\n🔁 once")
 		if err := s.cards.Remark(context.Background(), turn, "🔁 once"); err != nil {
@@ -252,18 +258,12 @@ func TestShowingAgainWhileARemarkIsMade(t *testing.T) {
 		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
 			s.Error(err)
 		}
-		var back atomic.Bool
-		s.wall.mishaps = func(string) mishap {
-			if back.Load() {
-				return goesWell
-			}
-			return notSent
-		}
+		back := s.away()
 		if err := s.cards.Remark(s.Context(), turn, "🔁 once"); !errors.Is(err, ErrNotYet) {
 			t.Errorf("remark: %v", err)
 		}
 		shown := s.cards.ShowAgain(s.Context(), turn) == nil
-		back.Store(true)
+		back()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		if shown != strings.Contains(s.wall.text(), "all green") {
