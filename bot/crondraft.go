@@ -182,30 +182,17 @@ func (k *crons) reply(ctx context.Context, t *task) bool {
 
 // written changes a job by what a person wrote, and gives the page that goes on from there.
 func (k *crons) written(ctx context.Context, in *incoming, a cronAwaited, field jobField) (cronPage, error) {
-	f := cronForm{key: a.Key}
-	var err error
-	if nonce, is := f.nonce(); is {
-		f.job, err = k.loadDraft(ctx, in.conv, nonce)
-	} else {
-		var st orchestrator.JobStanding
-		st, err = k.find(ctx, in.conv, a.Key)
+	f := cronForm{key: a.Key, job: orchestrator.Job{Conversation: in.conv}}
+	if _, draft := f.nonce(); !draft {
+		st, err := k.find(ctx, in.conv, a.Key)
+		if err != nil {
+			return cronPage{}, err
+		}
 		f.job = st.Job
 	}
+	f, err := k.save(ctx, f, func(j *orchestrator.Job) error { return field.read(k.jobs, j, in.text) })
 	if err != nil {
 		return cronPage{}, err
-	}
-	var bad error
-	read := func(j *orchestrator.Job) {
-		wanted := *j
-		if bad = field.read(k.jobs, &wanted, in.text); bad == nil {
-			*j = wanted
-		}
-	}
-	if read(&f.job); bad != nil {
-		return cronPage{}, bad
-	}
-	if f, err = k.save(ctx, f, read); err != nil || bad != nil { // the job as it is by then
-		return cronPage{}, errors.Join(bad, err)
 	}
 	if _, is := f.nonce(); is {
 		return k.draftPage(f.key, f.job)

@@ -19,8 +19,16 @@ type cronForm struct {
 // nonce is that of a draft.
 func (f cronForm) nonce() (string, bool) { return cronPress{key: f.key}.draft() }
 
+// surely is a change that cannot fail.
+func surely(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
+	return func(j *orchestrator.Job) error {
+		set(j)
+		return nil
+	}
+}
+
 // save makes change of the job, or of its draft, and gives what it is then. *orchestrator.BadJob for what cannot be.
-func (k *crons) save(ctx context.Context, f cronForm, change func(*orchestrator.Job)) (cronForm, error) {
+func (k *crons) save(ctx context.Context, f cronForm, change func(*orchestrator.Job) error) (cronForm, error) {
 	nonce, is := f.nonce()
 	if !is {
 		st, err := k.jobs.EditJob(ctx, f.job.ID, f.job.Conversation, change)
@@ -35,7 +43,9 @@ func (k *crons) save(ctx context.Context, f cronForm, change func(*orchestrator.
 	if err != nil {
 		return f, err
 	}
-	change(&j)
+	if err := change(&j); err != nil {
+		return f, err
+	}
 	st, err := k.jobs.CheckJob(j)
 	if err != nil {
 		return f, err
@@ -80,7 +90,7 @@ func (k *crons) choose(ctx context.Context, cp cronPress, f cronForm) (cronForm,
 	if !ok || !known || i >= len(field.choices) {
 		return f, orchestrator.ErrNoJob
 	}
-	return k.save(ctx, f, field.choices[i].set)
+	return k.save(ctx, f, surely(field.choices[i].set))
 }
 
 // editPage shows what can be changed of a job.
@@ -150,7 +160,7 @@ func (m *jobModelMenu) unchanged() string { return cronWho(m.form.job) }
 
 func (m *jobModelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
 	c := m.chosen
-	m.form, err = m.crons.save(ctx, m.form, func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = c.agent, c.model, c.effort })
+	m.form, err = m.crons.save(ctx, m.form, surely(func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = c.agent, c.model, c.effort }))
 	if err != nil {
 		return "", "", fmt.Errorf("choose the model of a job: %w", err)
 	}

@@ -140,10 +140,12 @@ func (d *Desk) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.Job
 }
 
 // EditJob implements orchestrator.Jobs.
-func (d *Desk) EditJob(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, change func(*orchestrator.Job)) (orchestrator.JobStanding, error) {
+func (d *Desk) EditJob(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, change func(*orchestrator.Job) error) (orchestrator.JobStanding, error) {
 	return d.changed(d.s.Edit(ctx, JobID(id), in, func(j *Job) error {
 		wanted := view(*j)
-		change(&wanted)
+		if err := change(&wanted); err != nil {
+			return err
+		}
 		kept, err := d.kept(wanted)
 		if err != nil {
 			return err

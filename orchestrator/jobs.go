@@ -111,8 +111,8 @@ type Jobs interface {
 	// *BadJob for one that cannot be, ErrJobsFull for one too many.
 	AddJob(ctx context.Context, j Job) (JobStanding, error)
 	// EditJob changes a job by change, and works out anew when it is due. *BadJob, and nothing changed, for what
-	// cannot be; ErrJobConfigured.
-	EditJob(ctx context.Context, id JobID, in ConversationID, change func(*Job)) (JobStanding, error)
+	// cannot be; nor where change fails, with its error; ErrJobConfigured.
+	EditJob(ctx context.Context, id JobID, in ConversationID, change func(*Job) error) (JobStanding, error)
 	// PauseJob has a job not run until ResumeJob.
 	PauseJob(ctx context.Context, id JobID, in ConversationID) (JobStanding, error)
 	// ResumeJob has a job run again, from its next moment on.
