@@ -20,6 +20,9 @@ type ProviderOptions struct {
 	// Env is the environment that a child's is picked from; os.Environ when nil.
 	Env      func() []string
 	AllowEnv []string // further names or NAME_* patterns that a child may see
+	// Protected are ductor's own files and directories, absolute and with links resolved. No mode allows a request that
+	// touches one of them: a user decides.
+	Protected []string
 	// Grace is how long a process may take to end when asked to; Stall how long the agent may be silent when no tool
 	// runs, ToolStall when one does. The defaults of StreamOptions when 0.
 	Grace, Stall, ToolStall time.Duration

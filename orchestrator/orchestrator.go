@@ -29,6 +29,9 @@ type Options struct {
 	Roles        map[string]Role // by name
 	DefaultRole  string
 	AddDirs      []string // agents may always read these: where uploads lie
+	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
+	// touches one of them: a user decides.
+	Protected []string
 
 	QueueMax     int           // turns waiting per conversation
 	HistoryTurns int           // turns handed to an agent that joins a session

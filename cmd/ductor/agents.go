@@ -111,7 +111,7 @@ func (h *house) providers(g ground) []cli.Provider {
 func (h *house) dialect(g ground, path string, env []string) cli.ProviderOptions {
 	a := h.cfg.Agents
 	return cli.ProviderOptions{
-		Launcher: g.launcher, Path: g.program(path), Env: g.environ, AllowEnv: env,
+		Launcher: g.launcher, Path: g.program(path), Env: g.environ, AllowEnv: env, Protected: ownFiles(h.cfg),
 		Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
 	}
 }

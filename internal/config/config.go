@@ -22,6 +22,8 @@ type Config struct {
 	Log         Log             `toml:"log"`
 	Rate        Rate            `toml:"rate"`
 
+	// File is the absolute path of the file that Load read; empty without one.
+	File string `toml:"-"`
 	// Warnings are sentences on what is allowed but probably not meant; Load sets them.
 	Warnings []string `toml:"-"`
 }

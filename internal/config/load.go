@@ -55,6 +55,11 @@ func build(path string, text []byte, mode fs.FileMode, env Environment) (Config,
 	if doc.unreadable {
 		return Config{}, found.asError(path)
 	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("find %s: %w", path, err)
+	}
+	c.File = abs
 	if c.Telegram.Token != "" && readable(mode) {
 		c.Warnings = append(c.Warnings, warnReadable(path, mode))
 	}

@@ -117,6 +117,7 @@ Ask."""
 	want.Sessions.DefaultRole = "in doubt"
 	want.Storage.Dir, want.Projects.Roots, want.Projects.DefaultDir =
 		"/home/ada/.local/state/ductor", []string{"/home/ada"}, "/home/ada"
+	want.File = c.File
 	if d := cmp.Diff(want, c); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

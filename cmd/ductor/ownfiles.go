@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"ductor/internal/config"
+)
+
+// ownFiles are the files and directories that decide what ductor does: configuration, state, units and program. Whoever
+// writes one of them owns the bot. All are absolute, as they are named and with links resolved.
+func ownFiles(cfg config.Config) []string {
+	all := []string{cfg.Storage.Dir, config.StateDir(), cfg.Telegram.TokenFile, cfg.Log.File, cfg.File}
+	if dir := filepath.Dir(cfg.File); cfg.File != "" && !holdsRoot(cfg, dir) {
+		all = append(all, dir) // what else lies there, such as the service's environment
+	}
+	all = append(all, userFiles()...)
+	all = append(all, programFiles()...)
+	all = slices.DeleteFunc(all, func(path string) bool { return !filepath.IsAbs(path) })
+	for _, path := range slices.Clone(all) {
+		all = append(all, realPath(path))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// holdsRoot says whether agents work below dir, so that not all of it can be ductor's own.
+func holdsRoot(cfg config.Config, dir string) bool {
+	return slices.ContainsFunc(cfg.Projects.Roots, func(root string) bool { return lies(root, dir) })
+}
+
+// lies says whether path is dir or below it. Both are clean.
+func lies(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// realPath is path with the links in the part of it that exists resolved.
+func realPath(path string) string {
+	for at, rest := path, ""; at != filepath.Dir(at); at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+	}
+	return path
+}
+
+// userFiles are where this user's configuration, units and the environment of units are looked for.
+func userFiles() (all []string) {
+	if dir, err := os.UserConfigDir(); err == nil {
+		all = append(all, filepath.Join(dir, "ductor"), filepath.Join(dir, "systemd"), filepath.Join(dir, "environment.d"))
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		all = append(all, filepath.Join(home, ".local/share/systemd"), filepath.Join(home, ".config/systemd"))
+	}
+	if os.Geteuid() == 0 {
+		all = append(all, "/etc/systemd", "/etc/environment.d")
+	}
+	return all
+}
+
+// programFiles are the running program and the name it was started by.
+func programFiles() (all []string) {
+	if path, err := os.Executable(); err == nil {
+		all = append(all, path)
+	}
+	if path, err := exec.LookPath(os.Args[0]); err == nil {
+		if path, err = filepath.Abs(path); err == nil {
+			all = append(all, path)
+		}
+	}
+	return all
+}
