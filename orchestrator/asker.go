@@ -225,20 +225,20 @@ func (a *asker) record(ev cli.Event) (Ask, error) {
 	if err != nil {
 		return Ask{}, err
 	}
-	rule, ruled, err := a.o.ruleFor(a.keep, ask)
+	rule, err := a.ruleFor(ask)
 	if err != nil {
 		return Ask{}, err
 	}
 	stored := ask
-	if ruled {
-		stored.State, stored.Ruled, stored.Decided = AskAllowed, rule.Text, a.o.now()
+	if rule != "" {
+		stored.State, stored.Ruled, stored.Decided = AskAllowed, rule, a.o.now()
 	}
 	now, err := a.o.opts.Store.OpenAsk(a.keep, stored, digestOf(ask))
-	if err != nil || !ruled || now.State != AskOpen {
+	if err != nil || rule == "" || now.State != AskOpen {
 		return now, err
 	}
 	// It was open before the rule was made.
-	now, _, err = a.o.opts.Store.DecideAsk(a.keep, AskDecision{Ask: now.ID, State: AskAllowed, Ruled: rule.Text, At: a.o.now()})
+	now, _, err = a.o.opts.Store.DecideAsk(a.keep, AskDecision{Ask: now.ID, State: AskAllowed, Ruled: rule, At: a.o.now()})
 	if err == nil {
 		a.show(now)
 	}
@@ -266,8 +266,10 @@ func (a *asker) compose(ev cli.Event) (Ask, error) {
 	case cli.QuestionAsked:
 		ask.Questions = ev.Questions
 	}
-	session, lasting := offer(ask)
-	ask.SessionRule, ask.Rule = session.Text, lasting.Text
+	if a.turn.Prompt.Rights.ofChat() { // a rule is of the chat, and counts for no other turn
+		session, lasting := offer(ask)
+		ask.SessionRule, ask.Rule = session.Text, lasting.Text
+	}
 	return ask, nil
 }
 

@@ -104,9 +104,9 @@ func (c Conversation) wanting(w Wants) Conversation {
 	return c
 }
 
-// apart says whether a turn is none of what people talk about in its conversation: what they write meanwhile is not
-// for its agent.
-func (t Turn) apart() bool { return t.Wants.Own != "" || hushed(t) }
+// apart says whether a turn is none of what people talk about in its conversation, or has rights of its own: what they
+// write meanwhile is not for its agent.
+func (t Turn) apart() bool { return t.Wants.Own != "" || hushed(t) || !t.Prompt.Rights.ofChat() }
 
 // ownSession gives the session of a name, or begins it anew: the reset rules hold for it too, and a session has
 // one directory.

@@ -70,22 +70,6 @@ func (r Rule) covers(a Ask) bool {
 	return false
 }
 
-// ruleFor finds a rule that lets a through.
-func (o *Orchestrator) ruleFor(ctx context.Context, a Ask) (Rule, bool, error) {
-	if a.Approval == nil {
-		return Rule{}, false, nil
-	}
-	rules, err := o.opts.Store.RulesOf(ctx, a.Conversation)
-	if err != nil {
-		return Rule{}, false, err
-	}
-	i := slices.IndexFunc(rules, func(r Rule) bool { return r.covers(a) })
-	if i < 0 {
-		return Rule{}, false, nil
-	}
-	return rules[i], true, nil
-}
-
 // Permissions says what the agents of a conversation may do unasked; see AskDesk.
 func (o *Orchestrator) Permissions(ctx context.Context, in ConversationID) (Permissions, error) {
 	conv, err := o.opts.Store.Conversation(ctx, in)

@@ -223,10 +223,9 @@ func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session
 		Model: who.model, Effort: who.effort, ExtraArgs: o.opts.Agents[t.Agent].Args,
 		Sandbox: t.Sandbox, Session: string(s.ID), Files: filesOf(t.Prompt),
 		Dir: s.Dir, AddDirs: o.opts.AddDirs,
-		Permission: o.permissionOf(conv), AllowedTools: o.opts.AllowedTools, DeniedTools: o.opts.DeniedTools,
 		Resume: s.Native[t.seat()], Timeout: t.Wants.Timeout,
 	}
-	req.Attended = o.opts.Asks != nil && req.Permission != cli.Bypass
+	o.grant(&req, conv, t.Prompt.Rights)
 	if role.Replace {
 		req.SystemPrompt = role.Prompt
 	} else {

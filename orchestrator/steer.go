@@ -66,8 +66,12 @@ func (o *Orchestrator) handOver(ctx context.Context, l *line, id cli.TurnID) (ha
 		}
 		return handover{}, ErrCannotSteer
 	}
-	if !slices.ContainsFunc(l.queue, isTurn(id)) {
+	i := slices.IndexFunc(l.queue, isTurn(id))
+	if i < 0 {
 		return handover{}, ErrNotWaiting
+	}
+	if !l.queue[i].turn.Prompt.Rights.ofChat() {
+		return handover{}, ErrCannotSteer
 	}
 	h := handover{into: l.running.turn.ID, req: *l.running.req, aborts: l.aborts}
 	ok, err := o.opts.Store.SteerTurn(ctx, id, h.into, o.now())

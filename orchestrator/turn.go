@@ -37,6 +37,7 @@ type Prompt struct {
 	Attachments  []Attachment
 	Message      int     // the person's message in the chat, to answer to
 	Updates      []int64 // the inbox entries it was made of
+	Rights       Rights  // what may be done for it unasked
 }
 
 // Turn is one prompt and what became of it.

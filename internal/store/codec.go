@@ -53,12 +53,12 @@ func finalStates() map[orchestrator.TurnState]bool {
 }
 
 func scanTurn(row scanner) (t orchestrator.Turn, err error) {
-	var attachments, updates, answer, outcome, wants string
+	var attachments, updates, answer, outcome, wants, rights string
 	var queued, started, ended int64
 	p := &t.Prompt
 	err = row.Scan(&t.ID, &t.Session, &t.Again, &p.Conversation.Chat, &p.Conversation.Topic, &p.Person, &p.Text,
 		&attachments, &p.Message, &updates, &t.State, &t.Agent, &t.Model, &queued, &started, &ended,
-		&answer, &outcome, &t.Delivered, &t.Aborting, &t.Into, &wants, &t.Sandbox)
+		&answer, &outcome, &t.Delivered, &t.Aborting, &t.Into, &wants, &t.Sandbox, &rights)
 	if err != nil {
 		return orchestrator.Turn{}, err
 	}
@@ -70,6 +70,9 @@ func scanTurn(row scanner) (t orchestrator.Turn, err error) {
 		return orchestrator.Turn{}, err
 	}
 	if t.Wants, err = decodeWants(wants); err != nil {
+		return orchestrator.Turn{}, err
+	}
+	if p.Rights, err = decodeRights(rights); err != nil {
 		return orchestrator.Turn{}, err
 	}
 	if p.Attachments, err = decodeAttachments(attachments); err != nil {

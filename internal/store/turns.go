@@ -14,7 +14,7 @@ import (
 
 const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic, person, prompt,
 	coalesce(attachments, ''), message, coalesce(updates, ''), state, agent, model, queued, started, ended,
-	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox`
+	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights`
 
 // EnqueueTurn stores t as queued and marks its prompt's updates handled, both or neither. ErrRepeated when t
 // repeats a turn that was repeated before, ErrNoSession when it names a session that is not there. It is not
@@ -69,12 +69,16 @@ func (t *tx) insertTurn(turn orchestrator.Turn) error {
 	if err != nil {
 		return err
 	}
+	rights, err := encodeRights(p.Rights)
+	if err != nil {
+		return err
+	}
 	_, err = t.exec(`INSERT INTO turns (id, session, again, chat, topic, person, prompt, attachments, message, updates,
-			state, agent, model, queued, wants)
-		VALUES (?, nullif(?, ''), nullif(?, ''), ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), 'queued', ?, ?, ?, ?)`,
+			state, agent, model, queued, wants, rights)
+		VALUES (?, nullif(?, ''), nullif(?, ''), ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), 'queued', ?, ?, ?, ?, ?)`,
 		string(turn.ID), string(turn.Session), string(turn.Again), p.Conversation.Chat, p.Conversation.Topic,
 		int64(p.Person), p.Text, attachments, p.Message, updates,
-		string(turn.Agent), string(turn.Model), millis(turn.Queued), wants)
+		string(turn.Agent), string(turn.Model), millis(turn.Queued), wants, rights)
 	return namedSession(err)
 }
 
