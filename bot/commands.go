@@ -203,7 +203,7 @@ func (c *commands) cwd(ctx context.Context, _ *lane, t *task, r request) {
 		c.answer(ctx, t, r, "The agent works in "+st.Dir+"\n/cwd followed by a directory changes it.")
 		return
 	}
-	dir, err := c.desk.SetDir(ctx, r.in.conv, r.args)
+	dir, err := c.desk.SetDir(ctx, r.in.conv, r.args, r.in.person)
 	switch {
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
 		c.answer(ctx, t, r, "That directory is outside the places ductor may work in (projects.roots in config.toml).")

@@ -41,7 +41,7 @@ type Desk interface {
 	// Menu says for each agent whether it can be used where the conversation's next turn runs, and which models it has.
 	Menu(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 	// SetPermission chooses what the agent may do unasked from the next turn on.
-	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode) error
+	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, by orchestrator.PersonID) error
 	// Roles lists the names of the configured roles, sorted.
 	Roles() []string
 	// SetRole chooses the role the agent plays from the next turn on, in the same session; an empty name
@@ -49,7 +49,7 @@ type Desk interface {
 	SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error
 	// SetDir chooses the working directory and returns it as an absolute path. ErrOutsideRoot and
 	// ErrNotADir say what is wrong with one that is refused.
-	SetDir(ctx context.Context, id orchestrator.ConversationID, path string) (string, error)
+	SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error)
 	// Status says what a conversation is set to and busy with.
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 }

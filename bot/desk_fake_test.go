@@ -161,7 +161,7 @@ func (d *deskFake) SetModel(_ context.Context, id orchestrator.ConversationID, a
 	return d.fail
 }
 
-func (d *deskFake) SetPermission(_ context.Context, id orchestrator.ConversationID, mode cli.PermissionMode) error {
+func (d *deskFake) SetPermission(_ context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, _ orchestrator.PersonID) error {
 	d.note("permission %s %s", id.Key(), mode)
 	return d.fail
 }
@@ -177,7 +177,7 @@ func (d *deskFake) Menu(context.Context, orchestrator.ConversationID) ([]cli.Men
 	return d.menu, nil
 }
 
-func (d *deskFake) SetDir(_ context.Context, id orchestrator.ConversationID, path string) (string, error) {
+func (d *deskFake) SetDir(_ context.Context, id orchestrator.ConversationID, path string, _ orchestrator.PersonID) (string, error) {
 	d.note("cwd %s %s", id.Key(), path)
 	return "/home/u/" + path, d.fail
 }

@@ -72,7 +72,7 @@ func (c *permissions) start(ctx context.Context, t *task, r request) error {
 		m.confirming = true
 		return c.menus.offer(ctx, t, r, m)
 	}
-	if err := c.desk.SetPermission(ctx, r.in.conv, mode); err != nil {
+	if err := c.desk.SetPermission(ctx, r.in.conv, mode, r.in.person); err != nil {
 		return err
 	}
 	c.closer.answer(ctx, r.in, t.updates, m.setText(mode), nil)
@@ -166,7 +166,7 @@ func (m *permissionMenu) store(ctx context.Context, by orchestrator.Press) (said
 	if m.revoked != nil {
 		return m.revoke(ctx, by)
 	}
-	if err := m.desk.SetPermission(ctx, m.conv, m.chosen); err != nil {
+	if err := m.desk.SetPermission(ctx, m.conv, m.chosen, by.Person); err != nil {
 		return "", "", err
 	}
 	return m.setText(m.chosen), "Permissions: " + string(m.chosen), nil

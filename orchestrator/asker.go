@@ -38,6 +38,7 @@ type asker struct {
 	turn Turn
 	card Card // is told of what the agent no longer waits for
 	dir  string
+	mode cli.PermissionMode
 	keep context.Context // ends with nothing: what is recorded must be
 	life context.Context // of the turn
 	log  *slog.Logger
@@ -51,14 +52,16 @@ type asker struct {
 	held   []cli.Event // asked before CaughtUp: perhaps withdrawn since
 	past   bool        // what is told happened before this ductor
 	over   bool
+
+	tools map[cli.ToolID]cli.ToolStarted // that run; of the goroutine
 }
 
 // newAsker begins to take the events of a turn. Its drain and leave end it.
 func (o *Orchestrator) newAsker(life, keep context.Context, t Turn, req cli.Request, left cli.Remains, card Card) *asker {
 	a := &asker{
-		o: o, turn: t, card: card, dir: req.Dir, keep: keep, life: life, log: o.log.With("turn", t.ID),
+		o: o, turn: t, card: card, dir: req.Dir, mode: req.Permission, keep: keep, life: life, log: o.log.With("turn", t.ID),
 		events: make(chan cli.Event, askQueue), done: make(chan struct{}),
-		told: map[cli.AskID]bool{}, timers: map[AskID]func() bool{}, past: left == cli.RemainsRun,
+		told: map[cli.AskID]bool{}, tools: map[cli.ToolID]cli.ToolStarted{}, timers: map[AskID]func() bool{}, past: left == cli.RemainsRun,
 	}
 	o.mu.Lock()
 	o.askers[t.ID] = a
@@ -94,6 +97,9 @@ func (a *asker) rearm() {
 // take is called from the agent's stream.
 func (a *asker) take(ev cli.Event) {
 	switch ev.(type) {
+	case cli.ToolStarted, cli.ToolEnded: // the audit misses none
+		a.events <- ev
+		return
 	case cli.ApprovalAsked, cli.QuestionAsked, cli.AskWithdrawn, cli.CaughtUp:
 	default:
 		return
@@ -126,7 +132,10 @@ func (a *asker) leave() {
 func (a *asker) work() {
 	defer close(a.done)
 	for ev := range a.events {
-		if a.life.Err() == nil {
+		switch {
+		case isTool(ev):
+			a.tool(ev)
+		case a.life.Err() == nil:
 			a.handle(ev)
 		}
 	}

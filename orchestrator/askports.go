@@ -35,7 +35,7 @@ type AskDesk interface {
 	Permissions(ctx context.Context, in ConversationID) (Permissions, error)
 	// Revoke takes a rule back. What it let through stays. ErrNoRule if the conversation has no such rule.
 	Revoke(ctx context.Context, id RuleID, by Press) error
-	// Audit lists decisions since a moment, newest first.
+	// Audit lists what happened since a moment, newest first.
 	Audit(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
 
 	// SetBusy chooses what becomes of a prompt that comes while a turn runs. ErrBadChoice for no BusyMode.

@@ -381,7 +381,7 @@ func TestTooManyRequestsAtOnceAreDenied(t *testing.T) {
 func TestOnlyWhoCanBeAskedIs(t *testing.T) {
 	for _, mode := range cli.PermissionModes() {
 		h := open(t)
-		if err := h.SetPermission(t.Context(), here, mode); err != nil {
+		if err := h.SetPermission(t.Context(), here, mode, owner); err != nil {
 			t.Fatal(err)
 		}
 		h.submit(t, here, "go")

@@ -38,7 +38,11 @@ type AskStore interface {
 	RulesOf(ctx context.Context, in ConversationID) ([]Rule, error)
 	// RevokeRule deletes a rule of a conversation and audits that; false if there is no such rule.
 	RevokeRule(ctx context.Context, id RuleID, in ConversationID, by PersonID, at time.Time) (bool, error)
-	// AuditSince lists what was decided since a moment, newest first.
+	// RecordAudit records what happened. An entry with a Call is passed over if the turn
+	// has one of that call, or asked for it.
+	// A killed process loses none of it; a power failure may, until the next method that changes something returns.
+	RecordAudit(ctx context.Context, entries ...AuditEntry) error
+	// AuditSince lists what happened since a moment, newest first.
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
 }
 

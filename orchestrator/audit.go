@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"time"
 
 	"ductor/cli"
@@ -16,24 +17,45 @@ const (
 	AuditAnswered  AuditKind = "answered"
 	AuditExpired   AuditKind = "expired"
 	AuditWithdrawn AuditKind = "withdrawn"
-	AuditRuled     AuditKind = "ruled"   // a rule allowed it, nobody was asked
-	AuditRevoked   AuditKind = "revoked" // a person took a rule back
+	AuditRuled     AuditKind = "ruled"     // a rule allowed it, no user was asked
+	AuditAccepted  AuditKind = "accepted"  // the permission mode allowed an edit, no user was asked
+	AuditRan       AuditKind = "ran"       // a tool ran that its agent did not ask for
+	AuditRule      AuditKind = "rule"      // a user made a rule
+	AuditRevoked   AuditKind = "revoked"   // a user took a rule back
+	AuditMode      AuditKind = "mode"      // the permission mode of a conversation changed
+	AuditDirectory AuditKind = "directory" // a user chose the working directory of a conversation
+	AuditJob       AuditKind = "job"       // a user added, changed, paused, resumed, ran or deleted a job
 )
 
-// AuditEntry is one decision: who, when, what.
+// AuditEntry is one thing that happened: who, when, what. Fields that say nothing of it are empty.
 type AuditEntry struct {
 	ID           int64 // in the order things happened
 	At           time.Time
 	What         AuditKind
 	Conversation ConversationID
-	Turn         cli.TurnID // empty for a rule that was revoked
-	Ask          AskID      // empty for a rule that was revoked
+	Turn         cli.TurnID
+	Ask          AskID
+	Call         cli.ToolID // of AuditRan; stored once a turn
 	Agent        cli.Agent
 	Tool         string // empty for questions
-	Title        string // one line: the command, the path, the first question
-	Choice       Choice // what a person chose; empty where nobody did
+	Title        string // one line: the command, the path, the first question, the mode, the directory, the job
+	Choice       Choice // what a user chose
 	By           PersonID
-	Rule         string // that decided, was made or was revoked
+	Rule         string // that decided, was made or was revoked; the permission mode of AuditAccepted and AuditRan
 	Reason       string
 	Same         int // identical requests that it decided
+}
+
+// Audit lists what happened since a moment, newest first.
+func (o *Orchestrator) Audit(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error) {
+	return o.opts.Store.AuditSince(ctx, since, limit)
+}
+
+// audit records what happened outside of a change that records it by itself. At is filled in. What cannot be recorded
+// is logged: it has happened already.
+func (o *Orchestrator) audit(ctx context.Context, entry AuditEntry) {
+	entry.At = o.now()
+	if err := o.opts.Store.RecordAudit(ctx, entry); err != nil {
+		o.log.Error("record the audit", "what", entry.What, "err", err)
+	}
 }

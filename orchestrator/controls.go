@@ -113,7 +113,7 @@ func (o *Orchestrator) Menu(ctx context.Context, id ConversationID) ([]cli.MenuE
 
 // SetDir chooses the working directory, relative to the present one or absolute, inside the configured
 // roots, and begins a new session there. It returns the directory as it will be used.
-func (o *Orchestrator) SetDir(ctx context.Context, id ConversationID, path string) (string, error) {
+func (o *Orchestrator) SetDir(ctx context.Context, id ConversationID, path string, by PersonID) (string, error) {
 	conv, err := o.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return "", fmt.Errorf("load conversation: %w", err)
@@ -126,7 +126,7 @@ func (o *Orchestrator) SetDir(ctx context.Context, id ConversationID, path strin
 		if c.Dir != dir {
 			c.Dir, c.Session = dir, ""
 		}
-	})
+	}, AuditEntry{What: AuditDirectory, Title: dir, By: by})
 	o.opts.Gateway.Release(id.Key())
 	return dir, err
 }
@@ -216,24 +216,28 @@ func (o *Orchestrator) busyWith(ctx context.Context, id ConversationID, st *Stat
 	return nil
 }
 
-// change loads a conversation, changes it and saves it, with the line's lock so that no change is lost.
-func (o *Orchestrator) change(ctx context.Context, id ConversationID, f func(*Conversation)) error {
+// change loads a conversation, changes it and saves it, with the line's lock so that no change is lost. The audit entries
+// are recorded with the change; their time and conversation are filled in.
+func (o *Orchestrator) change(ctx context.Context, id ConversationID, f func(*Conversation), audit ...AuditEntry) error {
 	l, err := o.line(id)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return o.changeLocked(ctx, id, f)
+	return o.changeLocked(ctx, id, f, audit...)
 }
 
-func (o *Orchestrator) changeLocked(ctx context.Context, id ConversationID, f func(*Conversation)) error {
+func (o *Orchestrator) changeLocked(ctx context.Context, id ConversationID, f func(*Conversation), audit ...AuditEntry) error {
 	conv, err := o.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return fmt.Errorf("load conversation: %w", err)
 	}
 	f(&conv)
-	if err := o.opts.Store.SaveConversation(ctx, conv); err != nil {
+	for i := range audit {
+		audit[i].At, audit[i].Conversation = o.now(), id
+	}
+	if err := o.opts.Store.SaveConversation(ctx, conv, audit...); err != nil {
 		return fmt.Errorf("save conversation: %w", err)
 	}
 	return nil

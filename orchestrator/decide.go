@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"ductor/cli"
 )
@@ -222,11 +221,6 @@ func (o *Orchestrator) AskAt(ctx context.Context, in ConversationID, message int
 // AskShown records which message shows an ask; see AskDesk.
 func (o *Orchestrator) AskShown(ctx context.Context, id AskID, state SendState, message int) error {
 	return o.opts.Store.SetAskShown(ctx, id, state, message)
-}
-
-// Audit lists decisions since a moment, newest first.
-func (o *Orchestrator) Audit(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error) {
-	return o.opts.Store.AuditSince(ctx, since, limit)
 }
 
 // withdrawTurn closes the asks of a turn that has ended.

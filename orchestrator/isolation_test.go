@@ -39,7 +39,7 @@ func TestWhatOneConversationChoosesCountsInItAlone(t *testing.T) {
 	if err := h.SetModel(t.Context(), here, "codex", "gpt", "high"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.SetDir(t.Context(), here, "sub"); err != nil {
+	if _, err := h.SetDir(t.Context(), here, "sub", owner); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.New(t.Context(), here); err != nil {

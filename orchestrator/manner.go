@@ -13,11 +13,12 @@ const NoRole = "(none)"
 
 // SetPermission chooses what the agent may do unasked, from the next turn to start on: waiting ones are
 // among them, one that runs is not. ErrNoPermissionMode for a mode that cli.PermissionModes does not list.
-func (o *Orchestrator) SetPermission(ctx context.Context, id ConversationID, mode cli.PermissionMode) error {
+func (o *Orchestrator) SetPermission(ctx context.Context, id ConversationID, mode cli.PermissionMode, by PersonID) error {
 	if !slices.Contains(cli.PermissionModes(), mode) {
 		return ErrNoPermissionMode
 	}
-	return o.change(ctx, id, func(c *Conversation) { c.Permission = mode })
+	return o.change(ctx, id, func(c *Conversation) { c.Permission = mode },
+		AuditEntry{What: AuditMode, Title: string(mode), By: by})
 }
 
 // SetRole chooses the role the agent plays, from the next turn to start on; an empty name is none. The

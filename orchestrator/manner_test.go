@@ -35,7 +35,7 @@ func TestAPermissionModeIsOfOneConversationAndStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	h := openAt(t, path, nil)
 	for _, mode := range cli.PermissionModes() {
-		if err := h.SetPermission(t.Context(), here, mode); err != nil {
+		if err := h.SetPermission(t.Context(), here, mode, owner); err != nil {
 			t.Fatalf("%s: %v", mode, err)
 		}
 		if got := h.ask(t, here, "in "+string(mode)).Permission; got != mode {
@@ -43,7 +43,7 @@ func TestAPermissionModeIsOfOneConversationAndStays(t *testing.T) {
 		}
 	}
 	for _, unknown := range []cli.PermissionMode{"", "ASK", "everything"} {
-		if err := h.SetPermission(t.Context(), here, unknown); !errors.Is(err, orchestrator.ErrNoPermissionMode) {
+		if err := h.SetPermission(t.Context(), here, unknown, owner); !errors.Is(err, orchestrator.ErrNoPermissionMode) {
 			t.Errorf("mode %q: %v", unknown, err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestAPermissionModeHoldsForWhatWaitsAndNotForWhatRuns(t *testing.T) {
 	h.submit(t, here, "running")
 	h.awaitAsked(t, 1)
 	h.submit(t, here, "waiting")
-	if err := h.SetPermission(t.Context(), here, cli.Plan); err != nil {
+	if err := h.SetPermission(t.Context(), here, cli.Plan, owner); err != nil {
 		t.Fatal(err)
 	}
 	close(end)

@@ -333,7 +333,7 @@ func TestADirectoryStaysInsideTheRoots(t *testing.T) {
 		{"nowhere", orchestrator.ErrNotADir}, {root + "-sibling", orchestrator.ErrNotADir},
 	}
 	for _, c := range cases {
-		if dir, err := h.SetDir(t.Context(), here, c.path); !errors.Is(err, c.err) {
+		if dir, err := h.SetDir(t.Context(), here, c.path, owner); !errors.Is(err, c.err) {
 			t.Errorf("/cwd %s: %q, %v; want %v", c.path, dir, err, c.err)
 		}
 	}

@@ -17,7 +17,8 @@ type Store interface {
 
 	// Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
-	SaveConversation(ctx context.Context, c Conversation) error
+	// SaveConversation stores all of c, and audits the change, both or neither.
+	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
 
 	// CreateSession stores s and makes it the current one of its conversation.
 	CreateSession(ctx context.Context, s Session) error

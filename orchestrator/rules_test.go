@@ -67,7 +67,7 @@ func TestARuleDecidesUntilItIsRevoked(t *testing.T) {
 	for _, e := range log {
 		whats = append(whats, e.What)
 	}
-	want := []orchestrator.AuditKind{"allowed", "revoked", "allowed", "denied", "ruled", "allowed"}
+	want := []orchestrator.AuditKind{"allowed", "revoked", "allowed", "denied", "ruled", "allowed", "rule"}
 	if !slices.Equal(whats, want) || log[1].Rule != "Bash(git status *)" || log[4].Rule != "Bash(git status *)" || log[4].By != 0 {
 		t.Errorf("the audit is %+v", log)
 	}

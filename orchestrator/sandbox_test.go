@@ -63,7 +63,7 @@ func TestAConversationRunsWhereItsProjectDoes(t *testing.T) {
 		who cli.Agent
 	}{{"", "", "claude"}, {"web", "web", "claude"}, {"db", "db", "codex"}, {"plain", "", "claude"}} {
 		if tc.dir != "" {
-			if _, err := h.SetDir(t.Context(), here, filepath.Join(root, tc.dir)); err != nil {
+			if _, err := h.SetDir(t.Context(), here, filepath.Join(root, tc.dir), owner); err != nil {
 				t.Fatal(err)
 			}
 		}

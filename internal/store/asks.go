@@ -57,8 +57,12 @@ func (t *tx) placeAsk(a orchestrator.Ask, digest string) (id string, err error) 
 	if err != nil {
 		return "", err
 	}
-	if _, err := t.exec(`INSERT INTO ask_natives (turn, native, ask) VALUES (?, ?, ?)`,
-		string(a.Turn), string(a.Native[0]), id); err != nil {
+	call := ""
+	if a.Approval != nil {
+		call = string(a.Approval.Started)
+	}
+	if _, err := t.exec(`INSERT INTO ask_natives (turn, native, ask, call) VALUES (?, ?, ?, ?)`,
+		string(a.Turn), string(a.Native[0]), id, call); err != nil {
 		return "", err
 	}
 	if a.State != orchestrator.AskOpen {
@@ -156,6 +160,11 @@ func (t *tx) decide(d orchestrator.AskDecision) (bool, error) {
 func (t *tx) recordDecision(a orchestrator.Ask, d orchestrator.AskDecision, now int64) error {
 	if d.Rule != nil {
 		if err := t.insertRule(*d.Rule); err != nil {
+			return err
+		}
+		made := orchestrator.AuditEntry{At: d.At, What: orchestrator.AuditRule, Conversation: a.Conversation, Turn: a.Turn,
+			Agent: d.Rule.Agent, Tool: d.Rule.Tool, Choice: d.Choice, By: d.By, Rule: d.Rule.Text}
+		if err := t.audit(made); err != nil {
 			return err
 		}
 	}

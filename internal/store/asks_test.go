@@ -136,8 +136,9 @@ func TestAnAskIsDecidedOnceAndWithAllThatGoesWithIt(t *testing.T) {
 		t.Errorf("%d updates are not handled, want the late one", n)
 	}
 	audit := get[[]orchestrator.AuditEntry](t)(db.AuditSince(ctx, noon, 9))
-	same(t, "audit", audit, []orchestrator.AuditEntry{{ID: 1, At: noon, What: orchestrator.AuditAllowed, Conversation: chatA, Turn: "t",
-		Ask: "a", Agent: "claude", Tool: "Bash", Title: "make", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)", Same: 1}})
+	same(t, "audit", audit, []orchestrator.AuditEntry{{ID: 2, At: noon, What: orchestrator.AuditAllowed, Conversation: chatA, Turn: "t",
+		Ask: "a", Agent: "claude", Tool: "Bash", Title: "make", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)", Same: 1}, {ID: 1, At: noon, What: orchestrator.AuditRule,
+		Conversation: chatA, Turn: "t", Agent: "claude", Tool: "Bash", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)"}})
 	if !errors.Is(second2(db.DecideAsk(ctx, allowed("none"))), orchestrator.ErrNoAsk) {
 		t.Error("what is not there was decided")
 	}

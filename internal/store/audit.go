@@ -8,16 +8,30 @@ import (
 	"ductor/orchestrator"
 )
 
-const auditColumns = `at, what, chat, topic, turn, ask, agent, tool, title, choice, person, rule, reason, same`
+const auditColumns = `at, what, chat, topic, turn, ask, agent, tool, title, choice, person, rule, reason, same, call`
 
 // titleBytes is how much of a command the audit keeps: enough to see what it was.
 const titleBytes = 500
 
-func (t *tx) audit(e orchestrator.AuditEntry) error {
-	_, err := t.exec(`INSERT INTO audit (`+auditColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		millis(e.At), string(e.What), e.Conversation.Chat, e.Conversation.Topic, string(e.Turn), string(e.Ask),
-		string(e.Agent), e.Tool, cli.Shorten(e.Title, titleBytes), string(e.Choice), int64(e.By), e.Rule, e.Reason, e.Same)
-	return err
+// RecordAudit records what happened; see orchestrator.AskStore.
+func (db *DB) RecordAudit(ctx context.Context, entries ...orchestrator.AuditEntry) error {
+	return wrap("record the audit", db.write.doSoon(ctx, func(t *tx) error { return t.audit(entries...) }))
+}
+
+func (t *tx) audit(entries ...orchestrator.AuditEntry) error {
+	for _, e := range entries {
+		_, err := t.exec(`INSERT INTO audit (`+auditColumns+`) 
+			SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
+			WHERE ?15 = '' OR NOT EXISTS (SELECT 1 FROM ask_natives WHERE turn = ?5 AND call = ?15)
+			ON CONFLICT (turn, call) WHERE call <> '' DO NOTHING`,
+			millis(e.At), string(e.What), e.Conversation.Chat, e.Conversation.Topic, string(e.Turn), string(e.Ask),
+			string(e.Agent), e.Tool, cli.Shorten(e.Title, titleBytes), string(e.Choice), int64(e.By), e.Rule, e.Reason,
+			e.Same, string(e.Call))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // entryOf says of an ask what is audited.
@@ -32,7 +46,7 @@ func entryOf(a orchestrator.Ask, what orchestrator.AuditKind, at time.Time) orch
 	return e
 }
 
-// AuditSince lists at most limit of what was decided since a moment, newest first.
+// AuditSince lists at most limit of what happened since a moment, newest first.
 func (db *DB) AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error) {
 	all, err := many(ctx, db.read, scanAudit, `SELECT id, `+auditColumns+` FROM audit WHERE at >= ? ORDER BY id DESC LIMIT ?`,
 		millis(since), atMost(limit))
@@ -42,7 +56,7 @@ func (db *DB) AuditSince(ctx context.Context, since time.Time, limit int) ([]orc
 func scanAudit(row scanner) (e orchestrator.AuditEntry, err error) {
 	var at int64
 	err = row.Scan(&e.ID, &at, &e.What, &e.Conversation.Chat, &e.Conversation.Topic, &e.Turn, &e.Ask, &e.Agent, &e.Tool,
-		&e.Title, &e.Choice, &e.By, &e.Rule, &e.Reason, &e.Same)
+		&e.Title, &e.Choice, &e.By, &e.Rule, &e.Reason, &e.Same, &e.Call)
 	e.At = instant(at)
 	return e, err
 }

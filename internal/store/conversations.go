@@ -20,8 +20,8 @@ func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) 
 	return c, wrap(fmt.Sprintf("load conversation %s", id.Key()), err)
 }
 
-// SaveConversation stores all of c. ErrNoSession when c names a session that is not there.
-func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation) error {
+// SaveConversation stores all of c and audits the change. ErrNoSession when c names a session that is not there.
+func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation, audit ...orchestrator.AuditEntry) error {
 	err := db.write.do(ctx, func(t *tx) error {
 		_, err := t.exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy)
 			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?)
@@ -30,7 +30,10 @@ func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation)
 				dir = excluded.dir, role = excluded.role, busy = excluded.busy`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
 			string(c.Permission), c.Dir, c.Role, string(c.Busy))
-		return namedSession(err)
+		if err != nil {
+			return namedSession(err)
+		}
+		return t.audit(audit...)
 	})
 	return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
 }

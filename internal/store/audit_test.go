@@ -1,0 +1,38 @@
+package store
+
+import (
+	"testing"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// A turn that is resumed tells its tools once more: the audit has each once, and none that was asked for.
+func TestTheAuditHasAToolOnceAndOnlyIfItWasNotAskedFor(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	startTurn(t, db, "t")
+	ask := newAsk("a", "t", "1")
+	ask.Approval = &cli.ApprovalAsked{ID: "1", Tool: "Bash", Title: "make", Started: "asked"}
+	get[orchestrator.Ask](t)(db.OpenAsk(ctx, ask, "d"))
+	ran := func(turn cli.TurnID, call cli.ToolID) orchestrator.AuditEntry {
+		return orchestrator.AuditEntry{At: noon, What: orchestrator.AuditRan, Conversation: chatA, Turn: turn, Call: call, Tool: "Read", Title: "a"}
+	}
+	must(t, db.RecordAudit(ctx, ran("t", "asked"), ran("t", "read"), ran("t", "read"), ran("u", "read")))
+	must(t, db.RecordAudit(ctx, ran("t", "read"), ran("t", ""), ran("t", "")))
+	var calls []string
+	for _, e := range get[[]orchestrator.AuditEntry](t)(db.AuditSince(ctx, noon, 9)) {
+		calls = append(calls, string(e.Turn)+"/"+string(e.Call))
+	}
+	same(t, "calls", calls, []string{"t/", "t/", "u/read", "t/read"})
+}
+
+func TestAChangeOfAConversationIsAuditedWithIt(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	entry := orchestrator.AuditEntry{At: noon, What: orchestrator.AuditMode, Conversation: chatA, Title: "bypass", By: 7}
+	if err := db.SaveConversation(ctx, orchestrator.Conversation{ID: chatA, Session: "none"}, entry); err == nil {
+		t.Fatal("a conversation with a session that is not there was stored")
+	}
+	must(t, db.SaveConversation(ctx, orchestrator.Conversation{ID: chatA, Permission: cli.Bypass}, entry))
+	entry.ID = 1
+	same(t, "audit", get[[]orchestrator.AuditEntry](t)(db.AuditSince(ctx, noon, 9)), []orchestrator.AuditEntry{entry})
+}
