@@ -44,7 +44,7 @@ func (h *house) last() cli.Request {
 func TestATurnWithRightsOfItsOwnUsesNoChoiceOfTheChat(t *testing.T) {
 	root := t.TempDir()
 	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), root)
-	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits); err != nil {
+	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
 		t.Fatal(err)
 	}
 	h.turnWith(t, here, "mine", bash("1", "git status"), orchestrator.Verdict{Choice: orchestrator.AllowPattern})
@@ -76,7 +76,7 @@ func TestATurnWithRightsOfItsOwnUsesNoChoiceOfTheChat(t *testing.T) {
 func TestRightsOfATurnOutliveARestartAndARepetition(t *testing.T) {
 	path, root := filepath.Join(t.TempDir(), "ductor.db"), t.TempDir()
 	h := openForOrders(t, path, root)
-	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits); err != nil {
+	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
 		t.Fatal(err)
 	}
 	h.agent.reply = untilAborted
