@@ -13,6 +13,7 @@ import (
 type watch struct {
 	agent Agent
 	emit  func(Event)
+	waits func(asked AskID, waiting bool) // is told when the agent begins and ceases to wait for its user
 
 	mu     sync.Mutex
 	closed bool
@@ -37,8 +38,16 @@ func (w *watch) event(ev Event) {
 		return
 	case SessionStarted:
 		w.named = ev
-	case TextDelta, FileChanged, ApprovalAsked, QuestionAsked: // what was allowed may have been done
+	case TextDelta, FileChanged:
 		w.shown = true
+	case ApprovalAsked: // what is allowed may be done
+		w.shown = true
+		w.waits(ev.ID, true)
+	case QuestionAsked:
+		w.shown = true
+		w.waits(ev.ID, true)
+	case AskWithdrawn:
+		w.waits(ev.ID, false)
 	case ToolStarted:
 		w.shown = true
 		w.tools = append(w.tools, ev.ID)
@@ -92,9 +101,15 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode Mode, req
 		}
 		lent = s.pool.lend(entry, mode, req.Conversation, session, at)
 	}
-	w := &watch{agent: agent, emit: emit}
+	return s.attemptIn(ctx, lent, req, emit)
+}
+
+// attemptIn runs req once in a session that is lent to it.
+func (s *Service) attemptIn(ctx context.Context, lent *pooled, req Request, emit func(Event)) attempt {
+	w := &watch{agent: lent.agent, emit: emit, waits: func(ask AskID, waiting bool) { s.pool.waitsForUser(lent, ask, waiting) }}
 	err := s.runTurn(ctx, lent, req, w)
 	r, ok := w.close()
+	s.pool.turnEnded(lent)
 	return attempt{result: judge(ctx, w, r, ok, err), shown: w.shown, lent: lent}
 }
 
@@ -102,9 +117,9 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode Mode, req
 // that ctx is done.
 func (s *Service) place(ctx context.Context, entry *agentEntry, mode Mode, req Request, emit func(Event)) (*place, error) {
 	waited := false
-	at, err := s.pool.acquire(ctx, entry, mode, req, func(busy int) {
+	at, err := s.pool.acquire(ctx, entry, mode, req, func(now shortage) {
 		waited = true
-		emit(Status{Kind: StatusWaiting, Detail: waitsFor(busy)})
+		emit(Status{Kind: StatusWaiting, Detail: now.sentence()})
 	})
 	if waited && err == nil {
 		emit(Status{Kind: StatusIdle})

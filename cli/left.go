@@ -188,10 +188,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	}
 	left.attached()
 	lent := s.pool.lend(entry, left.run.Mode, req.Conversation, session, left.at)
-	w := &watch{agent: agent, emit: emit}
-	err = s.runTurn(ctx, lent, req, w)
-	r, ok := w.close()
-	return attempt{result: judge(ctx, w, r, ok, err), shown: w.shown, lent: lent}
+	return s.attemptIn(ctx, lent, req, emit)
 }
 
 // Settled says that the outcome of a turn is recorded, so that nothing need be kept to go on with it.

@@ -25,10 +25,10 @@ type Finder interface {
 type Living struct {
 	Sessions     []SessionStatus // in order of their conversations
 	Processes    int             // of agents, those included that are being started or ended
-	MaxProcesses int
-	Waiting      int   // turns that wait until another agent ends
-	Memory       int64 // bytes that the agents and all they started have resident, as far as it is known
-	MaxMemory    int64 // 0 is no limit
+	MaxProcesses int             // 0 is no limit
+	Waiting      int             // turns that wait until another agent ends
+	Memory       int64           // bytes that the agents and all they started have resident, as far as it is known
+	MaxMemory    int64           // 0 is no limit
 }
 
 // Of is the session of a conversation that lives; false if it has none.
@@ -158,10 +158,15 @@ func (p *pool) relieve(ctx context.Context) {
 		}
 		if at != nil {
 			at.memory = bytes
+			p.typical[at.agent] = max(p.typical[at.agent], bytes)
 		}
 		sum += bytes
 	}
-	for sum > p.maxMemory {
+	defer p.serve()
+	if p.available != nil && p.available() < 0 && p.evictOldest() > 0 {
+		p.log.Info("an idle agent is ended because memory is short", "held", sum)
+	}
+	for p.maxMemory > 0 && sum > p.maxMemory {
 		freed := p.evictOldest()
 		if freed == 0 {
 			return

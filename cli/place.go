@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -36,8 +35,16 @@ func (at *place) spare() bool { return at.idle > 0 && at.idle+at.closing == at.u
 
 // waiter is a turn that waits for a place.
 type waiter struct {
+	agent   Agent
 	granted chan *place   // has room for the one answer
-	changed chan struct{} // a token when there may be a process to share
+	changed chan struct{} // a token when there may be a process to share, and when another waiter got a place
+}
+
+func (w *waiter) wake() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
 }
 
 // Sharer is a Provider whose sessions may share a process.
@@ -46,9 +53,6 @@ type Sharer interface {
 	// start one, or if that is not known yet. It does not wait.
 	Shares(req Request) int
 }
-
-// free says whether a process may be started. mu is held.
-func (p *pool) free() bool { return len(p.places) < p.max }
 
 // take makes a place with one user. mu is held.
 func (p *pool) take(id processID) *place {
@@ -59,30 +63,40 @@ func (p *pool) take(id processID) *place {
 
 // acquire gives a place for a process that is to be started for req, or the one of a process that it will
 // share. Where none is free the longest idle process is ended, and where none is idle this waits: first come,
-// first served, until ctx is done. wait is called before that, with how many are busy.
-func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode Mode, req Request, wait func(busy int)) (*place, error) {
+// first served, until ctx is done. wait is called whenever what it waits for changes, but not where a moment is
+// enough, in which an idle one ends.
+func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode Mode, req Request, wait func(shortage)) (*place, error) {
 	if at := p.join(entry, mode, req); at != nil {
 		return at, nil
 	}
+	agent := entry.provider.Agent()
 	p.mu.Lock()
-	if len(p.queue) == 0 && p.free() {
+	if len(p.queue) == 0 && p.free(agent) {
 		defer p.mu.Unlock()
 		return p.take(entry.process(0)), nil
 	}
-	w := &waiter{granted: make(chan *place, 1), changed: make(chan struct{}, 1)}
+	w := &waiter{agent: agent, granted: make(chan *place, 1), changed: make(chan struct{}, 1)}
 	p.queue = append(p.queue, w)
 	p.serve()
-	busy := p.busy()
 	p.mu.Unlock()
 	if at := p.join(entry, mode, req); at != nil { // it began to be shared before anybody could tell w of it
 		p.quit(w)
 		return at, nil
 	}
-	if busy >= p.max { // else a moment is enough, in which an idle one ends
-		wait(busy)
-	}
+	var told shortage
+	look := time.NewTicker(lookAgain)
+	defer look.Stop()
 	for {
+		if now := p.shortageOf(w); now.position > 0 && now != told {
+			told = now
+			wait(now)
+		}
 		select {
+		case <-look.C: // memory comes back without a word
+			p.turned()
+			p.mu.Lock()
+			p.serve()
+			p.mu.Unlock()
 		case at := <-w.granted:
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -98,16 +112,6 @@ func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode Mode, req Re
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// busy counts the processes that cannot be ended for another one. mu is held.
-func (p *pool) busy() (n int) {
-	for at := range p.places {
-		if !at.going() && !at.spare() {
-			n++
-		}
-	}
-	return n
 }
 
 // join gives the place of the process that req would share, if there is one.
@@ -172,19 +176,15 @@ func (p *pool) leaveLocked(at *place) {
 // serve hands free places to those who wait, and has as many idle processes ended as are wanted besides.
 // mu is held.
 func (p *pool) serve() {
-	for len(p.queue) > 0 && p.free() {
+	for len(p.queue) > 0 && p.free(p.queue[0].agent) {
 		w := p.queue[0]
 		p.queue = p.queue[1:]
-		w.granted <- p.take(processID{})
-	}
-	coming := p.max - len(p.places)
-	for at := range p.places {
-		if at.going() {
-			coming++
+		w.granted <- p.take(processID{agent: w.agent})
+		for _, other := range p.queue {
+			other.wake()
 		}
 	}
-	for coming < len(p.queue) && p.evictOldest() > 0 {
-		coming++
+	for p.short() != enough && p.evictOldest() > 0 {
 	}
 }
 
@@ -253,19 +253,6 @@ func (p *pool) giveUp(at *place) {
 	at.closing++
 }
 
-// tooMany says whether more processes live than may, those aside that are being ended.
-func (p *pool) tooMany() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for at := range p.places {
-		if !at.going() {
-			n++
-		}
-	}
-	return n > p.max
-}
-
 // settleIn gives s the place of its process: the one it was opened for, or that of a process it turned out to
 // share. mu is held.
 func (p *pool) settleIn(s *pooled, pid int) {
@@ -281,10 +268,7 @@ func (p *pool) settleIn(s *pooled, pid int) {
 	}
 	p.watchOver(s.at)
 	for _, w := range p.queue {
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
+		w.wake()
 	}
 }
 
@@ -314,12 +298,4 @@ func (p *pool) watchOver(at *place) {
 			p.evict(at)
 		}
 	}()
-}
-
-// waitsFor is what a person is told who waits for a place.
-func waitsFor(busy int) string {
-	if busy == 1 {
-		return "another agent is busy; this waits for it"
-	}
-	return fmt.Sprintf("%d agents are busy; this waits for one of them", busy)
 }

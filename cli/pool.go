@@ -14,8 +14,9 @@ import (
 // sessions. A session is in it as idle, or lent to the turn that runs; its lock is held for bookkeeping only.
 type pool struct {
 	idleLimit time.Duration
-	max       int   // processes
-	maxMemory int64 // bytes of all of them; 0 is no limit
+	max       int          // processes that are not waiting for their user; 0 is no limit
+	maxMemory int64        // bytes of all of them; 0 is no limit
+	available func() int64 // bytes that agents may still take; nil is no limit
 	closeWait time.Duration
 	now       func() time.Time
 	log       *slog.Logger
@@ -32,6 +33,7 @@ type pool struct {
 	closing map[closeKey][]chan struct{}
 	warming map[Conversation]*warming
 	places  map[*place]bool
+	typical map[Agent]int64 // the most that a process of the agent was seen to hold, in bytes
 	queue   []*waiter
 	closed  bool
 	leaving bool // sessions are let go of, not closed
@@ -46,13 +48,15 @@ type pooled struct {
 	sandbox      Sandbox
 	at           *place
 	used         time.Time
-	timer        *time.Timer // while idle
-	drop         bool        // close it instead of keeping it
+	timer        *time.Timer    // while idle
+	asks         map[AskID]bool // what its turn waits for its user to decide
+	drop         bool           // close it instead of keeping it
 }
 
 func newPooled(entry *agentEntry, mode Mode, conversation Conversation, session Session, at *place) *pooled {
 	return &pooled{
 		conversation: conversation, session: session, mode: mode, agent: entry.provider.Agent(), sandbox: entry.site.sandbox, at: at,
+		asks: map[AskID]bool{},
 	}
 }
 
@@ -75,10 +79,10 @@ func (p *pooled) suits(entry *agentEntry, mode Mode, req Request) bool {
 
 func newPool(opts ServiceOptions, work *group, ending <-chan struct{}, launchers func(Sandbox) []Launcher) *pool {
 	return &pool{
-		idleLimit: opts.IdleLimit, max: opts.MaxSessions, maxMemory: opts.MaxMemory, closeWait: opts.Grace + stopSlack,
+		idleLimit: opts.IdleLimit, max: opts.MaxSessions, maxMemory: opts.MaxMemory, available: opts.Available, closeWait: opts.Grace + stopSlack,
 		now: opts.Now, log: opts.Logger, work: work, launchers: launchers, ending: ending, measureSoon: make(chan struct{}, 1),
 		idle: map[Conversation]*pooled{}, kept: map[*pooled]bool{}, lent: map[*pooled]bool{}, closing: map[closeKey][]chan struct{}{},
-		warming: map[Conversation]*warming{}, places: map[*place]bool{},
+		warming: map[Conversation]*warming{}, places: map[*place]bool{}, typical: map[Agent]int64{},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -57,16 +58,16 @@ func TestTurnsWaitForAProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestService(t, ServiceOptions{MaxSessions: 2}, &fakeProvider{turn: lasting})
 		var mu sync.Mutex
-		var told []string
+		told := map[string][]string{}
 		tell := func(c string) func(Event) {
 			return func(ev Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				switch ev := ev.(type) {
 				case Status:
-					told = append(told, c+" "+string(ev.Kind)+" "+ev.Detail)
+					told[c] = append(told[c], string(ev.Kind)+" "+ev.Detail)
 				case SessionStarted:
-					told = append(told, c+" starts")
+					told[c] = append(told[c], "starts")
 				}
 			}
 		}
@@ -86,12 +87,12 @@ func TestTurnsWaitForAProcess(t *testing.T) {
 				t.Errorf("turn %d: %v", i, r.Err)
 			}
 		}
-		want := []string{
-			"a starts", "b starts",
-			"c waiting 2 agents are busy; this waits for one of them", "d waiting 2 agents are busy; this waits for one of them",
-			"c idle ", "c starts", "d idle ", "d starts",
+		want := map[string][]string{
+			"a": {"starts"}, "b": {"starts"},
+			"c": {"waiting all agents are busy; this is next", "idle ", "starts"},
+			"d": {"waiting all agents are busy; this is number 2 in the queue", "waiting all agents are busy; this is next", "idle ", "starts"},
 		}
-		if !slices.Equal(told, want) {
+		if !maps.EqualFunc(told, want, slices.Equal[[]string]) {
 			t.Errorf("told %q, want %q", told, want)
 		}
 		closeService(t, s)

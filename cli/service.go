@@ -14,7 +14,6 @@ import (
 const (
 	DefaultTimeout     = time.Hour
 	DefaultIdleLimit   = 15 * time.Minute
-	DefaultMaxSessions = 8
 	DefaultMemoryEvery = 15 * time.Second
 	DefaultMenuTTL     = 5 * time.Minute
 	DefaultMenuWait    = 15 * time.Second
@@ -30,10 +29,14 @@ type ServiceOptions struct {
 	Timeout   time.Duration // of a turn whose Request says none
 	Grace     time.Duration // what a session may take to end a cancelled turn; the providers' own
 	IdleLimit time.Duration // an idle session is closed after it
-	// MaxSessions is how many agent processes there may be, those included that are being started or ended.
-	// Beyond it the longest idle one is ended, and where all are busy a turn waits for one of them. Sessions
-	// that share a process count once.
+	// MaxSessions is how many agent processes there may be, those included that are being started or ended; 0 is
+	// no limit. Beyond it the longest idle one is ended, and where all are busy a turn waits for one of them.
+	// Sessions that share a process count once, and a process whose turns all wait for their user does not count.
 	MaxSessions int
+	// Available is how many bytes agents may still take; nil is no limit. A process is started only where it has
+	// what one of its agent was seen to take; where it has not, idle ones are ended and the turn waits. One may
+	// always live.
+	Available func() int64
 	// MaxMemory is how many bytes the agents and all they started may hold; 0 is no limit. Beyond it idle ones
 	// are ended, the longest idle one first. A busy one never is.
 	MaxMemory   int64
@@ -91,9 +94,6 @@ func NewService(opts ServiceOptions) (*Service, error) {
 	orDefault(&opts.MemoryEvery, DefaultMemoryEvery)
 	orDefault(&opts.MenuTTL, DefaultMenuTTL)
 	orDefault(&opts.MenuWait, DefaultMenuWait)
-	if opts.MaxSessions <= 0 {
-		opts.MaxSessions = DefaultMaxSessions
-	}
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -118,7 +118,7 @@ func NewService(opts ServiceOptions) (*Service, error) {
 		return nil, err
 	}
 	s.pool = newPool(opts, s.work, s.base.Done(), s.launchers)
-	if opts.MaxMemory > 0 {
+	if opts.MaxMemory > 0 || opts.Available != nil {
 		s.work.spawn(s.watchMemory)
 	}
 	return s, nil

@@ -17,7 +17,11 @@ func (s *Service) Decide(ctx context.Context, turn TurnID, ask AskID, d Decision
 		if !ok {
 			return ErrNotAsked
 		}
-		return asker.Decide(ctx, ask, d)
+		if err := asker.Decide(ctx, ask, d); err != nil {
+			return err
+		}
+		s.pool.waitsForUser(to, ask, false)
+		return nil
 	})
 }
 

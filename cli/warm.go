@@ -110,7 +110,7 @@ func (p *pool) acquireSpare(entry *agentEntry, req Request) *place {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.queue) > 0 || !p.free() {
+	if len(p.queue) > 0 || !p.free(entry.provider.Agent()) {
 		return nil
 	}
 	return p.take(entry.process(0))

@@ -97,7 +97,8 @@ func serviceOptions(cfg config.Config, h *house, log *slog.Logger) cli.ServiceOp
 	a := cfg.Agents
 	o := cli.ServiceOptions{
 		Providers: h.providers(h.hostGround()), Launchers: []cli.Launcher{h.host}, Sites: h.sites(), Default: cli.Agent(a.Default), Modes: modesOf(a),
-		Timeout: a.TurnTimeout, Grace: a.Grace, IdleLimit: a.IdleLimit, MaxSessions: a.MaxLive, MaxMemory: int64(a.MaxMemoryMB) << 20, Logger: log,
+		Timeout: a.TurnTimeout, Grace: a.Grace, IdleLimit: a.IdleLimit, MaxSessions: a.MaxLive, MaxMemory: int64(a.MaxMemoryMB) << 20,
+		Available: cli.ThisHost().Available, Logger: log,
 	}
 	if h.homes != nil { // a nil one in an interface is not nil
 		o.Homes = h.homes

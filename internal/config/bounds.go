@@ -67,7 +67,7 @@ func (c *Config) checkNumbers(p *problems) {
 		{"queue.max", c.Queue.Max, 1, 1000},
 		{"sessions.history_turns", c.Sessions.HistoryTurns, 0, 1000},
 		{"sessions.history_bytes", c.Sessions.HistoryBytes, 0, 10 << 20},
-		{"agents.max_live", c.Agents.MaxLive, 1, 256},
+		{"agents.max_live", c.Agents.MaxLive, 0, 256},
 		{"agents.max_memory_mb", c.Agents.MaxMemoryMB, 0, 1 << 20},
 		{"storage.uploads_max_mb", c.Storage.UploadsMaxMB, 1, 20},
 		{"storage.retention_days", c.Storage.RetentionDays, 1, 3650},

@@ -211,7 +211,7 @@ func defaults() Config {
 		},
 		Agents: Agents{
 			Default: agentClaude, Fallback: []string{agentCodex, agentGemini, agentCopilot},
-			IdleLimit: 30 * time.Minute, MaxLive: 4, MaxMemoryMB: 4096, TurnTimeout: 2 * time.Hour,
+			IdleLimit: 30 * time.Minute, TurnTimeout: 2 * time.Hour,
 			Stall: 5 * time.Minute, ToolStall: 30 * time.Minute, Grace: 2 * time.Second, StaleAfter: 3 * time.Hour, OrphanAfter: 15 * time.Minute,
 			Claude: Claude{Agent: agent("live")}, Codex: Codex{Agent: agent("live"), Sandbox: "workspace-write"},
 			Gemini: Gemini{Agent: agent("live")}, Copilot: Copilot{Agent: agent("live")},

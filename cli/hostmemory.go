@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// keptFree is the part of the memory that agents leave to everything else.
+const keptFree = 0.2
+
+// HostMemory reads how much memory agents may take from the file system at root, normally "/": what the kernel
+// calls available (proc(5), MemAvailable), and what the control groups of this process leave, the tighter of the
+// two, less a fifth of the whole.
+type HostMemory struct{ root fs.FS }
+
+// NewHostMemory reads from root.
+func NewHostMemory(root fs.FS) HostMemory { return HostMemory{root} }
+
+// Available is how many bytes agents may still take; negative where less than a fifth is free. Where nothing can
+// be read there is no limit.
+func (m HostMemory) Available() int64 {
+	all, err := m.numbers("proc/meminfo")
+	if err != nil || all["MemTotal"] == 0 {
+		return math.MaxInt64
+	}
+	total, available := all["MemTotal"]<<10, all["MemAvailable"]<<10
+	left := available - int64(keptFree*float64(total))
+	for _, g := range m.groups() {
+		if g.limit < total {
+			left = min(left, g.limit-g.used-int64(keptFree*float64(g.limit)))
+		}
+	}
+	return left
+}
+
+// memoryGroup is a control group with a limit of memory, in bytes. What is used leaves out files that the kernel
+// can drop.
+type memoryGroup struct{ limit, used int64 }
+
+// groups lists those of this process, from its own up to the root.
+func (m HostMemory) groups() (list []memoryGroup) {
+	own, err := fs.ReadFile(m.root, "proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(own)) {
+		dir, two := strings.CutPrefix(strings.TrimSpace(line), "0::/")
+		if !two {
+			continue
+		}
+		for ; ; dir = path.Dir(dir) {
+			if g, err := m.group(path.Join("sys/fs/cgroup", dir)); err == nil {
+				list = append(list, g)
+			}
+			if dir == "." || dir == "" {
+				return list
+			}
+		}
+	}
+	return list
+}
+
+func (m HostMemory) group(dir string) (memoryGroup, error) {
+	limit, err := m.number(path.Join(dir, "memory.max"))
+	if err != nil {
+		return memoryGroup{}, err
+	}
+	used, err := m.number(path.Join(dir, "memory.current"))
+	if err != nil {
+		return memoryGroup{}, err
+	}
+	stat, err := m.numbers(path.Join(dir, "memory.stat"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return memoryGroup{}, err
+	}
+	return memoryGroup{limit: limit, used: used - stat["inactive_file"]}, nil
+}
+
+// number reads a file that holds one number. "max" is none.
+func (m HostMemory) number(name string) (int64, error) {
+	text, err := fs.ReadFile(m.root, name)
+	if err != nil {
+		return 0, fmt.Errorf("read a memory limit: %w", err)
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+}
+
+// numbers reads a file of lines that each hold a name and a number.
+func (m HostMemory) numbers(name string) (map[string]int64, error) {
+	file, err := m.root.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read memory: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	all := map[string]int64{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 2 {
+			continue
+		}
+		if n, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+			all[strings.TrimSuffix(fields[0], ":")] = n
+		}
+	}
+	return all, lines.Err()
+}
+
+// ThisHost is the memory of the machine that ductor runs on.
+func ThisHost() HostMemory { return NewHostMemory(os.DirFS("/")) }
