@@ -27,13 +27,19 @@ type leftTurn struct {
 	over []TurnID // that the run has marks of, though their outcomes are recorded
 }
 
+// belongsTo says whether the run has the turn: it was found where the turn ran, and has its mark.
+func (l *leftTurn) belongsTo(t OpenTurn) bool {
+	return l.site.sandbox == t.Sandbox && l.run.Agent == t.Agent &&
+		slices.ContainsFunc(l.run.Marks, func(m Mark) bool { return m.Turn == t.Turn })
+}
+
 // forgetRecorded takes the turns out of the run's marks that are not open any more: nobody goes on with them, and who
 // waited for them would take the process to be at work for ever. A mark outlives the record of its turn until another
 // one is made.
 func (l *leftTurn) forgetRecorded(open []OpenTurn) {
 	var marks []Mark
 	for _, m := range l.run.Marks {
-		if !m.OfTurn() || slices.ContainsFunc(open, func(t OpenTurn) bool { return t.Turn == m.Turn }) {
+		if !m.OfTurn() || slices.ContainsFunc(open, func(t OpenTurn) bool { return t.Turn == m.Turn && t.Sandbox == l.site.sandbox }) {
 			marks = append(marks, m)
 		} else {
 			l.over = append(l.over, m.Turn)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 )
@@ -105,10 +104,11 @@ func (s *Service) sight(ctx context.Context, at *site, l Launcher) ([]LeftRun, e
 	return a.runs, a.err
 }
 
-// claim keeps a run for the open turns that it has, if any. Of others it knows nothing then.
+// claim keeps a run for the open turns that it has, if any. Of others it knows nothing then. A run has no turn that ran
+// elsewhere, whatever its marks say: an agent in a sandbox may write them.
 func (s *Service) claim(left leftTurn, open []OpenTurn, remains map[TurnID]Remains) (used bool) {
 	for _, t := range open {
-		if left.run.Agent == t.Agent && slices.ContainsFunc(left.run.Marks, func(m Mark) bool { return m.Turn == t.Turn }) {
+		if left.belongsTo(t) {
 			if left.at == nil {
 				left.at = s.pool.placeFor(left.site.sandbox, left.run)
 			} else {
