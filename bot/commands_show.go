@@ -40,7 +40,8 @@ func statusText(st orchestrator.Status, now time.Time) string {
 	}
 	lines = append(lines, "Directory: "+st.Dir)
 	if st.Sandbox != "" {
-		lines = append(lines, fmt.Sprintf("Runs in the sandbox %s (docker)", st.Sandbox))
+		lines = append(lines, fmt.Sprintf("Runs in the sandbox %s (docker)", st.Sandbox),
+			"Sessions in one sandbox can read each other's homes and answer for each other")
 	}
 	lines = append(lines, "Permissions: "+string(st.Permission))
 	if st.Busy != "" && st.Busy != orchestrator.BusyQueue {

@@ -32,7 +32,7 @@ func (o Options) containerName() string {
 	return fmt.Sprintf("ductor-%s-%s-%s", o.Owner, strings.Trim(plain[:min(len(plain), 24)], "-"), digest([]byte(o.Name))[:8])
 }
 
-// blueprint says what container is wanted of an image.
+// blueprint says what container is wanted of an image, but for its limits: see Engine.resources.
 func (o Options) blueprint(f fitted) (blueprint, error) {
 	b := blueprint{
 		Config: container.Config{
@@ -44,11 +44,7 @@ func (o Options) blueprint(f fitted) (blueprint, error) {
 			NetworkMode: container.NetworkMode(o.Network), CapDrop: []string{"ALL"}, SecurityOpt: []string{"no-new-privileges"},
 			ReadonlyRootfs: o.ReadOnlyRoot, LogConfig: container.LogConfig{Type: "none"},
 			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
-			Resources:     container.Resources{NanoCPUs: int64(o.CPUs * 1e9), Memory: o.Memory, MemorySwap: o.Memory},
 		},
-	}
-	if o.PIDs > 0 {
-		b.Host.Resources.PidsLimit = &o.PIDs
 	}
 	if err := o.addMounts(&b.Host); err != nil {
 		return b, err
@@ -56,8 +52,11 @@ func (o Options) blueprint(f fitted) (blueprint, error) {
 	raw, err := json.Marshal(struct {
 		Base string
 		blueprint
-		Seeds []Seed
-	}{f.asked, b, o.Seeds})
+		Seeds  []Seed
+		CPUs   float64 // as configured: a machine that grows makes no container outdated
+		Memory int64
+		PIDs   int64
+	}{f.asked, b, o.Seeds, o.CPUs, o.Memory, o.PIDs})
 	if err != nil {
 		return b, err
 	}

@@ -84,8 +84,8 @@ type Options struct {
 	HomeSeeds []Seed
 
 	User         string  // "uid:gid"; default: those of this process
-	CPUs         float64 // how many; 0 is all
-	Memory       int64   // bytes, swap included; 0 is no limit
+	CPUs         float64 // how many; 0 is all of the engine's machine but one, negative is all
+	Memory       int64   // bytes, swap included; 0 is half of what the engine's machine has, negative is no limit
 	PIDs         int64   // processes and threads; default 512, negative is no limit
 	Network      Network // default NetworkBridge
 	ReadOnlyRoot bool    // the image cannot be written to; /tmp, /var/tmp and the home can

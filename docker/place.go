@@ -182,6 +182,11 @@ func (p *place) create(ctx context.Context, want blueprint) error {
 	if err := p.makeShared(); err != nil {
 		return err
 	}
+	limits, err := p.engine.resources(ctx, p.opts)
+	if err != nil {
+		return err
+	}
+	want.Host.Resources = limits
 	c, err := p.engine.api.ContainerCreate(ctx, &want.Config, &want.Host, nil, nil, p.name)
 	if err != nil {
 		return p.createError(err)

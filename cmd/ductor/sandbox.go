@@ -152,9 +152,6 @@ func (s *sandboxes) options(r *room) (docker.Options, error) {
 		ReadOnlyRoot: set.ReadOnlyRoot, Env: append([]string{inSandbox}, set.Env...),
 		MaxAge: a.StaleAfter, OrphanAfter: a.OrphanAfter, Grace: a.Grace, Logger: s.log,
 	}
-	if set.PIDs == 0 {
-		o.PIDs = -1
-	}
 	if set.Image == "" {
 		o.Build = &docker.Build{Dir: set.BuildDir, Network: docker.Network(set.BuildNetwork)}
 	}

@@ -39,9 +39,9 @@ type SandboxSetting struct {
 	BuildNetwork string        `toml:"build_network"`
 	ImageFrom    string        `toml:"image_from"` // an engine that gets the image and sends it; empty: none
 	Network      string        `toml:"network"`
-	CPUs         float64       `toml:"cpus"`      // 0: all
-	MemoryMB     int           `toml:"memory_mb"` // 0: no limit
-	PIDs         int           `toml:"pids"`      // 0: no limit
+	CPUs         float64       `toml:"cpus"`      // 0: all but one; NoLimit: all
+	MemoryMB     int           `toml:"memory_mb"` // 0: half of the machine's; NoLimit
+	PIDs         int           `toml:"pids"`      // 0: 512; NoLimit
 	ReadOnlyRoot bool          `toml:"read_only_root"`
 	User         string        `toml:"user"`   // "uid:gid"; empty: that of this process
 	Mounts       []string      `toml:"mounts"` // see ParseMounts
@@ -62,6 +62,9 @@ const (
 	LoginsCopy    = "copy"    // the agents' log-ins are copied into the home
 	LoginsNone    = "none"
 )
+
+// NoLimit is the value of a limit of a sandbox that is none.
+const NoLimit = -1
 
 // DefaultSandbox names what is in no project; no project may be called so.
 const DefaultSandbox = "default"

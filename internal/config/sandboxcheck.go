@@ -125,14 +125,14 @@ func (s SandboxSetting) checkImage(p *problems) {
 }
 
 func (s SandboxSetting) checkLimits(p *problems) {
-	if !(s.CPUs >= 0 && s.CPUs <= 1024) { // written so that a number that is none fails too
-		p.add("cpus", "%v is out of bounds; it may be 0 to 1024", s.CPUs)
+	if !(s.CPUs == NoLimit || s.CPUs >= 0 && s.CPUs <= 1024) { // written so that a number that is none fails too
+		p.add("cpus", "%v is out of bounds; it may be 0 to 1024, or -1 for all", s.CPUs)
 	}
-	if s.MemoryMB != 0 && (s.MemoryMB < 64 || s.MemoryMB > 1<<24) {
-		p.add("memory_mb", "%d is out of bounds; it may be 0 for no limit, or 64 to %d", s.MemoryMB, 1<<24)
+	if s.MemoryMB != 0 && s.MemoryMB != NoLimit && (s.MemoryMB < 64 || s.MemoryMB > 1<<24) {
+		p.add("memory_mb", "%d is out of bounds; it may be 0 for half of the machine's, 64 to %d, or -1 for no limit", s.MemoryMB, 1<<24)
 	}
-	if s.PIDs != 0 && (s.PIDs < 16 || s.PIDs > 1<<22) {
-		p.add("pids", "%d is out of bounds; it may be 0 for no limit, or 16 to %d", s.PIDs, 1<<22)
+	if s.PIDs != 0 && s.PIDs != NoLimit && (s.PIDs < 16 || s.PIDs > 1<<22) {
+		p.add("pids", "%d is out of bounds; it may be 0 for the default, 16 to %d, or -1 for no limit", s.PIDs, 1<<22)
 	}
 	if s.Idle != 0 {
 		within(p, "idle", s.Idle, time.Minute, 3650*24*time.Hour)
