@@ -1,10 +1,7 @@
 package bot
 
 import (
-	"log/slog"
-	"strings"
 	"testing"
-	"time"
 
 	"ductor/orchestrator"
 )
@@ -51,31 +48,5 @@ func TestAllow(t *testing.T) {
 		if got := tt.allow.permits(tt.chat, tt.from, tt.as); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
-	}
-}
-
-func TestStrangersAreLoggedOnceAnHour(t *testing.T) {
-	now := time.Unix(1000, 0)
-	logs := &logFake{}
-	s := &strangers{log: slog.New(logs), now: func() time.Time { return now }, seen: make(map[stranger]time.Time)}
-	eve := &wireUser{ID: 66, FirstName: "Eve", Username: "eve"}
-	chat := wireChat{ID: 66, Type: "private"}
-	for range 5 {
-		s.note(chat, eve, nil)
-	}
-	if lines := logs.Lines(); len(lines) != 1 || !strings.Contains(lines[0], "user_id=66") || !strings.Contains(lines[0], "name=Eve") {
-		t.Fatalf("want one line that names id and name, got %q", lines)
-	}
-	now = now.Add(strangerQuiet)
-	s.note(chat, eve, nil)
-	s.note(wireChat{ID: -5, Type: "group", Title: "Gang"}, eve, nil)
-	if lines := logs.Lines(); len(lines) != 3 || !strings.Contains(lines[2], "chat_id=-5") {
-		t.Fatalf("a new hour and another chat are news, got %q", lines)
-	}
-	for i := range strangersKept * 2 {
-		s.note(wireChat{ID: int64(i), Type: "private"}, eve, nil)
-	}
-	if len(s.seen) > strangersKept {
-		t.Errorf("%d strangers are remembered", len(s.seen))
 	}
 }

@@ -176,7 +176,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		r.lanes.stop(last)
 	}()
 	p := &poller{
-		api: b.api, journal: b.opts.Journal, dispatch: r.dispatch, conflict: b.tellConflict,
+		api: b.api, journal: b.opts.Journal, dispatch: r.dispatch, strip: r.gate.strip, conflict: b.tellConflict,
 		timeout: b.opts.PollTimeout, jitter: jitter, log: b.log,
 	}
 	return p.run(ctx)

@@ -61,8 +61,12 @@ func (m *mortal) step(name string, do func() error) error {
 	return err
 }
 
-func (m *mortal) AppendUpdates(ctx context.Context, u []orchestrator.Update) error {
-	return m.step("append", func() error { return m.Journal.AppendUpdates(ctx, u) })
+func (m *mortal) AppendUpdates(ctx context.Context, u []orchestrator.Update) (fresh []orchestrator.Update, err error) {
+	err = m.step("append", func() (err error) {
+		fresh, err = m.Journal.AppendUpdates(ctx, u)
+		return err
+	})
+	return fresh, err
 }
 
 func (m *mortal) Flush(ctx context.Context) error {

@@ -98,7 +98,7 @@ func TestCronPressesThatChangeNothing(t *testing.T) {
 func TestCronIsForThoseWhoAreListed(t *testing.T) {
 	const guest = 99
 	withJobs(t, func(r *cronRig) {
-		r.allow.Members = AllMembers
+		r.gate.allow.Members = AllMembers
 		r.do("/cron every day at 9 look")
 		in := orchestrator.ConversationID{Chat: group}
 		j, err := r.commands.crons.jobs.ReadJob("every day at 9 look")

@@ -25,8 +25,12 @@ type mortalStore struct {
 	*store.DB
 }
 
-func (s mortalStore) AppendUpdates(ctx context.Context, u []orchestrator.Update) error {
-	return s.step("append", func() error { return s.DB.AppendUpdates(ctx, u) })
+func (s mortalStore) AppendUpdates(ctx context.Context, u []orchestrator.Update) (fresh []orchestrator.Update, err error) {
+	err = s.step("append", func() (err error) {
+		fresh, err = s.DB.AppendUpdates(ctx, u)
+		return err
+	})
+	return fresh, err
 }
 
 func (s mortalStore) Flush(ctx context.Context) error {

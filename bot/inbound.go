@@ -51,7 +51,7 @@ func assemble(p parts) *router {
 	lanes := newLaneKeeper(p.log, controlPatience)
 	lanes.content, lanes.broke = receiving.receive, closing.broke
 	return &router{
-		me: p.me, allow: p.allow, trigger: p.trigger, abortWords: p.abortWords,
+		me: p.me, trigger: p.trigger, abortWords: p.abortWords,
 		lanes: lanes, closer: closing, log: p.log,
 		commands: &commands{
 			desk: p.desk, closer: closing, now: p.now, log: p.log,
@@ -65,7 +65,10 @@ func assemble(p parts) *router {
 			desk: p.desk, closer: closing, voice: p.voice, menus: open, log: p.log,
 			asks: asks, restarts: restarts, queue: p.queue, crons: crons,
 		},
-		strangers: &strangers{log: p.log, now: p.now, seen: make(map[stranger]time.Time)},
-		follower:  newFollower(),
+		gate: &gate{
+			allow: p.allow, log: p.log,
+			strangers: &strangers{log: p.log, now: p.now, seen: make(map[stranger]time.Time)},
+		},
+		follower: newFollower(),
 	}
 }

@@ -129,7 +129,7 @@ func (r *inboundRig) send(updates ...map[string]any) {
 		raw, _ := json.Marshal(u)
 		batch = append(batch, orchestrator.Update{ID: r.next, Raw: raw})
 	}
-	_ = r.journal.AppendUpdates(context.Background(), batch)
+	_, _ = r.journal.AppendUpdates(context.Background(), batch)
 	r.dispatch(context.Background(), batch)
 }
 

@@ -145,7 +145,7 @@ func FuzzRoute(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		rig := newInboundRig(t)
 		defer rig.end()
-		_ = rig.journal.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 1, Raw: raw}})
+		_, _ = rig.journal.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 1, Raw: raw}})
 		rig.dispatch(t.Context(), []orchestrator.Update{{ID: 1, Raw: raw}})
 		for _, line := range rig.logs.Lines() {
 			if line == "" || !utf8.ValidString(line) && utf8.Valid(raw) {

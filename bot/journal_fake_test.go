@@ -85,18 +85,23 @@ func (j *journalFake) lastLetter(t *testing.T) fakeLetter {
 	return c
 }
 
-func (j *journalFake) AppendUpdates(_ context.Context, updates []orchestrator.Update) error {
+func (j *journalFake) AppendUpdates(_ context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.fail != nil {
-		return j.fail
+		return nil, j.fail
 	}
+	var fresh []orchestrator.Update
 	for _, u := range updates {
-		if j.updates[u.ID] == nil {
-			j.updates[u.ID] = &journaled{raw: u.Raw}
+		if j.updates[u.ID] != nil {
+			continue
+		}
+		j.updates[u.ID] = &journaled{raw: u.Raw, handled: u.Raw == nil}
+		if u.Raw != nil {
+			fresh = append(fresh, u)
 		}
 	}
-	return nil
+	return fresh, nil
 }
 
 func (j *journalFake) Flush(context.Context) error {
@@ -119,16 +124,6 @@ func (j *journalFake) PendingUpdates(_ context.Context, after int64, limit int) 
 		}
 	}
 	return out, nil
-}
-
-func (j *journalFake) LastUpdate(context.Context) (int64, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	last := int64(0)
-	for id := range j.updates {
-		last = max(last, id)
-	}
-	return last, nil
 }
 
 func (j *journalFake) FinishUpdates(_ context.Context, ids []int64, letters ...orchestrator.Letter) error {

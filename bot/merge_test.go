@@ -85,7 +85,7 @@ func TestWhatDoesNotContinueAPaste(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
-				r.trigger, r.allow.Members = TriggerAll, AllMembers
+				r.trigger, r.gate.allow.Members = TriggerAll, AllMembers
 				r.send(r.text(long(telegramText, "a"), inGroup()), next(r))
 				synctest.Wait()
 				if got := r.desk.Texts(); len(got) != 2 {

@@ -193,7 +193,7 @@ func (r *inboundRig) pressIn(chat, person int64, data string) map[string]any {
 func TestAMemberMayNotLoosenPermissions(t *testing.T) {
 	const member = 8
 	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.router.allow.Members = AllMembers
+		r.gate.allow.Members = AllMembers
 		from := map[string]any{"from": map[string]any{"id": member, "first_name": "Bob"}}
 		for _, command := range []string{"/permissions auto", "/permissions bypass"} {
 			r.send(r.text(command, inGroup(), from))

@@ -22,14 +22,13 @@ type poller struct {
 	api      *plainAPI
 	journal  orchestrator.Journal
 	dispatch func(ctx context.Context, updates []orchestrator.Update)
-	conflict func(ctx context.Context) // somebody else polls with our token; called once per trouble
-	timeout  time.Duration             // of a long poll
+	strip    func(orchestrator.Update) orchestrator.Update // leaves nothing but the id of a stranger's update
+	conflict func(ctx context.Context)                     // somebody else polls with our token; called once per trouble
+	timeout  time.Duration                                 // of a long poll
 	jitter   func(time.Duration) time.Duration
 	log      *slog.Logger
 
 	offset int64 // of the next poll; 0 asks for whatever is not acknowledged
-	last   int64 // the newest update known
-	recent *idRing
 
 	tries     int // failures in a row
 	conflicts int
@@ -52,11 +51,6 @@ func allowedUpdates() []string { return []string{"message", "edited_message", "c
 // run takes up what an earlier ductor left in the journal, then polls until ctx ends. It returns nil then,
 // ErrToken, or a journal that cannot be read.
 func (p *poller) run(ctx context.Context) error {
-	var err error
-	if p.last, err = p.journal.LastUpdate(ctx); err != nil {
-		return fmt.Errorf("read the journal: %w", err)
-	}
-	p.recent = newIDRing()
 	if err := p.takeUp(ctx); err != nil {
 		return err
 	}
@@ -87,16 +81,9 @@ func (p *poller) takeUp(ctx context.Context) error {
 			return nil
 		}
 		p.log.Info("taking up updates from before the restart", "count", len(updates))
-		p.hand(ctx, updates)
+		p.dispatch(ctx, updates)
 		after = updates[len(updates)-1].ID
 	}
-}
-
-func (p *poller) hand(ctx context.Context, updates []orchestrator.Update) {
-	for _, u := range updates {
-		p.recent.add(u.ID)
-	}
-	p.dispatch(ctx, updates)
 }
 
 // once makes one poll. It says how long to wait before the next.
@@ -128,60 +115,28 @@ func (p *poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 	return 0, nil
 }
 
-// take journals updates, dispatches those that are new and moves the offset. The disk is waited for last: what
-// is done about an update before that is on the disk after it.
+// take journals updates, dispatches those that are new and moves the offset: Telegram gives what was not
+// acknowledged again, after a crash or a lost answer. The disk is waited for last: what is done about an update
+// before that is on the disk after it.
 func (p *poller) take(ctx context.Context, updates []orchestrator.Update) error {
-	if err := p.journal.AppendUpdates(ctx, updates); err != nil {
-		return fmt.Errorf("append updates: %w", err)
-	}
-	fresh, err := p.fresh(ctx, updates)
-	if err != nil {
-		return err
-	}
 	newest := updates[0].ID
+	kept := make([]orchestrator.Update, 0, len(updates))
 	for _, u := range updates {
 		newest = max(newest, u.ID)
+		kept = append(kept, p.strip(u))
 	}
-	p.last = newest
+	fresh, err := p.journal.AppendUpdates(ctx, kept)
+	if err != nil {
+		return fmt.Errorf("append updates: %w", err)
+	}
 	if len(fresh) > 0 {
-		p.hand(ctx, fresh)
+		p.dispatch(ctx, fresh)
 	}
 	if err := p.journal.Flush(ctx); err != nil {
 		return fmt.Errorf("flush updates: %w", err)
 	}
 	p.offset = newest + 1
 	return nil
-}
-
-// fresh leaves out updates that were handled or dispatched before: Telegram gives what was not
-// acknowledged again, after a crash or a lost answer.
-func (p *poller) fresh(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
-	lowest := updates[0].ID
-	for _, u := range updates {
-		lowest = min(lowest, u.ID)
-	}
-	if lowest > p.last {
-		return updates, nil
-	}
-	open := make(map[int64]bool)
-	for after, more := lowest-1, true; more; {
-		page, err := p.journal.PendingUpdates(ctx, after, pendingPage)
-		if err != nil {
-			return nil, fmt.Errorf("read pending updates: %w", err)
-		}
-		for _, u := range page {
-			open[u.ID] = true
-			after = u.ID
-		}
-		more = len(page) == pendingPage
-	}
-	var fresh []orchestrator.Update
-	for _, u := range updates {
-		if open[u.ID] && !p.recent.has(u.ID) {
-			fresh = append(fresh, u)
-		}
-	}
-	return fresh, nil
 }
 
 // poll asks Telegram for updates. Those without a readable id are logged and left out.
@@ -274,33 +229,3 @@ func removeWebhook(ctx context.Context, api *plainAPI) error {
 
 // callPatience bounds a small call to the API.
 const callPatience = 30 * time.Second
-
-// idRing remembers the last ids that were added.
-type idRing struct {
-	ids  []int64
-	next int
-	set  map[int64]struct{}
-}
-
-const ringSize = 4096
-
-func newIDRing() *idRing { return &idRing{set: make(map[int64]struct{})} }
-
-func (r *idRing) add(id int64) {
-	if r.has(id) {
-		return
-	}
-	if len(r.ids) < ringSize {
-		r.ids = append(r.ids, id)
-	} else {
-		delete(r.set, r.ids[r.next])
-		r.ids[r.next] = id
-		r.next = (r.next + 1) % ringSize
-	}
-	r.set[id] = struct{}{}
-}
-
-func (r *idRing) has(id int64) bool {
-	_, ok := r.set[id]
-	return ok
-}

@@ -2,7 +2,6 @@ package bot
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -24,7 +23,6 @@ const (
 // called from one goroutine.
 type router struct {
 	me         identity
-	allow      Allow
 	trigger    GroupTrigger
 	abortWords []string
 
@@ -32,7 +30,7 @@ type router struct {
 	closer    *closer
 	commands  *commands
 	callbacks *callbacks
-	strangers *strangers
+	gate      *gate
 	follower  *follower
 	log       *slog.Logger
 }
@@ -66,10 +64,9 @@ func (r *router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 			f = ignore
 		}
 	}()
-	var w wireUpdate
-	if err := json.Unmarshal(u.Raw, &w); err != nil {
-		r.log.Error("passed over an update that cannot be decoded", "update", u.ID, "err", err)
-		return ignore
+	w, ok := r.gate.read(u)
+	if !ok || !r.gate.admits(&w) {
+		return ignore // also one that was journaled under another allowlist
 	}
 	switch {
 	case w.Callback != nil:
@@ -83,13 +80,6 @@ func (r *router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 }
 
 func (r *router) callback(ctx context.Context, update int64, q *wireCallback) fate {
-	if q.Message == nil {
-		return ignore // of an inline message, which we never send
-	}
-	if !r.allow.permits(q.Message.Chat, &q.From, nil) {
-		r.strangers.note(q.Message.Chat, &q.From, nil)
-		return ignore
-	}
 	p := press{
 		query: q.ID, data: q.Data, message: q.Message.ID, name: q.From.name(),
 		by: orchestrator.Press{
@@ -103,13 +93,6 @@ func (r *router) callback(ctx context.Context, update int64, q *wireCallback) fa
 }
 
 func (r *router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
-	if !r.allow.permits(m.Chat, m.From, m.SenderChat) {
-		if m.MigratedTo != 0 {
-			r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
-		}
-		r.strangers.note(m.Chat, m.From, m.SenderChat)
-		return ignore
-	}
 	in := readMessage(u.ID, m, r.me)
 	if words, _ := m.words(); words == "" && in.file == nil {
 		return r.unsupported(ctx, u, m, in)
@@ -168,10 +151,6 @@ func (r *router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 
 // edit changes the prompt of a message that still waits. Whether it does only the domain knows.
 func (r *router) edit(ctx context.Context, update int64, m *wireMessage) fate {
-	if !r.allow.permits(m.Chat, m.From, m.SenderChat) {
-		r.strangers.note(m.Chat, m.From, m.SenderChat)
-		return ignore
-	}
 	in := readMessage(update, m, r.me)
 	in.edited = true
 	if words, _ := m.words(); words == "" {

@@ -5,22 +5,21 @@ import "context"
 // Update is one inbound Telegram update as it came; opaque here.
 type Update struct {
 	ID  int64
-	Raw []byte
+	Raw []byte // nil for one of which only the id is kept: there is nothing to do about it
 }
 
 // Journal is the durable edge of the house: what came in and is not handled, what is to go out and is not
 // sent. internal/store implements it, package bot uses it. Durable when a method returns, unless it says
 // otherwise.
 type Journal interface {
-	// AppendUpdates stores updates before they are acknowledged. Ids already known are passed over. A killed
-	// process loses none of them; a power failure may until Flush has returned.
-	AppendUpdates(ctx context.Context, updates []Update) error
+	// AppendUpdates stores updates before they are acknowledged, and returns those that have something in them
+	// and are new: an id that is known is passed over, unless so much time has passed that Telegram has begun to
+	// count anew. A killed process loses none of them; a power failure may until Flush has returned.
+	AppendUpdates(ctx context.Context, updates []Update) (fresh []Update, err error)
 	// Flush returns when all that was stored before it outlives a power failure.
 	Flush(ctx context.Context) error
 	// PendingUpdates lists updates with an id above after that are not handled, in order of id.
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
-	// LastUpdate is the highest id ever stored, 0 for none.
-	LastUpdate(ctx context.Context) (int64, error)
 	// FinishUpdates marks updates handled and queues the letters they caused, both or neither.
 	FinishUpdates(ctx context.Context, ids []int64, letters ...Letter) error
 

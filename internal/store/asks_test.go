@@ -114,7 +114,7 @@ func TestAnAskIsDecidedOnceAndWithAllThatGoesWithIt(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	a := get[orchestrator.Ask](t)(db.OpenAsk(ctx, newAsk("a", "t", "1"), "d"))
-	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1}, {ID: 2}}))
+	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}}))
 	d := allowed("a")
 	d.Choice, d.Ruled, d.Updates = orchestrator.AllowPattern, "Bash(make)", []int64{1}
 	d.Rule = &orchestrator.Rule{ID: "r", Conversation: chatA, Agent: "claude", Tool: "Bash", Dir: "/src",

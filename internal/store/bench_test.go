@@ -30,7 +30,10 @@ func BenchmarkHotPath(b *testing.B) {
 		i++
 		turn := newTurn(cli.TurnID(fmt.Sprint("t", i)), i)
 		turn.Session, turn.Started = "s1", noon
-		step("append", func() error { return db.AppendUpdates(ctx, []orchestrator.Update{{ID: i, Raw: raw}}) })
+		step("append", func() error {
+			_, err := db.AppendUpdates(ctx, []orchestrator.Update{{ID: i, Raw: raw}})
+			return err
+		})
 		step("enqueue", func() error { return db.EnqueueTurn(ctx, turn) })
 		step("conversation", func() error { _, err := db.Conversation(ctx, chatA); return err })
 		step("session", func() error { _, err := db.Session(ctx, "s1"); return err })

@@ -23,7 +23,7 @@ func flushes(db *DB) *atomic.Int64 {
 func TestADurableWriteIsFlushedWithAllBeforeIt(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	n := flushes(db)
-	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("u")}}))
+	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("u")}}))
 	if n.Load() != 0 {
 		t.Error("updates wait for the disk before they are dispatched")
 	}
@@ -113,7 +113,7 @@ func TestADiskThatFailedIsNotTrustedAgain(t *testing.T) {
 func TestCloseFlushesWhatNobodyWaitedFor(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	n := flushes(db)
-	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("u")}}))
+	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("u")}}))
 	must(t, db.EnqueueTurn(ctx, newTurn(cli.TurnID("t1"), 1)))
 	must(t, db.Close())
 	if n.Load() != 1 {

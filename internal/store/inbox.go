@@ -4,28 +4,53 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"ductor/orchestrator"
 )
 
-// AppendUpdates stores updates before they are acknowledged. Ids already known are passed over. It is not
-// waited for: Flush is.
-func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) error {
+// reuseAge is how old a stored update is at least when another one may have its id. Telegram gives an update
+// again for a day at most, and begins to count anew after a week without any.
+const reuseAge = 3 * 24 * time.Hour
+
+// AppendUpdates stores updates before they are acknowledged, and returns those that have something in them and
+// were not stored before. An update without Raw counts as handled. A handled one that is older than reuseAge
+// gives way to another one with its id. It is not waited for: Flush is.
+func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
-		return nil
+		return nil, nil
 	}
-	received := millis(db.now())
+	now := db.now()
+	var fresh []orchestrator.Update
 	err := db.write.doSoon(ctx, func(t *tx) error {
 		for _, u := range updates {
-			_, err := t.exec(`INSERT INTO inbox (id, raw, received) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-				u.ID, blob(u.Raw), received)
+			added, err := t.receive(u, now)
 			if err != nil {
 				return err
+			}
+			if added && u.Raw != nil {
+				fresh = append(fresh, u)
 			}
 		}
 		return nil
 	})
-	return wrap("append updates", err)
+	if err != nil {
+		return nil, wrap("append updates", err)
+	}
+	return fresh, nil
+}
+
+// receive stores one update. False means that it is known.
+func (t *tx) receive(u orchestrator.Update, now time.Time) (bool, error) {
+	received, handled := millis(now), int64(0)
+	if u.Raw == nil {
+		handled = received
+	}
+	n, err := t.exec(`INSERT INTO inbox (id, raw, received, handled) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
+		SET raw = excluded.raw, received = excluded.received, handled = excluded.handled
+		WHERE inbox.handled > 0 AND inbox.received < ? AND inbox.raw <> excluded.raw`,
+		u.ID, blob(u.Raw), received, handled, millis(now.Add(-reuseAge)))
+	return n > 0, err
 }
 
 // Flush returns when all that was written before it outlives a power failure.
@@ -36,12 +61,6 @@ func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orc
 	all, err := many(ctx, db.read, scanUpdate,
 		`SELECT id, raw FROM inbox WHERE handled = 0 AND id > ? ORDER BY id LIMIT ?`, after, atMost(limit))
 	return all, wrap("list pending updates", err)
-}
-
-// LastUpdate is the highest id ever stored, 0 for none. Prune keeps it.
-func (db *DB) LastUpdate(ctx context.Context) (int64, error) {
-	id, err := one(ctx, db.read, scanOne[int64], `SELECT coalesce(max(id), 0) FROM inbox`)
-	return id, wrap("find last update", err)
 }
 
 // FinishUpdates marks updates handled and queues the letters they caused, both or neither. An id that is not

@@ -1,22 +1,22 @@
 package store
 
 import (
+	"path/filepath"
 	"testing"
+	"time"
 
 	"ductor/orchestrator"
 )
 
 func TestInbox(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
-	if id := get[int64](t)(db.LastUpdate(ctx)); id != 0 {
-		t.Errorf("the last update of an empty inbox is %d", id)
+	take := func(updates ...orchestrator.Update) []orchestrator.Update {
+		return get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, updates))
 	}
-	must(t, db.AppendUpdates(ctx, nil))
-	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 11, Raw: []byte("eleven")}, {ID: 10, Raw: nil}}))
-	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 11, Raw: []byte("again")}, {ID: 12, Raw: []byte("\x00\xff")}}))
-	if id := get[int64](t)(db.LastUpdate(ctx)); id != 12 {
-		t.Errorf("the last update is %d, want 12", id)
-	}
+	same(t, "of none", take(), []orchestrator.Update(nil))
+	take(orchestrator.Update{ID: 11, Raw: []byte("eleven")}, orchestrator.Update{ID: 10, Raw: []byte{}}, orchestrator.Update{ID: 9})
+	same(t, "of a known and a new one", take(orchestrator.Update{ID: 11, Raw: []byte("again")}, orchestrator.Update{ID: 12, Raw: []byte("\x00\xff")}),
+		[]orchestrator.Update{{ID: 12, Raw: []byte("\x00\xff")}})
 	want := []orchestrator.Update{{ID: 10, Raw: []byte{}}, {ID: 11, Raw: []byte("eleven")}, {ID: 12, Raw: []byte("\x00\xff")}}
 	for _, c := range []struct {
 		after int64
@@ -30,13 +30,47 @@ func TestInbox(t *testing.T) {
 	must(t, db.FinishUpdates(ctx, []int64{10}))
 	must(t, db.FinishUpdates(ctx, nil))
 	same(t, "what is left", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), want[1:2])
-	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 10, Raw: []byte("delivered again")}}))
+	same(t, "of a handled one", take(orchestrator.Update{ID: 10, Raw: []byte("delivered again")}), []orchestrator.Update(nil))
 	same(t, "after a handled update came again", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), want[1:2])
+}
+
+// TestAnIdThatTelegramUsesAgain: after a week without updates Telegram counts anew, from anywhere.
+func TestAnIdThatTelegramUsesAgain(t *testing.T) {
+	ctx, clock := t.Context(), noon
+	db, err := Open(ctx, filepath.Join(t.TempDir(), "ductor.db"), Options{Now: func() time.Time { return clock }})
+	must(t, err)
+	defer db.Close()
+	take := func(id int64, raw string) bool {
+		return len(get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: id, Raw: []byte(raw)}}))) > 0
+	}
+	for id := int64(1); id <= 3; id++ {
+		take(id, "of old")
+	}
+	must(t, db.FinishUpdates(ctx, []int64{1, 2}))
+	clock = clock.Add(reuseAge)
+	same(t, "taken a few days later", take(1, "another"), false)
+	clock = clock.Add(4 * 24 * time.Hour)
+	for _, c := range []struct {
+		what string
+		id   int64
+		raw  string
+		want bool
+	}{
+		{"another update", 1, "another", true},
+		{"the same update", 2, "of old", false},
+		{"one that is not handled yet", 3, "another", false},
+		{"the other update again", 1, "another", false},
+		{"yet another, too soon", 1, "yet another", false},
+	} {
+		same(t, c.what+" taken", take(c.id, c.raw), c.want)
+	}
+	same(t, "what is to be done", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)),
+		[]orchestrator.Update{{ID: 1, Raw: []byte("another")}, {ID: 3, Raw: []byte("of old")}})
 }
 
 func TestFinishUpdatesQueuesItsLetters(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
-	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1}}))
+	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1}}))
 	must(t, db.FinishUpdates(ctx, []int64{1},
 		orchestrator.Letter{Conversation: chatA, Content: []byte("one")},
 		orchestrator.Letter{Conversation: chatB, Content: []byte("two"), State: orchestrator.Sent, Message: 3}))

@@ -146,8 +146,8 @@ func writeForEver(path string) error {
 	if err != nil {
 		return err
 	}
-	last, err := db.LastUpdate(context.Background())
-	if err != nil {
+	var last int64
+	if err := db.read.pool.QueryRow(`SELECT coalesce(max(id), 0) FROM inbox`).Scan(&last); err != nil {
 		return err
 	}
 	fails := make(chan error)
@@ -169,11 +169,14 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 		turn.Session = session
 		outcome := orchestrator.Outcome{State: orchestrator.TurnDone, Usage: cli.Usage{Output: 10}}
 		steps := []killStep{
-			{"appended", func() error { return db.AppendUpdates(ctx, []orchestrator.Update{{ID: id, Raw: []byte(name)}}) }},
+			{"appended", func() error {
+				_, err := db.AppendUpdates(ctx, []orchestrator.Update{{ID: id, Raw: []byte(name)}})
+				return err
+			}},
 			{"enqueued", func() error { return db.EnqueueTurn(ctx, turn) }},
 			{"started", func() error { _, err := db.StartTurn(ctx, turn); return err }},
 			{"asked", func() error {
-				err := db.AppendUpdates(ctx, []orchestrator.Update{{ID: pressed(id)}})
+				_, err := db.AppendUpdates(ctx, []orchestrator.Update{{ID: pressed(id), Raw: []byte("{}")}})
 				if err == nil {
 					_, err = db.OpenAsk(ctx, newAsk(orchestrator.AskID(name), turn.ID, "1"), "d")
 				}

@@ -42,21 +42,20 @@ func TestOpenKeepsEverythingPrivate(t *testing.T) {
 func TestOpenFindsWhatWasStored(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ductor.db")
 	db := openAt(t, path)
-	must(t, db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 5, Raw: []byte("x")}}))
+	get[[]orchestrator.Update](t)(db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 5, Raw: []byte("x")}}))
 	must(t, db.Close())
 	must(t, db.Close())
-	if err := db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 6}}); err == nil {
+	if _, err := db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 6}}); err == nil {
 		t.Error("a closed database took a write")
 	}
-	if _, err := db.LastUpdate(t.Context()); err == nil {
+	if _, err := db.PendingUpdates(t.Context(), 0, 1); err == nil {
 		t.Error("a closed database answered")
 	}
 	if _, err := os.Stat(path + "-wal"); err == nil {
 		t.Error("the write-ahead log was not folded into the file")
 	}
-	if id := get[int64](t)(openAt(t, path).LastUpdate(t.Context())); id != 5 {
-		t.Errorf("after opening again the last update is %d, want 5", id)
-	}
+	same(t, "after opening again", get[[]orchestrator.Update](t)(openAt(t, path).PendingUpdates(t.Context(), 0, 9)),
+		[]orchestrator.Update{{ID: 5, Raw: []byte("x")}})
 }
 
 // TestOpenRefuses holds that Open leaves a file alone which it cannot use. spoil changes a healthy database

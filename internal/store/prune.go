@@ -23,9 +23,7 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 		count *int64
 		query string
 	}{
-		// The newest update stays: LastUpdate must not go back.
-		{&p.Updates, `DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE handled > 0 AND handled < ?
-			AND id < (SELECT max(id) FROM inbox) LIMIT ?)`},
+		{&p.Updates, `DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE handled > 0 AND handled < ? LIMIT ?)`},
 		{&p.Letters, `DELETE FROM letters WHERE id IN (SELECT id FROM letters
 			WHERE state IN ('sent', 'unknown', 'failed') AND moved < ? LIMIT ?)`},
 		{&p.Cards, `DELETE FROM cards WHERE turn IN (SELECT c.turn FROM cards c JOIN turns t ON t.id = c.turn

@@ -16,7 +16,7 @@ func TestTurnLife(t *testing.T) {
 	turn := newTurn("t1", 1, 2)
 	turn.Wants = orchestrator.Wants{Own: "job", Agent: "claude", Model: "m", Effort: "low", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Silence: "OK"}
 	turn.Prompt.Attachments = []orchestrator.Attachment{{Path: "/up/a.png", Name: "a \"b\".png", MIME: "image/png", Image: true}}
-	must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}, {ID: 3, Raw: []byte("{}")}}))
+	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}, {ID: 3, Raw: []byte("{}")}}))
 
 	must(t, db.EnqueueTurn(ctx, turn))
 	same(t, "the stored turn", get[orchestrator.Turn](t)(db.Turn(ctx, "t1")), turn)
@@ -184,7 +184,7 @@ func TestEnqueueTurnIsAllOrNothing(t *testing.T) {
 			repeat := newTurn("repeat")
 			repeat.Again = "original"
 			must(t, db.EnqueueTurn(ctx, repeat))
-			must(t, db.AppendUpdates(ctx, []orchestrator.Update{{ID: 8}}))
+			get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 8, Raw: []byte("{}")}}))
 
 			turn := newTurn("new", 8)
 			spoil(&turn)

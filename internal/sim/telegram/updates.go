@@ -99,6 +99,13 @@ func (s *Server) InjectRaw(body func(UpdateID) string) UpdateID {
 	return s.pushRaw(body(s.queue.next), updateLife)
 }
 
+// CountFrom gives the next update a number, as Telegram does after a week without any: from there on it counts anew.
+func (s *Server) CountFrom(id UpdateID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.next = id
+}
+
 // PendingUpdates is how many updates the bot has not acknowledged.
 func (s *Server) PendingUpdates() int {
 	s.mu.Lock()

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// amend changes a file that an owner wrote.
+func amend(t testing.TB, path, old, now string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), old) {
+		t.Fatalf("%s does not hold %q", path, old)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), old, now, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestIntakeUnderAttack: strangers fill neither the disk nor the log, and no message of the owner is dropped because
+// Telegram numbers it as one of long ago.
+func TestIntakeUnderAttack(t *testing.T) {
+	town := surroundings(t, nil)
+	town.handledLongAgo(700000001, 700000020) // where the simulated Telegram begins to count
+	path, log := town.writeConfig(), filepath.Join(t.TempDir(), "log")
+	amend(t, path, `level = "debug"`, fmt.Sprintf("level = \"debug\"\nfile = %q", log))
+	d := startDaemon(t, "run", "-c", path)
+
+	town.say(`[[text "numbered as one of long ago"]]`)
+	town.await("numbered as one of long ago")
+	began := time.Now()
+	town.flood(400, "stored-in-full")
+	town.say(`[[text "after the flood"]]`)
+	town.await("after the flood")
+	town.srv.CountFrom(700000001 - 500)
+	town.say(`[[text "numbered below the last one"]]`)
+	town.await("numbered below the last one")
+
+	d.kill()
+	if n := countIn(t, log, "turned a stranger away"); n < 1 || n > 1+int(time.Since(began)/time.Minute) {
+		t.Errorf("the log has %d lines on strangers", n)
+	}
+	for _, name := range []string{databaseFile, databaseFile + "-wal"} {
+		if n := countIn(t, filepath.Join(town.cfg.Storage.Dir, name), "stored-in-full"); n > 0 {
+			t.Errorf("%s holds what strangers wrote, %d times", name, n)
+		}
+	}
+}
+
+// handledLongAgo stores handled updates that came ten days ago.
+func (town *town) handledLongAgo(from, to int64) {
+	town.t.Helper()
+	db, err := store.Open(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, databaseFile),
+		store.Options{Now: func() time.Time { return time.Now().AddDate(0, 0, -10) }})
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	defer db.Close()
+	var ids []int64
+	var updates []orchestrator.Update
+	for id := from; id <= to; id++ {
+		ids, updates = append(ids, id), append(updates, orchestrator.Update{ID: id, Raw: []byte("{}")})
+	}
+	if _, err := db.AppendUpdates(town.t.Context(), updates); err != nil {
+		town.t.Fatal(err)
+	}
+	if err := db.FinishUpdates(town.t.Context(), ids); err != nil {
+		town.t.Fatal(err)
+	}
+}
+
+// flood has many strangers write: messages, edits and presses, 10 kB each.
+func (town *town) flood(n int, marked string) {
+	town.t.Helper()
+	text := strings.Repeat(marked+" ", 10<<10/(len(marked)+1))
+	for i := range n {
+		id := 1000 + i
+		from := fmt.Sprintf(`"from":{"id":%d,"is_bot":false,"first_name":"X"}`, id)
+		message := fmt.Sprintf(`{"message_id":%d,"date":1,%s,"chat":{"id":%d,"type":"private"},"text":%q}`, i, from, id, text)
+		switch i % 3 {
+		case 0:
+			town.srv.InjectUpdate("message", message)
+		case 1:
+			town.srv.InjectUpdate("edited_message", message)
+		default:
+			town.srv.InjectUpdate("callback_query", fmt.Sprintf(`{"id":"%d",%s,"data":"x","message":%s}`, id, from, message))
+		}
+	}
+	if err := town.srv.AwaitAcknowledged(town.soon()); err != nil {
+		town.t.Fatal(err)
+	}
+}
+
+func countIn(t testing.TB, path, part string) int {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), part)
+}
