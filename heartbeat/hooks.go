@@ -24,24 +24,25 @@ type HookOptions struct {
 	Logger *slog.Logger
 	Poke   func()    // has the scheduler look; may be nil
 	Random io.Reader // of what must not be guessed, safe for concurrent use; crypto/rand when nil
-	// InFlight bounds the deliveries that are read at a time; DefaultInFlight when 0.
+	// InFlight bounds the deliveries of one hook that are recorded at a time; DefaultInFlight when 0.
 	InFlight int
 }
 
-// DefaultInFlight times MostBodyMax is the most memory that deliveries take.
-const DefaultInFlight = 24
+// DefaultInFlight is more than a disk keeps waiting that is well.
+const DefaultInFlight = 8
 
-// Hooks answers POST /hooks/{name}. It is an http.Handler, safe for concurrent use.
+// Hooks answers POST /hooks/{name}. It is an http.Handler, safe for concurrent use. How many bodies it reads at a
+// time is bounded by the connections there may be.
 type Hooks struct {
 	opts  HookOptions
 	mux   *http.ServeMux
-	slots chan struct{}
 	hooks map[string]*hookState
 }
 
 type hookState struct {
 	Hook
 	limit *rate.Limiter
+	slots chan struct{} // of deliveries that are signed and whole: who is slow, or no caller of the hook, holds none
 
 	mu      sync.Mutex
 	recent  []string // seals that were taken, the newest last: a replay costs no write
@@ -63,7 +64,7 @@ func NewHooks(opts HookOptions) (*Hooks, error) {
 	if opts.Poke == nil {
 		opts.Poke = func() {}
 	}
-	h := &Hooks{opts: opts, mux: http.NewServeMux(), slots: make(chan struct{}, opts.InFlight), hooks: map[string]*hookState{}}
+	h := &Hooks{opts: opts, mux: http.NewServeMux(), hooks: map[string]*hookState{}}
 	for _, hook := range opts.Hooks {
 		hook = hook.filled()
 		if err := hook.check(); err != nil {
@@ -73,7 +74,9 @@ func NewHooks(opts HookOptions) (*Hooks, error) {
 			return nil, fmt.Errorf("two webhooks are called %q", hook.Name)
 		}
 		every := rate.Every(time.Minute / time.Duration(hook.PerMinute))
-		h.hooks[hook.Name] = &hookState{Hook: hook, limit: rate.NewLimiter(every, max(1, min(hook.PerMinute, 10)))}
+		h.hooks[hook.Name] = &hookState{
+			Hook: hook, limit: rate.NewLimiter(every, max(1, min(hook.PerMinute, 10))), slots: make(chan struct{}, opts.InFlight),
+		}
 	}
 	h.mux.HandleFunc("POST /hooks/{name}", h.serve)
 	return h, nil
@@ -89,8 +92,8 @@ func (h *Hooks) Jobs() []Job {
 }
 
 // ServeHTTP answers a delivery: 202 when it is taken or was before, 401 for a wrong signature, 404, 405, 409 for a
-// replay, 413 for a body that is too long, 429 when there are too many of the hook, 503 when there are too many
-// in all or the hook is paused.
+// replay, 413 for a body that is too long, 429 when there are too many of the hook, 503 when too many of it
+// are being recorded or it is paused.
 func (h *Hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
 func (h *Hooks) serve(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +102,7 @@ func (h *Hooks) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	// What can be refused by its head takes none of the few places.
+	// What can be refused by its head is not read.
 	if r.ContentLength > hook.BodyMax {
 		h.answer(w, http.StatusRequestEntityTooLarge)
 		return
@@ -107,13 +110,6 @@ func (h *Hooks) serve(w http.ResponseWriter, r *http.Request) {
 	c, err := hook.claimOf(r.Header, h.opts.Now())
 	if err != nil {
 		h.unsigned(w, hook)
-		return
-	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
-		h.answer(w, http.StatusServiceUnavailable)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, hook.BodyMax))
@@ -132,6 +128,13 @@ func (h *Hooks) take(ctx context.Context, w http.ResponseWriter, hook *hookState
 	seal, event, err := hook.verify(c, body)
 	if err != nil {
 		h.unsigned(w, hook)
+		return
+	}
+	select {
+	case hook.slots <- struct{}{}:
+		defer func() { <-hook.slots }()
+	default:
+		h.answer(w, http.StatusServiceUnavailable)
 		return
 	}
 	if seal != "" && hook.knows(seal) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,7 +17,7 @@ type ServerOptions struct {
 	Addr string // "127.0.0.1:8787"; DefaultHookAddr when empty
 	// Remote allows an address that is not the machine's own. Put a proxy with TLS before ductor instead.
 	Remote bool
-	// Conns bounds the connections at a time; DefaultConns when 0.
+	// Conns bounds the connections at a time, and with MostBodyMax the memory they take; DefaultConns when 0.
 	Conns int
 }
 
@@ -31,7 +32,6 @@ const (
 	headWait  = 5 * time.Second
 	bodyWait  = 10 * time.Second
 	writeWait = 10 * time.Second
-	idleWait  = 30 * time.Second
 	hookDrain = 5 * time.Second
 	headMost  = 16 << 10 // bytes
 )
@@ -58,15 +58,16 @@ func ListenHooks(ctx context.Context, opts ServerOptions) (net.Listener, error) 
 	if err != nil {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
-	return &fewConns{Listener: l, slots: make(chan struct{}, opts.Conns), closed: make(chan struct{})}, nil
+	return &fewConns{Listener: l, most: opts.Conns, freed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
 // ServeHooks answers until ctx is done, then gives what is under way a moment. It closes l.
 func ServeHooks(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headWait, ReadTimeout: bodyWait, WriteTimeout: writeWait, IdleTimeout: idleWait,
+		Handler: h, ReadHeaderTimeout: headWait, ReadTimeout: bodyWait, WriteTimeout: writeWait,
 		MaxHeaderBytes: headMost,
 	}
+	server.SetKeepAlivesEnabled(false) // the age of a connection is that of its delivery
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	select {
@@ -84,26 +85,66 @@ func ServeHooks(ctx context.Context, l net.Listener, h http.Handler) error {
 	return err
 }
 
-// fewConns accepts so many connections at a time; others wait in the kernel.
+// fewConns has so many connections at a time. When one more comes, the one that is open for longest is closed, for
+// whoever means well is done by then.
 type fewConns struct {
 	net.Listener
-	slots  chan struct{}
+	most   int
+	freed  chan struct{} // capacity 1
 	once   sync.Once
 	closed chan struct{}
+
+	mu   sync.Mutex
+	open []*fewConn // the oldest first
 }
 
+type fewConn struct {
+	net.Conn
+	of    *fewConns
+	since time.Time
+}
+
+// connGrace is how long a connection is left in peace: many honest callers at once wait for each other.
+const connGrace = time.Second
+
 func (l *fewConns) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.slots
 		return nil, err
 	}
-	return &slotConn{Conn: c, free: sync.OnceFunc(func() { <-l.slots })}, nil
+	for wait := l.makeRoom(); wait > 0; wait = l.makeRoom() {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-l.freed:
+		case <-l.closed:
+			timer.Stop()
+			return nil, errors.Join(net.ErrClosed, c.Close())
+		}
+		timer.Stop()
+	}
+	few := &fewConn{Conn: c, of: l, since: time.Now()}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = append(l.open, few)
+	return few, nil
+}
+
+// makeRoom closes the oldest connection if there are too many. It returns how long that one is still left in peace,
+// 0 when there is room.
+func (l *fewConns) makeRoom() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) < l.most {
+		return 0
+	}
+	oldest := l.open[0]
+	if left := connGrace - time.Since(oldest.since); left > 0 {
+		return left
+	}
+	_ = oldest.Conn.Close() // it is closed again by its handler
+	l.open = l.open[1:]
+	return 0
 }
 
 func (l *fewConns) Close() error {
@@ -111,12 +152,15 @@ func (l *fewConns) Close() error {
 	return l.Listener.Close()
 }
 
-type slotConn struct {
-	net.Conn
-	free func()
-}
-
-func (c *slotConn) Close() error {
-	defer c.free()
+func (c *fewConn) Close() error {
+	c.of.mu.Lock()
+	if i := slices.Index(c.of.open, c); i >= 0 {
+		c.of.open = slices.Delete(c.of.open, i, i+1)
+	}
+	c.of.mu.Unlock()
+	select {
+	case c.of.freed <- struct{}{}:
+	default:
+	}
 	return c.Conn.Close()
 }
