@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"sync"
@@ -23,72 +24,98 @@ type SessionHome = homes.Home
 // homeCache remembers which homes are as they should be. Safe for concurrent use.
 type homeCache struct {
 	mu   sync.Mutex
-	made map[string]string // by name: of which life of the container, and from which seeds
+	made map[furnished]string // of which life of the container, and from which seeds
 }
 
-func (c *homeCache) has(name, state string) bool {
+// furnished is a home for an agent; for no agent it is the home itself.
+type furnished struct {
+	home  string
+	agent cli.Agent
+}
+
+func (c *homeCache) has(f furnished, state string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.made[name] == state
+	return c.made[f] == state
 }
 
-func (c *homeCache) put(name, state string) {
+func (c *homeCache) put(f furnished, state string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.made == nil {
-		c.made = map[string]string{}
+		c.made = map[furnished]string{}
 	}
-	c.made[name] = state
+	c.made[f] = state
 }
 
-func (c *homeCache) drop(name string) {
+func (c *homeCache) drop(home string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.made, name)
+	maps.DeleteFunc(c.made, func(f furnished, _ string) bool { return f.home == home })
 }
 
 // Home makes a home for a session in the container, and the container if need be, and gives the home's directory in
-// there. Options.HomeSeeds are copied into it, where they are newer than what it holds. A home that is as it should
+// there. Options.HomeSeeds that are no agent's are copied into it, where they are newer than what it holds. A home that is as it should
 // be costs one question to the engine. It stays until ForgetHome, or Engine.Forget of the whole sandbox.
 func (l *Launcher) Home(ctx context.Context, session string) (dir string, err error) {
 	if session == "" {
 		return "", errors.New("a home in the sandbox: the session has no name")
 	}
-	name := cli.HomeName(session)
+	dir = homesDir + "/" + cli.HomeName(session)
 	l.touch()
-	seeds, err := seedState(l.opts.HomeSeeds)
+	return dir, l.furnish(ctx, furnished{home: dir}, seedsOf("", l.opts.HomeSeeds))
+}
+
+// logIn copies what an agent needs into the home that it is started with: of all log-ins, its own. A probe does
+// without.
+func (l *Launcher) logIn(ctx context.Context, cmd cli.Command) error {
+	if cmd.For.Mode == "" || cmd.For.Agent == "" {
+		return nil
+	}
+	home, all := cli.Variable(cmd.Env, "HOME"), l.opts.HomeSeeds
+	if home == homeDir {
+		all = l.opts.Seeds
+	}
+	if seeds := seedsOf(cmd.For.Agent, all); len(seeds) > 0 {
+		return l.furnish(ctx, furnished{home, cmd.For.Agent}, seeds)
+	}
+	return nil
+}
+
+// furnish has seeds in a home, where they are newer than what it holds, and the home and the container if need be.
+func (l *Launcher) furnish(ctx context.Context, f furnished, seeds []Seed) error {
+	state, err := seedState(seeds)
 	if err != nil {
-		return "", err
+		return err
 	}
 	life, err := l.place.life(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
-	dir = homesDir + "/" + name
-	if life != "" && l.homes.has(name, life+seeds) {
-		return dir, nil
+	if life != "" && l.homes.has(f, life+state) {
+		return nil
 	}
 	if err := l.place.make(ctx); err != nil {
-		return "", err
+		return err
 	}
 	if life, err = l.place.life(ctx); err != nil {
-		return "", err
+		return err
 	}
 	s, err := newSeedbed(l.opts.User)
 	if err == nil {
-		err = s.plantAll(l.opts.HomeSeeds)
+		err = s.plantAll(seeds)
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := s.tar.Close(); err != nil {
-		return "", fmt.Errorf("pack the seeds of a home: %w", err)
+		return fmt.Errorf("pack the seeds of a home: %w", err)
 	}
-	if _, err := l.place.order(ctx, &s.raw, homes.Make, name); err != nil {
-		return "", err
+	if _, err := l.place.order(ctx, &s.raw, path.Dir(f.home), homes.Make, path.Base(f.home)); err != nil {
+		return err
 	}
-	l.homes.put(name, life+seeds)
-	return dir, nil
+	l.homes.put(f, life+state)
+	return nil
 }
 
 // seedState changes with the seeds.
@@ -139,7 +166,7 @@ func seedError(seed Seed, err error) error {
 // SessionHomes lists the homes of sessions, without making or starting anything: a container that does not run is an
 // *Error that matches supervisor.ErrNoPlace.
 func (l *Launcher) SessionHomes(ctx context.Context) ([]SessionHome, error) {
-	return l.place.order(ctx, nil, homes.List)
+	return l.place.order(ctx, nil, homesDir, homes.List)
 }
 
 // ForgetHome removes a session's home, named as the session was or as SessionHomes names it. The container must run,
@@ -149,8 +176,8 @@ func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
 		return errors.New("forget a home in the sandbox: the session has no name")
 	}
 	name := cli.HomeName(session)
-	l.homes.drop(name)
-	_, err := l.place.order(ctx, nil, homes.Forget, name)
+	l.homes.drop(homesDir + "/" + name)
+	_, err := l.place.order(ctx, nil, homesDir, homes.Forget, name)
 	return err
 }
 
@@ -165,9 +192,9 @@ func (p *place) life(ctx context.Context) (string, error) {
 
 const maxAnswer = 4 << 20
 
-// order has the hand in the container do something with the homes of sessions.
-func (p *place) order(ctx context.Context, in *bytes.Buffer, args ...string) ([]homes.Home, error) {
-	answer, err := p.hand(ctx, in, nil, append([]string{homes.Verb, homesDir}, args...)...)
+// order has the hand in the container do something with the homes in a directory.
+func (p *place) order(ctx context.Context, in *bytes.Buffer, dir string, args ...string) ([]homes.Home, error) {
+	answer, err := p.hand(ctx, in, nil, append([]string{homes.Verb, dir}, args...)...)
 	if err == nil && answer.Error != "" {
 		err = &Error{Reason: "a home in the sandbox cannot be kept (" + answer.Error + ")", Fix: "look whether its disk is full"}
 	}

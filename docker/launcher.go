@@ -80,6 +80,9 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 		return nil, err
 	}
 	cmd.Env = l.opts.environment(cmd.Env, l.place.getPath())
+	if err := l.logIn(ctx, cmd); err != nil {
+		return nil, err
+	}
 	p, err := l.Host.Start(ctx, cmd)
 	var own *Error
 	switch {

@@ -46,8 +46,9 @@ type Mount struct {
 // Links in a directory are left out.
 type Seed struct {
 	From     string
-	To       string // below the home
-	Optional bool   // not being there is no error
+	To       string    // below the home
+	Optional bool      // not being there is no error
+	Agent    cli.Agent // copied when that agent is started with the home, a probe not counted; empty: with the home
 }
 
 // Options of a Launcher. Engine, Owner, Name, Dir, Supervisor and one of Image and Build are required.
@@ -77,10 +78,11 @@ type Options struct {
 	// Shared are directories of ductor's own whose files agents read: uploads, prompts. They are seen read-only, at
 	// the same path. Those of an engine on another machine begin empty; Bring puts files into them.
 	Shared []string
-	// Seeds are copied into the agents' home when a container is made; what is there already is replaced.
+	// Seeds are copied into the agents' home when a container is made; what is there already is replaced. Those of one
+	// agent are copied when it is started, where they are newer than what is there.
 	Seeds []Seed
-	// HomeSeeds are copied into each session's home when Home makes it, and again when they are newer than what is
-	// there: an agent that renewed its log-in keeps it.
+	// HomeSeeds are copied into each session's home when Home makes it, those of one agent when it is started, and again
+	// when they are newer than what is there: an agent that renewed its log-in keeps it.
 	HomeSeeds []Seed
 
 	User         string  // "uid:gid"; default: those of this process

@@ -12,6 +12,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 
+	"ductor/cli"
 	"ductor/docker/homes"
 )
 
@@ -31,7 +32,7 @@ func (p *place) seed(ctx context.Context, id string) error {
 			}
 		}
 	}
-	if err := s.plantAll(p.opts.Seeds); err != nil {
+	if err := s.plantAll(seedsOf("", p.opts.Seeds)); err != nil {
 		return err
 	}
 	if len(s.made) == 0 {
@@ -59,6 +60,16 @@ func newSeedbed(user string) (*seedbed, error) {
 	s.uid, s.gid, err = parseUser(user)
 	s.tar = tar.NewWriter(&s.raw)
 	return s, err
+}
+
+// seedsOf are those that are copied when an agent is started; with the home, for none.
+func seedsOf(agent cli.Agent, all []Seed) (own []Seed) {
+	for _, s := range all {
+		if s.Agent == agent {
+			own = append(own, s)
+		}
+	}
+	return own
 }
 
 // parents makes the directories above name.

@@ -36,12 +36,27 @@ func newSeparate(t *testing.T) *separate {
 		c.Sandbox.Projects = map[string]config.SandboxProject{"shared": shared}
 	})
 	t.Cleanup(func() { wipeSandboxes(t, town.cfg) })
+	logIn(t, ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".copilot/config.json")
 	box := town.cfg.Sandbox
 	town.extra = sandboxed(town.cfg) + fmt.Sprintf("[sandbox.projects.shared]\ndir = %q\nmode = \"docker\"\n", box.Projects["shared"].Dir)
 	p := &separate{t: t, mine: town.chat, her: town.srv.Private(neighbour, "Neighbour"), ordeal: &ordeal{town: town, config: town.writeConfig()}}
 	p.allow(neighbour)
 	p.rise()
 	return p
+}
+
+// logIn gives the owner log-ins of agents.
+func logIn(t *testing.T, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		at := filepath.Join(ownerHome(), file)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(`{"authTokens":{"a":"the log-in"}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // allow adds a user to the allowlist.
@@ -78,8 +93,27 @@ func TestAttackFromASandbox(t *testing.T) {
 	box := p.at(p.her, p.dir("shared"))
 	box.ask(`[[tool cmd="echo made >made.txt"]] [[text "the container is there"]]`)
 	box.answeredBy("the container is there")
+	t.Run("log-ins", func(t *testing.T) { p.findsNoOtherLogIns(box.in(t)) })
 	t.Run("default limits", func(t *testing.T) { box.in(t).isLimited() })
 	t.Run("a forged answer", func(t *testing.T) { p.forgesAnAnswer(t) })
+}
+
+// findsNoOtherLogIns looks in the container, in which Claude ran and then Codex, for the log-ins of all agents.
+func (p *separate) findsNoOtherLogIns(box *cell) {
+	p.t.Helper()
+	const look = `[[tool cmd="cd ~ && find . -name .credentials.json -o -name auth.json -o -name oauth_creds.json -o -path '*/.copilot/config.json' | sort >%s/found"]] [[text "looked %s"]]`
+	for i, want := range []string{"./.claude/.credentials.json", "./.claude/.credentials.json\n./.codex/auth.json"} {
+		if i == 1 {
+			box.ask("/model codex")
+			box.answeredBy("codex")
+		}
+		word := newID()
+		box.ask(look, box.dir, word)
+		box.answeredBy("looked " + word)
+		if got := box.read("found"); got != want {
+			box.t.Errorf("the home has the log-ins %q, want %q", got, want)
+		}
+	}
 }
 
 // isLimited holds the container to half of the memory, 512 processes and all processors but one.

@@ -26,26 +26,33 @@ func ownerHome() string {
 	return ""
 }
 
+// agentSeeds are what one agent finds in a home that is not the owner's; for no agent, what all find there.
+type agentSeeds struct {
+	agent cli.Agent
+	seeds []cli.HomeSeed
+}
+
 // homeSeeds are what the agents find in a home that is not the owner's: the owner's log-ins, and settings that ask
 // nothing.
-func homeSeeds(a config.Agents) []cli.HomeSeed {
+func homeSeeds(a config.Agents) []agentSeeds {
 	home, env := ownerHome(), os.Environ()
 	if home == "" {
 		return nil
 	}
-	seeds := cli.GitSeeds(home)
-	for _, agent := range []struct {
+	all := []agentSeeds{{seeds: cli.GitSeeds(home)}}
+	for _, of := range []struct {
+		agent   cli.Agent
 		enabled bool
 		seeds   func(owner string, env []string) []cli.HomeSeed
 	}{
-		{a.Claude.Enabled, claude.HomeSeeds}, {a.Codex.Enabled, codex.HomeSeeds},
-		{a.Gemini.Enabled, gemini.HomeSeeds}, {a.Copilot.Enabled, copilot.HomeSeeds},
+		{"claude", a.Claude.Enabled, claude.HomeSeeds}, {codex.Agent, a.Codex.Enabled, codex.HomeSeeds},
+		{gemini.Agent, a.Gemini.Enabled, gemini.HomeSeeds}, {copilot.Agent, a.Copilot.Enabled, copilot.HomeSeeds},
 	} {
-		if agent.enabled {
-			seeds = append(seeds, agent.seeds(home, env)...)
+		if of.enabled {
+			all = append(all, agentSeeds{of.agent, of.seeds(home, env)})
 		}
 	}
-	return seeds
+	return all
 }
 
 // openHomes makes the homes of sessions on this machine; nil where all have the owner's.
@@ -53,19 +60,25 @@ func openHomes(cfg config.Config) (*cli.HostHomes, error) {
 	if cfg.Sandbox.Home != config.HomeSession {
 		return nil, nil
 	}
-	return cli.OpenHomes(cli.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, homesDir), Seeds: homeSeeds(cfg.Agents)})
+	var seeds []cli.HomeSeed
+	for _, of := range homeSeeds(cfg.Agents) {
+		seeds = append(seeds, of.seeds...)
+	}
+	return cli.OpenHomes(cli.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, homesDir), Seeds: seeds})
 }
 
 // seedsOf are the files of this machine that are copied into the home of a sandbox. dir is for those that are made.
 func seedsOf(set config.SandboxSetting, a config.Agents, dir string) ([]docker.Seed, error) {
 	var seeds []docker.Seed
 	if set.Logins == config.LoginsCopy {
-		copied, err := cli.CopiedSeeds(dir, homeSeeds(a))
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range copied {
-			seeds = append(seeds, docker.Seed{From: s.From, To: s.To, Optional: true})
+		for _, of := range homeSeeds(a) {
+			copied, err := cli.CopiedSeeds(dir, of.seeds)
+			if err != nil {
+				return nil, err
+			}
+			for _, s := range copied {
+				seeds = append(seeds, docker.Seed{From: s.From, To: s.To, Optional: true, Agent: of.agent})
+			}
 		}
 	}
 	own, err := set.ParseSeeds()
