@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"ductor/cli"
+	"ductor/internal/config"
 	"ductor/internal/supervisor"
 )
 
-func attachCommand() *cobra.Command {
-	var config string
+func attachCommand(env config.Environment) *cobra.Command {
+	var from *source
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "attach ID",
@@ -22,7 +23,7 @@ func attachCommand() *cobra.Command {
 			"watched: ductor and the agent do not notice. With --all, from the agent's start on, as far as it is kept.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRuns(cmd.Context(), config, cmd.ErrOrStderr(), func(places []runPlace) error {
+			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runPlace) error {
 				run, err := findRun(cmd.Context(), places, args[0], cmd.ErrOrStderr())
 				if err != nil {
 					return err
@@ -36,7 +37,7 @@ func attachCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "from the agent's start on")
-	configFlag(cmd, &config)
+	from = sourceOf(cmd, env)
 	return cmd
 }
 

@@ -12,12 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/orchestrator"
 )
 
-func auditCommand() *cobra.Command {
-	var config string
+func auditCommand(env config.Environment) *cobra.Command {
+	var from *source
 	var since time.Duration
 	var limit int
 	cmd := &cobra.Command{
@@ -25,7 +26,7 @@ func auditCommand() *cobra.Command {
 		Short: "List what agents asked for, who decided and how",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			cfg, err := loadConfig(config)
+			cfg, err := from.load()
 			if err != nil {
 				return err
 			}
@@ -47,7 +48,7 @@ func auditCommand() *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&since, "since", 7*24*time.Hour, "how far back to look")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 200, "how many decisions to list, the newest of them")
-	configFlag(cmd, &config)
+	from = sourceOf(cmd, env)
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ductor/internal/config"
 	"ductor/internal/sim/agent"
 )
 
@@ -68,12 +69,12 @@ func (s *site) written(n int) ([]time.Time, error) {
 }
 
 // profiledRunCommand is `ductor run` with profiles of its whole life.
-func profiledRunCommand() *cobra.Command {
-	var path string
+func profiledRunCommand(env config.Environment) *cobra.Command {
+	var from *source
 	cmd := &cobra.Command{
 		Use: profiledRunName + " FILES", Short: "Serve and write profiles", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := loadConfig(path)
+			cfg, err := from.load()
 			if err != nil {
 				return err
 			}
@@ -99,6 +100,6 @@ func profiledRunCommand() *cobra.Command {
 			return err
 		},
 	}
-	configFlag(cmd, &path)
+	from = sourceOf(cmd, env)
 	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -71,8 +72,9 @@ overall_per_second = 1000
 `, town.srv.Token(), town.srv.URL(), owner, cmp.Or(town.agent, "claude"), town.extra, c.Agents.Claude.Path,
 		c.Agents.Codex.Path, cmp.Or(town.mode, "live"), c.Agents.Gemini.Path, c.Agents.Copilot.Path, cmp.Or(town.permission, "bypass"),
 		c.Projects.DefaultDir, c.Projects.DefaultDir, c.Storage.Dir)
-	path := filepath.Join(town.t.TempDir(), "config.toml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	dir := town.t.TempDir()
+	path := filepath.Join(dir, "config.toml")
+	if err := errors.Join(os.Chmod(dir, 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 		town.t.Fatal(err)
 	}
 	return path
@@ -80,8 +82,15 @@ overall_per_second = 1000
 
 func startDaemon(t testing.TB, args ...string) *daemon {
 	t.Helper()
+	return startDaemonIn(t, "", nil, args...)
+}
+
+// startDaemonIn is startDaemon with a working directory and further variables.
+func startDaemonIn(t testing.TB, dir string, env []string, args ...string) *daemon {
+	t.Helper()
 	cmd := exec.Command(clitest.Program(t), args...)
-	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd.Dir = dir
+	cmd.Env = append(append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0"), env...)
 	cmd.Stderr = testWriter{t}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,30 +19,30 @@ import (
 	"ductor/internal/store"
 )
 
-func doctorCommand() *cobra.Command {
-	var path string
+func doctorCommand(env config.Environment) *cobra.Command {
+	var from *source
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is missing, one line a check, with the fix",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return examine(cmd.Context(), path, cmd.OutOrStdout())
+			return examine(cmd.Context(), from, cmd.OutOrStdout())
 		},
 	}
-	configFlag(cmd, &path)
+	from = sourceOf(cmd, env)
 	return cmd
 }
 
 const doctorPatience = 30 * time.Second
 
 // examine prints one line a check and fails if anything would keep ductor from working.
-func examine(ctx context.Context, path string, out io.Writer) error {
+func examine(ctx context.Context, from *source, out io.Writer) error {
 	patient := ctx
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
 	d := &doctor{out: out}
-	cfg, err := loadConfig(path)
-	if !d.check("configuration "+path, err) {
+	cfg, err := from.load()
+	if !d.check("configuration "+from.path, err) {
 		return coded{fmt.Errorf("the configuration cannot be used"), errConfig}
 	}
 	for _, w := range cfg.Warnings {
@@ -110,9 +112,12 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 		err = db.Close()
 	}
 	d.check("storage "+path, err)
-	if info, err := os.Stat(cfg.Projects.DefaultDir); err != nil || !info.IsDir() {
+	switch info, err := os.Stat(cfg.Projects.DefaultDir); {
+	case errors.Is(err, fs.ErrNotExist) && isDefaultRoot(cfg):
+		d.ok("projects.default_dir "+cfg.Projects.DefaultDir, "made at the first start")
+	case err != nil || !info.IsDir():
 		d.fail("projects.default_dir "+cfg.Projects.DefaultDir, "it is no directory; make it or name another")
-	} else {
+	default:
 		d.ok("projects.default_dir "+cfg.Projects.DefaultDir, "")
 	}
 }

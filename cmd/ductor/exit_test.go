@@ -17,17 +17,28 @@ import (
 // runDuctor runs ductor to its end and gives its exit code and what it said on standard error.
 func runDuctor(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
+	return runDuctorIn(t, "", args...)
+}
+
+// runDuctorIn is runDuctor with a working directory.
+func runDuctorIn(t testing.TB, dir string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
-	var out, err bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &err
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	_ = cmd.Wait() // the exit code says it
-	return cmd.ProcessState.ExitCode(), out.String(), err.String()
+	return cmd.ProcessState.ExitCode(), out.String(), said.String()
 }
 
 func TestAMistypedKeyIsNamedWithItsLineAndExits2(t *testing.T) {

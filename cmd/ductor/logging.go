@@ -4,22 +4,21 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 
 	"ductor/bot"
 	"ductor/internal/config"
 )
 
-// openLog makes the logger of the configuration. No record carries a secret. close releases its file.
+// openLog makes the logger of the configuration. No record carries a secret. closeLog releases its file, which SIGHUP
+// reopens until then.
 func openLog(cfg config.Log, scrub *bot.Scrubber, stderr io.Writer) (log *slog.Logger, closeLog func(), err error) {
-	closeLog = func() {}
 	to := stderr
+	var file *logFile
 	if cfg.File != "" {
-		f, err := os.OpenFile(cfg.File, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
+		if file, err = openLogFile(cfg.File); err != nil {
 			return nil, nil, coded{fmt.Errorf("open log.file: %w", err), errConfig}
 		}
-		to, closeLog = f, func() { f.Close() }
+		to = file
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
@@ -30,5 +29,10 @@ func openLog(cfg config.Log, scrub *bot.Scrubber, stderr io.Writer) (log *slog.L
 	if cfg.Format == "json" {
 		handler = slog.NewJSONHandler(to, opts)
 	}
-	return slog.New(scrub.Handler(handler)), closeLog, nil
+	log = slog.New(scrub.Handler(handler))
+	if file == nil {
+		return log, func() {}, nil
+	}
+	stop := file.reopenOnHangup(log)
+	return log, func() { stop(); file.close() }, nil
 }

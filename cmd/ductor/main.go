@@ -13,14 +13,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ductor/internal/config"
 	"ductor/internal/sim/agent"
 )
 
 func main() {
 	superviseIfAsked() // nothing of the bot is made in a supervisor
 	agent.RunIfChild() // the scripted agent of the demo is this program under another name
+	env, err := environment()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ductor:", err)
+		os.Exit(exitFailure)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command().ExecuteContext(ctx)
+	err = command(env).ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ductor:", err)
@@ -28,7 +34,7 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-func command() *cobra.Command {
+func command(env config.Environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "ductor",
 		Short:         "Talk to your coding agents from Telegram",
@@ -37,8 +43,8 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(), demoCommand(), doctorCommand(), versionCommand(), simAgentCommand())
-	root.AddCommand(psCommand(), attachCommand(), killCommand(), auditCommand())
-	root.AddCommand(benchCommand(), benchAgentCommand(), profiledRunCommand())
+	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
+	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env))
+	root.AddCommand(benchCommand(), benchAgentCommand(), profiledRunCommand(env))
 	return root
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ductor/internal/config"
 )
@@ -72,4 +74,47 @@ func programFiles() (all []string) {
 		}
 	}
 	return all
+}
+
+// rootDoubts warns of roots in which agents work beside ductor's own files: whoever may write there may own the bot.
+func rootDoubts(cfg config.Config) (all []string) {
+	for _, root := range cfg.Projects.Roots {
+		real := realPath(root)
+		var inside []string
+		for _, path := range ownFiles(cfg) {
+			if _, err := os.Lstat(path); err == nil && (lies(path, real) || lies(real, path)) {
+				inside = append(inside, path)
+			}
+		}
+		if len(inside) > 0 {
+			all = append(all, fmt.Sprintf("projects.roots: %s holds ductor's own files (%s); an agent that may write them owns the bot, so name narrower directories",
+				root, strings.Join(shortest(inside), ", ")))
+		}
+	}
+	return all
+}
+
+// shortest leaves out of sorted paths those below another of them.
+func shortest(paths []string) (out []string) {
+	for _, path := range paths {
+		if !slices.ContainsFunc(out, func(dir string) bool { return lies(path, dir) }) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// makeDefaultRoot makes the directory that agents work in where the owner named none.
+func makeDefaultRoot(cfg config.Config) error {
+	if !isDefaultRoot(cfg) {
+		return nil
+	}
+	if err := os.MkdirAll(cfg.Projects.Roots[0], 0o700); err != nil {
+		return coded{fmt.Errorf("make projects.roots: %w; name another directory there", err), errConfig}
+	}
+	return nil
+}
+
+func isDefaultRoot(cfg config.Config) bool {
+	return slices.Equal(cfg.Projects.Roots, config.Default().Projects.Roots)
 }

@@ -12,17 +12,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"ductor/cli"
+	"ductor/internal/config"
 	"ductor/internal/supervisor"
 )
 
-func psCommand() *cobra.Command {
-	var config string
+func psCommand(env config.Environment) *cobra.Command {
+	var from *source
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List the agents that run, also when ductor does not",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := withRuns(cmd.Context(), config, cmd.ErrOrStderr(), func(places []runPlace) error {
+			err := withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runPlace) error {
 				runs, err := listRuns(cmd.Context(), places, cmd.ErrOrStderr())
 				if err != nil {
 					return err
@@ -35,7 +36,7 @@ func psCommand() *cobra.Command {
 			return err
 		},
 	}
-	configFlag(cmd, &config)
+	from = sourceOf(cmd, env)
 	return cmd
 }
 

@@ -16,46 +16,22 @@ import (
 	"ductor/internal/config"
 )
 
-func runCommand() *cobra.Command {
-	var path string
+func runCommand(env config.Environment) *cobra.Command {
+	var from *source
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve the bot until stopped",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(path)
+			cfg, err := from.load()
 			if err != nil {
 				return err
 			}
 			return serve(cmd.Context(), cfg, cmd.ErrOrStderr())
 		},
 	}
-	configFlag(cmd, &path)
+	from = sourceOf(cmd, env)
 	return cmd
-}
-
-func configFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVarP(path, "config", "c", defaultConfigPath(), "the configuration file")
-}
-
-// defaultConfigPath is the one in the working directory if it is there, else the user's.
-func defaultConfigPath() string {
-	const name = "config.toml"
-	if _, err := os.Stat(name); err == nil {
-		return name
-	}
-	if dir, err := os.UserConfigDir(); err == nil {
-		return filepath.Join(dir, "ductor", name)
-	}
-	return name
-}
-
-func loadConfig(path string) (config.Config, error) {
-	cfg, err := config.Load(path)
-	if err != nil {
-		return cfg, coded{err, errConfig}
-	}
-	return cfg, nil
 }
 
 // serve runs a house until ctx ends. Agents that are at work go on, for the next start to take up; a second
@@ -75,10 +51,14 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 		return err
 	}
 	defer release()
+	if err := makeDefaultRoot(cfg); err != nil {
+		return err
+	}
 	h, err := buildHouse(ctx, cfg, log, scrub)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
+	h.tellChanges(ctx)
 	runErr := unlessStopped(ctx, h.run(ctx))
 	end := make(chan struct{})
 	go func() { h.leave(); close(end) }()

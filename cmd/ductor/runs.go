@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ductor/docker"
+	"ductor/internal/config"
 	"ductor/internal/supervisor"
 )
 
@@ -33,8 +34,8 @@ const lookWait = 10 * time.Second
 
 // withRuns opens the runs of a configuration for a command that works whether ductor runs or not. What cannot be
 // looked at is said on notes.
-func withRuns(ctx context.Context, config string, notes io.Writer, f func([]runPlace) error) (err error) {
-	cfg, err := loadConfig(config)
+func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]runPlace) error) (err error) {
+	cfg, err := from.load()
 	if err != nil {
 		return err
 	}
@@ -129,8 +130,8 @@ func findRun(ctx context.Context, places []runPlace, begin string, notes io.Writ
 	}
 }
 
-func killCommand() *cobra.Command {
-	var config string
+func killCommand(env config.Environment) *cobra.Command {
+	var from *source
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "kill ID",
@@ -141,7 +142,7 @@ func killCommand() *cobra.Command {
 			if all == (len(args) == 1) {
 				return errors.New("give one ID of `ductor ps`, or --all")
 			}
-			return withRuns(cmd.Context(), config, cmd.ErrOrStderr(), func(places []runPlace) error {
+			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runPlace) error {
 				if !all {
 					return killNamed(cmd, places, args[0])
 				}
@@ -150,7 +151,7 @@ func killCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "end every agent")
-	configFlag(cmd, &config)
+	from = sourceOf(cmd, env)
 	return cmd
 }
 

@@ -217,7 +217,7 @@ func defaults() Config {
 			Gemini: Gemini{Agent: agent("live")}, Copilot: Copilot{Agent: agent("live")},
 		},
 		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}, AskTimeout: 30 * time.Minute, Approvers: "asker"},
-		Projects:    Projects{Roots: []string{"~"}},
+		Projects:    Projects{Roots: []string{"~/ductor"}},
 		Sandbox:     Sandbox{SandboxSetting: defaultSandboxSetting()},
 		Heartbeat:   defaultHeartbeat(),
 		Webhooks:    Webhooks{Listen: "127.0.0.1:8787"},

@@ -32,7 +32,7 @@ func Default() Config {
 	return c
 }
 
-// Load reads the file at path over the defaults, finds the token (environment, file, token_file), makes
+// Load reads the file at path over the defaults, refuses one that others can write, finds the token (environment, file, token_file), makes
 // paths absolute and validates the whole. A file that is not there gives an error matching fs.ErrNotExist;
 // what is wrong with one that is gives *Invalid, complete. No error contains a token.
 func Load(path string) (Config, error) { return LoadFrom(path, OSEnvironment()) }
@@ -41,7 +41,10 @@ func Load(path string) (Config, error) { return LoadFrom(path, OSEnvironment()) 
 func LoadFrom(path string, env Environment) (Config, error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Config{}, fmt.Errorf("there is no configuration at %s; copy config.toml.example there and fill in the token and your user id: %w", path, fs.ErrNotExist)
+		return Config{}, notFound(path)
+	}
+	if err == nil {
+		err = checkTrust(path, info)
 	}
 	if err != nil {
 		return Config{}, fmt.Errorf("read configuration: %w", err)
@@ -60,8 +63,8 @@ func build(path string, text []byte, mode fs.FileMode, env Environment) (Config,
 		return Config{}, fmt.Errorf("find %s: %w", path, err)
 	}
 	c.File = abs
-	if c.Telegram.Token != "" && readable(mode) {
-		c.Warnings = append(c.Warnings, warnReadable(path, mode))
+	if len(c.Secrets()) > 0 && readable(mode) {
+		c.Warnings = append(c.Warnings, warnReadable(path, "secrets", mode))
 	}
 	found = append(found, resolve(&c, env)...)
 	if !found.has(keyTokenFile) {
@@ -104,17 +107,19 @@ func findToken(c *Config, env Environment) (found problems) {
 	if t.Token == "" {
 		found.add(keyTokenFile, "%s is empty; it should hold the token and nothing else", t.TokenFile)
 	}
-	if readable(info.Mode()) {
-		c.Warnings = append(c.Warnings, warnReadable(t.TokenFile, info.Mode()))
+	if err := checkFile(t.TokenFile, info); err != nil {
+		found.add(keyTokenFile, "%v", err)
+	} else if readable(info.Mode()) {
+		c.Warnings = append(c.Warnings, warnReadable(t.TokenFile, "the token", info.Mode()))
 	}
 	return found
 }
 
 func readable(mode fs.FileMode) bool { return mode.Perm()&0o077 != 0 }
 
-func warnReadable(path string, mode fs.FileMode) string {
-	return fmt.Sprintf("%s holds the token and has mode %04o, so that others on this machine may get at it; run: chmod 600 %s",
-		path, mode.Perm(), path)
+func warnReadable(path, what string, mode fs.FileMode) string {
+	return fmt.Sprintf("%s holds %s and has mode %04o, so that others on this machine may get at it; run: chmod 600 %s",
+		path, what, mode.Perm(), shellWord(path))
 }
 
 func readSmall(path string) ([]byte, fs.FileInfo, error) {

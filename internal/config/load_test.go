@@ -33,8 +33,9 @@ func environment(vars map[string]string) Environment {
 
 func write(t testing.TB, mode fs.FileMode, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "config.toml")
-	if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.toml")
+	if err := errors.Join(os.Chmod(dir, 0o700), os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -59,19 +60,27 @@ func TestErrors(t *testing.T) {
 	}
 	for _, dir := range dirs {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			t.Chdir(dir)
-			_, err := LoadFrom("config.toml", environment(nil))
+			text, err := os.ReadFile(filepath.Join(dir, "config.toml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wanted, err := filepath.Abs(filepath.Join(dir, "want.txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(filepath.Dir(write(t, 0o600, string(text))))
+			_, err = LoadFrom("config.toml", environment(nil))
 			var invalid *Invalid
 			if !errors.As(err, &invalid) {
 				t.Fatalf("got %v, want *Invalid", err)
 			}
 			got := err.Error() + "\n"
 			if *update {
-				if err := os.WriteFile("want.txt", []byte(got), 0o644); err != nil {
+				if err := os.WriteFile(wanted, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
-			want, err := os.ReadFile("want.txt")
+			want, err := os.ReadFile(wanted)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +125,7 @@ Ask."""
 	want.Roles = map[string]Role{"in doubt": {Prompt: "Ask.", Agent: "codex"}, "plain": {Prompt: "x", Append: true}}
 	want.Sessions.DefaultRole = "in doubt"
 	want.Storage.Dir, want.Projects.Roots, want.Projects.DefaultDir =
-		"/home/ada/.local/state/ductor", []string{"/home/ada"}, "/home/ada"
+		"/home/ada/.local/state/ductor", []string{"/home/ada/ductor"}, "/home/ada/ductor"
 	want.File = c.File
 	if d := cmp.Diff(want, c); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -220,6 +229,8 @@ func TestWarnings(t *testing.T) {
 		"even more private":                  {0o400, withToken + allowed, "", ""},
 		"others may read the token":          {0o644, withToken + allowed, "", "chmod 600"},
 		"others may read, but what":          {0o644, allowed, token, ""},
+		"others may read a proxy's password": {0o644, allowed + "telegram.proxy = \"http://ada:hunter2@proxy:3128\"", token, "chmod 600"},
+		"others may read a hook's secret":    {0o644, allowed + "[webhooks.hooks.ci]\nprompt = \"look\"\nsecret = \"0123456789abcdef0123456789abcdef\"", token, "chmod 600"},
 		"others may read the token's file":   {0o644, allowed + fmt.Sprintf("telegram.token_file = %q", tokenFile), "", "chmod 600 " + tokenFile},
 		"nobody is answered":                 {0o600, withToken, "", "nobody is answered"},
 		"a listed group without people":      {0o600, withToken + "telegram.allowed_groups = [-1]", "", "nobody is answered"},

@@ -56,6 +56,7 @@ func (c *Config) check() problems {
 	c.checkNumbers(&p)
 	c.checkDurations(&p)
 	c.checkAgents(&p)
+	c.checkDenied(&p)
 	c.checkRoles(&p)
 	c.checkPlaces(&p)
 	c.checkSandbox(&p)
@@ -134,6 +135,13 @@ func hideValue(s string) string {
 		return name + "=…"
 	}
 	return s
+}
+
+// checkDenied refuses a list that the owner would rely on and Codex would ignore.
+func (c *Config) checkDenied(p *problems) {
+	if len(c.Permissions.DeniedTools) > 0 && c.Agents.Codex.Enabled {
+		p.add("permissions.denied_tools", "Codex has no list of denied tools and would use them all the same; set agents.codex.enabled to false, or leave this empty and choose a permissions.mode that asks")
+	}
 }
 
 func (c *Config) checkRoles(p *problems) {

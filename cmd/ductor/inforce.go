@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ductor/internal/config"
+	"ductor/orchestrator"
+)
+
+// inForce is what says whose bot this is and which programs are its agents, as it was at a start: ids, and hashes of the
+// rest. It lies where the user's state does and not in storage.dir, which whoever changes the configuration may move.
+type inForce struct {
+	Users  []int64           `json:"users"`  // who is to be told of a change
+	Groups []int64           `json:"groups"` // and whether all of their members are answered
+	Token  string            `json:"token"`
+	Agents map[string]string `json:"agents"` // the hash of how each is started, by its name
+}
+
+func inForceOf(cfg config.Config) inForce {
+	now := inForce{
+		Users: cfg.Telegram.AllowedUsers, Groups: []int64{}, Token: hashOf(cfg.Telegram.Token.Reveal()),
+		Agents: map[string]string{},
+	}
+	if cfg.Telegram.GroupMembers == "all" {
+		now.Groups = cfg.Telegram.AllowedGroups
+	}
+	a := cfg.Agents
+	for name, path := range map[string]string{
+		"claude": a.Claude.Path, "codex": a.Codex.Path, "gemini": a.Gemini.Path, "copilot": a.Copilot.Path,
+	} {
+		now.Agents[name] = hashOf(path)
+	}
+	for name, one := range a.ACP {
+		now.Agents[name] = hashOf(append([]string{one.Path}, one.Args...)...)
+	}
+	return now
+}
+
+func hashOf(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// changes says line by line what is different now from what was in force before.
+func (now inForce) changes(before inForce) (lines []string) {
+	if added, removed := difference(now.Users, before.Users), difference(before.Users, now.Users); len(added)+len(removed) > 0 {
+		lines = append(lines, fmt.Sprintf("allowed users: added %s, removed %s", listed(added), listed(removed)))
+	} else if !slices.Equal(now.Users, before.Users) {
+		lines = append(lines, fmt.Sprintf("allowed users: the first of them is now %d", now.Users[0]))
+	}
+	if added := difference(now.Groups, before.Groups); len(added) > 0 {
+		lines = append(lines, "groups in which every member is answered: added "+listed(added))
+	}
+	if now.Token != before.Token {
+		lines = append(lines, "the bot token: this is another bot")
+	}
+	var agents []string
+	for name, hash := range now.Agents {
+		if was, known := before.Agents[name]; was != hash && (known || hash != hashOf("")) {
+			agents = append(agents, name)
+		}
+	}
+	if len(agents) > 0 {
+		slices.Sort(agents)
+		lines = append(lines, "the programs of agents: "+strings.Join(agents, ", "))
+	}
+	return lines
+}
+
+func difference(a, b []int64) []int64 {
+	return slices.DeleteFunc(slices.Clone(a), func(id int64) bool { return slices.Contains(b, id) })
+}
+
+func listed(ids []int64) string {
+	if len(ids) == 0 {
+		return "none"
+	}
+	return strings.Trim(fmt.Sprint(ids), "[]")
+}
+
+// inForcePath is the record of the configuration in file.
+func inForcePath(file string) string {
+	return filepath.Join(config.StateDir(), "started", hashOf(file)[:16]+".json")
+}
+
+// tellChanges tells the users who were allowed at the last start with this configuration what of it has changed since, and
+// records what is in force now.
+func (h *house) tellChanges(ctx context.Context) {
+	if h.cfg.File == "" {
+		return
+	}
+	path, now := inForcePath(h.cfg.File), inForceOf(h.cfg)
+	before, err := readInForce(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // the first start
+	case err != nil:
+		h.log.Warn("what was in force at the last start cannot be read, so that nobody is told of a change", "err", err)
+	default:
+		h.tellUsers(ctx, before, now.changes(before))
+	}
+	if err := writeInForce(path, now); err != nil {
+		h.log.Warn("record what is in force, to tell of changes at the next start", "err", err)
+	}
+}
+
+func (h *house) tellUsers(ctx context.Context, before inForce, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	h.log.Warn("the configuration changed since the last start; the users who were allowed then are told",
+		"changes", strings.Join(lines, "; "), "told", listed(before.Users))
+	if before.Token != hashOf(h.cfg.Telegram.Token.Reveal()) {
+		h.log.Warn("this is another bot than at the last start: it reaches only those who have written to it")
+	}
+	text := "⚠️ ductor's configuration changed since its last start:\n\n- " + strings.Join(lines, "\n- ") +
+		"\n\nIf you did not change it, stop ductor and look at `" + h.cfg.File + "`."
+	for _, user := range before.Users {
+		if err := h.bot.Chat().Notice(ctx, orchestrator.ConversationID{Chat: user}, text); err != nil {
+			h.log.Warn("tell of a changed configuration", "user", user, "err", err)
+		}
+	}
+}
+
+func readInForce(path string) (record inForce, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return record, err
+	}
+	return record, json.Unmarshal(b, &record)
+}
+
+// writeInForce replaces the record at once, so that a crash leaves the old one or the new one.
+func writeInForce(path string, record inForce) error {
+	b, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// PathVariable is the environment variable that may name the configuration file, by its absolute path.
+const PathVariable = "DUCTOR_CONFIG"
+
+// DefaultPath is the file that is read when none is named: $DUCTOR_CONFIG, else config.toml in ductor's directory of the
+// user's configuration. It never depends on the working directory, which may be that of a stranger's repository.
+func DefaultPath(env Environment) (string, error) {
+	if path := env.Getenv(PathVariable); path != "" {
+		if !filepath.IsAbs(path) {
+			return "", fmt.Errorf("%s is %q and must be absolute", PathVariable, path)
+		}
+		return filepath.Clean(path), nil
+	}
+	dir := env.Getenv("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(dir) {
+		home := env.Getenv("HOME")
+		if !filepath.IsAbs(home) {
+			return "", errors.New("the variable HOME is not set, so there is no configuration to be found; name one with -c FILE")
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	return filepath.Join(dir, "ductor", "config.toml"), nil
+}
+
+// notFound says where a configuration was looked for, and that one in the working directory does not count.
+func notFound(path string) error {
+	hint := ""
+	if _, err := os.Lstat("config.toml"); err == nil && filepath.Base(path) == "config.toml" {
+		hint = ". The config.toml in the working directory is not read; if it is yours, move it there"
+	}
+	return fmt.Errorf("there is no configuration at %s; copy config.toml.example there and fill in the token and your user id%s: %w",
+		path, hint, fs.ErrNotExist)
+}
+
+// checkTrust refuses a configuration that somebody else can write: the file that was opened at path, and the directory
+// in which it was named and in which it lies.
+func checkTrust(path string, opened fs.FileInfo) error {
+	errs := []error{checkFile(path, opened)}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", path, err)
+	}
+	dirs := []string{filepath.Dir(path)}
+	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Dir(real) != dirs[0] {
+		dirs = append(dirs, filepath.Dir(real))
+	}
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err == nil {
+			err = checkFile(dir, info)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// checkFile refuses a file or directory of another user, and one that others may write.
+func checkFile(path string, info fs.FileInfo) error {
+	const why = "whoever can write it owns the bot"
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to the user with id %d, and %s; run: chown %d %s", path, stat.Uid, why, os.Geteuid(), shellWord(path))
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return fmt.Errorf("%s has mode %04o, so that others may write it, and %s; run: chmod go-w %s", path, mode, why, shellWord(path))
+	}
+	return nil
+}
+
+// shellWord is path as a shell takes it.
+func shellWord(path string) string {
+	if !strings.ContainsAny(path, " \t\n'\"\\$&;|<>()*?[]`!#~") {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
