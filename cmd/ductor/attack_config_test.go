@@ -13,6 +13,7 @@ import (
 
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/supervisor"
 )
 
 // plant makes a directory as an attacker leaves it: with a configuration that runs programs, which leave a canary, and
@@ -155,6 +156,7 @@ func TestAttackADaemonsConfigurationAndEnvironment(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(home, "ductor")); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the default root: %v, %v", info, err)
 	}
+	town.doctorKnowsTheGroups()
 	town.logIsReopened(first, logged)
 	if err := first.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -187,6 +189,19 @@ func TestAttackADaemonsConfigurationAndEnvironment(t *testing.T) {
 	}
 	if text, err := os.ReadFile(logged); err != nil || !strings.Contains(string(text), "this is another bot than at the last start") {
 		t.Errorf("the log says nothing of the other bot: %v", err)
+	}
+}
+
+// doctorKnowsTheGroups holds that doctor promises no more of an abort than the daemon, which runs where we do, can keep.
+func (town *town) doctorKnowsTheGroups() {
+	town.t.Helper()
+	want := "ok   control groups: each agent has one"
+	if supervisor.CanGroup() != nil {
+		want = "warn control groups: the ductor that runs has none"
+	}
+	town.t.Setenv(config.TokenVariable, town.srv.Token())
+	if _, stdout, stderr := runDuctor(town.t, "doctor"); !strings.Contains(stdout, want) {
+		town.t.Errorf("no %q in\n%s%s", want, stdout, stderr)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/store"
+	"ductor/internal/supervisor"
 )
 
 func doctorCommand(env config.Environment) *cobra.Command {
@@ -49,6 +50,7 @@ func examine(ctx context.Context, from *source, out io.Writer) error {
 		d.warn("configuration", w)
 	}
 	d.telegram(ctx, cfg)
+	d.groups(cfg)
 	d.storage(ctx, cfg)
 	d.beat(ctx, cfg)
 	d.agents(ctx, cfg)
@@ -120,6 +122,23 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 	default:
 		d.ok("projects.default_dir "+cfg.Projects.DefaultDir, "")
 	}
+}
+
+// groups says whether the ductor that runs can end what an agent cut from itself. That is the process's own matter: the
+// shell of doctor may have what a service has not.
+func (d *doctor) groups(cfg config.Config) {
+	const what = "control groups"
+	pid, runs := serving(cfg.Storage.Dir)
+	if !runs {
+		d.ok(what, "known once ductor runs")
+		return
+	}
+	if err := supervisor.CanGroupOf(pid); err != nil {
+		d.warn(what, fmt.Sprintf("the ductor that runs has none (%v), so what an agent starts and cuts every tie to goes on after an abort; "+
+			"run ductor as a service with Delegate=yes, as in docs/install.md", err))
+		return
+	}
+	d.ok(what, "each agent has one, and what it starts ends with it")
 }
 
 func (d *doctor) agents(ctx context.Context, cfg config.Config) {

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// storageLock is in the storage directory that a ductor uses.
+const storageLock = "ductor.lock"
+
 // lockInstance makes this process the only one of this user that serves token, and the only one that uses
 // the storage directory, until release is called or it dies.
 func lockInstance(lockDir, token, storage string) (release func(), err error) {
@@ -23,13 +26,24 @@ func lockInstance(lockDir, token, storage string) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := lockFile(filepath.Join(storage, "ductor.lock"),
+	dir, err := lockFile(filepath.Join(storage, storageLock),
 		"uses "+storage+" already", "give this one a storage.dir of its own")
 	if err != nil {
 		bot.Close()
 		return nil, err
 	}
 	return func() { dir.Close(); bot.Close() }, nil
+}
+
+// serving is the process that uses a storage directory, as its lock names it.
+func serving(storage string) (pid int, runs bool) {
+	f, err := os.Open(filepath.Join(storage, storageLock))
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	pid, err = strconv.Atoi(holder(f))
+	return pid, err == nil && syscall.Kill(pid, 0) == nil
 }
 
 // lockFile takes a lock that ends with the file that it returns. The error says what the other one does,

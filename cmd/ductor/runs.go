@@ -135,9 +135,10 @@ func killCommand(env config.Environment) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "kill ID",
-		Short: "End an agent and everything it started",
-		Long:  "End an agent and everything it started, also when ductor itself is not running. With --all, every agent.",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "End an agent and what it started",
+		Long: "End an agent and what it started, also when ductor itself is not running. With --all, every agent.\n" +
+			"What cut every tie to its agent is found only where agents have control groups; see `ductor doctor`.",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {
 				return errors.New("give one ID of `ductor ps`, or --all")

@@ -119,12 +119,15 @@ func (c cgroup) tree() (dirs []string) {
 }
 
 // ownCgroup is the directory of the group that this process is in.
-func ownCgroup() (string, error) {
+func ownCgroup() (string, error) { return cgroupOf("self") }
+
+// cgroupOf is the directory of the group that a process is in; pid is as in /proc.
+func cgroupOf(pid string) (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return "", err
 	}
-	groups, err := os.ReadFile("/proc/self/cgroup")
+	groups, err := os.ReadFile("/proc/" + pid + "/cgroup")
 	if err != nil {
 		return "", err
 	}

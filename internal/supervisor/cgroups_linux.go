@@ -59,13 +59,19 @@ func nameCgroup(root string, owner ProcID) (n cgroupName, err error) {
 
 // CanGroup says why runs that this process starts get no control group of their own; nil where they do.
 func CanGroup() error {
-	_, err := groupsGround()
+	_, err := groupsGround("self")
 	return err
 }
 
-// groupsGround is our own group, in which those of runs are made.
-func groupsGround() (string, error) {
-	own, err := ownCgroup()
+// CanGroupOf is CanGroup of another process of this user.
+func CanGroupOf(pid int) error {
+	_, err := groupsGround(strconv.Itoa(pid))
+	return err
+}
+
+// groupsGround is the group of a process, in which those of the runs that it starts are made.
+func groupsGround(pid string) (string, error) {
+	own, err := cgroupOf(pid)
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +84,7 @@ func groupsGround() (string, error) {
 // makeCgroup makes a group below our own for the run whose directory is dir. Where none can be had it gives none, and
 // all is found by parent, session and mark alone.
 func makeCgroup(root, dir string, owner ProcID) cgroup {
-	own, err := groupsGround()
+	own, err := groupsGround("self")
 	if err != nil {
 		return cgroup{}
 	}
