@@ -24,6 +24,12 @@ func statusText(st orchestrator.Status, now time.Time) string {
 	lines := []string{choiceText(st.Agent, st.Model, st.Effort)}
 	if r := st.Running; r != nil {
 		lines = append(lines, fmt.Sprintf("Running for %s: %s", roundly(now.Sub(r.Started)), orSomething(r.Title)))
+		switch r.Rights.Of {
+		case orchestrator.RightsOfJob:
+			lines = append(lines, "It runs by itself. "+rightsLine(r.Rights))
+		case orchestrator.RightsOfMember:
+			lines = append(lines, "It runs for a member who is not listed. "+rightsLine(r.Rights))
+		}
 		if r.Asks > 0 {
 			lines = append(lines, "The agent waits for an answer to "+count(r.Asks, "thing", "things")+" it asked above")
 		}

@@ -208,6 +208,8 @@ func TestCronScreens(t *testing.T) {
 			"[Directory]", "> /gone/too", "> /src/app", "[✏️ Edit]", "[Sandbox]", "[a container]", "[Time limit]", "> 3 hours", "> forever", "> 90 minutes",
 			"[✏️ Edit]", "[Quiet hours]", "> 22:00 to 7:00", "[✏️ Edit]", "[Quiet hours]", "[What is due is skipped]",
 			"[Missed runs]", "[each is run]", "[Overlap]", "[waits for the one before]", "[Retries]", "[3]", "[‹ Done]"},
+		"rights": {"/cron every day at 9 look", "[✏️ Change]", "[Permission]", "[accept-edits]", "[Rules]", "> Bash(rm -rf $HOME)", "> Bash(git status *)",
+			"[✅ Add]", "[✏️ Edit]", "[Tools]", "> Read", "[✏️ Edit]", "[Rules]", "[None]", "[‹ Done]"},
 		"model": {"/cron every day at 9 look", "[✏️ Change]", "[Model]", "[Choose…]", "[✓ claude]", "[✓ Opus 4]", "[high]", "[‹ Done]", "[✅ Add]",
 			"[✏️ Edit]", "[Model]", "[✓ Choose…]", "[Close]", "[Model]", "[As the chat]"},
 		"delete": {"/cron every day at 9 look", "[✅ Add]", "[🗑 Delete]", "[‹ Keep it]", "[🗑 Delete]", "[🗑 Yes, delete it]", "/cron"},

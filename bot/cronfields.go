@@ -2,6 +2,7 @@ package bot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func jobFieldOf(code string) (jobField, bool) {
 
 // jobFields are in the order of their buttons.
 func jobFields() []jobField {
-	return []jobField{
+	return slices.Concat([]jobField{
 		{code: "s", label: "Schedule", ask: "when it is to run, such as: every weekday at 8:30",
 			value: func(j orchestrator.Job) string { return j.When },
 			read: func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) (err error) {
@@ -67,7 +68,7 @@ func jobFields() []jobField {
 		{code: "i", label: "Missed runs", value: wordOf(missedWord()), plain: func(j orchestrator.Job) bool { return j.Missed == "once" }, choices: missedWord().choices()},
 		{code: "v", label: "Overlap", value: wordOf(overlapWord()), plain: func(j orchestrator.Job) bool { return j.Overlap == "skip" }, choices: overlapWord().choices()},
 		{code: "r", label: "Retries", value: cronRetries, plain: func(j orchestrator.Job) bool { return j.Retries == 0 }, choices: retryChoices()},
-	}
+	}, rightsFields())
 }
 
 // jobWord is a field that is one of a few words.

@@ -193,9 +193,9 @@ func cronSection(j orchestrator.Job) string {
 	return "[jobs." + cut(j.Name, cronNameShown) + "]"
 }
 
-// settings says what a job has otherwise than most.
+// settings says what a job may do, and what it has otherwise than most.
 func (k *crons) settings(j orchestrator.Job) []string {
-	var lines []string
+	lines := []string{rightsLine(j.Rights)}
 	for _, f := range jobFields() {
 		if f.plain != nil && !f.plain(j) {
 			lines = append(lines, f.label+": "+f.value(j))

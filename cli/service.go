@@ -199,6 +199,9 @@ func (s *Service) serve(ctx context.Context, agent Agent, req Request, emit func
 	}
 	defer s.work.leave()
 	entry, failure := s.at(req.Sandbox, agent)
+	if failure == nil {
+		failure = entry.toolless(req)
+	}
 	if failure != nil {
 		return emitted(emit, Result{Err: failure})
 	}

@@ -15,7 +15,7 @@ func view(j Job) orchestrator.Job {
 		ID: orchestrator.JobID(j.ID), Kind: orchestrator.JobKind(j.Kind), Configured: j.Source == FromConfig,
 		Conversation: j.Conversation, Person: j.Person, Name: j.Name, Prompt: j.Prompt, Schedule: j.Schedule, Zone: j.Zone, When: when(j),
 		Paused: !j.Enabled, Session: string(j.Session), Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir,
-		Sandbox: j.Sandbox, Timeout: j.Timeout, QuietFrom: j.Quiet.From, QuietTo: j.Quiet.To, QuietPolicy: string(j.Quiet.Policy),
+		Sandbox: j.Sandbox, Timeout: j.Timeout, Rights: j.Rights, QuietFrom: j.Quiet.From, QuietTo: j.Quiet.To, QuietPolicy: string(j.Quiet.Policy),
 		Missed: string(j.Missed), Overlap: string(j.Overlap), Retries: j.Retries, Backoff: j.Backoff,
 	}
 }
@@ -50,7 +50,7 @@ func (d *Desk) kept(j orchestrator.Job) (Job, error) {
 	return Job{
 		ID: JobID(j.ID), Name: j.Name, Kind: Kind(j.Kind), Source: source, Conversation: j.Conversation, Person: j.Person,
 		Prompt: j.Prompt, Schedule: j.Schedule, Zone: j.Zone, Enabled: !j.Paused, Session: SessionMode(j.Session),
-		Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir, Sandbox: j.Sandbox, Timeout: j.Timeout,
+		Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir, Sandbox: j.Sandbox, Timeout: j.Timeout, Rights: j.Rights,
 		Quiet:  Quiet{From: j.QuietFrom, To: j.QuietTo, Policy: QuietPolicy(j.QuietPolicy)},
 		Missed: Missed(j.Missed), Overlap: Overlap(j.Overlap), Retries: j.Retries, Backoff: j.Backoff,
 	}.filled(), nil

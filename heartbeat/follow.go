@@ -118,7 +118,7 @@ func (s *Scheduler) order(st Standing, r Run) Order {
 	o := Order{
 		Turn: r.Turn(), Job: j.ID, Kind: j.Kind, Conversation: j.Conversation, Person: j.Person, Prompt: r.Prompt,
 		Session: j.Session, Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir, Sandbox: j.Sandbox, Timeout: j.Timeout,
-		OKWord: j.OKWord, Title: s.title(j, r),
+		Rights: j.Rights, OKWord: j.OKWord, Title: s.title(j, r),
 	}
 	if quietly(j, r) {
 		o.Known = st.Digest

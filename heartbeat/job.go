@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -91,6 +92,7 @@ type Job struct {
 	Dir     string        // absolute; empty: the conversation's
 	Sandbox string        // "off" or "docker"; empty: the policy of the project
 	Timeout time.Duration // 0: the house's
+	Rights  orchestrator.Rights
 
 	Quiet   Quiet
 	Missed  Missed
@@ -118,10 +120,18 @@ func (j Job) filled() Job {
 	j.Kind, j.Source = cmp.Or(j.Kind, KindSchedule), cmp.Or(j.Source, FromChat)
 	j.Session, j.Missed, j.Overlap = cmp.Or(j.Session, OwnSession), cmp.Or(j.Missed, MissedOnce), cmp.Or(j.Overlap, OverlapSkip)
 	j.Backoff = cmp.Or(j.Backoff, time.Minute)
+	j.Rights.Of = orchestrator.RightsOfJob
 	if j.Quiet.set() {
 		j.Quiet.Policy = cmp.Or(j.Quiet.Policy, QuietHold)
 	}
 	return j
+}
+
+// equal says whether two filled jobs are the same.
+func (j Job) equal(other Job) bool {
+	same := j.Rights.Equal(other.Rights)
+	other.Rights = j.Rights
+	return same && reflect.DeepEqual(j, other)
 }
 
 // check says what is wrong with a filled job, in words for whoever wrote it.
@@ -147,6 +157,9 @@ func (j Job) check() error {
 		return fmt.Errorf("what a webhook starts in quiet hours waits for their end; it is not skipped")
 	case j.Timeout < 0:
 		return fmt.Errorf("a timeout of %s is none", j.Timeout)
+	}
+	if err := j.Rights.Check(); err != nil {
+		return err
 	}
 	for _, word := range []struct {
 		what, is string

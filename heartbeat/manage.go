@@ -192,7 +192,7 @@ func (s *Scheduler) syncOne(ctx context.Context, j Job, known map[JobID]Standing
 	if there {
 		j.Created, j.Enabled = old.Job.Created, j.Enabled && old.Job.Enabled
 	}
-	if there && j == old.Job {
+	if there && j.equal(old.Job) {
 		return nil // what is due, or was missed, stays so
 	}
 	_, err := s.save(ctx, j)

@@ -80,6 +80,7 @@ type Order struct {
 	Dir          string
 	Sandbox      string
 	Timeout      time.Duration
+	Rights       orchestrator.Rights
 	OKWord       string // an answer that is only this word is shown to nobody
 	Known        string // orchestrator.Digest of the answer that the chat has: it is not shown once more; empty for none
 	Title        string // says in the chat which job this is, and why it runs

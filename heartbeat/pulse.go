@@ -20,6 +20,7 @@ type Pulse struct {
 	Prompt       string
 	OKWord       string // DefaultOKWord when empty
 	Session      SessionMode
+	Rights       orchestrator.Rights
 	Zone         string
 	Quiet        Quiet
 }
@@ -32,7 +33,7 @@ func (p Pulse) Job() Job {
 	return Job{
 		Name: p.Name, Kind: KindPulse, Conversation: p.Conversation, Person: p.Person, Enabled: true,
 		Prompt:   fmt.Sprintf("%s\n\nIf there is nothing that needs a person's attention, answer only: %s", p.Prompt, p.OKWord),
-		Schedule: "every " + spanText(p.Every), Zone: p.Zone, Session: p.Session, Quiet: p.Quiet,
+		Schedule: "every " + spanText(p.Every), Zone: p.Zone, Session: p.Session, Rights: p.Rights, Quiet: p.Quiet,
 		Missed: MissedSkip, Overlap: OverlapSkip, OKWord: p.OKWord,
 	}
 }

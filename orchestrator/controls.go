@@ -198,7 +198,7 @@ func (o *Orchestrator) busyWith(ctx context.Context, id ConversationID, st *Stat
 	l.mu.Lock()
 	st.Queue = len(l.queue)
 	if r := l.running; r != nil {
-		st.Running = &RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Message: r.turn.Prompt.Message, Started: r.started}
+		st.Running = &RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Message: r.turn.Prompt.Message, Started: r.started, Rights: r.turn.Prompt.Rights}
 	}
 	l.mu.Unlock()
 	if st.Running == nil {

@@ -34,6 +34,7 @@ type RunningTurn struct {
 	Message int    // the person's message it was made of
 	Started time.Time
 	Asks    int // what its agent waits for people with
+	Rights  Rights
 }
 
 // Status is what a conversation is set to and busy with.

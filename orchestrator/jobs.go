@@ -42,6 +42,7 @@ type Job struct {
 	Dir         string        // absolute; empty: the conversation's
 	Sandbox     string        // "docker", or empty: as the project has it
 	Timeout     time.Duration // 0: that of the agent
+	Rights      Rights        // of RightsOfJob
 	QuietFrom   string        // "22:00"; empty with QuietTo: no quiet hours
 	QuietTo     string
 	QuietPolicy string // "hold" or "skip"

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"ductor/cli"
@@ -30,6 +31,24 @@ type Rights struct {
 
 // ofChat says whether the choices of the conversation count.
 func (r Rights) ofChat() bool { return r.Of == RightsOfChat }
+
+// Equal says whether two turns may do the same.
+func (r Rights) Equal(other Rights) bool {
+	return r.Of == other.Of && r.Mode == other.Mode && slices.Equal(r.Rules, other.Rules) && slices.Equal(r.Tools, other.Tools)
+}
+
+// Check says what is wrong with the rights of a job, in words for whoever wrote them.
+func (r Rights) Check() error {
+	if r.Mode != "" && !slices.Contains(cli.PermissionModes(), r.Mode) {
+		return fmt.Errorf("there is no permission mode %q", r.Mode)
+	}
+	for _, rule := range r.Rules {
+		if err := ParsePattern(rule); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // AtMostAsk is the stricter of a mode and ask.
 func AtMostAsk(mode cli.PermissionMode) cli.PermissionMode {

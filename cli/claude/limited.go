@@ -2,7 +2,13 @@ package claude
 
 import "ductor/cli"
 
-var _ cli.Limited = (*Provider)(nil)
+var (
+	_ cli.Limited        = (*Provider)(nil)
+	_ cli.ToolRestricter = (*Provider)(nil)
+)
+
+// RestrictsTools says that Claude obeys Request.Tools; see cli.ToolRestricter.
+func (*Provider) RestrictsTools() {}
 
 // Cannot says what of a permission mode Claude does not do: run once, it asks nobody; see cli.Limited.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {

@@ -43,8 +43,12 @@ func (h *house) jobs() orchestrator.Jobs {
 // buildBeat makes the jobs of the configuration those that are kept, and listens for webhooks if there are any.
 func buildBeat(ctx context.Context, h *house) error {
 	b := h.beat
+	configured, err := hooksOf(h.cfg)
+	if err != nil {
+		return coded{err, errConfig}
+	}
 	hooks, err := heartbeat.NewHooks(heartbeat.HookOptions{
-		Hooks: hooksOf(h.cfg), Store: h.db, Now: time.Now, NewID: newID, Logger: h.log, Poke: b.scheduler.Poke,
+		Hooks: configured, Store: h.db, Now: time.Now, NewID: newID, Logger: h.log, Poke: b.scheduler.Poke,
 	})
 	if err != nil {
 		return coded{err, errConfig}
@@ -138,6 +142,9 @@ func scheduleOf(j config.Job) (heartbeat.Said, error) {
 
 // beat says whether the schedules can be read, and what the next round of forgetting would take.
 func (d *doctor) beat(ctx context.Context, cfg config.Config) {
+	if _, err := hooksOf(cfg); err != nil {
+		d.fail("webhooks", err.Error())
+	}
 	if jobs, err := jobsOf(cfg); err != nil {
 		d.fail("jobs", err.Error())
 	} else if len(jobs)+len(cfg.Webhooks.Hooks) > 0 {

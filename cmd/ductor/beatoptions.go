@@ -26,15 +26,22 @@ func jobsOf(cfg config.Config) ([]heartbeat.Job, error) {
 			return nil, fmt.Errorf("jobs.%s.schedule: %w", name, err)
 		}
 		j := jobOf(cfg, c.Place, c.Manner, c.Quiet)
+		if j.Rights, err = rightsOf("jobs."+name, c.Rights); err != nil {
+			return nil, err
+		}
 		j.Name, j.Kind, j.Prompt, j.Schedule, j.Zone = name, heartbeat.KindSchedule, c.Prompt, said.Schedule, cmp.Or(said.Zone, c.Zone)
 		j.Missed, j.Overlap = heartbeat.Missed(c.Missed), heartbeat.Overlap(c.Overlap)
 		jobs = append(jobs, j)
 	}
 	if c := cfg.Heartbeat; c.Enabled {
 		in, person := placeOf(cfg, c.Place)
+		rights, err := rightsOf("heartbeat", c.Rights)
+		if err != nil {
+			return nil, err
+		}
 		jobs = append(jobs, heartbeat.Pulse{
 			Name: "heartbeat", Conversation: in, Person: person, Every: c.Every, Prompt: c.Prompt, OKWord: c.OKWord,
-			Session: heartbeat.SessionMode(c.Session), Zone: c.Zone, Quiet: quietOf(c.Quiet),
+			Session: heartbeat.SessionMode(c.Session), Rights: rights, Zone: c.Zone, Quiet: quietOf(c.Quiet),
 		}.Job())
 	}
 	return jobs, nil
@@ -48,6 +55,17 @@ func jobOf(cfg config.Config, at config.Place, m config.Manner, q config.Quiet) 
 		Session: heartbeat.SessionMode(m.Session), Agent: cli.Agent(m.Agent), Model: cli.ModelID(m.Model), Effort: cli.Effort(m.Effort),
 		Dir: m.Dir, Sandbox: m.Sandbox, Timeout: m.Timeout, Retries: m.Retries, Backoff: m.Backoff,
 	}
+}
+
+// rightsOf is what a task may do unasked; an error names the key of a rule that cannot be read.
+func rightsOf(key string, r config.Rights) (orchestrator.Rights, error) {
+	rights := orchestrator.Rights{
+		Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Permission), Rules: r.Rules, Tools: r.Tools,
+	}
+	if err := rights.Check(); err != nil {
+		return orchestrator.Rights{}, fmt.Errorf("%s.rules: %w", key, err)
+	}
+	return rights, nil
 }
 
 // placeOf is where something runs and for whom: in a group for the owner.
@@ -71,18 +89,22 @@ func quietOf(q config.Quiet) heartbeat.Quiet {
 	return heartbeat.Quiet{From: q.QuietFrom, To: q.QuietTo, Policy: heartbeat.QuietPolicy(q.QuietPolicy)}
 }
 
-func hooksOf(cfg config.Config) []heartbeat.Hook {
+func hooksOf(cfg config.Config) ([]heartbeat.Hook, error) {
 	var hooks []heartbeat.Hook
 	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks.Hooks)) {
 		c := cfg.Webhooks.Hooks[name]
 		j := jobOf(cfg, c.Place, c.Manner, c.Quiet)
-		j.Prompt = c.Prompt
+		rights, err := rightsOf("webhooks.hooks."+name, c.Rights)
+		if err != nil {
+			return nil, err
+		}
+		j.Prompt, j.Rights = c.Prompt, rights
 		hooks = append(hooks, heartbeat.Hook{
 			Name: name, Auth: heartbeat.HookAuth(c.Auth), Secret: heartbeat.Secret(c.Secret.Reveal()), Job: j,
 			BodyMax: int64(c.BodyMaxKB) << 10, PerMinute: c.PerMinute,
 		})
 	}
-	return hooks
+	return hooks, nil
 }
 
 // retention forgets what the owner limits; what is not limited is not looked at.

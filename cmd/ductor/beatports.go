@@ -26,7 +26,7 @@ func (o orders) Ask(ctx context.Context, order heartbeat.Order) error {
 	}
 	err := o.desk.SubmitOrder(ctx, orchestrator.Order{Turn: order.Turn, Wants: wants, Prompt: orchestrator.Prompt{
 		Conversation: order.Conversation, Person: order.Person, Text: order.Prompt,
-		Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob},
+		Rights: order.Rights,
 	}})
 	switch {
 	case errors.Is(err, orchestrator.ErrQueueFull):

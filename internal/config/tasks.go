@@ -40,6 +40,13 @@ type Manner struct {
 	Sandbox string        `toml:"sandbox"` // SandboxDocker: in a container, whatever the project says; only with an own session
 }
 
+// Rights is what a task may do without being allowed to by a button.
+type Rights struct {
+	Permission string   `toml:"permission"` // empty: the stricter of permissions.mode and "ask"
+	Rules      []string `toml:"rules"`      // patterns that go through; package orchestrator reads them
+	Tools      []string `toml:"tools"`      // the only tools its agent has; empty: all
+}
+
 // Job is a prompt that is asked by a schedule.
 type Job struct {
 	Enabled  bool   `toml:"enabled"`
@@ -49,6 +56,7 @@ type Job struct {
 	Overlap  string `toml:"overlap"` // "skip" or "queue"
 	Place
 	Manner
+	Rights
 	Quiet
 }
 
@@ -60,6 +68,7 @@ type Heartbeat struct {
 	OKWord  string        `toml:"ok_word"`
 	Session string        `toml:"session"`
 	Place
+	Rights
 	Quiet
 }
 
@@ -79,6 +88,7 @@ type Hook struct {
 	PerMinute int    `toml:"per_minute"`
 	Place
 	Manner
+	Rights
 	Quiet
 }
 
@@ -98,20 +108,22 @@ type Retention struct {
 
 func defaultManner() Manner { return Manner{Session: "own", Backoff: time.Minute} }
 
+func defaultRights() Rights { return Rights{Rules: []string{}, Tools: []string{}} }
+
 // defaultJob is a job of a [jobs] table before its keys are read.
 func defaultJob() Job {
-	return Job{Enabled: true, Missed: "once", Overlap: "skip", Manner: defaultManner(), Quiet: Quiet{QuietPolicy: "hold"}}
+	return Job{Enabled: true, Missed: "once", Overlap: "skip", Manner: defaultManner(), Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"}}
 }
 
 // defaultHook is a hook of a [webhooks.hooks] table before its keys are read.
 func defaultHook() Hook {
-	return Hook{Auth: "bearer", BodyMaxKB: 256, PerMinute: 30, Manner: defaultManner(), Quiet: Quiet{QuietPolicy: "hold"}}
+	return Hook{Auth: "bearer", BodyMaxKB: 256, PerMinute: 30, Manner: defaultManner(), Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"}}
 }
 
 func defaultHeartbeat() Heartbeat {
 	return Heartbeat{
 		Every: time.Hour, Prompt: "Look whether there is anything that I should know.", OKWord: "HEARTBEAT_OK",
-		Session: "own", Quiet: Quiet{QuietPolicy: "hold"},
+		Session: "own", Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"},
 	}
 }
 
@@ -127,6 +139,7 @@ func (c *Config) checkTasks(p *problems) {
 		p.word(key+".missed", j.Missed, "once", "skip", "all")
 		p.word(key+".overlap", j.Overlap, "skip", "queue")
 		c.checkManner(p, key, j.Manner)
+		c.checkRights(p, key, j.Agent, j.Rights)
 		c.checkPlace(p, key, j.Place)
 		checkQuiet(p, key, j.Quiet, "hold", "skip")
 	}
@@ -135,6 +148,7 @@ func (c *Config) checkTasks(p *problems) {
 		needs(p, "heartbeat.ok_word", h.OKWord, "an agent needs a word for having nothing to say")
 		p.word("heartbeat.session", h.Session, "own", "shared")
 		within(p, "heartbeat.every", h.Every, time.Minute, 7*24*time.Hour)
+		c.checkRights(p, "heartbeat", "", h.Rights)
 		c.checkPlace(p, "heartbeat", h.Place)
 		checkQuiet(p, "heartbeat", h.Quiet, "hold", "skip")
 	}
@@ -175,6 +189,7 @@ func (c *Config) checkHooks(p *problems) {
 			p.add(key+".per_minute", "%d is out of bounds; it may be 1 to 6000", h.PerMinute)
 		}
 		c.checkManner(p, key, h.Manner)
+		c.checkRights(p, key, h.Agent, h.Rights)
 		c.checkPlace(p, key, h.Place)
 		checkQuiet(p, key, h.Quiet, "hold")
 	}
@@ -228,6 +243,22 @@ func (c *Config) checkManner(p *problems, key string, m Manner) {
 	}
 	if m.Timeout >= c.Agents.StaleAfter {
 		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s", short(m.Timeout), short(c.Agents.StaleAfter))
+	}
+}
+
+// restricting are the agents that can be told which tools there are.
+func restricting() []string { return []string{agentClaude, agentCopilot} }
+
+// checkRights refuses what an agent cannot be held to. agent is empty for a task that the chat's agent answers.
+func (c *Config) checkRights(p *problems, key, agent string, r Rights) {
+	if r.Permission != "" {
+		p.word(key+".permission", r.Permission, permissionModes()...)
+	}
+	if slices.Contains(r.Tools, "") {
+		p.add(key+".tools", "a tool has a name")
+	}
+	if name := cmp.Or(agent, c.Agents.Default); len(r.Tools) > 0 && !slices.Contains(restricting(), name) {
+		p.add(key+".tools", "%s cannot be told which tools to use; leave tools out, or use %s", name, strings.Join(restricting(), " or "))
 	}
 }
 

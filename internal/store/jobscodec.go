@@ -29,6 +29,9 @@ type jobRow struct {
 	Retries  int      `json:"retries,omitempty"`
 	Backoff  int64    `json:"backoff_ns,omitempty"`
 	OKWord   string   `json:"ok_word,omitempty"`
+	Mode     string   `json:"permission,omitempty"`
+	Rules    []string `json:"rules,omitempty"`
+	Tools    []string `json:"tools,omitempty"`
 }
 
 type quietRow struct {
@@ -44,6 +47,7 @@ func rowOfJob(j heartbeat.Job) jobRow {
 		Effort: string(j.Effort), Dir: j.Dir, Sandbox: j.Sandbox, Timeout: int64(j.Timeout),
 		Quiet:  quietRow{From: j.Quiet.From, To: j.Quiet.To, Policy: string(j.Quiet.Policy)},
 		Missed: string(j.Missed), Overlap: string(j.Overlap), Retries: j.Retries, Backoff: int64(j.Backoff), OKWord: j.OKWord,
+		Mode: string(j.Rights.Mode), Rules: j.Rights.Rules, Tools: j.Rights.Tools,
 	}
 }
 
@@ -59,6 +63,7 @@ func decodeJob(text string, j *heartbeat.Job) error {
 	j.Effort, j.Dir, j.Sandbox, j.Timeout = cli.Effort(r.Effort), r.Dir, r.Sandbox, time.Duration(r.Timeout)
 	j.Quiet = heartbeat.Quiet{From: r.Quiet.From, To: r.Quiet.To, Policy: heartbeat.QuietPolicy(r.Quiet.Policy)}
 	j.Missed, j.Overlap = heartbeat.Missed(r.Missed), heartbeat.Overlap(r.Overlap)
+	j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Mode), Rules: r.Rules, Tools: r.Tools}
 	j.Retries, j.Backoff, j.OKWord = r.Retries, time.Duration(r.Backoff), r.OKWord
 	return nil
 }

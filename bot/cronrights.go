@@ -1,0 +1,70 @@
+package bot
+
+import (
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// rightsLine says what a job may do without being allowed to by a button.
+func rightsLine(r orchestrator.Rights) string {
+	line := "Rights: " + rightsMode(r)
+	if len(r.Rules) > 0 {
+		line += "; goes through: " + cut(strings.Join(r.Rules, ", "), cronRightsShown)
+	}
+	if len(r.Tools) > 0 {
+		line += "; only the tools " + cut(strings.Join(r.Tools, ", "), cronRightsShown)
+	}
+	return line
+}
+
+const cronRightsShown = 300
+
+func rightsMode(r orchestrator.Rights) string {
+	if r.Mode == "" {
+		return "at most ask"
+	}
+	return string(r.Mode)
+}
+
+// rightsFields are what can be changed of a job's rights. Bypass without end is for the configuration to grant.
+func rightsFields() []jobField {
+	mode := jobField{code: "p", label: "Permission", value: func(j orchestrator.Job) string { return rightsMode(j.Rights) }}
+	for _, m := range []cli.PermissionMode{"", cli.Plan, cli.Ask, cli.AcceptEdits, cli.Auto} {
+		mode.choices = append(mode.choices, cronChoice{
+			label: rightsMode(orchestrator.Rights{Mode: m}), set: func(j *orchestrator.Job) { j.Rights.Mode = m },
+			is: func(j orchestrator.Job) bool { return j.Rights.Mode == m },
+		})
+	}
+	return []jobField{mode,
+		rightsList("u", "Rules", "what goes through unasked, one a line, such as: Bash(git status *)", "None",
+			func(r *orchestrator.Rights) *[]string { return &r.Rules }),
+		rightsList("w", "Tools", "the only tools it may use, one a line, in the words of its agent, such as: Read", "All",
+			func(r *orchestrator.Rights) *[]string { return &r.Tools }),
+	}
+}
+
+// rightsList is a field that is a list of lines; empty is the word for none.
+func rightsList(code, label, ask, empty string, at func(*orchestrator.Rights) *[]string) jobField {
+	return jobField{
+		code: code, label: label, ask: ask,
+		value: func(j orchestrator.Job) string {
+			return orWord(cut(strings.Join(*at(&j.Rights), ", "), cronRightsShown), strings.ToLower(empty))
+		},
+		read: func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
+			var list []string
+			for line := range strings.Lines(text) {
+				if line = strings.TrimSpace(line); line != "" {
+					list = append(list, line)
+				}
+			}
+			*at(&j.Rights) = list
+			return nil // whether it can be is seen when the job is stored
+		},
+		choices: []cronChoice{{
+			label: empty, set: func(j *orchestrator.Job) { *at(&j.Rights) = nil },
+			is: func(j orchestrator.Job) bool { return len(*at(&j.Rights)) == 0 },
+		}},
+	}
+}
