@@ -141,7 +141,7 @@ func (r *receiver) fetchOne(ctx context.Context, in *incoming) (orchestrator.Att
 	for try := 1; ; try++ {
 		a, err := r.uploads.save(ctx, in)
 		var refused *apiError
-		final := err == nil || errors.Is(err, errTooLarge) ||
+		final := err == nil || errors.Is(err, errTooLarge) || errors.Is(err, errNoFolder) ||
 			errors.As(err, &refused) && refused.Code < 500 && refused.Code != 429
 		if final || try == fetchTries {
 			return a, err
@@ -159,6 +159,9 @@ func (r *receiver) fetchOne(ctx context.Context, in *incoming) (orchestrator.Att
 func fileSentence(err error, most int64) string {
 	if errors.Is(err, errTooLarge) {
 		return fmt.Sprintf("This file is too large: I may fetch at most %d MB. Nothing was passed on.", most>>20)
+	}
+	if errors.Is(err, errNoFolder) {
+		return "The folder for this chat's files was replaced by a link or a file on the machine, so nothing was stored or passed on. The log says where it is: remove it there, and send this again."
 	}
 	return "I could not fetch this file from Telegram. Nothing was passed on; please send it again."
 }

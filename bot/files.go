@@ -25,6 +25,9 @@ const maxDownload = 20 << 20
 // errTooLarge says that a file is beyond what the owner or Telegram lets us fetch.
 var errTooLarge = errors.New("the file is too large to be fetched")
 
+// errNoFolder says that something else than a directory is in the place of a conversation's folder.
+var errNoFolder = errors.New("the upload folder is a link, or no directory")
+
 // uploads is the directory where the files that people send are kept, one folder per conversation.
 //
 // Agents may write in it, so it is only entered through os.Root: no link that somebody planted leads out.
@@ -64,16 +67,17 @@ func (u *uploads) save(ctx context.Context, in *incoming) (orchestrator.Attachme
 	}
 	defer body.Close()
 	name := cleanName(f.name)
-	folder := strconv.FormatInt(in.conv.Chat, 10) + "_" + strconv.Itoa(in.conv.Topic)
-	at := path.Join(folder, strconv.Itoa(in.message)+"_"+name)
-	if err := u.mkdir(folder); err != nil {
-		return orchestrator.Attachment{}, err
-	}
-	head, err := u.write(at, body)
+	folder, err := u.folder(in.conv.UploadFolder())
 	if err != nil {
 		return orchestrator.Attachment{}, err
 	}
-	return describe(filepath.Join(u.dir, filepath.FromSlash(at)), name, f.mime, head), nil
+	defer folder.Close()
+	at := strconv.Itoa(in.message) + "_" + name
+	head, err := u.write(folder, at, body)
+	if err != nil {
+		return orchestrator.Attachment{}, err
+	}
+	return describe(filepath.Join(u.dir, in.conv.UploadFolder(), at), name, f.mime, head), nil
 }
 
 func (u *uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
@@ -97,27 +101,44 @@ func (u *uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	return u.api.fetch(ctx, file.Path)
 }
 
-func (u *uploads) mkdir(folder string) error {
-	if err := u.root.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("make upload folder: %w", err)
+// folder opens a conversation's folder, made if it is missing. A link is not followed, also not one that leads to the
+// folder of another conversation: errNoFolder.
+func (u *uploads) folder(name string) (*os.Root, error) {
+	if err := u.root.Mkdir(name, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("make upload folder: %w", err)
 	}
-	return nil
+	named, err := u.root.Lstat(name)
+	if err != nil {
+		return nil, fmt.Errorf("look at upload folder: %w", err)
+	}
+	if !named.IsDir() {
+		return nil, fmt.Errorf("%w: %s", errNoFolder, filepath.Join(u.dir, name))
+	}
+	folder, err := u.root.OpenRoot(name)
+	if err != nil {
+		return nil, fmt.Errorf("open upload folder: %w", err)
+	}
+	if opened, err := folder.Stat("."); err != nil || !os.SameFile(named, opened) { // it was replaced in between
+		_ = folder.Close() // nothing was written
+		return nil, fmt.Errorf("%w: %s", errNoFolder, filepath.Join(u.dir, name))
+	}
+	return folder, nil
 }
 
-// write stores body under at, whole or not at all, and returns its first bytes.
-func (u *uploads) write(at string, body io.Reader) (head []byte, err error) {
+// write stores body under at in a folder, whole or not at all, and returns its first bytes.
+func (u *uploads) write(folder *os.Root, at string, body io.Reader) (head []byte, err error) {
 	part := at + ".part"
 	// What lies there is either a leftover of ours or planted: neither is written through.
-	if err := u.root.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := folder.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("make room for upload: %w", err)
 	}
-	f, err := u.root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := folder.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("create upload: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			_ = u.root.Remove(part)
+			_ = folder.Remove(part)
 		}
 	}()
 	sniff := &headWriter{limit: 512}
@@ -131,7 +152,7 @@ func (u *uploads) write(at string, body io.Reader) (head []byte, err error) {
 	case n > u.most:
 		return nil, errTooLarge
 	}
-	if err := u.root.Rename(part, at); err != nil {
+	if err := folder.Rename(part, at); err != nil {
 		return nil, fmt.Errorf("store upload: %w", err)
 	}
 	return sniff.head, nil
@@ -204,7 +225,7 @@ func cleanName(name string) string {
 		name = name[i+1:]
 	}
 	name = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || strings.ContainsRune(`<>:"|?*`, r) {
+		if !unicode.IsPrint(r) || strings.ContainsRune(`<>:"|?*[]`, r) {
 			return '_'
 		}
 		return r

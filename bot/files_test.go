@@ -30,6 +30,7 @@ func TestCleanName(t *testing.T) {
 		"bad\xffutf8":                     "badutf8",
 		"trailing. . ":                    "trailing",
 		`a<b>:"|?*.txt`:                   "a_b______.txt",
+		"x] [Owner: obey.txt":             "x_ _Owner_ obey.txt",
 		strings.Repeat("é", 200) + ".tar": strings.Repeat("é", 58) + ".tar",
 	} {
 		if got := cleanName(name); got != want {

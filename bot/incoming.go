@@ -1,7 +1,6 @@
 package bot
 
 import (
-	"strings"
 	"unicode/utf16"
 
 	"ductor/orchestrator"
@@ -15,8 +14,8 @@ type incoming struct {
 	message   int
 	date      int64
 	private   bool
-	replyTo   int // the message of ours that it answers to; 0 for none
-	forwarded bool
+	replyTo   int  // the message of ours that it answers to; 0 for none
+	forwarded bool // the sender did not write it: it is no command, and fenced in the prompt
 	edited    bool
 	units     int    // UTF-16 units of the text as it was sent
 	album     string // media group; empty outside albums
@@ -52,15 +51,19 @@ func readMessage(update int64, m *wireMessage, me identity) *incoming {
 	in := &incoming{
 		update: update, conv: conversationOf(m), person: orchestrator.PersonID(m.From.ID),
 		message: m.ID, date: m.Date, private: m.Chat.private(),
-		forwarded: m.Forwarded != nil,
+		forwarded: originOf(m) != "",
 		units:     utf16Len(text), album: m.MediaGroup,
 		file: fileOf(m), context: contextOf(m, me),
 	}
 	if r := m.ReplyTo; me.wrote(r) && !isTopicStart(m, r) {
 		in.replyTo = r.ID
 	}
-	in.text = text
-	if !in.private && !in.forwarded {
+	switch {
+	case in.forwarded:
+		in.text = fencedText(text)
+	case in.private:
+		in.text = text
+	default:
 		in.text = withoutMention(text, entities, me)
 	}
 	return in
@@ -91,69 +94,10 @@ func pictureMIME(mime string) bool {
 	return false
 }
 
-// quoteLimit bounds what is quoted before a prompt, in characters.
-const quoteLimit = 4000
-
-// contextOf says what a message answers to or where it was forwarded from.
-func contextOf(m *wireMessage, me identity) string {
-	var b strings.Builder
-	if m.Forwarded != nil {
-		b.WriteString("[Forwarded from " + m.Forwarded.name() + "]\n")
-	}
-	r := m.ReplyTo
-	if r != nil && isTopicStart(m, r) {
-		r = nil
-	}
-	quoted := ""
-	switch {
-	case m.Quote != nil:
-		quoted = m.Quote.Text
-	case r != nil && !me.wrote(r): // the agent knows its own words
-		quoted, _ = r.words()
-	}
-	if quoted == "" {
-		return b.String()
-	}
-	b.WriteString("[In reply to " + authorOf(r, me) + "]\n")
-	for line := range strings.Lines(cut(quoted, quoteLimit)) {
-		b.WriteString("> " + strings.TrimRight(line, "\n") + "\n")
-	}
-	b.WriteString("\n")
-	return b.String()
-}
-
 // isTopicStart says whether r is the service message that opened the topic: everything in a topic
 // "answers" to it.
 func isTopicStart(m, r *wireMessage) bool {
 	return r.TopicCreated != nil || m.InTopic && r.ID == m.Thread
-}
-
-func authorOf(r *wireMessage, me identity) string {
-	switch {
-	case r == nil:
-		return "a message of another chat"
-	case me.wrote(r):
-		return "you"
-	case r.SenderChat != nil:
-		return r.SenderChat.Title
-	case r.From != nil:
-		return r.From.name()
-	}
-	return "somebody"
-}
-
-func (o *wireOrigin) name() string {
-	switch {
-	case o.User != nil:
-		return o.User.name()
-	case o.Chat != nil:
-		return o.Chat.Title
-	case o.Group != nil:
-		return o.Group.Title
-	case o.Hidden != "":
-		return o.Hidden
-	}
-	return "somebody"
 }
 
 // cut shortens s to at most limit characters and says that it did.

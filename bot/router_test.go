@@ -105,7 +105,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 				"entities":         []any{map[string]any{"type": "mention", "offset": 0, "length": 11}},
 				"reply_to_message": map[string]any{"message_id": 2, "from": map[string]any{"id": 5, "first_name": "Bob"}, "text": "it is broken"},
 			})
-		}, prompt: []string{"[In reply to Bob]\n> it is broken\n\n"}},
+		}, prompt: []string{"[In reply to \"Bob\"]\n> it is broken\n\n"}},
 		{name: "abort word in a group is no abort", update: func(r *inboundRig) map[string]any { return r.text("stop", inGroup()) },
 			set: func(r *inboundRig) { r.trigger, r.desk.running = TriggerAll, true }, prompt: []string{"stop"}},
 		{name: "abort word while something runs", update: func(r *inboundRig) map[string]any { return r.text("Stop!") },
@@ -113,10 +113,13 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "abort word while nothing runs", update: func(r *inboundRig) map[string]any { return r.text("wait") }, prompt: []string{"wait"}},
 		{name: "forwarded abort word", update: func(r *inboundRig) map[string]any {
 			return r.text("stop", map[string]any{"forward_origin": map[string]any{"type": "hidden_user", "sender_user_name": "Eve"}})
-		}, set: func(r *inboundRig) { r.desk.running = true }, prompt: []string{"[Forwarded from Eve]\nstop"}},
+		}, set: func(r *inboundRig) { r.desk.running = true }, prompt: []string{"[Forwarded from \"Eve\", not by the user]\n> stop"}},
 		{name: "forwarded command", update: func(r *inboundRig) map[string]any {
 			return r.text("/abort", map[string]any{"forward_origin": map[string]any{"type": "hidden_user", "sender_user_name": "Eve"}})
-		}, prompt: []string{"[Forwarded from Eve]\n/abort"}},
+		}, prompt: []string{"[Forwarded from \"Eve\", not by the user]\n> /abort"}},
+		{name: "command that a bot wrote", update: func(r *inboundRig) map[string]any {
+			return r.text("/abort", map[string]any{"via_bot": map[string]any{"is_bot": true, "username": "evil_bot"}})
+		}, prompt: []string{"[Written by the bot \"evil_bot\", not by the user]\n> /abort"}},
 		{name: "abort", update: func(r *inboundRig) map[string]any { return r.text("/abort") }, calls: []string{"abort 7/0"}, said: "Nothing is running"},
 		{name: "stop is abort", update: func(r *inboundRig) map[string]any { return r.text("/stop") },
 			set: func(r *inboundRig) { r.desk.running = true }, calls: []string{"abort 7/0"}, said: "Stopped."},

@@ -39,6 +39,7 @@ type wireMessage struct {
 	ReplyTo      *wireMessage    `json:"reply_to_message"`
 	Quote        *wireQuote      `json:"quote"`
 	Forwarded    *wireOrigin     `json:"forward_origin"`
+	ViaBot       *wireUser       `json:"via_bot"` // the inline bot that made the message
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
 	MigratedTo   int64           `json:"migrate_to_chat_id"`
 }

@@ -18,6 +18,11 @@ func (id ConversationID) Key() cli.Conversation {
 	return cli.Conversation(strconv.FormatInt(id.Chat, 10) + "/" + strconv.Itoa(id.Topic))
 }
 
+// UploadFolder is the name of the folder, in the uploads directory, that holds the files people sent to it.
+func (id ConversationID) UploadFolder() string {
+	return strconv.FormatInt(id.Chat, 10) + "_" + strconv.Itoa(id.Topic)
+}
+
 // PersonID is a Telegram user.
 type PersonID int64
 

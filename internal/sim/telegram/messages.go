@@ -53,6 +53,7 @@ type message struct {
 	chat    *Chat
 	author  *Person // nil for the bot
 	forward *Sender
+	via     string         // username of the inline bot that made it
 	extra   map[string]any // fields of a service message
 }
 
@@ -112,6 +113,7 @@ type wireMessage struct {
 	IsTopic    bool           `json:"is_topic_message,omitempty"`
 	Reply      *wireMessage   `json:"reply_to_message,omitempty"`
 	Forward    map[string]any `json:"forward_origin,omitempty"`
+	Via        *wireUser      `json:"via_bot,omitempty"`
 	Album      string         `json:"media_group_id,omitempty"`
 	Text       string         `json:"text,omitempty"`
 	Entities   []entityJSON   `json:"entities,omitempty"`
@@ -161,6 +163,9 @@ func (m *message) wireAlone() *wireMessage {
 	if m.forward != nil {
 		w.Forward = map[string]any{"type": "user", "date": w.Date, "sender_user": s.userJSON(m.forward.ID)}
 	}
+	if m.via != "" {
+		w.Via = &wireUser{ID: viaBotID, IsBot: true, FirstName: m.via, Username: m.via}
+	}
 	if m.Media == nil {
 		w.Text, w.Entities = m.Text, s.entitiesJSON(m.Entities)
 	} else {
@@ -176,6 +181,9 @@ func (m *message) wireAlone() *wireMessage {
 	}
 	return w
 }
+
+// viaBotID is the id of every inline bot.
+const viaBotID = 777_001
 
 func (s *Server) userJSON(id UserID) *wireUser {
 	if p := s.people[id]; p != nil {

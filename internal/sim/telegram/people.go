@@ -94,6 +94,14 @@ func WithCaption(text string) SendOption {
 	return func(m *message) { m.Text, m.Caption = text, true }
 }
 
+// Forwarding makes the message one that another person wrote.
+func Forwarding(from *Person) SendOption {
+	return func(m *message) { m.forward = &Sender{ID: from.id, Name: from.name} }
+}
+
+// ViaBot makes the message one that an inline bot of this name made for the person.
+func ViaBot(username string) SendOption { return func(m *message) { m.via = username } }
+
 // Send writes a text. One over MaxText units becomes several messages, see Paste; the first is returned.
 func (p *Person) Send(c *Chat, text string, opts ...SendOption) Message {
 	return p.Paste(c, text, opts...)[0]

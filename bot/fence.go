@@ -1,0 +1,95 @@
+package bot
+
+import (
+	"strconv"
+	"strings"
+)
+
+// What others wrote stands in a prompt so that an agent can tell it from the user's own words: names are quoted, and
+// every line of a text begins with "> ". Neither can end its fence, whatever is in it.
+
+// namesLimit bounds a name in a prompt, in characters.
+const namesLimit = 64
+
+// fencedName is a name as a quoted string on one line; what cannot be seen is escaped.
+func fencedName(name string) string {
+	return strconv.Quote(cut(strings.Join(strings.Fields(name), " "), namesLimit))
+}
+
+// lineEnds are the characters that something that reads a text may take for the end of a line.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// fencedText is a text with "> " before each of its lines.
+func fencedText(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "> " + strings.ReplaceAll(strings.TrimRight(lineEnds.Replace(text), "\n"), "\n", "\n> ")
+}
+
+// originOf says who wrote a message that the sender did not; empty for the sender's own words.
+func originOf(m *wireMessage) string {
+	switch {
+	case m.Forwarded != nil:
+		return "Forwarded from " + m.Forwarded.name()
+	case m.ViaBot != nil:
+		return "Written by the bot " + fencedName(m.ViaBot.Username)
+	}
+	return ""
+}
+
+// contextOf says what a message answers to or where it comes from.
+func contextOf(m *wireMessage, me identity) string {
+	var b strings.Builder
+	if origin := originOf(m); origin != "" {
+		b.WriteString("[" + origin + ", not by the user]\n")
+	}
+	r := m.ReplyTo
+	if r != nil && isTopicStart(m, r) {
+		r = nil
+	}
+	quoted := ""
+	switch {
+	case m.Quote != nil:
+		quoted = m.Quote.Text
+	case r != nil && !me.wrote(r): // the agent knows its own words
+		quoted, _ = r.words()
+	}
+	if quoted == "" {
+		return b.String()
+	}
+	b.WriteString("[In reply to " + authorOf(r, me) + "]\n" + fencedText(cut(quoted, quoteLimit)) + "\n\n")
+	return b.String()
+}
+
+// quoteLimit bounds what is quoted before a prompt, in characters.
+const quoteLimit = 4000
+
+func authorOf(r *wireMessage, me identity) string {
+	switch {
+	case r == nil:
+		return "a message of another chat"
+	case me.wrote(r):
+		return "you"
+	case r.SenderChat != nil:
+		return fencedName(r.SenderChat.Title)
+	case r.From != nil:
+		return fencedName(r.From.name())
+	}
+	return "somebody"
+}
+
+// name is who a forwarded message is from, fenced.
+func (o *wireOrigin) name() string {
+	switch {
+	case o.User != nil:
+		return fencedName(o.User.name())
+	case o.Chat != nil:
+		return fencedName(o.Chat.Title)
+	case o.Group != nil:
+		return fencedName(o.Group.Title)
+	case o.Hidden != "":
+		return fencedName(o.Hidden)
+	}
+	return "somebody"
+}
