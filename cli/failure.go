@@ -26,6 +26,7 @@ const (
 	LimitOfTurn    FailureKind = "turn-limit" // max turns or budget reached
 	Refused        FailureKind = "refused"    // the request itself is refused: by the model, or as invalid
 	NoSandbox      FailureKind = "sandbox"    // the sandbox cannot be had or was lost; Reason says what helps
+	NoDirectory    FailureKind = "directory"  // the working directory is gone, or leads outside of the roots
 	UnknownFailure FailureKind = "unknown"
 )
 
@@ -139,6 +140,9 @@ func (f *Failure) Sentence() string {
 			s = fmt.Sprintf("the sandbox %s of %s is not there", f.Sandbox, agent)
 		}
 		advice = "Nothing runs outside of it."
+	case NoDirectory:
+		s = "the working directory cannot be used"
+		advice = "Choose another with /cwd."
 	default:
 		s = fmt.Sprintf("%s failed", agent)
 	}
@@ -157,7 +161,7 @@ func (f *Failure) Action() Action {
 		return ActionWait
 	case ResumeFailed:
 		return ActionFresh
-	case DeniedTools, LimitOfTurn, Refused:
+	case DeniedTools, LimitOfTurn, Refused, NoDirectory:
 		return ActionStop
 	default:
 		return ActionRetry

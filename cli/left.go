@@ -178,7 +178,10 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 		s.discardLeft(*left)
 		return attempt{result: Result{Err: Failf(UnknownFailure, agent, "it cannot be gone on with and was ended, because %s", left.run.Problem)}}
 	}
-	req, err := s.furnish(ctx, entry, req, nil)
+	there := req
+	there.AddDirs, there.Files = nil, nil // they were brought when it began
+	there, err := s.furnish(ctx, entry, there, nil)
+	req.Home = there.Home
 	var session Session
 	if err == nil || ctx.Err() != nil { // also what was aborted is attached to, to end it in order
 		session, err = s.adopt(ctx, entry, left.run, req)

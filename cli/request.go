@@ -65,7 +65,7 @@ type Request struct {
 	Files   []string // paths on this host that the prompt names, Images included
 
 	Dir     string   // working directory, absolute, in the place
-	AddDirs []string // further directories the agent may use, absolute
+	AddDirs []string // further directories the agent may use, absolute; of this host, and brought to a sandbox
 
 	Permission PermissionMode
 	// Attended says that somebody answers when the agent asks. Else everything it would ask for is denied.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -27,7 +28,7 @@ type Homes interface {
 
 // Bringer is a Launcher of a place that does not see this host's files.
 type Bringer interface {
-	// Bring copies files of this host to where they have the same path there. Those that are there already are
+	// Bring copies files, and directories with the files in them, of this host to where they have the same path there. Those that are there already are
 	// passed over. Safe for concurrent use.
 	Bring(ctx context.Context, paths []string) error
 }
@@ -172,10 +173,10 @@ func (s *Service) ready(ctx context.Context, entry *agentEntry, req Request, emi
 	return s.furnish(ctx, entry, req, emit)
 }
 
-// furnish gives the session its home and brings the files that the prompt names.
+// furnish gives the session its home and brings the files that the prompt names, and the directories it adds.
 func (s *Service) furnish(ctx context.Context, entry *agentEntry, req Request, emit func(Event)) (Request, error) {
-	at := entry.site
-	if at.homes == nil && (at.bringer() == nil || len(req.Files) == 0) {
+	at, files := entry.site, append(slices.Clone(req.AddDirs), req.Files...)
+	if at.homes == nil && (at.bringer() == nil || len(files) == 0) {
 		return req, nil
 	}
 	type furnished struct {
@@ -191,7 +192,7 @@ func (s *Service) furnish(ctx context.Context, entry *agentEntry, req Request, e
 			if f.home, err = at.home(ctx, req); err != nil {
 				return err
 			}
-			return at.bring(ctx, req.Files)
+			return at.bring(ctx, files)
 		})
 		came <- f
 	}()

@@ -97,12 +97,9 @@ func (o Options) addMounts(h *container.HostConfig) error {
 	return nil
 }
 
-// sharedMount shows a directory of ductor's own. On another machine it is a volume without a name, which goes with
-// its container; only root may write to it there.
+// sharedMount is a place for files of a directory of ductor's own: a volume without a name, which goes with its container,
+// and in which only root may write. The directory itself is never mounted: Bring says which files of it are there.
 func (o Options) sharedMount(dir string) mount.Mount {
-	if !o.Engine.remote {
-		return mount.Mount{Type: mount.TypeBind, Source: dir, Target: dir, ReadOnly: true}
-	}
 	return mount.Mount{Type: mount.TypeVolume, Target: dir, VolumeOptions: &mount.VolumeOptions{
 		Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name, labelUse: "shared"},
 	}}

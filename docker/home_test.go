@@ -165,7 +165,8 @@ func TestAHomeIsMadeOnce(t *testing.T) {
 	}
 }
 
-// Files that a prompt names are seen at their own paths: mounted by an engine of this machine, copied to another's.
+// Files that a prompt names are copied to their own paths, by an engine of this machine as well as by another's. What is
+// not named is not there.
 func TestSharedFiles(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
@@ -181,11 +182,15 @@ func TestSharedFiles(t *testing.T) {
 			o.Shared, o.ReadOnlyRoot = []string{shared}, true
 			s := newSandbox(t, o)
 			file := filepath.Join(shared, "chat", "picture")
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.Mkdir(filepath.Join(shared, "other chat"), 0o755)); err != nil {
 				t.Fatal(err)
 			}
 			dockertest.Write(t, file, "first", 0o644)
+			dockertest.Write(t, filepath.Join(shared, "other chat", "secret"), "of another chat", 0o644)
 			s.brings(file)
+			if got := s.says(homeDir, `ls `+shared); got != "chat\n" {
+				t.Errorf("the container has %q", got)
+			}
 			if got := s.says(homeDir, `cat `+file+`; echo x 2>/dev/null >>`+file+` || echo no`); got != "firstno\n" {
 				t.Errorf("the agent reads %q", got)
 			}
@@ -207,9 +212,8 @@ func TestSharedFiles(t *testing.T) {
 			if got := s.says(homeDir, `cat `+own, own); got != "be brief" {
 				t.Errorf("a program that is told to read a file reads %q", got)
 			}
-			if remote {
-				s.bringsNothingElse(shared, outside)
-			}
+			s.bringsDirectories(shared)
+			s.bringsNothingElse(shared, outside)
 		})
 	}
 }
@@ -221,22 +225,52 @@ func (s *sandbox) brings(files ...string) {
 	}
 }
 
+// bringsDirectories names directories: they are there with the files in them, and nothing else is.
+func (s *sandbox) bringsDirectories(shared string) {
+	full, empty := filepath.Join(shared, "full"), filepath.Join(shared, "empty")
+	if err := errors.Join(os.MkdirAll(filepath.Join(full, "deeper"), 0o755), os.Mkdir(empty, 0o755)); err != nil {
+		s.Fatal(err)
+	}
+	dockertest.Write(s, filepath.Join(full, "a"), "a", 0o644)
+	dockertest.Write(s, filepath.Join(full, "b"), "b", 0o644)
+	dockertest.Write(s, filepath.Join(full, "deeper", "c"), "c", 0o644)
+	err := errors.Join(os.Symlink(filepath.Join(shared, "other chat", "secret"), filepath.Join(full, "link")),
+		os.WriteFile(filepath.Join(full, "big"), nil, 0o644), os.Truncate(filepath.Join(full, "big"), maxBrought))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.brings(full, empty, filepath.Join(full, "a"))
+	if got := s.says(homeDir, `cd `+shared+`; ls empty full; cat full/a full/b`); got != "empty:\n\nfull:\na\nb\nab" {
+		s.Errorf("of the directories there is %q", got)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(full, "a")), os.Remove(filepath.Join(full, "big"))); err != nil {
+		s.Fatal(err)
+	}
+	dockertest.Write(s, filepath.Join(full, "later"), "later", 0o644)
+	s.brings(full, empty)
+	if got := s.says(homeDir, `cat `+filepath.Join(full, "later")); got != "later" {
+		s.Errorf("then %q", got)
+	}
+}
+
 // bringsNothingElse tries files that are not to be brought anywhere.
 func (s *sandbox) bringsNothingElse(shared, outside string) {
 	link, dirLink, big := filepath.Join(shared, "link"), filepath.Join(shared, "up"), filepath.Join(shared, "big")
-	err := errors.Join(os.Symlink(outside, link), os.Symlink(filepath.Dir(outside), dirLink), os.WriteFile(big, nil, 0o644), os.Truncate(big, maxBrought+1))
+	chatLink := filepath.Join(shared, "chat link")
+	err := errors.Join(os.Symlink(outside, link), os.Symlink(filepath.Dir(outside), dirLink), os.Symlink("other chat", chatLink),
+		os.WriteFile(big, nil, 0o644), os.Truncate(big, maxBrought+1))
 	if err != nil {
 		s.Fatal(err)
 	}
 	for _, c := range []struct{ file, word string }{
 		{outside, "not in a directory of ductor's"}, {"/etc/passwd", "not in a directory"}, {"picture", "not in a directory"},
 		{shared, "not in a directory"}, {filepath.Join(shared, "..", filepath.Base(filepath.Dir(outside)), "secret"), "not in a directory"},
-		{link, "outside"}, {filepath.Join(dirLink, "secret"), "outside"}, {filepath.Join(shared, "none"), "is not there"},
-		{filepath.Join(shared, "chat"), "is no file"}, {big, "more than"},
+		{link, "a link is on the way"}, {filepath.Join(dirLink, "secret"), "a link is on the way"}, {filepath.Join(shared, "none"), "is not there"},
+		{chatLink, "a link is on the way"}, {filepath.Join(chatLink, "secret"), "a link is on the way"}, {big, "more than"},
 	} {
 		s.isFailure(s.Bring(s.Context(), []string{c.file}), c.word)
 	}
-	if got := s.says(homeDir, `ls `+shared); got != "chat\nprompt\n" {
+	if got := s.says(homeDir, `ls `+shared); got != "chat\nempty\nfull\nprompt\n" {
 		s.Errorf("what arrived is %q", got)
 	}
 }

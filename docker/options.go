@@ -75,8 +75,8 @@ type Options struct {
 	// machine. Nothing else is assumed to be shared with it.
 	Projects []string
 	Mounts   []Mount
-	// Shared are directories of ductor's own whose files agents read: uploads, prompts. They are seen read-only, at
-	// the same path. Those of an engine on another machine begin empty; Bring puts files into them.
+	// Shared are directories of ductor's own whose files agents read: uploads, prompts. In a container they begin empty,
+	// at the same path; Bring puts into them what a turn names.
 	Shared []string
 	// Seeds are copied into the agents' home when a container is made; what is there already is replaced. Those of one
 	// agent are copied when it is started, where they are newer than what is there.

@@ -179,9 +179,6 @@ func (p *place) outdated(ctx context.Context, c container.InspectResponse, want 
 func (p *place) create(ctx context.Context, want blueprint) error {
 	ctx, cancel := p.engine.work(ctx)
 	defer cancel()
-	if err := p.makeShared(); err != nil {
-		return err
-	}
 	limits, err := p.engine.resources(ctx, p.opts)
 	if err != nil {
 		return err

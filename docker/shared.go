@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,20 +20,7 @@ import (
 // maxBrought is how many bytes one Bring may copy.
 const maxBrought = 256 << 20
 
-// makeShared makes the directories that are mounted, so that a new ductor can have empty ones.
-func (p *place) makeShared() error {
-	if p.engine.remote {
-		return nil
-	}
-	for _, dir := range p.opts.Shared {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return &Error{Reason: fmt.Sprintf("the directory %s cannot be made, which the sandbox is to see", dir), Err: err}
-		}
-	}
-	return nil
-}
-
-// broughtCache remembers which files are in the container. Safe for concurrent use.
+// broughtCache remembers which files and directories are in the container. Safe for concurrent use.
 type broughtCache struct {
 	mu    sync.Mutex
 	id    string // of the container
@@ -47,7 +35,8 @@ type version struct {
 func (c *broughtCache) has(id, file string, v version) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.id == id && c.files[file] == v
+	had, there := c.files[file]
+	return c.id == id && there && had == v
 }
 
 func (c *broughtCache) put(id string, files map[string]version) {
@@ -62,31 +51,78 @@ func (c *broughtCache) put(id string, files map[string]version) {
 }
 
 // Bring sees to it that the container has these files of this machine at the same paths, for an agent to read: it
-// copies them when the engine is on another machine, and makes the container for it if need be. On this machine they
-// are seen anyway. Only regular files in Options.Shared can be brought, 256 MB at a time; else the error is an
-// *Error. They go with the container.
+// copies them, and makes the container for it if need be. A directory is brought with the files that lie in it, the newest
+// first, as far as they fit. Only files and directories below Options.Shared can be brought, 256 MB at a time; else the
+// error is an *Error. They go with the container. What is there already costs one question to the engine.
 func (l *Launcher) Bring(ctx context.Context, paths []string) error {
-	if !l.place.engine.remote || len(paths) == 0 {
+	if len(paths) == 0 {
 		return nil
 	}
 	l.touch()
-	loads, err := l.opts.sort(paths)
+	bundles, err := l.opts.pack(paths)
+	defer func() {
+		for _, b := range bundles {
+			_ = b.root.Close() // it was only read
+		}
+	}()
 	if err != nil {
-		return err
-	}
-	if err := l.place.make(ctx); err != nil {
 		return err
 	}
 	c, there, err := l.place.engine.inspect(ctx, l.place.name)
 	if err != nil {
 		return err
 	}
+	if there && state(c, there) == nil && l.choose(c.ID, bundles) == nil && !slices.ContainsFunc(bundles, (*bundle).any) {
+		return nil
+	}
+	if err := l.place.make(ctx); err != nil {
+		return err
+	}
+	if c, there, err = l.place.engine.inspect(ctx, l.place.name); err != nil {
+		return err
+	}
 	if !there {
 		return state(c, there)
 	}
+	if err := l.choose(c.ID, bundles); err != nil {
+		return err
+	}
+	for _, b := range bundles {
+		if err := l.load(ctx, c.ID, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pack makes a bundle for each shared directory that paths are in. The bundles are to be closed, with an error too.
+func (o Options) pack(paths []string) (bundles []*bundle, err error) {
+	loads, err := o.sort(paths)
+	if err != nil {
+		return nil, err
+	}
+	for dir, below := range loads {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return bundles, cannotBring(dir, "its directory cannot be read", err)
+		}
+		b := &bundle{root: root, dir: dir, made: map[string]bool{}}
+		bundles = append(bundles, b)
+		for _, at := range below {
+			if err := b.want(at); err != nil {
+				return bundles, err
+			}
+		}
+	}
+	return bundles, nil
+}
+
+// choose picks of each bundle what a container does not have.
+func (l *Launcher) choose(id string, bundles []*bundle) error {
 	left := int64(maxBrought)
-	for dir, files := range loads {
-		if err := l.load(ctx, c.ID, dir, files, &left); err != nil {
+	for _, b := range bundles {
+		known := func(below string, v version) bool { return l.brought.has(id, filepath.Join(b.dir, below), v) }
+		if err := b.choose(known, &left); err != nil {
 			return err
 		}
 	}
@@ -114,20 +150,9 @@ func cannotBring(file, why string, err error) error {
 	return &Error{Reason: fmt.Sprintf("the file %s cannot be brought into the sandbox: %s", file, why), Err: err}
 }
 
-// load copies files below a directory to the same directory in the container.
-func (l *Launcher) load(ctx context.Context, id, dir string, files []string, left *int64) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return cannotBring(dir, "its directory cannot be read", err)
-	}
-	defer root.Close()
-	b := &bundle{root: root, dir: dir, made: map[string]bool{}, left: left}
-	for _, below := range files {
-		if err := b.choose(below, func(v version) bool { return l.brought.has(id, filepath.Join(dir, below), v) }); err != nil {
-			return err
-		}
-	}
-	if len(b.chosen) == 0 {
+// load copies what was chosen to the same directory in the container.
+func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
+	if !b.any() {
 		return nil
 	}
 	ctx, moves, done := l.place.engine.progress(ctx)
@@ -136,7 +161,7 @@ func (l *Launcher) load(ctx context.Context, id, dir string, files []string, lef
 	var packing sync.WaitGroup
 	var packErr error
 	packing.Go(func() { packErr = b.pack(in) })
-	err = l.place.engine.api.CopyToContainer(ctx, id, dir, moves.of(out), container.CopyToContainerOptions{})
+	err := l.place.engine.api.CopyToContainer(ctx, id, b.dir, moves.of(out), container.CopyToContainerOptions{})
 	_ = out.CloseWithError(io.ErrClosedPipe) // ends the packing, if it goes on
 	packing.Wait()
 	var own *Error
@@ -150,47 +175,98 @@ func (l *Launcher) load(ctx context.Context, id, dir string, files []string, lef
 	return nil
 }
 
-// bundle is files of one directory on their way.
+// bundle is files of one directory on their way. A directory among them has the version zero.
 type bundle struct {
 	root   *os.Root // no link leads out of it
 	dir    string
-	chosen []chosen
+	named  []item          // must arrive
+	found  []item          // lie in a directory that was named; newest first
+	chosen []item          // to be copied
 	made   map[string]bool // directories in the archive
-	left   *int64
 }
 
-type chosen struct {
+type item struct {
 	below string
 	version
 }
 
-// choose takes a file into the bundle, unless it is known to be there.
-func (b *bundle) choose(below string, known func(version) bool) error {
-	file := filepath.Join(b.dir, below)
-	info, err := b.root.Stat(below)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return cannotBring(file, "it is not there", err)
-	case err != nil:
-		return cannotBring(file, "it cannot be read, or lies outside of its directory", err)
-	case !info.Mode().IsRegular():
-		return cannotBring(file, "it is no file", nil)
+func (i item) isDir() bool { return i.version == version{} }
+
+// want takes a file into the bundle, or a directory with the files in it.
+func (b *bundle) want(below string) error {
+	info, err := b.look(below)
+	if err != nil {
+		return err
 	}
-	v := version{info.Size(), info.ModTime()}
-	if known(v) {
+	if !info.IsDir() {
+		b.named = append(b.named, item{below, version{info.Size(), info.ModTime()}})
 		return nil
 	}
-	if *b.left -= v.size; *b.left < 0 {
-		return cannotBring(file, fmt.Sprintf("more than %d MB at a time", maxBrought>>20), nil)
+	b.named = append(b.named, item{below: below})
+	entries, err := fs.ReadDir(b.root.FS(), below)
+	if err != nil {
+		return cannotBring(filepath.Join(b.dir, below), "it cannot be read", err)
 	}
-	b.chosen = append(b.chosen, chosen{filepath.ToSlash(below), v})
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			b.found = append(b.found, item{path.Join(below, e.Name()), version{info.Size(), info.ModTime()}})
+		}
+	}
+	slices.SortStableFunc(b.found, func(x, y item) int { return y.when.Compare(x.when) })
 	return nil
 }
 
+// look says what lies below the directory. It follows no link, not even to another place below it.
+func (b *bundle) look(below string) (info fs.FileInfo, err error) {
+	file := filepath.Join(b.dir, below)
+	for i, c := range below + "/" {
+		if c != '/' {
+			continue
+		}
+		info, err = b.root.Lstat(below[:i])
+		whole := i == len(below)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, cannotBring(file, "it is not there", err)
+		case err != nil:
+			return nil, cannotBring(file, "it cannot be read", err)
+		case info.Mode()&fs.ModeSymlink != 0:
+			return nil, cannotBring(file, "a link is on the way to it", nil)
+		case !info.IsDir() && !(whole && info.Mode().IsRegular()):
+			return nil, cannotBring(file, "it is no file", nil)
+		}
+	}
+	return info, nil
+}
+
+// choose picks what is not known to be there, as long as bytes are left.
+func (b *bundle) choose(known func(below string, v version) bool, left *int64) error {
+	b.chosen = nil
+	for _, i := range b.named {
+		if known(i.below, i.version) {
+			continue
+		}
+		if *left -= i.size; *left < 0 {
+			return cannotBring(filepath.Join(b.dir, i.below), fmt.Sprintf("more than %d MB at a time", maxBrought>>20), nil)
+		}
+		b.chosen = append(b.chosen, i)
+	}
+	for _, i := range b.found {
+		if !slices.Contains(b.named, i) && !known(i.below, i.version) && i.size <= *left {
+			*left -= i.size
+			b.chosen = append(b.chosen, i)
+		}
+	}
+	return nil
+}
+
+// any says whether something is to be copied.
+func (b *bundle) any() bool { return len(b.chosen) > 0 }
+
 func (b *bundle) versions() map[string]version {
 	all := map[string]version{}
-	for _, c := range b.chosen {
-		all[filepath.Join(b.dir, c.below)] = c.version
+	for _, i := range b.chosen {
+		all[filepath.Join(b.dir, i.below)] = i.version
 	}
 	return all
 }
@@ -209,7 +285,10 @@ func (b *bundle) pack(to *io.PipeWriter) error {
 	return err
 }
 
-func (b *bundle) add(archive *tar.Writer, c chosen) error {
+func (b *bundle) add(archive *tar.Writer, c item) error {
+	if c.isDir() {
+		return b.parents(archive, c.below+"/.")
+	}
 	if err := b.parents(archive, c.below); err != nil {
 		return err
 	}

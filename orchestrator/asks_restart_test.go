@@ -23,7 +23,7 @@ type dying struct {
 func letGoOfAsking(t *testing.T, ev cli.Event) dying {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
-	before := openAt(t, path, func(o *orchestrator.Options) { o.Dir = "/src" })
+	before := openAt(t, path, nil)
 	before.agent.reply = func(ctx context.Context, who cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
 		before.agent.asks(ctx, emit, ev)
 		<-ctx.Done()
@@ -44,7 +44,7 @@ func letGoOfAsking(t *testing.T, ev cli.Event) dying {
 func (d dying) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house {
 	t.Helper()
 	d.before.Detach(t.Context())
-	h := openAt(t, d.path, func(o *orchestrator.Options) { o.Dir = "/src" })
+	h := openAt(t, d.path, nil)
 	h.agent.remains = map[string]cli.Remains{"go": remains}
 	h.agent.open = func(id cli.TurnID) string {
 		turn, err := h.db.Turn(context.Background(), id)

@@ -161,6 +161,15 @@ func (o *Orchestrator) resolveDir(base, path string) (string, error) {
 	return "", ErrOutsideRoot
 }
 
+// checkDir checks a session's directory again before a turn runs in it: since it was chosen, an agent may have put a link
+// in its place. The error is a *cli.Failure.
+func (o *Orchestrator) checkDir(dir string) error {
+	if _, err := o.resolveDir("", dir); err != nil {
+		return &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
+	}
+	return nil
+}
+
 // Status says what the conversation is set to and busy with.
 func (o *Orchestrator) Status(ctx context.Context, id ConversationID) (Status, error) {
 	conv, err := o.opts.Store.Conversation(ctx, id)

@@ -28,7 +28,7 @@ type Options struct {
 	Roots        []string        // directories /cwd may enter, with all below them; absolute
 	Roles        map[string]Role // by name
 	DefaultRole  string
-	AddDirs      []string // agents may always read these: where uploads lie
+	UploadsDir   string // has a folder for each conversation, which its agent may read; empty for none
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
 	// touches one of them: a user decides.
 	Protected []string

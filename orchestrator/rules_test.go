@@ -108,7 +108,7 @@ func TestANewRuleDecidesWhatWaits(t *testing.T) {
 // Between the card and the press a directory became a link that leads out.
 func TestARuleIsMadeOnlyAsItWasShown(t *testing.T) {
 	dir := t.TempDir()
-	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *orchestrator.Options) { o.Dir = dir })
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *orchestrator.Options) { o.Dir, o.Roots = dir, []string{dir} })
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}

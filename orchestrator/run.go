@@ -97,6 +97,9 @@ func (o *Orchestrator) prepare(ctx context.Context, t *Turn, left cli.Remains) (
 		return cli.Request{}, err
 	}
 	t.Session = session.ID
+	if err := o.checkDir(session.Dir); err != nil {
+		return cli.Request{}, err
+	}
 	if t.Sandbox, err = o.sandboxOf(session.Dir, t.Wants.Sandbox); err != nil {
 		return cli.Request{}, err
 	}
@@ -116,6 +119,9 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 		return cli.Request{}, fmt.Errorf("load session: %w", err)
 	}
 	if left == cli.RemainsNothing {
+		if err := o.checkDir(session.Dir); err != nil {
+			return cli.Request{}, err
+		}
 		in, err := o.sandboxOf(session.Dir, t.Wants.Sandbox)
 		if err == nil && in != t.Sandbox { // where it would be recorded as running is where the next ductor looks for it
 			err = errMoved
@@ -222,7 +228,7 @@ func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session
 		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat,
 		Model: who.model, Effort: who.effort, ExtraArgs: o.opts.Agents[t.Agent].Args,
 		Sandbox: t.Sandbox, Session: string(s.ID), Files: filesOf(t.Prompt),
-		Dir: s.Dir, AddDirs: o.opts.AddDirs,
+		Dir: s.Dir, AddDirs: o.addDirs(conv.ID),
 		Resume: s.Native[t.seat()], Timeout: t.Wants.Timeout,
 	}
 	o.grant(&req, conv, t.Prompt.Rights)

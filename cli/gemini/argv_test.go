@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,10 @@ import (
 func TestArgv(t *testing.T) {
 	p, _ := scripted(t, nil)
 	base := []string{"--prompt=", "--output-format=stream-json"}
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "a"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name string
 		req  cli.Request
@@ -24,8 +29,8 @@ func TestArgv(t *testing.T) {
 		{"auto", cli.Request{Permission: cli.Auto}, []string{"--approval-mode=auto_edit"}},
 		{"bypass", cli.Request{Permission: cli.Bypass}, []string{"--approval-mode=yolo"}},
 		{"a prompt like a flag", cli.Request{Prompt: "--yolo"}, []string{"--approval-mode=default"}},
-		{"model and directories", cli.Request{Model: "m", AddDirs: []string{"/a", "/b"}},
-			[]string{"--approval-mode=default", "--model=m", "--include-directories=/a,/b"}},
+		{"model and directories", cli.Request{Model: "m", AddDirs: []string{full, t.TempDir(), "/not/there", full}},
+			[]string{"--approval-mode=default", "--model=m", "--include-directories=" + full + "," + full}},
 		{"tools", cli.Request{AllowedTools: []string{"x", "y"}}, []string{"--approval-mode=default", "--allowed-tools=x,y"}},
 		{"resume", cli.Request{Resume: "id", Continue: true}, []string{"--approval-mode=default", "--resume=id"}},
 		{"continue", cli.Request{Continue: true}, []string{"--approval-mode=default", "--resume=latest"}},

@@ -2,7 +2,9 @@ package gemini
 
 import (
 	"encoding/json"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"ductor/cli"
@@ -36,13 +38,22 @@ func (p *Provider) authMethod(req cli.Request) string {
 // liveArgs are the arguments that bind a live process.
 func liveArgs(req cli.Request) []string {
 	var args []string
-	if len(req.AddDirs) > 0 {
-		args = append(args, "--include-directories="+strings.Join(req.AddDirs, ","))
+	if dirs := included(req.AddDirs); len(dirs) > 0 {
+		args = append(args, "--include-directories="+strings.Join(dirs, ","))
 	}
 	if len(req.AllowedTools) > 0 {
 		args = append(args, "--allowed-tools="+strings.Join(req.AllowedTools, ","))
 	}
 	return args
+}
+
+// included are the further directories that hold anything. Gemini takes them for a whole process, so that a conversation
+// with one of its own cannot share a process; an empty one is not worth that.
+func included(dirs []string) []string {
+	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
+		entries, err := os.ReadDir(dir)
+		return err != nil || len(entries) == 0
+	})
 }
 
 // commandMarks begin commands of Gemini's own.

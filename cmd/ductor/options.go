@@ -129,7 +129,7 @@ func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestr
 		Sandboxes:   h.boxes.policy,
 		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
 		Roles: map[string]orchestrator.Role{}, DefaultRole: cfg.Sessions.DefaultRole,
-		AddDirs: []string{filepath.Join(cfg.Storage.Dir, uploadsDir)}, Protected: ownFiles(cfg),
+		UploadsDir: filepath.Join(cfg.Storage.Dir, uploadsDir), Protected: ownFiles(cfg),
 		QueueMax: cfg.Queue.Max, HistoryTurns: cfg.Sessions.HistoryTurns, HistoryBytes: cfg.Sessions.HistoryBytes,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
 		Asks: h.bot.Chat(), Approvers: approversOf(cfg), AskTimeout: cfg.Permissions.AskTimeout,
