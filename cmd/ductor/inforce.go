@@ -23,13 +23,14 @@ type inForce struct {
 	Users  []int64           `json:"users"`  // who is to be told of a change
 	Groups []int64           `json:"groups"` // and whether all of their members are answered
 	Token  string            `json:"token"`
+	Server string            `json:"server"` // which is told the token, and all that is said
 	Agents map[string]string `json:"agents"` // the hash of how each is started, by its name
 }
 
 func inForceOf(cfg config.Config) inForce {
 	now := inForce{
 		Users: cfg.Telegram.AllowedUsers, Groups: []int64{}, Token: hashOf(cfg.Telegram.Token.Reveal()),
-		Agents: map[string]string{},
+		Server: hashOf(cfg.Telegram.APIBase), Agents: map[string]string{},
 	}
 	if cfg.Telegram.GroupMembers == "all" {
 		now.Groups = cfg.Telegram.AllowedGroups
@@ -63,6 +64,9 @@ func (now inForce) changes(before inForce) (lines []string) {
 	}
 	if now.Token != before.Token {
 		lines = append(lines, "the bot token: this is another bot")
+	}
+	if now.Server != before.Server {
+		lines = append(lines, "telegram.api_base: messages go to another server")
 	}
 	var agents []string
 	for name, hash := range now.Agents {
@@ -106,16 +110,19 @@ func (h *house) tellChanges(ctx context.Context) {
 	case err != nil:
 		h.log.Warn("what was in force at the last start cannot be read, so that nobody is told of a change", "err", err)
 	default:
-		h.tellUsers(ctx, before, now.changes(before))
+		if err := h.tellUsers(ctx, before, now.changes(before)); err != nil {
+			h.log.Warn("tell of a changed configuration; it is tried again at the next start", "err", err)
+			return
+		}
 	}
 	if err := writeInForce(path, now); err != nil {
 		h.log.Warn("record what is in force, to tell of changes at the next start", "err", err)
 	}
 }
 
-func (h *house) tellUsers(ctx context.Context, before inForce, lines []string) {
+func (h *house) tellUsers(ctx context.Context, before inForce, lines []string) (err error) {
 	if len(lines) == 0 {
-		return
+		return nil
 	}
 	h.log.Warn("the configuration changed since the last start; the users who were allowed then are told",
 		"changes", strings.Join(lines, "; "), "told", listed(before.Users))
@@ -125,10 +132,9 @@ func (h *house) tellUsers(ctx context.Context, before inForce, lines []string) {
 	text := "⚠️ ductor's configuration changed since its last start:\n\n- " + strings.Join(lines, "\n- ") +
 		"\n\nIf you did not change it, stop ductor and look at `" + h.cfg.File + "`."
 	for _, user := range before.Users {
-		if err := h.bot.Chat().Notice(ctx, orchestrator.ConversationID{Chat: user}, text); err != nil {
-			h.log.Warn("tell of a changed configuration", "user", user, "err", err)
-		}
+		err = errors.Join(err, h.bot.Chat().Notice(ctx, orchestrator.ConversationID{Chat: user}, text))
 	}
+	return err
 }
 
 func readInForce(path string) (record inForce, err error) {
