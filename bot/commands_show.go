@@ -46,8 +46,7 @@ func statusText(st orchestrator.Status, now time.Time) string {
 	}
 	lines = append(lines, "Directory: "+st.Dir)
 	if st.Sandbox != "" {
-		lines = append(lines, fmt.Sprintf("Runs in the sandbox %s (docker)", st.Sandbox),
-			"Sessions in one sandbox can read each other's homes and answer for each other")
+		lines = append(lines, sandboxLines(st.Sandbox)...)
 	}
 	lines = append(lines, "Permissions: "+string(st.Permission))
 	if st.Busy != "" && st.Busy != orchestrator.BusyQueue {
@@ -57,6 +56,15 @@ func statusText(st orchestrator.Status, now time.Time) string {
 		lines = append(lines, "Role: "+st.Role)
 	}
 	return strings.Join(append(lines, livingLines(st.Conversation, st.Live)...), "\n")
+}
+
+// sandboxLines say where agents run, and who is not kept from whom there.
+func sandboxLines(in cli.Sandbox) []string {
+	where := fmt.Sprintf("Runs in the sandbox %s (docker)", in.Name())
+	if in.Alone() != "" {
+		return []string{where + ", in a container for this chat alone"}
+	}
+	return []string{where, "Sessions in one sandbox can read each other's homes and answer for each other"}
 }
 
 // choiceText says who answers.

@@ -95,14 +95,14 @@ func (f *Failure) Sentence() string {
 		s = fmt.Sprintf("%s is not installed on this machine", agent)
 		advice = "Install its CLI, then check with `ductor doctor`."
 		if f.Sandbox != "" {
-			s = fmt.Sprintf("%s is not installed in the sandbox %s", agent, f.Sandbox)
+			s = fmt.Sprintf("%s is not installed in the sandbox %s", agent, f.Sandbox.Name())
 			advice = "Put its CLI into the image, then check with `ductor doctor`."
 		}
 	case NotLoggedIn:
 		s = fmt.Sprintf("%s is not logged in", agent)
 		advice = "Log in on the machine, then send the message again."
 		if f.Sandbox != "" {
-			s = fmt.Sprintf("%s is not logged in in the sandbox %s", agent, f.Sandbox)
+			s = fmt.Sprintf("%s is not logged in in the sandbox %s", agent, f.Sandbox.Name())
 			advice = "Give the sandbox its log-in, or a key in its environment, then send the message again."
 		}
 	case LimitReached:
@@ -137,7 +137,7 @@ func (f *Failure) Sentence() string {
 	case NoSandbox:
 		s = fmt.Sprintf("the sandbox of %s is not there", agent)
 		if f.Sandbox != "" {
-			s = fmt.Sprintf("the sandbox %s of %s is not there", f.Sandbox, agent)
+			s = fmt.Sprintf("the sandbox %s of %s is not there", f.Sandbox.Name(), agent)
 		}
 		advice = "Nothing runs outside of it."
 	case NoDirectory:

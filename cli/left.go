@@ -202,7 +202,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 
 // Settled says that the outcome of a turn is recorded, so that nothing need be kept to go on with it.
 func (s *Service) Settled(turn TurnID) {
-	for _, at := range s.all {
+	for _, at := range s.sites.list() {
 		for _, l := range at.launchers {
 			l.Settled(turn)
 		}

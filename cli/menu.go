@@ -84,7 +84,7 @@ func (at *site) askOnce(ctx context.Context, p Provider) (a authAnswer) {
 // has. A sandbox is made for it; one that is not configured has no agents. The agents are asked at the same time and each has MenuWait. What it says is at most MenuTTL old;
 // an agent that cannot be asked shows Err and no models.
 func (s *Service) Menu(ctx context.Context, in Sandbox) []MenuEntry {
-	at := s.sites[in]
+	at := s.sites.get(in)
 	if at == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ const (
 // does not say so soon, or cannot be had, it is the configured one: its turn waits for the place, and says what is
 // wrong with it.
 func (s *Service) Default(ctx context.Context, in Sandbox) (Agent, error) {
-	at := s.sites[in]
+	at := s.sites.get(in)
 	if at == nil {
 		return s.opts.Default, nil
 	}
@@ -209,7 +209,7 @@ func (s *Service) order(at *site) []Agent {
 
 // Refresh makes the next Menu and Default ask the agents anew.
 func (s *Service) Refresh() {
-	for _, at := range s.all {
+	for _, at := range s.sites.list() {
 		for _, e := range at.agents {
 			e.auth.forget()
 			e.models.forget()

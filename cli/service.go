@@ -48,6 +48,9 @@ type ServiceOptions struct {
 	Launchers []Launcher // of this host: where runs of an earlier ductor may be found
 	Homes     Homes      // gives each session a home of its own on this host; nil: all have the user's
 	Sites     []Site     // where agents run besides; no request that names one ever runs elsewhere
+	// OpenSite opens a place that one conversation has for itself, when it is first asked for; false where there is to be
+	// none. It does not wait. Nil: there are none but Sites.
+	OpenSite func(Sandbox) (Site, bool)
 
 	Registry *Registry // shared with the sweep; nil makes one
 	Now      func() time.Time
@@ -60,8 +63,7 @@ type ServiceOptions struct {
 type Service struct {
 	opts     ServiceOptions
 	registry *Registry
-	sites    map[Sandbox]*site
-	all      []*site // this host first
+	sites    *sites
 	pool     *pool
 	present  *present
 
@@ -112,7 +114,7 @@ func NewService(opts ServiceOptions) (*Service, error) {
 		s.shutdown(err)
 		return nil, err
 	}
-	if s.sites[""].agents[opts.Default] == nil {
+	if s.sites.get("").agents[opts.Default] == nil {
 		err := fmt.Errorf("the default agent %q is not among the providers", opts.Default)
 		s.shutdown(err)
 		return nil, err

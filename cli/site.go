@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// Sandbox names a place agents run in that is not this host. Empty is this host.
-type Sandbox string
-
 // Site is a place agents run in besides this host: its launcher, and the dialects over it.
 type Site struct {
 	Sandbox   Sandbox
@@ -76,35 +73,9 @@ func (s *Service) newSite(sandbox Sandbox, launchers []Launcher, homes Homes, pr
 	return at, nil
 }
 
-// enterSites makes the places known, this host first.
-func (s *Service) enterSites() error {
-	host, err := s.newSite("", s.opts.Launchers, s.opts.Homes, s.opts.Providers)
-	if err != nil {
-		return err
-	}
-	s.sites, s.all = map[Sandbox]*site{"": host}, []*site{host}
-	for _, o := range s.opts.Sites {
-		switch {
-		case o.Sandbox == "":
-			return errors.New("a sandbox has no name")
-		case s.sites[o.Sandbox] != nil:
-			return fmt.Errorf("two sandboxes are called %q", o.Sandbox)
-		case o.Launcher == nil || len(o.Providers) == 0:
-			return fmt.Errorf("the sandbox %q needs a launcher and a provider", o.Sandbox)
-		}
-		at, err := s.newSite(o.Sandbox, []Launcher{o.Launcher}, o.Homes, o.Providers)
-		if err != nil {
-			return fmt.Errorf("sandbox %q: %w", o.Sandbox, err)
-		}
-		s.sites[o.Sandbox] = at
-		s.all = append(s.all, at)
-	}
-	return nil
-}
-
 // at gives an agent in a place. There is no other place for it when it is not there.
 func (s *Service) at(sandbox Sandbox, agent Agent) (*agentEntry, *Failure) {
-	at := s.sites[sandbox]
+	at := s.sites.get(sandbox)
 	if at == nil {
 		return nil, &Failure{Kind: NoSandbox, Agent: agent, Sandbox: sandbox, Reason: "it is not configured"}
 	}
@@ -241,7 +212,7 @@ const slowPlace = 1500 * time.Millisecond
 
 // preparing says what is waited for in a place that is not there yet.
 func (at *site) preparing() string {
-	what := fmt.Sprintf("the sandbox %s is being prepared", at.sandbox)
+	what := fmt.Sprintf("the sandbox %s is being prepared", at.sandbox.Name())
 	for _, l := range at.launchers {
 		if p, ok := l.(Preparer); ok && p.Doing() != "" {
 			what += ": " + p.Doing()
@@ -276,12 +247,4 @@ func awaitPlace[T any](ctx context.Context, at *site, emit func(Event), came <-c
 			}
 		}
 	}
-}
-
-// launchers are those of one place.
-func (s *Service) launchers(sandbox Sandbox) []Launcher {
-	if at := s.sites[sandbox]; at != nil {
-		return at.launchers
-	}
-	return nil
 }

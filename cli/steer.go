@@ -34,7 +34,7 @@ func (s *Service) Steer(ctx context.Context, turn TurnID, req Request) error {
 		if !ok {
 			return fmt.Errorf("steer %s: %w", to.agent, errors.ErrUnsupported)
 		}
-		if err := s.sites[to.sandbox].bring(ctx, req.Files); err != nil { // its own turn will say why
+		if err := s.sites.get(to.sandbox).bring(ctx, req.Files); err != nil { // its own turn will say why
 			return fmt.Errorf("steer %s: %w: %w", to.agent, ErrNoTurn, err)
 		}
 		return steerer.Steer(ctx, req)

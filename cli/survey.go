@@ -36,6 +36,9 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 	rest := map[*site][]leftTurn{} // what no open turn needs
 	unseen := map[*site]bool{}
 	taken := takings{}
+	for _, t := range open { // which opens the places that conversations have for themselves
+		s.sites.get(t.Sandbox)
+	}
 	for _, sight := range s.sightings(ctx) {
 		if sight.err != nil {
 			unseen[sight.site] = true
@@ -67,7 +70,7 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 func (s *Service) sightings(ctx context.Context) []*sighting {
 	var list []*sighting
 	var all sync.WaitGroup
-	for _, at := range s.all {
+	for _, at := range s.sites.list() {
 		for _, l := range at.launchers {
 			one := &sighting{site: at, from: l}
 			list = append(list, one)
@@ -161,6 +164,9 @@ func (l leftTurn) taking() taking {
 func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	run := left.run
 	entry := left.site.agents[run.Agent]
+	if alone := left.site.sandbox.Alone(); alone != "" && run.Conversation != "" && run.Conversation != alone {
+		return nil // an agent made it, to be another conversation's
+	}
 	if entry == nil || s.modeSoFar(entry) != Live || run.Mode != Live || !run.Alive || run.Problem != "" {
 		return nil
 	}
@@ -200,7 +206,7 @@ func (s *Service) unmarked(open []OpenTurn, unseen map[*site]bool, remains map[T
 			continue
 		}
 		all.Go(func() {
-			at, what := s.sites[t.Sandbox], RemainsUnknown
+			at, what := s.sites.get(t.Sandbox), RemainsUnknown
 			if at != nil && !unseen[at] && at.knows(t.Started) {
 				what = RemainsNothing
 			}

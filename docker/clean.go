@@ -34,10 +34,10 @@ func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, e
 	return all.Volumes, e.failed("list volumes", err)
 }
 
-// Clean removes the containers of an owner that are for none of names: of projects that are no longer configured,
-// or of a start that broke off. It returns how many. What runs in them ends. Homes stay. Names are those of every
-// launcher that may have this engine, by whichever way: see ID.
-func (e *Engine) Clean(ctx context.Context, owner string, names []string) (int, error) {
+// Clean removes the containers of an owner whose names are not to be kept: of projects that are no longer configured,
+// or of a start that broke off. It returns how many. What runs in them ends. Homes stay. To be kept are the names of every
+// launcher that may have this engine, by whichever way: see ID. A nil keep keeps none.
+func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string) bool) (int, error) {
 	all, err := e.containers(ctx, owned(owner))
 	if err != nil {
 		return 0, err
@@ -46,7 +46,7 @@ func (e *Engine) Clean(ctx context.Context, owner string, names []string) (int, 
 	var errs []error
 	for _, c := range all {
 		name := c.Labels[labelName]
-		if name != "" && slices.Contains(names, name) || name == "" && e.mayBeAtWork(c) {
+		if name != "" && keep != nil && keep(name) || name == "" && e.mayBeAtWork(c) {
 			continue
 		}
 		if err := e.remove(ctx, c.ID); err != nil {

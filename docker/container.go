@@ -29,8 +29,11 @@ func (o Options) containerName() string {
 		}
 		return r
 	}, strings.ToLower(o.Name))
-	return fmt.Sprintf("ductor-%s-%s-%s", o.Owner, strings.Trim(plain[:min(len(plain), 24)], "-"), digest([]byte(o.Name))[:8])
+	return fmt.Sprintf("%s%s-%s", o.prefix(), strings.Trim(plain[:min(len(plain), 24)], "-"), digest([]byte(o.Name))[:8])
 }
+
+// prefix is what the names of all containers of an owner begin with.
+func (o Options) prefix() string { return "ductor-" + o.Owner + "-" }
 
 // blueprint says what container is wanted of an image, but for its limits: see Engine.resources.
 func (o Options) blueprint(f fitted) (blueprint, error) {

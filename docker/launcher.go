@@ -48,7 +48,7 @@ func Open(o Options) (*Launcher, error) {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
 	}
 	l := &Launcher{opts: o, log: o.Logger, used: time.Now()}
-	if l.notes, err = openNotebook(o.Dir, o.containerName()); err != nil {
+	if l.notes, err = openNotebook(o.Dir, o); err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
 	}
 	if n, known := l.notes.read(); known && !n.Used.IsZero() {
@@ -135,6 +135,12 @@ func (l *Launcher) touch() {
 	}
 }
 
+// PrepareImage makes the image if need be, which may take minutes, and no container.
+func (l *Launcher) PrepareImage(ctx context.Context) error {
+	_, err := l.place.engine.fit(ctx, l.opts, &l.place.sources)
+	return err
+}
+
 // Prepare makes the container now, and its image if need be, which may take minutes, and sees whether it works.
 func (l *Launcher) Prepare(ctx context.Context) error {
 	conn, err := l.place.Dial(ctx, supervisor.Make)
@@ -191,6 +197,31 @@ func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err er
 
 // Retire removes the container when nothing runs in it and nothing was started for so long. The home stays.
 func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool, err error) {
+	return l.whileUnused(ctx, idle, func(id string) (bool, error) {
+		if id == "" {
+			return false, nil
+		}
+		if err := l.place.engine.remove(ctx, id); err != nil {
+			return false, err
+		}
+		l.noteContainer("")
+		return true, nil
+	})
+}
+
+// Forget removes the container and the home when nothing runs in it and nothing was started for so long.
+func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bool, err error) {
+	return l.whileUnused(ctx, idle, func(string) (bool, error) {
+		if err := l.place.engine.Forget(ctx, l.opts.Owner, l.opts.Name); err != nil {
+			return false, err
+		}
+		return true, l.notes.forget()
+	})
+}
+
+// whileUnused does something to the container, whose id is empty where there is none, while nothing can be started in
+// it, if nothing was for so long and nothing runs.
+func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(id string) (bool, error)) (done bool, err error) {
 	if !l.unused(idle) {
 		return false, nil
 	}
@@ -199,17 +230,16 @@ func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool
 	}
 	defer l.place.unlock()
 	c, there, err := l.place.engine.inspect(ctx, l.place.name)
-	if err != nil || !there || c.State.Running && !l.nothingRuns(ctx) {
+	if err != nil || there && c.State.Running && !l.nothingRuns(ctx) {
 		return false, err
 	}
 	if !l.unused(idle) { // what is being started has no run yet
 		return false, nil
 	}
-	if err := l.place.engine.remove(ctx, c.ID); err != nil {
-		return false, err
+	if !there {
+		return do("")
 	}
-	l.noteContainer("")
-	return true, nil
+	return do(c.ID)
 }
 
 func (l *Launcher) unused(idle time.Duration) bool {

@@ -2,7 +2,9 @@ package docker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,6 +13,7 @@ import (
 
 // note is what this machine remembers of a container: since when nothing that ran in it can have been forgotten.
 type note struct {
+	Name      string    `json:"name,omitempty"`      // of the sandbox
 	Container string    `json:"container,omitempty"` // its id; empty while there is none
 	Since     time.Time `json:"since"`
 	Used      time.Time `json:"used,omitzero"` // when something was started in it last, more or less
@@ -23,13 +26,14 @@ const useStep = 10 * time.Minute
 type notebook struct {
 	mu   sync.Mutex
 	path string
+	name string // of the sandbox
 }
 
-func openNotebook(dir, name string) (*notebook, error) {
+func openNotebook(dir string, o Options) (*notebook, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory for notes: %w", err)
 	}
-	return &notebook{path: filepath.Join(dir, name+".json")}, nil
+	return &notebook{path: filepath.Join(dir, o.containerName()+".json"), name: o.Name}, nil
 }
 
 // read gives the note; what cannot be read remembers nothing.
@@ -43,6 +47,28 @@ func (b *notebook) load() (note, bool) {
 	var n note
 	raw, err := os.ReadFile(b.path)
 	return n, err == nil && json.Unmarshal(raw, &n) == nil
+}
+
+// forget removes the note.
+func (b *notebook) forget() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := os.Remove(b.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget a container: %w", err)
+	}
+	return nil
+}
+
+// Noted are the names of an owner's sandboxes of which dir has notes that there is a container. dir is Options.Dir.
+func Noted(dir, owner string) (names []string, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, Options{Owner: owner}.prefix()+"*.json"))
+	for _, file := range files {
+		b := &notebook{path: file}
+		if n, known := b.read(); known && n.Container != "" && n.Name != "" {
+			names = append(names, n.Name)
+		}
+	}
+	return names, err
 }
 
 // usedAt is when something was started in a container last; zero if nobody knows.
@@ -76,6 +102,7 @@ func (b *notebook) write(n note) error {
 }
 
 func (b *notebook) store(n note) error {
+	n.Name = b.name
 	raw, err := json.Marshal(n)
 	if err != nil {
 		return err

@@ -142,7 +142,7 @@ func TestOrphanedContainersAreRemoved(t *testing.T) {
 	gone := o
 	gone.Name = "of another time"
 	run := killedClient(t, gone)
-	if n, err := e.Clean(t.Context(), o.Owner, []string{o.Name}); err != nil || n != 1 {
+	if n, err := e.Clean(t.Context(), o.Owner, func(name string) bool { return name == o.Name }); err != nil || n != 1 {
 		t.Errorf("%d containers were removed, %v", n, err)
 	}
 	kept.nothingOf(run)

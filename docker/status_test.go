@@ -101,7 +101,7 @@ func TestOldImagesGo(t *testing.T) {
 		}
 	}
 	cleaned(nil, 0) // a container of each is there
-	if _, err := e.Clean(t.Context(), o.Owner, []string{"second"}); err != nil {
+	if _, err := e.Clean(t.Context(), o.Owner, func(name string) bool { return name == "second" }); err != nil {
 		t.Error(err)
 	}
 	other.Owner = o.Owner + "x" // another ductor uses the first image
@@ -146,7 +146,7 @@ func TestHomesAreListed(t *testing.T) {
 		t.Fatalf("the homes are %+v, %v", homes, err)
 	}
 	later := time.Now().Add(time.Hour)
-	book, err := openNotebook(o.Dir, o.containerName())
+	book, err := openNotebook(o.Dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (o *Orchestrator) prepare(ctx context.Context, t *Turn, left cli.Remains) (
 	if err := o.checkDir(session.Dir); err != nil {
 		return cli.Request{}, err
 	}
-	if t.Sandbox, err = o.sandboxOf(session.Dir, t.Wants.Sandbox); err != nil {
+	if t.Sandbox, err = o.sandboxOf(conv.ID, session.Dir, t.Wants.Sandbox); err != nil {
 		return cli.Request{}, err
 	}
 	who, err := o.choice(ctx, conv, t.Sandbox)
@@ -122,7 +122,7 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 		if err := o.checkDir(session.Dir); err != nil {
 			return cli.Request{}, err
 		}
-		in, err := o.sandboxOf(session.Dir, t.Wants.Sandbox)
+		in, err := o.sandboxOf(conv.ID, session.Dir, t.Wants.Sandbox)
 		if err == nil && in != t.Sandbox { // where it would be recorded as running is where the next ductor looks for it
 			err = errMoved
 		}

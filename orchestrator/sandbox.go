@@ -10,10 +10,10 @@ import (
 
 // Sandboxes is the policy of where agents run. It asks nobody and does not wait. Safe for concurrent use.
 type Sandboxes interface {
-	// Of is the sandbox of the project that dir is in; empty for this host.
-	Of(dir string) cli.Sandbox
+	// Of is the sandbox of the project that dir is in, or the conversation's own part of it; empty for this host.
+	Of(dir string, conv ConversationID) cli.Sandbox
 	// Forced is the sandbox for work in dir that is to run in one although its project has none.
-	Forced(dir string) (cli.Sandbox, error)
+	Forced(dir string, conv ConversationID) (cli.Sandbox, error)
 }
 
 // The words of Wants.Sandbox. Empty is as the project of the directory has it.
@@ -28,12 +28,12 @@ var (
 	errMoved      = errors.New("where agents run was changed in the configuration before it began")
 )
 
-// sandboxOf says where work in a directory runs. A task may ask for a sandbox where there is none by itself, and
+// sandboxOf says where a conversation's work in a directory runs. A task may ask for a sandbox where there is none by itself, and
 // never gets out of one.
-func (o *Orchestrator) sandboxOf(dir, wanted string) (cli.Sandbox, error) {
+func (o *Orchestrator) sandboxOf(conv ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
 	if o.opts.Sandboxes != nil {
-		policy = o.opts.Sandboxes.Of(dir)
+		policy = o.opts.Sandboxes.Of(dir, conv)
 	}
 	switch {
 	case wanted == "" || wanted == SandboxDocker && policy != "" || wanted == SandboxOff && policy == "":
@@ -43,7 +43,7 @@ func (o *Orchestrator) sandboxOf(dir, wanted string) (cli.Sandbox, error) {
 	case wanted != SandboxDocker || o.opts.Sandboxes == nil:
 		return "", noSandbox(errNotInside)
 	}
-	forced, err := o.opts.Sandboxes.Forced(dir)
+	forced, err := o.opts.Sandboxes.Forced(dir, conv)
 	if err == nil && forced == "" {
 		err = errNotInside
 	}
@@ -69,6 +69,6 @@ func (o *Orchestrator) whereabouts(ctx context.Context, conv Conversation) (Sess
 			session = s
 		}
 	}
-	in, err := o.sandboxOf(session.Dir, "")
+	in, err := o.sandboxOf(conv.ID, session.Dir, "")
 	return session, in, err
 }

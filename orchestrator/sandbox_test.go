@@ -21,8 +21,13 @@ type policy struct {
 	err    error
 }
 
-func (p policy) Of(dir string) cli.Sandbox          { return p.of[filepath.Base(dir)] }
-func (p policy) Forced(string) (cli.Sandbox, error) { return p.forced, p.err }
+func (p policy) Of(dir string, _ orchestrator.ConversationID) cli.Sandbox {
+	return p.of[filepath.Base(dir)]
+}
+
+func (p policy) Forced(string, orchestrator.ConversationID) (cli.Sandbox, error) {
+	return p.forced, p.err
+}
 
 // openIn makes a house with the directories "plain", "web" and "db" below its root, and begins in "plain".
 func openIn(t *testing.T, path, root string, p orchestrator.Sandboxes) *house {
@@ -120,7 +125,7 @@ func TestASessionOutlivesAChangeOfItsPlace(t *testing.T) {
 		if first.Session == "" {
 			first = req
 		}
-		if req.Resume != tc.resume || req.Sandbox != tc.policy.Of("plain") || req.Session != first.Session {
+		if req.Resume != tc.resume || req.Sandbox != tc.policy.of["plain"] || req.Session != first.Session {
 			t.Errorf("%s resumes %q of session %s in %q", tc.prompt, req.Resume, req.Session, req.Sandbox)
 		}
 		for _, said := range tc.told {

@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/cli"
 	"ductor/docker/dockertest"
+	"ductor/heartbeat"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -28,17 +30,22 @@ func newSeparate(t *testing.T) *separate {
 		host := c.Agents.Claude.Path // the directory without a sandbox has the agents of this machine
 		boxed(t, c)
 		c.Agents.Claude.Path, c.Sandbox.Mode = host, config.SandboxOff
-		shared := config.SandboxProject{Dir: filepath.Join(c.Projects.DefaultDir, "shared"), SandboxSetting: c.Sandbox.SandboxSetting}
-		shared.Mode = config.SandboxDocker
-		if err := os.Mkdir(shared.Dir, 0o755); err != nil {
-			t.Fatal(err)
+		c.Sandbox.Projects = map[string]config.SandboxProject{}
+		for name, isolation := range map[string]string{"shared": config.IsolationProject, "own": config.IsolationConversation} {
+			p := config.SandboxProject{Dir: filepath.Join(c.Projects.DefaultDir, name), SandboxSetting: c.Sandbox.SandboxSetting}
+			p.Mode, p.Isolation = config.SandboxDocker, isolation
+			if err := os.Mkdir(p.Dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			c.Sandbox.Projects[name] = p
 		}
-		c.Sandbox.Projects = map[string]config.SandboxProject{"shared": shared}
 	})
-	t.Cleanup(func() { wipeSandboxes(t, town.cfg) })
+	t.Cleanup(func() { wipe(t, town.cfg) })
 	logIn(t, ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".copilot/config.json")
-	box := town.cfg.Sandbox
-	town.extra = sandboxed(town.cfg) + fmt.Sprintf("[sandbox.projects.shared]\ndir = %q\nmode = \"docker\"\n", box.Projects["shared"].Dir)
+	town.extra = sandboxed(town.cfg)
+	for name, p := range town.cfg.Sandbox.Projects {
+		town.extra += fmt.Sprintf("[sandbox.projects.%s]\ndir = %q\nmode = %q\nisolation = %q\n", name, p.Dir, p.Mode, p.Isolation)
+	}
 	p := &separate{t: t, mine: town.chat, her: town.srv.Private(neighbour, "Neighbour"), ordeal: &ordeal{town: town, config: town.writeConfig()}}
 	p.allow(neighbour)
 	p.rise()
@@ -96,6 +103,77 @@ func TestAttackFromASandbox(t *testing.T) {
 	t.Run("log-ins", func(t *testing.T) { p.findsNoOtherLogIns(box.in(t)) })
 	t.Run("default limits", func(t *testing.T) { box.in(t).isLimited() })
 	t.Run("a forged answer", func(t *testing.T) { p.forgesAnAnswer(t) })
+	t.Run("another conversation", func(t *testing.T) { p.findsNothingOfAnother(t) })
+	t.Run("what conversations left", func(t *testing.T) { p.forgetsConversations(t) })
+}
+
+// findsNothingOfAnother has an agent look, from the container of one conversation, for what another one has in the
+// project that gives each its own: its home, its runs, its processes.
+func (p *separate) findsNothingOfAnother(t *testing.T) {
+	mine, her := p.at(p.mine, p.dir("own")).in(t), p.at(p.her, p.dir("own")).in(t)
+	mine.ask(`[[tool cmd="touch ~/secret-of-mine"]] [[text "it is hidden"]]`)
+	mine.answeredBy("it is hidden")
+	mine.ask("/permissions ask")
+	mine.answeredBy("ask: ")
+	mine.ask(`[[start]] [[ask cmd="touch allowed"]] [[text "it was allowed"]]`)
+	asked := mine.awaitButton("✅ Allow once")
+	mine.ask("/status")
+	mine.answeredBy("in a container for this chat alone")
+	run := p.runOf("own/1/0")
+
+	her.ask(`[[tool cmd="(find / /ductor -xdev -name secret-of-mine; ls /ductor/runs; ps) >seen 2>/dev/null; echo end >>seen"]] [[text "she looked"]]`)
+	her.answeredBy("she looked")
+	seen := her.read("seen")
+	if !strings.Contains(seen, p.runOf("own/2/0")) || !strings.HasSuffix(seen, "end") {
+		t.Fatalf("she did not look: %q", seen)
+	}
+	if strings.Contains(seen, "home/secret-of-mine") || strings.Contains(seen, run) {
+		t.Errorf("she sees the other conversation, whose run is %s:\n%s", run, seen)
+	}
+
+	p.daemon.kill()
+	p.rise()
+	mine.pressOn(asked, "✅ Allow once")
+	mine.awaitAnswer("it was allowed")
+}
+
+// forgetsConversations prunes the homes of conversations, and leaves that of the project.
+func (p *separate) forgetsConversations(t *testing.T) {
+	p.daemon.kill()
+	if code, _, stderr := runDuctor(t, "kill", "--all", "-c", p.config); code != exitOK {
+		t.Fatalf("kill: exit %d: %s", code, stderr)
+	}
+	cfg := p.cfg
+	cfg.Agents.IdleLimit = time.Nanosecond // what the containers were used for is over
+	h := &house{cfg: cfg, log: testLog(t)}
+	if err := h.openPlaces(); err != nil {
+		t.Fatal(err)
+	}
+	defer h.closeRest()
+	homes := h.homeShelf()
+	homes.now = func() time.Time { return time.Now().Add(24 * time.Hour) }
+	gone, err := homes.Trim(p.soon(), heartbeat.Cut{Before: homes.now()})
+	if err != nil || gone.Items != 2 {
+		t.Errorf("of the homes %+v went, %v; want those of two conversations", gone, err)
+	}
+	left, err := h.boxes.project("shared").engine.Homes(p.soon(), h.boxes.owner(), "")
+	if err != nil || len(left) != 1 || left[0].Name != "shared" {
+		t.Errorf("then there are %+v, %v", left, err)
+	}
+}
+
+// runOf is the run in a sandbox, as ductor ps lists it.
+func (p *separate) runOf(sandbox string) string {
+	p.t.Helper()
+	_, stdout, stderr := runDuctor(p.t, "ps", "-c", p.config)
+	for line := range strings.Lines(stdout) {
+		if strings.Contains(line, sandbox) {
+			id, _, _ := strings.Cut(line, " ")
+			return id
+		}
+	}
+	p.t.Fatalf("ps has no run in %s: %s%s", sandbox, stdout, stderr)
+	return ""
 }
 
 // findsNoOtherLogIns looks in the container, in which Claude ran and then Codex, for the log-ins of all agents.

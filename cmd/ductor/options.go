@@ -96,7 +96,7 @@ func cardsOptions(s config.Stream) bot.CardsOptions {
 func serviceOptions(cfg config.Config, h *house, log *slog.Logger) cli.ServiceOptions {
 	a := cfg.Agents
 	o := cli.ServiceOptions{
-		Providers: h.providers(h.hostGround()), Launchers: []cli.Launcher{h.host}, Sites: h.sites(), Default: cli.Agent(a.Default), Modes: modesOf(a),
+		Providers: h.providers(h.hostGround()), Launchers: []cli.Launcher{h.host}, Sites: h.sites(), OpenSite: h.openSite, Default: cli.Agent(a.Default), Modes: modesOf(a),
 		Timeout: a.TurnTimeout, Grace: a.Grace, IdleLimit: a.IdleLimit, MaxSessions: a.MaxLive, MaxMemory: int64(a.MaxMemoryMB) << 20,
 		Available: cli.ThisHost().Available, Logger: log,
 	}

@@ -63,7 +63,7 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]runPl
 
 // running are the sandboxes in which something may run.
 func (s *sandboxes) running(ctx context.Context, notes io.Writer) (places []runPlace) {
-	for _, r := range s.rooms {
+	for _, r := range s.all() {
 		if !r.matters() {
 			continue
 		}

@@ -30,11 +30,12 @@ type sandboxes struct {
 	cfg     config.Config
 	log     *slog.Logger
 	engines map[docker.EngineOptions]*docker.Engine
-	rooms   []*room // in order of their names
+	rooms   []*room // as configured, in order of their names
+	parts   parts
 	policy  policy
 }
 
-// room is one sandbox: that of a project, or of all that is in none.
+// room is one sandbox: that of a project, or of all that is in none; or the part of it that a conversation has.
 type room struct {
 	name     string
 	setting  config.SandboxSetting
@@ -73,6 +74,7 @@ func openSandboxes(cfg config.Config, log *slog.Logger) (*sandboxes, error) {
 		}
 		s.rooms = append(s.rooms, r)
 	}
+	s.reopen()
 	return s, nil
 }
 
@@ -109,6 +111,14 @@ func (s *sandboxes) open(r *room) (err error) {
 	if err != nil {
 		return wrongSetting(r.name, err)
 	}
+	if r.seeds, err = seedsOf(set, s.cfg.Agents, s.path(filepath.Join(dockerDir, seedsDir))); err != nil {
+		return wrongSetting(r.name, err)
+	}
+	return s.launch(r)
+}
+
+// launch makes the launcher of a sandbox.
+func (s *sandboxes) launch(r *room) error {
 	o, err := s.options(r)
 	if err == nil {
 		r.launcher, err = docker.Open(o)
@@ -140,9 +150,6 @@ func (s *sandboxes) options(r *room) (docker.Options, error) {
 	set, a := r.setting, s.cfg.Agents
 	mounts, err := mountsOf(set)
 	if err != nil {
-		return docker.Options{}, err
-	}
-	if r.seeds, err = seedsOf(set, a, s.path(filepath.Join(dockerDir, seedsDir))); err != nil {
 		return docker.Options{}, err
 	}
 	o := docker.Options{
@@ -190,7 +197,7 @@ func supervisorPath(set config.SandboxSetting) string {
 // container.
 func (s *sandboxes) projects(r *room) []string {
 	var named []string
-	if p, ok := s.cfg.Sandbox.Projects[r.name]; ok {
+	if p, ok := s.cfg.Sandbox.Projects[cli.Sandbox(r.name).Name()]; ok {
 		named = []string{p.Dir}
 	} else {
 		named = slices.DeleteFunc(slices.Clone(s.cfg.Projects.Roots), func(root string) bool {
@@ -241,18 +248,27 @@ func (h *house) site(r *room) cli.Site {
 	return site
 }
 
-// sites are all sandboxes.
+// sites are all sandboxes that are open.
 func (h *house) sites() (all []cli.Site) {
-	for _, r := range h.boxes.rooms {
+	for _, r := range h.boxes.all() {
 		all = append(all, h.site(r))
 	}
 	return all
 }
 
+// openSite opens the part of a sandbox that a conversation has; false where the configuration wants none.
+func (h *house) openSite(in cli.Sandbox) (cli.Site, bool) {
+	r := h.boxes.room(in)
+	if r == nil {
+		return cli.Site{}, false
+	}
+	return h.site(r), true
+}
+
 // close lets go of what runs in the sandboxes, which goes on.
 func (s *sandboxes) close() error {
 	var errs []error
-	for _, r := range s.rooms {
+	for _, r := range s.all() {
 		if r.launcher != nil {
 			errs = append(errs, r.launcher.Close())
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"ductor/cli"
 	"ductor/docker"
 	"ductor/internal/config"
 )
@@ -81,7 +82,7 @@ func (s *sandboxes) clean(ctx context.Context) {
 	defer all.Wait()
 	for e := range ids {
 		all.Go(func() {
-			removed, err := e.Clean(ctx, s.owner(), s.namesIn(e, ids))
+			removed, err := e.Clean(ctx, s.owner(), s.keeps(e, ids))
 			if err != nil && ctx.Err() == nil {
 				s.log.Warn("remove old sandboxes", "engine", e.Host(), "err", err)
 			}
@@ -121,19 +122,22 @@ func (s *sandboxes) levelOf(e *docker.Engine) slog.Level {
 	return slog.LevelDebug
 }
 
-// namesIn are the sandboxes that may be in an engine: its own, those of another way to it, and those of an engine
-// that does not say who it is.
-func (s *sandboxes) namesIn(e *docker.Engine, ids map[*docker.Engine]string) (names []string) {
-	for _, r := range s.rooms {
-		if id, known := ids[r.engine]; !known || id == ids[e] {
-			names = append(names, r.name)
+// keeps says which sandboxes may be in an engine: its own, those of another way to it, and those of an engine that does
+// not say who it is. A project has one for all conversations, or one for each.
+func (s *sandboxes) keeps(e *docker.Engine, ids map[*docker.Engine]string) func(name string) bool {
+	return func(name string) bool {
+		in := cli.Sandbox(name)
+		r := s.project(in)
+		if r == nil || r.alone() != (in.Alone() != "") {
+			return false
 		}
+		id, known := ids[r.engine]
+		return !known || id == ids[e]
 	}
-	return names
 }
 
 func (s *sandboxes) retire(ctx context.Context) {
-	for _, r := range s.rooms {
+	for _, r := range s.all() {
 		if r.launcher == nil || r.setting.Idle == 0 {
 			continue
 		}
@@ -156,7 +160,11 @@ func (s *sandboxes) prepare(ctx context.Context, r *room) {
 	cancel()
 	if err == nil && status.ImageIs != docker.StateThere {
 		s.log.Info("the image of a sandbox is made, which may take minutes", "sandbox", r.name, "image", status.Image, "is", status.ImageIs)
-		err = r.launcher.Prepare(ctx)
+		if r.alone() {
+			err = r.launcher.PrepareImage(ctx)
+		} else {
+			err = r.launcher.Prepare(ctx)
+		}
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/config"
+	"ductor/orchestrator"
 )
 
 // policy says by directory where agents run. It is the orchestrator.Sandboxes of a configuration.
@@ -42,22 +43,30 @@ func realDir(dir string) string {
 	return filepath.Clean(dir)
 }
 
-// Of gives the sandbox that agents run in whose directory is dir; empty is this machine.
-func (p policy) Of(dir string) cli.Sandbox {
+// Of gives the sandbox that a conversation's agents run in whose directory is dir; empty is this machine.
+func (p policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 	if name := p.project(dir); p.docker(name) {
-		return cli.Sandbox(name)
+		return p.part(name, conv)
 	}
 	return ""
+}
+
+// part is what a conversation has of a sandbox: all of it, or a container of its own.
+func (p policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox {
+	if p.sandbox.Named(name).Isolation == config.IsolationConversation {
+		return cli.Sandbox(name).For(conv.Key())
+	}
+	return cli.Sandbox(name)
 }
 
 var errNoSandboxes = errors.New("ductor's configuration has no sandbox; set sandbox.mode, or that of a project, and start ductor anew")
 
 // Forced gives the sandbox of a task that asks for one, whatever the policy of its project.
-func (p policy) Forced(dir string) (cli.Sandbox, error) {
+func (p policy) Forced(dir string, conv orchestrator.ConversationID) (cli.Sandbox, error) {
 	if !p.any {
 		return "", errNoSandboxes
 	}
-	return cli.Sandbox(p.project(dir)), nil
+	return p.part(p.project(dir), conv), nil
 }
 
 // onHost says whether anything may run on this machine.

@@ -7,9 +7,11 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/config"
+	"ductor/orchestrator"
 )
 
 func TestPolicyByDirectory(t *testing.T) {
+	here := orchestrator.ConversationID{Chat: -7, Topic: 3}
 	base := realDir(t.TempDir())
 	at := func(path string) string { return filepath.Join(base, path) }
 	for _, dir := range []string{"web/shop/inner", "open/x", "other", "data/linked/sub"} {
@@ -61,22 +63,30 @@ func TestPolicyByDirectory(t *testing.T) {
 		{"web/out/nothing/there", "web", "web", "web"},
 		{"other/in", "web", "default", "web"},
 	} {
-		if got := off.Of(at(c.dir)); got != c.off {
+		if got := off.Of(at(c.dir), here); got != c.off {
 			t.Errorf("without a general sandbox %s is in %q, want %q", c.dir, got, c.off)
 		}
-		if got := on.Of(at(c.dir)); got != c.on {
+		if got := on.Of(at(c.dir), here); got != c.on {
 			t.Errorf("with a general sandbox %s is in %q, want %q", c.dir, got, c.on)
 		}
-		if got, err := off.Forced(at(c.dir)); got != c.onDemand || err != nil {
+		if got, err := off.Forced(at(c.dir), here); got != c.onDemand || err != nil {
 			t.Errorf("%s is forced into %q, %v, want %q", c.dir, got, err, c.onDemand)
 		}
 	}
+	cfg.Sandbox.Isolation = config.IsolationConversation
+	alone := newPolicy(cfg)
+	if got := alone.Of(at("other"), here); got != "default/-7/3" {
+		t.Errorf("with a container for each conversation other is in %q", got)
+	}
+	if got := alone.Of(at("web"), here); got != "web" {
+		t.Errorf("web says that all share it, and is in %q", got)
+	}
 	cfg.Sandbox = config.Default().Sandbox
 	none := newPolicy(cfg)
-	if got := none.Of(at("web")); got != "" {
+	if got := none.Of(at("web"), here); got != "" {
 		t.Errorf("without any sandbox web is in %q", got)
 	}
-	if got, err := none.Forced(at("web")); err == nil {
+	if got, err := none.Forced(at("web"), here); err == nil {
 		t.Errorf("without any sandbox web is forced into %q", got)
 	}
 }

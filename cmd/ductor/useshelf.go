@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"ductor/cli"
 	"ductor/docker"
 	"ductor/heartbeat"
 	"ductor/internal/config"
@@ -28,6 +29,14 @@ type keptThing struct {
 
 var errInUse = errors.New("it is in use")
 
+// inUse makes an error of what did not go.
+func inUse(gone bool, err error) error {
+	if err == nil && !gone {
+		err = errInUse
+	}
+	return err
+}
+
 // homeShelf has the homes that sessions have of their own, on this machine and in sandboxes, and the homes of
 // sandboxes that are configured no longer.
 func (h *house) homeShelf() useShelf {
@@ -44,7 +53,7 @@ func (h *house) keptHomes(ctx context.Context) (all []keptThing, err error) {
 			all = append(all, keptThing{i.Used, i.Bytes, func(ctx context.Context) error { return h.homes.Forget(ctx, i.Name) }})
 		}
 	}
-	there, former, err := h.boxes.sortHomes(ctx)
+	there, whole, err := h.boxes.sortHomes(ctx)
 	errs = append(errs, err)
 	for _, r := range there {
 		homes, err := r.sessionHomes(ctx)
@@ -53,27 +62,32 @@ func (h *house) keptHomes(ctx context.Context) (all []keptThing, err error) {
 			all = append(all, keptThing{i.Used, i.Bytes, func(ctx context.Context) error { return r.launcher.ForgetHome(ctx, i.Name) }})
 		}
 	}
-	return append(all, former...), errors.Join(errs...)
+	return append(all, whole...), errors.Join(errs...)
 }
 
-// sortHomes finds the sandboxes that have a home in their engines, and the homes of those that are configured no
-// longer.
-func (s *sandboxes) sortHomes(ctx context.Context) (there []*room, former []keptThing, err error) {
+// sortHomes finds the sandboxes that have a home in their engines, and the homes that go as a whole: those of one
+// conversation, and of sandboxes that are configured no longer.
+func (s *sandboxes) sortHomes(ctx context.Context) (there []*room, whole []keptThing, err error) {
 	var errs []error
 	for _, e := range s.engines {
 		homes, err := e.Homes(ctx, s.owner(), s.path(dockerDir))
 		errs = append(errs, err)
 		for _, home := range homes {
-			i := slices.IndexFunc(s.rooms, func(r *room) bool { return r.name == home.Name })
+			r := s.room(cli.Sandbox(home.Name))
 			switch {
-			case i < 0:
-				former = append(former, keptThing{home.Used, 0, func(ctx context.Context) error { return e.Forget(ctx, s.owner(), home.Name) }})
-			case s.rooms[i].launcher != nil && s.rooms[i].engine == e:
-				there = append(there, s.rooms[i])
+			case r == nil:
+				whole = append(whole, keptThing{home.Used, 0, func(ctx context.Context) error { return e.Forget(ctx, s.owner(), home.Name) }})
+			case r.launcher == nil || r.engine != e:
+			case cli.Sandbox(home.Name).Alone() != "":
+				whole = append(whole, keptThing{home.Used, 0, func(ctx context.Context) error {
+					return inUse(r.launcher.Forget(ctx, s.cfg.Agents.IdleLimit))
+				}})
+			default:
+				there = append(there, r)
 			}
 		}
 	}
-	return there, former, errors.Join(errs...)
+	return there, whole, errors.Join(errs...)
 }
 
 // sessionHomes lists the homes of sessions in a sandbox. They can only be seen from inside, so a container that was
@@ -101,7 +115,7 @@ func (h *house) containerShelf() useShelf {
 
 func (s *sandboxes) keptContainers(ctx context.Context) (all []keptThing, err error) {
 	var errs []error
-	for _, r := range s.rooms {
+	for _, r := range s.all() {
 		if r.launcher == nil {
 			continue
 		}
@@ -111,11 +125,7 @@ func (s *sandboxes) keptContainers(ctx context.Context) (all []keptThing, err er
 			continue
 		}
 		all = append(all, keptThing{used, size, func(ctx context.Context) error {
-			gone, err := r.launcher.Retire(ctx, s.cfg.Agents.IdleLimit)
-			if err == nil && !gone {
-				err = errInUse
-			}
-			return err
+			return inUse(r.launcher.Retire(ctx, s.cfg.Agents.IdleLimit))
 		}})
 	}
 	return all, errors.Join(errs...)

@@ -43,13 +43,14 @@ type SandboxSetting struct {
 	MemoryMB     int           `toml:"memory_mb"` // 0: half of the machine's; NoLimit
 	PIDs         int           `toml:"pids"`      // 0: 512; NoLimit
 	ReadOnlyRoot bool          `toml:"read_only_root"`
-	User         string        `toml:"user"`   // "uid:gid"; empty: that of this process
-	Mounts       []string      `toml:"mounts"` // see ParseMounts
-	Logins       string        `toml:"logins"` // LoginsCopy or LoginsNone
-	Seeds        []string      `toml:"seeds"`  // see ParseSeeds
-	Env          []string      `toml:"env"`    // "NAME=value"
-	Idle         time.Duration `toml:"idle"`   // 0: a container is never removed for doing nothing
-	Home         string        `toml:"home"`   // HomeShared or HomeSession
+	User         string        `toml:"user"`      // "uid:gid"; empty: that of this process
+	Mounts       []string      `toml:"mounts"`    // see ParseMounts
+	Logins       string        `toml:"logins"`    // LoginsCopy or LoginsNone
+	Seeds        []string      `toml:"seeds"`     // see ParseSeeds
+	Env          []string      `toml:"env"`       // "NAME=value"
+	Idle         time.Duration `toml:"idle"`      // 0: a container is never removed for doing nothing
+	Home         string        `toml:"home"`      // HomeShared or HomeSession
+	Isolation    string        `toml:"isolation"` // IsolationProject or IsolationConversation
 	Supervisor   string        `toml:"supervisor"`
 }
 
@@ -61,6 +62,9 @@ const (
 	HomeSession   = "session" // each session has its own
 	LoginsCopy    = "copy"    // the agents' log-ins are copied into the home
 	LoginsNone    = "none"
+
+	IsolationProject      = "project"      // one container for all conversations
+	IsolationConversation = "conversation" // each conversation has its own
 )
 
 // NoLimit is the value of a limit of a sandbox that is none.
@@ -85,7 +89,7 @@ type Seed struct {
 func defaultSandboxSetting() SandboxSetting {
 	return SandboxSetting{
 		Mode: SandboxOff, Pull: true, Network: "bridge", PIDs: 512, Mounts: []string{}, Logins: LoginsCopy, Seeds: []string{},
-		Env: []string{}, Idle: 24 * time.Hour, Home: HomeShared,
+		Env: []string{}, Idle: 24 * time.Hour, Home: HomeShared, Isolation: IsolationProject,
 	}
 }
 

@@ -54,6 +54,7 @@ func (c *Config) checkProject(p *problems, project SandboxProject) {
 func (s SandboxSetting) check() (p problems) {
 	p.word("mode", s.Mode, SandboxOff, SandboxDocker)
 	p.word("home", s.Home, HomeShared, HomeSession)
+	p.word("isolation", s.Isolation, IsolationProject, IsolationConversation)
 	p.word("logins", s.Logins, LoginsCopy, LoginsNone)
 	s.checkEngine(&p)
 	s.checkImage(&p)
