@@ -196,7 +196,10 @@ const maxAnswer = 4 << 20
 func (p *place) order(ctx context.Context, in *bytes.Buffer, dir string, args ...string) ([]homes.Home, error) {
 	answer, err := p.hand(ctx, in, nil, append([]string{homes.Verb, dir}, args...)...)
 	if err == nil && answer.Error != "" {
-		err = &Error{Reason: "a home in the sandbox cannot be kept (" + answer.Error + ")", Fix: "look whether its disk is full"}
+		err = &Error{Reason: "a home in the sandbox cannot be kept (" + answer.Error + ")"}
+		if isFull(err) {
+			err = p.engine.full(err)
+		}
 	}
 	return answer.Homes, err
 }

@@ -111,8 +111,13 @@ func TestAttackFromASandbox(t *testing.T) {
 // project that gives each its own: its home, its runs, its processes.
 func (p *separate) findsNothingOfAnother(t *testing.T) {
 	mine, her := p.at(p.mine, p.dir("own")).in(t), p.at(p.her, p.dir("own")).in(t)
-	mine.ask(`[[tool cmd="touch ~/secret-of-mine"]] [[text "it is hidden"]]`)
+	uploads := filepath.Join(p.cfg.Storage.Dir, uploadsDir)
+	mine.asked = p.mine.Person().SendDocument(p.mine, telegram.File{Name: "sent.txt", MIME: "text/plain", Data: []byte("mine")},
+		telegram.WithCaption(fmt.Sprintf(`[[tool cmd="touch ~/secret-of-mine; find %s -type f >sent"]] [[text "it is hidden"]]`, uploads)))
 	mine.answeredBy("it is hidden")
+	if sent := mine.read("sent"); !strings.Contains(sent, "sent.txt") {
+		t.Errorf("the conversation does not see what was sent to it: %q", sent)
+	}
 	mine.ask("/permissions ask")
 	mine.answeredBy("ask: ")
 	mine.ask(`[[start]] [[ask cmd="touch allowed"]] [[text "it was allowed"]]`)
@@ -121,13 +126,13 @@ func (p *separate) findsNothingOfAnother(t *testing.T) {
 	mine.answeredBy("in a container for this chat alone")
 	run := p.runOf("own/1/0")
 
-	her.ask(`[[tool cmd="(find / /ductor -xdev -name secret-of-mine; ls /ductor/runs; ps) >seen 2>/dev/null; echo end >>seen"]] [[text "she looked"]]`)
+	her.ask(`[[tool cmd="(find / /ductor -xdev -name secret-of-mine; find %s -type f; ls /ductor/runs; ps) >seen 2>/dev/null; echo end >>seen"]] [[text "she looked"]]`, uploads)
 	her.answeredBy("she looked")
 	seen := her.read("seen")
 	if !strings.Contains(seen, p.runOf("own/2/0")) || !strings.HasSuffix(seen, "end") {
 		t.Fatalf("she did not look: %q", seen)
 	}
-	if strings.Contains(seen, "home/secret-of-mine") || strings.Contains(seen, run) {
+	if strings.Contains(seen, "home/secret-of-mine") || strings.Contains(seen, "sent.txt") || strings.Contains(seen, run) {
 		t.Errorf("she sees the other conversation, whose run is %s:\n%s", run, seen)
 	}
 
