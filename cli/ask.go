@@ -2,8 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -72,13 +70,4 @@ func WaitedUntil(now time.Time, open int, heard time.Time) time.Time {
 		return now
 	}
 	return heard
-}
-
-// EditsWithin says whether an edit of the file at path, which is absolute, is inside one of the directories that an
-// agent works in, by their names alone. AcceptEdits lets such through.
-func EditsWithin(path string, dirs []string) bool {
-	return filepath.IsAbs(path) && slices.ContainsFunc(dirs, func(dir string) bool {
-		rel, err := filepath.Rel(dir, path)
-		return dir != "" && err == nil && filepath.IsLocal(rel)
-	})
 }

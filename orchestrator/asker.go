@@ -234,7 +234,7 @@ func (a *asker) record(ev cli.Event) (Ask, error) {
 	if err != nil {
 		return Ask{}, err
 	}
-	rule, err := a.ruleFor(ask)
+	rule, err := a.letsThrough(ask)
 	if err != nil {
 		return Ask{}, err
 	}
@@ -275,7 +275,7 @@ func (a *asker) compose(ev cli.Event) (Ask, error) {
 	case cli.QuestionAsked:
 		ask.Questions = ev.Questions
 	}
-	if a.turn.Prompt.Rights.ofChat() { // a rule is of the chat, and counts for no other turn
+	if a.turn.Prompt.Rights.ofChat() && !a.o.touchesOwn(ask) { // a rule is of the chat, and counts for no other turn
 		session, lasting := offer(ask)
 		ask.SessionRule, ask.Rule = session.Text, lasting.Text
 	}

@@ -12,7 +12,7 @@ type AskStore interface {
 	// OpenAsk stores an ask with one native id, and returns the one that now stands for that id. When the id
 	// is known in the turn, that is the ask it was stored with, as it stands: nothing else is stored. When the
 	// turn has an open ask of the same digest, the id joins it, unless a is decided. An ask that is stored
-	// decided is audited as AuditRuled.
+	// decided is audited as AuditRuled, or AuditAccepted if RuledByMode decided.
 	OpenAsk(ctx context.Context, a Ask, digest string) (Ask, error)
 	// FindAsk returns ErrNoAsk for an id that is not there.
 	FindAsk(ctx context.Context, id AskID) (Ask, error)

@@ -157,7 +157,7 @@ func (a *asker) sweep(r Rule) {
 		a.log.Error("load open asks", "err", err)
 	}
 	for _, ask := range open {
-		if ask.Turn != a.turn.ID || !r.covers(ask) {
+		if ask.Turn != a.turn.ID || !r.covers(ask) || a.o.touchesOwn(ask) {
 			continue
 		}
 		ask, won, err := a.o.opts.Store.DecideAsk(a.keep, AskDecision{Ask: ask.ID, State: AskAllowed, Ruled: r.Text, At: a.o.now()})

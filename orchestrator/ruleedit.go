@@ -1,19 +1,25 @@
 package orchestrator
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"ductor/cli"
 )
 
+// editFields are what an edit may say. A reason, a grant, a warning or anything unknown is more than an edit.
+func editFields() []string {
+	return []string{
+		"file_path", "notebook_path", "path", "old_string", "new_string", "old_str", "new_str", "replace_all", "content",
+		"file_text", "edits", "cell_id", "cell_type", "edit_mode", "new_source", "kind",
+		"fileName", "resolvedPath", "diff", "newFileContents", "fileEdits", "intention", "canOfferSessionApproval",
+	}
+}
+
 // editsOf are the files that an approval would write, if that is all it does.
 func editsOf(p cli.ApprovalAsked) ([]string, bool) {
 	fields, ok := fieldsOf(p.Input)
-	if !ok || !onlyFields(fields, "file_path", "notebook_path", "path", "old_string", "new_string", "old_str", "new_str",
-		"replace_all", "content", "file_text", "edits", "cell_id", "cell_type", "edit_mode", "new_source", "reason", "kind") {
+	if !ok || !onlyFields(fields, editFields()...) || needsMore(p, fields) {
 		return nil, false
 	}
 	if len(p.Changes) == 0 && !slices.Contains([]string{"Edit", "MultiEdit", "Write", "NotebookEdit"}, p.Tool) {
@@ -26,48 +32,50 @@ func editsOf(p cli.ApprovalAsked) ([]string, bool) {
 		}
 		paths = append(paths, c.Path)
 	}
-	for _, name := range []string{"file_path", "notebook_path", "path"} {
+	for _, name := range []string{"file_path", "notebook_path", "path", "fileName", "resolvedPath"} {
 		if path, given := fields[name]; given {
 			text, _ := path.(string)
 			paths = append(paths, text)
 		}
 	}
-	return paths, len(paths) > 0
+	more, ok := copilotEdits(fields["fileEdits"])
+	paths = append(paths, more...)
+	return paths, ok && len(paths) > 0
 }
 
-// below says whether path is a file below dir, all links followed, and neither it nor a directory on the way
-// is hidden: hidden files are what tools take their orders from.
-func below(dir, path string) bool {
-	if path == "" || !filepath.IsAbs(dir) {
-		return false
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	path, dir = filepath.Clean(path), filepath.Clean(dir)
-	realDir, err := filepath.EvalSymlinks(dir)
-	if err != nil || !visibleBelow(dir, path) {
-		return false
-	}
-	for at, rest := path, ""; at != dir; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
-		if _, err := os.Lstat(at); os.IsNotExist(err) {
-			continue // to be made: what counts is where its directory is
+// copilotEdits are the files of Copilot's list of edits, each as it was and as it will be; false if one is deleted, or says
+// something else.
+func copilotEdits(list any) (paths []string, ok bool) {
+	edits, isList := list.([]any)
+	for _, e := range edits {
+		edit, _ := e.(map[string]any)
+		if edit["after"] == nil || !onlyFields(edit, "before", "after") {
+			return nil, false
 		}
-		real, err := filepath.EvalSymlinks(at)
-		return err == nil && visibleBelow(realDir, filepath.Join(real, rest))
+		for _, file := range edit {
+			fields, _ := file.(map[string]any)
+			path, _ := fields["path"].(string)
+			if file != nil {
+				paths = append(paths, path) // an empty one is below no directory
+			}
+		}
 	}
-	return true
+	return paths, isList || list == nil
 }
 
-func visibleBelow(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	if err != nil || rel == "." || !filepath.IsLocal(rel) {
+// needsMore says whether the agent gives a reason to ask: it needs more rights, or takes the file for a sensitive one. What
+// Copilot intends with each tool is no such reason.
+func needsMore(p cli.ApprovalAsked, fields map[string]any) bool {
+	intention, _ := fields["intention"].(string)
+	return p.Reason != "" && strings.Join(strings.Fields(p.Reason), " ") != strings.Join(strings.Fields(intention), " ")
+}
+
+// editsBelow says whether all that an ask does is to write files below its directory that are not hidden. Rules and the
+// permission mode go by it alike.
+func editsBelow(a Ask) bool {
+	if a.Approval == nil {
 		return false
 	}
-	return !slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)),
-		func(part string) bool { return strings.HasPrefix(part, ".") })
-}
-
-func allBelow(dir string, paths []string) bool {
-	return len(paths) > 0 && !slices.ContainsFunc(paths, func(path string) bool { return !below(dir, path) })
+	paths, ok := editsOf(*a.Approval)
+	return ok && !slices.ContainsFunc(paths, func(path string) bool { return !cli.VisibleBelow(a.Dir, path) })
 }

@@ -35,7 +35,7 @@ func offer(a Ask) (session, lasting Rule) {
 				lasting = rule(RulePrefix, prefix, prefix+" *")
 			}
 		}
-	} else if paths, ok := editsOf(*p); ok && allBelow(a.Dir, paths) {
+	} else if editsBelow(a) {
 		session = rule(RuleEdits, a.Dir, "any file below "+a.Dir+" that is not hidden")
 	} else if _, ok := fieldsOf(p.Input); ok && len(p.Input) <= sameInputBytes {
 		session = rule(RuleSame, digestOf(a), "exactly this: "+string(p.Input))
@@ -62,8 +62,7 @@ func (r Rule) covers(a Ask) bool {
 		command, ok := commandOf(*p, a.Dir)
 		return ok && matchPrefix(r.Value, command)
 	case RuleEdits:
-		paths, ok := editsOf(*p)
-		return ok && r.Session != "" && r.Value == a.Dir && allBelow(a.Dir, paths)
+		return r.Session != "" && r.Value == a.Dir && editsBelow(a)
 	case RuleSame:
 		return r.Session != "" && r.Value == digestOf(a)
 	}

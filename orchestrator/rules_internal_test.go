@@ -150,6 +150,46 @@ func TestARuleForEdits(t *testing.T) {
 	}
 }
 
+// What each agent says of an edit is read, and what says more than that is no edit.
+func TestWhatIsAnEdit(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	changed := []cli.FileChanged{{Path: "a", Kind: cli.FileUpdated}}
+	for input, want := range map[string]bool{
+		`{"file_path":"a","content":"x"}`: true,
+		`{"itemId":"1","threadId":"2","turnId":"3","startedAtMs":4,"reason":null,"grantRoot":null}`: true,
+		`{"itemId":"1","reason":"it needs to write there"}`:                                         false,
+		`{"itemId":"1","grantRoot":"/"}`:                                                            false,
+		`{"itemId":"1","grantRoot":""}`:                                                             false,
+		`{"itemId":"1","additionalPermissions":{}}`:                                                 false,
+		`{"kind":"write","fileName":"a","diff":"+x","intention":"why","canOfferSessionApproval":true,"newFileContents":"x"}`: true,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":[{"before":{"path":"a"},"after":{"path":"b"}}]}`:       true,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":[{"before":{"path":"a"},"after":{"path":"out/b"}}]}`:   false,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":[{"before":{"path":"a"}}]}`:                            false,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":[{"after":{"path":"a"},"links":["/"]}]}`:               false,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":[{"after":{"content":"x"}}]}`:                          false,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":"a"}`:                                                  false,
+		`{"kind":"write","fileName":"a","intention":"why","resolvedPath":"/etc/passwd"}`:                                     false,
+		`{"kind":"write","fileName":"a","intention":"why","warning":"it is a link"}`:                                         false,
+		`{"kind":"write","fileName":"a","intention":"why","managedApprovalRequired":true}`:                                   false,
+		`[]`: false,
+	} {
+		p := cli.ApprovalAsked{Tool: "patch", Changes: changed, Input: []byte(input)}
+		if strings.Contains(input, "intention") {
+			p.Reason = "why"
+		}
+		if got := editsBelow(Ask{Dir: dir, Approval: &p}); got != want {
+			t.Errorf("%s is an edit below its directory: %v", input, got)
+		}
+	}
+	sensitive := cli.ApprovalAsked{Tool: "Write", Input: []byte(`{"file_path":"a","content":"x"}`), Reason: "it is a sensitive file"}
+	if editsBelow(Ask{Dir: dir, Approval: &sensitive}) || editsBelow(Ask{Dir: dir, Questions: []cli.Question{{Text: "?"}}}) {
+		t.Error("what has a reason, or is a question, is an edit")
+	}
+}
+
 func TestARuleForExactlyThis(t *testing.T) {
 	fetch := func(input string) Ask {
 		return Ask{Agent: "claude", Session: "s", Dir: "/src", Approval: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input)}}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode/utf8"
+
+	"ductor/cli"
 )
 
 // maxFile is the largest file that is read or written for an agent, in bytes.
@@ -24,7 +26,7 @@ func (g *ground) place(path string) (*os.Root, string, error) {
 		return nil, "", &rpcError{Code: codeBadParams, Message: "the path must be absolute"}
 	}
 	for _, dir := range g.dirs {
-		for _, begin := range []string{dir, resolved(dir)} {
+		for _, begin := range []string{dir, cli.RealPath(dir)} {
 			rel, err := filepath.Rel(begin, filepath.Clean(path))
 			if err != nil || !filepath.IsLocal(rel) {
 				continue
@@ -119,6 +121,9 @@ func writeFile(_ context.Context, g *ground, raw json.RawMessage) (any, error) {
 	}
 	if err := g.mayChange(); err != nil {
 		return nil, err
+	}
+	if cli.Touches(g.host.provider.opts.Protected, g.dirs[0], p.Path) {
+		return nil, &rpcError{Code: codeBadParams, Message: "the file is ductor's own: it is not written here"}
 	}
 	if len(p.Content) > maxFile {
 		return nil, errors.New("the file is too large")

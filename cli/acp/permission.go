@@ -18,13 +18,12 @@ type Mapping struct {
 	Cannot string
 }
 
-// agentModes are names of modes as agents have them, bare of case and punctuation, the best one first.
+// agentModes are names of modes as agents have them, bare of case and punctuation, the best one first. Where edits are
+// accepted an agent asks for them: its own mode for that would let through what ductor does not.
 func agentModes(mode cli.PermissionMode) []string {
 	switch mode {
 	case cli.Plan:
 		return []string{"plan", "planning", "architect", "readonly"}
-	case cli.AcceptEdits:
-		return []string{"acceptedits", "autoedit", "autoacceptedits"}
 	case cli.Auto:
 		return []string{"auto", "automatic", "autonomous", "agent", "code", "default"}
 	case cli.Bypass:
@@ -45,8 +44,6 @@ func Permission(mode cli.PermissionMode, offered []string) Mapping {
 	switch mode {
 	case cli.Plan:
 		m.Cannot = "the agent has no plan mode: what it asks for is denied, and what it does unasked is not seen"
-	case cli.AcceptEdits:
-		m.Cannot = "the agent has no mode that accepts edits: those it asks for inside the directory are allowed for you"
 	case cli.Bypass:
 		m.Cannot = "the agent has no mode that lets everything through: what it asks for is allowed for you"
 	case cli.Auto:
@@ -103,8 +100,9 @@ const (
 	kindSwitch = "switch_mode" // a plan that is to be carried out
 )
 
-// verdictOn decides on a request for permission; why is set when it is denied.
-func verdictOn(req cli.Request, t tool) (v verdict, why string) {
+// verdictOn decides on a request for permission; why is set when it is denied. A list of tools lets nothing through that
+// names one of the protected files.
+func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool { return slices.Contains(list, t.name) || slices.Contains(list, t.kind) }
 	switch {
 	case named(req.DeniedTools):
@@ -115,9 +113,7 @@ func verdictOn(req cli.Request, t tool) (v verdict, why string) {
 		return verdictAllow, ""
 	case req.Permission == cli.Plan && slices.Contains([]string{kindEdit, kindDelete, kindMove, kindRun}, t.kind):
 		return verdictDeny, "the conversation is in plan mode"
-	case named(req.AllowedTools):
-		return verdictAllow, ""
-	case req.Permission == cli.AcceptEdits && t.kind == kindEdit && t.within(req):
+	case named(req.AllowedTools) && !t.names(protected, req.Dir):
 		return verdictAllow, ""
 	case !req.Attended:
 		return verdictDeny, "nobody is there to allow it"
@@ -125,18 +121,10 @@ func verdictOn(req cli.Request, t tool) (v verdict, why string) {
 	return verdictAsk, ""
 }
 
-// within says whether a tool names the files it is about, and all of them lie in the directories of req.
-func (t tool) within(req cli.Request) bool {
-	paths := t.paths()
-	for _, path := range paths {
-		inside := slices.ContainsFunc(append([]string{req.Dir}, req.AddDirs...), func(dir string) bool {
-			return insideOf(dir, path)
-		})
-		if !inside {
-			return false
-		}
-	}
-	return len(paths) > 0
+// names says whether a tool names one of files, by the files it is about or in its input.
+func (t tool) names(files []string, dir string) bool {
+	about := func(path string) bool { return cli.Touches(files, dir, path) }
+	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.input)
 }
 
 // insideOf says whether path lies in dir, links resolved as far as the path exists.
@@ -144,20 +132,5 @@ func insideOf(dir, path string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	rel, err := filepath.Rel(resolved(dir), resolved(path))
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// resolved is path with the links in the part of it that exists resolved.
-func resolved(path string) string {
-	rest := ""
-	for p := filepath.Clean(path); ; p = filepath.Dir(p) {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if p == filepath.Dir(p) {
-			return filepath.Clean(path)
-		}
-		rest = filepath.Join(filepath.Base(p), rest)
-	}
+	return cli.Lies(cli.RealPath(path), cli.RealPath(dir))
 }

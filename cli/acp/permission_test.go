@@ -18,13 +18,13 @@ func TestPermissionModes(t *testing.T) {
 		"none":    nil,
 	}
 	want := map[string]map[cli.PermissionMode]string{
-		"gemini":  {cli.Plan: "plan", cli.Ask: "default", cli.AcceptEdits: "autoEdit", cli.Auto: "default", cli.Bypass: "yolo"},
-		"claude":  {cli.Plan: "plan", cli.Ask: "default", cli.AcceptEdits: "acceptEdits", cli.Auto: "default", cli.Bypass: "bypassPermissions"},
+		"gemini":  {cli.Plan: "plan", cli.Ask: "default", cli.AcceptEdits: "default", cli.Auto: "default", cli.Bypass: "yolo"},
+		"claude":  {cli.Plan: "plan", cli.Ask: "default", cli.AcceptEdits: "default", cli.Auto: "default", cli.Bypass: "bypassPermissions"},
 		"codex":   {cli.Plan: "read-only", cli.Ask: "read-only", cli.AcceptEdits: "read-only", cli.Auto: "auto", cli.Bypass: "full-access"},
 		"copilot": {cli.Plan: agents["copilot"][1], cli.Ask: agents["copilot"][0], cli.AcceptEdits: agents["copilot"][0], cli.Auto: agents["copilot"][0], cli.Bypass: agents["copilot"][0]},
 		"none":    {},
 	}
-	cannot := map[string]bool{"codex accept-edits": true, "copilot accept-edits": true, "copilot bypass": true}
+	cannot := map[string]bool{"copilot bypass": true}
 	for agent, offered := range agents {
 		for _, mode := range cli.PermissionModes() {
 			m := Permission(mode, offered)
@@ -37,7 +37,7 @@ func TestPermissionModes(t *testing.T) {
 
 func TestWhatIsAskedFor(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Symlink("/etc", filepath.Join(dir, "etc")); err != nil {
+	if err := os.Symlink(filepath.Join(dir, "own"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
 	edit := func(path string) tool { return tool{name: "write", kind: kindEdit, places: []location{{path}}} }
@@ -59,11 +59,11 @@ func TestWhatIsAskedFor(t *testing.T) {
 		{"plan: an edit", cli.Request{Permission: cli.Plan}, edit(dir + "/a"), verdictDeny},
 		{"plan: reading", cli.Request{Permission: cli.Plan}, read, verdictAsk},
 		{"plan: the plan itself", cli.Request{Permission: cli.Plan}, tool{kind: kindSwitch}, verdictAsk},
-		{"accept-edits: inside", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/new/a"), verdictAllow},
-		{"accept-edits: relative", cli.Request{Permission: cli.AcceptEdits}, edit("new/a"), verdictAllow},
-		{"accept-edits: outside", cli.Request{Permission: cli.AcceptEdits}, edit("/etc/passwd"), verdictAsk},
-		{"accept-edits: out by dots", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/../x"), verdictAsk},
-		{"accept-edits: out by a link", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/etc/passwd"), verdictAsk},
+		{"accept-edits: inside, which is accepted above", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/new/a"), verdictAsk},
+		{"an edit, allowed by name", cli.Request{AllowedTools: []string{kindEdit}}, edit(dir + "/new/a"), verdictAllow},
+		{"an edit of ductor's own, though allowed", cli.Request{AllowedTools: []string{kindEdit}}, edit(dir + "/own/config.toml"), verdictAsk},
+		{"and by its input", cli.Request{AllowedTools: []string{"shell"}},
+			tool{name: "shell", kind: kindRun, input: []byte(`{"to":["` + dir + `/link"]}`)}, verdictAsk},
 		{"accept-edits: of nothing named", cli.Request{Permission: cli.AcceptEdits}, tool{kind: kindEdit}, verdictAsk},
 		{"accept-edits: a command", cli.Request{Permission: cli.AcceptEdits}, run, verdictAsk},
 	} {
@@ -74,7 +74,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			if want == verdictAsk && !attended {
 				want = verdictDeny
 			}
-			if got, why := verdictOn(c.req, c.tool); got != want || (got == verdictDeny) != (why != "") {
+			if got, why := verdictOn(c.req, c.tool, []string{cli.RealPath(dir) + "/own"}); got != want || (got == verdictDeny) != (why != "") {
 				t.Errorf("%s, attended %v: %s (%s), want %s", c.name, attended, got, why, want)
 			}
 		}

@@ -199,7 +199,7 @@ func (t *turn) asked(a *ask) {
 	if t.answered[idOf(a.id)] {
 		return
 	}
-	v, why := verdictOn(t.req, *a.tool)
+	v, why := verdictOn(t.req, *a.tool, t.s.provider.opts.Protected)
 	switch {
 	case t.cutBy != "":
 		t.s.host.respond(a.id, cancelled())

@@ -20,7 +20,7 @@ const (
 // arguments is the command line for req, without the program. No prompt is ever on it: the system prompts
 // are in files.
 func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
-	mode, err := permissionFlag(req.Permission)
+	mode, err := permissionFlag(f, req)
 	if err != nil {
 		return nil, err
 	}

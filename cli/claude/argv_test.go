@@ -39,6 +39,7 @@ func TestArguments(t *testing.T) {
 
 		{"ask", formatStream, cli.Request{Permission: cli.Ask}, stream + asking},
 		{"accept edits", formatStream, cli.Request{Permission: cli.AcceptEdits}, stream + "|--permission-mode|acceptEdits"},
+		{"accept edits, asked for", formatLive, cli.Request{Permission: cli.AcceptEdits, Attended: true}, live + asking},
 		{"plan", formatStream, cli.Request{Permission: cli.Plan}, stream + "|--permission-mode|plan"},
 		{"auto", formatStream, cli.Request{Permission: cli.Auto}, stream + "|--permission-mode|auto"},
 		{"bypass", formatStream, cli.Request{Permission: cli.Bypass}, stream + "|--permission-mode|bypassPermissions"},

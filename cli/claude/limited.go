@@ -17,6 +17,8 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 		return ""
 	case permission == cli.Plan:
 		return "Claude run once cannot have its plan approved: answer it with the next message"
+	case permission == cli.AcceptEdits:
+		return "Claude run once cannot ask: it decides on edits by itself, also of hidden files, and what else needs permission is denied"
 	}
 	return "Claude run once cannot ask: what needs permission is denied"
 }

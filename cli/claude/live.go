@@ -68,7 +68,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
-		s.run, s.manner = run, mannerOf(req)
+		s.run, s.manner = run, mannerOf(formatLive, req)
 	}
 	s.mu.Unlock()
 	if closed {

@@ -13,8 +13,8 @@ type manner struct {
 	Effort     cli.Effort  `json:"e,omitempty"`
 }
 
-func mannerOf(req cli.Request) manner {
-	mode, err := permissionFlag(req.Permission)
+func mannerOf(f format, req cli.Request) manner {
+	mode, err := permissionFlag(f, req)
 	if err != nil {
 		mode = string(req.Permission)
 	}

@@ -6,13 +6,18 @@ import (
 	"ductor/cli"
 )
 
-// permissionFlag is a mode as --permission-mode takes it. Claude accepts names it does not know with
-// success, so the check is ours.
-func permissionFlag(mode cli.PermissionMode) (string, error) {
-	switch mode {
+// permissionFlag is the mode of a request as --permission-mode takes it. Claude accepts names it does not know with
+// success, so the check is ours. In its own acceptEdits Claude edits every file below its directories that it does not take
+// for sensitive, hidden ones and ductor's among them, and runs some commands. So it asks for edits as long as it can, and
+// they are accepted above.
+func permissionFlag(f format, req cli.Request) (string, error) {
+	switch mode := req.Permission; mode {
 	case "", cli.Ask:
 		return "default", nil
 	case cli.AcceptEdits:
+		if f == formatLive && req.Attended {
+			return "default", nil
+		}
 		return "acceptEdits", nil
 	case cli.Plan:
 		return "plan", nil
@@ -21,7 +26,7 @@ func permissionFlag(mode cli.PermissionMode) (string, error) {
 	case cli.Bypass:
 		return "bypassPermissions", nil
 	}
-	return "", fmt.Errorf("permission mode %q is not known", mode)
+	return "", fmt.Errorf("permission mode %q is not known", req.Permission)
 }
 
 // The tools that ask the person something rather than act.

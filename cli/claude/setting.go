@@ -26,7 +26,7 @@ type setting struct {
 
 // settingOf is the setting of a process for req.
 func (p *Provider) settingOf(f format, req cli.Request) setting {
-	s := setting{Manner: mannerOf(req), Budget: req.MaxBudgetUSD, Format: f}
+	s := setting{Manner: mannerOf(f, req), Budget: req.MaxBudgetUSD, Format: f}
 	s.Begin = digest(string(req.Resume), string(req.NewSessionID), fmt.Sprint(req.Continue))
 	bare := req
 	bare.Resume, bare.NewSessionID, bare.Continue, bare.MaxBudgetUSD = "", "", false, 0

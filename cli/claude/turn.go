@@ -87,7 +87,8 @@ func (s *live) newTurn(ctx context.Context, em *cli.Emitter, req cli.Request, le
 	defer s.mu.Unlock()
 	s.turns++
 	s.spoiled = true // until the turn ended as it should
-	t.open = opening{turn: t, want: mannerOf(req), changes: s.manner.changes(mannerOf(req)), past: left != nil}
+	want := mannerOf(formatLive, req)
+	t.open = opening{turn: t, want: want, changes: s.manner.changes(want), past: left != nil}
 	if left == nil {
 		t.note = noteOf(s.id, t.run.mem, s.manner, t.open.want)
 	} else {

@@ -31,8 +31,6 @@ func (t *liveTurn) ask(m message) {
 // present asks people, or answers where nobody is asked.
 func (t *liveTurn) present(a *inquiry) {
 	switch {
-	case t.allowedUnasked(a):
-		t.reply(t.asks.remove(a.id), cli.Decision{Allow: true})
 	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
 		t.deny(a, "it is a form, which cannot be filled in from the chat")
 	case !t.req.Attended || !t.cut.IsZero():
@@ -53,12 +51,6 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 		t.parser.denied(t.approvalOf(a), reason)
 	}
 	_ = t.s.hub.conn.reply(a.m.ID, declining(a.m)) // a program that does not read shows otherwise
-}
-
-func (t *liveTurn) reply(a *inquiry, d cli.Decision) {
-	if a != nil {
-		_ = t.s.hub.conn.reply(a.m.ID, a.answer(d)) // a program that does not read shows otherwise
-	}
 }
 
 // decide answers an ask with what a person said. A reason travels as a message of its own: Codex has no place
@@ -107,21 +99,6 @@ func (t *liveTurn) resolved(m message) {
 	if a := t.asks.remove(cli.AskID(strings.Trim(string(p.ID), `"`))); a != nil && a.told {
 		t.out.Pass(cli.AskWithdrawn{ID: a.id})
 	}
-}
-
-// allowedUnasked says whether the permission mode allows a by itself: an edit inside the working directories.
-// Codex asks about those too when it is to ask about commands.
-func (t *liveTurn) allowedUnasked(a *inquiry) bool {
-	if a.m.Method != askFiles || !mannerOf(t.req.Permission, t.req.Attended, t.s.provider.opts.Sandbox).edits {
-		return false
-	}
-	changes := t.parser.changes[a.params.Item]
-	for _, c := range changes {
-		if !cli.EditsWithin(c.Path, append([]string{t.req.Dir}, t.req.AddDirs...)) {
-			return false
-		}
-	}
-	return len(changes) > 0
 }
 
 // approvalOf shows people what Codex waits for.

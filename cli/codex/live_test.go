@@ -245,21 +245,24 @@ func TestWhatNobodyIsAskedIsDenied(t *testing.T) {
 	})
 }
 
-func TestEditsGoThroughWhereTheModeSaysSo(t *testing.T) {
+// Whether an edit is accepted is decided above, where links are followed.
+func TestEditsAreAskedForAlsoWhereTheModeAcceptsThem(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := inDir(dir, "a", `[[write path="a.txt" text="x"]][[tool cmd="touch b"]][[text done]]`)
 		req.Permission, req.Attended = cli.AcceptEdits, true
 		s := openLive(t, p, req)
 		turn := begin(t, s, req)
-		a := await[cli.ApprovalAsked](turn)
-		if a.Tool != "shell" || len(clitest.Of[cli.FileChanged](turn.all)) != 1 {
-			t.Errorf("asked %+v after %+v", a, turn.all)
+		for _, tool := range []string{"patch", "shell"} {
+			a := await[cli.ApprovalAsked](turn)
+			if a.Tool != tool {
+				t.Errorf("asked for %+v, want %s", a, tool)
+			}
+			if err := s.(cli.Asker).Decide(t.Context(), a.ID, cli.Decision{Allow: true}); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := s.(cli.Asker).Decide(t.Context(), a.ID, cli.Decision{Allow: true}); err != nil {
-			t.Fatal(err)
-		}
-		if r := turn.end(); r.Err != nil {
-			t.Error(r.Err)
+		if r := turn.end(); r.Err != nil || len(clitest.Of[cli.FileChanged](turn.all)) != 1 {
+			t.Errorf("%v after %+v", r.Err, turn.all)
 		}
 	})
 }

@@ -6,7 +6,6 @@ import "ductor/cli"
 type manner struct {
 	approval string // AskForApproval of the app server
 	sandbox  string
-	edits    bool // edits inside the working directories are allowed in the name of the people asked
 }
 
 // When Codex asks: for anything that is not known to be harmless, where it sees fit, or never.
@@ -42,7 +41,7 @@ func mannerOf(mode cli.PermissionMode, attended bool, configured string) manner 
 	case cli.AcceptEdits:
 		m.sandbox = or(configured, workspaceWrite)
 		if attended {
-			m.approval, m.edits = askUntrusted, true
+			m.approval = askUntrusted
 		}
 	case cli.Plan:
 	default:

@@ -13,22 +13,22 @@ func TestPermissionModes(t *testing.T) {
 		configured string
 		want       manner
 	}{
-		{cli.Plan, false, "", manner{askNever, readOnly, false}},
-		{cli.Plan, true, "", manner{askNever, readOnly, false}},
-		{cli.Plan, true, fullAccess, manner{askNever, readOnly, false}},
-		{cli.Ask, false, "", manner{askNever, readOnly, false}},
-		{cli.Ask, false, fullAccess, manner{askNever, readOnly, false}},
-		{cli.Ask, true, "", manner{askUntrusted, workspaceWrite, false}},
-		{cli.Ask, true, readOnly, manner{askUntrusted, readOnly, false}},
-		{"", true, "", manner{askUntrusted, workspaceWrite, false}},
-		{"", false, "", manner{askNever, readOnly, false}},
-		{cli.AcceptEdits, false, "", manner{askNever, workspaceWrite, false}},
-		{cli.AcceptEdits, true, "", manner{askUntrusted, workspaceWrite, true}},
-		{cli.Auto, false, "", manner{askNever, workspaceWrite, false}},
-		{cli.Auto, true, "", manner{askOnRequest, workspaceWrite, false}},
-		{cli.Auto, true, fullAccess, manner{askOnRequest, fullAccess, false}},
-		{cli.Bypass, false, readOnly, manner{askNever, fullAccess, false}},
-		{cli.Bypass, true, "", manner{askNever, fullAccess, false}},
+		{cli.Plan, false, "", manner{askNever, readOnly}},
+		{cli.Plan, true, "", manner{askNever, readOnly}},
+		{cli.Plan, true, fullAccess, manner{askNever, readOnly}},
+		{cli.Ask, false, "", manner{askNever, readOnly}},
+		{cli.Ask, false, fullAccess, manner{askNever, readOnly}},
+		{cli.Ask, true, "", manner{askUntrusted, workspaceWrite}},
+		{cli.Ask, true, readOnly, manner{askUntrusted, readOnly}},
+		{"", true, "", manner{askUntrusted, workspaceWrite}},
+		{"", false, "", manner{askNever, readOnly}},
+		{cli.AcceptEdits, false, "", manner{askNever, workspaceWrite}},
+		{cli.AcceptEdits, true, "", manner{askUntrusted, workspaceWrite}},
+		{cli.Auto, false, "", manner{askNever, workspaceWrite}},
+		{cli.Auto, true, "", manner{askOnRequest, workspaceWrite}},
+		{cli.Auto, true, fullAccess, manner{askOnRequest, fullAccess}},
+		{cli.Bypass, false, readOnly, manner{askNever, fullAccess}},
+		{cli.Bypass, true, "", manner{askNever, fullAccess}},
 	}
 	for _, c := range cases {
 		if got := mannerOf(c.mode, c.attended, c.configured); got != c.want {

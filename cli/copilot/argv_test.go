@@ -49,14 +49,14 @@ func TestPermissionModes(t *testing.T) {
 	tests := map[cli.PermissionMode]permission{
 		cli.Plan:        {mode: "plan", approval: "manual"},
 		cli.Ask:         {mode: "interactive", approval: "manual"},
-		cli.AcceptEdits: {mode: "interactive", approval: "manual", edits: true},
+		cli.AcceptEdits: {mode: "interactive", approval: "manual"},
 		cli.Auto:        {mode: "interactive", approval: "assisted", judged: true},
 		cli.Bypass:      {mode: "interactive", approval: "allow-all"},
 	}
 	for _, mode := range cli.PermissionModes() {
 		got, err := permissionOf(mode)
 		want, listed := tests[mode]
-		if err != nil || !listed || got.mode != want.mode || got.approval != want.approval || got.edits != want.edits || got.judged != want.judged {
+		if err != nil || !listed || got.mode != want.mode || got.approval != want.approval || got.judged != want.judged {
 			t.Errorf("%s: %+v, %v", mode, got, err)
 		}
 		if Cannot(cli.Live, mode) != "" || (Cannot(cli.OneShot, mode) == "") != (mode == cli.Bypass) {

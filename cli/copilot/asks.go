@@ -38,9 +38,10 @@ type asks struct {
 	hub      *hub
 	session  cli.AgentSessionID
 	attended bool
-	edits    []string // edits inside these directories are allowed unasked
-	judged   bool     // what Copilot's judge approves is allowed unasked
-	past     bool     // what comes was asked a while ago, and may have been answered
+	judged   bool // what Copilot's judge approves is allowed unasked
+	// protected are ductor's own files: a request that names one is for a user, whatever the judge says.
+	protected []string
+	past      bool // what comes was asked a while ago, and may have been answered
 
 	mu     sync.Mutex
 	heard  time.Time // when a person decided last
@@ -125,7 +126,7 @@ func (a *asks) permission(p *parser, f fields) {
 	}
 	o := &ask{id: cli.AskID("permission/" + f.RequestID), request: f.RequestID}
 	switch {
-	case a.allows(asked):
+	case a.allows(p.dir, asked, f.Permission):
 		o.auto = allowance(a.session, f.RequestID)
 	case !a.attended:
 		o.auto = denial(a.session, f.RequestID, nobodyAllows)
@@ -134,15 +135,11 @@ func (a *asks) permission(p *parser, f fields) {
 }
 
 // allows says whether the permission mode lets a request through without a person.
-func (a *asks) allows(asked permissionAsked) bool {
+func (a *asks) allows(dir string, asked permissionAsked, raw json.RawMessage) bool {
 	if asked.Managed {
 		return false
 	}
-	path := asked.Resolved
-	if path == "" {
-		path = asked.File
-	}
-	return asked.Kind == "write" && cli.EditsWithin(path, a.edits) || a.judged && asked.Judge.Recommendation == "approve"
+	return a.judged && asked.Judge.Recommendation == "approve" && !cli.Names(a.protected, dir, raw)
 }
 
 // request takes a request of the process that only a person can answer.

@@ -12,7 +12,6 @@ type permission struct {
 	flags    []string // one-shot: of the command line
 	mode     string   // live: session.mode.set
 	approval string   // live: session.permissions.setMode
-	edits    bool     // live: edits inside the conversation's directories are allowed by us
 	judged   bool     // live: what Copilot's own judge of risks lets through is allowed by us
 	cannot   string   // one-shot: what the mode promises and Copilot does not do; empty if nothing
 }
@@ -28,7 +27,7 @@ func permissionOf(mode cli.PermissionMode) (permission, error) {
 		return permission{flags: []string{"--mode", "plan"}, mode: "plan", approval: manual,
 			cannot: "a Copilot that is run once cannot have its plan approved: answer it with the next message"}, nil
 	case cli.AcceptEdits:
-		return permission{flags: []string{"--allow-tool=write"}, mode: interactive, approval: manual, edits: true,
+		return permission{flags: []string{"--allow-tool=write"}, mode: interactive, approval: manual,
 			cannot: "a Copilot that is run once cannot ask: commands are denied"}, nil
 	case cli.Auto:
 		return permission{flags: []string{"--assisted-approval"}, mode: interactive, approval: "assisted", judged: true,

@@ -113,6 +113,9 @@ func TestPermissionModesUnattended(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 			for _, tt := range tests {
+				if mode == cli.Live && tt.mode == cli.AcceptEdits { // they are asked for, and accepted above
+					tt.edits = false
+				}
 				t.Run(string(mode)+" "+string(tt.mode), func(t *testing.T) {
 					name := string(mode) + string(tt.mode)
 					ran, wrote := filepath.Join(dir, name+".ran"), filepath.Join(dir, name+".wrote")

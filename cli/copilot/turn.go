@@ -115,10 +115,7 @@ func (t *turn) bind(req cli.Request) bool {
 	if s.model != "" {
 		t.p.model = s.model
 	}
-	t.asks = &asks{hub: s.hub, session: s.id, attended: req.Attended, judged: p.judged, past: s.asked}
-	if p.edits {
-		t.asks.edits = append([]string{req.Dir}, req.AddDirs...)
-	}
+	t.asks = &asks{hub: s.hub, session: s.id, attended: req.Attended, judged: p.judged, past: s.asked, protected: s.provider.opts.Protected}
 	t.p.asks = t.asks
 	s.asked = false
 	return true

@@ -66,7 +66,7 @@ func (t *tx) placeAsk(a orchestrator.Ask, digest string) (id string, err error) 
 		return "", err
 	}
 	if a.State != orchestrator.AskOpen {
-		return id, t.audit(entryOf(a, orchestrator.AuditRuled, a.Decided))
+		return id, t.audit(entryOf(a, unaskedKind(a), a.Decided))
 	}
 	return id, nil
 }
@@ -173,7 +173,7 @@ func (t *tx) recordDecision(a orchestrator.Ask, d orchestrator.AskDecision, now 
 		orchestrator.AskAnswered: orchestrator.AuditAnswered, orchestrator.AskExpired: orchestrator.AuditExpired,
 	}[d.State]
 	if d.By == 0 && d.State == orchestrator.AskAllowed {
-		what = orchestrator.AuditRuled
+		what = unaskedKind(a)
 	}
 	e := entryOf(a, what, d.At)
 	e.Choice = d.Choice

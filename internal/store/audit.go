@@ -46,6 +46,14 @@ func entryOf(a orchestrator.Ask, what orchestrator.AuditKind, at time.Time) orch
 	return e
 }
 
+// unaskedKind is what is audited of an ask that no user decided.
+func unaskedKind(a orchestrator.Ask) orchestrator.AuditKind {
+	if a.Ruled == orchestrator.RuledByMode {
+		return orchestrator.AuditAccepted
+	}
+	return orchestrator.AuditRuled
+}
+
 // AuditSince lists at most limit of what happened since a moment, newest first.
 func (db *DB) AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error) {
 	all, err := many(ctx, db.read, scanAudit, `SELECT id, `+auditColumns+` FROM audit WHERE at >= ? ORDER BY id DESC LIMIT ?`,

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// maxLinks is how many links RealPath follows one after the other.
+const maxLinks = 40
+
+// RealPath is an absolute path with its links resolved as far as it exists, also a link to what does not exist yet. What
+// cannot be looked at stays as it is.
+func RealPath(path string) string {
+	if real, err := followed(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
+// followed is RealPath with the reason why a path cannot be looked at.
+func followed(path string) (string, error) {
+	path = filepath.Clean(path)
+	for range maxLinks {
+		next, done, err := follow(path)
+		if done || err != nil {
+			return next, err
+		}
+		path = next
+	}
+	return "", syscall.ELOOP
+}
+
+// follow resolves the part of a path that exists. Where a link in it leads to what does not exist, it follows that link
+// alone and is not done.
+func follow(path string) (next string, done bool, err error) {
+	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			return filepath.Join(real, rest), true, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return "", false, err
+		}
+		if to, err := os.Readlink(at); err == nil {
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(at), to)
+			}
+			return filepath.Join(to, rest), false, nil
+		}
+		if at == filepath.Dir(at) {
+			return path, true, nil
+		}
+	}
+}
+
+// Lies says whether path is dir or below it, by their names alone. Both are clean.
+func Lies(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// VisibleBelow says whether path, which may be relative to dir, is a file below dir with all links followed, and neither
+// it nor a directory on the way is hidden: hidden files are what tools take their orders from.
+func VisibleBelow(dir, path string) bool {
+	if path == "" || !filepath.IsAbs(dir) {
+		return false
+	}
+	dir, path = filepath.Clean(dir), absolute(dir, path)
+	realDir, err := filepath.EvalSymlinks(dir)
+	if err != nil { // also one that is not on this machine: its links cannot be followed here
+		return false
+	}
+	real, err := followed(path)
+	return err == nil && visible(dir, path) && visible(realDir, real)
+}
+
+func visible(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	if err != nil || rel == "." || !filepath.IsLocal(rel) {
+		return false
+	}
+	return !slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)),
+		func(part string) bool { return strings.HasPrefix(part, ".") })
+}
+
+// Touches says whether path, which may be relative to dir or to the home directory, is one of files or below one, by its
+// name or with its links resolved. Files are absolute, with their links resolved.
+func Touches(files []string, dir, path string) bool {
+	path = absolute(dir, path)
+	real := RealPath(path)
+	return slices.ContainsFunc(files, func(file string) bool { return Lies(path, file) || Lies(real, file) })
+}
+
+// absolute is a path as a program in dir means it; one that begins with "~/" is below the home directory.
+func absolute(dir, path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return filepath.Clean(path)
+}

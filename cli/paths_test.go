@@ -1,0 +1,60 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ductor/cli"
+)
+
+// What an edit may touch is decided by where its path leads, not by how it is spelled.
+func TestPathsAreFollowedBeforeTheyAreCompared(t *testing.T) {
+	base, outside := cli.RealPath(t.TempDir()), cli.RealPath(t.TempDir())
+	work := filepath.Join(base, "work")
+	for _, dir := range []string{"sub", "sub/.ssh", ".git/hooks"} {
+		must(t, os.MkdirAll(filepath.Join(work, dir), 0o755))
+	}
+	for name, to := range map[string]string{
+		"out": outside, "hooks": ".git/hooks", "there": "sub", "new": filepath.Join(outside, "not there"),
+		"again": "new", "loop": "loop", "sibling": "../work2/x",
+	} {
+		must(t, os.Symlink(to, filepath.Join(work, name)))
+	}
+	must(t, os.Symlink(work, filepath.Join(base, "link")))
+	for path, want := range map[string]bool{
+		"a.txt": true, "sub/a.txt": true, "there/a.txt": true, "no/such/dir/a.txt": true, work + "/a.txt": true,
+		"sub/../a.txt": true,
+		"":             false, ".": false, "..": false, "../x": false, "/etc/passwd": false, "sub/../../x": false,
+		".bashrc": false, ".git/hooks/pre-commit": false, "hooks/pre-commit": false, "sub/.ssh/authorized_keys": false,
+		"out/a.txt": false, "out": false, "new": false, "again": false, "new/a.txt": false, "loop": false, "sibling": false,
+		"~/a.txt": false, filepath.Join(base, "link/a.txt"): false, work + "2/a.txt": false,
+	} {
+		if got := cli.VisibleBelow(work, path); got != want {
+			t.Errorf("VisibleBelow(%q) is %v", path, got)
+		}
+	}
+	if link := filepath.Join(base, "link"); !cli.VisibleBelow(link, "a.txt") || !cli.VisibleBelow(link, link+"/a.txt") || cli.VisibleBelow("work", "a.txt") || cli.VisibleBelow("/no/such/place", "a.txt") {
+		t.Error("a directory that is reached by a link is not taken for what it is, or a relative one is taken at all")
+	}
+
+	own := []string{filepath.Join(outside, "state"), filepath.Join(work, "config.toml")}
+	for path, want := range map[string]bool{
+		"config.toml": true, work + "/./sub/../config.toml": true, "out/state": true, "out/state/ductor.db": true,
+		filepath.Join(base, "link/config.toml"): true, "a.toml": false, "out/state2": false, "out": false, "config.toml.bak": false,
+	} {
+		if got := cli.Touches(own, work, path); got != want {
+			t.Errorf("Touches(%q) is %v", path, got)
+		}
+	}
+	if own := []string{filepath.Join(outside, "not there")}; !cli.Touches(own, work, "again") {
+		t.Error("a link to a file that is not there yet is not followed")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
