@@ -158,12 +158,12 @@ func (k *crons) act(ctx context.Context, p press, cp cronPress) (page cronPage, 
 	switch cp.op {
 	case cronOpen:
 	case cronRun:
-		st, short, err = k.run(ctx, st, cp.arg)
+		st, short, err = k.run(ctx, st, p.by, cp.arg)
 	case cronPause:
-		st, err = k.jobs.PauseJob(ctx, id, in)
+		st, err = k.jobs.PauseJob(ctx, id, p.by)
 		short = "Paused."
 	case cronResume:
-		st, err = k.jobs.ResumeJob(ctx, id, in)
+		st, err = k.jobs.ResumeJob(ctx, id, p.by)
 		short = "It runs again."
 	case cronHistory:
 		page, err = k.historyPage(ctx, st)
@@ -171,12 +171,12 @@ func (k *crons) act(ctx context.Context, p press, cp cronPress) (page cronPage, 
 	case cronDelete:
 		return k.deletePage(st), "", nil
 	case cronDeleted:
-		if err = k.jobs.DeleteJob(ctx, id, in); err == nil {
+		if err = k.jobs.DeleteJob(ctx, id, p.by); err == nil {
 			page, err = k.list(ctx, in, 0)
 		}
 		return page, "Deleted: " + cut(st.Job.Name, 100), err
 	case cronEdit, cronField, cronValue, cronModel:
-		return k.actOnForm(ctx, p, cp, cronForm{key: cp.key, job: st.Job})
+		return k.actOnForm(ctx, p, cp, cronForm{key: cp.key, by: p.by, job: st.Job})
 	default:
 		return cronPage{}, staleSentence, nil
 	}
@@ -187,8 +187,8 @@ func (k *crons) act(ctx context.Context, p press, cp cronPress) (page cronPage, 
 }
 
 // run has a job run now. The button says how many runs there were as it was made, so pressing it twice runs once.
-func (k *crons) run(ctx context.Context, st orchestrator.JobStanding, count string) (orchestrator.JobStanding, string, error) {
-	now, err := k.jobs.RunJob(ctx, st.Job.ID, st.Job.Conversation, count)
+func (k *crons) run(ctx context.Context, st orchestrator.JobStanding, by orchestrator.Press, count string) (orchestrator.JobStanding, string, error) {
+	now, err := k.jobs.RunJob(ctx, st.Job.ID, by, count)
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
 		now, err = k.jobs.Job(ctx, st.Job.ID, st.Job.Conversation)

@@ -355,11 +355,11 @@ type pausedBefore struct{ jobDesk }
 // jobDesk is orchestrator.Jobs, of which a method has the name too.
 type jobDesk interface{ orchestrator.Jobs }
 
-func (p pausedBefore) EditJob(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, change func(*orchestrator.Job) error) (orchestrator.JobStanding, error) {
-	if st, err := p.jobDesk.EditJob(ctx, id, in, func(j *orchestrator.Job) error { j.Paused = true; return nil }); err != nil {
+func (p pausedBefore) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, change func(*orchestrator.Job) error) (orchestrator.JobStanding, error) {
+	if st, err := p.jobDesk.EditJob(ctx, id, by, func(j *orchestrator.Job) error { j.Paused = true; return nil }); err != nil {
 		return st, err
 	}
-	return p.jobDesk.EditJob(ctx, id, in, change)
+	return p.jobDesk.EditJob(ctx, id, by, change)
 }
 
 func TestAReplyThatChangesAJobLeavesItPaused(t *testing.T) {

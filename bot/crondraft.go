@@ -123,7 +123,7 @@ func (k *crons) actOnDraft(ctx context.Context, p press, cp cronPress, nonce str
 		page, err = k.draftPage(cp.key, j)
 		return page, "", err
 	case cronEdit, cronField, cronValue, cronModel:
-		return k.actOnForm(ctx, p, cp, cronForm{key: cp.key, job: j})
+		return k.actOnForm(ctx, p, cp, cronForm{key: cp.key, by: p.by, job: j})
 	}
 	return cronPage{}, staleSentence, nil
 }
@@ -182,7 +182,7 @@ func (k *crons) reply(ctx context.Context, t *task) bool {
 
 // written changes a job by what a person wrote, and gives the page that goes on from there.
 func (k *crons) written(ctx context.Context, in *incoming, a cronAwaited, field jobField) (cronPage, error) {
-	f := cronForm{key: a.Key, job: orchestrator.Job{Conversation: in.conv}}
+	f := cronForm{key: a.Key, by: orchestrator.Press{Conversation: in.conv, Person: in.person}, job: orchestrator.Job{Conversation: in.conv}}
 	if _, draft := f.nonce(); !draft {
 		st, err := k.find(ctx, in.conv, a.Key)
 		if err != nil {

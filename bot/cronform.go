@@ -13,6 +13,7 @@ import (
 // cronForm is a job that is being changed: one that is stored, or a draft.
 type cronForm struct {
 	key string
+	by  orchestrator.Press // who changes it
 	job orchestrator.Job
 }
 
@@ -31,7 +32,7 @@ func surely(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
 func (k *crons) save(ctx context.Context, f cronForm, change func(*orchestrator.Job) error) (cronForm, error) {
 	nonce, is := f.nonce()
 	if !is {
-		st, err := k.jobs.EditJob(ctx, f.job.ID, f.job.Conversation, change)
+		st, err := k.jobs.EditJob(ctx, f.job.ID, f.by, change)
 		f.job = st.Job
 		return f, err
 	}

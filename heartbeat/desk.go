@@ -140,8 +140,8 @@ func (d *Desk) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.Job
 }
 
 // EditJob implements orchestrator.Jobs.
-func (d *Desk) EditJob(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, change func(*orchestrator.Job) error) (orchestrator.JobStanding, error) {
-	return d.changed(d.s.Edit(ctx, JobID(id), in, func(j *Job) error {
+func (d *Desk) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, change func(*orchestrator.Job) error) (orchestrator.JobStanding, error) {
+	return d.changed(d.s.Edit(ctx, JobID(id), by.Conversation, func(j *Job) error {
 		wanted := view(*j)
 		if err := change(&wanted); err != nil {
 			return err
@@ -157,18 +157,18 @@ func (d *Desk) EditJob(ctx context.Context, id orchestrator.JobID, in orchestrat
 }
 
 // PauseJob implements orchestrator.Jobs.
-func (d *Desk) PauseJob(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStanding, error) {
-	return d.changed(d.s.Pause(ctx, JobID(id), in))
+func (d *Desk) PauseJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStanding, error) {
+	return d.changed(d.s.Pause(ctx, JobID(id), by.Conversation))
 }
 
 // ResumeJob implements orchestrator.Jobs.
-func (d *Desk) ResumeJob(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStanding, error) {
-	return d.changed(d.s.Resume(ctx, JobID(id), in))
+func (d *Desk) ResumeJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStanding, error) {
+	return d.changed(d.s.Resume(ctx, JobID(id), by.Conversation))
 }
 
 // RunJob implements orchestrator.Jobs.
-func (d *Desk) RunJob(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, key string) (orchestrator.JobStanding, error) {
-	_, err := d.s.RunNow(ctx, JobID(id), in, key)
+func (d *Desk) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, key string) (orchestrator.JobStanding, error) {
+	_, err := d.s.RunNow(ctx, JobID(id), by.Conversation, key)
 	switch {
 	case errors.Is(err, ErrNoRoom):
 		return orchestrator.JobStanding{}, orchestrator.ErrJobsFull
@@ -177,12 +177,12 @@ func (d *Desk) RunJob(ctx context.Context, id orchestrator.JobID, in orchestrato
 	case err != nil:
 		return orchestrator.JobStanding{}, told(err)
 	}
-	return d.Job(ctx, id, in)
+	return d.Job(ctx, id, by.Conversation)
 }
 
 // DeleteJob implements orchestrator.Jobs.
-func (d *Desk) DeleteJob(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) error {
-	return told(d.s.Delete(ctx, JobID(id), in))
+func (d *Desk) DeleteJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) error {
+	return told(d.s.Delete(ctx, JobID(id), by.Conversation))
 }
 
 // give is a job as the chat has it.

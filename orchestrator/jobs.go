@@ -113,16 +113,16 @@ type Jobs interface {
 	AddJob(ctx context.Context, j Job) (JobStanding, error)
 	// EditJob changes a job by change, and works out anew when it is due. *BadJob, and nothing changed, for what
 	// cannot be; nor where change fails, with its error; ErrJobConfigured.
-	EditJob(ctx context.Context, id JobID, in ConversationID, change func(*Job) error) (JobStanding, error)
+	EditJob(ctx context.Context, id JobID, by Press, change func(*Job) error) (JobStanding, error)
 	// PauseJob has a job not run until ResumeJob.
-	PauseJob(ctx context.Context, id JobID, in ConversationID) (JobStanding, error)
+	PauseJob(ctx context.Context, id JobID, by Press) (JobStanding, error)
 	// ResumeJob has a job run again, from its next moment on.
-	ResumeJob(ctx context.Context, id JobID, in ConversationID) (JobStanding, error)
+	ResumeJob(ctx context.Context, id JobID, by Press) (JobStanding, error)
 	// RunJob has a job run now, once for each key: ErrRepeated for one that was used. ErrJobsFull when too many runs
 	// wait, *BadJob for a webhook that was never called.
-	RunJob(ctx context.Context, id JobID, in ConversationID, key string) (JobStanding, error)
+	RunJob(ctx context.Context, id JobID, by Press, key string) (JobStanding, error)
 	// DeleteJob forgets a job and its runs; ErrJobConfigured. What runs goes on.
-	DeleteJob(ctx context.Context, id JobID, in ConversationID) error
+	DeleteJob(ctx context.Context, id JobID, by Press) error
 }
 
 // Directory says whether a job may work in a directory, and gives it as an absolute path; ErrOutsideRoot, ErrNotADir.

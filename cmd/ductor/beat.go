@@ -35,9 +35,10 @@ func newBeat(h *house) *beat {
 
 // jobs is what the chat does with jobs.
 func (h *house) jobs() orchestrator.Jobs {
-	return heartbeat.NewDesk(h.beat.scheduler, heartbeat.DeskOptions{
+	desk := heartbeat.NewDesk(h.beat.scheduler, heartbeat.DeskOptions{
 		Directory: func(path string) (string, error) { return h.desk.Directory(path) }, Stale: h.cfg.Agents.StaleAfter,
 	})
+	return orchestrator.AuditJobs(desk, h.db, time.Now, h.log)
 }
 
 // buildBeat makes the jobs of the configuration those that are kept, and listens for webhooks if there are any.
