@@ -122,7 +122,7 @@ func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	if t.Wants.Title != "" {
 		d.addNote(titleLine(t))
 	}
-	d.then = t.Wants.Then
+	d.then, d.bypass = t.Wants.Then, t.Bypass
 	return d
 }
 

@@ -21,7 +21,8 @@ type document struct {
 	thinking bool      // reasoning is shown
 	cut      sheaf
 	scrub    *Scrubber
-	then     string // is said below a failure
+	then     string    // is said below a failure
+	bypass   time.Time // when the bypass ends that the turn runs in; zero for none
 }
 
 type segmentKind int

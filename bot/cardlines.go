@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"ductor/bot/render"
 	"ductor/cli"
@@ -80,7 +81,7 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	case strings.TrimSpace(o.Text) == "":
 		d.addNote(render.Styled(render.Italic, "The agent ended without a text answer."))
 	}
-	if line := footerLine(o, footer); line != "" {
+	if line := joinFooter(d.bypassLine(time.Now()), footerLine(o, footer)); line != "" {
 		d.push(&segment{kind: noteSegment, note: render.Styled(render.Italic, line)})
 	}
 }

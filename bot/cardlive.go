@@ -163,7 +163,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	texts := c.layoutLocked(softLimit)
 	last := len(texts) - 1
 	newest := texts[last]
-	texts[last] = withLive(newest, liveLine(c.doc.status))
+	texts[last] = withLive(newest, c.doc.liveLines(now))
 	wants := script{texts: texts}.wants()
 	act, more := c.sheet.next(0, wants, false)
 	c.dirty, c.urgent = more, more

@@ -48,7 +48,7 @@ func statusText(st orchestrator.Status, now time.Time) string {
 	if st.Sandbox != "" {
 		lines = append(lines, sandboxLines(st.Sandbox)...)
 	}
-	lines = append(lines, "Permissions: "+string(st.Permission))
+	lines = append(lines, "Permissions: "+withBypassLeft(st.Permission, st.BypassUntil, now))
 	if st.Busy != "" && st.Busy != orchestrator.BusyQueue {
 		lines = append(lines, "While the agent works: "+string(st.Busy))
 	}

@@ -172,12 +172,17 @@ func limitChoices() []cronChoice {
 	return choices
 }
 
+// readSpan reads a time that people write: "45m", "2 hours".
+func readSpan(text string) (time.Duration, error) {
+	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m", "hours", "h", "hour", "h", "seconds", "s")
+	return time.ParseDuration(plain.Replace(strings.ToLower(text)))
+}
+
 // longestLimit bounds what a person may write.
 const longestLimit = 7 * 24 * time.Hour
 
 func readLimit(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
-	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m", "hours", "h", "hour", "h", "seconds", "s")
-	d, err := time.ParseDuration(plain.Replace(strings.ToLower(text)))
+	d, err := readSpan(text)
 	if err != nil || d < time.Second || d > longestLimit {
 		return &orchestrator.BadJob{Why: "Write a time limit such as 45m or 2h, a week at most."}
 	}

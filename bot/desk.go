@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -42,6 +43,8 @@ type Desk interface {
 	Menu(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 	// SetPermission chooses what the agent may do unasked from the next turn on.
 	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, by orchestrator.PersonID) error
+	// Bypass lets everything through from the next turn on, for a while or until a restart.
+	Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error
 	// Roles lists the names of the configured roles, sorted.
 	Roles() []string
 	// SetRole chooses the role the agent plays from the next turn on, in the same session; an empty name

@@ -166,6 +166,11 @@ func (d *deskFake) SetPermission(_ context.Context, id orchestrator.Conversation
 	return d.fail
 }
 
+func (d *deskFake) Bypass(_ context.Context, id orchestrator.ConversationID, lasts time.Duration, _ orchestrator.PersonID) error {
+	d.note("bypass %s %s", id.Key(), lasts)
+	return d.fail
+}
+
 func (d *deskFake) Roles() []string { return d.roles }
 
 func (d *deskFake) SetRole(_ context.Context, id orchestrator.ConversationID, name string) error {

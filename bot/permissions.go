@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -27,7 +28,9 @@ type permissionMenu struct {
 	rules      []orchestrator.Rule           // that let through what was allowed before
 	listing    bool                          // the rules are shown, not the modes
 	page       int
-	confirming bool // bypass was pressed and is to be confirmed
+	until      time.Time     // when the bypass ends that counts now; zero for none
+	lasts      time.Duration // how long a bypass would last
+	confirming bool          // bypass was pressed and is to be confirmed
 	chosen     cli.PermissionMode
 	revoked    *orchestrator.Rule // chosen instead of a mode
 }
@@ -56,12 +59,19 @@ func (c *permissions) start(ctx context.Context, t *task, r request) error {
 	if err != nil {
 		return err
 	}
-	m := &permissionMenu{menuFrame: menuFrame{act: actPermission, may: c.may}, desk: c.desk, current: now.Mode, rules: now.Rules, cannot: now.Cannot}
+	m := &permissionMenu{menuFrame: menuFrame{act: actPermission, may: c.may}, desk: c.desk, current: now.Mode, until: now.BypassUntil,
+		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot}
 	if r.args == "" {
 		return c.menus.offer(ctx, t, r, m)
 	}
-	mode, ok := modeNamed(r.args)
+	mode, lasts, ok := modeAndTime(r.args)
+	if lasts > 0 {
+		m.lasts = lasts
+	}
 	switch {
+	case !ok && mode == cli.Bypass:
+		c.closer.answer(ctx, r.in, t.updates, "Write how long it lasts, such as /permissions bypass 30m, a day at most.", nil)
+		return nil
 	case !ok:
 		c.closer.answer(ctx, r.in, t.updates, "There is no such permission mode. There are: "+modeNames()+".", nil)
 		return nil
@@ -79,8 +89,25 @@ func (c *permissions) start(ctx context.Context, t *task, r request) error {
 	return nil
 }
 
+// modeAndTime reads a mode, and after bypass how long it lasts.
+func modeAndTime(text string) (mode cli.PermissionMode, lasts time.Duration, ok bool) {
+	if mode, ok := modeNamed(text); ok {
+		return mode, 0, true
+	}
+	name, rest, _ := strings.Cut(text, " ")
+	if mode, ok = modeNamed(name); !ok || mode != cli.Bypass {
+		return "", 0, false
+	}
+	lasts, err := readSpan(rest)
+	return mode, lasts, err == nil && lasts > 0 && lasts <= orchestrator.MostBypass
+}
+
 func (m *permissionMenu) setText(mode cli.PermissionMode) string {
-	return "Set. It counts from the next turn on.\n" + m.line(mode)
+	text := "Set. It counts from the next turn on.\n" + m.line(mode)
+	if mode == cli.Bypass {
+		text += " It ends in " + spanOf(m.lasts) + ", or when ductor is restarted."
+	}
+	return text
 }
 
 // line explains a mode, and what the agent of the conversation does not do of it.
@@ -140,14 +167,15 @@ func (m *permissionMenu) turn(op menuOp) menuState {
 
 func (m *permissionMenu) view() (string, Keyboard) {
 	if m.confirming {
-		return "With bypass the agent runs any command and changes any file that you could, without asking. Sure?",
+		return "With bypass the agent runs any command and changes any file that you could, without asking, for " +
+				spanOf(m.lasts) + ". Sure?",
 			Keyboard{{{Text: "Yes, bypass everything", Data: m.data(opConfirm, 0)}}, {{Text: "Cancel", Data: m.data(opClose, 0)}}}
 	}
 	if m.listing {
 		return m.viewRules()
 	}
 	var b strings.Builder
-	b.WriteString("Now: " + string(m.current) + "\n\nWhat may the agent do unasked?")
+	b.WriteString("Now: " + withBypassLeft(m.current, m.until, time.Now()) + "\n\nWhat may the agent do unasked?")
 	var keyboard Keyboard
 	for i, mode := range cli.PermissionModes() {
 		b.WriteString("\n" + m.line(mode))
@@ -166,7 +194,11 @@ func (m *permissionMenu) store(ctx context.Context, by orchestrator.Press) (said
 	if m.revoked != nil {
 		return m.revoke(ctx, by)
 	}
-	if err := m.desk.SetPermission(ctx, m.conv, m.chosen, by.Person); err != nil {
+	set := func() error { return m.desk.SetPermission(ctx, m.conv, m.chosen, by.Person) }
+	if m.chosen == cli.Bypass {
+		set = func() error { return m.desk.Bypass(ctx, m.conv, m.lasts, by.Person) }
+	}
+	if err := set(); err != nil {
 		return "", "", err
 	}
 	return m.setText(m.chosen), "Permissions: " + string(m.chosen), nil

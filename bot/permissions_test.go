@@ -35,6 +35,11 @@ func TestPermissionsByCommand(t *testing.T) {
 		{"acceptEdits", "accept-edits", "from the next turn on"},
 		{"AUTO", "auto", "the agent's own judgement"},
 		{"bypass", "", "Sure?"},
+		{"bypass 30m", "", "for 30 min. Sure?"},
+		{"bypass 2 hours", "", "for 2 h. Sure?"},
+		{"bypass for ever", "", "Write how long it lasts"},
+		{"bypass 25h", "", "a day at most"},
+		{"bypass -1m", "", "Write how long it lasts"},
 		{"everything", "", "There are: plan, ask, accept-edits, auto, bypass."},
 		{"plan b", "", "no such permission mode"},
 	}
@@ -98,7 +103,7 @@ func TestBypassIsConfirmed(t *testing.T) {
 		calls        []string
 		said         string
 	}{
-		{"yes", "Yes, bypass everything", []string{"permission 7/0 bypass"}, "bypass: everything goes through."},
+		{"yes", "Yes, bypass everything", []string{"bypass 7/0 1h0m0s"}, "bypass: everything goes through."},
 		{"cancel", "Cancel", nil, "Nothing was changed: ask: "},
 	}
 	for _, tt := range tests {

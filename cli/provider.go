@@ -83,6 +83,13 @@ type Steerer interface {
 	Steer(ctx context.Context, req Request) error
 }
 
+// PermissionSetter is a Session whose agent takes another permission mode while a turn runs.
+type PermissionSetter interface {
+	// SetPermission changes the mode of the turn that runs, and returns when the agent agreed; ErrNoTurn if no turn runs.
+	// Safe for concurrent use.
+	SetPermission(ctx context.Context, mode PermissionMode) error
+}
+
 // SessionInfo describes a session for /status and the pool.
 type SessionInfo struct {
 	Agent          Agent

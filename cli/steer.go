@@ -41,6 +41,19 @@ func (s *Service) Steer(ctx context.Context, turn TurnID, req Request) error {
 	})
 }
 
+// SetPermission has the agent of a turn that runs work in another permission mode from now on; ErrNoTurn if the turn does
+// not run, an error that is errors.ErrUnsupported if the agent cannot change in the middle of its work. After any other
+// error it is not known how the agent works. Safe for concurrent use.
+func (s *Service) SetPermission(ctx context.Context, turn TurnID, mode PermissionMode) error {
+	return s.present.with(ctx, turn, ErrNoTurn, func(ctx context.Context, to *pooled) error {
+		session, ok := to.session.(PermissionSetter)
+		if !ok {
+			return fmt.Errorf("change the permission mode of %s: %w", to.agent, errors.ErrUnsupported)
+		}
+		return session.SetPermission(ctx, mode)
+	})
+}
+
 // present knows the session of each turn that runs. A session serves one turn after the other, and an agent
 // may call what it asks by the same name in each, so a turn ends here only when nobody speaks to it any more.
 type present struct {

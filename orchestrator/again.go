@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"time"
 
 	"ductor/cli"
 )
@@ -36,6 +37,7 @@ func (o *Orchestrator) ShowAgain(ctx context.Context, id cli.TurnID, by Press) e
 	if err != nil {
 		return err
 	}
+	t.Bypass = time.Time{} // its card is no longer of a turn that runs
 	return o.opts.Chat.ShowAgain(ctx, t)
 }
 

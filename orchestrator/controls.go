@@ -187,6 +187,9 @@ func (o *Orchestrator) Status(ctx context.Context, id ConversationID) (Status, e
 		Permission: o.permissionOf(conv), Dir: o.dirOf(conv), Sandbox: in, Role: o.roleOf(conv),
 		Busy: o.busyOf(conv), Live: o.opts.Gateway.Live(ctx),
 	}
+	if o.bypassed(conv) {
+		st.BypassUntil = conv.BypassUntil
+	}
 	if conv.Session != "" {
 		if st.Session, err = o.opts.Store.Session(ctx, conv.Session); err != nil {
 			return Status{}, fmt.Errorf("load session: %w", err)

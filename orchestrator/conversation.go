@@ -37,9 +37,11 @@ type Conversation struct {
 	Model      cli.ModelID
 	Effort     cli.Effort
 	Permission cli.PermissionMode // empty means the configured default
-	Dir        string             // empty means the configured default
-	Busy       BusyMode           // what becomes of a prompt that comes while a turn runs; empty means BusyQueue
-	Role       string             // name of a role, or NoRole; empty means the configured default
+	// BypassUntil is when a Permission of cli.Bypass ends.
+	BypassUntil time.Time
+	Dir         string   // empty means the configured default
+	Busy        BusyMode // what becomes of a prompt that comes while a turn runs; empty means BusyQueue
+	Role        string   // name of a role, or NoRole; empty means the configured default
 }
 
 // Session is one line of work of a conversation.

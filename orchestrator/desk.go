@@ -44,6 +44,7 @@ type Status struct {
 	Model        cli.ModelID
 	Effort       cli.Effort
 	Permission   cli.PermissionMode
+	BypassUntil  time.Time // when a bypass ends that was chosen here; zero for none
 	Dir          string
 	Sandbox      cli.Sandbox // where the next turn runs; empty for this host
 	Busy         BusyMode

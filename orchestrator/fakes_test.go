@@ -33,6 +33,7 @@ type agent struct {
 	waits   map[cli.AskID]chan cli.Decision // asked and not decided
 	decided []string                        // what decisions arrived, in order
 	steer   func(cli.TurnID, cli.Request) error
+	setMode func(cli.TurnID, cli.PermissionMode) error // nil: it cannot
 
 	openings []opening // ahead of a turn
 	living   cli.Living
@@ -163,6 +164,16 @@ func (a *agent) Settled(turn cli.TurnID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.settled = append(a.settled, turn)
+}
+
+func (a *agent) SetPermission(_ context.Context, turn cli.TurnID, mode cli.PermissionMode) error {
+	a.mu.Lock()
+	set := a.setMode
+	a.mu.Unlock()
+	if set == nil {
+		return errors.ErrUnsupported
+	}
+	return set(turn, mode)
 }
 
 func (a *agent) Abort(cli.Conversation) bool { return false }

@@ -92,6 +92,9 @@ func (o *Orchestrator) begun(t Turn, req cli.Request) {
 	defer l.mu.Unlock()
 	if l.running != nil && l.running.turn.ID == t.ID {
 		l.running.turn, l.running.req = t, &req
+		if req.Began.IsZero() && !t.Bypass.IsZero() && !o.now().Before(t.Bypass) { // over since it was prepared
+			l.running.cancel(errBypassOver)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"ductor/cli"
 )
@@ -12,12 +13,15 @@ import (
 const NoRole = "(none)"
 
 // SetPermission chooses what the agent may do unasked, from the next turn to start on: waiting ones are
-// among them, one that runs is not. ErrNoPermissionMode for a mode that cli.PermissionModes does not list.
+// among them, one that runs is not. Bypass lasts for DefaultBypass. ErrNoPermissionMode for a mode that cli.PermissionModes does not list.
 func (o *Orchestrator) SetPermission(ctx context.Context, id ConversationID, mode cli.PermissionMode, by PersonID) error {
 	if !slices.Contains(cli.PermissionModes(), mode) {
 		return ErrNoPermissionMode
 	}
-	return o.change(ctx, id, func(c *Conversation) { c.Permission = mode },
+	if mode == cli.Bypass {
+		return o.Bypass(ctx, id, DefaultBypass, by)
+	}
+	return o.change(ctx, id, func(c *Conversation) { c.Permission, c.BypassUntil = mode, time.Time{} },
 		AuditEntry{What: AuditMode, Title: string(mode), By: by})
 }
 
@@ -56,10 +60,13 @@ func (o *Orchestrator) busyOf(c Conversation) BusyMode {
 }
 
 func (o *Orchestrator) permissionOf(c Conversation) cli.PermissionMode {
-	if c.Permission != "" {
-		return c.Permission
+	switch {
+	case c.Permission == "":
+		return o.opts.Permission
+	case c.Permission == cli.Bypass && !o.bypassed(c):
+		return cli.Ask
 	}
-	return o.opts.Permission
+	return c.Permission
 }
 
 // roleOf names the role that is played, empty for none. One that was chosen and is no longer configured is

@@ -47,12 +47,15 @@ func TestAPermissionModeIsOfOneConversationAndStays(t *testing.T) {
 			t.Errorf("mode %q: %v", unknown, err)
 		}
 	}
+	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
+		t.Fatal(err)
+	}
 	if got := h.ask(t, there, "elsewhere").Permission; got != cli.Ask {
 		t.Errorf("another conversation got %s", got)
 	}
 	h.shut()
 	after := openAt(t, path, nil)
-	if st, err := after.Status(t.Context(), here); err != nil || st.Permission != cli.Bypass {
+	if st, err := after.Status(t.Context(), here); err != nil || st.Permission != cli.AcceptEdits {
 		t.Errorf("after a restart the mode is %s, %v", st.Permission, err)
 	}
 }

@@ -20,6 +20,9 @@ type Store interface {
 	// SaveConversation stores all of c, and audits the change, both or neither.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
 
+	// EndBypasses has every conversation in bypass ask again, audits that and returns them.
+	EndBypasses(ctx context.Context, at time.Time) ([]ConversationID, error)
+
 	// CreateSession stores s and makes it the current one of its conversation.
 	CreateSession(ctx context.Context, s Session) error
 	// Session returns ErrNoSession for an id that is not there.
@@ -72,6 +75,8 @@ type Gateway interface {
 	// Steer adds req's prompt to a turn that runs; cli.ErrNoTurn if none takes it, errors.ErrUnsupported if
 	// the agent never does. After any other error nobody knows whether it arrived.
 	Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error
+	// SetPermission has the agent of a turn that runs work in another mode from now on; see cli.Service.
+	SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error
 	// Abort ends what runs for a conversation, with everything it started; false if nothing ran.
 	Abort(conversation cli.Conversation) bool
 	// Release closes the idle session kept for a conversation, if there is one, without waiting for it.

@@ -20,6 +20,9 @@ func (o *Orchestrator) Recover(ctx context.Context) error {
 	if err != nil {
 		o.log.Error("look for what an earlier ductor left", "err", err)
 	}
+	if err := o.endBypasses(ctx, turns, remains); err != nil {
+		return err
+	}
 	if err := o.recoverAsks(ctx, turns, remains); err != nil {
 		return err
 	}

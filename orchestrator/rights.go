@@ -73,7 +73,8 @@ func (o *Orchestrator) grant(req *cli.Request, conv Conversation, r Rights) {
 	if r.ofChat() {
 		req.AllowedTools = o.opts.AllowedTools
 	}
-	req.Attended = o.opts.Asks != nil && req.Permission != cli.Bypass
+	forever := req.Permission == cli.Bypass && !(r.ofChat() && o.bypassed(conv)) // else it asks once the bypass is over
+	req.Attended = o.opts.Asks != nil && !forever
 }
 
 // ruleFor finds what lets an ask of the turn through: a rule of the conversation, or a pattern of its job. It returns

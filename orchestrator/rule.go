@@ -37,8 +37,10 @@ type Rule struct {
 
 // Permissions is what the agents of a conversation may do unasked.
 type Permissions struct {
-	Mode  cli.PermissionMode
-	Rules []Rule // that count now: lasting ones, and those of the current session; oldest first
+	Mode cli.PermissionMode
+	// BypassUntil is when a bypass ends that was chosen here; zero for none.
+	BypassUntil time.Time
+	Rules       []Rule // that count now: lasting ones, and those of the current session; oldest first
 	// Agent is who answers in the conversation, empty if nobody can; Cannot says of each mode what it does not do.
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string

@@ -81,6 +81,9 @@ func (o *Orchestrator) Permissions(ctx context.Context, in ConversationID) (Perm
 	}
 	rules = slices.DeleteFunc(rules, func(r Rule) bool { return r.Session != "" && r.Session != conv.Session })
 	p := Permissions{Mode: o.permissionOf(conv), Rules: rules}
+	if o.bypassed(conv) {
+		p.BypassUntil = conv.BypassUntil
+	}
 	_, at, err := o.whereabouts(ctx, conv)
 	if err != nil {
 		return p, nil // which turns will say

@@ -107,6 +107,9 @@ func (o *Orchestrator) prepare(ctx context.Context, t *Turn, left cli.Remains) (
 	if err != nil {
 		return cli.Request{}, err
 	}
+	if t.Prompt.Rights.ofChat() && o.bypassed(conv) {
+		t.Bypass = conv.BypassUntil
+	}
 	t.Agent, t.Model, t.Started, t.State = who.agent, who.model, o.now(), TurnRunning
 	return o.request(ctx, conv, session, *t, who)
 }
@@ -132,6 +135,9 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 	}
 	req, err := o.request(ctx, conv, session, t, choice{agent: t.Agent, model: t.Model, effort: conv.Effort})
 	req.Began = t.Started
+	if !t.Bypass.IsZero() { // until it is told otherwise
+		req.Permission = cli.Bypass
+	}
 	return req, err
 }
 
@@ -143,6 +149,10 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 		switch ev := ev.(type) {
 		case cli.SessionStarted:
 			natives.keep(keep, ev.AgentSessionID)
+		case cli.CaughtUp:
+			if left == cli.RemainsRun {
+				o.resumed(keep, t)
+			}
 		case cli.Result:
 			return // the outcome says it, once it is stored
 		}
@@ -277,6 +287,8 @@ func (o *Orchestrator) outcome(ctx context.Context, t Turn, r cli.Result) Outcom
 	switch {
 	case errors.Is(context.Cause(ctx), ErrShutdown):
 		out.State, out.Failure, out.Offer = TurnInterrupted, interruptedSentence, cli.ActionRetry
+	case r.Err != nil && errors.Is(context.Cause(ctx), errBypassOver):
+		out.State, out.Failure, out.Offer = TurnFailed, bypassOverSentence, cli.ActionRetry
 	case r.Aborted:
 		out.State = TurnAborted
 	case r.Err != nil:

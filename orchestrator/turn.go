@@ -60,6 +60,8 @@ type Turn struct {
 	Aborting bool
 	// Delivered is set when the chat shows the outcome, or when it was told that it may not.
 	Delivered bool
+	// Bypass is when the bypass ends that it runs in, from its start on; zero for none.
+	Bypass time.Time
 }
 
 // Outcome is how a turn ended, as the chat is to show it.

@@ -20,6 +20,10 @@ func (t *turn) interrupt() error {
 
 // replied takes Claude's answer to a request of ours. end ends the turn.
 func (t *turn) replied(r *controlReply) (end bool) {
+	if r.RequestID == switchID {
+		t.switchReplied(r)
+		return false
+	}
 	id, ok := strings.CutPrefix(r.RequestID, takeBackID)
 	if !ok {
 		return t.open.reply(r)

@@ -22,10 +22,11 @@ type turn struct {
 	open    opening
 	left    *leftTurn // what is known of a turn that is gone on with; nil for one that begins now
 
-	asked chan struct{} // closed when the prompt is on its way: what is sent now comes after it
-	gone  chan struct{} // closed at the end
-	notes sync.Mutex    // held while something is sent of which a note is made
-	note  note
+	asked     chan struct{} // closed when the prompt is on its way: what is sent now comes after it
+	gone      chan struct{} // closed at the end
+	switching chan<- error  // of a change of the permission mode that Claude has not answered; guarded by session.mu
+	notes     sync.Mutex    // held while something is sent of which a note is made
+	note      note
 }
 
 // promptSpace makes the ids of prompts out of those of turns: Claude drops a message whose id it had before, so

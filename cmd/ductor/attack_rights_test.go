@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,8 +22,8 @@ type hooked struct {
 	daemon *daemon
 }
 
-// startHooked starts a daemon in the permission mode ask, with these hooks as lines of its configuration.
-func startHooked(t *testing.T, hooks map[string]string) *hooked {
+// startHooked starts a daemon with a default agent in the permission mode ask, with these hooks as lines of its configuration.
+func startHooked(t *testing.T, agent string, hooks map[string]string) *hooked {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,7 +32,7 @@ func startHooked(t *testing.T, hooks map[string]string) *hooked {
 	addr := l.Addr().String()
 	l.Close()
 	town := surroundings(t, nil)
-	town.permission = "ask"
+	town.permission, town.agent = "ask", agent
 	path := town.writeConfig()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -97,7 +98,7 @@ func attacks() map[string]string {
 // The owner chose bypass and made rules for his own work. What a webhook starts in the same chat asks all the same,
 // with a session of its own and with that of the chat; it may do what its own configuration grants, and no more.
 func TestUnattendedRunsDoNotInheritRights(t *testing.T) {
-	w := startHooked(t, attacks())
+	w := startHooked(t, "claude", attacks())
 	w.say(`[[start]] [[ask cmd="touch mine"]] [[text "a rule is made"]]`)
 	w.press("Allow pattern…")
 	w.press("✅ Allow all of that")
@@ -127,4 +128,65 @@ func TestUnattendedRunsDoNotInheritRights(t *testing.T) {
 	w.hook("wide")
 	w.await("wide ended")
 	awaitFile(t, w.file("wide"))
+}
+
+var bypassLeft = regexp.MustCompile(`bypass, \d+ min left`)
+
+// workInBypass has a turn run in bypass until the test lets it go on, and then do what needs an approval.
+func (w *hooked) workInBypass(name string) (goOn func()) {
+	w.t.Helper()
+	w.say("/permissions bypass")
+	w.press("Yes, bypass everything")
+	w.await("everything goes through")
+	w.say(`[[start]] [[ask cmd="touch begun-%[1]s; while ! test -e go-%[1]s; do sleep 0.05; done"]] [[ask cmd="touch late-%[1]s"]] [[text "%[1]s ended"]]`, name)
+	awaitFile(w.t, w.file("begun-"+name))
+	w.awaitMessage(func(m telegram.Message) bool { return bypassLeft.MatchString(m.Text) })
+	return func() {
+		w.t.Helper()
+		if err := os.WriteFile(w.file("go-"+name), nil, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// asksAgain waits until the agent asks for what it wanted to do in bypass, and denies it.
+func (w *hooked) asksAgain(name string) {
+	w.t.Helper()
+	m := w.awaitOpen("touch late-" + name)
+	w.absent("late-"+name, "after the end of bypass")
+	w.pressOn(m, "⛔ Deny")
+	w.await(name + " ended")
+	w.absent("late-"+name, "after it was denied")
+}
+
+// A turn that runs when its bypass ends asks from then on: when the time is over, and when ductor is restarted.
+func TestBypassEndsInTheMiddleOfATurn(t *testing.T) {
+	w := startHooked(t, "claude", nil)
+	goOn := w.workInBypass("timed")
+	w.say("/permissions bypass 1s")
+	w.press("Yes, bypass everything")
+	w.await("🔒 Bypass is over. What writes")
+	goOn()
+	w.asksAgain("timed")
+
+	goOn = w.workInBypass("restarted")
+	w.daemon.kill()
+	w.run()
+	w.await("🔒 Bypass is over: ductor was restarted")
+	goOn()
+	w.asksAgain("restarted")
+	w.say("/status")
+	w.await("Permissions: ask")
+}
+
+// An agent that cannot be told to ask in the middle of its work does not go on without it.
+func TestATurnThatCannotLeaveBypassIsEnded(t *testing.T) {
+	w := startHooked(t, "codex", nil)
+	goOn := w.workInBypass("ended")
+	w.say("/permissions bypass 1s")
+	w.press("Yes, bypass everything")
+	w.await("Bypass ended while this ran")
+	goOn()
+	nothingLivesIn(t, w.cfg.Projects.DefaultDir)
+	w.absent("late-ended", "the turn was ended")
 }

@@ -54,18 +54,18 @@ func finalStates() map[orchestrator.TurnState]bool {
 
 func scanTurn(row scanner) (t orchestrator.Turn, err error) {
 	var attachments, updates, answer, outcome, wants, rights string
-	var queued, started, ended int64
+	var queued, started, ended, bypass int64
 	p := &t.Prompt
 	err = row.Scan(&t.ID, &t.Session, &t.Again, &p.Conversation.Chat, &p.Conversation.Topic, &p.Person, &p.Text,
 		&attachments, &p.Message, &updates, &t.State, &t.Agent, &t.Model, &queued, &started, &ended,
-		&answer, &outcome, &t.Delivered, &t.Aborting, &t.Into, &wants, &t.Sandbox, &rights)
+		&answer, &outcome, &t.Delivered, &t.Aborting, &t.Into, &wants, &t.Sandbox, &rights, &bypass)
 	if err != nil {
 		return orchestrator.Turn{}, err
 	}
 	if t.State == orchestrator.TurnCancelled && t.Into != "" {
 		t.State = orchestrator.TurnSteered
 	}
-	t.Queued, t.Started, t.Ended = instant(queued), instant(started), instant(ended)
+	t.Queued, t.Started, t.Ended, t.Bypass = instant(queued), instant(started), instant(ended), instant(bypass)
 	if err := decode(updates, &p.Updates); err != nil {
 		return orchestrator.Turn{}, err
 	}

@@ -5,13 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
+	"ductor/cli"
 	"ductor/orchestrator"
 )
 
 // Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
-	c, err := one(ctx, db.read, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy
+	c, err := one(ctx, db.read, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -23,13 +25,13 @@ func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) 
 // SaveConversation stores all of c and audits the change. ErrNoSession when c names a session that is not there.
 func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation, audit ...orchestrator.AuditEntry) error {
 	err := db.write.do(ctx, func(t *tx) error {
-		_, err := t.exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy)
-			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?)
+		_, err := t.exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until)
+			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
 				model = excluded.model, effort = excluded.effort, permission = excluded.permission,
-				dir = excluded.dir, role = excluded.role, busy = excluded.busy`,
+				dir = excluded.dir, role = excluded.role, busy = excluded.busy, bypass_until = excluded.bypass_until`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
-			string(c.Permission), c.Dir, c.Role, string(c.Busy))
+			string(c.Permission), c.Dir, c.Role, string(c.Busy), millis(c.BypassUntil))
 		if err != nil {
 			return namedSession(err)
 		}
@@ -38,8 +40,38 @@ func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation,
 	return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
 }
 
+// EndBypasses has every conversation in bypass ask again, audits that and returns them.
+func (db *DB) EndBypasses(ctx context.Context, at time.Time) ([]orchestrator.ConversationID, error) {
+	over, err := many(ctx, db.read, scanConversationID, `SELECT chat, topic FROM conversations WHERE permission = ?`, string(cli.Bypass))
+	if err != nil || len(over) == 0 {
+		return nil, wrap("list bypasses", err)
+	}
+	err = db.write.do(ctx, func(t *tx) error {
+		for _, id := range over {
+			_, err := t.exec(`UPDATE conversations SET permission = ?, bypass_until = 0 WHERE chat = ? AND topic = ?`,
+				string(cli.Ask), id.Chat, id.Topic)
+			if err != nil {
+				return err
+			}
+			err = t.audit(orchestrator.AuditEntry{At: at, What: orchestrator.AuditMode, Conversation: id, Title: string(cli.Ask), Reason: "ductor was restarted"})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return over, wrap("end bypasses", err)
+}
+
+func scanConversationID(row scanner) (id orchestrator.ConversationID, err error) {
+	err = row.Scan(&id.Chat, &id.Topic)
+	return id, err
+}
+
 func scanConversation(row scanner) (c orchestrator.Conversation, err error) {
-	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy)
+	var until int64
+	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, &until)
+	c.BypassUntil = instant(until)
 	return c, err
 }
 

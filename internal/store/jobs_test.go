@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/heartbeat"
 	"ductor/orchestrator"
 )
@@ -18,6 +19,7 @@ func newJob(id heartbeat.JobID) heartbeat.Job {
 	return heartbeat.Job{ID: id, Name: "morning", Kind: heartbeat.KindSchedule, Source: heartbeat.FromChat, Conversation: chatB, Person: 9,
 		Prompt: "look", Schedule: "30 8 * * 1-5", Zone: "Europe/Paris", Created: noon, Enabled: true, Session: heartbeat.SharedSession,
 		Agent: "codex", Model: "m", Effort: "high", Dir: "/src", Sandbox: "docker", Timeout: time.Minute,
+		Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: []string{"Read"}},
 		Quiet:  heartbeat.Quiet{From: "22:00", To: "07:00", Policy: heartbeat.QuietHold},
 		Missed: heartbeat.MissedAll, Overlap: heartbeat.OverlapQueue, Retries: 2, Backoff: time.Second, OKWord: "ok"}
 }

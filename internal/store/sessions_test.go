@@ -15,7 +15,7 @@ func TestConversation(t *testing.T) {
 		orchestrator.Conversation{ID: chatB})
 
 	chose := orchestrator.Conversation{ID: chatB, Agent: "codex", Model: "gpt", Effort: "high",
-		Permission: cli.Plan, Dir: "/src", Role: "reviewer"}
+		Permission: cli.Plan, BypassUntil: noon, Dir: "/src", Role: "reviewer"}
 	must(t, db.SaveConversation(ctx, chose))
 	same(t, "what it chose", get[orchestrator.Conversation](t)(db.Conversation(ctx, chatB)), chose)
 

@@ -14,7 +14,7 @@ import (
 
 const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic, person, prompt,
 	coalesce(attachments, ''), message, coalesce(updates, ''), state, agent, model, queued, started, ended,
-	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights`
+	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights, bypass_until`
 
 // EnqueueTurn stores t as queued and marks its prompt's updates handled, both or neither. ErrRepeated when t
 // repeats a turn that was repeated before, ErrNoSession when it names a session that is not there. It is not
@@ -92,8 +92,8 @@ func (db *DB) UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (boo
 // longer queued. ErrNoSession when t names a session that is not there.
 func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn) (bool, error) {
 	return db.moveQueued(ctx, "start", t.ID, `UPDATE turns SET state = 'running', session = nullif(?, ''),
-		agent = ?, model = ?, sandbox = ?, started = ? WHERE id = ? AND state = 'queued'`,
-		string(t.Session), string(t.Agent), string(t.Model), string(t.Sandbox), millis(t.Started), string(t.ID))
+		agent = ?, model = ?, sandbox = ?, started = ?, bypass_until = ? WHERE id = ? AND state = 'queued'`,
+		string(t.Session), string(t.Agent), string(t.Model), string(t.Sandbox), millis(t.Started), millis(t.Bypass), string(t.ID))
 }
 
 // AbortTurns records that a running turn is to end, also one that is just being started, and moves queued ones to

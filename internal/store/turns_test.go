@@ -15,6 +15,7 @@ func TestTurnLife(t *testing.T) {
 	newSession(t, db, "s1", chatA, noon)
 	turn := newTurn("t1", 1, 2)
 	turn.Wants = orchestrator.Wants{Own: "job", Agent: "claude", Model: "m", Effort: "low", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Silence: "OK"}
+	turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: []string{"Read"}}
 	turn.Prompt.Attachments = []orchestrator.Attachment{{Path: "/up/a.png", Name: "a \"b\".png", MIME: "image/png", Image: true}}
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}, {ID: 3, Raw: []byte("{}")}}))
 
@@ -28,6 +29,7 @@ func TestTurnLife(t *testing.T) {
 	}
 	turn.Prompt.Text = "hello, edited"
 	turn.Session, turn.Agent, turn.Model, turn.Sandbox, turn.Started = "s1", "claude", "opus", "web", noon.Add(time.Second)
+	turn.Bypass = noon.Add(time.Hour)
 	if ok := get[bool](t)(db.StartTurn(ctx, turn)); !ok {
 		t.Error("a queued turn did not start")
 	}
