@@ -18,7 +18,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 	if t == nil {
 		return cli.ErrNoTurn
 	}
-	flag, err := permissionFlag(mode)
+	flag, err := permissionFlag(formatLive, cli.Request{Permission: mode, Attended: t.req.Attended})
 	if err != nil {
 		return err
 	}
