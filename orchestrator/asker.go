@@ -79,6 +79,13 @@ func (o *Orchestrator) asker(turn cli.TurnID) *asker {
 	return o.askers[turn]
 }
 
+// changeMode says in which mode the agent works from now on.
+func (a *asker) changeMode(mode cli.PermissionMode) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mode = mode
+}
+
 // rearm sets the timers of asks that an earlier ductor showed.
 func (a *asker) rearm() {
 	open, err := a.o.opts.Store.OpenAsks(a.keep)

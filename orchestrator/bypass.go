@@ -90,6 +90,9 @@ func (o *Orchestrator) askFromNowOn(ctx context.Context, l *line, turn cli.TurnI
 	call, cancel := context.WithTimeout(ctx, steerWait)
 	defer cancel()
 	err := o.opts.Gateway.SetPermission(call, turn, cli.Ask)
+	if a := o.asker(turn); a != nil && err == nil {
+		a.changeMode(cli.Ask)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.running == nil || l.running.turn.ID != turn {

@@ -11,7 +11,7 @@ import (
 // pattern is a rule that the configuration of a job writes: "Tool", "Tool(command)" or "Tool(first words *)".
 type pattern struct {
 	tool    string
-	command string // with open, the first words of one; empty: whatever the tool is used for
+	command string // with open, the first words of one; empty: what harmlessUse lets through
 	open    bool   // further plain words may follow
 }
 
@@ -47,7 +47,7 @@ func patternCovers(text string, a Ask) bool {
 		return false
 	}
 	if p.command == "" {
-		return true
+		return harmlessUse(a)
 	}
 	command, ok := commandOf(*a.Approval, a.Dir)
 	if !ok || command == p.command || !p.open {
@@ -56,4 +56,18 @@ func patternCovers(text string, a Ask) bool {
 	rest, ok := strings.CutPrefix(command, p.command+" ")
 	return ok && plainCommand(command) &&
 		!slices.ContainsFunc(strings.Split(rest, " "), func(w string) bool { return !plainWord(w) })
+}
+
+// harmlessUse says whether a pattern without a command lets a use of its tool through: no command, which is to be written
+// out, no wider rights, and no file but those that an edit may write.
+func harmlessUse(a Ask) bool {
+	fields, ok := fieldsOf(a.Approval.Input)
+	if editsBelow(a) {
+		return true
+	}
+	more := func(name string) bool { _, given := fields[name]; return given }
+	return ok && len(a.Approval.Changes) == 0 && !slices.ContainsFunc([]string{
+		"command", "cwd", "workdir", "permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
+		"file_path", "notebook_path", "path", "paths", "fileName", "resolvedPath", "fileEdits",
+	}, more)
 }

@@ -62,6 +62,7 @@ func TestATurnWithRightsOfItsOwnUsesNoChoiceOfTheChat(t *testing.T) {
 		{"job", orchestrator.Rights{Of: orchestrator.RightsOfJob}, "git status", true, cli.Ask},
 		{"plan", orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan}, "git status", true, cli.Plan},
 		{"rules", orchestrator.Rights{Of: orchestrator.RightsOfJob, Rules: []string{"Bash(git status *)"}}, "git status src", false, cli.Ask},
+		{"shell", orchestrator.Rights{Of: orchestrator.RightsOfJob, Rules: []string{"Bash"}}, "git status", true, cli.Ask},
 		{"beyond", orchestrator.Rights{Of: orchestrator.RightsOfJob, Rules: []string{"Bash(git status *)"}}, "git status; id", true, cli.Ask},
 	} {
 		if got := h.askedWith(t, tt.name, tt.rights, bash("a", tt.command)); got != tt.asked {

@@ -138,7 +138,7 @@ func (w *hooked) workInBypass(name string) (goOn func()) {
 	w.say("/permissions bypass")
 	w.press("Yes, bypass everything")
 	w.await("everything goes through")
-	w.say(`[[start]] [[ask cmd="touch begun-%[1]s; while ! test -e go-%[1]s; do sleep 0.05; done"]] [[ask cmd="touch late-%[1]s"]] [[text "%[1]s ended"]]`, name)
+	w.say(`[[start]] [[tool cmd="touch begun-%[1]s; while ! test -e go-%[1]s; do sleep 0.05; done"]] [[ask cmd="touch late-%[1]s"]] [[text "%[1]s ended"]]`, name)
 	awaitFile(w.t, w.file("begun-"+name))
 	w.awaitMessage(func(m telegram.Message) bool { return bypassLeft.MatchString(m.Text) })
 	return func() {
