@@ -12,7 +12,7 @@ type GroupMembers string
 // Who may speak in an allowed group. Anything that is not AllMembers means ListedMembers.
 const (
 	ListedMembers GroupMembers = "listed" // those in Users
-	AllMembers    GroupMembers = "all"    // everybody who is in it
+	AllMembers    GroupMembers = "all"    // everybody who is in it; who is not in Users may send prompts only
 )
 
 // Allow says who is answered. The zero Allow answers nobody.
@@ -37,6 +37,14 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	default:
 		return false
 	}
+}
+
+// rightsOf says whether somebody who may speak may do all there is, or send prompts only.
+func (a Allow) rightsOf(person orchestrator.PersonID) orchestrator.RightsOf {
+	if a.listed(person) {
+		return orchestrator.RightsOfChat
+	}
+	return orchestrator.RightsOfMember
 }
 
 // listed says whether a person is allowed by name, and not only as a member of a group.

@@ -96,6 +96,11 @@ func (c *callbacks) handle(ctx context.Context, p press) {
 	var text string
 	var letters []orchestrator.Letter
 	var err error
+	if p.by.Of == orchestrator.RightsOfMember && act != actCancel {
+		c.closer.finish(ctx, p.by.Updates)
+		c.voice.answer(ctx, p.query, membersSentence)
+		return
+	}
 	switch act {
 	case actAgain:
 		text, err = c.again(ctx, p, c.desk.RunAgain, cli.TurnID(what))
@@ -144,6 +149,8 @@ func (c *callbacks) refusal(p press, err error) string {
 		return "That was already run again."
 	case errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
 		return staleSentence
+	case errors.Is(err, orchestrator.ErrNotListed):
+		return membersSentence
 	case errors.Is(err, orchestrator.ErrStillOpen):
 		return "That has not ended yet."
 	case errors.Is(err, errBusyCard): // and the button stays

@@ -60,6 +60,15 @@ func commandMenu() []menuItem {
 
 func isAbortCommand(name string) bool { return name == "abort" || name == "stop" }
 
+// membersSentence is said to a member of a group who wants more than to send prompts.
+const membersSentence = "Only users listed in allowed_users may do this. You may send prompts, and stop your own with /abort."
+
+// forMembers says whether a command is also for members of a group who are not listed. An abort is one of their own
+// prompts then.
+func forMembers(name string) bool {
+	return name == "start" || name == "help" || isAbortCommand(name)
+}
+
 // lookup gives the handler of a command. For one that nobody knows it gives a handler that says so.
 func (c *commands) lookup(name string) (do commandFunc, known bool) {
 	switch name {
@@ -161,9 +170,12 @@ func (c *commands) abortIfRunning(ctx context.Context, l *lane, t *task) {
 
 // stop drops what waits here and aborts what the desk has.
 func (c *commands) stop(ctx context.Context, l *lane, t *task, in *incoming) {
-	updates, prompts := l.dropContent(ctx, t)
+	mine := func(other *incoming) bool {
+		return in.rights != orchestrator.RightsOfMember || other.person == in.person
+	}
+	updates, prompts := l.dropContent(ctx, t, mine)
 	updates = append(updates, t.updates...)
-	report, err := c.desk.Abort(ctx, t.conv)
+	report, err := c.abortFor(ctx, t, in)
 	report.Dropped += prompts
 	if err != nil {
 		if errors.Is(err, orchestrator.ErrShutdown) {
@@ -171,7 +183,19 @@ func (c *commands) stop(ctx context.Context, l *lane, t *task, in *incoming) {
 		}
 		c.log.Error("abort", "updates", t.updates, "err", err)
 	}
-	c.closer.answer(ctx, in, updates, abortSentence(report, err), nil)
+	text := abortSentence(report, err)
+	if in.rights == orchestrator.RightsOfMember && report == (orchestrator.AbortReport{}) && err == nil {
+		text = "Nothing of yours runs or waits here."
+	}
+	c.closer.answer(ctx, in, updates, text, nil)
+}
+
+// abortFor aborts all, or what a member asked for.
+func (c *commands) abortFor(ctx context.Context, t *task, in *incoming) (orchestrator.AbortReport, error) {
+	if in.rights == orchestrator.RightsOfMember {
+		return c.desk.AbortOwn(ctx, orchestrator.Press{Conversation: t.conv, Person: in.person, Of: in.rights})
+	}
+	return c.desk.Abort(ctx, t.conv)
 }
 
 func abortSentence(r orchestrator.AbortReport, err error) string {

@@ -50,7 +50,7 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 		r.edit(ctx, t)
 		return
 	}
-	if in := t.content; in.file == nil && !in.forwarded && in.album == "" && r.answered(ctx, t) {
+	if in := t.content; in.file == nil && !in.forwarded && in.album == "" && in.rights == orchestrator.RightsOfChat && r.answered(ctx, t) {
 		return
 	}
 	parts, ok := r.collect(ctx, l, t)
@@ -178,7 +178,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*incoming, files
 	defer cancel()
 	receipt, err := r.desk.Submit(ctx, orchestrator.Prompt{
 		Conversation: first.conv, Person: first.person, Text: text, Attachments: files,
-		Message: first.message, Updates: t.updates,
+		Message: first.message, Updates: t.updates, Rights: orchestrator.Rights{Of: first.rights},
 	})
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
@@ -240,7 +240,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			return
 		case changed && r.receipts != NoReceipts:
 			r.voice.react(in.conv, in.message, editEmoji)
-		case !changed && r.restarts.offer(ctx, t, message, text):
+		case !changed && in.rights == orchestrator.RightsOfChat && r.restarts.offer(ctx, t, message, text):
 			return
 		}
 	}

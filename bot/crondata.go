@@ -34,15 +34,6 @@ const (
 	cronCancel  cronOp = "x"
 )
 
-// changes says whether an operation is for those who may change jobs.
-func (op cronOp) changes() bool {
-	switch op {
-	case cronList, cronOpen, cronNew, cronRun, cronHistory:
-		return false
-	}
-	return true
-}
-
 // cronPress is what a pressed button of /cron says.
 type cronPress struct {
 	op  cronOp

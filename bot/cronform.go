@@ -148,7 +148,7 @@ func (k *crons) modelPage(ctx context.Context, p press, f cronForm) (cronPage, s
 		}
 	}
 	m := &jobModelMenu{crons: k, form: f, modelMenu: &modelMenu{
-		menuFrame: menuFrame{act: actJobModel, may: k.may}, entries: entries, agent: -1, model: -1, current: now,
+		menuFrame: menuFrame{act: actJobModel}, entries: entries, agent: -1, model: -1, current: now,
 	}}
 	if err := k.menus.begin(p.by.Conversation, m); err != nil {
 		return cronPage{}, "", err

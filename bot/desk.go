@@ -18,7 +18,10 @@ type Desk interface {
 	Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	// Abort ends the running turn of a conversation and empties its queue.
 	Abort(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AbortReport, error)
-	// CancelQueued takes a turn out of the queue; false if it is no longer in it.
+	// AbortOwn ends the running turn and takes turns out of the queue as far as they are the member's.
+	AbortOwn(ctx context.Context, by orchestrator.Press) (orchestrator.AbortReport, error)
+	// CancelQueued takes a turn out of the queue; false if it is no longer in it. ErrNotListed for a member and a turn
+	// of another user.
 	CancelQueued(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error)
 	// EditQueued changes the text of the queued turn that a message asked for; false if there is none.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)

@@ -89,6 +89,11 @@ func (d *deskFake) Abort(_ context.Context, id orchestrator.ConversationID) (orc
 	return r, d.fail
 }
 
+func (d *deskFake) AbortOwn(_ context.Context, by orchestrator.Press) (orchestrator.AbortReport, error) {
+	d.note("abort %s of %d", by.Conversation.Key(), by.Person)
+	return orchestrator.AbortReport{}, d.fail
+}
+
 func (d *deskFake) CancelQueued(_ context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error) {
 	d.note("cancel %s by %d", turn, by.Person)
 	d.mu.Lock()

@@ -42,7 +42,7 @@ func assemble(p parts) *router {
 	restarts := &restarts{desk: p.desk, journal: p.journal, closer: closing, voice: p.voice}
 	crons := &crons{
 		jobs: p.jobs, desk: p.desk, journal: p.journal, closer: closing, mail: p.mail, voice: p.voice, menus: open,
-		may: p.allow.listed, now: p.now, random: p.random, log: p.log,
+		now: p.now, random: p.random, log: p.log,
 	}
 	receiving := &receiver{
 		desk: p.desk, closer: closing, voice: p.voice, uploads: p.uploads, windows: p.windows,
@@ -56,7 +56,7 @@ func assemble(p parts) *router {
 		commands: &commands{
 			desk: p.desk, closer: closing, now: p.now, log: p.log,
 			wizard:      &wizard{desk: p.desk, closer: closing, menus: open},
-			permissions: &permissions{desk: p.desk, closer: closing, menus: open, may: p.allow.listed},
+			permissions: &permissions{desk: p.desk, closer: closing, menus: open},
 			roles:       &roles{desk: p.desk, closer: closing, menus: open},
 			busy:        &busyModes{desk: p.desk, closer: closing, menus: open},
 			crons:       crons,

@@ -11,6 +11,7 @@ type incoming struct {
 	update    int64
 	conv      orchestrator.ConversationID
 	person    orchestrator.PersonID
+	rights    orchestrator.RightsOf // RightsOfMember: the sender may send prompts, and nothing else
 	message   int
 	date      int64
 	private   bool

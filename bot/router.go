@@ -86,6 +86,7 @@ func (r *router) callback(ctx context.Context, update int64, q *wireCallback) fa
 		query: q.ID, data: q.Data, message: q.Message.ID, name: q.From.name(),
 		by: orchestrator.Press{
 			Conversation: conversationOf(q.Message), Person: orchestrator.PersonID(q.From.ID), Updates: []int64{update},
+			Of: r.gate.allow.rightsOf(orchestrator.PersonID(q.From.ID)),
 		},
 	}
 	return r.put(ctx, &task{
@@ -94,8 +95,15 @@ func (r *router) callback(ctx context.Context, update int64, q *wireCallback) fa
 	}, nil)
 }
 
+// read makes an incoming of a message.
+func (r *router) read(update int64, m *wireMessage) *incoming {
+	in := readMessage(update, m, r.me)
+	in.rights = r.gate.allow.rightsOf(in.person)
+	return in
+}
+
 func (r *router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
-	in := readMessage(u.ID, m, r.me)
+	in := r.read(u.ID, m)
 	if words, _ := m.words(); words == "" && in.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
@@ -131,6 +139,9 @@ func (r *router) command(ctx context.Context, in *incoming, c command) fate {
 	if !known && !in.private && c.to == "" {
 		return ignore
 	}
+	if in.rights == orchestrator.RightsOfMember && !forMembers(c.name) {
+		return r.say(ctx, in, membersSentence)
+	}
 	class := laneControl
 	if isAbortCommand(c.name) {
 		class = laneUrgent
@@ -153,7 +164,7 @@ func (r *router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 
 // edit changes the prompt of a message that still waits. Whether it does only the domain knows.
 func (r *router) edit(ctx context.Context, update int64, m *wireMessage) fate {
-	in := readMessage(update, m, r.me)
+	in := r.read(update, m)
 	in.edited = true
 	if words, _ := m.words(); words == "" {
 		return ignore

@@ -287,7 +287,9 @@ func TestContentThatWasDroppedIsNotCommitted(t *testing.T) {
 		k.put(&task{class: laneContent, updates: []int64{1}, content: &incoming{}})
 		<-slow
 		var dropped []int64
-		k.put(&task{class: laneUrgent, do: func(ctx context.Context, l *lane, t *task) { dropped, _ = l.dropContent(ctx, t) }})
+		k.put(&task{class: laneUrgent, do: func(ctx context.Context, l *lane, t *task) {
+			dropped, _ = l.dropContent(ctx, t, func(*incoming) bool { return true })
+		}})
 		synctest.Wait()
 		close(goOn)
 		synctest.Wait()

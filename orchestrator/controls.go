@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"ductor/cli"
@@ -41,6 +42,33 @@ func (o *Orchestrator) Abort(ctx context.Context, id ConversationID) (AbortRepor
 	}
 	if err != nil {
 		return report, fmt.Errorf("record abort: %w", err)
+	}
+	return report, nil
+}
+
+// AbortOwn ends the running turn if it is one of the member who asks for it, and takes their turns out of the queue.
+func (o *Orchestrator) AbortOwn(ctx context.Context, by Press) (AbortReport, error) {
+	l, err := o.line(by.Conversation)
+	if err != nil {
+		return AbortReport{}, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var report AbortReport
+	for _, w := range slices.Clone(l.queue) {
+		if !by.mayEnd(w.turn) {
+			continue
+		}
+		if err := o.drop(ctx, w); err != nil {
+			return report, err // it waits on
+		}
+		l.remove(w.turn.ID)
+		report.Dropped++
+	}
+	if l.running != nil && by.mayEnd(l.running.turn) {
+		report.Running = true
+		return report, o.endRunning(ctx, l)
 	}
 	return report, nil
 }

@@ -10,7 +10,13 @@ import (
 type Press struct {
 	Conversation ConversationID
 	Person       PersonID
+	Of           RightsOf // RightsOfMember: may act on prompts of their own only
 	Updates      []int64
+}
+
+// mayEnd says whether who pressed may take a turn out of the queue, or end it.
+func (p Press) mayEnd(t Turn) bool {
+	return p.Of != RightsOfMember || t.Prompt.Person == p.Person && t.Prompt.Rights.Of == RightsOfMember
 }
 
 // Receipt says what became of a prompt.

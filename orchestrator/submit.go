@@ -49,6 +49,9 @@ func (o *Orchestrator) pressOn(ctx context.Context, t Turn) BusyMode {
 	}
 	by := Press{Conversation: t.Prompt.Conversation, Person: t.Prompt.Person}
 	mode := o.busyOf(conv)
+	if !t.Prompt.Rights.ofChat() { // the chat's choice is not theirs: it could end or change a turn of another user
+		mode = BusyQueue
+	}
 	switch mode {
 	case BusySteer:
 		err = o.Steer(ctx, t.ID, by)
@@ -104,7 +107,8 @@ func (o *Orchestrator) append(ctx context.Context, l *line, t *Turn, forget ...S
 	return Receipt{Turn: t.ID, Ahead: ahead}, nil
 }
 
-// CancelQueued takes a turn out of the queue; false if it no longer waits.
+// CancelQueued takes a turn out of the queue; false if it no longer waits. ErrNotListed for a member and a turn of
+// another user.
 func (o *Orchestrator) CancelQueued(ctx context.Context, id cli.TurnID, by Press) (bool, error) {
 	l, err := o.line(by.Conversation)
 	if err != nil {
@@ -115,6 +119,9 @@ func (o *Orchestrator) CancelQueued(ctx context.Context, id cli.TurnID, by Press
 	i := slices.IndexFunc(l.queue, isTurn(id))
 	if i < 0 {
 		return false, nil
+	}
+	if !by.mayEnd(l.queue[i].turn) {
+		return false, ErrNotListed
 	}
 	if err := o.drop(ctx, l.queue[i]); err != nil {
 		return false, err // it waits on

@@ -146,16 +146,14 @@ func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestr
 // deliveryWait is how long the next turn waits for the chat to show the last one.
 const deliveryWait = 30 * time.Second
 
-// approversOf says who may answer in a group: whose turn it is, or all that are listed.
+// approversOf says who may answer in a group: whose turn it is, or all that are listed. For a user who is not listed, all
+// that are.
 func approversOf(cfg config.Config) func(orchestrator.ConversationID, orchestrator.PersonID) []orchestrator.PersonID {
-	if cfg.Permissions.Approvers != "members" {
-		return nil
-	}
 	all := people(cfg.Telegram.AllowedUsers)
 	return func(_ orchestrator.ConversationID, asker orchestrator.PersonID) []orchestrator.PersonID {
-		if slices.Contains(all, asker) {
-			return all
+		if cfg.Permissions.Approvers != "members" && slices.Contains(all, asker) {
+			return []orchestrator.PersonID{asker}
 		}
-		return append(slices.Clone(all), asker)
+		return all
 	}
 }

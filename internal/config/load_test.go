@@ -234,8 +234,7 @@ func TestWarnings(t *testing.T) {
 		"others may read the token's file":   {0o644, allowed + fmt.Sprintf("telegram.token_file = %q", tokenFile), "", "chmod 600 " + tokenFile},
 		"nobody is answered":                 {0o600, withToken, "", "nobody is answered"},
 		"a listed group without people":      {0o600, withToken + "telegram.allowed_groups = [-1]", "", "nobody is answered"},
-		"a group of whoever":                 {0o600, withToken + "telegram.allowed_groups = [-1]\ntelegram.group_members = \"all\"", "", ""},
-		"a group of whoever that may do all": {0o600, withToken + "telegram.allowed_groups = [-1]\ntelegram.group_members = \"all\"\npermissions.mode = \"bypass\"", "", "everybody"},
+		"a group of whoever":                 {0o600, withToken + "telegram.allowed_groups = [-1]\ntelegram.group_members = \"all\"", "", "nobody is listed"},
 		"no encryption":                      {0o600, withToken + allowed + `telegram.api_base = "http://example.com"`, "", "not encrypted"},
 		"no encryption on this machine":      {0o600, withToken + allowed + `telegram.api_base = "http://127.0.0.1:8081"`, "", ""},
 	} {

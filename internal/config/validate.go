@@ -196,8 +196,8 @@ func (c *Config) doubts() []string {
 	if len(t.AllowedUsers) == 0 && (len(t.AllowedGroups) == 0 || t.GroupMembers != "all") {
 		all = append(all, "telegram.allowed_users is empty, so nobody is answered; write to the bot and the log names your id")
 	}
-	if len(t.AllowedGroups) > 0 && t.GroupMembers == "all" && c.Permissions.Mode == "bypass" {
-		all = append(all, "everybody in an allowed group may have agents do anything on this machine (group_members is \"all\", permissions.mode is \"bypass\")")
+	if len(t.AllowedUsers) == 0 && len(t.AllowedGroups) > 0 && t.GroupMembers == "all" {
+		all = append(all, "nobody is listed in telegram.allowed_users: members of groups may send prompts, and nobody may allow what agents ask for or change anything")
 	}
 	if strings.HasPrefix(t.APIBase, "http://") && !loopback(t.APIBase) {
 		all = append(all, "telegram.api_base is not encrypted: whoever is on the way can read the token")
