@@ -101,6 +101,12 @@ func unreachable(err error) bool {
 		errors.Is(err, errSSH) || cerrdefs.IsUnavailable(err)
 }
 
+// isAway says whether an error says of the engine that it cannot be reached.
+func isAway(err error) bool {
+	var own *Error
+	return errors.As(err, &own) && unreachable(own.Err)
+}
+
 // lastCause is the end of an error's text: what it all came from. The client library hides what the system says.
 func lastCause(err error) string {
 	var network *net.OpError

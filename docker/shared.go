@@ -39,6 +39,13 @@ func (c *broughtCache) has(id, file string, v version) bool {
 	return c.id == id && there && had == v
 }
 
+// last is the container to which something was brought last; empty if nothing was.
+func (c *broughtCache) last() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.id
+}
+
 func (c *broughtCache) put(id string, files map[string]version) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +60,8 @@ func (c *broughtCache) put(id string, files map[string]version) {
 // Bring sees to it that the container has these files of this machine at the same paths, for an agent to read: it
 // copies them, and makes the container for it if need be. A directory is brought with the files that lie in it, the newest
 // first, as far as they fit. Only files and directories below Options.Shared can be brought, 256 MB at a time; else the
-// error is an *Error. They go with the container. What is there already costs one question to the engine.
+// error is an *Error. They go with the container. What is there already costs one question to the engine, and
+// none has to be answered.
 func (l *Launcher) Bring(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -69,10 +77,13 @@ func (l *Launcher) Bring(ctx context.Context, paths []string) error {
 		return err
 	}
 	c, there, err := l.place.engine.inspect(ctx, l.place.name)
+	if isAway(err) && l.has(l.brought.last(), bundles) { // who speaks to the container says whether it is still there
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	if there && state(c, there) == nil && l.choose(c.ID, bundles) == nil && !slices.ContainsFunc(bundles, (*bundle).any) {
+	if there && state(c, there) == nil && l.has(c.ID, bundles) {
 		return nil
 	}
 	if err := l.place.make(ctx); err != nil {
@@ -115,6 +126,11 @@ func (o Options) pack(paths []string) (bundles []*bundle, err error) {
 		}
 	}
 	return bundles, nil
+}
+
+// has says whether a container has all of the bundles.
+func (l *Launcher) has(id string, bundles []*bundle) bool {
+	return l.choose(id, bundles) == nil && !slices.ContainsFunc(bundles, (*bundle).any)
 }
 
 // choose picks of each bundle what a container does not have.
