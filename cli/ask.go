@@ -17,8 +17,13 @@ type ApprovalAsked struct {
 	Detail  string
 	Changes []FileChanged   // what the tool would change, where the agent says
 	Input   json.RawMessage // whole, as the agent gave it; may be nil
-	Reason  string          // why it asks, in its own words; may be empty
-	Started ToolID          // the tool, when ToolStarted told of it; may be empty
+	// Fields are what else the request holds, as Reading.Fields finds it.
+	Fields []Field
+	// Missing is what the agent left out, such as "the command": without it nobody can allow the request. Empty where
+	// the request says all.
+	Missing string
+	Reason  string // why it asks, in its own words, whole; may be empty
+	Started ToolID // the tool, when ToolStarted told of it; may be empty
 	// Deaf says that the agent is not told why it is denied: its protocol has no place for a reason.
 	Deaf bool
 }

@@ -81,7 +81,7 @@ func (o *Orchestrator) decision(ask Ask, by Press, v Verdict) (AskDecision, erro
 		if !ask.secret() {
 			d.Answers = v.Answers
 		}
-	case v.Choice == AllowOnce && ask.Approval != nil:
+	case v.Choice == AllowOnce && ask.Approval != nil && ask.Approval.Allowable():
 		d.State = AskAllowed
 	// A rule is made only as it was shown: what a path leads to may have changed since.
 	case v.Choice == AllowSession && session.Kind != "" && session.Text == ask.SessionRule:

@@ -16,7 +16,7 @@ const sameInputBytes = 2000
 // for the conversation. Kind is empty where there is none. Both cover the ask itself.
 func offer(a Ask) (session, lasting Rule) {
 	p := a.Approval
-	if p == nil || p.Tool == cli.PlanTool || p.Tool == "" {
+	if p == nil || p.Tool == cli.PlanTool || p.Tool == "" || p.Widens() || p.Missing != "" {
 		return Rule{}, Rule{}
 	}
 	base := Rule{Conversation: a.Conversation, Agent: a.Agent, Tool: p.Tool, Dir: a.Dir}
@@ -50,7 +50,7 @@ func offer(a Ask) (session, lasting Rule) {
 // may go.
 func (r Rule) covers(a Ask) bool {
 	p := a.Approval
-	if p == nil || p.Tool == cli.PlanTool || r.Tool != p.Tool || r.Agent != a.Agent || r.Dir != a.Dir ||
+	if p == nil || p.Tool == cli.PlanTool || p.Widens() || p.Missing != "" || r.Tool != p.Tool || r.Agent != a.Agent || r.Dir != a.Dir ||
 		r.Conversation != a.Conversation || r.Session != "" && r.Session != a.Session {
 		return false
 	}

@@ -192,7 +192,8 @@ func TestWhatIsAnEdit(t *testing.T) {
 
 func TestARuleForExactlyThis(t *testing.T) {
 	fetch := func(input string) Ask {
-		return Ask{Agent: "claude", Session: "s", Dir: "/src", Approval: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input)}}
+		fields := cli.Reading{Labels: []string{"tool_use_id"}}.Fields([]byte(input))
+		return Ask{Agent: "claude", Session: "s", Dir: "/src", Approval: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input), Fields: fields}}
 	}
 	rule, lasting := offer(fetch(`{"url":"https://a","tool_use_id":"1"}`))
 	if rule.Kind != RuleSame || lasting.Kind != "" {
@@ -200,6 +201,14 @@ func TestARuleForExactlyThis(t *testing.T) {
 	}
 	if !rule.covers(fetch(`{"tool_use_id":"2","url":"https://a"}`)) || rule.covers(fetch(`{"url":"https://b"}`)) || rule.covers(fetch(`{"url":"https://a","x":1}`)) {
 		t.Error("it does not cover exactly this")
+	}
+	for _, wider := range []string{`{"url":"https://a","dangerouslyDisableSandbox":true}`, `{"url":"https://a","cwd":"/etc"}`} {
+		if none, _ := offer(fetch(wider)); none.Kind != "" || rule.covers(fetch(wider)) {
+			t.Errorf("%s is offered %+v", wider, none)
+		}
+	}
+	if other := fetch(`{"url":"https://a","requestId":"2"}`); rule.covers(other) || digestOf(other) == digestOf(fetch(`{"url":"https://a"}`)) {
+		t.Error("a field that one agent uses as an id counts for nothing with another")
 	}
 	if none, _ := offer(fetch("")); none.Kind != "" {
 		t.Errorf("for an input nobody knows %+v is offered", none)

@@ -118,15 +118,23 @@ func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 	return command, true
 }
 
-// digestOf is equal for requests that would do the same.
+// digestOf is equal for requests that would do the same: all but what only names them is the same.
 func digestOf(a Ask) string {
 	var same any = a.Questions
 	if p := a.Approval; p != nil {
-		fields, ok := fieldsOf(p.Input)
-		if !ok {
-			fields = map[string]any{"": string(p.Input)}
+		weights := map[string]cli.Weight{}
+		for _, f := range p.Fields { // a repeated key is no label
+			if _, again := weights[f.Name]; again {
+				f.Weight = cli.PlainField
+			}
+			weights[f.Name] = f.Weight
 		}
-		same = []any{p.Tool, p.Title, p.Detail, p.Changes, fields}
+		named := func(name string) bool { return weights[name] == cli.LabelField }
+		fields := slices.DeleteFunc(slices.Clone(p.Fields), func(f cli.Field) bool { return named(f.Name) })
+		leaves := slices.DeleteFunc(cli.Leaves(p.Input), func(l cli.Leaf) bool { return named(l.Name) })
+		slices.SortStableFunc(fields, func(a, b cli.Field) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(leaves, func(a, b cli.Leaf) int { return strings.Compare(a.Name, b.Name) })
+		same = []any{p.Tool, p.Title, p.Detail, p.Missing, p.Changes, fields, leaves}
 	}
 	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
 	if err != nil { // what cannot be compared is like nothing else

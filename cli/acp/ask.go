@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"ductor/cli"
 )
@@ -14,8 +13,9 @@ import (
 type ask struct {
 	id     json.RawMessage // of the request
 	params askParams
-	tool   *tool // set by the turn
-	told   bool  // a person was asked
+	raw    json.RawMessage // params, whole
+	tool   *tool           // set by the turn
+	told   bool            // a person was asked
 }
 
 // key is the ask's name in a turn. It is the same for a later ductor.
@@ -44,29 +44,6 @@ func (a *ask) answer(allow bool) (askResult, error) {
 		return askResult{}, fmt.Errorf("the agent offers no way to allow this once")
 	}
 	return selected(id), nil
-}
-
-// event is the question as a person is asked it.
-func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
-	t := a.tool
-	ev := cli.ApprovalAsked{
-		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.title, maxTitle),
-		Detail: t.words(), Changes: t.changes(dir), Input: t.input, Deaf: true,
-	}
-	if len(ev.Input) == 0 && inputOf != nil {
-		ev.Input = inputOf(Wish{Tool: t.name, Kind: t.kind, Title: t.title, Words: t.words(), Changes: len(ev.Changes)})
-	}
-	title := strings.TrimSpace(t.title)
-	switch whole := title == ev.Title; {
-	case t.kind == kindSwitch:
-		ev.Tool = cli.PlanTool
-	case !whole, ev.Detail != "" && !strings.Contains(ev.Detail, title): // what is done comes before what is said of it
-		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
-	}
-	if t.started {
-		ev.Started = t.id
-	}
-	return ev
 }
 
 // decided is a decision on its way to the turn.

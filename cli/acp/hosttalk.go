@@ -151,7 +151,7 @@ func (h *host) asked(m *message, at int64) {
 	if gone { // it is for the next ductor
 		return
 	}
-	if s == nil || !s.deliver(item{at: at, ask: &ask{id: m.ID, params: p}}) {
+	if s == nil || !s.deliver(item{at: at, ask: &ask{id: m.ID, params: p, raw: m.Params}}) {
 		h.respond(m.ID, cancelled())
 	}
 }

@@ -55,28 +55,48 @@ func (p *parser) tellWithdrawn(gone []request) {
 // approval is a request as people are asked.
 func (p *parser) approval(a request, r *controlRequest) cli.ApprovalAsked {
 	ev := cli.ApprovalAsked{
-		ID: a.id, Tool: r.Tool, Title: toolTitle(r.Tool, a.input, p.dir), Input: a.input, Reason: oneLine(r.Reason),
-		Changes: proposedChanges(r.Tool, a.input, p.dir),
+		ID: a.id, Tool: r.Tool, Title: toolTitle(r.Tool, a.input, p.dir), Input: a.input, Reason: r.Reason,
 	}
-	if ev.Reason == "" && r.Blocked != "" {
-		ev.Reason = oneLine("it concerns " + relative(p.dir, r.Blocked))
+	if r.Blocked != "" {
+		ev.Reason = strings.TrimSpace(ev.Reason + "\nIt concerns " + relative(p.dir, r.Blocked))
 	}
 	if _, known := p.calls[a.call]; known {
 		ev.Started = a.call
 	}
-	switch fields := stringFields(a.input); {
+	said := map[string]string{}
+	fields := stringFields(a.input)
+	ev.Changes = proposedChanges(r.Tool, a.input, p.dir, said)
+	switch {
 	case r.Tool == toolExitPlan:
 		ev.Tool, ev.Detail = cli.PlanTool, fields["plan"]
+		said["plan"] = ev.Detail
 	case len(ev.Changes) > 0:
-	case fields["command"] != "":
+	case r.Tool == "Bash":
 		ev.Detail = fields["command"]
-	default:
-		ev.Detail = strings.TrimSpace(string(a.input))
+		said["command"] = ev.Detail
 	}
 	if ev.Detail == ev.Title {
 		ev.Detail = ""
 	}
+	if ev.Detail == "" && len(ev.Changes) == 0 { // the card shows the title
+		sayTitle(said, r.Tool, fields, ev.Title)
+	}
+	read := cli.Reading{Dir: p.dir, Said: said}
+	if r.Tool == "Task" || r.Tool == "Agent" {
+		read.Wider = []string{"mode", "permission_mode"}
+	}
+	ev.Fields = read.Fields(a.input)
 	return ev
+}
+
+// sayTitle notes the field that is the title.
+func sayTitle(said map[string]string, tool string, fields map[string]string, title string) {
+	for _, key := range titleKeys(tool) {
+		if fields[key] == title && title != "" {
+			said[key] = title
+			return
+		}
+	}
 }
 
 // questionsOf are the questions of AskUserQuestion; none if the request is no such thing.

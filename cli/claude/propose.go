@@ -2,6 +2,8 @@ package claude
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"strings"
 
 	"ductor/cli"
@@ -15,8 +17,8 @@ type snippet struct {
 
 // proposedChanges is what a tool would change, by its input. Claude says neither where in a file a piece is nor
 // whether the file is there: lines are counted within the piece, and a file that is written whole shows its
-// new content.
-func proposedChanges(tool string, input json.RawMessage, dir string) []cli.FileChanged {
+// new content. said takes the fields that the changes show.
+func proposedChanges(tool string, input json.RawMessage, dir string, said map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`
 		Notebook string    `json:"notebook_path"`
@@ -29,23 +31,30 @@ func proposedChanges(tool string, input json.RawMessage, dir string) []cli.FileC
 		return nil
 	}
 	path, edit := in.Path, fileEdit{Type: "create"}
+	shown := map[string]string{"file_path": path}
 	switch tool {
 	case "Edit":
 		edit.Patch = []hunk{in.hunk()}
+		shown["old_string"], shown["new_string"] = in.Old, in.New
 	case "MultiEdit":
-		for _, e := range in.Edits {
+		for i, e := range in.Edits {
 			edit.Patch = append(edit.Patch, e.hunk())
+			at := fmt.Sprintf("edits[%d].", i)
+			shown[at+"old_string"], shown[at+"new_string"] = e.Old, e.New
 		}
 	case "Write":
 		edit.Content = in.Content
+		shown["content"] = in.Content
 	case "NotebookEdit":
 		path, edit.Content = in.Notebook, in.Source
+		shown = map[string]string{"notebook_path": path, "new_source": in.Source}
 	default:
 		return nil
 	}
 	if path == "" {
 		return nil
 	}
+	maps.Copy(said, shown)
 	return []cli.FileChanged{{Path: relative(dir, path), Kind: cli.FileUpdated, Diff: edit.diff()}}
 }
 

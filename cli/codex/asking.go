@@ -101,31 +101,6 @@ func (t *liveTurn) resolved(m message) {
 	}
 }
 
-// approvalOf shows people what Codex waits for.
-func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
-	p := a.params
-	ev := cli.ApprovalAsked{ID: a.id, Reason: oneLine(p.Reason), Input: a.m.Params, Started: t.parser.tool(p.Item)}
-	switch a.m.Method {
-	case askCommand:
-		ev.Tool, ev.Detail = "shell", plainCommand(p.Command)
-		ev.Title = titleOf(ev.Detail)
-		if ev.Title == ev.Detail {
-			ev.Detail = ""
-		}
-	case askFiles:
-		ev.Tool, ev.Changes = "patch", t.parser.changes[p.Item]
-		ev.Title = titleOf(pathsOf(ev.Changes, t.req.Dir))
-	case askPermissions:
-		ev.Tool, ev.Title, ev.Detail = "permissions", or(ev.Reason, "more permissions"), compact(p.Permissions)
-	case askServer:
-		ev.Tool, ev.Title, ev.Detail = p.Server, titleOf(p.Message), compact(p.Meta.Parameters)
-		if p.Meta.Tool != "" {
-			ev.Tool += "." + p.Meta.Tool
-		}
-	}
-	return ev
-}
-
 func titleOf(s string) string { return cli.OneLine(s, maxTitle) }
 
 func pathsOf(changes []cli.FileChanged, dir string) string {

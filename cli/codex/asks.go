@@ -34,14 +34,19 @@ type askParams struct {
 	Permissions json.RawMessage `json:"permissions"`
 	Questions   []askQuestion   `json:"questions"`
 
-	Server  string `json:"serverName"`
-	Message string `json:"message"`
+	Server  string          `json:"serverName"`
+	Message string          `json:"message"`
+	Network json.RawMessage `json:"networkApprovalContext"`
 	Schema  struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	} `json:"requestedSchema"`
 	Meta struct {
-		Tool       string          `json:"tool_name"`
-		Parameters json.RawMessage `json:"tool_params"`
+		Kind       string                     `json:"codex_approval_kind"`
+		Tool       string                     `json:"tool_name"`
+		Parameters map[string]json.RawMessage `json:"tool_params"`
+		Display    []struct {
+			Name string `json:"name"`
+		} `json:"tool_params_display"`
 	} `json:"_meta"`
 }
 

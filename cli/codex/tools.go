@@ -55,9 +55,17 @@ func ended(it *item) cli.ToolEnded {
 
 // plainCommand takes off the shell that Codex wraps around every command.
 func plainCommand(command string) string {
+	if inner := withoutShell(command); inner != command {
+		return unquote(inner)
+	}
+	return command
+}
+
+// withoutShell is what follows the shell that Codex wraps around a command, still quoted.
+func withoutShell(command string) string {
 	for _, shell := range []string{"/bin/bash -lc ", "bash -lc ", "/bin/sh -c ", "/bin/zsh -lc "} {
 		if inner, ok := strings.CutPrefix(command, shell); ok {
-			return unquote(inner)
+			return inner
 		}
 	}
 	return command

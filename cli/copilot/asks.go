@@ -161,7 +161,7 @@ func (a *asks) request(p *parser, r *jsonrpc2.Request) {
 			o.auto = map[string]any{"approved": false, "feedback": nobodyApproves}
 		}
 		a.add(p, o, func() cli.Event {
-			return cli.ApprovalAsked{ID: o.id, Tool: cli.PlanTool, Title: oneLine(params.Summary), Detail: params.Plan}
+			return planApproval(o.id, params.Summary, params.Plan, *r.Params)
 		})
 		return
 	}
@@ -329,51 +329,4 @@ const notAllowed = "The user did not allow this. Go on without it, or ask what t
 func denial(session cli.AgentSessionID, request, why string) map[string]any {
 	result := map[string]any{"kind": "reject", "feedback": cmp.Or(why, notAllowed)}
 	return map[string]any{"sessionId": session, "requestId": request, "result": result}
-}
-
-// approval puts a permission request to people.
-func approval(p *parser, id cli.AskID, asked permissionAsked, raw json.RawMessage) cli.ApprovalAsked {
-	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: oneLine(asked.Intention)}
-	if t, ok := p.tools[asked.ToolCallID]; ok {
-		ev.Tool, ev.Started = t.Name, t.ID
-	}
-	if asked.Warning != "" {
-		ev.Reason = oneLine(asked.Warning)
-	}
-	whole := ""
-	switch asked.Kind {
-	case "shell":
-		whole = asked.Command
-	case "write":
-		whole = relative(p.dir, asked.File)
-		kind := cli.FileUpdated
-		if asked.NewFile != "" {
-			kind = cli.FileAdded
-		}
-		ev.Changes = []cli.FileChanged{{Path: whole, Kind: kind, Diff: hunks(asked.Diff)}}
-	case "read":
-		whole = relative(p.dir, asked.Path)
-	case "mcp":
-		whole = asked.Server + "." + asked.Tool + " " + string(asked.Args)
-	case "url":
-		whole = asked.URL
-	case "memory":
-		whole = asked.Fact
-	default:
-		whole = strings.TrimSpace(asked.Tool + " " + string(asked.Args) + string(asked.ToolArgs))
-	}
-	if whole == "" {
-		whole = strings.Join(asked.Paths, ", ")
-	}
-	if whole == "" {
-		whole = asked.Kind
-	}
-	ev.Title = cli.OneLine(whole, maxTitle)
-	if ev.Title != whole {
-		ev.Detail = whole
-	}
-	if asked.Hook != "" {
-		ev.Reason = oneLine(asked.Hook)
-	}
-	return ev
 }

@@ -21,9 +21,17 @@ type approvalRow struct {
 	Detail  string          `json:"detail,omitempty"`
 	Changes []changeRow     `json:"changes,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
+	Fields  []fieldRow      `json:"fields"` // nil before there were any
+	Missing string          `json:"missing,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
 	Started string          `json:"started,omitempty"`
 	Deaf    bool            `json:"deaf,omitempty"`
+}
+
+type fieldRow struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Weight string `json:"weight,omitempty"`
 }
 
 type changeRow struct {
@@ -50,7 +58,10 @@ func encodeAsked(a orchestrator.Ask) (string, error) {
 	var row askedRow
 	if p := a.Approval; p != nil {
 		row.Approval = &approvalRow{ID: string(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Reason: p.Reason,
-			Started: string(p.Started), Deaf: p.Deaf}
+			Started: string(p.Started), Deaf: p.Deaf, Missing: p.Missing, Fields: []fieldRow{}}
+		for _, f := range p.Fields {
+			row.Approval.Fields = append(row.Approval.Fields, fieldRow{f.Name, f.Value, string(f.Weight)})
+		}
 		if json.Valid(p.Input) {
 			row.Approval.Input = p.Input
 		}
@@ -79,7 +90,7 @@ func decodeAsked(text string, a *orchestrator.Ask) error {
 	}
 	if p := row.Approval; p != nil {
 		a.Approval = &cli.ApprovalAsked{ID: cli.AskID(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Input: p.Input,
-			Reason: p.Reason, Started: cli.ToolID(p.Started), Deaf: p.Deaf}
+			Reason: p.Reason, Started: cli.ToolID(p.Started), Deaf: p.Deaf, Missing: p.Missing, Fields: fieldsOf(p)}
 		for _, c := range p.Changes {
 			a.Approval.Changes = append(a.Approval.Changes,
 				cli.FileChanged{Path: c.Path, Kind: cli.ChangeKind(c.Kind), Diff: c.Diff})
@@ -93,6 +104,17 @@ func decodeAsked(text string, a *orchestrator.Ask) error {
 		a.Questions = append(a.Questions, q)
 	}
 	return nil
+}
+
+// fieldsOf are the fields of an approval. A row that a version without them wrote shows its whole input.
+func fieldsOf(p *approvalRow) (fields []cli.Field) {
+	if p.Fields == nil {
+		return cli.Reading{}.Fields(p.Input)
+	}
+	for _, f := range p.Fields {
+		fields = append(fields, cli.Field{Name: f.Name, Value: f.Value, Weight: cli.Weight(f.Weight)})
+	}
+	return fields
 }
 
 func scanAsk(row scanner) (a orchestrator.Ask, err error) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"sync"
@@ -14,16 +15,16 @@ import (
 type walLog struct {
 	committed atomic.Int64 // transactions in the log
 	sync      func() error
-	disk      *disk // what a failed flush was to bring there may be lost, and no later flush brings it back
 
 	mu      sync.Mutex
 	flushed int64 // of those in the log, how many are on the disk
+	broken  error // of a flush: what it was to bring to the disk may be lost, and no later one brings it back
 	file    *os.File
 }
 
 // newWALLog makes the log of the database at path. Close it.
-func newWALLog(path string, d *disk) *walLog {
-	l := &walLog{disk: d}
+func newWALLog(path string) *walLog {
+	l := &walLog{}
 	l.sync = func() error { return l.syncFile(path + "-wal") }
 	return l
 }
@@ -32,31 +33,16 @@ func newWALLog(path string, d *disk) *walLog {
 func (l *walLog) flush(n int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flushed >= n {
-		return nil // whoever went before us took ours along
-	}
-	if err := l.disk.refusal(); err != nil {
-		return err
+	if l.flushed >= n || l.broken != nil {
+		return l.broken // nil when whoever went before us took ours along
 	}
 	all := l.committed.Load()
 	if err := l.sync(); err != nil {
-		return l.disk.note(err)
+		l.broken = fmt.Errorf("%w (%w)", ErrDisk, err)
+		return l.broken
 	}
 	l.flushed = all
 	return nil
-}
-
-func (l *walLog) isFlushed(n int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.flushed >= n
-}
-
-// setFlushed says that the first n transactions came to the disk in another way.
-func (l *walLog) setFlushed(n int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.flushed = max(l.flushed, n)
 }
 
 // syncFile is called with mu held.
@@ -68,12 +54,8 @@ func (l *walLog) syncFile(path string) error {
 		}
 		l.file = f
 	}
-	return fdatasync(l.file)
-}
-
-func fdatasync(f *os.File) error {
 	for {
-		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {
+		if err := syscall.Fdatasync(int(l.file.Fd())); !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 	}

@@ -1,0 +1,116 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+)
+
+// event is the question as a person is asked it.
+func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
+	t := a.tool
+	ev := cli.ApprovalAsked{
+		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.title, maxTitle),
+		Detail: t.words(), Changes: t.changes(dir), Input: t.input, Deaf: true,
+	}
+	derived := len(ev.Input) == 0 && inputOf != nil
+	if derived {
+		ev.Input = inputOf(Wish{Tool: t.name, Kind: t.kind, Title: t.title, Words: t.words(), Changes: len(ev.Changes)})
+	}
+	title := strings.TrimSpace(t.title)
+	switch whole := title == ev.Title; {
+	case t.kind == kindSwitch:
+		ev.Tool = cli.PlanTool
+	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // what is done comes before what is said of it
+		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
+	}
+	if t.started {
+		ev.Started = t.id
+	}
+	ev.Fields = a.fields(ev, dir)
+	if derived {
+		ev.Fields = append(ev.Fields, widerOf(ev.Input, dir)...)
+	}
+	return ev
+}
+
+// fields are what the request holds, and the input where only an earlier update had it.
+func (a *ask) fields(ev cli.ApprovalAsked, dir string) []cli.Field {
+	t := a.tool
+	read := cli.Reading{
+		Dir: dir, Said: map[string]string{}, Usual: map[string]string{"toolCall.kind": knownKind(t.kind)},
+		Labels: []string{
+			"sessionId", "options", "toolCall.toolCallId", "toolCall.status", "toolCall.content.type", "toolCall.content.content.type",
+			"toolCall.content._meta.kind",
+		},
+	}
+	say := func(name, value string) {
+		if shown := strings.TrimSpace(value); shown == ev.Title && ev.Detail == "" || hasLines(ev.Detail, shown) {
+			read.Said[name] = value
+		}
+	}
+	say("toolCall.title", t.title)
+	if command := t.command(); command != "" {
+		say("toolCall.rawInput.command", command)
+		say("rawInput.command", command)
+	}
+	for i, c := range t.content {
+		at := fmt.Sprintf("toolCall.content[%d].", i)
+		var b block
+		if c.Type == "content" && json.Unmarshal(c.Content, &b) == nil && b.Type == "text" {
+			read.Said[at+"content.text"] = b.Text
+		}
+		c.say(at, read.Said)
+	}
+	for i, l := range t.places {
+		if slices.ContainsFunc(t.content, func(c toolContent) bool { return c.Type == "diff" && c.Path == l.Path }) {
+			read.Said[fmt.Sprintf("toolCall.locations[%d].path", i)] = l.Path
+		}
+	}
+	fields := read.Fields(a.raw)
+	if len(a.params.ToolCall.Input) == 0 && len(t.input) > 0 {
+		if earlier, err := json.Marshal(map[string]json.RawMessage{"rawInput": t.input}); err == nil {
+			fields = append(fields, read.Fields(earlier)...)
+		}
+	}
+	return fields
+}
+
+// hasLines says whether some whole lines of text are part.
+func hasLines(text, part string) bool {
+	return part != "" && strings.Contains("\n"+text+"\n", "\n"+part+"\n")
+}
+
+// say notes what the card shows of a diff. Where the diff is empty it does not show the text.
+func (c toolContent) say(at string, said map[string]string) {
+	if c.Type != "diff" {
+		return
+	}
+	said[at+"path"] = c.Path
+	old := ""
+	if c.OldText != nil {
+		old = *c.OldText
+	}
+	if unified(old, c.NewText) != "" {
+		said[at+"newText"], said[at+"oldText"] = c.NewText, old
+		if c.OldText == nil {
+			said[at+"oldText"] = "null"
+		}
+	}
+}
+
+// widerOf are the fields of an input that ask for more than usual.
+func widerOf(input json.RawMessage, dir string) []cli.Field {
+	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
+}
+
+// knownKind is a kind that the protocol knows, which says nothing beside the tool's name.
+func knownKind(kind string) string {
+	if slices.Contains([]string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}, kind) {
+		return kind
+	}
+	return ""
+}

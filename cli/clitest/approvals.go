@@ -1,0 +1,103 @@
+package clitest
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"ductor/cli"
+)
+
+// Inputs draws JSON objects like the input of a request for permission: with some of the keys, some that nobody knows,
+// and values that can be told apart.
+func Inputs(keys ...string) *rapid.Generator[json.RawMessage] {
+	return rapid.Custom(func(t *rapid.T) json.RawMessage {
+		return drawObject(t, keys, 2)
+	})
+}
+
+func drawObject(t *rapid.T, keys []string, depth int) json.RawMessage {
+	parts := []string{}
+	for range rapid.IntRange(1, 5).Draw(t, "fields") {
+		key := rapid.StringMatching(`[a-z]{3,6}`).Draw(t, "key")
+		if len(keys) > 0 && rapid.Bool().Draw(t, "known") {
+			key = rapid.SampledFrom(keys).Draw(t, "known key")
+		}
+		parts = append(parts, jsonOf(key)+":"+string(drawValue(t, keys, depth)))
+	}
+	return json.RawMessage("{" + strings.Join(parts, ",") + "}")
+}
+
+func drawValue(t *rapid.T, keys []string, depth int) json.RawMessage {
+	word := rapid.StringMatching(`[a-z]{8,12}`)
+	switch rapid.SampledFrom([]string{"text", "text", "lines", "hidden", "long", "number", "bool", "null", "list", "object"}).Draw(t, "kind") {
+	case "lines":
+		return json.RawMessage(jsonOf(word.Draw(t, "first") + strings.Repeat("\n", rapid.IntRange(1, 99).Draw(t, "newlines")) + word.Draw(t, "last")))
+	case "hidden":
+		return json.RawMessage(jsonOf(word.Draw(t, "before") + "\u202e\u200b" + word.Draw(t, "after")))
+	case "long":
+		return json.RawMessage(jsonOf(word.Draw(t, "head") + strings.Repeat("x", rapid.IntRange(100, 900).Draw(t, "length")) + word.Draw(t, "tail")))
+	case "number":
+		return json.RawMessage(rapid.StringMatching(`[1-9][0-9]{7,9}`).Draw(t, "number"))
+	case "bool":
+		return json.RawMessage(rapid.SampledFrom([]string{"true", "false"}).Draw(t, "bool"))
+	case "null":
+		return json.RawMessage("null")
+	case "list":
+		if depth > 0 {
+			return json.RawMessage("[" + string(drawValue(t, keys, 0)) + "," + string(drawValue(t, keys, depth-1)) + "]")
+		}
+	case "object":
+		if depth > 0 {
+			return drawObject(t, keys, depth-1)
+		}
+	}
+	return json.RawMessage(jsonOf(word.Draw(t, "text")))
+}
+
+func jsonOf(s string) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// Shown is all that an approval tells of its request, as text.
+func Shown(a cli.ApprovalAsked) string {
+	parts := []string{a.Tool, a.Title, a.Detail, a.Reason}
+	for _, c := range a.Changes {
+		parts = append(parts, c.Path, c.Diff)
+	}
+	for _, f := range a.Fields {
+		parts = append(parts, f.Name+": "+f.Value)
+	}
+	return strings.Join(parts, "\n")
+}
+
+var lastKey = regexp.MustCompile(`[^.\[]*(\[\d+\])?$`)
+
+// Unshown are the values of an input that are not found in what is shown, white space aside. written is a text as
+// it is shown; nil for as it is.
+func Unshown(input json.RawMessage, shown string, written func(string) string) (missing []string) {
+	shown = bare(shown)
+	for _, l := range cli.Leaves(input) {
+		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // a number, true, false or null
+		if !l.Unset && l.Value != "true" {
+			want = strings.Split(l.Value, "\n")
+		}
+		for _, line := range want {
+			if written != nil {
+				line = written(line)
+			}
+			if !strings.Contains(shown, bare(line)) {
+				missing = append(missing, l.Name+": "+line)
+			}
+		}
+	}
+	return missing
+}
+
+func bare(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), ""), "⏎", "") }

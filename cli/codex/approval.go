@@ -1,0 +1,119 @@
+package codex
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"ductor/cli"
+)
+
+// approvalOf shows people what Codex waits for.
+func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
+	p := a.params
+	ev := cli.ApprovalAsked{ID: a.id, Reason: p.Reason, Input: a.m.Params, Started: t.parser.tool(p.Item)}
+	read := readingOf(p, t.req.Dir)
+	switch a.m.Method {
+	case askCommand:
+		askForCommand(&ev, p, &read)
+	case askFiles:
+		ev.Tool, ev.Changes = "patch", t.parser.changes[p.Item]
+		ev.Title = titleOf(pathsOf(ev.Changes, t.req.Dir))
+		if len(ev.Changes) == 0 {
+			ev.Missing = "the changes"
+		}
+	case askPermissions:
+		ev.Tool, ev.Title, ev.Detail = "permissions", titleOf(or(p.Reason, "more permissions")), "More permissions until this turn ends."
+	case askServer:
+		askForServer(&ev, p, &read)
+	}
+	ev.Fields = read.Fields(a.m.Params)
+	if a.m.Method == askPermissions && !ev.Widens() {
+		ev.Missing = "the permissions"
+	}
+	return ev
+}
+
+// readingOf is what all requests of Codex have alike. What Codex proposes for later requests is never accepted.
+func readingOf(p askParams, dir string) cli.Reading {
+	return cli.Reading{
+		Dir:  dir,
+		Said: map[string]string{"reason": p.Reason},
+		Usual: map[string]string{
+			"kind": "command", "environmentId": "local", "command": "", "reason": "", "mode": "form", "_meta": "",
+			"requestedSchema.type": "object", "requestedSchema.properties": "{}",
+		},
+		Labels: []string{
+			"threadId", "turnId", "itemId", "startedAtMs", "approvalId", "elicitationId", "availableDecisions",
+			"commandActions", "proposedExecpolicyAmendment", "proposedNetworkPolicyAmendments",
+		},
+		Wider: []string{"permissions", "url"},
+	}
+}
+
+// askForCommand shows the command as it is typed, where the shell around it can be told from that.
+func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
+	shown := plainCommand(p.Command)
+	ev.Tool, ev.Detail, ev.Title = "shell", shown, titleOf(shown)
+	switch {
+	case shown == p.Command:
+		read.Said["command"] = p.Command
+	case sameCommand(shown, p.Command):
+		read.Usual["command"] = p.Command
+	default:
+		ev.Detail, read.Said["command"] = p.Command, p.Command
+	}
+	if ev.Title == ev.Detail {
+		ev.Detail = ""
+	}
+	if strings.TrimSpace(p.Command) == "" {
+		if len(p.Network) == 0 || string(p.Network) == "null" {
+			ev.Missing = "the command"
+		}
+	}
+}
+
+// sameCommand says whether raw is a shell that runs shown, quoted as Codex quotes, and nothing else.
+func sameCommand(shown, raw string) bool {
+	double := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(shown)
+	inner := withoutShell(raw)
+	return inner == `'`+strings.ReplaceAll(shown, `'`, `'\''`)+`'` || inner == `"`+double+`"` || inner == shown && oneWord(shown)
+}
+
+// oneWord says whether a shell reads s as one word.
+func oneWord(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./", r))
+	})
+}
+
+// askForServer shows what an MCP server asks, or for which of its tools Codex does.
+func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
+	ev.Tool, ev.Title, ev.Detail = p.Server, titleOf(p.Message), p.Message
+	if ev.Title == ev.Detail {
+		ev.Detail = ""
+	}
+	read.Said["serverName"], read.Said["message"] = p.Server, p.Message
+	if p.Meta.Kind != "mcp_tool_call" {
+		return
+	}
+	if p.Meta.Tool != "" {
+		ev.Tool += "." + p.Meta.Tool
+		read.Said["_meta.tool_name"] = p.Meta.Tool
+	}
+	read.Usual["_meta.codex_approval_kind"] = p.Meta.Kind
+	read.Labels = append(read.Labels, "_meta.persist", "_meta.tool_description")
+	for i, shown := range p.Meta.Display { // Codex repeats the parameters
+		at := fmt.Sprintf("_meta.tool_params_display[%d].", i)
+		read.Said[at+"name"], read.Said[at+"display_name"] = shown.Name, shown.Name
+		read.Said[at+"value"] = textOf(p.Meta.Parameters[shown.Name])
+	}
+}
+
+// textOf is a JSON value as a leaf of it is shown.
+func textOf(raw json.RawMessage) string {
+	if leaves := cli.Leaves(raw); len(leaves) == 1 {
+		return leaves[0].Value
+	}
+	return ""
+}

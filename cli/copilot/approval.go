@@ -1,0 +1,130 @@
+package copilot
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"ductor/cli"
+)
+
+// approval puts a permission request to people.
+func approval(p *parser, id cli.AskID, asked permissionAsked, raw json.RawMessage) cli.ApprovalAsked {
+	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: cmp.Or(asked.Hook, asked.Warning, asked.Intention)}
+	if t, ok := p.tools[asked.ToolCallID]; ok {
+		ev.Tool, ev.Started = t.Name, t.ID
+	}
+	read := readingOf(p.dir, asked, ev.Reason)
+	whole := subjectOf(asked, &read)
+	switch asked.Kind {
+	case "write":
+		whole = relative(p.dir, asked.File)
+		ev.Changes = changesOf(asked, whole, &read)
+	case "read":
+		whole = relative(p.dir, asked.Path)
+	}
+	if whole == "" {
+		whole = strings.Join(asked.Paths, ", ")
+	}
+	ev.Fields = read.Fields(raw)
+	ev.Title = cli.OneLine(strings.TrimSpace(whole+" "+string(asked.Args)+string(asked.ToolArgs)), maxTitle)
+	if ev.Title != whole {
+		ev.Detail = whole
+	}
+	switch {
+	case asked.Kind == "shell" && whole == "":
+		ev.Missing = "the command"
+	case !ev.Allowable():
+		ev.Missing = "what it would do"
+	}
+	ev.Title = cmp.Or(ev.Title, asked.Kind)
+	return ev
+}
+
+// readingOf is what all permission requests have alike.
+func readingOf(dir string, asked permissionAsked, reason string) cli.Reading {
+	return cli.Reading{
+		Dir: dir,
+		Said: map[string]string{
+			"hookMessage": reason, "warning": reason, "intention": reason,
+		},
+		Usual: map[string]string{
+			"kind": asked.Kind, "shellType": "bash", "hasWriteFileRedirection": "false", "possiblePaths": "[]", "possibleUrls": "[]",
+			"commands": "[]", "hookMessage": "", "warning": "", "managedApprovalRequired": "false",
+		},
+		Labels: []string{"toolCallId", "canOfferSessionApproval", "commands", "commandSegments", "assistedApproval"},
+		Wider:  []string{"requestSandboxBypass"},
+	}
+}
+
+// subjectOf is what a request of most kinds is about, whole.
+func subjectOf(asked permissionAsked, read *cli.Reading) string {
+	switch asked.Kind {
+	case "shell":
+		read.Said["fullCommandText"] = asked.Command
+		return asked.Command
+	case "mcp":
+		read.Said["serverName"], read.Said["toolName"] = asked.Server, asked.Tool
+		return asked.Server + "." + asked.Tool
+	case "url":
+		read.Said["url"] = asked.URL
+		return asked.URL
+	case "memory":
+		read.Said["fact"] = asked.Fact
+		return asked.Fact
+	case "read":
+		read.Said["path"] = asked.Path
+		return ""
+	case "write":
+		return ""
+	}
+	read.Said["toolName"] = asked.Tool
+	return asked.Tool
+}
+
+// changesOf is the change that a request would make. The full text has the diff as Copilot gives it.
+func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
+	kind := cli.FileUpdated
+	if asked.NewFile != "" {
+		kind = cli.FileAdded
+	}
+	change := cli.FileChanged{Path: name, Kind: kind, Diff: hunks(asked.Diff)}
+	read.Said["fileName"] = asked.File
+	if change.Diff != "" {
+		read.Usual["diff"] = asked.Diff
+	}
+	if added := addedBy(change.Diff); strings.TrimSuffix(added, "\n") == strings.TrimSuffix(asked.NewFile, "\n") {
+		read.Said["newFileContents"] = asked.NewFile
+	}
+	if asked.Resolved == asked.File {
+		read.Said["resolvedPath"] = asked.File
+	} else if !cli.VisibleBelow(read.Dir, asked.Resolved) {
+		read.Wider = append(read.Wider, "resolvedPath") // a link leads elsewhere
+	}
+	return []cli.FileChanged{change}
+}
+
+// addedBy are the lines that a diff adds.
+func addedBy(diff string) string {
+	var b strings.Builder
+	for line := range strings.Lines(diff) {
+		if added, is := strings.CutPrefix(line, "+"); is {
+			b.WriteString(added)
+		}
+	}
+	return b.String()
+}
+
+// planApproval puts a plan to people.
+func planApproval(id cli.AskID, summary, plan string, raw json.RawMessage) cli.ApprovalAsked {
+	read := cli.Reading{
+		Said:   map[string]string{"planContent": plan},
+		Labels: []string{"sessionId", "toolCallId", "requestId", "actions", "recommendedAction"},
+	}
+	ev := cli.ApprovalAsked{ID: id, Tool: cli.PlanTool, Title: oneLine(summary), Detail: plan, Input: raw}
+	if plan == "" && ev.Title == summary {
+		read.Said["summary"] = summary
+	}
+	ev.Fields = read.Fields(raw)
+	return ev
+}

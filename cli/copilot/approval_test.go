@@ -1,0 +1,32 @@
+package copilot
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+)
+
+// Every value of a request is in its approval.
+func TestLawAnApprovalTellsEveryField(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		input := clitest.Inputs("fullCommandText", "intention", "warning", "fileName", "resolvedPath", "diff", "newFileContents", "path", "serverName",
+			"toolName", "args", "toolArgs", "url", "fact", "hookMessage", "commandSegments", "workingDirectory").Draw(rt, "input")
+		var asked permissionAsked
+		_ = json.Unmarshal(input, &asked) // as a parser does
+		asked.Kind = rapid.SampledFrom([]string{"shell", "write", "read", "mcp", "url", "memory", "new"}).Draw(rt, "kind")
+		p := newParser(cli.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: "/srv/proj"})
+		ev := approval(p, "a", asked, input)
+		if left := clitest.Unshown(input, clitest.Shown(ev), nil); len(left) > 0 {
+			rt.Fatalf("%s %s does not tell %q: %+v", asked.Kind, input, left, ev)
+		}
+		plan := planApproval("p", asked.Intention, asked.Diff, input)
+		if left := clitest.Unshown(input, clitest.Shown(plan), nil); len(left) > 0 {
+			rt.Fatalf("a plan %s does not tell %q: %+v", input, left, plan)
+		}
+	})
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Weight says how much a Field matters to the user who decides.
+type Weight string
+
+// The weights.
+const (
+	PlainField Weight = ""      // the card shows it
+	WiderField Weight = "wider" // it asks for more than usual: another directory, rights, network; the card shows it first
+	LabelField Weight = "label" // it names the request, or has its usual value; only the full text shows it
+)
+
+// Field is a value of a request's input that title, detail and changes do not show.
+type Field struct {
+	Name, Value string
+	Weight      Weight
+}
+
+// Reading says what a dialect knows about the fields of one request. Every field that it does not name is shown.
+// It names fields as Leaf does, and a list of names also covers the fields below them, without their indices.
+type Reading struct {
+	Dir    string            // the working directory of the turn
+	Said   map[string]string // what title, detail, reason and changes show whole; a field with another value is shown
+	Usual  map[string]string // values that say nothing, and null; a field with another value is shown
+	Labels []string          // names of fields that only name the request
+	Wider  []string          // names of fields that ask for more rights
+}
+
+// Fields are the fields of an input that title, detail and changes do not show, in their order.
+func (r Reading) Fields(input json.RawMessage) []Field {
+	fields := []Field{}
+	for _, l := range Leaves(input) {
+		if said, is := r.Said[l.Name]; is && said == l.Value {
+			continue
+		}
+		fields = append(fields, Field{Name: l.Name, Value: l.Value, Weight: r.weigh(l)})
+	}
+	return fields
+}
+
+var indices = regexp.MustCompile(`\[\d+\]`)
+
+func (r Reading) weigh(l Leaf) Weight {
+	name := indices.ReplaceAllString(l.Name, "")
+	words := strings.Split(name, ".")
+	switch usual, is := r.Usual[name]; {
+	case slices.Contains(directoryFields(), words[len(words)-1]):
+		if l.Value == "null" || r.here(l.Value) {
+			return LabelField
+		}
+		return WiderField
+	case below(name, r.Wider), slices.ContainsFunc(words, func(w string) bool { return slices.Contains(wideningFields(), w) }):
+		switch {
+		case !l.Unset:
+			return WiderField
+		case l.Value == "null":
+			return LabelField
+		}
+	case is && (usual == l.Value || l.Value == "null"), below(name, r.Labels):
+		return LabelField
+	}
+	return PlainField
+}
+
+// here says whether a path is the working directory, by its name.
+func (r Reading) here(path string) bool {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.Dir, path)
+	}
+	return r.Dir != "" && filepath.Clean(path) == filepath.Clean(r.Dir)
+}
+
+func below(name string, names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return name == n || strings.HasPrefix(name, n+".") })
+}
+
+// directoryFields are the names that agents and their tools give to the directory of a command.
+func directoryFields() []string {
+	return []string{"cwd", "workdir", "working_directory", "workingDirectory", "dir_path"}
+}
+
+// wideningFields are the names that agents give to wider rights, wherever they stand.
+func wideningFields() []string {
+	return []string{
+		"dangerouslyDisableSandbox", "allowedPrompts", "grantRoot", "additionalPermissions", "additional_permissions",
+		"networkApprovalContext", "with_escalated_permissions", "sandbox_permissions",
+	}
+}
+
+// Leaf is a value within JSON that holds no other values. Its Name is the path to it, such as `edits[0].path`; keys
+// that could be mistaken for a path are quoted.
+type Leaf struct {
+	Name, Value string // Value is the text of a string, else the JSON
+	Unset       bool   // null, false, {} or []
+}
+
+// Bounds of Leaves. What exceeds them is one leaf.
+const (
+	mostLeaves     = 2000
+	mostLeafNames  = 256 << 10 // bytes of all names
+	wholeInputName = "input"
+)
+
+// Leaves are the values of an input in their order, those of a repeated key too. Input that is no JSON is one leaf.
+func Leaves(input json.RawMessage) []Leaf {
+	if len(bytes.TrimSpace(input)) == 0 {
+		return nil
+	}
+	whole := []Leaf{{Name: wholeInputName, Value: string(input)}}
+	if !json.Valid(input) { // which also bounds its depth
+		return whole
+	}
+	w := leafWalk{dec: json.NewDecoder(bytes.NewReader(input))}
+	w.dec.UseNumber()
+	if err := w.value(""); err != nil {
+		return whole
+	}
+	return w.leaves
+}
+
+type leafWalk struct {
+	dec    *json.Decoder
+	leaves []Leaf
+	names  int
+}
+
+func (w *leafWalk) value(name string) error {
+	token, err := w.dec.Token()
+	if err != nil {
+		return fmt.Errorf("read an input: %w", err)
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		return w.inside(name, v)
+	case string:
+		return w.add(name, v, false)
+	case bool:
+		return w.add(name, strconv.FormatBool(v), !v)
+	case nil:
+		return w.add(name, "null", true)
+	}
+	return w.add(name, fmt.Sprint(token), false)
+}
+
+// inside reads an object or a list up to its end.
+func (w *leafWalk) inside(name string, open json.Delim) error {
+	i := 0
+	for ; w.dec.More(); i++ {
+		at := name + "[" + strconv.Itoa(i) + "]"
+		if open == '{' {
+			key, err := w.dec.Token()
+			if err != nil {
+				return fmt.Errorf("read an input: %w", err)
+			}
+			at = fieldName(name, fmt.Sprint(key))
+		}
+		if err := w.value(at); err != nil {
+			return err
+		}
+	}
+	if _, err := w.dec.Token(); err != nil {
+		return fmt.Errorf("read an input: %w", err)
+	}
+	if i > 0 {
+		return nil
+	}
+	return w.add(name, map[json.Delim]string{'{': "{}", '[': "[]"}[open], true)
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+func fieldName(of, key string) string {
+	switch {
+	case !plainKey.MatchString(key):
+		return of + "[" + strconv.Quote(key) + "]"
+	case of == "":
+		return key
+	}
+	return of + "." + key
+}
+
+var errManyLeaves = errors.New("the input has too many values")
+
+func (w *leafWalk) add(name, value string, unset bool) error {
+	if name == "" {
+		name = wholeInputName
+	}
+	if w.names += len(name); len(w.leaves) == mostLeaves || w.names > mostLeafNames {
+		return errManyLeaves
+	}
+	w.leaves = append(w.leaves, Leaf{Name: name, Value: value, Unset: unset})
+	return nil
+}
+
+// Widens says whether the request asks for more than usual. No rule may let it through: rules do not say so.
+func (a ApprovalAsked) Widens() bool {
+	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField })
+}
+
+// Allowable says whether the request says what it is about, so that a user can allow it.
+func (a ApprovalAsked) Allowable() bool {
+	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 ||
+		slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight != LabelField })
+	return said && a.Missing == ""
+}
