@@ -1,24 +1,17 @@
 package bot
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strings"
-	"unicode"
 
 	"ductor/bot/render"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
-// Sizes of what an ask shows, in UTF-16 units. Together with what stands around them they fit a message.
-const (
-	askDetailMax = 1200
-	askDiffMax   = 1200 // of all changes together
-	askChanges   = 5
-	askReasonMax = 300
-	askRuleMax   = 400
-)
+// askRuleMax is how much of a rule a message shows, in UTF-16 units.
+const askRuleMax = 400
 
 // drawAsk is how an ask stands in the chat, with what people began to do about it. who names the person who
 // decided it, where that is worth saying. Pure.
@@ -35,10 +28,31 @@ func drawAsk(a orchestrator.Ask, d askDraft, who string) (render.Text, Keyboard)
 	return askView(a, who)
 }
 
+// askGate says whether an approval can be allowed.
+type askGate string
+
+const (
+	gateOpen   askGate = "open"
+	gateUnread askGate = "unread" // only after its full text was opened: the card does not show all of it
+	gateShut   askGate = "shut"   // not from the chat: there is nothing to decide on, or more than a chat can show
+)
+
+// gateOf is the same for the same ask.
+func gateOf(a orchestrator.Ask, s *subject) askGate {
+	switch {
+	case whyShut(a) != "":
+		return gateShut
+	case s.cut:
+		return gateUnread
+	}
+	return gateOpen
+}
+
 // askView is how an approval stands in the chat: what it is about, and buttons as long as it is open. Pure;
 // the same ask always gives the same message.
 func askView(a orchestrator.Ask, who string) (render.Text, Keyboard) {
-	lines, short := askSubject(a)
+	s := subjectOf(a)
+	lines := s.lines
 	if a.State != orchestrator.AskOpen {
 		return joinLines(append(lines, askEnding(a, who))), nil
 	}
@@ -48,7 +62,10 @@ func askView(a orchestrator.Ask, who string) (render.Text, Keyboard) {
 	if !a.Expires.IsZero() {
 		lines = append(lines, render.Styled(render.Italic, "Denied by itself at "+a.Expires.Local().Format("15:04")+"."))
 	}
-	return joinLines(lines), askButtons(a, short)
+	if gateOf(a, s) == gateUnread {
+		lines = append(lines, render.Styled(render.Italic, "Not all of it is shown here: open 📄 Full text before you allow it."))
+	}
+	return joinLines(lines), askButtons(a, s)
 }
 
 // askConfirm shows the exact rule that a choice would make, before it is made. askBack leads back to askView.
@@ -60,16 +77,32 @@ func askConfirm(a orchestrator.Ask, op askOp) (render.Text, Keyboard) {
 	if rule == "" || a.State != orchestrator.AskOpen {
 		return askView(a, "")
 	}
-	lines, _ := askSubject(a)
-	lines = append(lines,
+	shown, _ := shownRule(rule)
+	lines := append(subjectOf(a).lines,
 		render.Plain("Allowing it like this lets through unasked, "+until+":"),
-		render.CodeBlock("", shorten(revealed(rule), askRuleMax)))
+		render.CodeBlock("", shown))
 	return joinLines(lines), askKeyboard(a, []askButton{{"✅ Allow all of that", yes}}, []askButton{{"‹ Back", askBack}})
+}
+
+// shownRule is a rule as a message shows it, and whether that is not all of it.
+func shownRule(rule string) (string, bool) { return middle(revealed(rule), askRuleMax) }
+
+// unreadFor says whether a choice takes the full text to have been opened, because the chat shows less than it allows.
+func unreadFor(a orchestrator.Ask, choice orchestrator.Choice) bool {
+	_, session := shownRule(a.SessionRule)
+	_, pattern := shownRule(a.Rule)
+	switch {
+	case choice != orchestrator.AllowOnce && choice != orchestrator.AllowSession && choice != orchestrator.AllowPattern:
+		return false
+	case choice == orchestrator.AllowSession && session, choice == orchestrator.AllowPattern && pattern:
+		return true
+	}
+	return a.Approval != nil && subjectOf(a).cut
 }
 
 // askForReason asks for the reason of a denial.
 func askForReason(a orchestrator.Ask, d askDraft) (render.Text, Keyboard) {
-	lines, _ := askSubject(a)
+	lines := subjectOf(a).lines
 	told := "then it is denied, and the agent is told why."
 	if a.Approval.Deaf {
 		told = "then it is denied. " + agentName(a.Agent) + " takes no reason with that, so it reads yours as your next message."
@@ -85,81 +118,6 @@ func askedWords(a orchestrator.Ask, d askDraft, what string) string {
 		return "Reply to this message with " + what + until
 	}
 	return "Your next message here is " + what + until
-}
-
-// askSubject is what is to be decided. short says that not all of it is there.
-func askSubject(a orchestrator.Ask) (lines []render.Text, short bool) {
-	ask := a.Approval
-	head := render.Concat(render.Plain("🔐 May "+agentName(a.Agent)+" use "),
-		render.Styled(render.Bold, shorten(oneLine(ask.Tool), nameMax)), render.Plain("?"))
-	if ask.Tool == cli.PlanTool {
-		head = render.Plain("🗺 May " + agentName(a.Agent) + " begin with this plan?")
-	}
-	detail, cutDetail := middle(revealed(strings.TrimSpace(cmp.Or(ask.Detail, ask.Title))), askDetailMax)
-	lines = append(lines, head)
-	switch {
-	case detail == "":
-	case ask.Tool == cli.PlanTool && !cutDetail:
-		lines = append(lines, render.Markdown(detail))
-	default:
-		lines = append(lines, render.CodeBlock("", detail))
-	}
-	changes, cutChanges := askDiffs(ask.Changes)
-	lines = append(lines, changes...)
-	if reason := shorten(oneLine(ask.Reason), askReasonMax); reason != "" {
-		lines = append(lines, render.Styled(render.Italic, "It says: "+reason))
-	}
-	return lines, cutDetail || cutChanges
-}
-
-// askDiffs shows what would be changed: the files, and the beginning and the end of each diff.
-func askDiffs(changes []cli.FileChanged) (lines []render.Text, short bool) {
-	room := askDiffMax / max(min(len(changes), askChanges), 1)
-	for i, ch := range changes {
-		if i == askChanges {
-			return append(lines, render.Plain(fmt.Sprintf("… and %d more files", len(changes)-i))), true
-		}
-		icon := map[cli.ChangeKind]string{cli.FileAdded: "➕", cli.FileDeleted: "➖"}[ch.Kind]
-		lines = append(lines, render.Concat(render.Plain(cmp.Or(icon, "✎")+" "),
-			render.Styled(render.Code, shorten(oneLine(revealed(ch.Path)), titleMax)), render.Plain(diffCount(ch.Diff))))
-		diff, cut := middle(revealed(strings.TrimRight(ch.Diff, "\n")), room)
-		if diff != "" {
-			lines = append(lines, render.CodeBlock("diff", diff))
-		}
-		short = short || cut
-	}
-	return lines, short
-}
-
-// revealed is s as the chat keeps it, with the characters written out that are not seen but change what is
-// seen, such as those that turn the direction of writing: nobody must allow what he was not shown.
-func revealed(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
-			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return render.Plain(b.String()).Text // measured as it will be shown
-}
-
-// middle takes the middle out of s when it is longer than limit. The end stays: what matters in a command may
-// stand there.
-func middle(s string, limit int) (string, bool) {
-	if render.Len(s) <= limit {
-		return s, false
-	}
-	runes := []rune(s)
-	limit -= 50 // for the line about it
-	head, tail := limit*2/3, limit/3
-	// Characters beyond the basic plane count twice; then a little less is shown.
-	if len(runes) < render.Len(s) {
-		head, tail = head/2, tail/2
-	}
-	left := len(runes) - head - tail
-	return fmt.Sprintf("%s\n… %d characters are not shown here …\n%s", string(runes[:head]), left, string(runes[len(runes)-tail:])), true
 }
 
 // askEnding says how it was decided, and by whom where who says so.
@@ -200,19 +158,23 @@ func askEnding(a orchestrator.Ask, who string) render.Text {
 	return render.Plain(because("↩ No longer waited for"))
 }
 
-func askButtons(a orchestrator.Ask, short bool) Keyboard {
-	wider := []askButton{}
-	if a.SessionRule != "" {
-		wider = append(wider, askButton{"Allow this session…", askShowSession})
-	}
-	if a.Rule != "" {
-		wider = append(wider, askButton{"Allow pattern…", askShowPattern})
+func askButtons(a orchestrator.Ask, s *subject) Keyboard {
+	first, wider := []askButton{{"⛔ Deny", askDeny}}, []askButton{}
+	if gateOf(a, s) != gateShut {
+		first = append([]askButton{{"✅ Allow once", askOnce}}, first...)
+		if a.SessionRule != "" {
+			wider = append(wider, askButton{"Allow this session…", askShowSession})
+		}
+		if a.Rule != "" {
+			wider = append(wider, askButton{"Allow pattern…", askShowPattern})
+		}
 	}
 	last := []askButton{{"Deny with reason…", askReason}}
-	if short {
+	label := func(f cli.Field) bool { return f.Weight == cli.LabelField }
+	if s.cut || unreadFor(a, orchestrator.AllowSession) || unreadFor(a, orchestrator.AllowPattern) || slices.ContainsFunc(a.Approval.Fields, label) {
 		last = append(last, askButton{"📄 Full text", askFull})
 	}
-	return askKeyboard(a, []askButton{{"✅ Allow once", askOnce}, {"⛔ Deny", askDeny}}, wider, last)
+	return askKeyboard(a, first, wider, last)
 }
 
 type askButton struct {
@@ -236,35 +198,6 @@ func askKeyboard(a orchestrator.Ask, rows ...[]askButton) Keyboard {
 	}
 	return k
 }
-
-// askWhole is all there is to decide on, in as many messages as it takes up to a bound.
-func askWhole(a orchestrator.Ask) []render.Text {
-	ask := a.Approval
-	if ask == nil {
-		return nil
-	}
-	lines := []render.Text{render.Styled(render.Bold, shorten(oneLine(ask.Tool), nameMax))}
-	if detail := cmp.Or(ask.Detail, ask.Title); strings.TrimSpace(detail) != "" {
-		lines = append(lines, render.CodeBlock("", revealed(detail)))
-	}
-	for _, ch := range ask.Changes {
-		lines = append(lines, render.Styled(render.Code, oneLine(revealed(ch.Path))))
-		if ch.Diff != "" {
-			lines = append(lines, render.CodeBlock("diff", revealed(ch.Diff)))
-		}
-	}
-	var out []render.Text
-	for _, p := range render.Split(joinLines(lines), hardLimit) {
-		if len(out) == askWholeMax {
-			return append(out, render.Plain("… The rest is longer than a chat can show. If in doubt, deny."))
-		}
-		out = append(out, p.Text)
-	}
-	return out
-}
-
-// askWholeMax is how many messages a full text may take.
-const askWholeMax = 8
 
 func joinLines(lines []render.Text) render.Text { return asMessage(separated(lines)) }
 

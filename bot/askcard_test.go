@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -50,20 +51,21 @@ func TestAskCard(t *testing.T) {
 			"🔐 May Claude use Bash?\ngit status --short\nStands for 3 identical requests.\nDenied by itself at 15:04." + openButtons},
 		{"no rule to offer, a reason", func(a *orchestrator.Ask) {
 			a.SessionRule, a.Rule, a.Approval.Reason = "", "", "to see\nwhat changed"
-		}, "🔐 May Claude use Bash?\ngit status --short\nIt says: to see what changed\nDenied by itself at 15:04." +
+		}, "🔐 May Claude use Bash?\ngit status --short\nIt says: to see⏎what changed\nDenied by itself at 15:04." +
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
 		{"a change", func(a *orchestrator.Ask) {
 			a.Approval = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a\n+++ b\n-x\n+y\n"}}}
 		}, "🔐 May Claude use Edit?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nDenied by itself at 15:04." + openButtons},
 		{"a plan", func(a *orchestrator.Ask) {
 			a.Approval, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
-		}, "🗺 May Claude begin with this plan?\n1. Look\n2. Do\nDenied by itself at 15:04." +
+		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nDenied by itself at 15:04." +
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
 		{"the end of a long command is shown", func(a *orchestrator.Ask) { a.Approval.Detail = long + "; rm -rf ~" },
 			"🔐 May Claude use Bash?\n" + strings.Repeat("x", 766) + "\n… 1861 characters are not shown here …\n" +
-				strings.Repeat("x", 373) + "; rm -rf ~\nDenied by itself at 15:04." + openButtons + "[📄 Full text a:q1:n1:f]"},
+				strings.Repeat("x", 373) + "; rm -rf ~\nDenied by itself at 15:04." +
+				"\nNot all of it is shown here: open 📄 Full text before you allow it." + openButtons + "[📄 Full text a:q1:n1:f]"},
 		{"what is not seen is written out", func(a *orchestrator.Ask) { a.Approval.Title = "ls \u202e\u200bfr- mr" },
-			"🔐 May Claude use Bash?\nls ⟨U+202E⟩⟨U+200B⟩fr- mr\nDenied by itself at 15:04." + openButtons},
+			"🔐 May Claude use Bash?\nls \\u202e\\u200bfr- mr\nDenied by itself at 15:04." + openButtons},
 		{"allowed", func(a *orchestrator.Ask) { a.State = orchestrator.AskAllowed },
 			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed."},
 		{"allowed by a rule", func(a *orchestrator.Ask) { a.State, a.Ruled = orchestrator.AskAllowed, a.Rule },
@@ -137,6 +139,10 @@ func TestLawAskCardIsAMessage(t *testing.T) {
 		for range rapid.IntRange(0, 8).Draw(rt, "changes") {
 			a.Approval.Changes = append(a.Approval.Changes, cli.FileChanged{Path: long("path"), Diff: long("diff")})
 		}
+		for range rapid.IntRange(0, 12).Draw(rt, "fields") {
+			weight := rapid.SampledFrom([]cli.Weight{cli.PlainField, cli.WiderField, cli.LabelField}).Draw(rt, "weight")
+			a.Approval.Fields = append(a.Approval.Fields, cli.Field{Name: long("name"), Value: long("value"), Weight: weight})
+		}
 		a.Rule = "Bash(" + long("rule") + ")"
 		a.State = rapid.SampledFrom([]orchestrator.AskState{orchestrator.AskOpen, orchestrator.AskAllowed, orchestrator.AskDenied}).Draw(rt, "state")
 		a.Reason, a.Ruled = long("why"), long("ruled")
@@ -157,6 +163,50 @@ func TestLawAskCardIsAMessage(t *testing.T) {
 						rt.Fatalf("the button says %q", b.Data)
 					}
 				}
+			}
+		}
+	})
+}
+
+// Whatever an agent asks, all of it is on the card or in the full text, or it cannot be allowed.
+func TestLawNothingIsAllowedUnseen(t *testing.T) {
+	word := rapid.StringMatching(`[a-z]{8,10}`)
+	rapid.Check(t, func(rt *rapid.T) {
+		var words []string
+		text := func(label string) string {
+			var b strings.Builder
+			for range rapid.IntRange(0, 4).Draw(rt, label+" parts") {
+				w := word.Draw(rt, label)
+				words = append(words, w)
+				b.WriteString(w + strings.Repeat(rapid.SampledFrom([]string{"", " ", "\n", "\t", "x", "\u202e"}).Draw(rt, label+" blank"), rapid.SampledFrom([]int{1, 3, 900}).Draw(rt, label+" times")))
+			}
+			return b.String()
+		}
+		a := anAsk()
+		a.Rule, a.SessionRule = "", ""
+		a.Approval = &cli.ApprovalAsked{Tool: "Bash", Detail: text("detail"), Reason: text("reason")}
+		for range rapid.IntRange(0, 7).Draw(rt, "changes") {
+			a.Approval.Changes = append(a.Approval.Changes, cli.FileChanged{Path: text("path"), Diff: text("diff")})
+		}
+		for range rapid.IntRange(0, 12).Draw(rt, "fields") {
+			weight := rapid.SampledFrom([]cli.Weight{cli.PlainField, cli.WiderField}).Draw(rt, "weight")
+			a.Approval.Fields = append(a.Approval.Fields, cli.Field{Name: text("name"), Value: text("value"), Weight: weight})
+		}
+		card, keys := askView(a, "")
+		gate := gateOf(a, subjectOf(a))
+		buttons := fmt.Sprint(keys)
+		if strings.Contains(buttons, "Allow") != (gate != gateShut) || gate == gateUnread && !strings.Contains(buttons, "Full text") {
+			rt.Fatalf("a gate that is %s has the buttons %s", gate, buttons)
+		}
+		shown := card.Text
+		if gate == gateUnread {
+			for _, m := range askWhole(a) {
+				shown += m.Text
+			}
+		}
+		for i, w := range words {
+			if gate != gateShut && !strings.Contains(shown, w) {
+				rt.Fatalf("word %d, %q, of a card that is %s is nowhere: %q", i, w, gate, shown)
 			}
 		}
 	})

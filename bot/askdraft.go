@@ -21,6 +21,7 @@ type askDraft struct {
 	From     orchestrator.PersonID `json:"from,omitempty"`    // whose words are waited for
 	Until    time.Time             `json:"until,omitzero"`    // and how long
 	Updates  []int64               `json:"updates,omitempty"` // that took effect, the last few
+	Opened   bool                  `json:"opened,omitempty"`  // the full text was asked for, so the ask can be allowed
 }
 
 // wordsPatience is how long a reason may take: what is said later is a prompt.

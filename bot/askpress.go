@@ -28,6 +28,8 @@ const (
 	askOthers    = "Somebody else is to decide this."
 	askMovedOn   = "This had already moved on; nothing was changed by this press."
 	askPickFirst = "Choose something first."
+	askReadFirst = "Not all of it is shown here: open 📄 Full text first. Nothing was allowed."
+	askNoText    = "There is nothing to allow here that you were shown. Nothing was allowed."
 )
 
 // press acts on a button below an ask and returns the short answer to it, and what is to be sent.
@@ -55,6 +57,9 @@ func (k *asking) press(ctx context.Context, p press, what string) (string, []orc
 		return "", nil, err
 	}
 	if choice, is := ap.op.choice(); is {
+		if said := k.unseen(c, ask, choice); said != "" {
+			return said, nil, nil
+		}
 		return k.decide(ctx, c, p, ap, orchestrator.Verdict{Choice: choice})
 	}
 	if err := whyOver(ask, k.now()); err != nil {
@@ -62,7 +67,7 @@ func (k *asking) press(ctx context.Context, p press, what string) (string, []orc
 		return askRefusal(ask, err)
 	}
 	if ap.op == askFull {
-		return k.whole(c, ask, p)
+		return k.whole(ctx, c, ask, p)
 	}
 	return k.draft(ctx, c, ask, p, ap)
 }
@@ -123,12 +128,37 @@ func askRefusal(a orchestrator.Ask, err error) (string, []orchestrator.Letter, e
 	return "", nil, err
 }
 
-// whole is everything there is to decide on, as messages of its own. It is sent once.
-func (k *asking) whole(c *askCard, a orchestrator.Ask, p press) (string, []orchestrator.Letter, error) {
+// unseen says why an ask cannot be allowed by who was not shown all of it; empty if it can.
+func (k *asking) unseen(c *askCard, a orchestrator.Ask, choice orchestrator.Choice) string {
+	if a.State != orchestrator.AskOpen || a.Approval == nil || choice == orchestrator.Deny {
+		return ""
+	}
 	k.board.mu.Lock()
-	again := c.whole
-	c.whole = true
+	opened := c.draft.Opened
 	k.board.mu.Unlock()
+	switch {
+	case whyShut(a) != "":
+		return askNoText
+	case !opened && unreadFor(a, choice):
+		return askReadFirst
+	}
+	return ""
+}
+
+// whole is everything there is to decide on, as messages of its own. It is sent once.
+func (k *asking) whole(ctx context.Context, c *askCard, a orchestrator.Ask, p press) (string, []orchestrator.Letter, error) {
+	again := false
+	_, _, err := k.board.change(ctx, c, func(d *askDraft) bool {
+		if d.applied(p.by.Updates) { // ductor died before it was recorded that this press was dealt with
+			return false
+		}
+		again = d.Opened
+		d.Opened = true
+		return !again
+	})
+	if err != nil {
+		return "", nil, err
+	}
 	if again {
 		return "The full text is in the chat already.", nil, nil
 	}

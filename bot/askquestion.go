@@ -2,6 +2,7 @@ package bot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ductor/bot/render"
@@ -156,7 +157,21 @@ func questionButtons(a orchestrator.Ask, d askDraft) Keyboard {
 	if b, ok := button("✖ Do not answer", askDeny, 0); ok {
 		last = append(last, b)
 	}
+	if b, ok := button("📄 Full text", askFull, 0); ok && questionCut(q) {
+		last = append(last, b)
+	}
 	return append(k, last)
+}
+
+// questionCut says whether the chat shows less than the whole question.
+func questionCut(q cli.Question) bool {
+	_, cut := middle(revealed(strings.TrimSpace(q.Text)), questionMax)
+	_, header := inLine(q.Header, optionLabelMax)
+	return cut || !header || len(q.Options) > optionsMax || slices.ContainsFunc(q.Options, func(o cli.Option) bool {
+		_, label := inLine(o.Label, optionLabelMax)
+		_, about := inLine(o.Description, optionDescription)
+		return !label || !about
+	})
 }
 
 // takesWords says whether a question can be answered in own words.

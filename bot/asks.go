@@ -57,7 +57,6 @@ type askCard struct {
 	moved   bool   // its topic is gone, so it is in the chat's main one
 	plain   bool   // its formatting was refused
 	reborn  bool   // a person deleted it, and it was sent once more
-	whole   bool   // everything there is to decide on was sent
 }
 
 // noNotice stands in place of the number of a notice that has none.

@@ -1,0 +1,116 @@
+package bot
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"ductor/bot/render"
+)
+
+// revealed is s as the chat keeps it. Characters that cannot be seen, that look like a space or that change what is
+// seen are written out: nobody must allow what they were not shown.
+func revealed(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {
+		switch {
+		case !hidden(r):
+			b.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	return render.Plain(b.String()).Text // measured as it will be shown
+}
+
+// hidden says whether a character cannot be seen for what it is.
+func hidden(r rune) bool {
+	switch {
+	case r == '\n', r == '\t', r == ' ':
+		return false
+	case r < 0x7f:
+		return r < 0x20
+	case r == 0x2800, r == 0xfffc: // a blank of Braille, and a place for a picture
+		return true
+	}
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Co,
+		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// Bounds of white space. More of it pushes text out of view.
+const (
+	newlinesMost = 3
+	blanksMost   = 40
+)
+
+// folded is s with long runs of white space counted instead of shown, and whether there were any.
+func folded(s string) (text string, cut bool) {
+	var b strings.Builder
+	for s != "" {
+		run := len(s) - len(strings.TrimLeft(s, " \n"))
+		if run == 0 {
+			next := strings.IndexAny(s, " \n")
+			if next < 0 {
+				next = len(s)
+			}
+			b.WriteString(s[:next])
+			s = s[next:]
+			continue
+		}
+		blank, long := foldedRun(s[:run])
+		b.WriteString(blank)
+		s, cut = s[run:], cut || long
+	}
+	return b.String(), cut
+}
+
+func foldedRun(run string) (string, bool) {
+	last := strings.LastIndexByte(run, '\n')
+	indent := run[last+1:]
+	lines, cut := run[:last+1], false
+	if n := strings.Count(lines, "\n"); n > newlinesMost || len(lines)-n > blanksMost {
+		lines, cut = fmt.Sprintf("\n⏎ ×%d\n", n), true
+	}
+	if n := len(indent); n > blanksMost {
+		indent, cut = fmt.Sprintf(" ␣ ×%d ", n), true
+	}
+	return lines + indent, cut
+}
+
+// inLine is s on one line, with its line breaks and long runs of blanks written out. False if it says less than s.
+func inLine(s string, limit int) (string, bool) {
+	s, cut := folded(strings.TrimSpace(revealed(s)))
+	s = strings.ReplaceAll(s, "\n", "⏎")
+	short := shorten(s, limit)
+	return short, !cut && short == s
+}
+
+// linesMost is how many lines of a text the chat shows before it cuts its middle out.
+const linesMost = 40
+
+// middle takes the middle out of s when it is longer than limit, or has too many lines. The end stays: what matters
+// in a command may stand there.
+func middle(s string, limit int) (string, bool) {
+	s, cut := folded(s)
+	if lines := strings.Split(s, "\n"); len(lines) > linesMost {
+		const tail = linesMost / 3
+		head := linesMost - tail
+		hidden := fmt.Sprintf("… %d lines are not shown here …", len(lines)-linesMost)
+		s = strings.Join(lines[:head], "\n") + "\n" + hidden + "\n" + strings.Join(lines[len(lines)-tail:], "\n")
+		cut = true
+	}
+	if render.Len(s) <= limit {
+		return s, cut
+	}
+	runes := []rune(s)
+	limit = max(limit-50, 0) // for the line about it
+	head, tail := limit*2/3, limit/3
+	// Characters beyond the basic plane count twice; then a little less is shown.
+	if len(runes) < render.Len(s) {
+		head, tail = head/2, tail/2
+	}
+	left := len(runes) - head - tail
+	return fmt.Sprintf("%s\n… %d characters are not shown here …\n%s", string(runes[:head]), left, string(runes[len(runes)-tail:])), true
+}

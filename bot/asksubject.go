@@ -1,0 +1,157 @@
+package bot
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Sizes of what an approval shows, in UTF-16 units. A part that finds less room shows less.
+const (
+	askRoom      = 3300 // of all parts together: what stands around them fits a message too
+	askDetailMax = 1200
+	askDiffMax   = 1200 // of all changes together
+	askChanges   = 5
+	askReasonMax = 300
+	askFieldMax  = 200
+	askWiderMax  = 900 // of all fields that ask for more
+	askPlainMax  = 900 // of all other fields
+	askPathMax   = 200
+)
+
+// subject is what an approval is about, as the card shows it. The card's own words and those of the agent are never
+// on one line, except in fields, whose names come first.
+type subject struct {
+	lines []render.Text
+	room  int
+	cut   bool // the card does not show all of it
+}
+
+// subjectOf draws what an approval is about: first what it asks for beyond the usual, then the command or the changes,
+// then its other fields.
+func subjectOf(a orchestrator.Ask) *subject {
+	ask := a.Approval
+	s := &subject{room: askRoom}
+	tool, whole := inLine(ask.Tool, nameMax)
+	s.cut = !whole
+	head := render.Concat(render.Plain("🔐 May "+agentName(a.Agent)+" use "), render.Styled(render.Bold, tool), render.Plain("?"))
+	if ask.Tool == cli.PlanTool {
+		head = render.Plain("🗺 May " + agentName(a.Agent) + " begin with this plan?")
+	}
+	s.add(head)
+	if why := whyShut(a); why != "" && a.State == orchestrator.AskOpen {
+		s.add(render.Styled(render.Bold, "⚠️ "+why))
+	}
+	s.fields(ask, cli.WiderField)
+	s.block("", cmp.Or(ask.Detail, ask.Title), askDetailMax)
+	s.changes(ask.Changes, a.Dir)
+	s.fields(ask, cli.PlainField)
+	reason, whole := inLine(ask.Reason, min(askReasonMax, s.room))
+	s.cut = s.cut || !whole
+	if reason != "" {
+		s.add(render.Styled(render.Italic, "It says: "+reason))
+	}
+	return s
+}
+
+func (s *subject) add(line render.Text) {
+	s.lines = append(s.lines, line)
+	s.room = max(s.room-render.Len(line.Text)-1, 0)
+}
+
+// block shows a text as it is, without its middle where it is long.
+func (s *subject) block(language, text string, most int) {
+	shown, cut := middle(revealed(strings.Trim(text, "\n")), min(most, s.room))
+	s.cut = s.cut || cut
+	if strings.TrimSpace(shown) != "" {
+		s.add(render.CodeBlock(language, shown))
+	}
+}
+
+// fields shows the fields of one weight, a line each.
+func (s *subject) fields(ask *cli.ApprovalAsked, weight cli.Weight) {
+	most := map[cli.Weight]int{cli.WiderField: askWiderMax, cli.PlainField: askPlainMax}[weight]
+	floor := s.room - min(most, s.room)
+	left := 0
+	for _, f := range ask.Fields {
+		if f.Weight != weight {
+			continue
+		}
+		line, whole := fieldLine(f)
+		if left > 0 || s.room-render.Len(line) <= floor {
+			left++
+			continue
+		}
+		s.cut = s.cut || !whole
+		if weight == cli.WiderField {
+			s.add(render.Styled(render.Bold, "⚠️ "+line))
+		} else {
+			s.add(render.Plain(line))
+		}
+	}
+	if left > 0 {
+		s.cut = true
+		s.add(render.Styled(render.Bold, fmt.Sprintf("… and %d more fields", left)))
+	}
+}
+
+// fieldLine is a field on one line, and whether that says all of it.
+func fieldLine(f cli.Field) (string, bool) {
+	name, wholeName := inLine(f.Name, askFieldMax)
+	value, wholeValue := inLine(f.Value, askFieldMax)
+	return name + ": " + cmp.Or(value, "(empty)"), wholeName && wholeValue
+}
+
+// changes shows what would be changed: the files, and the beginning and the end of each diff.
+func (s *subject) changes(changes []cli.FileChanged, dir string) {
+	room := askDiffMax / max(min(len(changes), askChanges), 1)
+	for i, ch := range changes {
+		if i == askChanges {
+			s.cut = true
+			s.add(render.Plain(fmt.Sprintf("… and %d more files", len(changes)-i)))
+			return
+		}
+		path, whole := inLine(ch.Path, askPathMax)
+		s.cut = s.cut || !whole
+		s.add(render.Concat(render.Plain(changeIcon(ch.Kind)+" "+outsideSign(ch.Path, dir)),
+			render.Styled(render.Code, path), render.Plain(diffCount(ch.Diff))))
+		s.block("diff", ch.Diff, room)
+	}
+}
+
+func changeIcon(kind cli.ChangeKind) string {
+	return cmp.Or(map[cli.ChangeKind]string{cli.FileAdded: "➕", cli.FileDeleted: "➖"}[kind], "✎")
+}
+
+// outsideSign marks a path that leads out of the working directory, by its name.
+func outsideSign(path, dir string) string {
+	if filepath.IsAbs(path) && filepath.IsAbs(dir) {
+		rel, err := filepath.Rel(dir, path)
+		if err == nil && filepath.IsLocal(rel) {
+			return ""
+		}
+		return "⚠️ "
+	}
+	if path == "" || filepath.IsLocal(path) || dir == "" {
+		return ""
+	}
+	return "⚠️ "
+}
+
+// whyShut says why nobody can allow an approval from the chat; empty if it can be allowed.
+func whyShut(a orchestrator.Ask) string {
+	switch ask := a.Approval; {
+	case ask.Missing != "":
+		return agentName(a.Agent) + " did not say " + ask.Missing + ", so this cannot be allowed."
+	case !ask.Allowable():
+		return agentName(a.Agent) + " did not say what this is about, so it cannot be allowed."
+	case wholeTooLong(a):
+		return "This is longer than a chat can show, so it cannot be allowed here."
+	}
+	return ""
+}
