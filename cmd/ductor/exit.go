@@ -1,10 +1,6 @@
 package main
 
-import (
-	"errors"
-
-	"ductor/orchestrator"
-)
+import "errors"
 
 // The exit codes, for service managers and scripts.
 const (
@@ -13,7 +9,6 @@ const (
 	exitConfig   = 2 // the configuration is wrong: restarting will not help
 	exitToken    = 3 // Telegram refuses the token: restarting will not help
 	exitInstance = 4 // another ductor serves this token
-	exitDisk     = 5 // the disk under the database reports an error: a restart reads what is on it
 )
 
 // Errors that have an exit code of their own.
@@ -34,8 +29,6 @@ func exitCode(err error) int {
 		return exitToken
 	case errors.Is(err, errInstance):
 		return exitInstance
-	case errors.Is(err, orchestrator.ErrDiskFailed):
-		return exitDisk
 	default:
 		return exitFailure
 	}

@@ -34,7 +34,12 @@ const rejected = "The user doesn't want to proceed with this tool use. The tool 
 
 // tool calls a tool: the block that announces it, permission, the run and its result.
 func (t *claudeTurn) tool(name string, input []any, perm permission, run func(json.RawMessage) (toolOutcome, error)) (err error) {
-	id, in := t.stream.toolID(), obj(input...)
+	return t.toolOf(name, obj(input...), perm, run)
+}
+
+// toolOf is tool with an input that is made already.
+func (t *claudeTurn) toolOf(name string, in json.RawMessage, perm permission, run func(json.RawMessage) (toolOutcome, error)) (err error) {
+	id := t.stream.toolID()
 	t.stream.toolUse(id, name, in)
 	t.tools++
 	t.inTool = true

@@ -153,6 +153,8 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 		return t.retryText(st, rest)
 	case script.Tool:
 		return t.tool("Bash", []any{"command", st.Command, "description", "Run a command"}, t.bashAllowed(st.Ask), t.bash)
+	case script.Request:
+		return t.request(st)
 	case script.Write:
 		return t.tool("Write", []any{"file_path", t.abs(st.Path), "content", st.Body}, t.writeAllowed(), t.write)
 	case script.APIError:

@@ -102,6 +102,8 @@ func (t *copilotTurn) step(st script.Step, rest []script.Step) error {
 		return t.retryText(st, rest)
 	case script.Tool:
 		return t.command(st)
+	case script.Request:
+		return t.request(st)
 	case script.Write:
 		return t.write(st)
 	case script.APIError:

@@ -126,11 +126,8 @@ func (k *acpSink) permit(ctx context.Context, c geminiCall) (bool, error) {
 		}
 		content = said("[current working directory " + at + "] (Run a command)")
 	}
-	answer := <-k.s.ask("session/request_permission", obj("sessionId", k.session, "options", []json.RawMessage{
-		obj("optionId", "proceed_always", "name", "Allow for this session", "kind", "allow_always"),
-		obj("optionId", "proceed_once", "name", "Allow", "kind", "allow_once"),
-		obj("optionId", "cancel", "name", "Reject", "kind", "reject_once"),
-	}, "toolCall", obj(c.acp("pending", content)...)))
+	answer := <-k.s.ask("session/request_permission", obj("sessionId", k.session, "options", permitOptions(),
+		"toolCall", obj(c.acp("pending", content)...)))
 	var r struct {
 		Outcome struct{ Outcome, OptionID string } `json:"outcome"`
 	}
@@ -138,6 +135,14 @@ func (k *acpSink) permit(ctx context.Context, c geminiCall) (bool, error) {
 		return false, context.Cause(ctx)
 	}
 	return strings.HasPrefix(r.Outcome.OptionID, "proceed"), context.Cause(ctx)
+}
+
+func permitOptions() []json.RawMessage {
+	return []json.RawMessage{
+		obj("optionId", "proceed_always", "name", "Allow for this session", "kind", "allow_always"),
+		obj("optionId", "proceed_once", "name", "Allow", "kind", "allow_once"),
+		obj("optionId", "cancel", "name", "Reject", "kind", "reject_once"),
+	}
 }
 
 // toolStarted announces a call, unless it was asked for: then nothing is said before it ended.

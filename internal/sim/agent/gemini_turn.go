@@ -113,6 +113,8 @@ func (t *geminiTurn) step(st script.Step, rest []script.Step) error {
 		return t.say(t.sink.text, st.Chunks, 0)
 	case script.Tool:
 		return t.command(st)
+	case script.Request:
+		return t.request(st)
 	case script.Write:
 		return t.write(st)
 	case script.APIError:

@@ -37,6 +37,8 @@ func kindOf(name string) (kind, bool) {
 		return kind{"cmd", func(d *directive) Step { return Tool{Command: d.must("cmd")} }}, true
 	case "ask":
 		return kind{"cmd", askStep}, true
+	case "request":
+		return kind{"kind", func(d *directive) Step { return Request{Kind: d.must("kind"), Params: d.text("params", "{}")} }}, true
 	case "write":
 		return kind{"path", func(d *directive) Step { return Write{Path: d.must("path"), Body: d.text("text", "")} }}, true
 	case "error":

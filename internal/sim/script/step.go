@@ -23,6 +23,9 @@ type Tool struct {
 	Ask     bool
 }
 
+// Request asks the client for permission, with the fields of a JSON object. Kind is the tool, or the method for Codex.
+type Request struct{ Kind, Params string }
+
 // Write writes Body to Path with the agent's file tool.
 type Write struct{ Path, Body string }
 
@@ -91,6 +94,7 @@ type Usage struct {
 func (Text) step()        {}
 func (Think) step()       {}
 func (Tool) step()        {}
+func (Request) step()     {}
 func (Write) step()       {}
 func (APIError) step()    {}
 func (Sleep) step()       {}
