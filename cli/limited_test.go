@@ -1,6 +1,9 @@
 package cli
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestWhatAnAgentCannotDoDependsOnHowItIsRun(t *testing.T) {
 	for mode, want := range map[Mode]string{Live: "", OneShot: "it cannot"} {
@@ -30,4 +33,14 @@ func (limitedProvider) Cannot(mode Mode, p PermissionMode) string {
 		return "it cannot"
 	}
 	return ""
+}
+
+func TestAnAgentThatCannotBeToldItsToolsRunsNoTurnThatNamesThem(t *testing.T) {
+	p := &fakeProvider{}
+	s := newTestService(t, ServiceOptions{}, p)
+	r, _ := run(t, s, "fake", Request{Tools: []string{"Read", "Grep"}})
+	if r.Err == nil || r.Err.Kind != Refused || !strings.Contains(r.Err.Sentence(), "Read, Grep") || len(p.opened()) > 0 {
+		t.Errorf("%+v, and %d sessions were opened", r.Err, len(p.opened()))
+	}
+	closeService(t, s)
 }

@@ -1,18 +1,20 @@
 package main
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
 	"testing"
 	"time"
 
 	"ductor/internal/config"
+	"ductor/internal/sim/modelapi"
 )
 
 // The real agents in a chat whose owner chose bypass: what a webhook starts there asks, and is denied. In Claude, which can
 // be told, a turn that runs as its bypass ends asks too.
 func TestTheRealAgentsUnattended(t *testing.T) {
-	for _, agent := range []string{"claude", "codex"} {
+	for _, agent := range []string{"claude", "codex", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -20,14 +22,16 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 			}
 			addr := l.Addr().String()
 			l.Close()
-			town, _ := realTown(t, agent, func(c *config.Config) {
+			town, api := realTown(t, agent, func(c *config.Config) {
 				c.Permissions.Mode = "ask"
 				c.Webhooks.Listen = addr
-				c.Webhooks.Hooks = map[string]config.Hook{"deploy": {
-					Auth: "bearer", Secret: hookSecret, BodyMaxKB: 64, PerMinute: 60,
-					Prompt: `[[start]] [[tool cmd="touch unattended"]] [[text "the run ended"]]`,
-					Manner: config.Manner{Session: "shared", Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
-				}}
+				c.Webhooks.Hooks = map[string]config.Hook{
+					"deploy": unattended(`[[start]] [[tool cmd="touch unattended"]] [[text "the run ended"]]`, "shared", config.Rights{}),
+				}
+				if tool := readers()[agent]; tool != "" {
+					c.Webhooks.Hooks["reader"] = unattended(`[[start]] [[text "the reader ended"]]`, "own",
+						config.Rights{Permission: "bypass", Tools: []string{tool}})
+				}
 			})
 			w := &hooked{besieged: &besieged{town: town, addr: addr, client: &http.Client{Timeout: patience}}}
 			t.Cleanup(w.client.CloseIdleConnections)
@@ -42,10 +46,50 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 			w.pressOn(w.awaitOpen("touch unattended"), "⛔ Deny")
 			w.await("the run ended")
 			w.absent("unattended", "denied")
-			if agent == "claude" {
+			if tool := readers()[agent]; tool != "" {
 				w.leavesBypass()
+				asked := len(api.Prompts())
+				w.hook("reader")
+				w.await("the reader ended")
+				onlyTool(t, api.Prompts()[asked:], tool)
 			}
 		})
+	}
+}
+
+// readers are the tools that read a file, of the agents that can be told which tools to use and to ask in mid-turn.
+func readers() map[string]string { return map[string]string{"claude": "Read", "copilot": "view"} }
+
+func unattended(prompt, session string, r config.Rights) config.Hook {
+	return config.Hook{
+		Auth: "bearer", Secret: hookSecret, BodyMaxKB: 64, PerMinute: 60, Prompt: prompt, Rights: r,
+		Manner: config.Manner{Session: session, Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
+	}
+}
+
+// onlyTool checks which tools a model was offered.
+func onlyTool(t *testing.T, prompts []modelapi.Request, tool string) {
+	t.Helper()
+	found := false
+	for _, p := range prompts {
+		var body struct {
+			Tools []struct {
+				Name     string
+				Function struct{ Name string }
+			}
+		}
+		if err := json.Unmarshal(p.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		for _, offered := range body.Tools {
+			name := offered.Name + offered.Function.Name
+			if found = found || name == tool; name != tool {
+				t.Errorf("the model is offered %s besides %s", name, tool)
+			}
+		}
+	}
+	if !found {
+		t.Errorf("the model is not offered %s", tool)
 	}
 }
 

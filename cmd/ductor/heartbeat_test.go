@@ -88,6 +88,13 @@ func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", schedule, err)
 		}
 	}
+	c := config.Default()
+	j := job("every day at 9", "x")
+	j.Rules = []string{"Bash(rm $HOME)"}
+	c.Jobs = map[string]config.Job{"odd": j}
+	if _, err := jobsOf(c); err == nil || !strings.Contains(err.Error(), "jobs.odd.rules") {
+		t.Errorf("a rule that cannot be read: %v", err)
+	}
 }
 
 const hookSecret = "a secret of the tests"
