@@ -21,6 +21,7 @@ type incoming struct {
 	units     int    // UTF-16 units of the text as it was sent
 	album     string // media group; empty outside albums
 	text      string // without our mention
+	sender    string // who sends it, for the agent to know that it is no listed user; empty for one
 	context   string // what the text answers to or where it comes from; empty or ending in a line break
 	file      *fileRef
 

@@ -54,7 +54,7 @@ func continues(last, in *incoming) bool {
 // wordingOf makes one prompt text of the parts.
 func wordingOf(parts []*incoming) string {
 	var b strings.Builder
-	b.WriteString(parts[0].context)
+	b.WriteString(parts[0].sender + parts[0].context)
 	var last *incoming // the last part with words
 	for _, p := range parts {
 		switch {

@@ -96,7 +96,9 @@ func (r *router) callback(ctx context.Context, update int64, q *wireCallback) fa
 // read makes an incoming of a message.
 func (r *router) read(update int64, m *wireMessage) *incoming {
 	in := readMessage(update, m, r.me)
-	in.rights = r.gate.allow.rightsOf(in.person)
+	if in.rights = r.gate.allow.rightsOf(in.person); in.rights == orchestrator.RightsOfMember {
+		in.sender = "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
+	}
 	return in
 }
 

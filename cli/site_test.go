@@ -271,7 +271,8 @@ func TestSessionsHaveHomes(t *testing.T) {
 	})
 }
 
-// Files that a prompt names are brought before it is asked, also one that is handed to a turn that runs.
+// Files that a prompt names, and directories that it adds, are brought before it is asked, also one that is handed to a
+// turn that runs.
 func TestFilesAreBroughtToASandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := &fakeSandbox{}
@@ -280,7 +281,7 @@ func TestFilesAreBroughtToASandbox(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		over := begin(t, s, Request{Turn: "1", Conversation: "a", Sandbox: "web", Files: []string{"/x"}}, quietly)
+		over := begin(t, s, Request{Turn: "1", Conversation: "a", Sandbox: "web", AddDirs: []string{"/uploads"}, Files: []string{"/x"}}, quietly)
 		if err := s.Steer(t.Context(), "1", Request{Files: []string{"/y"}}); err != nil {
 			t.Error(err)
 		}
@@ -288,7 +289,7 @@ func TestFilesAreBroughtToASandbox(t *testing.T) {
 		if err := s.Steer(t.Context(), "1", Request{Files: []string{"/z"}}); !errors.Is(err, ErrNoTurn) {
 			t.Errorf("a message whose file cannot be brought: %v", err)
 		}
-		if got := strings.Join(place.brought, ""); got != "/x/y/z" || steered(inside) != 1 {
+		if got := strings.Join(place.brought, ""); got != "/uploads/x/y/z" || steered(inside) != 1 {
 			t.Errorf("brought %q, %d messages arrived", got, steered(inside))
 		}
 		<-over

@@ -129,6 +129,9 @@ func (x *team) rights() {
 	x.presses(x.owner, asked, "⛔ Deny")
 	x.await("asked despite the rule")
 	untouched("in the end")
+
+	x.owner.Send(x.group, "[[history]]")
+	x.await(`[From "Mallory", a member of the group who is not listed]`)
 }
 
 // commands: what changes or shows the owner's choices is refused, and changes nothing.
