@@ -24,7 +24,7 @@ func TestAttackWorkThatLeavesNoTrace(t *testing.T) {
 	o.await("bypass: everything goes through")
 	o.say("/cwd sub")
 	o.await("From now on the agent works in")
-	o.say("[[start]] [[tool cmd=\"touch quiet # \u202Ehsab\u200B\"]] [[text \"it ran\"]]")
+	o.say("[[start]] [[tool cmd=\"touch quiet # \u2067hsab\u200B\"]] [[text \"it ran\"]]")
 	o.awaitDone(1)
 	o.say(`/cron every day at 8:30 [[text "a job"]]`)
 	o.press("✅ Add")
@@ -57,7 +57,7 @@ func TestAttackWorkThatLeavesNoTrace(t *testing.T) {
 		told = append(told, strings.TrimSpace(strings.Join([]string{e.What, "by", by, e.Tool, e.Title, e.Rule}, " ")))
 	}
 	for _, want := range []string{
-		"mode by owner  bypass", "directory by owner  " + sub, "ran by nobody Bash touch quiet # \u202Ehsab\u200B bypass", "job by owner added",
+		"mode by owner  bypass", "directory by owner  " + sub, "ran by nobody Bash touch quiet # \u2067hsab\u200B bypass", "job by owner added",
 		"job by owner paused", "mode by owner  ask", "rule by owner Bash  Bash(git status *)", "allowed by owner Bash git status Bash(git status *)",
 	} {
 		if !slices.ContainsFunc(told, func(line string) bool { return strings.HasPrefix(line, want) }) {
@@ -65,7 +65,7 @@ func TestAttackWorkThatLeavesNoTrace(t *testing.T) {
 		}
 	}
 	_, table, _ := runDuctor(t, "audit", "-c", o.config)
-	if text := stdout + table; strings.ContainsAny(text, "\u202E\u200B") || strings.Count(text, `\u202ehsab\u200b`) != 2 {
+	if text := stdout + table; strings.ContainsAny(text, "\u2067\u200B") || strings.Count(text, `\u2067hsab\u200b`) != 2 {
 		t.Errorf("what turns text round is not written out:\n%s", text)
 	}
 }
