@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"ductor/cli"
 	"ductor/internal/config"
 )
 
@@ -22,7 +23,7 @@ func ownFiles(cfg config.Config) []string {
 	all = append(all, programFiles()...)
 	all = slices.DeleteFunc(all, func(path string) bool { return !filepath.IsAbs(path) })
 	for _, path := range slices.Clone(all) {
-		all = append(all, realPath(path))
+		all = append(all, cli.RealPath(path))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -30,23 +31,7 @@ func ownFiles(cfg config.Config) []string {
 
 // holdsRoot says whether agents work below dir, so that not all of it can be ductor's own.
 func holdsRoot(cfg config.Config, dir string) bool {
-	return slices.ContainsFunc(cfg.Projects.Roots, func(root string) bool { return lies(root, dir) })
-}
-
-// lies says whether path is dir or below it. Both are clean.
-func lies(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// realPath is path with the links in the part of it that exists resolved.
-func realPath(path string) string {
-	for at, rest := path, ""; at != filepath.Dir(at); at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(real, rest)
-		}
-	}
-	return path
+	return slices.ContainsFunc(cfg.Projects.Roots, func(root string) bool { return cli.Lies(root, dir) })
 }
 
 // userFiles are where this user's configuration, units and the environment of units are looked for.
@@ -79,10 +64,10 @@ func programFiles() (all []string) {
 // rootDoubts warns of roots in which agents work beside ductor's own files: whoever may write there may own the bot.
 func rootDoubts(cfg config.Config) (all []string) {
 	for _, root := range cfg.Projects.Roots {
-		real := realPath(root)
+		real := cli.RealPath(root)
 		var inside []string
 		for _, path := range ownFiles(cfg) {
-			if _, err := os.Lstat(path); err == nil && (lies(path, real) || lies(real, path)) {
+			if _, err := os.Lstat(path); err == nil && (cli.Lies(path, real) || cli.Lies(real, path)) {
 				inside = append(inside, path)
 			}
 		}
@@ -97,7 +82,7 @@ func rootDoubts(cfg config.Config) (all []string) {
 // shortest leaves out of sorted paths those below another of them.
 func shortest(paths []string) (out []string) {
 	for _, path := range paths {
-		if !slices.ContainsFunc(out, func(dir string) bool { return lies(path, dir) }) {
+		if !slices.ContainsFunc(out, func(dir string) bool { return cli.Lies(path, dir) }) {
 			out = append(out, path)
 		}
 	}
