@@ -107,7 +107,8 @@ func (w *messageWire) think(chunk string) error {
 	return w.delta(map[string]any{"type": "thinking_delta", "thinking": chunk})
 }
 
-func (w *messageWire) shell(command string, _ bool) error {
+func (w *messageWire) shell(st script.Tool) error {
+	command := st.Command
 	name := w.c.offered("Bash")
 	if name == "" {
 		return w.text("script: the request offers no shell tool")

@@ -63,7 +63,8 @@ func (w *geminiWire) think(chunk string) error {
 	return w.part(map[string]any{"text": "**Considering**\n" + chunk, "thought": true})
 }
 
-func (w *geminiWire) shell(command string, _ bool) error {
+func (w *geminiWire) shell(st script.Tool) error {
+	command := st.Command
 	name := w.c.offered("run_shell_command")
 	if name == "" {
 		return w.text("script: the request offers no shell tool")

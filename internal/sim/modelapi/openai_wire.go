@@ -138,22 +138,34 @@ func (w *responseWire) closeItem() error {
 }
 
 // shell calls the shell tool under the name, and in the shape, in which the CLI offers it.
-func (w *responseWire) shell(command string, escalate bool) error {
+func (w *responseWire) shell(st script.Tool) error {
+	command := st.Command
 	switch name := w.c.offered("exec_command", "shell_command", "shell", "exec", "bash"); name {
 	case "exec_command":
 		in := map[string]any{"cmd": command}
-		if escalate {
+		if st.Dir != "" {
+			in["workdir"] = st.Dir
+		}
+		if st.Ask {
 			in["sandbox_permissions"], in["justification"] = "require_escalated", "The script asks for it"
 		}
 		return w.function(name, in)
 	case "shell_command":
-		return w.function(name, map[string]any{"command": command})
+		in := map[string]any{"command": command}
+		if st.Dir != "" {
+			in["workdir"] = st.Dir
+		}
+		return w.function(name, in)
 	case "shell":
 		return w.function(name, map[string]any{"command": []string{"bash", "-lc", command}})
 	case "bash":
 		return w.function(name, copilotShell(command))
 	case "exec":
-		return w.custom(name, "const r = await tools.exec_command({cmd: "+jsString(command)+"});\ntext(r.output);\n")
+		where := ""
+		if st.Dir != "" {
+			where = ", workdir: " + jsString(st.Dir)
+		}
+		return w.custom(name, "const r = await tools.exec_command({cmd: "+jsString(command)+where+"});\ntext(r.output);\n")
 	}
 	return w.text("script: the request offers no shell tool")
 }

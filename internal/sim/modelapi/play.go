@@ -13,7 +13,7 @@ import (
 type wire interface {
 	text(chunk string) error
 	think(chunk string) error
-	shell(command string, escalate bool) error
+	shell(st script.Tool) error
 	write(path, body string) error
 	usage(script.Usage)
 	fail(script.APIError) error
@@ -42,7 +42,7 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 		case script.History:
 			err = w.text(c.history())
 		case script.Tool:
-			err = w.shell(st.Command, st.Ask)
+			err = w.shell(st)
 		case script.Write:
 			err = w.write(st.Path, st.Body)
 		case script.LongLine:

@@ -6,7 +6,7 @@
 //	[[text "Hello **world**" delay=5ms chunk=4]]   stream this text, chunk characters at a time
 //	[[text n=200 size=20 delay=25ms]]              n deltas of generated text, size characters each
 //	[[think "…"]]                                  reasoning, same options as text
-//	[[tool cmd="echo hi"]]                         run a shell command with the agent's shell tool
+//	[[tool cmd="echo hi" dir="/"]]                 run a shell command with the agent's shell tool; dir is for a model of Codex
 //	[[write path="a.txt" text="…"]]                write a file with the agent's file tool
 //	[[ask cmd="touch x"]]                          a shell command that needs permission
 //	[[request Bash params="{\"command\":\"ls\"}"]]   a request for permission with these fields and nothing behind it

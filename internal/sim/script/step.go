@@ -21,6 +21,7 @@ type Think struct {
 type Tool struct {
 	Command string
 	Ask     bool
+	Dir     string // where the model wants it to run, for models that can say so; empty for where the agent works
 }
 
 // Request asks the client for permission, with the fields of a JSON object. Kind is the tool, or the method for Codex.

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+)
+
+// The real Codex asks for a command in another directory, and the card begins with that directory. What it asks for in its
+// own directory, which differs in nothing else, has no such line.
+func TestTheRealCodexInAnotherDirectory(t *testing.T) {
+	town, _ := realTown(t, "codex", func(c *config.Config) { c.Permissions.Mode = "ask" })
+	other := t.TempDir()
+	file := filepath.Join(other, "made")
+
+	town.say(`[[start]] [[tool cmd="touch %s" dir="%s"]] [[text "that was all"]]`, file, other)
+	card := town.awaitButton("⛔ Deny")
+	if want := "⚠️ cwd: " + other; !hasEntity(card, "bold", want) || !strings.Contains(card.Text, "touch "+file) {
+		t.Errorf("the card does not show %q: %q", want, card.Text)
+	}
+	if card.HasButton("Allow this session…") || card.HasButton("Allow pattern…") || !card.HasButton("✅ Allow once") {
+		t.Errorf("the card offers %v", card.Keyboard)
+	}
+	town.pressOn(card, "⛔ Deny")
+	town.awaitDone(1)
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was denied was done: %v", err)
+	}
+
+	town.say(`[[start]] [[tool cmd="touch here"]] [[text "that was all"]]`)
+	card = town.awaitButton("Allow this session…")
+	if strings.Contains(card.Text, "⚠️") || strings.Contains(card.Text, "Not all of it") {
+		t.Errorf("the card of a usual command says %q", card.Text)
+	}
+	town.pressOn(card, "✅ Allow once")
+	town.awaitDone(2)
+}
