@@ -17,7 +17,7 @@ const askWholeMax = 16
 func askWhole(a orchestrator.Ask) []render.Text {
 	var lines []render.Text
 	if a.Approval != nil {
-		lines = append(wholeApproval(a.Approval), wholeRules(a)...)
+		lines = wholeApproval(a)
 	}
 	for _, q := range a.Questions {
 		lines = append(lines, wholeQuestion(q)...)
@@ -32,8 +32,10 @@ func askWhole(a orchestrator.Ask) []render.Text {
 	return out
 }
 
-func wholeApproval(ask *cli.ApprovalAsked) []render.Text {
+func wholeApproval(a orchestrator.Ask) []render.Text {
+	ask := a.Approval
 	lines := []render.Text{render.Styled(render.Bold, oneLine(revealed(ask.Tool)))}
+	labels, fields := partition(ask.Fields)
 	block := func(language, text string) {
 		if shown, _ := folded(revealed(strings.Trim(text, "\n"))); strings.TrimSpace(shown) != "" {
 			lines = append(lines, render.CodeBlock(language, shown))
@@ -44,13 +46,25 @@ func wholeApproval(ask *cli.ApprovalAsked) []render.Text {
 		lines = append(lines, render.Plain(changeIcon(ch.Kind)+" "+oneLine(revealed(ch.Path))))
 		block("diff", ch.Diff)
 	}
-	if fields := wholeFields(ask.Fields); fields != "" {
-		block("", fields)
-	}
+	block("", wholeFields(fields))
 	if reason, _ := folded(revealed(ask.Reason)); strings.TrimSpace(reason) != "" {
 		lines = append(lines, render.Plain("It says:"), render.CodeBlock("", reason))
 	}
+	lines = append(lines, wholeRules(a)...)
+	block("", wholeFields(labels)) // last: if not all fits, it is these
 	return lines
+}
+
+// partition parts the fields that only name a request from the others.
+func partition(all []cli.Field) (labels, fields []cli.Field) {
+	for _, f := range all {
+		if f.Weight == cli.LabelField {
+			labels = append(labels, f)
+		} else {
+			fields = append(fields, f)
+		}
+	}
+	return labels, fields
 }
 
 // wholeFields has a line for each field. Further lines of a value are indented, so that they are no fields.
@@ -82,8 +96,11 @@ func wholeQuestion(q cli.Question) []render.Text {
 	return lines
 }
 
-// wholeTooLong says whether the full text is longer than askWhole gives.
+// wholeTooLong says whether the full text is longer than askWhole gives, but for what only names the request.
 func wholeTooLong(a orchestrator.Ask) bool {
+	short := *a.Approval
+	_, short.Fields = partition(short.Fields)
+	a.Approval = &short
 	ask := a.Approval
 	texts := []string{ask.Detail, ask.Title, ask.Reason}
 	for _, ch := range ask.Changes {

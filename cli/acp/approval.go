@@ -41,7 +41,9 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 func (a *ask) fields(ev cli.ApprovalAsked, dir string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
-		Dir: dir, Said: map[string]string{}, Usual: map[string]string{"toolCall.kind": knownKind(t.kind)},
+		Dir: dir, Said: map[string]string{}, Usual: map[string]string{
+			"toolCall.kind": knownKind(t.kind), "toolCall.locations": "[]", "toolCall.content": "[]",
+		},
 		Labels: []string{
 			"sessionId", "options", "toolCall.toolCallId", "toolCall.status", "toolCall.content.type", "toolCall.content.content.type",
 			"toolCall.content._meta.kind",

@@ -58,7 +58,7 @@ func (p *parser) approval(a request, r *controlRequest) cli.ApprovalAsked {
 		ID: a.id, Tool: r.Tool, Title: toolTitle(r.Tool, a.input, p.dir), Input: a.input, Reason: r.Reason,
 	}
 	if r.Blocked != "" {
-		ev.Reason = strings.TrimSpace(ev.Reason + "\nIt concerns " + relative(p.dir, r.Blocked))
+		ev.Reason = strings.TrimSpace(ev.Reason + "\nit concerns " + relative(p.dir, r.Blocked))
 	}
 	if _, known := p.calls[a.call]; known {
 		ev.Started = a.call

@@ -3,6 +3,7 @@ package copilot
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"ductor/cli"
@@ -93,9 +94,7 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	if change.Diff != "" {
 		read.Usual["diff"] = asked.Diff
 	}
-	if added := addedBy(change.Diff); strings.TrimSuffix(added, "\n") == strings.TrimSuffix(asked.NewFile, "\n") {
-		read.Said["newFileContents"] = asked.NewFile
-	}
+	sayContents(asked, change.Diff, read.Said)
 	if asked.Resolved == asked.File {
 		read.Said["resolvedPath"] = asked.File
 	} else if !cli.VisibleBelow(read.Dir, asked.Resolved) {
@@ -104,15 +103,58 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	return []cli.FileChanged{change}
 }
 
-// addedBy are the lines that a diff adds.
-func addedBy(diff string) string {
-	var b strings.Builder
-	for line := range strings.Lines(diff) {
-		if added, is := strings.CutPrefix(line, "+"); is {
-			b.WriteString(added)
+// fileState is a file before or after an edit.
+type fileState struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+// sayContents notes the contents of files that the diff shows the change of, and the file that the change names.
+func sayContents(asked permissionAsked, diff string, said map[string]string) {
+	before := ""
+	for i, e := range asked.Edits {
+		old, now := e.Before, e.After
+		if old == nil {
+			old = &fileState{Path: asked.File}
+		}
+		if now == nil || now.Path != asked.File || old.Path != asked.File {
+			continue
+		}
+		at := fmt.Sprintf("fileEdits[%d].", i)
+		said[at+"before.path"], said[at+"after.path"] = asked.File, asked.File
+		if diffMakes(diff, old.Content, now.Content) {
+			before = old.Content
+			said[at+"before.content"], said[at+"after.content"] = old.Content, now.Content
 		}
 	}
-	return b.String()
+	if diffMakes(diff, before, asked.NewFile) {
+		said["newFileContents"] = asked.NewFile
+	}
+}
+
+// diffMakes says whether a diff takes out and puts in just the lines by which two texts differ, wherever they stand.
+func diffMakes(diff, before, after string) bool {
+	count := map[string]int{}
+	for line := range strings.Lines(before) {
+		count[strings.TrimSuffix(line, "\n")]++
+	}
+	for line := range strings.Lines(after) {
+		count[strings.TrimSuffix(line, "\n")]--
+	}
+	for line := range strings.Lines(diff) {
+		switch text := strings.TrimSuffix(line, "\n"); line[0] {
+		case '+':
+			count[text[1:]]++
+		case '-':
+			count[text[1:]]--
+		}
+	}
+	for _, n := range count {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // planApproval puts a plan to people.

@@ -2,6 +2,7 @@ package copilot
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,24 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 )
+
+// The contents of a file that the diff makes are not shown again; any others are.
+func TestTheContentsOfAFileAndItsDiff(t *testing.T) {
+	for diff, shown := range map[string]bool{`@@ -1,2 +1,2 @@\n a\n-b\n+c`: false, `@@ -1,2 +1,2 @@\n a\n-b\n+d`: true} {
+		raw := json.RawMessage(`{"kind":"write","fileName":"/srv/proj/x","diff":"` + diff + `","newFileContents":"a\nc\n","fileEdits":[` +
+			`{"before":{"path":"/srv/proj/x","content":"a\nb\n"},"after":{"path":"/srv/proj/x","content":"a\nc\n"}}]}`)
+		var asked permissionAsked
+		if err := json.Unmarshal(raw, &asked); err != nil {
+			t.Fatal(err)
+		}
+		p := newParser(cli.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: "/srv/proj"})
+		ev := approval(p, "a", asked, raw)
+		plain := slices.ContainsFunc(ev.Fields, func(f cli.Field) bool { return f.Weight == cli.PlainField })
+		if plain != shown {
+			t.Errorf("%s: %+v", diff, ev.Fields)
+		}
+	}
+}
 
 // Every value of a request is in its approval.
 func TestLawAnApprovalTellsEveryField(t *testing.T) {

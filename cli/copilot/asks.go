@@ -84,7 +84,11 @@ type permissionAsked struct {
 	Fact       string          `json:"fact"`
 	Hook       string          `json:"hookMessage"`
 	Managed    bool            `json:"managedApprovalRequired"`
-	Judge      struct {
+	Edits      []struct {
+		Before *fileState `json:"before"`
+		After  *fileState `json:"after"`
+	} `json:"fileEdits"`
+	Judge struct {
 		Recommendation string `json:"recommendation"`
 	} `json:"assistedApproval"`
 }
