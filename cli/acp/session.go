@@ -38,6 +38,7 @@ type session struct {
 	turns     int
 	modes     []modeInfo
 	mode      string
+	switched  cli.PermissionMode // in the middle of the turn that runs; empty: as it was asked for
 	models    []modelInfo
 	model     string
 	ownModel  string // the agent's choice

@@ -77,6 +77,9 @@ func (s *session) name(out *cli.Emitter) {
 
 func (s *session) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter) *turn {
 	s.ground.allow(req)
+	s.mu.Lock()
+	s.switched = ""
+	s.mu.Unlock()
 	return &turn{s: s, ctx: ctx, req: req, out: out, tell: newTeller(out, req.Dir, s.host.quirks), quiet: time.Now()}
 }
 
@@ -199,7 +202,7 @@ func (t *turn) asked(a *ask) {
 	if t.answered[idOf(a.id)] {
 		return
 	}
-	v, why := verdictOn(t.req, *a.tool, t.s.provider.opts.Protected)
+	v, why := verdictOn(t.s.asSwitched(t.req), *a.tool, t.s.provider.opts.Protected)
 	switch {
 	case t.cutBy != "":
 		t.s.host.respond(a.id, cancelled())

@@ -14,7 +14,7 @@ import (
 // The real agents in a chat whose owner chose bypass: what a webhook starts there asks, and is denied. In Claude, which can
 // be told, a turn that runs as its bypass ends asks too.
 func TestTheRealAgentsUnattended(t *testing.T) {
-	for _, agent := range []string{"claude", "codex", "copilot"} {
+	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
 		t.Run(agent, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -46,8 +46,10 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 			w.pressOn(w.awaitOpen("touch unattended"), "⛔ Deny")
 			w.await("the run ended")
 			w.absent("unattended", "denied")
-			if tool := readers()[agent]; tool != "" {
+			if agent != "codex" {
 				w.leavesBypass()
+			}
+			if tool := readers()[agent]; tool != "" {
 				asked := len(api.Prompts())
 				w.hook("reader")
 				w.await("the reader ended")
@@ -57,7 +59,7 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 	}
 }
 
-// readers are the tools that read a file, of the agents that can be told which tools to use and to ask in mid-turn.
+// readers are the tools that read a file, of the agents that can be told which tools to use.
 func readers() map[string]string { return map[string]string{"claude": "Read", "copilot": "view"} }
 
 func unattended(prompt, session string, r config.Rights) config.Hook {
