@@ -15,10 +15,15 @@ func Names(files []string, dir string, input json.RawMessage) bool {
 	return len(files) > 0 && json.Unmarshal(input, &v) == nil && names(files, dir, v) // what cannot be read names nothing
 }
 
+// NamesOne says whether a text is such a path.
+func NamesOne(files []string, dir, text string) bool {
+	return text != "" && len(text) <= pathBytes && !strings.Contains(text, "\n") && Touches(files, dir, strings.TrimPrefix(text, "file://"))
+}
+
 func names(files []string, dir string, v any) bool {
 	switch v := v.(type) {
 	case string:
-		return v != "" && len(v) <= pathBytes && !strings.Contains(v, "\n") && Touches(files, dir, strings.TrimPrefix(v, "file://"))
+		return NamesOne(files, dir, v)
 	case []any:
 		for _, e := range v {
 			if names(files, dir, e) {

@@ -10,9 +10,10 @@ import (
 const RuledByMode = string(cli.AcceptEdits)
 
 // letsThrough finds what lets an ask of the turn through without a user: a rule, or the permission mode. It returns it as
-// users read it, empty for nothing. Nothing lets a request through that touches one of ductor's own files.
+// users read it, empty for nothing. Nothing lets a request through that touches one of ductor's own files, asks for more
+// than usual, or leaves out what it is about.
 func (a *asker) letsThrough(ask Ask) (string, error) {
-	if a.o.touchesOwn(ask) {
+	if p := ask.Approval; p == nil || p.Widens() || p.Missing != "" || a.o.touchesOwn(ask) {
 		return "", nil
 	}
 	rule, err := a.ruleFor(ask)
@@ -29,5 +30,7 @@ func (o *Orchestrator) touchesOwn(a Ask) bool {
 		return false
 	}
 	changes := func(c cli.FileChanged) bool { return cli.Touches(o.opts.Protected, a.Dir, c.Path) }
-	return slices.ContainsFunc(p.Changes, changes) || cli.Names(o.opts.Protected, a.Dir, p.Input)
+	fields := func(f cli.Field) bool { return cli.NamesOne(o.opts.Protected, a.Dir, f.Value) }
+	return slices.ContainsFunc(p.Changes, changes) || slices.ContainsFunc(p.Fields, fields) ||
+		cli.Names(o.opts.Protected, a.Dir, p.Input)
 }

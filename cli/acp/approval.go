@@ -30,6 +30,9 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	if t.started {
 		ev.Started = t.id
 	}
+	if _, once := a.option(optionAllow); !once { // what the agent would remember for good is never picked
+		ev.Missing = "how to allow this once"
+	}
 	ev.Fields = a.fields(ev, dir)
 	if derived {
 		ev.Fields = append(ev.Fields, widerOf(ev.Input, dir)...)
