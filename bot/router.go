@@ -68,6 +68,9 @@ func (r *router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	if !ok || !r.gate.admits(&w) {
 		return ignore // also one that was journaled under another allowlist
 	}
+	if u.Crashes >= orchestrator.MostCrashes {
+		return r.giveUp(ctx, u, &w)
+	}
 	switch {
 	case w.Callback != nil:
 		return r.callback(ctx, u.ID, w.Callback)
@@ -77,6 +80,21 @@ func (r *router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 		return r.edit(ctx, u.ID, w.Edited)
 	}
 	return ignore
+}
+
+// giveUp ends an update that ductor crashed over more than once, and tells who sent it.
+func (r *router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdate) fate {
+	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
+	m := w.Message
+	switch {
+	case w.Callback != nil:
+		m = w.Callback.Message
+	case m == nil:
+		m = w.Edited
+	}
+	r.closer.tell(ctx, conversationOf(m), m.ID, []int64{u.ID}, "I crashed more than once while I dealt with this, so I give it up. "+
+		"The log says what happened. If it matters, please send it in another way.", nil)
+	return taken
 }
 
 func (r *router) callback(ctx context.Context, update int64, q *wireCallback) fate {

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -207,6 +208,26 @@ func TestUndecodableUpdateIsPassedOver(t *testing.T) {
 		}
 		if !strings.Contains(strings.Join(r.logs.Lines(), "\n"), "cannot be decoded update=101") {
 			t.Errorf("the log does not name it: %q", r.logs.Lines())
+		}
+	})
+}
+
+func TestAnUpdateThatDuctorCrashedOverIsGivenUp(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		raw, err := json.Marshal(r.text("deadly"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := orchestrator.Update{ID: 9, Raw: raw}
+		_, _ = r.journal.AppendUpdates(t.Context(), []orchestrator.Update{u})
+		u.Crashes = orchestrator.MostCrashes
+		r.dispatch(t.Context(), []orchestrator.Update{u})
+		synctest.Wait()
+		if got := r.desk.Texts(); len(got) > 0 || len(r.journal.open()) > 0 {
+			t.Errorf("prompts %q, open updates %v", got, r.journal.open())
+		}
+		if said := r.journal.lastLetter(t).Text; !strings.Contains(said, "I crashed more than once") {
+			t.Errorf("the chat is told %q", said)
 		}
 	})
 }

@@ -16,6 +16,7 @@ type OpenTurn struct {
 	Sandbox      Sandbox // where it was running
 	Conversation Conversation
 	Started      time.Time
+	GivenUp      bool // nobody goes on with it: nothing remains of it, and its run is ended
 }
 
 // leftTurn is a run that was left, such as one that has an open turn.

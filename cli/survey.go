@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,6 +37,7 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 	rest := map[*site][]leftTurn{} // what no open turn needs
 	unseen := map[*site]bool{}
 	taken := takings{}
+	open, given := apart(open)
 	for _, t := range open { // which opens the places that conversations have for themselves
 		s.sites.get(t.Sandbox)
 	}
@@ -51,6 +53,9 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 		for _, run := range sight.runs {
 			left := leftTurn{site: sight.site, from: sight.from, run: run}
 			if !s.claim(left, open, remains) {
+				if slices.ContainsFunc(given, left.belongsTo) {
+					left.run.Problem = "its turn was given up"
+				}
 				rest[sight.site] = append(rest[sight.site], left)
 				continue
 			}
@@ -64,6 +69,18 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 	all.Wait()
 	s.unmarked(open, unseen, remains)
 	return remains, errors.Join(errs...)
+}
+
+// apart tells turns that may go on from those that were given up.
+func apart(all []OpenTurn) (open, given []OpenTurn) {
+	for _, t := range all {
+		if t.GivenUp {
+			given = append(given, t)
+		} else {
+			open = append(open, t)
+		}
+	}
+	return open, given
 }
 
 // sightings looks at all places at the same time.

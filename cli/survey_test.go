@@ -39,7 +39,9 @@ func TestSurveyOfSeveralPlaces(t *testing.T) {
 		idle.Conversation = "b"
 		useless := leftRun("useless")
 		useless.Alive = false
-		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []LeftRun{idle, busy, useless}}}
+		given := leftRun("given", "6")
+		given.Conversation = "g"
+		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []LeftRun{idle, busy, useless, given}}}
 		forgetful := &fakeSandbox{fakeLauncher: fakeLauncher{since: time.Now().Add(time.Hour)}}
 		host := &fakeLauncher{}
 		inside := &fakeProvider{}
@@ -54,12 +56,13 @@ func TestSurveyOfSeveralPlaces(t *testing.T) {
 			{Turn: "3", Agent: "fake", Sandbox: "web", Conversation: "d", Started: now},
 			{Turn: "4", Agent: "fake", Sandbox: "db", Conversation: "e", Started: now},
 			{Turn: "5", Agent: "fake", Sandbox: "gone", Conversation: "f", Started: now},
+			{Turn: "6", Agent: "fake", Sandbox: "web", Conversation: "g", Started: now, GivenUp: true},
 		})
 		if err != nil {
 			t.Error(err)
 		}
 		for turn, want := range map[TurnID]Remains{
-			"1": RemainsRun, "2": RemainsNothing, "3": RemainsNothing, "4": RemainsUnknown, "5": RemainsUnknown,
+			"1": RemainsRun, "2": RemainsNothing, "3": RemainsNothing, "4": RemainsUnknown, "5": RemainsUnknown, "6": "",
 		} {
 			if remains[turn] != want {
 				t.Errorf("of turn %s remains %q, want %q", turn, remains[turn], want)
@@ -72,7 +75,7 @@ func TestSurveyOfSeveralPlaces(t *testing.T) {
 		if r.Err != nil || !slices.ContainsFunc(inside.opened(), func(f *fakeSession) bool { return f.left.Run == "busy" }) {
 			t.Errorf("%+v", r)
 		}
-		if got := place.gone(); !slices.Equal(got, []RunID{"useless"}) || len(host.gone()) > 0 {
+		if got := slices.Sorted(slices.Values(place.gone())); !slices.Equal(got, []RunID{"given", "useless"}) || len(host.gone()) > 0 {
 			t.Errorf("ended %v there, %v here", got, host.gone())
 		}
 		s.Settled("1")

@@ -144,6 +144,9 @@ func (a *agent) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]c
 	a.found = open
 	out := map[cli.TurnID]cli.Remains{}
 	for _, t := range open {
+		if t.GivenUp {
+			continue
+		}
 		out[t.Turn] = cli.RemainsUnknown
 		if a.remains != nil {
 			out[t.Turn] = a.remains[a.open(t.Turn)]

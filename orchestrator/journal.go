@@ -6,7 +6,12 @@ import "context"
 type Update struct {
 	ID  int64
 	Raw []byte // nil for one of which only the id is kept: there is nothing to do about it
+	// Crashes is how often ductor crashed while it was not handled.
+	Crashes int
 }
+
+// MostCrashes is how often ductor crashes while it deals with an update or a turn before it gives that up.
+const MostCrashes = 2
 
 // Journal is the durable edge of the house: what came in and is not handled, what is to go out and is not
 // sent. internal/store implements it, package bot uses it. Durable when a method returns, unless it says

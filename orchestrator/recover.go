@@ -51,6 +51,7 @@ func openTurns(turns []Turn) []cli.OpenTurn {
 		if t.State == TurnRunning {
 			open = append(open, cli.OpenTurn{
 				Turn: t.ID, Agent: t.Agent, Sandbox: t.Sandbox, Conversation: t.Prompt.Conversation.Key(), Started: t.Started,
+				GivenUp: t.Crashes >= MostCrashes,
 			})
 		}
 	}
@@ -109,12 +110,21 @@ func (o *Orchestrator) redeliverAll(ctx context.Context, ended []Turn) {
 	}
 }
 
+// What is said of a turn that ductor gives up, lest it crash again and again.
+const (
+	crashedSentence = "Given up: ductor crashed more than once while this ran. What it did until then stands."
+	unshownNotice   = "⚠️ I give up to show an answer in this chat, since I crashed over it more than once. The log says what happened."
+)
+
 func (o *Orchestrator) redeliver(ctx context.Context, t Turn) {
 	if t.State == TurnRunning || t.State == TurnSteered {
 		sentence := interruptedSentence
-		if t.State == TurnSteered {
+		switch {
+		case t.State == TurnSteered:
 			sentence = steeredSentence
 			o.opts.Chat.Unqueued(t)
+		case t.Crashes >= MostCrashes:
+			sentence = crashedSentence
 		}
 		t.State = TurnInterrupted
 		t.Outcome = Outcome{State: TurnInterrupted, Agent: t.Agent, Model: t.Model,
@@ -124,6 +134,21 @@ func (o *Orchestrator) redeliver(ctx context.Context, t Turn) {
 			return
 		}
 		o.opts.Gateway.Settled(t.ID)
+	} else if t.Crashes >= MostCrashes {
+		o.giveUpShowing(ctx, t)
+		return
 	}
 	o.deliver(ctx, t, recorded(), func(ctx context.Context) error { return o.opts.Chat.Redeliver(ctx, t) })
+}
+
+// giveUpShowing says that an outcome is not shown, and no longer tries to.
+func (o *Orchestrator) giveUpShowing(ctx context.Context, t Turn) {
+	o.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
+	if err := o.opts.Chat.Notice(ctx, t.Prompt.Conversation, unshownNotice); err != nil {
+		o.log.Error("say that an outcome is not shown", "turn", t.ID, "err", err)
+		return
+	}
+	if err := o.opts.Store.MarkDelivered(ctx, t.ID); err != nil {
+		o.log.Error("mark turn delivered", "turn", t.ID, "err", err)
+	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -96,6 +98,59 @@ func TestATurnOfWhichNobodyKnowsIsShownAsInterruptedAndNotAskedAgain(t *testing.
 	h.await(t, "done waiting")
 	if diff := cmp.Diff([]string{"waiting"}, h.agent.prompts()); diff != "" {
 		t.Errorf("what was asked: %s", diff)
+	}
+}
+
+// crash counts what ductor crashed of, as often as it takes to give that up.
+func (h *house) crash(t *testing.T) {
+	t.Helper()
+	for range orchestrator.MostCrashes {
+		if err := h.db.CountCrash(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestATurnThatDuctorCrashedOverIsGivenUp(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	h.crash(t)
+	h.recover(t)
+	h.await(t, "redelivered running: interrupted")
+	h.await(t, "done waiting") // it only waited
+	if diff := cmp.Diff([]string{"waiting"}, h.agent.prompts()); diff != "" || len(h.agent.resumed) > 0 {
+		t.Errorf("gone on with %+v, asked %s", h.agent.resumed, diff)
+	}
+	open, err := h.db.OpenTurns(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, turn := range open {
+		if turn.Crashes > 0 {
+			t.Errorf("that it is shown as interrupted is held to be why ductor crashed %d times", turn.Crashes)
+		}
+	}
+}
+
+func TestAnOutcomeThatDuctorCrashedOverIsNoLongerShown(t *testing.T) {
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), nil)
+	turn := orchestrator.Turn{ID: "t", Prompt: orchestrator.Prompt{Conversation: here, Text: "deadly"}, State: orchestrator.TurnQueued}
+	if err := h.db.EnqueueTurn(t.Context(), turn); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.db.StartTurn(t.Context(), turn); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.db.FinishTurn(t.Context(), "t", time.Now(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "deadly"}); err != nil {
+		t.Fatal(err)
+	}
+	h.crash(t)
+	h.recover(t)
+	h.eventually(t, "the outcome to be given up", func() bool {
+		turn, err := h.db.Turn(t.Context(), "t")
+		return err == nil && turn.Delivered
+	})
+	if log := h.chat.log(); len(log) != 1 || !strings.Contains(log[0], "I give up to show an answer") {
+		t.Errorf("the chat is told %q", log)
 	}
 }
 

@@ -62,6 +62,8 @@ type Turn struct {
 	Delivered bool
 	// Bypass is when the bypass ends that it runs in, from its start on; zero for none.
 	Bypass time.Time
+	// Crashes is how often ductor crashed while it ran, or while the outcome was to be shown.
+	Crashes int
 }
 
 // Outcome is how a turn ended, as the chat is to show it.

@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
 	"ductor/orchestrator"
 )
@@ -55,6 +57,46 @@ func TestIntakeUnderAttack(t *testing.T) {
 			t.Errorf("%s holds what strangers wrote, %d times", name, n)
 		}
 	}
+}
+
+// TestCrashesOverWhatWasStoredEnd: what ductor dies of again and again, an update or a turn, is given up with a word, and
+// it serves on. A fatal signal stands for the panic: both end the process in the same way.
+func TestCrashesOverWhatWasStoredEnd(t *testing.T) {
+	town := surroundings(t, nil)
+	path := town.writeConfig()
+	amend(t, path, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour))
+	other := town.srv.Private(neighbour, "Neighbour")
+	stuck := town.srv.Inject(telegram.Fault{Method: "getFile", Kind: telegram.Hang, Times: telegram.Always})
+	d := startDaemon(t, "run", "-c", path)
+	town.say(`[[start]] [[tool cmd="touch works"]] [[hang]]`)
+	other.Person().SendDocument(other, telegram.File{Name: "x", Data: []byte("x")}, telegram.WithCaption("read it"))
+	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "works"))
+	for crashes := range 2 {
+		eventually(t, "the file to be fetched", func() bool { return stuck.Hits() > crashes })
+		d.crash(t)
+		if n := town.shown("Given up"); n > 0 || len(other.View().FromBot()) > 0 {
+			t.Errorf("after %d crashes something is given up", crashes)
+		}
+		d = startDaemon(t, "run", "-c", path)
+	}
+	town.await("Given up: ductor crashed more than once while this ran")
+	if _, err := other.AwaitText(town.soon(), "I crashed more than once while I dealt with this"); err != nil {
+		town.fatal(err)
+	}
+	town.say(`[[start]] [[text "serving on"]]`)
+	town.await("serving on")
+	if n := stuck.Hits(); n != 2 {
+		t.Errorf("the file that was given up is fetched %d times", n)
+	}
+}
+
+// crash ends a daemon by a fault of its own, and waits for that.
+func (d *daemon) crash(t testing.TB) {
+	t.Helper()
+	if err := d.cmd.Process.Signal(syscall.SIGABRT); err != nil {
+		t.Fatal(err)
+	}
+	d.exit(t)
 }
 
 // handledLongAgo stores handled updates that came ten days ago.

@@ -57,6 +57,7 @@ type house struct {
 	desk    *orchestrator.Orchestrator
 	bot     *bot.Bot
 	beat    *beat
+	crashed bool // the process before this one did
 	stop    context.CancelFunc
 	ticks   sync.WaitGroup
 }
@@ -120,6 +121,9 @@ func (h *house) run(ctx context.Context) error {
 	h.ticks.Go(func() { h.beat.retention.Run(ticking) })
 	h.ticks.Go(func() { h.prune(ticking) })
 	h.ticks.Go(func() { h.boxes.run(ticking) })
+	if h.crashed {
+		h.ticks.Go(func() { h.outliveCrash(ticking) })
+	}
 	h.service.Refresh()
 	h.ticks.Go(func() { h.tellAgents(ticking) })
 	if err := h.desk.Recover(ctx); err != nil {

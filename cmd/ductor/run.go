@@ -58,6 +58,9 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
+	if err := h.watchCrashes(ctx); err != nil {
+		log.Warn("look for a crash", "err", err)
+	}
 	h.tellChanges(ctx)
 	runErr := unlessStopped(ctx, h.run(ctx))
 	end := make(chan struct{})

@@ -58,7 +58,7 @@ func scanTurn(row scanner) (t orchestrator.Turn, err error) {
 	p := &t.Prompt
 	err = row.Scan(&t.ID, &t.Session, &t.Again, &p.Conversation.Chat, &p.Conversation.Topic, &p.Person, &p.Text,
 		&attachments, &p.Message, &updates, &t.State, &t.Agent, &t.Model, &queued, &started, &ended,
-		&answer, &outcome, &t.Delivered, &t.Aborting, &t.Into, &wants, &t.Sandbox, &rights, &bypass)
+		&answer, &outcome, &t.Delivered, &t.Aborting, &t.Into, &wants, &t.Sandbox, &rights, &bypass, &t.Crashes)
 	if err != nil {
 		return orchestrator.Turn{}, err
 	}

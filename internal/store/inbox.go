@@ -47,7 +47,7 @@ func (t *tx) receive(u orchestrator.Update, now time.Time) (bool, error) {
 		handled = received
 	}
 	n, err := t.exec(`INSERT INTO inbox (id, raw, received, handled) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
-		SET raw = excluded.raw, received = excluded.received, handled = excluded.handled
+		SET raw = excluded.raw, received = excluded.received, handled = excluded.handled, crashes = 0
 		WHERE inbox.handled > 0 AND inbox.received < ? AND inbox.raw <> excluded.raw`,
 		u.ID, blob(u.Raw), received, handled, millis(now.Add(-reuseAge)))
 	return n > 0, err
@@ -59,7 +59,7 @@ func (db *DB) Flush(context.Context) error { return wrap("flush", db.write.flush
 // PendingUpdates lists at most limit updates with an id above after that are not handled, in order of id.
 func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orchestrator.Update, error) {
 	all, err := many(ctx, db.read, scanUpdate,
-		`SELECT id, raw FROM inbox WHERE handled = 0 AND id > ? ORDER BY id LIMIT ?`, after, atMost(limit))
+		`SELECT id, raw, crashes FROM inbox WHERE handled = 0 AND id > ? ORDER BY id LIMIT ?`, after, atMost(limit))
 	return all, wrap("list pending updates", err)
 }
 
@@ -96,6 +96,6 @@ func (t *tx) handle(ids []int64, now int64) error {
 }
 
 func scanUpdate(row scanner) (u orchestrator.Update, err error) {
-	err = row.Scan(&u.ID, &u.Raw)
+	err = row.Scan(&u.ID, &u.Raw, &u.Crashes)
 	return u, err
 }

@@ -14,7 +14,7 @@ import (
 
 const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic, person, prompt,
 	coalesce(attachments, ''), message, coalesce(updates, ''), state, agent, model, queued, started, ended,
-	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights, bypass_until`
+	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights, bypass_until, crashes`
 
 // EnqueueTurn stores t as queued and marks its prompt's updates handled, both or neither. ErrRepeated when t
 // repeats a turn that was repeated before, ErrNoSession when it names a session that is not there. It is not
@@ -155,7 +155,7 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	}
 	return wrap(op, db.write.do(ctx, func(t *tx) error {
 		var session string
-		err := t.row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?
+		err := t.row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?, crashes = 0
 			WHERE id = ? AND (state = 'running' OR `+steeredInVain+`) RETURNING coalesce(session, '')`,
 			[]any{string(o.State), millis(ended), o.Text, outcome, string(id)}, &session)
 		if errors.Is(err, sql.ErrNoRows) {
