@@ -147,7 +147,8 @@ func (b *Bot) Chat() *Chat { return b.chat }
 // returns once no handler runs any more; updates that were not dealt with stay in the journal. What the
 // orchestrator still shows is sent until Close. Run is called once.
 //
-// It returns nil when ctx ended, ErrToken when Telegram refuses the token, or that the journal failed.
+// It returns nil when ctx ended, ErrToken when Telegram refuses the token, orchestrator.ErrDiskFailed when the disk
+// under the journal does, or that the journal failed.
 func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	me, err := b.identify(ctx)
 	if err != nil || ctx.Err() != nil {
@@ -162,11 +163,12 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	defer small.Wait()
 	defer cancel()
 
+	voice := &outVoice{out: b.outbox, client: b.client, log: b.log}
 	r := assemble(parts{
 		me: me, allow: b.opts.Allow, trigger: b.opts.Trigger, abortWords: b.opts.AbortWords, receipts: b.opts.Receipts,
 		windows: mergeWindows{album: b.opts.AlbumWindow, paste: b.opts.PasteWindow},
 		desk:    desk, journal: b.opts.Journal, mail: b.letters, uploads: b.uploads,
-		voice: &outVoice{out: b.outbox, client: b.client, log: b.log},
+		voice: voice,
 		board: b.chat.asks, queue: b.chat.queue, jobs: b.opts.Jobs,
 		log: b.log, now: b.opts.Now, random: b.opts.Random,
 	})
@@ -177,7 +179,11 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}()
 	p := &poller{
 		api: b.api, journal: b.opts.Journal, dispatch: r.dispatch, strip: r.gate.strip, conflict: b.tellConflict,
-		timeout: b.opts.PollTimeout, jitter: jitter, log: b.log,
+		timeout: b.opts.PollTimeout, jitter: jitter, log: b.log, unfinished: &r.closer.unfinished,
+		guard: &diskGuard{
+			disk: b.opts.Journal, journal: b.opts.Journal, concerns: r.concerns, say: voice.say, owner: b.opts.Owner,
+			now: b.opts.Now, log: b.log,
+		},
 	}
 	return p.run(ctx)
 }

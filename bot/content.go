@@ -183,6 +183,8 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*incoming, files
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
 		return
+	case ofDisk(err):
+		r.closer.unfinished.add(t.updates)
 	case err != nil:
 		r.log.Error("submit prompt", "updates", t.updates, "err", err)
 		r.closer.answer(ctx, first, t.updates, "I could not store this message, so the agent did not get it. Please send it again; the log says what is wrong.", nil)
@@ -228,6 +230,9 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 		changed, err := r.desk.EditQueued(ctx, in.conv, message, text)
 		switch {
 		case errors.Is(err, orchestrator.ErrShutdown):
+			return
+		case ofDisk(err):
+			r.closer.unfinished.add(t.updates)
 			return
 		case err != nil:
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)

@@ -68,6 +68,12 @@ func (v *voiceFake) remove(id orchestrator.ConversationID, message int) {
 	v.signs = append(v.signs, fmt.Sprintf("remove %s %d", id.Key(), message))
 }
 
+func (v *voiceFake) say(id orchestrator.ConversationID, text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.signs = append(v.signs, fmt.Sprintf("say %s %s", id.Key(), text))
+}
+
 func (v *voiceFake) Signs() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -104,6 +104,17 @@ func (j *journalFake) AppendUpdates(_ context.Context, updates []orchestrator.Up
 	return fresh, nil
 }
 
+// Disk is one that works, whatever fails.
+func (j *journalFake) Disk() (orchestrator.DiskState, context.Context) {
+	return orchestrator.DiskWorks, context.Background()
+}
+
+func (j *journalFake) RetryDisk(context.Context) error { return nil }
+
+func (j *journalFake) WaitingConversations(context.Context) ([]orchestrator.ConversationID, error) {
+	return nil, nil
+}
+
 func (j *journalFake) Flush(context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +20,16 @@ var ErrToken = errors.New("Telegram does not accept the bot token: check telegra
 // poller takes updates from Telegram. Each is in the journal before the call that acknowledges it is made,
 // so none is lost whenever ductor dies.
 type poller struct {
-	api      *plainAPI
-	journal  orchestrator.Journal
-	dispatch func(ctx context.Context, updates []orchestrator.Update)
-	strip    func(orchestrator.Update) orchestrator.Update // leaves nothing but the id of a stranger's update
-	conflict func(ctx context.Context)                     // somebody else polls with our token; called once per trouble
-	timeout  time.Duration                                 // of a long poll
-	jitter   func(time.Duration) time.Duration
-	log      *slog.Logger
+	api        *plainAPI
+	journal    orchestrator.Journal
+	dispatch   func(ctx context.Context, updates []orchestrator.Update)
+	strip      func(orchestrator.Update) orchestrator.Update // leaves nothing but the id of a stranger's update
+	guard      *diskGuard
+	unfinished *unfinished
+	conflict   func(ctx context.Context) // somebody else polls with our token; called once per trouble
+	timeout    time.Duration             // of a long poll
+	jitter     func(time.Duration) time.Duration
+	log        *slog.Logger
 
 	offset int64 // of the next poll; 0 asks for whatever is not acknowledged
 
@@ -49,13 +52,13 @@ const (
 func allowedUpdates() []string { return []string{"message", "edited_message", "callback_query"} }
 
 // run takes up what an earlier ductor left in the journal, then polls until ctx ends. It returns nil then,
-// ErrToken, or a journal that cannot be read.
+// ErrToken, orchestrator.ErrDiskFailed, or a journal that cannot be read.
 func (p *poller) run(ctx context.Context) error {
-	if err := p.takeUp(ctx); err != nil {
+	if err := p.takeUp(ctx, anyUpdate); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
-		wait, err := p.once(ctx)
+		wait, err := p.next(ctx)
 		if err != nil {
 			return err
 		}
@@ -66,8 +69,59 @@ func (p *poller) run(ctx context.Context) error {
 	return nil
 }
 
-// takeUp dispatches what was journaled and not handled, in order.
-func (p *poller) takeUp(ctx context.Context) error {
+// next makes one poll, or does what the state of the disk asks for instead. It says how long to wait then.
+func (p *poller) next(ctx context.Context) (wait time.Duration, fatal error) {
+	state, changed := p.guard.disk.Disk()
+	switch state {
+	case orchestrator.DiskFailed:
+		p.guard.enter(ctx, state, nil)
+		return 0, orchestrator.ErrDiskFailed
+	case orchestrator.DiskFull:
+		return p.awaitRoom(ctx)
+	}
+	p.guard.enter(ctx, state, nil)
+	if err := p.takeUpUnfinished(ctx); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(changed, cancel)() // no poll goes on over trouble with the disk
+	return p.once(ctx)
+}
+
+// awaitRoom looks whether a full disk takes something again. While it does not it asks Telegram, without waiting and
+// without acknowledging anything, who wrote meanwhile, for they are told why they get no answer.
+func (p *poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
+	err := p.guard.disk.RetryDisk(ctx)
+	if state, _ := p.guard.disk.Disk(); err == nil || state != orchestrator.DiskFull {
+		return 0, nil
+	}
+	p.guard.enter(ctx, orchestrator.DiskFull, err)
+	updates, err := p.poll(ctx, 0)
+	if ctx.Err() != nil {
+		return 0, nil
+	}
+	if err != nil {
+		wait, fatal = p.trouble(ctx, err)
+		return max(wait, diskRetry), fatal
+	}
+	p.guard.hear(updates)
+	return diskRetry, nil
+}
+
+// takeUpUnfinished dispatches again what the journal could not mark handled while the disk was full.
+func (p *poller) takeUpUnfinished(ctx context.Context) error {
+	ids := p.unfinished.take()
+	if len(ids) == 0 {
+		return nil
+	}
+	return p.takeUp(ctx, func(u orchestrator.Update) bool { return slices.Contains(ids, u.ID) })
+}
+
+func anyUpdate(orchestrator.Update) bool { return true }
+
+// takeUp dispatches what was journaled, is not handled and wanted, in order.
+func (p *poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bool) error {
 	after := int64(0)
 	for {
 		updates, err := p.journal.PendingUpdates(ctx, after, pendingPage)
@@ -80,15 +134,16 @@ func (p *poller) takeUp(ctx context.Context) error {
 		if len(updates) == 0 {
 			return nil
 		}
-		p.log.Info("taking up updates from before the restart", "count", len(updates))
-		p.dispatch(ctx, updates)
 		after = updates[len(updates)-1].ID
+		updates = slices.DeleteFunc(updates, func(u orchestrator.Update) bool { return !wanted(u) })
+		p.log.Info("taking up updates that were not dealt with", "count", len(updates))
+		p.dispatch(ctx, updates)
 	}
 }
 
 // once makes one poll. It says how long to wait before the next.
 func (p *poller) once(ctx context.Context) (wait time.Duration, fatal error) {
-	updates, err := p.poll(ctx)
+	updates, err := p.poll(ctx, p.timeout)
 	if ctx.Err() != nil {
 		return 0, nil
 	}
@@ -101,7 +156,7 @@ func (p *poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 		// gets updates with lower ids: after a quiet week Telegram may begin to count anew.
 		p.offset = 0
 	} else if err := p.take(ctx, updates); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || ofDisk(err) {
 			return 0, nil
 		}
 		p.tries++
@@ -139,13 +194,13 @@ func (p *poller) take(ctx context.Context, updates []orchestrator.Update) error 
 	return nil
 }
 
-// poll asks Telegram for updates. Those without a readable id are logged and left out.
-func (p *poller) poll(ctx context.Context) ([]orchestrator.Update, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout+pollGrace)
+// poll asks Telegram for updates, and waits for them for so long at most. Those without a readable id are logged and left out.
+func (p *poller) poll(ctx context.Context, patience time.Duration) ([]orchestrator.Update, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience+pollGrace)
 	defer cancel()
 	var raw []json.RawMessage
 	err := p.api.call(ctx, "getUpdates", map[string]any{
-		"offset": p.offset, "limit": pollLimit, "timeout": int(p.timeout.Seconds()), "allowed_updates": allowedUpdates(),
+		"offset": p.offset, "limit": pollLimit, "timeout": int(patience.Seconds()), "allowed_updates": allowedUpdates(),
 	}, &raw)
 	if err != nil {
 		return nil, err

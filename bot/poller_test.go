@@ -84,8 +84,10 @@ func newPollRig(answers ...func(*http.Request) (*http.Response, error)) *pollRig
 	rig.poller = &poller{
 		api:     &plainAPI{base: "http://t", token: "1:secret-token", client: newPlainClient(rig.api)},
 		journal: rig.journal, timeout: 50 * time.Second, jitter: func(d time.Duration) time.Duration { return d },
-		strip: func(u orchestrator.Update) orchestrator.Update { return u },
-		log:   slog.New(rig.logs), conflict: func(context.Context) { rig.conflicts++ },
+		strip:      func(u orchestrator.Update) orchestrator.Update { return u },
+		guard:      &diskGuard{disk: rig.journal, journal: rig.journal, now: time.Now, log: slog.New(rig.logs)},
+		unfinished: &unfinished{},
+		log:        slog.New(rig.logs), conflict: func(context.Context) { rig.conflicts++ },
 		dispatch: func(_ context.Context, updates []orchestrator.Update) {
 			for _, u := range updates {
 				rig.got = append(rig.got, u.ID)

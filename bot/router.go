@@ -2,8 +2,10 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"ductor/orchestrator"
@@ -212,21 +214,51 @@ func (r *router) say(ctx context.Context, in *incoming, text string) fate {
 
 // closer finishes updates together with the letters they caused.
 type closer struct {
-	journal orchestrator.Journal
-	mail    mail
-	log     *slog.Logger
+	journal    orchestrator.Journal
+	mail       mail
+	unfinished unfinished
+	log        *slog.Logger
+}
+
+// unfinished are updates that could not be marked handled for want of a disk, until it takes something again.
+type unfinished struct {
+	mu  sync.Mutex
+	ids []int64
+}
+
+func (u *unfinished) add(ids []int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ids = append(u.ids, ids...)
+}
+
+// ofDisk says whether an error is the disk's, of which the diskGuard tells the chats.
+func ofDisk(err error) bool {
+	return errors.Is(err, orchestrator.ErrDiskFull) || errors.Is(err, orchestrator.ErrDiskFailed)
+}
+
+func (u *unfinished) take() []int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	ids := u.ids
+	u.ids = nil
+	return ids
 }
 
 // finishPatience bounds what is written down although the caller was cancelled: what was done must be
 // recorded as done.
 const finishPatience = 10 * time.Second
 
-// finish marks updates handled. What cannot be marked stays in the journal and is taken up after a restart.
+// finish marks updates handled. What cannot be marked stays in the journal and is taken up when a full disk has room
+// again, and after a restart.
 func (c *closer) finish(ctx context.Context, updates []int64, letters ...orchestrator.Letter) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
 	defer cancel()
 	if err := c.journal.FinishUpdates(ctx, updates, letters...); err != nil {
-		c.log.Error("updates could not be marked handled; they are taken up again after a restart", "updates", updates, "err", err)
+		c.log.Error("updates could not be marked handled; they are taken up again later", "updates", updates, "err", err)
+		if ofDisk(err) {
+			c.unfinished.add(updates)
+		}
 		return
 	}
 	if len(letters) > 0 {

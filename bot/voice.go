@@ -24,6 +24,8 @@ type voice interface {
 	// remove deletes a person's message that nobody else is to read, or asks for that where we may not. It does
 	// not wait.
 	remove(id orchestrator.ConversationID, message int)
+	// say sends what cannot be stored before. It does not wait.
+	say(id orchestrator.ConversationID, text string)
 }
 
 // mail makes letters and sees to it that stored ones leave.
@@ -109,6 +111,16 @@ func (v *outVoice) remove(id orchestrator.ConversationID, message int) {
 			return err
 		}, v.missed("asking to delete a message", id))
 	})
+}
+
+func (v *outVoice) say(id orchestrator.ConversationID, text string) {
+	v.out.Go(context.Background(), Call{
+		Chat: chatRef(id.Chat), Class: MustDeliver, Key: "say",
+		Run: func(ctx context.Context) error {
+			_, err := v.client.Send(ctx, Message{To: id, Text: plainText(text)})
+			return err
+		},
+	}, v.missed("message", id))
 }
 
 // missed logs a sign that did not get through. None of them matters enough for more.

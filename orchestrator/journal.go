@@ -17,6 +17,8 @@ const MostCrashes = 2
 // sent. internal/store implements it, package bot uses it. Durable when a method returns, unless it says
 // otherwise.
 type Journal interface {
+	Disk
+
 	// AppendUpdates stores updates before they are acknowledged, and returns those that have something in them
 	// and are new: an id that is known is passed over, unless so much time has passed that Telegram has begun to
 	// count anew. A killed process loses none of them; a power failure may until Flush has returned.

@@ -17,6 +17,7 @@ type Options struct {
 	Gateway Gateway
 	Chat    Chat
 	Orders  OrderStore // nil: SubmitOrder takes none
+	Disk    Disk       // under Store; nil: nobody knows, and what it does not take is tried again after a while
 	// Sandboxes says where agents run; nil: on this host, and an order that asks for a sandbox is refused.
 	Sandboxes Sandboxes
 

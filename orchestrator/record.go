@@ -36,6 +36,7 @@ func recorded() <-chan bool {
 // insist does something again and again until it goes well; false if the orchestrator ends before.
 func (o *Orchestrator) insist(log *slog.Logger, trouble string, f func() error) bool {
 	for pause := o.opts.DeliveryWait; ; pause = min(2*pause, longestPause) {
+		_, diskChanged := o.diskState()
 		err := f()
 		if err == nil {
 			return true
@@ -45,6 +46,8 @@ func (o *Orchestrator) insist(log *slog.Logger, trouble string, f func() error) 
 		select {
 		case <-again.C:
 			log.Warn(trouble+"; it is tried again now", "after", pause)
+		case <-diskChanged:
+			again.Stop()
 		case <-o.life.Done():
 			again.Stop()
 			log.Warn(trouble + "; it is tried again after the next start")

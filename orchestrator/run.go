@@ -19,26 +19,17 @@ func (o *Orchestrator) run(ctx context.Context, w waiting) {
 	log := o.log.With("turn", t.ID, "chat", t.Prompt.Conversation.Chat, "topic", t.Prompt.Conversation.Topic)
 	// What is recorded must be recorded although the turn was aborted.
 	keep := context.WithoutCancel(ctx)
-	req, err := o.prepare(keep, &t, w.left)
-	if err != nil && w.left == cli.RemainsRun {
+	req, started, err := o.start(ctx, keep, &t, w.left)
+	switch {
+	case err != nil && w.left == cli.RemainsRun, errors.Is(err, ErrDiskFailed), errors.Is(err, ErrDiskFull) && o.life.Err() != nil:
 		log.Error("go on with turn; it is tried again after the next start", "err", err)
 		return
-	}
-	if err != nil {
-		log.Error("prepare turn", "err", err)
+	case err != nil:
+		log.Error("start turn", "err", err)
 		o.fail(keep, t, w.left, err)
 		return
-	}
-	if w.left == "" {
-		started, err := o.opts.Store.StartTurn(keep, t)
-		if err != nil {
-			log.Error("start turn", "err", err)
-			o.fail(keep, t, w.left, err)
-			return
-		}
-		if !started {
-			return
-		}
+	case !started:
+		return
 	}
 	o.begun(t, req)
 	card := o.card(keep, t, w.left)
@@ -49,6 +40,21 @@ func (o *Orchestrator) run(ctx context.Context, w waiting) {
 		return
 	}
 	o.conclude(keep, t, o.outcome(ctx, t, result), card, log)
+}
+
+// start settles what a turn needs and records that it runs. It waits while the disk is full. started is false for a
+// turn that does not wait any more.
+func (o *Orchestrator) start(ctx, keep context.Context, t *Turn, left cli.Remains) (req cli.Request, started bool, err error) {
+	for {
+		req, err = o.prepare(keep, t, left)
+		started = err == nil
+		if started && left == "" {
+			started, err = o.opts.Store.StartTurn(keep, *t)
+		}
+		if !errors.Is(err, ErrDiskFull) || !o.awaitDisk(ctx) {
+			return req, started, err
+		}
+	}
 }
 
 // card opens the card of a turn, or the one it has.

@@ -91,8 +91,14 @@ func startDaemonIn(t testing.TB, dir string, env []string, args ...string) *daem
 	cmd := exec.Command(clitest.Program(t), args...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	return superviseDaemon(t, cmd, (*exec.Cmd).Start)
+}
+
+// superviseDaemon starts a ductor in a way, and ends it with the test.
+func superviseDaemon(t testing.TB, cmd *exec.Cmd, start func(*exec.Cmd) error) *daemon {
+	t.Helper()
 	cmd.Stderr = testWriter{t}
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	d := &daemon{cmd: cmd, done: make(chan struct{})}

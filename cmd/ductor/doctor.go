@@ -114,6 +114,7 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 		err = db.Close()
 	}
 	d.check("storage "+path, err)
+	d.check("disk under "+cfg.Storage.Dir, store.DiskTrouble(cfg.Storage.Dir))
 	switch info, err := os.Stat(cfg.Projects.DefaultDir); {
 	case errors.Is(err, fs.ErrNotExist) && isDefaultRoot(cfg):
 		d.ok("projects.default_dir "+cfg.Projects.DefaultDir, "made at the first start")

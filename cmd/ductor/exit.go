@@ -1,6 +1,10 @@
 package main
 
-import "errors"
+import (
+	"errors"
+
+	"ductor/orchestrator"
+)
 
 // The exit codes, for service managers and scripts.
 const (
@@ -9,6 +13,7 @@ const (
 	exitConfig   = 2 // the configuration is wrong: restarting will not help
 	exitToken    = 3 // Telegram refuses the token: restarting will not help
 	exitInstance = 4 // another ductor serves this token
+	exitDisk     = 5 // the disk under the database reports an error: a restart reads what is on it
 )
 
 // Errors that have an exit code of their own.
@@ -29,6 +34,8 @@ func exitCode(err error) int {
 		return exitToken
 	case errors.Is(err, errInstance):
 		return exitInstance
+	case errors.Is(err, orchestrator.ErrDiskFailed):
+		return exitDisk
 	default:
 		return exitFailure
 	}

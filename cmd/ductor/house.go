@@ -84,6 +84,9 @@ func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Opt
 	if h.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{}); err != nil {
 		return nil, err
 	}
+	if err = h.tryDisk(ctx); err != nil {
+		return nil, err
+	}
 	h.beat = newBeat(h)
 	transport, err := transportOf(cfg)
 	if err != nil {
@@ -102,6 +105,19 @@ func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Opt
 		return nil, err
 	}
 	return h, nil
+}
+
+// tryDisk refuses to start over a disk that reports errors: whoever is told of one at each start, every few seconds,
+// is not helped. One that is full may have room in a moment.
+func (h *house) tryDisk(ctx context.Context) error {
+	err := h.db.RetryDisk(ctx)
+	if state, _ := h.db.Disk(); state == orchestrator.DiskFailed {
+		return fmt.Errorf("%w; look after it, and start ductor again", err)
+	}
+	if err != nil {
+		h.log.Warn("the disk may be full", "err", err)
+	}
+	return nil
 }
 
 // openPlaces opens where agents run and live besides this machine and its owner's home.

@@ -122,7 +122,7 @@ func (h *house) unasked(conversation cli.Conversation, r cli.Result) { h.desk.Un
 
 func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestrator.Options {
 	o := orchestrator.Options{
-		Store: deskStore{h.db, h.jobEnded}, Orders: h.db, Gateway: h.service, Chat: h.bot.Chat(),
+		Store: deskStore{h.db, h.jobEnded}, Orders: h.db, Disk: h.db, Gateway: h.service, Chat: h.bot.Chat(),
 		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
 		DeniedTools: cfg.Permissions.DeniedTools,
 		Agents:      defaultsOf(cfg.Agents),

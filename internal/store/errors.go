@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/mattn/go-sqlite3"
+
+	"ductor/orchestrator"
 )
 
 // What can be wrong with the database as a whole; match with errors.Is. Each text says what to do.
@@ -13,9 +15,9 @@ var (
 	ErrForeign  = errors.New("the file is not a ductor database")
 	ErrNewer    = errors.New("the database was written by a newer ductor")
 	ErrReadOnly = errors.New("the database cannot be written: check the owner and the permissions of it and of its directory")
-	ErrDiskFull = errors.New("the disk is full: free some space; nothing of this step was stored")
+	ErrDiskFull = orchestrator.ErrDiskFull
 	ErrBusy     = errors.New("another process holds the database: is a second ductor running?")
-	ErrDisk     = errors.New("the disk under the database reports an error")
+	ErrDisk     = orchestrator.ErrDiskFailed
 )
 
 // restoreAdvice ends every sentence about a damaged file: nothing of it is overwritten.
@@ -47,6 +49,9 @@ func causeOf(err error) error {
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
 		return ErrBusy
 	case sqlite3.ErrIoErr:
+		if cause := causeOfErrno(e.SystemErrno); cause != nil {
+			return cause
+		}
 		return ErrDisk
 	}
 	return nil

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"sync"
@@ -15,16 +14,16 @@ import (
 type walLog struct {
 	committed atomic.Int64 // transactions in the log
 	sync      func() error
+	disk      *disk // what a failed flush was to bring there may be lost, and no later flush brings it back
 
 	mu      sync.Mutex
 	flushed int64 // of those in the log, how many are on the disk
-	broken  error // of a flush: what it was to bring to the disk may be lost, and no later one brings it back
 	file    *os.File
 }
 
 // newWALLog makes the log of the database at path. Close it.
-func newWALLog(path string) *walLog {
-	l := &walLog{}
+func newWALLog(path string, d *disk) *walLog {
+	l := &walLog{disk: d}
 	l.sync = func() error { return l.syncFile(path + "-wal") }
 	return l
 }
@@ -33,16 +32,31 @@ func newWALLog(path string) *walLog {
 func (l *walLog) flush(n int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flushed >= n || l.broken != nil {
-		return l.broken // nil when whoever went before us took ours along
+	if l.flushed >= n {
+		return nil // whoever went before us took ours along
+	}
+	if err := l.disk.refusal(); err != nil {
+		return err
 	}
 	all := l.committed.Load()
 	if err := l.sync(); err != nil {
-		l.broken = fmt.Errorf("%w (%w)", ErrDisk, err)
-		return l.broken
+		return l.disk.note(err)
 	}
 	l.flushed = all
 	return nil
+}
+
+func (l *walLog) isFlushed(n int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flushed >= n
+}
+
+// setFlushed says that the first n transactions came to the disk in another way.
+func (l *walLog) setFlushed(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flushed = max(l.flushed, n)
 }
 
 // syncFile is called with mu held.
@@ -54,8 +68,12 @@ func (l *walLog) syncFile(path string) error {
 		}
 		l.file = f
 	}
+	return fdatasync(l.file)
+}
+
+func fdatasync(f *os.File) error {
 	for {
-		if err := syscall.Fdatasync(int(l.file.Fd())); !errors.Is(err, syscall.EINTR) {
+		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 	}

@@ -99,15 +99,18 @@ func TestADiskThatFailedIsNotTrustedAgain(t *testing.T) {
 	works := db.write.log.sync
 	db.write.log.sync = func() error { return syscall.EIO }
 	for range 2 {
-		err := db.SaveCard(ctx, "t", []byte("c"))
-		if !errors.Is(err, ErrDisk) || !errors.Is(err, syscall.EIO) {
+		if err := db.SaveCard(ctx, "t", []byte("c")); !errors.Is(err, ErrDisk) {
 			t.Errorf("the disk failed, and SaveCard says %v", err)
 		}
 		db.write.log.sync = works
 	}
+	if err := db.RetryDisk(ctx); !errors.Is(err, ErrDisk) {
+		t.Errorf("RetryDisk says %v", err)
+	}
 	if err := db.Close(); !errors.Is(err, ErrDisk) {
 		t.Errorf("Close says %v", err)
 	}
+	_ = errors.Join(db.read.close(), db.write.close()) // Close left them to the end of the process
 }
 
 func TestCloseFlushesWhatNobodyWaitedFor(t *testing.T) {

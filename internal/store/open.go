@@ -44,6 +44,7 @@ func (o Options) filled() Options {
 // DB is an open database. Safe for concurrent use; writes go one after the other.
 type DB struct {
 	now   func() time.Time
+	dir   string
 	write *writer
 	read  *reader
 
@@ -71,13 +72,20 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(wrap("open "+path, err), w.close())
 	}
-	return &DB{now: opts.Now, write: w, read: r}, nil
+	return &DB{now: opts.Now, dir: filepath.Dir(path), write: w, read: r}, nil
 }
 
 // Close waits for the write under way, folds the write-ahead log into the file and closes it. Methods
 // called later fail. Idempotent.
+//
+// On a disk that does not work it leaves the connections and the log as they are: what is in the kernel's memory may
+// not be on the disk, and SQLite would copy it without a look. The next Open reads the log and checks it.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
+		if err := db.write.disk.refusal(); err != nil {
+			db.closeErr = wrap("close", err)
+			return
+		}
 		// The readers go first: the last connection to close folds the log.
 		db.closeErr = wrap("close", errors.Join(db.read.close(), db.write.close()))
 	})

@@ -182,6 +182,7 @@ func TestWriteErrorsSayWhatIsWrong(t *testing.T) {
 			// What failed must not leave a transaction open: the next write works once there is room.
 			_, err = db.write.conn.ExecContext(t.Context(), `PRAGMA max_page_count = 100000; PRAGMA query_only = 0`)
 			must(t, err)
+			must(t, db.RetryDisk(t.Context()))
 			must(t, db.SaveCard(t.Context(), "t", big))
 		})
 	}

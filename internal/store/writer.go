@@ -15,6 +15,7 @@ type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	log   *walLog // nil where SQLite itself brings every commit to the disk
+	disk  *disk
 }
 
 var errClosed = errors.New("the database is closed")
@@ -28,7 +29,7 @@ func openWriter(ctx context.Context, path string, opts Options) (*writer, error)
 	if err != nil {
 		return nil, errors.Join(damaged(err), pool.Close())
 	}
-	w := &writer{token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]*sql.Stmt)}
+	w := &writer{token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]*sql.Stmt), disk: newDisk()}
 	if err := w.ready(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close(), pool.Close())
 	}
@@ -61,7 +62,12 @@ func (w *writer) useLog(ctx context.Context, path string) error {
 		return err
 	}
 	if mode == "wal" {
-		w.log = newWALLog(path)
+		w.log = newWALLog(path, w.disk)
+		// What a process before us left in the log may be in the kernel's memory only.
+		_, err := w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		if err := w.disk.note(err); err != nil && causeOf(err) != ErrDiskFull {
+			return err
+		}
 		return nil
 	}
 	_, err := w.conn.ExecContext(ctx, "PRAGMA synchronous = FULL")
@@ -70,12 +76,18 @@ func (w *writer) useLog(ctx context.Context, path string) error {
 
 // do runs f in a transaction: all of it is on the disk when do returns nil. None of it is there otherwise,
 // unless it is the disk that failed.
+//
+// A disk that turns out to be full at the flush is no error of this transaction, which stands and comes to the disk as
+// soon as there is room. Until then nothing else is written, and Flush, which acknowledgements wait for, fails.
 func (w *writer) do(ctx context.Context, f func(*tx) error) error {
 	n, err := w.commit(ctx, f)
 	if err != nil || w.log == nil {
 		return err
 	}
-	return w.log.flush(n)
+	if err := w.log.flush(n); !errors.Is(err, ErrDiskFull) {
+		return err
+	}
+	return nil
 }
 
 // doSoon is do for what need not outlive a power failure by itself: it comes to the disk with the next do.
@@ -108,8 +120,11 @@ func (w *writer) commit(ctx context.Context, f func(*tx) error) (n int64, err er
 		return 0, ctx.Err()
 	}
 	defer func() { w.token <- struct{}{} }()
-	if err := w.run(context.WithoutCancel(ctx), f); err != nil || w.log == nil {
+	if err := w.disk.refusal(); err != nil {
 		return 0, err
+	}
+	if err := w.run(context.WithoutCancel(ctx), f); err != nil || w.log == nil {
+		return 0, w.disk.note(err)
 	}
 	return w.log.committed.Add(1), nil
 }

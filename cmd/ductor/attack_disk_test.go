@@ -1,0 +1,186 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"ductor/cli/clitest"
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// Parts of what the chats are told.
+const (
+	saysFull   = "The disk of the machine I run on is full"
+	saysFailed = "The disk under my database reports an error"
+)
+
+// TestDiskInTrouble has the disk under a ductor fill up and then fail, while one user's agent works and others write.
+// Whoever waits is told once, nothing is lost or done twice, and the process ends only for a disk that failed.
+func TestDiskInTrouble(t *testing.T) {
+	s := newSickDisk(t)
+	s.fullAtTheFlush()
+	s.full()
+	s.failed()
+	s.well()
+}
+
+// sickDisk is a town whose ductor keeps its state on a small disk that fails when it is told to.
+type sickDisk struct {
+	*town
+	disk    *faultyDisk
+	dir     string
+	path    string // of the configuration
+	d       *daemon
+	works   string // the neighbour's project has this file while their agent works
+	ballast string
+	other   *telegram.Chat
+}
+
+func newSickDisk(t *testing.T) *sickDisk {
+	t.Helper()
+	s := &sickDisk{dir: t.TempDir()}
+	if err := unix.Mount("none", s.dir, "tmpfs", 0, "size=24m"); err != nil {
+		t.Skip("no tmpfs can be mounted: ", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(s.dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	s.disk = newFaultyDisk(t)
+	s.town = surroundings(t, func(c *config.Config) { c.Storage.Dir = filepath.Join(s.dir, "state") })
+	s.path = s.writeConfig()
+	amend(t, s.path, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour))
+	s.other = s.srv.Private(neighbour, "Neighbour")
+	s.works, s.ballast = filepath.Join(s.cfg.Projects.DefaultDir, "works"), filepath.Join(s.dir, "ballast")
+	s.begin()
+	s.other.Person().Send(s.other, `[[start]] [[tool cmd="touch works; until [ -e go ]; do sleep 0.05; done"]] [[text "the neighbour's answer"]]`)
+	awaitFile(t, s.works)
+	return s
+}
+
+// begin starts a ductor and waits until it polls.
+func (s *sickDisk) begin() {
+	s.t.Helper()
+	s.d = s.run("run", "-c", s.path)
+	if err := s.srv.AwaitPoll(s.soon()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *sickDisk) run(args ...string) *daemon {
+	s.t.Helper()
+	cmd := exec.Command(clitest.Program(s.t), args...)
+	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
+	return superviseDaemon(s.t, cmd, s.disk.start)
+}
+
+// fullAtTheFlush: the disk finds out that it is full when it is to keep what it took.
+func (s *sickDisk) fullAtTheFlush() {
+	s.disk.fail(syscall.ENOSPC)
+	s.say(`[[start]] [[text "of a full disk"]]`)
+	s.await(saysFull)
+	s.awaitOther(saysFull)
+	s.doctorSays("the disk is full")
+}
+
+// full: there is no room at all when the disk keeps again what it takes. Who asks how ductor is hears it.
+func (s *sickDisk) full() {
+	if err := os.WriteFile(s.ballast, make([]byte, 64<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		s.t.Fatalf("the disk is not full: %v", err)
+	}
+	s.disk.fail(0)
+	s.doctorSays("the disk is full")
+	s.say("/status")
+	if _, err := s.chat.Await(s.soon(), func(v telegram.View) bool { return strings.Count(joined(v), saysFull) == 2 }); err != nil {
+		s.fatal(err)
+	}
+	if s.srv.PendingUpdates() == 0 {
+		s.t.Error("a message was acknowledged that could not be stored")
+	}
+	if err := os.Remove(s.ballast); err != nil {
+		s.t.Fatal(err)
+	}
+	s.await("of a full disk")
+	s.await("Directory: ") // the answer to /status, in its turn
+	if err := s.srv.AwaitAcknowledged(s.soon()); err != nil {
+		s.t.Fatal(err)
+	}
+	if told := strings.Count(joined(s.other.View()), saysFull); told != 1 {
+		s.t.Errorf("the neighbour is told %d times that the disk is full", told)
+	}
+}
+
+// failed: what is on the disk is not known any more. ductor says so and ends, and does not begin before the disk works.
+func (s *sickDisk) failed() {
+	s.disk.fail(syscall.EIO)
+	s.say(`[[start]] [[text "of a disk that failed"]]`)
+	if code := s.d.exit(s.t); code != exitDisk {
+		s.t.Errorf("ductor ends with %d", code)
+	}
+	s.await(saysFailed)
+	s.awaitOther(saysFailed)
+	s.doctorSays("reports an error")
+	if code := s.run("run", "-c", s.path).exit(s.t); code != exitDisk {
+		s.t.Errorf("over a disk that fails ductor ends with %d", code)
+	}
+	s.disk.fail(0)
+}
+
+// well: everything that was said is answered, once.
+func (s *sickDisk) well() {
+	s.begin()
+	s.await("of a disk that failed")
+	if err := os.WriteFile(filepath.Join(s.cfg.Projects.DefaultDir, "go"), nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.other.Await(s.soon(), func(v telegram.View) bool { return len(ended(v)) > 0 }); err != nil {
+		s.fatal(err)
+	}
+	s.say(`[[start]] [[text "the last"]]`)
+	s.awaitDone(3)
+	answers := ""
+	for _, m := range append(ended(s.chat.View()), ended(s.other.View())...) {
+		answers += m.Text
+	}
+	for _, part := range []string{"of a full disk", "of a disk that failed", "the neighbour's answer"} {
+		if n := strings.Count(answers, part); n != 1 {
+			s.t.Errorf("%q is shown %d times", part, n)
+		}
+	}
+	text := joined(s.chat.View()) + joined(s.other.View())
+	if n := strings.Count(text, saysFailed); n != 2 {
+		s.t.Errorf("two chats are told %d times that the disk failed", n)
+	}
+}
+
+func (s *sickDisk) awaitOther(part string) {
+	s.t.Helper()
+	if _, err := s.other.AwaitText(s.soon(), part); err != nil {
+		s.fatal(err)
+	}
+}
+
+func (s *sickDisk) doctorSays(part string) {
+	s.t.Helper()
+	var out strings.Builder
+	cmd := exec.CommandContext(s.soon(), clitest.Program(s.t), "doctor", "-c", s.path)
+	cmd.Env = append(os.Environ(), beDuctor+"=1")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := s.disk.start(cmd); err != nil {
+		s.t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if !strings.Contains(out.String(), "FAIL disk") || !strings.Contains(out.String(), part) {
+		s.t.Errorf("doctor says\n%s", out.String())
+	}
+}
