@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -9,6 +10,22 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 )
+
+func TestWhatARequestLeavesOut(t *testing.T) {
+	for _, c := range []struct{ tool, input, missing string }{
+		{"Bash", `{"command":"ls"}`, ""},
+		{"Bash", `{"description":"list files"}`, "the command"},
+		{toolExitPlan, `{"plan":"1. do it"}`, ""},
+		{toolExitPlan, `{"plan":" ","allowedPrompts":[]}`, "the plan"},
+		{"mcp__a__restart", `{}`, ""},
+	} {
+		p := newParser(cli.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
+		ev := p.approval(request{id: "a", input: json.RawMessage(c.input)}, &controlRequest{Tool: c.tool, Input: json.RawMessage(c.input)})
+		if ev.Missing != c.missing || ev.Allowable() != (c.missing == "") {
+			t.Errorf("%s %s: %q is missing, allowable: %v", c.tool, c.input, ev.Missing, ev.Allowable())
+		}
+	}
+}
 
 // Every value of a tool's input is in its approval.
 func TestLawAnApprovalTellsEveryField(t *testing.T) {

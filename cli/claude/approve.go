@@ -70,10 +70,12 @@ func (p *parser) approval(a request, r *controlRequest) cli.ApprovalAsked {
 	case r.Tool == toolExitPlan:
 		ev.Tool, ev.Detail = cli.PlanTool, fields["plan"]
 		said["plan"] = ev.Detail
+		ev.Missing = missing("the plan", ev.Detail)
 	case len(ev.Changes) > 0:
 	case r.Tool == "Bash":
 		ev.Detail = fields["command"]
 		said["command"] = ev.Detail
+		ev.Missing = missing("the command", ev.Detail)
 	}
 	if ev.Detail == ev.Title {
 		ev.Detail = ""
@@ -87,6 +89,14 @@ func (p *parser) approval(a request, r *controlRequest) cli.ApprovalAsked {
 	}
 	ev.Fields = read.Fields(a.input)
 	return ev
+}
+
+// missing is what a request leaves out whose subject is text.
+func missing(what, text string) string {
+	if strings.TrimSpace(text) != "" {
+		return ""
+	}
+	return what
 }
 
 // sayTitle notes the field that is the title.

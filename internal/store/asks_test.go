@@ -33,6 +33,7 @@ func newAsk(id orchestrator.AskID, turn cli.TurnID, native cli.AskID) orchestrat
 		ID: id, Nonce: "n-" + string(id), Turn: turn, Session: "s", Conversation: chatA, Agent: "claude",
 		Native: []cli.AskID{native}, Dir: "/src", SessionRule: "Bash(make)", Rule: "Bash(make)",
 		Approval: &cli.ApprovalAsked{ID: native, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
+			Fields: []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}}, Missing: "the end",
 			Reason: "why", Started: "tool", Deaf: true, Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}},
 		Approvers: []orchestrator.PersonID{7, 8}, Asked: noon, Expires: noon.Add(time.Minute),
 		State: orchestrator.AskOpen, Sent: orchestrator.Pending,
@@ -70,6 +71,13 @@ func TestAnAskIsKept(t *testing.T) {
 	if err := second(db.OpenAsk(ctx, two, "two")); err == nil {
 		t.Error("two ids came with a new ask")
 	}
+}
+
+// What a version stored that knew no fields shows its whole input.
+func TestAnAskOfBeforeThereWereFields(t *testing.T) {
+	var a orchestrator.Ask
+	must(t, decodeAsked(`{"approval":{"id":"1","tool":"mcp__ssh__run","title":"uptime","input":{"command":"uptime","host":"prod"}}}`, &a))
+	same(t, "the fields", a.Approval.Fields, []cli.Field{{Name: "command", Value: "uptime"}, {Name: "host", Value: "prod"}})
 }
 
 func second[T any](_ T, err error) error { return err }
