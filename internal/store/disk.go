@@ -142,6 +142,12 @@ func (w *writer) foldLog(ctx context.Context) error {
 	if w.log.isFlushed(committed) {
 		return nil
 	}
+	if err := checkLog(w.path); err != nil {
+		if errors.Is(err, errLogLost) {
+			w.disk.become(orchestrator.DiskFailed)
+		}
+		return fmt.Errorf("check the log: %w", err)
+	}
 	var busy, frames, done int
 	row := w.conn.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA wal_checkpoint(TRUNCATE)")
 	if err := row.Scan(&busy, &frames, &done); err != nil {

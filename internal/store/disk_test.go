@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -48,6 +49,42 @@ func TestADiskThatIsFullAtTheFlush(t *testing.T) {
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
 		t.Errorf("after the log was folded nothing went into it: %v", err)
 	}
+}
+
+// TestALogThatTheDiskLost: SQLite would copy it into the database. It is left to the next start, which reads what is good
+// of it.
+func TestALogThatTheDiskLost(t *testing.T) {
+	ctx := t.Context()
+	path := filepath.Join(t.TempDir(), "ductor.db")
+	db, err := Open(ctx, path, Options{})
+	must(t, err)
+	must(t, db.SaveCard(ctx, "flushed", bytes.Repeat([]byte("f"), 1<<16)))
+	must(t, checkLog(path))
+	db.write.log.sync = func() error { return syscall.ENOSPC }
+	must(t, db.SaveCard(ctx, "lost", bytes.Repeat([]byte("l"), 1<<16)))
+	must(t, checkLog(path))
+	wal, err := os.OpenFile(path+"-wal", os.O_RDWR, 0)
+	must(t, err)
+	defer wal.Close()
+	info, err := wal.Stat()
+	must(t, err)
+	_, err = wal.WriteAt(make([]byte, 512), info.Size()-8192)
+	must(t, err)
+	if err := db.RetryDisk(ctx); !errors.Is(err, errLogLost) {
+		t.Errorf("RetryDisk says %v", err)
+	}
+	diskIs(t, db, orchestrator.DiskFailed)
+	if err := db.Close(); !errors.Is(err, ErrDisk) {
+		t.Errorf("Close says %v", err)
+	}
+	copied := filepath.Join(t.TempDir(), "ductor.db") // as the process is gone: nobody holds it
+	for _, end := range []string{"", "-wal"} {
+		data, err := os.ReadFile(path + end)
+		must(t, err)
+		must(t, os.WriteFile(copied+end, data, 0o600))
+	}
+	same(t, "cards at the next start", count(t, openAt(t, copied), `SELECT count(*) FROM cards WHERE turn = 'flushed'`), 1)
+	_ = errors.Join(db.read.close(), db.write.close()) // Close left them to the end of the process
 }
 
 // TestADiskWithoutRoom is one: what does not fit is refused whole, and everything goes on when there is room.

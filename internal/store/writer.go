@@ -10,6 +10,7 @@ import (
 
 // writer is the one connection that writes. Whoever holds its token owns it.
 type writer struct {
+	path  string
 	token chan struct{}
 	pool  *sql.DB
 	conn  *sql.Conn
@@ -29,7 +30,7 @@ func openWriter(ctx context.Context, path string, opts Options) (*writer, error)
 	if err != nil {
 		return nil, errors.Join(damaged(err), pool.Close())
 	}
-	w := &writer{token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]*sql.Stmt), disk: newDisk()}
+	w := &writer{path: path, token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]*sql.Stmt), disk: newDisk()}
 	if err := w.ready(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close(), pool.Close())
 	}
