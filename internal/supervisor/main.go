@@ -125,12 +125,15 @@ func supervise(a arguments) error {
 	if err != nil {
 		return err
 	}
-	n, nestErr := makeNest(a.root, tr, pid) // told to the client that wants it
+	n, nestErr := makeNest(a.root, tr, pid)
 	rehearse(a.proto)
 	r, w := newFrameReader(conn), frameWriter{w: conn}
 	h, err := readHello(r)
 	if err != nil {
 		return unneeded(n, err)
+	}
+	if nestErr != nil { // long ago, perhaps, such as on a disk that was full: there may be room by now
+		n, nestErr = makeNest(a.root, tr, pid)
 	}
 	if nestErr != nil {
 		return w.json(kindRefused, refused{Protocol: a.proto, Error: nestErr.Error(), Errno: errnoOf(nestErr)})
