@@ -23,6 +23,13 @@ type asking struct {
 	log    *slog.Logger
 }
 
+// forgetting deals with what holds a secret: nothing of it is left in the journal.
+func (k *asking) forgetting() *asking {
+	secret := *k
+	secret.closer = k.closer.forgetting()
+	return &secret
+}
+
 // Short answers to presses.
 const (
 	askOthers    = "Somebody else is to decide this."

@@ -151,6 +151,7 @@ func (k *asking) words(ctx context.Context, t *task, c *askCard, a orchestrator.
 	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 	if secret {
 		k.voice.remove(in.conv, in.message)
+		k = k.forgetting()
 	}
 	if err := whyOver(a, k.now()); err != nil {
 		if !secret && !d.waits(in.person, k.now()) {

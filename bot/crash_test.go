@@ -77,6 +77,10 @@ func (m *mortal) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrat
 	return m.step("finish", func() error { return m.Journal.FinishUpdates(ctx, ids, l...) })
 }
 
+func (m *mortal) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrator.Letter) error {
+	return m.step("forget", func() error { return m.Journal.ForgetUpdates(ctx, ids, l...) })
+}
+
 func (m *mortal) MoveLetter(ctx context.Context, id int64, s orchestrator.SendState, message int) error {
 	return m.step("letter "+string(s), func() error { return m.Journal.MoveLetter(ctx, id, s, message) })
 }

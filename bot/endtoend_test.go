@@ -41,6 +41,10 @@ func (s mortalStore) FinishUpdates(ctx context.Context, ids []int64, l ...orches
 	return s.step("finish", func() error { return s.DB.FinishUpdates(ctx, ids, l...) })
 }
 
+func (s mortalStore) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrator.Letter) error {
+	return s.step("forget", func() error { return s.DB.ForgetUpdates(ctx, ids, l...) })
+}
+
 func (s mortalStore) MoveLetter(ctx context.Context, id int64, state orchestrator.SendState, message int) error {
 	return s.step("letter "+string(state), func() error { return s.DB.MoveLetter(ctx, id, state, message) })
 }

@@ -152,6 +152,10 @@ func (j *journalFake) FinishUpdates(_ context.Context, ids []int64, letters ...o
 	return nil
 }
 
+func (j *journalFake) ForgetUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Letter) error {
+	return j.FinishUpdates(ctx, ids, letters...)
+}
+
 func (j *journalFake) PostLetter(ctx context.Context, l orchestrator.Letter) (int64, error) {
 	return 1, j.FinishUpdates(ctx, nil, l)
 }

@@ -266,6 +266,18 @@ func (c *closer) finish(ctx context.Context, updates []int64, letters ...orchest
 	}
 }
 
+// forgetting is the closer of updates that hold a secret.
+func (c *closer) forgetting() *closer {
+	return &closer{journal: secretJournal{c.journal}, mail: c.mail, log: c.log}
+}
+
+// secretJournal is a journal in which nothing is left of the updates that it finishes.
+type secretJournal struct{ orchestrator.Journal }
+
+func (f secretJournal) FinishUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Letter) error {
+	return f.ForgetUpdates(ctx, ids, letters...)
+}
+
 // answer finishes updates with one letter to whoever sent in. In groups it answers to the message.
 func (c *closer) answer(ctx context.Context, in *incoming, updates []int64, text string, k Keyboard) {
 	to := 0

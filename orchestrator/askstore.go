@@ -22,7 +22,7 @@ type AskStore interface {
 	OpenAsks(ctx context.Context) ([]Ask, error)
 	// DecideAsk closes an open ask and audits it, stores its rule and marks its updates handled, all or none;
 	// false, and nothing stored, if it is not open, or if it would be allowed or answered and its turn does
-	// not run or was aborted. The Ask is as it stands after.
+	// not run or was aborted. The Ask is as it stands after. Of d.Secret nothing is left in any file of the store.
 	DecideAsk(ctx context.Context, d AskDecision) (Ask, bool, error)
 	// WithdrawNative takes one id out of an open ask, and closes it when that was the last; false if that
 	// changed nothing.
@@ -58,6 +58,7 @@ type AskDecision struct {
 	Rule    *Rule      // to make
 	At      time.Time
 	Updates []int64
+	Secret  bool // the updates hold an answer that is not to be kept anywhere
 }
 
 // QueueStore changes the order of queues and merges turns. It is a part of Store, under the same rules.

@@ -71,7 +71,7 @@ func (o *Orchestrator) whyClosed(ask Ask) error {
 
 // decision is what a verdict makes of an ask; ErrBadChoice when it does not fit.
 func (o *Orchestrator) decision(ask Ask, by Press, v Verdict) (AskDecision, error) {
-	d := AskDecision{Ask: ask.ID, Choice: v.Choice, By: by.Person, Updates: by.Updates, At: o.now()}
+	d := AskDecision{Ask: ask.ID, Choice: v.Choice, By: by.Person, Updates: by.Updates, At: o.now(), Secret: ask.secret()}
 	session, lasting := offer(ask)
 	switch {
 	case v.Choice == Deny:

@@ -29,6 +29,8 @@ type Journal interface {
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
 	// FinishUpdates marks updates handled and queues the letters they caused, both or neither.
 	FinishUpdates(ctx context.Context, ids []int64, letters ...Letter) error
+	// ForgetUpdates is FinishUpdates for updates that hold a secret: nothing of their text is left in any file.
+	ForgetUpdates(ctx context.Context, ids []int64, letters ...Letter) error
 
 	// PostLetter queues a letter that no update caused, and returns its id.
 	PostLetter(ctx context.Context, l Letter) (int64, error)

@@ -128,7 +128,11 @@ func (db *DB) OpenAsks(ctx context.Context) ([]orchestrator.Ask, error) {
 // DecideAsk closes an open ask; see orchestrator.AskStore. It has come to the disk when it returns, so that no
 // power failure lets an ask be decided twice.
 func (db *DB) DecideAsk(ctx context.Context, d orchestrator.AskDecision) (now orchestrator.Ask, won bool, err error) {
-	err = db.write.do(ctx, func(t *tx) (err error) {
+	write := db.write.do
+	if d.Secret {
+		write = db.write.doSecretly
+	}
+	err = write(ctx, func(t *tx) (err error) {
 		if won, err = t.decide(d); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ var (
 	ErrCorrupt  = errors.New("the database is damaged")
 	ErrForeign  = errors.New("the file is not a ductor database")
 	ErrNewer    = errors.New("the database was written by a newer ductor")
+	ErrOlder    = errors.New("the database is of an earlier ductor; the next start of this one brings it up to date")
 	ErrReadOnly = errors.New("the database cannot be written: check the owner and the permissions of it and of its directory")
 	ErrDiskFull = orchestrator.ErrDiskFull
 	ErrBusy     = errors.New("another process holds the database: is a second ductor running?")

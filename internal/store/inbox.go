@@ -15,7 +15,7 @@ const reuseAge = 3 * 24 * time.Hour
 
 // AppendUpdates stores updates before they are acknowledged, and returns those that have something in them and
 // were not stored before. An update without Raw counts as handled. A handled one that is older than reuseAge
-// gives way to another one with its id. It is not waited for: Flush is.
+// gives way to the next one with its id. It is not waited for: Flush is.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil
@@ -48,7 +48,7 @@ func (t *tx) receive(u orchestrator.Update, now time.Time) (bool, error) {
 	}
 	n, err := t.exec(`INSERT INTO inbox (id, raw, received, handled) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
 		SET raw = excluded.raw, received = excluded.received, handled = excluded.handled, crashes = 0
-		WHERE inbox.handled > 0 AND inbox.received < ? AND inbox.raw <> excluded.raw`,
+		WHERE inbox.handled > 0 AND inbox.received < ?`,
 		u.ID, blob(u.Raw), received, handled, millis(now.Add(-reuseAge)))
 	return n > 0, err
 }
@@ -66,8 +66,18 @@ func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orc
 // FinishUpdates marks updates handled and queues the letters they caused, both or neither. An id that is not
 // in the inbox is passed over.
 func (db *DB) FinishUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Letter) error {
+	return wrap("finish updates", db.write.do(ctx, db.finishing(ids, letters)))
+}
+
+// ForgetUpdates is FinishUpdates for updates that hold a secret: when it returns, no file of the database holds
+// their text.
+func (db *DB) ForgetUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Letter) error {
+	return wrap("forget updates", db.write.doSecretly(ctx, db.finishing(ids, letters)))
+}
+
+func (db *DB) finishing(ids []int64, letters []orchestrator.Letter) func(*tx) error {
 	now := millis(db.now())
-	err := db.write.do(ctx, func(t *tx) error {
+	return func(t *tx) error {
 		if err := t.handle(ids, now); err != nil {
 			return err
 		}
@@ -77,11 +87,10 @@ func (db *DB) FinishUpdates(ctx context.Context, ids []int64, letters ...orchest
 			}
 		}
 		return nil
-	})
-	return wrap("finish updates", err)
+	}
 }
 
-// handle marks updates handled. The first time counts.
+// handle marks updates handled and blanks their text, which is of no use any more. The first time counts.
 func (t *tx) handle(ids []int64, now int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -90,7 +99,7 @@ func (t *tx) handle(ids []int64, now int64) error {
 	if err != nil {
 		return fmt.Errorf("encode update ids: %w", err)
 	}
-	_, err = t.exec(`UPDATE inbox SET handled = ? WHERE handled = 0 AND id IN (SELECT value FROM json_each(?))`,
+	_, err = t.exec(`UPDATE inbox SET handled = ?, raw = x'' WHERE handled = 0 AND id IN (SELECT value FROM json_each(?))`,
 		now, string(list))
 	return err
 }

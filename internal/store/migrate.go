@@ -71,7 +71,7 @@ func migrateOne(ctx context.Context, conn *sql.Conn, steps []step) (done bool, e
 	}
 	switch {
 	case version > len(steps):
-		return false, fmt.Errorf("%w: it has version %d, this ductor knows up to %d. Install the newer ductor again, or put back a copy of the database from before it", ErrNewer, version, len(steps))
+		return false, newer(version, len(steps))
 	case version == len(steps):
 		return true, nil
 	}
@@ -85,6 +85,11 @@ func migrateOne(ctx context.Context, conn *sql.Conn, steps []step) (done bool, e
 	}
 	_, err = conn.ExecContext(ctx, "COMMIT")
 	return false, err
+}
+
+func newer(version, known int) error {
+	return fmt.Errorf("%w: it has version %d, this ductor knows up to %d. Install the newer ductor again, or put back the copy of the database from before it (its name ends in %s)",
+		ErrNewer, version, known, backupSuffix)
 }
 
 // belongsToUs refuses a database that another program filled.

@@ -68,7 +68,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, wrap("open "+path, err)
 	}
-	r, err := openReader(path, opts)
+	r, err := openReader(path, opts, besideWriter)
 	if err != nil {
 		return nil, errors.Join(wrap("open "+path, err), w.close())
 	}
@@ -82,9 +82,11 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 // not be on the disk, and SQLite would copy it without a look. The next Open reads the log and checks it.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
-		if err := db.write.disk.refusal(); err != nil {
-			db.closeErr = wrap("close", err)
-			return
+		if db.write != nil {
+			if err := db.write.disk.refusal(); err != nil {
+				db.closeErr = wrap("close", err)
+				return
+			}
 		}
 		// The readers go first: the last connection to close folds the log.
 		db.closeErr = wrap("close", errors.Join(db.read.close(), db.write.close()))

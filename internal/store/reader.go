@@ -17,8 +17,16 @@ type reader struct {
 	stmts map[string]*sql.Stmt
 }
 
-func openReader(path string, opts Options) (*reader, error) {
-	pool, err := openPool(path, opts, url.Values{"_query_only": {"1"}}, opts.Readers)
+// access is how SQLite opens the file of a reader.
+type access string
+
+const (
+	besideWriter access = "rw" // it may fold the log into the file
+	untouched    access = "ro"
+)
+
+func openReader(path string, opts Options, how access) (*reader, error) {
+	pool, err := openPool(path, opts, url.Values{"_query_only": {"1"}, "mode": {string(how)}}, opts.Readers)
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 )
 
-// writer is the one connection that writes. Whoever holds its token owns it.
+// writer is the one connection that writes. Whoever holds its token owns it. A nil writer is that of a database that was
+// opened to be read.
 type writer struct {
 	path  string
 	token chan struct{}
@@ -17,12 +19,17 @@ type writer struct {
 	stmts map[string]*sql.Stmt
 	log   *walLog // nil where SQLite itself brings every commit to the disk
 	disk  *disk
+	// uncut says that the log holds something secret: it is truncated with the next transaction that can.
+	uncut bool
 }
 
-var errClosed = errors.New("the database is closed")
+var (
+	errClosed = errors.New("the database is closed")
+	errLook   = errors.New("the database was opened to be read")
+)
 
 func openWriter(ctx context.Context, path string, opts Options) (*writer, error) {
-	pool, err := openPool(path, opts, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"NORMAL"}}, 1)
+	pool, err := openPool(path, opts, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"NORMAL"}, "_secure_delete": {"FAST"}}, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +38,7 @@ func openWriter(ctx context.Context, path string, opts Options) (*writer, error)
 		return nil, errors.Join(damaged(err), pool.Close())
 	}
 	w := &writer{path: path, token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]*sql.Stmt), disk: newDisk()}
-	if err := w.ready(ctx); err != nil {
+	if err := w.ready(ctx, path); err != nil {
 		return nil, errors.Join(err, conn.Close(), pool.Close())
 	}
 	if err := w.useLog(ctx, path); err != nil {
@@ -42,7 +49,7 @@ func openWriter(ctx context.Context, path string, opts Options) (*writer, error)
 }
 
 // ready checks the file and brings its tables up to date.
-func (w *writer) ready(ctx context.Context) error {
+func (w *writer) ready(ctx context.Context, path string) error {
 	if err := belongsToUs(ctx, w.conn); err != nil {
 		return err
 	}
@@ -53,7 +60,22 @@ func (w *writer) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return migrate(ctx, w.conn, steps)
+	version, err := pragma(ctx, w.conn, "user_version")
+	if err != nil {
+		return err
+	}
+	outdated := 0 < version && version < len(steps)
+	if outdated {
+		if err := backUp(ctx, w.conn, path); err != nil {
+			return fmt.Errorf("copy the database before it is changed: %w", err)
+		}
+	}
+	if err := migrate(ctx, w.conn, steps); err != nil || !outdated {
+		return err
+	}
+	// Earlier versions left what they deleted in free pages.
+	_, err = w.conn.ExecContext(ctx, "VACUUM")
+	return err
 }
 
 // useLog takes over the log. A file system that cannot have one gets the slow and sure way.
@@ -64,7 +86,7 @@ func (w *writer) useLog(ctx context.Context, path string) error {
 	}
 	if mode == "wal" {
 		w.log = newWALLog(path, w.disk)
-		// What a process before us left in the log may be in the kernel's memory only.
+		// What a process before us left in the log may be in the kernel's memory only, and may be secret.
 		_, err := w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 		if err := w.disk.note(err); err != nil && causeOf(err) != ErrDiskFull {
 			return err
@@ -91,6 +113,32 @@ func (w *writer) do(ctx context.Context, f func(*tx) error) error {
 	return nil
 }
 
+// doSecretly is do for a transaction that deletes a secret: when it returns, the secret is neither in a free page of
+// the file nor in the log.
+func (w *writer) doSecretly(ctx context.Context, f func(*tx) error) error {
+	return w.do(ctx, func(t *tx) error {
+		// FAST leaves pages alone that the transaction frees. It is set back by truncate. A prepared statement would set
+		// it only as it is prepared.
+		if _, err := w.conn.ExecContext(t.ctx, "PRAGMA secure_delete = ON"); err != nil {
+			return err
+		}
+		w.uncut = true
+		return f(t)
+	})
+}
+
+// truncate empties the log after a secret was deleted. A reader of an older state may be in the way for long; then the
+// next transaction tries again. The token is held.
+func (w *writer) truncate(ctx context.Context) error {
+	if _, err := w.conn.ExecContext(ctx, "PRAGMA secure_delete = FAST"); err != nil {
+		return err
+	}
+	var busy, pages, moved int
+	err := w.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved)
+	w.uncut = err != nil || busy != 0
+	return err
+}
+
 // doSoon is do for what need not outlive a power failure by itself: it comes to the disk with the next do.
 // A process that is killed loses nothing of it.
 func (w *writer) doSoon(ctx context.Context, f func(*tx) error) error {
@@ -100,7 +148,7 @@ func (w *writer) doSoon(ctx context.Context, f func(*tx) error) error {
 
 // flush brings all that was committed to the disk.
 func (w *writer) flush() error {
-	if w.log == nil {
+	if w == nil || w.log == nil {
 		return nil
 	}
 	return w.log.flush(w.log.committed.Load())
@@ -108,6 +156,9 @@ func (w *writer) flush() error {
 
 // commit runs f in a transaction, and counts it.
 func (w *writer) commit(ctx context.Context, f func(*tx) error) (n int64, err error) {
+	if w == nil {
+		return 0, errLook
+	}
 	// A context that is done must not win or lose by chance against a free token.
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -124,8 +175,16 @@ func (w *writer) commit(ctx context.Context, f func(*tx) error) (n int64, err er
 	if err := w.disk.refusal(); err != nil {
 		return 0, err
 	}
-	if err := w.run(context.WithoutCancel(ctx), f); err != nil || w.log == nil {
+	ctx = context.WithoutCancel(ctx)
+	if err := w.run(ctx, f); err != nil {
 		return 0, w.disk.note(err)
+	}
+	if w.uncut {
+		// What was written stands, whatever becomes of this.
+		_ = w.disk.note(w.truncate(ctx))
+	}
+	if w.log == nil {
+		return 0, nil
 	}
 	return w.log.committed.Add(1), nil
 }
@@ -154,6 +213,9 @@ func (w *writer) run(ctx context.Context, f func(*tx) error) (err error) {
 
 // close waits for the transaction under way. Call it once.
 func (w *writer) close() error {
+	if w == nil {
+		return nil
+	}
 	<-w.token
 	close(w.token)
 	var errs []error

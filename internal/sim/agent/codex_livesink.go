@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+
+	"ductor/internal/sim/script"
 )
 
 // liveSink prints the notifications of a turn of the app server.
@@ -116,6 +118,18 @@ func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool)
 	raw := s.threads.ask(ctx, method, obj(kv...), s.thread.id)
 	_ = json.Unmarshal(raw, &answer) // anything else is a no
 	return answer.Decision == "accept" || answer.Decision == "acceptForSession", true
+}
+
+// heard is a person's answer to a question.
+func (s *liveSink) heard(ctx context.Context, item string, q script.Question) string {
+	question := obj("id", "q", "header", "Question", "question", q.Text, "isOther", true, "isSecret", q.Secret, "options", nil)
+	raw := s.threads.ask(ctx, "item/tool/requestUserInput", obj("threadId", s.thread.id, "turnId", s.turn, "itemId", item,
+		"questions", []json.RawMessage{question}, "isBlocking", true), s.thread.id)
+	var answer struct {
+		Answers map[string]struct{ Answers []string }
+	}
+	_ = json.Unmarshal(raw, &answer) // anything else is no answer
+	return strings.Join(answer.Answers["q"].Answers, ", ")
 }
 
 // steered gives the prompts that came while the turn ran.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,6 +166,8 @@ func (t *codexTurn) step(st script.Step, rest []script.Step) error {
 		return t.request(st)
 	case script.Write:
 		return t.write(st)
+	case script.Question:
+		return t.question(st)
 	case script.APIError:
 		return t.apiError(st)
 	case script.Compact:
@@ -289,6 +292,25 @@ func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) err
 	}
 	t.sink.itemCompleted(item)
 	return nil
+}
+
+// question asks the client, where there is one to ask, and says what it heard.
+func (t *codexTurn) question(st script.Question) error {
+	if t.live == nil {
+		return t.say(itemMessage, []string{"There is nobody to ask."}, 0)
+	}
+	t.close()
+	heard := t.live.heard(t.ctx, t.nextID(), st)
+	if err := context.Cause(t.ctx); err != nil {
+		return err
+	}
+	said := []string{fmt.Sprintf("The answer has %d characters. ", len(heard))}
+	if st.Echo {
+		for part := range slices.Chunk([]byte(heard), 5) {
+			said = append(said, string(part))
+		}
+	}
+	return t.say(itemMessage, said, 0)
 }
 
 func shellQuote(s string) string {

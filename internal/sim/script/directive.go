@@ -39,6 +39,10 @@ func kindOf(name string) (kind, bool) {
 		return kind{"cmd", askStep}, true
 	case "request":
 		return kind{"kind", func(d *directive) Step { return Request{Kind: d.must("kind"), Params: d.text("params", "{}")} }}, true
+	case "question":
+		return kind{"text", func(d *directive) Step {
+			return Question{Text: d.must("text"), Secret: d.text("secret", "") != "", Echo: d.text("echo", "") != ""}
+		}}, true
 	case "write":
 		return kind{"path", func(d *directive) Step { return Write{Path: d.must("path"), Body: d.text("text", "")} }}, true
 	case "error":

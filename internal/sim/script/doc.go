@@ -10,6 +10,7 @@
 //	[[write path="a.txt" text="…"]]                write a file with the agent's file tool
 //	[[ask cmd="touch x"]]                          a shell command that needs permission
 //	[[request Bash params="{\"command\":\"ls\"}"]]   a request for permission with these fields and nothing behind it
+//	[[question "Which?" secret=1 echo=1]]          ask in words; Codex's app server only
 //	[[error 429 retry_after=1 times=2]]            the model's API fails; for ever without times
 //	[[hang]] [[drop times=1]]                      silence for ever; the connection breaks in mid text
 //	[[crash code=3]] [[silent]]                    the agent dies; the agent exits 0 without a result

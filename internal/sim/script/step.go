@@ -30,6 +30,13 @@ type Request struct{ Kind, Params string }
 // Write writes Body to Path with the agent's file tool.
 type Write struct{ Path, Body string }
 
+// Question asks the client something in words of its own. The agent says how long the answer is, and with Echo the
+// answer itself, in small pieces.
+type Question struct {
+	Text         string
+	Secret, Echo bool
+}
+
 // APIError is a failure of the model's API with an HTTP status.
 type APIError struct {
 	Status     int
@@ -97,6 +104,7 @@ func (Think) step()       {}
 func (Tool) step()        {}
 func (Request) step()     {}
 func (Write) step()       {}
+func (Question) step()    {}
 func (APIError) step()    {}
 func (Sleep) step()       {}
 func (Hang) step()        {}
