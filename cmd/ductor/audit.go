@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -28,10 +28,10 @@ func auditCommand(env config.Environment) *cobra.Command {
 				return err
 			}
 			path := filepath.Join(cfg.Storage.Dir, databaseFile)
-			if _, err := os.Stat(path); err != nil {
+			db, err := store.Look(cmd.Context(), path, store.Options{})
+			if errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("there is nothing to list yet: %w", err)
 			}
-			db, err := store.Open(cmd.Context(), path, store.Options{})
 			if err != nil {
 				return err
 			}

@@ -151,9 +151,9 @@ func (d *doctor) beat(ctx context.Context, cfg config.Config) {
 	} else if len(jobs)+len(cfg.Webhooks.Hooks) > 0 {
 		d.ok("jobs", fmt.Sprintf("%d by schedule, %d by webhook", len(jobs), len(cfg.Webhooks.Hooks)))
 	}
-	db, err := store.Open(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{})
+	db, err := store.Look(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{})
 	if err != nil {
-		return // the check of the storage says so
+		return // the check of the storage says why
 	}
 	h := &house{cfg: cfg, log: slog.New(slog.DiscardHandler), db: db}
 	defer h.closeRest()

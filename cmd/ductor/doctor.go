@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"ductor/bot"
 	"ductor/cli"
@@ -108,12 +109,7 @@ func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
 }
 
 func (d *doctor) storage(ctx context.Context, cfg config.Config) {
-	path := filepath.Join(cfg.Storage.Dir, databaseFile)
-	db, err := store.Open(ctx, path, store.Options{})
-	if err == nil {
-		err = db.Close()
-	}
-	d.check("storage "+path, err)
+	d.database(ctx, filepath.Join(cfg.Storage.Dir, databaseFile))
 	d.check("disk under "+cfg.Storage.Dir, store.DiskTrouble(cfg.Storage.Dir))
 	switch info, err := os.Stat(cfg.Projects.DefaultDir); {
 	case errors.Is(err, fs.ErrNotExist) && isDefaultRoot(cfg):
@@ -140,6 +136,35 @@ func (d *doctor) groups(cfg config.Config) {
 		return
 	}
 	d.ok(what, "each agent has one, and what it starts ends with it")
+}
+
+// database looks into the database, which a daemon may be using, and changes nothing.
+func (d *doctor) database(ctx context.Context, path string) {
+	db, err := store.Look(ctx, path, store.Options{})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.mayMake(path)
+	case errors.Is(err, store.ErrOlder):
+		d.ok("storage "+path, "of an earlier version; the next start brings it up to date")
+	case err != nil:
+		d.fail("storage "+path, err.Error())
+	default:
+		err := errors.Join(db.Close(), unix.Access(path, unix.W_OK), unix.Access(filepath.Dir(path), unix.W_OK))
+		d.check("storage "+path, err)
+	}
+}
+
+// mayMake says whether the first start can make a file.
+func (d *doctor) mayMake(path string) {
+	dir := filepath.Dir(path)
+	for dir != filepath.Dir(dir) && errors.Is(unix.Access(dir, unix.F_OK), fs.ErrNotExist) {
+		dir = filepath.Dir(dir)
+	}
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		d.fail("storage "+path, fmt.Sprintf("it cannot be made: %s: %v", dir, err))
+		return
+	}
+	d.ok("storage "+path, "the first start makes it")
 }
 
 func (d *doctor) agents(ctx context.Context, cfg config.Config) {

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"ductor/internal/sim/telegram"
+)
+
+// A secret that an agent asked for is in no file of ductor's once it was used: not in the inbox, a free page, the log of
+// the database, the agent's output or the log of the daemon.
+func TestASecretAnswerIsKeptNowhere(t *testing.T) {
+	town := surroundings(t, nil)
+	town.agent, town.permission = "codex", "ask"
+	o := town.ordealWithLog()
+	const word = "quaint-zebra-7041"
+	o.say(`[[start]] [[question "Which password?" secret=1]]`)
+	asked := o.awaitButton("✍ Own words…")
+	o.pressOn(asked, "✍ Own words…") // then it is known to be in the chat, so that a reply to it is one
+	// More than a page of the database: what does not fit lies in pages of its own, which are freed.
+	secret := strings.TrimSpace(strings.Repeat(word+" ", 200))
+	o.chat.Person().Send(o.chat, secret, telegram.ReplyTo(asked.ID))
+	o.awaitDone(1)
+	o.await("The answer has 3599 characters.")
+	keptNowhere(t, o.cfg.Storage.Dir, word)
+
+	// Nor is it kept where it comes too late.
+	o.chat.Person().Send(o.chat, secret, telegram.ReplyTo(asked.ID))
+	o.await("decided")
+	keptNowhere(t, o.cfg.Storage.Dir, word)
+	_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
+	o.daemon.exit(t)
+	keptNowhere(t, o.cfg.Storage.Dir, word)
+}
+
+// ordealWithLog is a daemon that logs into its state directory.
+func (town *town) ordealWithLog() *ordeal {
+	town.t.Helper()
+	o := &ordeal{town: town, config: town.writeConfig(), again: map[telegram.MessageID]bool{}}
+	text, err := os.ReadFile(o.config)
+	if err == nil {
+		file := filepath.Join(town.cfg.Storage.Dir, "ductor.log")
+		text = bytes.Replace(text, []byte("[log]\n"), fmt.Appendf(nil, "[log]\nfile = %q\n", file), 1)
+		err = errors.Join(os.MkdirAll(town.cfg.Storage.Dir, 0o700), os.WriteFile(o.config, text, 0o600))
+	}
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	o.rise()
+	return o
+}
+
+// keptNowhere fails if a file below dir holds a word.
+func keptNowhere(t *testing.T, dir, word string) {
+	t.Helper()
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil // gone meanwhile, or nothing to read
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil
+		}
+		files++
+		if at := bytes.Index(data, []byte(word)); at >= 0 {
+			t.Errorf("%s holds the secret at %d: %q", path, at, data[max(at-40, 0):min(at+60, len(data))])
+		}
+		return nil
+	})
+	if err != nil || files < 3 {
+		t.Errorf("only %d files were read: %v", files, err)
+	}
+}
+
+// A look at a daemon's database does not bring it up to date under its feet. The daemon that does keeps a private copy
+// without the text of messages.
+func TestALookChangesNoDatabase(t *testing.T) {
+	town := surroundings(t, nil)
+	config := town.writeConfig()
+	path := filepath.Join(town.cfg.Storage.Dir, databaseFile)
+	steps := olderDatabase(t, path)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, stdout, _ := runDuctor(t, "doctor", "-c", config); !strings.Contains(stdout, "ok   storage "+path+": of an earlier version") {
+		t.Errorf("the doctor says %s", stdout)
+	}
+	if code, _, stderr := runDuctor(t, "audit", "-c", config); code == exitOK || !strings.Contains(stderr, "the next start") {
+		t.Errorf("the audit, exit %d, says %s", code, stderr)
+	}
+	after, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(before, after) {
+		t.Errorf("looking at the database changed it: %v", err)
+	}
+	o := town.ordeal(31)
+	o.daemon.kill()
+	backup := path + ".backup"
+	info, err := os.Stat(backup)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("the copy: %v, %v", info, err)
+	}
+	if got := versionOf(t, backup); got != steps {
+		t.Errorf("the copy has version %d, want %d", got, steps)
+	}
+	for file, word := range map[string]string{path: "handled-secret", backup: "-secret"} {
+		if data, err := os.ReadFile(file); err != nil || bytes.Contains(data, []byte(word)) {
+			t.Errorf("%s holds the text of a message: %v", file, err)
+		}
+	}
+}
+
+// olderDatabase makes the database of the ductor before this one, and says which version it is.
+func olderDatabase(t *testing.T, path string) int {
+	t.Helper()
+	names, err := filepath.Glob("../../internal/store/sql/*.sql")
+	if err != nil || len(names) < 2 {
+		t.Fatal(names, err)
+	}
+	slices.Sort(names)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite3", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, name := range names[:len(names)-1] {
+		text, err := os.ReadFile(name)
+		if err == nil {
+			_, err = db.Exec(string(text))
+		}
+		if err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	version := len(names) - 1
+	_, err = db.Exec(`PRAGMA application_id = 0x64756374;
+		INSERT INTO inbox (id, raw, received, handled) VALUES (1, CAST('a handled-secret' AS BLOB), 1, 1), (2, CAST('{"update_id":2,"x":"pending-secret"}' AS BLOB), 1, 0)`)
+	if err == nil {
+		_, err = db.Exec(fmt.Sprintf("PRAGMA user_version = %d", version))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
+func versionOf(t *testing.T, path string) (version int) {
+	t.Helper()
+	db, err := sql.Open("sqlite3", path)
+	if err == nil {
+		defer db.Close()
+		err = db.QueryRow("PRAGMA user_version").Scan(&version)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
