@@ -35,6 +35,9 @@ type CardsOptions struct {
 	StatusAfter     time.Duration // silence after which "thinking…" is shown; 2 s
 	ShowThinking    bool
 	Footer          []FooterField // nil for none
+	// MaxMessages is how many messages show an answer; 0 is no limit. Of a longer one they show the beginning and
+	// the end, and a file has all of it.
+	MaxMessages int
 	// Pacer makes what decides when grown text is worth an edit, one per card; nil means always.
 	Pacer func() Pacer
 }
@@ -222,14 +225,15 @@ func (c *card) outcome(o orchestrator.Outcome) script {
 	defer c.mu.Unlock()
 	if c.ending == nil {
 		c.doc.finish(o, c.cards.opts.Footer)
-		c.ending = &script{texts: c.layoutLocked(hardLimit), buttons: c.cards.offer(c.turn.ID, o)}
+		texts, cut := c.layoutLocked(hardLimit)
+		c.ending = &script{texts: texts, buttons: c.cards.offer(c.turn.ID, o), file: c.cards.fileOf(o, cut)}
 	}
 	return *c.ending
 }
 
 // layoutLocked renders the document in messages. Where those begin that were begun is settled; limit is
-// how long the last may be.
-func (c *card) layoutLocked(limit int) []render.Text {
+// how long the last may be. cut says that they leave out a part of the document.
+func (c *card) layoutLocked(limit int) (texts []render.Text, cut bool) {
 	if len(c.starts) == 0 {
 		c.starts = c.inheritLocked()
 	}
@@ -239,6 +243,6 @@ func (c *card) layoutLocked(limit int) []render.Text {
 	if reach, ok := c.sheet.continued(); ok && settled == opened && c.doc.within(begun[settled-1], reach) {
 		begun = append(begun, c.doc.wholeWord(begun[settled-1], reach))
 	}
-	c.starts = c.doc.extend(begun, limit)
-	return c.doc.slices(c.starts)
+	c.starts, texts, cut = c.doc.layout(begun, limit, c.cards.opts.MaxMessages)
+	return texts, cut
 }

@@ -98,8 +98,8 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 // stand above it. What is in the chat of them stays there.
 func (s *sheet) forget(ctx context.Context, first int) error {
 	unknown := slices.IndexFunc(s.parts, func(p *sheetPart) bool { return p.state == orchestrator.Unknown })
-	if unknown < 0 {
-		return nil
+	if err := s.forgetFile(ctx); err != nil || unknown < 0 {
+		return err
 	}
 	from := max(first, unknown)
 	// The last one first: whoever dies on the way finds the same when it is asked for again.
@@ -164,7 +164,7 @@ func (c *Cards) Say(ctx context.Context, t orchestrator.Turn, text string, k Key
 		}
 		content := script{texts: []render.Text{render.Shorten(render.Plain(text), hardLimit)}, buttons: k}
 		if saved.Final {
-			content = saved.script()
+			content = saved.script("")
 		}
 		return c.conclude(ctx, s, content)
 	})

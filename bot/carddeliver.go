@@ -19,6 +19,7 @@ type savedCard struct {
 	Buttons Keyboard    `json:"buttons,omitempty"` // below the last one
 	Topic   int         `json:"topic"`
 	Remark  string      `json:"remark,omitempty"` // below it all, added later
+	File    bool        `json:"file,omitempty"`   // a file with the whole answer follows
 
 	// While the turn runs: where its messages begin in the document, as segment and offset, and the
 	// fingerprints of what those before First show; empty for one that is not known.
@@ -37,6 +38,7 @@ type script struct {
 	texts   []render.Text
 	buttons Keyboard
 	remark  string // below the last message, if it has room
+	file    string // the whole answer where the messages leave out a part of it; else empty
 }
 
 // wants spreads the script over the parts; the buttons are below the last message.
@@ -57,7 +59,7 @@ func (s script) wants() []want {
 }
 
 func (s script) encode(topic int) ([]byte, error) {
-	c := savedCard{Final: true, First: s.first, Buttons: s.buttons, Topic: topic, Remark: s.remark}
+	c := savedCard{Final: true, First: s.first, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != ""}
 	for _, t := range s.texts {
 		c.Texts = append(c.Texts, savedText{t.Text, t.Entities})
 	}
@@ -72,8 +74,12 @@ func (c savedCard) encode() ([]byte, error) {
 	return data, nil
 }
 
-func (c savedCard) script() script {
+// script is the final content that was stored for the card of a turn that had the outcome o.
+func (c savedCard) script(file string) script {
 	s := script{first: c.First, buttons: c.Buttons, remark: c.Remark}
+	if c.File {
+		s.file = file
+	}
 	for _, t := range c.Texts {
 		s.texts = append(s.texts, render.Text{Text: t.Text, Entities: t.Entities})
 	}
@@ -105,6 +111,9 @@ func (c *Cards) conclude(ctx context.Context, s *sheet, content script) error {
 		if err != nil {
 			return fmt.Errorf("show a turn's outcome: %w", err)
 		}
+	}
+	if err := c.deliverFile(ctx, s, content); err != nil {
+		return fmt.Errorf("send an answer as a file: %w", err)
 	}
 	return c.tell(ctx, s)
 }
@@ -199,8 +208,14 @@ func (s *sheet) recall(ctx context.Context) (savedCard, error) {
 		s.kept = saved
 	}
 	for _, p := range parts {
-		if p.Part == noticePart {
+		switch p.Part {
+		case noticePart:
 			s.told = p.State != orchestrator.Pending
+		case filePart:
+			s.file = p.State
+			if s.file == orchestrator.Sending {
+				s.file = orchestrator.Unknown
+			}
 		}
 		if p.Part < 0 || p.Part > maxParts {
 			continue
@@ -248,7 +263,7 @@ func interrupted(t orchestrator.Turn) bool {
 // resume decides what the messages of a turn's card are to show after a restart.
 func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
 	if saved.Final {
-		return saved.script()
+		return saved.script(c.opts.Scrub.String(t.Outcome.Text))
 	}
 	if !interrupted(t) {
 		return c.scriptOf(t) // the answer is whole, only its card is not: it takes over what there is
@@ -261,7 +276,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
 		d = c.documentOf(t, false)
 	}
 	d.finish(o, nil)
-	mark := d.slices([]position{{}})[0]
+	mark := d.slices([]position{{}}, position{})[0]
 	alone := script{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o)}
 	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].state != orchestrator.Sent {
 		return alone
@@ -281,8 +296,8 @@ func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
 func (c *Cards) scriptOf(t orchestrator.Turn) script {
 	d := c.documentOf(t, false)
 	d.finish(t.Outcome, c.opts.Footer)
-	starts := d.extend([]position{{}}, hardLimit)
-	return script{texts: d.slices(starts), buttons: c.offer(t.ID, t.Outcome)}
+	_, texts, cut := d.layout([]position{{}}, hardLimit, c.opts.MaxMessages)
+	return script{texts: texts, buttons: c.offer(t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut)}
 }
 
 // claim begins an errand, unless another is under way, which it gives then.

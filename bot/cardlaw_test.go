@@ -224,8 +224,7 @@ func TestLawSlicesJoinToTheDocument(t *testing.T) {
 				play.show(cli.ThinkingDelta{Text: "hm "})
 			}
 		}
-		starts := play.doc.extend([]position{{}}, softLimit)
-		slices := play.doc.slices(starts)
+		_, slices, _ := play.doc.layout([]position{{}}, softLimit, 0)
 		var joined strings.Builder
 		for i, s := range slices {
 			joined.WriteString(s.Text)

@@ -22,10 +22,10 @@ type sheaf struct {
 	parts  []render.Text
 }
 
-// slices renders the document in messages that begin at starts; the first start is the document's. Joined,
-// they are the whole document, but for whitespace at the seams. Messages of the previous call whose
-// content has not changed since are taken over.
-func (d *document) slices(starts []position) []render.Text {
+// slices renders the document in messages that begin at starts, but the last, which begins at newest; the first start
+// is the document's. Joined, they are the whole document up to the last start and from newest on, but for whitespace
+// at the seams. Messages of the previous call whose content has not changed since are taken over.
+func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		s.shown.set(d.scrub.Text(s.rendered()))
 	}
@@ -35,7 +35,13 @@ func (d *document) slices(starts []position) []render.Text {
 			next.parts[i] = d.cut.parts[i]
 			continue
 		}
-		next.parts[i] = d.part(starts, i)
+		from, to := starts[i], position{segment: len(d.segments)}
+		if i+1 < len(starts) {
+			to = starts[i+1]
+		} else {
+			from = newest
+		}
+		next.parts[i] = d.part(from, to)
 	}
 	for _, s := range d.segments {
 		s.shown.changed = math.MaxInt
@@ -58,12 +64,8 @@ func (d *document) unchanged(starts []position, i int) bool {
 	return end.offset == 0 || end.segment < len(d.segments) && d.segments[end.segment].shown.changed >= end.offset
 }
 
-// part renders the message that begins at starts[i].
-func (d *document) part(starts []position, i int) render.Text {
-	from, to := starts[i], position{segment: len(d.segments)}
-	if i+1 < len(starts) {
-		to = starts[i+1]
-	}
+// part renders the message from one position to another.
+func (d *document) part(from, to position) render.Text {
 	var p piece
 	for n := from.segment; n < len(d.segments) && n <= to.segment; n++ {
 		s := d.segments[n]
@@ -112,13 +114,16 @@ func asMessage(t render.Text) render.Text {
 	return whole
 }
 
-// extend adds starts until the rest of the document fits into one message. limit is how long that last
-// message may be.
-func (d *document) extend(starts []position, limit int) []position {
+// extend adds starts until the rest of the document fits into one message, or there are as many as may be; then cut
+// says that the rest does not fit. limit is how long that last message may be, most is 0 for no limit.
+func (d *document) extend(starts []position, limit, most int) (all []position, cut bool) {
 	for {
 		tail := d.tail(starts[len(starts)-1])
 		if tail.fits(limit) {
-			return starts
+			return starts, false
+		}
+		if most > 0 && len(starts) >= most {
+			return starts, true
 		}
 		starts = append(starts, tail.cut())
 	}

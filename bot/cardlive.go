@@ -160,7 +160,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 		c.doc.setStatus(cli.Status{Kind: cli.StatusWaiting})
 	}
 	c.pacer.Take()
-	texts := c.layoutLocked(softLimit)
+	texts, _ := c.layoutLocked(softLimit)
 	last := len(texts) - 1
 	newest := texts[last]
 	texts[last] = withLive(newest, c.doc.liveLines(now))

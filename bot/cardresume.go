@@ -111,7 +111,7 @@ func (c *card) inheritLocked() []position {
 			return fresh
 		}
 	}
-	texts := c.doc.slices(starts)
+	texts := c.doc.slices(starts, starts[len(starts)-1])
 	for _, t := range texts[:len(texts)-1] {
 		if t.Text == "" || !render.Fits(t, hardLimit) {
 			return fresh
@@ -199,7 +199,7 @@ func (c *card) Leave(ctx context.Context) {
 		}
 	}
 	c.mu.Lock()
-	texts := c.layoutLocked(softLimit)
+	texts, _ := c.layoutLocked(softLimit)
 	starts := slices.Clone(c.starts)
 	c.mu.Unlock()
 	if last := len(texts) - 1; last == c.sheet.opened()-1 {

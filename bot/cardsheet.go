@@ -17,6 +17,7 @@ type messenger interface {
 	Edit(ctx context.Context, chat int64, message int, t render.Text, k Keyboard) error
 	Delete(ctx context.Context, chat int64, message int) error
 	Typing(ctx context.Context, to orchestrator.ConversationID) error
+	SendDocument(ctx context.Context, d Document) (int, error)
 }
 
 // cardJournal is what a card needs of a Journal.
@@ -45,8 +46,9 @@ type sheet struct {
 	place   orchestrator.ConversationID
 	replyTo int
 	parts   []*sheetPart
-	gone    bool // nothing reaches this chat
-	told    bool // that something may be missing
+	gone    bool                   // nothing reaches this chat
+	told    bool                   // that something may be missing
+	file    orchestrator.SendState // of the file with the whole answer; empty where none was begun
 }
 
 // sheetPart is one message.
@@ -215,6 +217,7 @@ func (s *sheet) missing() (unknown, refused bool) {
 	if s.gone || s.told {
 		return false, false
 	}
+	unknown, refused = s.file == orchestrator.Unknown, s.file == orchestrator.Failed
 	for _, p := range s.parts {
 		unknown = unknown || p.state == orchestrator.Unknown
 		refused = refused || p.state == orchestrator.Failed && !p.left

@@ -187,7 +187,11 @@ func (c *commands) stop(ctx context.Context, l *lane, t *task, in *incoming) {
 	if in.rights == orchestrator.RightsOfMember && report == (orchestrator.AbortReport{}) && err == nil {
 		text = "Nothing of yours runs or waits here."
 	}
-	c.closer.answer(ctx, in, updates, text, nil)
+	var show Keyboard
+	if report.Unshown != "" {
+		show = Keyboard{{turnButtons{}.ShowAgain(report.Unshown)}}
+	}
+	c.closer.answer(ctx, in, updates, text, show)
 }
 
 // abortFor aborts all, or what a member asked for.
@@ -203,10 +207,14 @@ func abortSentence(r orchestrator.AbortReport, err error) string {
 	switch {
 	case r.Running:
 		s = "Stopped."
+	case r.Unshown != "":
 	case r.Dropped == 0 && err == nil:
 		return "Nothing is running here."
 	case err == nil:
 		s = "Nothing was running."
+	}
+	if r.Unshown != "" {
+		s += " The rest of the answer is not sent."
 	}
 	if r.Dropped > 0 {
 		s += fmt.Sprintf(" %s will not run.", count(r.Dropped, "waiting message", "waiting messages"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -47,6 +48,7 @@ type wall struct {
 	gone    bool         // blocked by the user
 	sending int          // sends under way
 	lost    int          // sends whose outcome nobody knows
+	files   []string     // what the documents hold that were sent
 }
 
 // complainer is what a *testing.T and a *rapid.T have in common here.
@@ -142,6 +144,30 @@ func (w *wall) Send(_ context.Context, m Message) (int, error) {
 	}
 	w.next++
 	w.posts[w.next] = &post{text: m.Text, buttons: m.Keyboard, topic: m.To.Topic, replyTo: m.ReplyTo}
+	if f == lostAfter {
+		return 0, fault(UnknownFault)
+	}
+	return w.next, nil
+}
+
+func (w *wall) SendDocument(_ context.Context, d Document) (int, error) {
+	w.under(1)
+	defer w.under(-1)
+	f := w.begin("document")
+	if err := f.fails(); err != nil {
+		return 0, err
+	}
+	text, err := io.ReadAll(d.Content)
+	if err != nil {
+		return 0, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone {
+		return 0, fault(ChatGone)
+	}
+	w.next++
+	w.files = append(w.files, string(text))
 	if f == lostAfter {
 		return 0, fault(UnknownFault)
 	}

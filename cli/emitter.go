@@ -188,8 +188,8 @@ func (e *Emitter) Finish(r Result) {
 func (e *Emitter) open(key string) {
 	b := textBlock{key: key, start: e.text.Len()}
 	if b.start > 0 {
-		b.sep = len(blockSeparator)
 		e.add(blockSeparator)
+		b.sep = e.text.Len() - b.start
 	}
 	e.blocks = append(e.blocks, b)
 }
@@ -199,9 +199,18 @@ const (
 	toolCutShort   = "the turn ended before the tool did"
 )
 
+// MaxAnswer is how many bytes are kept of an answer. What comes after them is dropped, and the answer says so.
+const MaxAnswer = 10 << 20
+
+const answerCut = "\n\n(ductor keeps 10 MB of an answer; the rest is dropped.)"
+
 func (e *Emitter) add(s string) {
-	if s == "" {
+	room := MaxAnswer - e.text.Len()
+	if s == "" || room < 0 {
 		return
+	}
+	if len(s) > room {
+		s = strings.ToValidUTF8(s[:room], "") + answerCut
 	}
 	e.text.WriteString(s)
 	e.emit(TextDelta{Text: s})

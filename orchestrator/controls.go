@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,7 +23,7 @@ func (o *Orchestrator) Abort(ctx context.Context, id ConversationID) (AbortRepor
 	dropped := l.queue
 	l.queue = nil
 	l.aborts++
-	report := AbortReport{Running: l.running != nil, Dropped: len(dropped)}
+	report := AbortReport{Running: l.running != nil, Dropped: len(dropped), Unshown: l.giveUpShowing()}
 	var running cli.TurnID
 	if l.running != nil {
 		l.running.cancel(cli.ErrAborted)
@@ -73,6 +74,19 @@ func (o *Orchestrator) AbortOwn(ctx context.Context, by Press) (AbortReport, err
 	return report, nil
 }
 
+// errNotWanted says that the user does not want to see the rest of an outcome.
+var errNotWanted = errors.New("the user does not want the rest of the answer")
+
+// giveUpShowing ends the deliveries of outcomes and gives the turn of one of them; empty if there is none. l.mu is
+// held.
+func (l *line) giveUpShowing() (turn cli.TurnID) {
+	for id, giveUp := range l.showing {
+		giveUp(errNotWanted)
+		turn = id
+	}
+	return turn
+}
+
 func ids(queue []waiting) []cli.TurnID {
 	var out []cli.TurnID
 	for _, w := range queue {
@@ -81,9 +95,17 @@ func ids(queue []waiting) []cli.TurnID {
 	return out
 }
 
-// New leaves the current session: the next prompt begins another. What runs goes on in the old one.
+// New leaves the current session: the next prompt begins another. What runs goes on in the old one; what the chat does
+// not show yet of an answer stays unsent.
 func (o *Orchestrator) New(ctx context.Context, id ConversationID) error {
-	err := o.change(ctx, id, func(c *Conversation) { c.Session = "" })
+	l, err := o.line(id)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.giveUpShowing()
+	l.mu.Unlock()
+	err = o.change(ctx, id, func(c *Conversation) { c.Session = "" })
 	o.opts.Gateway.Release(id.Key())
 	if err == nil {
 		o.warm(ctx, id)

@@ -31,6 +31,8 @@ type Receipt struct {
 type AbortReport struct {
 	Running bool // a turn was running
 	Dropped int  // queued turns that will not run
+	// Unshown is a turn that had ended and whose answer the chat does not show whole now; empty if there was none.
+	Unshown cli.TurnID
 }
 
 // RunningTurn is the turn a conversation is busy with.

@@ -321,6 +321,7 @@ func (c *card) Leave(context.Context) { c.chat.say("left %s", c.turn.Prompt.Text
 
 func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	if c.chat.stuck != nil {
+		c.chat.say("showing %s", c.turn.Prompt.Text)
 		select {
 		case <-c.chat.stuck:
 		case <-ctx.Done():

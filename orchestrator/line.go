@@ -17,7 +17,9 @@ type line struct {
 	mu      sync.Mutex
 	queue   []waiting
 	running *running
-	aborts  int  // how often the queue was emptied
+	aborts  int // how often the queue was emptied
+	// showing has what gives up to show the outcome of a turn, for each that the chat does not show yet.
+	showing map[cli.TurnID]context.CancelCauseFunc
 	busy    bool // a worker goroutine serves the line
 }
 

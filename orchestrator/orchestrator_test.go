@@ -111,6 +111,43 @@ func TestAnAbortEndsTheTurnAndTheQueue(t *testing.T) {
 	}
 }
 
+// What the chat does not show yet of an answer is not sent after an abort or a new session, and the next turn runs.
+func TestAnAbortEndsADelivery(t *testing.T) {
+	for name, end := range map[string]func(*house) cli.TurnID{
+		"abort": func(h *house) cli.TurnID {
+			report, err := h.Abort(t.Context(), here)
+			if err != nil {
+				t.Error(err)
+			}
+			return report.Unshown
+		},
+		"new": func(h *house) cli.TurnID {
+			if err := h.New(t.Context(), here); err != nil {
+				t.Error(err)
+			}
+			return ""
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t)
+			h.chat.stuck = make(chan struct{})
+			first := h.submit(t, here, "first")
+			h.await(t, "showing first")
+			if unshown := end(h); name == "abort" && unshown != first.Turn {
+				t.Errorf("the abort says that %q is not shown, want %q", unshown, first.Turn)
+			}
+			h.submit(t, here, "second")
+			h.await(t, "showing second")
+			turn, err := h.db.Turn(t.Context(), first.Turn)
+			if err != nil || turn.State != orchestrator.TurnDone || !turn.Delivered {
+				t.Errorf("the first turn is %s, delivered %v, %v", turn.State, turn.Delivered, err)
+			}
+			close(h.chat.stuck)
+			h.await(t, "done second")
+		})
+	}
+}
+
 func TestAnAbortDoesNotWaitForAnAgentThatIsSlowToDie(t *testing.T) {
 	h := open(t)
 	dead := make(chan struct{})

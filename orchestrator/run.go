@@ -84,6 +84,7 @@ func (o *Orchestrator) conclude(ctx context.Context, t Turn, outcome Outcome, ca
 	}
 	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
 		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
+	t.Outcome = outcome
 	o.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
 }
 
@@ -336,8 +337,17 @@ func (o *Orchestrator) deliver(ctx context.Context, t Turn, stored <-chan bool, 
 		defer close(done)
 		ctx, stop := o.untilClosed(ctx)
 		defer stop()
+		ctx, shown := o.wanted(ctx, t)
+		defer shown()
 		log := o.log.With("turn", t.ID)
-		if !o.insist(log, "outcome not delivered", func() error { return show(ctx) }) || !<-stored {
+		delivered := o.insist(log, "outcome not delivered", func() error {
+			err := show(ctx)
+			if context.Cause(ctx) == errNotWanted {
+				return nil
+			}
+			return err
+		})
+		if !delivered || !<-stored {
 			return
 		}
 		if err := o.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
@@ -349,6 +359,28 @@ func (o *Orchestrator) deliver(ctx context.Context, t Turn, stored <-chan bool, 
 	select {
 	case <-done:
 	case <-wait.C:
+	}
+}
+
+// wanted gives a context that ends with errNotWanted when the user does not want to see the outcome of t any more.
+// done says that it is shown.
+func (o *Orchestrator) wanted(ctx context.Context, t Turn) (_ context.Context, done func()) {
+	l, err := o.line(t.Prompt.Conversation)
+	if err != nil || t.Outcome.State == TurnAborted { // that it was aborted is said in any case
+		return ctx, func() {}
+	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.showing == nil {
+		l.showing = map[cli.TurnID]context.CancelCauseFunc{}
+	}
+	l.showing[t.ID] = giveUp
+	return ctx, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.showing, t.ID)
+		giveUp(nil)
 	}
 }
 

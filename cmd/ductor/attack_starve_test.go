@@ -47,3 +47,22 @@ func TestUnansweredApprovalsStarveNoChat(t *testing.T) {
 		t.Errorf("what was allowed was not done: %v", err)
 	}
 }
+
+// A long answer comes as a few messages and a file that has all of it, and the chat is free after it.
+func TestALongAnswerComesAsAFile(t *testing.T) {
+	most := config.Default().Stream.MaxMessages
+	town := newTown(t, func(c *config.Config) { c.Stream.MaxMessages = most })
+	town.say(`[[text n=300 size=1000]]`)
+	file, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.Media != nil })
+	if err != nil {
+		town.fatal(err)
+	}
+	if data, _ := town.srv.FileData(file.Media.FileID); len(data) != 300_000 {
+		t.Errorf("the file has %d bytes", len(data))
+	}
+	if texts := len(town.chat.View().FromBot()) - 1; texts > most {
+		t.Errorf("%d messages besides the file", texts)
+	}
+	town.say(`[[text "the next answer"]]`)
+	town.await("the next answer")
+}

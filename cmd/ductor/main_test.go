@@ -88,6 +88,7 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini, programs.Copilot
 	cfg.Rate.PrivatePerSecond, cfg.Rate.PrivateBurst, cfg.Rate.OverallPerSecond = 100, 100, 1000
 	cfg.Stream.IntervalPrivate = 20 * time.Millisecond
+	cfg.Stream.MaxMessages = 0 // tests look for whole answers in messages
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("DUCTOR_SIM_HOME", t.TempDir())
 	t.Setenv("ANTHROPIC_API_KEY", "dummy")

@@ -80,6 +80,7 @@ func every(unit time.Duration, count float64) time.Duration {
 func cardsOptions(s config.Stream) bot.CardsOptions {
 	o := bot.CardsOptions{
 		IntervalPrivate: s.IntervalPrivate, IntervalGroup: s.IntervalGroup, StatusAfter: s.StatusAfter,
+		MaxMessages:  s.MaxMessages,
 		ShowThinking: s.ShowThinking,
 		Pacer: func() bot.Pacer {
 			return cli.NewCoalescer(cli.CoalescerOptions{

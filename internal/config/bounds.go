@@ -64,6 +64,7 @@ func (c *Config) checkNumbers(p *problems) {
 	}{
 		{"stream.min_chars", c.Stream.MinChars, 1, 4096},
 		{"stream.max_chars", c.Stream.MaxChars, 1, 100_000},
+		{"stream.max_messages", c.Stream.MaxMessages, 0, 100},
 		{"queue.max", c.Queue.Max, 1, 1000},
 		{"sessions.history_turns", c.Sessions.HistoryTurns, 0, 1000},
 		{"sessions.history_bytes", c.Sessions.HistoryBytes, 0, 10 << 20},

@@ -48,6 +48,7 @@ type Stream struct {
 	IntervalGroup   time.Duration `toml:"interval_group"`
 	MinChars        int           `toml:"min_chars"`
 	MaxChars        int           `toml:"max_chars"`
+	MaxMessages     int           `toml:"max_messages"`
 	Idle            time.Duration `toml:"idle"`
 	SentenceEnds    bool          `toml:"sentence_ends"`
 	ParagraphEnds   bool          `toml:"paragraph_ends"`
@@ -201,7 +202,7 @@ func defaults() Config {
 		},
 		Stream: Stream{
 			IntervalPrivate: time.Second, IntervalGroup: 3 * time.Second,
-			MinChars: 24, MaxChars: 600, Idle: 400 * time.Millisecond,
+			MinChars: 24, MaxChars: 600, MaxMessages: 4, Idle: 400 * time.Millisecond,
 			SentenceEnds: true, ParagraphEnds: true,
 			Footer: []string{"model", "time"}, StatusAfter: 2 * time.Second,
 		},

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// An answer keeps its first 10 MB and says that it is cut, also where its whole text comes after the deltas.
+func TestAnAnswerIsBounded(t *testing.T) {
+	var answer Answer
+	em := NewEmitter("fake", time.Now, answer.Add)
+	chunk := strings.Repeat("ä", 1<<19) // a character of two bytes must not be cut in two
+	for range 12 {
+		em.Text("1", "x"+chunk)
+	}
+	em.FullText("1", strings.Repeat("x"+chunk, 12))
+	em.Text("2", "more")
+	em.FullText("2", "more of it")
+	em.Finish(Result{})
+	got := answer.String()
+	if got != em.Answer() {
+		t.Error("the events do not make the answer")
+	}
+	if len(got) < MaxAnswer-1 || len(got) > MaxAnswer+len(answerCut) || !strings.HasSuffix(got, answerCut) {
+		t.Errorf("%d bytes that end in %q", len(got), got[len(got)-80:])
+	}
+	if strings.ToValidUTF8(got, "?") != got {
+		t.Error("a character is cut in two")
+	}
+}
