@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -16,12 +15,7 @@ import (
 func TestTheRealAgentsUnattended(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
 		t.Run(agent, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			addr := l.Addr().String()
-			l.Close()
+			addr := unusedAddr(t)
 			town, api := realTown(t, agent, func(c *config.Config) {
 				c.Permissions.Mode = "ask"
 				c.Webhooks.Listen = addr

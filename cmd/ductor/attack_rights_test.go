@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,12 +24,7 @@ type hooked struct {
 // startHooked starts a daemon with a default agent in the permission mode ask, with these hooks as lines of its configuration.
 func startHooked(t *testing.T, agent string, hooks map[string]string) *hooked {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := unusedAddr(t)
 	town := surroundings(t, nil)
 	town.permission, town.agent = "ask", agent
 	path := town.writeConfig()

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -100,12 +99,7 @@ func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
 const hookSecret = "a secret of the tests"
 
 func TestAWebhookStartsATurn(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := unusedAddr(t)
 	town := newTown(t, func(c *config.Config) {
 		c.Webhooks.Listen = addr
 		c.Webhooks.Hooks = map[string]config.Hook{"deploy": {

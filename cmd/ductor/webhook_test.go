@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -33,14 +34,26 @@ type besieged struct {
 // burst is how many deliveries the webhook "github" takes at once.
 const burst = 6
 
+// unusedAddr is an address of this machine to listen at. Its port is below those that the kernel gives to connections,
+// so that none takes it before it is listened at.
+func unusedAddr(t testing.TB) string {
+	t.Helper()
+	var last error
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		l, err := net.Listen("tcp", addr)
+		if last = err; err == nil {
+			_ = l.Close() // it is free
+			return addr
+		}
+	}
+	t.Fatal(last)
+	return ""
+}
+
 func besiege(t *testing.T) *besieged {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := unusedAddr(t)
 	town := surroundings(t, nil)
 	b := &besieged{town: town, addr: addr, runs: town.srv.Private(neighbour, "Neighbour"),
 		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxConnsPerHost: 40, MaxIdleConnsPerHost: 40}}}
