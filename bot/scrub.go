@@ -4,62 +4,43 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf16"
 
 	"ductor/bot/render"
+	"ductor/internal/secrets"
 )
-
-// redacted stands where a secret stood.
-const redacted = "[secret]"
 
 // Scrubber takes secrets out of whatever leaves the process: errors, log lines, messages. It is immutable
 // and safe for concurrent use. A nil Scrubber knows no secrets.
-type Scrubber struct {
-	secrets []string // longest first, so that a form that holds another is taken whole
+type Scrubber struct{ set *secrets.Set }
+
+// NewScrubber makes a Scrubber of token and further secrets. Of the token it also knows the part after the colon.
+func NewScrubber(token string, more ...string) *Scrubber {
+	if _, key, ok := strings.Cut(token, ":"); ok {
+		more = append(more, key)
+	}
+	return &Scrubber{secrets.NewSet(append(more, token)...)}
 }
 
-// NewScrubber makes a Scrubber of token and further secrets. Of the token it also knows the part after the
-// colon and the forms a URL gives it. Secrets shorter than six bytes are passed over: taking out "a" would
-// leave nothing to read.
-func NewScrubber(token string, secrets ...string) *Scrubber {
-	if _, key, ok := strings.Cut(token, ":"); ok {
-		secrets = append(secrets, key)
+// Secrets is what the Scrubber knows.
+func (s *Scrubber) Secrets() *secrets.Set {
+	if s == nil {
+		return nil
 	}
-	secrets = append(secrets, token)
-	var all []string
-	for _, s := range secrets {
-		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s)} {
-			if len(form) >= 6 && !slices.Contains(all, form) {
-				all = append(all, form)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	return &Scrubber{secrets: all}
+	return s.set
 }
 
 // String returns s without secrets.
-func (s *Scrubber) String(text string) string {
-	if s == nil {
-		return text
-	}
-	for _, secret := range s.secrets {
-		if strings.Contains(text, secret) {
-			text = strings.ReplaceAll(text, secret, redacted)
-		}
-	}
-	return text
-}
+func (s *Scrubber) String(text string) string { return s.Secrets().String(text) }
 
 // Text returns t without secrets. Each is masked by as many units as it had, so entities stay where they are.
 func (s *Scrubber) Text(t render.Text) render.Text {
 	if s == nil {
 		return t
 	}
-	for _, secret := range s.secrets {
+	for _, secret := range s.set.Words() {
 		if strings.Contains(t.Text, secret) {
 			mask := strings.Repeat("•", len(utf16.Encode([]rune(secret))))
 			t.Text = strings.ReplaceAll(t.Text, secret, mask)
@@ -68,7 +49,7 @@ func (s *Scrubber) Text(t render.Text) render.Text {
 	for i, e := range t.Entities {
 		if clean := s.String(e.URL); clean != e.URL {
 			t.Entities = slices.Clone(t.Entities)
-			t.Entities[i].URL = clean
+			t.Entities[i].URL = strings.ReplaceAll(clean, secrets.Removed, "[secret]") // an address has no blanks
 		}
 	}
 	return t

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ductor/bot/render"
+	"ductor/internal/secrets"
 )
 
 const secretToken = "123456:AAbb-Cc_Dd0123456789"
@@ -18,10 +19,10 @@ func TestScrubber(t *testing.T) {
 	s := NewScrubber(secretToken, "hunter2-hunter2", "p@ss word/1", "abc")
 	for _, c := range []struct{ in, want string }{
 		{"nothing", "nothing"},
-		{"GET /bot" + secretToken + "/getMe", "GET /bot[secret]/getMe"},
-		{"/file/bot123456%3AAAbb-Cc_Dd0123456789/x", "/file/bot[secret]/x"},
-		{"only AAbb-Cc_Dd0123456789", "only [secret]"},
-		{"hunter2-hunter2 and p%40ss+word%2F1", "[secret] and [secret]"},
+		{"GET /bot" + secretToken + "/getMe", "GET /bot[secret removed]/getMe"},
+		{"/file/bot123456%3AAAbb-Cc_Dd0123456789/x", "/file/bot[secret removed]/x"},
+		{"only AAbb-Cc_Dd0123456789", "only [secret removed]"},
+		{"hunter2-hunter2 and p%40ss+word%2F1", "[secret removed] and [secret removed]"},
 		{"abc is too short to be a secret", "abc is too short to be a secret"},
 	} {
 		if got := s.String(c.in); got != c.want {
@@ -55,7 +56,7 @@ func TestScrubbedLog(t *testing.T) {
 	log.ErrorContext(context.Background(), "failed "+secretToken,
 		"err", fmt.Errorf("get: %w", errors.New("https://api/bot"+secretToken)), "n", 1,
 		slog.Group("in", "a", secretToken, "b", []string{secretToken}), "url", stringer{})
-	if strings.Contains(out.String(), "AAbb") || strings.Count(out.String(), redacted) != 6 {
+	if strings.Contains(out.String(), "AAbb") || strings.Count(out.String(), secrets.Removed) != 6 {
 		t.Errorf("the log says %s", out.String())
 	}
 	if !log.Enabled(context.Background(), slog.LevelError) || log.Enabled(context.Background(), slog.LevelDebug) {

@@ -36,6 +36,7 @@ const (
 type asker struct {
 	o    *Orchestrator
 	turn Turn
+	hide *hider
 	card Card // is told of what the agent no longer waits for
 	dir  string
 	mode cli.PermissionMode
@@ -57,9 +58,9 @@ type asker struct {
 }
 
 // newAsker begins to take the events of a turn. Its drain and leave end it.
-func (o *Orchestrator) newAsker(life, keep context.Context, t Turn, req cli.Request, left cli.Remains, card Card) *asker {
+func (o *Orchestrator) newAsker(life, keep context.Context, t Turn, req cli.Request, left cli.Remains, card Card, hide *hider) *asker {
 	a := &asker{
-		o: o, turn: t, card: card, dir: req.Dir, mode: req.Permission, keep: keep, life: life, log: o.log.With("turn", t.ID),
+		o: o, turn: t, card: card, hide: hide, dir: req.Dir, mode: req.Permission, keep: keep, life: life, log: o.log.With("turn", t.ID),
 		events: make(chan cli.Event, askQueue), done: make(chan struct{}),
 		told: map[cli.AskID]bool{}, tools: map[cli.ToolID]cli.ToolStarted{}, timers: map[AskID]func() bool{}, past: left == cli.RemainsRun,
 	}
@@ -245,7 +246,7 @@ func (a *asker) record(ev cli.Event) (Ask, error) {
 	if err != nil {
 		return Ask{}, err
 	}
-	stored := ask
+	stored := a.hide.ask(ask)
 	if rule != "" {
 		stored.State, stored.Ruled, stored.Decided = AskAllowed, rule, a.o.now()
 	}

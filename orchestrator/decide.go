@@ -130,6 +130,7 @@ func (o *Orchestrator) decided(ctx context.Context, ask Ask, d AskDecision, v Ve
 	told := ask
 	if ask.State == AskAnswered {
 		told.Answers = v.Answers // also those that are not kept
+		a.hide.learn(ask.Questions, v.Answers)
 	}
 	gone, err := a.tell(told)
 	if gone {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/secrets"
 )
 
 // Options configure an Orchestrator. Store, Gateway and Chat are required.
@@ -33,6 +34,8 @@ type Options struct {
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
 	// touches one of them: a user decides.
 	Protected []string
+	// Secrets are what agents that work in a directory must not have shown or stored; nil for nothing.
+	Secrets func(dir string) *secrets.Set
 
 	QueueMax     int           // turns waiting per conversation
 	HistoryTurns int           // turns handed to an agent that joins a session

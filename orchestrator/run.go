@@ -151,7 +151,8 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 // ask has the turn run, or gone on with, and returns its result.
 func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, card Card, left cli.Remains) cli.Result {
 	natives := &nativeKeeper{store: o.opts.Store, session: t.Session, seat: t.seat(), known: req.Resume}
-	asker := o.newAsker(ctx, keep, t, req, left, card)
+	hide := o.newHider(req.Dir)
+	asker := o.newAsker(ctx, keep, t, req, left, card, hide)
 	show := func(ev cli.Event) {
 		switch ev := ev.(type) {
 		case cli.SessionStarted:
@@ -163,7 +164,7 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 		case cli.Result:
 			return // the outcome says it, once it is stored
 		}
-		card.Show(ev)
+		hide.pass(ev, card.Show)
 		asker.take(ev) // the card hears of an answer after the question
 	}
 	run := o.opts.Gateway.Run
@@ -184,7 +185,7 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 	if err := natives.wait(); err != nil {
 		o.log.Error("keep the agent's session id", "turn", t.ID, "err", err)
 	}
-	return result
+	return hide.result(result)
 }
 
 func (o *Orchestrator) askFresh(ctx, keep context.Context, t Turn, req cli.Request, show func(cli.Event)) cli.Result {

@@ -7,6 +7,7 @@ import "ductor/cli"
 func (a *asker) tool(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:
+		ev.Title = a.hide.known().String(ev.Title)
 		a.tools[ev.ID] = ev
 	case cli.ToolEnded:
 		begun, known := a.tools[ev.ID]
@@ -16,7 +17,7 @@ func (a *asker) tool(ev cli.Event) {
 		}
 		a.o.audit(a.keep, AuditEntry{
 			What: AuditRan, Conversation: a.turn.Prompt.Conversation, Turn: a.turn.ID, Call: ev.ID, Agent: a.turn.Agent,
-			Tool: begun.Name, Title: begun.Title, Rule: string(a.mode), Reason: cli.Shorten(ev.Err, toolReasonBytes),
+			Tool: begun.Name, Title: begun.Title, Rule: string(a.mode), Reason: cli.Shorten(a.hide.known().String(ev.Err), toolReasonBytes),
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ductor/internal/secrets"
 	"ductor/internal/sim/telegram"
 )
 
@@ -40,6 +41,100 @@ func TestASecretAnswerIsKeptNowhere(t *testing.T) {
 	_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
 	o.daemon.exit(t)
 	keptNowhere(t, o.cfg.Storage.Dir, word)
+}
+
+// What an agent prints of ductor's token, of the keys it was given and of its project's is neither shown, not for a
+// moment and not in part, nor stored.
+func TestSecretsThatAnAgentPrints(t *testing.T) {
+	town := surroundings(t, nil)
+	const apiKey, projectKey, answer = "sk-ant-0123456789-abcdef", "sk_live_zyxw9876543210", "quaint-zebra-7041"
+	t.Setenv("ANTHROPIC_API_KEY", apiKey)
+	town.permission = "ask"
+	dir := town.cfg.Projects.DefaultDir
+	token := filepath.Join(t.TempDir(), "token")
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, ".env"), []byte("STRIPE_SECRET_KEY="+projectKey+"\n"), 0o600),
+		os.WriteFile(token, []byte(town.srv.Token()), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	o := town.ordealWithLog()
+	o.say(`[[start]] [[text "my key: " env=ANTHROPIC_API_KEY chunk=1 delay=30ms]] [[tool cmd="cat .env >&2; false"]] [[text "and: " file=%q chunk=3]]
+		[[text ", token: " file=%q chunk=5]] [[ask cmd="cat .env; echo %s"]] [[text " the end"]]`, filepath.Join(dir, ".env"), token, projectKey)
+	asked := o.awaitButton("⛔ Deny")
+	if asked.HasButton("✅ Allow this session") || !strings.Contains(asked.Text, secrets.Removed) {
+		t.Errorf("the approval: %+v", asked)
+	}
+	o.pressOn(asked, "⛔ Deny")
+	done := o.awaitDone(1)
+	if n := strings.Count(done.Text, secrets.Removed); n < 3 || !strings.Contains(done.Text, "my key: "+secrets.Removed) {
+		t.Errorf("%d places show that something was removed: %s", n, done.Text)
+	}
+	for _, secret := range []string{apiKey, projectKey, town.srv.Token()} {
+		notShown(t, o.chat, secret[:12])
+		notStored(t, filepath.Join(o.cfg.Storage.Dir, databaseFile), secret)
+		if log, err := os.ReadFile(filepath.Join(o.cfg.Storage.Dir, "ductor.log")); err != nil || bytes.Contains(log, []byte(secret)) {
+			t.Errorf("the log holds %s: %v", secret, err)
+		}
+	}
+
+	// Nor does it help to ask for a secret and to say it.
+	if code, _, stderr := runDuctor(t, "doctor", "-c", o.config); strings.Contains(stderr, apiKey) {
+		t.Errorf("the doctor, exit %d: %s", code, stderr)
+	}
+	o.say("/model codex")
+	o.await("codex")
+	o.say(`[[start]] [[question "Which password?" secret=1 echo=1]] [[text " said."]]`)
+	asked = o.awaitButton("✍ Own words…")
+	o.pressOn(asked, "✍ Own words…")
+	o.chat.Person().Send(o.chat, answer, telegram.ReplyTo(asked.ID))
+	o.await("characters. " + secrets.Removed + " said.")
+	notShown(t, o.chat, answer[:8])
+	notStored(t, filepath.Join(o.cfg.Storage.Dir, databaseFile), answer)
+}
+
+// notShown fails if the bot ever showed a text.
+func notShown(t *testing.T, chat *telegram.Chat, text string) {
+	t.Helper()
+	for _, m := range chat.View().FromBot() {
+		for _, v := range m.Versions {
+			if strings.Contains(v.Text, text) {
+				t.Errorf("%q was shown in %q", text, v.Text)
+			}
+		}
+	}
+}
+
+// notStored fails if any table holds a text where it is not what a user wrote.
+func notStored(t *testing.T, path, text string) {
+	t.Helper()
+	db, err := sql.Open("sqlite3", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	columns, err := db.Query(`SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [][2]string
+	for columns.Next() {
+		var c [2]string
+		if err := columns.Scan(&c[0], &c[1]); err != nil {
+			t.Fatal(err)
+		}
+		if c != [2]string{"turns", "prompt"} && c != [2]string{"sessions", "title"} {
+			all = append(all, c)
+		}
+	}
+	for _, c := range all {
+		var n int
+		query := fmt.Sprintf(`SELECT count(*) FROM %q WHERE instr(CAST(%q AS TEXT), ?)`, c[0], c[1])
+		if err := db.QueryRow(query, text).Scan(&n); err != nil || n > 0 {
+			t.Errorf("%s.%s holds %q %d times: %v", c[0], c[1], text, n, err)
+		}
+	}
+	if len(all) < 40 {
+		t.Errorf("only %d columns were looked into", len(all))
+	}
 }
 
 // ordealWithLog is a daemon that logs into its state directory.

@@ -89,7 +89,7 @@ func (d *doctor) check(what string, err error) bool {
 }
 
 func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
-	scrub := bot.NewScrubber(cfg.Telegram.Token.Reveal(), cfg.Secrets()...)
+	scrub := newScrubber(cfg)
 	transport, err := transportOf(cfg)
 	if !d.check("telegram.proxy", err) {
 		return

@@ -57,6 +57,7 @@ type house struct {
 	desk    *orchestrator.Orchestrator
 	bot     *bot.Bot
 	beat    *beat
+	scrub   *bot.Scrubber
 	crashed bool // the process before this one did
 	stop    context.CancelFunc
 	ticks   sync.WaitGroup
@@ -69,7 +70,7 @@ func buildHouse(ctx context.Context, cfg config.Config, log *slog.Logger, scrub 
 
 // buildHouseOver is buildHouse with a say in how supervisors are started.
 func buildHouseOver(ctx context.Context, cfg config.Config, start supervisor.Options, log *slog.Logger, scrub *bot.Scrubber) (_ *house, err error) {
-	h := &house{cfg: cfg, log: log}
+	h := &house{cfg: cfg, log: log, scrub: scrub}
 	defer func() {
 		if err != nil {
 			h.close()

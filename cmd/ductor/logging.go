@@ -4,10 +4,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 
 	"ductor/bot"
 	"ductor/internal/config"
+	"ductor/internal/secrets"
 )
+
+// newScrubber knows the secrets of the configuration, and the keys that agents may be given of ductor's environment.
+func newScrubber(cfg config.Config) *bot.Scrubber {
+	return bot.NewScrubber(cfg.Telegram.Token.Reveal(), append(cfg.Secrets(), secrets.OfEnvironment(os.Environ())...)...)
+}
 
 // openLog makes the logger of the configuration. No record carries a secret. closeLog releases its file, which SIGHUP
 // reopens until then.

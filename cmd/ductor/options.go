@@ -11,6 +11,7 @@ import (
 	"ductor/bot"
 	"ductor/cli"
 	"ductor/internal/config"
+	"ductor/internal/secrets"
 	"ductor/internal/store"
 	"ductor/orchestrator"
 )
@@ -131,6 +132,9 @@ func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestr
 		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
 		Roles: map[string]orchestrator.Role{}, DefaultRole: cfg.Sessions.DefaultRole,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, uploadsDir), Protected: ownFiles(cfg),
+		Secrets: func(dir string) *secrets.Set {
+			return h.scrub.Secrets().With(secrets.OfProject(dir)...)
+		},
 		QueueMax: cfg.Queue.Max, HistoryTurns: cfg.Sessions.HistoryTurns, HistoryBytes: cfg.Sessions.HistoryBytes,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
 		Asks: h.bot.Chat(), Approvers: approversOf(cfg), AskTimeout: cfg.Permissions.AskTimeout,

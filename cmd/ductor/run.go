@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ductor/bot"
 	"ductor/internal/config"
 )
 
@@ -37,7 +36,7 @@ func runCommand(env config.Environment) *cobra.Command {
 // serve runs a house until ctx ends. Agents that are at work go on, for the next start to take up; a second
 // signal ends ductor without waiting for the chat.
 func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
-	scrub := bot.NewScrubber(cfg.Telegram.Token.Reveal(), cfg.Secrets()...)
+	scrub := newScrubber(cfg)
 	log, closeLog, err := openLog(cfg.Log, scrub, stderr)
 	if err != nil {
 		return err

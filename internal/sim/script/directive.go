@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -206,7 +207,7 @@ func (d *directive) chunks() ([]string, time.Duration) {
 	delay := d.duration("delay", 0)
 	n, size := d.number("n", 0, 1e6), d.number("size", 0, 1e6)
 	chunk := d.number("chunk", defaultChunk, 1e6)
-	text := d.text("text", "")
+	text := d.text("text", "") + d.found()
 	switch {
 	case n > 0 && text != "":
 		d.fail("give a text or n, not both")
@@ -218,6 +219,19 @@ func (d *directive) chunks() ([]string, time.Duration) {
 		d.fail("nothing to say: give a text or n")
 	}
 	return cut(text, max(chunk, 1)), delay
+}
+
+// found is a text that the script does not hold itself: of a file or a variable.
+func (d *directive) found() string {
+	text := os.Getenv(d.text("env", ""))
+	if path := d.text("file", ""); path != "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			d.fail("%v", err)
+		}
+		text += string(data)
+	}
+	return text
 }
 
 // Generated is n chunks of plain words: one word each, or exactly size characters each when size > 0.

@@ -1,0 +1,113 @@
+// Package secrets knows texts that must be neither shown nor stored, and takes them out of others: whole ones, ones that
+// grow (Stream), and all texts of a value (Clean). It also finds such texts in the files of a project.
+//
+// The package is NOT a guard against an agent that means to give a secret away: one that is written backwards passes.
+package secrets
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Removed stands where a secret stood.
+const Removed = "[secret removed]"
+
+// shortest is how long a secret is at least, in bytes: taking out "a" would leave nothing to read.
+const shortest = 6
+
+// Set is secrets that are known. It is immutable and safe for concurrent use; a nil Set is empty.
+type Set struct {
+	words   []string
+	byFirst [256][]string // the same, the longest first
+	longest int
+}
+
+// NewSet makes a Set of words, in each form that a URL or JSON gives them. Those that are too short are passed over.
+func NewSet(words ...string) *Set { return (*Set)(nil).With(words...) }
+
+// With is the Set with more words.
+func (s *Set) With(words ...string) *Set {
+	var all []string
+	if s != nil {
+		all = slices.Clone(s.words)
+	}
+	for _, w := range words {
+		for _, form := range []string{w, url.QueryEscape(w), url.PathEscape(w), inJSON(w)} {
+			if len(form) >= shortest && !slices.Contains(all, form) {
+				all = append(all, form)
+			}
+		}
+	}
+	if len(all) == 0 || s != nil && len(all) == len(s.words) {
+		return s
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) })
+	next := &Set{words: all, longest: len(all[0])}
+	for _, w := range all {
+		next.byFirst[w[0]] = append(next.byFirst[w[0]], w)
+	}
+	return next
+}
+
+func inJSON(word string) string {
+	quoted, err := json.Marshal(word)
+	if err != nil {
+		return word
+	}
+	return string(quoted[1 : len(quoted)-1])
+}
+
+// Words lists the secrets in all their forms, the longest first.
+func (s *Set) Words() []string {
+	if s == nil {
+		return nil
+	}
+	return s.words
+}
+
+// String is text without secrets.
+func (s *Set) String(text string) string {
+	if s == nil {
+		return text
+	}
+	from := 0
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		n := s.at(text[i:])
+		if n == 0 {
+			i++
+			continue
+		}
+		b.WriteString(text[from:i])
+		b.WriteString(Removed)
+		i += n
+		from = i
+	}
+	if from == 0 {
+		return text
+	}
+	b.WriteString(text[from:])
+	return b.String()
+}
+
+// at is how long the secret is that text begins with; 0 for none.
+func (s *Set) at(text string) int {
+	for _, w := range s.byFirst[text[0]] {
+		if strings.HasPrefix(text, w) {
+			return len(w)
+		}
+	}
+	return 0
+}
+
+// mayBecome says whether text may be the beginning of a secret.
+func (s *Set) mayBecome(text string) bool {
+	for _, w := range s.byFirst[text[0]] {
+		if len(text) < len(w) && strings.HasPrefix(w, text) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+package secrets
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// Hidden says how much was taken out of a value.
+type Hidden int
+
+// The kinds of Hidden, from the least to the most.
+const (
+	HiddenNothing Hidden = iota
+	HiddenWord           // only what can be nothing but a word: no command, path or address
+	HiddenMore
+)
+
+var (
+	textType = reflect.TypeFor[string]()
+	jsonType = reflect.TypeFor[json.RawMessage]()
+)
+
+// Clean is v without secrets: every text in it that is of the type string or json.RawMessage. Texts of named types are
+// ids and kinds, which stay. What is v's is not changed.
+func Clean[T any](s *Set, v T) (T, Hidden) {
+	if s == nil {
+		return v, HiddenNothing
+	}
+	c := cleaner{set: s}
+	box := reflect.New(reflect.TypeFor[T]()).Elem()
+	box.Set(reflect.ValueOf(&v).Elem())
+	c.walk(box)
+	return box.Interface().(T), c.hidden
+}
+
+type cleaner struct {
+	set    *Set
+	hidden Hidden
+}
+
+// walk cleans what a settable value holds. What it shares with others is copied first.
+func (c *cleaner) walk(v reflect.Value) {
+	switch {
+	case v.Type() == textType:
+		v.SetString(c.text(v.String()))
+		return
+	case v.Type() == jsonType:
+		c.json(v)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return
+		}
+		inner := reflect.New(v.Elem().Type())
+		inner.Elem().Set(v.Elem())
+		c.walk(inner.Elem())
+		if v.Kind() == reflect.Pointer {
+			v.Set(inner)
+		} else {
+			v.Set(inner.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() {
+				c.walk(f)
+			}
+		}
+	case reflect.Slice:
+		if v.IsNil() || v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		list := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(list, v)
+		for i := range list.Len() {
+			c.walk(list.Index(i))
+		}
+		v.Set(list)
+	}
+}
+
+func (c *cleaner) text(text string) string {
+	clean := c.set.String(text)
+	if clean != text {
+		c.hidden = max(c.hidden, c.set.kind(text))
+	}
+	return clean
+}
+
+func (c *cleaner) json(v reflect.Value) {
+	raw := string(v.Bytes())
+	clean := c.text(raw)
+	if clean == raw {
+		return
+	}
+	if json.Valid([]byte(raw)) && !json.Valid([]byte(clean)) { // a secret with quotes in it
+		clean = "null"
+	}
+	v.SetBytes([]byte(clean))
+}
+
+// kind is the most that is hidden of a text that holds secrets.
+func (s *Set) kind(text string) Hidden {
+	for _, w := range s.words {
+		if !isWord(w) && strings.Contains(text, w) {
+			return HiddenMore
+		}
+	}
+	return HiddenWord
+}
+
+// isWord says whether a text can be nothing but a word to a shell, and is no path, address or option.
+func isWord(text string) bool {
+	for i, r := range text {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		case i > 0 && strings.ContainsRune("_-+=.:%@/", r):
+		default:
+			return false
+		}
+	}
+	return !strings.Contains(text, "://")
+}
