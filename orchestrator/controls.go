@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,19 +71,6 @@ func (o *Orchestrator) AbortOwn(ctx context.Context, by Press) (AbortReport, err
 		return report, o.endRunning(ctx, l)
 	}
 	return report, nil
-}
-
-// errNotWanted says that the user does not want to see the rest of an outcome.
-var errNotWanted = errors.New("the user does not want the rest of the answer")
-
-// giveUpShowing ends the deliveries of outcomes and gives the turn of one of them; empty if there is none. l.mu is
-// held.
-func (l *line) giveUpShowing() (turn cli.TurnID) {
-	for id, giveUp := range l.showing {
-		giveUp(errNotWanted)
-		turn = id
-	}
-	return turn
 }
 
 func ids(queue []waiting) []cli.TurnID {
