@@ -49,8 +49,8 @@ func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 		if got := posts[2].text.Text; !strings.HasSuffix(got, "opus · 3.0 s") {
 			t.Errorf("the last message ends in %q", got[max(len(got)-40, 0):])
 		}
-		if len(s.wall.files) != 1 || s.wall.files[0] != answer {
-			t.Errorf("%d files were sent", len(s.wall.files))
+		if len(s.wall.sent()) != 1 || s.wall.sent()[0] != answer {
+			t.Errorf("%d files were sent", len(s.wall.sent()))
 		}
 		if n := s.wall.count("send"); n != 3 {
 			t.Errorf("%d sends for 3 messages", n)
@@ -69,8 +69,8 @@ func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(s.wall.files) != 1 || len(s.wall.visible()) != 2 {
-			t.Errorf("%d files and %d messages", len(s.wall.files), len(s.wall.visible()))
+		if len(s.wall.sent()) != 1 || len(s.wall.visible()) != 2 {
+			t.Errorf("%d files and %d messages", len(s.wall.sent()), len(s.wall.visible()))
 		}
 	})
 	onStage(t, func(s *stage) {
@@ -87,16 +87,16 @@ func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		posts := s.wall.visible()
-		if last := posts[len(posts)-1]; len(s.wall.files) != 1 || !strings.Contains(last.text.Text, "a part of it may be missing") {
-			t.Errorf("%d files, and the chat says %q", len(s.wall.files), last.text.Text)
+		if last := posts[len(posts)-1]; len(s.wall.sent()) != 1 || !strings.Contains(last.text.Text, "a part of it may be missing") {
+			t.Errorf("%d files, and the chat says %q", len(s.wall.sent()), last.text.Text)
 		}
 		s.wall.mishaps = nil
 		if err := s.cards.ShowAgain(context.Background(), s.turn); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute) // it may go on after ShowAgain returned
-		if len(s.wall.files) != 2 {
-			t.Errorf("the user asked for it again and %d files were sent in all", len(s.wall.files))
+		if len(s.wall.sent()) != 2 {
+			t.Errorf("the user asked for it again and %d files were sent in all", len(s.wall.sent()))
 		}
 	})
 }

@@ -174,6 +174,13 @@ func (w *wall) SendDocument(_ context.Context, d Document) (int, error) {
 	return w.next, nil
 }
 
+// sent is what the documents hold that were sent.
+func (w *wall) sent() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.files)
+}
+
 func (w *wall) Edit(_ context.Context, _ int64, message int, t render.Text, k Keyboard) error {
 	f := w.begin("edit")
 	if err := f.fails(); err != nil {
