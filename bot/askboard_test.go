@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/bottest"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -29,12 +30,12 @@ func (d *forgetful) AskShown(_ context.Context, _ orchestrator.AskID, state orch
 }
 
 // onBoard shows asks on a wall, under a fake clock.
-func onBoard(t *testing.T, play func(t *testing.T, b *askBoard, w *wall, d *forgetful)) {
+func onBoard(t *testing.T, play func(t *testing.T, b *askBoard, w *bottest.Chat, d *forgetful)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w, out := newWall(t), exact()
+		w, out := bottest.NewChat(t), bottest.NewOutbox()
 		d := &forgetful{deskFake: NewDeskFake(newJournalFake()), fails: func(orchestrator.SendState) bool { return false }}
-		b := newAskBoard(out, w, newShelf(), slog.New(slog.DiscardHandler))
+		b := newAskBoard(out, w, bottest.NewJournal(), slog.New(slog.DiscardHandler))
 		b.attach(d)
 		play(t, b, w, d)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -54,30 +55,30 @@ func openAsk() orchestrator.Ask {
 
 // An ask that could not be recorded before it is sent is sent once it can be: the agent waits for it.
 func TestAnAskThatCouldNotBeRecordedIsShownLater(t *testing.T) {
-	onBoard(t, func(t *testing.T, b *askBoard, w *wall, d *forgetful) {
+	onBoard(t, func(t *testing.T, b *askBoard, w *bottest.Chat, d *forgetful) {
 		var full atomic.Bool
 		full.Store(true)
 		d.fails = func(orchestrator.SendState) bool { return full.Load() }
 		b.ShowAsk(openAsk())
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if n := w.count("send"); n != 0 {
+		if n := w.Count("send"); n != 0 {
 			t.Errorf("%d sends that a restart would not know of", n)
 		}
 		full.Store(false)
 		time.Sleep(askRetryMost)
 		synctest.Wait()
-		if n := w.count("send"); n != 1 || !strings.Contains(w.text(), "May Claude use Bash?") {
-			t.Errorf("%d sends, the chat shows\n%s", n, w.text())
+		if n := w.Count("send"); n != 1 || !strings.Contains(w.Text(), "May Claude use Bash?") {
+			t.Errorf("%d sends, the chat shows\n%s", n, w.Text())
 		}
 	})
 }
 
 // A decision that comes while the ask is on its way is shown, also if it could not be recorded that the ask is there.
 func TestADecisionWhileTheAskIsOnItsWay(t *testing.T) {
-	onBoard(t, func(t *testing.T, b *askBoard, w *wall, d *forgetful) {
+	onBoard(t, func(t *testing.T, b *askBoard, w *bottest.Chat, d *forgetful) {
 		d.fails = func(state orchestrator.SendState) bool { return state == orchestrator.Sent }
-		w.delay = time.Second
+		w.Delay = time.Second
 		ask := openAsk()
 		b.ShowAsk(ask)
 		synctest.Wait()
@@ -85,16 +86,16 @@ func TestADecisionWhileTheAskIsOnItsWay(t *testing.T) {
 		b.ShowAsk(ask)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if !strings.Contains(w.text(), "✅ Allowed.") || strings.Contains(w.text(), "[") {
-			t.Errorf("the chat shows\n%s", w.text())
+		if !strings.Contains(w.Text(), "✅ Allowed.") || strings.Contains(w.Text(), "[") {
+			t.Errorf("the chat shows\n%s", w.Text())
 		}
 	})
 }
 
 // A card that waits in the queue says that the agent asks only as long as it does.
 func TestAHintOfAnAskThatIsDecidedAsTheCardIsMade(t *testing.T) {
-	onBoard(t, func(t *testing.T, b *askBoard, w *wall, _ *forgetful) {
-		chat := &Chat{asks: b, queue: newQueueCards(b.out, w, newShelf(), slog.New(slog.DiscardHandler))}
+	onBoard(t, func(t *testing.T, b *askBoard, w *bottest.Chat, _ *forgetful) {
+		chat := &Chat{asks: b, queue: newQueueCards(b.out, w, bottest.NewJournal(), slog.New(slog.DiscardHandler))}
 		ask := openAsk()
 		chat.ShowAsk(ask)
 		waits := orchestrator.Turn{ID: "turn2", Prompt: orchestrator.Prompt{Conversation: ask.Conversation}}
@@ -112,8 +113,8 @@ func TestAHintOfAnAskThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		decided.Wait()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if strings.Contains(w.text(), "waits for an answer") {
-			t.Errorf("nothing is asked, and the chat shows\n%s", w.text())
+		if strings.Contains(w.Text(), "waits for an answer") {
+			t.Errorf("nothing is asked, and the chat shows\n%s", w.Text())
 		}
 	})
 }

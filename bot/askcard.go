@@ -3,9 +3,10 @@ package bot
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -15,7 +16,7 @@ const askRuleMax = 400
 
 // drawAsk is how an ask stands in the chat, with what people began to do about it. who names the person who
 // decided it, where that is worth saying. Pure.
-func drawAsk(a orchestrator.Ask, d askDraft, who string) (render.Text, Keyboard) {
+func drawAsk(a orchestrator.Ask, d askDraft, who string) (render.Text, tgapi.Keyboard) {
 	switch {
 	case a.Approval == nil:
 		return questionView(a, d, who)
@@ -50,7 +51,7 @@ func gateOf(a orchestrator.Ask, s *subject) askGate {
 
 // askView is how an approval stands in the chat: what it is about, and buttons as long as it is open. Pure;
 // the same ask always gives the same message.
-func askView(a orchestrator.Ask, who string) (render.Text, Keyboard) {
+func askView(a orchestrator.Ask, who string) (render.Text, tgapi.Keyboard) {
 	s := subjectOf(a)
 	lines := s.lines
 	if a.State != orchestrator.AskOpen {
@@ -69,7 +70,7 @@ func askView(a orchestrator.Ask, who string) (render.Text, Keyboard) {
 }
 
 // askConfirm shows the exact rule that a choice would make, before it is made. askBack leads back to askView.
-func askConfirm(a orchestrator.Ask, op askOp) (render.Text, Keyboard) {
+func askConfirm(a orchestrator.Ask, op askOp) (render.Text, tgapi.Keyboard) {
 	rule, until, yes := a.SessionRule, "as long as this session is used", askSession
 	if op == askShowPattern {
 		rule, until, yes = a.Rule, "in this conversation, until it is revoked in /permissions", askPattern
@@ -85,7 +86,7 @@ func askConfirm(a orchestrator.Ask, op askOp) (render.Text, Keyboard) {
 }
 
 // shownRule is a rule as a message shows it, and whether that is not all of it.
-func shownRule(rule string) (string, bool) { return middle(revealed(rule), askRuleMax) }
+func shownRule(rule string) (string, bool) { return middle(render.Revealed(rule), askRuleMax) }
 
 // unreadFor says whether a choice takes the full text to have been opened, because the chat shows less than it allows.
 func unreadFor(a orchestrator.Ask, choice orchestrator.Choice) bool {
@@ -101,11 +102,11 @@ func unreadFor(a orchestrator.Ask, choice orchestrator.Choice) bool {
 }
 
 // askForReason asks for the reason of a denial.
-func askForReason(a orchestrator.Ask, d askDraft) (render.Text, Keyboard) {
+func askForReason(a orchestrator.Ask, d askDraft) (render.Text, tgapi.Keyboard) {
 	lines := subjectOf(a).lines
 	told := "then it is denied, and the agent is told why."
 	if a.Approval.Deaf {
-		told = "then it is denied. " + agentName(a.Agent) + " takes no reason with that, so it reads yours as your next message."
+		told = "then it is denied. " + render.AgentName(a.Agent) + " takes no reason with that, so it reads yours as your next message."
 	}
 	lines = append(lines, render.Styled(render.Bold, askedWords(a, d, "the reason")+": "+told))
 	return joinLines(lines), askKeyboard(a, []askButton{{"⛔ Deny without a reason", askDeny}, {"‹ Back", askBack}})
@@ -114,7 +115,7 @@ func askForReason(a orchestrator.Ask, d askDraft) (render.Text, Keyboard) {
 // askedWords says how to say something of one's own. In a group not every message is for us, so it has to be a reply.
 func askedWords(a orchestrator.Ask, d askDraft, what string) string {
 	until := ", until " + d.Until.Local().Format("15:04")
-	if chatRef(a.Conversation.Chat).Group {
+	if outbox.ChatOf(a.Conversation.Chat).Group {
 		return "Reply to this message with " + what + until
 	}
 	return "Your next message here is " + what + until
@@ -122,17 +123,17 @@ func askedWords(a orchestrator.Ask, d askDraft, what string) string {
 
 // askEnding says how it was decided, and by whom where who says so.
 func askEnding(a orchestrator.Ask, who string) render.Text {
-	if who = shorten(oneLine(revealed(who)), nameMax); who != "" {
+	if who = render.ShortenPlain(render.OneLine(render.Revealed(who)), render.NameLimit); who != "" {
 		who = " by " + who
 	}
-	reason := shorten(oneLine(a.Reason), askReasonMax)
+	reason := render.ShortenPlain(render.OneLine(a.Reason), askReasonMax)
 	because := func(s string) string {
 		if reason == "" {
 			return s + "."
 		}
 		return s + ": " + reason
 	}
-	ruled := render.Styled(render.Code, shorten(oneLine(revealed(a.Ruled)), askRuleMax))
+	ruled := render.Styled(render.Code, render.ShortenPlain(render.OneLine(render.Revealed(a.Ruled)), askRuleMax))
 	switch a.State {
 	case orchestrator.AskAllowed:
 		switch {
@@ -158,7 +159,10 @@ func askEnding(a orchestrator.Ask, who string) render.Text {
 	return render.Plain(because("↩ No longer waited for"))
 }
 
-func askButtons(a orchestrator.Ask, s *subject) Keyboard {
+func askButtons(a orchestrator.Ask, s *subject) tgapi.Keyboard {
+	if a.Approval.Tool == cli.ProjectTool {
+		return projectButtons(a, s)
+	}
 	first, wider := []askButton{{"⛔ Deny", askDeny}}, []askButton{}
 	if gateOf(a, s) != gateShut {
 		first = append([]askButton{{"✅ Allow once", askOnce}}, first...)
@@ -177,19 +181,28 @@ func askButtons(a orchestrator.Ask, s *subject) Keyboard {
 	return askKeyboard(a, first, wider, last)
 }
 
+// projectButtons are those below the settings of a project. They are allowed until they change, or left out.
+func projectButtons(a orchestrator.Ask, s *subject) tgapi.Keyboard {
+	row := []askButton{{"Without them", askDeny}}
+	if gateOf(a, s) != gateShut && a.Rule != "" {
+		row = append([]askButton{{"✅ Use them", askPattern}}, row...)
+	}
+	return askKeyboard(a, row, []askButton{{"📄 Full text", askFull}})
+}
+
 type askButton struct {
 	text string
 	op   askOp
 }
 
 // askKeyboard makes buttons that name the ask and carry its nonce, so they work after a restart too.
-func askKeyboard(a orchestrator.Ask, rows ...[]askButton) Keyboard {
-	var k Keyboard
+func askKeyboard(a orchestrator.Ask, rows ...[]askButton) tgapi.Keyboard {
+	var k tgapi.Keyboard
 	for _, row := range rows {
-		var buttons []Button
+		var buttons []tgapi.Button
 		for _, b := range row {
 			if data, ok := (askPress{id: a.ID, nonce: a.Nonce, op: b.op}).data(); ok {
-				buttons = append(buttons, Button{Text: b.text, Data: data})
+				buttons = append(buttons, tgapi.Button{Text: b.text, Data: data})
 			}
 		}
 		if len(buttons) > 0 {
@@ -199,7 +212,7 @@ func askKeyboard(a orchestrator.Ask, rows ...[]askButton) Keyboard {
 	return k
 }
 
-func joinLines(lines []render.Text) render.Text { return asMessage(separated(lines)) }
+func joinLines(lines []render.Text) render.Text { return render.AsMessage(separated(lines)) }
 
 func separated(lines []render.Text) render.Text {
 	var parts []render.Text
@@ -210,12 +223,4 @@ func separated(lines []render.Text) render.Text {
 		parts = append(parts, l)
 	}
 	return render.Concat(parts...)
-}
-
-// agentName is an agent as people know it.
-func agentName(a cli.Agent) string {
-	if a == "" {
-		return "the agent"
-	}
-	return strings.ToUpper(string(a[:1])) + shorten(oneLine(string(a[1:])), nameMax)
 }

@@ -9,13 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
 func anAsk() orchestrator.Ask {
 	return orchestrator.Ask{
-		ID: "q1", Nonce: "n1", Agent: "claude", Native: []cli.AskID{"x"}, State: orchestrator.AskOpen,
+		ID: "q1", Nonce: "n1", Agent: "claude", Requests: []cli.AskID{"x"}, State: orchestrator.AskOpen,
 		Approval:    &cli.ApprovalAsked{Tool: "Bash", Title: "git status --short"},
 		SessionRule: "Bash(git status --short)", Rule: "Bash(git status *)",
 		Expires: time.Date(2026, 1, 2, 15, 4, 0, 0, time.Local),
@@ -23,7 +24,7 @@ func anAsk() orchestrator.Ask {
 }
 
 // drawn is a message with its buttons, a row a line.
-func drawn(t render.Text, k Keyboard) string {
+func drawn(t render.Text, k tgapi.Keyboard) string {
 	var b strings.Builder
 	b.WriteString(t.Text)
 	for _, row := range k {
@@ -47,7 +48,7 @@ func TestAskCard(t *testing.T) {
 	}{
 		{"open", func(*orchestrator.Ask) {},
 			"🔐 May Claude use Bash?\ngit status --short\nDenied by itself at 15:04." + openButtons},
-		{"several at once", func(a *orchestrator.Ask) { a.Native = []cli.AskID{"x", "y", "z"} },
+		{"several at once", func(a *orchestrator.Ask) { a.Requests = []cli.AskID{"x", "y", "z"} },
 			"🔐 May Claude use Bash?\ngit status --short\nStands for 3 identical requests.\nDenied by itself at 15:04." + openButtons},
 		{"no rule to offer, a reason", func(a *orchestrator.Ask) {
 			a.SessionRule, a.Rule, a.Approval.Reason = "", "", "to see\nwhat changed"
@@ -109,7 +110,7 @@ func TestAskWholeShowsEverything(t *testing.T) {
 	a.Approval.Detail = strings.Repeat("word ", 3000) + "end"
 	var all strings.Builder
 	for _, m := range askWhole(a) {
-		if err := render.CheckMessage(m, hardLimit); err != nil {
+		if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 			t.Error(err)
 		}
 		all.WriteString(m.Text)
@@ -151,7 +152,7 @@ func TestLawAskCardIsAMessage(t *testing.T) {
 			if op == askShowPattern {
 				m, k = askConfirm(a, op)
 			}
-			if err := render.CheckMessage(m, hardLimit); err != nil {
+			if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 				rt.Fatalf("%q: %v", m.Text, err)
 			}
 			if (len(k) > 0) != (a.State == orchestrator.AskOpen) {

@@ -3,41 +3,9 @@ package bot
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"ductor/bot/render"
 )
-
-// revealed is s as the chat keeps it. Characters that cannot be seen, that look like a space or that change what is
-// seen are written out: nobody must allow what they were not shown.
-func revealed(s string) string {
-	var b strings.Builder
-	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {
-		switch {
-		case !hidden(r):
-			b.WriteRune(r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		}
-	}
-	return render.Plain(b.String()).Text // measured as it will be shown
-}
-
-// hidden says whether a character cannot be seen for what it is.
-func hidden(r rune) bool {
-	switch {
-	case r == '\n', r == '\t', r == ' ':
-		return false
-	case r < 0x7f:
-		return r < 0x20
-	case r == 0x2800, r == 0xfffc: // a blank of Braille, and a place for a picture
-		return true
-	}
-	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Co,
-		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}
 
 // Bounds of white space. More of it pushes text out of view.
 const (
@@ -81,9 +49,9 @@ func foldedRun(run string) (string, bool) {
 
 // inLine is s on one line, with its line breaks and long runs of blanks written out. False if it says less than s.
 func inLine(s string, limit int) (string, bool) {
-	s, cut := folded(strings.TrimSpace(revealed(s)))
+	s, cut := folded(strings.TrimSpace(render.Revealed(s)))
 	s = strings.ReplaceAll(s, "\n", "⏎")
-	short := shorten(s, limit)
+	short := render.ShortenPlain(s, limit)
 	return short, !cut && short == s
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"ductor/bot/outbox"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -40,7 +41,7 @@ const (
 )
 
 // press acts on a button below an ask and returns the short answer to it, and what is to be sent.
-func (k *asking) press(ctx context.Context, p press, what string) (string, []orchestrator.Letter, error) {
+func (k *asking) press(ctx context.Context, p press, what string) (string, []orchestrator.Notice, error) {
 	ap, ok := parseAskData(what)
 	if !ok {
 		return staleSentence, nil, nil
@@ -93,7 +94,7 @@ func whyOver(a orchestrator.Ask, now time.Time) error {
 }
 
 // decide hands a verdict to the desk, which says whether it counts.
-func (k *asking) decide(ctx context.Context, c *askCard, p press, ap askPress, v orchestrator.Verdict) (string, []orchestrator.Letter, error) {
+func (k *asking) decide(ctx context.Context, c *askCard, p press, ap askPress, v orchestrator.Verdict) (string, []orchestrator.Notice, error) {
 	now, err := k.verdict(ctx, c, p, ap, v)
 	if err != nil {
 		return askRefusal(now, err)
@@ -119,7 +120,7 @@ func (k *asking) verdict(ctx context.Context, c *askCard, p press, ap askPress, 
 }
 
 // askRefusal says why nothing was changed; an error that people can do nothing about is returned.
-func askRefusal(a orchestrator.Ask, err error) (string, []orchestrator.Letter, error) {
+func askRefusal(a orchestrator.Ask, err error) (string, []orchestrator.Notice, error) {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoAsk), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrBadChoice):
 		return staleSentence, nil, nil
@@ -153,7 +154,7 @@ func (k *asking) unseen(c *askCard, a orchestrator.Ask, choice orchestrator.Choi
 }
 
 // whole is everything there is to decide on, as messages of its own. It is sent once.
-func (k *asking) whole(ctx context.Context, c *askCard, a orchestrator.Ask, p press) (string, []orchestrator.Letter, error) {
+func (k *asking) whole(ctx context.Context, c *askCard, a orchestrator.Ask, p press) (string, []orchestrator.Notice, error) {
 	again := false
 	_, _, err := k.board.change(ctx, c, func(d *askDraft) bool {
 		if d.applied(p.by.Updates) { // ductor died before it was recorded that this press was dealt with
@@ -169,9 +170,9 @@ func (k *asking) whole(ctx context.Context, c *askCard, a orchestrator.Ask, p pr
 	if again {
 		return "The full text is in the chat already.", nil, nil
 	}
-	var letters []orchestrator.Letter
+	var letters []orchestrator.Notice
 	for _, t := range askWhole(a) {
-		l, err := letterOf(a.Conversation, t, nil, p.message)
+		l, err := letterOf(a.Conversation, letterContent{Text: t.Text, Entities: t.Entities, ReplyTo: p.message})
 		if err != nil {
 			return "", nil, err
 		}
@@ -181,7 +182,7 @@ func (k *asking) whole(ctx context.Context, c *askCard, a orchestrator.Ask, p pr
 }
 
 // draft moves an ask on by a press that decides nothing yet, or answers the last of its questions.
-func (k *asking) draft(ctx context.Context, c *askCard, a orchestrator.Ask, p press, ap askPress) (string, []orchestrator.Letter, error) {
+func (k *asking) draft(ctx context.Context, c *askCard, a orchestrator.Ask, p press, ap askPress) (string, []orchestrator.Notice, error) {
 	said, last := staleSentence, false
 	d, _, err := k.board.change(ctx, c, func(d *askDraft) (ok bool) {
 		if d.applied(p.by.Updates) { // ductor died before it was recorded that this press was dealt with
@@ -303,8 +304,8 @@ func (b *askBoard) found(ctx context.Context, c *askCard, message int, op askOp)
 
 // removeNotice takes a notice away that turned out to be wrong.
 func (b *askBoard) removeNotice(c *askCard, message int) {
-	b.out.Go(context.Background(), Call{
-		Chat: chatRef(c.conv.Chat), Class: MustDeliver, Key: "ask/" + string(c.id) + "/notice", Idempotent: true,
+	b.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(c.conv.Chat), Priority: outbox.Housekeeping, Key: "ask/" + string(c.id) + "/notice", Idempotent: true,
 		Run: func(ctx context.Context) error { return b.client.Delete(ctx, c.conv.Chat, message) },
 	}, func(err error) {
 		if err != nil {
@@ -326,8 +327,8 @@ func (b *askBoard) heal(c *askCard, a orchestrator.Ask, message int) {
 	}
 	b.mu.Unlock()
 	if !own {
-		b.out.Go(context.Background(), Call{
-			Chat: chatRef(c.conv.Chat), Class: Coalesce, Key: "ask/" + string(c.id) + "/other", Idempotent: true,
+		b.out.Go(context.Background(), outbox.Call{
+			Chat: outbox.ChatOf(c.conv.Chat), Delivery: outbox.Newest, Priority: outbox.Housekeeping, Key: "ask/" + string(c.id) + "/other", Idempotent: true,
 			Run: func(ctx context.Context) error {
 				t, _ := drawAsk(a, askDraft{}, "")
 				return b.client.Edit(ctx, c.conv.Chat, message, t, nil)

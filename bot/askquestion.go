@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -21,8 +22,8 @@ const (
 )
 
 // questionView is how questions stand in the chat: one after the other, with a button for each option. Pure.
-func questionView(a orchestrator.Ask, d askDraft, who string) (render.Text, Keyboard) {
-	lines := []render.Text{render.Plain("❓ " + agentName(a.Agent) + " asks" + ordinal(d.Question, a))}
+func questionView(a orchestrator.Ask, d askDraft, who string) (render.Text, tgapi.Keyboard) {
+	lines := []render.Text{render.Plain("❓ " + render.AgentName(a.Agent) + " asks" + ordinal(d.Question, a))}
 	if a.State != orchestrator.AskOpen {
 		for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {
 			lines = append(lines, givenAnswer(q, answerAt(a.Answers, i), a.State))
@@ -34,10 +35,10 @@ func questionView(a orchestrator.Ask, d askDraft, who string) (render.Text, Keyb
 		lines = append(lines, givenAnswer(q, d.answer(i, q), orchestrator.AskAnswered))
 	}
 	q := a.Questions[d.Question]
-	if head := shorten(oneLine(revealed(q.Header)), optionLabelMax); head != "" {
+	if head := render.ShortenPlain(render.OneLine(render.Revealed(q.Header)), optionLabelMax); head != "" {
 		lines = append(lines, render.Styled(render.Bold, head))
 	}
-	text, _ := middle(revealed(strings.TrimSpace(q.Text)), questionMax)
+	text, _ := middle(render.Revealed(strings.TrimSpace(q.Text)), questionMax)
 	lines = append(lines, render.Plain(text))
 	lines = append(lines, optionLines(q)...)
 	if words := d.Words[d.Question]; words != "" {
@@ -61,7 +62,7 @@ func ordinal(question int, a orchestrator.Ask) string {
 
 // fitting is lines as one message, its end cut off where it is too long.
 func fitting(lines []render.Text) render.Text {
-	return asMessage(render.Shorten(separated(lines), hardLimit))
+	return render.AsMessage(render.Shorten(separated(lines), render.MessageLimit))
 }
 
 func answerAt(answers [][]string, i int) []string {
@@ -73,7 +74,7 @@ func answerAt(answers [][]string, i int) []string {
 
 // givenAnswer is a question with its answer, in a line each.
 func givenAnswer(q cli.Question, answer []string, state orchestrator.AskState) render.Text {
-	t := render.Plain(shorten(oneLine(revealed(q.Text)), answerMax))
+	t := render.Plain(render.ShortenPlain(render.OneLine(render.Revealed(q.Text)), answerMax))
 	if state != orchestrator.AskAnswered {
 		return t
 	}
@@ -85,7 +86,7 @@ func shownAnswer(q cli.Question, answer []string) string {
 	if q.Secret {
 		return "•••"
 	}
-	return shorten(oneLine(revealed(strings.Join(answer, ", "))), answerMax)
+	return render.ShortenPlain(render.OneLine(render.Revealed(strings.Join(answer, ", "))), answerMax)
 }
 
 func optionLines(q cli.Question) []render.Text {
@@ -94,7 +95,7 @@ func optionLines(q cli.Question) []render.Text {
 		if i == optionsMax {
 			return append(lines, render.Plain(fmt.Sprintf("… and %d more: reply with one", len(q.Options)-i)))
 		}
-		if about := shorten(oneLine(revealed(o.Description)), optionDescription); about != "" {
+		if about := render.ShortenPlain(render.OneLine(render.Revealed(o.Description)), optionDescription); about != "" {
 			lines = append(lines, render.Concat(render.Plain("• "),
 				render.Styled(render.Bold, optionLabel(o)), render.Plain(": "+about)))
 		}
@@ -103,7 +104,7 @@ func optionLines(q cli.Question) []render.Text {
 }
 
 func optionLabel(o cli.Option) string {
-	if label := shorten(oneLine(revealed(o.Label)), optionLabelMax); label != "" {
+	if label := render.ShortenPlain(render.OneLine(render.Revealed(o.Label)), optionLabelMax); label != "" {
 		return label
 	}
 	return "(no name)"
@@ -127,27 +128,27 @@ func wordsHint(a orchestrator.Ask, q cli.Question, d askDraft) string {
 	return ""
 }
 
-func questionButtons(a orchestrator.Ask, d askDraft) Keyboard {
+func questionButtons(a orchestrator.Ask, d askDraft) tgapi.Keyboard {
 	q := a.Questions[d.Question]
-	var k Keyboard
-	row := func(buttons ...Button) { k = append(k, buttons) }
-	button := func(text string, op askOp, option int) (Button, bool) {
+	var k tgapi.Keyboard
+	row := func(buttons ...tgapi.Button) { k = append(k, buttons) }
+	button := func(text string, op askOp, option int) (tgapi.Button, bool) {
 		data, ok := (askPress{id: a.ID, nonce: a.Nonce, op: op, question: d.Question, option: option}).data()
-		return Button{Text: text, Data: data}, ok
+		return tgapi.Button{Text: text, Data: data}, ok
 	}
 	for i, o := range q.Options[:min(len(q.Options), optionsMax)] {
 		picked := false
 		for _, p := range d.Picks[d.Question] {
 			picked = picked || p == i
 		}
-		if b, ok := button(marked(optionLabel(o), picked), askOption, i); ok {
+		if b, ok := button(render.Marked(optionLabel(o), picked), askOption, i); ok {
 			row(b)
 		}
 	}
 	if b, ok := button(nextLabel(a, d), askNext, 0); ok && len(d.answer(d.Question, q)) > 0 {
 		row(b)
 	}
-	var last []Button
+	var last []tgapi.Button
 	if b, ok := button("‹ Back", askBack, 0); ok && (d.Question > 0 || d.View == askWords) {
 		last = append(last, b)
 	}
@@ -165,7 +166,7 @@ func questionButtons(a orchestrator.Ask, d askDraft) Keyboard {
 
 // questionCut says whether the chat shows less than the whole question.
 func questionCut(q cli.Question) bool {
-	_, cut := middle(revealed(strings.TrimSpace(q.Text)), questionMax)
+	_, cut := middle(render.Revealed(strings.TrimSpace(q.Text)), questionMax)
 	_, header := inLine(q.Header, optionLabelMax)
 	return cut || !header || len(q.Options) > optionsMax || slices.ContainsFunc(q.Options, func(o cli.Option) bool {
 		_, label := inLine(o.Label, optionLabelMax)

@@ -51,7 +51,7 @@ func TestLawQuestionsAreAMessage(t *testing.T) {
 
 func checkQuestion(rt *rapid.T, a orchestrator.Ask, d askDraft) {
 	m, k := drawAsk(a, d, "Ann")
-	if err := render.CheckMessage(m, hardLimit); err != nil {
+	if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 		rt.Fatalf("%q: %v", m.Text, err)
 	}
 	if (len(k) > 0) != (a.State == orchestrator.AskOpen) {

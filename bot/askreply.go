@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/render"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -113,8 +114,8 @@ func (k *asking) reprove(ctx context.Context, t *task, c *askCard, a orchestrato
 	if err != nil && !(again && now.State == orchestrator.AskDenied && now.By == t.content.person) {
 		return k.refuse(ctx, t, now, err)
 	}
-	t.content.context = "[You asked to use " + shorten(oneLine(a.Approval.Tool), nameMax) + ": " +
-		shorten(oneLine(a.Approval.Title), answerMax) + ". That was denied:]\n"
+	t.content.context = "[You asked to use " + render.ShortenPlain(render.OneLine(a.Approval.Tool), render.NameLimit) + ": " +
+		render.ShortenPlain(render.OneLine(a.Approval.Title), answerMax) + ". That was denied:]\n"
 	return false
 }
 

@@ -7,18 +7,34 @@ import (
 	"sync"
 	"time"
 
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
+
+// askClient is what approvals need of a Client.
+type askClient interface {
+	Send(ctx context.Context, m tgapi.Message) (int, error)
+	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
+	Delete(ctx context.Context, chat int64, message int) error
+}
+
+// askJournal is what approvals need of a Journal: it keeps drafts of answers by key.
+type askJournal interface {
+	SaveCard(ctx context.Context, key string, content []byte) error
+	LoadCard(ctx context.Context, key string) ([]byte, []orchestrator.CardPart, error)
+}
 
 // askBoard shows what agents ask: a message for each, which is edited as the ask changes and loses its buttons
 // when it is decided. What is known of the message is told to the desk before and after it is sent, so a
 // restart goes on with the message that is there. What is shown before attach is sent then. Safe for concurrent
 // use; nothing here waits for the network.
 type askBoard struct {
-	out     *Outbox
-	client  messenger
-	journal cardJournal // of drafts
+	out     *outbox.Outbox
+	client  askClient
+	journal askJournal // of drafts
 	log     *slog.Logger
 
 	mu    sync.Mutex
@@ -27,7 +43,7 @@ type askBoard struct {
 	names map[orchestrator.PersonID]string // of those who pressed
 }
 
-func newAskBoard(out *Outbox, client messenger, journal cardJournal, log *slog.Logger) *askBoard {
+func newAskBoard(out *outbox.Outbox, client askClient, journal askJournal, log *slog.Logger) *askBoard {
 	return &askBoard{
 		out: out, client: client, journal: journal, log: log,
 		cards: make(map[orchestrator.AskID]*askCard), names: make(map[orchestrator.PersonID]string),
@@ -160,9 +176,13 @@ func (b *askBoard) push(c *askCard) {
 		return
 	}
 	c.busy = true
+	priority := outbox.Awaited
+	if step == askEdit && !c.open() {
+		priority = outbox.Housekeeping
+	}
 	b.mu.Unlock()
-	b.out.Go(context.Background(), Call{
-		Chat: chatRef(c.conv.Chat), Class: MustDeliver, Key: "ask/" + string(c.id), Idempotent: step == askEdit,
+	b.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(c.conv.Chat), Priority: priority, Key: "ask/" + string(c.id), Idempotent: step == askEdit,
 		Run: func(ctx context.Context) error { return b.make(ctx, c, step) },
 	}, func(err error) { b.made(c, err) })
 }
@@ -191,7 +211,7 @@ func (b *askBoard) made(c *askCard, err error) {
 		return
 	}
 	c.log.Warn("what an agent asks is not shown as it stands", "err", err)
-	if errors.Is(err, ErrClosed) {
+	if errors.Is(err, outbox.ErrClosed) {
 		return // it is taken up after a restart
 	}
 	// An agent waits for it, and what was decided meanwhile is not shown either: nothing else may come to wake us.

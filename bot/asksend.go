@@ -5,21 +5,23 @@ import (
 	"errors"
 	"fmt"
 
+	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
 // viewLocked is what the card's message is to show now.
-func (b *askBoard) viewLocked(c *askCard) (render.Text, Keyboard) {
+func (b *askBoard) viewLocked(c *askCard) (render.Text, tgapi.Keyboard) {
 	var t render.Text
-	var k Keyboard
+	var k tgapi.Keyboard
 	if c.state == orchestrator.Unknown && c.open() {
 		t, k = askMissing(c.ask)
 	} else {
 		t, k = drawAsk(c.ask, c.draft, b.decider(c.ask))
 	}
 	if c.moved {
-		if noted := render.Concat(render.Styled(render.Italic, movedNote), t); render.Fits(noted, hardLimit) {
+		if noted := render.Concat(render.Styled(render.Italic, render.MovedNote), t); render.Fits(noted, render.MessageLimit) {
 			t = noted
 		}
 	}
@@ -31,13 +33,13 @@ func (b *askBoard) viewLocked(c *askCard) (render.Text, Keyboard) {
 
 // decider names who decided where several people read along.
 func (b *askBoard) decider(a orchestrator.Ask) string {
-	if a.By == 0 || !chatRef(a.Conversation.Chat).Group {
+	if a.By == 0 || !outbox.ChatOf(a.Conversation.Chat).Group {
 		return ""
 	}
 	return b.names[a.By]
 }
 
-func askPrint(t render.Text, k Keyboard) string { return fingerprint(t) + fmt.Sprint(k) }
+func askPrint(t render.Text, k tgapi.Keyboard) string { return render.Fingerprint(t) + fmt.Sprint(k) }
 
 // send sends the card. The desk knows before that it may be in the chat, and after whether it is.
 func (b *askBoard) send(ctx context.Context, c *askCard) error {
@@ -49,7 +51,7 @@ func (b *askBoard) send(ctx context.Context, c *askCard) error {
 		b.mu.Unlock()
 		return nil
 	}
-	m := Message{To: c.place()}
+	m := tgapi.Message{To: c.place()}
 	m.Text, m.Keyboard = b.viewLocked(c)
 	ask := c.ask
 	b.mu.Unlock()
@@ -62,14 +64,14 @@ func (b *askBoard) send(ctx context.Context, c *askCard) error {
 	}
 	id, err := b.client.Send(ctx, m)
 	keep := context.WithoutCancel(ctx)
-	switch f := FaultOf(err); f.Kind {
-	case NoFault:
+	switch f := tgapi.FaultOf(err); f.Kind {
+	case tgapi.NoFault:
 		b.showed(c, m.Text, m.Keyboard)
 		return b.move(keep, c, orchestrator.Sent, id)
-	case UnknownFault:
+	case tgapi.UnknownFault:
 		c.log.Warn("what an agent asks may or may not have arrived", "err", err)
 		return b.move(keep, c, orchestrator.Unknown, 0)
-	case TopicGone, BadRequest, TooLong, ChatGone, MessageGone:
+	case tgapi.TopicGone, tgapi.BadRequest, tgapi.TooLong, tgapi.ChatGone, tgapi.MessageGone:
 		return b.refused(keep, c, f, err)
 	default:
 		return errors.Join(err, b.move(keep, c, orchestrator.Pending, 0))
@@ -77,13 +79,13 @@ func (b *askBoard) send(ctx context.Context, c *askCard) error {
 }
 
 // refused settles that Telegram did not take the card: it goes out in another way, or not at all.
-func (b *askBoard) refused(ctx context.Context, c *askCard, f Fault, err error) error {
+func (b *askBoard) refused(ctx context.Context, c *askCard, f tgapi.Fault, err error) error {
 	b.mu.Lock()
 	state := orchestrator.Pending
 	switch {
-	case f.Kind == TopicGone && c.place().Topic != 0:
+	case f.Kind == tgapi.TopicGone && c.place().Topic != 0:
 		c.moved = true
-	case (f.Kind == BadRequest || f.Kind == TooLong) && !c.plain:
+	case (f.Kind == tgapi.BadRequest || f.Kind == tgapi.TooLong) && !c.plain:
 		c.plain = true
 	default:
 		state = orchestrator.Failed
@@ -95,7 +97,7 @@ func (b *askBoard) refused(ctx context.Context, c *askCard, f Fault, err error) 
 
 // answers is the message that the card answers to: in a group several people ask at once.
 func (b *askBoard) answers(ctx context.Context, a orchestrator.Ask) int {
-	if !chatRef(a.Conversation.Chat).Group {
+	if !outbox.ChatOf(a.Conversation.Chat).Group {
 		return 0
 	}
 	st, err := b.desk.Status(ctx, a.Conversation)
@@ -107,8 +109,8 @@ func (b *askBoard) answers(ctx context.Context, a orchestrator.Ask) int {
 
 // askMissing is the notice in place of an ask that may be in the chat or not. It is not sent again blindly:
 // a button makes the notice the ask.
-func askMissing(a orchestrator.Ask) (render.Text, Keyboard) {
-	return render.Plain("⚠️ " + agentName(a.Agent) + " waits for a decision. The connection broke as I sent what it is about, so that may be missing here."),
+func askMissing(a orchestrator.Ask) (render.Text, tgapi.Keyboard) {
+	return render.Plain("⚠️ " + render.AgentName(a.Agent) + " waits for a decision. The connection broke as I sent what it is about, so that may be missing here."),
 		askKeyboard(a, []askButton{{"👁 Show it", askHere}})
 }
 
@@ -119,7 +121,7 @@ func (b *askBoard) sendNotice(ctx context.Context, c *askCard) error {
 		b.mu.Unlock()
 		return nil
 	}
-	m := Message{To: c.place()}
+	m := tgapi.Message{To: c.place()}
 	m.Text, m.Keyboard = b.viewLocked(c)
 	b.mu.Unlock()
 	if err := b.tell(ctx, c, orchestrator.Sending, noNotice); err != nil {
@@ -127,11 +129,11 @@ func (b *askBoard) sendNotice(ctx context.Context, c *askCard) error {
 	}
 	id, err := b.client.Send(ctx, m)
 	keep := context.WithoutCancel(ctx)
-	switch FaultOf(err).Kind {
-	case NoFault:
+	switch tgapi.FaultOf(err).Kind {
+	case tgapi.NoFault:
 		b.showed(c, m.Text, m.Keyboard)
 		return b.move(keep, c, orchestrator.Unknown, id)
-	case RateLimited, ServerFault, NotSent, Cancelled, Unauthorized, Conflict:
+	case tgapi.RateLimited, tgapi.ServerFault, tgapi.NotSent, tgapi.Cancelled, tgapi.Unauthorized, tgapi.Conflict:
 		return errors.Join(err, b.move(keep, c, orchestrator.Unknown, 0))
 	}
 	c.log.Warn("nobody knows whether the chat shows what an agent asks", "err", err)
@@ -151,15 +153,15 @@ func (b *askBoard) edit(ctx context.Context, c *askCard) error {
 		return nil
 	}
 	err := b.client.Edit(ctx, c.conv.Chat, message, t, k)
-	switch f := FaultOf(err); f.Kind {
-	case NoFault, NotModified:
+	switch f := tgapi.FaultOf(err); f.Kind {
+	case tgapi.NoFault, tgapi.NotModified:
 		b.showed(c, t, k)
 		return nil
-	case MessageGone:
+	case tgapi.MessageGone:
 		return b.vanished(context.WithoutCancel(ctx), c)
-	case BadRequest, TooLong, ChatGone, TopicGone:
+	case tgapi.BadRequest, tgapi.TooLong, tgapi.ChatGone, tgapi.TopicGone:
 		b.mu.Lock()
-		again := !c.plain && (f.Kind == BadRequest || f.Kind == TooLong)
+		again := !c.plain && (f.Kind == tgapi.BadRequest || f.Kind == tgapi.TooLong)
 		c.plain = c.plain || again
 		b.mu.Unlock()
 		if !again {
@@ -183,7 +185,7 @@ func (b *askBoard) vanished(ctx context.Context, c *askCard) error {
 	return b.move(ctx, c, state, 0)
 }
 
-func (b *askBoard) showed(c *askCard, t render.Text, k Keyboard) {
+func (b *askBoard) showed(c *askCard, t render.Text, k tgapi.Keyboard) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.shown = askPrint(t, k)

@@ -37,11 +37,14 @@ type subject struct {
 func subjectOf(a orchestrator.Ask) *subject {
 	ask := a.Approval
 	s := &subject{room: askRoom}
-	tool, whole := inLine(ask.Tool, nameMax)
+	tool, whole := inLine(ask.Tool, render.NameLimit)
 	s.cut = !whole
-	head := render.Concat(render.Plain("🔐 May "+agentName(a.Agent)+" use "), render.Styled(render.Bold, tool), render.Plain("?"))
+	head := render.Concat(render.Plain("🔐 May "+render.AgentName(a.Agent)+" use "), render.Styled(render.Bold, tool), render.Plain("?"))
 	if ask.Tool == cli.PlanTool {
-		head = render.Plain("🗺 May " + agentName(a.Agent) + " begin with this plan?")
+		head = render.Plain("🗺 May " + render.AgentName(a.Agent) + " begin with this plan?")
+	}
+	if ask.Tool == cli.ProjectTool {
+		head = render.Plain("🔐 May " + render.AgentName(a.Agent) + " use the settings of this project? They can run programs and widen its rights.")
 	}
 	s.add(head)
 	if why := whyShut(a); why != "" && a.State == orchestrator.AskOpen {
@@ -66,7 +69,7 @@ func (s *subject) add(line render.Text) {
 
 // block shows a text as it is, without its middle where it is long.
 func (s *subject) block(language, text string, most int) {
-	shown, cut := middle(revealed(strings.Trim(text, "\n")), min(most, s.room))
+	shown, cut := middle(render.Revealed(strings.Trim(text, "\n")), min(most, s.room))
 	s.cut = s.cut || cut
 	if strings.TrimSpace(shown) != "" {
 		s.add(render.CodeBlock(language, shown))
@@ -119,7 +122,7 @@ func (s *subject) changes(changes []cli.FileChanged, dir string) {
 		path, whole := inLine(ch.Path, askPathMax)
 		s.cut = s.cut || !whole
 		s.add(render.Concat(render.Plain(changeIcon(ch.Kind)+" "+outsideSign(ch.Path, dir)),
-			render.Styled(render.Code, path), render.Plain(diffCount(ch.Diff))))
+			render.Styled(render.Code, path), render.Plain(render.DiffCount(ch.Diff))))
 		s.block("diff", ch.Diff, room)
 	}
 }
@@ -146,10 +149,12 @@ func outsideSign(path, dir string) string {
 // whyShut says why nobody can allow an approval from the chat; empty if it can be allowed.
 func whyShut(a orchestrator.Ask) string {
 	switch ask := a.Approval; {
+	case ask.Missing != "" && ask.Tool == cli.ProjectTool:
+		return "ductor cannot show all of " + ask.Missing + ", so this cannot be allowed."
 	case ask.Missing != "":
-		return agentName(a.Agent) + " did not say " + ask.Missing + ", so this cannot be allowed."
+		return render.AgentName(a.Agent) + " did not say " + ask.Missing + ", so this cannot be allowed."
 	case !ask.Allowable():
-		return agentName(a.Agent) + " did not say what this is about, so it cannot be allowed."
+		return render.AgentName(a.Agent) + " did not say what this is about, so it cannot be allowed."
 	case wholeTooLong(a):
 		return "This is longer than a chat can show, so it cannot be allowed here."
 	}

@@ -23,7 +23,7 @@ func askWhole(a orchestrator.Ask) []render.Text {
 		lines = append(lines, wholeQuestion(q)...)
 	}
 	var out []render.Text
-	for _, p := range render.Split(joinLines(lines), hardLimit) {
+	for _, p := range render.Split(joinLines(lines), render.MessageLimit) {
 		if len(out) == askWholeMax {
 			return append(out, render.Plain("… The rest is longer than a chat can show."))
 		}
@@ -34,20 +34,20 @@ func askWhole(a orchestrator.Ask) []render.Text {
 
 func wholeApproval(a orchestrator.Ask) []render.Text {
 	ask := a.Approval
-	lines := []render.Text{render.Styled(render.Bold, oneLine(revealed(ask.Tool)))}
+	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(ask.Tool)))}
 	labels, fields := partition(ask.Fields)
 	block := func(language, text string) {
-		if shown, _ := folded(revealed(strings.Trim(text, "\n"))); strings.TrimSpace(shown) != "" {
+		if shown, _ := folded(render.Revealed(strings.Trim(text, "\n"))); strings.TrimSpace(shown) != "" {
 			lines = append(lines, render.CodeBlock(language, shown))
 		}
 	}
 	block("", cmp.Or(ask.Detail, ask.Title))
 	for _, ch := range ask.Changes {
-		lines = append(lines, render.Plain(changeIcon(ch.Kind)+" "+oneLine(revealed(ch.Path))))
+		lines = append(lines, render.Plain(changeIcon(ch.Kind)+" "+render.OneLine(render.Revealed(ch.Path))))
 		block("diff", ch.Diff)
 	}
 	block("", wholeFields(fields))
-	if reason, _ := folded(revealed(ask.Reason)); strings.TrimSpace(reason) != "" {
+	if reason, _ := folded(render.Revealed(ask.Reason)); strings.TrimSpace(reason) != "" {
 		lines = append(lines, render.Plain("It says:"), render.CodeBlock("", reason))
 	}
 	lines = append(lines, wholeRules(a)...)
@@ -71,7 +71,7 @@ func partition(all []cli.Field) (labels, fields []cli.Field) {
 func wholeFields(fields []cli.Field) string {
 	var b strings.Builder
 	for _, f := range fields {
-		b.WriteString(oneLine(revealed(f.Name)) + ": " + strings.ReplaceAll(cmp.Or(f.Value, "(empty)"), "\n", "\n    ") + "\n")
+		b.WriteString(render.OneLine(render.Revealed(f.Name)) + ": " + strings.ReplaceAll(cmp.Or(f.Value, "(empty)"), "\n", "\n    ") + "\n")
 	}
 	return b.String()
 }
@@ -80,7 +80,7 @@ func wholeFields(fields []cli.Field) string {
 func wholeRules(a orchestrator.Ask) (lines []render.Text) {
 	for _, rule := range []string{a.SessionRule, a.Rule} {
 		if _, cut := shownRule(rule); cut {
-			shown, _ := folded(revealed(rule))
+			shown, _ := folded(render.Revealed(rule))
 			lines = append(lines, render.Plain("A rule for this would be:"), render.CodeBlock("", shown))
 		}
 	}
@@ -88,10 +88,10 @@ func wholeRules(a orchestrator.Ask) (lines []render.Text) {
 }
 
 func wholeQuestion(q cli.Question) []render.Text {
-	text, _ := folded(revealed(q.Text))
-	lines := []render.Text{render.Styled(render.Bold, oneLine(revealed(q.Header))), render.Plain(text)}
+	text, _ := folded(render.Revealed(q.Text))
+	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(q.Header))), render.Plain(text)}
 	for _, o := range q.Options {
-		lines = append(lines, render.Plain("• "+oneLine(revealed(o.Label))+": "+oneLine(revealed(o.Description))))
+		lines = append(lines, render.Plain("• "+render.OneLine(render.Revealed(o.Label))+": "+render.OneLine(render.Revealed(o.Description))))
 	}
 	return lines
 }
@@ -114,9 +114,9 @@ func wholeTooLong(a orchestrator.Ask) bool {
 		bytes += len(text)
 	}
 	switch {
-	case bytes < hardLimit: // a message or two, also where much of it is written out
+	case bytes < render.MessageLimit: // a message or two, also where much of it is written out
 		return false
-	case bytes > askWholeMax*hardLimit*utf8.UTFMax:
+	case bytes > askWholeMax*render.MessageLimit*utf8.UTFMax:
 		return true
 	}
 	return len(askWhole(a)) > askWholeMax

@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
+	"ductor/bot/card"
+	"ductor/bot/outbox"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -21,8 +23,8 @@ import (
 type Options struct {
 	Token     string
 	APIBase   string            // empty means https://api.telegram.org
-	Transport http.RoundTripper // nil means NewTransport("")
-	Scrub     *Scrubber         // nil means one that knows the token only
+	Transport http.RoundTripper // nil means tgapi.NewTransport("")
+	Scrub     *tgapi.Scrubber   // nil means one that knows the token only
 
 	Journal    orchestrator.Journal
 	UploadsDir string // where files that people send are kept; made with mode 0700
@@ -40,8 +42,8 @@ type Options struct {
 
 	Jobs orchestrator.Jobs // behind /cron; nil: none are kept
 
-	Outbox OutboxOptions
-	Cards  CardsOptions // what they are made of is filled in
+	Outbox outbox.Options
+	Cards  card.Options // what they are made of is filled in
 
 	Log    *slog.Logger     // nil discards
 	Now    func() time.Time // of what people read; nil means time.Now
@@ -52,9 +54,9 @@ type Options struct {
 type Bot struct {
 	opts    Options
 	log     *slog.Logger
-	api     *plainAPI
-	client  *Client
-	outbox  *Outbox
+	api     *tgapi.API
+	client  *tgapi.Client
+	outbox  *outbox.Outbox
 	letters *Letters
 	chat    *Chat
 	uploads *uploads
@@ -66,9 +68,9 @@ type Bot struct {
 // stopPatience is how long a shutdown waits for handlers at most.
 const stopPatience = 10 * time.Second
 
-// New makes a Bot. It calls nothing, but what is shown through Chat from now on is sent, except for
+// New makes a Bot, with what is known of the budgets of chats. It calls nothing, but what is shown through Chat from now on is sent, except for
 // letters, which Run sends. Close ends it.
-func New(o Options) (*Bot, error) {
+func New(ctx context.Context, o Options) (*Bot, error) {
 	if o.Journal == nil || o.UploadsDir == "" {
 		return nil, errors.New("a bot needs a journal and an uploads directory")
 	}
@@ -77,28 +79,32 @@ func New(o Options) (*Bot, error) {
 		return nil, fmt.Errorf("a long poll of %s is too short: at least 1s", o.PollTimeout)
 	}
 	if o.Transport == nil {
-		t, err := NewTransport("")
+		t, err := tgapi.NewTransport("")
 		if err != nil {
 			return nil, err
 		}
 		o.Transport = t
 	}
-	client, err := NewClient(ClientOptions{Token: o.Token, APIBase: o.APIBase, Transport: o.Transport, Scrub: o.Scrub})
+	client, err := tgapi.NewClient(tgapi.ClientOptions{Token: o.Token, APIBase: o.APIBase, Transport: o.Transport, Scrub: o.Scrub})
 	if err != nil {
 		return nil, err
 	}
 	b := &Bot{
 		opts: o, log: o.Log, client: client,
-		api: &plainAPI{base: strings.TrimRight(o.APIBase, "/"), token: o.Token, client: newPlainClient(o.Transport)},
+		api: tgapi.NewAPI(o.APIBase, o.Token, o.Transport),
 	}
 	if b.uploads, err = openUploads(o.UploadsDir, o.MaxUpload, b.api); err != nil {
 		return nil, err
 	}
-	b.outbox = NewOutbox(o.Outbox)
+	o.Outbox.Store, o.Outbox.Trouble = o.Journal, tgapi.TroubleOf
+	b.outbox = outbox.New(o.Outbox)
+	if err := b.outbox.Restore(ctx); err != nil {
+		return nil, err
+	}
 	b.letters = NewLetters(o.Journal, client, b.outbox, b.log)
 	cards := o.Cards
 	cards.Client, cards.Outbox, cards.Journal, cards.Buttons, cards.Log = client, b.outbox, o.Journal, turnButtons{}, b.log
-	b.chat = &Chat{cards: NewCards(cards), queue: newQueueCards(b.outbox, client, o.Journal, b.log), letters: b.letters,
+	b.chat = &Chat{cards: card.New(cards), queue: newQueueCards(b.outbox, client, o.Journal, b.log), letters: b.letters,
 		asks: newAskBoard(b.outbox, client, o.Journal, b.log)}
 	return b, nil
 }
@@ -108,7 +114,7 @@ func (o Options) withDefaults() Options {
 		o.APIBase = "https://api.telegram.org"
 	}
 	if o.Scrub == nil {
-		o.Scrub = NewScrubber(o.Token)
+		o.Scrub = tgapi.NewScrubber(o.Token)
 	}
 	if o.MaxUpload <= 0 {
 		o.MaxUpload = maxDownload
@@ -143,7 +149,7 @@ func (b *Bot) PruneUploads(before time.Time) (int, error) { return b.uploads.pru
 // Chat is where the orchestrator shows turns; valid until Close.
 func (b *Bot) Chat() *Chat { return b.chat }
 
-// Run serves people until ctx ends: it takes up what an earlier ductor left in the journal, then polls. It
+// Run serves people until ctx ends: it takes up what the previous process left in the journal, then polls. It
 // returns once no handler runs any more; updates that were not dealt with stay in the journal. What the
 // orchestrator still shows is sent until Close. Run is called once.
 //
@@ -218,16 +224,16 @@ func (b *Bot) identify(ctx context.Context) (identity, error) {
 	for tries := 1; ; tries++ {
 		var me identity
 		call, cancel := context.WithTimeout(ctx, callPatience)
-		err := b.api.call(call, "getMe", struct{}{}, &me)
+		err := b.api.Call(call, "getMe", struct{}{}, &me)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return me, nil
 		}
-		if refused(err) {
+		if tgapi.TokenRefused(err) {
 			return identity{}, ErrToken
 		}
 		wait := jitter(min(backoffBase<<min(tries-1, 6), backoffMost))
-		if no := (*apiError)(nil); errors.As(err, &no) {
+		if no := (*tgapi.AnswerError)(nil); errors.As(err, &no) {
 			wait = max(wait, no.RetryAfter)
 		}
 		b.log.Warn("Telegram cannot be reached", "err", err, "again_in", wait)
@@ -245,7 +251,7 @@ func (b *Bot) prepare(ctx context.Context) {
 	var hook struct {
 		URL string `json:"url"`
 	}
-	if err := b.api.call(call, "getWebhookInfo", struct{}{}, &hook); err != nil {
+	if err := b.api.Call(call, "getWebhookInfo", struct{}{}, &hook); err != nil {
 		b.log.Warn("look for a webhook", "err", err)
 	} else if hook.URL != "" {
 		b.log.Warn("a webhook was set for this bot; it is removed, since ductor polls")
@@ -253,7 +259,7 @@ func (b *Bot) prepare(ctx context.Context) {
 			b.log.Warn("remove webhook", "err", err)
 		}
 	}
-	if err := b.api.call(call, "setMyCommands", map[string]any{"commands": commandMenu()}, nil); err != nil {
+	if err := b.api.Call(call, "setMyCommands", map[string]any{"commands": commandMenu()}, nil); err != nil {
 		b.log.Warn("publish the command menu", "err", err)
 	}
 }

@@ -63,7 +63,7 @@ func newHouse(t *testing.T, uploads string) *house {
 // serve runs a bot until the returned function is called, which returns what Run returned.
 func (h *house) serve(t *testing.T) (b *bot.Bot, stop func() error) {
 	t.Helper()
-	b, err := bot.New(h.opts)
+	b, err := bot.New(context.Background(), h.opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,6 +127,7 @@ func TestPromptAndReceipt(t *testing.T) {
 		if got := h.desk.Texts(); !slices.Equal(got, []string{"fix the tests"}) {
 			t.Fatalf("prompts %q", got)
 		}
+		time.Sleep(time.Second) // no text of an answer comes instead
 		m, ok := h.chat.View().Message(sent.ID)
 		if !ok || len(m.Reactions) != 1 {
 			t.Errorf("no receipt: %+v\n%s", m, h.log)

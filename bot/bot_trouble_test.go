@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -17,7 +18,7 @@ import (
 func TestWrongToken(t *testing.T) {
 	simulated(t, func(t *testing.T, h *house) {
 		h.opts.Token = "1:wrong"
-		b, err := bot.New(h.opts)
+		b, err := bot.New(context.Background(), h.opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +49,7 @@ func TestTokenRevokedWhileRunning(t *testing.T) {
 			}
 			return wire.RoundTrip(r)
 		})
-		b, err := bot.New(h.opts)
+		b, err := bot.New(context.Background(), h.opts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -77,15 +79,15 @@ func (m *busyMenu) turn(op menuOp) menuState {
 	return menuOpen
 }
 
-func (m *busyMenu) view() (string, Keyboard) {
+func (m *busyMenu) view() (string, tgapi.Keyboard) {
 	var b strings.Builder
 	b.WriteString("Now: " + string(m.current) + "\n\nWhat becomes of a message that comes while the agent works?")
-	var keyboard Keyboard
+	var keyboard tgapi.Keyboard
 	for i, mode := range orchestrator.BusyModes() {
 		b.WriteString("\n" + string(mode) + ": " + busyMeaning(mode))
-		keyboard = append(keyboard, []Button{{Text: marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
+		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
 	}
-	return b.String(), append(keyboard, []Button{m.closeButton()})
+	return b.String(), append(keyboard, []tgapi.Button{m.closeButton()})
 }
 
 func (m *busyMenu) unchanged() string { return string(m.current) + ": " + busyMeaning(m.current) }

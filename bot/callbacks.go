@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"strings"
 
+	"ductor/bot/card"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -54,26 +57,28 @@ func buttonData(act, what string) (string, bool) {
 type turnButtons struct{}
 
 // RunAgain asks for the turn's prompt once more.
-func (turnButtons) RunAgain(turn cli.TurnID) Button {
+func (turnButtons) RunAgain(turn cli.TurnID) tgapi.Button {
 	return turnButton("🔁 Run again", actAgain, turn)
 }
 
 // Fresh asks for the turn's prompt once more, in a new session of the agent that is told the history.
-func (turnButtons) Fresh(turn cli.TurnID) Button {
+func (turnButtons) Fresh(turn cli.TurnID) tgapi.Button {
 	return turnButton("🌱 Start fresh", actFresh, turn)
 }
 
 // ShowAgain asks for the turn's outcome as new messages.
-func (turnButtons) ShowAgain(turn cli.TurnID) Button {
+func (turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
 	return turnButton("👁 Show again", actShow, turn)
 }
 
 // Cancel takes the turn out of the queue.
-func (turnButtons) Cancel(turn cli.TurnID) Button { return turnButton("✖ Cancel", actCancel, turn) }
+func (turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
+	return turnButton("✖ Cancel", actCancel, turn)
+}
 
-func turnButton(text, act string, turn cli.TurnID) Button {
+func turnButton(text, act string, turn cli.TurnID) tgapi.Button {
 	data, _ := buttonData(act, string(turn))
-	return Button{Text: text, Data: data}
+	return tgapi.Button{Text: text, Data: data}
 }
 
 // callbacks answers pressed buttons. Every press gets an answer, and one that comes too late or from
@@ -94,7 +99,7 @@ type callbacks struct {
 func (c *callbacks) handle(ctx context.Context, p press) {
 	act, what, _ := strings.Cut(p.data, ":")
 	var text string
-	var letters []orchestrator.Letter
+	var letters []orchestrator.Notice
 	var err error
 	if p.by.Of == orchestrator.RightsOfMember && act != actCancel {
 		c.closer.finish(ctx, p.by.Updates)
@@ -153,7 +158,7 @@ func (c *callbacks) refusal(p press, err error) string {
 		return membersSentence
 	case errors.Is(err, orchestrator.ErrStillOpen):
 		return "That has not ended yet."
-	case errors.Is(err, errBusyCard): // and the button stays
+	case errors.Is(err, card.ErrBusy): // and the button stays
 		return "This message is being changed right now. Press again in a moment."
 	}
 	c.log.Error("button failed", "data", p.data, "updates", p.by.Updates, "err", err)
@@ -202,5 +207,5 @@ func (c *callbacks) resume(ctx context.Context, p press, id orchestrator.Session
 	if err != nil {
 		return "", err
 	}
-	return cut("Your next message goes on with: "+orSomething(s.Title), 190), nil
+	return render.Cut("Your next message goes on with: "+orSomething(s.Title), 190), nil
 }

@@ -3,13 +3,15 @@ package bot
 import (
 	"context"
 
+	"ductor/bot/card"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
 // Chat is the orchestrator's view of Telegram: cards, queue cards, notices and what agents ask. Safe for concurrent use,
 // from New until Close.
 type Chat struct {
-	cards   *Cards
+	cards   *card.Cards
 	queue   *queueCards
 	letters *Letters
 	asks    *askBoard
@@ -31,7 +33,7 @@ func (c *Chat) ShowAsk(a orchestrator.Ask) {
 // Card opens the message that grows for a turn. Nothing is sent yet.
 func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card { return c.cards.Open(t) }
 
-// Reopen opens the card of a turn that an earlier ductor was showing; see orchestrator.Chat.
+// Reopen opens the card of a turn that the previous process was showing; see orchestrator.Chat.
 func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	return c.cards.Reopen(ctx, t)
 }
@@ -61,7 +63,7 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 
 // Say tells about a job that had no turn, in the place of the card of that turn, at most once; see Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
-	return c.cards.Say(ctx, never, text, Keyboard{{cronButton("⏰ Show the job", cronNew, jobKey(job), "")}})
+	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cronButton("⏰ Show the job", cronNew, jobKey(job), "")}})
 }
 
 // Notice says one thing, in Markdown, outside any turn.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/render"
 	"ductor/orchestrator"
 )
 
@@ -17,6 +18,7 @@ import (
 type commands struct {
 	desk   Desk
 	closer *closer
+	voice  voice
 	now    func() time.Time
 	log    *slog.Logger
 
@@ -154,75 +156,11 @@ func (c *commands) abort(ctx context.Context, l *lane, t *task, r request) { c.s
 
 // abortIfRunning is a bare abort word: it aborts when something runs, and is a prompt when nothing does.
 func (c *commands) abortIfRunning(ctx context.Context, l *lane, t *task) {
-	st, err := c.desk.Status(ctx, t.conv)
-	switch {
-	case errors.Is(err, orchestrator.ErrShutdown):
-	case err != nil:
-		// Somebody who writes "stop" wants it stopped, whatever the store says.
-		c.log.Error("look what runs", "updates", t.updates, "err", err)
-		c.stop(ctx, l, t, t.content)
-	case st.Running == nil:
+	if !c.desk.Runs(t.conv) {
 		l.becomeContent(t)
-	default:
-		c.stop(ctx, l, t, t.content)
+		return
 	}
-}
-
-// stop drops what waits here and aborts what the desk has.
-func (c *commands) stop(ctx context.Context, l *lane, t *task, in *incoming) {
-	mine := func(other *incoming) bool {
-		return in.rights != orchestrator.RightsOfMember || other.person == in.person
-	}
-	updates, prompts := l.dropContent(ctx, t, mine)
-	updates = append(updates, t.updates...)
-	report, err := c.abortFor(ctx, t, in)
-	report.Dropped += prompts
-	if err != nil {
-		if errors.Is(err, orchestrator.ErrShutdown) {
-			return
-		}
-		c.log.Error("abort", "updates", t.updates, "err", err)
-	}
-	text := abortSentence(report, err)
-	if in.rights == orchestrator.RightsOfMember && report == (orchestrator.AbortReport{}) && err == nil {
-		text = "Nothing of yours runs or waits here."
-	}
-	var show Keyboard
-	if report.Unshown != "" {
-		show = Keyboard{{turnButtons{}.ShowAgain(report.Unshown)}}
-	}
-	c.closer.answer(ctx, in, updates, text, show)
-}
-
-// abortFor aborts all, or what a member asked for.
-func (c *commands) abortFor(ctx context.Context, t *task, in *incoming) (orchestrator.AbortReport, error) {
-	if in.rights == orchestrator.RightsOfMember {
-		return c.desk.AbortOwn(ctx, orchestrator.Press{Conversation: t.conv, Person: in.person, Of: in.rights})
-	}
-	return c.desk.Abort(ctx, t.conv)
-}
-
-func abortSentence(r orchestrator.AbortReport, err error) string {
-	var s string
-	switch {
-	case r.Running:
-		s = "Stopped."
-	case r.Unshown != "":
-	case r.Dropped == 0 && err == nil:
-		return "Nothing is running here."
-	case err == nil:
-		s = "Nothing was running."
-	}
-	if r.Unshown != "" {
-		s += " The rest of the answer is not sent."
-	}
-	if r.Dropped > 0 {
-		s += fmt.Sprintf(" %s will not run.", count(r.Dropped, "waiting message", "waiting messages"))
-	}
-	if err != nil {
-		s += " Not everything could be stopped; /status says what is left, and the log why."
-	}
-	return strings.TrimSpace(s)
+	c.stop(ctx, l, t, t.content)
 }
 
 func (c *commands) cwd(ctx context.Context, _ *lane, t *task, r request) {
@@ -240,18 +178,10 @@ func (c *commands) cwd(ctx context.Context, _ *lane, t *task, r request) {
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
 		c.answer(ctx, t, r, "That directory is outside the places ductor may work in (projects.roots in config.toml).")
 	case errors.Is(err, orchestrator.ErrNotADir):
-		c.answer(ctx, t, r, "There is no such directory: "+cut(r.args, 200))
+		c.answer(ctx, t, r, "There is no such directory: "+render.Cut(r.args, 200))
 	case err != nil:
 		c.fail(ctx, t, r, "I could not change the directory.", err)
 	default:
 		c.answer(ctx, t, r, "From now on the agent works in "+dir+", in a session of its own.")
 	}
-}
-
-// count says "1 message" or "3 messages".
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

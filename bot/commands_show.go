@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -17,13 +20,13 @@ func (c *commands) status(ctx context.Context, _ *lane, t *task, r request) {
 		c.fail(ctx, t, r, "I could not look it up.", err)
 		return
 	}
-	c.answer(ctx, t, r, statusText(st, c.now()))
+	c.answer(ctx, t, r, statusText(st, c.now())+slowedLine(c.voice.slowed(r.in.conv.Chat)))
 }
 
 func statusText(st orchestrator.Status, now time.Time) string {
-	lines := []string{choiceText(st.Agent, st.Model, st.Effort)}
+	lines := []string{render.ChoiceText(st.Agent, st.Model, st.Effort)}
 	if r := st.Running; r != nil {
-		lines = append(lines, fmt.Sprintf("Running for %s: %s", roundly(now.Sub(r.Started)), orSomething(r.Title)))
+		lines = append(lines, fmt.Sprintf("Running for %s: %s", render.RoundDuration(now.Sub(r.Started)), orSomething(r.Title)))
 		switch r.Rights.Of {
 		case orchestrator.RightsOfJob:
 			lines = append(lines, "It runs by itself. "+rightsLine(r.Rights))
@@ -31,13 +34,13 @@ func statusText(st orchestrator.Status, now time.Time) string {
 			lines = append(lines, "It runs for a member who is not listed. "+rightsLine(r.Rights))
 		}
 		if r.Asks > 0 {
-			lines = append(lines, "The agent waits for an answer to "+count(r.Asks, "thing", "things")+" it asked above")
+			lines = append(lines, "The agent waits for an answer to "+render.Count(r.Asks, "thing", "things")+" it asked above")
 		}
 	} else {
 		lines = append(lines, "Nothing is running")
 	}
 	if st.Queue > 0 {
-		lines = append(lines, "Waiting: "+count(st.Queue, "message", "messages"))
+		lines = append(lines, "Waiting: "+render.Count(st.Queue, "message", "messages"))
 	}
 	if s := st.Session; s.ID != "" {
 		lines = append(lines, "Session: "+orSomething(s.Title)+" ("+counters(s)+")")
@@ -48,7 +51,7 @@ func statusText(st orchestrator.Status, now time.Time) string {
 	if st.Sandbox != "" {
 		lines = append(lines, sandboxLines(st.Sandbox)...)
 	}
-	lines = append(lines, "Permissions: "+withBypassLeft(st.Permission, st.BypassUntil, now))
+	lines = append(lines, "Permissions: "+render.WithBypassLeft(st.Permission, st.BypassUntil, now))
 	if st.Busy != "" && st.Busy != orchestrator.BusyQueue {
 		lines = append(lines, "While the agent works: "+string(st.Busy))
 	}
@@ -56,6 +59,17 @@ func statusText(st orchestrator.Status, now time.Time) string {
 		lines = append(lines, "Role: "+st.Role)
 	}
 	return strings.Join(append(lines, livingLines(st.Conversation, st.Live)...), "\n")
+}
+
+// slowedLine says how Telegram slows the chat down, on a line of its own; empty where it does not.
+func slowedLine(s outbox.Slowdown) string {
+	switch {
+	case s.Silence > 0:
+		return "\nSlowed by Telegram: silent for " + render.RoundDuration(s.Silence+time.Second-1)
+	case s.Every > 0:
+		return "\nSlowed by Telegram: a message or an edit every " + render.Elapsed(s.Every)
+	}
+	return ""
 }
 
 // sandboxLines say where agents run, and who is not kept from whom there.
@@ -67,25 +81,8 @@ func sandboxLines(in cli.Sandbox) []string {
 	return []string{where, "Sessions in one sandbox can read each other's homes and answer for each other"}
 }
 
-// choiceText says who answers.
-func choiceText(agent cli.Agent, model cli.ModelID, effort cli.Effort) string {
-	if agent == "" {
-		return "No agent can be used; /model says why"
-	}
-	s := string(agent) + " · "
-	if model == "" {
-		s += "its default model"
-	} else {
-		s += string(model)
-	}
-	if effort != "" {
-		s += " · " + string(effort)
-	}
-	return s
-}
-
 func counters(s orchestrator.Session) string {
-	parts := []string{count(s.Messages, "message", "messages")}
+	parts := []string{render.Count(s.Messages, "message", "messages")}
 	if s.CostUSD > 0 {
 		parts = append(parts, fmt.Sprintf("$%.2f", s.CostUSD))
 	}
@@ -103,19 +100,6 @@ func thousands(n int64) string {
 		return fmt.Sprintf("%dk", n/1000)
 	}
 	return fmt.Sprint(n)
-}
-
-// roundly says a duration as people do.
-func roundly(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(max(d, 0).Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
 func orSomething(title string) string {
@@ -148,10 +132,10 @@ func (c *commands) sessions(ctx context.Context, _ *lane, t *task, r request) {
 	c.closer.answer(ctx, r.in, t.updates, text, keyboard)
 }
 
-func sessionList(list []orchestrator.Session, current orchestrator.SessionID, now time.Time) (string, Keyboard) {
+func sessionList(list []orchestrator.Session, current orchestrator.SessionID, now time.Time) (string, tgapi.Keyboard) {
 	var b strings.Builder
 	b.WriteString("Sessions of this chat, the last used first. A button goes on with one.\n")
-	var keyboard Keyboard
+	var keyboard tgapi.Keyboard
 	for i, s := range list[:min(len(list), sessionsShown)] {
 		mark := ""
 		if s.ID == current {
@@ -161,9 +145,9 @@ func sessionList(list []orchestrator.Session, current orchestrator.SessionID, no
 		if used.IsZero() {
 			used = s.Created
 		}
-		fmt.Fprintf(&b, "\n%d. %s%s\n    %s ago, %s, %s", i+1, orSomething(s.Title), mark, roundly(now.Sub(used)), counters(s), s.Dir)
+		fmt.Fprintf(&b, "\n%d. %s%s\n    %s ago, %s, %s", i+1, orSomething(s.Title), mark, render.RoundDuration(now.Sub(used)), counters(s), s.Dir)
 		if data, ok := buttonData(actResume, string(s.ID)); ok {
-			keyboard = append(keyboard, []Button{{Text: fmt.Sprintf("%d. %s%s", i+1, cut(orSomething(s.Title), 40), mark), Data: data}})
+			keyboard = append(keyboard, []tgapi.Button{{Text: fmt.Sprintf("%d. %s%s", i+1, render.Cut(orSomething(s.Title), 40), mark), Data: data}})
 		}
 	}
 	return b.String(), keyboard

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -140,7 +141,7 @@ func (r *receiver) fetchOne(ctx context.Context, in *incoming) (orchestrator.Att
 	defer cancel()
 	for try := 1; ; try++ {
 		a, err := r.uploads.save(ctx, in)
-		var refused *apiError
+		var refused *tgapi.AnswerError
 		final := err == nil || errors.Is(err, errTooLarge) || errors.Is(err, errNoFolder) ||
 			errors.As(err, &refused) && refused.Code < 500 && refused.Code != 429
 		if final || try == fetchTries {
@@ -179,6 +180,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*incoming, files
 	receipt, err := r.desk.Submit(ctx, orchestrator.Prompt{
 		Conversation: first.conv, Person: first.person, Text: text, Attachments: files,
 		Message: first.message, Updates: t.updates, Rights: orchestrator.Rights{Of: first.rights},
+		Arrived: first.arrived,
 	})
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
@@ -193,7 +195,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*incoming, files
 	default:
 		r.acknowledge(first)
 		if receipt.Did == orchestrator.BusySteer && r.receipts != NoReceipts {
-			r.voice.react(first.conv, first.message, steerEmoji)
+			r.voice.react(first.conv, first.message, steerEmoji, 0)
 		}
 		if receipt.Ahead > 0 {
 			r.merged.keep(parts)
@@ -210,13 +212,17 @@ func isBlank(parts []*incoming) bool {
 	return true
 }
 
+// receiptDelay is how long the first text of an answer may take instead of a receipt: each is a call of the chat's
+// budget.
+const receiptDelay = 700 * time.Millisecond
+
 // acknowledge shows once that a message was taken.
 func (r *receiver) acknowledge(in *incoming) {
 	if r.receipts == NoReceipts || in.acknowledged {
 		return
 	}
 	in.acknowledged = true
-	r.voice.react(in.conv, in.message, receiptEmoji)
+	r.voice.react(in.conv, in.message, receiptEmoji, receiptDelay)
 }
 
 // edit changes the prompt of a message that still waits in the queue. An edit that comes too late, or of
@@ -239,7 +245,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			r.closer.answer(ctx, in, t.updates, "I could not store this change. The message waits as it was.", nil)
 			return
 		case changed && r.receipts != NoReceipts:
-			r.voice.react(in.conv, in.message, editEmoji)
+			r.voice.react(in.conv, in.message, editEmoji, 0)
 		case !changed && in.rights == orchestrator.RightsOfChat && r.restarts.offer(ctx, t, message, text):
 			return
 		}

@@ -73,16 +73,16 @@ func (m *mortal) Flush(ctx context.Context) error {
 	return m.step("flush", func() error { return m.Journal.Flush(ctx) })
 }
 
-func (m *mortal) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Letter) error {
+func (m *mortal) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Notice) error {
 	return m.step("finish", func() error { return m.Journal.FinishUpdates(ctx, ids, l...) })
 }
 
-func (m *mortal) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrator.Letter) error {
+func (m *mortal) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrator.Notice) error {
 	return m.step("forget", func() error { return m.Journal.ForgetUpdates(ctx, ids, l...) })
 }
 
-func (m *mortal) MoveLetter(ctx context.Context, id int64, s orchestrator.SendState, message int) error {
-	return m.step("letter "+string(s), func() error { return m.Journal.MoveLetter(ctx, id, s, message) })
+func (m *mortal) MoveNotice(ctx context.Context, id int64, s orchestrator.SendState, message int) error {
+	return m.step("letter "+string(s), func() error { return m.Journal.MoveNotice(ctx, id, s, message) })
 }
 
 func (m *mortal) Submit(ctx context.Context, p orchestrator.Prompt) (r orchestrator.Receipt, err error) {
@@ -140,7 +140,7 @@ func liveAndDie(t *testing.T, at int, after bool) (steps []string) {
 		wire := h.opts.Transport
 
 		h.opts.Journal, h.opts.Transport = first, first
-		b, err := bot.New(h.opts)
+		b, err := bot.New(context.Background(), h.opts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,15 +11,23 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
+
+// cronJournal is what /cron needs of a Journal: it keeps drafts of jobs by key.
+type cronJournal interface {
+	SaveCard(ctx context.Context, key string, content []byte) error
+	LoadCard(ctx context.Context, key string) ([]byte, []orchestrator.CardPart, error)
+}
 
 // crons is /cron: what people do with jobs. Its buttons name the job they act on and show it as it stands by then, so they
 // work after a restart too, and one of an old message does what it says.
 type crons struct {
 	jobs    orchestrator.Jobs // nil: none are kept
 	desk    Desk
-	journal cardJournal
+	journal cronJournal
 	closer  *closer
 	mail    mail
 	voice   voice
@@ -32,7 +40,7 @@ type crons struct {
 // cronPage is what a message of /cron shows.
 type cronPage struct {
 	text     string
-	keyboard Keyboard
+	keyboard tgapi.Keyboard
 }
 
 const (
@@ -70,7 +78,7 @@ func (k *crons) read(ctx context.Context, r request) (cronPage, error) {
 		_, err = k.jobs.CheckJob(j)
 	}
 	if bad := (*orchestrator.BadJob)(nil); errors.As(err, &bad) {
-		return cronPage{text: cut(bad.Why, 1500)}, nil
+		return cronPage{text: render.Cut(bad.Why, 1500)}, nil
 	}
 	if err != nil {
 		return cronPage{}, err
@@ -88,7 +96,7 @@ func (k *crons) read(ctx context.Context, r request) (cronPage, error) {
 }
 
 // press acts on a button and returns the short answer to it, and what is to be sent.
-func (k *crons) press(ctx context.Context, p press, what string) (string, []orchestrator.Letter, error) {
+func (k *crons) press(ctx context.Context, p press, what string) (string, []orchestrator.Notice, error) {
 	cp, ok := parseCronData(what)
 	if !ok || k.jobs == nil {
 		return staleSentence, nil, nil
@@ -100,7 +108,7 @@ func (k *crons) press(ctx context.Context, p press, what string) (string, []orch
 	bad := (*orchestrator.BadJob)(nil)
 	switch {
 	case errors.As(err, &bad):
-		return cut(bad.Why, 190), nil, nil
+		return render.Cut(bad.Why, 190), nil, nil
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrElsewhere):
 		if page, err = k.list(ctx, p.by.Conversation, 0); err != nil {
 			return "", nil, err
@@ -120,7 +128,7 @@ func (k *crons) press(ctx context.Context, p press, what string) (string, []orch
 }
 
 // anew shows a job in a new message: what the old one says is to stay.
-func (k *crons) anew(ctx context.Context, p press, cp cronPress) (string, []orchestrator.Letter, error) {
+func (k *crons) anew(ctx context.Context, p press, cp cronPress) (string, []orchestrator.Notice, error) {
 	st, err := k.find(ctx, p.by.Conversation, cp.key)
 	if errors.Is(err, orchestrator.ErrNoJob) {
 		return cronGone, nil, nil
@@ -130,7 +138,7 @@ func (k *crons) anew(ctx context.Context, p press, cp cronPress) (string, []orch
 	}
 	page := k.jobPage(st)
 	letter, err := k.mail.compose(p.by.Conversation, page.text, page.keyboard, 0)
-	return "", []orchestrator.Letter{letter}, err
+	return "", []orchestrator.Notice{letter}, err
 }
 
 // act does what a button says, and gives what its message shows then; an empty page leaves it as it is.
@@ -167,7 +175,7 @@ func (k *crons) act(ctx context.Context, p press, cp cronPress) (page cronPage, 
 		if err = k.jobs.DeleteJob(ctx, id, p.by); err == nil {
 			page, err = k.list(ctx, in, 0)
 		}
-		return page, "Deleted: " + cut(st.Job.Name, 100), err
+		return page, "Deleted: " + render.Cut(st.Job.Name, 100), err
 	case cronEdit, cronField, cronValue, cronModel:
 		return k.actOnForm(ctx, p, cp, cronForm{key: cp.key, by: p.by, job: st.Job})
 	default:
@@ -180,7 +188,7 @@ func (k *crons) act(ctx context.Context, p press, cp cronPress) (page cronPage, 
 }
 
 // run has a job run now. The button says how many runs there were as it was made, so pressing it twice runs once.
-func (k *crons) run(ctx context.Context, st orchestrator.JobStanding, by orchestrator.Press, count string) (orchestrator.JobStanding, string, error) {
+func (k *crons) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press, count string) (orchestrator.JobStatus, string, error) {
 	now, err := k.jobs.RunJob(ctx, st.Job.ID, by, count)
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
@@ -197,18 +205,18 @@ func (k *crons) run(ctx context.Context, st orchestrator.JobStanding, by orchest
 }
 
 // find is the job that a button names.
-func (k *crons) find(ctx context.Context, in orchestrator.ConversationID, key string) (orchestrator.JobStanding, error) {
+func (k *crons) find(ctx context.Context, in orchestrator.ConversationID, key string) (orchestrator.JobStatus, error) {
 	all, err := k.jobs.Jobs(ctx, in)
 	if err != nil {
-		return orchestrator.JobStanding{}, err
+		return orchestrator.JobStatus{}, err
 	}
 	for _, st := range all {
 		if jobKey(st.Job.ID) == key {
 			return st, nil
 		}
 	}
-	return orchestrator.JobStanding{}, orchestrator.ErrNoJob
+	return orchestrator.JobStatus{}, orchestrator.ErrNoJob
 }
 
 // runsOf counts what a job was asked for so far.
-func runsOf(st orchestrator.JobStanding) string { return strconv.Itoa(st.Runs + st.Open) }
+func runsOf(st orchestrator.JobStatus) string { return strconv.Itoa(st.Runs + st.Open) }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/heartbeat"
 	"ductor/internal/store"
@@ -37,7 +38,7 @@ type cronRig struct {
 	edits   int
 	answers int
 	message int // that was shown last, with its buttons
-	buttons Keyboard
+	buttons tgapi.Keyboard
 }
 
 // runnerFake has turns end at once, each with the next answer; the last one stays.
@@ -46,7 +47,7 @@ type runnerFake struct {
 	turns   map[cli.TurnID]orchestrator.Turn
 }
 
-func (f *runnerFake) Ask(_ context.Context, o heartbeat.Order) error {
+func (f *runnerFake) SubmitOrder(_ context.Context, o orchestrator.Order) error {
 	if _, ok := f.turns[o.Turn]; !ok {
 		out := f.answers[0]
 		if len(f.answers) > 1 {
@@ -90,7 +91,7 @@ func withJobs(t *testing.T, test func(r *cronRig)) {
 			answers: []orchestrator.Outcome{{State: orchestrator.TurnDone, Text: "fine", CostUSD: 0.25}}}}
 		r.scheduler = heartbeat.New(heartbeat.Options{Store: db, Runner: r.runner, Notifier: nobody{}, Now: time.Now, Zone: time.UTC,
 			NewID: func() string { return "id" }, Logger: slog.New(slog.DiscardHandler)})
-		r.commands.crons.jobs = heartbeat.NewDesk(r.scheduler, heartbeat.DeskOptions{Stale: 3 * time.Hour, Directory: func(path string) (string, error) {
+		r.commands.crons.jobs = heartbeat.NewJobs(r.scheduler, heartbeat.JobsOptions{Stale: 3 * time.Hour, Directory: func(path string) (string, error) {
 			if path == "/gone/too" {
 				return "", orchestrator.ErrNotADir
 			}

@@ -196,10 +196,12 @@ func TestRepliesThatAreNotForAJob(t *testing.T) {
 // TestJobsOfTheConfigurationInTheChat can be paused and run, and say where they are changed; their ids may be long.
 func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
 	withJobs(t, func(r *cronRig) {
-		var jobs []heartbeat.Job
+		var jobs []orchestrator.Job
 		for i := range 10 {
-			jobs = append(jobs, heartbeat.Job{Name: fmt.Sprintf("%s-%02d", strings.Repeat("long", 14), i), Prompt: "look", Schedule: "0 9 * * *",
-				Conversation: orchestrator.ConversationID{Chat: owner}, Person: owner, Enabled: true})
+			jobs = append(jobs, orchestrator.Job{
+				Name: fmt.Sprintf("%s-%02d", strings.Repeat("long", 14), i), Prompt: "look", Conversation: orchestrator.ConversationID{Chat: owner}, Person: owner,
+				JobTiming: orchestrator.JobTiming{Schedule: "0 9 * * *"},
+			})
 		}
 		if err := r.scheduler.Sync(r.t.Context(), jobs); err != nil {
 			t.Fatal(err)
@@ -277,7 +279,7 @@ type anyJobs = orchestrator.Jobs
 
 type brokenJobs struct{ anyJobs }
 
-func (brokenJobs) Jobs(context.Context, orchestrator.ConversationID) ([]orchestrator.JobStanding, error) {
+func (brokenJobs) Jobs(context.Context, orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
 	return nil, errors.New("disk full")
 }
 
@@ -354,7 +356,7 @@ type pausedBefore struct{ jobDesk }
 // jobDesk is orchestrator.Jobs, of which a method has the name too.
 type jobDesk interface{ orchestrator.Jobs }
 
-func (p pausedBefore) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, change func(*orchestrator.Job) error) (orchestrator.JobStanding, error) {
+func (p pausedBefore) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
 	if st, err := p.jobDesk.EditJob(ctx, id, by, func(j *orchestrator.Job) error { j.Paused = true; return nil }); err != nil {
 		return st, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -60,9 +61,9 @@ func (p cronPress) number() int {
 }
 
 // cronButton makes a button. All it carries is bounded, so it fits.
-func cronButton(text string, op cronOp, key, arg string) Button {
+func cronButton(text string, op cronOp, key, arg string) tgapi.Button {
 	data, _ := buttonData(actCron, string(op)+":"+key+":"+arg)
-	return Button{Text: text, Data: data}
+	return tgapi.Button{Text: text, Data: data}
 }
 
 // parseCronData undoes cronButton. What comes here was made by anybody.

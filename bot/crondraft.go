@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -83,15 +85,15 @@ func (k *crons) draftPage(key string, j orchestrator.Job) (cronPage, error) {
 	text := ""
 	switch bad := (*orchestrator.BadJob)(nil); {
 	case errors.As(err, &bad): // its moment may be over by now
-		text, st.Job = "⚠️ "+cut(bad.Why, 500), j
+		text, st.Job = "⚠️ "+render.Cut(bad.Why, 500), j
 	case err != nil:
 		return cronPage{}, err
 	default:
 		text = cronWhen(st)
 	}
-	lines := append([]string{"⏰ New job: " + cut(st.Job.Name, cronNameShown), text}, k.settings(st.Job)...)
-	lines = append(lines, "", cut(strings.TrimSpace(st.Job.Prompt), cronPromptShown))
-	return cronPage{strings.Join(lines, "\n"), Keyboard{
+	lines := append([]string{"⏰ New job: " + render.Cut(st.Job.Name, cronNameShown), text}, k.settings(st.Job)...)
+	lines = append(lines, "", render.Cut(strings.TrimSpace(st.Job.Prompt), cronPromptShown))
+	return cronPage{strings.Join(lines, "\n"), tgapi.Keyboard{
 		{cronButton("✅ Add", cronAdd, key, ""), cronButton("✏️ Change", cronEdit, key, "")},
 		{cronButton("✖ Cancel", cronCancel, key, "")},
 	}}, nil
@@ -118,7 +120,7 @@ func (k *crons) actOnDraft(ctx context.Context, p press, cp cronPress, nonce str
 		}
 		return k.jobPage(st), "Added.", err
 	case cronCancel:
-		return cronPage{text: "Cancelled: " + cut(j.Name, cronNameShown)}, "Cancelled.", k.saveDraft(ctx, nonce, cronDraft{})
+		return cronPage{text: "Cancelled: " + render.Cut(j.Name, cronNameShown)}, "Cancelled.", k.saveDraft(ctx, nonce, cronDraft{})
 	case cronOpen:
 		page, err = k.draftPage(cp.key, j)
 		return page, "", err
@@ -164,7 +166,7 @@ func (k *crons) reply(ctx context.Context, t *task) bool {
 	bad := (*orchestrator.BadJob)(nil)
 	switch {
 	case errors.As(err, &bad):
-		k.closer.answer(ctx, in, t.updates, cut(bad.Why, 1500)+"\n\nReply to the same message again, or press ‹ Back below it.", nil)
+		k.closer.answer(ctx, in, t.updates, render.Cut(bad.Why, 1500)+"\n\nReply to the same message again, or press ‹ Back below it.", nil)
 		return true
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrRepeated), errors.Is(err, orchestrator.ErrJobConfigured):
 		page = cronPage{text: cronGone}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/render"
 	"ductor/orchestrator"
 )
 
@@ -47,7 +48,7 @@ func jobFields() []jobField {
 				return err
 			}},
 		{code: "t", label: "Prompt", ask: "what is to be asked",
-			value: func(j orchestrator.Job) string { return cut(j.Prompt, cronPromptShown) }, read: setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
+			value: func(j orchestrator.Job) string { return render.Cut(j.Prompt, cronPromptShown) }, read: setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
 		{code: "n", label: "Name", ask: "its new name", value: func(j orchestrator.Job) string { return j.Name }, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
 		{code: "a", label: "Model", value: cronWho, plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []cronChoice{{
 			label: "As the chat", is: func(j orchestrator.Job) bool { return j.Agent == "" },
@@ -55,7 +56,7 @@ func jobFields() []jobField {
 		}}},
 		{code: "m", label: "Session", value: wordOf(sessionWord()), plain: func(j orchestrator.Job) bool { return j.Session == "own" }, choices: sessionWord().choices()},
 		{code: "d", label: "Directory", ask: "the directory it works in, such as: ~/shop",
-			value: func(j orchestrator.Job) string { return orWord(cut(j.Dir, 200), "as the chat") },
+			value: func(j orchestrator.Job) string { return orWord(render.Cut(j.Dir, 200), "as the chat") },
 			plain: func(j orchestrator.Job) bool { return j.Dir == "" },
 			read:  setText(func(j *orchestrator.Job) *string { return &j.Dir }), choices: []cronChoice{{
 				label: "As the chat", set: func(j *orchestrator.Job) { j.Dir = "" }, is: func(j orchestrator.Job) bool { return j.Dir == "" },
@@ -123,7 +124,7 @@ func cronWho(j orchestrator.Job) string {
 	if j.Agent == "" {
 		return "as the chat"
 	}
-	return choiceText(j.Agent, j.Model, j.Effort)
+	return render.ChoiceText(j.Agent, j.Model, j.Effort)
 }
 
 func orWord(text, word string) string {
@@ -145,44 +146,24 @@ func cronLimit(j orchestrator.Job) string {
 	if j.Timeout == 0 {
 		return "that of the agent"
 	}
-	return spanOf(j.Timeout)
-}
-
-// spanOf writes a time that people chose: "15 min", "2 h", "1 h 30 min".
-func spanOf(d time.Duration) string {
-	var parts []string
-	for _, unit := range []struct {
-		of   time.Duration
-		name string
-	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
-		if n := d / unit.of; n > 0 {
-			parts, d = append(parts, fmt.Sprintf("%d %s", n, unit.name)), d%unit.of
-		}
-	}
-	return strings.Join(parts, " ")
+	return render.Span(j.Timeout)
 }
 
 func limitChoices() []cronChoice {
 	choices := []cronChoice{{label: "That of the agent", set: func(j *orchestrator.Job) { j.Timeout = 0 },
 		is: func(j orchestrator.Job) bool { return j.Timeout == 0 }}}
 	for _, d := range []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour} {
-		choices = append(choices, cronChoice{label: spanOf(d), set: func(j *orchestrator.Job) { j.Timeout = d },
+		choices = append(choices, cronChoice{label: render.Span(d), set: func(j *orchestrator.Job) { j.Timeout = d },
 			is: func(j orchestrator.Job) bool { return j.Timeout == d }})
 	}
 	return choices
-}
-
-// readSpan reads a time that people write: "45m", "2 hours".
-func readSpan(text string) (time.Duration, error) {
-	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m", "hours", "h", "hour", "h", "seconds", "s")
-	return time.ParseDuration(plain.Replace(strings.ToLower(text)))
 }
 
 // longestLimit bounds what a person may write.
 const longestLimit = 7 * 24 * time.Hour
 
 func readLimit(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
-	d, err := readSpan(text)
+	d, err := render.ReadSpan(text)
 	if err != nil || d < time.Second || d > longestLimit {
 		return &orchestrator.BadJob{Why: "Write a time limit such as 45m or 2h, a week at most."}
 	}
@@ -238,7 +219,7 @@ func cronRetries(j orchestrator.Job) string {
 	if j.Retries == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d, the first after %s", j.Retries, spanOf(j.Backoff))
+	return fmt.Sprintf("%d, the first after %s", j.Retries, render.Span(j.Backoff))
 }
 
 func retryChoices() []cronChoice {

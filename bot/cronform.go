@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -96,8 +98,8 @@ func (k *crons) choose(ctx context.Context, cp cronPress, f cronForm) (cronForm,
 
 // editPage shows what can be changed of a job.
 func (k *crons) editPage(f cronForm) cronPage {
-	lines := []string{"✏️ " + cut(f.job.Name, cronNameShown), ""}
-	var keyboard Keyboard
+	lines := []string{"✏️ " + render.Cut(f.job.Name, cronNameShown), ""}
+	var keyboard tgapi.Keyboard
 	for i, field := range jobFields() {
 		if field.code != "t" {
 			lines = append(lines, field.label+": "+field.value(f.job))
@@ -108,24 +110,24 @@ func (k *crons) editPage(f cronForm) cronPage {
 		}
 		keyboard[len(keyboard)-1] = append(keyboard[len(keyboard)-1], button)
 	}
-	lines = append(lines, "", cut(strings.TrimSpace(f.job.Prompt), cronPromptShown))
-	return cronPage{strings.Join(lines, "\n"), append(keyboard, []Button{cronButton("‹ Done", cronOpen, f.key, "")})}
+	lines = append(lines, "", render.Cut(strings.TrimSpace(f.job.Prompt), cronPromptShown))
+	return cronPage{strings.Join(lines, "\n"), append(keyboard, []tgapi.Button{cronButton("‹ Done", cronOpen, f.key, "")})}
 }
 
 // fieldPage shows one thing that can be changed.
 func (k *crons) fieldPage(f cronForm, field jobField) cronPage {
-	lines := []string{cut(f.job.Name, cronNameShown), field.label + ": " + field.value(f.job)}
+	lines := []string{render.Cut(f.job.Name, cronNameShown), field.label + ": " + field.value(f.job)}
 	if field.ask != "" {
 		lines = append(lines, "", "Reply to this message with "+field.ask+".")
 	}
-	var keyboard Keyboard
+	var keyboard tgapi.Keyboard
 	for i, c := range field.choices {
-		keyboard = append(keyboard, []Button{cronButton(marked(c.label, c.is(f.job)), cronValue, f.key, field.code+strconv.Itoa(i))})
+		keyboard = append(keyboard, []tgapi.Button{cronButton(render.Marked(c.label, c.is(f.job)), cronValue, f.key, field.code+strconv.Itoa(i))})
 	}
 	if field.code == "a" {
-		keyboard = append(keyboard, []Button{cronButton(marked("Choose…", f.job.Agent != ""), cronModel, f.key, "")})
+		keyboard = append(keyboard, []tgapi.Button{cronButton(render.Marked("Choose…", f.job.Agent != ""), cronModel, f.key, "")})
 	}
-	return cronPage{strings.Join(lines, "\n"), append(keyboard, []Button{cronButton("‹ Back", cronEdit, f.key, "")})}
+	return cronPage{strings.Join(lines, "\n"), append(keyboard, []tgapi.Button{cronButton("‹ Back", cronEdit, f.key, "")})}
 }
 
 // jobModelMenu is the model menu for a job: it leads back to it.
@@ -169,7 +171,7 @@ func (m *jobModelMenu) store(ctx context.Context, _ orchestrator.Press) (said, s
 }
 
 // leads implements leading.
-func (m *jobModelMenu) leads() (string, Keyboard) {
+func (m *jobModelMenu) leads() (string, tgapi.Keyboard) {
 	page := m.crons.editPage(m.form)
 	return page.text, page.keyboard
 }

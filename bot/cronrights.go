@@ -3,6 +3,7 @@ package bot
 import (
 	"strings"
 
+	"ductor/bot/render"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -11,10 +12,10 @@ import (
 func rightsLine(r orchestrator.Rights) string {
 	line := "Rights: " + rightsMode(r)
 	if len(r.Rules) > 0 {
-		line += "; goes through: " + cut(strings.Join(r.Rules, ", "), cronRightsShown)
+		line += "; goes through: " + render.Cut(strings.Join(r.Rules, ", "), cronRightsShown)
 	}
 	if len(r.Tools) > 0 {
-		line += "; only the tools " + cut(strings.Join(r.Tools, ", "), cronRightsShown)
+		line += "; only the tools " + render.Cut(strings.Join(r.Tools, ", "), cronRightsShown)
 	}
 	return line
 }
@@ -50,7 +51,7 @@ func rightsList(code, label, ask, empty string, at func(*orchestrator.Rights) *[
 	return jobField{
 		code: code, label: label, ask: ask,
 		value: func(j orchestrator.Job) string {
-			return orWord(cut(strings.Join(*at(&j.Rights), ", "), cronRightsShown), strings.ToLower(empty))
+			return orWord(render.Cut(strings.Join(*at(&j.Rights), ", "), cronRightsShown), strings.ToLower(empty))
 		},
 		read: func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 			var list []string

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -37,11 +39,11 @@ func (k *crons) list(ctx context.Context, in orchestrator.ConversationID, page i
 	page = min(page, pagesOf(len(all))-1)
 	from, to := pageBounds(page, len(all))
 	lines := []string{"Jobs of this chat. A button opens one."}
-	var keyboard Keyboard
+	var keyboard tgapi.Keyboard
 	for i, st := range all[from:to] {
-		name := fmt.Sprintf("%d. %s", from+i+1, cut(st.Job.Name, cronNameShown))
+		name := fmt.Sprintf("%d. %s", from+i+1, render.Cut(st.Job.Name, cronNameShown))
 		lines = append(lines, "", cronMark(st)+" "+name, cronWhen(st), cronLast(st))
-		keyboard = append(keyboard, []Button{cronButton(cronMark(st)+" "+name, cronOpen, jobKey(st.Job.ID), "")})
+		keyboard = append(keyboard, []tgapi.Button{cronButton(cronMark(st)+" "+name, cronOpen, jobKey(st.Job.ID), "")})
 	}
 	if pages := pagesOf(len(all)); pages > 1 {
 		keyboard = append(keyboard, cronPager(page, pages))
@@ -50,8 +52,8 @@ func (k *crons) list(ctx context.Context, in orchestrator.ConversationID, page i
 	return cronPage{strings.Join(lines, "\n"), keyboard}, nil
 }
 
-func cronPager(page, pages int) []Button {
-	var row []Button
+func cronPager(page, pages int) []tgapi.Button {
+	var row []tgapi.Button
 	if page > 0 {
 		row = append(row, cronButton("‹", cronList, "", strconv.Itoa(page-1)))
 	}
@@ -63,20 +65,20 @@ func cronPager(page, pages int) []Button {
 }
 
 // cronMark is the sign before a job's name.
-func cronMark(st orchestrator.JobStanding) string {
+func cronMark(st orchestrator.JobStatus) string {
 	switch {
 	case st.Job.Paused:
 		return "⏸"
 	case st.Job.Kind == orchestrator.JobHook:
 		return "🪝"
-	case st.Job.Kind == orchestrator.JobPulse:
+	case st.Job.Kind == orchestrator.JobHeartbeat:
 		return "💓"
 	}
 	return "⏰"
 }
 
 // cronWhen is the schedule, and when it is due next.
-func cronWhen(st orchestrator.JobStanding) string {
+func cronWhen(st orchestrator.JobStatus) string {
 	switch {
 	case st.Job.Paused:
 		return st.Job.When + ", paused"
@@ -95,13 +97,13 @@ func cronWhen(st orchestrator.JobStanding) string {
 func cronMoment(t time.Time) string { return t.Format("Mon 2 Jan 15:04") }
 
 // cronLast is how the last run ended.
-func cronLast(st orchestrator.JobStanding) string {
+func cronLast(st orchestrator.JobStatus) string {
 	text := "never ran yet"
 	if st.Last != nil {
 		text = "last: " + cronRunLine(*st.Last)
 	}
 	if st.Open > 0 {
-		text += " · ⏳ " + count(st.Open, "run waits or runs", "runs wait or run")
+		text += " · ⏳ " + render.Count(st.Open, "run waits or runs", "runs wait or run")
 	}
 	return text
 }
@@ -112,7 +114,7 @@ func cronRunLine(r orchestrator.JobRun) string {
 	if !r.Ended.IsZero() {
 		at = r.Ended
 	}
-	parts := []string{cronState(r.State) + " " + cronMoment(at)}
+	parts := []string{cronState(string(r.State)) + " " + cronMoment(at)}
 	if r.State == "done" && !r.Changed {
 		parts = append(parts, "as before")
 	}
@@ -120,13 +122,13 @@ func cronRunLine(r orchestrator.JobRun) string {
 		parts = append(parts, fmt.Sprintf("for %d moments", r.StandsFor))
 	}
 	if r.Attempt > 1 {
-		parts = append(parts, count(r.Attempt, "try", "tries"))
+		parts = append(parts, render.Count(r.Attempt, "try", "tries"))
 	}
 	if r.CostUSD > 0 {
 		parts = append(parts, cronCost(r.CostUSD))
 	}
 	if r.Reason != "" {
-		parts = append(parts, cut(oneLine(r.Reason), cronReasonShown))
+		parts = append(parts, render.Cut(render.OneLine(r.Reason), cronReasonShown))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -153,11 +155,11 @@ func cronState(state string) string {
 }
 
 // jobPage shows one job, with what can be done about it.
-func (k *crons) jobPage(st orchestrator.JobStanding) cronPage {
+func (k *crons) jobPage(st orchestrator.JobStatus) cronPage {
 	j, key := st.Job, jobKey(st.Job.ID)
-	lines := []string{cronMark(st) + " " + cut(j.Name, cronNameShown), cronWhen(st), cronLast(st)}
+	lines := []string{cronMark(st) + " " + render.Cut(j.Name, cronNameShown), cronWhen(st), cronLast(st)}
 	if st.Runs > 0 {
-		total := count(st.Runs, "run", "runs")
+		total := render.Count(st.Runs, "run", "runs")
 		if st.CostUSD > 0 {
 			total += " for " + cronCost(st.CostUSD)
 		}
@@ -168,29 +170,29 @@ func (k *crons) jobPage(st orchestrator.JobStanding) cronPage {
 		lines = append(lines, "", "It is written in config.toml, under "+cronSection(j)+", and is changed there.")
 	}
 	if j.Prompt != "" {
-		lines = append(lines, "", cut(strings.TrimSpace(j.Prompt), cronPromptShown))
+		lines = append(lines, "", render.Cut(strings.TrimSpace(j.Prompt), cronPromptShown))
 	}
 	pause := cronButton("⏸ Pause", cronPause, key, "")
 	if j.Paused {
 		pause = cronButton("▶ Resume", cronResume, key, "")
 	}
-	keyboard := Keyboard{{cronButton("🚀 Run now", cronRun, key, runsOf(st)), pause}}
+	keyboard := tgapi.Keyboard{{cronButton("🚀 Run now", cronRun, key, runsOf(st)), pause}}
 	if !j.Configured {
-		keyboard = append(keyboard, []Button{cronButton("✏️ Edit", cronEdit, key, ""), cronButton("🗑 Delete", cronDelete, key, "")})
+		keyboard = append(keyboard, []tgapi.Button{cronButton("✏️ Edit", cronEdit, key, ""), cronButton("🗑 Delete", cronDelete, key, "")})
 	}
 	return cronPage{strings.Join(lines, "\n"), append(keyboard,
-		[]Button{cronButton("📜 History", cronHistory, key, ""), cronButton("‹ All jobs", cronList, "", "0")})}
+		[]tgapi.Button{cronButton("📜 History", cronHistory, key, ""), cronButton("‹ All jobs", cronList, "", "0")})}
 }
 
 // cronSection is where the configuration has a job.
 func cronSection(j orchestrator.Job) string {
 	switch j.Kind {
 	case orchestrator.JobHook:
-		return "[webhooks.hooks." + cut(j.Name, cronNameShown) + "]"
-	case orchestrator.JobPulse:
+		return "[webhooks.hooks." + render.Cut(j.Name, cronNameShown) + "]"
+	case orchestrator.JobHeartbeat:
 		return "[heartbeat]"
 	}
-	return "[jobs." + cut(j.Name, cronNameShown) + "]"
+	return "[jobs." + render.Cut(j.Name, cronNameShown) + "]"
 }
 
 // settings says what a job may do, and what it has otherwise than most.
@@ -204,26 +206,26 @@ func (k *crons) settings(j orchestrator.Job) []string {
 	return lines
 }
 
-func (k *crons) historyPage(ctx context.Context, st orchestrator.JobStanding) (cronPage, error) {
+func (k *crons) historyPage(ctx context.Context, st orchestrator.JobStatus) (cronPage, error) {
 	runs, err := k.jobs.JobRuns(ctx, st.Job.ID, st.Job.Conversation, cronRunsShown)
 	if err != nil {
 		return cronPage{}, err
 	}
 	key := jobKey(st.Job.ID)
-	lines := []string{"📜 " + cut(st.Job.Name, cronNameShown), "The last runs, the newest first.", ""}
+	lines := []string{"📜 " + render.Cut(st.Job.Name, cronNameShown), "The last runs, the newest first.", ""}
 	for _, r := range runs {
 		lines = append(lines, cronRunLine(r))
 	}
 	if len(runs) == 0 {
 		lines[1] = "It never ran yet."
 	}
-	return cronPage{strings.Join(lines, "\n"), Keyboard{{cronButton("‹ Back", cronOpen, key, ""), cronButton("↻ Again", cronHistory, key, "")}}}, nil
+	return cronPage{strings.Join(lines, "\n"), tgapi.Keyboard{{cronButton("‹ Back", cronOpen, key, ""), cronButton("↻ Again", cronHistory, key, "")}}}, nil
 }
 
-func (k *crons) deletePage(st orchestrator.JobStanding) cronPage {
+func (k *crons) deletePage(st orchestrator.JobStatus) cronPage {
 	key := jobKey(st.Job.ID)
 	return cronPage{
-		fmt.Sprintf("Delete %q? Its history goes too. What runs of it goes on.", cut(st.Job.Name, cronNameShown)),
-		Keyboard{{cronButton("🗑 Yes, delete it", cronDeleted, key, "")}, {cronButton("‹ Keep it", cronOpen, key, "")}},
+		fmt.Sprintf("Delete %q? Its history goes too. What runs of it goes on.", render.Cut(st.Job.Name, cronNameShown)),
+		tgapi.Keyboard{{cronButton("🗑 Yes, delete it", cronDeleted, key, "")}, {cronButton("‹ Keep it", cronOpen, key, "")}},
 	}
 }

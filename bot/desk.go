@@ -16,10 +16,11 @@ type Desk interface {
 
 	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
 	Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
-	// Abort ends the running turn of a conversation and empties its queue.
-	Abort(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AbortReport, error)
-	// AbortOwn ends the running turn and takes turns out of the queue as far as they are the member's.
-	AbortOwn(ctx context.Context, by orchestrator.Press) (orchestrator.AbortReport, error)
+	// Stop ends the running turn of a conversation and empties its queue; for a member, as far as the turns are theirs.
+	// First it tells the running turn to end and calls told, with nil if nothing ran; it waits for nothing before that.
+	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping)) (orchestrator.AbortReport, error)
+	// Runs says whether a turn of the conversation runs. It waits for nothing.
+	Runs(id orchestrator.ConversationID) bool
 	// CancelQueued takes a turn out of the queue; false if it is no longer in it. ErrNotListed for a member and a turn
 	// of another user.
 	CancelQueued(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error)
@@ -44,6 +45,8 @@ type Desk interface {
 	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error
 	// Menu says for each agent whether it can be used where the conversation's next turn runs, and which models it has.
 	Menu(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
+	// MenuNow is Menu without waiting for an agent: the Err of one that is still being asked is cli.ErrLoading.
+	MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 	// SetPermission chooses what the agent may do unasked from the next turn on.
 	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, by orchestrator.PersonID) error
 	// Bypass lets everything through from the next turn on, for a while or until a restart.

@@ -15,23 +15,25 @@ import (
 type deskFake struct {
 	journal *journalFake
 
-	mu       sync.Mutex
-	prompts  []orchestrator.Prompt
-	calls    []string // everything else, one line each
-	running  bool
-	full     bool
-	ahead    int
-	fail     error // of every method, where set
-	menu     []cli.MenuEntry
-	roles    []string
-	sessions []orchestrator.Session
-	status   orchestrator.Status
-	repeated map[cli.TurnID]bool
-	queued   map[cli.TurnID]bool
-	rules    []orchestrator.Rule
-	cannot   map[cli.PermissionMode]string
-	hold     chan struct{} // where set, Submit waits for it
-	holdNew  chan struct{} // where set, New waits for it
+	mu        sync.Mutex
+	prompts   []orchestrator.Prompt
+	calls     []string // everything else, one line each
+	running   bool
+	stopping  *orchestrator.Stopping // what Stop says ends, where set
+	full      bool
+	ahead     int
+	fail      error         // of every method, where set
+	menuLoads chan struct{} // all but the first agent are being asked until it is closed; nil for none
+	menu      []cli.MenuEntry
+	roles     []string
+	sessions  []orchestrator.Session
+	status    orchestrator.Status
+	repeated  map[cli.TurnID]bool
+	queued    map[cli.TurnID]bool
+	rules     []orchestrator.Rule
+	cannot    map[cli.PermissionMode]string
+	hold      chan struct{} // where set, Submit waits for it
+	holdNew   chan struct{} // where set, New waits for it
 }
 
 func (d *deskFake) note(format string, args ...any) {
@@ -80,18 +82,33 @@ func (d *deskFake) Submit(ctx context.Context, p orchestrator.Prompt) (orchestra
 	return orchestrator.Receipt{Turn: cli.TurnID(fmt.Sprintf("turn-%d", len(d.prompts))), Ahead: d.ahead}, nil
 }
 
-func (d *deskFake) Abort(_ context.Context, id orchestrator.ConversationID) (orchestrator.AbortReport, error) {
-	d.note("abort %s", id.Key())
+func (d *deskFake) Stop(_ context.Context, by orchestrator.Press, told func(*orchestrator.Stopping)) (orchestrator.AbortReport, error) {
+	if by.Of == orchestrator.RightsOfMember {
+		told(nil)
+		d.note("abort %s of %d", by.Conversation.Key(), by.Person)
+		return orchestrator.AbortReport{}, d.fail
+	}
+	var r orchestrator.AbortReport
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	r := orchestrator.AbortReport{Running: d.running}
+	if d.running {
+		over := make(chan struct{})
+		close(over)
+		r = orchestrator.AbortReport{Running: true, Stopping: &orchestrator.Stopping{Over: over}}
+		if d.stopping != nil {
+			r.Stopping = d.stopping
+		}
+	}
 	d.running = false
+	d.mu.Unlock()
+	told(r.Stopping)
+	d.note("abort %s", by.Conversation.Key())
 	return r, d.fail
 }
 
-func (d *deskFake) AbortOwn(_ context.Context, by orchestrator.Press) (orchestrator.AbortReport, error) {
-	d.note("abort %s of %d", by.Conversation.Key(), by.Person)
-	return orchestrator.AbortReport{}, d.fail
+func (d *deskFake) Runs(orchestrator.ConversationID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.running
 }
 
 func (d *deskFake) CancelQueued(_ context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error) {
@@ -183,8 +200,25 @@ func (d *deskFake) SetRole(_ context.Context, id orchestrator.ConversationID, na
 	return d.fail
 }
 
-func (d *deskFake) Menu(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error) {
+func (d *deskFake) Menu(ctx context.Context, _ orchestrator.ConversationID) ([]cli.MenuEntry, error) {
+	if d.menuLoads != nil {
+		select {
+		case <-d.menuLoads:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	return d.menu, nil
+}
+
+func (d *deskFake) MenuNow(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error) {
+	menu := slices.Clone(d.menu)
+	for i := range menu {
+		if d.menuLoads != nil && i > 0 {
+			menu[i] = cli.MenuEntry{Agent: menu[i].Agent, Err: cli.ErrLoading}
+		}
+	}
+	return menu, nil
 }
 
 func (d *deskFake) SetDir(_ context.Context, id orchestrator.ConversationID, path string, _ orchestrator.PersonID) (string, error) {

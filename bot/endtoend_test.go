@@ -37,16 +37,16 @@ func (s mortalStore) Flush(ctx context.Context) error {
 	return s.step("flush", func() error { return s.DB.Flush(ctx) })
 }
 
-func (s mortalStore) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Letter) error {
+func (s mortalStore) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Notice) error {
 	return s.step("finish", func() error { return s.DB.FinishUpdates(ctx, ids, l...) })
 }
 
-func (s mortalStore) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrator.Letter) error {
+func (s mortalStore) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrator.Notice) error {
 	return s.step("forget", func() error { return s.DB.ForgetUpdates(ctx, ids, l...) })
 }
 
-func (s mortalStore) MoveLetter(ctx context.Context, id int64, state orchestrator.SendState, message int) error {
-	return s.step("letter "+string(state), func() error { return s.DB.MoveLetter(ctx, id, state, message) })
+func (s mortalStore) MoveNotice(ctx context.Context, id int64, state orchestrator.SendState, message int) error {
+	return s.step("letter "+string(state), func() error { return s.DB.MoveNotice(ctx, id, state, message) })
 }
 
 func (s mortalStore) SaveCard(ctx context.Context, turn string, content []byte) error {
@@ -57,7 +57,7 @@ func (s mortalStore) SaveCardPart(ctx context.Context, turn string, part int, st
 	return s.step("part "+string(state), func() error { return s.DB.SaveCardPart(ctx, turn, part, state, message) })
 }
 
-func (s mortalStore) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.Seat) error {
+func (s mortalStore) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
 	return s.step("enqueue", func() error { return s.DB.EnqueueTurn(ctx, t, forget...) })
 }
 
@@ -78,12 +78,12 @@ func (s mortalStore) CreateSession(ctx context.Context, n orchestrator.Session) 
 	return s.step("session", func() error { return s.DB.CreateSession(ctx, n) })
 }
 
-func (s mortalStore) SetNative(ctx context.Context, id orchestrator.SessionID, of orchestrator.Seat, native cli.AgentSessionID) error {
-	return s.step("native", func() error { return s.DB.SetNative(ctx, id, of, native) })
+func (s mortalStore) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, native cli.AgentSessionID) error {
+	return s.step("native", func() error { return s.DB.SetAgentSession(ctx, id, of, native) })
 }
 
-func (s mortalStore) PostLetter(ctx context.Context, l orchestrator.Letter) (id int64, err error) {
-	err = s.step("post", func() (err error) { id, err = s.DB.PostLetter(ctx, l); return err })
+func (s mortalStore) PostNotice(ctx context.Context, l orchestrator.Notice) (id int64, err error) {
+	err = s.step("post", func() (err error) { id, err = s.DB.PostNotice(ctx, l); return err })
 	return id, err
 }
 
@@ -129,14 +129,19 @@ func (e echo) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit
 	return e.Run(ctx, agent, req, emit)
 }
 
-func (echo) Settled(cli.TurnID)                                       {}
-func (echo) Abort(cli.Conversation) bool                              { return false }
+func (echo) Settled(cli.TurnID)          {}
+func (echo) Abort(cli.Conversation) bool { return false }
+func (echo) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
+	return func(context.Context) []cli.ProcessName { return nil }
+}
 func (echo) Release(cli.Conversation)                                 {}
 func (echo) Warm(cli.Agent, cli.Request)                              {}
 func (echo) Live(context.Context) cli.Living                          { return cli.Living{} }
 func (echo) Menu(context.Context, cli.Sandbox) []cli.MenuEntry        { return nil }
 func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string { return "" }
-func (echo) Default(context.Context, cli.Sandbox) (cli.Agent, error)  { return "claude", nil }
+
+func (echo) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, string) { return nil, "" }
+func (echo) Default(context.Context, cli.Sandbox) (cli.Agent, error)            { return "claude", nil }
 
 func (m *mortal) isDead() bool {
 	m.mu.Lock()
@@ -160,7 +165,7 @@ type everything interface {
 func startDuctor(t *testing.T, h *house, db everything, agent orchestrator.Gateway) *ductor {
 	t.Helper()
 	h.opts.Journal = db
-	b, err := bot.New(h.opts)
+	b, err := bot.New(context.Background(), h.opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"ductor/bot/bottest"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -16,7 +17,7 @@ type (
 )
 
 // OnWire makes an in-process transport say what a connection would: that the request left.
-func OnWire(next http.RoundTripper) http.RoundTripper { return onWire{next} }
+func OnWire(next http.RoundTripper) http.RoundTripper { return bottest.OnWire{Next: next} }
 
 func NewJournalFake() *JournalFake { return newJournalFake() }
 
@@ -53,5 +54,5 @@ func (j *journalFake) Said() []string { return j.said() }
 func (j *journalFake) HasUnknown() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.letters, func(l orchestrator.Letter) bool { return l.State == orchestrator.Unknown })
+	return slices.ContainsFunc(j.letters, func(l orchestrator.Notice) bool { return l.State == orchestrator.Unknown })
 }

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"ductor/bot/render"
 	"strconv"
 	"strings"
 )
@@ -13,7 +14,7 @@ const namesLimit = 64
 
 // fencedName is a name as a quoted string on one line; what cannot be seen is escaped.
 func fencedName(name string) string {
-	return strconv.Quote(cut(strings.Join(strings.Fields(name), " "), namesLimit))
+	return strconv.Quote(render.Cut(strings.Join(strings.Fields(name), " "), namesLimit))
 }
 
 // lineEnds are the characters that something that reads a text may take for the end of a line.
@@ -58,7 +59,7 @@ func contextOf(m *wireMessage, me identity) string {
 	if quoted == "" {
 		return b.String()
 	}
-	b.WriteString("[In reply to " + authorOf(r, me) + "]\n" + fencedText(cut(quoted, quoteLimit)) + "\n\n")
+	b.WriteString("[In reply to " + authorOf(r, me) + "]\n" + fencedText(render.Cut(quoted, quoteLimit)) + "\n\n")
 	return b.String()
 }
 

@@ -16,6 +16,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -32,14 +33,14 @@ var errNoFolder = errors.New("the upload folder is a link, or no directory")
 //
 // Agents may write in it, so it is only entered through os.Root: no link that somebody planted leads out.
 type uploads struct {
-	api  *plainAPI
+	api  *tgapi.API
 	root *os.Root
 	dir  string // absolute
 	most int64  // bytes of a file
 }
 
 // openUploads makes the directory if it is missing. Close the root to end it.
-func openUploads(dir string, most int64, api *plainAPI) (*uploads, error) {
+func openUploads(dir string, most int64, api *tgapi.API) (*uploads, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("uploads directory: %w", err)
@@ -87,8 +88,8 @@ func (u *uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	}
 	ask, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	err := u.api.call(ask, "getFile", map[string]string{"file_id": id}, &file)
-	var refused *apiError
+	err := u.api.Call(ask, "getFile", map[string]string{"file_id": id}, &file)
+	var refused *tgapi.AnswerError
 	if errors.As(err, &refused) && strings.Contains(refused.Description, "file is too big") {
 		return nil, errTooLarge
 	}
@@ -98,7 +99,7 @@ func (u *uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	if file.Size > u.most {
 		return nil, errTooLarge
 	}
-	return u.api.fetch(ctx, file.Path)
+	return u.api.Fetch(ctx, file.Path)
 }
 
 // folder opens a conversation's folder, made if it is missing. A link is not followed, also not one that leads to the
@@ -148,7 +149,7 @@ func (u *uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("store upload: %w", withoutURL(err))
+		return nil, fmt.Errorf("store upload: %w", tgapi.WithoutURL(err))
 	case n > u.most:
 		return nil, errTooLarge
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -66,12 +67,12 @@ func TestCleanMIME(t *testing.T) {
 // uploadsOf is an uploads directory whose Telegram hands out content.
 func uploadsOf(t *testing.T, content string) *uploads {
 	t.Helper()
-	api := &plainAPI{base: "http://t", token: "1:secret-token", client: newPlainClient(transportFunc(func(r *http.Request) (*http.Response, error) {
+	api := tgapi.NewAPI("http://t", "1:secret-token", transportFunc(func(r *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(r.URL.Path, "/getFile") {
 			return answer(200, `{"ok":true,"result":{"file_path":"docs/a b"}}`)(r)
 		}
 		return answer(200, content)(r)
-	}))}
+	}))
 	u, err := openUploads(filepath.Join(t.TempDir(), "uploads"), maxDownload, api)
 	if err != nil {
 		t.Fatal(err)

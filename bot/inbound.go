@@ -50,11 +50,12 @@ func assemble(p parts) *router {
 	}
 	lanes := newLaneKeeper(p.log, controlPatience)
 	lanes.content, lanes.broke = receiving.receive, closing.broke
+	open.beside = lanes.beside
 	return &router{
 		me: p.me, trigger: p.trigger, abortWords: p.abortWords,
 		lanes: lanes, closer: closing, log: p.log,
 		commands: &commands{
-			desk: p.desk, closer: closing, now: p.now, log: p.log,
+			desk: p.desk, closer: closing, voice: p.voice, now: p.now, log: p.log,
 			wizard:      &wizard{desk: p.desk, closer: closing, menus: open},
 			permissions: &permissions{desk: p.desk, closer: closing, menus: open},
 			roles:       &roles{desk: p.desk, closer: closing, menus: open},

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"ductor/bot/outbox"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -17,16 +19,42 @@ import (
 // fakeLetter is a letter as mailFake writes it.
 type fakeLetter struct {
 	Text     string
-	Keyboard Keyboard
+	Keyboard tgapi.Keyboard
 	ReplyTo  int
 }
 
 type mailFake struct{}
 
-func (mailFake) compose(id orchestrator.ConversationID, text string, k Keyboard, replyTo int) (orchestrator.Letter, error) {
+func (mailFake) compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error) {
 	content, err := json.Marshal(fakeLetter{text, k, replyTo})
-	return orchestrator.Letter{Conversation: id, Content: content}, err
+	return orchestrator.Notice{Conversation: id, Content: content}, err
 }
+
+// composeFollowed has the letter become message 9 at once.
+func (f mailFake) composeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error) {
+	sent(9)
+	return f.compose(id, text, k, replyTo)
+}
+
+// sendEarly leaves it to keep: the letter is stored, and becomes message 9 at once.
+func (f mailFake) sendEarly(to orchestrator.ConversationID, replyTo int, text func() (string, tgapi.Keyboard), sent func(message int)) early {
+	text()
+	sent(9)
+	return earlyFake{f, to, replyTo}
+}
+
+type earlyFake struct {
+	mail    mailFake
+	to      orchestrator.ConversationID
+	replyTo int
+}
+
+func (e earlyFake) keep(text string, k tgapi.Keyboard) (orchestrator.Notice, bool) {
+	l, err := e.mail.compose(e.to, text, k, e.replyTo)
+	return l, err == nil
+}
+
+func (earlyFake) kept(bool) {}
 
 func (mailFake) Wake() {}
 
@@ -38,7 +66,7 @@ type voiceFake struct {
 	answers []string
 }
 
-func (v *voiceFake) react(id orchestrator.ConversationID, message int, emoji string) {
+func (v *voiceFake) react(id orchestrator.ConversationID, message int, emoji string, _ time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.signs = append(v.signs, fmt.Sprintf("react %s %d %s", id.Key(), message, emoji))
@@ -50,10 +78,14 @@ func (v *voiceFake) answer(_ context.Context, query, text string) {
 	v.answers = append(v.answers, text)
 }
 
-func (v *voiceFake) edit(_ orchestrator.ConversationID, message int, text string, k Keyboard) {
+func (v *voiceFake) edit(_ orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.edits = append(v.edits, fakeLetter{text, k, message})
+}
+
+func (v *voiceFake) settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
+	v.edit(id, message, text, k)
 }
 
 func (v *voiceFake) unbutton(id orchestrator.ConversationID, message int) {
@@ -211,3 +243,5 @@ func (l *logFake) Lines() []string {
 	defer l.mu.Unlock()
 	return slices.Clone(l.lines)
 }
+
+func (v *voiceFake) slowed(int64) outbox.Slowdown { return outbox.Slowdown{} }

@@ -1,8 +1,9 @@
 package bot
 
 import (
-	"unicode/utf16"
+	"time"
 
+	"ductor/bot/render"
 	"ductor/orchestrator"
 )
 
@@ -14,6 +15,7 @@ type incoming struct {
 	rights    orchestrator.RightsOf // RightsOfMember: the sender may send prompts, and nothing else
 	message   int
 	date      int64
+	arrived   time.Time // when ductor read it
 	private   bool
 	replyTo   int  // the message of ours that it answers to; 0 for none
 	forwarded bool // the sender did not write it: it is no command, and fenced in the prompt
@@ -54,7 +56,7 @@ func readMessage(update int64, m *wireMessage, me identity) *incoming {
 		update: update, conv: conversationOf(m), person: orchestrator.PersonID(m.From.ID),
 		message: m.ID, date: m.Date, private: m.Chat.private(),
 		forwarded: originOf(m) != "",
-		units:     utf16Len(text), album: m.MediaGroup,
+		units:     render.Len(text), album: m.MediaGroup,
 		file: fileOf(m), context: contextOf(m, me),
 	}
 	if r := m.ReplyTo; me.wrote(r) && !isTopicStart(m, r) {
@@ -100,23 +102,4 @@ func pictureMIME(mime string) bool {
 // "answers" to it.
 func isTopicStart(m, r *wireMessage) bool {
 	return r.TopicCreated != nil || m.InTopic && r.ID == m.Thread
-}
-
-// cut shortens s to at most limit characters and says that it did.
-func cut(s string, limit int) string {
-	n := 0
-	for i := range s {
-		if n++; n > limit {
-			return s[:i] + " […]"
-		}
-	}
-	return s
-}
-
-func utf16Len(s string) int {
-	n := 0
-	for _, r := range s {
-		n += max(utf16.RuneLen(r), 1)
-	}
-	return n
 }

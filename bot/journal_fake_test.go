@@ -17,7 +17,7 @@ import (
 type journalFake struct {
 	mu        sync.Mutex
 	updates   map[int64]*journaled
-	letters   []orchestrator.Letter
+	letters   []orchestrator.Notice
 	parts     map[string][]orchestrator.CardPart
 	contents  map[string][]byte
 	fail      error // of AppendUpdates and FinishUpdates, where set
@@ -137,7 +137,7 @@ func (j *journalFake) PendingUpdates(_ context.Context, after int64, limit int) 
 	return out, nil
 }
 
-func (j *journalFake) FinishUpdates(_ context.Context, ids []int64, letters ...orchestrator.Letter) error {
+func (j *journalFake) FinishUpdates(_ context.Context, ids []int64, letters ...orchestrator.Notice) error {
 	j.mu.Lock()
 	if j.fail != nil {
 		j.mu.Unlock()
@@ -152,18 +152,18 @@ func (j *journalFake) FinishUpdates(_ context.Context, ids []int64, letters ...o
 	return nil
 }
 
-func (j *journalFake) ForgetUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Letter) error {
+func (j *journalFake) ForgetUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Notice) error {
 	return j.FinishUpdates(ctx, ids, letters...)
 }
 
-func (j *journalFake) PostLetter(ctx context.Context, l orchestrator.Letter) (int64, error) {
+func (j *journalFake) PostNotice(ctx context.Context, l orchestrator.Notice) (int64, error) {
 	return 1, j.FinishUpdates(ctx, nil, l)
 }
 
-func (j *journalFake) PendingLetters(context.Context) ([]orchestrator.Letter, error) {
+func (j *journalFake) PendingNotices(context.Context) ([]orchestrator.Notice, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var out []orchestrator.Letter
+	var out []orchestrator.Notice
 	for _, l := range j.letters {
 		if l.State == orchestrator.Pending {
 			out = append(out, l)
@@ -172,7 +172,7 @@ func (j *journalFake) PendingLetters(context.Context) ([]orchestrator.Letter, er
 	return out, nil
 }
 
-func (j *journalFake) MoveLetter(_ context.Context, id int64, state orchestrator.SendState, message int) error {
+func (j *journalFake) MoveNotice(_ context.Context, id int64, state orchestrator.SendState, message int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l := &j.letters[id-1]
@@ -180,10 +180,10 @@ func (j *journalFake) MoveLetter(_ context.Context, id int64, state orchestrator
 	return nil
 }
 
-func (j *journalFake) LostLetters(context.Context) ([]orchestrator.Letter, error) {
+func (j *journalFake) LostNotices(context.Context) ([]orchestrator.Notice, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var lost []orchestrator.Letter
+	var lost []orchestrator.Notice
 	for i, l := range j.letters {
 		if l.State == orchestrator.Sending {
 			j.letters[i].State = orchestrator.Unknown
@@ -213,3 +213,7 @@ func (j *journalFake) LoadCard(_ context.Context, turn string) ([]byte, []orches
 	defer j.mu.Unlock()
 	return j.contents[turn], slices.Clone(j.parts[turn]), nil
 }
+
+func (*journalFake) SendRates(context.Context) ([]orchestrator.SendRate, error) { return nil, nil }
+
+func (*journalFake) SaveSendRate(context.Context, orchestrator.SendRate) error { return nil }

@@ -49,6 +49,8 @@ type laneKeeper struct {
 
 	life context.Context // of tasks; cancelled when a stop runs out of time
 	end  context.CancelFunc
+	rest context.Context // of what is done beside tasks; cancelled when a stop begins
+	quit context.CancelFunc
 	wg   sync.WaitGroup
 
 	mu     sync.Mutex
@@ -71,8 +73,9 @@ type lane struct {
 
 func newLaneKeeper(log *slog.Logger, patience time.Duration) *laneKeeper {
 	life, end := context.WithCancel(context.Background())
+	rest, quit := context.WithCancel(life)
 	return &laneKeeper{
-		log: log, patience: patience, life: life, end: end,
+		log: log, patience: patience, life: life, end: end, rest: rest, quit: quit,
 		lanes: make(map[orchestrator.ConversationID]*lane),
 	}
 }
@@ -246,9 +249,19 @@ func (l *lane) run(t *task) {
 	t.do(ctx, l, t)
 }
 
+// beside runs f on a goroutine of its own, for what a task does not wait for. Its ctx ends when ductor does.
+func (k *laneKeeper) beside(f func(ctx context.Context)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.closed {
+		k.wg.Go(func() { f(k.rest) })
+	}
+}
+
 // stop starts no further tasks, cuts short what waits for the network, and waits for the rest until ctx
 // ends; then it cancels that too. What was not done stays in the journal.
 func (k *laneKeeper) stop(ctx context.Context) {
+	k.quit()
 	k.mu.Lock()
 	k.closed = true
 	for _, l := range k.lanes {

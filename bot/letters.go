@@ -10,70 +10,92 @@ import (
 	"sync"
 	"time"
 
+	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
+// noticeClient is what notices need of a Client.
+type noticeClient interface {
+	Send(ctx context.Context, m tgapi.Message) (int, error)
+}
+
 // letterJournal is what letters need of a Journal.
 type letterJournal interface {
-	PostLetter(ctx context.Context, l orchestrator.Letter) (int64, error)
-	PendingLetters(ctx context.Context) ([]orchestrator.Letter, error)
-	MoveLetter(ctx context.Context, id int64, state orchestrator.SendState, message int) error
-	LostLetters(ctx context.Context) ([]orchestrator.Letter, error)
+	PostNotice(ctx context.Context, l orchestrator.Notice) (int64, error)
+	PendingNotices(ctx context.Context) ([]orchestrator.Notice, error)
+	MoveNotice(ctx context.Context, id int64, state orchestrator.SendState, message int) error
+	LostNotices(ctx context.Context) ([]orchestrator.Notice, error)
 }
 
 // letterContent is what a letter's content holds.
 type letterContent struct {
 	Text     string          `json:"text"`
 	Entities []render.Entity `json:"entities,omitempty"`
-	Keyboard Keyboard        `json:"keyboard,omitempty"`
+	Keyboard tgapi.Keyboard  `json:"keyboard,omitempty"`
 	ReplyTo  int             `json:"reply_to,omitempty"`
+	Follow   string          `json:"follow,omitempty"` // names who is told which message it became
 }
 
 // Letters sends stored letters: whatever must be delivered outside of a card. A letter is sent once; one
 // whose outcome is unknown stays so. Letters of one conversation leave in order. Safe for concurrent use.
 type Letters struct {
 	journal letterJournal
-	client  messenger
-	outbox  *Outbox
+	client  noticeClient
+	outbox  *outbox.Outbox
 	log     *slog.Logger
 	wake    chan struct{} // capacity 1
 	stuck   chan struct{} // capacity 1: a letter did not leave, and nothing that waits for it will say when it can
 
+	followers followers
+
 	mu     sync.Mutex
 	flying map[int64]bool // handed to the outbox; false once it has done with the letter
+	early  map[string]*earlyLetter
 }
 
 // NewLetters makes Letters. Run sends them.
-func NewLetters(journal letterJournal, client messenger, outbox *Outbox, log *slog.Logger) *Letters {
+func NewLetters(journal letterJournal, client noticeClient, outbox *outbox.Outbox, log *slog.Logger) *Letters {
 	return &Letters{
 		journal: journal, client: client, outbox: outbox, log: log,
-		wake: make(chan struct{}, 1), stuck: make(chan struct{}, 1), flying: make(map[int64]bool),
+		wake: make(chan struct{}, 1), stuck: make(chan struct{}, 1), flying: make(map[int64]bool), followers: newFollowers(),
+		early: make(map[string]*earlyLetter),
 	}
 }
 
 // compose makes a letter of plain text that is to be stored with what caused it. Text beyond what a
 // message holds is cut off. replyTo is 0 for none.
-func (l *Letters) compose(id orchestrator.ConversationID, text string, k Keyboard, replyTo int) (orchestrator.Letter, error) {
-	return letterOf(id, render.Shorten(render.Plain(text), hardLimit), k, replyTo)
+func (l *Letters) compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error) {
+	return letterOf(id, letterContent{Text: shortened(text), Keyboard: k, ReplyTo: replyTo})
 }
 
-func letterOf(id orchestrator.ConversationID, t render.Text, k Keyboard, replyTo int) (orchestrator.Letter, error) {
-	data, err := json.Marshal(letterContent{Text: t.Text, Entities: t.Entities, Keyboard: k, ReplyTo: replyTo})
+// composeFollowed is compose for a letter whose message is to change: sent is told the message once it is there, unless
+// ductor is restarted before. It must not block.
+func (l *Letters) composeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error) {
+	return letterOf(id, letterContent{Text: shortened(text), Keyboard: k, ReplyTo: replyTo, Follow: l.followers.add(sent)})
+}
+
+func shortened(text string) string {
+	return render.Shorten(render.Plain(text), render.MessageLimit).Text
+}
+
+func letterOf(id orchestrator.ConversationID, content letterContent) (orchestrator.Notice, error) {
+	data, err := json.Marshal(content)
 	if err != nil {
-		return orchestrator.Letter{}, fmt.Errorf("encode a letter: %w", err)
+		return orchestrator.Notice{}, fmt.Errorf("encode a letter: %w", err)
 	}
-	return orchestrator.Letter{Conversation: id, Content: data, State: orchestrator.Pending}, nil
+	return orchestrator.Notice{Conversation: id, Content: data, State: orchestrator.Pending}, nil
 }
 
 // Notice posts Markdown as one or more letters, as long as it takes.
 func (l *Letters) Notice(ctx context.Context, id orchestrator.ConversationID, markdown string) error {
-	for _, part := range render.Split(render.Markdown(markdown), softLimit) {
-		letter, err := letterOf(id, part.Text, nil, 0)
+	for _, part := range render.Split(render.Markdown(markdown), render.FullMessage) {
+		letter, err := letterOf(id, letterContent{Text: part.Text.Text, Entities: part.Text.Entities})
 		if err != nil {
 			return err
 		}
-		if _, err := l.journal.PostLetter(ctx, letter); err != nil {
+		if _, err := l.journal.PostNotice(ctx, letter); err != nil {
 			return fmt.Errorf("post a letter: %w", err)
 		}
 	}
@@ -99,11 +121,11 @@ const (
 	lastCollect = 5 * time.Second
 )
 
-// Run sends letters until ctx ends: first those an earlier ductor left, then new ones as they come. What is
+// Run sends letters until ctx ends: first those the previous process left, then new ones as they come. What is
 // in the outbox then is left to its Drain; what is not stays in the journal. It fails only if the journal
 // cannot be read at the start.
 func (l *Letters) Run(ctx context.Context) error {
-	lost, err := l.journal.LostLetters(ctx)
+	lost, err := l.journal.LostNotices(ctx)
 	if err != nil {
 		return fmt.Errorf("look for lost letters: %w", err)
 	}
@@ -139,18 +161,24 @@ func (l *Letters) Run(ctx context.Context) error {
 // collect hands pending letters to the outbox.
 func (l *Letters) collect(ctx context.Context) error {
 	l.land()
-	pending, err := l.journal.PendingLetters(ctx)
+	pending, err := l.journal.PendingNotices(ctx)
 	if err != nil {
 		return fmt.Errorf("list letters: %w", err)
 	}
 	for _, letter := range pending {
+		d := &delivery{letters: l, letter: letter, to: letter.Conversation}
+		err := json.Unmarshal(letter.Content, &d.content)
+		if e := l.earlyOf(d.content.Follow); e != nil { // it is in the outbox already, and counts for nothing there
+			l.fly(letter.ID)
+			e.known(letter.ID)
+			continue
+		}
 		if !l.claim(letter.ID) {
 			continue
 		}
-		d := &delivery{letters: l, letter: letter, to: letter.Conversation}
-		if err := json.Unmarshal(letter.Content, &d.content); err != nil {
+		if err != nil {
 			l.log.Error("a letter cannot be read", "letter", letter.ID, "err", err)
-			d.end(l.journal.MoveLetter(ctx, letter.ID, orchestrator.Failed, 0))
+			d.end(l.journal.MoveNotice(ctx, letter.ID, orchestrator.Failed, 0))
 			continue
 		}
 		d.post()
@@ -177,28 +205,43 @@ func (l *Letters) claim(id int64) bool {
 	return true
 }
 
+// fly notes that a letter is in the outbox.
+func (l *Letters) fly(id int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flying[id] = true
+}
+
 // delivery is one letter on its way. Its steps follow each other, so it needs no lock.
 type delivery struct {
 	letters *Letters
-	letter  orchestrator.Letter
+	letter  orchestrator.Notice
 	content letterContent
 	to      orchestrator.ConversationID
-	plain   bool // without formatting
+	plain   bool         // without formatting
+	early   *earlyLetter // of one that leaves before it is stored
 }
 
 func (d *delivery) post() {
+	key, priority := "letters/"+string(d.letter.Conversation.Key()), outbox.Awaited
+	if d.early != nil { // it goes before all others
+		key, priority = "letters/"+d.early.name, outbox.Urgent
+	}
 	// The letter outlives whoever woke us; the outbox ends its calls when it is drained.
-	d.letters.outbox.Go(context.Background(), Call{
-		Chat: chatRef(d.to.Chat), Class: MustDeliver, Key: "letters/" + string(d.letter.Conversation.Key()), Run: d.send,
-	}, d.end)
+	d.letters.outbox.Go(context.Background(), outbox.Call{Chat: outbox.ChatOf(d.to.Chat), Priority: priority, Key: key, Run: d.send}, d.end)
 }
 
 // send makes one try. An error means that the letter did not leave.
 func (d *delivery) send(ctx context.Context) error {
+	if d.early != nil {
+		if err := d.early.begin(ctx, d); err != nil {
+			return err
+		}
+	}
 	if err := d.move(ctx, orchestrator.Sending, 0); err != nil {
 		return err
 	}
-	m := Message{
+	m := tgapi.Message{
 		To: d.to, Text: render.Text{Text: d.content.Text, Entities: d.content.Entities},
 		Keyboard: d.content.Keyboard, ReplyTo: d.content.ReplyTo,
 	}
@@ -207,28 +250,32 @@ func (d *delivery) send(ctx context.Context) error {
 	}
 	id, err := d.letters.client.Send(ctx, m)
 	keep := context.WithoutCancel(ctx)
-	switch f := FaultOf(err); {
+	switch f := tgapi.FaultOf(err); {
 	case err == nil:
+		d.letters.followers.tell(d.content.Follow, id)
 		return d.move(keep, orchestrator.Sent, id)
-	case f.Kind == UnknownFault:
+	case f.Kind == tgapi.UnknownFault:
 		d.letters.log.Warn("a message may or may not have arrived; it is not sent again", "letter", d.letter.ID, "err", err)
 		return d.move(keep, orchestrator.Unknown, 0)
-	case f.Kind == TopicGone && d.to.Topic != 0:
+	case f.Kind == tgapi.TopicGone && d.to.Topic != 0:
 		d.to.Topic = 0
-	case (f.Kind == BadRequest || f.Kind == TooLong) && !d.plain:
+	case (f.Kind == tgapi.BadRequest || f.Kind == tgapi.TooLong) && !d.plain:
 		d.plain = true
-	case f.Kind == RateLimited, f.Kind == ServerFault, f.Kind == NotSent, f.Kind == Cancelled, f.Kind == Unauthorized,
-		f.Kind == Conflict:
+	case f.Kind == tgapi.RateLimited, f.Kind == tgapi.ServerFault, f.Kind == tgapi.NotSent, f.Kind == tgapi.Cancelled, f.Kind == tgapi.Unauthorized,
+		f.Kind == tgapi.Conflict:
 		return errors.Join(err, d.move(keep, orchestrator.Pending, 0))
 	default:
 		d.letters.log.Warn("a message was refused for good", "letter", d.letter.ID, "chat", d.to.Chat, "err", err)
 		return d.move(keep, orchestrator.Failed, 0)
 	}
-	return errors.Join(errInAnotherForm, d.move(keep, orchestrator.Pending, 0))
+	return errors.Join(outbox.ErrOtherForm, d.move(keep, orchestrator.Pending, 0))
 }
 
 func (d *delivery) move(ctx context.Context, state orchestrator.SendState, message int) error {
-	if err := d.letters.journal.MoveLetter(ctx, d.letter.ID, state, message); err != nil {
+	if d.letter.ID == 0 { // it left before it was stored
+		return d.early.moved(ctx, d, state)
+	}
+	if err := d.letters.journal.MoveNotice(ctx, d.letter.ID, state, message); err != nil {
 		return fmt.Errorf("record a letter: %w", err)
 	}
 	return nil
@@ -238,7 +285,12 @@ func (d *delivery) move(ctx context.Context, state orchestrator.SendState, messa
 func (d *delivery) end(err error) {
 	l := d.letters
 	l.mu.Lock()
-	l.flying[d.letter.ID] = false
+	if d.early != nil {
+		delete(l.early, d.early.name)
+	}
+	if d.letter.ID != 0 {
+		l.flying[d.letter.ID] = false
+	}
 	l.mu.Unlock()
 	if err == nil {
 		l.Wake() // there is room for another

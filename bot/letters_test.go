@@ -9,16 +9,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/bottest"
+	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
 // office is a sender of letters and all it stands on, under a fake clock.
 type office struct {
 	*testing.T
-	wall    *wall
-	shelf   *shelf
-	outbox  *Outbox
+	wall    *bottest.Chat
+	shelf   *bottest.Journal
+	outbox  *outbox.Outbox
 	letters *Letters
 	stop    func()
 }
@@ -26,7 +29,7 @@ type office struct {
 func inOffice(t *testing.T, work func(o *office)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		o := &office{T: t, wall: newWall(t), shelf: newShelf()}
+		o := &office{T: t, wall: bottest.NewChat(t), shelf: bottest.NewJournal()}
 		work(o)
 		if o.stop != nil {
 			o.stop()
@@ -36,7 +39,7 @@ func inOffice(t *testing.T, work func(o *office)) {
 
 // open starts sending; stop ends it and drains the outbox.
 func (o *office) open() {
-	o.outbox = exact()
+	o.outbox = bottest.NewOutbox()
 	o.letters = NewLetters(o.shelf, o.wall, o.outbox, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -56,11 +59,11 @@ func (o *office) open() {
 // post stores a letter as FinishUpdates would.
 func (o *office) post(chat int64, text string) int64 {
 	o.Helper()
-	l, err := (&Letters{}).compose(orchestrator.ConversationID{Chat: chat, Topic: 4}, text, Keyboard{{{Text: "Ok", Data: "k"}}}, 12)
+	l, err := (&Letters{}).compose(orchestrator.ConversationID{Chat: chat, Topic: 4}, text, tgapi.Keyboard{{{Text: "Ok", Data: "k"}}}, 12)
 	if err != nil {
 		o.Fatal(err)
 	}
-	id, err := o.shelf.PostLetter(context.Background(), l)
+	id, err := o.shelf.PostNotice(context.Background(), l)
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -70,9 +73,9 @@ func (o *office) post(chat int64, text string) int64 {
 func (o *office) wantState(id int64, want orchestrator.SendState) {
 	o.Helper()
 	synctest.Wait()
-	o.shelf.mu.Lock()
-	defer o.shelf.mu.Unlock()
-	if got := o.shelf.letters[id].State; got != want {
+	o.shelf.Mu.Lock()
+	defer o.shelf.Mu.Unlock()
+	if got := o.shelf.Notices[id].State; got != want {
 		o.Errorf("letter %d is %q, want %q", id, got, want)
 	}
 }
@@ -80,7 +83,7 @@ func (o *office) wantState(id int64, want orchestrator.SendState) {
 func (o *office) wantText(want string) {
 	o.Helper()
 	synctest.Wait()
-	if got := o.wall.text(); got != want {
+	if got := o.wall.Text(); got != want {
 		o.Errorf("the chat shows\n%s\nwant\n%s", got, want)
 	}
 }
@@ -96,10 +99,10 @@ func TestLettersLeaveAtOnceAndInOrder(t *testing.T) {
 		o.wantText("left by an earlier ductor\n[Ok]\n----\ntwo\n[Ok]\n----\nthree\n[Ok]")
 		o.wantState(first, orchestrator.Sent)
 		o.wantState(second, orchestrator.Sent)
-		if p := o.wall.visible()[0]; p.replyTo != 12 || p.topic != 4 {
-			t.Errorf("answers to %d in topic %d", p.replyTo, p.topic)
+		if p := o.wall.Visible()[0]; p.ReplyTo != 12 || p.Topic != 4 {
+			t.Errorf("answers to %d in topic %d", p.ReplyTo, p.Topic)
 		}
-		if m := o.shelf.letters[second].Message; m != 2 {
+		if m := o.shelf.Notices[second].Message; m != 2 {
 			t.Errorf("the journal says message %d", m)
 		}
 	})
@@ -108,21 +111,21 @@ func TestLettersLeaveAtOnceAndInOrder(t *testing.T) {
 func TestLetterOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		fates []mishap
+		fates []bottest.Mishap
 		prep  func(o *office)
 		state orchestrator.SendState
 		sends int
 		text  string
 	}{
-		{"network down, then up", []mishap{notSent, notSent}, nil, orchestrator.Sent, 3, "x\n[Ok]"},
-		{"Telegram in trouble", []mishap{serverBroken}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
-		{"rate limit", []mishap{rateLimited}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
-		{"unknown, and it arrived", []mishap{lostAfter}, nil, orchestrator.Unknown, 1, "x\n[Ok]"},
-		{"unknown, and it did not", []mishap{lostBefore}, nil, orchestrator.Unknown, 1, ""},
-		{"formatting refused", []mishap{refusedOnce}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
-		{"refused", []mishap{refusedOnce, refusedOnce}, nil, orchestrator.Failed, 2, ""},
-		{"topic gone", nil, func(o *office) { o.wall.topics[4] = true }, orchestrator.Sent, 2, "x\n[Ok]"},
-		{"chat gone", nil, func(o *office) { o.wall.gone = true }, orchestrator.Failed, 1, ""},
+		{"network down, then up", []bottest.Mishap{bottest.NotSent, bottest.NotSent}, nil, orchestrator.Sent, 3, "x\n[Ok]"},
+		{"Telegram in trouble", []bottest.Mishap{bottest.ServerBroken}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
+		{"rate limit", []bottest.Mishap{bottest.RateLimited}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
+		{"unknown, and it arrived", []bottest.Mishap{bottest.LostAfter}, nil, orchestrator.Unknown, 1, "x\n[Ok]"},
+		{"unknown, and it did not", []bottest.Mishap{bottest.LostBefore}, nil, orchestrator.Unknown, 1, ""},
+		{"formatting refused", []bottest.Mishap{bottest.RefusedOnce}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
+		{"refused", []bottest.Mishap{bottest.RefusedOnce, bottest.RefusedOnce}, nil, orchestrator.Failed, 2, ""},
+		{"topic gone", nil, func(o *office) { o.wall.Topics[4] = true }, orchestrator.Sent, 2, "x\n[Ok]"},
+		{"chat gone", nil, func(o *office) { o.wall.Gone = true }, orchestrator.Failed, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inOffice(t, func(o *office) {
@@ -130,9 +133,9 @@ func TestLetterOutcomes(t *testing.T) {
 					c.prep(o)
 				}
 				fates := c.fates
-				o.wall.mishaps = func(string) mishap {
+				o.wall.Mishaps = func(string) bottest.Mishap {
 					if len(fates) == 0 {
-						return goesWell
+						return bottest.GoesWell
 					}
 					f := fates[0]
 					fates = fates[1:]
@@ -143,7 +146,7 @@ func TestLetterOutcomes(t *testing.T) {
 				time.Sleep(time.Minute)
 				o.wantState(id, c.state)
 				o.wantText(c.text)
-				if n := o.wall.count("send"); n != c.sends {
+				if n := o.wall.Count("send"); n != c.sends {
 					t.Errorf("%d sends, want %d", n, c.sends)
 				}
 				o.stop()
@@ -157,11 +160,11 @@ func TestLetterOutcomes(t *testing.T) {
 func TestALetterThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
 	inOffice(t, func(o *office) {
 		id := o.post(1, "x")
-		o.shelf.full.Store(true)
+		o.shelf.Full.Store(true)
 		o.open()
 		time.Sleep(time.Hour)
 		o.wantText("") // one that the journal does not know to be on its way might be sent twice
-		o.shelf.full.Store(false)
+		o.shelf.Full.Store(false)
 		time.Sleep(letterRetry)
 		o.wantState(id, orchestrator.Sent)
 		o.wantText("x\n[Ok]")
@@ -171,7 +174,7 @@ func TestALetterThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
 func TestLettersLostOnTheWayAreNotSentAgain(t *testing.T) {
 	inOffice(t, func(o *office) {
 		id := o.post(1, "x")
-		if err := o.shelf.MoveLetter(o.Context(), id, orchestrator.Sending, 0); err != nil {
+		if err := o.shelf.MoveNotice(o.Context(), id, orchestrator.Sending, 0); err != nil {
 			t.Fatal(err)
 		}
 		o.open()
@@ -182,7 +185,7 @@ func TestLettersLostOnTheWayAreNotSentAgain(t *testing.T) {
 
 func TestLettersThatCannotBeReadAreSetAside(t *testing.T) {
 	inOffice(t, func(o *office) {
-		id, err := o.shelf.PostLetter(o.Context(), orchestrator.Letter{Content: []byte("{")})
+		id, err := o.shelf.PostNotice(o.Context(), orchestrator.Notice{Content: []byte("{")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,12 +196,12 @@ func TestLettersThatCannotBeReadAreSetAside(t *testing.T) {
 
 func TestLettersOfOneChatDoNotWaitForAnother(t *testing.T) {
 	inOffice(t, func(o *office) {
-		o.wall.mishaps = func(string) mishap { return rateLimited }
+		o.wall.Mishaps = func(string) bottest.Mishap { return bottest.RateLimited }
 		first := o.post(1, "slow")
 		o.open()
-		o.wall.mu.Lock()
-		o.wall.mishaps = nil
-		o.wall.mu.Unlock()
+		o.wall.Mu.Lock()
+		o.wall.Mishaps = nil
+		o.wall.Mu.Unlock()
 		o.post(2, "quick")
 		o.letters.Wake()
 		o.wantText("quick\n[Ok]")
@@ -225,8 +228,8 @@ func TestLettersAtTheEndAreStillSent(t *testing.T) {
 
 func TestALetterThatLeavesWhileTheJournalIsReadLeavesOnce(t *testing.T) {
 	inOffice(t, func(o *office) {
-		o.wall.delay = time.Second
-		o.shelf.reading = 10 * time.Second
+		o.wall.Delay = time.Second
+		o.shelf.Reading = 10 * time.Second
 		o.open()
 		for i := range 5 {
 			o.post(1, fmt.Sprint(i))
@@ -247,14 +250,14 @@ func TestNoticeIsAsLongAsItTakes(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		posts := o.wall.visible()
+		posts := o.wall.Visible()
 		if len(posts) != 2 {
 			t.Errorf("%d messages", len(posts))
 		}
 		sentences := 0
 		for _, p := range posts {
-			sentences += strings.Count(p.text.Text, "A sentence that goes on.")
-			if len(p.text.Entities) == 0 {
+			sentences += strings.Count(p.Text.Text, "A sentence that goes on.")
+			if len(p.Text.Entities) == 0 {
 				t.Error("the formatting is gone")
 			}
 		}
@@ -268,7 +271,7 @@ func TestComposeCutsWhatIsTooLong(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.post(1, strings.Repeat("😀", 4000))
 		o.open()
-		if got := o.wall.visible()[0].text.Text; render.Len(got) > hardLimit || !strings.HasSuffix(got, "…") {
+		if got := o.wall.Visible()[0].Text.Text; render.Len(got) > render.MessageLimit || !strings.HasSuffix(got, "…") {
 			t.Errorf("%d units", render.Len(got))
 		}
 	})
@@ -276,7 +279,7 @@ func TestComposeCutsWhatIsTooLong(t *testing.T) {
 
 func TestALetterInAnotherFormKeepsItsPlace(t *testing.T) {
 	inOffice(t, func(o *office) {
-		o.wall.mishaps = atFirst(refusedOnce)
+		o.wall.Mishaps = bottest.AtFirst(bottest.RefusedOnce)
 		o.post(1, "one")
 		o.post(1, "two")
 		o.open()

@@ -3,6 +3,7 @@ package bot
 import (
 	"fmt"
 
+	"ductor/bot/render"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -11,9 +12,9 @@ import (
 func livingLines(id orchestrator.ConversationID, l cli.Living) []string {
 	var lines []string
 	if s, ok := l.Of(id.Key()); ok {
-		line := "Process: " + agentName(s.Agent) + ", " + string(s.Mode)
+		line := "Process: " + render.AgentName(s.Agent) + ", " + string(s.Mode)
 		if s.Via != "" {
-			line += " over " + cut(s.Via, 60)
+			line += " over " + render.Cut(s.Via, 60)
 		}
 		if s.PID > 0 {
 			line += fmt.Sprintf(", pid %d", s.PID)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -24,6 +26,7 @@ type menus struct {
 	voice  voice
 	now    func() time.Time
 	random io.Reader
+	beside func(func(ctx context.Context)) // runs what no command waits for
 
 	mu   sync.Mutex
 	byID map[string]menu
@@ -33,7 +36,7 @@ type menus struct {
 type menu interface {
 	frame() *menuFrame
 	// view is what the message shows now.
-	view() (string, Keyboard)
+	view() (string, tgapi.Keyboard)
 	// turn moves the menu by one press. A press that makes no sense at this step leaves it as it is.
 	turn(op menuOp) menuState
 	// unchanged says what stays as it is when nothing was chosen.
@@ -42,11 +45,20 @@ type menu interface {
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
+// loading is a menu that is offered before all of it is known.
+type loading interface {
+	menu
+	// load waits for the rest. What it gives makes that a part of the menu.
+	load(ctx context.Context) (fill func(), err error)
+}
+
 // leading is a menu that leads back to where it came from, once it is done or closed.
-type leading interface{ leads() (string, Keyboard) }
+type leading interface {
+	leads() (string, tgapi.Keyboard)
+}
 
 // left is what the message of a menu shows when it is done with; said is what it shows unless it leads elsewhere.
-func left(m menu, said string) (string, Keyboard) {
+func left(m menu, said string) (string, tgapi.Keyboard) {
 	if l, ok := m.(leading); ok {
 		return l.leads()
 	}
@@ -86,6 +98,44 @@ func (k *menus) offer(ctx context.Context, t *task, r request, m menu) error {
 	text, keyboard := m.view()
 	k.closer.answer(ctx, r.in, t.updates, text, keyboard)
 	return nil
+}
+
+// offerLoading shows m as the answer to a command, and edits it when the rest of it is known.
+func (k *menus) offerLoading(ctx context.Context, t *task, r request, m loading) error {
+	if err := k.begin(r.in.conv, m); err != nil {
+		return err
+	}
+	shown := make(chan int, 1)
+	text, keyboard := m.view()
+	k.closer.answerFollowed(ctx, r.in, t.updates, text, keyboard, func(message int) { shown <- message })
+	k.beside(func(ctx context.Context) {
+		fill, err := m.load(ctx)
+		if err != nil {
+			return // the menu stays as it is; whoever wants more asks again
+		}
+		k.mu.Lock()
+		fill()
+		k.mu.Unlock()
+		select {
+		case message := <-shown:
+			k.show(m, message)
+		case <-ctx.Done():
+		}
+	})
+	return nil
+}
+
+// show edits the message of a menu that is still open.
+func (k *menus) show(m menu, message int) {
+	k.mu.Lock()
+	f := m.frame()
+	if k.byID[f.nonce] != m {
+		k.mu.Unlock()
+		return
+	}
+	text, keyboard := m.view()
+	k.mu.Unlock()
+	k.voice.edit(f.conv, message, text, keyboard)
 }
 
 func (k *menus) begin(id orchestrator.ConversationID, m menu) error {
@@ -177,7 +227,7 @@ func (k *menus) store(ctx context.Context, m menu, p press) (string, error) {
 	}
 	text, keyboard := left(m, said)
 	k.voice.edit(p.by.Conversation, p.message, text, keyboard)
-	return cut(short, 190), nil
+	return render.Cut(short, 190), nil
 }
 
 // data is what a button of the menu carries.
@@ -186,7 +236,9 @@ func (f *menuFrame) data(op string, arg int) string {
 	return data
 }
 
-func (f *menuFrame) closeButton() Button { return Button{Text: "Close", Data: f.data(opClose, 0)} }
+func (f *menuFrame) closeButton() tgapi.Button {
+	return tgapi.Button{Text: "Close", Data: f.data(opClose, 0)}
+}
 
 // perPage keeps a menu within a phone's screen.
 const perPage = 8
@@ -198,23 +250,16 @@ func pagesOf(n int) int { return (n + perPage - 1) / perPage }
 func pageBounds(page, n int) (from, to int) { return page * perPage, min((page+1)*perPage, n) }
 
 // pager is the row that leads to the other pages.
-func (f *menuFrame) pager(page, pages int) []Button {
-	var row []Button
+func (f *menuFrame) pager(page, pages int) []tgapi.Button {
+	var row []tgapi.Button
 	if page > 0 {
-		row = append(row, Button{Text: "‹", Data: f.data(opPage, page-1)})
+		row = append(row, tgapi.Button{Text: "‹", Data: f.data(opPage, page-1)})
 	}
-	row = append(row, Button{Text: fmt.Sprintf("%d of %d", page+1, pages), Data: f.data(opPage, page)})
+	row = append(row, tgapi.Button{Text: fmt.Sprintf("%d of %d", page+1, pages), Data: f.data(opPage, page)})
 	if page+1 < pages {
-		row = append(row, Button{Text: "›", Data: f.data(opPage, page+1)})
+		row = append(row, tgapi.Button{Text: "›", Data: f.data(opPage, page+1)})
 	}
 	return row
-}
-
-func marked(text string, current bool) string {
-	if current {
-		return "✓ " + text
-	}
-	return text
 }
 
 // menuOp is what a button of a menu does.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -93,14 +95,14 @@ func modeAndTime(text string) (mode cli.PermissionMode, lasts time.Duration, ok 
 	if mode, ok = modeNamed(name); !ok || mode != cli.Bypass {
 		return "", 0, false
 	}
-	lasts, err := readSpan(rest)
+	lasts, err := render.ReadSpan(rest)
 	return mode, lasts, err == nil && lasts > 0 && lasts <= orchestrator.MostBypass
 }
 
 func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 	text := "Set. It counts from the next turn on.\n" + m.line(mode)
 	if mode == cli.Bypass {
-		text += " It ends in " + spanOf(m.lasts) + ", or when ductor is restarted."
+		text += " It ends in " + render.Span(m.lasts) + ", or when ductor is restarted."
 	}
 	return text
 }
@@ -160,27 +162,27 @@ func (m *permissionMenu) turn(op menuOp) menuState {
 	return menuOpen
 }
 
-func (m *permissionMenu) view() (string, Keyboard) {
+func (m *permissionMenu) view() (string, tgapi.Keyboard) {
 	if m.confirming {
 		return "With bypass the agent runs any command and changes any file that you could, without asking, for " +
-				spanOf(m.lasts) + ". Sure?",
-			Keyboard{{{Text: "Yes, bypass everything", Data: m.data(opConfirm, 0)}}, {{Text: "Cancel", Data: m.data(opClose, 0)}}}
+				render.Span(m.lasts) + ". Sure?",
+			tgapi.Keyboard{{{Text: "Yes, bypass everything", Data: m.data(opConfirm, 0)}}, {{Text: "Cancel", Data: m.data(opClose, 0)}}}
 	}
 	if m.listing {
 		return m.viewRules()
 	}
 	var b strings.Builder
-	b.WriteString("Now: " + withBypassLeft(m.current, m.until, time.Now()) + "\n\nWhat may the agent do unasked?")
-	var keyboard Keyboard
+	b.WriteString("Now: " + render.WithBypassLeft(m.current, m.until, time.Now()) + "\n\nWhat may the agent do unasked?")
+	var keyboard tgapi.Keyboard
 	for i, mode := range cli.PermissionModes() {
 		b.WriteString("\n" + m.line(mode))
-		keyboard = append(keyboard, []Button{{Text: marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
+		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
 	}
 	if n := len(m.rules); n > 0 {
-		b.WriteString("\n\nBesides, " + count(n, "rule lets", "rules let") + " through what was allowed here.")
-		keyboard = append(keyboard, []Button{{Text: fmt.Sprintf("Rules (%d)…", n), Data: m.data(opRules, 0)}})
+		b.WriteString("\n\nBesides, " + render.Count(n, "rule lets", "rules let") + " through what was allowed here.")
+		keyboard = append(keyboard, []tgapi.Button{{Text: fmt.Sprintf("Rules (%d)…", n), Data: m.data(opRules, 0)}})
 	}
-	return b.String(), append(keyboard, []Button{m.closeButton()})
+	return b.String(), append(keyboard, []tgapi.Button{m.closeButton()})
 }
 
 func (m *permissionMenu) unchanged() string { return modeLine(m.current) }

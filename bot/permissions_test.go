@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 
@@ -64,7 +65,7 @@ func TestPermissionsByCommand(t *testing.T) {
 }
 
 // openPermissions opens the menu and gives its buttons.
-func (r *inboundRig) openPermissions(t *testing.T) Keyboard {
+func (r *inboundRig) openPermissions(t *testing.T) tgapi.Keyboard {
 	t.Helper()
 	r.send(r.text("/permissions"))
 	synctest.Wait()
@@ -146,27 +147,27 @@ func TestBypassIsConfirmed(t *testing.T) {
 func TestOldPressesOfPermissions(t *testing.T) {
 	tests := []struct {
 		name   string
-		press  func(r *inboundRig, k Keyboard) map[string]any
+		press  func(r *inboundRig, k tgapi.Keyboard) map[string]any
 		answer string
 	}{
-		{"expired", func(r *inboundRig, k Keyboard) map[string]any {
+		{"expired", func(r *inboundRig, k tgapi.Keyboard) map[string]any {
 			time.Sleep(menuLife)
 			return r.press(k[2][0].Data, 9)
 		}, "expired"},
-		{"from another conversation", func(r *inboundRig, k Keyboard) map[string]any {
+		{"from another conversation", func(r *inboundRig, k tgapi.Keyboard) map[string]any {
 			return r.pressIn(group, owner, k[2][0].Data)
 		}, staleSentence},
-		{"of a menu before a restart", func(r *inboundRig, _ Keyboard) map[string]any { return r.press("p:AAAA:0:k2", 9) }, "expired"},
-		{"as if it were the model menu's", func(r *inboundRig, k Keyboard) map[string]any {
+		{"of a menu before a restart", func(r *inboundRig, _ tgapi.Keyboard) map[string]any { return r.press("p:AAAA:0:k2", 9) }, "expired"},
+		{"as if it were the model menu's", func(r *inboundRig, k tgapi.Keyboard) map[string]any {
 			return r.press("w"+strings.TrimPrefix(k[2][0].Data, "p"), 9)
 		}, "Send /model"},
-		{"a confirmation that was not offered", func(r *inboundRig, k Keyboard) map[string]any {
+		{"a confirmation that was not offered", func(r *inboundRig, k tgapi.Keyboard) map[string]any {
 			return r.press(strings.TrimSuffix(k[2][0].Data, "k2")+"y0", 9)
 		}, ""},
-		{"a mode that is not there", func(r *inboundRig, k Keyboard) map[string]any {
+		{"a mode that is not there", func(r *inboundRig, k tgapi.Keyboard) map[string]any {
 			return r.press(strings.TrimSuffix(k[2][0].Data, "k2")+"k99", 9)
 		}, ""},
-		{"garbage", func(r *inboundRig, _ Keyboard) map[string]any { return r.press("p:", 9) }, "expired"},
+		{"garbage", func(r *inboundRig, _ tgapi.Keyboard) map[string]any { return r.press("p:", 9) }, "expired"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

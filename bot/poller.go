@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -20,7 +21,7 @@ var ErrToken = errors.New("Telegram does not accept the bot token: check telegra
 // poller takes updates from Telegram. Each is in the journal before the call that acknowledges it is made,
 // so none is lost whenever ductor dies.
 type poller struct {
-	api        *plainAPI
+	api        *tgapi.API
 	journal    orchestrator.Journal
 	dispatch   func(ctx context.Context, updates []orchestrator.Update)
 	strip      func(orchestrator.Update) orchestrator.Update // leaves nothing but the id of a stranger's update
@@ -51,7 +52,7 @@ const (
 // allowedUpdates is all that is asked for.
 func allowedUpdates() []string { return []string{"message", "edited_message", "callback_query"} }
 
-// run takes up what an earlier ductor left in the journal, then polls until ctx ends. It returns nil then,
+// run takes up what the previous process left in the journal, then polls until ctx ends. It returns nil then,
 // ErrToken, orchestrator.ErrDiskFailed, or a journal that cannot be read.
 func (p *poller) run(ctx context.Context) error {
 	if err := p.takeUp(ctx, anyUpdate); err != nil {
@@ -199,7 +200,7 @@ func (p *poller) poll(ctx context.Context, patience time.Duration) ([]orchestrat
 	ctx, cancel := context.WithTimeout(ctx, patience+pollGrace)
 	defer cancel()
 	var raw []json.RawMessage
-	err := p.api.call(ctx, "getUpdates", map[string]any{
+	err := p.api.Call(ctx, "getUpdates", map[string]any{
 		"offset": p.offset, "limit": pollLimit, "timeout": int(patience.Seconds()), "allowed_updates": allowedUpdates(),
 	}, &raw)
 	if err != nil {
@@ -224,10 +225,10 @@ func (p *poller) poll(ctx context.Context, patience time.Duration) ([]orchestrat
 
 // trouble decides what a failed poll means.
 func (p *poller) trouble(ctx context.Context, err error) (wait time.Duration, fatal error) {
-	if refused(err) {
+	if tgapi.TokenRefused(err) {
 		return 0, ErrToken
 	}
-	var no *apiError
+	var no *tgapi.AnswerError
 	if errors.As(err, &no) {
 		switch no.Code {
 		case http.StatusConflict:
@@ -248,7 +249,7 @@ func (p *poller) trouble(ctx context.Context, err error) (wait time.Duration, fa
 	return wait, nil
 }
 
-func (p *poller) conflicted(ctx context.Context, no *apiError) time.Duration {
+func (p *poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Duration {
 	p.conflicts++
 	if strings.Contains(no.Description, "webhook") {
 		p.log.Warn("a webhook is set for this bot; it is removed, since ductor polls")
@@ -276,10 +277,10 @@ func (p *poller) backoff() time.Duration {
 }
 
 // removeWebhook ends a webhook and keeps what waits.
-func removeWebhook(ctx context.Context, api *plainAPI) error {
+func removeWebhook(ctx context.Context, api *tgapi.API) error {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
-	return api.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil)
+	return api.Call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil)
 }
 
 // callPatience bounds a small call to the API.

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -82,7 +83,7 @@ type pollRig struct {
 func newPollRig(answers ...func(*http.Request) (*http.Response, error)) *pollRig {
 	rig := &pollRig{api: &botAPI{answers: answers}, journal: newJournalFake(), logs: &logFake{}}
 	rig.poller = &poller{
-		api:     &plainAPI{base: "http://t", token: "1:secret-token", client: newPlainClient(rig.api)},
+		api:     tgapi.NewAPI("http://t", "1:secret-token", rig.api),
 		journal: rig.journal, timeout: 50 * time.Second, jitter: func(d time.Duration) time.Duration { return d },
 		strip:      func(u orchestrator.Update) orchestrator.Update { return u },
 		guard:      &diskGuard{disk: rig.journal, journal: rig.journal, now: time.Now, log: slog.New(rig.logs)},
@@ -305,34 +306,6 @@ func TestAHungPollIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestErrorsOfThePlainAPIHoldNoURL(t *testing.T) {
-	api := &plainAPI{base: "http://t", token: "1:secret-token", client: newPlainClient(transportFunc(func(r *http.Request) (*http.Response, error) {
-		return nil, fmt.Errorf("no route for %s", r.Host)
-	}))}
-	_, fetchErr := api.fetch(t.Context(), "photos/../x y")
-	bad := &plainAPI{base: "http://[broken", token: "1:secret-token", client: api.client}
-	_, badFetch := bad.fetch(t.Context(), "x")
-	for _, err := range []error{api.call(t.Context(), "getMe", nil, nil), fetchErr, bad.call(t.Context(), "getMe", nil, nil), badFetch} {
-		if err == nil || strings.Contains(err.Error(), "secret-token") {
-			t.Errorf("error %v", err)
-		}
-	}
-}
-
 type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func FuzzDecodeAnswer(f *testing.F) {
-	f.Add(200, []byte(`{"ok":true,"result":[{"update_id":1}]}`))
-	f.Add(429, []byte(`{"ok":false,"error_code":429,"parameters":{"retry_after":3}}`))
-	f.Add(502, []byte("<html>"))
-	f.Fuzz(func(t *testing.T, status int, data []byte) {
-		var raw []json.RawMessage
-		err := decodeAnswer("getUpdates", status, data, &raw)
-		var no *apiError
-		if errors.As(err, &no) && no.Code == 0 && status != 0 {
-			t.Errorf("an API error without a code: %v", err)
-		}
-	})
-}

@@ -8,17 +8,34 @@ import (
 	"slices"
 	"sync"
 
+	"ductor/bot/card"
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
+
+// queueClient is what queue cards need of a Client.
+type queueClient interface {
+	Send(ctx context.Context, m tgapi.Message) (int, error)
+	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
+	Delete(ctx context.Context, chat int64, message int) error
+}
+
+// queueJournal is what queue cards need of a Journal.
+type queueJournal interface {
+	SaveCardPart(ctx context.Context, key string, part int, state orchestrator.SendState, message int) error
+	LoadCard(ctx context.Context, key string) ([]byte, []orchestrator.CardPart, error)
+}
 
 // queueCards show that prompts wait: a small message below each, with a button that takes it out of the
 // queue, and which is gone once the turn runs. Its message id is kept in the journal, so that it goes away
 // after a restart too. Safe for concurrent use; nothing here waits for the network.
 type queueCards struct {
-	out     *Outbox
-	client  messenger
-	journal cardJournal
+	out     *outbox.Outbox
+	client  queueClient
+	journal queueJournal
 	log     *slog.Logger
 
 	mu    sync.Mutex
@@ -26,7 +43,7 @@ type queueCards struct {
 	past  map[cli.TurnID]bool // turns that left the queue before the chat was told that they wait
 }
 
-func newQueueCards(out *Outbox, client messenger, journal cardJournal, log *slog.Logger) *queueCards {
+func newQueueCards(out *outbox.Outbox, client queueClient, journal queueJournal, log *slog.Logger) *queueCards {
 	return &queueCards{
 		out: out, client: client, journal: journal, log: log,
 		cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool),
@@ -67,8 +84,8 @@ func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) 
 	q.cards[t.ID] = &queueCard{turn: t, ahead: ahead, hint: hint(), sending: true}
 	q.mu.Unlock()
 	id := t.Prompt.Conversation
-	q.out.Go(context.Background(), Call{
-		Chat: chatRef(id.Chat), Class: MustDeliver, Key: queueKey(t.ID),
+	q.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: queueKey(t.ID), Delay: receiptDelay,
 		Run: func(ctx context.Context) error { return q.send(ctx, t.ID) },
 	}, func(err error) { q.sent(t.ID, err) })
 }
@@ -79,11 +96,11 @@ func (q *queueCards) send(ctx context.Context, turn cli.TurnID) error {
 	c := q.cards[turn]
 	if c.over {
 		q.mu.Unlock()
-		return nil
+		return outbox.ErrNotNeeded
 	}
 	c.shown = queuedText(c)
-	m := Message{
-		To: c.turn.Prompt.Conversation, Text: plainText(c.shown), ReplyTo: c.turn.Prompt.Message,
+	m := tgapi.Message{
+		To: c.turn.Prompt.Conversation, Text: render.Unchanged(c.shown), ReplyTo: c.turn.Prompt.Message,
 		Keyboard: queueButtons(turn), Silent: true,
 	}
 	q.mu.Unlock()
@@ -120,9 +137,9 @@ func (q *queueCards) sent(turn cli.TurnID, err error) {
 	}
 }
 
-func queueButtons(turn cli.TurnID) Keyboard {
+func queueButtons(turn cli.TurnID) tgapi.Keyboard {
 	b := turnButtons{}
-	return Keyboard{{b.Steer(turn), b.Interrupt(turn), b.Cancel(turn)}}
+	return tgapi.Keyboard{{b.Steer(turn), b.Interrupt(turn), b.Cancel(turn)}}
 }
 
 // promote shows that a turn is the next to run: those that were before it wait behind it.
@@ -155,7 +172,7 @@ func queuedText(c *queueCard) string {
 		text = fmt.Sprintf("⏳ Queued, %d ahead.", c.ahead)
 	}
 	if c.turn.Wants.Title != "" {
-		text = titleLine(c.turn).Text + "\n" + text
+		text = card.TitleLine(c.turn).Text + "\n" + text
 	}
 	if c.hint != "" {
 		text += "\n" + c.hint
@@ -190,16 +207,16 @@ func (q *queueCards) edit(turn cli.TurnID) {
 		return
 	}
 	id := c.turn.Prompt.Conversation
-	q.out.Go(context.Background(), Call{
-		Chat: chatRef(id.Chat), Class: Coalesce, Key: queueKey(turn), Idempotent: true,
+	q.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Housekeeping, Key: queueKey(turn), Idempotent: true,
 		Run: func(ctx context.Context) error {
 			q.mu.Lock()
 			over, message, text := c.over, c.message, queuedText(c)
 			q.mu.Unlock()
 			if over {
-				return nil
+				return outbox.ErrNotNeeded
 			}
-			return q.client.Edit(ctx, id.Chat, message, plainText(text), queueButtons(turn))
+			return q.client.Edit(ctx, id.Chat, message, render.Unchanged(text), queueButtons(turn))
 		},
 	}, nil)
 }
@@ -270,8 +287,12 @@ func (q *queueCards) remove(t orchestrator.Turn, state orchestrator.TurnState, m
 }
 
 func (q *queueCards) takeAway(t orchestrator.Turn, run func(context.Context) error) {
-	q.out.Go(context.Background(), Call{
-		Chat: chatRef(t.Prompt.Conversation.Chat), Class: MustDeliver, Key: queueKey(t.ID), Idempotent: true, Run: run,
+	priority := outbox.Housekeeping
+	if t.State == orchestrator.TurnCancelled { // a user pressed the button and waits for its effect
+		priority = outbox.Awaited
+	}
+	q.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(t.Prompt.Conversation.Chat), Priority: priority, Key: queueKey(t.ID), Idempotent: true, Run: run,
 	}, func(err error) {
 		if err != nil {
 			q.log.Warn("queue card not taken away", "turn", t.ID, "err", err)
@@ -289,16 +310,16 @@ func (q *queueCards) end(ctx context.Context, t orchestrator.Turn, state orchest
 		text = "↪ Handed to the agent while it works."
 	default:
 		err := q.client.Delete(ctx, chat, message)
-		switch FaultOf(err).Kind {
-		case BadRequest, MessageGone: // too old to be deleted, or deleted already
+		switch tgapi.FaultOf(err).Kind {
+		case tgapi.BadRequest, tgapi.MessageGone: // too old to be deleted, or deleted already
 		default:
 			return err
 		}
 		text = "This message runs now."
 	}
-	err := q.client.Edit(ctx, chat, message, plainText(text), nil)
-	switch FaultOf(err).Kind {
-	case BadRequest, MessageGone, ChatGone:
+	err := q.client.Edit(ctx, chat, message, render.Unchanged(text), nil)
+	switch tgapi.FaultOf(err).Kind {
+	case tgapi.BadRequest, tgapi.MessageGone, tgapi.ChatGone:
 		return nil
 	}
 	return err

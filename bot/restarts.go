@@ -6,15 +6,22 @@ import (
 	"errors"
 	"fmt"
 
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
+
+// editJournal is what restarts need of a Journal: it keeps edited prompts by key.
+type editJournal interface {
+	SaveCard(ctx context.Context, key string, content []byte) error
+	LoadCard(ctx context.Context, key string) ([]byte, []orchestrator.CardPart, error)
+}
 
 // restarts offers to start a turn over whose message was edited while it runs. The new text is kept in the
 // journal, so the button works after a restart too.
 type restarts struct {
 	desk    Desk
-	journal cardJournal
+	journal editJournal
 	closer  *closer
 	voice   voice
 }
@@ -50,7 +57,7 @@ func (r *restarts) offer(ctx context.Context, t *task, message int, text string)
 		r.closer.finish(ctx, t.updates)
 	default:
 		r.closer.tell(ctx, t.conv, message, t.updates, restartOffer,
-			Keyboard{{turnButton("🔁 Start over", actRestart, turn), turnButton("Keep it running", actKeep, turn)}})
+			tgapi.Keyboard{{turnButton("🔁 Start over", actRestart, turn), turnButton("Keep it running", actKeep, turn)}})
 	}
 	return true
 }

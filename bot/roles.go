@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -83,7 +85,7 @@ func noSuchRole(name string, names []string) string {
 	for _, n := range names {
 		labels = append(labels, roleLabel(n))
 	}
-	return fmt.Sprintf("There is no role %q. There are: %s.", cut(name, 60), cut(strings.Join(labels, ", "), 1000))
+	return fmt.Sprintf("There is no role %q. There are: %s.", render.Cut(name, 60), render.Cut(strings.Join(labels, ", "), 1000))
 }
 
 // roleLabel is a role's name as buttons and sentences show it.
@@ -92,9 +94,9 @@ func roleLabel(name string) string {
 		return "none"
 	}
 	if label := strings.Join(strings.Fields(name), " "); label != "" {
-		return cut(label, 60)
+		return render.Cut(label, 60)
 	}
-	return fmt.Sprintf("%q", cut(name, 20))
+	return fmt.Sprintf("%q", render.Cut(name, 20))
 }
 
 // setRole stores a role and says what follows. Who answers is said too, because a role may name an agent.
@@ -107,7 +109,7 @@ func setRole(ctx context.Context, desk Desk, id orchestrator.ConversationID, nam
 		text = "From the next turn on the agent plays: " + roleLabel(name)
 	}
 	if st, err := desk.Status(ctx, id); err == nil && st.Agent != "" {
-		text += " (" + choiceText(st.Agent, st.Model, st.Effort) + ")"
+		text += " (" + render.ChoiceText(st.Agent, st.Model, st.Effort) + ")"
 	}
 	return text + ". It still knows what was said here; /new begins without that.", nil
 }
@@ -125,16 +127,16 @@ func (m *roleMenu) turn(op menuOp) menuState {
 	return menuOpen
 }
 
-func (m *roleMenu) view() (string, Keyboard) {
-	var keyboard Keyboard
+func (m *roleMenu) view() (string, tgapi.Keyboard) {
+	var keyboard tgapi.Keyboard
 	from, to := pageBounds(m.page, len(m.names))
 	for i, name := range m.names[from:to] {
-		keyboard = append(keyboard, []Button{{Text: marked(roleLabel(name), name == m.current), Data: m.data(opPick, from+i)}})
+		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(roleLabel(name), name == m.current), Data: m.data(opPick, from+i)}})
 	}
 	if pages := pagesOf(len(m.names)); pages > 1 {
 		keyboard = append(keyboard, m.pager(m.page, pages))
 	}
-	return "Now: " + roleLabel(m.current) + "\n\nWhich role is the agent to play?", append(keyboard, []Button{m.closeButton()})
+	return "Now: " + roleLabel(m.current) + "\n\nWhich role is the agent to play?", append(keyboard, []tgapi.Button{m.closeButton()})
 }
 
 func (m *roleMenu) unchanged() string { return "role " + roleLabel(m.current) }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -79,7 +80,7 @@ func (r *router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	case w.Message != nil:
 		return r.message(ctx, u, w.Message)
 	case w.Edited != nil:
-		return r.edit(ctx, u.ID, w.Edited)
+		return r.edit(ctx, u, w.Edited)
 	}
 	return ignore
 }
@@ -113,9 +114,12 @@ func (r *router) callback(ctx context.Context, update int64, q *wireCallback) fa
 	}, nil)
 }
 
-// read makes an incoming of a message.
-func (r *router) read(update int64, m *wireMessage) *incoming {
-	in := readMessage(update, m, r.me)
+// read makes an incoming of the message of an update.
+func (r *router) read(u orchestrator.Update, m *wireMessage) *incoming {
+	in := readMessage(u.ID, m, r.me)
+	if in.arrived = u.Received; in.arrived.IsZero() {
+		in.arrived = time.Now()
+	}
 	if in.rights = r.gate.allow.rightsOf(in.person); in.rights == orchestrator.RightsOfMember {
 		in.sender = "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
 	}
@@ -123,7 +127,7 @@ func (r *router) read(update int64, m *wireMessage) *incoming {
 }
 
 func (r *router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
-	in := r.read(u.ID, m)
+	in := r.read(u, m)
 	if words, _ := m.words(); words == "" && in.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
@@ -183,13 +187,13 @@ func (r *router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 }
 
 // edit changes the prompt of a message that still waits. Whether it does only the domain knows.
-func (r *router) edit(ctx context.Context, update int64, m *wireMessage) fate {
-	in := r.read(update, m)
+func (r *router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
+	in := r.read(u, m)
 	in.edited = true
 	if words, _ := m.words(); words == "" {
 		return ignore
 	}
-	return r.put(ctx, &task{class: laneContent, conv: in.conv, updates: []int64{update}, content: in}, nil)
+	return r.put(ctx, &task{class: laneContent, conv: in.conv, updates: []int64{u.ID}, content: in}, nil)
 }
 
 // put hands a task to its lane. in is who to tell when there is no room, or nil to tell nobody.
@@ -251,7 +255,7 @@ const finishPatience = 10 * time.Second
 
 // finish marks updates handled. What cannot be marked stays in the journal and is taken up when a full disk has room
 // again, and after a restart.
-func (c *closer) finish(ctx context.Context, updates []int64, letters ...orchestrator.Letter) {
+func (c *closer) finish(ctx context.Context, updates []int64, letters ...orchestrator.Notice) (done bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
 	defer cancel()
 	if err := c.journal.FinishUpdates(ctx, updates, letters...); err != nil {
@@ -259,11 +263,23 @@ func (c *closer) finish(ctx context.Context, updates []int64, letters ...orchest
 		if ofDisk(err) {
 			c.unfinished.add(updates)
 		}
-		return
+		return false
 	}
 	if len(letters) > 0 {
 		c.mail.Wake()
 	}
+	return true
+}
+
+// finishEarly finishes updates that a letter answers which may have left by now. text and k are what it says should ductor
+// be restarted before it leaves.
+func (c *closer) finishEarly(ctx context.Context, updates []int64, e early, text string, k tgapi.Keyboard) {
+	letter, keep := e.keep(text, k)
+	if !keep {
+		c.finish(ctx, updates)
+		return
+	}
+	e.kept(c.finish(ctx, updates, letter))
 }
 
 // forgetting is the closer of updates that hold a secret.
@@ -274,12 +290,12 @@ func (c *closer) forgetting() *closer {
 // secretJournal is a journal in which nothing is left of the updates that it finishes.
 type secretJournal struct{ orchestrator.Journal }
 
-func (f secretJournal) FinishUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Letter) error {
+func (f secretJournal) FinishUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Notice) error {
 	return f.ForgetUpdates(ctx, ids, letters...)
 }
 
 // answer finishes updates with one letter to whoever sent in. In groups it answers to the message.
-func (c *closer) answer(ctx context.Context, in *incoming, updates []int64, text string, k Keyboard) {
+func (c *closer) answer(ctx context.Context, in *incoming, updates []int64, text string, k tgapi.Keyboard) {
 	to := 0
 	if !in.private {
 		to = in.message
@@ -287,13 +303,28 @@ func (c *closer) answer(ctx context.Context, in *incoming, updates []int64, text
 	c.tell(ctx, in.conv, to, updates, text, k)
 }
 
+// answerFollowed is answer with a letter whose message is to change; see mail.composeFollowed.
+func (c *closer) answerFollowed(ctx context.Context, in *incoming, updates []int64, text string, k tgapi.Keyboard, sent func(message int)) {
+	to := 0
+	if !in.private {
+		to = in.message
+	}
+	l, err := c.mail.composeFollowed(in.conv, text, k, to, sent)
+	c.tellLetter(ctx, updates, l, err)
+}
+
 // broke tells that a task panicked. What it did before is not known, so nothing is done again.
 func (c *closer) broke(t *task) {
 	c.tell(context.Background(), t.conv, 0, t.updates, "Something broke in ductor while it dealt with this; it may not have reached the agent. The log says what.", nil)
 }
 
-func (c *closer) tell(ctx context.Context, id orchestrator.ConversationID, to int, updates []int64, text string, k Keyboard) {
+func (c *closer) tell(ctx context.Context, id orchestrator.ConversationID, to int, updates []int64, text string, k tgapi.Keyboard) {
 	l, err := c.mail.compose(id, text, k, to)
+	c.tellLetter(ctx, updates, l, err)
+}
+
+// tellLetter finishes updates with a letter that was composed.
+func (c *closer) tellLetter(ctx context.Context, updates []int64, l orchestrator.Notice, err error) {
 	if err != nil {
 		c.log.Error("compose letter", "updates", updates, "err", err)
 		c.finish(ctx, updates)

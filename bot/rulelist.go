@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -28,26 +30,26 @@ func (m *permissionMenu) turnRules(op menuOp) menuState {
 	return menuOpen
 }
 
-func (m *permissionMenu) viewRules() (string, Keyboard) {
+func (m *permissionMenu) viewRules() (string, tgapi.Keyboard) {
 	var b strings.Builder
 	b.WriteString("What goes through unasked because somebody allowed it. A button takes it back.\n")
-	var keyboard Keyboard
+	var keyboard tgapi.Keyboard
 	from, to := pageBounds(m.page, len(m.rules))
 	for i, r := range m.rules[from:to] {
-		fmt.Fprintf(&b, "\n%d. %s · %s", from+i+1, cut(oneLine(revealed(r.Text)), ruleShown), ruleScope(r))
-		keyboard = append(keyboard, []Button{{
-			Text: fmt.Sprintf("🗑 %d. %s", from+i+1, cut(oneLine(revealed(r.Text)), ruleButton)), Data: m.data(opPick, from+i),
+		fmt.Fprintf(&b, "\n%d. %s · %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleShown), ruleScope(r))
+		keyboard = append(keyboard, []tgapi.Button{{
+			Text: fmt.Sprintf("🗑 %d. %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleButton)), Data: m.data(opPick, from+i),
 		}})
 	}
 	if pages := pagesOf(len(m.rules)); pages > 1 {
 		keyboard = append(keyboard, m.pager(m.page, pages))
 	}
-	return b.String(), append(keyboard, []Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()})
+	return b.String(), append(keyboard, []tgapi.Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()})
 }
 
 // ruleScope says for whom and how long a rule counts.
 func ruleScope(r orchestrator.Rule) string {
-	s := agentName(r.Agent) + " in " + cut(r.Dir, 100)
+	s := render.AgentName(r.Agent) + " in " + render.Cut(r.Dir, 100)
 	if r.Session != "" {
 		return s + ", in this session"
 	}
@@ -55,7 +57,7 @@ func ruleScope(r orchestrator.Rule) string {
 }
 
 func (m *permissionMenu) revoke(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
-	text := cut(oneLine(revealed(m.revoked.Text)), ruleShown)
+	text := render.Cut(render.OneLine(render.Revealed(m.revoked.Text)), ruleShown)
 	err = m.desk.Revoke(ctx, m.revoked.ID, by)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoRule):

@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
 // Steer hands the waiting prompt to the turn that runs.
-func (turnButtons) Steer(turn cli.TurnID) Button { return turnButton("↪ Steer", actSteer, turn) }
+func (turnButtons) Steer(turn cli.TurnID) tgapi.Button {
+	return turnButton("↪ Steer", actSteer, turn)
+}
 
 // Interrupt ends the turn that runs and runs the waiting one.
-func (turnButtons) Interrupt(turn cli.TurnID) Button {
+func (turnButtons) Interrupt(turn cli.TurnID) tgapi.Button {
 	return turnButton("⚡ Interrupt", actInterrupt, turn)
 }
 

@@ -7,18 +7,23 @@ import (
 	"strconv"
 	"time"
 
+	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
 // voice is what the inbound side says besides letters: signs that may be missed. All of it passes the outbox.
 type voice interface {
-	// react puts an emoji on a person's message, or nothing when the chat is busy. It does not wait.
-	react(id orchestrator.ConversationID, message int, emoji string)
+	// react puts an emoji on a user's message after a delay, unless something else is shown in the chat before. It does
+	// not wait.
+	react(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
 	// answer ends the waiting of a pressed button, with a short text or none, and waits for it.
 	answer(ctx context.Context, query, text string)
 	// edit changes a message of ours; of several edits the newest counts. It does not wait.
-	edit(id orchestrator.ConversationID, message int, text string, k Keyboard)
+	edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
+	// settle is edit for one that must arrive.
+	settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
 	// unbutton takes the buttons off a message of ours. It does not wait.
 	unbutton(id orchestrator.ConversationID, message int)
 	// remove deletes a person's message that nobody else is to read, or asks for that where we may not. It does
@@ -26,40 +31,44 @@ type voice interface {
 	remove(id orchestrator.ConversationID, message int)
 	// say sends what cannot be stored before. It does not wait.
 	say(id orchestrator.ConversationID, text string)
+	// slowed says how Telegram slows a chat down.
+	slowed(chat int64) outbox.Slowdown
 }
 
 // mail makes letters and sees to it that stored ones leave.
 type mail interface {
 	// compose makes a letter that is to be stored with what caused it. replyTo is 0 for none.
-	compose(id orchestrator.ConversationID, text string, k Keyboard, replyTo int) (orchestrator.Letter, error)
+	compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error)
+	// composeFollowed is compose for a letter whose message is to change: sent is told the message once it is there,
+	// unless ductor is restarted before. It must not block.
+	composeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error)
+	// sendEarly sends a letter that is not stored yet; see Letters.
+	sendEarly(to orchestrator.ConversationID, replyTo int, text func() (string, tgapi.Keyboard), sent func(message int)) early
 	// Wake says that letters were stored.
 	Wake()
 }
-
-// plainText is text without markup.
-func plainText(s string) render.Text { return render.Text{Text: s} }
 
 // signs is what the voice needs of a Client.
 type signs interface {
 	React(ctx context.Context, chat int64, message int, emoji string) error
 	AnswerCallback(ctx context.Context, query, text string) error
-	Edit(ctx context.Context, chat int64, message int, t render.Text, k Keyboard) error
-	EditKeyboard(ctx context.Context, chat int64, message int, k Keyboard) error
+	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
+	EditKeyboard(ctx context.Context, chat int64, message int, k tgapi.Keyboard) error
 	Delete(ctx context.Context, chat int64, message int) error
-	Send(ctx context.Context, m Message) (int, error)
+	Send(ctx context.Context, m tgapi.Message) (int, error)
 }
 
 // outVoice is the voice over the outbox. Its calls end with the outbox, not with who made them: an update
 // is finished before the sign of it left.
 type outVoice struct {
-	out    *Outbox
+	out    *outbox.Outbox
 	client signs
 	log    *slog.Logger
 }
 
-func (v *outVoice) react(id orchestrator.ConversationID, message int, emoji string) {
-	v.out.Go(context.Background(), Call{
-		Chat: chatRef(id.Chat), Class: Shed, Idempotent: true,
+func (v *outVoice) react(id orchestrator.ConversationID, message int, emoji string, delay time.Duration) {
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Optional, Priority: outbox.Sign, Idempotent: true, Delay: delay,
 		Run: func(ctx context.Context) error { return v.client.React(ctx, id.Chat, message, emoji) },
 	}, v.missed("reaction", id))
 }
@@ -70,25 +79,36 @@ const answerPatience = 15 * time.Second
 func (v *outVoice) answer(ctx context.Context, query, text string) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
-	err := v.out.Do(ctx, Call{
-		Class: Direct, Idempotent: true,
+	err := v.out.Do(ctx, outbox.Call{
+		Priority: outbox.Awaited, Idempotent: true,
 		Run: func(ctx context.Context) error { return v.client.AnswerCallback(ctx, query, text) },
 	})
 	v.missed("callback answer", orchestrator.ConversationID{})(err)
 }
 
-func (v *outVoice) edit(id orchestrator.ConversationID, message int, text string, k Keyboard) {
+func (v *outVoice) edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
 	// This says which buttons there are. It may take the place of an edit that waits before buttons were taken off.
-	v.out.Retract(chatRef(id.Chat), unbuttonKey(message))
-	v.out.Go(context.Background(), Call{
-		Chat: chatRef(id.Chat), Class: Coalesce, Idempotent: true, Key: "own/" + strconv.Itoa(message),
-		Run: func(ctx context.Context) error { return v.client.Edit(ctx, id.Chat, message, plainText(text), k) },
+	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: "own/" + strconv.Itoa(message),
+		Run: func(ctx context.Context) error {
+			return v.client.Edit(ctx, id.Chat, message, render.Unchanged(text), k)
+		},
+	}, v.missed("edit", id))
+}
+
+func (v *outVoice) settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Idempotent: true, Key: "own/" + strconv.Itoa(message),
+		Run: func(ctx context.Context) error {
+			return v.client.Edit(ctx, id.Chat, message, render.Unchanged(text), k)
+		},
 	}, v.missed("edit", id))
 }
 
 func (v *outVoice) unbutton(id orchestrator.ConversationID, message int) {
-	v.out.Go(context.Background(), Call{
-		Chat: chatRef(id.Chat), Class: Coalesce, Idempotent: true, Key: unbuttonKey(message),
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Housekeeping, Idempotent: true, Key: unbuttonKey(message),
 		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, nil) },
 	}, v.missed("taking buttons off", id))
 }
@@ -97,36 +117,38 @@ func unbuttonKey(message int) string { return "unbutton/" + strconv.Itoa(message
 
 func (v *outVoice) remove(id orchestrator.ConversationID, message int) {
 	post := func(idempotent bool, run func(context.Context) error, done func(error)) {
-		v.out.Go(context.Background(), Call{
-			Chat: chatRef(id.Chat), Class: MustDeliver, Key: "remove/" + strconv.Itoa(message), Idempotent: idempotent, Run: run,
+		v.out.Go(context.Background(), outbox.Call{
+			Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "remove/" + strconv.Itoa(message), Idempotent: idempotent, Run: run,
 		}, done)
 	}
 	post(true, func(ctx context.Context) error { return v.client.Delete(ctx, id.Chat, message) }, func(err error) {
-		if err == nil || errors.Is(err, ErrClosed) {
+		if err == nil || errors.Is(err, outbox.ErrClosed) {
 			return
 		}
 		v.log.Warn("a secret answer could not be deleted from the chat", "chat", id.Chat, "topic", id.Topic, "err", err)
 		post(false, func(ctx context.Context) error {
-			_, err := v.client.Send(ctx, Message{To: id, ReplyTo: message, Text: plainText("I may not delete this message. Please delete it yourself: it is secret.")})
+			_, err := v.client.Send(ctx, tgapi.Message{To: id, ReplyTo: message, Text: render.Unchanged("I may not delete this message. Please delete it yourself: it is secret.")})
 			return err
 		}, v.missed("asking to delete a message", id))
 	})
 }
 
 func (v *outVoice) say(id orchestrator.ConversationID, text string) {
-	v.out.Go(context.Background(), Call{
-		Chat: chatRef(id.Chat), Class: MustDeliver, Key: "say",
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "say",
 		Run: func(ctx context.Context) error {
-			_, err := v.client.Send(ctx, Message{To: id, Text: plainText(text)})
+			_, err := v.client.Send(ctx, tgapi.Message{To: id, Text: render.Unchanged(text)})
 			return err
 		},
 	}, v.missed("message", id))
 }
 
+func (v *outVoice) slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
+
 // missed logs a sign that did not get through. None of them matters enough for more.
 func (v *outVoice) missed(what string, id orchestrator.ConversationID) func(error) {
 	return func(err error) {
-		if err != nil && !errors.Is(err, ErrShed) && !errors.Is(err, ErrReplaced) {
+		if err != nil && !errors.Is(err, outbox.ErrDropped) && !errors.Is(err, outbox.ErrReplaced) {
 			v.log.Debug("a sign was not shown", "what", what, "chat", id.Chat, "topic", id.Topic, "err", err)
 		}
 	}

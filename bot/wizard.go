@@ -2,7 +2,10 @@ package bot
 
 import (
 	"context"
+	"errors"
+	"slices"
 
+	"ductor/bot/render"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -32,21 +35,57 @@ func (w *wizard) start(ctx context.Context, t *task, r request) error {
 	if err != nil {
 		return err
 	}
-	entries, err := w.desk.Menu(ctx, r.in.conv)
+	if r.args != "" {
+		entries, err := w.desk.Menu(ctx, r.in.conv)
+		if err != nil {
+			return err
+		}
+		return w.chooseByName(ctx, t, r, entries, st)
+	}
+	entries, err := w.desk.MenuNow(ctx, r.in.conv)
 	if err != nil {
 		return err
-	}
-	if r.args != "" {
-		return w.chooseByName(ctx, t, r, entries, st)
 	}
 	m := &modelMenu{
 		menuFrame: menuFrame{act: actModel}, desk: w.desk,
 		entries: entries, current: st, agent: -1, model: -1,
 	}
-	if only, ok := onlyUsable(entries); ok {
+	if slices.ContainsFunc(entries, isLoading) {
+		return w.menus.offerLoading(ctx, t, r, m)
+	}
+	m.enterOnly()
+	return w.menus.offer(ctx, t, r, m)
+}
+
+// isLoading says that an agent is still being asked for its models.
+func isLoading(e cli.MenuEntry) bool { return errors.Is(e.Err, cli.ErrLoading) }
+
+// load waits for the agents that are still being asked.
+func (m *modelMenu) load(ctx context.Context) (fill func(), err error) {
+	entries, err := m.desk.Menu(ctx, m.conv)
+	if err != nil {
+		return nil, err
+	}
+	st, err := m.desk.Status(ctx, m.conv)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		m.current = st
+		for i, e := range entries {
+			if i < len(m.entries) && isLoading(m.entries[i]) { // the others keep what buttons choose from
+				m.entries[i] = e
+			}
+		}
+		m.enterOnly()
+	}, nil
+}
+
+// enterOnly spares the user a choice among one, unless something was pressed already.
+func (m *modelMenu) enterOnly() {
+	if only, ok := onlyUsable(m.entries); ok && m.step == 0 {
 		m.enterAgent(only)
 	}
-	return w.menus.offer(ctx, t, r, m)
 }
 
 func (w *wizard) chooseByName(ctx context.Context, t *task, r request, entries []cli.MenuEntry, st orchestrator.Status) error {
@@ -69,7 +108,7 @@ type choice struct {
 	effort cli.Effort
 }
 
-func (c choice) String() string { return choiceText(c.agent, c.model, c.effort) }
+func (c choice) String() string { return render.ChoiceText(c.agent, c.model, c.effort) }
 
 func chosenText(c choice) string { return "From your next message on: " + c.String() }
 
@@ -82,5 +121,5 @@ func (m *modelMenu) store(ctx context.Context, _ orchestrator.Press) (said, shor
 }
 
 func (m *modelMenu) unchanged() string {
-	return choiceText(m.current.Agent, m.current.Model, m.current.Effort)
+	return render.ChoiceText(m.current.Agent, m.current.Model, m.current.Effort)
 }

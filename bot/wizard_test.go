@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 
@@ -102,7 +103,7 @@ func TestModelMenuPages(t *testing.T) {
 	}
 }
 
-func buttonNames(k Keyboard) []string {
+func buttonNames(k tgapi.Keyboard) []string {
 	var names []string
 	for _, row := range k {
 		for _, b := range row {
@@ -110,6 +111,35 @@ func buttonNames(k Keyboard) []string {
 		}
 	}
 	return names
+}
+
+// "/model" answers at once with what is known; the rest comes by an edit, and no prompt waits for it.
+func TestTheModelMenuFillsIn(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.menu, r.desk.menuLoads = menuFixture(), make(chan struct{})
+		r.send(r.text("/model"), r.text("a prompt"))
+		synctest.Wait()
+		l := r.journal.lastLetter(t)
+		if names := buttonNames(l.Keyboard); !slices.Equal(names, []string{"✓ claude", "Close"}) || !strings.Contains(l.Text, "codex: its models are being looked up…") {
+			t.Errorf("it shows %q with %q", l.Text, names)
+		}
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"a prompt"}) {
+			t.Errorf("the prompt waits: %q", got)
+		}
+		close(r.desk.menuLoads)
+		synctest.Wait()
+		if len(r.voice.edits) != 1 {
+			t.Fatalf("edits %+v", r.voice.edits)
+		}
+		if names := buttonNames(r.voice.edits[0].Keyboard); !slices.Equal(names, []string{"✓ claude", "codex", "Close"}) || strings.Contains(r.voice.edits[0].Text, "looked up") {
+			t.Errorf("it is filled in with %q, %q", r.voice.edits[0].Text, names)
+		}
+		r.send(r.press(r.voice.edits[0].Keyboard[1][0].Data, 9))
+		synctest.Wait()
+		if got := r.voice.edits[len(r.voice.edits)-1].Text; !strings.Contains(got, "Which model of codex?") {
+			t.Errorf("a press shows %q", got)
+		}
+	})
 }
 
 func TestASingleUsableAgentIsEnteredAtOnce(t *testing.T) {
@@ -150,7 +180,7 @@ func TestModelByCommand(t *testing.T) {
 }
 
 func TestStaleAndForeignPresses(t *testing.T) {
-	open := func(r *inboundRig) (buttons Keyboard) {
+	open := func(r *inboundRig) (buttons tgapi.Keyboard) {
 		r.desk.menu = menuFixture()
 		r.send(r.text("/model"))
 		synctest.Wait()
@@ -162,28 +192,28 @@ func TestStaleAndForeignPresses(t *testing.T) {
 	}
 	tests := []struct {
 		name   string
-		press  func(r *inboundRig, k Keyboard)
+		press  func(r *inboundRig, k tgapi.Keyboard)
 		answer string
 	}{
-		{"expired", func(r *inboundRig, k Keyboard) {
+		{"expired", func(r *inboundRig, k tgapi.Keyboard) {
 			time.Sleep(menuLife)
 			r.send(r.press(k[0][0].Data, 9))
 		}, "expired"},
-		{"from another conversation", func(r *inboundRig, k Keyboard) { r.send(inGroupChat(r.press(k[0][0].Data, 9))) }, staleSentence},
-		{"pressed twice", func(r *inboundRig, k Keyboard) {
+		{"from another conversation", func(r *inboundRig, k tgapi.Keyboard) { r.send(inGroupChat(r.press(k[0][0].Data, 9))) }, staleSentence},
+		{"pressed twice", func(r *inboundRig, k tgapi.Keyboard) {
 			r.send(r.press(k[0][0].Data, 9), r.press(k[1][0].Data, 9))
 		}, "already moved on"},
-		{"made up", func(r *inboundRig, _ Keyboard) { r.send(r.press("w:made:0:m1", 9)) }, "expired"},
-		{"an index that is not there", func(r *inboundRig, k Keyboard) {
+		{"made up", func(r *inboundRig, _ tgapi.Keyboard) { r.send(r.press("w:made:0:m1", 9)) }, "expired"},
+		{"an index that is not there", func(r *inboundRig, k tgapi.Keyboard) {
 			r.send(r.press(strings.TrimSuffix(k[0][0].Data, "a0")+"a99", 9))
 		}, ""},
-		{"an agent that cannot be used", func(r *inboundRig, k Keyboard) {
+		{"an agent that cannot be used", func(r *inboundRig, k tgapi.Keyboard) {
 			r.send(r.press(strings.TrimSuffix(k[0][0].Data, "a0")+"a2", 9))
 		}, ""},
-		{"an effort before a model", func(r *inboundRig, k Keyboard) {
+		{"an effort before a model", func(r *inboundRig, k tgapi.Keyboard) {
 			r.send(r.press(strings.TrimSuffix(k[0][0].Data, "a0")+"e0", 9))
 		}, ""},
-		{"close", func(r *inboundRig, k Keyboard) { r.send(r.press(k[len(k)-1][0].Data, 9)) }, ""},
+		{"close", func(r *inboundRig, k tgapi.Keyboard) { r.send(r.press(k[len(k)-1][0].Data, 9)) }, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -236,7 +266,7 @@ func TestEveryButtonFits(t *testing.T) {
 		for step := range 200 {
 			m.step = step
 			_, keyboard := m.view()
-			var all []Button
+			var all []tgapi.Button
 			for _, row := range keyboard {
 				all = append(all, row...)
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"ductor/bot/render"
 	"ductor/cli"
 )
 
@@ -151,7 +152,7 @@ func noSuchModel(name string, entries []cli.MenuEntry) string {
 	if len(all) == 0 {
 		return "No agent can be used yet; /model says why."
 	}
-	return fmt.Sprintf("There is no model %q. There are: %s.", cut(name, 60), modelIDs(all))
+	return fmt.Sprintf("There is no model %q. There are: %s.", render.Cut(name, 60), modelIDs(all))
 }
 
 func modelIDs(models []cli.Model) string {

@@ -3,8 +3,11 @@ package bot
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 )
 
@@ -81,7 +84,7 @@ func (m *modelMenu) isCurrent(model cli.Model) bool {
 	return model.ID == m.current.Model || m.current.Model == "" && model.Default
 }
 
-func (m *modelMenu) view() (string, Keyboard) {
+func (m *modelMenu) view() (string, tgapi.Keyboard) {
 	switch {
 	case m.agent < 0:
 		return m.agentsView()
@@ -96,40 +99,46 @@ func (m *modelMenu) head() string {
 	return "Now: " + m.unchanged() + "\n\n"
 }
 
-func (m *modelMenu) agentsView() (string, Keyboard) {
+func (m *modelMenu) agentsView() (string, tgapi.Keyboard) {
 	var b strings.Builder
 	b.WriteString(m.head())
-	var keyboard Keyboard
+	var keyboard tgapi.Keyboard
 	for i, e := range m.entries {
 		if usable(e) {
-			keyboard = append(keyboard, []Button{{Text: marked(string(e.Agent), e.Agent == m.current.Agent), Data: m.data(opAgent, i)}})
+			keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(e.Agent), e.Agent == m.current.Agent), Data: m.data(opAgent, i)}})
 		}
 	}
-	if len(keyboard) > 0 {
+	switch {
+	case len(keyboard) > 0:
 		b.WriteString("Which agent is to answer?")
-	} else {
+	case slices.ContainsFunc(m.entries, isLoading):
+		b.WriteString("The agents are being asked for their models.")
+	default:
 		b.WriteString("No agent can be used yet.")
 	}
 	for _, e := range m.entries {
-		if !usable(e) {
+		switch {
+		case isLoading(e):
+			fmt.Fprintf(&b, "\n\n%s: its models are being looked up…", e.Agent)
+		case !usable(e):
 			fmt.Fprintf(&b, "\n\n%s: %s", e.Agent, unusableBecause(e))
 		}
 	}
-	return b.String(), append(keyboard, []Button{m.closeButton()})
+	return b.String(), append(keyboard, []tgapi.Button{m.closeButton()})
 }
 
-func (m *modelMenu) modelsView() (string, Keyboard) {
+func (m *modelMenu) modelsView() (string, tgapi.Keyboard) {
 	var b strings.Builder
 	b.WriteString(m.head())
 	fmt.Fprintf(&b, "Which model of %s?", m.entries[m.agent].Agent)
 	from, to := pageBounds(m.page, len(m.models()))
-	var keyboard Keyboard
+	var keyboard tgapi.Keyboard
 	for i, model := range m.models()[from:to] {
 		name := modelName(model)
 		if model.Description != "" {
-			fmt.Fprintf(&b, "\n%s: %s", name, cut(firstLineOf(model.Description), 120))
+			fmt.Fprintf(&b, "\n%s: %s", name, render.Cut(firstLineOf(model.Description), 120))
 		}
-		keyboard = append(keyboard, []Button{{Text: marked(name, m.isCurrent(model)), Data: m.data(opModel, from+i)}})
+		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(name, m.isCurrent(model)), Data: m.data(opModel, from+i)}})
 	}
 	if m.pages() > 1 {
 		keyboard = append(keyboard, m.pager(m.page, m.pages()))
@@ -137,22 +146,22 @@ func (m *modelMenu) modelsView() (string, Keyboard) {
 	return b.String(), append(keyboard, m.foot())
 }
 
-func (m *modelMenu) effortsView() (string, Keyboard) {
+func (m *modelMenu) effortsView() (string, tgapi.Keyboard) {
 	model := m.models()[m.model]
 	here := m.isCurrent(model)
 	def := "Default"
 	if model.DefaultEffort != "" {
 		def += " (" + string(model.DefaultEffort) + ")"
 	}
-	keyboard := Keyboard{{{Text: marked(def, here && m.current.Effort == ""), Data: m.data(opEffort, -1)}}}
+	keyboard := tgapi.Keyboard{{{Text: render.Marked(def, here && m.current.Effort == ""), Data: m.data(opEffort, -1)}}}
 	for i, e := range model.Efforts {
-		keyboard = append(keyboard, []Button{{Text: marked(string(e), here && m.current.Effort == e), Data: m.data(opEffort, i)}})
+		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(e), here && m.current.Effort == e), Data: m.data(opEffort, i)}})
 	}
 	return m.head() + "How hard is " + modelName(model) + " to think?", append(keyboard, m.foot())
 }
 
-func (m *modelMenu) foot() []Button {
-	return []Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()}
+func (m *modelMenu) foot() []tgapi.Button {
+	return []tgapi.Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()}
 }
 
 func modelName(m cli.Model) string {
@@ -192,7 +201,7 @@ func unusableBecause(e cli.MenuEntry) string {
 	case e.Auth.State == cli.Installed:
 		s = "not logged in."
 	case e.Err != nil:
-		return "its models cannot be listed: " + cut(firstLineOf(e.Err.Error()), 200)
+		return "its models cannot be listed: " + render.Cut(firstLineOf(e.Err.Error()), 200)
 	default:
 		return "it names no models."
 	}

@@ -35,7 +35,7 @@ func (s AgentState) String() string {
 // Agents says of every agent of a place whether it can be used and how it is run, without spending a token. What is
 // known already is not asked again. A sandbox is made for it; one that is not configured has no agents.
 func (s *Service) Agents(ctx context.Context, in Sandbox) []AgentState {
-	at := s.sites.get(in)
+	at := s.runEnvs.get(in)
 	if at == nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ type ApprovalAsked struct {
 	Input   json.RawMessage // whole, as the agent gave it; may be nil
 	// Fields are what else the request holds, as Reading.Fields finds it.
 	Fields []Field
-	// Missing is what the agent left out, such as "the command": without it nobody can allow the request. Empty where
+	// Missing is what the agent left out, such as "the command": without it the request cannot be allowed. Empty where
 	// the request says all.
 	Missing string
 	Reason  string // why it asks, in its own words, whole; may be empty
@@ -69,7 +69,7 @@ type Decision struct {
 }
 
 // WaitedUntil is until when an agent waited for people, as TurnLoop.Waited says it: now while asks are open, else when
-// somebody decided last, which is the zero time if nobody was asked.
+// somebody decided last, which is the zero time if the agent asked nothing.
 func WaitedUntil(now time.Time, open int, heard time.Time) time.Time {
 	if open > 0 {
 		return now

@@ -92,6 +92,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode Mode, req
 		if err != nil {
 			return attempt{result: Cut(ctx, agent)}
 		}
+		emit(Status{Kind: StatusStarting}) // until SessionStarted
 		session, late, err := s.open(ctx, entry, mode, req, at, emit)
 		switch {
 		case ctx.Err() != nil && session == nil:
@@ -148,7 +149,7 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode Mode, req Re
 		}
 		came <- o
 	}()
-	if o, ok := awaitPlace(ctx, entry.site, emit, came); ok {
+	if o, ok := awaitPlace(ctx, entry.runEnv, emit, came); ok {
 		if o.session == nil {
 			s.pool.leave(at)
 		}
@@ -198,7 +199,7 @@ func (s *Service) runTurn(ctx context.Context, lent *pooled, req Request, w *wat
 	case err := <-over:
 		return err
 	case <-patience.Done():
-		return Failf(BadOutput, lent.agent, "it did not let go of the turn")
+		return Failf(BadOutput, lent.agent, "it did not detach from the turn")
 	}
 }
 

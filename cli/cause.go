@@ -15,18 +15,18 @@ var ErrStale = errors.New("stale")
 // ErrClosing is the cause of a turn that ended because ductor stops.
 var ErrClosing = errors.New("ductor is stopping")
 
-// ErrDetached is the cause of a turn that ductor let go of, to go on with it after its next start. It is also
+// ErrDetached is the cause of a turn that ductor detached from, to resume it after its next start. It is also
 // what a Process gives after Detach.
 var ErrDetached = errors.New("detached")
 
 // ErrNotAsked says that nothing of this id waits for a decision: it was answered, withdrawn or never asked.
-var ErrNotAsked = errors.New("nobody waits for this answer")
+var ErrNotAsked = errors.New("the agent does not wait for this answer")
 
 // ErrNoTurn says that no turn runs that could take a message.
 var ErrNoTurn = errors.New("no turn runs that takes a message")
 
 // Cut is the Result of a turn that ended because its context did: Aborted if a person did it, Detached if
-// ductor let go of it, else a TimedOut that says why. The Emitter adds the text that came so far.
+// ductor detached from it, else a TimedOut that says why. The Emitter adds the text that came so far.
 func Cut(ctx context.Context, agent Agent) Result {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ErrAborted) {

@@ -66,7 +66,7 @@ func (e *Emitter) Text(key, delta string) {
 	e.add(delta)
 }
 
-// FullText sets the whole text of the block called key, which overwrites its deltas. Only what differs is
+// FullText sets the whole text of the block called key, which overwrites its deltas. What differs from them is
 // retracted and sent. A block that is no longer the last is left as it was streamed.
 func (e *Emitter) FullText(key, text string) {
 	if e.done {

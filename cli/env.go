@@ -42,7 +42,7 @@ const ChatIDVar = "DUCTOR_CHAT_ID"
 // ChildEnv makes the environment of an agent: the variables of parent ("NAME=value") that allow names,
 // and all of extra, which wins. A name in allow that ends in * stands for every name that begins so.
 // Marks of an agent run around us and ductor's own variables never pass, whatever allow and extra say,
-// except ChatIDVar in extra. The result is sorted and has each name once; nothing is taken from BaseEnv by itself.
+// except ChatIDVar in extra. The result is sorted and has each name once; the caller passes BaseEnv in allow.
 func ChildEnv(parent []string, allow []string, extra map[string]string) []string {
 	never := neverPassed()
 	chosen := map[string]string{}

@@ -75,6 +75,7 @@ type StatusKind string
 
 // The kinds of status.
 const (
+	StatusStarting   StatusKind = "starting"   // the agent's process starts; SessionStarted ends it
 	StatusWaiting    StatusKind = "waiting"    // asked the model, nothing came yet
 	StatusCompacting StatusKind = "compacting" // shortening its context
 	StatusRetrying   StatusKind = "retrying"   // the model's API failed and is asked again
@@ -97,7 +98,7 @@ type CompactBoundary struct {
 // RateLimited is a warning that a limit is near or reached. ResetAt is zero where the agent does not say.
 type RateLimited struct{ ResetAt time.Time }
 
-// CaughtUp says that all that was said while nobody listened has been told, and what follows happens now. It
+// CaughtUp says that all that the agent said while ductor did not listen has been told, and what follows happens now. It
 // comes once, in a turn that was adopted.
 type CaughtUp struct{}
 

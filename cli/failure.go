@@ -168,12 +168,12 @@ func (f *Failure) Action() Action {
 	}
 }
 
-// CodeUnknown is the exit code of a program whose end nobody saw.
+// CodeUnknown is the exit code of a program whose end its supervisor did not see.
 const CodeUnknown = -1 << 15
 
 func exitText(code int) string {
 	if code == CodeUnknown {
-		return "nobody saw how"
+		return "its end was not seen"
 	}
 	if code < 0 {
 		return fmt.Sprintf("signal %d", -code)

@@ -22,7 +22,7 @@ const notesDir = ".notes"
 
 // HomesOptions set up HostHomes. Dir is required.
 type HomesOptions struct {
-	// Dir is where the homes are, absolute; made if it is not there, and nobody else's to look into.
+	// Dir is where the homes are, absolute; made if it is not there, and closed to other users.
 	Dir string
 	// Seeds are put into each home when it is made, and looked after before each turn.
 	Seeds []HomeSeed
@@ -68,7 +68,7 @@ func OpenHomes(o HomesOptions) (*HostHomes, error) {
 	return &HostHomes{opts: o, root: root}, nil
 }
 
-// Close lets go of the directory. No other method is called afterwards.
+// Close closes the directory. No other method is called afterwards.
 func (h *HostHomes) Close() error {
 	if err := h.root.Close(); err != nil {
 		return fmt.Errorf("close homes: %w", err)
@@ -111,7 +111,7 @@ func (h *HostHomes) furnish(name string) error {
 	if err != nil {
 		return err
 	}
-	now, err := sow(home, h.opts.Seeds, had)
+	now, err := syncSeeds(home, h.opts.Seeds, had)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (h *HostHomes) List(ctx context.Context) ([]HomeInfo, error) {
 		}
 		info, err := h.look(ctx, e)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // forgotten meanwhile
+			continue // forgotten in between
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list homes: %w", err)

@@ -80,12 +80,12 @@ func readSeed(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// sow looks after all seeds in a home. had says what was put there before, by place; so does what is returned, for
+// syncSeeds looks after all seeds in a home. had says what was put there before, by place; so does what is returned, for
 // the next time. Content that an agent changed stays until the owner's changes.
-func sow(home *os.Root, seeds []HomeSeed, had map[string]string) (map[string]string, error) {
+func syncSeeds(home *os.Root, seeds []HomeSeed, had map[string]string) (map[string]string, error) {
 	now := map[string]string{}
 	for _, seed := range seeds {
-		put := seed.plant
+		put := seed.copyTo
 		if seed.Link {
 			put = seed.tie
 		}
@@ -100,8 +100,8 @@ func sow(home *os.Root, seeds []HomeSeed, had map[string]string) (map[string]str
 	return now, nil
 }
 
-// plant copies the seed, unless the same was copied before.
-func (s HomeSeed) plant(home *os.Root, had string) (state string, err error) {
+// copyTo copies the seed, unless the same was copied before.
+func (s HomeSeed) copyTo(home *os.Root, had string) (state string, err error) {
 	content, err := s.content()
 	if err != nil {
 		return "", err
@@ -204,7 +204,7 @@ func replace(root *os.Root, name string, make func(temporary string) error) erro
 }
 
 // CopiedSeeds makes of seeds what a place can be given that does not see this host's files: plain copies. What must
-// be picked is written to files in dir, as it is now, for nobody else to read. Links to directories are left out, and
+// be picked is written to files in dir, as it is now, readable by no other user. Links to directories are left out, and
 // so is what the owner does not have and what must be picked of it.
 func CopiedSeeds(dir string, seeds []HomeSeed) ([]HomeSeed, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -29,14 +29,14 @@ const (
 // HostOptions set up a Host. Dir is required unless the runs are in a place of Supervisor's; zero values take
 // the defaults.
 type HostOptions struct {
-	Dir string // where runs are kept; made if it is not there, and nobody else's to look into
+	Dir string // where runs are kept; made if it is not there, and closed to other users
 	// Supervisor says how supervisors are started, and with a Place in it, that all is not on this machine.
 	Supervisor supervisor.Options
 	// MaxAge is how long a turn may run; its supervisor ends it then, also when no ductor is there. 0 is for ever.
 	MaxAge time.Duration
 	// OrphanAfter is how long a run may go on when no ductor is there.
 	OrphanAfter time.Duration
-	// Grace is between TERM and KILL when a supervisor ends a run by itself.
+	// Grace is between TERM and KILL when a supervisor ends a run without a Stop.
 	Grace    time.Duration
 	MaxSpool int64 // bytes of output kept of a run; 0 is the supervisor's default
 	Logger   *slog.Logger
@@ -50,7 +50,7 @@ type Host struct {
 	log  *slog.Logger
 
 	mu       sync.Mutex
-	runs     map[RunID]*hostRun // started or attached to by this ductor, and not forgotten
+	runs     map[RunID]*hostRun // started or attached to by this Host, and not forgotten
 	starting map[RunID]bool
 	closed   bool
 	work     sync.WaitGroup // of what is done in the background; entered with mu held
@@ -65,6 +65,7 @@ var (
 	_ Launcher = (*Host)(nil)
 	_ Finder   = (*Host)(nil)
 	_ Measured = (*hostRun)(nil)
+	_ Lister   = (*hostRun)(nil)
 )
 
 // OpenHost makes the launcher for this machine. The caller must Close it.
@@ -122,7 +123,7 @@ func (h *Host) Start(ctx context.Context, cmd Command) (Process, error) {
 	return h.hold(run, cmd.For, marks, supervisor.Times{}), nil
 }
 
-// announce makes a run this ductor's before it is there. The function it returns is for when it is held.
+// announce makes a run this Host's before it is there. The function it returns is for when it is held.
 func (h *Host) announce(id RunID) (held func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,7 +146,7 @@ func (h *Host) limits(p Purpose) supervisor.Limits {
 	return l
 }
 
-// hold makes a Process of a run, which is this ductor's from now on.
+// hold makes a Process of a run, which is this Host's from now on.
 func (h *Host) hold(run *supervisor.Run, p Purpose, marks []Mark, times supervisor.Times) *hostRun {
 	r := newHostRun(h, run, p, marks, times)
 	h.mu.Lock()
@@ -166,13 +167,17 @@ func (h *Host) Find(agent Agent, pid int) Process {
 	return nil
 }
 
-// Settled forgets runs that were stopped and have nothing else that is not recorded.
+// Settled forgets runs that were stopped and have nothing else that is not recorded, and of others the output that
+// belongs to recorded turns alone.
 func (h *Host) Settled(turn TurnID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.runs {
-		if r.settle(turn) {
+		switch marked := r.marks.settle(turn); {
+		case r.done():
 			h.forget(r)
+		case marked && !h.closed:
+			h.work.Go(r.trim)
 		}
 	}
 }
@@ -180,7 +185,7 @@ func (h *Host) Settled(turn TurnID) {
 // forget removes a run for good, in the background. mu is held.
 func (h *Host) forget(r *hostRun) {
 	delete(h.runs, r.Run())
-	if h.closed { // the next ductor finds that nobody needs it
+	if h.closed { // after the next start ductor finds that no turn needs it
 		return
 	}
 	h.work.Go(func() {
@@ -192,7 +197,7 @@ func (h *Host) forget(r *hostRun) {
 	})
 }
 
-// retired is called once a run was stopped and let go of.
+// retired is called once a run was stopped and released.
 func (h *Host) retired(r *hostRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -213,7 +218,7 @@ func (h *Host) background(f func()) {
 	h.mu.Unlock()
 }
 
-// Close lets go of the runs that were not stopped, which go on. Idempotent.
+// Close detaches from the runs that were not stopped, which go on. Idempotent.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if !h.closed {

@@ -47,7 +47,7 @@ func PurposeOf(labels map[string]string) (Purpose, []Mark, error) {
 	return p, marks, nil
 }
 
-// Left lists the runs of an earlier ductor. Its probes are ended.
+// Left lists the runs of the previous process of ductor. Its probes are ended.
 func (h *Host) Left(ctx context.Context) ([]LeftRun, error) {
 	infos, err := h.root.List(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *Host) Left(ctx context.Context) ([]LeftRun, error) {
 		run := leftOf(info)
 		if run.Mode == "" && run.Problem == "" {
 			err := h.Discard(ctx, run.Run)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may have ended by itself meanwhile
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may have ended in between
 				h.log.Warn("end a probe that was left", "run", run.Run, "err", err)
 			}
 			continue
@@ -101,7 +101,7 @@ func (h *Host) Attach(ctx context.Context, id RunID, offset int64) (Process, err
 		return nil, err
 	}
 	times, err := run.Times(ctx)
-	if err != nil { // its supervisor is gone: then nobody knows
+	if err != nil { // its supervisor is gone: then it is unknown
 		times = supervisor.Times{}
 	}
 	return h.hold(run, purpose, slices.Clone(marks), times), nil

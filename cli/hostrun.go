@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"sync"
 	"time"
 
 	"ductor/internal/supervisor"
 )
 
-// drainPatience is how long the output of a stopped run may still be read before ductor lets go of it.
+// drainPatience is how long the output of a stopped run may still be read before ductor releases it.
 const drainPatience = 5 * time.Second
 
 // Between two tries to stop a run that cannot be reached.
@@ -26,22 +25,22 @@ const (
 type hostRun struct {
 	host  *Host
 	run   *supervisor.Run
-	times supervisor.Times // of what was printed before this ductor attached
+	times supervisor.Times // of what was printed before this Host attached
 	in    hostInput
 	out   hostOutput
 
-	marking sync.Mutex // held while marks are recorded, so that the order is the right one
-	mu      sync.Mutex
+	marks   runMarks
 	purpose Purpose
-	marks   []Mark
-	settled []TurnID // of the marked ones
-	dead    bool     // it was stopped
-	stopped bool     // and let go of
-	late    bool     // it is being stopped in the background, for it could not be reached
+
+	mu      sync.Mutex
+	dead    bool // it was stopped
+	stopped bool // and released
+	late    bool // it is being stopped in the background, for it could not be reached
 }
 
 func newHostRun(h *Host, run *supervisor.Run, p Purpose, marks []Mark, times supervisor.Times) *hostRun {
-	r := &hostRun{host: h, run: run, times: times, purpose: p, marks: marks}
+	r := &hostRun{host: h, run: run, times: times, purpose: p}
+	r.marks.all = marks
 	r.in = hostInput{to: run.Stdin(), sent: run.Info().InputEnd}
 	r.out = hostOutput{from: run.Stdout(), ended: make(chan struct{})}
 	return r
@@ -60,7 +59,7 @@ func (r *hostRun) Exit() ExitStatus {
 	if !e.Known {
 		return ExitStatus{Code: CodeUnknown, By: EndedUnseen, OOM: e.OOM}
 	}
-	return ExitStatus{Code: e.Code, Signal: e.Signal, By: Ender(e.By), OOM: e.OOM}
+	return ExitStatus{Code: e.Code, Signal: e.Signal, By: Terminator(e.By), OOM: e.OOM}
 }
 
 func (r *hostRun) Interrupt() error {
@@ -79,17 +78,23 @@ func (r *hostRun) Memory(ctx context.Context) (int64, error) {
 	return info.Memory, nil
 }
 
+// Processes names what runs of the program and of all it started; see Lister.
+func (r *hostRun) Processes(ctx context.Context) (names []ProcessName, err error) {
+	info, err := r.run.Inspect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the processes of %d: %w", r.PID(), err)
+	}
+	for _, m := range info.Members {
+		names = append(names, ProcessName{Name: m.Name, PID: m.PID})
+	}
+	return names, nil
+}
+
 func (r *hostRun) Begin(ctx context.Context, m Mark) error {
-	r.marking.Lock()
-	defer r.marking.Unlock()
+	r.marks.recording.Lock()
+	defer r.marks.recording.Unlock()
 	m.Input = r.in.position()
-	r.mu.Lock()
-	keep := slices.DeleteFunc(slices.Clone(r.marks), func(o Mark) bool {
-		return o.Turn == m.Turn || o.Turn == RestMark || slices.Contains(r.settled, o.Turn)
-	})
-	r.marks, r.settled = append(keep, m), nil
-	labels, err := labelsOf(r.purpose, r.marks)
-	r.mu.Unlock()
+	labels, err := labelsOf(r.purpose, r.marks.add(m))
 	if err != nil {
 		return err
 	}
@@ -97,17 +102,8 @@ func (r *hostRun) Begin(ctx context.Context, m Mark) error {
 	if err := r.run.Update(ctx, labels, &limits); err != nil {
 		return fmt.Errorf("mark the beginning of a turn: %w", err)
 	}
+	r.host.trimLater(r)
 	return nil
-}
-
-// settle takes note that a turn is recorded. It says whether nothing needs the run any more.
-func (r *hostRun) settle(turn TurnID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if slices.ContainsFunc(r.marks, func(m Mark) bool { return m.Turn == turn }) {
-		r.settled = append(r.settled, turn)
-	}
-	return r.doneLocked()
 }
 
 // retire takes note that the run was stopped. It says whether nothing needs the run any more.
@@ -115,13 +111,14 @@ func (r *hostRun) retire() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopped = true
-	return r.doneLocked()
+	return !r.marks.open()
 }
 
-func (r *hostRun) doneLocked() bool {
-	return r.stopped && !slices.ContainsFunc(r.marks, func(m Mark) bool {
-		return m.OfTurn() && !slices.Contains(r.settled, m.Turn)
-	})
+// done says whether nothing needs the run any more.
+func (r *hostRun) done() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopped && !r.marks.open()
 }
 
 func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {
@@ -129,7 +126,7 @@ func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {
 		return nil
 	}
 	err := r.run.Stop(ctx, grace)
-	if err != nil && r.isDead() { // another Stop was quicker, and the run is let go of
+	if err != nil && r.isDead() { // another Stop was quicker, and the run is released
 		return nil
 	}
 	if errors.Is(err, supervisor.ErrDetached) {
@@ -145,7 +142,7 @@ func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// stopLater goes on trying to stop a run in a place that could not be reached, until it is or until this ductor
+// stopLater goes on trying to stop a run in a place that could not be reached, until it is or until this Host
 // ends: the next one finds it, or it finds itself orphaned.
 func (h *Host) stopLater(r *hostRun, grace time.Duration) {
 	if h.opts.Supervisor.Place == nil {
@@ -177,8 +174,8 @@ func (h *Host) stopLater(r *hostRun, grace time.Duration) {
 	})
 }
 
-// endLate ends runs that should have been ended before, and could not be reached: a session is not gone on with while
-// an agent that nobody listens to works in it. It is an error if they still cannot be reached.
+// endLate ends runs that should have been ended before, and could not be reached: a session is not resumed while
+// an agent that ductor does not listen to works in it. It is an error if they still cannot be reached.
 func (h *Host) endLate(ctx context.Context, p Purpose) error {
 	for _, r := range h.lateRuns(p) {
 		err := r.Stop(ctx, h.opts.Grace)
@@ -210,7 +207,7 @@ func (r *hostRun) isLate() bool {
 	return r.late && !r.dead
 }
 
-// stopDetached ends a run that was let go of, whoever may have it by now.
+// stopDetached ends a run that was detached from, whoever may have it by now.
 func (r *hostRun) stopDetached(ctx context.Context, grace time.Duration) error {
 	again, err := r.host.root.Follow(context.WithoutCancel(ctx), string(r.Run()), 0)
 	if errors.Is(err, fs.ErrNotExist) { // collected, and nothing is collected that lives
@@ -238,7 +235,7 @@ func (r *hostRun) die() bool {
 	return !was
 }
 
-// release lets go of a stopped run once its last words were read. They stay on the disk until the turns they
+// release releases a stopped run once its last words were read. They stay on the disk until the turns they
 // are of are settled.
 func (r *hostRun) release() {
 	wait := time.NewTimer(drainPatience)

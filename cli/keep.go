@@ -16,14 +16,14 @@ type Keeper interface {
 	Keep(ctx context.Context, left LeftRun) (Kept, error)
 }
 
-// Kept is a process that is kept for sessions to come. It lives until it is let go of and no session is in it. Its
+// Kept is a process that is kept for sessions to come. It lives until it is closed and no session is in it. Its
 // functions are safe for concurrent use; either Close or Detach is called, once.
 type Kept struct {
 	PID   int
 	Alive func() bool // it can take a session
-	// Close lets go of the process for good: it ends, with all it started, unless sessions are in it.
+	// Close closes the process for good: it ends, with all it started, unless sessions are in it.
 	Close func(ctx context.Context) error
-	// Detach lets go of the process, which goes on, together with the sessions in it.
+	// Detach detaches from the process, which goes on, together with the sessions in it.
 	Detach func()
 }
 
@@ -67,7 +67,7 @@ func (k *keptSession) Detach() {
 }
 
 // keepShared has a process of several conversations taken over in the background, if nothing runs in it. A session
-// that is opened meanwhile waits for that, or has a process of its own started; then the one that was left is ended.
+// that is opened during that waits for it, or has a process of its own started; then the one that was left is ended.
 func (s *Service) keepShared(left leftTurn) bool {
 	entry := s.liveEntry(left)
 	if entry == nil || left.run.Conversation != "" || s.pool.tooMany() {
@@ -85,7 +85,7 @@ func (s *Service) keepShared(left leftTurn) bool {
 	return false
 }
 
-// keepWait is how long it may take to take over a process that is kept. Nothing but sessions for it waits meanwhile.
+// keepWait is how long it may take to take over a process that is kept. Only sessions for it wait that long.
 const keepWait = 30 * time.Second
 
 func (s *Service) keep(entry *agentEntry, keeper Keeper, left leftTurn) {

@@ -171,7 +171,7 @@ func TestAKeptProcessIsOneOfThePool(t *testing.T) {
 		}, true},
 		"in the way": {func(t *testing.T, s *Service) { run(t, s, "other", Request{Conversation: "a"}) }, true},
 		"dead": {func(_ *testing.T, s *Service) {
-			s.sites.get("").launchers[1].(*fakePlace).processes[7].die(ExitStatus{})
+			s.runEnvs.get("").launchers[1].(*fakePlace).processes[7].die(ExitStatus{})
 			synctest.Wait()
 		}, true},
 	} {

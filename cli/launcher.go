@@ -14,8 +14,8 @@ type Launcher interface {
 	Start(ctx context.Context, cmd Command) (Process, error)
 	// LookPath finds a program by name in this place, like exec.LookPath.
 	LookPath(name string) (string, error)
-	// Left lists the runs that an earlier ductor left here, with those whose program ended and whose output
-	// nobody took. Runs of this ductor are not in it, and neither are probes.
+	// Left lists the runs that the previous process of ductor left here, with those whose program ended and whose output
+	// was not taken. Runs of this Launcher are not in it, and neither are probes.
 	Left(ctx context.Context) ([]LeftRun, error)
 	// Attach takes over a run that was left; its Stdout begins at offset. A run that is not there gives an
 	// error matching fs.ErrNotExist.
@@ -23,7 +23,8 @@ type Launcher interface {
 	// Discard ends a run that was left, with everything it started, and forgets its output.
 	Discard(ctx context.Context, run RunID) error
 	// Settled says that the outcome of a turn is recorded: what was kept for going on with it is forgotten, in
-	// the background.
+	// the background. Of a process that lives on, that is its output up to the first mark of a turn that is not
+	// recorded or, if there is none, up to the last mark.
 	Settled(turn TurnID)
 	// Knows says whether no run that was started after since can have been forgotten, so that a turn begun
 	// after it which no run has a mark of never reached an agent.
@@ -33,12 +34,12 @@ type Launcher interface {
 // RunID names a run: a program from its start to its end, and what it printed.
 type RunID string
 
-// Purpose says what a run is for. It is kept beside the run, so that a later ductor knows it again.
+// Purpose says what a run is for. It is kept beside the run, so that ductor knows it again after a restart.
 type Purpose struct {
 	Agent        Agent
-	Mode         Mode         // empty for a probe: a short question about the agent, of no worth to a later ductor
+	Mode         Mode         // empty for a probe: a short question about the agent, of no worth after a restart
 	Conversation Conversation // empty for a process that serves several
-	// Setting is the dialect's own digest of what the process was started with, so that a later ductor
+	// Setting is the dialect's own digest of what the process was started with, so that after a restart ductor
 	// knows which requests it fits. It tells no secret.
 	Setting string
 }
@@ -63,7 +64,7 @@ const SpoilMark TurnID = "spoiled"
 // OfTurn says whether the mark is one of a turn.
 func (m Mark) OfTurn() bool { return m.Turn != RestMark && m.Turn != SpoilMark }
 
-// LeftRun is a run of an earlier ductor.
+// LeftRun is a run of the previous process of ductor.
 type LeftRun struct {
 	Run RunID
 	Purpose
@@ -106,7 +107,7 @@ type Process interface {
 	// PID is the program's process id in its own place.
 	PID() int
 	// Stdin writes to the program; Close gives it end of file. Writes to a dead program fail. A Write of up
-	// to a megabyte reaches the program whole or, if ductor dies meanwhile, not at all.
+	// to a megabyte reaches the program whole or, if ductor dies during it, not at all.
 	Stdin() io.WriteCloser
 	// Stdout reads what the program prints. It gives a *LostOutput once where some of it cannot be had, and
 	// can be read on; io.EOF at the end, and at the latest a short drain time after the program exited, even
@@ -122,7 +123,7 @@ type Process interface {
 	// Stop ends the program and every descendant: TERM, grace, KILL, reap, look again. It returns when
 	// none is left, and at once when none was. Idempotent, and works after the program itself exited.
 	Stop(ctx context.Context, grace time.Duration) error
-	// Detach lets go of the program, which goes on. Idempotent; after it only Stop does anything.
+	// Detach detaches from the program, which goes on. Idempotent; after it only Stop does anything.
 	Detach()
 	// Interrupt sends SIGINT to the program's process group.
 	Interrupt() error
@@ -134,21 +135,21 @@ type Process interface {
 
 // ExitStatus is how a program ended.
 type ExitStatus struct {
-	Code   int // exit code; for a signal, minus its number; CodeUnknown if nobody saw it
+	Code   int // exit code; for a signal, minus its number; CodeUnknown if it was not seen
 	Signal bool
-	By     Ender
+	By     Terminator
 	OOM    bool // the kernel ended it for want of memory, as far as that can be seen
 }
 
-// Ender is who ended a program.
-type Ender string
+// Terminator is who ended a program.
+type Terminator string
 
-// The enders. Itself is the program, or somebody outside.
+// The terminators. Itself is the program, or somebody outside.
 const (
-	EndedByItself     Ender = ""
-	EndedByStop       Ender = "stop"       // Process.Stop
-	EndedByAge        Ender = "max age"    // it ran for too long
-	EndedOrphaned     Ender = "orphaned"   // no ductor was there for too long
-	EndedByTerminated Ender = "terminated" // the machine was shut down, or its supervisor told to end
-	EndedUnseen       Ender = "unseen"     // its supervisor was killed, and it with it
+	EndedByItself     Terminator = ""
+	EndedByStop       Terminator = "stop"       // Process.Stop
+	EndedByAge        Terminator = "max age"    // it ran for too long
+	EndedOrphaned     Terminator = "orphaned"   // no ductor was there for too long
+	EndedByTerminated Terminator = "terminated" // the machine was shut down, or its supervisor told to end
+	EndedUnseen       Terminator = "unseen"     // its supervisor was killed, and it with it
 )

@@ -9,38 +9,38 @@ import (
 	"time"
 )
 
-// OpenTurn is a turn that was running when an earlier ductor went.
+// OpenTurn is a turn that was running when the previous process of ductor ended.
 type OpenTurn struct {
 	Turn         TurnID
 	Agent        Agent
 	Sandbox      Sandbox // where it was running
 	Conversation Conversation
 	Started      time.Time
-	GivenUp      bool // nobody goes on with it: nothing remains of it, and its run is ended
+	GivenUp      bool // it is not resumed: nothing remains of it, and its run is ended
 }
 
 // leftTurn is a run that was left, such as one that has an open turn.
 type leftTurn struct {
-	site *site
-	from Launcher
-	run  LeftRun
-	at   *place   // of its process
-	over []TurnID // that the run has marks of, though their outcomes are recorded
+	runEnv *runEnv
+	from   Launcher
+	run    LeftRun
+	at     *place   // of its process
+	over   []TurnID // that the run has marks of, though their outcomes are recorded
 }
 
 // belongsTo says whether the run has the turn: it was found where the turn ran, and has its mark.
 func (l *leftTurn) belongsTo(t OpenTurn) bool {
-	return l.site.sandbox == t.Sandbox && l.run.Agent == t.Agent &&
+	return l.runEnv.sandbox == t.Sandbox && l.run.Agent == t.Agent &&
 		slices.ContainsFunc(l.run.Marks, func(m Mark) bool { return m.Turn == t.Turn })
 }
 
-// forgetRecorded takes the turns out of the run's marks that are not open any more: nobody goes on with them, and who
+// forgetRecorded takes the turns out of the run's marks that are not open any more: no turn resumes them, and who
 // waited for them would take the process to be at work for ever. A mark outlives the record of its turn until another
 // one is made.
 func (l *leftTurn) forgetRecorded(open []OpenTurn) {
 	var marks []Mark
 	for _, m := range l.run.Marks {
-		if !m.OfTurn() || slices.ContainsFunc(open, func(t OpenTurn) bool { return t.Turn == m.Turn && t.Sandbox == l.site.sandbox }) {
+		if !m.OfTurn() || slices.ContainsFunc(open, func(t OpenTurn) bool { return t.Turn == m.Turn && t.Sandbox == l.runEnv.sandbox }) {
 			marks = append(marks, m)
 		} else {
 			l.over = append(l.over, m.Turn)
@@ -49,7 +49,7 @@ func (l *leftTurn) forgetRecorded(open []OpenTurn) {
 	l.run.Marks = marks
 }
 
-// attached says of a run that this ductor has by now that those turns are recorded.
+// attached says of a run that this process has by now that those turns are recorded.
 func (l *leftTurn) attached() {
 	for _, turn := range l.over {
 		l.from.Settled(turn)
@@ -57,7 +57,7 @@ func (l *leftTurn) attached() {
 }
 
 func (l leftTurn) closeKey() closeKey {
-	return closeKey{l.site.sandbox, l.run.Conversation, l.run.Agent}
+	return closeKey{l.runEnv.sandbox, l.run.Conversation, l.run.Agent}
 }
 
 // Remains is what is left of an OpenTurn.
@@ -67,19 +67,19 @@ type Remains string
 const (
 	RemainsRun     Remains = "run"     // a run has it: Service.Resume goes on with it
 	RemainsNothing Remains = "nothing" // it never reached an agent: Service.Run asks for the first time
-	RemainsUnknown Remains = "unknown" // nobody knows what it did, so it must not be asked again by itself
+	RemainsUnknown Remains = "unknown" // what it did is unknown, so only the user may ask it again
 )
 
-// endUseless ends a run that nothing is to be gone on with.
+// endUseless ends a run of which no turn is to be resumed.
 func (s *Service) endUseless(r leftTurn) {
 	if r.run.Problem != "" {
-		s.opts.Logger.Warn("a run that was left cannot be gone on with; it is ended", "run", r.run.Run, "agent", string(r.run.Agent),
+		s.opts.Logger.Warn("a run that was left cannot be resumed; it is ended", "run", r.run.Run, "agent", string(r.run.Agent),
 			"conversation", string(r.run.Conversation), "pid", r.run.PID, "why", r.run.Problem)
 	}
 	s.discardLeft(r)
 }
 
-// spare keeps a run that is not this ductor's yet from being ended as nobody's: n is 1 for one more who is about to attach
+// spare keeps a run that is not this process's yet from being ended as useless: n is 1 for one more who is about to attach
 // to it, and -1 for one who has, or will not.
 func (s *Service) spare(run RunID, n int) {
 	s.leftMu.Lock()
@@ -96,7 +96,7 @@ func (s *Service) spareLocked(run RunID, n int) {
 }
 
 // sparedNow are the runs that are spared. It is asked for before a look at what was left: one that is not among them any
-// more by then is this ductor's.
+// more by then is this process's.
 func (s *Service) sparedNow() map[RunID]int {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -134,7 +134,7 @@ func (s *Service) discardLeft(left leftTurn) {
 		}
 		s.opts.Logger.Error("end a run that was left", "run", left.run.Run, "pid", left.run.PID, "err", err)
 		if !errors.Is(err, fs.ErrNotExist) {
-			s.missed(left.site, err)
+			s.missed(left.runEnv, err)
 		}
 	}()
 }
@@ -144,8 +144,8 @@ func (s *Service) discardLeft(left leftTurn) {
 func (s *Service) Resume(ctx context.Context, agent Agent, req Request, emit func(Event)) Result {
 	s.leftMu.Lock()
 	if left := s.left[req.Turn]; left != nil {
-		req.Sandbox = left.site.sandbox
-		if left.site.agents[agent] == nil { // it is not configured any more
+		req.Sandbox = left.runEnv.sandbox
+		if left.runEnv.agents[agent] == nil { // it is not configured any more
 			delete(s.left, req.Turn)
 			s.spareLocked(left.run.Run, -1)
 			s.discardLeft(*left)
@@ -165,19 +165,19 @@ func (s *Service) resume(ctx context.Context, entry *agentEntry, req Request, em
 		return emitted(emit, Result{Err: Failf(UnknownFailure, agent, "nothing is left of this turn")})
 	}
 	a := s.attemptLeft(ctx, entry, left, req, emit)
-	a.result.Err = entry.site.named(a.result.Err)
-	s.settle(ctx, entry.site, &a, func() { emit(a.result) })
+	a.result.Err = entry.runEnv.named(a.result.Err)
+	s.settle(ctx, entry.runEnv, &a, func() { emit(a.result) })
 	return a.result
 }
 
 func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *leftTurn, req Request, emit func(Event)) attempt {
 	agent := entry.provider.Agent()
 	if left.run.Problem != "" {
-		s.opts.Logger.Warn("a turn cannot be gone on with; its run is ended", "run", left.run.Run, "agent", string(agent),
+		s.opts.Logger.Warn("a turn cannot be resumed; its run is ended", "run", left.run.Run, "agent", string(agent),
 			"turn", string(req.Turn), "pid", left.run.PID, "why", left.run.Problem)
 		s.spare(left.run.Run, -1)
 		s.discardLeft(*left)
-		return attempt{result: Result{Err: Failf(UnknownFailure, agent, "it cannot be gone on with and was ended, because %s", left.run.Problem)}}
+		return attempt{result: Result{Err: Failf(UnknownFailure, agent, "it cannot be resumed and was ended, because %s", left.run.Problem)}}
 	}
 	there := req
 	there.AddDirs, there.Files = nil, nil // they were brought when it began
@@ -194,7 +194,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 		return attempt{result: Result{Detached: true}}
 	case err != nil:
 		s.discardLeft(*left)
-		return attempt{result: Result{Err: entry.site.lost(agent, err)}}
+		return attempt{result: Result{Err: entry.runEnv.lost(agent, err)}}
 	}
 	left.attached()
 	lent := s.pool.lend(entry, left.run.Mode, req.Conversation, session, left.at)
@@ -203,7 +203,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 
 // Settled says that the outcome of a turn is recorded, so that nothing need be kept to go on with it.
 func (s *Service) Settled(turn TurnID) {
-	for _, at := range s.sites.list() {
+	for _, at := range s.runEnvs.list() {
 		for _, l := range at.launchers {
 			l.Settled(turn)
 		}

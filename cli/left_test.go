@@ -300,7 +300,7 @@ func TestResumeCanBeAborted(t *testing.T) {
 	})
 }
 
-// A run that cannot be gone on with is ended, and the chat is told why in plain words.
+// A run that cannot be resumed is ended, and the chat is told why in plain words.
 func TestResumeOfWhatCannotBe(t *testing.T) {
 	old := leftRun("r", "1")
 	old.Problem = "its supervisor speaks version 1, this ductor needs 2"
@@ -310,7 +310,7 @@ func TestResumeOfWhatCannotBe(t *testing.T) {
 		p    *fakeProvider
 		want string
 	}{
-		{"refused", old, &fakeProvider{}, "Fake failed: it cannot be gone on with and was ended, because its supervisor speaks version 1, this ductor needs 2."},
+		{"refused", old, &fakeProvider{}, "Fake failed: it cannot be resumed and was ended, because its supervisor speaks version 1, this ductor needs 2."},
 		{"not adopted", leftRun("r", "1"), &fakeProvider{adopt: func(context.Context, LeftRun, *fakeSession) error {
 			return Failf(Crashed, "fake", "gone")
 		}}, "gone"},

@@ -8,7 +8,7 @@ type queued struct {
 	oversized int64 // its size, if only its head was kept
 	end       int64 // the offset after it
 	lost      *LostOutput
-	caughtUp  bool          // what an earlier ductor left unread ends here
+	caughtUp  bool          // what the previous process of ductor left unread ends here
 	flushed   chan struct{} // on the way to the program: nothing to write; closed when its turn comes
 }
 
@@ -19,7 +19,7 @@ func (q queued) news() bool { return q.lost != nil || q.caughtUp }
 type lineQueue struct {
 	limit int
 	ready chan struct{} // a token when there is something to take, or the end
-	room  chan struct{} // a token when there is room again, or nobody takes any more
+	room  chan struct{} // a token when there is room again, or the reader has stopped
 
 	mu      sync.Mutex
 	lines   []queued

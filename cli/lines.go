@@ -24,23 +24,23 @@ const (
 // size when it ends. What a *LostOutput cut in two is thrown away as well. The error is r's, wrapped; io.EOF
 // is no error.
 func ReadLines(r io.Reader, limit int, line func([]byte), oversized func(head []byte, size int64)) error {
-	tell := lineTeller{line: func(l []byte, _ int64) { line(l) }}
+	tell := lineSink{line: func(l []byte, _ int64) { line(l) }}
 	if oversized != nil {
 		tell.oversized = func(head []byte, size, _ int64) { oversized(head, size) }
 	}
 	return readLines(r, limit, 0, tell)
 }
 
-// lineTeller gets what readLines reads. end is the offset after the line, its newline included. Only line
+// lineSink gets what readLines reads. end is the offset after the line, its newline included. Only line
 // must be set.
-type lineTeller struct {
+type lineSink struct {
 	line      func(line []byte, end int64)
 	oversized func(head []byte, size, end int64)
 	lost      func(*LostOutput)
 }
 
 // readLines is ReadLines for a reader that begins at offset.
-func readLines(r io.Reader, limit int, offset int64, tell lineTeller) error {
+func readLines(r io.Reader, limit int, offset int64, tell lineSink) error {
 	if limit <= 0 {
 		limit = MaxLine
 	}
@@ -66,7 +66,7 @@ func readLines(r io.Reader, limit int, offset int64, tell lineTeller) error {
 
 type lineReader struct {
 	limit int
-	tell  lineTeller
+	tell  lineSink
 	at    int64 // where the begun line began
 
 	buf  []byte

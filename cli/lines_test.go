@@ -154,7 +154,7 @@ func TestEndlessLineIsBounded(t *testing.T) {
 }
 
 func TestLargeBufferIsGivenBack(t *testing.T) {
-	r := lineReader{limit: MaxLine, tell: lineTeller{line: func([]byte, int64) {}}, buf: make([]byte, lineBuffer)}
+	r := lineReader{limit: MaxLine, tell: lineSink{line: func([]byte, int64) {}}, buf: make([]byte, lineBuffer)}
 	feed := func(s string) {
 		for len(s) > 0 {
 			n := copy(r.buf[r.used:], s)
@@ -260,7 +260,7 @@ func FuzzReadLinesWithLosses(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, limit, size uint8) {
 		most := int(limit) + 1
 		var got []string
-		err := readLines(&lossy{data: in, size: int(size) + 1}, most, 0, lineTeller{
+		err := readLines(&lossy{data: in, size: int(size) + 1}, most, 0, lineSink{
 			line:      func(l []byte, end int64) { got = append(got, fmt.Sprintf("%q %d", l, end)) },
 			oversized: func(_ []byte, size, end int64) { got = append(got, fmt.Sprintf("<%d> %d", size, end)) },
 			lost:      func(l *LostOutput) { got = append(got, fmt.Sprint("lost ", l.To)) },

@@ -15,6 +15,18 @@ type Measured interface {
 	Memory(ctx context.Context) (int64, error)
 }
 
+// Lister is a Process that can name what runs of it.
+type Lister interface {
+	// Processes names the program and what it started, as far as they run and the oldest first. Of many it names some.
+	Processes(ctx context.Context) ([]ProcessName, error)
+}
+
+// ProcessName names a process in its own place.
+type ProcessName struct {
+	Name string
+	PID  int
+}
+
 // Finder is a Launcher that knows its processes by their numbers.
 type Finder interface {
 	// Find gives a process of agent that was started or attached to here and not stopped; nil if there is none.
@@ -106,7 +118,7 @@ func (p *pool) measure(ctx context.Context, ids []processID) map[processID]int64
 	return memory
 }
 
-// find gives an agent's process that this ductor has; nil if it has none of this number.
+// find gives an agent's process that this Service has; nil if it has none of this number.
 func (p *pool) find(id processID) Process {
 	if id.pid == 0 {
 		return nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -9,6 +10,16 @@ import (
 
 // troubleTTL is how long bad news is kept: whoever logs in wants to see it soon.
 const troubleTTL = 5 * time.Second
+
+// ErrLoading says that an agent is being asked, and somebody did not want to wait for that.
+var ErrLoading = errors.New("it is being asked")
+
+// AtOnce is ctx for a Menu or a Default that is to answer by what is known, and has the rest looked up.
+func AtOnce(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	cancel(ErrLoading)
+	return ctx
+}
 
 // modelList is what a provider said when it was asked for its models.
 type modelList struct {
@@ -22,14 +33,14 @@ type authAnswer struct {
 	err  error
 }
 
-func (s *Service) newEntry(at *site, p Provider) *agentEntry {
+func (s *Service) newEntry(at *runEnv, p Provider) *agentEntry {
 	ask := func(f func(ctx context.Context)) {
 		ctx, cancel := context.WithTimeout(s.base, s.opts.MenuWait)
 		defer cancel()
 		f(ctx)
 	}
 	return &agentEntry{
-		provider: p, site: at, modes: s.newModes(p),
+		provider: p, runEnv: at, modes: s.newModes(p),
 		auth: &cached[authAnswer]{
 			now: s.opts.Now, spawn: s.work.spawn,
 			keep: func(a authAnswer) time.Duration { return s.ttl(a.err == nil && a.auth.State == Authenticated) },
@@ -60,7 +71,7 @@ func (s *Service) ttl(good bool) time.Duration {
 
 // ask has an agent look whether it can be used, in a place that is there. One that is not found in a sandbox
 // is looked for once more: the sandbox may have gone under its feet.
-func (at *site) ask(ctx context.Context, p Provider) authAnswer {
+func (at *runEnv) ask(ctx context.Context, p Provider) authAnswer {
 	a := at.askOnce(ctx, p)
 	if a.err == nil && a.auth.State == NotFound && at.sandbox != "" {
 		a = at.askOnce(ctx, p)
@@ -68,7 +79,7 @@ func (at *site) ask(ctx context.Context, p Provider) authAnswer {
 	return a
 }
 
-func (at *site) askOnce(ctx context.Context, p Provider) (a authAnswer) {
+func (at *runEnv) askOnce(ctx context.Context, p Provider) (a authAnswer) {
 	agent := p.Agent()
 	if err := guard(agent, func() error { return at.prepare(ctx) }); err != nil {
 		lost := at.lost(agent, err)
@@ -82,9 +93,9 @@ func (at *site) askOnce(ctx context.Context, p Provider) (a authAnswer) {
 
 // Menu says for each agent of a place, in the order of its providers, whether it can be used and which models it
 // has. A sandbox is made for it; one that is not configured has no agents. The agents are asked at the same time and each has MenuWait. What it says is at most MenuTTL old;
-// an agent that cannot be asked shows Err and no models.
+// an agent that cannot be asked shows Err and no models. Err is ErrLoading where ctx is AtOnce and nothing is known yet.
 func (s *Service) Menu(ctx context.Context, in Sandbox) []MenuEntry {
-	at := s.sites.get(in)
+	at := s.runEnvs.get(in)
 	if at == nil {
 		return nil
 	}
@@ -113,7 +124,7 @@ func (e *agentEntry) menu(ctx context.Context) MenuEntry {
 			err = list.err
 		}
 	} else if err == nil {
-		err = e.site.named(unusable(agent, auth))
+		err = e.runEnv.named(unusable(agent, auth))
 	}
 	if err != nil {
 		entry.Models, entry.Err = nil, err
@@ -130,7 +141,7 @@ func unusable(agent Agent, auth Auth) *Failure {
 }
 
 // sandboxWait is how long a sandbox may take to say which of its agents can be used. When somebody waited for that in
-// vain, nobody else does for silentFor: an image that is being built takes minutes.
+// vain, no other does for silentFor: an image that is being built takes minutes.
 const (
 	sandboxWait = 2 * time.Second
 	silentFor   = time.Minute
@@ -139,9 +150,9 @@ const (
 // Default is the agent to use in a place when a conversation chose none: the configured one if it can be used, else
 // the first fallback that can. If none can, the error is the *Failure of the configured one. In a sandbox that
 // does not say so soon, or cannot be had, it is the configured one: its turn waits for the place, and says what is
-// wrong with it.
+// wrong with it. Where ctx is AtOnce an agent of which nothing is known yet counts as one that can be used.
 func (s *Service) Default(ctx context.Context, in Sandbox) (Agent, error) {
-	at := s.sites.get(in)
+	at := s.runEnvs.get(in)
 	if at == nil {
 		return s.opts.Default, nil
 	}
@@ -155,6 +166,8 @@ func (s *Service) Default(ctx context.Context, in Sandbox) (Agent, error) {
 		case err != nil && ctx.Err() == nil && asked.Err() != nil:
 			s.heardNothing(asked, at)
 			return order[0], nil
+		case errors.Is(err, ErrLoading):
+			return agent, nil
 		case err != nil:
 			return "", err
 		case answer.err != nil:
@@ -169,7 +182,7 @@ func (s *Service) Default(ctx context.Context, in Sandbox) (Agent, error) {
 }
 
 // patience bounds how long a sandbox is waited for to say which of its agents can be used.
-func (s *Service) patience(ctx context.Context, at *site) (context.Context, context.CancelFunc) {
+func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, context.CancelFunc) {
 	switch {
 	case at.sandbox == "":
 		return ctx, func() {}
@@ -180,13 +193,13 @@ func (s *Service) patience(ctx context.Context, at *site) (context.Context, cont
 }
 
 // isSilent says whether somebody waited in vain lately.
-func (s *Service) isSilent(at *site) bool {
+func (s *Service) isSilent(at *runEnv) bool {
 	since := at.silent.Load()
 	return since != 0 && s.opts.Now().Sub(time.Unix(0, since)) < silentFor
 }
 
-// heardNothing notes that a sandbox says nothing, and has all its agents asked meanwhile. asked is over.
-func (s *Service) heardNothing(asked context.Context, at *site) {
+// heardNothing notes that a sandbox says nothing, and has all its agents asked until then. asked is over.
+func (s *Service) heardNothing(asked context.Context, at *runEnv) {
 	if !s.isSilent(at) {
 		at.silent.Store(s.opts.Now().UnixNano())
 	}
@@ -196,7 +209,7 @@ func (s *Service) heardNothing(asked context.Context, at *site) {
 }
 
 // order is every agent of a place once: the default, the fallbacks, the others.
-func (s *Service) order(at *site) []Agent {
+func (s *Service) order(at *runEnv) []Agent {
 	wanted := append([]Agent{s.opts.Default}, s.opts.Fallbacks...)
 	var order []Agent
 	for _, agent := range append(wanted, at.order...) {
@@ -209,7 +222,7 @@ func (s *Service) order(at *site) []Agent {
 
 // Refresh makes the next Menu and Default ask the agents anew.
 func (s *Service) Refresh() {
-	for _, at := range s.sites.list() {
+	for _, at := range s.runEnvs.list() {
 		for _, e := range at.agents {
 			e.auth.forget()
 			e.models.forget()

@@ -57,6 +57,33 @@ func TestMenu(t *testing.T) {
 	})
 }
 
+// Whoever does not want to wait gets what is known, and has the rest looked up.
+func TestWhatIsKnownIsSaidAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := inState("slow", Authenticated, "m")
+		auth := slow.auth
+		slow.auth = func(ctx context.Context) Auth { time.Sleep(time.Second); return auth(ctx) }
+		s := newTestService(t, ServiceOptions{}, slow)
+		began := time.Now()
+		if e := s.Menu(AtOnce(t.Context()), "")[0]; !errors.Is(e.Err, ErrLoading) || e.Agent != "slow" {
+			t.Errorf("the cold menu has %+v", e)
+		}
+		if got, err := s.Default(AtOnce(t.Context()), ""); got != "slow" || err != nil {
+			t.Errorf("the default of which nothing is known is %q, %v", got, err)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it took %s", took)
+		}
+		time.Sleep(2 * time.Second)
+		s.Menu(AtOnce(t.Context()), "") // its models are asked for once it is known that it can be used
+		synctest.Wait()
+		if e := s.Menu(AtOnce(t.Context()), "")[0]; e.Err != nil || len(e.Models) != 1 {
+			t.Errorf("the menu that was looked up has %+v", e)
+		}
+		closeService(t, s)
+	})
+}
+
 // A list is asked for once in a while, renewed in the background, and never shown after a failure.
 func TestMenuIsCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ func TestModesAreAskedWhenTheyAreNeeded(t *testing.T) {
 		p := &fakeProvider{}
 		s, err := NewService(ServiceOptions{
 			Providers: []Provider{countingModes{p, &asked}}, Launchers: []Launcher{&fakeLauncher{runs: []LeftRun{leftRun("r")}}},
-			Sites: []Site{web(&fakeSandbox{}, countingModes{&fakeProvider{}, &asked})},
+			RunEnvs: []RunEnv{web(&fakeSandbox{}, countingModes{&fakeProvider{}, &asked})},
 		})
 		if err != nil {
 			t.Fatal(err)

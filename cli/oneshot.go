@@ -7,7 +7,7 @@ import (
 )
 
 // OneShotSession is what sessions with a process per turn have alike, whichever the dialect: which of the agent's
-// sessions they are, whose process runs, and how that is ended or let go of. A dialect embeds one and adds Turn.
+// sessions they are, whose process runs, and how that is ended or detached from. A dialect embeds one and adds Turn.
 // Safe for concurrent use.
 type OneShotSession struct {
 	agent Agent
@@ -26,7 +26,7 @@ func NewOneShotSession(agent Agent, home string) *OneShotSession {
 	return &OneShotSession{agent: agent, home: home}
 }
 
-// Adopt makes it the session of a turn that an earlier ductor left, whose process p is, attached to from its first
+// Adopt makes it the session of a turn that the previous process of ductor left, whose process p is, attached to from its first
 // byte on.
 func (s *OneShotSession) Adopt(p Process, o StreamOptions, left LeftRun) {
 	o.Past = &Past{Until: left.OutputEnd}
@@ -64,7 +64,7 @@ func (s *OneShotSession) Open(ctx context.Context, out *Emitter, start func() (*
 }
 
 // Begin makes p the process of the turn that begins. Who calls it calls End, unless it gets an error: the session was
-// closed meanwhile, and p is ended.
+// closed by then, and p is ended.
 func (s *OneShotSession) Begin(ctx context.Context, p Process, o StreamOptions) (*Stream, error) {
 	stream := NewStream(p, o)
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *OneShotSession) Begin(ctx context.Context, p Process, o StreamOptions) 
 	return stream, nil
 }
 
-// End ends the process of a turn that ended as how says, unless it was let go of. After an error it may still run:
+// End ends the process of a turn that ended as how says, unless it was detached from. After an error it may still run:
 // Close tries again, and tells its caller.
 func (s *OneShotSession) End(ctx context.Context, stream *Stream, how End) error {
 	var err error
@@ -140,7 +140,7 @@ func (s *OneShotSession) Close(ctx context.Context) error {
 	}
 }
 
-// Detach lets go of a turn that was adopted and not gone on with; otherwise nothing runs between turns.
+// Detach detaches from a turn that was adopted and not resumed; otherwise nothing runs between turns.
 func (s *OneShotSession) Detach() {
 	stream, _ := s.shut()
 	if stream == nil {
@@ -161,7 +161,7 @@ func (s *OneShotSession) shut() (*Stream, <-chan struct{}) {
 	return s.stream, s.over
 }
 
-// forgo ends the turn that was adopted and not gone on with: nobody will.
+// forgo ends the turn that was adopted and not resumed.
 func (s *OneShotSession) forgo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

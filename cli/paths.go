@@ -108,3 +108,11 @@ func absolute(dir, path string) string {
 	}
 	return filepath.Clean(path)
 }
+
+// Relative shortens a path inside dir to what is below it.
+func Relative(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}

@@ -18,16 +18,16 @@ type place struct {
 	memory  int64         // bytes, as last measured
 	watched int           // the pid whose end is waited for
 	ended   int           // the pid whose end was seen last
-	freed   chan struct{} // closed when nobody holds it
+	freed   chan struct{} // closed when no session holds it
 }
 
 func (at *place) id() processID { return processID{at.sandbox, at.agent, at.pid} }
 
 func (e *agentEntry) process(pid int) processID {
-	return processID{e.site.sandbox, e.provider.Agent(), pid}
+	return processID{e.runEnv.sandbox, e.provider.Agent(), pid}
 }
 
-// going says that the process is about to end, and nobody may join it.
+// going says that the process is about to end, and no turn may join it.
 func (at *place) going() bool { return at.closing == at.users }
 
 // spare says that the process can be ended for another one.
@@ -100,7 +100,7 @@ func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode Mode, req Re
 		case at := <-w.granted:
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			at.sandbox, at.agent = entry.site.sandbox, entry.provider.Agent()
+			at.sandbox, at.agent = entry.runEnv.sandbox, entry.provider.Agent()
 			return at, nil
 		case <-w.changed:
 			if at := p.join(entry, mode, req); at != nil {
@@ -145,7 +145,7 @@ func (p *pool) placeOf(id processID) *place {
 	return nil
 }
 
-// quit takes a waiter out of the queue, and back what it was granted meanwhile.
+// quit takes a waiter out of the queue, and back what it was granted in between.
 func (p *pool) quit(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

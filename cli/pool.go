@@ -36,7 +36,7 @@ type pool struct {
 	typical map[Agent]int64 // the most that a process of the agent was seen to hold, in bytes
 	queue   []*waiter
 	closed  bool
-	leaving bool // sessions are let go of, not closed
+	leaving bool // sessions are detached, not closed
 }
 
 // pooled is a session with what the pool knows of it.
@@ -55,7 +55,7 @@ type pooled struct {
 
 func newPooled(entry *agentEntry, mode Mode, conversation Conversation, session Session, at *place) *pooled {
 	return &pooled{
-		conversation: conversation, session: session, mode: mode, agent: entry.provider.Agent(), sandbox: entry.site.sandbox, at: at,
+		conversation: conversation, session: session, mode: mode, agent: entry.provider.Agent(), sandbox: entry.runEnv.sandbox, at: at,
 		asks: map[AskID]bool{},
 	}
 }
@@ -74,7 +74,7 @@ func (p *pooled) fits(req Request) (fits bool) {
 
 // suits says whether the session can take req as it is.
 func (p *pooled) suits(entry *agentEntry, mode Mode, req Request) bool {
-	return p.sandbox == entry.site.sandbox && p.agent == entry.provider.Agent() && p.mode == mode && p.info().Alive && p.fits(req)
+	return p.sandbox == entry.runEnv.sandbox && p.agent == entry.provider.Agent() && p.mode == mode && p.info().Alive && p.fits(req)
 }
 
 func newPool(opts ServiceOptions, work *group, ending <-chan struct{}, launchers func(Sandbox) []Launcher) *pool {
@@ -102,7 +102,7 @@ func (p *pool) borrow(ctx context.Context, entry *agentEntry, mode Mode, req Req
 		}
 		if !p.awaitClosing(ctx, entry.closeKey(req.Conversation)) {
 			return nil
-		} // else one may have been opened ahead meanwhile
+		} // else one may have been opened ahead by now
 	}
 }
 

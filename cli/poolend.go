@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// How sessions leave the pool: closed, let go of, or kept from being there.
+// How sessions leave the pool: closed, detached, or kept from being there.
 
 // closeKey names the sessions that must not overlap. An agent has another history in another place.
 type closeKey struct {
@@ -16,7 +16,7 @@ type closeKey struct {
 }
 
 func (e *agentEntry) closeKey(conversation Conversation) closeKey {
-	return closeKey{e.site.sandbox, conversation, e.provider.Agent()}
+	return closeKey{e.runEnv.sandbox, conversation, e.provider.Agent()}
 }
 
 func (p *pool) expire(old *pooled) {
@@ -195,7 +195,7 @@ func (p *pool) letGo(lent *pooled) {
 	p.leave(lent.at)
 }
 
-// detachAll lets go of what is idle. What is lent is let go of when its turn was.
+// detachAll detaches from what is idle. What is lent is detached with its turn.
 func (p *pool) detachAll() {
 	p.mu.Lock()
 	p.closed, p.leaving = true, true

@@ -27,12 +27,12 @@ type Provider interface {
 	// nothing is. No prompt is sent. ctx bounds the opening only, not the session's life.
 	// Errors are *Failure.
 	Open(ctx context.Context, mode Mode, req Request) (Session, error)
-	// Adopt makes a session of a run that an earlier ductor left.
+	// Adopt makes a session of a run that the previous process of ductor left.
 	//
 	// When req.Turn is not empty, that turn was running: the session's Turn, called with the same req, goes
 	// on with it. It emits what the agent said since the turn began, from its first event on and without
 	// pauses, then CaughtUp, then what comes. A prompt that had not reached the agent is sent then, and only
-	// then. Where the program has ended meanwhile, what it printed makes the Result.
+	// then. Where the program has ended by then, what it printed makes the Result.
 	//
 	// Otherwise the run is idle, and the session of its conversation is ready for its next turn. An idle run of several
 	// conversations is not adopted, but kept: see Keeper.
@@ -44,7 +44,7 @@ type Provider interface {
 
 // Session is an agent ready for turns, one at a time. The caller that opened it closes it.
 type Session interface {
-	// Turn runs one prompt to its end and returns after it emitted the Result. When it ends by itself the agent has
+	// Turn runs one prompt to its end and returns after it emitted the Result. Unless it is cut short the agent has
 	// taken up all that it was sent, or the session is not alive any more.
 	//
 	// emit is called from one goroutine at a time, in order; it must not block for long. When ctx is
@@ -54,7 +54,7 @@ type Session interface {
 	// never returns an error: what went wrong is in Result.Err.
 	//
 	// When the cause is ErrDetached nothing is interrupted or ended: the Result has Detached set, and the
-	// turn can be gone on with by Provider.Adopt.
+	// turn can be resumed by Provider.Adopt.
 	Turn(ctx context.Context, req Request, emit func(Event))
 	// Fits reports whether this session can take req as it is. If not, the caller closes it and opens
 	// another with req.Resume set.
@@ -64,13 +64,13 @@ type Session interface {
 	// Close ends every process of the session, grandchildren included, and returns when they are gone.
 	// Idempotent.
 	Close(ctx context.Context) error
-	// Detach lets go of every process of the session without ending it. No turn runs when it is called. The
+	// Detach detaches from every process of the session without ending it. No turn runs when it is called. The
 	// session is of no use afterwards. Idempotent.
 	Detach()
 }
 
-// Asker is a Session whose agent asks people. Its agent asks only in turns whose Request has Attended set.
-type Asker interface {
+// Decider is a Session whose agent asks people. Its agent asks only in turns whose Request has Attended set.
+type Decider interface {
 	// Decide answers an ApprovalAsked or a QuestionAsked of the turn that runs. It returns when the answer is
 	// on its way to the agent; ErrNotAsked if nothing of this id waits. Safe for concurrent use.
 	Decide(ctx context.Context, ask AskID, d Decision) error

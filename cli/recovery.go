@@ -19,7 +19,7 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req Request, emit
 	case ctx.Err() != nil:
 		return emitted(emit, Cut(ctx, agent))
 	case err != nil:
-		return emitted(emit, Result{Err: entry.site.lost(agent, err)})
+		return emitted(emit, Result{Err: entry.runEnv.lost(agent, err)})
 	}
 	a := s.attempt(ctx, entry, mode, req, emit)
 	if mode == Live && s.mayRepeat(ctx, entry, a) {
@@ -31,8 +31,8 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req Request, emit
 		a = s.attempt(ctx, entry, OneShot, req, emit)
 		a.result.Fallback = true
 	}
-	a.result.Err = entry.site.named(a.result.Err)
-	s.settle(ctx, entry.site, &a, func() { emit(a.result) })
+	a.result.Err = entry.runEnv.named(a.result.Err)
+	s.settle(ctx, entry.runEnv, &a, func() { emit(a.result) })
 	return a.result
 }
 
@@ -49,7 +49,7 @@ func broke(f *Failure) bool { return f.Kind == Crashed || f.Kind == BadOutput }
 
 // settle tells the Result and decides what becomes of the session. After a turn that was cut short it
 // returns when everything of it is dead.
-func (s *Service) settle(ctx context.Context, at *site, a *attempt, tell func()) {
+func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func()) {
 	defer s.pool.turned()
 	switch {
 	case a.lent == nil:
@@ -113,7 +113,7 @@ func judge(ctx context.Context, w *watch, r Result, said bool, err error) Result
 	case ctx.Err() != nil && !r.Detached && (!said || r.Err != nil && !r.Aborted):
 		return recut(ctx, w.agent, r)
 	case r.Err != nil && r.Err.Kind == Crashed && r.Err.Code == 0 && r.Text != "" && !w.cut:
-		r.Err = nil // it answered and left without a word of farewell
+		r.Err = nil // it answered and left without a closing word
 	}
 	return r
 }

@@ -67,18 +67,21 @@ type Request struct {
 	Dir     string   // working directory, absolute, in the place
 	AddDirs []string // further directories the agent may use, absolute; of this host, and brought to a sandbox
 
+	// Project says what becomes of the settings that Dir brings along; see ProjectReader.
+	Project ProjectSettings
+
 	Permission PermissionMode
 	// Attended says that somebody answers when the agent asks. Else everything it would ask for is denied.
 	Attended     bool
 	Tools        []string // the only tools there are, when set
-	AllowedTools []string // go through unasked
+	AllowedTools []string // go through without asking
 	DeniedTools  []string // never go through
 	MCPConfig    string   // a file or JSON in the agent's own format
 
 	MaxTurns     int           // model calls at most; 0 is no limit
 	MaxBudgetUSD float64       // money at most; 0 is no limit
 	Timeout      time.Duration // wall time at most; 0 is the service's limit
-	Began        time.Time     // when a turn that is gone on with began; zero for one that begins now
+	Began        time.Time     // when a turn that is resumed began; zero for one that begins now
 
 	Resume       AgentSessionID // go on with this session
 	NewSessionID AgentSessionID // name a new session so, where the agent lets us choose

@@ -14,7 +14,7 @@ type Result struct {
 	Duration       time.Duration
 	Denials        []Denial // what the agent asked for and did not get
 	Aborted        bool     // ended because its context was cancelled; Err is nil then
-	Detached       bool     // ductor let go of the turn, which goes on without it; Err is nil then
+	Detached       bool     // ductor detached from the turn, which goes on without it; Err is nil then
 	Fallback       bool     // the answer of the one-shot run after a live one that showed nothing
 	Err            *Failure // nil when the turn went well
 }

@@ -14,7 +14,7 @@ const unmeasured = 250 << 20
 // lookAgain is how often a turn that waits for memory looks whether there is some.
 const lookAgain = time.Second
 
-// lack says what processes are short of.
+// lack names the resource that is short.
 type lack int
 
 const (

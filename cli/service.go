@@ -22,7 +22,7 @@ const (
 // ServiceOptions set up a Service. Providers, which are this host's, is required; zero values take the defaults.
 type ServiceOptions struct {
 	Providers []Provider
-	Default   Agent   // whom to ask when a conversation chose nobody; empty means the first provider
+	Default   Agent   // whom to ask when a conversation chose no agent; empty means the first provider
 	Fallbacks []Agent // whom to ask when Default cannot be used, in order; the other providers come after
 	Modes     map[Agent]Mode
 
@@ -45,12 +45,12 @@ type ServiceOptions struct {
 	MenuTTL  time.Duration // how old a list of models may be
 	MenuWait time.Duration // how long an agent may take to list them
 
-	Launchers []Launcher // of this host: where runs of an earlier ductor may be found
+	Launchers []Launcher // of this host: where runs of the previous process of ductor may be found
 	Homes     Homes      // gives each session a home of its own on this host; nil: all have the user's
-	Sites     []Site     // where agents run besides; no request that names one ever runs elsewhere
-	// OpenSite opens a place that one conversation has for itself, when it is first asked for; false where there is to be
-	// none. It does not wait. Nil: there are none but Sites.
-	OpenSite func(Sandbox) (Site, bool)
+	RunEnvs   []RunEnv   // where agents run besides; no request that names one ever runs elsewhere
+	// OpenRunEnv opens a place that one conversation has for itself, when it is first asked for; false where there is to be
+	// none. It does not wait. Nil: there are none but RunEnvs.
+	OpenRunEnv func(Sandbox) (RunEnv, bool)
 
 	Registry *Registry // shared with the sweep; nil makes one
 	Now      func() time.Time
@@ -63,12 +63,12 @@ type ServiceOptions struct {
 type Service struct {
 	opts     ServiceOptions
 	registry *Registry
-	sites    *sites
+	runEnvs  *runEnvs
 	pool     *pool
 	present  *present
 
 	leftMu sync.Mutex
-	left   map[TurnID]*leftTurn // turns that can be gone on with
+	left   map[TurnID]*leftTurn // turns that can be resumed
 	spared map[RunID]int        // runs that somebody is about to attach to, and how many are
 
 	base     context.Context // ends with Close
@@ -79,7 +79,7 @@ type Service struct {
 // agentEntry is a provider in its place, with what it said lately.
 type agentEntry struct {
 	provider Provider
-	site     *site
+	runEnv   *runEnv
 	modes    *cached[[]Mode]
 	auth     *cached[authAnswer]
 	models   *cached[modelList]
@@ -114,7 +114,7 @@ func NewService(opts ServiceOptions) (*Service, error) {
 		s.shutdown(err)
 		return nil, err
 	}
-	if s.sites.get("").agents[opts.Default] == nil {
+	if s.runEnvs.get("").agents[opts.Default] == nil {
 		err := fmt.Errorf("the default agent %q is not among the providers", opts.Default)
 		s.shutdown(err)
 		return nil, err
@@ -161,11 +161,11 @@ func (s *Service) Close(ctx context.Context) error {
 	return nil
 }
 
-// Detach lets go of every turn and every session: they go on, and the next ductor finds them. The Results of
+// Detach detaches from every turn and every session: they go on, and ductor finds them after its next start. The Results of
 // the turns have Detached set. Like Close in the rest.
 func (s *Service) Detach(ctx context.Context) error {
 	if err := s.finish(ctx, ErrDetached, s.pool.detachAll); err != nil {
-		return fmt.Errorf("let go of the agents: %w", err)
+		return fmt.Errorf("detach from the agents: %w", err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func TestServiceKeepsTheSession(t *testing.T) {
 		s := newTestService(t, ServiceOptions{}, p)
 		req := Request{Conversation: "a", Prompt: "one", Dir: "/x"}
 		one, events := run(t, s, "fake", req)
-		if one.Text != "answer to one" || len(events) != 3 {
+		if one.Text != "answer to one" || len(events) != 4 || events[0] != (Status{Kind: StatusStarting}) {
 			t.Errorf("first %+v, events %v", one, events)
 		}
 		req.Prompt, req.Resume = "two", one.AgentSessionID

@@ -13,11 +13,11 @@ import (
 // never reaches another turn than its own. Safe for concurrent use.
 func (s *Service) Decide(ctx context.Context, turn TurnID, ask AskID, d Decision) error {
 	return s.present.with(ctx, turn, ErrNotAsked, func(ctx context.Context, to *pooled) error {
-		asker, ok := to.session.(Asker)
+		decider, ok := to.session.(Decider)
 		if !ok {
 			return ErrNotAsked
 		}
-		if err := asker.Decide(ctx, ask, d); err != nil {
+		if err := decider.Decide(ctx, ask, d); err != nil {
 			return err
 		}
 		s.pool.waitsForUser(to, ask, false)
@@ -27,14 +27,14 @@ func (s *Service) Decide(ctx context.Context, turn TurnID, ask AskID, d Decision
 
 // Steer adds req's prompt to a turn that runs. It returns when the agent has it; ErrNoTurn if the turn does
 // not run or takes nothing any more, an error that is errors.ErrUnsupported if the agent takes no message
-// while it works. After any other error nobody knows whether the agent has it. Safe for concurrent use.
+// while it works. After any other error it is unknown whether the agent has it. Safe for concurrent use.
 func (s *Service) Steer(ctx context.Context, turn TurnID, req Request) error {
 	return s.present.with(ctx, turn, ErrNoTurn, func(ctx context.Context, to *pooled) error {
 		steerer, ok := to.session.(Steerer)
 		if !ok {
 			return fmt.Errorf("steer %s: %w", to.agent, errors.ErrUnsupported)
 		}
-		if err := s.sites.get(to.sandbox).bring(ctx, req.Files); err != nil { // its own turn will say why
+		if err := s.runEnvs.get(to.sandbox).bring(ctx, req.Files); err != nil { // its own turn will say why
 			return fmt.Errorf("steer %s: %w: %w", to.agent, ErrNoTurn, err)
 		}
 		return steerer.Steer(ctx, req)
@@ -55,7 +55,7 @@ func (s *Service) SetPermission(ctx context.Context, turn TurnID, mode Permissio
 }
 
 // present knows the session of each turn that runs. A session serves one turn after the other, and an agent
-// may call what it asks by the same name in each, so a turn ends here only when nobody speaks to it any more.
+// may call what it asks by the same name in each, so a turn ends here only when no caller speaks to it any more.
 type present struct {
 	mu    sync.Mutex
 	turns map[TurnID]*presence
@@ -88,11 +88,11 @@ func (p *present) enter(turn TurnID, session *pooled) (leave func(patience time.
 		e.settle()
 		p.mu.Unlock()
 		end(ErrNoTurn)
-		return e.hushed(patience)
+		return e.isQuiet(patience)
 	}
 }
 
-func (e *presence) hushed(patience time.Duration) bool {
+func (e *presence) isQuiet(patience time.Duration) bool {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	select {

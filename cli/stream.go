@@ -73,9 +73,9 @@ type End string
 
 // The ways a loop ends.
 const (
-	EndTurn      End = "turn"      // Handle said so, and nobody had cancelled
+	EndTurn      End = "turn"      // Handle said so, and ctx was not cancelled
 	EndExit      End = "exit"      // the program ended; every line it printed was handled
-	EndCancelled End = "cancelled" // ctx was; the program was stopped unless it had ended the turn by itself
+	EndCancelled End = "cancelled" // ctx was; the program was stopped unless it had ended the turn before
 	EndStalled   End = "stalled"   // too long a silence; likewise
 	EndDetached  End = "detached"  // ctx was cancelled with ErrDetached: the program goes on with the turn
 )
@@ -103,12 +103,11 @@ type Stream struct {
 	caught chan struct{} // closed when past is over
 	told   bool          // a turn has passed CaughtUp on
 
-	readErr  error // valid once pumped is closed
-	stopErr  error // of the Stop that a turn began
-	markErr  error // why the last turn was not begun
-	garbage  []byte
-	garbages int
-	silence  time.Duration // that ended the last turn
+	readErr error // valid once pumped is closed
+	stopErr error // of the Stop that a turn began
+	markErr error // why the last turn was not begun
+	garbage Garbage
+	silence time.Duration // that ended the last turn
 }
 
 // NewStream begins to read p's lines. The caller must Close the Stream, which also stops p.
@@ -171,19 +170,14 @@ func (s *Stream) SendOnly(input []byte, left *LeftRun) error {
 var errInputFull = errors.New("its input is closed, or it does not read it")
 
 // Hurry has what comes next read at once, however busy the program was: somebody waits for the answer to what
-// was just sent. Turn does so by itself.
+// was just sent. Turn does so itself.
 func (s *Stream) Hurry() { Hurry(s.stdout) }
 
 // CloseInput gives the program end of file once all that was sent is written.
 func (s *Stream) CloseInput() { s.in.close() }
 
 // Garbage notes a line that cannot be read, or a part of one, for Failure.
-func (s *Stream) Garbage(line []byte) {
-	s.garbages++
-	if s.garbage == nil {
-		s.garbage = append([]byte{}, line[:min(len(line), garbageKept)]...)
-	}
-}
+func (s *Stream) Garbage(line []byte) { s.garbage.Add(line) }
 
 func (s *Stream) pump() {
 	defer close(s.pumped)
@@ -199,7 +193,7 @@ func (s *Stream) pump() {
 	} else {
 		Gather(s.stdout)
 	}
-	s.readErr = readLines(r, s.opts.MaxLine, from, lineTeller{
+	s.readErr = readLines(r, s.opts.MaxLine, from, lineSink{
 		line: func(line []byte, end int64) { s.deliver(queued{line: append([]byte(nil), line...), end: end}) },
 		oversized: func(head []byte, size, end int64) {
 			s.deliver(queued{line: head, oversized: size, end: end})
@@ -270,7 +264,7 @@ func (s *Stream) write() {
 	}
 }
 
-// Detach lets go of the program and waits for the Stream's goroutines. What was sent and not written yet is
+// Detach detaches from the program and waits for the Stream's goroutines. What was sent and not written yet is
 // let go as well. Idempotent.
 func (s *Stream) Detach() {
 	s.process.Detach()

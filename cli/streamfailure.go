@@ -21,27 +21,51 @@ func (s *Stream) Outcome(ctx context.Context, end End) Result {
 	}
 }
 
-// Failure says what an exit without the end of a turn means: the program crashed or was ended, or what it
-// wrote could not be read. Use it after Turn returned EndExit.
+// Failure says what an exit without the end of a turn means. Use it after Turn returned EndExit.
 func (s *Stream) Failure() *Failure {
-	if f := s.lostPlace(); f != nil {
-		return f
+	f := EndFailure(s.opts.Agent, s.process, stopSlack, s.readErr, s.garbage)
+	if s.markErr != nil && lostPlace(s.readErr) == nil {
+		f.Kind, f.Reason = Crashed, "the beginning of the turn could not be recorded, so it was not asked"
 	}
-	exit := s.exit()
-	stderr := lastBytes(strings.TrimSpace(s.process.StderrTail()), stderrShown)
-	f := &Failure{Kind: Crashed, Agent: s.opts.Agent, Code: exit.Code, Detail: stderr, Cause: errors.Join(s.readErr, s.stopErr, s.markErr)}
+	f.Cause = errors.Join(f.Cause, s.stopErr, s.markErr)
+	return f
+}
+
+// Garbage is what of a program's output cannot be read.
+type Garbage struct {
+	count int
+	first []byte
+}
+
+// Add notes a line or a message that cannot be read, or its beginning.
+func (g *Garbage) Add(raw []byte) {
+	g.count++
+	if g.first == nil {
+		g.first = append([]byte{}, raw[:min(len(raw), garbageKept)]...)
+	}
+}
+
+// EndFailure says what the end of a process in the middle of a turn means: it crashed or was ended, or what it printed
+// could not be read. readErr is how reading its output ended; wait is how long the process may take to exit after that.
+func EndFailure(agent Agent, p Process, wait time.Duration, readErr error, garbage Garbage) *Failure {
+	if lost := lostPlace(readErr); lost != nil {
+		f := *lost
+		f.Agent, f.Cause = agent, readErr
+		return &f
+	}
+	exit := exitOf(p, wait)
+	stderr := lastBytes(strings.TrimSpace(p.StderrTail()), stderrShown)
+	f := &Failure{Kind: Crashed, Agent: agent, Code: exit.Code, Detail: stderr, Cause: readErr}
 	kind, reason := exit.meaning()
 	if exit.fromOutside() {
 		f.Cause = errors.Join(f.Cause, errFromOutside)
 	}
 	switch {
-	case s.markErr != nil:
-		f.Reason = "the beginning of the turn could not be recorded, so it was not asked"
 	case kind != "":
 		f.Kind, f.Reason = kind, reason
-	case s.garbages > 0 && (exit.Code == 0 || stderr == ""):
-		f = Failf(BadOutput, s.opts.Agent, "%d lines cannot be read", s.garbages)
-		f.Detail, f.Code, f.Cause = Shorten(string(s.garbage), garbageKept), exit.Code, s.readErr
+	case garbage.count > 0 && (exit.Code == 0 || stderr == ""):
+		f = Failf(BadOutput, agent, "%d lines cannot be read", garbage.count)
+		f.Detail, f.Code, f.Cause = Shorten(string(garbage.first), garbageKept), exit.Code, readErr
 	case stderr != "":
 		f.Reason = lastLine(stderr)
 	default:
@@ -50,22 +74,18 @@ func (s *Stream) Failure() *Failure {
 	return f
 }
 
-// lostPlace is the failure of the place the program ran in, if it was lost; nil if not.
-func (s *Stream) lostPlace() *Failure {
+// lostPlace is the failure of the place that a program ran in, if reading ended with that; nil if not.
+func lostPlace(readErr error) *Failure {
 	var place *Failure
-	if !errors.As(s.readErr, &place) {
-		return nil
-	}
-	f := *place
-	f.Agent, f.Cause = s.opts.Agent, s.readErr
-	return &f
+	errors.As(readErr, &place)
+	return place
 }
 
-// errFromOutside is beneath the failure of a turn whose program was ended by nobody whom ductor knows.
+// errFromOutside is beneath the failure of a turn whose program was ended by an unknown process.
 var errFromOutside = errors.New("it was ended from outside")
 
-// fromOutside says whether somebody ended the program whom ductor does not know. Who is told of a signal before its
-// supervisor is may end by itself with the code that is usual then, and a machine or a sandbox that stops may kill the
+// fromOutside says whether an unknown process ended the program. A program that gets a signal before its
+// supervisor does may end with the code that is usual then, and a machine or a sandbox that stops may kill the
 // supervisor before it is done.
 func (e ExitStatus) fromOutside() bool {
 	const terminated = 15
@@ -90,13 +110,13 @@ func (e ExitStatus) meaning() (FailureKind, string) {
 	}
 }
 
-// exit waits for the program's end, for which Turn has seen to already.
-func (s *Stream) exit() ExitStatus {
-	wait := time.NewTimer(stopSlack)
+// exitOf waits for a program's end.
+func exitOf(p Process, limit time.Duration) ExitStatus {
+	wait := time.NewTimer(limit)
 	defer wait.Stop()
 	select {
-	case <-s.process.Done():
-		return s.process.Exit()
+	case <-p.Done():
+		return p.Exit()
 	case <-wait.C:
 		return ExitStatus{Code: CodeUnknown}
 	}

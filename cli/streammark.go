@@ -7,7 +7,7 @@ import (
 )
 
 // Mark records with the process that m begins after the lines that were dealt with so far; Output and Input are
-// filled in. A Mark without a Turn is not recorded. A turn does it by itself; not for use from Idle.
+// filled in. A Mark without a Turn is not recorded. Turn does it; not for use from Idle.
 func (s *Stream) Mark(ctx context.Context, m Mark) error {
 	if m.Turn == "" {
 		return nil
@@ -41,7 +41,7 @@ func (s *Stream) flush(ctx context.Context) error {
 	}
 }
 
-// unmarked ends a turn of which nobody could say later whether it had begun. Nothing was sent of it.
+// unmarked ends a turn of which it would be unknown later whether it had begun. Nothing was sent of it.
 func (t *streamTurn) unmarked(err error) End {
 	if t.ctx.Err() == nil {
 		t.s.markErr = err

@@ -330,9 +330,9 @@ func TestFailureSaysWhoEndedTheProgram(t *testing.T) {
 		{ExitStatus{Code: -15, By: EndedByAge}, TimedOut, "Fake took too long and was stopped: it had been running for longer than is allowed."},
 		{ExitStatus{Code: -15, By: EndedOrphaned}, TimedOut, "Fake took too long and was stopped: ductor was not there for too long."},
 		{ExitStatus{Code: -15, By: EndedByTerminated}, Crashed, "ended from outside"},
-		{ExitStatus{Code: CodeUnknown, By: EndedUnseen}, Crashed, "Fake ended unexpectedly (nobody saw how): the process that watched over it was killed."},
+		{ExitStatus{Code: CodeUnknown, By: EndedUnseen}, Crashed, "Fake ended unexpectedly (its end was not seen): the process that watched over it was killed."},
 		{ExitStatus{Code: -9, Signal: true, OOM: true}, Crashed, "(signal 9): there was too little memory for it; free some, or give its sandbox more."},
-		{ExitStatus{Code: CodeUnknown, By: EndedUnseen, OOM: true}, Crashed, "Fake ended unexpectedly (nobody saw how): there was too little memory for it; free some, or give its sandbox more."},
+		{ExitStatus{Code: CodeUnknown, By: EndedUnseen, OOM: true}, Crashed, "Fake ended unexpectedly (its end was not seen): there was too little memory for it; free some, or give its sandbox more."},
 		{ExitStatus{Code: 1}, Crashed, "(exit code 1): last words."},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ func (s *Stream) begin() {
 	s.Hurry()
 	s.dispatch.Lock()
 	defer s.dispatch.Unlock()
-	s.active, s.began, s.garbage, s.garbages, s.stopErr, s.markErr = true, true, nil, 0, nil, nil
+	s.active, s.began, s.garbage, s.stopErr, s.markErr = true, true, Garbage{}, nil, nil
 }
 
 // finish gives what the turn left to Idle, and every later line.
@@ -96,7 +96,7 @@ func (t *streamTurn) run() End {
 
 // end is how the turn ended, seen from outside.
 func (t *streamTurn) end(as End) End {
-	if t.s.past.Load() { // it ended while nobody listened: there is nothing more of it to catch up with
+	if t.s.past.Load() { // it ended while ductor did not listen: there is nothing more of it to catch up with
 		t.caughtUp()
 	}
 	if t.cut != "" {
@@ -207,7 +207,7 @@ func (t *streamTurn) stop() {
 	}()
 }
 
-// Linger lets a program that is about to end by itself do so, for no longer than Grace.
+// Linger lets a program that is about to end do so, for no longer than Grace.
 func (s *Stream) Linger(ctx context.Context) {
 	limit, cancel := context.WithTimeout(ctx, s.opts.Grace)
 	defer cancel()

@@ -17,13 +17,13 @@ const surveyAgain = 30 * time.Second
 
 // sighting is what one launcher says was left.
 type sighting struct {
-	site *site
-	from Launcher
-	runs []LeftRun
-	err  error
+	runEnv *runEnv
+	from   Launcher
+	runs   []LeftRun
+	err    error
 }
 
-// Survey looks at what an earlier ductor left, and says what remains of each open turn. Idle sessions are
+// Survey looks at what the previous process of ductor left, and says what remains of each open turn. Idle sessions are
 // taken into the pool while there is room for their processes, and so are, in the background, processes of several
 // conversations in which nothing runs: see Keeper. Runs of no further use are ended in the background;
 // nothing is started in their conversations before they are gone. Call it once, before the first Run.
@@ -34,29 +34,29 @@ func (s *Service) Survey(ctx context.Context, open []OpenTurn) (map[TurnID]Remai
 	remains := map[TurnID]Remains{}
 	began := time.Now()
 	var errs []error
-	rest := map[*site][]leftTurn{} // what no open turn needs
-	unseen := map[*site]bool{}
+	rest := map[*runEnv][]leftTurn{} // what no open turn needs
+	unseen := map[*runEnv]bool{}
 	taken := takings{}
 	open, given := apart(open)
 	for _, t := range open { // which opens the places that conversations have for themselves
-		s.sites.get(t.Sandbox)
+		s.runEnvs.get(t.Sandbox)
 	}
 	for _, sight := range s.sightings(ctx) {
 		if sight.err != nil {
-			unseen[sight.site] = true
-			s.missed(sight.site, sight.err)
-			if sight.site.sandbox == "" {
+			unseen[sight.runEnv] = true
+			s.missed(sight.runEnv, sight.err)
+			if sight.runEnv.sandbox == "" {
 				errs = append(errs, sight.err)
 			}
 			continue
 		}
 		for _, run := range sight.runs {
-			left := leftTurn{site: sight.site, from: sight.from, run: run}
+			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
 			if !s.claim(left, open, remains) {
 				if slices.ContainsFunc(given, left.belongsTo) {
 					left.run.Problem = "its turn was given up"
 				}
-				rest[sight.site] = append(rest[sight.site], left)
+				rest[sight.runEnv] = append(rest[sight.runEnv], left)
 				continue
 			}
 			taken[left.taking()] = true
@@ -87,9 +87,9 @@ func apart(all []OpenTurn) (open, given []OpenTurn) {
 func (s *Service) sightings(ctx context.Context) []*sighting {
 	var list []*sighting
 	var all sync.WaitGroup
-	for _, at := range s.sites.list() {
+	for _, at := range s.runEnvs.list() {
 		for _, l := range at.launchers {
-			one := &sighting{site: at, from: l}
+			one := &sighting{runEnv: at, from: l}
 			list = append(list, one)
 			all.Go(func() { one.runs, one.err = s.sight(ctx, at, l) })
 		}
@@ -99,7 +99,7 @@ func (s *Service) sightings(ctx context.Context) []*sighting {
 }
 
 // sight asks a launcher what was left. A sandbox that does not say in time is given up.
-func (s *Service) sight(ctx context.Context, at *site, l Launcher) ([]LeftRun, error) {
+func (s *Service) sight(ctx context.Context, at *runEnv, l Launcher) ([]LeftRun, error) {
 	if at.sandbox == "" {
 		return l.Left(ctx)
 	}
@@ -130,7 +130,7 @@ func (s *Service) claim(left leftTurn, open []OpenTurn, remains map[TurnID]Remai
 	for _, t := range open {
 		if left.belongsTo(t) {
 			if left.at == nil {
-				left.at = s.pool.placeFor(left.site.sandbox, left.run)
+				left.at = s.pool.placeFor(left.runEnv.sandbox, left.run)
 			} else {
 				s.pool.shareLeft(left.at)
 			}
@@ -147,7 +147,7 @@ func (s *Service) claim(left leftTurn, open []OpenTurn, remains map[TurnID]Remai
 }
 
 // takeUp takes idle sessions of a place into the pool and ends the other runs. A sandbox has time until then.
-func (s *Service) takeUp(ctx context.Context, at *site, runs []leftTurn, taken takings, until time.Time) {
+func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken takings, until time.Time) {
 	for _, left := range runs {
 		// Two processes of one session would spoil each other's history, and two of one setting are one too many.
 		what := left.taking()
@@ -180,8 +180,8 @@ func (l leftTurn) taking() taking {
 // liveEntry is the agent of a live run that can be attached to; nil if it is none, or is not run live any more.
 func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	run := left.run
-	entry := left.site.agents[run.Agent]
-	if alone := left.site.sandbox.Alone(); alone != "" && run.Conversation != "" && run.Conversation != alone {
+	entry := left.runEnv.agents[run.Agent]
+	if alone := left.runEnv.sandbox.Alone(); alone != "" && run.Conversation != "" && run.Conversation != alone {
 		return nil // an agent made it, to be another conversation's
 	}
 	if entry == nil || s.modeSoFar(entry) != Live || run.Mode != Live || !run.Alive || run.Problem != "" {
@@ -198,9 +198,9 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	if entry == nil || run.Conversation == "" || s.pool.tooMany() {
 		return false
 	}
-	session, err := s.adopt(ctx, entry, run, Request{Conversation: run.Conversation, Sandbox: left.site.sandbox})
+	session, err := s.adopt(ctx, entry, run, Request{Conversation: run.Conversation, Sandbox: left.runEnv.sandbox})
 	if err != nil {
-		s.opts.Logger.Warn("an idle agent cannot be gone on with; it is ended", "run", run.Run, "agent", string(run.Agent), "err", err)
+		s.opts.Logger.Warn("an idle agent cannot be resumed; it is ended", "run", run.Run, "agent", string(run.Agent), "err", err)
 		return false
 	}
 	if s.pool.keep(entry, run.Conversation, session, left.at) {
@@ -212,7 +212,7 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 
 // unmarked says what remains of the turns that no run has. Each is asked for in its own place only: what another
 // one forgot, or cannot say, is nothing to it.
-func (s *Service) unmarked(open []OpenTurn, unseen map[*site]bool, remains map[TurnID]Remains) {
+func (s *Service) unmarked(open []OpenTurn, unseen map[*runEnv]bool, remains map[TurnID]Remains) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, t := range open {
@@ -223,7 +223,7 @@ func (s *Service) unmarked(open []OpenTurn, unseen map[*site]bool, remains map[T
 			continue
 		}
 		all.Go(func() {
-			at, what := s.sites.get(t.Sandbox), RemainsUnknown
+			at, what := s.runEnvs.get(t.Sandbox), RemainsUnknown
 			if at != nil && !unseen[at] && at.knows(t.Started) {
 				what = RemainsNothing
 			}
@@ -236,7 +236,7 @@ func (s *Service) unmarked(open []OpenTurn, unseen map[*site]bool, remains map[T
 }
 
 // knows says whether no run of a place that was started after since can have been forgotten.
-func (at *site) knows(since time.Time) bool {
+func (at *runEnv) knows(since time.Time) bool {
 	for _, l := range at.launchers {
 		if !l.Knows(since) {
 			return false
@@ -245,9 +245,9 @@ func (at *site) knows(since time.Time) bool {
 	return len(at.launchers) > 0
 }
 
-// missed is for a sandbox of which nobody knows what was left there, or in which something could not be ended:
+// missed is for a sandbox of which it is unknown what was left there, or in which something could not be ended:
 // whatever it was, its turns are told of as ended.
-func (s *Service) missed(at *site, err error) {
+func (s *Service) missed(at *runEnv, err error) {
 	if at.sandbox == "" {
 		return
 	}
@@ -276,7 +276,7 @@ func (s *Service) missed(at *site, err error) {
 }
 
 // sighted sees to it that what was left in a place is known. The error says that it cannot be.
-func (s *Service) sighted(ctx context.Context, at *site) error {
+func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 	select {
 	case at.look <- struct{}{}:
 	case <-ctx.Done():
@@ -297,7 +297,7 @@ func (s *Service) sighted(ctx context.Context, at *site) error {
 				continue
 			}
 			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox), "run", run.Run, "agent", string(run.Agent))
-			s.endUseless(leftTurn{site: at, from: l, run: run, at: s.pool.placeFor(at.sandbox, run)})
+			s.endUseless(leftTurn{runEnv: at, from: l, run: run, at: s.pool.placeFor(at.sandbox, run)})
 		}
 	}
 	at.unseen = false

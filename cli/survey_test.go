@@ -45,7 +45,7 @@ func TestSurveyOfSeveralPlaces(t *testing.T) {
 		forgetful := &fakeSandbox{fakeLauncher: fakeLauncher{since: time.Now().Add(time.Hour)}}
 		host := &fakeLauncher{}
 		inside := &fakeProvider{}
-		s := newTestService(t, ServiceOptions{Launchers: []Launcher{host}, Sites: []Site{
+		s := newTestService(t, ServiceOptions{Launchers: []Launcher{host}, RunEnvs: []RunEnv{
 			web(place, inside), {Sandbox: "db", Launcher: forgetful, Providers: []Provider{&fakeProvider{}}},
 		}}, canary(t))
 		time.Sleep(time.Second)
@@ -92,7 +92,7 @@ func TestSurveyDoesNotWaitForASandbox(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			place := &awayLauncher{until: time.Now().Add(40 * time.Second), deaf: deaf}
 			here := &fakeProvider{}
-			s := newTestService(t, ServiceOptions{Launchers: []Launcher{&fakeLauncher{runs: []LeftRun{leftRun("r")}}}, Sites: []Site{web(place, &fakeProvider{})}}, here)
+			s := newTestService(t, ServiceOptions{Launchers: []Launcher{&fakeLauncher{runs: []LeftRun{leftRun("r")}}}, RunEnvs: []RunEnv{web(place, &fakeProvider{})}}, here)
 			time.Sleep(time.Second)
 			began := time.Now()
 			remains, err := s.Survey(t.Context(), []OpenTurn{
@@ -129,7 +129,7 @@ func TestWhatWasMissedIsEnded(t *testing.T) {
 				place := &awayLauncher{until: began.Add(tc.away + time.Millisecond)}
 				place.runs, place.fakeLauncher.slow = []LeftRun{leftRun("r", "1")}, 2*time.Second
 				inside := &fakeProvider{}
-				s := newTestService(t, ServiceOptions{Sites: []Site{web(place, inside)}}, canary(t))
+				s := newTestService(t, ServiceOptions{RunEnvs: []RunEnv{web(place, inside)}}, canary(t))
 				remains, _ := s.Survey(t.Context(), []OpenTurn{{Turn: "1", Agent: "fake", Sandbox: "web", Conversation: "a"}})
 				if remains["1"] != RemainsUnknown {
 					t.Errorf("remains %q", remains["1"])
@@ -161,7 +161,7 @@ func TestWhatWasMissedIsEnded(t *testing.T) {
 // A service that ends does not go on looking.
 func TestNobodyLooksAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestService(t, ServiceOptions{Sites: []Site{web(&awayLauncher{until: time.Now().Add(time.Hour)}, &fakeProvider{})}}, canary(t))
+		s := newTestService(t, ServiceOptions{RunEnvs: []RunEnv{web(&awayLauncher{until: time.Now().Add(time.Hour)}, &fakeProvider{})}}, canary(t))
 		if _, err := s.Survey(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
@@ -179,7 +179,7 @@ func TestWhatCannotBeEndedIsTriedAgain(t *testing.T) {
 		dead := leftRun("r")
 		dead.Alive = false
 		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []LeftRun{dead}, hold: errors.New("Docker cannot be reached")}}
-		s := newTestService(t, ServiceOptions{Sites: []Site{web(place, &fakeProvider{})}}, canary(t))
+		s := newTestService(t, ServiceOptions{RunEnvs: []RunEnv{web(place, &fakeProvider{})}}, canary(t))
 		if _, err := s.Survey(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
@@ -207,7 +207,7 @@ func TestWhatIsAboutToBeGoneOnWithIsNotEnded(t *testing.T) {
 		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []LeftRun{busy, shared, useless}, hold: errors.New("busy")}}
 		keeps := make(chan struct{})
 		inside := &keeper{fakeProvider: &fakeProvider{}, keep: func(context.Context) error { <-keeps; return nil }}
-		s := newTestService(t, ServiceOptions{Sites: []Site{{Sandbox: "web", Launcher: place, Providers: []Provider{inside}}}}, &fakeProvider{})
+		s := newTestService(t, ServiceOptions{RunEnvs: []RunEnv{{Sandbox: "web", Launcher: place, Providers: []Provider{inside}}}}, &fakeProvider{})
 		if _, err := s.Survey(t.Context(), []OpenTurn{{Turn: "1", Agent: "fake", Sandbox: "web", Conversation: "a"}}); err != nil {
 			t.Fatal(err)
 		}

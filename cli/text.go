@@ -10,6 +10,9 @@ import (
 // OneLine folds all white space of s into single blanks and cuts the result to at most limit bytes.
 func OneLine(s string, limit int) string { return Shorten(strings.Join(strings.Fields(s), " "), limit) }
 
+// ShortLine is s as one line of a status or a reason.
+func ShortLine(s string) string { return OneLine(s, 300) }
+
 // ContainsAny says whether text contains one of parts.
 func ContainsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })

@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// warmLimit is how long it may take to open a session ahead. A turn that comes meanwhile waits for it.
+// warmLimit is how long it may take to open a session ahead. A turn that comes during it waits for it.
 const warmLimit = time.Minute
 
 // warming is a session that is being opened ahead.
 type warming struct {
 	ctx    context.Context
-	cancel context.CancelFunc // nobody wants it any more
+	cancel context.CancelFunc // no turn wants it any more
 }
 
 // Warm opens the session that req will want, ahead of its turn, and returns at once. It does so only where the
 // conversation has no turn and a process may be started without ending another one's; the conversation's own
 // session makes way if it does not fit. What was opened is used by the next Run if it fits, and closed with the
-// idle limit otherwise. Nothing is told of a failure: the turn will meet it. A second Warm of a conversation
+// idle limit otherwise. A failure is not reported: the turn will meet it. A second Warm of a conversation
 // takes the place of the first.
 func (s *Service) Warm(agent Agent, req Request) {
 	entry, failure := s.at(req.Sandbox, agent)
 	if failure != nil || s.registry.HasActive(req.Conversation) {
 		return
 	}
-	if entry.site.homes != nil && req.Session == "" { // nobody knows yet where it is at home
+	if entry.runEnv.homes != nil && req.Session == "" { // its home is not known yet
 		return
 	}
 	s.work.spawn(func() { s.warm(entry, req) })
@@ -61,7 +61,7 @@ func (s *Service) warm(entry *agentEntry, req Request) {
 		return
 	}
 	session, late, err := s.open(w.ctx, entry, Live, req, at, nil)
-	if late != nil { // what nobody wants any more is gone before another one is opened
+	if late != nil { // what no turn wants any more is gone before another one is opened
 		s.awaitLate(late)
 	}
 	if err != nil {

@@ -114,7 +114,7 @@ func lastCause(err error) string {
 		err = network.Err
 	}
 	if client.IsErrConnectionFailed(err) && !errors.Is(err, errSSH) && !strings.Contains(err.Error(), errSSH.Error()) {
-		return "nobody answers there"
+		return "no engine answers there"
 	}
 	text := strings.TrimSpace(lastLine(err.Error()))
 	if i := strings.Index(text, errSSH.Error()); i >= 0 {

@@ -101,9 +101,9 @@ func (l *Launcher) furnish(ctx context.Context, f furnished, seeds []Seed) error
 	if life, err = l.place.life(ctx); err != nil {
 		return err
 	}
-	s, err := newSeedbed(l.opts.User)
+	s, err := newSeedArchive(l.opts.User)
 	if err == nil {
-		err = s.plantAll(seeds)
+		err = s.addAll(seeds)
 	}
 	if err != nil {
 		return err

@@ -276,7 +276,7 @@ func (s *sandbox) bringsNothingElse(shared, outside string) {
 }
 
 // An errand is run in the container, which is made for it, as the agents' user and with what a program would be given.
-func TestErrands(t *testing.T) {
+func TestHelp(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
@@ -284,22 +284,22 @@ func TestErrands(t *testing.T) {
 	env := func(home string) []string {
 		return []string{"HOME=" + home, "GEMINI_CLI_HOME=" + home, "PATH=/nowhere"}
 	}
-	if err := s.Errand(t.Context(), env("/home/of/this/machine"), geminiguard.Verb, id); err != nil {
+	if err := s.Help(t.Context(), env("/home/of/this/machine"), geminiguard.Verb, id); err != nil {
 		t.Errorf("with nothing to do: %v", err)
 	}
 	home := s.home("a session")
 	s.says(home, `mkdir -p $HOME/.gemini/tmp/p/chats; printf '{"sessionId":"`+id+`"}\n{"id":"1"}\n' >$HOME/`+file)
-	if err := s.Errand(t.Context(), env(home), geminiguard.Verb, id); err != nil {
+	if err := s.Help(t.Context(), env(home), geminiguard.Verb, id); err != nil {
 		t.Error(err)
 	}
 	if got := s.says(home, `cd $HOME/.gemini/tmp/p/chats; echo *; cat *`); strings.HasPrefix(got, filepath.Base(file)) || !strings.Contains(got, id) {
 		t.Errorf("afterwards there is %q", got)
 	}
 	var own *Error
-	if err := s.Errand(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) || !strings.Contains(own.Reason, "one session is to be named") {
+	if err := s.Help(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) || !strings.Contains(own.Reason, "one session is to be named") {
 		t.Errorf("one that fails: %v", err)
 	}
-	if err := s.Errand(t.Context(), env(home), "what-a-later-ductor-asks"); !errors.As(err, &own) || !strings.Contains(own.Reason, "another version") {
+	if err := s.Help(t.Context(), env(home), "what-a-later-ductor-asks"); !errors.As(err, &own) || !strings.Contains(own.Reason, "another version") {
 		t.Errorf("one that the program there does not know: %v", err)
 	}
 }

@@ -120,7 +120,7 @@ func (e *Engine) base(ctx context.Context, o Options, name string) (image.Inspec
 	})
 }
 
-// once gives an image, and makes it if it is not there. Who wants it meanwhile waits: it is made once.
+// once gives an image, and makes it if it is not there. Other callers wait: it is made once.
 func (e *Engine) once(ctx context.Context, name string, produce func() error) (image.InspectResponse, error) {
 	info, there, err := e.image(ctx, name)
 	if err != nil || there {

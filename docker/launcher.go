@@ -29,7 +29,7 @@ type Launcher struct {
 	brought   broughtCache
 
 	mu   sync.Mutex
-	used time.Time // when a process was started last, by this ductor or one before
+	used time.Time // when a process was started last, by this process or a previous one
 }
 
 var (
@@ -37,7 +37,7 @@ var (
 	_ cli.Homes    = (*Launcher)(nil)
 	_ cli.Bringer  = (*Launcher)(nil)
 	_ cli.Preparer = (*Launcher)(nil)
-	_ cli.Errander = (*Launcher)(nil)
+	_ cli.Helper   = (*Launcher)(nil)
 )
 
 // Open makes a Launcher. The engine is not asked for anything before it is needed, and need not be there now. The
@@ -113,8 +113,8 @@ func (l *Launcher) endedAtOnce(ctx context.Context, err error) error {
 	}
 }
 
-// Errand has ductor-supervisor in the container do what args say: see its main. It is given what a program would be.
-func (l *Launcher) Errand(ctx context.Context, env []string, args ...string) error {
+// Help has ductor-supervisor in the container do what args say (see its main), with the environment of a program.
+func (l *Launcher) Help(ctx context.Context, env []string, args ...string) error {
 	l.touch()
 	if err := l.place.make(ctx); err != nil {
 		return err
@@ -248,7 +248,7 @@ func (l *Launcher) unused(idle time.Duration) bool {
 	return time.Since(l.used) >= idle
 }
 
-// Made says whether this machine remembers that there was a container, of this ductor or one before it.
+// Made says whether this machine remembers that there was a container, of this process or a previous one.
 func (l *Launcher) Made() bool {
 	n, _ := l.notes.read() // what cannot be read remembers nothing
 	return n.Container != "" || !n.Used.IsZero()
@@ -287,7 +287,11 @@ func (l *Launcher) Knows(after time.Time) bool {
 	return after.After(n.Since) && (!there || l.Host.Knows(after))
 }
 
-// Close lets go of the runs, which go on. Idempotent.
+// Runs answers questions about all that runs in the container, whoever started it, and makes no container for it. One
+// that was stopped is started; Status tells before. It is closed with the Launcher.
+func (l *Launcher) Runs() *supervisor.Root { return l.root }
+
+// Close detaches from the runs, which continue. Idempotent.
 func (l *Launcher) Close() error {
 	err := l.Host.Close()
 	if rootErr := l.root.Close(); err == nil {

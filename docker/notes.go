@@ -71,7 +71,7 @@ func Noted(dir, owner string) (names []string, err error) {
 	return names, err
 }
 
-// usedAt is when something was started in a container last; zero if nobody knows.
+// usedAt is when something was started in a container last; zero if that is not known.
 func usedAt(dir, name string) time.Time {
 	b := &notebook{path: filepath.Join(dir, name+".json")}
 	n, _ := b.read() // what cannot be read is not known

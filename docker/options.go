@@ -54,7 +54,7 @@ type Seed struct {
 // Options of a Launcher. Engine, Owner, Name, Dir, Supervisor and one of Image and Build are required.
 type Options struct {
 	Engine *Engine `json:"-"`
-	// Owner tells the containers of this ductor from those of others: letters and digits, made of where its
+	// Owner tells the containers of this installation from those of others: letters and digits, made of where its
 	// storage is.
 	Owner string
 	// Name is what the container is for: a project, or a conversation. There is one container to a name.

@@ -11,7 +11,7 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// An engine that is started anew and lets its containers live: the turn goes on and nobody notices.
+// An engine that is started anew and lets its containers live: the turn goes on unnoticed.
 func TestEngineRestartsUnderATurn(t *testing.T) {
 	t.Parallel()
 	own := startEngine(t, "--live-restore")
@@ -114,7 +114,7 @@ func TestSecondEngine(t *testing.T) {
 		there.stop(p)
 		there.works()
 	})
-	t.Run("ssh to nobody", func(t *testing.T) {
+	t.Run("ssh to an unknown host", func(t *testing.T) {
 		err := connectTo(t, EngineOptions{Host: "ssh://127.0.0.1:1"}).Check(t.Context())
 		here.in(t).isFailure(err, "cannot be reached", "ssh")
 	})

@@ -108,7 +108,7 @@ func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
 	s.works()
 }
 
-// A run whose ductor never comes back ends by itself, within its time.
+// A run whose ductor never comes back ends within its time.
 func TestOrphanEndsByItself(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))

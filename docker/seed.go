@@ -21,7 +21,7 @@ const maxSeed = homes.MaxBytes
 // seed copies what the agents find in their home, and makes the directories that mounts in it are put in: an engine
 // would give them to root.
 func (p *place) seed(ctx context.Context, id string) error {
-	s, err := newSeedbed(p.opts.User)
+	s, err := newSeedArchive(p.opts.User)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (p *place) seed(ctx context.Context, id string) error {
 			}
 		}
 	}
-	if err := s.plantAll(seedsOf("", p.opts.Seeds)); err != nil {
+	if err := s.addAll(seedsOf("", p.opts.Seeds)); err != nil {
 		return err
 	}
 	if len(s.made) == 0 {
@@ -46,16 +46,16 @@ func (p *place) seed(ctx context.Context, id string) error {
 	return p.engine.failed("copy files into the sandbox", p.engine.api.CopyToContainer(ctx, id, homeDir, &s.raw, container.CopyToContainerOptions{}))
 }
 
-// seedbed collects files below a home.
-type seedbed struct {
+// seedArchive collects files below a home.
+type seedArchive struct {
 	uid, gid int
 	raw      bytes.Buffer
 	tar      *tar.Writer
 	made     map[string]bool
 }
 
-func newSeedbed(user string) (*seedbed, error) {
-	s := &seedbed{made: map[string]bool{}}
+func newSeedArchive(user string) (*seedArchive, error) {
+	s := &seedArchive{made: map[string]bool{}}
 	var err error
 	s.uid, s.gid, err = parseUser(user)
 	s.tar = tar.NewWriter(&s.raw)
@@ -73,7 +73,7 @@ func seedsOf(agent cli.Agent, all []Seed) (own []Seed) {
 }
 
 // parents makes the directories above name.
-func (s *seedbed) parents(name string) error {
+func (s *seedArchive) parents(name string) error {
 	dir := path.Dir(path.Clean(name))
 	if dir == "." || s.made[dir] {
 		return nil
@@ -85,17 +85,17 @@ func (s *seedbed) parents(name string) error {
 	return s.tar.WriteHeader(&tar.Header{Name: dir, Typeflag: tar.TypeDir, Mode: 0o700, Uid: s.uid, Gid: s.gid})
 }
 
-func (s *seedbed) plantAll(seeds []Seed) error {
+func (s *seedArchive) addAll(seeds []Seed) error {
 	for _, seed := range seeds {
-		if err := s.plant(seed); err != nil {
+		if err := s.add(seed); err != nil {
 			return seedError(seed, err)
 		}
 	}
 	return nil
 }
 
-// plant copies a file, or a directory with all in it.
-func (s *seedbed) plant(seed Seed) error {
+// add copies a file, or a directory with all in it.
+func (s *seedArchive) add(seed Seed) error {
 	return eachFile(seed, func(file, to string, info fs.FileInfo) error {
 		if err := s.parents(to); err != nil {
 			return err
@@ -104,7 +104,7 @@ func (s *seedbed) plant(seed Seed) error {
 	})
 }
 
-func (s *seedbed) file(from, name string, info fs.FileInfo) error {
+func (s *seedArchive) file(from, name string, info fs.FileInfo) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		return err

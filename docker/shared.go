@@ -322,7 +322,7 @@ func (b *bundle) add(archive *tar.Writer, c item) error {
 	}
 	n, err := io.Copy(archive, io.LimitReader(f, c.size))
 	if err == nil && n < c.size {
-		err = cannotBring(filepath.Join(b.dir, c.below), "it changed meanwhile", nil)
+		err = cannotBring(filepath.Join(b.dir, c.below), "it changed while it was read", nil)
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func silentAt(t testing.TB, word string) *Engine {
 	return relay(t, time.Second, func(conn net.Conn) {
 		engine, err := net.Dial("unix", strings.TrimPrefix(dockertest.Host(), "unix://"))
 		if err != nil {
-			return // nobody answers
+			return // without an answer
 		}
 		defer engine.Close()
 		var answers sync.WaitGroup
@@ -101,7 +101,7 @@ func inTime(t testing.TB, do func(ctx context.Context) error) error {
 	}
 }
 
-// An engine that takes every question and answers none keeps nobody waiting for ever.
+// An engine that takes every question and answers none keeps no caller waiting for ever.
 func TestEngineThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
@@ -146,7 +146,7 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 	}
 }
 
-// An engine that stops answering at any step of a start keeps nobody waiting either, and the next start works.
+// An engine that stops answering at any step of a start keeps no caller waiting either, and the next start works.
 func TestEngineThatStopsAnswering(t *testing.T) {
 	t.Parallel()
 	machine := needEngine(t)

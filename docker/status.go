@@ -7,7 +7,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// State is how something of a sandbox is at the moment, in words for people.
+// State is how something of a sandbox is at the moment, for the user to read.
 type State string
 
 // The states of an image and of a container.
@@ -15,7 +15,7 @@ const (
 	StateThere   State = "there"         // an image that can be used
 	StateToFetch State = "to be fetched" // an image that is not there, and will be when it is needed
 	StateToBuild State = "to be built"   // ditto
-	StateMissing State = "missing"       // an image that nobody will fetch; there is an error too
+	StateMissing State = "missing"       // an image that ductor may not fetch; there is an error too
 	StateNone    State = "not made yet"  // a container that is made when it is needed
 	StateRunning State = "running"
 	StatePaused  State = "paused"  // woken when it is needed

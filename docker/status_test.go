@@ -74,7 +74,7 @@ func foreignProgram(t testing.TB, path string) string {
 	return foreign
 }
 
-// What ductor made of images that nobody wants any more goes; what is wanted, used by anybody, or of another stays.
+// What ductor made of images that no sandbox wants any more goes; what is wanted, used, or of another owner stays.
 func TestOldImagesGo(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)

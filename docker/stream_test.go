@@ -27,7 +27,7 @@ func TestStreamOfAContainer(t *testing.T) {
 		{"an engine whose container ends", piece(1, "cannot exec in a stopped state: unknown\r\n"), "", "no program can be started in the sandbox's container: cannot exec in a stopped state: unknown"},
 		{"a line of a program's", piece(1, "{}\n"), "{}\n", ""},
 		{"a frame that ends like a line", piece(1, "b\x00\x00\x00\x02\r\n"), "b\x00\x00\x00\x02\r\n", ""},
-		{"a stream nobody knows", piece(7, "x"), "", "the engine says"},
+		{"an unknown stream", piece(7, "x"), "", "the engine says"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := io.ReadAll(&execConn{r: bufio.NewReader(strings.NewReader(c.stream))})

@@ -158,7 +158,7 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 		s.stop(p)
 		s.works()
 	})
-	t.Run("bridge killed", func(t *testing.T) { // the run goes on, and nobody notices
+	t.Run("bridge killed", func(t *testing.T) { // the run goes on unnoticed
 		s := s.in(t)
 		p := s.ready("sleep 1; echo after; cat")
 		killIn(t, name, "supervise bridge")
@@ -238,7 +238,7 @@ func killIn(t testing.TB, name, words string) {
 	t.Helper()
 	for line := range strings.Lines(dockertest.Docker(t, "top", name, "-eo", "pid,args")) {
 		if strings.Contains(line, words) {
-			_ = exec.Command("kill", "-9", strings.Fields(line)[0]).Run() // a spare may be gone by itself
+			_ = exec.Command("kill", "-9", strings.Fields(line)[0]).Run() // a spare may have ended already
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 		words  []string
 	}{
 		{"no engine", func(o *Options) { o.Engine = elsewhere(t, "unix:///no/such/socket") }, []string{"cannot be reached", "start it"}},
-		{"nobody listens", func(o *Options) { o.Engine = elsewhere(t, "tcp://127.0.0.1:1") }, []string{"tcp://127.0.0.1:1 cannot be reached"}},
+		{"no engine listens", func(o *Options) { o.Engine = elsewhere(t, "tcp://127.0.0.1:1") }, []string{"tcp://127.0.0.1:1 cannot be reached"}},
 		{"no image", func(o *Options) { o.Image = "no-such-image:1" }, []string{"has no image no-such-image:1", "docker pull"}},
 		{"no directory", func(o *Options) { o.Projects = append(o.Projects, "/no/such/directory") }, []string{"/no/such/directory", "make it there"}},
 		{"no supervisor", func(o *Options) { o.Supervisor = "/no/such/file" }, []string{"ductor-supervisor", "CGO_ENABLED=0"}},

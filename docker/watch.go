@@ -10,7 +10,7 @@ import (
 )
 
 // watch cuts the connections into a container when it is paused: else they would be silent, like an agent that
-// thinks. All other ends a connection learns of by itself. Safe for concurrent use.
+// thinks. Every other end shows on the connection. Safe for concurrent use.
 type watch struct {
 	engine *Engine
 	name   string
@@ -71,5 +71,5 @@ func (w *watch) cut() {
 	}
 }
 
-// wait returns when nobody watches any more. Every connection is closed by then.
+// wait returns when the watching has ended. Every connection is closed by then.
 func (w *watch) wait() { w.wg.Wait() }

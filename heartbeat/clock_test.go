@@ -7,28 +7,28 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ductor/heartbeat"
+	"ductor/orchestrator"
 )
 
-// TestAMachineThatSleeps: timers stand still for eight hours, the wall clock does not. What was due meanwhile is
-// seen within a nap, and the policy for what was missed applies.
-func TestAMachineThatSleeps(t *testing.T) {
-	for policy, want := range map[heartbeat.Missed][]string{
-		heartbeat.MissedSkip: {"18:00"},
-		heartbeat.MissedOnce: {"17:30", "18:00"},
-		heartbeat.MissedAll:  {"17:30", "17:30", "17:30", "17:30", "17:30", "17:30", "17:30", "17:30", "18:00"},
+// TestSuspend stops timers for eight hours while the wall clock goes on. The scheduler sees the new time within
+// Options.Poll, and applies the policy for missed runs.
+func TestSuspend(t *testing.T) {
+	for policy, want := range map[string][]string{
+		orchestrator.MissedSkip: {"18:00"},
+		orchestrator.MissedOnce: {"17:30", "18:00"},
+		orchestrator.MissedAll:  {"17:30", "17:30", "17:30", "17:30", "17:30", "17:30", "17:30", "17:30", "18:00"},
 	} {
-		t.Run(string(policy), func(t *testing.T) {
+		t.Run(policy, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := build(t, day.Add(9*time.Hour+30*time.Minute-8*time.Second))
-				st := h.add(t, "0 * * * *", func(j *heartbeat.Job) { j.Missed = policy })
+				st := h.add(t, "0 * * * *", func(j *orchestrator.Job) { j.Missed = policy })
 				h.start(t)
 				time.Sleep(8 * time.Second)
 				h.move(8 * time.Hour) // from 9:30 to 17:30: 10:00 to 17:00 are missed
 				time.Sleep(45 * time.Minute)
 				h.stop()
 				var got []string
-				for _, at := range h.desk.times() {
+				for _, at := range h.runner.times() {
 					got = append(got, at.UTC().Format("15:04"))
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -59,7 +59,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 		h.start(t)
 		ran := func(when string, want int) {
 			t.Helper()
-			if got := len(h.desk.times()); got != want {
+			if got := len(h.runner.times()); got != want {
 				t.Errorf("%s: it ran %d times, want %d", when, got, want)
 			}
 		}
@@ -83,17 +83,17 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	})
 }
 
-// TestQuietHours holds what is due in them until they end, or skips it; a person may still run it.
+// TestQuietHours holds what is due in them until they end, or skips it; a user may still run it.
 func TestQuietHours(t *testing.T) {
-	for policy, want := range map[heartbeat.QuietPolicy][]string{
-		heartbeat.QuietHold: {"21:00", "03:00", "07:00", "09:00"},
-		heartbeat.QuietSkip: {"21:00", "03:00", "09:00"},
+	for policy, want := range map[string][]string{
+		orchestrator.QuietHold: {"21:00", "03:00", "07:00", "09:00"},
+		orchestrator.QuietSkip: {"21:00", "03:00", "09:00"},
 	} {
-		t.Run(string(policy), func(t *testing.T) {
+		t.Run(policy, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := build(t, day.Add(18*time.Hour))
-				st := h.add(t, "0 9,21,23 * * *", func(j *heartbeat.Job) {
-					j.Quiet = heartbeat.Quiet{From: "22:00", To: "07:00", Policy: policy}
+				st := h.add(t, "0 9,21,23 * * *", func(j *orchestrator.Job) {
+					j.QuietFrom, j.QuietTo, j.QuietPolicy = "22:00", "07:00", policy
 				})
 				h.start(t)
 				time.Sleep(9 * time.Hour)
@@ -103,7 +103,7 @@ func TestQuietHours(t *testing.T) {
 				time.Sleep(7 * time.Hour)
 				h.stop()
 				var got []string
-				for _, at := range h.desk.times() {
+				for _, at := range h.runner.times() {
 					got = append(got, at.UTC().Format("15:04"))
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -126,8 +126,8 @@ func TestAClockThatIsSetBackToBeforeAJobWasMade(t *testing.T) {
 				h.move(-35 * 24 * time.Hour)
 				time.Sleep(24 * time.Hour)
 				h.stop()
-				if got := len(h.desk.times()); got != want {
-					t.Errorf("on the day after it ran %d times, want %d: %v", got, want, h.desk.times())
+				if got := len(h.runner.times()); got != want {
+					t.Errorf("on the day after it ran %d times, want %d: %v", got, want, h.runner.times())
 				}
 			})
 		})

@@ -1,10 +1,10 @@
-// Package heartbeat is everything that time starts, or the world outside by a webhook: scheduled prompts, a
-// proactive prompt, the sweep of runs that take far too long, and forgetting what is old.
+// Package heartbeat starts turns by the clock: scheduled jobs, the proactive prompt and the runs of webhooks. It also ends
+// stale turns and prunes old data.
 //
-// It decides when something is due and remembers it before it is asked for, so that a crash at any moment makes
-// nothing run twice and nothing get lost. It does not run turns (package orchestrator does), shows nothing
-// (package bot does) and keeps nothing itself (internal/store does); ports.go says what it needs of them.
+// It stores a run before it submits the turn of the run, so that no crash loses a run or starts one twice. Package
+// orchestrator runs the turns, package bot shows results, internal/store stores jobs and runs; ports.go says what this
+// package needs of them.
 //
-// All decisions compare wall clocks. A machine that slept for hours, or whose clock was set, finds out within
-// Options.Nap.
+// All decisions compare wall clocks. After a suspend or a change of the clock, the scheduler needs at most Options.Poll
+// to see the new time.
 package heartbeat

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"ductor/heartbeat/schedule"
+	"ductor/orchestrator"
 )
 
-// fire records the runs of a job that are due, together with when it is due next. Only after that anything is
-// asked for: a crash before it finds the job as due as it was, and one after it finds the runs.
-func (s *Scheduler) fire(ctx context.Context, st Standing) error {
+// fire records the due runs of a job together with its next moment, before any of their turns is submitted. After a crash
+// the job is either still due or its runs are stored.
+func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	now := s.now()
-	back := now.Add(setBack).Before(st.Reckoned)
+	back := now.Add(setBack).Before(st.Planned)
 	if st.Next.After(now) && !back {
 		return nil
 	}
@@ -20,8 +23,8 @@ func (s *Scheduler) fire(ctx context.Context, st Standing) error {
 	}
 	next := plan.Next(now)
 	if st.Next.After(now) {
-		// The clock is far behind what it showed. The moments between come again; those that ran do not, for
-		// their runs have names.
+		// The clock was set far back. Moments that come again run only if they did not run before: their runs have the
+		// same ids.
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
@@ -38,8 +41,8 @@ func (s *Scheduler) fire(ctx context.Context, st Standing) error {
 	return err
 }
 
-// due makes the runs of all moments up to now by the job's policy for missed ones.
-func (s *Scheduler) due(st Standing, plan Plan, now time.Time) []Run {
+// due makes the runs of all moments up to now, with the job's policy for missed ones.
+func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now time.Time) []orchestrator.JobRun {
 	moments, count := momentsUntil(plan, st.Next, now)
 	punctual := len(moments)
 	for punctual > 0 && now.Sub(moments[punctual-1]) <= s.opts.Grace {
@@ -47,39 +50,39 @@ func (s *Scheduler) due(st Standing, plan Plan, now time.Time) []Run {
 	}
 	late, fresh := moments[:punctual], moments[punctual:]
 	missed := count - len(fresh)
-	var runs []Run
+	var runs []orchestrator.JobRun
 	switch {
 	case missed == 0:
-	case st.Job.Missed == MissedAll:
+	case st.Job.Missed == orchestrator.MissedAll:
 		if rest := missed - len(late); rest > 0 {
-			runs = append(runs, skipped(st.Job, st.Next, rest, "Missed, and too many to make up for."))
+			runs = append(runs, skipped(st.Job, st.Next, rest, "Missed, and too many to run late."))
 		}
 		for _, at := range late {
-			runs = append(runs, newRun(st.Job, CauseMissed, at, 1))
+			runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, at, 1))
 		}
-	case st.Job.Missed == MissedSkip:
+	case st.Job.Missed == orchestrator.MissedSkip:
 		last := st.Next
 		if len(late) > 0 {
 			last = late[len(late)-1]
 		}
-		runs = append(runs, skipped(st.Job, last, missed, "Missed: ductor or its machine was not there."))
-	default: // one run for all, the one that is on time if there is one
+		runs = append(runs, skipped(st.Job, last, missed, "Missed: ductor did not run."))
+	default: // one run for all, on time if one of them is
 		last := moments[len(moments)-1]
 		fresh = nil
-		runs = append(runs, newRun(st.Job, CauseMissed, last, count))
+		runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, last, count))
 	}
 	for _, at := range fresh {
-		runs = append(runs, newRun(st.Job, CauseSchedule, at, 1))
+		runs = append(runs, newRun(st.Job, orchestrator.CauseSchedule, at, 1))
 	}
 	return runs
 }
 
-// countMost bounds how far moments are counted one by one.
+// countMost limits how many moments momentsUntil counts one by one.
 const countMost = 5000
 
-// momentsUntil gives the newest moments from first, which is one, to now, at most MostMissed of them, and how
-// many there are in all, at least where they are very many.
-func momentsUntil(plan Plan, first, now time.Time) (moments []time.Time, count int) {
+// momentsUntil gives the newest moments from first, which is one, to now, at most MostMissed, and the number of all
+// moments, of which it counts at most countMost.
+func momentsUntil(plan schedule.Schedule, first, now time.Time) (moments []time.Time, count int) {
 	t := first
 	for count < countMost && !t.IsZero() && !t.After(now) {
 		moments = append(moments, t)
@@ -103,37 +106,37 @@ func momentsUntil(plan Plan, first, now time.Time) (moments []time.Time, count i
 	return moments[max(len(moments)-MostMissed, 0):], count
 }
 
-func newRun(j Job, cause Cause, due time.Time, standsFor int) Run {
-	return Run{ID: dueID(j.ID, due), Job: j.ID, Cause: cause, Due: due, StandsFor: standsFor, Prompt: j.Prompt,
-		Attempt: 1, State: RunWaiting}
+func newRun(j orchestrator.Job, cause orchestrator.JobCause, due time.Time, standsFor int) orchestrator.JobRun {
+	return orchestrator.JobRun{ID: orchestrator.DueRun(j.ID, due), Job: j.ID, Cause: cause, Due: due, StandsFor: standsFor, Prompt: j.Prompt,
+		Attempt: 1, State: orchestrator.RunWaiting}
 }
 
-func skipped(j Job, due time.Time, standsFor int, reason string) Run {
-	r := newRun(j, CauseMissed, due, standsFor)
-	return r.skip(due, reason)
+func skipped(j orchestrator.Job, due time.Time, standsFor int, reason string) orchestrator.JobRun {
+	r := newRun(j, orchestrator.CauseMissed, due, standsFor)
+	return skip(r, due, reason)
 }
 
-func (r Run) skip(at time.Time, reason string) Run {
-	r.State, r.Reason, r.Ended, r.Told, r.Prompt = RunSkipped, reason, at, true, ""
+func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRun {
+	r.State, r.Reason, r.Ended, r.Notified, r.Prompt = orchestrator.RunSkipped, reason, at, true, ""
 	return r
 }
 
-// overlap skips runs while an earlier one of the job is not over, if the job wants that, and what would be too
-// many to wait. Runs that are made up for wait for each other.
-func overlap(st Standing, runs []Run) []Run {
+// overlap skips runs while another run of the job is open, if that is the job's policy, and runs beyond the limit of
+// waiting ones. Late runs of orchestrator.MissedAll wait for each other.
+func overlap(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
 	open := st.Open
 	for i, r := range runs {
-		if r.State != RunWaiting {
+		if r.State != orchestrator.RunWaiting {
 			continue
 		}
-		made := r.Cause == CauseMissed && st.Job.Missed == MissedAll
+		late := r.Cause == orchestrator.CauseMissed && st.Job.Missed == orchestrator.MissedAll
 		switch {
-		case made && open < MostQueued+MostMissed, open == 0:
+		case late && open < orchestrator.MostQueuedRuns+MostMissed, open == 0:
 			open++
-		case st.Job.Overlap == OverlapSkip:
-			runs[i] = r.skip(r.Due, "The run before was not over.")
-		case open >= MostQueued:
-			runs[i] = r.skip(r.Due, fmt.Sprintf("%d runs waited already.", open))
+		case st.Job.Overlap == orchestrator.OverlapSkip:
+			runs[i] = skip(r, r.Due, "The run before was still open.")
+		case open >= orchestrator.MostQueuedRuns:
+			runs[i] = skip(r, r.Due, fmt.Sprintf("%d runs were waiting already.", open))
 		default:
 			open++
 		}
@@ -141,18 +144,18 @@ func overlap(st Standing, runs []Run) []Run {
 	return runs
 }
 
-// hold has runs wait for the end of quiet hours, or skips them. One that waits is not over, so what is due after
-// it is the overlap policy's matter.
-func hold(j Job, loc *time.Location, runs []Run, now time.Time) []Run {
-	end, quiet := j.Quiet.until(now, loc)
+// hold lets runs wait for the end of quiet hours, or skips them. A waiting run is open, so the overlap policy applies to
+// the runs after it.
+func hold(j orchestrator.Job, loc *time.Location, runs []orchestrator.JobRun, now time.Time) []orchestrator.JobRun {
+	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, loc)
 	if !quiet {
 		return runs
 	}
 	for i, r := range runs {
 		switch {
-		case r.State != RunWaiting:
-		case j.Quiet.Policy == QuietSkip:
-			runs[i] = r.skip(now, "It was due in quiet hours.")
+		case r.State != orchestrator.RunWaiting:
+		case j.QuietPolicy == orchestrator.QuietSkip:
+			runs[i] = skip(r, now, "It was due in quiet hours.")
 		default:
 			runs[i].NotBefore = end
 		}

@@ -4,181 +4,193 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"ductor/cli"
+	"ductor/heartbeat/schedule"
 	"ductor/orchestrator"
 )
 
-// textMost is how much of an answer is kept with its run; the turn has all of it.
+// textMost limits the answer that is stored with a run; its turn has all of it.
 const textMost = 4 << 10
 
-// askAgain is the wait after an order that could not be taken.
-const askAgain = 15 * time.Second
+// submitRetry is the wait after an order that the orchestrator did not accept.
+const submitRetry = 15 * time.Second
 
-// followAll takes every run one step on, the oldest first, and returns those that are not over. One that fails
-// does not keep the others.
-func (s *Scheduler) followAll(ctx context.Context) ([]Run, error) {
+// followAll advances every open run, the oldest first, and returns those that are still open. The failure of a run does
+// not stop the others.
+func (s *Scheduler) followAll(ctx context.Context) ([]orchestrator.JobRun, error) {
 	runs, err := s.opts.Store.OpenRuns(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
-	var left []Run
+	var left []orchestrator.JobRun
 	var errs []error
-	ahead := map[JobID]bool{} // a run of the job is asked for, or waits before this one
+	ahead := map[orchestrator.JobID]bool{} // an older run of the job is open
 	for _, r := range runs {
-		ahead[r.Job] = ahead[r.Job] || r.State == RunAsked
+		ahead[r.Job] = ahead[r.Job] || r.State == orchestrator.RunAsked
 	}
 	for _, r := range runs {
 		if ctx.Err() != nil {
 			return left, errors.Join(errs...)
 		}
-		if r.State == RunWaiting && ahead[r.Job] {
-			continue // its turn comes
+		if r.State == orchestrator.RunWaiting && ahead[r.Job] {
+			continue
 		}
-		held := r.State == RunWaiting && r.NotBefore.After(s.now())
+		held := r.State == orchestrator.RunWaiting && r.NotBefore.After(s.now())
 		after, err := s.follow(ctx, r)
 		if err != nil {
 			if !errors.Is(err, ErrLater) {
 				errs = append(errs, fmt.Errorf("run %s: %w", r.ID, err))
 			}
-			after.NotBefore = s.now().Add(askAgain)
+			after.NotBefore = s.now().Add(submitRetry)
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // one that is held back does not hold back what a person wants now
-		case r.State == RunAsked: // it ended: the next one need not wait for the chat to show that
+			ahead[r.Job] = true // a run that is held does not delay one that a user starts
+		case r.State == orchestrator.RunAsked: // it ended: the next run does not wait until the chat shows that
 			ahead[r.Job] = false
 		}
-		if after.State.Open() || !after.Told {
+		if after.State.Open() || !after.Notified {
 			left = append(left, after)
 		}
 	}
 	return left, errors.Join(errs...)
 }
 
-// follow takes a run as far as it goes now, and returns where it stands.
-func (s *Scheduler) follow(ctx context.Context, r Run) (Run, error) {
+// follow advances a run as far as possible now.
+func (s *Scheduler) follow(ctx context.Context, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	st, err := s.opts.Store.Job(ctx, r.Job)
 	if err != nil {
 		return r, err
 	}
-	if r.State == RunWaiting {
+	if r.State == orchestrator.RunWaiting {
 		if r, err = s.ask(ctx, st, r); err != nil {
 			return r, err
 		}
 	}
-	if r.State == RunAsked {
-		if r, err = s.look(ctx, st, r); err != nil {
+	if r.State == orchestrator.RunAsked {
+		if r, err = s.watch(ctx, st, r); err != nil {
 			return r, err
 		}
 	}
-	if r.State.Open() || r.Told {
+	if r.State.Open() || r.Notified {
 		return r, nil
 	}
-	return s.tell(ctx, r)
+	return s.notify(ctx, r)
 }
 
-// ask has the turn of a waiting run queued. A crash after it was and before the store knows has it asked again
-// under the same id, which changes nothing.
-func (s *Scheduler) ask(ctx context.Context, st Standing, r Run) (Run, error) {
+// ask submits the turn of a waiting run. After a crash before the run is stored as asked, it submits the same turn id
+// again, which changes nothing.
+func (s *Scheduler) ask(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	j := st.Job
 	now := s.now()
 	if r.NotBefore.After(now) {
 		if r.NotBefore.Sub(now) <= longestHold {
 			return r, nil
 		}
-		// The clock was set back by more than a run can be held.
+		// The clock was set back by more than the longest hold.
 		r.NotBefore = now
 	}
 	if end, quiet := s.quiet(j, r, now); quiet {
 		r.NotBefore = end
-		return r, s.opts.Store.MoveRun(ctx, r) // so that it is seen to be held back, and holds back nobody
+		return r, s.opts.Store.MoveRun(ctx, r) // it is stored as held, so that it delays no other run
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
-		return s.later(ctx, r, now), err
+		return later(r, now), err
 	}
-	err := s.opts.Runner.Ask(ctx, s.order(st, r))
+	err := s.opts.Runner.SubmitOrder(ctx, s.order(st, r))
 	switch {
-	case errors.Is(err, ErrNoRoom):
-		return s.later(ctx, r, now), nil
-	case errors.Is(err, ErrRefused):
-		r.Reason = "It did not run. " + strings.TrimSuffix(err.Error(), ": "+ErrRefused.Error())
-		return s.end(ctx, r, RunFailed, News{})
+	case errors.Is(err, orchestrator.ErrQueueFull):
+		return later(r, now), nil
+	case errors.Is(err, orchestrator.ErrOutsideRoot), errors.Is(err, orchestrator.ErrNotADir):
+		r.Reason = fmt.Sprintf("It did not run. It cannot run in %s: %v", j.Dir, err)
+		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+	case errors.Is(err, orchestrator.ErrBadChoice):
+		r.Reason = "It did not run. " + err.Error()
+		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case err != nil:
-		return s.later(ctx, r, now), fmt.Errorf("ask for the turn: %w", err)
+		return later(r, now), fmt.Errorf("ask for the turn: %w", err)
 	}
-	r.State, r.Asked = RunAsked, now
+	r.State, r.Asked = orchestrator.RunAsked, now
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 
-func (s *Scheduler) order(st Standing, r Run) Order {
+// order is the turn that a run submits.
+func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orchestrator.Order {
 	j := st.Job
-	o := Order{
-		Turn: r.Turn(), Job: j.ID, Kind: j.Kind, Conversation: j.Conversation, Person: j.Person, Prompt: r.Prompt,
-		Session: j.Session, Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir, Sandbox: j.Sandbox, Timeout: j.Timeout,
-		Rights: j.Rights, OKWord: j.OKWord, Title: s.title(j, r),
+	o := orchestrator.Order{
+		Turn:   r.Turn(),
+		Prompt: orchestrator.Prompt{Conversation: j.Conversation, Person: j.Person, Text: r.Prompt, Rights: j.Rights},
+		Wants: orchestrator.Wants{
+			Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir, Sandbox: j.Sandbox, Timeout: j.Timeout,
+			Silence: j.OKWord, Title: s.title(j, r),
+		},
 	}
-	if quietly(j, r) {
-		o.Known = st.Digest
+	if j.Session == orchestrator.OwnSession {
+		o.Wants.Own = string(j.ID)
 	}
-	if r.Cause == CauseHand {
-		o.OKWord = "" // somebody waits for the answer
+	if skipsSame(j, r) {
+		o.Wants.Known = st.Digest
+	}
+	if r.Cause == orchestrator.CauseManual {
+		o.Wants.Silence = "" // a user waits for the answer
 	}
 	if r.Attempt <= j.Retries {
-		o.Then = fmt.Sprintf("It is tried again in %s: try %d of %d.", spanText(backoff(j, r)), r.Attempt+1, j.Retries+1)
+		o.Wants.Then = fmt.Sprintf("It is tried again in %s: try %d of %d.", schedule.FormatInterval(backoff(j, r)), r.Attempt+1, j.Retries+1)
 	}
 	return o
 }
 
-// quietly says whether an answer that the chat has is passed over. One that a person waits for is not, nor what a
-// program outside asked for: each of its calls is another event. After a failure that the chat knows of, it is news.
-func quietly(j Job, r Run) bool { return r.Cause != CauseHand && j.Kind != KindHook && r.Attempt == 1 }
+// skipsSame says whether the chat shows a repeated answer only once. A manual run always shows its answer, and so does
+// a webhook, each of whose calls is another event, and a retry after a failure.
+func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
+	return r.Cause != orchestrator.CauseManual && j.Kind != orchestrator.JobHook && r.Attempt == 1
+}
 
-// longestHold is the longest that a run waits: quiet hours, or the wait before a retry.
+// longestHold is the longest wait of a run: for the end of quiet hours, or before a retry.
 const longestHold = 25 * time.Hour
 
-// quiet says until when a run that a webhook started has to wait. What the clock started was held as it became
-// due, and what a person started is wanted now.
-func (s *Scheduler) quiet(j Job, r Run, now time.Time) (time.Time, bool) {
-	if r.Cause != CauseHook {
+// quiet gives the end of the quiet hours in which a webhook's run waits. Scheduled runs are held when they are recorded,
+// and manual runs do not wait.
+func (s *Scheduler) quiet(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
+	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false
 	}
 	loc, err := s.zone(j)
 	if err != nil {
 		loc = s.opts.Zone
 	}
-	return j.Quiet.until(now, loc)
+	return schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, loc)
 }
 
-// inUse says whether a proactive prompt would come between a person and an agent.
-func (s *Scheduler) inUse(ctx context.Context, j Job) (bool, error) {
-	if j.Kind != KindPulse {
+// inUse says whether a proactive prompt has to wait for a turn of its conversation.
+func (s *Scheduler) inUse(ctx context.Context, j orchestrator.Job) (bool, error) {
+	if j.Kind != orchestrator.JobHeartbeat {
 		return false, nil
 	}
 	busy, err := s.opts.Runner.Busy(ctx, j.Conversation)
 	if err != nil {
-		return true, fmt.Errorf("look whether the conversation is busy: %w", err)
+		return true, fmt.Errorf("check whether the conversation is busy: %w", err)
 	}
 	return busy, nil
 }
 
-// later has a run wait a little; not even that needs to be remembered.
-func (s *Scheduler) later(_ context.Context, r Run, now time.Time) Run {
-	r.NotBefore = now.Add(askAgain)
+// later delays a run a little. The delay is not stored.
+func later(r orchestrator.JobRun, now time.Time) orchestrator.JobRun {
+	r.NotBefore = now.Add(submitRetry)
 	return r
 }
 
-// look sees how the turn of a run is doing.
-func (s *Scheduler) look(ctx context.Context, st Standing, r Run) (Run, error) {
+// watch checks the turn of a run, and ends the run with it.
+func (s *Scheduler) watch(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	t, err := s.opts.Runner.Turn(ctx, r.Turn())
 	if errors.Is(err, orchestrator.ErrNoTurn) {
-		r.Reason = "Its turn is not there any more, so nobody knows how it ended."
-		return s.end(ctx, r, RunFailed, News{})
+		r.Reason = "Its turn is gone, so its end is unknown."
+		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	}
 	if err != nil {
-		return r, fmt.Errorf("look at the turn: %w", err)
+		return r, fmt.Errorf("load the turn: %w", err)
 	}
 	switch t.State {
 	case orchestrator.TurnQueued, orchestrator.TurnRunning:
@@ -189,50 +201,52 @@ func (s *Scheduler) look(ctx context.Context, st Standing, r Run) (Run, error) {
 	case orchestrator.TurnDone:
 		return s.done(ctx, st, r, t.Outcome.Text)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
-		r.Reason, r.Told = "Somebody ended it.", true
-		return s.end(ctx, r, RunAborted, st.News)
+		r.Reason, r.Notified = "A user ended it.", true
+		return s.end(ctx, r, orchestrator.RunAborted, st.JobResult)
 	}
 	r.Text, r.Reason = cli.Shorten(t.Outcome.Text, textMost), t.Outcome.Failure
 	if t.State == orchestrator.TurnFailed && r.Attempt <= st.Job.Retries {
 		return s.retry(ctx, st.Job, r)
 	}
-	return s.end(ctx, r, RunFailed, News{})
+	return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 }
 
-// retry has a failed run wait for its next attempt. A turn that a crash interrupted is not tried again: what it
-// did until then stands.
-func (s *Scheduler) retry(ctx context.Context, j Job, r Run) (Run, error) {
+// retry lets a failed run wait for its next attempt. A turn that a crash interrupted is not tried again: it may have had
+// effects.
+func (s *Scheduler) retry(ctx context.Context, j orchestrator.Job, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	r.NotBefore = s.now().Add(backoff(j, r))
 	r.Attempt++
-	r.State, r.Asked = RunWaiting, time.Time{}
-	s.log.Info("job is tried again", "job", j.ID, "run", r.ID, "attempt", r.Attempt, "at", r.NotBefore, "reason", r.Reason)
+	r.State, r.Asked = orchestrator.RunWaiting, time.Time{}
+	s.log.Info("retry job", "job", j.ID, "run", r.ID, "attempt", r.Attempt, "at", r.NotBefore, "reason", r.Reason)
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 
 // backoff is the wait after an attempt that failed.
-func backoff(j Job, r Run) time.Duration { return min(j.Backoff<<(r.Attempt-1), MostBackoff) }
+func backoff(j orchestrator.Job, r orchestrator.JobRun) time.Duration {
+	return min(j.Backoff<<(r.Attempt-1), MostBackoff)
+}
 
-func (s *Scheduler) done(ctx context.Context, st Standing, r Run, text string) (Run, error) {
+func (s *Scheduler) done(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun, text string) (orchestrator.JobRun, error) {
 	r.Text, r.Reason = cli.Shorten(text, textMost), ""
 	if orchestrator.OnlyWord(text, st.Job.OKWord) {
-		r.Told = true
-		return s.end(ctx, r, RunDone, st.News)
+		r.Notified = true
+		return s.end(ctx, r, orchestrator.RunDone, st.JobResult)
 	}
 	digest := orchestrator.Digest(text)
 	r.Changed = digest != st.Digest
-	if r.Changed || !quietly(st.Job, r) {
-		return s.end(ctx, r, RunDone, News{Digest: digest, Shown: r.Turn()})
+	if r.Changed || !skipsSame(st.Job, r) {
+		return s.end(ctx, r, orchestrator.RunDone, orchestrator.JobResult{Digest: digest, Shown: r.Turn()})
 	}
-	news := st.News
-	news.Same++
-	return s.end(ctx, r, RunDone, news)
+	result := st.JobResult
+	result.Same++
+	return s.end(ctx, r, orchestrator.RunDone, result)
 }
 
-// end records how a run ended, and what the chat is told last by then.
-func (s *Scheduler) end(ctx context.Context, r Run, state RunState, news News) (Run, error) {
+// end stores the end of a run and the result of its job.
+func (s *Scheduler) end(ctx context.Context, r orchestrator.JobRun, state orchestrator.JobRunState, result orchestrator.JobResult) (orchestrator.JobRun, error) {
 	ended := r
 	ended.State, ended.Ended = state, s.now()
-	if err := s.opts.Store.EndRun(ctx, ended, news); err != nil {
+	if err := s.opts.Store.EndRun(ctx, ended, result); err != nil {
 		return r, err
 	}
 	s.log.Info("job ran", "job", r.Job, "run", r.ID, "state", state, "attempt", r.Attempt, "cost_usd", r.CostUSD)

@@ -7,114 +7,116 @@ import (
 	"slices"
 	"time"
 
+	"ductor/heartbeat/schedule"
 	"ductor/orchestrator"
 )
 
-// Add checks a job, gives it its creation time, and an id if it has none, and stores it. Errors are sentences for whoever
-// wrote it.
-func (s *Scheduler) Add(ctx context.Context, j Job) (Standing, error) {
+// Add checks a job, gives it its creation time, and an id if it has none, and stores it. *orchestrator.BadJob for an
+// invalid job.
+func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j.ID == "" {
-		j.ID = JobID(s.opts.NewID())
+		j.ID = orchestrator.JobID(s.opts.NewID())
 	}
-	j.Created, j.Source, j.Enabled = s.now(), FromChat, true
-	return s.save(ctx, j.filled())
+	j.Created, j.Configured, j.Paused = s.now(), false, false
+	return s.save(ctx, withDefaults(j))
 }
 
-// Edit changes a job of the conversation and works out anew when it is due. What f changes of id, source,
-// conversation and creation is not taken, and nothing if it fails. ErrFromConfig for a job from the configuration.
-func (s *Scheduler) Edit(ctx context.Context, id JobID, in orchestrator.ConversationID, f func(*Job) error) (Standing, error) {
+// Edit changes a job of the conversation and computes its next moment again. It ignores changes of the id, kind,
+// conversation and creation time, and changes nothing if f fails. orchestrator.ErrJobConfigured for a job of the
+// configuration.
+func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, f func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st, err := s.own(ctx, id, in)
 	if err != nil {
-		return Standing{}, err
+		return orchestrator.JobStatus{}, err
 	}
-	if st.Job.Source == FromConfig {
-		return Standing{}, ErrFromConfig
+	if st.Job.Configured {
+		return orchestrator.JobStatus{}, orchestrator.ErrJobConfigured
 	}
 	j := st.Job
 	if err := f(&j); err != nil {
-		return Standing{}, err
+		return orchestrator.JobStatus{}, err
 	}
-	j.ID, j.Source, j.Conversation, j.Created = st.Job.ID, st.Job.Source, st.Job.Conversation, st.Job.Created
-	j = j.filled()
-	if j.Schedule == st.Job.Schedule && j.Zone == st.Job.Zone && j.Enabled == st.Job.Enabled {
+	j.ID, j.Kind, j.Configured, j.Conversation, j.Created = st.Job.ID, st.Job.Kind, false, st.Job.Conversation, st.Job.Created
+	j = withDefaults(j)
+	if j.Schedule == st.Job.Schedule && j.Zone == st.Job.Zone && j.Paused == st.Job.Paused {
 		return s.keep(ctx, j, st)
 	}
 	return s.save(ctx, j)
 }
 
-// Pause has a job of the conversation not run until Resume. Runs that wait for their time are still run.
-func (s *Scheduler) Pause(ctx context.Context, id JobID, in orchestrator.ConversationID) (Standing, error) {
-	return s.enable(ctx, id, in, func(j *Job) { j.Enabled = false })
+// Pause stops a job of the conversation from running until Resume. Its waiting runs still run.
+func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+	return s.pause(ctx, id, in, true)
 }
 
-// Resume has a paused job run again, from its next moment on: pausing misses nothing.
-func (s *Scheduler) Resume(ctx context.Context, id JobID, in orchestrator.ConversationID) (Standing, error) {
-	return s.enable(ctx, id, in, func(j *Job) { j.Enabled = true })
+// Resume lets a paused job run again, from its next moment on. Moments during the pause do not count as missed.
+func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+	return s.pause(ctx, id, in, false)
 }
 
-func (s *Scheduler) enable(ctx context.Context, id JobID, in orchestrator.ConversationID, f func(*Job)) (Standing, error) {
+func (s *Scheduler) pause(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, paused bool) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st, err := s.own(ctx, id, in)
 	if err != nil {
-		return Standing{}, err
+		return orchestrator.JobStatus{}, err
 	}
-	f(&st.Job)
+	st.Job.Paused = paused
 	return s.save(ctx, st.Job)
 }
 
-// Delete forgets a job of the conversation. A turn of it that runs goes on.
-func (s *Scheduler) Delete(ctx context.Context, id JobID, in orchestrator.ConversationID) error {
+// Delete deletes a job of the conversation. A running turn of it continues.
+func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st, err := s.own(ctx, id, in)
 	if err != nil {
 		return err
 	}
-	if st.Job.Source == FromConfig {
-		return ErrFromConfig
+	if st.Job.Configured {
+		return orchestrator.ErrJobConfigured
 	}
 	return s.opts.Store.DeleteJob(ctx, id)
 }
 
-// RunNow has a job of the conversation run now, paused or not and in quiet hours too, after what runs of it.
-// Equal keys run it once, and then orchestrator.ErrRepeated comes with the run. A webhook's job runs with the last payload;
+// RunNow runs a job of the conversation now, after its open runs, also if it is paused and in quiet hours. A repeated key
+// returns the run with orchestrator.ErrRepeated and does not start another. A webhook's job runs with the last payload;
 // ErrNotCalled if there was none.
-func (s *Scheduler) RunNow(ctx context.Context, id JobID, in orchestrator.ConversationID, key string) (Run, error) {
+func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, key string) (orchestrator.JobRun, error) {
 	defer s.Poke()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st, err := s.own(ctx, id, in)
 	if err != nil {
-		return Run{}, err
+		return orchestrator.JobRun{}, err
 	}
-	if st.Open >= MostQueued {
-		return Run{}, fmt.Errorf("%d runs of it wait already: %w", st.Open, ErrNoRoom)
+	if st.Open >= orchestrator.MostQueuedRuns {
+		return orchestrator.JobRun{}, fmt.Errorf("%d runs of it wait already: %w", st.Open, orchestrator.ErrJobsFull)
 	}
 	if key == "" {
 		key = s.opts.NewID()
 	}
-	r := newRun(st.Job, CauseHand, s.now(), 1)
-	r.ID = handID(st.Job.ID, key)
-	if st.Job.Kind == KindHook {
+	r := newRun(st.Job, orchestrator.CauseManual, s.now(), 1)
+	r.ID = orchestrator.KeyedRun(st.Job.ID, key)
+	if st.Job.Kind == orchestrator.JobHook {
 		if r.Prompt, err = s.lastCall(ctx, id); err != nil {
-			return Run{}, err
+			return orchestrator.JobRun{}, err
 		}
 	}
-	fresh, err := s.opts.Store.RecordRuns(ctx, id, []Run{r}, st.Next, st.Reckoned)
+	fresh, err := s.opts.Store.RecordRuns(ctx, id, []orchestrator.JobRun{r}, st.Next, st.Planned)
 	if err == nil && len(fresh) == 0 {
 		err = orchestrator.ErrRepeated
 	}
 	return r, err
 }
 
-// lastCall is what the last delivery of a webhook asked: without one there is nothing to run.
-func (s *Scheduler) lastCall(ctx context.Context, id JobID) (string, error) {
-	runs, err := s.opts.Store.Runs(ctx, id, MostQueued)
+// lastCall is the prompt of the last delivery of a webhook; ErrNotCalled without one.
+func (s *Scheduler) lastCall(ctx context.Context, id orchestrator.JobID) (string, error) {
+	runs, err := s.opts.Store.Runs(ctx, id, orchestrator.MostQueuedRuns)
 	if err != nil {
 		return "", err
 	}
@@ -126,43 +128,43 @@ func (s *Scheduler) lastCall(ctx context.Context, id JobID) (string, error) {
 	return "", ErrNotCalled
 }
 
-// List is the jobs of a conversation in the order they were made, with next run, last result and cost.
-func (s *Scheduler) List(ctx context.Context, in orchestrator.ConversationID) ([]Standing, error) {
+// List gives the jobs of a conversation, the oldest first.
+func (s *Scheduler) List(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
 	all, err := s.opts.Store.Jobs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(st Standing) bool { return st.Job.Conversation != in }), nil
+	return slices.DeleteFunc(all, func(st orchestrator.JobStatus) bool { return st.Job.Conversation != in }), nil
 }
 
-// Get is one job of a conversation; ErrNoJob, or orchestrator.ErrElsewhere for one of another.
-func (s *Scheduler) Get(ctx context.Context, id JobID, in orchestrator.ConversationID) (Standing, error) {
+// Get gives one job of a conversation; orchestrator.ErrNoJob, or orchestrator.ErrElsewhere for another conversation's.
+func (s *Scheduler) Get(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	return s.own(ctx, id, in)
 }
 
 // Runs lists the last runs of a job of a conversation, newest first.
-func (s *Scheduler) Runs(ctx context.Context, id JobID, in orchestrator.ConversationID, limit int) ([]Run, error) {
+func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, limit int) ([]orchestrator.JobRun, error) {
 	if _, err := s.own(ctx, id, in); err != nil {
 		return nil, err
 	}
 	return s.opts.Store.Runs(ctx, id, limit)
 }
 
-// Sync makes the jobs of the configuration those given, by name: new ones are added, changed ones changed, others
-// forgotten. One that was paused in the chat stays paused. Nothing is stored if one of them is wrong.
-func (s *Scheduler) Sync(ctx context.Context, jobs []Job) error {
+// Sync stores the jobs of the configuration. By name it adds new jobs, updates changed ones and deletes the others. A job
+// that a user paused stays paused. Sync stores nothing if a job is invalid.
+func (s *Scheduler) Sync(ctx context.Context, jobs []orchestrator.Job) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.Poke()
-	wanted := map[JobID]bool{}
+	wanted := map[orchestrator.JobID]bool{}
 	for i, j := range jobs {
-		j.ID, j.Source, j.Created = ConfigID(j.Kind, j.Name), FromConfig, s.now()
-		jobs[i] = j.filled()
+		j.ID, j.Configured, j.Created = orchestrator.ConfiguredJob(j.Kind, j.Name), true, s.now()
+		jobs[i] = withDefaults(j)
 		if wanted[j.ID] {
 			return fmt.Errorf("two jobs are called %q", j.Name)
 		}
 		wanted[j.ID] = true
-		if _, err := s.reckon(jobs[i]); err != nil {
+		if _, err := s.next(jobs[i]); err != nil {
 			return fmt.Errorf("job %q: %w", j.Name, err)
 		}
 	}
@@ -170,10 +172,10 @@ func (s *Scheduler) Sync(ctx context.Context, jobs []Job) error {
 	if err != nil {
 		return err
 	}
-	known := map[JobID]Standing{}
+	known := map[orchestrator.JobID]orchestrator.JobStatus{}
 	for _, st := range all {
 		known[st.Job.ID] = st
-		if st.Job.Source == FromConfig && !wanted[st.Job.ID] {
+		if st.Job.Configured && !wanted[st.Job.ID] {
 			if err := s.opts.Store.DeleteJob(ctx, st.Job.ID); err != nil {
 				return err
 			}
@@ -187,61 +189,53 @@ func (s *Scheduler) Sync(ctx context.Context, jobs []Job) error {
 	return nil
 }
 
-func (s *Scheduler) syncOne(ctx context.Context, j Job, known map[JobID]Standing) error {
+func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job, known map[orchestrator.JobID]orchestrator.JobStatus) error {
 	old, there := known[j.ID]
 	if there {
-		j.Created, j.Enabled = old.Job.Created, j.Enabled && old.Job.Enabled
+		j.Created, j.Paused = old.Job.Created, old.Job.Paused
 	}
-	if there && j.equal(old.Job) {
-		return nil // what is due, or was missed, stays so
+	if there && equal(j, old.Job) {
+		return nil // its due and missed moments stay
 	}
 	_, err := s.save(ctx, j)
 	return err
 }
 
-// ConfigID is the id of a job from the configuration.
-func ConfigID(kind Kind, name string) JobID {
-	if kind == KindHook || kind == KindPulse {
-		return JobID(string(kind) + "/" + name)
+// keep stores a job with an unchanged schedule. Its next moment stays, so that a change of the prompt loses no run.
+func (s *Scheduler) keep(ctx context.Context, j orchestrator.Job, st orchestrator.JobStatus) (orchestrator.JobStatus, error) {
+	if err := check(j); err != nil {
+		return orchestrator.JobStatus{}, badJob(err)
 	}
-	return JobID("config/" + name)
-}
-
-// keep stores a job that is due as it was: what is due this moment is not lost by a change of its prompt.
-func (s *Scheduler) keep(ctx context.Context, j Job, st Standing) (Standing, error) {
-	if err := j.check(); err != nil {
-		return Standing{}, &wrongJob{err}
-	}
-	if err := s.opts.Store.SaveJob(ctx, j, st.Next, st.Reckoned); err != nil {
-		return Standing{}, err
+	if err := s.opts.Store.SaveJob(ctx, j, st.Next, st.Planned); err != nil {
+		return orchestrator.JobStatus{}, err
 	}
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// save stores a filled job, and works out when it is due.
-func (s *Scheduler) save(ctx context.Context, j Job) (Standing, error) {
-	next, err := s.reckon(j)
+// save stores a job with defaults and its next moment.
+func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
+	next, err := s.next(j)
 	if err != nil {
-		return Standing{}, &wrongJob{err}
+		return orchestrator.JobStatus{}, badJob(err)
 	}
 	if err := s.opts.Store.SaveJob(ctx, j, next, s.now()); err != nil {
-		return Standing{}, err
+		return orchestrator.JobStatus{}, err
 	}
 	s.Poke()
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// reckon checks a job and says when it is due next; a job for a moment that is over is due no more.
-func (s *Scheduler) reckon(j Job) (time.Time, error) {
-	if err := j.check(); err != nil {
+// next checks a job and computes its next moment. It is zero for a configured or paused job whose only moment is over.
+func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
+	if err := check(j); err != nil {
 		return time.Time{}, err
 	}
 	plan, err := s.plan(j)
 	if err != nil || plan == nil {
 		return time.Time{}, err
 	}
-	err = checkPlan(plan, s.now())
-	if _, once := plan.(at); once && errors.Is(err, ErrNever) && (j.Source == FromConfig || !j.Enabled) {
+	err = schedule.Check(plan, s.now())
+	if schedule.Once(plan) && errors.Is(err, schedule.ErrNever) && (j.Configured || j.Paused) {
 		return time.Time{}, nil
 	}
 	if err != nil {
@@ -250,13 +244,13 @@ func (s *Scheduler) reckon(j Job) (time.Time, error) {
 	return plan.Next(s.now()), nil
 }
 
-func (s *Scheduler) own(ctx context.Context, id JobID, in orchestrator.ConversationID) (Standing, error) {
+func (s *Scheduler) own(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	st, err := s.opts.Store.Job(ctx, id)
 	if err != nil {
-		return Standing{}, err
+		return orchestrator.JobStatus{}, err
 	}
 	if st.Job.Conversation != in {
-		return Standing{}, orchestrator.ErrElsewhere
+		return orchestrator.JobStatus{}, orchestrator.ErrElsewhere
 	}
 	return st, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ductor/heartbeat"
 	"ductor/orchestrator"
 )
 
@@ -22,10 +21,10 @@ func TestWhatPeopleDoWithJobs(t *testing.T) {
 		id := st.Job.ID
 		h.start(t)
 		defer h.stop()
-		if st.Next != day.Add(time.Hour) || st.Job.Name != "look" || !st.Job.Enabled {
+		if st.Next != day.Add(time.Hour) || st.Job.Name != "look" || st.Job.Paused {
 			t.Errorf("it was added as %+v", st)
 		}
-		if st, err := h.Pause(ctx, id, here); err != nil || st.Job.Enabled {
+		if st, err := h.Pause(ctx, id, here); err != nil || !st.Job.Paused {
 			t.Errorf("paused: %+v, %v", st, err)
 		}
 		time.Sleep(30 * time.Hour)
@@ -35,22 +34,22 @@ func TestWhatPeopleDoWithJobs(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		if n := len(h.desk.times()); n != 1 {
+		if n := len(h.runner.times()); n != 1 {
 			t.Errorf("paused and run now it ran %d times", n)
 		}
 		if st, err := h.Resume(ctx, id, here); err != nil || st.Next != day.Add(49*time.Hour) {
 			t.Errorf("resumed, it is due at %s, %v", st.Next, err)
 		}
-		if st, err := h.Edit(ctx, id, here, func(j *heartbeat.Job) error { j.Schedule, j.Prompt = "0 2 * * *", "see"; return nil }); err != nil || st.Next != day.Add(50*time.Hour) {
+		if st, err := h.Edit(ctx, id, here, func(j *orchestrator.Job) error { j.Schedule, j.Prompt = "0 2 * * *", "see"; return nil }); err != nil || st.Next != day.Add(50*time.Hour) {
 			t.Errorf("edited, it is due at %s, %v", st.Next, err)
 		}
-		if _, err := h.Edit(ctx, id, here, func(j *heartbeat.Job) error { j.Schedule = "soon"; return nil }); err == nil {
+		if _, err := h.Edit(ctx, id, here, func(j *orchestrator.Job) error { j.Schedule = "soon"; return nil }); err == nil {
 			t.Error("a schedule that is none was taken")
 		}
 		for what, err := range map[string]error{
 			"pause":  second(h.Pause(ctx, id, there)),
 			"run":    second(h.RunNow(ctx, id, there, "x")),
-			"edit":   second(h.Edit(ctx, id, there, func(*heartbeat.Job) error { return nil })),
+			"edit":   second(h.Edit(ctx, id, there, func(*orchestrator.Job) error { return nil })),
 			"look":   second(h.Get(ctx, id, there)),
 			"delete": h.Delete(ctx, id, there),
 		} {
@@ -65,7 +64,7 @@ func TestWhatPeopleDoWithJobs(t *testing.T) {
 		if list, err := h.List(ctx, there); err != nil || len(list) != 0 {
 			t.Errorf("another chat sees %+v, %v", list, err)
 		}
-		if err := errors.Join(h.Delete(ctx, id, here), h.Delete(ctx, id, here)); !errors.Is(err, heartbeat.ErrNoJob) {
+		if err := errors.Join(h.Delete(ctx, id, here), h.Delete(ctx, id, here)); !errors.Is(err, orchestrator.ErrNoJob) {
 			t.Errorf("deleted twice: %v", err)
 		}
 	})
@@ -78,10 +77,13 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
 		ctx := t.Context()
-		job := func(name, schedule string) heartbeat.Job {
-			return heartbeat.Job{Name: name, Conversation: here, Prompt: name, Schedule: schedule, Enabled: true}
+		job := func(name, schedule string) orchestrator.Job {
+			return orchestrator.Job{
+				Name: name, Conversation: here, Prompt: name,
+				JobTiming: orchestrator.JobTiming{Schedule: schedule},
+			}
 		}
-		sync := func(jobs ...heartbeat.Job) {
+		sync := func(jobs ...orchestrator.Job) {
 			t.Helper()
 			if err := h.Sync(ctx, jobs); err != nil {
 				t.Fatal(err)
@@ -96,20 +98,20 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 		}
 		sync(job("a", "0 1 * * *"), job("b", "0 2 * * *"))
 		own := h.add(t, "0 3 * * *")
-		if err := h.Sync(ctx, []heartbeat.Job{job("a", "0 1 * * *"), job("c", "soon")}); err == nil {
+		if err := h.Sync(ctx, []orchestrator.Job{job("a", "0 1 * * *"), job("c", "soon")}); err == nil {
 			t.Error("a wrong job was taken")
 		}
 		if diff := cmp.Diff([]string{"a", "b", "look"}, names()); diff != "" {
 			t.Error(diff)
 		}
-		a := heartbeat.ConfigID(heartbeat.KindSchedule, "a")
+		a := orchestrator.ConfiguredJob(orchestrator.JobScheduled, "a")
 		if _, err := h.Pause(ctx, a, here); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Delete(ctx, a, here); !errors.Is(err, heartbeat.ErrFromConfig) {
+		if err := h.Delete(ctx, a, here); !errors.Is(err, orchestrator.ErrJobConfigured) {
 			t.Errorf("delete: %v", err)
 		}
-		if _, err := h.Edit(ctx, a, here, func(*heartbeat.Job) error { return nil }); !errors.Is(err, heartbeat.ErrFromConfig) {
+		if _, err := h.Edit(ctx, a, here, func(*orchestrator.Job) error { return nil }); !errors.Is(err, orchestrator.ErrJobConfigured) {
 			t.Errorf("edit: %v", err)
 		}
 		h.move(5 * time.Hour) // ductor was not there at 1, 2 and 3
@@ -119,8 +121,8 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 		time.Sleep(time.Minute)
 		h.stop()
 		var ran []string
-		for _, o := range h.desk.asked {
-			ran = append(ran, o.Prompt)
+		for _, o := range h.runner.asked {
+			ran = append(ran, o.Prompt.Text)
 		}
 		slices.Sort(ran)
 		if diff := cmp.Diff([]string{"b", "look"}, ran); diff != "" {
@@ -130,7 +132,7 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 		if diff := cmp.Diff([]string{"a", "look"}, names()); diff != "" {
 			t.Error(diff)
 		}
-		if h.get(t, a).Job.Enabled || h.get(t, own.Job.ID).Job.Source != heartbeat.FromChat {
+		if !h.get(t, a).Job.Paused || h.get(t, own.Job.ID).Job.Configured {
 			t.Error("a job lost what the chat said of it")
 		}
 	})

@@ -12,22 +12,22 @@ import (
 
 // TestAnOverlap: what is due while the run before is not over is skipped or waits, as the job wants.
 func TestAnOverlap(t *testing.T) {
-	for policy, want := range map[heartbeat.Overlap]int{heartbeat.OverlapSkip: 2, heartbeat.OverlapQueue: 4} {
-		t.Run(string(policy), func(t *testing.T) {
+	for policy, want := range map[string]int{orchestrator.OverlapSkip: 2, orchestrator.OverlapQueue: 4} {
+		t.Run(policy, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := build(t, day)
-				st := h.add(t, "every 10m", func(j *heartbeat.Job) { j.Overlap = policy })
-				h.desk.set(func() { h.desk.hang = true })
+				st := h.add(t, "every 10m", func(j *orchestrator.Job) { j.Overlap = policy })
+				h.runner.set(func() { h.runner.hang = true })
 				h.start(t)
 				time.Sleep(35 * time.Minute) // due at 10, 20 and 30
-				if got := len(h.desk.times()); got != 1 {
+				if got := len(h.runner.times()); got != 1 {
 					t.Errorf("%d runs at a time", got)
 				}
-				h.desk.set(func() { h.desk.hang = false })
-				h.desk.finish(orchestrator.Outcome{State: orchestrator.TurnDone, Text: "fine"})
+				h.runner.set(func() { h.runner.hang = false })
+				h.runner.finish(orchestrator.Outcome{State: orchestrator.TurnDone, Text: "fine"})
 				time.Sleep(10 * time.Minute)
 				h.stop()
-				if got := len(h.desk.times()); got != want {
+				if got := len(h.runner.times()); got != want {
 					t.Errorf("it ran %d times, want %d", got, want)
 				}
 				if got := h.get(t, st.Job.ID); got.Open != 0 {
@@ -41,13 +41,13 @@ func TestAnOverlap(t *testing.T) {
 func TestAQueueOfOverlapsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
-		st := h.add(t, "every 1m", func(j *heartbeat.Job) { j.Overlap = heartbeat.OverlapQueue })
-		h.desk.set(func() { h.desk.hang = true })
+		st := h.add(t, "every 1m", func(j *orchestrator.Job) { j.Overlap = orchestrator.OverlapQueue })
+		h.runner.set(func() { h.runner.hang = true })
 		h.start(t)
 		time.Sleep(2 * time.Hour)
 		h.stop()
-		if got := h.get(t, st.Job.ID); got.Open != heartbeat.MostQueued {
-			t.Errorf("%d runs are open, want %d", got.Open, heartbeat.MostQueued)
+		if got := h.get(t, st.Job.ID); got.Open != orchestrator.MostQueuedRuns {
+			t.Errorf("%d runs are open, want %d", got.Open, orchestrator.MostQueuedRuns)
 		}
 	})
 }
@@ -56,22 +56,22 @@ func TestAQueueOfOverlapsIsBounded(t *testing.T) {
 func TestABusyConversationQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
-		h.desk.full = true
+		h.runner.full = true
 		st := h.add(t, "0 1 * * *")
 		h.start(t)
 		time.Sleep(5 * time.Hour)
 		if got := h.get(t, st.Job.ID); got.Open != 1 || got.Last != nil {
 			t.Errorf("it stands at %+v", got)
 		}
-		h.desk.set(func() { h.desk.full = false })
+		h.runner.set(func() { h.runner.full = false })
 		time.Sleep(time.Minute)
-		if got := h.get(t, st.Job.ID); got.Open != 0 || got.Last == nil || got.Last.State != heartbeat.RunDone {
+		if got := h.get(t, st.Job.ID); got.Open != 0 || got.Last == nil || got.Last.State != orchestrator.RunDone {
 			t.Errorf("it stands at %+v", got)
 		}
-		h.desk.set(func() { h.desk.refuse = fmt.Errorf("Docker is wanted and not there: %w", heartbeat.ErrRefused) })
+		h.runner.set(func() { h.runner.refuse = fmt.Errorf("Docker is wanted and not there: %w", orchestrator.ErrBadChoice) })
 		time.Sleep(24 * time.Hour)
 		h.stop()
-		if got := h.get(t, st.Job.ID); got.Last.State != heartbeat.RunFailed || got.Last.Reason != "It did not run. Docker is wanted and not there" {
+		if got := h.get(t, st.Job.ID); got.Last.State != orchestrator.RunFailed || got.Last.Reason != "It did not run. Docker is wanted and not there: "+orchestrator.ErrBadChoice.Error() {
 			t.Errorf("it ended as %+v", got.Last)
 		}
 		if shown := h.chat.shown(); len(shown) != 2 || shown[1].Silent {
@@ -80,50 +80,52 @@ func TestABusyConversationQueues(t *testing.T) {
 	})
 }
 
-// TestAPulseNeverComesBetween: a proactive prompt waits while a turn uses its session, and its silent word is shown
-// to nobody.
-func TestAPulseNeverComesBetween(t *testing.T) {
+// TestProactivePromptWaits: a proactive prompt waits while a turn uses its session, and the chat does not show its OK word.
+func TestProactivePromptWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
-		h.desk.busy = true
-		h.desk.answer = func(heartbeat.Order) orchestrator.Outcome {
+		h.runner.busy = true
+		h.runner.answer = func(orchestrator.Order) orchestrator.Outcome {
 			return orchestrator.Outcome{State: orchestrator.TurnDone, Text: " **HEARTBEAT_OK**. "}
 		}
-		pulse := heartbeat.Pulse{Name: "watch", Conversation: here, Every: time.Hour, Prompt: "Anything?", Session: heartbeat.SharedSession}
-		if err := h.Sync(t.Context(), []heartbeat.Job{pulse.Job()}); err != nil {
+		job := heartbeat.Proactive(orchestrator.Job{Name: "watch", Conversation: here, Prompt: "Anything?",
+			JobTurn: orchestrator.JobTurn{Session: orchestrator.SharedSession}}, time.Hour)
+		if err := h.Sync(t.Context(), []orchestrator.Job{job}); err != nil {
 			t.Fatal(err)
 		}
 		h.start(t)
 		time.Sleep(3*time.Hour + time.Minute)
-		if n := len(h.desk.times()); n != 0 {
-			t.Errorf("it came between %d times", n)
+		if n := len(h.runner.times()); n != 0 {
+			t.Errorf("it ran %d times beside a turn", n)
 		}
-		h.desk.set(func() { h.desk.busy = false })
+		h.runner.set(func() { h.runner.busy = false })
 		time.Sleep(time.Hour)
 		h.stop()
-		if n := len(h.desk.times()); n != 2 {
+		if n := len(h.runner.times()); n != 2 {
 			t.Errorf("it ran %d times: once for the hours it waited, once after", n)
 		}
 		if len(h.chat.shown()) != 0 {
-			t.Errorf("the silent word was shown: %+v", h.chat.shown())
+			t.Errorf("the chat shows the OK word: %+v", h.chat.shown())
 		}
 	})
 }
 
-// TestADeliveryThatIsHeldHoldsBackNobody: what a person wants in quiet hours runs, also where a webhook was called in
-// them before.
-func TestADeliveryThatIsHeldHoldsBackNobody(t *testing.T) {
+// TestHeldDeliveryDelaysNoManualRun: a manual run in quiet hours runs, also after a delivery that waits for their end.
+func TestHeldDeliveryDelaysNoManualRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day) // midnight
-		job := heartbeat.Job{Name: "build", Kind: heartbeat.KindHook, Conversation: here, Enabled: true, Overlap: heartbeat.OverlapQueue,
-			Quiet: heartbeat.Quiet{From: "22:00", To: "07:00"}}
-		if err := h.Sync(t.Context(), []heartbeat.Job{job}); err != nil {
+		job := orchestrator.Job{
+			Name: "build", Kind: orchestrator.JobHook, Conversation: here,
+			JobTiming: orchestrator.JobTiming{Overlap: orchestrator.OverlapQueue, QuietFrom: "22:00", QuietTo: "07:00"},
+		}
+		if err := h.Sync(t.Context(), []orchestrator.Job{job}); err != nil {
 			t.Fatal(err)
 		}
-		id := heartbeat.ConfigID(heartbeat.KindHook, "build")
-		called := heartbeat.Run{ID: "delivery", Job: id, Cause: heartbeat.CauseHook, Due: day, StandsFor: 1, Prompt: "it broke", Attempt: 1,
-			State: heartbeat.RunWaiting}
-		if _, err := h.store.RecordRuns(t.Context(), id, []heartbeat.Run{called}, time.Time{}, day); err != nil {
+		id := orchestrator.ConfiguredJob(orchestrator.JobHook, "build")
+		called := orchestrator.JobRun{
+			ID: "delivery", Job: id, Cause: orchestrator.CauseHook, Due: day, StandsFor: 1, Prompt: "it broke", Attempt: 1, State: orchestrator.RunWaiting,
+		}
+		if _, err := h.store.RecordRuns(t.Context(), id, []orchestrator.JobRun{called}, time.Time{}, day); err != nil {
 			t.Fatal(err)
 		}
 		h.start(t)
@@ -132,12 +134,12 @@ func TestADeliveryThatIsHeldHoldsBackNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if got := h.desk.times(); len(got) != 1 || got[0].Sub(day) > time.Hour+time.Minute {
+		if got := h.runner.times(); len(got) != 1 || got[0].Sub(day) > time.Hour+time.Minute {
 			t.Errorf("in quiet hours it ran at %v", got)
 		}
 		time.Sleep(7 * time.Hour)
 		h.stop()
-		if got := h.desk.times(); len(got) != 2 || got[1].Before(day.Add(7*time.Hour)) {
+		if got := h.runner.times(); len(got) != 2 || got[1].Before(day.Add(7*time.Hour)) {
 			t.Errorf("it ran at %v", got)
 		}
 	})

@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"ductor/heartbeat/schedule"
+	"ductor/orchestrator"
 )
 
 // Options configure a Scheduler. Store, Runner, Notifier, Now, NewID and Logger are required.
@@ -15,30 +18,30 @@ type Options struct {
 	Runner   Runner
 	Notifier Notifier
 	Now      func() time.Time // the wall clock
-	Zone     *time.Location   // of jobs that name none; time.Local when nil
+	Zone     *time.Location   // of jobs without a zone; time.Local when nil
 	NewID    func() string
 	Logger   *slog.Logger
 
 	// Grace is how late a run may be and still counts as on time; DefaultGrace when 0.
 	Grace time.Duration
-	// Nap is the longest time between two looks at the clock; DefaultNap when 0.
-	Nap time.Duration
-	// Watch is the same while turns of jobs run; DefaultWatch when 0. Poke spares the wait.
-	Watch time.Duration
+	// Poll is the longest time between two reads of the clock; DefaultPoll when 0.
+	Poll time.Duration
+	// BusyPoll is the same while turns of jobs run; DefaultBusyPoll when 0. Poke ends the wait early.
+	BusyPoll time.Duration
 }
 
 // Defaults of Options.
 const (
-	DefaultGrace = 2 * time.Minute
-	DefaultNap   = 15 * time.Second
-	DefaultWatch = 2 * time.Second
+	DefaultGrace    = 2 * time.Minute
+	DefaultPoll     = 15 * time.Second
+	DefaultBusyPoll = 2 * time.Second
 )
 
-// setBack is how far the clock must go back before what is due next is worked out anew. Less is how clocks are
-// corrected; a run that happened does not happen again either way.
+// setBack is how far the clock must go back before the next moments are computed again. Smaller steps are corrections of
+// the clock. A run that happened does not happen again either way.
 const setBack = time.Hour
 
-// Scheduler has jobs run when they are due. Safe for concurrent use; what it does, it does one at a time.
+// Scheduler runs jobs when they are due. Safe for concurrent use: a mutex serializes its operations.
 type Scheduler struct {
 	opts Options
 	log  *slog.Logger
@@ -46,7 +49,7 @@ type Scheduler struct {
 	mu   sync.Mutex // held for store writes and calls of the runner, never for a turn
 }
 
-// New makes a Scheduler. Nothing happens before Run.
+// New makes a Scheduler. It runs no job before Run.
 func New(opts Options) *Scheduler {
 	if opts.Zone == nil {
 		opts.Zone = time.Local
@@ -54,11 +57,11 @@ func New(opts Options) *Scheduler {
 	if opts.Grace <= 0 {
 		opts.Grace = DefaultGrace
 	}
-	if opts.Nap <= 0 {
-		opts.Nap = DefaultNap
+	if opts.Poll <= 0 {
+		opts.Poll = DefaultPoll
 	}
-	if opts.Watch <= 0 {
-		opts.Watch = DefaultWatch
+	if opts.BusyPoll <= 0 {
+		opts.BusyPoll = DefaultBusyPoll
 	}
 	return &Scheduler{opts: opts, log: opts.Logger, poke: make(chan struct{}, 1)}
 }
@@ -66,8 +69,7 @@ func New(opts Options) *Scheduler {
 // now is the wall clock without its monotonic part, which stands still while the machine sleeps.
 func (s *Scheduler) now() time.Time { return s.opts.Now().Round(0) }
 
-// Run has jobs run until ctx is done. Turns that were asked for go on then; their ends are seen to after the
-// next start.
+// Run runs jobs until ctx is done. Submitted turns continue after that; the next process records their ends.
 func (s *Scheduler) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		timer := time.NewTimer(s.Tick(ctx))
@@ -80,7 +82,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// Poke has Run look at once: a turn ended, or something changed. It never blocks.
+// Poke makes Run tick at once, because a turn ended or a job changed. It never blocks.
 func (s *Scheduler) Poke() {
 	select {
 	case s.poke <- struct{}{}:
@@ -88,23 +90,23 @@ func (s *Scheduler) Poke() {
 	}
 }
 
-// Tick does what there is to do now and says how long nothing will be, at most Options.Nap. Run calls it.
+// Tick does what is due now and returns the time until the next tick, at most Options.Poll. Run calls it.
 func (s *Scheduler) Tick(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fireAll(ctx); err != nil && ctx.Err() == nil {
-		s.log.Error("look for jobs that are due", "err", err)
+		s.log.Error("start jobs that are due", "err", err)
 	}
 	left, err := s.followAll(ctx)
 	if err != nil && ctx.Err() == nil {
-		s.log.Error("see to runs of jobs", "err", err)
+		s.log.Error("advance runs of jobs", "err", err)
 	}
-	return s.nap(ctx, left)
+	return s.untilNext(ctx, left)
 }
 
-// nap is the time to the next moment that is known, within bounds.
-func (s *Scheduler) nap(ctx context.Context, left []Run) time.Duration {
-	now, wait := s.now(), s.opts.Nap
+// untilNext is the time until the next known moment, within bounds.
+func (s *Scheduler) untilNext(ctx context.Context, left []orchestrator.JobRun) time.Duration {
+	now, wait := s.now(), s.opts.Poll
 	sooner := func(t time.Time) {
 		if !t.IsZero() {
 			wait = min(wait, max(t.Sub(now), 0))
@@ -114,15 +116,15 @@ func (s *Scheduler) nap(ctx context.Context, left []Run) time.Duration {
 		if r.NotBefore.After(now) {
 			sooner(r.NotBefore)
 		} else {
-			sooner(now.Add(s.opts.Watch))
+			sooner(now.Add(s.opts.BusyPoll))
 		}
 	}
 	all, err := s.opts.Store.Jobs(ctx)
 	if err != nil {
-		return s.opts.Nap
+		return s.opts.Poll
 	}
 	for _, st := range all {
-		if st.Job.Enabled && st.Next.After(now) {
+		if !st.Job.Paused && st.Next.After(now) {
 			sooner(st.Next)
 		}
 	}
@@ -130,23 +132,23 @@ func (s *Scheduler) nap(ctx context.Context, left []Run) time.Duration {
 }
 
 // zone is the time zone of a job.
-func (s *Scheduler) zone(j Job) (*time.Location, error) {
+func (s *Scheduler) zone(j orchestrator.Job) (*time.Location, error) {
 	if j.Zone == "" {
 		return s.opts.Zone, nil
 	}
-	return loadZone(j.Zone)
+	return schedule.Zone(j.Zone)
 }
 
 // plan is the schedule of a job; nil for one without.
-func (s *Scheduler) plan(j Job) (Plan, error) {
-	if j.Kind == KindHook {
+func (s *Scheduler) plan(j orchestrator.Job) (schedule.Schedule, error) {
+	if j.Kind == orchestrator.JobHook {
 		return nil, nil
 	}
 	loc, err := s.zone(j)
 	if err != nil {
 		return nil, err
 	}
-	return ParseSchedule(j.Schedule, loc, j.Created)
+	return schedule.Parse(j.Schedule, loc, j.Created)
 }
 
 func (s *Scheduler) fireAll(ctx context.Context) error {
@@ -156,7 +158,7 @@ func (s *Scheduler) fireAll(ctx context.Context) error {
 	}
 	var errs []error
 	for _, st := range all {
-		if !st.Job.Enabled || st.Job.Kind == KindHook || st.Next.IsZero() {
+		if st.Job.Paused || st.Job.Kind == orchestrator.JobHook || st.Next.IsZero() {
 			continue
 		}
 		if err := s.fire(ctx, st); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"ductor/heartbeat"
 	"ductor/internal/store"
+	"ductor/orchestrator"
 )
 
 // TestOverTheRealStore is a week of a job with everything set, with the database closed and opened every day, and a
@@ -30,18 +31,21 @@ func TestOverTheRealStore(t *testing.T) {
 		h.renew(func(o *heartbeat.Options) { o.Store = db })
 	}
 	restart()
-	job := heartbeat.Job{Name: "week", Conversation: here, Person: 9, Prompt: "look", Schedule: "0 0,8 * * *", Zone: "Asia/Tokyo",
-		Enabled: true, Missed: heartbeat.MissedAll, Retries: 1, OKWord: "ok", Quiet: heartbeat.Quiet{From: "23:00", To: "05:30"}}
-	id := heartbeat.ConfigID(heartbeat.KindSchedule, "week")
+	job := orchestrator.Job{
+		Name: "week", Conversation: here, Person: 9, Prompt: "look",
+		JobTiming: orchestrator.JobTiming{Schedule: "0 0,8 * * *", Zone: "Asia/Tokyo", Missed: orchestrator.MissedAll, QuietFrom: "23:00", QuietTo: "05:30"},
+		JobTurn:   orchestrator.JobTurn{Retries: 1, OKWord: "ok"},
+	}
+	id := orchestrator.ConfiguredJob(orchestrator.JobScheduled, "week")
 	for d := range 7 {
 		h.wall = day.AddDate(0, 0, d)
 		for range 24 {
-			if err := h.Sync(t.Context(), []heartbeat.Job{job}); err != nil {
+			if err := h.Sync(t.Context(), []orchestrator.Job{job}); err != nil {
 				t.Fatal(err)
 			}
-			h.desk.hang = h.wall.Hour()%2 == 0
+			h.runner.hang = h.wall.Hour()%2 == 0
 			h.Tick(context.Background())
-			h.desk.finish(h.desk.outcome(heartbeat.Order{}))
+			h.runner.finish(h.runner.outcome(orchestrator.Order{}))
 			h.Tick(context.Background())
 			h.wall = h.wall.Add(time.Hour)
 		}
@@ -52,10 +56,10 @@ func TestOverTheRealStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Those of midnight are held until half past five, and the clock is looked at every hour.
-	if st.Runs != 14 || st.CostUSD != 3.5 || st.Open != 0 || len(h.desk.asked) != 14 || len(h.chat.shown()) != 14 {
-		t.Errorf("it stands at %+v; %d turns, %d reports", st, len(h.desk.asked), len(h.chat.shown()))
+	if st.Runs != 14 || st.CostUSD != 3.5 || st.Open != 0 || len(h.runner.asked) != 14 || len(h.chat.shown()) != 14 {
+		t.Errorf("it stands at %+v; %d turns, %d reports", st, len(h.runner.asked), len(h.chat.shown()))
 	}
-	for _, at := range h.desk.at {
+	for _, at := range h.runner.at {
 		if hour := at.In(zone(t, "Asia/Tokyo")).Hour(); hour != 6 && hour != 8 {
 			t.Errorf("it ran at %s", at)
 		}

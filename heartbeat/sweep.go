@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/orchestrator"
 )
 
 // RunKind is what started a run of an agent.
@@ -19,7 +20,7 @@ const (
 
 // KindOf tells the kinds apart by the turn.
 func KindOf(i cli.RunInfo) RunKind {
-	if IsJobTurn(i.Turn) {
+	if orchestrator.IsJobTurn(i.Turn) {
 		return RunOfJob
 	}
 	return RunOfChat

@@ -13,6 +13,7 @@ import (
 
 	"ductor/cli"
 	"ductor/heartbeat"
+	"ductor/orchestrator"
 )
 
 // agents is the runs that a sweep sees. One that was ended takes until the sweep after the next to go.
@@ -41,7 +42,7 @@ func TestTheSweepEndsWhatIsFarTooOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		start, skew := time.Now(), time.Duration(0)
-		job := heartbeat.Run{ID: "nightly"}.Turn()
+		job := orchestrator.JobRun{ID: "nightly"}.Turn()
 		a := &agents{ended: map[cli.TurnID]int{}, runs: []cli.RunInfo{{Turn: "asked", Started: start}, {Turn: job, Started: start},
 			{Turn: "young", Started: start.Add(7 * time.Hour)}}}
 		var told []cli.TurnID

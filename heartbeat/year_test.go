@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"ductor/heartbeat"
+	"ductor/orchestrator"
 )
 
 // day is the first day of the tests' year.
@@ -18,7 +18,7 @@ func TestAYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		paris := zone(t, "Europe/Paris")
 		h := build(t, day.Add(-time.Hour), lazily, in("Europe/Paris"))
-		counts := map[heartbeat.JobID]int{}
+		counts := map[orchestrator.JobID]int{}
 		for schedule, want := range map[string]int{
 			"30 2 * * *":          365, // in the night the clocks are set
 			"0 8 * * 1-5":         261,
@@ -29,16 +29,16 @@ func TestAYear(t *testing.T) {
 			"0 9 29 2 *":          0,
 			"at 2026-05-01 12:00": 1,
 		} {
-			counts[h.add(t, schedule, func(j *heartbeat.Job) { j.Prompt = schedule }).Job.ID] = want
+			counts[h.add(t, schedule, func(j *orchestrator.Job) { j.Prompt = schedule }).Job.ID] = want
 		}
 		h.start(t)
 		time.Sleep(year + time.Minute)
 		h.stop()
-		got := map[heartbeat.JobID]int{}
+		got := map[orchestrator.JobID]int{}
 		nights := map[string]int{}
-		for i, o := range h.desk.asked {
-			got[o.Job]++
-			if at := h.desk.at[i].In(paris); o.Prompt == "30 2 * * *" {
+		for i, o := range h.runner.asked {
+			got[orchestrator.JobID(o.Wants.Own)]++
+			if at := h.runner.at[i].In(paris); o.Prompt.Text == "30 2 * * *" {
 				nights[at.Format(time.DateOnly)]++
 				if clock := at.Format(time.TimeOnly); clock != "02:30:00" && at.Format(time.DateTime) != "2026-03-29 03:00:00" {
 					t.Errorf("the night's job ran at %s", at)
@@ -67,25 +67,25 @@ func TestAYearOfADay(t *testing.T) {
 				h := build(t, start.Add(-time.Minute), lazily, in(name))
 				jobs := map[string]string{"10 15 0 * * *": "00:15:10", "20 15 2 * * *": "02:15:20", "0 12 * * *": "12:00:00"}
 				for schedule := range jobs {
-					h.add(t, schedule, func(j *heartbeat.Job) { j.Prompt = schedule })
+					h.add(t, schedule, func(j *orchestrator.Job) { j.Prompt = schedule })
 				}
-				quiet := h.add(t, "45 2 * * *", func(j *heartbeat.Job) {
-					j.Prompt, j.Quiet = "quiet", heartbeat.Quiet{From: "22:00", To: "07:00"}
+				quiet := h.add(t, "45 2 * * *", func(j *orchestrator.Job) {
+					j.Prompt, j.QuietFrom, j.QuietTo = "quiet", "22:00", "07:00"
 				})
 				h.start(t)
 				time.Sleep(time.Until(time.Now().Add(start.AddDate(1, 0, 0).Sub(start))))
 				h.stop()
 				jobs["quiet"] = "07:00:00"
 				days := map[string]map[string]int{}
-				for i, o := range h.desk.asked {
-					at := h.desk.at[i].In(loc)
-					if days[o.Prompt] == nil {
-						days[o.Prompt] = map[string]int{}
+				for i, o := range h.runner.asked {
+					at := h.runner.at[i].In(loc)
+					if days[o.Prompt.Text] == nil {
+						days[o.Prompt.Text] = map[string]int{}
 					}
-					days[o.Prompt][at.Format(time.DateOnly)]++
+					days[o.Prompt.Text][at.Format(time.DateOnly)]++
 					set := offset(at) != offset(at.Add(-time.Hour)) // a clock that is set forward may leave the moment out
-					if clock := at.Format(time.TimeOnly); clock != jobs[o.Prompt] && !set {
-						t.Errorf("%q ran at %s", o.Prompt, at)
+					if clock := at.Format(time.TimeOnly); clock != jobs[o.Prompt.Text] && !set {
+						t.Errorf("%q ran at %s", o.Prompt.Text, at)
 					}
 				}
 				for prompt := range jobs {

@@ -28,7 +28,7 @@ func (o *Orchestrator) RunFresh(ctx context.Context, id cli.TurnID, by Press) (R
 	}
 	o.opts.Gateway.Release(by.Conversation.Key())
 	// With the turn: a second press must not take away what the turn of the first has begun.
-	return o.repeat(ctx, t, t.Session, by, t.seat())
+	return o.repeat(ctx, t, t.Session, by, t.agentEnv())
 }
 
 // ShowAgain sends the outcome of an ended turn once more, as new messages.
@@ -56,7 +56,7 @@ func (o *Orchestrator) ended(ctx context.Context, id cli.TurnID, by Press) (Turn
 	return t, nil
 }
 
-func (o *Orchestrator) repeat(ctx context.Context, t Turn, session SessionID, by Press, forget ...Seat) (Receipt, error) {
+func (o *Orchestrator) repeat(ctx context.Context, t Turn, session SessionID, by Press, forget ...AgentEnv) (Receipt, error) {
 	p := t.Prompt
 	p.Person, p.Updates = by.Person, by.Updates
 	return o.enqueue(ctx, Turn{Again: t.ID, Session: session, Prompt: p, Wants: t.Wants.again()}, forget...)

@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// AskID is ours: random, and told to nobody but those who are shown the ask.
+// AskID is ours: random, and known only to those who see the ask.
 type AskID string
 
 // AskState is where an Ask stands. Only an open one changes, and once.
@@ -20,7 +20,7 @@ const (
 	AskDenied    AskState = "denied"
 	AskAnswered  AskState = "answered"  // a question was answered
 	AskWithdrawn AskState = "withdrawn" // the agent no longer waits: it gave up, or its turn ended
-	AskExpired   AskState = "expired"   // nobody answered in time, which denied it
+	AskExpired   AskState = "expired"   // no user answered in time, which denied it
 )
 
 // Ask is one thing that an agent waits for people to decide. Approval or Questions is set, never both.
@@ -33,7 +33,7 @@ type Ask struct {
 	Session      SessionID
 	Conversation ConversationID
 	Agent        cli.Agent
-	Native       []cli.AskID // the agent's own ids of it, in the order they came
+	Requests     []cli.AskID // the agent's own ids of it, in the order they came
 	Dir          string      // the working directory of the turn
 
 	Approval  *cli.ApprovalAsked
@@ -44,12 +44,12 @@ type Ask struct {
 	SessionRule string
 	Rule        string
 
-	Approvers []PersonID // who may decide; nobody else
+	Approvers []PersonID // the only users who may decide
 	Asked     time.Time
 	Expires   time.Time
 
 	State   AskState
-	By      PersonID   // who decided; 0 for nobody, also where a rule decided
+	By      PersonID   // the user who decided; 0 where none did, also where a rule decided
 	Ruled   string     // the rule that decided, or that the decision made; may be empty
 	Reason  string     // one sentence; may be empty
 	Answers [][]string // chosen labels or own words, for each question; not kept for a question that has a Secret
@@ -62,7 +62,7 @@ type Ask struct {
 }
 
 // Same is how many identical requests the ask stands for.
-func (a Ask) Same() int { return len(a.Native) }
+func (a Ask) Same() int { return len(a.Requests) }
 
 // mayDecide says whether a person is among the approvers.
 func (a Ask) mayDecide(p PersonID) bool { return p != 0 && slices.Contains(a.Approvers, p) }

@@ -42,7 +42,7 @@ type AskDesk interface {
 	SetBusy(ctx context.Context, in ConversationID, mode BusyMode) error
 	// Steer hands a waiting prompt to the turn that runs, as a part of it: it will have no turn of its own.
 	// ErrNotWaiting if it no longer waits or nothing runs. ErrCannotSteer when the agent takes nothing now: it
-	// waits on, as the first. ErrSteerUnknown when nobody knows whether it arrived: it is shown as interrupted.
+	// waits on, as the first. ErrSteerUnknown when it is unknown whether it arrived: it is shown as interrupted.
 	Steer(ctx context.Context, waiting cli.TurnID, by Press) error
 	// Interrupt ends the turn that runs and runs the waiting one next; the rest of the queue stays.
 	// ErrNotWaiting if it no longer waits.

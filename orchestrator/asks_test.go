@@ -73,8 +73,8 @@ func openGroup(t *testing.T) *house {
 
 func openGroupOver(t *testing.T, over func(orchestrator.Store) orchestrator.Store) *house {
 	return openAt(t, filepath.Join(t.TempDir(), "db"), func(o *orchestrator.Options) {
-		o.Approvers = func(_ orchestrator.ConversationID, asker orchestrator.PersonID) []orchestrator.PersonID {
-			return []orchestrator.PersonID{asker, 2}
+		o.Approvers = func(_ orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID {
+			return []orchestrator.PersonID{approvals, 2}
 		}
 		o.Store = over(o.Store)
 	})
@@ -394,8 +394,8 @@ func TestOnlyWhoCanBeAskedIs(t *testing.T) {
 	h.asking(bash("a", "make"))
 	h.submit(t, here, "go")
 	h.await(t, "done go")
-	if got := h.agent.decisions(); h.agent.requests()[0].Attended || len(got) != 1 || !strings.HasPrefix(got[0], "a false There is nobody") {
-		t.Errorf("without anybody the agent was told %q", got)
+	if got := h.agent.decisions(); h.agent.requests()[0].Attended || len(got) != 1 || !strings.HasPrefix(got[0], "a false No user can be asked") {
+		t.Errorf("without a user the agent was told %q", got)
 	}
 }
 

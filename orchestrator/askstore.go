@@ -16,6 +16,8 @@ type AskStore interface {
 	OpenAsk(ctx context.Context, a Ask, digest string) (Ask, error)
 	// FindAsk returns ErrNoAsk for an id that is not there.
 	FindAsk(ctx context.Context, id AskID) (Ask, error)
+	// FindSameAsk finds the newest ask of a session with a digest; ErrNoAsk for none.
+	FindSameAsk(ctx context.Context, session SessionID, digest string) (Ask, error)
 	// FindAskAt finds the newest ask that a message of a conversation shows; ErrNoAsk for none.
 	FindAskAt(ctx context.Context, in ConversationID, message int) (Ask, error)
 	// OpenAsks lists the open asks of all turns, oldest first.
@@ -24,9 +26,9 @@ type AskStore interface {
 	// false, and nothing stored, if it is not open, or if it would be allowed or answered and its turn does
 	// not run or was aborted. The Ask is as it stands after. Of d.Secret nothing is left in any file of the store.
 	DecideAsk(ctx context.Context, d AskDecision) (Ask, bool, error)
-	// WithdrawNative takes one id out of an open ask, and closes it when that was the last; false if that
+	// WithdrawRequest takes one request out of an open ask, and closes it when that was the last; false if that
 	// changed nothing.
-	WithdrawNative(ctx context.Context, turn cli.TurnID, native cli.AskID, at time.Time) (Ask, bool, error)
+	WithdrawRequest(ctx context.Context, turn cli.TurnID, request cli.AskID, at time.Time) (Ask, bool, error)
 	// WithdrawAsk closes an ask that its agent no longer waits for, also one that was decided and not delivered.
 	WithdrawAsk(ctx context.Context, id AskID, at time.Time) (Ask, error)
 	// WithdrawTurn closes the open asks of a turn and returns them.

@@ -9,7 +9,7 @@ import (
 )
 
 // show is called with mu held, so that an ask is shown as it changes.
-func (a *asker) show(ask Ask) {
+func (a *approvals) show(ask Ask) {
 	if ask.State != AskOpen {
 		if stop := a.timers[ask.ID]; stop != nil {
 			stop()
@@ -30,7 +30,7 @@ func (o *Orchestrator) show(ask Ask) {
 }
 
 // arm sets the timer of an open ask. mu is held.
-func (a *asker) arm(ask Ask) {
+func (a *approvals) arm(ask Ask) {
 	if a.timers[ask.ID] == nil {
 		a.wait(ask, ask.Expires.Sub(a.o.now()))
 	}
@@ -41,7 +41,7 @@ const expiryStep = time.Minute
 
 // wait expires an ask after left, or as soon as it is seen that its time is over: also where the clock is set back
 // it takes no longer. mu is held.
-func (a *asker) wait(ask Ask, left time.Duration) {
+func (a *approvals) wait(ask Ask, left time.Duration) {
 	step := min(left, expiryStep, max(ask.Expires.Sub(a.o.now()), 0))
 	a.timers[ask.ID] = a.o.opts.After(step, func() {
 		if !a.o.open() {
@@ -56,7 +56,7 @@ func (a *asker) wait(ask Ask, left time.Duration) {
 	})
 }
 
-func (a *asker) waitOn(ask Ask, left time.Duration) {
+func (a *approvals) waitOn(ask Ask, left time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.over && a.timers[ask.ID] != nil {
@@ -64,8 +64,8 @@ func (a *asker) waitOn(ask Ask, left time.Duration) {
 	}
 }
 
-// expire denies an ask that nobody decided.
-func (a *asker) expire(id AskID) {
+// expire denies an ask that no user decided.
+func (a *approvals) expire(id AskID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
@@ -84,17 +84,17 @@ func (a *asker) expire(id AskID) {
 		return
 	}
 	if _, err := a.tell(ask); err != nil {
-		a.log.Error("hand a decision to the agent", "ask", ask.Native, "err", err)
+		a.log.Error("hand a decision to the agent", "ask", ask.Requests, "err", err)
 	}
 	a.show(ask)
 }
 
 // tell hands a decision to the agent, once for each request that waits for it here. gone says that there were
 // such, and that the agent no longer waits for any. mu is held.
-func (a *asker) tell(ask Ask) (gone bool, err error) {
+func (a *approvals) tell(ask Ask) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
-	for _, native := range ask.Native {
+	for _, native := range ask.Requests {
 		if told, here := a.told[native]; told || !here {
 			continue
 		}
@@ -117,13 +117,21 @@ func (a *asker) tell(ask Ask) (gone bool, err error) {
 	return tried > 0 && missed == tried, errors.Join(errs...)
 }
 
-func (a *asker) hand(native cli.AskID, d cli.Decision) error {
+func (a *approvals) hand(native cli.AskID, d cli.Decision) error {
+	if isProjectAsk(native) {
+		select {
+		case a.project <- d:
+			return nil
+		default:
+			return cli.ErrNotAsked
+		}
+	}
 	ctx, cancel := context.WithTimeout(a.keep, tellWait)
 	defer cancel()
 	return a.o.opts.Gateway.Decide(ctx, a.turn.ID, native, d)
 }
 
-func (a *asker) deny(native cli.AskID, reason string) {
+func (a *approvals) deny(native cli.AskID, reason string) {
 	defer a.card.Show(cli.AskWithdrawn{ID: native})
 	if err := a.hand(native, cli.Decision{Reason: reason}); err != nil && !errors.Is(err, cli.ErrNotAsked) {
 		a.log.Error("deny what the agent asks", "err", err)

@@ -51,7 +51,7 @@ func (o *Orchestrator) Audit(ctx context.Context, since time.Time, limit int) ([
 	return o.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// audit records what happened outside of a change that records it by itself. At is filled in. What cannot be recorded
+// audit records what happened outside of the changes, which record themselves in their transaction. At is filled in. What cannot be recorded
 // is logged: it has happened already.
 func (o *Orchestrator) audit(ctx context.Context, entry AuditEntry) {
 	entry.At = o.now()

@@ -38,6 +38,7 @@ func (o *Orchestrator) Bypass(ctx context.Context, id ConversationID, lasts time
 		AuditEntry{What: AuditMode, Title: fmt.Sprintf("bypass for %s", lasts), By: by})
 	if err == nil {
 		o.opts.After(lasts, func() { o.bypassOver(context.WithoutCancel(ctx), id) })
+		o.warm(ctx, id)
 	}
 	return err
 }
@@ -90,7 +91,7 @@ func (o *Orchestrator) askFromNowOn(ctx context.Context, l *line, turn cli.TurnI
 	call, cancel := context.WithTimeout(ctx, steerWait)
 	defer cancel()
 	err := o.opts.Gateway.SetPermission(call, turn, cli.Ask)
-	if a := o.asker(turn); a != nil && err == nil {
+	if a := o.approvalsOf(turn); a != nil && err == nil {
 		a.changeMode(cli.Ask)
 	}
 	l.mu.Lock()
@@ -106,7 +107,7 @@ func (o *Orchestrator) askFromNowOn(ctx context.Context, l *line, turn cli.TurnI
 	l.running.turn.Bypass = time.Time{}
 }
 
-// resumed has the agent of a turn ask that an earlier ductor left in bypass.
+// resumed has the agent of a turn ask that the previous process left in bypass.
 func (o *Orchestrator) resumed(ctx context.Context, t Turn) {
 	if l, err := o.line(t.Prompt.Conversation); err == nil && !t.Bypass.IsZero() {
 		o.wg.Go(func() {

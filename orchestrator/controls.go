@@ -11,6 +11,52 @@ import (
 	"ductor/cli"
 )
 
+// Stop is Abort or, for a member, AbortOwn. First of all it tells the running turn to end, and then calls told, with nil
+// if nothing ran: neither waits for a commit. No queued turn begins before the queue is emptied.
+func (o *Orchestrator) Stop(ctx context.Context, by Press, told func(*Stopping)) (AbortReport, error) {
+	l, err := o.line(by.Conversation)
+	if err != nil {
+		return AbortReport{}, err
+	}
+	l.stops.Add(1)
+	defer o.stopped(l)
+	told(o.tellToEnd(l, by))
+	if by.Of == RightsOfMember {
+		return o.AbortOwn(ctx, by)
+	}
+	return o.Abort(ctx, by.Conversation)
+}
+
+// stopped lets queued turns begin again: those of others, or of after the abort.
+func (o *Orchestrator) stopped(l *line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stops.Add(-1) == 0 && len(l.queue) > 0 {
+		o.serve(l)
+	}
+}
+
+// tellToEnd tells the running turn to end, if the user may end it. It waits for nothing.
+func (o *Orchestrator) tellToEnd(l *line, by Press) *Stopping {
+	now := l.now.Load()
+	if now == nil || !by.mayEnd(now.turn) {
+		return nil
+	}
+	s := now.stopping(o.opts.Gateway)
+	now.cancel(cli.ErrAborted)
+	return s
+}
+
+func (e *endable) stopping(g Gateway) *Stopping {
+	return &Stopping{Over: e.over, Alive: g.Outliving(e.turn.ID)}
+}
+
+// Runs says whether a turn of the conversation runs. It waits for nothing.
+func (o *Orchestrator) Runs(id ConversationID) bool {
+	l, err := o.line(id)
+	return err == nil && l.now.Load() != nil
+}
+
 // Abort ends the running turn with everything it started and empties the queue. It returns at once; the
 // card says when the turn has ended.
 func (o *Orchestrator) Abort(ctx context.Context, id ConversationID) (AbortReport, error) {
@@ -25,13 +71,16 @@ func (o *Orchestrator) Abort(ctx context.Context, id ConversationID) (AbortRepor
 	report := AbortReport{Running: l.running != nil, Dropped: len(dropped), Unshown: l.giveUpShowing()}
 	var running cli.TurnID
 	if l.running != nil {
+		report.Stopping = l.now.Load().stopping(o.opts.Gateway)
 		l.running.cancel(cli.ErrAborted)
 		running = l.running.turn.ID
 	}
-	// What the store does not take now it must take later: the next ductor would run what is not recorded.
-	_, err = o.record(context.WithoutCancel(ctx), o.log, func(ctx context.Context) error {
-		return o.opts.Store.AbortTurns(ctx, running, ids(dropped))
-	})
+	if running != "" || len(dropped) > 0 {
+		// What the store does not take now it must take later: the next process would run what is not recorded.
+		_, err = o.record(context.WithoutCancel(ctx), o.log, func(ctx context.Context) error {
+			return o.opts.Store.AbortTurns(ctx, running, ids(dropped))
+		})
+	}
 	l.mu.Unlock()
 
 	if o.opts.Gateway.Abort(id.Key()) {
@@ -67,7 +116,7 @@ func (o *Orchestrator) AbortOwn(ctx context.Context, by Press) (AbortReport, err
 		report.Dropped++
 	}
 	if l.running != nil && by.mayEnd(l.running.turn) {
-		report.Running = true
+		report.Running, report.Stopping = true, l.now.Load().stopping(o.opts.Gateway)
 		return report, o.endRunning(ctx, l)
 	}
 	return report, nil
@@ -134,8 +183,18 @@ func (o *Orchestrator) SetModel(ctx context.Context, id ConversationID, agent cl
 	return err
 }
 
+// MenuNow is Menu without waiting for an agent: the Err of one that is still being asked is cli.ErrLoading.
+func (o *Orchestrator) MenuNow(ctx context.Context, id ConversationID) ([]cli.MenuEntry, error) {
+	return o.menu(ctx, id, cli.AtOnce(ctx))
+}
+
 // Menu lists agents and their models, where the conversation's next turn runs.
 func (o *Orchestrator) Menu(ctx context.Context, id ConversationID) ([]cli.MenuEntry, error) {
+	return o.menu(ctx, id, ctx)
+}
+
+// menu has the agents asked until asking ends.
+func (o *Orchestrator) menu(ctx context.Context, id ConversationID, asking context.Context) ([]cli.MenuEntry, error) {
 	conv, err := o.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("load conversation: %w", err)
@@ -144,7 +203,7 @@ func (o *Orchestrator) Menu(ctx context.Context, id ConversationID) ([]cli.MenuE
 	if err != nil {
 		return nil, err
 	}
-	return o.opts.Gateway.Menu(ctx, in), nil
+	return o.opts.Gateway.Menu(asking, in), nil
 }
 
 // SetDir chooses the working directory, relative to the present one or absolute, inside the configured
@@ -164,6 +223,9 @@ func (o *Orchestrator) SetDir(ctx context.Context, id ConversationID, path strin
 		}
 	}, AuditEntry{What: AuditDirectory, Title: dir, By: by})
 	o.opts.Gateway.Release(id.Key())
+	if err == nil {
+		o.warm(ctx, id)
+	}
 	return dir, err
 }
 
@@ -216,8 +278,8 @@ func (o *Orchestrator) Status(ctx context.Context, id ConversationID) (Status, e
 	if err != nil {
 		return Status{}, err
 	}
-	// Without any agent that can be used the rest is still worth showing.
-	who, _ := o.choice(ctx, conv, in)
+	// Without any agent that can be used the rest is still worth showing. It waits for none to say whether it can be.
+	who, _ := o.choice(cli.AtOnce(ctx), conv, in)
 	st := Status{
 		Conversation: id, Agent: who.agent, Model: who.model, Effort: who.effort,
 		Permission: o.permissionOf(conv), Dir: o.dirOf(conv), Sandbox: in, Role: o.roleOf(conv),

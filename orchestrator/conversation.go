@@ -55,15 +55,15 @@ type Session struct {
 	Messages     int
 	CostUSD      float64
 	Tokens       int64
-	// Native has the own id of each agent for it, in each place: an id means nothing in another one.
-	Native map[Seat]cli.AgentSessionID
+	// AgentSessions has the own id of each agent for it in each environment: it means nothing in another one.
+	AgentSessions map[AgentEnv]cli.AgentSessionID
 }
 
-// Seat is an agent in a place.
-type Seat struct {
+// AgentEnv is an agent in the environment of its runs.
+type AgentEnv struct {
 	Agent   cli.Agent
 	Sandbox cli.Sandbox // empty is this host
 }
 
-// seat is where a turn runs, and by whom.
-func (t Turn) seat() Seat { return Seat{t.Agent, t.Sandbox} }
+// agentEnv is the agent of a turn and the environment it runs in.
+func (t Turn) agentEnv() AgentEnv { return AgentEnv{t.Agent, t.Sandbox} }

@@ -120,7 +120,7 @@ func answers(questions []cli.Question, given [][]string) bool {
 // decided hands a decision that is stored to the agent, and shows it. Where the agent has not asked again
 // since a restart, it is handed over when it does.
 func (o *Orchestrator) decided(ctx context.Context, ask Ask, d AskDecision, v Verdict) (Ask, error) {
-	a := o.asker(ask.Turn)
+	a := o.approvalsOf(ask.Turn)
 	if a == nil {
 		o.show(ask)
 		return ask, nil
@@ -152,7 +152,7 @@ func (o *Orchestrator) decided(ctx context.Context, ask Ask, d AskDecision, v Ve
 }
 
 // sweep lets a new rule decide what else is open. mu is held.
-func (a *asker) sweep(r Rule) {
+func (a *approvals) sweep(r Rule) {
 	open, err := a.o.opts.Store.OpenAsks(a.keep)
 	if err != nil {
 		a.log.Error("load open asks", "err", err)
@@ -175,7 +175,7 @@ func (a *asker) sweep(r Rule) {
 // retell hands over a decision once more that did not reach the agent. An ask whose time is over is denied where that
 // was not noticed yet. It gives the ask as it is then.
 func (o *Orchestrator) retell(ctx context.Context, ask Ask) Ask {
-	a := o.asker(ask.Turn)
+	a := o.approvalsOf(ask.Turn)
 	if a == nil {
 		return ask
 	}
@@ -190,7 +190,7 @@ func (o *Orchestrator) retell(ctx context.Context, ask Ask) Ask {
 	return ask
 }
 
-func (a *asker) retell(ask Ask) {
+func (a *approvals) retell(ask Ask) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, err := a.tell(ask); err != nil {

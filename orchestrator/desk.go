@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"time"
 
 	"ductor/cli"
@@ -33,6 +34,16 @@ type AbortReport struct {
 	Dropped int  // queued turns that will not run
 	// Unshown is a turn that had ended and whose answer the chat does not show whole now; empty if there was none.
 	Unshown cli.TurnID
+	// Stopping is the turn that was running; nil if there was none.
+	Stopping *Stopping
+}
+
+// Stopping is a turn that was told to end.
+type Stopping struct {
+	// Over is closed once all that the turn started is dead, or would not end, and the chat shows how the turn ended.
+	Over <-chan struct{}
+	// Alive names what still runs of the turn.
+	Alive func(ctx context.Context) []cli.ProcessName
 }
 
 // RunningTurn is the turn a conversation is busy with.

@@ -19,6 +19,7 @@ import (
 
 // agent is a gateway whose turns end when the test says so, or at once when it says nothing.
 type agent struct {
+	fields []cli.Field // of every project
 	mu     sync.Mutex
 	asked  []cli.Request
 	agents []cli.Agent
@@ -49,6 +50,13 @@ func (a *agent) Warm(who cli.Agent, req cli.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.openings = append(a.openings, opening{who, req})
+}
+
+// replies has the turns that begin from now on end otherwise.
+func (a *agent) replies(reply func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reply = reply
 }
 
 func (a *agent) opened() []opening {
@@ -180,12 +188,29 @@ func (a *agent) SetPermission(_ context.Context, turn cli.TurnID, mode cli.Permi
 }
 
 func (a *agent) Abort(cli.Conversation) bool { return false }
-func (a *agent) Release(cli.Conversation)    {}
+
+func (a *agent) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
+	return func(context.Context) []cli.ProcessName { return nil }
+}
+func (a *agent) Release(cli.Conversation) {}
 func (a *agent) Menu(_ context.Context, in cli.Sandbox) []cli.MenuEntry {
 	return []cli.MenuEntry{{Agent: defaultIn(in)}}
 }
 func (a *agent) Cannot(_ cli.Sandbox, _ cli.Agent, mode cli.PermissionMode) string {
 	return map[cli.PermissionMode]string{cli.Plan: "it has no plan mode"}[mode]
+}
+
+// setFields changes what projects set.
+func (a *agent) setFields(fields []cli.Field) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fields = fields
+}
+
+func (a *agent) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.fields, ""
 }
 func (a *agent) Default(_ context.Context, in cli.Sandbox) (cli.Agent, error) {
 	return defaultIn(in), nil
@@ -248,8 +273,16 @@ func untilClosed(end <-chan struct{}) func(context.Context, cli.Agent, cli.Reque
 type chat struct {
 	mu     sync.Mutex
 	seen   []string
+	cards  []string      // prompts of the turns whose cards were opened
 	stuck  chan struct{} // Finish waits for it when set
 	refuse error         // Finish fails with it when set
+}
+
+// opened are the prompts of the turns whose cards were opened, in order.
+func (c *chat) opened() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.cards...)
 }
 
 func (c *chat) say(format string, args ...any) {
@@ -282,6 +315,9 @@ func (c *chat) Queued(t orchestrator.Turn, ahead int) {
 }
 func (c *chat) Unqueued(t orchestrator.Turn) { c.say("unqueued %s", t.Prompt.Text) }
 func (c *chat) Card(t orchestrator.Turn) orchestrator.Card {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cards = append(c.cards, t.Prompt.Text)
 	return &card{chat: c, turn: t}
 }
 func (c *chat) Reopen(_ context.Context, t orchestrator.Turn) orchestrator.Card {

@@ -115,6 +115,9 @@ func (h *hider) ask(a Ask) Ask {
 	if hidden == secrets.HiddenMore && p.Missing == "" {
 		p.Missing = hiddenPart
 	}
-	a.Approval, a.SessionRule, a.Rule = &p, "", ""
+	a.Approval, a.SessionRule = &p, ""
+	if p.Tool != cli.ProjectTool { // whose rule goes by a digest of all values
+		a.Rule = ""
+	}
 	return a
 }

@@ -16,17 +16,17 @@ const (
 
 // missed tells an agent what was said in a session while it was not there: all of it, when it has no session of its
 // own in its place, else what followed its last turn. Empty when it missed nothing.
-func (o *Orchestrator) missed(ctx context.Context, s Session, who Seat) (string, error) {
+func (o *Orchestrator) missed(ctx context.Context, s Session, who AgentEnv) (string, error) {
 	if s.Messages == 0 {
 		return "", nil
 	}
-	native := s.Native[who]
+	native := s.AgentSessions[who]
 	if native != "" {
 		last, err := o.opts.Store.History(ctx, s.ID, 1)
 		if err != nil {
 			return "", fmt.Errorf("load last turn: %w", err)
 		}
-		if len(last) == 0 || last[0].seat() == who {
+		if len(last) == 0 || last[0].agentEnv() == who {
 			return "", nil
 		}
 	}
@@ -41,9 +41,9 @@ func (o *Orchestrator) missed(ctx context.Context, s Session, who Seat) (string,
 }
 
 // after gives the turns that follow the last one of an agent in its place.
-func after(turns []Turn, who Seat) []Turn {
+func after(turns []Turn, who AgentEnv) []Turn {
 	for i := len(turns) - 1; i >= 0; i-- {
-		if turns[i].seat() == who {
+		if turns[i].agentEnv() == who {
 			return turns[i+1:]
 		}
 	}

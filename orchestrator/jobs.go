@@ -3,127 +3,128 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
-
-	"ductor/cli"
 )
-
-// JobID names something that is asked by itself: at certain times, every so often, or when a program outside calls.
-type JobID string
-
-// JobKind is what starts a job.
-type JobKind string
-
-// The kinds of job.
-const (
-	JobScheduled JobKind = "schedule"
-	JobPulse     JobKind = "pulse" // the proactive prompt
-	JobHook      JobKind = "hook"  // a webhook
-)
-
-// Job is one, as its screens in the chat show and change it. Words such as "own" are those of the configuration.
-type Job struct {
-	ID           JobID
-	Kind         JobKind
-	Configured   bool // it is written in the configuration, and changed there; it can be paused and run all the same
-	Conversation ConversationID
-	Person       PersonID // who wanted it
-	Name         string
-	Prompt       string
-	Schedule     string // as it is kept; see Jobs.ReadSchedule
-	Zone         string // IANA name; empty is that of the machine
-	When         string // both in words; Jobs fills it in
-	Paused       bool
-
-	Session     string    // "own" or "shared"
-	Agent       cli.Agent // with Model and Effort empty: as the conversation chose
-	Model       cli.ModelID
-	Effort      cli.Effort
-	Dir         string        // absolute; empty: the conversation's
-	Sandbox     string        // "docker", or empty: as the project has it
-	Timeout     time.Duration // 0: that of the agent
-	Rights      Rights        // of RightsOfJob
-	QuietFrom   string        // "22:00"; empty with QuietTo: no quiet hours
-	QuietTo     string
-	QuietPolicy string // "hold" or "skip"
-	Missed      string // "skip", "once" or "all"
-	Overlap     string // "skip" or "queue"
-	Retries     int
-	Backoff     time.Duration
-}
-
-// JobStanding is a job and how it stands.
-type JobStanding struct {
-	Job     Job
-	Next    time.Time // in the job's zone; zero for none
-	Last    *JobRun   // that ended or was skipped; nil for none
-	Runs    int       // that ended, skipped ones left out
-	CostUSD float64   // of all of them
-	Open    int       // runs that wait or run
-	Same    int       // how often the result was the same since the chat was shown it
-}
-
-// JobRun is one time that a job was due, and what became of it.
-type JobRun struct {
-	Due       time.Time // in the job's zone, as Ended
-	Ended     time.Time // zero while it is open
-	State     string    // "waiting", "asked", "done", "failed", "aborted" or "skipped"
-	Cause     string    // "schedule", "missed", "hand" or "hook"
-	StandsFor int       // how many moments it stands for
-	Attempt   int
-	Changed   bool   // the answer is another than the one before
-	Reason    string // a sentence: why it failed or was skipped
-	CostUSD   float64
-}
 
 // Errors of Jobs that its callers tell apart.
 var (
 	ErrNoJob         = errors.New("no such job")
-	ErrJobConfigured = errors.New("this job is in the configuration file")
+	ErrJobConfigured = errors.New("the configuration file defines this job; change it there")
 	ErrJobsFull      = errors.New("there are too many")
 )
 
-// BadJob is an error in what a person wrote, said to them in a sentence.
+// BadJob is an error in what a user wrote, as a sentence for the chat.
 type BadJob struct{ Why string }
 
 func (e *BadJob) Error() string { return e.Why }
 
-// Jobs is what people do with the jobs of a conversation. Package heartbeat implements it. What concerns a job of
-// another conversation is ErrElsewhere. Safe for concurrent use; nothing here waits for an agent.
+// Jobs is what users do with the jobs of a conversation. Package heartbeat implements it. A method that gets a job of
+// another conversation returns ErrElsewhere. Times are in the zone of their job. Safe for concurrent use; no method waits
+// for an agent.
 type Jobs interface {
-	// Jobs lists those of a conversation, in the order they were made.
-	Jobs(ctx context.Context, in ConversationID) ([]JobStanding, error)
-	// Job is one of them; ErrNoJob for one that is not there.
-	Job(ctx context.Context, id JobID, in ConversationID) (JobStanding, error)
+	// Jobs lists the jobs of a conversation, the oldest first.
+	Jobs(ctx context.Context, in ConversationID) ([]JobStatus, error)
+	// Job is one of them; ErrNoJob for an unknown id.
+	Job(ctx context.Context, id JobID, in ConversationID) (JobStatus, error)
 	// JobRuns lists the last runs of a job, newest first.
 	JobRuns(ctx context.Context, id JobID, in ConversationID, limit int) ([]JobRun, error)
 
-	// ReadJob splits a request into when and what, and gives a job of it with everything else left to its default.
-	// *BadJob says what is not understood, with examples.
+	// ReadJob splits a request into a schedule and a prompt, and gives a job with the other fields at their defaults.
+	// *BadJob says what is unclear, with examples.
 	ReadJob(text string) (Job, error)
-	// ReadSchedule reads when a job is due, in words or as a cron line, in the zone it names or else in the one that is
-	// given; *BadJob as with ReadJob.
+	// ReadSchedule reads a schedule, in words or as a cron line, in the zone it names or else in the given one; *BadJob
+	// as with ReadJob.
 	ReadSchedule(text, zone string) (schedule, named string, err error)
-	// CheckJob says how a job would stand that is not stored, with its defaults filled in; *BadJob for one that
-	// cannot be.
-	CheckJob(j Job) (JobStanding, error)
+	// CheckJob gives the status that a job would have if it were stored, with its defaults filled in; *BadJob for an
+	// invalid one.
+	CheckJob(j Job) (JobStatus, error)
 
-	// AddJob stores a job under the id it has. One of this id that is there already is left alone, and no error.
-	// *BadJob for one that cannot be, ErrJobsFull for one too many.
-	AddJob(ctx context.Context, j Job) (JobStanding, error)
-	// EditJob changes a job by change, and works out anew when it is due. *BadJob, and nothing changed, for what
-	// cannot be; nor where change fails, with its error; ErrJobConfigured.
-	EditJob(ctx context.Context, id JobID, by Press, change func(*Job) error) (JobStanding, error)
-	// PauseJob has a job not run until ResumeJob.
-	PauseJob(ctx context.Context, id JobID, by Press) (JobStanding, error)
-	// ResumeJob has a job run again, from its next moment on.
-	ResumeJob(ctx context.Context, id JobID, by Press) (JobStanding, error)
-	// RunJob has a job run now, once for each key: ErrRepeated for one that was used. ErrJobsFull when too many runs
-	// wait, *BadJob for a webhook that was never called.
-	RunJob(ctx context.Context, id JobID, by Press, key string) (JobStanding, error)
-	// DeleteJob forgets a job and its runs; ErrJobConfigured. What runs goes on.
+	// AddJob stores a job under its id. A stored job of this id stays as it is, without an error. *BadJob for an invalid
+	// job, ErrJobsFull for one too many.
+	AddJob(ctx context.Context, j Job) (JobStatus, error)
+	// EditJob changes a job by change, and computes its next run again. It changes nothing and returns *BadJob for an
+	// invalid job, the error of change where that fails, and ErrJobConfigured.
+	EditJob(ctx context.Context, id JobID, by Press, change func(*Job) error) (JobStatus, error)
+	// PauseJob stops a job from running until ResumeJob.
+	PauseJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
+	// ResumeJob lets a job run again, from its next moment on.
+	ResumeJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
+	// RunJob runs a job now, once for each key: ErrRepeated for a used key. ErrJobsFull when too many runs wait, *BadJob
+	// for a webhook that was never called.
+	RunJob(ctx context.Context, id JobID, by Press, key string) (JobStatus, error)
+	// DeleteJob deletes a job and its runs; ErrJobConfigured. A running turn continues.
 	DeleteJob(ctx context.Context, id JobID, by Press) error
 }
 
 // Directory says whether a job may work in a directory, and gives it as an absolute path; ErrOutsideRoot, ErrNotADir.
 func (o *Orchestrator) Directory(path string) (string, error) { return o.resolveDir(o.opts.Dir, path) }
+
+// anyJobs is Jobs, of which a method has the name too.
+type anyJobs interface{ Jobs }
+
+// auditedJobs are Jobs of which every change that a user makes is audited, after it was made.
+type auditedJobs struct {
+	anyJobs
+	store AskStore
+	now   func() time.Time
+	log   *slog.Logger
+}
+
+// AuditJobs gives jobs of which every change that a user makes is audited.
+func AuditJobs(jobs Jobs, store AskStore, now func() time.Time, log *slog.Logger) Jobs {
+	return auditedJobs{jobs, store, now, log}
+}
+
+// AddJob implements Jobs.
+func (a auditedJobs) AddJob(ctx context.Context, j Job) (JobStatus, error) {
+	st, err := a.anyJobs.AddJob(ctx, j)
+	return a.did(ctx, "added", Press{Conversation: j.Conversation, Person: j.Person}, st, err)
+}
+
+// EditJob implements Jobs.
+func (a auditedJobs) EditJob(ctx context.Context, id JobID, by Press, change func(*Job) error) (JobStatus, error) {
+	st, err := a.anyJobs.EditJob(ctx, id, by, change)
+	return a.did(ctx, "changed", by, st, err)
+}
+
+// PauseJob implements Jobs.
+func (a auditedJobs) PauseJob(ctx context.Context, id JobID, by Press) (JobStatus, error) {
+	st, err := a.anyJobs.PauseJob(ctx, id, by)
+	return a.did(ctx, "paused", by, st, err)
+}
+
+// ResumeJob implements Jobs.
+func (a auditedJobs) ResumeJob(ctx context.Context, id JobID, by Press) (JobStatus, error) {
+	st, err := a.anyJobs.ResumeJob(ctx, id, by)
+	return a.did(ctx, "resumed", by, st, err)
+}
+
+// RunJob implements Jobs.
+func (a auditedJobs) RunJob(ctx context.Context, id JobID, by Press, key string) (JobStatus, error) {
+	st, err := a.anyJobs.RunJob(ctx, id, by, key)
+	return a.did(ctx, "ran", by, st, err)
+}
+
+// DeleteJob implements Jobs.
+func (a auditedJobs) DeleteJob(ctx context.Context, id JobID, by Press) error {
+	st, err := a.Job(ctx, id, by.Conversation)
+	if err != nil {
+		return err
+	}
+	_, err = a.did(ctx, "deleted", by, st, a.anyJobs.DeleteJob(ctx, id, by))
+	return err
+}
+
+// did audits what was done to a job, unless it failed. What cannot be recorded is logged: it has happened already.
+func (a auditedJobs) did(ctx context.Context, what string, by Press, st JobStatus, err error) (JobStatus, error) {
+	if err != nil {
+		return st, err
+	}
+	entry := AuditEntry{At: a.now(), What: AuditJob, Conversation: by.Conversation, By: by.Person, Agent: st.Job.Agent,
+		Tool: what, Title: st.Job.Name, Reason: st.Job.When}
+	if err := a.store.RecordAudit(context.WithoutCancel(ctx), entry); err != nil {
+		a.log.Error("record the audit", "what", entry.What, "err", err)
+	}
+	return st, nil
+}

@@ -1,11 +1,16 @@
 package orchestrator
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Update is one inbound Telegram update as it came; opaque here.
 type Update struct {
 	ID  int64
 	Raw []byte // nil for one of which only the id is kept: there is nothing to do about it
+	// Received is when it was stored first, to the millisecond; zero for one that is not stored.
+	Received time.Time
 	// Crashes is how often ductor crashed while it was not handled.
 	Crashes int
 }
@@ -27,20 +32,20 @@ type Journal interface {
 	Flush(ctx context.Context) error
 	// PendingUpdates lists updates with an id above after that are not handled, in order of id.
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
-	// FinishUpdates marks updates handled and queues the letters they caused, both or neither.
-	FinishUpdates(ctx context.Context, ids []int64, letters ...Letter) error
+	// FinishUpdates marks updates handled and queues the notices they caused, both or neither.
+	FinishUpdates(ctx context.Context, ids []int64, notices ...Notice) error
 	// ForgetUpdates is FinishUpdates for updates that hold a secret: nothing of their text is left in any file.
-	ForgetUpdates(ctx context.Context, ids []int64, letters ...Letter) error
+	ForgetUpdates(ctx context.Context, ids []int64, notices ...Notice) error
 
-	// PostLetter queues a letter that no update caused, and returns its id.
-	PostLetter(ctx context.Context, l Letter) (int64, error)
-	// PendingLetters lists letters not yet tried, in order of id.
-	PendingLetters(ctx context.Context) ([]Letter, error)
-	// MoveLetter records a letter's state, and its message once sent.
-	MoveLetter(ctx context.Context, id int64, state SendState, message int) error
-	// LostLetters moves letters found in Sending (ductor died while they were on their way) to Unknown
+	// PostNotice queues a notice that no update caused, and returns its id.
+	PostNotice(ctx context.Context, n Notice) (int64, error)
+	// PendingNotices lists notices not yet tried, in order of id.
+	PendingNotices(ctx context.Context) ([]Notice, error)
+	// MoveNotice records a notice's state, and its message once sent.
+	MoveNotice(ctx context.Context, id int64, state SendState, message int) error
+	// LostNotices moves notices found in Sending (ductor died while they were on their way) to Unknown
 	// and returns them. Called once, at start.
-	LostLetters(ctx context.Context) ([]Letter, error)
+	LostNotices(ctx context.Context) ([]Notice, error)
 
 	// SaveCard stores the content of a turn's card, as the chat is finally to show it.
 	SaveCard(ctx context.Context, turn string, content []byte) error
@@ -49,6 +54,18 @@ type Journal interface {
 	SaveCardPart(ctx context.Context, turn string, part int, state SendState, message int) error
 	// LoadCard returns what SaveCard and SaveCardPart stored; no content and no parts for a card not known.
 	LoadCard(ctx context.Context, turn string) (content []byte, parts []CardPart, err error)
+
+	// SendRates lists the rate last saved for each chat.
+	SendRates(ctx context.Context) ([]SendRate, error)
+	SaveSendRate(ctx context.Context, r SendRate) error
+}
+
+// SendRate is how often Telegram lets ductor call for a chat, as its refusals taught. Chat 0 is the whole bot.
+type SendRate struct {
+	Chat  int64
+	Every time.Duration // between two calls in the long run
+	Burst int           // calls at once
+	Until time.Time     // Telegram wants no call before it
 }
 
 // SendState is what is known about a message on its way out.
@@ -63,8 +80,8 @@ const (
 	Failed  SendState = "failed"  // refused for good
 )
 
-// Letter is a message that must be delivered outside of a card: a command's answer, a notice.
-type Letter struct {
+// Notice is a message that must arrive outside of a card, such as a command's answer.
+type Notice struct {
 	ID           int64
 	Conversation ConversationID
 	Content      []byte // as package bot encodes it

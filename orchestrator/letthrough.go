@@ -12,7 +12,7 @@ const RuledByMode = string(cli.AcceptEdits)
 // letsThrough finds what lets an ask of the turn through without a user: a rule, or the permission mode. It returns it as
 // users read it, empty for nothing. Nothing lets a request through that touches one of ductor's own files, asks for more
 // than usual, or leaves out what it is about.
-func (a *asker) letsThrough(ask Ask) (string, error) {
+func (a *approvals) letsThrough(ask Ask) (string, error) {
 	if p := ask.Approval; p == nil || p.Widens() || p.Missing != "" || a.o.touchesOwn(ask) {
 		return "", nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ductor/cli"
@@ -20,13 +21,24 @@ type line struct {
 	aborts  int // how often the queue was emptied
 	// showing has what gives up to show the outcome of a turn, for each that the chat does not show yet.
 	showing map[cli.TurnID]context.CancelCauseFunc
-	busy    bool // a worker goroutine serves the line
+	shown   <-chan struct{} // closed once the delivery of the last outcome was tried; nil before the first
+	busy    bool            // a worker goroutine serves the line
+
+	now   atomic.Pointer[endable] // of running; nil while no turn runs
+	stops atomic.Int32            // aborts that have ended the running turn and not yet emptied the queue
+}
+
+// endable is what ends a turn, for who cannot wait for the lock of its line.
+type endable struct {
+	turn   Turn // as it was taken from the queue
+	cancel context.CancelCauseFunc
+	over   chan struct{} // closed once all it started is dead and the delivery of its outcome was tried
 }
 
 type waiting struct {
 	turn  Turn
 	shown bool        // the chat was told that it waits
-	left  cli.Remains // of a turn that an earlier ductor was running; empty for one that has not run
+	left  cli.Remains // of a turn that the previous process was running; empty for one that has not run
 }
 
 type running struct {
@@ -79,6 +91,7 @@ func (o *Orchestrator) work(l *line, w waiting, ctx context.Context, ok bool) {
 		l.mu.Lock()
 		l.running.cancel(nil)
 		l.running = nil
+		o.endOver(l, l.now.Swap(nil))
 		w, ctx, ok = o.take(l)
 		l.mu.Unlock()
 	}
@@ -88,7 +101,7 @@ func (o *Orchestrator) work(l *line, w waiting, ctx context.Context, ok bool) {
 func (o *Orchestrator) begun(t Turn, req cli.Request) {
 	l, err := o.line(t.Prompt.Conversation)
 	if err != nil {
-		return // nobody steers any more
+		return // no message is being steered any more
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +115,7 @@ func (o *Orchestrator) begun(t Turn, req cli.Request) {
 
 // take makes the head of the queue the running turn, with the context an abort cancels. l.mu is held.
 func (o *Orchestrator) take(l *line) (waiting, context.Context, bool) {
-	if len(l.queue) == 0 || o.isClosed() {
+	if len(l.queue) == 0 || l.stops.Load() > 0 || o.isClosed() {
 		l.busy = false
 		return waiting{}, nil, false
 	}
@@ -113,5 +126,19 @@ func (o *Orchestrator) take(l *line) (waiting, context.Context, bool) {
 		cancel(cli.ErrAborted)
 	}
 	l.running = &running{turn: w.turn, started: o.now(), cancel: cancel}
+	l.now.Store(&endable{turn: w.turn, cancel: cancel, over: make(chan struct{})})
 	return w, ctx, true
+}
+
+// endOver closes what says that a turn is over once the delivery of its outcome was tried. l.mu is held.
+func (o *Orchestrator) endOver(l *line, turn *endable) {
+	shown := l.shown
+	if shown == nil {
+		close(turn.over)
+		return
+	}
+	o.wg.Go(func() {
+		<-shown // deliver ends it in any case
+		close(turn.over)
+	})
 }

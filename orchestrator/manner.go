@@ -21,8 +21,12 @@ func (o *Orchestrator) SetPermission(ctx context.Context, id ConversationID, mod
 	if mode == cli.Bypass {
 		return o.Bypass(ctx, id, DefaultBypass, by)
 	}
-	return o.change(ctx, id, func(c *Conversation) { c.Permission, c.BypassUntil = mode, time.Time{} },
+	err := o.change(ctx, id, func(c *Conversation) { c.Permission, c.BypassUntil = mode, time.Time{} },
 		AuditEntry{What: AuditMode, Title: string(mode), By: by})
+	if err == nil {
+		o.warm(ctx, id)
+	}
+	return err
 }
 
 // SetRole chooses the role the agent plays, from the next turn to start on; an empty name is none. The
@@ -34,7 +38,11 @@ func (o *Orchestrator) SetRole(ctx context.Context, id ConversationID, name stri
 	} else if !slices.Contains(o.Roles(), name) {
 		return ErrNoRole
 	}
-	return o.change(ctx, id, func(c *Conversation) { c.Role = name })
+	err := o.change(ctx, id, func(c *Conversation) { c.Role = name })
+	if err == nil {
+		o.warm(ctx, id)
+	}
+	return err
 }
 
 // Roles lists the names of the configured roles, sorted. A role without a name, or called NoRole, cannot be

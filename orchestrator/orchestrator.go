@@ -18,7 +18,7 @@ type Options struct {
 	Gateway Gateway
 	Chat    Chat
 	Orders  OrderStore // nil: SubmitOrder takes none
-	Disk    Disk       // under Store; nil: nobody knows, and what it does not take is tried again after a while
+	Disk    Disk       // under Store; nil: unknown, and what it does not take is tried again after a while
 	// Sandboxes says where agents run; nil: on this host, and an order that asks for a sandbox is refused.
 	Sandboxes Sandboxes
 
@@ -40,17 +40,17 @@ type Options struct {
 	QueueMax     int           // turns waiting per conversation
 	HistoryTurns int           // turns handed to an agent that joins a session
 	HistoryBytes int           // and their size at most
-	IdleReset    time.Duration // a session unused so long is not gone on with; 0 is never
-	DailyReset   string        // "04:00": a session used before that time today is not gone on with; "" is never
+	IdleReset    time.Duration // a session unused for so long is not resumed; 0 is never
+	DailyReset   string        // "04:00": a session used before that time today is not resumed; "" is never
 	// DeliveryWait is how long the next turn waits for the chat to show the one before, and the first pause before
 	// an outcome that could not be shown or stored is tried again.
 	DeliveryWait time.Duration
 
-	// Asks shows what agents ask. Nil: nobody is asked, and what they would ask for is denied.
+	// Asks shows what agents ask. Nil: no user is asked, and what they would ask for is denied.
 	Asks Asks
 	// Approvers says who decides what the turn of a person asks for in a group. Nil: that person. In a private
 	// chat it is always the one person there.
-	Approvers  func(in ConversationID, asker PersonID) []PersonID
+	Approvers  func(in ConversationID, approvals PersonID) []PersonID
 	AskTimeout time.Duration // what is not decided in time is denied; DefaultAskTimeout when 0
 
 	Now func() time.Time
@@ -81,10 +81,10 @@ type Orchestrator struct {
 	end  context.CancelCauseFunc
 	wg   sync.WaitGroup
 
-	mu     sync.Mutex
-	lines  map[ConversationID]*line
-	askers map[cli.TurnID]*asker // of the turns that run
-	closed bool
+	mu        sync.Mutex
+	lines     map[ConversationID]*line
+	approvals map[cli.TurnID]*approvals // of the turns that run
+	closed    bool
 }
 
 // New makes an Orchestrator. Recover starts what was left over from before; Close ends it.
@@ -98,12 +98,12 @@ func New(opts Options) *Orchestrator {
 	if opts.Random == nil {
 		opts.Random = rand.Reader
 	}
-	opts.Chat = discreet{opts.Chat}
+	opts.Chat = quietChat{opts.Chat}
 	life, end := context.WithCancelCause(context.Background())
 	return &Orchestrator{
 		opts: opts, now: opts.Now, log: opts.Logger,
 		life: life, end: end,
-		lines: make(map[ConversationID]*line), askers: make(map[cli.TurnID]*asker),
+		lines: make(map[ConversationID]*line), approvals: make(map[cli.TurnID]*approvals),
 	}
 }
 
@@ -120,7 +120,7 @@ func (o *Orchestrator) Close(ctx context.Context) {
 	o.end(ErrShutdown)
 }
 
-// Detach is Close for a ductor that is to be followed by another: what runs is let go of at once and goes on,
+// Detach is Close for a restart: it detaches what runs at once, which goes on,
 // for Recover of the next one to take up. It waits for the chat to show how far the turns are until ctx ends.
 func (o *Orchestrator) Detach(ctx context.Context) {
 	done := o.shut()

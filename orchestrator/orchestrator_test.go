@@ -36,7 +36,7 @@ func TestAPromptBecomesATurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Messages != 1 || s.CostUSD != 0.5 || s.Tokens != 15 || s.Native[orchestrator.Seat{Agent: "claude"}] != "native-claude" || s.Title != "hello" {
+	if s.Messages != 1 || s.CostUSD != 0.5 || s.Tokens != 15 || s.AgentSessions[orchestrator.AgentEnv{Agent: "claude"}] != "native-claude" || s.Title != "hello" {
 		t.Errorf("stored session is %+v", s)
 	}
 }
@@ -108,6 +108,35 @@ func TestAnAbortEndsTheTurnAndTheQueue(t *testing.T) {
 	turn, err := h.db.Turn(t.Context(), waiting.Turn)
 	if err != nil || turn.State != orchestrator.TurnCancelled {
 		t.Errorf("the dropped turn is %s, %v", turn.State, err)
+	}
+}
+
+// An abort tells the turn to end before it waits for anything, and what is queued does not begin until it is taken out.
+func TestAnAbortTellsTheTurnToEndFirst(t *testing.T) {
+	h := open(t)
+	h.agent.reply = untilAborted
+	h.submit(t, here, "running")
+	h.submit(t, here, "waiting")
+	by := orchestrator.Press{Conversation: here}
+	report, err := h.Stop(t.Context(), by, func(s *orchestrator.Stopping) {
+		if s == nil {
+			t.Fatal("it is told that nothing runs")
+		}
+		<-s.Over
+		if !slices.Contains(h.chat.log(), "aborted running") {
+			t.Error("the turn is over, and the chat does not show it")
+		}
+	})
+	if err != nil || report.Dropped != 1 {
+		t.Errorf("abort: %+v, %v", report, err)
+	}
+	h.agent.mu.Lock()
+	h.agent.reply = echo
+	h.agent.mu.Unlock()
+	h.submit(t, here, "after")
+	h.await(t, "done after")
+	if diff := cmp.Diff([]string{"running", "after"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what ran: %s", diff)
 	}
 }
 
@@ -473,6 +502,28 @@ func TestAChatThatCannotBeReachedDoesNotStopTheQueue(t *testing.T) {
 	close(h.chat.stuck)
 	h.await(t, "done one")
 	h.await(t, "done two")
+}
+
+// The parts of two answers do not mix, however long the chat takes to show the first.
+func TestAnAnswerIsCompleteBeforeTheNextOneBegins(t *testing.T) {
+	h := open(t)
+	h.chat.stuck = make(chan struct{})
+	h.submit(t, here, "one")
+	h.await(t, "showing one")
+	second := h.submit(t, here, "two")
+	h.awaitEnded(t, second.Turn) // it runs although the chat does not show the first answer
+	if got := h.chat.opened(); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("cards of %q are open while the first answer is shown", got)
+	}
+	close(h.chat.stuck)
+	h.await(t, "done two")
+	seen := h.chat.log()
+	if first, next := slices.Index(seen, "done one"), slices.Index(seen, "showing two"); first < 0 || next < first {
+		t.Errorf("the answers mix: %q", seen)
+	}
+	if got := h.chat.opened(); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("cards of %q were opened", got)
+	}
 }
 
 func TestCloseInterruptsAndKeepsTheQueue(t *testing.T) {

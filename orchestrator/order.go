@@ -38,7 +38,7 @@ type Wants struct {
 	// that is refused if that policy is another; empty is the policy.
 	Sandbox string
 	Timeout time.Duration // 0: the house's
-	// Silence is the answer that is shown to nobody; see OnlyWord. Until another answer is there, the chat is not
+	// Silence is the answer that no user sees; see OnlyWord. Until another answer is there, the chat is not
 	// told of the turn either.
 	Silence string
 	// Known is the Digest of an answer that the chat has: it is not shown once more. Until another answer is there,
@@ -105,8 +105,8 @@ func (c Conversation) wanting(w Wants) Conversation {
 }
 
 // apart says whether a turn is none of what people talk about in its conversation, or has rights of its own: what they
-// write meanwhile is not for its agent.
-func (t Turn) apart() bool { return t.Wants.Own != "" || hushed(t) || !t.Prompt.Rights.ofChat() }
+// write before is not for its agent.
+func (t Turn) apart() bool { return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.ofChat() }
 
 // ownSession gives the session of a name, or begins it anew: the reset rules hold for it too, and a session has
 // one directory.
@@ -117,7 +117,7 @@ func (o *Orchestrator) ownSession(ctx context.Context, conv Conversation, t Turn
 	}
 	if id != "" {
 		s, err := o.opts.Store.Session(ctx, id)
-		if err == nil && !o.worn(s) && s.Dir == o.dirOf(conv) {
+		if err == nil && !o.expired(s) && s.Dir == o.dirOf(conv) {
 			return s, nil
 		}
 		if err != nil && !errors.Is(err, ErrNoSession) {

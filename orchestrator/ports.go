@@ -31,21 +31,21 @@ type Store interface {
 	Sessions(ctx context.Context, id ConversationID, limit int) ([]Session, error)
 	// TouchSession records that a session was used; ErrNoSession for one that is not there.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
-	// SetNative records the own id of an agent in a place for a session; an empty id forgets it.
-	SetNative(ctx context.Context, id SessionID, of Seat, native cli.AgentSessionID) error
+	// SetAgentSession records the own id of an agent in an environment for a session; an empty id forgets it.
+	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own cli.AgentSessionID) error
 
 	// EnqueueTurn stores a queued turn and marks its prompt's updates handled, both or neither, and with them forgets
 	// the own ids of some agents for its session. ErrRepeated when it repeats a turn that was repeated before: nothing is
 	// stored then.
-	EnqueueTurn(ctx context.Context, t Turn, forget ...Seat) error
+	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// UpdatePrompt changes the prompt of a queued turn; false if it is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (bool, error)
 	// StartTurn moves a queued turn to running; false if it is no longer queued.
 	StartTurn(ctx context.Context, t Turn) (bool, error)
 	// FinishTurn records the outcome of a running turn, or of one that was steered and is not delivered, and adds its cost, tokens and message to its session.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
-	// AbortTurns records that a running turn is to end, so that the next ductor ends it should this one die
-	// meanwhile, and moves queued ones to cancelled, all or none. Those that are no longer so are passed over;
+	// AbortTurns records that a running turn is to end, so that the next process ends it should this one die
+	// before, and moves queued ones to cancelled, all or none. Those that are no longer so are passed over;
 	// running may be empty, or one that StartTurn is yet to come for. What is running need not outlive a power failure.
 	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error
 	// CancelTurn moves a queued turn to cancelled, or one that was steered and is not delivered; false if it is neither.
@@ -64,7 +64,7 @@ type Store interface {
 type Gateway interface {
 	// Run runs one turn of req by agent; see cli.Service.
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
-	// Survey says what is left of turns that an earlier ductor was running; see cli.Service.
+	// Survey says what is left of turns that the previous process was running; see cli.Service.
 	Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error)
 	// Resume goes on with a turn that Survey found a run of; see cli.Service.
 	Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
@@ -73,12 +73,14 @@ type Gateway interface {
 	// Decide hands a decision to the agent of a turn that runs; cli.ErrNotAsked if nothing of this id waits.
 	Decide(ctx context.Context, turn cli.TurnID, ask cli.AskID, d cli.Decision) error
 	// Steer adds req's prompt to a turn that runs; cli.ErrNoTurn if none takes it, errors.ErrUnsupported if
-	// the agent never does. After any other error nobody knows whether it arrived.
+	// the agent never does. After any other error it is unknown whether it arrived.
 	Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error
 	// SetPermission has the agent of a turn that runs work in another mode from now on; see cli.Service.
 	SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error
 	// Abort ends what runs for a conversation, with everything it started; false if nothing ran.
 	Abort(conversation cli.Conversation) bool
+	// Outliving gives what names the processes of a turn that runs, and those that outlive it; see cli.Service.
+	Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName
 	// Release closes the idle session kept for a conversation, if there is one, without waiting for it.
 	Release(conversation cli.Conversation)
 	// Warm opens the session that req will want ahead of its turn, if there is room, and returns at once.
@@ -86,6 +88,8 @@ type Gateway interface {
 	// Live says which agents run, and what they hold.
 	Live(ctx context.Context) cli.Living
 	// Cannot says in one sentence what of a permission mode an agent does not do in a place; empty if nothing is known.
+	// ProjectFields says what the project in a directory sets for an agent; see cli.Service.
+	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
 	// Menu says for each agent of a place whether it can be used, and which models it has.
 	Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry
@@ -95,9 +99,9 @@ type Gateway interface {
 
 // Chat shows turns to people. Package bot implements it.
 type Chat interface {
-	// Card opens the message that grows for a turn. It sends nothing by itself, and does not block.
+	// Card opens the message that grows for a turn. It sends nothing yet, and does not block.
 	Card(t Turn) Card
-	// Reopen is Card for a turn that an earlier ductor was showing: the card goes on in the messages it has.
+	// Reopen is Card for a turn that the previous process was showing: the card goes on in the messages it has.
 	// What happened so far is told again by Show, from the turn's beginning up to cli.CaughtUp; it is shown
 	// in one go then.
 	Reopen(ctx context.Context, t Turn) Card
@@ -123,7 +127,7 @@ type Card interface {
 	// impossible or unknown and the chat was told where that could be done. An error means that the
 	// outcome is not delivered: Finish is to be called again with it, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
-	// Leave ends the card where it is, for the next ductor to Reopen: what was told is shown as far as that
+	// Leave ends the card where it is, for the next process to Reopen: what was told is shown as far as that
 	// takes one call, and nothing is said about an end. It returns then, or when ctx is done.
 	Leave(ctx context.Context)
 }

@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// Recover takes up what an earlier ductor left: turns that ran go on in their cards, or are shown as
+// Recover takes up what the previous process left: turns that ran go on in their cards, or are shown as
 // interrupted where that cannot be, and are never asked twice; outcomes the chat has not seen are shown;
 // queued turns run. It returns once all of it is on its way. Call it once, before the first Submit.
 func (o *Orchestrator) Recover(ctx context.Context) error {
@@ -18,7 +18,7 @@ func (o *Orchestrator) Recover(ctx context.Context) error {
 	}
 	remains, err := o.opts.Gateway.Survey(ctx, openTurns(turns))
 	if err != nil {
-		o.log.Error("look for what an earlier ductor left", "err", err)
+		o.log.Error("look for what the previous process left", "err", err)
 	}
 	if err := o.endBypasses(ctx, turns, remains); err != nil {
 		return err
@@ -58,7 +58,7 @@ func openTurns(turns []Turn) []cli.OpenTurn {
 	return open
 }
 
-// goesOn says whether the turn can be run or gone on with.
+// goesOn says whether the turn can run or resume.
 func (w waiting) goesOn() bool {
 	return w.turn.State == TurnQueued || w.left == cli.RemainsRun || w.left == cli.RemainsNothing
 }

@@ -79,7 +79,7 @@ func (o *Orchestrator) grant(req *cli.Request, conv Conversation, r Rights) {
 
 // ruleFor finds what lets an ask of the turn through: a rule of the conversation, or a pattern of its job. It returns
 // the rule as users read it, empty for none.
-func (a *asker) ruleFor(ask Ask) (string, error) {
+func (a *approvals) ruleFor(ask Ask) (string, error) {
 	if rights := a.turn.Prompt.Rights; !rights.ofChat() {
 		i := slices.IndexFunc(rights.Rules, func(text string) bool { return patternCovers(text, ask) })
 		if i < 0 {

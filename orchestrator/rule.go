@@ -41,7 +41,7 @@ type Permissions struct {
 	// BypassUntil is when a bypass ends that was chosen here; zero for none.
 	BypassUntil time.Time
 	Rules       []Rule // that count now: lasting ones, and those of the current session; oldest first
-	// Agent is who answers in the conversation, empty if nobody can; Cannot says of each mode what it does not do.
+	// Agent is who answers in the conversation, empty if no agent can; Cannot says of each mode what it does not do.
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // sameInputBytes is how long an input may be for a rule that lets it through again: longer ones hardly come
-// twice, and nobody reads them to the end.
+// twice, and no user reads them to the end.
 const sameInputBytes = 2000
 
 // offer says what an ask could be let through by from now on: session is a rule for the session, lasting one
@@ -20,6 +20,9 @@ func offer(a Ask) (session, lasting Rule) {
 		return Rule{}, Rule{}
 	}
 	base := Rule{Conversation: a.Conversation, Agent: a.Agent, Tool: p.Tool, Dir: a.Dir}
+	if p.Tool == cli.ProjectTool {
+		return Rule{}, projectRule(base, *p)
+	}
 	rule := func(kind RuleKind, value, text string) Rule {
 		r := base
 		r.Kind, r.Value, r.Text = kind, value, fmt.Sprintf("%s(%s)", p.Tool, text)
@@ -53,6 +56,9 @@ func (r Rule) covers(a Ask) bool {
 	if p == nil || p.Tool == cli.PlanTool || p.Widens() || p.Missing != "" || r.Tool != p.Tool || r.Agent != a.Agent || r.Dir != a.Dir ||
 		r.Conversation != a.Conversation || r.Session != "" && r.Session != a.Session {
 		return false
+	}
+	if p.Tool == cli.ProjectTool {
+		return r.Kind == RuleSame && r.Value != "" && r.Value == projectDigest(*p)
 	}
 	switch r.Kind {
 	case RuleCommand:

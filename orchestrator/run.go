@@ -38,7 +38,11 @@ func (o *Orchestrator) run(ctx context.Context, w waiting) {
 		o.leave(keep, card)
 		return
 	}
-	o.conclude(keep, t, o.outcome(ctx, t, result), card, log)
+	outcome := o.outcome(ctx, t, result)
+	if outcome.State == TurnAborted && !t.apart() { // its process is gone
+		o.warm(keep, t.Prompt.Conversation)
+	}
+	o.conclude(keep, t, outcome, card, log)
 }
 
 // start settles what a turn needs and records that it runs. It waits while the disk is full. started is false for a
@@ -56,8 +60,8 @@ func (o *Orchestrator) start(ctx, keep context.Context, t *Turn, left cli.Remain
 	}
 }
 
-// card opens the card of a turn, or the one it has.
-func (o *Orchestrator) card(ctx context.Context, t Turn, left cli.Remains) Card {
+// openCard opens the card of a turn, or the one it has.
+func (o *Orchestrator) openCard(ctx context.Context, t Turn, left cli.Remains) Card {
 	if left == "" {
 		return o.opts.Chat.Card(t)
 	}
@@ -120,7 +124,7 @@ func (o *Orchestrator) prepare(ctx context.Context, t *Turn, left cli.Remains) (
 	return o.request(ctx, conv, session, *t, who)
 }
 
-// prepareLeft is prepare for a turn that an earlier ductor was running. What a run has goes on where it is; what
+// prepareLeft is prepare for a turn that the previous process was running. What a run has goes on where it is; what
 // never reached an agent runs where it would run today, or not at all.
 func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Turn, left cli.Remains) (cli.Request, error) {
 	session, err := o.opts.Store.Session(ctx, t.Session)
@@ -132,7 +136,7 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 			return cli.Request{}, err
 		}
 		in, err := o.sandboxOf(conv.ID, session.Dir, t.Wants.Sandbox)
-		if err == nil && in != t.Sandbox { // where it would be recorded as running is where the next ductor looks for it
+		if err == nil && in != t.Sandbox { // where it would be recorded as running is where the next process looks for it
 			err = errMoved
 		}
 		if err != nil {
@@ -147,15 +151,15 @@ func (o *Orchestrator) prepareLeft(ctx context.Context, conv Conversation, t Tur
 	return req, err
 }
 
-// ask has the turn run, or gone on with, and returns its result.
+// ask runs or resumes the turn, and returns its result.
 func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, card Card, left cli.Remains) cli.Result {
-	natives := &nativeKeeper{store: o.opts.Store, session: t.Session, seat: t.seat(), known: req.Resume}
+	agentSessions := &agentSessionKeeper{store: o.opts.Store, session: t.Session, env: t.agentEnv(), known: req.Resume}
 	hide := o.newHider(req.Dir)
-	asker := o.newAsker(ctx, keep, t, req, left, card, hide)
+	approvals := o.newApprovals(ctx, keep, t, req, left, card, hide)
 	show := func(ev cli.Event) {
 		switch ev := ev.(type) {
 		case cli.SessionStarted:
-			natives.keep(keep, ev.AgentSessionID)
+			agentSessions.keep(keep, ev.AgentSessionID)
 		case cli.CaughtUp:
 			if left == cli.RemainsRun {
 				o.resumed(keep, t)
@@ -164,11 +168,13 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 			return // the outcome says it, once it is stored
 		}
 		hide.pass(ev, card.Show)
-		asker.take(ev) // the card hears of an answer after the question
+		approvals.take(ev) // the card hears of an answer after the question
 	}
 	run := o.opts.Gateway.Run
 	if left == cli.RemainsRun {
 		run = o.opts.Gateway.Resume
+	} else if req.Project == cli.WithoutProject {
+		o.askForProject(ctx, approvals, t, &req, show)
 	}
 	result := run(ctx, t.Agent, req, show)
 	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && ctx.Err() == nil {
@@ -176,26 +182,26 @@ func (o *Orchestrator) ask(ctx, keep context.Context, t Turn, req cli.Request, c
 		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: "the agent lost this session; it goes on in a new one with the history"})
 		result = o.askFresh(ctx, keep, t, req, show)
 	}
-	asker.drain()
+	approvals.drain()
 	if !result.Detached {
 		o.withdrawTurn(keep, t.ID)
 	}
-	asker.leave()
-	if err := natives.wait(); err != nil {
+	approvals.leave()
+	if err := agentSessions.wait(); err != nil {
 		o.log.Error("keep the agent's session id", "turn", t.ID, "err", err)
 	}
 	return hide.result(result)
 }
 
 func (o *Orchestrator) askFresh(ctx, keep context.Context, t Turn, req cli.Request, show func(cli.Event)) cli.Result {
-	if err := o.opts.Store.SetNative(keep, t.Session, t.seat(), ""); err != nil {
+	if err := o.opts.Store.SetAgentSession(keep, t.Session, t.agentEnv(), ""); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
 	session, err := o.opts.Store.Session(keep, t.Session)
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
-	missed, err := o.missed(keep, session, t.seat())
+	missed, err := o.missed(keep, session, t.agentEnv())
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
@@ -204,11 +210,11 @@ func (o *Orchestrator) askFresh(ctx, keep context.Context, t Turn, req cli.Reque
 	return o.opts.Gateway.Run(ctx, t.Agent, req, show)
 }
 
-// nativeKeeper stores the agent's own session id beside the stream, so that the first words do not wait for the disk.
-type nativeKeeper struct {
+// agentSessionKeeper stores the agent's own session id beside the stream, so that the first words do not wait for the disk.
+type agentSessionKeeper struct {
 	store   Store
 	session SessionID
-	seat    Seat
+	env     AgentEnv
 
 	wg    sync.WaitGroup
 	known cli.AgentSessionID
@@ -216,7 +222,7 @@ type nativeKeeper struct {
 	err   error
 }
 
-func (k *nativeKeeper) keep(ctx context.Context, id cli.AgentSessionID) {
+func (k *agentSessionKeeper) keep(ctx context.Context, id cli.AgentSessionID) {
 	if id == "" || id == k.known {
 		return
 	}
@@ -224,14 +230,14 @@ func (k *nativeKeeper) keep(ctx context.Context, id cli.AgentSessionID) {
 	// One writer at a time: a second id of the same turn must win over the first.
 	k.wg.Wait()
 	k.wg.Go(func() {
-		err := k.store.SetNative(ctx, k.session, k.seat, id)
+		err := k.store.SetAgentSession(ctx, k.session, k.env, id)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.err = errors.Join(k.err, err)
 	})
 }
 
-func (k *nativeKeeper) wait() error {
+func (k *agentSessionKeeper) wait() error {
 	k.wg.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -246,16 +252,20 @@ func (o *Orchestrator) request(ctx context.Context, conv Conversation, s Session
 		Model: who.model, Effort: who.effort, ExtraArgs: o.opts.Agents[t.Agent].Args,
 		Sandbox: t.Sandbox, Session: string(s.ID), Files: filesOf(t.Prompt),
 		Dir: s.Dir, AddDirs: o.addDirs(conv.ID),
-		Resume: s.Native[t.seat()], Timeout: t.Wants.Timeout,
+		Resume: s.AgentSessions[t.agentEnv()], Timeout: t.Wants.Timeout,
 	}
 	o.grant(&req, conv, t.Prompt.Rights)
+	var err error
+	if req.Project, err = o.projectAllowed(ctx, conv.ID, t, s.Dir); err != nil {
+		return cli.Request{}, err
+	}
 	if role.Replace {
 		req.SystemPrompt = role.Prompt
 	} else {
 		req.AppendPrompt = role.Prompt
 	}
 	req.Prompt, req.Images = wording(t.Prompt)
-	missed, err := o.missed(ctx, s, t.seat())
+	missed, err := o.missed(ctx, s, t.agentEnv())
 	if err != nil {
 		return cli.Request{}, err
 	}
@@ -289,7 +299,7 @@ func wording(p Prompt) (string, []cli.Image) {
 func (o *Orchestrator) outcome(ctx context.Context, t Turn, r cli.Result) Outcome {
 	out := Outcome{
 		State: TurnDone, Text: r.Text, Agent: t.Agent, Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD,
-		Duration: r.Duration, Denials: r.Denials, Fallback: r.Fallback,
+		Duration: max(o.now().Sub(t.Queued), 0), Denials: r.Denials, Fallback: r.Fallback,
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), ErrShutdown):

@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// Sandboxes is the policy of where agents run. It asks nobody and does not wait. Safe for concurrent use.
+// Sandboxes is the policy of where agents run. It makes no request and does not wait. Safe for concurrent use.
 type Sandboxes interface {
 	// Of is the sandbox of the project that dir is in, or the conversation's own part of it; empty for this host.
 	Of(dir string, conv ConversationID) cli.Sandbox
@@ -28,7 +28,7 @@ var (
 	errMoved      = errors.New("where agents run was changed in the configuration before it began")
 )
 
-// sandboxOf says where a conversation's work in a directory runs. A task may ask for a sandbox where there is none by itself, and
+// sandboxOf says where a conversation's work in a directory runs. A task may ask for a sandbox where the policy names none, and
 // never gets out of one.
 func (o *Orchestrator) sandboxOf(conv ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
@@ -65,7 +65,7 @@ func (o *Orchestrator) whereabouts(ctx context.Context, conv Conversation) (Sess
 		if err != nil && !errors.Is(err, ErrNoSession) {
 			return Session{}, "", fmt.Errorf("load session: %w", err)
 		}
-		if err == nil && !o.worn(s) {
+		if err == nil && !o.expired(s) {
 			session = s
 		}
 	}

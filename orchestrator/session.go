@@ -23,7 +23,7 @@ func (o *Orchestrator) sessionFor(ctx context.Context, conv Conversation, t Turn
 	if id != "" {
 		s, err := o.opts.Store.Session(ctx, id)
 		switch {
-		case err == nil && !o.worn(s):
+		case err == nil && !o.expired(s):
 			return s, nil
 		case err != nil && !errors.Is(err, ErrNoSession):
 			return Session{}, fmt.Errorf("load session: %w", err)
@@ -54,12 +54,12 @@ func (o *Orchestrator) newSession(conv Conversation, t Turn) Session {
 	return Session{
 		ID: SessionID(o.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
 		Dir: o.dirOf(conv), Created: o.now(), Used: o.now(),
-		Native: map[Seat]cli.AgentSessionID{},
+		AgentSessions: map[AgentEnv]cli.AgentSessionID{},
 	}
 }
 
-// worn says whether the reset rules forbid going on with s.
-func (o *Orchestrator) worn(s Session) bool {
+// expired says whether the reset rules forbid to resume s.
+func (o *Orchestrator) expired(s Session) bool {
 	now := o.now()
 	if o.opts.IdleReset > 0 && now.Sub(s.Used) >= o.opts.IdleReset {
 		return true

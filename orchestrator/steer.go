@@ -18,7 +18,7 @@ const steeredSentence = "Nobody knows whether this reached the agent that was wo
 // Steer hands a waiting prompt to the turn that runs; see AskDesk.
 //
 // It is recorded before it is handed over, and as delivered after, so that a ductor that dies in between
-// neither loses it nor asks it twice: the next one shows that nobody knows.
+// neither loses it nor asks it twice: the next one shows that its fate is unknown.
 func (o *Orchestrator) Steer(ctx context.Context, waiting cli.TurnID, by Press) error {
 	l, err := o.line(by.Conversation)
 	if err != nil {
@@ -38,8 +38,8 @@ func (o *Orchestrator) Steer(ctx context.Context, waiting cli.TurnID, by Press) 
 	case errors.Is(err, cli.ErrNoTurn) || errors.Is(err, errors.ErrUnsupported):
 		return o.backToQueue(ctx, l, h)
 	}
-	o.log.Warn("nobody knows whether a message reached the agent", "turn", waiting, "err", err)
-	if o.open() { // else the next ductor shows it
+	o.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
+	if o.open() { // else the next process shows it
 		defer o.wg.Done()
 		o.redeliver(ctx, h.waiting.turn)
 	}
@@ -99,12 +99,12 @@ func (o *Orchestrator) steered(ctx context.Context, h handover) error {
 	return nil
 }
 
-// backToQueue has a turn wait again, as the first, unless an abort emptied the queue meanwhile.
+// backToQueue has a turn wait again, as the first, unless an abort emptied the queue.
 func (o *Orchestrator) backToQueue(ctx context.Context, l *line, h handover) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := h.waiting
-	if l.aborts != h.aborts { // it must not be queued for a moment: the next ductor would run it
+	if l.aborts != h.aborts { // it must not be queued for a moment: the next process would run it
 		if err := o.drop(ctx, w); err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func (o *Orchestrator) pressOn(ctx context.Context, t Turn) BusyMode {
 	return BusyQueue
 }
 
-func (o *Orchestrator) enqueue(ctx context.Context, t Turn, forget ...Seat) (Receipt, error) {
+func (o *Orchestrator) enqueue(ctx context.Context, t Turn, forget ...AgentEnv) (Receipt, error) {
 	l, err := o.line(t.Prompt.Conversation)
 	if err != nil {
 		return Receipt{}, err
@@ -81,7 +81,7 @@ func (o *Orchestrator) enqueue(ctx context.Context, t Turn, forget ...Seat) (Rec
 	return receipt, err
 }
 
-func (o *Orchestrator) append(ctx context.Context, l *line, t *Turn, forget ...Seat) (Receipt, error) {
+func (o *Orchestrator) append(ctx context.Context, l *line, t *Turn, forget ...AgentEnv) (Receipt, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ahead := l.ahead()
@@ -92,7 +92,10 @@ func (o *Orchestrator) append(ctx context.Context, l *line, t *Turn, forget ...S
 	if err != nil {
 		return Receipt{}, fmt.Errorf("load conversation: %w", err)
 	}
-	t.State, t.Queued = TurnQueued, o.now()
+	t.State, t.Queued = TurnQueued, t.Prompt.Arrived
+	if t.Queued.IsZero() {
+		t.Queued = o.now()
+	}
 	if t.ID == "" {
 		t.ID = cli.TurnID(o.opts.NewID())
 	}

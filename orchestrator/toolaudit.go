@@ -4,7 +4,7 @@ import "ductor/cli"
 
 // tool audits a tool that ran, when it has ended: until then the agent may still ask for it. The store passes over what
 // was asked for, and what is told once more after a restart.
-func (a *asker) tool(ev cli.Event) {
+func (a *approvals) tool(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:
 		ev.Title = a.hide.known().String(ev.Title)

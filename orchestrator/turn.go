@@ -18,7 +18,7 @@ const (
 	TurnAborted     TurnState = "aborted"     // a person ended it
 	TurnCancelled   TurnState = "cancelled"   // left the queue without having run
 	TurnSteered     TurnState = "steered"     // became a part of the turn Into
-	TurnInterrupted TurnState = "interrupted" // ductor died while it ran; never re-run by itself
+	TurnInterrupted TurnState = "interrupted" // ductor died while it ran; never runs again unasked
 )
 
 // Attachment is a file that came with a message and lies on our disk.
@@ -37,7 +37,9 @@ type Prompt struct {
 	Attachments  []Attachment
 	Message      int     // the person's message in the chat, to answer to
 	Updates      []int64 // the inbox entries it was made of
-	Rights       Rights  // what may be done for it unasked
+	Rights       Rights  // what its agent may do without asking
+	// Arrived is when the first of its messages came; zero for when it was submitted. It is kept as Turn.Queued.
+	Arrived time.Time
 }
 
 // Turn is one prompt and what became of it.
@@ -52,10 +54,10 @@ type Turn struct {
 	Agent   cli.Agent
 	Model   cli.ModelID
 	Sandbox cli.Sandbox // where it runs, from its start on
-	Queued  time.Time
-	Started time.Time // zero until it ran
-	Ended   time.Time // zero until it ended
-	Outcome Outcome   // valid once ended
+	Queued  time.Time   // when its prompt came
+	Started time.Time   // zero until it ran
+	Ended   time.Time   // zero until it ended
+	Outcome Outcome     // valid once ended
 	// Aborting is set when a person wanted a running turn to end, or one that was about to run.
 	Aborting bool
 	// Delivered is set when the chat shows the outcome, or when it was told that it may not.
@@ -74,7 +76,7 @@ type Outcome struct {
 	Model    cli.ModelID
 	Usage    cli.Usage
 	CostUSD  float64
-	Duration time.Duration
+	Duration time.Duration // from when the prompt came: the time that the user waited
 	Denials  []cli.Denial
 	Fallback bool
 	Failure  string     // one sentence for the chat; empty when it went well

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,6 +28,28 @@ func TestAnAgentIsOpenedAheadAsTheNextTurnWillWantIt(t *testing.T) {
 			h.submit(t, here, "first")
 			h.await(t, "done first")
 			return h.New(t.Context(), here)
+		}},
+		{"a permission mode is chosen", 1, func(t *testing.T, h *house) error {
+			return h.SetPermission(t.Context(), here, cli.Plan, 1)
+		}},
+		{"a bypass is chosen", 1, func(t *testing.T, h *house) error {
+			return h.Bypass(t.Context(), here, time.Hour, 1)
+		}},
+		{"a role is chosen", 1, func(t *testing.T, h *house) error {
+			return h.SetRole(t.Context(), here, "")
+		}},
+		{"a directory is chosen", 1, func(t *testing.T, h *house) error {
+			_, err := h.SetDir(t.Context(), here, ".", 1)
+			return err
+		}},
+		{"a turn is aborted", 1, func(t *testing.T, h *house) error {
+			h.agent.replies(untilAborted)
+			h.submit(t, here, "first")
+			h.awaitAsked(t, 1)
+			_, err := h.Abort(t.Context(), here)
+			h.await(t, "aborted first")
+			h.agent.replies(echo)
+			return err
 		}},
 		{"an earlier session is gone on with", 2, func(t *testing.T, h *house) error {
 			h.submit(t, here, "first")

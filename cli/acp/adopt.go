@@ -7,45 +7,46 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
-// claimWait is how long the turns of a run that was attached to may wait for somebody to go on with them. After
-// it the run no longer lives for their sake.
+// claimWait is how long the turns of an attached run may wait for Adopt. After it the run no longer lives for
+// their sake.
 const claimWait = time.Minute
 
-// adopted is a turn of an earlier ductor.
+// adopted is a turn that the previous process began.
 type adopted struct {
 	mark  cli.Mark
 	note  note
-	fails *cli.Failure // why it cannot be gone on with
+	fails *cli.Failure // why it cannot be resumed
 	send  bool         // its prompt has not reached the agent
 }
 
-// Adopt goes on with a turn of an earlier ductor; see cli.Provider. An idle process is not adopted but kept, see Keep: it
-// serves several conversations, and which ones nobody remembers. Sessions that were adopted take no further turn.
+// Adopt resumes a turn that the previous process began; see cli.Provider. Keep, not Adopt, takes an idle process: it serves
+// several conversations, and nothing records which ones. A session from Adopt takes no further turn.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	agent := p.opts.Agent
 	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, agent, "an idle process of several conversations is not gone on with")
+		return nil, cli.Failf(cli.UnknownFailure, agent, "an idle process of several conversations cannot be resumed")
 	}
 	mark, n, ok := markOf(left, req.Turn)
 	if !ok {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "what is left of it does not say where the turn began")
 	}
-	h := p.attach(left)
+	proc := p.attach(left)
 	select {
-	case <-h.ready:
+	case <-proc.ready:
 	case <-ctx.Done():
 		return nil, cli.AsFailure(agent, context.Cause(ctx))
 	}
-	s := h.claim(n.Session)
+	s := proc.claim(n.Session)
 	if s == nil {
-		return nil, cli.Failf(cli.UnknownFailure, agent, "the turn has been gone on with already")
+		return nil, cli.Failf(cli.UnknownFailure, agent, "the turn was resumed already")
 	}
-	s.setting, s.ground = p.settingOf(req), newGround(h, req)
+	s.settings, s.workspace = p.settingsOf(req), newWorkspace(proc, req)
 	s.adopted = adoption(left, mark, n, agent)
-	if h.failed != nil {
-		f := h.failed
+	if proc.failed != nil {
+		f := proc.failed
 		if err := s.Close(context.WithoutCancel(ctx)); err != nil {
 			p.opts.Logger.Error("close a run that was left", "run", left.Run, "err", err)
 		}
@@ -89,14 +90,14 @@ func adoption(left cli.LeftRun, mark cli.Mark, n note, agent cli.Agent) *adopted
 }
 
 // attach takes over a run, once for all of its turns.
-func (p *Provider) attach(left cli.LeftRun) *host {
+func (p *Provider) attach(left cli.LeftRun) *agentProcess {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if h := p.left[left.Run]; h != nil {
-		return h
+	if proc := p.left[left.Run]; proc != nil {
+		return proc
 	}
-	h := newHost(p, left.Setting)
-	h.tainted, h.refs, h.unclaimed = true, 0, map[string]*session{}
+	proc := newProcess(p, left.Setting)
+	proc.unusable, proc.refs, proc.unclaimed = true, 0, map[string]*session{}
 	from := int64(math.MaxInt64)
 	for _, m := range left.Marks {
 		n, ok := readNote(m)
@@ -104,70 +105,75 @@ func (p *Provider) attach(left cli.LeftRun) *host {
 			continue
 		}
 		from = min(from, m.Output)
-		h.quirks = p.opts.Quirks.of(n.Name)
-		s := h.stranger(n)
-		h.prompts[s.promptID(m.Turn)] = s
+		proc.quirks = p.opts.Quirks.of(n.Name)
+		proc.foreignSession(n)
 	}
-	p.left[left.Run] = h
-	go h.takeOver(left, from)
-	time.AfterFunc(claimWait, h.lapse)
-	return h
+	p.left[left.Run] = proc
+	go proc.takeOver(left, from)
+	time.AfterFunc(claimWait, proc.expire)
+	return proc
 }
 
-// stranger is the session of a mark, made if it is not there. Nobody else has h yet.
-func (h *host) stranger(n note) *session {
-	s := h.sessions[n.Session]
+// foreignSession is the session of a mark, made if it is not there. Only attach has proc at this point.
+func (proc *agentProcess) foreignSession(n note) {
+	s := proc.sessions[n.Session]
 	if s == nil {
 		s = &session{
-			host: h, provider: h.provider, id: cli.AgentSessionID(n.Session), inbox: newInbox(),
+			process: proc, provider: proc.provider, id: cli.AgentSessionID(n.Session), inbox: newInbox(),
 			asks: map[cli.AskID]*ask{}, heard: make(chan struct{}, 1), offered: make(chan struct{}),
-			listening: true, spoiled: true, stranger: true,
+			listening: true, unusable: true, foreign: true,
 		}
-		h.sessions[n.Session], h.unclaimed[n.Session] = s, s
-		h.refs++
+		proc.sessions[n.Session], proc.unclaimed[n.Session] = s, s
+		proc.refs++
 	}
 	s.model, s.totals = n.Model, n.Totals
-	return s
 }
 
-func (h *host) takeOver(left cli.LeftRun, from int64) {
-	defer close(h.ready)
-	ctx, cancel := context.WithTimeout(h.life, h.provider.opts.StartLimit)
+func (proc *agentProcess) takeOver(left cli.LeftRun, from int64) {
+	defer close(proc.ready)
+	ctx, cancel := context.WithTimeout(proc.life, proc.provider.opts.StartLimit)
 	defer cancel()
-	process, err := h.provider.opts.Launcher.Attach(ctx, left.Run, from)
+	process, err := proc.provider.opts.Launcher.Attach(ctx, left.Run, from)
 	if err != nil {
-		h.failed = cli.Failf(cli.UnknownFailure, h.provider.opts.Agent, "what is left of the turn cannot be read")
-		h.failed.Cause = err
-		close(h.pumped)
+		proc.failed = cli.Failf(cli.UnknownFailure, proc.provider.opts.Agent, "what is left of the turn cannot be read")
+		proc.failed.Cause = err
 		return
 	}
-	h.talk(process, from, left.OutputEnd)
+	proc.talk(process, rpc.Options{From: from, Past: true, Until: left.OutputEnd})
+	proc.mu.Lock()
+	for _, m := range left.Marks {
+		if n, ok := readNote(m); ok && proc.sessions[n.Session] != nil {
+			_ = proc.sessions[n.Session].expect(m.Turn) // fails only of too many turns
+		}
+	}
+	proc.mu.Unlock()
+	proc.peer.Listen()
 }
 
-// claim gives a session to whoever goes on with it; nil if it was given away.
-func (h *host) claim(id string) *session {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.unclaimed[id]
-	delete(h.unclaimed, id)
+// claim gives a session to the turn that resumes it; nil if another turn has it.
+func (proc *agentProcess) claim(id string) *session {
+	proc.mu.Lock()
+	defer proc.mu.Unlock()
+	s := proc.unclaimed[id]
+	delete(proc.unclaimed, id)
 	return s
 }
 
-// lapse gives up the sessions that nobody claimed.
-func (h *host) lapse() {
-	h.mu.Lock()
-	lapsed := len(h.unclaimed)
-	clear(h.unclaimed)
-	h.mu.Unlock()
-	for range lapsed {
-		if err := h.leave(context.Background(), parting{spoiled: true}); err != nil {
-			h.provider.opts.Logger.Error("end a run that was left", "agent", string(h.provider.opts.Agent), "err", err)
+// expire gives up the sessions that no turn claimed.
+func (proc *agentProcess) expire() {
+	proc.mu.Lock()
+	expired := len(proc.unclaimed)
+	clear(proc.unclaimed)
+	proc.mu.Unlock()
+	for range expired {
+		if err := proc.leave(context.Background(), release{unusable: true}); err != nil {
+			proc.provider.opts.Logger.Error("end a run that was left", "agent", string(proc.provider.opts.Agent), "err", err)
 		}
 	}
 }
 
-// goOn takes an adopted turn to its end.
-func (s *session) goOn(ctx context.Context, req cli.Request, out *cli.Emitter) {
+// resume takes an adopted turn to its end.
+func (s *session) resume(ctx context.Context, req cli.Request, out *cli.Emitter) {
 	a := s.adopted
 	s.adopted = nil
 	t := s.newTurn(ctx, req, out)
@@ -184,7 +190,7 @@ func (s *session) goOn(ctx context.Context, req cli.Request, out *cli.Emitter) {
 	switch {
 	case a.fails != nil:
 		out.Pass(cli.CaughtUp{})
-		s.settle(false, false)
+		s.stopListening(false, false)
 		out.Finish(cli.Result{Err: a.fails})
 		return
 	case a.send:
@@ -193,38 +199,30 @@ func (s *session) goOn(ctx context.Context, req cli.Request, out *cli.Emitter) {
 	t.run()
 }
 
-// askNow sends a prompt that an earlier ductor did not come to send.
+// askNow sends a prompt that the previous process did not send.
 func (s *session) askNow(req cli.Request) error {
 	blocks, err := s.blocks(req)
-	if err != nil {
-		return err
-	}
-	line, err := encode(request{
-		JSONRPC: "2.0", ID: s.promptID(req.Turn), Method: methodPrompt,
-		Params: promptParams{SessionID: string(s.id), Prompt: blocks},
-	})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	n := s.note
 	s.mu.Unlock()
-	n.Length = len(line)
-	s.ask(req, line, n)
+	s.ask(req, blocks, n)
 	return nil
 }
 
-// clock says when what is told happened: in the past for what is caught up with.
+// clock is the time of the event at hand: a past one while the output is replayed.
 func (t *turn) clock() time.Time {
 	if t.replaying {
-		if at := t.s.host.process.When(max(t.at-1, 0)); !at.IsZero() {
+		if at := t.s.process.run.When(max(t.at-1, 0)); !at.IsZero() {
 			return at
 		}
 	}
 	return t.s.provider.opts.Now()
 }
 
-// caughtUp begins the present: what nobody answered yet is asked again.
+// caughtUp ends the replay, and asks each question again that has no answer yet.
 func (t *turn) caughtUp() {
 	if !t.replaying {
 		return

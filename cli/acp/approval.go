@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// event is the question as a person is asked it.
+// event is the question as a user reads it.
 func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{

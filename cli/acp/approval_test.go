@@ -19,7 +19,7 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		raw := json.RawMessage(`{"sessionId":"s","toolCall":` + string(call) + `}`)
 		a := &ask{id: json.RawMessage(`1`), raw: raw}
 		_ = json.Unmarshal(raw, &a.params) // as far as it can be read
-		out := newTeller(cli.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{})
+		out := newReporter(cli.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{})
 		out.call(a.params.ToolCall.ID).input = earlier
 		out.asked(a)
 		ev := a.event("/srv/proj", nil)

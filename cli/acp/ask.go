@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // ask is a request for permission that waits for an answer.
@@ -15,11 +16,11 @@ type ask struct {
 	params askParams
 	raw    json.RawMessage // params, whole
 	tool   *tool           // set by the turn
-	told   bool            // a person was asked
+	shown  bool            // turn.put passed it on
 }
 
-// key is the ask's name in a turn. It is the same for a later ductor.
-func (a *ask) key() cli.AskID { return cli.AskID("ask-" + idOf(a.id)) }
+// key is the ask's name in a turn. It is the same after a restart.
+func (a *ask) key() cli.AskID { return cli.AskID("ask-" + rpc.Text(a.id)) }
 
 // option finds the option of a kind.
 func (a *ask) option(kind string) (string, bool) {
@@ -30,7 +31,7 @@ func (a *ask) option(kind string) (string, bool) {
 	return a.params.Options[i].ID, true
 }
 
-// answer is what the agent is told. What an agent would remember for good is never picked: it cannot be allowed
+// answer is the reply to the agent. What an agent would remember for good is never picked: it cannot be allowed
 // where it offers nothing less, and denying becomes giving up.
 func (a *ask) answer(allow bool) (askResult, error) {
 	if !allow {
@@ -52,7 +53,7 @@ type decided struct {
 	allow bool
 }
 
-// Decide answers a request for permission; see cli.Asker. The agent hears no reason: the protocol has no room
+// Decide answers a request for permission; see cli.Decider. The agent hears no reason: the protocol has no room
 // for one, which event says.
 func (s *session) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
 	s.mu.Lock()
@@ -70,12 +71,15 @@ func (s *session) Decide(ctx context.Context, id cli.AskID, d cli.Decision) erro
 	s.mu.Unlock()
 	written := make(chan error, 1)
 	s.inbox.put(item{decided: &decided{ask: a, allow: d.Allow}}) // before what the agent makes of it
-	s.host.reply(response{ID: a.id, Result: result}, func(err error) {
+	err = s.process.peer.Reply(a.id, result, func(err error) {
 		if err == nil {
 			s.noteAnswered(a)
 		}
 		written <- err
 	})
+	if err != nil {
+		return fmt.Errorf("answer %s: %w", s.provider.opts.Agent, err)
+	}
 	select {
 	case err := <-written:
 		if err != nil {
@@ -87,7 +91,7 @@ func (s *session) Decide(ctx context.Context, id cli.AskID, d cli.Decision) erro
 	}
 }
 
-// withdraw takes asks away that nobody may answer any more, and says which they were.
+// withdraw takes asks away that no user may answer any more, and says which they were.
 func (s *session) withdraw(which func(*ask) bool) []*ask {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +105,7 @@ func (s *session) withdraw(which func(*ask) bool) []*ask {
 	return gone
 }
 
-// await enters an ask that a person is to decide.
+// await enters an ask that a user is to decide.
 func (s *session) await(a *ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 )
 
@@ -142,12 +141,4 @@ func nearChange(edits []edit, i int) bool {
 		}
 	}
 	return false
-}
-
-// relative shortens a path inside dir to what is below it.
-func relative(path, dir string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
 }

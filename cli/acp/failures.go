@@ -7,20 +7,20 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // failure makes a *cli.Failure of what a call gave.
 func (p *Provider) failure(err error) *cli.Failure {
-	var rpc *rpcError
+	var refused *rpc.Error
 	var f *cli.Failure
 	switch {
 	case errors.As(err, &f):
 		return f
-	case errors.As(err, &rpc):
-		return p.refusal(rpc)
+	case errors.As(err, &refused):
+		return p.refusal(refused)
 	case errors.Is(err, context.DeadlineExceeded):
 		return &cli.Failure{Kind: cli.TimedOut, Agent: p.opts.Agent, Reason: "it did not answer in time", Cause: err}
 	}
@@ -28,8 +28,8 @@ func (p *Provider) failure(err error) *cli.Failure {
 }
 
 // refusal is the failure that an error of the agent's means.
-func (p *Provider) refusal(e *rpcError) *cli.Failure {
-	text := e.text()
+func (p *Provider) refusal(e *rpc.Error) *cli.Failure {
+	text := e.Error()
 	f := p.meaning(e.Code, text)
 	f.Cause = e
 	return f
@@ -94,47 +94,5 @@ func ReasonOf(text string) string {
 			text = inner
 		}
 	}
-	return oneLine(text)
-}
-
-func oneLine(s string) string { return cli.OneLine(s, 300) }
-
-// failure says what the end of the process means. Use it once pumped is closed.
-func (h *host) failure() *cli.Failure {
-	agent := h.provider.opts.Agent
-	if h.process == nil {
-		return cli.Failf(cli.UnknownFailure, agent, "it was not started")
-	}
-	exit := cli.ExitStatus{Code: -1}
-	wait := time.NewTimer(exitWait)
-	defer wait.Stop()
-	select {
-	case <-h.process.Done():
-		exit = h.process.Exit()
-	case <-wait.C:
-	}
-	stderr := strings.TrimSpace(h.process.StderrTail())
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.garbages > 0 && (exit.Code == 0 || stderr == "") {
-		f := cli.Failf(cli.BadOutput, agent, "%d lines cannot be read", h.garbages)
-		f.Detail, f.Code, f.Cause = cli.Shorten(string(h.garbage), oversizeHead), exit.Code, h.readErr
-		return f
-	}
-	f := &cli.Failure{Kind: cli.Crashed, Agent: agent, Code: exit.Code, Detail: tail(stderr), Cause: h.readErr}
-	f.Reason = oneLine(stderr[strings.LastIndexByte(stderr, '\n')+1:])
-	if f.Reason == "" {
-		f.Reason = "it said nothing of why"
-	}
-	return f
-}
-
-const stderrShown = 2 << 10
-
-// tail is the end of s, cut at a character boundary.
-func tail(s string) string {
-	if len(s) <= stderrShown {
-		return s
-	}
-	return "…" + strings.ToValidUTF8(s[len(s)-stderrShown:], "")
+	return cli.ShortLine(text)
 }

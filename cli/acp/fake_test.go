@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // peer is an agent that a test plays line by line: a cli.Launcher whose one process it is.
 type peer struct {
 	t     *testing.T
-	lines chan message // what ductor sends
-	dying func()       // called while a process is being ended; may be nil
+	lines chan rpc.Message // what ductor sends
+	dying func()           // called while a process is being ended; may be nil
 
 	mu      sync.Mutex
 	out     *io.PipeWriter
@@ -28,7 +29,7 @@ type peer struct {
 // play makes a provider over a peer. serve answers what is no prompt; it is given the requests in order.
 func play(t *testing.T, change func(*Options)) (*Provider, *peer) {
 	t.Helper()
-	p := &peer{t: t, lines: make(chan message, 100)}
+	p := &peer{t: t, lines: make(chan rpc.Message, 100)}
 	o := Options{ProviderOptions: cli.ProviderOptions{Path: "peer", Launcher: p, Env: func() []string { return nil }, Grace: time.Second}, Agent: testAgent}
 	if change != nil {
 		change(&o)
@@ -43,7 +44,7 @@ func (p *peer) Settled(cli.TurnID)                                            {}
 func (p *peer) Knows(time.Time) bool                                          { return true }
 func (p *peer) Attach(context.Context, cli.RunID, int64) (cli.Process, error) { return nil, io.EOF }
 
-// Start gives the process. It shakes hands and opens sessions by itself; the test plays the rest.
+// Start gives the process. It answers initialize and session/new; the test plays the rest.
 func (p *peer) Start(context.Context, cli.Command) (cli.Process, error) {
 	in, input := io.Pipe()
 	output, out := io.Pipe()
@@ -64,7 +65,7 @@ func (p *peer) serve(in io.Reader) {
 		if err != nil {
 			return
 		}
-		var m message
+		var m rpc.Message
 		if err := json.Unmarshal(line, &m); err != nil {
 			p.t.Errorf("ductor sent %q: %v", line, err)
 			return
@@ -90,7 +91,7 @@ func (p *peer) say(format string, args ...any) {
 }
 
 // hear gives the next line of a method; "" is a response.
-func (p *peer) hear(method string) message {
+func (p *peer) hear(method string) rpc.Message {
 	p.t.Helper()
 	select {
 	case m := <-p.lines:
@@ -100,7 +101,7 @@ func (p *peer) hear(method string) message {
 		return m
 	case <-time.After(10 * time.Second):
 		p.t.Fatalf("ductor never sent %q", method)
-		return message{}
+		return rpc.Message{}
 	}
 }
 
@@ -114,7 +115,7 @@ func (p *peer) ask(id int, session, tool, kind string) {
 		id, session, tool, tool, kind)
 }
 
-func (p *peer) endTurn(m message) { p.say(`{"id":%s,"result":{"stopReason":"end_turn"}}`, m.ID) }
+func (p *peer) endTurn(m rpc.Message) { p.say(`{"id":%s,"result":{"stopReason":"end_turn"}}`, m.ID) }
 
 // fakeProcess is a process that is no program.
 type fakeProcess struct {

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // maxFile is the largest file that is read or written for an agent, in bytes.
@@ -21,11 +22,11 @@ const maxFile = 10 << 20
 
 // place finds path in the directories of the session. The caller closes the root. Links are followed by os.Root as
 // long as they stay inside.
-func (g *ground) place(path string) (*os.Root, string, error) {
+func (w *workspace) place(path string) (*os.Root, string, error) {
 	if !filepath.IsAbs(path) {
-		return nil, "", &rpcError{Code: codeBadParams, Message: "the path must be absolute"}
+		return nil, "", &rpc.Error{Code: rpc.CodeBadParams, Message: "the path must be absolute"}
 	}
-	for _, dir := range g.dirs {
+	for _, dir := range w.dirs {
 		for _, begin := range []string{dir, cli.RealPath(dir)} {
 			rel, err := filepath.Rel(begin, filepath.Clean(path))
 			if err != nil || !filepath.IsLocal(rel) {
@@ -38,7 +39,7 @@ func (g *ground) place(path string) (*os.Root, string, error) {
 			return root, rel, nil
 		}
 	}
-	return nil, "", &rpcError{Code: codeBadParams, Message: "the path is outside of the conversation's directories"}
+	return nil, "", &rpc.Error{Code: rpc.CodeBadParams, Message: "the path is outside of the conversation's directories"}
 }
 
 type readParams struct {
@@ -51,12 +52,12 @@ type readResult struct {
 	Content string `json:"content"`
 }
 
-func readFile(_ context.Context, g *ground, raw json.RawMessage) (any, error) {
+func readFile(_ context.Context, w *workspace, raw json.RawMessage) (any, error) {
 	p, err := params[readParams](raw)
 	if err != nil {
 		return nil, err
 	}
-	root, rel, err := g.place(p.Path)
+	root, rel, err := w.place(p.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -114,21 +115,21 @@ type writeParams struct {
 	Content string `json:"content"`
 }
 
-func writeFile(_ context.Context, g *ground, raw json.RawMessage) (any, error) {
+func writeFile(_ context.Context, w *workspace, raw json.RawMessage) (any, error) {
 	p, err := params[writeParams](raw)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.mayChange(); err != nil {
+	if err := w.mayChange(); err != nil {
 		return nil, err
 	}
-	if cli.Touches(g.host.provider.opts.Protected, g.dirs[0], p.Path) {
-		return nil, &rpcError{Code: codeBadParams, Message: "the file is ductor's own: it is not written here"}
+	if cli.Touches(w.process.provider.opts.Protected, w.dirs[0], p.Path) {
+		return nil, &rpc.Error{Code: rpc.CodeBadParams, Message: "the file is ductor's own: it is not written here"}
 	}
 	if len(p.Content) > maxFile {
 		return nil, errors.New("the file is too large")
 	}
-	root, rel, err := g.place(p.Path)
+	root, rel, err := w.place(p.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +157,7 @@ func writeFile(_ context.Context, g *ground, raw json.RawMessage) (any, error) {
 // fileError says what went wrong without more of the path than the agent gave.
 func fileError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &rpcError{Code: codeNoFile, Message: "there is no such file"}
+		return &rpc.Error{Code: codeNoFile, Message: "there is no such file"}
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func TestWritingFiles(t *testing.T) {
 	if left, err := os.ReadDir(outside); err != nil || len(left) != 1 {
 		t.Errorf("outside there is %v", left)
 	}
-	s.ground.allow(cli.Request{Permission: cli.Plan})
+	s.workspace.allow(cli.Request{Permission: cli.Plan})
 	for _, method := range []string{`fs/write_text_file","params":{"content":"x","path":"` + req.Dir + `/plan"`, `terminal/create","params":{"command":"true"`} {
 		p.say(`{"id":1,"method":"%s,"sessionId":"s1"}}`, method)
 		if answer := p.hear(""); answer.Error == nil {
@@ -123,7 +123,7 @@ func TestTerminals(t *testing.T) {
 	s := open(t, p, cli.Request{Dir: dir})
 	ctx := t.Context()
 	create := func(params string) (string, error) {
-		made, err := createTerminal(ctx, s.ground, json.RawMessage(params))
+		made, err := createTerminal(ctx, s.workspace, json.RawMessage(params))
 		if err != nil {
 			return "", err
 		}
@@ -134,17 +134,17 @@ func TestTerminals(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := json.RawMessage(`{"terminalId":"` + id + `"}`)
-	if exit, err := awaitTerminal(ctx, s.ground, raw); err != nil || *exit.(*exitStatus).Code != 3 {
+	if exit, err := awaitTerminal(ctx, s.workspace, raw); err != nil || *exit.(*exitStatus).Code != 3 {
 		t.Errorf("ended %+v, %v", exit, err)
 	}
-	if out, err := terminalOutput(ctx, s.ground, raw); err != nil || !strings.Contains(out.(outputResult).Output, "wrong") ||
+	if out, err := terminalOutput(ctx, s.workspace, raw); err != nil || !strings.Contains(out.(outputResult).Output, "wrong") ||
 		!strings.Contains(out.(outputResult).Output, filepath.Base(dir)) {
 		t.Errorf("said %+v, %v", out, err)
 	}
-	if _, err := releaseTerminal(ctx, s.ground, raw); err != nil {
+	if _, err := releaseTerminal(ctx, s.workspace, raw); err != nil {
 		t.Error(err)
 	}
-	if _, err := terminalOutput(ctx, s.ground, raw); err == nil {
+	if _, err := terminalOutput(ctx, s.workspace, raw); err == nil {
 		t.Error("a terminal that was released is there")
 	}
 	if _, err := create(`{"command":"true","cwd":"/"}`); err == nil {
@@ -156,7 +156,7 @@ func TestTerminals(t *testing.T) {
 	}
 	raw = json.RawMessage(`{"terminalId":"` + long + `"}`)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		out, err := terminalOutput(ctx, s.ground, raw)
+		out, err := terminalOutput(ctx, s.workspace, raw)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -164,7 +164,7 @@ func TestTerminals(t *testing.T) {
 			break
 		}
 	}
-	if _, err := killTerminal(ctx, s.ground, raw); err != nil {
+	if _, err := killTerminal(ctx, s.workspace, raw); err != nil {
 		t.Error(err)
 	}
 	if _, err := create(`{"command":"sleep","args":["300"]}`); err != nil { // ended by Close, or the Host says so

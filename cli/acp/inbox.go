@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // maxInbox is how many bytes may wait for a turn to take them. Beyond it the turn fails: to make the agent
@@ -17,22 +17,19 @@ type item struct {
 
 	update    json.RawMessage
 	ask       *ask
-	reply     *message // to the prompt
-	withdrawn string   // id of a request of the agent's that it gave up
+	reply     *rpc.Message // to the prompt
+	withdrawn string       // id of a request of the agent's that it gave up
 	decided   *decided
-	lost      *cli.LostOutput
-	unread    []byte // a line that cannot be read
-	caughtUp  bool
-	sent      *sent // how sending the prompt went
-	overflow  bool
-	ended     bool // the agent is gone; nothing comes any more
+	rpc.Change
+	sent     *sent // how sending the prompt went
+	overflow bool
 }
 
 // sent says how sending the prompt went.
 type sent struct{ err error }
 
 // size is about how much memory an item takes.
-func (i item) size() int { return len(i.update) + len(i.unread) + 256 }
+func (i item) size() int { return len(i.update) + 256 }
 
 // inbox is a queue of items. Any goroutine puts, one takes.
 type inbox struct {
@@ -49,7 +46,7 @@ func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
 func (b *inbox) put(i item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.over && !i.ended {
+	if b.over && !i.Ended {
 		return
 	}
 	if b.bytes += i.size(); b.bytes > maxInbox {
@@ -66,4 +63,12 @@ func (b *inbox) take() []item {
 	items := b.items
 	b.items, b.bytes = nil, 0
 	return items
+}
+
+// wake leaves a token in c unless there is one.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

@@ -25,18 +25,18 @@ func (p *Provider) key(req cli.Request) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// setting is what binds a session: a request with another needs another session.
-type setting struct {
+// settings are what binds a session: a request with others needs another session.
+type settings struct {
 	key  string
 	dirs []string
 	mcp  string
 }
 
-func (p *Provider) settingOf(req cli.Request) setting {
-	return setting{key: p.key(req), dirs: req.AddDirs, mcp: req.MCPConfig}
+func (p *Provider) settingsOf(req cli.Request) settings {
+	return settings{key: p.key(req), dirs: req.AddDirs, mcp: req.MCPConfig}
 }
 
-func (s setting) equal(o setting) bool {
+func (s settings) equal(o settings) bool {
 	return s.key == o.key && s.mcp == o.mcp && slices.Equal(s.dirs, o.dirs)
 }
 

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
-// note is what a later ductor must know to go on with a turn. It travels as Mark.Note.
+// note is what the next process must know to resume a turn. It travels as Mark.Note.
 type note struct {
 	Session  string   `json:"s"`
 	Model    string   `json:"m,omitempty"`
 	Length   int      `json:"n"`           // bytes of the line with the prompt
-	Answered []string `json:"a,omitempty"` // requests for permission that were answered by a person
+	Answered []string `json:"a,omitempty"` // requests for permission that were answered by a user
 	// Sent says that the prompt is known to have been sent: the mark was written again since.
 	Sent bool `json:"t,omitempty"`
 	// Name is what the agent calls itself, and Totals what the session had used before the turn.
@@ -31,11 +32,11 @@ func (n note) String() string {
 
 const markWait = 5 * time.Second
 
-// promptID is the id of the request that is a turn's prompt. It is the same for a later ductor. A turn without
+// promptID is the id of the request that is a turn's prompt. It is the same after a restart. A turn without
 // a name gets an id of its session's.
 func (s *session) promptID(turn cli.TurnID) string {
 	if turn == "" {
-		return s.host.ids + "-turn-" + string(s.id)
+		return "turn-of-" + string(s.id)
 	}
 	return "turn-" + string(turn)
 }
@@ -46,13 +47,8 @@ func (s *session) mark(turn cli.TurnID, n note) error {
 	if turn == "" {
 		return nil
 	}
-	h := s.host
-	h.mu.Lock()
-	m := cli.Mark{Turn: turn, Output: h.handled, Note: n.String()}
-	h.mu.Unlock()
-	ctx, cancel := context.WithTimeout(h.life, markWait)
-	defer cancel()
-	if err := h.process.Begin(ctx, m); err != nil {
+	m, err := s.process.peer.Begin(s.process.life, cli.Mark{Turn: turn, Note: n.String()})
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -61,21 +57,21 @@ func (s *session) mark(turn cli.TurnID, n note) error {
 	return nil
 }
 
-// noteAnswered records that a person's answer was written, so that a later ductor does not ask again. Should it
-// not come to that, the question is asked once more, and the agent takes no second answer.
+// noteAnswered records that a user's answer was written, so that the next process does not ask again. Without that
+// record, the question is asked once more, and the agent takes no second answer.
 func (s *session) noteAnswered(a *ask) {
 	s.mu.Lock()
 	m := s.marked
-	s.note.Answered = append(s.note.Answered, idOf(a.id))
+	s.note.Answered = append(s.note.Answered, rpc.Text(a.id))
 	s.note.Sent = true
 	m.Note = s.note.String()
 	s.mu.Unlock()
 	if m.Turn == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.host.life, markWait)
+	ctx, cancel := context.WithTimeout(s.process.life, markWait)
 	defer cancel()
-	if err := s.host.process.Begin(ctx, m); err != nil {
+	if err := s.process.run.Begin(ctx, m); err != nil {
 		s.provider.opts.Logger.Warn("record that a question was answered", "agent", string(s.provider.opts.Agent),
 			"turn", string(m.Turn), "err", err)
 	}

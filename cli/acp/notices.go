@@ -38,15 +38,15 @@ const (
 
 // notice takes a chunk that is the agent's own word, or may be. It comes whole, and a model's text mostly does not.
 // Of "Info: " only what is known is taken, so that no answer is lost.
-func (t *teller) notice(text string) bool {
-	t.release()
+func (r *reporter) notice(text string) bool {
+	r.release()
 	switch {
 	case strings.HasPrefix(text, noticeError):
-		t.held = text
+		r.held = text
 	case text == noticeRetrying:
-		t.out.DropText(t.key) // the message begins anew
-		t.talking = false
-		t.out.Pass(cli.Status{Kind: cli.StatusRetrying})
+		r.out.DropText(r.key) // the message begins anew
+		r.talking = false
+		r.out.Pass(cli.Status{Kind: cli.StatusRetrying})
 	case text == noticeCancelled, aboutFile(text):
 	default:
 		return false
@@ -61,21 +61,21 @@ func aboutFile(text string) bool {
 }
 
 // release tells what was held: something came after it, so it was no error that ended the turn.
-func (t *teller) release() {
-	text := t.held
-	if t.held = ""; text != "" {
-		t.say("", text)
+func (r *reporter) release() {
+	text := r.held
+	if r.held = ""; text != "" {
+		r.say("", text)
 	}
 }
 
 // failed says which error ended a turn, if one did. A turn of one call of the model, which counts, ended in an
 // answer that only looks like one.
-func (t *teller) failed(used cli.Usage) (string, bool) {
-	if t.held == "" || t.calls == 1 && used.Output > 0 {
+func (r *reporter) failed(used cli.Usage) (string, bool) {
+	if r.held == "" || r.calls == 1 && used.Output > 0 {
 		return "", false
 	}
-	text := strings.TrimPrefix(t.held, noticeError)
-	t.held = ""
+	text := strings.TrimPrefix(r.held, noticeError)
+	r.held = ""
 	return text, true
 }
 

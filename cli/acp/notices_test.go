@@ -32,7 +32,7 @@ func TestNoticesInTheAnswer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := cli.NewEmitter("a", time.Now, func(cli.Event) {})
-			tell := newTeller(out, "/srv", Quirks{}.of("Copilot"))
+			reporter := newReporter(out, "/srv", Quirks{}.of("Copilot"))
 			for _, s := range c.said {
 				u := map[string]any{"sessionUpdate": updateMessage, "content": block{Type: "text", Text: s}}
 				switch s {
@@ -45,10 +45,10 @@ func TestNoticesInTheAnswer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				tell.update(raw)
+				reporter.update(raw)
 			}
-			failed, _ := tell.failed(cli.Usage{Output: c.used})
-			tell.release()
+			failed, _ := reporter.failed(cli.Usage{Output: c.used})
+			reporter.release()
 			if out.Answer() != c.answer || failed != c.failed {
 				t.Errorf("answer %q, failure %q, want %q, %q", out.Answer(), failed, c.answer, c.failed)
 			}
@@ -59,9 +59,9 @@ func TestNoticesInTheAnswer(t *testing.T) {
 // An agent that is not known keeps its text.
 func TestTextOfOthersIsText(t *testing.T) {
 	out := cli.NewEmitter("a", time.Now, func(cli.Event) {})
-	tell := newTeller(out, "/srv", Quirks{}.of("another"))
-	tell.update(json.RawMessage(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Error: no"}}`))
-	if text, failed := tell.failed(cli.Usage{}); failed || out.Answer() != "Error: no" {
+	reporter := newReporter(out, "/srv", Quirks{}.of("another"))
+	reporter.update(json.RawMessage(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Error: no"}}`))
+	if text, failed := reporter.failed(cli.Usage{}); failed || out.Answer() != "Error: no" {
 		t.Errorf("answer %q, failure %q", out.Answer(), text)
 	}
 }

@@ -27,7 +27,7 @@ func agentModes(mode cli.PermissionMode) []string {
 	case cli.Auto:
 		return []string{"auto", "automatic", "autonomous", "agent", "code", "default"}
 	case cli.Bypass:
-		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall"} // autopilot is another thing: it goes on by itself
+		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall"} // autopilot is another thing: it continues without a prompt
 	default:
 		return []string{"default", "ask", "askalways", "manual", "normal", "readonly", "agent", "code"}
 	}
@@ -43,11 +43,11 @@ func Permission(mode cli.PermissionMode, offered []string) Mapping {
 	m.AgentMode = oneOf(agentModes(cli.Ask), offered) // it may be in that of an earlier turn
 	switch mode {
 	case cli.Plan:
-		m.Cannot = "the agent has no plan mode: what it asks for is denied, and what it does unasked is not seen"
+		m.Cannot = "the agent has no plan mode: what it asks for is denied, and what it does without asking is not seen"
 	case cli.Bypass:
 		m.Cannot = "the agent has no mode that lets everything through: what it asks for is allowed for you"
 	case cli.Auto:
-		m.Cannot = "the agent has no mode of its own judgement: it asks as it does by itself"
+		m.Cannot = "the agent has no mode of its own judgement: it asks as it does without a mode"
 	default:
 		m.Cannot = "the agent has no permission modes: what it asks for, and what not, is its own choice"
 	}
@@ -82,7 +82,7 @@ func bareMode(id string) string {
 type verdict string
 
 const (
-	verdictAsk   verdict = "ask" // a person
+	verdictAsk   verdict = "ask" // a user
 	verdictAllow verdict = "allow"
 	verdictDeny  verdict = "deny"
 )
@@ -116,7 +116,7 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 	case named(req.AllowedTools) && !t.names(protected, req.Dir):
 		return verdictAllow, ""
 	case !req.Attended:
-		return verdictDeny, "nobody is there to allow it"
+		return verdictDeny, "no user is there to allow it"
 	}
 	return verdictAsk, ""
 }

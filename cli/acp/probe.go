@@ -24,7 +24,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 		auth.State, auth.Method, auth.Fix = cli.Installed, "", p.fix(err)
 		return auth
 	}
-	auth.Version = s.host.hello.AgentInfo.Version
+	auth.Version = s.process.hello.AgentInfo.Version
 	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
 		p.opts.Logger.Error("end an agent that was asked for its log-in", "agent", string(p.opts.Agent), "err", err)
 	}
@@ -52,7 +52,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	var list []cli.Model
 	for _, m := range s.models {
 		list = append(list, cli.Model{
-			Agent: p.opts.Agent, ID: cli.ModelID(m.ID), Name: m.Name, Description: oneLine(m.Description), Default: m.ID == s.ownModel,
+			Agent: p.opts.Agent, ID: cli.ModelID(m.ID), Name: m.Name, Description: cli.ShortLine(m.Description), Default: m.ID == s.ownModel,
 		})
 	}
 	s.mu.Unlock()
@@ -68,25 +68,25 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 // probe opens a session for a question, in a process of its own.
 func (p *Provider) probe(ctx context.Context) (*session, error) {
 	req := cli.Request{Dir: os.TempDir()}
-	h := newHost(p, "")
+	proc := newProcess(p, "")
 	cmd := p.command(req, "")
-	cmd.For.Mode = "" // of no worth to a later ductor
-	go h.start(cmd)
+	cmd.For.Mode = "" // no process resumes it
+	go proc.start(cmd)
 	var err error
 	select {
-	case <-h.ready:
-		if h.failed != nil {
-			err = h.failed
+	case <-proc.ready:
+		if proc.failed != nil {
+			err = proc.failed
 		}
 	case <-ctx.Done():
 		err = cli.AsFailure(p.opts.Agent, context.Cause(ctx))
 	}
 	var s *session
 	if err == nil {
-		s, err = openSession(ctx, h, req)
+		s, err = openSession(ctx, proc, req)
 	}
 	if err != nil {
-		return nil, errors.Join(err, h.leave(context.WithoutCancel(ctx), parting{spoiled: true}))
+		return nil, errors.Join(err, proc.leave(context.WithoutCancel(ctx), release{unusable: true}))
 	}
 	return s, nil
 }

@@ -14,9 +14,9 @@ import (
 // maxImage is the largest picture that is sent, in bytes.
 const maxImage = 20 << 20
 
-// prepare makes the agent ready for req and gives the line with its prompt. Errors are a *cli.Failure or those of
-// host.call.
-func (s *session) prepare(ctx context.Context, req cli.Request) ([]byte, note, error) {
+// prepare makes the agent ready for req and gives its prompt. Errors are a *cli.Failure or those of
+// agentProcess.call.
+func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, error) {
 	blocks, err := s.blocks(req)
 	if err != nil {
 		return nil, note{}, err
@@ -27,21 +27,14 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]byte, note, e
 	if err := s.setMode(ctx, req.Permission); err != nil {
 		return nil, note{}, err
 	}
-	line, err := encode(request{
-		JSONRPC: "2.0", ID: s.promptID(req.Turn), Method: methodPrompt,
-		Params: promptParams{SessionID: string(s.id), Prompt: blocks},
-	})
-	if err != nil {
-		return nil, note{}, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told = instructions(req)
-	n := note{Session: string(s.id), Model: s.model, Length: len(line), Name: s.host.hello.AgentInfo.Name}
-	if s.host.quirks.TotalUsage {
+	s.instructed = instructions(req)
+	n := note{Session: string(s.id), Model: s.model, Name: s.process.hello.AgentInfo.Name}
+	if s.process.quirks.TotalUsage {
 		n.Totals = s.totals
 	}
-	return line, n, nil
+	return blocks, n, nil
 }
 
 // setModel makes the session use a model; an empty one is the agent's own choice.
@@ -55,7 +48,7 @@ func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 	if want == have {
 		return nil
 	}
-	err := s.host.call(ctx, methodSetModel, modelParams{string(s.id), want}, nil)
+	err := s.process.call(ctx, methodSetModel, modelParams{string(s.id), want}, nil)
 	if err != nil {
 		f := s.provider.failure(err)
 		if f.Kind == cli.UnknownFailure || f.Kind == cli.Refused {
@@ -81,7 +74,7 @@ func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
 	if want == "" || want == have {
 		return nil
 	}
-	if err := s.host.call(ctx, methodSetMode, modeParams{string(s.id), want}, nil); err != nil {
+	if err := s.process.call(ctx, methodSetMode, modeParams{string(s.id), want}, nil); err != nil {
 		f := s.provider.failure(err)
 		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", want, f.Reason)
 		return f
@@ -101,13 +94,13 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 		return nil, cli.Failf(cli.Refused, agent, "the message is empty")
 	case !utf8.ValidString(text):
 		return nil, cli.Failf(cli.Refused, agent, "the message holds bytes that are no text")
-	case len(req.Images) > 0 && !s.host.caps.Prompt.Image:
+	case len(req.Images) > 0 && !s.process.caps.Prompt.Image:
 		return nil, cli.Failf(cli.Refused, agent, "it takes no pictures")
 	}
 	s.mu.Lock()
-	told := s.told
+	instructed := s.instructed
 	s.mu.Unlock()
-	if rules := instructions(req); rules != "" && rules != told {
+	if rules := instructions(req); rules != "" && rules != instructed {
 		text = rules + "\n\n" + text
 	}
 	blocks := []block{}

@@ -27,8 +27,8 @@ type Options struct {
 	// Argv gives the further arguments a process for req needs. Requests of which it says the same may share
 	// a process. Nil is none.
 	Argv func(req cli.Request) []string
-	// ExtraEnv is added to the environment of every process; what a request says wins.
-	ExtraEnv map[string]string
+	// ExtraEnv is added to the environment of a process for req; what the request says wins. May be nil.
+	ExtraEnv func(req cli.Request) map[string]string
 	// HomeVars are names or NAME_* patterns of variables that lead the agent to where it keeps what it knows. A session
 	// with a home of its own does not see them.
 	HomeVars []string
@@ -42,7 +42,7 @@ type Options struct {
 	// Login says what to do when the agent is not logged in: one sentence.
 	Login string
 	// Version is the version of the program that is installed, as the agent tells its own; empty if that is not known.
-	// Nil is for an agent that cannot be asked: a process of an earlier ductor is not kept then, see Provider.Keep.
+	// Nil is for an agent that cannot be asked: Provider.Keep takes no process of such an agent.
 	Version func(ctx context.Context) string
 	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.
 	Auth func(ctx context.Context) cli.Auth
@@ -63,7 +63,7 @@ type Quirks struct {
 	Notices bool
 	// CommandMarks are characters a prompt must not begin with to reach the model as it is.
 	CommandMarks string
-	// AuthMethod is the method to log in by, without a person, when the agent refuses a session for want of a
+	// AuthMethod is the method to log in by, without a user, when the agent refuses a session for want of a
 	// log-in; empty for none. Nil is none.
 	AuthMethod func(req cli.Request) string
 	// ToolName finds the agent's own name of a tool; nil takes the kind.
@@ -88,9 +88,9 @@ type Wish struct {
 type Provider struct {
 	opts Options
 
-	mu    sync.Mutex
-	hosts map[string]*host    // that take further sessions, by what they were started with
-	left  map[cli.RunID]*host // that were attached to
+	mu        sync.Mutex
+	processes map[string]*agentProcess    // that take further sessions, by what they were started with
+	left      map[cli.RunID]*agentProcess // that were attached to
 
 	opened  bool     // a session was
 	offered []string // the modes it had
@@ -103,7 +103,7 @@ func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault(o.Path)
 	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
-	return &Provider{opts: o, hosts: map[string]*host{}, left: map[cli.RunID]*host{}}
+	return &Provider{opts: o, processes: map[string]*agentProcess{}, left: map[cli.RunID]*agentProcess{}}
 }
 
 // Agent is the name given in Options.
@@ -120,60 +120,60 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	if err := checkDirs(req); err != nil {
 		return nil, cli.Failf(cli.Refused, p.opts.Agent, "%v", err)
 	}
-	h, err := p.enter(ctx, req)
+	proc, err := p.enter(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openSession(ctx, h, req)
+	s, err := openSession(ctx, proc, req)
 	if err != nil {
-		h.leave(context.WithoutCancel(ctx), parting{spoiled: true})
+		proc.leave(context.WithoutCancel(ctx), release{unusable: true})
 		return nil, err
 	}
 	return s, nil
 }
 
 // enter finds or starts the process for req, and counts one more session in it. Errors are *cli.Failure.
-func (p *Provider) enter(ctx context.Context, req cli.Request) (*host, error) {
+func (p *Provider) enter(ctx context.Context, req cli.Request) (*agentProcess, error) {
 	key := p.key(req)
 	for {
-		h := p.joined(key, req)
+		proc := p.joined(key, req)
 		select {
-		case <-h.ready:
+		case <-proc.ready:
 		case <-ctx.Done():
-			h.leave(context.WithoutCancel(ctx), parting{spoiled: true})
+			proc.leave(context.WithoutCancel(ctx), release{unusable: true})
 			return nil, cli.AsFailure(p.opts.Agent, context.Cause(ctx))
 		}
-		if h.failed == nil {
-			return h, nil
+		if proc.failed == nil {
+			return proc, nil
 		}
-		h.leave(context.WithoutCancel(ctx), parting{spoiled: true})
-		if !errors.Is(h.failed, errNotKept) {
-			return nil, h.failed
+		proc.leave(context.WithoutCancel(ctx), release{unusable: true})
+		if !errors.Is(proc.failed, errNotKept) {
+			return nil, proc.failed
 		}
 	}
 }
 
 // joined is the process for req, with one more session in it. It may be about to start.
-func (p *Provider) joined(key string, req cli.Request) *host {
+func (p *Provider) joined(key string, req cli.Request) *agentProcess {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if h := p.hosts[key]; h != nil && h.join() {
-		return h
+	if proc := p.processes[key]; proc != nil && proc.join() {
+		return proc
 	}
-	h := newHost(p, key)
-	p.hosts[key] = h
-	go h.start(p.command(req, key))
-	return h
+	proc := newProcess(p, key)
+	p.processes[key] = proc
+	go proc.start(p.command(req, key))
+	return proc
 }
 
-// retire makes sure that h takes no further sessions.
-func (p *Provider) retire(h *host) {
+// retire makes sure that proc takes no further sessions.
+func (p *Provider) retire(proc *agentProcess) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hosts[h.key] == h {
-		delete(p.hosts, h.key)
+	if p.processes[proc.key] == proc {
+		delete(p.processes, proc.key)
 	}
-	maps.DeleteFunc(p.left, func(_ cli.RunID, other *host) bool { return other == h })
+	maps.DeleteFunc(p.left, func(_ cli.RunID, other *agentProcess) bool { return other == proc })
 }
 
 func (p *Provider) command(req cli.Request, key string) cli.Command {
@@ -192,5 +192,9 @@ func (p *Provider) argv(req cli.Request) []string {
 }
 
 func (p *Provider) env(req cli.Request) []string {
-	return cli.AtHome(p.opts.ChildEnv(req, nil, p.opts.ExtraEnv), req.Home, p.opts.HomeVars...)
+	var extra map[string]string
+	if p.opts.ExtraEnv != nil {
+		extra = p.opts.ExtraEnv(req)
+	}
+	return cli.AtHome(p.opts.ChildEnv(req, nil, extra), req.Home, p.opts.HomeVars...)
 }

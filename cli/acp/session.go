@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 const (
@@ -19,66 +20,66 @@ const (
 //
 // Turn and Fits are for one goroutine at a time, as cli.Session says; the rest is safe at any time.
 type session struct {
-	host     *host
-	provider *Provider
-	id       cli.AgentSessionID
-	setting  setting
-	begin    cli.AgentSessionID // the session it was opened to go on with
-	ground   *ground            // what is served to the agent
-	inbox    *inbox
-	login    string   // the method to log in by; empty for none
-	adopted  *adopted // the turn to go on with; nil once it began, and for sessions of our own
+	process   *agentProcess
+	provider  *Provider
+	id        cli.AgentSessionID
+	settings  settings
+	begin     cli.AgentSessionID // the session it was opened to resume
+	workspace *workspace         // what is served to the agent
+	inbox     *inbox
+	login     string   // the method to log in by; empty for none
+	adopted   *adopted // the turn to resume; nil once it began, and for sessions of our own
 
-	mu        sync.Mutex
-	listening bool // a turn takes what comes
-	closed    bool
-	detached  bool
-	spoiled   bool // what it started may still run
-	stranger  bool // it was adopted, and what it offers is not known
-	turns     int
-	modes     []modeInfo
-	mode      string
-	switched  cli.PermissionMode // in the middle of the turn that runs; empty: as it was asked for
-	models    []modelInfo
-	model     string
-	ownModel  string // the agent's choice
-	told      string // the instructions it was given
-	totals    cli.Usage
-	asks      map[cli.AskID]*ask
-	marked    cli.Mark // of the turn that runs
-	note      note
-	detaching bool          // its turn was let go of
-	heard     chan struct{} // a token when something was said between turns
-	offered   chan struct{} // closed when the agent told its commands
+	mu         sync.Mutex
+	listening  bool // a turn takes what comes
+	closed     bool
+	detached   bool
+	unusable   bool // what it started may still run
+	foreign    bool // it is from Adopt, and what it offers is not known
+	turns      int
+	modes      []modeInfo
+	mode       string
+	switched   cli.PermissionMode // in the middle of the turn that runs; empty: as it was asked for
+	models     []modelInfo
+	model      string
+	ownModel   string // the agent's choice
+	instructed string // the instructions it was given
+	totals     cli.Usage
+	asks       map[cli.AskID]*ask
+	marked     cli.Mark // of the turn that runs
+	note       note
+	detaching  bool          // its turn was detached
+	heard      chan struct{} // a token when something was said between turns
+	offered    chan struct{} // closed when the agent listed its commands
 }
 
 var (
 	_ cli.Session = (*session)(nil)
-	_ cli.Asker   = (*session)(nil)
+	_ cli.Decider = (*session)(nil)
 )
 
-func blankSession(h *host, req cli.Request) *session {
+func blankSession(proc *agentProcess, req cli.Request) *session {
 	login := ""
-	if method := h.provider.opts.Quirks.AuthMethod; method != nil {
+	if method := proc.provider.opts.Quirks.AuthMethod; method != nil {
 		login = method(req)
 	}
 	return &session{login: login,
-		host: h, provider: h.provider, setting: h.provider.settingOf(req), begin: req.Resume,
-		ground: newGround(h, req), inbox: newInbox(), asks: map[cli.AskID]*ask{},
+		process: proc, provider: proc.provider, settings: proc.provider.settingsOf(req), begin: req.Resume,
+		workspace: newWorkspace(proc, req), inbox: newInbox(), asks: map[cli.AskID]*ask{},
 		heard: make(chan struct{}, 1), offered: make(chan struct{}),
 	}
 }
 
 // openSession makes or loads a session. Errors are *cli.Failure.
-func openSession(ctx context.Context, h *host, req cli.Request) (*session, error) {
-	agent := h.provider.opts.Agent
+func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*session, error) {
+	agent := proc.provider.opts.Agent
 	servers, err := mcpServers(req.MCPConfig)
 	if err != nil {
 		return nil, cli.Failf(cli.Refused, agent, "%v", err)
 	}
-	s := blankSession(h, req)
+	s := blankSession(proc, req)
 	params := newParams{Dir: req.Dir, MCP: servers}
-	if h.caps.Session.Dirs != nil {
+	if proc.caps.Session.Dirs != nil {
 		params.Dirs = req.AddDirs
 	}
 	switch {
@@ -90,8 +91,8 @@ func openSession(ctx context.Context, h *host, req cli.Request) (*session, error
 		err = s.make(ctx, params)
 	}
 	if err != nil {
-		h.forget(s)
-		s.ground.close()
+		proc.forget(s)
+		s.workspace.close()
 		return nil, err
 	}
 	return s, nil
@@ -107,25 +108,25 @@ func (s *session) make(ctx context.Context, params newParams) error {
 	}
 	s.learn(made)
 	s.provider.offers(s.modes)
-	return s.host.register(s, cli.AgentSessionID(made.SessionID))
+	return s.process.register(s, cli.AgentSessionID(made.SessionID))
 }
 
-// opening makes or loads a session, after a log-in where the agent wants one that needs no person.
+// opening makes or loads a session, after a log-in where the agent wants one that needs no user.
 func (s *session) opening(ctx context.Context, method string, params newParams, result *newSession) error {
-	err := s.host.call(ctx, method, params, result)
-	var rpc *rpcError
-	if !errors.As(err, &rpc) || rpc.Code != codeNoAuth || s.login == "" {
+	err := s.process.call(ctx, method, params, result)
+	var refused *rpc.Error
+	if !errors.As(err, &refused) || refused.Code != codeNoAuth || s.login == "" {
 		return err
 	}
-	if failed := s.host.call(ctx, methodLogin, loginParams{s.login}, nil); failed != nil {
+	if failed := s.process.call(ctx, methodLogin, loginParams{s.login}, nil); failed != nil {
 		return err
 	}
-	return s.host.call(ctx, method, params, result)
+	return s.process.call(ctx, method, params, result)
 }
 
-// load goes on with a session of an earlier process. What the agent replays of it is not told.
+// load resumes a session of a process that ended. It reports nothing of what the agent replays.
 func (s *session) load(ctx context.Context, params newParams, id cli.AgentSessionID) error {
-	agent, caps := s.provider.opts.Agent, s.host.caps
+	agent, caps := s.provider.opts.Agent, s.process.caps
 	method := methodLoad
 	switch {
 	case caps.Session.Resume != nil:
@@ -133,15 +134,15 @@ func (s *session) load(ctx context.Context, params newParams, id cli.AgentSessio
 	case !caps.Load:
 		return cli.Failf(cli.ResumeFailed, agent, "it cannot go on with a session once its process has ended")
 	}
-	if err := s.host.register(s, id); err != nil {
+	if err := s.process.register(s, id); err != nil {
 		return err
 	}
 	params.SessionID = string(id)
 	var loaded newSession
 	if err := s.opening(ctx, method, params, &loaded); err != nil {
 		f := s.provider.failure(err)
-		var rpc *rpcError
-		if errors.As(err, &rpc) && f.Kind != cli.NotLoggedIn {
+		var refused *rpc.Error
+		if errors.As(err, &refused) && f.Kind != cli.NotLoggedIn {
 			f.Kind = cli.ResumeFailed
 		}
 		return f
@@ -150,7 +151,7 @@ func (s *session) load(ctx context.Context, params newParams, id cli.AgentSessio
 	if loaded.Modes != nil { // some tell them of new sessions only
 		s.provider.offers(loaded.Modes.Available)
 	}
-	if method == methodLoad && s.host.quirks.LateHistory {
+	if method == methodLoad && s.process.quirks.LateHistory {
 		s.awaitHistory(ctx)
 	}
 	return nil
@@ -168,7 +169,7 @@ func (s *session) awaitHistory(ctx context.Context) {
 			continue
 		case <-quiet.C:
 		case <-s.offered:
-		case <-s.host.pumped:
+		case <-s.process.peer.Ended():
 		case <-ctx.Done():
 		}
 		quiet.Stop()
@@ -188,36 +189,31 @@ func (s *session) learn(n newSession) {
 }
 
 // register gives s the name that the agent calls it by.
-func (h *host) register(s *session, id cli.AgentSessionID) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.sessions[string(id)] != nil {
-		return cli.Failf(cli.Refused, h.provider.opts.Agent, "another conversation uses this session")
+func (proc *agentProcess) register(s *session, id cli.AgentSessionID) error {
+	proc.mu.Lock()
+	defer proc.mu.Unlock()
+	if proc.sessions[string(id)] != nil {
+		return cli.Failf(cli.Refused, proc.provider.opts.Agent, "another conversation uses this session")
 	}
 	s.id = id
-	h.sessions[string(id)] = s
+	proc.sessions[string(id)] = s
 	return nil
 }
 
-func (h *host) forget(s *session) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.sessions[string(s.id)] == s {
-		delete(h.sessions, string(s.id))
-	}
-	for id, other := range h.prompts {
-		if other == s {
-			delete(h.prompts, id)
-		}
+func (proc *agentProcess) forget(s *session) {
+	proc.mu.Lock()
+	defer proc.mu.Unlock()
+	if proc.sessions[string(s.id)] == s {
+		delete(proc.sessions, string(s.id))
 	}
 }
 
-// deliver hands an item to the turn that runs. It says false of a question that nobody will answer.
+// deliver hands an item to the turn that runs. It says false of a question that no turn can answer.
 func (s *session) deliver(i item) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.detached || s.detaching: // it is for the next ductor
+	case s.detached || s.detaching: // the next process reads it
 		return true
 	case s.closed:
 		return false
@@ -250,10 +246,10 @@ func (s *session) between(i item) {
 
 // Fits says whether the session can take req as it is.
 func (s *session) Fits(req cli.Request) bool {
-	want := s.provider.settingOf(req)
+	want := s.provider.settingsOf(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.detached || s.stranger || !s.setting.equal(want) {
+	if s.closed || s.detached || s.foreign || !s.settings.equal(want) {
 		return false
 	}
 	if s.turns == 0 {
@@ -268,7 +264,7 @@ func (s *session) Info() cli.SessionInfo {
 	defer s.mu.Unlock()
 	info := cli.SessionInfo{Agent: s.provider.opts.Agent, Mode: cli.Live, AgentSessionID: s.id, Via: Via}
 	if !s.closed && !s.detached {
-		info.PID, info.Alive = s.host.process.PID(), s.host.alive() && !s.spoiled && !s.stranger
+		info.PID, info.Alive = s.process.run.PID(), s.process.alive() && !s.unusable && !s.foreign
 	}
 	return info
 }
@@ -276,25 +272,25 @@ func (s *session) Info() cli.SessionInfo {
 // Close ends the session, and with the last one the process and everything it started.
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
-	closed, detached, spoiled := s.closed, s.detached, s.spoiled
+	closed, detached, unusable := s.closed, s.detached, s.unusable
 	s.closed = true
 	s.mu.Unlock()
 	if closed || detached {
 		return nil
 	}
-	if !spoiled && !s.host.alone() && s.host.caps.Session.Close != nil {
+	if !unusable && !s.process.alone() && s.process.caps.Session.Close != nil {
 		bye, cancel := context.WithTimeout(ctx, byeWait)
 		defer cancel()
-		if err := s.host.call(bye, methodClose, sessionParams{string(s.id)}, nil); err != nil {
+		if err := s.process.call(bye, methodClose, sessionParams{string(s.id)}, nil); err != nil {
 			s.provider.opts.Logger.Debug("a session was not closed by its agent", "agent", string(s.provider.opts.Agent), "err", err)
 		}
 	}
-	err := errors.Join(s.ground.close(), s.host.leave(ctx, parting{spoiled: spoiled}))
-	s.host.forget(s)
+	err := errors.Join(s.workspace.close(), s.process.leave(ctx, release{unusable: unusable}))
+	s.process.forget(s)
 	return err
 }
 
-// Detach lets go of the session, and with the last one of the process.
+// Detach leaves the session to the next process, and with the last session also the agent's process.
 func (s *session) Detach() {
 	s.mu.Lock()
 	gone := s.closed || s.detached
@@ -303,6 +299,6 @@ func (s *session) Detach() {
 	if gone {
 		return
 	}
-	// The host keeps knowing the session: what the agent asks for in it now is for the next ductor.
-	_ = s.host.leave(context.Background(), parting{detached: true}) // letting go has no error
+	// The agentProcess keeps the session: the next process answers what the agent asks for in it now.
+	_ = s.process.leave(context.Background(), release{detached: true}) // detaching has no error
 }

@@ -5,20 +5,20 @@ import "ductor/cli"
 // Shares is the process that a session for req would be put into; see cli.Sharer.
 func (p *Provider) Shares(req cli.Request) int {
 	p.mu.Lock()
-	h := p.hosts[p.key(req)]
+	proc := p.processes[p.key(req)]
 	p.mu.Unlock()
-	if h == nil {
+	if proc == nil {
 		return 0
 	}
 	select {
-	case <-h.ready:
+	case <-proc.ready:
 	default:
 		return 0
 	}
-	if h.failed != nil || !h.alive() {
+	if proc.failed != nil || !proc.alive() {
 		return 0
 	}
-	return h.process.PID()
+	return proc.run.PID()
 }
 
 var _ cli.Sharer = (*Provider)(nil)

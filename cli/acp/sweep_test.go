@@ -15,7 +15,7 @@ import (
 )
 
 // What an aborted turn started ends with the turn, though it left the turn's group, and though the process serves
-// another conversation; that is gone on with in another process.
+// another conversation; that is resumed in another process.
 func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 	agents := map[string]func(t *testing.T) (*Provider, string){
 		"scripted":     func(t *testing.T) (*Provider, string) { return scripted(t, nil) },

@@ -11,14 +11,14 @@ import (
 var _ cli.PermissionSetter = (*session)(nil)
 
 // SetPermission has the agent work in another mode from its next tool on, and decides what it asks for by that; see
-// cli.PermissionSetter. An agent whose modes are not known, or that has none for this, may do unasked what it could.
+// cli.PermissionSetter. An agent whose modes are not known, or that has none for this, may do without asking what it could.
 func (s *session) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	s.mu.Lock()
 	offered := make([]string, 0, len(s.modes))
 	for _, m := range s.modes {
 		offered = append(offered, m.ID)
 	}
-	running, known := s.listening, !s.stranger && oneOf(agentModes(mode), offered) != ""
+	running, known := s.listening, !s.foreign && oneOf(agentModes(mode), offered) != ""
 	s.mu.Unlock()
 	switch {
 	case !running:

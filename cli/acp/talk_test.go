@@ -9,32 +9,33 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/rpc"
 )
 
 // A peer that breaks the rules costs at most the turn it breaks them in, and what is said in order still arrives.
 func TestAPeerThatBreaksTheRules(t *testing.T) {
-	for name, say := range map[string]func(p *peer, prompt message){
-		"unknown methods": func(p *peer, m message) {
+	for name, say := range map[string]func(p *peer, prompt rpc.Message){
+		"unknown methods": func(p *peer, m rpc.Message) {
 			p.say(`{"id":77,"method":"session/make_coffee","params":{"sessionId":"s1"}}`)
-			if answer := p.hear(""); answer.Error == nil || answer.Error.Code != codeNoMethod {
+			if answer := p.hear(""); answer.Error == nil || answer.Error.Code != rpc.CodeNoMethod {
 				p.t.Errorf("answered %+v", answer)
 			}
 			p.say(`{"method":"session/has_coffee","params":{}}`)
 		},
-		"answers to nothing": func(p *peer, m message) {
+		"answers to nothing": func(p *peer, m rpc.Message) {
 			p.say(`{"id":"nobody","result":{}}`)
 			p.say(`{"id":null,"error":{"code":1}}`)
 		},
-		"updates of nobody":       func(p *peer, m message) { p.text("s99", "not for us") },
-		"lines that are no lines": func(p *peer, m message) { p.say("Ripgrep is not available."); p.say(`{"id":`) },
-		"updates without sense": func(p *peer, m message) {
+		"updates of no session":   func(p *peer, m rpc.Message) { p.text("s99", "not for us") },
+		"lines that are no lines": func(p *peer, m rpc.Message) { p.say("Ripgrep is not available."); p.say(`{"id":`) },
+		"updates without sense": func(p *peer, m rpc.Message) {
 			p.say(`{"method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"tool_call"}}}`)
 			p.say(`{"method":"session/update","params":{"sessionId":"s1","update":17}}`)
 			p.say(`{"method":"session/update"}`)
 		},
-		"a question nobody can read": func(p *peer, m message) {
+		"a question that cannot be read": func(p *peer, m rpc.Message) {
 			p.say(`{"id":78,"method":"session/request_permission","params":[]}`)
-			if answer := p.hear(""); answer.Error == nil || answer.Error.Code != codeBadParams {
+			if answer := p.hear(""); answer.Error == nil || answer.Error.Code != rpc.CodeBadParams {
 				p.t.Errorf("answered %+v", answer)
 			}
 		},
@@ -92,7 +93,7 @@ func kindOfResult(r cli.Result) cli.FailureKind {
 	return r.Err.Kind
 }
 
-// A person's answer picks what counts once, and never what lasts.
+// A user's answer picks what counts once, and never what lasts.
 func TestADecisionReachesTheAgent(t *testing.T) {
 	for allow, option := range map[bool]string{true: "yes", false: "no"} {
 		provider, p := play(t, nil)
@@ -106,7 +107,7 @@ func TestADecisionReachesTheAgent(t *testing.T) {
 			t.Errorf("asked %+v", asked)
 		}
 		if err := s.Decide(t.Context(), "ask-6", cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
-			t.Errorf("a decision nobody asked for: %v", err)
+			t.Errorf("a decision without a question: %v", err)
 		}
 		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: allow}); err != nil {
 			t.Fatal(err)
@@ -128,7 +129,7 @@ func TestADecisionReachesTheAgent(t *testing.T) {
 	}
 }
 
-// What nobody can answer is denied, and the turn says so.
+// What no user can answer is denied, and the turn says so.
 func TestUnattendedNothingIsAllowed(t *testing.T) {
 	provider, p := play(t, nil)
 	req := wish(t, "hi")
@@ -247,7 +248,7 @@ func TestADeafTurnIsLeftBehind(t *testing.T) {
 }
 
 // A conversation that begins while a deaf process is being ended is not put into that.
-func TestNobodyJoinsAProcessThatIsBeingEnded(t *testing.T) {
+func TestNoSessionJoinsAProcessThatIsBeingEnded(t *testing.T) {
 	provider, p := play(t, func(o *Options) { o.Grace = 50 * time.Millisecond })
 	req := wish(t, "hello")
 	s, err := provider.Open(t.Context(), cli.Live, req)
@@ -282,7 +283,7 @@ func TestADeadProcessIsSeenByAll(t *testing.T) {
 	p.hear(methodPrompt)
 	p.ask(5, "s1", "rm", "execute")
 	until[cli.ApprovalAsked](turn)
-	_ = s.host.process.Stop(t.Context(), 0)
+	_ = s.process.run.Stop(t.Context(), 0)
 	r := until[cli.Result](turn)
 	if kindOfResult(r) != cli.Crashed || r.Err.Code != 3 || !strings.Contains(r.Err.Reason, "last words") {
 		t.Errorf("%+v", r.Err)

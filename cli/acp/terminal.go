@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 const (
@@ -43,39 +44,39 @@ type terminalParams struct {
 	ID string `json:"terminalId"`
 }
 
-func createTerminal(ctx context.Context, g *ground, raw json.RawMessage) (any, error) {
+func createTerminal(ctx context.Context, w *workspace, raw json.RawMessage) (any, error) {
 	p, err := params[createParams](raw)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.mayChange(); err != nil {
+	if err := w.mayChange(); err != nil {
 		return nil, err
 	}
 	if p.Dir == "" {
-		p.Dir = g.dirs[0]
+		p.Dir = w.dirs[0]
 	}
-	if !g.inside(p.Dir) {
-		return nil, &rpcError{Code: codeBadParams, Message: "the directory is outside of the conversation's directories"}
+	if !w.inside(p.Dir) {
+		return nil, &rpc.Error{Code: rpc.CodeBadParams, Message: "the directory is outside of the conversation's directories"}
 	}
-	env := g.env
+	env := w.env
 	for _, v := range p.Env {
 		env = append(env[:len(env):len(env)], v.Name+"="+v.Value)
 	}
 	// The shell only joins standard error to the output; the command is no text to it.
-	process, err := g.host.provider.opts.Launcher.Start(ctx, cli.Command{
+	process, err := w.process.provider.opts.Launcher.Start(ctx, cli.Command{
 		Path: "/bin/sh", Args: append([]string{"-c", `exec "$@" 2>&1`, "sh", p.Command}, p.Args...), Dir: p.Dir, Env: env,
-		For: cli.Purpose{Agent: g.host.provider.opts.Agent},
+		For: cli.Purpose{Agent: w.process.provider.opts.Agent},
 	})
 	if err != nil {
 		return nil, err
 	}
-	_ = process.Stdin().Close() // nobody types
+	_ = process.Stdin().Close() // the command has no input
 	t := &terminal{process: process, read: make(chan struct{}), limit: terminalKept}
 	if p.Limit != nil {
 		t.limit = min(max(*p.Limit, 0), terminalKept)
 	}
 	go t.pump()
-	id, err := g.enter(t)
+	id, err := w.enter(t)
 	if err != nil {
 		return nil, errors.Join(err, t.close())
 	}
@@ -83,8 +84,8 @@ func createTerminal(ctx context.Context, g *ground, raw json.RawMessage) (any, e
 }
 
 // inside says whether a directory lies in those of the session.
-func (g *ground) inside(dir string) bool {
-	for _, d := range g.dirs {
+func (w *workspace) inside(dir string) bool {
+	for _, d := range w.dirs {
 		if filepath.IsAbs(dir) && insideOf(d, dir) {
 			return true
 		}
@@ -92,28 +93,28 @@ func (g *ground) inside(dir string) bool {
 	return false
 }
 
-func (g *ground) enter(t *terminal) (string, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed || len(g.terminals) >= maxTerminals {
+func (w *workspace) enter(t *terminal) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || len(w.terminals) >= maxTerminals {
 		return "", errors.New("too many commands at a time")
 	}
-	g.next++
-	id := "term-" + strconv.Itoa(g.next)
-	g.terminals[id] = t
+	w.next++
+	id := "term-" + strconv.Itoa(w.next)
+	w.terminals[id] = t
 	return id, nil
 }
 
-func (g *ground) find(raw json.RawMessage) (*terminal, string, error) {
+func (w *workspace) find(raw json.RawMessage) (*terminal, string, error) {
 	p, err := params[terminalParams](raw)
 	if err != nil {
 		return nil, "", err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t := g.terminals[p.ID]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.terminals[p.ID]
 	if t == nil {
-		return nil, "", &rpcError{Code: codeBadParams, Message: "there is no such terminal"}
+		return nil, "", &rpc.Error{Code: rpc.CodeBadParams, Message: "there is no such terminal"}
 	}
 	return t, p.ID, nil
 }
@@ -126,12 +127,12 @@ func (t *terminal) pump() {
 		t.keep(buf[:n])
 		var lost *cli.LostOutput
 		if err != nil && !errors.As(err, &lost) {
-			return // io.EOF, or nobody reads any more
+			return // io.EOF, or the terminal was closed
 		}
 	}
 }
 
-// keep adds output, and lets go of its beginning where there is too much, at a character boundary.
+// keep adds output, and drops its beginning where there is too much, at a character boundary.
 func (t *terminal) keep(data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,8 +156,8 @@ type outputResult struct {
 	Exit      *exitStatus `json:"exitStatus,omitempty"`
 }
 
-func terminalOutput(_ context.Context, g *ground, raw json.RawMessage) (any, error) {
-	t, _, err := g.find(raw)
+func terminalOutput(_ context.Context, w *workspace, raw json.RawMessage) (any, error) {
+	t, _, err := w.find(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +182,8 @@ func (t *terminal) exit() *exitStatus {
 	return &exitStatus{Code: &e.Code}
 }
 
-func awaitTerminal(ctx context.Context, g *ground, raw json.RawMessage) (any, error) {
-	t, _, err := g.find(raw)
+func awaitTerminal(ctx context.Context, w *workspace, raw json.RawMessage) (any, error) {
+	t, _, err := w.find(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -196,22 +197,22 @@ func awaitTerminal(ctx context.Context, g *ground, raw json.RawMessage) (any, er
 	return t.exit(), nil
 }
 
-func killTerminal(_ context.Context, g *ground, raw json.RawMessage) (any, error) {
-	t, _, err := g.find(raw)
+func killTerminal(_ context.Context, w *workspace, raw json.RawMessage) (any, error) {
+	t, _, err := w.find(raw)
 	if err != nil {
 		return nil, err
 	}
 	return none{}, t.stop()
 }
 
-func releaseTerminal(_ context.Context, g *ground, raw json.RawMessage) (any, error) {
-	t, id, err := g.find(raw)
+func releaseTerminal(_ context.Context, w *workspace, raw json.RawMessage) (any, error) {
+	t, id, err := w.find(raw)
 	if err != nil {
 		return nil, err
 	}
-	g.mu.Lock()
-	delete(g.terminals, id)
-	g.mu.Unlock()
+	w.mu.Lock()
+	delete(w.terminals, id)
+	w.mu.Unlock()
 	return none{}, t.close()
 }
 

@@ -20,7 +20,7 @@ type tool struct {
 	output  json.RawMessage
 	content []toolContent
 	places  []location
-	started bool // ToolStarted was told
+	started bool // ToolStarted was emitted
 	ended   bool
 	refused bool // it was not allowed
 }
@@ -83,7 +83,7 @@ func (t *tool) over(status string, exit func(string) *int) cli.ToolEnded {
 		end.ExitCode = exit(end.Output)
 	}
 	if status == statusFailed {
-		if end.Err = oneLine(end.Output); end.Err == "" {
+		if end.Err = cli.ShortLine(end.Output); end.Err == "" {
 			end.Err = "failed"
 		}
 	}
@@ -138,7 +138,7 @@ func (t *tool) changes(dir string) []cli.FileChanged {
 		if c.OldText != nil {
 			old = *c.OldText
 		}
-		path := relative(c.Path, dir)
+		path := cli.Relative(dir, c.Path)
 		list = append(list, cli.FileChanged{Path: path, Kind: c.change(), Diff: unified(old, c.NewText)})
 	}
 	return list

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 const (
@@ -16,27 +17,27 @@ const (
 
 // turn is one prompt on its way to its end. It begins as running, may become cut (asked to end), and is over.
 type turn struct {
-	s     *session
-	ctx   context.Context
-	req   cli.Request
-	out   *cli.Emitter
-	tell  *teller
-	timer *time.Timer
+	s        *session
+	ctx      context.Context
+	req      cli.Request
+	out      *cli.Emitter
+	reporter *reporter
+	timer    *time.Timer
 
 	quiet     time.Time // when something was heard last
 	cutBy     cli.End   // why the turn is to end; empty while it runs
 	cutAt     time.Time
 	reacted   bool
-	reply     *message // that ended it
-	sendErr   error    // why the prompt was not sent
-	gone      bool     // the process ended
+	reply     *rpc.Message // that ended it
+	sendErr   error        // why the prompt was not sent
+	gone      bool         // the process ended
 	overflow  bool
 	detached  bool
 	silence   time.Duration
-	replaying bool   // what comes was said to an earlier ductor
+	replaying bool   // the output is from before the restart
 	open      []*ask // asked in what is replayed
 	answered  map[string]bool
-	from, at  int64        // of a turn that was adopted: where it began, and how far it was told
+	from, at  int64        // of a turn that was adopted: where it began, and how far it was read
 	send      func() error // sends its prompt, if that was not sent yet; nil once it was
 }
 
@@ -44,14 +45,14 @@ type turn struct {
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := cli.NewEmitter(s.provider.opts.Agent, s.provider.opts.Now, emit)
 	if s.adopted != nil {
-		s.goOn(ctx, req, out)
+		s.resume(ctx, req, out)
 		return
 	}
 	if ctx.Err() != nil {
 		out.Finish(cli.Cut(ctx, s.provider.opts.Agent))
 		return
 	}
-	line, n, err := s.prepare(ctx, req)
+	blocks, n, err := s.prepare(ctx, req)
 	if err != nil {
 		r := cli.Result{Err: s.provider.failure(err)}
 		if ctx.Err() != nil {
@@ -64,7 +65,7 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	s.name(out)
 	t := s.newTurn(ctx, req, out)
 	s.listen()
-	s.ask(req, line, n)
+	s.ask(req, blocks, n)
 	t.run()
 }
 
@@ -76,11 +77,11 @@ func (s *session) name(out *cli.Emitter) {
 }
 
 func (s *session) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter) *turn {
-	s.ground.allow(req)
+	s.workspace.allow(req)
 	s.mu.Lock()
 	s.switched = ""
 	s.mu.Unlock()
-	return &turn{s: s, ctx: ctx, req: req, out: out, tell: newTeller(out, req.Dir, s.host.quirks), quiet: time.Now()}
+	return &turn{s: s, ctx: ctx, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.quirks), quiet: time.Now()}
 }
 
 // listen hands what comes to the turn from now on.
@@ -88,38 +89,43 @@ func (s *session) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turns++
-	s.listening, s.spoiled = true, true // until the turn ended as it should
+	s.listening, s.unusable = true, true // until the turn ended as it should
 	s.inbox = newInbox()
 	s.asks = map[cli.AskID]*ask{}
 }
 
+// expect has the answer to a turn's prompt delivered.
+func (s *session) expect(turn cli.TurnID) error {
+	return s.process.peer.Expect(s.promptID(turn), func(m rpc.Message) { s.deliver(item{at: m.End, reply: &m}) })
+}
+
 // ask sends the prompt.
-func (s *session) ask(req cli.Request, line []byte, n note) {
-	h := s.host
-	id := s.promptID(req.Turn)
-	h.mu.Lock()
-	h.prompts[id] = s
-	h.mu.Unlock()
-	inbox := s.inbox
-	h.busier()
-	told := func(err error) {
-		if err != nil {
+func (s *session) ask(req cli.Request, blocks []block, n note) {
+	proc, inbox := s.process, s.inbox
+	proc.turnStarted()
+	onSent := func(err error) {
+		if err != nil && !errors.Is(err, rpc.ErrEnded) { // Ended tells of that
 			inbox.put(item{sent: &sent{err}})
 		}
 	}
-	if err := h.out.send(parcel{line: line, before: func() error { return s.mark(req.Turn, n) }, sent: told}); err != nil {
-		told(err)
+	err := s.expect(req.Turn)
+	if err == nil {
+		err = proc.peer.Send(rpc.Request{
+			ID: s.promptID(req.Turn), Method: methodPrompt, Params: promptParams{SessionID: string(s.id), Prompt: blocks},
+			Before: func(size int) error { n.Length = size; return s.mark(req.Turn, n) }, Sent: onSent,
+		})
 	}
+	onSent(err)
 	select {
-	case <-h.pumped: // perhaps before anybody listened
-		inbox.put(item{ended: true})
+	case <-proc.peer.Ended(): // perhaps before listen
+		inbox.put(item{Change: rpc.Change{Ended: true}})
 	default:
 	}
 }
 
 // run takes the turn to its end and emits the result.
 func (t *turn) run() {
-	t.s.host.turnBegins()
+	t.s.process.loopStarted()
 	t.timer = time.NewTimer(t.limit())
 	defer t.timer.Stop()
 	cancelled := t.ctx.Done()
@@ -161,19 +167,19 @@ func (s *session) late(i item) {
 	defer s.mu.Unlock()
 	s.between(i)
 	if i.ask != nil && !s.detached && !s.detaching {
-		s.host.respond(i.ask.id, cancelled())
+		s.process.respond(i.ask.id, cancelled())
 	}
 }
 
 func (t *turn) take(i item) {
-	if i.at > 0 && i.at <= t.from && !i.caughtUp { // of an earlier turn
+	if i.at > 0 && i.at <= t.from && !i.CaughtUp { // of an earlier turn
 		return
 	}
 	t.at = max(t.at, i.at)
 	t.quiet, t.reacted = time.Now(), true
 	switch {
 	case i.update != nil:
-		t.tell.update(i.update)
+		t.reporter.update(i.update)
 	case i.ask != nil:
 		t.asked(i.ask)
 	case i.reply != nil:
@@ -182,36 +188,36 @@ func (t *turn) take(i item) {
 		t.decided(i.decided)
 	case i.withdrawn != "":
 		t.withdrawn(i.withdrawn)
-	case i.lost != nil:
-		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: i.lost.Error()})
-	case i.caughtUp:
+	case i.Lost != nil:
+		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: i.Lost.Error()})
+	case i.CaughtUp:
 		t.caughtUp()
 	case i.sent != nil:
 		t.sendErr = i.sent.err
 	case i.overflow:
 		t.overflow = true
-	case i.ended:
+	case i.Ended:
 		t.gone = true
 	}
-	t.settleAsks()
+	t.withdrawEnded()
 }
 
-// asked decides on a request for permission, or has a person do it.
+// asked decides on a request for permission, or has a user do it.
 func (t *turn) asked(a *ask) {
-	t.tell.asked(a)
-	if t.answered[idOf(a.id)] {
+	t.reporter.asked(a)
+	if t.answered[rpc.Text(a.id)] {
 		return
 	}
 	v, why := verdictOn(t.s.asSwitched(t.req), *a.tool, t.s.provider.opts.Protected)
 	switch {
 	case t.cutBy != "":
-		t.s.host.respond(a.id, cancelled())
+		t.s.process.respond(a.id, cancelled())
 	case v == verdictAllow:
 		t.allow(a)
 	case v == verdictDeny:
 		result, _ := a.answer(false) // saying no never fails
-		t.s.host.respond(a.id, result)
-		t.tell.deny(a.tool, why)
+		t.s.process.respond(a.id, result)
+		t.reporter.deny(a.tool, why)
 	case t.replaying:
 		t.open = append(t.open, a)
 	default:
@@ -219,42 +225,42 @@ func (t *turn) asked(a *ask) {
 	}
 }
 
-// put asks a person.
+// put asks a user.
 func (t *turn) put(a *ask) {
-	a.told = true
+	a.shown = true
 	t.s.await(a)
-	t.out.Pass(a.event(t.req.Dir, t.s.host.quirks.InputOf))
+	t.out.Pass(a.event(t.req.Dir, t.s.process.quirks.InputOf))
 }
 
 func (t *turn) allow(a *ask) {
 	result, err := a.answer(true)
 	if err != nil {
-		t.put(a) // what lasts is for a person to say, who is told then why it cannot be
+		t.put(a) // a user decides on a lasting permission, and reads then why it cannot be given
 		return
 	}
-	t.s.host.respond(a.id, result)
-	t.tell.start(a.tool)
+	t.s.process.respond(a.id, result)
+	t.reporter.start(a.tool)
 }
 
 func (t *turn) decided(d *decided) {
 	if d.allow {
-		t.tell.start(d.ask.tool)
+		t.reporter.start(d.ask.tool)
 		return
 	}
-	t.tell.deny(d.ask.tool, "denied")
+	t.reporter.deny(d.ask.tool, "denied")
 }
 
 // withdrawn takes back what the agent gave up asking.
 func (t *turn) withdrawn(id string) {
-	gone := t.s.withdraw(func(a *ask) bool { return string(a.id) == id || idOf(a.id) == id })
+	gone := t.s.withdraw(func(a *ask) bool { return rpc.Text(a.id) == id })
 	for _, a := range gone {
 		t.out.Pass(cli.AskWithdrawn{ID: a.key()})
-		t.s.host.respond(a.id, cancelled())
+		t.s.process.respond(a.id, cancelled())
 	}
 }
 
-// settleAsks takes back questions about tools that ended without an answer.
-func (t *turn) settleAsks() {
+// withdrawEnded takes back questions about tools that ended without an answer.
+func (t *turn) withdrawEnded() {
 	for _, a := range t.s.withdraw(func(a *ask) bool { return a.tool != nil && a.tool.ended }) {
 		t.out.Pass(cli.AskWithdrawn{ID: a.key()})
 	}

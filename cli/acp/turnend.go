@@ -14,11 +14,11 @@ func (t *turn) cut(why cli.End) {
 		return
 	}
 	t.cutBy, t.cutAt, t.reacted = why, time.Now(), false
-	h := t.s.host
-	err := h.send(request{Method: methodCancel, Params: sessionParams{string(t.s.id)}})
+	proc := t.s.process
+	err := proc.peer.Notify(methodCancel, sessionParams{string(t.s.id)})
 	// An agent that waits for permission ends the turn only when that is answered, too.
 	for _, a := range append(t.s.withdraw(func(*ask) bool { return true }), t.open...) {
-		h.respond(a.id, cancelled())
+		proc.respond(a.id, cancelled())
 	}
 	if err != nil {
 		t.stop()
@@ -35,7 +35,7 @@ func (t *turn) limit() time.Duration {
 	return t.s.provider.opts.Stall
 }
 
-// waiting says whether the agent waits for a person.
+// waiting says whether the agent waits for a user.
 func (t *turn) waiting() bool {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -53,7 +53,7 @@ func (t *turn) tick() {
 		t.timer.Reset(time.Until(half))
 		return
 	}
-	if t.waiting() { // for as long as a person takes
+	if t.waiting() { // for as long as a user takes
 		t.quiet = time.Now()
 	}
 	limit, silence := t.limit(), time.Since(t.quiet)
@@ -68,21 +68,15 @@ func (t *turn) tick() {
 // stop ends an agent that did not end the turn when it was asked to. One that serves others is left to them, and
 // ended with the last of them.
 func (t *turn) stop() {
-	h := t.s.host
-	h.taint() // before it is looked who is in it: nobody may join a process that is being ended
-	if !h.alone() {
+	proc := t.s.process
+	proc.setUnusable() // before alone counts the sessions: none may join a process that is being ended
+	if !proc.alone() {
 		t.gone = true
 		return
 	}
 	grace := max(t.s.provider.opts.Grace-time.Since(t.cutAt), 0)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace+stopSlack)
-	defer cancel()
-	if err := h.process.Stop(ctx, grace); err != nil {
+	if err := proc.peer.Stop(context.WithoutCancel(t.ctx), grace); err != nil {
 		t.s.provider.opts.Logger.Error("an agent did not end", "agent", string(t.s.provider.opts.Agent), "err", err)
-	}
-	select {
-	case <-h.pumped:
-	case <-ctx.Done():
 	}
 	t.takeAll() // its last words
 	t.gone = true
@@ -91,35 +85,36 @@ func (t *turn) stop() {
 // finish emits the result.
 func (t *turn) finish() {
 	s := t.s
-	rest := s.settle(t.reply != nil && t.cutBy == "", t.detached)
+	s.process.peer.Forget(s.promptID(t.req.Turn))
+	rest := s.stopListening(t.reply != nil && t.cutBy == "", t.detached)
 	for _, i := range rest {
 		s.late(i)
 	}
 	r := t.result()
-	t.tell.release()
+	t.reporter.release()
 	if t.replaying && !t.detached { // it ended in the past
 		t.replaying = false
 		t.out.Pass(cli.CaughtUp{})
 	}
-	if t.tell.mode != "" {
+	if t.reporter.mode != "" {
 		s.mu.Lock()
-		s.mode = t.tell.mode
+		s.mode = t.reporter.mode
 		s.mu.Unlock()
 	}
-	r.Denials = t.tell.denials
+	r.Denials = t.reporter.denials
 	t.out.Finish(r)
 	over := t.reply != nil || t.sendErr != nil
-	s.host.turnOver(t.ctx, !t.detached && t.cutBy != "" && (t.tell.ran || !over))
+	s.process.loopEnded(t.ctx, !t.detached && t.cutBy != "" && (t.reporter.ran || !over))
 	if over && !t.detached {
-		s.host.quieter()
+		s.process.turnEnded()
 	}
 }
 
-// settle ends listening, and gives what nobody listened to any more.
-func (s *session) settle(well, detached bool) []item {
+// stopListening ends what listen began, and returns the items that no turn took.
+func (s *session) stopListening(well, detached bool) []item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listening, s.spoiled, s.detaching = false, !well, detached
+	s.listening, s.unusable, s.detaching = false, !well, detached
 	s.marked = cli.Mark{}
 	s.asks = map[cli.AskID]*ask{}
 	return s.inbox.take()
@@ -144,7 +139,7 @@ func (t *turn) result() cli.Result {
 	case t.overflow:
 		return cli.Result{Err: cli.Failf(cli.BadOutput, agent, "it says more than can be kept")}
 	}
-	return cli.Result{Err: t.s.host.failure()}
+	return cli.Result{Err: t.s.process.peer.Failure()}
 }
 
 func (t *turn) cutResult(said cli.Result) cli.Result {
@@ -171,11 +166,11 @@ func (t *turn) replied() cli.Result {
 	r := t.s.counted(p)
 	switch p.StopReason {
 	case "end_turn":
-		if text, ok := t.tell.failed(r.Usage); ok {
+		if text, ok := t.reporter.failed(r.Usage); ok {
 			r.Err = t.s.provider.meaning(errorCode(text), text)
 		}
 	case "cancelled":
-		r.Err = cli.Failf(cli.UnknownFailure, agent, "it cancelled the turn by itself")
+		r.Err = cli.Failf(cli.UnknownFailure, agent, "it cancelled the turn, and no user asked for that")
 	case "max_tokens":
 		r.Err = cli.Failf(cli.LimitOfTurn, agent, "the answer became too long")
 	case "max_turn_requests":
@@ -183,7 +178,7 @@ func (t *turn) replied() cli.Result {
 	case "refusal":
 		r.Err = cli.Failf(cli.Refused, agent, "the model refuses to go on")
 	default:
-		r.Err = cli.Failf(cli.UnknownFailure, agent, "it stopped: %s", oneLine(p.StopReason))
+		r.Err = cli.Failf(cli.UnknownFailure, agent, "it stopped: %s", cli.ShortLine(p.StopReason))
 	}
 	return r
 }
@@ -207,7 +202,7 @@ func (s *session) counted(p prompted) cli.Result {
 			r.ByModel[cli.ModelID(m.Model)] = cli.Usage{Input: m.Tokens.Input, Output: m.Tokens.Output}
 		}
 	}
-	if s.host.quirks.TotalUsage && p.Usage != nil {
+	if s.process.quirks.TotalUsage && p.Usage != nil {
 		total := r.Usage
 		r.Usage = total.Sub(s.totals)
 		s.totals = total

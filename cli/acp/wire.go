@@ -1,11 +1,8 @@
 package acp
 
-import (
-	"encoding/json"
-	"strconv"
-)
+import "encoding/json"
 
-// Via is the name of the protocol, for people.
+// Via is the name of the protocol, for users.
 const Via = "ACP"
 
 // protocolVersion is the version of the protocol that is spoken.
@@ -39,68 +36,11 @@ const (
 	methodRelease       = "terminal/release"
 )
 
-// The codes of JSON-RPC and of the protocol.
+// The codes of the protocol.
 const (
-	codeNoMethod  = -32601
-	codeBadParams = -32602
-	codeInternal  = -32603
-	codeNoFile    = -32002
-	codeNoAuth    = -32000
+	codeNoFile = -32002
+	codeNoAuth = -32000
 )
-
-// message is a line: a request, a notification or a response.
-type message struct {
-	ID     json.RawMessage `json:"id,omitempty"`
-	Method string          `json:"method,omitempty"`
-	Params json.RawMessage `json:"params,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  *rpcError       `json:"error,omitempty"`
-}
-
-type rpcError struct {
-	Code    int             `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
-}
-
-func (e *rpcError) Error() string { return e.text() }
-
-// text is what the error says: some agents put the reason into data.
-func (e *rpcError) text() string {
-	var data struct {
-		Details string `json:"details"`
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(e.Data, &data) == nil {
-		for _, s := range []string{data.Details, data.Message} {
-			if s != "" {
-				return s
-			}
-		}
-	}
-	var words string
-	if json.Unmarshal(e.Data, &words) == nil && words != "" {
-		return e.Message + ": " + words
-	}
-	if e.Message == "" {
-		return "error " + strconv.Itoa(e.Code)
-	}
-	return e.Message
-}
-
-type request struct {
-	JSONRPC string `json:"jsonrpc"`
-	ID      string `json:"id,omitempty"`
-	Method  string `json:"method"`
-	Params  any    `json:"params"`
-}
-
-type response struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Result  any             `json:"result,omitempty"`
-	Error   *rpcError       `json:"error,omitempty"`
-}
 
 // none is a result that holds nothing.
 type none struct{}

@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// leftTurn is a turn that an earlier ductor left.
+// leftTurn is a turn that the previous process of ductor left.
 type leftTurn struct {
 	run      *liveRun
 	mark     cli.Mark
@@ -46,7 +46,7 @@ func (l *leftTurn) cutOff(changes []change, prompt []byte) []byte {
 	return prompt[written:]
 }
 
-// Adopt makes a session of a process that an earlier ductor left; see cli.Provider.
+// Adopt makes a session of a process that the previous process of ductor left; see cli.Provider.
 //
 // A prompt goes with an id made from its turn, and Claude drops a message that it had before. So a turn whose
 // prompt was not taken up is asked again, and runs once.
@@ -55,7 +55,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	case left.Mode == cli.OneShot:
 		return p.adoptOneShot(ctx, left, req)
 	case left.Mode != cli.Live:
-		return nil, cli.Failf(cli.UnknownFailure, agent, "a process in mode %q cannot be gone on with", left.Mode)
+		return nil, cli.Failf(cli.UnknownFailure, agent, "a process in mode %q cannot be resumed", left.Mode)
 	case req.Turn == "":
 		return p.adoptIdle(ctx, left, req)
 	}
@@ -69,7 +69,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 		return nil, err
 	}
 	n := readNote(mark.Note)
-	s.manner, s.spoiled = n.Before, true
+	s.turnSettings, s.dirty = n.Before, true
 	s.run = s.listen(proc, n.memory(), req.Dir, nil, cli.StreamOptions{
 		Past: &cli.Past{From: mark.Output, Until: left.OutputEnd}, Held: true,
 	})
@@ -89,8 +89,8 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) 
 	return &live{provider: p, conversation: left.Conversation, setting: kept, id: readNote(mark.Note).Session}, proc, nil
 }
 
-// adoptIdle takes over a process that rests. What it said in its last turn tells of its session; what it said by
-// itself after that is handed on.
+// adoptIdle takes over a process between turns. What it said in its last turn tells of its session; what it said
+// in turns of its own after that is handed on.
 func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	var mark cli.Mark
 	if n := len(left.Marks); n > 0 {
@@ -101,15 +101,15 @@ func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Requ
 		return nil, err
 	}
 	n := readNote(mark.Note)
-	s.manner, s.turns = n.Manner, len(left.Marks)
+	s.turnSettings, s.turns = n.During, len(left.Marks)
 	if mark.Turn == "" {
-		s.manner = s.setting.Manner
+		s.turnSettings = s.setting.Turn
 	}
 	mem := n.memory()
 	var asked *parser
 	if mark.Turn != "" && mark.Turn != cli.RestMark && left.InputEnd > mark.Input {
 		asked = newParser(cli.NewEmitter(agent, p.opts.Now, s.watch(func(cli.Event) {})), mem, req.Dir)
-		asked.echo, asked.steers, asked.unasked = promptID(mark.Turn), newSteers(n.Steers), s.unasked()
+		asked.echo, asked.steers, asked.background = promptID(mark.Turn), newSteers(n.Steers), s.background()
 	}
 	reached := make(chan struct{})
 	s.run = s.listen(proc, mem, req.Dir, asked, cli.StreamOptions{
@@ -130,7 +130,7 @@ func (p *Provider) rested(ctx context.Context, s *live, left cli.LeftRun, reache
 		return nil, cli.AsFailure(agent, context.Cause(ctx))
 	}
 	for _, m := range left.Marks {
-		p.opts.Launcher.Settled(m.Turn) // nobody goes on with them
+		p.opts.Launcher.Settled(m.Turn) // no turn resumes them
 	}
 	s.run.idle.mu.Lock()
 	mode := s.run.mem.mode
@@ -138,7 +138,7 @@ func (p *Provider) rested(ctx context.Context, s *live, left cli.LeftRun, reache
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if mode != "" {
-		s.manner.Permission = mode
+		s.turnSettings.Permission = mode
 	}
 	return s, nil
 }

@@ -44,7 +44,7 @@ func (l *lives) leave(k *talk) {
 	if k != nil {
 		k.cancel(cli.ErrDetached)
 		if r := k.end(); !r.Detached && r.Err != nil {
-			l.t.Errorf("let go of: %+v", r)
+			l.t.Errorf("detached from: %+v", r)
 		}
 	}
 	l.s.Detach()
@@ -97,7 +97,7 @@ func TestDetachAtAnyPoint(t *testing.T) {
 					}
 					l.leave(k)
 					if r = k.events[len(k.events)-1].(cli.Result); !r.Detached {
-						return // it was over before it could be let go of
+						return // it was over before it could be detached from
 					}
 					s = l.adopt(req)
 				}
@@ -253,8 +253,8 @@ func promptDirsIn(t *testing.T, p *Provider) []os.DirEntry {
 	return entries
 }
 
-// A result that Claude came to by itself is handed on once, also when ductor goes and comes.
-func TestUnaskedResultsOfALeftProcess(t *testing.T) {
+// A result that Claude came to in a turn of its own is handed on once, also when ductor goes and comes.
+func TestBackgroundResultsOfALeftProcess(t *testing.T) {
 	for name, tt := range map[string]struct {
 		marks []cli.Mark
 		want  int
@@ -272,7 +272,7 @@ func TestUnaskedResultsOfALeftProcess(t *testing.T) {
 				ProviderOptions: cli.ProviderOptions{
 					Launcher: fakeLauncher{process: f}, Env: func() []string { return nil },
 				},
-				Unasked: func(_ cli.Conversation, r cli.Result) { got = append(got, r) },
+				Background: func(_ cli.Conversation, r cli.Result) { got = append(got, r) },
 			})
 			left := cli.LeftRun{Run: "fake", Alive: true, OutputEnd: int64(len(said)), InputEnd: 10, Marks: tt.marks}
 			left.Purpose = cli.Purpose{Agent: agent, Mode: cli.Live, Conversation: "7/0"}
@@ -299,7 +299,7 @@ func TestUnaskedResultsOfALeftProcess(t *testing.T) {
 	}
 }
 
-// A turn that a process knows nothing of cannot be gone on with, nor a rest of one that runs once.
+// A turn that a process knows nothing of cannot be resumed, nor a rest of one that runs once.
 func TestWhatCannotBeAdopted(t *testing.T) {
 	p, _ := scripted(t, nil)
 	for name, tt := range map[string]struct {

@@ -26,6 +26,9 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	}
 	args := append([]string{"-p"}, f.flags()...)
 	args = append(args, sessionFlags(req)...)
+	if req.Project == cli.WithoutProject {
+		args = append(args, "--strict-mcp-config", "--setting-sources", "user")
+	}
 	if req.Model != "" && req.Model != defaultModel {
 		args = add(args, "--model", string(req.Model))
 	}

@@ -12,9 +12,9 @@ import (
 	"ductor/cli/clitest"
 )
 
-func asker(t *testing.T, s cli.Session) cli.Asker {
+func decider(t *testing.T, s cli.Session) cli.Decider {
 	t.Helper()
-	a, ok := s.(cli.Asker)
+	a, ok := s.(cli.Decider)
 	if !ok {
 		t.Fatal("the session does not ask")
 	}
@@ -23,7 +23,7 @@ func asker(t *testing.T, s cli.Session) cli.Asker {
 
 func decide(t *testing.T, s cli.Session, id cli.AskID, d cli.Decision) {
 	t.Helper()
-	if err := asker(t, s).Decide(t.Context(), id, d); err != nil {
+	if err := decider(t, s).Decide(t.Context(), id, d); err != nil {
 		t.Errorf("decide %q: %v", id, err)
 	}
 }
@@ -40,7 +40,7 @@ func TestRealApprovals(t *testing.T) {
 		t.Errorf("asked %+v", asked)
 	}
 	decide(t, s, asked.ID, cli.Decision{Allow: true})
-	if err := asker(t, s).Decide(t.Context(), asked.ID, cli.Decision{}); !errors.Is(err, cli.ErrNotAsked) {
+	if err := decider(t, s).Decide(t.Context(), asked.ID, cli.Decision{}); !errors.Is(err, cli.ErrNotAsked) {
 		t.Errorf("a second decision: %v", err)
 	}
 	r := k.end()
@@ -89,7 +89,7 @@ func TestRealInterruptWithdrawsWhatWasAsked(t *testing.T) {
 	if gone := clitest.Of[cli.AskWithdrawn](k.events); !r.Aborted || len(gone) != 1 || gone[0].ID != asked.ID {
 		t.Errorf("withdrawn %+v, %+v", gone, r)
 	}
-	if err := asker(t, s).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+	if err := decider(t, s).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
 		t.Errorf("a decision after the turn: %v", err)
 	}
 	req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "still here"]]`
@@ -141,7 +141,7 @@ func TestRealPlans(t *testing.T) {
 	if r.Text != "Done." || r.Err != nil {
 		t.Errorf("answered %+v", r)
 	}
-	if m := s.(*live).manner.Permission; m == "plan" {
+	if m := s.(*live).turnSettings.Permission; m == "plan" {
 		t.Errorf("it is taken to be in mode %q", m)
 	}
 	req.Turn, req.Resume = "T2", r.AgentSessionID

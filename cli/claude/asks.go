@@ -60,7 +60,7 @@ type asks struct {
 	heard    time.Time // when a person decided last
 }
 
-// newAsks knows what an earlier ductor answered.
+// newAsks knows what the previous process of ductor answered.
 func newAsks(answered []cli.AskID) *asks { return &asks{answered: slices.Clone(answered)} }
 
 // add takes a; false if it was answered already, or is there.
@@ -96,7 +96,7 @@ func (s *asks) told() []cli.AskID {
 	return slices.Clone(s.answered)
 }
 
-// drop removes what nobody waits for any more and returns it.
+// drop removes the requests for which gone is true and returns them.
 func (s *asks) drop(gone func(request) bool) (dropped []request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ func (s *live) running() *turn {
 	return s.turn
 }
 
-// Decide answers what Claude asked; see cli.Asker. That it was answered is noted after the answer was sent: when
+// Decide answers what Claude asked; see cli.Decider. That it was answered is noted after the answer was sent: when
 // ductor is killed between the two, the same is asked once more, and Claude goes by the first answer.
 func (s *live) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
 	t := s.running()
@@ -118,7 +118,7 @@ func lastWritten(written <-chan error) error {
 	}
 }
 
-// renote records the turn's note as it is now. Without it a later ductor would only know less.
+// renote records the turn's note as it is now. Without it ductor knows less after a restart.
 func (t *turn) renote(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWait)
 	defer cancel()

@@ -48,7 +48,7 @@ func (d *deltaLine) decode(raw []byte) (*line, bool) {
 		parent = c.text(d.line.Parent)
 	}
 	c.skip(`,"uuid":`)
-	c.text(d.line.UUID) // nobody asks for it
+	c.text(d.line.UUID) // it is not used
 	c.skip("}")
 	if c.failed || len(c.rest) > 0 {
 		return nil, false

@@ -28,7 +28,7 @@ func (p *Provider) environment(req cli.Request) []string {
 	parent := p.opts.Env()
 	own := map[string]string{}
 	if cli.Variable(parent, "DISABLE_AUTOUPDATER") == "" {
-		own["DISABLE_AUTOUPDATER"] = "1" // a CLI that changes under a running bot helps nobody
+		own["DISABLE_AUTOUPDATER"] = "1" // a CLI that changes under a running bot breaks it
 	}
 	if req.Permission == cli.Bypass {
 		// Claude run by root takes this mode only when told that the place is a sandbox; whoever picked

@@ -94,25 +94,25 @@ func (l fakeLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, er
 func (l fakeLauncher) Settled(cli.TurnID)                   {}
 func (l fakeLauncher) LookPath(name string) (string, error) { return name, nil }
 
-type unaskedTurn struct {
+type backgroundTurn struct {
 	conversation cli.Conversation
 	cli.Result
 }
 
 // fakeLive opens a live session over a fake process.
-func fakeLive(t *testing.T) (cli.Session, *fakeProcess, *[]unaskedTurn) {
+func fakeLive(t *testing.T) (cli.Session, *fakeProcess, *[]backgroundTurn) {
 	t.Helper()
 	f := newFakeProcess()
 	var mu sync.Mutex
-	all := &[]unaskedTurn{}
+	all := &[]backgroundTurn{}
 	p := New(Options{
 		ProviderOptions: cli.ProviderOptions{
 			Launcher: fakeLauncher{process: f}, Env: func() []string { return nil },
 		},
-		Unasked: func(c cli.Conversation, r cli.Result) {
+		Background: func(c cli.Conversation, r cli.Result) {
 			mu.Lock()
 			defer mu.Unlock()
-			*all = append(*all, unaskedTurn{c, r})
+			*all = append(*all, backgroundTurn{c, r})
 		},
 	})
 	return clitest.Open(t, p, cli.Live, cli.Request{Conversation: "7/0"}), f, all

@@ -21,7 +21,7 @@ import (
 //     claudeMdExcludes keeps the owner's out.
 //   - It looks for skills, commands and agents in every directory above, up to HOME or to the top of a repository. A
 //     project below the owner's home that is no repository would get the owner's.
-//   - It starts the servers of .mcp.json in every directory above, unasked when it is run with -p.
+//   - It starts the servers of .mcp.json in every directory above without asking when it is run with -p.
 
 const (
 	loginDirVar = "CLAUDE_SECURESTORAGE_CONFIG_DIR"

@@ -6,7 +6,7 @@ import (
 	"ductor/cli"
 )
 
-// idler takes what a live process says between turns: a turn that Claude begins by itself when a
+// idler takes what a live process says between turns: a turn that Claude begins when a
 // background task is done, or the end of a process that could not resume its session.
 type idler struct {
 	session *live
@@ -14,8 +14,8 @@ type idler struct {
 	dir     string
 
 	mu     sync.Mutex
-	parser *parser // of the turn that runs unasked; nil when none does
-	asked  *parser // of the last turn of an earlier ductor, until its result came again; nil for none
+	parser *parser // of the turn that Claude began; nil when none runs
+	asked  *parser // of the last turn of the previous process of ductor, until its result came again; nil for none
 	failed *cli.Failure
 }
 
@@ -32,13 +32,13 @@ func (i *idler) line(raw []byte) {
 		return
 	}
 	if i.parser == nil && !begins(l) {
-		i.stray(l)
+		i.betweenTurns(l)
 		return
 	}
 	if i.parser == nil {
 		em := cli.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
 		i.parser = newParser(em, i.run.mem, i.dir)
-		i.parser.taken = true // nobody else waits for this turn
+		i.parser.taken = true // no other turn waits for this one
 	}
 	reply, end := i.parser.line(raw)
 	if reply != nil {
@@ -49,7 +49,7 @@ func (i *idler) line(raw []byte) {
 	}
 }
 
-// again takes a line of a turn that an earlier ductor has dealt with.
+// again takes a line of a turn that the previous process of ductor has dealt with.
 func (i *idler) again(raw []byte) {
 	reply, end := i.asked.line(raw)
 	if reply != nil {
@@ -72,8 +72,8 @@ func begins(l *line) bool {
 	return l.Type == "system" && l.Subtype == "init" || l.Type == "assistant" || l.Type == "stream_event"
 }
 
-// stray takes a line outside of any turn. A result there is the answer to a start that failed.
-func (i *idler) stray(l *line) {
+// betweenTurns takes a line outside of any turn. A result there is the answer to a start that failed.
+func (i *idler) betweenTurns(l *line) {
 	if l.Type == "result" && l.IsError {
 		i.failed = resultFailure(l.resultFields, l.Subtype, trouble{})
 	}
@@ -85,12 +85,12 @@ func (i *idler) finish() {
 	r := p.outcome
 	r.Text = p.em.Answer()
 	p.em.Finish(p.outcome)
-	if hand := i.session.unasked(); hand != nil {
+	if hand := i.session.background(); hand != nil {
 		hand(r)
 	}
 }
 
-// busy says whether a turn of Claude's own runs, or one that nobody waits for any more.
+// busy says whether a turn of Claude's own runs, or one that no caller waits for any more.
 func (i *idler) busy() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 const (
 	interruptID = "interrupt"
-	// leaveWait is how long a process that is closed may take to end by itself before it is made to.
+	// leaveWait is how long a process that is closed may take to end at the end of its input before ductor stops it.
 	leaveWait = 300 * time.Millisecond
 	restWait  = time.Second
 )
@@ -26,16 +26,16 @@ type live struct {
 	setting      setting   // what the process was started with
 	left         *leftTurn // the turn to go on with; nil for none, and once it runs
 
-	mu     sync.Mutex
-	run    *liveRun // nil before the first start
-	turn   *turn    // that runs; nil for none
-	id     cli.AgentSessionID
-	manner manner // how the process works now
-	turns  int
-	closed bool
-	// spoiled is set while a turn runs and when it did not end by itself: a process that is closed then
+	mu           sync.Mutex
+	run          *liveRun // nil before the first start
+	turn         *turn    // that runs; nil for none
+	id           cli.AgentSessionID
+	turnSettings turnSettings // how the process works now
+	turns        int
+	closed       bool
+	// dirty is set while a turn runs and after one that ductor cut short: a process that is closed then
 	// is not waited for.
-	spoiled bool
+	dirty bool
 }
 
 // liveRun is one process of a live session.
@@ -48,13 +48,13 @@ type liveRun struct {
 
 var (
 	_ cli.Session = (*live)(nil)
-	_ cli.Asker   = (*live)(nil)
+	_ cli.Decider = (*live)(nil)
 	_ cli.Steerer = (*live)(nil)
 )
 
 func newLive(p *Provider, req cli.Request) *live {
 	s := &live{provider: p, conversation: req.Conversation, setting: p.settingOf(formatLive, req)}
-	s.manner = s.setting.Manner
+	s.turnSettings = s.setting.Turn
 	return s
 }
 
@@ -68,7 +68,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
-		s.run, s.manner = run, mannerOf(formatLive, req)
+		s.run, s.turnSettings = run, turnSettingsOf(formatLive, req)
 	}
 	s.mu.Unlock()
 	if closed {
@@ -151,7 +151,7 @@ func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(formatLive, req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !s.setting.fits(s.manner, want) {
+	if s.closed || !s.setting.fits(s.turnSettings, want) {
 		return false
 	}
 	if s.turns == 0 {
@@ -171,14 +171,14 @@ func (s *live) Info() cli.SessionInfo {
 	return info
 }
 
-// Close ends the process and all it started. An idle one is let end by itself first, which it does at
+// Close ends the process and all it started. Close gives an idle one time to end first, which it does at
 // once when its input ends.
 func (s *live) Close(ctx context.Context) error {
-	run, spoiled := s.close()
+	run, dirty := s.close()
 	if run == nil {
 		return nil
 	}
-	if !spoiled {
+	if !dirty {
 		run.leave(ctx)
 	}
 	if err := run.stream.Close(ctx); err != nil {
@@ -187,11 +187,11 @@ func (s *live) Close(ctx context.Context) error {
 	return nil
 }
 
-func (s *live) close() (run *liveRun, spoiled bool) {
+func (s *live) close() (run *liveRun, dirty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	return s.run, s.spoiled
+	return s.run, s.dirty
 }
 
 func (r *liveRun) leave(ctx context.Context) {
@@ -205,24 +205,32 @@ func (r *liveRun) leave(ctx context.Context) {
 	}
 }
 
-// Detach lets go of the process. Where it rests, it is noted that what it said was dealt with.
+// Detach detaches from the process. Between two turns it records first that what the process said was dealt with.
 func (s *live) Detach() {
 	s.mu.Lock()
-	resting := !s.closed && s.turns > 0 && !s.spoiled
+	resting := !s.closed && s.turns > 0 && !s.dirty
 	s.closed = true
 	run := s.run
 	s.mu.Unlock()
 	if run == nil {
 		return
 	}
-	if resting && run.alive() && !run.idle.busy() {
-		ctx, cancel := context.WithTimeout(context.Background(), restWait)
-		defer cancel()
-		if err := run.stream.Mark(ctx, cli.Mark{Turn: cli.RestMark, Note: s.restNote(run).String()}); err != nil {
-			s.provider.opts.Logger.Warn("claude is let go of without a note", "err", err)
-		}
+	if resting {
+		s.markRest(run)
 	}
 	run.stream.Detach()
+}
+
+// markRest notes of a process between two turns that what it said was dealt with.
+func (s *live) markRest(run *liveRun) {
+	if !run.alive() || run.idle.busy() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), restWait)
+	defer cancel()
+	if err := run.stream.Mark(ctx, cli.Mark{Turn: cli.RestMark, Note: s.restNote(run).String()}); err != nil {
+		s.provider.opts.Logger.Warn("claude rests without a note of it", "err", err)
+	}
 }
 
 // restNote is what is known of a process between two turns.
@@ -231,13 +239,13 @@ func (s *live) restNote(run *liveRun) note {
 	defer run.idle.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return noteOf(s.id, run.mem, s.manner, s.manner)
+	return noteOf(s.id, run.mem, s.turnSettings, s.turnSettings)
 }
 
-// unasked hands the result of a turn that Claude began by itself to whoever wants it; nil if nobody does.
-func (s *live) unasked() func(cli.Result) {
-	if s.provider.opts.Unasked == nil {
+// background hands on the result of a turn that Claude began; nil where the provider has no Background.
+func (s *live) background() func(cli.Result) {
+	if s.provider.opts.Background == nil {
 		return nil
 	}
-	return func(r cli.Result) { s.provider.opts.Unasked(s.conversation, r) }
+	return func(r cli.Result) { s.provider.opts.Background(s.conversation, r) }
 }

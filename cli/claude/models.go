@@ -112,7 +112,7 @@ func askInitialize(proc cli.Process) (initReply, error) {
 			reply = l.initReply()
 		}
 		if reply != nil {
-			_ = proc.Stdin().Close() // it ends by itself now, and the reading with it
+			_ = proc.Stdin().Close() // it ends at the end of its input, and the reading with it
 		}
 	}, nil)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// note is what goes with the mark of a turn: what a later ductor must know to read the turn's output as this
-// one did, and what was sent in mid-turn.
+// note is what goes with the mark of a turn: what ductor must know after a restart to read the turn's output as
+// before, and what was sent in mid-turn.
 type note struct {
 	Session cli.AgentSessionID        `json:"s,omitempty"`
 	Model   cli.ModelID               `json:"m,omitempty"` // as init named it last
@@ -17,8 +17,8 @@ type note struct {
 	Models  map[cli.ModelID]cli.Usage `json:"u,omitempty"`
 	Denied  []string                  `json:"d,omitempty"` // digests of tool ids
 	Warned  []string                  `json:"w,omitempty"`
-	Before  manner                    `json:"b"` // at the beginning of the turn
-	Manner  manner                    `json:"n"` // in it
+	Before  turnSettings              `json:"b"` // at the beginning of the turn
+	During  turnSettings              `json:"n"` // in it
 
 	Steers   []string    `json:"steer,omitempty"`   // ids of messages sent in mid-turn, in order
 	Sending  string      `json:"sending,omitempty"` // the one of Steers that is written after this note
@@ -31,11 +31,11 @@ const (
 )
 
 // noteOf writes down what m knows.
-func noteOf(id cli.AgentSessionID, m *memory, before, in manner) note {
+func noteOf(id cli.AgentSessionID, m *memory, before, during turnSettings) note {
 	return note{
 		Session: id, Model: m.model, CostUSD: m.costUSD, Models: maps.Clone(m.byModel),
 		Denied: lastOf(m.denials, keptDenied), Warned: lastOf(slices.Sorted(maps.Keys(m.warned)), keptWarned),
-		Before: before, Manner: in,
+		Before: before, During: during,
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	s.run(ctx, stream, newParser(em, newMemory(), req.Dir), nil, input)
 }
 
-// run takes the turn to its end; left is what is known of one that is gone on with, nil for another.
+// run takes the turn to its end; left is what is known of one that is resumed, nil for another.
 func (s *oneShot) run(ctx context.Context, stream *cli.Stream, p *parser, left *cli.LeftRun, input []byte) {
 	p.garbage = stream.Garbage
 	end := s.loop(ctx, stream, p, left, input)
@@ -89,8 +89,8 @@ func (s *oneShot) loop(ctx context.Context, stream *cli.Stream, p *parser, left 
 	return end
 }
 
-// silentRetries is how often Claude asks its API again where nobody can see it do so: for seconds, not
-// the minutes it would take by itself.
+// silentRetries is how often Claude asks its API again where its output does not show it: for seconds, not
+// the minutes of its default.
 const silentRetries = "3"
 
 func (s *oneShot) fewerRetries(req cli.Request) map[string]string {
@@ -116,7 +116,7 @@ func (s *oneShot) start(ctx context.Context, f format, req cli.Request) (*cli.St
 
 // end lets a process that said its result write down its session and go, and makes it go if it does not.
 func (s *oneShot) end(ctx context.Context, stream *cli.Stream, p *parser, end cli.End) {
-	if end != cli.EndDetached && p.ended && !p.doomed {
+	if end != cli.EndDetached && p.ended && !p.mustStop {
 		stream.Linger(ctx)
 	}
 	if err := s.End(ctx, stream, end); err != nil {

@@ -10,9 +10,9 @@ import (
 // the goroutine of the turn.
 type opening struct {
 	turn    *turn
-	want    manner
+	want    turnSettings
 	changes []change // not agreed to yet
-	past    bool     // what an earlier ductor sent is not known yet
+	past    bool     // what the previous process of ductor sent is not known yet
 	begun   bool
 	failure *cli.Failure
 }
@@ -49,7 +49,7 @@ func (o *opening) due() {
 }
 
 // reply takes Claude's answer to one of the changes. A change that it refuses ends the turn before it asked
-// anything, and the process, of which nobody knows any more how it works.
+// anything, and the process, whose settings are unknown then.
 func (o *opening) reply(r *controlReply) (end bool) {
 	t := o.turn
 	i := slices.IndexFunc(o.changes, func(c change) bool { return c.id == r.RequestID })
@@ -61,10 +61,10 @@ func (o *opening) reply(r *controlReply) (end bool) {
 	switch {
 	case r.Subtype == "error":
 		t.p.outcome.Err = cli.Failf(refused.kind, agent, "it does not take the %s: %s", refused.what, oneLine(r.Error))
-		t.p.doomed = true
+		t.p.mustStop = true
 		return true
 	case t.ctx.Err() != nil:
-		t.p.doomed = true
+		t.p.mustStop = true
 		return true
 	case len(o.changes) == 0:
 		t.send(t.prompt)

@@ -16,16 +16,16 @@ type parser struct {
 	mem *memory
 	dir string
 	// echo is the id of our message, which Claude repeats when it took the message up, though not before the
-	// first whole piece of its answer; empty where it does not. Until then a turn may still be one that Claude began by itself.
+	// first whole piece of its answer; empty where it does not. Until then a turn may still be one that Claude began.
 	echo    string
 	taken   bool
-	onTaken func() // is called when it did; nil is for nobody
+	onTaken func() // is called when it did; nil does nothing
 	// foreign says that a turn is on its way which is not known to be ours, onForeign that it ended and was not.
 	foreign   bool
 	onForeign func()
-	// unasked gets the result of a turn that Claude began by itself. When nil it stays part of this turn.
-	unasked func(cli.Result)
-	// asks are what Claude asks people; nil when nobody answers. past says that what is asked now may have
+	// background gets the result of a turn that Claude began. When nil it stays part of this turn.
+	background func(cli.Result)
+	// asks are what Claude asks people; nil in a turn that is not attended. past says that what is asked now may have
 	// been answered since.
 	asks *asks
 	past bool
@@ -49,8 +49,8 @@ type parser struct {
 	ended   bool // the turn is over, and outcome says how
 	cut     bool // it was interrupted, by Claude's own word
 	outcome cli.Result
-	// doomed is set when the process goes on with a turn that is over for us, so it has to be stopped.
-	doomed bool
+	// mustStop is set when the process goes on with a turn that is over for us, so it has to be stopped.
+	mustStop bool
 }
 
 func newParser(em *cli.Emitter, mem *memory, dir string) *parser {

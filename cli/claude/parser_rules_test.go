@@ -113,7 +113,7 @@ func TestFailures(t *testing.T) {
 func TestRefusedLoginStopsTheProcess(t *testing.T) {
 	_, _, p := run(t, newMemory(), nil, initLine,
 		`{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":600,"error_status":401}`)
-	if !p.doomed {
+	if !p.mustStop {
 		t.Error("the process is left to retry")
 	}
 }
@@ -167,8 +167,8 @@ func TestUnknownControlRequestIsAnswered(t *testing.T) {
 	}
 }
 
-func TestUnaskedTurn(t *testing.T) {
-	unaskedResult := `{"type":"result","is_error":false,"session_id":"S","result":"bg","origin":{"kind":"task-notification"}}`
+func TestBackgroundTurn(t *testing.T) {
+	backgroundResult := `{"type":"result","is_error":false,"session_id":"S","result":"bg","origin":{"kind":"task-notification"}}`
 	echo := `{"type":"user","isReplay":true,"uuid":"E","message":{"role":"user","content":"hi"}}`
 	script := func(parts ...[]string) (all []string) {
 		for _, p := range parts {
@@ -181,21 +181,21 @@ func TestUnaskedTurn(t *testing.T) {
 		var other []string
 		events, _, _ := run(t, newMemory(), func(p *parser) {
 			p.echo = "E"
-			p.unasked = func(r cli.Result) { other = append(other, r.Text) }
-		}, script([]string{initLine}, textLines("A", "background"), []string{unaskedResult, initLine, echo}, textLines("B", "mine"), []string{doneLine})...)
+			p.background = func(r cli.Result) { other = append(other, r.Text) }
+		}, script([]string{initLine}, textLines("A", "background"), []string{backgroundResult, initLine, echo}, textLines("B", "mine"), []string{doneLine})...)
 		if got := result(events).Text; got != "mine" {
 			t.Errorf("answer %q", got)
 		}
 		if len(other) != 1 || other[0] != "background" {
-			t.Errorf("unasked %q", other)
+			t.Errorf("background %q", other)
 		}
 	})
 
 	t.Run("that ours joined ends ours", func(t *testing.T) {
 		events, _, _ := run(t, newMemory(), func(p *parser) {
 			p.echo = "E"
-			p.unasked = func(r cli.Result) { t.Errorf("handed over %q", r.Text) }
-		}, script([]string{initLine}, textLines("A", "both"), []string{echo, unaskedResult}, textLines("B", "never"))...)
+			p.background = func(r cli.Result) { t.Errorf("handed over %q", r.Text) }
+		}, script([]string{initLine}, textLines("A", "both"), []string{echo, backgroundResult}, textLines("B", "never"))...)
 		if got := result(events).Text; got != "both" {
 			t.Errorf("answer %q", got)
 		}

@@ -37,7 +37,7 @@ func transcript(raw []byte, whole bool) string {
 		}
 		if end {
 			p.em.Finish(p.outcome)
-			if p.doomed {
+			if p.mustStop {
 				rec.Add("(the process is stopped)")
 				return rec.done(p)
 			}
@@ -53,7 +53,7 @@ func (r *recorder) newTurn(mem *memory) *parser {
 	clock := time.Unix(0, 0).UTC()
 	p := newParser(cli.NewEmitter(agent, func() time.Time { return clock }, r.Event), mem, "/srv/proj")
 	p.garbage = func([]byte) { r.garbage++ }
-	p.unasked = func(res cli.Result) { r.Add("unasked: %q", res.Text) }
+	p.background = func(res cli.Result) { r.Add("background: %q", res.Text) }
 	return p
 }
 

@@ -35,19 +35,19 @@ const (
 	toolExitPlan = "ExitPlanMode"
 )
 
-// denial is what Claude is told when it asks for permission, and what the person is told of it.
+// denial is what Claude is told when it asks for permission, and the reason that the user reads.
 func denial(tool string) (message, reason string) {
 	switch tool {
 	case toolQuestion:
-		return "Nobody can answer this dialog here. Put the question, with its options, into your answer " +
+		return "This dialog cannot be answered here. Put the question, with its options, into your answer " +
 				"as plain text and end your turn; the person will reply with the next message.",
 			"questions are asked in the answer"
 	case toolExitPlan:
-		return "Nobody can approve the plan in this dialog. Put the whole plan into your answer as plain text " +
+		return "The plan cannot be approved in this dialog. Put the whole plan into your answer as plain text " +
 				"and end your turn; the person will say with the next message whether to go on.",
 			"plans are shown in the answer"
 	}
 	return fmt.Sprintf("%s was not allowed: the permission mode of this conversation does not let it through, "+
-			"and nobody can approve it now. Do what you can without it, and say what you could not do.", tool),
+			"and it cannot be approved now. Do what you can without it, and say what you could not do.", tool),
 		"the permission mode does not let it through"
 }

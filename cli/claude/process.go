@@ -11,7 +11,7 @@ import (
 )
 
 // process is Claude with what this package keeps beside it: the files with its system prompts, which go when
-// it does, and where its turn began. Everybody who starts one stops it or lets go of it.
+// it does, and where its turn began. Everybody who starts one stops it or detaches from it.
 type process struct {
 	cli.Process
 	files promptFiles
@@ -73,7 +73,7 @@ func (i *input) expect(line []byte) <-chan error {
 	return written
 }
 
-// forget is for a line that will not be written, or that nobody waits for any more.
+// forget is for a line that will not be written, or whose sender stopped waiting.
 func (i *input) forget(line []byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -18,7 +18,7 @@ type promptFiles struct{ dir, replace, add string }
 // promptDirs begins the names of the directories that prompts are in.
 const promptDirs = "ductor-claude-"
 
-// leftPrompts are the files that an earlier ductor put below parent, by the name it noted.
+// leftPrompts are the files that the previous process of ductor put below parent, by the name it noted.
 func leftPrompts(parent, name string) promptFiles {
 	if !strings.HasPrefix(name, promptDirs) || filepath.Base(name) != name {
 		return promptFiles{}

@@ -22,9 +22,9 @@ type Options struct {
 	PromptDir string
 	// PlainJSON makes one-shot turns use `--output-format json`: one result and no stream.
 	PlainJSON bool
-	// Unasked gets the result of a turn that Claude began by itself between ours, as it does when a
+	// Background gets the result of a turn that Claude began between ours, as it does when a
 	// background task is done. It is called from a goroutine of the session and must not block for long.
-	Unasked func(cli.Conversation, cli.Result)
+	Background func(cli.Conversation, cli.Result)
 }
 
 // Provider speaks Claude Code. It is safe for concurrent use.

@@ -9,12 +9,12 @@ import (
 	"ductor/cli/clitest"
 )
 
-// What a later ductor may send a second time does nothing the second time: the prompt, whether Claude is still
+// What ductor may send after a restart a second time does nothing the second time: the prompt, whether Claude is still
 // busy with it or done, and the answer to what it asked.
 func TestRealRepeatedLines(t *testing.T) {
-	var unasked []cli.Result
+	var background []cli.Result
 	p, c, api := real(t, func(o *Options) {
-		o.Unasked = func(_ cli.Conversation, r cli.Result) { unasked = append(unasked, r) }
+		o.Background = func(_ cli.Conversation, r cli.Result) { background = append(background, r) }
 	})
 	req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Prompt: `windmill [[ask cmd="echo x >>made.txt; sleep 0.3"]][[text "Done."]]`}
 	s := clitest.Open(t, p, cli.Live, req)
@@ -35,7 +35,7 @@ func TestRealRepeatedLines(t *testing.T) {
 	if r = begin(t, s, req).end(); r.Text != "next" || len(api.Prompts()) != before+1 {
 		t.Errorf("then %+v, asked %d times", r, len(api.Prompts())-before)
 	}
-	if n := strings.Count(lastAsked(api), "windmill"); n != 1 || len(unasked) > 0 {
-		t.Errorf("the model was asked %d times, unasked came %+v", n, unasked)
+	if n := strings.Count(lastAsked(api), "windmill"); n != 1 || len(background) > 0 {
+		t.Errorf("the model was asked %d times, in the background came %+v", n, background)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// result takes the line that ends a turn. It is not the end of ours when Claude began that turn by
-// itself, as it does when a background task is done.
+// result takes the line that ends a turn. It is not the end of ours when Claude began that
+// turn, as it does when a background task is done.
 func (p *parser) result(l *line) (end bool) {
 	if !l.IsError || l.NumTurns > 0 { // a session that could not be resumed has another's id here
 		p.name(l)
@@ -42,7 +42,7 @@ func sum(former, last cli.Result) cli.Result {
 	return last
 }
 
-// ours says whether a result ends the turn we asked for: Claude names an origin for one that nobody
+// ours says whether a result ends the turn we asked for: Claude names an origin for one that no user
 // asked for, unless our message joined it on the way.
 func (p *parser) ours(l *line) bool {
 	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
@@ -51,14 +51,14 @@ func (p *parser) ours(l *line) bool {
 	return p.taken
 }
 
-// handOver gives what a turn said that nobody asked for to where it belongs, and takes it out of this one.
+// handOver gives what a turn said that no user asked for to where it belongs, and takes it out of this one.
 func (p *parser) handOver(r cli.Result) {
-	if p.unasked == nil {
+	if p.background == nil {
 		return
 	}
 	r.Text = p.em.Answer()
 	p.takeBack()
-	p.unasked(r)
+	p.background(r)
 	p.denials = nil
 }
 

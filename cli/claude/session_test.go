@@ -80,7 +80,7 @@ func TestResumeOfAnUnknownSession(t *testing.T) {
 	})
 }
 
-// A process that could not resume says so unasked and ends, possibly long before the first turn.
+// A process that could not resume says so at once and ends, possibly long before the first turn.
 func TestResumeFailureSeenBeforeTheTurn(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Prompt: "hi", Resume: "11111111-2222-4333-8444-555555555555"}

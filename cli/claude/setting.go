@@ -14,19 +14,19 @@ import (
 // setting is what a process was started with: a request with another needs another process. It is kept beside
 // the process as a line of JSON and tells no secret.
 type setting struct {
-	// Digest is of arguments, system prompts, environment and directory, without the manner.
+	// Digest is of arguments, system prompts, environment and directory, without the settings of the turn.
 	Digest string `json:"d"`
 	// Begin is a digest of the session that was asked for.
-	Begin  string  `json:"b"`
-	Manner manner  `json:"m"`
-	Budget float64 `json:"usd,omitempty"` // Claude counts it from the start of the process
-	Format format  `json:"f"`
-	Files  string  `json:"files,omitempty"` // the directory with the system prompts, without its path
+	Begin  string       `json:"b"`
+	Turn   turnSettings `json:"m"`
+	Budget float64      `json:"usd,omitempty"` // Claude counts it from the start of the process
+	Format format       `json:"f"`
+	Files  string       `json:"files,omitempty"` // the directory with the system prompts, without its path
 }
 
 // settingOf is the setting of a process for req.
 func (p *Provider) settingOf(f format, req cli.Request) setting {
-	s := setting{Manner: mannerOf(f, req), Budget: req.MaxBudgetUSD, Format: f}
+	s := setting{Turn: turnSettingsOf(f, req), Budget: req.MaxBudgetUSD, Format: f}
 	s.Begin = digest(string(req.Resume), string(req.NewSessionID), fmt.Sprint(req.Continue))
 	bare := req
 	bare.Resume, bare.NewSessionID, bare.Continue, bare.MaxBudgetUSD = "", "", false, 0
@@ -66,8 +66,8 @@ func readSetting(text string) setting {
 	return s
 }
 
-// fits says whether a process with this setting, which works in the manner now, can take a request that wants
+// fits says whether a process with this setting, which works with the turn settings now, can take a request that wants
 // another setting.
-func (s setting) fits(now manner, want setting) bool {
-	return s.Digest != "" && s.Digest == want.Digest && s.Budget == want.Budget && now.canBecome(want.Manner)
+func (s setting) fits(now turnSettings, want setting) bool {
+	return s.Digest != "" && s.Digest == want.Digest && s.Budget == want.Budget && now.canBecome(want.Turn)
 }

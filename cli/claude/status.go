@@ -29,7 +29,7 @@ func (p *parser) retry(l *line) (end bool) {
 	canRefresh := p.source == "none" || p.source == "oauth"
 	if refused && (l.Attempt > 1 || !canRefresh) {
 		p.outcome.Err = cli.Failf(cli.NotLoggedIn, agent, "the model's API did not accept the log-in (401)")
-		p.doomed = true
+		p.mustStop = true
 		return true
 	}
 	detail := fmt.Sprintf("%s; trying again (%d of %d)", retryStatus(l), l.Attempt, l.MaxRetries)

@@ -60,7 +60,7 @@ func TestRealSteer(t *testing.T) {
 	}
 }
 
-// What was sent in mid-turn does not begin to run after an abort, and the session can be gone on with.
+// What was sent in mid-turn does not begin to run after an abort, and the session can be resumed.
 func TestRealAbortOfASteeredTurn(t *testing.T) {
 	p, c, api := real(t, nil)
 	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1", Prompt: `first [[tool cmd="sleep 30"]][[text "Done."]]`}
@@ -83,7 +83,7 @@ func TestRealAbortOfASteeredTurn(t *testing.T) {
 }
 
 // Another model, permission mode or effort is told to the process that is there.
-func TestRealChangesOfManner(t *testing.T) {
+func TestRealChangesOfSettings(t *testing.T) {
 	p, c, api := real(t, nil)
 	req := cli.Request{Dir: c.Work, Turn: "T1", Model: "sonnet", Prompt: `[[text "one"]]`}
 	s := clitest.Open(t, p, cli.Live, req)

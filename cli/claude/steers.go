@@ -14,7 +14,7 @@ type steers struct {
 	over    bool     // the turn is
 }
 
-// newSteers knows what an earlier ductor sent.
+// newSteers knows what the previous process of ductor sent.
 func newSteers(sent []string) *steers {
 	return &steers{sent: slices.Clone(sent), pending: slices.Clone(sent)}
 }

@@ -74,5 +74,5 @@ func (t *turn) switchReplied(r *controlReply) {
 func (t *turn) switched(flag string) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
-	t.open.want.Permission, t.session.manner.Permission = flag, flag
+	t.open.want.Permission, t.session.turnSettings.Permission = flag, flag
 }

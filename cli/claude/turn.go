@@ -20,7 +20,7 @@ type turn struct {
 	prompt  []byte // the line that asks; nil until it may have to be sent
 	p       *parser
 	open    opening
-	left    *leftTurn // what is known of a turn that is gone on with; nil for one that begins now
+	left    *leftTurn // what is known of a turn that is resumed; nil for one that begins now
 
 	asked     chan struct{} // closed when the prompt is on its way: what is sent now comes after it
 	gone      chan struct{} // closed at the end
@@ -30,7 +30,7 @@ type turn struct {
 }
 
 // promptSpace makes the ids of prompts out of those of turns: Claude drops a message whose id it had before, so
-// a prompt that is sent again by a later ductor runs once.
+// a prompt that is sent again after a restart runs once.
 var promptSpace = uuid.MustParse("5b0b0c5e-6f0f-4bd6-9c27-2f6d2a1c8a57")
 
 func promptID(turn cli.TurnID) string {
@@ -87,11 +87,11 @@ func (s *live) newTurn(ctx context.Context, em *cli.Emitter, req cli.Request, le
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turns++
-	s.spoiled = true // until the turn ended as it should
-	want := mannerOf(formatLive, req)
-	t.open = opening{turn: t, want: want, changes: s.manner.changes(want), past: left != nil}
+	s.dirty = true // until the turn ended as it should
+	want := turnSettingsOf(formatLive, req)
+	t.open = opening{turn: t, want: want, changes: s.turnSettings.changes(want), past: left != nil}
 	if left == nil {
-		t.note = noteOf(s.id, t.run.mem, s.manner, t.open.want)
+		t.note = noteOf(s.id, t.run.mem, s.turnSettings, t.open.want)
 	} else {
 		t.note = left.note
 	}
@@ -113,7 +113,7 @@ func (t *turn) writePrompt() (err error) {
 
 func (t *turn) newParser(em *cli.Emitter) *parser {
 	p := newParser(em, t.run.mem, t.req.Dir)
-	p.echo, p.garbage, p.unasked = t.id, t.run.stream.Garbage, t.session.unasked()
+	p.echo, p.garbage, p.background = t.id, t.run.stream.Garbage, t.session.background()
 	p.onTaken = t.takenUp
 	p.onForeign = t.open.due
 	p.steers = newSteers(t.note.Steers)
@@ -145,10 +145,10 @@ func (t *turn) takenUp() {
 	t.isAsked()
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
-	t.session.manner = t.open.want
+	t.session.turnSettings = t.open.want
 }
 
-// caughtUp is called when all that was said while nobody listened has been told.
+// caughtUp is called once the turn has read all that Claude said while ductor did not listen.
 func (t *turn) caughtUp() {
 	if t.left == nil {
 		return
@@ -165,7 +165,7 @@ func (t *turn) caughtUp() {
 // loop takes the turn to its end.
 func (t *turn) loop() cli.End {
 	stream, idle := t.run.stream, t.run.idle
-	waits := false // for a turn that Claude began by itself, into which a message would be mixed
+	waits := false // for a turn that Claude began, into which a message would be mixed
 	mark := cli.Mark{Turn: t.req.Turn, Note: t.note.String()}
 	if t.left != nil {
 		mark = cli.Mark{} // it is there
@@ -211,16 +211,16 @@ func (t *turn) finish(end cli.End) {
 	detached := end == cli.EndDetached
 	s.mu.Lock()
 	s.turn = nil
-	s.spoiled = end != cli.EndTurn
+	s.dirty = end != cli.EndTurn
 	if mode := t.run.mem.mode; mode != "" { // such as after a plan was approved
-		s.manner.Permission, t.run.mem.mode = mode, ""
+		s.turnSettings.Permission, t.run.mem.mode = mode, ""
 	}
 	s.mu.Unlock()
 	if t.p.steers.close() { // Claude would go on with what was sent
-		t.p.doomed = true
+		t.p.mustStop = true
 	}
 	close(t.gone)
-	if t.p.doomed && !detached {
+	if t.p.mustStop && !detached {
 		if err := t.run.stream.Close(context.WithoutCancel(t.ctx)); err != nil {
 			s.provider.opts.Logger.Error("claude did not end", "err", err)
 		}
@@ -231,6 +231,9 @@ func (t *turn) finish(end cli.End) {
 		}
 	}
 	t.p.em.Finish(t.result(end))
+	if end == cli.EndTurn && !t.p.mustStop && t.req.Turn != "" { // what it said in the turn is not needed to go on with it
+		s.markRest(t.run)
+	}
 }
 
 func (t *turn) result(end cli.End) cli.Result {

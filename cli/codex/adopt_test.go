@@ -39,7 +39,7 @@ func (r *running) detach() {
 	r.t.Helper()
 	r.cancel(cli.ErrDetached)
 	if result := r.end(); !result.Detached {
-		r.t.Fatalf("let go of as %+v, %v", result, result.Err)
+		r.t.Fatalf("detached as %+v, %v", result, result.Err)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestTwoConversationsOfOneProcessAreGoneOnWith(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "go-a"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// One is gone on with and closed before the other is asked for.
+		// One is resumed and closed before the other is asked for.
 		sa = adopted(t, next, left, a)
 		r := begin(t, sa, a).end()
 		if r.Err != nil || !strings.HasSuffix(r.Text, "done a") {
@@ -105,7 +105,7 @@ func TestAnOpenApprovalIsAskedAgainAfterARestart(t *testing.T) {
 		s := openLive(t, p, req)
 		turn := begin(t, s, req)
 		first := await[cli.ApprovalAsked](turn)
-		if err := s.(cli.Asker).Decide(t.Context(), first.ID, cli.Decision{Allow: true}); err != nil {
+		if err := s.(cli.Decider).Decide(t.Context(), first.ID, cli.Decision{Allow: true}); err != nil {
 			t.Fatal(err)
 		}
 		second := await[cli.ApprovalAsked](turn)
@@ -119,11 +119,11 @@ func TestAnOpenApprovalIsAskedAgainAfterARestart(t *testing.T) {
 			t.Errorf("asked again as %+v, was %+v", again, second)
 		}
 		await[cli.CaughtUp](turn)
-		asker := s.(cli.Asker)
-		if err := asker.Decide(t.Context(), first.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+		decider := s.(cli.Decider)
+		if err := decider.Decide(t.Context(), first.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
 			t.Errorf("what was answered before is answered again: %v", err)
 		}
-		if err := asker.Decide(t.Context(), again.ID, cli.Decision{Allow: true}); err != nil {
+		if err := decider.Decide(t.Context(), again.ID, cli.Decision{Allow: true}); err != nil {
 			t.Fatal(err)
 		}
 		if r := turn.end(); r.Err != nil || !strings.HasSuffix(r.Text, "done") {
@@ -158,7 +158,7 @@ func TestLettingGoSparesTurnsThatNobodyAskedForYet(t *testing.T) {
 	}
 }
 
-// A turn of a thread hears of it to its end, also when one of the same thread that was left is given up meanwhile.
+// A turn of a thread hears of it to its end, also when one of the same thread that was left is given up during it.
 func TestGivingUpATurnLeavesTheNextOneOfItsThreadAlone(t *testing.T) {
 	p, dir := scripted(t)
 	p, leave := lives(t, p)
@@ -190,7 +190,7 @@ func TestGivingUpATurnLeavesTheNextOneOfItsThreadAlone(t *testing.T) {
 	}
 	ta = begin(t, sa, a)
 	awaitPath(t, filepath.Join(dir, "a2"))
-	after.giveUp(sb.(*live).hub) // what nobody asked for in time
+	after.giveUp(sb.(*live).server) // the turns that no request resumed in time
 	let("a2")
 	if r := ta.end(); r.Err != nil || r.Text != "done a2" {
 		t.Errorf("%+v, %v", r, r.Err)
@@ -228,7 +228,7 @@ func TestATurnThatWasNeverSentLeavesNothing(t *testing.T) {
 	if r := begin(t, sa, a).end(); r.Err != nil || r.Text != "done" {
 		t.Errorf("%+v, %v", r, r.Err)
 	}
-	h := sa.(*live).hub
+	h := sa.(*live).server
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.busy != 0 {

@@ -6,7 +6,7 @@ import (
 	"ductor/cli"
 )
 
-// adoptExec makes a session of a `codex exec` that an earlier ductor left in the middle of its turn.
+// adoptExec makes a session of a `codex exec` that the previous process left in the middle of its turn.
 func (p *Provider) adoptExec(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if req.Turn == "" {
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "a process of one turn is of no use to another")

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
-// awaitedTurn is a turn of a run that was attached to, from the moment of attaching until it is gone on with.
+// awaitedTurn is a turn of a run that was attached to, from the moment of attaching until it is resumed.
 type awaitedTurn struct {
 	mark   cli.Mark
 	note   note
@@ -17,10 +18,10 @@ type awaitedTurn struct {
 	taken  bool
 }
 
-// adoptWait is how long an attached process is kept for turns that nobody asks for.
+// adoptWait is how long an attached process is kept for turns that no request resumes.
 const adoptWait = time.Minute
 
-// adoptLive makes a session of a turn in an app server that an earlier ductor left. The process is attached to
+// adoptLive makes a session of a turn in an app server that the previous process left. The process is attached to
 // once, with the first of its turns.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if req.Turn == "" {
@@ -35,19 +36,19 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "nothing is left of this turn")
 	}
 	return &live{
-		provider: p, hub: h, chat: w.note.Chat, marker: w.note.Marker, thread: w.note.Thread, model: w.note.Model, left: w,
+		provider: p, server: h, chat: w.note.Chat, marker: w.note.Marker, thread: w.note.Thread, model: w.note.Model, left: w,
 	}, nil
 }
 
-// attach gives the hub of a run.
-func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
+// attach gives the server of a run.
+func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*server, error) {
 	p.mu.Lock()
 	h := p.attached[left.Run]
 	if h == nil {
-		h = &hub{provider: p, setting: left.Setting, left: &left, ready: make(chan struct{})}
+		h = &server{provider: p, setting: left.Setting, left: &left, ready: make(chan struct{})}
 		p.attached[left.Run] = h
 		p.mu.Unlock()
-		h.err = p.attachHub(ctx, h)
+		h.err = p.attachServer(ctx, h)
 		if h.err != nil {
 			p.mu.Lock()
 			delete(p.attached, left.Run)
@@ -65,8 +66,8 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun) (*hub, error) {
 	}
 }
 
-// attachHub attaches at the oldest turn and has the messages of each kept for who goes on with it.
-func (p *Provider) attachHub(ctx context.Context, h *hub) error {
+// attachServer attaches at the oldest turn and has the messages of each kept for the session that resumes it.
+func (p *Provider) attachServer(ctx context.Context, h *server) error {
 	from := h.left.OutputEnd
 	for _, m := range h.left.Marks {
 		from = min(from, m.Output)
@@ -84,21 +85,21 @@ func (p *Provider) attachHub(ctx context.Context, h *hub) error {
 		h.await = append(h.await, w)
 		h.busy, h.version = h.busy+1, w.note.Version
 		h.attend(w.note.Thread, w.in) // of two turns of a thread the later one is the open one
-		_ = h.conn.expect(startName(m.Turn), func(m message) { w.in.put(news{message: m}) })
+		_ = h.peer.Expect(startName(m.Turn), func(m rpc.Message) { w.in.put(news{Message: m}) })
 	}
 	p.mu.Lock()
 	h.users = len(h.await)
-	if old := p.hubs[h.setting]; old == nil {
-		p.hubs[h.setting] = h // conversations that are idle in it go on in it
+	if old := p.servers[h.setting]; old == nil {
+		p.servers[h.setting] = h // conversations that are idle in it go on in it
 	}
 	p.mu.Unlock()
-	h.listen()
+	h.peer.Listen()
 	time.AfterFunc(adoptWait, func() { p.giveUp(h) })
 	return nil
 }
 
-// claim takes out the turn that is gone on with.
-func (p *Provider) claim(h *hub, turn cli.TurnID) *awaitedTurn {
+// claim takes out the turn that is resumed.
+func (p *Provider) claim(h *server, turn cli.TurnID) *awaitedTurn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range h.await {
@@ -110,8 +111,8 @@ func (p *Provider) claim(h *hub, turn cli.TurnID) *awaitedTurn {
 	return nil
 }
 
-// forsake leaves the hub in the name of the turns that nobody asked for, and says whether nobody is left then.
-func (p *Provider) forsake(h *hub) (last bool) {
+// expire leaves the server for the turns that no request resumed, and says whether they were its last users.
+func (p *Provider) expire(h *server) (last bool) {
 	for _, w := range h.await {
 		if p.claim(h, w.mark.Turn) != nil {
 			h.ignore(w.note.Thread, w.in)
@@ -122,14 +123,14 @@ func (p *Provider) forsake(h *hub) (last bool) {
 	return last
 }
 
-// giveUp ends what nobody asked for in time.
-func (p *Provider) giveUp(h *hub) {
-	if !p.forsake(h) {
+// giveUp ends the turns that no request resumed in time.
+func (p *Provider) giveUp(h *server) {
+	if !p.expire(h) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.opts.Grace+stopWait)
 	defer cancel()
 	if err := h.kill(ctx); err != nil {
-		p.opts.Logger.Error("an agent that nobody goes on with did not end", "agent", string(Agent), "pid", h.process.PID(), "err", err)
+		p.opts.Logger.Error("an agent whose turns were not resumed did not end", "agent", string(Agent), "pid", h.process.PID(), "err", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/rpc"
 )
 
 // asked is the approval that a request becomes.
@@ -19,7 +20,7 @@ func asked(method string, params json.RawMessage, changes ...cli.FileChanged) cl
 	if len(changes) > 0 {
 		turn.parser.changes["i1"] = changes
 	}
-	return turn.approvalOf(newInquiry(message{ID: json.RawMessage(`1`), Method: method, Params: params}))
+	return turn.approvalOf(newInquiry(rpc.Message{ID: json.RawMessage(`1`), Method: method, Params: params}))
 }
 
 // Every value of a request is in its approval.

@@ -13,7 +13,7 @@ func argv(req cli.Request, sandbox string) []string {
 	if req.Permission == cli.Bypass {
 		args = append(args, "--dangerously-bypass-approvals-and-sandbox")
 	} else {
-		args = append(args, "-s", mannerOf(req.Permission, false, sandbox).sandbox)
+		args = append(args, "-s", permissionsOf(req.Permission, false, sandbox).sandbox)
 	}
 	if req.Dir != "" {
 		args = append(args, "-C", req.Dir)

@@ -41,7 +41,7 @@ func TestAConfiguredSandboxCountsWhereTheModeLeavesAChoice(t *testing.T) {
 	for mode, want := range map[cli.PermissionMode]string{
 		cli.Plan: readOnly, cli.Ask: readOnly, cli.AcceptEdits: fullAccess, cli.Auto: fullAccess, cli.Bypass: fullAccess,
 	} {
-		if got := mannerOf(mode, false, fullAccess).sandbox; got != want {
+		if got := permissionsOf(mode, false, fullAccess).sandbox; got != want {
 			t.Errorf("%s: %s, want %s", mode, got, want)
 		}
 	}

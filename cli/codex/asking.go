@@ -6,17 +6,18 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // ask deals with a request of this turn. While the past is told it may have been answered long ago: what is open
 // at its end is told then.
-func (t *liveTurn) ask(m message) {
+func (t *liveTurn) ask(m rpc.Message) {
 	var whose about
 	_ = json.Unmarshal(m.Params, &whose) // what names no turn is of this one
 	a := newInquiry(m)
 	if whose.Thread == t.s.thread && whose.Turn != "" && whose.Turn != t.parser.turn {
 		if !t.past {
-			_ = t.s.hub.conn.reply(m.ID, declining(m)) // a turn that is over waits for nobody
+			_ = t.s.server.peer.Reply(m.ID, declining(m), nil) // a turn that is over waits for no answer
 		}
 		return
 	}
@@ -28,13 +29,13 @@ func (t *liveTurn) ask(m message) {
 	}
 }
 
-// present asks people, or answers where nobody is asked.
+// present asks the user, or answers where the turn is not attended.
 func (t *liveTurn) present(a *inquiry) {
 	switch {
 	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
 		t.deny(a, "it is a form, which cannot be filled in from the chat")
 	case !t.req.Attended || !t.cut.IsZero():
-		t.deny(a, "nobody could be asked")
+		t.deny(a, "no user could be asked")
 	case a.m.Method == askQuestions:
 		t.out.Pass(cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)})
 	default:
@@ -42,7 +43,7 @@ func (t *liveTurn) present(a *inquiry) {
 	}
 }
 
-// deny answers in the name of nobody.
+// deny declines a request without asking the user.
 func (t *liveTurn) deny(a *inquiry, reason string) {
 	if t.asks.remove(a.id) == nil {
 		return
@@ -50,7 +51,7 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 	if a.m.Method != askQuestions {
 		t.parser.denied(t.approvalOf(a), reason)
 	}
-	_ = t.s.hub.conn.reply(a.m.ID, declining(a.m)) // a program that does not read shows otherwise
+	_ = t.s.server.peer.Reply(a.m.ID, declining(a.m), nil) // a program that does not read shows otherwise
 }
 
 // decide answers an ask with what a person said. A reason travels as a message of its own: Codex has no place
@@ -68,7 +69,7 @@ func (t *liveTurn) decide(id cli.AskID, d cli.Decision) error {
 			}
 		}
 	}
-	if err := t.s.hub.conn.reply(a.m.ID, a.answer(d)); err != nil {
+	if err := t.s.server.peer.Reply(a.m.ID, a.answer(d), nil); err != nil {
 		return fmt.Errorf("answer codex: %w", err)
 	}
 	return nil
@@ -79,17 +80,13 @@ func (t *liveTurn) explain(reason string) error {
 	t.mu.Lock()
 	turn := t.id
 	t.mu.Unlock()
-	line, err := question(t.s.hub.conn.name(), "turn/steer", map[string]any{
+	return t.s.server.peer.Send(rpc.Request{Method: "turn/steer", Params: map[string]any{
 		"threadId": t.s.thread, "expectedTurnId": turn, "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
-	})
-	if err != nil {
-		return err
-	}
-	return t.s.hub.out.send(line)
+	}})
 }
 
 // resolved takes note that Codex no longer waits for an answer.
-func (t *liveTurn) resolved(m message) {
+func (t *liveTurn) resolved(m rpc.Message) {
 	var p struct {
 		ID json.RawMessage `json:"requestId"`
 	}
@@ -106,7 +103,7 @@ func titleOf(s string) string { return cli.OneLine(s, maxTitle) }
 func pathsOf(changes []cli.FileChanged, dir string) string {
 	var paths []string
 	for _, c := range changes {
-		paths = append(paths, relative(c.Path, dir))
+		paths = append(paths, cli.Relative(dir, c.Path))
 	}
 	return strings.Join(paths, ", ")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // What Codex asks people for.
@@ -62,15 +63,18 @@ type askQuestion struct {
 	} `json:"options"`
 }
 
+// maxPending is how many requests may wait in a turn, and how many threads that others started are remembered.
+const maxPending = 1 << 10
+
 // inquiry is a request that waits for a person.
 type inquiry struct {
 	id     cli.AskID // the request's own, so that it is the same after an adoption
-	m      message
+	m      rpc.Message
 	params askParams
 	told   bool
 }
 
-func newInquiry(m message) *inquiry {
+func newInquiry(m rpc.Message) *inquiry {
 	a := &inquiry{id: cli.AskID(strings.Trim(string(m.ID), `"`)), m: m}
 	_ = json.Unmarshal(m.Params, &a.params) // what is missing is not shown
 	return a
@@ -111,9 +115,9 @@ func (a *inquiry) answers(d cli.Decision) any {
 	return map[string]any{"answers": answers}
 }
 
-// declining is the answer to a request that nobody is asked about.
-func declining(m message) any {
-	return newInquiry(m).answer(cli.Decision{Reason: "Nobody can be asked now. Decide yourself."})
+// declining is the answer to a request that no user is asked about.
+func declining(m rpc.Message) any {
+	return newInquiry(m).answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."})
 }
 
 // asks are what a turn waits for people with. Safe for concurrent use.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 const loginFix = "Run `codex login` on the machine, or set OPENAI_API_KEY for ductor"
@@ -44,7 +45,7 @@ func (p *Provider) needsNoLogin(ctx context.Context) bool {
 		Account      any  `json:"account"`
 		RequiresAuth bool `json:"requiresOpenaiAuth"`
 	}
-	err := p.ask(ctx, func(c *conn) error { return c.call(ctx, "account/read", nil, &account) })
+	err := p.ask(ctx, func(c *rpc.Peer) error { return c.Call(ctx, "account/read", nil, &account) })
 	return err == nil && (account.Account != nil || !account.RequiresAuth)
 }
 

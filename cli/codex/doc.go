@@ -1,7 +1,7 @@
 // Package codex is the Codex CLI dialect, in two modes.
 //
 // Live it speaks JSON-RPC with `codex app-server`. One process serves the threads of all conversations whose
-// environment and arguments are the same; a hub is such a process, a live is one thread in it. The process starts
+// environment and arguments are the same; a server is such a process, a live is one thread in it. The process starts
 // with the first session and ends with the last. Text comes word by word, Codex asks people, a turn can be steered
 // and interrupted. An interrupted turn leaves its commands running: what they started is found by a marker in the
 // environment of the thread's tools, and ended, without touching what runs for others.

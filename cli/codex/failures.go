@@ -56,5 +56,5 @@ func reasonOf(message string) string {
 	}
 	message = counter.ReplaceAllString(message, "$1")
 	message = waiting.ReplaceAllString(message, "")
-	return oneLine(address.ReplaceAllString(message, ""))
+	return cli.ShortLine(address.ReplaceAllString(message, ""))
 }

@@ -3,7 +3,7 @@ package codex
 import (
 	"sync"
 
-	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // inboxLimit is how many bytes of messages may wait for a turn to take them. Beyond it the turn has failed:
@@ -12,12 +12,11 @@ const inboxLimit = 64 << 20
 
 // news is what a turn gets to know: a message, or what happened to the connection.
 type news struct {
-	message
-	lost     *cli.LostOutput // a part of the output is gone
-	caughtUp bool            // what follows happens now
-	denied   *inquiry        // a person said no, for this reason
-	reason   string
-	size     int
+	rpc.Message
+	rpc.Change
+	denied *inquiry // a person said no, for this reason
+	reason string
+	size   int
 }
 
 // inbox is the queue from a process to one of the turns in it. Many put, one takes.

@@ -51,7 +51,7 @@ func TestAProcessThatRestsIsKept(t *testing.T) {
 			t.Errorf("kept %d, shared %d, left %d", k.PID, p.Shares(a), left.PID)
 		}
 		if left := running61x(t); len(left) > 0 {
-			t.Errorf("%q runs on, and nobody knows of it", left)
+			t.Errorf("%q runs on, and no process knows of it", left)
 		}
 		b = next(b, rb, "turn-b2", `[[history]]`)
 		sb = openLive(t, p, b)
@@ -75,7 +75,7 @@ func TestAProcessThatRestsIsKept(t *testing.T) {
 			t.Errorf("the turns ran in %+v and %+v, not in %d", sa.Info(), sb.Info(), left.PID)
 		}
 		if err := k.Close(t.Context()); err != nil || !sb.Info().Alive {
-			t.Errorf("nobody keeps it, but b is in it: %+v, %v", sb.Info(), err)
+			t.Errorf("no keeper has it, but b is in it: %+v, %v", sb.Info(), err)
 		}
 		clitest.Close(t, sb)
 		if err := syscall.Kill(left.PID, 0); err == nil {
@@ -152,10 +152,10 @@ func TestAProcessThatIsNotKept(t *testing.T) {
 	}{
 		"a turn has begun since": {func(_ *testing.T, _ *Provider, _ string, left *cli.LeftRun) {
 			left.Marks = append(left.Marks, cli.Mark{Turn: "T"})
-		}, "nobody knows what runs in it"},
+		}, "it is unknown what runs in it"},
 		"no note": {func(_ *testing.T, _ *Provider, _ string, left *cli.LeftRun) {
 			left.Marks[len(left.Marks)-1].Note = ""
-		}, "nobody knows what runs in it"},
+		}, "it is unknown what runs in it"},
 		"another version": {func(_ *testing.T, _ *Provider, _ string, left *cli.LeftRun) {
 			left.Marks[len(left.Marks)-1].Note = `{"version":"0.1.0"}`
 		}, "it is version 0.1.0, and"},
@@ -193,7 +193,7 @@ func TestAProcessThatIsNotKept(t *testing.T) {
 	}
 }
 
-// A thread that works by itself in a process is not disturbed by a new owner of it: the process is not kept.
+// A thread that works in the background of a process is not disturbed by a new owner of it: the process is not kept.
 func TestAProcessWithAThreadAtWorkIsNotKept(t *testing.T) {
 	p, dir := scripted(t)
 	p, leave := lives(t, p)
@@ -248,6 +248,6 @@ func TestASessionWaitsForTheProcessThatIsTakenOver(t *testing.T) {
 	}
 	p.kept(h).Detach()
 	if _, err := os.Stat("/proc/" + itoa(int64(left.PID))); err != nil {
-		t.Errorf("it was let go of, and is gone: %v", err)
+		t.Errorf("it was detached, and is gone: %v", err)
 	}
 }

@@ -4,7 +4,7 @@ import "ductor/cli"
 
 var _ cli.Limited = (*Provider)(nil)
 
-// Cannot says what of a permission mode Codex does not do; see mannerOf and cli.Limited.
+// Cannot says what of a permission mode Codex does not do; see permissionsOf and cli.Limited.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	once := mode == cli.OneShot
 	switch {
@@ -13,7 +13,7 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	case permission == cli.Plan:
 		return "Codex has no plan mode: it may read, and change nothing"
 	case once && permission == cli.AcceptEdits:
-		return "Codex run once cannot ask: commands run unasked inside its sandbox"
+		return "Codex run once cannot ask: commands run inside its sandbox without a question"
 	case once && permission == cli.Auto:
 		return "Codex run once cannot ask: what its sandbox does not let through fails"
 	case once:

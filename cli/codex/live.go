@@ -12,7 +12,7 @@ import (
 // live is a thread in an app server that it may share with other conversations.
 type live struct {
 	provider *Provider
-	hub      *hub
+	server   *server
 	chat     int64
 	marker   string // the value of threadVar in the environment of all that the thread's tools start
 	thread   cli.AgentSessionID
@@ -30,7 +30,7 @@ type live struct {
 
 var (
 	_ cli.Session = (*live)(nil)
-	_ cli.Asker   = (*live)(nil)
+	_ cli.Decider = (*live)(nil)
 	_ cli.Steerer = (*live)(nil)
 )
 
@@ -38,13 +38,13 @@ var (
 // threads of others are to be spared.
 const threadVar = "DUCTOR_THREAD"
 
-// openLive makes a session in the hub that fits, with its thread started or resumed.
+// openLive makes a session in the server that fits, with its thread started or resumed.
 func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error) {
 	h, err := p.acquire(ctx, req)
 	if err != nil {
 		return nil, cli.AsFailure(Agent, err)
 	}
-	s := &live{provider: p, hub: h, chat: req.ChatID, marker: string(h.process.Run()) + "-" + h.conn.name()}
+	s := &live{provider: p, server: h, chat: req.ChatID, marker: string(h.process.Run()) + "-" + h.peer.NextID()}
 	if err := s.begin(ctx, req); err != nil {
 		return nil, s.unusable(ctx, err)
 	}
@@ -53,7 +53,7 @@ func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error)
 
 // unusable closes a session that could not be made, and says why.
 func (s *live) unusable(ctx context.Context, err error) *cli.Failure {
-	f := s.hub.broken(err)
+	f := s.server.broken(err)
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.provider.opts.Grace+stopWait)
 	defer cancel()
 	if err := s.Close(stop); err != nil {
@@ -94,7 +94,7 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 		}
 	}
 	var reply threadReply
-	if err := s.hub.conn.call(ctx, method, params, &reply); err != nil {
+	if err := s.server.peer.Call(ctx, method, params, &reply); err != nil {
 		return err
 	}
 	if reply.Thread.ID == "" {
@@ -103,7 +103,7 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 	if resume != "" && reply.Thread.ID != resume {
 		return cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
 	}
-	defaults, err := s.hub.configured(ctx)
+	defaults, err := s.server.configured(ctx)
 	s.thread, s.model = reply.Thread.ID, or(defaults.Model, reply.Model)
 	return err
 }
@@ -132,7 +132,7 @@ func (s *live) newest(ctx context.Context, dir string) (cli.AgentSessionID, erro
 		"cwd": dir, "limit": 1, "sortKey": "updated_at",
 		"sourceKinds": []string{"cli", "vscode", "exec", "appServer"},
 	}
-	if err := s.hub.conn.call(ctx, "thread/list", params, &list); err != nil {
+	if err := s.server.peer.Call(ctx, "thread/list", params, &list); err != nil {
 		return "", err
 	}
 	if len(list.Data) == 0 {
@@ -148,22 +148,22 @@ func (s *live) Fits(req cli.Request) bool {
 	thread, usable := s.thread, !s.closed && !s.spent
 	s.mu.Unlock()
 	setting, _ := s.provider.settingOf(req)
-	return usable && req.Resume == thread && req.ChatID == s.chat && setting == s.hub.setting && s.hub.alive()
+	return usable && req.Resume == thread && req.ChatID == s.chat && setting == s.server.setting && s.server.alive()
 }
 
 // Info names the thread and the process, which others may share.
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	alive := !s.closed && !s.spent && s.hub.alive()
+	alive := !s.closed && !s.spent && s.server.alive()
 	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.thread, Alive: alive}
-	if s.hub.alive() {
-		info.PID = s.hub.process.PID()
+	if s.server.alive() {
+		info.PID = s.server.process.PID()
 	}
 	return info
 }
 
-// Close ends what the thread's tools started, and the process if nobody else uses it.
+// Close ends what the thread's tools started, and the process if no other session uses it.
 func (s *live) Close(ctx context.Context) error {
 	s.mu.Lock()
 	first, turn := s.over == nil, s.turn
@@ -192,17 +192,17 @@ func (s *live) Close(ctx context.Context) error {
 	return s.err
 }
 
-// release leaves the hub. The last one to leave ends the process, which ends all it ever started. Who is not the
+// release leaves the server. The last one to leave ends the process, which ends all it ever started. Who is not the
 // last ends what is left of his own.
 func (s *live) release(ctx context.Context) error {
-	p, h := s.provider, s.hub
+	p, h := s.provider, s.server
 	if h.alive() && p.shared(h) {
 		err := s.clean(ctx)
 		if err != nil && h.alive() {
 			p.opts.Logger.Warn("what a thread's tools started may still run", "agent", string(Agent), "thread", string(s.thread), "err", err)
 		}
 		if err == nil && s.owed {
-			h.quieter()
+			h.turnEnded()
 		}
 	}
 	if !p.leave(h) {
@@ -212,14 +212,14 @@ func (s *live) release(ctx context.Context) error {
 }
 
 // shared says whether others use h.
-func (p *Provider) shared(h *hub) bool {
+func (p *Provider) shared(h *server) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return h.users > 1
 }
 
-// onlyAwaited says whether none but turns that nobody asked for yet use h.
-func (p *Provider) onlyAwaited(h *hub) bool {
+// onlyAwaited says whether only turns that no request resumed yet use h.
+func (p *Provider) onlyAwaited(h *server) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	untaken := 0
@@ -238,11 +238,11 @@ func (s *live) clean(ctx context.Context) error {
 	thread := map[string]any{"threadId": s.thread}
 	var errs []error
 	if s.thread != "" {
-		errs = append(errs, s.hub.conn.call(ask, "thread/backgroundTerminals/clean", thread, nil))
+		errs = append(errs, s.server.peer.Call(ask, "thread/backgroundTerminals/clean", thread, nil))
 	}
 	errs = append(errs, s.provider.sweep(ctx, threadVar+"="+s.marker))
 	if s.thread != "" {
-		errs = append(errs, s.hub.conn.call(ask, "thread/unsubscribe", thread, nil))
+		errs = append(errs, s.server.peer.Call(ask, "thread/unsubscribe", thread, nil))
 	}
 	for i, err := range errs {
 		errs[i] = notRefused(err) // sweep did it
@@ -250,7 +250,7 @@ func (s *live) clean(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Detach lets go of the thread, and of the process if nobody else uses it.
+// Detach detaches from the thread, and from the process if no other session uses it.
 func (s *live) Detach() {
 	s.mu.Lock()
 	first := s.over == nil
@@ -262,14 +262,14 @@ func (s *live) Detach() {
 	if !first {
 		return
 	}
-	p, h := s.provider, s.hub
+	p, h := s.provider, s.server
 	h.leaving()
-	if p.leave(h) || p.onlyAwaited(h) && p.forsake(h) {
+	if p.leave(h) || p.onlyAwaited(h) && p.expire(h) {
 		h.detach()
 	}
 }
 
-// Decide answers what Codex asked; see cli.Asker.
+// Decide answers what Codex asked; see cli.Decider.
 func (s *live) Decide(_ context.Context, id cli.AskID, d cli.Decision) error {
 	s.mu.Lock()
 	turn := s.turn

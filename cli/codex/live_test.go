@@ -174,7 +174,7 @@ func TestApprovals(t *testing.T) {
 		req := inDir(dir, "a", "")
 		req.Permission, req.Attended = cli.Ask, true
 		s := openLive(t, p, req)
-		asker := s.(cli.Asker)
+		decider := s.(cli.Decider)
 
 		req.Turn, req.Prompt = "yes", `[[tool cmd="touch allowed"]][[text done]]`
 		turn := begin(t, s, req)
@@ -182,13 +182,13 @@ func TestApprovals(t *testing.T) {
 		if a.Tool != "shell" || a.Title != "touch allowed" || a.Started == "" {
 			t.Errorf("asked as %+v", a)
 		}
-		if err := asker.Decide(t.Context(), "nonsense", cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+		if err := decider.Decide(t.Context(), "nonsense", cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
 			t.Errorf("a decision on nothing: %v", err)
 		}
-		if err := asker.Decide(t.Context(), a.ID, cli.Decision{Allow: true}); err != nil {
+		if err := decider.Decide(t.Context(), a.ID, cli.Decision{Allow: true}); err != nil {
 			t.Fatal(err)
 		}
-		if err := asker.Decide(t.Context(), a.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+		if err := decider.Decide(t.Context(), a.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
 			t.Errorf("decided twice: %v", err)
 		}
 		if r := turn.end(); r.Err != nil || r.Text != "done" || len(r.Denials) != 0 {
@@ -202,7 +202,7 @@ func TestApprovals(t *testing.T) {
 		if a.Tool != "patch" || a.Title != "denied.txt" || len(a.Changes) != 1 || a.Changes[0].Diff != "@@ -0,0 +1,1 @@\n+x\n" {
 			t.Errorf("asked as %+v", a)
 		}
-		if err := asker.Decide(t.Context(), a.ID, cli.Decision{Reason: "[[text \"I see\"]]"}); err != nil {
+		if err := decider.Decide(t.Context(), a.ID, cli.Decision{Reason: "[[text \"I see\"]]"}); err != nil {
 			t.Fatal(err)
 		}
 		r := turn.end()
@@ -212,7 +212,7 @@ func TestApprovals(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "denied.txt")); err == nil {
 			t.Error("what was denied was done")
 		}
-		if err := asker.Decide(t.Context(), a.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
+		if err := decider.Decide(t.Context(), a.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
 			t.Errorf("decided after the turn: %v", err)
 		}
 
@@ -257,7 +257,7 @@ func TestEditsAreAskedForAlsoWhereTheModeAcceptsThem(t *testing.T) {
 			if a.Tool != tool {
 				t.Errorf("asked for %+v, want %s", a, tool)
 			}
-			if err := s.(cli.Asker).Decide(t.Context(), a.ID, cli.Decision{Allow: true}); err != nil {
+			if err := s.(cli.Decider).Decide(t.Context(), a.ID, cli.Decision{Allow: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -367,8 +367,8 @@ func TestManyThreadsInOneProcess(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := len(p.hubs); n != 0 {
-			t.Errorf("%d processes are kept that nobody uses", n)
+		if n := len(p.servers); n != 0 {
+			t.Errorf("%d processes are kept that no session uses", n)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // interrupt asks Codex to end the turn, whose Result will be r.
@@ -28,10 +29,8 @@ func (t *liveTurn) sendInterrupt() {
 		return
 	}
 	t.asked = true
-	h := t.s.hub
-	h.stream.Hurry()
-	line, err := question(h.conn.name(), "turn/interrupt", map[string]any{"threadId": t.s.thread, "turnId": t.id})
-	if err != nil || h.out.send(line) != nil { // the answer is the end of the turn
+	params := map[string]any{"threadId": t.s.thread, "turnId": t.id}
+	if t.s.server.peer.Send(rpc.Request{Method: "turn/interrupt", Params: params}) != nil { // the answer is the end of the turn
 		t.timer.Reset(0)
 	}
 }
@@ -42,8 +41,8 @@ func (t *liveTurn) deaf() cli.Result {
 	if t.sent {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.provider.opts.Grace+stopWait)
 		defer cancel()
-		if err := t.s.hub.kill(ctx); err != nil {
-			t.s.provider.opts.Logger.Error("a codex that does not answer did not end", "pid", t.s.hub.process.PID(), "err", err)
+		if err := t.s.server.kill(ctx); err != nil {
+			t.s.provider.opts.Logger.Error("a codex that does not answer did not end", "pid", t.s.server.process.PID(), "err", err)
 		}
 	}
 	return t.why
@@ -62,6 +61,6 @@ func (t *liveTurn) crashed() cli.Result {
 	if !t.cut.IsZero() {
 		return t.why
 	}
-	f := *t.s.hub.failure
+	f := *t.s.server.failure
 	return cli.Result{Err: &f}
 }

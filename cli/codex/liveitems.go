@@ -30,7 +30,7 @@ func startedLive(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	case "webSearch":
 		t.Name, t.Title = "web_search", it.Query
 	case "imageView":
-		t.Name, t.Title = "view_image", relative(it.Path, dir)
+		t.Name, t.Title = "view_image", cli.Relative(dir, it.Path)
 	case "imageGeneration":
 		t.Name = "image_generation"
 	default:
@@ -51,7 +51,7 @@ func endedLive(it *liveItem) cli.ToolEnded {
 	}
 	switch {
 	case it.Error != nil && it.Error.Message != "":
-		e.Err = oneLine(it.Error.Message)
+		e.Err = cli.ShortLine(it.Error.Message)
 	case it.ExitCode != nil && *it.ExitCode != 0:
 		e.Err = fmt.Sprintf("exit code %d", *it.ExitCode)
 	case it.Status == turnFailed || it.Status == "declined":

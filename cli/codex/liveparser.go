@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // liveParser turns the notifications of one turn of the app server into events. It is pure: the same
@@ -54,7 +55,7 @@ func (p *liveParser) session(thread cli.AgentSessionID, model cli.ModelID) {
 }
 
 // notification takes one and says whether it ends the turn.
-func (p *liveParser) notification(m message) (over bool) {
+func (p *liveParser) notification(m rpc.Message) (over bool) {
 	var n notice
 	if json.Unmarshal(m.Params, &n) != nil {
 		return false
@@ -78,9 +79,9 @@ func (p *liveParser) notification(m message) (over bool) {
 	case "account/rateLimits/updated":
 		p.limits(n)
 	case "warning":
-		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(n.Message)})
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(n.Message)})
 	case "model/rerouted":
-		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine("another model answers: " + n.ToModel)})
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine("another model answers: " + n.ToModel)})
 	case "turn/plan/updated":
 		p.plan(n)
 	default:

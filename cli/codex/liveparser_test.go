@@ -8,12 +8,13 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/rpc"
 )
 
 // recorded is a line of a recorded dialog.
 type recorded struct {
-	From string  `json:"from"` // us or codex
-	Msg  message `json:"msg"`
+	From string      `json:"from"` // us or codex
+	Msg  rpc.Message `json:"msg"`
 }
 
 // Every folder of testdata/live is a recorded dialog with the real app server, and what its turns look like to
@@ -76,15 +77,15 @@ func newStagedTurn(thread cli.AgentSessionID) *stagedTurn {
 	return &stagedTurn{&liveTurn{s: &live{thread: thread}, req: req, parser: parser, out: parser.out}, rec}
 }
 
-func (s *stagedTurn) answered(m message) {
+func (s *stagedTurn) answered(m rpc.Message) {
 	var reply struct{ Turn turnInfo }
-	if err := read(m, "turn/start", &reply); err != nil {
+	if err := m.Read(Agent, "turn/start", &reply); err != nil {
 		s.rec.Add("refused: %v", err)
 	}
 	s.parser.turn = reply.Turn.ID
 }
 
-func (s *stagedTurn) hears(m message) {
+func (s *stagedTurn) hears(m rpc.Message) {
 	if s.out.Finished() {
 		return
 	}
@@ -122,11 +123,11 @@ func FuzzLiveParser(f *testing.F) {
 		for line := range bytes.Lines(raw) {
 			var r recorded
 			if json.Unmarshal(line, &r) == nil && r.From == "codex" && r.Msg.Method != "" {
-				m, err := encode(r.Msg)
+				m, err := json.Marshal(r.Msg)
 				if err != nil {
 					f.Fatal(err)
 				}
-				lines = append(lines, m...)
+				lines = append(append(lines, m...), '\n')
 			}
 		}
 		f.Add(lines)
@@ -137,7 +138,7 @@ func FuzzLiveParser(f *testing.F) {
 		p := newLiveParser(cli.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) }), cli.Request{Dir: "/"})
 		p.session("thread", "model")
 		for line := range bytes.Lines(raw) {
-			var m message
+			var m rpc.Message
 			if json.Unmarshal(line, &m) != nil {
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // steer adds req's prompt to the turn.
@@ -20,15 +21,15 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	if req.Turn != "" {
 		params["clientUserMessageId"] = string(req.Turn)
 	}
-	err := t.s.hub.conn.call(ctx, "turn/steer", params, nil)
-	var refused *rpcError
-	if errors.As(err, &refused) && refused.Code == invalidRequest {
+	err := t.s.server.peer.Call(ctx, "turn/steer", params, nil)
+	var refused *rpc.Error
+	if errors.As(err, &refused) && refused.Code == rpc.CodeInvalidRequest {
 		return cli.ErrNoTurn
 	}
 	return err
 }
 
-// note is what a later ductor must know to go on with a turn of this thread.
+// note is what the next process must know to resume a turn of this thread.
 type note struct {
 	Thread cli.AgentSessionID `json:"thread"`
 	Marker string             `json:"marker"`
@@ -39,7 +40,7 @@ type note struct {
 }
 
 func (s *live) note() string {
-	raw, err := json.Marshal(note{s.thread, s.marker, s.chat, s.model, s.hub.version})
+	raw, err := json.Marshal(note{s.thread, s.marker, s.chat, s.model, s.server.version})
 	if err != nil { // strings always can be written
 		return ""
 	}

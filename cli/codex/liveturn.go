@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // liveTurn is one turn of a thread. All but stop, decide and steer belongs to the goroutine of Turn.
@@ -28,7 +29,7 @@ type liveTurn struct {
 	counted   bool       // the process is busy with it
 	at        time.Time  // of the message that is dealt with, while the past is told
 	past      bool       // it is
-	began     time.Time  // of a turn that is gone on with
+	began     time.Time  // of a turn that is resumed
 	failed    chan error // the question could not be written
 	unwritten bool       // it was not, or was not tried to be yet
 	rest      []news     // what came after the end
@@ -55,7 +56,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	t := s.newTurn(ctx, req, out, left)
 	defer t.end()
 	if err := t.open(left); err != nil {
-		out.Finish(cli.Result{Err: s.hub.broken(err)})
+		out.Finish(cli.Result{Err: s.server.broken(err)})
 		return
 	}
 	r := t.run()
@@ -71,20 +72,20 @@ func (s *live) takeLeft() *awaitedTurn {
 	return left
 }
 
-// startName is how the question that starts a turn is called. A later ductor knows the answer by it.
+// startName is how the question that starts a turn is called. The next process knows the answer by it.
 func startName(turn cli.TurnID) string { return "turn." + string(turn) }
 
 func (s *live) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter, left *awaitedTurn) *liveTurn {
 	t := &liveTurn{s: s, req: req, out: out, asks: &asks{}, done: make(chan struct{}), failed: make(chan error, 1), start: startName(req.Turn)}
 	if req.Turn == "" {
-		t.start = s.hub.conn.name()
+		t.start = s.server.peer.NextID()
 	}
 	t.ctx, t.stop = context.WithCancelCause(ctx)
 	t.in = newInbox()
 	if left != nil {
 		t.in, t.past, t.sent, t.counted, t.unwritten = left.in, true, !left.unsent, true, left.unsent
 		if t.at = req.Began; t.at.IsZero() {
-			t.at = s.hub.process.When(left.mark.Output)
+			t.at = s.server.process.When(left.mark.Output)
 		}
 		t.began = t.now()
 		out.Past(t.now)
@@ -106,11 +107,11 @@ func (t *liveTurn) now() time.Time {
 	return t.s.provider.opts.Now()
 }
 
-// open has the thread's messages come here, and asks for the turn if nobody did.
+// open has the thread's messages come here, and asks for the turn if no process has.
 func (t *liveTurn) open(left *awaitedTurn) error {
 	if left == nil {
-		h := t.s.hub
-		if err := h.conn.expect(t.start, func(m message) { t.in.put(news{message: m}) }); err != nil {
+		h := t.s.server
+		if err := h.peer.Expect(t.start, func(m rpc.Message) { t.in.put(news{Message: m}) }); err != nil {
 			return err
 		}
 		h.attend(t.s.thread, t.in)
@@ -126,44 +127,46 @@ func (t *liveTurn) send() error {
 	t.sent, t.unwritten = true, true
 	ctx, cancel := context.WithTimeout(t.ctx, helloWait)
 	defer cancel()
-	defaults, err := t.s.hub.configured(ctx)
+	defaults, err := t.s.server.configured(ctx)
 	if err != nil {
 		return err
 	}
-	line, err := question(t.start, "turn/start", t.s.turnParams(t.req, defaults))
-	if err != nil {
-		return err
-	}
-	p := parcel{line: line, ctx: t.ctx, output: t.s.hub.feed.at.Load, failed: func(err error) { t.failed <- err; t.wake() }}
+	peer := t.s.server.peer
+	start := rpc.Request{ID: t.start, Method: "turn/start", Params: t.s.turnParams(t.req, defaults), Sent: t.written}
 	if t.req.Turn != "" {
-		p.mark = &cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
+		mark := cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
+		start.Before = func(int) error { _, err := peer.Begin(t.ctx, mark); return err }
 	}
-	t.s.hub.stream.Hurry()
 	if !t.counted {
 		t.counted = true
-		t.s.hub.busier()
+		t.s.server.turnStarted()
 	}
-	if err := t.s.hub.out.put(p); err != nil {
+	if err := peer.Send(start); err != nil {
 		return err
 	}
 	t.unwritten = false // unless failed says otherwise
 	return nil
 }
 
-func (t *liveTurn) wake() {
+// written learns how writing the question went.
+func (t *liveTurn) written(err error) {
+	if err == nil {
+		return
+	}
+	t.failed <- err
 	select {
 	case t.in.ready <- struct{}{}:
 	default:
 	}
 }
 
-// end lets go of the thread's messages.
+// end detaches from the thread's messages.
 func (t *liveTurn) end() {
-	t.s.hub.conn.forget(t.start)
-	t.s.hub.ignore(t.s.thread, t.in)
+	t.s.server.peer.Forget(t.start)
+	t.s.server.ignore(t.s.thread, t.in)
 	for _, n := range append(t.rest, t.in.close()...) {
-		if len(n.ID) > 0 && n.Method != "" && !t.letGo && !t.past {
-			_ = t.s.hub.conn.reply(n.ID, declining(n.message)) // nobody is left who could be asked
+		if n.Asks() && !t.letGo && !t.past {
+			_ = t.s.server.peer.Reply(n.ID, declining(n.Message), nil) // no turn is left to ask in
 		}
 	}
 	t.s.mu.Lock()
@@ -171,7 +174,7 @@ func (t *liveTurn) end() {
 	t.s.mu.Unlock()
 	t.stop(nil)
 	if t.cut.IsZero() && t.leftNothing() {
-		t.s.hub.quieter()
+		t.s.server.turnEnded()
 	}
 	close(t.done)
 }
@@ -196,12 +199,12 @@ func (t *liveTurn) run() cli.Result {
 		case <-cancelled:
 			cancelled = nil
 			if errors.Is(context.Cause(t.ctx), cli.ErrDetached) && t.cut.IsZero() {
-				t.s.hub.leaving()
+				t.s.server.leaving()
 				t.letGo = true
 				return cli.Result{Detached: true}
 			}
 			t.interrupt(cli.Cut(t.ctx, Agent))
-		case <-t.s.hub.gone:
+		case <-t.s.server.gone:
 			if r, over := t.takeAll(); over {
 				return r
 			}
@@ -228,7 +231,7 @@ func (t *liveTurn) takeAll() (r cli.Result, over bool) {
 	select {
 	case err := <-t.failed:
 		t.unwritten = true
-		return cli.Result{Err: t.s.hub.broken(err)}, true
+		return cli.Result{Err: t.s.server.broken(err)}, true
 	default:
 	}
 	if f := t.parser.hopeless; f != nil && t.cut.IsZero() {
@@ -243,36 +246,36 @@ func (t *liveTurn) takeAll() (r cli.Result, over bool) {
 // take deals with one piece of news and says whether it ended the turn.
 func (t *liveTurn) take(n news) (over bool) {
 	switch {
-	case n.caughtUp:
+	case n.CaughtUp:
 		return t.caughtUp()
-	case n.lost != nil:
-		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: n.lost.Error()})
+	case n.Lost != nil:
+		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: n.Lost.Error()})
 		return false
 	case n.denied != nil:
-		t.parser.denied(t.approvalOf(n.denied), or(oneLine(n.reason), "it was not allowed"))
+		t.parser.denied(t.approvalOf(n.denied), or(cli.ShortLine(n.reason), "it was not allowed"))
 		return false
 	case n.Method == "":
-		return t.started(n.message)
+		return t.started(n.Message)
 	case !t.settled:
 		t.held = append(t.held, n)
 		return false
 	}
-	return t.handle(n.message)
+	return t.handle(n.Message)
 }
 
 // started deals with the answer to the question that starts the turn, and then with what came before it.
-func (t *liveTurn) started(m message) (over bool) {
+func (t *liveTurn) started(m rpc.Message) (over bool) {
 	var reply struct {
 		Turn struct {
 			ID string `json:"id"`
 		} `json:"turn"`
 	}
-	err := read(m, "turn/start", &reply)
+	err := m.Read(Agent, "turn/start", &reply)
 	if err == nil && reply.Turn.ID == "" {
 		err = cli.Failf(cli.BadOutput, Agent, "it started a turn without a name")
 	}
 	if err != nil {
-		t.parser.refused = t.s.hub.broken(err)
+		t.parser.refused = t.s.server.broken(err)
 		return true
 	}
 	t.settled = true
@@ -294,7 +297,7 @@ func (t *liveTurn) started(m message) (over bool) {
 }
 
 // handle deals with a message of this thread.
-func (t *liveTurn) handle(m message) (over bool) {
+func (t *liveTurn) handle(m rpc.Message) (over bool) {
 	if at := time.UnixMilli(m.EmittedAt); m.EmittedAt > 0 && at.After(t.at) {
 		t.at = at
 	}
@@ -323,7 +326,7 @@ func (t *liveTurn) caughtUp() (over bool) {
 		return false
 	}
 	if err := t.send(); err != nil {
-		t.parser.refused = t.s.hub.broken(err)
+		t.parser.refused = t.s.server.broken(err)
 		return true
 	}
 	return false
@@ -379,7 +382,7 @@ func (t *liveTurn) close(r *cli.Result) {
 		}
 	}
 	r.Usage, r.Denials = t.parser.used(), append(r.Denials, t.parser.denials...)
-	if t.past && !r.Detached { // it ended while nobody listened
+	if t.past && !r.Detached { // it ended while no session listened
 		r.Duration = max(t.now().Sub(t.began), time.Millisecond)
 		t.out.Pass(cli.CaughtUp{})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 type modelPage struct {
@@ -27,11 +28,11 @@ const maxModelPages = 20
 // Models asks `codex app-server` for the models a user may pick.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	var models []cli.Model
-	err := p.ask(ctx, func(c *conn) error {
+	err := p.ask(ctx, func(c *rpc.Peer) error {
 		params := map[string]any{}
 		for range maxModelPages {
 			var page modelPage
-			if err := c.call(ctx, "model/list", params, &page); err != nil {
+			if err := c.Call(ctx, "model/list", params, &page); err != nil {
 				return err
 			}
 			models = append(models, page.models()...)

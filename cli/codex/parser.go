@@ -96,7 +96,7 @@ func (p *parser) itemCompleted(it *item) {
 		p.out.Thinking(it.Text)
 		return
 	case itemError:
-		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(it.Message)})
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(it.Message)})
 		return
 	}
 	p.itemStarted(it) // one that was never announced is started here

@@ -73,7 +73,7 @@ func TestUsageOfAResumedThreadIsTheTurnsOwn(t *testing.T) {
 		{"a new thread", "a", "", 100, 100},
 		{"its second turn", "a", "a", 250, 150},
 		{"another thread", "b", "", 40, 40},
-		{"a thread of an earlier ductor: what came before is not known", "c", "c", 900, 0},
+		{"a thread of the previous ductor process: what came before is not known", "c", "c", 900, 0},
 		{"and from then on it is", "c", "c", 950, 50},
 		{"a total that was started anew", "a", "a", 30, 30},
 	}

@@ -15,12 +15,13 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/rpc"
 )
 
 // oddServer is an app server inside the test, with manners of its own. It answers what every server answers
 // unless say takes the message.
 type oddServer struct {
-	say    func(s *oddServer, m message) (handled bool)
+	say    func(s *oddServer, m rpc.Message) (handled bool)
 	stdin  *io.PipeWriter
 	stdout *io.PipeReader
 	out    *io.PipeWriter
@@ -30,12 +31,12 @@ type oddServer struct {
 	dying  func() // called while it is being ended; may be nil
 
 	mu    sync.Mutex
-	heard []message
+	heard []rpc.Message
 }
 
 const oddThread = "11111111-2222-3333-4444-555555555555"
 
-func newOddServer(say func(*oddServer, message) bool) *oddServer {
+func newOddServer(say func(*oddServer, rpc.Message) bool) *oddServer {
 	in, stdin := io.Pipe()
 	stdout, out := io.Pipe()
 	s := &oddServer{say: say, stdin: stdin, stdout: stdout, out: out, done: make(chan struct{})}
@@ -51,7 +52,7 @@ func (s *oddServer) serve(in io.Reader) {
 			s.exit()
 			return
 		}
-		var m message
+		var m rpc.Message
 		if json.Unmarshal(line, &m) != nil {
 			continue
 		}
@@ -64,7 +65,7 @@ func (s *oddServer) serve(in io.Reader) {
 	}
 }
 
-func (s *oddServer) asUsual(m message) {
+func (s *oddServer) asUsual(m rpc.Message) {
 	switch m.Method {
 	case "thread/start", "thread/resume":
 		s.print(`{"id":` + string(m.ID) + `,"result":{"thread":{"id":"` + oddThread + `"},"model":"m"}}`)
@@ -98,7 +99,7 @@ func approval(id string) string {
 }
 
 func (s *oddServer) print(lines ...string) {
-	_, _ = io.WriteString(s.out, strings.Join(lines, "\n")+"\n") // nobody reads once it is over
+	_, _ = io.WriteString(s.out, strings.Join(lines, "\n")+"\n") // no one reads once it is over
 }
 
 func (s *oddServer) exit() {
@@ -109,7 +110,7 @@ func (s *oddServer) exit() {
 }
 
 // answersTo are what a request of the server was answered.
-func (s *oddServer) answersTo(id string) (answers []message) {
+func (s *oddServer) answersTo(id string) (answers []rpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.heard {
@@ -142,7 +143,7 @@ func (s *oddServer) Stop(context.Context, time.Duration) error {
 
 // oddLauncher starts odd servers, all of one kind.
 type oddLauncher struct {
-	say     func(*oddServer, message) bool
+	say     func(*oddServer, rpc.Message) bool
 	version string // what --version prints; nothing when empty
 
 	mu      sync.Mutex
@@ -184,7 +185,7 @@ func (l *oddLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, er
 }
 
 // odd runs f over a server with odd manners, on a clock of its own.
-func odd(t *testing.T, say func(*oddServer, message) bool, f func(t *testing.T, p *Provider, l *oddLauncher)) {
+func odd(t *testing.T, say func(*oddServer, rpc.Message) bool, f func(t *testing.T, p *Provider, l *oddLauncher)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := &oddLauncher{say: say}
@@ -193,8 +194,8 @@ func odd(t *testing.T, say func(*oddServer, message) bool, f func(t *testing.T, 
 }
 
 // onStart prints lines after the turn has begun as usual.
-func onStart(lines ...string) func(*oddServer, message) bool {
-	return func(s *oddServer, m message) bool {
+func onStart(lines ...string) func(*oddServer, rpc.Message) bool {
+	return func(s *oddServer, m rpc.Message) bool {
 		if m.Method != "turn/start" {
 			return false
 		}
@@ -211,17 +212,17 @@ func oddTurn(t *testing.T, p *Provider) (cli.Result, []cli.Event) {
 }
 
 func TestOddServers(t *testing.T) {
-	never := func(method string) func(*oddServer, message) bool {
-		return func(_ *oddServer, m message) bool { return m.Method == method }
+	never := func(method string) func(*oddServer, rpc.Message) bool {
+		return func(_ *oddServer, m rpc.Message) bool { return m.Method == method }
 	}
 	cases := []struct {
 		name string
-		say  func(*oddServer, message) bool
+		say  func(*oddServer, rpc.Message) bool
 		kind cli.FailureKind
 		text string
 	}{
 		{"as usual", onStart(delta("hi"), endsAs("completed")), "", "hi"},
-		{"the answer comes after what it is about", func(s *oddServer, m message) bool {
+		{"the answer comes after what it is about", func(s *oddServer, m rpc.Message) bool {
 			if m.Method != "turn/start" {
 				return false
 			}
@@ -229,7 +230,7 @@ func TestOddServers(t *testing.T) {
 			s.asUsual(m)
 			return true
 		}, "", "hi"},
-		{"everything is answered twice", func(s *oddServer, m message) bool {
+		{"everything is answered twice", func(s *oddServer, m rpc.Message) bool {
 			if m.Method != "turn/start" {
 				s.asUsual(m)
 				return false
@@ -239,27 +240,27 @@ func TestOddServers(t *testing.T) {
 			s.print(delta("hi"), endsAs("completed"), endsAs("completed"))
 			return true
 		}, "", "hi"},
-		{"garbage and answers to nobody", onStart("no json", `{"id":"x","result":7}`, `{"id":1}`, "[]", delta("hi"), `{"id":`, endsAs("completed")), "", "hi"},
+		{"garbage and answers to no request", onStart("no json", `{"id":"x","result":7}`, `{"id":1}`, "[]", delta("hi"), `{"id":`, endsAs("completed")), "", "hi"},
 		{"another turn's words", onStart(strings.ReplaceAll(delta("no"), `"T"`, `"S"`), strings.ReplaceAll(endsAs("failed"), `"T"`, `"S"`), delta("hi"), endsAs("completed")), "", "hi"},
 		{"unknown methods", onStart(notify("item/unheard/of", `"x":1`), `{"id":5,"method":"do/what","params":{"threadId":"`+oddThread+`"}}`, delta("hi"), endsAs("completed")), "", "hi"},
 		{"the turn is never answered", never("turn/start"), cli.BadOutput, ""},
-		{"the turn has no name", func(s *oddServer, m message) bool {
+		{"the turn has no name", func(s *oddServer, m rpc.Message) bool {
 			if m.Method == "turn/start" {
 				s.print(`{"id":` + string(m.ID) + `,"result":{}}`)
 			}
 			return m.Method == "turn/start"
 		}, cli.BadOutput, ""},
-		{"the turn is refused", func(s *oddServer, m message) bool {
+		{"the turn is refused", func(s *oddServer, m rpc.Message) bool {
 			if m.Method == "turn/start" {
 				s.print(`{"id":` + string(m.ID) + `,"error":{"code":-32600,"message":"thread not found: x"}}`)
 			}
 			return m.Method == "turn/start"
 		}, cli.ResumeFailed, ""},
 		{"silence in the middle", onStart(delta("hi")), cli.TimedOut, "hi"},
-		{"silence, and deaf", func(s *oddServer, m message) bool {
+		{"silence, and deaf", func(s *oddServer, m rpc.Message) bool {
 			return onStart(delta("hi"))(s, m) || m.Method == "turn/interrupt"
 		}, cli.TimedOut, "hi"},
-		{"half a line, then death", func(s *oddServer, m message) bool {
+		{"half a line, then death", func(s *oddServer, m rpc.Message) bool {
 			if m.Method == "turn/start" {
 				s.asUsual(m)
 				s.print(delta("hi"))
@@ -287,22 +288,22 @@ func TestOddServers(t *testing.T) {
 }
 
 func TestServersThatCannotBeOpened(t *testing.T) {
-	refusing := func(method string) func(*oddServer, message) bool {
-		return func(s *oddServer, m message) bool {
+	refusing := func(method string) func(*oddServer, rpc.Message) bool {
+		return func(s *oddServer, m rpc.Message) bool {
 			if m.Method == method {
 				s.print(`{"id":` + string(m.ID) + `,"error":{"code":-32601,"message":"unknown variant"}}`)
 			}
 			return m.Method == method
 		}
 	}
-	for name, say := range map[string]func(*oddServer, message) bool{
-		"never says hello":         func(*oddServer, message) bool { return true },
+	for name, say := range map[string]func(*oddServer, rpc.Message) bool{
+		"never says hello":         func(*oddServer, rpc.Message) bool { return true },
 		"knows no hello":           refusing("initialize"),
 		"knows no threads":         refusing("thread/start"),
-		"dies at once":             func(s *oddServer, _ message) bool { s.exit(); return true },
-		"gives a thread no name":   func(s *oddServer, m message) bool { return m.Method == "thread/start" && nameless(s, m) },
-		"never gives it a thread":  func(_ *oddServer, m message) bool { return m.Method == "thread/start" },
-		"never tells its settings": func(_ *oddServer, m message) bool { return m.Method == "config/read" },
+		"dies at once":             func(s *oddServer, _ rpc.Message) bool { s.exit(); return true },
+		"gives a thread no name":   func(s *oddServer, m rpc.Message) bool { return m.Method == "thread/start" && nameless(s, m) },
+		"never gives it a thread":  func(_ *oddServer, m rpc.Message) bool { return m.Method == "thread/start" },
+		"never tells its settings": func(_ *oddServer, m rpc.Message) bool { return m.Method == "config/read" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			odd(t, say, func(t *testing.T, p *Provider, l *oddLauncher) {
@@ -314,7 +315,7 @@ func TestServersThatCannotBeOpened(t *testing.T) {
 				if f := cli.AsFailure(Agent, err); f.Kind != cli.BadOutput && f.Kind != cli.Crashed {
 					t.Errorf("%+v", f)
 				}
-				if len(p.hubs) != 0 {
+				if len(p.servers) != 0 {
 					t.Error("what cannot be used is kept")
 				}
 				<-l.servers[0].done
@@ -323,13 +324,13 @@ func TestServersThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-func nameless(s *oddServer, m message) bool {
+func nameless(s *oddServer, m rpc.Message) bool {
 	s.print(`{"id":` + string(m.ID) + `,"result":{}}`)
 	return true
 }
 
 func TestAnAgentThatWaitsForPeopleIsNotSilent(t *testing.T) {
-	odd(t, func(s *oddServer, m message) bool {
+	odd(t, func(s *oddServer, m rpc.Message) bool {
 		if m.Method == "" && string(m.ID) == "7" {
 			s.print(delta("thanks"), endsAs("completed"))
 			return true
@@ -358,7 +359,7 @@ func TestAnAgentThatWaitsForPeopleIsNotSilent(t *testing.T) {
 		if len(asked) != 1 {
 			t.Fatalf("asked %+v", asked)
 		}
-		if err := s.(cli.Asker).Decide(t.Context(), "7", cli.Decision{Allow: true}); err != nil {
+		if err := s.(cli.Decider).Decide(t.Context(), "7", cli.Decision{Allow: true}); err != nil {
 			t.Fatal(err)
 		}
 		<-over
@@ -370,7 +371,7 @@ func TestAnAgentThatWaitsForPeopleIsNotSilent(t *testing.T) {
 
 // A conversation that begins while an app server that does not answer is being ended is not put into that.
 func TestNobodyJoinsAServerThatIsBeingEnded(t *testing.T) {
-	deaf := func(_ *oddServer, m message) bool { return m.Method == "turn/interrupt" }
+	deaf := func(_ *oddServer, m rpc.Message) bool { return m.Method == "turn/interrupt" }
 	odd(t, deaf, func(t *testing.T, p *Provider, l *oddLauncher) {
 		s, err := p.Open(t.Context(), cli.Live, cli.Request{})
 		if err != nil {
@@ -423,14 +424,14 @@ func TestAServerThatEverybodyGaveUpIsEnded(t *testing.T) {
 		select {
 		case <-l.servers[0].done:
 		default:
-			t.Error("nobody has it, and it runs on")
-			_ = p.endHub(t.Context(), h)
+			t.Error("no session has it, and it runs on")
+			_ = p.endServer(t.Context(), h)
 		}
 	})
 }
 
 func TestDeathWithAnApprovalOpen(t *testing.T) {
-	odd(t, func(s *oddServer, m message) bool {
+	odd(t, func(s *oddServer, m rpc.Message) bool {
 		if !onStart(approval("7"))(s, m) {
 			return false
 		}
@@ -444,14 +445,14 @@ func TestDeathWithAnApprovalOpen(t *testing.T) {
 		if r.Err == nil || r.Err.Kind != cli.Crashed || len(clitest.Of[cli.AskWithdrawn](events)) != 1 {
 			t.Errorf("%+v, %v", events, r.Err)
 		}
-		if err := s.(cli.Asker).Decide(t.Context(), "7", cli.Decision{Allow: true}); err == nil {
+		if err := s.(cli.Decider).Decide(t.Context(), "7", cli.Decision{Allow: true}); err == nil {
 			t.Error("a dead agent took an answer")
 		}
 	})
 }
 
 func TestWhatNoTurnWaitsForIsDeclined(t *testing.T) {
-	odd(t, func(s *oddServer, m message) bool {
+	odd(t, func(s *oddServer, m rpc.Message) bool {
 		return onStart(endsAs("completed"), approval("8"), `{"id":9,"method":"`+askQuestions+`","params":{"threadId":"other","questions":[{"id":"q"}]}}`)(s, m)
 	}, func(t *testing.T, p *Provider, l *oddLauncher) {
 		if r, _ := oddTurn(t, p); r.Err != nil {
@@ -484,7 +485,7 @@ func TestWhichModesAVersionHas(t *testing.T) {
 func TestFormsAreDeclined(t *testing.T) {
 	form := `{"id":3,"method":"` + askServer + `","params":{"threadId":"` + oddThread + `","turnId":null,"serverName":"demo","mode":"form",` +
 		`"message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}`
-	odd(t, func(s *oddServer, m message) bool {
+	odd(t, func(s *oddServer, m rpc.Message) bool {
 		if m.Method == "" && string(m.ID) == "3" {
 			s.print(endsAs("completed"))
 			return true

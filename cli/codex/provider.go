@@ -32,8 +32,8 @@ type Provider struct {
 	mu sync.Mutex
 	// totals is what each thread has used so far: Codex reports a resumed thread's running total.
 	totals   map[cli.AgentSessionID]cli.Usage
-	hubs     map[string]*hub    // by what binds a process
-	attached map[cli.RunID]*hub // of runs that an earlier ductor left
+	servers  map[string]*server    // by what binds a process
+	attached map[cli.RunID]*server // of runs that the previous process left
 
 	modesMu sync.Mutex
 	modes   []cli.Mode // nil until the version is known
@@ -47,7 +47,7 @@ func New(opts Options) *Provider {
 		opts.ReadFile = os.ReadFile
 	}
 	return &Provider{
-		opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}, hubs: map[string]*hub{}, attached: map[cli.RunID]*hub{},
+		opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}, servers: map[string]*server{}, attached: map[cli.RunID]*server{},
 	}
 }
 
@@ -76,12 +76,12 @@ func (p *Provider) env(req cli.Request) []string {
 func (p *Provider) parser(out *cli.Emitter, req cli.Request) *parser {
 	return &parser{
 		out: out, dir: req.Dir, resume: req.Resume, model: req.Model, now: p.opts.Now,
-		sandbox: mannerOf(req.Permission, false, p.opts.Sandbox).sandbox, patience: p.opts.Patience,
+		sandbox: permissionsOf(req.Permission, false, p.opts.Sandbox).sandbox, patience: p.opts.Patience,
 		garbage: func([]byte) {},
 	}
 }
 
-// Adopt makes a session of a run that an earlier ductor left.
+// Adopt makes a session of a run that the previous process left.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.adoptExec(ctx, left, req)

@@ -6,7 +6,7 @@ import "ductor/cli"
 func (p *Provider) Shares(req cli.Request) int {
 	setting, _ := p.settingOf(req)
 	p.mu.Lock()
-	h := p.hubs[setting]
+	h := p.servers[setting]
 	p.mu.Unlock()
 	if h == nil || !isClosed(h.ready) || h.err != nil || !h.alive() {
 		return 0

@@ -3,7 +3,6 @@ package codex
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"ductor/cli"
@@ -44,7 +43,7 @@ func ended(it *item) cli.ToolEnded {
 	}
 	switch {
 	case it.Error != nil && it.Error.Message != "":
-		e.Err = oneLine(it.Error.Message)
+		e.Err = cli.ShortLine(it.Error.Message)
 	case it.ExitCode != nil && *it.ExitCode != 0:
 		e.Err = fmt.Sprintf("exit code %d", *it.ExitCode)
 	case it.Status == "failed" || it.Status == "declined":
@@ -85,17 +84,9 @@ func unquote(s string) string {
 func changedPaths(changes []change, dir string) string {
 	var paths []string
 	for _, c := range changes {
-		paths = append(paths, relative(c.Path, dir))
+		paths = append(paths, cli.Relative(dir, c.Path))
 	}
 	return strings.Join(paths, ", ")
-}
-
-// relative shortens a path inside dir to what is below it.
-func relative(path, dir string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
 }
 
 func progress(items []todo) string {
@@ -116,8 +107,4 @@ func compact(raw json.RawMessage) string {
 		return s
 	}
 	return ""
-}
-
-func oneLine(s string) string {
-	return cli.OneLine(s, 300)
 }

@@ -12,7 +12,7 @@ type total struct {
 	Known bool
 }
 
-// before looks up what req's thread used so far. The run of a turn that is gone on with has it in its mark.
+// before looks up what req's thread used so far. The run of a turn that is resumed has it in its mark.
 func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	if req.Resume == "" && !req.Continue {
 		return total{Known: true}
@@ -33,7 +33,7 @@ func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	return total{u, known}
 }
 
-// mark is what is recorded beside the run, so that a later ductor knows the total too. It is none where
+// mark is what is recorded beside the run, so that the next process knows the total too. It is none where
 // there is nothing to tell: the process was started for this turn, which is recorded already.
 func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	if left != nil || !t.Known || t.Usage == (cli.Usage{}) {
@@ -52,7 +52,7 @@ func (p *Provider) used(thread cli.AgentSessionID, before total, now cli.Usage) 
 	defer p.mu.Unlock()
 	p.totals[thread] = now
 	if !before.Known {
-		// The total counts turns of an earlier ductor, which were counted then.
+		// The total counts turns of the previous ductor process, which were counted then.
 		return cli.Usage{}
 	}
 	return now.Sub(before.Usage)

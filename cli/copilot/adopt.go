@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
-// adoptLive goes on with one turn of a process that an earlier ductor left. The process is attached to once, for all that
-// is in it.
+// adoptLive resumes one turn of an agent process that the previous ductor process left. The process is
+// attached to once, for all that is in it.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if req.Turn == "" {
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "an idle process of several conversations is kept, and not adopted")
@@ -24,7 +25,7 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 		return nil, err
 	}
 	s := newLive(p, req)
-	s.hub, s.id, s.slot = h, cli.AgentSessionID(mark.Note), h.enter(cli.AgentSessionID(mark.Note))
+	s.server, s.id, s.slot = h, cli.AgentSessionID(mark.Note), h.enter(cli.AgentSessionID(mark.Note))
 	s.model, s.applied = req.Model, applied{model: req.Model, effort: req.Effort, permission: req.Permission}
 	s.adopted = &mark
 	// The mark was recorded right before the prompt was written, and nothing else is written in between.
@@ -33,18 +34,18 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return s, nil
 }
 
-// adoptWait is how long an attached process is kept for turns that nobody goes on with.
+// adoptWait is how long an attached process is kept for turns that no request resumes.
 const adoptWait = time.Minute
 
 // attach finds the process among those attached to, or attaches to it, and holds it for a turn.
-func (p *Provider) attach(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (*hub, error) {
+func (p *Provider) attach(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (*server, error) {
 	key := "run/" + string(left.Run)
-	unlock, err := p.hubs.lock(ctx, key)
+	unlock, err := p.servers.lock(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if h := p.hubs.attached(left.Run, turn); h != nil {
+	if h := p.servers.attached(left.Run, turn); h != nil {
 		return h, nil
 	}
 	from := left.OutputEnd
@@ -55,29 +56,28 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, turn cli.TurnID
 	if err != nil {
 		return nil, cli.StartFailure(Agent, err)
 	}
-	slots := map[cli.AgentSessionID]*slot{}
-	busy := 0
+	h := newServer(left.Setting, process, p.opts.Grace, rpc.Options{From: from, Past: true, Until: left.OutputEnd})
 	awaited := map[cli.TurnID]*slot{}
 	for _, m := range left.Marks {
 		if !m.OfTurn() {
 			continue
 		}
-		busy++
+		h.busy++
 		s := newSlot()
 		s.begin(m.Output) // what comes for it waits for its turn
-		slots[cli.AgentSessionID(m.Note)] = s
+		h.slots[cli.AgentSessionID(m.Note)] = s
+		_ = h.expect(string(m.Turn), s) // fails only of too many turns
 		if m.Turn != turn {
 			awaited[m.Turn] = s
 		}
 	}
-	until := left.OutputEnd
-	h := newHub(left.Setting, process, p.opts.Grace, from, slots, &until)
-	h.former, h.busy = true, busy
-	h.spoiled = slices.ContainsFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == cli.SpoilMark })
-	p.hubs.add(h)
-	p.hubs.mu.Lock()
-	defer p.hubs.mu.Unlock()
-	p.hubs.left = append(p.hubs.left, h)
+	h.former = true
+	h.leftovers = slices.ContainsFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == cli.SpoilMark })
+	h.peer.Listen()
+	p.servers.add(h)
+	p.servers.mu.Lock()
+	defer p.servers.mu.Unlock()
+	p.servers.left = append(p.servers.left, h)
 	if h.awaited = awaited; len(awaited) > 0 {
 		h.users++
 		time.AfterFunc(adoptWait, func() { p.giveUp(h) })
@@ -87,7 +87,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, turn cli.TurnID
 
 // attached is the process of a run that was attached to, held for a turn. It may be dead: what it said before
 // is there all the same.
-func (hs *hubs) attached(run cli.RunID, turn cli.TurnID) *hub {
+func (hs *servers) attached(run cli.RunID, turn cli.TurnID) *server {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	for _, h := range hs.left {
@@ -104,12 +104,12 @@ func (hs *hubs) attached(run cli.RunID, turn cli.TurnID) *hub {
 	return nil
 }
 
-// giveUp gives the process back in the name of the turns that nobody asked for in time.
-func (p *Provider) giveUp(h *hub) {
-	p.hubs.mu.Lock()
+// giveUp gives the process back for the turns that no request resumed in time.
+func (p *Provider) giveUp(h *server) {
+	p.servers.mu.Lock()
 	awaited := h.awaited
 	h.awaited = nil
-	p.hubs.mu.Unlock()
+	p.servers.mu.Unlock()
 	if len(awaited) == 0 {
 		return
 	}
@@ -117,6 +117,6 @@ func (p *Provider) giveUp(h *hub) {
 		s.end()
 	}
 	if err := p.giveBack(context.Background(), h, false); err != nil {
-		p.opts.Logger.Error("a copilot that nobody goes on with did not end", "pid", h.process.PID(), "err", err)
+		p.opts.Logger.Error("a copilot whose turns were not resumed did not end", "pid", h.process.PID(), "err", err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"ductor/cli/clitest"
 )
 
-// leftPeer is a process that an earlier ductor left with two turns in it, T1 of the session s1 and T2 of s2.
+// leftPeer is an agent process that the previous ductor process left with two turns in it, T1 of the session s1 and T2 of s2.
 func leftPeer(t *testing.T) (*Provider, *peer, cli.LeftRun) {
 	t.Helper()
 	p, peer := newPeer(t, nil)
 	peer.left = true
 	return p, peer, cli.LeftRun{
-		Run: "run", Purpose: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: hubKeyMark + "x"}, Alive: true, InputEnd: 10,
+		Run: "run", Purpose: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: serverKeyPrefix + "x"}, Alive: true, InputEnd: 10,
 		Marks: []cli.Mark{{Turn: "T1", Note: "s1"}, {Turn: "T2", Note: "s2"}},
 	}
 }
@@ -39,7 +39,7 @@ func adopt(t *testing.T, p *Provider, left cli.LeftRun, turn cli.TurnID) (cli.Se
 	return s, req
 }
 
-// A process that was left with several turns is not ended with the session of the first that is gone on with.
+// A process that was left with several turns is not ended with the session of the first that is resumed.
 func TestAProcessIsKeptForTheTurnsThatWereLeftInIt(t *testing.T) {
 	p, peer, left := leftPeer(t)
 	one, req := adopt(t, p, left, "T1")
@@ -51,7 +51,7 @@ func TestAProcessIsKeptForTheTurnsThatWereLeftInIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if peer.over() {
-		t.Fatal("the process was ended under a turn that is to be gone on with")
+		t.Fatal("the process was ended under a turn that is to be resumed")
 	}
 	two, req := adopt(t, p, left, "T2")
 	go peer.plays("s2")
@@ -74,19 +74,19 @@ func TestAProcessIsNotKeptForATurnThatNobodyGoesOnWith(t *testing.T) {
 		}
 		time.Sleep(adoptWait + time.Second)
 		if !peer.over() {
-			t.Error("it lives for nobody")
+			t.Error("it lives without a user")
 		}
 	})
 }
 
-// It is let go of with the last session, whoever was not asked for.
-func TestAProcessWithATurnThatNobodyAskedForIsLetGoOf(t *testing.T) {
+// It is detached with the last session, also if a turn was not resumed.
+func TestAProcessWithATurnThatWasNotResumedIsDetached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, peer, left := leftPeer(t)
 		one, _ := adopt(t, p, left, "T1")
 		one.Detach()
 		if !peer.over() { // which is how the peer shows it
-			t.Error("it was not let go of")
+			t.Error("it was not detached")
 		}
 		if peer.exit.Code != 0 {
 			t.Error("it was ended")

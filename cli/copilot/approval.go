@@ -19,10 +19,10 @@ func approval(p *parser, id cli.AskID, asked permissionAsked, raw json.RawMessag
 	whole := subjectOf(asked, &read)
 	switch asked.Kind {
 	case "write":
-		whole = relative(p.dir, asked.File)
+		whole = cli.Relative(p.dir, asked.File)
 		ev.Changes = changesOf(asked, whole, &read)
 	case "read":
-		whole = relative(p.dir, asked.Path)
+		whole = cli.Relative(p.dir, asked.Path)
 	}
 	if whole == "" {
 		whole = strings.Join(asked.Paths, ", ")
@@ -163,7 +163,7 @@ func planApproval(id cli.AskID, summary, plan string, raw json.RawMessage) cli.A
 		Said:   map[string]string{"planContent": plan},
 		Labels: []string{"sessionId", "toolCallId", "requestId", "actions", "recommendedAction"},
 	}
-	ev := cli.ApprovalAsked{ID: id, Tool: cli.PlanTool, Title: oneLine(summary), Detail: plan, Input: raw}
+	ev := cli.ApprovalAsked{ID: id, Tool: cli.PlanTool, Title: cli.ShortLine(summary), Detail: plan, Input: raw}
 	if plan == "" && ev.Title == summary {
 		read.Said["summary"] = summary
 	}

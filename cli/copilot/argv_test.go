@@ -96,7 +96,7 @@ func TestSecretsGoToCopilotAlone(t *testing.T) {
 	if got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	if key := hubKey("copilot", nil, p.environment(cli.Request{})); strings.Contains(key, "=") || len(key) != len(hubKeyMark)+24 {
+	if key := serverKey("copilot", nil, p.environment(cli.Request{})); strings.Contains(key, "=") || len(key) != len(serverKeyPrefix)+24 {
 		t.Errorf("the key of a process tells %q", key)
 	}
 }

@@ -11,20 +11,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sourcegraph/jsonrpc2"
-
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 const (
 	methodInput = "userInput.request"
 	methodPlan  = "exitPlanMode.request"
 
-	nobodyAllows = "Nobody can allow this now: the permission mode of this conversation does not let it through. " +
+	noUserAllows = "No user can allow this now: the permission mode of this conversation does not let it through. " +
 		"Do what you can without it, and say what you could not do."
-	nobodyAnswers = "Nobody can answer this dialog here. Put the question, with its options, into your answer as plain " +
+	noUserAnswers = "No user can answer this dialog here. Put the question, with its options, into your answer as plain " +
 		"text and end your turn; the person will reply with the next message."
-	nobodyApproves = "Nobody can approve the plan in this dialog. Put the whole plan into your answer as plain text and end " +
+	noUserApproves = "No user can approve the plan in this dialog. Put the whole plan into your answer as plain text and end " +
 		"your turn; the person will say with the next message whether to go on."
 	declined = "The person does not want to answer."
 )
@@ -35,13 +34,13 @@ func asksPeople(method string) bool { return method == methodInput || method == 
 // asks are what a turn's agent waits for people to say. event and request are called by the turn's goroutine;
 // decide may be called at any time.
 type asks struct {
-	hub      *hub
+	server   *server
 	session  cli.AgentSessionID
 	attended bool
-	judged   bool // what Copilot's judge approves is allowed unasked
+	judged   bool // what Copilot's judge approves is allowed without a question
 	// protected are ductor's own files: a request that names one is for a user, whatever the judge says.
 	protected []string
-	past      bool // what comes was asked a while ago, and may have been answered
+	past      bool // the request was made a while ago, and may have been answered
 
 	mu     sync.Mutex
 	heard  time.Time // when a person decided last
@@ -52,10 +51,10 @@ type asks struct {
 // ask is one thing that is waited for.
 type ask struct {
 	id      cli.AskID
-	request string      // permission: its id
-	rpc     jsonrpc2.ID // question, plan: the request to reply to
-	method  string      // of that request; empty for a permission
-	input   string      // question: the id under which its end is told
+	request string          // permission: its id
+	asked   json.RawMessage // question, plan: the id of the request to reply to
+	method  string          // of that request; empty for a permission
+	input   string          // question: the id under which its end is told
 	choices []string
 	auto    any // the answer that is given without a person; nil where a person is asked
 	told    bool
@@ -133,7 +132,7 @@ func (a *asks) permission(p *parser, f fields) {
 	case a.allows(p.dir, asked, f.Permission):
 		o.auto = allowance(a.session, f.RequestID)
 	case !a.attended:
-		o.auto = denial(a.session, f.RequestID, nobodyAllows)
+		o.auto = denial(a.session, f.RequestID, noUserAllows)
 	}
 	a.add(p, o, func() cli.Event { return approval(p, o.id, asked, f.Permission) })
 }
@@ -147,7 +146,7 @@ func (a *asks) allows(dir string, asked permissionAsked, raw json.RawMessage) bo
 }
 
 // request takes a request of the process that only a person can answer.
-func (a *asks) request(p *parser, r *jsonrpc2.Request) {
+func (a *asks) request(p *parser, r *rpc.Message) {
 	var params struct {
 		Question string   `json:"question"`
 		Choices  []string `json:"choices"`
@@ -155,23 +154,23 @@ func (a *asks) request(p *parser, r *jsonrpc2.Request) {
 		Summary  string   `json:"summary"`
 		Plan     string   `json:"planContent"`
 	}
-	if r.Params == nil || json.Unmarshal(*r.Params, &params) != nil {
-		_ = a.hub.conn.ReplyWithError(context.Background(), r.ID, &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: "these params cannot be read"})
+	if json.Unmarshal(r.Params, &params) != nil {
+		_ = a.server.peer.Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read") // see add
 		return
 	}
-	o := &ask{id: cli.AskID(r.Method + "/" + r.ID.String()), rpc: r.ID, method: r.Method, choices: params.Choices}
+	o := &ask{id: cli.AskID(r.Method + "/" + rpc.Text(r.ID)), asked: r.ID, method: r.Method, choices: params.Choices}
 	if r.Method == methodPlan {
 		if !a.attended {
-			o.auto = map[string]any{"approved": false, "feedback": nobodyApproves}
+			o.auto = map[string]any{"approved": false, "feedback": noUserApproves}
 		}
 		a.add(p, o, func() cli.Event {
-			return planApproval(o.id, params.Summary, params.Plan, *r.Params)
+			return planApproval(o.id, params.Summary, params.Plan, r.Params)
 		})
 		return
 	}
 	o.input = a.announced(params.Question)
 	if !a.attended {
-		o.auto = map[string]any{"answer": nobodyAnswers, "wasFreeform": true}
+		o.auto = map[string]any{"answer": noUserAnswers, "wasFreeform": true}
 	}
 	q := cli.Question{Text: params.Question, Free: params.Free == nil || *params.Free}
 	for _, c := range params.Choices {
@@ -213,7 +212,7 @@ func (a *asks) add(p *parser, o *ask, asked func() cli.Event) {
 	}
 }
 
-// caughtUp answers what nobody answered and nobody need be asked for.
+// caughtUp answers what is unanswered and needs no user.
 func (a *asks) caughtUp() {
 	a.mu.Lock()
 	a.past = false
@@ -301,19 +300,19 @@ func (a *asks) decision(o *ask, d cli.Decision) any {
 // answer sends an answer. One to a permission is acknowledged; it is waited for where a person decided.
 func (a *asks) answer(ctx context.Context, o *ask, with any) error {
 	if o.method != "" {
-		return a.hub.conn.Reply(ctx, o.rpc, with)
+		return a.server.peer.Reply(o.asked, with, nil)
 	}
 	const method = "session.permissions.handlePendingPermissionRequest"
 	if o.auto != nil {
-		return a.hub.notify(method, with)
+		return a.server.notify(method, with)
 	}
 	var taken struct {
 		Success *bool `json:"success"`
 	}
-	if err := a.hub.call(ctx, method, with, &taken); err != nil {
-		var refused *jsonrpc2.Error
+	if err := a.server.call(ctx, method, with, &taken); err != nil {
+		var refused *rpc.Error
 		if errors.As(err, &refused) {
-			return fmt.Errorf("%w: %s", cli.ErrNotAsked, oneLine(refused.Message))
+			return fmt.Errorf("%w: %s", cli.ErrNotAsked, cli.ShortLine(refused.Message))
 		}
 		return err
 	}

@@ -40,7 +40,7 @@ func TestASessionThatIsClosedAsATurnBegins(t *testing.T) {
 	})
 }
 
-// An adopted session that is closed before its turn is gone on with has none.
+// An adopted session that is closed before its turn is resumed has none.
 func TestAnAdoptedSessionThatIsClosedBeforeItsTurn(t *testing.T) {
 	p, _, left := leftPeer(t)
 	s, req := adopt(t, p, left, "T1")

@@ -14,6 +14,7 @@ import (
 type setting struct {
 	process string // the key of the process
 	dir     string
+	project cli.ProjectSettings
 	lists   [4][]string // further directories; tools; allowed; denied
 	texts   [3]string   // system prompts, MCP configuration
 	begin   [3]string   // how it began, while it has had no turn
@@ -21,7 +22,7 @@ type setting struct {
 
 func (p *Provider) settingOf(req cli.Request) setting {
 	return setting{
-		process: hubKey(p.opts.Path, serverArgs(req), p.environment(req)), dir: req.Dir,
+		process: serverKey(p.opts.Path, serverArgs(req), p.environment(req)), dir: req.Dir, project: req.Project,
 		lists: [4][]string{req.AddDirs, req.Tools, req.AllowedTools, req.DeniedTools},
 		texts: [3]string{req.SystemPrompt, req.AppendPrompt, req.MCPConfig},
 		begin: [3]string{string(req.Resume), string(req.NewSessionID), fmt.Sprint(req.Continue)},
@@ -29,7 +30,7 @@ func (p *Provider) settingOf(req cli.Request) setting {
 }
 
 func (s setting) fits(other setting) bool {
-	if s.process != other.process || s.dir != other.dir || s.texts != other.texts {
+	if s.process != other.process || s.dir != other.dir || s.project != other.project || s.texts != other.texts {
 		return false
 	}
 	for i := range s.lists {
@@ -72,6 +73,9 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) (map[st
 		params["systemMessage"] = map[string]any{"mode": "replace", "content": whole}
 	case req.AppendPrompt != "":
 		params["systemMessage"] = map[string]any{"mode": "append", "content": req.AppendPrompt}
+	}
+	if req.Project == cli.WithoutProject {
+		params["enableFileHooks"], params["enableConfigDiscovery"] = false, false
 	}
 	servers, err := p.mcpServers(req.MCPConfig)
 	if len(servers) > 0 {

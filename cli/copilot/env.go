@@ -15,8 +15,8 @@ func EnvKeys() []string { return []string{"COPILOT_*", "GH_*", "GITHUB_*"} }
 // ownEnv is what Copilot is told besides its settings.
 func (p *Provider) ownEnv() map[string]string {
 	env := map[string]string{
-		"COPILOT_AUTO_UPDATE": "false", // a CLI that changes under a running bot helps nobody
-		"COPILOT_ALLOW_ALL":   "",      // what goes through unasked is the conversation's permission mode to say
+		"COPILOT_AUTO_UPDATE": "false", // a CLI that changes under a running bot may break it
+		"COPILOT_ALLOW_ALL":   "",      // the conversation's permission mode says what runs without a question
 	}
 	maps.Copy(env, p.packages())
 	return env

@@ -79,17 +79,3 @@ func firstWords(stderr string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
 	return cli.Shorten(strings.TrimPrefix(line, "Error: "), 300)
 }
-
-func oneLine(s string) string {
-	return cli.OneLine(s, 300)
-}
-
-// lastLine is the last word of a process.
-func lastLine(stderr string) string {
-	stderr = strings.TrimSpace(stderr)
-	line := strings.TrimSpace(stderr[strings.LastIndexByte(stderr, '\n')+1:])
-	if line == "" {
-		return "it said nothing of why"
-	}
-	return cli.Shorten(line, 300)
-}

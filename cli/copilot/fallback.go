@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sourcegraph/jsonrpc2"
-
 	"ductor/cli"
 	"ductor/cli/acp"
+	"ductor/cli/rpc"
 )
 
 // viaServer names the protocol of the SDK server, for people.
@@ -20,7 +19,7 @@ var errNoServer = errors.New("this Copilot has no server that ductor can speak w
 
 // refusal sorts why a server did not shake hands: one that is not there is told from one that failed.
 func refusal(err error) error {
-	var refused *jsonrpc2.Error
+	var refused *rpc.Error
 	var f *cli.Failure
 	if errors.As(err, &refused) || errors.As(err, &f) && f.Kind == cli.Refused && strings.Contains(f.Detail, "--headless") {
 		return fmt.Errorf("%w: %w", errNoServer, err)
@@ -69,7 +68,7 @@ func (p *Provider) overACP() *acp.Provider {
 	return acp.New(acp.Options{
 		ProviderOptions: p.opts.Allowing(EnvKeys()...),
 		Agent:           Agent, Args: []string{"--acp", "--no-auto-update"},
-		ExtraEnv: p.ownEnv(), HomeVars: homeVars(),
+		ExtraEnv: func(cli.Request) map[string]string { return p.ownEnv() }, HomeVars: homeVars(),
 		NoFiles: true, NoTerminals: true, // it has tools of its own for both, and they ask
 		Quirks: acp.Quirks{KindOf: func(_ int, text string) cli.FailureKind { return textKind(text) }},
 		Login:  loginFix, Auth: p.Auth,
@@ -100,7 +99,7 @@ func forACP(req cli.Request) cli.Request {
 // acpSession is a session over ACP that is told requests as forACP makes them.
 type acpSession struct {
 	cli.Session
-	cli.Asker
+	cli.Decider
 }
 
 // wrapped puts what acp.Provider gave behind forACP.
@@ -108,11 +107,11 @@ func wrapped(s cli.Session, err error) (cli.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	asker, ok := s.(cli.Asker)
+	decider, ok := s.(cli.Decider)
 	if !ok {
 		return nil, errors.Join(cli.Failf(cli.UnknownFailure, Agent, "its sessions cannot ask"), s.Close(context.Background()))
 	}
-	return acpSession{s, asker}, nil
+	return acpSession{s, decider}, nil
 }
 
 // Turn runs one prompt; see cli.Session.

@@ -50,7 +50,7 @@ func TestACopilotWithoutItsServer(t *testing.T) {
 	if asked.Title != "touch made" {
 		t.Errorf("asked %+v", asked)
 	}
-	if err := s.(cli.Asker).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != nil {
+	if err := s.(cli.Decider).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != nil {
 		t.Fatal(err)
 	}
 	<-turn.over
@@ -120,7 +120,7 @@ func TestFallbackConformance(t *testing.T) {
 		},
 		Over: over,
 		Cannot: map[clitest.Case]string{
-			clitest.AdoptIdle:   "nobody asks it for the version that is installed; an idle process is ended at the next start",
+			clitest.AdoptIdle:   "no keeper asks it for the version that is installed; an idle process is ended at the next start",
 			clitest.FailingTool: "the protocol has no exit codes; the real one says them in words",
 			clitest.CrashInTool: "the parent of its tools is the script around it",
 		},

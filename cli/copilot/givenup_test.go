@@ -8,6 +8,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/rpc"
 )
 
 // launchers start one peer after the other.
@@ -62,12 +63,13 @@ func TestATurnThatBeginsAsItsProcessIsGivenUp(t *testing.T) {
 func TestAProcessThatIsGivenUpIsLeftToWhoBeganBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, peer := newPeer(t, nil)
-		h := newHub("", peer, 0, 0, map[cli.AgentSessionID]*slot{}, nil)
+		h := newServer("", peer, 0, rpc.Options{})
+		h.peer.Listen()
 		defer h.stop(context.Background(), 0)
 		if mine := h.enter("a"); !h.occupy(mine) || h.alone(h.enter("b")) {
 			t.Error("who began is not seen")
 		}
-		h.doom()
+		h.retire()
 		if h.occupy(h.enter("b")) {
 			t.Error("a turn begins in a process that is ended")
 		}

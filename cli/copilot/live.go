@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/sourcegraph/jsonrpc2"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // destroyWait is how long a session that is closed may take to be put away by its process.
@@ -26,14 +26,14 @@ type live struct {
 	setting  setting
 
 	mu      sync.Mutex
-	hub     *hub // nil before the first start
+	server  *server // nil before the first start
 	slot    *slot
 	id      cli.AgentSessionID
 	model   cli.ModelID // that answers, as far as it is known
 	applied applied
 	turns   int
 	turn    *turn // that runs
-	spoiled bool  // the last turn did not end by itself
+	cut     bool  // the last turn was cut off
 	closed  bool
 	adopted *cli.Mark
 	asked   bool // of the adopted turn: its prompt had reached the process
@@ -48,7 +48,7 @@ type applied struct {
 
 var (
 	_ cli.Session = (*live)(nil)
-	_ cli.Asker   = (*live)(nil)
+	_ cli.Decider = (*live)(nil)
 	_ cli.Steerer = (*live)(nil)
 )
 
@@ -68,7 +68,7 @@ func (s *live) open(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
-		s.hub, s.slot, s.id, s.model, s.applied = h, opened.slot, opened.id, opened.model, opened.applied
+		s.server, s.slot, s.id, s.model, s.applied = h, opened.slot, opened.id, opened.model, opened.applied
 	}
 	s.mu.Unlock()
 	if closed {
@@ -78,8 +78,8 @@ func (s *live) open(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// join makes the session in a process that is there or is started. One that is given up meanwhile is left for another.
-func (s *live) join(ctx context.Context, req cli.Request) (*hub, opened, error) {
+// join makes the session in a process that is there or is started. If the process is given up during it, another takes its place.
+func (s *live) join(ctx context.Context, req cli.Request) (*server, opened, error) {
 	for {
 		h, err := s.provider.acquire(ctx, req)
 		if err != nil {
@@ -98,11 +98,11 @@ func (s *live) join(ctx context.Context, req cli.Request) (*hub, opened, error) 
 }
 
 // ready sees to it that there is a process with the session in it, adjusted to req, which is not ended before the turn
-// was. One that is given up meanwhile is left for another: nothing was asked yet.
+// was. If the process is given up during it, another takes its place: no request was sent yet.
 func (s *live) ready(ctx context.Context, req cli.Request) error {
 	for opened := false; ; opened = true {
 		s.mu.Lock()
-		h, slot, id := s.hub, s.slot, s.id
+		h, slot, id := s.server, s.slot, s.id
 		s.mu.Unlock()
 		if h != nil && (opened || h.alive()) {
 			err := s.adjust(ctx, h, req)
@@ -128,12 +128,12 @@ func (s *live) ready(ctx context.Context, req cli.Request) error {
 }
 
 // part takes the process from the session; false if somebody else did, who gives it back.
-func (s *live) part(h *hub) bool {
+func (s *live) part(h *server) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	had := s.hub == h
+	had := s.server == h
 	if had {
-		s.hub = nil
+		s.server = nil
 	}
 	return had
 }
@@ -152,7 +152,7 @@ type opened struct {
 	applied applied
 }
 
-func (s *live) enter(ctx context.Context, h *hub, req cli.Request) (opened, error) {
+func (s *live) enter(ctx context.Context, h *server, req cli.Request) (opened, error) {
 	method, id := "session.create", req.NewSessionID
 	switch {
 	case req.Resume != "":
@@ -193,7 +193,7 @@ func (s *live) enter(ctx context.Context, h *hub, req cli.Request) (opened, erro
 }
 
 // newest is the last session of a directory; empty if there is none.
-func newest(ctx context.Context, h *hub, dir string) cli.AgentSessionID {
+func newest(ctx context.Context, h *server, dir string) cli.AgentSessionID {
 	var last struct {
 		ID cli.AgentSessionID `json:"sessionId"`
 	}
@@ -203,9 +203,9 @@ func newest(ctx context.Context, h *hub, dir string) cli.AgentSessionID {
 	return last.ID
 }
 
-// allow tells the process the permission mode and the rules of a session. A session that is gone on with
+// allow tells the process the permission mode and the rules of a session. A session that is resumed
 // remembers what it was told before, so that everything is said.
-func (s *live) allow(ctx context.Context, h *hub, id cli.AgentSessionID, req cli.Request) error {
+func (s *live) allow(ctx context.Context, h *server, id cli.AgentSessionID, req cli.Request) error {
 	p, err := permissionOf(req.Permission)
 	if err != nil {
 		return cli.Failf(cli.Refused, Agent, "%v", err)
@@ -225,7 +225,7 @@ func (s *live) allow(ctx context.Context, h *hub, id cli.AgentSessionID, req cli
 }
 
 // adjust tells the process what is different in this turn.
-func (s *live) adjust(ctx context.Context, h *hub, req cli.Request) error {
+func (s *live) adjust(ctx context.Context, h *server, req cli.Request) error {
 	s.mu.Lock()
 	id, was := s.id, s.applied
 	s.mu.Unlock()
@@ -249,7 +249,7 @@ func (s *live) adjust(ctx context.Context, h *hub, req cli.Request) error {
 	return nil
 }
 
-func (s *live) switchModel(ctx context.Context, h *hub, id cli.AgentSessionID, req cli.Request) error {
+func (s *live) switchModel(ctx context.Context, h *server, id cli.AgentSessionID, req cli.Request) error {
 	params := map[string]any{"sessionId": id, "modelId": modelOf(req, s.provider.environment(req))}
 	if req.Effort != "" {
 		params["reasoningEffort"] = req.Effort
@@ -260,7 +260,7 @@ func (s *live) switchModel(ctx context.Context, h *hub, id cli.AgentSessionID, r
 		Message string `json:"message"`
 	}
 	err := h.call(ctx, "session.model.switchTo", params, &reply)
-	var refused *jsonrpc2.Error
+	var refused *rpc.Error
 	switch {
 	case errors.As(err, &refused):
 		return cli.Failf(cli.UnknownModel, Agent, "%s", callReason(refused))
@@ -297,8 +297,8 @@ func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.id, Via: viaServer}
-	if s.hub != nil && !s.closed && s.hub.alive() {
-		info.PID, info.Alive = s.hub.process.PID(), true
+	if s.server != nil && !s.closed && s.server.alive() {
+		info.PID, info.Alive = s.server.process.PID(), true
 	}
 	return info
 }
@@ -306,23 +306,23 @@ func (s *live) Info() cli.SessionInfo {
 // Close puts the session away. The process ends with its last session, with all it started.
 func (s *live) Close(ctx context.Context) error { return s.leave(ctx, false) }
 
-// Detach lets go of the session, which goes on with what it does.
+// Detach leaves the session, which goes on with what it does.
 func (s *live) Detach() {
 	if err := s.leave(context.Background(), true); err != nil {
-		s.provider.opts.Logger.Error("let go of copilot", "err", err)
+		s.provider.opts.Logger.Error("detach from copilot", "err", err)
 	}
 }
 
 func (s *live) leave(ctx context.Context, letGo bool) error {
 	s.mu.Lock()
 	s.closed = true
-	h, id, spoiled := s.hub, s.id, s.spoiled
-	s.hub = nil
+	h, id, cut := s.server, s.id, s.cut
+	s.server = nil
 	s.mu.Unlock()
 	if h == nil {
 		return nil
 	}
-	if !letGo && h.alive() && !spoiled {
+	if !letGo && h.alive() && !cut {
 		wait, cancel := context.WithTimeout(ctx, destroyWait)
 		_ = h.call(wait, "session.destroy", map[string]any{"sessionId": id}, nil) // it is only the politer way
 		cancel()
@@ -336,22 +336,21 @@ func (s *live) leave(ctx context.Context, letGo bool) error {
 	return nil
 }
 
-// giveBack releases a process. The last one to do so ends it, or lets go of it if anybody did.
-func (p *Provider) giveBack(ctx context.Context, h *hub, letGo bool) error {
-	last, detached := p.hubs.release(h, letGo)
+// giveBack releases a process. The last one to do so ends it, or detaches from it if a session did.
+func (p *Provider) giveBack(ctx context.Context, h *server, letGo bool) error {
+	last, detached := p.servers.release(h, letGo)
 	switch {
 	case !last:
 		return nil
 	case detached:
-		h.detach()
-		return nil
+		return h.detach()
 	}
 	return h.stop(ctx, h.grace)
 }
 
 // callFailure says what an error that the process answered with means.
 func callFailure(err error) error {
-	var refused *jsonrpc2.Error
+	var refused *rpc.Error
 	if !errors.As(err, &refused) {
 		return err
 	}
@@ -360,10 +359,10 @@ func callFailure(err error) error {
 }
 
 // callReason is the sentence in an error answer, without what the server puts before it.
-func callReason(e *jsonrpc2.Error) string {
+func callReason(e *rpc.Error) string {
 	_, reason, ok := strings.Cut(e.Message, "failed with message: ")
 	if !ok {
 		reason = e.Message
 	}
-	return oneLine(reason)
+	return cli.ShortLine(reason)
 }

@@ -41,7 +41,7 @@ func (s *once) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	out.Finish(s.run(ctx, stream, p, req, left))
 }
 
-// run takes a turn to its end; left is what is known of one that is gone on with, nil for another.
+// run takes a turn to its end; left is what is known of one that is resumed, nil for another.
 func (s *once) run(ctx context.Context, stream *cli.Stream, p *parser, req cli.Request, left *cli.LeftRun) cli.Result {
 	named := false
 	end := stream.Turn(ctx, cli.TurnLoop{

@@ -6,11 +6,11 @@ import "ductor/cli"
 type parser struct {
 	out  *cli.Emitter
 	dir  string
-	asks *asks // nil where nobody can be asked
+	asks *asks // nil where no user can be asked
 
 	id      cli.AgentSessionID
 	model   cli.ModelID
-	begun   bool // what comes is of this turn
+	begun   bool // events are of this turn
 	message string
 	thought bool                       // reasoning was streamed since the model was asked
 	waiting bool                       // a status is shown that is over with the next word
@@ -124,7 +124,7 @@ func (p *parser) state(kind string, f fields) {
 			p.out.Pass(cli.CompactBoundary{Trigger: trigger, PreTokens: f.PreTokens})
 		}
 	case evWarning:
-		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(f.Message)})
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(f.Message)})
 	}
 }
 
@@ -230,7 +230,7 @@ func (p *parser) result(e event) {
 	}
 }
 
-// outcome is the Result of a turn that Copilot ended by itself.
+// outcome is the Result of a turn that Copilot ended without an abort.
 func (p *parser) outcome() cli.Result {
 	r := p.told(cli.Result{Err: p.failure})
 	if r.Err == nil && p.aborted {
@@ -258,5 +258,5 @@ func retryText(reason string) string {
 	case "":
 		return "the model's API failed"
 	}
-	return "the model's API failed: " + oneLine(reason)
+	return "the model's API failed: " + cli.ShortLine(reason)
 }

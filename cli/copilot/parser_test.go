@@ -3,14 +3,12 @@ package copilot
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"testing"
 	"time"
 
-	"github.com/sourcegraph/jsonrpc2"
-
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/rpc"
 )
 
 var update = clitest.UpdateFlag()
@@ -71,9 +69,9 @@ func recordedLine(rec *clitest.Recorder, p *parser, line []byte) bool {
 		_ = json.Unmarshal(m.Params, &params)
 		line = params.Event
 	default:
-		r := &jsonrpc2.Request{}
-		if json.Unmarshal(line, r) == nil && asksPeople(r.Method) {
-			p.asks.request(p, r)
+		r := rpc.Message{}
+		if json.Unmarshal(line, &r) == nil && asksPeople(r.Method) {
+			p.asks.request(p, &r)
 		}
 		return false
 	}
@@ -124,55 +122,4 @@ func FuzzParser(f *testing.F) {
 		out.Finish(p.outcome())
 		clitest.Keeps(t, events)
 	})
-}
-
-// noted keeps what frames hands on.
-type noted struct {
-	events  int
-	garbled int
-	ends    []int64
-}
-
-func (n *noted) sessionEvent(_ []byte, end int64) { n.events++; n.ends = append(n.ends, end) }
-func (n *noted) garbage([]byte)                   { n.garbled++ }
-func (n *noted) lost(*cli.LostOutput)             {}
-
-// Frames of any bytes are read to their end, in bounded memory, and their offsets go up.
-func FuzzFrames(f *testing.F) {
-	f.Add([]byte("Content-Length: 2\r\n\r\n{}"), 3)
-	f.Add([]byte("noise\nContent-Type: x\r\nContent-Length: 40\r\n\r\n"+`{"jsonrpc":"2.0","method":"session.event"}`), 1)
-	f.Add([]byte("Content-Length: 99999999999\r\n\r\n"), 7)
-	f.Fuzz(func(t *testing.T, raw []byte, size int) {
-		n := &noted{}
-		src := &offsetReader{r: &pieces{raw, max(size%64, 1)}, lost: n.lost}
-		fr := &frames{in: newBufferedReader(src), src: src, taker: n}
-		for {
-			var v json.RawMessage
-			if fr.ReadObject(&v) != nil {
-				break
-			}
-		}
-		last := int64(0)
-		for _, end := range n.ends {
-			if end <= last || end > int64(len(raw)) {
-				t.Fatalf("ends %v of %d bytes", n.ends, len(raw))
-			}
-			last = end
-		}
-	})
-}
-
-// pieces reads a few bytes at a time.
-type pieces struct {
-	raw  []byte
-	size int
-}
-
-func (p *pieces) Read(b []byte) (int, error) {
-	if len(p.raw) == 0 {
-		return 0, os.ErrClosed
-	}
-	n := copy(b, p.raw[:min(p.size, len(p.raw))])
-	p.raw = p.raw[n:]
-	return n, nil
 }

@@ -34,7 +34,7 @@ type peer struct {
 	heard   []message
 	news    chan struct{}
 	session string
-	left    bool                          // it is an earlier ductor's, and can be attached to
+	left    bool                          // it is the previous process's, and can be attached to
 	answer  func(p *peer, m message) bool // says whether it answered; else the default does
 }
 
@@ -68,9 +68,8 @@ func newPeer(t *testing.T, answer func(p *peer, m message) bool) (*Provider, *pe
 
 func (p *peer) listen() {
 	in := bufio.NewReader(p.in)
-	f := &frames{in: in, src: &offsetReader{}, taker: deaf{}}
 	for {
-		body, err := f.frame()
+		body, err := frame(in)
 		if err != nil {
 			return
 		}
@@ -89,11 +88,16 @@ func (p *peer) listen() {
 	}
 }
 
-type deaf struct{}
-
-func (deaf) sessionEvent([]byte, int64) {}
-func (deaf) garbage([]byte)             {}
-func (deaf) lost(*cli.LostOutput)       {}
+// frame reads what ductor sends, which has one header each.
+func frame(in *bufio.Reader) ([]byte, error) {
+	var length int
+	if _, err := fmt.Fscanf(in, "Content-Length: %d\r\n\r\n", &length); err != nil {
+		return nil, err
+	}
+	body := make([]byte, length)
+	_, err := io.ReadFull(in, body)
+	return body, err
+}
 
 // usual is what a server answers when all is well.
 func (p *peer) usual(m message) {
@@ -118,8 +122,8 @@ func (p *peer) usual(m message) {
 	}
 }
 
-func (p *peer) raw(s string) { _, _ = io.WriteString(p.out, s) } // nobody reads after the end
-func (p *peer) say(s string) { p.raw(string(framed([]byte(s)))) }
+func (p *peer) raw(s string) { _, _ = io.WriteString(p.out, s) } // no one reads after the end
+func (p *peer) say(s string) { p.raw(fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(s), s)) }
 func (p *peer) reply(m message, s string) {
 	p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, s))
 }
@@ -168,7 +172,7 @@ func (p *peer) StderrTail() string    { return p.stderr }
 func (p *peer) Interrupt() error      { return nil }
 func (p *peer) Done() <-chan struct{} { return p.done }
 
-// over says whether the process has ended, or was let go of.
+// over says whether the process has ended, or was detached.
 func (p *peer) over() bool {
 	select {
 	case <-p.done:
@@ -225,7 +229,7 @@ func TestAPeerThatIsHardToUnderstand(t *testing.T) {
 		p.raw("Content-Length: x\r\n")
 		p.say(`{"no":`)
 		p.say(`[]`)
-		p.say(`{"jsonrpc":"2.0","id":"nobody","result":{}}`)
+		p.say(`{"jsonrpc":"2.0","id":"unknown","result":{}}`)
 		p.say(`{"jsonrpc":"2.0","id":4.5,"result":{}}`)
 		p.say(`{"jsonrpc":"2.0","id":99,"method":"hooks.invoke","params":{}}`)
 		p.say(`{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":"other","event":{"type":"session.idle"}}}`)
@@ -351,7 +355,7 @@ func TestAProcessThatDiesWithAnApprovalOpen(t *testing.T) {
 	if r := turn.result(t); r.Err == nil || r.Err.Kind != cli.Crashed || r.Err.Code != 9 {
 		t.Errorf("%+v", r.Err)
 	}
-	if err := s.(cli.Asker).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != cli.ErrNotAsked {
+	if err := s.(cli.Decider).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != cli.ErrNotAsked {
 		t.Errorf("afterwards: %v", err)
 	}
 	if s.Info().Alive {
@@ -388,7 +392,7 @@ func TestAnApprovalThatCameTooLate(t *testing.T) {
 	s := clitest.Open(t, p, cli.Live, req)
 	turn := begin(t.Context(), s, req)
 	asked := await[cli.ApprovalAsked](t, turn)
-	if err := s.(cli.Asker).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != cli.ErrNotAsked {
+	if err := s.(cli.Decider).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != cli.ErrNotAsked {
 		t.Errorf("%v", err)
 	}
 	turn.result(t)
@@ -402,13 +406,13 @@ func TestQuestionsAndPlans(t *testing.T) {
 		decision       cli.Decision
 		want           map[string]any
 	}{
-		"a choice":      {methodInput, question, cli.Decision{Allow: true, Answers: [][]string{{"Blue"}}}, map[string]any{"answer": "Blue", "wasFreeform": false}},
-		"own words":     {methodInput, question, cli.Decision{Allow: true, Answers: [][]string{{"Green"}}}, map[string]any{"answer": "Green", "wasFreeform": true}},
-		"no answer":     {methodInput, question, cli.Decision{}, map[string]any{"answer": declined, "wasFreeform": true}},
-		"a plan":        {methodPlan, plan, cli.Decision{Allow: true}, map[string]any{"approved": true, "selectedAction": "interactive"}},
-		"another plan":  {methodPlan, plan, cli.Decision{Reason: "shorter"}, map[string]any{"approved": false, "feedback": "shorter"}},
-		"nobody: which": {methodInput, question, cli.Decision{}, map[string]any{"answer": nobodyAnswers, "wasFreeform": true}},
-		"nobody: plan":  {methodPlan, plan, cli.Decision{}, map[string]any{"approved": false, "feedback": nobodyApproves}},
+		"a choice":          {methodInput, question, cli.Decision{Allow: true, Answers: [][]string{{"Blue"}}}, map[string]any{"answer": "Blue", "wasFreeform": false}},
+		"own words":         {methodInput, question, cli.Decision{Allow: true, Answers: [][]string{{"Green"}}}, map[string]any{"answer": "Green", "wasFreeform": true}},
+		"no answer":         {methodInput, question, cli.Decision{}, map[string]any{"answer": declined, "wasFreeform": true}},
+		"a plan":            {methodPlan, plan, cli.Decision{Allow: true}, map[string]any{"approved": true, "selectedAction": "interactive"}},
+		"another plan":      {methodPlan, plan, cli.Decision{Reason: "shorter"}, map[string]any{"approved": false, "feedback": "shorter"}},
+		"unattended: which": {methodInput, question, cli.Decision{}, map[string]any{"answer": noUserAnswers, "wasFreeform": true}},
+		"unattended: plan":  {methodPlan, plan, cli.Decision{}, map[string]any{"approved": false, "feedback": noUserApproves}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -425,11 +429,11 @@ func TestQuestionsAndPlans(t *testing.T) {
 				}
 				return true
 			})
-			req := cli.Request{Prompt: "hello", Attended: !strings.HasPrefix(name, "nobody")}
+			req := cli.Request{Prompt: "hello", Attended: !strings.HasPrefix(name, "unattended")}
 			s := clitest.Open(t, p, cli.Live, req)
 			turn := begin(t.Context(), s, req)
 			if req.Attended {
-				if err := s.(cli.Asker).Decide(t.Context(), askedIn(t, turn, tt.method), tt.decision); err != nil {
+				if err := s.(cli.Decider).Decide(t.Context(), askedIn(t, turn, tt.method), tt.decision); err != nil {
 					t.Fatal(err)
 				}
 			}

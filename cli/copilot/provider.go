@@ -26,9 +26,9 @@ type Options struct {
 
 // Provider is Copilot. Safe for concurrent use.
 type Provider struct {
-	opts Options
-	hubs hubs
-	acp  *acp.Provider // for a Copilot without the server
+	opts    Options
+	servers servers
+	acp     *acp.Provider // for a Copilot without the server
 	// noServer is set once Copilot was found to have no server that ductor can speak with.
 	noServer atomic.Bool
 }
@@ -41,7 +41,7 @@ func New(o Options) *Provider {
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
 	}
-	p := &Provider{opts: o, hubs: hubs{live: map[string]*hub{}, turn: map[string]chan struct{}{}}}
+	p := &Provider{opts: o, servers: servers{live: map[string]*server{}, turn: map[string]chan struct{}{}}}
 	p.acp = p.overACP()
 	return p
 }
@@ -63,12 +63,12 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }
 
-// Adopt goes on with a turn that an earlier ductor left; see cli.Provider. An idle process is kept instead, see Keep.
+// Adopt resumes a turn that the previous process left; see cli.Provider. An idle process is kept instead, see Keep.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.adoptOnce(ctx, left, req)
 	}
-	if left.Setting != "" && !strings.HasPrefix(left.Setting, hubKeyMark) {
+	if left.Setting != "" && !strings.HasPrefix(left.Setting, serverKeyPrefix) {
 		s, err := p.acp.Adopt(ctx, left, forACP(req))
 		return wrapped(s, err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // A prompt that was refused leaves nothing for which its process is held to be at work, also where its turn was aborted
-// meanwhile.
+// before the refusal came.
 func TestAProcessRestsThoughAnAbortedTurnWasRefused(t *testing.T) {
 	var asked message
 	p, peer := newPeer(t, func(p *peer, m message) bool {

@@ -72,7 +72,7 @@ func TestApprovals(t *testing.T) {
 		if first.Tool != "bash" || first.Title != "touch one" || first.Started == "" || len(first.Input) == 0 {
 			t.Errorf("asked %+v", first)
 		}
-		decide := s.(cli.Asker).Decide
+		decide := s.(cli.Decider).Decide
 		if err := decide(t.Context(), "nothing", cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
 			t.Errorf("a decision on nothing: %v", err)
 		}
@@ -102,7 +102,7 @@ func TestApprovals(t *testing.T) {
 	})
 }
 
-// What each permission mode does in each of Copilot's modes with a command and an edit, when nobody answers.
+// What each permission mode does in each of Copilot's modes with a command and an edit, when no user answers.
 func TestPermissionModesUnattended(t *testing.T) {
 	tests := []struct {
 		mode           cli.PermissionMode

@@ -7,10 +7,10 @@ func (p *Provider) Shares(req cli.Request) int {
 	if p.noServer.Load() {
 		return p.acp.Shares(forACP(req))
 	}
-	key := hubKey(p.opts.Path, serverArgs(req), p.environment(req))
-	p.hubs.mu.Lock()
-	h := p.hubs.live[key]
-	p.hubs.mu.Unlock()
+	key := serverKey(p.opts.Path, serverArgs(req), p.environment(req))
+	p.servers.mu.Lock()
+	h := p.servers.live[key]
+	p.servers.mu.Unlock()
 	if h == nil || !h.alive() {
 		return 0
 	}

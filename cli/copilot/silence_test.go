@@ -47,7 +47,7 @@ func TestAPersonMayTakeTheirTime(t *testing.T) {
 		turn := begin(t.Context(), s, req)
 		asked := await[cli.ApprovalAsked](t, turn)
 		time.Sleep(24 * time.Hour)
-		if err := s.(cli.Asker).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != nil {
+		if err := s.(cli.Decider).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != nil {
 			t.Error(err)
 		}
 		if r := turn.result(t); r.Err != nil {

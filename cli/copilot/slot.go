@@ -3,9 +3,7 @@ package copilot
 import (
 	"sync"
 
-	"github.com/sourcegraph/jsonrpc2"
-
-	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // slotLimit is how many bytes of events may wait for a turn to take them. Whole messages come after their deltas,
@@ -14,12 +12,11 @@ const slotLimit = 64 << 20
 
 // item is something that concerns a session: one of the fields is set.
 type item struct {
-	event    []byte            // params of a session.event
-	request  *jsonrpc2.Request // the process asks us
-	sent     *sendReply        // what became of session.send
-	caughtUp bool              // what an earlier ductor left unread ends here
-	lost     *cli.LostOutput   // some of the output cannot be had
-	end      int64             // offset after it, for the clock of what is caught up with
+	event   []byte       // params of a session.event
+	request *rpc.Message // the process asks us
+	sent    *sendReply   // what became of session.send
+	rpc.Change
+	end int64 // offset after it, for the clock of what is caught up with
 }
 
 // sendReply is the answer to session.send.
@@ -82,4 +79,12 @@ func (s *slot) end() []item {
 	left := s.items
 	s.busy, s.items, s.bytes = false, nil, 0
 	return left
+}
+
+// wake leaves a token in c unless there is one.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

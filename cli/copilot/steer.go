@@ -24,7 +24,7 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	var reply struct {
 		ID string `json:"messageId"`
 	}
-	err := t.hub.call(ctx, "session.send", params, &reply)
+	err := t.server.call(ctx, "session.send", params, &reply)
 	t.release(reply.ID)
 	if err != nil {
 		return callFailure(err)
@@ -70,7 +70,7 @@ func (t *turn) close() {
 	t.closed = true
 }
 
-// Decide answers what the turn asked for; see cli.Asker.
+// Decide answers what the turn asked for; see cli.Decider.
 func (s *live) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
 	s.mu.Lock()
 	t := s.turn

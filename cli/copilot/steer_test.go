@@ -44,7 +44,7 @@ func TestSteeringBeforeThePromptWasSent(t *testing.T) {
 	}
 }
 
-// A turn that was refused takes no message: it would be a turn of its own, which nobody hears.
+// A turn that was refused takes no message: it would be a turn of its own, which no session reads.
 func TestSteeringATurnThatWasRefused(t *testing.T) {
 	p, peer := newPeer(t, func(p *peer, m message) bool {
 		if m.Method == "session.send" && m.Params["mode"] == "enqueue" {

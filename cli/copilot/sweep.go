@@ -6,8 +6,8 @@ import (
 	"ductor/cli"
 )
 
-// letGo says whether somebody let go of a process, which goes on then.
-func (hs *hubs) letGo(h *hub) bool {
+// letGo says whether a session detached from a process, which then goes on.
+func (hs *servers) letGo(h *server) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return h.detached
@@ -15,20 +15,20 @@ func (hs *hubs) letGo(h *hub) bool {
 
 // sweep ends the process after an aborted turn that ran tools: the protocol has no environment for a session, by
 // which what its tools started could be told from what those of others did. That happens at once when no other turn
-// runs in it, else with the last of them. Sessions are gone on with by their ids, in another process.
+// runs in it, else with the last of them. Sessions are resumed by their ids, in another process.
 func (t *turn) sweep(ran bool) {
-	h := t.hub
+	h := t.server
 	h.mu.Lock()
-	was := h.spoiled
-	h.spoiled = h.spoiled || t.cut != "" && ran
-	h.doomed = h.doomed || h.spoiled
-	spoiled := h.spoiled
+	was := h.leftovers
+	h.leftovers = h.leftovers || t.cut != "" && ran
+	h.ending = h.ending || h.leftovers
+	leftovers := h.leftovers
 	h.mu.Unlock()
-	if !spoiled {
+	if !leftovers {
 		return
 	}
-	if !h.alone(t.slot) || t.s.provider.hubs.letGo(h) {
-		if !was { // a later ductor is to end it all the same
+	if !h.alone(t.slot) || t.s.provider.servers.letGo(h) {
+		if !was { // the next process is to end it all the same
 			h.record(cli.SpoilMark, t.s.provider.opts.Logger)
 		}
 		return

@@ -15,7 +15,7 @@ import (
 )
 
 // What an aborted turn started ends with the turn, though it left the turn's group, and though the process serves
-// another conversation; that is gone on with in another process.
+// another conversation; that is resumed in another process.
 func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		other := cli.Request{Dir: dir, Permission: cli.Bypass, Conversation: "other", Prompt: `about the lighthouse [[text "One."]]`}

@@ -23,7 +23,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 	if t == nil {
 		return cli.ErrNoTurn
 	}
-	if err := s.allow(ctx, t.hub, id, cli.Request{Permission: mode}); err != nil {
+	if err := s.allow(ctx, t.server, id, cli.Request{Permission: mode}); err != nil {
 		return callFailure(err)
 	}
 	s.mu.Lock()

@@ -3,7 +3,6 @@ package copilot
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -29,7 +28,7 @@ func toolTitle(f fields, dir string) string {
 		if text, ok := args[name].(string); ok && text != "" {
 			title = text
 			if name == "path" {
-				title = relative(dir, text)
+				title = cli.Relative(dir, text)
 			}
 			break
 		}
@@ -50,7 +49,7 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 	}
 	switch {
 	case failed.Message != "":
-		e.Err = oneLine(failed.Message)
+		e.Err = cli.ShortLine(failed.Message)
 	case !f.Success:
 		e.Err = "it failed"
 	case e.ExitCode != nil && *e.ExitCode != 0:
@@ -68,7 +67,7 @@ func changes(f fields, dir string) []cli.FileChanged {
 	_ = json.Unmarshal(f.Result, &result)
 	var all []cli.FileChanged
 	for _, edit := range f.Edits {
-		c := cli.FileChanged{Path: relative(dir, edit.Path), Kind: cli.FileUpdated}
+		c := cli.FileChanged{Path: cli.Relative(dir, edit.Path), Kind: cli.FileUpdated}
 		switch edit.Kind {
 		case "create":
 			c.Kind = cli.FileAdded
@@ -92,12 +91,4 @@ func hunks(diff string) string {
 		return "@@" + rest
 	}
 	return ""
-}
-
-// relative shortens a path inside dir to what is below it.
-func relative(dir, path string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
 }

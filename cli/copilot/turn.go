@@ -13,13 +13,13 @@ import (
 
 // turn is one prompt of a live session, from its sending to its end. One goroutine runs it.
 type turn struct {
-	s    *live
-	hub  *hub
-	slot *slot
-	p    *parser
-	asks *asks
-	id   string // of the request that asks for it
-	ctx  context.Context
+	s      *live
+	server *server
+	slot   *slot
+	p      *parser
+	asks   *asks
+	id     string // of the request that asks for it
+	ctx    context.Context
 
 	timer   *time.Timer
 	quiet   time.Time // of the last thing that came
@@ -28,7 +28,7 @@ type turn struct {
 	silence time.Duration
 	stopped chan error // nil before the process is ended
 	failed  chan error // the turn could not be sent
-	unasked bool       // it could not, or was refused
+	unsent  bool       // it could not, or was refused
 	at      int64      // the offset after what is handled now, for the clock of what is caught up with
 	past    bool
 
@@ -84,11 +84,12 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	s.begin(t) // what is sent into the turn comes after its prompt
 	end := t.run()
 	t.close()
+	t.server.peer.Forget(sendPrefix + t.id)
 	out.Finish(t.result(end))
 	s.end(t, end)
 	if end != cli.EndDetached {
 		t.sweep(ran)
-		t.quieter()
+		t.turnEnded()
 	}
 }
 
@@ -100,22 +101,22 @@ func (t *turn) unbegun(err error) cli.Result {
 	return cli.Result{Err: cli.AsFailure(Agent, err)}
 }
 
-// bind takes from the session what the turn works with; false if the session was closed meanwhile.
+// bind takes from the session what the turn works with; false if the session was closed before.
 func (t *turn) bind(req cli.Request) bool {
 	p, _ := permissionOf(req.Permission) // checked when the session was opened or adjusted
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hub == nil {
+	if s.server == nil {
 		s.slot.end()
 		return false
 	}
-	t.hub, t.slot = s.hub, s.slot
+	t.server, t.slot = s.server, s.slot
 	t.p.id = s.id
 	if s.model != "" {
 		t.p.model = s.model
 	}
-	t.asks = &asks{hub: s.hub, session: s.id, attended: req.Attended, judged: p.judged, past: s.asked, protected: s.provider.opts.Protected}
+	t.asks = &asks{server: s.server, session: s.id, attended: req.Attended, judged: p.judged, past: s.asked, protected: s.provider.opts.Protected}
 	t.p.asks = t.asks
 	s.asked = false
 	return true
@@ -124,12 +125,12 @@ func (t *turn) bind(req cli.Request) bool {
 func (s *live) begin(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turn, s.spoiled = t, true
+	s.turn, s.cut = t, true
 	s.turns++
 }
 
 // end takes note how the turn ended. What came after its end goes where things between turns go. What comes of one that
-// was let go of is for whoever goes on with it.
+// was detached is for the process that resumes it.
 func (s *live) end(t *turn, how cli.End) {
 	if how != cli.EndDetached {
 		t.slot.end()
@@ -137,7 +138,7 @@ func (s *live) end(t *turn, how cli.End) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn = nil
-	s.spoiled = !t.p.ended
+	s.cut = !t.p.ended
 	s.model = t.p.model
 }
 
@@ -145,14 +146,18 @@ func (s *live) end(t *turn, how cli.End) {
 func (t *turn) send(req cli.Request, marked bool) {
 	params := t.s.message(req)
 	params["mode"] = "enqueue"
-	mark := cli.Mark{Turn: req.Turn, Output: t.hub.handled.Load(), Note: string(t.p.id)}
+	mark := cli.Mark{Turn: req.Turn, Note: string(t.p.id)}
 	if marked {
 		mark.Turn = ""
 	} else {
-		t.hub.busier()
+		t.server.turnStarted()
 	}
 	fail := func(err error) { t.failed <- err }
-	if err := t.hub.send(context.WithoutCancel(t.ctx), mark, t.id, params, fail); err != nil {
+	err := t.server.expect(t.id, t.slot)
+	if err == nil {
+		err = t.server.send(context.WithoutCancel(t.ctx), mark, t.id, params, fail)
+	}
+	if err != nil {
 		fail(err)
 	}
 }
@@ -180,7 +185,7 @@ func (t *turn) run() cli.End {
 		select {
 		case <-t.slot.ready:
 		case err := <-t.failed:
-			t.unasked = true
+			t.unsent = true
 			if t.p.failure = cli.AsFailure(Agent, err); t.p.failure.Kind == cli.UnknownFailure {
 				t.p.failure.Reason = "it could not be asked: " + t.p.failure.Reason
 			}
@@ -193,14 +198,14 @@ func (t *turn) run() cli.End {
 				return cli.EndDetached
 			}
 			t.interrupt(cli.EndCancelled)
-		case <-t.hub.ended:
+		case <-t.server.peer.Ended():
 			if t.take() {
 				return t.as(cli.EndTurn)
 			}
 			t.awaitStop()
 			return t.as(cli.EndExit)
 		}
-		if t.cut != "" && t.stopped == nil && !t.hub.alive() {
+		if t.cut != "" && t.stopped == nil && !t.server.alive() {
 			return t.cut // the process is given up with others in it
 		}
 	}
@@ -242,28 +247,28 @@ func (t *turn) item(it item) {
 			_, err = t.p.event(e)
 		}
 		if err != nil {
-			t.hub.garbage(it.event)
+			t.server.peer.Garbage(it.event)
 		}
 	case it.request != nil:
 		t.asks.request(t.p, it.request)
 	case it.sent != nil:
 		if it.sent.turn == t.id && it.sent.err != nil {
-			t.unasked = true
+			t.unsent = true
 			t.p.failure = cli.AsFailure(Agent, callFailure(it.sent.err))
 		}
-	case it.caughtUp:
+	case it.CaughtUp:
 		t.past = false
 		t.asks.caughtUp()
 		t.p.out.Pass(cli.CaughtUp{})
-	case it.lost != nil:
-		t.p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: it.lost.Error()})
+	case it.Lost != nil:
+		t.p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: it.Lost.Error()})
 	}
 }
 
 // clock is the time at which what is handled now was said.
 func (t *turn) clock() time.Time {
-	if t.past && t.hub != nil {
-		if at := t.hub.process.When(t.at - 1); !at.IsZero() {
+	if t.past && t.server != nil {
+		if at := t.server.process.When(t.at - 1); !at.IsZero() {
 			return at
 		}
 	}
@@ -304,7 +309,7 @@ func (t *turn) interrupt(why cli.End) {
 		return
 	}
 	t.cut, t.cutAt = why, time.Now()
-	if err := t.hub.notify("session.abort", map[string]any{"sessionId": t.p.id, "reason": "user_initiated"}); err != nil {
+	if err := t.server.notify("session.abort", map[string]any{"sessionId": t.p.id, "reason": "user_initiated"}); err != nil {
 		t.kill()
 		return
 	}
@@ -314,14 +319,14 @@ func (t *turn) interrupt(why cli.End) {
 // kill ends the process, which is deaf. Where it works for others it is left to them, and takes nothing new: it
 // ends with the last of them.
 func (t *turn) kill() {
-	t.hub.doom()
-	if !t.hub.alone(t.slot) {
+	t.server.retire()
+	if !t.server.alone(t.slot) {
 		wake(t.slot.ready)
 		return
 	}
 	t.stopped = make(chan error, 1)
 	grace := max(t.s.provider.opts.Grace-time.Since(t.cutAt), 0)
-	go func() { t.stopped <- t.hub.stop(context.WithoutCancel(t.ctx), grace) }()
+	go func() { t.stopped <- t.server.stop(context.WithoutCancel(t.ctx), grace) }()
 }
 
 // awaitStop waits for the end of a process that is being ended; it is bound by what stop may take.
@@ -346,7 +351,7 @@ func (t *turn) result(end cli.End) cli.Result {
 	case cli.EndStalled:
 		return t.p.told(cli.Stalled(Agent, t.silence))
 	}
-	r := t.p.told(cli.Result{Err: t.hub.failure()})
+	r := t.p.told(cli.Result{Err: t.server.failure()})
 	if t.p.failure != nil {
 		r.Err = t.p.failure
 	}

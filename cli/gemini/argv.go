@@ -28,7 +28,7 @@ func (p *Provider) ownFiles(args []string) []string {
 	return files
 }
 
-// Permission maps a permission mode for one-shot runs, in which Gemini can ask nobody.
+// Permission maps a permission mode for one-shot runs, in which Gemini can ask no user.
 func Permission(mode cli.PermissionMode) Mapping {
 	m := Mapping{Mode: mode}
 	switch mode {

@@ -18,7 +18,7 @@ type remote struct {
 	err     error
 }
 
-func (r *remote) Errand(_ context.Context, env []string, args ...string) error {
+func (r *remote) Help(_ context.Context, env []string, args ...string) error {
 	r.errands = append(r.errands, append([]string{cli.Variable(env, "HOME")}, args...))
 	return r.err
 }

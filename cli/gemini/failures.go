@@ -39,7 +39,7 @@ func kindOf(code int, text string) cli.FailureKind {
 	return acp.KindOf(code, text)
 }
 
-// exitKind is what an exit code means for a run without a result; resumed says that it was to go on with a session.
+// exitKind is what an exit code means for a run without a result; resumed says that it was to resume a session.
 func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
 	switch {
 	case code == exitNoAuth:
@@ -63,5 +63,3 @@ func apiFailure(message string) *cli.Failure {
 	}
 	return f
 }
-
-func oneLine(s string) string { return cli.OneLine(s, 300) }

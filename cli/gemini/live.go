@@ -15,7 +15,7 @@ import (
 func (p *Provider) acp() *acp.Provider {
 	return acp.New(acp.Options{
 		ProviderOptions: p.opts.Allowing(EnvKeys()...),
-		Agent:           Agent, Args: []string{"--acp"}, Argv: liveArgs, ExtraEnv: ownEnv(), HomeVars: homeVars(),
+		Agent:           Agent, Args: []string{"--acp"}, Argv: liveArgs, ExtraEnv: ownEnv, HomeVars: homeVars(),
 		// Gemini has tools of its own for both, and they ask.
 		NoFiles: true, NoTerminals: true,
 		Quirks: acp.Quirks{

@@ -26,7 +26,7 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	return New(o), t.TempDir()
 }
 
-// stateDir is a place for settings that nobody else can write to.
+// stateDir is a directory for settings that no other user can write to.
 func stateDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir() + "/gemini"

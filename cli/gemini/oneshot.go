@@ -60,6 +60,8 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 
 func checkPrompt(req cli.Request) *cli.Failure {
 	switch {
+	case req.Project == cli.WithoutProject:
+		return cli.Failf(cli.Refused, Agent, "one-shot it runs here only with the settings of this project, which are not allowed; its live mode runs without them")
 	case len(req.Images) > 0:
 		return cli.Failf(cli.Refused, Agent, "one-shot it takes no pictures; they need its live mode")
 	case strings.TrimSpace(req.Prompt) == "":
@@ -70,7 +72,7 @@ func checkPrompt(req cli.Request) *cli.Failure {
 	return nil
 }
 
-// loop takes the turn to its end; left is what is known of one that is gone on with, nil for another.
+// loop takes the turn to its end; left is what is known of a turn that is resumed, nil for a new one.
 func (s *oneShot) loop(ctx context.Context, stream *cli.Stream, p *parser, left *cli.LeftRun, input []byte) cli.End {
 	return stream.Turn(ctx, cli.TurnLoop{
 		Begin: func() {

@@ -53,7 +53,7 @@ func (p *parser) line(line []byte) (end bool) {
 	case eventToolEnd:
 		p.toolEnded(ev)
 	case eventTrouble:
-		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(ev.Message)})
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(ev.Message)})
 	case eventResult:
 		p.ended(ev)
 	}
@@ -120,7 +120,7 @@ func (p *parser) toolEnded(ev event) {
 	if ev.Status != statusSuccess {
 		end.Err = "failed"
 		if ev.Error != nil && ev.Error.Message != "" {
-			end.Err = oneLine(ev.Error.Message)
+			end.Err = cli.ShortLine(ev.Error.Message)
 		}
 		if ev.Error != nil && ev.Error.Type == "policy_violation" {
 			p.denials = append(p.denials, cli.Denial{Tool: call.ToolName, Title: p.title(call), Reason: end.Err})

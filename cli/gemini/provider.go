@@ -3,6 +3,7 @@ package gemini
 import (
 	"context"
 	"os"
+	"strconv"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -71,13 +72,13 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
 }
 
-// guard keeps a session that is gone on with from being destroyed, where its files are.
+// guard keeps a session that is resumed from being destroyed, where its files are.
 func (p *Provider) guard(ctx context.Context, req cli.Request) error {
 	if req.Resume == "" {
 		return nil
 	}
-	if e, ok := p.opts.Launcher.(cli.Errander); ok {
-		return e.Errand(ctx, p.env(req), guard.Verb, string(req.Resume))
+	if e, ok := p.opts.Launcher.(cli.Helper); ok {
+		return e.Help(ctx, p.env(req), guard.Verb, string(req.Resume))
 	}
 	return guard.Protect(home(p.env(req)), string(req.Resume))
 }
@@ -87,7 +88,7 @@ func (p *Provider) Keep(ctx context.Context, left cli.LeftRun) (cli.Kept, error)
 	return p.live.Keep(ctx, left)
 }
 
-// Adopt goes on with a turn of an earlier ductor; see cli.Provider. Idle processes are kept instead, see Keep: they
+// Adopt resumes a turn that the previous process began; see cli.Provider. Idle processes are kept instead, see Keep: they
 // serve several conversations.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
@@ -97,16 +98,16 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 }
 
 func (p *Provider) env(req cli.Request) []string {
-	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), ownEnv()), req.Home, homeVars()...)
+	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), ownEnv(req)), req.Home, homeVars()...)
 }
 
-// ownEnv is what Gemini is told besides its settings: to stay the process that was started, that whoever chose the
-// directory trusts it, and to run commands without a terminal, since of one in a terminal its live protocol does
+// ownEnv is what Gemini is told besides its settings: to stay the process that was started, whether to trust the
+// project's settings, and to run commands without a terminal, since of one in a terminal its live protocol does
 // not say what it printed.
-func ownEnv() map[string]string {
+func ownEnv(req cli.Request) map[string]string {
 	return map[string]string{
 		"GEMINI_CLI_NO_RELAUNCH":     "true",
 		"GEMINI_PTY_INFO":            "child_process",
-		"GEMINI_CLI_TRUST_WORKSPACE": "true",
+		"GEMINI_CLI_TRUST_WORKSPACE": strconv.FormatBool(req.Project == cli.WithProject),
 	}
 }

@@ -40,7 +40,7 @@ func TestRealSecondTurn(t *testing.T) {
 	t.Logf("live %s, one-shot %s, ratio %.0f", took[cli.Live], took[cli.OneShot], float64(took[cli.OneShot])/float64(took[cli.Live]))
 }
 
-// What a person writes reaches the model as text, whatever it begins with and however long it is.
+// What a user writes reaches the model as text, whatever it begins with and however long it is.
 func TestRealPromptsReachTheModelAsText(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 	}
 }
 
-// A command that nobody is asked for is asked for, allowed and denied, and a change shows what it would be.
+// A command is asked for, allowed and denied, and a change shows what it would be.
 func TestRealApprovals(t *testing.T) {
 	p, c, _ := real(t, nil)
 	req := cli.Request{Dir: c.Work, Attended: true, Model: realModel, Permission: cli.Ask}
@@ -85,7 +85,7 @@ func TestRealApprovals(t *testing.T) {
 			switch ev := ev.(type) {
 			case cli.ApprovalAsked:
 				asked = append(asked, ev)
-				go func() { _ = s.(cli.Asker).Decide(context.Background(), ev.ID, cli.Decision{Allow: allow}) }()
+				go func() { _ = s.(cli.Decider).Decide(context.Background(), ev.ID, cli.Decision{Allow: allow}) }()
 			case cli.Result:
 				r = ev
 			}
@@ -127,8 +127,8 @@ func TestRealStatus(t *testing.T) {
 	}
 }
 
-// A session is gone on with as often as it takes, also within the minute in which it began.
-func TestRealSessionsSurviveBeingGoneOnWith(t *testing.T) {
+// A session can be resumed any number of times, also within the minute in which it began.
+func TestRealSessionsSurviveResume(t *testing.T) {
 	p, c, _ := real(t, nil)
 	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel, Prompt: `about the windmill [[text "One."]]`}
 	var id cli.AgentSessionID

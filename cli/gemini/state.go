@@ -72,7 +72,7 @@ func (p *Provider) keep(kind, ext string, content []byte) (string, error) {
 	return path, nil
 }
 
-// private makes a directory that nobody else can put files into.
+// private makes a directory that no other user can put files into.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a place for Gemini's files: %w", err)

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,113 +18,114 @@ import (
 	"ductor/cli/copilot"
 	"ductor/cli/gemini"
 	"ductor/internal/config"
+	"ductor/internal/supervisor"
 	"ductor/orchestrator"
 )
 
-// ground is a place as the dialects of the agents see it.
-type ground struct {
+// runEnv is the environment of a run, this machine or a sandbox, as the dialects see it.
+type runEnv struct {
 	launcher cli.Launcher
-	inside   bool                              // a sandbox: it has neither the paths nor the log-ins of this machine
-	readFile func(path string) ([]byte, error) // of log-ins; nil for those of this machine
-	owner    string                            // the home of whoever runs ductor, where it is there too
-	prompts  string                            // directories that are the same to us and to the agents there
+	inside   bool                              // it is a sandbox, without the paths and the log-ins of this machine
+	readFile func(path string) ([]byte, error) // reads log-ins; nil reads those of this machine
+	owner    string                            // the home of the user who runs ductor, if it exists there
+	prompts  string                            // a directory with the same path for ductor and for agents there
 	gemini   string
 }
 
-// hostGround is this machine.
-func (h *house) hostGround() ground {
-	return ground{
-		launcher: h.host, owner: ownerHome(),
-		prompts: filepath.Join(h.cfg.Storage.Dir, promptsDir), gemini: filepath.Join(h.cfg.Storage.Dir, geminiDir),
+// hostEnv is the environment of runs on this machine.
+func (a *app) hostEnv() runEnv {
+	return runEnv{
+		launcher: a.host, owner: ownerHome(),
+		prompts: filepath.Join(a.cfg.Storage.Dir, promptsDir), gemini: filepath.Join(a.cfg.Storage.Dir, geminiDir),
 	}
 }
 
-// program is how an agent is found: in a sandbox by its name alone.
-func (g ground) program(path string) string {
+// program gives the path of an agent's program; in a sandbox its name alone, which is looked up there.
+func (g runEnv) program(path string) string {
 	if g.inside && path != "" {
 		return filepath.Base(path)
 	}
 	return path
 }
 
-// codexSandbox is what Codex's own sandbox lets its commands do. It cannot make one inside of a container, which has no
-// right to make namespaces: there the container is it.
-func (g ground) codexSandbox(configured string) string {
+// codexSandbox gives the mode of Codex's own sandbox. Codex cannot make one inside of a container, which has no right
+// to make namespaces: there the container takes its place.
+func (g runEnv) codexSandbox(configured string) string {
 	if g.inside {
 		return "danger-full-access"
 	}
 	return configured
 }
 
-// environ is what the environments of agents are picked from.
-func (g ground) environ() []string {
+// environ lists the variables of which agents may get some.
+func (g runEnv) environ() []string {
 	if !g.inside {
 		return os.Environ()
 	}
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(ownPlaces(), name)
+		return slices.Contains(hostVariables(), name)
 	})
 }
 
-// ownPlaces are variables that name directories of this machine in which agents keep what they know.
-func ownPlaces() []string {
+// hostVariables lists variables that name directories of this machine in which agents keep their state.
+func hostVariables() []string {
 	return []string{
 		"CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SQLITE_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "COPILOT_CACHE_HOME",
 		"COPILOT_PKG_CACHE_HOME", "COPILOT_CUSTOM_INSTRUCTIONS_DIRS", "COPILOT_SKILLS_DIRS", "GIT_CONFIG_GLOBAL", "ZDOTDIR",
 	}
 }
 
-// providers are the enabled agents over a ground, in the order they are listed to users.
-func (h *house) providers(g ground) []cli.Provider {
-	a := h.cfg.Agents
+// providers lists the enabled agents of an environment, in the order in which users see them.
+func (a *app) providers(g runEnv) []cli.Provider {
+	agents := a.cfg.Agents
 	var out []cli.Provider
-	if a.Claude.Enabled {
+	if agents.Claude.Enabled {
 		out = append(out, claude.New(claude.Options{
-			ProviderOptions: h.dialect(g, a.Claude.Path, a.Claude.Env),
-			ReadFile:        g.readFile, PromptDir: g.prompts, OwnerHome: g.owner, Unasked: h.unasked,
+			ProviderOptions: a.dialect(g, agents.Claude.Path, agents.Claude.Env),
+			ReadFile:        g.readFile, PromptDir: g.prompts, OwnerHome: g.owner, Background: a.onBackground,
 		}))
 	}
-	if a.Codex.Enabled {
+	if agents.Codex.Enabled {
 		out = append(out, codex.New(codex.Options{
-			ProviderOptions: h.dialect(g, a.Codex.Path, a.Codex.Env),
-			ReadFile:        g.readFile, Sandbox: g.codexSandbox(a.Codex.Sandbox),
+			ProviderOptions: a.dialect(g, agents.Codex.Path, agents.Codex.Env),
+			ReadFile:        g.readFile, Sandbox: g.codexSandbox(agents.Codex.Sandbox),
 		}))
 	}
-	if a.Gemini.Enabled {
+	if agents.Gemini.Enabled {
 		out = append(out, gemini.New(gemini.Options{
-			ProviderOptions: h.dialect(g, a.Gemini.Path, a.Gemini.Env),
+			ProviderOptions: a.dialect(g, agents.Gemini.Path, agents.Gemini.Env),
 			ReadFile:        g.readFile, StateDir: g.gemini,
 		}))
 	}
-	if a.Copilot.Enabled {
+	if agents.Copilot.Enabled {
 		out = append(out, copilot.New(copilot.Options{
-			ProviderOptions: h.dialect(g, a.Copilot.Path, a.Copilot.Env),
+			ProviderOptions: a.dialect(g, agents.Copilot.Path, agents.Copilot.Env),
 			ReadFile:        g.readFile, OwnerHome: g.owner,
 		}))
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.ACP)) {
-		if one := a.ACP[name]; one.Enabled {
-			out = append(out, h.acp(cli.Agent(name), one, g))
+	for _, name := range slices.Sorted(maps.Keys(agents.ACP)) {
+		if one := agents.ACP[name]; one.Enabled {
+			out = append(out, a.acp(cli.Agent(name), one, g))
 		}
 	}
 	return out
 }
 
-// dialect are the options of the agent at path, which sees the variables that env names besides.
-func (h *house) dialect(g ground, path string, env []string) cli.ProviderOptions {
-	a := h.cfg.Agents
+// dialect gives the options of the agent at path, which gets the variables that env names, too.
+func (a *app) dialect(g runEnv, path string, env []string) cli.ProviderOptions {
+	agents := a.cfg.Agents
 	return cli.ProviderOptions{
-		Launcher: g.launcher, Path: g.program(path), Env: g.environ, AllowEnv: env, Protected: ownFiles(h.cfg),
-		Grace: a.Grace, Stall: a.Stall, ToolStall: a.ToolStall, Logger: h.log,
+		Launcher: g.launcher, Path: g.program(path), Env: g.environ, AllowEnv: env, Protected: ownFiles(a.cfg),
+		Grace: agents.Grace, Stall: agents.Stall, ToolStall: agents.ToolStall, Logger: a.log,
 	}
 }
 
-// acp is an agent of the owner's own. What it asks ductor to read, write and run would be on this machine, so one in
-// a sandbox cannot.
-func (h *house) acp(name cli.Agent, c config.ACP, g ground) cli.Provider {
+// acp gives an agent that the configuration names. Its files and terminals would be those of this machine, so an agent
+// in a sandbox gets none.
+func (a *app) acp(name cli.Agent, c config.ACP, g runEnv) cli.Provider {
 	o := acp.Options{
-		ProviderOptions: h.dialect(g, c.Path, c.Env),
+		ProviderOptions: a.dialect(g, c.Path, c.Env),
 		Agent:           name, Args: c.Args, NoFiles: g.inside, NoTerminals: g.inside,
 	}
 	for _, m := range c.Models {
@@ -129,16 +134,77 @@ func (h *house) acp(name cli.Agent, c config.ACP, g ground) cli.Provider {
 	return acp.New(o)
 }
 
-// defaultsOf are what agents are given when nobody chose anything.
-func defaultsOf(a config.Agents) map[cli.Agent]orchestrator.AgentDefaults {
+// defaultsOf gives the model, effort and arguments of agents for which the user chose none.
+func defaultsOf(agents config.Agents) map[cli.Agent]orchestrator.AgentDefaults {
 	out := map[cli.Agent]orchestrator.AgentDefaults{}
 	for name, c := range map[cli.Agent]config.Agent{
-		"claude": a.Claude.Agent, "codex": a.Codex.Agent, "gemini": a.Gemini.Agent, "copilot": a.Copilot.Agent,
+		"claude": agents.Claude.Agent, "codex": agents.Codex.Agent, "gemini": agents.Gemini.Agent, "copilot": agents.Copilot.Agent,
 	} {
 		out[name] = orchestrator.AgentDefaults{Model: cli.ModelID(c.Model), Effort: cli.Effort(c.Effort), Args: c.Args}
 	}
-	for name, c := range a.ACP {
+	for name, c := range agents.ACP {
 		out[cli.Agent(name)] = orchestrator.AgentDefaults{Model: cli.ModelID(c.Model)}
 	}
 	return out
+}
+
+// look asks one agent whether it can be used, without spending a token.
+func look(ctx context.Context, p cli.Provider, modes map[cli.Agent]cli.Mode) cli.AgentState {
+	s := cli.AgentState{Agent: p.Agent(), Auth: p.Auth(ctx)}
+	if s.Usable() {
+		s.Mode = cli.ChooseMode(p.Modes(), modes[s.Agent])
+	}
+	return s
+}
+
+// logAgents logs at the start whether each agent of this machine can be used, if any may run here. A missing agent
+// is no error.
+func (a *app) logAgents(ctx context.Context) {
+	if !a.sandboxes.policy.onHost() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	defer cancel()
+	for _, s := range a.service.Agents(ctx, "") {
+		tell := a.log.Info
+		if !s.Usable() && (s.Auth.State == cli.Installed || string(s.Agent) == a.cfg.Agents.Default) {
+			tell = a.log.Warn
+		}
+		if ctx.Err() == nil {
+			tell("agent", "name", s.Agent, "state", s.String())
+		}
+	}
+}
+
+// spareSupervisors is how many supervisors wait for the next agent, which then starts without waiting for its own.
+const spareSupervisors = 1
+
+// runsPath is the directory of the runs of a configuration.
+func runsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
+
+// openHost makes the launcher of this machine for the daemon.
+func openHost(cfg config.Config, start supervisor.Options, log *slog.Logger) (*cli.Host, error) {
+	agents := cfg.Agents
+	if start.Spares == 0 {
+		start.Spares = spareSupervisors
+	}
+	return cli.OpenHost(cli.HostOptions{
+		Dir: runsPath(cfg), Supervisor: start, MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: log,
+	})
+}
+
+// withProbes calls f with the agents over a temporary directory of runs.
+func withProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
+	dir, err := os.MkdirTemp("", "ductor-probe-")
+	if err != nil {
+		return fmt.Errorf("make a directory for probes: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cfg.Storage.Dir = dir
+	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler)}
+	if a.host, err = openHost(cfg, supervisor.Options{}, a.log); err != nil {
+		return err
+	}
+	f(a.providers(a.hostEnv()))
+	return a.host.Close()
 }

@@ -23,7 +23,7 @@ func attachCommand(env config.Environment) *cobra.Command {
 			"watched: ductor and the agent do not notice. With --all, from the agent's start on, as far as it is kept.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runPlace) error {
+			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runsIn) error {
 				run, err := findRun(cmd.Context(), places, args[0], cmd.ErrOrStderr())
 				if err != nil {
 					return err

@@ -59,7 +59,7 @@ func readers() map[string]string { return map[string]string{"claude": "Read", "c
 func unattended(prompt, session string, r config.Rights) config.Hook {
 	return config.Hook{
 		Auth: "bearer", Secret: hookSecret, BodyMaxKB: 64, PerMinute: 60, Prompt: prompt, Rights: r,
-		Manner: config.Manner{Session: session, Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
+		TaskSettings: config.TaskSettings{Session: session, Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
 	}
 }
 

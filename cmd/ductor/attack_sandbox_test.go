@@ -150,8 +150,8 @@ func (p *separate) forgetsConversations(t *testing.T) {
 	}
 	cfg := p.cfg
 	cfg.Agents.IdleLimit = time.Nanosecond // what the containers were used for is over
-	h := &house{cfg: cfg, log: testLog(t)}
-	if err := h.openPlaces(); err != nil {
+	h := &app{cfg: cfg, log: testLog(t)}
+	if err := h.openEnvironments(); err != nil {
 		t.Fatal(err)
 	}
 	defer h.closeRest()
@@ -161,7 +161,7 @@ func (p *separate) forgetsConversations(t *testing.T) {
 	if err != nil || gone.Items != 2 {
 		t.Errorf("of the homes %+v went, %v; want those of two conversations", gone, err)
 	}
-	left, err := h.boxes.project("shared").engine.Homes(p.soon(), h.boxes.owner(), "")
+	left, err := h.sandboxes.project("shared").engine.Homes(p.soon(), h.sandboxes.owner(), "")
 	if err != nil || len(left) != 1 || left[0].Name != "shared" {
 		t.Errorf("then there are %+v, %v", left, err)
 	}
@@ -267,7 +267,7 @@ func (p *separate) forge(cmd cli.Command) {
 			p.t.Error(err)
 		}
 	}()
-	for _, r := range boxes.rooms {
+	for _, r := range boxes.configured {
 		if r.name != "shared" {
 			continue
 		}

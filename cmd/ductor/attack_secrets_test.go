@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"ductor/internal/secrets"
 	"ductor/internal/sim/telegram"
@@ -89,6 +90,80 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 	o.await("characters. " + secrets.Removed + " said.")
 	notShown(t, o.chat, answer[:8])
 	notStored(t, filepath.Join(o.cfg.Storage.Dir, databaseFile), answer)
+}
+
+// What an agent printed is on disk while its turn runs, for this user alone, and in no file once the turn is recorded,
+// although the agent lives on. A ductor that is killed right then leaves the agent to the next one all the same.
+func TestRawOutputIsForgottenWithItsTurn(t *testing.T) {
+	const key = "sk_live_zyxw9876543210"
+	for _, agent := range []string{"claude", "codex"} {
+		t.Run(agent, func(t *testing.T) {
+			town := surroundings(t, nil)
+			town.agent = agent
+			dir := town.cfg.Projects.DefaultDir
+			env := filepath.Join(dir, ".env")
+			if err := os.WriteFile(env, []byte("STRIPE_SECRET_KEY="+key+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			o := town.ordeal(32)
+			var pid int
+			for turn := range 3 {
+				o.say(`[[start]] [[text "my key: " file=%q]] [[tool cmd="cat .env; while [ ! -e go-%d ]; do sleep 0.05; done"]] [[text "the end of %d"]]`, env, turn, turn)
+				o.awaitRaw("the turn runs", key, true)
+				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("go-%d", turn)), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				o.await(fmt.Sprintf("the end of %d", turn))
+				o.awaitRaw("the turn is recorded", key, false)
+				run := o.resting()
+				if pid == 0 {
+					pid = run.PID
+				}
+				if !run.Alive || run.PID != pid {
+					t.Errorf("turn %d ran in the agent %d, the first in %d: %+v", turn, run.PID, pid, run)
+				}
+				if turn == 1 {
+					o.daemon.kill()
+					o.rise()
+				}
+			}
+			notShown(t, o.chat, "lost")
+		})
+	}
+}
+
+// awaitRaw waits until a file of a run holds a text, or until none does.
+func (town *town) awaitRaw(when, text string, there bool) {
+	town.t.Helper()
+	var in []string
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		if in = rawFilesWith(town.t, runsPath(town.cfg), text); (len(in) > 0) == there {
+			return
+		}
+	}
+	town.t.Fatalf("when %s, the text is in %q", when, in)
+}
+
+// rawFilesWith are the files below dir that hold a text. It fails if others than this user may read one.
+func rawFilesWith(t testing.TB, dir, text string) (with []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil // gone by now, or nothing to read
+		}
+		info, err := d.Info()
+		if err == nil && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(text)) {
+			with = append(with, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return with
 }
 
 // notShown fails if the bot ever showed a text.
@@ -215,14 +290,17 @@ func TestALookChangesNoDatabase(t *testing.T) {
 	}
 }
 
-// olderDatabase makes the database of the ductor before this one, and says which version it is.
+// olderDatabase makes a database as it was before ductor blanked the text of handled messages, and says which version
+// it is.
 func olderDatabase(t *testing.T, path string) int {
 	t.Helper()
 	names, err := filepath.Glob("../../internal/store/sql/*.sql")
-	if err != nil || len(names) < 2 {
+	slices.Sort(names)
+	blanks := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, "_inbox.sql") })
+	if err != nil || blanks < 1 {
 		t.Fatal(names, err)
 	}
-	slices.Sort(names)
+	names = names[:blanks]
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +309,7 @@ func olderDatabase(t *testing.T, path string) int {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, name := range names[:len(names)-1] {
+	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err == nil {
 			_, err = db.Exec(string(text))
@@ -240,7 +318,7 @@ func olderDatabase(t *testing.T, path string) int {
 			t.Fatal(name, err)
 		}
 	}
-	version := len(names) - 1
+	version := len(names)
 	_, err = db.Exec(`PRAGMA application_id = 0x64756374;
 		INSERT INTO inbox (id, raw, received, handled) VALUES (1, CAST('a handled-secret' AS BLOB), 1, 1), (2, CAST('{"update_id":2,"x":"pending-secret"}' AS BLOB), 1, 0)`)
 	if err == nil {

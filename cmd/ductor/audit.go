@@ -1,16 +1,24 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
 	"ductor/internal/config"
 	"ductor/internal/store"
+	"ductor/orchestrator"
 )
 
 func auditCommand(env config.Environment) *cobra.Command {
@@ -28,7 +36,7 @@ func auditCommand(env config.Environment) *cobra.Command {
 				return err
 			}
 			path := filepath.Join(cfg.Storage.Dir, databaseFile)
-			db, err := store.Look(cmd.Context(), path, store.Options{})
+			db, err := store.OpenReadOnly(cmd.Context(), path, store.Options{})
 			if errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("there is nothing to list yet: %w", err)
 			}
@@ -51,4 +59,105 @@ func auditCommand(env config.Environment) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write an object a line, for programs")
 	from = sourceOf(cmd, env)
 	return cmd
+}
+
+// writeAudit writes what happened as a table, the oldest first.
+func writeAudit(out io.Writer, entries []orchestrator.AuditEntry) error {
+	if len(entries) == 0 {
+		_, err := fmt.Fprintln(out, "nothing happened")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TIME\tCHAT\tAGENT\tWHAT\tBY\tOF\tRULE OR REASON")
+	for _, e := range slices.Backward(entries) {
+		of := strings.TrimSpace(e.Tool + " " + e.Title)
+		if e.Same > 1 {
+			of += fmt.Sprintf(" (%d times)", e.Same)
+		}
+		by := "-"
+		if e.By != 0 {
+			by = fmt.Sprint(e.By)
+		}
+		why := e.Rule
+		if e.Reason != "" {
+			why = e.Reason
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format(time.DateTime), e.Conversation.Key(), e.Agent, e.What, by,
+			onOneLine(of), onOneLine(why))
+	}
+	return w.Flush()
+}
+
+// onOneLine keeps what an agent wrote from breaking the table, or the terminal: characters that are not seen but change
+// what is seen, such as those that turn the direction of text, are written out.
+func onOneLine(s string) string {
+	var out strings.Builder
+	for _, r := range s {
+		switch {
+		case unicode.IsControl(r):
+			out.WriteByte(' ')
+		case unseen(r):
+			fmt.Fprintf(&out, "\\u%04x", r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+func unseen(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
+}
+
+// auditLine is one thing that happened, as programs read it.
+type auditLine struct {
+	ID       int64     `json:"id"`
+	At       time.Time `json:"at"`
+	What     string    `json:"what"`
+	Chat     int64     `json:"chat"`
+	Topic    int       `json:"topic,omitempty"`
+	By       int64     `json:"by,omitempty"`
+	Agent    string    `json:"agent,omitempty"`
+	Tool     string    `json:"tool,omitempty"`
+	Title    string    `json:"title,omitempty"`
+	Choice   string    `json:"choice,omitempty"`
+	Rule     string    `json:"rule,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Same     int       `json:"same,omitempty"`
+	Turn     string    `json:"turn,omitempty"`
+	Approval string    `json:"approval,omitempty"`
+	Call     string    `json:"call,omitempty"`
+}
+
+// writeAuditJSON writes what happened as an object a line, the oldest first.
+func writeAuditJSON(out io.Writer, entries []orchestrator.AuditEntry) error {
+	for _, e := range slices.Backward(entries) {
+		line, err := json.Marshal(auditLine{
+			ID: e.ID, At: e.At, What: string(e.What), Chat: e.Conversation.Chat, Topic: e.Conversation.Topic, By: int64(e.By),
+			Agent: string(e.Agent), Tool: e.Tool, Title: e.Title, Choice: string(e.Choice), Rule: e.Rule, Reason: e.Reason,
+			Same: e.Same, Turn: string(e.Turn), Approval: string(e.Ask), Call: string(e.Call),
+		})
+		if err != nil {
+			return fmt.Errorf("write the audit: %w", err)
+		}
+		if _, err := fmt.Fprintln(out, escapeUnseen(string(line))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// escapeUnseen escapes in JSON what a terminal would obey; it occurs in texts only.
+func escapeUnseen(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if !unseen(r) {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, "\\u%04x", unit)
+		}
+	}
+	return out.String()
 }

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -61,7 +63,7 @@ func TestAbortEndsAllAndTheQueue(t *testing.T) {
 	town.await("next in line")
 	town.say("/abort")
 	town.await("Aborted")
-	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+	town.nothingOfTurnsLives()
 	town.say(`[[text "after"]]`)
 	town.await("after")
 	for _, m := range town.chat.View().FromBot() {
@@ -69,6 +71,52 @@ func TestAbortEndsAllAndTheQueue(t *testing.T) {
 			t.Errorf("the queued message ran: %q", m.Text)
 		}
 	}
+}
+
+// After an abort and after a change of the mode the agent is there again before the next message comes, and that message
+// is answered by it.
+func TestAnAgentIsOpenedAheadOfTheNextMessage(t *testing.T) {
+	for name, before := range map[string]func(*town){
+		"after an abort": func(town *town) {
+			town.say(`[[start]] [[hang]]`)
+			eventually(town.t, "a turn to run", func() bool { return len(town.aheads()) == 0 && len(town.agents()) == 1 })
+			town.say("/abort")
+			town.await("Aborted")
+		},
+		"after a change of the mode": func(town *town) { town.say("/permissions plan") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) { c.Agents.Codex.Enabled = false })
+			before(town)
+			eventually(t, "an agent to be opened ahead", func() bool { return len(town.aheads()) == 1 })
+			ahead := town.aheads()
+			town.say(`[[text "here I am"]]`)
+			town.await("here I am")
+			if got := town.agents(); !slices.Equal(got, ahead) {
+				t.Errorf("the agents %v answered, and %v was opened ahead", got, ahead)
+			}
+		})
+	}
+}
+
+// agents are the process ids of the agents that live.
+func (town *town) agents() (pids []int) {
+	for _, run := range town.runs() {
+		if run.Alive && purposeOf(run).Mode != "" {
+			pids = append(pids, run.PID)
+		}
+	}
+	return pids
+}
+
+// aheads are those that had no turn yet.
+func (town *town) aheads() (pids []int) {
+	for _, run := range town.runs() {
+		if _, marks, err := cli.PurposeOf(run.Labels); err == nil && len(marks) == 0 && run.Alive && purposeOf(run).Mode != "" {
+			pids = append(pids, run.PID)
+		}
+	}
+	return pids
 }
 
 func awaitFile(t testing.TB, path string) {
@@ -109,6 +157,29 @@ func TestTheModelMenu(t *testing.T) {
 	}
 	town.say("/status")
 	town.await("codex")
+}
+
+// While an agent takes its time to say which models it has, the menu is there with those that are known, a prompt is
+// answered, and the rest fills in.
+func TestTheModelMenuDoesNotWaitForAgents(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	town := newTown(t, func(c *config.Config) {
+		program := c.Agents.Codex.Path
+		c.Agents.Codex.Path = filepath.Join(t.TempDir(), "codex")
+		script := fmt.Sprintf("#!/bin/sh\nwhile [ ! -e %s ]; do sleep 0.02; done\nexec %s \"$@\"\n", gate, program)
+		if err := os.WriteFile(c.Agents.Codex.Path, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	})
+	town.say("/model")
+	town.await("codex: its models are being looked up…")
+	town.say(`[[text "meanwhile an answer"]]`)
+	town.await("meanwhile an answer")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	town.press("codex")
+	town.await("model of codex")
 }
 
 func TestPermissionsInTheChat(t *testing.T) {

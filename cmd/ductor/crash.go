@@ -10,31 +10,31 @@ import (
 	"time"
 )
 
-// Where the runtime writes what ductor crashes of, in the storage directory, and where that is kept from the next start
-// on.
+// The files of the storage directory to which the runtime writes the message of a crash, and in which the next start
+// keeps it.
 const (
 	crashFile = "crash.log"
 	lastCrash = "crash.last.log"
 )
 
-// crashCalm is how long ductor runs before what it has at hand is no longer taken for the cause of a crash.
-const crashCalm = 10 * time.Minute
+// crashForgottenAfter is how long ductor must run before it takes its work no longer for the cause of a crash.
+const crashForgottenAfter = 10 * time.Minute
 
-// watchCrashes counts a crash of the process before this one, so that what it may have died of is given up in time,
-// and has the runtime write down one of this process.
-func (h *house) watchCrashes(ctx context.Context) error {
-	path := filepath.Join(h.cfg.Storage.Dir, crashFile)
+// watchCrashes counts a crash of the previous process, so that ductor gives up the turn that may have caused it, and
+// makes the runtime write the message of a crash of this one.
+func (a *app) watchCrashes(ctx context.Context) error {
+	path := filepath.Join(a.cfg.Storage.Dir, crashFile)
 	if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
 		what, _, _ := bytes.Cut(text, []byte("\n"))
-		kept := filepath.Join(h.cfg.Storage.Dir, lastCrash)
-		h.log.Error("ductor crashed before this start", "what", string(what), "see", kept)
-		if err := h.db.CountCrash(ctx); err != nil {
+		kept := filepath.Join(a.cfg.Storage.Dir, lastCrash)
+		a.log.Error("ductor crashed before this start", "what", string(what), "see", kept)
+		if err := a.db.CountCrash(ctx); err != nil {
 			return err
 		}
 		if err := os.Rename(path, kept); err != nil {
 			return fmt.Errorf("keep what ductor crashed of: %w", err)
 		}
-		h.crashed = true
+		a.crashed = true
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -48,14 +48,14 @@ func (h *house) watchCrashes(ctx context.Context) error {
 }
 
 // outliveCrash forgets crashes once ductor has run for a while.
-func (h *house) outliveCrash(ctx context.Context) {
-	calm := time.NewTimer(crashCalm)
-	defer calm.Stop()
+func (a *app) outliveCrash(ctx context.Context) {
+	timer := time.NewTimer(crashForgottenAfter)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-calm.C:
-		if err := h.db.ForgetCrashes(ctx); err != nil {
-			h.log.Warn("forget a crash", "err", err)
+	case <-timer.C:
+		if err := a.db.ForgetCrashes(ctx); err != nil {
+			a.log.Warn("forget a crash", "err", err)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"ductor/bot"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
@@ -44,7 +44,7 @@ type demoOptions struct {
 	verbose  bool
 }
 
-// demo builds the house on a simulated Telegram and puts the person at the terminal into it.
+// demo runs the app on a simulated Telegram, with the user of the terminal as its user.
 func demo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stderr io.Writer) error {
 	scratch, err := os.MkdirTemp("", "ductor-demo-")
 	if err != nil {
@@ -67,17 +67,17 @@ func demo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stde
 	if err != nil {
 		return err
 	}
-	h, err := buildHouse(ctx, cfg, log, bot.NewScrubber(srv.Token()))
+	a, err := buildApp(ctx, cfg, log, tgapi.NewScrubber(srv.Token()))
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- h.run(ctx) }()
+	go func() { served <- a.run(ctx) }()
 	err = converse(ctx, srv, in, out, demoGreeting(cfg, scripted))
 	stop()
 	err = errors.Join(err, <-served)
-	h.close()
+	a.close()
 	return err
 }
 

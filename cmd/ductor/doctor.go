@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,8 +17,10 @@ import (
 
 	"ductor/bot"
 	"ductor/cli"
+	"ductor/docker"
 	"ductor/internal/config"
 	"ductor/internal/store"
+	"ductor/internal/store/sqlite"
 	"ductor/internal/supervisor"
 )
 
@@ -53,7 +56,7 @@ func examine(ctx context.Context, from *source, out io.Writer) error {
 	d.telegram(ctx, cfg)
 	d.groups(cfg)
 	d.storage(ctx, cfg)
-	d.beat(ctx, cfg)
+	d.jobs(ctx, cfg)
 	d.agents(ctx, cfg)
 	d.sandboxes(patient, cfg)
 	if d.failed > 0 {
@@ -102,7 +105,7 @@ func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
 	} else {
 		d.ok("Telegram", "serves @"+name)
 	}
-	// That nobody is allowed is among the configuration's own warnings.
+	// The configuration warns of an empty allowlist.
 	if users, groups := len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups); users+groups > 0 {
 		d.ok("allowlist", fmt.Sprintf("%d users, %d groups", users, groups))
 	}
@@ -110,7 +113,7 @@ func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
 
 func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 	d.database(ctx, filepath.Join(cfg.Storage.Dir, databaseFile))
-	d.check("disk under "+cfg.Storage.Dir, store.DiskTrouble(cfg.Storage.Dir))
+	d.check("disk under "+cfg.Storage.Dir, sqlite.DiskTrouble(cfg.Storage.Dir))
 	switch info, err := os.Stat(cfg.Projects.DefaultDir); {
 	case errors.Is(err, fs.ErrNotExist) && isDefaultRoot(cfg):
 		d.ok("projects.default_dir "+cfg.Projects.DefaultDir, "made at the first start")
@@ -121,8 +124,8 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 	}
 }
 
-// groups says whether the ductor that runs can end what an agent cut from itself. That is the process's own matter: the
-// shell of doctor may have what a service has not.
+// groups says whether the running ductor can end a process that cut its ties to its agent. It asks that process, since
+// the shell of doctor may have rights that a service does not have.
 func (d *doctor) groups(cfg config.Config) {
 	const what = "control groups"
 	pid, runs := serving(cfg.Storage.Dir)
@@ -140,11 +143,11 @@ func (d *doctor) groups(cfg config.Config) {
 
 // database looks into the database, which a daemon may be using, and changes nothing.
 func (d *doctor) database(ctx context.Context, path string) {
-	db, err := store.Look(ctx, path, store.Options{})
+	db, err := store.OpenReadOnly(ctx, path, store.Options{})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.mayMake(path)
-	case errors.Is(err, store.ErrOlder):
+	case errors.Is(err, sqlite.ErrOlder):
 		d.ok("storage "+path, "of an earlier version; the next start brings it up to date")
 	case err != nil:
 		d.fail("storage "+path, err.Error())
@@ -183,7 +186,7 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 	}
 }
 
-// judge says of each agent of a place whether it can be used, and counts those.
+// judge checks each agent of an environment and counts those that can be used.
 func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.Provider, where string) (usable int) {
 	states := make([]cli.AgentState, len(providers))
 	var looks sync.WaitGroup
@@ -207,3 +210,71 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 	}
 	return usable
 }
+
+// sandboxPatience is how long a doctor waits for one sandbox.
+const sandboxPatience = time.Minute
+
+// sandboxes checks each sandbox that is in use and its agents.
+func (d *doctor) sandboxes(ctx context.Context, cfg config.Config) {
+	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler)}
+	var err error
+	if a.sandboxes, err = openSandboxes(cfg, a.log); err != nil {
+		d.fail("sandboxes", err.Error())
+		return
+	}
+	for _, b := range a.sandboxes.configured {
+		if b.setting.Mode != config.SandboxDocker {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, sandboxPatience)
+		d.sandbox(ctx, a, b)
+		cancel()
+	}
+	if err := a.sandboxes.close(); err != nil {
+		d.warn("sandboxes", err.Error())
+	}
+}
+
+func (d *doctor) sandbox(ctx context.Context, a *app, b *sandbox) {
+	what := "sandbox " + b.name
+	if b.why != nil {
+		d.fail(what, b.why.Error())
+		return
+	}
+	d.seeds(what, b)
+	if p, ok := a.cfg.Sandbox.Projects[b.name]; ok {
+		if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
+			d.fail(what, p.Dir+" is no directory; make it or name another")
+		}
+	}
+	status, err := b.launcher.Status(ctx)
+	if err != nil {
+		d.fail(what, err.Error())
+		return
+	}
+	detail := fmt.Sprintf("Docker %s (%s/%s) at %s, image %s %s, container %s", status.Version, status.OS, status.Arch, status.Host,
+		status.Image, status.ImageIs, status.Is)
+	if status.ImageIs != docker.StateThere {
+		d.ok(what, detail+"; its agents are looked at when ductor runs")
+		return
+	}
+	if err := b.launcher.Prepare(ctx); err != nil {
+		d.fail(what, err.Error())
+		return
+	}
+	d.ok(what, detail)
+	if d.judge(ctx, a.cfg, a.site(b).Providers, "sandbox "+b.name+", ") == 0 {
+		d.fail(what, "no agent can be used in it; put them into its image, and see sandbox.logins and sandbox.seeds")
+	}
+}
+
+// seeds warns of files that are to be copied and are not there.
+func (d *doctor) seeds(what string, b *sandbox) {
+	for _, s := range b.seeds {
+		if _, err := os.Stat(s.From); errors.Is(err, os.ErrNotExist) && !s.Optional {
+			d.fail(what, fmt.Sprintf("sandbox.seeds: %s is not there; make it or leave it out", s.From))
+		}
+	}
+}
+
+var _ cli.Preparer = (*docker.Launcher)(nil)

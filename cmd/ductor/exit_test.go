@@ -125,7 +125,7 @@ func TestASecondSignalEndsAtOnceAndAgentsGoOn(t *testing.T) {
 	began := time.Now()
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	d.exit(t)
-	if took := time.Since(began); took > drainLetters { // what was given up would have taken longer
+	if took := time.Since(began); took > drainNotices { // what was given up would have taken longer
 		t.Errorf("the second signal took %s", took)
 	}
 	if len(livingIn(t, town.cfg.Projects.DefaultDir)) == 0 {

@@ -16,7 +16,7 @@ import (
 func job(schedule, prompt string) config.Job {
 	return config.Job{
 		Enabled: true, Schedule: schedule, Prompt: prompt, Missed: "once", Overlap: "skip",
-		Manner: config.Manner{Session: "own", Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
+		TaskSettings: config.TaskSettings{Session: "own", Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
 	}
 }
 
@@ -104,7 +104,7 @@ func TestAWebhookStartsATurn(t *testing.T) {
 		c.Webhooks.Listen = addr
 		c.Webhooks.Hooks = map[string]config.Hook{"deploy": {
 			Auth: "github", Secret: hookSecret, Prompt: `[[text "the hook ran"]]`, BodyMaxKB: 64, PerMinute: 60,
-			Manner: config.Manner{Session: "own", Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
+			TaskSettings: config.TaskSettings{Session: "own", Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
 		}}
 	})
 	const body = `{"version": "1.2.3"}`

@@ -17,13 +17,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// inForce is what says whose bot this is and which programs are its agents, as it was at a start: ids, and hashes of the
-// rest. It lies where the user's state does and not in storage.dir, which whoever changes the configuration may move.
+// inForce records which users owned the bot at a start and which programs were its agents: ids, and hashes of the rest.
+// The record lies in the user's state directory, since a changed configuration may move storage.dir.
 type inForce struct {
-	Users  []int64           `json:"users"`  // who is to be told of a change
-	Groups []int64           `json:"groups"` // and whether all of their members are answered
+	Users  []int64           `json:"users"`  // they hear of a change
+	Groups []int64           `json:"groups"` // those in which ductor answers every member
 	Token  string            `json:"token"`
-	Server string            `json:"server"` // which is told the token, and all that is said
+	Server string            `json:"server"` // it learns the token and every message
 	Agents map[string]string `json:"agents"` // the hash of how each is started, by its name
 }
 
@@ -35,13 +35,13 @@ func inForceOf(cfg config.Config) inForce {
 	if cfg.Telegram.GroupMembers == "all" {
 		now.Groups = cfg.Telegram.AllowedGroups
 	}
-	a := cfg.Agents
+	agents := cfg.Agents
 	for name, path := range map[string]string{
-		"claude": a.Claude.Path, "codex": a.Codex.Path, "gemini": a.Gemini.Path, "copilot": a.Copilot.Path,
+		"claude": agents.Claude.Path, "codex": agents.Codex.Path, "gemini": agents.Gemini.Path, "copilot": agents.Copilot.Path,
 	} {
 		now.Agents[name] = hashOf(path)
 	}
-	for name, one := range a.ACP {
+	for name, one := range agents.ACP {
 		now.Agents[name] = hashOf(append([]string{one.Path}, one.Args...)...)
 	}
 	return now
@@ -97,42 +97,42 @@ func inForcePath(file string) string {
 	return filepath.Join(config.StateDir(), "started", hashOf(file)[:16]+".json")
 }
 
-// tellChanges tells the users who were allowed at the last start with this configuration what of it has changed since, and
-// records what is in force now.
-func (h *house) tellChanges(ctx context.Context) {
-	if h.cfg.File == "" {
+// tellChanges tells the users that the last start allowed what has changed in the configuration since, and records what
+// is in force now.
+func (a *app) tellChanges(ctx context.Context) {
+	if a.cfg.File == "" {
 		return
 	}
-	path, now := inForcePath(h.cfg.File), inForceOf(h.cfg)
+	path, now := inForcePath(a.cfg.File), inForceOf(a.cfg)
 	before, err := readInForce(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the first start
 	case err != nil:
-		h.log.Warn("what was in force at the last start cannot be read, so that nobody is told of a change", "err", err)
+		a.log.Warn("what was in force at the last start cannot be read, so that no user hears of a change", "err", err)
 	default:
-		if err := h.tellUsers(ctx, before, now.changes(before)); err != nil {
-			h.log.Warn("tell of a changed configuration; it is tried again at the next start", "err", err)
+		if err := a.tellUsers(ctx, before, now.changes(before)); err != nil {
+			a.log.Warn("tell of a changed configuration; it is tried again at the next start", "err", err)
 			return
 		}
 	}
 	if err := writeInForce(path, now); err != nil {
-		h.log.Warn("record what is in force, to tell of changes at the next start", "err", err)
+		a.log.Warn("record what is in force, to tell of changes at the next start", "err", err)
 	}
 }
 
-func (h *house) tellUsers(ctx context.Context, before inForce, lines []string) (err error) {
+func (a *app) tellUsers(ctx context.Context, before inForce, lines []string) (err error) {
 	if len(lines) == 0 {
 		return nil
 	}
-	h.log.Warn("the configuration changed since the last start; the users who were allowed then are told",
+	a.log.Warn("the configuration changed since the last start; the users it allowed then hear of it",
 		"changes", strings.Join(lines, "; "), "told", listed(before.Users))
-	if before.Token != hashOf(h.cfg.Telegram.Token.Reveal()) {
-		h.log.Warn("this is another bot than at the last start: it reaches only those who have written to it")
+	if before.Token != hashOf(a.cfg.Telegram.Token.Reveal()) {
+		a.log.Warn("this is another bot than at the last start: it reaches only users who have written to it")
 	}
 	text := "⚠️ ductor's configuration changed since its last start:\n\n- " + strings.Join(lines, "\n- ") +
-		"\n\nIf you did not change it, stop ductor and look at `" + h.cfg.File + "`."
+		"\n\nIf you did not change it, stop ductor and look at `" + a.cfg.File + "`."
 	for _, user := range before.Users {
-		err = errors.Join(err, h.bot.Chat().Notice(ctx, orchestrator.ConversationID{Chat: user}, text))
+		err = errors.Join(err, a.bot.Chat().Notice(ctx, orchestrator.ConversationID{Chat: user}, text))
 	}
 	return err
 }

@@ -73,10 +73,10 @@ func lockFile(path, does, instead string) (*os.File, error) {
 	return f, nil
 }
 
-// lockPatience is how long the lock of a ductor that died may stay: what it was just starting holds it until its exec.
+// lockPatience is how long the lock of a dead process may stay: a child that it just started holds it until its exec.
 const lockPatience = 5 * time.Second
 
-// lockUnlessHeld locks f, or says that a ductor that lives has it.
+// lockUnlessHeld locks f, or fails if a living process holds it.
 func lockUnlessHeld(f *os.File) error {
 	for until := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -1,11 +1,12 @@
 // Command ductor talks to coding agents from Telegram.
 //
-// This package is wiring only: flags, configuration, construction of the rooms, signals, the order in which
-// they end, and exit codes. One file per subcommand.
+// This package holds flags, configuration, construction, signals, the order of shutdown and exit codes, with one file
+// per subcommand.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,10 +16,11 @@ import (
 
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
+	"ductor/orchestrator"
 )
 
 func main() {
-	superviseIfAsked() // nothing of the bot is made in a supervisor
+	superviseIfAsked() // before anything of the bot is made
 	agent.RunIfChild() // the scripted agent of the demo is this program under another name
 	env, err := environment()
 	if err != nil {
@@ -45,6 +47,76 @@ func command(env config.Environment) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
 	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env))
-	root.AddCommand(benchCommand(), benchAgentCommand(), profiledRunCommand(env))
 	return root
 }
+
+// source is where a command takes its configuration from.
+type source struct {
+	env  config.Environment
+	path string // as the flag says; the default where it says nothing
+	err  error  // why there is no default
+}
+
+// sourceOf is the source of cmd, with the flag that names a file.
+func sourceOf(cmd *cobra.Command, env config.Environment) *source {
+	s := &source{env: env}
+	s.path, s.err = config.DefaultPath(env)
+	cmd.Flags().StringVarP(&s.path, "config", "c", s.path, "the configuration file; $"+config.PathVariable+" names another default")
+	return s
+}
+
+func (s *source) load() (config.Config, error) {
+	if s.path == "" && s.err != nil {
+		return config.Config{}, coded{s.err, errConfig}
+	}
+	cfg, err := config.LoadFrom(s.path, s.env)
+	if err != nil {
+		return cfg, coded{err, errConfig}
+	}
+	cfg.Warnings = append(cfg.Warnings, rootDoubts(cfg)...)
+	return cfg, nil
+}
+
+// The exit codes, for service managers and scripts.
+const (
+	exitOK       = 0
+	exitFailure  = 1
+	exitConfig   = 2 // the configuration is wrong: restarting will not help
+	exitToken    = 3 // Telegram refuses the token: restarting will not help
+	exitInstance = 4 // another ductor serves this token
+	exitDisk     = 5 // the disk under the database reports an error: a restart reads what is on it
+)
+
+// Errors that have an exit code of their own.
+var (
+	errConfig   = errors.New("configuration")
+	errToken    = errors.New("token refused")
+	errInstance = errors.New("another instance")
+)
+
+// exitCode is the one place where an error becomes an exit code.
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errConfig):
+		return exitConfig
+	case errors.Is(err, errToken):
+		return exitToken
+	case errors.Is(err, errInstance):
+		return exitInstance
+	case errors.Is(err, orchestrator.ErrDiskFailed):
+		return exitDisk
+	default:
+		return exitFailure
+	}
+}
+
+// coded is err with the exit code of kind, and the text of err alone.
+type coded struct {
+	error
+	kind error
+}
+
+func (c coded) Is(target error) bool { return target == c.kind }
+func (c coded) Unwrap() error        { return c.error }

@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"ductor/bot"
+	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/docker/dockertest"
 	"ductor/internal/config"
@@ -45,7 +48,7 @@ const (
 // patience is how long anything in a test may take before it counts as never.
 const patience = time.Minute
 
-// town is a house with a simulated Telegram around it.
+// town is an app with a simulated Telegram.
 type town struct {
 	t     testing.TB
 	srv   *telegram.Server
@@ -58,7 +61,7 @@ type town struct {
 	agent, mode, permission, extra string
 }
 
-// newTown makes the surroundings and starts a house in them. Change may alter the configuration.
+// newTown makes the surroundings and starts an app in them. Change may alter the configuration.
 func newTown(t testing.TB, change func(*config.Config)) *town {
 	t.Helper()
 	town := surroundings(t, change)
@@ -101,7 +104,7 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 	return &town{t: t, srv: srv, cfg: cfg, chat: srv.Private(owner, "Owner")}
 }
 
-// start runs a house until stop or the end of the test.
+// start runs an app until stop or the end of the test.
 func (town *town) start() { town.startOver(supervisor.Options{}) }
 
 // startOver is start with a say in how supervisors are started.
@@ -111,7 +114,7 @@ func (town *town) startOver(start supervisor.Options) {
 	if len(start.Command) == 0 {
 		start.Command = clitest.Supervisor(t)
 	}
-	h, err := buildHouseOver(t.Context(), town.cfg, start, testLog(t), bot.NewScrubber(town.srv.Token()))
+	h, err := buildAppWith(t.Context(), town.cfg, start, testLog(t), tgapi.NewScrubber(town.srv.Token()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +129,7 @@ func (town *town) startOver(start supervisor.Options) {
 		stopped = true
 		cancel()
 		if err := <-served; err != nil {
-			t.Errorf("the house fell: %v", err)
+			t.Errorf("the app failed: %v", err)
 		}
 		how()
 	}
@@ -228,9 +231,65 @@ func (town *town) runs() []supervisor.Info {
 // endRuns ends what a daemon left to go on, as `ductor kill --all` does.
 func (town *town) endRuns() {
 	town.t.Helper()
-	if err := endRuns(runsPath(town.cfg)); err != nil {
+	root, err := supervisor.Open(runsPath(town.cfg), supervisor.Options{})
+	if err != nil {
+		town.t.Errorf("end what was left: %v", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	runs, err := root.List(ctx)
+	for _, run := range runs {
+		err = errors.Join(err, root.Kill(ctx, run.ID), root.Collect(ctx, run.ID))
+	}
+	if err = errors.Join(err, root.Close()); err != nil {
 		town.t.Errorf("end what was left: %v", err)
 	}
+}
+
+// nothingOfTurnsLives fails if a process still has the directory of the agents as its own, except agents that were opened
+// ahead of a turn.
+func (town *town) nothingOfTurnsLives() {
+	town.t.Helper()
+	var left []string
+	for deadline := time.Now().Add(patience / 2); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if left = town.livingOfTurns(); len(left) == 0 {
+			return
+		}
+	}
+	town.t.Errorf("still alive: %q", left)
+}
+
+func (town *town) livingOfTurns() (living []string) {
+	town.t.Helper()
+	ahead := map[int]bool{}
+	for _, run := range town.runs() {
+		if _, marks, err := cli.PurposeOf(run.Labels); err == nil && len(marks) == 0 {
+			ahead[run.PID] = true
+		}
+	}
+	for pid, command := range processesIn(town.t, town.cfg.Projects.DefaultDir) {
+		of := pid
+		for of > 1 && !ahead[of] {
+			of = parentOf(of)
+		}
+		if !ahead[of] {
+			living = append(living, command)
+		}
+	}
+	return living
+}
+
+// parentOf is 0 for a process that is gone.
+func parentOf(pid int) int {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
 }
 
 // nothingLivesIn fails if a process still has its working directory in dir.
@@ -247,14 +306,25 @@ func nothingLivesIn(t testing.TB, dir string) {
 
 func livingIn(t testing.TB, dir string) (living []string) {
 	t.Helper()
+	for _, command := range processesIn(t, dir) {
+		living = append(living, command)
+	}
+	return living
+}
+
+// processesIn are the command lines of the processes that have their working directory in dir.
+func processesIn(t testing.TB, dir string) map[int]string {
+	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
 	if err != nil {
 		t.Fatal(err)
 	}
+	living := map[int]string{}
 	for _, link := range links {
 		if at, err := os.Readlink(link); err == nil && at == dir {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
 			cmdline, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
-			living = append(living, strings.ReplaceAll(string(cmdline), "\x00", " "))
+			living[pid] = strings.ReplaceAll(string(cmdline), "\x00", " ")
 		}
 	}
 	return living

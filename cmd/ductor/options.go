@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"ductor/bot"
+	"ductor/bot/card"
+	"ductor/bot/outbox"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/secrets"
@@ -16,15 +19,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// This file translates the configuration into the options of each room, and does nothing else.
-
-func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *bot.Scrubber, transport http.RoundTripper) bot.Options {
+func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.Scrubber, transport http.RoundTripper) bot.Options {
 	t := cfg.Telegram
 	o := bot.Options{
 		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: scrub,
 		Journal: db, UploadsDir: filepath.Join(cfg.Storage.Dir, uploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
 		Allow: bot.Allow{
-			Users: people(t.AllowedUsers), Groups: t.AllowedGroups, Members: bot.GroupMembers(t.GroupMembers),
+			Users: userIDs(t.AllowedUsers), Groups: t.AllowedGroups, Members: bot.GroupMembers(t.GroupMembers),
 		},
 		Trigger: bot.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: bot.NoReceipts,
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
@@ -40,14 +41,14 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *bot.Sc
 }
 
 func transportOf(cfg config.Config) (http.RoundTripper, error) {
-	t, err := bot.NewTransport(cfg.Telegram.Proxy.Reveal())
+	t, err := tgapi.NewTransport(cfg.Telegram.Proxy.Reveal())
 	if err != nil {
 		return nil, coded{fmt.Errorf("telegram.proxy: %w", err), errConfig}
 	}
 	return t, nil
 }
 
-func people(ids []int64) []orchestrator.PersonID {
+func userIDs(ids []int64) []orchestrator.PersonID {
 	var out []orchestrator.PersonID
 	for _, id := range ids {
 		out = append(out, orchestrator.PersonID(id))
@@ -55,7 +56,7 @@ func people(ids []int64) []orchestrator.PersonID {
 	return out
 }
 
-// window says "not at all" as the bot wants to hear it: its zero is the default.
+// window translates "no window": the zero of the bot's option is its default.
 func window(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -63,81 +64,92 @@ func window(d time.Duration) time.Duration {
 	return d
 }
 
-// margin keeps a little below what Telegram allows, since its clock is not ours.
-const margin = 1.05
-
-func outboxOptions(r config.Rate) bot.OutboxOptions {
-	return bot.OutboxOptions{
-		Private: bot.Budget{Every: every(time.Second, r.PrivatePerSecond), Burst: r.PrivateBurst},
-		Group:   bot.Budget{Every: every(time.Minute, r.GroupPerMinute), Burst: max(int(r.GroupPerMinute/4), 1)},
-		Overall: bot.Budget{Every: time.Duration(float64(time.Second) / r.OverallPerSecond), Burst: max(int(r.OverallPerSecond), 1)},
+// outboxOptions gives the configured rates; the outbox has defaults for the rest.
+func outboxOptions(r config.Rate) outbox.Options {
+	o := outbox.Options{
+		Private: outbox.Rate{Every: every(time.Second, r.PrivatePerSecond), Burst: r.PrivateBurst},
+		Group:   outbox.Rate{Every: every(time.Minute, r.GroupPerMinute)},
+		Overall: outbox.Rate{Every: every(time.Second, r.OverallPerSecond)},
 	}
+	if r.GroupPerMinute > 0 {
+		o.Group.Burst = max(int(r.GroupPerMinute/2), 1)
+	}
+	if r.OverallPerSecond > 0 {
+		o.Overall.Burst = max(int(r.OverallPerSecond), 1)
+	}
+	return o
 }
 
+// every is the time between two of count in a unit; 0 for a count of 0.
 func every(unit time.Duration, count float64) time.Duration {
-	return time.Duration(float64(unit) * margin / count)
+	if count == 0 {
+		return 0
+	}
+	return time.Duration(float64(unit) / count)
 }
 
-func cardsOptions(s config.Stream) bot.CardsOptions {
-	o := bot.CardsOptions{
+func cardsOptions(s config.Stream) card.Options {
+	o := card.Options{
 		IntervalPrivate: s.IntervalPrivate, IntervalGroup: s.IntervalGroup, StatusAfter: s.StatusAfter,
 		MaxMessages:  s.MaxMessages,
 		ShowThinking: s.ShowThinking,
-		Pacer: func() bot.Pacer {
+		Pacer: func() card.Pacer {
 			return cli.NewCoalescer(cli.CoalescerOptions{
 				MinChars: s.MinChars, MaxChars: s.MaxChars, Idle: s.Idle, Sentences: s.SentenceEnds, Paragraphs: s.ParagraphEnds,
 			})
 		},
 	}
 	for _, field := range s.Footer {
-		o.Footer = append(o.Footer, bot.FooterField(field))
+		o.Footer = append(o.Footer, card.FooterField(field))
 	}
 	return o
 }
 
-func serviceOptions(cfg config.Config, h *house, log *slog.Logger) cli.ServiceOptions {
-	a := cfg.Agents
+func serviceOptions(cfg config.Config, a *app, log *slog.Logger) cli.ServiceOptions {
+	agents := cfg.Agents
 	o := cli.ServiceOptions{
-		Providers: h.providers(h.hostGround()), Launchers: []cli.Launcher{h.host}, Sites: h.sites(), OpenSite: h.openSite, Default: cli.Agent(a.Default), Modes: modesOf(a),
-		Timeout: a.TurnTimeout, Grace: a.Grace, IdleLimit: a.IdleLimit, MaxSessions: a.MaxLive, MaxMemory: int64(a.MaxMemoryMB) << 20,
+		Providers: a.providers(a.hostEnv()), Launchers: []cli.Launcher{a.host}, RunEnvs: a.sites(), OpenRunEnv: a.openSite, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
+		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
 		Available: cli.ThisHost().Available, Logger: log,
 	}
-	if h.homes != nil { // a nil one in an interface is not nil
-		o.Homes = h.homes
+	if a.homes != nil { // a nil one in an interface is not nil
+		o.Homes = a.homes
 	}
-	for _, name := range a.Fallback {
+	for _, name := range agents.Fallback {
 		o.Fallbacks = append(o.Fallbacks, cli.Agent(name))
 	}
 	return o
 }
 
-// modesOf are those that the owner configured.
-func modesOf(a config.Agents) map[cli.Agent]cli.Mode {
+// modesOf gives the configured mode of each agent.
+func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 	return map[cli.Agent]cli.Mode{
-		"claude": cli.Mode(a.Claude.Mode), "codex": cli.Mode(a.Codex.Mode),
-		"gemini": cli.Mode(a.Gemini.Mode), "copilot": cli.Mode(a.Copilot.Mode),
+		"claude": cli.Mode(agents.Claude.Mode), "codex": cli.Mode(agents.Codex.Mode),
+		"gemini": cli.Mode(agents.Gemini.Mode), "copilot": cli.Mode(agents.Copilot.Mode),
 	}
 }
 
-// unasked reaches the orchestrator, which is built after the agents.
-func (h *house) unasked(conversation cli.Conversation, r cli.Result) { h.desk.Unasked(conversation, r) }
+// onBackground hands the result of a background task to the orchestrator, which is built after the agents.
+func (a *app) onBackground(conversation cli.Conversation, r cli.Result) {
+	a.orchestrator.Unasked(conversation, r)
+}
 
-func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestrator.Options {
+func orchestratorOptions(cfg config.Config, a *app, log *slog.Logger) orchestrator.Options {
 	o := orchestrator.Options{
-		Store: deskStore{h.db, h.jobEnded}, Orders: h.db, Disk: h.db, Gateway: h.service, Chat: h.bot.Chat(),
+		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Gateway: a.service, Chat: a.bot.Chat(),
 		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
 		DeniedTools: cfg.Permissions.DeniedTools,
 		Agents:      defaultsOf(cfg.Agents),
-		Sandboxes:   h.boxes.policy,
+		Sandboxes:   a.sandboxes.policy,
 		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
 		Roles: map[string]orchestrator.Role{}, DefaultRole: cfg.Sessions.DefaultRole,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, uploadsDir), Protected: ownFiles(cfg),
 		Secrets: func(dir string) *secrets.Set {
-			return h.scrub.Secrets().With(secrets.OfProject(dir)...)
+			return a.scrub.Secrets().With(secrets.OfProject(dir)...)
 		},
 		QueueMax: cfg.Queue.Max, HistoryTurns: cfg.Sessions.HistoryTurns, HistoryBytes: cfg.Sessions.HistoryBytes,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
-		Asks: h.bot.Chat(), Approvers: approversOf(cfg), AskTimeout: cfg.Permissions.AskTimeout,
+		Asks: a.bot.Chat(), Approvers: approversOf(cfg), AskTimeout: cfg.Permissions.AskTimeout,
 		Now: time.Now, NewID: newID, Logger: log,
 	}
 	for name, r := range cfg.Roles {
@@ -151,13 +163,13 @@ func orchestratorOptions(cfg config.Config, h *house, log *slog.Logger) orchestr
 // deliveryWait is how long the next turn waits for the chat to show the last one.
 const deliveryWait = 30 * time.Second
 
-// approversOf says who may answer in a group: whose turn it is, or all that are listed. For a user who is not listed, all
-// that are.
+// approversOf says which users may answer an approval in a group: the user of the turn if the allowlist names it, or
+// all users of the allowlist.
 func approversOf(cfg config.Config) func(orchestrator.ConversationID, orchestrator.PersonID) []orchestrator.PersonID {
-	all := people(cfg.Telegram.AllowedUsers)
-	return func(_ orchestrator.ConversationID, asker orchestrator.PersonID) []orchestrator.PersonID {
-		if cfg.Permissions.Approvers != "members" && slices.Contains(all, asker) {
-			return []orchestrator.PersonID{asker}
+	all := userIDs(cfg.Telegram.AllowedUsers)
+	return func(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
+		if cfg.Permissions.Approvers != "members" && slices.Contains(all, user) {
+			return []orchestrator.PersonID{user}
 		}
 		return all
 	}

@@ -140,7 +140,11 @@ func wholes(v telegram.View, t trial) (n int) {
 
 // joined is all that the bot said, with one space for what is between words: a message may end at any of them.
 func joined(v telegram.View) string {
-	return strings.Join(strings.Fields(everyText(v)), " ")
+	var words []string
+	for _, m := range v.FromBot() {
+		words = append(words, strings.Fields(m.Text)...)
+	}
+	return strings.Join(words, " ")
 }
 
 func said(v telegram.View) string {

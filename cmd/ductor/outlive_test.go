@@ -177,7 +177,7 @@ func TestAnAbortReachesATurnThatOutlivedDuctor(t *testing.T) {
 	o.rise()
 	o.say("/abort")
 	o.await("Aborted")
-	nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+	o.nothingOfTurnsLives()
 	o.say(`and on it goes [[start]] [[text "still here"]]`)
 	o.await("still here")
 }
@@ -190,11 +190,11 @@ func TestAnAbortIsNotForgottenWhenDuctorDies(t *testing.T) {
 	o.say("this waits")
 	o.await("next in line")
 	o.say("/abort")
-	o.awaitWord("Stopped")
+	o.awaitWord("Stopping")
 	o.daemon.kill()
 	o.rise()
 	o.await("Aborted")
-	nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+	o.nothingOfTurnsLives()
 }
 
 // Killed together with its supervisor, an agent is gone, and so is what it started; the chat is told.

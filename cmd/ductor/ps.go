@@ -23,7 +23,7 @@ func psCommand(env config.Environment) *cobra.Command {
 		Short: "List the agents that run, also when ductor does not",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runPlace) error {
+			err := withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runsIn) error {
 				runs, err := listRuns(cmd.Context(), places, cmd.ErrOrStderr())
 				if err != nil {
 					return err
@@ -41,12 +41,12 @@ func psCommand(env config.Environment) *cobra.Command {
 }
 
 // writeRuns writes a table of runs, the oldest first.
-func writeRuns(out io.Writer, runs []placedRun, now time.Time) error {
+func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 	if len(runs) == 0 {
 		_, err := fmt.Fprintln(out, "no agent runs")
 		return err
 	}
-	slices.SortFunc(runs, func(a, b placedRun) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(runs, func(a, b listedRun) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tCHAT\tAGENT\tWHERE\tPID\tAGE\tMEMORY\tSTATE")
 	for _, run := range runs {
@@ -60,7 +60,7 @@ func writeRuns(out io.Writer, runs []placedRun, now time.Time) error {
 	return w.Flush()
 }
 
-// purposeOf is what a run is for; nothing, where its labels cannot be read.
+// purposeOf reads what a run is for from its labels; the zero Purpose if they cannot be read.
 func purposeOf(i supervisor.Info) cli.Purpose {
 	p, _, err := cli.PurposeOf(i.Labels)
 	if err != nil {
@@ -69,7 +69,7 @@ func purposeOf(i supervisor.Info) cli.Purpose {
 	return p
 }
 
-// agentOf is the agent of a run, or its program where nothing else is known.
+// agentOf names the agent of a run, or its program if the labels name none.
 func agentOf(i supervisor.Info) string {
 	p := purposeOf(i)
 	switch {
@@ -90,13 +90,13 @@ func memory(bytes int64) string {
 	return fmt.Sprintf("%.0f MB", float64(bytes)/1e6)
 }
 
-// stateOf says in words whether a run is somebody's.
-func stateOf(run placedRun) string {
+// stateOf says whether a ductor is attached to a run, or how it ended.
+func stateOf(run listedRun) string {
 	i := run.Info
 	switch {
 	case i.Problem != "":
-		return "not to be gone on with: " + strings.TrimSpace(i.Problem)
-	case i.Alive && i.Attached && run.at.name != "": // whose pid is that of a helper in there
+		return "cannot be resumed: " + strings.TrimSpace(i.Problem)
+	case i.Alive && i.Attached && run.at.name != "": // its pid is that of a helper in the container
 		return "attached by ductor"
 	case i.Alive && i.Attached:
 		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)

@@ -21,7 +21,7 @@ func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *
 	return town, api
 }
 
-// realSurroundings is realTown without a house.
+// realSurroundings is realTown without an app.
 func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	api := realagent.Model(t, realagent.Key)
@@ -93,7 +93,7 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 			awaitFile(t, filepath.Join(work, "running"))
 			town.say("/abort")
 			town.await("Aborted")
-			nothingLivesIn(t, work)
+			town.nothingOfTurnsLives()
 			if len(api.Requests()) == asked {
 				t.Error("the model was not asked")
 			}

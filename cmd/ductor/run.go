@@ -33,8 +33,8 @@ func runCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// serve runs a house until ctx ends. Agents that are at work go on, for the next start to take up; a second
-// signal ends ductor without waiting for the chat.
+// serve runs the app until ctx ends. Agents that work go on, and the next start resumes their turns. A second signal
+// ends ductor without waiting for the chat.
 func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	scrub := newScrubber(cfg)
 	log, closeLog, err := openLog(cfg.Log, scrub, stderr)
@@ -53,17 +53,17 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	if err := makeDefaultRoot(cfg); err != nil {
 		return err
 	}
-	h, err := buildHouse(ctx, cfg, log, scrub)
+	a, err := buildApp(ctx, cfg, log, scrub)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
-	if err := h.watchCrashes(ctx); err != nil {
+	if err := a.watchCrashes(ctx); err != nil {
 		log.Warn("look for a crash", "err", err)
 	}
-	h.tellChanges(ctx)
-	runErr := unlessStopped(ctx, h.run(ctx))
+	a.tellChanges(ctx)
+	runErr := unlessStopped(ctx, a.run(ctx))
 	end := make(chan struct{})
-	go func() { h.leave(); close(end) }()
+	go func() { a.leave(); close(end) }()
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(again)

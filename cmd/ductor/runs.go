@@ -17,29 +17,29 @@ import (
 	"ductor/internal/supervisor"
 )
 
-// runPlace is a place with runs: this machine, whose name is empty, or a sandbox.
-type runPlace struct {
+// runsIn holds the runs of an environment: this machine, whose name is empty, or a sandbox.
+type runsIn struct {
 	name string
 	root *supervisor.Root
 }
 
-// placedRun is a run and where it is.
-type placedRun struct {
+// listedRun is a run and its environment.
+type listedRun struct {
 	supervisor.Info
-	at runPlace
+	at runsIn
 }
 
 // lookWait is how long a command waits for one sandbox.
 const lookWait = 10 * time.Second
 
-// withRuns opens the runs of a configuration for a command that works whether ductor runs or not. What cannot be
-// looked at is said on notes.
-func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]runPlace) error) (err error) {
+// withRuns opens the runs of a configuration for a command that works whether ductor runs or not. It names on notes the
+// sandboxes that it cannot open.
+func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]runsIn) error) (err error) {
 	cfg, err := from.load()
 	if err != nil {
 		return err
 	}
-	var places []runPlace
+	var places []runsIn
 	dir := runsPath(cfg)
 	if _, err := os.Stat(dir); err == nil {
 		root, err := supervisor.Open(dir, supervisor.Options{})
@@ -47,7 +47,7 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]runPl
 			return err
 		}
 		defer func() { err = errors.Join(err, root.Close()) }()
-		places = append(places, runPlace{root: root})
+		places = append(places, runsIn{root: root})
 	}
 	boxes, err := openSandboxes(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -61,26 +61,26 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]runPl
 	return f(places)
 }
 
-// running are the sandboxes in which something may run.
-func (s *sandboxes) running(ctx context.Context, notes io.Writer) (places []runPlace) {
-	for _, r := range s.all() {
-		if !r.matters() {
+// running lists the sandboxes in which an agent may run.
+func (s *sandboxes) running(ctx context.Context, notes io.Writer) (places []runsIn) {
+	for _, b := range s.all() {
+		if !b.matters() {
 			continue
 		}
-		if r.launcher == nil {
-			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", r.name, r.why)
+		if b.launcher == nil {
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", b.name, b.why)
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, lookWait)
-		status, err := r.launcher.Status(ctx)
+		status, err := b.launcher.Status(ctx)
 		cancel()
 		switch {
 		case status.Is == docker.StateRunning:
-			places = append(places, runPlace{name: r.name, root: r.launcher.Runs()})
+			places = append(places, runsIn{name: b.name, root: b.launcher.Runs()})
 		case status.Is == docker.StatePaused:
-			fmt.Fprintf(notes, "ductor: the sandbox %s is paused, and not looked at\n", r.name)
+			fmt.Fprintf(notes, "ductor: the sandbox %s is paused, and not looked at\n", b.name)
 		case err != nil:
-			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", r.name, err)
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", b.name, err)
 		}
 	}
 	return places
@@ -88,8 +88,8 @@ func (s *sandboxes) running(ctx context.Context, notes io.Writer) (places []runP
 
 var errNoRuns = errors.New("no agent was ever started with this configuration")
 
-// listRuns are the runs of all places.
-func listRuns(ctx context.Context, places []runPlace, notes io.Writer) (all []placedRun, err error) {
+// listRuns lists the runs of all environments.
+func listRuns(ctx context.Context, places []runsIn, notes io.Writer) (all []listedRun, err error) {
 	for _, at := range places {
 		infos, err := at.root.List(ctx)
 		switch {
@@ -99,19 +99,19 @@ func listRuns(ctx context.Context, places []runPlace, notes io.Writer) (all []pl
 			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", at.name, err)
 		}
 		for _, info := range infos {
-			all = append(all, placedRun{info, at})
+			all = append(all, listedRun{info, at})
 		}
 	}
 	return all, nil
 }
 
-// findRun is the run whose id begins with what was given.
-func findRun(ctx context.Context, places []runPlace, begin string, notes io.Writer) (placedRun, error) {
+// findRun finds the run whose id begins with begin.
+func findRun(ctx context.Context, places []runsIn, begin string, notes io.Writer) (listedRun, error) {
 	all, err := listRuns(ctx, places, notes)
 	if err != nil {
-		return placedRun{}, err
+		return listedRun{}, err
 	}
-	var found []placedRun
+	var found []listedRun
 	for _, run := range all {
 		if run.ID == begin {
 			return run, nil
@@ -124,9 +124,9 @@ func findRun(ctx context.Context, places []runPlace, begin string, notes io.Writ
 	case 1:
 		return found[0], nil
 	case 0:
-		return placedRun{}, fmt.Errorf("there is no run %s; `ductor ps` lists them", begin)
+		return listedRun{}, fmt.Errorf("there is no run %s; `ductor ps` lists them", begin)
 	default:
-		return placedRun{}, fmt.Errorf("%d runs begin with %s; give more of the id", len(found), begin)
+		return listedRun{}, fmt.Errorf("%d runs begin with %s; give more of the id", len(found), begin)
 	}
 }
 
@@ -143,7 +143,7 @@ func killCommand(env config.Environment) *cobra.Command {
 			if all == (len(args) == 1) {
 				return errors.New("give one ID of `ductor ps`, or --all")
 			}
-			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runPlace) error {
+			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runsIn) error {
 				if !all {
 					return killNamed(cmd, places, args[0])
 				}
@@ -156,7 +156,7 @@ func killCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-func killNamed(cmd *cobra.Command, places []runPlace, begin string) error {
+func killNamed(cmd *cobra.Command, places []runsIn, begin string) error {
 	run, err := findRun(cmd.Context(), places, begin, cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func killNamed(cmd *cobra.Command, places []runPlace, begin string) error {
 	return killRun(cmd, run)
 }
 
-func killRun(cmd *cobra.Command, run placedRun) error {
+func killRun(cmd *cobra.Command, run listedRun) error {
 	if err := run.at.root.Kill(cmd.Context(), run.ID); err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func killRun(cmd *cobra.Command, run placedRun) error {
 	return nil
 }
 
-func killAll(cmd *cobra.Command, places []runPlace) error {
+func killAll(cmd *cobra.Command, places []runsIn) error {
 	runs, err := listRuns(cmd.Context(), places, cmd.ErrOrStderr())
 	if err != nil {
 		return err

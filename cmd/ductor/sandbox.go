@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"ductor/cli"
 	"ductor/docker"
@@ -25,38 +27,38 @@ const dockerDir = "docker"
 // seedsDir is for what is made of the owner's files for sandboxes, inside dockerDir.
 const seedsDir = "seeds"
 
-// sandboxes are the places besides this machine in which a configuration wants agents.
+// sandboxes are the environments besides this machine in which a configuration runs agents.
 type sandboxes struct {
-	cfg     config.Config
-	log     *slog.Logger
-	engines map[docker.EngineOptions]*docker.Engine
-	rooms   []*room // as configured, in order of their names
-	parts   parts
-	policy  policy
+	cfg        config.Config
+	log        *slog.Logger
+	engines    map[docker.EngineOptions]*docker.Engine
+	configured []*sandbox // as configured, in order of their names
+	parts      parts
+	policy     policy
 }
 
-// room is one sandbox: that of a project, or of all that is in none; or the part of it that a conversation has.
-type room struct {
+// sandbox is the sandbox of a project or of all directories without one, or the part of it that a conversation has.
+type sandbox struct {
 	name     string
 	setting  config.SandboxSetting
-	engine   *docker.Engine   // nil if it cannot be
-	source   *docker.Engine   // of its image; nil for none
-	launcher *docker.Launcher // nil if it cannot be
-	why      error            // why not: an error of package docker
+	engine   *docker.Engine   // nil if it cannot be used
+	source   *docker.Engine   // the engine its image comes from; nil for none
+	launcher *docker.Launcher // nil if it cannot be used
+	why      error            // why it cannot be used: an error of package docker
 	seeds    []docker.Seed
 }
 
-// matters says whether anything runs, ran or is to run in a sandbox. Those of projects without one are there for tasks
-// that ask for one.
-func (r *room) matters() bool {
-	return r.setting.Mode == config.SandboxDocker || r.launcher != nil && r.launcher.Made()
+// matters says whether agents run, ran or may run in a sandbox. A sandbox of a project without one serves jobs that ask
+// for it.
+func (b *sandbox) matters() bool {
+	return b.setting.Mode == config.SandboxDocker || b.launcher != nil && b.launcher.Made()
 }
 
 // inSandbox tells Claude that it is in a container: it refuses to bypass permissions as root elsewhere.
 const inSandbox = "IS_SANDBOX=1"
 
-// openSandboxes makes what the configuration asks for. No engine is asked for anything. What is wrong with one
-// sandbox is its own affair: the turns in it are refused.
+// openSandboxes makes the sandboxes of the configuration without a call to an engine. A sandbox that cannot be used
+// refuses its turns, and is no error.
 func openSandboxes(cfg config.Config, log *slog.Logger) (*sandboxes, error) {
 	s := &sandboxes{cfg: cfg, log: log, engines: map[docker.EngineOptions]*docker.Engine{}, policy: newPolicy(cfg)}
 	if !asksForSandbox(cfg) {
@@ -64,21 +66,21 @@ func openSandboxes(cfg config.Config, log *slog.Logger) (*sandboxes, error) {
 	}
 	for _, dir := range append(s.shared(), s.path(dockerDir)) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make a place for the sandboxes: %w", err)
+			return nil, fmt.Errorf("make a directory for the sandboxes: %w", err)
 		}
 	}
 	for _, name := range append([]string{config.DefaultSandbox}, slices.Sorted(maps.Keys(cfg.Sandbox.Projects))...) {
-		r := &room{name: name, setting: cfg.Sandbox.Named(name)}
-		if r.why = s.open(r); r.why != nil {
-			log.Warn("a sandbox cannot be had", "sandbox", name, "err", r.why)
+		b := &sandbox{name: name, setting: cfg.Sandbox.Named(name)}
+		if b.why = s.open(b); b.why != nil {
+			log.Warn("a sandbox cannot be used", "sandbox", name, "err", b.why)
 		}
-		s.rooms = append(s.rooms, r)
+		s.configured = append(s.configured, b)
 	}
 	s.reopen()
 	return s, nil
 }
 
-// asksForSandbox says whether anything is to run in a sandbox.
+// asksForSandbox says whether the configuration runs anything in a sandbox.
 func asksForSandbox(cfg config.Config) bool {
 	asked := cfg.Sandbox.Mode == config.SandboxDocker
 	for _, p := range cfg.Sandbox.Projects {
@@ -100,31 +102,31 @@ func (s *sandboxes) shared() []string {
 	return []string{s.path(uploadsDir), s.path(promptsDir), s.path(geminiDir)}
 }
 
-func (s *sandboxes) open(r *room) (err error) {
-	set := r.setting
-	r.engine, err = s.engine(docker.EngineOptions{
+func (s *sandboxes) open(b *sandbox) (err error) {
+	set := b.setting
+	b.engine, err = s.engine(docker.EngineOptions{
 		Host: cmp.Or(set.Host, docker.DefaultHost), CA: set.CA, Cert: set.Cert, Key: set.Key, SSHConfig: set.SSHConfig,
 	})
 	if err == nil && set.ImageFrom != "" {
-		r.source, err = s.engine(docker.EngineOptions{Host: set.ImageFrom, SSHConfig: set.SSHConfig})
+		b.source, err = s.engine(docker.EngineOptions{Host: set.ImageFrom, SSHConfig: set.SSHConfig})
 	}
 	if err != nil {
-		return wrongSetting(r.name, err)
+		return wrongSetting(b.name, err)
 	}
-	if r.seeds, err = seedsOf(set, s.cfg.Agents, s.path(filepath.Join(dockerDir, seedsDir))); err != nil {
-		return wrongSetting(r.name, err)
+	if b.seeds, err = seedsOf(set, s.cfg.Agents, s.path(filepath.Join(dockerDir, seedsDir))); err != nil {
+		return wrongSetting(b.name, err)
 	}
-	return s.launch(r)
+	return s.launch(b)
 }
 
 // launch makes the launcher of a sandbox.
-func (s *sandboxes) launch(r *room) error {
-	o, err := s.options(r)
+func (s *sandboxes) launch(b *sandbox) error {
+	o, err := s.options(b)
 	if err == nil {
-		r.launcher, err = docker.Open(o)
+		b.launcher, err = docker.Open(o)
 	}
 	if err != nil {
-		return wrongSetting(r.name, err)
+		return wrongSetting(b.name, err)
 	}
 	return nil
 }
@@ -145,36 +147,36 @@ func (s *sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 	return e, err
 }
 
-// options translate a setting.
-func (s *sandboxes) options(r *room) (docker.Options, error) {
-	set, a := r.setting, s.cfg.Agents
+// options translates the setting of a sandbox.
+func (s *sandboxes) options(b *sandbox) (docker.Options, error) {
+	set, agents := b.setting, s.cfg.Agents
 	mounts, err := mountsOf(set)
 	if err != nil {
 		return docker.Options{}, err
 	}
 	o := docker.Options{
-		Engine: r.engine, Owner: s.owner(), Name: r.name, Dir: s.path(dockerDir), Supervisor: supervisorPath(set),
-		Image: set.Image, Pull: set.Pull, Source: r.source, Projects: s.projects(r), Mounts: mounts, Shared: s.shared(), Seeds: r.seeds,
+		Engine: b.engine, Owner: s.owner(), Name: b.name, Dir: s.path(dockerDir), Supervisor: supervisorPath(set),
+		Image: set.Image, Pull: set.Pull, Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(), Seeds: b.seeds,
 		User: set.User, CPUs: set.CPUs, Memory: int64(set.MemoryMB) << 20, PIDs: int64(set.PIDs), Network: docker.Network(set.Network),
 		ReadOnlyRoot: set.ReadOnlyRoot, Env: append([]string{inSandbox}, set.Env...),
-		MaxAge: a.StaleAfter, OrphanAfter: a.OrphanAfter, Grace: a.Grace, Logger: s.log,
+		MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: s.log,
 	}
 	if set.Image == "" {
 		o.Build = &docker.Build{Dir: set.BuildDir, Network: docker.Network(set.BuildNetwork)}
 	}
 	if set.Home == config.HomeSession {
-		o.HomeSeeds = r.seeds
+		o.HomeSeeds = b.seeds
 	}
 	return o, nil
 }
 
-// owner tells the containers of this ductor from those of others: it is made of where its storage is.
+// owner names the owner of containers by a hash of the storage directory, so that two ductors keep theirs apart.
 func (s *sandboxes) owner() string {
 	sum := sha256.Sum256([]byte(s.cfg.Storage.Dir))
 	return hex.EncodeToString(sum[:6])
 }
 
-// supervisorPath is where the program is that runs in every container.
+// supervisorPath is the path of the program that runs in every container.
 func supervisorPath(set config.SandboxSetting) string {
 	const name = "ductor-supervisor"
 	if set.Supervisor != "" {
@@ -188,21 +190,21 @@ func supervisorPath(set config.SandboxSetting) string {
 	}
 	found, err := exec.LookPath(name)
 	if err != nil {
-		return "" // which is said when it is needed
+		return "" // the launcher reports it when it needs the program
 	}
 	return found
 }
 
-// projects are the directories that agents work in, as they were named and as they are: links lead nowhere in a
-// container.
-func (s *sandboxes) projects(r *room) []string {
+// projects lists the directories that agents work in, as the configuration names them and with links resolved: a
+// container does not have the links.
+func (s *sandboxes) projects(b *sandbox) []string {
 	var named []string
-	if p, ok := s.cfg.Sandbox.Projects[cli.Sandbox(r.name).Name()]; ok {
+	if p, ok := s.cfg.Sandbox.Projects[cli.Sandbox(b.name).Name()]; ok {
 		named = []string{p.Dir}
 	} else {
 		named = slices.DeleteFunc(slices.Clone(s.cfg.Projects.Roots), func(root string) bool {
 			_, err := os.Stat(root)
-			return r.engine.Local() && errors.Is(err, fs.ErrNotExist) // nobody can work there
+			return b.engine.Local() && errors.Is(err, fs.ErrNotExist) // no agent can work there
 		})
 	}
 	var dirs []string
@@ -229,52 +231,70 @@ func mountsOf(set config.SandboxSetting) ([]docker.Mount, error) {
 	return mounts, err
 }
 
-// site is a sandbox as the agents' service wants it.
-func (h *house) site(r *room) cli.Site {
-	site := cli.Site{Sandbox: cli.Sandbox(r.name)}
-	g := ground{
-		inside: true, readFile: seeded(r.seeds),
-		prompts: h.boxes.path(promptsDir), gemini: h.boxes.path(geminiDir),
+// site gives a sandbox as cli.Service takes it.
+func (a *app) site(b *sandbox) cli.RunEnv {
+	site := cli.RunEnv{Sandbox: cli.Sandbox(b.name)}
+	g := runEnv{
+		inside: true, readFile: seeded(b.seeds),
+		prompts: a.sandboxes.path(promptsDir), gemini: a.sandboxes.path(geminiDir),
 	}
-	if r.launcher == nil {
-		g.launcher = nowhere{r.why}
+	if b.launcher == nil {
+		g.launcher = unavailable{b.why}
 	} else {
-		g.launcher = r.launcher
-		if r.setting.Home == config.HomeSession {
-			site.Homes = r.launcher
+		g.launcher = b.launcher
+		if b.setting.Home == config.HomeSession {
+			site.Homes = b.launcher
 		}
 	}
-	site.Launcher, site.Providers = g.launcher, h.providers(g)
+	site.Launcher, site.Providers = g.launcher, a.providers(g)
 	return site
 }
 
-// sites are all sandboxes that are open.
-func (h *house) sites() (all []cli.Site) {
-	for _, r := range h.boxes.all() {
-		all = append(all, h.site(r))
+// sites lists all open sandboxes.
+func (a *app) sites() (all []cli.RunEnv) {
+	for _, b := range a.sandboxes.all() {
+		all = append(all, a.site(b))
 	}
 	return all
 }
 
 // openSite opens the part of a sandbox that a conversation has; false where the configuration wants none.
-func (h *house) openSite(in cli.Sandbox) (cli.Site, bool) {
-	r := h.boxes.room(in)
-	if r == nil {
-		return cli.Site{}, false
+func (a *app) openSite(in cli.Sandbox) (cli.RunEnv, bool) {
+	b := a.sandboxes.find(in)
+	if b == nil {
+		return cli.RunEnv{}, false
 	}
-	return h.site(r), true
+	return a.site(b), true
 }
 
-// close lets go of what runs in the sandboxes, which goes on.
+// close closes the launchers and the engines. Agents in the sandboxes go on.
 func (s *sandboxes) close() error {
 	var errs []error
-	for _, r := range s.all() {
-		if r.launcher != nil {
-			errs = append(errs, r.launcher.Close())
+	for _, b := range s.all() {
+		if b.launcher != nil {
+			errs = append(errs, b.launcher.Close())
 		}
 	}
 	for _, e := range s.engines {
 		errs = append(errs, e.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// unavailable is the launcher of a sandbox that cannot be used: each of its methods returns the reason.
+type unavailable struct{ why error }
+
+var _ cli.Launcher = unavailable{}
+
+func (n unavailable) Prepare(context.Context) error                           { return n.why }
+func (n unavailable) Doing() string                                           { return "" }
+func (n unavailable) Help(context.Context, []string, ...string) error         { return n.why }
+func (n unavailable) Start(context.Context, cli.Command) (cli.Process, error) { return nil, n.why }
+func (n unavailable) LookPath(string) (string, error)                         { return "", n.why }
+func (n unavailable) Left(context.Context) ([]cli.LeftRun, error)             { return nil, n.why }
+func (n unavailable) Discard(context.Context, cli.RunID) error                { return n.why }
+func (n unavailable) Settled(cli.TurnID)                                      {}
+func (n unavailable) Knows(time.Time) bool                                    { return false }
+func (n unavailable) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
+	return nil, n.why
 }

@@ -14,7 +14,7 @@ import (
 func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 	dockertest.Need(t)
 	onlyCanaries(t)
-	const limit = 5 * time.Second
+	const limit = 15 * time.Second
 	endings := []*ending{
 		{name: "abort", says: "Aborted", end: func(c *cell) { c.say("/abort") }},
 		{name: "too old", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.StaleAfter = limit }},

@@ -67,14 +67,14 @@ func TestAnotherWayToAnEngineIsNoFormerEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
-	before, err := s.rooms[0].launcher.Status(t.Context())
+	before, err := s.configured[0].launcher.Status(t.Context())
 	if err != nil || before.Is != docker.StateRunning {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	if err := s.leaveEngine(t.Context(), docker.EngineOptions{Host: "unix://" + d.path}, s.engineIDs(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if after, err := s.rooms[0].launcher.Status(t.Context()); err != nil || after.Is != docker.StateRunning {
+	if after, err := s.configured[0].launcher.Status(t.Context()); err != nil || after.Is != docker.StateRunning {
 		t.Errorf("afterwards the container is %s, %v", after.Is, err)
 	}
 	if err := s.leaveEngine(t.Context(), docker.EngineOptions{Host: "unix://" + d.path}, nil); err == nil {

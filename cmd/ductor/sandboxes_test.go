@@ -92,18 +92,18 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 		t.Errorf("the task ran %s", got)
 	}
 	town.stop()
-	town.forgets(t, "containers", (*house).containerShelf, 1, 3_000_000)
-	town.forgets(t, "homes of sessions, which only a container can see", (*house).homeShelf, 2, 1)
+	town.forgets(t, "containers", (*app).containerShelf, 1, 3_000_000)
+	town.forgets(t, "homes of sessions, which only a container can see", (*app).homeShelf, 2, 1)
 }
 
 // forgets trims a shelf to almost nothing, hours later, and wants that many things with as many bytes to go, as was
 // said before.
-func (town *town) forgets(t *testing.T, what string, shelf func(*house) useShelf, items, bytes int64) {
+func (town *town) forgets(t *testing.T, what string, shelf func(*app) useShelf, items, bytes int64) {
 	t.Helper()
 	cfg := town.cfg
 	cfg.Agents.IdleLimit = time.Nanosecond // what it was used for is over
-	h := &house{cfg: cfg, log: testLog(t)}
-	if err := h.openPlaces(); err != nil {
+	h := &app{cfg: cfg, log: testLog(t)}
+	if err := h.openEnvironments(); err != nil {
 		t.Fatal(err)
 	}
 	defer h.closeRest()

@@ -1,8 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -38,9 +45,9 @@ func (s *sandboxes) run(ctx context.Context) {
 // begin has all that a start has to do. It may take minutes.
 func (s *sandboxes) begin(ctx context.Context) {
 	var all sync.WaitGroup
-	for _, r := range s.rooms {
-		if r.launcher != nil && r.setting.Mode == config.SandboxDocker {
-			all.Go(func() { s.prepare(ctx, r) })
+	for _, b := range s.configured {
+		if b.launcher != nil && b.setting.Mode == config.SandboxDocker {
+			all.Go(func() { s.prepare(ctx, b) })
 		}
 	}
 	all.Go(func() { s.clean(ctx) })
@@ -54,11 +61,11 @@ func (s *sandboxes) cleanImages(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
 	var keep []string // of all engines: two of them may be one
-	for _, r := range s.rooms {
-		if r.launcher == nil {
+	for _, b := range s.configured {
+		if b.launcher == nil {
 			continue
 		}
-		images, err := r.launcher.Images(ctx)
+		images, err := b.launcher.Images(ctx)
 		if err != nil {
 			return // it was said why; nothing is removed that may be wanted
 		}
@@ -116,7 +123,7 @@ func (s *sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 
 // levelOf is how loud it is said that an engine is away: hardly, where nothing that matters is in it.
 func (s *sandboxes) levelOf(e *docker.Engine) slog.Level {
-	if slices.ContainsFunc(s.rooms, func(r *room) bool { return r.engine == e && r.matters() }) {
+	if slices.ContainsFunc(s.configured, func(b *sandbox) bool { return b.engine == e && b.matters() }) {
 		return slog.LevelWarn
 	}
 	return slog.LevelDebug
@@ -127,50 +134,146 @@ func (s *sandboxes) levelOf(e *docker.Engine) slog.Level {
 func (s *sandboxes) keeps(e *docker.Engine, ids map[*docker.Engine]string) func(name string) bool {
 	return func(name string) bool {
 		in := cli.Sandbox(name)
-		r := s.project(in)
-		if r == nil || r.alone() != (in.Alone() != "") {
+		b := s.project(in)
+		if b == nil || b.alone() != (in.Alone() != "") {
 			return false
 		}
-		id, known := ids[r.engine]
+		id, known := ids[b.engine]
 		return !known || id == ids[e]
 	}
 }
 
 func (s *sandboxes) retire(ctx context.Context) {
-	for _, r := range s.all() {
-		if r.launcher == nil || r.setting.Idle == 0 {
+	for _, b := range s.all() {
+		if b.launcher == nil || b.setting.Idle == 0 {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, cleanWait)
-		gone, err := r.launcher.Retire(ctx, r.setting.Idle)
+		gone, err := b.launcher.Retire(ctx, b.setting.Idle)
 		cancel()
 		switch {
 		case err != nil:
-			s.log.Debug("look for idle sandboxes", "sandbox", r.name, "err", err)
+			s.log.Debug("look for idle sandboxes", "sandbox", b.name, "err", err)
 		case gone:
-			s.log.Info("a sandbox was removed, for nothing ran in it", "sandbox", r.name)
+			s.log.Info("a sandbox was removed, for nothing ran in it", "sandbox", b.name)
 		}
 	}
 }
 
 // prepare makes the image of a sandbox that has none yet: that takes longer than a turn should wait.
-func (s *sandboxes) prepare(ctx context.Context, r *room) {
+func (s *sandboxes) prepare(ctx context.Context, b *sandbox) {
 	looking, cancel := context.WithTimeout(ctx, cleanWait)
-	status, err := r.launcher.Status(looking)
+	status, err := b.launcher.Status(looking)
 	cancel()
 	if err == nil && status.ImageIs != docker.StateThere {
-		s.log.Info("the image of a sandbox is made, which may take minutes", "sandbox", r.name, "image", status.Image, "is", status.ImageIs)
-		if r.alone() {
-			err = r.launcher.PrepareImage(ctx)
+		s.log.Info("the image of a sandbox is made, which may take minutes", "sandbox", b.name, "image", status.Image, "is", status.ImageIs)
+		if b.alone() {
+			err = b.launcher.PrepareImage(ctx)
 		} else {
-			err = r.launcher.Prepare(ctx)
+			err = b.launcher.Prepare(ctx)
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		s.log.Warn("a sandbox cannot be had", "sandbox", r.name, "err", err)
+		s.log.Warn("a sandbox cannot be used", "sandbox", b.name, "err", err)
 	default:
-		s.log.Info("sandbox", "name", r.name, "engine", status.Host, "image", status.Image)
+		s.log.Info("sandbox", "name", b.name, "engine", status.Host, "image", status.Image)
 	}
+}
+
+// enginesFile is a list of the engines that were used, so that what is left in one that no sandbox has any more is
+// removed.
+const enginesFile = "engines.json"
+
+func (s *sandboxes) enginesPath() string { return s.path(filepath.Join(dockerDir, enginesFile)) }
+
+// formerEngines are those that were used, and that no sandbox has any more.
+func (s *sandboxes) formerEngines() ([]docker.EngineOptions, error) {
+	raw, err := os.ReadFile(s.enginesPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []docker.EngineOptions
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(o docker.EngineOptions) bool { return s.engines[o] != nil }), nil
+}
+
+// noteEngines keeps those that are used, and former ones in which something may be left.
+func (s *sandboxes) noteEngines(former []docker.EngineOptions) error {
+	all := append(slices.Collect(maps.Keys(s.engines)), former...)
+	slices.SortFunc(all, func(a, b docker.EngineOptions) int { return cmp.Compare(a.Host+a.Cert, b.Host+b.Cert) })
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(s.enginesPath(), raw, 0o600)
+}
+
+// leaveEngines removes what is left in engines that no sandbox has any more. One that cannot be reached is tried
+// again at the next start.
+func (s *sandboxes) leaveEngines(ctx context.Context) {
+	former, err := s.formerEngines()
+	if err != nil {
+		s.log.Warn("look which engines were used", "err", err)
+	}
+	var left []docker.EngineOptions
+	ids := map[*docker.Engine]string{}
+	if len(former) > 0 {
+		ids = s.engineIDs(ctx)
+	}
+	for _, o := range former {
+		if err := s.leaveEngine(ctx, o, ids); err != nil {
+			s.log.Warn("remove old sandboxes", "engine", o.Host, "err", err)
+			left = append(left, o)
+		}
+	}
+	if len(former)+len(s.engines) == 0 {
+		return
+	}
+	if err := s.noteEngines(left); err != nil {
+		s.log.Warn("note which engines are used", "err", err)
+	}
+}
+
+var errUnknownEngine = errors.New("an engine that is in use does not say who it is, and it may be this one")
+
+func (s *sandboxes) leaveEngine(ctx context.Context, o docker.EngineOptions, used map[*docker.Engine]string) error {
+	e, err := docker.Connect(o)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cleanWait)
+	defer cancel()
+	return errors.Join(s.empty(ctx, e, used), e.Close())
+}
+
+// empty removes what is left in an engine, unless it is one that is used, by another way.
+func (s *sandboxes) empty(ctx context.Context, e *docker.Engine, used map[*docker.Engine]string) error {
+	id, err := e.ID(ctx)
+	if err != nil {
+		return err
+	}
+	for _, other := range s.engines {
+		switch used[other] {
+		case id:
+			return nil
+		case "":
+			return errUnknownEngine
+		}
+	}
+	removed, err := e.Clean(ctx, s.owner(), nil)
+	if removed > 0 {
+		s.log.Info("old sandboxes were removed", "engine", e.Host(), "count", removed)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = e.CleanImages(ctx, s.owner(), nil)
+	return err
 }

@@ -10,27 +10,26 @@ import (
 	"ductor/internal/config"
 )
 
-// parts are the containers that conversations have for themselves, by the names of their sandboxes. Safe for concurrent
-// use.
+// parts holds the sandboxes that belong to one conversation each, by their names. It is safe for concurrent use.
 type parts struct {
 	mu sync.Mutex
-	by map[string]*room
+	by map[string]*sandbox
 }
 
-// get gives a part, and opens it at need.
-func (p *parts) get(name string, open func() *room) *room {
+// get gives a part, and opens it if it is not open.
+func (p *parts) get(name string, open func() *sandbox) *sandbox {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.by[name] == nil {
 		if p.by == nil {
-			p.by = map[string]*room{}
+			p.by = map[string]*sandbox{}
 		}
 		p.by[name] = open()
 	}
 	return p.by[name]
 }
 
-func (p *parts) list() (all []*room) {
+func (p *parts) list() (all []*sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(p.by)) {
@@ -39,32 +38,32 @@ func (p *parts) list() (all []*room) {
 	return all
 }
 
-// all are the configured sandboxes, and the parts of them that are open.
-func (s *sandboxes) all() []*room { return append(slices.Clone(s.rooms), s.parts.list()...) }
+// all lists the configured sandboxes and the open parts of them.
+func (s *sandboxes) all() []*sandbox { return append(slices.Clone(s.configured), s.parts.list()...) }
 
-// project is the configured sandbox that one belongs to; nil if there is none.
-func (s *sandboxes) project(in cli.Sandbox) *room {
-	i := slices.IndexFunc(s.rooms, func(r *room) bool { return r.name == in.Name() })
-	if i < 0 || in.Alone() != "" && s.rooms[i].setting.Isolation != config.IsolationConversation {
+// project gives the configured sandbox that in is or is a part of; nil if there is none.
+func (s *sandboxes) project(in cli.Sandbox) *sandbox {
+	i := slices.IndexFunc(s.configured, func(b *sandbox) bool { return b.name == in.Name() })
+	if i < 0 || in.Alone() != "" && s.configured[i].setting.Isolation != config.IsolationConversation {
 		return nil
 	}
-	return s.rooms[i]
+	return s.configured[i]
 }
 
-// room gives a sandbox, and opens the part of a conversation at need; nil if the configuration has none of that name. No
-// engine is asked for anything.
-func (s *sandboxes) room(in cli.Sandbox) *room {
+// find gives a sandbox, and opens the part of a conversation if it is not open; nil if the configuration has no sandbox
+// of that name. It calls no engine.
+func (s *sandboxes) find(in cli.Sandbox) *sandbox {
 	of := s.project(in)
 	if of == nil || in.Alone() == "" {
 		return of
 	}
-	return s.parts.get(string(in), func() *room {
-		r := *of
-		r.name = string(in)
-		if r.why == nil {
-			r.why = s.launch(&r)
+	return s.parts.get(string(in), func() *sandbox {
+		b := *of
+		b.name = string(in)
+		if b.why == nil {
+			b.why = s.launch(&b)
 		}
-		return &r
+		return &b
 	})
 }
 
@@ -75,9 +74,9 @@ func (s *sandboxes) reopen() {
 		s.log.Warn("look which conversations have containers", "err", err)
 	}
 	for _, name := range names {
-		s.room(cli.Sandbox(name))
+		s.find(cli.Sandbox(name))
 	}
 }
 
 // alone says whether each conversation has a container of its own here.
-func (r *room) alone() bool { return r.setting.Isolation == config.IsolationConversation }
+func (b *sandbox) alone() bool { return b.setting.Isolation == config.IsolationConversation }

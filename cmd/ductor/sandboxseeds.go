@@ -34,7 +34,7 @@ type agentSeeds struct {
 
 // homeSeeds are what the agents find in a home that is not the owner's: the owner's log-ins, and settings that ask
 // nothing.
-func homeSeeds(a config.Agents) []agentSeeds {
+func homeSeeds(agents config.Agents) []agentSeeds {
 	home, env := ownerHome(), os.Environ()
 	if home == "" {
 		return nil
@@ -45,8 +45,8 @@ func homeSeeds(a config.Agents) []agentSeeds {
 		enabled bool
 		seeds   func(owner string, env []string) []cli.HomeSeed
 	}{
-		{"claude", a.Claude.Enabled, claude.HomeSeeds}, {codex.Agent, a.Codex.Enabled, codex.HomeSeeds},
-		{gemini.Agent, a.Gemini.Enabled, gemini.HomeSeeds}, {copilot.Agent, a.Copilot.Enabled, copilot.HomeSeeds},
+		{"claude", agents.Claude.Enabled, claude.HomeSeeds}, {codex.Agent, agents.Codex.Enabled, codex.HomeSeeds},
+		{gemini.Agent, agents.Gemini.Enabled, gemini.HomeSeeds}, {copilot.Agent, agents.Copilot.Enabled, copilot.HomeSeeds},
 	} {
 		if of.enabled {
 			all = append(all, agentSeeds{of.agent, of.seeds(home, env)})
@@ -68,10 +68,10 @@ func openHomes(cfg config.Config) (*cli.HostHomes, error) {
 }
 
 // seedsOf are the files of this machine that are copied into the home of a sandbox. dir is for those that are made.
-func seedsOf(set config.SandboxSetting, a config.Agents, dir string) ([]docker.Seed, error) {
+func seedsOf(set config.SandboxSetting, agents config.Agents, dir string) ([]docker.Seed, error) {
 	var seeds []docker.Seed
 	if set.Logins == config.LoginsCopy {
-		for _, of := range homeSeeds(a) {
+		for _, of := range homeSeeds(agents) {
 			copied, err := cli.CopiedSeeds(dir, of.seeds)
 			if err != nil {
 				return nil, err

@@ -64,11 +64,19 @@ func newPrison(t *testing.T, e *dockertest.Engine, names ...string) *prison {
 		town := *p.town
 		town.chat = p.srv.Private(telegram.UserID(100+i), name)
 		c := &cell{&seat{town: &town, dir: p.cfg.Sandbox.Projects[name].Dir}, name, e.Host()}
-		c.say("/cwd %s", c.dir)
-		c.await(c.dir)
 		p.cells[name] = c
+		if name != "late" {
+			c.enter()
+		}
 	}
 	return p
+}
+
+// enter chooses the directory of the project, which opens its sandbox ahead of the first message.
+func (c *cell) enter() {
+	c.t.Helper()
+	c.say("/cwd %s", c.dir)
+	c.await(c.dir)
 }
 
 // inMidTurn has a turn under way that does not end by itself.
@@ -134,6 +142,7 @@ func diskFull(c, late *cell) {
 	c.works()
 	c.ask(`[[start]] [[tool cmd="cat /dev/zero >~/big; touch ready; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all "]] [[text n=50 size=100]]`)
 	awaitFile(c.t, filepath.Join(c.dir, "ready"))
+	late.enter()
 	late.ask("and here?")
 	late.refused("the disk of the sandbox is full", "make room there")
 	c.put("go")

@@ -20,7 +20,7 @@ type useShelf struct {
 	now  func() time.Time
 }
 
-// keptThing is one of them.
+// keptThing is a home or a container.
 type keptThing struct {
 	used   time.Time
 	bytes  int64
@@ -39,27 +39,27 @@ func inUse(gone bool, err error) error {
 
 // homeShelf has the homes that sessions have of their own, on this machine and in sandboxes, and the homes of
 // sandboxes that are configured no longer.
-func (h *house) homeShelf() useShelf {
-	return useShelf{list: h.keptHomes, busy: max(h.cfg.Agents.TurnTimeout, h.cfg.Agents.IdleLimit), now: time.Now}
+func (a *app) homeShelf() useShelf {
+	return useShelf{list: a.keptHomes, busy: max(a.cfg.Agents.TurnTimeout, a.cfg.Agents.IdleLimit), now: time.Now}
 }
 
 // keptHomes are all of them, those that could be listed where others could not.
-func (h *house) keptHomes(ctx context.Context) (all []keptThing, err error) {
+func (a *app) keptHomes(ctx context.Context) (all []keptThing, err error) {
 	var errs []error
-	if h.homes != nil {
-		infos, err := h.homes.List(ctx)
+	if a.homes != nil {
+		infos, err := a.homes.List(ctx)
 		errs = append(errs, err)
 		for _, i := range infos {
-			all = append(all, keptThing{i.Used, i.Bytes, func(ctx context.Context) error { return h.homes.Forget(ctx, i.Name) }})
+			all = append(all, keptThing{i.Used, i.Bytes, func(ctx context.Context) error { return a.homes.Forget(ctx, i.Name) }})
 		}
 	}
-	there, whole, err := h.boxes.sortHomes(ctx)
+	there, whole, err := a.sandboxes.sortHomes(ctx)
 	errs = append(errs, err)
-	for _, r := range there {
-		homes, err := r.sessionHomes(ctx)
+	for _, b := range there {
+		homes, err := b.sessionHomes(ctx)
 		errs = append(errs, err)
 		for _, i := range homes {
-			all = append(all, keptThing{i.Used, i.Bytes, func(ctx context.Context) error { return r.launcher.ForgetHome(ctx, i.Name) }})
+			all = append(all, keptThing{i.Used, i.Bytes, func(ctx context.Context) error { return b.launcher.ForgetHome(ctx, i.Name) }})
 		}
 	}
 	return append(all, whole...), errors.Join(errs...)
@@ -67,23 +67,23 @@ func (h *house) keptHomes(ctx context.Context) (all []keptThing, err error) {
 
 // sortHomes finds the sandboxes that have a home in their engines, and the homes that go as a whole: those of one
 // conversation, and of sandboxes that are configured no longer.
-func (s *sandboxes) sortHomes(ctx context.Context) (there []*room, whole []keptThing, err error) {
+func (s *sandboxes) sortHomes(ctx context.Context) (there []*sandbox, whole []keptThing, err error) {
 	var errs []error
 	for _, e := range s.engines {
 		homes, err := e.Homes(ctx, s.owner(), s.path(dockerDir))
 		errs = append(errs, err)
 		for _, home := range homes {
-			r := s.room(cli.Sandbox(home.Name))
+			b := s.find(cli.Sandbox(home.Name))
 			switch {
-			case r == nil:
+			case b == nil:
 				whole = append(whole, keptThing{home.Used, 0, func(ctx context.Context) error { return e.Forget(ctx, s.owner(), home.Name) }})
-			case r.launcher == nil || r.engine != e:
+			case b.launcher == nil || b.engine != e:
 			case cli.Sandbox(home.Name).Alone() != "":
 				whole = append(whole, keptThing{home.Used, 0, func(ctx context.Context) error {
-					return inUse(r.launcher.Forget(ctx, s.cfg.Agents.IdleLimit))
+					return inUse(b.launcher.Forget(ctx, s.cfg.Agents.IdleLimit))
 				}})
 			default:
-				there = append(there, r)
+				there = append(there, b)
 			}
 		}
 	}
@@ -92,40 +92,40 @@ func (s *sandboxes) sortHomes(ctx context.Context) (there []*room, whole []keptT
 
 // sessionHomes lists the homes of sessions in a sandbox. They can only be seen from inside, so a container that was
 // removed because nothing ran in it is made for that; what is not as it should be is left for another time.
-func (r *room) sessionHomes(ctx context.Context) ([]docker.SessionHome, error) {
-	status, err := r.launcher.Status(ctx)
+func (b *sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error) {
+	status, err := b.launcher.Status(ctx)
 	switch {
 	case err != nil || status.ImageIs != docker.StateThere:
 		return nil, nil
 	case status.Is == docker.StateRunning:
-	case r.setting.Home != config.HomeSession || status.Is == docker.StatePaused:
+	case b.setting.Home != config.HomeSession || status.Is == docker.StatePaused:
 		return nil, nil
 	default:
-		if err := r.launcher.Prepare(ctx); err != nil {
+		if err := b.launcher.Prepare(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return r.launcher.SessionHomes(ctx)
+	return b.launcher.SessionHomes(ctx)
 }
 
 // containerShelf has the containers of sandboxes, with what they hold besides their images and homes.
-func (h *house) containerShelf() useShelf {
-	return useShelf{list: h.boxes.keptContainers, busy: h.cfg.Agents.IdleLimit, now: time.Now}
+func (a *app) containerShelf() useShelf {
+	return useShelf{list: a.sandboxes.keptContainers, busy: a.cfg.Agents.IdleLimit, now: time.Now}
 }
 
 func (s *sandboxes) keptContainers(ctx context.Context) (all []keptThing, err error) {
 	var errs []error
-	for _, r := range s.all() {
-		if r.launcher == nil {
+	for _, b := range s.all() {
+		if b.launcher == nil {
 			continue
 		}
-		size, used, err := r.launcher.Size(ctx)
+		size, used, err := b.launcher.Size(ctx)
 		errs = append(errs, err)
 		if size == 0 {
 			continue
 		}
 		all = append(all, keptThing{used, size, func(ctx context.Context) error {
-			return inUse(r.launcher.Retire(ctx, s.cfg.Agents.IdleLimit))
+			return inUse(b.launcher.Retire(ctx, s.cfg.Agents.IdleLimit))
 		}})
 	}
 	return all, errors.Join(errs...)

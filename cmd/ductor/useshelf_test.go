@@ -40,7 +40,7 @@ func TestHomesOfSessionsAreForgottenByAgeAndSize(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			h := &house{homes: homes, boxes: &sandboxes{}}
+			h := &app{homes: homes, sandboxes: &sandboxes{}}
 			shelf := useShelf{list: h.keptHomes, busy: 2 * time.Hour, now: func() time.Time { return now }}
 			planned, err := shelf.Plan(t.Context(), c.cut)
 			if err != nil {

@@ -68,9 +68,9 @@ func On(t testing.TB, host string, args ...string) string {
 // Eventually waits until ok, 30 seconds at most.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	nap := 10 * time.Millisecond
-	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(nap) {
-		nap = min(2*nap, 200*time.Millisecond) // what is asked for is dear, and many ask
+	pause := 10 * time.Millisecond
+	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(pause) {
+		pause = min(2*pause, 200*time.Millisecond) // what is asked for is dear, and many ask
 		if time.Now().After(until) {
 			t.Fatalf("%s: not in 30 s", what)
 		}

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// FreePort is a port of loopback that nobody listens at.
+// FreePort is a port of loopback at which no program listens.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

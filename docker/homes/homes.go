@@ -79,7 +79,7 @@ func do(args []string, in io.Reader) ([]Home, error) {
 	case Forget:
 		return nil, root.RemoveAll(args[2])
 	}
-	return nil, fmt.Errorf("nobody knows how to %q", args[1])
+	return nil, fmt.Errorf("there is no verb %q", args[1])
 }
 
 // list finds what homes there are. What cannot be read counts as nothing: it may be changing.

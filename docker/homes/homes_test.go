@@ -107,7 +107,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a place that is no name", []string{all, Forget, ".."}, nil},
 		{"the directory itself", []string{all, Forget, "."}, nil},
 		{"a path", []string{all, Make, "a/b"}, archive(t)},
-		{"an order nobody knows", []string{all, "sing", "one"}, nil},
+		{"an unknown verb", []string{all, "sing", "one"}, nil},
 		{"a file outside", []string{all, Make, "one"}, archive(t, file{"../x", "x", 1})},
 		{"a file at a place of its own", []string{all, Make, "one"}, archive(t, file{outside + "/x", "x", 1})},
 		{"a broken archive", []string{all, Make, "one"}, strings.NewReader("no archive at all, and long enough to be read" + strings.Repeat("x", 600))},

@@ -72,7 +72,7 @@ func (c *Config) checkNumbers(p *problems) {
 		{"agents.max_memory_mb", c.Agents.MaxMemoryMB, 0, 1 << 20},
 		{"storage.uploads_max_mb", c.Storage.UploadsMaxMB, 1, 20},
 		{"storage.retention_days", c.Storage.RetentionDays, 1, 3650},
-		{"rate.private_burst", c.Rate.PrivateBurst, 1, 100},
+		{"rate.private_burst", c.Rate.PrivateBurst, 0, 100},
 	} {
 		if n.value < n.least || n.value > n.top {
 			p.add(n.key, "%d is out of bounds; it may be %d to %d", n.value, n.least, n.top)
@@ -91,7 +91,7 @@ func (c *Config) checkNumbers(p *problems) {
 		{"rate.overall_per_second", c.Rate.OverallPerSecond, 1000},
 	} {
 		// Written so that a number that is none fails too.
-		if !(n.value >= 0.01 && n.value <= n.top) {
+		if n.value != 0 && !(n.value >= 0.01 && n.value <= n.top) {
 			p.add(n.key, "%v is out of bounds; it may be 0.01 to %v", n.value, n.top)
 		}
 	}

@@ -64,7 +64,7 @@ type Queue struct {
 	AlbumWindow time.Duration `toml:"album_window"`
 }
 
-// Sessions is when a session ends by itself and what a new agent is told of it.
+// Sessions says when a session is reset and what a new agent learns of it.
 type Sessions struct {
 	IdleReset    time.Duration `toml:"idle_reset"`  // 0 is never
 	DailyReset   string        `toml:"daily_reset"` // "15:04" in local time; empty is never
@@ -130,7 +130,7 @@ type Codex struct {
 	Sandbox string `toml:"sandbox"` // "read-only", "workspace-write" or "danger-full-access"
 }
 
-// Permissions is what agents may do unasked.
+// Permissions is what agents may do without asking.
 type Permissions struct {
 	Mode         string        `toml:"mode"`
 	AllowedTools []string      `toml:"allowed_tools"`
@@ -167,7 +167,7 @@ type Log struct {
 	File   string `toml:"file"`   // empty: standard error
 }
 
-// Rate is how many calls to Telegram are made.
+// Rate bounds how many calls to Telegram are made; 0 leaves that to what ductor learns from Telegram.
 type Rate struct {
 	PrivatePerSecond float64 `toml:"private_per_second"`
 	PrivateBurst     int     `toml:"private_burst"`
@@ -224,7 +224,6 @@ func defaults() Config {
 		Webhooks:    Webhooks{Listen: "127.0.0.1:8787"},
 		Storage:     Storage{UploadsMaxMB: 20, RetentionDays: 30},
 		Log:         Log{Level: "info", Format: "text"},
-		Rate:        Rate{PrivatePerSecond: 1, PrivateBurst: 3, GroupPerMinute: 20, OverallPerSecond: 30},
 	}
 }
 

@@ -232,9 +232,9 @@ func TestWarnings(t *testing.T) {
 		"others may read a proxy's password": {0o644, allowed + "telegram.proxy = \"http://ada:hunter2@proxy:3128\"", token, "chmod 600"},
 		"others may read a hook's secret":    {0o644, allowed + "[webhooks.hooks.ci]\nprompt = \"look\"\nsecret = \"0123456789abcdef0123456789abcdef\"", token, "chmod 600"},
 		"others may read the token's file":   {0o644, allowed + fmt.Sprintf("telegram.token_file = %q", tokenFile), "", "chmod 600 " + tokenFile},
-		"nobody is answered":                 {0o600, withToken, "", "nobody is answered"},
-		"a listed group without people":      {0o600, withToken + "telegram.allowed_groups = [-1]", "", "nobody is answered"},
-		"a group of whoever":                 {0o600, withToken + "telegram.allowed_groups = [-1]\ntelegram.group_members = \"all\"", "", "nobody is listed"},
+		"no user is answered":                {0o600, withToken, "", "the bot answers no user"},
+		"a listed group without people":      {0o600, withToken + "telegram.allowed_groups = [-1]", "", "the bot answers no user"},
+		"a group of whoever":                 {0o600, withToken + "telegram.allowed_groups = [-1]\ntelegram.group_members = \"all\"", "", "lists no user"},
 		"no encryption":                      {0o600, withToken + allowed + `telegram.api_base = "http://example.com"`, "", "not encrypted"},
 		"no encryption on this machine":      {0o600, withToken + allowed + `telegram.api_base = "http://127.0.0.1:8081"`, "", ""},
 	} {

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Place is the conversation in which something runs and is shown.
-type Place struct {
+// Target is the conversation in which a task runs and shows its results.
+type Target struct {
 	Chat  int64 `toml:"chat"` // 0: the private chat of the first of allowed_users
 	Topic int   `toml:"topic"`
 }
 
-// Quiet is the hours in which nobody is to be disturbed; from and to are both empty for none.
+// Quiet is the time of day without runs; both ends are empty for none.
 type Quiet struct {
 	Zone        string `toml:"zone"`       // IANA name; empty: the machine's
 	QuietFrom   string `toml:"quiet_from"` // "15:04"
@@ -27,8 +27,8 @@ type Quiet struct {
 	QuietPolicy string `toml:"quiet_policy"` // "hold" or "skip"
 }
 
-// Manner is how a task runs. What is empty is as the conversation chose.
-type Manner struct {
+// TaskSettings says how a task runs. What is empty is as the conversation chose.
+type TaskSettings struct {
 	Session string        `toml:"session"` // "own" or "shared"
 	Agent   string        `toml:"agent"`
 	Model   string        `toml:"model"` // only with Agent, as Effort
@@ -54,8 +54,8 @@ type Job struct {
 	Prompt   string `toml:"prompt"`
 	Missed   string `toml:"missed"`  // "once", "skip" or "all"
 	Overlap  string `toml:"overlap"` // "skip" or "queue"
-	Place
-	Manner
+	Target
+	TaskSettings
 	Rights
 	Quiet
 }
@@ -67,7 +67,7 @@ type Heartbeat struct {
 	Prompt  string        `toml:"prompt"`
 	OKWord  string        `toml:"ok_word"`
 	Session string        `toml:"session"`
-	Place
+	Target
 	Rights
 	Quiet
 }
@@ -86,8 +86,8 @@ type Hook struct {
 	Prompt    string `toml:"prompt"`
 	BodyMaxKB int    `toml:"body_max_kb"`
 	PerMinute int    `toml:"per_minute"`
-	Place
-	Manner
+	Target
+	TaskSettings
 	Rights
 	Quiet
 }
@@ -106,18 +106,18 @@ type Retention struct {
 	ContainersMB    int `toml:"containers_mb"`
 }
 
-func defaultManner() Manner { return Manner{Session: "own", Backoff: time.Minute} }
+func defaultTaskSettings() TaskSettings { return TaskSettings{Session: "own", Backoff: time.Minute} }
 
 func defaultRights() Rights { return Rights{Rules: []string{}, Tools: []string{}} }
 
 // defaultJob is a job of a [jobs] table before its keys are read.
 func defaultJob() Job {
-	return Job{Enabled: true, Missed: "once", Overlap: "skip", Manner: defaultManner(), Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"}}
+	return Job{Enabled: true, Missed: "once", Overlap: "skip", TaskSettings: defaultTaskSettings(), Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"}}
 }
 
 // defaultHook is a hook of a [webhooks.hooks] table before its keys are read.
 func defaultHook() Hook {
-	return Hook{Auth: "bearer", BodyMaxKB: 256, PerMinute: 30, Manner: defaultManner(), Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"}}
+	return Hook{Auth: "bearer", BodyMaxKB: 256, PerMinute: 30, TaskSettings: defaultTaskSettings(), Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"}}
 }
 
 func defaultHeartbeat() Heartbeat {
@@ -138,9 +138,9 @@ func (c *Config) checkTasks(p *problems) {
 		needs(p, key+".prompt", j.Prompt, "a job needs a prompt")
 		p.word(key+".missed", j.Missed, "once", "skip", "all")
 		p.word(key+".overlap", j.Overlap, "skip", "queue")
-		c.checkManner(p, key, j.Manner)
+		c.checkTaskSettings(p, key, j.TaskSettings)
 		c.checkRights(p, key, j.Agent, j.Rights)
-		c.checkPlace(p, key, j.Place)
+		c.checkTarget(p, key, j.Target)
 		checkQuiet(p, key, j.Quiet, "hold", "skip")
 	}
 	if h := c.Heartbeat; h.Enabled {
@@ -149,7 +149,7 @@ func (c *Config) checkTasks(p *problems) {
 		p.word("heartbeat.session", h.Session, "own", "shared")
 		within(p, "heartbeat.every", h.Every, time.Minute, 7*24*time.Hour)
 		c.checkRights(p, "heartbeat", "", h.Rights)
-		c.checkPlace(p, "heartbeat", h.Place)
+		c.checkTarget(p, "heartbeat", h.Target)
 		checkQuiet(p, "heartbeat", h.Quiet, "hold", "skip")
 	}
 	c.checkHooks(p)
@@ -188,9 +188,9 @@ func (c *Config) checkHooks(p *problems) {
 		if h.PerMinute < 1 || h.PerMinute > 6000 {
 			p.add(key+".per_minute", "%d is out of bounds; it may be 1 to 6000", h.PerMinute)
 		}
-		c.checkManner(p, key, h.Manner)
+		c.checkTaskSettings(p, key, h.TaskSettings)
 		c.checkRights(p, key, h.Agent, h.Rights)
-		c.checkPlace(p, key, h.Place)
+		c.checkTarget(p, key, h.Target)
 		checkQuiet(p, key, h.Quiet, "hold")
 	}
 }
@@ -219,7 +219,7 @@ func (p *problems) word(key, value string, choices ...string) {
 	}
 }
 
-func (c *Config) checkManner(p *problems, key string, m Manner) {
+func (c *Config) checkTaskSettings(p *problems, key string, m TaskSettings) {
 	p.word(key+".session", m.Session, "own", "shared")
 	if m.Agent != "" {
 		p.word(key+".agent", m.Agent, c.Agents.names()...)
@@ -263,7 +263,7 @@ func (c *Config) checkRights(p *problems, key, agent string, r Rights) {
 }
 
 // checkTaskSandbox lets a task ask for a sandbox, and never out of one.
-func (c *Config) checkTaskSandbox(p *problems, key string, m Manner) {
+func (c *Config) checkTaskSandbox(p *problems, key string, m TaskSettings) {
 	if m.Sandbox == "" {
 		return
 	}
@@ -276,14 +276,14 @@ func (c *Config) checkTaskSandbox(p *problems, key string, m Manner) {
 	}
 }
 
-// checkPlace refuses a chat that nobody in it could answer to.
-func (c *Config) checkPlace(p *problems, key string, at Place) {
+// checkTarget refuses a chat in which the bot answers no user.
+func (c *Config) checkTarget(p *problems, key string, at Target) {
 	t := c.Telegram
 	switch {
 	case at.Topic < 0:
 		p.add(key+".topic", "%d is no topic", at.Topic)
 	case at.Chat == 0 && len(t.AllowedUsers) == 0:
-		p.add(key+".chat", "there is nobody in telegram.allowed_users, so name a chat")
+		p.add(key+".chat", "telegram.allowed_users is empty, so name a chat")
 	case at.Chat != 0 && !slices.Contains(t.AllowedUsers, at.Chat) && !slices.Contains(t.AllowedGroups, at.Chat):
 		p.add(key+".chat", "%d is neither in telegram.allowed_users nor in allowed_groups", at.Chat)
 	}
@@ -307,7 +307,7 @@ func checkQuiet(p *problems, key string, q Quiet, policies ...string) {
 
 // resolveTasks makes the directories of jobs and hooks absolute.
 func resolveTasks(c *Config, home string) (found problems) {
-	expand := func(key string, m Manner) Manner {
+	expand := func(key string, m TaskSettings) TaskSettings {
 		dir, err := absolute(m.Dir, home)
 		if err != nil {
 			found.add(key+".dir", "%v", err)
@@ -316,11 +316,11 @@ func resolveTasks(c *Config, home string) (found problems) {
 		return m
 	}
 	for name, j := range c.Jobs {
-		j.Manner = expand("jobs."+dotted([]string{name}), j.Manner)
+		j.TaskSettings = expand("jobs."+dotted([]string{name}), j.TaskSettings)
 		c.Jobs[name] = j
 	}
 	for name, h := range c.Webhooks.Hooks {
-		h.Manner = expand(fmt.Sprintf("webhooks.hooks.%s", dotted([]string{name})), h.Manner)
+		h.TaskSettings = expand(fmt.Sprintf("webhooks.hooks.%s", dotted([]string{name})), h.TaskSettings)
 		c.Webhooks.Hooks[name] = h
 	}
 	return found

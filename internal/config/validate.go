@@ -194,10 +194,10 @@ func (c *Config) doubts() []string {
 	var all []string
 	t := c.Telegram
 	if len(t.AllowedUsers) == 0 && (len(t.AllowedGroups) == 0 || t.GroupMembers != "all") {
-		all = append(all, "telegram.allowed_users is empty, so nobody is answered; write to the bot and the log names your id")
+		all = append(all, "telegram.allowed_users is empty, so the bot answers no user; write to the bot and the log names your id")
 	}
 	if len(t.AllowedUsers) == 0 && len(t.AllowedGroups) > 0 && t.GroupMembers == "all" {
-		all = append(all, "nobody is listed in telegram.allowed_users: members of groups may send prompts, and nobody may allow what agents ask for or change anything")
+		all = append(all, "telegram.allowed_users lists no user: members of groups may send prompts, but no user may allow what agents ask for or change settings")
 	}
 	if strings.HasPrefix(t.APIBase, "http://") && !loopback(t.APIBase) {
 		all = append(all, "telegram.api_base is not encrypted: whoever is on the way can read the token")

@@ -67,7 +67,7 @@ func TestClaudeIsDeniedWhatItMustAskFor(t *testing.T) {
 		t.Errorf("result %v", result)
 	}
 	if _, err := os.Stat(filepath.Join(c.Work, "made.txt")); err == nil {
-		t.Error("the command ran unasked")
+		t.Error("the command ran without being asked for")
 	}
 }
 

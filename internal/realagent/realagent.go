@@ -1,6 +1,6 @@
 // Package realagent gives tests the real agent CLIs that `npm ci` installed in test/agents, with an
 // environment of their own: a fresh home, a dummy key, updates and telemetry off, and the model's API
-// pointed at the simulated one. It is for tests only, and starts nothing by itself.
+// pointed at the simulated one. It is for tests only, and starts nothing unless a test says so.
 package realagent
 
 import (
@@ -123,19 +123,19 @@ enabled = false
 
 func (c CLI) set(vars map[string]string) { maps.Copy(c.Vars, vars) }
 
-// platform is how npm names the packages with native programs.
+// platform is how npm names the packages with binary programs.
 func platform() string {
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	return runtime.GOOS + "-" + arch
 }
 
-func newCLI(t testing.TB, name, native, npm string) CLI {
+func newCLI(t testing.TB, name, binary, npm string) CLI {
 	t.Helper()
 	modules, err := modulesDir()
 	if err != nil {
 		missing(t, name, err)
 	}
-	c := CLI{Path: filepath.Join(modules, native), Npm: filepath.Join(modules, npm)}
+	c := CLI{Path: filepath.Join(modules, binary), Npm: filepath.Join(modules, npm)}
 	for _, p := range []string{c.Path, c.Npm} {
 		if _, err := os.Stat(p); err != nil {
 			missing(t, name, err)

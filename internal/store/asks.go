@@ -8,29 +8,30 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/store/sqlite"
 	"ductor/orchestrator"
 )
 
-// The native ids ride along as JSON, so that an ask is read in one statement and thus one snapshot.
+// The agent's own ids ride along as JSON, so that an ask is read in one statement and thus one snapshot.
 const askColumns = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
 	asked, expires, state, person, ruled, reason, answers, decided, message, sent,
-	(SELECT json_group_array(native) FROM (SELECT native FROM ask_natives n WHERE n.ask = asks.id AND n.gone = 0 ORDER BY n.seq))`
+	(SELECT json_group_array(request) FROM (SELECT request FROM ask_requests n WHERE n.ask = asks.id AND n.gone = 0 ORDER BY n.seq))`
 
-// OpenAsk stores an ask, or gives the one that stands for its native id; see orchestrator.AskStore.
+// OpenAsk stores an ask, or gives the one that stands for its request; see orchestrator.AskStore.
 func (db *DB) OpenAsk(ctx context.Context, a orchestrator.Ask, digest string) (orchestrator.Ask, error) {
 	now := a
-	err := db.write.do(ctx, func(t *tx) error {
-		if len(a.Native) != 1 {
-			return fmt.Errorf("it has %d native ids, not 1", len(a.Native))
+	err := db.write(ctx, func(t tx) error {
+		if len(a.Requests) != 1 {
+			return fmt.Errorf("it has %d requests, not 1", len(a.Requests))
 		}
 		var id string
-		err := t.row(`SELECT ask FROM ask_natives WHERE turn = ? AND native = ?`,
-			[]any{string(a.Turn), string(a.Native[0])}, &id)
+		err := t.Row(`SELECT ask FROM ask_requests WHERE turn = ? AND request = ?`,
+			[]any{string(a.Turn), string(a.Requests[0])}, &id)
 		switch {
 		case err == nil:
 			// It is asked again, and thus waits again.
-			_, err = t.exec(`UPDATE ask_natives SET gone = 0 WHERE turn = ? AND native = ?
-				AND (SELECT state FROM asks WHERE id = ask) = 'open'`, string(a.Turn), string(a.Native[0]))
+			_, err = t.Exec(`UPDATE ask_requests SET gone = 0 WHERE turn = ? AND request = ?
+				AND (SELECT state FROM asks WHERE id = ask) = 'open'`, string(a.Turn), string(a.Requests[0]))
 		case errors.Is(err, sql.ErrNoRows):
 			id, err = t.placeAsk(a, digest)
 		}
@@ -43,11 +44,11 @@ func (db *DB) OpenAsk(ctx context.Context, a orchestrator.Ask, digest string) (o
 	return now, wrap(fmt.Sprintf("open ask %s", a.ID), err)
 }
 
-// placeAsk stores a new native id: with an open ask that is the same, or with one of its own.
-func (t *tx) placeAsk(a orchestrator.Ask, digest string) (id string, err error) {
+// placeAsk stores a new request: with an open ask that is the same, or with one of its own.
+func (t tx) placeAsk(a orchestrator.Ask, digest string) (id string, err error) {
 	err = sql.ErrNoRows
 	if a.State == orchestrator.AskOpen {
-		err = t.row(`SELECT id FROM asks WHERE turn = ? AND digest = ? AND state = 'open'`,
+		err = t.Row(`SELECT id FROM asks WHERE turn = ? AND digest = ? AND state = 'open'`,
 			[]any{string(a.Turn), digest}, &id)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
@@ -61,17 +62,17 @@ func (t *tx) placeAsk(a orchestrator.Ask, digest string) (id string, err error) 
 	if a.Approval != nil {
 		call = string(a.Approval.Started)
 	}
-	if _, err := t.exec(`INSERT INTO ask_natives (turn, native, ask, call) VALUES (?, ?, ?, ?)`,
-		string(a.Turn), string(a.Native[0]), id, call); err != nil {
+	if _, err := t.Exec(`INSERT INTO ask_requests (turn, request, ask, call) VALUES (?, ?, ?, ?)`,
+		string(a.Turn), string(a.Requests[0]), id, call); err != nil {
 		return "", err
 	}
 	if a.State != orchestrator.AskOpen {
-		return id, t.audit(entryOf(a, unaskedKind(a), a.Decided))
+		return id, t.audit(entryOf(a, undecidedKind(a), a.Decided))
 	}
 	return id, nil
 }
 
-func (t *tx) insertAsk(a orchestrator.Ask, digest string) error {
+func (t tx) insertAsk(a orchestrator.Ask, digest string) error {
 	content, err := encodeAsked(a)
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (t *tx) insertAsk(a orchestrator.Ask, digest string) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule,
+	_, err = t.Exec(`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule,
 			rule, approvers, asked, expires, state, ruled, decided)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		string(a.ID), a.Nonce, string(a.Turn), string(a.Session), a.Conversation.Chat, a.Conversation.Topic,
@@ -89,12 +90,8 @@ func (t *tx) insertAsk(a orchestrator.Ask, digest string) error {
 	return err
 }
 
-func (t *tx) ask(id string) (orchestrator.Ask, error) {
-	s, err := t.stmt(`SELECT ` + askColumns + ` FROM asks WHERE id = ?`)
-	if err != nil {
-		return orchestrator.Ask{}, err
-	}
-	return noAsk(scanAsk(s.QueryRowContext(t.ctx, id)))
+func (t tx) ask(id string) (orchestrator.Ask, error) {
+	return noAsk(sqlite.OneIn(t.Tx, scanAsk, `SELECT `+askColumns+` FROM asks WHERE id = ?`, id))
 }
 
 // noAsk turns SQL's complaint into the word the domain knows.
@@ -107,13 +104,20 @@ func noAsk(a orchestrator.Ask, err error) (orchestrator.Ask, error) {
 
 // FindAsk returns ErrNoAsk for an id that is not there.
 func (db *DB) FindAsk(ctx context.Context, id orchestrator.AskID) (orchestrator.Ask, error) {
-	a, err := noAsk(one(ctx, db.read, scanAsk, `SELECT `+askColumns+` FROM asks WHERE id = ?`, string(id)))
+	a, err := noAsk(sqlite.One(ctx, db.file, scanAsk, `SELECT `+askColumns+` FROM asks WHERE id = ?`, string(id)))
 	return a, wrap("load ask", err)
+}
+
+// FindSameAsk finds the newest ask of a session with a digest; ErrNoAsk for none.
+func (db *DB) FindSameAsk(ctx context.Context, session orchestrator.SessionID, digest string) (orchestrator.Ask, error) {
+	a, err := noAsk(sqlite.One(ctx, db.file, scanAsk, `SELECT `+askColumns+` FROM asks
+		WHERE session = ? AND digest = ? ORDER BY seq DESC LIMIT 1`, string(session), digest))
+	return a, wrap("find an ask that was made before", err)
 }
 
 // FindAskAt finds the newest ask that a message of a conversation shows; ErrNoAsk for none.
 func (db *DB) FindAskAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Ask, error) {
-	a, err := noAsk(one(ctx, db.read, scanAsk, `SELECT `+askColumns+` FROM asks
+	a, err := noAsk(sqlite.One(ctx, db.file, scanAsk, `SELECT `+askColumns+` FROM asks
 		WHERE chat = ? AND topic = ? AND message = ? AND message <> 0 ORDER BY seq DESC LIMIT 1`,
 		in.Chat, in.Topic, message))
 	return a, wrap(fmt.Sprintf("load ask at message %d", message), err)
@@ -121,18 +125,18 @@ func (db *DB) FindAskAt(ctx context.Context, in orchestrator.ConversationID, mes
 
 // OpenAsks lists the open asks of all turns, oldest first.
 func (db *DB) OpenAsks(ctx context.Context) ([]orchestrator.Ask, error) {
-	all, err := many(ctx, db.read, scanAsk, `SELECT `+askColumns+` FROM asks WHERE state = 'open' ORDER BY seq`)
+	all, err := sqlite.Many(ctx, db.file, scanAsk, `SELECT `+askColumns+` FROM asks WHERE state = 'open' ORDER BY seq`)
 	return all, wrap("list open asks", err)
 }
 
 // DecideAsk closes an open ask; see orchestrator.AskStore. It has come to the disk when it returns, so that no
 // power failure lets an ask be decided twice.
 func (db *DB) DecideAsk(ctx context.Context, d orchestrator.AskDecision) (now orchestrator.Ask, won bool, err error) {
-	write := db.write.do
+	write := db.write
 	if d.Secret {
-		write = db.write.doSecretly
+		write = db.writeSecret
 	}
-	err = write(ctx, func(t *tx) (err error) {
+	err = write(ctx, func(t tx) (err error) {
 		if won, err = t.decide(d); err != nil {
 			return err
 		}
@@ -148,12 +152,12 @@ func (db *DB) DecideAsk(ctx context.Context, d orchestrator.AskDecision) (now or
 }
 
 // decide moves an ask that may be moved.
-func (t *tx) decide(d orchestrator.AskDecision) (bool, error) {
+func (t tx) decide(d orchestrator.AskDecision) (bool, error) {
 	answers, err := encodeList(d.Answers)
 	if err != nil {
 		return false, err
 	}
-	n, err := t.exec(`UPDATE asks SET state = ?1, person = ?2, ruled = ?3, reason = ?4, answers = ?5, decided = ?6
+	n, err := t.Exec(`UPDATE asks SET state = ?1, person = ?2, ruled = ?3, reason = ?4, answers = ?5, decided = ?6
 		WHERE id = ?7 AND state = 'open' AND (?1 IN ('denied', 'expired') OR
 			EXISTS (SELECT 1 FROM turns WHERE turns.id = asks.turn AND turns.state = 'running' AND aborting = 0))`,
 		string(d.State), int64(d.By), d.Ruled, d.Reason, answers, millis(d.At), string(d.Ask))
@@ -161,7 +165,7 @@ func (t *tx) decide(d orchestrator.AskDecision) (bool, error) {
 }
 
 // recordDecision stores what goes with a decision.
-func (t *tx) recordDecision(a orchestrator.Ask, d orchestrator.AskDecision, now int64) error {
+func (t tx) recordDecision(a orchestrator.Ask, d orchestrator.AskDecision, now int64) error {
 	if d.Rule != nil {
 		if err := t.insertRule(*d.Rule); err != nil {
 			return err
@@ -177,7 +181,7 @@ func (t *tx) recordDecision(a orchestrator.Ask, d orchestrator.AskDecision, now 
 		orchestrator.AskAnswered: orchestrator.AuditAnswered, orchestrator.AskExpired: orchestrator.AuditExpired,
 	}[d.State]
 	if d.By == 0 && d.State == orchestrator.AskAllowed {
-		what = unaskedKind(a)
+		what = undecidedKind(a)
 	}
 	e := entryOf(a, what, d.At)
 	e.Choice = d.Choice
@@ -190,8 +194,8 @@ func (t *tx) recordDecision(a orchestrator.Ask, d orchestrator.AskDecision, now 
 // SetAskShown records the message of an ask; ErrNoAsk for an id that is not there. It is not waited for: a
 // killed process loses nothing of it.
 func (db *DB) SetAskShown(ctx context.Context, id orchestrator.AskID, state orchestrator.SendState, message int) error {
-	return wrap("record the message of an ask", db.write.doSoon(ctx, func(t *tx) error {
-		n, err := t.exec(`UPDATE asks SET sent = ?, message = ? WHERE id = ?`, string(state), message, string(id))
+	return wrap("record the message of an ask", db.writeLazily(ctx, func(t tx) error {
+		n, err := t.Exec(`UPDATE asks SET sent = ?, message = ? WHERE id = ?`, string(state), message, string(id))
 		if err == nil && n == 0 {
 			err = orchestrator.ErrNoAsk
 		}
@@ -199,12 +203,12 @@ func (db *DB) SetAskShown(ctx context.Context, id orchestrator.AskID, state orch
 	}))
 }
 
-// WithdrawNative takes one id out of an open ask, and closes it when that was the last.
-func (db *DB) WithdrawNative(ctx context.Context, turn cli.TurnID, native cli.AskID, at time.Time) (now orchestrator.Ask, changed bool, err error) {
-	err = db.write.do(ctx, func(t *tx) error {
+// WithdrawRequest takes one request out of an open ask, and closes it when that was the last.
+func (db *DB) WithdrawRequest(ctx context.Context, turn cli.TurnID, request cli.AskID, at time.Time) (now orchestrator.Ask, changed bool, err error) {
+	err = db.write(ctx, func(t tx) error {
 		var id string
-		err := t.row(`UPDATE ask_natives SET gone = 1 WHERE turn = ? AND native = ? AND gone = 0
-			AND (SELECT state FROM asks WHERE id = ask) = 'open' RETURNING ask`, []any{string(turn), string(native)}, &id)
+		err := t.Row(`UPDATE ask_requests SET gone = 1 WHERE turn = ? AND request = ? AND gone = 0
+			AND (SELECT state FROM asks WHERE id = ask) = 'open' RETURNING ask`, []any{string(turn), string(request)}, &id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -212,7 +216,7 @@ func (db *DB) WithdrawNative(ctx context.Context, turn cli.TurnID, native cli.As
 			return err
 		}
 		changed = true
-		waits, err := t.exists(`SELECT 1 FROM ask_natives WHERE ask = ? AND gone = 0`, id)
+		waits, err := t.Exists(`SELECT 1 FROM ask_requests WHERE ask = ? AND gone = 0`, id)
 		if err == nil && !waits {
 			err = t.withdraw(id, at)
 		}
@@ -227,7 +231,7 @@ func (db *DB) WithdrawNative(ctx context.Context, turn cli.TurnID, native cli.As
 
 // WithdrawAsk closes an ask that its agent no longer waits for, whatever was decided.
 func (db *DB) WithdrawAsk(ctx context.Context, id orchestrator.AskID, at time.Time) (now orchestrator.Ask, err error) {
-	err = db.write.do(ctx, func(t *tx) error {
+	err = db.write(ctx, func(t tx) error {
 		if err := t.withdraw(string(id), at); err != nil {
 			return err
 		}
@@ -240,11 +244,11 @@ func (db *DB) WithdrawAsk(ctx context.Context, id orchestrator.AskID, at time.Ti
 // WithdrawTurn closes the open asks of a turn and returns them, oldest first.
 func (db *DB) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) (all []orchestrator.Ask, err error) {
 	// Most turns ask nothing, and this is at the end of each: they write nothing for it.
-	open, err := many(ctx, db.read, scanOne[string], `SELECT id FROM asks WHERE turn = ? AND state = 'open' ORDER BY seq`, string(turn))
+	open, err := sqlite.Many(ctx, db.file, sqlite.Value[string], `SELECT id FROM asks WHERE turn = ? AND state = 'open' ORDER BY seq`, string(turn))
 	if err != nil || len(open) == 0 {
 		return nil, wrap(fmt.Sprintf("withdraw asks of turn %s", turn), err)
 	}
-	err = db.write.do(ctx, func(t *tx) error {
+	err = db.write(ctx, func(t tx) error {
 		all = nil
 		for _, id := range open {
 			a, err := t.ask(id)
@@ -268,8 +272,8 @@ func (db *DB) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) (
 }
 
 // withdraw closes an ask in whatever state it is; one that is withdrawn stays so.
-func (t *tx) withdraw(id string, at time.Time) error {
-	n, err := t.exec(`UPDATE asks SET state = 'withdrawn', decided = ? WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
+func (t tx) withdraw(id string, at time.Time) error {
+	n, err := t.Exec(`UPDATE asks SET state = 'withdrawn', decided = ? WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
 	if err != nil || n == 0 {
 		return err
 	}

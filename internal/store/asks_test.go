@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -28,11 +27,11 @@ func startTurn(t testing.TB, db *DB, id cli.TurnID) orchestrator.Turn {
 	return turn
 }
 
-func newAsk(id orchestrator.AskID, turn cli.TurnID, native cli.AskID) orchestrator.Ask {
+func newAsk(id orchestrator.AskID, turn cli.TurnID, request cli.AskID) orchestrator.Ask {
 	return orchestrator.Ask{
 		ID: id, Nonce: "n-" + string(id), Turn: turn, Session: "s", Conversation: chatA, Agent: "claude",
-		Native: []cli.AskID{native}, Dir: "/src", SessionRule: "Bash(make)", Rule: "Bash(make)",
-		Approval: &cli.ApprovalAsked{ID: native, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
+		Requests: []cli.AskID{request}, Dir: "/src", SessionRule: "Bash(make)", Rule: "Bash(make)",
+		Approval: &cli.ApprovalAsked{ID: request, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
 			Fields: []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}}, Missing: "the end",
 			Reason: "why", Started: "tool", Deaf: true, Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}},
 		Approvers: []orchestrator.PersonID{7, 8}, Asked: noon, Expires: noon.Add(time.Minute),
@@ -67,7 +66,7 @@ func TestAnAskIsKept(t *testing.T) {
 		}
 	}
 	two := newAsk("two", "t", "3")
-	two.Native = append(two.Native, "4")
+	two.Requests = append(two.Requests, "4")
 	if err := second(db.OpenAsk(ctx, two, "two")); err == nil {
 		t.Error("two ids came with a new ask")
 	}
@@ -82,34 +81,34 @@ func TestAnAskOfBeforeThereWereFields(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestNativeIDsFindTheirAsk(t *testing.T) {
+func TestRequestsFindTheirAsk(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
-	openAs := func(id orchestrator.AskID, turn cli.TurnID, native cli.AskID, digest string) orchestrator.Ask {
-		return get[orchestrator.Ask](t)(db.OpenAsk(ctx, newAsk(id, turn, native), digest))
+	openAs := func(id orchestrator.AskID, turn cli.TurnID, request cli.AskID, digest string) orchestrator.Ask {
+		return get[orchestrator.Ask](t)(db.OpenAsk(ctx, newAsk(id, turn, request), digest))
 	}
 	openAs("a", "t", "1", "d")
-	same(t, "of the same digest", openAs("b", "t", "2", "d").Native, []cli.AskID{"1", "2"})
+	same(t, "of the same digest", openAs("b", "t", "2", "d").Requests, []cli.AskID{"1", "2"})
 	same(t, "asked again", openAs("c", "t", "1", "d").ID, orchestrator.AskID("a"))
 	same(t, "asked again, otherwise", openAs("c", "t", "1", "other").ID, orchestrator.AskID("a"))
 	same(t, "of another digest", openAs("d", "t", "3", "e").ID, orchestrator.AskID("d"))
 	same(t, "of another turn", openAs("e", "u", "1", "d").ID, orchestrator.AskID("e"))
 
-	now, changed, err := db.WithdrawNative(ctx, "t", "1", noon)
+	now, changed, err := db.WithdrawRequest(ctx, "t", "1", noon)
 	if err != nil || !changed || now.State != orchestrator.AskOpen {
 		t.Errorf("one of two taken back: %+v, %v, %v", now, changed, err)
 	}
-	same(t, "the one that waits", now.Native, []cli.AskID{"2"})
-	same(t, "asked again", openAs("f", "t", "1", "d").Native, []cli.AskID{"1", "2"})
-	for _, native := range []cli.AskID{"1", "2"} {
-		now, changed, err = db.WithdrawNative(ctx, "t", native, noon)
+	same(t, "the one that waits", now.Requests, []cli.AskID{"2"})
+	same(t, "asked again", openAs("f", "t", "1", "d").Requests, []cli.AskID{"1", "2"})
+	for _, request := range []cli.AskID{"1", "2"} {
+		now, changed, err = db.WithdrawRequest(ctx, "t", request, noon)
 		must(t, err)
 	}
 	if !changed || now.State != orchestrator.AskWithdrawn {
 		t.Errorf("both taken back: %+v", now)
 	}
-	if _, changed, err = db.WithdrawNative(ctx, "t", "2", noon); err != nil || changed {
+	if _, changed, err = db.WithdrawRequest(ctx, "t", "2", noon); err != nil || changed {
 		t.Errorf("taken back twice: %v, %v", changed, err)
 	}
 	same(t, "a new one like a closed one", openAs("g", "t", "4", "d").ID, orchestrator.AskID("g"))
@@ -238,12 +237,12 @@ func TestPruneOfAsks(t *testing.T) {
 	if n := count(t, db, `SELECT count(*) FROM audit`); n != 2 {
 		t.Errorf("%d of 2 decisions are left: how long those are kept is for AuditTrail to say", n)
 	}
-	if n := count(t, db, `SELECT count(*) FROM ask_natives`); n != 2 {
-		t.Errorf("%d native ids are left", n)
+	if n := count(t, db, `SELECT count(*) FROM ask_requests`); n != 2 {
+		t.Errorf("%d requests are left", n)
 	}
 }
 
-// TestPromote holds, whatever is promoted, that the queue is as a list would be, and that nobody else moves.
+// TestPromote holds, whatever is promoted, that the queue is as a list would be, and that no other turn moves.
 func TestPromote(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		path := filepath.Join(t.TempDir(), "ductor.db")
@@ -356,37 +355,4 @@ func openIDs(t *testing.T, db *DB) (all []cli.TurnID) {
 		all = append(all, turn.ID)
 	}
 	return all
-}
-
-// A database of the last release is taken over with its turns and conversations.
-func TestMigrationOfAUsedDatabase(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ductor.db")
-	pool, err := sql.Open("sqlite3", path)
-	must(t, err)
-	conn, err := pool.Conn(t.Context())
-	must(t, err)
-	steps, err := embedded()
-	must(t, err)
-	must(t, migrate(t.Context(), conn, steps[:2]))
-	_, err = conn.ExecContext(t.Context(), `
-		INSERT INTO conversations (chat, topic, agent) VALUES (7, 0, 'codex');
-		INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens) VALUES ('s', 7, 0, '', '/', 1, 1, 1, 0, 0);
-		INSERT INTO session_natives (session, agent, native) VALUES ('s', 'codex', 'thread');
-		INSERT INTO turns (id, chat, topic, person, prompt, message, state, agent, model, queued) VALUES
-			('run', 7, 0, 1, 'p', 1, 'running', '', '', 1), ('off', 7, 0, 1, 'p', 1, 'cancelled', '', '', 1)`)
-	must(t, errors.Join(err, conn.Close(), pool.Close()))
-	db := openAt(t, path)
-	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" || c.Busy != "" {
-		t.Errorf("the conversation is %+v", c)
-	}
-	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "s")); len(s.Native) != 1 || s.Native[seat("codex", "")] != "thread" {
-		t.Errorf("the session is %+v", s)
-	}
-	for id, want := range map[cli.TurnID]orchestrator.TurnState{"run": orchestrator.TurnRunning, "off": orchestrator.TurnCancelled} {
-		if turn := get[orchestrator.Turn](t)(db.Turn(t.Context(), id)); turn.State != want || turn.Into != "" || turn.Sandbox != "" {
-			t.Errorf("the turn is %+v", turn)
-		}
-	}
-	get[orchestrator.Ask](t)(db.OpenAsk(t.Context(), newAsk("a", "run", "1"), "d"))
-	must(t, second2(db.DecideAsk(t.Context(), allowed("a"))))
 }

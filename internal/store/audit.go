@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/store/sqlite"
 	"ductor/orchestrator"
 )
 
@@ -15,14 +16,14 @@ const titleBytes = 500
 
 // RecordAudit records what happened; see orchestrator.AskStore.
 func (db *DB) RecordAudit(ctx context.Context, entries ...orchestrator.AuditEntry) error {
-	return wrap("record the audit", db.write.doSoon(ctx, func(t *tx) error { return t.audit(entries...) }))
+	return wrap("record the audit", db.writeLazily(ctx, func(t tx) error { return t.audit(entries...) }))
 }
 
-func (t *tx) audit(entries ...orchestrator.AuditEntry) error {
+func (t tx) audit(entries ...orchestrator.AuditEntry) error {
 	for _, e := range entries {
-		_, err := t.exec(`INSERT INTO audit (`+auditColumns+`) 
+		_, err := t.Exec(`INSERT INTO audit (`+auditColumns+`) 
 			SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
-			WHERE ?15 = '' OR NOT EXISTS (SELECT 1 FROM ask_natives WHERE turn = ?5 AND call = ?15)
+			WHERE ?15 = '' OR NOT EXISTS (SELECT 1 FROM ask_requests WHERE turn = ?5 AND call = ?15)
 			ON CONFLICT (turn, call) WHERE call <> '' DO NOTHING`,
 			millis(e.At), string(e.What), e.Conversation.Chat, e.Conversation.Topic, string(e.Turn), string(e.Ask),
 			string(e.Agent), e.Tool, cli.Shorten(e.Title, titleBytes), string(e.Choice), int64(e.By), e.Rule, e.Reason,
@@ -46,8 +47,8 @@ func entryOf(a orchestrator.Ask, what orchestrator.AuditKind, at time.Time) orch
 	return e
 }
 
-// unaskedKind is what is audited of an ask that no user decided.
-func unaskedKind(a orchestrator.Ask) orchestrator.AuditKind {
+// undecidedKind is what is audited of an ask that no user decided.
+func undecidedKind(a orchestrator.Ask) orchestrator.AuditKind {
 	if a.Ruled == orchestrator.RuledByMode {
 		return orchestrator.AuditAccepted
 	}
@@ -56,12 +57,12 @@ func unaskedKind(a orchestrator.Ask) orchestrator.AuditKind {
 
 // AuditSince lists at most limit of what happened since a moment, newest first.
 func (db *DB) AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error) {
-	all, err := many(ctx, db.read, scanAudit, `SELECT id, `+auditColumns+` FROM audit WHERE at >= ? ORDER BY id DESC LIMIT ?`,
+	all, err := sqlite.Many(ctx, db.file, scanAudit, `SELECT id, `+auditColumns+` FROM audit WHERE at >= ? ORDER BY id DESC LIMIT ?`,
 		millis(since), atMost(limit))
 	return all, wrap("list the audit", err)
 }
 
-func scanAudit(row scanner) (e orchestrator.AuditEntry, err error) {
+func scanAudit(row sqlite.Row) (e orchestrator.AuditEntry, err error) {
 	var at int64
 	err = row.Scan(&e.ID, &at, &e.What, &e.Conversation.Chat, &e.Conversation.Topic, &e.Turn, &e.Ask, &e.Agent, &e.Tool,
 		&e.Title, &e.Choice, &e.By, &e.Rule, &e.Reason, &e.Same, &e.Call)

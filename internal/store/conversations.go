@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/store/sqlite"
 	"ductor/orchestrator"
 )
 
 // Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
-	c, err := one(ctx, db.read, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until
+	c, err := sqlite.One(ctx, db.file, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -24,8 +25,8 @@ func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) 
 
 // SaveConversation stores all of c and audits the change. ErrNoSession when c names a session that is not there.
 func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation, audit ...orchestrator.AuditEntry) error {
-	err := db.write.do(ctx, func(t *tx) error {
-		_, err := t.exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until)
+	err := db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until)
 			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
 				model = excluded.model, effort = excluded.effort, permission = excluded.permission,
@@ -42,13 +43,13 @@ func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation,
 
 // EndBypasses has every conversation in bypass ask again, audits that and returns them.
 func (db *DB) EndBypasses(ctx context.Context, at time.Time) ([]orchestrator.ConversationID, error) {
-	over, err := many(ctx, db.read, scanConversationID, `SELECT chat, topic FROM conversations WHERE permission = ?`, string(cli.Bypass))
+	over, err := sqlite.Many(ctx, db.file, scanConversationID, `SELECT chat, topic FROM conversations WHERE permission = ?`, string(cli.Bypass))
 	if err != nil || len(over) == 0 {
 		return nil, wrap("list bypasses", err)
 	}
-	err = db.write.do(ctx, func(t *tx) error {
+	err = db.write(ctx, func(t tx) error {
 		for _, id := range over {
-			_, err := t.exec(`UPDATE conversations SET permission = ?, bypass_until = 0 WHERE chat = ? AND topic = ?`,
+			_, err := t.Exec(`UPDATE conversations SET permission = ?, bypass_until = 0 WHERE chat = ? AND topic = ?`,
 				string(cli.Ask), id.Chat, id.Topic)
 			if err != nil {
 				return err
@@ -63,12 +64,12 @@ func (db *DB) EndBypasses(ctx context.Context, at time.Time) ([]orchestrator.Con
 	return over, wrap("end bypasses", err)
 }
 
-func scanConversationID(row scanner) (id orchestrator.ConversationID, err error) {
+func scanConversationID(row sqlite.Row) (id orchestrator.ConversationID, err error) {
 	err = row.Scan(&id.Chat, &id.Topic)
 	return id, err
 }
 
-func scanConversation(row scanner) (c orchestrator.Conversation, err error) {
+func scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
 	var until int64
 	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, &until)
 	c.BypassUntil = instant(until)
@@ -77,8 +78,14 @@ func scanConversation(row scanner) (c orchestrator.Conversation, err error) {
 
 // namedSession turns the foreign key's complaint into the word the domain knows.
 func namedSession(err error) error {
-	if refersNowhere(err) {
+	if sqlite.IsForeignKey(err) {
 		return orchestrator.ErrNoSession
 	}
 	return err
+}
+
+// WaitingConversations lists the conversations in which a turn waits, runs, or ended and is not shown.
+func (db *DB) WaitingConversations(ctx context.Context) ([]orchestrator.ConversationID, error) {
+	all, err := sqlite.Many(ctx, db.file, scanConversationID, `SELECT DISTINCT chat, topic FROM turns WHERE delivered = 0 ORDER BY chat, topic`)
+	return all, wrap("list waiting conversations", err)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"ductor/internal/store/sqlite"
 	"ductor/orchestrator"
 )
 
@@ -22,13 +23,14 @@ func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) 
 	}
 	now := db.now()
 	var fresh []orchestrator.Update
-	err := db.write.doSoon(ctx, func(t *tx) error {
+	err := db.writeLazily(ctx, func(t tx) error {
 		for _, u := range updates {
 			added, err := t.receive(u, now)
 			if err != nil {
 				return err
 			}
 			if added && u.Raw != nil {
+				u.Received = instant(millis(now))
 				fresh = append(fresh, u)
 			}
 		}
@@ -41,48 +43,45 @@ func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) 
 }
 
 // receive stores one update. False means that it is known.
-func (t *tx) receive(u orchestrator.Update, now time.Time) (bool, error) {
+func (t tx) receive(u orchestrator.Update, now time.Time) (bool, error) {
 	received, handled := millis(now), int64(0)
 	if u.Raw == nil {
 		handled = received
 	}
-	n, err := t.exec(`INSERT INTO inbox (id, raw, received, handled) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
+	n, err := t.Exec(`INSERT INTO inbox (id, raw, received, handled) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
 		SET raw = excluded.raw, received = excluded.received, handled = excluded.handled, crashes = 0
 		WHERE inbox.handled > 0 AND inbox.received < ?`,
 		u.ID, blob(u.Raw), received, handled, millis(now.Add(-reuseAge)))
 	return n > 0, err
 }
 
-// Flush returns when all that was written before it outlives a power failure.
-func (db *DB) Flush(context.Context) error { return wrap("flush", db.write.flush()) }
-
 // PendingUpdates lists at most limit updates with an id above after that are not handled, in order of id.
 func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orchestrator.Update, error) {
-	all, err := many(ctx, db.read, scanUpdate,
-		`SELECT id, raw, crashes FROM inbox WHERE handled = 0 AND id > ? ORDER BY id LIMIT ?`, after, atMost(limit))
+	all, err := sqlite.Many(ctx, db.file, scanUpdate,
+		`SELECT id, raw, received, crashes FROM inbox WHERE handled = 0 AND id > ? ORDER BY id LIMIT ?`, after, atMost(limit))
 	return all, wrap("list pending updates", err)
 }
 
-// FinishUpdates marks updates handled and queues the letters they caused, both or neither. An id that is not
+// FinishUpdates marks updates handled and queues the notices they caused, both or neither. An id that is not
 // in the inbox is passed over.
-func (db *DB) FinishUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Letter) error {
-	return wrap("finish updates", db.write.do(ctx, db.finishing(ids, letters)))
+func (db *DB) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error {
+	return wrap("finish updates", db.write(ctx, db.finishing(ids, notices)))
 }
 
 // ForgetUpdates is FinishUpdates for updates that hold a secret: when it returns, no file of the database holds
 // their text.
-func (db *DB) ForgetUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Letter) error {
-	return wrap("forget updates", db.write.doSecretly(ctx, db.finishing(ids, letters)))
+func (db *DB) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error {
+	return wrap("forget updates", db.writeSecret(ctx, db.finishing(ids, notices)))
 }
 
-func (db *DB) finishing(ids []int64, letters []orchestrator.Letter) func(*tx) error {
+func (db *DB) finishing(ids []int64, notices []orchestrator.Notice) func(tx) error {
 	now := millis(db.now())
-	return func(t *tx) error {
+	return func(t tx) error {
 		if err := t.handle(ids, now); err != nil {
 			return err
 		}
-		for _, l := range letters {
-			if _, err := t.post(l, now); err != nil {
+		for _, n := range notices {
+			if _, err := t.post(n, now); err != nil {
 				return err
 			}
 		}
@@ -91,7 +90,7 @@ func (db *DB) finishing(ids []int64, letters []orchestrator.Letter) func(*tx) er
 }
 
 // handle marks updates handled and blanks their text, which is of no use any more. The first time counts.
-func (t *tx) handle(ids []int64, now int64) error {
+func (t tx) handle(ids []int64, now int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -99,12 +98,35 @@ func (t *tx) handle(ids []int64, now int64) error {
 	if err != nil {
 		return fmt.Errorf("encode update ids: %w", err)
 	}
-	_, err = t.exec(`UPDATE inbox SET handled = ?, raw = x'' WHERE handled = 0 AND id IN (SELECT value FROM json_each(?))`,
+	_, err = t.Exec(`UPDATE inbox SET handled = ?, raw = x'' WHERE handled = 0 AND id IN (SELECT value FROM json_each(?))`,
 		now, string(list))
 	return err
 }
 
-func scanUpdate(row scanner) (u orchestrator.Update, err error) {
-	err = row.Scan(&u.ID, &u.Raw, &u.Crashes)
+func scanUpdate(row sqlite.Row) (u orchestrator.Update, err error) {
+	var received int64
+	err = row.Scan(&u.ID, &u.Raw, &received, &u.Crashes)
+	u.Received = instant(received)
 	return u, err
+}
+
+// CountCrash records that ductor crashed: each update that is not handled, and each turn that runs or ended and is not
+// shown, may be why.
+func (db *DB) CountCrash(ctx context.Context) error {
+	return db.setCrashes(ctx, "count a crash", "crashes + 1")
+}
+
+// ForgetCrashes records that what is there is not why ductor crashed.
+func (db *DB) ForgetCrashes(ctx context.Context) error {
+	return db.setCrashes(ctx, "forget crashes", "0")
+}
+
+func (db *DB) setCrashes(ctx context.Context, op, value string) error {
+	return wrap(op, db.write(ctx, func(t tx) error {
+		if _, err := t.Exec(`UPDATE inbox SET crashes = ` + value + ` WHERE handled = 0`); err != nil {
+			return err
+		}
+		_, err := t.Exec(`UPDATE turns SET crashes = ` + value + ` WHERE delivered = 0 AND state <> 'queued'`)
+		return err
+	}))
 }

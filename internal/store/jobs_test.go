@@ -12,21 +12,22 @@ import (
 
 	"ductor/cli"
 	"ductor/heartbeat"
+	"ductor/heartbeat/webhook"
 	"ductor/orchestrator"
 )
 
-func newJob(id heartbeat.JobID) heartbeat.Job {
-	return heartbeat.Job{ID: id, Name: "morning", Kind: heartbeat.KindSchedule, Source: heartbeat.FromChat, Conversation: chatB, Person: 9,
-		Prompt: "look", Schedule: "30 8 * * 1-5", Zone: "Europe/Paris", Created: noon, Enabled: true, Session: heartbeat.SharedSession,
-		Agent: "codex", Model: "m", Effort: "high", Dir: "/src", Sandbox: "docker", Timeout: time.Minute,
-		Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: []string{"Read"}},
-		Quiet:  heartbeat.Quiet{From: "22:00", To: "07:00", Policy: heartbeat.QuietHold},
-		Missed: heartbeat.MissedAll, Overlap: heartbeat.OverlapQueue, Retries: 2, Backoff: time.Second, OKWord: "ok"}
+func newJob(id orchestrator.JobID) orchestrator.Job {
+	return orchestrator.Job{
+		ID: id, Name: "morning", Kind: orchestrator.JobScheduled, Conversation: chatB, Person: 9, Prompt: "look", Created: noon,
+		JobTiming: orchestrator.JobTiming{Schedule: "30 8 * * 1-5", Zone: "Europe/Paris", QuietFrom: "22:00", QuietTo: "07:00", QuietPolicy: orchestrator.QuietHold, Missed: orchestrator.MissedAll, Overlap: orchestrator.OverlapQueue},
+		JobTurn:   orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: "codex", Model: "m", Effort: "high", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: []string{"Read"}}, Retries: 2, Backoff: time.Second, OKWord: "ok"},
+	}
 }
 
-func newRun(job heartbeat.JobID, id heartbeat.RunID) heartbeat.Run {
-	return heartbeat.Run{ID: id, Job: job, Cause: heartbeat.CauseSchedule, Due: noon, StandsFor: 1, Prompt: "look", Attempt: 1,
-		State: heartbeat.RunWaiting}
+func newRun(job orchestrator.JobID, id orchestrator.JobRunID) orchestrator.JobRun {
+	return orchestrator.JobRun{
+		ID: id, Job: job, Cause: orchestrator.CauseSchedule, Due: noon, StandsFor: 1, Prompt: "look", Attempt: 1, State: orchestrator.RunWaiting,
+	}
 }
 
 func TestJobs(t *testing.T) {
@@ -34,42 +35,42 @@ func TestJobs(t *testing.T) {
 	j, next := newJob("j1"), noon.Add(time.Hour)
 	must(t, db.SaveJob(ctx, j, next, noon))
 	must(t, db.SaveJob(ctx, newJob("j2"), time.Time{}, noon))
-	same(t, "stored", get[heartbeat.Standing](t)(db.Job(ctx, "j1")), heartbeat.Standing{Job: j, Next: next, Reckoned: noon})
+	same(t, "stored", get[orchestrator.JobStatus](t)(db.Job(ctx, "j1")), orchestrator.JobStatus{Job: j, Next: next, Planned: noon})
 
-	runs := []heartbeat.Run{newRun("j1", "r1"), newRun("j1", "r2")}
-	same(t, "fresh", get[[]heartbeat.Run](t)(db.RecordRuns(ctx, "j1", runs, next, noon)), runs)
+	runs := []orchestrator.JobRun{newRun("j1", "r1"), newRun("j1", "r2")}
+	same(t, "fresh", get[[]orchestrator.JobRun](t)(db.RecordRuns(ctx, "j1", runs, next, noon)), runs)
 	runs = append(runs, newRun("j1", "r3"))
-	same(t, "fresh again", get[[]heartbeat.Run](t)(db.RecordRuns(ctx, "j1", runs, next, noon)), runs[2:])
-	same(t, "open", get[[]heartbeat.Run](t)(db.OpenRuns(ctx)), runs)
+	same(t, "fresh again", get[[]orchestrator.JobRun](t)(db.RecordRuns(ctx, "j1", runs, next, noon)), runs[2:])
+	same(t, "open", get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx)), runs)
 
 	r := runs[0]
-	r.State, r.Asked, r.Attempt, r.NotBefore = heartbeat.RunAsked, noon, 2, noon
+	r.State, r.Asked, r.Attempt, r.NotBefore = orchestrator.RunAsked, noon, 2, noon
 	must(t, db.MoveRun(ctx, r))
-	same(t, "moved", get[[]heartbeat.Run](t)(db.OpenRuns(ctx))[0], r)
-	r.State, r.Ended, r.Text, r.Changed, r.CostUSD = heartbeat.RunDone, next, "fine", true, 0.5
+	same(t, "moved", get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))[0], r)
+	r.State, r.Ended, r.Text, r.Changed, r.CostUSD = orchestrator.RunDone, next, "fine", true, 0.5
 	for range 2 { // the second time it has ended
-		must(t, db.EndRun(ctx, r, heartbeat.News{Digest: "digest", Shown: "t1", Same: 2}))
+		must(t, db.EndRun(ctx, r, orchestrator.JobResult{Digest: "digest", Shown: "t1", Same: 2}))
 	}
 	moved := r
-	moved.State = heartbeat.RunWaiting
+	moved.State = orchestrator.RunWaiting
 	must(t, db.MoveRun(ctx, moved))
 	j.Prompt = "see"
 	must(t, db.SaveJob(ctx, j, next, noon))
-	want := heartbeat.Standing{Job: j, Next: next, Reckoned: noon, News: heartbeat.News{Digest: "digest", Shown: "t1", Same: 2}, Runs: 1, CostUSD: 0.5, Last: &r, Open: 2}
-	same(t, "after a run", get[heartbeat.Standing](t)(db.Job(ctx, "j1")), want)
-	same(t, "not told", len(get[[]heartbeat.Run](t)(db.OpenRuns(ctx))), 3)
-	must(t, db.ToldRun(ctx, "r1"))
-	same(t, "told", len(get[[]heartbeat.Run](t)(db.OpenRuns(ctx))), 2)
-	same(t, "newest", get[[]heartbeat.Run](t)(db.Runs(ctx, "j1", 1)), runs[2:])
+	want := orchestrator.JobStatus{Job: j, Next: next, Planned: noon, JobResult: orchestrator.JobResult{Digest: "digest", Shown: "t1", Same: 2}, Runs: 1, CostUSD: 0.5, Last: &r, Open: 2}
+	same(t, "after a run", get[orchestrator.JobStatus](t)(db.Job(ctx, "j1")), want)
+	same(t, "not told", len(get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))), 3)
+	must(t, db.MarkNotified(ctx, "r1"))
+	same(t, "told", len(get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))), 2)
+	same(t, "newest", get[[]orchestrator.JobRun](t)(db.Runs(ctx, "j1", 1)), runs[2:])
 
 	must(t, db.DeleteJob(ctx, "j1"))
-	same(t, "left", len(get[[]heartbeat.Standing](t)(db.Jobs(ctx))), 1)
-	same(t, "runs left", len(get[[]heartbeat.Run](t)(db.OpenRuns(ctx))), 0)
+	same(t, "left", len(get[[]orchestrator.JobStatus](t)(db.Jobs(ctx))), 1)
+	same(t, "runs left", len(get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))), 0)
 	_, err1 := db.Job(ctx, "j1")
 	_, err2 := db.RecordRuns(ctx, "j1", runs, next, noon)
-	_, err3 := db.TakeHook(ctx, heartbeat.Delivery{Run: runs[0]})
+	_, err3 := db.RecordDelivery(ctx, webhook.Delivery{Run: runs[0]})
 	for _, err := range []error{err1, err2, err3, db.DeleteJob(ctx, "j1")} {
-		if !errors.Is(err, heartbeat.ErrNoJob) {
+		if !errors.Is(err, orchestrator.ErrNoJob) {
 			t.Errorf("of a job that is gone: %v", err)
 		}
 	}
@@ -78,20 +79,20 @@ func TestJobs(t *testing.T) {
 func TestHookDeliveries(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	must(t, db.SaveJob(ctx, newJob("h"), time.Time{}, noon))
-	take := func(n int, seal, event string) heartbeat.Taken {
+	take := func(n int, signature, event string) webhook.Result {
 		t.Helper()
-		return get[heartbeat.Taken](t)(db.TakeHook(ctx, heartbeat.Delivery{Seal: seal, Event: event, At: noon,
-			Run: newRun("h", heartbeat.RunID(fmt.Sprint(n)))}))
+		return get[webhook.Result](t)(db.RecordDelivery(ctx, webhook.Delivery{Signature: signature, Event: event, At: noon,
+			Run: newRun("h", orchestrator.JobRunID(fmt.Sprint(n)))}))
 	}
-	same(t, "first", take(1, "s1", "e1"), heartbeat.TakenNow)
-	same(t, "to the letter", take(2, "s1", "e1"), heartbeat.Replayed)
-	same(t, "the event", take(3, "s2", "e1"), heartbeat.TakenBefore)
-	for n := 4; n < 3+heartbeat.MostQueued; n++ {
-		same(t, "without any", take(n, "", ""), heartbeat.TakenNow)
+	same(t, "first", take(1, "s1", "e1"), webhook.Recorded)
+	same(t, "to the letter", take(2, "s1", "e1"), webhook.Replayed)
+	same(t, "the event", take(3, "s2", "e1"), webhook.Repeated)
+	for n := 4; n < 3+orchestrator.MostQueuedRuns; n++ {
+		same(t, "without any", take(n, "", ""), webhook.Recorded)
 	}
-	same(t, "too many", take(99, "s9", ""), heartbeat.TakenFull)
-	same(t, "forgotten", get[int64](t)(db.ForgetHooks(ctx, noon.Add(time.Second))), int64(2))
-	same(t, "runs", len(get[[]heartbeat.Run](t)(db.OpenRuns(ctx))), heartbeat.MostQueued)
+	same(t, "too many", take(99, "s9", ""), webhook.QueueFull)
+	same(t, "forgotten", get[int64](t)(db.PruneDeliveries(ctx, noon.Add(time.Second))), int64(2))
+	same(t, "runs", len(get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))), orchestrator.MostQueuedRuns)
 }
 
 // TestShelves: what is old or too much goes, what is open stays, and what was said goes without its turn.
@@ -99,8 +100,8 @@ func TestShelves(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	must(t, db.SaveJob(ctx, newJob("j"), time.Time{}, noon))
 	for i, age := range []time.Duration{50 * time.Hour, 30 * time.Hour, 10 * time.Hour, 0} {
-		r := newRun("j", heartbeat.RunID(fmt.Sprint(i)))
-		_, err := db.RecordRuns(ctx, "j", []heartbeat.Run{r}, noon, noon)
+		r := newRun("j", orchestrator.JobRunID(fmt.Sprint(i)))
+		_, err := db.RecordRuns(ctx, "j", []orchestrator.JobRun{r}, noon, noon)
 		must(t, err)
 		turn := newTurn(r.Turn())
 		turn.Prompt.Text = strings.Repeat("x", 100)
@@ -114,8 +115,8 @@ func TestShelves(t *testing.T) {
 		}
 		must(t, db.FinishTurn(ctx, turn.ID, noon.Add(-age), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "answer"}))
 		must(t, db.MarkDelivered(ctx, turn.ID))
-		r.State, r.Ended, r.Told, r.CostUSD = heartbeat.RunDone, noon.Add(-age), true, 1
-		must(t, db.EndRun(ctx, r, heartbeat.News{}))
+		r.State, r.Ended, r.Notified, r.CostUSD = orchestrator.RunDone, noon.Add(-age), true, 1
+		must(t, db.EndRun(ctx, r, orchestrator.JobResult{}))
 	}
 	for _, c := range []struct {
 		what  string
@@ -141,7 +142,7 @@ func TestShelves(t *testing.T) {
 	if first.State != orchestrator.TurnDone || first.Prompt.Text != "" || first.Outcome.Text != "" {
 		t.Errorf("the turn is %+v", first)
 	}
-	if st := get[heartbeat.Standing](t)(db.Job(ctx, "j")); st.CostUSD != 3 || st.Runs != 3 || st.Open != 1 {
+	if st := get[orchestrator.JobStatus](t)(db.Job(ctx, "j")); st.CostUSD != 3 || st.Runs != 3 || st.Open != 1 {
 		t.Errorf("the job is %+v", st)
 	}
 	if open := get[orchestrator.Turn](t)(db.Turn(ctx, newRun("j", "3").Turn())); open.Prompt.Text == "" {
@@ -196,7 +197,7 @@ func workOnJobs(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := db.Job(ctx, "j"); errors.Is(err, heartbeat.ErrNoJob) {
+	if _, err := db.Job(ctx, "j"); errors.Is(err, orchestrator.ErrNoJob) {
 		err = db.SaveJob(ctx, newJob("j"), time.Time{}, noon)
 		if err != nil {
 			return err
@@ -210,22 +211,22 @@ func workOnJobs(path string) error {
 		if st.Next.IsZero() {
 			n, st.Next = 1, noon
 		}
-		r := newRun("j", heartbeat.RunID(fmt.Sprint("run ", n)))
-		hook := newRun("j", heartbeat.RunID(fmt.Sprint("hook ", n)))
-		hook.State, hook.Told = heartbeat.RunSkipped, true
+		r := newRun("j", orchestrator.JobRunID(fmt.Sprint("run ", n)))
+		hook := newRun("j", orchestrator.JobRunID(fmt.Sprint("hook ", n)))
+		hook.State, hook.Notified = orchestrator.RunSkipped, true
 		asked, ended := r, r
-		asked.State = heartbeat.RunAsked
-		ended.State, ended.CostUSD, ended.Told = heartbeat.RunDone, 1, true
+		asked.State = orchestrator.RunAsked
+		ended.State, ended.CostUSD, ended.Notified = orchestrator.RunDone, 1, true
 		for _, s := range []killStep{
 			{"recorded", func() error {
-				_, err := db.RecordRuns(ctx, "j", []heartbeat.Run{r}, time.UnixMilli(n), noon)
+				_, err := db.RecordRuns(ctx, "j", []orchestrator.JobRun{r}, time.UnixMilli(n), noon)
 				return err
 			}},
 			{"asked", func() error { return db.MoveRun(ctx, asked) }},
-			{"ended", func() error { return db.EndRun(ctx, ended, heartbeat.News{Digest: "x"}) }},
+			{"ended", func() error { return db.EndRun(ctx, ended, orchestrator.JobResult{Digest: "x"}) }},
 			{"taken", func() error {
-				taken, err := db.TakeHook(ctx, heartbeat.Delivery{Seal: string(hook.ID), At: noon, Run: hook})
-				if err == nil && taken != heartbeat.TakenNow {
+				taken, err := db.RecordDelivery(ctx, webhook.Delivery{Signature: string(hook.ID), At: noon, Run: hook})
+				if err == nil && taken != webhook.Recorded {
 					err = fmt.Errorf("delivery %d: %s", n, taken)
 				}
 				return err
@@ -243,19 +244,19 @@ func workOnJobs(path string) error {
 // gets its place.
 func TestAShelfTakesOnlyWhatMayGo(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
-	for _, job := range []heartbeat.JobID{"old", "new"} {
+	for _, job := range []orchestrator.JobID{"old", "new"} {
 		must(t, db.SaveJob(ctx, newJob(job), time.Time{}, noon))
 	}
 	over := newRun("old", "over")
-	over.State, over.Ended, over.Told = heartbeat.RunDone, noon.Add(-time.Hour), true
-	get[[]heartbeat.Run](t)(db.RecordRuns(ctx, "old", []heartbeat.Run{over}, time.Time{}, noon))
+	over.State, over.Ended, over.Notified = orchestrator.RunDone, noon.Add(-time.Hour), true
+	get[[]orchestrator.JobRun](t)(db.RecordRuns(ctx, "old", []orchestrator.JobRun{over}, time.Time{}, noon))
 	runs := db.JobRuns().(*shelf)
 	gone, _, err := runs.part(ctx, heartbeat.Cut{Before: noon})
 	must(t, err)
 	must(t, db.DeleteJob(ctx, "old"))
-	get[[]heartbeat.Run](t)(db.RecordRuns(ctx, "new", []heartbeat.Run{newRun("new", "waits")}, time.Time{}, noon))
+	get[[]orchestrator.JobRun](t)(db.RecordRuns(ctx, "new", []orchestrator.JobRun{newRun("new", "waits")}, time.Time{}, noon))
 	must(t, runs.take(ctx, gone))
-	if open := get[[]heartbeat.Run](t)(db.OpenRuns(ctx)); len(open) != 1 {
+	if open := get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx)); len(open) != 1 {
 		t.Errorf("%d runs wait", len(open))
 	}
 }

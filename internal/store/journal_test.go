@@ -16,8 +16,8 @@ func TestInbox(t *testing.T) {
 	same(t, "of none", take(), []orchestrator.Update(nil))
 	take(orchestrator.Update{ID: 11, Raw: []byte("eleven")}, orchestrator.Update{ID: 10, Raw: []byte{}}, orchestrator.Update{ID: 9})
 	same(t, "of a known and a new one", take(orchestrator.Update{ID: 11, Raw: []byte("again")}, orchestrator.Update{ID: 12, Raw: []byte("\x00\xff")}),
-		[]orchestrator.Update{{ID: 12, Raw: []byte("\x00\xff")}})
-	want := []orchestrator.Update{{ID: 10, Raw: []byte{}}, {ID: 11, Raw: []byte("eleven")}, {ID: 12, Raw: []byte("\x00\xff")}}
+		[]orchestrator.Update{{ID: 12, Raw: []byte("\x00\xff"), Received: noon}})
+	want := []orchestrator.Update{{ID: 10, Raw: []byte{}, Received: noon}, {ID: 11, Raw: []byte("eleven"), Received: noon}, {ID: 12, Raw: []byte("\x00\xff"), Received: noon}}
 	for _, c := range []struct {
 		after int64
 		limit int
@@ -65,46 +65,49 @@ func TestAnIdThatTelegramUsesAgain(t *testing.T) {
 		same(t, c.what+" taken", take(c.id, c.raw), c.want)
 	}
 	same(t, "what is to be done", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)),
-		[]orchestrator.Update{{ID: 1, Raw: []byte("another")}, {ID: 2, Raw: []byte("of old")}, {ID: 3, Raw: []byte("of old")}})
+		[]orchestrator.Update{
+			{ID: 1, Raw: []byte("another"), Received: clock}, {ID: 2, Raw: []byte("of old"), Received: clock},
+			{ID: 3, Raw: []byte("of old"), Received: noon},
+		})
 }
 
-func TestFinishUpdatesQueuesItsLetters(t *testing.T) {
+func TestFinishUpdatesQueuesItsNotices(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1}}))
 	must(t, db.FinishUpdates(ctx, []int64{1},
-		orchestrator.Letter{Conversation: chatA, Content: []byte("one")},
-		orchestrator.Letter{Conversation: chatB, Content: []byte("two"), State: orchestrator.Sent, Message: 3}))
-	same(t, "letters", get[[]orchestrator.Letter](t)(db.PendingLetters(ctx)), []orchestrator.Letter{
+		orchestrator.Notice{Conversation: chatA, Content: []byte("one")},
+		orchestrator.Notice{Conversation: chatB, Content: []byte("two"), State: orchestrator.Sent, Message: 3}))
+	same(t, "notices", get[[]orchestrator.Notice](t)(db.PendingNotices(ctx)), []orchestrator.Notice{
 		{ID: 1, Conversation: chatA, Content: []byte("one"), State: orchestrator.Pending},
 		{ID: 2, Conversation: chatB, Content: []byte("two"), State: orchestrator.Pending},
 	})
 	same(t, "updates", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), []orchestrator.Update(nil))
 }
 
-func TestLetters(t *testing.T) {
+func TestNotices(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	states := []orchestrator.SendState{orchestrator.Pending, orchestrator.Sending, orchestrator.Sent,
 		orchestrator.Unknown, orchestrator.Failed, orchestrator.Sending}
 	for i, state := range states {
-		id := get[int64](t)(db.PostLetter(ctx, orchestrator.Letter{Conversation: chatA, Content: []byte(state)}))
+		id := get[int64](t)(db.PostNotice(ctx, orchestrator.Notice{Conversation: chatA, Content: []byte(state)}))
 		if id != int64(i+1) {
-			t.Fatalf("letter %d got id %d", i+1, id)
+			t.Fatalf("notice %d got id %d", i+1, id)
 		}
-		must(t, db.MoveLetter(ctx, id, state, 0))
+		must(t, db.MoveNotice(ctx, id, state, 0))
 	}
-	letter := func(id int64, state orchestrator.SendState) orchestrator.Letter {
-		return orchestrator.Letter{ID: id, Conversation: chatA, Content: []byte(states[id-1]), State: state}
+	notice := func(id int64, state orchestrator.SendState) orchestrator.Notice {
+		return orchestrator.Notice{ID: id, Conversation: chatA, Content: []byte(states[id-1]), State: state}
 	}
-	same(t, "pending", get[[]orchestrator.Letter](t)(db.PendingLetters(ctx)),
-		[]orchestrator.Letter{letter(1, orchestrator.Pending)})
-	same(t, "lost", get[[]orchestrator.Letter](t)(db.LostLetters(ctx)),
-		[]orchestrator.Letter{letter(2, orchestrator.Unknown), letter(6, orchestrator.Unknown)})
-	same(t, "lost, asked again", get[[]orchestrator.Letter](t)(db.LostLetters(ctx)), []orchestrator.Letter(nil))
-	if err := db.MoveLetter(ctx, 99, orchestrator.Sent, 1); err == nil {
-		t.Error("a letter that is not there was moved")
+	same(t, "pending", get[[]orchestrator.Notice](t)(db.PendingNotices(ctx)),
+		[]orchestrator.Notice{notice(1, orchestrator.Pending)})
+	same(t, "lost", get[[]orchestrator.Notice](t)(db.LostNotices(ctx)),
+		[]orchestrator.Notice{notice(2, orchestrator.Unknown), notice(6, orchestrator.Unknown)})
+	same(t, "lost, asked again", get[[]orchestrator.Notice](t)(db.LostNotices(ctx)), []orchestrator.Notice(nil))
+	if err := db.MoveNotice(ctx, 99, orchestrator.Sent, 1); err == nil {
+		t.Error("a notice that is not there was moved")
 	}
-	if err := db.MoveLetter(ctx, 1, "posted", 1); err == nil {
-		t.Error("a letter was moved to a state there is not")
+	if err := db.MoveNotice(ctx, 1, "posted", 1); err == nil {
+		t.Error("a notice was moved to a state there is not")
 	}
 }
 

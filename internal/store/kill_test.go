@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ductor/cli"
+	"ductor/internal/store/sqlite"
 	"ductor/orchestrator"
 )
 
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 const killWorkers = 2
 
 // TestKilledAtAnyTime kills a process that writes, again and again on one database, and holds after each kill:
-// what was acknowledged is there, an update is handled if and only if its turn or its letter exists, and a
+// what was acknowledged is there, an update is handled if and only if its turn or its notice exists, and a
 // session has counted its ended turns, each once.
 func TestKilledAtAnyTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ductor.db")
@@ -86,7 +87,7 @@ func runAndKill(t *testing.T, path string, steps int) []string {
 	}
 	err = child.Wait()
 	if status, ok := child.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-		t.Errorf("the child ended by itself: %v\n%s", err, stderr.String())
+		t.Errorf("the child ended before it was killed: %v\n%s", err, stderr.String())
 	}
 	return lines
 }
@@ -100,7 +101,7 @@ func checkAfterKill(t *testing.T, path string, acknowledged []string) {
 		query := map[string]string{
 			"opening":   `SELECT ? = '0'`,
 			"appended":  `SELECT count(*) FROM inbox WHERE id = ?`,
-			"answered":  `SELECT count(*) FROM letters WHERE CAST(content AS TEXT) = ?`,
+			"answered":  `SELECT count(*) FROM notices WHERE CAST(content AS TEXT) = ?`,
 			"enqueued":  `SELECT count(*) FROM turns WHERE id = ?`,
 			"started":   `SELECT count(*) FROM turns WHERE id = ? AND state <> 'queued'`,
 			"asked":     `SELECT count(*) FROM asks WHERE id = ?`,
@@ -114,12 +115,12 @@ func checkAfterKill(t *testing.T, path string, acknowledged []string) {
 	}
 	torn := `SELECT count(*) FROM inbox WHERE id > 0 AND (handled > 0) <>
 		((SELECT count(*) FROM turns WHERE id = CAST(inbox.id AS TEXT)) +
-		 (SELECT count(*) FROM letters WHERE CAST(content AS TEXT) = CAST(inbox.id AS TEXT)))`
+		 (SELECT count(*) FROM notices WHERE CAST(content AS TEXT) = CAST(inbox.id AS TEXT)))`
 	if n := count(t, db, torn); n != 0 {
-		t.Errorf("%d updates are handled without a turn or a letter, or the other way round", n)
+		t.Errorf("%d updates are handled without a turn or a notice, or the other way round", n)
 	}
 	halves := `SELECT count(*) FROM asks a WHERE
-		(SELECT count(*) FROM ask_natives WHERE ask = a.id) <> 1 OR
+		(SELECT count(*) FROM ask_requests WHERE ask = a.id) <> 1 OR
 		(SELECT count(*) FROM audit WHERE ask = a.id) <> (a.state = 'allowed') OR
 		(SELECT count(*) FROM rules WHERE id = a.id) <> (a.state = 'allowed') OR
 		(SELECT handled > 0 FROM inbox WHERE id = -CAST(a.id AS INTEGER)) <> (a.state = 'allowed')`
@@ -133,9 +134,10 @@ func checkAfterKill(t *testing.T, path string, acknowledged []string) {
 	}
 }
 
-func count(t *testing.T, db *DB, query string, args ...any) (n int) {
+func count(t *testing.T, db *DB, query string, args ...any) int {
 	t.Helper()
-	must(t, db.read.pool.QueryRow(query, args...).Scan(&n))
+	n, err := sqlite.One(t.Context(), db.file, sqlite.Value[int], query, args...)
+	must(t, err)
 	return n
 }
 
@@ -146,8 +148,8 @@ func writeForEver(path string) error {
 	if err != nil {
 		return err
 	}
-	var last int64
-	if err := db.read.pool.QueryRow(`SELECT coalesce(max(id), 0) FROM inbox`).Scan(&last); err != nil {
+	last, err := sqlite.One(context.Background(), db.file, sqlite.Value[int64], `SELECT coalesce(max(id), 0) FROM inbox`)
+	if err != nil {
 		return err
 	}
 	fails := make(chan error)
@@ -194,7 +196,7 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 		}
 		if id%5 < killWorkers {
 			steps = append(steps[:1], killStep{"answered", func() error {
-				return db.FinishUpdates(ctx, []int64{id}, orchestrator.Letter{Content: []byte(name)})
+				return db.FinishUpdates(ctx, []int64{id}, orchestrator.Notice{Content: []byte(name)})
 			}})
 		}
 		for _, s := range steps {

@@ -23,8 +23,8 @@ func TestPrune(t *testing.T) {
 		must(t, db.FinishUpdates(ctx, []int64{first}))
 		for _, state := range []orchestrator.SendState{orchestrator.Pending, orchestrator.Sending, orchestrator.Sent,
 			orchestrator.Unknown, orchestrator.Failed} {
-			id := get[int64](t)(db.PostLetter(ctx, orchestrator.Letter{Content: []byte(prefix)}))
-			must(t, db.MoveLetter(ctx, id, state, 0))
+			id := get[int64](t)(db.PostNotice(ctx, orchestrator.Notice{Content: []byte(prefix)}))
+			must(t, db.MoveNotice(ctx, id, state, 0))
 		}
 		for _, name := range []cli.TurnID{"shown", "hidden"} {
 			turn := newTurn(cli.TurnID(prefix) + name)
@@ -41,7 +41,7 @@ func TestPrune(t *testing.T) {
 
 	pruned, err := db.Prune(ctx, noon.Add(-24*time.Hour))
 	must(t, err)
-	same(t, "deleted", pruned, Pruned{Updates: 1, Letters: 3, Cards: 1})
+	same(t, "deleted", pruned, Pruned{Updates: 1, Notices: 3, Cards: 1})
 	for turn, kept := range map[string]bool{"oldshown": false, "oldhidden": true, "newshown": true, "newhidden": true} {
 		content, parts, err := db.LoadCard(ctx, turn)
 		must(t, err)
@@ -52,10 +52,8 @@ func TestPrune(t *testing.T) {
 	if n := len(get[[]orchestrator.Turn](t)(db.OpenTurns(ctx))); n != 2 {
 		t.Errorf("%d open turns, want 2", n)
 	}
-	var letters int
-	must(t, db.read.pool.QueryRow(`SELECT count(*) FROM letters`).Scan(&letters))
-	if letters != 7 {
-		t.Errorf("%d letters, want the 5 new and the 2 old that may still have to go out", letters)
+	if notices := count(t, db, `SELECT count(*) FROM notices`); notices != 7 {
+		t.Errorf("%d notices, want the 5 new and the 2 old that may still have to go out", notices)
 	}
 }
 
@@ -108,7 +106,7 @@ func TestManyAtOnce(t *testing.T) {
 		for range 30 {
 			_, err := db.Prune(ctx, noon.Add(-time.Hour))
 			_, err2 := db.OpenTurns(ctx)
-			_, err3 := db.LostLetters(ctx)
+			_, err3 := db.LostNotices(ctx)
 			errs = append(errs, err, err2, err3)
 		}
 		fails <- errors.Join(errs...)

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/store/sqlite"
 )
 
 // PromoteTurn makes a queued turn the first of those that wait in its conversation; false if it is no longer
 // queued.
 func (db *DB) PromoteTurn(ctx context.Context, id cli.TurnID) (ok bool, err error) {
-	err = db.write.do(ctx, func(t *tx) (err error) {
+	err = db.write(ctx, func(t tx) (err error) {
 		ok, err = t.promote(id)
 		return err
 	})
@@ -21,33 +22,29 @@ func (db *DB) PromoteTurn(ctx context.Context, id cli.TurnID) (ok bool, err erro
 }
 
 // promote hands the places of the queue on: the turn takes the first, and all before it move by one.
-func (t *tx) promote(id cli.TurnID) (bool, error) {
-	s, err := t.stmt(`SELECT q.seq FROM turns q JOIN turns t ON t.chat = q.chat AND t.topic = q.topic
-		WHERE t.id = ? AND t.state = 'queued' AND q.state = 'queued' AND q.delivered = 0 AND q.seq <= t.seq ORDER BY q.seq`)
-	if err != nil {
-		return false, err
-	}
-	places, err := collect(t.ctx, s, []any{string(id)}, scanOne[int64])
+func (t tx) promote(id cli.TurnID) (bool, error) {
+	places, err := sqlite.ManyIn(t.Tx, sqlite.Value[int64], `SELECT q.seq FROM turns q JOIN turns t ON t.chat = q.chat AND t.topic = q.topic
+		WHERE t.id = ? AND t.state = 'queued' AND q.state = 'queued' AND q.delivered = 0 AND q.seq <= t.seq ORDER BY q.seq`, string(id))
 	if err != nil || len(places) == 0 {
 		return false, err
 	}
 	// Places are unique, so all go aside before any takes its new one. Those in use are above 0.
 	for i, from := range places {
 		to := places[(i+1)%len(places)]
-		if _, err := t.exec(`UPDATE turns SET seq = -? WHERE seq = ?`, to, from); err != nil {
+		if _, err := t.Exec(`UPDATE turns SET seq = -? WHERE seq = ?`, to, from); err != nil {
 			return false, err
 		}
 	}
-	_, err = t.exec(`UPDATE turns SET seq = -seq WHERE seq < 0`)
+	_, err = t.Exec(`UPDATE turns SET seq = -seq WHERE seq < 0`)
 	return true, err
 }
 
 // SteerTurn moves a queued turn to steered into a running one; see orchestrator.QueueStore.
 func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (ok bool, err error) {
-	err = db.write.do(ctx, func(t *tx) error {
+	err = db.write(ctx, func(t tx) error {
 		ok = false
 		var session, agent, model, sandbox string
-		err := t.row(`SELECT coalesce(session, ''), agent, model, sandbox FROM turns WHERE id = ? AND state = 'running'`,
+		err := t.Row(`SELECT coalesce(session, ''), agent, model, sandbox FROM turns WHERE id = ? AND state = 'running'`,
 			[]any{string(into)}, &session, &agent, &model, &sandbox)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -58,7 +55,7 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 		if promoted, err := t.promote(id); err != nil || !promoted {
 			return err
 		}
-		n, err := t.exec(`UPDATE turns SET state = 'cancelled', steered_into = ?, session = nullif(?, ''), agent = ?,
+		n, err := t.Exec(`UPDATE turns SET state = 'cancelled', steered_into = ?, session = nullif(?, ''), agent = ?,
 			model = ?, sandbox = ?, started = ?, ended = ? WHERE id = ? AND state = 'queued'`,
 			string(into), session, agent, model, sandbox, millis(at), millis(at), string(id))
 		ok = n > 0

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/store/sqlite"
 	"ductor/orchestrator"
 )
 
 const ruleColumns = `id, chat, topic, session, agent, tool, dir, kind, value, text, person, created`
 
-func (t *tx) insertRule(r orchestrator.Rule) error {
-	_, err := t.exec(`INSERT INTO rules (`+ruleColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+func (t tx) insertRule(r orchestrator.Rule) error {
+	_, err := t.Exec(`INSERT INTO rules (`+ruleColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		string(r.ID), r.Conversation.Chat, r.Conversation.Topic, string(r.Session), string(r.Agent), r.Tool, r.Dir,
 		string(r.Kind), r.Value, r.Text, int64(r.By), millis(r.Created))
 	return err
@@ -20,7 +21,7 @@ func (t *tx) insertRule(r orchestrator.Rule) error {
 
 // RulesOf lists a conversation's rules, those of all its sessions too, oldest first.
 func (db *DB) RulesOf(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.Rule, error) {
-	all, err := many(ctx, db.read, scanRule, `SELECT `+ruleColumns+` FROM rules WHERE chat = ? AND topic = ? ORDER BY seq`,
+	all, err := sqlite.Many(ctx, db.file, scanRule, `SELECT `+ruleColumns+` FROM rules WHERE chat = ? AND topic = ? ORDER BY seq`,
 		in.Chat, in.Topic)
 	return all, wrap(fmt.Sprintf("list rules of %s", in.Key()), err)
 }
@@ -29,13 +30,13 @@ func (db *DB) RulesOf(ctx context.Context, in orchestrator.ConversationID) ([]or
 func (db *DB) RevokeRule(ctx context.Context, id orchestrator.RuleID, in orchestrator.ConversationID,
 	by orchestrator.PersonID, at time.Time,
 ) (revoked bool, err error) {
-	err = db.write.do(ctx, func(t *tx) error {
+	err = db.write(ctx, func(t tx) error {
 		var agent, tool, text string
-		known, err := t.exists(`SELECT 1 FROM rules WHERE id = ? AND chat = ? AND topic = ?`, string(id), in.Chat, in.Topic)
+		known, err := t.Exists(`SELECT 1 FROM rules WHERE id = ? AND chat = ? AND topic = ?`, string(id), in.Chat, in.Topic)
 		if err != nil || !known {
 			return err
 		}
-		if err := t.row(`DELETE FROM rules WHERE id = ? RETURNING agent, tool, text`, []any{string(id)}, &agent, &tool, &text); err != nil {
+		if err := t.Row(`DELETE FROM rules WHERE id = ? RETURNING agent, tool, text`, []any{string(id)}, &agent, &tool, &text); err != nil {
 			return err
 		}
 		revoked = true
@@ -45,7 +46,7 @@ func (db *DB) RevokeRule(ctx context.Context, id orchestrator.RuleID, in orchest
 	return revoked && err == nil, wrap("revoke rule", err)
 }
 
-func scanRule(row scanner) (r orchestrator.Rule, err error) {
+func scanRule(row sqlite.Row) (r orchestrator.Rule, err error) {
 	var created int64
 	err = row.Scan(&r.ID, &r.Conversation.Chat, &r.Conversation.Topic, &r.Session, &r.Agent, &r.Tool, &r.Dir,
 		&r.Kind, &r.Value, &r.Text, &r.By, &created)

@@ -43,26 +43,26 @@ func TestSession(t *testing.T) {
 		t.Errorf("a session that is not there: %v", err)
 	}
 	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon, Messages: 3,
-		CostUSD: 1.5, Tokens: 7, Native: map[orchestrator.Seat]cli.AgentSessionID{seat("claude", ""): "abc", seat("claude", "app"): "def"}}
+		CostUSD: 1.5, Tokens: 7, AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{agentEnv("claude", ""): "abc", agentEnv("claude", "app"): "def"}}
 	must(t, db.CreateSession(ctx, s))
 	same(t, "the session", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 	if err := db.CreateSession(ctx, s); err == nil {
 		t.Error("the same session was created twice")
 	}
 
-	must(t, db.SetNative(ctx, "s1", seat("codex", ""), "thread-1"))
-	must(t, db.SetNative(ctx, "s1", seat("codex", ""), "thread-2"))
-	must(t, db.SetNative(ctx, "s1", seat("codex", "web"), "thread-3"))
-	must(t, db.SetNative(ctx, "s1", seat("claude", ""), ""))
-	must(t, db.SetNative(ctx, "s1", seat("gemini", ""), ""))
-	s.Native = map[orchestrator.Seat]cli.AgentSessionID{
-		seat("codex", ""): "thread-2", seat("codex", "web"): "thread-3", seat("claude", "app"): "def",
+	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", ""), "thread-1"))
+	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", ""), "thread-2"))
+	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "thread-3"))
+	must(t, db.SetAgentSession(ctx, "s1", agentEnv("claude", ""), ""))
+	must(t, db.SetAgentSession(ctx, "s1", agentEnv("gemini", ""), ""))
+	s.AgentSessions = map[orchestrator.AgentEnv]cli.AgentSessionID{
+		agentEnv("codex", ""): "thread-2", agentEnv("codex", "web"): "thread-3", agentEnv("claude", "app"): "def",
 	}
 	same(t, "the session with other ids", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 
-	for _, native := range []cli.AgentSessionID{"x", ""} {
-		if err := db.SetNative(ctx, "nowhere", seat("codex", ""), native); !errors.Is(err, orchestrator.ErrNoSession) {
-			t.Errorf("an id %q for a session that is not there: %v", native, err)
+	for _, own := range []cli.AgentSessionID{"x", ""} {
+		if err := db.SetAgentSession(ctx, "nowhere", agentEnv("codex", ""), own); !errors.Is(err, orchestrator.ErrNoSession) {
+			t.Errorf("an id %q for a session that is not there: %v", own, err)
 		}
 	}
 }
@@ -87,6 +87,6 @@ func TestSessionsLastUsedFirst(t *testing.T) {
 	same(t, "none asked for", order(0), []orchestrator.SessionID(nil))
 }
 
-func seat(agent cli.Agent, in cli.Sandbox) orchestrator.Seat {
-	return orchestrator.Seat{Agent: agent, Sandbox: in}
+func agentEnv(agent cli.Agent, in cli.Sandbox) orchestrator.AgentEnv {
+	return orchestrator.AgentEnv{Agent: agent, Sandbox: in}
 }

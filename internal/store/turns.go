@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/store/sqlite"
 	"ductor/orchestrator"
 )
 
@@ -19,15 +20,15 @@ const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic
 // EnqueueTurn stores t as queued and marks its prompt's updates handled, both or neither. ErrRepeated when t
 // repeats a turn that was repeated before, ErrNoSession when it names a session that is not there. It is not
 // waited for if there are such updates. What forget names is forgotten of that session with it.
-func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.Seat) error {
+func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
 	now := millis(db.now())
-	write := db.write.do
+	write := db.write
 	if len(t.Prompt.Updates) > 0 {
 		// If the power fails they are pending again, and the turn is queued anew. It cannot run before it
 		// is on the disk, for StartTurn takes all before it along.
-		write = db.write.doSoon
+		write = db.writeLazily
 	}
-	err := write(ctx, func(tx *tx) error {
+	err := write(ctx, func(tx tx) error {
 		if err := tx.notRepeated(t.Again); err != nil {
 			return err
 		}
@@ -35,7 +36,7 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 			return err
 		}
 		for _, of := range forget {
-			if err := tx.setNative(t.Session, of, ""); err != nil {
+			if err := tx.setAgentSession(t.Session, of, ""); err != nil {
 				return err
 			}
 		}
@@ -44,18 +45,18 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 	return wrap(fmt.Sprintf("enqueue turn %s", t.ID), err)
 }
 
-func (t *tx) notRepeated(id cli.TurnID) error {
+func (t tx) notRepeated(id cli.TurnID) error {
 	if id == "" {
 		return nil
 	}
-	repeated, err := t.exists(`SELECT 1 FROM turns WHERE again = ?`, string(id))
+	repeated, err := t.Exists(`SELECT 1 FROM turns WHERE again = ?`, string(id))
 	if err == nil && repeated {
 		err = orchestrator.ErrRepeated
 	}
 	return err
 }
 
-func (t *tx) insertTurn(turn orchestrator.Turn) error {
+func (t tx) insertTurn(turn orchestrator.Turn) error {
 	p := turn.Prompt
 	attachments, err := encodeAttachments(p.Attachments)
 	if err != nil {
@@ -73,7 +74,7 @@ func (t *tx) insertTurn(turn orchestrator.Turn) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`INSERT INTO turns (id, session, again, chat, topic, person, prompt, attachments, message, updates,
+	_, err = t.Exec(`INSERT INTO turns (id, session, again, chat, topic, person, prompt, attachments, message, updates,
 			state, agent, model, queued, wants, rights)
 		VALUES (?, nullif(?, ''), nullif(?, ''), ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), 'queued', ?, ?, ?, ?, ?)`,
 		string(turn.ID), string(turn.Session), string(turn.Again), p.Conversation.Chat, p.Conversation.Topic,
@@ -100,17 +101,17 @@ func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn) (bool, error) 
 // cancelled, all or none. Turns that are no longer so are passed over; running may be empty. The first alone outlives
 // a killed process, not a power failure, after which no agent runs either.
 func (db *DB) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error {
-	write := db.write.doSoon
+	write := db.writeLazily
 	if len(queued) > 0 {
-		write = db.write.do
+		write = db.write
 	}
 	now := millis(db.now())
-	return wrap("abort turns", write(ctx, func(t *tx) error {
-		if _, err := t.exec(`UPDATE turns SET aborting = 1 WHERE id = ? AND state IN ('queued', 'running')`, string(running)); err != nil {
+	return wrap("abort turns", write(ctx, func(t tx) error {
+		if _, err := t.Exec(`UPDATE turns SET aborting = 1 WHERE id = ? AND state IN ('queued', 'running')`, string(running)); err != nil {
 			return err
 		}
 		for _, id := range queued {
-			if _, err := t.exec(cancelQueued, now, string(id)); err != nil {
+			if _, err := t.Exec(cancelQueued, now, string(id)); err != nil {
 				return err
 			}
 		}
@@ -130,14 +131,14 @@ func (db *DB) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 
 func (db *DB) moveQueued(ctx context.Context, verb string, id cli.TurnID, query string, args ...any) (bool, error) {
 	var n int64
-	err := db.write.do(ctx, func(t *tx) (err error) {
-		n, err = t.exec(query, args...)
+	err := db.write(ctx, func(t tx) (err error) {
+		n, err = t.Exec(query, args...)
 		return namedSession(err)
 	})
 	return n > 0, wrap(fmt.Sprintf("%s turn %s", verb, id), err)
 }
 
-// steeredInVain is the condition of a turn that was handed to a running one, and of which nobody knows yet
+// steeredInVain is the condition of a turn that was handed to a running one, and of which ductor does not know yet
 // whether it arrived.
 const steeredInVain = `(state = 'cancelled' AND steered_into <> '' AND delivered = 0)`
 
@@ -153,9 +154,9 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	if err != nil {
 		return wrap(op, err)
 	}
-	return wrap(op, db.write.do(ctx, func(t *tx) error {
+	return wrap(op, db.write(ctx, func(t tx) error {
 		var session string
-		err := t.row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?, crashes = 0
+		err := t.Row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?, crashes = 0
 			WHERE id = ? AND (state = 'running' OR `+steeredInVain+`) RETURNING coalesce(session, '')`,
 			[]any{string(o.State), millis(ended), o.Text, outcome, string(id)}, &session)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -164,7 +165,7 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 		if err != nil || session == "" {
 			return err
 		}
-		_, err = t.exec(`UPDATE sessions SET used = max(used, ?), messages = messages + 1, cost_usd = cost_usd + ?,
+		_, err = t.Exec(`UPDATE sessions SET used = max(used, ?), messages = messages + 1, cost_usd = cost_usd + ?,
 			tokens = tokens + ? WHERE id = ?`, millis(ended), o.CostUSD, o.Usage.Total(), session)
 		return err
 	}))
@@ -173,8 +174,8 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 // MarkDelivered records that the chat shows the outcome. ErrNoTurn for an id that is not there; an error for
 // a turn that has not ended. It is not waited for: to show an outcome once more changes nothing in the chat.
 func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
-	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.write.doSoon(ctx, func(t *tx) error {
-		n, err := t.exec(`UPDATE turns SET delivered = 1 WHERE id = ? AND state NOT IN ('queued', 'running')`, string(id))
+	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.writeLazily(ctx, func(t tx) error {
+		n, err := t.Exec(`UPDATE turns SET delivered = 1 WHERE id = ? AND state NOT IN ('queued', 'running')`, string(id))
 		if err == nil && n == 0 {
 			err = t.whyNot(id, "ended")
 		}
@@ -183,9 +184,9 @@ func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
 }
 
 // whyNot says why a turn that should be in a state was not found in it.
-func (t *tx) whyNot(id cli.TurnID, wanted string) error {
+func (t tx) whyNot(id cli.TurnID, wanted string) error {
 	var state string
-	err := t.row(`SELECT state FROM turns WHERE id = ?`, []any{string(id)}, &state)
+	err := t.Row(`SELECT state FROM turns WHERE id = ?`, []any{string(id)}, &state)
 	if errors.Is(err, sql.ErrNoRows) {
 		return orchestrator.ErrNoTurn
 	}
@@ -197,7 +198,7 @@ func (t *tx) whyNot(id cli.TurnID, wanted string) error {
 
 // Turn returns ErrNoTurn for an id that is not there.
 func (db *DB) Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error) {
-	t, err := one(ctx, db.read, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE id = ?`, string(id))
+	t, err := sqlite.One(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE id = ?`, string(id))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = orchestrator.ErrNoTurn
 	}
@@ -206,14 +207,14 @@ func (db *DB) Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error
 
 // OpenTurns lists turns that are queued, running, or ended but not delivered, in the order they were queued.
 func (db *DB) OpenTurns(ctx context.Context) ([]orchestrator.Turn, error) {
-	all, err := many(ctx, db.read, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE delivered = 0 ORDER BY seq`)
+	all, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE delivered = 0 ORDER BY seq`)
 	return all, wrap("list open turns", err)
 }
 
 // History lists the last ended turns of a session, at most limit, oldest first. Cancelled turns never ran and
 // are left out; steered ones are there, without an answer.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
-	all, err := many(ctx, db.read, scanTurn, `SELECT `+turnColumns+` FROM turns
+	all, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns
 		WHERE session = ? AND (state IN ('done', 'failed', 'aborted', 'interrupted') OR state = 'cancelled' AND steered_into <> '')
 		ORDER BY seq DESC LIMIT ?`, string(id), atMost(limit))
 	slices.Reverse(all)

@@ -22,7 +22,7 @@ func TestTurnLife(t *testing.T) {
 	must(t, db.EnqueueTurn(ctx, turn))
 	same(t, "the stored turn", get[orchestrator.Turn](t)(db.Turn(ctx, "t1")), turn)
 	left := get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 10))
-	same(t, "updates left to handle", left, []orchestrator.Update{{ID: 3, Raw: []byte("{}")}})
+	same(t, "updates left to handle", left, []orchestrator.Update{{ID: 3, Raw: []byte("{}"), Received: noon}})
 
 	if ok := get[bool](t)(db.UpdatePrompt(ctx, "t1", "hello, edited")); !ok {
 		t.Error("a queued turn refused a new prompt")

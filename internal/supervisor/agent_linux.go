@@ -49,7 +49,7 @@ func startAgent(s Spec, in cgroup) (*agent, error) {
 		return nil, fmt.Errorf("start %s: %w", s.Path, err)
 	}
 	a.id = ProcID{PID: pid}
-	if stat, ok := readProc(pid); ok { // always: nobody has reaped it
+	if stat, ok := readProc(pid); ok { // always: it has not been reaped
 		a.id = stat.ProcID
 	}
 	go a.reap() // ends with the last descendant
@@ -84,7 +84,7 @@ func (a *agent) reap() {
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if err != nil { // ECHILD: nobody is left
+		if err != nil { // ECHILD: no child is left
 			return
 		}
 		a.takeOne()

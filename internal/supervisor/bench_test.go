@@ -56,8 +56,8 @@ func BenchmarkFirstByte(b *testing.B) {
 	}
 	supervised := func(root *Root) func(b *testing.B) time.Duration {
 		return func(b *testing.B) time.Duration {
-			if root.brood.want > 0 {
-				eventually(b, "a spare", func() bool { return !root.brood.missing() })
+			if root.pool.want > 0 {
+				eventually(b, "a spare", func() bool { return !root.pool.missing() })
 				time.Sleep(20 * time.Millisecond) // it is started and waits, as it would between two messages
 			}
 			began := time.Now()

@@ -15,9 +15,9 @@ func TestGigabyte(t *testing.T) {
 		script string
 		owned  bool
 	}{
-		"in lines, to an owner":    {`yes 'a line of output, of which there are many' | head -c %d`, true},
-		"in one line, to an owner": {`head -c %d /dev/zero`, true},
-		"in one line, to nobody":   {`head -c %d /dev/zero; echo; echo the end`, false},
+		"in lines, to an owner":     {`yes 'a line of output, of which there are many' | head -c %d`, true},
+		"in one line, to an owner":  {`head -c %d /dev/zero`, true},
+		"in one line, to no reader": {`head -c %d /dev/zero; echo; echo the end`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := openRoot(t, Options{})
@@ -56,8 +56,8 @@ func TestGigabyte(t *testing.T) {
 			} else {
 				t.Logf("the supervisor has %.0f kB of its own", kB)
 			}
-			segs, err := filepath.Glob(filepath.Join(root.path(run.ID()), spoolFile+"*"))
-			if err != nil || len(segs) > spoolParts+1 {
+			segs, err := filepath.Glob(filepath.Join(root.path(run.ID()), journalFile+"*"))
+			if err != nil || len(segs) > journalParts+1 {
 				t.Errorf("%d spool files, %v", len(segs), err)
 			}
 		})

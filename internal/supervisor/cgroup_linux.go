@@ -46,7 +46,7 @@ func (c cgroup) populated() bool {
 func (c cgroup) pids() (pids []int) {
 	for _, dir := range c.tree() {
 		raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil { // it went meanwhile, or is of threads: then they are listed above it
+		if err != nil { // it went during the walk, or is of threads: then they are listed above it
 			continue
 		}
 		for line := range strings.Lines(string(raw)) {
@@ -113,7 +113,7 @@ func (c cgroup) tree() (dirs []string) {
 		if err == nil && e.IsDir() {
 			dirs = append(dirs, path)
 		}
-		return nil // what went meanwhile is gone
+		return nil // what went during the walk is gone
 	})
 	return dirs
 }

@@ -60,7 +60,7 @@ func cgroupsOf(t testing.TB, root string) (names []string) {
 func noCgroups(t testing.TB, root string) {
 	t.Helper()
 	eventually(t, "no control group is left", func() bool {
-		if err := sweepNests(root); err != nil {
+		if err := sweepStaging(root); err != nil {
 			t.Error(err)
 		}
 		sweepCgroups(t.Context(), root)
@@ -150,7 +150,7 @@ func escaped(t *testing.T, root *Root) (run *Run, one ProcID) {
 	}
 	one, ok := LookUp(pid)
 	if !ok {
-		t.Fatal("nobody escaped")
+		t.Fatal("no process escaped")
 	}
 	t.Cleanup(func() { _ = one.Signal(unix.SIGKILL) })
 	eventually(t, "the run is known", func() bool { return exists(t, root.path(run.ID()), specFile) })
@@ -165,7 +165,7 @@ func escaped(t *testing.T, root *Root) (run *Run, one ProcID) {
 	return run, one
 }
 
-// What cut every tie is found by its group, when nobody is left who saw it start.
+// What cut every tie is found by its group, when no process is left that saw it start.
 func TestNothingEscapesItsCgroup(t *testing.T) {
 	needCgroup(t)
 	t.Parallel()
@@ -220,7 +220,7 @@ func TestCgroupsOfOthersAreLeftAlone(t *testing.T) {
 	mine, other := openRoot(t, Options{}), openRoot(t, Options{})
 	live := start(t, other, sh(`sleep 600`))
 	run, left := escaped(t, other)
-	if err := os.RemoveAll(other.path(run.ID())); err != nil { // so that it is nobody's who looks at names alone
+	if err := os.RemoveAll(other.path(run.ID())); err != nil { // so that its name alone shows no owner
 		t.Fatal(err)
 	}
 	kept, uncollected := escaped(t, mine)
@@ -233,7 +233,7 @@ func TestCgroupsOfOthersAreLeftAlone(t *testing.T) {
 	}
 	reopen(t, other.dir, Options{})
 	if left.Running() || len(cgroupsOf(t, other.dir)) != 1 {
-		t.Errorf("nobody swept: %v, %v", left.Running(), cgroupsOf(t, other.dir))
+		t.Errorf("not swept: %v, %v", left.Running(), cgroupsOf(t, other.dir))
 	}
 }
 
@@ -453,7 +453,7 @@ func TestOnlyNotesOfOursAreTrusted(t *testing.T) {
 	}
 }
 
-func TestNoCgroupIsNobodys(t *testing.T) {
+func TestTheZeroCgroupIsEmpty(t *testing.T) {
 	var none cgroup
 	if none.populated() || len(none.pids()) > 0 || none.kill() == nil || none.remove() != nil {
 		t.Error("there is none, and something is in it")

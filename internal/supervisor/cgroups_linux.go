@@ -59,18 +59,18 @@ func nameCgroup(root string, owner ProcID) (n cgroupName, err error) {
 
 // CanGroup says why runs that this process starts get no control group of their own; nil where they do.
 func CanGroup() error {
-	_, err := groupsGround("self")
+	_, err := groupsDir("self")
 	return err
 }
 
 // CanGroupOf is CanGroup of another process of this user.
 func CanGroupOf(pid int) error {
-	_, err := groupsGround(strconv.Itoa(pid))
+	_, err := groupsDir(strconv.Itoa(pid))
 	return err
 }
 
-// groupsGround is the group of a process, in which those of the runs that it starts are made.
-func groupsGround(pid string) (string, error) {
+// groupsDir is the group of a process, in which those of the runs that it starts are made.
+func groupsDir(pid string) (string, error) {
 	own, err := cgroupOf(pid)
 	if err != nil {
 		return "", err
@@ -84,7 +84,7 @@ func groupsGround(pid string) (string, error) {
 // makeCgroup makes a group below our own for the run whose directory is dir. Where none can be had it gives none, and
 // all is found by parent, session and mark alone.
 func makeCgroup(root, dir string, owner ProcID) cgroup {
-	own, err := groupsGround("self")
+	own, err := groupsDir("self")
 	if err != nil {
 		return cgroup{}
 	}
@@ -119,7 +119,7 @@ func noted(root, dir string) cgroup {
 	return cgroup{path: note.Path}
 }
 
-// endCgroup ends and removes a group in which nobody is expected who would want time for it.
+// endCgroup ends and removes a group whose processes need no time to end.
 func endCgroup(ctx context.Context, c cgroup) error {
 	if c.path == "" {
 		return nil
@@ -131,7 +131,7 @@ func endCgroup(ctx context.Context, c cgroup) error {
 }
 
 // sweepCgroups ends and removes the groups beside us that were left by dead supervisors of runs that root does not
-// have any more. What cannot be swept keeps nobody from anything, and is looked at again the next time.
+// have any more. What cannot be swept does no harm, and the next sweep tries again.
 func sweepCgroups(ctx context.Context, root string) {
 	own, err := ownCgroup()
 	if err != nil {

@@ -191,7 +191,7 @@ func TestLossIsShownAndTheEndIsThere(t *testing.T) {
 	spec := helper(t, "lines", "LINES=4096")
 	spec.Limits.MaxSpool = 512 << 10
 	run := start(t, root, spec)
-	run.Detach() // nobody reads
+	run.Detach() // no client reads
 	eventually(t, "the agent ends", func() bool {
 		info := root.look(t.Context(), run.ID())
 		return info.Status != nil && info.Status.Ended

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// spooled starts a run that printed lines, twice the memory's worth, and waits with nobody there.
-func spooled(t *testing.T, root *Root) *Run {
+// journaled starts a run that printed lines, twice the memory's worth, and waits with no client there.
+func journaled(t *testing.T, root *Root) *Run {
 	t.Helper()
 	const lines = 2 * memorySize / lineLength
 	spec := sh(`"$0"; read x`)
@@ -26,7 +26,7 @@ func spooled(t *testing.T, root *Root) *Run {
 	return run
 }
 
-func TestSpoolThatWasCutIsReported(t *testing.T) {
+func TestJournalThatWasCutIsReported(t *testing.T) {
 	t.Parallel()
 	const whole = 2 * memorySize
 	cut := func(t *testing.T, root *Root, id string) {
@@ -40,7 +40,7 @@ func TestSpoolThatWasCutIsReported(t *testing.T) {
 	}
 	t.Run("under a supervisor", func(t *testing.T) {
 		root := openRoot(t, Options{})
-		run := spooled(t, root)
+		run := journaled(t, root)
 		cut(t, root, run.ID())
 		again := attach(t, root, run.ID(), 5*lineLength)
 		if err := again.Stdin().Close(); err != nil {
@@ -57,7 +57,7 @@ func TestSpoolThatWasCutIsReported(t *testing.T) {
 	})
 	t.Run("with the supervisor killed", func(t *testing.T) {
 		root := openRoot(t, Options{})
-		run := spooled(t, root)
+		run := journaled(t, root)
 		cut(t, root, run.ID())
 		kill9(t, run.Info().Supervisor)
 		eventually(t, "it is dead", func() bool { return !root.look(t.Context(), run.ID()).Supervised })
@@ -105,7 +105,7 @@ func TestGarbageInTheDirectoryIsListedAndCollected(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Mkdir(filepath.Join(root.dir, nestPrefix+"999999999-1"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(root.dir, stagingPrefix+"999999999-1"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	infos, err := root.List(t.Context())

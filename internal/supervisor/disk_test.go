@@ -90,7 +90,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		await(t, "done", run.Done())
 		run.Detach()
-		eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
+		eventually(t, "the supervisor leaves", func() bool { return root.pool.reap() == 0 })
 		if info := root.look(t.Context(), run.ID()); info.Status == nil || info.Status.Code != 6 {
 			t.Errorf("%+v", info)
 		}
@@ -106,7 +106,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	run := start(t, root, spec)
 	await(t, "done", run.Done())
 	run.Detach()
-	eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
+	eventually(t, "the supervisor leaves", func() bool { return root.pool.reap() == 0 })
 	remount := func(flags uintptr) {
 		t.Helper()
 		if err := unix.Mount("", root.dir, "", unix.MS_REMOUNT|flags, ""); err != nil {

@@ -53,7 +53,7 @@ func (d *drainReader) Read(p []byte) (int, error) {
 			return n, nil
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) && !exited {
-			continue // the agent exited meanwhile: look again, with the drain's own deadline
+			continue // the agent exited during the read: look again, with the drain's own deadline
 		}
 		d.end()
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {

@@ -26,7 +26,7 @@ func requestContext() (context.Context, context.CancelFunc) {
 func (r *Run) Stop(ctx context.Context, grace time.Duration) error {
 	err := r.stop(ctx, grace)
 	if lost(err) {
-		err = r.root.site.endLeft(ctx, r.ID(), grace)
+		err = r.root.env.endLeft(ctx, r.ID(), grace)
 	}
 	if err != nil {
 		return fmt.Errorf("stop run %s: %w", r.ID(), err)
@@ -69,7 +69,7 @@ func (r *Run) Detach() {
 func (r *Run) Collect(ctx context.Context) error {
 	_, err := r.ask(ctx, request{Op: opCollect})
 	if lost(err) {
-		err = r.root.site.collect(ctx, r.ID())
+		err = r.root.env.collect(ctx, r.ID())
 	}
 	if err != nil {
 		return fmt.Errorf("collect run %s: %w", r.ID(), err)
@@ -88,15 +88,15 @@ func lost(err error) bool {
 // is: TERM, the run's own grace, KILL. What it printed stays to be collected. A run that was collected has
 // ended, so there is no error for one that is not there.
 func (r *Root) Kill(ctx context.Context, id string) error {
-	if err := r.site.kill(ctx, id); err != nil {
+	if err := r.env.kill(ctx, id); err != nil {
 		return fmt.Errorf("kill run %s: %w", id, err)
 	}
 	return nil
 }
 
-func (g *ground) kill(ctx context.Context, id string) error {
+func (g *localEnv) kill(ctx context.Context, id string) error {
 	rec, err := g.record(id)
-	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil { // collected meanwhile, or never begun
+	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil { // collected before, or never begun
 		return g.endLeft(ctx, id, defaultGrace)
 	}
 	if err != nil {
@@ -109,15 +109,15 @@ func (g *ground) kill(ctx context.Context, id string) error {
 	return err
 }
 
-// Collect removes a run whose agent exited from the disk. Nobody needs to be attached.
+// Collect removes a run whose agent exited from the disk. No client needs to be attached.
 func (r *Root) Collect(ctx context.Context, id string) error {
-	if err := r.site.collect(ctx, id); err != nil {
+	if err := r.env.collect(ctx, id); err != nil {
 		return fmt.Errorf("collect run %s: %w", id, err)
 	}
 	return nil
 }
 
-func (g *ground) collect(ctx context.Context, id string) error {
+func (g *localEnv) collect(ctx context.Context, id string) error {
 	rec, err := g.record(id)
 	if errors.Is(err, os.ErrNotExist) && checkID(id) == nil { // collected before, or never begun
 		return errors.Join(g.endLeft(ctx, id, 0), os.RemoveAll(g.path(id)))
@@ -136,7 +136,7 @@ func (g *ground) collect(ctx context.Context, id string) error {
 }
 
 // askOnce does a request over a connection of its own. It gives ErrGone when there is no supervisor.
-func (g *ground) askOnce(ctx context.Context, rec record, q request, wait time.Duration) (reply, error) {
+func (g *localEnv) askOnce(ctx context.Context, rec record, q request, wait time.Duration) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	l, _, err := g.connect(ctx, rec, hello{Role: roleAsk})
@@ -155,7 +155,7 @@ func (g *ground) askOnce(ctx context.Context, rec record, q request, wait time.D
 }
 
 // endLeft ends what is left of a run whose supervisor is gone, or cannot be talked to.
-func (g *ground) endLeft(ctx context.Context, id string, grace time.Duration) error {
+func (g *localEnv) endLeft(ctx context.Context, id string, grace time.Duration) error {
 	rec, err := g.record(id)
 	if errors.Is(err, os.ErrNotExist) && !g.there(id) {
 		return nil // collected: that ended everything
@@ -178,7 +178,7 @@ func (g *ground) endLeft(ctx context.Context, id string, grace time.Duration) er
 }
 
 // endTree ends what is left of a run that has no supervisor, and its control group.
-func (g *ground) endTree(ctx context.Context, id string, t *Tree, grace time.Duration) error {
+func (g *localEnv) endTree(ctx context.Context, id string, t *Tree, grace time.Duration) error {
 	c := noted(g.dir, g.path(id))
 	if err := t.within(c).End(ctx, grace); err != nil {
 		return err

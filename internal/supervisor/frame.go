@@ -14,21 +14,21 @@ import (
 type kind byte
 
 const (
-	kindHello   kind = 'H' // client: hello
-	kindWelcome kind = 'W' // supervisor: welcome
-	kindRefused kind = 'X' // supervisor: refused, and the connection ends
-	kindRequest kind = 'Q' // client: request
-	kindReply   kind = 'R' // supervisor: reply
-	kindInput   kind = 'I' // client: 8 bytes of sequence number, then bytes for the agent's standard input
-	kindWindow  kind = 'C' // client: 8 bytes, output up to this offset may be sent
-	kindOutput  kind = 'O' // supervisor: 8 bytes of offset, then output
-	kindLost    kind = 'L' // supervisor: lossNote
-	kindStderr  kind = 'E' // supervisor: bytes of standard error
-	kindExit    kind = 'D' // supervisor: Status, the agent exited
-	kindEnd     kind = 'Z' // supervisor: 8 bytes, output ended at this offset; then Status, if the agent exited
-	kindTaken   kind = 'T' // supervisor: takenNote, and the connection ends
-	kindErrand  kind = 'B' // client to a bridge: errand
-	kindOutcome kind = 'b' // bridge: outcome
+	kindHello        kind = 'H' // client: hello
+	kindWelcome      kind = 'W' // supervisor: welcome
+	kindRefused      kind = 'X' // supervisor: refused, and the connection ends
+	kindRequest      kind = 'Q' // client: request
+	kindReply        kind = 'R' // supervisor: reply
+	kindInput        kind = 'I' // client: 8 bytes of sequence number, then bytes for the agent's standard input
+	kindWindow       kind = 'C' // client: 8 bytes, output up to this offset may be sent
+	kindOutput       kind = 'O' // supervisor: 8 bytes of offset, then output
+	kindLost         kind = 'L' // supervisor: lossNote
+	kindStderr       kind = 'E' // supervisor: bytes of standard error
+	kindExit         kind = 'D' // supervisor: Status, the agent exited
+	kindEnd          kind = 'Z' // supervisor: 8 bytes, output ended at this offset; then Status, if the agent exited
+	kindTaken        kind = 'T' // supervisor: takenNote, and the connection ends
+	kindProxyRequest kind = 'B' // client to a proxy: proxyRequest
+	kindOutcome      kind = 'b' // proxy: outcome
 )
 
 const (

@@ -41,10 +41,12 @@ func (c *session) work(q request) {
 		info := s.info()
 		_ = c.w.json(kindReply, reply{Seq: q.Seq, Info: &info})
 	case opTimes:
-		_ = c.w.json(kindReply, reply{Seq: q.Seq, Times: s.feed.times(s.clock(), time.Now()).note()})
+		_ = c.w.json(kindReply, reply{Seq: q.Seq, Times: s.publisher.times(s.clock(), time.Now()).note()})
 	case opCollect:
 		c.reply(q.Seq, s.collect())
 		s.look()
+	case opForget:
+		c.reply(q.Seq, s.forgetOutput(&c.place, q.Offset))
 	case opResize:
 		c.reply(q.Seq, nil)
 	default:
@@ -84,7 +86,7 @@ func (s *server) change(c *session, labels map[string]string, limits *Limits) er
 	}
 	l := limits.withDefaults()
 	if l.MaxSpool != s.record.Limits.MaxSpool {
-		s.feed.resize(l.MaxSpool)
+		s.publisher.resize(l.MaxSpool)
 	}
 	s.record.Limits, s.ageFrom = l, s.clock()
 	return nil

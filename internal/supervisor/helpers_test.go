@@ -57,7 +57,7 @@ func runHelper(name string) (int, error) {
 	case "clock": // the time, every other millisecond
 		for {
 			if _, err := fmt.Println(sinceBoot().Nanoseconds()); err != nil {
-				return 0, nil // nobody reads any more
+				return 0, nil // no client reads any more
 			}
 			time.Sleep(2 * time.Millisecond)
 		}

@@ -13,7 +13,7 @@ import (
 // holdGrace is how long a place that is told to end waits for its runs. Container engines wait ten seconds.
 const holdGrace = 8 * time.Second
 
-// holdLook is how often it looks meanwhile.
+// holdLook is how often it looks during that grace.
 const holdLook = 20 * time.Millisecond
 
 // hold is the first process of a place that has no other: it does nothing but take the exit status of whatever

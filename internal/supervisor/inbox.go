@@ -9,7 +9,8 @@ import (
 // window is how much output may be on its way to a client, or in its memory, unread.
 const window = 256 << 10
 
-// LostError says that bytes [From, To) of the output are gone: the spool is bounded, or was damaged. Reading
+// LostError says that bytes [From, To) of the output are gone: the journal is bounded, its owner had them
+// forgotten, or it was damaged. Reading
 // goes on behind them, which may be in the middle of a line.
 type LostError struct {
 	From, To int64
@@ -17,7 +18,7 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	why := "the spool is full"
+	why := "they are not kept any more"
 	if e.Damaged {
 		why = "the spool was damaged"
 	}

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	longestNap = 30 * time.Second // how late a deadline may be seen after the machine slept
-	retryEnd   = 5 * time.Second  // after processes that would not die
+	longestWait = 30 * time.Second // how late a deadline may be seen after the machine slept
+	retryEnd    = 5 * time.Second  // after processes that would not die
 )
 
-// sinceBoot is a clock nobody can set. It counts the time in which the machine sleeps.
+// sinceBoot is a clock that cannot be set. It counts the time in which the machine sleeps.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -43,7 +43,7 @@ func (f facts) next() duty {
 	if f.exited && f.collected {
 		return duty{leave: true}
 	}
-	d := duty{at: f.now + longestNap}
+	d := duty{at: f.now + longestWait}
 	due := func(from, after time.Duration) bool {
 		if after < 0 {
 			return false
@@ -80,14 +80,14 @@ func (s *server) facts() facts {
 	}
 }
 
-// keep does what time or nobody's presence demands, until nothing keeps the supervisor.
+// keep does what time or the absence of a client demands, until nothing keeps the supervisor.
 func (s *server) keep(signals <-chan os.Signal) {
 	for {
 		f := s.facts()
 		d := f.next()
 		switch {
 		case d.leave:
-			_ = s.end("", 0) // what was left and never swept: nobody owns it from here on
+			_ = s.end("", 0) // what was left and never swept: it has no owner from here on
 			return
 		case d.end != "":
 			if s.report(s.end(d.end, f.limits.Grace)) {

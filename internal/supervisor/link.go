@@ -32,7 +32,7 @@ func (e *RemoteError) Unwrap() error {
 	return e.Errno
 }
 
-// OffsetError says that a spool ends before the offset a client had already reached: it was cut short.
+// OffsetError says that a journal ends before the offset a client had already reached: it was cut short.
 type OffsetError struct {
 	Offset, End int64
 }
@@ -83,7 +83,7 @@ func (l *link) greet(ctx context.Context, k kind, first greeting) (welcome, erro
 	return w, l.conn.SetDeadline(time.Time{})
 }
 
-// greeting is what a connection may begin with: a hello, or an errand that holds one.
+// greeting is what a connection may begin with: a hello, or a request that holds one.
 type greeting interface{ greets() hello }
 
 func (h hello) greets() hello { return h }
@@ -139,7 +139,7 @@ func (l *link) ask(ctx context.Context, q request) (reply, error) {
 	return l.await(ctx, string(q.Op), seq, answer)
 }
 
-// send does a request and does not wait: the answer finds nobody.
+// send does a request and does not wait for the answer, which is dropped.
 func (l *link) send(q request) error {
 	l.mu.Lock()
 	l.seq++

@@ -21,16 +21,16 @@ const (
 // is in the list with what is on disk, and with its Problem. What a dead client had begun to start is waited
 // for, as in Open.
 func (r *Root) List(ctx context.Context) ([]Info, error) {
-	all, err := r.site.list(ctx)
+	all, err := r.env.list(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
 	return all, nil
 }
 
-func (g *ground) list(ctx context.Context) ([]Info, error) {
-	g.brood.bury()
-	if err := settleStrays(ctx, g.dir); err != nil {
+func (g *localEnv) list(ctx context.Context) ([]Info, error) {
+	g.pool.reap()
+	if err := awaitOrphans(ctx, g.dir); err != nil {
 		return nil, err
 	}
 	ids, err := g.ids()
@@ -51,11 +51,11 @@ func (g *ground) list(ctx context.Context) ([]Info, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return slices.DeleteFunc(all, func(info Info) bool { return !g.there(info.ID) }), nil // collected meanwhile
+	return slices.DeleteFunc(all, func(info Info) bool { return !g.there(info.ID) }), nil // collected during the listing
 }
 
 // look tells all there is to know of one run.
-func (g *ground) look(ctx context.Context, id string) Info {
+func (g *localEnv) look(ctx context.Context, id string) Info {
 	rec, err := g.record(id)
 	if err != nil {
 		return Info{ID: id, Problem: err.Error()}
@@ -75,11 +75,11 @@ func (g *ground) look(ctx context.Context, id string) Info {
 }
 
 // remains is what the disk and the process table tell of a run.
-func (g *ground) remains(rec record) Info {
+func (g *localEnv) remains(rec record) Info {
 	info := rec.info()
 	info.Supervised = rec.supervised()
 	info.Alive = rec.Boot == bootID() && rec.Agent.Running()
-	if s, strange, err := openSpool(g.path(rec.ID)); err != nil {
+	if s, strange, err := openJournal(g.path(rec.ID)); err != nil {
 		info.Problem = err.Error()
 	} else {
 		info.Spooled, info.OutputEnd = s.stored(), s.end
@@ -96,7 +96,7 @@ func (g *ground) remains(rec record) Info {
 
 // lastStatus is status.json and the stderr file. When there is none, nothing is known but whether memory may have been
 // what the supervisor died of.
-func (g *ground) lastStatus(id string) Status {
+func (g *localEnv) lastStatus(id string) Status {
 	var status Status
 	if err := readJSON(g.path(id), statusFile, &status); err != nil {
 		status = Status{Exit: Exit{OOM: g.starved(id)}}
@@ -108,13 +108,13 @@ func (g *ground) lastStatus(id string) Status {
 }
 
 // starved says whether the kernel killed for want of memory where a run was, while its supervisor was there.
-func (g *ground) starved(id string) bool {
+func (g *localEnv) starved(id string) bool {
 	rec, err := g.record(id)
 	return err == nil && rec.Boot == bootID() && rec.OOMKills != nil && newOOMCounter().before > *rec.OOMKills
 }
 
-// exhume makes a Run of what a supervisor left on disk.
-func (r *Root) exhume(id string, offset int64) (*Run, error) {
+// openExited makes a Run of what a supervisor left on disk.
+func (r *Root) openExited(id string, offset int64) (*Run, error) {
 	rec, err := r.record(id)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -131,10 +131,10 @@ func (r *Root) exhume(id string, offset int64) (*Run, error) {
 	return run, nil
 }
 
-// Prune removes runs from the disk that ended longer ago than age and that nobody collected. It returns
+// Prune removes runs from the disk that ended longer ago than age and that no client collected. It returns
 // how many.
 func (r *Root) Prune(ctx context.Context, age time.Duration) (int, error) {
-	pruned, err := r.site.prune(ctx, age)
+	pruned, err := r.env.prune(ctx, age)
 	if err != nil {
 		return pruned, fmt.Errorf("prune runs: %w", err)
 	}
@@ -142,7 +142,7 @@ func (r *Root) Prune(ctx context.Context, age time.Duration) (int, error) {
 }
 
 // endUnread ends what is in the control group of a run of which nothing else is known, and removes the run.
-func (g *ground) endUnread(ctx context.Context, id string) error {
+func (g *localEnv) endUnread(ctx context.Context, id string) error {
 	c := noted(g.dir, g.path(id))
 	if name, ok := parseCgroupName(filepath.Base(c.path)); ok && name.owner.Running() {
 		return errOwned
@@ -153,7 +153,7 @@ func (g *ground) endUnread(ctx context.Context, id string) error {
 // errOwned says that the supervisor of a run that cannot be read lives, or has not quite died.
 var errOwned = errors.New("its supervisor is there")
 
-func (g *ground) prune(ctx context.Context, age time.Duration) (int, error) {
+func (g *localEnv) prune(ctx context.Context, age time.Duration) (int, error) {
 	ids, err := g.ids()
 	if err != nil {
 		return 0, err

@@ -29,7 +29,7 @@ const (
 // and may hold protocol=VERSION:MIN for drills of upgrades and oom=N, its oom_score_adj once it has an agent; what to run is
 // never in args. complaints gets what no client can be told.
 //
-// With bridge as the first of args it is the bridge of a Place instead, see Place.Dial; with hold alone it is the
+// With bridge as the first of args it is the proxy of a Place instead, see Place.Dial; with hold alone it is the
 // first process of a container that has no other.
 func Main(args []string, complaints io.Writer) int {
 	debug.SetGCPercent(smallHeap)
@@ -44,13 +44,13 @@ func Main(args []string, complaints io.Writer) int {
 
 // The parts that Main plays other than a supervisor's.
 const (
-	partBridge = "bridge"
-	partHold   = "hold"
+	partProxy = "bridge"
+	partHold  = "hold"
 )
 
 func perform(args []string) error {
 	part := ""
-	if len(args) > 0 && (args[0] == partBridge || args[0] == partHold) {
+	if len(args) > 0 && (args[0] == partProxy || args[0] == partHold) {
 		part, args = args[0], args[1:]
 	}
 	if part == partHold {
@@ -60,8 +60,8 @@ func perform(args []string) error {
 	if err != nil {
 		return err
 	}
-	if part == partBridge {
-		return runBridge(a, os.Stdin, os.Stdout)
+	if part == partProxy {
+		return runProxy(a, os.Stdin, os.Stdout)
 	}
 	return supervise(a)
 }
@@ -125,20 +125,20 @@ func supervise(a arguments) error {
 	if err != nil {
 		return err
 	}
-	n, nestErr := makeNest(a.root, tr, pid)
+	n, stagingErr := makeStaging(a.root, tr, pid)
 	rehearse(a.proto)
 	r, w := newFrameReader(conn), frameWriter{w: conn}
 	h, err := readHello(r)
 	if err != nil {
 		return unneeded(n, err)
 	}
-	if nestErr != nil { // long ago, perhaps, such as on a disk that was full: there may be room by now
-		n, nestErr = makeNest(a.root, tr, pid)
+	if stagingErr != nil { // long ago, perhaps, such as on a disk that was full: there may be room by now
+		n, stagingErr = makeStaging(a.root, tr, pid)
 	}
-	if nestErr != nil {
-		return w.json(kindRefused, refused{Protocol: a.proto, Error: nestErr.Error(), Errno: errnoOf(nestErr)})
+	if stagingErr != nil {
+		return w.json(kindRefused, refused{Protocol: a.proto, Error: stagingErr.Error(), Errno: errnoOf(stagingErr)})
 	}
-	if n.client.dead() || hungUp(conn) { // nobody is told of it: its successor must be able to rely on what it finds
+	if n.client.dead() || hungUp(conn) { // no client reads an answer: its successor must be able to rely on what it finds
 		return unneeded(n, nil)
 	}
 	s, no := startFor(h, a.proto, tr, n)
@@ -172,7 +172,7 @@ func (s *server) run(conn net.Conn, r *frameReader, h hello, pid int, signals <-
 }
 
 // unneeded ends a supervisor that got no spec.
-func unneeded(n *nest, err error) error {
+func unneeded(n *staging, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		err = nil // a spare that was not needed
 	}
@@ -201,7 +201,7 @@ func hungUp(conn net.Conn) bool {
 }
 
 // startFor does what the first hello asks for.
-func startFor(h hello, proto Protocol, tr transport, n *nest) (*server, *refused) {
+func startFor(h hello, proto Protocol, tr transport, n *staging) (*server, *refused) {
 	if _, err := agree(h.Protocol, proto); err != nil {
 		return nil, &refused{Protocol: proto, Kind: refusedVersion, Error: err.Error()}
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// In a Place, which may have little memory and nobody else in it, the kernel is to take anything before the supervisor
-// of a run: that can say what was taken. So a bridge and all it starts are worth more to it, by this many thousandths of
-// the memory there is, and a supervisor that has its agent is worth as much as the bridge was. See proc_pid_oom_score_adj(5).
+// In a Place, which may have little memory and no other program in it, the kernel is to take anything before the supervisor
+// of a run: that can say what was taken. So a proxy and all it starts are worth more to it, by this many thousandths of
+// the memory there is, and a supervisor that has its agent is worth as much as the proxy was. See proc_pid_oom_score_adj(5).
 const (
 	expendable = 50
 	oomMost    = 1000
@@ -72,7 +72,7 @@ func oomFiles(cgroups string) (files []string) {
 
 func (c oomCounter) grew() bool { return c.kills() > c.before }
 
-// mark is the count from before, for who comes later; nil where nobody counts.
+// mark is the count from before, for a later reader; nil where the kernel does not count.
 func (c oomCounter) mark() *int64 {
 	if c.file == "" {
 		return nil

@@ -107,7 +107,7 @@ func TestWhatIsWaitedForIsReadAtOnce(t *testing.T) {
 			p.gather()
 			return p
 		},
-		"whatever comes, where nobody said that it may gather": func() *pacedReader {
+		"whatever comes, where no reader said that it may gather": func() *pacedReader {
 			return newPacedReader(drip(200, time.Millisecond), nil)
 		},
 	} {

@@ -11,7 +11,7 @@ import (
 // Place is where runs live that do not live on this machine, such as a container. Safe for concurrent use.
 type Place interface {
 	// Dial starts a process there that calls Main with the argument "bridge", and gives its standard input and
-	// output as one connection. Closing that ends the bridge, and nothing that was started over it. ctx bounds
+	// output as one connection. Closing that ends the proxy, and nothing that was started over it. ctx bounds
 	// the start. An error matching ErrNoPlace says that nothing of the place is there and so no run can be alive;
 	// with Make it may have any reason, and its words are for people.
 	Dial(ctx context.Context, effort Effort) (net.Conn, error)
@@ -41,9 +41,9 @@ func (e *LostPlaceError) Error() string {
 }
 func (e *LostPlaceError) Unwrap() error { return e.Err }
 
-// site is what a Root needs of where its runs live: this machine (ground) or a Place (away). Errors of join
+// runEnv is what a Root needs of where its runs live: this machine (localEnv) or a Place (remoteEnv). Errors of join
 // match ErrGone when there is no supervisor any more and the disk is here to be read.
-type site interface {
+type runEnv interface {
 	start(ctx context.Context, h hello) (*link, welcome, error)
 	join(ctx context.Context, effort Effort, id string, h hello) (*link, welcome, error)
 	list(ctx context.Context) ([]Info, error)

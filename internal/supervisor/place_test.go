@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pretendPlace is a place whose bridges are processes of this machine, and which can go away.
+// pretendPlace is a place whose proxies are processes of this machine, and which can go away.
 type pretendPlace struct {
 	t    testing.TB
 	root string
@@ -70,7 +70,7 @@ func (p *pretendPlace) Dial(ctx context.Context, _ Effort) (net.Conn, error) {
 	return c, nil
 }
 
-// cut breaks every connection by killing its bridge.
+// cut breaks every connection by killing its proxy.
 func (p *pretendPlace) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func TestRefusalsOfAPlace(t *testing.T) {
 	if _, err := root.Start(t.Context(), Spec{Path: "sh", Dir: "/no/such/dir"}); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a directory that is not there: %v", err)
 	}
-	if _, err := root.Attach(t.Context(), "nobody", 0); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := root.Attach(t.Context(), "unknown", 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a run that is not there: %v", err)
 	}
 	run := start(t, root, sh(`echo four; cat`))
@@ -210,7 +210,7 @@ func TestBrokenConnectionsLoseNothing(t *testing.T) {
 }
 
 // Connections break again and again while an agent is written to: what it reads is neither lost nor there twice, and
-// what is asked meanwhile is answered.
+// what is asked during the break is answered.
 func TestBrokenConnectionsLoseNoInputAndNoRequest(t *testing.T) {
 	root, p := openPlace(t, 0)
 	run := start(t, root, sh(`exec cat`))
@@ -348,7 +348,7 @@ func TestSinceOfAPlace(t *testing.T) {
 	}
 }
 
-// In a place the kernel is to take the agent and the bridges for want of memory, before the supervisor of a run.
+// In a place the kernel is to take the agent and the proxies for want of memory, before the supervisor of a run.
 func TestInAPlaceASupervisorIsTheLastToStarve(t *testing.T) {
 	t.Parallel()
 	adj := func(pid int) int {
@@ -373,10 +373,10 @@ func TestInAPlaceASupervisorIsTheLastToStarve(t *testing.T) {
 		}
 		eventually(t, "the supervisor is worth what we are", func() bool { return adj(run.Info().Supervisor) == ours })
 		place.mu.Lock()
-		bridge := place.conns[0].cmd.Process.Pid
+		proxy := place.conns[0].cmd.Process.Pid
 		place.mu.Unlock()
-		if got := adj(bridge); got != want {
-			t.Errorf("the bridge has %d, want %d", got, want)
+		if got := adj(proxy); got != want {
+			t.Errorf("the proxy has %d, want %d", got, want)
 		}
 	}
 }

@@ -164,6 +164,12 @@ func carries(pid int, entry string) (yes, known bool) {
 	return bytes.HasPrefix(env, []byte(entry+"\x00")) || bytes.Contains(env, []byte("\x00"+entry+"\x00")), true
 }
 
+// nameOf is what the kernel calls a process; empty if it is gone.
+func nameOf(pid int) string {
+	var buf [64]byte // the kernel keeps 15 characters
+	return strings.TrimSpace(string(readSmall("/proc/"+strconv.Itoa(pid)+"/comm", buf[:])))
+}
+
 // residentBytes is the memory a process has in RAM, pages it shares included; 0 if it is gone.
 func residentBytes(pid int) int64 {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")

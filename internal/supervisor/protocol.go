@@ -23,7 +23,7 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the run's supervisor speaks protocol %s, this ductor %s", e.Supervisor, e.Client)
+	return fmt.Sprintf("the run's supervisor speaks protocol %s, ductor speaks %s", e.Supervisor, e.Client)
 }
 
 func (p Protocol) String() string {
@@ -89,6 +89,7 @@ type request struct {
 	Signal int               `json:"signal,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Limits *Limits           `json:"limits,omitempty"`
+	Offset int64             `json:"offset,omitempty"` // opForget
 }
 
 type op string
@@ -101,10 +102,11 @@ const (
 	opTimes      op = "times"
 	opInfo       op = "info"
 	opCollect    op = "collect"
+	opForget     op = "forget" // output before an offset; a supervisor of before that answers that it cannot
 	opResize     op = "resize" // accepted and without effect: there is no terminal
 )
 
-// repeatable says whether a request may be made again when nobody knows whether it was done.
+// repeatable says whether a request may be made again when it is unknown whether it was done.
 func (o op) repeatable() bool { return o != opSignal }
 
 type reply struct {

@@ -26,8 +26,8 @@ func (r *Run) rejoin() error {
 		return errors.New("the connection breaks again and again")
 	}
 	for until := time.Now().Add(rejoinPatience); ; {
-		ctx, cancel := context.WithTimeout(r.life, errandWait)
-		l, w, err := r.root.site.join(ctx, AsIs, r.ID(), h)
+		ctx, cancel := context.WithTimeout(r.life, proxyWait)
+		l, w, err := r.root.env.join(ctx, AsIs, r.ID(), h)
 		cancel()
 		if err == nil {
 			return r.relink(l, w)

@@ -15,7 +15,7 @@ func TestResultWaitsForItsCollector(t *testing.T) {
 	run := start(t, root, spec)
 	await(t, "done", run.Done())
 	run.Detach()
-	eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
+	eventually(t, "the supervisor leaves", func() bool { return root.pool.reap() == 0 })
 
 	infos, err := root.List(t.Context())
 	if err != nil || len(infos) != 1 || infos[0].Supervised || infos[0].Alive || infos[0].Status == nil || infos[0].Status.Code != 5 {
@@ -37,7 +37,7 @@ func TestResultWaitsForItsCollector(t *testing.T) {
 	}
 }
 
-// Who finds that a supervisor was killed says that memory was short, if the kernel killed for that meanwhile.
+// Who finds that a supervisor was killed says that memory was short, if the kernel killed for that during the run.
 func TestMemoryMayBeWhatASupervisorDiedOf(t *testing.T) {
 	t.Parallel()
 	if newOOMCounter().mark() == nil {
@@ -90,7 +90,7 @@ func TestDiskKnowsTheWholeEnd(t *testing.T) {
 				t.Error(err)
 			}
 		}, Exit{Known: true, Code: -15, Signal: true, By: ByMaxAge}},
-		"nobody came": {func(*testing.T, *Run) {}, Exit{Known: true, Code: -15, Signal: true, By: ByOrphaned}},
+		"no client came": {func(*testing.T, *Run) {}, Exit{Known: true, Code: -15, Signal: true, By: ByOrphaned}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +118,7 @@ func TestDiskKnowsTheWholeEnd(t *testing.T) {
 	}
 }
 
-// A supervisor that was killed told nobody how its agent ended, and what it had stored is all there is.
+// A supervisor that was killed told no client how its agent ended, and what it had stored is all there is.
 func TestDiskDoesNotInventAnEnd(t *testing.T) {
 	t.Parallel()
 	root := openRoot(t, Options{})

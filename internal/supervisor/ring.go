@@ -4,11 +4,13 @@ package supervisor
 type ring struct {
 	buf []byte
 	end int64 // offset after the last byte
+
+	from int64 // what is before was forgotten
 }
 
 func newRing(size int) ring { return ring{buf: make([]byte, size)} }
 
-func (r *ring) start() int64 { return max(r.end-int64(len(r.buf)), 0) }
+func (r *ring) start() int64 { return max(r.end-int64(len(r.buf)), r.from) }
 
 // append takes p, which is no longer than the ring.
 func (r *ring) append(p []byte) {

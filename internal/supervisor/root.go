@@ -12,7 +12,7 @@ import (
 // Options of a Root. The zero value is good.
 type Options struct {
 	// Command starts a supervisor: a program that calls Main, and its arguments. Default: this very
-	// program, also when its file was replaced meanwhile, with the argument "supervise". root=DIR is added.
+	// program, also when its file was replaced after the start, with the argument "supervise". root=DIR is added.
 	Command []string
 	// Spares is how many idle supervisors are kept ready, so that a start need not wait for a process of
 	// ours as well. At most 8.
@@ -30,16 +30,16 @@ var errClosed = errors.New("the runs were closed")
 
 // Root is a directory of runs and the way to start them. Use Open. Safe for concurrent use.
 type Root struct {
-	*ground // nil when the runs are in a Place
-	site    site
-	proto   Protocol
+	*localEnv // nil when the runs are in a Place
+	env       runEnv
+	proto     Protocol
 
 	mu     sync.Mutex
 	runs   map[*Run]bool
 	closed bool
 }
 
-// Open makes dir if it is not there, for nobody else to look into. What a client started that is dead by then
+// Open makes dir if it is not there, readable by its user only. What a client started that is dead by then
 // is a run by then, or never will be; supervisors in between are waited for, at most a second. Close what it
 // returns.
 func Open(dir string, opts Options) (*Root, error) {
@@ -48,14 +48,14 @@ func Open(dir string, opts Options) (*Root, error) {
 	}
 	r := &Root{proto: opts.Protocol, runs: map[*Run]bool{}}
 	if opts.Place != nil {
-		r.site = newAway(opts)
+		r.env = newRemoteEnv(opts)
 		return r, nil
 	}
-	g, err := openGround(dir, opts)
+	g, err := openLocalEnv(dir, opts)
 	if err != nil {
 		return nil, fmt.Errorf("open runs: %w", err)
 	}
-	r.ground, r.site = g, g
+	r.localEnv, r.env = g, g
 	return r, nil
 }
 
@@ -71,7 +71,7 @@ func (r *Root) Close() error {
 	for _, run := range open {
 		run.Detach()
 	}
-	r.site.close()
+	r.env.close()
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (r *Root) Start(ctx context.Context, spec Spec) (*Run, error) {
 		spec.ID = rand.Text()
 	}
 	h := hello{Protocol: r.proto, Role: roleStart, Spec: &spec, Window: window}
-	l, w, err := r.site.start(ctx, h)
+	l, w, err := r.env.start(ctx, h)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
@@ -105,7 +105,7 @@ func (r *Root) adopt(l *link, w welcome, again hello) (*Run, error) {
 	run.begin()
 	if closed {
 		run.Detach()
-		return nil, errClosed // what was started is listed as nobody's
+		return nil, errClosed // what was started is listed without an owner
 	}
 	return run, nil
 }
@@ -120,11 +120,11 @@ func (r *Root) forget(run *Run) {
 	r.mu.Lock()
 	delete(r.runs, run)
 	r.mu.Unlock()
-	r.site.tidy()
+	r.env.tidy()
 }
 
 // Attach makes this client the owner of a run, from the offset up to which it has processed the output. An
-// owner that was there before is told. A spool that ends before offset gives *OffsetError, a supervisor of
+// owner that was there before is told. A journal that ends before offset gives *OffsetError, a supervisor of
 // another version *VersionError, a run that is not there an error matching fs.ErrNotExist. When the
 // supervisor is gone, the Run gives what is on disk.
 func (r *Root) Attach(ctx context.Context, id string, offset int64) (*Run, error) {
@@ -146,9 +146,9 @@ func (r *Root) Follow(ctx context.Context, id string, offset int64) (*Run, error
 
 func (r *Root) join(ctx context.Context, id string, h hello) (*Run, error) {
 	h.Protocol = r.proto
-	l, w, err := r.site.join(ctx, Revive, id, h)
-	if errors.Is(err, ErrGone) && r.ground != nil {
-		return r.exhume(id, h.Offset)
+	l, w, err := r.env.join(ctx, Revive, id, h)
+	if errors.Is(err, ErrGone) && r.localEnv != nil {
+		return r.openExited(id, h.Offset)
 	}
 	if err != nil {
 		return nil, err
@@ -159,13 +159,13 @@ func (r *Root) join(ctx context.Context, id string, h hello) (*Run, error) {
 // LookPath finds a program by name where the runs are; a name with a slash is checked as it is. A program that
 // is not there gives an error matching fs.ErrNotExist.
 func (r *Root) LookPath(ctx context.Context, name string) (string, error) {
-	return r.site.lookPath(ctx, name)
+	return r.env.lookPath(ctx, name)
 }
 
 // Since is the time, by the clock of the first client that asked, from which on no run can have been forgotten:
 // since the directory of runs was made, or the machine was started.
 func (r *Root) Since(ctx context.Context) (time.Time, error) {
-	at, err := r.site.since(ctx, time.Now())
+	at, err := r.env.since(ctx, time.Now())
 	if err != nil {
 		return at, fmt.Errorf("ask since when runs are kept: %w", err)
 	}

@@ -134,7 +134,7 @@ func (r *Run) receive() {
 	defer close(r.served)
 	defer r.leave()
 	gone := r.serve()
-	for errors.Is(gone, ErrGone) && r.root.ground == nil && !r.over() {
+	for errors.Is(gone, ErrGone) && r.root.localEnv == nil && !r.over() {
 		if err := r.rejoin(); err != nil {
 			gone = r.why(&LostPlaceError{Err: err})
 			break
@@ -147,7 +147,7 @@ func (r *Run) receive() {
 	r.mu.Unlock()
 	if !finished {
 		var status Status
-		if errors.Is(gone, ErrGone) && r.root.ground != nil {
+		if errors.Is(gone, ErrGone) && r.root.localEnv != nil {
 			status = r.root.lastStatus(r.info.ID)
 		}
 		r.finish(status)

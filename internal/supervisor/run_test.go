@@ -51,7 +51,7 @@ func TestAgentTalksOverItsPipes(t *testing.T) {
 	if exists(t, root.path(run.ID())) {
 		t.Error("a collected run is still on disk")
 	}
-	eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
+	eventually(t, "the supervisor leaves", func() bool { return root.pool.reap() == 0 })
 }
 
 func TestWhatIsNotThere(t *testing.T) {
@@ -82,7 +82,7 @@ func TestWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
-	if _, err := root.Attach(t.Context(), "nobody", 0); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := root.Attach(t.Context(), "unknown", 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("attach gives %v", err)
 	}
 	if err := root.Kill(t.Context(), "../.."); !errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +122,7 @@ func TestNothingPrivateIsOnDiskOrInArgv(t *testing.T) {
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v", filepath.Base(f), info.Mode())
 		}
-		if !info.Mode().IsRegular() || strings.HasPrefix(filepath.Base(f), spoolFile) {
+		if !info.Mode().IsRegular() || strings.HasPrefix(filepath.Base(f), journalFile) {
 			continue
 		}
 		raw, err := os.ReadFile(f)
@@ -182,7 +182,7 @@ func TestDetachedRunGoesOnAndIsFoundAgain(t *testing.T) {
 		time.Sleep(firstPoll)
 	}
 	if got.ID != run.ID() || !got.Alive || !got.Supervised || got.Attached || got.Labels["turn"] != "2" || got.PID != run.PID() ||
-		got.OutputEnd != offset || got.Spooled != offset || got.Memory <= 0 || got.Processes != 1 || got.Protocol != ours() || got.Problem != "" {
+		got.OutputEnd != offset || got.Spooled != offset || got.Memory <= 0 || got.Processes != 1 || len(got.Members) != 1 || got.Members[0] != (Member{PID: got.PID, Name: "sh"}) || got.Protocol != ours() || got.Problem != "" {
 		t.Errorf("listed as %+v", got)
 	}
 	again := attach(t, second, run.ID(), offset)

@@ -17,7 +17,7 @@ type runInput struct {
 
 	mu     sync.Mutex // one write after the other
 	sent   int64      // how much the supervisor took, from the agent's beginning on
-	unsure bool       // a write failed, and nobody knows how much of it was taken
+	unsure bool       // a write failed, and how much of it was taken is unknown
 }
 
 func (i *runInput) Write(p []byte) (int, error) {
@@ -131,20 +131,20 @@ func (o *Output) position() (offset, lost int64) {
 	return o.inbox.position()
 }
 
-// diskReader reads a spool that nobody writes any more.
+// diskReader reads a journal that is no longer written.
 type diskReader struct {
-	mu     sync.Mutex
-	spool  *spool
-	err    error
-	offset int64
-	lost   int64
+	mu      sync.Mutex
+	journal *journal
+	err     error
+	offset  int64
+	lost    int64
 }
 
 func newDiskReader(dir string, offset int64) *diskReader {
 	d := &diskReader{offset: offset}
-	d.spool, _, d.err = openSpool(dir)
-	if d.err == nil && offset > d.spool.end {
-		d.err = &OffsetError{Offset: offset, End: d.spool.end}
+	d.journal, _, d.err = openJournal(dir)
+	if d.err == nil && offset > d.journal.end {
+		d.err = &OffsetError{Offset: offset, End: d.journal.end}
 	}
 	return d
 }
@@ -155,14 +155,14 @@ func (d *diskReader) Read(p []byte) (int, error) {
 	if d.err != nil || len(p) == 0 {
 		return 0, d.err
 	}
-	for d.offset < d.spool.end {
-		at, damaged := d.spool.available(d.offset)
+	for d.offset < d.journal.end {
+		at, damaged := d.journal.available(d.offset)
 		if at > d.offset {
 			lost := &LostError{From: d.offset, To: at, Damaged: damaged}
 			d.offset, d.lost = at, d.lost+at-d.offset
 			return 0, lost
 		}
-		if n := d.spool.readAt(p, d.offset); n > 0 {
+		if n := d.journal.readAt(p, d.offset); n > 0 {
 			d.offset += int64(n)
 			return n, nil
 		}

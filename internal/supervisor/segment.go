@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// segment is a file of the spool: the output from start to end.
+// segment is a file of the journal: the output from start to end.
 type segment struct {
 	dir        string
 	start, end int64
@@ -19,7 +19,7 @@ type segment struct {
 }
 
 func (s segment) path() string {
-	return filepath.Join(s.dir, fmt.Sprintf("%s%020d", spoolFile, s.start))
+	return filepath.Join(s.dir, fmt.Sprintf("%s%020d", journalFile, s.start))
 }
 func (s segment) size() int64 { return s.end - s.start }
 
@@ -52,7 +52,7 @@ func listSegments(dir string) (segs []segment, strange []string, err error) {
 		return nil, nil, fmt.Errorf("list spool: %w", err)
 	}
 	for _, e := range entries {
-		digits, ours := strings.CutPrefix(e.Name(), spoolFile)
+		digits, ours := strings.CutPrefix(e.Name(), journalFile)
 		if !ours {
 			continue
 		}
@@ -67,7 +67,9 @@ func listSegments(dir string) (segs []segment, strange []string, err error) {
 	slices.SortFunc(segs, func(a, b segment) int { return int(min(max(a.start-b.start, -1), 1)) })
 	for i := range segs[:max(len(segs)-1, 0)] {
 		if segs[i].end > segs[i+1].start {
-			strange = append(strange, filepath.Base(segs[i].path()))
+			if segs[i].end != segs[i+1].end { // else its tail was moved, and the supervisor died before it removed it
+				strange = append(strange, filepath.Base(segs[i].path()))
+			}
 			segs[i].end = segs[i+1].start
 		}
 	}

@@ -22,16 +22,16 @@ const (
 
 // server is a supervisor that has its agent. One per process.
 type server struct {
-	proto Protocol
-	dir   string
-	net   transport
-	agent *agent
-	feed  *feed
-	ender *ender
-	input chan inputItem
-	clock func() time.Duration // since boot, sleep included
-	oom   oomCounter
-	cg    cgroup
+	proto      Protocol
+	dir        string
+	net        transport
+	agent      *agent
+	publisher  *publisher
+	terminator *terminator
+	input      chan inputItem
+	clock      func() time.Duration // since boot, sleep included
+	oom        oomCounter
+	cg         cgroup
 
 	kick    chan struct{} // the keeper looks again; one is enough
 	changed chan struct{} // the record is to be written; one is enough
@@ -62,8 +62,8 @@ type server struct {
 	trouble   []string
 }
 
-// newServer makes the nest a run's and starts the agent. It leaves nothing behind when it fails.
-func newServer(spec Spec, proto Protocol, tr transport, n *nest) (*server, error) {
+// newServer makes the staging directory a run's and starts the agent. It leaves nothing behind when it fails.
+func newServer(spec Spec, proto Protocol, tr transport, n *staging) (*server, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func newServer(spec Spec, proto Protocol, tr transport, n *nest) (*server, error
 		told: make(chan struct{}), noted: make(chan struct{}), done: make(chan struct{}),
 		sessions: map[*session]bool{},
 	}
-	s.feed = newFeed(newSpool(n.dir, spec.Limits.MaxSpool, time.Now, n.spool), newTail(n.dir), s.noteTrouble)
+	s.publisher = newPublisher(newJournal(n.dir, spec.Limits.MaxSpool, time.Now, n.journal), newTail(n.dir), s.noteTrouble)
 	s.record = record{
 		Protocol: proto, ID: spec.ID, Boot: n.boot, Supervisor: n.owner, OOMKills: n.oom.mark(),
 		Command: spec.shown(), Dir: spec.Dir, Labels: spec.Labels, Limits: spec.Limits,
@@ -85,14 +85,14 @@ func newServer(spec Spec, proto Protocol, tr transport, n *nest) (*server, error
 	return s, s.begin(spec)
 }
 
-// begin starts the agent. Until publish, nobody but the first client knows of it; it dies with us.
+// begin starts the agent. Until publish, only the first client knows of it; it dies with us.
 func (s *server) begin(spec Spec) error {
 	var err error
 	if s.agent, err = startAgent(spec, s.cg); err != nil {
 		return err
 	}
 	s.record.Agent, s.record.Started = s.agent.id, time.Now()
-	s.ender = &ender{tree: s.tree}
+	s.terminator = &terminator{tree: s.tree}
 	s.ageFrom = s.clock()
 	s.idleFrom = s.ageFrom
 	s.wg.Go(s.pumpStdout)
@@ -119,7 +119,7 @@ func (s *server) publish() error {
 	return nil
 }
 
-// writeRecord writes spec.json; one goroutine at a time. Nobody who writes to the agent waits for the disk.
+// writeRecord writes spec.json; one goroutine at a time. No write to the agent waits for the disk.
 func (s *server) writeRecord() error {
 	s.mu.Lock()
 	rec := s.record
@@ -143,10 +143,10 @@ func (s *server) pumpStdout() {
 		if err != nil {
 			break
 		}
-		s.feed.output(buf[:n])
+		s.publisher.output(buf[:n])
 	}
 	s.noteEnd()
-	s.feed.end()
+	s.publisher.end()
 }
 
 func (s *server) pumpStderr() {
@@ -156,7 +156,7 @@ func (s *server) pumpStderr() {
 		if err != nil {
 			return
 		}
-		s.feed.stderr(buf[:n])
+		s.publisher.stderr(buf[:n])
 	}
 }
 
@@ -175,23 +175,23 @@ func (s *server) awaitExit() {
 	s.report(s.write(statusFile, s.status))
 	status := s.status
 	s.mu.Unlock()
-	s.feed.exited(status)
+	s.publisher.exited(status)
 	close(s.noted)
 	s.look()
 }
 
 // noteEnd notes where the output ended.
 func (s *server) noteEnd() {
-	s.feed.mu.Lock()
-	end, missing := s.feed.out.end, s.feed.out.missing()
-	s.feed.mu.Unlock()
+	s.publisher.mu.Lock()
+	end, missing := s.publisher.out.end, s.publisher.out.missing()
+	s.publisher.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.OutputEnd, s.status.Missing, s.status.Ended = end, missing, true
 	s.status.Trouble = s.troubles()
 	if s.exited {
 		s.report(s.write(statusFile, s.status))
-		s.feed.exited(s.status)
+		s.publisher.exited(s.status)
 	}
 }
 
@@ -235,7 +235,7 @@ func (s *server) end(by string, grace time.Duration) error {
 		}
 	}
 	s.mu.Unlock()
-	if err := s.ender.end(grace); err != nil {
+	if err := s.terminator.end(grace); err != nil {
 		return fmt.Errorf("stop run: %w", err)
 	}
 	<-s.agent.dead
@@ -254,16 +254,21 @@ func (s *server) look() {
 func (s *server) info() Info {
 	members, _ := s.tree().Members()
 	var memory int64
-	for _, id := range members {
+	var named []Member
+	for i, id := range members {
 		memory += residentBytes(id.PID)
+		if i < mostMembers {
+			named = append(named, Member{PID: id.PID, Name: nameOf(id.PID)})
+		}
 	}
-	s.feed.mu.Lock()
-	stored, end := s.feed.out.stored(), s.feed.out.end
-	s.feed.mu.Unlock()
+	s.publisher.mu.Lock()
+	stored, end := s.publisher.out.stored(), s.publisher.out.end
+	s.publisher.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := s.record.info()
 	info.Supervised, info.Alive, info.Processes, info.Memory = true, !s.exited, len(members), memory
+	info.Members = named
 	info.Spooled, info.OutputEnd = stored, end
 	info.InputEnd, info.InputClosed = s.inputEnd, s.inputDone
 	if s.owner != nil {

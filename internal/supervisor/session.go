@@ -87,9 +87,9 @@ func (s *server) judge(h hello) *refused {
 	if _, err := agree(h.Protocol, s.proto); err != nil {
 		return &refused{Protocol: s.proto, Kind: refusedVersion, Error: err.Error()}
 	}
-	s.feed.mu.Lock()
-	end := s.feed.out.end
-	s.feed.mu.Unlock()
+	s.publisher.mu.Lock()
+	end := s.publisher.out.end
+	s.publisher.mu.Unlock()
 	switch h.Role {
 	case roleOwn, roleWatch:
 		if h.Offset > end || h.Offset < 0 {
@@ -152,13 +152,13 @@ func (s *server) enter(c *session) error {
 		_ = s.owner.conn.SetWriteDeadline(time.Now().Add(lastWords))
 	}
 	s.owner = c
-	s.feed.own(&c.place, c.pid)
+	s.publisher.own(&c.place, c.pid)
 	return nil
 }
 
 // forget is the end of enter.
 func (s *server) forget(c *session) {
-	s.feed.leave(&c.place)
+	s.publisher.leave(&c.place)
 	s.mu.Lock()
 	delete(s.sessions, c)
 	if s.owner == c {
@@ -172,7 +172,7 @@ func (s *server) forget(c *session) {
 func (c *session) tell() {
 	buf := make([]byte, chunkSize/2)
 	for {
-		it := c.srv.feed.next(&c.place, buf)
+		it := c.srv.publisher.next(&c.place, buf)
 		var err error
 		switch {
 		case it.closed:
@@ -221,7 +221,7 @@ func (c *session) listen() {
 		switch k {
 		case kindWindow:
 			if limit, _, err := cutMark(payload); err == nil {
-				c.srv.feed.allow(&c.place, limit)
+				c.srv.publisher.allow(&c.place, limit)
 			}
 		case kindInput:
 			if seq, data, err := cutMark(payload); err == nil {

@@ -19,7 +19,7 @@ type sinceNote struct {
 
 // since reads the file, or makes it: in a new directory, and after the machine was started anew, when what
 // was written last may be missing.
-func (g *ground) since(_ context.Context, now time.Time) (time.Time, error) {
+func (g *localEnv) since(_ context.Context, now time.Time) (time.Time, error) {
 	boot := bootID()
 	if boot == "" {
 		return time.Time{}, errors.New("this machine does not tell its boot id")

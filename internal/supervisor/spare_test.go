@@ -10,12 +10,12 @@ import (
 )
 
 // spares waits until a root has its spares.
-func spares(t *testing.T, root *Root) []*newborn {
+func spares(t *testing.T, root *Root) []*starting {
 	t.Helper()
-	eventually(t, "spares", func() bool { return !root.brood.missing() })
-	root.brood.mu.Lock()
-	defer root.brood.mu.Unlock()
-	return append([]*newborn(nil), root.brood.spares...)
+	eventually(t, "spares", func() bool { return !root.pool.missing() })
+	root.pool.mu.Lock()
+	defer root.pool.mu.Unlock()
+	return append([]*starting(nil), root.pool.spares...)
 }
 
 func TestSpareIsUsedAndReplaced(t *testing.T) {
@@ -44,7 +44,7 @@ func TestSpareThatDiedIsPassedOver(t *testing.T) {
 	}
 }
 
-func TestClosedRootLeavesNoSpareAndNoNest(t *testing.T) {
+func TestClosedRootLeavesNoSpareAndNoStaging(t *testing.T) {
 	t.Parallel()
 	root := openRoot(t, Options{Spares: 2})
 	var ids []ProcID
@@ -58,7 +58,7 @@ func TestClosedRootLeavesNoSpareAndNoNest(t *testing.T) {
 	for _, id := range ids {
 		eventually(t, "the spare leaves", func() bool { return !id.Running() })
 	}
-	eventually(t, "the nests are gone", func() bool {
+	eventually(t, "the staging directories are gone", func() bool {
 		entries, err := os.ReadDir(root.dir)
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestStartIsBoundByItsContext(t *testing.T) {
 	if _, err := root.Start(ctx, sh("true")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
-	eventually(t, "the mute supervisor is gone", func() bool { return root.brood.bury() == 0 })
+	eventually(t, "the mute supervisor is gone", func() bool { return root.pool.reap() == 0 })
 }
 
 func TestSupervisorThatCannotBeStarted(t *testing.T) {

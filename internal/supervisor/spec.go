@@ -27,9 +27,9 @@ type Limits struct {
 	// MaxAge is how long the agent may run, counted from the start or from the last Update of limits, time in
 	// which the machine sleeps included; no change of the clock moves it. Default: none.
 	MaxAge time.Duration `json:"max_age,omitempty"`
-	// OrphanAfter is how long the agent may run with nobody attached. Default: an hour.
+	// OrphanAfter is how long the agent may run with no client attached. Default: an hour.
 	OrphanAfter time.Duration `json:"orphan_after,omitempty"`
-	// LeftoverAfter is how long what the agent left running may run on with nobody attached. Default: 10 s.
+	// LeftoverAfter is how long what the agent left running may run on with no client attached. Default: 10 s.
 	LeftoverAfter time.Duration `json:"leftover_after,omitempty"`
 	// KeepResult is how long the supervisor waits for a client after the agent's end before it exits.
 	// What is on disk stays there. Default: a minute.
@@ -45,8 +45,8 @@ const (
 	defaultLeftoverAfter = 10 * time.Second
 	defaultKeepResult    = time.Minute
 	defaultGrace         = 5 * time.Second
-	defaultMaxSpool      = 64 << 20
-	minSpool             = 4 << 10
+	defaultMaxJournal    = 64 << 20
+	minJournal           = 4 << 10
 	maxID                = 64
 )
 
@@ -63,9 +63,9 @@ func (l Limits) withDefaults() Limits {
 	set(&l.KeepResult, defaultKeepResult)
 	set(&l.Grace, defaultGrace)
 	if l.MaxSpool == 0 {
-		l.MaxSpool = defaultMaxSpool
+		l.MaxSpool = defaultMaxJournal
 	}
-	l.MaxSpool = max(l.MaxSpool, minSpool)
+	l.MaxSpool = max(l.MaxSpool, minJournal)
 	return l
 }
 

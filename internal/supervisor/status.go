@@ -11,7 +11,7 @@ import (
 
 // Exit is how an agent ended.
 type Exit struct {
-	// Known is false when nobody saw the end: the supervisor was killed, or the client was cut off.
+	// Known is false when no process saw the end: the supervisor was killed, or the client was cut off.
 	Known  bool `json:"known"`
 	Code   int  `json:"code"` // exit code; for a signal, minus its number
 	Signal bool `json:"signal,omitempty"`
@@ -66,12 +66,13 @@ type record struct {
 func (r record) supervised() bool { return r.Boot == bootID() && r.Supervisor.Running() }
 
 const (
-	specFile   = "spec.json"
-	statusFile = "status.json"
-	stderrFile = "err"
-	socketFile = "sock"
-	spoolFile  = "out." // and the offset of its first byte
-	spareFile  = "reserve"
+	specFile    = "spec.json"
+	statusFile  = "status.json"
+	stderrFile  = "err"
+	socketFile  = "sock"
+	journalFile = "out." // and the offset of its first byte
+	spareFile   = "reserve"
+	tailFile    = "tail" // of a segment, until it is whole
 )
 
 // writeJSON replaces dir/name as a whole.

@@ -198,7 +198,7 @@ func TestKilledSupervisorTakesItsAgentAlong(t *testing.T) {
 	await(t, "done", run.Done())
 	eventually(t, "the agent is dead", func() bool { return !agent.Running() })
 	if got := run.Exit(); got.Known {
-		t.Errorf("%+v: nobody can know", got)
+		t.Errorf("%+v: that cannot be known", got)
 	}
 	if _, err := run.Stdout().Read(make([]byte, 1)); err == nil {
 		t.Error("there is more to read")
@@ -237,7 +237,7 @@ func TestTerminatedSupervisorEndsItsAgent(t *testing.T) {
 	if got := run.Exit(); got.By != ByTerminated || !got.Known {
 		t.Errorf("%+v", got)
 	}
-	eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
+	eventually(t, "the supervisor leaves", func() bool { return root.pool.reap() == 0 })
 	if left := survivors(t, run.ID()); len(left) > 0 {
 		t.Errorf("%v are still there", left)
 	}
@@ -246,7 +246,7 @@ func TestTerminatedSupervisorEndsItsAgent(t *testing.T) {
 	}
 }
 
-func TestLimitsHoldWithNobodyThere(t *testing.T) {
+func TestLimitsHoldWithNoClient(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		limits Limits
@@ -262,7 +262,7 @@ func TestLimitsHoldWithNobodyThere(t *testing.T) {
 			spec.Limits = tc.limits
 			run := start(t, root, spec)
 			run.Detach()
-			eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
+			eventually(t, "the supervisor leaves", func() bool { return root.pool.reap() == 0 })
 			if left := survivors(t, run.ID()); len(left) > 0 {
 				t.Errorf("%v are still there", left)
 			}

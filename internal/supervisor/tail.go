@@ -18,6 +18,8 @@ type tail struct {
 	total int64 // bytes ever
 	file  *os.File
 	size  int
+
+	forgotten int64 // of total: not to be written any more
 }
 
 func newTail(dir string) *tail { return &tail{path: filepath.Join(dir, stderrFile)} }
@@ -48,7 +50,7 @@ func (t *tail) rewrite() error {
 		return fmt.Errorf("write standard error: %w", err)
 	}
 	t.file = f
-	n, err := f.Write(t.last(stderrKept))
+	n, err := f.Write(t.since(t.forgotten))
 	t.size = n
 	if err != nil {
 		return fmt.Errorf("write standard error: %w", err)

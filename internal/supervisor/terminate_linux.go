@@ -24,7 +24,7 @@ const (
 )
 
 // End terminates every member: TERM, and KILL to whatever is left after grace or once ctx is done. It looks
-// again until a look finds none, for a process may fork while we look, and until the kernel says that nobody is left
+// again until a look finds none, for a process may fork while we look, and until the kernel says that no process is left
 // if it can: in the control group, or below us. Processes that outlive SIGKILL for three seconds are an error.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
@@ -100,7 +100,7 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ProcID]bool
 }
 
 // freeze stops the members before they are killed, when there are many: a place that a kill frees below a
-// limit of processes is taken at once by the next fork, unless nobody is left who can fork.
+// limit of processes is taken at once by the next fork, unless no process is left that can fork.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32
 	for range freezeRounds {
@@ -138,12 +138,12 @@ func (t *Tree) killEach(live []procStat) {
 			groups[p.group] = true
 			killGroup(p, t.self)
 		}
-		_ = p.Signal(unix.SIGKILL) // what refuses is counted at the end
+		_ = p.Signal(unix.SIGKILL) // the count at the end includes a process that refuses
 	}
 }
 
-// killGroup kills p's group in one step, which outruns a program that forks faster than we look. The
-// group holds nobody else: sessions are made by the program or by what it started.
+// killGroup kills p's group in one step, which outruns a program that forks faster than we look. Every
+// process of the group is a member: sessions are made by the program or by its descendants.
 func killGroup(p procStat, self int) {
 	own, ok := readProc(self)
 	now, there := readProc(p.PID)

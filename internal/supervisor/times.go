@@ -73,7 +73,7 @@ type timeIndex struct {
 	marks []mark
 }
 
-// note is told of bytes that begin at offset, now.
+// note records that bytes from offset on arrive now.
 func (x *timeIndex) note(offset int64, now time.Duration) {
 	if n := len(x.marks); n > 0 && now-x.marks[n-1].at < x.every {
 		return

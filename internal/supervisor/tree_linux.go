@@ -16,7 +16,7 @@ type Tree struct {
 	root   ProcID
 	entry  string          // the environment marker, or empty
 	under  int             // everything below this process is a member; 0 for none
-	alone  <-chan struct{} // closed when there is nothing below it; nil when nobody tells
+	alone  <-chan struct{} // closed when there is nothing below it; nil when no caller tells
 	self   int
 	cg     cgroup          // everything in it is a member
 	inside bool            // we are in it ourselves
@@ -132,7 +132,7 @@ func (t *Tree) held() bool {
 	return !t.inside && t.cg.populated()
 }
 
-// proof is how many looks in a row must find nobody. Who forks and ends, over and over, may be missed by one that the
+// proof is how many looks in a row must find no process. One that forks and ends, over and over, may be missed by a look that the
 // kernel does not vouch for.
 func (t *Tree) proof() int {
 	if t.alone != nil || t.cg.path != "" && !t.inside {
@@ -141,7 +141,7 @@ func (t *Tree) proof() int {
 	return emptyLooks
 }
 
-// marked says whether p carries the marker, and whether that is known. Whom nobody would look for is not looked into.
+// marked says whether p carries the marker, and whether that is known. It does not read a process that is no candidate.
 func (t *Tree) marked(p procStat) (yes, known bool) {
 	if t.entry == "" || !t.young(p) || p.dead() {
 		return false, true

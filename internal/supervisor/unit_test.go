@@ -112,20 +112,20 @@ func TestKeeperDuties(t *testing.T) {
 		facts facts
 		want  duty
 	}{
-		"young and owned":          {facts{now: 10 * s, owned: true, limits: limits}, duty{at: 40 * s}},
-		"a deadline is near":       {facts{now: 95 * s, owned: true, limits: limits}, duty{at: 100 * s}},
-		"too old, though owned":    {facts{now: 100 * s, owned: true, limits: limits}, duty{end: ByMaxAge, at: 100 * s}},
-		"the age counts from anew": {facts{now: 100 * s, ageFrom: 60 * s, owned: true, limits: limits}, duty{at: 130 * s}},
-		"orphaned":                 {facts{now: 60 * s, idleFrom: 10 * s, limits: limits}, duty{end: ByOrphaned, at: 60 * s}},
-		"not orphaned while owned": {facts{now: 60 * s, idleFrom: 10 * s, owned: true, limits: limits}, duty{at: 90 * s}},
-		"unlimited":                {facts{now: 1000000 * s, limits: none}, duty{at: 1000030 * s}},
-		"leftovers, nobody there":  {facts{now: 30 * s, exitedAt: 20 * s, exited: true, limits: limits}, duty{sweep: true, at: 30 * s}},
-		"leftovers, owner there":   {facts{now: 30 * s, exitedAt: 20 * s, exited: true, owned: true, limits: limits}, duty{at: 60 * s}},
-		"result waits":             {facts{now: 30 * s, exitedAt: 20 * s, exited: true, alone: true, limits: limits}, duty{at: 40 * s}},
-		"result waited enough":     {facts{now: 40 * s, exitedAt: 20 * s, exited: true, alone: true, limits: limits}, duty{leave: true, at: 40 * s}},
-		"the owner left just now":  {facts{now: 40 * s, exitedAt: 20 * s, idleFrom: 39 * s, exited: true, alone: true, limits: limits}, duty{at: 59 * s}},
-		"collected":                {facts{now: 21 * s, exitedAt: 20 * s, exited: true, owned: true, collected: true, limits: limits}, duty{leave: true}},
-		"dead agents have no age":  {facts{now: 500 * s, exitedAt: 495 * s, exited: true, owned: true, limits: limits}, duty{at: 530 * s}},
+		"young and owned":            {facts{now: 10 * s, owned: true, limits: limits}, duty{at: 40 * s}},
+		"a deadline is near":         {facts{now: 95 * s, owned: true, limits: limits}, duty{at: 100 * s}},
+		"too old, though owned":      {facts{now: 100 * s, owned: true, limits: limits}, duty{end: ByMaxAge, at: 100 * s}},
+		"the age counts from anew":   {facts{now: 100 * s, ageFrom: 60 * s, owned: true, limits: limits}, duty{at: 130 * s}},
+		"orphaned":                   {facts{now: 60 * s, idleFrom: 10 * s, limits: limits}, duty{end: ByOrphaned, at: 60 * s}},
+		"not orphaned while owned":   {facts{now: 60 * s, idleFrom: 10 * s, owned: true, limits: limits}, duty{at: 90 * s}},
+		"unlimited":                  {facts{now: 1000000 * s, limits: none}, duty{at: 1000030 * s}},
+		"leftovers, no client there": {facts{now: 30 * s, exitedAt: 20 * s, exited: true, limits: limits}, duty{sweep: true, at: 30 * s}},
+		"leftovers, owner there":     {facts{now: 30 * s, exitedAt: 20 * s, exited: true, owned: true, limits: limits}, duty{at: 60 * s}},
+		"result waits":               {facts{now: 30 * s, exitedAt: 20 * s, exited: true, alone: true, limits: limits}, duty{at: 40 * s}},
+		"result waited enough":       {facts{now: 40 * s, exitedAt: 20 * s, exited: true, alone: true, limits: limits}, duty{leave: true, at: 40 * s}},
+		"the owner left just now":    {facts{now: 40 * s, exitedAt: 20 * s, idleFrom: 39 * s, exited: true, alone: true, limits: limits}, duty{at: 59 * s}},
+		"collected":                  {facts{now: 21 * s, exitedAt: 20 * s, exited: true, owned: true, collected: true, limits: limits}, duty{leave: true}},
+		"dead agents have no age":    {facts{now: 500 * s, exitedAt: 495 * s, exited: true, owned: true, limits: limits}, duty{at: 530 * s}},
 	} {
 		if got := tc.facts.next(); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
@@ -169,7 +169,7 @@ func TestMarkReplacesAnotherOne(t *testing.T) {
 
 func TestDefaultsAreForZeroesOnly(t *testing.T) {
 	got := Limits{MaxAge: time.Second, OrphanAfter: -1, MaxSpool: 1}.withDefaults()
-	want := Limits{MaxAge: time.Second, OrphanAfter: -1, LeftoverAfter: defaultLeftoverAfter, KeepResult: defaultKeepResult, Grace: defaultGrace, MaxSpool: minSpool}
+	want := Limits{MaxAge: time.Second, OrphanAfter: -1, LeftoverAfter: defaultLeftoverAfter, KeepResult: defaultKeepResult, Grace: defaultGrace, MaxSpool: minJournal}
 	if got != want {
 		t.Errorf("%+v", got)
 	}

@@ -62,7 +62,7 @@ func TestAnnouncedLabelsComeBeforeTheInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	run.Detach()
-	eventually(t, "the supervisor leaves", func() bool { return root.brood.bury() == 0 })
+	eventually(t, "the supervisor leaves", func() bool { return root.pool.reap() == 0 })
 	if info := root.look(t.Context(), run.ID()); info.Labels["turn"] != "last" {
 		t.Errorf("on disk: %+v", info)
 	}

@@ -1,4 +1,4 @@
-// Package guard keeps Gemini from destroying a session that is gone on with. It works on the files that Gemini keeps,
+// Package guard keeps Gemini from destroying a session that is resumed. It works on the files that Gemini keeps,
 // so it runs where they are: in ductor on this machine, and in a container as a part of ductor-supervisor. It is NOT
 // about what is in a session, and imports nothing of ours.
 //
@@ -26,7 +26,7 @@ import (
 	"syscall"
 )
 
-// Verb is what ductor-supervisor is told first on its command line to be a guard. After it comes a session's id.
+// Verb is the first argument that makes ductor-supervisor a guard. After it comes a session's id.
 const Verb = "guard-gemini"
 
 // Main protects a session of the home that the environment names, prints a line of JSON with the error if there is
@@ -48,7 +48,7 @@ func Main(args []string, out io.Writer) int {
 
 const short = 8 // of an id that is in the name of a file
 
-// Protect has a session survive that Gemini is about to go on with. dir is where Gemini keeps what it keeps. A session
+// Protect has a session survive that Gemini is about to resume. dir is where Gemini keeps what it keeps. A session
 // that is not there is no error.
 func Protect(dir, id string) error {
 	if len(id) < short || strings.ContainsAny(id, `/\*?[`) {

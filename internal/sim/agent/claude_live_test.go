@@ -117,7 +117,7 @@ func TestLiveClaudeQueuesMessages(t *testing.T) {
 		t.Errorf("first %v", got)
 	}
 	if got := l.until("result")["result"]; got != "twothree" {
-		t.Errorf("messages that came meanwhile are one turn, each once: %v", got)
+		t.Errorf("messages that came during a turn are one turn, each once: %v", got)
 	}
 	if r := l.wait(); r.out != "" || r.status.ExitStatus() != 0 {
 		t.Errorf("%+v", r)

@@ -366,7 +366,7 @@ func TestBrokenAgents(t *testing.T) {
 		l.until("result")
 		eventually(t, "the agent ends", func() bool { return stopped(l.cmd.Process.Pid) })
 		if kill(t, "sleep\x0041.300") != 1 {
-			t.Error("nobody holds the pipe")
+			t.Error("no process holds the pipe")
 		}
 		l.wait()
 	})
@@ -377,7 +377,7 @@ func exists(p place, name string) bool {
 	return err == nil
 }
 
-// stopped says whether a child ended, though nobody waited for it yet.
+// stopped says whether a child ended, though no process has reaped it yet.
 func stopped(pid int) bool {
 	b, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(b), ") Z ")

@@ -315,7 +315,7 @@ func (c *codexThreads) ask(ctx context.Context, method string, params json.RawMe
 	return answer
 }
 
-// answered takes the client's answer to a request of ours. An answer that nobody waits for is passed over.
+// answered takes the client's answer to a request of ours. An answer to no open request is passed over.
 func (c *codexThreads) answered(id, result json.RawMessage) {
 	c.mu.Lock()
 	came := c.waiting[string(id)]

@@ -97,7 +97,7 @@ func (s *liveSink) longLine(n int) []byte {
 }
 
 // approved asks the client about a command or a patch, where the thread's policy says so. decided is false
-// when nobody is asked.
+// when there is no user to ask.
 func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool) (allowed, decided bool) {
 	policy := s.thread.policy
 	asks := policy == "untrusted" || policy == "on-request" && (escalated || item.kind == itemFile && s.thread.sandbox == "read-only")

@@ -297,7 +297,7 @@ func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) err
 // question asks the client, where there is one to ask, and says what it heard.
 func (t *codexTurn) question(st script.Question) error {
 	if t.live == nil {
-		return t.say(itemMessage, []string{"There is nobody to ask."}, 0)
+		return t.say(itemMessage, []string{"There is no user to ask."}, 0)
 	}
 	t.close()
 	heard := t.live.heard(t.ctx, t.nextID(), st)

@@ -30,8 +30,8 @@ type copilotRPC struct {
 	} `json:"params"`
 }
 
-// copilotHub is `copilot --headless --stdio`: many sessions for one client.
-type copilotHub struct {
+// headlessCopilot is `copilot --headless --stdio`: many sessions for one client.
+type headlessCopilot struct {
 	*process
 	exit chan int
 
@@ -39,14 +39,14 @@ type copilotHub struct {
 	sessions map[string]*copilotSession
 }
 
-// copilotSession is one session of the hub.
+// copilotSession is one session of the server.
 type copilotSession struct {
-	hub   *copilotHub
-	id    string
-	dir   string
-	model string
+	server *headlessCopilot
+	id     string
+	dir    string
+	model  string
 
-	// All under the hub's mu.
+	// All under the server's mu.
 	allowAll bool
 	queue    []copilotMessage
 	running  bool
@@ -62,7 +62,7 @@ type copilotDecision struct {
 }
 
 func (p *process) copilotServer() int {
-	h := &copilotHub{process: p, exit: make(chan int, 1), sessions: map[string]*copilotSession{}}
+	h := &headlessCopilot{process: p, exit: make(chan int, 1), sessions: map[string]*copilotSession{}}
 	input := readFrames(p.stdin)
 	for {
 		select {
@@ -85,15 +85,15 @@ func (p *process) copilotServer() int {
 	}
 }
 
-func (h *copilotHub) reply(in copilotRPC, result json.RawMessage) {
+func (h *headlessCopilot) reply(in copilotRPC, result json.RawMessage) {
 	h.out.raw(frame(obj("jsonrpc", "2.0", "id", in.ID, "result", result)))
 }
 
-func (h *copilotHub) refuse(in copilotRPC, code int, message string) {
+func (h *headlessCopilot) refuse(in copilotRPC, code int, message string) {
 	h.out.raw(frame(obj("jsonrpc", "2.0", "id", in.ID, "error", obj("code", code, "message", message))))
 }
 
-func (h *copilotHub) take(in copilotRPC) {
+func (h *headlessCopilot) take(in copilotRPC) {
 	switch in.Method {
 	case "connect":
 		h.reply(in, obj("ok", true, "protocolVersion", 3, "version", copilotVersion))
@@ -113,7 +113,7 @@ func (h *copilotHub) take(in copilotRPC) {
 	}
 }
 
-func (h *copilotHub) models(in copilotRPC) {
+func (h *headlessCopilot) models(in copilotRPC) {
 	if !h.copilotLogin() {
 		h.refuse(in, -32603, "Request models.list failed with message: Not authenticated. Please authenticate first.")
 		return
@@ -125,14 +125,14 @@ func (h *copilotHub) models(in copilotRPC) {
 	h.reply(in, obj("models", []json.RawMessage{model("gpt-5.2", "GPT-5.2"), model("claude-sonnet-4.6", "Claude Sonnet 4.6")}))
 }
 
-func (h *copilotHub) open(in copilotRPC) {
+func (h *headlessCopilot) open(in copilotRPC) {
 	id := in.Params.SessionID
 	if in.Method == "session.resume" && !h.store.has(copilotFolder, id) {
 		h.refuse(in, -32603, "Request session.resume failed with message: Failed to load session events: Session not found: "+id)
 		return
 	}
 	s := &copilotSession{
-		hub: h, id: id, dir: or(in.Params.Dir, h.dir), model: or(in.Params.Model, "gpt-5.2"),
+		server: h, id: id, dir: or(in.Params.Dir, h.dir), model: or(in.Params.Model, "gpt-5.2"),
 		asked: map[string]chan copilotDecision{},
 	}
 	h.mu.Lock()
@@ -144,7 +144,7 @@ func (h *copilotHub) open(in copilotRPC) {
 }
 
 // session answers what is about a session that is there.
-func (h *copilotHub) session(in copilotRPC) {
+func (h *headlessCopilot) session(in copilotRPC) {
 	h.mu.Lock()
 	s := h.sessions[in.Params.SessionID]
 	h.mu.Unlock()
@@ -190,13 +190,13 @@ func (h *copilotHub) session(in copilotRPC) {
 }
 
 func (s *copilotSession) event(kind string, data json.RawMessage, ephemeral bool) {
-	s.hub.out.raw(frame(obj("jsonrpc", "2.0", "method", "session.event", "params",
+	s.server.out.raw(frame(obj("jsonrpc", "2.0", "method", "session.event", "params",
 		obj("sessionId", s.id, "event", copilotEvent(kind, data, ephemeral)))))
 }
 
 // send queues a message, and plays it if nothing else is.
 func (s *copilotSession) send(m copilotMessage) {
-	h := s.hub
+	h := s.server
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.queue = append(s.queue, m)
@@ -208,7 +208,7 @@ func (s *copilotSession) send(m copilotMessage) {
 
 // drain plays what is queued and says that the session is idle.
 func (s *copilotSession) drain() {
-	h := s.hub
+	h := s.server
 	aborted := false
 	for {
 		h.mu.Lock()
@@ -243,7 +243,7 @@ func (s *copilotSession) drain() {
 }
 
 func (s *copilotSession) abort() {
-	h := s.hub
+	h := s.server
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.cancel != nil {
@@ -253,7 +253,7 @@ func (s *copilotSession) abort() {
 
 // ask puts a request to the client and waits for its decision.
 func (s *copilotSession) ask(ctx context.Context, call string, request json.RawMessage) (bool, string) {
-	h := s.hub
+	h := s.server
 	h.mu.Lock()
 	if s.allowAll {
 		h.mu.Unlock()
@@ -280,9 +280,9 @@ func (s *copilotSession) ask(ctx context.Context, call string, request json.RawM
 	return d.allow, d.why
 }
 
-// decided hands a decision to who waits for it; false if nobody does.
+// decided hands a decision to the request that waits for it; false if there is none.
 func (s *copilotSession) decided(in copilotRPC) bool {
-	h := s.hub
+	h := s.server
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	waits := s.asked[in.Params.RequestID]

@@ -36,7 +36,7 @@ func TestCopilotOneShot(t *testing.T) {
 		t.Errorf("exit %d, last %v", code, last)
 	}
 	if _, err := os.Stat(file); err == nil {
-		t.Error("what must be asked for ran unasked")
+		t.Error("what must be asked for ran without being asked for")
 	}
 	if _, code, _ := copilotLines(t, home, `[[ask cmd="touch `+file+`"]]`, "--allow-all", "--resume="+id); code != 0 {
 		t.Errorf("exit %d", code)

@@ -57,7 +57,7 @@ type geminiFailure struct {
 
 func (f geminiFailure) Error() string { return f.message }
 
-// errDenied ends a tool that nobody allowed.
+// errDenied ends a tool that no user allowed.
 var errDenied = errors.New("denied")
 
 // run plays prompt; its error is a geminiFailure, an exitError or the cause of the turn's context.

@@ -13,7 +13,7 @@ type lines struct {
 	w  io.Writer
 }
 
-// raw writes b as it is. What cannot be written is lost: nobody reads any more.
+// raw writes b as it is. What cannot be written is lost: its reader is gone.
 func (l *lines) raw(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

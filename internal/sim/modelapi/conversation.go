@@ -53,7 +53,7 @@ func (c conversation) history() string {
 	return b.String()
 }
 
-// add notes one text of the user. wrapped is text that a CLI adds by itself.
+// add notes one text of the user. wrapped is text that a CLI adds to the prompt.
 func (c *conversation) add(text string) {
 	text = unwrapCopilot(text)
 	if wrapped(text) {

@@ -202,7 +202,7 @@ func inputContent(raw json.RawMessage) (texts []string, images []Image, err erro
 	return texts, images, nil
 }
 
-// firstError is the status of a request whose script begins with an error that has not worn off.
+// firstError is the status of a request whose script begins with an error that has not used off.
 func (s *Server) firstError(c conversation) (int, bool) {
 	for i, st := range c.steps() {
 		e, ok := st.(script.APIError)
@@ -210,9 +210,9 @@ func (s *Server) firstError(c conversation) (int, bool) {
 			return 0, false
 		}
 		s.mu.Lock()
-		worn := e.Times > 0 && s.spent[c.key(i)] >= e.Times
+		used := e.Times > 0 && s.spent[c.key(i)] >= e.Times
 		s.mu.Unlock()
-		if !worn {
+		if !used {
 			return e.Status, true
 		}
 	}

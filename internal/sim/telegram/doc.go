@@ -6,7 +6,7 @@
 // decide, and reports of users where the closed servers behind them do. What it leaves out on purpose:
 //
 //   - parse modes (HTML, Markdown): refused with a clear error, entities are the only way to format;
-//   - entities that Telegram finds by itself (links, mentions) in messages of the bot; commands, mentions and links
+//   - entities that Telegram finds in a text (links, mentions) in messages of the bot; commands, mentions and links
 //     are found in messages of people;
 //   - webhooks: one can be set, which makes getUpdates fail as it should, but nothing is delivered to it.
 //

@@ -122,7 +122,7 @@ func (f Fault) before(client, server context.Context) (drop bool) {
 		select {
 		case <-timer.C:
 		case <-f.removed:
-		case <-client.Done(): // the request has arrived: it is carried out although nobody waits for it
+		case <-client.Done(): // the request has arrived: it is carried out although its client is gone
 		case <-server.Done():
 			return true
 		}

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// What people's apps and the server mark by themselves; group 1 is the entity. Compiled once, never changed.
+// What people's apps and the server mark without being told to; group 1 is the entity. Compiled once, never changed.
 var (
 	commandPattern = regexp.MustCompile(`(?:^|[\s(])(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)(?:$|[^A-Za-z0-9_/@])`)
 	mentionPattern = regexp.MustCompile(`(?:^|[^A-Za-z0-9_@/])(@[A-Za-z0-9_]{3,32})`)
 	linkPattern    = regexp.MustCompile(`(?:^|\s)(https?://[^\s<>"]+[^\s<>".,!?;:)])`)
 )
 
-// findEntities finds what Telegram marks by itself: commands, mentions and links. It is simpler than the original,
+// findEntities finds what Telegram marks in every text: commands, mentions and links. It is simpler than the original,
 // which knows hundreds of top-level domains, and enough for what bots look at.
 func findEntities(text string) []Entity {
 	list := findAll(nil, "bot_command", commandPattern, text)

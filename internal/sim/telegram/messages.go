@@ -42,7 +42,7 @@ type Message struct {
 	Reactions []Reaction
 	Pinned    bool
 	Silent    bool   // sent without a sound
-	Service   string // what happened, when nobody wrote it
+	Service   string // what happened, in a message that no user wrote
 	Deleted   bool
 	Versions  []Version // every state, the current one last
 }

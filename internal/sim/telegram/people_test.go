@@ -152,7 +152,7 @@ func TestButtons(t *testing.T) {
 		if got := post(t.Context(), t, srv, "answerCallbackQuery", p{"callback_query_id": u.ID}); got.OK {
 			t.Error("a second answer was taken")
 		}
-		// Nobody answers: the press ends, and an answer after that is too old.
+		// No answer comes: the press ends, and an answer after that is too old.
 		began := time.Now()
 		if _, err := ada.Press(t.Context(), m, "y:1"); !errors.Is(err, telegram.ErrNoAnswer) || time.Since(began) != 30*time.Second {
 			t.Errorf("a press without an answer: %v after %v", err, time.Since(began))
@@ -295,7 +295,7 @@ func TestTranscriptAndTerminal(t *testing.T) {
 	})
 }
 
-func TestCloseWakesEveryoneAndTakesNobodyMore(t *testing.T) {
+func TestCloseWakesEveryCallAndTakesNoMore(t *testing.T) {
 	srv := telegram.New(telegram.Options{})
 	if err := srv.Start(); err != nil {
 		t.Fatal(err)

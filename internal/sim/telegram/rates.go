@@ -32,7 +32,7 @@ func RealLimits() Limits {
 	}
 }
 
-// StrictLimits are one call a second and a burst of three in every chat, the hard mode of the benchmarks.
+// StrictLimits are one call a second and a burst of three in every chat, which is harder than Telegram.
 func StrictLimits() Limits {
 	strict := Rate{Every: time.Second, Burst: 3}
 	return Limits{Chat: strict, Group: strict, Global: Rate{Every: time.Second / 30, Burst: 30}, Penalty: time.Second}

@@ -151,7 +151,7 @@ func TestRules(t *testing.T) {
 		{"pin without the right", "pinChatMessage", p{"chat_id": super, "message_id": 1}, "400 Bad Request: not enough rights to manage pinned messages in the chat"},
 		{"command with a capital", "setMyCommands", p{"commands": []p{{"command": "New", "description": "x"}}}, "400 Bad Request: BOT_COMMAND_INVALID"},
 		{"menu of an unknown chat", "setMyCommands", p{"commands": []p{}, "scope": p{"type": "chat", "chat_id": 99}}, "400 Bad Request: chat not found"},
-		{"member nobody knows", "getChatMember", p{"chat_id": group, "user_id": 99}, "400 Bad Request: PARTICIPANT_ID_INVALID"},
+		{"an unknown member", "getChatMember", p{"chat_id": group, "user_id": 99}, "400 Bad Request: PARTICIPANT_ID_INVALID"},
 	}
 	for _, r := range rules {
 		t.Run(r.rule, func(t *testing.T) {

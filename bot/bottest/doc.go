@@ -1,0 +1,2 @@
+// Package bottest has fakes of the chat, the journal and the outbox for tests of the packages below bot.
+package bottest

@@ -1,0 +1,98 @@
+package bottest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot/outbox"
+	"ductor/bot/tgapi"
+)
+
+// Record notes which calls were made when, in time since the test began.
+type Record struct {
+	mu    sync.Mutex
+	start time.Time
+	calls []string
+}
+
+func NewRecord() *Record { return &Record{start: time.Now()} }
+
+func (r *Record) note(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, fmt.Sprintf("%s %s", time.Since(r.start).Round(10*time.Millisecond), name))
+}
+
+func (r *Record) Run(name string) func(context.Context) error {
+	return r.Fail(name)
+}
+
+// Fail makes a Run that fails with each of errs in turn and then succeeds.
+func (r *Record) Fail(name string, errs ...error) func(context.Context) error {
+	return func(context.Context) error {
+		r.note(name)
+		if len(errs) == 0 {
+			return nil
+		}
+		err := errs[0]
+		errs = errs[1:]
+		return err
+	}
+}
+
+func fault(kind tgapi.FaultKind) error {
+	return tgapi.NewCallError("test", tgapi.Fault{Kind: kind}, nil, nil)
+}
+
+func Limited(after time.Duration) error {
+	return tgapi.NewCallError("test", tgapi.Fault{Kind: tgapi.RateLimited, RetryAfter: after}, nil, nil)
+}
+
+// NewOutbox is an outbox with the default budgets and no jitter.
+func NewOutbox() *outbox.Outbox {
+	return outbox.New(outbox.Options{Trouble: tgapi.TroubleOf, Jitter: func() float64 { return 0 }})
+}
+
+// WithOutbox runs a test under a fake clock and drains the outbox at its end.
+func WithOutbox(t *testing.T, f func(t *testing.T, o *outbox.Outbox, r *Record)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := NewOutbox()
+		f(t, o, NewRecord())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_ = o.Drain(ctx) // some tests leave calls that cannot be made
+	})
+}
+
+// Anna is a private chat.
+var Anna = outbox.Chat{ID: 1}
+
+// AtFirst is a mishap of the first call.
+func AtFirst(f Mishap) func(string) Mishap {
+	first := true
+	return func(string) Mishap {
+		if first {
+			first = false
+			return f
+		}
+		return GoesWell
+	}
+}
+
+// OnWire makes an in-process transport say what a connection would: that the request left.
+type OnWire struct{ Next http.RoundTripper }
+
+func (w OnWire) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t := httptrace.ContextClientTrace(r.Context()); t != nil {
+		t.GotConn(httptrace.GotConnInfo{})
+		t.WroteRequest(httptrace.WroteRequestInfo{})
+	}
+	return w.Next.RoundTrip(r)
+}

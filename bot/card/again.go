@@ -1,0 +1,173 @@
+package card
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// What is done to a card after its turn has ended, because a person or a job asked for it.
+
+// How long whoever asked waits.
+const (
+	showPatience   = 3 * time.Second // a pressed button
+	remarkPatience = time.Second     // a job, which comes again
+)
+
+// ErrNotYet says that the chat could not be brought to show something at once. It goes on; ask again.
+var ErrNotYet = errors.New("the chat does not show it yet")
+
+// ErrBusy is what a person gets while something else is done to the card: nothing was begun.
+var ErrBusy = errors.New("the card is being changed")
+
+// errand is what is being done to a card.
+type errand int
+
+const (
+	idle      errand = iota
+	showing          // again, for a person
+	remarking        // for a job
+)
+
+// attend has f, which makes calls about the card of a turn, run to its end, and waits for that at most so long. It
+// gives ErrNotYet if that was too short, or if something else is being done to the card.
+func (c *Cards) attend(ctx context.Context, turn cli.TurnID, what errand, patience time.Duration, f func(context.Context) error) error {
+	switch busy := c.claim(turn, what); {
+	case busy == remarking && what == showing:
+		return ErrBusy
+	case busy != idle:
+		return ErrNotYet
+	}
+	done := make(chan error, 1)
+	started := c.opts.Outbox.Attend(func() {
+		defer c.release(turn)
+		err := f(context.WithoutCancel(ctx))
+		if err != nil {
+			c.opts.Log.Warn("change what the chat shows of a turn", "turn", turn, "err", err)
+		}
+		done <- err
+	})
+	if !started {
+		c.release(turn)
+		return outbox.ErrClosed
+	}
+	wait := time.NewTimer(patience)
+	defer wait.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return ErrNotYet
+}
+
+// ShowAgain sends a turn's card once more, from where a part of it may be missing, because a person asked for it. What
+// takes longer than a moment goes on after it returned. While it is at it, asking again does nothing. ErrBusy if
+// a job is changing the card.
+func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
+	err := c.attend(ctx, t.ID, showing, showPatience, func(ctx context.Context) error { return c.showAgain(ctx, t) })
+	if errors.Is(err, ErrNotYet) {
+		return nil
+	}
+	return err
+}
+
+func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
+	s, saved, err := c.load(ctx, t)
+	if err != nil {
+		return err
+	}
+	content := c.resume(t, s, saved)
+	if err := s.forget(ctx, content.first); err != nil {
+		return err
+	}
+	if err := s.save(ctx, noticePart, orchestrator.Pending, 0); err != nil {
+		return err
+	}
+	s.told = false
+	return c.conclude(ctx, s, content)
+}
+
+// forget makes a card's messages be sent anew from the first on that may be missing, since what came after that would
+// stand above it. What is in the chat of them stays there.
+func (s *sheet) forget(ctx context.Context, first int) error {
+	unknown := slices.IndexFunc(s.parts, func(p *sheetPart) bool { return p.state == orchestrator.Unknown })
+	if err := s.forgetFile(ctx); err != nil || unknown < 0 {
+		return err
+	}
+	from := max(first, unknown)
+	// The last one first: whoever dies on the way finds the same when it is asked for again.
+	for i, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
+		if p.state == orchestrator.Failed {
+			continue
+		}
+		if err := s.save(ctx, from+i, orchestrator.Pending, 0); err != nil {
+			return err
+		}
+		*p = sheetPart{state: orchestrator.Pending}
+	}
+	return nil
+}
+
+// Remark puts a line below the outcome of a turn that was delivered, in place of the one before. It edits the message
+// that is there, which notifies nobody; one that is gone is sent anew, once. It returns when the chat shows it, or
+// with ErrNotYet: doing it again is the same as doing it once.
+func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
+	return c.attend(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
+		s, saved, err := c.load(ctx, t)
+		if err != nil {
+			return err
+		}
+		content := c.resume(t, s, saved)
+		content.remark = line
+		s.trust(content)
+		return c.conclude(ctx, s, content)
+	})
+}
+
+// trust takes all but the last of a card's messages for what they are to be: they are not touched.
+func (s *sheet) trust(content script) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wants := content.wants()
+	for i, p := range s.parts[:max(min(len(s.parts), len(wants)-1), 0)] {
+		if p.state == orchestrator.Sent {
+			p.shown, p.buttons, p.known = wants[i].text, wants[i].buttons, true
+		}
+	}
+}
+
+// withRemark puts a line below a message, if there is room for it.
+func withRemark(t render.Text, line string) render.Text {
+	if line == "" || t.Text == "" {
+		return t
+	}
+	if all := render.Concat(t, render.Plain("\n\n"), render.Styled(render.Italic, line)); render.Fits(all, render.MessageLimit) {
+		return all
+	}
+	return t
+}
+
+// Say sends a message in the place of the card of a turn that never was, at most once for a turn. It returns when it is
+// sent, or with ErrNotYet: saying it again is the same as saying it once.
+func (c *Cards) Say(ctx context.Context, t orchestrator.Turn, text string, k tgapi.Keyboard) error {
+	return c.attend(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
+		s, saved, err := c.load(ctx, t)
+		if err != nil {
+			return err
+		}
+		content := script{texts: []render.Text{render.Shorten(render.Plain(text), render.MessageLimit)}, buttons: k}
+		if saved.Final {
+			content = saved.script("")
+		}
+		return c.conclude(ctx, s, content)
+	})
+}

@@ -1,0 +1,265 @@
+package card
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot/bottest"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// jobTurn is a turn of a job that has ended.
+func (s *stage) jobTurn(answer string) orchestrator.Turn {
+	t := s.turn
+	t.Wants = orchestrator.Wants{Title: "⏰ CI report", Then: "It is tried again in 2m: try 2 of 3."}
+	t.State, t.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer, Model: "opus"}
+	return t
+}
+
+// remark makes a remark as a job does: again, until it is there.
+func (s *stage) remark(turn orchestrator.Turn, line string) {
+	s.Helper()
+	for range 10 {
+		err := s.cards.Remark(context.Background(), turn, line)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, ErrNotYet) {
+			s.Errorf("remark: %v", err)
+		}
+		time.Sleep(15 * time.Second)
+	}
+	s.Errorf("%q is never there", line)
+}
+
+func TestACardSaysWhichJobItIs(t *testing.T) {
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn("")
+		c := s.cards.Open(turn)
+		s.wantText("")
+		c.Show(cli.TextDelta{Text: "look"})
+		s.wantText("⏰ CI report\n\nlook")
+		s.finish(c, orchestrator.Outcome{State: orchestrator.TurnFailed, Text: "looked", Failure: "It broke."})
+		s.wantText("⏰ CI report\n\nlooked\n\n⚠️ It broke.\n🔁 It is tried again in 2m: try 2 of 3.")
+	})
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn("")
+		turn.State, turn.Outcome = orchestrator.TurnInterrupted, orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "The lights went out."}
+		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+			t.Error(err)
+		}
+		s.wantText("⏰ CI report\n⚠️ The lights went out.\n[Run again]")
+	})
+}
+
+// TestARemark is one line below the last message, in place of the one before, and no new message.
+func TestARemark(t *testing.T) {
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn("all green")
+		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+			s.Error(err)
+		}
+		for _, line := range []string{"🔁 once", "🔁 twice", "🔁 twice"} {
+			s.remark(turn, line)
+			s.wantText("⏰ CI report\n\nall green\n\nopus\n\n" + line)
+		}
+		s.restart(orchestrator.TurnDone, "all green")
+		s.wantText("⏰ CI report\n\nall green\n\nopus\n\n🔁 twice")
+		if n := s.wall.Count("send"); n != 1 {
+			t.Errorf("%d messages were sent", n)
+		}
+	})
+}
+
+// TestARemarkTouchesTheLastMessageAlone: of a long answer, and one without room for it is left as it is.
+func TestARemarkTouchesTheLastMessageAlone(t *testing.T) {
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn(strings.Repeat("Many words are in this line.\n\n", 300))
+		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+			s.Error(err)
+		}
+		s.restart(orchestrator.TurnDone, turn.Outcome.Text)
+		time.Sleep(time.Minute) // there is budget
+		edits := s.wall.Count("edit")
+		s.remark(turn, "🔁 once")
+		all := s.wall.Visible()
+		if last := all[len(all)-1]; len(all) != 3 || !strings.HasSuffix(last.Text.Text, "🔁 once") {
+			t.Errorf("%d messages, the last of them %q", len(all), last.Text.Text)
+		}
+		if n := s.wall.Count("edit") - edits; n != 1 {
+			t.Errorf("%d messages were edited", n)
+		}
+	})
+}
+
+// TestARemarkOnACardThatIsGone shows the answer once more, once.
+func TestARemarkOnACardThatIsGone(t *testing.T) {
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn("all green")
+		for _, line := range []string{"🔁 once", "🔁 twice"} {
+			s.remark(turn, line)
+			s.wantText("⏰ CI report\n\nall green\n\nopus\n\n" + line)
+		}
+	})
+}
+
+// diesAfter has this ductor die at a write, so many from now: then nothing more is stored or sent.
+func (s *stage) diesAfter(writes int) {
+	s.shelf.Mu.Lock()
+	s.shelf.DiesAt = s.shelf.Writes + writes
+	s.shelf.Mu.Unlock()
+	s.wall.Mishaps = func(string) bottest.Mishap {
+		if s.shelf.Dead() {
+			return bottest.NotSent
+		}
+		return bottest.GoesWell
+	}
+}
+
+// TestARemarkSurvivesDeathAtEveryWrite: whoever did not hear that it is done does it again.
+func TestARemarkSurvivesDeathAtEveryWrite(t *testing.T) {
+	for at := 1; ; at++ {
+		died := false
+		onStage(t, func(s *stage) {
+			turn := s.jobTurn("all green")
+			if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+				s.Error(err)
+			}
+			s.diesAfter(at)
+			if err := s.cards.Remark(s.Context(), turn, "🔁 once"); err == nil {
+				return
+			}
+			died = true
+			s.restart(orchestrator.TurnDone, "all green")
+			s.remark(turn, "🔁 once")
+			s.wantText("⏰ CI report\n\nall green\n\nopus\n\n🔁 once")
+		})
+		if t.Failed() || !died {
+			return
+		}
+	}
+}
+
+// TestShowingAgainSurvivesDeathAtEveryWrite: whoever presses the button once more gets what is left, in order.
+func TestShowingAgainSurvivesDeathAtEveryWrite(t *testing.T) {
+	for at := 1; ; at++ {
+		died := false
+		onStage(t, func(s *stage) {
+			s.wall.Mishaps = bottest.AtFirst(bottest.LostBefore)
+			var words []string
+			for i := range 1000 {
+				words = append(words, fmt.Sprintf("word%d", i))
+			}
+			answer := strings.Join(words, " ")
+			c := s.cards.Open(s.turn)
+			s.finish(c, orchestrator.Outcome{Text: answer})
+			from := len(s.wall.Visible())
+			s.diesAfter(at)
+			turn := s.turn
+			turn.State, turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
+			_ = s.cards.ShowAgain(s.Context(), turn)
+			if died = s.shelf.Dead(); died {
+				s.bury()
+				_ = s.cards.ShowAgain(s.Context(), turn)
+			}
+			time.Sleep(time.Minute)
+			left := words
+			for _, p := range s.wall.Visible()[from:] {
+				for _, w := range strings.Fields(p.Text.Text) {
+					if len(left) > 0 && w == left[0] {
+						left = left[1:]
+					}
+				}
+			}
+			if n := len(s.wall.Visible()) - from; len(left) > 0 || n > 5 {
+				t.Errorf("died at write %d: %d messages are shown again, with all up to %q", at, n, left[:min(len(left), 1)])
+			}
+		})
+		if t.Failed() || !died {
+			return
+		}
+	}
+}
+
+// away has the chat out of reach, until back is called.
+func (s *stage) away() (back func()) {
+	var is atomic.Bool
+	s.wall.Mishaps = func(string) bottest.Mishap {
+		if is.Load() {
+			return bottest.GoesWell
+		}
+		return bottest.NotSent
+	}
+	return func() { is.Store(true) }
+}
+
+// TestARemarkDoesNotWaitForAChatThatIsAway, and is there as soon as the chat is back.
+func TestARemarkDoesNotWaitForAChatThatIsAway(t *testing.T) {
+	onStage(t, func(s *stage) {
+		turn := s.jobTurn("all green")
+		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+			s.Error(err)
+		}
+		back := s.away()
+		for range 3 {
+			began := time.Now()
+			if err := s.cards.Remark(s.Context(), turn, "🔁 once"); !errors.Is(err, ErrNotYet) || time.Since(began) > remarkPatience {
+				t.Errorf("after %s: %v", time.Since(began), err)
+			}
+		}
+		back()
+		time.Sleep(10 * time.Minute)
+		s.wantText("⏰ CI report\n\nall green\n\nopus\n\n🔁 once")
+		if err := s.cards.Remark(context.Background(), turn, "🔁 once"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAJobWithoutATurnIsToldOnce: what is said in the place of a card, however often.
+func TestAJobWithoutATurnIsToldOnce(t *testing.T) {
+	onStage(t, func(s *stage) {
+		never := orchestrator.Turn{ID: "job-never", Prompt: orchestrator.Prompt{Conversation: s.turn.Prompt.Conversation}}
+		show := tgapi.Keyboard{{{Text: "⏰ Show the job", Data: "j"}}}
+		for range 2 {
+			if err := s.cards.Say(s.Context(), never, "⏰ CI report\n⚠️ It did not run.", show); err != nil {
+				s.Error(err)
+			}
+			synctest.Wait()
+		}
+		s.wantText("⏰ CI report\n⚠️ It did not run.\n[⏰ Show the job]")
+		if n := s.wall.Count("send"); n != 1 {
+			t.Errorf("it is told %d times", n)
+		}
+	})
+}
+
+// TestShowingAgainWhileARemarkIsMade: who presses then is not told that it is done, and can press again.
+func TestShowingAgainWhileARemarkIsMade(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.Mishaps = bottest.AtFirst(bottest.LostBefore)
+		turn := s.jobTurn("all green\n\n" + strings.Repeat("Many words are in this line.\n\n", 300))
+		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
+			s.Error(err)
+		}
+		back := s.away()
+		if err := s.cards.Remark(s.Context(), turn, "🔁 once"); !errors.Is(err, ErrNotYet) {
+			t.Errorf("remark: %v", err)
+		}
+		shown := s.cards.ShowAgain(s.Context(), turn) == nil
+		back()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if shown != strings.Contains(s.wall.Text(), "all green") {
+			t.Errorf("whoever asked was told it is shown: %t. The chat shows\n%s", shown, s.wall.Text())
+		}
+	})
+}

@@ -1,0 +1,252 @@
+package card
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Buttons makes the buttons below a card. What they do when pressed is not the card's business.
+type Buttons interface {
+	RunAgain(turn cli.TurnID) tgapi.Button
+	Fresh(turn cli.TurnID) tgapi.Button // run again in a new session
+	ShowAgain(turn cli.TurnID) tgapi.Button
+}
+
+// Options are what cards are made of and how they behave; zero durations mean the defaults.
+type Options struct {
+	Client  messenger
+	Outbox  *outbox.Outbox
+	Journal cardJournal
+	Buttons Buttons
+	Scrub   *tgapi.Scrubber // nil means the Client's
+	Log     *slog.Logger
+
+	IntervalPrivate time.Duration // least time between two edits; 1 s
+	IntervalGroup   time.Duration // 3 s
+	StatusAfter     time.Duration // silence after which the card says what is waited for; 2 s
+	ShowThinking    bool
+	Footer          []FooterField // nil for none
+	// MaxMessages is how many messages show an answer; 0 is no limit. Of a longer one they show the beginning and
+	// the end, and a file has all of it.
+	MaxMessages int
+	// Pacer makes what decides when grown text is worth an edit, one per card; nil means always.
+	Pacer func() Pacer
+}
+
+// Pacer decides when text that was added is worth an edit. *cli.Coalescer is one.
+type Pacer interface {
+	Add(text string, at time.Time)
+	Due() (at time.Time, ok bool) // when what was added is worth an edit; false when nothing was
+	Take() string                 // takes what was added
+}
+
+// eager is the Pacer for which any text is worth an edit.
+type eager struct{}
+
+func (eager) Add(string, time.Time)  {}
+func (eager) Due() (time.Time, bool) { return time.Time{}, false }
+func (eager) Take() string           { return "" }
+
+// Cards opens cards and shows again those of the previous process. Safe for concurrent use.
+type Cards struct {
+	opts Options
+
+	mu    sync.Mutex
+	again map[cli.TurnID]errand // what is being done to cards of turns that ended
+}
+
+// New makes Cards.
+func New(o Options) *Cards {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&o.IntervalPrivate, time.Second)
+	def(&o.IntervalGroup, 3*time.Second)
+	def(&o.StatusAfter, 2*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if c, ok := o.Client.(*tgapi.Client); ok && o.Scrub == nil {
+		o.Scrub = c.Scrubber()
+	}
+	if o.Pacer == nil {
+		o.Pacer = func() Pacer { return eager{} }
+	}
+	return &Cards{opts: o, again: make(map[cli.TurnID]errand)}
+}
+
+// Open makes the card of a turn that begins to run. Nothing is sent yet. The caller ends it with Finish.
+func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
+	k := c.cardOf(t)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.startLocked()
+	return k
+}
+
+// cardOf makes a card without a timer.
+func (c *Cards) cardOf(t orchestrator.Turn) *card {
+	now := time.Now()
+	k := &card{
+		cards: c, turn: t, sheet: c.sheetOf(t), doc: c.documentOf(t, c.opts.ShowThinking),
+		pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate,
+		moved: now, typing: now.Add(firstTyping),
+	}
+	if outbox.ChatOf(t.Prompt.Conversation.Chat).Group {
+		k.interval = c.opts.IntervalGroup
+	}
+	return k
+}
+
+func (c *card) startLocked() { c.timer, c.wakes = time.AfterFunc(firstTyping, c.tick), c.typing }
+
+// document makes an empty document. Secrets are masked in it before it is cut into messages, since a half
+// of one in each of two messages would be recognised by nobody.
+func (c *Cards) document(thinking bool) *document {
+	d := newDocument(thinking)
+	d.scrub = c.opts.Scrub
+	return d
+}
+
+// documentOf is the document of a turn: it begins with what the turn is called.
+func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
+	d := c.document(thinking)
+	if t.Wants.Title != "" {
+		d.addNote(TitleLine(t))
+	}
+	d.then, d.bypass, d.agent = t.Wants.Then, t.Bypass, t.Agent
+	return d
+}
+
+// TitleLine is the first line of what shows t: what the turn is called, in bold. t.Wants.Title is not empty.
+func TitleLine(t orchestrator.Turn) render.Text {
+	return render.Styled(render.Bold, render.ShortenPlain(render.OneLine(t.Wants.Title), titleMost))
+}
+
+// titleMost bounds what a turn is called, in UTF-16 units.
+const titleMost = 200
+
+func (c *Cards) sheetOf(t orchestrator.Turn) *sheet {
+	s := &sheet{
+		turn: t.ID, client: c.opts.Client, journal: c.opts.Journal, log: c.opts.Log,
+		place: t.Prompt.Conversation,
+	}
+	if outbox.ChatOf(s.place.Chat).Group {
+		s.replyTo = t.Prompt.Message // in a group several people ask at once
+	}
+	return s
+}
+
+// card is the growing message of one turn. Show folds events into the document and returns; calls are made
+// by the outbox, which asks for their content when there is budget for them. There is no goroutine of its
+// own: events, the end of a call and one timer move it on.
+type card struct {
+	cards *Cards
+	turn  orchestrator.Turn
+	sheet *sheet
+
+	recalling sync.Mutex // held while the journal is asked for what the previous process showed
+
+	mu       sync.Mutex
+	doc      *document
+	starts   []position // where messages begin; settled as far as they were begun
+	pacer    Pacer
+	interval time.Duration
+	timer    *time.Timer
+	wakes    time.Time // when the timer fires; zero when it has
+
+	dirty    bool // something is to be shown
+	urgent   bool // and it is more than growth of the answer
+	queued   bool // a call waits in the outbox or is being made
+	finished bool
+	ending   *script   // what it shows in the end; nil before that is known
+	past     past      // what the previous process left of the card
+	calls    int       // made so far
+	fails    int       // since the last that went well
+	last     time.Time // the last call
+	moved    time.Time // the last event that people can see
+	typing   time.Time // when to show typing next
+	saved    time.Time // the last snapshot
+	// savedPart is the message that the last snapshot is of.
+	savedPart int
+}
+
+// Show implements orchestrator.Card.
+func (c *card) Show(ev cli.Event) {
+	now := time.Now()
+	c.mu.Lock()
+	if c.finished {
+		c.mu.Unlock()
+		return
+	}
+	c.hearLocked(ev, now)
+	c.doc.now = now
+	what := c.doc.add(ev)
+	if what.text != "" && !c.past.told {
+		c.pacer.Add(what.text, now)
+	}
+	// Nothing can be shown of whitespace, so it must not spend the first call's budget.
+	visible := what.urgent || what.text != "" && (c.calls > 0 || strings.TrimSpace(what.text) != "")
+	if visible {
+		c.dirty, c.urgent, c.moved = true, c.urgent || what.urgent, now
+		c.doc.wait.clock = 0
+	}
+	post := c.planLocked(now)
+	c.mu.Unlock()
+	c.post(post)
+}
+
+// Finish implements orchestrator.Card.
+func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
+	c.mu.Lock()
+	c.finished = true
+	c.timer.Stop()
+	c.mu.Unlock()
+	if err := c.recall(ctx); err != nil {
+		return fmt.Errorf("show a turn's outcome: %w", err)
+	}
+	content := c.outcome(o)
+	c.cards.opts.Outbox.Retract(outbox.ChatOf(c.turn.Prompt.Conversation.Chat), cardKey(c.turn.ID))
+	return c.cards.conclude(ctx, c.sheet, content)
+}
+
+// outcome is what the card is to show in the end. It is made once, however often Finish is called.
+func (c *card) outcome(o orchestrator.Outcome) script {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending == nil {
+		c.doc.finish(o, c.cards.opts.Footer)
+		texts, cut := c.layoutLocked(render.MessageLimit)
+		c.ending = &script{texts: texts, buttons: c.cards.offer(c.turn.ID, o), file: c.cards.fileOf(o, cut)}
+	}
+	return *c.ending
+}
+
+// layoutLocked renders the document in messages. Where those begin that were begun is settled; limit is
+// how long the last may be. cut says that they leave out a part of the document.
+func (c *card) layoutLocked(limit int) (texts []render.Text, cut bool) {
+	if len(c.starts) == 0 {
+		c.starts = c.inheritLocked()
+	}
+	opened := c.sheet.opened()
+	settled := max(min(opened, len(c.starts)), 1)
+	begun := slices.Clone(c.starts[:settled])
+	if reach, ok := c.sheet.continued(); ok && settled == opened && c.doc.within(begun[settled-1], reach) {
+		begun = append(begun, c.doc.wholeWord(begun[settled-1], reach))
+	}
+	c.starts, texts, cut = c.doc.layout(begun, limit, c.cards.opts.MaxMessages)
+	return texts, cut
+}

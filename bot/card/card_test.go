@@ -1,0 +1,755 @@
+package card
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot/bottest"
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// stage is a card and all it stands on, under a fake clock.
+type stage struct {
+	*testing.T
+	wall   *bottest.Chat
+	shelf  *bottest.Journal
+	outbox *outbox.Outbox
+	cards  *Cards
+	turn   orchestrator.Turn
+	start  time.Time
+}
+
+func onStage(t *testing.T, play func(s *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		play(s)
+		s.close()
+	})
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{
+		T: t, wall: bottest.NewChat(t), shelf: bottest.NewJournal(), start: time.Now(),
+		turn: orchestrator.Turn{
+			ID: "turn1", State: orchestrator.TurnRunning,
+			Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 7, Topic: 4}, Message: 99},
+		},
+	}
+	s.open()
+	return s
+}
+
+// open starts a ductor on the wall and the shelf.
+func (s *stage) open() {
+	s.outbox = bottest.NewOutbox()
+	s.cards = New(Options{
+		Client: s.wall, Outbox: s.outbox, Journal: s.shelf, Buttons: bottest.Buttons{},
+		Footer: []FooterField{FooterModel, FooterTime},
+	})
+}
+
+func (s *stage) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.outbox.Drain(ctx); err != nil {
+		s.Errorf("drain: %v", err)
+	}
+}
+
+func (s *stage) wantText(want string) {
+	s.Helper()
+	synctest.Wait()
+	if got := s.wall.Text(); got != want {
+		s.Errorf("the chat shows\n%s\nwant\n%s", got, want)
+	}
+}
+
+func (s *stage) finish(c orchestrator.Card, o orchestrator.Outcome) {
+	s.Helper()
+	if o.State == "" {
+		o.State = orchestrator.TurnDone
+	}
+	if err := c.Finish(context.Background(), o); err != nil {
+		s.Errorf("finish: %v", err)
+	}
+}
+
+func ended(id string, code int) cli.ToolEnded {
+	return cli.ToolEnded{ID: cli.ToolID(id), ExitCode: &code, Duration: 1200 * time.Millisecond}
+}
+
+func TestCardShowsAnAnswerGrow(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		s.wantText("")
+		c.Show(cli.SessionStarted{Model: "opus"})
+		c.Show(cli.TextDelta{Text: "Hel"})
+		s.wantText("Hel") // at once
+		c.Show(cli.TextDelta{Text: "lo **wor"})
+		s.wantText("Hel")
+		time.Sleep(secondAfter)
+		s.wantText("Hello **wor")
+		c.Show(cli.TextDelta{Text: "ld**"})
+		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "npm test"})
+		time.Sleep(time.Second)
+		s.wantText("Hello world\n\n⏳ Bash npm test")
+		c.Show(ended("1", 0))
+		c.Show(cli.TextDelta{Text: "\n\nAll *green*."})
+		time.Sleep(time.Second)
+		s.wantText("Hello world\n\n✓ Bash npm test · 1.2 s\n\nAll green.")
+		s.finish(c, orchestrator.Outcome{Text: "Hello **world**\n\nAll *green*.", Model: "opus", Duration: 3 * time.Second})
+		s.wantText("Hello world\n\n✓ Bash npm test · 1.2 s\n\nAll green.\n\nopus · 3.0 s")
+		if n := s.wall.Count("send"); n != 1 {
+			t.Errorf("%d messages were sent, want one that grew", n)
+		}
+	})
+}
+
+func TestCardEndings(t *testing.T) {
+	denied := []cli.Denial{{Tool: "Bash", Title: "rm -rf /", Reason: "not in this mode"}}
+	for _, c := range []struct {
+		name    string
+		events  []cli.Event
+		outcome orchestrator.Outcome
+		want    string
+	}{
+		{"answer", nil, orchestrator.Outcome{Text: "Yes."}, "Yes."},
+		{"nothing", nil, orchestrator.Outcome{}, "The agent ended without a text answer."},
+		{"aborted", []cli.Event{cli.TextDelta{Text: "I will"}}, orchestrator.Outcome{State: orchestrator.TurnAborted, Text: "I will"},
+			"I will\n\n⏹ Aborted."},
+		{"aborted in a tool", []cli.Event{cli.ToolStarted{ID: "a", Name: "Bash", Title: "sleep 99"}},
+			orchestrator.Outcome{State: orchestrator.TurnAborted}, "✗ Bash sleep 99 · did not end\n⏹ Aborted."},
+		{"denied", nil, orchestrator.Outcome{Text: "I could not.", Denials: append(denied, denied...)},
+			"I could not.\n\n⛔ Bash rm -rf / was denied: not in this mode"},
+		{"denied, with the line of a tool", []cli.Event{
+			cli.ToolStarted{ID: "1", Name: "Bash", Title: "rm -rf /"}, cli.ToolEnded{ID: "1", Err: "permission denied"},
+		}, orchestrator.Outcome{Text: "I could not.", Denials: denied}, "⛔ Bash rm -rf / · denied\n\nI could not.\n\n⛔ Bash: not in this mode"},
+		{"denied, with room for the reason in the line", []cli.Event{
+			cli.ToolStarted{ID: "1", Name: "Bash", Title: "rm -rf /"}, cli.ToolEnded{ID: "1", Err: "The user does not want to do this"},
+		}, orchestrator.Outcome{Text: "I could not.", Denials: denied}, "⛔ Bash rm -rf / · denied: not in this mode\n\nI could not."},
+		{"in no time", nil, orchestrator.Outcome{Text: "Yes.", Duration: 4 * time.Millisecond}, "Yes.\n\n<0.1 s"},
+		{"failed, retry", nil, orchestrator.Outcome{State: orchestrator.TurnFailed, Failure: "Claude crashed.", Offer: cli.ActionRetry},
+			"⚠️ Claude crashed.\n[Run again]"},
+		{"failed, fresh", nil, orchestrator.Outcome{State: orchestrator.TurnFailed, Failure: "No such session.", Offer: cli.ActionFresh},
+			"⚠️ No such session.\n[Start fresh]\n[Run again]"},
+		{"failed, stop", nil, orchestrator.Outcome{State: orchestrator.TurnFailed, Failure: "Refused.", Offer: cli.ActionStop},
+			"⚠️ Refused."},
+		{"interrupted", []cli.Event{cli.TextDelta{Text: "Half"}},
+			orchestrator.Outcome{State: orchestrator.TurnInterrupted, Text: "Half", Failure: "Interrupted.", Offer: cli.ActionRetry},
+			"Half\n\n⚠️ Interrupted.\n[Run again]"},
+		{"second attempt", nil, orchestrator.Outcome{Text: "Yes.", Fallback: true, Model: "opus"}, "Yes.\n\nsecond attempt · opus"},
+		{"outcome overrules what was streamed", []cli.Event{cli.TextDelta{Text: "Helo"}}, orchestrator.Outcome{Text: "Hello"}, "Hello"},
+		{"sub-agent", []cli.Event{
+			cli.ToolStarted{ID: "p", Name: "Task", Title: "explore"},
+			cli.ToolStarted{ID: "c1", Name: "Read", Parent: "p"}, cli.ToolEnded{ID: "c1"},
+			cli.ToolStarted{ID: "c2", Name: "Read", Parent: "p"}, cli.ToolStarted{ID: "d", Name: "X", Parent: "c2"},
+			ended("p", 0),
+		}, orchestrator.Outcome{Text: "Done."}, "✓ Task explore · 3 tools · 1.2 s\n\nDone."},
+		{"failing tool", []cli.Event{cli.ToolStarted{ID: "1", Name: "Bash", Title: "false"}, ended("1", 1)},
+			orchestrator.Outcome{Text: "Hm."}, "✗ Bash false · exit 1 · 1.2 s\n\nHm."},
+		{"notes", []cli.Event{
+			cli.CompactBoundary{Trigger: "auto", PreTokens: 154000}, cli.Status{Kind: cli.StatusWarning, Detail: "hook\nfailed"},
+			cli.FileChanged{Path: "/w/a.go", Kind: cli.FileAdded, Diff: "--- a\n+++ b\n+x\n+y\n-z\n"}, cli.RateLimited{}, cli.RateLimited{},
+		}, orchestrator.Outcome{Text: "Ok."},
+			"🗜 conversation compacted, it had 154.0k tokens\n⚠️ hook failed\n➕ /w/a.go +2 −1\n⏳ the usage limit is near or reached\n\nOk."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			onStage(t, func(s *stage) {
+				k := s.cards.Open(s.turn)
+				for _, ev := range c.events {
+					k.Show(ev)
+				}
+				s.finish(k, c.outcome)
+				s.wantText(c.want)
+			})
+		})
+	}
+}
+
+// The line says that the process of the agent starts while it does, and how long the user waits.
+func TestCardTellsOfALongWait(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.turn.Agent = "claude"
+		c := s.cards.Open(s.turn)
+		c.Show(cli.Status{Kind: cli.StatusStarting})
+		time.Sleep(3 * time.Second)
+		s.wantText("🚀 starting Claude…")
+		c.Show(cli.SessionStarted{AgentSessionID: "1"})
+		time.Sleep(38 * time.Second)
+		s.wantText("💭 thinking… 40 s")
+		if n := s.wall.Count("edit"); n != 4 {
+			t.Errorf("%d edits for 40 s of waiting, want one each 10 s", n)
+		}
+		time.Sleep(time.Hour)
+		s.wantText("💭 thinking… 1 h 0 min")
+		if n := s.wall.Count("edit"); n > 80 {
+			t.Errorf("%d edits for an hour of waiting", n)
+		}
+		c.Show(cli.TextDelta{Text: "Here"})
+		time.Sleep(time.Second)
+		s.wantText("Here")
+		time.Sleep(3 * time.Second)
+		s.wantText("Here\n\n💭 thinking…")
+		s.finish(c, orchestrator.Outcome{Text: "Here"})
+	})
+}
+
+// An agent that was there begins without a word about its start.
+func TestCardOfAQuickStartSaysNothingOfIt(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		c.Show(cli.Status{Kind: cli.StatusStarting})
+		time.Sleep(100 * time.Millisecond)
+		c.Show(cli.SessionStarted{AgentSessionID: "1"})
+		time.Sleep(3 * time.Second)
+		s.wantText("💭 thinking…")
+		if n := s.wall.Count("edit"); n != 0 {
+			t.Errorf("%d edits", n)
+		}
+		s.finish(c, orchestrator.Outcome{Text: "Yes"})
+	})
+}
+
+func TestCardSaysThatItThinksOnlyAfterSilence(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		time.Sleep(1900 * time.Millisecond)
+		s.wantText("")
+		if s.wall.Count("typing") != 1 {
+			t.Error("no typing was shown")
+		}
+		time.Sleep(200 * time.Millisecond)
+		s.wantText("💭 thinking…")
+		c.Show(cli.Status{Kind: cli.StatusRetrying, Detail: "529"})
+		time.Sleep(time.Second)
+		s.wantText("🔁 the model's API is asked again… 529")
+		c.Show(cli.Status{Kind: cli.StatusWaiting, Detail: "the sandbox web is being prepared"})
+		time.Sleep(9 * time.Second)
+		s.wantText("⏳ the sandbox web is being prepared…")
+		time.Sleep(2 * time.Second)
+		s.wantText("⏳ the sandbox web is being prepared… 10 s")
+		c.Show(cli.Status{Kind: cli.StatusIdle})
+		time.Sleep(3 * time.Second)
+		s.wantText("💭 thinking…")
+		c.Show(cli.TextDelta{Text: "Here"})
+		time.Sleep(time.Second)
+		s.wantText("Here")
+		time.Sleep(3 * time.Second)
+		s.wantText("Here\n\n💭 thinking…")
+		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
+		time.Sleep(10 * time.Second)
+		s.wantText("Here\n\n⏳ Bash make")
+		s.finish(c, orchestrator.Outcome{Text: "Here"})
+	})
+}
+
+func TestCardManyToolsStayCompact(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		for i := range 40 {
+			id := fmt.Sprint(i)
+			c.Show(cli.ToolStarted{ID: cli.ToolID(id), Name: []string{"Bash", "Read"}[i%2], Title: "t" + id})
+			c.Show(ended(id, i/39))
+			time.Sleep(100 * time.Millisecond)
+		}
+		s.finish(c, orchestrator.Outcome{Text: "Done."})
+		got := s.wall.Text()
+		if lines := strings.Count(got, "\n"); lines > foldAbove+2 {
+			t.Errorf("%d lines:\n%s", lines, got)
+		}
+		for _, want := range []string{" tools: Bash ×", "✓ Bash t38", "✗ Read t39 · exit 1"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q is missing in\n%s", want, got)
+			}
+		}
+	})
+}
+
+func TestCardArrivesWholeUnderOneCallASecond(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.Mishaps = strict(3)
+		c := s.cards.Open(s.turn)
+		for i := range 20 {
+			id := fmt.Sprint(i)
+			c.Show(cli.TextDelta{Text: fmt.Sprintf("\n\nStep %d.", i)})
+			c.Show(cli.ToolStarted{ID: cli.ToolID(id), Name: "Bash", Title: "step " + id})
+			time.Sleep(150 * time.Millisecond)
+			c.Show(ended(id, 0))
+		}
+		var answer strings.Builder
+		for i := range 20 {
+			fmt.Fprintf(&answer, "\n\nStep %d.", i)
+		}
+		s.finish(c, orchestrator.Outcome{Text: answer.String()})
+		for i := range 20 {
+			if want := fmt.Sprintf("Step %d.\n\n✓ Bash step %d · 1.2 s", i, i); !strings.Contains(s.wall.Text(), want) {
+				t.Errorf("%q is missing", want)
+			}
+		}
+	})
+}
+
+// strict answers 429 to every call beyond one a second and a burst.
+func strict(burst int) func(string) bottest.Mishap {
+	var full time.Time
+	return func(string) bottest.Mishap {
+		now := time.Now()
+		if full.Before(now) {
+			full = now
+		}
+		if full.Sub(now) > time.Duration(burst-1)*time.Second {
+			return bottest.RateLimited
+		}
+		full = full.Add(time.Second)
+		return bottest.GoesWell
+	}
+}
+
+func TestCardLongAnswerGoesOnInTheNextMessage(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		var answer strings.Builder
+		for i := range 400 {
+			p := fmt.Sprintf("Paragraph %d says a little and ends.\n\n", i)
+			answer.WriteString(p)
+			c.Show(cli.TextDelta{Text: p})
+			time.Sleep(50 * time.Millisecond)
+		}
+		s.finish(c, orchestrator.Outcome{Text: answer.String()})
+		posts := s.wall.Visible()
+		if len(posts) != 4 {
+			t.Errorf("%d messages", len(posts))
+		}
+		var all []string
+		for _, p := range posts {
+			all = append(all, p.Text.Text)
+		}
+		if got, want := strings.Join(all, "\n\n"), strings.TrimSpace(answer.String()); got != want {
+			t.Errorf("the chat shows %d bytes, the answer has %d", len(got), len(want))
+		}
+		if n := s.wall.Count("send"); n != len(posts) {
+			t.Errorf("%d sends for %d messages", n, len(posts))
+		}
+	})
+}
+
+func TestCardAToolInASealedMessageEditsOnlyThat(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		c.Show(cli.ToolStarted{ID: "slow", Name: "Bash", Title: "make world"})
+		for i := range 150 {
+			c.Show(cli.TextDelta{Text: fmt.Sprintf("Line %d of a long answer, word by word.\n\n", i)})
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		before := s.wall.Visible()
+		if len(before) < 2 {
+			t.Fatalf("%d messages, want the first one sealed", len(before))
+		}
+		c.Show(ended("slow", 2))
+		time.Sleep(1500 * time.Millisecond)
+		after := s.wall.Visible()
+		if after[0].Edits != before[0].Edits+1 || !strings.HasPrefix(after[0].Text.Text, "✗ Bash make world · exit 2") {
+			t.Errorf("the first message begins %.60q after %d edits, before %d", after[0].Text.Text, after[0].Edits, before[0].Edits)
+		}
+		if after[1].Edits != before[1].Edits {
+			t.Error("the newest message was edited too")
+		}
+		s.finish(c, orchestrator.Outcome{State: orchestrator.TurnAborted})
+	})
+}
+
+func TestCardAMessageDeletedByAPersonComesBackOnce(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.Mishaps = func(method string) bottest.Mishap {
+			if method == "edit" {
+				return bottest.DeletedFirst
+			}
+			return bottest.GoesWell
+		}
+		c := s.cards.Open(s.turn)
+		for i := range 20 {
+			c.Show(cli.TextDelta{Text: fmt.Sprintf("word%d ", i)})
+			time.Sleep(time.Second)
+		}
+		s.finish(c, orchestrator.Outcome{Text: "word"})
+		if n := s.wall.Count("send"); n != 2 {
+			t.Errorf("%d sends, want the first and one more", n)
+		}
+	})
+}
+
+func TestCardTopicGone(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.Topics[4] = true
+		c := s.cards.Open(s.turn)
+		c.Show(cli.TextDelta{Text: "Hello"})
+		time.Sleep(1 * time.Second)
+		s.wantText("(The topic is gone, so this comes here.)\n\nHello") // without waiting for more text
+		s.finish(c, orchestrator.Outcome{Text: "Hello there"})
+		s.wantText("(The topic is gone, so this comes here.)\n\nHello there")
+		if p := s.wall.Visible()[0]; p.Topic != 0 {
+			t.Errorf("it is in topic %d", p.Topic)
+		}
+	})
+}
+
+func TestCardChatGone(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		c.Show(cli.TextDelta{Text: "Hello"})
+		synctest.Wait()
+		s.wall.Mu.Lock()
+		s.wall.Gone = true
+		s.wall.Mu.Unlock()
+		c.Show(cli.TextDelta{Text: " there"})
+		time.Sleep(3 * time.Second)
+		calls := s.wall.Count("")
+		s.finish(c, orchestrator.Outcome{Text: "Hello there"}) // delivery is impossible, which is no error
+		if n := s.wall.Count("") - calls; n > 0 {
+			t.Errorf("%d calls to a chat that is gone", n)
+		}
+	})
+}
+
+func TestCardFormattingRefusedGoesOutPlain(t *testing.T) {
+	onStage(t, func(s *stage) {
+		left := 1
+		s.wall.Mishaps = func(string) bottest.Mishap {
+			if left--; left >= 0 {
+				return bottest.RefusedOnce
+			}
+			return bottest.GoesWell
+		}
+		c := s.cards.Open(s.turn)
+		s.finish(c, orchestrator.Outcome{Text: "A **bold** word"})
+		s.wantText("A bold word")
+		if es := s.wall.Visible()[0].Text.Entities; len(es) > 0 {
+			t.Errorf("entities %v", es)
+		}
+	})
+}
+
+func TestCardASendWithUnknownOutcomeIsNotRepeated(t *testing.T) {
+	for _, f := range []bottest.Mishap{bottest.LostBefore, bottest.LostAfter} {
+		t.Run(string(f), func(t *testing.T) {
+			onStage(t, func(s *stage) {
+				s.wall.Mishaps = bottest.AtFirst(f)
+				c := s.cards.Open(s.turn)
+				s.finish(c, orchestrator.Outcome{Text: "The answer."})
+				notice := "⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.\n[Show again]"
+				want := notice
+				if f == bottest.LostAfter {
+					want = "The answer.\n----\n" + notice
+				}
+				s.wantText(want)
+
+				// A restart says nothing more.
+				s.restart(orchestrator.TurnDone, "The answer.")
+				s.wantText(want)
+
+				// A person asks for it.
+				turn := s.turn
+				if err := s.cards.ShowAgain(context.Background(), turn); err != nil {
+					t.Error(err)
+				}
+				s.wantText(want + "\n----\nThe answer.")
+				if err := s.cards.ShowAgain(context.Background(), turn); err != nil {
+					t.Error(err)
+				}
+				s.wantText(want + "\n----\nThe answer.")
+			})
+		})
+	}
+}
+
+// bury waits for the end of what a dead ductor still had in hand, and starts another.
+func (s *stage) bury() {
+	dead, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.outbox.Drain(dead) // nothing more leaves
+	synctest.Wait()
+	s.revive()
+	s.open()
+}
+
+// revive makes the journal take writes again.
+func (s *stage) revive() {
+	s.shelf.Mu.Lock()
+	defer s.shelf.Mu.Unlock()
+	s.shelf.DiesAt = 0
+}
+
+// restart ends this ductor as a crash would, starts another, and redelivers the turn.
+func (s *stage) restart(state orchestrator.TurnState, answer string) {
+	s.Helper()
+	s.bury()
+	s.turn.State = state
+	s.turn.Outcome = orchestrator.Outcome{State: state, Text: answer}
+	if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
+		s.Errorf("redeliver: %v", err)
+	}
+}
+
+func TestWhatWasOnItsWayAsTheTurnEndedDoesNotStay(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.Delay = time.Second
+		c := s.cards.Open(s.turn)
+		c.Show(cli.TextDelta{Text: "All there is."})
+		time.Sleep(2500 * time.Millisecond) // thinking… is on its way
+		s.wantText("All there is.")
+		s.finish(c, orchestrator.Outcome{Text: "All there is."})
+		time.Sleep(time.Minute)
+		s.wantText("All there is.")
+	})
+}
+
+func TestCardAnEditWithUnknownOutcomeIsRepeated(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		c.Show(cli.TextDelta{Text: "The"})
+		synctest.Wait()
+		left := 2
+		s.wall.Mishaps = func(string) bottest.Mishap {
+			if left--; left >= 0 {
+				return bottest.LostBefore
+			}
+			return bottest.GoesWell
+		}
+		s.finish(c, orchestrator.Outcome{Text: "The answer."})
+		s.wantText("The answer.")
+	})
+}
+
+func TestCardInterruptedTurnKeepsItsText(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn).(*card)
+		c.Show(cli.TextDelta{Text: "I have begun"})
+		time.Sleep(2500 * time.Millisecond) // thinking… is shown
+		synctest.Wait()
+		c.mu.Lock()
+		c.finished = true // as good as dead
+		c.timer.Stop()
+		c.mu.Unlock()
+		want := "I have begun\n\n⚠️ Interrupted by a restart.\n[Run again]"
+		s.restart(orchestrator.TurnInterrupted, "")
+		s.wantText(want)
+		s.restart(orchestrator.TurnInterrupted, "")
+		s.wantText(want)
+	})
+}
+
+func TestCardInterruptedBeforeAnythingWasShown(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.restart(orchestrator.TurnInterrupted, "")
+		s.restart(orchestrator.TurnInterrupted, "")
+		s.wantText("⚠️ Interrupted by a restart.\n[Run again]")
+	})
+}
+
+// Ductor dies at every single write to the journal in turn; after the restart the answer is in the chat
+// exactly once, or the chat says that it may be missing.
+func TestCardSurvivesDeathAtEveryWrite(t *testing.T) {
+	var answer strings.Builder
+	for i := range 250 {
+		fmt.Fprintf(&answer, "Paragraph %d says a little and ends.\n\n", i)
+	}
+	for at := 1; ; at++ {
+		died := false
+		onStage(t, func(s *stage) {
+			s.shelf.DiesAt = at
+			s.wall.Mishaps = func(string) bottest.Mishap {
+				if s.shelf.DiesAt > 0 && s.shelf.Dead() {
+					return bottest.NotSent // a dead process calls nobody
+				}
+				return bottest.GoesWell
+			}
+			c := s.cards.Open(s.turn)
+			for part := range strings.SplitAfterSeq(answer.String(), "\n\n") {
+				c.Show(cli.TextDelta{Text: part})
+				time.Sleep(20 * time.Millisecond)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if err := c.Finish(ctx, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer.String()}); err == nil {
+				return
+			}
+			died = true
+			s.restart(orchestrator.TurnDone, answer.String())
+			synctest.Wait()
+			seen := make(map[string]int)
+			told := false
+			for _, p := range s.wall.Visible() {
+				told = told || len(p.Buttons) > 0
+				for line := range strings.SplitSeq(p.Text.Text, "\n\n") {
+					seen[line]++
+				}
+			}
+			for i := range 250 {
+				line := fmt.Sprintf("Paragraph %d says a little and ends.", i)
+				if n := seen[line]; n > 1 || n == 0 && !told {
+					t.Errorf("death at write %d: paragraph %d is shown %d times", at, i, n)
+				}
+			}
+		})
+		if !died {
+			break
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func TestCardBlankTextSpendsNothing(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		c.Show(cli.TextDelta{Text: "\n\n"})
+		c.Show(cli.TextDelta{Text: "Hi"})
+		s.wantText("Hi")
+		s.finish(c, orchestrator.Outcome{Text: "\n\nHi"})
+		if n := s.wall.Count(""); n != 1 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
+
+func TestCardAnswersToThePromptInGroups(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.turn.Prompt.Conversation = orchestrator.ConversationID{Chat: -5}
+		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "Hi"})
+		if p := s.wall.Visible()[0]; p.ReplyTo != 99 {
+			t.Errorf("answers to %d", p.ReplyTo)
+		}
+	})
+}
+
+func TestCardThinkingIsShownWhenAsked(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.cards.opts.ShowThinking = true
+		c := s.cards.Open(s.turn)
+		c.Show(cli.ThinkingDelta{Text: "Let me see. "})
+		c.Show(cli.ThinkingDelta{Text: strings.Repeat("Hm. ", 1000)})
+		c.Show(cli.TextDelta{Text: "Yes."})
+		s.finish(c, orchestrator.Outcome{Text: "Yes."})
+		p := s.wall.Visible()[0]
+		if !strings.HasPrefix(p.Text.Text, "Let me see. Hm.") || !strings.HasSuffix(p.Text.Text, "…\n\nYes.") {
+			t.Errorf("the chat shows %q", p.Text.Text)
+		}
+		if es := p.Text.Entities; len(es) != 1 || es[0].Kind != render.Expandable {
+			t.Errorf("entities %v", es)
+		}
+	})
+}
+
+// A button must not hold up the commands behind it while the chat is told to be silent.
+func TestCardShowAgainDoesNotHoldUpItsCaller(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.Mishaps = func(string) bottest.Mishap { return bottest.LostBefore }
+		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "The answer."})
+		s.wall.Mu.Lock()
+		s.wall.Mishaps = nil
+		s.wall.Mu.Unlock()
+		silent := bottest.NewRecord().Fail("other", bottest.Limited(time.Hour))
+		s.outbox.Go(context.Background(), outbox.Call{Chat: outbox.ChatOf(7), Run: silent}, nil)
+		synctest.Wait()
+		start := time.Now()
+		for range 2 {
+			if err := s.cards.ShowAgain(s.Context(), s.turn); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(start); took > showPatience {
+			t.Errorf("the caller waited %s", took)
+		}
+		s.wantText("")
+		time.Sleep(2 * time.Hour)
+		s.wantText("The answer.")
+	})
+}
+
+// cardToken is a bot token that an agent says.
+const cardToken = "123456:AAbb-Cc_Dd0123456789"
+
+func TestCardMasksASecretThatTwoMessagesShare(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.cards.opts.Scrub = tgapi.NewScrubber(cardToken)
+		text := strings.Repeat("x", render.FullMessage-10) + cardToken + strings.Repeat("y", 500)
+		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: text})
+		posts := s.wall.Visible()
+		if len(posts) != 2 {
+			t.Errorf("%d messages", len(posts))
+		}
+		for _, p := range posts {
+			if strings.Contains(p.Text.Text, "AAbb") || strings.Contains(p.Text.Text, "0123") {
+				t.Errorf("a part of the secret is in %q", p.Text.Text)
+			}
+		}
+		for turn, data := range s.shelf.Cards {
+			if strings.Contains(string(data), "AAbb") {
+				t.Errorf("the secret is stored with %s", turn)
+			}
+		}
+	})
+}
+
+// Whatever lies in the journal, showing it again or going on with it neither panics nor goes on for ever.
+func FuzzRedeliver(f *testing.F) {
+	f.Add([]byte(`{"final":true,"first":0,"texts":[{"text":"a"}],"topic":0}`), 0, "sent", 1)
+	f.Add([]byte(`{"final":true,"first":-1,"texts":[{"text":"a"}]}`), 1<<20, "sending", 0)
+	f.Add([]byte(`{"first":3,"texts":[{"text":"a","entities":[{"Kind":"x","Offset":-4}]}]}`), -1, "unknown", -5)
+	f.Add([]byte(`{`), 5, "", 0)
+	f.Add([]byte(`{"first":1,"texts":[{"text":"a"}],"starts":[[0,0],[0,3]],"prints":["x"]}`), 1, "sending", -5)
+	f.Add([]byte(`{"first":1,"texts":[{"text":"a"}],"starts":[[0,0],[-3,99]],"prints":["x","y","z"]}`), 0, "unknown", -1<<62)
+	f.Fuzz(func(t *testing.T, content []byte, part int, state string, message int) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			s.wall.Unchecked = true
+			s.shelf.Cards["turn1"] = content
+			s.shelf.Parts["turn1"] = map[int]orchestrator.CardPart{
+				part: {Part: part, State: orchestrator.SendState(state), Message: message},
+			}
+			for _, turn := range []orchestrator.TurnState{orchestrator.TurnDone, orchestrator.TurnInterrupted} {
+				s.turn.State = turn
+				_ = s.cards.Redeliver(context.Background(), s.turn) // an error is an answer too
+			}
+			s.turn.ID = "turn2"
+			s.shelf.Cards["turn2"], s.shelf.Parts["turn2"] = content, map[int]orchestrator.CardPart{
+				part: {Part: part, State: orchestrator.SendState(state), Message: message},
+			}
+			c := s.cards.Reopen(context.Background(), s.turn)
+			c.Show(cli.TextDelta{Text: "Hello"})
+			c.Show(cli.ToolStarted{ID: "1", Name: "Bash"})
+			c.Show(cli.CaughtUp{})
+			time.Sleep(5 * time.Second)
+			_ = c.Finish(context.Background(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "Hello"})
+			s.close()
+		})
+	})
+}
+
+// A notice that could not be recorded is not sent again, however often the outcome is shown.
+func TestANoticeIsSentOnce(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.wall.Mishaps = bottest.AtFirst(bottest.LostBefore)
+		s.wall.Seen = func(t render.Text) { s.shelf.Full.Store(strings.Contains(t.Text, "The connection broke")) }
+		c := s.cards.Open(s.turn)
+		if err := c.Finish(s.Context(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "Yes."}); err == nil {
+			t.Error("nothing was wrong")
+		}
+		s.shelf.Full.Store(false)
+		s.finish(c, orchestrator.Outcome{Text: "Yes."})
+		if n := len(s.wall.Visible()); n != 1 {
+			t.Errorf("there are %d notices:\n%s", n, s.wall.Text())
+		}
+	})
+}

@@ -1,0 +1,341 @@
+package card
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// savedCard is what the journal keeps of a card's content.
+type savedCard struct {
+	Final   bool           `json:"final"` // the outcome; else what was shown last while the turn ran
+	First   int            `json:"first"` // the messages before it stay as they are
+	Texts   []savedText    `json:"texts"`
+	Buttons tgapi.Keyboard `json:"buttons,omitempty"` // below the last one
+	Topic   int            `json:"topic"`
+	Remark  string         `json:"remark,omitempty"` // below it all, added later
+	File    bool           `json:"file,omitempty"`   // a file with the whole answer follows
+
+	// While the turn runs: where its messages begin in the document, as segment and offset, and the
+	// fingerprints of what those before First show; empty for one that is not known.
+	Starts [][2]int `json:"starts,omitempty"`
+	Prints []string `json:"prints,omitempty"`
+}
+
+type savedText struct {
+	Text     string          `json:"text"`
+	Entities []render.Entity `json:"entities,omitempty"`
+}
+
+// script is a card's final content: what its messages are to show, from first on.
+type script struct {
+	first   int
+	texts   []render.Text
+	buttons tgapi.Keyboard
+	remark  string // below the last message, if it has room
+	file    string // the whole answer where the messages leave out a part of it; else empty
+}
+
+// wants spreads the script over the parts; the buttons are below the last message.
+func (s script) wants() []want {
+	out := make([]want, s.first+len(s.texts))
+	last := -1
+	for i, t := range s.texts {
+		out[s.first+i].text = t
+		if t.Text != "" {
+			last = s.first + i
+		}
+	}
+	if last >= 0 {
+		out[last].buttons = s.buttons
+		out[last].text = withRemark(out[last].text, s.remark)
+	}
+	return out
+}
+
+func (s script) encode(topic int) ([]byte, error) {
+	c := savedCard{Final: true, First: s.first, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != ""}
+	for _, t := range s.texts {
+		c.Texts = append(c.Texts, savedText{t.Text, t.Entities})
+	}
+	return c.encode()
+}
+
+func (c savedCard) encode() ([]byte, error) {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode a card: %w", err)
+	}
+	return data, nil
+}
+
+// script is the final content that was stored for the card of a turn that had the outcome o.
+func (c savedCard) script(file string) script {
+	s := script{first: c.First, buttons: c.Buttons, remark: c.Remark}
+	if c.File {
+		s.file = file
+	}
+	for _, t := range c.Texts {
+		s.texts = append(s.texts, render.Text{Text: t.Text, Entities: t.Entities})
+	}
+	return s
+}
+
+// noticePart is the number under which the notice about a card is journaled, beyond any card's parts.
+const noticePart = 1 << 20
+
+// conclude brings the chat to show a script and returns when it does, or when it is known that it cannot
+// and the chat was told. The script is stored before the first call, so that a restart goes on from here.
+func (c *Cards) conclude(ctx context.Context, s *sheet, content script) error {
+	if err := s.store(ctx, content); err != nil {
+		return err
+	}
+	wants := content.wants()
+	for call := 1 << 30; ; call++ { // later than any call before
+		if act, _ := s.next(content.first, wants, true); act.kind == nothing && !s.flying() {
+			break
+		}
+		priority := outbox.Awaited
+		if s.opened() == 0 { // the user has seen nothing of it yet
+			priority = outbox.Urgent
+		}
+		err := c.out(ctx, s, priority, func(ctx context.Context) error {
+			// Decided only now: a call that was in flight may have changed what is left to do.
+			act, _ := s.next(content.first, wants, true)
+			if act.kind == nothing {
+				return outbox.ErrNotNeeded
+			}
+			return s.perform(ctx, act, s.begin(act, call))
+		})
+		if err != nil {
+			return fmt.Errorf("show a turn's outcome: %w", err)
+		}
+	}
+	if err := c.deliverFile(ctx, s, content); err != nil {
+		return fmt.Errorf("send an answer as a file: %w", err)
+	}
+	return c.tell(ctx, s)
+}
+
+// out makes a call of a card that must be delivered. run settles unknown outcomes of sends by itself, so
+// what is left may be made again.
+func (c *Cards) out(ctx context.Context, s *sheet, priority outbox.Priority, run func(context.Context) error) error {
+	return c.opts.Outbox.Do(ctx, outbox.Call{
+		Chat: outbox.ChatOf(s.where().Chat), Priority: priority, Key: cardKey(s.turn), Idempotent: true, Run: run,
+	})
+}
+
+func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
+
+// tell says in the chat that a message may be missing, once.
+func (c *Cards) tell(ctx context.Context, s *sheet) error {
+	unknown, refused := s.missing()
+	if !unknown && !refused {
+		return nil
+	}
+	n := tgapi.Message{To: s.where(), ReplyTo: s.replyTo}
+	if unknown {
+		n.Text = render.Plain("⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.")
+		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons.ShowAgain(s.turn)}}
+	} else {
+		n.Text = render.Plain("⚠️ Telegram refused a message of this answer, so a part of it is missing. The log says why.")
+	}
+	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.sendNotice(ctx, n) })
+}
+
+// sendNotice sends a notice about the card, at most once.
+func (s *sheet) sendNotice(ctx context.Context, n tgapi.Message) error {
+	if err := s.save(ctx, noticePart, orchestrator.Sending, 0); err != nil {
+		return err
+	}
+	id, err := s.client.Send(ctx, n)
+	switch f := tgapi.FaultOf(err); f.Kind {
+	case tgapi.NoFault:
+		s.set(func() { s.told = true }) // also if that cannot be recorded, and the outcome is shown again therefore
+		return s.saved(ctx, noticePart, orchestrator.Sent, id)
+	case tgapi.UnknownFault:
+		s.set(func() { s.told = true })
+		return s.saved(ctx, noticePart, orchestrator.Unknown, 0)
+	case tgapi.RateLimited, tgapi.ServerFault, tgapi.NotSent, tgapi.Cancelled, tgapi.Unauthorized, tgapi.Conflict:
+		return errors.Join(err, s.saved(ctx, noticePart, orchestrator.Pending, 0))
+	}
+	s.log.Warn("a notice could not be sent", "turn", s.turn, "err", err)
+	return s.saved(ctx, noticePart, orchestrator.Failed, 0)
+}
+
+// maxParts is more messages than any card has.
+const maxParts = 10_000
+
+func decodeCard(data []byte) (savedCard, error) {
+	var saved savedCard
+	if err := json.Unmarshal(data, &saved); err != nil {
+		return savedCard{}, fmt.Errorf("decode a card: %w", err)
+	}
+	if saved.First < 0 || saved.First > maxParts || max(len(saved.Texts), len(saved.Starts), len(saved.Prints)) > maxParts {
+		return savedCard{}, errors.New("decode a card: it has messages that cannot be")
+	}
+	return saved, nil
+}
+
+// load makes the sheet of a card that the previous process began.
+func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*sheet, savedCard, error) {
+	s := c.sheetOf(t)
+	saved, err := s.recall(ctx)
+	return s, saved, err
+}
+
+// recall takes over what the journal knows of the card's messages, and returns what it knows of their content.
+func (s *sheet) recall(ctx context.Context) (savedCard, error) {
+	s.journaling.Lock()
+	defer s.journaling.Unlock()
+	data, parts, err := s.journal.LoadCard(ctx, string(s.turn))
+	if err != nil {
+		return savedCard{}, fmt.Errorf("load a card: %w", err)
+	}
+	var saved savedCard
+	if len(data) > 0 {
+		if saved, err = decodeCard(data); err != nil {
+			return savedCard{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(data) > 0 {
+		s.place.Topic = saved.Topic
+	}
+	if !saved.Final {
+		s.kept = saved
+	}
+	for _, p := range parts {
+		switch p.Part {
+		case noticePart:
+			s.told = p.State != orchestrator.Pending
+		case filePart:
+			s.file = p.State
+			if s.file == orchestrator.Sending {
+				s.file = orchestrator.Unknown
+			}
+		}
+		if p.Part < 0 || p.Part > maxParts {
+			continue
+		}
+		for len(s.parts) <= p.Part {
+			s.parts = append(s.parts, &sheetPart{state: orchestrator.Pending})
+		}
+		*s.parts[p.Part] = recalled(p)
+	}
+	for i, print := range saved.Prints {
+		if i < len(s.parts) && s.parts[i].state == orchestrator.Sent {
+			s.parts[i].print = print
+		}
+	}
+	return saved, nil
+}
+
+func recalled(p orchestrator.CardPart) sheetPart {
+	part := sheetPart{state: p.State, message: p.Message, left: p.State == orchestrator.Failed}
+	if p.State == orchestrator.Sending {
+		part.state = orchestrator.Unknown
+	}
+	if part.state == orchestrator.Unknown {
+		part.message, part.reach = 0, unpack(p.Message)
+	}
+	return part
+}
+
+// Redeliver shows the outcome of a turn that the previous process did not show whole; see orchestrator.Chat.
+func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
+	s, saved, err := c.load(ctx, t)
+	if err != nil {
+		return err
+	}
+	if interrupted(t) {
+		s.told = true // nobody waits for the rest of it
+	}
+	return c.conclude(ctx, s, c.resume(t, s, saved))
+}
+
+func interrupted(t orchestrator.Turn) bool {
+	return t.State == orchestrator.TurnInterrupted || t.Outcome.State == orchestrator.TurnInterrupted
+}
+
+// resume decides what the messages of a turn's card are to show after a restart.
+func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
+	if saved.Final {
+		return saved.script(c.opts.Scrub.String(t.Outcome.Text))
+	}
+	if !interrupted(t) {
+		return c.scriptOf(t) // the answer is whole, only its card is not: it takes over what there is
+	}
+	// What was shown last stays, with a mark below it. Where that is not known the mark stands alone.
+	o := t.Outcome
+	o.State, o.Text = orchestrator.TurnInterrupted, ""
+	d := c.document(false)
+	if s.opened() == 0 {
+		d = c.documentOf(t, false)
+	}
+	d.finish(o, nil)
+	mark := d.slices([]position{{}}, position{})[0]
+	alone := script{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o)}
+	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].state != orchestrator.Sent {
+		return alone
+	}
+	shown := saved.Texts[len(saved.Texts)-1]
+	if shown.Text == "" {
+		return script{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons}
+	}
+	both := render.Concat(render.Text{Text: shown.Text, Entities: shown.Entities}, render.Plain("\n\n"), mark)
+	if !render.Fits(both, render.MessageLimit) {
+		return alone
+	}
+	return script{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons}
+}
+
+// scriptOf makes a turn's card of its outcome alone.
+func (c *Cards) scriptOf(t orchestrator.Turn) script {
+	d := c.documentOf(t, false)
+	d.finish(t.Outcome, c.opts.Footer)
+	_, texts, cut := d.layout([]position{{}}, render.MessageLimit, c.opts.MaxMessages)
+	return script{texts: texts, buttons: c.offer(t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut)}
+}
+
+// claim begins an errand, unless another is under way, which it gives then.
+func (c *Cards) claim(turn cli.TurnID, what errand) (busy errand) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if busy = c.again[turn]; busy == idle {
+		c.again[turn] = what
+	}
+	return busy
+}
+
+func (c *Cards) release(turn cli.TurnID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.again, turn)
+}
+
+// offer is the buttons below an outcome.
+func (c *Cards) offer(turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
+	b := c.opts.Buttons
+	switch {
+	case o.State == orchestrator.TurnInterrupted:
+		return tgapi.Keyboard{{b.RunAgain(turn)}}
+	case o.State == orchestrator.TurnAborted:
+		return nil
+	}
+	switch o.Offer {
+	case cli.ActionRetry, cli.ActionWait, cli.ActionOtherAgent:
+		return tgapi.Keyboard{{b.RunAgain(turn)}}
+	case cli.ActionFresh:
+		return tgapi.Keyboard{{b.Fresh(turn), b.RunAgain(turn)}}
+	}
+	return nil
+}

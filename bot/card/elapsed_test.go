@@ -1,0 +1,102 @@
+package card
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/sim/telegram"
+)
+
+// A tool that runs for long says so, at moments that grow apart; what is edited anyway says how long by then.
+func TestCardSaysHowLongAToolRuns(t *testing.T) {
+	inTheatre(t, telegram.StrictLimits(), func(s *theatre) {
+		chat := s.chat(7)
+		c := s.open(chat, 0)
+		shows := func(after time.Duration, want string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if last, _ := chat.View().Last(); last.Text != want {
+				t.Errorf("the chat shows %q, want %q", last.Text, want)
+			}
+		}
+		edits := func() int { return len(s.srv.Calls(telegram.Methods("editMessageText"))) }
+		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "npm test"})
+		shows(29*time.Second, "⏳ Bash npm test")
+		shows(2*time.Second, "⏳ Bash npm test · 30 s")
+		shows(28*time.Second, "⏳ Bash npm test · 30 s")
+		shows(3*time.Second, "⏳ Bash npm test · 1 min 0 s")
+		shows(60*time.Second, "⏳ Bash npm test · 2 min 0 s")
+		shows(time.Hour, "⏳ Bash npm test · 32 min 0 s")
+		if n := edits(); n != 7 {
+			t.Errorf("%d edits in an hour, want one each time it doubles", n)
+		}
+		c.Show(cli.ToolStarted{ID: "2", Name: "Read", Title: "a.go"})
+		shows(2*time.Second, "⏳ Bash npm test · 1 h 2 min\n⏳ Read a.go")
+		c.Show(cli.ToolEnded{ID: "1", Duration: time.Hour})
+		c.Show(cli.ToolEnded{ID: "2"})
+		s.finish(c, "Done.")
+		last, _ := chat.View().Last()
+		if want := "✓ Bash npm test · 1 h 0 min\n✓ Read a.go\n\nDone.\n\nopus"; last.Text != want {
+			t.Errorf("in the end %q", last.Text)
+		}
+	})
+}
+
+// A tool that began before this ductor did is counted from then.
+func TestCardCountsFromWhenAToolBegan(t *testing.T) {
+	inTheatre(t, telegram.Limits{}, func(s *theatre) {
+		chat := s.chat(7)
+		c := s.open(chat, 0)
+		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make", At: time.Now().Add(-100 * time.Second)})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if last, _ := chat.View().Last(); !strings.HasPrefix(last.Text, "⏳ Bash make · 1 min 40 s") {
+			t.Errorf("the chat shows %q", last.Text)
+		}
+		s.finish(c, "Done.")
+	})
+}
+
+// A tool that waits for people does not run: it says so, and the wait is no time that it took.
+func TestCardSaysThatAToolWaitsForPeople(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		decided bool
+		want    string
+	}{
+		{"allowed", true, "✓ Bash make · 40 s"},
+		{"and nobody heard of it", false, "✓ Bash make"}, // such as before a restart
+	} {
+		inTheatre(t, telegram.Limits{}, func(s *theatre) {
+			chat := s.chat(7)
+			c := s.open(chat, 0)
+			shows := func(after time.Duration, want string) {
+				t.Helper()
+				time.Sleep(after)
+				synctest.Wait()
+				if last, _ := chat.View().Last(); last.Text != want {
+					t.Errorf("%s: the chat shows %q, want %q", tc.name, last.Text, want)
+				}
+			}
+			c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
+			c.Show(cli.ApprovalAsked{ID: "a", Tool: "Bash", Started: "1"})
+			shows(10*time.Minute, "🔐 Bash make")
+			if tc.decided {
+				c.Show(cli.AskWithdrawn{ID: "b"}) // of another
+				shows(5*time.Second, "🔐 Bash make")
+				c.Show(cli.AskWithdrawn{ID: "a"})
+				shows(35*time.Second, "⏳ Bash make · 30 s")
+				time.Sleep(5 * time.Second)
+			}
+			c.Show(cli.ToolEnded{ID: "1", Duration: 11 * time.Minute})
+			s.finish(c, "Done.")
+			if last, _ := chat.View().Last(); last.Text != tc.want+"\n\nDone.\n\nopus" {
+				t.Errorf("%s: in the end %q", tc.name, last.Text)
+			}
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package card
+
+import (
+	"context"
+
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// snapshot is what is kept of a card while its turn runs, for a ductor that finds it after a crash.
+type snapshot struct {
+	part   int         // the newest message
+	text   render.Text // what it shows, without a word about what goes on
+	starts []position  // where the messages begin
+}
+
+// keep stores a snapshot. What cannot be stored is only logged: the card is as good as without it.
+func (s *sheet) keep(ctx context.Context, snap snapshot) {
+	s.journaling.Lock() // so that it cannot overwrite the final content
+	defer s.journaling.Unlock()
+	if s.final {
+		return
+	}
+	kept := savedCard{First: snap.part, Texts: []savedText{{snap.text.Text, snap.text.Entities}}, Prints: s.prints(snap.part)}
+	for _, p := range snap.starts {
+		kept.Starts = append(kept.Starts, [2]int{p.segment, p.offset})
+	}
+	if err := s.storeKept(ctx, kept); err != nil {
+		s.log.Warn("store a running card", "turn", s.turn, "err", err)
+	}
+}
+
+// disown makes the journal forget what a message shows, before that becomes untrue.
+func (s *sheet) disown(ctx context.Context, part int) error {
+	s.journaling.Lock()
+	defer s.journaling.Unlock()
+	if s.final || part >= len(s.kept.Prints) || s.kept.Prints[part] == "" {
+		return nil
+	}
+	kept := s.kept
+	kept.Prints = append([]string(nil), kept.Prints...)
+	kept.Prints[part] = ""
+	return s.storeKept(ctx, kept)
+}
+
+func (s *sheet) storeKept(ctx context.Context, kept savedCard) error {
+	kept.Topic = s.where().Topic
+	data, err := kept.encode()
+	if err != nil {
+		return err
+	}
+	if err := s.journal.SaveCard(context.WithoutCancel(ctx), string(s.turn), data); err != nil {
+		return err
+	}
+	s.kept = kept
+	return nil
+}
+
+// prints is the fingerprints of the messages before part, as far as it is known what they show.
+func (s *sheet) prints(part int) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]string, min(part, len(s.parts)))
+	for i := range out {
+		p := s.parts[i]
+		switch {
+		case p.state != orchestrator.Sent:
+		case p.print != "":
+			out[i] = p.print
+		case p.known:
+			p.print = render.Fingerprint(p.shown)
+			out[i] = p.print
+		}
+	}
+	return out
+}

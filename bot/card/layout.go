@@ -1,0 +1,220 @@
+package card
+
+import (
+	"math"
+	"slices"
+
+	"ductor/bot/render"
+)
+
+// position is a place in a document where a message begins: a segment, and UTF-16 units of its rendering.
+type position struct{ segment, offset int }
+
+// sheaf is a document cut into messages, kept to cut it again with little work when it has grown.
+type sheaf struct {
+	starts []position
+	parts  []render.Text
+}
+
+// slices renders the document in messages that begin at starts, but the last, which begins at newest; the first start
+// is the document's. Joined, they are the whole document up to the last start and from newest on, but for whitespace
+// at the seams. Messages of the previous call whose content has not changed since are taken over.
+func (d *document) slices(starts []position, newest position) []render.Text {
+	for _, s := range d.segments {
+		s.shown.set(d.scrub.Text(s.rendered()))
+	}
+	next := sheaf{starts: slices.Clone(starts), parts: make([]render.Text, len(starts))}
+	for i := range starts {
+		if d.unchanged(starts, i) {
+			next.parts[i] = d.cut.parts[i]
+			continue
+		}
+		from, to := starts[i], position{segment: len(d.segments)}
+		if i+1 < len(starts) {
+			to = starts[i+1]
+		} else {
+			from = newest
+		}
+		next.parts[i] = d.part(from, to)
+	}
+	for _, s := range d.segments {
+		s.shown.changed = math.MaxInt
+	}
+	d.cut = next
+	return slices.Clone(next.parts)
+}
+
+// unchanged says that part i is what it was at the previous cut.
+func (d *document) unchanged(starts []position, i int) bool {
+	if i+1 >= len(starts) || i+1 >= len(d.cut.starts) || starts[i] != d.cut.starts[i] || starts[i+1] != d.cut.starts[i+1] {
+		return false
+	}
+	for n := starts[i].segment; n < starts[i+1].segment; n++ {
+		if d.segments[n].shown.changed < math.MaxInt {
+			return false
+		}
+	}
+	end := starts[i+1]
+	return end.offset == 0 || end.segment < len(d.segments) && d.segments[end.segment].shown.changed >= end.offset
+}
+
+// part renders the message from one position to another.
+func (d *document) part(from, to position) render.Text {
+	var p piece
+	for n := from.segment; n < len(d.segments) && n <= to.segment; n++ {
+		s := d.segments[n]
+		begin, end := place{}, s.shown.end()
+		if n == from.segment {
+			begin = s.shown.find(from.offset)
+		}
+		if n == to.segment {
+			end = s.shown.find(to.offset)
+		}
+		p.add(s.kind, n, s.shown.between(begin, end))
+	}
+	return p.message()
+}
+
+// piece gathers the segments of one message.
+type piece struct {
+	texts []render.Text
+	kind  segmentKind // of the last one
+	from  int         // its index
+}
+
+func (p *piece) add(kind segmentKind, segment int, t render.Text) {
+	if t.Text == "" {
+		return
+	}
+	if len(p.texts) > 0 && p.from != segment {
+		p.texts = append(p.texts, render.Plain(separator(p.kind, kind)))
+	}
+	p.texts, p.kind, p.from = append(p.texts, t), kind, segment
+}
+
+func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
+
+// extend adds starts until the rest of the document fits into one message, or there are as many as may be; then cut
+// says that the rest does not fit. limit is how long that last message may be, most is 0 for no limit.
+func (d *document) extend(starts []position, limit, most int) (all []position, cut bool) {
+	for {
+		tail := d.tail(starts[len(starts)-1])
+		if tail.fits(limit) {
+			return starts, false
+		}
+		if most > 0 && len(starts) >= most {
+			return starts, true
+		}
+		starts = append(starts, tail.cut())
+	}
+}
+
+// ending is the document from a position on, as far as the next cut needs it.
+type ending struct {
+	text  render.Text
+	more  bool // there is text behind it
+	marks []endingMark
+}
+
+// endingMark says where in the ending's text a segment begins.
+type endingMark struct {
+	unit   int
+	at     position // of what stands at unit
+	whole  bool     // the segment is not to be cut
+	growth int      // units that the segment may still grow by
+}
+
+func (d *document) tail(from position) *ending {
+	e := &ending{}
+	var p piece
+	units := 0
+	for i := from.segment; i < len(d.segments); i++ {
+		if units > 2*render.MessageLimit {
+			e.more = true
+			break
+		}
+		s := d.segments[i]
+		s.shown.set(d.scrub.Text(s.rendered()))
+		begin := place{}
+		if i == from.segment {
+			begin = s.shown.find(from.offset)
+		}
+		end := s.shown.seek(begin, begin.units+3*render.MessageLimit)
+		t := s.shown.between(begin, end)
+		e.more = e.more || end.bytes < len(s.shown.text.Text)
+		if t.Text == "" {
+			continue
+		}
+		before := len(p.texts)
+		p.add(s.kind, i, t)
+		for _, added := range p.texts[before : len(p.texts)-1] {
+			units += render.Len(added.Text)
+		}
+		e.marks = append(e.marks, endingMark{
+			unit: units, at: position{i, begin.units}, whole: s.kind != textSegment, growth: s.growth(d.segments, i),
+		})
+		units += render.Len(t.Text)
+	}
+	e.text = render.Concat(p.texts...)
+	return e
+}
+
+// growth is how many units the segment may still grow by: a tool that runs gets its result, and the first
+// that went well may come to stand for those that follow.
+func (s *segment) growth(all []*segment, i int) int {
+	if s.kind != toolSegment {
+		return 0
+	}
+	first := i == 0 || all[i-1].kind != toolSegment || !all[i-1].tool.ended || all[i-1].tool.failed
+	if !s.tool.ended || first {
+		return s.tool.slack()
+	}
+	return 0
+}
+
+// growthUpTo is how much what stands before unit may still grow.
+func (e *ending) growthUpTo(unit int) int {
+	sum := 0
+	for _, m := range e.marks {
+		if m.unit < unit {
+			sum += m.growth
+		}
+	}
+	return sum
+}
+
+func (e *ending) fits(limit int) bool {
+	n := render.Len(e.text.Text)
+	return !e.more && n+e.growthUpTo(n) <= limit
+}
+
+// cut is where the message after the next one begins.
+func (e *ending) cut() position {
+	parts := render.Split(e.text, render.FullMessage)
+	at := render.Len(e.text.Text)
+	for _, p := range slices.Backward(parts[min(1, len(parts)):]) {
+		at -= render.Len(p.Text.Text) + render.Len(p.Gap)
+	}
+	m := e.markAt(at)
+	for m > 0 && (e.marks[m].whole || at+e.growthUpTo(at) > render.FullMessage) {
+		// Back to where the segment begins; and further, as long as what may still grow would not fit.
+		if at = e.marks[m].unit; at+e.growthUpTo(at) <= render.FullMessage {
+			return e.marks[m].at
+		}
+		m--
+	}
+	if e.marks[m].whole { // no segment is that long by itself, so there is one behind it
+		return position{segment: e.marks[m].at.segment + 1}
+	}
+	at = min(at, render.FullMessage)
+	return position{e.marks[m].at.segment, e.marks[m].at.offset + at - e.marks[m].unit}
+}
+
+// markAt is the last mark at or before unit.
+func (e *ending) markAt(unit int) int {
+	i := len(e.marks) - 1
+	for i > 0 && e.marks[i].unit > unit {
+		i--
+	}
+	return i
+}

@@ -1,0 +1,103 @@
+package card
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/bot/bottest"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// paragraphs is an answer of n paragraphs, each with its number.
+func paragraphs(n int) (all []string, answer string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("Paragraph %d says a little and ends.\n\n", i))
+	}
+	return all, strings.Join(all, "")
+}
+
+// Of an answer longer than its messages they show the beginning and what is newest, and in the end a file has all of it.
+func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.cards.opts.MaxMessages = 3
+		c := s.cards.Open(s.turn)
+		all, answer := paragraphs(2000)
+		for i, p := range all {
+			c.Show(cli.TextDelta{Text: p})
+			if i%20 == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		newest := s.wall.Visible()[2].Text.Text
+		if !strings.Contains(newest, "Paragraph 1999 ") || !strings.HasPrefix(newest, "⋯ ") {
+			t.Errorf("while it grew the last message showed %q", newest)
+		}
+		s.finish(c, orchestrator.Outcome{Text: answer, Model: "opus", Duration: 3 * time.Second})
+		posts := s.wall.Visible()
+		if len(posts) != 3 {
+			t.Fatalf("%d messages", len(posts))
+		}
+		for part, want := range map[int]string{0: "Paragraph 0 ", 2: "Paragraph 1999 "} {
+			if got := posts[part].Text.Text; !strings.Contains(got, want) {
+				t.Errorf("message %d has no %q: %q", part, want, got)
+			}
+		}
+		if got := posts[2].Text.Text; !strings.HasSuffix(got, "opus · 3.0 s") {
+			t.Errorf("the last message ends in %q", got[max(len(got)-40, 0):])
+		}
+		if len(s.wall.Sent()) != 1 || s.wall.Sent()[0] != answer {
+			t.Errorf("%d files were sent", len(s.wall.Sent()))
+		}
+		if n := s.wall.Count("send"); n != 3 {
+			t.Errorf("%d sends for 3 messages", n)
+		}
+	})
+}
+
+// The file is sent once, whenever ductor dies, and the chat is told where nobody knows whether it has it.
+func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.cards.opts.MaxMessages = 2
+		_, answer := paragraphs(400)
+		s.turn.State, s.turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
+		for range 3 {
+			if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(s.wall.Sent()) != 1 || len(s.wall.Visible()) != 2 {
+			t.Errorf("%d files and %d messages", len(s.wall.Sent()), len(s.wall.Visible()))
+		}
+	})
+	onStage(t, func(s *stage) {
+		s.cards.opts.MaxMessages = 2
+		s.wall.Mishaps = func(method string) bottest.Mishap {
+			if method == "document" {
+				return bottest.LostAfter
+			}
+			return bottest.GoesWell
+		}
+		_, answer := paragraphs(400)
+		s.turn.State, s.turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
+		if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
+			t.Fatal(err)
+		}
+		posts := s.wall.Visible()
+		if last := posts[len(posts)-1]; len(s.wall.Sent()) != 1 || !strings.Contains(last.Text.Text, "a part of it may be missing") {
+			t.Errorf("%d files, and the chat says %q", len(s.wall.Sent()), last.Text.Text)
+		}
+		s.wall.Mishaps = nil
+		if err := s.cards.ShowAgain(context.Background(), s.turn); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // it may go on after ShowAgain returned
+		if len(s.wall.Sent()) != 2 {
+			t.Errorf("the user asked for it again and %d files were sent in all", len(s.wall.Sent()))
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package card
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot/bottest"
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// houseRules is the pacing that config.toml.example sets.
+func houseRules() Pacer {
+	return cli.NewCoalescer(cli.CoalescerOptions{
+		MinChars: 24, MaxChars: 600, Idle: 400 * time.Millisecond, Sentences: true, Paragraphs: true,
+	})
+}
+
+// 200 deltas of 20 characters over 5 s: the table of measured peers asks for at most 8 calls, no delete,
+// and a median lag of at most 500 ms.
+func TestCardPaceOfAStream(t *testing.T) {
+	for _, words := range []string{"no sentence ends at ", "this one is brief. a"} {
+		onStage(t, func(s *stage) {
+			s.cards.opts.Pacer = houseRules
+			s.wall.Mishaps = strict(3)
+			lags := newLags(s.wall, len(words))
+			c := s.cards.Open(s.turn)
+			for range 200 {
+				lags.written()
+				c.Show(cli.TextDelta{Text: words})
+				time.Sleep(25 * time.Millisecond)
+			}
+			s.finish(c, orchestrator.Outcome{Text: strings.Repeat(words, 200)})
+			p50, calls := lags.median(), s.wall.Count("")
+			t.Logf("%q: median lag %s, %d calls", words, p50, calls)
+			if p50 > 500*time.Millisecond || calls > 8 || s.wall.Count("delete") > 0 || lags.shown < 200 {
+				t.Errorf("%q: median lag %s, %d calls, %d deletes, %d of 200 shown", words, p50, calls, s.wall.Count("delete"), lags.shown)
+			}
+		})
+	}
+}
+
+// lags measures how long each delta takes to be on the wall.
+type lags struct {
+	mu    sync.Mutex
+	size  int
+	at    []time.Time
+	took  []time.Duration
+	shown int
+}
+
+func newLags(w *bottest.Chat, size int) *lags {
+	l := &lags{size: size}
+	w.Seen = func(t render.Text) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for ; l.shown < len(l.at) && len(t.Text) >= (l.shown+1)*l.size-1; l.shown++ {
+			l.took = append(l.took, time.Since(l.at[l.shown]))
+		}
+	}
+	return l
+}
+
+func (l *lags) written() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at = append(l.at, time.Now())
+}
+
+func (l *lags) median() time.Duration {
+	slices.Sort(l.took)
+	return l.took[len(l.took)/2]
+}
+
+func TestCardPace(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		chat int64
+		feed time.Duration // between two words
+		want []time.Duration
+	}{
+		{"private", 7, 50 * time.Millisecond, millis(0, 300, 1300, 2300, 3300)},
+		{"group", -7, 50 * time.Millisecond, millis(0, 300, 3300)},
+		{"a word now and then", 7, 1700 * time.Millisecond, millis(0, 1700, 3400)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			onStage(t, func(s *stage) {
+				s.turn.Prompt.Conversation = orchestrator.ConversationID{Chat: c.chat}
+				k := s.cards.Open(s.turn)
+				for at := time.Duration(0); at < 4*time.Second; at += c.feed {
+					k.Show(cli.TextDelta{Text: "word "})
+					time.Sleep(c.feed)
+				}
+				synctest.Wait()
+				var got []time.Duration
+				for i, method := range s.wall.Calls {
+					if method != "typing" {
+						got = append(got, s.wall.At[i].Sub(s.start))
+					}
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("calls at %v, want %v", got, c.want)
+				}
+				s.finish(k, orchestrator.Outcome{State: orchestrator.TurnAborted})
+			})
+		})
+	}
+}
+
+func millis(ms ...time.Duration) []time.Duration {
+	for i := range ms {
+		ms[i] *= time.Millisecond
+	}
+	return ms
+}
+
+// A card in a chat that was told to be silent must not keep another chat's card waiting.
+func TestCardsDoNotWaitForEachOther(t *testing.T) {
+	onStage(t, func(s *stage) {
+		slow := s.turn
+		slow.ID = "slow"
+		s.wall.Mishaps = func(string) bottest.Mishap { return bottest.RateLimited }
+		c := s.cards.Open(slow)
+		c.Show(cli.TextDelta{Text: "Never"})
+		synctest.Wait()
+		s.wall.Mu.Lock()
+		s.wall.Mishaps = nil
+		s.wall.Mu.Unlock()
+		for i := range 20 {
+			turn := s.turn
+			turn.ID = cli.TurnID(fmt.Sprint(i))
+			turn.Prompt.Conversation.Chat = int64(100 + i)
+			start := time.Now()
+			s.finish(s.cards.Open(turn), orchestrator.Outcome{Text: "Yes"})
+			if took := time.Since(start); took > 0 {
+				t.Errorf("card %d took %s", i, took)
+			}
+		}
+		s.finish(c, orchestrator.Outcome{Text: "Never mind"})
+	})
+}
+
+// BenchmarkCard100k is a 100 kB answer in 5000 deltas over a minute, without the network.
+func BenchmarkCard100k(b *testing.B) {
+	delta := "Some *words* of `it`. "[:20]
+	before, n := cpu(b), 0
+	for b.Loop() {
+		w := bottest.NewChat(b)
+		w.Unchecked = true
+		out := outbox.New(outbox.Options{Trouble: tgapi.TroubleOf, Private: outbox.Rate{Every: time.Millisecond, Burst: 100}, Overall: outbox.Rate{Every: time.Millisecond, Burst: 100}})
+		cards := New(Options{
+			Client: w, Outbox: out, Journal: bottest.NewJournal(), Buttons: bottest.Buttons{}, IntervalPrivate: 10 * time.Millisecond,
+		})
+		turn := orchestrator.Turn{ID: "t", Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1}}}
+		c := cards.Open(turn)
+		var answer strings.Builder
+		for i := range 5000 {
+			text := delta
+			if i%20 == 19 {
+				text = delta[:18] + "\n\n"
+			}
+			answer.WriteString(text)
+			c.Show(cli.TextDelta{Text: text})
+			if i%50 == 49 {
+				time.Sleep(10 * time.Millisecond) // an edit falls due: a hundred in all
+			}
+		}
+		if err := c.Finish(context.Background(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer.String()}); err != nil {
+			b.Fatal(err)
+		}
+		if err := out.Drain(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		n++
+		b.ReportMetric(float64(w.Count("")), "calls")
+	}
+	b.ReportMetric(float64((cpu(b)-before).Milliseconds())/float64(n), "cpu-ms/op")
+}

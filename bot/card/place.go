@@ -1,0 +1,143 @@
+package card
+
+import (
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"ductor/bot/render"
+)
+
+// shownText is a segment as it was rendered last. It remembers places in it, so that cutting a long text
+// that grew costs no more than what grew.
+type shownText struct {
+	text    render.Text
+	changed int     // the first UTF-16 unit that may differ from what was cut last; MaxInt for none
+	places  []place // in order; they hold as long as nothing before them changes
+}
+
+// place is a place in a shownText.
+type place struct {
+	units  int // UTF-16
+	bytes  int
+	entity int // no entity before it reaches beyond the place
+}
+
+// set takes over a new rendering.
+func (s *shownText) set(t render.Text) {
+	if sameText(t, s.text) {
+		return
+	}
+	same := s.before(samePrefix(t.Text, s.text.Text)).units
+	for i := range max(len(t.Entities), len(s.text.Entities)) {
+		if i < len(t.Entities) && i < len(s.text.Entities) && t.Entities[i] == s.text.Entities[i] {
+			continue
+		}
+		for _, es := range [][]render.Entity{t.Entities, s.text.Entities} {
+			if i < len(es) {
+				same = min(same, es[i].Offset)
+			}
+		}
+		break
+	}
+	s.text = t
+	s.changed = min(s.changed, same)
+	s.places = slices.DeleteFunc(s.places, func(p place) bool { return p.units > same })
+}
+
+func sameText(a, b render.Text) bool {
+	if a.Text != b.Text || len(a.Entities) != len(b.Entities) {
+		return false
+	}
+	return len(a.Entities) == 0 || &a.Entities[0] == &b.Entities[0] || slices.Equal(a.Entities, b.Entities)
+}
+
+// samePrefix is how many bytes a and b have in common at their beginning.
+func samePrefix(a, b string) int {
+	const stride = 256
+	n := 0
+	for n+stride <= min(len(a), len(b)) && a[n:n+stride] == b[n:n+stride] {
+		n += stride
+	}
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// before is the last place that is no more than bytes into the text.
+func (s *shownText) before(bytes int) place {
+	var p place
+	for _, known := range s.places {
+		if known.bytes <= bytes {
+			p = known
+		}
+	}
+	for p.bytes < bytes {
+		r, size := utf8.DecodeRuneInString(s.text.Text[p.bytes:])
+		if p.bytes+size > bytes {
+			break
+		}
+		p.bytes += size
+		p.units += unitsOf(r)
+	}
+	return p
+}
+
+// find is the place at unit, or behind the character that unit is inside of.
+func (s *shownText) find(unit int) place {
+	var p place
+	i := 0
+	for ; i < len(s.places) && s.places[i].units <= unit; i++ {
+		p = s.places[i]
+	}
+	if p.units == unit {
+		return p
+	}
+	p = s.seek(p, unit)
+	s.places = slices.Insert(s.places, i, p)
+	return p
+}
+
+// seek is find from a place before it on.
+func (s *shownText) seek(p place, unit int) place {
+	for p.bytes < len(s.text.Text) && p.units < unit {
+		r, size := utf8.DecodeRuneInString(s.text.Text[p.bytes:])
+		p.bytes += size
+		p.units += unitsOf(r)
+	}
+	es := s.text.Entities
+	for p.entity < len(es) && es[p.entity].End() <= p.units {
+		p.entity++
+	}
+	return p
+}
+
+func (s *shownText) end() place { return place{units: math.MaxInt, bytes: len(s.text.Text)} }
+
+// between is the text from one place to another; entities that are cut keep what is inside.
+func (s *shownText) between(from, to place) render.Text {
+	if from.bytes >= to.bytes {
+		return render.Text{}
+	}
+	out := render.Text{Text: s.text.Text[from.bytes:to.bytes]}
+	for _, e := range s.text.Entities[from.entity:] {
+		if e.Offset >= to.units {
+			break
+		}
+		if e.End() <= from.units {
+			continue
+		}
+		begin, end := max(e.Offset, from.units), min(e.End(), to.units)
+		e.Offset, e.Length = begin-from.units, end-begin
+		out.Entities = append(out.Entities, e)
+	}
+	return render.Slice(out, 0, len(out.Text))
+}
+
+func unitsOf(r rune) int {
+	if r > 0xffff {
+		return 2
+	}
+	return 1
+}

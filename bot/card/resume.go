@@ -1,0 +1,227 @@
+package card
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// How long a reopened card waits for the end of what it is told again, if nothing says that it has come.
+const (
+	retellSilence = 2 * time.Second
+	retellLongest = 5 * time.Second
+)
+
+// past is what the previous process left of a card.
+type past struct {
+	unknown bool      // the journal was not asked yet
+	saved   savedCard // what it had stored
+	told    bool      // what happened then is being told again, and nothing is to be shown until it has been
+	began   time.Time // when the telling began
+	heard   time.Time // the last of it
+}
+
+// quiet is when to take what was told for all there is.
+func (p past) quiet() time.Time {
+	if silence := p.heard.Add(retellSilence); silence.Before(p.began.Add(retellLongest)) {
+		return silence
+	}
+	return p.began.Add(retellLongest)
+}
+
+// Reopen makes the card of a turn that the previous process was showing. It goes on in the messages that are
+// there: the turn's events are told again from its beginning, and once they have been each message that
+// differs is edited once. A message of unknown fate is neither sent again nor edited; what was not in it
+// goes into the next one, and in the end the chat is told.
+func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
+	k := c.cardOf(t)
+	k.past = past{unknown: true, told: true, began: k.moved, heard: k.moved}
+	if err := k.recall(ctx); err != nil {
+		c.opts.Log.Warn("reopen a card; it is tried again", "turn", t.ID, "err", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.startLocked()
+	return k
+}
+
+// recall asks the journal for what the previous process showed, until it answered. Without that nothing may be
+// shown: it could be there already.
+func (c *card) recall(ctx context.Context) error {
+	c.recalling.Lock()
+	defer c.recalling.Unlock()
+	c.mu.Lock()
+	unknown := c.past.unknown
+	c.mu.Unlock()
+	if !unknown {
+		return nil
+	}
+	saved, err := c.sheet.recall(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.past.unknown, c.past.saved = false, saved
+	return nil
+}
+
+// hearLocked takes note of an event for the end of what is told again.
+func (c *card) hearLocked(ev cli.Event, now time.Time) {
+	if !c.past.told {
+		return
+	}
+	c.past.heard = now
+	if _, ok := ev.(cli.CaughtUp); ok {
+		c.caughtUpLocked(now)
+	}
+}
+
+// caughtUpLocked makes all that was told again be shown.
+func (c *card) caughtUpLocked(now time.Time) {
+	c.past.told = false
+	c.dirty, c.urgent, c.moved = true, true, now
+}
+
+// inheritLocked is where messages begin: as the previous process cut the document, if the document still fits.
+func (c *card) inheritLocked() []position {
+	fresh := []position{{}}
+	saved := c.past.saved
+	if saved.Final || len(saved.Starts) == 0 {
+		return fresh
+	}
+	var starts []position
+	for _, s := range saved.Starts[:min(len(saved.Starts), max(c.sheet.opened(), 1))] {
+		starts = append(starts, position{s[0], s[1]})
+	}
+	if starts[0] != (position{}) {
+		return fresh
+	}
+	for i := 1; i < len(starts); i++ {
+		if !c.doc.within(starts[i-1], starts[i]) {
+			return fresh
+		}
+	}
+	texts := c.doc.slices(starts, starts[len(starts)-1])
+	for _, t := range texts[:len(texts)-1] {
+		if t.Text == "" || !render.Fits(t, render.MessageLimit) {
+			return fresh
+		}
+	}
+	return starts
+}
+
+// within says that a place comes after another and lies in the document.
+func (d *document) within(before, p position) bool {
+	if p.segment < 0 || p.offset < 0 || p.segment > len(d.segments) || p.segment == len(d.segments) && p.offset > 0 {
+		return false
+	}
+	return cmp.Or(cmp.Compare(before.segment, p.segment), cmp.Compare(before.offset, p.offset)) < 0
+}
+
+// reach is where message i ends, as the document is now. What may still change at the end of the document is
+// left to the message after it.
+func (d *document) reach(starts []position, i int) position {
+	if i+1 < len(starts) {
+		return starts[i+1]
+	}
+	end := len(d.segments)
+	for end > starts[i].segment+1 && d.segments[end-1].mayChange() {
+		end--
+	}
+	if end > 0 {
+		if s := d.segments[end-1]; s.kind == textSegment {
+			return position{end - 1, render.Len(s.shown.text.Text)}
+		}
+	}
+	return position{segment: end}
+}
+
+// longestWord is in bytes; what is longer is no word, or one of a language that writes no spaces.
+const longestWord = 32
+
+// wholeWord is p, or where the word begins that would be cut in two there, if that comes after before: nobody can read
+// a word that began in a message which may not be in the chat.
+func (d *document) wholeWord(before, p position) position {
+	if p.segment >= len(d.segments) || p.offset == 0 {
+		return p
+	}
+	s := &d.segments[p.segment].shown
+	s.set(d.scrub.Text(d.segments[p.segment].rendered()))
+	at := s.find(p.offset).bytes
+	next, _ := utf8.DecodeRuneInString(s.text.Text[at:])
+	word := s.text.Text[len(strings.TrimRightFunc(s.text.Text[:at], ofWord)):at]
+	if word == "" || !ofWord(next) {
+		return p
+	}
+	begin := position{p.segment, p.offset - render.Len(word)}
+	if len(word) > longestWord || !d.within(before, begin) {
+		return p
+	}
+	return begin
+}
+
+func ofWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' || r == '\''
+}
+
+// mayChange says that the segment may come to say something else instead of something more.
+func (s *segment) mayChange() bool {
+	return s.kind == toolSegment && !s.tool.ended || s.kind == thinkingSegment
+}
+
+// Leave implements orchestrator.Card.
+func (c *card) Leave(ctx context.Context) {
+	c.mu.Lock()
+	if c.finished {
+		c.mu.Unlock()
+		return
+	}
+	c.finished = true
+	c.timer.Stop()
+	pending, told := c.dirty || c.queued, c.past.told
+	c.mu.Unlock()
+	if told {
+		return // nothing was shown that the previous process had not
+	}
+	if pending {
+		if err := c.flush(ctx); err != nil {
+			c.cards.opts.Log.Warn("show what is pending", "turn", c.turn.ID, "err", err)
+		}
+	}
+	c.mu.Lock()
+	texts, _ := c.layoutLocked(render.FullMessage)
+	starts := slices.Clone(c.starts)
+	c.mu.Unlock()
+	if last := len(texts) - 1; last == c.sheet.opened()-1 {
+		c.sheet.keep(ctx, snapshot{part: last, text: texts[last], starts: starts})
+	}
+}
+
+// flush makes the call that is pending, in place of the one that waits, and after the one in flight.
+func (c *card) flush(ctx context.Context) error {
+	err := c.cards.opts.Outbox.Do(ctx, outbox.Call{
+		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Key: cardKey(c.turn.ID),
+		Run: func(ctx context.Context) error {
+			if err := c.recall(ctx); err != nil {
+				return err
+			}
+			c.mu.Lock()
+			return c.advanceUnlock(ctx)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("flush a card: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package card
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot/bottest"
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
+)
+
+// theatre is cards on a simulated Telegram with the real client, under a fake clock.
+type theatre struct {
+	*testing.T
+	srv    *telegram.Server
+	outbox *outbox.Outbox
+	cards  *Cards
+	turns  int
+}
+
+func inTheatre(t *testing.T, limits telegram.Limits, play func(s *theatre)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := telegram.New(telegram.Options{Limits: limits})
+		client, err := tgapi.NewClient(tgapi.ClientOptions{Token: srv.Token(), Transport: bottest.OnWire{Next: srv.Client().Transport}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := outbox.New(outbox.Options{Trouble: tgapi.TroubleOf})
+		play(&theatre{T: t, srv: srv, outbox: out, cards: New(Options{
+			Client: client, Outbox: out, Journal: bottest.NewJournal(), Buttons: bottest.Buttons{}, Pacer: houseRules,
+			Footer: []FooterField{FooterModel},
+		})})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		if err := out.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (s *theatre) chat(id int64) *telegram.Chat {
+	c := s.srv.Private(telegram.UserID(id), "Anna")
+	c.Person().Send(c, "go")
+	return c
+}
+
+func (s *theatre) open(c *telegram.Chat, topic int) orchestrator.Card {
+	s.turns++
+	id := int64(c.ID())
+	return s.cards.Open(orchestrator.Turn{
+		ID:     cli.TurnID(fmt.Sprint(s.turns)),
+		Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: id, Topic: topic}, Message: 1},
+	})
+}
+
+func (s *theatre) finish(c orchestrator.Card, text string) {
+	s.Helper()
+	err := c.Finish(context.Background(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: text, Model: "opus"})
+	if err != nil {
+		s.Error(err)
+	}
+}
+
+// valid checks every version of every message, and that none was deleted.
+func (s *theatre) valid(c *telegram.Chat) {
+	s.Helper()
+	for _, m := range c.History() {
+		if m.From.Bot && m.Deleted {
+			s.Errorf("message %d was deleted", m.ID)
+		}
+		for _, v := range m.Versions {
+			t := render.Text{Text: v.Text}
+			for _, e := range v.Entities {
+				t.Entities = append(t.Entities, render.Entity{Kind: render.Kind(e.Type), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
+			}
+			if err := render.Check(t); m.From.Bot && err != nil {
+				s.Errorf("message %d was %q: %v", m.ID, v.Text, err)
+			}
+		}
+	}
+}
+
+// An answer with 20 tool calls under one call a second: the peers' answer never arrives.
+func TestCardWithTwentyToolsUnderStrictLimits(t *testing.T) {
+	inTheatre(t, telegram.StrictLimits(), func(s *theatre) {
+		chat := s.chat(7)
+		c := s.open(chat, 0)
+		var answer strings.Builder
+		for i := range 20 {
+			text := fmt.Sprintf("Step **%d** of the work.\n\n", i)
+			answer.WriteString(text)
+			c.Show(cli.TextDelta{Text: text})
+			id := fmt.Sprint(i)
+			c.Show(cli.ToolStarted{ID: cli.ToolID(id), Name: "Bash", Title: "make step" + id})
+			time.Sleep(200 * time.Millisecond)
+			c.Show(ended(id, 0))
+		}
+		s.finish(c, answer.String())
+		last, _ := chat.View().Last()
+		for i := range 20 {
+			want := fmt.Sprintf("Step %d of the work.\n\n✓ Bash make step%d · 1.2 s", i, i)
+			if !strings.Contains(last.Text, want) {
+				t.Errorf("%q is missing in\n%s", want, last.Text)
+			}
+		}
+		if n := len(chat.View().FromBot()); n != 1 {
+			t.Errorf("%d messages", n)
+		}
+		if refused := s.srv.Calls(telegram.Failed); len(refused) > 0 {
+			t.Errorf("%d calls were refused, the first: %+v", len(refused), refused[0])
+		}
+		s.valid(chat)
+	})
+}
+
+// Twenty chats, five topics of a group among them, stream at once: none waits for another, no limit is hit.
+func TestCardsInTwentyChatsAtOnce(t *testing.T) {
+	inTheatre(t, telegram.RealLimits(), func(s *theatre) {
+		forum := s.srv.Forum(-1000, "Work")
+		var cards []orchestrator.Card
+		var chats []*telegram.Chat
+		for i := range 15 {
+			chats = append(chats, s.chat(int64(100+i)))
+			cards = append(cards, s.open(chats[i], 0))
+		}
+		for range 5 {
+			chats = append(chats, forum)
+			cards = append(cards, s.open(forum, 0))
+		}
+		for range 100 {
+			for _, c := range cards {
+				c.Show(cli.TextDelta{Text: "twenty characters.. "})
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		whole := strings.Repeat("twenty characters.. ", 100)
+		done := make(chan struct{})
+		for _, c := range cards {
+			go func() {
+				s.finish(c, whole)
+				done <- struct{}{}
+			}()
+		}
+		for range cards {
+			<-done
+		}
+		for i, chat := range chats {
+			want := strings.TrimSpace(whole) + "\n\nopus"
+			if _, ok := chat.View().Find(want); !ok {
+				last, _ := chat.View().Last()
+				t.Errorf("chat %d shows %q", i, last.Text)
+			}
+			s.valid(chat)
+		}
+		if refused := s.srv.Calls(telegram.Failed); len(refused) > 0 {
+			t.Errorf("%d calls were refused, the first: %+v", len(refused), refused[0])
+		}
+	})
+}
+
+// A real connection's mishaps, at each call of a turn in turn: the answer is there once, or the chat is told.
+func TestCardUnderEveryMishapAtEveryCall(t *testing.T) {
+	for _, kind := range []telegram.FaultKind{
+		telegram.DropBefore, telegram.DropAfter, telegram.BadGateway, telegram.BadGatewayAfter,
+		telegram.ServerError, telegram.TooMany, telegram.BadJSON, telegram.Hang,
+	} {
+		for at := range 6 {
+			inTheatre(t, telegram.Limits{}, func(s *theatre) {
+				chat := s.chat(7)
+				hit := s.srv.Inject(telegram.Fault{Kind: kind, Skip: at, RetryAfter: 2})
+				c := s.open(chat, 0)
+				var answer strings.Builder
+				for i := range 120 {
+					text := fmt.Sprintf("Sentence number %d of the answer, which is long enough to need two messages.\n\n", i)
+					answer.WriteString(text)
+					c.Show(cli.TextDelta{Text: text})
+					time.Sleep(30 * time.Millisecond)
+				}
+				s.finish(c, answer.String())
+				var shown strings.Builder
+				told := false
+				for _, m := range chat.View().FromBot() {
+					told = told || m.HasButton("Show again")
+					shown.WriteString(m.Text + "\n")
+				}
+				for i := range 120 {
+					n := strings.Count(shown.String(), fmt.Sprintf("Sentence number %d of", i))
+					if n > 1 || n == 0 && !told {
+						t.Fatalf("%s at call %d: sentence %d is shown %d times", kind, at, i, n)
+					}
+				}
+				if hit.Hits() != 1 {
+					t.Errorf("%s at call %d struck %d times", kind, at, hit.Hits())
+				}
+			})
+		}
+	}
+}
+
+func TestCardGoesOnInGeneralWhenItsTopicIsGone(t *testing.T) {
+	inTheatre(t, telegram.Limits{}, func(s *theatre) {
+		forum := s.srv.Forum(-1000, "Work")
+		c := s.open(forum, 77) // never made
+		c.Show(cli.TextDelta{Text: "Hello"})
+		time.Sleep(time.Second)
+		s.finish(c, "Hello.")
+		last, _ := forum.View().Last()
+		if want := "(The topic is gone, so this comes here.)\n\nHello.\n\nopus"; last.Text != want || last.Topic != 0 {
+			t.Errorf("topic %d shows %q", last.Topic, last.Text)
+		}
+	})
+}
+
+func TestCardDeletedByAPersonComesBackOnce(t *testing.T) {
+	inTheatre(t, telegram.Limits{}, func(s *theatre) {
+		chat := s.chat(7)
+		c := s.open(chat, 0)
+		for i := range 3 {
+			c.Show(cli.TextDelta{Text: fmt.Sprintf("Part %d is here for you. ", i)})
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if last, ok := chat.View().Last(); ok && last.From.Bot {
+				chat.Person().Delete(last)
+			}
+		}
+		s.finish(c, "Part 0 is here for you. Part 1 is here for you. Part 2 is here for you. ")
+		if n := len(s.srv.Calls(telegram.Methods("sendMessage"))); n != 2 {
+			t.Errorf("%d sends, want the first and one more", n)
+		}
+	})
+}

@@ -1,0 +1,258 @@
+package card
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/cli"
+)
+
+// toolLine is one tool as the card shows it: one line that turns into its result.
+type toolLine struct {
+	name, title string
+	began       time.Time     // zero where that is not known
+	elapsed     time.Duration // how long it runs, as far as that is shown
+	ended       bool
+	failed      bool
+	denied      bool           // nobody let it run
+	held        cli.AskID      // waits for people to let it run
+	waited      bool           // did so, until began
+	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
+	children    int            // tools that a sub-agent started by this one used
+	hidden      bool           // the line of an earlier tool stands for it
+	folded      map[string]int // by name, the tools that this line stands for, itself included
+}
+
+// toolRef ties an id to the line that shows it; a sub-agent's tool is shown by its parent's line.
+type toolRef struct {
+	line  *toolLine
+	child bool
+}
+
+// Bounds of a tool line in UTF-16 units. A line is never longer than toolMax, whatever becomes of the tool.
+const (
+	titleMax = 60
+	toolMax  = 140
+)
+
+// Many tools in a row stay compact: when more than foldAbove lines follow each other, the oldest that went
+// well become one.
+const foldAbove = 10
+
+func (d *document) startTool(ev cli.ToolStarted) {
+	if _, known := d.tools[ev.ID]; known {
+		return
+	}
+	if parent, ok := d.tools[ev.Parent]; ok && ev.Parent != "" {
+		parent.line.children++
+		d.tools[ev.ID] = toolRef{parent.line, true}
+		return
+	}
+	t := &toolLine{name: render.ShortenPlain(render.OneLine(ev.Name), render.NameLimit), title: render.ShortenPlain(render.OneLine(ev.Title), titleMax), began: d.now}
+	if !ev.At.IsZero() {
+		t.began = ev.At
+	}
+	d.tools[ev.ID] = toolRef{line: t}
+	d.running++
+	d.push(&segment{kind: toolSegment, tool: t})
+}
+
+func (d *document) endTool(ev cli.ToolEnded) bool {
+	ref, ok := d.tools[ev.ID]
+	if !ok || ref.child || ref.line.ended {
+		return false
+	}
+	t := ref.line
+	t.ended = true
+	d.running--
+	if t.waited { // which is no time that it took
+		ev.Duration = min(ev.Duration, max(d.now.Sub(t.began), 0))
+	}
+	if t.held != "" { // who let it run was not heard of
+		ev.Duration, t.held = 0, ""
+	}
+	t.failed = ev.Err != "" || ev.ExitCode != nil && *ev.ExitCode != 0
+	t.result = toolResult(ev)
+	d.fold()
+	return true
+}
+
+// hold shows that a tool waits for people.
+func (d *document) hold(ev cli.ApprovalAsked) bool {
+	ref, ok := d.tools[ev.Started]
+	if !ok || ref.child || ref.line.ended {
+		return false
+	}
+	ref.line.held, ref.line.elapsed = ev.ID, 0
+	return true
+}
+
+// release shows that what an agent asked is answered, or no longer asked: a tool that waited for it runs, from now
+// on, or is about to end.
+func (d *document) release(ask cli.AskID) (seen bool) {
+	others := false
+	for _, ref := range d.tools {
+		switch t := ref.line; {
+		case ref.child || t.held == "":
+		case t.held == ask:
+			t.held, t.waited, t.began, seen = "", true, d.now, true
+		default:
+			others = true
+		}
+	}
+	if d.wait.state == waitAsked && !others {
+		d.setWait(waitQuiet, "")
+	}
+	return seen
+}
+
+// addFile mentions a changed file, unless a tool's line does already.
+func (d *document) addFile(ev cli.FileChanged) bool {
+	name := path.Base(ev.Path)
+	for i := len(d.segments) - 1; i >= 0 && d.segments[i].kind == toolSegment; i-- {
+		if t := d.segments[i].tool; strings.Contains(t.title, render.ShortenPlain(name, titleMax/2)) {
+			return false
+		}
+	}
+	icon := map[cli.ChangeKind]string{cli.FileAdded: "➕", cli.FileDeleted: "➖"}[ev.Kind]
+	line := cmp.Or(icon, "✎") + " "
+	d.addNote(render.Concat(render.Plain(line), render.Styled(render.Code, render.ShortenPlain(render.OneLine(ev.Path), titleMax)),
+		render.Plain(render.DiffCount(ev.Diff))))
+	return true
+}
+
+// fold hides the oldest lines that went well in the row of tools at the end of the document.
+func (d *document) fold() {
+	from := len(d.segments)
+	for from > 0 && d.segments[from-1].kind == toolSegment {
+		from--
+	}
+	var shown []*toolLine
+	for _, s := range d.segments[from:] {
+		if !s.tool.hidden {
+			shown = append(shown, s.tool)
+		}
+	}
+	var host *toolLine
+	for i, t := range shown {
+		if len(shown)-i <= foldAbove/2 {
+			return
+		}
+		if !t.ended || t.failed {
+			continue
+		}
+		if host == nil {
+			if host = t; t.folded == nil && len(shown) <= foldAbove {
+				return
+			}
+			continue
+		}
+		host.take(t)
+	}
+}
+
+// take makes t's line stand for other too.
+func (t *toolLine) take(other *toolLine) {
+	if t.folded == nil {
+		t.folded = map[string]int{t.name: 1}
+	}
+	if other.folded == nil {
+		t.folded[other.name]++
+	}
+	for name, n := range other.folded {
+		t.folded[name] += n
+	}
+	t.children += other.children
+	other.hidden, other.folded, other.children = true, nil, 0
+}
+
+// slack is how many units the line may still grow by.
+func (t *toolLine) slack() int {
+	if t.hidden || t.failed {
+		return 0
+	}
+	return max(toolMax-render.Len(t.rendered().Text), 0)
+}
+
+func (t *toolLine) rendered() render.Text {
+	if t.hidden {
+		return render.Text{}
+	}
+	if t.folded != nil {
+		return render.Shorten(render.Plain("✓ "+t.summary()+t.inner()), toolMax)
+	}
+	icon, result := "⏳ ", ""
+	switch {
+	case t.ended:
+		icon, result = "✓ ", suffix(t.result)
+	case t.held != "":
+		icon = "🔐 "
+	case t.elapsed > 0:
+		result = suffix(render.Elapsed(t.elapsed))
+	}
+	switch {
+	case t.denied:
+		icon = "⛔ "
+	case t.failed:
+		icon = "✗ "
+	}
+	parts := []render.Text{render.Plain(icon + t.name)}
+	if t.title != "" {
+		parts = append(parts, render.Plain(" "), render.Styled(render.Code, t.title))
+	}
+	parts = append(parts, render.Plain(t.inner()+result))
+	return render.Shorten(render.Concat(parts...), toolMax)
+}
+
+// inner counts the tools of a sub-agent.
+func (t *toolLine) inner() string {
+	switch t.children {
+	case 0:
+		return ""
+	case 1:
+		return " · 1 tool"
+	}
+	return " · " + strconv.Itoa(t.children) + " tools"
+}
+
+// summary is "12 tools: Bash ×7, Read ×5".
+func (t *toolLine) summary() string {
+	names, total := make([]string, 0, len(t.folded)), 0
+	for name, n := range t.folded {
+		names, total = append(names, name), total+n
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.folded[b], t.folded[a]), cmp.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s ×%d", name, t.folded[name])
+	}
+	return fmt.Sprintf("%d tools: %s", total, strings.Join(names, ", "))
+}
+
+// toolResult is what the line says behind the title once the tool has ended.
+func toolResult(ev cli.ToolEnded) string {
+	var parts []string
+	if ev.ExitCode != nil && *ev.ExitCode != 0 {
+		parts = append(parts, "exit "+strconv.Itoa(*ev.ExitCode))
+	} else if ev.Err != "" {
+		parts = append(parts, render.ShortenPlain(render.OneLine(ev.Err), 30))
+	}
+	if ev.Duration >= 100*time.Millisecond {
+		parts = append(parts, render.Elapsed(ev.Duration))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func suffix(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " · " + s
+}

@@ -1,0 +1,138 @@
+package card
+
+import (
+	"time"
+
+	"ductor/bot/render"
+	"ductor/cli"
+)
+
+// waitState is what the last line of a running card tells the user about the wait.
+type waitState int
+
+const (
+	waitQuiet    waitState = iota // nothing: text or a tool moves, or did a moment ago
+	waitOpening                   // nothing yet: the process of the agent starts
+	waitThinking                  // the agent is silent
+	waitStarting                  // the process of the agent still starts
+	waitFor                       // detail says what the turn waits for
+	waitCompacting
+	waitRetrying
+	waitAsked // nothing: a message of its own asks the user
+)
+
+// waitLine is the last line of a running card.
+type waitLine struct {
+	state  waitState
+	detail string
+	clock  time.Duration // how long the user waits, as the line says it; 0 for not at all
+}
+
+// setWait changes the line and says whether that is to be shown. The clock begins anew.
+func (d *document) setWait(state waitState, detail string) bool {
+	was := d.wait
+	d.wait = waitLine{state: state, detail: detail}
+	return was.state != state || was.detail != detail
+}
+
+// takeStatus keeps what the agent is busy with; a warning stays in the card.
+func (d *document) takeStatus(s cli.Status) bool {
+	switch {
+	case s.Kind == cli.StatusWarning:
+		d.addNote(render.Plain("⚠️ " + render.ShortenPlain(render.OneLine(s.Detail), 300)))
+		return true
+	case s.Kind == cli.StatusCompacting:
+		return d.setWait(waitCompacting, "")
+	case s.Kind == cli.StatusRetrying:
+		return d.setWait(waitRetrying, s.Detail)
+	case s.Kind == cli.StatusWaiting && s.Detail != "":
+		return d.setWait(waitFor, s.Detail)
+	case s.Kind == cli.StatusStarting:
+		return d.beginOpening()
+	}
+	return d.opened()
+}
+
+// beginOpening records that the process of the agent starts. The line says so when that takes long.
+func (d *document) beginOpening() bool {
+	shown := d.wait.state == waitFor
+	d.wait = waitLine{state: waitOpening}
+	return shown
+}
+
+// opened records that the process of the agent runs, or that nothing which has a line of its own goes on any more.
+// That the agent thinks instead of starting is worth no edit: the next one says it.
+func (d *document) opened() bool {
+	switch d.wait.state {
+	case waitQuiet, waitOpening:
+		d.wait.state = waitQuiet
+		return false
+	case waitThinking, waitStarting:
+		d.wait.state = waitThinking
+		return false
+	}
+	return d.setWait(waitQuiet, "")
+}
+
+// silence has the line tell that the card shows nothing new for so long. Its clock counts in steps.
+func (d *document) silence(lasts, step time.Duration) {
+	switch d.wait.state {
+	case waitQuiet:
+		d.wait.state = waitThinking
+	case waitOpening:
+		d.wait.state = waitStarting
+	}
+	if lasts >= step {
+		d.wait.clock = lasts.Truncate(step)
+	}
+}
+
+// nextClock is how long the user has waited when the line is worth an edit for nothing but its clock; false where it
+// has none.
+func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
+	switch w.state {
+	case waitQuiet, waitOpening, waitAsked:
+		return 0, false
+	}
+	switch {
+	case w.clock >= time.Hour:
+		step = 5 * time.Minute
+	case w.clock >= 10*time.Minute:
+		step = time.Minute
+	case w.clock >= 2*time.Minute:
+		step = 30 * time.Second
+	}
+	return w.clock.Truncate(step) + step, true
+}
+
+// A clock moves so often at first, and less often the longer the user waits: each move is an edit.
+const (
+	clockPrivate = 10 * time.Second
+	clockGroup   = 30 * time.Second
+)
+
+// text is the line as the chat shows it.
+func (w waitLine) text(agent cli.Agent) render.Text {
+	line := ""
+	switch w.state {
+	case waitThinking:
+		line = "💭 thinking…"
+	case waitStarting:
+		line = "🚀 starting " + render.AgentName(agent) + "…"
+	case waitFor:
+		line = "⏳ " + render.ShortenPlain(render.OneLine(w.detail), 120) + "…"
+	case waitCompacting:
+		line = "🗜 compacting the conversation…"
+	case waitRetrying:
+		line = "🔁 the model's API is asked again…"
+		if w.detail != "" {
+			line += " " + render.ShortenPlain(render.OneLine(w.detail), 120)
+		}
+	default:
+		return render.Text{}
+	}
+	if w.clock > 0 {
+		line += " " + render.Elapsed(w.clock)
+	}
+	return render.Styled(render.Italic, line)
+}

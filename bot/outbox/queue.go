@@ -1,0 +1,224 @@
+package outbox
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Bounds of what may wait for a chat besides Ensured calls, and of the chats whose budgets are remembered.
+const (
+	maxNewest   = 64
+	maxOptional = 4
+	maxQueues   = 1024
+)
+
+// entry is a call on its way.
+type entry struct {
+	Call
+	ctx       context.Context
+	done      func(error)
+	unwatch   func() bool // stops watching ctx
+	queue     *queue
+	tries     int
+	posted    time.Time
+	notBefore time.Time // end of its delay, or of the pause after trouble
+}
+
+// end tells the callers, once the mutex of the outbox is free.
+func end(entries []*entry, err error) {
+	for _, e := range entries {
+		if e.unwatch != nil {
+			e.unwatch()
+		}
+		e.done(err)
+	}
+}
+
+// queue is what waits for one chat. The mutex of the outbox guards it.
+type queue struct {
+	out     *Outbox
+	chat    Chat
+	pace    *pace
+	edit    time.Time // no streaming edit before it
+	waiting []*entry  // in the order they came
+	flying  *entry    // being made; not in waiting
+	runs    bool
+	wake    chan struct{} // capacity 1: something changed
+}
+
+// queueOf is the queue of a chat. The mutex is held.
+func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
+	if q := o.queues[chat.ID]; q != nil {
+		return q
+	}
+	if len(o.queues) >= maxQueues {
+		for id, q := range o.queues {
+			if !q.runs && q.pace.usual(now) {
+				delete(o.queues, id)
+			}
+		}
+	}
+	normal := o.opts.Private
+	if chat.Group {
+		normal = o.opts.Group
+	}
+	q := &queue{out: o, chat: chat, pace: newPace(normal, chatDebt, now), wake: make(chan struct{}, 1)}
+	o.queues[chat.ID] = q
+	return q
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (q *queue) count(d Delivery) (n int) {
+	for _, e := range q.waiting {
+		if e.Delivery == d {
+			n++
+		}
+	}
+	return n
+}
+
+// put adds e. Where a call ends by that, put returns it with the reason: e, or the one that e replaces.
+func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
+	switch e.Delivery {
+	case Newest:
+		if i := q.newest(e.Key); i >= 0 {
+			old := q.waiting[i]
+			q.waiting[i] = e
+			return old, ErrReplaced
+		}
+		if q.count(Newest) >= maxNewest {
+			return e, ErrFull
+		}
+	case Optional:
+		optional := q.count(Optional)
+		busy := len(q.waiting) > optional || q.flying != nil && q.flying.Delivery != Optional
+		if optional >= maxOptional || e.Delay == 0 && (busy || q.pace.wait(now, e.Priority, 0) > 0) {
+			return e, ErrDropped
+		}
+	default:
+		if q.count(Ensured) >= q.out.opts.MaxWait {
+			return e, ErrFull
+		}
+	}
+	if e.Delay > 0 {
+		e.notBefore = now.Add(e.Delay)
+	}
+	q.waiting = append(q.waiting, e)
+	return nil, nil
+}
+
+// newest is the index of the Newest call with a key, or -1.
+func (q *queue) newest(key string) int {
+	return slices.IndexFunc(q.waiting, func(e *entry) bool { return e.Delivery == Newest && e.Key == key })
+}
+
+// putBack queues a call that is to be made again, before all others. It is false for one that a newer one replaced.
+func (q *queue) putBack(e *entry) bool {
+	if e.Delivery == Newest && q.newest(e.Key) >= 0 {
+		return false
+	}
+	q.waiting = slices.Insert(q.waiting, 0, e)
+	return true
+}
+
+func (q *queue) remove(e *entry) bool {
+	i := slices.Index(q.waiting, e)
+	if i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
+// drop empties the queue of the calls of some deliveries, and returns them.
+func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
+	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool {
+		drop := slices.Contains(deliveries, e.Delivery)
+		if drop {
+			dropped = append(dropped, e)
+		}
+		return drop
+	})
+	return dropped
+}
+
+// heads are the first calls of each priority that may be made, nil for none. An Ensured call that waits holds up those
+// of its key. wait is the time until the first of the others may be made, 0 for none.
+func (q *queue) heads(now time.Time) (first [Sign - Urgent + 1]*entry, wait time.Duration) {
+	held := make(map[string]bool)
+	for _, e := range q.waiting {
+		if e.Delivery == Ensured {
+			if held[e.Key] {
+				continue
+			}
+			held[e.Key] = true
+		}
+		if d := e.notBefore.Sub(now); d > 0 {
+			wait = sooner(wait, d)
+			continue
+		}
+		if at := e.Priority - Urgent; first[at] == nil {
+			first[at] = e
+		}
+	}
+	return first, wait
+}
+
+// sooner is the shorter of two waits, of which 0 means none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// next takes the call to make next, and its budget. Without one, wait says when to look again; 0 means that no call
+// waits. Optional calls without budget are dropped, and all of them when another call is made.
+func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
+	first, wait := q.heads(now)
+	for _, e := range first {
+		if e == nil {
+			continue
+		}
+		lack := q.budget(now, e)
+		switch {
+		case lack == 0:
+			q.take(now, e.Priority)
+			q.remove(e)
+			if e.Delivery != Optional {
+				dropped = append(dropped, q.drop(Optional)...)
+			}
+			return e, 0, dropped
+		case e.Delivery != Optional:
+			wait = sooner(wait, lack)
+			continue
+		}
+		dropped = append(dropped, q.drop(Optional)...)
+	}
+	return nil, wait, dropped
+}
+
+// budget is how long the budgets of the chat and of the bot keep back a call.
+func (q *queue) budget(now time.Time, e *entry) time.Duration {
+	waited := now.Sub(e.posted)
+	wait := max(q.pace.wait(now, e.Priority, waited), q.out.pace.wait(now, e.Priority, waited))
+	if e.Priority == Streaming {
+		wait = max(wait, q.edit.Sub(now))
+	}
+	return wait
+}
+
+func (q *queue) take(now time.Time, priority Priority) {
+	q.pace.take(now)
+	q.out.pace.take(now)
+	q.out.usage.add(now)
+	if priority == Streaming {
+		q.edit = now.Add(q.pace.betweenEdits(now))
+	}
+}

@@ -1,0 +1,260 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// run makes the calls of a chat until none waits.
+func (q *queue) run() {
+	o := q.out
+	defer o.wg.Done()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		o.mu.Lock()
+		e, wait, dropped := q.next(time.Now())
+		q.flying, q.runs = e, e != nil || wait > 0
+		runs := q.runs
+		o.mu.Unlock()
+		end(dropped, ErrDropped)
+		switch {
+		case e != nil:
+			q.make(e)
+			continue
+		case !runs:
+			return
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-q.wake:
+		case <-o.life.Done():
+			q.giveUp()
+			return
+		}
+	}
+}
+
+// giveUp ends everything that waits.
+func (q *queue) giveUp() {
+	q.out.mu.Lock()
+	left := q.waiting
+	q.waiting, q.runs = nil, false
+	q.out.mu.Unlock()
+	end(left, ErrClosed)
+}
+
+// The pauses after trouble that is no refusal for the rate.
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 30 * time.Second
+)
+
+// pause doubles from try to try, and is spread so that chats do not come back all at once.
+func (o *Outbox) pause(tries int) time.Duration {
+	d := firstPause << min(tries, 10)
+	return time.Duration(float64(min(d, lastPause)) * (0.75 + o.opts.Jitter()/4))
+}
+
+// make tries e once and does what the outcome asks for.
+func (q *queue) make(e *entry) {
+	o := q.out
+	err := o.try(e.ctx, e.Call)
+	now := time.Now()
+	if errors.Is(err, ErrNotNeeded) {
+		o.settle(e, now)
+		return
+	}
+	trouble := o.opts.Trouble(err)
+	v := judge(e.Call, err, trouble)
+	learned := o.learn(q, trouble, now)
+	o.mu.Lock()
+	q.flying = nil
+	switch {
+	case v != decided && o.life.Err() != nil:
+		v, err = decided, ErrClosed
+	case v != decided && o.closed && e.Delivery == Newest: // like those that waited when Drain came
+		v, err = decided, ErrClosed
+	case v != decided && e.ctx.Err() != nil:
+		v, err = decided, context.Cause(e.ctx)
+	case v == afterPause:
+		e.notBefore = now.Add(o.pause(e.tries))
+		e.tries++
+	}
+	if v != decided && !q.putBack(e) {
+		v, err = decided, ErrReplaced
+	}
+	o.mu.Unlock()
+	if v == decided {
+		end([]*entry{e}, err)
+	} else {
+		o.opts.Log.Debug("call waits", "chat", e.Chat.ID, "err", err)
+	}
+	o.save(learned)
+}
+
+// settle ends a call that turned out not to be needed, and returns its tokens.
+func (o *Outbox) settle(e *entry, now time.Time) {
+	o.mu.Lock()
+	e.queue.flying = nil
+	e.queue.pace.giveBack(now)
+	o.pace.giveBack(now)
+	o.mu.Unlock()
+	end([]*entry{e}, nil)
+}
+
+// learn adapts the budgets to the outcome of a call, and returns what changed, to be saved. q is nil for a call that
+// concerns no chat.
+func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrator.SendRate) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	changed := func(chat int64, p *pace) {
+		learned = append(learned, p.learned(chat))
+	}
+	if t.Kind != Limited {
+		if t.Kind == Settled && q != nil && q.pace.accepted(now) {
+			changed(q.chat.ID, q.pace)
+		}
+		if t.Kind == Settled && o.pace.accepted(now) {
+			changed(0, o.pace)
+		}
+		return learned
+	}
+	// A little longer than told: the clock of Telegram is not ours.
+	after := t.After + time.Duration(o.opts.Jitter()*float64(100*time.Millisecond))
+	if q != nil && !o.concernsBot(q, now) {
+		q.pace.refused(now, after)
+		changed(q.chat.ID, q.pace)
+	} else {
+		// A guess, so the other chats become slower and not silent.
+		o.pace.refused(now, 0)
+		changed(0, o.pace)
+		if q != nil {
+			q.pace.silent = now.Add(after)
+			changed(q.chat.ID, q.pace)
+		}
+	}
+	o.opts.Log.Warn("Telegram's rate limit reached", "retry_after", after)
+	return learned
+}
+
+// botBusy is how many calls in about a second make a refusal of the whole bot likely.
+const botBusy = 10
+
+// concernsBot says whether the refusal of a chat's call is taken as one of the whole bot: where the bot made many calls
+// and the chat hardly any.
+func (o *Outbox) concernsBot(q *queue, now time.Time) bool {
+	return o.usage.at(now) >= botBusy && float64(q.pace.bucket.rate.Burst)-q.pace.bucket.have(now) < 2.5
+}
+
+// usage is about how many calls there were in the last second.
+type usage struct {
+	count float64
+	since time.Time
+}
+
+func (u *usage) at(now time.Time) float64 { return u.count * math.Exp(-now.Sub(u.since).Seconds()) }
+
+func (u *usage) add(now time.Time) { u.count, u.since = u.at(now)+1, now }
+
+// savePatience bounds the wait for the store: what was learned matters less than the next call.
+const savePatience = 5 * time.Second
+
+func (o *Outbox) save(learned []orchestrator.SendRate) {
+	if o.opts.Store == nil {
+		return
+	}
+	for _, l := range learned {
+		ctx, cancel := context.WithTimeout(context.Background(), savePatience)
+		if err := o.opts.Store.SaveSendRate(ctx, l); err != nil {
+			o.opts.Log.Warn("a learned rate is not saved", "chat", l.Chat, "err", err)
+		}
+		cancel()
+	}
+}
+
+// try runs a call once; it ends with the outbox. A panic becomes an error: one message that cannot be built must not
+// end the bot.
+func (o *Outbox) try(ctx context.Context, c Call) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(o.life, cancel)()
+	defer func() {
+		if p := recover(); p != nil {
+			o.opts.Log.Error("panic in an outgoing call", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	return c.Run(ctx)
+}
+
+// direct makes a call that concerns no chat, on the goroutine of the caller.
+func (o *Outbox) direct(ctx context.Context, c Call) error {
+	o.mu.Lock()
+	if o.closed {
+		o.mu.Unlock()
+		return ErrClosed
+	}
+	o.wg.Add(1)
+	o.mu.Unlock()
+	defer o.wg.Done()
+	began := time.Now()
+	for tries := 0; ; tries++ {
+		if err := o.admit(ctx, c.Priority, began); err != nil {
+			return err
+		}
+		err := o.try(ctx, c)
+		trouble := o.opts.Trouble(err)
+		o.save(o.learn(nil, trouble, time.Now()))
+		wait := trouble.After
+		switch judge(c, err, trouble) {
+		case decided:
+			return err
+		case afterPause:
+			wait = o.pause(tries)
+		}
+		if err := o.sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// admit waits for the budget of the bot and takes a token of it.
+func (o *Outbox) admit(ctx context.Context, priority Priority, began time.Time) error {
+	for {
+		now := time.Now()
+		o.mu.Lock()
+		wait := o.pace.wait(now, priority, now.Sub(began))
+		if wait == 0 {
+			o.pace.take(now)
+			o.usage.add(now)
+		}
+		o.mu.Unlock()
+		if wait == 0 {
+			return nil
+		}
+		if err := o.sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func (o *Outbox) sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-o.life.Done():
+		return ErrClosed
+	}
+}

@@ -1,0 +1,148 @@
+package tgapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// API calls the Bot API methods that send nothing to a chat: polling, who am I, the menu, files.
+// It is our own because go-telegram/bot has no getUpdates that can be called by hand.
+//
+// Its errors hold neither the token nor any URL, because every URL of the Bot API holds the token.
+type API struct {
+	base   string // without a slash at the end
+	token  string
+	client *http.Client
+}
+
+// AnswerError is an answer of the Bot API that says no.
+type AnswerError struct {
+	Method      string
+	Code        int // HTTP status where the answer is not the API's own
+	Description string
+	RetryAfter  time.Duration
+}
+
+func (e *AnswerError) Error() string {
+	return fmt.Sprintf("%s: %d %s", e.Method, e.Code, e.Description)
+}
+
+// bodyLimit bounds an API answer: 100 updates at their largest are far below it.
+const bodyLimit = 32 << 20
+
+// Call sends params as JSON and decodes the result into result, which may be nil.
+func (a *API) Call(ctx context.Context, method string, params, result any) error {
+	body, err := json.Marshal(params)
+	if err != nil {
+		return fmt.Errorf("%s: encode: %w", method, err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+"/bot"+a.token+"/"+method, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%s: the API base is not a valid URL", method)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, WithoutURL(err))
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, bodyLimit+1))
+	if err != nil {
+		return fmt.Errorf("%s: read answer: %w", method, WithoutURL(err))
+	}
+	if len(data) > bodyLimit {
+		return fmt.Errorf("%s: answer of more than %d bytes", method, bodyLimit)
+	}
+	return decodeAnswer(method, resp.StatusCode, data, result)
+}
+
+func decodeAnswer(method string, status int, data []byte, result any) error {
+	var answer struct {
+		OK          bool            `json:"ok"`
+		Result      json.RawMessage `json:"result"`
+		Code        int             `json:"error_code"`
+		Description string          `json:"description"`
+		Parameters  struct {
+			RetryAfter int `json:"retry_after"`
+		} `json:"parameters"`
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		if status != http.StatusOK {
+			return &AnswerError{Method: method, Code: status, Description: http.StatusText(status)}
+		}
+		return fmt.Errorf("%s: the answer is not JSON", method)
+	}
+	if !answer.OK {
+		if answer.Code == 0 {
+			answer.Code = status
+		}
+		return &AnswerError{
+			Method: method, Code: answer.Code, Description: answer.Description,
+			RetryAfter: time.Duration(answer.Parameters.RetryAfter) * time.Second,
+		}
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer.Result, result); err != nil {
+		return fmt.Errorf("%s: the result is not what the API promises", method)
+	}
+	return nil
+}
+
+// Fetch opens the content of a file that getFile told the path of. The caller closes it.
+func (a *API) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/file/bot"+a.token+"/"+escapePath(path), nil)
+	if err != nil {
+		return nil, errors.New("fetch file: the path is not valid in a URL")
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("fetch file: %w", WithoutURL(err))
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, &AnswerError{Method: "fetch file", Code: resp.StatusCode, Description: http.StatusText(resp.StatusCode)}
+	}
+	return resp.Body, nil
+}
+
+func escapePath(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return strings.Join(parts, "/")
+}
+
+// WithoutURL takes the address, and with it the token, out of an error of net/http.
+func WithoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// NewAPI makes a API. Its HTTP client has no timeout: every call has a deadline in its context, and a long
+// poll may take a minute. It follows no redirects, since their errors would quote the address.
+func NewAPI(base, token string, transport http.RoundTripper) *API {
+	return &API{base: strings.TrimRight(base, "/"), token: token, client: &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// TokenRefused says whether Telegram does not know the token.
+func TokenRefused(err error) bool {
+	var no *AnswerError
+	return errors.As(err, &no) && (no.Code == http.StatusUnauthorized || no.Code == http.StatusNotFound)
+}

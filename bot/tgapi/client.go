@@ -1,0 +1,280 @@
+package tgapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	telegram "github.com/go-telegram/bot"
+	"github.com/go-telegram/bot/models"
+
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// ClientOptions say how to reach Telegram.
+type ClientOptions struct {
+	Token     string
+	APIBase   string            // empty means https://api.telegram.org
+	Transport http.RoundTripper // nil means NewTransport("")
+	Timeout   time.Duration     // per call; 0 means 30 s
+	Scrub     *Scrubber         // nil means one that knows the token only
+}
+
+// Client makes the calls that show something in a chat. Each is one HTTP request: it waits for no budget
+// and retries nothing, which is the Outbox's part. Errors are *CallError, without the token. An edit that
+// changed nothing is a success. Safe for concurrent use.
+type Client struct {
+	api     *telegram.Bot
+	timeout time.Duration
+	scrub   *Scrubber
+}
+
+// NewClient checks o and makes a Client. It does not call anything.
+func NewClient(o ClientOptions) (*Client, error) {
+	if o.Token == "" || strings.ContainsAny(o.Token, " \t\r\n/?#") {
+		return nil, errors.New("the Telegram token is empty or malformed")
+	}
+	if o.APIBase == "" {
+		o.APIBase = "https://api.telegram.org"
+	}
+	if u, err := url.Parse(o.APIBase); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("the API base is not a URL such as https://api.telegram.org")
+	}
+	if o.Transport == nil {
+		t, err := NewTransport("")
+		if err != nil {
+			return nil, err
+		}
+		o.Transport = t
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.Scrub == nil {
+		o.Scrub = NewScrubber(o.Token)
+	}
+	w := newWire(o.Transport)
+	api, err := telegram.New(o.Token, telegram.WithSkipGetMe(), telegram.WithHTTPClient(0, w),
+		telegram.WithServerURL(strings.TrimRight(o.APIBase, "/")),
+		telegram.WithErrorsHandler(func(error) {}), // only of closing a body that was read whole
+	)
+	if err != nil {
+		return nil, errors.New("make the Telegram client: " + o.Scrub.String(err.Error()))
+	}
+	return &Client{api: api, timeout: o.Timeout, scrub: o.Scrub}, nil
+}
+
+// Scrubber is what takes the secrets out of what c sends.
+func (c *Client) Scrubber() *Scrubber { return c.scrub }
+
+// Message is a message to send.
+type Message struct {
+	To       orchestrator.ConversationID
+	Text     render.Text // at most 4096 UTF-16 units
+	Keyboard Keyboard
+	ReplyTo  int  // a message to answer to; sent all the same when that one is gone. 0 for none
+	Silent   bool // no sound on the other side
+}
+
+// Send sends m and returns the id of the new message. It is not idempotent.
+func (c *Client) Send(ctx context.Context, m Message) (int, error) {
+	text := c.scrub.Text(m.Text)
+	p := &telegram.SendMessageParams{
+		ChatID: m.To.Chat, MessageThreadID: thread(m.To.Topic),
+		Text: text.Text, Entities: entities(text.Entities), LinkPreviewOptions: noPreview(),
+		DisableNotification: m.Silent,
+	}
+	if m.ReplyTo != 0 {
+		p.ReplyParameters = &models.ReplyParameters{MessageID: m.ReplyTo, AllowSendingWithoutReply: true}
+	}
+	if len(m.Keyboard) > 0 {
+		p.ReplyMarkup = markup(m.Keyboard)
+	}
+	return c.send(ctx, "sendMessage", func(ctx context.Context) error {
+		_, err := c.api.SendMessage(ctx, p)
+		return err
+	})
+}
+
+// Edit gives a message another text and keyboard; a nil keyboard takes the buttons away. Idempotent.
+func (c *Client) Edit(ctx context.Context, chat int64, message int, t render.Text, k Keyboard) error {
+	t = c.scrub.Text(t)
+	p := &telegram.EditMessageTextParams{
+		ChatID: chat, MessageID: message,
+		Text: t.Text, Entities: entities(t.Entities), LinkPreviewOptions: noPreview(),
+	}
+	if len(k) > 0 {
+		p.ReplyMarkup = markup(k)
+	}
+	return unchanged(c.call(ctx, "editMessageText", func(ctx context.Context) error {
+		_, err := c.api.EditMessageText(ctx, p)
+		return err
+	}))
+}
+
+// EditKeyboard changes the buttons below a message; a nil keyboard takes them away. Idempotent.
+func (c *Client) EditKeyboard(ctx context.Context, chat int64, message int, k Keyboard) error {
+	p := &telegram.EditMessageReplyMarkupParams{ChatID: chat, MessageID: message}
+	if len(k) > 0 {
+		p.ReplyMarkup = markup(k)
+	}
+	return unchanged(c.call(ctx, "editMessageReplyMarkup", func(ctx context.Context) error {
+		_, err := c.api.EditMessageReplyMarkup(ctx, p)
+		return err
+	}))
+}
+
+// Delete removes a message. One that is not there any more is a success. Idempotent.
+func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
+	err := c.call(ctx, "deleteMessage", func(ctx context.Context) error {
+		_, err := c.api.DeleteMessage(ctx, &telegram.DeleteMessageParams{ChatID: chat, MessageID: message})
+		return err
+	})
+	if strings.Contains(FaultOf(err).Description, "message to delete not found") {
+		return nil
+	}
+	return err
+}
+
+// Typing shows "typing…" for some seconds. Idempotent.
+func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) error {
+	return c.call(ctx, "sendChatAction", func(ctx context.Context) error {
+		_, err := c.api.SendChatAction(ctx, &telegram.SendChatActionParams{
+			// Unlike messages, typing in a forum's General topic names it.
+			ChatID: to.Chat, MessageThreadID: to.Topic, Action: models.ChatActionTyping,
+		})
+		return err
+	})
+}
+
+// React puts an emoji on a message; an empty one takes it away. Idempotent.
+func (c *Client) React(ctx context.Context, chat int64, message int, emoji string) error {
+	p := &telegram.SetMessageReactionParams{ChatID: chat, MessageID: message}
+	if emoji != "" {
+		p.Reaction = []models.ReactionType{{
+			Type: models.ReactionTypeTypeEmoji, ReactionTypeEmoji: &models.ReactionTypeEmoji{Emoji: emoji},
+		}}
+	}
+	return c.call(ctx, "setMessageReaction", func(ctx context.Context) error {
+		_, err := c.api.SetMessageReaction(ctx, p)
+		return err
+	})
+}
+
+// AnswerCallback ends the waiting of a pressed button, with a short text (200 characters) or none.
+// Idempotent.
+func (c *Client) AnswerCallback(ctx context.Context, query, text string) error {
+	p := &telegram.AnswerCallbackQueryParams{CallbackQueryID: query, Text: c.scrub.String(text)}
+	return c.call(ctx, "answerCallbackQuery", func(ctx context.Context) error {
+		_, err := c.api.AnswerCallbackQuery(ctx, p)
+		return err
+	})
+}
+
+// Document is a file to send, at most 50 MB. Content is read whole into memory.
+type Document struct {
+	To      orchestrator.ConversationID
+	Name    string
+	Content io.Reader
+	Caption render.Text // at most 1024 UTF-16 units
+	ReplyTo int
+}
+
+// SendDocument sends d and returns the id of the new message. It is not idempotent.
+func (c *Client) SendDocument(ctx context.Context, d Document) (int, error) {
+	caption := c.scrub.Text(d.Caption)
+	p := &telegram.SendDocumentParams{
+		ChatID: d.To.Chat, MessageThreadID: thread(d.To.Topic),
+		Document: &models.InputFileUpload{Filename: d.Name, Data: d.Content},
+		Caption:  caption.Text, CaptionEntities: entities(caption.Entities),
+	}
+	if d.ReplyTo != 0 {
+		p.ReplyParameters = &models.ReplyParameters{MessageID: d.ReplyTo, AllowSendingWithoutReply: true}
+	}
+	return c.send(ctx, "sendDocument", func(ctx context.Context) error {
+		_, err := c.api.SendDocument(ctx, p)
+		return err
+	})
+}
+
+// call makes one request within the client's timeout and classifies how it went.
+func (c *Client) call(ctx context.Context, method string, do func(context.Context) error) error {
+	_, err := c.send(ctx, method, do)
+	return err
+}
+
+// send is call for methods whose answer is a message; it returns its id.
+func (c *Client) send(ctx context.Context, method string, do func(context.Context) error) (message int, err error) {
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	ctx, t := withTrace(ctx)
+	if err := do(ctx); err != nil {
+		return 0, NewCallError(method, faultOfCall(caller, t), err, c.scrub)
+	}
+	return t.message, nil
+}
+
+// faultOfCall says what an error of a call means for the call.
+func faultOfCall(caller context.Context, t *trace) Fault {
+	switch {
+	case !t.tried:
+		return Fault{Kind: BadRequest} // there was no request to make
+	case t.fault.Kind != NoFault:
+		return t.fault
+	case t.left():
+		return Fault{Kind: UnknownFault}
+	case caller.Err() != nil:
+		return Fault{Kind: Cancelled}
+	}
+	return Fault{Kind: NotSent}
+}
+
+func unchanged(err error) error {
+	if FaultOf(err).Kind == NotModified {
+		return nil
+	}
+	return err
+}
+
+// thread is the topic as sends want it: the General topic of a forum is not named.
+func thread(topic int) int {
+	if topic == 1 {
+		return 0
+	}
+	return topic
+}
+
+func noPreview() *models.LinkPreviewOptions {
+	return &models.LinkPreviewOptions{IsDisabled: telegram.True()}
+}
+
+func entities(in []render.Entity) []models.MessageEntity {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make([]models.MessageEntity, len(in))
+	for i, e := range in {
+		out[i] = models.MessageEntity{
+			Type: models.MessageEntityType(e.Kind), Offset: e.Offset, Length: e.Length,
+			URL: e.URL, Language: e.Language,
+		}
+	}
+	return out
+}
+
+// markup is never given an empty keyboard: a typed nil would be sent as "null" and refused.
+func markup(k Keyboard) *models.InlineKeyboardMarkup {
+	rows := make([][]models.InlineKeyboardButton, len(k))
+	for i, row := range k {
+		for _, b := range row {
+			rows[i] = append(rows[i], models.InlineKeyboardButton{Text: b.Text, CallbackData: b.Data})
+		}
+	}
+	return &models.InlineKeyboardMarkup{InlineKeyboard: rows}
+}

@@ -1,0 +1,109 @@
+package tgapi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"ductor/bot/render"
+	"ductor/internal/secrets"
+)
+
+// Scrubber takes secrets out of whatever leaves the process: errors, log lines, messages. It is immutable
+// and safe for concurrent use. A nil Scrubber knows no secrets.
+type Scrubber struct{ set *secrets.Set }
+
+// NewScrubber makes a Scrubber of token and further secrets. Of the token it also knows the part after the colon.
+func NewScrubber(token string, more ...string) *Scrubber {
+	if _, key, ok := strings.Cut(token, ":"); ok {
+		more = append(more, key)
+	}
+	return &Scrubber{secrets.NewSet(append(more, token)...)}
+}
+
+// Secrets is what the Scrubber knows.
+func (s *Scrubber) Secrets() *secrets.Set {
+	if s == nil {
+		return nil
+	}
+	return s.set
+}
+
+// String returns s without secrets.
+func (s *Scrubber) String(text string) string { return s.Secrets().String(text) }
+
+// Text returns t without secrets. Each is masked by as many units as it had, so entities stay where they are.
+func (s *Scrubber) Text(t render.Text) render.Text {
+	if s == nil {
+		return t
+	}
+	for _, secret := range s.set.Words() {
+		if strings.Contains(t.Text, secret) {
+			mask := strings.Repeat("•", len(utf16.Encode([]rune(secret))))
+			t.Text = strings.ReplaceAll(t.Text, secret, mask)
+		}
+	}
+	for i, e := range t.Entities {
+		if clean := s.String(e.URL); clean != e.URL {
+			t.Entities = slices.Clone(t.Entities)
+			t.Entities[i].URL = strings.ReplaceAll(clean, secrets.Removed, "[secret]") // an address has no blanks
+		}
+	}
+	return t
+}
+
+// Handler wraps next so that no log record carries a secret, neither in its message nor in its attributes.
+func (s *Scrubber) Handler(next slog.Handler) slog.Handler { return scrubHandler{s, next} }
+
+type scrubHandler struct {
+	scrub *Scrubber
+	next  slog.Handler
+}
+
+func (h scrubHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+func (h scrubHandler) Handle(ctx context.Context, r slog.Record) error {
+	clean := slog.NewRecord(r.Time, r.Level, h.scrub.String(r.Message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		clean.AddAttrs(h.attr(a))
+		return true
+	})
+	return h.next.Handle(ctx, clean)
+}
+
+func (h scrubHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	clean := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		clean[i] = h.attr(a)
+	}
+	return scrubHandler{h.scrub, h.next.WithAttrs(clean)}
+}
+
+func (h scrubHandler) WithGroup(name string) slog.Handler {
+	return scrubHandler{h.scrub, h.next.WithGroup(name)}
+}
+
+func (h scrubHandler) attr(a slog.Attr) slog.Attr {
+	v := a.Value.Resolve()
+	switch v.Kind() {
+	case slog.KindString:
+		return slog.String(a.Key, h.scrub.String(v.String()))
+	case slog.KindGroup:
+		group := make([]slog.Attr, 0, len(v.Group()))
+		for _, sub := range v.Group() {
+			group = append(group, h.attr(sub))
+		}
+		return slog.Attr{Key: a.Key, Value: slog.GroupValue(group...)}
+	case slog.KindAny:
+		text := fmt.Sprintf("%+v", v.Any())
+		if clean := h.scrub.String(text); clean != text {
+			return slog.String(a.Key, clean)
+		}
+	}
+	return slog.Attr{Key: a.Key, Value: v}
+}

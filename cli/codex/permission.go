@@ -1,0 +1,60 @@
+package codex
+
+import "ductor/cli"
+
+// permissions is what Codex may do: when it asks the user, and what its sandbox allows without asking.
+type permissions struct {
+	approval string // AskForApproval of the app server
+	sandbox  string
+}
+
+// When Codex asks: for anything that is not known to be harmless, where it sees fit, or never.
+const (
+	askUntrusted = "untrusted"
+	askOnRequest = "on-request"
+	askNever     = "never"
+)
+
+// The sandboxes.
+const (
+	readOnly       = "read-only"
+	workspaceWrite = "workspace-write"
+	fullAccess     = "danger-full-access"
+)
+
+// permissionsOf maps a permission mode, for exec and app-server alike. Where no user can be asked, which is so in
+// exec and where a turn is not attended, nothing is possible that the mode would ask about. A configured
+// sandbox counts where the mode leaves a choice. Codex has no lists of allowed and denied tools.
+//
+// What the user allows runs inside the sandbox, so it must be one in which it can work: in a read-only one Codex
+// tries an allowed command again outside only if it failed within milliseconds.
+func permissionsOf(mode cli.PermissionMode, attended bool, configured string) permissions {
+	m := permissions{approval: askNever, sandbox: readOnly}
+	switch mode {
+	case cli.Bypass:
+		m.sandbox = fullAccess
+	case cli.Auto:
+		m.sandbox = or(configured, workspaceWrite)
+		if attended {
+			m.approval = askOnRequest
+		}
+	case cli.AcceptEdits:
+		m.sandbox = or(configured, workspaceWrite)
+		if attended {
+			m.approval = askUntrusted
+		}
+	case cli.Plan:
+	default:
+		if attended {
+			m.approval, m.sandbox = askUntrusted, or(configured, workspaceWrite)
+		}
+	}
+	return m
+}
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// forgetWait is how long a supervisor may take to forget output.
+const forgetWait = 5 * time.Second
+
+// runMarks are the marks of a run, and what follows from them.
+type runMarks struct {
+	recording sync.Mutex // held while marks are recorded, so that the order is the right one
+	mu        sync.Mutex
+	all       []Mark
+	settled   []TurnID // of the marked ones
+	forgotten int64    // the output before this was forgotten
+}
+
+// add puts a mark in place of those that it makes void, and gives all of them.
+func (k *runMarks) add(m Mark) []Mark {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept := slices.DeleteFunc(slices.Clone(k.all), func(o Mark) bool {
+		return o.Turn == m.Turn || o.Turn == RestMark || slices.Contains(k.settled, o.Turn)
+	})
+	k.all, k.settled = append(kept, m), nil
+	return k.all
+}
+
+// settle takes note that a turn is recorded. It says whether the turn has a mark.
+func (k *runMarks) settle(turn TurnID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	marked := slices.ContainsFunc(k.all, func(m Mark) bool { return m.Turn == turn })
+	if marked {
+		k.settled = append(k.settled, turn)
+	}
+	return marked
+}
+
+// open says whether there is a turn that is not recorded.
+func (k *runMarks) open() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.ContainsFunc(k.all, func(m Mark) bool { return m.OfTurn() && !slices.Contains(k.settled, m.Turn) })
+}
+
+// neededFrom is the offset from which on somebody may still read the output: after a restart ductor reads from the mark of a
+// turn that is not recorded or, if there is none, from the last mark. Marks that are made from now on are not before it.
+func (k *runMarks) neededFrom() int64 {
+	k.recording.Lock() // what is not recorded yet does not count
+	defer k.recording.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.all) == 0 {
+		return 0
+	}
+	from := k.all[len(k.all)-1].Output
+	for _, m := range k.all {
+		if !slices.Contains(k.settled, m.Turn) {
+			from = min(from, m.Output)
+		}
+	}
+	return from
+}
+
+// forgets says whether there is more to forget than was forgotten, and takes note of it.
+func (k *runMarks) forgets(before int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	more := before > k.forgotten
+	k.forgotten = max(k.forgotten, before)
+	return more
+}
+
+// trim has the output forgotten that no turn needs any more. It waits for the supervisor, and is called without a lock.
+func (r *hostRun) trim() {
+	before := r.marks.neededFrom()
+	if !r.marks.forgets(before) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
+	defer cancel()
+	if err := r.run.Forget(ctx, before); err != nil { // the next turn tries again, and the run's end removes all of it
+		r.host.log.Debug("the output of recorded turns is not forgotten", "run", r.Run(), "err", err)
+	}
+}
+
+// trimLater calls trim in the background. It is called without a lock.
+func (h *Host) trimLater(r *hostRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed { // after the next start ductor has it forgotten
+		h.work.Go(r.trim)
+	}
+}

@@ -1,0 +1,89 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+)
+
+// Each step says what is on disk in the end. A step that must keep all is followed by one that shows it: what a
+// supervisor forgot does not come back.
+func TestOutputOfSettledTurnsIsForgotten(t *testing.T) {
+	t.Parallel()
+	o := cli.HostOptions{Dir: t.TempDir()}
+	h := clitest.OpenHost(t, o)
+	p := start(t, h, agent(t, `exec cat`))
+	say := func(line string) {
+		t.Helper()
+		write(t, p, line+"\n")
+		if got := readLine(t, p); got != line {
+			t.Fatalf("it says %q", got)
+		}
+	}
+	begin := func(turn cli.TurnID, output int64) {
+		t.Helper()
+		if err := p.Begin(t.Context(), cli.Mark{Turn: turn, Output: output}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := func(want string) {
+		t.Helper()
+		eventually(t, "of the output is kept: "+want, func() bool { return printed(t, o.Dir) == want })
+	}
+	begin("1", 0)
+	say("one")
+	h.Settled("1") // a later ductor would read from its mark: where the next begins is not known
+	begin("2", 4)
+	kept("")
+	say("two")
+	begin("3", 8)
+	say("three")
+	h.Settled("3") // the second one needs what both said
+	begin(cli.RestMark, 14)
+	say("unasked")
+	kept("two\nthree\nunasked\n")
+	h.Settled("2")
+	kept("unasked\n")
+	h.Settled("other")
+	begin("4", 22)
+	kept("")
+	say("four")
+
+	// The next ductor goes on from the marks.
+	h = next(t, h, o)
+	run := onlyLeft(t, h)
+	if len(run.Marks) != 1 || run.Marks[0].Turn != "4" || run.OutputEnd != 27 {
+		t.Fatalf("left is %+v", run)
+	}
+	p = attach(t, h, run.Run, run.Marks[0].Output)
+	if got := readLine(t, p); got != "four" {
+		t.Errorf("it says %q", got)
+	}
+	begin(cli.RestMark, 27)
+	h.Settled("4")
+	kept("")
+	say("five")
+	stop(t, p, 0)
+}
+
+// printed is what is on disk of the output of all runs.
+func printed(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "out.*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			return err.Error() // it is being replaced
+		}
+		all.Write(raw)
+	}
+	return all.String()
+}

@@ -1,0 +1,103 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"ductor/cli"
+)
+
+// Message is what the program prints: a request if it has ID and Method, a notification if it has a Method alone, else
+// a response.
+type Message struct {
+	ID     json.RawMessage `json:"id,omitempty"` // as the program wrote it: a string or a number
+	Method string          `json:"method,omitempty"`
+	Params json.RawMessage `json:"params,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  *Error          `json:"error,omitempty"`
+	// EmittedAt is when the message was made, in milliseconds since 1970; 0 where the program does not say.
+	EmittedAt int64 `json:"emittedAtMs,omitempty"`
+	// End is the offset in the output after the message.
+	End int64 `json:"-"`
+}
+
+// hasID is false for the id null, which stands for none.
+func (m Message) hasID() bool { return len(m.ID) > 0 && string(m.ID) != "null" }
+
+// Asks says whether the message is a request.
+func (m Message) Asks() bool { return m.Method != "" && m.hasID() }
+
+// Read reads the answer of agent to a request into result, unless that is nil. A refusal gives an error with an *Error in
+// its chain.
+func (m Message) Read(agent cli.Agent, method string, result any) error {
+	if m.Error != nil {
+		return fmt.Errorf("%s: %w", method, m.Error)
+	}
+	if result == nil || len(m.Result) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(m.Result, result); err != nil {
+		f := cli.Failf(cli.BadOutput, agent, "it answered %s with something else", method)
+		f.Detail, f.Cause = cli.Shorten(string(m.Result), 1000), err
+		return f
+	}
+	return nil
+}
+
+// Text is an id without its quotes, if it is a string.
+func Text(id json.RawMessage) string {
+	var s string
+	if json.Unmarshal(id, &s) == nil {
+		return s
+	}
+	return string(id)
+}
+
+// The codes of JSON-RPC.
+const (
+	CodeInvalidRequest = -32600
+	CodeNoMethod       = -32601
+	CodeBadParams      = -32602
+	CodeInternal       = -32603
+)
+
+// Error is why a request was refused.
+type Error struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Error is what the error says. Some programs put the reason into data.
+func (e *Error) Error() string {
+	var data struct {
+		Details string `json:"details"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(e.Data, &data) == nil {
+		for _, s := range []string{data.Details, data.Message} {
+			if s != "" {
+				return s
+			}
+		}
+	}
+	var words string
+	if json.Unmarshal(e.Data, &words) == nil && words != "" {
+		return e.Message + ": " + words
+	}
+	if e.Message == "" {
+		return "error " + strconv.Itoa(e.Code)
+	}
+	return e.Message
+}
+
+// outgoing is a message of ours.
+type outgoing struct {
+	Version string `json:"jsonrpc,omitempty"`
+	ID      any    `json:"id,omitempty"`
+	Method  string `json:"method,omitempty"`
+	Params  any    `json:"params,omitempty"`
+	Result  any    `json:"result,omitempty"`
+	Error   *Error `json:"error,omitempty"`
+}

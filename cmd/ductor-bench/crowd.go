@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// startTogether measures the first texts of fresh chats that all begin at once, with answers that take long.
+func startTogether(ctx context.Context, s *setup) ([]float64, error) {
+	first, err := s.together(ctx, new(words), fmt.Sprintf(` [[sleep %dms]]`, s.sizes.busy.Milliseconds()))
+	if err != nil {
+		return nil, err
+	}
+	return []float64{first.median(), first.max()}, nil
+}
+
+// together sends a prompt in all chats at once, and returns when each shows its first text.
+func (s *setup) together(ctx context.Context, word *words, more string) (first samples, err error) {
+	var all []*expected
+	var sent []time.Time
+	for i := range s.sizes.chats {
+		chat, w := s.chat(i+1), word.next()
+		all = append(all, s.expect("the first text", chat, shows(w)))
+		sent = append(sent, time.Now())
+		chat.Person().Send(chat, fmt.Sprintf("[[text %q]]", w)+more)
+	}
+	for i, e := range all {
+		call, err := s.await(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		first = append(first, call.Done.Sub(sent[i]))
+	}
+	return first, nil
+}
+
+// streamTogether measures what answers cost that all grow at once, in chats whose agents are warm.
+func streamTogether(ctx context.Context, s *setup) ([]float64, error) {
+	var word words
+	p := pacer{every: s.sizes.pace}
+	for i := range s.sizes.chats {
+		if err := p.wait(ctx); err != nil {
+			return nil, err
+		}
+		if _, err := s.turn(ctx, s.chat(i+1), word.next()); err != nil {
+			return nil, err
+		}
+	}
+	if err := pause(ctx, s.sizes.refill); err != nil {
+		return nil, err
+	}
+	before, err := s.used()
+	if err != nil {
+		return nil, err
+	}
+	var ended []*expected
+	for i := range s.sizes.chats {
+		ended = append(ended, s.expect("the end of the answer", s.chat(i+1), s.ends("")))
+	}
+	const every = 25 * time.Millisecond
+	first, err := s.together(ctx, &word, fmt.Sprintf(" [[text n=%d size=20 delay=%dms]]", s.sizes.stream, every.Milliseconds()))
+	if err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, time.Duration(s.sizes.stream)*every/2); err != nil {
+		return nil, err
+	}
+	pids, err := s.processes()
+	if err != nil {
+		return nil, err
+	}
+	pss, _, err := memory(pids...)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range ended {
+		if _, err := s.await(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+	after, err := s.used()
+	if err != nil {
+		return nil, err
+	}
+	return []float64{first.max(), ms(after.all - before.all), ms(after.bot - before.bot), pss}, nil
+}
+
+// usage is processor time: of all processes of the bot, and of the bot alone.
+type usage struct{ all, bot time.Duration }
+
+func (s *setup) used() (u usage, err error) {
+	pids, err := s.processes()
+	if err != nil {
+		return u, err
+	}
+	if u.all, err = cpu(pids...); err != nil {
+		return u, err
+	}
+	u.bot, err = cpu(s.cmd.Process.Pid)
+	return u, err
+}
+
+// idleMemory measures a bot that got no message yet.
+func idleMemory(ctx context.Context, s *setup) ([]float64, error) {
+	if err := pause(ctx, s.sizes.idle); err != nil {
+		return nil, err
+	}
+	pids, err := s.processes()
+	if err != nil {
+		return nil, err
+	}
+	pss, anonymous, err := memory(pids...)
+	return []float64{pss, anonymous}, err
+}

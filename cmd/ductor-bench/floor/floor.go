@@ -1,0 +1,141 @@
+// Package floor is the least a bot can do: poll, hand each text to one warm Claude process per chat, send its first
+// delta and edit the message at the end. It stores nothing, limits nothing and recovers nothing. It is NOT a bot to
+// use: ductor's times are compared with its times.
+package floor
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+)
+
+// Bot polls one bot's API and owns one agent per chat.
+type Bot struct {
+	base   string // the Bot API with the token, without a slash at the end
+	claude string
+	dir    string
+	client *http.Client
+	agents map[int64]io.Writer // standard input of the agent of a chat
+}
+
+// New makes a bot of the API at base whose agents run claude in dir.
+func New(base, claude, dir string) *Bot {
+	return &Bot{
+		base: base, claude: claude, dir: dir, agents: map[int64]io.Writer{},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
+	}
+}
+
+// Run serves until an agent cannot be started or written to. The agents end with the process.
+func (b *Bot) Run() error {
+	b.call("getMe", nil, nil)
+	for offset := 0; ; {
+		var updates []struct {
+			ID      int `json:"update_id"`
+			Message *struct {
+				Text string `json:"text"`
+				Chat struct {
+					ID int64 `json:"id"`
+				} `json:"chat"`
+			} `json:"message"`
+		}
+		b.call("getUpdates", map[string]any{"offset": offset, "timeout": 30}, &updates)
+		for _, u := range updates {
+			offset = u.ID + 1
+			if u.Message == nil {
+				continue
+			}
+			if err := b.ask(u.Message.Chat.ID, u.Message.Text); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (b *Bot) ask(chat int64, prompt string) error {
+	in := b.agents[chat]
+	if in == nil {
+		cmd := exec.Command(b.claude, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+			"--include-partial-messages")
+		cmd.Dir = b.dir
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			return err
+		}
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		in, b.agents[chat] = stdin, stdin
+		go b.show(chat, stdout)
+	}
+	quoted, err := json.Marshal(prompt)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(in, `{"type":"user","message":{"role":"user","content":%s}}`+"\n", quoted)
+	return err
+}
+
+// show sends the first text of each turn of an agent, and edits it when the turn ends. It returns when the agent does.
+func (b *Bot) show(chat int64, out io.Reader) {
+	lines := bufio.NewReaderSize(out, 1<<16)
+	var text strings.Builder
+	var sent struct {
+		ID int `json:"message_id"`
+	}
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		switch {
+		case bytes.Contains(line, []byte(`"text_delta"`)):
+			var e struct {
+				Event struct {
+					Delta struct {
+						Text string `json:"text"`
+					} `json:"delta"`
+				} `json:"event"`
+			}
+			_ = json.Unmarshal(line, &e) // a line that is no event adds no text
+			text.WriteString(e.Event.Delta.Text)
+			if sent.ID == 0 && strings.TrimSpace(text.String()) != "" {
+				b.call("sendMessage", map[string]any{"chat_id": chat, "text": text.String()}, &sent)
+			}
+		case bytes.Contains(line, []byte(`"type":"result"`)):
+			end := text.String()
+			b.call("editMessageText", map[string]any{"chat_id": chat, "message_id": sent.ID, "text": end[:min(len(end), 4000)] + "."}, nil)
+			text.Reset()
+			sent.ID = 0
+		}
+	}
+}
+
+// call makes a call and reads its result, if there is one. What fails is left: the floor has no second try.
+func (b *Bot) call(method string, params map[string]any, result any) {
+	body, err := json.Marshal(params)
+	if err != nil {
+		return
+	}
+	r, err := b.client.Post(b.base+"/"+method, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return
+	}
+	defer r.Body.Close()
+	answer, err := io.ReadAll(r.Body)
+	if err != nil || result == nil {
+		return
+	}
+	_ = json.Unmarshal(answer, &struct {
+		Result any `json:"result"`
+	}{result})
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"ductor/internal/sim/script"
+	"ductor/internal/sim/telegram"
+)
+
+// longAnswer measures a long answer that the agent writes as fast as it can, in a fresh chat: from the message until
+// the chat shows its last word, and until it shows all of it, in messages or in a file.
+func longAnswer(ctx context.Context, s *setup) ([]float64, error) {
+	chat, last := s.chat(1), "lastword"
+	whole := squeeze(strings.Join(script.Generated(s.sizes.deltas, 20), "") + last)
+	var shown, complete time.Duration
+	sent := time.Now()
+	chat.Person().Send(chat, fmt.Sprintf(`[[text n=%d size=20]] [[text %q]]`, s.sizes.deltas, last))
+	seen := func(v telegram.View) bool {
+		text := s.everything(v)
+		if shown == 0 && strings.Contains(text, last) {
+			shown = time.Since(sent)
+		}
+		if strings.Contains(squeeze(text), whole) {
+			complete = time.Since(sent)
+		}
+		return complete > 0
+	}
+	if _, err := chat.Await(ctx, seen); err != nil {
+		return nil, s.explain(err)
+	}
+	return []float64{ms(shown), ms(complete)}, nil
+}
+
+// everything is the text of all messages of the bot, and then that of its files.
+func (s *setup) everything(v telegram.View) string {
+	var messages, files strings.Builder
+	for _, m := range v.FromBot() {
+		if strings.Contains(m.Text, "[[") { // it quotes the prompt
+			continue
+		}
+		messages.WriteString(m.Text + "\n")
+		if m.Media == nil {
+			continue
+		}
+		if data, ok := s.srv.FileData(m.Media.FileID); ok {
+			files.WriteString("\n" + string(data))
+		}
+	}
+	return messages.String() + files.String()
+}
+
+// squeeze takes out white space, which answers may lose where messages meet.
+func squeeze(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, text)
+}

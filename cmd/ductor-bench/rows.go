@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// row is what is measured together, of one bot that is started for it.
+type row struct {
+	name    string
+	figures []figure
+	floor   bool // the floor can do it too
+	long    bool // only on request, and in one round
+	extra   string
+	measure func(context.Context, *setup) ([]float64, error)
+}
+
+// figure is one line of the table. A row yields its figures in their order; the least of all rounds counts.
+type figure struct {
+	what   string
+	unit   string
+	target float64 // at most; 0 is none
+}
+
+const (
+	millis = "ms"
+	mega   = "MB"
+)
+
+// sizes say how much is measured.
+type sizes struct {
+	fresh  int // chats that are used for one turn each
+	chats  int // chats that are used at once or in turn
+	turns  int // of each of those, besides its first
+	short  int // turns back to back
+	many   int
+	deltas int // of the long answer, 20 bytes each
+	stream int // deltas of a growing answer, 20 bytes each
+	aborts int // of growing answers
+	pace   time.Duration
+	settle time.Duration // after the start
+	idle   time.Duration
+	busy   time.Duration // how long an answer takes of chats that start at once
+	refill time.Duration // until budgets that were used are full
+}
+
+func fullSizes() sizes {
+	return sizes{
+		fresh: 50, chats: 20, turns: 3, short: 10, many: 200, deltas: 5000, stream: 200, aborts: 10,
+		pace: 150 * time.Millisecond, settle: 700 * time.Millisecond, idle: 2 * time.Second, busy: 5 * time.Second,
+		refill: 4 * time.Second,
+	}
+}
+
+// The settings of ductor that two rows change, to compare.
+const (
+	raisedRates = "[rate]\nprivate_per_second = 100\nprivate_burst = 100\noverall_per_second = 1000\n"
+	oneShotMode = "mode = \"one-shot\"\n" // of [agents.claude], which the configuration ends with
+)
+
+func rows() []row {
+	warm := func(text, way string) []figure {
+		return []figure{{what: text, unit: millis}, {what: way, unit: millis}}
+	}
+	return []row{
+		{name: "cold", floor: true, measure: coldTurns, figures: []figure{{what: "first text, cold: p50", unit: millis}}},
+		{name: "warm", floor: true, measure: warmTurns, figures: warm("first text, warm: p50", "agent's write to the API call: p50")},
+		{name: "raised", floor: true, measure: warmTurns, extra: raisedRates, figures: warm("first text, warm, [rate] raised: p50",
+			"agent's write to the API call, [rate] raised: p50")},
+		{name: "start", floor: true, measure: startTogether, figures: []figure{
+			{what: "20 chats start at once: first text p50", unit: millis}, {what: "20 chats start at once: slowest first text", unit: millis, target: 300}}},
+		{name: "stream", floor: true, measure: streamTogether, figures: []figure{
+			{what: "20 chats stream at once: slowest first text", unit: millis, target: 300},
+			{what: "20 chats stream at once: CPU, all processes", unit: millis},
+			{what: "20 chats stream at once: CPU, bot alone", unit: millis},
+			{what: "20 chats stream at once: PSS, all processes", unit: mega}}},
+		{name: "long", measure: longAnswer, figures: []figure{
+			{what: "100 kB at once: last word in the chat", unit: millis}, {what: "100 kB at once: complete in the chat", unit: millis, target: 1000}}},
+		{name: "short", floor: true, measure: shortTurns, figures: []figure{
+			{what: "10 turns back to back: first text p50", unit: millis}, {what: "10 turns back to back: slowest first text", unit: millis, target: 25},
+			{what: "10 turns back to back: slowest but the first", unit: millis}}},
+		{name: "many", floor: true, long: true, measure: manyTurns, figures: []figure{
+			{what: "200 turns back to back: first text p50", unit: millis}, {what: "200 turns back to back: slowest first text", unit: millis, target: 1050}}},
+		{name: "abort", measure: aborts, figures: []figure{
+			{what: "/abort: agent and tool dead: p50", unit: millis}, {what: "/abort: user told: p50", unit: millis, target: 50},
+			{what: "/abort: user told: slowest", unit: millis}}},
+		{name: "abort-text", measure: abortsOfText, figures: []figure{
+			{what: "/abort while text grows: agent dead: median of 10", unit: millis},
+			{what: "/abort while text grows: user told: median of 10", unit: millis, target: 50},
+			{what: "/abort while text grows: user told: slowest", unit: millis}}},
+		{name: "approval", measure: approvals, figures: []figure{
+			{what: "approval: agent's request to the chat: p50", unit: millis}, {what: "approval: press to the agent: p50", unit: millis}}},
+		{name: "idle", floor: true, measure: idleMemory, figures: []figure{
+			{what: "idle: PSS, all processes", unit: mega}, {what: "idle: PSS, anonymous part", unit: mega}}},
+		{name: "one-shot", measure: warmTurns, extra: oneShotMode, figures: warm("second turn, one-shot: first text p50",
+			"agent's write to the API call, one-shot: p50")},
+	}
+}

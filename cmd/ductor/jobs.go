@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"ductor/cli"
+	"ductor/heartbeat"
+	"ductor/heartbeat/webhook"
+	"ductor/internal/config"
+	"ductor/orchestrator"
+)
+
+// jobsOf lists the enabled jobs of the configuration, with the heartbeat's prompt among them.
+func jobsOf(cfg config.Config) ([]orchestrator.Job, error) {
+	var jobs []orchestrator.Job
+	for _, name := range slices.Sorted(maps.Keys(cfg.Jobs)) {
+		c := cfg.Jobs[name]
+		if !c.Enabled {
+			continue
+		}
+		said, err := scheduleOf(c)
+		if err != nil {
+			return nil, fmt.Errorf("jobs.%s.schedule: %w", name, err)
+		}
+		j := jobOf(cfg, c.Target, c.TaskSettings, c.Quiet)
+		if j.Rights, err = rightsOf("jobs."+name, c.Rights); err != nil {
+			return nil, err
+		}
+		j.Name, j.Kind, j.Prompt, j.Schedule, j.Zone = name, orchestrator.JobScheduled, c.Prompt, said.Line, cmp.Or(said.Zone, c.Zone)
+		j.Missed, j.Overlap = c.Missed, c.Overlap
+		jobs = append(jobs, j)
+	}
+	if c := cfg.Heartbeat; c.Enabled {
+		j := jobOf(cfg, c.Target, config.TaskSettings{Session: c.Session}, c.Quiet)
+		var err error
+		if j.Rights, err = rightsOf("heartbeat", c.Rights); err != nil {
+			return nil, err
+		}
+		j.Name, j.Prompt, j.OKWord = "heartbeat", c.Prompt, c.OKWord
+		jobs = append(jobs, heartbeat.Proactive(j, c.Every))
+	}
+	return jobs, nil
+}
+
+// jobOf gives what schedules and webhooks have in common.
+func jobOf(cfg config.Config, at config.Target, m config.TaskSettings, q config.Quiet) orchestrator.Job {
+	in, person := conversationOf(cfg, at)
+	j := orchestrator.Job{
+		Conversation: in, Person: person, JobTiming: orchestrator.JobTiming{Zone: q.Zone},
+		JobTurn: orchestrator.JobTurn{
+			Session: m.Session, Agent: cli.Agent(m.Agent), Model: cli.ModelID(m.Model), Effort: cli.Effort(m.Effort),
+			Dir: m.Dir, Sandbox: m.Sandbox, Timeout: m.Timeout, Retries: m.Retries, Backoff: m.Backoff,
+		},
+	}
+	if q.QuietFrom != "" {
+		j.QuietFrom, j.QuietTo, j.QuietPolicy = q.QuietFrom, q.QuietTo, q.QuietPolicy
+	}
+	return j
+}
+
+// rightsOf gives what a job may do without asking; an error names the key of a rule that cannot be read.
+func rightsOf(key string, r config.Rights) (orchestrator.Rights, error) {
+	rights := orchestrator.Rights{
+		Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Permission), Rules: r.Rules, Tools: r.Tools,
+	}
+	if err := rights.Check(); err != nil {
+		return orchestrator.Rights{}, fmt.Errorf("%s.rules: %w", key, err)
+	}
+	return rights, nil
+}
+
+// conversationOf gives the conversation of a job and its user: in a group the owner.
+func conversationOf(cfg config.Config, at config.Target) (orchestrator.ConversationID, orchestrator.PersonID) {
+	var owner int64
+	if users := cfg.Telegram.AllowedUsers; len(users) > 0 {
+		owner = users[0]
+	}
+	chat := cmp.Or(at.Chat, owner)
+	person := owner
+	if chat > 0 {
+		person = chat
+	}
+	return orchestrator.ConversationID{Chat: chat, Topic: at.Topic}, orchestrator.PersonID(person)
+}
+
+func hooksOf(cfg config.Config) ([]webhook.Hook, error) {
+	var hooks []webhook.Hook
+	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks.Hooks)) {
+		c := cfg.Webhooks.Hooks[name]
+		j := jobOf(cfg, c.Target, c.TaskSettings, c.Quiet)
+		rights, err := rightsOf("webhooks.hooks."+name, c.Rights)
+		if err != nil {
+			return nil, err
+		}
+		j.Prompt, j.Rights = c.Prompt, rights
+		hooks = append(hooks, webhook.Hook{
+			Name: name, Auth: webhook.Auth(c.Auth), Secret: webhook.Secret(c.Secret.Reveal()), Job: j,
+			BodyMax: int64(c.BodyMaxKB) << 10, PerMinute: c.PerMinute,
+		})
+	}
+	return hooks, nil
+}
+
+// retention deletes what exceeds the limits of the configuration. It skips what has no limit.
+func (a *app) retention() *heartbeat.Retention {
+	const day = 24 * time.Hour
+	r := a.cfg.Retention
+	limits := func(days, megabytes int) heartbeat.Limits {
+		return heartbeat.Limits{Age: time.Duration(days) * day, Bytes: int64(megabytes) << 20}
+	}
+	var shelves []heartbeat.Kept
+	for _, k := range []heartbeat.Kept{
+		{Name: "uploads", Shelf: uploadsOf(a.cfg), Limits: limits(a.cfg.Storage.RetentionDays, r.UploadsMB)},
+		{Name: "transcripts", Shelf: a.db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
+		{Name: "audit", Shelf: a.db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
+		{Name: "runs", Shelf: a.db.JobRuns(), Limits: limits(r.RunsDays, r.RunsMB)},
+		{Name: "homes of sessions", Shelf: a.homeShelf(), Limits: limits(r.HomesDays, r.HomesMB)},
+		{Name: "containers", Shelf: a.containerShelf(), Limits: limits(0, r.ContainersMB)},
+	} {
+		if k.Limits != (heartbeat.Limits{}) {
+			shelves = append(shelves, k)
+		}
+	}
+	return heartbeat.NewRetention(heartbeat.RetentionOptions{Shelves: shelves, Now: time.Now, Logger: a.log, Every: pruneEvery})
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// An abort is answered before anything else. The answer says "Stopping…" while something of the turn lives and
+// "Stopped." when nothing does, and from then on the card of the turn does not change.
+func TestAnAbortSaysWhenAllIsDead(t *testing.T) {
+	for name, prompt := range map[string]string{
+		"an agent and a tool deaf to SIGTERM": `[[start]] [[text "working"]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600; sleep 600"]]`,
+		"an agent that ends at once":          `[[start]] [[text "working"]] [[tool cmd="touch started; sleep 600"]]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+			town.say("%s", prompt)
+			awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "started"))
+			card := town.await("working")
+			town.say("this waits")
+			town.await("next in line")
+			of := processesIn(t, town.cfg.Projects.DefaultDir)
+			before := len(town.srv.Calls(telegram.Methods("sendMessage")))
+
+			town.say("/abort")
+			stopped := town.await("Stopped. 1 waiting message will not run.")
+			for pid, command := range processesIn(t, town.cfg.Projects.DefaultDir) {
+				if of[pid] == command {
+					t.Errorf("it says %q while this lives: %q", stopped.Text, command)
+				}
+			}
+			town.say("/status") // whatever was on its way has arrived when this is answered
+			town.await("Nothing is running")
+			town.answersFirst(before, stopped, card)
+		})
+	}
+}
+
+// answersFirst holds that the reply to an abort came before the end of the card and said the truth about it, and that
+// the card did not change any more when the reply said that all is over.
+func (town *town) answersFirst(before int, reply, card telegram.Message) {
+	town.t.Helper()
+	if sent := town.srv.Calls(telegram.Methods("sendMessage"))[before]; sent.Message != reply.ID || !strings.HasPrefix(sent.Params["text"], "Stopping…") {
+		town.t.Errorf("what was sent first after the abort is %q", sent.Params["text"])
+	}
+	var order []string
+	for _, c := range town.srv.Calls(telegram.Writes, telegram.Succeeded) {
+		switch text := c.Params["text"]; {
+		case c.Message == card.ID && (len(order) > 0 || strings.Contains(text, "Aborted")):
+			order = append(order, "card")
+		case c.Message == reply.ID:
+			order = append(order, strings.FieldsFunc(text, func(r rune) bool { return r == '.' || r == '…' })[0])
+		}
+	}
+	if got := strings.Join(slices.Compact(order), " "); got != "Stopping card Stopped" {
+		town.t.Errorf("the chat was shown, in order: %s", got)
+	}
+}
+
+// A message that ductor took and did not get to before it was restarted has waited since it arrived.
+func TestTheFooterCountsFromTheArrivalAlsoOverARestart(t *testing.T) {
+	town := surroundings(t, nil)
+	arrived := time.Now().Add(-time.Hour)
+	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, databaseFile), store.Options{Now: func() time.Time { return arrived }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := fmt.Sprintf(`{"update_id":1,"message":{"message_id":1,"date":%d,"text":"[[text \"late\"]]","from":{"id":%d,"first_name":"Owner"},"chat":{"id":%d,"type":"private"}}}`,
+		arrived.Unix(), owner, owner)
+	_, err = db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 1, Raw: []byte(raw)}})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o := town.ordeal(8)
+	m := o.awaitMessage(func(m telegram.Message) bool {
+		return strings.Contains(m.Text, "late") && strings.Contains(m.Text, " · ")
+	})
+	if !strings.Contains(m.Text, " · 1 h 0 min") {
+		t.Errorf("the footer does not say that the user waited an hour: %q", m.Text)
+	}
+}

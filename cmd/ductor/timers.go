@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/bot/card"
+	"ductor/cli"
+	"ductor/heartbeat"
+	"ductor/heartbeat/schedule"
+	"ductor/heartbeat/webhook"
+	"ductor/internal/config"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// timers is what time and webhooks start.
+type timers struct {
+	scheduler *heartbeat.Scheduler
+	sweep     *heartbeat.Sweep
+	retention *heartbeat.Retention
+	hooks     *webhook.Handler
+	listener  net.Listener // of hooks; nil without one
+}
+
+// newTimers makes the scheduler. It runs no job before start.
+func newTimers(a *app) *timers {
+	return &timers{scheduler: heartbeat.New(heartbeat.Options{
+		Store: a.db, Runner: orders{a}, Notifier: results{a}, Now: time.Now, NewID: newID, Logger: a.log,
+	})}
+}
+
+// jobs gives the chat its access to jobs.
+func (a *app) jobs() orchestrator.Jobs {
+	jobs := heartbeat.NewJobs(a.timers.scheduler, heartbeat.JobsOptions{
+		Directory: func(path string) (string, error) { return a.orchestrator.Directory(path) }, Stale: a.cfg.Agents.StaleAfter,
+	})
+	return orchestrator.AuditJobs(jobs, a.db, time.Now, a.log)
+}
+
+// buildTimers stores the jobs of the configuration, and listens for webhooks if it has any.
+func buildTimers(ctx context.Context, a *app) error {
+	b := a.timers
+	configured, err := hooksOf(a.cfg)
+	if err != nil {
+		return coded{err, errConfig}
+	}
+	hooks, err := webhook.New(webhook.Options{
+		Hooks: configured, Store: a.db, Now: time.Now, NewID: newID, Logger: a.log, Poke: b.scheduler.Poke,
+	})
+	if err != nil {
+		return coded{err, errConfig}
+	}
+	b.hooks = hooks
+	jobs, err := jobsOf(a.cfg)
+	if err != nil {
+		return coded{err, errConfig}
+	}
+	if err := b.scheduler.Sync(ctx, append(jobs, hooks.Jobs()...)); err != nil {
+		return coded{fmt.Errorf("jobs: %w", err), errConfig}
+	}
+	b.sweep = heartbeat.NewSweep(heartbeat.SweepOptions{
+		Runs: a.service.Registry(), Now: time.Now, Logger: a.log,
+		Every:  min(sweepEvery, a.cfg.Agents.StaleAfter/4),
+		Notice: func(context.Context, cli.RunInfo) {}, // the card of its turn says it, and offers to run it again
+		Ages: map[heartbeat.RunKind]time.Duration{
+			heartbeat.RunOfChat: a.cfg.Agents.StaleAfter, heartbeat.RunOfJob: a.cfg.Agents.StaleAfter,
+		},
+	})
+	b.retention = a.retention()
+	if len(a.cfg.Webhooks.Hooks) > 0 {
+		b.listener, err = webhook.Listen(ctx, webhook.ServerOptions{Addr: a.cfg.Webhooks.Listen, Remote: a.cfg.Webhooks.Remote})
+	}
+	return err
+}
+
+// start runs jobs and answers webhooks until stop is called, which waits for their end.
+func (b *timers) start(ctx context.Context, a *app) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { b.scheduler.Run(ctx) })
+	if b.listener != nil {
+		a.log.Info("webhooks are listened for", "address", b.listener.Addr().String())
+		all.Go(func() {
+			if err := webhook.Serve(ctx, b.listener, b.hooks); err != nil {
+				a.log.Error("webhooks", "err", err)
+			}
+		})
+	}
+	return func() { cancel(); all.Wait() }
+}
+
+// close closes the listener of webhooks; start may have done so.
+func (b *timers) close() {
+	if b.listener != nil {
+		_ = b.listener.Close() // closed already, if it was served
+	}
+}
+
+// turnStore is the store of the orchestrator. It calls ended as soon as a turn of a job ends.
+type turnStore struct {
+	*store.DB
+	ended func()
+}
+
+func (s turnStore) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
+	err := s.DB.FinishTurn(ctx, id, ended, o)
+	if orchestrator.IsJobTurn(id) {
+		s.ended()
+	}
+	return err
+}
+
+// jobEnded wakes the scheduler.
+func (a *app) jobEnded() { a.timers.scheduler.Poke() }
+
+func uploadsOf(cfg config.Config) heartbeat.Files {
+	return heartbeat.Files{Dir: filepath.Join(cfg.Storage.Dir, uploadsDir)}
+}
+
+// scheduleOf reads when a job of the configuration is due.
+func scheduleOf(j config.Job) (schedule.Spec, error) {
+	if strings.HasPrefix(strings.ToLower(j.Schedule), "at ") {
+		return schedule.Spec{Line: j.Schedule}, nil // the scheduler checks whether it is past
+	}
+	loc := time.Local
+	if j.Zone != "" {
+		zone, err := time.LoadLocation(j.Zone)
+		if err != nil {
+			return schedule.Spec{}, err
+		}
+		loc = zone
+	}
+	said, err := schedule.ParseSentence(j.Schedule, time.Now(), loc)
+	if err == nil && strings.HasPrefix(said.Line, "at ") {
+		err = fmt.Errorf("%q is another day each time that ductor starts; write %q", j.Schedule, said.Line)
+	}
+	return said, err
+}
+
+// jobs checks the schedules, and says what the next round of retention would delete.
+func (d *doctor) jobs(ctx context.Context, cfg config.Config) {
+	if _, err := hooksOf(cfg); err != nil {
+		d.fail("webhooks", err.Error())
+	}
+	if jobs, err := jobsOf(cfg); err != nil {
+		d.fail("jobs", err.Error())
+	} else if len(jobs)+len(cfg.Webhooks.Hooks) > 0 {
+		d.ok("jobs", fmt.Sprintf("%d by schedule, %d by webhook", len(jobs), len(cfg.Webhooks.Hooks)))
+	}
+	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{})
+	if err != nil {
+		return // the check of the storage says why
+	}
+	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler), db: db}
+	defer a.closeRest()
+	if err := a.openEnvironments(); err != nil {
+		d.fail("forgetting", err.Error())
+		return
+	}
+	for _, f := range a.retention().DryRun(ctx) {
+		if f.Err != nil {
+			d.fail("forgetting", f.Err.Error())
+			continue
+		}
+		d.ok("forgetting "+f.Name, fmt.Sprintf("%d of %d would go (%d KB)", f.Items, f.Items+f.LeftItems, f.Bytes>>10))
+	}
+}
+
+// orders is the heartbeat.Runner over the orchestrator.
+type orders struct{ *app }
+
+func (o orders) SubmitOrder(ctx context.Context, order orchestrator.Order) error {
+	return o.orchestrator.SubmitOrder(ctx, order)
+}
+
+func (o orders) Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error) {
+	return o.db.Turn(ctx, id)
+}
+
+func (o orders) Busy(ctx context.Context, id orchestrator.ConversationID) (bool, error) {
+	st, err := o.orchestrator.Status(ctx, id)
+	return st.Running != nil || st.Queue > 0, err
+}
+
+// results is the heartbeat.Notifier. The card of a turn shows its result, unless the result repeats what the chat shows
+// already. results shows the rest: that a result was the same, and why a run got no turn.
+type results struct{ *app }
+
+func (r results) Report(ctx context.Context, report heartbeat.Report) error {
+	err := r.show(ctx, report)
+	if errors.Is(err, card.ErrNotYet) {
+		return heartbeat.ErrLater
+	}
+	return err
+}
+
+func (r results) show(ctx context.Context, report heartbeat.Report) error {
+	if report.Silent {
+		t, err := r.db.Turn(ctx, report.Result.Shown)
+		if err != nil {
+			return err
+		}
+		if !t.Delivered {
+			return card.ErrNotYet
+		}
+		return r.bot.Chat().Remark(ctx, t, report.Note)
+	}
+	_, err := r.db.Turn(ctx, report.Turn)
+	if !errors.Is(err, orchestrator.ErrNoTurn) {
+		return err
+	}
+	never := orchestrator.Turn{ID: report.Turn, Prompt: orchestrator.Prompt{Conversation: report.Job.Conversation}}
+	return r.bot.Chat().Say(ctx, never, report.Note, report.Job.ID)
+}

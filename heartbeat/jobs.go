@@ -1,0 +1,242 @@
+package heartbeat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ductor/heartbeat/schedule"
+	"ductor/orchestrator"
+)
+
+// Jobs is what the chat does with the jobs of a Scheduler. Safe for concurrent use.
+type Jobs struct {
+	s    *Scheduler
+	opts JobsOptions
+}
+
+// JobsOptions configure Jobs. Directory is required.
+type JobsOptions struct {
+	// Directory says whether a job may work in a directory, and gives its absolute path; see
+	// orchestrator.Orchestrator.Directory.
+	Directory func(path string) (string, error)
+	// Stale is the age at which a turn counts as stale; a time limit must be shorter. 0 is never.
+	Stale time.Duration
+}
+
+var _ orchestrator.Jobs = (*Jobs)(nil)
+
+// NewJobs makes the Jobs of a scheduler.
+func NewJobs(s *Scheduler, opts JobsOptions) *Jobs { return &Jobs{s: s, opts: opts} }
+
+// Jobs implements orchestrator.Jobs.
+func (k *Jobs) Jobs(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
+	all, err := k.s.List(ctx, in)
+	for i, st := range all {
+		all[i] = k.show(st)
+	}
+	return all, err
+}
+
+// Job implements orchestrator.Jobs.
+func (k *Jobs) Job(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+	return k.shown(k.s.Get(ctx, id, in))
+}
+
+// JobRuns implements orchestrator.Jobs.
+func (k *Jobs) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, limit int) ([]orchestrator.JobRun, error) {
+	st, err := k.s.Get(ctx, id, in)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := k.s.Runs(ctx, id, in, limit)
+	for i, r := range runs {
+		runs[i] = inZone(r, k.zone(st.Job))
+	}
+	return runs, err
+}
+
+// ReadJob implements orchestrator.Jobs.
+func (k *Jobs) ReadJob(text string) (orchestrator.Job, error) {
+	spec, prompt, err := schedule.ParseRequest(text, k.s.now(), k.s.opts.Zone)
+	if err != nil {
+		return orchestrator.Job{}, badJob(err)
+	}
+	j := orchestrator.Job{Prompt: prompt}
+	j.Schedule, j.Zone = spec.Split()
+	if prompt == "" {
+		return orchestrator.Job{}, badJob(fmt.Errorf("it runs %s, and what is to be asked then? Write it behind the schedule",
+			schedule.Describe(j.Schedule)))
+	}
+	j = withDefaults(j)
+	j.When = when(j)
+	return j, nil
+}
+
+// ReadSchedule implements orchestrator.Jobs.
+func (k *Jobs) ReadSchedule(text, zone string) (line, named string, err error) {
+	j := orchestrator.Job{}
+	j.Zone = zone
+	spec, err := schedule.ParseSentence(text, k.s.now(), k.zone(j))
+	if err != nil {
+		return "", "", badJob(err)
+	}
+	line, named = spec.Split()
+	return line, cmp.Or(named, zone), nil
+}
+
+// CheckJob implements orchestrator.Jobs.
+func (k *Jobs) CheckJob(j orchestrator.Job) (orchestrator.JobStatus, error) {
+	j, err := k.checked(j)
+	if err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	j.Created = k.s.now()
+	next, err := k.s.next(j)
+	if err != nil {
+		return orchestrator.JobStatus{}, badJob(err)
+	}
+	return k.show(orchestrator.JobStatus{Job: j, Next: next}), nil
+}
+
+// AddJob implements orchestrator.Jobs.
+func (k *Jobs) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
+	st, err := k.s.Get(ctx, j.ID, j.Conversation)
+	if err == nil || !errors.Is(err, orchestrator.ErrNoJob) {
+		return k.shown(st, err)
+	}
+	all, err := k.s.List(ctx, j.Conversation)
+	if err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	if len(slices.DeleteFunc(all, func(st orchestrator.JobStatus) bool { return st.Job.Configured })) >= MostJobs {
+		return orchestrator.JobStatus{}, orchestrator.ErrJobsFull
+	}
+	if j, err = k.checked(j); err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	return k.shown(k.s.Add(ctx, j))
+}
+
+// EditJob implements orchestrator.Jobs.
+func (k *Jobs) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
+	return k.shown(k.s.Edit(ctx, id, by.Conversation, func(j *orchestrator.Job) error {
+		if err := change(j); err != nil {
+			return err
+		}
+		checked, err := k.checked(*j)
+		*j = checked
+		return err
+	}))
+}
+
+// PauseJob implements orchestrator.Jobs.
+func (k *Jobs) PauseJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus, error) {
+	return k.shown(k.s.Pause(ctx, id, by.Conversation))
+}
+
+// ResumeJob implements orchestrator.Jobs.
+func (k *Jobs) ResumeJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus, error) {
+	return k.shown(k.s.Resume(ctx, id, by.Conversation))
+}
+
+// RunJob implements orchestrator.Jobs.
+func (k *Jobs) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, key string) (orchestrator.JobStatus, error) {
+	_, err := k.s.RunNow(ctx, id, by.Conversation, key)
+	switch {
+	case errors.Is(err, ErrNotCalled):
+		return orchestrator.JobStatus{}, badJob(err)
+	case err != nil:
+		return orchestrator.JobStatus{}, err
+	}
+	return k.Job(ctx, id, by.Conversation)
+}
+
+// DeleteJob implements orchestrator.Jobs.
+func (k *Jobs) DeleteJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) error {
+	return k.s.Delete(ctx, id, by.Conversation)
+}
+
+// checked is a job with its defaults and its directory as an absolute path; *orchestrator.BadJob for a directory outside
+// the roots and for a time limit that is too long.
+func (k *Jobs) checked(j orchestrator.Job) (orchestrator.Job, error) {
+	if stale := k.opts.Stale; stale > 0 && j.Timeout >= stale {
+		return j, badJob(fmt.Errorf("a time limit is shorter than %s, which is agents.stale_after in config.toml",
+			schedule.FormatInterval(stale)))
+	}
+	if j.Dir != "" {
+		dir, err := k.opts.Directory(j.Dir)
+		switch {
+		case errors.Is(err, orchestrator.ErrOutsideRoot):
+			return j, badJob(fmt.Errorf("%s is outside the places ductor may work in (projects.roots in config.toml)", j.Dir))
+		case err != nil:
+			return j, badJob(fmt.Errorf("there is no such directory: %s", j.Dir))
+		}
+		j.Dir = dir
+	}
+	return withDefaults(j), nil
+}
+
+// badJob makes a sentence for the chat of an error.
+func badJob(err error) error {
+	why := err.Error()
+	if why != "" {
+		why = strings.ToUpper(why[:1]) + why[1:]
+	}
+	if !strings.HasSuffix(why, ".") {
+		why += "."
+	}
+	return &orchestrator.BadJob{Why: why}
+}
+
+// shown is show for a result with an error.
+func (k *Jobs) shown(st orchestrator.JobStatus, err error) (orchestrator.JobStatus, error) {
+	if err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	return k.show(st), nil
+}
+
+// show puts the times of a status in the zone of its job, and the schedule in words. A paused job has no next run.
+func (k *Jobs) show(st orchestrator.JobStatus) orchestrator.JobStatus {
+	loc := k.zone(st.Job)
+	st.Job.When = when(st.Job)
+	switch {
+	case st.Job.Paused:
+		st.Next = time.Time{}
+	case !st.Next.IsZero():
+		st.Next = st.Next.In(loc)
+	}
+	if st.Last != nil {
+		last := inZone(*st.Last, loc)
+		st.Last = &last
+	}
+	return st
+}
+
+// when puts the schedule of a job in words.
+func when(j orchestrator.Job) string {
+	if j.Kind == orchestrator.JobHook {
+		return "when its webhook is called"
+	}
+	return strings.TrimSpace(schedule.Describe(j.Schedule) + " " + j.Zone)
+}
+
+func inZone(r orchestrator.JobRun, loc *time.Location) orchestrator.JobRun {
+	r.Due = r.Due.In(loc)
+	if !r.Ended.IsZero() {
+		r.Ended = r.Ended.In(loc)
+	}
+	return r
+}
+
+func (k *Jobs) zone(j orchestrator.Job) *time.Location {
+	if loc, err := k.s.zone(j); err == nil {
+		return loc
+	}
+	return k.s.opts.Zone
+}

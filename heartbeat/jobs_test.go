@@ -1,0 +1,94 @@
+package heartbeat_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"ductor/heartbeat"
+	"ductor/orchestrator"
+)
+
+// TestADraftIsAddedOnce under the id it has, and what cannot be is said in a sentence and changes nothing.
+func TestADraftIsAddedOnce(t *testing.T) {
+	h := build(t, day)
+	d := heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Stale: time.Hour, Directory: func(path string) (string, error) {
+		if path == "/out" {
+			return "", orchestrator.ErrOutsideRoot
+		}
+		return "/real" + path, nil
+	}})
+	ctx := t.Context()
+	j, err := d.ReadJob("CRON_TZ=Asia/Tokyo 0 9 * * * look\nat it")
+	if err != nil || j.Schedule != "0 9 * * *" || j.Zone != "Asia/Tokyo" || j.Prompt != "look\nat it" || j.When != "every day at 9:00 Asia/Tokyo" {
+		t.Fatalf("it is read as %+v, %v", j, err)
+	}
+	j.ID, j.Conversation = "chat/1", here
+	for range 2 {
+		if st, err := d.AddJob(ctx, j); err != nil || !st.Next.Equal(day.Add(24*time.Hour)) {
+			t.Fatalf("added: %+v, %v", st, err)
+		}
+	}
+	if all, err := d.Jobs(ctx, here); err != nil || len(all) != 1 {
+		t.Errorf("there are %+v, %v", all, err)
+	}
+	if st, err := d.EditJob(ctx, "chat/1", orchestrator.Press{Conversation: here}, func(j *orchestrator.Job) error { j.Dir, j.Timeout = "/src", time.Minute; return nil }); err != nil || st.Job.Dir != "/real/src" {
+		t.Errorf("edited: %+v, %v", st, err)
+	}
+	for what, change := range map[string]func(*orchestrator.Job){
+		"A directory is for a session of the job's own: the chat's session has one already.": func(j *orchestrator.Job) { j.Session = "shared" },
+		"/out is outside the places ductor may work in (projects.roots in config.toml).":     func(j *orchestrator.Job) { j.Dir = "/out" },
+		"A time limit is shorter than 1h, which is agents.stale_after in config.toml.":       func(j *orchestrator.Job) { j.Timeout = time.Hour },
+		"A job needs a prompt.":                                                       func(j *orchestrator.Job) { j.Prompt = " " },
+		"A name is one line of at most 64 bytes.":                                     func(j *orchestrator.Job) { j.Name = "\x07" },
+		"Quiet hours from 22:00 to 22:00 leave no time to run.":                       func(j *orchestrator.Job) { j.QuietFrom, j.QuietTo = "22:00", "22:00" },
+		`Quiet hours are two times of day such as 22:00 and 07:00, not "now" and "".`: func(j *orchestrator.Job) { j.QuietFrom = "now" },
+		`Sandbox is "off" or "docker", not "other".`:                                  func(j *orchestrator.Job) { j.Sandbox = "other" },
+		`"soon" is no cron line: expected 5 to 6 fields, found 1: [soon].`:            func(j *orchestrator.Job) { j.Schedule = "soon" },
+	} {
+		_, err := d.EditJob(ctx, "chat/1", orchestrator.Press{Conversation: here}, func(j *orchestrator.Job) error { change(j); return nil })
+		if bad := (*orchestrator.BadJob)(nil); !errors.As(err, &bad) || bad.Why != what {
+			t.Errorf("%q: %v", what, err)
+		}
+	}
+	st, err := d.Job(ctx, "chat/1", here)
+	if err != nil || st.Job.Dir != "/real/src" || st.Job.Session != "own" || st.Job.Timeout != time.Minute || st.Job.Prompt != "look\nat it" {
+		t.Errorf("it is %+v, %v", st, err)
+	}
+}
+
+// TestAnEditAndAPauseAtOnceLoseNeither: a job is paused while what an edit makes of it is looked at.
+func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
+	h := build(t, day)
+	var d *heartbeat.Jobs
+	paused := make(chan error, 1)
+	d = heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Directory: func(path string) (string, error) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, err := d.PauseJob(context.Background(), "chat/1", orchestrator.Press{Conversation: here})
+			paused <- err
+		}()
+		select {
+		case <-done:
+		case <-time.After(100 * time.Millisecond): // it has to wait for the edit
+		}
+		return path, nil
+	}})
+	if _, err := h.Add(t.Context(), orchestrator.Job{
+		ID: "chat/1", Conversation: here, Prompt: "look",
+		JobTiming: orchestrator.JobTiming{Schedule: "@daily"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.EditJob(t.Context(), "chat/1", orchestrator.Press{Conversation: here}, func(j *orchestrator.Job) error { j.Dir = "/src"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-paused; err != nil {
+		t.Fatal(err)
+	}
+	if st, err := d.Job(t.Context(), "chat/1", here); err != nil || !st.Job.Paused || st.Job.Dir != "/src" {
+		t.Errorf("it is %+v, %v", st, err)
+	}
+}

@@ -1,0 +1,81 @@
+package heartbeat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// notify reports the end of a run to the chat.
+func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestrator.JobRun, error) {
+	st, err := s.opts.Store.Job(ctx, r.Job) // with the result of the run
+	if err != nil {
+		return r, err
+	}
+	report := Report{Job: st.Job, Run: r, Turn: r.Turn(), Result: st.JobResult}
+	switch {
+	// Same is 0 if the answer changed since: the message then shows another answer.
+	case r.State == orchestrator.RunDone && !r.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
+		report.Silent, report.Note = true, s.sameNote(st, r)
+	case r.State == orchestrator.RunFailed:
+		report.Note = fmt.Sprintf("%s\n⚠️ %s", s.title(st.Job, r), r.Reason)
+	}
+	if err := s.opts.Notifier.Report(ctx, report); err != nil {
+		return r, fmt.Errorf("report: %w", err)
+	}
+	if err := s.opts.Store.MarkNotified(ctx, r.ID); err != nil {
+		return r, err
+	}
+	r.Notified = true
+	return r, nil
+}
+
+// sameNote says that the answer did not change, and when.
+func (s *Scheduler) sameNote(st orchestrator.JobStatus, r orchestrator.JobRun) string {
+	note := "🔁 The same on " + s.moment(st.Job, r.Ended)
+	if st.Same > 1 {
+		note += fmt.Sprintf(", %d times by now", st.Same)
+	}
+	return note
+}
+
+// title is the first line of a run in the chat: its job, and whether it is late or a retry.
+func (s *Scheduler) title(j orchestrator.Job, r orchestrator.JobRun) string {
+	parts := []string{symbol(j) + " " + j.Name}
+	switch {
+	case r.Cause == orchestrator.CauseMissed && r.StandsFor > 1:
+		parts = append(parts, fmt.Sprintf("makes up for %d missed runs", r.StandsFor))
+	case r.Cause == orchestrator.CauseMissed:
+		parts = append(parts, "missed on "+s.moment(j, r.Due))
+	}
+	if r.Attempt > 1 {
+		parts = append(parts, fmt.Sprintf("try %d of %d", r.Attempt, max(j.Retries+1, r.Attempt)))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// symbol marks the kind of a job.
+func symbol(j orchestrator.Job) string {
+	switch j.Kind {
+	case orchestrator.JobHook:
+		return "🪝"
+	case orchestrator.JobHeartbeat:
+		return "💓"
+	}
+	return "⏰"
+}
+
+// moment formats a time in the zone of a job.
+func (s *Scheduler) moment(j orchestrator.Job, t time.Time) string {
+	loc, err := s.zone(j)
+	if err != nil {
+		loc = s.opts.Zone
+	}
+	return Moment(t.In(loc))
+}
+
+// Moment formats a time for the chat, in its own zone.
+func Moment(t time.Time) string { return t.Format("Mon 2 Jan 15:04") }

@@ -1,0 +1,191 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones also where the machine has none
+
+	"github.com/robfig/cron/v3"
+)
+
+// The bounds of an interval, and of the time between two runs of a cron line.
+const (
+	leastInterval = time.Minute
+	mostInterval  = 366 * 24 * time.Hour
+	leastGap      = 10 * time.Second
+)
+
+// ErrNever is a schedule without a moment in the next years.
+var ErrNever = errors.New("no such time comes any more")
+
+// A Schedule knows the moments at which something is due.
+type Schedule interface {
+	// Next is the first moment after t, in whole seconds; zero if there is none.
+	Next(t time.Time) time.Time
+}
+
+// Parse reads a schedule:
+//
+//   - a cron line of five fields, or six with seconds first, or a word such as @daily. CRON_TZ=Zone before it
+//     overrides loc. A line with fixed hours runs once when the clock is set back; when the clock is set forward over
+//     a moment, the line runs right after the change. A line for every hour counts elapsed hours.
+//   - "every 90m": by elapsed time, counted from anchor.
+//   - "at 2026-11-22 08:00": once; seconds are optional.
+func Parse(line string, loc *time.Location, anchor time.Time) (Schedule, error) {
+	line = strings.TrimSpace(line)
+	word, rest, _ := strings.Cut(line, " ")
+	switch strings.ToLower(word) {
+	case "every", "@every":
+		return parseEvery(strings.TrimSpace(rest), anchor)
+	case "at":
+		return parseAt(strings.TrimSpace(rest), loc)
+	}
+	return parseCron(line, loc)
+}
+
+type every struct {
+	step   time.Duration
+	anchor time.Time
+}
+
+func parseEvery(text string, anchor time.Time) (Schedule, error) {
+	step, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no interval such as 90m or 2h", text)
+	}
+	if step < leastInterval || step > mostInterval || step%time.Second != 0 {
+		return nil, fmt.Errorf("an interval is a minute to a year, in whole seconds, and not %s", step)
+	}
+	return every{step, anchor.Truncate(time.Second)}, nil
+}
+
+// Next counts in fixed steps from the anchor, so that a clock that is set back gives the same moments again. It counts
+// backwards too: the clock may have been far ahead when the anchor was set.
+func (e every) Next(t time.Time) time.Time {
+	passed := t.Sub(e.anchor)
+	steps := passed / e.step
+	if passed < 0 && passed%e.step != 0 {
+		steps--
+	}
+	return e.anchor.Add((steps + 1) * e.step)
+}
+
+type at time.Time
+
+func parseAt(text string, loc *time.Location) (Schedule, error) {
+	for _, layout := range []string{"2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02T15:04"} {
+		if local, err := time.Parse(layout, text); err == nil {
+			return at(instant(local, loc)), nil
+		}
+	}
+	return nil, fmt.Errorf("%q is no moment such as 2026-11-22 08:00", text)
+}
+
+func (a at) Next(t time.Time) time.Time {
+	if t.Before(time.Time(a)) {
+		return time.Time(a)
+	}
+	return time.Time{}
+}
+
+// A byWall matches the local time of day, a byHour elapsed hours.
+type (
+	byWall struct {
+		spec cron.Schedule // in UTC
+		loc  *time.Location
+	}
+	byHour struct{ spec *cron.SpecSchedule }
+)
+
+func parseCron(line string, loc *time.Location) (Schedule, error) {
+	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
+		text, ok := strings.CutPrefix(line, prefix)
+		if !ok {
+			continue
+		}
+		name, rest, _ := strings.Cut(text, " ")
+		zone, err := Zone(name)
+		if err != nil {
+			return nil, err
+		}
+		loc, line = zone, strings.TrimSpace(rest)
+		break
+	}
+	parser := cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+	if line == "" || strings.HasPrefix(line, "TZ=") || strings.HasPrefix(line, "CRON_TZ=") {
+		return nil, errors.New("a cron line has five or six fields")
+	}
+	parsed, err := parser.Parse(line)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no cron line: %w", line, err)
+	}
+	spec, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return nil, fmt.Errorf("%q is no cron line", line)
+	}
+	const star = 1 << 63
+	for _, bits := range []uint64{spec.Second, spec.Minute, spec.Hour, spec.Dom, spec.Month, spec.Dow} {
+		if bits&^star == 0 {
+			return nil, fmt.Errorf("%q is no cron line: a field of it is empty", line)
+		}
+	}
+	if spec.Hour&star != 0 {
+		spec.Location = loc
+		return byHour{spec}, nil
+	}
+	spec.Location = time.UTC
+	return byWall{spec, loc}, nil
+}
+
+func (p byHour) Next(t time.Time) time.Time { return p.spec.Next(t.In(p.spec.Location)) }
+
+func (p byWall) Next(t time.Time) time.Time {
+	for local := wallTime(t, p.loc); ; {
+		local = p.spec.Next(local)
+		if local.IsZero() {
+			return time.Time{}
+		}
+		if found := instant(local, p.loc); found.After(t) {
+			return found
+		}
+	}
+}
+
+// Once says whether a schedule has a single moment.
+func Once(s Schedule) bool {
+	_, once := s.(at)
+	return once
+}
+
+// Zone finds a time zone by its IANA name. An empty name is an error.
+func Zone(name string) (*time.Location, error) {
+	if name == "" || name == "Local" {
+		return nil, fmt.Errorf("%q is no time zone such as Europe/Paris", name)
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no time zone such as Europe/Paris", name)
+	}
+	return loc, nil
+}
+
+// Check refuses a schedule that has no moment after now, and one whose moments are too close for any agent.
+func Check(s Schedule, now time.Time) error {
+	first := s.Next(now)
+	if first.IsZero() {
+		return ErrNever
+	}
+	for range 8 {
+		second := s.Next(first)
+		if second.IsZero() {
+			return nil
+		}
+		if second.Sub(first) < leastGap {
+			return fmt.Errorf("it would run again after %s; leave at least %s", second.Sub(first), leastGap)
+		}
+		first = second
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// claim is what the headers of a delivery say. The handler reads it before the body.
+type claim struct {
+	macs  [][]byte // signatures, one of which must match the body
+	stamp string   // signed along with the body; Stripe's t
+	key   string   // the idempotency key of the caller
+}
+
+// claimOf reads the headers, and refuses a delivery with a wrong one before its body is read. It compares the secret of a
+// bearer.
+func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
+	switch h.Auth {
+	case GitHub:
+		return githubClaim(header.Get("X-Hub-Signature-256"))
+	case Stripe:
+		return stripeClaim(header.Get("Stripe-Signature"), now, h.Tolerance)
+	}
+	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || !sameSecret(strings.TrimSpace(token), string(h.Secret)) {
+		return claim{}, errUnsigned
+	}
+	key := header.Get("Idempotency-Key")
+	if len(key) > 256 {
+		return claim{}, errUnsigned
+	}
+	return claim{key: key}, nil
+}
+
+// sameSecret compares in constant time, so that its duration reveals neither a prefix nor the length.
+func sameSecret(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+func githubClaim(header string) (claim, error) {
+	text, ok := strings.CutPrefix(header, "sha256=")
+	mac, good := readMAC(text)
+	if !ok || !good {
+		return claim{}, errUnsigned
+	}
+	return claim{macs: [][]byte{mac}}, nil
+}
+
+// stripeMost limits the signatures of one header; a sender uses two while it changes its secret.
+const stripeMost = 4
+
+func stripeClaim(header string, now time.Time, tolerance time.Duration) (claim, error) {
+	if len(header) > 1024 {
+		return claim{}, errUnsigned
+	}
+	var c claim
+	for part := range strings.SplitSeq(header, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		switch name {
+		case "t":
+			if c.stamp != "" {
+				return claim{}, errUnsigned
+			}
+			c.stamp = value
+		case "v1":
+			if mac, ok := readMAC(value); ok && len(c.macs) < stripeMost {
+				c.macs = append(c.macs, mac)
+			}
+		}
+	}
+	seconds, err := strconv.ParseUint(c.stamp, 10, 36)
+	age := now.Sub(time.Unix(int64(seconds), 0))
+	if err != nil || len(c.macs) == 0 || age > tolerance || -age > tolerance {
+		return claim{}, errUnsigned
+	}
+	return c, nil
+}
+
+func readMAC(text string) ([]byte, bool) {
+	mac, err := hex.DecodeString(text)
+	return mac, err == nil && len(mac) == sha256.Size
+}
+
+// verify checks the body against the claim, and gives the signature and the event of the delivery; see Delivery.
+func (h Hook) verify(c claim, body []byte) (signature, event string, err error) {
+	if h.Auth == Bearer {
+		if c.key != "" {
+			event = "key " + orchestrator.Digest(c.key)
+		}
+		return "", event, nil
+	}
+	mac := hmac.New(sha256.New, []byte(h.Secret))
+	if c.stamp != "" {
+		mac.Write([]byte(c.stamp + "."))
+	}
+	mac.Write(body)
+	want := mac.Sum(nil)
+	matched := 0
+	for _, m := range c.macs {
+		matched |= subtle.ConstantTimeCompare(m, want)
+	}
+	if matched == 0 {
+		return "", "", errUnsigned
+	}
+	if h.Auth == Stripe {
+		event = stripeEvent(body)
+	}
+	return "mac " + hex.EncodeToString(want), event, nil
+}
+
+// stripeEvent names the event of a body. Stripe repeats an unanswered delivery with a new signature.
+func stripeEvent(body []byte) string {
+	var event struct{ ID string }
+	if json.Unmarshal(body, &event) != nil || event.ID == "" {
+		return ""
+	}
+	return "event " + strconv.Quote(event.ID[:min(len(event.ID), 256)])
+}

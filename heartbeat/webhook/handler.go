@@ -1,0 +1,232 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"ductor/orchestrator"
+)
+
+// Options configure a Handler. Hooks, Store, Now, NewID and Logger are required.
+type Options struct {
+	Hooks  []Hook
+	Store  Store
+	Now    func() time.Time
+	NewID  func() string
+	Logger *slog.Logger
+	Poke   func()    // makes the scheduler tick; may be nil
+	Random io.Reader // for unpredictable words, safe for concurrent use; crypto/rand when nil
+	// InFlight limits the deliveries of one hook that are recorded at a time; DefaultInFlight when 0.
+	InFlight int
+}
+
+// DefaultInFlight is more than a healthy disk delays.
+const DefaultInFlight = 8
+
+// Handler answers POST /hooks/{name}. It is an http.Handler, safe for concurrent use. The limit of connections limits the
+// bodies that it reads at a time.
+type Handler struct {
+	opts  Options
+	mux   *http.ServeMux
+	hooks map[string]*hookState
+}
+
+type hookState struct {
+	Hook
+	limit *rate.Limiter
+	slots chan struct{} // of complete deliveries with a valid signature; slow and unauthenticated callers hold none
+
+	mu      sync.Mutex
+	recent  []string // signatures of recorded deliveries, the newest last, so that a replay needs no write
+	refused int
+	warned  time.Time
+}
+
+// recentMost limits the signatures in memory.
+const recentMost = 256
+
+// New checks the hooks. The scheduler must know their Jobs before the first call.
+func New(opts Options) (*Handler, error) {
+	if opts.Random == nil {
+		opts.Random = rand.Reader
+	}
+	if opts.InFlight <= 0 {
+		opts.InFlight = DefaultInFlight
+	}
+	if opts.Poke == nil {
+		opts.Poke = func() {}
+	}
+	h := &Handler{opts: opts, mux: http.NewServeMux(), hooks: map[string]*hookState{}}
+	for _, hook := range opts.Hooks {
+		hook = hook.withDefaults()
+		if err := hook.check(); err != nil {
+			return nil, err
+		}
+		if h.hooks[hook.Name] != nil {
+			return nil, fmt.Errorf("two webhooks are called %q", hook.Name)
+		}
+		every := rate.Every(time.Minute / time.Duration(hook.PerMinute))
+		h.hooks[hook.Name] = &hookState{
+			Hook: hook, limit: rate.NewLimiter(every, max(1, min(hook.PerMinute, 10))), slots: make(chan struct{}, opts.InFlight),
+		}
+	}
+	h.mux.HandleFunc("POST /hooks/{name}", h.serve)
+	return h, nil
+}
+
+// Jobs gives the jobs of the hooks, for heartbeat.Scheduler.Sync.
+func (h *Handler) Jobs() []orchestrator.Job {
+	var jobs []orchestrator.Job
+	for _, hook := range h.opts.Hooks {
+		jobs = append(jobs, hook.withDefaults().Job)
+	}
+	return jobs
+}
+
+// ServeHTTP answers a delivery: 202 for a recorded or repeated one, 401 for a wrong signature, 404, 405, 409 for a replay,
+// 413 for a body that is too long, 429 for too many deliveries or waiting runs of the hook, 503 for too many deliveries
+// that are being recorded and for a paused hook.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
+	hook := h.hooks[r.PathValue("name")]
+	if hook == nil {
+		http.NotFound(w, r)
+		return
+	}
+	// A delivery that its header rules out is refused before its body is read.
+	if r.ContentLength > hook.BodyMax {
+		h.answer(w, http.StatusRequestEntityTooLarge)
+		return
+	}
+	c, err := hook.claimOf(r.Header, h.opts.Now())
+	if err != nil {
+		h.unsigned(w, hook)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, hook.BodyMax))
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		h.answer(w, http.StatusRequestEntityTooLarge)
+	case err != nil:
+		h.answer(w, http.StatusBadRequest)
+	default:
+		h.record(r.Context(), w, hook, c, body)
+	}
+}
+
+func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookState, c claim, body []byte) {
+	signature, event, err := hook.verify(c, body)
+	if err != nil {
+		h.unsigned(w, hook)
+		return
+	}
+	select {
+	case hook.slots <- struct{}{}:
+		defer func() { <-hook.slots }()
+	default:
+		h.answer(w, http.StatusServiceUnavailable)
+		return
+	}
+	if signature != "" && hook.knows(signature) {
+		h.answer(w, http.StatusConflict)
+		return
+	}
+	now := h.opts.Now()
+	if !hook.limit.AllowN(now, 1) {
+		h.answer(w, http.StatusTooManyRequests)
+		return
+	}
+	prompt, err := compose(hook.Name, hook.Job.Prompt, body, h.opts.Random)
+	if err != nil {
+		h.fail(w, hook, err)
+		return
+	}
+	job := orchestrator.ConfiguredJob(orchestrator.JobHook, hook.Name)
+	run := orchestrator.JobRun{ID: orchestrator.KeyedRun(job, h.opts.NewID()), Job: job, Cause: orchestrator.CauseHook, Due: now,
+		StandsFor: 1, Prompt: prompt, Attempt: 1, State: orchestrator.RunWaiting}
+	// A caller that hangs up does not cancel the write.
+	result, err := h.opts.Store.RecordDelivery(context.WithoutCancel(ctx), Delivery{Signature: signature, Event: event, At: now, Run: run})
+	if err != nil {
+		h.fail(w, hook, err)
+		return
+	}
+	h.opts.Logger.Info("webhook was called", "hook", hook.Name, "result", result, "bytes", len(body))
+	switch result {
+	case Recorded:
+		hook.remember(signature)
+		h.opts.Poke()
+		h.answer(w, http.StatusAccepted)
+	case Repeated:
+		h.answer(w, http.StatusAccepted)
+	case Replayed:
+		hook.remember(signature)
+		h.answer(w, http.StatusConflict)
+	case Paused:
+		h.answer(w, http.StatusServiceUnavailable)
+	default:
+		h.answer(w, http.StatusTooManyRequests)
+	}
+}
+
+func (h *Handler) fail(w http.ResponseWriter, hook *hookState, err error) {
+	h.opts.Logger.Error("record a delivery", "hook", hook.Name, "err", err)
+	h.answer(w, http.StatusInternalServerError)
+}
+
+// unsigned refuses a delivery. It warns at most once a minute, so that a flood does not fill the log.
+func (h *Handler) unsigned(w http.ResponseWriter, hook *hookState) {
+	now := h.opts.Now()
+	hook.mu.Lock()
+	hook.refused++
+	refused, warn := hook.refused, now.Sub(hook.warned) >= time.Minute || now.Before(hook.warned)
+	if warn {
+		hook.refused, hook.warned = 0, now
+	}
+	hook.mu.Unlock()
+	if warn {
+		h.opts.Logger.Warn("webhook refused: the secret or signature is wrong", "hook", hook.Name, "times", refused)
+	}
+	h.answer(w, http.StatusUnauthorized)
+}
+
+func (h *Handler) answer(w http.ResponseWriter, code int) {
+	if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "60")
+	}
+	if code != http.StatusAccepted {
+		w.Header().Set("Connection", "close") // the rest of the body is not read
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, http.StatusText(code)+"\n") // the caller may have hung up
+}
+
+func (s *hookState) knows(signature string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.recent, signature)
+}
+
+func (s *hookState) remember(signature string) {
+	if signature == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent = append(s.recent, signature)
+	if len(s.recent) > recentMost {
+		s.recent = slices.Delete(s.recent, 0, len(s.recent)-recentMost)
+	}
+}

@@ -1,0 +1,4 @@
+// Package archtest checks the architecture and the sizes of the code: which package may import which, which outside
+// library belongs to which package, that docs/architecture.md and docs/invariants.md name files and tests that exist,
+// and that no number in ceilings.txt rises. It consists of tests.
+package archtest

@@ -1,0 +1,141 @@
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// imports says which packages of this module each package may import. A package without an entry fails the test.
+var imports = map[string][]string{
+	"cmd/ductor":            {"*"},
+	"cmd/ductor-supervisor": {"internal/supervisor", "docker/homes", "cli/gemini/guard"},
+	// The bench starts ductor as a process, and imports nothing of it.
+	"cmd/ductor-bench":       {"cmd/ductor-bench/floor", "internal/sim/agent", "internal/sim/script", "internal/sim/telegram"},
+	"cmd/ductor-bench/floor": {},
+
+	"docker":            {"cli", "internal/supervisor", "docker/homes"},
+	"docker/dockertest": {},
+	"docker/homes":      {},
+	"bot":               {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/card"},
+	"bot/outbox":        {"orchestrator"},
+	"bot/tgapi":         {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets"},
+	"bot/bottest":       {"orchestrator", "cli", "bot/outbox", "bot/render", "bot/tgapi"},
+	"bot/card":          {"orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli"},
+	"bot/render":        {},
+	"orchestrator":      {"cli", "internal/secrets"},
+	"cli":               {"internal/supervisor"},
+	"cli/rpc":           {"cli"},
+	"cli/acp":           {"cli", "cli/rpc"},
+	"cli/claude":        {"cli"},
+	"cli/codex":         {"cli", "cli/rpc"},
+	"cli/clitest":       {"cli", "internal/supervisor", "internal/sim/agent"},
+	// A dialect of the Agent Client Protocol builds on the package of that protocol.
+	"cli/gemini":            {"cli", "cli/acp", "cli/gemini/guard"},
+	"cli/gemini/guard":      {},
+	"cli/copilot":           {"cli", "cli/acp", "cli/rpc"},
+	"internal/config":       {},
+	"heartbeat":             {"orchestrator", "cli", "heartbeat/schedule"},
+	"heartbeat/schedule":    {},
+	"heartbeat/webhook":     {"orchestrator", "cli"},
+	"internal/store":        {"orchestrator", "heartbeat", "heartbeat/webhook", "cli", "internal/store/sqlite"},
+	"internal/store/sqlite": {"orchestrator"}, // for the states of the disk
+	"internal/archtest":     {},
+	"internal/realagent":    {"internal/sim/modelapi"},
+	"internal/secrets":      {},
+	"internal/sim/script":   {},
+	"internal/sim/agent":    {"internal/sim/script"},
+	"internal/sim/modelapi": {"internal/sim/script"},
+	"internal/sim/telegram": {},
+	"internal/supervisor":   {},
+	"scripts/loopback":      {},
+	"scripts/testlog":       {},
+	"scripts/together":      {},
+}
+
+// modules says which packages may import an outside module, tests excepted. "" allows every package.
+var modules = map[string][]string{
+	"github.com/go-telegram/bot":    {"bot/tgapi"},
+	"github.com/mattn/go-sqlite3":   {"internal/store/sqlite"},
+	"github.com/pelletier/go-toml":  {"internal/config", "cli/codex"},
+	"github.com/yuin/goldmark":      {"bot/render"},
+	"github.com/robfig/cron":        {"heartbeat/schedule"},
+	"github.com/spf13/cobra":        {"cmd/ductor"},
+	"golang.org/x/time":             {"bot/outbox", "heartbeat/webhook"},
+	"golang.org/x/term":             {"cmd/ductor"},
+	"golang.org/x/sys":              {"cli", "docker", "internal/supervisor", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
+	"github.com/docker/docker":      {"docker"},
+	"github.com/containerd/errdefs": {"docker"}, // the kinds of errors of the Docker client
+	"github.com/google/uuid":        {""},
+	"pgregory.net/rapid":            {"cli/clitest"},
+	"go.uber.org/goleak":            {"cli/clitest"},
+	"github.com/google/go-cmp":      {"cli/clitest"},
+}
+
+// goPackage is a package of this module and what its files import, tests excepted.
+type goPackage struct {
+	path    string // below the module
+	imports []string
+}
+
+func TestImportGraph(t *testing.T) {
+	for _, p := range packagesOf(t) {
+		allowed, known := imports[p.path]
+		if !known {
+			t.Errorf("%s is a new package: say in this test what it may import", p.path)
+			continue
+		}
+		for _, path := range p.imports {
+			if ours, ok := strings.CutPrefix(path, "ductor/"); ok {
+				if !slices.Contains(allowed, ours) && !slices.Contains(allowed, "*") {
+					t.Errorf("%s imports %s, which is not below it", p.path, ours)
+				}
+				continue
+			}
+			if strings.Contains(strings.Split(path, "/")[0], ".") {
+				checkModule(t, p.path, path)
+			}
+		}
+	}
+}
+
+// checkModule fails the test if the package pkg may not import path, a package of an outside module.
+func checkModule(t *testing.T, pkg, path string) {
+	t.Helper()
+	for module, in := range modules {
+		if path == module || strings.HasPrefix(path, module+"/") {
+			if !slices.Contains(in, pkg) && !slices.Contains(in, "") {
+				t.Errorf("%s imports %s, which belongs to %v", pkg, path, in)
+			}
+			return
+		}
+	}
+	t.Errorf("%s imports %s, a new outside module: say in this test which package it belongs to", pkg, path)
+}
+
+// packagesOf reads the imports of every package, tests excepted.
+func packagesOf(t *testing.T) []*goPackage {
+	t.Helper()
+	found := map[string]*goPackage{}
+	for _, s := range goFiles(t) {
+		if strings.HasSuffix(s.path, "_test.go") || strings.Contains(s.path, "testdata/") || strings.HasPrefix(s.path, "tools/") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), s.path, s.text, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := found[s.pkg]
+		if p == nil {
+			p = &goPackage{path: s.pkg}
+			found[s.pkg] = p
+		}
+		for _, imp := range file.Imports {
+			p.imports = append(p.imports, strings.Trim(imp.Path.Value, `"`))
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b *goPackage) int { return strings.Compare(a.path, b.path) })
+}

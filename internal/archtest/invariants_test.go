@@ -1,0 +1,173 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// docs/invariants.md may only name tests that exist.
+func TestEveryPromiseIsHeld(t *testing.T) {
+	text := readDoc(t, "docs/invariants.md")
+	tests := map[string][]string{}
+	exists := func(pkg, name string) bool {
+		if _, read := tests[pkg]; !read {
+			tests[pkg] = testsOf(t, pkg)
+		}
+		return slices.Contains(tests[pkg], name)
+	}
+	promises, problems := checkPromises(text, exists)
+	for _, p := range problems {
+		t.Error(p)
+	}
+	if promises < 50 {
+		t.Errorf("only %d promises were found: does docs/invariants.md still hold a table?", promises)
+	}
+}
+
+func TestPromisesThatAreNotHeldAreFound(t *testing.T) {
+	exists := func(pkg, name string) bool { return pkg == "bot/render" && name == "TestSplit" }
+	for _, c := range []struct{ row, problem string }{
+		{"| All is well | `bot/render TestSplit` |", ""},
+		{"| `code` in a promise | `bot/render TestSplit`, `bot/render TestSplit` |", ""},
+		{"| All is well | `bot/render TestGone` |", "bot/render has no TestGone"},
+		{"| All is well | `bot/render TestSplit`, `bot TestSplit` |", "bot has no TestSplit"},
+		{"| All is well | by care |", "names no test"},
+		{"| All is well | |", "names no test"},
+		{"| All is well | `TestSplit` |", "names no test"},
+		{"| All is well | `bot/render TestSplit`, `TestMore` |", "is not a package and a test"},
+		{"| All is well |", "has 1 cells"},
+	} {
+		text := "# Invariants\n\n| promise | held by |\n|---|---|\n" + c.row + "\n"
+		n, problems := checkPromises(text, exists)
+		got := strings.Join(problems, "\n")
+		if n != 1 || !strings.Contains(got, c.problem) || c.problem == "" && got != "" {
+			t.Errorf("%s: %d promises, %q; want %q", c.row, n, got, c.problem)
+		}
+	}
+}
+
+var (
+	quoted   = regexp.MustCompile("`([^`]+)`")
+	heldBy   = regexp.MustCompile(`^([a-z][a-z/]*) ((?:Test|Fuzz)[A-Za-z0-9_]+)$`)
+	ruleLine = regexp.MustCompile(`^\|[-| :]+\|$`)
+)
+
+// checkPromises counts the rows of the tables in text and says what is wrong with the tests they name.
+func checkPromises(text string, exists func(pkg, name string) bool) (promises int, problems []string) {
+	head := true // the first row of a table names its columns
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			head = true
+			continue
+		case ruleLine.MatchString(line):
+			head = false
+			continue
+		case head:
+			continue
+		}
+		promises++
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		if len(cells) != 2 {
+			problems = append(problems, fmt.Sprintf("%s: has %d cells", line, len(cells)))
+			continue
+		}
+		for _, p := range checkHolders(cells[1], exists) {
+			problems = append(problems, strings.TrimSpace(cells[0])+": "+p)
+		}
+	}
+	return promises, problems
+}
+
+func checkHolders(cell string, exists func(pkg, name string) bool) (problems []string) {
+	named := 0
+	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+		by := heldBy.FindStringSubmatch(m[1])
+		if by == nil {
+			problems = append(problems, fmt.Sprintf("%q is not a package and a test", m[1]))
+			continue
+		}
+		if named++; !exists(by[1], by[2]) {
+			problems = append(problems, by[1]+" has no "+by[2])
+		}
+	}
+	if named == 0 {
+		problems = append(problems, "names no test")
+	}
+	return problems
+}
+
+// testsOf lists the test functions of a package. A package that does not exist has none.
+func testsOf(t *testing.T, pkg string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// docs/architecture.md may only name files and directories that exist.
+func TestArchitectureNamesWhatExists(t *testing.T) {
+	paths := pathsIn(readDoc(t, "docs/architecture.md"))
+	if len(paths) < 20 {
+		t.Fatalf("only %d paths were found: %q", len(paths), paths)
+	}
+	for _, path := range paths {
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path))); err != nil {
+			t.Errorf("docs/architecture.md names %s: %v", path, err)
+		}
+	}
+}
+
+func TestPathsInDocsAreFound(t *testing.T) {
+	text := "`bot/card/card.go` and `cli`, **`cli/claude`**; `/new`, `~/src` and `go run ./cmd/x` are none, `doc.go` is."
+	if got, want := pathsIn(text), []string{"bot/card/card.go", "cli/claude", "doc.go"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// pathsIn lists the texts in backticks that contain a slash or end in .go.
+func pathsIn(text string) []string {
+	var paths []string
+	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+		s := m[1]
+		if strings.ContainsAny(s, " \n") || strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") {
+			continue
+		}
+		if strings.Contains(s, "/") || strings.HasSuffix(s, ".go") {
+			paths = append(paths, s)
+		}
+	}
+	return paths
+}
+
+func readDoc(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

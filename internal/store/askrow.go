@@ -1,0 +1,140 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"ductor/cli"
+	"ductor/internal/store/sqlite"
+	"ductor/orchestrator"
+)
+
+// askedRow is what an agent asked: an approval or questions.
+type askedRow struct {
+	Approval  *approvalRow  `json:"approval,omitempty"`
+	Questions []questionRow `json:"questions,omitempty"`
+}
+
+type approvalRow struct {
+	ID      string          `json:"id"`
+	Tool    string          `json:"tool"`
+	Title   string          `json:"title,omitempty"`
+	Detail  string          `json:"detail,omitempty"`
+	Changes []changeRow     `json:"changes,omitempty"`
+	Input   json.RawMessage `json:"input,omitempty"`
+	Fields  []fieldRow      `json:"fields"` // nil before there were any
+	Missing string          `json:"missing,omitempty"`
+	Reason  string          `json:"reason,omitempty"`
+	Started string          `json:"started,omitempty"`
+	Deaf    bool            `json:"deaf,omitempty"`
+}
+
+type fieldRow struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Weight string `json:"weight,omitempty"`
+}
+
+type changeRow struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+	Diff string `json:"diff,omitempty"`
+}
+
+type questionRow struct {
+	Header  string      `json:"header,omitempty"`
+	Text    string      `json:"text"`
+	Options []optionRow `json:"options,omitempty"`
+	Multi   bool        `json:"multi,omitempty"`
+	Free    bool        `json:"free,omitempty"`
+	Secret  bool        `json:"secret,omitempty"`
+}
+
+type optionRow struct {
+	Label       string `json:"label"`
+	Description string `json:"description,omitempty"`
+}
+
+func encodeAsked(a orchestrator.Ask) (string, error) {
+	var row askedRow
+	if p := a.Approval; p != nil {
+		row.Approval = &approvalRow{ID: string(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Reason: p.Reason,
+			Started: string(p.Started), Deaf: p.Deaf, Missing: p.Missing, Fields: []fieldRow{}}
+		for _, f := range p.Fields {
+			row.Approval.Fields = append(row.Approval.Fields, fieldRow{f.Name, f.Value, string(f.Weight)})
+		}
+		if json.Valid(p.Input) {
+			row.Approval.Input = p.Input
+		}
+		for _, c := range p.Changes {
+			row.Approval.Changes = append(row.Approval.Changes, changeRow{Path: c.Path, Kind: string(c.Kind), Diff: c.Diff})
+		}
+	}
+	for _, q := range a.Questions {
+		r := questionRow{Header: q.Header, Text: q.Text, Multi: q.Multi, Free: q.Free, Secret: q.Secret}
+		for _, o := range q.Options {
+			r.Options = append(r.Options, optionRow(o))
+		}
+		row.Questions = append(row.Questions, r)
+	}
+	text, err := json.Marshal(row)
+	if err != nil {
+		return "", fmt.Errorf("encode what is asked: %w", err)
+	}
+	return string(text), nil
+}
+
+func decodeAsked(text string, a *orchestrator.Ask) error {
+	var row askedRow
+	if err := decode(text, &row); err != nil {
+		return err
+	}
+	if p := row.Approval; p != nil {
+		a.Approval = &cli.ApprovalAsked{ID: cli.AskID(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Input: p.Input,
+			Reason: p.Reason, Started: cli.ToolID(p.Started), Deaf: p.Deaf, Missing: p.Missing, Fields: fieldsOf(p)}
+		for _, c := range p.Changes {
+			a.Approval.Changes = append(a.Approval.Changes,
+				cli.FileChanged{Path: c.Path, Kind: cli.ChangeKind(c.Kind), Diff: c.Diff})
+		}
+	}
+	for _, r := range row.Questions {
+		q := cli.Question{Header: r.Header, Text: r.Text, Multi: r.Multi, Free: r.Free, Secret: r.Secret}
+		for _, o := range r.Options {
+			q.Options = append(q.Options, cli.Option(o))
+		}
+		a.Questions = append(a.Questions, q)
+	}
+	return nil
+}
+
+// fieldsOf are the fields of an approval. A row that a version without them wrote shows its whole input.
+func fieldsOf(p *approvalRow) (fields []cli.Field) {
+	if p.Fields == nil {
+		return cli.Reading{}.Fields(p.Input)
+	}
+	for _, f := range p.Fields {
+		fields = append(fields, cli.Field{Name: f.Name, Value: f.Value, Weight: cli.Weight(f.Weight)})
+	}
+	return fields
+}
+
+func scanAsk(row sqlite.Row) (a orchestrator.Ask, err error) {
+	var content, approvers, answers, requests string
+	var asked, expires, decided int64
+	err = row.Scan(&a.ID, &a.Nonce, &a.Turn, &a.Session, &a.Conversation.Chat, &a.Conversation.Topic, &a.Agent, &a.Dir,
+		&content, &a.SessionRule, &a.Rule, &approvers, &asked, &expires, &a.State, &a.By, &a.Ruled, &a.Reason,
+		&answers, &decided, &a.Message, &a.Sent, &requests)
+	if err != nil {
+		return orchestrator.Ask{}, err
+	}
+	a.Asked, a.Expires, a.Decided = instant(asked), instant(expires), instant(decided)
+	for _, part := range []struct {
+		text string
+		into any
+	}{{approvers, &a.Approvers}, {answers, &a.Answers}, {requests, &a.Requests}} {
+		if err := decode(part.text, part.into); err != nil {
+			return orchestrator.Ask{}, err
+		}
+	}
+	return a, decodeAsked(content, &a)
+}

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"ductor/cli"
+	"ductor/internal/store/sqlite"
+	"ductor/orchestrator"
+)
+
+func TestOpenFindsWhatWasStored(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ductor.db")
+	db := openAt(t, path)
+	get[[]orchestrator.Update](t)(db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 5, Raw: []byte("x"), Received: noon}}))
+	must(t, db.Close())
+	must(t, db.Close())
+	if _, err := db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 6}}); err == nil {
+		t.Error("a closed database took a write")
+	}
+	if _, err := db.PendingUpdates(t.Context(), 0, 1); err == nil {
+		t.Error("a closed database answered")
+	}
+	if _, err := os.Stat(path + "-wal"); err == nil {
+		t.Error("the write-ahead log was not folded into the file")
+	}
+	same(t, "after opening again", get[[]orchestrator.Update](t)(openAt(t, path).PendingUpdates(t.Context(), 0, 9)),
+		[]orchestrator.Update{{ID: 5, Raw: []byte("x"), Received: noon}})
+}
+
+// TestMigrationOfAUsedDatabase: a database of the first release keeps its turns and conversations.
+func TestMigrationOfAUsedDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ductor.db")
+	all, err := schema()
+	must(t, err)
+	old := all
+	first := fstest.MapFS{}
+	for _, name := range []string{"0001_start.sql", "0002_aborting.sql"} {
+		text, err := fs.ReadFile(all.Migrations, name)
+		must(t, err)
+		first[name] = &fstest.MapFile{Data: text}
+	}
+	old.Migrations = first
+	file, err := sqlite.Open(t.Context(), path, old, sqlite.Options{})
+	must(t, err)
+	err = file.Write(t.Context(), func(t *sqlite.Tx) error {
+		for _, statement := range []string{
+			`INSERT INTO conversations (chat, topic, agent) VALUES (7, 0, 'codex')`,
+			`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens) VALUES ('s', 7, 0, '', '/', 1, 1, 1, 0, 0)`,
+			`INSERT INTO session_natives (session, agent, native) VALUES ('s', 'codex', 'thread')`,
+			`INSERT INTO turns (id, chat, topic, person, prompt, message, state, agent, model, queued) VALUES
+				('run', 7, 0, 1, 'p', 1, 'running', '', '', 1), ('off', 7, 0, 1, 'p', 1, 'cancelled', '', '', 1)`,
+		} {
+			if _, err := t.Exec(statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	must(t, errors.Join(err, file.Close()))
+	db := openAt(t, path)
+	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" || c.Busy != "" {
+		t.Errorf("the conversation is %+v", c)
+	}
+	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "s")); len(s.AgentSessions) != 1 || s.AgentSessions[agentEnv("codex", "")] != "thread" {
+		t.Errorf("the session is %+v", s)
+	}
+	for id, want := range map[cli.TurnID]orchestrator.TurnState{"run": orchestrator.TurnRunning, "off": orchestrator.TurnCancelled} {
+		if turn := get[orchestrator.Turn](t)(db.Turn(t.Context(), id)); turn.State != want || turn.Into != "" || turn.Sandbox != "" {
+			t.Errorf("the turn is %+v", turn)
+		}
+	}
+	get[orchestrator.Ask](t)(db.OpenAsk(t.Context(), newAsk("a", "run", "1"), "d"))
+	must(t, second2(db.DecideAsk(t.Context(), allowed("a"))))
+}

@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mattn/go-sqlite3"
+
+	"ductor/orchestrator"
+)
+
+// What can be wrong with the database as a whole; match with errors.Is. Each text says what to do.
+var (
+	ErrCorrupt  = errors.New("the database is damaged")
+	ErrForeign  = errors.New("the file is not a ductor database")
+	ErrNewer    = errors.New("the database was written by a newer version of ductor")
+	ErrOlder    = errors.New("the database is of an older version; the next start of ductor brings it up to date")
+	ErrReadOnly = errors.New("the database cannot be written: check the owner and the permissions of it and of its directory")
+	ErrDiskFull = orchestrator.ErrDiskFull
+	ErrBusy     = errors.New("another process holds the database: is a second ductor running?")
+	ErrDisk     = orchestrator.ErrDiskFailed
+)
+
+var (
+	errClosed   = errors.New("the database is closed")
+	errReadOnly = errors.New("the database was opened to be read")
+)
+
+// restoreAdvice ends every sentence about a damaged file: ductor overwrites nothing of it.
+const restoreAdvice = "ductor leaves it as it is. Move it away (with its -wal and -shm files) to start anew, or put a copy of it back"
+
+// explain says what is wrong with the database where SQLite's own word does not.
+func explain(err error) error {
+	if cause := causeOf(err); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w (%w)", cause, err)
+	}
+	return err
+}
+
+func causeOf(err error) error {
+	var e sqlite3.Error
+	if !errors.As(err, &e) || errors.Is(err, ErrCorrupt) {
+		return nil
+	}
+	switch e.Code {
+	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
+		return ErrCorrupt
+	case sqlite3.ErrReadonly, sqlite3.ErrCantOpen, sqlite3.ErrPerm, sqlite3.ErrAuth:
+		return ErrReadOnly
+	case sqlite3.ErrFull:
+		return ErrDiskFull
+	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+		return ErrBusy
+	case sqlite3.ErrIoErr:
+		if cause := causeOfErrno(e.SystemErrno); cause != nil {
+			return cause
+		}
+		return ErrDisk
+	}
+	return nil
+}
+
+// IsForeignKey says whether a statement failed because it named a row of another table that is not there.
+func IsForeignKey(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintForeignKey
+}

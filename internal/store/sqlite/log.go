@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// walLog brings the write-ahead log to the disk. SQLite appends to it at every commit and leaves the rest
+// to us: a commit need not keep the next one waiting, and one flush serves all that wait for it.
+type walLog struct {
+	committed atomic.Int64 // transactions in the log
+	path      string
+	sync      func(*os.File) error
+	disk      *disk // what a failed flush was to bring there may be lost, and no later flush brings it back
+
+	mu      sync.Mutex
+	flushed int64 // of those in the log, how many are on the disk
+	file    *os.File
+}
+
+// newWALLog makes the log of the database at path. Close it.
+func newWALLog(path string, d *disk, sync func(*os.File) error) *walLog {
+	return &walLog{path: path + "-wal", sync: sync, disk: d}
+}
+
+// flush returns when the first n transactions are on the disk.
+func (l *walLog) flush(n int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.flushed >= n {
+		return nil // the flush before this one brought them along
+	}
+	if err := l.disk.refusal(); err != nil {
+		return err
+	}
+	all := l.committed.Load()
+	if err := l.syncFile(); err != nil {
+		return l.disk.record(err)
+	}
+	l.flushed = all
+	return nil
+}
+
+func (l *walLog) isFlushed(n int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flushed >= n
+}
+
+// setFlushed says that the first n transactions came to the disk in another way.
+func (l *walLog) setFlushed(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flushed = max(l.flushed, n)
+}
+
+// syncFile is called with mu held.
+func (l *walLog) syncFile() error {
+	if l.file == nil {
+		f, err := os.Open(l.path)
+		if err != nil {
+			return err
+		}
+		l.file = f
+	}
+	return l.sync(l.file)
+}
+
+func fdatasync(f *os.File) error {
+	for {
+		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// close flushes what is left. Later flushes do nothing.
+func (l *walLog) close() error {
+	err := l.flush(l.committed.Load())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // no log was ever begun
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return err
+	}
+	err = errors.Join(err, l.file.Close())
+	l.file = nil
+	return err
+}

@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Where things are in the log and in its index; see https://sqlite.org/walformat.html. Integers of the index are in
+// the machine's own order.
+const (
+	walHeader      = 32
+	walFrameHeader = 24
+	walSummed      = 8       // bytes of a frame's header that are part of its checksum
+	shmVersion     = 3007000 // at the begin of the index
+	shmPageSize    = 14
+	shmFrames      = 16
+	shmChecksum    = 24
+	shmHeader      = 48
+)
+
+// errLogLost is a log that does not hold any more what was committed to it.
+var errLogLost = errors.New("the log of the database does not hold what was written to it")
+
+// checkLog says whether the log of the database at path holds what its index says it does. SQLite looks at checksums
+// only as it opens a log: what a disk lost later it would copy into the database. The caller holds the writer's token.
+func checkLog(path string) error {
+	index, err := readIndex(path + "-shm")
+	if err != nil || index.frames == 0 {
+		return err
+	}
+	f, err := os.Open(path + "-wal")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 1<<20)
+	header, frame := make([]byte, walHeader), make([]byte, walFrameHeader+index.pageSize)
+	if _, err := io.ReadFull(r, header); err != nil {
+		return fmt.Errorf("%w (%w)", errLogLost, err)
+	}
+	order := binary.ByteOrder(binary.LittleEndian)
+	if header[3]&1 != 0 {
+		order = binary.BigEndian
+	}
+	sum := walSum{}.add(order, header[:24])
+	for range index.frames {
+		if _, err := io.ReadFull(r, frame); err != nil {
+			return fmt.Errorf("%w (%w)", errLogLost, err)
+		}
+		sum = sum.add(order, frame[:walSummed]).add(order, frame[walFrameHeader:])
+	}
+	if sum != index.sum {
+		return errLogLost
+	}
+	return nil
+}
+
+// walIndex is what the index says of the log.
+type walIndex struct {
+	frames, pageSize int
+	sum              walSum // of the last frame
+}
+
+func readIndex(path string) (i walIndex, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return i, err
+	}
+	defer f.Close()
+	head := make([]byte, shmHeader)
+	if _, err := io.ReadFull(f, head); err != nil {
+		return i, err
+	}
+	order := binary.ByteOrder(binary.LittleEndian)
+	if order.Uint32(head) != shmVersion {
+		order = binary.BigEndian
+	}
+	i.frames, i.pageSize = int(order.Uint32(head[shmFrames:])), int(order.Uint16(head[shmPageSize:]))
+	if i.pageSize == 1 {
+		i.pageSize = 1 << 16 // which does not fit
+	}
+	i.sum = walSum{order.Uint32(head[shmChecksum:]), order.Uint32(head[shmChecksum+4:])}
+	return i, nil
+}
+
+// walSum is a checksum under way.
+type walSum [2]uint32
+
+func (s walSum) add(order binary.ByteOrder, data []byte) walSum {
+	for ; len(data) >= 8; data = data[8:] {
+		s[0] += order.Uint32(data) + s[1]
+		s[1] += order.Uint32(data[4:]) + s[0]
+	}
+	return s
+}

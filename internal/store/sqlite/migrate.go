@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// step is one migration.
+type step struct {
+	name string
+	sql  string
+}
+
+// steps lists the migrations in order. Their names begin with their numbers: 0001, 0002 and so on.
+func (s Schema) steps() ([]step, error) {
+	names, err := fs.Glob(s.Migrations, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	steps := make([]step, 0, len(names))
+	for i, name := range names {
+		number, _, _ := strings.Cut(path.Base(name), "_")
+		if n, err := strconv.Atoi(number); err != nil || n != i+1 {
+			return nil, fmt.Errorf("migration %s should be number %d", name, i+1)
+		}
+		text, err := fs.ReadFile(s.Migrations, name)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step{name: path.Base(name), sql: string(text)})
+	}
+	return steps, nil
+}
+
+// migrate runs the steps that the database has not seen, each in a transaction with its number. Its version
+// is read inside that transaction, so two processes that start at once do not both run a step.
+func (s Schema) migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
+	for {
+		done, err := s.migrateOne(ctx, conn, steps)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+func (s Schema) migrateOne(ctx context.Context, conn *sql.Conn, steps []step) (done bool, err error) {
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return false, err
+	}
+	defer func() {
+		if done || err != nil {
+			_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		}
+	}()
+	version, err := pragma(ctx, conn, "user_version")
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case version > len(steps):
+		return false, newer(version, len(steps))
+	case version == len(steps):
+		return true, nil
+	}
+	next := steps[version]
+	if _, err := conn.ExecContext(ctx, next.sql); err != nil {
+		return false, fmt.Errorf("migration %s: %w", next.name, err)
+	}
+	mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", s.ApplicationID, version+1)
+	if _, err := conn.ExecContext(ctx, mark); err != nil {
+		return false, fmt.Errorf("migration %s: %w", next.name, err)
+	}
+	_, err = conn.ExecContext(ctx, "COMMIT")
+	return false, err
+}
+
+func newer(version, known int) error {
+	return fmt.Errorf("%w: it has version %d, and this program knows up to %d. Install the newer version again, or put back the copy of the database from before it (its name ends in %s)",
+		ErrNewer, version, known, backupSuffix)
+}
+
+// checkOwner refuses a database that another program filled.
+func (s Schema) checkOwner(ctx context.Context, conn *sql.Conn) error {
+	id, err := pragma(ctx, conn, "application_id")
+	if err != nil {
+		return damaged(err)
+	}
+	if id == s.ApplicationID {
+		return nil
+	}
+	var tables int
+	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
+		return damaged(err)
+	}
+	if id != 0 || tables > 0 {
+		return fmt.Errorf("%w: name another file, or move this one away", ErrForeign)
+	}
+	return nil
+}
+
+// checkPages reads the whole file once, so that damage shows at the start and not in the middle of a turn.
+func checkPages(ctx context.Context, conn *sql.Conn) error {
+	var word string
+	if err := conn.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&word); err != nil {
+		return damaged(err)
+	}
+	if word != "ok" {
+		return fmt.Errorf("%w: %s. %s", ErrCorrupt, strings.Join(strings.Fields(word), " "), restoreAdvice)
+	}
+	return nil
+}
+
+// damaged adds what to do to an error that means a damaged file.
+func damaged(err error) error {
+	if causeOf(err) != ErrCorrupt {
+		return err
+	}
+	return fmt.Errorf("%w: %w. %s", ErrCorrupt, err, restoreAdvice)
+}
+
+func pragma(ctx context.Context, conn *sql.Conn, name string) (int, error) {
+	var n int
+	err := conn.QueryRowContext(ctx, "PRAGMA "+name).Scan(&n)
+	return n, err
+}

@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+)
+
+// reader is a small pool of connections that cannot write. They see every committed transaction and never
+// wait for the writer.
+type reader struct {
+	pool *sql.DB
+
+	mu    sync.Mutex
+	stmts map[string]*sql.Stmt
+}
+
+// access is how SQLite opens the file of a reader.
+type access string
+
+const (
+	readWrite access = "rw" // it may fold the log into the file
+	readOnly  access = "ro"
+)
+
+func openReader(path string, opts Options, how access) (*reader, error) {
+	pool, err := openPool(path, opts, url.Values{"_query_only": {"1"}, "mode": {string(how)}}, opts.Readers)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{pool: pool, stmts: make(map[string]*sql.Stmt)}, nil
+}
+
+// stmt prepares a query once. The first callers of one wait for each other, which takes microseconds.
+func (r *reader) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s, ok := r.stmts[query]; ok {
+		return s, nil
+	}
+	s, err := r.pool.PrepareContext(ctx, query)
+	if err == nil {
+		r.stmts[query] = s
+	}
+	return s, err
+}
+
+// Row is one row of an answer: *sql.Row or *sql.Rows.
+type Row interface{ Scan(dest ...any) error }
+
+// One scans the only row of a query; sql.ErrNoRows when there is none.
+func One[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (T, error) {
+	s, err := db.reader.stmt(ctx, query)
+	if err != nil {
+		var none T
+		return none, explain(err)
+	}
+	v, err := scan(s.QueryRowContext(ctx, args...))
+	return v, explain(err)
+}
+
+// Many scans every row of a query.
+func Many[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) ([]T, error) {
+	s, err := db.reader.stmt(ctx, query)
+	if err != nil {
+		return nil, explain(err)
+	}
+	all, err := collect(ctx, s, args, scan)
+	return all, explain(err)
+}
+
+// Value scans a row of one column.
+func Value[T any](row Row) (v T, err error) {
+	err = row.Scan(&v)
+	return v, err
+}
+
+// collect runs a query and scans every row.
+func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error)) ([]T, error) {
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return slices.Clip(all), rows.Err()
+}
+
+// check says whether the file is one that this version reads.
+func (r *reader) check(ctx context.Context, schema Schema) error {
+	conn, err := r.pool.Conn(ctx)
+	if err != nil {
+		return damaged(err)
+	}
+	defer conn.Close()
+	if err := schema.checkOwner(ctx, conn); err != nil {
+		return err
+	}
+	if err := checkPages(ctx, conn); err != nil {
+		return err
+	}
+	steps, err := schema.steps()
+	if err != nil {
+		return err
+	}
+	version, err := pragma(ctx, conn, "user_version")
+	switch {
+	case err != nil:
+		return err
+	case version > len(steps):
+		return newer(version, len(steps))
+	case version < len(steps):
+		return fmt.Errorf("%w: it has version %d, and this program %d", ErrOlder, version, len(steps))
+	}
+	return nil
+}
+
+func (r *reader) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, s := range r.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, r.pool.Close())...)
+}

@@ -1,0 +1,147 @@
+// Package sqlite opens one SQLite file for one program: one connection writes, a few others read, and the package
+// itself brings the write-ahead log to the disk. It checks and migrates the file when it opens it, copies it before a
+// migration, and knows the state of the disk.
+//
+// It is not the domain: the tables and what is in them are its caller's.
+//
+// Every write is one transaction. A process that is killed loses nothing of a write that returned. A power failure
+// loses nothing of Write, and may lose a WriteLazily until the next Write or Flush; what it loses, it loses with
+// everything that was written later. A context that is done before the transaction begins stops it; one that ends later
+// does not, so that a write either happened or did not, and its caller knows which.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+)
+
+// Schema describes the files that Open accepts.
+type Schema struct {
+	ApplicationID int    // the mark in the header of each of these files
+	Migrations    fs.FS  // SQL files, named 0001_name.sql, 0002_name.sql and so on
+	CleanCopy     string // a statement for the copy that Open makes before it migrates a file; none if empty
+}
+
+// Options tune a DB. The zero value is fit for use.
+type Options struct {
+	Readers     int                  // connections that read at a time; 3 when 0
+	BusyTimeout time.Duration        // how long a write waits for another process; 5 s when 0
+	Sync        func(*os.File) error // brings the log to the disk; fdatasync when nil
+}
+
+func (o Options) filled() Options {
+	if o.Readers <= 0 {
+		o.Readers = 3
+	}
+	if o.BusyTimeout <= 0 {
+		o.BusyTimeout = 5 * time.Second
+	}
+	if o.Sync == nil {
+		o.Sync = fdatasync
+	}
+	return o
+}
+
+// DB is an open database. Safe for concurrent use; writes go one after the other.
+type DB struct {
+	dir    string
+	writer *writer // nil when the database was opened to be read
+	reader *reader
+
+	closing  sync.Once
+	closeErr error
+}
+
+// Open opens the database at path, makes it where there is none (file 0600, missing directories 0700) and
+// brings it up to date. It never replaces or empties a file that it cannot read: a damaged one gives
+// ErrCorrupt, one of another program ErrForeign, one of a newer version ErrNewer.
+func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
+	opts = opts.filled()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", path, err)
+	}
+	if err := prepareFile(path); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	w, err := openWriter(ctx, path, schema, opts)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, explain(err))
+	}
+	r, err := openReader(path, opts, readWrite)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, errors.Join(explain(err), w.close()))
+	}
+	return &DB{dir: filepath.Dir(path), writer: w, reader: r}, nil
+}
+
+// OpenReadOnly opens the database at path to read it. It changes nothing, neither a file that another process uses nor
+// one of an older version, which gives ErrOlder. A file that is not there gives an error matching fs.ErrNotExist. Every
+// write fails.
+func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
+	opts = opts.filled()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", path, err)
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Size() == 0 && checkNoLog(path) == nil {
+		err = fs.ErrNotExist // the first start was killed before it wrote anything
+	}
+	if err == nil {
+		err = checkHeader(path, info.Size())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	r, err := openReader(path, opts, readOnly)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, explain(err))
+	}
+	if err := r.check(ctx, schema); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, errors.Join(explain(err), r.close()))
+	}
+	return &DB{dir: filepath.Dir(path), reader: r}, nil
+}
+
+// Close waits for the write under way, folds the write-ahead log into the file and closes it. Methods
+// called later fail. Idempotent.
+//
+// On a disk that does not work it leaves the connections and the log as they are: what is in the kernel's memory may
+// not be on the disk, and SQLite would copy it without a look. The next Open reads the log and checks it.
+func (db *DB) Close() error {
+	db.closing.Do(func() {
+		if db.writer != nil {
+			if db.closeErr = db.writer.disk.refusal(); db.closeErr != nil {
+				return
+			}
+		}
+		// The readers go first: the last connection to close folds the log.
+		db.closeErr = explain(errors.Join(db.reader.close(), db.writer.close()))
+	})
+	return db.closeErr
+}
+
+func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {
+	settings.Set("_busy_timeout", strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10))
+	settings.Set("_foreign_keys", "1")
+	dsn := url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}
+	pool, err := sql.Open("sqlite3", dsn.String())
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(size)
+	pool.SetMaxIdleConns(size)
+	return pool, nil
+}

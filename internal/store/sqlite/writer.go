@@ -1,0 +1,217 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+)
+
+// writer is the one connection that writes. The goroutine that holds the token owns it. A nil writer is that of a
+// database that was opened to be read.
+type writer struct {
+	path  string
+	token chan struct{}
+	pool  *sql.DB
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+	log   *walLog // nil where SQLite itself brings every commit to the disk
+	disk  *disk
+	// secretInLog says that the log holds a deleted secret: the next transaction that can truncates the log.
+	secretInLog bool
+}
+
+func openWriter(ctx context.Context, path string, schema Schema, opts Options) (*writer, error) {
+	pool, err := openPool(path, opts, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"NORMAL"}, "_secure_delete": {"FAST"}}, 1)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(damaged(err), pool.Close())
+	}
+	w := &writer{path: path, token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]*sql.Stmt), disk: newDisk()}
+	if err := w.prepare(ctx, schema); err != nil {
+		return nil, errors.Join(err, conn.Close(), pool.Close())
+	}
+	if err := w.openLog(ctx, opts.Sync); err != nil {
+		return nil, errors.Join(err, conn.Close(), pool.Close())
+	}
+	w.token <- struct{}{}
+	return w, nil
+}
+
+// prepare checks the file and brings its tables up to date.
+func (w *writer) prepare(ctx context.Context, schema Schema) error {
+	if err := schema.checkOwner(ctx, w.conn); err != nil {
+		return err
+	}
+	if err := checkPages(ctx, w.conn); err != nil {
+		return err
+	}
+	steps, err := schema.steps()
+	if err != nil {
+		return err
+	}
+	version, err := pragma(ctx, w.conn, "user_version")
+	if err != nil {
+		return err
+	}
+	outdated := 0 < version && version < len(steps)
+	if outdated {
+		if err := backUp(ctx, w.conn, w.path, schema.CleanCopy); err != nil {
+			return fmt.Errorf("copy the database before it is changed: %w", err)
+		}
+	}
+	if err := schema.migrate(ctx, w.conn, steps); err != nil || !outdated {
+		return err
+	}
+	// The first versions left what they deleted in free pages.
+	_, err = w.conn.ExecContext(ctx, "VACUUM")
+	return err
+}
+
+// openLog prepares the log. On a file system that cannot have one, SQLite flushes every commit, which is slow.
+func (w *writer) openLog(ctx context.Context, sync func(*os.File) error) error {
+	var mode string
+	if err := w.conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
+		return err
+	}
+	if mode == "wal" {
+		w.log = newWALLog(w.path, w.disk, sync)
+		// What the previous process left in the log may be in the kernel's memory only, and may be secret.
+		_, err := w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		if err := w.disk.record(err); err != nil && causeOf(err) != ErrDiskFull {
+			return err
+		}
+		return nil
+	}
+	_, err := w.conn.ExecContext(ctx, "PRAGMA synchronous = FULL")
+	return err
+}
+
+// write runs f in a transaction: all of it is on the disk when write returns nil. None of it is there otherwise,
+// unless the disk failed.
+//
+// A disk that turns out to be full at the flush is no error of this transaction, which stands and comes to the disk as
+// soon as there is room. Until then nothing else is written, and Flush, which acknowledgements wait for, fails.
+func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
+	n, err := w.commit(ctx, f)
+	if err != nil || w.log == nil {
+		return err
+	}
+	if err := w.log.flush(n); !errors.Is(err, ErrDiskFull) {
+		return err
+	}
+	return nil
+}
+
+// writeSecret is write for a transaction that deletes a secret: when it returns, the secret is neither in a free page of
+// the file nor in the log.
+func (w *writer) writeSecret(ctx context.Context, f func(*Tx) error) error {
+	return w.write(ctx, func(t *Tx) error {
+		// FAST leaves pages alone that the transaction frees. truncate sets it again. A prepared statement would set it
+		// only when it is prepared.
+		if _, err := w.conn.ExecContext(t.ctx, "PRAGMA secure_delete = ON"); err != nil {
+			return err
+		}
+		w.secretInLog = true
+		return f(t)
+	})
+}
+
+// truncate empties the log after a secret was deleted. A reader of an older state may be in the way for long; then the
+// next transaction tries again. The token is held.
+func (w *writer) truncate(ctx context.Context) error {
+	if _, err := w.conn.ExecContext(ctx, "PRAGMA secure_delete = FAST"); err != nil {
+		return err
+	}
+	var busy, pages, moved int
+	err := w.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved)
+	w.secretInLog = err != nil || busy != 0
+	return err
+}
+
+// flush brings all that was committed to the disk.
+func (w *writer) flush() error {
+	if w == nil || w.log == nil {
+		return nil
+	}
+	return w.log.flush(w.log.committed.Load())
+}
+
+// commit runs f in a transaction, and counts it.
+func (w *writer) commit(ctx context.Context, f func(*Tx) error) (n int64, err error) {
+	if w == nil {
+		return 0, errReadOnly
+	}
+	// A context that is done must not win or lose by chance against a free token.
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	select {
+	case _, open := <-w.token:
+		if !open {
+			return 0, errClosed
+		}
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { w.token <- struct{}{} }()
+	if err := w.disk.refusal(); err != nil {
+		return 0, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := w.run(ctx, f); err != nil {
+		return 0, w.disk.record(err)
+	}
+	if w.secretInLog {
+		// What was written stands, whatever becomes of this.
+		_ = w.disk.record(w.truncate(ctx))
+	}
+	if w.log == nil {
+		return 0, nil
+	}
+	return w.log.committed.Add(1), nil
+}
+
+func (w *writer) run(ctx context.Context, f func(*Tx) error) (err error) {
+	t := &Tx{ctx: ctx, w: w}
+	if _, err := t.Exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	committed := false
+	defer func() {
+		if !committed {
+			// SQLite has rolled back already where the disk is full.
+			_, _ = t.Exec("ROLLBACK")
+		}
+	}()
+	if err := f(t); err != nil {
+		return err
+	}
+	if _, err := t.Exec("COMMIT"); err != nil {
+		return err
+	}
+	committed = true
+	return nil
+}
+
+// close waits for the transaction under way. Call it once.
+func (w *writer) close() error {
+	if w == nil {
+		return nil
+	}
+	<-w.token
+	close(w.token)
+	var errs []error
+	if w.log != nil {
+		errs = append(errs, w.log.close())
+	}
+	for _, s := range w.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, w.conn.Close(), w.pool.Close())...)
+}

@@ -1,0 +1,201 @@
+package orchestrator
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+// JobID names a job for good. A job of the configuration keeps its id over restarts; see ConfiguredJob.
+type JobID string
+
+// JobKind is what starts a job.
+type JobKind string
+
+// The kinds of job. Their values are stored.
+const (
+	JobScheduled JobKind = "schedule" // its schedule
+	JobHeartbeat JobKind = "pulse"    // its schedule, as the proactive prompt: never while a turn uses its session
+	JobHook      JobKind = "hook"     // a webhook; it has no schedule
+)
+
+// ConfiguredJob is the id of a job of the configuration.
+func ConfiguredJob(kind JobKind, name string) JobID {
+	if kind == JobHook || kind == JobHeartbeat {
+		return JobID(string(kind) + "/" + name)
+	}
+	return JobID("config/" + name)
+}
+
+// Values of Job.Session.
+const (
+	OwnSession    = "own"    // the job's own session, which continues from run to run
+	SharedSession = "shared" // the current session of the conversation
+)
+
+// Values of Job.Missed, which says what happens to runs that were due while ductor did not run. MissedOnce is the default.
+const (
+	MissedSkip = "skip" // nothing
+	MissedOnce = "once" // one run stands for all of them
+	MissedAll  = "all"  // each runs, one after the other
+)
+
+// Values of Job.Overlap, which says what happens to a run that is due while an earlier run of its job is open.
+// OverlapSkip is the default.
+const (
+	OverlapSkip  = "skip"
+	OverlapQueue = "queue" // it waits; beyond MostQueuedRuns the newest are skipped
+)
+
+// Values of Job.QuietPolicy, which says what happens to a run that is due in quiet hours. QuietHold is the default.
+const (
+	QuietHold = "hold" // it runs when the quiet hours end
+	QuietSkip = "skip"
+)
+
+// MostQueuedRuns limits the runs of a job that wait for each other.
+const MostQueuedRuns = 20
+
+// Job is a prompt that runs by a schedule or a webhook.
+type Job struct {
+	ID           JobID
+	Kind         JobKind
+	Configured   bool // the configuration defines it; only there it can be edited or deleted
+	Paused       bool
+	Conversation ConversationID // where it runs and where its results are shown
+	Person       PersonID       // the user who made it
+	Name         string
+	Prompt       string
+	Created      time.Time
+	JobTiming
+	JobTurn
+}
+
+// JobTiming says when a job runs.
+type JobTiming struct {
+	Schedule    string // as heartbeat/schedule reads it
+	Zone        string // IANA name; empty: the machine's
+	When        string // both in words; not stored, Jobs fills it in
+	QuietFrom   string // "22:00"; quiet hours, in which the job runs only when a user starts it
+	QuietTo     string // "07:00"; earlier than QuietFrom: on the next day
+	QuietPolicy string
+	Missed      string
+	Overlap     string
+}
+
+// Quiet says whether a job has quiet hours.
+func (t JobTiming) Quiet() bool { return t.QuietFrom != "" || t.QuietTo != "" }
+
+// JobTurn says how the turns of a job run. What is empty is as the conversation chose.
+type JobTurn struct {
+	Session string
+	Agent   cli.Agent
+	Model   cli.ModelID // only with Agent, as Effort
+	Effort  cli.Effort
+	Dir     string        // absolute
+	Sandbox string        // SandboxOff or SandboxDocker; empty: the policy of the project
+	Timeout time.Duration // 0: the agent's
+	Rights  Rights        // of RightsOfJob
+	Retries int           // how often a failed run is tried again
+	Backoff time.Duration // before the first retry; it doubles
+	OKWord  string        // an answer that is only this word is not shown
+}
+
+// JobStatus is a job with its next run and its results.
+type JobStatus struct {
+	Job     Job
+	Next    time.Time // zero for none
+	Planned time.Time // the time of the clock when Next was computed
+	JobResult
+	Runs    int     // runs that ended, without skipped ones
+	CostUSD float64 // of all runs
+	Last    *JobRun // the last run that ended or was skipped; nil for none
+	Open    int     // runs that wait or run
+}
+
+// JobResult is the result that the chat shows. It is zero when the chat shows none or a failure.
+type JobResult struct {
+	Digest string     // Digest of the answer
+	Shown  cli.TurnID // the turn whose card shows it
+	Same   int        // how often the answer was the same since
+}
+
+// JobRunID names one run of a job. It is made of the cause of the run, so that the same cause has the same id before and
+// after a crash.
+type JobRunID string
+
+// DueRun is the id of the run of a moment.
+func DueRun(job JobID, due time.Time) JobRunID {
+	return JobRunID(fmt.Sprintf("%s@%s", job, due.UTC().Format(time.RFC3339)))
+}
+
+// KeyedRun is the id of a run that a user or a delivery starts; key names that request.
+func KeyedRun(job JobID, key string) JobRunID { return JobRunID(fmt.Sprintf("%s!%s", job, key)) }
+
+// JobCause is what started a run.
+type JobCause string
+
+// The causes of a run.
+const (
+	CauseSchedule JobCause = "schedule"
+	CauseMissed   JobCause = "missed" // it stands for runs that were due while ductor did not run
+	CauseManual   JobCause = "hand"   // a user pressed Run now
+	CauseHook     JobCause = "hook"
+)
+
+// JobRunState is the state of a run. A run moves down this list, and from asked back to waiting for a retry.
+type JobRunState string
+
+// The states of a run.
+const (
+	RunWaiting JobRunState = "waiting" // recorded; its turn may be submitted
+	RunAsked   JobRunState = "asked"   // its turn is submitted
+	RunDone    JobRunState = "done"
+	RunFailed  JobRunState = "failed"
+	RunAborted JobRunState = "aborted" // a user ended it, or took it out of the queue
+	RunSkipped JobRunState = "skipped" // by a policy; Reason says which
+)
+
+// Open says whether a run has not ended.
+func (s JobRunState) Open() bool { return s == RunWaiting || s == RunAsked }
+
+// JobRun is one run of a job.
+type JobRun struct {
+	ID        JobRunID
+	Job       JobID
+	Cause     JobCause
+	Due       time.Time
+	StandsFor int    // how many moments it stands for; 1 unless some were missed
+	Prompt    string // fixed when the run is recorded
+	Attempt   int    // from 1
+	NotBefore time.Time
+	State     JobRunState
+	Asked     time.Time // zero until its turn is submitted
+	Ended     time.Time // zero while it is open
+	JobRunResult
+}
+
+// JobRunResult is what a run came to.
+type JobRunResult struct {
+	Text     string  // the answer, shortened
+	Reason   string  // a sentence: why the run failed or was skipped
+	Changed  bool    // the answer differs from the one before
+	Notified bool    // the chat shows the result, or needs none
+	CostUSD  float64 // of all attempts
+}
+
+// jobTurn begins the id of every turn of a job.
+const jobTurn = "job-"
+
+// Turn is the id of the turn of the current attempt.
+func (r JobRun) Turn() cli.TurnID {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", r.ID, r.Attempt))
+	return cli.TurnID(jobTurn + hex.EncodeToString(sum[:12]))
+}
+
+// IsJobTurn says whether a turn is one of a job.
+func IsJobTurn(id cli.TurnID) bool { return strings.HasPrefix(string(id), jobTurn) }
