@@ -19,6 +19,10 @@ type toolRun struct {
 // toolDrain is how long output is waited for when a command left something behind that holds it open.
 const toolDrain = 500 * time.Millisecond
 
+// signalPatience is how long the end of the agent is waited for after a signal ended its command. Who ends an agent
+// ends its commands too, and a real agent handles its own signal before it looks at the command's.
+const signalPatience = time.Second
+
 // runTool runs a shell command in a session of its own, as the real agents do. When ctx ends it returns
 // at once; kill says whether the command is killed then or runs on.
 func (p *process) runTool(ctx context.Context, command string, kill func(cause error) bool) (toolRun, error) {
@@ -39,6 +43,13 @@ func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(
 	go func() { done <- cmd.Wait() }()
 	select {
 	case err := <-done:
+		if endedBySignal(err) {
+			select {
+			case <-ctx.Done():
+				return toolRun{}, context.Cause(ctx)
+			case <-time.After(signalPatience):
+			}
+		}
 		return toolRun{output: out.String(), code: exitCode(err)}, nil
 	case <-ctx.Done():
 		cause := context.Cause(ctx)
@@ -54,6 +65,11 @@ func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(
 		}
 		return toolRun{}, cause
 	}
+}
+
+func endedBySignal(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() < 0
 }
 
 func exitCode(err error) int {
