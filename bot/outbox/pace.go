@@ -78,16 +78,24 @@ func (p *pace) wait(now time.Time, priority Priority, waited time.Duration) time
 		return d
 	}
 	have := p.bucket.have(now)
-	lack := float64(1+p.reserve(priority)) - have
-	if lack <= 0 {
+	wait := p.timeUntil(float64(1+p.reserve(priority)), have)
+	if wait <= 0 {
 		return 0
 	}
-	// Rounded up, so that the bucket has the token then.
-	wait := time.Duration(lack*float64(p.bucket.rate.Every)) + time.Microsecond
-	if priority == Urgent && have >= 1-p.debt {
-		wait = min(wait, max(patience-waited, 0))
+	if priority == Urgent {
+		borrowed := p.timeUntil(1-p.debt, have)
+		wait = min(wait, max(patience-waited, borrowed))
 	}
 	return wait
+}
+
+// timeUntil is how long the bucket takes from have tokens to want; zero when it has them. It is rounded up, so
+// that the bucket has the token then.
+func (p *pace) timeUntil(want, have float64) time.Duration {
+	if want <= have {
+		return 0
+	}
+	return time.Duration((want-have)*float64(p.bucket.rate.Every)) + time.Microsecond
 }
 
 // take spends the token of a call.

@@ -66,6 +66,26 @@ func TestOneCallASecondWithABurstOfThreeIsLearned(t *testing.T) {
 	})
 }
 
+// A user who writes the next message as soon as the answer is there waits for the budget's one second each time, and
+// never for what the calls before have borrowed.
+func TestUrgentCallsBackToBackWaitOneSecondAtMost(t *testing.T) {
+	outboxTest(t, func(t *testing.T, _ *Outbox, r *record) {
+		o := New(Options{Trouble: troubleOf})
+		for n := range 200 {
+			start := time.Now()
+			if err := o.Do(t.Context(), Call{Chat: anna, Priority: Urgent, Run: r.run("x")}); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(start); waited > time.Second+10*time.Millisecond {
+				t.Fatalf("call %d waited %s", n, waited)
+			}
+		}
+		if err := o.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAChatRecoversSlowly(t *testing.T) {
 	outboxTest(t, func(t *testing.T, _ *Outbox, r *record) {
 		o := New(Options{Trouble: troubleOf})
