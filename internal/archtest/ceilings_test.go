@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "lower the ceilings in ceilings.txt to today's numbers")
+	update = flag.Bool("update", false, "lower the ceilings in ceilings.txt to today's numbers, and write the table of packages")
 	exact  = flag.Bool("exact", false, "fail for a ceiling above its number, too")
 )
 

@@ -128,41 +128,6 @@ func testsOf(t *testing.T, pkg string) []string {
 	return names
 }
 
-// docs/architecture.md may only name files and directories that exist.
-func TestArchitectureNamesWhatExists(t *testing.T) {
-	paths := pathsIn(readDoc(t, "docs/architecture.md"))
-	if len(paths) < 20 {
-		t.Fatalf("only %d paths were found: %q", len(paths), paths)
-	}
-	for _, path := range paths {
-		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path))); err != nil {
-			t.Errorf("docs/architecture.md names %s: %v", path, err)
-		}
-	}
-}
-
-func TestPathsInDocsAreFound(t *testing.T) {
-	text := "`bot/card/card.go` and `cli`, **`cli/claude`**; `/new`, `~/src` and `go run ./cmd/x` are none, `doc.go` is."
-	if got, want := pathsIn(text), []string{"bot/card/card.go", "cli/claude", "doc.go"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// pathsIn lists the texts in backticks that contain a slash or end in .go.
-func pathsIn(text string) []string {
-	var paths []string
-	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
-		s := m[1]
-		if strings.ContainsAny(s, " \n") || strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") {
-			continue
-		}
-		if strings.Contains(s, "/") || strings.HasSuffix(s, ".go") {
-			paths = append(paths, s)
-		}
-	}
-	return paths
-}
-
 func readDoc(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
