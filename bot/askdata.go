@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -63,7 +64,7 @@ func (p askPress) data() (string, bool) {
 	case askNext, askWords:
 		what += strconv.Itoa(p.question)
 	}
-	return buttonData(actAsk, what)
+	return tgapi.ButtonData(actAsk, what)
 }
 
 // parseAskData undoes data, without the action. What comes here was made by anybody: it names an ask and a
@@ -79,20 +80,14 @@ func parseAskData(what string) (askPress, bool) {
 	case askOnce, askShowSession, askSession, askShowPattern, askPattern, askDeny, askReason, askFull, askBack, askHere:
 		return p, len(op) == 1
 	case askNext, askWords:
-		p.question, ok = askNumber(op[1:])
+		p.question, ok = tgapi.ButtonNumber(op[1:])
 		return p, ok
 	case askOption:
 		q, o, ok := strings.Cut(op[1:], ".")
 		var ok1, ok2 bool
-		p.question, ok1 = askNumber(q)
-		p.option, ok2 = askNumber(o)
+		p.question, ok1 = tgapi.ButtonNumber(q)
+		p.option, ok2 = tgapi.ButtonNumber(o)
 		return p, ok && ok1 && ok2
 	}
 	return askPress{}, false
-}
-
-// askNumber is a small number, written in the one way that data writes it.
-func askNumber(s string) (int, bool) {
-	n, err := strconv.Atoi(s)
-	return n, err == nil && n >= 0 && n < 1000 && strconv.Itoa(n) == s
 }

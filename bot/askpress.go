@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/bot/outbox"
+	"ductor/bot/render"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -44,7 +45,7 @@ const (
 func (k *asking) press(ctx context.Context, p press, what string) (string, []orchestrator.Notice, error) {
 	ap, ok := parseAskData(what)
 	if !ok {
-		return staleSentence, nil, nil
+		return render.StaleButton, nil, nil
 	}
 	p.by.Conversation = k.board.home(p.by.Conversation, p.message)
 	ask, err := k.desk.Ask(ctx, ap.id, p.by.Conversation)
@@ -52,7 +53,7 @@ func (k *asking) press(ctx context.Context, p press, what string) (string, []orc
 	case err != nil:
 		return askRefusal(orchestrator.Ask{}, err)
 	case subtle.ConstantTimeCompare([]byte(ask.Nonce), []byte(ap.nonce)) != 1:
-		return staleSentence, nil, nil
+		return render.StaleButton, nil, nil
 	case !slices.Contains(ask.Approvers, p.by.Person):
 		return askOthers, nil, nil
 	}
@@ -123,7 +124,7 @@ func (k *asking) verdict(ctx context.Context, c *askCard, p press, ap askPress, 
 func askRefusal(a orchestrator.Ask, err error) (string, []orchestrator.Notice, error) {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoAsk), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrBadChoice):
-		return staleSentence, nil, nil
+		return render.StaleButton, nil, nil
 	case errors.Is(err, orchestrator.ErrNotApprover):
 		return askOthers, nil, nil
 	case errors.Is(err, orchestrator.ErrAskExpired):
@@ -183,7 +184,7 @@ func (k *asking) whole(ctx context.Context, c *askCard, a orchestrator.Ask, p pr
 
 // draft moves an ask on by a press that decides nothing yet, or answers the last of its questions.
 func (k *asking) draft(ctx context.Context, c *askCard, a orchestrator.Ask, p press, ap askPress) (string, []orchestrator.Notice, error) {
-	said, last := staleSentence, false
+	said, last := render.StaleButton, false
 	d, _, err := k.board.change(ctx, c, func(d *askDraft) (ok bool) {
 		if d.applied(p.by.Updates) { // ductor died before it was recorded that this press was dealt with
 			said, last = "", ap.op == askNext || ap.op == askOption && !a.Questions[d.Question].Multi
@@ -253,7 +254,7 @@ func (k *asking) turnQuestion(d *askDraft, a orchestrator.Ask, p press, ap askPr
 	case ap.op == askNext:
 		return askPickFirst, false, false
 	default:
-		return staleSentence, false, false
+		return render.StaleButton, false, false
 	}
 	return "", d.forward(a), true
 }

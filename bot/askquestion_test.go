@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -59,7 +60,7 @@ func checkQuestion(rt *rapid.T, a orchestrator.Ask, d askDraft) {
 	}
 	for _, row := range k {
 		for _, b := range row {
-			if p, ok := parseAskData(strings.TrimPrefix(b.Data, actAsk+":")); !ok || p.id != a.ID || p.nonce != a.Nonce || len(b.Data) > dataLimit {
+			if p, ok := parseAskData(strings.TrimPrefix(b.Data, actAsk+":")); !ok || p.id != a.ID || p.nonce != a.Nonce || len(b.Data) > tgapi.DataLimit {
 				rt.Fatalf("the button says %q", b.Data)
 			}
 		}

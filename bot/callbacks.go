@@ -45,14 +45,6 @@ const (
 // menuCommands are the commands that the menus come from.
 var menuCommands = map[string]string{actModel: "model", actPermission: "permissions", actRole: "role", actBusy: "queue", actJobModel: "cron"}
 
-// dataLimit is what Telegram lets a button carry, in bytes.
-const dataLimit = 64
-
-func buttonData(act, what string) (string, bool) {
-	data := act + ":" + what
-	return data, len(data) <= dataLimit
-}
-
 // turnButtons makes the buttons of cards and notices.
 type turnButtons struct{}
 
@@ -77,7 +69,7 @@ func (turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
 }
 
 func turnButton(text, act string, turn cli.TurnID) tgapi.Button {
-	data, _ := buttonData(act, string(turn))
+	data, _ := tgapi.ButtonData(act, string(turn))
 	return tgapi.Button{Text: text, Data: data}
 }
 
@@ -132,7 +124,7 @@ func (c *callbacks) handle(ctx context.Context, p press) {
 	case actKeep:
 		text, err = c.restarts.keep(ctx, p, cli.TurnID(what))
 	default:
-		text = staleSentence
+		text = render.StaleButton
 	}
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return // stays in the journal
@@ -144,8 +136,6 @@ func (c *callbacks) handle(ctx context.Context, p press) {
 	c.voice.answer(ctx, p.query, text)
 }
 
-const staleSentence = "This button no longer means anything."
-
 // refusal says why a press changed nothing.
 func (c *callbacks) refusal(p press, err error) string {
 	switch {
@@ -153,7 +143,7 @@ func (c *callbacks) refusal(p press, err error) string {
 		c.voice.unbutton(p.by.Conversation, p.message)
 		return "That was already run again."
 	case errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
-		return staleSentence
+		return render.StaleButton
 	case errors.Is(err, orchestrator.ErrNotListed):
 		return membersSentence
 	case errors.Is(err, orchestrator.ErrStillOpen):

@@ -146,7 +146,7 @@ func sessionList(list []orchestrator.Session, current orchestrator.SessionID, no
 			used = s.Created
 		}
 		fmt.Fprintf(&b, "\n%d. %s%s\n    %s ago, %s, %s", i+1, orSomething(s.Title), mark, render.RoundDuration(now.Sub(used)), counters(s), s.Dir)
-		if data, ok := buttonData(actResume, string(s.ID)); ok {
+		if data, ok := tgapi.ButtonData(actResume, string(s.ID)); ok {
 			keyboard = append(keyboard, []tgapi.Button{{Text: fmt.Sprintf("%d. %s%s", i+1, render.Cut(orSomething(s.Title), 40), mark), Data: data}})
 		}
 	}

@@ -99,7 +99,7 @@ func (k *crons) read(ctx context.Context, r request) (cronPage, error) {
 func (k *crons) press(ctx context.Context, p press, what string) (string, []orchestrator.Notice, error) {
 	cp, ok := parseCronData(what)
 	if !ok || k.jobs == nil {
-		return staleSentence, nil, nil
+		return render.StaleButton, nil, nil
 	}
 	if cp.op == cronNew {
 		return k.anew(ctx, p, cp)
@@ -179,7 +179,7 @@ func (k *crons) act(ctx context.Context, p press, cp cronPress) (page cronPage, 
 	case cronEdit, cronField, cronValue, cronModel:
 		return k.actOnForm(ctx, p, cp, cronForm{key: cp.key, by: p.by, job: st.Job})
 	default:
-		return cronPage{}, staleSentence, nil
+		return cronPage{}, render.StaleButton, nil
 	}
 	if err != nil {
 		return cronPage{}, "", err

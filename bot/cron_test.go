@@ -186,7 +186,7 @@ func (r *cronRig) show(how string, l fakeLetter) {
 	for _, row := range l.Keyboard {
 		r.out.WriteString(" ")
 		for _, b := range row {
-			if len(b.Data) > dataLimit || b.Data == "" {
+			if len(b.Data) > tgapi.DataLimit || b.Data == "" {
 				r.t.Errorf("button %+v", b)
 			}
 			fmt.Fprintf(&r.out, " [%s]", b.Text)

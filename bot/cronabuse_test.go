@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/render"
 	"ductor/heartbeat"
 	"ductor/orchestrator"
 )
@@ -68,14 +69,14 @@ func TestCronPressesThatChangeNothing(t *testing.T) {
 		{"of a draft that never was", func(r *cronRig) map[string]any { return r.press("j:a:+made-up:", r.message) }, cronGone},
 		{"of a field that is none", func(r *cronRig) map[string]any {
 			return r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:f:", 1)+"?", r.message)
-		}, staleSentence},
+		}, render.StaleButton},
 		{"of a choice that is none", func(r *cronRig) map[string]any {
 			return r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:v:", 1)+"m99", r.message)
 		}, cronGone},
-		{"of nothing at all", func(r *cronRig) map[string]any { return r.press("j:::::", r.message) }, staleSentence},
+		{"of nothing at all", func(r *cronRig) map[string]any { return r.press("j:::::", r.message) }, render.StaleButton},
 		{"of an operation that is none", func(r *cronRig) map[string]any {
 			return r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:?:", 1), r.message)
-		}, staleSentence},
+		}, render.StaleButton},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withJobs(t, func(r *cronRig) {
@@ -260,7 +261,7 @@ func TestCronWithoutWhatItNeeds(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.send(r.text("/cron"), r.press("j:o:x:", 9))
 		synctest.Wait()
-		if l := r.journal.lastLetter(t); l.Text != cronNoJobs || r.voice.lastAnswer() != staleSentence {
+		if l := r.journal.lastLetter(t); l.Text != cronNoJobs || r.voice.lastAnswer() != render.StaleButton {
 			t.Errorf("letter %q, answer %q", l.Text, r.voice.lastAnswer())
 		}
 	})

@@ -56,13 +56,13 @@ func (p cronPress) draft() (nonce string, is bool) { return strings.CutPrefix(p.
 
 // number is the argument as a number that may be one of a page or a choice; 0 for what is none.
 func (p cronPress) number() int {
-	n, _ := askNumber(p.arg)
+	n, _ := tgapi.ButtonNumber(p.arg)
 	return n
 }
 
 // cronButton makes a button. All it carries is bounded, so it fits.
 func cronButton(text string, op cronOp, key, arg string) tgapi.Button {
-	data, _ := buttonData(actCron, string(op)+":"+key+":"+arg)
+	data, _ := tgapi.ButtonData(actCron, string(op)+":"+key+":"+arg)
 	return tgapi.Button{Text: text, Data: data}
 }
 

@@ -127,7 +127,7 @@ func (k *crons) actOnDraft(ctx context.Context, p press, cp cronPress, nonce str
 	case cronEdit, cronField, cronValue, cronModel:
 		return k.actOnForm(ctx, p, cp, cronForm{key: cp.key, by: p.by, job: j})
 	}
-	return cronPage{}, staleSentence, nil
+	return cronPage{}, render.StaleButton, nil
 }
 
 // await has the next reply of a person to a message be what a job is to have.

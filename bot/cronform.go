@@ -66,7 +66,7 @@ func (k *crons) actOnForm(ctx context.Context, p press, cp cronPress, f cronForm
 	case cronField:
 		field, ok := jobFieldOf(cp.arg)
 		if !ok {
-			return cronPage{}, staleSentence, nil
+			return cronPage{}, render.StaleButton, nil
 		}
 		if field.ask != "" {
 			err = k.await(ctx, p, f, field)

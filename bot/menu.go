@@ -188,7 +188,7 @@ func (k *menus) press(ctx context.Context, p press, act, what string) (string, e
 	switch {
 	case f.conv != p.by.Conversation:
 		k.mu.Unlock()
-		return staleSentence, nil
+		return render.StaleButton, nil
 	case step != f.step:
 		// Also heals a menu whose last edit never arrived.
 		text, keyboard := m.view()
@@ -232,7 +232,7 @@ func (k *menus) store(ctx context.Context, m menu, p press) (string, error) {
 
 // data is what a button of the menu carries.
 func (f *menuFrame) data(op string, arg int) string {
-	data, _ := buttonData(f.act, f.nonce+":"+strconv.Itoa(f.step)+":"+op+strconv.Itoa(arg))
+	data, _ := tgapi.ButtonData(f.act, f.nonce+":"+strconv.Itoa(f.step)+":"+op+strconv.Itoa(arg))
 	return data
 }
 

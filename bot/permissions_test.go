@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -156,7 +157,7 @@ func TestOldPressesOfPermissions(t *testing.T) {
 		}, "expired"},
 		{"from another conversation", func(r *inboundRig, k tgapi.Keyboard) map[string]any {
 			return r.pressIn(group, owner, k[2][0].Data)
-		}, staleSentence},
+		}, render.StaleButton},
 		{"of a menu before a restart", func(r *inboundRig, _ tgapi.Keyboard) map[string]any { return r.press("p:AAAA:0:k2", 9) }, "expired"},
 		{"as if it were the model menu's", func(r *inboundRig, k tgapi.Keyboard) map[string]any {
 			return r.press("w"+strings.TrimPrefix(k[2][0].Data, "p"), 9)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -94,7 +95,7 @@ func (r *restarts) press(ctx context.Context, p press, turn cli.TurnID) (string,
 	case err != nil:
 		return "", err
 	case e.Text == "":
-		return staleSentence, nil
+		return render.StaleButton, nil
 	}
 	if err := r.save(ctx, turn, editedPrompt{Text: e.Text, Taken: true}); err != nil {
 		return "", err
@@ -123,7 +124,7 @@ func (r *restarts) press(ctx context.Context, p press, turn cli.TurnID) (string,
 func (r *restarts) keep(ctx context.Context, p press, turn cli.TurnID) (string, error) {
 	e, err := r.load(ctx, turn)
 	if err != nil || e.Text == "" {
-		return staleSentence, err
+		return render.StaleButton, err
 	}
 	st, err := r.desk.Status(ctx, p.by.Conversation)
 	if err != nil {

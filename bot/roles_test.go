@@ -9,6 +9,8 @@ import (
 	"unicode/utf16"
 
 	"pgregory.net/rapid"
+
+	"ductor/bot/tgapi"
 )
 
 func TestRoleByCommand(t *testing.T) {
@@ -118,7 +120,7 @@ func TestEveryRoleCanBeChosen(t *testing.T) {
 			}
 			for _, row := range keyboard {
 				for _, b := range row {
-					if len(b.Data) > dataLimit || strings.TrimSpace(b.Text) == "" {
+					if len(b.Data) > tgapi.DataLimit || strings.TrimSpace(b.Text) == "" {
 						rt.Fatalf("button %+v", b)
 					}
 					at := *m

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -199,7 +200,7 @@ func TestStaleAndForeignPresses(t *testing.T) {
 			time.Sleep(menuLife)
 			r.send(r.press(k[0][0].Data, 9))
 		}, "expired"},
-		{"from another conversation", func(r *inboundRig, k tgapi.Keyboard) { r.send(inGroupChat(r.press(k[0][0].Data, 9))) }, staleSentence},
+		{"from another conversation", func(r *inboundRig, k tgapi.Keyboard) { r.send(inGroupChat(r.press(k[0][0].Data, 9))) }, render.StaleButton},
 		{"pressed twice", func(r *inboundRig, k tgapi.Keyboard) {
 			r.send(r.press(k[0][0].Data, 9), r.press(k[1][0].Data, 9))
 		}, "already moved on"},
@@ -271,7 +272,7 @@ func TestEveryButtonFits(t *testing.T) {
 				all = append(all, row...)
 			}
 			for _, b := range all {
-				if len(b.Data) > dataLimit || b.Text == "" {
+				if len(b.Data) > tgapi.DataLimit || b.Text == "" {
 					rt.Fatalf("button %+v", b)
 				}
 			}

@@ -139,3 +139,6 @@ func WithBypassLeft[Mode ~string](mode Mode, until, now time.Time) string {
 
 // MovedNote begins a message that goes to the chat because its topic is gone.
 const MovedNote = "(The topic is gone, so this comes here.)\n\n"
+
+// StaleButton answers a press of a button that can do nothing any more, or that ductor did not make.
+const StaleButton = "This button no longer means anything."

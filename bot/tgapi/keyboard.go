@@ -1,6 +1,8 @@
 package tgapi
 
-// Button is one inline button. Data comes back to us when it is pressed; at most 64 bytes.
+import "strconv"
+
+// Button is one inline button. Data comes back to us when it is pressed; at most DataLimit bytes.
 type Button struct {
 	Text string `json:"text"`
 	Data string `json:"data"`
@@ -8,3 +10,19 @@ type Button struct {
 
 // Keyboard is the rows of buttons below a message. A nil Keyboard is none.
 type Keyboard [][]Button
+
+// DataLimit is what Telegram lets a button carry, in bytes.
+const DataLimit = 64
+
+// ButtonData is the data of a button: the action that it belongs to, and what that action reads. False if it is more
+// than a button can carry.
+func ButtonData(action, what string) (string, bool) {
+	data := action + ":" + what
+	return data, len(data) <= DataLimit
+}
+
+// ButtonNumber reads a small number of a button's data, written in the one way that strconv.Itoa writes it.
+func ButtonNumber(s string) (int, bool) {
+	n, err := strconv.Atoi(s)
+	return n, err == nil && n >= 0 && n < 1000 && strconv.Itoa(n) == s
+}
