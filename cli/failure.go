@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// FailureKind sorts failures by what a person can do about them.
+// FailureKind sorts failures by what a user can do about them.
 type FailureKind string
 
 // The kinds of failure. Each has one sentence and one Action.
@@ -42,7 +42,7 @@ const (
 	ActionStop       Action = "stop"
 )
 
-// Failure is an error a person can act on. Its text is for people; Detail is for operators and may hold
+// Failure is an error that a user can act on. Its text is for users; Detail is for operators and may hold
 // raw agent output, so it passes the secret scrubber before it goes anywhere.
 type Failure struct {
 	Kind    FailureKind
@@ -83,89 +83,66 @@ func (f *Failure) Error() string { return f.Sentence() }
 // Unwrap gives Cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
+// failureTexts says for each kind what happened, what helps and what to offer.
+var failureTexts = map[FailureKind]struct {
+	what, advice string
+	action       Action
+}{
+	NotInstalled:   {"{agent} is not installed on this machine", "Install its CLI, then check with `ductor doctor`.", ActionOtherAgent},
+	NotLoggedIn:    {"{agent} is not logged in", "Log in on the machine, then send the message again.", ActionRetry},
+	LimitReached:   {"{agent} has reached its usage limit{until}", "Wait, or go on with another agent by /model.", ActionWait},
+	Overloaded:     {"the model behind {agent} is overloaded", "Try again in a moment.", ActionRetry},
+	TimedOut:       {"{agent} took too long and was stopped", "What it wrote so far is kept.", ActionRetry},
+	Crashed:        {"{agent} ended unexpectedly ({exit})", "", ActionRetry},
+	BadOutput:      {"{agent} wrote something ductor cannot read", "", ActionRetry},
+	DeniedTools:    {"{agent} was not allowed to go on", "", ActionStop},
+	ResumeFailed:   {"{agent} no longer knows this session", "", ActionFresh},
+	NetworkDown:    {"{agent} cannot reach its model over the network", "", ActionRetry},
+	UnknownModel:   {"{agent} does not know this model", "Pick another with /model.", ActionOtherAgent},
+	LimitOfTurn:    {"{agent} stopped at the limit set for one turn", "", ActionStop},
+	Refused:        {"{agent} refused this request", "", ActionStop},
+	NoSandbox:      {"the sandbox of {agent} is not there", "Nothing runs outside of it.", ActionRetry},
+	NoDirectory:    {"the working directory cannot be used", "Choose another with /cwd.", ActionStop},
+	UnknownFailure: {"{agent} failed", "", ActionRetry},
+}
+
+// sandboxTexts are the texts that differ where the agent was to run in a sandbox that is known.
+var sandboxTexts = map[FailureKind]struct{ what, advice string }{
+	NotInstalled: {"{agent} is not installed in the sandbox {sandbox}", "Put its CLI into the image, then check with `ductor doctor`."},
+	NotLoggedIn:  {"{agent} is not logged in in the sandbox {sandbox}", "Give the sandbox its log-in, or a key in its environment, then send the message again."},
+	NoSandbox:    {"the sandbox {sandbox} of {agent} is not there", "Nothing runs outside of it."},
+}
+
 // Sentence says in one line what happened and what helps.
 func (f *Failure) Sentence() string {
-	agent := string(f.Agent)
+	text := failureTexts[f.kind()]
+	what, advice := text.what, text.advice
+	if inside, differs := sandboxTexts[f.Kind]; differs && f.Sandbox != "" {
+		what, advice = inside.what, inside.advice
+	}
+	agent, until := string(f.Agent), ""
 	if agent == "" {
 		agent = "the agent"
 	}
-	var s, advice string
-	switch f.Kind {
-	case NotInstalled:
-		s = fmt.Sprintf("%s is not installed on this machine", agent)
-		advice = "Install its CLI, then check with `ductor doctor`."
-		if f.Sandbox != "" {
-			s = fmt.Sprintf("%s is not installed in the sandbox %s", agent, f.Sandbox.Name())
-			advice = "Put its CLI into the image, then check with `ductor doctor`."
-		}
-	case NotLoggedIn:
-		s = fmt.Sprintf("%s is not logged in", agent)
-		advice = "Log in on the machine, then send the message again."
-		if f.Sandbox != "" {
-			s = fmt.Sprintf("%s is not logged in in the sandbox %s", agent, f.Sandbox.Name())
-			advice = "Give the sandbox its log-in, or a key in its environment, then send the message again."
-		}
-	case LimitReached:
-		s = fmt.Sprintf("%s has reached its usage limit", agent)
-		if !f.ResetAt.IsZero() {
-			s += " until " + f.ResetAt.Local().Format("Mon 15:04")
-		}
-		advice = "Wait, or go on with another agent by /model."
-	case Overloaded:
-		s = fmt.Sprintf("the model behind %s is overloaded", agent)
-		advice = "Try again in a moment."
-	case TimedOut:
-		s = fmt.Sprintf("%s took too long and was stopped", agent)
-		advice = "What it wrote so far is kept."
-	case Crashed:
-		s = fmt.Sprintf("%s ended unexpectedly (%s)", agent, exitText(f.Code))
-	case BadOutput:
-		s = fmt.Sprintf("%s wrote something ductor cannot read", agent)
-	case DeniedTools:
-		s = fmt.Sprintf("%s was not allowed to go on", agent)
-	case ResumeFailed:
-		s = fmt.Sprintf("%s no longer knows this session", agent)
-	case NetworkDown:
-		s = fmt.Sprintf("%s cannot reach its model over the network", agent)
-	case UnknownModel:
-		s = fmt.Sprintf("%s does not know this model", agent)
-		advice = "Pick another with /model."
-	case LimitOfTurn:
-		s = fmt.Sprintf("%s stopped at the limit set for one turn", agent)
-	case Refused:
-		s = fmt.Sprintf("%s refused this request", agent)
-	case NoSandbox:
-		s = fmt.Sprintf("the sandbox of %s is not there", agent)
-		if f.Sandbox != "" {
-			s = fmt.Sprintf("the sandbox %s of %s is not there", f.Sandbox.Name(), agent)
-		}
-		advice = "Nothing runs outside of it."
-	case NoDirectory:
-		s = "the working directory cannot be used"
-		advice = "Choose another with /cwd."
-	default:
-		s = fmt.Sprintf("%s failed", agent)
+	if !f.ResetAt.IsZero() {
+		until = " until " + f.ResetAt.Local().Format("Mon 15:04")
 	}
+	what = strings.NewReplacer("{agent}", agent, "{sandbox}", f.Sandbox.Name(), "{until}", until, "{exit}", exitText(f.Code)).Replace(what)
 	if f.Reason != "" {
-		s += ": " + strings.TrimRight(firstLine(f.Reason), ".")
+		what += ": " + strings.TrimRight(firstLine(f.Reason), ".")
 	}
-	return strings.TrimSpace(upperFirst(s) + ". " + advice)
+	return strings.TrimSpace(upperFirst(what) + ". " + advice)
 }
 
 // Action is what to offer.
-func (f *Failure) Action() Action {
-	switch f.Kind {
-	case NotInstalled, UnknownModel:
-		return ActionOtherAgent
-	case LimitReached:
-		return ActionWait
-	case ResumeFailed:
-		return ActionFresh
-	case DeniedTools, LimitOfTurn, Refused, NoDirectory:
-		return ActionStop
-	default:
-		return ActionRetry
+func (f *Failure) Action() Action { return failureTexts[f.kind()].action }
+
+// kind is Kind if it is one of the kinds of failure.
+func (f *Failure) kind() FailureKind {
+	if _, known := failureTexts[f.Kind]; known {
+		return f.Kind
 	}
+	return UnknownFailure
 }
 
 // CodeUnknown is the exit code of a program whose end its supervisor did not see.
