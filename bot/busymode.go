@@ -39,27 +39,27 @@ func busyMeaning(mode orchestrator.BusyMode) string {
 }
 
 // start answers "/queue": with a mode it sets it at once, without it opens the menu.
-func (c *busyModes) start(ctx context.Context, t *task, r request) error {
+func (c *busyModes) start(ctx context.Context, r request) error {
 	if r.args != "" {
-		return c.chooseByName(ctx, t, r)
+		return c.chooseByName(ctx, r)
 	}
 	st, err := c.desk.Status(ctx, r.in.conv)
 	if err != nil {
 		return err
 	}
-	return c.menus.offer(ctx, t, r, &busyMenu{menuFrame: menuFrame{act: actBusy}, desk: c.desk, current: st.Busy})
+	return c.menus.offer(ctx, r, &busyMenu{menuFrame: menuFrame{act: actBusy}, desk: c.desk, current: st.Busy})
 }
 
-func (c *busyModes) chooseByName(ctx context.Context, t *task, r request) error {
+func (c *busyModes) chooseByName(ctx context.Context, r request) error {
 	mode := orchestrator.BusyMode(strings.ToLower(r.args))
 	if !slices.Contains(orchestrator.BusyModes(), mode) {
-		c.closer.answer(ctx, r.in, t.updates, "There is no such mode. There are: queue, steer, interrupt.", nil)
+		c.closer.answer(ctx, r.in, "There is no such mode. There are: queue, steer, interrupt.", nil)
 		return nil
 	}
 	if err := c.desk.SetBusy(ctx, r.in.conv, mode); err != nil {
 		return err
 	}
-	c.closer.answer(ctx, r.in, t.updates, busySetText(mode), nil)
+	c.closer.answer(ctx, r.in, busySetText(mode), nil)
 	return nil
 }
 

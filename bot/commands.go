@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// commands answers what begins with a slash. Every handler finishes the task's updates, with its answer
-// as a letter, in one transaction; so an answer is never lost, and a command is done again at most when
+// commands answers what begins with a slash. Every handler finishes the update of the message, with its answer
+// as a notice, in one transaction; so an answer is never lost, and a command is done again at most when
 // ductor dies between the two, where doing it again changes nothing.
 type commands struct {
 	desk   Desk
@@ -35,7 +35,7 @@ type request struct {
 	in *incoming
 }
 
-type commandFunc func(ctx context.Context, l *lane, t *task, r request)
+type commandFunc func(ctx context.Context, r request)
 
 // menuItem is one line of the command menu.
 type menuItem struct {
@@ -90,8 +90,6 @@ func (c *commands) lookup(name string) (do commandFunc, known bool) {
 		return c.menu(c.busy.start), true
 	case "cron":
 		return c.menu(c.crons.start), true
-	case "abort", "stop":
-		return c.abort, true
 	case "status":
 		return c.status, true
 	case "sessions":
@@ -102,86 +100,75 @@ func (c *commands) lookup(name string) (do commandFunc, known bool) {
 	return c.unknown, false
 }
 
-func (c *commands) answer(ctx context.Context, t *task, r request, text string) {
-	c.closer.answer(ctx, r.in, t.updates, text, nil)
+func (c *commands) answer(ctx context.Context, r request, text string) {
+	c.closer.answer(ctx, r.in, text, nil)
 }
 
 // fail tells that a command did not do what it says. At the end of ductor it tells nothing: the command
 // stays in the journal.
-func (c *commands) fail(ctx context.Context, t *task, r request, text string, err error) {
+func (c *commands) fail(ctx context.Context, r request, text string, err error) {
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
-	c.log.Error("command failed", "command", r.name, "updates", t.updates, "err", err)
-	c.answer(ctx, t, r, text+" The log says what is wrong.")
+	c.log.Error("command failed", "command", r.name, "update", r.in.update, "err", err)
+	c.answer(ctx, r, text+" The log says what is wrong.")
 }
 
-func (c *commands) start(ctx context.Context, _ *lane, t *task, r request) {
-	c.answer(ctx, t, r, "Hello. Write to me what the agent on your machine should do; its answer appears here while it works.\n\n"+
+func (c *commands) start(ctx context.Context, r request) {
+	c.answer(ctx, r, "Hello. Write to me what the agent on your machine should do; its answer appears here while it works.\n\n"+
 		"/model chooses who answers, /cwd where it works, /help tells the rest.")
 }
 
-func (c *commands) help(ctx context.Context, _ *lane, t *task, r request) {
+func (c *commands) help(ctx context.Context, r request) {
 	var b strings.Builder
 	b.WriteString("Send text, photos or files: they go to the agent. What you send while it works waits its turn, unless you steer or interrupt; edit a waiting message to change it.\n\n")
 	for _, m := range commandMenu() {
 		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
 	}
 	b.WriteString("\n/model opus, /permissions plan, /queue steer and /role followed by a name choose at once. Two slashes, as in //todo, send the agent a text that begins with a slash.")
-	c.answer(ctx, t, r, b.String())
+	c.answer(ctx, r, b.String())
 }
 
-func (c *commands) unknown(ctx context.Context, _ *lane, t *task, r request) {
-	c.answer(ctx, t, r, fmt.Sprintf("I do not know /%s; /help lists what I know. To send it to the agent, begin with two slashes: //%s", r.name, r.name))
+func (c *commands) unknown(ctx context.Context, r request) {
+	c.answer(ctx, r, fmt.Sprintf("I do not know /%s; /help lists what I know. To send it to the agent, begin with two slashes: //%s", r.name, r.name))
 }
 
-func (c *commands) fresh(ctx context.Context, _ *lane, t *task, r request) {
+func (c *commands) fresh(ctx context.Context, r request) {
 	if err := c.desk.New(ctx, r.in.conv); err != nil {
-		c.fail(ctx, t, r, "I could not begin a new session.", err)
+		c.fail(ctx, r, "I could not begin a new session.", err)
 		return
 	}
-	c.answer(ctx, t, r, "New session: your next message begins it. /sessions leads back.")
+	c.answer(ctx, r, "New session: your next message begins it. /sessions leads back.")
 }
 
 // menu makes a handler of what offers a menu, or chooses at once where the command says what.
-func (c *commands) menu(start func(ctx context.Context, t *task, r request) error) commandFunc {
-	return func(ctx context.Context, _ *lane, t *task, r request) {
-		if err := start(ctx, t, r); err != nil {
-			c.fail(ctx, t, r, "I could not do that; nothing was changed.", err)
+func (c *commands) menu(start func(ctx context.Context, r request) error) commandFunc {
+	return func(ctx context.Context, r request) {
+		if err := start(ctx, r); err != nil {
+			c.fail(ctx, r, "I could not do that; nothing was changed.", err)
 		}
 	}
 }
 
-func (c *commands) abort(ctx context.Context, l *lane, t *task, r request) { c.stop(ctx, l, t, r.in) }
-
-// abortIfRunning is a bare abort word: it aborts when something runs, and is a prompt when nothing does.
-func (c *commands) abortIfRunning(ctx context.Context, l *lane, t *task) {
-	if !c.desk.Runs(t.conv) {
-		l.becomeContent(t)
-		return
-	}
-	c.stop(ctx, l, t, t.content)
-}
-
-func (c *commands) cwd(ctx context.Context, _ *lane, t *task, r request) {
+func (c *commands) cwd(ctx context.Context, r request) {
 	if r.args == "" {
 		st, err := c.desk.Status(ctx, r.in.conv)
 		if err != nil {
-			c.fail(ctx, t, r, "I could not look it up.", err)
+			c.fail(ctx, r, "I could not look it up.", err)
 			return
 		}
-		c.answer(ctx, t, r, "The agent works in "+st.Dir+"\n/cwd followed by a directory changes it.")
+		c.answer(ctx, r, "The agent works in "+st.Dir+"\n/cwd followed by a directory changes it.")
 		return
 	}
 	dir, err := c.desk.SetDir(ctx, r.in.conv, r.args, r.in.person)
 	switch {
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
-		c.answer(ctx, t, r, "That directory is outside the places ductor may work in (projects.roots in config.toml).")
+		c.answer(ctx, r, "That directory is outside the places ductor may work in (projects.roots in config.toml).")
 	case errors.Is(err, orchestrator.ErrNotADir):
-		c.answer(ctx, t, r, "There is no such directory: "+render.Cut(r.args, 200))
+		c.answer(ctx, r, "There is no such directory: "+render.Cut(r.args, 200))
 	case err != nil:
-		c.fail(ctx, t, r, "I could not change the directory.", err)
+		c.fail(ctx, r, "I could not change the directory.", err)
 	default:
-		c.answer(ctx, t, r, "From now on the agent works in "+dir+", in a session of its own.")
+		c.answer(ctx, r, "From now on the agent works in "+dir+", in a session of its own.")
 	}
 }

@@ -14,13 +14,13 @@ import (
 )
 
 // status says in a few lines what is set and what runs.
-func (c *commands) status(ctx context.Context, _ *lane, t *task, r request) {
+func (c *commands) status(ctx context.Context, r request) {
 	st, err := c.desk.Status(ctx, r.in.conv)
 	if err != nil {
-		c.fail(ctx, t, r, "I could not look it up.", err)
+		c.fail(ctx, r, "I could not look it up.", err)
 		return
 	}
-	c.answer(ctx, t, r, statusText(st, c.now())+slowedLine(c.voice.slowed(r.in.conv.Chat)))
+	c.answer(ctx, r, statusText(st, c.now())+slowedLine(c.voice.slowed(r.in.conv.Chat)))
 }
 
 func statusText(st orchestrator.Status, now time.Time) string {
@@ -113,23 +113,23 @@ func orSomething(title string) string {
 const sessionsShown = 10
 
 // sessions lists earlier sessions, each with a button that makes it the current one.
-func (c *commands) sessions(ctx context.Context, _ *lane, t *task, r request) {
+func (c *commands) sessions(ctx context.Context, r request) {
 	list, err := c.desk.Sessions(ctx, r.in.conv)
 	if err != nil {
-		c.fail(ctx, t, r, "I could not look them up.", err)
+		c.fail(ctx, r, "I could not look them up.", err)
 		return
 	}
 	st, err := c.desk.Status(ctx, r.in.conv)
 	if err != nil {
-		c.fail(ctx, t, r, "I could not look them up.", err)
+		c.fail(ctx, r, "I could not look them up.", err)
 		return
 	}
 	if len(list) == 0 {
-		c.answer(ctx, t, r, "There are no sessions here yet; your next message begins one.")
+		c.answer(ctx, r, "There are no sessions here yet; your next message begins one.")
 		return
 	}
 	text, keyboard := sessionList(list, st.Session.ID, c.now())
-	c.closer.answer(ctx, r.in, t.updates, text, keyboard)
+	c.closer.answer(ctx, r.in, text, keyboard)
 }
 
 func sessionList(list []orchestrator.Session, current orchestrator.SessionID, now time.Time) (string, tgapi.Keyboard) {

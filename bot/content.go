@@ -51,7 +51,7 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 		r.edit(ctx, t)
 		return
 	}
-	if in := t.content; in.file == nil && !in.forwarded && in.album == "" && in.rights == orchestrator.RightsOfChat && r.answered(ctx, t) {
+	if in := t.content; in.file == nil && !in.forwarded && in.album == "" && in.rights == orchestrator.RightsOfChat && r.answered(ctx, in) {
 		return
 	}
 	parts, ok := r.collect(ctx, l, t)
@@ -64,7 +64,7 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		r.closer.answer(ctx, parts[0], t.updates, fileSentence(err, r.uploads.most), nil)
+		r.closer.answerMerged(ctx, parts[0], t.updates, fileSentence(err, r.uploads.most), nil)
 		return
 	}
 	r.submit(ctx, t, parts, files)
@@ -72,13 +72,13 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 
 // answered gives a reply to a message that shows what an agent asks, or what a job is to have, to that; and to an
 // ask the next words of who was asked for some.
-func (r *receiver) answered(ctx context.Context, t *task) bool {
+func (r *receiver) answered(ctx context.Context, in *incoming) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
-	if t.content.replyTo == 0 {
-		return r.asks.next(ctx, t)
+	if in.replyTo == 0 {
+		return r.asks.next(ctx, in)
 	}
-	return r.asks.reply(ctx, t) || r.crons.reply(ctx, t)
+	return r.asks.reply(ctx, in) || r.crons.reply(ctx, in)
 }
 
 // errLeft says that the content is no longer ours to deal with.
@@ -172,7 +172,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*incoming, files
 	first := parts[0]
 	text := wordingOf(parts)
 	if len(files) == 0 && isBlank(parts) {
-		r.closer.answer(ctx, first, t.updates, "There is no text in this message. Write what you want the agent to do.", nil)
+		r.closer.answerMerged(ctx, first, t.updates, "There is no text in this message. Write what you want the agent to do.", nil)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
@@ -189,9 +189,9 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*incoming, files
 		r.closer.unfinished.add(t.updates)
 	case err != nil:
 		r.log.Error("submit prompt", "updates", t.updates, "err", err)
-		r.closer.answer(ctx, first, t.updates, "I could not store this message, so the agent did not get it. Please send it again; the log says what is wrong.", nil)
+		r.closer.answerMerged(ctx, first, t.updates, "I could not store this message, so the agent did not get it. Please send it again; the log says what is wrong.", nil)
 	case receipt.Full:
-		r.closer.answer(ctx, first, t.updates, "The queue is full, so this message is not taken. Send it again when the agent has caught up, or empty the queue with /abort.", nil)
+		r.closer.answerMerged(ctx, first, t.updates, "The queue is full, so this message is not taken. Send it again when the agent has caught up, or empty the queue with /abort.", nil)
 	default:
 		r.acknowledge(first)
 		if receipt.Did == orchestrator.BusySteer && r.receipts != NoReceipts {
@@ -242,11 +242,11 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			return
 		case err != nil:
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
-			r.closer.answer(ctx, in, t.updates, "I could not store this change. The message waits as it was.", nil)
+			r.closer.answer(ctx, in, "I could not store this change. The message waits as it was.", nil)
 			return
 		case changed && r.receipts != NoReceipts:
 			r.voice.react(in.conv, in.message, editEmoji, 0)
-		case !changed && in.rights == orchestrator.RightsOfChat && r.restarts.offer(ctx, t, message, text):
+		case !changed && in.rights == orchestrator.RightsOfChat && r.restarts.offer(ctx, in, message, text):
 			return
 		}
 	}

@@ -51,21 +51,21 @@ const (
 )
 
 // start answers "/cron": it lists the jobs, or shows what it understood of a request before that is stored.
-func (k *crons) start(ctx context.Context, t *task, r request) error {
+func (k *crons) start(ctx context.Context, r request) error {
 	switch {
 	case k.jobs == nil:
-		k.closer.answer(ctx, r.in, t.updates, cronNoJobs, nil)
+		k.closer.answer(ctx, r.in, cronNoJobs, nil)
 		return nil
 	case r.args == "" || strings.EqualFold(r.args, "list"):
 		page, err := k.list(ctx, r.in.conv, 0)
 		if err == nil {
-			k.closer.answer(ctx, r.in, t.updates, page.text, page.keyboard)
+			k.closer.answer(ctx, r.in, page.text, page.keyboard)
 		}
 		return err
 	}
 	page, err := k.read(ctx, r)
 	if err == nil {
-		k.closer.answer(ctx, r.in, t.updates, page.text, page.keyboard)
+		k.closer.answer(ctx, r.in, page.text, page.keyboard)
 	}
 	return err
 }

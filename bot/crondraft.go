@@ -146,16 +146,15 @@ func (k *crons) awaitNothing(ctx context.Context, in orchestrator.ConversationID
 }
 
 // reply takes a message that answers to a page which waits for it. False if it is a prompt. What is taken is finished.
-func (k *crons) reply(ctx context.Context, t *task) bool {
-	in := t.content
+func (k *crons) reply(ctx context.Context, in *incoming) bool {
 	if k.jobs == nil {
 		return false
 	}
 	var a cronAwaited
 	there, err := k.kept(ctx, cronAwaitedKey(in.conv, in.replyTo), &a)
 	if err != nil {
-		k.log.Error("look up what a reply is about", "updates", t.updates, "err", err)
-		k.closer.answer(ctx, in, t.updates, "I could not look up what this answers to, so nothing was done with it. The log says what is wrong.", nil)
+		k.log.Error("look up what a reply is about", "update", in.update, "err", err)
+		k.closer.answer(ctx, in, "I could not look up what this answers to, so nothing was done with it. The log says what is wrong.", nil)
 		return true
 	}
 	field, known := jobFieldOf(a.Field)
@@ -166,17 +165,17 @@ func (k *crons) reply(ctx context.Context, t *task) bool {
 	bad := (*orchestrator.BadJob)(nil)
 	switch {
 	case errors.As(err, &bad):
-		k.closer.answer(ctx, in, t.updates, render.Cut(bad.Why, 1500)+"\n\nReply to the same message again, or press ‹ Back below it.", nil)
+		k.closer.answer(ctx, in, render.Cut(bad.Why, 1500)+"\n\nReply to the same message again, or press ‹ Back below it.", nil)
 		return true
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrRepeated), errors.Is(err, orchestrator.ErrJobConfigured):
 		page = cronPage{text: cronGone}
 	case err != nil:
-		k.log.Error("change a job", "updates", t.updates, "err", err)
+		k.log.Error("change a job", "update", in.update, "err", err)
 		page = cronPage{text: "I could not change the job. The log says what is wrong."}
 	}
-	k.closer.answer(ctx, in, t.updates, page.text, page.keyboard)
+	k.closer.answer(ctx, in, page.text, page.keyboard)
 	if err := k.awaitNothing(ctx, in.conv, in.replyTo); err != nil {
-		k.log.Warn("forget what a reply was awaited for", "updates", t.updates, "err", err)
+		k.log.Warn("forget what a reply was awaited for", "update", in.update, "err", err)
 	}
 	k.voice.unbutton(in.conv, in.replyTo)
 	return true

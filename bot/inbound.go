@@ -53,7 +53,7 @@ func assemble(p parts) *router {
 	open.beside = lanes.beside
 	return &router{
 		me: p.me, trigger: p.trigger, abortWords: p.abortWords,
-		lanes: lanes, closer: closing, log: p.log,
+		lanes: lanes, closer: closing, log: p.log, turns: p.desk,
 		commands: &commands{
 			desk: p.desk, closer: closing, voice: p.voice, now: p.now, log: p.log,
 			wizard:      &wizard{desk: p.desk, closer: closing, menus: open},

@@ -30,6 +30,9 @@ type incoming struct {
 	acknowledged bool // the receipt was given; only the worker of the content touches it
 }
 
+// updates lists the one update of in, to be finished.
+func (in *incoming) updates() []int64 { return []int64{in.update} }
+
 // fileRef is a file that lies at Telegram.
 type fileRef struct {
 	id    string

@@ -128,3 +128,19 @@ func (l *lane) dropContent(ctx context.Context, abort *task, concerns func(*inco
 	}
 	return updates, prompts
 }
+
+// abort is a message that stops what runs in its conversation.
+type abort struct {
+	in    *incoming
+	queue *lane
+	task  *task
+}
+
+// drop takes the prompts of whom it concerns out of the queue that came before the abort, and returns their updates and
+// how many they were.
+func (a abort) drop(ctx context.Context, concerns func(*incoming) bool) (updates []int64, prompts int) {
+	return a.queue.dropContent(ctx, a.task, concerns)
+}
+
+// beside runs f on a goroutine of its own; its ctx ends when ductor does.
+func (a abort) beside(f func(ctx context.Context)) { a.queue.keeper.beside(f) }

@@ -91,23 +91,23 @@ const (
 )
 
 // offer shows m as the answer to a command.
-func (k *menus) offer(ctx context.Context, t *task, r request, m menu) error {
+func (k *menus) offer(ctx context.Context, r request, m menu) error {
 	if err := k.begin(r.in.conv, m); err != nil {
 		return err
 	}
 	text, keyboard := m.view()
-	k.closer.answer(ctx, r.in, t.updates, text, keyboard)
+	k.closer.answer(ctx, r.in, text, keyboard)
 	return nil
 }
 
 // offerLoading shows m as the answer to a command, and edits it when the rest of it is known.
-func (k *menus) offerLoading(ctx context.Context, t *task, r request, m loading) error {
+func (k *menus) offerLoading(ctx context.Context, r request, m loading) error {
 	if err := k.begin(r.in.conv, m); err != nil {
 		return err
 	}
 	shown := make(chan int, 1)
 	text, keyboard := m.view()
-	k.closer.answerFollowed(ctx, r.in, t.updates, text, keyboard, func(message int) { shown <- message })
+	k.closer.answerFollowed(ctx, r.in, text, keyboard, func(message int) { shown <- message })
 	k.beside(func(ctx context.Context) {
 		fill, err := m.load(ctx)
 		if err != nil {

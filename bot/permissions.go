@@ -54,7 +54,7 @@ func meaningOf(mode cli.PermissionMode) string {
 
 // start answers "/permissions": with a mode it sets it at once, without it opens the menu. Bypass is
 // confirmed either way.
-func (c *permissions) start(ctx context.Context, t *task, r request) error {
+func (c *permissions) start(ctx context.Context, r request) error {
 	now, err := c.desk.Permissions(ctx, r.in.conv)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c *permissions) start(ctx context.Context, t *task, r request) error {
 	m := &permissionMenu{menuFrame: menuFrame{act: actPermission}, desk: c.desk, current: now.Mode, until: now.BypassUntil,
 		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot}
 	if r.args == "" {
-		return c.menus.offer(ctx, t, r, m)
+		return c.menus.offer(ctx, r, m)
 	}
 	mode, lasts, ok := modeAndTime(r.args)
 	if lasts > 0 {
@@ -70,19 +70,19 @@ func (c *permissions) start(ctx context.Context, t *task, r request) error {
 	}
 	switch {
 	case !ok && mode == cli.Bypass:
-		c.closer.answer(ctx, r.in, t.updates, "Write how long it lasts, such as /permissions bypass 30m, a day at most.", nil)
+		c.closer.answer(ctx, r.in, "Write how long it lasts, such as /permissions bypass 30m, a day at most.", nil)
 		return nil
 	case !ok:
-		c.closer.answer(ctx, r.in, t.updates, "There is no such permission mode. There are: "+modeNames()+".", nil)
+		c.closer.answer(ctx, r.in, "There is no such permission mode. There are: "+modeNames()+".", nil)
 		return nil
 	case mode == cli.Bypass:
 		m.confirming = true
-		return c.menus.offer(ctx, t, r, m)
+		return c.menus.offer(ctx, r, m)
 	}
 	if err := c.desk.SetPermission(ctx, r.in.conv, mode, r.in.person); err != nil {
 		return err
 	}
-	c.closer.answer(ctx, r.in, t.updates, m.setText(mode), nil)
+	c.closer.answer(ctx, r.in, m.setText(mode), nil)
 	return nil
 }
 

@@ -41,8 +41,8 @@ const restartOffer = "This message runs now, as it was. Stop, and start over wit
 
 // offer offers to start over with text, if message is what runs now; the newest text counts. False if there is
 // nothing to offer; else the task is finished.
-func (r *restarts) offer(ctx context.Context, t *task, message int, text string) bool {
-	st, err := r.desk.Status(ctx, t.conv)
+func (r *restarts) offer(ctx context.Context, in *incoming, message int, text string) bool {
+	st, err := r.desk.Status(ctx, in.conv)
 	if err != nil || st.Running == nil || st.Running.Message != message {
 		return false
 	}
@@ -53,11 +53,11 @@ func (r *restarts) offer(ctx context.Context, t *task, message int, text string)
 	}
 	switch {
 	case err != nil:
-		r.closer.answer(ctx, t.content, t.updates, "I could not store this change. The message runs as it was.", nil)
+		r.closer.answer(ctx, in, "I could not store this change. The message runs as it was.", nil)
 	case was.Offered:
-		r.closer.finish(ctx, t.updates)
+		r.closer.finish(ctx, in.updates())
 	default:
-		r.closer.tell(ctx, t.conv, message, t.updates, restartOffer,
+		r.closer.tell(ctx, in.conv, message, in.updates(), restartOffer,
 			tgapi.Keyboard{{turnButton("🔁 Start over", actRestart, turn), turnButton("Keep it running", actKeep, turn)}})
 	}
 	return true

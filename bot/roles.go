@@ -32,15 +32,15 @@ const noRolesYet = "No roles are configured. A role is a system prompt with a na
 	"[roles.reviewer]\nprompt = \"You review code. Point at bugs first, style last.\""
 
 // start answers "/role": with a name it sets the role at once, without it opens the menu.
-func (c *roles) start(ctx context.Context, t *task, r request) error {
+func (c *roles) start(ctx context.Context, r request) error {
 	names := c.desk.Roles()
 	if len(names) == 0 {
-		c.closer.answer(ctx, r.in, t.updates, noRolesYet, nil)
+		c.closer.answer(ctx, r.in, noRolesYet, nil)
 		return nil
 	}
 	names = append([]string{""}, names...)
 	if r.args != "" {
-		return c.chooseByName(ctx, t, r, names)
+		return c.chooseByName(ctx, r, names)
 	}
 	st, err := c.desk.Status(ctx, r.in.conv)
 	if err != nil {
@@ -48,20 +48,20 @@ func (c *roles) start(ctx context.Context, t *task, r request) error {
 	}
 	m := &roleMenu{menuFrame: menuFrame{act: actRole}, desk: c.desk, names: names, current: st.Role}
 	m.page = max(slices.Index(names, st.Role), 0) / perPage
-	return c.menus.offer(ctx, t, r, m)
+	return c.menus.offer(ctx, r, m)
 }
 
-func (c *roles) chooseByName(ctx context.Context, t *task, r request, names []string) error {
+func (c *roles) chooseByName(ctx context.Context, r request, names []string) error {
 	name, ok := roleNamed(r.args, names)
 	if !ok {
-		c.closer.answer(ctx, r.in, t.updates, noSuchRole(r.args, names), nil)
+		c.closer.answer(ctx, r.in, noSuchRole(r.args, names), nil)
 		return nil
 	}
 	text, err := setRole(ctx, c.desk, r.in.conv, name)
 	if err != nil {
 		return err
 	}
-	c.closer.answer(ctx, r.in, t.updates, text, nil)
+	c.closer.answer(ctx, r.in, text, nil)
 	return nil
 }
 

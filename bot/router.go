@@ -31,6 +31,7 @@ type router struct {
 
 	lanes     *laneKeeper
 	closer    *closer
+	turns     turns
 	commands  *commands
 	callbacks *callbacks
 	gate      *gate
@@ -49,6 +50,12 @@ func (r *router) dispatch(ctx context.Context, updates []orchestrator.Update) {
 	if len(ignored) > 0 {
 		r.closer.finish(ctx, ignored)
 	}
+}
+
+// turns is what the router asks of the domain.
+type turns interface {
+	// Runs says whether a turn of the conversation runs. It waits for nothing.
+	Runs(id orchestrator.ConversationID) bool
 }
 
 // fate is what routing decided about an update.
@@ -143,7 +150,7 @@ func (r *router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	r.follower.note(in)
 	t := &task{class: laneContent, conv: in.conv, updates: []int64{u.ID}, content: in}
 	if in.private && !in.forwarded && in.file == nil && isAbortWord(in.text, r.abortWords) {
-		t.class, t.do = laneUrgent, r.commands.abortIfRunning
+		t.class, t.do = laneUrgent, r.abortIfRunning
 	}
 	return r.put(ctx, t, in)
 }
@@ -159,6 +166,9 @@ func (r *router) command(ctx context.Context, in *incoming, c command) fate {
 	if c.to != "" && !r.me.is(c.to) {
 		return ignore
 	}
+	if isAbortCommand(c.name) {
+		return r.put(ctx, &task{class: laneUrgent, conv: in.conv, updates: in.updates(), content: in, do: r.abort}, in)
+	}
 	do, known := r.commands.lookup(c.name)
 	if !known && !in.private && c.to == "" {
 		return ignore
@@ -166,14 +176,23 @@ func (r *router) command(ctx context.Context, in *incoming, c command) fate {
 	if in.rights == orchestrator.RightsOfMember && !forMembers(c.name) {
 		return r.say(ctx, in, membersSentence)
 	}
-	class := laneControl
-	if isAbortCommand(c.name) {
-		class = laneUrgent
-	}
 	return r.put(ctx, &task{
-		class: class, conv: in.conv, updates: []int64{in.update},
-		do: func(ctx context.Context, l *lane, t *task) { do(ctx, l, t, request{in: in, command: c}) },
+		class: laneControl, conv: in.conv, updates: in.updates(),
+		do: func(ctx context.Context, _ *lane, _ *task) { do(ctx, request{in: in, command: c}) },
 	}, in)
+}
+
+func (r *router) abort(ctx context.Context, l *lane, t *task) {
+	r.commands.stop(ctx, abort{in: t.content, queue: l, task: t})
+}
+
+// abortIfRunning is a bare abort word: it aborts when something runs, and is a prompt when nothing does.
+func (r *router) abortIfRunning(ctx context.Context, l *lane, t *task) {
+	if !r.turns.Runs(t.conv) {
+		l.becomeContent(t)
+		return
+	}
+	r.abort(ctx, l, t)
 }
 
 // unsupported tells a person that a kind of message means nothing to an agent. Of an album it is told once.
@@ -212,7 +231,7 @@ func (r *router) put(ctx context.Context, t *task, in *incoming) fate {
 }
 
 func (r *router) say(ctx context.Context, in *incoming, text string) fate {
-	r.closer.answer(ctx, in, []int64{in.update}, text, nil)
+	r.closer.answer(ctx, in, text, nil)
 	return taken
 }
 
@@ -294,8 +313,13 @@ func (f secretJournal) FinishUpdates(ctx context.Context, ids []int64, letters .
 	return f.ForgetUpdates(ctx, ids, letters...)
 }
 
-// answer finishes updates with one letter to whoever sent in. In groups it answers to the message.
-func (c *closer) answer(ctx context.Context, in *incoming, updates []int64, text string, k tgapi.Keyboard) {
+// answer finishes the update of a message with one notice to its sender. In groups it replies to the message.
+func (c *closer) answer(ctx context.Context, in *incoming, text string, k tgapi.Keyboard) {
+	c.answerMerged(ctx, in, in.updates(), text, k)
+}
+
+// answerMerged is answer for a message that others were merged into.
+func (c *closer) answerMerged(ctx context.Context, in *incoming, updates []int64, text string, k tgapi.Keyboard) {
 	to := 0
 	if !in.private {
 		to = in.message
@@ -304,13 +328,13 @@ func (c *closer) answer(ctx context.Context, in *incoming, updates []int64, text
 }
 
 // answerFollowed is answer with a letter whose message is to change; see mail.composeFollowed.
-func (c *closer) answerFollowed(ctx context.Context, in *incoming, updates []int64, text string, k tgapi.Keyboard, sent func(message int)) {
+func (c *closer) answerFollowed(ctx context.Context, in *incoming, text string, k tgapi.Keyboard, sent func(message int)) {
 	to := 0
 	if !in.private {
 		to = in.message
 	}
 	l, err := c.mail.composeFollowed(in.conv, text, k, to, sent)
-	c.tellLetter(ctx, updates, l, err)
+	c.tellLetter(ctx, in.updates(), l, err)
 }
 
 // broke tells that a task panicked. What it did before is not known, so nothing is done again.

@@ -15,28 +15,29 @@ import (
 )
 
 // stop aborts what the desk has and drops what waits here. The reply to it leaves before anything is stored.
-func (c *commands) stop(ctx context.Context, l *lane, t *task, in *incoming) {
+func (c *commands) stop(ctx context.Context, a abort) {
+	in := a.in
 	mine := func(other *incoming) bool {
 		return in.rights != orchestrator.RightsOfMember || other.person == in.person
 	}
 	reply := &stopReply{closer: c.closer, voice: c.voice, in: in, since: time.Now()}
 	var updates []int64
 	var prompts int
-	by := orchestrator.Press{Conversation: t.conv, Person: in.person, Of: in.rights, Updates: t.updates}
+	by := orchestrator.Press{Conversation: in.conv, Person: in.person, Of: in.rights, Updates: in.updates()}
 	report, err := c.desk.Stop(ctx, by, func(s *orchestrator.Stopping) {
 		reply.leave(s)
-		updates, prompts = l.dropContent(ctx, t, mine)
+		updates, prompts = a.drop(ctx, mine)
 	})
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
 	if err != nil {
-		c.log.Error("abort", "updates", t.updates, "err", err)
+		c.log.Error("abort", "update", in.update, "err", err)
 	}
 	report.Dropped += prompts
 	reply.reported(report, err)
-	c.closer.finishEarly(ctx, append(updates, t.updates...), reply.early, reply.last(), reply.keyboard())
-	l.keeper.beside(reply.follow)
+	c.closer.finishEarly(ctx, append(updates, in.update), reply.early, reply.last(), reply.keyboard())
+	a.beside(reply.follow)
 }
 
 // stillAlive is after how long an abort says what still runs: the grace of an agent and five seconds.

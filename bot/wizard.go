@@ -30,7 +30,7 @@ type modelMenu struct {
 }
 
 // start answers "/model": with arguments it chooses at once, without it opens the menu.
-func (w *wizard) start(ctx context.Context, t *task, r request) error {
+func (w *wizard) start(ctx context.Context, r request) error {
 	st, err := w.desk.Status(ctx, r.in.conv)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (w *wizard) start(ctx context.Context, t *task, r request) error {
 		if err != nil {
 			return err
 		}
-		return w.chooseByName(ctx, t, r, entries, st)
+		return w.chooseByName(ctx, r, entries, st)
 	}
 	entries, err := w.desk.MenuNow(ctx, r.in.conv)
 	if err != nil {
@@ -51,10 +51,10 @@ func (w *wizard) start(ctx context.Context, t *task, r request) error {
 		entries: entries, current: st, agent: -1, model: -1,
 	}
 	if slices.ContainsFunc(entries, isLoading) {
-		return w.menus.offerLoading(ctx, t, r, m)
+		return w.menus.offerLoading(ctx, r, m)
 	}
 	m.enterOnly()
-	return w.menus.offer(ctx, t, r, m)
+	return w.menus.offer(ctx, r, m)
 }
 
 // isLoading says that an agent is still being asked for its models.
@@ -88,16 +88,16 @@ func (m *modelMenu) enterOnly() {
 	}
 }
 
-func (w *wizard) chooseByName(ctx context.Context, t *task, r request, entries []cli.MenuEntry, st orchestrator.Status) error {
+func (w *wizard) chooseByName(ctx context.Context, r request, entries []cli.MenuEntry, st orchestrator.Status) error {
 	c, problem := chooseModel(r.args, entries, st.Agent)
 	if problem != "" {
-		w.closer.answer(ctx, r.in, t.updates, problem, nil)
+		w.closer.answer(ctx, r.in, problem, nil)
 		return nil
 	}
 	if err := w.desk.SetModel(ctx, r.in.conv, c.agent, c.model, c.effort); err != nil {
 		return err
 	}
-	w.closer.answer(ctx, r.in, t.updates, chosenText(c), nil)
+	w.closer.answer(ctx, r.in, chosenText(c), nil)
 	return nil
 }
 
