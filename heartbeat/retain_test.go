@@ -39,7 +39,7 @@ func TestForgettingByAgeAndSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := heartbeat.NewRetention(heartbeat.RetentionOptions{
-				Shelves: []heartbeat.Kept{{Name: "uploads", Shelf: heartbeat.Files{Dir: dir}, Limits: c.limits}},
+				Shelves: []heartbeat.Kept{{Name: "uploads", Shelf: heartbeat.Files(dir), Limits: c.limits}},
 				Now:     func() time.Time { return friday }, Logger: slog.New(slog.DiscardHandler),
 			})
 			plan := r.DryRun(t.Context())
@@ -67,7 +67,7 @@ func TestForgettingByAgeAndSize(t *testing.T) {
 			}
 		})
 	}
-	gone := heartbeat.Files{Dir: filepath.Join(t.TempDir(), "none")}
+	gone := heartbeat.Files(filepath.Join(t.TempDir(), "none"))
 	if got, err := gone.Trim(t.Context(), heartbeat.Cut{Bytes: 1}); err != nil || got != (heartbeat.Trimmed{}) {
 		t.Errorf("a directory that is not there: %+v, %v", got, err)
 	}

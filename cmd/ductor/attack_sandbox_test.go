@@ -156,8 +156,8 @@ func (p *separate) forgetsConversations(t *testing.T) {
 	}
 	defer h.closeRest()
 	homes := h.homeShelf()
-	homes.now = func() time.Time { return time.Now().Add(24 * time.Hour) }
-	gone, err := homes.Trim(p.soon(), heartbeat.Cut{Before: homes.now()})
+	homes.InUse = func() time.Time { return time.Now().Add(24 * time.Hour) }
+	gone, err := homes.Trim(p.soon(), heartbeat.Cut{Before: homes.InUse()})
 	if err != nil || gone.Items != 2 {
 		t.Errorf("of the homes %+v went, %v; want those of two conversations", gone, err)
 	}

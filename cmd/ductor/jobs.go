@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -114,7 +115,7 @@ func (a *app) retention() *heartbeat.Retention {
 	}
 	var shelves []heartbeat.Kept
 	for _, k := range []heartbeat.Kept{
-		{Name: "uploads", Shelf: uploadsOf(a.cfg), Limits: limits(a.cfg.Storage.RetentionDays, r.UploadsMB)},
+		{Name: "uploads", Shelf: heartbeat.Files(filepath.Join(a.cfg.Storage.Dir, uploadsDir)), Limits: limits(a.cfg.Storage.RetentionDays, r.UploadsMB)},
 		{Name: "transcripts", Shelf: a.db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
 		{Name: "audit", Shelf: a.db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
 		{Name: "runs", Shelf: a.db.JobRuns(), Limits: limits(r.RunsDays, r.RunsMB)},

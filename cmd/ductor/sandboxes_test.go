@@ -98,7 +98,7 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 
 // forgets trims a shelf to almost nothing, hours later, and wants that many things with as many bytes to go, as was
 // said before.
-func (town *town) forgets(t *testing.T, what string, shelf func(*app) useShelf, items, bytes int64) {
+func (town *town) forgets(t *testing.T, what string, shelf func(*app) heartbeat.Things, items, bytes int64) {
 	t.Helper()
 	cfg := town.cfg
 	cfg.Agents.IdleLimit = time.Nanosecond // what it was used for is over
@@ -111,7 +111,7 @@ func (town *town) forgets(t *testing.T, what string, shelf func(*app) useShelf, 
 	if early, err := s.Plan(town.soon(), all); what != "containers" && (err != nil || early.Items != 0) {
 		t.Errorf("%s: what was used just now would go: %+v, %v", what, early, err)
 	}
-	s.now = func() time.Time { return time.Now().Add(24 * time.Hour) }
+	s.InUse = func() time.Time { return time.Now().Add(24 * time.Hour) }
 	plan, err := s.Plan(town.soon(), all)
 	if err != nil || plan.Items != items || plan.Bytes < bytes {
 		t.Errorf("%s: %+v would go, %v; want %d", what, plan, err, items)

@@ -121,10 +121,6 @@ func (s turnStore) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Tim
 // jobEnded wakes the scheduler.
 func (a *app) jobEnded() { a.timers.scheduler.Poke() }
 
-func uploadsOf(cfg config.Config) heartbeat.Files {
-	return heartbeat.Files{Dir: filepath.Join(cfg.Storage.Dir, uploadsDir)}
-}
-
 // scheduleOf reads when a job of the configuration is due.
 func scheduleOf(j config.Job) (schedule.Spec, error) {
 	if strings.HasPrefix(strings.ToLower(j.Schedule), "at ") {

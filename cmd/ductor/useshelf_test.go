@@ -41,7 +41,7 @@ func TestHomesOfSessionsAreForgottenByAgeAndSize(t *testing.T) {
 				}
 			}
 			h := &app{homes: homes, sandboxes: &sandboxes{}}
-			shelf := useShelf{list: h.keptHomes, busy: 2 * time.Hour, now: func() time.Time { return now }}
+			shelf := heartbeat.Things{List: h.keptHomes, InUse: func() time.Time { return hour(2) }}
 			planned, err := shelf.Plan(t.Context(), c.cut)
 			if err != nil {
 				t.Fatal(err)
