@@ -52,7 +52,7 @@ func (w *watch) event(ev Event) {
 		w.shown = true
 		w.tools = append(w.tools, ev.ID)
 	case ToolEnded:
-		w.cut = w.cut || ev.Err == toolCutShort
+		w.cut = w.cut || ev.Err == ToolCutShort
 		w.tools = slices.DeleteFunc(w.tools, func(id ToolID) bool { return id == ev.ID })
 	}
 	w.answer.Add(ev)
@@ -70,7 +70,7 @@ func (w *watch) close() (r Result, ok bool) {
 	}
 	for _, id := range w.tools {
 		w.cut = true
-		w.emit(ToolEnded{ID: id, Err: toolCutShort})
+		w.emit(ToolEnded{ID: id, Err: ToolCutShort})
 	}
 	return Result{Text: w.answer.String(), AgentSessionID: w.named.AgentSessionID, Model: w.named.Model}, false
 }

@@ -19,6 +19,9 @@ var ErrClosing = errors.New("ductor is stopping")
 // what a Process gives after Detach.
 var ErrDetached = errors.New("detached")
 
+// ErrFromOutside is beneath the failure of a turn whose program was ended by an unknown process.
+var ErrFromOutside = errors.New("it was ended from outside")
+
 // ErrNotAsked says that nothing of this id waits for a decision: it was answered, withdrawn or never asked.
 var ErrNotAsked = errors.New("the agent does not wait for this answer")
 

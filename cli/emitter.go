@@ -166,7 +166,7 @@ func (e *Emitter) Finish(r Result) {
 		return
 	}
 	for len(e.tools) > 0 {
-		e.ToolEnd(ToolEnded{ID: e.tools[0].id, Err: toolCutShort})
+		e.ToolEnd(ToolEnded{ID: e.tools[0].id, Err: ToolCutShort})
 	}
 	r.Text = e.text.String()
 	if r.AgentSessionID == "" {
@@ -194,10 +194,7 @@ func (e *Emitter) open(key string) {
 	e.blocks = append(e.blocks, b)
 }
 
-const (
-	blockSeparator = "\n\n"
-	toolCutShort   = "the turn ended before the tool did"
-)
+const blockSeparator = "\n\n"
 
 // MaxAnswer is how many bytes are kept of an answer. What comes after them is dropped, and the answer says so.
 const MaxAnswer = 10 << 20
@@ -246,19 +243,3 @@ func commonPrefix(a, b string) int {
 	}
 	return n
 }
-
-// Answer folds text events into the answer they make.
-type Answer struct{ text []byte }
-
-// Add folds ev in; events without text change nothing.
-func (a *Answer) Add(ev Event) {
-	switch ev := ev.(type) {
-	case TextDelta:
-		a.text = append(a.text, ev.Text...)
-	case TextRetracted:
-		a.text = a.text[:max(len(a.text)-ev.Bytes, 0)]
-	}
-}
-
-// String is the answer so far.
-func (a *Answer) String() string { return string(a.text) }

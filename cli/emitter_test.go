@@ -86,7 +86,7 @@ func TestEmitterSessionAndTools(t *testing.T) {
 		ToolStarted{ID: "1", Name: "Bash"}, ToolStarted{ID: "2", Name: "Read"},
 		ToolEnded{ID: "1", Output: "ok", Duration: 3 * time.Second},
 		Status{Kind: StatusCompacting},
-		ToolEnded{ID: "2", Duration: 3 * time.Second, Err: toolCutShort},
+		ToolEnded{ID: "2", Duration: 3 * time.Second, Err: ToolCutShort},
 		Result{AgentSessionID: "s", Model: "n", Duration: 3 * time.Second, Err: &Failure{Kind: Crashed, Agent: "fake", Reason: "gone"}},
 	}
 	if diff := cmp.Diff(want, *events); diff != "" {

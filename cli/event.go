@@ -53,6 +53,9 @@ type ToolEnded struct {
 	Err      string // one line
 }
 
+// ToolCutShort is the Err of a tool that had not ended when its turn did.
+const ToolCutShort = "the turn ended before the tool did"
+
 // ChangeKind says what happened to a file.
 type ChangeKind string
 

@@ -127,7 +127,7 @@ func (f *Failure) Sentence() string {
 	if !f.ResetAt.IsZero() {
 		until = " until " + f.ResetAt.Local().Format("Mon 15:04")
 	}
-	what = strings.NewReplacer("{agent}", agent, "{sandbox}", f.Sandbox.Name(), "{until}", until, "{exit}", exitText(f.Code)).Replace(what)
+	what = strings.NewReplacer("{agent}", agent, "{sandbox}", f.Sandbox.Name(), "{until}", until, "{exit}", ExitText(f.Code)).Replace(what)
 	if f.Reason != "" {
 		what += ": " + strings.TrimRight(firstLine(f.Reason), ".")
 	}
@@ -148,7 +148,8 @@ func (f *Failure) kind() FailureKind {
 // CodeUnknown is the exit code of a program whose end its supervisor did not see.
 const CodeUnknown = -1 << 15
 
-func exitText(code int) string {
+// ExitText says how a program ended, by its exit code.
+func ExitText(code int) string {
 	if code == CodeUnknown {
 		return "its end was not seen"
 	}

@@ -50,8 +50,8 @@ func OpenHomes(o HomesOptions) (*HostHomes, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	for _, seed := range o.Seeds {
-		if err := seed.check(); err != nil {
+	for _, s := range o.Seeds {
+		if err := seed(s).check(); err != nil {
 			return nil, fmt.Errorf("open homes: %w", err)
 		}
 	}

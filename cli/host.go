@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -70,8 +71,8 @@ var (
 
 // OpenHost makes the launcher for this machine. The caller must Close it.
 func OpenHost(o HostOptions) (*Host, error) {
-	orDefault(&o.OrphanAfter, DefaultOrphanAfter)
-	orDefault(&o.Grace, DefaultGrace)
+	o.OrphanAfter = cmp.Or(o.OrphanAfter, DefaultOrphanAfter)
+	o.Grace = cmp.Or(o.Grace, DefaultGrace)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

@@ -164,7 +164,7 @@ func (h *Host) stopLater(r *hostRun, grace time.Duration) {
 				return
 			case <-time.After(pause):
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), grace+stopSlack)
+			ctx, cancel := context.WithTimeout(context.Background(), grace+StopSlack)
 			err := r.Stop(ctx, grace)
 			cancel()
 			if err == nil {
@@ -281,6 +281,8 @@ type hostOutput struct {
 	once  sync.Once
 	ended chan struct{} // closed when there is no more to read
 }
+
+var _ Gatherer = (*hostOutput)(nil)
 
 func (o *hostOutput) Gather() { o.from.Gather() }
 func (o *hostOutput) Hurry()  { o.from.Hurry() }

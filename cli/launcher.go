@@ -133,6 +133,9 @@ type Process interface {
 	Exit() ExitStatus
 }
 
+// StopSlack is how long Process.Stop may take beyond its grace.
+const StopSlack = 10 * time.Second
+
 // ExitStatus is how a program ended.
 type ExitStatus struct {
 	Code   int // exit code; for a signal, minus its number; CodeUnknown if it was not seen

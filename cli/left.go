@@ -126,7 +126,7 @@ func (s *Service) discardLeft(left leftTurn) {
 		defer s.work.leave()
 		defer lift()
 		defer s.pool.leaveClosed(left.at)
-		ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace+stopSlack)
+		ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace+StopSlack)
 		defer cancel()
 		err := left.from.Discard(ctx, left.run.Run)
 		if err == nil {

@@ -9,30 +9,6 @@ import (
 // measureWait is how long a process may take to be measured.
 const measureWait = 2 * time.Second
 
-// Measured is a Process that knows what it holds.
-type Measured interface {
-	// Memory is how many bytes the program and all it started have resident; pages they share count for each.
-	Memory(ctx context.Context) (int64, error)
-}
-
-// Lister is a Process that can name what runs of it.
-type Lister interface {
-	// Processes names the program and what it started, as far as they run and the oldest first. Of many it names some.
-	Processes(ctx context.Context) ([]ProcessName, error)
-}
-
-// ProcessName names a process in its own place.
-type ProcessName struct {
-	Name string
-	PID  int
-}
-
-// Finder is a Launcher that knows its processes by their numbers.
-type Finder interface {
-	// Find gives a process of agent that was started or attached to here and not stopped; nil if there is none.
-	Find(agent Agent, pid int) Process
-}
-
 // Living is what lives, for /status.
 type Living struct {
 	Sessions     []SessionStatus // in order of their conversations

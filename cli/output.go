@@ -37,7 +37,7 @@ func Output(ctx context.Context, l Launcher, cmd Command, wait time.Duration) (s
 		return "", fmt.Errorf("run %s: %w", cmd.Path, err)
 	}
 	if code := p.Exit().Code; code != 0 {
-		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, exitText(code), Shorten(p.StderrTail(), 300))
+		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, ExitText(code), Shorten(p.StderrTail(), 300))
 	}
 	return string(out), nil
 }

@@ -47,13 +47,6 @@ func (w *waiter) wake() {
 	}
 }
 
-// Sharer is a Provider whose sessions may share a process.
-type Sharer interface {
-	// Shares is the number of the process that a session for req would be put into by Open; 0 if Open would
-	// start one, or if that is not known yet. It does not wait.
-	Shares(req Request) int
-}
-
 // take makes a place with one user. mu is held.
 func (p *pool) take(id processID) *place {
 	at := &place{sandbox: id.sandbox, agent: id.agent, pid: id.pid, users: 1, freed: make(chan struct{})}

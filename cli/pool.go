@@ -79,7 +79,7 @@ func (p *pooled) suits(entry *agentEntry, mode Mode, req Request) bool {
 
 func newPool(opts ServiceOptions, work *group, ending <-chan struct{}, launchers func(Sandbox) []Launcher) *pool {
 	return &pool{
-		idleLimit: opts.IdleLimit, max: opts.MaxSessions, maxMemory: opts.MaxMemory, available: opts.Available, closeWait: opts.Grace + stopSlack,
+		idleLimit: opts.IdleLimit, max: opts.MaxSessions, maxMemory: opts.MaxMemory, available: opts.Available, closeWait: opts.Grace + StopSlack,
 		now: opts.Now, log: opts.Logger, work: work, launchers: launchers, ending: ending, measureSoon: make(chan struct{}, 1),
 		idle: map[Conversation]*pooled{}, kept: map[*pooled]bool{}, lent: map[*pooled]bool{}, closing: map[closeKey][]chan struct{}{},
 		warming: map[Conversation]*warming{}, places: map[*place]bool{}, typical: map[Agent]int64{},

@@ -225,17 +225,3 @@ func steersAgent(name string) bool {
 	return slices.ContainsFunc([]string{"GEMINI_", "GOOGLE_", "NODE_", "SANDBOX", "BUILD_SANDBOX", "SEATBELT", "LD_", "DYLD_", "GIT_", "NPM_"}, prefixed) ||
 		strings.HasSuffix(upper, "_PROXY") || slices.Contains([]string{"PATH", "HOME", "SHELL", "EDITOR", "VISUAL", "PAGER"}, upper)
 }
-
-// ProjectFields says what the project in a directory sets for an agent; see ReadProject. Nothing for an agent that reads no settings there.
-func (s *Service) ProjectFields(in Sandbox, agent Agent, dir string) (fields []Field, missing string) {
-	entry, failure := s.at(in, agent)
-	if failure != nil {
-		return nil, "" // which the turn will say
-	}
-	reader, ok := entry.provider.(ProjectReader)
-	if !ok {
-		return nil, ""
-	}
-	home, _ := os.UserHomeDir() // without one, nothing ends at it
-	return ReadProject(dir, home, reader.ProjectFiles())
-}

@@ -13,6 +13,13 @@ import (
 	"time"
 )
 
+// Defaults of ProviderOptions, and of whoever ends processes or waits for them.
+const (
+	DefaultStall     = 5 * time.Minute
+	DefaultToolStall = 30 * time.Minute
+	DefaultGrace     = 2 * time.Second
+)
+
 // ProviderOptions are what every dialect is made with. The zero value of every field but Launcher is usable.
 type ProviderOptions struct {
 	Launcher Launcher // where processes start; required
@@ -36,9 +43,9 @@ func (o ProviderOptions) OrDefault(program string) ProviderOptions {
 	if o.Env == nil {
 		o.Env = os.Environ
 	}
-	orDefault(&o.Grace, DefaultGrace)
-	orDefault(&o.Stall, DefaultStall)
-	orDefault(&o.ToolStall, DefaultToolStall)
+	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.Stall = cmp.Or(o.Stall, DefaultStall)
+	o.ToolStall = cmp.Or(o.ToolStall, DefaultToolStall)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -23,28 +23,6 @@ type Homes interface {
 	Home(ctx context.Context, session string) (dir string, err error)
 }
 
-// Bringer is a Launcher of a place that does not see this host's files.
-type Bringer interface {
-	// Bring copies files, and directories with the files in them, of this host to where they have the same path there. Those that are there already are
-	// passed over. Safe for concurrent use.
-	Bring(ctx context.Context, paths []string) error
-}
-
-// Helper is a Launcher of an environment whose files this host does not see: ductor's own program looks after them there.
-type Helper interface {
-	// Help makes the environment at need and has ductor's program there do what args say, with the environment that a
-	// program would be given for env. The error says what went wrong there too.
-	Help(ctx context.Context, env []string, args ...string) error
-}
-
-// Preparer is a Launcher of a place that must be made or reached first.
-type Preparer interface {
-	// Prepare makes the place if it is not there, and sees whether it works. Safe for concurrent use.
-	Prepare(ctx context.Context) error
-	// Doing says in a few words what making the place is busy with and takes long; empty for nothing. It does not wait.
-	Doing() string
-}
-
 // runEnv is a place with what the service knows of it. This host is one as well.
 type runEnv struct {
 	sandbox   Sandbox
@@ -102,7 +80,7 @@ func (at *runEnv) named(f *Failure) *Failure {
 	}
 	named := *f
 	named.Sandbox = at.sandbox
-	if f.Kind == Crashed && errors.Is(f, errFromOutside) {
+	if f.Kind == Crashed && errors.Is(f, ErrFromOutside) {
 		named.Kind, named.Reason = NoSandbox, "the sandbox's container was stopped; it is started for the next message"
 	}
 	return &named

@@ -429,7 +429,7 @@ func TestNewServiceRefusesSites(t *testing.T) {
 }
 
 func TestWhatEndsWithItsSandboxIsNoCrash(t *testing.T) {
-	ended := &Failure{Kind: Crashed, Agent: "fake", Code: -15, Cause: errors.Join(nil, errFromOutside)}
+	ended := &Failure{Kind: Crashed, Agent: "fake", Code: -15, Cause: errors.Join(nil, ErrFromOutside)}
 	for _, c := range []struct {
 		f    *Failure
 		at   Sandbox
@@ -439,7 +439,7 @@ func TestWhatEndsWithItsSandboxIsNoCrash(t *testing.T) {
 		{ended, "web", NoSandbox, "the sandbox web of fake is not there: the sandbox's container was stopped"},
 		{ended, "", Crashed, "fake ended unexpectedly"},
 		{&Failure{Kind: Crashed, Agent: "fake", Code: 1}, "web", Crashed, "fake ended unexpectedly"},
-		{&Failure{Kind: TimedOut, Agent: "fake", Cause: errFromOutside}, "web", TimedOut, "took too long"},
+		{&Failure{Kind: TimedOut, Agent: "fake", Cause: ErrFromOutside}, "web", TimedOut, "took too long"},
 	} {
 		got := (&runEnv{sandbox: c.at}).named(c.f)
 		if got.Kind != c.kind || got.Sandbox != c.at || !strings.Contains(strings.ToLower(got.Sentence()), c.says) {
@@ -467,7 +467,7 @@ func TestWhoEndedAProgram(t *testing.T) {
 		{Code: 143}: true, {Code: -15, Signal: true}: true, {Code: 0, By: EndedByTerminated}: true, {Code: CodeUnknown, By: EndedUnseen}: true,
 		{Code: 1}: false, {Code: -9, Signal: true}: false, {Code: 143, By: EndedByStop}: false, {Code: 143, By: EndedByAge}: false,
 	} {
-		if exit.fromOutside() != outside {
+		if fromOutside(exit) != outside {
 			t.Errorf("%+v was ended from outside: %v", exit, !outside)
 		}
 	}

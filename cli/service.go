@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,12 +91,12 @@ func NewService(opts ServiceOptions) (*Service, error) {
 	if len(opts.Providers) == 0 {
 		return nil, errors.New("a service needs at least one provider")
 	}
-	orDefault(&opts.Timeout, DefaultTimeout)
-	orDefault(&opts.Grace, DefaultGrace)
-	orDefault(&opts.IdleLimit, DefaultIdleLimit)
-	orDefault(&opts.MemoryEvery, DefaultMemoryEvery)
-	orDefault(&opts.MenuTTL, DefaultMenuTTL)
-	orDefault(&opts.MenuWait, DefaultMenuWait)
+	opts.Timeout = cmp.Or(opts.Timeout, DefaultTimeout)
+	opts.Grace = cmp.Or(opts.Grace, DefaultGrace)
+	opts.IdleLimit = cmp.Or(opts.IdleLimit, DefaultIdleLimit)
+	opts.MemoryEvery = cmp.Or(opts.MemoryEvery, DefaultMemoryEvery)
+	opts.MenuTTL = cmp.Or(opts.MenuTTL, DefaultMenuTTL)
+	opts.MenuWait = cmp.Or(opts.MenuWait, DefaultMenuWait)
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}

@@ -136,7 +136,7 @@ func TestACallThatHangsEndsItsSession(t *testing.T) {
 		}()
 		began := time.Now()
 		s.Run(t.Context(), "fake", Request{Turn: "t1", Conversation: "a"}, func(Event) {})
-		if took := time.Since(began); took > time.Minute+DefaultGrace+stopSlack {
+		if took := time.Since(began); took > time.Minute+DefaultGrace+StopSlack {
 			t.Errorf("the turn was held for %s", took)
 		}
 		synctest.Wait()

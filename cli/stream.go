@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,20 +11,14 @@ import (
 	"time"
 )
 
-// Defaults of StreamOptions.
-const (
-	DefaultStall         = 5 * time.Minute
-	DefaultToolStall     = 30 * time.Minute
-	DefaultInterruptWait = 30 * time.Millisecond
-	DefaultGrace         = 2 * time.Second
-)
+// DefaultInterruptWait is the default of StreamOptions.InterruptWait.
+const DefaultInterruptWait = 30 * time.Millisecond
 
 const (
 	queuedLines = 8 << 20   // bytes of lines that may wait for a turn to take them
 	queuedInput = 256 << 20 // bytes that may wait for the program to read them
 	garbageKept = 1 << 10
 	stderrShown = 2 << 10
-	stopSlack   = 10 * time.Second // what Stop may take beyond its grace
 )
 
 // StreamOptions sets up a Stream. Zero values take the defaults.
@@ -112,10 +107,10 @@ type Stream struct {
 
 // NewStream begins to read p's lines. The caller must Close the Stream, which also stops p.
 func NewStream(p Process, opts StreamOptions) *Stream {
-	orDefault(&opts.Stall, DefaultStall)
-	orDefault(&opts.ToolStall, DefaultToolStall)
-	orDefault(&opts.InterruptWait, DefaultInterruptWait)
-	orDefault(&opts.Grace, DefaultGrace)
+	opts.Stall = cmp.Or(opts.Stall, DefaultStall)
+	opts.ToolStall = cmp.Or(opts.ToolStall, DefaultToolStall)
+	opts.InterruptWait = cmp.Or(opts.InterruptWait, DefaultInterruptWait)
+	opts.Grace = cmp.Or(opts.Grace, DefaultGrace)
 	s := &Stream{
 		process: p, opts: opts, stdout: p.Stdout(), out: newLineQueue(queuedLines), in: newLineQueue(queuedInput),
 		pumped: make(chan struct{}), written: make(chan struct{}), caught: make(chan struct{}),
@@ -128,12 +123,6 @@ func NewStream(p Process, opts StreamOptions) *Stream {
 	go s.pump()
 	go s.write()
 	return s
-}
-
-func orDefault(d *time.Duration, value time.Duration) {
-	if *d <= 0 {
-		*d = value
-	}
 }
 
 // Process is the program.
@@ -276,7 +265,7 @@ func (s *Stream) Detach() {
 
 // Close stops the program with all it started and waits for the Stream's goroutines. Idempotent.
 func (s *Stream) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace+stopSlack)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace+StopSlack)
 	defer cancel()
 	err := s.process.Stop(ctx, s.opts.Grace)
 	s.in.close()

@@ -23,7 +23,7 @@ func (s *Stream) Outcome(ctx context.Context, end End) Result {
 
 // Failure says what an exit without the end of a turn means. Use it after Turn returned EndExit.
 func (s *Stream) Failure() *Failure {
-	f := EndFailure(s.opts.Agent, s.process, stopSlack, s.readErr, s.garbage)
+	f := EndFailure(s.opts.Agent, s.process, StopSlack, s.readErr, s.garbage)
 	if s.markErr != nil && lostPlace(s.readErr) == nil {
 		f.Kind, f.Reason = Crashed, "the beginning of the turn could not be recorded, so it was not asked"
 	}
@@ -56,9 +56,9 @@ func EndFailure(agent Agent, p Process, wait time.Duration, readErr error, garba
 	exit := exitOf(p, wait)
 	stderr := lastBytes(strings.TrimSpace(p.StderrTail()), stderrShown)
 	f := &Failure{Kind: Crashed, Agent: agent, Code: exit.Code, Detail: stderr, Cause: readErr}
-	kind, reason := exit.meaning()
-	if exit.fromOutside() {
-		f.Cause = errors.Join(f.Cause, errFromOutside)
+	kind, reason := meaning(exit)
+	if fromOutside(exit) {
+		f.Cause = errors.Join(f.Cause, ErrFromOutside)
 	}
 	switch {
 	case kind != "":
@@ -81,19 +81,16 @@ func lostPlace(readErr error) *Failure {
 	return place
 }
 
-// errFromOutside is beneath the failure of a turn whose program was ended by an unknown process.
-var errFromOutside = errors.New("it was ended from outside")
-
 // fromOutside says whether an unknown process ended the program. A program that gets a signal before its
 // supervisor does may end with the code that is usual then, and a machine or a sandbox that stops may kill the
 // supervisor before it is done.
-func (e ExitStatus) fromOutside() bool {
+func fromOutside(e ExitStatus) bool {
 	const terminated = 15
 	return e.By == EndedByTerminated || e.By == EndedUnseen && !e.OOM || e.By == EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
 }
 
 // meaning is what can be said of an end that was not the program's own doing; nothing of others.
-func (e ExitStatus) meaning() (FailureKind, string) {
+func meaning(e ExitStatus) (FailureKind, string) {
 	switch {
 	case e.By == EndedByAge:
 		return TimedOut, "it had been running for longer than is allowed"

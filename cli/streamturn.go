@@ -199,7 +199,7 @@ func (t *streamTurn) begin(why End) {
 func (t *streamTurn) stop() {
 	t.stopped = make(chan struct{})
 	grace := max(t.s.opts.Grace-time.Since(t.cutAt), 0)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace+stopSlack)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace+StopSlack)
 	go func() {
 		defer close(t.stopped)
 		defer cancel()
@@ -220,7 +220,7 @@ func (s *Stream) Linger(ctx context.Context) {
 // awaitPump waits until the dead program's last lines are queued. It is bound by the drain time of
 // Process.Stdout; the lines beyond the queue's limit of a program that was stopped are let go.
 func (t *streamTurn) awaitPump() {
-	wait := time.NewTimer(stopSlack)
+	wait := time.NewTimer(StopSlack)
 	defer wait.Stop()
 	for {
 		select {

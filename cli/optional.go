@@ -1,0 +1,59 @@
+package cli
+
+import "context"
+
+// Measured is a Process that knows what it holds.
+type Measured interface {
+	// Memory is how many bytes the program and all it started have resident; pages they share count for each.
+	Memory(ctx context.Context) (int64, error)
+}
+
+// Lister is a Process that can name what runs of it.
+type Lister interface {
+	// Processes names the program and what it started, as far as they run and the oldest first. Of many it names some.
+	Processes(ctx context.Context) ([]ProcessName, error)
+}
+
+// ProcessName names a process in its own place.
+type ProcessName struct {
+	Name string
+	PID  int
+}
+
+// Finder is a Launcher that knows its processes by their numbers.
+type Finder interface {
+	// Find gives a process of agent that was started or attached to here and not stopped; nil if there is none.
+	Find(agent Agent, pid int) Process
+}
+
+// Bringer is a Launcher of a place that does not see this host's files.
+type Bringer interface {
+	// Bring copies files, and directories with the files in them, of this host to where they have the same path there. Those that are there already are
+	// passed over. Safe for concurrent use.
+	Bring(ctx context.Context, paths []string) error
+}
+
+// Helper is a Launcher of an environment whose files this host does not see: ductor's own program looks after them there.
+type Helper interface {
+	// Help makes the environment at need and has ductor's program there do what args say, with the environment that a
+	// program would be given for env. The error says what went wrong there too.
+	Help(ctx context.Context, env []string, args ...string) error
+}
+
+// Preparer is a Launcher of a place that must be made or reached first.
+type Preparer interface {
+	// Prepare makes the place if it is not there, and sees whether it works. Safe for concurrent use.
+	Prepare(ctx context.Context) error
+	// Doing says in a few words what making the place is busy with and takes long; empty for nothing. It does not wait.
+	Doing() string
+}
+
+// Gatherer is a Process's output that can let a stream of many small pieces gather a little before it is read:
+// an agent that writes word by word would otherwise wake us for each word. What comes after a silence, or in bulk, is
+// read at once all the same. Safe for concurrent use with reads.
+type Gatherer interface {
+	// Gather begins that.
+	Gather()
+	// Hurry has what comes next read at once: somebody waits for it.
+	Hurry()
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// maxSeed bounds the owner's files that are read for homes.
+const maxSeed = 32 << 20
+
+// seed is a HomeSeed that is put into homes.
+type seed HomeSeed
+
+func (s seed) check() error {
+	switch {
+	case !filepath.IsLocal(s.To) || path.Clean(s.To) == ".":
+		return fmt.Errorf("a seed of homes: %q is no place in a home", s.To)
+	case s.From == "" && (s.Link || s.Pick == nil), s.From != "" && !filepath.IsAbs(s.From):
+		return fmt.Errorf("a seed of homes: %q comes from nowhere", s.To)
+	}
+	return nil
+}
+
+// content is what a copy of the seed holds; empty for none.
+func (s seed) content() ([]byte, error) {
+	var owner []byte
+	if s.From != "" {
+		var err error
+		if owner, err = readSeed(s.From); ignoreGone(err) != nil {
+			return nil, err
+		}
+	}
+	if s.Pick == nil {
+		return owner, nil
+	}
+	picked, err := s.Pick(owner)
+	if err != nil {
+		return nil, fmt.Errorf("pick what a home needs of %s: %w", s.From, err)
+	}
+	return picked, nil
+}
+
+func readSeed(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is no file", file), err)
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxSeed+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxSeed {
+		return nil, fmt.Errorf("%s has more than %d MB", file, maxSeed>>20)
+	}
+	return raw, nil
+}
+
+// syncSeeds looks after all seeds in a home. had says what was put there before, by place; so does what is returned, for
+// the next time. Content that an agent changed stays until the owner's changes.
+func syncSeeds(home *os.Root, seeds []HomeSeed, had map[string]string) (map[string]string, error) {
+	now := map[string]string{}
+	for _, s := range seeds {
+		put := seed(s).copyTo
+		if s.Link {
+			put = seed(s).tie
+		}
+		state, err := put(home, had[s.To])
+		if err != nil {
+			return nil, fmt.Errorf("put %s there: %w", s.To, err)
+		}
+		if state != "" {
+			now[s.To] = state
+		}
+	}
+	return now, nil
+}
+
+// copyTo copies the seed, unless the same was copied before.
+func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
+	content, err := s.content()
+	if err != nil {
+		return "", err
+	}
+	if len(content) == 0 {
+		if had != "" { // the owner has it no more
+			return "", ignoreGone(home.Remove(s.To))
+		}
+		return "", nil
+	}
+	sum := sha256.Sum256(content)
+	state = hex.EncodeToString(sum[:16])
+	if state == had {
+		return state, nil
+	}
+	return state, replaceFile(home, s.To, content)
+}
+
+const tied = "link"
+
+// tie links the seed.
+func (s seed) tie(home *os.Root, had string) (state string, err error) {
+	owner, err := os.Stat(s.From)
+	gone := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !gone {
+		return "", err
+	}
+	there, err := home.Lstat(s.To)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		there = nil
+	case err != nil:
+		return "", err
+	}
+	if gone {
+		if there != nil && had == tied && there.Mode().Type() == fs.ModeSymlink {
+			return "", home.Remove(s.To)
+		}
+		return "", nil
+	}
+	if there != nil && there.Mode().Type() == fs.ModeSymlink {
+		if to, err := home.Readlink(s.To); err == nil && to == s.From {
+			return tied, nil
+		}
+	}
+	if there != nil && had == tied && there.Mode().IsRegular() && owner.Mode().IsRegular() && there.ModTime().After(owner.ModTime()) {
+		if err := giveBack(home, s.To, s.From); err != nil {
+			return "", err
+		}
+	}
+	return tied, replaceLink(home, s.To, s.From)
+}
+
+// giveBack brings what an agent renewed in a home to where the owner has it.
+func giveBack(home *os.Root, from, to string) error {
+	content, err := home.ReadFile(from)
+	if err != nil || len(content) == 0 || len(content) > maxSeed {
+		return err
+	}
+	if to, err = filepath.EvalSymlinks(to); err != nil {
+		return err
+	}
+	dir, err := os.OpenRoot(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return replaceFile(dir, filepath.Base(to), content)
+}
+
+// replaceFile writes a file that is whole or not there. What is there and is no directory is replaced, a link as well.
+func replaceFile(root *os.Root, name string, content []byte) error {
+	return replace(root, name, func(temporary string) error {
+		f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, bytes.NewReader(content))
+		return errors.Join(err, f.Close())
+	})
+}
+
+func replaceLink(root *os.Root, name, to string) error {
+	return replace(root, name, func(temporary string) error { return root.Symlink(to, temporary) })
+}
+
+func replace(root *os.Root, name string, make func(temporary string) error) error {
+	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	temporary := path.Join(path.Dir(name), ".ductor-"+rand.Text())
+	err := make(temporary)
+	if err == nil {
+		err = root.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(err, ignoreGone(root.Remove(temporary)))
+	}
+	return nil
+}
+
+// CopiedSeeds makes of seeds what a place can be given that does not see this host's files: plain copies. What must
+// be picked is written to files in dir, as it is now, readable by no other user. Links to directories are left out, and
+// so is what the owner does not have and what must be picked of it.
+func CopiedSeeds(dir string, seeds []HomeSeed) ([]HomeSeed, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("copy seeds: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("copy seeds: %w", err)
+	}
+	defer root.Close()
+	var copied []HomeSeed
+	for _, s := range seeds {
+		if s.Pick == nil {
+			if info, err := os.Stat(s.From); err == nil && info.IsDir() {
+				continue
+			}
+			copied = append(copied, HomeSeed{From: s.From, To: s.To})
+			continue
+		}
+		content, err := seed(s).content()
+		if err == nil && len(content) > 0 {
+			if had, readErr := root.ReadFile(s.To); readErr != nil || !bytes.Equal(had, content) { // its time says when it changed
+				err = replaceFile(root, s.To, content)
+			}
+			copied = append(copied, HomeSeed{From: filepath.Join(dir, filepath.FromSlash(s.To)), To: s.To})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("copy seeds: %w", err)
+		}
+	}
+	return copied, nil
+}
