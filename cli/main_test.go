@@ -7,13 +7,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// helperVar makes the test binary play one of the programs of helpers_test.go instead of running tests.
-const helperVar = "CLI_TEST_HELPER"
-
 func TestMain(m *testing.M) {
-	if name := os.Getenv(helperVar); name != "" {
-		os.Exit(runHelper(name))
-	}
 	_ = os.Unsetenv(clitest.ProgramVar) // here supervisors are watched for races too
 	clitest.Main(m)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestOutput(t *testing.T) {
 		{"too long with a grandchild", "sleep 60 & sleep 60", 20 * time.Millisecond, "", "deadline exceeded"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := cli.Output(t.Context(), h, sh(t, tc.script), tc.wait)
+			got, err := cli.Output(t.Context(), h, shell(tc.script), tc.wait)
 			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%q, %v", got, err)
 			}
@@ -37,7 +38,12 @@ func TestOutput(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	cancel(cli.ErrAborted)
-	if _, err := cli.Output(cancelled, h, sh(t, "true"), time.Minute); !errors.Is(err, cli.ErrAborted) {
+	if _, err := cli.Output(cancelled, h, shell("true"), time.Minute); !errors.Is(err, cli.ErrAborted) {
 		t.Errorf("a caller that left gets %v", err)
 	}
+}
+
+// shell is the command that runs a shell script.
+func shell(script string) cli.Command {
+	return cli.Command{Path: "sh", Args: []string{"-c", script}, Dir: "/", Env: os.Environ()}
 }

@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 )
 
 // The start of a program in a warm container and on the host, and a line there and back: what a sandbox costs.
@@ -17,7 +18,7 @@ func BenchmarkSandbox(b *testing.B) {
 	inside := open(b, o)
 	spared := hostSupervisor(b)
 	spared.Spares = 1
-	outside, err := cli.OpenHost(cli.HostOptions{Dir: b.TempDir(), Supervisor: spared})
+	outside, err := host.Open(host.Options{Dir: b.TempDir(), Supervisor: spared})
 	if err != nil {
 		b.Fatal(err)
 	}

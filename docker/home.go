@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/docker/homes"
 )
 
@@ -61,7 +62,7 @@ func (l *Launcher) Home(ctx context.Context, session string) (dir string, err er
 	if session == "" {
 		return "", errors.New("a home in the sandbox: the session has no name")
 	}
-	dir = homesDir + "/" + cli.HomeName(session)
+	dir = homesDir + "/" + host.HomeName(session)
 	l.touch()
 	return dir, l.furnish(ctx, furnished{home: dir}, seedsOf("", l.opts.HomeSeeds))
 }
@@ -175,7 +176,7 @@ func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
 	if session == "" {
 		return errors.New("forget a home in the sandbox: the session has no name")
 	}
-	name := cli.HomeName(session)
+	name := host.HomeName(session)
 	l.homes.drop(homesDir + "/" + name)
 	_, err := l.place.order(ctx, nil, homesDir, homes.Forget, name)
 	return err

@@ -13,20 +13,21 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 
 	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/internal/supervisor"
 )
 
 // Launcher starts processes in one container, which it makes when it is first needed. What it cannot do in there
 // it refuses with an *Error; it never starts anything on this machine. Safe for concurrent use.
 type Launcher struct {
-	*cli.Host // over the container
-	opts      Options
-	place     *place
-	root      *supervisor.Root // for questions about all runs
-	notes     *notebook
-	log       *slog.Logger
-	homes     homeCache
-	brought   broughtCache
+	*host.Launcher // over the container
+	opts           Options
+	place          *place
+	root           *supervisor.Root // for questions about all runs
+	notes          *notebook
+	log            *slog.Logger
+	homes          homeCache
+	brought        broughtCache
 
 	mu   sync.Mutex
 	used time.Time // when a process was started last, by this process or a previous one
@@ -63,7 +64,7 @@ func Open(o Options) (*Launcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
 	}
-	l.Host, err = cli.OpenHost(cli.HostOptions{
+	l.Launcher, err = host.Open(host.Options{
 		Supervisor: supervisor.Options{Place: l.place, Spares: o.Spares},
 		MaxAge:     o.MaxAge, OrphanAfter: o.OrphanAfter, Grace: o.Grace, MaxSpool: o.MaxSpool, Logger: o.Logger,
 	})
@@ -83,7 +84,7 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	if err := l.logIn(ctx, cmd); err != nil {
 		return nil, err
 	}
-	p, err := l.Host.Start(ctx, cmd)
+	p, err := l.Launcher.Start(ctx, cmd)
 	var own *Error
 	switch {
 	case isFull(err):
@@ -284,7 +285,7 @@ func (l *Launcher) Knows(after time.Time) bool {
 		l.noteContainer(id)
 		return false
 	}
-	return after.After(n.Since) && (!there || l.Host.Knows(after))
+	return after.After(n.Since) && (!there || l.Launcher.Knows(after))
 }
 
 // Runs answers questions about all that runs in the container, whoever started it, and makes no container for it. One
@@ -293,7 +294,7 @@ func (l *Launcher) Runs() *supervisor.Root { return l.root }
 
 // Close detaches from the runs, which continue. Idempotent.
 func (l *Launcher) Close() error {
-	err := l.Host.Close()
+	err := l.Launcher.Close()
 	if rootErr := l.root.Close(); err == nil {
 		err = rootErr
 	}

@@ -3,8 +3,8 @@ package docker
 import (
 	"testing"
 
-	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 	"ductor/internal/supervisor"
 )
 
@@ -15,7 +15,7 @@ func TestLauncherConformance(t *testing.T) {
 		clitest.LauncherConformance(t, clitest.LauncherHarness{
 			Dir: t.TempDir(), Env: []string{"PATH=/usr/bin:/bin"},
 			Open: func(t *testing.T) clitest.ClosingLauncher {
-				h, err := cli.OpenHost(cli.HostOptions{Dir: dir, Supervisor: hostSupervisor(t)})
+				h, err := host.Open(host.Options{Dir: dir, Supervisor: hostSupervisor(t)})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -97,7 +97,7 @@ type Options struct {
 	TmpSize   int64    // bytes of /tmp when ReadOnlyRoot; default 1 GiB
 	Env       []string // "NAME=value" added to every program's environment
 
-	MaxAge      time.Duration // as in cli.HostOptions, like the next three
+	MaxAge      time.Duration // as in host.Options, like the next three
 	OrphanAfter time.Duration
 	Grace       time.Duration
 	MaxSpool    int64

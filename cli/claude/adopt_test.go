@@ -11,6 +11,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 )
 
 // lives is one agent through several lives of ductor.
@@ -18,7 +19,7 @@ type lives struct {
 	t    *testing.T
 	dir  string // where the runs are kept
 	p    *Provider
-	host *cli.Host
+	host *host.Launcher
 	s    cli.Session
 }
 

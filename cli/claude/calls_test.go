@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/modelapi"
 )
@@ -146,9 +146,9 @@ func lastAsked(api *modelapi.Server) string {
 }
 
 // again is a provider like p in another ductor's life.
-func again(t *testing.T, p *Provider, dir string) (*Provider, *cli.Host) {
+func again(t *testing.T, p *Provider, dir string) (*Provider, *host.Launcher) {
 	t.Helper()
-	h := clitest.OpenHost(t, cli.HostOptions{Dir: dir})
+	h := clitest.OpenHost(t, host.Options{Dir: dir})
 	o := p.opts
 	o.Launcher = h
 	return New(o), h

@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 	"ductor/internal/sim/modelapi"
 )
 
@@ -68,7 +69,7 @@ func TestRealHomesShareTheLogIn(t *testing.T) {
 	clitest.Owned(t, c.Home, map[string]string{
 		".claude/.credentials.json": `{"claudeAiOauth": {"accessToken": "` + token + `", "refreshToken": "r", "expiresAt": 4102444800000, "scopes": ["user:inference"], "subscriptionType": "max"}}`,
 	})
-	homes, err := cli.OpenHomes(cli.HomesOptions{Dir: t.TempDir(), Seeds: HomeSeeds(c.Home, nil)})
+	homes, err := host.OpenHomes(host.HomesOptions{Dir: t.TempDir(), Seeds: HomeSeeds(c.Home, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/host"
 )
 
 // A ductor goes in the middle of something, and the next one goes on with it.
@@ -27,7 +28,7 @@ func adoptionCases() []conformanceCase {
 // ductor is one life of ductor: a launcher over the case's directory of runs, and the provider over it.
 type ductor struct {
 	s        *stage
-	host     *cli.Host
+	host     *host.Launcher
 	provider cli.Provider
 }
 
@@ -40,7 +41,7 @@ func (s *stage) ductor() *ductor {
 	if s.runs == "" {
 		s.runs = s.t.TempDir()
 	}
-	host := OpenHost(s.t, cli.HostOptions{Dir: s.runs})
+	host := OpenHost(s.t, host.Options{Dir: s.runs})
 	return &ductor{s: s, host: host, provider: s.h.Over(s.provider, host)}
 }
 

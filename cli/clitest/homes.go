@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/host"
 )
 
 // Isolated is a provider over the home of an owner who has things that no session with a home of its own may get.
@@ -49,7 +50,7 @@ func OwnHomes(t *testing.T, in Isolated) {
 			t.Errorf("in the owner's home something is not started: %v", err)
 		}
 	}
-	homes, err := cli.OpenHomes(cli.HomesOptions{Dir: filepath.Join(t.TempDir(), "homes"), Seeds: in.Seeds})
+	homes, err := host.OpenHomes(host.HomesOptions{Dir: filepath.Join(t.TempDir(), "homes"), Seeds: in.Seeds})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func Owned(t testing.TB, home string, files map[string]string) {
 // Seeded are the files of a new home, by place.
 func Seeded(t testing.TB, seeds []cli.HomeSeed) map[string]string {
 	t.Helper()
-	homes, err := cli.OpenHomes(cli.HomesOptions{Dir: t.TempDir(), Seeds: seeds})
+	homes, err := host.OpenHomes(host.HomesOptions{Dir: t.TempDir(), Seeds: seeds})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/internal/supervisor"
 )
 
@@ -36,13 +36,13 @@ func Main(m *testing.M) {
 
 // Host opens a launcher in a new directory whose supervisors are this test binary. At the end of the test it
 // is closed, what still runs is ended, and the test fails if a process of one of its runs is left.
-func Host(t testing.TB) *cli.Host {
+func Host(t testing.TB) *host.Launcher {
 	t.Helper()
-	return OpenHost(t, cli.HostOptions{})
+	return OpenHost(t, host.Options{})
 }
 
 // OpenHost is Host with options: a directory that another Host had before, limits. What is empty is filled in.
-func OpenHost(t testing.TB, o cli.HostOptions) *cli.Host {
+func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 	t.Helper()
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
@@ -54,7 +54,7 @@ func OpenHost(t testing.TB, o cli.HostOptions) *cli.Host {
 	if o.Logger == nil {
 		o.Logger = slog.New(started)
 	}
-	h, err := cli.OpenHost(o)
+	h, err := host.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +101,9 @@ func Supervisor(t testing.TB) []string {
 }
 
 // endLeft ends every run of a directory.
-func endLeft(t testing.TB, o cli.HostOptions) {
+func endLeft(t testing.TB, o host.Options) {
 	t.Helper()
-	h, err := cli.OpenHost(o)
+	h, err := host.Open(o)
 	if err != nil {
 		t.Error(err)
 		return
@@ -156,7 +156,7 @@ func (s *startedRuns) WithAttrs([]slog.Attr) slog.Handler     { return s }
 func (s *startedRuns) WithGroup(string) slog.Handler          { return s }
 
 func (s *startedRuns) Handle(_ context.Context, r slog.Record) error {
-	if r.Message != cli.StartedRun {
+	if r.Message != host.StartedRun {
 		return nil
 	}
 	r.Attrs(func(a slog.Attr) bool {

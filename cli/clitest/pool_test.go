@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"ductor/cli"
+	"ductor/cli/host"
 )
 
 var poolRounds = flag.Int("pool-rounds", 3, "how many turns each of thirty conversations has over four processes")
@@ -27,7 +28,7 @@ func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 	st := newStage(t, Harness{Mode: cli.Live, New: func(t *testing.T) (cli.Provider, cli.Request) {
 		return fake{}, cli.Request{Dir: t.TempDir()}
 	}})
-	book := &ledger{Host: Host(t)}
+	book := &ledger{Launcher: Host(t)}
 	s, err := cli.NewService(cli.ServiceOptions{
 		Providers: []cli.Provider{fake{launcher: book, home: t.TempDir()}}, Launchers: []cli.Launcher{book},
 		MaxSessions: poolCap, MaxMemory: 1 << 40, MemoryEvery: 100 * time.Millisecond,
@@ -151,7 +152,7 @@ func footprintOf(t *testing.T, s *cli.Service) (f footprint) {
 // ledger counts processes from the moment somebody begins to start them until they were ended: what a look now
 // and then may miss.
 type ledger struct {
-	*cli.Host
+	*host.Launcher
 
 	mu                    sync.Mutex
 	living, most, started int
@@ -167,7 +168,7 @@ func (l *ledger) add(n int) {
 
 func (l *ledger) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
 	l.add(1)
-	p, err := l.Host.Start(ctx, cmd)
+	p, err := l.Launcher.Start(ctx, cmd)
 	if err != nil {
 		l.add(-1)
 		return nil, err

@@ -10,23 +10,24 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 )
 
 // lives are two ductors over the same runs, one after the other.
 func lives(t *testing.T, p *Provider) (now *Provider, leave func(...cli.Session) (*Provider, cli.LeftRun)) {
 	t.Helper()
 	dir := t.TempDir()
-	host := clitest.OpenHost(t, cli.HostOptions{Dir: dir})
-	now = over(p, host).(*Provider)
+	h := clitest.OpenHost(t, host.Options{Dir: dir})
+	now = over(p, h).(*Provider)
 	return now, func(sessions ...cli.Session) (*Provider, cli.LeftRun) {
 		t.Helper()
 		for _, s := range sessions {
 			s.Detach()
 		}
-		if err := host.Close(); err != nil {
+		if err := h.Close(); err != nil {
 			t.Fatal(err)
 		}
-		next := clitest.OpenHost(t, cli.HostOptions{Dir: dir})
+		next := clitest.OpenHost(t, host.Options{Dir: dir})
 		left, err := next.Left(t.Context())
 		if err != nil || len(left) != 1 {
 			t.Fatalf("left %+v, %v", left, err)
@@ -149,7 +150,7 @@ func TestLettingGoSparesTurnsThatNobodyAskedForYet(t *testing.T) {
 	await[cli.CaughtUp](turn)
 	turn.detach()
 	s.Detach()
-	h := next.opts.Launcher.(*cli.Host)
+	h := next.opts.Launcher.(*host.Launcher)
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}

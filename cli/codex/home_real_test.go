@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 )
 
 // A session with a home of its own gets the way to the model from the owner's home, and nothing else.
@@ -46,7 +47,7 @@ func TestRealLogInFollowsTheLink(t *testing.T) {
 	p, work, _ := real(t)
 	owner := filepath.Join(filepath.Dir(work), "home")
 	clitest.Owned(t, owner, map[string]string{".codex/auth.json": `{"OPENAI_API_KEY": "old"}`})
-	homes, err := cli.OpenHomes(cli.HomesOptions{Dir: t.TempDir(), Seeds: HomeSeeds(owner, nil)})
+	homes, err := host.OpenHomes(host.HomesOptions{Dir: t.TempDir(), Seeds: HomeSeeds(owner, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"ductor/cli/codex"
 	"ductor/cli/copilot"
 	"ductor/cli/gemini"
+	"ductor/cli/host"
 	"ductor/internal/config"
 	"ductor/internal/supervisor"
 	"ductor/orchestrator"
@@ -183,12 +184,12 @@ const spareSupervisors = 1
 func runsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
 // openHost makes the launcher of this machine for the daemon.
-func openHost(cfg config.Config, start supervisor.Options, log *slog.Logger) (*cli.Host, error) {
+func openHost(cfg config.Config, start supervisor.Options, log *slog.Logger) (*host.Launcher, error) {
 	agents := cfg.Agents
 	if start.Spares == 0 {
 		start.Spares = spareSupervisors
 	}
-	return cli.OpenHost(cli.HostOptions{
+	return host.Open(host.Options{
 		Dir: runsPath(cfg), Supervisor: start, MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: log,
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"ductor/bot"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/heartbeat/webhook"
 	"ductor/internal/config"
 	"ductor/internal/store"
@@ -51,9 +52,9 @@ type app struct {
 	cfg          config.Config
 	log          *slog.Logger
 	db           *store.DB
-	host         *cli.Host
+	host         *host.Launcher
 	sandboxes    *sandboxes
-	homes        *cli.HostHomes // nil where all sessions have the owner's home
+	homes        *host.Homes // nil where all sessions have the owner's home
 	service      *cli.Service
 	orchestrator *orchestrator.Orchestrator
 	bot          *bot.Bot

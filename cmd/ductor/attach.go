@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/internal/config"
 	"ductor/internal/supervisor"
 )
@@ -43,7 +43,7 @@ func attachCommand(env config.Environment) *cobra.Command {
 
 // turnOffset is where the newest turn of a run begins in its output.
 func turnOffset(info supervisor.Info) int64 {
-	_, marks, err := cli.PurposeOf(info.Labels)
+	_, marks, err := host.PurposeOf(info.Labels)
 	if err != nil || len(marks) == 0 {
 		return 0
 	}

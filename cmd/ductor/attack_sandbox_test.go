@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/docker/dockertest"
 	"ductor/heartbeat"
 	"ductor/internal/config"
@@ -241,7 +242,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"the forged
 func (p *separate) turnOnThisMachine() (cli.Purpose, cli.TurnID) {
 	p.t.Helper()
 	for _, run := range p.runs() {
-		purpose, marks, err := cli.PurposeOf(run.Labels)
+		purpose, marks, err := host.PurposeOf(run.Labels)
 		if err != nil {
 			p.t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"ductor/bot/tgapi"
-	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 	"ductor/docker/dockertest"
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
@@ -264,7 +264,7 @@ func (town *town) livingOfTurns() (living []string) {
 	town.t.Helper()
 	ahead := map[int]bool{}
 	for _, run := range town.runs() {
-		if _, marks, err := cli.PurposeOf(run.Labels); err == nil && len(marks) == 0 {
+		if _, marks, err := host.PurposeOf(run.Labels); err == nil && len(marks) == 0 {
 			ahead[run.PID] = true
 		}
 	}

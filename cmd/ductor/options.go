@@ -13,6 +13,7 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/internal/config"
 	"ductor/internal/secrets"
 	"ductor/internal/store"
@@ -110,7 +111,7 @@ func serviceOptions(cfg config.Config, a *app, log *slog.Logger) cli.ServiceOpti
 	o := cli.ServiceOptions{
 		Providers: a.providers(a.hostEnv()), Launchers: []cli.Launcher{a.host}, RunEnvs: a.sites(), OpenRunEnv: a.openSite, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
 		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
-		Available: cli.ThisHost().Available, Logger: log,
+		Available: host.MachineMemory().Available, Logger: log,
 	}
 	if a.homes != nil { // a nil one in an interface is not nil
 		o.Homes = a.homes

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/supervisor"
 )
@@ -152,11 +153,11 @@ func (town *town) resting() supervisor.Info {
 	town.t.Helper()
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		runs := town.runs()
-		runs = slices.DeleteFunc(runs, func(i supervisor.Info) bool { p, _, err := cli.PurposeOf(i.Labels); return err != nil || p.Mode == "" })
+		runs = slices.DeleteFunc(runs, func(i supervisor.Info) bool { p, _, err := host.PurposeOf(i.Labels); return err != nil || p.Mode == "" })
 		if len(runs) != 1 {
 			continue
 		}
-		_, marks, err := cli.PurposeOf(runs[0].Labels)
+		_, marks, err := host.PurposeOf(runs[0].Labels)
 		if err != nil {
 			town.t.Fatal(err)
 		}

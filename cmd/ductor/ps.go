@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/internal/config"
 	"ductor/internal/supervisor"
 )
@@ -62,7 +63,7 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 
 // purposeOf reads what a run is for from its labels; the zero Purpose if they cannot be read.
 func purposeOf(i supervisor.Info) cli.Purpose {
-	p, _, err := cli.PurposeOf(i.Labels)
+	p, _, err := host.PurposeOf(i.Labels)
 	if err != nil {
 		return cli.Purpose{}
 	}

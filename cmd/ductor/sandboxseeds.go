@@ -11,6 +11,7 @@ import (
 	"ductor/cli/codex"
 	"ductor/cli/copilot"
 	"ductor/cli/gemini"
+	"ductor/cli/host"
 	"ductor/docker"
 	"ductor/internal/config"
 )
@@ -39,7 +40,7 @@ func homeSeeds(agents config.Agents) []agentSeeds {
 	if home == "" {
 		return nil
 	}
-	all := []agentSeeds{{seeds: cli.GitSeeds(home)}}
+	all := []agentSeeds{{seeds: host.GitSeeds(home)}}
 	for _, of := range []struct {
 		agent   cli.Agent
 		enabled bool
@@ -56,7 +57,7 @@ func homeSeeds(agents config.Agents) []agentSeeds {
 }
 
 // openHomes makes the homes of sessions on this machine; nil where all have the owner's.
-func openHomes(cfg config.Config) (*cli.HostHomes, error) {
+func openHomes(cfg config.Config) (*host.Homes, error) {
 	if cfg.Sandbox.Home != config.HomeSession {
 		return nil, nil
 	}
@@ -64,7 +65,7 @@ func openHomes(cfg config.Config) (*cli.HostHomes, error) {
 	for _, of := range homeSeeds(cfg.Agents) {
 		seeds = append(seeds, of.seeds...)
 	}
-	return cli.OpenHomes(cli.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, homesDir), Seeds: seeds})
+	return host.OpenHomes(host.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, homesDir), Seeds: seeds})
 }
 
 // seedsOf are the files of this machine that are copied into the home of a sandbox. dir is for those that are made.
@@ -72,7 +73,7 @@ func seedsOf(set config.SandboxSetting, agents config.Agents, dir string) ([]doc
 	var seeds []docker.Seed
 	if set.Logins == config.LoginsCopy {
 		for _, of := range homeSeeds(agents) {
-			copied, err := cli.CopiedSeeds(dir, of.seeds)
+			copied, err := host.CopiedSeeds(dir, of.seeds)
 			if err != nil {
 				return nil, err
 			}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/heartbeat"
 )
 
@@ -27,7 +27,7 @@ func TestHomesOfSessionsAreForgottenByAgeAndSize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			homes, err := cli.OpenHomes(cli.HomesOptions{Dir: dir})
+			homes, err := host.OpenHomes(host.HomesOptions{Dir: dir})
 			if err != nil {
 				t.Fatal(err)
 			}

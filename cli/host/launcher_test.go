@@ -1,4 +1,4 @@
-package cli_test
+package host_test
 
 import (
 	"bufio"
@@ -16,10 +16,11 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 	"ductor/internal/supervisor"
 )
 
-func start(t testing.TB, h *cli.Host, cmd cli.Command) cli.Process {
+func start(t testing.TB, h *host.Launcher, cmd cli.Command) cli.Process {
 	t.Helper()
 	p, err := h.Start(t.Context(), cmd)
 	if err != nil {

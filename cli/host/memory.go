@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"bufio"
@@ -15,17 +15,17 @@ import (
 // keptFree is the part of the memory that agents leave to everything else.
 const keptFree = 0.2
 
-// HostMemory reads how much memory agents may take from the file system at root, normally "/": what the kernel
+// Memory reads how much memory agents may take from the file system at root, normally "/": what the kernel
 // calls available (proc(5), MemAvailable), and what the control groups of this process leave, the tighter of the
 // two, less a fifth of the whole.
-type HostMemory struct{ root fs.FS }
+type Memory struct{ root fs.FS }
 
-// NewHostMemory reads from root.
-func NewHostMemory(root fs.FS) HostMemory { return HostMemory{root} }
+// NewMemory reads from root.
+func NewMemory(root fs.FS) Memory { return Memory{root} }
 
 // Available is how many bytes agents may still take; negative where less than a fifth is free. Where nothing can
 // be read there is no limit.
-func (m HostMemory) Available() int64 {
+func (m Memory) Available() int64 {
 	all, err := m.numbers("proc/meminfo")
 	if err != nil || all["MemTotal"] == 0 {
 		return math.MaxInt64
@@ -45,7 +45,7 @@ func (m HostMemory) Available() int64 {
 type memoryGroup struct{ limit, used int64 }
 
 // groups lists those of this process, from its own up to the root.
-func (m HostMemory) groups() (list []memoryGroup) {
+func (m Memory) groups() (list []memoryGroup) {
 	own, err := fs.ReadFile(m.root, "proc/self/cgroup")
 	if err != nil {
 		return nil
@@ -67,7 +67,7 @@ func (m HostMemory) groups() (list []memoryGroup) {
 	return list
 }
 
-func (m HostMemory) group(dir string) (memoryGroup, error) {
+func (m Memory) group(dir string) (memoryGroup, error) {
 	limit, err := m.number(path.Join(dir, "memory.max"))
 	if err != nil {
 		return memoryGroup{}, err
@@ -84,7 +84,7 @@ func (m HostMemory) group(dir string) (memoryGroup, error) {
 }
 
 // number reads a file that holds one number. "max" is none.
-func (m HostMemory) number(name string) (int64, error) {
+func (m Memory) number(name string) (int64, error) {
 	text, err := fs.ReadFile(m.root, name)
 	if err != nil {
 		return 0, fmt.Errorf("read a memory limit: %w", err)
@@ -93,7 +93,7 @@ func (m HostMemory) number(name string) (int64, error) {
 }
 
 // numbers reads a file of lines that each hold a name and a number.
-func (m HostMemory) numbers(name string) (map[string]int64, error) {
+func (m Memory) numbers(name string) (map[string]int64, error) {
 	file, err := m.root.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
@@ -113,5 +113,5 @@ func (m HostMemory) numbers(name string) (map[string]int64, error) {
 	return all, lines.Err()
 }
 
-// ThisHost is the memory of the machine that ductor runs on.
-func ThisHost() HostMemory { return NewHostMemory(os.DirFS("/")) }
+// MachineMemory is the memory of the machine that ductor runs on.
+func MachineMemory() Memory { return NewMemory(os.DirFS("/")) }

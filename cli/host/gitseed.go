@@ -1,18 +1,20 @@
-package cli
+package host
 
 import (
 	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"ductor/cli"
 )
 
 // GitSeeds give a home who the owner is to Git, by name and mail, and nothing else of Git's settings. ownerHome is
 // absolute.
-func GitSeeds(ownerHome string) []HomeSeed {
-	var seeds []HomeSeed
+func GitSeeds(ownerHome string) []cli.HomeSeed {
+	var seeds []cli.HomeSeed
 	for _, file := range []string{".config/git/config", ".gitconfig"} {
-		seeds = append(seeds, HomeSeed{From: filepath.Join(ownerHome, filepath.FromSlash(file)), To: file, Pick: gitIdentity})
+		seeds = append(seeds, cli.HomeSeed{From: filepath.Join(ownerHome, filepath.FromSlash(file)), To: file, Pick: gitIdentity})
 	}
 	return seeds
 }

@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"context"
@@ -15,27 +15,29 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"ductor/cli"
 )
 
 // notesDir is where it is kept what was put into each home. No home is called so.
 const notesDir = ".notes"
 
-// HomesOptions set up HostHomes. Dir is required.
+// HomesOptions set up Homes. Dir is required.
 type HomesOptions struct {
 	// Dir is where the homes are, absolute; made if it is not there, and closed to other users.
 	Dir string
-	// Seeds are put into each home when it is made, and looked after before each turn.
-	Seeds []HomeSeed
+	// Seeds are put into each home when it is made, and brought up to date before each turn.
+	Seeds []cli.HomeSeed
 	Now   func() time.Time // time.Now when nil
 }
 
-var _ Homes = (*HostHomes)(nil)
+var _ cli.Homes = (*Homes)(nil)
 
-// HostHomes gives each session a home of its own on this machine: a directory that holds what Seeds say and what
+// Homes gives each session a home of its own on this machine: a directory that holds what Seeds say and what
 // the session's agents put there. It keeps the owner's settings, MCP servers, hooks, skills and memory files from
-// what runs in it. It is no wall: who runs as the same user can still read the owner's home by its path. Safe for
+// what runs in it. It is no wall: a program of the same user can still read the owner's home by its path. Safe for
 // concurrent use.
-type HostHomes struct {
+type Homes struct {
 	opts HomesOptions
 
 	mu   sync.Mutex // held while homes are changed
@@ -43,7 +45,7 @@ type HostHomes struct {
 }
 
 // OpenHomes makes the directory of homes if it is not there. The caller must Close it.
-func OpenHomes(o HomesOptions) (*HostHomes, error) {
+func OpenHomes(o HomesOptions) (*Homes, error) {
 	if !filepath.IsAbs(o.Dir) {
 		return nil, fmt.Errorf("open homes: %q is no absolute path", o.Dir)
 	}
@@ -65,11 +67,11 @@ func OpenHomes(o HomesOptions) (*HostHomes, error) {
 	if err := errors.Join(root.Chmod(".", 0o700), root.MkdirAll(notesDir, 0o700)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open homes: %w", err), root.Close())
 	}
-	return &HostHomes{opts: o, root: root}, nil
+	return &Homes{opts: o, root: root}, nil
 }
 
 // Close closes the directory. No other method is called afterwards.
-func (h *HostHomes) Close() error {
+func (h *Homes) Close() error {
 	if err := h.root.Close(); err != nil {
 		return fmt.Errorf("close homes: %w", err)
 	}
@@ -78,7 +80,7 @@ func (h *HostHomes) Close() error {
 
 // Home gives the absolute path of a session's home. It makes and seeds it the first time; afterwards it puts in what
 // has changed at the owner's since, links that are gone, and nothing else.
-func (h *HostHomes) Home(ctx context.Context, session string) (dir string, err error) {
+func (h *Homes) Home(ctx context.Context, session string) (dir string, err error) {
 	name := HomeName(session)
 	if name == "" {
 		return "", errors.New("a home: the session has no name")
@@ -95,7 +97,7 @@ func (h *HostHomes) Home(ctx context.Context, session string) (dir string, err e
 }
 
 // furnish makes a home and looks after what is in it. mu is held.
-func (h *HostHomes) furnish(name string) error {
+func (h *Homes) furnish(name string) error {
 	if err := h.root.MkdirAll(name, 0o700); err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ type HomeInfo struct {
 }
 
 // List finds all homes, the longest unused first. It reads every directory in them.
-func (h *HostHomes) List(ctx context.Context) ([]HomeInfo, error) {
+func (h *Homes) List(ctx context.Context) ([]HomeInfo, error) {
 	entries, err := fs.ReadDir(h.root.FS(), ".")
 	if err != nil {
 		return nil, fmt.Errorf("list homes: %w", err)
@@ -153,7 +155,7 @@ func (h *HostHomes) List(ctx context.Context) ([]HomeInfo, error) {
 	return all, nil
 }
 
-func (h *HostHomes) look(ctx context.Context, home fs.DirEntry) (HomeInfo, error) {
+func (h *Homes) look(ctx context.Context, home fs.DirEntry) (HomeInfo, error) {
 	info, err := home.Info()
 	if err != nil {
 		return HomeInfo{}, err
@@ -185,7 +187,7 @@ func ignoreGone(err error) error {
 
 // Forget removes a session's home with all in it, agents' sessions included; what links lead to stays. session is
 // named as Home took it, or as List names it. One that is not there is no error. Nothing may run in it.
-func (h *HostHomes) Forget(_ context.Context, session string) error {
+func (h *Homes) Forget(_ context.Context, session string) error {
 	name := HomeName(session)
 	if name == "" {
 		return errors.New("forget a home: it has no name")
@@ -200,7 +202,7 @@ func (h *HostHomes) Forget(_ context.Context, session string) error {
 }
 
 // notes are digests of what was put into a home, by where.
-func (h *HostHomes) notes(name string) (map[string]string, error) {
+func (h *Homes) notes(name string) (map[string]string, error) {
 	had := map[string]string{}
 	raw, err := h.root.ReadFile(notesFile(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +217,7 @@ func (h *HostHomes) notes(name string) (map[string]string, error) {
 	return had, nil
 }
 
-func (h *HostHomes) note(name string, had, now map[string]string) error {
+func (h *Homes) note(name string, had, now map[string]string) error {
 	if maps.Equal(had, now) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package cli_test
+package host_test
 
 import (
 	"context"
@@ -14,11 +14,12 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 	"ductor/internal/supervisor"
 )
 
 // next is the host of a ductor that is started after the one of h went.
-func next(t *testing.T, h *cli.Host, o cli.HostOptions) *cli.Host {
+func next(t *testing.T, h *host.Launcher, o host.Options) *host.Launcher {
 	t.Helper()
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
@@ -27,7 +28,7 @@ func next(t *testing.T, h *cli.Host, o cli.HostOptions) *cli.Host {
 }
 
 // left lists what a host finds.
-func left(t testing.TB, h *cli.Host) []cli.LeftRun {
+func left(t testing.TB, h *host.Launcher) []cli.LeftRun {
 	t.Helper()
 	runs, err := h.Left(t.Context())
 	if err != nil {
@@ -36,7 +37,7 @@ func left(t testing.TB, h *cli.Host) []cli.LeftRun {
 	return runs
 }
 
-func onlyLeft(t testing.TB, h *cli.Host) cli.LeftRun {
+func onlyLeft(t testing.TB, h *host.Launcher) cli.LeftRun {
 	t.Helper()
 	runs := left(t, h)
 	if len(runs) != 1 {
@@ -45,7 +46,7 @@ func onlyLeft(t testing.TB, h *cli.Host) cli.LeftRun {
 	return runs[0]
 }
 
-func attach(t testing.TB, h *cli.Host, run cli.RunID, offset int64) cli.Process {
+func attach(t testing.TB, h *host.Launcher, run cli.RunID, offset int64) cli.Process {
 	t.Helper()
 	p, err := h.Attach(t.Context(), run, offset)
 	if err != nil {
@@ -76,7 +77,7 @@ func TestRunIsLeftAndTakenUp(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"detached", "host closed"} {
 		t.Run(how, func(t *testing.T) {
-			o := cli.HostOptions{Dir: t.TempDir()}
+			o := host.Options{Dir: t.TempDir()}
 			h := clitest.OpenHost(t, o)
 			p := start(t, h, agent(t, `while read line; do echo "got $line"; done; echo bye`))
 			write(t, p, "one\n")
@@ -127,7 +128,7 @@ func TestRunIsLeftAndTakenUp(t *testing.T) {
 // What a program said that ended when nobody was there is kept, with how it ended.
 func TestEndedRunIsLeft(t *testing.T) {
 	t.Parallel()
-	o := cli.HostOptions{Dir: t.TempDir()}
+	o := host.Options{Dir: t.TempDir()}
 	h := clitest.OpenHost(t, o)
 	cmd := agent(t, `read go; echo last words; echo why >&2; exit 5`)
 	cmd.Turn = "t1"
@@ -151,7 +152,7 @@ func TestEndedRunIsLeft(t *testing.T) {
 
 func TestDiscard(t *testing.T) {
 	t.Parallel()
-	o := cli.HostOptions{Dir: t.TempDir()}
+	o := host.Options{Dir: t.TempDir()}
 	h := clitest.OpenHost(t, o)
 	p := start(t, h, agent(t, `setsid sleep 60 & echo ready; wait`))
 	readLine(t, p)
@@ -189,7 +190,7 @@ func TestStoppedRunIsKeptUntilItsTurnsAreSettled(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			o := cli.HostOptions{Dir: t.TempDir()}
+			o := host.Options{Dir: t.TempDir()}
 			h := clitest.OpenHost(t, o)
 			p := start(t, h, agent(t, `exec sleep 60`))
 			for _, turn := range tc.marks {
@@ -222,7 +223,7 @@ func TestStoppedRunIsKeptUntilItsTurnsAreSettled(t *testing.T) {
 // Marks of settled turns are forgotten when the next turn begins, so that they do not pile up.
 func TestBeginForgetsSettledTurns(t *testing.T) {
 	t.Parallel()
-	o := cli.HostOptions{Dir: t.TempDir()}
+	o := host.Options{Dir: t.TempDir()}
 	h := clitest.OpenHost(t, o)
 	p := start(t, h, agent(t, `exec cat`))
 	for _, turn := range []cli.TurnID{"1", "2", "3"} {
@@ -254,7 +255,7 @@ func TestBeginForgetsSettledTurns(t *testing.T) {
 
 func TestProbesAreNobodysToTakeUp(t *testing.T) {
 	t.Parallel()
-	o := cli.HostOptions{Dir: t.TempDir()}
+	o := host.Options{Dir: t.TempDir()}
 	h := clitest.OpenHost(t, o)
 	p := start(t, h, sh(t, `echo ready; exec sleep 60`))
 	readLine(t, p)
@@ -269,7 +270,7 @@ func TestProbesAreNobodysToTakeUp(t *testing.T) {
 
 func TestKnows(t *testing.T) {
 	t.Parallel()
-	o := cli.HostOptions{Dir: t.TempDir()}
+	o := host.Options{Dir: t.TempDir()}
 	before := time.Now()
 	h := clitest.OpenHost(t, o)
 	after := time.Now()
@@ -345,7 +346,7 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	t.Run("max age", func(t *testing.T) {
 		t.Parallel()
-		h := clitest.OpenHost(t, cli.HostOptions{MaxAge: 100 * time.Millisecond, Grace: 50 * time.Millisecond})
+		h := clitest.OpenHost(t, host.Options{MaxAge: 100 * time.Millisecond, Grace: 50 * time.Millisecond})
 		p := start(t, h, agent(t, `setsid sleep 60 & exec sleep 60`))
 		<-p.Done()
 		if got := p.Exit(); got.By != cli.EndedByAge {
@@ -354,7 +355,7 @@ func TestLimits(t *testing.T) {
 	})
 	t.Run("max age counts from the last turn", func(t *testing.T) {
 		t.Parallel()
-		h := clitest.OpenHost(t, cli.HostOptions{MaxAge: 3 * time.Second, Grace: 50 * time.Millisecond})
+		h := clitest.OpenHost(t, host.Options{MaxAge: 3 * time.Second, Grace: 50 * time.Millisecond})
 		began := time.Now()
 		p := start(t, h, agent(t, `exec sleep 60`))
 		time.Sleep(300 * time.Millisecond)
@@ -368,7 +369,7 @@ func TestLimits(t *testing.T) {
 	})
 	t.Run("orphaned", func(t *testing.T) {
 		t.Parallel()
-		o := cli.HostOptions{Dir: t.TempDir(), OrphanAfter: 50 * time.Millisecond, Grace: 50 * time.Millisecond}
+		o := host.Options{Dir: t.TempDir(), OrphanAfter: 50 * time.Millisecond, Grace: 50 * time.Millisecond}
 		h := clitest.OpenHost(t, o)
 		cmd := agent(t, `echo half; exec sleep 60`)
 		cmd.Turn = "1"
@@ -401,7 +402,7 @@ func TestLimits(t *testing.T) {
 // A run whose supervisor speaks another protocol is listed with the reason, and can be ended.
 func TestRunOfAnotherVersion(t *testing.T) {
 	t.Parallel()
-	o := cli.HostOptions{Dir: t.TempDir()}
+	o := host.Options{Dir: t.TempDir()}
 	old := o
 	old.Supervisor.Command = append(clitest.Supervisor(t), "protocol=1:1")
 	old.Supervisor.Protocol = supervisor.Protocol{Version: 1, Min: 1}
@@ -435,7 +436,7 @@ func TestOpenHostFails(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := cli.OpenHost(cli.HostOptions{Dir: file}); err == nil {
+	if h, err := host.Open(host.Options{Dir: file}); err == nil {
 		t.Error("a file was taken for a directory", h.Close())
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"bytes"
@@ -12,13 +12,15 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+
+	"ductor/cli"
 )
 
 // maxSeed bounds the owner's files that are read for homes.
 const maxSeed = 32 << 20
 
 // seed is a HomeSeed that is put into homes.
-type seed HomeSeed
+type seed cli.HomeSeed
 
 func (s seed) check() error {
 	switch {
@@ -70,7 +72,7 @@ func readSeed(file string) ([]byte, error) {
 
 // syncSeeds looks after all seeds in a home. had says what was put there before, by place; so does what is returned, for
 // the next time. Content that an agent changed stays until the owner's changes.
-func syncSeeds(home *os.Root, seeds []HomeSeed, had map[string]string) (map[string]string, error) {
+func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[string]string, error) {
 	now := map[string]string{}
 	for _, s := range seeds {
 		put := seed(s).copyTo
@@ -194,7 +196,7 @@ func replace(root *os.Root, name string, make func(temporary string) error) erro
 // CopiedSeeds makes of seeds what a place can be given that does not see this host's files: plain copies. What must
 // be picked is written to files in dir, as it is now, readable by no other user. Links to directories are left out, and
 // so is what the owner does not have and what must be picked of it.
-func CopiedSeeds(dir string, seeds []HomeSeed) ([]HomeSeed, error) {
+func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("copy seeds: %w", err)
 	}
@@ -203,13 +205,13 @@ func CopiedSeeds(dir string, seeds []HomeSeed) ([]HomeSeed, error) {
 		return nil, fmt.Errorf("copy seeds: %w", err)
 	}
 	defer root.Close()
-	var copied []HomeSeed
+	var copied []cli.HomeSeed
 	for _, s := range seeds {
 		if s.Pick == nil {
 			if info, err := os.Stat(s.From); err == nil && info.IsDir() {
 				continue
 			}
-			copied = append(copied, HomeSeed{From: s.From, To: s.To})
+			copied = append(copied, cli.HomeSeed{From: s.From, To: s.To})
 			continue
 		}
 		content, err := seed(s).content()
@@ -217,7 +219,7 @@ func CopiedSeeds(dir string, seeds []HomeSeed) ([]HomeSeed, error) {
 			if had, readErr := root.ReadFile(s.To); readErr != nil || !bytes.Equal(had, content) { // its time says when it changed
 				err = replaceFile(root, s.To, content)
 			}
-			copied = append(copied, HomeSeed{From: filepath.Join(dir, filepath.FromSlash(s.To)), To: s.To})
+			copied = append(copied, cli.HomeSeed{From: filepath.Join(dir, filepath.FromSlash(s.To)), To: s.To})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("copy seeds: %w", err)

@@ -1,4 +1,4 @@
-package cli_test
+package host_test
 
 import (
 	"encoding/json"
@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/host"
 )
 
 // owned is an owner's home, homes over it, and the seeds in them.
-func owned(t *testing.T, seeds func(owner string) []cli.HomeSeed) (owner, dir string, homes *cli.HostHomes) {
+func owned(t *testing.T, seeds func(owner string) []cli.HomeSeed) (owner, dir string, homes *host.Homes) {
 	t.Helper()
 	owner, dir = t.TempDir(), filepath.Join(t.TempDir(), "homes")
-	homes, err := cli.OpenHomes(cli.HomesOptions{Dir: dir, Seeds: seeds(owner)})
+	homes, err := host.OpenHomes(host.HomesOptions{Dir: dir, Seeds: seeds(owner)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func owned(t *testing.T, seeds func(owner string) []cli.HomeSeed) (owner, dir st
 	return owner, dir, homes
 }
 
-func home(t *testing.T, h *cli.HostHomes, session string) string {
+func home(t *testing.T, h *host.Homes, session string) string {
 	t.Helper()
 	dir, err := h.Home(t.Context(), session)
 	if err != nil {
@@ -221,7 +222,7 @@ func TestHomesAreListedAndForgotten(t *testing.T) {
 	owner := t.TempDir()
 	plant(t, filepath.Join(owner, "login"), strings.Repeat("x", 1000))
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-	homes, err := cli.OpenHomes(cli.HomesOptions{Dir: t.TempDir(), Seeds: simpleSeeds(owner), Now: func() time.Time { return now }})
+	homes, err := host.OpenHomes(host.HomesOptions{Dir: t.TempDir(), Seeds: simpleSeeds(owner), Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +277,7 @@ func TestCopiedSeeds(t *testing.T) {
 	plant(t, filepath.Join(owner, "login"), "in")
 	plant(t, filepath.Join(owner, "cache/big"), "big")
 	seeds := append(simpleSeeds(owner), cli.HomeSeed{From: filepath.Join(owner, "cache"), To: "cache", Link: true})
-	copied, err := cli.CopiedSeeds(filepath.Join(t.TempDir(), "seeds"), seeds)
+	copied, err := host.CopiedSeeds(filepath.Join(t.TempDir(), "seeds"), seeds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +311,7 @@ func TestPickEnv(t *testing.T) {
 }
 
 func TestGitKnowsTheOwnerAndNothingElse(t *testing.T) {
-	owner, _, homes := owned(t, cli.GitSeeds)
+	owner, _, homes := owned(t, host.GitSeeds)
 	plant(t, filepath.Join(owner, ".gitconfig"), "[core]\n\thooksPath = /evil\n[User]\n\tName = Ann \"A\" Lee ; me\n\temail=ann@example.org\n\tsigningkey = X\n[alias]\n\tname = !sh\n")
 	got := holds(t, filepath.Join(home(t, homes, "s"), ".gitconfig"))
 	if got != "[user]\n\tname = Ann \"A\" Lee ; me\n\temail = ann@example.org\n" {

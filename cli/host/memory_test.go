@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"math"
@@ -33,7 +33,7 @@ func TestHostMemory(t *testing.T) {
 			for name, text := range tc.files {
 				root[name] = &fstest.MapFile{Data: []byte(text)}
 			}
-			if got := NewHostMemory(root).Available(); got != tc.want {
+			if got := NewMemory(root).Available(); got != tc.want {
 				t.Errorf("%d MB, want %d MB", got/mb, tc.want/mb)
 			}
 		})

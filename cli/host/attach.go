@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"ductor/cli"
 	"ductor/internal/supervisor"
 )
 
@@ -21,7 +22,7 @@ const (
 )
 
 // labelsOf writes a purpose and marks as labels of a run.
-func labelsOf(p Purpose, marks []Mark) (map[string]string, error) {
+func labelsOf(p cli.Purpose, marks []cli.Mark) (map[string]string, error) {
 	raw, err := json.Marshal(marks)
 	if err != nil {
 		return nil, fmt.Errorf("encode marks: %w", err)
@@ -32,13 +33,13 @@ func labelsOf(p Purpose, marks []Mark) (map[string]string, error) {
 	}, nil
 }
 
-// PurposeOf reads the labels of a run that a Host started.
-func PurposeOf(labels map[string]string) (Purpose, []Mark, error) {
-	p := Purpose{
-		Agent: Agent(labels[labelAgent]), Mode: Mode(labels[labelMode]),
-		Conversation: Conversation(labels[labelConversation]), Setting: labels[labelSetting],
+// PurposeOf reads the labels of a run that a Launcher started.
+func PurposeOf(labels map[string]string) (cli.Purpose, []cli.Mark, error) {
+	p := cli.Purpose{
+		Agent: cli.Agent(labels[labelAgent]), Mode: cli.Mode(labels[labelMode]),
+		Conversation: cli.Conversation(labels[labelConversation]), Setting: labels[labelSetting],
 	}
-	var marks []Mark
+	var marks []cli.Mark
 	if raw := labels[labelMarks]; raw != "" {
 		if err := json.Unmarshal([]byte(raw), &marks); err != nil {
 			return p, nil, fmt.Errorf("read marks of a run: %w", err)
@@ -48,14 +49,14 @@ func PurposeOf(labels map[string]string) (Purpose, []Mark, error) {
 }
 
 // Left lists the runs of the previous process of ductor. Its probes are ended.
-func (h *Host) Left(ctx context.Context) ([]LeftRun, error) {
+func (h *Launcher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 	infos, err := h.root.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for runs that were left: %w", err)
 	}
-	var left []LeftRun
+	var left []cli.LeftRun
 	for _, info := range infos {
-		if h.isMine(RunID(info.ID)) {
+		if h.isMine(cli.RunID(info.ID)) {
 			continue
 		}
 		run := leftOf(info)
@@ -71,16 +72,16 @@ func (h *Host) Left(ctx context.Context) ([]LeftRun, error) {
 	return left, nil
 }
 
-func (h *Host) isMine(id RunID) bool {
+func (h *Launcher) isMine(id cli.RunID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.runs[id] != nil || h.starting[id]
 }
 
-func leftOf(info supervisor.Info) LeftRun {
+func leftOf(info supervisor.Info) cli.LeftRun {
 	purpose, marks, err := PurposeOf(info.Labels)
-	run := LeftRun{
-		Run: RunID(info.ID), Purpose: purpose, Marks: marks, PID: info.PID, OutputEnd: info.OutputEnd,
+	run := cli.LeftRun{
+		Run: cli.RunID(info.ID), Purpose: purpose, Marks: marks, PID: info.PID, OutputEnd: info.OutputEnd,
 		InputEnd: info.InputEnd, InputClosed: info.InputClosed, Alive: info.Alive, Problem: info.Problem,
 	}
 	if err != nil && run.Problem == "" {
@@ -90,7 +91,7 @@ func leftOf(info supervisor.Info) LeftRun {
 }
 
 // Attach takes over a run.
-func (h *Host) Attach(ctx context.Context, id RunID, offset int64) (Process, error) {
+func (h *Launcher) Attach(ctx context.Context, id cli.RunID, offset int64) (cli.Process, error) {
 	run, err := h.root.Attach(ctx, string(id), offset)
 	if err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (h *Host) Attach(ctx context.Context, id RunID, offset int64) (Process, err
 }
 
 // Discard ends a run and forgets its output.
-func (h *Host) Discard(ctx context.Context, id RunID) error {
+func (h *Launcher) Discard(ctx context.Context, id cli.RunID) error {
 	if err := h.root.Kill(ctx, string(id)); err != nil {
 		return err
 	}

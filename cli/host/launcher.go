@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"cmp"
@@ -11,31 +11,32 @@ import (
 	"sync"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/supervisor"
 )
 
-// DefaultOrphanAfter is the default of HostOptions.OrphanAfter.
+// DefaultOrphanAfter is the default of Options.OrphanAfter.
 const DefaultOrphanAfter = 15 * time.Minute
 
-// StartedRun is what a Host logs, as a debugging message, for each program it started; "run" is its RunID.
+// StartedRun is what a Launcher logs, as a debugging message, for each program it started; "run" is its RunID.
 const StartedRun = "a run was started"
 
 const (
-	probeOrphan = time.Second     // a probe is of no worth without who asked
+	probeOrphan = time.Second     // only the caller that asked needs a probe
 	keepResult  = 2 * time.Second // how long a supervisor lingers after its agent's end; the disk keeps more
 	collectWait = 10 * time.Second
-	placeWait   = time.Minute // a place may have to be made first
+	lookWait    = time.Minute // the environment may have to be made first
 )
 
-// HostOptions set up a Host. Dir is required unless the runs are in a place of Supervisor's; zero values take
+// Options set up a Launcher. Dir is required unless Supervisor names a Place for the runs; zero values take
 // the defaults.
-type HostOptions struct {
+type Options struct {
 	Dir string // where runs are kept; made if it is not there, and closed to other users
 	// Supervisor says how supervisors are started, and with a Place in it, that all is not on this machine.
 	Supervisor supervisor.Options
-	// MaxAge is how long a turn may run; its supervisor ends it then, also when no ductor is there. 0 is for ever.
+	// MaxAge is how long a turn may run; its supervisor ends it then, also while ductor is not running. 0 is for ever.
 	MaxAge time.Duration
-	// OrphanAfter is how long a run may go on when no ductor is there.
+	// OrphanAfter is how long a run may go on while ductor is not running.
 	OrphanAfter time.Duration
 	// Grace is between TERM and KILL when a supervisor ends a run without a Stop.
 	Grace    time.Duration
@@ -43,16 +44,16 @@ type HostOptions struct {
 	Logger   *slog.Logger
 }
 
-// Host starts processes on this machine or in a supervisor.Place, each under a supervisor of its own, which
+// Launcher starts processes on this machine or in a supervisor.Place, each under a supervisor of its own, which
 // outlives ductor. Linux only. Safe for concurrent use.
-type Host struct {
-	opts HostOptions
+type Launcher struct {
+	opts Options
 	root *supervisor.Root
 	log  *slog.Logger
 
 	mu       sync.Mutex
-	runs     map[RunID]*hostRun // started or attached to by this Host, and not forgotten
-	starting map[RunID]bool
+	runs     map[cli.RunID]*process // started or attached to by this Launcher, and not forgotten
+	starting map[cli.RunID]bool
 	closed   bool
 	work     sync.WaitGroup // of what is done in the background; entered with mu held
 
@@ -63,16 +64,16 @@ type Host struct {
 }
 
 var (
-	_ Launcher = (*Host)(nil)
-	_ Finder   = (*Host)(nil)
-	_ Measured = (*hostRun)(nil)
-	_ Lister   = (*hostRun)(nil)
+	_ cli.Launcher = (*Launcher)(nil)
+	_ cli.Finder   = (*Launcher)(nil)
+	_ cli.Measured = (*process)(nil)
+	_ cli.Lister   = (*process)(nil)
 )
 
-// OpenHost makes the launcher for this machine. The caller must Close it.
-func OpenHost(o HostOptions) (*Host, error) {
+// Open makes the launcher for this machine. The caller must Close it.
+func Open(o Options) (*Launcher, error) {
 	o.OrphanAfter = cmp.Or(o.OrphanAfter, DefaultOrphanAfter)
-	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.Grace = cmp.Or(o.Grace, cli.DefaultGrace)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -80,7 +81,7 @@ func OpenHost(o HostOptions) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open host: %w", err)
 	}
-	h := &Host{opts: o, root: root, log: o.Logger, runs: map[RunID]*hostRun{}, starting: map[RunID]bool{}, closing: make(chan struct{})}
+	h := &Launcher{opts: o, root: root, log: o.Logger, runs: map[cli.RunID]*process{}, starting: map[cli.RunID]bool{}, closing: make(chan struct{})}
 	if o.Supervisor.Place != nil { // which is asked for nothing before it is needed
 		return h, nil
 	}
@@ -92,18 +93,18 @@ func OpenHost(o HostOptions) (*Host, error) {
 
 // LookPath finds a program by name; a name with a slash is checked as it is. A program that is not
 // there gives an error matching fs.ErrNotExist.
-func (h *Host) LookPath(name string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), placeWait)
+func (h *Launcher) LookPath(name string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookWait)
 	defer cancel()
 	return h.root.LookPath(ctx, name)
 }
 
 // Start runs cmd in a session and group of its own. A missing working directory is an error that does
 // not match fs.ErrNotExist; a missing program is one that does.
-func (h *Host) Start(ctx context.Context, cmd Command) (Process, error) {
-	var marks []Mark
+func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
+	var marks []cli.Mark
 	if cmd.Turn != "" {
-		marks = []Mark{{Turn: cmd.Turn}}
+		marks = []cli.Mark{{Turn: cmd.Turn}}
 	}
 	labels, err := labelsOf(cmd.For, marks)
 	if err != nil {
@@ -113,7 +114,7 @@ func (h *Host) Start(ctx context.Context, cmd Command) (Process, error) {
 		return nil, err
 	}
 	id := rand.Text()
-	defer h.announce(RunID(id))()
+	defer h.announce(cli.RunID(id))()
 	run, err := h.root.Start(ctx, supervisor.Spec{
 		ID: id, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labels, Limits: h.limits(cmd.For),
 	})
@@ -124,8 +125,8 @@ func (h *Host) Start(ctx context.Context, cmd Command) (Process, error) {
 	return h.hold(run, cmd.For, marks, supervisor.Times{}), nil
 }
 
-// announce makes a run this Host's before it is there. The function it returns is for when it is held.
-func (h *Host) announce(id RunID) (held func()) {
+// announce makes a run this Launcher's before it is there. The function it returns is for when it is held.
+func (h *Launcher) announce(id cli.RunID) (held func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.starting[id] = true
@@ -136,7 +137,7 @@ func (h *Host) announce(id RunID) (held func()) {
 	}
 }
 
-func (h *Host) limits(p Purpose) supervisor.Limits {
+func (h *Launcher) limits(p cli.Purpose) supervisor.Limits {
 	l := supervisor.Limits{
 		MaxAge: h.opts.MaxAge, OrphanAfter: h.opts.OrphanAfter, KeepResult: keepResult,
 		Grace: h.opts.Grace, MaxSpool: h.opts.MaxSpool,
@@ -147,9 +148,9 @@ func (h *Host) limits(p Purpose) supervisor.Limits {
 	return l
 }
 
-// hold makes a Process of a run, which is this Host's from now on.
-func (h *Host) hold(run *supervisor.Run, p Purpose, marks []Mark, times supervisor.Times) *hostRun {
-	r := newHostRun(h, run, p, marks, times)
+// hold makes a Process of a run, which is this Launcher's from now on.
+func (h *Launcher) hold(run *supervisor.Run, p cli.Purpose, marks []cli.Mark, times supervisor.Times) *process {
+	r := newProcess(h, run, p, marks, times)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.runs[r.Run()] = r
@@ -157,7 +158,7 @@ func (h *Host) hold(run *supervisor.Run, p Purpose, marks []Mark, times supervis
 }
 
 // Find gives a run by its agent and process; see Finder.
-func (h *Host) Find(agent Agent, pid int) Process {
+func (h *Launcher) Find(agent cli.Agent, pid int) cli.Process {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.runs {
@@ -170,7 +171,7 @@ func (h *Host) Find(agent Agent, pid int) Process {
 
 // Settled forgets runs that were stopped and have nothing else that is not recorded, and of others the output that
 // belongs to recorded turns alone.
-func (h *Host) Settled(turn TurnID) {
+func (h *Launcher) Settled(turn cli.TurnID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.runs {
@@ -184,7 +185,7 @@ func (h *Host) Settled(turn TurnID) {
 }
 
 // forget removes a run for good, in the background. mu is held.
-func (h *Host) forget(r *hostRun) {
+func (h *Launcher) forget(r *process) {
 	delete(h.runs, r.Run())
 	if h.closed { // after the next start ductor finds that no turn needs it
 		return
@@ -199,16 +200,17 @@ func (h *Host) forget(r *hostRun) {
 }
 
 // retired is called once a run was stopped and released.
-func (h *Host) retired(r *hostRun) {
+func (h *Launcher) retired(r *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r.retire() {
+	r.advance(released)
+	if r.done() {
 		h.forget(r)
 	}
 }
 
 // background runs f, for which Close waits; after Close it is run at once.
-func (h *Host) background(f func()) {
+func (h *Launcher) background(f func()) {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -220,7 +222,7 @@ func (h *Host) background(f func()) {
 }
 
 // Close detaches from the runs that were not stopped, which go on. Idempotent.
-func (h *Host) Close() error {
+func (h *Launcher) Close() error {
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true

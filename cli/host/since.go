@@ -1,16 +1,16 @@
-package cli
+package host
 
 import (
 	"context"
 	"time"
 )
 
-// sinceWait is how long a place may take to say since when it has kept runs.
+// sinceWait is how long an environment may take to say since when it has kept runs.
 const sinceWait = 15 * time.Second
 
-// Knows says whether no run started after that can have been forgotten. A place that cannot be reached knows
+// Knows says whether no run started after that can have been forgotten. An environment that cannot be reached knows
 // nothing.
-func (h *Host) Knows(after time.Time) bool {
+func (h *Launcher) Knows(after time.Time) bool {
 	h.sinceMu.Lock()
 	defer h.sinceMu.Unlock()
 	if h.since.IsZero() {

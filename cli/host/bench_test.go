@@ -1,4 +1,4 @@
-package cli_test
+package host_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 	"ductor/internal/supervisor"
 )
 
@@ -69,7 +70,7 @@ func each(b *testing.B, f func(b *testing.B, start func(cli.Command) (cli.Proces
 		if err != nil {
 			b.Fatal(err)
 		}
-		h := clitest.OpenHost(b, cli.HostOptions{Supervisor: supervisor.Options{Spares: 2, Command: []string{self, "supervise"}}})
+		h := clitest.OpenHost(b, host.Options{Supervisor: supervisor.Options{Spares: 2, Command: []string{self, "supervise"}}})
 		time.Sleep(200 * time.Millisecond) // until the spares are there
 		f(b, func(c cli.Command) (cli.Process, error) { return h.Start(b.Context(), c) })
 	})

@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"context"
@@ -9,60 +9,70 @@ import (
 	"sync"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/supervisor"
 )
 
 // drainPatience is how long the output of a stopped run may still be read before ductor releases it.
 const drainPatience = 5 * time.Second
 
-// Between two tries to stop a run that cannot be reached.
+// The pauses between two tries to stop a run that cannot be reached.
 const (
 	stopPause     = time.Second
 	stopPauseMost = 30 * time.Second
 )
 
-// hostRun is a Process: a run under a supervisor.
-type hostRun struct {
-	host  *Host
+// process is a Process: a run under a supervisor.
+type process struct {
+	host  *Launcher
 	run   *supervisor.Run
-	times supervisor.Times // of what was printed before this Host attached
-	in    hostInput
-	out   hostOutput
+	times supervisor.Times // of what was printed before this Launcher attached
+	in    input
+	out   output
 
 	marks   runMarks
-	purpose Purpose
+	purpose cli.Purpose
 
-	mu      sync.Mutex
-	dead    bool // it was stopped
-	stopped bool // and released
-	late    bool // it is being stopped in the background, for it could not be reached
+	mu    sync.Mutex
+	phase phase
 }
 
-func newHostRun(h *Host, run *supervisor.Run, p Purpose, marks []Mark, times supervisor.Times) *hostRun {
-	r := &hostRun{host: h, run: run, times: times, purpose: p}
+// phase is how far the end of a run has come.
+type phase int
+
+// The phases of a run, in their order.
+const (
+	running  phase = iota
+	stopping       // it could not be reached; a goroutine tries to stop it until it can
+	dead           // no process of it is left
+	released       // dead, and detached from
+)
+
+func newProcess(h *Launcher, run *supervisor.Run, p cli.Purpose, marks []cli.Mark, times supervisor.Times) *process {
+	r := &process{host: h, run: run, times: times, purpose: p}
 	r.marks.all = marks
-	r.in = hostInput{to: run.Stdin(), sent: run.Info().InputEnd}
-	r.out = hostOutput{from: run.Stdout(), ended: make(chan struct{})}
+	r.in = input{to: run.Stdin(), sent: run.Info().InputEnd}
+	r.out = output{from: run.Stdout(), ended: make(chan struct{})}
 	return r
 }
 
-func (r *hostRun) Run() RunID                  { return RunID(r.run.ID()) }
-func (r *hostRun) PID() int                    { return r.run.PID() }
-func (r *hostRun) Stdin() io.WriteCloser       { return &r.in }
-func (r *hostRun) Stdout() io.Reader           { return &r.out }
-func (r *hostRun) StderrTail() string          { return r.run.StderrTail() }
-func (r *hostRun) Done() <-chan struct{}       { return r.run.Done() }
-func (r *hostRun) When(offset int64) time.Time { return r.times.At(offset) }
+func (r *process) Run() cli.RunID              { return cli.RunID(r.run.ID()) }
+func (r *process) PID() int                    { return r.run.PID() }
+func (r *process) Stdin() io.WriteCloser       { return &r.in }
+func (r *process) Stdout() io.Reader           { return &r.out }
+func (r *process) StderrTail() string          { return r.run.StderrTail() }
+func (r *process) Done() <-chan struct{}       { return r.run.Done() }
+func (r *process) When(offset int64) time.Time { return r.times.At(offset) }
 
-func (r *hostRun) Exit() ExitStatus {
+func (r *process) Exit() cli.ExitStatus {
 	e := r.run.Exit()
 	if !e.Known {
-		return ExitStatus{Code: CodeUnknown, By: EndedUnseen, OOM: e.OOM}
+		return cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen, OOM: e.OOM}
 	}
-	return ExitStatus{Code: e.Code, Signal: e.Signal, By: Terminator(e.By), OOM: e.OOM}
+	return cli.ExitStatus{Code: e.Code, Signal: e.Signal, By: cli.Terminator(e.By), OOM: e.OOM}
 }
 
-func (r *hostRun) Interrupt() error {
+func (r *process) Interrupt() error {
 	if err := r.run.Interrupt(); err != nil {
 		return fmt.Errorf("interrupt process %d: %w", r.PID(), err)
 	}
@@ -70,7 +80,7 @@ func (r *hostRun) Interrupt() error {
 }
 
 // Memory is what the program and all it started have resident now; see Measured.
-func (r *hostRun) Memory(ctx context.Context) (int64, error) {
+func (r *process) Memory(ctx context.Context) (int64, error) {
 	info, err := r.run.Inspect(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("measure process %d: %w", r.PID(), err)
@@ -79,18 +89,18 @@ func (r *hostRun) Memory(ctx context.Context) (int64, error) {
 }
 
 // Processes names what runs of the program and of all it started; see Lister.
-func (r *hostRun) Processes(ctx context.Context) (names []ProcessName, err error) {
+func (r *process) Processes(ctx context.Context) (names []cli.ProcessName, err error) {
 	info, err := r.run.Inspect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the processes of %d: %w", r.PID(), err)
 	}
 	for _, m := range info.Members {
-		names = append(names, ProcessName{Name: m.Name, PID: m.PID})
+		names = append(names, cli.ProcessName{Name: m.Name, PID: m.PID})
 	}
 	return names, nil
 }
 
-func (r *hostRun) Begin(ctx context.Context, m Mark) error {
+func (r *process) Begin(ctx context.Context, m cli.Mark) error {
 	r.marks.recording.Lock()
 	defer r.marks.recording.Unlock()
 	m.Input = r.in.position()
@@ -106,22 +116,28 @@ func (r *hostRun) Begin(ctx context.Context, m Mark) error {
 	return nil
 }
 
-// retire takes note that the run was stopped. It says whether nothing needs the run any more.
-func (r *hostRun) retire() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stopped = true
-	return !r.marks.open()
-}
-
 // done says whether nothing needs the run any more.
-func (r *hostRun) done() bool {
+func (r *process) done() bool { return r.reached(released) && !r.marks.open() }
+
+// reached says whether the run is in phase p or past it.
+func (r *process) reached(p phase) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stopped && !r.marks.open()
+	return r.phase >= p
 }
 
-func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {
+// advance puts the run into phase p, and says whether it had not reached that yet.
+func (r *process) advance(p phase) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.phase < p
+	r.phase = max(r.phase, p)
+	return before
+}
+
+func (r *process) isDead() bool { return r.reached(dead) }
+
+func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 	if r.isDead() {
 		return nil
 	}
@@ -136,25 +152,22 @@ func (r *hostRun) Stop(ctx context.Context, grace time.Duration) error {
 		r.host.stopLater(r, grace)
 		return err
 	}
-	if r.die() {
+	if r.advance(dead) {
 		r.host.background(r.release)
 	}
 	return nil
 }
 
-// stopLater goes on trying to stop a run in a place that could not be reached, until it is or until this Host
-// ends: the next one finds it, or it finds itself orphaned.
-func (h *Host) stopLater(r *hostRun, grace time.Duration) {
+// stopLater tries to stop a run in an environment that could not be reached, until it is stopped or this Launcher
+// is closed: after the next start ductor finds the run, or its supervisor ends it as an orphan.
+func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	if h.opts.Supervisor.Place == nil {
 		return
 	}
-	r.mu.Lock()
-	again := r.late
-	r.late = true
-	r.mu.Unlock()
+	first := r.advance(stopping)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if again || h.closed {
+	if !first || h.closed {
 		return
 	}
 	h.work.Go(func() {
@@ -164,7 +177,7 @@ func (h *Host) stopLater(r *hostRun, grace time.Duration) {
 				return
 			case <-time.After(pause):
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), grace+StopSlack)
+			ctx, cancel := context.WithTimeout(context.Background(), grace+cli.StopSlack)
 			err := r.Stop(ctx, grace)
 			cancel()
 			if err == nil {
@@ -176,10 +189,10 @@ func (h *Host) stopLater(r *hostRun, grace time.Duration) {
 
 // endLate ends runs that should have been ended before, and could not be reached: a session is not resumed while
 // an agent that ductor does not listen to works in it. It is an error if they still cannot be reached.
-func (h *Host) endLate(ctx context.Context, p Purpose) error {
+func (h *Launcher) endLate(ctx context.Context, p cli.Purpose) error {
 	for _, r := range h.lateRuns(p) {
 		err := r.Stop(ctx, h.opts.Grace)
-		var lost *Failure
+		var lost *cli.Failure
 		if errors.As(err, &lost) {
 			return fmt.Errorf("end what ran before: %w", err)
 		}
@@ -190,7 +203,7 @@ func (h *Host) endLate(ctx context.Context, p Purpose) error {
 	return nil
 }
 
-func (h *Host) lateRuns(p Purpose) (late []*hostRun) {
+func (h *Launcher) lateRuns(p cli.Purpose) (late []*process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.runs {
@@ -201,14 +214,10 @@ func (h *Host) lateRuns(p Purpose) (late []*hostRun) {
 	return late
 }
 
-func (r *hostRun) isLate() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.late && !r.dead
-}
+func (r *process) isLate() bool { return r.reached(stopping) && !r.isDead() }
 
 // stopDetached ends a run that was detached from, whoever may have it by now.
-func (r *hostRun) stopDetached(ctx context.Context, grace time.Duration) error {
+func (r *process) stopDetached(ctx context.Context, grace time.Duration) error {
 	again, err := r.host.root.Follow(context.WithoutCancel(ctx), string(r.Run()), 0)
 	if errors.Is(err, fs.ErrNotExist) { // collected, and nothing is collected that lives
 		return nil
@@ -220,24 +229,9 @@ func (r *hostRun) stopDetached(ctx context.Context, grace time.Duration) error {
 	return again.Stop(ctx, grace)
 }
 
-func (r *hostRun) isDead() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.dead
-}
-
-// die takes note that nothing of the run is left alive. It says whether that is news.
-func (r *hostRun) die() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was := r.dead
-	r.dead = true
-	return !was
-}
-
-// release releases a stopped run once its last words were read. They stay on the disk until the turns they
-// are of are settled.
-func (r *hostRun) release() {
+// release detaches from a stopped run once the rest of its output was read. That stays on the disk until the turns
+// that it belongs to are recorded.
+func (r *process) release() {
 	wait := time.NewTimer(drainPatience)
 	defer wait.Stop()
 	select {
@@ -249,17 +243,17 @@ func (r *hostRun) release() {
 	r.host.retired(r)
 }
 
-func (r *hostRun) Detach() { r.run.Detach() }
+func (r *process) Detach() { r.run.Detach() }
 
-// hostInput counts what the program was sent.
-type hostInput struct {
+// input counts what the program was sent.
+type input struct {
 	to io.WriteCloser
 
 	mu   sync.Mutex
 	sent int64
 }
 
-func (i *hostInput) Write(p []byte) (int, error) {
+func (i *input) Write(p []byte) (int, error) {
 	n, err := i.to.Write(p)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -267,27 +261,27 @@ func (i *hostInput) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (i *hostInput) Close() error { return i.to.Close() }
+func (i *input) Close() error { return i.to.Close() }
 
-func (i *hostInput) position() int64 {
+func (i *input) position() int64 {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.sent
 }
 
-// hostOutput says what went wrong in the words of this package.
-type hostOutput struct {
+// output reads what the program prints, with the errors of package cli.
+type output struct {
 	from  *supervisor.Output
 	once  sync.Once
 	ended chan struct{} // closed when there is no more to read
 }
 
-var _ Gatherer = (*hostOutput)(nil)
+var _ cli.Gatherer = (*output)(nil)
 
-func (o *hostOutput) Gather() { o.from.Gather() }
-func (o *hostOutput) Hurry()  { o.from.Hurry() }
+func (o *output) Gather() { o.from.Gather() }
+func (o *output) Hurry()  { o.from.Hurry() }
 
-func (o *hostOutput) Read(p []byte) (int, error) {
+func (o *output) Read(p []byte) (int, error) {
 	n, err := o.from.Read(p)
 	var lost *supervisor.LostError
 	switch {
@@ -298,11 +292,11 @@ func (o *hostOutput) Read(p []byte) (int, error) {
 		if lost.Damaged {
 			reason = "what was kept is damaged"
 		}
-		return n, &LostOutput{From: lost.From, To: lost.To, Reason: reason}
+		return n, &cli.LostOutput{From: lost.From, To: lost.To, Reason: reason}
 	}
 	o.once.Do(func() { close(o.ended) })
 	if errors.Is(err, supervisor.ErrDetached) {
-		return n, ErrDetached
+		return n, cli.ErrDetached
 	}
 	return n, err
 }

@@ -1,10 +1,12 @@
-package cli
+package host
 
 import (
 	"context"
 	"slices"
 	"sync"
 	"time"
+
+	"ductor/cli"
 )
 
 // forgetWait is how long a supervisor may take to forget output.
@@ -14,27 +16,27 @@ const forgetWait = 5 * time.Second
 type runMarks struct {
 	recording sync.Mutex // held while marks are recorded, so that the order is the right one
 	mu        sync.Mutex
-	all       []Mark
-	settled   []TurnID // of the marked ones
-	forgotten int64    // the output before this was forgotten
+	all       []cli.Mark
+	settled   []cli.TurnID // of the marked ones
+	forgotten int64        // the output before this was forgotten
 }
 
 // add puts a mark in place of those that it makes void, and gives all of them.
-func (k *runMarks) add(m Mark) []Mark {
+func (k *runMarks) add(m cli.Mark) []cli.Mark {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	kept := slices.DeleteFunc(slices.Clone(k.all), func(o Mark) bool {
-		return o.Turn == m.Turn || o.Turn == RestMark || slices.Contains(k.settled, o.Turn)
+	kept := slices.DeleteFunc(slices.Clone(k.all), func(o cli.Mark) bool {
+		return o.Turn == m.Turn || o.Turn == cli.RestMark || slices.Contains(k.settled, o.Turn)
 	})
 	k.all, k.settled = append(kept, m), nil
 	return k.all
 }
 
-// settle takes note that a turn is recorded. It says whether the turn has a mark.
-func (k *runMarks) settle(turn TurnID) bool {
+// settle notes that a turn is recorded. It says whether the turn has a mark.
+func (k *runMarks) settle(turn cli.TurnID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	marked := slices.ContainsFunc(k.all, func(m Mark) bool { return m.Turn == turn })
+	marked := slices.ContainsFunc(k.all, func(m cli.Mark) bool { return m.Turn == turn })
 	if marked {
 		k.settled = append(k.settled, turn)
 	}
@@ -45,10 +47,10 @@ func (k *runMarks) settle(turn TurnID) bool {
 func (k *runMarks) open() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.ContainsFunc(k.all, func(m Mark) bool { return m.OfTurn() && !slices.Contains(k.settled, m.Turn) })
+	return slices.ContainsFunc(k.all, func(m cli.Mark) bool { return m.OfTurn() && !slices.Contains(k.settled, m.Turn) })
 }
 
-// neededFrom is the offset from which on somebody may still read the output: after a restart ductor reads from the mark of a
+// neededFrom is the offset from which on the output may still be read: after a restart ductor reads from the mark of a
 // turn that is not recorded or, if there is none, from the last mark. Marks that are made from now on are not before it.
 func (k *runMarks) neededFrom() int64 {
 	k.recording.Lock() // what is not recorded yet does not count
@@ -67,7 +69,7 @@ func (k *runMarks) neededFrom() int64 {
 	return from
 }
 
-// forgets says whether there is more to forget than was forgotten, and takes note of it.
+// forgets says whether there is more to forget than was forgotten, and notes it.
 func (k *runMarks) forgets(before int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -77,7 +79,7 @@ func (k *runMarks) forgets(before int64) bool {
 }
 
 // trim has the output forgotten that no turn needs any more. It waits for the supervisor, and is called without a lock.
-func (r *hostRun) trim() {
+func (r *process) trim() {
 	before := r.marks.neededFrom()
 	if !r.marks.forgets(before) {
 		return
@@ -90,7 +92,7 @@ func (r *hostRun) trim() {
 }
 
 // trimLater calls trim in the background. It is called without a lock.
-func (h *Host) trimLater(r *hostRun) {
+func (h *Launcher) trimLater(r *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed { // after the next start ductor has it forgotten

@@ -1,4 +1,4 @@
-package cli_test
+package host_test
 
 import (
 	"os"
@@ -8,13 +8,14 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/host"
 )
 
 // Each step says what is on disk in the end. A step that must keep all is followed by one that shows it: what a
 // supervisor forgot does not come back.
 func TestOutputOfSettledTurnsIsForgotten(t *testing.T) {
 	t.Parallel()
-	o := cli.HostOptions{Dir: t.TempDir()}
+	o := host.Options{Dir: t.TempDir()}
 	h := clitest.OpenHost(t, o)
 	p := start(t, h, agent(t, `exec cat`))
 	say := func(line string) {
