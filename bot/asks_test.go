@@ -295,7 +295,7 @@ func TestAsksThatEndByThemselves(t *testing.T) {
 			s.begin()
 			m := s.card("May Claude")
 			time.Sleep(31 * time.Minute)
-			s.wantShown("Nobody decided in time")
+			s.wantShown("Not decided in time")
 			s.wantAnswer(s.tap(s.who, m, s.data(m, "Allow once")), "Too late")
 			s.wantTold("a false Nobody decided in time, so it was denied.[]")
 		})

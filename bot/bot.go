@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"ductor/bot/approval"
 	"ductor/bot/card"
 	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
@@ -105,7 +106,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	cards := o.Cards
 	cards.Client, cards.Outbox, cards.Journal, cards.Buttons, cards.Log = client, b.outbox, o.Journal, turnButtons{}, b.log
 	b.chat = &Chat{cards: card.New(cards), queue: newQueueCards(b.outbox, client, o.Journal, b.log), letters: b.letters,
-		asks: newAskBoard(b.outbox, client, o.Journal, b.log)}
+		approvals: approval.New(approval.Options{Outbox: b.outbox, Client: client, Journal: o.Journal, Log: b.log, Now: o.Now})}
 	return b, nil
 }
 
@@ -162,7 +163,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	b.log.Info("serving as a bot", "username", me.Username, "id", me.ID)
 	b.startLetters()
-	b.chat.asks.attach(desk)
+	b.chat.approvals.Attach(desk)
 	ctx, cancel := context.WithCancel(ctx)
 	var small sync.WaitGroup
 	small.Go(func() { b.prepare(ctx) })
@@ -174,8 +175,8 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		me: me, allow: b.opts.Allow, trigger: b.opts.Trigger, abortWords: b.opts.AbortWords, receipts: b.opts.Receipts,
 		windows: mergeWindows{album: b.opts.AlbumWindow, paste: b.opts.PasteWindow},
 		desk:    desk, journal: b.opts.Journal, mail: b.letters, uploads: b.uploads,
-		voice: voice,
-		board: b.chat.asks, queue: b.chat.queue, jobs: b.opts.Jobs,
+		voice:     voice,
+		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs,
 		log: b.log, now: b.opts.Now, random: b.opts.Random,
 	})
 	defer func() {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"ductor/bot/approval"
 	"ductor/bot/card"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -82,10 +83,10 @@ type callbacks struct {
 	menus  *menus
 	log    *slog.Logger
 
-	asks     *asking
-	restarts *restarts
-	queue    *queueCards
-	crons    *crons
+	approvals *approval.Screen
+	restarts  *restarts
+	queue     *queueCards
+	crons     *crons
 }
 
 func (c *callbacks) handle(ctx context.Context, p press) {
@@ -111,8 +112,8 @@ func (c *callbacks) handle(ctx context.Context, p press) {
 		text, err = c.resume(ctx, p, orchestrator.SessionID(what))
 	case actModel, actPermission, actRole, actBusy, actJobModel:
 		text, err = c.menus.press(ctx, p, act, what)
-	case actAsk:
-		text, letters, err = c.asks.press(ctx, p, what)
+	case approval.Action:
+		text, letters, err = c.decide(ctx, p, what)
 	case actCron:
 		text, letters, err = c.crons.press(ctx, p, what)
 	case actSteer:
@@ -153,6 +154,20 @@ func (c *callbacks) refusal(p press, err error) string {
 	}
 	c.log.Error("button failed", "data", p.data, "updates", p.by.Updates, "err", err)
 	return "That did not work. The log says why."
+}
+
+// decide passes a press to the approval or the question that it is for.
+func (c *callbacks) decide(ctx context.Context, p press, what string) (string, []orchestrator.Notice, error) {
+	text, parts, err := c.approvals.Press(ctx, approval.Press{By: p.by, Name: p.name, Message: p.message}, what)
+	var letters []orchestrator.Notice
+	for _, part := range parts {
+		l, err := letterOf(p.by.Conversation, letterContent{Text: part.Text, Entities: part.Entities, ReplyTo: p.message})
+		if err != nil {
+			return "", nil, err
+		}
+		letters = append(letters, l)
+	}
+	return text, letters, err
 }
 
 type repeatFunc func(context.Context, cli.TurnID, orchestrator.Press) (orchestrator.Receipt, error)

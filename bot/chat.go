@@ -3,18 +3,19 @@ package bot
 import (
 	"context"
 
+	"ductor/bot/approval"
 	"ductor/bot/card"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
-// Chat is the orchestrator's view of Telegram: cards, queue cards, notices and what agents ask. Safe for concurrent use,
+// Chat is the orchestrator's view of Telegram: cards, queue cards, notices, approvals and questions. Safe for concurrent use,
 // from New until Close.
 type Chat struct {
-	cards   *card.Cards
-	queue   *queueCards
-	letters *Letters
-	asks    *askBoard
+	cards     *card.Cards
+	queue     *queueCards
+	letters   *Letters
+	approvals *approval.Screen
 }
 
 var (
@@ -22,10 +23,10 @@ var (
 	_ orchestrator.Asks = (*Chat)(nil)
 )
 
-// ShowAsk shows what an agent asks, or how that stands now. What is shown before the Bot runs is sent then.
+// ShowAsk shows an approval or a question, or its new state. The bot sends what is shown before Run then.
 func (c *Chat) ShowAsk(a orchestrator.Ask) {
-	c.asks.ShowAsk(a)
-	if a.State != orchestrator.AskOpen && c.asks.hint(a.Conversation) == "" {
+	c.approvals.Show(a)
+	if a.State != orchestrator.AskOpen && c.approvals.Hint(a.Conversation) == "" {
 		c.queue.unhint(a.Conversation)
 	}
 }
@@ -40,7 +41,7 @@ func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Car
 
 // Queued shows that a turn waits.
 func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
-	c.queue.queued(t, ahead, func() string { return c.asks.hint(t.Prompt.Conversation) })
+	c.queue.queued(t, ahead, func() string { return c.approvals.Hint(t.Prompt.Conversation) })
 }
 
 // Unqueued removes what Queued showed, also before a restart.

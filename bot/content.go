@@ -1,12 +1,14 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"ductor/bot/approval"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
@@ -14,17 +16,17 @@ import (
 // receiver turns content into prompts: it waits for the parts that belong together, fetches files and
 // hands the whole to the desk.
 type receiver struct {
-	desk     Desk
-	closer   *closer
-	voice    voice
-	uploads  *uploads
-	windows  mergeWindows
-	merged   *mergeMemory
-	receipts Receipts
-	asks     *asking
-	restarts *restarts
-	crons    *crons
-	log      *slog.Logger
+	desk      Desk
+	closer    *closer
+	voice     voice
+	uploads   *uploads
+	windows   mergeWindows
+	merged    *mergeMemory
+	receipts  Receipts
+	approvals *approval.Screen
+	restarts  *restarts
+	crons     *crons
+	log       *slog.Logger
 }
 
 // Receipts says how a prompt is acknowledged at once.
@@ -70,15 +72,33 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 	r.submit(ctx, t, parts, files)
 }
 
-// answered gives a reply to a message that shows what an agent asks, or what a job is to have, to that; and to an
-// ask the next words of who was asked for some.
+// answered passes a message to the approval, the question or the job that it is for; false if it is a prompt.
 func (r *receiver) answered(ctx context.Context, in *incoming) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
-	if in.replyTo == 0 {
-		return r.asks.next(ctx, in)
+	return r.decided(ctx, in) || in.replyTo != 0 && r.crons.reply(ctx, in)
+}
+
+// decided passes a message to the approval or the question that it is for; false if it is for none.
+func (r *receiver) decided(ctx context.Context, in *incoming) bool {
+	o := r.approvals.Reply(ctx, approval.Message{
+		Conversation: in.conv, User: in.person, ReplyTo: in.replyTo, Text: in.text, Updates: in.updates(),
+	})
+	closing := r.closer
+	if o.Secret {
+		r.voice.remove(in.conv, in.message)
+		closing = closing.forgetting()
 	}
-	return r.asks.reply(ctx, in) || r.crons.reply(ctx, in)
+	switch {
+	case o.Fate == approval.Prompt:
+		in.context = cmp.Or(o.Text, in.context)
+		return false
+	case o.Fate == approval.Finish && o.Text != "":
+		closing.answer(ctx, in, o.Text, nil)
+	case o.Fate == approval.Finish:
+		closing.finish(ctx, in.updates())
+	}
+	return true
 }
 
 // errLeft says that the content is no longer ours to deal with.

@@ -130,6 +130,9 @@ func (k *crons) actOnDraft(ctx context.Context, p press, cp cronPress, nonce str
 	return cronPage{}, render.StaleButton, nil
 }
 
+// wordsPatience is how long a page waits for words: a later message is a prompt.
+const wordsPatience = 10 * time.Minute
+
 // await has the next reply of a person to a message be what a job is to have.
 func (k *crons) await(ctx context.Context, p press, f cronForm, field jobField) error {
 	return k.keep(ctx, cronAwaitedKey(p.by.Conversation, p.message), cronAwaited{

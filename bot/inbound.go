@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"ductor/bot/approval"
 	"ductor/orchestrator"
 )
 
@@ -17,14 +18,14 @@ type parts struct {
 	receipts   Receipts
 	windows    mergeWindows
 
-	desk    Desk
-	journal orchestrator.Journal
-	mail    mail
-	voice   voice
-	uploads *uploads
-	board   *askBoard
-	queue   *queueCards
-	jobs    orchestrator.Jobs // nil: none are kept
+	desk      Desk
+	journal   orchestrator.Journal
+	mail      mail
+	voice     voice
+	uploads   *uploads
+	approvals *approval.Screen
+	queue     *queueCards
+	jobs      orchestrator.Jobs // nil: none are kept
 
 	log    *slog.Logger
 	now    func() time.Time
@@ -38,7 +39,6 @@ const controlPatience = 45 * time.Second
 func assemble(p parts) *router {
 	closing := &closer{journal: p.journal, mail: p.mail, log: p.log}
 	open := &menus{closer: closing, voice: p.voice, now: p.now, random: p.random, byID: make(map[string]menu)}
-	asks := &asking{desk: p.desk, board: p.board, closer: closing, voice: p.voice, now: p.now, log: p.log}
 	restarts := &restarts{desk: p.desk, journal: p.journal, closer: closing, voice: p.voice}
 	crons := &crons{
 		jobs: p.jobs, desk: p.desk, journal: p.journal, closer: closing, mail: p.mail, voice: p.voice, menus: open,
@@ -46,7 +46,7 @@ func assemble(p parts) *router {
 	}
 	receiving := &receiver{
 		desk: p.desk, closer: closing, voice: p.voice, uploads: p.uploads, windows: p.windows,
-		merged: &mergeMemory{}, receipts: p.receipts, asks: asks, restarts: restarts, crons: crons, log: p.log,
+		merged: &mergeMemory{}, receipts: p.receipts, approvals: p.approvals, restarts: restarts, crons: crons, log: p.log,
 	}
 	lanes := newLaneKeeper(p.log, controlPatience)
 	lanes.content, lanes.broke = receiving.receive, closing.broke
@@ -64,7 +64,7 @@ func assemble(p parts) *router {
 		},
 		callbacks: &callbacks{
 			desk: p.desk, closer: closing, voice: p.voice, menus: open, log: p.log,
-			asks: asks, restarts: restarts, queue: p.queue, crons: crons,
+			approvals: p.approvals, restarts: restarts, queue: p.queue, crons: crons,
 		},
 		gate: &gate{
 			allow: p.allow, log: p.log,

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/bot/approval"
 	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
 	"ductor/cli"
@@ -145,11 +146,13 @@ func newInboundRig(t *testing.T) *inboundRig {
 		next: 100, message: 500,
 	}
 	rig.desk.status = orchestrator.Status{Agent: "claude", Model: "opus", Dir: "/home/u", Permission: cli.Ask}
+	approvals := approval.New(approval.Options{Journal: journal, Log: slog.New(rig.logs), Now: time.Now})
+	approvals.Attach(rig.desk)
 	rig.router = assemble(parts{
 		me:    identity{ID: 42, Username: "ductor_bot"},
 		allow: Allow{Users: []orchestrator.PersonID{owner}, Groups: []int64{group}},
 		desk:  rig.desk, journal: journal, mail: mailFake{}, voice: rig.voice,
-		board:      newAskBoard(nil, nil, journal, slog.New(rig.logs)),
+		approvals:  approvals,
 		queue:      newQueueCards(nil, nil, journal, slog.New(rig.logs)),
 		windows:    mergeWindows{album: 700 * time.Millisecond, paste: 700 * time.Millisecond},
 		abortWords: []string{"stop", "wait"},

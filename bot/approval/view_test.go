@@ -1,4 +1,4 @@
-package bot
+package approval
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator"
 )
 
-func anAsk() orchestrator.Ask {
+func anApproval() orchestrator.Ask {
 	return orchestrator.Ask{
 		ID: "q1", Nonce: "n1", Agent: "claude", Requests: []cli.AskID{"x"}, State: orchestrator.AskOpen,
 		Approval:    &cli.ApprovalAsked{Tool: "Bash", Title: "git status --short"},
@@ -39,7 +39,7 @@ func drawn(t render.Text, k tgapi.Keyboard) string {
 const openButtons = "\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]" +
 	"\n[Allow this session… a:q1:n1:s][Allow pattern… a:q1:n1:p]\n[Deny with reason… a:q1:n1:r]"
 
-func TestAskCard(t *testing.T) {
+func TestApproval(t *testing.T) {
 	long := strings.Repeat("x", 3000)
 	for _, c := range []struct {
 		name   string
@@ -47,26 +47,26 @@ func TestAskCard(t *testing.T) {
 		want   string
 	}{
 		{"open", func(*orchestrator.Ask) {},
-			"🔐 May Claude use Bash?\ngit status --short\nDenied by itself at 15:04." + openButtons},
+			"🔐 May Claude use Bash?\ngit status --short\nDenied at 15:04 unless decided before." + openButtons},
 		{"several at once", func(a *orchestrator.Ask) { a.Requests = []cli.AskID{"x", "y", "z"} },
-			"🔐 May Claude use Bash?\ngit status --short\nStands for 3 identical requests.\nDenied by itself at 15:04." + openButtons},
+			"🔐 May Claude use Bash?\ngit status --short\nStands for 3 identical requests.\nDenied at 15:04 unless decided before." + openButtons},
 		{"no rule to offer, a reason", func(a *orchestrator.Ask) {
 			a.SessionRule, a.Rule, a.Approval.Reason = "", "", "to see\nwhat changed"
-		}, "🔐 May Claude use Bash?\ngit status --short\nIt says: to see⏎what changed\nDenied by itself at 15:04." +
+		}, "🔐 May Claude use Bash?\ngit status --short\nIt says: to see⏎what changed\nDenied at 15:04 unless decided before." +
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
 		{"a change", func(a *orchestrator.Ask) {
 			a.Approval = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a\n+++ b\n-x\n+y\n"}}}
-		}, "🔐 May Claude use Edit?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nDenied by itself at 15:04." + openButtons},
+		}, "🔐 May Claude use Edit?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nDenied at 15:04 unless decided before." + openButtons},
 		{"a plan", func(a *orchestrator.Ask) {
 			a.Approval, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
-		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nDenied by itself at 15:04." +
+		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nDenied at 15:04 unless decided before." +
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
 		{"the end of a long command is shown", func(a *orchestrator.Ask) { a.Approval.Detail = long + "; rm -rf ~" },
 			"🔐 May Claude use Bash?\n" + strings.Repeat("x", 766) + "\n… 1861 characters are not shown here …\n" +
-				strings.Repeat("x", 373) + "; rm -rf ~\nDenied by itself at 15:04." +
+				strings.Repeat("x", 373) + "; rm -rf ~\nDenied at 15:04 unless decided before." +
 				"\nNot all of it is shown here: open 📄 Full text before you allow it." + openButtons + "[📄 Full text a:q1:n1:f]"},
 		{"what is not seen is written out", func(a *orchestrator.Ask) { a.Approval.Title = "ls \u202e\u200bfr- mr" },
-			"🔐 May Claude use Bash?\nls \\u202e\\u200bfr- mr\nDenied by itself at 15:04." + openButtons},
+			"🔐 May Claude use Bash?\nls \\u202e\\u200bfr- mr\nDenied at 15:04 unless decided before." + openButtons},
 		{"allowed", func(a *orchestrator.Ask) { a.State = orchestrator.AskAllowed },
 			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed."},
 		{"allowed by a rule", func(a *orchestrator.Ask) { a.State, a.Ruled = orchestrator.AskAllowed, a.Rule },
@@ -78,38 +78,38 @@ func TestAskCard(t *testing.T) {
 		{"withdrawn", func(a *orchestrator.Ask) { a.State = orchestrator.AskWithdrawn },
 			"🔐 May Claude use Bash?\ngit status --short\n↩ No longer waited for."},
 		{"expired", func(a *orchestrator.Ask) { a.State = orchestrator.AskExpired },
-			"🔐 May Claude use Bash?\ngit status --short\n⌛ Nobody decided in time, so it was denied."},
+			"🔐 May Claude use Bash?\ngit status --short\n⌛ Not decided in time, so it was denied."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := anAsk()
+			a := anApproval()
 			c.change(&a)
-			if got := drawn(askView(a, "")); got != c.want {
+			if got := drawn(drawApproval(a, "")); got != c.want {
 				t.Errorf("the chat shows\n%s\nwant\n%s", got, c.want)
 			}
 		})
 	}
 }
 
-// Nobody makes a rule without having seen it: the button of the choice is below the rule and nowhere else.
-func TestAskShowsTheRuleBeforeItIsMade(t *testing.T) {
-	a := anAsk()
+// Every user sees a rule before making it: the button of the choice is below the rule and nowhere else.
+func TestTheRuleIsShownBeforeTheChoice(t *testing.T) {
+	a := anApproval()
 	want := "🔐 May Claude use Bash?\ngit status --short\n" +
-		"Allowing it like this lets through unasked, in this conversation, until it is revoked in /permissions:\n" +
+		"Allowing it like this lets through without asking, in this conversation, until it is revoked in /permissions:\n" +
 		"Bash(git status *)\n[✅ Allow all of that a:q1:n1:P]\n[‹ Back a:q1:n1:b]"
-	if got := drawn(askConfirm(a, askShowPattern)); got != want {
+	if got := drawn(drawRule(a, opShowPattern)); got != want {
 		t.Errorf("the chat shows\n%s\nwant\n%s", got, want)
 	}
 	a.State = orchestrator.AskExpired
-	if _, k := askConfirm(a, askShowPattern); k != nil {
-		t.Error("an ask that is over has buttons")
+	if _, k := drawRule(a, opShowPattern); k != nil {
+		t.Error("an approval that is over has buttons")
 	}
 }
 
-func TestAskWholeShowsEverything(t *testing.T) {
-	a := anAsk()
+func TestTheFullTextShowsEverything(t *testing.T) {
+	a := anApproval()
 	a.Approval.Detail = strings.Repeat("word ", 3000) + "end"
 	var all strings.Builder
-	for _, m := range askWhole(a) {
+	for _, m := range fullText(a) {
 		if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 			t.Error(err)
 		}
@@ -119,20 +119,20 @@ func TestAskWholeShowsEverything(t *testing.T) {
 		t.Errorf("%d of 3000 words", n)
 	}
 	a.Approval.Detail = strings.Repeat("word ", 30000)
-	whole := askWhole(a)
-	if last := whole[len(whole)-1].Text; len(whole) != askWholeMax+1 || !strings.Contains(last, "longer than a chat can show") {
+	whole := fullText(a)
+	if last := whole[len(whole)-1].Text; len(whole) != fullTextMax+1 || !strings.Contains(last, "longer than a chat can show") {
 		t.Errorf("%d messages, the last %q", len(whole), last)
 	}
 }
 
-// Whatever an agent asks, the card is a message that Telegram takes and its buttons say what they do.
-func TestLawAskCardIsAMessage(t *testing.T) {
+// Whatever an agent asks, Telegram accepts the message, and its buttons name the approval.
+func TestLawAnApprovalIsAMessage(t *testing.T) {
 	text := rapid.StringMatching(`(?s).{0,40}`)
 	rapid.Check(t, func(rt *rapid.T) {
 		long := func(label string) string {
 			return strings.Repeat(text.Draw(rt, label), rapid.SampledFrom([]int{0, 1, 7, 300}).Draw(rt, label+" times"))
 		}
-		a := anAsk()
+		a := anApproval()
 		a.Approval = &cli.ApprovalAsked{
 			Tool:  rapid.SampledFrom([]string{"Bash", cli.PlanTool, strings.Repeat("Tool", 20)}).Draw(rt, "tool"),
 			Title: long("title"), Detail: long("detail"), Reason: long("reason"),
@@ -147,20 +147,20 @@ func TestLawAskCardIsAMessage(t *testing.T) {
 		a.Rule = "Bash(" + long("rule") + ")"
 		a.State = rapid.SampledFrom([]orchestrator.AskState{orchestrator.AskOpen, orchestrator.AskAllowed, orchestrator.AskDenied}).Draw(rt, "state")
 		a.Reason, a.Ruled = long("why"), long("ruled")
-		for _, op := range []askOp{askBack, askShowPattern} {
-			m, k := askView(a, "")
-			if op == askShowPattern {
-				m, k = askConfirm(a, op)
+		for _, op := range []operation{opBack, opShowPattern} {
+			m, k := drawApproval(a, "")
+			if op == opShowPattern {
+				m, k = drawRule(a, op)
 			}
 			if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 				rt.Fatalf("%q: %v", m.Text, err)
 			}
 			if (len(k) > 0) != (a.State == orchestrator.AskOpen) {
-				rt.Fatalf("an ask that is %s has %d rows of buttons", a.State, len(k))
+				rt.Fatalf("an approval that is %s has %d rows of buttons", a.State, len(k))
 			}
 			for _, row := range k {
 				for _, b := range row {
-					if p, ok := parseAskData(strings.TrimPrefix(b.Data, actAsk+":")); !ok || p.id != a.ID || p.nonce != a.Nonce {
+					if p, ok := parseButtonData(strings.TrimPrefix(b.Data, Action+":")); !ok || p.id != a.ID || p.nonce != a.Nonce {
 						rt.Fatalf("the button says %q", b.Data)
 					}
 				}
@@ -169,7 +169,7 @@ func TestLawAskCardIsAMessage(t *testing.T) {
 	})
 }
 
-// Whatever an agent asks, all of it is on the card or in the full text, or it cannot be allowed.
+// Whatever an agent asks, all of it is in the message or in the full text, or it cannot be allowed.
 func TestLawNothingIsAllowedUnseen(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]{8,10}`)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -183,7 +183,7 @@ func TestLawNothingIsAllowedUnseen(t *testing.T) {
 			}
 			return b.String()
 		}
-		a := anAsk()
+		a := anApproval()
 		a.Rule, a.SessionRule = "", ""
 		a.Approval = &cli.ApprovalAsked{Tool: "Bash", Detail: text("detail"), Reason: text("reason")}
 		for range rapid.IntRange(0, 7).Draw(rt, "changes") {
@@ -193,7 +193,7 @@ func TestLawNothingIsAllowedUnseen(t *testing.T) {
 			weight := rapid.SampledFrom([]cli.Weight{cli.PlainField, cli.WiderField}).Draw(rt, "weight")
 			a.Approval.Fields = append(a.Approval.Fields, cli.Field{Name: text("name"), Value: text("value"), Weight: weight})
 		}
-		card, keys := askView(a, "")
+		card, keys := drawApproval(a, "")
 		gate := gateOf(a, subjectOf(a))
 		buttons := fmt.Sprint(keys)
 		if strings.Contains(buttons, "Allow") != (gate != gateShut) || gate == gateUnread && !strings.Contains(buttons, "Full text") {
@@ -201,32 +201,32 @@ func TestLawNothingIsAllowedUnseen(t *testing.T) {
 		}
 		shown := card.Text
 		if gate == gateUnread {
-			for _, m := range askWhole(a) {
+			for _, m := range fullText(a) {
 				shown += m.Text
 			}
 		}
 		for i, w := range words {
 			if gate != gateShut && !strings.Contains(shown, w) {
-				rt.Fatalf("word %d, %q, of a card that is %s is nowhere: %q", i, w, gate, shown)
+				rt.Fatalf("word %d, %q, of an approval that is %s is nowhere: %q", i, w, gate, shown)
 			}
 		}
 	})
 }
 
-func FuzzAskData(f *testing.F) {
+func FuzzButtonData(f *testing.F) {
 	for _, s := range []string{"q1:n1:1", "q:n:o0.12", "q:n:n3", "q:n:S", "::", "q:n:", "q:n:o1.", "q:n:o01.2", "q:n:11"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, what string) {
-		p, ok := parseAskData(what)
+		p, ok := parseButtonData(what)
 		if !ok {
 			return
 		}
 		// What is understood is what a button of ours would say, and nothing else.
-		if data, fits := p.data(); fits && data != actAsk+":"+what {
+		if data, fits := p.encode(); fits && data != Action+":"+what {
 			t.Errorf("%q is read as %+v, which is %q", what, p, data)
 		}
-		if c, is := p.op.choice(); is && (c == orchestrator.AllowSession) != (p.op == askSession) {
+		if c, is := p.op.choice(); is && (c == orchestrator.AllowSession) != (p.op == opSession) {
 			t.Errorf("%q is the choice %s", what, c)
 		}
 	})

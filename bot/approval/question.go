@@ -1,4 +1,4 @@
-package bot
+package approval
 
 import (
 	"fmt"
@@ -21,14 +21,14 @@ const (
 	answersShown      = 3
 )
 
-// questionView is how questions stand in the chat: one after the other, with a button for each option. Pure.
-func questionView(a orchestrator.Ask, d askDraft, who string) (render.Text, tgapi.Keyboard) {
+// drawQuestion shows one question after the other, with a button for each option.
+func drawQuestion(a orchestrator.Ask, d draft, user string) (render.Text, tgapi.Keyboard) {
 	lines := []render.Text{render.Plain("❓ " + render.AgentName(a.Agent) + " asks" + ordinal(d.Question, a))}
 	if a.State != orchestrator.AskOpen {
 		for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {
 			lines = append(lines, givenAnswer(q, answerAt(a.Answers, i), a.State))
 		}
-		return fitting(append(lines, askEnding(a, who))), nil
+		return fitting(append(lines, drawDecision(a, user))), nil
 	}
 	for i := max(d.Question-answersShown, 0); i < d.Question; i++ {
 		q := a.Questions[i]
@@ -48,7 +48,7 @@ func questionView(a orchestrator.Ask, d askDraft, who string) (render.Text, tgap
 		lines = append(lines, render.Styled(render.Italic, hint))
 	}
 	if !a.Expires.IsZero() {
-		lines = append(lines, render.Styled(render.Italic, "Not answered by itself at "+a.Expires.Local().Format("15:04")+"."))
+		lines = append(lines, render.Styled(render.Italic, "Closed at "+a.Expires.Local().Format("15:04")+" unless answered before."))
 	}
 	return fitting(lines), questionButtons(a, d)
 }
@@ -60,7 +60,7 @@ func ordinal(question int, a orchestrator.Ask) string {
 	return fmt.Sprintf(" (%d of %d):", question+1, len(a.Questions))
 }
 
-// fitting is lines as one message, its end cut off where it is too long.
+// fitting is lines as one message, without its end where it is too long.
 func fitting(lines []render.Text) render.Text {
 	return render.AsMessage(render.Shorten(separated(lines), render.MessageLimit))
 }
@@ -110,14 +110,14 @@ func optionLabel(o cli.Option) string {
 	return "(no name)"
 }
 
-// wordsHint says how to answer in own words.
-func wordsHint(a orchestrator.Ask, q cli.Question, d askDraft) string {
+// wordsHint says how to answer in words of the user.
+func wordsHint(a orchestrator.Ask, q cli.Question, d draft) string {
 	const secret = "I delete your message where Telegram lets me, keep it nowhere and show it nowhere."
 	switch {
-	case d.View == askWords && q.Secret:
-		return askedWords(a, d, "it") + ". " + secret
-	case d.View == askWords:
-		return askedWords(a, d, "the answer") + "."
+	case d.View == opWords && q.Secret:
+		return wordsWanted(a, d, "it") + ". " + secret
+	case d.View == opWords:
+		return wordsWanted(a, d, "the answer") + "."
 	case q.Secret:
 		return "Reply to this message with it. " + secret
 	case len(q.Options) == 0:
@@ -128,37 +128,33 @@ func wordsHint(a orchestrator.Ask, q cli.Question, d askDraft) string {
 	return ""
 }
 
-func questionButtons(a orchestrator.Ask, d askDraft) tgapi.Keyboard {
+func questionButtons(a orchestrator.Ask, d draft) tgapi.Keyboard {
 	q := a.Questions[d.Question]
 	var k tgapi.Keyboard
 	row := func(buttons ...tgapi.Button) { k = append(k, buttons) }
-	button := func(text string, op askOp, option int) (tgapi.Button, bool) {
-		data, ok := (askPress{id: a.ID, nonce: a.Nonce, op: op, question: d.Question, option: option}).data()
+	button := func(text string, op operation, option int) (tgapi.Button, bool) {
+		data, ok := (buttonData{id: a.ID, nonce: a.Nonce, op: op, question: d.Question, option: option}).encode()
 		return tgapi.Button{Text: text, Data: data}, ok
 	}
 	for i, o := range q.Options[:min(len(q.Options), optionsMax)] {
-		picked := false
-		for _, p := range d.Picks[d.Question] {
-			picked = picked || p == i
-		}
-		if b, ok := button(render.Marked(optionLabel(o), picked), askOption, i); ok {
+		if b, ok := button(render.Marked(optionLabel(o), slices.Contains(d.Picks[d.Question], i)), opOption, i); ok {
 			row(b)
 		}
 	}
-	if b, ok := button(nextLabel(a, d), askNext, 0); ok && len(d.answer(d.Question, q)) > 0 {
+	if b, ok := button(nextLabel(a, d), opNext, 0); ok && len(d.answer(d.Question, q)) > 0 {
 		row(b)
 	}
 	var last []tgapi.Button
-	if b, ok := button("‹ Back", askBack, 0); ok && (d.Question > 0 || d.View == askWords) {
+	if b, ok := button("‹ Back", opBack, 0); ok && (d.Question > 0 || d.View == opWords) {
 		last = append(last, b)
 	}
-	if b, ok := button("✍ Own words…", askWords, 0); ok && d.View != askWords && takesWords(q) {
+	if b, ok := button("✍ Own words…", opWords, 0); ok && d.View != opWords && takesWords(q) {
 		last = append(last, b)
 	}
-	if b, ok := button("✖ Do not answer", askDeny, 0); ok {
+	if b, ok := button("✖ Do not answer", opDeny, 0); ok {
 		last = append(last, b)
 	}
-	if b, ok := button("📄 Full text", askFull, 0); ok && questionCut(q) {
+	if b, ok := button("📄 Full text", opFullText, 0); ok && questionCut(q) {
 		last = append(last, b)
 	}
 	return append(k, last)
@@ -175,10 +171,10 @@ func questionCut(q cli.Question) bool {
 	})
 }
 
-// takesWords says whether a question can be answered in own words.
+// takesWords says whether a question takes words of the user.
 func takesWords(q cli.Question) bool { return q.Free || len(q.Options) == 0 }
 
-func nextLabel(a orchestrator.Ask, d askDraft) string {
+func nextLabel(a orchestrator.Ask, d draft) string {
 	if d.Question+1 < len(a.Questions) {
 		return "Next ›"
 	}

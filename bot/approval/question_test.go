@@ -1,4 +1,4 @@
-package bot
+package approval
 
 import (
 	"strings"
@@ -13,15 +13,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// Whatever is asked and however far people are with it, the card is a message that Telegram takes, no button
-// says more than it can carry, and no secret is shown or kept.
+// Whatever an agent asks and however far the user is, Telegram accepts the message and the data of its buttons, and no
+// secret is shown or kept.
 func TestLawQuestionsAreAMessage(t *testing.T) {
 	text := rapid.StringMatching(`(?s).{0,30}`)
 	rapid.Check(t, func(rt *rapid.T) {
 		long := func(label string) string {
 			return strings.Repeat(text.Draw(rt, label), rapid.SampledFrom([]int{1, 1, 7, 200}).Draw(rt, label+" times"))
 		}
-		a := anAsk()
+		a := anApproval()
 		a.ID, a.Nonce, a.Approval = "ABCDEFGHIJKLMNOP", "ABCDEFGHIJKLMNOPQRSTUVWX", nil
 		for range rapid.IntRange(1, 4).Draw(rt, "questions") {
 			q := cli.Question{
@@ -33,7 +33,7 @@ func TestLawQuestionsAreAMessage(t *testing.T) {
 			}
 			a.Questions = append(a.Questions, q)
 		}
-		var d askDraft
+		var d draft
 		for {
 			q := a.Questions[d.Question]
 			if len(q.Options) > 0 {
@@ -50,8 +50,8 @@ func TestLawQuestionsAreAMessage(t *testing.T) {
 	})
 }
 
-func checkQuestion(rt *rapid.T, a orchestrator.Ask, d askDraft) {
-	m, k := drawAsk(a, d, "Ann")
+func checkQuestion(rt *rapid.T, a orchestrator.Ask, d draft) {
+	m, k := draw(a, d, "Ann")
 	if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 		rt.Fatalf("%q: %v", m.Text, err)
 	}
@@ -60,7 +60,7 @@ func checkQuestion(rt *rapid.T, a orchestrator.Ask, d askDraft) {
 	}
 	for _, row := range k {
 		for _, b := range row {
-			if p, ok := parseAskData(strings.TrimPrefix(b.Data, actAsk+":")); !ok || p.id != a.ID || p.nonce != a.Nonce || len(b.Data) > tgapi.DataLimit {
+			if p, ok := parseButtonData(strings.TrimPrefix(b.Data, Action+":")); !ok || p.id != a.ID || p.nonce != a.Nonce || len(b.Data) > tgapi.DataLimit {
 				rt.Fatalf("the button says %q", b.Data)
 			}
 		}
@@ -76,16 +76,16 @@ func checkQuestion(rt *rapid.T, a orchestrator.Ask, d askDraft) {
 	if allSecret && (strings.Contains(m.Text, "hunter2") || strings.Contains(string(kept), "hunter2")) {
 		rt.Fatalf("a secret is shown or kept: %q %s", m.Text, kept)
 	}
-	if _, err := decodeAskDraft(kept, a.Questions); err != nil {
+	if _, err := decodeDraft(kept, a.Questions); err != nil {
 		rt.Fatal(err)
 	}
 }
 
-// A draft of before a restart goes on where it was, but asks again for what was not kept.
+// A draft survives a restart, but for its secrets, which it asks for again.
 func TestADraftOutlivesARestart(t *testing.T) {
 	questions := []cli.Question{{Text: "User?", Free: true}, {Text: "Password?", Free: true, Secret: true}, {Text: "Why?", Free: true}}
 	a := orchestrator.Ask{Questions: questions}
-	d := askDraft{View: askWords, From: 7, Until: time.Unix(1000, 0).UTC()}
+	d := draft{View: opWords, From: 7, Until: time.Unix(1000, 0).UTC()}
 	for _, words := range []string{"ann", "hunter2"} {
 		d.say(questions[d.Question], words)
 		d.forward(a)
@@ -97,11 +97,11 @@ func TestADraftOutlivesARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := decodeAskDraft(data, questions)
+	got, err := decodeDraft(data, questions)
 	if err != nil || got.Question != 1 || got.Words[0] != "ann" || got.Words[1] != "" || !got.applied([]int64{4}) || !got.waits(7, time.Unix(999, 0)) {
 		t.Errorf("goes on with %+v, %v", got, err)
 	}
-	if _, err := decodeAskDraft([]byte("{"), questions); err == nil {
+	if _, err := decodeDraft([]byte("{"), questions); err == nil {
 		t.Error("half a draft is believed")
 	}
 }

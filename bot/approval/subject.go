@@ -1,4 +1,4 @@
-package bot
+package approval
 
 import (
 	"cmp"
@@ -13,30 +13,30 @@ import (
 
 // Sizes of what an approval shows, in UTF-16 units. A part that finds less room shows less.
 const (
-	askRoom      = 3300 // of all parts together: what stands around them fits a message too
-	askDetailMax = 1200
-	askDiffMax   = 1200 // of all changes together
-	askChanges   = 5
-	askReasonMax = 300
-	askFieldMax  = 200
-	askWiderMax  = 900 // of all fields that ask for more
-	askPlainMax  = 900 // of all other fields
-	askPathMax   = 200
+	subjectMax = 3300 // of all parts together: what stands around them fits a message too
+	detailMax  = 1200
+	diffMax    = 1200 // of all changes together
+	changesMax = 5
+	reasonMax  = 300
+	fieldMax   = 200
+	widerMax   = 900 // of all fields that ask for wider rights
+	plainMax   = 900 // of all other fields
+	pathMax    = 200
 )
 
-// subject is what an approval is about, as the card shows it. The card's own words and those of the agent are never
-// on one line, except in fields, whose names come first.
+// subject is what an approval is about, as the message shows it. No line has words of the bot and of the agent, except a
+// field, whose name comes first.
 type subject struct {
 	lines []render.Text
 	room  int
-	cut   bool // the card does not show all of it
+	cut   bool // the message does not show all of it
 }
 
 // subjectOf draws what an approval is about: first what it asks for beyond the usual, then the command or the changes,
 // then its other fields.
 func subjectOf(a orchestrator.Ask) *subject {
 	ask := a.Approval
-	s := &subject{room: askRoom}
+	s := &subject{room: subjectMax}
 	tool, whole := inLine(ask.Tool, render.NameLimit)
 	s.cut = !whole
 	head := render.Concat(render.Plain("🔐 May "+render.AgentName(a.Agent)+" use "), render.Styled(render.Bold, tool), render.Plain("?"))
@@ -51,10 +51,10 @@ func subjectOf(a orchestrator.Ask) *subject {
 		s.add(render.Styled(render.Bold, "⚠️ "+why))
 	}
 	s.fields(ask, cli.WiderField)
-	s.block("", cmp.Or(ask.Detail, ask.Title), askDetailMax)
+	s.block("", cmp.Or(ask.Detail, ask.Title), detailMax)
 	s.changes(ask.Changes, a.Dir)
 	s.fields(ask, cli.PlainField)
-	reason, whole := inLine(ask.Reason, min(askReasonMax, s.room))
+	reason, whole := inLine(ask.Reason, min(reasonMax, s.room))
 	s.cut = s.cut || !whole
 	if reason != "" {
 		s.add(render.Styled(render.Italic, "It says: "+reason))
@@ -67,7 +67,7 @@ func (s *subject) add(line render.Text) {
 	s.room = max(s.room-render.Len(line.Text)-1, 0)
 }
 
-// block shows a text as it is, without its middle where it is long.
+// block shows a text unchanged, without its middle where it is long.
 func (s *subject) block(language, text string, most int) {
 	shown, cut := middle(render.Revealed(strings.Trim(text, "\n")), min(most, s.room))
 	s.cut = s.cut || cut
@@ -78,7 +78,7 @@ func (s *subject) block(language, text string, most int) {
 
 // fields shows the fields of one weight, a line each.
 func (s *subject) fields(ask *cli.ApprovalAsked, weight cli.Weight) {
-	most := map[cli.Weight]int{cli.WiderField: askWiderMax, cli.PlainField: askPlainMax}[weight]
+	most := map[cli.Weight]int{cli.WiderField: widerMax, cli.PlainField: plainMax}[weight]
 	floor := s.room - min(most, s.room)
 	left := 0
 	for _, f := range ask.Fields {
@@ -105,21 +105,21 @@ func (s *subject) fields(ask *cli.ApprovalAsked, weight cli.Weight) {
 
 // fieldLine is a field on one line, and whether that says all of it.
 func fieldLine(f cli.Field) (string, bool) {
-	name, wholeName := inLine(f.Name, askFieldMax)
-	value, wholeValue := inLine(f.Value, askFieldMax)
+	name, wholeName := inLine(f.Name, fieldMax)
+	value, wholeValue := inLine(f.Value, fieldMax)
 	return name + ": " + cmp.Or(value, "(empty)"), wholeName && wholeValue
 }
 
 // changes shows what would be changed: the files, and the beginning and the end of each diff.
 func (s *subject) changes(changes []cli.FileChanged, dir string) {
-	room := askDiffMax / max(min(len(changes), askChanges), 1)
+	room := diffMax / max(min(len(changes), changesMax), 1)
 	for i, ch := range changes {
-		if i == askChanges {
+		if i == changesMax {
 			s.cut = true
 			s.add(render.Plain(fmt.Sprintf("… and %d more files", len(changes)-i)))
 			return
 		}
-		path, whole := inLine(ch.Path, askPathMax)
+		path, whole := inLine(ch.Path, pathMax)
 		s.cut = s.cut || !whole
 		s.add(render.Concat(render.Plain(changeIcon(ch.Kind)+" "+outsideSign(ch.Path, dir)),
 			render.Styled(render.Code, path), render.Plain(render.DiffCount(ch.Diff))))
@@ -146,7 +146,7 @@ func outsideSign(path, dir string) string {
 	return "⚠️ "
 }
 
-// whyShut says why nobody can allow an approval from the chat; empty if it can be allowed.
+// whyShut says why no user can allow an approval from the chat; empty if a user can.
 func whyShut(a orchestrator.Ask) string {
 	switch ask := a.Approval; {
 	case ask.Missing != "" && ask.Tool == cli.ProjectTool:
@@ -154,8 +154,8 @@ func whyShut(a orchestrator.Ask) string {
 	case ask.Missing != "":
 		return render.AgentName(a.Agent) + " did not say " + ask.Missing + ", so this cannot be allowed."
 	case !ask.Allowable():
-		return render.AgentName(a.Agent) + " did not say what this is about, so it cannot be allowed."
-	case wholeTooLong(a):
+		return render.AgentName(a.Agent) + " did not say what it wants to do, so it cannot be allowed."
+	case fullTextTooLong(a):
 		return "This is longer than a chat can show, so it cannot be allowed here."
 	}
 	return ""

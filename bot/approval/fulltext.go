@@ -1,4 +1,4 @@
-package bot
+package approval
 
 import (
 	"cmp"
@@ -10,21 +10,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// askWholeMax is how many messages a full text may take.
-const askWholeMax = 16
+// fullTextMax is how many messages a full text may have.
+const fullTextMax = 16
 
-// askWhole is all there is to decide on, in as many messages as it takes up to a bound.
-func askWhole(a orchestrator.Ask) []render.Text {
+// fullText is everything that there is to decide on, in at most fullTextMax messages and one that says so.
+func fullText(a orchestrator.Ask) []render.Text {
 	var lines []render.Text
 	if a.Approval != nil {
-		lines = wholeApproval(a)
+		lines = fullApproval(a)
 	}
 	for _, q := range a.Questions {
-		lines = append(lines, wholeQuestion(q)...)
+		lines = append(lines, fullQuestion(q)...)
 	}
 	var out []render.Text
 	for _, p := range render.Split(joinLines(lines), render.MessageLimit) {
-		if len(out) == askWholeMax {
+		if len(out) == fullTextMax {
 			return append(out, render.Plain("… The rest is longer than a chat can show."))
 		}
 		out = append(out, p.Text)
@@ -32,7 +32,7 @@ func askWhole(a orchestrator.Ask) []render.Text {
 	return out
 }
 
-func wholeApproval(a orchestrator.Ask) []render.Text {
+func fullApproval(a orchestrator.Ask) []render.Text {
 	ask := a.Approval
 	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(ask.Tool)))}
 	labels, fields := partition(ask.Fields)
@@ -46,12 +46,12 @@ func wholeApproval(a orchestrator.Ask) []render.Text {
 		lines = append(lines, render.Plain(changeIcon(ch.Kind)+" "+render.OneLine(render.Revealed(ch.Path))))
 		block("diff", ch.Diff)
 	}
-	block("", wholeFields(fields))
+	block("", fullFields(fields))
 	if reason, _ := folded(render.Revealed(ask.Reason)); strings.TrimSpace(reason) != "" {
 		lines = append(lines, render.Plain("It says:"), render.CodeBlock("", reason))
 	}
-	lines = append(lines, wholeRules(a)...)
-	block("", wholeFields(labels)) // last: if not all fits, it is these
+	lines = append(lines, fullRules(a)...)
+	block("", fullFields(labels)) // last: if not all fits, it is these
 	return lines
 }
 
@@ -67,8 +67,8 @@ func partition(all []cli.Field) (labels, fields []cli.Field) {
 	return labels, fields
 }
 
-// wholeFields has a line for each field. Further lines of a value are indented, so that they are no fields.
-func wholeFields(fields []cli.Field) string {
+// fullFields has a line for each field. Further lines of a value are indented, so that they are no fields.
+func fullFields(fields []cli.Field) string {
 	var b strings.Builder
 	for _, f := range fields {
 		b.WriteString(render.OneLine(render.Revealed(f.Name)) + ": " + strings.ReplaceAll(cmp.Or(f.Value, "(empty)"), "\n", "\n    ") + "\n")
@@ -76,8 +76,8 @@ func wholeFields(fields []cli.Field) string {
 	return b.String()
 }
 
-// wholeRules are the rules that the card cannot show whole.
-func wholeRules(a orchestrator.Ask) (lines []render.Text) {
+// fullRules are the rules that the message of the approval cannot show whole.
+func fullRules(a orchestrator.Ask) (lines []render.Text) {
 	for _, rule := range []string{a.SessionRule, a.Rule} {
 		if _, cut := shownRule(rule); cut {
 			shown, _ := folded(render.Revealed(rule))
@@ -87,7 +87,7 @@ func wholeRules(a orchestrator.Ask) (lines []render.Text) {
 	return lines
 }
 
-func wholeQuestion(q cli.Question) []render.Text {
+func fullQuestion(q cli.Question) []render.Text {
 	text, _ := folded(render.Revealed(q.Text))
 	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(q.Header))), render.Plain(text)}
 	for _, o := range q.Options {
@@ -96,8 +96,8 @@ func wholeQuestion(q cli.Question) []render.Text {
 	return lines
 }
 
-// wholeTooLong says whether the full text is longer than askWhole gives, but for what only names the request.
-func wholeTooLong(a orchestrator.Ask) bool {
+// fullTextTooLong says whether fullText cuts anything but fields that only name the request.
+func fullTextTooLong(a orchestrator.Ask) bool {
 	short := *a.Approval
 	_, short.Fields = partition(short.Fields)
 	a.Approval = &short
@@ -116,8 +116,8 @@ func wholeTooLong(a orchestrator.Ask) bool {
 	switch {
 	case bytes < render.MessageLimit: // a message or two, also where much of it is written out
 		return false
-	case bytes > askWholeMax*render.MessageLimit*utf8.UTFMax:
+	case bytes > fullTextMax*render.MessageLimit*utf8.UTFMax:
 		return true
 	}
-	return len(askWhole(a)) > askWholeMax
+	return len(fullText(a)) > fullTextMax
 }

@@ -1,0 +1,170 @@
+package approval
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// draft is the progress of the users with an open ask: what its message shows, the answers so far, and the user whose
+// words it waits for. The journal keeps it, except for secret words.
+type draft struct {
+	View     operation             `json:"view,omitempty"` // opShowSession, opShowPattern, opReason, opWords or empty
+	Question int                   `json:"question,omitempty"`
+	Picks    map[int][]int         `json:"picks,omitempty"`   // by question, the chosen options
+	Words    map[int]string        `json:"words,omitempty"`   // by question, the answer in own words
+	From     orchestrator.PersonID `json:"from,omitempty"`    // the user whose words it waits for
+	Until    time.Time             `json:"until,omitzero"`    // the end of that wait
+	Updates  []int64               `json:"updates,omitempty"` // the last that took effect
+	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text, so the approval can be allowed
+}
+
+// wordsPatience is how long an ask waits for words: a later message is a prompt.
+const wordsPatience = 10 * time.Minute
+
+// listen waits for the words of a user.
+func (d *draft) listen(view operation, p orchestrator.PersonID, now time.Time) {
+	d.View, d.From, d.Until = view, p, now.Add(wordsPatience)
+}
+
+// waits says whether the next message of a user, or reply to this ask, holds the words.
+func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
+	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
+}
+
+// applied says whether an update took effect before, and records that it does now.
+func (d *draft) applied(updates []int64) bool {
+	for _, u := range updates {
+		if slices.Contains(d.Updates, u) {
+			return true
+		}
+	}
+	d.Updates = append(slices.Clone(d.Updates), updates...)
+	d.Updates = d.Updates[max(len(d.Updates)-updatesKept, 0):]
+	return false
+}
+
+// updatesKept limits the updates that a draft records. It exceeds what the next process can repeat after a crash.
+const updatesKept = 32
+
+// toggle chooses an option of the current question, or undoes that where the user may choose several.
+func (d *draft) toggle(q cli.Question, option int) {
+	if d.Picks == nil {
+		d.Picks = make(map[int][]int)
+	}
+	picks := d.Picks[d.Question]
+	if !q.Multi {
+		d.Picks[d.Question] = []int{option}
+		delete(d.Words, d.Question)
+		return
+	}
+	if i := slices.Index(picks, option); i >= 0 {
+		d.Picks[d.Question] = slices.Delete(slices.Clone(picks), i, i+1)
+		return
+	}
+	d.Picks[d.Question] = append(slices.Clone(picks), option)
+}
+
+// say answers the current question in words of the user.
+func (d *draft) say(q cli.Question, words string) {
+	if d.Words == nil {
+		d.Words = make(map[int]string)
+	}
+	d.Words[d.Question] = words
+	if !q.Multi {
+		delete(d.Picks, d.Question)
+	}
+}
+
+// answer is the answer to a question so far.
+func (d draft) answer(i int, q cli.Question) []string {
+	var out []string
+	picks := slices.Clone(d.Picks[i])
+	slices.Sort(picks)
+	for _, p := range picks {
+		if p < len(q.Options) {
+			out = append(out, q.Options[p].Label)
+		}
+	}
+	if words := d.Words[i]; words != "" {
+		out = append(out, words)
+	}
+	return out
+}
+
+func (d draft) answers(questions []cli.Question) [][]string {
+	out := make([][]string, len(questions))
+	for i, q := range questions {
+		out[i] = d.answer(i, q)
+	}
+	return out
+}
+
+// complete says whether every question has an answer.
+func (d draft) complete(questions []cli.Question) bool {
+	for i, q := range questions {
+		if len(d.answer(i, q)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// forward goes to the next question; true if there is none.
+func (d *draft) forward(a orchestrator.Ask) bool {
+	if d.Question+1 == len(a.Questions) {
+		return true
+	}
+	d.Question++
+	return false
+}
+
+// encode leaves secret words out.
+func (d draft) encode(questions []cli.Question) ([]byte, error) {
+	kept := make(map[int]string)
+	for i, words := range d.Words {
+		if i < len(questions) && !questions[i].Secret {
+			kept[i] = words
+		}
+	}
+	d.Words = kept
+	data, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("encode a draft: %w", err)
+	}
+	return data, nil
+}
+
+func decodeDraft(data []byte, questions []cli.Question) (draft, error) {
+	var d draft
+	if len(data) == 0 {
+		return d, nil
+	}
+	if err := json.Unmarshal(data, &d); err != nil {
+		return draft{}, fmt.Errorf("decode a draft: %w", err)
+	}
+	d.Question = max(min(d.Question, len(questions)-1), 0)
+	// The user has to give a secret of before the restart again.
+	for i, q := range questions {
+		if q.Secret && d.Question > i && len(d.answer(i, q)) == 0 {
+			d.Question = i
+		}
+	}
+	return d, nil
+}
+
+func (d draft) clone() draft {
+	picks, words := make(map[int][]int, len(d.Picks)), make(map[int]string, len(d.Words))
+	for i, p := range d.Picks {
+		picks[i] = p
+	}
+	for i, w := range d.Words {
+		words[i] = w
+	}
+	d.Picks, d.Words = picks, words
+	return d
+}

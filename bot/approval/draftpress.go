@@ -1,0 +1,74 @@
+package approval
+
+import (
+	"time"
+
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// effect is what a press does to a draft.
+type effect int
+
+const (
+	nothing effect = iota
+	changed
+	answeredLast // changed, and no question comes next
+)
+
+// press changes a draft by a button of a user that decides nothing. It returns the short answer to a press that does
+// nothing.
+func (d *draft) press(a orchestrator.Ask, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, string) {
+	if a.Approval == nil {
+		return d.pressQuestion(a, user, now, pressed)
+	}
+	switch op := pressed.op; {
+	case op == opShowSession && a.SessionRule != "", op == opShowPattern && a.Rule != "":
+		d.View = op
+	case op == opReason:
+		d.listen(opReason, user, now)
+	case op == opBack, op == opShow:
+		d.View, d.From = "", 0
+	default:
+		return nothing, render.StaleButton
+	}
+	return changed, ""
+}
+
+// pressQuestion chooses, goes forward and goes back.
+func (d *draft) pressQuestion(a orchestrator.Ask, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, string) {
+	q := a.Questions[d.Question]
+	switch pressed.op {
+	case opBack:
+		if d.View == "" {
+			d.Question = max(d.Question-1, 0)
+		}
+		d.View, d.From = "", 0
+		return changed, ""
+	case opShow:
+		return changed, ""
+	}
+	switch {
+	case pressed.question != d.Question:
+		return nothing, textMovedOn
+	case pressed.op == opWords && takesWords(q):
+		d.listen(opWords, user, now)
+		return changed, ""
+	case pressed.op == opOption && pressed.option < len(q.Options):
+		d.View = ""
+		d.toggle(q, pressed.option)
+		if q.Multi {
+			return changed, ""
+		}
+	case pressed.op == opNext && len(d.answer(d.Question, q)) > 0:
+		d.View = ""
+	case pressed.op == opNext:
+		return nothing, textPickFirst
+	default:
+		return nothing, render.StaleButton
+	}
+	if d.forward(a) {
+		return answeredLast, ""
+	}
+	return changed, ""
+}

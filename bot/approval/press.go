@@ -1,0 +1,186 @@
+package approval
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"slices"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// Press is a button that a user pressed.
+type Press struct {
+	By      orchestrator.Press
+	Name    string // of the user
+	Message int    // that has the button
+}
+
+// Short answers to presses.
+const (
+	textNotApprover  = "Somebody else is to decide this."
+	textMovedOn      = "This had already moved on; nothing was changed by this press."
+	textPickFirst    = "Choose something first."
+	textReadFirst    = "Not all of it is shown here: open 📄 Full text first. Nothing was allowed."
+	textNothingShown = "There is nothing to allow here that you were shown. Nothing was allowed."
+)
+
+// Press acts on a button with the action Action and this data. It returns the short answer to the press, and the full
+// text where the button asks for it, to be sent as replies to the message. A press that comes too late, from another
+// user or from another conversation changes nothing, and the answer says so.
+func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
+	pressed, ok := parseButtonData(data)
+	if !ok {
+		return render.StaleButton, nil, nil
+	}
+	p.By.Conversation = s.home(p.By.Conversation, p.Message)
+	ask, err := s.service.Ask(ctx, pressed.id, p.By.Conversation)
+	switch {
+	case err != nil:
+		answer, err = refusal(orchestrator.Ask{}, err)
+		return answer, nil, err
+	case subtle.ConstantTimeCompare([]byte(ask.Nonce), []byte(pressed.nonce)) != 1:
+		return render.StaleButton, nil, nil
+	case !slices.Contains(ask.Approvers, p.By.Person):
+		return textNotApprover, nil, nil
+	}
+	s.remember(p.By.Person, p.Name)
+	e, err := s.enter(ctx, ask)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := s.find(ctx, e, p.Message, pressed.op); err != nil {
+		return "", nil, err
+	}
+	if pressed.op == opFullText && whyOver(ask, s.now()) == nil {
+		return s.openFullText(ctx, e, ask, p)
+	}
+	answer, err = s.pressed(ctx, e, ask, p, pressed)
+	return answer, nil, err
+}
+
+func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Ask, p Press, pressed buttonData) (string, error) {
+	if choice, decides := pressed.op.choice(); decides {
+		if why := s.unseen(e, a, choice); why != "" {
+			return why, nil
+		}
+		return s.decideByPress(ctx, e, a, p, orchestrator.Verdict{Choice: choice})
+	}
+	if over := whyOver(a, s.now()); over != nil {
+		s.correct(e, a, p.Message)
+		return refusal(a, over)
+	}
+	return s.advance(ctx, e, a, p, pressed)
+}
+
+// whyOver says why a user can do nothing about an ask any more.
+func whyOver(a orchestrator.Ask, now time.Time) error {
+	switch {
+	case a.State == orchestrator.AskExpired, a.State == orchestrator.AskOpen && !now.Before(a.Expires):
+		return orchestrator.ErrAskExpired
+	case a.State == orchestrator.AskWithdrawn:
+		return orchestrator.ErrAskWithdrawn
+	case a.State != orchestrator.AskOpen:
+		return orchestrator.ErrAskDecided
+	}
+	return nil
+}
+
+// decide has the service decide, and corrects a message that still shows an open ask.
+func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Ask, by orchestrator.Press, message int, v orchestrator.Verdict) (orchestrator.Ask, error) {
+	now, err := s.service.Decide(ctx, a.ID, a.Nonce, by, v)
+	s.correct(e, now, message)
+	return now, err
+}
+
+// decideByPress decides, and says what came of it.
+func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.Ask, p Press, v orchestrator.Verdict) (string, error) {
+	now, err := s.decide(ctx, e, a, p.By, p.Message, v)
+	switch {
+	case err != nil:
+		return refusal(now, err)
+	case now.State == orchestrator.AskAllowed:
+		return "Allowed.", nil
+	case now.State == orchestrator.AskAnswered:
+		return "Sent to the agent.", nil
+	case now.Approval == nil:
+		return "The agent is told that you do not answer.", nil
+	}
+	return "Denied.", nil
+}
+
+// refusal says why nothing changed. It returns an error about which users can do nothing.
+func refusal(a orchestrator.Ask, err error) (string, error) {
+	switch {
+	case errors.Is(err, orchestrator.ErrNoAsk), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrBadChoice):
+		return render.StaleButton, nil
+	case errors.Is(err, orchestrator.ErrNotApprover):
+		return textNotApprover, nil
+	case errors.Is(err, orchestrator.ErrAskExpired):
+		return "Too late: the time to decide this is over, and it was denied.", nil
+	case errors.Is(err, orchestrator.ErrAskWithdrawn):
+		return "Too late: the agent no longer waits for this.", nil
+	case errors.Is(err, orchestrator.ErrAskDecided):
+		return "This was decided before: " + string(a.State) + ".", nil
+	}
+	return "", err
+}
+
+// unseen says why a user who was not shown all of an approval cannot allow it; empty if the user can.
+func (s *Screen) unseen(e *entry, a orchestrator.Ask, choice orchestrator.Choice) string {
+	if a.State != orchestrator.AskOpen || a.Approval == nil || choice == orchestrator.Deny {
+		return ""
+	}
+	s.mu.Lock()
+	opened := e.draft.Opened
+	s.mu.Unlock()
+	switch {
+	case whyShut(a) != "":
+		return textNothingShown
+	case !opened && unreadFor(a, choice):
+		return textReadFirst
+	}
+	return ""
+}
+
+// openFullText gives everything that there is to decide on, once.
+func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Ask, p Press) (string, []render.Text, error) {
+	again := false
+	_, err := s.change(ctx, e, func(d *draft) bool {
+		if d.applied(p.By.Updates) { // the previous process ended before it marked the press handled
+			return false
+		}
+		again = d.Opened
+		d.Opened = true
+		return !again
+	})
+	switch {
+	case err != nil:
+		return "", nil, err
+	case again:
+		return "The full text is in the chat already.", nil, nil
+	}
+	return "", fullText(a), nil
+}
+
+// advance acts on a press that decides nothing yet, or that answers the last question.
+func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Ask, p Press, pressed buttonData) (string, error) {
+	var answer string
+	var complete bool
+	d, err := s.change(ctx, e, func(d *draft) bool {
+		if d.applied(p.By.Updates) { // the previous process ended before it marked the press handled
+			complete = pressed.op == opNext || pressed.op == opOption && !a.Questions[d.Question].Multi
+			return false
+		}
+		var did effect
+		did, answer = d.press(a, p.By.Person, s.now(), pressed)
+		complete = did == answeredLast
+		return did != nothing
+	})
+	if err == nil && complete && d.complete(a.Questions) {
+		return s.decideByPress(ctx, e, a, p, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
+	}
+	return answer, err
+}

@@ -1,0 +1,205 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Message is a text that a user sent.
+type Message struct {
+	Conversation orchestrator.ConversationID
+	User         orchestrator.PersonID
+	ReplyTo      int // 0 for none
+	Text         string
+	Updates      []int64
+}
+
+// Outcome is what Reply did with a message.
+type Outcome struct {
+	Fate   Fate
+	Text   string
+	Secret bool // the message holds a secret: delete it, and keep nothing of it
+}
+
+// Fate is what to do with a message after Reply.
+type Fate int
+
+const (
+	Prompt Fate = iota // pass it on as a prompt, below the context Text where there is one
+	Leave              // nothing: its updates are marked handled, or stay in the inbox for the next process
+	Finish             // mark its updates handled, and send the user Text where there is one
+)
+
+// Texts about messages.
+const (
+	textLookupFailed = "I could not look up what this answers to, so nothing was done with it. The log says what is wrong."
+	textNoWords      = "This question takes no words of your own: choose one of its buttons."
+)
+
+// Reply takes the reason of a denial or the answer to a question, if a message is one: it replies to the message that
+// shows it, or the user pressed a button to say something.
+func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
+	e, ask, err := s.addressee(ctx, m)
+	switch {
+	case errors.Is(err, orchestrator.ErrShutdown):
+		return Outcome{Fate: Leave}
+	case err != nil:
+		s.log.Error("look up what a message answers to", "updates", m.Updates, "err", err)
+		return Outcome{Fate: Finish, Text: textLookupFailed}
+	case e == nil:
+		return Outcome{}
+	}
+	s.mu.Lock()
+	d := e.draft.clone()
+	s.mu.Unlock()
+	s.push(e)
+	if ask.Approval != nil {
+		return s.takeReason(ctx, m, e, ask, d)
+	}
+	return s.takeAnswer(ctx, m, e, ask, d)
+}
+
+// addressee is the ask that a message may be for; nil if there is none.
+func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Ask, error) {
+	if m.ReplyTo == 0 {
+		e := s.listening(m)
+		if e == nil {
+			return nil, orchestrator.Ask{}, nil
+		}
+		ask, err := s.service.Ask(ctx, e.id, e.conv)
+		if err != nil || ask.State != orchestrator.AskOpen || !slices.Contains(ask.Approvers, m.User) {
+			return nil, ask, err
+		}
+		return e, ask, nil
+	}
+	ask, err := s.service.AskAt(ctx, s.home(m.Conversation, m.ReplyTo), m.ReplyTo)
+	switch {
+	case errors.Is(err, orchestrator.ErrNoAsk):
+		return nil, ask, nil
+	case err != nil || !slices.Contains(ask.Approvers, m.User):
+		return nil, ask, err
+	}
+	e, err := s.enter(ctx, ask)
+	return e, ask, err
+}
+
+// listening is the open ask that waits for the next message of a user; of several the one whose button the user pressed
+// last; nil if there is none. After a restart it waits again as soon as its message is edited.
+func (s *Screen) listening(m Message) (last *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for _, e := range s.entries {
+		if e.shownIn() == m.Conversation && e.open() && e.draft.waits(m.User, now) && (last == nil || e.draft.Until.After(last.draft.Until)) {
+			last = e
+		}
+	}
+	return last
+}
+
+// takeReason denies with the words of the user who was asked for them.
+func (s *Screen) takeReason(ctx context.Context, m Message, e *entry, a orchestrator.Ask, d draft) Outcome {
+	switch {
+	case !d.waits(m.User, s.now()):
+		return Outcome{}
+	case a.Approval.Deaf:
+		return s.denyAndPrompt(ctx, m, e, a)
+	}
+	return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
+}
+
+// denyAndPrompt denies, and makes the reason a prompt: this agent reads it in no other way. If ductor dies between the
+// two, the next process finds that this message denied it, and continues with the prompt.
+func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orchestrator.Ask) Outcome {
+	again := false
+	_, err := s.change(ctx, e, func(d *draft) bool {
+		again = d.applied(m.Updates)
+		return !again
+	})
+	if err != nil {
+		s.log.Error("keep a reason", "updates", m.Updates, "err", err)
+		return Outcome{Fate: Finish, Text: "I could not keep this reason. Please send it again; the log says what is wrong."}
+	}
+	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User} // the prompt marks the updates handled
+	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
+	if err != nil && !(again && now.State == orchestrator.AskDenied && now.By == m.User) {
+		return s.notDecided(m, now, err)
+	}
+	return Outcome{Text: "[You asked to use " + render.ShortenPlain(render.OneLine(a.Approval.Tool), render.NameLimit) + ": " +
+		render.ShortenPlain(render.OneLine(a.Approval.Title), answerMax) + ". That was denied:]\n"}
+}
+
+func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Ask, v orchestrator.Verdict) Outcome {
+	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Updates: m.Updates}
+	if now, err := s.decide(ctx, e, a, by, m.ReplyTo, v); err != nil {
+		return s.notDecided(m, now, err)
+	}
+	return Outcome{Fate: Leave}
+}
+
+// notDecided says why a message decided nothing.
+func (s *Screen) notDecided(m Message, now orchestrator.Ask, err error) Outcome {
+	if errors.Is(err, orchestrator.ErrShutdown) {
+		return Outcome{Fate: Leave}
+	}
+	text, err := refusal(now, err)
+	if err != nil {
+		s.log.Error("decide by a reply", "updates", m.Updates, "err", err)
+		text = "That did not work. The log says why."
+	}
+	return Outcome{Fate: Finish, Text: text}
+}
+
+// takeAnswer answers the current question with the words of a message.
+func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestrator.Ask, d draft) Outcome {
+	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
+	if err := whyOver(a, s.now()); err != nil {
+		if !secret && !d.waits(m.User, s.now()) {
+			return Outcome{}
+		}
+		text, _ := refusal(a, err)
+		return Outcome{Fate: Finish, Text: text, Secret: secret}
+	}
+	out := s.answer(ctx, m, e, a, d)
+	out.Secret = secret
+	return out
+}
+
+func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Ask, d draft) Outcome {
+	q := a.Questions[d.Question]
+	option := slices.IndexFunc(q.Options, func(o cli.Option) bool {
+		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(m.Text))
+	})
+	if option < 0 && !takesWords(q) {
+		return Outcome{Fate: Finish, Text: textNoWords}
+	}
+	last := false
+	d, err := s.change(ctx, e, func(d *draft) bool {
+		if d.applied(m.Updates) {
+			last = d.Question+1 == len(a.Questions)
+			return false
+		}
+		if option >= 0 && !slices.Contains(d.Picks[d.Question], option) {
+			d.toggle(q, option)
+		} else if option < 0 {
+			d.say(q, m.Text)
+		}
+		d.View = ""
+		last = d.forward(a)
+		return true
+	})
+	switch {
+	case err != nil:
+		s.log.Error("keep an answer", "updates", m.Updates, "err", err)
+		return Outcome{Fate: Finish, Text: "I could not keep this answer. Please send it again; the log says what is wrong."}
+	case last && d.complete(a.Questions):
+		return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
+	}
+	return Outcome{Fate: Finish}
+}

@@ -1,0 +1,137 @@
+package approval
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+// Client makes the calls of the Bot API that the screen consists of.
+type Client interface {
+	Send(ctx context.Context, m tgapi.Message) (int, error)
+	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
+	Delete(ctx context.Context, chat int64, message int) error
+}
+
+// Journal keeps drafts by key.
+type Journal interface {
+	SaveCard(ctx context.Context, key string, content []byte) error
+	LoadCard(ctx context.Context, key string) ([]byte, []orchestrator.CardPart, error)
+}
+
+// Service decides. *orchestrator.Orchestrator implements it, and orchestrator.AskDesk says what the methods do.
+type Service interface {
+	Decide(ctx context.Context, id orchestrator.AskID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Ask, error)
+	Ask(ctx context.Context, id orchestrator.AskID, in orchestrator.ConversationID) (orchestrator.Ask, error)
+	AskAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Ask, error)
+	AskShown(ctx context.Context, id orchestrator.AskID, state orchestrator.SendState, message int) error
+	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
+}
+
+// Options are what a Screen is made of.
+type Options struct {
+	Outbox  *outbox.Outbox
+	Client  Client
+	Journal Journal
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Screen shows approvals and questions: each has a message, which the screen edits as its ask changes and which loses
+// its buttons with the decision. The screen reports a message to the service before and after it sends it, so that the
+// next process continues with the message that exists. It sends nothing before Attach. Safe for concurrent use.
+type Screen struct {
+	out     *outbox.Outbox
+	client  Client
+	journal Journal
+	log     *slog.Logger
+	now     func() time.Time
+
+	mu      sync.Mutex
+	service Service // nil before Attach
+	entries map[orchestrator.AskID]*entry
+	names   map[orchestrator.PersonID]string // of users who pressed a button
+}
+
+// New makes a Screen.
+func New(o Options) *Screen {
+	return &Screen{
+		out: o.Outbox, client: o.Client, journal: o.Journal, log: o.Log, now: o.Now,
+		entries: make(map[orchestrator.AskID]*entry), names: make(map[orchestrator.PersonID]string),
+	}
+}
+
+// Attach gives the screen its service and begins to send. Call it once, before Press and Reply.
+func (s *Screen) Attach(service Service) {
+	s.mu.Lock()
+	s.service = service
+	var entries []*entry
+	for _, e := range s.entries {
+		entries = append(entries, e)
+	}
+	s.mu.Unlock()
+	for _, e := range entries {
+		s.push(e)
+	}
+}
+
+// Show shows an ask, or its new state. It does not wait for the network.
+func (s *Screen) Show(a orchestrator.Ask) {
+	s.mu.Lock()
+	e := s.entryOfLocked(a)
+	e.ask = a
+	s.mu.Unlock()
+	s.push(e)
+}
+
+// Hint says that an agent of a conversation waits for its user; empty if none does. A message is no answer to that
+// agent unless it replies to the question, or the user pressed a button that asks for words.
+func (s *Screen) Hint(in orchestrator.ConversationID) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		if e.conv == in && e.open() {
+			return "The agent waits for an answer to what it asks above."
+		}
+	}
+	return ""
+}
+
+// home is the conversation of the ask that a message shows. It is not the message's own if the topic is gone.
+func (s *Screen) home(in orchestrator.ConversationID, message int) orchestrator.ConversationID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		if e.tried&inMainTopic != 0 && e.message == message && e.shownIn() == in {
+			return e.conv
+		}
+	}
+	return in
+}
+
+// namesKept limits the names that the screen remembers.
+const namesKept = 1024
+
+// remember keeps the name of a user who pressed a button, for the line about the decision.
+func (s *Screen) remember(p orchestrator.PersonID, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.names) >= namesKept {
+		clear(s.names)
+	}
+	s.names[p] = name
+}
+
+// nameOfLocked is the name of the user who decided, in a group only.
+func (s *Screen) nameOfLocked(a orchestrator.Ask) string {
+	if a.By == 0 || !outbox.ChatOf(a.Conversation.Chat).Group {
+		return ""
+	}
+	return s.names[a.By]
+}

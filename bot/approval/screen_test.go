@@ -1,0 +1,92 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot/bottest"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// serviceFake is a service whose store fails from time to time. It has no asks and is asked for no status.
+type serviceFake struct {
+	Service
+	fails func(orchestrator.SendState) bool
+}
+
+func (f *serviceFake) AskShown(_ context.Context, _ orchestrator.AskID, state orchestrator.SendState, _ int) error {
+	if f.fails(state) {
+		return errors.New("the disk is full")
+	}
+	return nil
+}
+
+// withScreen shows approvals in a fake chat, under a fake clock.
+func withScreen(t *testing.T, test func(t *testing.T, s *Screen, chat *bottest.Chat, service *serviceFake)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		chat, out := bottest.NewChat(t), bottest.NewOutbox()
+		service := &serviceFake{fails: func(orchestrator.SendState) bool { return false }}
+		s := New(Options{Outbox: out, Client: chat, Journal: bottest.NewJournal(), Log: slog.New(slog.DiscardHandler), Now: time.Now})
+		s.Attach(service)
+		test(t, s, chat, service)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := out.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func openApproval() orchestrator.Ask {
+	return orchestrator.Ask{
+		ID: "1", Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude", Nonce: "n",
+		State: orchestrator.AskOpen, Approval: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"},
+	}
+}
+
+// The screen sends an approval that could not be recorded as soon as it can be: the agent waits for it.
+func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
+	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, service *serviceFake) {
+		var full atomic.Bool
+		full.Store(true)
+		service.fails = func(orchestrator.SendState) bool { return full.Load() }
+		s.Show(openApproval())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := chat.Count("send"); n != 0 {
+			t.Errorf("%d sends that a restart would not know of", n)
+		}
+		full.Store(false)
+		time.Sleep(retryPauseMax)
+		synctest.Wait()
+		if n := chat.Count("send"); n != 1 || !strings.Contains(chat.Text(), "May Claude use Bash?") {
+			t.Errorf("%d sends, the chat shows\n%s", n, chat.Text())
+		}
+	})
+}
+
+// The screen shows a decision that comes while it sends the approval, also if it could not record the message.
+func TestADecisionWhileTheApprovalIsSent(t *testing.T) {
+	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, service *serviceFake) {
+		service.fails = func(state orchestrator.SendState) bool { return state == orchestrator.Sent }
+		chat.Delay = time.Second
+		a := openApproval()
+		s.Show(a)
+		synctest.Wait()
+		a.State = orchestrator.AskAllowed
+		s.Show(a)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !strings.Contains(chat.Text(), "✅ Allowed.") || strings.Contains(chat.Text(), "[") {
+			t.Errorf("the chat shows\n%s", chat.Text())
+		}
+	})
+}

@@ -1,0 +1,54 @@
+package bot
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot/approval"
+	"ductor/bot/bottest"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// A card that waits in the queue says that the agent asks only as long as it does.
+func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, out := bottest.NewChat(t), bottest.NewOutbox()
+		approvals := approval.New(approval.Options{Outbox: out, Client: w, Journal: bottest.NewJournal(), Log: slog.New(slog.DiscardHandler), Now: time.Now})
+		approvals.Attach(NewDeskFake(newJournalFake()))
+		chat := &Chat{approvals: approvals, queue: newQueueCards(out, w, bottest.NewJournal(), slog.New(slog.DiscardHandler))}
+		ask := orchestrator.Ask{
+			ID: "1", Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude", Nonce: "n",
+			State: orchestrator.AskOpen, Approval: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"},
+		}
+		chat.ShowAsk(ask)
+		waits := orchestrator.Turn{ID: "turn2", Prompt: orchestrator.Prompt{Conversation: ask.Conversation}}
+		ask.State = orchestrator.AskAllowed
+		var decided sync.WaitGroup
+		chat.queue.queued(waits, 1, func() string {
+			hint := approvals.Hint(ask.Conversation)
+			if chat.queue.mu.TryLock() { // what is decided now must find the card
+				t.Error("a decision can come between the hint and the card")
+				chat.queue.mu.Unlock()
+			}
+			decided.Go(func() { chat.ShowAsk(ask) })
+			return hint
+		})
+		decided.Wait()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if strings.Contains(w.Text(), "waits for an answer") {
+			t.Errorf("nothing is asked, and the chat shows\n%s", w.Text())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := out.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
