@@ -18,6 +18,7 @@ import (
 	"ductor/cli/copilot"
 	"ductor/cli/gemini"
 	"ductor/cli/host"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/supervisor"
 	"ductor/orchestrator"
@@ -36,9 +37,35 @@ type runEnv struct {
 // hostEnv is the environment of runs on this machine.
 func (a *app) hostEnv() runEnv {
 	return runEnv{
-		launcher: a.host, owner: ownerHome(),
-		prompts: filepath.Join(a.cfg.Storage.Dir, promptsDir), gemini: filepath.Join(a.cfg.Storage.Dir, geminiDir),
+		launcher: a.host, owner: environment.OwnerHome(),
+		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), gemini: filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
 	}
+}
+
+// runEnvOf gives a sandbox as cli.Service takes it.
+func (a *app) runEnvOf(b *environment.Sandbox) cli.RunEnv {
+	g := runEnv{
+		launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
+		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), gemini: filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
+	}
+	return cli.RunEnv{Sandbox: cli.Sandbox(b.Name), Launcher: g.launcher, Homes: b.Homes(), Providers: a.providers(g)}
+}
+
+// runEnvs lists all open sandboxes.
+func (a *app) runEnvs() (all []cli.RunEnv) {
+	for _, b := range a.envs.Sandboxes.All() {
+		all = append(all, a.runEnvOf(b))
+	}
+	return all
+}
+
+// openRunEnv opens the part of a sandbox that a conversation has; false where the configuration wants none.
+func (a *app) openRunEnv(in cli.Sandbox) (cli.RunEnv, bool) {
+	b := a.envs.Sandboxes.Find(in)
+	if b == nil {
+		return cli.RunEnv{}, false
+	}
+	return a.runEnvOf(b), true
 }
 
 // program gives the path of an agent's program; in a sandbox its name alone, which is looked up there.
@@ -161,7 +188,7 @@ func look(ctx context.Context, p cli.Provider, modes map[cli.Agent]cli.Mode) cli
 // logAgents logs at the start whether each agent of this machine can be used, if any may run here. A missing agent
 // is no error.
 func (a *app) logAgents(ctx context.Context) {
-	if !a.sandboxes.policy.onHost() {
+	if !a.envs.Sandboxes.Policy().OnHost() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)

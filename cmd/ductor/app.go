@@ -18,6 +18,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/heartbeat/webhook"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/internal/supervisor"
@@ -27,10 +28,7 @@ import (
 // The names inside the storage directory.
 const (
 	databaseFile = "ductor.db"
-	uploadsDir   = "uploads"
-	promptsDir   = "prompts" // system prompts, for as long as the agent that was given them runs
-	runsDir      = "runs"    // what agents print, until their turns are stored
-	geminiDir    = "gemini"  // settings that Gemini is started with
+	runsDir      = "runs" // what agents print, until their turns are stored
 )
 
 // How long each stage of an ordered end may take.
@@ -53,14 +51,12 @@ type app struct {
 	log          *slog.Logger
 	db           *store.DB
 	host         *host.Launcher
-	sandboxes    *sandboxes
-	homes        *host.Homes // nil where all sessions have the owner's home
+	envs         environment.Environments
 	service      *cli.Service
 	orchestrator *orchestrator.Orchestrator
 	bot          *bot.Bot
 	timers       *timers
 	scrub        *tgapi.Scrubber
-	crashed      bool // the previous process crashed
 	stop         context.CancelFunc
 	ticks        sync.WaitGroup
 }
@@ -81,7 +77,7 @@ func buildAppWith(ctx context.Context, cfg config.Config, start supervisor.Optio
 	if a.host, err = openHost(cfg, start, log); err != nil {
 		return nil, err
 	}
-	if err = a.openEnvironments(); err != nil {
+	if a.envs, err = environment.Open(cfg, log); err != nil {
 		return nil, err
 	}
 	if a.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{}); err != nil {
@@ -123,15 +119,6 @@ func (a *app) tryDisk(ctx context.Context) error {
 	return nil
 }
 
-// openEnvironments opens the sandboxes and the homes of sessions.
-func (a *app) openEnvironments() (err error) {
-	if a.sandboxes, err = openSandboxes(a.cfg, a.log); err != nil {
-		return err
-	}
-	a.homes, err = openHomes(a.cfg)
-	return err
-}
-
 // run serves until ctx ends, and then stops the jobs.
 func (a *app) run(ctx context.Context) error {
 	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -139,10 +126,8 @@ func (a *app) run(ctx context.Context) error {
 	a.ticks.Go(func() { a.timers.sweep.Run(ticking) })
 	a.ticks.Go(func() { a.timers.retention.Run(ticking) })
 	a.ticks.Go(func() { a.prune(ticking) })
-	a.ticks.Go(func() { a.sandboxes.run(ticking) })
-	if a.crashed {
-		a.ticks.Go(func() { a.outliveCrash(ticking) })
-	}
+	a.ticks.Go(func() { a.envs.Sandboxes.Run(ticking) })
+	a.ticks.Go(func() { a.forgetCrashes(ticking) })
 	a.service.Refresh()
 	a.ticks.Go(func() { a.logAgents(ticking) })
 	if err := a.orchestrator.Recover(ctx); err != nil {
@@ -195,12 +180,7 @@ func (a *app) closeRest() {
 	if a.db != nil {
 		a.stage(drainNotices, "database", func(context.Context) error { return a.db.Close() })
 	}
-	if a.homes != nil {
-		a.stage(drainAgents, "homes", func(context.Context) error { return a.homes.Close() })
-	}
-	if a.sandboxes != nil {
-		a.stage(drainAgents, "sandboxes", func(context.Context) error { return a.sandboxes.close() })
-	}
+	a.stage(drainAgents, "environments", func(context.Context) error { return a.envs.Close() })
 	if a.host != nil {
 		a.stage(drainAgents, "runs", func(context.Context) error { return a.host.Close() })
 	}
@@ -226,7 +206,7 @@ func (a *app) prune(ctx context.Context) {
 		} else if err == nil {
 			a.log.Debug("forgot what is old", "updates", pruned.Updates, "notices", pruned.Notices, "cards", pruned.Cards)
 		}
-		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, promptsDir), time.Now().Add(-promptsAge)); err != nil {
+		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), time.Now().Add(-promptsAge)); err != nil {
 			a.log.Warn("forget old system prompts", "err", err)
 		}
 		if _, err := a.db.PruneDeliveries(ctx, time.Now().Add(-webhook.RetentionAge)); err != nil && ctx.Err() == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ductor/cli/host"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/supervisor"
 )
@@ -23,7 +24,7 @@ func attachCommand(env config.Environment) *cobra.Command {
 			"watched: ductor and the agent do not notice. With --all, from the agent's start on, as far as it is kept.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runsIn) error {
+			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []environment.Runs) error {
 				run, err := findRun(cmd.Context(), places, args[0], cmd.ErrOrStderr())
 				if err != nil {
 					return err
@@ -32,7 +33,7 @@ func attachCommand(env config.Environment) *cobra.Command {
 				if all {
 					offset = 0
 				}
-				return follow(cmd.Context(), run.at.root, run.ID, offset, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				return follow(cmd.Context(), run.at.Root, run.ID, offset, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			})
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/internal/app/environment"
 	"ductor/internal/sim/telegram"
 )
 
@@ -97,7 +98,7 @@ func (town *town) linkedUploads(mine, theirs string) {
 	}
 	town.say("/new")
 	town.await("New session")
-	if got := town.argv("linked"); strings.Contains(got, uploadsDir) {
+	if got := town.argv("linked"); strings.Contains(got, environment.UploadsDir) {
 		town.t.Errorf("with a link in place of its folder the agent is given %s", got)
 	}
 	if err := os.Remove(mine); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -17,7 +18,7 @@ import (
 func (town *town) traps(config string) map[string]string {
 	town.t.Helper()
 	project, outside := town.cfg.Projects.DefaultDir, town.t.TempDir()
-	upload := filepath.Join(town.cfg.Storage.Dir, uploadsDir, "chat")
+	upload := filepath.Join(town.cfg.Storage.Dir, environment.UploadsDir, "chat")
 	for _, dir := range []string{filepath.Join(project, ".git/hooks"), filepath.Join(project, "sub/.ssh"), upload} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			town.t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"ductor/cli/host"
 	"ductor/docker/dockertest"
 	"ductor/heartbeat"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -57,7 +58,7 @@ func newSeparate(t *testing.T) *separate {
 func logIn(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
-		at := filepath.Join(ownerHome(), file)
+		at := filepath.Join(environment.OwnerHome(), file)
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +113,7 @@ func TestAttackFromASandbox(t *testing.T) {
 // project that gives each its own: its home, its runs, its processes.
 func (p *separate) findsNothingOfAnother(t *testing.T) {
 	mine, her := p.at(p.mine, p.dir("own")).in(t), p.at(p.her, p.dir("own")).in(t)
-	uploads := filepath.Join(p.cfg.Storage.Dir, uploadsDir)
+	uploads := filepath.Join(p.cfg.Storage.Dir, environment.UploadsDir)
 	mine.asked = p.mine.Person().SendDocument(p.mine, telegram.File{Name: "sent.txt", MIME: "text/plain", Data: []byte("mine")},
 		telegram.WithCaption(fmt.Sprintf(`[[tool cmd="touch ~/secret-of-mine; find %s -type f >sent"]] [[text "it is hidden"]]`, uploads)))
 	mine.answeredBy("it is hidden")
@@ -151,18 +152,18 @@ func (p *separate) forgetsConversations(t *testing.T) {
 	}
 	cfg := p.cfg
 	cfg.Agents.IdleLimit = time.Nanosecond // what the containers were used for is over
-	h := &app{cfg: cfg, log: testLog(t)}
-	if err := h.openEnvironments(); err != nil {
+	envs, err := environment.Open(cfg, testLog(t))
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.closeRest()
-	homes := h.homeShelf()
+	defer envs.Close()
+	homes := envs.HomeShelf()
 	homes.InUse = func() time.Time { return time.Now().Add(24 * time.Hour) }
 	gone, err := homes.Trim(p.soon(), heartbeat.Cut{Before: homes.InUse()})
 	if err != nil || gone.Items != 2 {
 		t.Errorf("of the homes %+v went, %v; want those of two conversations", gone, err)
 	}
-	left, err := h.sandboxes.project("shared").engine.Homes(p.soon(), h.sandboxes.owner(), "")
+	left, err := envs.Sandboxes.Find("shared").Engine.Homes(p.soon(), environment.Owner(cfg), "")
 	if err != nil || len(left) != 1 || left[0].Name != "shared" {
 		t.Errorf("then there are %+v, %v", left, err)
 	}
@@ -259,20 +260,20 @@ func (p *separate) turnOnThisMachine() (cli.Purpose, cli.TurnID) {
 // forge starts something in the container of the shared project, as whoever is in there can, and leaves it.
 func (p *separate) forge(cmd cli.Command) {
 	p.t.Helper()
-	boxes, err := openSandboxes(p.cfg, testLog(p.t))
+	boxes, err := environment.OpenSandboxes(p.cfg, testLog(p.t))
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	defer func() {
-		if err := boxes.close(); err != nil {
+		if err := boxes.Close(); err != nil {
 			p.t.Error(err)
 		}
 	}()
-	for _, r := range boxes.configured {
-		if r.name != "shared" {
+	for _, r := range boxes.Configured() {
+		if r.Name != "shared" {
 			continue
 		}
-		run, err := r.launcher.Start(p.soon(), cmd)
+		run, err := r.Launcher.Start(p.soon(), cmd)
 		if err != nil {
 			p.t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ductor/cli/host"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -309,7 +310,7 @@ func TestFilesReachTheAgent(t *testing.T) {
 	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("42")},
 		telegram.WithCaption("read it"))
 	m := town.awaitDone(1)
-	at := strings.Index(m.Text, filepath.Join(town.cfg.Storage.Dir, uploadsDir))
+	at := strings.Index(m.Text, filepath.Join(town.cfg.Storage.Dir, environment.UploadsDir))
 	if at < 0 {
 		t.Fatalf("the agent is not told where the file is: %q", m.Text)
 	}

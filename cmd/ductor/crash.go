@@ -34,7 +34,6 @@ func (a *app) watchCrashes(ctx context.Context) error {
 		if err := os.Rename(path, kept); err != nil {
 			return fmt.Errorf("keep what ductor crashed of: %w", err)
 		}
-		a.crashed = true
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -47,8 +46,8 @@ func (a *app) watchCrashes(ctx context.Context) error {
 	return nil
 }
 
-// outliveCrash forgets crashes once ductor has run for a while.
-func (a *app) outliveCrash(ctx context.Context) {
+// forgetCrashes forgets crashes once ductor has run for a while.
+func (a *app) forgetCrashes(ctx context.Context) {
 	timer := time.NewTimer(crashForgottenAfter)
 	defer timer.Stop()
 	select {

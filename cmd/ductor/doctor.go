@@ -18,6 +18,7 @@ import (
 	"ductor/bot"
 	"ductor/cli"
 	"ductor/docker"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/internal/store/sqlite"
@@ -171,7 +172,7 @@ func (d *doctor) mayMake(path string) {
 }
 
 func (d *doctor) agents(ctx context.Context, cfg config.Config) {
-	if !newPolicy(cfg).onHost() {
+	if !environment.NewPolicy(cfg).OnHost() {
 		d.ok("agents", "all run in sandboxes; those of this machine are not looked at")
 		return
 	}
@@ -218,36 +219,36 @@ const sandboxPatience = time.Minute
 func (d *doctor) sandboxes(ctx context.Context, cfg config.Config) {
 	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler)}
 	var err error
-	if a.sandboxes, err = openSandboxes(cfg, a.log); err != nil {
+	if a.envs.Sandboxes, err = environment.OpenSandboxes(cfg, a.log); err != nil {
 		d.fail("sandboxes", err.Error())
 		return
 	}
-	for _, b := range a.sandboxes.configured {
-		if b.setting.Mode != config.SandboxDocker {
+	for _, b := range a.envs.Sandboxes.Configured() {
+		if b.Setting.Mode != config.SandboxDocker {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, sandboxPatience)
 		d.sandbox(ctx, a, b)
 		cancel()
 	}
-	if err := a.sandboxes.close(); err != nil {
+	if err := a.envs.Sandboxes.Close(); err != nil {
 		d.warn("sandboxes", err.Error())
 	}
 }
 
-func (d *doctor) sandbox(ctx context.Context, a *app, b *sandbox) {
-	what := "sandbox " + b.name
-	if b.why != nil {
-		d.fail(what, b.why.Error())
+func (d *doctor) sandbox(ctx context.Context, a *app, b *environment.Sandbox) {
+	what := "sandbox " + b.Name
+	if b.Err != nil {
+		d.fail(what, b.Err.Error())
 		return
 	}
 	d.seeds(what, b)
-	if p, ok := a.cfg.Sandbox.Projects[b.name]; ok {
+	if p, ok := a.cfg.Sandbox.Projects[b.Name]; ok {
 		if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
 			d.fail(what, p.Dir+" is no directory; make it or name another")
 		}
 	}
-	status, err := b.launcher.Status(ctx)
+	status, err := b.Launcher.Status(ctx)
 	if err != nil {
 		d.fail(what, err.Error())
 		return
@@ -258,19 +259,19 @@ func (d *doctor) sandbox(ctx context.Context, a *app, b *sandbox) {
 		d.ok(what, detail+"; its agents are looked at when ductor runs")
 		return
 	}
-	if err := b.launcher.Prepare(ctx); err != nil {
+	if err := b.Launcher.Prepare(ctx); err != nil {
 		d.fail(what, err.Error())
 		return
 	}
 	d.ok(what, detail)
-	if d.judge(ctx, a.cfg, a.site(b).Providers, "sandbox "+b.name+", ") == 0 {
+	if d.judge(ctx, a.cfg, a.runEnvOf(b).Providers, "sandbox "+b.Name+", ") == 0 {
 		d.fail(what, "no agent can be used in it; put them into its image, and see sandbox.logins and sandbox.seeds")
 	}
 }
 
 // seeds warns of files that are to be copied and are not there.
-func (d *doctor) seeds(what string, b *sandbox) {
-	for _, s := range b.seeds {
+func (d *doctor) seeds(what string, b *environment.Sandbox) {
+	for _, s := range b.Seeds {
 		if _, err := os.Stat(s.From); errors.Is(err, os.ErrNotExist) && !s.Optional {
 			d.fail(what, fmt.Sprintf("sandbox.seeds: %s is not there; make it or leave it out", s.From))
 		}

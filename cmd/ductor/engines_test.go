@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ductor/docker/dockertest"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -131,24 +132,24 @@ func canaries(t *testing.T) (dir string) {
 // wipeSandboxes removes what a ductor leaves in engines for the next one.
 func wipeSandboxes(t *testing.T, cfg config.Config) {
 	t.Helper()
-	boxes, err := openSandboxes(cfg, testLog(t))
+	boxes, err := environment.OpenSandboxes(cfg, testLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for _, r := range boxes.configured {
-		err := r.engine.Forget(ctx, boxes.owner(), r.name)
+	for _, r := range boxes.Configured() {
+		err := r.Engine.Forget(ctx, environment.Owner(cfg), r.Name)
 		// A container of another engine that starts just now holds this one's file system for a moment.
 		for err != nil && strings.Contains(err.Error(), "device or resource busy") && ctx.Err() == nil {
 			time.Sleep(100 * time.Millisecond)
-			err = r.engine.Forget(ctx, boxes.owner(), r.name)
+			err = r.Engine.Forget(ctx, environment.Owner(cfg), r.Name)
 		}
 		if err != nil {
-			t.Errorf("forget the sandbox %s: %v", r.name, err)
+			t.Errorf("forget the sandbox %s: %v", r.Name, err)
 		}
 	}
-	if err := boxes.close(); err != nil {
+	if err := boxes.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -253,7 +254,7 @@ func (e *engines) eachRunsOnItsOwn() {
 
 // What ductor keeps is not seen on another machine, but for the files that a message brings.
 func (e *engines) aFileReachesAnotherMachine() {
-	uploads := filepath.Join(e.cfg.Storage.Dir, uploadsDir)
+	uploads := filepath.Join(e.cfg.Storage.Dir, environment.UploadsDir)
 	if err := os.WriteFile(filepath.Join(uploads, "nobodys"), []byte("not for agents"), 0o644); err != nil {
 		e.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/internal/app/environment"
 	"ductor/internal/sim/telegram"
 )
 
@@ -171,7 +172,7 @@ func TestNoSecretIsInTheLogOrInTheDatabase(t *testing.T) {
 	town.await("Directory")
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	d.exit(t)
-	for _, name := range []string{databaseFile, uploadsDir} {
+	for _, name := range []string{databaseFile, environment.UploadsDir} {
 		info, err := os.Stat(filepath.Join(town.cfg.Storage.Dir, name))
 		if err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v, %v", name, info, err)

@@ -11,6 +11,7 @@ import (
 	"ductor/cli"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/orchestrator"
 )
@@ -115,12 +116,12 @@ func (a *app) retention() *heartbeat.Retention {
 	}
 	var shelves []heartbeat.Kept
 	for _, k := range []heartbeat.Kept{
-		{Name: "uploads", Shelf: heartbeat.Files(filepath.Join(a.cfg.Storage.Dir, uploadsDir)), Limits: limits(a.cfg.Storage.RetentionDays, r.UploadsMB)},
+		{Name: "uploads", Shelf: heartbeat.Files(filepath.Join(a.cfg.Storage.Dir, environment.UploadsDir)), Limits: limits(a.cfg.Storage.RetentionDays, r.UploadsMB)},
 		{Name: "transcripts", Shelf: a.db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
 		{Name: "audit", Shelf: a.db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
 		{Name: "runs", Shelf: a.db.JobRuns(), Limits: limits(r.RunsDays, r.RunsMB)},
-		{Name: "homes of sessions", Shelf: a.homeShelf(), Limits: limits(r.HomesDays, r.HomesMB)},
-		{Name: "containers", Shelf: a.containerShelf(), Limits: limits(0, r.ContainersMB)},
+		{Name: "homes of sessions", Shelf: a.envs.HomeShelf(), Limits: limits(r.HomesDays, r.HomesMB)},
+		{Name: "containers", Shelf: a.envs.ContainerShelf(), Limits: limits(0, r.ContainersMB)},
 	} {
 		if k.Limits != (heartbeat.Limits{}) {
 			shelves = append(shelves, k)

@@ -22,7 +22,7 @@ import (
 func main() {
 	superviseIfAsked() // before anything of the bot is made
 	agent.RunIfChild() // the scripted agent of the demo is this program under another name
-	env, err := environment()
+	env, err := ownEnvironment()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ductor:", err)
 		os.Exit(exitFailure)

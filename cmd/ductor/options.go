@@ -14,6 +14,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/cli/host"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/secrets"
 	"ductor/internal/store"
@@ -24,7 +25,7 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 	t := cfg.Telegram
 	o := bot.Options{
 		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: scrub,
-		Journal: db, UploadsDir: filepath.Join(cfg.Storage.Dir, uploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
+		Journal: db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
 		Allow: bot.Allow{
 			Users: userIDs(t.AllowedUsers), Groups: t.AllowedGroups, Members: bot.GroupMembers(t.GroupMembers),
 		},
@@ -109,12 +110,12 @@ func cardsOptions(s config.Stream) card.Options {
 func serviceOptions(cfg config.Config, a *app, log *slog.Logger) cli.ServiceOptions {
 	agents := cfg.Agents
 	o := cli.ServiceOptions{
-		Providers: a.providers(a.hostEnv()), Launchers: []cli.Launcher{a.host}, RunEnvs: a.sites(), OpenRunEnv: a.openSite, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
+		Providers: a.providers(a.hostEnv()), Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
 		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
 		Available: host.MachineMemory().Available, Logger: log,
 	}
-	if a.homes != nil { // a nil one in an interface is not nil
-		o.Homes = a.homes
+	if a.envs.Homes != nil { // a nil one in an interface is not nil
+		o.Homes = a.envs.Homes
 	}
 	for _, name := range agents.Fallback {
 		o.Fallbacks = append(o.Fallbacks, cli.Agent(name))
@@ -141,10 +142,10 @@ func orchestratorOptions(cfg config.Config, a *app, log *slog.Logger) orchestrat
 		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
 		DeniedTools: cfg.Permissions.DeniedTools,
 		Agents:      defaultsOf(cfg.Agents),
-		Sandboxes:   a.sandboxes.policy,
+		Sandboxes:   a.envs.Sandboxes.Policy(),
 		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
 		Roles: map[string]orchestrator.Role{}, DefaultRole: cfg.Sessions.DefaultRole,
-		UploadsDir: filepath.Join(cfg.Storage.Dir, uploadsDir), Protected: ownFiles(cfg),
+		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
 		Secrets: func(dir string) *secrets.Set {
 			return a.scrub.Secrets().With(secrets.OfProject(dir)...)
 		},

@@ -13,6 +13,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/host"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/supervisor"
 )
@@ -24,7 +25,7 @@ func psCommand(env config.Environment) *cobra.Command {
 		Short: "List the agents that run, also when ductor does not",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runsIn) error {
+			err := withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []environment.Runs) error {
 				runs, err := listRuns(cmd.Context(), places, cmd.ErrOrStderr())
 				if err != nil {
 					return err
@@ -56,7 +57,7 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 			age = now.Sub(i.Started).Round(time.Second).String()
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i.ID, cmp.Or(string(purposeOf(i).Conversation), "-"), agentOf(i),
-			cmp.Or(run.at.name, "host"), i.PID, age, memory(i.Memory), stateOf(run))
+			cmp.Or(run.at.Name, "host"), i.PID, age, memory(i.Memory), stateOf(run))
 	}
 	return w.Flush()
 }
@@ -97,7 +98,7 @@ func stateOf(run listedRun) string {
 	switch {
 	case i.Problem != "":
 		return "cannot be resumed: " + strings.TrimSpace(i.Problem)
-	case i.Alive && i.Attached && run.at.name != "": // its pid is that of a helper in the container
+	case i.Alive && i.Attached && run.at.Name != "": // its pid is that of a helper in the container
 		return "attached by ductor"
 	case i.Alive && i.Attached:
 		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)

@@ -8,38 +8,28 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"ductor/docker"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/supervisor"
 )
 
-// runsIn holds the runs of an environment: this machine, whose name is empty, or a sandbox.
-type runsIn struct {
-	name string
-	root *supervisor.Root
-}
-
 // listedRun is a run and its environment.
 type listedRun struct {
 	supervisor.Info
-	at runsIn
+	at environment.Runs
 }
-
-// lookWait is how long a command waits for one sandbox.
-const lookWait = 10 * time.Second
 
 // withRuns opens the runs of a configuration for a command that works whether ductor runs or not. It names on notes the
 // sandboxes that it cannot open.
-func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]runsIn) error) (err error) {
+func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]environment.Runs) error) (err error) {
 	cfg, err := from.load()
 	if err != nil {
 		return err
 	}
-	var places []runsIn
+	var places []environment.Runs
 	dir := runsPath(cfg)
 	if _, err := os.Stat(dir); err == nil {
 		root, err := supervisor.Open(dir, supervisor.Options{})
@@ -47,56 +37,31 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]runsI
 			return err
 		}
 		defer func() { err = errors.Join(err, root.Close()) }()
-		places = append(places, runsIn{root: root})
+		places = append(places, environment.Runs{Root: root})
 	}
-	boxes, err := openSandboxes(cfg, slog.New(slog.DiscardHandler))
+	boxes, err := environment.OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, boxes.close()) }()
-	places = append(places, boxes.running(ctx, notes)...)
+	defer func() { err = errors.Join(err, boxes.Close()) }()
+	places = append(places, boxes.Running(ctx, notes)...)
 	if len(places) == 0 {
 		return errNoRuns
 	}
 	return f(places)
 }
 
-// running lists the sandboxes in which an agent may run.
-func (s *sandboxes) running(ctx context.Context, notes io.Writer) (places []runsIn) {
-	for _, b := range s.all() {
-		if !b.matters() {
-			continue
-		}
-		if b.launcher == nil {
-			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", b.name, b.why)
-			continue
-		}
-		ctx, cancel := context.WithTimeout(ctx, lookWait)
-		status, err := b.launcher.Status(ctx)
-		cancel()
-		switch {
-		case status.Is == docker.StateRunning:
-			places = append(places, runsIn{name: b.name, root: b.launcher.Runs()})
-		case status.Is == docker.StatePaused:
-			fmt.Fprintf(notes, "ductor: the sandbox %s is paused, and not looked at\n", b.name)
-		case err != nil:
-			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", b.name, err)
-		}
-	}
-	return places
-}
-
 var errNoRuns = errors.New("no agent was ever started with this configuration")
 
 // listRuns lists the runs of all environments.
-func listRuns(ctx context.Context, places []runsIn, notes io.Writer) (all []listedRun, err error) {
+func listRuns(ctx context.Context, places []environment.Runs, notes io.Writer) (all []listedRun, err error) {
 	for _, at := range places {
-		infos, err := at.root.List(ctx)
+		infos, err := at.Root.List(ctx)
 		switch {
-		case err != nil && at.name == "":
+		case err != nil && at.Name == "":
 			return nil, err
 		case err != nil:
-			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", at.name, err)
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", at.Name, err)
 		}
 		for _, info := range infos {
 			all = append(all, listedRun{info, at})
@@ -106,7 +71,7 @@ func listRuns(ctx context.Context, places []runsIn, notes io.Writer) (all []list
 }
 
 // findRun finds the run whose id begins with begin.
-func findRun(ctx context.Context, places []runsIn, begin string, notes io.Writer) (listedRun, error) {
+func findRun(ctx context.Context, places []environment.Runs, begin string, notes io.Writer) (listedRun, error) {
 	all, err := listRuns(ctx, places, notes)
 	if err != nil {
 		return listedRun{}, err
@@ -143,7 +108,7 @@ func killCommand(env config.Environment) *cobra.Command {
 			if all == (len(args) == 1) {
 				return errors.New("give one ID of `ductor ps`, or --all")
 			}
-			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []runsIn) error {
+			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []environment.Runs) error {
 				if !all {
 					return killNamed(cmd, places, args[0])
 				}
@@ -156,7 +121,7 @@ func killCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-func killNamed(cmd *cobra.Command, places []runsIn, begin string) error {
+func killNamed(cmd *cobra.Command, places []environment.Runs, begin string) error {
 	run, err := findRun(cmd.Context(), places, begin, cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -165,18 +130,18 @@ func killNamed(cmd *cobra.Command, places []runsIn, begin string) error {
 }
 
 func killRun(cmd *cobra.Command, run listedRun) error {
-	if err := run.at.root.Kill(cmd.Context(), run.ID); err != nil {
+	if err := run.at.Root.Kill(cmd.Context(), run.ID); err != nil {
 		return err
 	}
 	where := ""
-	if run.at.name != "" {
-		where = " in the sandbox " + run.at.name
+	if run.at.Name != "" {
+		where = " in the sandbox " + run.at.Name
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "ended %s (%s, pid %d%s)\n", run.ID, agentOf(run.Info), run.PID, where)
 	return nil
 }
 
-func killAll(cmd *cobra.Command, places []runsIn) error {
+func killAll(cmd *cobra.Command, places []environment.Runs) error {
 	runs, err := listRuns(cmd.Context(), places, cmd.ErrOrStderr())
 	if err != nil {
 		return err

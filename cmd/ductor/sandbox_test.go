@@ -16,6 +16,7 @@ import (
 	"ductor/cli"
 	"ductor/docker"
 	"ductor/docker/dockertest"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
@@ -43,21 +44,21 @@ func wipe(t testing.TB, cfg config.Config) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	s := &sandboxes{cfg: cfg}
+	owner := environment.Owner(cfg)
 	e, err := docker.Connect(docker.EngineOptions{Host: dockertest.Host()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if _, err := e.Clean(ctx, s.owner(), nil); err != nil {
+	if _, err := e.Clean(ctx, owner, nil); err != nil {
 		t.Error(err)
 	}
-	homes, err := e.Homes(ctx, s.owner(), "")
+	homes, err := e.Homes(ctx, owner, "")
 	if err != nil {
 		t.Error(err)
 	}
 	for _, home := range homes {
-		if err := e.Forget(ctx, s.owner(), home.Name); err != nil {
+		if err := e.Forget(ctx, owner, home.Name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -110,7 +111,7 @@ func TestTheScriptedAgentInASandbox(t *testing.T) {
 	}
 
 	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")},
-		telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -name '*notes.txt' -exec cp {} copied.txt ';'"]]`, filepath.Join(town.cfg.Storage.Dir, uploadsDir))))
+		telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -name '*notes.txt' -exec cp {} copied.txt ';'"]]`, filepath.Join(town.cfg.Storage.Dir, environment.UploadsDir))))
 	town.awaitDone(2)
 	if b, err := os.ReadFile(filepath.Join(project, "copied.txt")); err != nil || string(b) != "forty-two" {
 		t.Errorf("of the file that was sent it saw %q, %v", b, err)
@@ -195,20 +196,20 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 // modelInBox starts the simulated model in a town's sandbox, which has no network.
 func modelInBox(t testing.TB, cfg config.Config, address string) {
 	t.Helper()
-	s, err := openSandboxes(cfg, testLog(t))
+	s, err := environment.OpenSandboxes(cfg, testLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := s.configured[0]
-	if r.launcher == nil {
-		t.Fatal(r.why)
+	r := s.Configured()[0]
+	if r.Launcher == nil {
+		t.Fatal(r.Err)
 	}
-	p, err := r.launcher.Start(t.Context(), cli.Command{Path: "model", Args: []string{address}})
+	p, err := r.Launcher.Start(t.Context(), cli.Command{Path: "model", Args: []string{address}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(p.Stop(context.Background(), 0), s.close()); err != nil {
+		if err := errors.Join(p.Stop(context.Background(), 0), s.Close()); err != nil {
 			t.Error(err)
 		}
 	})

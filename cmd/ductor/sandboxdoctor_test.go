@@ -2,13 +2,12 @@ package main
 
 import (
 	"bytes"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"ductor/docker"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 )
 
@@ -54,34 +53,6 @@ func linkedSocket(t testing.TB) string {
 	return link
 }
 
-// A former engine that is a present one by another way keeps what is in it.
-func TestAnotherWayToAnEngineIsNoFormerEngine(t *testing.T) {
-	host := engineHost(t)
-	d := newDoor(t, host)
-	d.unlock()
-	town := newTown(t, func(c *config.Config) { boxes(t, host, c) })
-	town.say(`[[text "inside"]]`)
-	town.awaitAnswer("inside")
-	s, err := openSandboxes(town.cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	before, err := s.configured[0].launcher.Status(t.Context())
-	if err != nil || before.Is != docker.StateRunning {
-		t.Fatalf("%+v, %v", before, err)
-	}
-	if err := s.leaveEngine(t.Context(), docker.EngineOptions{Host: "unix://" + d.path}, s.engineIDs(t.Context())); err != nil {
-		t.Error(err)
-	}
-	if after, err := s.configured[0].launcher.Status(t.Context()); err != nil || after.Is != docker.StateRunning {
-		t.Errorf("afterwards the container is %s, %v", after.Is, err)
-	}
-	if err := s.leaveEngine(t.Context(), docker.EngineOptions{Host: "unix://" + d.path}, nil); err == nil {
-		t.Error("it was emptied although nobody knew whether it is in use")
-	}
-}
-
 // A command looks into sandboxes that are in use, or were. It says nothing of an engine that nobody asked for.
 func TestCommandsAskForNoSandboxThatIsNotUsed(t *testing.T) {
 	for mode, said := range map[string]bool{config.SandboxOff: false, config.SandboxDocker: true} {
@@ -91,18 +62,18 @@ func TestCommandsAskForNoSandboxThatIsNotUsed(t *testing.T) {
 		p := config.SandboxProject{Dir: t.TempDir(), SandboxSetting: c.Sandbox.SandboxSetting}
 		p.Host, p.Mode = "unix://"+filepath.Join(t.TempDir(), "other.sock"), config.SandboxDocker
 		c.Sandbox.Projects = map[string]config.SandboxProject{"web": p}
-		s, err := openSandboxes(c, testLog(t))
+		s, err := environment.OpenSandboxes(c, testLog(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var notes strings.Builder
-		if places := s.running(t.Context(), &notes); len(places) != 0 {
+		if places := s.Running(t.Context(), &notes); len(places) != 0 {
 			t.Errorf("%d sandboxes run", len(places))
 		}
 		if got := notes.String(); !strings.Contains(got, "sandbox web cannot be looked at") || strings.Contains(got, "sandbox default") != said {
 			t.Errorf("with sandbox.mode %s it says %s", mode, got)
 		}
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}

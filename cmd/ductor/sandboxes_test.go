@@ -12,6 +12,7 @@ import (
 
 	"ductor/docker"
 	"ductor/heartbeat"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -92,22 +93,22 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 		t.Errorf("the task ran %s", got)
 	}
 	town.stop()
-	town.forgets(t, "containers", (*app).containerShelf, 1, 3_000_000)
-	town.forgets(t, "homes of sessions, which only a container can see", (*app).homeShelf, 2, 1)
+	town.forgets(t, "containers", (*environment.Environments).ContainerShelf, 1, 3_000_000)
+	town.forgets(t, "homes of sessions, which only a container can see", (*environment.Environments).HomeShelf, 2, 1)
 }
 
 // forgets trims a shelf to almost nothing, hours later, and wants that many things with as many bytes to go, as was
 // said before.
-func (town *town) forgets(t *testing.T, what string, shelf func(*app) heartbeat.Things, items, bytes int64) {
+func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Environments) heartbeat.Things, items, bytes int64) {
 	t.Helper()
 	cfg := town.cfg
 	cfg.Agents.IdleLimit = time.Nanosecond // what it was used for is over
-	h := &app{cfg: cfg, log: testLog(t)}
-	if err := h.openEnvironments(); err != nil {
+	envs, err := environment.Open(cfg, testLog(t))
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.closeRest()
-	s, all := shelf(h), heartbeat.Cut{Bytes: 1}
+	defer envs.Close()
+	s, all := shelf(&envs), heartbeat.Cut{Bytes: 1}
 	if early, err := s.Plan(town.soon(), all); what != "containers" && (err != nil || early.Items != 0) {
 		t.Errorf("%s: what was used just now would go: %+v, %v", what, early, err)
 	}
@@ -141,7 +142,7 @@ func TestSessionsHaveTheirOwnHomesOnThisMachine(t *testing.T) {
 			town.await("New session")
 		}
 	}
-	if homes[0] != homes[1] || homes[1] == homes[2] || filepath.Dir(homes[0]) != filepath.Join(town.cfg.Storage.Dir, homesDir) {
+	if homes[0] != homes[1] || homes[1] == homes[2] || filepath.Dir(homes[0]) != filepath.Join(town.cfg.Storage.Dir, "homes") {
 		t.Errorf("two turns of a session and one of another have the homes %q", homes)
 	}
 }
@@ -201,7 +202,7 @@ func TestASandboxThatIsNoLongerConfiguredGoes(t *testing.T) {
 	names := func() []string {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		homes, err := e.Homes(ctx, (&sandboxes{cfg: town.cfg}).owner(), "")
+		homes, err := e.Homes(ctx, environment.Owner(town.cfg), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +217,7 @@ func TestASandboxThatIsNoLongerConfiguredGoes(t *testing.T) {
 	}
 	town.cfg.Sandbox = config.Default().Sandbox
 	town.start()
-	notes := filepath.Join(town.cfg.Storage.Dir, dockerDir, enginesFile)
+	notes := filepath.Join(town.cfg.Storage.Dir, "docker", "engines.json")
 	eventually(t, "the engine is forgotten", func() bool {
 		raw, err := os.ReadFile(notes)
 		return err == nil && strings.TrimSpace(string(raw)) == "null"

@@ -16,6 +16,7 @@ import (
 	"ductor/heartbeat"
 	"ductor/heartbeat/schedule"
 	"ductor/heartbeat/webhook"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -157,7 +158,7 @@ func (d *doctor) jobs(ctx context.Context, cfg config.Config) {
 	}
 	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler), db: db}
 	defer a.closeRest()
-	if err := a.openEnvironments(); err != nil {
+	if a.envs, err = environment.Open(cfg, a.log); err != nil {
 		d.fail("forgetting", err.Error())
 		return
 	}

@@ -19,10 +19,10 @@ const tokenPipeVariable = "DUCTOR_TOKEN_PIPE"
 // maxToken bounds what goes into the pipe: no pipe holds less.
 const maxToken = 4096
 
-// environment is that of this process. The bot token may be set in it, but must not stay there: /proc/PID/environ shows
+// ownEnvironment is that of this process. The bot token may be set in it, but must not stay there: /proc/PID/environ shows
 // to every agent of this user what a process was started with, whatever it unsets. So a ductor that finds the token there
 // starts itself anew without it, and the token goes through a pipe.
-func environment() (config.Environment, error) {
+func ownEnvironment() (config.Environment, error) {
 	if token := os.Getenv(config.TokenVariable); token != "" {
 		return config.Environment{}, fmt.Errorf("start anew without the token in the environment: %w", startAnew(token))
 	}

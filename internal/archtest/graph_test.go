@@ -17,6 +17,11 @@ var imports = map[string][]string{
 	"cmd/ductor-bench":       {"cmd/ductor-bench/floor", "internal/sim/agent", "internal/sim/script", "internal/sim/telegram"},
 	"cmd/ductor-bench/floor": {},
 
+	"internal/app/environment": {
+		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host",
+		"internal/config", "internal/supervisor",
+	},
+
 	"docker":            {"cli", "cli/host", "internal/supervisor", "docker/homes"},
 	"docker/dockertest": {},
 	"docker/homes":      {},

@@ -1,4 +1,4 @@
-package main
+package environment
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// policy says by directory where agents run. It is the orchestrator.Sandboxes of a configuration.
-type policy struct {
+// Policy says by directory where agents run. It is the orchestrator.Sandboxes of a configuration.
+type Policy struct {
 	projects []projectDir
 	sandbox  config.Sandbox
 	any      bool // there are sandboxes at all
@@ -23,8 +23,9 @@ type policy struct {
 // agent could change it.
 type projectDir struct{ dir, name string }
 
-func newPolicy(cfg config.Config) policy {
-	p := policy{sandbox: cfg.Sandbox, any: asksForSandbox(cfg)}
+// NewPolicy reads which directory leads to which project.
+func NewPolicy(cfg config.Config) Policy {
+	p := Policy{sandbox: cfg.Sandbox, any: asksForSandbox(cfg)}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sandbox.Projects)) {
 		dir := cfg.Sandbox.Projects[name].Dir
 		p.projects = append(p.projects, projectDir{dir, name})
@@ -44,7 +45,7 @@ func realDir(dir string) string {
 }
 
 // Of gives the sandbox that a conversation's agents run in whose directory is dir; empty is this machine.
-func (p policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
+func (p Policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 	if name := p.project(dir); p.docker(name) {
 		return p.part(name, conv)
 	}
@@ -52,7 +53,7 @@ func (p policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 }
 
 // part is what a conversation has of a sandbox: all of it, or a container of its own.
-func (p policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox {
+func (p Policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox {
 	if p.sandbox.Named(name).Isolation == config.IsolationConversation {
 		return cli.Sandbox(name).For(conv.Key())
 	}
@@ -61,24 +62,24 @@ func (p policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox 
 
 var errNoSandboxes = errors.New("ductor's configuration has no sandbox; set sandbox.mode, or that of a project, and start ductor anew")
 
-// Forced gives the sandbox of a task that asks for one, whatever the policy of its project.
-func (p policy) Forced(dir string, conv orchestrator.ConversationID) (cli.Sandbox, error) {
+// Forced gives the sandbox of a task that asks for one, whatever the Policy of its project.
+func (p Policy) Forced(dir string, conv orchestrator.ConversationID) (cli.Sandbox, error) {
 	if !p.any {
 		return "", errNoSandboxes
 	}
 	return p.part(p.project(dir), conv), nil
 }
 
-// onHost says whether anything may run on this machine.
-func (p policy) onHost() bool {
+// OnHost says whether anything may run on this machine.
+func (p Policy) OnHost() bool {
 	return !p.docker(config.DefaultSandbox) || slices.ContainsFunc(p.projects, func(d projectDir) bool { return !p.docker(d.name) })
 }
 
-func (p policy) docker(name string) bool { return p.sandbox.Named(name).Mode == config.SandboxDocker }
+func (p Policy) docker(name string) bool { return p.sandbox.Named(name).Mode == config.SandboxDocker }
 
 // project is the project that dir is in. Links may have been laid by an agent that works there: where what is written
 // and what it leads to are in different projects, the one with a sandbox counts.
-func (p policy) project(dir string) string {
+func (p Policy) project(dir string) string {
 	written, real := p.deepest(filepath.Clean(dir)), p.deepest(realDir(dir))
 	if p.docker(written) {
 		return written
@@ -86,7 +87,7 @@ func (p policy) project(dir string) string {
 	return real
 }
 
-func (p policy) deepest(dir string) string {
+func (p Policy) deepest(dir string) string {
 	name, deepest := config.DefaultSandbox, 0
 	for _, project := range p.projects {
 		rel, err := filepath.Rel(project.dir, dir)

@@ -1,4 +1,4 @@
-package main
+package environment
 
 import (
 	"io/fs"
@@ -16,11 +16,8 @@ import (
 	"ductor/internal/config"
 )
 
-// homesDir is for the homes of sessions on this machine, inside the storage directory.
-const homesDir = "homes"
-
-// ownerHome is the home of whoever runs ductor; empty if it is not known.
-func ownerHome() string {
+// OwnerHome is the home of whoever runs ductor; empty if it is not known.
+func OwnerHome() string {
 	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
 		return home
 	}
@@ -36,7 +33,7 @@ type agentSeeds struct {
 // homeSeeds are what the agents find in a home that is not the owner's: the owner's log-ins, and settings that ask
 // nothing.
 func homeSeeds(agents config.Agents) []agentSeeds {
-	home, env := ownerHome(), os.Environ()
+	home, env := OwnerHome(), os.Environ()
 	if home == "" {
 		return nil
 	}
@@ -89,20 +86,17 @@ func seedsOf(set config.SandboxSetting, agents config.Agents, dir string) ([]doc
 	return seeds, err
 }
 
-// seeded reads files of the owner's home as they are in a sandbox: what was copied there, and nothing else.
-func seeded(seeds []docker.Seed) func(string) ([]byte, error) {
-	home := ownerHome()
-	return func(path string) ([]byte, error) {
-		below, err := filepath.Rel(home, path)
-		if err != nil {
-			return nil, fs.ErrNotExist
-		}
-		for _, s := range seeds {
-			rest, err := filepath.Rel(s.To, below)
-			if err == nil && rest != ".." && !strings.HasPrefix(rest, "../") {
-				return os.ReadFile(filepath.Join(s.From, rest))
-			}
-		}
+// ReadFile reads a file of the owner's home as it is in the sandbox: what was copied there, and nothing else.
+func (b *Sandbox) ReadFile(path string) ([]byte, error) {
+	below, err := filepath.Rel(OwnerHome(), path)
+	if err != nil {
 		return nil, fs.ErrNotExist
 	}
+	for _, s := range b.Seeds {
+		rest, err := filepath.Rel(s.To, below)
+		if err == nil && rest != ".." && !strings.HasPrefix(rest, "../") {
+			return os.ReadFile(filepath.Join(s.From, rest))
+		}
+	}
+	return nil, fs.ErrNotExist
 }

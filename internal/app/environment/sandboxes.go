@@ -1,4 +1,4 @@
-package main
+package environment
 
 import (
 	"cmp"
@@ -21,46 +21,50 @@ import (
 	"ductor/internal/config"
 )
 
-// dockerDir is for notes on containers, inside the storage directory.
-const dockerDir = "docker"
-
-// seedsDir is for what is made of the owner's files for sandboxes, inside dockerDir.
-const seedsDir = "seeds"
+// The directories inside the storage directory.
+const (
+	UploadsDir = "uploads"
+	PromptsDir = "prompts" // system prompts, for as long as the agent that was given them runs
+	GeminiDir  = "gemini"  // settings that Gemini is started with
+	homesDir   = "homes"   // the homes of sessions on this machine
+	dockerDir  = "docker"  // records of containers
+	seedsDir   = "seeds"   // inside dockerDir: what is made of the owner's files for sandboxes
+)
 
 // sandboxes are the environments besides this machine in which a configuration runs agents.
-type sandboxes struct {
+type Sandboxes struct {
 	cfg        config.Config
 	log        *slog.Logger
 	engines    map[docker.EngineOptions]*docker.Engine
-	configured []*sandbox // as configured, in order of their names
+	configured []*Sandbox // as configured, in order of their names
 	parts      parts
-	policy     policy
+	policy     Policy
 }
 
-// sandbox is the sandbox of a project or of all directories without one, or the part of it that a conversation has.
-type sandbox struct {
-	name     string
-	setting  config.SandboxSetting
-	engine   *docker.Engine   // nil if it cannot be used
-	source   *docker.Engine   // the engine its image comes from; nil for none
-	launcher *docker.Launcher // nil if it cannot be used
-	why      error            // why it cannot be used: an error of package docker
-	seeds    []docker.Seed
+// Sandbox is the sandbox of a project or of all directories without one, or the part of it that a conversation has.
+type Sandbox struct {
+	Name     string
+	Setting  config.SandboxSetting
+	Engine   *docker.Engine   // nil if it cannot be used
+	Launcher *docker.Launcher // nil if it cannot be used
+	Err      error            // why it cannot be used: an error of package docker
+	Seeds    []docker.Seed
+	source   *docker.Engine // the engine its image comes from; nil for none
 }
 
 // matters says whether agents run, ran or may run in a sandbox. A sandbox of a project without one serves jobs that ask
 // for it.
-func (b *sandbox) matters() bool {
-	return b.setting.Mode == config.SandboxDocker || b.launcher != nil && b.launcher.Made()
+func (b *Sandbox) matters() bool {
+	return b.Setting.Mode == config.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }
 
 // inSandbox tells Claude that it is in a container: it refuses to bypass permissions as root elsewhere.
 const inSandbox = "IS_SANDBOX=1"
 
-// openSandboxes makes the sandboxes of the configuration without a call to an engine. A sandbox that cannot be used
+// OpenSandboxes makes the sandboxes of the configuration without a call to an engine. A sandbox that cannot be used
 // refuses its turns, and is no error.
-func openSandboxes(cfg config.Config, log *slog.Logger) (*sandboxes, error) {
-	s := &sandboxes{cfg: cfg, log: log, engines: map[docker.EngineOptions]*docker.Engine{}, policy: newPolicy(cfg)}
+func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
+	s := &Sandboxes{cfg: cfg, log: log, engines: map[docker.EngineOptions]*docker.Engine{}, policy: NewPolicy(cfg)}
 	if !asksForSandbox(cfg) {
 		return s, nil
 	}
@@ -70,9 +74,9 @@ func openSandboxes(cfg config.Config, log *slog.Logger) (*sandboxes, error) {
 		}
 	}
 	for _, name := range append([]string{config.DefaultSandbox}, slices.Sorted(maps.Keys(cfg.Sandbox.Projects))...) {
-		b := &sandbox{name: name, setting: cfg.Sandbox.Named(name)}
-		if b.why = s.open(b); b.why != nil {
-			log.Warn("a sandbox cannot be used", "sandbox", name, "err", b.why)
+		b := &Sandbox{Name: name, Setting: cfg.Sandbox.Named(name)}
+		if b.Err = s.open(b); b.Err != nil {
+			log.Warn("a sandbox cannot be used", "sandbox", name, "err", b.Err)
 		}
 		s.configured = append(s.configured, b)
 	}
@@ -95,38 +99,38 @@ func asksForSandbox(cfg config.Config) bool {
 	return asked
 }
 
-func (s *sandboxes) path(name string) string { return filepath.Join(s.cfg.Storage.Dir, name) }
+func (s *Sandboxes) path(name string) string { return filepath.Join(s.cfg.Storage.Dir, name) }
 
 // shared are the directories of ductor's own that agents read.
-func (s *sandboxes) shared() []string {
-	return []string{s.path(uploadsDir), s.path(promptsDir), s.path(geminiDir)}
+func (s *Sandboxes) shared() []string {
+	return []string{s.path(UploadsDir), s.path(PromptsDir), s.path(GeminiDir)}
 }
 
-func (s *sandboxes) open(b *sandbox) (err error) {
-	set := b.setting
-	b.engine, err = s.engine(docker.EngineOptions{
+func (s *Sandboxes) open(b *Sandbox) (err error) {
+	set := b.Setting
+	b.Engine, err = s.engine(docker.EngineOptions{
 		Host: cmp.Or(set.Host, docker.DefaultHost), CA: set.CA, Cert: set.Cert, Key: set.Key, SSHConfig: set.SSHConfig,
 	})
 	if err == nil && set.ImageFrom != "" {
 		b.source, err = s.engine(docker.EngineOptions{Host: set.ImageFrom, SSHConfig: set.SSHConfig})
 	}
 	if err != nil {
-		return wrongSetting(b.name, err)
+		return wrongSetting(b.Name, err)
 	}
-	if b.seeds, err = seedsOf(set, s.cfg.Agents, s.path(filepath.Join(dockerDir, seedsDir))); err != nil {
-		return wrongSetting(b.name, err)
+	if b.Seeds, err = seedsOf(set, s.cfg.Agents, s.path(filepath.Join(dockerDir, seedsDir))); err != nil {
+		return wrongSetting(b.Name, err)
 	}
 	return s.launch(b)
 }
 
 // launch makes the launcher of a sandbox.
-func (s *sandboxes) launch(b *sandbox) error {
+func (s *Sandboxes) launch(b *Sandbox) error {
 	o, err := s.options(b)
 	if err == nil {
-		b.launcher, err = docker.Open(o)
+		b.Launcher, err = docker.Open(o)
 	}
 	if err != nil {
-		return wrongSetting(b.name, err)
+		return wrongSetting(b.Name, err)
 	}
 	return nil
 }
@@ -136,7 +140,7 @@ func wrongSetting(name string, err error) error {
 }
 
 // engine gives one engine to all that have the same settings of it.
-func (s *sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
+func (s *Sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 	if e := s.engines[key]; e != nil {
 		return e, nil
 	}
@@ -148,15 +152,15 @@ func (s *sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 }
 
 // options translates the setting of a sandbox.
-func (s *sandboxes) options(b *sandbox) (docker.Options, error) {
-	set, agents := b.setting, s.cfg.Agents
+func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
+	set, agents := b.Setting, s.cfg.Agents
 	mounts, err := mountsOf(set)
 	if err != nil {
 		return docker.Options{}, err
 	}
 	o := docker.Options{
-		Engine: b.engine, Owner: s.owner(), Name: b.name, Dir: s.path(dockerDir), Supervisor: supervisorPath(set),
-		Image: set.Image, Pull: set.Pull, Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(), Seeds: b.seeds,
+		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), Supervisor: supervisorPath(set),
+		Image: set.Image, Pull: set.Pull, Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(), Seeds: b.Seeds,
 		User: set.User, CPUs: set.CPUs, Memory: int64(set.MemoryMB) << 20, PIDs: int64(set.PIDs), Network: docker.Network(set.Network),
 		ReadOnlyRoot: set.ReadOnlyRoot, Env: append([]string{inSandbox}, set.Env...),
 		MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: s.log,
@@ -165,14 +169,14 @@ func (s *sandboxes) options(b *sandbox) (docker.Options, error) {
 		o.Build = &docker.Build{Dir: set.BuildDir, Network: docker.Network(set.BuildNetwork)}
 	}
 	if set.Home == config.HomeSession {
-		o.HomeSeeds = b.seeds
+		o.HomeSeeds = b.Seeds
 	}
 	return o, nil
 }
 
-// owner names the owner of containers by a hash of the storage directory, so that two ductors keep theirs apart.
-func (s *sandboxes) owner() string {
-	sum := sha256.Sum256([]byte(s.cfg.Storage.Dir))
+// Owner names the owner of containers by a hash of the storage directory, so that two ductors keep theirs apart.
+func Owner(cfg config.Config) string {
+	sum := sha256.Sum256([]byte(cfg.Storage.Dir))
 	return hex.EncodeToString(sum[:6])
 }
 
@@ -197,14 +201,14 @@ func supervisorPath(set config.SandboxSetting) string {
 
 // projects lists the directories that agents work in, as the configuration names them and with links resolved: a
 // container does not have the links.
-func (s *sandboxes) projects(b *sandbox) []string {
+func (s *Sandboxes) projects(b *Sandbox) []string {
 	var named []string
-	if p, ok := s.cfg.Sandbox.Projects[cli.Sandbox(b.name).Name()]; ok {
+	if p, ok := s.cfg.Sandbox.Projects[cli.Sandbox(b.Name).Name()]; ok {
 		named = []string{p.Dir}
 	} else {
 		named = slices.DeleteFunc(slices.Clone(s.cfg.Projects.Roots), func(root string) bool {
 			_, err := os.Stat(root)
-			return b.engine.Local() && errors.Is(err, fs.ErrNotExist) // no agent can work there
+			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist) // no agent can work there
 		})
 	}
 	var dirs []string
@@ -231,48 +235,34 @@ func mountsOf(set config.SandboxSetting) ([]docker.Mount, error) {
 	return mounts, err
 }
 
-// site gives a sandbox as cli.Service takes it.
-func (a *app) site(b *sandbox) cli.RunEnv {
-	site := cli.RunEnv{Sandbox: cli.Sandbox(b.name)}
-	g := runEnv{
-		inside: true, readFile: seeded(b.seeds),
-		prompts: a.sandboxes.path(promptsDir), gemini: a.sandboxes.path(geminiDir),
+// Configured lists the sandboxes of the configuration, without the parts of conversations.
+func (s *Sandboxes) Configured() []*Sandbox { return s.configured }
+
+// Policy says by directory where agents run.
+func (s *Sandboxes) Policy() Policy { return s.policy }
+
+// RunLauncher starts agents in the sandbox. Where the sandbox cannot be used, each of its methods returns the reason.
+func (b *Sandbox) RunLauncher() cli.Launcher {
+	if b.Launcher == nil {
+		return unavailable{b.Err}
 	}
-	if b.launcher == nil {
-		g.launcher = unavailable{b.why}
-	} else {
-		g.launcher = b.launcher
-		if b.setting.Home == config.HomeSession {
-			site.Homes = b.launcher
-		}
-	}
-	site.Launcher, site.Providers = g.launcher, a.providers(g)
-	return site
+	return b.Launcher
 }
 
-// sites lists all open sandboxes.
-func (a *app) sites() (all []cli.RunEnv) {
-	for _, b := range a.sandboxes.all() {
-		all = append(all, a.site(b))
+// Homes gives the homes that sessions have in the sandbox; nil where all have the owner's, or it cannot be used.
+func (b *Sandbox) Homes() cli.Homes {
+	if b.Launcher == nil || b.Setting.Home != config.HomeSession {
+		return nil
 	}
-	return all
+	return b.Launcher
 }
 
-// openSite opens the part of a sandbox that a conversation has; false where the configuration wants none.
-func (a *app) openSite(in cli.Sandbox) (cli.RunEnv, bool) {
-	b := a.sandboxes.find(in)
-	if b == nil {
-		return cli.RunEnv{}, false
-	}
-	return a.site(b), true
-}
-
-// close closes the launchers and the engines. Agents in the sandboxes go on.
-func (s *sandboxes) close() error {
+// Close closes the launchers and the engines. Agents in the sandboxes go on.
+func (s *Sandboxes) Close() error {
 	var errs []error
-	for _, b := range s.all() {
-		if b.launcher != nil {
-			errs = append(errs, b.launcher.Close())
+	for _, b := range s.All() {
+		if b.Launcher != nil {
+			errs = append(errs, b.Launcher.Close())
 		}
 	}
 	for _, e := range s.engines {

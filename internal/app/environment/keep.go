@@ -1,4 +1,4 @@
-package main
+package environment
 
 import (
 	"cmp"
@@ -24,9 +24,9 @@ const (
 	retireEvery = time.Minute
 )
 
-// run keeps the sandboxes in order until ctx ends: what is no longer configured goes, images are made before they are
+// Run keeps the sandboxes in order until ctx ends: what is no longer configured goes, images are made before they are
 // needed, and containers that do nothing are removed.
-func (s *sandboxes) run(ctx context.Context) {
+func (s *Sandboxes) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { s.begin(ctx) })
@@ -43,10 +43,10 @@ func (s *sandboxes) run(ctx context.Context) {
 }
 
 // begin has all that a start has to do. It may take minutes.
-func (s *sandboxes) begin(ctx context.Context) {
+func (s *Sandboxes) begin(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, b := range s.configured {
-		if b.launcher != nil && b.setting.Mode == config.SandboxDocker {
+		if b.Launcher != nil && b.Setting.Mode == config.SandboxDocker {
 			all.Go(func() { s.prepare(ctx, b) })
 		}
 	}
@@ -57,22 +57,22 @@ func (s *sandboxes) begin(ctx context.Context) {
 }
 
 // cleanImages removes images that were made for settings of another time.
-func (s *sandboxes) cleanImages(ctx context.Context) {
+func (s *Sandboxes) cleanImages(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
 	var keep []string // of all engines: two of them may be one
 	for _, b := range s.configured {
-		if b.launcher == nil {
+		if b.Launcher == nil {
 			continue
 		}
-		images, err := b.launcher.Images(ctx)
+		images, err := b.Launcher.Images(ctx)
 		if err != nil {
 			return // it was said why; nothing is removed that may be wanted
 		}
 		keep = append(keep, images...)
 	}
 	for _, e := range s.engines {
-		if removed, err := e.CleanImages(ctx, s.owner(), keep); err != nil {
+		if removed, err := e.CleanImages(ctx, Owner(s.cfg), keep); err != nil {
 			s.log.Warn("remove old images of sandboxes", "engine", e.Host(), "err", err)
 		} else if removed > 0 {
 			s.log.Info("old images of sandboxes were removed", "engine", e.Host(), "count", removed)
@@ -81,7 +81,7 @@ func (s *sandboxes) cleanImages(ctx context.Context) {
 }
 
 // clean removes containers of projects that have no sandbox any more.
-func (s *sandboxes) clean(ctx context.Context) {
+func (s *Sandboxes) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
 	ids := s.engineIDs(ctx)
@@ -89,7 +89,7 @@ func (s *sandboxes) clean(ctx context.Context) {
 	defer all.Wait()
 	for e := range ids {
 		all.Go(func() {
-			removed, err := e.Clean(ctx, s.owner(), s.keeps(e, ids))
+			removed, err := e.Clean(ctx, Owner(s.cfg), s.keeps(e, ids))
 			if err != nil && ctx.Err() == nil {
 				s.log.Warn("remove old sandboxes", "engine", e.Host(), "err", err)
 			}
@@ -101,7 +101,7 @@ func (s *sandboxes) clean(ctx context.Context) {
 }
 
 // engineIDs asks the engines who they are. One that does not answer is left out.
-func (s *sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
+func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 	var mu sync.Mutex
 	ids := map[*docker.Engine]string{}
 	var all sync.WaitGroup
@@ -122,8 +122,8 @@ func (s *sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 }
 
 // levelOf is how loud it is said that an engine is away: hardly, where nothing that matters is in it.
-func (s *sandboxes) levelOf(e *docker.Engine) slog.Level {
-	if slices.ContainsFunc(s.configured, func(b *sandbox) bool { return b.engine == e && b.matters() }) {
+func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
+	if slices.ContainsFunc(s.configured, func(b *Sandbox) bool { return b.Engine == e && b.matters() }) {
 		return slog.LevelWarn
 	}
 	return slog.LevelDebug
@@ -131,54 +131,54 @@ func (s *sandboxes) levelOf(e *docker.Engine) slog.Level {
 
 // keeps says which sandboxes may be in an engine: its own, those of another way to it, and those of an engine that does
 // not say who it is. A project has one for all conversations, or one for each.
-func (s *sandboxes) keeps(e *docker.Engine, ids map[*docker.Engine]string) func(name string) bool {
+func (s *Sandboxes) keeps(e *docker.Engine, ids map[*docker.Engine]string) func(name string) bool {
 	return func(name string) bool {
 		in := cli.Sandbox(name)
 		b := s.project(in)
 		if b == nil || b.alone() != (in.Alone() != "") {
 			return false
 		}
-		id, known := ids[b.engine]
+		id, known := ids[b.Engine]
 		return !known || id == ids[e]
 	}
 }
 
-func (s *sandboxes) retire(ctx context.Context) {
-	for _, b := range s.all() {
-		if b.launcher == nil || b.setting.Idle == 0 {
+func (s *Sandboxes) retire(ctx context.Context) {
+	for _, b := range s.All() {
+		if b.Launcher == nil || b.Setting.Idle == 0 {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, cleanWait)
-		gone, err := b.launcher.Retire(ctx, b.setting.Idle)
+		gone, err := b.Launcher.Retire(ctx, b.Setting.Idle)
 		cancel()
 		switch {
 		case err != nil:
-			s.log.Debug("look for idle sandboxes", "sandbox", b.name, "err", err)
+			s.log.Debug("look for idle sandboxes", "sandbox", b.Name, "err", err)
 		case gone:
-			s.log.Info("a sandbox was removed, for nothing ran in it", "sandbox", b.name)
+			s.log.Info("a sandbox was removed, for nothing ran in it", "sandbox", b.Name)
 		}
 	}
 }
 
 // prepare makes the image of a sandbox that has none yet: that takes longer than a turn should wait.
-func (s *sandboxes) prepare(ctx context.Context, b *sandbox) {
+func (s *Sandboxes) prepare(ctx context.Context, b *Sandbox) {
 	looking, cancel := context.WithTimeout(ctx, cleanWait)
-	status, err := b.launcher.Status(looking)
+	status, err := b.Launcher.Status(looking)
 	cancel()
 	if err == nil && status.ImageIs != docker.StateThere {
-		s.log.Info("the image of a sandbox is made, which may take minutes", "sandbox", b.name, "image", status.Image, "is", status.ImageIs)
+		s.log.Info("the image of a sandbox is made, which may take minutes", "sandbox", b.Name, "image", status.Image, "is", status.ImageIs)
 		if b.alone() {
-			err = b.launcher.PrepareImage(ctx)
+			err = b.Launcher.PrepareImage(ctx)
 		} else {
-			err = b.launcher.Prepare(ctx)
+			err = b.Launcher.Prepare(ctx)
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		s.log.Warn("a sandbox cannot be used", "sandbox", b.name, "err", err)
+		s.log.Warn("a sandbox cannot be used", "sandbox", b.Name, "err", err)
 	default:
-		s.log.Info("sandbox", "name", b.name, "engine", status.Host, "image", status.Image)
+		s.log.Info("sandbox", "name", b.Name, "engine", status.Host, "image", status.Image)
 	}
 }
 
@@ -186,10 +186,10 @@ func (s *sandboxes) prepare(ctx context.Context, b *sandbox) {
 // removed.
 const enginesFile = "engines.json"
 
-func (s *sandboxes) enginesPath() string { return s.path(filepath.Join(dockerDir, enginesFile)) }
+func (s *Sandboxes) enginesPath() string { return s.path(filepath.Join(dockerDir, enginesFile)) }
 
 // formerEngines are those that were used, and that no sandbox has any more.
-func (s *sandboxes) formerEngines() ([]docker.EngineOptions, error) {
+func (s *Sandboxes) formerEngines() ([]docker.EngineOptions, error) {
 	raw, err := os.ReadFile(s.enginesPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -205,7 +205,7 @@ func (s *sandboxes) formerEngines() ([]docker.EngineOptions, error) {
 }
 
 // noteEngines keeps those that are used, and former ones in which something may be left.
-func (s *sandboxes) noteEngines(former []docker.EngineOptions) error {
+func (s *Sandboxes) noteEngines(former []docker.EngineOptions) error {
 	all := append(slices.Collect(maps.Keys(s.engines)), former...)
 	slices.SortFunc(all, func(a, b docker.EngineOptions) int { return cmp.Compare(a.Host+a.Cert, b.Host+b.Cert) })
 	raw, err := json.Marshal(all)
@@ -217,7 +217,7 @@ func (s *sandboxes) noteEngines(former []docker.EngineOptions) error {
 
 // leaveEngines removes what is left in engines that no sandbox has any more. One that cannot be reached is tried
 // again at the next start.
-func (s *sandboxes) leaveEngines(ctx context.Context) {
+func (s *Sandboxes) leaveEngines(ctx context.Context) {
 	former, err := s.formerEngines()
 	if err != nil {
 		s.log.Warn("look which engines were used", "err", err)
@@ -243,7 +243,7 @@ func (s *sandboxes) leaveEngines(ctx context.Context) {
 
 var errUnknownEngine = errors.New("an engine that is in use does not say who it is, and it may be this one")
 
-func (s *sandboxes) leaveEngine(ctx context.Context, o docker.EngineOptions, used map[*docker.Engine]string) error {
+func (s *Sandboxes) leaveEngine(ctx context.Context, o docker.EngineOptions, used map[*docker.Engine]string) error {
 	e, err := docker.Connect(o)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (s *sandboxes) leaveEngine(ctx context.Context, o docker.EngineOptions, use
 }
 
 // empty removes what is left in an engine, unless it is one that is used, by another way.
-func (s *sandboxes) empty(ctx context.Context, e *docker.Engine, used map[*docker.Engine]string) error {
+func (s *Sandboxes) empty(ctx context.Context, e *docker.Engine, used map[*docker.Engine]string) error {
 	id, err := e.ID(ctx)
 	if err != nil {
 		return err
@@ -267,13 +267,13 @@ func (s *sandboxes) empty(ctx context.Context, e *docker.Engine, used map[*docke
 			return errUnknownEngine
 		}
 	}
-	removed, err := e.Clean(ctx, s.owner(), nil)
+	removed, err := e.Clean(ctx, Owner(s.cfg), nil)
 	if removed > 0 {
 		s.log.Info("old sandboxes were removed", "engine", e.Host(), "count", removed)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = e.CleanImages(ctx, s.owner(), nil)
+	_, err = e.CleanImages(ctx, Owner(s.cfg), nil)
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package environment
 
 import (
 	"os"
@@ -39,9 +39,9 @@ func TestPolicyByDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	off := newPolicy(cfg)
+	off := NewPolicy(cfg)
 	cfg.Sandbox.Mode = config.SandboxDocker
-	on := newPolicy(cfg)
+	on := NewPolicy(cfg)
 	for _, c := range []struct {
 		dir      string
 		off, on  cli.Sandbox // by the mode of [sandbox]
@@ -74,7 +74,7 @@ func TestPolicyByDirectory(t *testing.T) {
 		}
 	}
 	cfg.Sandbox.Isolation = config.IsolationConversation
-	alone := newPolicy(cfg)
+	alone := NewPolicy(cfg)
 	if got := alone.Of(at("other"), here); got != "default/-7/3" {
 		t.Errorf("with a container for each conversation other is in %q", got)
 	}
@@ -82,7 +82,7 @@ func TestPolicyByDirectory(t *testing.T) {
 		t.Errorf("web says that all share it, and is in %q", got)
 	}
 	cfg.Sandbox = config.Default().Sandbox
-	none := newPolicy(cfg)
+	none := NewPolicy(cfg)
 	if got := none.Of(at("web"), here); got != "" {
 		t.Errorf("without any sandbox web is in %q", got)
 	}
@@ -102,7 +102,7 @@ func TestWhetherAnythingRunsOnThisMachine(t *testing.T) {
 		p := config.SandboxProject{Dir: "/web", SandboxSetting: cfg.Sandbox.SandboxSetting}
 		p.Mode = c.project
 		cfg.Sandbox.Projects = map[string]config.SandboxProject{"web": p}
-		if got := newPolicy(cfg).onHost(); got != c.want {
+		if got := NewPolicy(cfg).OnHost(); got != c.want {
 			t.Errorf("%+v gives %v", c, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package environment
 
 import (
 	"context"
@@ -40,8 +40,8 @@ func TestHomesOfSessionsAreForgottenByAgeAndSize(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			h := &app{homes: homes, sandboxes: &sandboxes{}}
-			shelf := heartbeat.Things{List: h.keptHomes, InUse: func() time.Time { return hour(2) }}
+			e := &Environments{Homes: homes, Sandboxes: &Sandboxes{}}
+			shelf := heartbeat.Things{List: e.keptHomes, InUse: func() time.Time { return hour(2) }}
 			planned, err := shelf.Plan(t.Context(), c.cut)
 			if err != nil {
 				t.Fatal(err)

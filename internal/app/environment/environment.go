@@ -1,0 +1,38 @@
+package environment
+
+import (
+	"errors"
+	"log/slog"
+
+	"ductor/cli/host"
+	"ductor/internal/config"
+)
+
+// Environments are the sandboxes of a configuration, and the homes of sessions on this machine.
+type Environments struct {
+	Sandboxes *Sandboxes
+	Homes     *host.Homes // nil where all sessions have the owner's home
+}
+
+// Open opens the environments without a call to an engine.
+func Open(cfg config.Config, log *slog.Logger) (e Environments, err error) {
+	if e.Sandboxes, err = OpenSandboxes(cfg, log); err != nil {
+		return Environments{}, err
+	}
+	if e.Homes, err = openHomes(cfg); err != nil {
+		return Environments{}, errors.Join(err, e.Sandboxes.Close())
+	}
+	return e, nil
+}
+
+// Close closes what is open. Agents in the sandboxes continue.
+func (e Environments) Close() error {
+	var errs []error
+	if e.Homes != nil {
+		errs = append(errs, e.Homes.Close())
+	}
+	if e.Sandboxes != nil {
+		errs = append(errs, e.Sandboxes.Close())
+	}
+	return errors.Join(errs...)
+}

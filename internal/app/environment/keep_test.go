@@ -1,0 +1,63 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/docker"
+	"ductor/docker/dockertest"
+	"ductor/internal/config"
+)
+
+// A former engine that is a present one by another way keeps what is in it.
+func TestAnotherWayToAnEngineIsNoFormerEngine(t *testing.T) {
+	dockertest.Need(t)
+	dir, err := os.MkdirTemp("", "way-") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	way := docker.EngineOptions{Host: "unix://" + filepath.Join(dir, "sock")}
+	if err := os.Symlink(strings.TrimPrefix(dockertest.Host(), "unix://"), filepath.Join(dir, "sock")); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.Storage.Dir, cfg.Projects.Roots = t.TempDir(), []string{t.TempDir()}
+	set := &cfg.Sandbox.SandboxSetting
+	set.Mode, set.Host, set.BuildDir, set.BuildNetwork, set.Network = config.SandboxDocker, dockertest.Host(), dockertest.ImageDir(t), "none", "none"
+	set.Supervisor = dockertest.Tool(t, dockertest.Supervisor)
+	s, err := OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.configured[0]
+	defer func() {
+		_, err := b.Engine.Clean(context.Background(), Owner(cfg), nil)
+		if err = errors.Join(err, b.Engine.Forget(context.Background(), Owner(cfg), b.Name), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := b.Launcher.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	isRunning := func(when string) {
+		t.Helper()
+		if status, err := b.Launcher.Status(t.Context()); err != nil || status.Is != docker.StateRunning {
+			t.Fatalf("%s the container is %s, %v", when, status.Is, err)
+		}
+	}
+	isRunning("before")
+	if err := s.leaveEngine(t.Context(), way, s.engineIDs(t.Context())); err != nil {
+		t.Error(err)
+	}
+	isRunning("afterwards")
+	if err := s.leaveEngine(t.Context(), way, nil); err == nil {
+		t.Error("it was emptied although it was not known whether it is in use")
+	}
+	isRunning("after a refusal")
+}

@@ -1,0 +1,45 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"ductor/docker"
+	"ductor/internal/supervisor"
+)
+
+// Runs holds the runs of an environment: this machine, whose name is empty, or a sandbox.
+type Runs struct {
+	Name string
+	Root *supervisor.Root
+}
+
+// lookWait is how long a command waits for one sandbox.
+const lookWait = 10 * time.Second
+
+// Running lists the sandboxes in which an agent may run.
+func (s *Sandboxes) Running(ctx context.Context, notes io.Writer) (places []Runs) {
+	for _, b := range s.All() {
+		if !b.matters() {
+			continue
+		}
+		if b.Launcher == nil {
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", b.Name, b.Err)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, lookWait)
+		status, err := b.Launcher.Status(ctx)
+		cancel()
+		switch {
+		case status.Is == docker.StateRunning:
+			places = append(places, Runs{Name: b.Name, Root: b.Launcher.Runs()})
+		case status.Is == docker.StatePaused:
+			fmt.Fprintf(notes, "ductor: the sandbox %s is paused, and not looked at\n", b.Name)
+		case err != nil:
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", b.Name, err)
+		}
+	}
+	return places
+}

@@ -1,0 +1,117 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"ductor/cli"
+	"ductor/docker"
+	"ductor/heartbeat"
+	"ductor/internal/config"
+)
+
+// inUse makes an error of what did not go.
+func inUse(gone bool, err error) error {
+	if err == nil && !gone {
+		err = heartbeat.ErrInUse
+	}
+	return err
+}
+
+// HomeShelf has the homes that sessions have of their own, on this machine and in sandboxes, and the homes of
+// sandboxes that are configured no longer.
+func (e *Environments) HomeShelf() heartbeat.Things {
+	return heartbeat.Things{List: e.keptHomes, InUse: since(max(e.Sandboxes.cfg.Agents.TurnTimeout, e.Sandboxes.cfg.Agents.IdleLimit))}
+}
+
+// since gives the time of d ago.
+func since(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(-d) } }
+
+// keptHomes are all of them, those that could be listed where others could not.
+func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Thing, err error) {
+	var errs []error
+	if e.Homes != nil {
+		infos, err := e.Homes.List(ctx)
+		errs = append(errs, err)
+		for _, i := range infos {
+			all = append(all, heartbeat.Thing{Used: i.Used, Bytes: i.Bytes, Forget: func(ctx context.Context) error { return e.Homes.Forget(ctx, i.Name) }})
+		}
+	}
+	there, whole, err := e.Sandboxes.sortHomes(ctx)
+	errs = append(errs, err)
+	for _, b := range there {
+		homes, err := b.sessionHomes(ctx)
+		errs = append(errs, err)
+		for _, i := range homes {
+			all = append(all, heartbeat.Thing{Used: i.Used, Bytes: i.Bytes, Forget: func(ctx context.Context) error { return b.Launcher.ForgetHome(ctx, i.Name) }})
+		}
+	}
+	return append(all, whole...), errors.Join(errs...)
+}
+
+// sortHomes finds the sandboxes that have a home in their engines, and the homes that go as a whole: those of one
+// conversation, and of sandboxes that are configured no longer.
+func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []heartbeat.Thing, err error) {
+	var errs []error
+	for _, e := range s.engines {
+		homes, err := e.Homes(ctx, Owner(s.cfg), s.path(dockerDir))
+		errs = append(errs, err)
+		for _, home := range homes {
+			b := s.Find(cli.Sandbox(home.Name))
+			switch {
+			case b == nil:
+				whole = append(whole, heartbeat.Thing{Used: home.Used, Forget: func(ctx context.Context) error { return e.Forget(ctx, Owner(s.cfg), home.Name) }})
+			case b.Launcher == nil || b.Engine != e:
+			case cli.Sandbox(home.Name).Alone() != "":
+				whole = append(whole, heartbeat.Thing{Used: home.Used, Forget: func(ctx context.Context) error {
+					return inUse(b.Launcher.Forget(ctx, s.cfg.Agents.IdleLimit))
+				}})
+			default:
+				there = append(there, b)
+			}
+		}
+	}
+	return there, whole, errors.Join(errs...)
+}
+
+// sessionHomes lists the homes of sessions in a sandbox. They can only be seen from inside, so a container that was
+// removed because nothing ran in it is made for that; what is not as it should be is left for another time.
+func (b *Sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error) {
+	status, err := b.Launcher.Status(ctx)
+	switch {
+	case err != nil || status.ImageIs != docker.StateThere:
+		return nil, nil
+	case status.Is == docker.StateRunning:
+	case b.Setting.Home != config.HomeSession || status.Is == docker.StatePaused:
+		return nil, nil
+	default:
+		if err := b.Launcher.Prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return b.Launcher.SessionHomes(ctx)
+}
+
+// ContainerShelf has the containers of sandboxes, with what they hold besides their images and homes.
+func (e *Environments) ContainerShelf() heartbeat.Things {
+	return heartbeat.Things{List: e.Sandboxes.keptContainers, InUse: since(e.Sandboxes.cfg.Agents.IdleLimit)}
+}
+
+func (s *Sandboxes) keptContainers(ctx context.Context) (all []heartbeat.Thing, err error) {
+	var errs []error
+	for _, b := range s.All() {
+		if b.Launcher == nil {
+			continue
+		}
+		size, used, err := b.Launcher.Size(ctx)
+		errs = append(errs, err)
+		if size == 0 {
+			continue
+		}
+		all = append(all, heartbeat.Thing{Used: used, Bytes: size, Forget: func(ctx context.Context) error {
+			return inUse(b.Launcher.Retire(ctx, s.cfg.Agents.IdleLimit))
+		}})
+	}
+	return all, errors.Join(errs...)
+}
