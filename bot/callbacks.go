@@ -9,6 +9,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/card"
+	"ductor/bot/cron"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
@@ -86,7 +87,8 @@ type callbacks struct {
 	approvals *approval.Screen
 	restarts  *restarts
 	queue     *queueCards
-	crons     *crons
+	jobs      *cron.Screen
+	mail      mail
 }
 
 func (c *callbacks) handle(ctx context.Context, p press) {
@@ -114,8 +116,8 @@ func (c *callbacks) handle(ctx context.Context, p press) {
 		text, err = c.menus.press(ctx, p, act, what)
 	case approval.Action:
 		text, letters, err = c.decide(ctx, p, what)
-	case actCron:
-		text, letters, err = c.crons.press(ctx, p, what)
+	case cron.Action:
+		text, letters, err = c.cron(ctx, p, what)
 	case actSteer:
 		text, err = c.steer(ctx, p, cli.TurnID(what))
 	case actInterrupt:
@@ -213,4 +215,22 @@ func (c *callbacks) resume(ctx context.Context, p press, id orchestrator.Session
 		return "", err
 	}
 	return render.Cut("Your next message goes on with: "+orSomething(s.Title), 190), nil
+}
+
+func (c *callbacks) cron(ctx context.Context, p press, data string) (string, []orchestrator.Notice, error) {
+	a, err := c.jobs.Press(ctx, p.by, p.message, data)
+	if err != nil {
+		return "", nil, err
+	}
+	if a.Edit.Text != "" {
+		c.voice.edit(p.by.Conversation, p.message, a.Edit.Text, a.Edit.Keyboard)
+	}
+	if a.New.Text == "" {
+		return a.Text, nil, nil
+	}
+	notice, err := c.mail.compose(p.by.Conversation, a.New.Text, a.New.Keyboard, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	return a.Text, []orchestrator.Notice{notice}, nil
 }

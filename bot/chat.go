@@ -5,6 +5,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/card"
+	"ductor/bot/cron"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
@@ -64,7 +65,7 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 
 // Say tells about a job that had no turn, in the place of the card of that turn, at most once; see Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
-	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cronButton("⏰ Show the job", cronNew, jobKey(job), "")}})
+	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(job)}})
 }
 
 // Notice says one thing, in Markdown, outside any turn.

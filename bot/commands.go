@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/cron"
 	"ductor/bot/render"
 	"ductor/orchestrator"
 )
@@ -26,7 +27,7 @@ type commands struct {
 	permissions *permissions
 	roles       *roles
 	busy        *busyModes
-	crons       *crons
+	jobs        *cron.Screen
 }
 
 // request is a command and the message it came in.
@@ -89,7 +90,7 @@ func (c *commands) lookup(name string) (do commandFunc, known bool) {
 	case "queue":
 		return c.menu(c.busy.start), true
 	case "cron":
-		return c.menu(c.crons.start), true
+		return c.menu(c.cron), true
 	case "status":
 		return c.status, true
 	case "sessions":
@@ -139,6 +140,14 @@ func (c *commands) fresh(ctx context.Context, r request) {
 		return
 	}
 	c.answer(ctx, r, "New session: your next message begins it. /sessions leads back.")
+}
+
+func (c *commands) cron(ctx context.Context, r request) error {
+	page, err := c.jobs.Command(ctx, orchestrator.Press{Conversation: r.in.conv, Person: r.in.person, Updates: r.in.updates()}, r.args)
+	if err == nil {
+		c.closer.answer(ctx, r.in, page.Text, page.Keyboard)
+	}
+	return err
 }
 
 // menu makes a handler of what offers a menu, or chooses at once where the command says what.

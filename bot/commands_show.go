@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/cron"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -29,9 +30,9 @@ func statusText(st orchestrator.Status, now time.Time) string {
 		lines = append(lines, fmt.Sprintf("Running for %s: %s", render.RoundDuration(now.Sub(r.Started)), orSomething(r.Title)))
 		switch r.Rights.Of {
 		case orchestrator.RightsOfJob:
-			lines = append(lines, "It runs by itself. "+rightsLine(r.Rights))
+			lines = append(lines, "It runs by itself. "+cron.RightsLine(r.Rights))
 		case orchestrator.RightsOfMember:
-			lines = append(lines, "It runs for a member who is not listed. "+rightsLine(r.Rights))
+			lines = append(lines, "It runs for a member who is not listed. "+cron.RightsLine(r.Rights))
 		}
 		if r.Asks > 0 {
 			lines = append(lines, "The agent waits for an answer to "+render.Count(r.Asks, "thing", "things")+" it asked above")

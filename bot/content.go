@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/bot/approval"
+	"ductor/bot/cron"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
@@ -25,7 +26,7 @@ type receiver struct {
 	receipts  Receipts
 	approvals *approval.Screen
 	restarts  *restarts
-	crons     *crons
+	jobs      *cron.Screen
 	log       *slog.Logger
 }
 
@@ -76,7 +77,7 @@ func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
 func (r *receiver) answered(ctx context.Context, in *incoming) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
-	return r.decided(ctx, in) || in.replyTo != 0 && r.crons.reply(ctx, in)
+	return r.decided(ctx, in) || in.replyTo != 0 && r.changesJob(ctx, in)
 }
 
 // decided passes a message to the approval or the question that it is for; false if it is for none.
@@ -99,6 +100,16 @@ func (r *receiver) decided(ctx context.Context, in *incoming) bool {
 		closing.finish(ctx, in.updates())
 	}
 	return true
+}
+
+// changesJob says whether a reply was for a job, and finishes it if so.
+func (r *receiver) changesJob(ctx context.Context, in *incoming) bool {
+	by := orchestrator.Press{Conversation: in.conv, Person: in.person, Updates: in.updates()}
+	state := r.jobs.Reply(ctx, cron.Reply{By: by, To: in.replyTo, Text: in.text}, func(p tgapi.Page) { r.closer.answer(ctx, in, p.Text, p.Keyboard) })
+	if state == cron.Done {
+		r.voice.unbutton(in.conv, in.replyTo)
+	}
+	return state != cron.Prompt
 }
 
 // errLeft says that the content is no longer ours to deal with.

@@ -1,9 +1,10 @@
 package bot
 
 import (
-	"ductor/bot/render"
 	"strconv"
 	"strings"
+
+	"ductor/bot/render"
 )
 
 // What others wrote stands in a prompt so that an agent can tell it from the user's own words: names are quoted, and

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/bot/approval"
+	"ductor/bot/cron"
 	"ductor/orchestrator"
 )
 
@@ -40,13 +41,11 @@ func assemble(p parts) *router {
 	closing := &closer{journal: p.journal, mail: p.mail, log: p.log}
 	open := &menus{closer: closing, voice: p.voice, now: p.now, random: p.random, byID: make(map[string]menu)}
 	restarts := &restarts{desk: p.desk, journal: p.journal, closer: closing, voice: p.voice}
-	crons := &crons{
-		jobs: p.jobs, desk: p.desk, journal: p.journal, closer: closing, mail: p.mail, voice: p.voice, menus: open,
-		now: p.now, random: p.random, log: p.log,
-	}
+	models := &wizard{desk: p.desk, closer: closing, menus: open}
+	jobs := cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: models, Now: p.now, Random: p.random, Log: p.log})
 	receiving := &receiver{
 		desk: p.desk, closer: closing, voice: p.voice, uploads: p.uploads, windows: p.windows,
-		merged: &mergeMemory{}, receipts: p.receipts, approvals: p.approvals, restarts: restarts, crons: crons, log: p.log,
+		merged: &mergeMemory{}, receipts: p.receipts, approvals: p.approvals, restarts: restarts, jobs: jobs, log: p.log,
 	}
 	lanes := newLaneKeeper(p.log, controlPatience)
 	lanes.content, lanes.broke = receiving.receive, closing.broke
@@ -56,15 +55,15 @@ func assemble(p parts) *router {
 		lanes: lanes, closer: closing, log: p.log, turns: p.desk,
 		commands: &commands{
 			desk: p.desk, closer: closing, voice: p.voice, now: p.now, log: p.log,
-			wizard:      &wizard{desk: p.desk, closer: closing, menus: open},
+			wizard:      models,
 			permissions: &permissions{desk: p.desk, closer: closing, menus: open},
 			roles:       &roles{desk: p.desk, closer: closing, menus: open},
 			busy:        &busyModes{desk: p.desk, closer: closing, menus: open},
-			crons:       crons,
+			jobs:        jobs,
 		},
 		callbacks: &callbacks{
-			desk: p.desk, closer: closing, voice: p.voice, menus: open, log: p.log,
-			approvals: p.approvals, restarts: restarts, queue: p.queue, crons: crons,
+			desk: p.desk, closer: closing, voice: p.voice, mail: p.mail, menus: open, log: p.log,
+			approvals: p.approvals, restarts: restarts, queue: p.queue, jobs: jobs,
 		},
 		gate: &gate{
 			allow: p.allow, log: p.log,

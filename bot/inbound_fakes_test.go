@@ -140,6 +140,11 @@ const (
 
 func newInboundRig(t *testing.T) *inboundRig {
 	t.Helper()
+	return newInboundRigOver(t, nil)
+}
+
+func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
+	t.Helper()
 	journal := newJournalFake()
 	rig := &inboundRig{
 		journal: journal, desk: &deskFake{journal: journal}, voice: &voiceFake{}, logs: &logFake{},
@@ -151,7 +156,7 @@ func newInboundRig(t *testing.T) *inboundRig {
 	rig.router = assemble(parts{
 		me:    identity{ID: 42, Username: "ductor_bot"},
 		allow: Allow{Users: []orchestrator.PersonID{owner}, Groups: []int64{group}},
-		desk:  rig.desk, journal: journal, mail: mailFake{}, voice: rig.voice,
+		desk:  rig.desk, jobs: jobs, journal: journal, mail: mailFake{}, voice: rig.voice,
 		approvals:  approvals,
 		queue:      newQueueCards(nil, nil, journal, slog.New(rig.logs)),
 		windows:    mergeWindows{album: 700 * time.Millisecond, paste: 700 * time.Millisecond},

@@ -240,26 +240,9 @@ func (f *menuFrame) closeButton() tgapi.Button {
 	return tgapi.Button{Text: "Close", Data: f.data(opClose, 0)}
 }
 
-// perPage keeps a menu within a phone's screen.
-const perPage = 8
-
-// pagesOf is how many pages n choices take.
-func pagesOf(n int) int { return (n + perPage - 1) / perPage }
-
-// pageBounds are the choices, of n, that a page shows.
-func pageBounds(page, n int) (from, to int) { return page * perPage, min((page+1)*perPage, n) }
-
-// pager is the row that leads to the other pages.
-func (f *menuFrame) pager(page, pages int) []tgapi.Button {
-	var row []tgapi.Button
-	if page > 0 {
-		row = append(row, tgapi.Button{Text: "‹", Data: f.data(opPage, page-1)})
-	}
-	row = append(row, tgapi.Button{Text: fmt.Sprintf("%d of %d", page+1, pages), Data: f.data(opPage, page)})
-	if page+1 < pages {
-		row = append(row, tgapi.Button{Text: "›", Data: f.data(opPage, page+1)})
-	}
-	return row
+// pager leads to the other pages.
+func (f *menuFrame) pager(page, pages int) tgapi.Keyboard {
+	return tgapi.Pager(page, pages, func(page int) string { return f.data(opPage, page) })
 }
 
 // menuOp is what a button of a menu does.

@@ -2,9 +2,10 @@ package bot
 
 import (
 	"context"
-	"ductor/bot/tgapi"
 	"fmt"
 	"net/http"
+
+	"ductor/bot/tgapi"
 )
 
 // Probe asks Telegram once who the bot of o's token is. ErrToken when the token is refused. It changes nothing.

@@ -47,7 +47,7 @@ func (c *roles) start(ctx context.Context, r request) error {
 		return err
 	}
 	m := &roleMenu{menuFrame: menuFrame{act: actRole}, desk: c.desk, names: names, current: st.Role}
-	m.page = max(slices.Index(names, st.Role), 0) / perPage
+	m.page = tgapi.PageOf(max(slices.Index(names, st.Role), 0))
 	return c.menus.offer(ctx, r, m)
 }
 
@@ -118,7 +118,7 @@ func (m *roleMenu) turn(op menuOp) menuState {
 	switch kind := string(op.kind); {
 	case kind == opClose:
 		return menuClosed
-	case kind == opPage && op.arg >= 0 && op.arg < pagesOf(len(m.names)):
+	case kind == opPage && op.arg >= 0 && op.arg < tgapi.Pages(len(m.names)):
 		m.page = op.arg
 	case kind == opPick && op.arg >= 0 && op.arg < len(m.names):
 		m.chosen = m.names[op.arg]
@@ -129,13 +129,11 @@ func (m *roleMenu) turn(op menuOp) menuState {
 
 func (m *roleMenu) view() (string, tgapi.Keyboard) {
 	var keyboard tgapi.Keyboard
-	from, to := pageBounds(m.page, len(m.names))
+	from, to := tgapi.PageBounds(m.page, len(m.names))
 	for i, name := range m.names[from:to] {
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(roleLabel(name), name == m.current), Data: m.data(opPick, from+i)}})
 	}
-	if pages := pagesOf(len(m.names)); pages > 1 {
-		keyboard = append(keyboard, m.pager(m.page, pages))
-	}
+	keyboard = append(keyboard, m.pager(m.page, tgapi.Pages(len(m.names)))...)
 	return "Now: " + roleLabel(m.current) + "\n\nWhich role is the agent to play?", append(keyboard, []tgapi.Button{m.closeButton()})
 }
 

@@ -113,7 +113,7 @@ func TestEveryRoleCanBeChosen(t *testing.T) {
 		m := &roleMenu{menuFrame: menuFrame{act: actRole, nonce: "AAAAAAAAAAAA"}, names: append([]string{""}, roles...)}
 		m.current = rapid.SampledFrom(m.names).Draw(rt, "current")
 		reached := make(map[string]bool)
-		for m.page = range pagesOf(len(m.names)) {
+		for m.page = range tgapi.Pages(len(m.names)) {
 			text, keyboard := m.view()
 			if n := len(utf16.Encode([]rune(text))); n > 4096 {
 				rt.Fatalf("the text has %d units", n)

@@ -21,7 +21,7 @@ const (
 
 func (m *permissionMenu) turnRules(op menuOp) menuState {
 	switch kind := string(op.kind); {
-	case kind == opPage && op.arg >= 0 && op.arg < pagesOf(len(m.rules)):
+	case kind == opPage && op.arg >= 0 && op.arg < tgapi.Pages(len(m.rules)):
 		m.page = op.arg
 	case kind == opPick && op.arg >= 0 && op.arg < len(m.rules):
 		m.revoked = &m.rules[op.arg]
@@ -34,16 +34,14 @@ func (m *permissionMenu) viewRules() (string, tgapi.Keyboard) {
 	var b strings.Builder
 	b.WriteString("What goes through unasked because somebody allowed it. A button takes it back.\n")
 	var keyboard tgapi.Keyboard
-	from, to := pageBounds(m.page, len(m.rules))
+	from, to := tgapi.PageBounds(m.page, len(m.rules))
 	for i, r := range m.rules[from:to] {
 		fmt.Fprintf(&b, "\n%d. %s · %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleShown), ruleScope(r))
 		keyboard = append(keyboard, []tgapi.Button{{
 			Text: fmt.Sprintf("🗑 %d. %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleButton)), Data: m.data(opPick, from+i),
 		}})
 	}
-	if pages := pagesOf(len(m.rules)); pages > 1 {
-		keyboard = append(keyboard, m.pager(m.page, pages))
-	}
+	keyboard = append(keyboard, m.pager(m.page, tgapi.Pages(len(m.rules)))...)
 	return b.String(), append(keyboard, []tgapi.Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()})
 }
 

@@ -3,9 +3,11 @@ package bot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -122,4 +124,47 @@ func (m *modelMenu) store(ctx context.Context, _ orchestrator.Press) (said, shor
 
 func (m *modelMenu) unchanged() string {
 	return render.ChoiceText(m.current.Agent, m.current.Model, m.current.Effort)
+}
+
+// jobModelMenu is the model menu of a job. Its last page is one of the job.
+type jobModelMenu struct {
+	*modelMenu
+	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error
+	back   func() tgapi.Page
+}
+
+// ChooseModel implements cron.ModelMenu.
+func (w *wizard) ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
+	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page, error) {
+	entries, err := w.desk.Menu(ctx, in)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	if current.Agent == "" {
+		if current, err = w.desk.Status(ctx, in); err != nil {
+			return tgapi.Page{}, err
+		}
+	}
+	m := &jobModelMenu{choose: choose, back: back, modelMenu: &modelMenu{
+		menuFrame: menuFrame{act: actJobModel}, entries: entries, agent: -1, model: -1, current: current,
+	}}
+	if err := w.menus.begin(in, m); err != nil {
+		return tgapi.Page{}, err
+	}
+	text, keyboard := m.view()
+	return tgapi.Page{Text: text, Keyboard: keyboard}, nil
+}
+
+func (m *jobModelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
+	c := m.chosen
+	if err := m.choose(ctx, c.agent, c.model, c.effort); err != nil {
+		return "", "", fmt.Errorf("choose the model of a job: %w", err)
+	}
+	return "", c.String(), nil
+}
+
+// leads implements leading.
+func (m *jobModelMenu) leads() (string, tgapi.Keyboard) {
+	page := m.back()
+	return page.Text, page.Keyboard
 }

@@ -62,14 +62,14 @@ func (m *modelMenu) enterAgent(agent int) {
 	m.agent, m.model, m.page = agent, -1, 0
 	for i, model := range m.models() {
 		if m.isCurrent(model) {
-			m.page = i / perPage
+			m.page = tgapi.PageOf(i)
 		}
 	}
 }
 
 func (m *modelMenu) models() []cli.Model { return m.entries[m.agent].Models }
 
-func (m *modelMenu) pages() int { return pagesOf(len(m.models())) }
+func (m *modelMenu) pages() int { return tgapi.Pages(len(m.models())) }
 
 func (m *modelMenu) choose(effort cli.Effort) menuState {
 	m.chosen = choice{m.entries[m.agent].Agent, m.models()[m.model].ID, effort}
@@ -131,7 +131,7 @@ func (m *modelMenu) modelsView() (string, tgapi.Keyboard) {
 	var b strings.Builder
 	b.WriteString(m.head())
 	fmt.Fprintf(&b, "Which model of %s?", m.entries[m.agent].Agent)
-	from, to := pageBounds(m.page, len(m.models()))
+	from, to := tgapi.PageBounds(m.page, len(m.models()))
 	var keyboard tgapi.Keyboard
 	for i, model := range m.models()[from:to] {
 		name := modelName(model)
@@ -140,9 +140,7 @@ func (m *modelMenu) modelsView() (string, tgapi.Keyboard) {
 		}
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(name, m.isCurrent(model)), Data: m.data(opModel, from+i)}})
 	}
-	if m.pages() > 1 {
-		keyboard = append(keyboard, m.pager(m.page, m.pages()))
-	}
+	keyboard = append(keyboard, m.pager(m.page, m.pages())...)
 	return b.String(), append(keyboard, m.foot())
 }
 

@@ -1,4 +1,4 @@
-package bot
+package cron
 
 import (
 	"fmt"
@@ -10,37 +10,37 @@ import (
 	"ductor/orchestrator"
 )
 
-// jobField is something that can be changed of a job.
-type jobField struct {
+// field is something that can be changed of a job.
+type field struct {
 	code  string // one letter, for buttons
 	label string
-	value func(j orchestrator.Job) string // as people read it
-	plain func(j orchestrator.Job) bool   // it is as most have it, and not worth a line; nil: it has lines of its own
+	value func(j orchestrator.Job) string // as users read it
+	plain func(j orchestrator.Job) bool   // it has its usual value, which gets no line; nil: other lines show it
 
-	choices []cronChoice
-	ask     string // what is to be written; empty where buttons are all there is
+	choices []choice
+	ask     string // what a reply is to hold; empty if only buttons set it
 	read    func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) error
 }
 
-// cronChoice is a value with a button of its own.
-type cronChoice struct {
+// choice is a value with a button of its own.
+type choice struct {
 	label string
 	set   func(j *orchestrator.Job)
 	is    func(j orchestrator.Job) bool
 }
 
-func jobFieldOf(code string) (jobField, bool) {
-	for _, f := range jobFields() {
+func fieldOf(code string) (field, bool) {
+	for _, f := range fields() {
 		if f.code == code {
 			return f, true
 		}
 	}
-	return jobField{}, false
+	return field{}, false
 }
 
-// jobFields are in the order of their buttons.
-func jobFields() []jobField {
-	return slices.Concat([]jobField{
+// fields are in the order of their buttons.
+func fields() []field {
+	return slices.Concat([]field{
 		{code: "s", label: "Schedule", ask: "when it is to run, such as: every weekday at 8:30",
 			value: func(j orchestrator.Job) string { return j.When },
 			read: func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) (err error) {
@@ -48,9 +48,9 @@ func jobFields() []jobField {
 				return err
 			}},
 		{code: "t", label: "Prompt", ask: "what is to be asked",
-			value: func(j orchestrator.Job) string { return render.Cut(j.Prompt, cronPromptShown) }, read: setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
+			value: func(j orchestrator.Job) string { return render.Cut(j.Prompt, promptShown) }, read: setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
 		{code: "n", label: "Name", ask: "its new name", value: func(j orchestrator.Job) string { return j.Name }, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
-		{code: "a", label: "Model", value: cronWho, plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []cronChoice{{
+		{code: "a", label: "Model", value: modelText, plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []choice{{
 			label: "As the chat", is: func(j orchestrator.Job) bool { return j.Agent == "" },
 			set: func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = "", "", "" },
 		}}},
@@ -58,30 +58,30 @@ func jobFields() []jobField {
 		{code: "d", label: "Directory", ask: "the directory it works in, such as: ~/shop",
 			value: func(j orchestrator.Job) string { return orWord(render.Cut(j.Dir, 200), "as the chat") },
 			plain: func(j orchestrator.Job) bool { return j.Dir == "" },
-			read:  setText(func(j *orchestrator.Job) *string { return &j.Dir }), choices: []cronChoice{{
+			read:  setText(func(j *orchestrator.Job) *string { return &j.Dir }), choices: []choice{{
 				label: "As the chat", set: func(j *orchestrator.Job) { j.Dir = "" }, is: func(j orchestrator.Job) bool { return j.Dir == "" },
 			}}},
 		{code: "b", label: "Sandbox", value: wordOf(sandboxWord()), plain: func(j orchestrator.Job) bool { return j.Sandbox == "" }, choices: sandboxWord().choices()},
-		{code: "o", label: "Time limit", ask: "a time limit, such as: 45m", value: cronLimit,
+		{code: "o", label: "Time limit", ask: "a time limit, such as: 45m", value: limitText,
 			plain: func(j orchestrator.Job) bool { return j.Timeout == 0 }, choices: limitChoices(), read: readLimit},
-		{code: "q", label: "Quiet hours", ask: "the hours in which it is not to run, such as: 22:00 to 07:00", value: cronQuiet,
+		{code: "q", label: "Quiet hours", ask: "the hours in which it is not to run, such as: 22:00 to 07:00", value: quietText,
 			plain: func(j orchestrator.Job) bool { return j.QuietFrom == "" }, choices: quietChoices(), read: readQuiet},
 		{code: "i", label: "Missed runs", value: wordOf(missedWord()), plain: func(j orchestrator.Job) bool { return j.Missed == "once" }, choices: missedWord().choices()},
 		{code: "v", label: "Overlap", value: wordOf(overlapWord()), plain: func(j orchestrator.Job) bool { return j.Overlap == "skip" }, choices: overlapWord().choices()},
-		{code: "r", label: "Retries", value: cronRetries, plain: func(j orchestrator.Job) bool { return j.Retries == 0 }, choices: retryChoices()},
+		{code: "r", label: "Retries", value: retriesText, plain: func(j orchestrator.Job) bool { return j.Retries == 0 }, choices: retryChoices()},
 	}, rightsFields())
 }
 
-// jobWord is a field that is one of a few words.
-type jobWord struct {
+// word is a field that is one of a few words.
+type word struct {
 	at    func(j *orchestrator.Job) *string
-	words [][2]string // as it is kept, and as people read it
+	words [][2]string // as it is kept, and as users read it
 }
 
-func (w jobWord) choices() []cronChoice {
-	var all []cronChoice
+func (w word) choices() []choice {
+	var all []choice
 	for _, kept := range w.words {
-		all = append(all, cronChoice{
+		all = append(all, choice{
 			label: kept[1], set: func(j *orchestrator.Job) { *w.at(j) = kept[0] },
 			is: func(j orchestrator.Job) bool { return *w.at(&j) == kept[0] },
 		})
@@ -89,7 +89,7 @@ func (w jobWord) choices() []cronChoice {
 	return all
 }
 
-func wordOf(w jobWord) func(j orchestrator.Job) string {
+func wordOf(w word) func(j orchestrator.Job) string {
 	return func(j orchestrator.Job) string {
 		for _, kept := range w.words {
 			if *w.at(&j) == kept[0] {
@@ -100,27 +100,27 @@ func wordOf(w jobWord) func(j orchestrator.Job) string {
 	}
 }
 
-func sessionWord() jobWord {
-	return jobWord{func(j *orchestrator.Job) *string { return &j.Session },
+func sessionWord() word {
+	return word{func(j *orchestrator.Job) *string { return &j.Session },
 		[][2]string{{"own", "one of its own"}, {"shared", "that of the chat"}}}
 }
 
-func sandboxWord() jobWord {
-	return jobWord{func(j *orchestrator.Job) *string { return &j.Sandbox },
+func sandboxWord() word {
+	return word{func(j *orchestrator.Job) *string { return &j.Sandbox },
 		[][2]string{{"", "as the project has it"}, {"docker", "a container"}}}
 }
 
-func missedWord() jobWord {
-	return jobWord{func(j *orchestrator.Job) *string { return &j.Missed },
+func missedWord() word {
+	return word{func(j *orchestrator.Job) *string { return &j.Missed },
 		[][2]string{{"once", "one run for all of them"}, {"skip", "are not made up for"}, {"all", "each is run"}}}
 }
 
-func overlapWord() jobWord {
-	return jobWord{func(j *orchestrator.Job) *string { return &j.Overlap },
+func overlapWord() word {
+	return word{func(j *orchestrator.Job) *string { return &j.Overlap },
 		[][2]string{{"skip", "is skipped while one runs"}, {"queue", "waits for the one before"}}}
 }
 
-func cronWho(j orchestrator.Job) string {
+func modelText(j orchestrator.Job) string {
 	if j.Agent == "" {
 		return "as the chat"
 	}
@@ -142,24 +142,24 @@ func setText(at func(j *orchestrator.Job) *string) func(orchestrator.Jobs, *orch
 	}
 }
 
-func cronLimit(j orchestrator.Job) string {
+func limitText(j orchestrator.Job) string {
 	if j.Timeout == 0 {
 		return "that of the agent"
 	}
 	return render.Span(j.Timeout)
 }
 
-func limitChoices() []cronChoice {
-	choices := []cronChoice{{label: "That of the agent", set: func(j *orchestrator.Job) { j.Timeout = 0 },
+func limitChoices() []choice {
+	choices := []choice{{label: "That of the agent", set: func(j *orchestrator.Job) { j.Timeout = 0 },
 		is: func(j orchestrator.Job) bool { return j.Timeout == 0 }}}
 	for _, d := range []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour} {
-		choices = append(choices, cronChoice{label: render.Span(d), set: func(j *orchestrator.Job) { j.Timeout = d },
+		choices = append(choices, choice{label: render.Span(d), set: func(j *orchestrator.Job) { j.Timeout = d },
 			is: func(j orchestrator.Job) bool { return j.Timeout == d }})
 	}
 	return choices
 }
 
-// longestLimit bounds what a person may write.
+// longestLimit bounds what a user may write.
 const longestLimit = 7 * 24 * time.Hour
 
 func readLimit(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
@@ -171,7 +171,7 @@ func readLimit(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 	return nil
 }
 
-func cronQuiet(j orchestrator.Job) string {
+func quietText(j orchestrator.Job) string {
 	if j.QuietFrom == "" {
 		return "none"
 	}
@@ -182,7 +182,7 @@ func cronQuiet(j orchestrator.Job) string {
 	return j.QuietFrom + " to " + j.QuietTo + ", " + then
 }
 
-func quietChoices() []cronChoice {
+func quietChoices() []choice {
 	policy := func(name string) func(j orchestrator.Job) bool {
 		return func(j orchestrator.Job) bool { return j.QuietFrom != "" && j.QuietPolicy == name }
 	}
@@ -194,7 +194,7 @@ func quietChoices() []cronChoice {
 			j.QuietPolicy = name
 		}
 	}
-	return []cronChoice{
+	return []choice{
 		{label: "None", set: func(j *orchestrator.Job) { j.QuietFrom, j.QuietTo, j.QuietPolicy = "", "", "" },
 			is: func(j orchestrator.Job) bool { return j.QuietFrom == "" }},
 		{label: "What is due waits", set: set("hold"), is: policy("hold")},
@@ -215,21 +215,21 @@ func readQuiet(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 	return &orchestrator.BadJob{Why: "Write two times of day such as 22:00 to 07:00."}
 }
 
-func cronRetries(j orchestrator.Job) string {
+func retriesText(j orchestrator.Job) string {
 	if j.Retries == 0 {
 		return "none"
 	}
 	return fmt.Sprintf("%d, the first after %s", j.Retries, render.Span(j.Backoff))
 }
 
-func retryChoices() []cronChoice {
-	var choices []cronChoice
+func retryChoices() []choice {
+	var choices []choice
 	for _, n := range []int{0, 1, 2, 3, 5} {
 		label := fmt.Sprint(n)
 		if n == 0 {
 			label = "None"
 		}
-		choices = append(choices, cronChoice{label: label, set: func(j *orchestrator.Job) { j.Retries = n },
+		choices = append(choices, choice{label: label, set: func(j *orchestrator.Job) { j.Retries = n },
 			is: func(j orchestrator.Job) bool { return j.Retries == n }})
 	}
 	return choices

@@ -1,4 +1,4 @@
-package bot
+package cron
 
 import (
 	"strings"
@@ -8,19 +8,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// rightsLine says what a job may do without being allowed to by a button.
-func rightsLine(r orchestrator.Rights) string {
+// RightsLine says what a job may do without an approval.
+func RightsLine(r orchestrator.Rights) string {
 	line := "Rights: " + rightsMode(r)
 	if len(r.Rules) > 0 {
-		line += "; goes through: " + render.Cut(strings.Join(r.Rules, ", "), cronRightsShown)
+		line += "; goes through: " + render.Cut(strings.Join(r.Rules, ", "), rightsShown)
 	}
 	if len(r.Tools) > 0 {
-		line += "; only the tools " + render.Cut(strings.Join(r.Tools, ", "), cronRightsShown)
+		line += "; only the tools " + render.Cut(strings.Join(r.Tools, ", "), rightsShown)
 	}
 	return line
 }
 
-const cronRightsShown = 300
+const rightsShown = 300
 
 func rightsMode(r orchestrator.Rights) string {
 	if r.Mode == "" {
@@ -29,17 +29,17 @@ func rightsMode(r orchestrator.Rights) string {
 	return string(r.Mode)
 }
 
-// rightsFields are what can be changed of a job's rights. Bypass without end is for the configuration to grant.
-func rightsFields() []jobField {
-	mode := jobField{code: "p", label: "Permission", value: func(j orchestrator.Job) string { return rightsMode(j.Rights) }}
+// rightsFields are the rights of a job that a user can change. Only the configuration grants bypass without end.
+func rightsFields() []field {
+	mode := field{code: "p", label: "Permission", value: func(j orchestrator.Job) string { return rightsMode(j.Rights) }}
 	for _, m := range []cli.PermissionMode{"", cli.Plan, cli.Ask, cli.AcceptEdits, cli.Auto} {
-		mode.choices = append(mode.choices, cronChoice{
+		mode.choices = append(mode.choices, choice{
 			label: rightsMode(orchestrator.Rights{Mode: m}), set: func(j *orchestrator.Job) { j.Rights.Mode = m },
 			is: func(j orchestrator.Job) bool { return j.Rights.Mode == m },
 		})
 	}
-	return []jobField{mode,
-		rightsList("u", "Rules", "what goes through unasked, one a line, such as: Bash(git status *)", "None",
+	return []field{mode,
+		rightsList("u", "Rules", "what needs no approval, one a line, such as: Bash(git status *)", "None",
 			func(r *orchestrator.Rights) *[]string { return &r.Rules }),
 		rightsList("w", "Tools", "the only tools it may use, one a line, in the words of its agent, such as: Read", "All",
 			func(r *orchestrator.Rights) *[]string { return &r.Tools }),
@@ -47,11 +47,11 @@ func rightsFields() []jobField {
 }
 
 // rightsList is a field that is a list of lines; empty is the word for none.
-func rightsList(code, label, ask, empty string, at func(*orchestrator.Rights) *[]string) jobField {
-	return jobField{
+func rightsList(code, label, ask, empty string, at func(*orchestrator.Rights) *[]string) field {
+	return field{
 		code: code, label: label, ask: ask,
 		value: func(j orchestrator.Job) string {
-			return orWord(render.Cut(strings.Join(*at(&j.Rights), ", "), cronRightsShown), strings.ToLower(empty))
+			return orWord(render.Cut(strings.Join(*at(&j.Rights), ", "), rightsShown), strings.ToLower(empty))
 		},
 		read: func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 			var list []string
@@ -61,9 +61,9 @@ func rightsList(code, label, ask, empty string, at func(*orchestrator.Rights) *[
 				}
 			}
 			*at(&j.Rights) = list
-			return nil // whether it can be is seen when the job is stored
+			return nil // the store checks it
 		},
-		choices: []cronChoice{{
+		choices: []choice{{
 			label: empty, set: func(j *orchestrator.Job) { *at(&j.Rights) = nil },
 			is: func(j orchestrator.Job) bool { return len(*at(&j.Rights)) == 0 },
 		}},

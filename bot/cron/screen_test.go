@@ -1,9 +1,7 @@
-package bot
+package cron
 
 import (
 	"context"
-	"encoding/json"
-
 	"flag"
 	"fmt"
 	"log/slog"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ductor/bot/bottest"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/heartbeat"
@@ -25,20 +24,50 @@ import (
 
 var updateGolden = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
-// cronRig is the inbound side of a bot over jobs that are really kept. Its clock starts on Saturday, 1 January 2000.
-type cronRig struct {
-	*inboundRig
+const (
+	owner = 7
+	group = -100
+)
+
+// rig is a Screen over jobs in a real store, and a chat. Its clock starts on Saturday, 1 January 2000.
+type rig struct {
+	*Screen
 	t         *testing.T
-	db        *store.DB
 	scheduler *heartbeat.Scheduler
 	runner    *runnerFake
+	models    *modelsFake
 
 	out     strings.Builder // what was seen in the chat
-	letters int
-	edits   int
-	answers int
+	said    string          // by the last message of ours
+	answer  string          // to the last press
+	prompts []string        // messages that are not for the screen
+	pages   int
 	message int // that was shown last, with its buttons
 	buttons tgapi.Keyboard
+}
+
+// modelsFake offers one model.
+type modelsFake struct {
+	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error
+	back   func() tgapi.Page
+}
+
+func (f *modelsFake) ChooseModel(_ context.Context, _ orchestrator.ConversationID, current orchestrator.Status,
+	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page, error) {
+	f.choose, f.back = choose, back
+	return tgapi.Page{
+		Text:     fmt.Sprintf("Now: %q %q %q", current.Agent, current.Model, current.Effort),
+		Keyboard: tgapi.Keyboard{{{Text: "opus", Data: "models:opus"}, {Text: "Close", Data: "models:close"}}},
+	}, nil
+}
+
+func (f *modelsFake) press(ctx context.Context, data string) (Answer, error) {
+	if data == "opus" {
+		if err := f.choose(ctx, "claude", "opus", "high"); err != nil {
+			return Answer{}, err
+		}
+	}
+	return Answer{Edit: f.back()}, nil
 }
 
 // runnerFake has turns end at once, each with the next answer; the last one stays.
@@ -69,14 +98,14 @@ func (f *runnerFake) Busy(context.Context, orchestrator.ConversationID) (bool, e
 	return false, nil
 }
 
-type nobody struct{}
+type silent struct{}
 
-func (nobody) Report(context.Context, heartbeat.Report) error { return nil }
+func (silent) Report(context.Context, heartbeat.Report) error { return nil }
 
-func withJobs(t *testing.T, test func(r *cronRig)) {
+func withJobs(t *testing.T, test func(r *rig)) {
 	t.Helper()
 	dir := t.TempDir()
-	inbound(t, func(t *testing.T, in *inboundRig) {
+	synctest.Test(t, func(t *testing.T) {
 		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -86,33 +115,43 @@ func withJobs(t *testing.T, test func(r *cronRig)) {
 				t.Error(err)
 			}
 		}()
-		in.desk.menu = menuFixture()
-		r := &cronRig{inboundRig: in, t: t, db: db, runner: &runnerFake{turns: map[cli.TurnID]orchestrator.Turn{},
+		r := &rig{t: t, models: &modelsFake{}, runner: &runnerFake{turns: map[cli.TurnID]orchestrator.Turn{},
 			answers: []orchestrator.Outcome{{State: orchestrator.TurnDone, Text: "fine", CostUSD: 0.25}}}}
-		r.scheduler = heartbeat.New(heartbeat.Options{Store: db, Runner: r.runner, Notifier: nobody{}, Now: time.Now, Zone: time.UTC,
+		r.scheduler = heartbeat.New(heartbeat.Options{Store: db, Runner: r.runner, Notifier: silent{}, Now: time.Now, Zone: time.UTC,
 			NewID: func() string { return "id" }, Logger: slog.New(slog.DiscardHandler)})
-		r.commands.crons.jobs = heartbeat.NewJobs(r.scheduler, heartbeat.JobsOptions{Stale: 3 * time.Hour, Directory: func(path string) (string, error) {
+		jobs := heartbeat.NewJobs(r.scheduler, heartbeat.JobsOptions{Stale: 3 * time.Hour, Directory: func(path string) (string, error) {
 			if path == "/gone/too" {
 				return "", orchestrator.ErrNotADir
 			}
 			return path, nil
 		}})
+		r.Screen = New(Options{Jobs: jobs, Journal: bottest.NewJournal(), Models: r.models, Now: time.Now, Random: &counterReader{}, Log: slog.New(slog.DiscardHandler)})
 		test(r)
 		synctest.Wait()
 	})
 }
 
-// do plays one step of a script: "/…" and other text is said, "[…]" presses a button of the message shown last, "> …" replies
-// to it, "+1h" lets time pass, and a look at the clock follows each.
-func (r *cronRig) do(step string) {
+// counterReader is randomness without chance.
+type counterReader struct{ n byte }
+
+func (r *counterReader) Read(p []byte) (int, error) {
+	for i := range p {
+		r.n++
+		p[i] = r.n
+	}
+	return len(p), nil
+}
+
+// do plays one step of a script: "/cron …" is a command, "[…]" presses a button of the message shown last, "> …" replies to
+// it, "+1h" lets time pass. The scheduler looks at the clock after each.
+func (r *rig) do(step string) {
 	r.t.Helper()
 	fmt.Fprintf(&r.out, "──── %s\n", step)
 	switch {
 	case strings.HasPrefix(step, "["):
-		r.send(r.press(r.data(strings.Trim(step, "[]")), r.message))
+		r.press(r.data(strings.Trim(step, "[]")))
 	case strings.HasPrefix(step, "> "):
-		r.send(r.text(step[2:], map[string]any{"reply_to_message": map[string]any{"message_id": r.message, "date": 1,
-			"from": map[string]any{"id": 42, "is_bot": true, "first_name": "ductor"}, "chat": map[string]any{"id": owner, "type": "private"}}}))
+		r.reply(step[2:])
 	case strings.HasPrefix(step, "+"):
 		d, err := time.ParseDuration(step[1:])
 		if err != nil {
@@ -123,15 +162,23 @@ func (r *cronRig) do(step string) {
 			r.scheduler.Tick(context.Background())
 		}
 	default:
-		r.send(r.text(step))
+		page, err := r.Command(r.t.Context(), by(owner), strings.TrimSpace(strings.TrimPrefix(step, "/cron")))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.send(page)
 	}
 	time.Sleep(time.Second)
 	synctest.Wait()
 	r.scheduler.Tick(context.Background())
-	r.see()
 }
 
-func (r *cronRig) data(name string) string {
+// by is the owner in a chat.
+func by(chat int64) orchestrator.Press {
+	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: owner}
+}
+
+func (r *rig) data(name string) string {
 	r.t.Helper()
 	for _, row := range r.buttons {
 		for _, b := range row {
@@ -140,50 +187,66 @@ func (r *cronRig) data(name string) string {
 			}
 		}
 	}
-	r.t.Fatalf("there is no button %q in %q\n%s", name, buttonNames(r.buttons), r.out.String())
+	r.t.Fatalf("there is no button %q in %+v\n%s", name, r.buttons, r.out.String())
 	return ""
 }
 
-// see writes down what is new in the chat.
-func (r *cronRig) see() {
-	r.journal.mu.Lock()
-	letters := r.journal.letters[r.letters:]
-	r.journal.mu.Unlock()
-	for _, l := range letters {
-		r.letters++
-		var said fakeLetter
-		if err := json.Unmarshal(l.Content, &said); err != nil {
-			r.t.Fatal(err)
-		}
-		if len(said.Keyboard) > 0 {
-			r.message = 9000 + r.letters
-		}
-		r.show("new", said)
+func (r *rig) press(data string) { r.t.Helper(); r.pressIn(owner, data) }
+
+// pressIn presses a button of the message shown last, in a chat.
+func (r *rig) pressIn(chat int64, data string) {
+	r.t.Helper()
+	action, what, _ := strings.Cut(data, ":")
+	a, err := Answer{}, error(nil)
+	if action == Action {
+		a, err = r.Press(r.t.Context(), by(chat), r.message, what)
+	} else {
+		a, err = r.models.press(r.t.Context(), what)
 	}
-	r.voice.mu.Lock()
-	edits, answers := r.voice.edits[r.edits:], r.voice.answers[r.answers:]
-	r.voice.mu.Unlock()
-	for _, a := range answers {
-		if r.answers++; a != "" {
-			fmt.Fprintf(&r.out, "(%s)\n", a)
-		}
+	if r.answer = a.Text; err != nil {
+		r.answer = err.Error()
 	}
-	for _, e := range edits {
-		r.edits++
-		r.message = e.ReplyTo // where the fake keeps the message
-		r.show("edit", e)
+	if a.New.Text != "" {
+		r.send(a.New)
+	}
+	if r.answer != "" {
+		fmt.Fprintf(&r.out, "(%s)\n", r.answer)
+	}
+	if a.Edit.Text != "" {
+		r.buttons = a.Edit.Keyboard
+		r.show("edit", a.Edit)
 	}
 }
 
-func (r *cronRig) show(how string, l fakeLetter) {
-	if how == "edit" || len(l.Keyboard) > 0 {
-		r.buttons = l.Keyboard
+func (r *rig) reply(text string) {
+	answered := false
+	state := r.Reply(r.t.Context(), Reply{By: by(owner), To: r.message, Text: text}, func(p tgapi.Page) {
+		answered = true
+		r.send(p)
+	})
+	if state == Prompt {
+		r.prompts = append(r.prompts, text)
 	}
+	if answered == (state == Prompt) {
+		r.t.Errorf("a reply that is in state %v is answered: %v", state, answered)
+	}
+}
+
+// send has a page become a new message.
+func (r *rig) send(p tgapi.Page) {
+	r.pages++
+	if r.said = p.Text; len(p.Keyboard) > 0 {
+		r.message, r.buttons = 9000+r.pages, p.Keyboard
+	}
+	r.show("new", p)
+}
+
+func (r *rig) show(how string, p tgapi.Page) {
 	fmt.Fprintf(&r.out, "%s:\n", how)
-	for line := range strings.Lines(l.Text) {
+	for line := range strings.Lines(p.Text) {
 		r.out.WriteString(strings.TrimRight("  "+strings.TrimSuffix(line, "\n"), " ") + "\n")
 	}
-	for _, row := range l.Keyboard {
+	for _, row := range p.Keyboard {
 		r.out.WriteString(" ")
 		for _, b := range row {
 			if len(b.Data) > tgapi.DataLimit || b.Data == "" {
@@ -195,8 +258,8 @@ func (r *cronRig) show(how string, l fakeLetter) {
 	}
 }
 
-// TestCronScreens holds each page of /cron as people see it.
-func TestCronScreens(t *testing.T) {
+// TestScreens holds each page of /cron as users see it.
+func TestScreens(t *testing.T) {
 	for name, script := range map[string][]string{
 		"add": {"/cron", "/cron every weekday at 8:30 Europe/Berlin look at the CI", "[✅ Add]", "[‹ All jobs]", "[⏰ 1. look at the CI]",
 			"/cron 0 30 8 * * 1-5 check the disk", "[✖ Cancel]", "/cron"},
@@ -211,17 +274,17 @@ func TestCronScreens(t *testing.T) {
 			"[Missed runs]", "[each is run]", "[Overlap]", "[waits for the one before]", "[Retries]", "[3]", "[‹ Done]"},
 		"rights": {"/cron every day at 9 look", "[✏️ Change]", "[Permission]", "[accept-edits]", "[Rules]", "> Bash(rm -rf $HOME)", "> Bash(git status *)",
 			"[✅ Add]", "[✏️ Edit]", "[Tools]", "> Read", "[✏️ Edit]", "[Rules]", "[None]", "[‹ Done]"},
-		"model": {"/cron every day at 9 look", "[✏️ Change]", "[Model]", "[Choose…]", "[✓ claude]", "[✓ Opus 4]", "[high]", "[‹ Done]", "[✅ Add]",
+		"model": {"/cron every day at 9 look", "[✏️ Change]", "[Model]", "[Choose…]", "[opus]", "[‹ Done]", "[✅ Add]",
 			"[✏️ Edit]", "[Model]", "[✓ Choose…]", "[Close]", "[Model]", "[As the chat]"},
 		"delete": {"/cron every day at 9 look", "[✅ Add]", "[🗑 Delete]", "[‹ Keep it]", "[🗑 Delete]", "[🗑 Yes, delete it]", "/cron"},
 		"once":   {"/cron in 20 minutes look", "[✅ Add]", "+30m", "/cron"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withJobs(t, func(r *cronRig) {
+			withJobs(t, func(r *rig) {
 				for _, step := range script {
 					r.do(step)
 				}
-				golden(t, filepath.Join("testdata", "cron", strings.ReplaceAll(name, " ", "-")+".golden"), r.out.String())
+				golden(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden"), r.out.String())
 			})
 		})
 	}

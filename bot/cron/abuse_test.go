@@ -1,0 +1,282 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/heartbeat"
+	"ductor/orchestrator"
+)
+
+// before has a job of the chat, and its page open.
+func (r *rig) before() {
+	r.t.Helper()
+	for _, step := range []string{"/cron every day at 9 look", "[✅ Add]"} {
+		r.do(step)
+	}
+}
+
+// kept says how the jobs of the private chat stand.
+func (r *rig) kept() (all []string) {
+	r.t.Helper()
+	list, err := r.jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, st := range list {
+		all = append(all, fmt.Sprintf("%s paused=%v runs=%d", st.Job.Name, st.Job.Paused, st.Runs+st.Open))
+	}
+	return all
+}
+
+// TestCronPressesThatChangeNothing: what is old, foreign or made up is answered, and nothing comes of it.
+func TestCronPressesThatChangeNothing(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		press func(r *rig)
+		says  string
+	}{
+		{"of another chat", func(r *rig) { r.pressIn(group, r.data("⏸ Pause")) }, gone},
+		{"of a job that is gone", func(r *rig) {
+			r.press(newButton("x", opPause, jobKey("gone"), "").Data)
+		}, gone},
+		{"of a draft that is over", func(r *rig) {
+			data := r.data("⏸ Pause")
+			r.do("/cron every day at 10 look")
+			add := r.data("✅ Add")
+			r.do("[✖ Cancel]")
+			if data == add {
+				r.t.Error("two buttons are the same")
+			}
+			r.press(add)
+		}, over},
+		{"of a draft of another chat", func(r *rig) {
+			r.do("/cron every day at 10 look")
+			r.pressIn(group, r.data("✅ Add"))
+		}, gone},
+		{"of a draft that never was", func(r *rig) { r.press("j:a:+made-up:") }, gone},
+		{"of a field that is none", func(r *rig) {
+			r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:f:", 1) + "?")
+		}, render.StaleButton},
+		{"of a choice that is none", func(r *rig) {
+			r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:v:", 1) + "m99")
+		}, gone},
+		{"of nothing at all", func(r *rig) { r.press("j:::::") }, render.StaleButton},
+		{"of an operation that is none", func(r *rig) {
+			r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:?:", 1))
+		}, render.StaleButton},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			withJobs(t, func(r *rig) {
+				r.before()
+				c.press(r)
+				if got := r.answer; got != c.says {
+					t.Errorf("it is answered %q, not %q", got, c.says)
+				}
+				if got := r.kept(); len(got) != 1 || got[0] != "look paused=false runs=0" {
+					t.Errorf("there is %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatIsPressedTwiceIsDoneOnce: before the button is drawn anew, and after a crash that has the update come again.
+func TestWhatIsPressedTwiceIsDoneOnce(t *testing.T) {
+	withJobs(t, func(r *rig) {
+		r.do("/cron every day at 9 look")
+		add := r.data("✅ Add")
+		r.press(add)
+		r.press(add)
+		if got := r.answer; got != "That was added already." {
+			t.Errorf("the second press is answered %q", got)
+		}
+		run := r.data("🚀 Run now")
+		r.press(run)
+		r.press(run)
+		if got := r.kept(); len(got) != 1 || got[0] != "look paused=false runs=1" {
+			t.Errorf("there is %q", got)
+		}
+		if got := r.answer; got != "That was started already." {
+			t.Errorf("the second press is answered %q", got)
+		}
+		r.do("+5m")
+		r.do("/cron")
+		r.do("[⏰ 1. look]")
+		r.do("[🚀 Run now]")
+		if got := r.kept(); got[0] != "look paused=false runs=2" {
+			t.Errorf("pressed later, there is %q", got)
+		}
+	})
+}
+
+// TestRepliesThatAreNotForAJob are prompts: late ones, those of others, and those to messages that wait for nothing.
+func TestRepliesThatAreNotForAJob(t *testing.T) {
+	for name, before := range map[string]func(r *rig){
+		"late":         func(r *rig) { r.do("[✏️ Edit]"); r.do("[Name]"); time.Sleep(replyPatience) },
+		"turned back":  func(r *rig) { r.do("[✏️ Edit]"); r.do("[Name]"); r.do("[‹ Back]") },
+		"never wanted": func(r *rig) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withJobs(t, func(r *rig) {
+				r.before()
+				before(r)
+				r.do("> another name")
+				if got := r.prompts; len(got) != 1 || got[0] != "another name" {
+					t.Errorf("the prompts are %q", got)
+				}
+				if got := r.kept(); got[0] != "look paused=false runs=0" {
+					t.Errorf("there is %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestJobsOfTheConfigurationInTheChat can be paused and run, and say where they are changed; their ids may be long.
+func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
+	withJobs(t, func(r *rig) {
+		var jobs []orchestrator.Job
+		for i := range 10 {
+			jobs = append(jobs, orchestrator.Job{
+				Name: fmt.Sprintf("%s-%02d", strings.Repeat("long", 14), i), Prompt: "look", Conversation: orchestrator.ConversationID{Chat: owner}, Person: owner,
+				JobTiming: orchestrator.JobTiming{Schedule: "0 9 * * *"},
+			})
+		}
+		if err := r.scheduler.Sync(r.t.Context(), jobs); err != nil {
+			t.Fatal(err)
+		}
+		name := strings.Repeat("long", 14) + "-09"
+		for _, step := range []string{"/cron", "[›]", "[⏰ 10. " + name + "]", "[⏸ Pause]", "[🚀 Run now]", "[📜 History]", "[‹ Back]"} {
+			r.do(step)
+		}
+		if text := r.out.String(); !strings.Contains(text, "It is written in config.toml, under [jobs."+name+"], and is changed there.") {
+			t.Errorf("it says\n%s", text)
+		}
+		for _, row := range r.buttons {
+			for _, b := range row {
+				if b.Text == "✏️ Edit" || b.Text == "🗑 Delete" {
+					t.Errorf("it offers %s", b.Text)
+				}
+			}
+		}
+		for _, op := range []op{opEdit, opDeleted, opValue} {
+			r.press(newButton("x", op, jobKey(orchestrator.JobID("config/"+name)), "m1").Data)
+			if got := r.answer; !strings.Contains(got, "configuration file") {
+				t.Errorf("%s is answered %q", op, got)
+			}
+		}
+		if got := r.kept(); len(got) != 10 || got[9] != name+" paused=true runs=1" {
+			t.Errorf("there is %q", got)
+		}
+	})
+}
+
+func TestTooManyJobsAreRefused(t *testing.T) {
+	withJobs(t, func(r *rig) {
+		j, err := r.jobs.ReadJob("every day at 9 look")
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Conversation = orchestrator.ConversationID{Chat: owner}
+		for i := range heartbeat.MostJobs {
+			j.ID = orchestrator.JobID(fmt.Sprint("chat/", i))
+			if _, err := r.jobs.AddJob(r.t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.do("/cron every day at 9 one more")
+		r.do("[✅ Add]")
+		if got := r.answer; got != full || len(r.kept()) != heartbeat.MostJobs {
+			t.Errorf("answer %q, %d jobs", got, len(r.kept()))
+		}
+	})
+}
+
+func FuzzParseCronData(f *testing.F) {
+	f.Add("o:0123456789abcdef:")
+	f.Add("v:+AQIDBAUGBwgJ:m1")
+	f.Add("l::3")
+	f.Fuzz(func(t *testing.T, what string) {
+		p, ok := parseButton(what)
+		if !ok {
+			return
+		}
+		if again := newButton("x", p.op, p.key, p.arg).Data; again != Action+":"+what {
+			t.Fatalf("%q is made of %q", again, what)
+		}
+		p.number()
+		if field, i, ok := p.choice(); ok && (len(field) != 1 || i < 0) {
+			t.Fatalf("%q chooses %q %d", what, field, i)
+		}
+	})
+}
+
+// TestAModelForADraftThatChanged: a model that is chosen after the draft changed leaves the change, and one that is chosen
+// after the draft was added leaves the draft closed.
+func TestAModelForADraftThatChanged(t *testing.T) {
+	open := func(r *rig) (add, schedule, nonce string) {
+		r.do("/cron every hour look")
+		add = r.data("✅ Add")
+		r.do("[✏️ Change]")
+		schedule = r.data("Schedule")
+		r.do("[Model]")
+		r.do("[Choose…]")
+		p, _ := parseButton(strings.TrimPrefix(add, Action+":"))
+		nonce, _ = p.draft()
+		return add, schedule, nonce
+	}
+	t.Run("changed", func(t *testing.T) {
+		withJobs(t, func(r *rig) {
+			_, schedule, nonce := open(r)
+			r.press(schedule)
+			r.do("> every 3 hours")
+			r.press("models:opus")
+			if j, err := r.loadDraft(r.t.Context(), by(owner).Conversation, nonce); err != nil || j.Model != "opus" || j.When != "every 3 hours" {
+				t.Errorf("the draft runs %q with %q, %v", j.When, j.Model, err)
+			}
+		})
+	})
+	t.Run("added", func(t *testing.T) {
+		withJobs(t, func(r *rig) {
+			add, _, nonce := open(r)
+			r.press(add)
+			r.press("models:opus")
+			if j, err := r.loadDraft(r.t.Context(), by(owner).Conversation, nonce); !errors.Is(err, orchestrator.ErrRepeated) {
+				t.Errorf("the draft is there again, with %q, %v", j.Model, err)
+			}
+		})
+	})
+}
+
+// pausedBefore has somebody pause a job just before it is changed.
+type pausedBefore struct{ jobDesk }
+
+// jobDesk is orchestrator.Jobs, of which a method has the name too.
+type jobDesk interface{ orchestrator.Jobs }
+
+func (p pausedBefore) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
+	if st, err := p.jobDesk.EditJob(ctx, id, by, func(j *orchestrator.Job) error { j.Paused = true; return nil }); err != nil {
+		return st, err
+	}
+	return p.jobDesk.EditJob(ctx, id, by, change)
+}
+
+func TestAReplyThatChangesAJobLeavesItPaused(t *testing.T) {
+	withJobs(t, func(r *rig) {
+		for _, step := range []string{"/cron every hour look", "[✅ Add]", "[✏️ Edit]", "[Schedule]"} {
+			r.do(step)
+		}
+		r.jobs = pausedBefore{r.jobs}
+		r.do("> every 3 hours")
+		all, err := r.jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
+		if err != nil || len(all) != 1 || all[0].Job.When != "every 3 hours" || !all[0].Job.Paused {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package cron
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+// draft is a job that is understood and not stored yet. The journal keeps it, so its buttons work after a restart too.
+type draft struct {
+	Job *orchestrator.Job `json:"job,omitempty"` // nil once it was added or cancelled
+}
+
+// draftJob is the id of the job that a draft becomes: adding it twice adds it once.
+func draftJob(nonce string) orchestrator.JobID { return orchestrator.JobID("chat/" + nonce) }
+
+func draftName(nonce string) string { return "cron:" + nonce }
+
+func (s *Screen) saveJSON(ctx context.Context, key string, what any) error {
+	data, err := json.Marshal(what)
+	if err != nil {
+		return fmt.Errorf("encode a draft: %w", err)
+	}
+	if err := s.journal.SaveCard(ctx, key, data); err != nil {
+		return fmt.Errorf("save a draft: %w", err)
+	}
+	return nil
+}
+
+// loadJSON reads what saveJSON wrote into what; false if there is nothing.
+func (s *Screen) loadJSON(ctx context.Context, key string, what any) (bool, error) {
+	data, _, err := s.journal.LoadCard(ctx, key)
+	if err != nil || len(data) == 0 {
+		return false, err
+	}
+	if err := json.Unmarshal(data, what); err != nil {
+		return false, fmt.Errorf("decode a draft: %w", err)
+	}
+	return true, nil
+}
+
+func (s *Screen) saveDraft(ctx context.Context, nonce string, d draft) error {
+	return s.saveJSON(ctx, draftName(nonce), d)
+}
+
+// loadDraft is the draft of a nonce. ErrNoJob for one of another conversation, ErrRepeated for one that was added or cancelled.
+func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, nonce string) (orchestrator.Job, error) {
+	var d draft
+	found, err := s.loadJSON(ctx, draftName(nonce), &d)
+	switch {
+	case err != nil:
+		return orchestrator.Job{}, err
+	case !found || d.Job != nil && d.Job.Conversation != in:
+		return orchestrator.Job{}, orchestrator.ErrNoJob
+	case d.Job == nil:
+		return orchestrator.Job{}, orchestrator.ErrRepeated
+	}
+	return *d.Job, nil
+}
+
+// draftPage shows a draft, before it is stored.
+func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
+	st, err := s.jobs.CheckJob(j)
+	text := ""
+	switch bad := (*orchestrator.BadJob)(nil); {
+	case errors.As(err, &bad): // its moment may have passed
+		text, st.Job = "⚠️ "+render.Cut(bad.Why, 500), j
+	case err != nil:
+		return tgapi.Page{}, err
+	default:
+		text = when(st)
+	}
+	lines := append([]string{"⏰ New job: " + render.Cut(st.Job.Name, nameShown), text}, s.settings(st.Job)...)
+	lines = append(lines, "", render.Cut(strings.TrimSpace(st.Job.Prompt), promptShown))
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Keyboard{
+		{newButton("✅ Add", opAdd, key, ""), newButton("✏️ Change", opEdit, key, "")},
+		{newButton("✖ Cancel", opCancel, key, "")},
+	}}, nil
+}
+
+// actOnDraft acts on the buttons below a draft.
+func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tgapi.Page, short string, err error) {
+	j, err := s.loadDraft(ctx, p.by.Conversation, nonce)
+	if errors.Is(err, orchestrator.ErrRepeated) {
+		st, err := s.jobs.Job(ctx, draftJob(nonce), p.by.Conversation)
+		if errors.Is(err, orchestrator.ErrNoJob) {
+			return tgapi.Page{}, over, nil
+		}
+		return s.jobPage(st), "That was added already.", err
+	}
+	if err != nil {
+		return tgapi.Page{}, "", err
+	}
+	switch p.op {
+	case opAdd:
+		st, err := s.jobs.AddJob(ctx, j)
+		if err == nil {
+			err = s.saveDraft(ctx, nonce, draft{})
+		}
+		return s.jobPage(st), "Added.", err
+	case opCancel:
+		return tgapi.Page{Text: "Cancelled: " + render.Cut(j.Name, nameShown)}, "Cancelled.", s.saveDraft(ctx, nonce, draft{})
+	case opOpen:
+		page, err = s.draftPage(p.key, j)
+		return page, "", err
+	case opEdit, opField, opValue, opModel:
+		return s.actOnForm(ctx, p, form{key: p.key, by: p.by, job: j})
+	}
+	return tgapi.Page{}, render.StaleButton, nil
+}

@@ -1,0 +1,142 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// form is a stored job, or a draft, that a user changes.
+type form struct {
+	key string
+	by  orchestrator.Press
+	job orchestrator.Job
+}
+
+// nonce is that of a draft.
+func (f form) nonce() (string, bool) { return pressed{key: f.key}.draft() }
+
+// unfailing is a change that cannot fail.
+func unfailing(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
+	return func(j *orchestrator.Job) error {
+		set(j)
+		return nil
+	}
+}
+
+// change changes the job, or its draft, and gives the form of the result. *orchestrator.BadJob if that is invalid.
+func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) error) (form, error) {
+	nonce, is := f.nonce()
+	if !is {
+		st, err := s.jobs.EditJob(ctx, f.job.ID, f.by, by)
+		f.job = st.Job
+		return f, err
+	}
+	// The draft as it is now: since its page was shown, it may have been changed, added or cancelled.
+	j, err := s.loadDraft(ctx, f.job.Conversation, nonce)
+	if errors.Is(err, orchestrator.ErrRepeated) {
+		err = orchestrator.ErrNoJob
+	}
+	if err != nil {
+		return f, err
+	}
+	if err := by(&j); err != nil {
+		return f, err
+	}
+	st, err := s.jobs.CheckJob(j)
+	if err != nil {
+		return f, err
+	}
+	f.job = st.Job
+	return f, s.saveDraft(ctx, nonce, draft{Job: &f.job})
+}
+
+// actOnForm acts on the buttons of the pages that change a job.
+func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Page, short string, err error) {
+	if f.job.Configured {
+		return tgapi.Page{}, "", orchestrator.ErrJobConfigured
+	}
+	switch p.op {
+	case opField:
+		field, ok := fieldOf(p.arg)
+		if !ok {
+			return tgapi.Page{}, render.StaleButton, nil
+		}
+		if field.ask != "" {
+			err = s.awaitReply(ctx, p, f, field)
+		}
+		return s.fieldPage(f, field), "", err
+	case opModel:
+		page, err = s.modelPage(ctx, p.by.Conversation, f)
+		return page, "", err
+	case opValue:
+		if f, err = s.choose(ctx, p.pressed, f); err != nil {
+			return tgapi.Page{}, "", err
+		}
+		short = "Changed."
+	}
+	if err = s.stopAwaiting(ctx, p.by.Conversation, p.message); err != nil {
+		return tgapi.Page{}, "", err
+	}
+	return s.editPage(f), short, nil
+}
+
+// choose sets a field to the choice of a button.
+func (s *Screen) choose(ctx context.Context, p pressed, f form) (form, error) {
+	code, i, ok := p.choice()
+	field, known := fieldOf(code)
+	if !ok || !known || i >= len(field.choices) {
+		return f, orchestrator.ErrNoJob
+	}
+	return s.change(ctx, f, unfailing(field.choices[i].set))
+}
+
+// editPage shows the fields of a job.
+func (s *Screen) editPage(f form) tgapi.Page {
+	lines := []string{"✏️ " + render.Cut(f.job.Name, nameShown), ""}
+	var keyboard tgapi.Keyboard
+	for i, field := range fields() {
+		if field.code != "t" {
+			lines = append(lines, field.label+": "+field.value(f.job))
+		}
+		button := newButton(field.label, opField, f.key, field.code)
+		if i%2 == 0 {
+			keyboard = append(keyboard, nil)
+		}
+		keyboard[len(keyboard)-1] = append(keyboard[len(keyboard)-1], button)
+	}
+	lines = append(lines, "", render.Cut(strings.TrimSpace(f.job.Prompt), promptShown))
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton("‹ Done", opOpen, f.key, "")})}
+}
+
+// fieldPage shows one field, with its choices.
+func (s *Screen) fieldPage(f form, field field) tgapi.Page {
+	lines := []string{render.Cut(f.job.Name, nameShown), field.label + ": " + field.value(f.job)}
+	if field.ask != "" {
+		lines = append(lines, "", "Reply to this message with "+field.ask+".")
+	}
+	var keyboard tgapi.Keyboard
+	for i, c := range field.choices {
+		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(c.label, c.is(f.job)), opValue, f.key, field.code+strconv.Itoa(i))})
+	}
+	if field.code == "a" {
+		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked("Choose…", f.job.Agent != ""), opModel, f.key, "")})
+	}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton("‹ Back", opEdit, f.key, "")})}
+}
+
+// modelPage turns the message into a model menu, which leads back to the page of the fields.
+func (s *Screen) modelPage(ctx context.Context, in orchestrator.ConversationID, f form) (tgapi.Page, error) {
+	now := orchestrator.Status{Agent: f.job.Agent, Model: f.job.Model, Effort: f.job.Effort}
+	choose := func(ctx context.Context, agent cli.Agent, model cli.ModelID, effort cli.Effort) (err error) {
+		f, err = s.change(ctx, f, unfailing(func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = agent, model, effort }))
+		return err
+	}
+	return s.models.ChooseModel(ctx, in, now, choose, func() tgapi.Page { return s.editPage(f) })
+}

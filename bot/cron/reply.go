@@ -1,0 +1,120 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+// replyPatience is how long a page waits for a reply: a later one is a prompt.
+const replyPatience = 10 * time.Minute
+
+// awaited is a message that waits for a user's reply with the new value of a field.
+type awaited struct {
+	Key   string                `json:"key,omitempty"` // of the job or the draft; empty for none
+	Field string                `json:"field,omitempty"`
+	From  orchestrator.PersonID `json:"from,omitempty"`
+	Until time.Time             `json:"until,omitzero"`
+}
+
+func awaitedName(in orchestrator.ConversationID, message int) string {
+	return "cron@" + string(in.Key()) + "/" + strconv.Itoa(message)
+}
+
+// awaitReply makes the user's next reply to the pressed message the new value of a field.
+func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) error {
+	return s.saveJSON(ctx, awaitedName(p.by.Conversation, p.message), awaited{
+		Key: f.key, Field: field.code, From: p.by.Person, Until: s.now().Add(replyPatience),
+	})
+}
+
+// stopAwaiting makes replies to a message prompts again.
+func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, message int) error {
+	var a awaited
+	if found, err := s.loadJSON(ctx, awaitedName(in, message), &a); err != nil || !found || a.Key == "" {
+		return err
+	}
+	return s.saveJSON(ctx, awaitedName(in, message), awaited{})
+}
+
+// Reply is a message of a user that replies to one of ours.
+type Reply struct {
+	By   orchestrator.Press
+	To   int // the message of ours
+	Text string
+}
+
+// ReplyState says what a reply was.
+type ReplyState int
+
+// The states of replies.
+const (
+	Prompt   ReplyState = iota // no page waited for it, and nothing was done
+	Answered                   // it is dealt with; the page it replies to still waits
+	Done                       // it is dealt with, and the page it replies to no longer has buttons
+)
+
+// Reply deals with a reply that a page waits for. It calls answer, which marks the reply's update handled, before it
+// forgets that it waited: a reply that comes again after a crash is no prompt.
+func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) ReplyState {
+	if s.jobs == nil {
+		return Prompt
+	}
+	in := r.By.Conversation
+	var a awaited
+	found, err := s.loadJSON(ctx, awaitedName(in, r.To), &a)
+	if err != nil {
+		s.log.Error("look up what a reply is about", "updates", r.By.Updates, "err", err)
+		answer(tgapi.Page{Text: "I could not look up what this answers to, so nothing was done with it. The log says what is wrong."})
+		return Answered
+	}
+	field, known := fieldOf(a.Field)
+	if !found || !known || field.read == nil || a.Key == "" || a.From != r.By.Person || !s.now().Before(a.Until) {
+		return Prompt
+	}
+	page, err := s.changeByReply(ctx, r, a, field)
+	bad := (*orchestrator.BadJob)(nil)
+	switch {
+	case errors.As(err, &bad):
+		answer(tgapi.Page{Text: render.Cut(bad.Why, 1500) + "\n\nReply to the same message again, or press ‹ Back below it."})
+		return Answered
+	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrRepeated), errors.Is(err, orchestrator.ErrJobConfigured):
+		page = tgapi.Page{Text: gone}
+	case err != nil:
+		s.log.Error("change a job", "updates", r.By.Updates, "err", err)
+		page = tgapi.Page{Text: "I could not change the job. The log says what is wrong."}
+	}
+	answer(page)
+	if err := s.stopAwaiting(ctx, in, r.To); err != nil {
+		s.log.Warn("forget what a reply was awaited for", "updates", r.By.Updates, "err", err)
+	}
+	return Done
+}
+
+// changeByReply sets a field to the text of a reply, and gives the page of the changed job.
+func (s *Screen) changeByReply(ctx context.Context, r Reply, a awaited, field field) (tgapi.Page, error) {
+	in := r.By.Conversation
+	f := form{key: a.Key, by: r.By, job: orchestrator.Job{Conversation: in}}
+	_, isDraft := f.nonce()
+	if !isDraft {
+		st, err := s.find(ctx, in, a.Key)
+		if err != nil {
+			return tgapi.Page{}, err
+		}
+		f.job = st.Job
+	}
+	f, err := s.change(ctx, f, func(j *orchestrator.Job) error { return field.read(s.jobs, j, r.Text) })
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	if isDraft {
+		return s.draftPage(f.key, f.job)
+	}
+	st, err := s.jobs.Job(ctx, f.job.ID, in)
+	return s.jobPage(st), err
+}

@@ -1,0 +1,226 @@
+package cron
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Journal keeps drafts of jobs by key.
+type Journal interface {
+	SaveCard(ctx context.Context, key string, content []byte) error
+	LoadCard(ctx context.Context, key string) ([]byte, []orchestrator.CardPart, error)
+}
+
+// ModelMenu turns messages into menus of agents, models and efforts.
+type ModelMenu interface {
+	// ChooseModel gives the first page of a menu. It marks current; where that has no agent, what the conversation uses.
+	// The menu calls choose at most once, and its last page is what back gives.
+	ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
+		choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page, error)
+}
+
+// Options are what a Screen is made of. All are required but Jobs.
+type Options struct {
+	Jobs    orchestrator.Jobs // nil: ductor keeps no jobs
+	Journal Journal
+	Models  ModelMenu
+	Now     func() time.Time
+	Random  io.Reader // of nonces
+	Log     *slog.Logger
+}
+
+// Screen is what users do with jobs. Its buttons name the job they act on and show it in its current state, so they work
+// after a restart too, and one of an old message does what it says. Safe for concurrent use.
+type Screen struct {
+	jobs    orchestrator.Jobs
+	journal Journal
+	models  ModelMenu
+	now     func() time.Time
+	random  io.Reader
+	log     *slog.Logger
+}
+
+// New makes a Screen.
+func New(o Options) *Screen {
+	return &Screen{jobs: o.Jobs, journal: o.Journal, models: o.Models, now: o.Now, random: o.Random, log: o.Log}
+}
+
+const (
+	noJobs = "Jobs are not kept here."
+	gone   = "That job is no longer there."
+	full   = "There are too many jobs here already. Delete one first."
+	over   = "This was cancelled or deleted already. /cron shows what there is."
+)
+
+// Command answers "/cron": it lists the jobs, or shows what it understood of a request before that is stored.
+func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	switch {
+	case s.jobs == nil:
+		return tgapi.Page{Text: noJobs}, nil
+	case args == "" || strings.EqualFold(args, "list"):
+		return s.list(ctx, by.Conversation, 0)
+	}
+	return s.read(ctx, by, args)
+}
+
+// read makes a draft of a request.
+func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string) (tgapi.Page, error) {
+	j, err := s.jobs.ReadJob(request)
+	if err == nil {
+		j.Conversation, j.Person = by.Conversation, by.Person
+		_, err = s.jobs.CheckJob(j)
+	}
+	if bad := (*orchestrator.BadJob)(nil); errors.As(err, &bad) {
+		return tgapi.Page{Text: render.Cut(bad.Why, 1500)}, nil
+	}
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	var raw [9]byte
+	if _, err := io.ReadFull(s.random, raw[:]); err != nil {
+		return tgapi.Page{}, fmt.Errorf("make a nonce: %w", err)
+	}
+	nonce := base64.RawURLEncoding.EncodeToString(raw[:])
+	j.ID = draftJob(nonce)
+	if err := s.saveDraft(ctx, nonce, draft{Job: &j}); err != nil {
+		return tgapi.Page{}, err
+	}
+	return s.draftPage(draftKey(nonce), j)
+}
+
+// Answer is what comes of a pressed button.
+type Answer struct {
+	Text string     // the short answer to the press
+	Edit tgapi.Page // what the message shows now; without text it stays as it is
+	New  tgapi.Page // a message to send; none without text
+}
+
+// Press acts on a button of a message. data is the button's data without Action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (Answer, error) {
+	button, ok := parseButton(data)
+	if !ok || s.jobs == nil {
+		return Answer{Text: render.StaleButton}, nil
+	}
+	p := press{pressed: button, by: by, message: message}
+	if p.op == opNew {
+		return s.showAnew(ctx, p)
+	}
+	page, short, err := s.act(ctx, p)
+	bad := (*orchestrator.BadJob)(nil)
+	switch {
+	case errors.As(err, &bad):
+		return Answer{Text: render.Cut(bad.Why, 190)}, nil
+	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrElsewhere):
+		page, err = s.list(ctx, by.Conversation, 0)
+		return Answer{Text: gone, Edit: page}, err
+	case errors.Is(err, orchestrator.ErrJobsFull):
+		return Answer{Text: full}, nil
+	case errors.Is(err, orchestrator.ErrJobConfigured):
+		return Answer{Text: "This job is in the configuration file; change it there."}, nil
+	}
+	return Answer{Text: short, Edit: page}, err
+}
+
+// showAnew shows a job in a new message: the text of the old one is to stay.
+func (s *Screen) showAnew(ctx context.Context, p press) (Answer, error) {
+	st, err := s.find(ctx, p.by.Conversation, p.key)
+	if errors.Is(err, orchestrator.ErrNoJob) {
+		return Answer{Text: gone}, nil
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{New: s.jobPage(st)}, nil
+}
+
+// act does what a button says, and gives what its message shows now; an empty page leaves it unchanged.
+func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short string, err error) {
+	in := p.by.Conversation
+	if p.op == opList {
+		page, err = s.list(ctx, in, p.number())
+		return page, "", err
+	}
+	if nonce, is := p.draft(); is {
+		return s.actOnDraft(ctx, p, nonce)
+	}
+	st, err := s.find(ctx, in, p.key)
+	if err != nil {
+		return tgapi.Page{}, "", err
+	}
+	id := st.Job.ID
+	switch p.op {
+	case opOpen:
+	case opRun:
+		st, short, err = s.run(ctx, st, p.by, p.arg)
+	case opPause:
+		st, err = s.jobs.PauseJob(ctx, id, p.by)
+		short = "Paused."
+	case opResume:
+		st, err = s.jobs.ResumeJob(ctx, id, p.by)
+		short = "It runs again."
+	case opHistory:
+		page, err = s.historyPage(ctx, st)
+		return page, "", err
+	case opDelete:
+		return s.deletePage(st), "", nil
+	case opDeleted:
+		if err = s.jobs.DeleteJob(ctx, id, p.by); err == nil {
+			page, err = s.list(ctx, in, 0)
+		}
+		return page, "Deleted: " + render.Cut(st.Job.Name, 100), err
+	case opEdit, opField, opValue, opModel:
+		return s.actOnForm(ctx, p, form{key: p.key, by: p.by, job: st.Job})
+	default:
+		return tgapi.Page{}, render.StaleButton, nil
+	}
+	if err != nil {
+		return tgapi.Page{}, "", err
+	}
+	return s.jobPage(st), short, nil
+}
+
+// run has a job run now. The button carries how many runs there were when it was made, so two presses run it once.
+func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press, count string) (orchestrator.JobStatus, string, error) {
+	now, err := s.jobs.RunJob(ctx, st.Job.ID, by, count)
+	switch {
+	case errors.Is(err, orchestrator.ErrRepeated):
+		now, err = s.jobs.Job(ctx, st.Job.ID, st.Job.Conversation)
+		return now, "That was started already.", err
+	case errors.Is(err, orchestrator.ErrJobsFull):
+		return st, "Too many runs of it wait already.", nil
+	case err != nil:
+		return st, "", err
+	case st.Open > 0:
+		return now, "It runs after the run that is under way.", nil
+	}
+	return now, "It runs now.", nil
+}
+
+// find is the job that a button names.
+func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, key string) (orchestrator.JobStatus, error) {
+	all, err := s.jobs.Jobs(ctx, in)
+	if err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	for _, st := range all {
+		if jobKey(st.Job.ID) == key {
+			return st, nil
+		}
+	}
+	return orchestrator.JobStatus{}, orchestrator.ErrNoJob
+}
+
+// runsOf counts the runs of a job, those that wait too.
+func runsOf(st orchestrator.JobStatus) string { return strconv.Itoa(st.Runs + st.Open) }

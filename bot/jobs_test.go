@@ -1,0 +1,151 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"ductor/bot/cron"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+// jobsFake has one job in each conversation. Methods that it lacks panic.
+type jobsFake struct {
+	orchestrator.Jobs
+	job  orchestrator.Job
+	fail error // of listing
+}
+
+// jobsOf is orchestrator.Jobs, of which a method has the name too.
+type jobsOf struct{ *jobsFake }
+
+func (f jobsOf) Jobs(context.Context, orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
+	return []orchestrator.JobStatus{{Job: f.job}}, f.fail
+}
+
+func (f jobsOf) Job(context.Context, orchestrator.JobID, orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+	return orchestrator.JobStatus{Job: f.job}, nil
+}
+
+func (f jobsOf) EditJob(_ context.Context, _ orchestrator.JobID, _ orchestrator.Press, change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
+	err := change(&f.job)
+	return orchestrator.JobStatus{Job: f.job}, err
+}
+
+func withJobs(t *testing.T, test func(t *testing.T, r *inboundRig, jobs *jobsFake)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		jobs := &jobsFake{job: orchestrator.Job{ID: "chat/one", Name: "look", Prompt: "look"}}
+		r := newInboundRigOver(t, jobsOf{jobs})
+		test(t, r, jobs)
+		synctest.Wait()
+		r.end()
+	})
+}
+
+// choose presses the button of a name in the message that an edit changed last.
+func (r *inboundRig) choose(t *testing.T, name string) fakeLetter {
+	t.Helper()
+	k := r.journal.lastLetter(t).Keyboard
+	if n := len(r.voice.edits); n > 0 {
+		k = r.voice.edits[n-1].Keyboard
+	}
+	i := slices.IndexFunc(k, func(row []tgapi.Button) bool { return slices.Contains(buttonNames(tgapi.Keyboard{row}), name) })
+	if i < 0 {
+		t.Fatalf("there is no button %q in %q", name, buttonNames(k))
+	}
+	j := slices.IndexFunc(k[i], func(b tgapi.Button) bool { return b.Text == name })
+	r.send(r.press(k[i][j].Data, 9))
+	synctest.Wait()
+	return r.voice.edits[len(r.voice.edits)-1]
+}
+
+// replyTo makes a message one that replies to a message of ours.
+func replyTo(message int) map[string]any {
+	return map[string]any{"reply_to_message": map[string]any{"message_id": message, "date": 1,
+		"from": map[string]any{"id": 42, "is_bot": true, "first_name": "ductor"}, "chat": map[string]any{"id": owner, "type": "private"}}}
+}
+
+// TestAJobIsChangedInTheChat by buttons, by a reply and by the model menu, which leads back to the job.
+func TestAJobIsChangedInTheChat(t *testing.T) {
+	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
+		r.desk.menu = menuFixture()
+		r.send(r.text("/cron"))
+		synctest.Wait()
+		for _, name := range []string{"⏰ 1. look", "✏️ Edit", "Model", "Choose…", "✓ claude", "✓ Opus 4"} {
+			r.choose(t, name)
+		}
+		if e := r.choose(t, "high"); !strings.Contains(e.Text, "Model: claude · opus · high") || r.voice.lastAnswer() != "claude · opus · high" || jobs.job.Effort != "high" {
+			t.Errorf("after the model is chosen: %q, answer %q", e.Text, r.voice.lastAnswer())
+		}
+		for _, name := range []string{"Model", "✓ Choose…"} {
+			r.choose(t, name)
+		}
+		if e := r.choose(t, "Close"); !strings.Contains(e.Text, "Model: claude · opus · high") {
+			t.Errorf("after the menu is closed: %q", e.Text)
+		}
+		r.choose(t, "Name")
+		r.send(r.text("another name", replyTo(9)))
+		synctest.Wait()
+		r.send(r.text("a prompt", replyTo(9)))
+		synctest.Wait()
+		if got := r.desk.Texts(); jobs.job.Name != "another name" || !slices.Contains(r.voice.Signs(), "unbutton 7/0 9") || len(got) != 1 || !strings.HasSuffix(got[0], "a prompt") {
+			t.Errorf("the job is %q, prompts %q, signs %q", jobs.job.Name, got, r.voice.Signs())
+		}
+	})
+}
+
+// TestTheButtonOfARunShowsItsJob in a message of its own: the text of the run stays.
+func TestTheButtonOfARunShowsItsJob(t *testing.T) {
+	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
+		r.send(r.press(cron.ShowButton(jobs.job.ID).Data, 9))
+		synctest.Wait()
+		if l := r.journal.lastLetter(t); !strings.Contains(l.Text, "look") || len(r.voice.edits) > 0 {
+			t.Errorf("it shows %q, edits %v", l.Text, r.voice.edits)
+		}
+	})
+}
+
+// TestJobsAreForThoseWhoAreListed: a member of a group may not look, run or change.
+func TestJobsAreForThoseWhoAreListed(t *testing.T) {
+	const guest = 99
+	inbound(t, func(t *testing.T, r *inboundRig) { // without jobs: a press that got through would be answered in another way
+		r.gate.allow.Members = AllMembers
+		for _, op := range "purefvwdDaxohln" {
+			r.send(r.pressIn(group, guest, cron.Action+":"+string(op)+":key:0"))
+			synctest.Wait()
+			if got := r.voice.lastAnswer(); got != membersSentence {
+				t.Errorf("%c by a guest is answered %q", op, got)
+			}
+		}
+		r.send(r.text("/cron every day at 9 mine", inGroup(), map[string]any{"from": map[string]any{"id": guest, "first_name": "Guest"}}))
+		synctest.Wait()
+		if l := r.journal.lastLetter(t); l.Text != membersSentence {
+			t.Errorf("a guest's request is answered %q", l.Text)
+		}
+	})
+}
+
+// TestCronWithoutWhatItNeeds says so.
+func TestCronWithoutWhatItNeeds(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.send(r.text("/cron"), r.press("j:o:x:", 9))
+		synctest.Wait()
+		if l := r.journal.lastLetter(t); l.Text != "Jobs are not kept here." || r.voice.lastAnswer() != render.StaleButton {
+			t.Errorf("letter %q, answer %q", l.Text, r.voice.lastAnswer())
+		}
+	})
+	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
+		jobs.fail = errors.New("disk full")
+		r.send(r.text("/cron"), r.press("j:o:x:", 9))
+		synctest.Wait()
+		if l := r.journal.lastLetter(t); !strings.Contains(l.Text, "The log says what is wrong") || !strings.Contains(r.voice.lastAnswer(), "did not work") {
+			t.Errorf("letter %q, answer %q", l.Text, r.voice.lastAnswer())
+		}
+	})
+}
