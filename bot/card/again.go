@@ -13,9 +13,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// What is done to a card after its turn has ended, because a person or a job asked for it.
+// What changes a card after its turn has ended, because a user or a job asked for it.
 
-// How long whoever asked waits.
+// How long the caller waits.
 const (
 	showPatience   = 3 * time.Second // a pressed button
 	remarkPatience = time.Second     // a job, which comes again
@@ -24,21 +24,21 @@ const (
 // ErrNotYet says that the chat could not be brought to show something at once. It goes on; ask again.
 var ErrNotYet = errors.New("the chat does not show it yet")
 
-// ErrBusy is what a person gets while something else is done to the card: nothing was begun.
+// ErrBusy is the error for a user while a job changes the card: nothing was begun.
 var ErrBusy = errors.New("the card is being changed")
 
-// errand is what is being done to a card.
-type errand int
+// activity is what changes a card after its turn ended.
+type activity int
 
 const (
-	idle      errand = iota
-	showing          // again, for a person
-	remarking        // for a job
+	idle      activity = iota
+	showing            // again, for a user
+	remarking          // for a job
 )
 
 // attend has f, which makes calls about the card of a turn, run to its end, and waits for that at most so long. It
 // gives ErrNotYet if that was too short, or if something else is being done to the card.
-func (c *Cards) attend(ctx context.Context, turn cli.TurnID, what errand, patience time.Duration, f func(context.Context) error) error {
+func (c *Cards) attend(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration, f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {
 	case busy == remarking && what == showing:
 		return ErrBusy
@@ -69,7 +69,7 @@ func (c *Cards) attend(ctx context.Context, turn cli.TurnID, what errand, patien
 	return ErrNotYet
 }
 
-// ShowAgain sends a turn's card once more, from where a part of it may be missing, because a person asked for it. What
+// ShowAgain sends a turn's card once more, from where a part of it may be missing, because a user asked for it. What
 // takes longer than a moment goes on after it returned. While it is at it, asking again does nothing. ErrBusy if
 // a job is changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
@@ -92,19 +92,19 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	if err := s.save(ctx, noticePart, orchestrator.Pending, 0); err != nil {
 		return err
 	}
-	s.told = false
+	s.notified = false
 	return c.conclude(ctx, s, content)
 }
 
 // forget makes a card's messages be sent anew from the first on that may be missing, since what came after that would
 // stand above it. What is in the chat of them stays there.
-func (s *sheet) forget(ctx context.Context, first int) error {
-	unknown := slices.IndexFunc(s.parts, func(p *sheetPart) bool { return p.state == orchestrator.Unknown })
+func (s *messages) forget(ctx context.Context, first int) error {
+	unknown := slices.IndexFunc(s.parts, func(p *chatMessage) bool { return p.state == orchestrator.Unknown })
 	if err := s.forgetFile(ctx); err != nil || unknown < 0 {
 		return err
 	}
 	from := max(first, unknown)
-	// The last one first: whoever dies on the way finds the same when it is asked for again.
+	// The last one first: if ductor dies on the way, the next call finds the same.
 	for i, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
 		if p.state == orchestrator.Failed {
 			continue
@@ -112,13 +112,13 @@ func (s *sheet) forget(ctx context.Context, first int) error {
 		if err := s.save(ctx, from+i, orchestrator.Pending, 0); err != nil {
 			return err
 		}
-		*p = sheetPart{state: orchestrator.Pending}
+		*p = chatMessage{state: orchestrator.Pending}
 	}
 	return nil
 }
 
 // Remark puts a line below the outcome of a turn that was delivered, in place of the one before. It edits the message
-// that is there, which notifies nobody; one that is gone is sent anew, once. It returns when the chat shows it, or
+// that is there, which notifies no user; one that is gone is sent anew, once. It returns when the chat shows it, or
 // with ErrNotYet: doing it again is the same as doing it once.
 func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.attend(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
@@ -134,7 +134,7 @@ func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) er
 }
 
 // trust takes all but the last of a card's messages for what they are to be: they are not touched.
-func (s *sheet) trust(content script) {
+func (s *messages) trust(content contents) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wants := content.wants()
@@ -164,9 +164,9 @@ func (c *Cards) Say(ctx context.Context, t orchestrator.Turn, text string, k tga
 		if err != nil {
 			return err
 		}
-		content := script{texts: []render.Text{render.Shorten(render.Plain(text), render.MessageLimit)}, buttons: k}
+		content := contents{texts: []render.Text{render.Shorten(render.Plain(text), render.MessageLimit)}, buttons: k}
 		if saved.Final {
-			content = saved.script("")
+			content = saved.contents("")
 		}
 		return c.conclude(ctx, s, content)
 	})

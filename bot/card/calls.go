@@ -11,7 +11,7 @@ import (
 
 // perform makes a call that was begun. It returns an error if the call may be made again as it is, or if no call can be
 // made at all; everything else is settled.
-func (s *sheet) perform(ctx context.Context, act action, p *sheetPart) error {
+func (s *messages) perform(ctx context.Context, act action, p *chatMessage) error {
 	if act.kind == sendPart {
 		if err := s.save(ctx, act.part, orchestrator.Sending, pack(p.reach)); err != nil {
 			s.set(func() { p.state = orchestrator.Pending })
@@ -32,7 +32,7 @@ func (s *sheet) perform(ctx context.Context, act action, p *sheetPart) error {
 	return nil
 }
 
-func (s *sheet) send(ctx context.Context, act action, p *sheetPart) error {
+func (s *messages) send(ctx context.Context, act action, p *chatMessage) error {
 	m := tgapi.Message{
 		To: s.where(), Text: s.dressed(p, act.want.text), Keyboard: act.want.buttons,
 		Silent: act.part > 0, // one message, one sound
@@ -60,7 +60,7 @@ func (s *sheet) send(ctx context.Context, act action, p *sheetPart) error {
 }
 
 // refused settles what a refusal means; it returns err if the call may be made again as it is.
-func (s *sheet) refused(ctx context.Context, act action, p *sheetPart, f tgapi.Fault, err error) error {
+func (s *messages) refused(ctx context.Context, act action, p *chatMessage, f tgapi.Fault, err error) error {
 	switch f.Kind {
 	case tgapi.TopicGone:
 		if s.leaveTopic(p) {
@@ -84,20 +84,20 @@ func (s *sheet) refused(ctx context.Context, act action, p *sheetPart, f tgapi.F
 	return nil
 }
 
-func (s *sheet) settleEdit(ctx context.Context, act action, p *sheetPart, err error) error {
+func (s *messages) settleEdit(ctx context.Context, act action, p *chatMessage, err error) error {
 	f := tgapi.FaultOf(err)
 	switch f.Kind {
 	case tgapi.NoFault, tgapi.NotModified:
 		s.showed(p, act.want)
 		return nil
 	case tgapi.MessageGone:
-		return s.vanished(ctx, act, p)
+		return s.deleted(ctx, act, p)
 	}
 	return s.refused(ctx, act, p, f, err)
 }
 
-// vanished settles that a person deleted a message: it is sent anew once, and after that left alone.
-func (s *sheet) vanished(ctx context.Context, act action, p *sheetPart) error {
+// deleted handles a message that a user deleted: the card sends it again, once.
+func (s *messages) deleted(ctx context.Context, act action, p *chatMessage) error {
 	state := orchestrator.Pending
 	s.set(func() {
 		if p.reborn {
@@ -108,7 +108,7 @@ func (s *sheet) vanished(ctx context.Context, act action, p *sheetPart) error {
 	return s.saved(ctx, act.part, state, 0)
 }
 
-func (s *sheet) settleDelete(ctx context.Context, act action, p *sheetPart, err error) error {
+func (s *messages) settleDelete(ctx context.Context, act action, p *chatMessage, err error) error {
 	f := tgapi.FaultOf(err)
 	switch f.Kind {
 	case tgapi.RateLimited, tgapi.ServerFault, tgapi.NotSent, tgapi.UnknownFault, tgapi.Cancelled, tgapi.Unauthorized, tgapi.OtherFault:
@@ -119,18 +119,18 @@ func (s *sheet) settleDelete(ctx context.Context, act action, p *sheetPart, err 
 }
 
 // leaveTopic makes the card go on in the chat's main topic; false if it is there already.
-func (s *sheet) leaveTopic(p *sheetPart) bool {
+func (s *messages) leaveTopic(p *chatMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.place.Topic == 0 {
+	if s.conv.Topic == 0 {
 		return false
 	}
-	s.place.Topic, p.moved = 0, true
+	s.conv.Topic, p.moved = 0, true
 	return true
 }
 
 // dressed is a part's text as it is sent: with a word about its topic, or without its formatting.
-func (s *sheet) dressed(p *sheetPart, t render.Text) render.Text {
+func (s *messages) dressed(p *chatMessage, t render.Text) render.Text {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.plain {
@@ -144,11 +144,11 @@ func (s *sheet) dressed(p *sheetPart, t render.Text) render.Text {
 	return t
 }
 
-func (s *sheet) showed(p *sheetPart, w want) {
+func (s *messages) showed(p *chatMessage, w want) {
 	s.set(func() { p.shown, p.buttons, p.known = w.text, w.buttons, true })
 }
 
-func (s *sheet) lost(err error) {
+func (s *messages) lost(err error) {
 	s.log.Warn("the chat cannot be reached; the outcome is not shown", "turn", s.turn, "chat", s.where().Chat, "err", err)
 	s.set(func() { s.gone = true })
 }

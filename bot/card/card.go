@@ -63,7 +63,7 @@ type Cards struct {
 	opts Options
 
 	mu    sync.Mutex
-	again map[cli.TurnID]errand // what is being done to cards of turns that ended
+	again map[cli.TurnID]activity // of cards whose turns have ended
 }
 
 // New makes Cards.
@@ -85,7 +85,7 @@ func New(o Options) *Cards {
 	if o.Pacer == nil {
 		o.Pacer = func() Pacer { return eager{} }
 	}
-	return &Cards{opts: o, again: make(map[cli.TurnID]errand)}
+	return &Cards{opts: o, again: make(map[cli.TurnID]activity)}
 }
 
 // Open makes the card of a turn that begins to run. Nothing is sent yet. The caller ends it with Finish.
@@ -101,7 +101,7 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now := time.Now()
 	k := &card{
-		cards: c, turn: t, sheet: c.sheetOf(t), doc: c.documentOf(t, c.opts.ShowThinking),
+		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, c.opts.ShowThinking),
 		pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate,
 		moved: now, typing: now.Add(firstTyping),
 	}
@@ -113,8 +113,8 @@ func (c *Cards) cardOf(t orchestrator.Turn) *card {
 
 func (c *card) startLocked() { c.timer, c.wakes = time.AfterFunc(firstTyping, c.tick), c.typing }
 
-// document makes an empty document. Secrets are masked in it before it is cut into messages, since a half
-// of one in each of two messages would be recognised by nobody.
+// document makes an empty document. It masks secrets before it is cut into messages, since no later check would find a
+// secret of which two messages have a half each.
 func (c *Cards) document(thinking bool) *document {
 	d := newDocument(thinking)
 	d.scrub = c.opts.Scrub
@@ -139,13 +139,13 @@ func TitleLine(t orchestrator.Turn) render.Text {
 // titleMost bounds what a turn is called, in UTF-16 units.
 const titleMost = 200
 
-func (c *Cards) sheetOf(t orchestrator.Turn) *sheet {
-	s := &sheet{
+func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
+	s := &messages{
 		turn: t.ID, client: c.opts.Client, journal: c.opts.Journal, log: c.opts.Log,
-		place: t.Prompt.Conversation,
+		conv: t.Prompt.Conversation,
 	}
-	if outbox.ChatOf(s.place.Chat).Group {
-		s.replyTo = t.Prompt.Message // in a group several people ask at once
+	if outbox.ChatOf(s.conv.Chat).Group {
+		s.replyTo = t.Prompt.Message // in a group several users ask at once
 	}
 	return s
 }
@@ -154,9 +154,9 @@ func (c *Cards) sheetOf(t orchestrator.Turn) *sheet {
 // by the outbox, which asks for their content when there is budget for them. There is no goroutine of its
 // own: events, the end of a call and one timer move it on.
 type card struct {
-	cards *Cards
-	turn  orchestrator.Turn
-	sheet *sheet
+	cards    *Cards
+	turn     orchestrator.Turn
+	messages *messages
 
 	recalling sync.Mutex // held while the journal is asked for what the previous process showed
 
@@ -172,12 +172,12 @@ type card struct {
 	urgent   bool // and it is more than growth of the answer
 	queued   bool // a call waits in the outbox or is being made
 	finished bool
-	ending   *script   // what it shows in the end; nil before that is known
+	ending   *contents // the final content; nil before the outcome
 	past     past      // what the previous process left of the card
 	calls    int       // made so far
 	fails    int       // since the last that went well
 	last     time.Time // the last call
-	moved    time.Time // the last event that people can see
+	moved    time.Time // the last event that users can see
 	typing   time.Time // when to show typing next
 	saved    time.Time // the last snapshot
 	// savedPart is the message that the last snapshot is of.
@@ -195,7 +195,7 @@ func (c *card) Show(ev cli.Event) {
 	c.hearLocked(ev, now)
 	c.doc.now = now
 	what := c.doc.add(ev)
-	if what.text != "" && !c.past.told {
+	if what.text != "" && !c.past.replaying {
 		c.pacer.Add(what.text, now)
 	}
 	// Nothing can be shown of whitespace, so it must not spend the first call's budget.
@@ -220,17 +220,17 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	}
 	content := c.outcome(o)
 	c.cards.opts.Outbox.Retract(outbox.ChatOf(c.turn.Prompt.Conversation.Chat), cardKey(c.turn.ID))
-	return c.cards.conclude(ctx, c.sheet, content)
+	return c.cards.conclude(ctx, c.messages, content)
 }
 
 // outcome is what the card is to show in the end. It is made once, however often Finish is called.
-func (c *card) outcome(o orchestrator.Outcome) script {
+func (c *card) outcome(o orchestrator.Outcome) contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending == nil {
 		c.doc.finish(o, c.cards.opts.Footer)
 		texts, cut := c.layoutLocked(render.MessageLimit)
-		c.ending = &script{texts: texts, buttons: c.cards.offer(c.turn.ID, o), file: c.cards.fileOf(o, cut)}
+		c.ending = &contents{texts: texts, buttons: c.cards.offer(c.turn.ID, o), file: c.cards.fileOf(o, cut)}
 	}
 	return *c.ending
 }
@@ -241,10 +241,10 @@ func (c *card) layoutLocked(limit int) (texts []render.Text, cut bool) {
 	if len(c.starts) == 0 {
 		c.starts = c.inheritLocked()
 	}
-	opened := c.sheet.opened()
+	opened := c.messages.opened()
 	settled := max(min(opened, len(c.starts)), 1)
 	begun := slices.Clone(c.starts[:settled])
-	if reach, ok := c.sheet.continued(); ok && settled == opened && c.doc.within(begun[settled-1], reach) {
+	if reach, ok := c.messages.continued(); ok && settled == opened && c.doc.within(begun[settled-1], reach) {
 		begun = append(begun, c.doc.wholeWord(begun[settled-1], reach))
 	}
 	c.starts, texts, cut = c.doc.layout(begun, limit, c.cards.opts.MaxMessages)

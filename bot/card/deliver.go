@@ -34,8 +34,8 @@ type savedText struct {
 	Entities []render.Entity `json:"entities,omitempty"`
 }
 
-// script is a card's final content: what its messages are to show, from first on.
-type script struct {
+// contents is what the messages of a card should show, from first on.
+type contents struct {
 	first   int
 	texts   []render.Text
 	buttons tgapi.Keyboard
@@ -43,8 +43,8 @@ type script struct {
 	file    string // the whole answer where the messages leave out a part of it; else empty
 }
 
-// wants spreads the script over the parts; the buttons are below the last message.
-func (s script) wants() []want {
+// wants gives each message its content; the buttons are below the last message.
+func (s contents) wants() []want {
 	out := make([]want, s.first+len(s.texts))
 	last := -1
 	for i, t := range s.texts {
@@ -60,7 +60,7 @@ func (s script) wants() []want {
 	return out
 }
 
-func (s script) encode(topic int) ([]byte, error) {
+func (s contents) encode(topic int) ([]byte, error) {
 	c := savedCard{Final: true, First: s.first, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != ""}
 	for _, t := range s.texts {
 		c.Texts = append(c.Texts, savedText{t.Text, t.Entities})
@@ -76,9 +76,9 @@ func (c savedCard) encode() ([]byte, error) {
 	return data, nil
 }
 
-// script is the final content that was stored for the card of a turn that had the outcome o.
-func (c savedCard) script(file string) script {
-	s := script{first: c.First, buttons: c.Buttons, remark: c.Remark}
+// contents is the stored final content of a card.
+func (c savedCard) contents(file string) contents {
+	s := contents{first: c.First, buttons: c.Buttons, remark: c.Remark}
 	if c.File {
 		s.file = file
 	}
@@ -91,9 +91,9 @@ func (c savedCard) script(file string) script {
 // noticePart is the number under which the notice about a card is journaled, beyond any card's parts.
 const noticePart = 1 << 20
 
-// conclude brings the chat to show a script and returns when it does, or when it is known that it cannot
-// and the chat was told. The script is stored before the first call, so that a restart goes on from here.
-func (c *Cards) conclude(ctx context.Context, s *sheet, content script) error {
+// conclude makes the chat show the final content. It returns when the chat does, or when a notice says that the chat
+// cannot. It stores the content before the first call, so that the next process continues from here.
+func (c *Cards) conclude(ctx context.Context, s *messages, content contents) error {
 	if err := s.store(ctx, content); err != nil {
 		return err
 	}
@@ -124,9 +124,9 @@ func (c *Cards) conclude(ctx context.Context, s *sheet, content script) error {
 	return c.tell(ctx, s)
 }
 
-// out makes a call of a card that must be delivered. run settles unknown outcomes of sends by itself, so
-// what is left may be made again.
-func (c *Cards) out(ctx context.Context, s *sheet, priority outbox.Priority, run func(context.Context) error) error {
+// out makes a call of a card that must be delivered. run handles unknown outcomes of sends, so that the outbox may repeat
+// a call that failed.
+func (c *Cards) out(ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error) error {
 	return c.opts.Outbox.Do(ctx, outbox.Call{
 		Chat: outbox.ChatOf(s.where().Chat), Priority: priority, Key: cardKey(s.turn), Idempotent: true, Run: run,
 	})
@@ -135,7 +135,7 @@ func (c *Cards) out(ctx context.Context, s *sheet, priority outbox.Priority, run
 func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
 
 // tell says in the chat that a message may be missing, once.
-func (c *Cards) tell(ctx context.Context, s *sheet) error {
+func (c *Cards) tell(ctx context.Context, s *messages) error {
 	unknown, refused := s.missing()
 	if !unknown && !refused {
 		return nil
@@ -151,17 +151,17 @@ func (c *Cards) tell(ctx context.Context, s *sheet) error {
 }
 
 // sendNotice sends a notice about the card, at most once.
-func (s *sheet) sendNotice(ctx context.Context, n tgapi.Message) error {
+func (s *messages) sendNotice(ctx context.Context, n tgapi.Message) error {
 	if err := s.save(ctx, noticePart, orchestrator.Sending, 0); err != nil {
 		return err
 	}
 	id, err := s.client.Send(ctx, n)
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault:
-		s.set(func() { s.told = true }) // also if that cannot be recorded, and the outcome is shown again therefore
+		s.set(func() { s.notified = true }) // also if that cannot be recorded, and the outcome is shown again therefore
 		return s.saved(ctx, noticePart, orchestrator.Sent, id)
 	case tgapi.UnknownFault:
-		s.set(func() { s.told = true })
+		s.set(func() { s.notified = true })
 		return s.saved(ctx, noticePart, orchestrator.Unknown, 0)
 	case tgapi.RateLimited, tgapi.ServerFault, tgapi.NotSent, tgapi.Cancelled, tgapi.Unauthorized, tgapi.Conflict:
 		return errors.Join(err, s.saved(ctx, noticePart, orchestrator.Pending, 0))
@@ -184,15 +184,15 @@ func decodeCard(data []byte) (savedCard, error) {
 	return saved, nil
 }
 
-// load makes the sheet of a card that the previous process began.
-func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*sheet, savedCard, error) {
-	s := c.sheetOf(t)
+// load reads the messages of a card that the previous process began.
+func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*messages, savedCard, error) {
+	s := c.messagesOf(t)
 	saved, err := s.recall(ctx)
 	return s, saved, err
 }
 
 // recall takes over what the journal knows of the card's messages, and returns what it knows of their content.
-func (s *sheet) recall(ctx context.Context) (savedCard, error) {
+func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	s.journaling.Lock()
 	defer s.journaling.Unlock()
 	data, parts, err := s.journal.LoadCard(ctx, string(s.turn))
@@ -208,7 +208,7 @@ func (s *sheet) recall(ctx context.Context) (savedCard, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(data) > 0 {
-		s.place.Topic = saved.Topic
+		s.conv.Topic = saved.Topic
 	}
 	if !saved.Final {
 		s.kept = saved
@@ -216,7 +216,7 @@ func (s *sheet) recall(ctx context.Context) (savedCard, error) {
 	for _, p := range parts {
 		switch p.Part {
 		case noticePart:
-			s.told = p.State != orchestrator.Pending
+			s.notified = p.State != orchestrator.Pending
 		case filePart:
 			s.file = p.State
 			if s.file == orchestrator.Sending {
@@ -227,7 +227,7 @@ func (s *sheet) recall(ctx context.Context) (savedCard, error) {
 			continue
 		}
 		for len(s.parts) <= p.Part {
-			s.parts = append(s.parts, &sheetPart{state: orchestrator.Pending})
+			s.parts = append(s.parts, &chatMessage{state: orchestrator.Pending})
 		}
 		*s.parts[p.Part] = recalled(p)
 	}
@@ -239,8 +239,8 @@ func (s *sheet) recall(ctx context.Context) (savedCard, error) {
 	return saved, nil
 }
 
-func recalled(p orchestrator.CardPart) sheetPart {
-	part := sheetPart{state: p.State, message: p.Message, left: p.State == orchestrator.Failed}
+func recalled(p orchestrator.CardPart) chatMessage {
+	part := chatMessage{state: p.State, message: p.Message, left: p.State == orchestrator.Failed}
 	if p.State == orchestrator.Sending {
 		part.state = orchestrator.Unknown
 	}
@@ -257,7 +257,7 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 		return err
 	}
 	if interrupted(t) {
-		s.told = true // nobody waits for the rest of it
+		s.notified = true // no user waits for the rest of it
 	}
 	return c.conclude(ctx, s, c.resume(t, s, saved))
 }
@@ -267,12 +267,12 @@ func interrupted(t orchestrator.Turn) bool {
 }
 
 // resume decides what the messages of a turn's card are to show after a restart.
-func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
+func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) contents {
 	if saved.Final {
-		return saved.script(c.opts.Scrub.String(t.Outcome.Text))
+		return saved.contents(c.opts.Scrub.String(t.Outcome.Text))
 	}
 	if !interrupted(t) {
-		return c.scriptOf(t) // the answer is whole, only its card is not: it takes over what there is
+		return c.contentsOf(t) // the answer is whole, only its card is not: it takes over what there is
 	}
 	// What was shown last stays, with a mark below it. Where that is not known the mark stands alone.
 	o := t.Outcome
@@ -283,31 +283,31 @@ func (c *Cards) resume(t orchestrator.Turn, s *sheet, saved savedCard) script {
 	}
 	d.finish(o, nil)
 	mark := d.slices([]position{{}}, position{})[0]
-	alone := script{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o)}
+	alone := contents{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o)}
 	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].state != orchestrator.Sent {
 		return alone
 	}
 	shown := saved.Texts[len(saved.Texts)-1]
 	if shown.Text == "" {
-		return script{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons}
+		return contents{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons}
 	}
 	both := render.Concat(render.Text{Text: shown.Text, Entities: shown.Entities}, render.Plain("\n\n"), mark)
 	if !render.Fits(both, render.MessageLimit) {
 		return alone
 	}
-	return script{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons}
+	return contents{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons}
 }
 
-// scriptOf makes a turn's card of its outcome alone.
-func (c *Cards) scriptOf(t orchestrator.Turn) script {
+// contentsOf is the final content of a card that has only the outcome of its turn.
+func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	d := c.documentOf(t, false)
 	d.finish(t.Outcome, c.opts.Footer)
 	_, texts, cut := d.layout([]position{{}}, render.MessageLimit, c.opts.MaxMessages)
-	return script{texts: texts, buttons: c.offer(t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut)}
+	return contents{texts: texts, buttons: c.offer(t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut)}
 }
 
-// claim begins an errand, unless another is under way, which it gives then.
-func (c *Cards) claim(turn cli.TurnID, what errand) (busy errand) {
+// claim begins an activity, unless the card has one already, which it returns then.
+func (c *Cards) claim(turn cli.TurnID, what activity) (busy activity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if busy = c.again[turn]; busy == idle {

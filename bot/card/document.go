@@ -21,7 +21,7 @@ type document struct {
 	now      time.Time // when what is added happens, unless it says so itself
 	limited  bool      // the rate limit was mentioned
 	thinking bool      // reasoning is shown
-	cut      sheaf
+	cut      cutDocument
 	scrub    *tgapi.Scrubber
 	then     string    // is said below a failure
 	bypass   time.Time // when the bypass ends that the turn runs in; zero for none

@@ -6,7 +6,7 @@ import (
 
 // How long a tool runs is said in its line, at moments that grow apart: each is an edit.
 const (
-	elapsedFirst = 30 * time.Second // before it nobody wonders
+	elapsedFirst = 30 * time.Second // before it no user wonders
 	elapsedLeast = 10 * time.Second // when another edit is made anyway
 )
 

@@ -9,11 +9,11 @@ import (
 )
 
 // saved records what is already true, so it must not be kept from it by a cancelled caller.
-func (s *sheet) saved(ctx context.Context, part int, state orchestrator.SendState, message int) error {
+func (s *messages) saved(ctx context.Context, part int, state orchestrator.SendState, message int) error {
 	return s.save(context.WithoutCancel(ctx), part, state, message)
 }
 
-func (s *sheet) save(ctx context.Context, part int, state orchestrator.SendState, message int) error {
+func (s *messages) save(ctx context.Context, part int, state orchestrator.SendState, message int) error {
 	if err := s.journal.SaveCardPart(ctx, string(s.turn), part, state, message); err != nil {
 		return fmt.Errorf("record a message of a card: %w", err)
 	}
@@ -21,7 +21,7 @@ func (s *sheet) save(ctx context.Context, part int, state orchestrator.SendState
 }
 
 // store writes down what the messages are to show in the end.
-func (s *sheet) store(ctx context.Context, content script) error {
+func (s *messages) store(ctx context.Context, content contents) error {
 	data, err := content.encode(s.where().Topic)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ type snapshot struct {
 }
 
 // keep stores a snapshot. What cannot be stored is only logged: the card is as good as without it.
-func (s *sheet) keep(ctx context.Context, snap snapshot) {
+func (s *messages) keep(ctx context.Context, snap snapshot) {
 	s.journaling.Lock() // so that it cannot overwrite the final content
 	defer s.journaling.Unlock()
 	if s.final {
@@ -31,7 +31,7 @@ func (s *sheet) keep(ctx context.Context, snap snapshot) {
 }
 
 // disown makes the journal forget what a message shows, before that becomes untrue.
-func (s *sheet) disown(ctx context.Context, part int) error {
+func (s *messages) disown(ctx context.Context, part int) error {
 	s.journaling.Lock()
 	defer s.journaling.Unlock()
 	if s.final || part >= len(s.kept.Prints) || s.kept.Prints[part] == "" {
@@ -43,7 +43,7 @@ func (s *sheet) disown(ctx context.Context, part int) error {
 	return s.storeKept(ctx, kept)
 }
 
-func (s *sheet) storeKept(ctx context.Context, kept savedCard) error {
+func (s *messages) storeKept(ctx context.Context, kept savedCard) error {
 	kept.Topic = s.where().Topic
 	data, err := kept.encode()
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *sheet) storeKept(ctx context.Context, kept savedCard) error {
 }
 
 // prints is the fingerprints of the messages before part, as far as it is known what they show.
-func (s *sheet) prints(part int) []string {
+func (s *messages) prints(part int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]string, min(part, len(s.parts)))

@@ -10,8 +10,8 @@ import (
 // position is a place in a document where a message begins: a segment, and UTF-16 units of its rendering.
 type position struct{ segment, offset int }
 
-// sheaf is a document cut into messages, kept to cut it again with little work when it has grown.
-type sheaf struct {
+// cutDocument is a document cut into messages. It makes the next cut of the document, which has grown, cheap.
+type cutDocument struct {
 	starts []position
 	parts  []render.Text
 }
@@ -23,7 +23,7 @@ func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		s.shown.set(d.scrub.Text(s.rendered()))
 	}
-	next := sheaf{starts: slices.Clone(starts), parts: make([]render.Text, len(starts))}
+	next := cutDocument{starts: slices.Clone(starts), parts: make([]render.Text, len(starts))}
 	for i := range starts {
 		if d.unchanged(starts, i) {
 			next.parts[i] = d.cut.parts[i]
@@ -203,7 +203,7 @@ func (e *ending) cut() position {
 		}
 		m--
 	}
-	if e.marks[m].whole { // no segment is that long by itself, so there is one behind it
+	if e.marks[m].whole { // no single segment is that long, so another one follows
 		return position{segment: e.marks[m].at.segment + 1}
 	}
 	at = min(at, render.FullMessage)

@@ -35,7 +35,7 @@ func (c *card) tick() {
 		c.typing = now.Add(typingEvery)
 		typing = now.Sub(c.last) >= typingQuiet
 	}
-	if c.past.told && !now.Before(c.past.quiet()) {
+	if c.past.replaying && !now.Before(c.past.quiet()) {
 		c.caughtUpLocked(now)
 	}
 	post := c.planLocked(now)
@@ -48,7 +48,7 @@ func (c *card) tick() {
 
 // planLocked says whether a call is to be posted now, and sets the timer for what comes later.
 func (c *card) planLocked(now time.Time) (post bool) {
-	if at, ok := c.dueLocked(); ok && !c.queued && !c.past.told && !now.Before(at) {
+	if at, ok := c.dueLocked(); ok && !c.queued && !c.past.replaying && !now.Before(at) {
 		c.queued = true
 		post = true
 	}
@@ -73,7 +73,7 @@ func (c *card) armLocked(now time.Time) {
 // dueLocked is when the next call is due, if one is.
 func (c *card) dueLocked() (time.Time, bool) {
 	status := c.moved.Add(c.cards.opts.StatusAfter)
-	if c.past.told {
+	if c.past.replaying {
 		return c.past.quiet(), true
 	}
 	if !c.dirty {
@@ -153,7 +153,7 @@ func (c *card) priority() outbox.Priority {
 }
 
 func (c *card) postTyping() {
-	place := c.sheet.where()
+	place := c.messages.where()
 	c.cards.opts.Outbox.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(place.Chat), Delivery: outbox.Optional, Priority: outbox.Sign, Idempotent: true,
 		Run: func(ctx context.Context) error { return c.cards.opts.Client.Typing(ctx, place) },
@@ -166,14 +166,14 @@ func (c *card) step(ctx context.Context) error {
 		return err
 	}
 	c.mu.Lock()
-	if c.finished || c.past.told {
+	if c.finished || c.past.replaying {
 		c.mu.Unlock()
 		return outbox.ErrNotNeeded
 	}
 	return c.advanceUnlock(ctx)
 }
 
-// advanceUnlock is step for who holds the card; it lets go of it.
+// advanceUnlock is step for a caller that holds the lock of the card; it unlocks.
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
@@ -185,8 +185,8 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	last := len(texts) - 1
 	newest := texts[last]
 	texts[last] = withLive(newest, c.doc.liveLines(now))
-	wants := script{texts: texts}.wants()
-	act, more := c.sheet.next(0, wants, false)
+	wants := contents{texts: texts}.wants()
+	act, more := c.messages.next(0, wants, false)
 	c.dirty, c.urgent = more, more
 	if act.kind == nothing {
 		c.mu.Unlock()
@@ -198,26 +198,26 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 		act.want.reach = c.doc.reach(c.starts, act.part)
 	}
 	starts := slices.Clone(c.starts)
-	p := c.sheet.begin(act, c.calls) // before Finish can ask what is on its way
+	p := c.messages.begin(act, c.calls) // before Finish can ask what is on its way
 	c.mu.Unlock()
 	if act.kind == sendPart && act.part > 0 {
-		c.sheet.keep(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: starts})
+		c.messages.keep(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: starts})
 	}
 	if act.kind == editPart {
-		if err := c.sheet.disown(ctx, act.part); err != nil {
+		if err := c.messages.disown(ctx, act.part); err != nil {
 			return err
 		}
 	}
-	if err := c.sheet.perform(ctx, act, p); err != nil {
+	if err := c.messages.perform(ctx, act, p); err != nil {
 		return err
 	}
-	if left, _ := c.sheet.next(0, wants, false); left.kind != nothing {
+	if left, _ := c.messages.next(0, wants, false); left.kind != nothing {
 		c.mu.Lock()
 		c.dirty, c.urgent = true, true // it is to be sent in another way
 		c.mu.Unlock()
 	}
 	if act.part == last && c.snapshotDue(last) {
-		c.sheet.keep(ctx, snapshot{part: last, text: newest, starts: starts})
+		c.messages.keep(ctx, snapshot{part: last, text: newest, starts: starts})
 	}
 	return nil
 }

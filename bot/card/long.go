@@ -76,7 +76,7 @@ func (c *Cards) fileOf(o orchestrator.Outcome, cut bool) string {
 }
 
 // deliverFile sends the file of a card once. It returns when the chat has it, or when it is known that it cannot.
-func (c *Cards) deliverFile(ctx context.Context, s *sheet, content script) error {
+func (c *Cards) deliverFile(ctx context.Context, s *messages, content contents) error {
 	wanted := func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *Cards) deliverFile(ctx context.Context, s *sheet, content script) error
 }
 
 // sendFile settles how it went; it returns an error if the call may be made again.
-func (s *sheet) sendFile(ctx context.Context, text string) error {
+func (s *messages) sendFile(ctx context.Context, text string) error {
 	if err := s.save(ctx, filePart, orchestrator.Sending, 0); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (s *sheet) sendFile(ctx context.Context, text string) error {
 }
 
 // forgetFile makes the file be sent anew where it is not known to be in the chat.
-func (s *sheet) forgetFile(ctx context.Context) error {
+func (s *messages) forgetFile(ctx context.Context) error {
 	if s.file != orchestrator.Unknown {
 		return nil
 	}

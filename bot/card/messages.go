@@ -28,12 +28,12 @@ type cardJournal interface {
 	LoadCard(ctx context.Context, turn string) ([]byte, []orchestrator.CardPart, error)
 }
 
-// sheet is the messages of one card: which of them are in the chat, and what they show there. It decides
-// the next call that brings the chat closer to what is wanted, makes it, and takes note of how it went.
+// messages is the messages of one card: which of them are in the chat, and what they show there. It decides on the next
+// call that brings the chat closer to the content, makes it, and records its result.
 //
 // next and the fields are guarded by mu, which is never held during I/O; perform is called by one
 // goroutine at a time, since all calls of a chat are.
-type sheet struct {
+type messages struct {
 	turn    cli.TurnID
 	client  messenger
 	journal cardJournal
@@ -43,17 +43,17 @@ type sheet struct {
 	final      bool       // the final content is stored
 	kept       savedCard  // the last snapshot stored
 
-	mu      sync.Mutex
-	place   orchestrator.ConversationID
-	replyTo int
-	parts   []*sheetPart
-	gone    bool                   // nothing reaches this chat
-	told    bool                   // that something may be missing
-	file    orchestrator.SendState // of the file with the whole answer; empty where none was begun
+	mu       sync.Mutex
+	conv     orchestrator.ConversationID
+	replyTo  int
+	parts    []*chatMessage
+	gone     bool                   // nothing reaches this chat
+	notified bool                   // a notice says that something may be missing
+	file     orchestrator.SendState // of the file with the whole answer; empty where none was begun
 }
 
-// sheetPart is one message.
-type sheetPart struct {
+// chatMessage is one message of a card.
+type chatMessage struct {
 	state   orchestrator.SendState
 	message int
 	shown   render.Text
@@ -61,11 +61,11 @@ type sheetPart struct {
 	known   bool     // shown and buttons are what the chat shows
 	touched int      // number of the call that last changed it
 	sealed  bool     // what it shows goes up to where the next one begins
-	reborn  bool     // was deleted by a person and sent once more
+	reborn  bool     // a user deleted it, and it was sent once more
 	reach   position // where in the document ends what was sent last; the zero position for not known
 	print   string   // the fingerprint of what the previous process last showed in it; empty for not known
 	plain   bool     // its formatting was refused
-	left    bool     // not in the chat, and not to be: people deleted it, or there was nothing to show
+	left    bool     // not in the chat, and not to be: a user deleted it, or there was nothing to show
 	moved   bool     // says that its topic is gone
 }
 
@@ -97,7 +97,7 @@ const (
 // next decides what to call next so that the chat comes to show wants, from part first on; more says that
 // further calls follow. In a final state messages that have nothing to show are deleted; before it they
 // are left as they are, since text may come yet.
-func (s *sheet) next(first int, wants []want, final bool) (act action, more bool) {
+func (s *messages) next(first int, wants []want, final bool) (act action, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
@@ -123,7 +123,7 @@ func (s *sheet) next(first int, wants []want, final bool) (act action, more bool
 // before says that a goes before b, a call for an earlier message, while text still comes. Parts take
 // turns then, the one that waited longest first: an older part that changes all the time must not keep the
 // newest from growing. But a message is shown to its end before the next one begins.
-func (s *sheet) before(a, b action) bool {
+func (s *messages) before(a, b action) bool {
 	if b.kind != editPart {
 		return false
 	}
@@ -131,11 +131,11 @@ func (s *sheet) before(a, b action) bool {
 	if a.kind == editPart {
 		return s.parts[a.part].touched < old.touched
 	}
-	newest := slices.MaxFunc(s.parts, func(p, q *sheetPart) int { return p.touched - q.touched })
+	newest := slices.MaxFunc(s.parts, func(p, q *chatMessage) int { return p.touched - q.touched })
 	return old.sealed && old == newest
 }
 
-func (s *sheet) actionFor(i int, wants []want, final bool) action {
+func (s *messages) actionFor(i int, wants []want, final bool) action {
 	var w want
 	if i < len(wants) {
 		w = wants[i]
@@ -163,19 +163,19 @@ func (s *sheet) actionFor(i int, wants []want, final bool) action {
 }
 
 // opened is how many messages were begun; where they begin in the document is settled.
-func (s *sheet) opened() int {
+func (s *messages) opened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.parts)
 }
 
-// begin notes that an action is about to be made, on the part it returns. Until it is settled nobody knows what the
-// part shows, and who wants it to show what it did before has to edit it again.
-func (s *sheet) begin(act action, call int) *sheetPart {
+// begin records that an action is about to be made, on the message that it returns. Until the call returns it is unknown
+// what the message shows, so that showing what it did before takes an edit.
+func (s *messages) begin(act action, call int) *chatMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.parts) <= act.part {
-		s.parts = append(s.parts, &sheetPart{state: orchestrator.Pending})
+		s.parts = append(s.parts, &chatMessage{state: orchestrator.Pending})
 	}
 	p := s.parts[act.part]
 	p.touched, p.sealed, p.known, p.print = call, act.sealed, false, ""
@@ -187,7 +187,7 @@ func (s *sheet) begin(act action, call int) *sheetPart {
 
 // continued says where the document goes on behind a newest message whose fate is unknown: it can neither
 // be edited nor sent again, so what was not in it goes into the next.
-func (s *sheet) continued() (reach position, ok bool) {
+func (s *messages) continued() (reach position, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.parts) == 0 {
@@ -198,24 +198,24 @@ func (s *sheet) continued() (reach position, ok bool) {
 }
 
 // flying says that a message is on its way right now. The next call of the chat is made after that one.
-func (s *sheet) flying() bool {
+func (s *messages) flying() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.parts, func(p *sheetPart) bool { return p.state == orchestrator.Sending })
+	return slices.ContainsFunc(s.parts, func(p *chatMessage) bool { return p.state == orchestrator.Sending })
 }
 
 // where is the conversation the card is shown in.
-func (s *sheet) where() orchestrator.ConversationID {
+func (s *messages) where() orchestrator.ConversationID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.place
+	return s.conv
 }
 
-// missing says that a part of the content is not in the chat, or not surely, and that nobody was told.
-func (s *sheet) missing() (unknown, refused bool) {
+// missing says that a part of the content is not in the chat, or not surely, and that no notice says so.
+func (s *messages) missing() (unknown, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gone || s.told {
+	if s.gone || s.notified {
 		return false, false
 	}
 	unknown, refused = s.file == orchestrator.Unknown, s.file == orchestrator.Failed
@@ -226,7 +226,7 @@ func (s *sheet) missing() (unknown, refused bool) {
 	return unknown, refused
 }
 
-func (s *sheet) set(f func()) {
+func (s *messages) set(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()

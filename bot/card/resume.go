@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// How long a reopened card waits for the end of what it is told again, if nothing says that it has come.
+// How long a reopened card waits for the end of the replay, if no event says that it has come.
 const (
 	retellSilence = 2 * time.Second
 	retellLongest = 5 * time.Second
@@ -24,14 +24,14 @@ const (
 
 // past is what the previous process left of a card.
 type past struct {
-	unknown bool      // the journal was not asked yet
-	saved   savedCard // what it had stored
-	told    bool      // what happened then is being told again, and nothing is to be shown until it has been
-	began   time.Time // when the telling began
-	heard   time.Time // the last of it
+	unknown   bool      // the journal was not asked yet
+	saved     savedCard // what it had stored
+	replaying bool      // the turn's events come again, and nothing is shown before their end
+	began     time.Time // when the telling began
+	heard     time.Time // the last of it
 }
 
-// quiet is when to take what was told for all there is.
+// quiet is when the replay counts as complete.
 func (p past) quiet() time.Time {
 	if silence := p.heard.Add(retellSilence); silence.Before(p.began.Add(retellLongest)) {
 		return silence
@@ -45,7 +45,7 @@ func (p past) quiet() time.Time {
 // goes into the next one, and in the end the chat is told.
 func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
-	k.past = past{unknown: true, told: true, began: k.moved, heard: k.moved}
+	k.past = past{unknown: true, replaying: true, began: k.moved, heard: k.moved}
 	if err := k.recall(ctx); err != nil {
 		c.opts.Log.Warn("reopen a card; it is tried again", "turn", t.ID, "err", err)
 	}
@@ -66,7 +66,7 @@ func (c *card) recall(ctx context.Context) error {
 	if !unknown {
 		return nil
 	}
-	saved, err := c.sheet.recall(ctx)
+	saved, err := c.messages.recall(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,9 @@ func (c *card) recall(ctx context.Context) error {
 	return nil
 }
 
-// hearLocked takes note of an event for the end of what is told again.
+// hearLocked records an event, to find the end of the replay.
 func (c *card) hearLocked(ev cli.Event, now time.Time) {
-	if !c.past.told {
+	if !c.past.replaying {
 		return
 	}
 	c.past.heard = now
@@ -87,9 +87,9 @@ func (c *card) hearLocked(ev cli.Event, now time.Time) {
 	}
 }
 
-// caughtUpLocked makes all that was told again be shown.
+// caughtUpLocked ends the replay: the card shows everything.
 func (c *card) caughtUpLocked(now time.Time) {
-	c.past.told = false
+	c.past.replaying = false
 	c.dirty, c.urgent, c.moved = true, true, now
 }
 
@@ -101,7 +101,7 @@ func (c *card) inheritLocked() []position {
 		return fresh
 	}
 	var starts []position
-	for _, s := range saved.Starts[:min(len(saved.Starts), max(c.sheet.opened(), 1))] {
+	for _, s := range saved.Starts[:min(len(saved.Starts), max(c.messages.opened(), 1))] {
 		starts = append(starts, position{s[0], s[1]})
 	}
 	if starts[0] != (position{}) {
@@ -150,7 +150,7 @@ func (d *document) reach(starts []position, i int) position {
 // longestWord is in bytes; what is longer is no word, or one of a language that writes no spaces.
 const longestWord = 32
 
-// wholeWord is p, or where the word begins that would be cut in two there, if that comes after before: nobody can read
+// wholeWord is p, or where the word begins that would be cut in two there, if that comes after before: no user can read
 // a word that began in a message which may not be in the chat.
 func (d *document) wholeWord(before, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
@@ -189,7 +189,7 @@ func (c *card) Leave(ctx context.Context) {
 	}
 	c.finished = true
 	c.timer.Stop()
-	pending, told := c.dirty || c.queued, c.past.told
+	pending, told := c.dirty || c.queued, c.past.replaying
 	c.mu.Unlock()
 	if told {
 		return // nothing was shown that the previous process had not
@@ -203,8 +203,8 @@ func (c *card) Leave(ctx context.Context) {
 	texts, _ := c.layoutLocked(render.FullMessage)
 	starts := slices.Clone(c.starts)
 	c.mu.Unlock()
-	if last := len(texts) - 1; last == c.sheet.opened()-1 {
-		c.sheet.keep(ctx, snapshot{part: last, text: texts[last], starts: starts})
+	if last := len(texts) - 1; last == c.messages.opened()-1 {
+		c.messages.keep(ctx, snapshot{part: last, text: texts[last], starts: starts})
 	}
 }
 

@@ -20,8 +20,8 @@ type toolLine struct {
 	elapsed     time.Duration // how long it runs, as far as that is shown
 	ended       bool
 	failed      bool
-	denied      bool           // nobody let it run
-	held        cli.AskID      // waits for people to let it run
+	denied      bool           // it was not allowed to run
+	held        cli.AskID      // waits for a user to let it run
 	waited      bool           // did so, until began
 	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
 	children    int            // tools that a sub-agent started by this one used
@@ -83,7 +83,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	return true
 }
 
-// hold shows that a tool waits for people.
+// hold shows that a tool waits for a user.
 func (d *document) hold(ev cli.ApprovalAsked) bool {
 	ref, ok := d.tools[ev.Started]
 	if !ok || ref.child || ref.line.ended {

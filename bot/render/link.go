@@ -12,7 +12,7 @@ const longestURL = 1024
 
 // linkable says that Telegram takes raw as the address of a text link: http and https with a host that has
 // a dot in it, or tg. Mail addresses are not among them: Telegram makes web addresses of them in a link, and
-// finds them by itself when they are written out.
+// finds them in plain text.
 func linkable(raw string) bool {
 	if raw == "" || len(raw) > longestURL || !isClean(raw) || strings.ContainsAny(raw, " \n\\<>\"^`{}|") {
 		return false

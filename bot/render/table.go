@@ -158,7 +158,7 @@ func (r *renderer) table(t *table) {
 	r.records(rows)
 }
 
-// cells renders the inside of every cell by itself.
+// cells renders the inside of each cell on its own.
 func (r *renderer) cells(t *table) [][]Text {
 	var rows [][]Text
 	for row := t.FirstChild(); row != nil; row = row.NextSibling() {

@@ -101,7 +101,7 @@ func classifyReply(status int, r reply) Fault {
 }
 
 // classifyPage sorts an answer that does not come from the Bot API but from what stands before it. Such a
-// gateway may have passed the call on before it gave up, so nobody knows whether it happened.
+// gateway may have passed the call on before it gave up, so it is unknown whether it happened.
 func classifyPage(status int) Fault {
 	f := classifyReply(status, reply{Description: http.StatusText(status)})
 	if f.Kind == ServerFault && status != http.StatusServiceUnavailable {

@@ -43,7 +43,7 @@ func NewTransport(proxy string) (*http.Transport, error) {
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConns:        64, MaxIdleConnsPerHost: 64,
 		// Shorter than the server's, so that a call seldom meets a connection that is being closed: then
-		// nobody could say whether it went through.
+		// it would be unknown whether the call went through.
 		IdleConnTimeout:    25 * time.Second,
 		DisableCompression: true, // answers are small
 	}, nil
