@@ -3,11 +3,19 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
 // ErrAborted is the cause (context.Cause) of a turn that a person ended.
 var ErrAborted = errors.New("aborted")
+
+// ErrReplaced is the cause of a turn whose place the user's next message takes. It is an ErrAborted whose session goes
+// on: the agent is asked to end the turn, and keeps its process if it does that and nothing of the turn runs on.
+var ErrReplaced = fmt.Errorf("replaced by the next message: %w", ErrAborted)
+
+// Replaced says whether ctx ended with ErrReplaced.
+func Replaced(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrReplaced) }
 
 // ErrStale is the cause of a turn that the sweep ended because it ran for far too long.
 var ErrStale = errors.New("stale")

@@ -53,6 +53,8 @@ type Session interface {
 	// (context.Cause) is ErrAborted, else Err with TimedOut. Turn never returns without a Result, and
 	// never returns an error: what went wrong is in Result.Err.
 	//
+	// When the cause is ErrReplaced and the agent ended the turn itself, Info says Alive only if nothing that the
+	// turn ran goes on.
 	// When the cause is ErrDetached nothing is interrupted or ended: the Result has Detached set, and the
 	// turn can be resumed by Provider.Adopt.
 	Turn(ctx context.Context, req Request, emit func(Event))

@@ -60,6 +60,8 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func(
 	case a.result.Detached:
 		s.pool.letGo(a.lent)
 		tell()
+	case a.result.Aborted && Replaced(ctx) && s.pool.giveBack(a.lent):
+		tell()
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrDetached): // else it ended just before ductor lets go
 		if at.sandbox == "" {
 			tell()

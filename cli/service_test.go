@@ -126,6 +126,37 @@ func TestServiceAbort(t *testing.T) {
 	})
 }
 
+// The session of a turn that the next message replaces goes on, unless the agent is of no further use.
+func TestServiceKeepsTheSessionOfAReplacedTurn(t *testing.T) {
+	for name, alive := range map[string]bool{"the agent ended the turn": true, "the agent had to be ended": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &fakeProvider{}
+				p.turn = func(ctx context.Context, s *fakeSession, req Request, em *Emitter) {
+					obedient(ctx, s, req, em)
+					s.mu.Lock()
+					s.dead = !alive
+					s.mu.Unlock()
+				}
+				s := newTestService(t, ServiceOptions{}, p)
+				ctx, replace := context.WithCancelCause(t.Context())
+				time.AfterFunc(time.Second, func() { replace(ErrReplaced) })
+				if r := s.Run(ctx, "fake", Request{Conversation: "a", Turn: "1"}, func(Event) {}); !r.Aborted || r.Err != nil {
+					t.Errorf("result %+v", r)
+				}
+				p.turn = nil
+				if r, _ := run(t, s, "fake", Request{Conversation: "a", Turn: "2", Resume: p.opened()[0].id}); r.Err != nil {
+					t.Errorf("the next turn ended as %+v", r)
+				}
+				if n := len(p.opened()); (n == 1) != alive {
+					t.Errorf("%d sessions were opened", n)
+				}
+				closeService(t, s)
+			})
+		})
+	}
+}
+
 func TestServiceAbortWhileOpening(t *testing.T) {
 	for _, obeys := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

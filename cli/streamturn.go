@@ -155,12 +155,12 @@ func (t *streamTurn) tick() {
 	switch {
 	case t.stopped != nil:
 	case t.cut != "":
-		half := t.cutAt.Add(t.s.opts.Grace / 2)
-		if !t.reacted || !now.Before(half) {
+		limit := t.cutAt.Add(CutWait(t.ctx, t.s.opts.Grace))
+		if !t.reacted || !now.Before(limit) {
 			t.stop()
 			return
 		}
-		t.timer.Reset(half.Sub(now))
+		t.timer.Reset(limit.Sub(now))
 	default:
 		limit := t.s.opts.Stall
 		if t.loop.Waited != nil {
@@ -192,7 +192,24 @@ func (t *streamTurn) begin(why End) {
 		t.stop()
 		return
 	}
-	t.timer.Reset(min(t.s.opts.InterruptWait, t.s.opts.Grace/2))
+	t.timer.Reset(ReactWait(t.ctx, t.s.opts.InterruptWait, t.s.opts.Grace))
+}
+
+// CutWait is how long an agent may take to end a turn that it was asked to end, before it is killed. The kill of an
+// aborted turn's process is no loss. That of a replaced one is: the next message would wait for a new process.
+func CutWait(ctx context.Context, grace time.Duration) time.Duration {
+	if Replaced(ctx) {
+		return 2 * grace
+	}
+	return grace / 2
+}
+
+// ReactWait is CutWait until the agent's first reaction, which usually shows that soon.
+func ReactWait(ctx context.Context, usual, grace time.Duration) time.Duration {
+	if Replaced(ctx) {
+		return CutWait(ctx, grace)
+	}
+	return min(usual, CutWait(ctx, grace))
 }
 
 // stop ends the program and what it started, while lines go on to be handled.

@@ -161,12 +161,12 @@ func isTurn(id cli.TurnID) func(waiting) bool {
 	return func(w waiting) bool { return w.turn.ID == id }
 }
 
-// endRunning ends the turn that runs, and nothing else. l.mu is held.
+// endRunning ends the turn that runs, and nothing else: another takes its place. l.mu is held.
 func (o *Orchestrator) endRunning(ctx context.Context, l *line) error {
 	if l.running == nil {
 		return nil
 	}
-	l.running.cancel(cli.ErrAborted)
+	l.running.cancel(cli.ErrReplaced)
 	if err := o.opts.Store.AbortTurns(ctx, l.running.turn.ID, nil); err != nil {
 		return fmt.Errorf("record abort: %w", err)
 	}

@@ -44,7 +44,7 @@ func TestRealCopilotConformance(t *testing.T) {
 		Cannot: clitest.Cannot{
 			clitest.CrashInText: fault, clitest.SilentExit: fault, clitest.LongLine: fault, clitest.AbortDeaf: fault,
 			clitest.CrashInTool: "the parent of its shells is a helper, whose end it survives",
-			clitest.AbortBefore: asSaid, clitest.AbortAway: asSaid, clitest.CloseUnused: asSaid, clitest.Deadline: asSaid, clitest.AbortText: asSaid,
+			clitest.AbortBefore: asSaid, clitest.AbortAway: asSaid, clitest.CloseUnused: asSaid, clitest.Deadline: asSaid, clitest.AbortText: asSaid, clitest.ReplaceText: asSaid,
 			clitest.AdoptText: asSaid, clitest.AdoptEnded: asSaid, clitest.AdoptUnsent: asSaid, clitest.SecondTurn: asSaid,
 			clitest.AdoptIdle: "no option asks it for the version that is installed; an idle process is ended at the next start",
 		},

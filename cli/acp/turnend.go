@@ -24,7 +24,7 @@ func (t *turn) cut(why cli.End) {
 		t.stop()
 		return
 	}
-	t.timer.Reset(min(interruptWait, t.s.provider.opts.Grace/2))
+	t.timer.Reset(cli.ReactWait(t.ctx, interruptWait, t.s.provider.opts.Grace))
 }
 
 // limit is how long the agent may be silent now.
@@ -45,12 +45,12 @@ func (t *turn) waiting() bool {
 // tick does what is due, and sets the timer to what is due next.
 func (t *turn) tick() {
 	if t.cutBy != "" {
-		half := t.cutAt.Add(t.s.provider.opts.Grace / 2)
-		if !t.reacted || !time.Now().Before(half) {
+		limit := t.cutAt.Add(cli.CutWait(t.ctx, t.s.provider.opts.Grace))
+		if !t.reacted || !time.Now().Before(limit) {
 			t.stop()
 			return
 		}
-		t.timer.Reset(time.Until(half))
+		t.timer.Reset(time.Until(limit))
 		return
 	}
 	if t.waiting() { // for as long as a user takes
@@ -86,7 +86,8 @@ func (t *turn) stop() {
 func (t *turn) finish() {
 	s := t.s
 	s.process.peer.Forget(s.promptID(t.req.Turn))
-	rest := s.stopListening(t.reply != nil && t.cutBy == "", t.detached)
+	replaced := t.replaced()
+	rest := s.stopListening(t.reply != nil && (t.cutBy == "" || replaced), t.detached)
 	for _, i := range rest {
 		s.late(i)
 	}
@@ -104,10 +105,16 @@ func (t *turn) finish() {
 	r.Denials = t.reporter.denials
 	t.out.Finish(r)
 	over := t.reply != nil || t.sendErr != nil
-	s.process.loopEnded(t.ctx, !t.detached && t.cutBy != "" && (t.reporter.ran || !over))
+	s.process.loopEnded(t.ctx, !t.detached && t.cutBy != "" && !replaced && (t.reporter.ran || !over))
 	if over && !t.detached {
 		s.process.turnEnded()
 	}
+}
+
+// replaced says whether the agent ended the turn for the user's next message, and its session can go on. It cannot where
+// a tool ran: the tool may run on, and Gemini's model refuses what is said after a call that has no result.
+func (t *turn) replaced() bool {
+	return cli.Replaced(t.ctx) && t.reply != nil && t.out.OpenTools() == 0
 }
 
 // stopListening ends what listen began, and returns the items that no turn took.

@@ -13,7 +13,7 @@ func cannotJSON() clitest.Cannot {
 	const unseen = "one result object holds the answer and nothing else"
 	return clitest.Cannot{
 		clitest.Thinking: unseen, clitest.ToolUse: unseen, clitest.FailingTool: unseen,
-		clitest.CrashInText: unseen, clitest.CrashInTool: unseen, clitest.AbortText: unseen,
+		clitest.CrashInText: unseen, clitest.CrashInTool: unseen, clitest.AbortText: unseen, clitest.ReplaceText: unseen,
 		clitest.AbortTool: unseen, clitest.AbortDeaf: unseen, clitest.Deadline: unseen, clitest.CloseWithTools: unseen,
 		clitest.LongLine: "there are no lines", clitest.AdoptText: unseen, clitest.AdoptTool: unseen, clitest.AdoptEnded: unseen,
 		clitest.DetachThenAbort: unseen,
@@ -74,7 +74,7 @@ func TestRealConformance(t *testing.T) {
 			clitest.AdoptUnsent, clitest.AdoptEnded, clitest.AdoptIdle)
 	}
 	live.Leave(elsewhere, clitest.AdoptText, clitest.AdoptTool)
-	oneShot.Leave(asLive, clitest.Thinking, clitest.AbortText, clitest.AdoptText, clitest.CloseWithTools, clitest.DetachThenAbort)
+	oneShot.Leave(asLive, clitest.Thinking, clitest.AbortText, clitest.ReplaceText, clitest.AdoptText, clitest.CloseWithTools, clitest.DetachThenAbort)
 	clitest.EachMode(t, clitest.Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, c, _ := real(t, nil)

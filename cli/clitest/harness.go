@@ -104,6 +104,8 @@ const (
 	AbortDeaf      Case = "abort of an agent that ignores SIGTERM"
 	AbortBefore    Case = "abort before the turn"
 	AbortAway      Case = "abort where the agent cannot be reached"
+	ReplaceText    Case = "the next message replaces text"
+	ReplaceTool    Case = "the next message replaces a tool"
 	Deadline       Case = "deadline keeps the text"
 	CloseUnused    Case = "close without a turn"
 	CloseWithTools Case = "close ends what a tool left behind"

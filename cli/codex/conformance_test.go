@@ -18,7 +18,7 @@ func over(p cli.Provider, l cli.Launcher) cli.Provider {
 func TestConformance(t *testing.T) {
 	const whole = "codex exec prints a message only once it is whole"
 	oneShot := clitest.Cannot{}
-	oneShot.Leave(whole, clitest.CrashInText, clitest.AbortText, clitest.Deadline, clitest.AdoptText)
+	oneShot.Leave(whole, clitest.CrashInText, clitest.AbortText, clitest.ReplaceText, clitest.Deadline, clitest.AdoptText)
 	clitest.EachMode(t, clitest.Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, dir := scripted(t)
@@ -46,7 +46,7 @@ func TestRealConformance(t *testing.T) {
 		left.Leave(ours, clitest.AbortBefore, clitest.AbortAway, clitest.CloseUnused, clitest.AdoptEnded, clitest.AdoptIdle, clitest.AdoptUnsent)
 	}
 	live.Leave(ours, clitest.Deadline)
-	oneShot.Leave(whole, clitest.AbortText, clitest.Deadline, clitest.AdoptText)
+	oneShot.Leave(whole, clitest.AbortText, clitest.ReplaceText, clitest.Deadline, clitest.AdoptText)
 	oneShot.Leave(elsewhere, clitest.ResumeSession, clitest.Thinking)
 	oneShot.Leave(asLive, clitest.DetachThenAbort, clitest.CloseWithTools)
 	clitest.EachMode(t, clitest.Harness{

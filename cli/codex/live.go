@@ -233,21 +233,24 @@ func (p *Provider) onlyAwaited(h *server) bool {
 
 // clean ends everything that the thread's tools started, and forgets the thread.
 func (s *live) clean(ctx context.Context) error {
+	err := s.endTools(ctx)
+	if s.thread == "" {
+		return err
+	}
 	ask, cancel := context.WithTimeout(ctx, s.provider.opts.Grace)
 	defer cancel()
-	thread := map[string]any{"threadId": s.thread}
-	var errs []error
+	return errors.Join(err, notRefused(s.server.peer.Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.thread}, nil)))
+}
+
+// endTools ends everything that the thread's tools started.
+func (s *live) endTools(ctx context.Context) error {
+	var err error
 	if s.thread != "" {
-		errs = append(errs, s.server.peer.Call(ask, "thread/backgroundTerminals/clean", thread, nil))
+		ask, cancel := context.WithTimeout(ctx, s.provider.opts.Grace)
+		defer cancel()
+		err = notRefused(s.server.peer.Call(ask, "thread/backgroundTerminals/clean", map[string]any{"threadId": s.thread}, nil)) // sweep does it, then
 	}
-	errs = append(errs, s.provider.sweep(ctx, threadVar+"="+s.marker))
-	if s.thread != "" {
-		errs = append(errs, s.server.peer.Call(ask, "thread/unsubscribe", thread, nil))
-	}
-	for i, err := range errs {
-		errs[i] = notRefused(err) // sweep did it
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, s.provider.sweep(ctx, threadVar+"="+s.marker))
 }
 
 // Detach detaches from the thread, and from the process if no other session uses it.

@@ -14,7 +14,7 @@ func (t *liveTurn) interrupt(r cli.Result) {
 		return
 	}
 	t.cut, t.why = time.Now(), r
-	t.timer.Reset(t.s.provider.opts.Grace / 2)
+	t.timer.Reset(cli.CutWait(t.ctx, t.s.provider.opts.Grace))
 	if !t.sent { // it never began: nothing is to be ended
 		t.timer.Reset(0)
 		return
@@ -63,4 +63,22 @@ func (t *liveTurn) crashed() cli.Result {
 	}
 	f := *t.s.server.failure
 	return cli.Result{Err: &f}
+}
+
+// sessionGoesOn says whether Codex ended the turn for the user's next message, and nothing of the turn runs on. Codex leaves
+// a running command alone, so sessionGoesOn ends it.
+func (t *liveTurn) sessionGoesOn() bool {
+	if t.cut.IsZero() || !cli.Replaced(t.ctx) || t.parser.status == "" {
+		return false
+	}
+	if t.out.OpenTools() == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.provider.opts.Grace+stopWait)
+	defer cancel()
+	err := t.s.endTools(ctx)
+	if err != nil {
+		t.s.provider.opts.Logger.Warn("end what an interrupted turn runs", "agent", string(Agent), "thread", string(t.s.thread), "err", err)
+	}
+	return err == nil
 }

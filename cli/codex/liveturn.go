@@ -386,6 +386,9 @@ func (t *liveTurn) close(r *cli.Result) {
 		r.Duration = max(t.now().Sub(t.began), time.Millisecond)
 		t.out.Pass(cli.CaughtUp{})
 	}
+	if t.sessionGoesOn() {
+		t.cut = time.Time{}
+	}
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.spent = t.s.spent || !t.cut.IsZero()

@@ -43,7 +43,7 @@ func TestRealConformance(t *testing.T) {
 			clitest.AdoptText, clitest.AdoptEnded, clitest.AdoptUnsent, clitest.AdoptIdle)
 	}
 	live.Leave(elsewhere, clitest.ModelError)
-	oneShot.Leave(asLive, clitest.FailingTool, clitest.TwoSessions, clitest.Thinking, clitest.AbortText, clitest.DetachThenAbort)
+	oneShot.Leave(asLive, clitest.FailingTool, clitest.TwoSessions, clitest.Thinking, clitest.AbortText, clitest.ReplaceText, clitest.DetachThenAbort)
 	clitest.EachMode(t, clitest.Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, dir, _ := real(t)

@@ -20,7 +20,7 @@ func (t *turn) sweep(ran bool) {
 	h := t.server
 	h.mu.Lock()
 	was := h.leftovers
-	h.leftovers = h.leftovers || t.cut != "" && ran
+	h.leftovers = h.leftovers || t.cut != "" && ran && !t.replaced()
 	h.ending = h.ending || h.leftovers
 	leftovers := h.leftovers
 	h.mu.Unlock()
@@ -37,3 +37,6 @@ func (t *turn) sweep(ran bool) {
 		t.s.provider.opts.Logger.Error("a copilot with what an aborted turn started did not end", "err", err)
 	}
 }
+
+// replaced says whether copilot ended the turn for the user's next message: it ends the tools that run then, too.
+func (t *turn) replaced() bool { return cli.Replaced(t.ctx) && t.p.ended && t.stopped == nil }

@@ -282,8 +282,8 @@ func (t *turn) tick() {
 	switch {
 	case t.stopped != nil:
 	case t.cut != "":
-		if half := t.cutAt.Add(o.Grace / 2); now.Before(half) {
-			t.timer.Reset(half.Sub(now))
+		if limit := t.cutAt.Add(cli.CutWait(t.ctx, o.Grace)); now.Before(limit) {
+			t.timer.Reset(limit.Sub(now))
 			return
 		}
 		t.kill()
@@ -313,7 +313,7 @@ func (t *turn) interrupt(why cli.End) {
 		t.kill()
 		return
 	}
-	t.timer.Reset(t.s.provider.opts.Grace / 2)
+	t.timer.Reset(cli.CutWait(t.ctx, t.s.provider.opts.Grace))
 }
 
 // kill ends the process, which is deaf. Where it works for others it is left to them, and takes nothing new: it

@@ -45,6 +45,8 @@ func TestRealConformance(t *testing.T) {
 		left.Leave(elsewhere, clitest.ResumeSession)
 	}
 	oneShot.Leave(asSaid, clitest.TwoSessions)
+	oneShot.Leave("it sends the model an aborted prompt again, together with the next one", clitest.ReplaceText, clitest.ReplaceTool)
+	live.Leave("its model refuses what is said after a tool that was cut off, so the session goes on in another process", clitest.ReplaceTool)
 	clitest.EachMode(t, clitest.Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, c, _ := real(t, nil)

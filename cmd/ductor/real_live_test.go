@@ -39,6 +39,7 @@ func feats() []feat {
 		{"runs a tool that was allowed by a button", (*liveTown).runsWhatIsAllowed},
 		{"does not run what was denied by a button", (*liveTown).leavesWhatIsDenied},
 		{"is steered while it works", (*liveTown).isSteered},
+		{"answers the next message instead, in the same process", (*liveTown).isReplaced},
 		{"is interrupted, and the session goes on", (*liveTown).isInterrupted},
 		{"goes on after its process was ended to make room", (*liveTown).resumesAfterEviction},
 	}
@@ -168,6 +169,22 @@ func (l *liveTown) isSteered() string {
 }
 
 const steerButton = "↪ Steer"
+
+func (l *liveTown) isReplaced() string {
+	before := l.pids()
+	l.say(`[[start]] [[text "without end" ]] [[text n=2000 delay=20ms]]`)
+	l.awaitWord("without end")
+	l.say(`[[start]] [[text "the next message's answer"]]`)
+	l.press("⚡ Interrupt")
+	l.turns++ // what was interrupted has a footer too
+	if m := l.next(); !strings.Contains(m.Text, "the next message's answer") {
+		l.t.Errorf("it answers %q", m.Text)
+	}
+	if after := l.pids(); fmt.Sprint(after) != fmt.Sprint(before) {
+		l.t.Errorf("the interrupted turn was %v's, the next one %v's", before, after)
+	}
+	return ""
+}
 
 func (l *liveTown) isInterrupted() string {
 	l.say(`[[start]] [[text "on and on " ]] [[text n=2000 delay=20ms]]`)
