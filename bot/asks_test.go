@@ -297,7 +297,7 @@ func TestAsksThatEndByThemselves(t *testing.T) {
 			time.Sleep(31 * time.Minute)
 			s.wantShown("Not decided in time")
 			s.wantAnswer(s.tap(s.who, m, s.data(m, "Allow once")), "Too late")
-			s.wantTold("a false Nobody decided in time, so it was denied.[]")
+			s.wantTold("a false No user decided in time, so it was denied.[]")
 		})
 	})
 	t.Run("aborted", func(t *testing.T) {

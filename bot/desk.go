@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Desk is what the chat asks of the domain. *orchestrator.Orchestrator implements it.
+// Desk is what the chat asks of the domain. *conversation.Engine implements it.
 //
 // Methods answer quickly: none waits for an agent to start or to end. Safe for concurrent use.
 type Desk interface {

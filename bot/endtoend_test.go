@@ -17,6 +17,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/store"
 	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
 )
 
 // mortalStore is a database that dies with its ductor: every write is a step of m.
@@ -152,7 +153,7 @@ func (m *mortal) isDead() bool {
 // ductor is a whole one but for the agent: bot, orchestrator, database.
 type ductor struct {
 	bot  *bot.Bot
-	desk *orchestrator.Orchestrator
+	desk *conversation.Engine
 	done chan error
 	end  context.CancelFunc
 }
@@ -169,7 +170,7 @@ func startDuctor(t *testing.T, h *house, db everything, agent orchestrator.Gatew
 	if err != nil {
 		t.Fatal(err)
 	}
-	desk := orchestrator.New(orchestrator.Options{
+	desk := conversation.New(conversation.Options{
 		Store: db, Gateway: agent, Chat: b.Chat(), Asks: b.Chat(), Permission: cli.Ask, Dir: "/", Roots: []string{"/"}, QueueMax: 10,
 		HistoryTurns: 5, HistoryBytes: 1000, DeliveryWait: 10 * time.Second, Now: time.Now,
 		NewID: uuid.NewString,

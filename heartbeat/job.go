@@ -13,6 +13,7 @@ import (
 	"ductor/cli"
 	"ductor/heartbeat/schedule"
 	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
 )
 
 // Bounds of a job.
@@ -76,7 +77,7 @@ func check(j orchestrator.Job) error {
 	case j.Timeout < 0:
 		return fmt.Errorf("a timeout of %s is none", j.Timeout)
 	}
-	if err := j.Rights.Check(); err != nil {
+	if err := approval.CheckRights(j.Rights); err != nil {
 		return err
 	}
 	for _, word := range []struct {

@@ -22,7 +22,7 @@ type Jobs struct {
 // JobsOptions configure Jobs. Directory is required.
 type JobsOptions struct {
 	// Directory says whether a job may work in a directory, and gives its absolute path; see
-	// orchestrator.Orchestrator.Directory.
+	// conversation.Engine.Directory.
 	Directory func(path string) (string, error)
 	// Stale is the age at which a turn counts as stale; a time limit must be shorter. 0 is never.
 	Stale time.Duration

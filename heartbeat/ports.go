@@ -43,7 +43,7 @@ type Store interface {
 
 // Runner runs turns. cmd/ductor connects it to the orchestrator. Safe for concurrent use.
 type Runner interface {
-	// SubmitOrder is that of orchestrator.Orchestrator.
+	// SubmitOrder is that of conversation.Engine.
 	SubmitOrder(ctx context.Context, o orchestrator.Order) error
 	// Turn returns orchestrator.ErrNoTurn for an unknown id.
 	Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error)

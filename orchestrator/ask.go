@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"slices"
 	"time"
 
 	"ductor/cli"
@@ -56,7 +55,7 @@ type Ask struct {
 	Decided time.Time  // zero while open
 
 	// Message is the chat's message that shows the ask, and Sent what is known of it. They are what
-	// Orchestrator.AskShown was told, Pending and 0 before.
+	// Approvals.AskShown was told, Pending and 0 before.
 	Message int
 	Sent    SendState
 }
@@ -64,13 +63,8 @@ type Ask struct {
 // Same is how many identical requests the ask stands for.
 func (a Ask) Same() int { return len(a.Requests) }
 
-// mayDecide says whether a person is among the approvers.
-func (a Ask) mayDecide(p PersonID) bool { return p != 0 && slices.Contains(a.Approvers, p) }
-
-// secret says whether an answer to it is not to be kept.
-func (a Ask) secret() bool {
-	return slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
-}
+// RuledByMode stands in Ask.Ruled where no rule but the permission mode let an edit through.
+const RuledByMode = string(cli.AcceptEdits)
 
 // Choice is what a person does with an Ask.
 type Choice string

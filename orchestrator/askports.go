@@ -16,8 +16,8 @@ type Asks interface {
 	ShowAsk(ask Ask)
 }
 
-// AskDesk is what people do with asks, rules and turns that run. *Orchestrator implements it.
-type AskDesk interface {
+// Approvals is what users do with asks and rules. *approval.Service implements it.
+type Approvals interface {
 	// Decide decides an ask, once. nonce is Ask.Nonce. The Ask that is returned is as it stands now; it is
 	// zero for ErrNoAsk, ErrElsewhere and ErrNotApprover. Errors, in the order they are looked for: ErrNoAsk
 	// (unknown or forged), ErrElsewhere, ErrNotApprover, ErrAskDecided, ErrAskExpired, ErrAskWithdrawn, and
@@ -31,12 +31,18 @@ type AskDesk interface {
 	// AskShown records which message shows an ask. ErrNoAsk.
 	AskShown(ctx context.Context, id AskID, state SendState, message int) error
 
-	// Permissions says what the agents of a conversation may do unasked.
-	Permissions(ctx context.Context, in ConversationID) (Permissions, error)
 	// Revoke takes a rule back. What it let through stays. ErrNoRule if the conversation has no such rule.
 	Revoke(ctx context.Context, id RuleID, by Press) error
 	// Audit lists what happened since a moment, newest first.
 	Audit(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
+}
+
+// AskDesk is what users do with asks, rules and turns that run. *conversation.Engine implements it.
+type AskDesk interface {
+	Approvals
+
+	// Permissions says what the agents of a conversation may do without asking.
+	Permissions(ctx context.Context, in ConversationID) (Permissions, error)
 
 	// SetBusy chooses what becomes of a prompt that comes while a turn runs. ErrBadChoice for no BusyMode.
 	SetBusy(ctx context.Context, in ConversationID, mode BusyMode) error

@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"context"
 	"time"
 
 	"ductor/cli"
@@ -44,18 +43,4 @@ type AuditEntry struct {
 	Rule         string // that decided, was made or was revoked; the permission mode of AuditAccepted and AuditRan
 	Reason       string
 	Same         int // identical requests that it decided
-}
-
-// Audit lists what happened since a moment, newest first.
-func (o *Orchestrator) Audit(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error) {
-	return o.opts.Store.AuditSince(ctx, since, limit)
-}
-
-// audit records what happened outside of the changes, which record themselves in their transaction. At is filled in. What cannot be recorded
-// is logged: it has happened already.
-func (o *Orchestrator) audit(ctx context.Context, entry AuditEntry) {
-	entry.At = o.now()
-	if err := o.opts.Store.RecordAudit(ctx, entry); err != nil {
-		o.log.Error("record the audit", "what", entry.What, "err", err)
-	}
 }

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -16,6 +17,15 @@ type ConversationID struct {
 // Key is the conversation as the cli package knows it.
 func (id ConversationID) Key() cli.Conversation {
 	return cli.Conversation(strconv.FormatInt(id.Chat, 10) + "/" + strconv.Itoa(id.Topic))
+}
+
+// ParseKey is the inverse of ConversationID.Key.
+func ParseKey(key cli.Conversation) (ConversationID, error) {
+	var id ConversationID
+	if n, err := fmt.Sscanf(string(key), "%d/%d", &id.Chat, &id.Topic); n != 2 || err != nil {
+		return ConversationID{}, fmt.Errorf("parse conversation key %q: %w", key, err)
+	}
+	return id, nil
 }
 
 // UploadFolder is the name of the folder, in the uploads directory, that holds the files people sent to it.
@@ -44,6 +54,28 @@ type Conversation struct {
 	Role        string   // name of a role, or NoRole; empty means the configured default
 }
 
+// NoRole stands in Conversation.Role for a conversation that is to play none, whatever the configured default.
+const NoRole = "(none)"
+
+// How long a bypass lasts that was chosen in a chat.
+const (
+	DefaultBypass = time.Hour
+	MostBypass    = 24 * time.Hour
+)
+
+// BusyMode is what becomes of a prompt that comes while a turn runs.
+type BusyMode string
+
+// The busy modes. Queue is the default, and what the others fall back to.
+const (
+	BusyQueue     BusyMode = "queue"     // it waits
+	BusySteer     BusyMode = "steer"     // it is handed to the turn that runs
+	BusyInterrupt BusyMode = "interrupt" // the turn that runs is ended for it
+)
+
+// BusyModes lists every mode, the default first.
+func BusyModes() []BusyMode { return []BusyMode{BusyQueue, BusySteer, BusyInterrupt} }
+
 // Session is one line of work of a conversation.
 type Session struct {
 	ID           SessionID
@@ -65,5 +97,5 @@ type AgentEnv struct {
 	Sandbox cli.Sandbox // empty is this host
 }
 
-// agentEnv is the agent of a turn and the environment it runs in.
-func (t Turn) agentEnv() AgentEnv { return AgentEnv{t.Agent, t.Sandbox} }
+// AgentEnv is the agent of a turn and the environment it runs in.
+func (t Turn) AgentEnv() AgentEnv { return AgentEnv{t.Agent, t.Sandbox} }

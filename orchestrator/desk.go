@@ -15,8 +15,8 @@ type Press struct {
 	Updates      []int64
 }
 
-// mayEnd says whether who pressed may take a turn out of the queue, or end it.
-func (p Press) mayEnd(t Turn) bool {
+// MayEnd says whether who pressed may take a turn out of the queue, or end it.
+func (p Press) MayEnd(t Turn) bool {
 	return p.Of != RightsOfMember || t.Prompt.Person == p.Person && t.Prompt.Rights.Of == RightsOfMember
 }
 
@@ -80,4 +80,11 @@ type Role struct {
 	Replace bool        // instead of the agent's own system prompt, not after it
 	Agent   cli.Agent   // empty: whoever is the default
 	Model   cli.ModelID // empty: that agent's default
+}
+
+// AgentDefaults are what an agent is given when neither the conversation nor its role says otherwise.
+type AgentDefaults struct {
+	Model  cli.ModelID
+	Effort cli.Effort
+	Args   []string // added to its command line
 }

@@ -32,26 +32,3 @@ type Disk interface {
 	// WaitingConversations lists the conversations in which a turn waits, runs, or ended and is not shown.
 	WaitingConversations(ctx context.Context) ([]ConversationID, error)
 }
-
-// diskState is the state of the disk, and a channel that is closed once that has changed.
-func (o *Orchestrator) diskState() (DiskState, <-chan struct{}) {
-	if o.opts.Disk == nil {
-		return DiskWorks, nil
-	}
-	state, changed := o.opts.Disk.Disk()
-	return state, changed.Done()
-}
-
-// awaitDisk waits while the disk is full. False: ctx ended before, or it is not known when there is room.
-func (o *Orchestrator) awaitDisk(ctx context.Context) bool {
-	state, changed := o.diskState()
-	if changed == nil || state != DiskFull {
-		return changed != nil
-	}
-	select {
-	case <-changed:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

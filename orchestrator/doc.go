@@ -1,6 +1,5 @@
-// Package orchestrator is the domain: conversations, their queues and turns, sessions that outlive
-// processes and agents, model choice, reset rules, roles, and what agents ask people.
+// Package orchestrator is the nouns of the domain, such as Conversation, Session, Turn, Outcome, Approval, Rule and Job,
+// and the ports that its engines and adapters meet at: Store, Chat, Gateway, Journal.
 //
-// It is not Telegram (package bot shows what happens here), not an agent (package cli runs the turns) and
-// not SQLite (internal/store keeps what is said here). It states what it needs of them in ports.go.
+// It is no engine: orchestrator/conversation runs turns, orchestrator/approval decides what agents ask.
 package orchestrator

@@ -57,9 +57,6 @@ type Jobs interface {
 	DeleteJob(ctx context.Context, id JobID, by Press) error
 }
 
-// Directory says whether a job may work in a directory, and gives it as an absolute path; ErrOutsideRoot, ErrNotADir.
-func (o *Orchestrator) Directory(path string) (string, error) { return o.resolveDir(o.opts.Dir, path) }
-
 // anyJobs is Jobs, of which a method has the name too.
 type anyJobs interface{ Jobs }
 

@@ -66,7 +66,7 @@ type Gateway interface {
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 	// Survey says what is left of turns that the previous process was running; see cli.Service.
 	Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error)
-	// Resume goes on with a turn that Survey found a run of; see cli.Service.
+	// Resume continues a turn that Survey found a run of; see cli.Service.
 	Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 	// Settled says that the outcome of a turn is recorded.
 	Settled(turn cli.TurnID)

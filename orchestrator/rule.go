@@ -35,7 +35,7 @@ type Rule struct {
 	Created      time.Time
 }
 
-// Permissions is what the agents of a conversation may do unasked.
+// Permissions is what the agents of a conversation may do without asking.
 type Permissions struct {
 	Mode cli.PermissionMode
 	// BypassUntil is when a bypass ends that was chosen here; zero for none.

@@ -18,7 +18,7 @@ const (
 	TurnAborted     TurnState = "aborted"     // a person ended it
 	TurnCancelled   TurnState = "cancelled"   // left the queue without having run
 	TurnSteered     TurnState = "steered"     // became a part of the turn Into
-	TurnInterrupted TurnState = "interrupted" // ductor died while it ran; never runs again unasked
+	TurnInterrupted TurnState = "interrupted" // ductor died while it ran; never runs again without a request
 )
 
 // Attachment is a file that came with a message and lies on our disk.

@@ -23,6 +23,7 @@ import (
 	"ductor/internal/store"
 	"ductor/internal/supervisor"
 	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
 )
 
 // The names inside the storage directory.
@@ -53,7 +54,7 @@ type app struct {
 	host         *host.Launcher
 	envs         environment.Environments
 	service      *cli.Service
-	orchestrator *orchestrator.Orchestrator
+	orchestrator *conversation.Engine
 	bot          *bot.Bot
 	timers       *timers
 	scrub        *tgapi.Scrubber
@@ -99,7 +100,7 @@ func buildAppWith(ctx context.Context, cfg config.Config, start supervisor.Optio
 	if a.service, err = cli.NewService(serviceOptions(cfg, a, log)); err != nil {
 		return nil, err
 	}
-	a.orchestrator = orchestrator.New(orchestratorOptions(cfg, a, log))
+	a.orchestrator = conversation.New(conversationOptions(cfg, a, log))
 	if err = buildTimers(ctx, a); err != nil {
 		return nil, err
 	}

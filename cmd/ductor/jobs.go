@@ -14,6 +14,7 @@ import (
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
 )
 
 // jobsOf lists the enabled jobs of the configuration, with the heartbeat's prompt among them.
@@ -69,7 +70,7 @@ func rightsOf(key string, r config.Rights) (orchestrator.Rights, error) {
 	rights := orchestrator.Rights{
 		Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Permission), Rules: r.Rules, Tools: r.Tools,
 	}
-	if err := rights.Check(); err != nil {
+	if err := approval.CheckRights(rights); err != nil {
 		return orchestrator.Rights{}, fmt.Errorf("%s.rules: %w", key, err)
 	}
 	return rights, nil

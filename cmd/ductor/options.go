@@ -19,6 +19,7 @@ import (
 	"ductor/internal/secrets"
 	"ductor/internal/store"
 	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
 )
 
 func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.Scrubber, transport http.RoundTripper) bot.Options {
@@ -133,11 +134,11 @@ func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 
 // onBackground hands the result of a background task to the orchestrator, which is built after the agents.
 func (a *app) onBackground(conversation cli.Conversation, r cli.Result) {
-	a.orchestrator.Unasked(conversation, r)
+	a.orchestrator.Background(conversation, r)
 }
 
-func orchestratorOptions(cfg config.Config, a *app, log *slog.Logger) orchestrator.Options {
-	o := orchestrator.Options{
+func conversationOptions(cfg config.Config, a *app, log *slog.Logger) conversation.Options {
+	o := conversation.Options{
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Gateway: a.service, Chat: a.bot.Chat(),
 		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
 		DeniedTools: cfg.Permissions.DeniedTools,

@@ -33,7 +33,7 @@ var imports = map[string][]string{
 	"bot/card":          {"orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli"},
 	"bot/cron":          {"orchestrator", "bot/render", "bot/tgapi", "cli"},
 	"bot/render":        {},
-	"orchestrator":      {"cli", "internal/secrets"},
+	"orchestrator":      {"cli"},
 	"cli":               {},
 	"cli/rpc":           {"cli"},
 	"cli/host":          {"cli", "internal/supervisor"},
@@ -46,7 +46,7 @@ var imports = map[string][]string{
 	"cli/gemini/guard":      {},
 	"cli/copilot":           {"cli", "cli/acp", "cli/rpc"},
 	"internal/config":       {},
-	"heartbeat":             {"orchestrator", "cli", "heartbeat/schedule"},
+	"heartbeat":             {"orchestrator", "orchestrator/approval", "cli", "heartbeat/schedule"},
 	"heartbeat/schedule":    {},
 	"heartbeat/webhook":     {"orchestrator", "cli"},
 	"internal/store":        {"orchestrator", "heartbeat", "heartbeat/webhook", "cli", "internal/store/sqlite"},
@@ -62,6 +62,9 @@ var imports = map[string][]string{
 	"scripts/loopback":      {},
 	"scripts/testlog":       {},
 	"scripts/together":      {},
+
+	"orchestrator/approval":     {"orchestrator", "cli", "internal/secrets"},
+	"orchestrator/conversation": {"orchestrator", "orchestrator/approval", "cli", "internal/secrets"},
 }
 
 // modules says which packages may import an outside module, tests excepted. "" allows every package.

@@ -1,0 +1,64 @@
+package approval
+
+import (
+	"context"
+	"slices"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// letsThrough finds what lets an ask of the turn through without a user: a rule, or the permission mode. It returns it as
+// users read it, empty for nothing. Nothing lets a request through that touches one of ductor's own files, asks for more
+// than usual, or leaves out what it is about.
+func (r *Requests) letsThrough(ask orchestrator.Ask) (string, error) {
+	if p := ask.Approval; p == nil || p.Widens() || p.Missing != "" || r.s.touchesOwn(ask) {
+		return "", nil
+	}
+	rule, err := r.ruleFor(ask)
+	if err == nil && rule == "" && r.turn.Mode == cli.AcceptEdits && editsBelow(ask) {
+		rule = orchestrator.RuledByMode
+	}
+	return rule, err
+}
+
+// touchesOwn says whether a request names one of ductor's own files: as a file that it changes, or as a text of its input.
+func (s *Service) touchesOwn(a orchestrator.Ask) bool {
+	p := a.Approval
+	if p == nil {
+		return false
+	}
+	changes := func(c cli.FileChanged) bool { return cli.Touches(s.opts.Protected, a.Dir, c.Path) }
+	fields := func(f cli.Field) bool { return cli.NamesOne(s.opts.Protected, a.Dir, f.Value) }
+	return slices.ContainsFunc(p.Changes, changes) || slices.ContainsFunc(p.Fields, fields) ||
+		cli.Names(s.opts.Protected, a.Dir, p.Input)
+}
+
+// ruleFor finds what lets an ask of the turn through: a rule of the conversation, or a pattern of its job. It returns
+// the rule as users read it, empty for none.
+func (r *Requests) ruleFor(ask orchestrator.Ask) (string, error) {
+	if rights := r.turn.Turn.Prompt.Rights; !rights.OfChat() {
+		i := slices.IndexFunc(rights.Rules, func(text string) bool { return patternCovers(text, ask) })
+		if i < 0 {
+			return "", nil
+		}
+		return rights.Rules[i], nil
+	}
+	return r.s.chatRule(r.keep(), ask)
+}
+
+// chatRule finds a rule of the conversation that lets an ask through.
+func (s *Service) chatRule(ctx context.Context, a orchestrator.Ask) (string, error) {
+	if a.Approval == nil {
+		return "", nil
+	}
+	rules, err := s.opts.Store.RulesOf(ctx, a.Conversation)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(rules, func(r orchestrator.Rule) bool { return covers(r, a) })
+	if i < 0 {
+		return "", nil
+	}
+	return rules[i].Text, nil
+}

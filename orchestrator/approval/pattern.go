@@ -1,0 +1,87 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// pattern is a rule that the configuration of a job writes: "Tool", "Tool(command)" or "Tool(first words *)".
+type pattern struct {
+	tool    string
+	command string // with open, the first words of one; empty: what harmlessUse lets through
+	open    bool   // further plain words may follow
+}
+
+// ParsePattern says what is wrong with a pattern of a job, in words for whoever wrote it; nil for one that counts.
+func ParsePattern(text string) error {
+	_, err := parsePattern(text)
+	return err
+}
+
+// CheckRights says what is wrong with the rights of a job, in words for whoever wrote them.
+func CheckRights(r orchestrator.Rights) error {
+	if r.Mode != "" && !slices.Contains(cli.PermissionModes(), r.Mode) {
+		return fmt.Errorf("there is no permission mode %q", r.Mode)
+	}
+	for _, rule := range r.Rules {
+		if err := ParsePattern(rule); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parsePattern(text string) (pattern, error) {
+	tool, rest, with := strings.Cut(text, "(")
+	p := pattern{tool: tool}
+	switch {
+	case tool == "" || strings.ContainsAny(tool, " \t)*"):
+		return pattern{}, fmt.Errorf(`%q should be a tool such as "WebFetch", or one with a command such as "Bash(git status *)"`, text)
+	case tool == cli.PlanTool:
+		return pattern{}, fmt.Errorf("a plan is always shown: no rule allows %s", cli.PlanTool)
+	case !with:
+		return p, nil
+	}
+	command, closed := strings.CutSuffix(rest, ")")
+	p.command, p.open = strings.CutSuffix(command, " *")
+	if !closed || !plainCommand(p.command) {
+		return pattern{}, fmt.Errorf("%q should have one command of plain words in its parentheses: no quotes, variables, wildcards or second commands", text)
+	}
+	return p, nil
+}
+
+// patternCovers says whether a pattern lets an ask through. One that does not parse lets nothing through.
+func patternCovers(text string, a orchestrator.Ask) bool {
+	p, err := parsePattern(text)
+	if err != nil || a.Approval == nil || a.Approval.Tool != p.tool {
+		return false
+	}
+	if p.command == "" {
+		return harmlessUse(a)
+	}
+	command, ok := commandOf(*a.Approval, a.Dir)
+	if !ok || command == p.command || !p.open {
+		return ok && command == p.command
+	}
+	rest, ok := strings.CutPrefix(command, p.command+" ")
+	return ok && plainCommand(command) &&
+		!slices.ContainsFunc(strings.Split(rest, " "), func(w string) bool { return !plainWord(w) })
+}
+
+// harmlessUse says whether a pattern without a command lets a use of its tool through: no command, which is to be written
+// out, no wider rights, and no file but those that an edit may write.
+func harmlessUse(a orchestrator.Ask) bool {
+	fields, ok := fieldsOf(a.Approval.Input)
+	if editsBelow(a) {
+		return true
+	}
+	more := func(name string) bool { _, given := fields[name]; return given }
+	return ok && len(a.Approval.Changes) == 0 && !slices.ContainsFunc([]string{
+		"command", "cwd", "workdir", "permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
+		"file_path", "notebook_path", "path", "paths", "fileName", "resolvedPath", "fileEdits",
+	}, more)
+}

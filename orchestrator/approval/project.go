@@ -1,0 +1,109 @@
+package approval
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// projectAsk begins the id of the one ask that ductor makes in the agent's place.
+const projectAsk = "project-"
+
+// Project says whether a turn of the conversation may use the settings of the project it works in: there are
+// none, or a rule of the chat allows them as they are.
+func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn, dir string) (cli.ProjectSettings, error) {
+	approval, there := s.projectApproval(t, dir)
+	if !there {
+		return cli.WithProject, nil
+	}
+	ask := orchestrator.Ask{Conversation: conv, Agent: t.Agent, Dir: dir, Approval: &approval}
+	if !t.Prompt.Rights.OfChat() || approval.Missing != "" || s.touchesOwn(ask) {
+		return cli.WithoutProject, nil
+	}
+	rule, err := s.chatRule(ctx, ask)
+	if err != nil {
+		return cli.WithoutProject, fmt.Errorf("load rules: %w", err)
+	}
+	if rule == "" {
+		return cli.WithoutProject, nil
+	}
+	return cli.WithProject, nil
+}
+
+// projectApproval is the question whether the agent of a turn may use the settings of the project in dir; false if there are none.
+func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.ApprovalAsked, bool) {
+	fields, missing := s.opts.Agents.ProjectFields(t.Sandbox, t.Agent, dir)
+	if len(fields) == 0 && missing == "" {
+		return cli.ApprovalAsked{}, false
+	}
+	sum := sha256.New()
+	for _, f := range fields {
+		fmt.Fprintf(sum, "%q=%q\n", f.Name, f.Value)
+	}
+	digest := hex.EncodeToString(sum.Sum(nil))
+	input, err := json.Marshal(map[string]string{projectDigestField: digest})
+	if err != nil { // a map of strings can always be encoded
+		missing = "the settings"
+	}
+	fields = append(fields, cli.Field{Name: projectDigestField, Value: digest, Weight: cli.LabelField})
+	return cli.ApprovalAsked{Tool: cli.ProjectTool, Title: dir, Fields: fields, Missing: missing, Input: input, Deaf: true}, true
+}
+
+const projectDigestField = "sha256"
+
+// projectRule is the rule that allows the settings that p lists as they are.
+func projectRule(base orchestrator.Rule, p cli.ApprovalAsked) orchestrator.Rule {
+	base.Kind, base.Value = orchestrator.RuleSame, projectDigest(p)
+	base.Text = fmt.Sprintf("%s(of %s, as listed, %s)", p.Tool, base.Dir, base.Value[:min(len(base.Value), 12)])
+	return base
+}
+
+// projectDigest is equal for equal settings; it is computed before secrets are taken out of them.
+func projectDigest(p cli.ApprovalAsked) string {
+	fields, _ := fieldsOf(p.Input)
+	digest, _ := fields[projectDigestField].(string)
+	return digest
+}
+
+// AskForProject has users decide about the settings of a project that the turn would start without, and says whether
+// they allow them. It passes the question to show, and waits for the decision, for its expiry or for the end of ctx. Only
+// a turn with the rights of the chat asks, and a session only once about the same settings.
+func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.ProjectSettings {
+	t, opts := r.turn.Turn, r.s.opts
+	approval, there := r.s.projectApproval(t, r.turn.Dir)
+	if !there || !t.Prompt.Rights.OfChat() || opts.Asks == nil {
+		return cli.WithoutProject
+	}
+	id, err := r.s.random(5)
+	if err != nil {
+		r.log.Error("ask about the settings of a project", "err", err)
+		return cli.WithoutProject
+	}
+	approval.ID = cli.AskID(projectAsk + id)
+	probe := orchestrator.Ask{Agent: t.Agent, Dir: r.turn.Dir, Approval: &approval}
+	before, err := opts.Store.FindSameAsk(r.keep(), t.Session, digestOf(probe))
+	switch {
+	case err == nil && (before.State == orchestrator.AskDenied || before.State == orchestrator.AskExpired):
+		return cli.WithoutProject
+	case err != nil && !errors.Is(err, orchestrator.ErrNoAsk):
+		r.log.Error("look for a decision on the settings of a project", "err", err)
+	}
+	show(approval)
+	select {
+	case d := <-r.project:
+		if d.Allow {
+			return cli.WithProject
+		}
+	case <-ctx.Done():
+	}
+	return cli.WithoutProject
+}
+
+func isProjectAsk(id cli.AskID) bool { return strings.HasPrefix(string(id), projectAsk) }

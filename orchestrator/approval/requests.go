@@ -1,0 +1,270 @@
+package approval
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
+)
+
+// Bounds of the requests of a turn.
+const (
+	mostOpen   = 32 // requests of one turn that are open at a time
+	mostEvents = 64 // events that wait to be recorded; then the agent's stream waits
+)
+
+// Sentences that agents are told, and users.
+const (
+	expiredSentence    = "No user decided in time, so it was denied."
+	unansweredSentence = "No user answered in time. Decide yourself, or say what you need to know and end your turn."
+	noUserSentence     = "No user can be asked here, so it was denied."
+	manySentence       = "Too many requests wait for a decision, so this one was denied. Wait for them."
+	brokenSentence     = "ductor could not record the request, so it was denied."
+	goneSentence       = "The request was withdrawn before."
+	secretSentence     = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
+)
+
+// Running is a turn whose requests are handled.
+type Running struct {
+	Turn    orchestrator.Turn
+	Dir     string
+	Mode    cli.PermissionMode
+	Resumed bool // its events up to cli.CaughtUp happened before this process
+	Secrets Secrets
+	// Show is called with cli.AskWithdrawn for what the agent no longer waits for.
+	Show func(cli.Event)
+}
+
+// Secrets are what must not be shown or stored of what the agent of a turn says. Safe for concurrent use.
+type Secrets interface {
+	Known() *secrets.Set
+	// Learn adds the answers that are secret: the agent may say them.
+	Learn(questions []cli.Question, answers [][]string)
+}
+
+// Requests are what the agent of one running turn asks. Its users and rules decide, and the agent is told. Events wait
+// in a queue for a goroutine of their own: the agent's stream does not wait for the disk, and no decision is handed over from
+// within the stream.
+type Requests struct {
+	s       *Service
+	turn    Running
+	life    context.Context // of the turn
+	log     *slog.Logger
+	events  chan cli.Event
+	done    chan struct{}
+	project chan cli.Decision // the one on the project's settings
+
+	mu     sync.Mutex                         // held for one event or decision
+	told   map[cli.AskID]bool                 // requests of this process; whether the agent has the decision
+	timers map[orchestrator.AskID]func() bool // nil once the requests are closed
+	held   []cli.Event                        // asked before CaughtUp: perhaps withdrawn since
+}
+
+// Open begins to handle the requests of a turn. Drain and Close end it. life is that of the turn.
+func (s *Service) Open(life context.Context, turn Running) *Requests {
+	r := &Requests{
+		s: s, turn: turn, life: life, log: s.log.With("turn", turn.Turn.ID),
+		events: make(chan cli.Event, mostEvents), done: make(chan struct{}), project: make(chan cli.Decision, 1),
+		told: map[cli.AskID]bool{}, timers: map[orchestrator.AskID]func() bool{},
+	}
+	s.mu.Lock()
+	s.turns[turn.Turn.ID] = r
+	s.mu.Unlock()
+	if turn.Resumed {
+		r.rearm()
+	}
+	go r.work()
+	return r
+}
+
+// keep is a context that ends with nothing: what is recorded must be.
+func (r *Requests) keep() context.Context { return context.WithoutCancel(r.life) }
+
+// Take handles an event of the turn. It is called from the agent's stream.
+func (r *Requests) Take(ev cli.Event) {
+	switch ev.(type) {
+	case cli.ToolStarted, cli.ToolEnded: // the audit misses none
+		r.events <- ev
+		return
+	case cli.ApprovalAsked, cli.QuestionAsked, cli.AskWithdrawn, cli.CaughtUp:
+	default:
+		return
+	}
+	select {
+	case r.events <- ev:
+	case <-r.life.Done(): // the agent is being ended, or detached and asks again
+	}
+}
+
+// Drain returns when all that was asked is recorded. No event comes any more.
+func (r *Requests) Drain() {
+	close(r.events)
+	<-r.done
+}
+
+// Close ends the requests. Until then a decision that came too late for the agent is found to be late.
+func (r *Requests) Close() {
+	r.s.mu.Lock()
+	delete(r.s.turns, r.turn.Turn.ID)
+	r.s.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, stop := range r.timers {
+		stop()
+	}
+	r.timers = nil
+}
+
+func (r *Requests) work() {
+	defer close(r.done)
+	tools := toolAudit{r, map[cli.ToolID]cli.ToolStarted{}}
+	for ev := range r.events {
+		if !tools.take(ev) && r.life.Err() == nil {
+			r.handle(ev)
+		}
+	}
+}
+
+func (r *Requests) handle(ev cli.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch ev := ev.(type) {
+	case cli.CaughtUp:
+		r.turn.Resumed = false
+		for _, ev := range r.held {
+			r.asked(ev)
+		}
+		r.held = nil
+	case cli.AskWithdrawn:
+		r.withdrawn(ev.ID)
+	default:
+		if r.turn.Resumed && len(r.held) < mostEvents {
+			r.held = append(r.held, ev)
+			return
+		}
+		r.asked(ev)
+	}
+}
+
+func (r *Requests) withdrawn(request cli.AskID) {
+	for i, ev := range r.held {
+		if requestOf(ev) == request {
+			r.held = append(r.held[:i], r.held[i+1:]...)
+			break
+		}
+	}
+	ask, changed, err := r.s.opts.Store.WithdrawRequest(r.keep(), r.turn.Turn.ID, request, r.s.opts.Now())
+	if err != nil {
+		r.log.Error("withdraw ask", "err", err)
+	}
+	if changed {
+		r.show(ask)
+	}
+}
+
+func requestOf(ev cli.Event) cli.AskID {
+	switch ev := ev.(type) {
+	case cli.ApprovalAsked:
+		return ev.ID
+	case cli.QuestionAsked:
+		return ev.ID
+	}
+	return ""
+}
+
+// asked has a rule or a user decide, or hands over what was decided before.
+func (r *Requests) asked(ev cli.Event) {
+	request := requestOf(ev)
+	if r.s.opts.Asks == nil {
+		r.deny(request, noUserSentence)
+		return
+	}
+	ask, err := r.record(ev)
+	if err != nil {
+		r.log.Error("record what the agent asks; it is denied", "err", err)
+		r.deny(request, brokenSentence)
+		return
+	}
+	r.told[request] = false
+	if ask.State == orchestrator.AskOpen && r.timers[ask.ID] == nil && len(r.timers) >= mostOpen {
+		ask = r.refuse(ask)
+	}
+	if ask.State == orchestrator.AskOpen {
+		r.arm(ask)
+		r.show(ask)
+		return
+	}
+	if _, err := r.tell(ask); err != nil {
+		r.log.Error("hand a decision to the agent", "ask", ask.Requests, "err", err)
+	}
+	if ask.Message != 0 { // ductor may have died before it said so
+		r.show(ask)
+	}
+}
+
+// refuse denies an ask that is one too many; it was not shown.
+func (r *Requests) refuse(ask orchestrator.Ask) orchestrator.Ask {
+	now, _, err := r.s.opts.Store.DecideAsk(r.keep(), orchestrator.AskDecision{Ask: ask.ID, State: orchestrator.AskDenied, Reason: manySentence, At: r.s.opts.Now()})
+	if err != nil {
+		r.log.Error("deny an ask that is one too many", "err", err)
+		return ask
+	}
+	return now
+}
+
+// record stores what is asked and returns the ask that stands for it.
+func (r *Requests) record(ev cli.Event) (orchestrator.Ask, error) {
+	ask, err := r.compose(ev)
+	if err != nil {
+		return orchestrator.Ask{}, err
+	}
+	rule, err := r.letsThrough(ask)
+	if err != nil {
+		return orchestrator.Ask{}, err
+	}
+	stored := hide(r.turn.Secrets.Known(), ask)
+	if rule != "" {
+		stored.State, stored.Ruled, stored.Decided = orchestrator.AskAllowed, rule, r.s.opts.Now()
+	}
+	now, err := r.s.opts.Store.OpenAsk(r.keep(), stored, digestOf(ask))
+	if err != nil || rule == "" || now.State != orchestrator.AskOpen {
+		return now, err
+	}
+	// It was open before the rule was made.
+	now, _, err = r.s.opts.Store.DecideAsk(r.keep(), orchestrator.AskDecision{Ask: now.ID, State: orchestrator.AskAllowed, Ruled: rule, At: r.s.opts.Now()})
+	if err == nil {
+		r.show(now)
+	}
+	return now, err
+}
+
+func (r *Requests) compose(ev cli.Event) (orchestrator.Ask, error) {
+	id, err := r.s.random(10)
+	if err != nil {
+		return orchestrator.Ask{}, err
+	}
+	nonce, err := r.s.random(15)
+	if err != nil {
+		return orchestrator.Ask{}, err
+	}
+	now, turn := r.s.opts.Now(), r.turn.Turn
+	ask := orchestrator.Ask{
+		ID: orchestrator.AskID(id), Nonce: nonce, Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation,
+		Agent: turn.Agent, Requests: []cli.AskID{requestOf(ev)}, Dir: r.turn.Dir, Approvers: r.s.approvers(turn.Prompt),
+		Asked: now, Expires: now.Add(r.s.opts.Timeout), State: orchestrator.AskOpen,
+	}
+	switch ev := ev.(type) {
+	case cli.ApprovalAsked:
+		ask.Approval = &ev
+	case cli.QuestionAsked:
+		ask.Questions = ev.Questions
+	}
+	if turn.Prompt.Rights.OfChat() && !r.s.touchesOwn(ask) { // a rule is of the chat, and counts for no other turn
+		session, lasting := offer(ask)
+		ask.SessionRule, ask.Rule = session.Text, lasting.Text
+	}
+	return ask, nil
+}

@@ -1,0 +1,75 @@
+package approval
+
+import (
+	"fmt"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// sameInputBytes is how long an input may be for a rule that lets it through again: longer ones hardly come
+// twice, and no user reads them to the end.
+const sameInputBytes = 2000
+
+// offer says what an ask could be let through by from now on: session is a rule for the session, lasting one
+// for the conversation. Kind is empty where there is none. Both cover the ask itself.
+func offer(a orchestrator.Ask) (session, lasting orchestrator.Rule) {
+	p := a.Approval
+	if p == nil || p.Tool == cli.PlanTool || p.Tool == "" || p.Widens() || p.Missing != "" {
+		return orchestrator.Rule{}, orchestrator.Rule{}
+	}
+	base := orchestrator.Rule{Conversation: a.Conversation, Agent: a.Agent, Tool: p.Tool, Dir: a.Dir}
+	if p.Tool == cli.ProjectTool {
+		return orchestrator.Rule{}, projectRule(base, *p)
+	}
+	rule := func(kind orchestrator.RuleKind, value, text string) orchestrator.Rule {
+		r := base
+		r.Kind, r.Value, r.Text = kind, value, fmt.Sprintf("%s(%s)", p.Tool, text)
+		return r
+	}
+	if command, ok := commandOf(*p, a.Dir); ok {
+		session = rule(orchestrator.RuleCommand, command, command)
+		if plainCommand(command) {
+			lasting = session
+		}
+		for _, prefix := range openEnded() {
+			if matchPrefix(prefix, command) {
+				lasting = rule(orchestrator.RulePrefix, prefix, prefix+" *")
+			}
+		}
+	} else if editsBelow(a) {
+		session = rule(orchestrator.RuleEdits, a.Dir, "any file below "+a.Dir+" that is not hidden")
+	} else if _, ok := fieldsOf(p.Input); ok && len(p.Input) <= sameInputBytes {
+		session = rule(orchestrator.RuleSame, digestOf(a), "exactly this: "+string(p.Input))
+	}
+	if session.Kind != "" {
+		session.Session = a.Session
+	}
+	return session, lasting
+}
+
+// covers says whether r lets a through. What is stored is not believed: a rule counts only as far as its kind
+// may go.
+func covers(r orchestrator.Rule, a orchestrator.Ask) bool {
+	p := a.Approval
+	if p == nil || p.Tool == cli.PlanTool || p.Widens() || p.Missing != "" || r.Tool != p.Tool || r.Agent != a.Agent || r.Dir != a.Dir ||
+		r.Conversation != a.Conversation || r.Session != "" && r.Session != a.Session {
+		return false
+	}
+	if p.Tool == cli.ProjectTool {
+		return r.Kind == orchestrator.RuleSame && r.Value != "" && r.Value == projectDigest(*p)
+	}
+	switch r.Kind {
+	case orchestrator.RuleCommand:
+		command, ok := commandOf(*p, a.Dir)
+		return ok && command == r.Value && (r.Session != "" || plainCommand(command))
+	case orchestrator.RulePrefix:
+		command, ok := commandOf(*p, a.Dir)
+		return ok && matchPrefix(r.Value, command)
+	case orchestrator.RuleEdits:
+		return r.Session != "" && r.Value == a.Dir && editsBelow(a)
+	case orchestrator.RuleSame:
+		return r.Session != "" && r.Value == digestOf(a)
+	}
+	return false
+}

@@ -1,0 +1,255 @@
+package approval
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+func commandAsk(command string) orchestrator.Ask {
+	input, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		panic(err)
+	}
+	return orchestrator.Ask{Agent: "claude", Session: "s", Dir: "/src", Approval: &cli.ApprovalAsked{Tool: "Bash", Title: command, Input: input}}
+}
+
+func TestWhatIsOffered(t *testing.T) {
+	for command, want := range map[string][2]string{
+		"git status":                    {"Bash(git status)", "Bash(git status *)"},
+		"git status src":                {"Bash(git status src)", "Bash(git status *)"},
+		"go test ./...":                 {"Bash(go test ./...)", "Bash(go test ./...)"}, // ".." is a way out
+		"go test ./orchestrator":        {"Bash(go test ./orchestrator)", "Bash(go test *)"},
+		"git status --short":            {"Bash(git status --short)", "Bash(git status --short)"},
+		"git status /etc":               {"Bash(git status /etc)", "Bash(git status /etc)"},
+		"git statusx":                   {"Bash(git statusx)", "Bash(git statusx)"},
+		"rm -rf build":                  {"Bash(rm -rf build)", "Bash(rm -rf build)"},
+		"git status; rm x":              {"Bash(git status; rm x)", ""},
+		"git status && rm x":            {"Bash(git status && rm x)", ""},
+		"git status | sh":               {"Bash(git status | sh)", ""},
+		"git status `id`":               {"Bash(git status `id`)", ""},
+		"git status $(id)":              {"Bash(git status $(id))", ""},
+		"git status > x":                {"Bash(git status > x)", ""},
+		"git status\nrm x":              {"Bash(git status\nrm x)", ""},
+		"git status\trm":                {"Bash(git status\trm)", ""},
+		"git  status":                   {"Bash(git  status)", ""},
+		"git status 'a'":                {"Bash(git status 'a')", ""},
+		"ls ~":                          {"Bash(ls ~)", ""},
+		"ls \u2024\u2024":               {"Bash(ls \u2024\u2024)", ""},
+		"/bin/bash -lc 'git status'":    {"Bash(git status)", "Bash(git status *)"},
+		"/bin/bash -lc 'git status;id'": {"Bash(git status;id)", ""},
+	} {
+		session, lasting := offer(commandAsk(command))
+		if session.Text != want[0] || lasting.Text != want[1] {
+			t.Errorf("%q offers %q and %q", command, session.Text, lasting.Text)
+		}
+		for _, r := range []orchestrator.Rule{session, lasting} {
+			if r.Kind != "" && !covers(r, commandAsk(command)) {
+				t.Errorf("%s does not cover what it was made of", r.Text)
+			}
+		}
+	}
+}
+
+func TestWhatARuleLetsThrough(t *testing.T) {
+	_, status := offer(commandAsk("git status"))
+	exact, _ := offer(commandAsk("rm -rf build; make"))
+	for _, tc := range []struct {
+		rule   orchestrator.Rule
+		change func(*orchestrator.Ask)
+		want   bool
+	}{
+		{status, func(*orchestrator.Ask) {}, true},
+		{status, command("git status src docs"), true},
+		{status, command("git status --porcelain"), false},
+		{status, command("git status ../other"), false},
+		{status, command("git status /etc"), false},
+		{status, command("git stash"), false},
+		{status, command("git status\\;id"), false},
+		{status, func(a *orchestrator.Ask) { a.Agent = "codex" }, false},
+		{status, func(a *orchestrator.Ask) { a.Dir = "/other" }, false},
+		{status, func(a *orchestrator.Ask) { a.Conversation.Topic = 3 }, false},
+		{status, func(a *orchestrator.Ask) { a.Session = "later" }, true},
+		{status, func(a *orchestrator.Ask) { a.Approval.Tool = "Shell" }, false},
+		{status, func(a *orchestrator.Ask) { a.Approval.Input = []byte(`{"command":"git status","cwd":"/src"}`) }, true},
+		{status, func(a *orchestrator.Ask) { a.Approval.Input = []byte(`{"command":"git status","cwd":"/"}`) }, false},
+		{status, func(a *orchestrator.Ask) {
+			a.Approval.Input = []byte(`{"command":"git status","dangerouslyDisableSandbox":true}`)
+		}, false},
+		{status, func(a *orchestrator.Ask) { a.Approval.Input = []byte(`{"command":["git","status"]}`) }, false},
+		{status, func(a *orchestrator.Ask) { a.Approval.Input = nil }, false},
+		{exact, command("rm -rf build; make"), true},
+		{exact, command("rm -rf build; make "), false},
+		{exact, func(a *orchestrator.Ask) { command("rm -rf build; make")(a); a.Session = "later" }, false},
+		// What the database says is not believed.
+		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix, Value: "git"}, func(*orchestrator.Ask) {}, false},
+		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix}, func(*orchestrator.Ask) {}, false},
+		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RuleCommand, Value: "a;b"}, command("a;b"), false},
+		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: "all"}, func(*orchestrator.Ask) {}, false},
+		{orchestrator.Rule{Agent: "claude", Tool: cli.PlanTool, Dir: "/src", Kind: orchestrator.RuleSame}, func(a *orchestrator.Ask) { a.Approval.Tool = cli.PlanTool }, false},
+	} {
+		a := commandAsk("git status")
+		tc.change(&a)
+		if got := covers(tc.rule, a); got != tc.want {
+			t.Errorf("%s covers %s: %v", tc.rule.Text, a.Approval.Input, got)
+		}
+	}
+}
+
+func command(c string) func(*orchestrator.Ask) {
+	return func(a *orchestrator.Ask) { a.Approval = commandAsk(c).Approval }
+}
+
+func TestARuleForEdits(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "src")
+	for _, made := range []string{"src/sub", "src/.git/hooks", "outside"} {
+		if err := os.MkdirAll(filepath.Join(root, made), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"out": filepath.Join(root, "outside"), "hooks": filepath.Join(dir, ".git/hooks"),
+		"in": filepath.Join(dir, "sub"), "broken": filepath.Join(root, "nowhere")} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := func(path string) orchestrator.Ask {
+		input, err := json.Marshal(map[string]any{"file_path": path, "old_string": "a", "new_string": "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return orchestrator.Ask{Agent: "claude", Session: "s", Dir: dir, Approval: &cli.ApprovalAsked{Tool: "Edit", Input: input}}
+	}
+	rule, lasting := offer(edit(filepath.Join(dir, "main.go")))
+	if rule.Kind != orchestrator.RuleEdits || rule.Text != "Edit(any file below "+dir+" that is not hidden)" || lasting.Kind != "" {
+		t.Fatalf("offered %+v, %+v", rule, lasting)
+	}
+	for path, want := range map[string]bool{
+		"main.go": true, "sub/new/deep.go": true, dir + "/sub/x": true, "in/x": true, "sub/../main.go": true,
+		"../outside/x": false, "out/x": false, "out": false, "broken": false, "broken/x": false, "hooks/pre-commit": false,
+		".git/config": false, "sub/.envrc": false, "": false, ".": false, "/etc/passwd": false, dir: false, dir + "2/x": false,
+	} {
+		if got := covers(rule, edit(path)); got != want {
+			t.Errorf("a rule for edits covers %q: %v", path, got)
+		}
+	}
+	more := edit("main.go")
+	more.Approval.Changes = []cli.FileChanged{{Path: "sub/x", Kind: cli.FileUpdated}, {Path: "/etc/passwd", Kind: cli.FileUpdated}}
+	if covers(rule, more) {
+		t.Error("it covers a change outside")
+	}
+	more.Approval.Changes = []cli.FileChanged{{Path: "sub/x", Kind: cli.FileDeleted}}
+	if covers(rule, more) {
+		t.Error("it covers a deletion")
+	}
+	if more.Approval.Changes = nil; covers(rule, func() orchestrator.Ask { more.Approval.Input = []byte(`{"file_path":"x","mode":511}`); return more }()) {
+		t.Error("it covers what has a field that nobody knows")
+	}
+}
+
+// What each agent says of an edit is read, and what says more than that is no edit.
+func TestWhatIsAnEdit(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	changed := []cli.FileChanged{{Path: "a", Kind: cli.FileUpdated}}
+	for input, want := range map[string]bool{
+		`{"file_path":"a","content":"x"}`: true,
+		`{"itemId":"1","threadId":"2","turnId":"3","startedAtMs":4,"reason":null,"grantRoot":null}`: true,
+		`{"itemId":"1","reason":"it needs to write there"}`:                                         false,
+		`{"itemId":"1","grantRoot":"/"}`:                                                            false,
+		`{"itemId":"1","grantRoot":""}`:                                                             false,
+		`{"itemId":"1","additionalPermissions":{}}`:                                                 false,
+		`{"kind":"write","fileName":"a","diff":"+x","intention":"why","canOfferSessionApproval":true,"newFileContents":"x"}`: true,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":[{"before":{"path":"a"},"after":{"path":"b"}}]}`:       true,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":[{"before":{"path":"a"},"after":{"path":"out/b"}}]}`:   false,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":[{"before":{"path":"a"}}]}`:                            false,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":[{"after":{"path":"a"},"links":["/"]}]}`:               false,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":[{"after":{"content":"x"}}]}`:                          false,
+		`{"kind":"write","fileName":"a","intention":"why","fileEdits":"a"}`:                                                  false,
+		`{"kind":"write","fileName":"a","intention":"why","resolvedPath":"/etc/passwd"}`:                                     false,
+		`{"kind":"write","fileName":"a","intention":"why","warning":"it is a link"}`:                                         false,
+		`{"kind":"write","fileName":"a","intention":"why","managedApprovalRequired":true}`:                                   false,
+		`[]`: false,
+	} {
+		p := cli.ApprovalAsked{Tool: "patch", Changes: changed, Input: []byte(input)}
+		if strings.Contains(input, "intention") {
+			p.Reason = "why"
+		}
+		if got := editsBelow(orchestrator.Ask{Dir: dir, Approval: &p}); got != want {
+			t.Errorf("%s is an edit below its directory: %v", input, got)
+		}
+	}
+	sensitive := cli.ApprovalAsked{Tool: "Write", Input: []byte(`{"file_path":"a","content":"x"}`), Reason: "it is a sensitive file"}
+	if editsBelow(orchestrator.Ask{Dir: dir, Approval: &sensitive}) || editsBelow(orchestrator.Ask{Dir: dir, Questions: []cli.Question{{Text: "?"}}}) {
+		t.Error("what has a reason, or is a question, is an edit")
+	}
+}
+
+func TestARuleForExactlyThis(t *testing.T) {
+	fetch := func(input string) orchestrator.Ask {
+		fields := cli.Reading{Labels: []string{"tool_use_id"}}.Fields([]byte(input))
+		return orchestrator.Ask{Agent: "claude", Session: "s", Dir: "/src", Approval: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input), Fields: fields}}
+	}
+	rule, lasting := offer(fetch(`{"url":"https://a","tool_use_id":"1"}`))
+	if rule.Kind != orchestrator.RuleSame || lasting.Kind != "" {
+		t.Fatalf("offered %+v, %+v", rule, lasting)
+	}
+	if !covers(rule, fetch(`{"tool_use_id":"2","url":"https://a"}`)) || covers(rule, fetch(`{"url":"https://b"}`)) || covers(rule, fetch(`{"url":"https://a","x":1}`)) {
+		t.Error("it does not cover exactly this")
+	}
+	for _, wider := range []string{`{"url":"https://a","dangerouslyDisableSandbox":true}`, `{"url":"https://a","cwd":"/etc"}`} {
+		if none, _ := offer(fetch(wider)); none.Kind != "" || covers(rule, fetch(wider)) {
+			t.Errorf("%s is offered %+v", wider, none)
+		}
+	}
+	if other := fetch(`{"url":"https://a","requestId":"2"}`); covers(rule, other) || digestOf(other) == digestOf(fetch(`{"url":"https://a"}`)) {
+		t.Error("a field that one agent uses as an id counts for nothing with another")
+	}
+	if none, _ := offer(fetch("")); none.Kind != "" {
+		t.Errorf("for an input nobody knows %+v is offered", none)
+	}
+	plan := fetch(`{"plan":"x"}`)
+	plan.Approval.Tool = cli.PlanTool
+	if none, _ := offer(plan); none.Kind != "" {
+		t.Errorf("for a plan %+v is offered", none)
+	}
+}
+
+// FuzzRule holds that no rule lets through a command that a shell could take for more than it says.
+func FuzzRule(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"git status", "git status; id"}, {"git status a", "git status $(id)"}, {"go test ./x", "go test ./x\nid"},
+		{"bash -c 'git status'", "bash -c 'git status' && id"}, {"ls a", "ls a*"}, {"rm -rf x", "rm -rf x y"}, {"ls", "ls\x00;id"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, seen, command string) {
+		session, lasting := offer(commandAsk(seen))
+		a := commandAsk(command)
+		effective, ok := commandOf(*a.Approval, a.Dir)
+		if session.Kind == orchestrator.RuleCommand && covers(session, a) && effective != session.Value {
+			t.Fatalf("%s covers %q", session.Text, command)
+		}
+		if !covers(lasting, a) {
+			return
+		}
+		if !ok || !strings.HasPrefix(effective, lasting.Value) {
+			t.Fatalf("%s covers %q", lasting.Text, command)
+		}
+		if strings.ContainsAny(effective, ";&|`$()<>{}[]*?!#~\\'\"\n\r\t\x00") {
+			t.Fatalf("%s covers %q, which has a sign for the shell", lasting.Text, command)
+		}
+		rest := strings.TrimPrefix(effective, lasting.Value)
+		if rest != "" && (lasting.Kind != orchestrator.RulePrefix || rest[0] != ' ' || strings.Contains(rest, " -") || strings.Contains(rest, " /") || strings.Contains(rest, "..")) {
+			t.Fatalf("%s covers %q, which goes further", lasting.Text, command)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package approval
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// openEnded are the commands of which a rule lets through more than what was seen. They build, test and look
+// at what is in the working directory, and run nothing else as long as they are given no options.
+func openEnded() []string {
+	return []string{
+		"git status", "git diff", "git log", "git show", "git blame", "git add",
+		"go build", "go test", "go vet", "cargo build", "cargo check", "cargo test", "npm test", "pytest", "ls", "wc",
+	}
+}
+
+// plainCommand says whether a shell would read s as one command of plain words, whatever the shell: no quotes,
+// no variables, no patterns, no redirection, no second command.
+func plainCommand(s string) bool {
+	if s == "" {
+		return false
+	}
+	for word := range strings.SplitSeq(s, " ") {
+		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return !plainRune(r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func plainRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@+,", r)
+}
+
+// plainWord says whether a word of a plain command can be let through unseen: it is no option, and no path
+// that leads out of the working directory.
+func plainWord(word string) bool {
+	return word != "" && !strings.ContainsAny(word[:1], "-/:@+") && !strings.Contains(word, "..") &&
+		!strings.Contains(word, "=") && !strings.Contains(word, ":/")
+}
+
+// matchPrefix says whether a command is prefix and then plain words.
+func matchPrefix(prefix, command string) bool {
+	if !slices.Contains(openEnded(), prefix) || !plainCommand(command) {
+		return false
+	}
+	rest, ok := strings.CutPrefix(command, prefix)
+	if !ok || rest == "" {
+		return ok
+	}
+	rest, ok = strings.CutPrefix(rest, " ")
+	return ok && !slices.ContainsFunc(strings.Split(rest, " "), func(w string) bool { return !plainWord(w) })
+}
+
+// volatile are the fields of inputs that name one request and say nothing of what it does.
+func volatile() []string {
+	return []string{
+		"toolCallId", "tool_call_id", "tool_use_id", "toolUseId", "callId", "call_id", "itemId", "threadId", "turnId",
+		"approvalId", "requestId", "startedAtMs", "availableDecisions", "proposedExecpolicyAmendment", "commandActions",
+	}
+}
+
+// fieldsOf are the fields of an input that say what it does; false if it is no object.
+func fieldsOf(input json.RawMessage) (map[string]any, bool) {
+	var fields map[string]any
+	dec := json.NewDecoder(bytes.NewReader(input))
+	dec.UseNumber()
+	if err := dec.Decode(&fields); err != nil || fields == nil {
+		return nil, false
+	}
+	for name, value := range fields {
+		if value == nil || slices.Contains(volatile(), name) {
+			delete(fields, name)
+		}
+	}
+	return fields, true
+}
+
+// onlyFields says whether there is nothing but these, so that nothing unknown changes what they mean.
+func onlyFields(fields map[string]any, names ...string) bool {
+	for name := range fields {
+		if !slices.Contains(names, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// wrapped finds the command in what some agents start a shell with.
+var wrapped = regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']*)'|([A-Za-z0-9_./-]+))$`)
+
+// commandOf is the command that an approval is about, if it is about nothing else.
+func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
+	fields, ok := fieldsOf(p.Input)
+	if !ok || len(p.Changes) > 0 || p.Tool == cli.PlanTool ||
+		!onlyFields(fields, "command", "description", "timeout", "reason", "kind", "cwd", "workdir") {
+		return "", false
+	}
+	for _, name := range []string{"cwd", "workdir"} {
+		if at, given := fields[name]; given && at != dir {
+			return "", false
+		}
+	}
+	command, ok := fields["command"].(string)
+	if !ok || strings.TrimSpace(command) == "" {
+		return "", false
+	}
+	if m := wrapped.FindStringSubmatch(command); m != nil {
+		command = m[1] + m[2]
+	}
+	return command, true
+}
+
+// digestOf is equal for requests that would do the same: all but what only names them is the same.
+func digestOf(a orchestrator.Ask) string {
+	var same any = a.Questions
+	if p := a.Approval; p != nil {
+		weights := map[string]cli.Weight{}
+		for _, f := range p.Fields { // a repeated key is no label
+			if _, again := weights[f.Name]; again {
+				f.Weight = cli.PlainField
+			}
+			weights[f.Name] = f.Weight
+		}
+		named := func(name string) bool { return weights[name] == cli.LabelField }
+		fields := slices.DeleteFunc(slices.Clone(p.Fields), func(f cli.Field) bool { return named(f.Name) })
+		leaves := slices.DeleteFunc(cli.Leaves(p.Input), func(l cli.Leaf) bool { return named(l.Name) })
+		slices.SortStableFunc(fields, func(a, b cli.Field) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(leaves, func(a, b cli.Leaf) int { return strings.Compare(a.Name, b.Name) })
+		same = []any{p.Tool, p.Title, p.Detail, p.Missing, p.Changes, fields, leaves}
+	}
+	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
+	if err != nil { // what cannot be compared is like nothing else
+		text = []byte(a.ID)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

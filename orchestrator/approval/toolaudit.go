@@ -1,0 +1,48 @@
+package approval
+
+import (
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// toolAudit audits the tools that the agent of a turn runs. The goroutine of the turn's requests uses it.
+type toolAudit struct {
+	r     *Requests
+	tools map[cli.ToolID]cli.ToolStarted // that run
+}
+
+// take audits a tool when it has ended: until then the agent may still ask for it. The store passes over what was asked
+// for, and what is told once more after a restart. False for an event that is not of a tool.
+func (a toolAudit) take(ev cli.Event) bool {
+	switch ev := ev.(type) {
+	case cli.ToolStarted:
+		ev.Title = a.r.turn.Secrets.Known().String(ev.Title)
+		a.tools[ev.ID] = ev
+	case cli.ToolEnded:
+		if begun, known := a.tools[ev.ID]; known {
+			delete(a.tools, ev.ID)
+			a.r.auditTool(begun, ev)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
+	r.mu.Lock()
+	mode := r.turn.Mode
+	r.mu.Unlock()
+	t := r.turn.Turn
+	entry := orchestrator.AuditEntry{
+		At: r.s.opts.Now(), What: orchestrator.AuditRan, Conversation: t.Prompt.Conversation, Turn: t.ID, Call: ended.ID, Agent: t.Agent,
+		Tool: begun.Name, Title: begun.Title, Rule: string(mode),
+		Reason: cli.Shorten(r.turn.Secrets.Known().String(ended.Err), toolReasonBytes),
+	}
+	if err := r.s.opts.Store.RecordAudit(r.keep(), entry); err != nil { // it has happened already
+		r.log.Error("record the audit", "what", entry.What, "err", err)
+	}
+}
+
+// toolReasonBytes is how much the audit keeps of why a tool failed.
+const toolReasonBytes = 200

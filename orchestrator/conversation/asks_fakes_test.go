@@ -1,0 +1,115 @@
+package conversation_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// board is where asks are shown.
+type board struct {
+	mu    sync.Mutex
+	shown []orchestrator.Ask
+}
+
+func (b *board) ShowAsk(a orchestrator.Ask) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shown = append(b.shown, a)
+}
+
+// all are the asks as they stand, in the order they were first shown.
+func (b *board) all() []orchestrator.Ask {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var now []orchestrator.Ask
+	for _, a := range b.shown {
+		i := slices.IndexFunc(now, func(other orchestrator.Ask) bool { return other.ID == a.ID })
+		if i < 0 {
+			now = append(now, a)
+		} else {
+			now[i] = a
+		}
+	}
+	return now
+}
+
+// states are what all stands at: "title state ×n".
+func (b *board) states() []string {
+	var out []string
+	for _, a := range b.all() {
+		out = append(out, fmt.Sprintf("%s %s ×%d", askTitle(a), a.State, a.Same()))
+	}
+	return out
+}
+
+func askTitle(a orchestrator.Ask) string {
+	if a.Approval != nil {
+		return a.Approval.Title
+	}
+	return a.Questions[0].Text
+}
+
+// awaitAsk waits until an ask of this title is open, and returns it.
+func (h *house) awaitAsk(t testing.TB, title string) orchestrator.Ask {
+	t.Helper()
+	var found orchestrator.Ask
+	h.eventually(t, "the ask "+title, func() bool {
+		for _, a := range h.board.all() {
+			if askTitle(a) == title && a.State == orchestrator.AskOpen {
+				found = a
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// bash is a request to run a command.
+func bash(id cli.AskID, command string) cli.ApprovalAsked {
+	input, err := json.Marshal(map[string]string{"command": command, "description": "as asked"})
+	if err != nil {
+		panic(err)
+	}
+	return cli.ApprovalAsked{ID: id, Tool: "Bash", Title: command, Input: input}
+}
+
+// asking has the agent ask these in every turn and say what was decided.
+func (h *house) asking(evs ...cli.Event) {
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		text := ""
+		for _, d := range h.agent.asks(ctx, emit, evs...) {
+			text += fmt.Sprint(d.Allow, " ")
+		}
+		if ctx.Err() != nil {
+			return cli.Cut(ctx, who)
+		}
+		return cli.Result{Text: text}
+	}
+}
+
+func by(p orchestrator.PersonID, in orchestrator.ConversationID) orchestrator.Press {
+	return orchestrator.Press{Conversation: in, Person: p}
+}
+
+// owner is the person of the private chat here.
+const owner orchestrator.PersonID = 7
+
+func allow() orchestrator.Verdict { return orchestrator.Verdict{Choice: orchestrator.AllowOnce} }
+
+// decide decides what has to be decidable.
+func (h *house) decide(t testing.TB, a orchestrator.Ask, v orchestrator.Verdict) orchestrator.Ask {
+	t.Helper()
+	now, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, a.Conversation), v)
+	if err != nil {
+		t.Fatalf("decide %s: %v", askTitle(a), err)
+	}
+	return now
+}

@@ -1,0 +1,244 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
+)
+
+// dying is a house whose agent asks ev and is let go of with it open; then comes another over its store.
+type dying struct {
+	path   string
+	before *house
+	ask    orchestrator.Ask
+}
+
+func letGoOfAsking(t *testing.T, ev cli.Event) dying {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	before := openAt(t, path, nil)
+	before.agent.reply = func(ctx context.Context, who cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
+		before.agent.asks(ctx, emit, ev)
+		<-ctx.Done()
+		return cli.Cut(ctx, who)
+	}
+	before.submit(t, here, "go")
+	var a orchestrator.Ask
+	before.eventually(t, "an ask", func() bool {
+		if all := before.board.all(); len(all) > 0 {
+			a = all[0]
+		}
+		return a.ID != ""
+	})
+	return dying{path, before, a}
+}
+
+// next is the house after, which finds the turn in this state. Its agent tells all it asked once more.
+func (d dying) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house {
+	t.Helper()
+	d.before.Detach(t.Context())
+	h := openAt(t, d.path, nil)
+	h.agent.remains = map[string]cli.Remains{"go": remains}
+	h.agent.open = func(id cli.TurnID) string {
+		turn, err := h.db.Turn(context.Background(), id)
+		if err != nil {
+			t.Error(err)
+		}
+		return turn.Prompt.Text
+	}
+	h.agent.reply = func(ctx context.Context, who cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
+		told := h.agent.asks(ctx, func(ev cli.Event) {
+			emit(ev)
+			if askID(ev) == askID(evs[len(evs)-1]) {
+				emit(cli.CaughtUp{})
+			}
+		}, evs...)
+		if ctx.Err() != nil || len(told) == 0 {
+			return cli.Cut(ctx, who)
+		}
+		return cli.Result{Text: "told"}
+	}
+	return h
+}
+
+func TestAnAskOutlivesDuctor(t *testing.T) {
+	d := letGoOfAsking(t, bash("a", "make"))
+	if err := d.before.AskShown(t.Context(), d.ask.ID, orchestrator.Sent, 44); err != nil {
+		t.Fatal(err)
+	}
+	h := d.next(t, cli.RemainsRun, bash("a", "make"))
+	if open := d.before.board.all(); open[0].State != orchestrator.AskOpen {
+		t.Errorf("as ductor went the board said %s", open[0].State)
+	}
+	h.recover(t)
+	a := h.awaitAsk(t, "make")
+	if a.ID != d.ask.ID || a.Nonce != d.ask.Nonce || a.Message != 44 || !a.Expires.Equal(d.ask.Expires) || a.Same() != 1 {
+		t.Errorf("taken up as %+v", a)
+	}
+	h.decide(t, a, allow())
+	h.await(t, "done go")
+	if got := h.agent.decisions(); !slices.Equal(got, []string{"a true []"}) {
+		t.Errorf("the agent was told %q", got)
+	}
+	if _, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), orchestrator.Verdict{Choice: orchestrator.Deny}); !errors.Is(err, orchestrator.ErrAskDecided) {
+		t.Errorf("pressed again: %v", err)
+	}
+	if n := len(h.board.all()); n != 1 {
+		t.Errorf("%d asks are shown", n)
+	}
+}
+
+// A decision that is stored and did not arrive is handed over when the agent asks again; nobody is asked twice.
+func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
+	for name, tc := range map[string]struct {
+		decision orchestrator.AskDecision
+		told     string
+	}{
+		"allowed": {orchestrator.AskDecision{State: orchestrator.AskAllowed, By: owner}, "a true []"},
+		"denied":  {orchestrator.AskDecision{State: orchestrator.AskDenied, By: owner, Reason: "no"}, "a false no[]"},
+		"expired": {orchestrator.AskDecision{State: orchestrator.AskExpired, Reason: "late"}, "a false late[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := letGoOfAsking(t, bash("a", "make"))
+			tc.decision.Ask, tc.decision.At = d.ask.ID, time.Now()
+			if _, won, err := d.before.db.DecideAsk(t.Context(), tc.decision); err != nil || !won {
+				t.Fatal(won, err)
+			}
+			h := d.next(t, cli.RemainsRun, bash("a", "make"))
+			h.recover(t)
+			h.await(t, "done go")
+			if got := h.agent.decisions(); !slices.Equal(got, []string{tc.told}) {
+				t.Errorf("the agent was told %q", got)
+			}
+			if len(h.board.all()) > 0 {
+				t.Errorf("people were asked again: %q", h.board.states())
+			}
+		})
+	}
+}
+
+// Its message may still have buttons.
+func TestADecisionThatDuctorDiedOfIsShown(t *testing.T) {
+	d := letGoOfAsking(t, bash("a", "make"))
+	if err := d.before.AskShown(t.Context(), d.ask.ID, orchestrator.Sent, 44); err != nil {
+		t.Fatal(err)
+	}
+	allowed := orchestrator.AskDecision{Ask: d.ask.ID, State: orchestrator.AskAllowed, By: owner, At: time.Now()}
+	if _, won, err := d.before.db.DecideAsk(t.Context(), allowed); err != nil || !won {
+		t.Fatal(won, err)
+	}
+	h := d.next(t, cli.RemainsRun, bash("a", "make"))
+	h.recover(t)
+	h.await(t, "done go")
+	if all := h.board.all(); len(all) != 1 || all[0].State != orchestrator.AskAllowed || all[0].Message != 44 {
+		t.Errorf("shown were %+v", all)
+	}
+}
+
+func TestASecretThatDuctorDiedOfIsNotMadeUp(t *testing.T) {
+	secret := cli.QuestionAsked{ID: "a", Questions: []cli.Question{{Text: "Password?", Free: true, Secret: true}}}
+	d := letGoOfAsking(t, secret)
+	if _, won, err := d.before.db.DecideAsk(t.Context(), orchestrator.AskDecision{Ask: d.ask.ID, State: orchestrator.AskAnswered, By: owner}); err != nil || !won {
+		t.Fatal(won, err)
+	}
+	h := d.next(t, cli.RemainsRun, secret)
+	h.recover(t)
+	h.await(t, "done go")
+	if got := h.agent.decisions(); len(got) != 1 || !strings.Contains(got[0], "a false ductor was restarted") {
+		t.Errorf("the agent was told %q", got)
+	}
+}
+
+func TestAPressBeforeTheAgentAskedAgainIsHandedOverThen(t *testing.T) {
+	d := letGoOfAsking(t, bash("a", "make"))
+	h := d.next(t, cli.RemainsRun, bash("a", "make"))
+	begin := make(chan struct{})
+	again := h.agent.reply
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		<-begin
+		return again(ctx, who, req, emit)
+	}
+	h.recover(t)
+	h.eventually(t, "the turn to be taken up", func() bool {
+		h.agent.mu.Lock()
+		defer h.agent.mu.Unlock()
+		return len(h.agent.resumed) == 1
+	})
+	h.decide(t, d.ask, allow())
+	close(begin)
+	h.await(t, "done go")
+	if got := h.agent.decisions(); !slices.Equal(got, []string{"a true []"}) {
+		t.Errorf("the agent was told %q", got)
+	}
+}
+
+func TestWhatExpiredWhileNobodyWasThereIsDenied(t *testing.T) {
+	d := letGoOfAsking(t, bash("a", "make"))
+	h := d.next(t, cli.RemainsRun, bash("a", "make"))
+	h.clock.advance(conversation.DefaultAskTimeout)
+	h.recover(t)
+	h.eventually(t, "it to expire", func() bool {
+		h.clock.ring()
+		return slices.Contains(h.chat.log(), "done go")
+	})
+	if got := h.agent.decisions(); len(got) != 1 || !strings.HasPrefix(got[0], "a false No user decided") {
+		t.Errorf("the agent was told %q", got)
+	}
+}
+
+func TestAsksOfATurnThatEndedAreWithdrawnAtTheStart(t *testing.T) {
+	for _, remains := range []cli.Remains{cli.RemainsUnknown, cli.RemainsNothing} {
+		d := letGoOfAsking(t, bash("a", "make"))
+		h := d.next(t, remains, bash("a", "make"))
+		h.agent.reply = echo
+		h.recover(t)
+		if got := h.board.states(); !slices.Equal(got, []string{"make withdrawn ×1"}) {
+			t.Errorf("%s: the board says %q", remains, got)
+		}
+		if _, err := h.Decide(t.Context(), d.ask.ID, d.ask.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrAskWithdrawn) {
+			t.Errorf("%s: pressed: %v", remains, err)
+		}
+		h.shut()
+	}
+}
+
+// What was asked and taken back while nobody listened is not shown at all.
+func TestWhatIsTakenBackBeforeItIsCaughtUpIsNotShown(t *testing.T) {
+	d := letGoOfAsking(t, bash("a", "make"))
+	h := d.next(t, cli.RemainsRun)
+	h.agent.reply = func(_ context.Context, _ cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
+		for _, ev := range []cli.Event{bash("a", "make"), cli.AskWithdrawn{ID: "a"}, bash("b", "test"), cli.AskWithdrawn{ID: "b"}, cli.CaughtUp{}} {
+			emit(ev)
+		}
+		return cli.Result{}
+	}
+	h.recover(t)
+	h.await(t, "done go")
+	if got := h.board.states(); !slices.Equal(got, []string{"make withdrawn ×0"}) {
+		t.Errorf("the board says %q", got)
+	}
+}
+
+func TestAnAskOfAnAbortedTurnIsNotAllowedAfterARestart(t *testing.T) {
+	d := letGoOfAsking(t, bash("a", "make"))
+	if err := d.before.db.AbortTurns(t.Context(), d.ask.Turn, nil); err != nil {
+		t.Fatal(err)
+	}
+	h := d.next(t, cli.RemainsRun, bash("a", "make"))
+	if _, err := h.Decide(t.Context(), d.ask.ID, d.ask.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrAskWithdrawn) {
+		t.Errorf("pressed: %v", err)
+	}
+	h.recover(t)
+	h.await(t, "aborted go")
+	if got := h.agent.decisions(); len(got) > 0 {
+		t.Errorf("the agent was told %q", got)
+	}
+}

@@ -1,0 +1,71 @@
+package conversation_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+)
+
+// What ran without asking is in the audit, what was asked for is there as asked only, and what was running when the turn
+// was aborted is not left out.
+func TestToolsThatRanUnaskedAreAudited(t *testing.T) {
+	h := open(t)
+	hangs := make(chan struct{})
+	begin := func(emit func(cli.Event), id cli.ToolID, name, title string) {
+		emit(cli.ToolStarted{ID: id, Name: name, Title: title})
+	}
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if strings.HasSuffix(req.Prompt, "hang") {
+			begin(emit, "4", "Bash", "sleep")
+			close(hangs)
+			<-ctx.Done()
+			emit(cli.ToolEnded{ID: "4", Err: "interrupted"})
+			return cli.Cut(ctx, who)
+		}
+		begin(emit, "1", "Read", "notes.md")
+		emit(cli.ToolEnded{ID: "1"})
+		begin(emit, "2", "Bash", "touch x")
+		asked := bash("a", "touch x")
+		asked.Started = "2"
+		h.agent.asks(ctx, emit, asked)
+		emit(cli.ToolEnded{ID: "2"})
+		begin(emit, "3", "Bash", "ls")
+		emit(cli.ToolEnded{ID: "3", Err: "no such file"})
+		return cli.Result{Text: "done"}
+	}
+	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
+		t.Fatal(err)
+	}
+	h.submit(t, here, "go")
+	h.decide(t, h.awaitAsk(t, "touch x"), allow())
+	h.await(t, "done go")
+	h.submit(t, here, "hang")
+	<-hangs
+	if _, err := h.Abort(t.Context(), here); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	h.eventually(t, "the audit", func() bool {
+		log, err := h.Audit(t.Context(), time.Time{}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = nil
+		for _, e := range slices.Backward(log) {
+			got = append(got, fmt.Sprintf("%s by %d: %s %s, %s %s", e.What, e.By, e.Tool, e.Title, e.Rule, e.Reason))
+		}
+		return len(got) == 5
+	})
+	want := []string{
+		"mode by 7:  accept-edits,  ", "ran by 0: Read notes.md, accept-edits ", "allowed by 7: Bash touch x,  ",
+		"ran by 0: Bash ls, accept-edits no such file", "ran by 0: Bash sleep, accept-edits interrupted",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the audit is %q", got)
+	}
+}

@@ -1,0 +1,142 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// errBypassOver ends a turn whose agent cannot be told to ask while it works.
+var errBypassOver = errors.New("bypass is over")
+
+// Sentences that chats are told.
+const (
+	bypassOverNotice    = "🔒 Bypass is over. What writes or runs is asked for again."
+	bypassRestartNotice = "🔒 Bypass is over: ductor was restarted. What writes or runs is asked for again."
+	bypassOverSentence  = "Bypass ended while this ran, and the agent cannot be told to ask in the middle of its work, " +
+		"so it was stopped. What it did until then stands."
+)
+
+// Bypass lets everything through in a conversation from the next turn on, for a while or until ductor is restarted. Then
+// the conversation is in ask. ErrBadChoice for a time that is too long or none.
+func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error {
+	if lasts <= 0 || lasts > orchestrator.MostBypass {
+		return orchestrator.ErrBadChoice
+	}
+	until := e.now().Add(lasts)
+	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = cli.Bypass, until },
+		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: fmt.Sprintf("bypass for %s", lasts), By: by})
+	if err == nil {
+		e.opts.After(lasts, func() { e.bypassOver(context.WithoutCancel(ctx), id) })
+		e.warm(ctx, id)
+	}
+	return err
+}
+
+// bypassed says whether the conversation is in a bypass that was chosen in it and lasts.
+func (e *Engine) bypassed(c orchestrator.Conversation) bool {
+	return c.Permission == cli.Bypass && e.now().Before(c.BypassUntil)
+}
+
+// bypassOver is called when the bypass of a conversation may be over: it may have been prolonged, or left.
+func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID) {
+	l, err := e.line(id)
+	if err != nil || !e.open() {
+		return // the next start ends it
+	}
+	defer e.wg.Done()
+	ended, turn, err := e.expire(ctx, l)
+	if err != nil {
+		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err) // permissionOf knows that it is over
+	}
+	if turn != "" {
+		e.askFromNowOn(ctx, l, turn)
+	}
+	if ended { // and nothing runs in it any more
+		e.notice(ctx, id, bypassOverNotice)
+	}
+}
+
+// expire ends a bypass whose time is over, and names the turn that still runs in it.
+func (e *Engine) expire(ctx context.Context, l *line) (ended bool, turn cli.TurnID, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	conv, err := e.opts.Store.Conversation(ctx, l.id)
+	if err == nil && e.bypassed(conv) {
+		return false, "", nil
+	}
+	if r := l.running; r != nil && r.req != nil && !r.turn.Bypass.IsZero() {
+		turn = r.turn.ID
+	}
+	if err != nil || conv.Permission != cli.Bypass {
+		return false, turn, err
+	}
+	err = e.changeLocked(ctx, l.id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = cli.Ask, time.Time{} },
+		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(cli.Ask), Reason: "expired"})
+	return err == nil, turn, err
+}
+
+// askFromNowOn has the agent of a turn in bypass ask, or ends the turn where that cannot be.
+func (e *Engine) askFromNowOn(ctx context.Context, l *line, turn cli.TurnID) {
+	call, cancel := context.WithTimeout(ctx, steerWait)
+	defer cancel()
+	err := e.opts.Gateway.SetPermission(call, turn, cli.Ask)
+	if err == nil {
+		e.approvals.SetMode(turn, cli.Ask)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running == nil || l.running.turn.ID != turn {
+		return
+	}
+	if err != nil {
+		e.log.Info("turn is ended with its bypass", "turn", turn, "why", err)
+		l.running.cancel(errBypassOver)
+		return
+	}
+	l.running.turn.Bypass = time.Time{}
+}
+
+// resumed has the agent of a turn ask that the previous process left in bypass.
+func (e *Engine) resumed(ctx context.Context, t orchestrator.Turn) {
+	if l, err := e.line(t.Prompt.Conversation); err == nil && !t.Bypass.IsZero() {
+		e.wg.Go(func() {
+			e.askFromNowOn(ctx, l, t.ID)
+			e.notice(ctx, l.id, bypassRestartNotice)
+		})
+	}
+}
+
+// endBypasses ends every bypass that was chosen before a restart, and says so where no turn is left that runs in it. It
+// marks those that do.
+func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
+	over, err := e.opts.Store.EndBypasses(ctx, e.now())
+	if err != nil {
+		return fmt.Errorf("end bypasses: %w", err)
+	}
+	for i, t := range turns {
+		switch {
+		case t.Bypass.IsZero():
+		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
+			turns[i].Bypass = e.now() // it is over, and the agent does not know
+			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool { return id == t.Prompt.Conversation })
+		default:
+			turns[i].Bypass = time.Time{}
+		}
+	}
+	for _, id := range over {
+		e.notice(ctx, id, bypassRestartNotice)
+	}
+	return nil
+}
+
+func (e *Engine) notice(ctx context.Context, id orchestrator.ConversationID, text string) {
+	if err := e.opts.Chat.Notice(ctx, id, text); err != nil {
+		e.log.Error("tell a chat", "chat", id.Chat, "topic", id.Topic, "err", err)
+	}
+}

@@ -1,0 +1,245 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// deliver waits until the chat shows the outcome, and what record gave for it says that it is kept, but not for ever: a
+// chat that cannot be reached must not keep its agent from working. The next turn then runs, and its card waits: see
+// heldCard. Outcomes of one conversation are shown one after another.
+func (e *Engine) deliver(ctx context.Context, t orchestrator.Turn, stored <-chan bool, show func(context.Context) error) {
+	done := make(chan struct{})
+	before, tried := e.delivering(t)
+	e.wg.Go(func() {
+		defer close(done)
+		defer tried()
+		ctx, stop := e.untilClosed(ctx)
+		defer stop()
+		ctx, shown := e.wanted(ctx, t)
+		defer shown()
+		select {
+		case <-before:
+		case <-ctx.Done():
+		}
+		log := e.log.With("turn", t.ID)
+		delivered := e.insist(log, "outcome not delivered", func() error {
+			defer tried() // an outcome that fails to be shown must not hold up those after it for ever
+			err := show(ctx)
+			if context.Cause(ctx) == errNotWanted {
+				return nil
+			}
+			return err
+		})
+		if !delivered || !<-stored {
+			return
+		}
+		if err := e.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
+			log.Error("mark turn delivered", "err", err)
+		}
+	})
+	if t.Outcome.State == orchestrator.TurnAborted { // who stopped it wants what is next
+		return
+	}
+	wait := time.NewTimer(e.opts.DeliveryWait)
+	defer wait.Stop()
+	select {
+	case <-done:
+	case <-wait.C:
+	}
+}
+
+// delivering registers the delivery of an outcome as the last of its conversation. before is closed once the delivery
+// before it was tried; tried says that about this one, and may be called more than once.
+func (e *Engine) delivering(t orchestrator.Turn) (before <-chan struct{}, tried func()) {
+	shown := make(chan struct{})
+	tried = sync.OnceFunc(func() { close(shown) })
+	l, err := e.line(t.Prompt.Conversation)
+	if err != nil {
+		tried()
+		return shown, tried
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before = l.shown
+	if before == nil {
+		before = closedChannel()
+	}
+	l.shown = shown
+	return before, tried
+}
+
+// lastShown is closed once the delivery of the last outcome of the conversation was tried.
+func (e *Engine) lastShown(id orchestrator.ConversationID) <-chan struct{} {
+	l, err := e.line(id)
+	if err != nil {
+		return closedChannel()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shown == nil {
+		return closedChannel()
+	}
+	return l.shown
+}
+
+func closedChannel() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// wanted gives a context that ends with errNotWanted when the user does not want to see the outcome of t any more.
+// done says that it is shown.
+func (e *Engine) wanted(ctx context.Context, t orchestrator.Turn) (_ context.Context, done func()) {
+	l, err := e.line(t.Prompt.Conversation)
+	if err != nil || t.Outcome.State == orchestrator.TurnAborted { // that it was aborted is said in any case
+		return ctx, func() {}
+	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.showing == nil {
+		l.showing = map[cli.TurnID]context.CancelCauseFunc{}
+	}
+	l.showing[t.ID] = giveUp
+	return ctx, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.showing, t.ID)
+		giveUp(nil)
+	}
+}
+
+// untilClosed gives a context that ends some time after the orchestrator was told to end.
+func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	e.wg.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.life.Done():
+		}
+		last := time.NewTimer(lastDelivery)
+		defer last.Stop()
+		select {
+		case <-ctx.Done():
+		case <-last.C:
+			cancel()
+		}
+	})
+	return ctx, cancel
+}
+
+// lastDelivery is how long a shutdown waits for the chat to show what has ended.
+const lastDelivery = 5 * time.Second
+
+// errNotWanted says that the user does not want to see the rest of an outcome.
+var errNotWanted = errors.New("the user does not want the rest of the answer")
+
+// giveUpShowing ends the deliveries of outcomes and gives the turn of one of them; empty if there is none. l.mu is
+// held.
+func (l *line) giveUpShowing() (turn cli.TurnID) {
+	for id, giveUp := range l.showing {
+		giveUp(errNotWanted)
+		turn = id
+	}
+	return turn
+}
+
+// record has the store keep what is so already: it is in the chat, or will be. Where the store fails, that is tried again
+// beside all else, until it goes well or the orchestrator ends; the channel says which. The error is that of the first
+// try.
+func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(context.Context) error) (<-chan bool, error) {
+	done := make(chan bool, 1)
+	err := write(ctx)
+	if err == nil || !e.open() {
+		done <- err == nil
+		return done, err
+	}
+	go func() {
+		defer e.wg.Done()
+		done <- e.insist(log, "not recorded", func() error { return write(ctx) })
+	}()
+	return done, err
+}
+
+// recorded is what record gives for what is kept already.
+func recorded() <-chan bool {
+	done := make(chan bool, 1)
+	done <- true
+	return done
+}
+
+// insist does something again and again until it goes well; false if the orchestrator ends before.
+func (e *Engine) insist(log *slog.Logger, trouble string, f func() error) bool {
+	for pause := e.opts.DeliveryWait; ; pause = min(2*pause, longestPause) {
+		_, diskChanged := e.diskState()
+		err := f()
+		if err == nil {
+			return true
+		}
+		log := log.With("err", err)
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+			log.Warn(trouble+"; it is tried again now", "after", pause)
+		case <-diskChanged:
+			again.Stop()
+		case <-e.life.Done():
+			again.Stop()
+			log.Warn(trouble + "; it is tried again after the next start")
+			return false
+		}
+	}
+}
+
+// longestPause is that between two tries.
+const longestPause = 5 * time.Minute
+
+// ending stores how a turn ended. One that has ended in the store is left as it is there.
+func (e *Engine) ending(id cli.TurnID, outcome orchestrator.Outcome) func(context.Context) error {
+	ended := e.now()
+	return func(ctx context.Context) error {
+		err := e.opts.Store.FinishTurn(ctx, id, ended, outcome)
+		if err == nil {
+			e.opts.Gateway.Settled(id)
+			return nil
+		}
+		if t, missing := e.opts.Store.Turn(ctx, id); missing == nil && t.State != orchestrator.TurnQueued && t.State != orchestrator.TurnRunning {
+			e.log.Error("finish turn", "turn", id, "err", err)
+			return nil
+		}
+		return fmt.Errorf("finish turn: %w", err)
+	}
+}
+
+// diskState is the state of the disk, and a channel that is closed once that has changed.
+func (e *Engine) diskState() (orchestrator.DiskState, <-chan struct{}) {
+	if e.opts.Disk == nil {
+		return orchestrator.DiskWorks, nil
+	}
+	state, changed := e.opts.Disk.Disk()
+	return state, changed.Done()
+}
+
+// awaitDisk waits while the disk is full. False: ctx ended before, or it is not known when there is room.
+func (e *Engine) awaitDisk(ctx context.Context) bool {
+	state, changed := e.diskState()
+	if changed == nil || state != orchestrator.DiskFull {
+		return changed != nil
+	}
+	select {
+	case <-changed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

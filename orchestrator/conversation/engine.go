@@ -1,0 +1,182 @@
+package conversation
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
+)
+
+// Options configure an Engine. Store, Gateway and Chat are required.
+type Options struct {
+	Store   orchestrator.Store
+	Gateway orchestrator.Gateway
+	Chat    orchestrator.Chat
+	Orders  orchestrator.OrderStore // nil: SubmitOrder takes none
+	Disk    orchestrator.Disk       // under Store; nil: unknown, and what it does not take is tried again after a while
+	// Sandboxes says where agents run; nil: on this host, and an order that asks for a sandbox is refused.
+	Sandboxes orchestrator.Sandboxes
+
+	Permission   cli.PermissionMode // for conversations that chose none
+	AllowedTools []string
+	DeniedTools  []string
+	Agents       map[cli.Agent]orchestrator.AgentDefaults
+	Dir          string                       // for conversations that chose none; absolute
+	Roots        []string                     // directories /cwd may enter, with all below them; absolute
+	Roles        map[string]orchestrator.Role // by name
+	DefaultRole  string
+	UploadsDir   string // has a folder for each conversation, which its agent may read; empty for none
+	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
+	// touches one of them: a user decides.
+	Protected []string
+	// Secrets are what agents that work in a directory must not have shown or stored; nil for nothing.
+	Secrets func(dir string) *secrets.Set
+
+	QueueMax     int           // turns waiting per conversation
+	HistoryTurns int           // turns handed to an agent that joins a session
+	HistoryBytes int           // and their size at most
+	IdleReset    time.Duration // a session unused for so long is not resumed; 0 is never
+	DailyReset   string        // "04:00": a session used before that time today is not resumed; "" is never
+	// DeliveryWait is how long the next turn waits for the chat to show the one before, and the first pause before
+	// an outcome that could not be shown or stored is tried again.
+	DeliveryWait time.Duration
+
+	// Asks shows what agents ask. Nil: no user is asked, and what they would ask for is denied.
+	Asks orchestrator.Asks
+	// Approvers says who decides what the turn of a person asks for in a group. Nil: that person. In a private
+	// chat it is always the one person there.
+	Approvers  func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
+	AskTimeout time.Duration // what is not decided in time is denied; DefaultAskTimeout when 0
+
+	Now func() time.Time
+	// After calls f once, after d; the function it returns stops that. time.AfterFunc when nil.
+	After  func(d time.Duration, f func()) (stop func() bool)
+	Random io.Reader // of what must not be guessed; crypto/rand when nil
+	NewID  func() string
+	Logger *slog.Logger
+}
+
+// DefaultAskTimeout is how long users have to decide.
+const DefaultAskTimeout = 30 * time.Minute
+
+// Engine runs conversations. Safe for concurrent use; different conversations never wait for each other.
+type Engine struct {
+	orchestrator.Approvals // approvals, for users
+	approvals              *approval.Service
+	opts                   Options
+	now                    func() time.Time
+	log                    *slog.Logger
+
+	life context.Context // of every turn; cancelled with ErrShutdown
+	end  context.CancelCauseFunc
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	lines  map[orchestrator.ConversationID]*line
+	closed bool
+}
+
+// New makes an Engine. Recover starts what was left over from before; Close ends it.
+func New(opts Options) *Engine {
+	if opts.AskTimeout <= 0 {
+		opts.AskTimeout = DefaultAskTimeout
+	}
+	if opts.After == nil {
+		opts.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+	}
+	if opts.Random == nil {
+		opts.Random = rand.Reader
+	}
+	opts.Chat = quietChat{opts.Chat}
+	life, end := context.WithCancelCause(context.Background())
+	e := &Engine{
+		opts: opts, now: opts.Now, log: opts.Logger,
+		life: life, end: end,
+		lines: make(map[orchestrator.ConversationID]*line),
+	}
+	e.approvals = approval.New(approval.Options{
+		Store: opts.Store, Agents: opts.Gateway, Asks: opts.Asks, Approvers: opts.Approvers, Timeout: opts.AskTimeout,
+		Protected: opts.Protected, Enter: e.enter,
+		Now: opts.Now, After: opts.After, Random: opts.Random, NewID: opts.NewID, Logger: opts.Logger,
+	})
+	e.Approvals = e.approvals
+	return e
+}
+
+// Close stops taking turns from the queues, gives running ones until ctx ends to finish, then interrupts
+// them and waits until their conversations were told. Queued turns stay queued in the store.
+func (e *Engine) Close(ctx context.Context) {
+	done := e.shut()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		e.end(orchestrator.ErrShutdown)
+		<-done
+	}
+	e.end(orchestrator.ErrShutdown)
+}
+
+// Detach is Close for a restart: it detaches what runs at once, which goes on,
+// for Recover of the next one to take up. It waits for the chat to show how far the turns are until ctx ends.
+func (e *Engine) Detach(ctx context.Context) {
+	done := e.shut()
+	e.end(cli.ErrDetached)
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// shut takes no more turns. The channel is closed when those that run are over.
+func (e *Engine) shut() <-chan struct{} {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	done := make(chan struct{})
+	go func() { e.wg.Wait(); close(done) }()
+	return done
+}
+
+// line gives the queue of a conversation, made at need. It fails once the orchestrator is closed.
+func (e *Engine) line(id orchestrator.ConversationID) (*line, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, orchestrator.ErrShutdown
+	}
+	l := e.lines[id]
+	if l == nil {
+		l = &line{id: id}
+		e.lines[id] = l
+	}
+	return l, nil
+}
+
+func (e *Engine) isClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
+}
+
+// open says whether turns may still start, and counts the caller's goroutine if so.
+func (e *Engine) open() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false
+	}
+	e.wg.Add(1)
+	return true
+}
+
+// enter is open for who is told what to call at its end.
+func (e *Engine) enter() (leave func(), ok bool) { return e.wg.Done, e.open() }
+
+var _ orchestrator.AskDesk = (*Engine)(nil)

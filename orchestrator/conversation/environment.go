@@ -1,0 +1,134 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+var (
+	errNotOutside = errors.New("this task is to run outside of a sandbox, and everything in its directory runs in one")
+	errNotInside  = errors.New("this task is to run in one, and none is configured")
+	errMoved      = errors.New("where agents run was changed in the configuration before it began")
+)
+
+// sandboxOf says where a conversation's work in a directory runs. A task may ask for a sandbox where the policy names none, and
+// never gets out of one.
+func (e *Engine) sandboxOf(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
+	var policy cli.Sandbox
+	if e.opts.Sandboxes != nil {
+		policy = e.opts.Sandboxes.Of(dir, conv)
+	}
+	switch {
+	case wanted == "" || wanted == orchestrator.SandboxDocker && policy != "" || wanted == orchestrator.SandboxOff && policy == "":
+		return policy, nil
+	case wanted == orchestrator.SandboxOff:
+		return "", errNotOutside
+	case wanted != orchestrator.SandboxDocker || e.opts.Sandboxes == nil:
+		return "", noSandbox(errNotInside)
+	}
+	forced, err := e.opts.Sandboxes.Forced(dir, conv)
+	if err == nil && forced == "" {
+		err = errNotInside
+	}
+	if err != nil {
+		return "", noSandbox(err)
+	}
+	return forced, nil
+}
+
+func noSandbox(err error) *cli.Failure {
+	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
+}
+
+// whereabouts are the session that the conversation's next turn would run in, as sessionFor would give it, and where.
+func (e *Engine) whereabouts(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, cli.Sandbox, error) {
+	session := orchestrator.Session{Dir: e.dirOf(conv)}
+	if conv.Session != "" {
+		s, err := e.opts.Store.Session(ctx, conv.Session)
+		if err != nil && !errors.Is(err, orchestrator.ErrNoSession) {
+			return orchestrator.Session{}, "", fmt.Errorf("load session: %w", err)
+		}
+		if err == nil && !e.expired(s) {
+			session = s
+		}
+	}
+	in, err := e.sandboxOf(conv.ID, session.Dir, "")
+	return session, in, err
+}
+
+// Directory says whether a job may work in a directory, and gives it as an absolute path; ErrOutsideRoot, ErrNotADir.
+func (e *Engine) Directory(path string) (string, error) { return e.resolveDir(e.opts.Dir, path) }
+
+// resolveDir follows every link before it compares, so that no link leads out of the roots.
+func (e *Engine) resolveDir(base, path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", orchestrator.ErrNotADir
+		}
+		path = filepath.Join(home, rest)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(base, path)
+	}
+	dir, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", orchestrator.ErrNotADir
+	}
+	for _, root := range e.opts.Roots {
+		if root, err = filepath.EvalSymlinks(root); err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				return "", orchestrator.ErrNotADir
+			}
+			return dir, nil
+		}
+	}
+	return "", orchestrator.ErrOutsideRoot
+}
+
+// checkDir checks a session's directory again before a turn runs in it: since it was chosen, an agent may have put a link
+// in its place. The error is a *cli.Failure.
+func (e *Engine) checkDir(dir string) error {
+	if _, err := e.resolveDir("", dir); err != nil {
+		return &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
+	}
+	return nil
+}
+
+// addDirs are the directories that a conversation's agent may read besides its own: the folder of what people sent to
+// the conversation, and of no other. It is made if it is missing, since agents look for it when they start. A link in its
+// place is not given to the agent: it could lead to the folder of another conversation.
+func (e *Engine) addDirs(id orchestrator.ConversationID) []string {
+	if e.opts.UploadsDir == "" {
+		return nil
+	}
+	dir := filepath.Join(e.opts.UploadsDir, id.UploadFolder())
+	err := os.Mkdir(dir, 0o700)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		e.log.Warn("the folder of a chat's files cannot be made", "dir", dir, "err", err)
+		return nil
+	}
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		e.log.Warn("a chat's files are kept from its agent: their folder is a link, or no directory", "dir", dir, "err", err)
+		return nil
+	}
+	return []string{dir}
+}
+
+func (e *Engine) dirOf(c orchestrator.Conversation) string {
+	if c.Dir != "" {
+		return c.Dir
+	}
+	return e.opts.Dir
+}

@@ -1,0 +1,537 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
+)
+
+// agent is a gateway whose turns end when the test says so, or at once when it says nothing.
+type agent struct {
+	fields []cli.Field // of every project
+	mu     sync.Mutex
+	asked  []cli.Request
+	agents []cli.Agent
+	reply  func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
+
+	remains map[string]cli.Remains // of open turns, by prompt; unknown when not said
+	open    func(cli.TurnID) string
+	found   []cli.OpenTurn // what Survey was asked about
+	resumed []cli.Request
+	settled []cli.TurnID
+
+	waits   map[cli.AskID]chan cli.Decision // asked and not decided
+	decided []string                        // what decisions arrived, in order
+	steer   func(cli.TurnID, cli.Request) error
+	setMode func(cli.TurnID, cli.PermissionMode) error // nil: it cannot
+
+	openings []opening // ahead of a turn
+	living   cli.Living
+}
+
+// opening is what was asked of Warm.
+type opening struct {
+	who cli.Agent
+	req cli.Request
+}
+
+func (a *agent) Warm(who cli.Agent, req cli.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.openings = append(a.openings, opening{who, req})
+}
+
+// replies has the turns that begin from now on end otherwise.
+func (a *agent) replies(reply func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reply = reply
+}
+
+func (a *agent) opened() []opening {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]opening(nil), a.openings...)
+}
+
+func (a *agent) Live(context.Context) cli.Living { return a.living }
+
+// asks has the agent ask, all at once, and waits for the decisions; zero ones when ctx ends before.
+func (a *agent) asks(ctx context.Context, emit func(cli.Event), evs ...cli.Event) []cli.Decision {
+	answers := make([]chan cli.Decision, len(evs))
+	a.mu.Lock()
+	if a.waits == nil {
+		a.waits = map[cli.AskID]chan cli.Decision{}
+	}
+	for i, ev := range evs {
+		answers[i] = make(chan cli.Decision, 1)
+		a.waits[askID(ev)] = answers[i]
+	}
+	a.mu.Unlock()
+	for _, ev := range evs {
+		emit(ev)
+	}
+	decisions := make([]cli.Decision, len(evs))
+	for i, ev := range evs {
+		select {
+		case decisions[i] = <-answers[i]:
+		case <-ctx.Done():
+			a.giveUp(askID(ev))
+		}
+	}
+	return decisions
+}
+
+// giveUp has the agent wait for an answer no more.
+func (a *agent) giveUp(id cli.AskID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waits, id)
+}
+
+func askID(ev cli.Event) cli.AskID {
+	switch ev := ev.(type) {
+	case cli.ApprovalAsked:
+		return ev.ID
+	case cli.QuestionAsked:
+		return ev.ID
+	}
+	panic("that asks nothing")
+}
+
+func (a *agent) Decide(_ context.Context, _ cli.TurnID, id cli.AskID, d cli.Decision) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer, ok := a.waits[id]
+	if !ok {
+		return cli.ErrNotAsked
+	}
+	delete(a.waits, id)
+	a.decided = append(a.decided, strings.TrimSpace(fmt.Sprintf("%s %v %s%v", id, d.Allow, d.Reason, d.Answers)))
+	answer <- d
+	return nil
+}
+
+func (a *agent) decisions() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string(nil), a.decided...)
+}
+
+func (a *agent) Steer(_ context.Context, turn cli.TurnID, req cli.Request) error {
+	a.mu.Lock()
+	steer := a.steer
+	a.mu.Unlock()
+	if steer == nil {
+		return fmt.Errorf("steer: %w", errors.ErrUnsupported)
+	}
+	return steer(turn, req)
+}
+
+func (a *agent) Run(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	a.mu.Lock()
+	a.asked = append(a.asked, req)
+	a.agents = append(a.agents, who)
+	reply := a.reply
+	a.mu.Unlock()
+	return reply(ctx, who, req, emit)
+}
+
+func (a *agent) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
+	a.found = open
+	out := map[cli.TurnID]cli.Remains{}
+	for _, t := range open {
+		if t.GivenUp {
+			continue
+		}
+		out[t.Turn] = cli.RemainsUnknown
+		if a.remains != nil {
+			out[t.Turn] = a.remains[a.open(t.Turn)]
+		}
+	}
+	return out, nil
+}
+
+func (a *agent) Resume(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	a.mu.Lock()
+	a.resumed = append(a.resumed, req)
+	reply := a.reply
+	a.mu.Unlock()
+	return reply(ctx, who, req, emit)
+}
+
+func (a *agent) Settled(turn cli.TurnID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settled = append(a.settled, turn)
+}
+
+func (a *agent) SetPermission(_ context.Context, turn cli.TurnID, mode cli.PermissionMode) error {
+	a.mu.Lock()
+	set := a.setMode
+	a.mu.Unlock()
+	if set == nil {
+		return errors.ErrUnsupported
+	}
+	return set(turn, mode)
+}
+
+func (a *agent) Abort(cli.Conversation) bool { return false }
+
+func (a *agent) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
+	return func(context.Context) []cli.ProcessName { return nil }
+}
+func (a *agent) Release(cli.Conversation) {}
+func (a *agent) Menu(_ context.Context, in cli.Sandbox) []cli.MenuEntry {
+	return []cli.MenuEntry{{Agent: defaultIn(in)}}
+}
+func (a *agent) Cannot(_ cli.Sandbox, _ cli.Agent, mode cli.PermissionMode) string {
+	return map[cli.PermissionMode]string{cli.Plan: "it has no plan mode"}[mode]
+}
+
+// setFields changes what projects set.
+func (a *agent) setFields(fields []cli.Field) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fields = fields
+}
+
+func (a *agent) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.fields, ""
+}
+func (a *agent) Default(_ context.Context, in cli.Sandbox) (cli.Agent, error) {
+	return defaultIn(in), nil
+}
+
+// defaultIn is who answers in a place when nobody was chosen.
+func defaultIn(in cli.Sandbox) cli.Agent {
+	if in == "db" {
+		return "codex"
+	}
+	return "claude"
+}
+
+func (a *agent) requests() []cli.Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]cli.Request(nil), a.asked...)
+}
+
+// prompts are the last lines of the prompts asked so far, in order: what was told before them is left out.
+func (a *agent) prompts() []string {
+	var out []string
+	for _, r := range a.requests() {
+		out = append(out, lastLine(r.Prompt))
+	}
+	return out
+}
+
+func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
+
+// echo answers at once, and names the session after the agent.
+func echo(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	id := req.Resume
+	if id == "" {
+		id = cli.AgentSessionID("native-" + string(who))
+	}
+	emit(cli.SessionStarted{AgentSessionID: id, Model: "m1"})
+	text := "echo: " + lastLine(req.Prompt)
+	emit(cli.TextDelta{Text: text})
+	r := cli.Result{Text: text, AgentSessionID: id, Model: "m1", CostUSD: 0.5, Usage: cli.Usage{Input: 10, Output: 5}}
+	emit(r)
+	return r
+}
+
+// untilAborted answers when its context ends.
+func untilAborted(ctx context.Context, _ cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
+	<-ctx.Done()
+	return cli.Cut(ctx, "claude")
+}
+
+// untilClosed answers like echo once end is closed.
+func untilClosed(end <-chan struct{}) func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result {
+	return func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		<-end
+		return echo(ctx, who, req, emit)
+	}
+}
+
+// chat records what the person would see.
+type chat struct {
+	mu     sync.Mutex
+	seen   []string
+	cards  []string      // prompts of the turns whose cards were opened
+	stuck  chan struct{} // Finish waits for it when set
+	refuse error         // Finish fails with it when set
+}
+
+// opened are the prompts of the turns whose cards were opened, in order.
+func (c *chat) opened() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.cards...)
+}
+
+func (c *chat) say(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, fmt.Sprintf(format, args...))
+}
+
+// takes makes Finish fail, or go well again.
+func (c *chat) takes(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse = err
+}
+
+func (c *chat) refusal() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refuse
+}
+
+func (c *chat) log() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.seen...)
+}
+
+func (c *chat) Queued(t orchestrator.Turn, ahead int) {
+	c.say("queued %s behind %d", t.Prompt.Text, ahead)
+}
+func (c *chat) Unqueued(t orchestrator.Turn) { c.say("unqueued %s", t.Prompt.Text) }
+func (c *chat) Card(t orchestrator.Turn) orchestrator.Card {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cards = append(c.cards, t.Prompt.Text)
+	return &card{chat: c, turn: t}
+}
+func (c *chat) Reopen(_ context.Context, t orchestrator.Turn) orchestrator.Card {
+	c.say("reopened %s", t.Prompt.Text)
+	return &card{chat: c, turn: t}
+}
+func (c *chat) Redeliver(_ context.Context, t orchestrator.Turn) error {
+	c.say("redelivered %s: %s", t.Prompt.Text, t.Outcome.State)
+	return nil
+}
+func (c *chat) ShowAgain(_ context.Context, t orchestrator.Turn) error {
+	c.say("again %s", t.Outcome.Text)
+	return nil
+}
+func (c *chat) Notice(_ context.Context, _ orchestrator.ConversationID, text string) error {
+	c.say("notice %s", text)
+	return nil
+}
+
+type card struct {
+	chat *chat
+	turn orchestrator.Turn
+}
+
+func (c *card) Show(ev cli.Event) {
+	switch ev := ev.(type) {
+	case cli.Status:
+		if ev.Kind == cli.StatusWarning {
+			c.chat.say("warned %s", ev.Detail)
+		}
+	case cli.AskWithdrawn:
+		c.chat.say("answered %s", ev.ID)
+	}
+}
+
+func (c *card) Leave(context.Context) { c.chat.say("left %s", c.turn.Prompt.Text) }
+
+func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
+	if c.chat.stuck != nil {
+		c.chat.say("showing %s", c.turn.Prompt.Text)
+		select {
+		case <-c.chat.stuck:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err := c.chat.refusal(); err != nil {
+		return err
+	}
+	c.chat.say("%s %s", o.State, c.turn.Prompt.Text)
+	return nil
+}
+
+// house is an orchestrator over a real store.
+type house struct {
+	*conversation.Engine
+	db    *store.DB
+	agent *agent
+	chat  *chat
+	clock *clock
+	board *board
+}
+
+type clock struct {
+	mu     sync.Mutex
+	t      time.Time
+	timers []*timer
+}
+
+type timer struct {
+	at time.Time
+	f  func()
+}
+
+func (c *clock) after(d time.Duration, f func()) func() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &timer{at: c.t.Add(d), f: f}
+	c.timers = append(c.timers, t)
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		before := len(c.timers)
+		c.timers = slices.DeleteFunc(c.timers, func(other *timer) bool { return other == t })
+		return len(c.timers) < before
+	}
+}
+
+// ring runs the timers that are due.
+func (c *clock) ring() {
+	c.mu.Lock()
+	var due []*timer
+	c.timers = slices.DeleteFunc(c.timers, func(t *timer) bool {
+		if t.at.After(c.t) {
+			return false
+		}
+		due = append(due, t)
+		return true
+	})
+	c.mu.Unlock()
+	for _, t := range due {
+		t.f()
+	}
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+// jump is advance while timers stand still: the machine slept, or somebody set its clock.
+func (c *clock) jump(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+	for _, t := range c.timers {
+		t.at = t.at.Add(d)
+	}
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+var (
+	here  = orchestrator.ConversationID{Chat: 7}
+	there = orchestrator.ConversationID{Chat: 7, Topic: 3}
+)
+
+func open(t testing.TB) *house {
+	return openAt(t, filepath.Join(t.TempDir(), "ductor.db"), nil)
+}
+
+// openAt makes a house over the store at path; change may alter its options.
+func openAt(t testing.TB, path string, change func(*conversation.Options)) *house {
+	t.Helper()
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{db: db, agent: &agent{reply: echo}, chat: &chat{}, clock: &clock{t: time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)}}
+	root := t.TempDir()
+	var ids struct {
+		sync.Mutex
+		n int
+	}
+	opts := conversation.Options{
+		Store: db, Gateway: h.agent, Chat: h.chat,
+		Permission: cli.Ask, Dir: filepath.Dir(path), Roots: []string{filepath.Dir(path)},
+		QueueMax: 3, HistoryTurns: 10, HistoryBytes: 2000, DeliveryWait: 50 * time.Millisecond,
+		Now: h.clock.now,
+		NewID: func() string {
+			ids.Lock()
+			defer ids.Unlock()
+			ids.n++
+			return fmt.Sprintf("%s-%d", filepath.Base(root), ids.n)
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	h.board = &board{}
+	opts.Asks, opts.After = h.board, h.clock.after
+	if change != nil {
+		change(&opts)
+	}
+	h.Engine = conversation.New(opts)
+	t.Cleanup(func() {
+		h.shut()
+		db.Close()
+	})
+	return h
+}
+
+// shut interrupts what runs and waits for it.
+func (h *house) shut() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	h.Close(ctx)
+}
+
+var updates struct {
+	sync.Mutex
+	next int64
+}
+
+func (h *house) submit(t testing.TB, id orchestrator.ConversationID, text string) orchestrator.Receipt {
+	t.Helper()
+	updates.Lock()
+	updates.next++
+	n := updates.next
+	updates.Unlock()
+	r, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: id, Person: 1, Text: text, Message: int(n), Updates: []int64{n}})
+	if err != nil {
+		t.Fatalf("submit %q: %v", text, err)
+	}
+	return r
+}
+
+// await waits until the chat was told line.
+func (h *house) await(t testing.TB, line string) {
+	t.Helper()
+	h.eventually(t, "the chat to say "+line, func() bool { return slices.Contains(h.chat.log(), line) })
+}
+
+// eventually looks again and again: the store writes through cgo, which no bubble of synctest can wait for.
+func (h *house) eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("waited in vain for %s; the chat says\n%q", what, h.chat.log())
+}

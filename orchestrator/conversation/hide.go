@@ -1,0 +1,98 @@
+package conversation
+
+import (
+	"slices"
+	"sync"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+)
+
+// hider takes secrets out of what the agent of one turn says, before anything is shown or stored of it.
+type hider struct {
+	mu  sync.Mutex
+	set *secrets.Set
+
+	// Of the agent's stream alone.
+	text, thought secrets.Stream
+}
+
+// newHider knows the secrets of ductor and those of the project that a directory is in now.
+func (e *Engine) newHider(dir string) *hider {
+	h := &hider{}
+	if e.opts.Secrets != nil {
+		h.set = e.opts.Secrets(dir)
+	}
+	return h
+}
+
+func (h *hider) Known() *secrets.Set {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.set
+}
+
+// Learn adds the answers that are secret: the agent may say them.
+func (h *hider) Learn(questions []cli.Question, answers [][]string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, q := range questions {
+		if q.Secret && i < len(answers) {
+			h.set = h.set.With(slices.DeleteFunc(slices.Clone(answers[i]), func(answer string) bool {
+				return slices.ContainsFunc(q.Options, func(o cli.Option) bool { return o.Label == answer })
+			})...)
+		}
+	}
+}
+
+// pass hands on an event without secrets. The answer may come later than the agent says it: what may be the beginning
+// of a secret is held back until more is known, but for what is shown in order with it.
+func (h *hider) pass(ev cli.Event, to func(cli.Event)) {
+	set := h.Known()
+	switch ev := ev.(type) {
+	case cli.TextDelta:
+		h.endThought(set, to)
+		retell(h.text.Add(set, ev.Text), to)
+		return
+	case cli.TextRetracted:
+		retell(h.text.Retract(set, ev.Bytes), to)
+		return
+	case cli.ThinkingDelta:
+		retell(h.text.Flush(set), to)
+		rethink(h.thought.Add(set, ev.Text), to)
+		return
+	case cli.Status, cli.RateLimited, cli.SessionStarted, cli.CaughtUp:
+	default:
+		h.endThought(set, to)
+		retell(h.text.Flush(set), to)
+	}
+	clean, _ := secrets.Clean(set, ev)
+	to(clean)
+}
+
+func (h *hider) endThought(set *secrets.Set, to func(cli.Event)) {
+	rethink(h.thought.Flush(set), to)
+	h.thought = secrets.Stream{}
+}
+
+func retell(c secrets.Change, to func(cli.Event)) {
+	if c.Retract > 0 {
+		to(cli.TextRetracted{Bytes: c.Retract})
+	}
+	if c.Text != "" {
+		to(cli.TextDelta{Text: c.Text})
+	}
+}
+
+// rethink tells of reasoning, of which nothing can be taken back. Nothing of a secret was given before.
+func rethink(c secrets.Change, to func(cli.Event)) {
+	if c.Text != "" {
+		to(cli.ThinkingDelta{Text: c.Text})
+	}
+}
+
+// result is how the turn ended, without secrets.
+func (h *hider) result(r cli.Result) cli.Result {
+	clean, _ := secrets.Clean(h.Known(), r)
+	return clean
+}

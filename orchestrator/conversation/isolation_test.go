@@ -1,0 +1,59 @@
+package conversation_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
+)
+
+// What one conversation chooses counts in it alone, also for another topic of the same chat.
+func TestWhatOneConversationChoosesCountsInItAlone(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Dir, o.Roots = root, []string{root} })
+	h.submit(t, there, "mine")
+	h.await(t, "done mine")
+	status := func(id orchestrator.ConversationID) orchestrator.Status {
+		t.Helper()
+		h.eventually(t, "nothing to run", func() bool {
+			st, err := h.Status(t.Context(), id)
+			return err == nil && st.Running == nil
+		})
+		st, err := h.Status(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	before := status(there)
+	if before.Session.ID == "" {
+		t.Fatal("the other conversation has no session to lose")
+	}
+
+	if err := h.SetModel(t.Context(), here, "codex", "gpt", "high"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.SetDir(t.Context(), here, "sub", owner); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.New(t.Context(), here); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Abort(t.Context(), here); err != nil {
+		t.Fatal(err)
+	}
+
+	if chose := status(here); chose.Agent != "codex" || chose.Model != "gpt" || filepath.Base(chose.Dir) != "sub" {
+		t.Errorf("the conversation that chose has %+v", chose)
+	}
+	if diff := cmp.Diff(before, status(there)); diff != "" {
+		t.Errorf("the other conversation changed: %s", diff)
+	}
+}

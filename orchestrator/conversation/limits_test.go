@@ -1,0 +1,16 @@
+package conversation_test
+
+import (
+	"testing"
+
+	"ductor/cli"
+)
+
+// A person who chooses what an agent may do is told what of it the agent cannot.
+func TestWhatTheAgentCannotDoIsSaid(t *testing.T) {
+	h := open(t)
+	p, err := h.Permissions(t.Context(), here)
+	if err != nil || p.Agent != "claude" || len(p.Cannot) != 1 || p.Cannot[cli.Plan] != "it has no plan mode" {
+		t.Errorf("permissions are %+v, %v", p, err)
+	}
+}

@@ -1,0 +1,155 @@
+package conversation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Recover takes up what the previous process left: turns that ran go on in their cards, or are shown as
+// interrupted where that cannot be, and are never asked twice; outcomes the chat has not seen are shown;
+// queued turns run. It returns once all of it is on its way. Call it once, before the first Submit.
+func (e *Engine) Recover(ctx context.Context) error {
+	turns, err := e.opts.Store.OpenTurns(ctx)
+	if err != nil {
+		return fmt.Errorf("load open turns: %w", err)
+	}
+	remains, err := e.opts.Gateway.Survey(ctx, openTurns(turns))
+	if err != nil {
+		e.log.Error("look for what the previous process left", "err", err)
+	}
+	if err := e.endBypasses(ctx, turns, remains); err != nil {
+		return err
+	}
+	if err := e.approvals.WithdrawEnded(ctx, turns, remains); err != nil {
+		return err
+	}
+	left := make(map[orchestrator.ConversationID][]waiting)
+	for _, t := range turns {
+		w := waiting{turn: t, shown: t.State == orchestrator.TurnQueued}
+		if t.State == orchestrator.TurnRunning {
+			w.left = remains[t.ID]
+		}
+		left[t.Prompt.Conversation] = append(left[t.Prompt.Conversation], w)
+	}
+	for id, turns := range left {
+		l, err := e.line(id)
+		if err != nil {
+			return err
+		}
+		e.takeUp(ctx, l, turns)
+	}
+	return nil
+}
+
+// openTurns are those that an agent may be at.
+func openTurns(turns []orchestrator.Turn) []cli.OpenTurn {
+	var open []cli.OpenTurn
+	for _, t := range turns {
+		if t.State == orchestrator.TurnRunning {
+			open = append(open, cli.OpenTurn{
+				Turn: t.ID, Agent: t.Agent, Sandbox: t.Sandbox, Conversation: t.Prompt.Conversation.Key(), Started: t.Started,
+				GivenUp: t.Crashes >= orchestrator.MostCrashes,
+			})
+		}
+	}
+	return open
+}
+
+// goesOn says whether the turn can run or resume.
+func (w waiting) goesOn() bool {
+	return w.turn.State == orchestrator.TurnQueued || w.left == cli.RemainsRun || w.left == cli.RemainsNothing
+}
+
+// takeUp continues the turn that ran, shows what ended and then serves what waits, in one conversation.
+func (e *Engine) takeUp(ctx context.Context, l *line, turns []waiting) {
+	var ended []orchestrator.Turn
+	var ran, wait []waiting
+	for _, w := range turns {
+		switch {
+		case !w.goesOn():
+			ended = append(ended, w.turn)
+		case w.left != "": // before all that wait, of which one that was taken back may have a place before it
+			ran = append(ran, w)
+		default:
+			wait = append(wait, w)
+		}
+	}
+	resumed := len(ran) > 0
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = slices.Concat(l.queue, ran, wait)
+	if !e.open() {
+		return
+	}
+	l.busy = true
+	if resumed { // an abort must find it at once, and its card is in the chat already
+		w, turnCtx, ok := e.take(l)
+		go func() {
+			defer e.wg.Done()
+			e.redeliverAll(ctx, ended)
+			e.work(l, w, turnCtx, ok)
+		}()
+		return
+	}
+	go func() {
+		defer e.wg.Done()
+		e.redeliverAll(ctx, ended)
+		l.mu.Lock()
+		w, turnCtx, ok := e.take(l)
+		l.mu.Unlock()
+		e.work(l, w, turnCtx, ok)
+	}()
+}
+
+func (e *Engine) redeliverAll(ctx context.Context, ended []orchestrator.Turn) {
+	for _, t := range ended {
+		e.redeliver(context.WithoutCancel(ctx), t)
+	}
+}
+
+// What is said of a turn that ductor gives up, lest it crash again and again.
+const (
+	crashedSentence = "Given up: ductor crashed more than once while this ran. What it did until then stands."
+	unshownNotice   = "⚠️ I give up to show an answer in this chat, since I crashed over it more than once. The log says what happened."
+)
+
+func (e *Engine) redeliver(ctx context.Context, t orchestrator.Turn) {
+	if t.State == orchestrator.TurnRunning || t.State == orchestrator.TurnSteered {
+		sentence := interruptedSentence
+		switch {
+		case t.State == orchestrator.TurnSteered:
+			sentence = steeredSentence
+			e.opts.Chat.Unqueued(t)
+		case t.Crashes >= orchestrator.MostCrashes:
+			sentence = crashedSentence
+		}
+		t.State = orchestrator.TurnInterrupted
+		t.Outcome = orchestrator.Outcome{State: orchestrator.TurnInterrupted, Agent: t.Agent, Model: t.Model,
+			Failure: sentence, Offer: cli.ActionRetry}
+		if err := e.opts.Store.FinishTurn(ctx, t.ID, e.now(), t.Outcome); err != nil {
+			e.log.Error("record interrupted turn", "turn", t.ID, "err", err)
+			return
+		}
+		e.opts.Gateway.Settled(t.ID)
+	} else if t.Crashes >= orchestrator.MostCrashes {
+		e.giveUpShowing(ctx, t)
+		return
+	}
+	e.deliver(ctx, t, recorded(), func(ctx context.Context) error { return e.opts.Chat.Redeliver(ctx, t) })
+}
+
+// giveUpShowing says that an outcome is not shown, and no longer tries to.
+func (e *Engine) giveUpShowing(ctx context.Context, t orchestrator.Turn) {
+	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
+	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, unshownNotice); err != nil {
+		e.log.Error("say that an outcome is not shown", "turn", t.ID, "err", err)
+		return
+	}
+	if err := e.opts.Store.MarkDelivered(ctx, t.ID); err != nil {
+		e.log.Error("mark turn delivered", "turn", t.ID, "err", err)
+	}
+}

@@ -1,0 +1,267 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
+)
+
+// successor is a house over the store of one that was let go of while "running" ran and "waiting" waited.
+// remains says what the agents know of the turn that ran.
+func successor(t *testing.T, remains cli.Remains) *house {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	before := openAt(t, path, nil)
+	before.agent.reply = untilAborted
+	before.submit(t, here, "running")
+	before.awaitAsked(t, 1)
+	before.submit(t, here, "waiting")
+	before.Detach(t.Context())
+	if log := before.chat.log(); !slices.Contains(log, "left running") || slices.Contains(log, "aborted running") {
+		t.Fatalf("a turn that is let go of is shown as %q", log)
+	}
+	if len(before.agent.settled) > 0 {
+		t.Fatal("a turn that goes on counts as settled")
+	}
+	return successorOf(t, path, map[string]cli.Remains{"running": remains})
+}
+
+// successorOf is a house over the store of an earlier one. remains says what the agents know of the turns that ran.
+func successorOf(t *testing.T, path string, remains map[string]cli.Remains) *house {
+	t.Helper()
+	after := openAt(t, path, nil)
+	after.agent.remains = remains
+	after.agent.open = func(id cli.TurnID) string {
+		turn, err := after.db.Turn(context.Background(), id)
+		if err != nil {
+			t.Error(err)
+		}
+		return turn.Prompt.Text
+	}
+	return after
+}
+
+func (h *house) recover(t *testing.T) {
+	t.Helper()
+	if err := h.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestATurnThatOutlivedDuctorGoesOnInItsCardBeforeTheQueue(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	h.recover(t)
+	h.await(t, "done waiting")
+	want := []string{"reopened running", "done running", "unqueued waiting", "done waiting"}
+	if diff := cmp.Diff(want, h.chat.log()); diff != "" {
+		t.Errorf("the chat saw %s", diff)
+	}
+	if diff := cmp.Diff([]string{"waiting"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+	resumed := h.agent.resumed
+	if len(resumed) != 1 || resumed[0].Prompt != "running" || resumed[0].Began.IsZero() {
+		t.Errorf("gone on with %+v", resumed)
+	}
+	h.eventually(t, "both turns to be settled", func() bool {
+		h.agent.mu.Lock()
+		defer h.agent.mu.Unlock()
+		return len(h.agent.settled) == 2
+	})
+}
+
+func TestATurnThatNeverReachedAnAgentIsAskedOnce(t *testing.T) {
+	h := successor(t, cli.RemainsNothing)
+	h.recover(t)
+	h.await(t, "done waiting")
+	if diff := cmp.Diff([]string{"running", "waiting"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+	if len(h.agent.resumed) > 0 {
+		t.Error("there was nothing to go on with")
+	}
+}
+
+func TestATurnOfWhichNobodyKnowsIsShownAsInterruptedAndNotAskedAgain(t *testing.T) {
+	h := successor(t, cli.RemainsUnknown)
+	h.recover(t)
+	h.await(t, "redelivered running: interrupted")
+	h.await(t, "done waiting")
+	if diff := cmp.Diff([]string{"waiting"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+}
+
+// crash counts what ductor crashed of, as often as it takes to give that up.
+func (h *house) crash(t *testing.T) {
+	t.Helper()
+	for range orchestrator.MostCrashes {
+		if err := h.db.CountCrash(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestATurnThatDuctorCrashedOverIsGivenUp(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	h.crash(t)
+	h.recover(t)
+	h.await(t, "redelivered running: interrupted")
+	h.await(t, "done waiting") // it only waited
+	if diff := cmp.Diff([]string{"waiting"}, h.agent.prompts()); diff != "" || len(h.agent.resumed) > 0 {
+		t.Errorf("gone on with %+v, asked %s", h.agent.resumed, diff)
+	}
+	open, err := h.db.OpenTurns(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, turn := range open {
+		if turn.Crashes > 0 {
+			t.Errorf("that it is shown as interrupted is held to be why ductor crashed %d times", turn.Crashes)
+		}
+	}
+}
+
+func TestAnOutcomeThatDuctorCrashedOverIsNoLongerShown(t *testing.T) {
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), nil)
+	turn := orchestrator.Turn{ID: "t", Prompt: orchestrator.Prompt{Conversation: here, Text: "deadly"}, State: orchestrator.TurnQueued}
+	if err := h.db.EnqueueTurn(t.Context(), turn); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.db.StartTurn(t.Context(), turn); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.db.FinishTurn(t.Context(), "t", time.Now(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "deadly"}); err != nil {
+		t.Fatal(err)
+	}
+	h.crash(t)
+	h.recover(t)
+	h.eventually(t, "the outcome to be given up", func() bool {
+		turn, err := h.db.Turn(t.Context(), "t")
+		return err == nil && turn.Delivered
+	})
+	if log := h.chat.log(); len(log) != 1 || !strings.Contains(log[0], "I give up to show an answer") {
+		t.Errorf("the chat is told %q", log)
+	}
+}
+
+func TestAnAbortReachesATurnThatWasTakenUp(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	h.agent.reply = untilAborted
+	h.recover(t)
+	report, err := h.Abort(t.Context(), here)
+	if err != nil || !report.Running || report.Dropped != 1 {
+		t.Errorf("aborted %+v, %v", report, err)
+	}
+	h.await(t, "aborted running")
+	if len(h.agent.prompts()) > 0 {
+		t.Errorf("after the abort these run: %q", h.agent.prompts())
+	}
+}
+
+func TestAnAbortThatDuctorDiedOfIsGoneOnWith(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	turns, err := h.db.OpenTurns(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.db.AbortTurns(t.Context(), turns[0].ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if req.Prompt == "running" {
+			return untilAborted(ctx, who, req, emit)
+		}
+		return echo(ctx, who, req, emit)
+	}
+	h.recover(t)
+	h.await(t, "aborted running")
+	h.await(t, "done waiting")
+}
+
+func TestDetachLeavesTheQueueAndTakesNothingMore(t *testing.T) {
+	h := open(t)
+	h.agent.reply = untilAborted
+	h.submit(t, here, "running")
+	h.awaitAsked(t, 1)
+	h.submit(t, here, "waiting")
+	h.Detach(t.Context())
+	left, err := h.db.OpenTurns(t.Context())
+	if err != nil || len(left) != 2 || left[0].State != orchestrator.TurnRunning || left[1].State != orchestrator.TurnQueued {
+		t.Errorf("left %+v, %v", left, err)
+	}
+	if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Text: "late"}); err == nil {
+		t.Error("a turn was taken after the end")
+	}
+}
+
+// TestAnAbortBeforeATurnBeganOutlivesDuctor: it is settled who answers, which takes a while, and ductor is killed
+// before that is known.
+func TestAnAbortBeforeATurnBeganOutlivesDuctor(t *testing.T) {
+	path, begin := filepath.Join(t.TempDir(), "db"), make(chan struct{})
+	before := openAt(t, path, func(o *conversation.Options) { o.Gateway = slowStart{o.Gateway.(*agent), begin} })
+	before.submit(t, here, "running")
+	if report, err := before.Abort(t.Context(), here); err != nil || !report.Running {
+		t.Fatalf("aborted %+v, %v", report, err)
+	}
+	after := openAt(t, path, nil)
+	defer close(begin)
+	after.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if ctx.Err() != nil {
+			return cli.Cut(ctx, who)
+		}
+		return echo(ctx, who, req, emit)
+	}
+	after.recover(t)
+	after.eventually(t, "the turn to end", func() bool {
+		open, err := after.db.OpenTurns(context.Background())
+		return err == nil && len(open) == 0
+	})
+	if log := after.chat.log(); !slices.Contains(log, "aborted running") {
+		t.Errorf("the chat saw %q", log)
+	}
+}
+
+// TestWhatRanGoesOnBeforeAPromptThatWasTakenBack: that prompt was handed to an earlier turn, and has its place before
+// the one that ran meanwhile.
+func TestWhatRanGoesOnBeforeAPromptThatWasTakenBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	before, end := openAt(t, path, nil), make(chan struct{})
+	before.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if lastLine(req.Prompt) == "first" {
+			<-end
+			return echo(ctx, who, req, emit)
+		}
+		return untilAborted(ctx, who, req, emit)
+	}
+	before.submit(t, here, "first")
+	before.awaitAsked(t, 1)
+	before.submit(t, here, "running")
+	waiting := before.submit(t, here, "waiting")
+	before.agent.steer = func(cli.TurnID, cli.Request) error {
+		close(end)
+		before.awaitAsked(t, 2)
+		return cli.ErrNoTurn
+	}
+	if err := before.Steer(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, orchestrator.ErrCannotSteer) {
+		t.Fatalf("steer: %v", err)
+	}
+	before.Detach(t.Context())
+	h := successorOf(t, path, map[string]cli.Remains{"running": cli.RemainsRun})
+	h.recover(t)
+	h.await(t, "done waiting")
+	want := []string{"reopened running", "done running", "unqueued waiting", "done waiting"}
+	if diff := cmp.Diff(want, h.chat.log()); diff != "" {
+		t.Errorf("the chat saw %s", diff)
+	}
+}

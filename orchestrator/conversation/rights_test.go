@@ -1,0 +1,122 @@
+package conversation_test
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
+)
+
+// askedWith has the agent ask for something in a turn with rights of its own, and denies what it asks.
+func (h *house) askedWith(t *testing.T, prompt string, r orchestrator.Rights, ev cli.ApprovalAsked) (asked bool) {
+	t.Helper()
+	h.asking(ev)
+	before := len(h.board.all())
+	o := order(prompt, prompt, orchestrator.Wants{})
+	o.Prompt.Conversation, o.Prompt.Person, o.Prompt.Rights = here, owner, r
+	h.order(t, o)
+	h.eventually(t, prompt+" to be over or asked", func() bool {
+		return slices.Contains(h.chat.log(), "done "+prompt) || len(h.board.all()) > before
+	})
+	if asked = len(h.board.all()) > before; asked {
+		a := h.awaitAsk(t, ev.Title)
+		if a.Rule != "" || a.SessionRule != "" {
+			t.Errorf("%s: a rule is offered that would not count: %q, %q", prompt, a.SessionRule, a.Rule)
+		}
+		if _, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), orchestrator.Verdict{Choice: orchestrator.AllowPattern}); !errors.Is(err, orchestrator.ErrBadChoice) {
+			t.Errorf("%s: a rule can be made: %v", prompt, err)
+		}
+		h.decide(t, a, orchestrator.Verdict{Choice: orchestrator.Deny})
+	}
+	h.await(t, "done "+prompt)
+	return asked
+}
+
+// last is what was asked last.
+func (h *house) last() cli.Request {
+	all := h.agent.requests()
+	return all[len(all)-1]
+}
+
+func TestATurnWithRightsOfItsOwnUsesNoChoiceOfTheChat(t *testing.T) {
+	root := t.TempDir()
+	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), root)
+	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
+		t.Fatal(err)
+	}
+	h.turnWith(t, here, "mine", bash("1", "git status"), orchestrator.Verdict{Choice: orchestrator.AllowPattern})
+	if h.turnWith(t, here, "mine too", bash("2", "git status"), allow()) {
+		t.Fatal("the rule of the chat does not count in the chat")
+	}
+	for _, tt := range []struct {
+		name    string
+		rights  orchestrator.Rights
+		command string
+		asked   bool
+		mode    cli.PermissionMode
+	}{
+		{"member", orchestrator.Rights{Of: orchestrator.RightsOfMember}, "git status", true, cli.Ask},
+		{"job", orchestrator.Rights{Of: orchestrator.RightsOfJob}, "git status", true, cli.Ask},
+		{"plan", orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan}, "git status", true, cli.Plan},
+		{"rules", orchestrator.Rights{Of: orchestrator.RightsOfJob, Rules: []string{"Bash(git status *)"}}, "git status src", false, cli.Ask},
+		{"shell", orchestrator.Rights{Of: orchestrator.RightsOfJob, Rules: []string{"Bash"}}, "git status", true, cli.Ask},
+		{"beyond", orchestrator.Rights{Of: orchestrator.RightsOfJob, Rules: []string{"Bash(git status *)"}}, "git status; id", true, cli.Ask},
+	} {
+		if got := h.askedWith(t, tt.name, tt.rights, bash("a", tt.command)); got != tt.asked {
+			t.Errorf("%s: a button was asked for: %v, want %v", tt.name, got, tt.asked)
+		}
+		if req := h.last(); req.Permission != tt.mode {
+			t.Errorf("%s: it ran in the mode %s, want %s", tt.name, req.Permission, tt.mode)
+		}
+	}
+}
+
+func TestRightsOfATurnOutliveARestartAndARepetition(t *testing.T) {
+	path, root := filepath.Join(t.TempDir(), "ductor.db"), t.TempDir()
+	h := openForOrders(t, path, root)
+	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
+		t.Fatal(err)
+	}
+	h.agent.reply = untilAborted
+	h.submit(t, here, "first")
+	h.eventually(t, "the agent to be asked", func() bool { return len(h.agent.requests()) == 1 })
+	o := order("o1", "unattended", orchestrator.Wants{})
+	o.Prompt.Conversation = here
+	o.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Tools: []string{"Read"}}
+	h.order(t, o)
+	h.shut()
+	h.db.Close()
+
+	h = openForOrders(t, path, root)
+	if err := h.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "done unattended")
+	check := func(when string) {
+		if req := h.last(); req.Permission != cli.Ask || len(req.Tools) != 1 {
+			t.Errorf("%s it ran in the mode %s with the tools %q", when, req.Permission, req.Tools)
+		}
+	}
+	check("after a restart")
+	if _, err := h.RunAgain(t.Context(), "o1", by(owner, here)); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, "the repetition", func() bool { return len(h.agent.requests()) == 2 })
+	check("run again")
+}
+
+func TestPatternsOfJobs(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"WebFetch": true, "Bash(git status)": true, "Bash(make -j4 *)": true, "mcp__x__y": true, "Bash(npm run build:all *)": true,
+		"": false, "Bash(": false, "Bash()": false, "Bash(*)": false, "Bash(a; b)": false, "Bash(echo $HOME)": false,
+		"Bash(git status": false, "Bash git": false, cli.PlanTool: false, "*": false, "Bash(cat *.go)": false,
+	} {
+		if err := approval.ParsePattern(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package conversation_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
+)
+
+// turn has a turn ask for something that a rule lets through, or that is decided once when none does.
+func (h *house) turnWith(t *testing.T, in orchestrator.ConversationID, prompt string, ev cli.ApprovalAsked, v orchestrator.Verdict) (asked bool) {
+	t.Helper()
+	h.asking(ev)
+	before := len(h.board.all())
+	h.submit(t, in, prompt)
+	h.eventually(t, prompt+" to be over or asked", func() bool {
+		return slices.Contains(h.chat.log(), "done "+prompt) || len(h.board.all()) > before
+	})
+	if asked = len(h.board.all()) > before; asked {
+		h.decide(t, h.awaitAsk(t, ev.Title), v)
+	}
+	h.await(t, "done "+prompt)
+	return asked
+}
+
+func TestARuleDecidesUntilItIsRevoked(t *testing.T) {
+	h := open(t)
+	lasting := orchestrator.Verdict{Choice: orchestrator.AllowPattern}
+	if !h.turnWith(t, here, "one", bash("1", "git status"), lasting) {
+		t.Fatal("the first is not asked")
+	}
+	if h.turnWith(t, here, "two", bash("2", "git status src"), allow()) {
+		t.Error("a rule does not count")
+	}
+	if !h.turnWith(t, here, "three", bash("3", "git status; id"), orchestrator.Verdict{Choice: orchestrator.Deny}) {
+		t.Error("a rule lets a second command through")
+	}
+	if !h.turnWith(t, there, "four", bash("4", "git status"), allow()) {
+		t.Error("a rule counts in another topic")
+	}
+	p, err := h.Permissions(t.Context(), here)
+	if err != nil || len(p.Rules) != 1 || p.Rules[0].Text != "Bash(git status *)" || p.Rules[0].By != owner || p.Mode != cli.Ask {
+		t.Fatalf("permissions are %+v, %v", p, err)
+	}
+	if err := h.Revoke(t.Context(), p.Rules[0].ID, by(owner, there)); !errors.Is(err, orchestrator.ErrNoRule) {
+		t.Errorf("revoked from another topic: %v", err)
+	}
+	if err := h.Revoke(t.Context(), p.Rules[0].ID, by(owner, here)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Revoke(t.Context(), p.Rules[0].ID, by(owner, here)); !errors.Is(err, orchestrator.ErrNoRule) {
+		t.Errorf("revoked twice: %v", err)
+	}
+	if !h.turnWith(t, here, "five", bash("5", "git status"), allow()) {
+		t.Error("a rule counts that was revoked")
+	}
+	log, err := h.Audit(t.Context(), time.Time{}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whats []orchestrator.AuditKind
+	for _, e := range log {
+		whats = append(whats, e.What)
+	}
+	want := []orchestrator.AuditKind{"allowed", "revoked", "allowed", "denied", "ruled", "allowed", "rule"}
+	if !slices.Equal(whats, want) || log[1].Rule != "Bash(git status *)" || log[4].Rule != "Bash(git status *)" || log[4].By != 0 {
+		t.Errorf("the audit is %+v", log)
+	}
+}
+
+func TestARuleOfASessionEndsWithIt(t *testing.T) {
+	h := open(t)
+	session := orchestrator.Verdict{Choice: orchestrator.AllowSession}
+	h.turnWith(t, here, "one", bash("1", "make | tee log"), session)
+	if h.turnWith(t, here, "two", bash("2", "make | tee log"), allow()) {
+		t.Error("a rule does not count")
+	}
+	if err := h.New(t.Context(), here); err != nil {
+		t.Fatal(err)
+	}
+	if !h.turnWith(t, here, "three", bash("3", "make | tee log"), allow()) {
+		t.Error("a rule of a session counts in the next")
+	}
+	if p, err := h.Permissions(t.Context(), here); err != nil || len(p.Rules) != 0 {
+		t.Errorf("rules of another session are shown: %+v, %v", p, err)
+	}
+}
+
+func TestANewRuleDecidesWhatWaits(t *testing.T) {
+	h := open(t)
+	h.asking(bash("a", "git status"), bash("b", "git status src"), bash("c", "git push"))
+	h.submit(t, here, "go")
+	first := h.awaitAsk(t, "git status")
+	last := h.awaitAsk(t, "git push")
+	h.decide(t, first, orchestrator.Verdict{Choice: orchestrator.AllowPattern})
+	if got := h.agent.decisions(); !slices.Equal(got, []string{"a true []", "b true []"}) {
+		t.Errorf("the agent was told %q", got)
+	}
+	h.decide(t, last, orchestrator.Verdict{Choice: orchestrator.Deny})
+	h.await(t, "done go")
+}
+
+// Between the card and the press a directory became a link that leads out.
+func TestARuleIsMadeOnlyAsItWasShown(t *testing.T) {
+	dir := t.TempDir()
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Dir, o.Roots = dir, []string{dir} })
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.asking(cli.ApprovalAsked{ID: "a", Tool: "Edit", Title: "sub/x", Input: []byte(`{"file_path":"sub/x"}`)})
+	h.submit(t, here, "go")
+	a := h.awaitAsk(t, "sub/x")
+	if a.SessionRule != "Edit(any file below "+dir+" that is not hidden)" {
+		t.Fatalf("offered %q", a.SessionRule)
+	}
+	if err := os.Remove(filepath.Join(dir, "sub")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "sub")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), orchestrator.Verdict{Choice: orchestrator.AllowSession})
+	if !errors.Is(err, orchestrator.ErrBadChoice) {
+		t.Errorf("pressed: %v", err)
+	}
+	h.decide(t, a, orchestrator.Verdict{Choice: orchestrator.Deny})
+	h.await(t, "done go")
+}

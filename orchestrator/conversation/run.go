@@ -1,0 +1,233 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
+)
+
+// run takes one turn from the queue to an outcome that the chat shows. ctx ends with the turn: an abort
+// cancels it with cli.ErrAborted, the end of ductor with ErrShutdown, or with cli.ErrDetached when the turn is
+// to go on without it.
+func (e *Engine) run(ctx context.Context, w waiting) {
+	t := w.turn
+	log := e.log.With("turn", t.ID, "chat", t.Prompt.Conversation.Chat, "topic", t.Prompt.Conversation.Topic)
+	// What is recorded must be recorded although the turn was aborted.
+	keep := context.WithoutCancel(ctx)
+	req, started, err := e.start(ctx, keep, &t, w.left)
+	switch {
+	case err != nil && w.left == cli.RemainsRun, errors.Is(err, orchestrator.ErrDiskFailed), errors.Is(err, orchestrator.ErrDiskFull) && e.life.Err() != nil:
+		log.Error("continue a turn; it is tried again after the next start", "err", err)
+		return
+	case err != nil:
+		log.Error("start turn", "err", err)
+		e.fail(keep, t, w.left, err)
+		return
+	case !started:
+		return
+	}
+	e.begun(t, req)
+	card := e.card(keep, t, w.left)
+	result := e.ask(ctx, keep, t, req, card, w.left)
+	if result.Detached {
+		log.Info("turn goes on without ductor", "agent", t.Agent)
+		e.leave(keep, card)
+		return
+	}
+	outcome := e.outcome(ctx, t, result)
+	if outcome.State == orchestrator.TurnAborted && !apart(t) { // its process is gone
+		e.warm(keep, t.Prompt.Conversation)
+	}
+	e.conclude(keep, t, outcome, card, log)
+}
+
+// start settles what a turn needs and records that it runs. It waits while the disk is full. started is false for a
+// turn that does not wait any more.
+func (e *Engine) start(ctx, keep context.Context, t *orchestrator.Turn, left cli.Remains) (req cli.Request, started bool, err error) {
+	for {
+		req, err = e.prepare(keep, t, left)
+		started = err == nil
+		if started && left == "" {
+			started, err = e.opts.Store.StartTurn(keep, *t)
+		}
+		if !errors.Is(err, orchestrator.ErrDiskFull) || !e.awaitDisk(ctx) {
+			return req, started, err
+		}
+	}
+}
+
+// openCard opens the card of a turn, or the one it has.
+func (e *Engine) openCard(ctx context.Context, t orchestrator.Turn, left cli.Remains) orchestrator.Card {
+	if left == "" {
+		return e.opts.Chat.Card(t)
+	}
+	card := e.opts.Chat.Reopen(ctx, t)
+	if left == cli.RemainsNothing {
+		card.Show(cli.CaughtUp{}) // nothing had been said
+	}
+	return card
+}
+
+// leave ends a card whose turn goes on without ductor.
+func (e *Engine) leave(ctx context.Context, card orchestrator.Card) {
+	ctx, cancel := context.WithTimeout(ctx, lastDelivery)
+	defer cancel()
+	card.Leave(ctx)
+}
+
+// conclude records an outcome and shows it.
+func (e *Engine) conclude(ctx context.Context, t orchestrator.Turn, outcome orchestrator.Outcome, card orchestrator.Card, log *slog.Logger) {
+	stored, err := e.record(ctx, log, e.ending(t.ID, outcome))
+	if err != nil {
+		log.Error("record how a turn ended", "err", err)
+	}
+	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
+		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
+	t.Outcome = outcome
+	e.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
+}
+
+// ask runs or resumes the turn, and returns its result.
+func (e *Engine) ask(ctx, keep context.Context, t orchestrator.Turn, req cli.Request, card orchestrator.Card, left cli.Remains) cli.Result {
+	agentSessions := &agentSessionKeeper{store: e.opts.Store, session: t.Session, env: t.AgentEnv(), known: req.Resume}
+	hide := e.newHider(req.Dir)
+	requests := e.approvals.Open(ctx, approval.Running{
+		Turn: t, Dir: req.Dir, Mode: req.Permission, Resumed: left == cli.RemainsRun, Secrets: hide, Show: card.Show,
+	})
+	show := func(ev cli.Event) {
+		switch ev := ev.(type) {
+		case cli.SessionStarted:
+			agentSessions.keep(keep, ev.AgentSessionID)
+		case cli.CaughtUp:
+			if left == cli.RemainsRun {
+				e.resumed(keep, t)
+			}
+		case cli.Result:
+			return // the outcome says it, once it is stored
+		}
+		hide.pass(ev, card.Show)
+		requests.Take(ev) // the card hears of an answer after the question
+	}
+	run := e.opts.Gateway.Run
+	if left == cli.RemainsRun {
+		run = e.opts.Gateway.Resume
+	} else if req.Project == cli.WithoutProject {
+		req.Project = requests.AskForProject(ctx, show)
+	}
+	result := run(ctx, t.Agent, req, show)
+	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && ctx.Err() == nil {
+		// The agent refused before it read the prompt, so asking again asks once.
+		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: "the agent lost this session; it goes on in a new one with the history"})
+		result = e.askFresh(ctx, keep, t, req, show)
+	}
+	requests.Drain()
+	if !result.Detached {
+		e.approvals.WithdrawTurn(keep, t.ID)
+	}
+	requests.Close()
+	if err := agentSessions.wait(); err != nil {
+		e.log.Error("keep the agent's session id", "turn", t.ID, "err", err)
+	}
+	return hide.result(result)
+}
+
+func (e *Engine) askFresh(ctx, keep context.Context, t orchestrator.Turn, req cli.Request, show func(cli.Event)) cli.Result {
+	if err := e.opts.Store.SetAgentSession(keep, t.Session, t.AgentEnv(), ""); err != nil {
+		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
+	}
+	session, err := e.opts.Store.Session(keep, t.Session)
+	if err != nil {
+		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
+	}
+	missed, err := e.missed(keep, session, t.AgentEnv())
+	if err != nil {
+		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
+	}
+	req.Prompt, _ = wording(t.Prompt)
+	req.Resume, req.Prompt = "", missed+req.Prompt
+	return e.opts.Gateway.Run(ctx, t.Agent, req, show)
+}
+
+// agentSessionKeeper stores the agent's own session id beside the stream, so that the first words do not wait for the disk.
+type agentSessionKeeper struct {
+	store   orchestrator.Store
+	session orchestrator.SessionID
+	env     orchestrator.AgentEnv
+
+	wg    sync.WaitGroup
+	known cli.AgentSessionID
+	mu    sync.Mutex
+	err   error
+}
+
+func (k *agentSessionKeeper) keep(ctx context.Context, id cli.AgentSessionID) {
+	if id == "" || id == k.known {
+		return
+	}
+	k.known = id
+	// One writer at a time: a second id of the same turn must win over the first.
+	k.wg.Wait()
+	k.wg.Go(func() {
+		err := k.store.SetAgentSession(ctx, k.session, k.env, id)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.err = errors.Join(k.err, err)
+	})
+}
+
+func (k *agentSessionKeeper) wait() error {
+	k.wg.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}
+
+// outcome says how the turn ended for the person who asked.
+func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result) orchestrator.Outcome {
+	out := orchestrator.Outcome{
+		State: orchestrator.TurnDone, Text: r.Text, Agent: t.Agent, Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD,
+		Duration: max(e.now().Sub(t.Queued), 0), Denials: r.Denials, Fallback: r.Fallback,
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), orchestrator.ErrShutdown):
+		out.State, out.Failure, out.Offer = orchestrator.TurnInterrupted, interruptedSentence, cli.ActionRetry
+	case r.Err != nil && errors.Is(context.Cause(ctx), errBypassOver):
+		out.State, out.Failure, out.Offer = orchestrator.TurnFailed, bypassOverSentence, cli.ActionRetry
+	case r.Aborted:
+		out.State = orchestrator.TurnAborted
+	case r.Err != nil:
+		out.State, out.Failure, out.Offer = orchestrator.TurnFailed, r.Err.Sentence(), r.Err.Action()
+		e.log.Warn("turn failed", "turn", t.ID, "kind", r.Err.Kind, "reason", r.Err.Reason, "code", r.Err.Code,
+			"detail", r.Err.Detail)
+	}
+	return out
+}
+
+const interruptedSentence = "Interrupted: ductor was stopped while this ran. What it did until then stands."
+
+// fail ends a turn that could not even be started.
+func (e *Engine) fail(ctx context.Context, t orchestrator.Turn, left cli.Remains, err error) {
+	f := cli.AsFailure(t.Agent, err)
+	t.Outcome = orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(), Offer: f.Action()}
+	t.State = orchestrator.TurnFailed
+	finish := e.ending(t.ID, t.Outcome)
+	stored, err := e.record(ctx, e.log.With("turn", t.ID), func(ctx context.Context) error {
+		if left == "" {
+			if _, err := e.opts.Store.StartTurn(ctx, t); err != nil {
+				return fmt.Errorf("start turn: %w", err)
+			}
+		}
+		return finish(ctx)
+	})
+	if err != nil {
+		e.log.Error("record a turn that could not start", "turn", t.ID, "err", err)
+	}
+	card := e.card(ctx, t, left)
+	e.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, t.Outcome) })
+}

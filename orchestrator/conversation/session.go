@@ -1,0 +1,132 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// sessionFor gives the session a turn runs in: the one that was current when it was queued, or the current
+// one, unless the reset rules have ended it; else a new one.
+func (e *Engine) sessionFor(ctx context.Context, conv orchestrator.Conversation, t orchestrator.Turn) (orchestrator.Session, error) {
+	id := t.Session
+	switch {
+	case id == "" && t.Wants.Own != "" && e.opts.Orders != nil:
+		return e.ownSession(ctx, conv, t)
+	case id == "":
+		id = conv.Session
+	}
+	if id != "" {
+		s, err := e.opts.Store.Session(ctx, id)
+		switch {
+		case err == nil && !e.expired(s):
+			return s, nil
+		case err != nil && !errors.Is(err, orchestrator.ErrNoSession):
+			return orchestrator.Session{}, fmt.Errorf("load session: %w", err)
+		}
+	}
+	if t.Wants.Own != "" && e.opts.Orders != nil {
+		return e.ownSession(ctx, conv, t)
+	}
+	s := e.newSession(conv, t)
+	if err := e.begin(ctx, s); err != nil {
+		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
+	}
+	return s, nil
+}
+
+// begin stores a session as the current one of its conversation, with the line's lock: what is being changed there was
+// loaded without it, and would be saved so.
+func (e *Engine) begin(ctx context.Context, s orchestrator.Session) error {
+	e.mu.Lock()
+	l := e.lines[s.Conversation] // there is one, for a turn of it runs
+	e.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return e.opts.Store.CreateSession(ctx, s)
+}
+
+func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn) orchestrator.Session {
+	return orchestrator.Session{
+		ID: orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
+		Dir: e.dirOf(conv), Created: e.now(), Used: e.now(),
+		AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{},
+	}
+}
+
+// expired says whether the reset rules forbid to resume s.
+func (e *Engine) expired(s orchestrator.Session) bool {
+	now := e.now()
+	if e.opts.IdleReset > 0 && now.Sub(s.Used) >= e.opts.IdleReset {
+		return true
+	}
+	at, err := time.Parse("15:04", e.opts.DailyReset)
+	if err != nil {
+		return false
+	}
+	local := now.Local()
+	reset := time.Date(local.Year(), local.Month(), local.Day(), at.Hour(), at.Minute(), 0, 0, local.Location())
+	if reset.After(local) {
+		reset = reset.AddDate(0, 0, -1)
+	}
+	return s.Used.Before(reset)
+}
+
+const titleLength = 60
+
+func title(prompt string) string {
+	words := strings.Join(strings.Fields(prompt), " ")
+	if words == "" {
+		return "(files)"
+	}
+	return cli.Shorten(words, titleLength)
+}
+
+// New leaves the current session: the next prompt begins another. What runs goes on in the old one; what the chat does
+// not show yet of an answer stays unsent.
+func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error {
+	l, err := e.line(id)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.giveUpShowing()
+	l.mu.Unlock()
+	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Session = "" })
+	e.opts.Gateway.Release(id.Key())
+	if err == nil {
+		e.warm(ctx, id)
+	}
+	return err
+}
+
+// Resume makes an earlier session of the conversation the current one.
+func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID, session orchestrator.SessionID) (orchestrator.Session, error) {
+	s, err := e.opts.Store.Session(ctx, session)
+	if err != nil {
+		return orchestrator.Session{}, err
+	}
+	if s.Conversation != id {
+		return orchestrator.Session{}, orchestrator.ErrElsewhere
+	}
+	// A session the reset rules had ended is one again: a person wants it.
+	if err := e.opts.Store.TouchSession(ctx, s.ID, e.now()); err != nil {
+		return orchestrator.Session{}, err
+	}
+	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Session, c.Dir = s.ID, s.Dir })
+	e.opts.Gateway.Release(id.Key())
+	if err == nil {
+		e.warm(ctx, id)
+	}
+	return s, err
+}
+
+// Sessions lists the conversation's sessions, last used first.
+func (e *Engine) Sessions(ctx context.Context, id orchestrator.ConversationID) ([]orchestrator.Session, error) {
+	return e.opts.Store.Sessions(ctx, id, 20)
+}

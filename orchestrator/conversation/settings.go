@@ -1,0 +1,195 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// SetPermission chooses what the agent may do without asking, from the next turn to start on: waiting ones are
+// among them, one that runs is not. Bypass lasts for DefaultBypass. ErrNoPermissionMode for a mode that cli.PermissionModes does not list.
+func (e *Engine) SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, by orchestrator.PersonID) error {
+	if !slices.Contains(cli.PermissionModes(), mode) {
+		return orchestrator.ErrNoPermissionMode
+	}
+	if mode == cli.Bypass {
+		return e.Bypass(ctx, id, orchestrator.DefaultBypass, by)
+	}
+	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = mode, time.Time{} },
+		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(mode), By: by})
+	if err == nil {
+		e.warm(ctx, id)
+	}
+	return err
+}
+
+// SetRole chooses the role the agent plays, from the next turn to start on; an empty name is none. The
+// session stays: an agent that takes a system prompt only when it starts is started anew and resumed.
+// ErrNoRole for a role that is not configured.
+func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error {
+	if name == "" {
+		name = orchestrator.NoRole
+	} else if !slices.Contains(e.Roles(), name) {
+		return orchestrator.ErrNoRole
+	}
+	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Role = name })
+	if err == nil {
+		e.warm(ctx, id)
+	}
+	return err
+}
+
+// Roles lists the names of the configured roles, sorted. A role without a name, or called NoRole, cannot be
+// chosen and is not among them.
+func (e *Engine) Roles() []string {
+	names := slices.Sorted(maps.Keys(e.opts.Roles))
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || name == orchestrator.NoRole })
+}
+
+// SetBusy chooses what becomes of a prompt that comes while a turn runs. ErrBadChoice for no BusyMode.
+func (e *Engine) SetBusy(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.BusyMode) error {
+	if !slices.Contains(orchestrator.BusyModes(), mode) {
+		return orchestrator.ErrBadChoice
+	}
+	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Busy = mode })
+}
+
+func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
+	if !slices.Contains(orchestrator.BusyModes(), c.Busy) {
+		return orchestrator.BusyQueue
+	}
+	return c.Busy
+}
+
+func (e *Engine) permissionOf(c orchestrator.Conversation) cli.PermissionMode {
+	switch {
+	case c.Permission == "":
+		return e.opts.Permission
+	case c.Permission == cli.Bypass && !e.bypassed(c):
+		return cli.Ask
+	}
+	return c.Permission
+}
+
+// roleOf names the role that is played, empty for none. One that was chosen and is no longer configured is
+// none: the default was not asked for.
+func (e *Engine) roleOf(c orchestrator.Conversation) string {
+	if c.Role == "" {
+		return e.opts.DefaultRole
+	}
+	if !slices.Contains(e.Roles(), c.Role) {
+		return ""
+	}
+	return c.Role
+}
+
+// SetModel chooses who answers from the next turn on. Another agent joins the session with its history.
+func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error {
+	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Agent, c.Model, c.Effort = agent, model, effort })
+	if err == nil {
+		e.warm(ctx, id)
+	}
+	return err
+}
+
+// SetDir chooses the working directory, relative to the present one or absolute, inside the configured
+// roots, and begins a new session there. It returns the directory as it will be used.
+func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error) {
+	conv, err := e.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return "", fmt.Errorf("load conversation: %w", err)
+	}
+	dir, err := e.resolveDir(e.dirOf(conv), path)
+	if err != nil {
+		return "", err
+	}
+	err = e.change(ctx, id, func(c *orchestrator.Conversation) {
+		if c.Dir != dir {
+			c.Dir, c.Session = dir, ""
+		}
+	}, orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Title: dir, By: by})
+	e.opts.Gateway.Release(id.Key())
+	if err == nil {
+		e.warm(ctx, id)
+	}
+	return dir, err
+}
+
+// change loads a conversation, changes it and saves it, with the line's lock so that no change is lost. The audit entries
+// are recorded with the change; their time and conversation are filled in.
+func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation), audit ...orchestrator.AuditEntry) error {
+	l, err := e.line(id)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return e.changeLocked(ctx, id, f, audit...)
+}
+
+func (e *Engine) changeLocked(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation), audit ...orchestrator.AuditEntry) error {
+	conv, err := e.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load conversation: %w", err)
+	}
+	f(&conv)
+	for i := range audit {
+		audit[i].At, audit[i].Conversation = e.now(), id
+	}
+	if err := e.opts.Store.SaveConversation(ctx, conv, audit...); err != nil {
+		return fmt.Errorf("save conversation: %w", err)
+	}
+	return nil
+}
+
+// choice is who answers a turn.
+type choice struct {
+	agent  cli.Agent
+	model  cli.ModelID
+	effort cli.Effort
+}
+
+// choice settles who answers in a place: what the conversation chose, else its role, else the configured default. A
+// model chosen for one agent is never handed to another.
+func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (choice, error) {
+	role := e.opts.Roles[e.roleOf(conv)]
+	who := choice{agent: conv.Agent, model: conv.Model, effort: conv.Effort}
+	if who.agent == "" {
+		who = choice{agent: role.Agent, model: role.Model}
+	}
+	if who.agent == "" {
+		agent, err := e.opts.Gateway.Default(ctx, in)
+		if err != nil {
+			return choice{}, err
+		}
+		who.agent = agent
+	}
+	own := e.opts.Agents[who.agent]
+	who.model, who.effort = cmp.Or(who.model, own.Model), cmp.Or(who.effort, own.Effort)
+	return who, nil
+}
+
+// modeFor is the permission mode of a turn.
+func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights) cli.PermissionMode {
+	if r.OfChat() {
+		return e.permissionOf(conv)
+	}
+	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.opts.Permission))
+}
+
+// grant puts into a request what a turn may do without asking. What the configuration allows every chat is no grant to a turn
+// with rights of its own; what it denies is denied to all.
+func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
+	req.Permission, req.Tools, req.DeniedTools = e.modeFor(conv, r), r.Tools, e.opts.DeniedTools
+	if r.OfChat() {
+		req.AllowedTools = e.opts.AllowedTools
+	}
+	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv)) // else it asks once the bypass is over
+	req.Attended = e.opts.Asks != nil && !forever
+}

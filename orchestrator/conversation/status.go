@@ -1,0 +1,127 @@
+package conversation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Status says what the conversation is set to and busy with.
+func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error) {
+	conv, err := e.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return orchestrator.Status{}, fmt.Errorf("load conversation: %w", err)
+	}
+	_, in, err := e.whereabouts(ctx, conv)
+	if err != nil {
+		return orchestrator.Status{}, err
+	}
+	// Without any agent that can be used the rest is still worth showing. It waits for none to say whether it can be.
+	who, _ := e.choice(cli.AtOnce(ctx), conv, in)
+	st := orchestrator.Status{
+		Conversation: id, Agent: who.agent, Model: who.model, Effort: who.effort,
+		Permission: e.permissionOf(conv), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
+		Busy: e.busyOf(conv), Live: e.opts.Gateway.Live(ctx),
+	}
+	if e.bypassed(conv) {
+		st.BypassUntil = conv.BypassUntil
+	}
+	if conv.Session != "" {
+		if st.Session, err = e.opts.Store.Session(ctx, conv.Session); err != nil {
+			return orchestrator.Status{}, fmt.Errorf("load session: %w", err)
+		}
+	}
+	if err := e.busyWith(ctx, id, &st); err != nil {
+		return orchestrator.Status{}, err
+	}
+	return st, nil
+}
+
+// busyWith says what runs and waits.
+func (e *Engine) busyWith(ctx context.Context, id orchestrator.ConversationID, st *orchestrator.Status) error {
+	l, err := e.line(id)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	st.Queue = len(l.queue)
+	if r := l.running; r != nil {
+		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Message: r.turn.Prompt.Message, Started: r.started, Rights: r.turn.Prompt.Rights}
+	}
+	l.mu.Unlock()
+	if st.Running == nil {
+		return nil
+	}
+	open, err := e.opts.Store.OpenAsks(ctx)
+	if err != nil {
+		return fmt.Errorf("load open asks: %w", err)
+	}
+	for _, ask := range open {
+		if ask.Turn == st.Running.Turn {
+			st.Running.Asks++
+		}
+	}
+	return nil
+}
+
+// Permissions says what the agents of a conversation may do without asking; see AskDesk.
+func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error) {
+	conv, err := e.opts.Store.Conversation(ctx, in)
+	if err != nil {
+		return orchestrator.Permissions{}, fmt.Errorf("load conversation: %w", err)
+	}
+	rules, err := e.opts.Store.RulesOf(ctx, in)
+	if err != nil {
+		return orchestrator.Permissions{}, fmt.Errorf("load rules: %w", err)
+	}
+	rules = slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Session != conv.Session })
+	p := orchestrator.Permissions{Mode: e.permissionOf(conv), Rules: rules}
+	if e.bypassed(conv) {
+		p.BypassUntil = conv.BypassUntil
+	}
+	_, at, err := e.whereabouts(ctx, conv)
+	if err != nil {
+		return p, nil // which turns will say
+	}
+	if who, err := e.choice(ctx, conv, at); err == nil { // else none can be used, likewise
+		p.Agent, p.Cannot = who.agent, e.limits(at, who.agent)
+	}
+	return p, nil
+}
+
+// limits says of each permission mode what an agent does not do; modes it does all of are not in it.
+func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]string {
+	limits := map[cli.PermissionMode]string{}
+	for _, mode := range cli.PermissionModes() {
+		if why := e.opts.Gateway.Cannot(in, agent, mode); why != "" {
+			limits[mode] = why
+		}
+	}
+	return limits
+}
+
+// MenuNow is Menu without waiting for an agent: the Err of one that is still being asked is cli.ErrLoading.
+func (e *Engine) MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error) {
+	return e.menu(ctx, id, cli.AtOnce(ctx))
+}
+
+// Menu lists agents and their models, where the conversation's next turn runs.
+func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error) {
+	return e.menu(ctx, id, ctx)
+}
+
+// menu has the agents asked until asking ends.
+func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context) ([]cli.MenuEntry, error) {
+	conv, err := e.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("load conversation: %w", err)
+	}
+	_, in, err := e.whereabouts(ctx, conv)
+	if err != nil {
+		return nil, err
+	}
+	return e.opts.Gateway.Menu(asking, in), nil
+}

@@ -1,0 +1,270 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
+)
+
+// busy is a house whose agent works on "running" until end is closed, while "a", "b" and "c" wait.
+func busy(t *testing.T) (h *house, end chan struct{}, waiting map[string]orchestrator.Receipt) {
+	t.Helper()
+	h, end, waiting = open(t), make(chan struct{}), map[string]orchestrator.Receipt{}
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if lastLine(req.Prompt) == "running" {
+			select {
+			case <-end:
+			case <-ctx.Done():
+				return cli.Cut(ctx, who)
+			}
+		}
+		return echo(ctx, who, req, emit)
+	}
+	waiting["running"] = h.submit(t, here, "running")
+	h.awaitAsked(t, 1)
+	for _, text := range []string{"a", "b", "c"} {
+		waiting[text] = h.submit(t, here, text)
+	}
+	return h, end, waiting
+}
+
+func TestAWaitingPromptIsHandedToTheRunningTurn(t *testing.T) {
+	h, end, waiting := busy(t)
+	var into cli.TurnID
+	var said []string
+	h.agent.steer = func(turn cli.TurnID, req cli.Request) error {
+		into, said = turn, append(said, req.Prompt)
+		return nil
+	}
+	if err := h.Steer(t.Context(), waiting["b"].Turn, by(1, here)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Steer(t.Context(), waiting["b"].Turn, by(1, here)); !errors.Is(err, orchestrator.ErrNotWaiting) {
+		t.Errorf("a second press: %v", err)
+	}
+	if err := h.Steer(t.Context(), waiting["a"].Turn, by(1, there)); !errors.Is(err, orchestrator.ErrNotWaiting) {
+		t.Errorf("from another topic: %v", err)
+	}
+	close(end)
+	h.await(t, "done c")
+	if diff := cmp.Diff([]string{"b"}, said); diff != "" || into != waiting["running"].Turn {
+		t.Errorf("steered into %s: %s", into, diff)
+	}
+	if diff := cmp.Diff([]string{"running", "a", "c"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+	turn, err := h.db.Turn(t.Context(), waiting["b"].Turn)
+	if err != nil || turn.State != orchestrator.TurnSteered || turn.Into != into || !turn.Delivered || turn.Agent != "claude" {
+		t.Errorf("stored as %+v, %v", turn, err)
+	}
+	if !slices.Contains(h.chat.log(), "unqueued b") {
+		t.Error("its queue card stays")
+	}
+	history, err := h.db.History(t.Context(), turn.Session, 10)
+	if err != nil || len(history) != 4 || history[1].Prompt.Text != "b" {
+		t.Errorf("the history is %+v, %v", history, err)
+	}
+}
+
+func TestWhatTheAgentDoesNotTakeRunsNext(t *testing.T) {
+	for _, refusal := range []error{nil, cli.ErrNoTurn} { // nil: it cannot at all
+		h, end, waiting := busy(t)
+		if refusal != nil {
+			h.agent.steer = func(cli.TurnID, cli.Request) error { return refusal }
+		}
+		if err := h.Steer(t.Context(), waiting["b"].Turn, by(1, here)); !errors.Is(err, orchestrator.ErrCannotSteer) {
+			t.Errorf("steer: %v", err)
+		}
+		open, err := h.db.OpenTurns(t.Context())
+		if err != nil || len(open) != 4 || open[1].Prompt.Text != "b" || open[1].State != orchestrator.TurnQueued || open[1].Into != "" {
+			t.Errorf("stored are %+v, %v", open, err)
+		}
+		close(end)
+		h.await(t, "done c")
+		if diff := cmp.Diff([]string{"running", "b", "a", "c"}, h.agent.prompts()); diff != "" {
+			t.Errorf("what was asked: %s", diff)
+		}
+	}
+}
+
+func TestAPromptThatPerhapsArrivedIsNotAskedAgain(t *testing.T) {
+	h, end, waiting := busy(t)
+	h.agent.steer = func(cli.TurnID, cli.Request) error { return context.DeadlineExceeded }
+	if err := h.Steer(t.Context(), waiting["b"].Turn, by(1, here)); !errors.Is(err, orchestrator.ErrSteerUnknown) {
+		t.Errorf("steer: %v", err)
+	}
+	h.await(t, "redelivered b: interrupted")
+	close(end)
+	h.await(t, "done c")
+	if diff := cmp.Diff([]string{"running", "a", "c"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+}
+
+func TestDuctorDiesWhileItSteers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	before := openAt(t, path, nil)
+	before.agent.reply = untilAborted
+	running := before.submit(t, here, "running")
+	before.awaitAsked(t, 1)
+	waiting := before.submit(t, here, "waiting")
+	if ok, err := before.db.SteerTurn(t.Context(), waiting.Turn, running.Turn, before.clock.now()); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	before.Detach(t.Context())
+	h := openAt(t, path, nil)
+	h.recover(t)
+	h.await(t, "redelivered waiting: interrupted")
+	if len(h.agent.prompts()) > 0 {
+		t.Errorf("asked %q", h.agent.prompts())
+	}
+	h.shut()
+	if turn, err := h.db.Turn(t.Context(), waiting.Turn); err != nil || turn.State != orchestrator.TurnInterrupted || turn.Outcome.Offer != cli.ActionRetry {
+		t.Errorf("stored as %+v, %v", turn, err)
+	}
+}
+
+func TestAnAbortWhileItSteersDropsWhatComesBack(t *testing.T) {
+	h, _, waiting := busy(t)
+	h.agent.steer = func(cli.TurnID, cli.Request) error {
+		if _, err := h.Abort(context.Background(), here); err != nil {
+			t.Error(err)
+		}
+		return cli.ErrNoTurn
+	}
+	if err := h.Steer(t.Context(), waiting["b"].Turn, by(1, here)); !errors.Is(err, orchestrator.ErrNotWaiting) {
+		t.Errorf("steer: %v", err)
+	}
+	h.await(t, "aborted running")
+	h.shut()
+	if diff := cmp.Diff([]string{"running"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+	if turn, err := h.db.Turn(t.Context(), waiting["b"].Turn); err != nil || turn.State != orchestrator.TurnCancelled {
+		t.Errorf("stored as %+v, %v", turn, err)
+	}
+}
+
+func TestInterruptRunsOneNextAndKeepsTheRest(t *testing.T) {
+	h, _, waiting := busy(t)
+	if err := h.Interrupt(t.Context(), waiting["c"].Turn, by(1, here)); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "aborted running")
+	h.await(t, "done b")
+	if diff := cmp.Diff([]string{"running", "c", "a", "b"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+	if err := h.Interrupt(t.Context(), waiting["c"].Turn, by(1, here)); !errors.Is(err, orchestrator.ErrNotWaiting) {
+		t.Errorf("a second press: %v", err)
+	}
+}
+
+func TestTheRunningPromptIsEditedByStartingAnew(t *testing.T) {
+	h, _, waiting := busy(t)
+	running := waiting["running"].Turn
+	if _, err := h.Restart(t.Context(), running, "better", by(1, there)); !errors.Is(err, orchestrator.ErrElsewhere) {
+		t.Errorf("from another topic: %v", err)
+	}
+	if _, err := h.Restart(t.Context(), waiting["a"].Turn, "better", by(1, here)); !errors.Is(err, orchestrator.ErrNoTurn) {
+		t.Errorf("of one that waits: %v", err)
+	}
+	r, err := h.Restart(t.Context(), running, "better", by(1, here))
+	if err != nil || r.Turn == "" {
+		t.Fatal(r, err)
+	}
+	h.await(t, "done c")
+	if diff := cmp.Diff([]string{"running", "better", "a", "b", "c"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+	if _, err := h.Restart(t.Context(), running, "better", by(1, here)); !errors.Is(err, orchestrator.ErrNoTurn) {
+		t.Errorf("a second press: %v", err)
+	}
+	turn, err := h.db.Turn(t.Context(), r.Turn)
+	if err != nil || turn.Again != running || turn.Prompt.Text != "better" {
+		t.Errorf("stored as %+v, %v", turn, err)
+	}
+}
+
+func TestAConversationSaysWhatBecomesOfAPromptWhileATurnRuns(t *testing.T) {
+	if err := open(t).SetBusy(t.Context(), here, "never"); !errors.Is(err, orchestrator.ErrBadChoice) {
+		t.Errorf("a mode that is none: %v", err)
+	}
+	for _, tc := range []struct {
+		mode  orchestrator.BusyMode
+		can   bool
+		did   orchestrator.BusyMode
+		asked []string
+	}{
+		{orchestrator.BusyQueue, true, orchestrator.BusyQueue, []string{"running", "a", "b", "new"}},
+		{orchestrator.BusySteer, true, orchestrator.BusySteer, []string{"running", "a", "b"}},
+		{orchestrator.BusySteer, false, orchestrator.BusyQueue, []string{"running", "new", "a", "b"}},
+		{orchestrator.BusyInterrupt, true, orchestrator.BusyInterrupt, []string{"running", "new", "a", "b"}},
+	} {
+		h, end, waiting := busy(t)
+		if tc.can {
+			h.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
+		}
+		if ok, err := h.CancelQueued(t.Context(), waiting["c"].Turn, by(1, here)); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if err := h.SetBusy(t.Context(), here, tc.mode); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := h.Status(t.Context(), here); err != nil || st.Busy != tc.mode || st.Running.Message == 0 {
+			t.Errorf("status %+v, %v", st, err)
+		}
+		receipt := h.submit(t, here, "new")
+		if receipt.Did != tc.did {
+			t.Errorf("%s did %s", tc.mode, receipt.Did)
+		}
+		if tc.did != orchestrator.BusyInterrupt {
+			close(end)
+		}
+		h.eventually(t, "all to be asked", func() bool { return len(h.agent.prompts()) == len(tc.asked) })
+		h.await(t, "done b")
+		if diff := cmp.Diff(tc.asked, h.agent.prompts()); diff != "" {
+			t.Errorf("%s: %s", tc.mode, diff)
+		}
+		if queued := slices.Contains(h.chat.log(), "queued new behind 3"); queued != (tc.did == orchestrator.BusyQueue) {
+			t.Errorf("%s: the chat says %q", tc.mode, h.chat.log())
+		}
+	}
+}
+
+// slowStart is an agent of which it takes until go to know whether it can be used.
+type slowStart struct {
+	*agent
+	begin chan struct{}
+}
+
+func (s slowStart) Default(ctx context.Context, in cli.Sandbox) (cli.Agent, error) {
+	<-s.begin
+	return s.agent.Default(ctx, in)
+}
+
+func TestAPromptCannotBeHandedToATurnThatHasNotBegun(t *testing.T) {
+	begin := make(chan struct{})
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) {
+		o.Gateway = slowStart{o.Gateway.(*agent), begin}
+	})
+	h.submit(t, here, "running")
+	h.submit(t, here, "a")
+	b := h.submit(t, here, "b")
+	if err := h.Steer(t.Context(), b.Turn, by(1, here)); !errors.Is(err, orchestrator.ErrCannotSteer) {
+		t.Errorf("steer: %v", err)
+	}
+	close(begin)
+	h.await(t, "done a")
+	if diff := cmp.Diff([]string{"running", "b", "a"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+}

@@ -1,0 +1,264 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
+)
+
+// slowLoad is a store whose answers to Conversation are held back: the n-th is given when hold(n) returns.
+type slowLoad struct {
+	*store.DB
+	mu      sync.Mutex
+	loads   int
+	hold    func(n int)
+	created chan struct{}
+}
+
+func (s *slowLoad) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
+	c, err := s.DB.Conversation(ctx, id)
+	s.mu.Lock()
+	s.loads++
+	n := s.loads
+	s.mu.Unlock()
+	s.hold(n)
+	return c, err
+}
+
+func (s *slowLoad) CreateSession(ctx context.Context, session orchestrator.Session) error {
+	defer close(s.created)
+	return s.DB.CreateSession(ctx, session)
+}
+
+// TestAChangeWhileATurnBeginsItsSessionLosesNeither: the change has loaded what the chat chose as the turn makes its
+// session the current one.
+func TestAChangeWhileATurnBeginsItsSessionLosesNeither(t *testing.T) {
+	s := &slowLoad{created: make(chan struct{})}
+	changes := make(chan struct{})
+	s.hold = func(n int) {
+		switch n {
+		case 2: // of the turn that runs; the first was as it was queued
+			<-changes
+		case 3: // of the change
+			close(changes)
+			select {
+			case <-s.created:
+			case <-time.After(200 * time.Millisecond): // it has to wait for the change
+			}
+		}
+	}
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) {
+		s.DB = o.Store.(*store.DB)
+		o.Store = s
+	})
+	h.submit(t, here, "first")
+	h.eventually(t, "the turn to look what the chat chose", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.loads == 2
+	})
+	if err := h.SetBusy(t.Context(), here, orchestrator.BusySteer); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "done first")
+	c, err := h.db.Conversation(t.Context(), here)
+	if err != nil || c.Session == "" || c.Busy != orchestrator.BusySteer {
+		t.Errorf("the chat chose %+v, %v", c, err)
+	}
+}
+
+// faulty is a store that fails at what a test says.
+type faulty struct {
+	*store.DB
+	mu   sync.Mutex
+	fail map[string]int // how often each method is yet to fail
+}
+
+var errFull = errors.New("the disk is full")
+
+func faultyHouse(t *testing.T, path string) (*house, *faulty) {
+	f := &faulty{fail: map[string]int{}}
+	return openAt(t, path, func(o *conversation.Options) {
+		f.DB = o.Store.(*store.DB)
+		o.Store = f
+	}), f
+}
+
+func (f *faulty) set(method string, times int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail[method] = times
+}
+
+func (f *faulty) err(method string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fail[method] == 0 {
+		return nil
+	}
+	f.fail[method]--
+	return errFull
+}
+
+func (f *faulty) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
+	if err := f.err("CancelTurn"); err != nil {
+		return false, err
+	}
+	return f.DB.CancelTurn(ctx, id)
+}
+
+func (f *faulty) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error {
+	if err := f.err("AbortTurns"); err != nil {
+		return err
+	}
+	return f.DB.AbortTurns(ctx, running, queued)
+}
+
+func (f *faulty) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
+	if err := f.err("FinishTurn"); err != nil {
+		return err
+	}
+	return f.DB.FinishTurn(ctx, id, ended, o)
+}
+
+func (f *faulty) StartTurn(ctx context.Context, t orchestrator.Turn) (bool, error) {
+	if err := f.err("StartTurn"); err != nil {
+		return false, err
+	}
+	return f.DB.StartTurn(ctx, t)
+}
+
+// waitingHouse is a faulty house whose agent works on "running" until it is aborted, while "waiting" waits.
+func waitingHouse(t *testing.T, path string) (*house, *faulty, orchestrator.Receipt) {
+	h, f := faultyHouse(t, path)
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if lastLine(req.Prompt) == "running" {
+			return untilAborted(ctx, who, req, emit)
+		}
+		return echo(ctx, who, req, emit)
+	}
+	h.submit(t, here, "running")
+	h.awaitAsked(t, 1)
+	return h, f, h.submit(t, here, "waiting")
+}
+
+// TestACancelThatCouldNotBeRecordedCanBePressedAgain: until then the prompt waits.
+func TestACancelThatCouldNotBeRecordedCanBePressedAgain(t *testing.T) {
+	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
+	f.set("CancelTurn", 1)
+	if ok, err := h.CancelQueued(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, errFull) || ok {
+		t.Errorf("cancelled %v, %v", ok, err)
+	}
+	if ok, err := h.CancelQueued(t.Context(), waiting.Turn, by(1, here)); err != nil || !ok {
+		t.Errorf("cancelled %v, %v", ok, err)
+	}
+	if turn, err := h.db.Turn(t.Context(), waiting.Turn); err != nil || turn.State != orchestrator.TurnCancelled {
+		t.Errorf("stored as %+v, %v", turn, err)
+	}
+}
+
+// TestAnAbortWhileItSteersOutlivesDuctor, which dies before it records what becomes of the prompt that comes back.
+func TestAnAbortWhileItSteersOutlivesDuctor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	before, f, waiting := waitingHouse(t, path)
+	before.agent.steer = func(cli.TurnID, cli.Request) error {
+		if _, err := before.Abort(context.Background(), here); err != nil {
+			t.Error(err)
+		}
+		return cli.ErrNoTurn
+	}
+	f.set("CancelTurn", 1)
+	if err := before.Steer(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, errFull) {
+		t.Errorf("steer: %v", err)
+	}
+	before.shut()
+	h := openAt(t, path, nil)
+	h.recover(t)
+	h.eventually(t, "all turns to end", func() bool {
+		open, err := h.db.OpenTurns(context.Background())
+		return err == nil && len(open) == 0
+	})
+	if asked := h.agent.prompts(); len(asked) > 0 {
+		t.Errorf("after the abort these run: %q", asked)
+	}
+}
+
+// TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater, while ductor lives: until then its buttons do nothing, and a job
+// waits for its end.
+func TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
+	h, f := faultyHouse(t, filepath.Join(t.TempDir(), "db"))
+	f.set("FinishTurn", 2)
+	r := h.submit(t, here, "first")
+	h.await(t, "done first")
+	h.eventually(t, "the outcome to be recorded and delivered", func() bool {
+		turn, err := h.db.Turn(context.Background(), r.Turn)
+		return err == nil && turn.State == orchestrator.TurnDone && turn.Delivered
+	})
+	h.agent.mu.Lock()
+	defer h.agent.mu.Unlock()
+	if len(h.agent.settled) != 1 {
+		t.Errorf("settled %q", h.agent.settled)
+	}
+}
+
+// TestATurnThatCouldNotBeStartedIsNotStartedLater: the chat was told that it failed.
+func TestATurnThatCouldNotBeStartedIsNotStartedLater(t *testing.T) {
+	h, f := faultyHouse(t, filepath.Join(t.TempDir(), "db"))
+	f.set("StartTurn", 2)
+	r := h.submit(t, here, "first")
+	h.await(t, "failed first")
+	h.eventually(t, "the failure to be recorded and delivered", func() bool {
+		turn, err := h.db.Turn(context.Background(), r.Turn)
+		return err == nil && turn.State == orchestrator.TurnFailed && turn.Delivered
+	})
+}
+
+// TestAnAbortThatCouldNotBeRecordedIsRecordedLater: what the chat was told will not run does not run after a restart.
+func TestAnAbortThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
+	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
+	f.set("AbortTurns", 2)
+	report, err := h.Abort(t.Context(), here)
+	if !errors.Is(err, errFull) || !report.Running || report.Dropped != 1 {
+		t.Errorf("aborted %+v, %v", report, err)
+	}
+	h.await(t, "aborted running")
+	h.await(t, "unqueued waiting")
+	h.eventually(t, "the abort to be recorded", func() bool {
+		turn, err := h.db.Turn(context.Background(), waiting.Turn)
+		return err == nil && turn.State == orchestrator.TurnCancelled
+	})
+}
+
+// TestASecondPressOfStartFreshTakesNothingAway: the turn of the first one has begun a session of its agent's own.
+func TestASecondPressOfStartFreshTakesNothingAway(t *testing.T) {
+	h := open(t)
+	first := h.submit(t, here, "first")
+	h.awaitEnded(t, first.Turn)
+	again, err := h.RunFresh(t.Context(), first.Turn, by(1, here))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.awaitEnded(t, again.Turn)
+	if asked := h.agent.requests(); len(asked) != 2 || asked[1].Resume != "" {
+		t.Fatalf("asked %+v", asked)
+	}
+	if _, err := h.RunFresh(t.Context(), first.Turn, by(1, here)); !errors.Is(err, orchestrator.ErrRepeated) {
+		t.Errorf("a second press: %v", err)
+	}
+	turn, err := h.db.Turn(t.Context(), again.Turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := h.db.Session(t.Context(), turn.Session)
+	if err != nil || s.AgentSessions[orchestrator.AgentEnv{Agent: "claude"}] == "" {
+		t.Errorf("the session is %+v, %v", s, err)
+	}
+}

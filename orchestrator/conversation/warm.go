@@ -1,0 +1,65 @@
+package conversation
+
+import (
+	"context"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// warmLimit is how long it may take to settle whom a conversation would ask.
+const warmLimit = 15 * time.Second
+
+// warm has the agent opened that the conversation's next prompt will go to, and does not wait for it: what a
+// person does before a prompt is time in which an agent can start. A failure shows itself in the turn.
+func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) {
+	if !e.open() {
+		return
+	}
+	go func() {
+		defer e.wg.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), warmLimit)
+		defer cancel()
+		defer context.AfterFunc(e.life, cancel)()
+		who, req, err := e.next(ctx, id)
+		if err != nil {
+			e.log.Info("no agent is opened ahead", "chat", id.Chat, "topic", id.Topic, "err", err)
+			return
+		}
+		e.opts.Gateway.Warm(who, req)
+	}()
+}
+
+// next is what the conversation's next turn would ask, without a prompt.
+func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.Agent, cli.Request, error) {
+	conv, err := e.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return "", cli.Request{}, err
+	}
+	session, in, err := e.whereabouts(ctx, conv)
+	if err != nil {
+		return "", cli.Request{}, err
+	}
+	who, err := e.choice(ctx, conv, in)
+	if err != nil {
+		return "", cli.Request{}, err
+	}
+	req, err := e.request(ctx, conv, session, orchestrator.Turn{Agent: who.agent, Sandbox: in}, who)
+	req.Prompt = "" // what the agent missed is told with the turn
+	return who.agent, req, err
+}
+
+// Background shows what an agent said between two turns of ours, such as when a background command ended.
+func (e *Engine) Background(key cli.Conversation, r cli.Result) {
+	id, err := orchestrator.ParseKey(key)
+	if err != nil || r.Text == "" || !e.open() {
+		return
+	}
+	go func() {
+		defer e.wg.Done()
+		if err := e.opts.Chat.Notice(e.life, id, r.Text); err != nil {
+			e.log.Error("show what the agent said in the background", "chat", id.Chat, "err", err)
+		}
+	}()
+}
