@@ -32,6 +32,7 @@ func lives(t *testing.T, p *Provider) (now *Provider, leave func(...cli.Session)
 		if err != nil || len(left) != 1 {
 			t.Fatalf("left %+v, %v", left, err)
 		}
+		h = next
 		return over(p, next).(*Provider), left[0]
 	}
 }
@@ -191,7 +192,8 @@ func TestGivingUpATurnLeavesTheNextOneOfItsThreadAlone(t *testing.T) {
 	}
 	ta = begin(t, sa, a)
 	awaitPath(t, filepath.Join(dir, "a2"))
-	after.giveUp(sb.(*live).server) // the turns that no request resumed in time
+	h := sb.(*live).server
+	h.drop(h.awaited["turn-a"]) // no request resumed it in time
 	let("a2")
 	if r := ta.end(); r.Err != nil || r.Text != "done a2" {
 		t.Errorf("%+v, %v", r, r.Err)
@@ -229,10 +231,8 @@ func TestATurnThatWasNeverSentLeavesNothing(t *testing.T) {
 	if r := begin(t, sa, a).end(); r.Err != nil || r.Text != "done" {
 		t.Errorf("%+v, %v", r, r.Err)
 	}
-	h := sa.(*live).server
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.busy != 0 {
-		t.Errorf("the process is at work for %d turns, and none runs in it", h.busy)
+	_, left = leave(sa)
+	if _, idle := left.Rested(); !idle {
+		t.Errorf("no turn runs in the process, and it is not idle: %+v", left.Marks)
 	}
 }

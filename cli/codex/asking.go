@@ -17,7 +17,7 @@ func (t *liveTurn) ask(m rpc.Message) {
 	a := newInquiry(m)
 	if whose.Thread == t.s.thread && whose.Turn != "" && whose.Turn != t.parser.turn {
 		if !t.past {
-			_ = t.s.server.peer.Reply(m.ID, declining(m), nil) // a turn that is over waits for no answer
+			_ = t.s.server.Peer().Reply(m.ID, declining(m), nil) // a turn that is over waits for no answer
 		}
 		return
 	}
@@ -51,7 +51,7 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 	if a.m.Method != askQuestions {
 		t.parser.denied(t.approvalOf(a), reason)
 	}
-	_ = t.s.server.peer.Reply(a.m.ID, declining(a.m), nil) // a program that does not read shows otherwise
+	_ = t.s.server.Peer().Reply(a.m.ID, declining(a.m), nil) // a program that does not read shows otherwise
 }
 
 // decide answers an ask with what a person said. A reason travels as a message of its own: Codex has no place
@@ -62,14 +62,14 @@ func (t *liveTurn) decide(id cli.AskID, d cli.Decision) error {
 		return cli.ErrNotAsked
 	}
 	if !d.Allow && a.m.Method != askQuestions {
-		t.in.put(news{denied: a, reason: d.Reason})
+		t.in.Put(news{denied: a, reason: d.Reason}, 0)
 		if d.Reason != "" {
 			if err := t.explain(d.Reason); err != nil {
 				return fmt.Errorf("answer codex: %w", err)
 			}
 		}
 	}
-	if err := t.s.server.peer.Reply(a.m.ID, a.answer(d), nil); err != nil {
+	if err := t.s.server.Peer().Reply(a.m.ID, a.answer(d), nil); err != nil {
 		return fmt.Errorf("answer codex: %w", err)
 	}
 	return nil
@@ -80,7 +80,7 @@ func (t *liveTurn) explain(reason string) error {
 	t.mu.Lock()
 	turn := t.id
 	t.mu.Unlock()
-	return t.s.server.peer.Send(rpc.Request{Method: "turn/steer", Params: map[string]any{
+	return t.s.server.Peer().Send(rpc.Request{Method: "turn/steer", Params: map[string]any{
 		"threadId": t.s.thread, "expectedTurnId": turn, "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
 	}})
 }

@@ -45,7 +45,7 @@ func (p *Provider) needsNoLogin(ctx context.Context) bool {
 		Account      any  `json:"account"`
 		RequiresAuth bool `json:"requiresOpenaiAuth"`
 	}
-	err := p.ask(ctx, func(c *rpc.Peer) error { return c.Call(ctx, "account/read", nil, &account) })
+	err := p.inquire(ctx, func(c *rpc.Peer) error { return c.Call(ctx, "account/read", nil, &account) })
 	return err == nil && (account.Account != nil || !account.RequiresAuth)
 }
 

@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -209,45 +208,5 @@ func TestAProcessWithAThreadAtWorkIsNotKept(t *testing.T) {
 	}
 	if err := p.opts.Launcher.Discard(t.Context(), left.Run); err != nil {
 		t.Error(err)
-	}
-}
-
-// Whoever wants a session while a process is taken over waits for that, and has no other one started beside it.
-func TestASessionWaitsForTheProcessThatIsTakenOver(t *testing.T) {
-	p, dir := scripted(t)
-	p, leave := lives(t, p)
-	req := inDir(dir, "a", "[[text done]]")
-	s := openLive(t, p, req)
-	clitest.Play(t.Context(), s, req)
-	p, left := leave(s)
-	h := p.reserveFor(left, "0.169.0")
-	opened := make(chan cli.Session)
-	go func() {
-		s, err := p.Open(t.Context(), cli.Live, inDir(dir, "b", ""))
-		if err != nil {
-			t.Error(err)
-		}
-		opened <- s
-	}()
-	select {
-	case <-opened:
-		t.Fatal("it did not wait")
-	case <-time.After(50 * time.Millisecond):
-	}
-	if err := p.takeOver(t.Context(), h); err != nil {
-		t.Fatal(err)
-	}
-	close(h.ready)
-	s = <-opened
-	if s.Info().PID != left.PID {
-		t.Errorf("%+v beside %d", s.Info(), left.PID)
-	}
-	clitest.Close(t, s)
-	if err := syscall.Kill(left.PID, 0); err != nil {
-		t.Errorf("it is kept, and gone: %v", err)
-	}
-	p.kept(h).Detach()
-	if _, err := os.Stat("/proc/" + itoa(int64(left.PID))); err != nil {
-		t.Errorf("it was detached, and is gone: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/shared"
 )
 
 // live is a thread in an app server that it may share with other conversations.
@@ -40,11 +41,12 @@ const threadVar = "DUCTOR_THREAD"
 
 // openLive makes a session in the server that fits, with its thread started or resumed.
 func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error) {
-	h, err := p.acquire(ctx, req)
+	setting, command := p.settingOf(req)
+	h, err := p.pool.Join(ctx, setting, command)
 	if err != nil {
 		return nil, cli.AsFailure(Agent, err)
 	}
-	s := &live{provider: p, server: h, chat: req.ChatID, marker: string(h.process.Run()) + "-" + h.peer.NextID()}
+	s := &live{provider: p, server: h, chat: req.ChatID, marker: string(h.Program().Run()) + "-" + h.Peer().NextID()}
 	if err := s.begin(ctx, req); err != nil {
 		return nil, s.unusable(ctx, err)
 	}
@@ -94,7 +96,7 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 		}
 	}
 	var reply threadReply
-	if err := s.server.peer.Call(ctx, method, params, &reply); err != nil {
+	if err := s.server.Peer().Call(ctx, method, params, &reply); err != nil {
 		return err
 	}
 	if reply.Thread.ID == "" {
@@ -132,7 +134,7 @@ func (s *live) newest(ctx context.Context, dir string) (cli.AgentSessionID, erro
 		"cwd": dir, "limit": 1, "sortKey": "updated_at",
 		"sourceKinds": []string{"cli", "vscode", "exec", "appServer"},
 	}
-	if err := s.server.peer.Call(ctx, "thread/list", params, &list); err != nil {
+	if err := s.server.Peer().Call(ctx, "thread/list", params, &list); err != nil {
 		return "", err
 	}
 	if len(list.Data) == 0 {
@@ -148,17 +150,17 @@ func (s *live) Fits(req cli.Request) bool {
 	thread, usable := s.thread, !s.closed && !s.spent
 	s.mu.Unlock()
 	setting, _ := s.provider.settingOf(req)
-	return usable && req.Resume == thread && req.ChatID == s.chat && setting == s.server.setting && s.server.alive()
+	return usable && req.Resume == thread && req.ChatID == s.chat && setting == s.server.Key() && s.server.Alive()
 }
 
 // Info names the thread and the process, which others may share.
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	alive := !s.closed && !s.spent && s.server.alive()
+	alive := !s.closed && !s.spent && s.server.Alive()
 	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.thread, Alive: alive}
-	if s.server.alive() {
-		info.PID = s.server.process.PID()
+	if s.server.Alive() {
+		info.PID = s.server.Program().PID()
 	}
 	return info
 }
@@ -196,39 +198,16 @@ func (s *live) Close(ctx context.Context) error {
 // last ends what is left of his own.
 func (s *live) release(ctx context.Context) error {
 	p, h := s.provider, s.server
-	if h.alive() && p.shared(h) {
+	if h.Alive() && !h.Alone() {
 		err := s.clean(ctx)
-		if err != nil && h.alive() {
+		if err != nil && h.Alive() {
 			p.opts.Logger.Warn("what a thread's tools started may still run", "agent", string(Agent), "thread", string(s.thread), "err", err)
 		}
 		if err == nil && s.owed {
-			h.turnEnded()
+			h.Cleared()
 		}
 	}
-	if !p.leave(h) {
-		return nil
-	}
-	return h.kill(ctx)
-}
-
-// shared says whether others use h.
-func (p *Provider) shared(h *server) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return h.users > 1
-}
-
-// onlyAwaited says whether only turns that no request resumed yet use h.
-func (p *Provider) onlyAwaited(h *server) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	untaken := 0
-	for _, w := range h.await {
-		if !w.taken {
-			untaken++
-		}
-	}
-	return h.users == untaken
+	return h.Leave(ctx, shared.Closed)
 }
 
 // clean ends everything that the thread's tools started, and forgets the thread.
@@ -239,7 +218,7 @@ func (s *live) clean(ctx context.Context) error {
 	}
 	ask, cancel := context.WithTimeout(ctx, s.provider.opts.Grace)
 	defer cancel()
-	return errors.Join(err, notRefused(s.server.peer.Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.thread}, nil)))
+	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.thread}, nil)))
 }
 
 // endTools ends everything that the thread's tools started.
@@ -248,7 +227,7 @@ func (s *live) endTools(ctx context.Context) error {
 	if s.thread != "" {
 		ask, cancel := context.WithTimeout(ctx, s.provider.opts.Grace)
 		defer cancel()
-		err = notRefused(s.server.peer.Call(ask, "thread/backgroundTerminals/clean", map[string]any{"threadId": s.thread}, nil)) // sweep does it, then
+		err = notRefused(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", map[string]any{"threadId": s.thread}, nil)) // sweep does it, then
 	}
 	return errors.Join(err, s.provider.sweep(ctx, threadVar+"="+s.marker))
 }
@@ -265,11 +244,7 @@ func (s *live) Detach() {
 	if !first {
 		return
 	}
-	p, h := s.provider, s.server
-	h.leaving()
-	if p.leave(h) || p.onlyAwaited(h) && p.expire(h) {
-		h.detach()
-	}
+	_ = s.server.Leave(context.Background(), shared.Detaches) // detaching has no error
 }
 
 // Decide answers what Codex asked; see cli.Decider.

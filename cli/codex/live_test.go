@@ -367,8 +367,8 @@ func TestManyThreadsInOneProcess(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := len(p.servers); n != 0 {
-			t.Errorf("%d processes are kept that no session uses", n)
+		if pid := p.Shares(inDir(dir, "a", "")); pid != 0 {
+			t.Errorf("the process %d is kept that no session uses", pid)
 		}
 	})
 }

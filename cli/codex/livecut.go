@@ -30,7 +30,7 @@ func (t *liveTurn) sendInterrupt() {
 	}
 	t.asked = true
 	params := map[string]any{"threadId": t.s.thread, "turnId": t.id}
-	if t.s.server.peer.Send(rpc.Request{Method: "turn/interrupt", Params: params}) != nil { // the answer is the end of the turn
+	if t.s.server.Peer().Send(rpc.Request{Method: "turn/interrupt", Params: params}) != nil { // the answer is the end of the turn
 		t.timer.Reset(0)
 	}
 }
@@ -41,8 +41,8 @@ func (t *liveTurn) deaf() cli.Result {
 	if t.sent {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.provider.opts.Grace+stopWait)
 		defer cancel()
-		if err := t.s.server.kill(ctx); err != nil {
-			t.s.provider.opts.Logger.Error("a codex that does not answer did not end", "pid", t.s.server.process.PID(), "err", err)
+		if err := t.s.server.Stop(ctx, t.s.provider.opts.Grace); err != nil {
+			t.s.provider.opts.Logger.Error("a codex that does not answer did not end", "pid", t.s.server.Program().PID(), "err", err)
 		}
 	}
 	return t.why
@@ -61,8 +61,7 @@ func (t *liveTurn) crashed() cli.Result {
 	if !t.cut.IsZero() {
 		return t.why
 	}
-	f := *t.s.server.failure
-	return cli.Result{Err: &f}
+	return cli.Result{Err: t.s.server.exit()}
 }
 
 // sessionGoesOn says whether Codex ended the turn for the user's next message, and nothing of the turn runs on. Codex leaves

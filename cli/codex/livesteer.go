@@ -21,7 +21,7 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	if req.Turn != "" {
 		params["clientUserMessageId"] = string(req.Turn)
 	}
-	err := t.s.server.peer.Call(ctx, "turn/steer", params, nil)
+	err := t.s.server.Peer().Call(ctx, "turn/steer", params, nil)
 	var refused *rpc.Error
 	if errors.As(err, &refused) && refused.Code == rpc.CodeInvalidRequest {
 		return cli.ErrNoTurn

@@ -8,6 +8,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
 
 // liveTurn is one turn of a thread. All but stop, decide and steer belongs to the goroutine of Turn.
@@ -78,14 +79,14 @@ func startName(turn cli.TurnID) string { return "turn." + string(turn) }
 func (s *live) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter, left *awaitedTurn) *liveTurn {
 	t := &liveTurn{s: s, req: req, out: out, asks: &asks{}, done: make(chan struct{}), failed: make(chan error, 1), start: startName(req.Turn)}
 	if req.Turn == "" {
-		t.start = s.server.peer.NextID()
+		t.start = s.server.Peer().NextID()
 	}
 	t.ctx, t.stop = context.WithCancelCause(ctx)
-	t.in = newInbox()
+	t.in = shared.NewInbox[news]()
 	if left != nil {
 		t.in, t.past, t.sent, t.counted, t.unwritten = left.in, true, !left.unsent, true, left.unsent
 		if t.at = req.Began; t.at.IsZero() {
-			t.at = s.server.process.When(left.mark.Output)
+			t.at = s.server.Program().When(left.mark.Output)
 		}
 		t.began = t.now()
 		out.Past(t.now)
@@ -111,10 +112,10 @@ func (t *liveTurn) now() time.Time {
 func (t *liveTurn) open(left *awaitedTurn) error {
 	if left == nil {
 		h := t.s.server
-		if err := h.peer.Expect(t.start, func(m rpc.Message) { t.in.put(news{Message: m}) }); err != nil {
+		if err := h.Peer().Expect(t.start, func(m rpc.Message) { put(t.in, m) }); err != nil {
 			return err
 		}
-		h.attend(t.s.thread, t.in)
+		h.turns.Set(t.s.thread, t.in)
 	}
 	if t.sent || t.past { // what was not sent yet is, when all else is known
 		return nil
@@ -131,7 +132,7 @@ func (t *liveTurn) send() error {
 	if err != nil {
 		return err
 	}
-	peer := t.s.server.peer
+	peer := t.s.server.Peer()
 	start := rpc.Request{ID: t.start, Method: "turn/start", Params: t.s.turnParams(t.req, defaults), Sent: t.written}
 	if t.req.Turn != "" {
 		mark := cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
@@ -139,7 +140,7 @@ func (t *liveTurn) send() error {
 	}
 	if !t.counted {
 		t.counted = true
-		t.s.server.turnStarted()
+		t.s.server.TurnStarted() // where it is about to end, the end of it ends the turn
 	}
 	if err := peer.Send(start); err != nil {
 		return err
@@ -154,27 +155,28 @@ func (t *liveTurn) written(err error) {
 		return
 	}
 	t.failed <- err
-	select {
-	case t.in.ready <- struct{}{}:
-	default:
-	}
+	t.in.Wake()
 }
 
 // end detaches from the thread's messages.
 func (t *liveTurn) end() {
-	t.s.server.peer.Forget(t.start)
-	t.s.server.ignore(t.s.thread, t.in)
-	for _, n := range append(t.rest, t.in.close()...) {
+	t.s.server.Peer().Forget(t.start)
+	t.s.server.turns.Remove(t.s.thread, t.in)
+	for _, n := range append(t.rest, t.in.Close()...) {
 		if n.Asks() && !t.letGo && !t.past {
-			_ = t.s.server.peer.Reply(n.ID, declining(n.Message), nil) // no turn is left to ask in
+			_ = t.s.server.Peer().Reply(n.ID, declining(n.Message), nil) // no turn is left to ask in
 		}
 	}
 	t.s.mu.Lock()
 	t.s.turn = nil
 	t.s.mu.Unlock()
 	t.stop(nil)
-	if t.cut.IsZero() && t.leftNothing() {
-		t.s.server.turnEnded()
+	switch {
+	case !t.counted:
+	case t.cut.IsZero() && t.leftNothing():
+		t.s.server.TurnEnded(t.ctx, shared.EndOver)
+	default:
+		t.s.server.TurnEnded(t.ctx, shared.EndUnclear)
 	}
 	close(t.done)
 }
@@ -191,7 +193,7 @@ func (t *liveTurn) run() cli.Result {
 			return r
 		}
 		select {
-		case <-t.in.ready:
+		case <-t.in.Ready():
 		case <-t.timer.C:
 			if r, over := t.tick(); over {
 				return r
@@ -199,12 +201,12 @@ func (t *liveTurn) run() cli.Result {
 		case <-cancelled:
 			cancelled = nil
 			if errors.Is(context.Cause(t.ctx), cli.ErrDetached) && t.cut.IsZero() {
-				t.s.server.leaving()
-				t.letGo = true
+				t.s.server.TurnEnded(t.ctx, shared.EndDetached)
+				t.letGo, t.counted = true, false
 				return cli.Result{Detached: true}
 			}
 			t.interrupt(cli.Cut(t.ctx, Agent))
-		case <-t.s.server.gone:
+		case <-t.s.server.Gone():
 			if r, over := t.takeAll(); over {
 				return r
 			}
@@ -215,7 +217,7 @@ func (t *liveTurn) run() cli.Result {
 
 // takeAll deals with what waits. over is true when the turn has ended.
 func (t *liveTurn) takeAll() (r cli.Result, over bool) {
-	all, full := t.in.take()
+	all, full := t.in.Take()
 	if len(all) > 0 {
 		t.quiet = time.Now()
 	}
@@ -392,5 +394,5 @@ func (t *liveTurn) close(r *cli.Result) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.spent = t.s.spent || !t.cut.IsZero()
-	t.s.owed = t.s.owed || !t.cut.IsZero() && t.leftNothing()
+	t.s.owed = t.s.owed || !t.cut.IsZero() && t.counted && t.leftNothing()
 }

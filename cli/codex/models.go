@@ -28,7 +28,7 @@ const maxModelPages = 20
 // Models asks `codex app-server` for the models a user may pick.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	var models []cli.Model
-	err := p.ask(ctx, func(c *rpc.Peer) error {
+	err := p.inquire(ctx, func(c *rpc.Peer) error {
 		params := map[string]any{}
 		for range maxModelPages {
 			var page modelPage

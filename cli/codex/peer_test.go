@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"io/fs"
 	"strings"
@@ -315,7 +314,7 @@ func TestServersThatCannotBeOpened(t *testing.T) {
 				if f := cli.AsFailure(Agent, err); f.Kind != cli.BadOutput && f.Kind != cli.Crashed {
 					t.Errorf("%+v", f)
 				}
-				if len(p.servers) != 0 {
+				if p.Shares(inDir("/", "a", "hello")) != 0 {
 					t.Error("what cannot be used is kept")
 				}
 				<-l.servers[0].done
@@ -395,38 +394,6 @@ func TestNobodyJoinsAServerThatIsBeingEnded(t *testing.T) {
 		}
 		clitest.Close(t, s)
 		clitest.Close(t, other)
-	})
-}
-
-// Who gives up waiting for an app server that was just started, and is the last who wanted it, ends it.
-func TestAServerThatEverybodyGaveUpIsEnded(t *testing.T) {
-	odd(t, nil, func(t *testing.T, p *Provider, l *oddLauncher) {
-		h, err := p.acquire(t.Context(), cli.Request{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.ready = make(chan struct{}) // it is about to be started
-		ctx, cancel := context.WithCancel(t.Context())
-		waited := make(chan error)
-		go func() {
-			_, err := p.acquire(ctx, cli.Request{})
-			waited <- err
-		}()
-		synctest.Wait()
-		p.mu.Lock()
-		cancel() // it is heard of when the lock is free
-		close(h.ready)
-		h.users-- // who started it leaves before that
-		p.mu.Unlock()
-		if err := <-waited; !errors.Is(err, context.Canceled) {
-			t.Errorf("waited in vain: %v", err)
-		}
-		select {
-		case <-l.servers[0].done:
-		default:
-			t.Error("no session has it, and it runs on")
-			_ = p.endServer(t.Context(), h)
-		}
 	})
 }
 

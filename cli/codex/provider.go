@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/shared"
 )
 
 // Agent is the dialect's name.
@@ -28,12 +29,11 @@ type Options struct {
 // Provider is Codex. Safe for concurrent use.
 type Provider struct {
 	opts Options
+	pool *shared.Pool[*server]
 
 	mu sync.Mutex
 	// totals is what each thread has used so far: Codex reports a resumed thread's running total.
-	totals   map[cli.AgentSessionID]cli.Usage
-	servers  map[string]*server    // by what binds a process
-	attached map[cli.RunID]*server // of runs that the previous process left
+	totals map[cli.AgentSessionID]cli.Usage
 
 	modesMu sync.Mutex
 	modes   []cli.Mode // nil until the version is known
@@ -46,9 +46,9 @@ func New(opts Options) *Provider {
 	if opts.ReadFile == nil {
 		opts.ReadFile = os.ReadFile
 	}
-	return &Provider{
-		opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}, servers: map[string]*server{}, attached: map[cli.RunID]*server{},
-	}
+	p := &Provider{opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}}
+	p.pool = shared.NewPool(shared.Options{ProviderOptions: opts.ProviderOptions, Agent: Agent}, p.newServer)
+	return p
 }
 
 // Agent is "codex".

@@ -4,96 +4,115 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
 
 // server is one `codex app-server` and the threads of all conversations that share it. Safe for concurrent use.
 type server struct {
+	*shared.Process
 	provider *Provider
-	setting  string // what the process was started with, as a digest
-	process  cli.Process
-	peer     *rpc.Peer
-	gone     chan struct{} // closed when the process has ended and failure is set
-	failure  *cli.Failure
-	version  string // of the program; empty if it was not said. Set before the server is used
+	turns    shared.Members[*inbox]      // that run, and those to be resumed
+	awaited  map[cli.TurnID]*awaitedTurn // those to be resumed
+	version  string                      // of the program; empty if it was not said. Set before the server is used
 
 	mu       sync.Mutex
-	busy     int                           // turns that run, or of which something may be left
-	inboxes  map[cli.AgentSessionID]*inbox // of the turns that run, and of those to be resumed
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
-	limits   *rpc.Message // what was said of rate limits last
 	defaults *settings
-	letGo    bool
-	dying    bool // it is being ended
-
-	// Under provider.mu.
-	users int            // sessions, and turns to be resumed that no request has named yet
-	left  *cli.LeftRun   // what was attached to
-	await []*awaitedTurn // of it
-	ready chan struct{}  // closed when the server can be used, or start has failed
-	err   error          // of the start
 }
 
-// connect makes a server of a process. left is what is known of a process that was attached to.
-func (p *Provider) connect(h *server, process cli.Process, from int64, left *cli.LeftRun) {
-	h.process = process
-	h.inboxes, h.parents = map[cli.AgentSessionID]*inbox{}, map[cli.AgentSessionID]cli.AgentSessionID{}
-	h.gone = make(chan struct{})
-	o := rpc.Options{Agent: Agent, Handler: h, From: from}
-	if left != nil {
-		o.Past, o.Until = true, left.OutputEnd
-	}
-	h.peer = rpc.New(process, o)
+// inbox has what one turn gets to know.
+type inbox = shared.Inbox[news]
+
+// news is what a turn gets to know: a message, or what happened to the connection.
+type news struct {
+	rpc.Message
+	rpc.Change
+	denied *inquiry // a person said no, for this reason
+	reason string
 }
 
-// Changed tells every turn, and has the process ended whose output is over; see rpc.Handler.
-func (h *server) Changed(c rpc.Change) {
-	if c.Ended {
-		go h.end()
-		return
+func put(b *inbox, m rpc.Message) { b.Put(news{Message: m}, len(m.Params)+len(m.Result)) }
+
+func (p *Provider) newServer(process *shared.Process) *server {
+	return &server{
+		Process: process, provider: p,
+		awaited: map[cli.TurnID]*awaitedTurn{}, parents: map[cli.AgentSessionID]cli.AgentSessionID{},
 	}
-	h.broadcast(news{Change: c})
 }
 
-// end sees to it that the process is gone, and says why.
-func (h *server) end() {
-	defer close(h.gone)
-	h.mu.Lock()
-	letGo := h.letGo
-	h.mu.Unlock()
-	if letGo {
-		h.failure = &cli.Failure{Kind: cli.UnknownFailure, Agent: Agent, Reason: "ductor detached from it", Cause: cli.ErrDetached}
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), h.provider.opts.Grace+stopWait)
+const (
+	helloWait = time.Minute      // from an app server's start to its first answer, on a small box that is busy
+	stopWait  = 10 * time.Second // what the end of a process may take beyond its grace
+)
+
+// Greet shakes hands; see shared.Server.
+func (h *server) Greet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
-	stopErr := h.process.Stop(ctx, h.provider.opts.Grace)
-	h.failure = h.peer.Failure()
-	h.failure.Cause = errors.Join(h.failure.Cause, stopErr)
-	if kindOf(h.process.StderrTail()) == cli.NotLoggedIn {
-		h.failure.Kind = cli.NotLoggedIn
+	hello := map[string]any{
+		"clientInfo":   map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
+		"capabilities": map[string]any{"experimentalApi": true},
 	}
+	var reply struct {
+		UserAgent string `json:"userAgent"` // our name/its version (its system)
+	}
+	err := h.Peer().Call(ctx, "initialize", hello, &reply)
+	if err == nil {
+		_, agent, _ := strings.Cut(reply.UserAgent, "/")
+		h.version, _, _ = strings.Cut(agent, " ")
+		err = h.Peer().Notify("initialized", nil)
+	}
+	if err != nil {
+		return h.broken(err)
+	}
+	return nil
 }
 
-// stopWait is what the end of a process may take beyond its grace.
-const stopWait = 10 * time.Second
+// exit says what the end of the process in the middle of a turn means.
+func (h *server) exit() *cli.Failure {
+	f := h.Failure()
+	if kindOf(h.Program().StderrTail()) == cli.NotLoggedIn {
+		f.Kind = cli.NotLoggedIn
+	}
+	return f
+}
 
-// alive says whether the process can take another turn.
-func (h *server) alive() bool {
+// broken is the Failure for a call that failed: that of the process if it is gone.
+func (h *server) broken(err error) *cli.Failure {
+	gone := errors.Is(err, rpc.ErrEnded)
 	select {
-	case <-h.gone:
-		return false
-	case <-h.peer.Ended():
-		return false
+	case <-h.Gone():
+		gone = true
 	default:
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !h.dying
+	if gone {
+		return h.exit()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &cli.Failure{Kind: cli.BadOutput, Agent: Agent, Reason: "its app server does not answer", Cause: err}
+	}
+	var refused *rpc.Error
+	if errors.As(err, &refused) {
+		kind := kindOf(refused.Message)
+		if kind == cli.UnknownFailure && (refused.Code == rpc.CodeNoMethod || refused.Code == rpc.CodeInvalidRequest) {
+			kind = cli.BadOutput // a version that does not know what ductor asks: one-shot may do
+		}
+		return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(refused.Message), Detail: cli.Shorten(refused.Message, 2000), Cause: err}
+	}
+	return cli.AsFailure(Agent, err)
+}
+
+// Changed tells every turn; see rpc.Handler.
+func (h *server) Changed(c rpc.Change) {
+	for _, b := range h.turns.All() {
+		b.Put(news{Change: c}, 0)
+	}
 }
 
 // about is whom a message concerns.
@@ -110,14 +129,13 @@ func (h *server) Notified(m rpc.Message) {
 	case "thread/started":
 		h.born(m)
 	case "account/rateLimits/updated":
-		h.mu.Lock()
-		h.limits = &m
-		h.mu.Unlock()
-		h.broadcast(news{Message: m})
+		for _, b := range h.turns.All() {
+			put(b, m)
+		}
 		return
 	}
-	if b := h.inboxOf(a.Thread, false); b != nil {
-		b.put(news{Message: m})
+	if b, ok := h.turns.Of(a.Thread); ok {
+		put(b, m)
 	}
 }
 
@@ -146,86 +164,30 @@ func (h *server) Requested(m rpc.Message) bool {
 	}
 	var a about
 	_ = json.Unmarshal(m.Params, &a) // a request of no thread is declined below
-	if b := h.inboxOf(a.Thread, true); b != nil {
-		b.put(news{Message: m})
-		return true
-	}
-	h.mu.Lock()
-	letGo := h.letGo // then it is for the next process to answer
-	h.mu.Unlock()
-	if !h.peer.Past() && !letGo { // in the past it was dealt with
-		_ = h.peer.Reply(m.ID, declining(m), nil)
+	switch b := h.asking(a.Thread); {
+	case b != nil:
+		put(b, m)
+	case h.Peer().Past(): // it was dealt with
+	case h.State() == shared.Detached: // the next process answers it
+	default:
+		_ = h.Peer().Reply(m.ID, declining(m), nil)
 	}
 	return true
 }
 
-// inboxOf finds the turn of a thread; with family, also of the thread that started it.
-func (h *server) inboxOf(thread cli.AgentSessionID, family bool) *inbox {
+// asking finds the turn that a thread asks in: its own, or that of the thread that started it.
+func (h *server) asking(thread cli.AgentSessionID) *inbox {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for range 8 { // generations
-		b := h.inboxes[thread]
-		parent, known := h.parents[thread]
-		if b != nil || !family || !known {
+		if b, ok := h.turns.Of(thread); ok {
 			return b
+		}
+		parent, known := h.parents[thread]
+		if !known {
+			break
 		}
 		thread = parent
 	}
 	return nil
-}
-
-func (h *server) broadcast(n news) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, b := range h.inboxes {
-		b.put(n)
-	}
-}
-
-// attend has everything of a thread put into b.
-func (h *server) attend(thread cli.AgentSessionID, b *inbox) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.inboxes[thread] = b
-}
-
-// ignore undoes attend, unless another turn attends to the thread by now.
-func (h *server) ignore(thread cli.AgentSessionID, b *inbox) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.inboxes[thread] == b {
-		delete(h.inboxes, thread)
-	}
-}
-
-// kill ends the process with everything it started, and returns when it is gone.
-func (h *server) kill(ctx context.Context) error {
-	h.mu.Lock()
-	h.dying = true // a session that comes during it starts another process
-	h.mu.Unlock()
-	err := h.peer.Stop(ctx, h.provider.opts.Grace)
-	select {
-	case <-h.gone:
-	case <-ctx.Done():
-		return errors.Join(err, context.Cause(ctx))
-	}
-	return err
-}
-
-// leaving says that the process is about to be detached: it gets no more answers for turns that
-// no session listens to.
-func (h *server) leaving() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.letGo = true
-}
-
-// detach detaches from the process, which goes on.
-func (h *server) detach() {
-	h.leaving()
-	if err := h.peer.Detach(); err != nil {
-		h.provider.opts.Logger.Error("detach from an app server", "pid", h.process.PID(), "err", err)
-		return
-	}
-	<-h.gone
 }

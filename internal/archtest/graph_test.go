@@ -36,10 +36,11 @@ var imports = map[string][]string{
 	"orchestrator":      {"cli"},
 	"cli":               {},
 	"cli/rpc":           {"cli"},
+	"cli/shared":        {"cli", "cli/rpc"},
 	"cli/host":          {"cli", "internal/supervisor"},
 	"cli/acp":           {"cli", "cli/rpc"},
 	"cli/claude":        {"cli"},
-	"cli/codex":         {"cli", "cli/rpc"},
+	"cli/codex":         {"cli", "cli/rpc", "cli/shared"},
 	"cli/clitest":       {"cli", "cli/host", "internal/supervisor", "internal/sim/agent"},
 	// A dialect of the Agent Client Protocol builds on the package of that protocol.
 	"cli/gemini":            {"cli", "cli/acp", "cli/gemini/guard"},

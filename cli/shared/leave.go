@@ -1,0 +1,72 @@
+package shared
+
+import (
+	"context"
+	"time"
+)
+
+// Leaving is how a session leaves its process.
+type Leaving string
+
+// The ways to leave.
+const (
+	Closed   Leaving = "closed"
+	Unused   Leaving = "unused"   // nothing is to be saved
+	Broken   Leaving = "broken"   // what it started may run: the process takes no further session
+	Detaches Leaving = "detaches" // its turn continues without ductor, and so does the process
+)
+
+// Leave counts a session out. The last one ends the process with all it started, or detaches from it.
+func (p *Process) Leave(ctx context.Context, how Leaving) error {
+	last, state := p.leave(how)
+	switch {
+	case !last:
+		return nil
+	case state == Detached && p.err == nil: // else prepare has detached from it
+		p.detach()
+		return nil
+	case how == Closed && (state == Ready || state == Draining):
+		p.goodbye(ctx)
+	}
+	return p.Stop(ctx, p.pool.opts.Grace)
+}
+
+// leave counts a session out. It says whether that was the last one, and which state the process was in then.
+func (p *Process) leave(how Leaving) (last bool, state State) {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	p.sessions--
+	switch how {
+	case Broken:
+		p.drain()
+	case Detaches:
+		if p.state != Dead {
+			p.become(Detached)
+		}
+		p.sessions -= len(p.awaited) // no request resumes them in this process
+		clear(p.awaited)
+	}
+	last, state = p.sessions <= 0, p.state
+	if last {
+		p.drain()
+		if p.pool.attached[p.run] == p {
+			delete(p.pool.attached, p.run)
+		}
+	}
+	return last, state
+}
+
+// goodbye ends the input of an idle process, and gives it a moment to end.
+func (p *Process) goodbye(ctx context.Context) {
+	if p.pool.opts.Goodbye == 0 {
+		return
+	}
+	p.peer.CloseInput()
+	wait := time.NewTimer(p.pool.opts.Goodbye)
+	defer wait.Stop()
+	select {
+	case <-p.prog.Done():
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+}

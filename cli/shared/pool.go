@@ -1,0 +1,154 @@
+package shared
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/rpc"
+)
+
+// Options say how the processes of a dialect are started, spoken with and ended.
+type Options struct {
+	cli.ProviderOptions
+	Agent      cli.Agent
+	Framing    rpc.Framing
+	Version    string        // see rpc.Options
+	StartLimit time.Duration // for a process to be ready; DefaultStartLimit when 0
+	// Goodbye is how long a process that served its last session well may take to end once its input ends; 0 is no time.
+	Goodbye time.Duration
+}
+
+// DefaultStartLimit is the default of Options.StartLimit: a small machine that is busy takes long.
+const DefaultStartLimit = 2 * time.Minute
+
+// base is a Pool without the type of its servers.
+type base struct {
+	opts Options
+
+	mu       sync.Mutex
+	open     map[string]*Process    // that take sessions, by key
+	attached map[cli.RunID]*Process // that have turns to be resumed
+}
+
+// Pool has the processes of one dialect. One lock covers all their states; none waits while it holds that. Safe for
+// concurrent use.
+type Pool[S Server] struct {
+	base
+	server func(*Process) S
+}
+
+// NewPool makes a Pool. server makes what the dialect knows of a process that is not started yet.
+func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
+	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
+	return &Pool[S]{base: base{opts: o, open: map[string]*Process{}, attached: map[cli.RunID]*Process{}}, server: server}
+}
+
+// errNotKept says that Keep did not take an orphan: another process may be started.
+var errNotKept = errors.New("the process that was left is not kept")
+
+// make makes a process for a number of sessions.
+func (p *Pool[S]) make(key string, sessions int) *Process {
+	proc := &Process{pool: &p.base, key: key, census: census{state: Starting, sessions: sessions}}
+	proc.ready, proc.gone = make(chan struct{}), make(chan struct{})
+	proc.life, proc.end = context.WithCancel(context.Background())
+	proc.server = p.server(proc)
+	return proc
+}
+
+// Join puts one more session into the process of this key, which is started by command if there is none.
+func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S, error) {
+	for {
+		proc, mine := p.reserve(key)
+		if mine {
+			go proc.start(command)
+		}
+		s, err := p.joined(ctx, proc)
+		if !errors.Is(err, errNotKept) && (err != nil || mine || proc.Alive()) {
+			return s, err
+		}
+		if err == nil { // it ended or is about to
+			_ = proc.Leave(context.WithoutCancel(ctx), Unused) // its end has other owners
+		}
+	}
+}
+
+// reserve counts one more session of the process of this key, which it makes if there is none.
+func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if proc := p.joinable(key); proc != nil {
+		proc.sessions++
+		return proc, false
+	}
+	p.open[key] = p.make(key, 1)
+	return p.open[key], true
+}
+
+// joinable is the process of this key, if it takes sessions or is about to. mu is held.
+func (p *base) joinable(key string) *Process {
+	proc := p.open[key]
+	if proc != nil && proc.state == Ready && proc.exited() {
+		return nil
+	}
+	return proc
+}
+
+// joined waits until a process is ready for a session that is counted in it.
+func (p *Pool[S]) joined(ctx context.Context, proc *Process) (s S, err error) {
+	if err = proc.wait(ctx, proc.ready); err == nil {
+		err = proc.err
+	}
+	if err != nil {
+		return s, withCause(err, proc.Leave(context.WithoutCancel(ctx), Unused))
+	}
+	return proc.server.(S), nil
+}
+
+// start starts the process and has the dialect greet it.
+func (p *Process) start(command cli.Command) {
+	p.prepare(func(ctx context.Context) error {
+		prog, err := p.pool.opts.Launcher.Start(ctx, command)
+		if err != nil {
+			return cli.StartFailure(p.pool.opts.Agent, err)
+		}
+		p.connect(prog, rpc.Options{})
+		p.peer.Listen()
+		return p.server.Greet(ctx)
+	})
+}
+
+// Private starts a process for one session, which no other joins.
+func (p *Pool[S]) Private(ctx context.Context, command cli.Command) (S, error) {
+	proc := p.make("", 1)
+	go proc.start(command)
+	return p.joined(ctx, proc)
+}
+
+// Running puts one more session into the process of this key, if that is ready.
+func (p *Pool[S]) Running(key string) (s S, ok bool) {
+	p.mu.Lock()
+	proc := p.joinable(key)
+	if ok = proc != nil && proc.state == Ready; ok {
+		proc.sessions++
+	}
+	p.mu.Unlock()
+	if !ok {
+		return s, false
+	}
+	return proc.server.(S), true
+}
+
+// PID is the number of the process that a session of this key would join; 0 if one would be started, or is being started.
+func (p *Pool[S]) PID(key string) int {
+	p.mu.Lock()
+	proc := p.open[key]
+	p.mu.Unlock()
+	if proc == nil || !proc.Alive() {
+		return 0
+	}
+	return proc.prog.PID()
+}
