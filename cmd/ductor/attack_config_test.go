@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/supervisor"
@@ -207,7 +208,7 @@ func (town *town) doctorKnowsTheGroups() {
 
 func (town *town) recordOf(path string) []byte {
 	town.t.Helper()
-	record, err := os.ReadFile(inForcePath(path))
+	record, err := os.ReadFile(app.InForcePath(path))
 	if err != nil {
 		town.t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/internal/app"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -52,7 +53,7 @@ func TestIntakeUnderAttack(t *testing.T) {
 	if n := countIn(t, log, "turned a stranger away"); n < 1 || n > 1+int(time.Since(began)/time.Minute) {
 		t.Errorf("the log has %d lines on strangers", n)
 	}
-	for _, name := range []string{databaseFile, databaseFile + "-wal"} {
+	for _, name := range []string{app.DatabaseFile, app.DatabaseFile + "-wal"} {
 		if n := countIn(t, filepath.Join(town.cfg.Storage.Dir, name), "stored-in-full"); n > 0 {
 			t.Errorf("%s holds what strangers wrote, %d times", name, n)
 		}
@@ -102,7 +103,7 @@ func (d *daemon) crash(t testing.TB) {
 // handledLongAgo stores handled updates that came ten days ago.
 func (town *town) handledLongAgo(from, to int64) {
 	town.t.Helper()
-	db, err := store.Open(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, databaseFile),
+	db, err := store.Open(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile),
 		store.Options{Now: func() time.Time { return time.Now().AddDate(0, 0, -10) }})
 	if err != nil {
 		town.t.Fatal(err)

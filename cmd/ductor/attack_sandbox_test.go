@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/docker/dockertest"
@@ -192,7 +194,7 @@ func (p *separate) findsNoOtherLogIns(box *cell) {
 			box.ask("/model codex")
 			box.answeredBy("codex")
 		}
-		word := newID()
+		word := uuid.NewString()
 		box.ask(look, box.dir, word)
 		box.answeredBy("looked " + word)
 		if got := box.read("found"); got != want {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/internal/app"
 	"ductor/internal/secrets"
 	"ductor/internal/sim/telegram"
 )
@@ -71,7 +72,7 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 	}
 	for _, secret := range []string{apiKey, projectKey, town.srv.Token()} {
 		notShown(t, o.chat, secret[:12])
-		notStored(t, filepath.Join(o.cfg.Storage.Dir, databaseFile), secret)
+		notStored(t, filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), secret)
 		if log, err := os.ReadFile(filepath.Join(o.cfg.Storage.Dir, "ductor.log")); err != nil || bytes.Contains(log, []byte(secret)) {
 			t.Errorf("the log holds %s: %v", secret, err)
 		}
@@ -89,7 +90,7 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 	o.chat.Person().Send(o.chat, answer, telegram.ReplyTo(asked.ID))
 	o.await("characters. " + secrets.Removed + " said.")
 	notShown(t, o.chat, answer[:8])
-	notStored(t, filepath.Join(o.cfg.Storage.Dir, databaseFile), answer)
+	notStored(t, filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), answer)
 }
 
 // What an agent printed is on disk while its turn runs, for this user alone, and in no file once the turn is recorded,
@@ -137,7 +138,7 @@ func (town *town) awaitRaw(when, text string, there bool) {
 	town.t.Helper()
 	var in []string
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		if in = rawFilesWith(town.t, runsPath(town.cfg), text); (len(in) > 0) == there {
+		if in = rawFilesWith(town.t, app.RunsPath(town.cfg), text); (len(in) > 0) == there {
 			return
 		}
 	}
@@ -257,7 +258,7 @@ func keptNowhere(t *testing.T, dir, word string) {
 func TestALookChangesNoDatabase(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()
-	path := filepath.Join(town.cfg.Storage.Dir, databaseFile)
+	path := filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)
 	steps := olderDatabase(t, path)
 	before, err := os.ReadFile(path)
 	if err != nil {

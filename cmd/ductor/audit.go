@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -35,7 +36,7 @@ func auditCommand(env config.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			path := filepath.Join(cfg.Storage.Dir, databaseFile)
+			path := filepath.Join(cfg.Storage.Dir, app.DatabaseFile)
 			db, err := store.OpenReadOnly(cmd.Context(), path, store.Options{})
 			if errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("there is nothing to list yet: %w", err)
@@ -109,8 +110,8 @@ func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
 }
 
-// auditLine is one thing that happened, as programs read it.
-type auditLine struct {
+// auditRow is one thing that happened, as programs read it.
+type auditRow struct {
 	ID       int64     `json:"id"`
 	At       time.Time `json:"at"`
 	What     string    `json:"what"`
@@ -132,7 +133,7 @@ type auditLine struct {
 // writeAuditJSON writes what happened as an object a line, the oldest first.
 func writeAuditJSON(out io.Writer, entries []orchestrator.AuditEntry) error {
 	for _, e := range slices.Backward(entries) {
-		line, err := json.Marshal(auditLine{
+		line, err := json.Marshal(auditRow{
 			ID: e.ID, At: e.At, What: string(e.What), Chat: e.Conversation.Chat, Topic: e.Conversation.Topic, By: int64(e.By),
 			Agent: string(e.Agent), Tool: e.Tool, Title: e.Title, Choice: string(e.Choice), Rule: e.Rule, Reason: e.Reason,
 			Same: e.Same, Turn: string(e.Turn), Approval: string(e.Ask), Call: string(e.Call),

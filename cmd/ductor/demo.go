@@ -15,6 +15,7 @@ import (
 
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
@@ -67,17 +68,17 @@ func demo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stde
 	if err != nil {
 		return err
 	}
-	a, err := buildApp(ctx, cfg, log, tgapi.NewScrubber(srv.Token()))
+	a, err := app.Build(ctx, cfg, app.Options{Log: log, Scrub: tgapi.NewScrubber(srv.Token()), Version: describe()})
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- a.run(ctx) }()
+	go func() { served <- a.Run(ctx) }()
 	err = converse(ctx, srv, in, out, demoGreeting(cfg, scripted))
 	stop()
 	err = errors.Join(err, <-served)
-	a.close()
+	a.Close()
 	return err
 }
 
@@ -127,7 +128,7 @@ func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
 	usable := ""
-	err := withProbes(*cfg, func(providers []cli.Provider) {
+	err := app.WithProbes(*cfg, func(providers []cli.Provider) {
 		for _, p := range providers {
 			if usable == "" && p.Auth(ctx).State == cli.Authenticated {
 				usable = string(p.Agent())

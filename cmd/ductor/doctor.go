@@ -18,6 +18,7 @@ import (
 	"ductor/bot"
 	"ductor/cli"
 	"ductor/docker"
+	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/store"
@@ -49,7 +50,7 @@ func examine(ctx context.Context, from *source, out io.Writer) error {
 	d := &doctor{out: out}
 	cfg, err := from.load()
 	if !d.check("configuration "+from.path, err) {
-		return coded{fmt.Errorf("the configuration cannot be used"), errConfig}
+		return app.OfKind(app.ErrConfig, errors.New("the configuration cannot be used"))
 	}
 	for _, w := range cfg.Warnings {
 		d.warn("configuration", w)
@@ -93,8 +94,8 @@ func (d *doctor) check(what string, err error) bool {
 }
 
 func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
-	scrub := newScrubber(cfg)
-	transport, err := transportOf(cfg)
+	scrub := app.NewScrubber(cfg)
+	transport, err := app.Transport(cfg)
 	if !d.check("telegram.proxy", err) {
 		return
 	}
@@ -113,10 +114,10 @@ func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
 }
 
 func (d *doctor) storage(ctx context.Context, cfg config.Config) {
-	d.database(ctx, filepath.Join(cfg.Storage.Dir, databaseFile))
+	d.database(ctx, filepath.Join(cfg.Storage.Dir, app.DatabaseFile))
 	d.check("disk under "+cfg.Storage.Dir, sqlite.DiskTrouble(cfg.Storage.Dir))
 	switch info, err := os.Stat(cfg.Projects.DefaultDir); {
-	case errors.Is(err, fs.ErrNotExist) && isDefaultRoot(cfg):
+	case errors.Is(err, fs.ErrNotExist) && app.IsDefaultRoot(cfg):
 		d.ok("projects.default_dir "+cfg.Projects.DefaultDir, "made at the first start")
 	case err != nil || !info.IsDir():
 		d.fail("projects.default_dir "+cfg.Projects.DefaultDir, "it is no directory; make it or name another")
@@ -129,7 +130,7 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 // the shell of doctor may have rights that a service does not have.
 func (d *doctor) groups(cfg config.Config) {
 	const what = "control groups"
-	pid, runs := serving(cfg.Storage.Dir)
+	pid, runs := app.Serving(cfg.Storage.Dir)
 	if !runs {
 		d.ok(what, "known once ductor runs")
 		return
@@ -177,7 +178,7 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 		return
 	}
 	usable := 0
-	err := withProbes(cfg, func(providers []cli.Provider) { usable = d.judge(ctx, cfg, providers, "") })
+	err := app.WithProbes(cfg, func(providers []cli.Provider) { usable = d.judge(ctx, cfg, providers, "") })
 	if err != nil {
 		d.fail("agents", err.Error())
 		return
@@ -192,7 +193,7 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 	states := make([]cli.AgentState, len(providers))
 	var looks sync.WaitGroup
 	for i, p := range providers { // each starts a program, which takes its time
-		looks.Go(func() { states[i] = look(ctx, p, modesOf(cfg.Agents)) })
+		looks.Go(func() { states[i] = app.Look(ctx, cfg, p) })
 	}
 	looks.Wait()
 	for i, p := range providers {
@@ -212,38 +213,60 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 	return usable
 }
 
+// jobs checks the schedules, and says what the next round of retention would delete.
+func (d *doctor) jobs(ctx context.Context, cfg config.Config) {
+	if _, err := app.Hooks(cfg); err != nil {
+		d.fail("webhooks", err.Error())
+	}
+	if jobs, err := app.Jobs(cfg); err != nil {
+		d.fail("jobs", err.Error())
+	} else if len(jobs)+len(cfg.Webhooks.Hooks) > 0 {
+		d.ok("jobs", fmt.Sprintf("%d by schedule, %d by webhook", len(jobs), len(cfg.Webhooks.Hooks)))
+	}
+	plan, err := app.PlanRetention(ctx, cfg)
+	if err != nil {
+		d.fail("forgetting", err.Error())
+	}
+	for _, f := range plan {
+		if f.Err != nil {
+			d.fail("forgetting", f.Err.Error())
+			continue
+		}
+		d.ok("forgetting "+f.Name, fmt.Sprintf("%d of %d would go (%d KB)", f.Items, f.Items+f.LeftItems, f.Bytes>>10))
+	}
+}
+
 // sandboxPatience is how long a doctor waits for one sandbox.
 const sandboxPatience = time.Minute
 
 // sandboxes checks each sandbox that is in use and its agents.
 func (d *doctor) sandboxes(ctx context.Context, cfg config.Config) {
-	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler)}
-	var err error
-	if a.envs.Sandboxes, err = environment.OpenSandboxes(cfg, a.log); err != nil {
+	all, err := environment.OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
 		d.fail("sandboxes", err.Error())
 		return
 	}
-	for _, b := range a.envs.Sandboxes.Configured() {
+	for _, b := range all.Configured() {
 		if b.Setting.Mode != config.SandboxDocker {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, sandboxPatience)
-		d.sandbox(ctx, a, b)
+		d.sandbox(ctx, cfg, b)
 		cancel()
 	}
-	if err := a.envs.Sandboxes.Close(); err != nil {
+	if err := all.Close(); err != nil {
 		d.warn("sandboxes", err.Error())
 	}
 }
 
-func (d *doctor) sandbox(ctx context.Context, a *app, b *environment.Sandbox) {
+func (d *doctor) sandbox(ctx context.Context, cfg config.Config, b *environment.Sandbox) {
 	what := "sandbox " + b.Name
 	if b.Err != nil {
 		d.fail(what, b.Err.Error())
 		return
 	}
 	d.seeds(what, b)
-	if p, ok := a.cfg.Sandbox.Projects[b.Name]; ok {
+	if p, ok := cfg.Sandbox.Projects[b.Name]; ok {
 		if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
 			d.fail(what, p.Dir+" is no directory; make it or name another")
 		}
@@ -264,7 +287,7 @@ func (d *doctor) sandbox(ctx context.Context, a *app, b *environment.Sandbox) {
 		return
 	}
 	d.ok(what, detail)
-	if d.judge(ctx, a.cfg, a.runEnvOf(b).Providers, "sandbox "+b.Name+", ") == 0 {
+	if d.judge(ctx, cfg, app.SandboxAgents(cfg, b), "sandbox "+b.Name+", ") == 0 {
 		d.fail(what, "no agent can be used in it; put them into its image, and see sandbox.logins and sandbox.seeds")
 	}
 }

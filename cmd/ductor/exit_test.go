@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/sim/telegram"
 )
@@ -126,7 +127,7 @@ func TestASecondSignalEndsAtOnceAndAgentsGoOn(t *testing.T) {
 	began := time.Now()
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	d.exit(t)
-	if took := time.Since(began); took > drainNotices { // what was given up would have taken longer
+	if took := time.Since(began); took > 10*time.Second { // what was given up would have taken longer
 		t.Errorf("the second signal took %s", took)
 	}
 	if len(livingIn(t, town.cfg.Projects.DefaultDir)) == 0 {
@@ -172,7 +173,7 @@ func TestNoSecretIsInTheLogOrInTheDatabase(t *testing.T) {
 	town.await("Directory")
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	d.exit(t)
-	for _, name := range []string{databaseFile, environment.UploadsDir} {
+	for _, name := range []string{app.DatabaseFile, environment.UploadsDir} {
 		info, err := os.Stat(filepath.Join(town.cfg.Storage.Dir, name))
 		if err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v, %v", name, info, err)

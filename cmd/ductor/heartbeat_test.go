@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/internal/app"
 	"ductor/internal/config"
 )
 
@@ -83,7 +84,7 @@ func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
 	} {
 		c := config.Default()
 		c.Jobs = map[string]config.Job{"odd": job(schedule, "x")}
-		if _, err := jobsOf(c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := app.Jobs(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", schedule, err)
 		}
 	}
@@ -91,7 +92,7 @@ func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
 	j := job("every day at 9", "x")
 	j.Rules = []string{"Bash(rm $HOME)"}
 	c.Jobs = map[string]config.Job{"odd": j}
-	if _, err := jobsOf(c); err == nil || !strings.Contains(err.Error(), "jobs.odd.rules") {
+	if _, err := app.Jobs(c); err == nil || !strings.Contains(err.Error(), "jobs.odd.rules") {
 		t.Errorf("a rule that cannot be read: %v", err)
 	}
 }

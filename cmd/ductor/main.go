@@ -1,7 +1,7 @@
 // Command ductor talks to coding agents from Telegram.
 //
-// This package holds flags, configuration, construction, signals, the order of shutdown and exit codes, with one file
-// per subcommand.
+// This package holds flags, signals and exit codes, with one file per subcommand. Package internal/app connects what
+// ductor consists of.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
 	"ductor/orchestrator"
@@ -67,13 +68,13 @@ func sourceOf(cmd *cobra.Command, env config.Environment) *source {
 
 func (s *source) load() (config.Config, error) {
 	if s.path == "" && s.err != nil {
-		return config.Config{}, coded{s.err, errConfig}
+		return config.Config{}, app.OfKind(app.ErrConfig, s.err)
 	}
 	cfg, err := config.LoadFrom(s.path, s.env)
 	if err != nil {
-		return cfg, coded{err, errConfig}
+		return cfg, app.OfKind(app.ErrConfig, err)
 	}
-	cfg.Warnings = append(cfg.Warnings, rootDoubts(cfg)...)
+	cfg.Warnings = append(cfg.Warnings, app.DoubtsOfRoots(cfg)...)
 	return cfg, nil
 }
 
@@ -87,23 +88,16 @@ const (
 	exitDisk     = 5 // the disk under the database reports an error: a restart reads what is on it
 )
 
-// Errors that have an exit code of their own.
-var (
-	errConfig   = errors.New("configuration")
-	errToken    = errors.New("token refused")
-	errInstance = errors.New("another instance")
-)
-
 // exitCode is the one place where an error becomes an exit code.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errConfig):
+	case errors.Is(err, app.ErrConfig):
 		return exitConfig
-	case errors.Is(err, errToken):
+	case errors.Is(err, app.ErrToken):
 		return exitToken
-	case errors.Is(err, errInstance):
+	case errors.Is(err, app.ErrInstance):
 		return exitInstance
 	case errors.Is(err, orchestrator.ErrDiskFailed):
 		return exitDisk
@@ -111,12 +105,3 @@ func exitCode(err error) int {
 		return exitFailure
 	}
 }
-
-// coded is err with the exit code of kind, and the text of err alone.
-type coded struct {
-	error
-	kind error
-}
-
-func (c coded) Is(target error) bool { return target == c.kind }
-func (c coded) Unwrap() error        { return c.error }

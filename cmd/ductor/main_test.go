@@ -17,6 +17,7 @@ import (
 	"ductor/cli/clitest"
 	"ductor/cli/host"
 	"ductor/docker/dockertest"
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
@@ -114,13 +115,13 @@ func (town *town) startOver(start supervisor.Options) {
 	if len(start.Command) == 0 {
 		start.Command = clitest.Supervisor(t)
 	}
-	h, err := buildAppWith(t.Context(), town.cfg, start, testLog(t), tgapi.NewScrubber(town.srv.Token()))
+	h, err := app.Build(t.Context(), town.cfg, app.Options{Log: testLog(t), Scrub: tgapi.NewScrubber(town.srv.Token()), Supervisor: start})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- h.run(ctx) }()
+	go func() { served <- h.Run(ctx) }()
 	stopped := false
 	end := func(how func()) {
 		if stopped {
@@ -133,7 +134,7 @@ func (town *town) startOver(start supervisor.Options) {
 		}
 		how()
 	}
-	town.stop, town.leave = func() { end(h.close) }, func() { end(h.leave) }
+	town.stop, town.leave = func() { end(h.Close) }, func() { end(h.Leave) }
 	t.Cleanup(town.stop)
 	if err := town.srv.AwaitPoll(town.soon()); err != nil {
 		t.Fatal(err)
@@ -216,7 +217,7 @@ func (town *town) press(name string) telegram.Answer {
 // runs is what the supervisors of this town say.
 func (town *town) runs() []supervisor.Info {
 	town.t.Helper()
-	root, err := supervisor.Open(runsPath(town.cfg), supervisor.Options{})
+	root, err := supervisor.Open(app.RunsPath(town.cfg), supervisor.Options{})
 	if err != nil {
 		town.t.Fatal(err)
 	}
@@ -231,7 +232,7 @@ func (town *town) runs() []supervisor.Info {
 // endRuns ends what a daemon left to go on, as `ductor kill --all` does.
 func (town *town) endRuns() {
 	town.t.Helper()
-	root, err := supervisor.Open(runsPath(town.cfg), supervisor.Options{})
+	root, err := supervisor.Open(app.RunsPath(town.cfg), supervisor.Options{})
 	if err != nil {
 		town.t.Errorf("end what was left: %v", err)
 		return

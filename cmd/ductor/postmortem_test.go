@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/internal/app"
 	"ductor/internal/store"
 	"ductor/internal/supervisor"
 )
@@ -36,7 +37,7 @@ func (town *town) postMortem() {
 	defer cancel()
 	t.Logf("the chat:\n%s", said(town.chat.View()))
 	town.tellJournal(ctx)
-	root, err := supervisor.Open(runsPath(town.cfg), supervisor.Options{})
+	root, err := supervisor.Open(app.RunsPath(town.cfg), supervisor.Options{})
 	if err != nil {
 		t.Logf("the runs: %v", err)
 		return
@@ -51,7 +52,7 @@ func (town *town) postMortem() {
 
 func (town *town) tellJournal(ctx context.Context) {
 	t := town.t
-	db, err := store.Open(ctx, filepath.Join(town.cfg.Storage.Dir, databaseFile), store.Options{})
+	db, err := store.Open(ctx, filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
 	if err != nil {
 		t.Logf("the journal: %v", err)
 		return

@@ -7,11 +7,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"ductor/internal/app"
 	"ductor/internal/config"
 )
 
@@ -36,8 +36,8 @@ func runCommand(env config.Environment) *cobra.Command {
 // serve runs the app until ctx ends. Agents that work go on, and the next start resumes their turns. A second signal
 // ends ductor without waiting for the chat.
 func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
-	scrub := newScrubber(cfg)
-	log, closeLog, err := openLog(cfg.Log, scrub, stderr)
+	scrub := app.NewScrubber(cfg)
+	log, closeLog, err := app.OpenLog(cfg.Log, scrub, stderr)
 	if err != nil {
 		return err
 	}
@@ -45,25 +45,25 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	for _, w := range cfg.Warnings {
 		log.Warn("configuration", "doubt", w)
 	}
-	release, err := lockInstance(lockDir(), cfg.Telegram.Token.Reveal(), cfg.Storage.Dir)
+	release, err := app.LockInstance(cfg)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := makeDefaultRoot(cfg); err != nil {
+	if err := app.MakeDefaultRoot(cfg); err != nil {
 		return err
 	}
-	a, err := buildApp(ctx, cfg, log, scrub)
+	a, err := app.Build(ctx, cfg, app.Options{Log: log, Scrub: scrub, Version: describe()})
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
-	if err := a.watchCrashes(ctx); err != nil {
+	if err := a.WatchCrashes(ctx); err != nil {
 		log.Warn("look for a crash", "err", err)
 	}
-	a.tellChanges(ctx)
-	runErr := unlessStopped(ctx, a.run(ctx))
+	a.TellChanges(ctx)
+	runErr := unlessStopped(ctx, a.Run(ctx))
 	end := make(chan struct{})
-	go func() { a.leave(); close(end) }()
+	go func() { a.Leave(); close(end) }()
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(again)
@@ -82,6 +82,3 @@ func unlessStopped(ctx context.Context, err error) error {
 	}
 	return err
 }
-
-// lockDir is the same for every configuration of a user, so that two of them with one token meet there.
-func lockDir() string { return filepath.Join(config.StateDir(), "locks") }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/supervisor"
@@ -30,7 +31,7 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]envir
 		return err
 	}
 	var places []environment.Runs
-	dir := runsPath(cfg)
+	dir := app.RunsPath(cfg)
 	if _, err := os.Stat(dir); err == nil {
 		root, err := supervisor.Open(dir, supervisor.Options{})
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"ductor/docker/dockertest"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
@@ -54,7 +56,7 @@ func (c *cell) startDeaf() (mark string) {
 	if err := os.WriteFile(filepath.Join(c.dir, "deaf.sh"), []byte(deafTree), 0o644); err != nil {
 		c.t.Fatal(err)
 	}
-	mark = "mark-" + newID()
+	mark = "mark-" + uuid.NewString()
 	c.ask(`[[start]] [[text "It begins. "]] [[ignore-term]] [[tool cmd="sh ./deaf.sh 3 %s"]]`, mark)
 	awaitFile(c.t, filepath.Join(c.dir, "deaf-1"))
 	if here := marked(c.t, mark); len(here) < 3 {
@@ -149,7 +151,7 @@ func (c *cell) answeredBy(words string) telegram.Message {
 // works is a turn that goes well, in the container.
 func (c *cell) works() {
 	c.t.Helper()
-	word := "fine-" + newID()
+	word := "fine-" + uuid.NewString()
 	c.ask(`and now? [[start]] [[tool cmd="hostname >where; cat where"]] [[text "%s"]]`, word)
 	c.answeredBy(word)
 	where, is := c.read("where"), c.engine("inspect", "--format", "{{.Id}} {{.State.Status}}", c.container())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
@@ -71,7 +72,7 @@ func (town *town) answersFirst(before int, reply, card telegram.Message) {
 func TestTheFooterCountsFromTheArrivalAlsoOverARestart(t *testing.T) {
 	town := surroundings(t, nil)
 	arrived := time.Now().Add(-time.Hour)
-	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, databaseFile), store.Options{Now: func() time.Time { return arrived }})
+	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{Now: func() time.Time { return arrived }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,12 +11,16 @@ import (
 
 // imports says which packages of this module each package may import. A package without an entry fails the test.
 var imports = map[string][]string{
-	"cmd/ductor":            {"*"},
+	"cmd/ductor": {
+		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "internal/config",
+		"internal/store", "internal/store/sqlite", "internal/supervisor", "internal/sim/agent", "internal/sim/telegram",
+	},
 	"cmd/ductor-supervisor": {"internal/supervisor", "docker/homes", "cli/gemini/guard"},
 	// The bench starts ductor as a process, and imports nothing of it.
 	"cmd/ductor-bench":       {"cmd/ductor-bench/floor", "internal/sim/agent", "internal/sim/script", "internal/sim/telegram"},
 	"cmd/ductor-bench/floor": {},
 
+	"internal/app": {"*"}, // it connects all others
 	"internal/app/environment": {
 		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host",
 		"internal/config", "internal/supervisor",

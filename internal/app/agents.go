@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -34,16 +35,25 @@ type runEnv struct {
 	gemini   string
 }
 
+// agents makes the dialects of a configuration.
+type agents struct {
+	cfg        config.Config
+	log        *slog.Logger
+	background func(cli.Conversation, cli.Result) // takes the results of background tasks
+}
+
+func (a *App) agents() agents { return agents{a.cfg, a.Log, a.onBackground} }
+
 // hostEnv is the environment of runs on this machine.
-func (a *app) hostEnv() runEnv {
+func (a agents) hostEnv(launcher cli.Launcher) runEnv {
 	return runEnv{
-		launcher: a.host, owner: environment.OwnerHome(),
+		launcher: launcher, owner: environment.OwnerHome(),
 		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), gemini: filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
 	}
 }
 
 // runEnvOf gives a sandbox as cli.Service takes it.
-func (a *app) runEnvOf(b *environment.Sandbox) cli.RunEnv {
+func (a agents) runEnvOf(b *environment.Sandbox) cli.RunEnv {
 	g := runEnv{
 		launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
 		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), gemini: filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
@@ -52,20 +62,20 @@ func (a *app) runEnvOf(b *environment.Sandbox) cli.RunEnv {
 }
 
 // runEnvs lists all open sandboxes.
-func (a *app) runEnvs() (all []cli.RunEnv) {
+func (a *App) runEnvs() (all []cli.RunEnv) {
 	for _, b := range a.envs.Sandboxes.All() {
-		all = append(all, a.runEnvOf(b))
+		all = append(all, a.agents().runEnvOf(b))
 	}
 	return all
 }
 
 // openRunEnv opens the part of a sandbox that a conversation has; false where the configuration wants none.
-func (a *app) openRunEnv(in cli.Sandbox) (cli.RunEnv, bool) {
+func (a *App) openRunEnv(in cli.Sandbox) (cli.RunEnv, bool) {
 	b := a.envs.Sandboxes.Find(in)
 	if b == nil {
 		return cli.RunEnv{}, false
 	}
-	return a.runEnvOf(b), true
+	return a.agents().runEnvOf(b), true
 }
 
 // program gives the path of an agent's program; in a sandbox its name alone, which is looked up there.
@@ -105,13 +115,13 @@ func hostVariables() []string {
 }
 
 // providers lists the enabled agents of an environment, in the order in which users see them.
-func (a *app) providers(g runEnv) []cli.Provider {
+func (a agents) providers(g runEnv) []cli.Provider {
 	agents := a.cfg.Agents
 	var out []cli.Provider
 	if agents.Claude.Enabled {
 		out = append(out, claude.New(claude.Options{
 			ProviderOptions: a.dialect(g, agents.Claude.Path, agents.Claude.Env),
-			ReadFile:        g.readFile, PromptDir: g.prompts, OwnerHome: g.owner, Background: a.onBackground,
+			ReadFile:        g.readFile, PromptDir: g.prompts, OwnerHome: g.owner, Background: a.background,
 		}))
 	}
 	if agents.Codex.Enabled {
@@ -141,7 +151,7 @@ func (a *app) providers(g runEnv) []cli.Provider {
 }
 
 // dialect gives the options of the agent at path, which gets the variables that env names, too.
-func (a *app) dialect(g runEnv, path string, env []string) cli.ProviderOptions {
+func (a agents) dialect(g runEnv, path string, env []string) cli.ProviderOptions {
 	agents := a.cfg.Agents
 	return cli.ProviderOptions{
 		Launcher: g.launcher, Path: g.program(path), Env: g.environ, AllowEnv: env, Protected: ownFiles(a.cfg),
@@ -151,7 +161,7 @@ func (a *app) dialect(g runEnv, path string, env []string) cli.ProviderOptions {
 
 // acp gives an agent that the configuration names. Its files and terminals would be those of this machine, so an agent
 // in a sandbox gets none.
-func (a *app) acp(name cli.Agent, c config.ACP, g runEnv) cli.Provider {
+func (a agents) acp(name cli.Agent, c config.ACP, g runEnv) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: a.dialect(g, c.Path, c.Env),
 		Agent:           name, Args: c.Args, NoFiles: g.inside, NoTerminals: g.inside,
@@ -176,27 +186,35 @@ func defaultsOf(agents config.Agents) map[cli.Agent]orchestrator.AgentDefaults {
 	return out
 }
 
-// look asks one agent whether it can be used, without spending a token.
-func look(ctx context.Context, p cli.Provider, modes map[cli.Agent]cli.Mode) cli.AgentState {
+// SandboxAgents lists the agents of a sandbox.
+func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
+	return agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}.runEnvOf(b).Providers
+}
+
+// Look asks one agent whether it can be used, without spending a token.
+func Look(ctx context.Context, cfg config.Config, p cli.Provider) cli.AgentState {
 	s := cli.AgentState{Agent: p.Agent(), Auth: p.Auth(ctx)}
 	if s.Usable() {
-		s.Mode = cli.ChooseMode(p.Modes(), modes[s.Agent])
+		s.Mode = cli.ChooseMode(p.Modes(), modesOf(cfg.Agents)[s.Agent])
 	}
 	return s
 }
 
+// agentsPatience is how long all agents may take to say whether they can be used.
+const agentsPatience = 30 * time.Second
+
 // logAgents logs at the start whether each agent of this machine can be used, if any may run here. A missing agent
 // is no error.
-func (a *app) logAgents(ctx context.Context) {
+func (a *App) logAgents(ctx context.Context) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	ctx, cancel := context.WithTimeout(ctx, agentsPatience)
 	defer cancel()
 	for _, s := range a.service.Agents(ctx, "") {
-		tell := a.log.Info
+		tell := a.Log.Info
 		if !s.Usable() && (s.Auth.State == cli.Installed || string(s.Agent) == a.cfg.Agents.Default) {
-			tell = a.log.Warn
+			tell = a.Log.Warn
 		}
 		if ctx.Err() == nil {
 			tell("agent", "name", s.Agent, "state", s.String())
@@ -207,8 +225,8 @@ func (a *app) logAgents(ctx context.Context) {
 // spareSupervisors is how many supervisors wait for the next agent, which then starts without waiting for its own.
 const spareSupervisors = 1
 
-// runsPath is the directory of the runs of a configuration.
-func runsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
+// RunsPath is the directory of the runs of a configuration.
+func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
 // openHost makes the launcher of this machine for the daemon.
 func openHost(cfg config.Config, start supervisor.Options, log *slog.Logger) (*host.Launcher, error) {
@@ -217,22 +235,23 @@ func openHost(cfg config.Config, start supervisor.Options, log *slog.Logger) (*h
 		start.Spares = spareSupervisors
 	}
 	return host.Open(host.Options{
-		Dir: runsPath(cfg), Supervisor: start, MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: log,
+		Dir: RunsPath(cfg), Supervisor: start, MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: log,
 	})
 }
 
-// withProbes calls f with the agents over a temporary directory of runs.
-func withProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
+// WithProbes calls f with the agents of this machine over a temporary directory of runs.
+func WithProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
 	dir, err := os.MkdirTemp("", "ductor-probe-")
 	if err != nil {
 		return fmt.Errorf("make a directory for probes: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg.Storage.Dir = dir
-	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler)}
-	if a.host, err = openHost(cfg, supervisor.Options{}, a.log); err != nil {
+	a := agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}
+	launcher, err := openHost(cfg, supervisor.Options{}, a.log)
+	if err != nil {
 		return err
 	}
-	f(a.providers(a.hostEnv()))
-	return a.host.Close()
+	f(a.providers(a.hostEnv(launcher)))
+	return launcher.Close()
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"fmt"
@@ -14,25 +14,25 @@ import (
 	"ductor/internal/secrets"
 )
 
-// newScrubber knows the secrets of the configuration, and the keys that agents may be given of ductor's environment.
-func newScrubber(cfg config.Config) *tgapi.Scrubber {
+// NewScrubber knows the secrets of the configuration, and the keys that agents may be given of ductor's environment.
+func NewScrubber(cfg config.Config) *tgapi.Scrubber {
 	return tgapi.NewScrubber(cfg.Telegram.Token.Reveal(), append(cfg.Secrets(), secrets.OfEnvironment(os.Environ())...)...)
 }
 
-// openLog makes the logger of the configuration. No record carries a secret. closeLog releases its file, which SIGHUP
+// OpenLog makes the logger of the configuration. No record carries a secret. closeLog releases its file, which SIGHUP
 // reopens until then.
-func openLog(cfg config.Log, scrub *tgapi.Scrubber, stderr io.Writer) (log *slog.Logger, closeLog func(), err error) {
+func OpenLog(cfg config.Log, scrub *tgapi.Scrubber, stderr io.Writer) (log *slog.Logger, closeLog func(), err error) {
 	to := stderr
 	var file *logFile
 	if cfg.File != "" {
 		if file, err = openLogFile(cfg.File); err != nil {
-			return nil, nil, coded{fmt.Errorf("open log.file: %w", err), errConfig}
+			return nil, nil, OfKind(ErrConfig, fmt.Errorf("open log.file: %w", err))
 		}
 		to = file
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
-		return nil, nil, coded{fmt.Errorf("log.level: %w", err), errConfig}
+		return nil, nil, OfKind(ErrConfig, fmt.Errorf("log.level: %w", err))
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(to, opts)

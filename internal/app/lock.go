@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"crypto/sha256"
@@ -11,17 +11,20 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"ductor/internal/config"
 )
 
 // storageLock is in the storage directory that a ductor uses.
 const storageLock = "ductor.lock"
 
-// lockInstance makes this process the only one of this user that serves token, and the only one that uses
-// the storage directory, until release is called or it dies.
-func lockInstance(lockDir, token, storage string) (release func(), err error) {
+// LockInstance makes this process the only one of this user that serves the token of the configuration, and the only one
+// that uses its storage directory, until release is called or it dies.
+func LockInstance(cfg config.Config) (release func(), err error) {
+	storage := cfg.Storage.Dir
 	// The file of the token is named by a hash, so that the token is not on disk once more.
-	sum := sha256.Sum256([]byte(token))
-	bot, err := lockFile(filepath.Join(lockDir, hex.EncodeToString(sum[:8])+".lock"),
+	sum := sha256.Sum256([]byte(cfg.Telegram.Token.Reveal()))
+	bot, err := lockFile(filepath.Join(lockDir(), hex.EncodeToString(sum[:8])+".lock"),
 		"serves this bot already", "give this one a bot token of its own")
 	if err != nil {
 		return nil, err
@@ -35,8 +38,8 @@ func lockInstance(lockDir, token, storage string) (release func(), err error) {
 	return func() { dir.Close(); bot.Close() }, nil
 }
 
-// serving is the process that uses a storage directory, as its lock names it.
-func serving(storage string) (pid int, runs bool) {
+// Serving is the process that uses a storage directory, as its lock names it.
+func Serving(storage string) (pid int, runs bool) {
 	f, err := os.Open(filepath.Join(storage, storageLock))
 	if err != nil {
 		return 0, false
@@ -45,6 +48,9 @@ func serving(storage string) (pid int, runs bool) {
 	pid, err = strconv.Atoi(holder(f))
 	return pid, err == nil && syscall.Kill(pid, 0) == nil
 }
+
+// lockDir is the same for every configuration of a user, so that two of them with one token meet there.
+func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
 
 // lockFile takes a lock that ends with the file that it returns. The error says what the other one does,
 // and what to do instead of stopping it.
@@ -61,7 +67,7 @@ func lockFile(path, does, instead string) (*os.File, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		return nil, coded{fmt.Errorf("another ductor %s (process %s); stop it first, or %s", does, holder(f), instead), errInstance}
+		return nil, OfKind(ErrInstance, fmt.Errorf("another ductor %s (process %s); stop it first, or %s", does, holder(f), instead))
 	}
 	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteString(strconv.Itoa(os.Getpid()) + "\n")

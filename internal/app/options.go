@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"fmt"
@@ -43,10 +43,11 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 	return o
 }
 
-func transportOf(cfg config.Config) (http.RoundTripper, error) {
+// Transport makes the transport to Telegram, by the proxy of the configuration if there is one.
+func Transport(cfg config.Config) (http.RoundTripper, error) {
 	t, err := tgapi.NewTransport(cfg.Telegram.Proxy.Reveal())
 	if err != nil {
-		return nil, coded{fmt.Errorf("telegram.proxy: %w", err), errConfig}
+		return nil, OfKind(ErrConfig, fmt.Errorf("telegram.proxy: %w", err))
 	}
 	return t, nil
 }
@@ -108,12 +109,12 @@ func cardsOptions(s config.Stream) card.Options {
 	return o
 }
 
-func serviceOptions(cfg config.Config, a *app, log *slog.Logger) cli.ServiceOptions {
+func serviceOptions(cfg config.Config, a *App) cli.ServiceOptions {
 	agents := cfg.Agents
 	o := cli.ServiceOptions{
-		Providers: a.providers(a.hostEnv()), Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
+		Providers: a.agents().providers(a.agents().hostEnv(a.host)), Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
 		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
-		Available: host.MachineMemory().Available, Logger: log,
+		Available: host.MachineMemory().Available, Logger: a.Log,
 	}
 	if a.envs.Homes != nil { // a nil one in an interface is not nil
 		o.Homes = a.envs.Homes
@@ -133,11 +134,11 @@ func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 }
 
 // onBackground hands the result of a background task to the orchestrator, which is built after the agents.
-func (a *app) onBackground(conversation cli.Conversation, r cli.Result) {
+func (a *App) onBackground(conversation cli.Conversation, r cli.Result) {
 	a.orchestrator.Background(conversation, r)
 }
 
-func conversationOptions(cfg config.Config, a *app, log *slog.Logger) conversation.Options {
+func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Gateway: a.service, Chat: a.bot.Chat(),
 		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
@@ -148,12 +149,12 @@ func conversationOptions(cfg config.Config, a *app, log *slog.Logger) conversati
 		Roles: map[string]orchestrator.Role{}, DefaultRole: cfg.Sessions.DefaultRole,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
 		Secrets: func(dir string) *secrets.Set {
-			return a.scrub.Secrets().With(secrets.OfProject(dir)...)
+			return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
 		},
 		QueueMax: cfg.Queue.Max, HistoryTurns: cfg.Sessions.HistoryTurns, HistoryBytes: cfg.Sessions.HistoryBytes,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
 		Asks: a.bot.Chat(), Approvers: approversOf(cfg), AskTimeout: cfg.Permissions.AskTimeout,
-		Now: time.Now, NewID: newID, Logger: log,
+		Now: time.Now, NewID: newID, Logger: a.Log,
 	}
 	for name, r := range cfg.Roles {
 		o.Roles[name] = orchestrator.Role{

@@ -1,24 +1,21 @@
-package main
+package app
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
-	"time"
 
 	"ductor/cli"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
-	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
 )
 
-// jobsOf lists the enabled jobs of the configuration, with the heartbeat's prompt among them.
-func jobsOf(cfg config.Config) ([]orchestrator.Job, error) {
+// Jobs lists the enabled jobs of the configuration, with the heartbeat's prompt among them.
+func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 	var jobs []orchestrator.Job
 	for _, name := range slices.Sorted(maps.Keys(cfg.Jobs)) {
 		c := cfg.Jobs[name]
@@ -90,7 +87,8 @@ func conversationOf(cfg config.Config, at config.Target) (orchestrator.Conversat
 	return orchestrator.ConversationID{Chat: chat, Topic: at.Topic}, orchestrator.PersonID(person)
 }
 
-func hooksOf(cfg config.Config) ([]webhook.Hook, error) {
+// Hooks lists the webhooks of the configuration.
+func Hooks(cfg config.Config) ([]webhook.Hook, error) {
 	var hooks []webhook.Hook
 	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks.Hooks)) {
 		c := cfg.Webhooks.Hooks[name]
@@ -106,27 +104,4 @@ func hooksOf(cfg config.Config) ([]webhook.Hook, error) {
 		})
 	}
 	return hooks, nil
-}
-
-// retention deletes what exceeds the limits of the configuration. It skips what has no limit.
-func (a *app) retention() *heartbeat.Retention {
-	const day = 24 * time.Hour
-	r := a.cfg.Retention
-	limits := func(days, megabytes int) heartbeat.Limits {
-		return heartbeat.Limits{Age: time.Duration(days) * day, Bytes: int64(megabytes) << 20}
-	}
-	var shelves []heartbeat.Kept
-	for _, k := range []heartbeat.Kept{
-		{Name: "uploads", Shelf: heartbeat.Files(filepath.Join(a.cfg.Storage.Dir, environment.UploadsDir)), Limits: limits(a.cfg.Storage.RetentionDays, r.UploadsMB)},
-		{Name: "transcripts", Shelf: a.db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
-		{Name: "audit", Shelf: a.db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
-		{Name: "runs", Shelf: a.db.JobRuns(), Limits: limits(r.RunsDays, r.RunsMB)},
-		{Name: "homes of sessions", Shelf: a.envs.HomeShelf(), Limits: limits(r.HomesDays, r.HomesMB)},
-		{Name: "containers", Shelf: a.envs.ContainerShelf(), Limits: limits(0, r.ContainersMB)},
-	} {
-		if k.Limits != (heartbeat.Limits{}) {
-			shelves = append(shelves, k)
-		}
-	}
-	return heartbeat.NewRetention(heartbeat.RetentionOptions{Shelves: shelves, Now: time.Now, Logger: a.log, Every: pruneEvery})
 }

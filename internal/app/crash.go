@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"bytes"
@@ -20,14 +20,14 @@ const (
 // crashForgottenAfter is how long ductor must run before it takes its work no longer for the cause of a crash.
 const crashForgottenAfter = 10 * time.Minute
 
-// watchCrashes counts a crash of the previous process, so that ductor gives up the turn that may have caused it, and
+// WatchCrashes counts a crash of the previous process, so that ductor gives up the turn that may have caused it, and
 // makes the runtime write the message of a crash of this one.
-func (a *app) watchCrashes(ctx context.Context) error {
+func (a *App) WatchCrashes(ctx context.Context) error {
 	path := filepath.Join(a.cfg.Storage.Dir, crashFile)
 	if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
 		what, _, _ := bytes.Cut(text, []byte("\n"))
 		kept := filepath.Join(a.cfg.Storage.Dir, lastCrash)
-		a.log.Error("ductor crashed before this start", "what", string(what), "see", kept)
+		a.Log.Error("ductor crashed before this start", "what", string(what), "see", kept)
 		if err := a.db.CountCrash(ctx); err != nil {
 			return err
 		}
@@ -47,14 +47,14 @@ func (a *app) watchCrashes(ctx context.Context) error {
 }
 
 // forgetCrashes forgets crashes once ductor has run for a while.
-func (a *app) forgetCrashes(ctx context.Context) {
+func (a *App) forgetCrashes(ctx context.Context) {
 	timer := time.NewTimer(crashForgottenAfter)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 		if err := a.db.ForgetCrashes(ctx); err != nil {
-			a.log.Warn("forget a crash", "err", err)
+			a.Log.Warn("forget a crash", "err", err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"fmt"
@@ -61,8 +61,8 @@ func programFiles() (all []string) {
 	return all
 }
 
-// rootDoubts warns of roots in which agents work beside ductor's own files: whoever may write there may own the bot.
-func rootDoubts(cfg config.Config) (all []string) {
+// DoubtsOfRoots warns of roots in which agents work beside ductor's own files: whoever may write there may own the bot.
+func DoubtsOfRoots(cfg config.Config) (all []string) {
 	for _, root := range cfg.Projects.Roots {
 		real := cli.RealPath(root)
 		var inside []string
@@ -89,17 +89,18 @@ func shortest(paths []string) (out []string) {
 	return out
 }
 
-// makeDefaultRoot makes the directory that agents work in where the owner named none.
-func makeDefaultRoot(cfg config.Config) error {
-	if !isDefaultRoot(cfg) {
+// MakeDefaultRoot makes the directory that agents work in where the owner named none.
+func MakeDefaultRoot(cfg config.Config) error {
+	if !IsDefaultRoot(cfg) {
 		return nil
 	}
 	if err := os.MkdirAll(cfg.Projects.Roots[0], 0o700); err != nil {
-		return coded{fmt.Errorf("make projects.roots: %w; name another directory there", err), errConfig}
+		return OfKind(ErrConfig, fmt.Errorf("make projects.roots: %w; name another directory there", err))
 	}
 	return nil
 }
 
-func isDefaultRoot(cfg config.Config) bool {
+// IsDefaultRoot says whether the owner named no directory to work in.
+func IsDefaultRoot(cfg config.Config) bool {
 	return slices.Equal(cfg.Projects.Roots, config.Default().Projects.Roots)
 }

@@ -1,12 +1,10 @@
-package main
+package app
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -17,7 +15,6 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/cli/host"
-	"ductor/heartbeat/webhook"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/store"
@@ -28,8 +25,8 @@ import (
 
 // The names inside the storage directory.
 const (
-	databaseFile = "ductor.db"
-	runsDir      = "runs" // what agents print, until their turns are stored
+	DatabaseFile = "ductor.db" // and files whose names begin so
+	runsDir      = "runs"      // what agents print, until their turns are stored
 )
 
 // How long each stage of an ordered end may take.
@@ -46,10 +43,10 @@ const (
 	promptsAge = 24 * time.Hour // by then the agent has read its system prompt
 )
 
-// app is ductor: every package constructed and connected.
-type app struct {
+// App is ductor: every package constructed and connected.
+type App struct {
+	Options
 	cfg          config.Config
-	log          *slog.Logger
 	db           *store.DB
 	host         *host.Launcher
 	envs         environment.Environments
@@ -57,50 +54,52 @@ type app struct {
 	orchestrator *conversation.Engine
 	bot          *bot.Bot
 	timers       *timers
-	scrub        *tgapi.Scrubber
 	stop         context.CancelFunc
 	ticks        sync.WaitGroup
 }
 
-// buildApp constructs what ductor consists of, from the store up. Until run, only the sender of cards runs.
-func buildApp(ctx context.Context, cfg config.Config, log *slog.Logger, scrub *tgapi.Scrubber) (_ *app, err error) {
-	return buildAppWith(ctx, cfg, supervisor.Options{}, log, scrub)
+// Options configure an App. Log and Scrub are required.
+type Options struct {
+	Log        *slog.Logger
+	Scrub      *tgapi.Scrubber
+	Version    string             // for the log
+	Supervisor supervisor.Options // how supervisors are started
 }
 
-// buildAppWith is buildApp with options for the start of supervisors.
-func buildAppWith(ctx context.Context, cfg config.Config, start supervisor.Options, log *slog.Logger, scrub *tgapi.Scrubber) (_ *app, err error) {
-	a := &app{cfg: cfg, log: log, scrub: scrub}
+// Build constructs what ductor consists of, from the store up. Until Run, only the sender of cards runs.
+func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err error) {
+	a := &App{Options: opts, cfg: cfg}
 	defer func() {
 		if err != nil {
-			a.close()
+			a.Close()
 		}
 	}()
-	if a.host, err = openHost(cfg, start, log); err != nil {
+	if a.host, err = openHost(cfg, opts.Supervisor, a.Log); err != nil {
 		return nil, err
 	}
-	if a.envs, err = environment.Open(cfg, log); err != nil {
+	if a.envs, err = environment.Open(cfg, a.Log); err != nil {
 		return nil, err
 	}
-	if a.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{}); err != nil {
+	if a.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, DatabaseFile), store.Options{}); err != nil {
 		return nil, err
 	}
 	if err = a.tryDisk(ctx); err != nil {
 		return nil, err
 	}
 	a.timers = newTimers(a)
-	transport, err := transportOf(cfg)
+	transport, err := Transport(cfg)
 	if err != nil {
 		return nil, err
 	}
-	served := botOptions(cfg, a.db, log, scrub, transport)
+	served := botOptions(cfg, a.db, a.Log, a.Scrub, transport)
 	served.Jobs = a.jobs()
 	if a.bot, err = bot.New(ctx, served); err != nil {
 		return nil, err
 	}
-	if a.service, err = cli.NewService(serviceOptions(cfg, a, log)); err != nil {
+	if a.service, err = cli.NewService(serviceOptions(cfg, a)); err != nil {
 		return nil, err
 	}
-	a.orchestrator = conversation.New(conversationOptions(cfg, a, log))
+	a.orchestrator = conversation.New(conversationOptions(cfg, a))
 	if err = buildTimers(ctx, a); err != nil {
 		return nil, err
 	}
@@ -109,19 +108,19 @@ func buildAppWith(ctx context.Context, cfg config.Config, start supervisor.Optio
 
 // tryDisk refuses to start on a disk that reports errors: a restart every few seconds would repeat the same message
 // and repair nothing. A full disk is only logged, since files may be deleted at any moment.
-func (a *app) tryDisk(ctx context.Context) error {
+func (a *App) tryDisk(ctx context.Context) error {
 	err := a.db.RetryDisk(ctx)
 	if state, _ := a.db.Disk(); state == orchestrator.DiskFailed {
 		return fmt.Errorf("%w; look after it, and start ductor again", err)
 	}
 	if err != nil {
-		a.log.Warn("the disk may be full", "err", err)
+		a.Log.Warn("the disk may be full", "err", err)
 	}
 	return nil
 }
 
-// run serves until ctx ends, and then stops the jobs.
-func (a *app) run(ctx context.Context) error {
+// Run serves until ctx ends, and then stops the jobs.
+func (a *App) Run(ctx context.Context) error {
 	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	a.stop = stop
 	a.ticks.Go(func() { a.timers.sweep.Run(ticking) })
@@ -134,22 +133,22 @@ func (a *app) run(ctx context.Context) error {
 	if err := a.orchestrator.Recover(ctx); err != nil {
 		return err
 	}
-	// Jobs end before close or leave, so that none asks for a turn of an orchestrator that is closed.
+	// Jobs end before Close or Leave, so that none asks for a turn of an orchestrator that is closed.
 	defer a.timers.start(ctx, a)()
 	if err := supervisor.CanGroup(); err != nil {
-		a.log.Info("agents get no control groups of their own; with Delegate=yes in ductor's unit they do", "why", err)
+		a.Log.Info("agents get no control groups of their own; with Delegate=yes in ductor's unit they do", "why", err)
 	}
-	a.log.Info("ductor runs", "version", describe(), "storage", a.cfg.Storage.Dir)
+	a.Log.Info("ductor runs", "version", a.Version, "storage", a.cfg.Storage.Dir)
 	err := a.bot.Run(ctx, a.orchestrator)
 	if errors.Is(err, bot.ErrToken) {
-		return coded{fmt.Errorf("Telegram refuses the bot token; get the right one from @BotFather and set telegram.token"), errToken}
+		return OfKind(ErrToken, fmt.Errorf("Telegram refuses the bot token; get the right one from @BotFather and set telegram.token"))
 	}
 	return err
 }
 
-// close ends what was built, the last first: it takes no new turns, waits for running ones, ends agents with all they
+// Close ends what was built, the last first: it takes no new turns, waits for running ones, ends agents with all they
 // started, sends what must arrive, and closes the database. An app that was built in part can be closed.
-func (a *app) close() {
+func (a *App) Close() {
 	if a.orchestrator != nil {
 		a.stage(drainTurns, "turns", func(ctx context.Context) error { a.orchestrator.Close(ctx); return nil })
 	}
@@ -159,15 +158,15 @@ func (a *app) close() {
 	a.closeRest()
 }
 
-// leave is close for a daemon that will start again: agents go on under their supervisors, and the next process
+// Leave is Close for a daemon that will start again: agents go on under their supervisors, and the next process
 // resumes their turns.
-func (a *app) leave() {
+func (a *App) Leave() {
 	a.stage(drainCards, "turns", func(ctx context.Context) error { a.orchestrator.Detach(ctx); return nil })
 	a.stage(drainAgents, "agents", a.service.Detach)
 	a.closeRest()
 }
 
-func (a *app) closeRest() {
+func (a *App) closeRest() {
 	if a.bot != nil {
 		a.stage(drainNotices, "messages", a.bot.Close)
 	}
@@ -188,55 +187,12 @@ func (a *app) closeRest() {
 }
 
 // stage runs one step of the shutdown with a limit of time.
-func (a *app) stage(limit time.Duration, what string, f func(context.Context) error) {
+func (a *App) stage(limit time.Duration, what string, f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := f(ctx); err != nil {
-		a.log.Warn("shutdown", "stage", what, "err", err)
+		a.Log.Warn("shutdown", "stage", what, "err", err)
 	}
-}
-
-// prune forgets once a day what is older than the owner wants to keep.
-func (a *app) prune(ctx context.Context) {
-	tick := time.NewTicker(pruneEvery)
-	defer tick.Stop()
-	for {
-		before := time.Now().AddDate(0, 0, -a.cfg.Storage.RetentionDays)
-		if pruned, err := a.db.Prune(ctx, before); err != nil && ctx.Err() == nil {
-			a.log.Warn("forget what is old", "err", err)
-		} else if err == nil {
-			a.log.Debug("forgot what is old", "updates", pruned.Updates, "notices", pruned.Notices, "cards", pruned.Cards)
-		}
-		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), time.Now().Add(-promptsAge)); err != nil {
-			a.log.Warn("forget old system prompts", "err", err)
-		}
-		if _, err := a.db.PruneDeliveries(ctx, time.Now().Add(-webhook.RetentionAge)); err != nil && ctx.Err() == nil {
-			a.log.Warn("forget old deliveries", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// prunePrompts removes the system prompts of agents that ended long ago.
-func prunePrompts(dir string, before time.Time) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.ModTime().Before(before) {
-			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,12 +1,10 @@
-package main
+package app
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"ductor/heartbeat"
 	"ductor/heartbeat/schedule"
 	"ductor/heartbeat/webhook"
-	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -32,50 +29,50 @@ type timers struct {
 }
 
 // newTimers makes the scheduler. It runs no job before start.
-func newTimers(a *app) *timers {
+func newTimers(a *App) *timers {
 	return &timers{scheduler: heartbeat.New(heartbeat.Options{
-		Store: a.db, Runner: orders{a}, Notifier: results{a}, Now: time.Now, NewID: newID, Logger: a.log,
+		Store: a.db, Runner: orders{a}, Notifier: results{a}, Now: time.Now, NewID: newID, Logger: a.Log,
 	})}
 }
 
 // jobs gives the chat its access to jobs.
-func (a *app) jobs() orchestrator.Jobs {
+func (a *App) jobs() orchestrator.Jobs {
 	jobs := heartbeat.NewJobs(a.timers.scheduler, heartbeat.JobsOptions{
 		Directory: func(path string) (string, error) { return a.orchestrator.Directory(path) }, Stale: a.cfg.Agents.StaleAfter,
 	})
-	return orchestrator.AuditJobs(jobs, a.db, time.Now, a.log)
+	return orchestrator.AuditJobs(jobs, a.db, time.Now, a.Log)
 }
 
 // buildTimers stores the jobs of the configuration, and listens for webhooks if it has any.
-func buildTimers(ctx context.Context, a *app) error {
+func buildTimers(ctx context.Context, a *App) error {
 	b := a.timers
-	configured, err := hooksOf(a.cfg)
+	configured, err := Hooks(a.cfg)
 	if err != nil {
-		return coded{err, errConfig}
+		return OfKind(ErrConfig, err)
 	}
 	hooks, err := webhook.New(webhook.Options{
-		Hooks: configured, Store: a.db, Now: time.Now, NewID: newID, Logger: a.log, Poke: b.scheduler.Poke,
+		Hooks: configured, Store: a.db, Now: time.Now, NewID: newID, Logger: a.Log, Poke: b.scheduler.Poke,
 	})
 	if err != nil {
-		return coded{err, errConfig}
+		return OfKind(ErrConfig, err)
 	}
 	b.hooks = hooks
-	jobs, err := jobsOf(a.cfg)
+	jobs, err := Jobs(a.cfg)
 	if err != nil {
-		return coded{err, errConfig}
+		return OfKind(ErrConfig, err)
 	}
 	if err := b.scheduler.Sync(ctx, append(jobs, hooks.Jobs()...)); err != nil {
-		return coded{fmt.Errorf("jobs: %w", err), errConfig}
+		return OfKind(ErrConfig, fmt.Errorf("jobs: %w", err))
 	}
 	b.sweep = heartbeat.NewSweep(heartbeat.SweepOptions{
-		Runs: a.service.Registry(), Now: time.Now, Logger: a.log,
+		Runs: a.service.Registry(), Now: time.Now, Logger: a.Log,
 		Every:  min(sweepEvery, a.cfg.Agents.StaleAfter/4),
 		Notice: func(context.Context, cli.RunInfo) {}, // the card of its turn says it, and offers to run it again
 		Ages: map[heartbeat.RunKind]time.Duration{
 			heartbeat.RunOfChat: a.cfg.Agents.StaleAfter, heartbeat.RunOfJob: a.cfg.Agents.StaleAfter,
 		},
 	})
-	b.retention = a.retention()
+	b.retention = retention(a.cfg, a.db, &a.envs, a.Log)
 	if len(a.cfg.Webhooks.Hooks) > 0 {
 		b.listener, err = webhook.Listen(ctx, webhook.ServerOptions{Addr: a.cfg.Webhooks.Listen, Remote: a.cfg.Webhooks.Remote})
 	}
@@ -83,15 +80,15 @@ func buildTimers(ctx context.Context, a *app) error {
 }
 
 // start runs jobs and answers webhooks until stop is called, which waits for their end.
-func (b *timers) start(ctx context.Context, a *app) (stop func()) {
+func (b *timers) start(ctx context.Context, a *App) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	all.Go(func() { b.scheduler.Run(ctx) })
 	if b.listener != nil {
-		a.log.Info("webhooks are listened for", "address", b.listener.Addr().String())
+		a.Log.Info("webhooks are listened for", "address", b.listener.Addr().String())
 		all.Go(func() {
 			if err := webhook.Serve(ctx, b.listener, b.hooks); err != nil {
-				a.log.Error("webhooks", "err", err)
+				a.Log.Error("webhooks", "err", err)
 			}
 		})
 	}
@@ -120,7 +117,7 @@ func (s turnStore) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Tim
 }
 
 // jobEnded wakes the scheduler.
-func (a *app) jobEnded() { a.timers.scheduler.Poke() }
+func (a *App) jobEnded() { a.timers.scheduler.Poke() }
 
 // scheduleOf reads when a job of the configuration is due.
 func scheduleOf(j config.Job) (schedule.Spec, error) {
@@ -142,37 +139,8 @@ func scheduleOf(j config.Job) (schedule.Spec, error) {
 	return said, err
 }
 
-// jobs checks the schedules, and says what the next round of retention would delete.
-func (d *doctor) jobs(ctx context.Context, cfg config.Config) {
-	if _, err := hooksOf(cfg); err != nil {
-		d.fail("webhooks", err.Error())
-	}
-	if jobs, err := jobsOf(cfg); err != nil {
-		d.fail("jobs", err.Error())
-	} else if len(jobs)+len(cfg.Webhooks.Hooks) > 0 {
-		d.ok("jobs", fmt.Sprintf("%d by schedule, %d by webhook", len(jobs), len(cfg.Webhooks.Hooks)))
-	}
-	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, databaseFile), store.Options{})
-	if err != nil {
-		return // the check of the storage says why
-	}
-	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler), db: db}
-	defer a.closeRest()
-	if a.envs, err = environment.Open(cfg, a.log); err != nil {
-		d.fail("forgetting", err.Error())
-		return
-	}
-	for _, f := range a.retention().DryRun(ctx) {
-		if f.Err != nil {
-			d.fail("forgetting", f.Err.Error())
-			continue
-		}
-		d.ok("forgetting "+f.Name, fmt.Sprintf("%d of %d would go (%d KB)", f.Items, f.Items+f.LeftItems, f.Bytes>>10))
-	}
-}
-
 // orders is the heartbeat.Runner over the orchestrator.
-type orders struct{ *app }
+type orders struct{ *App }
 
 func (o orders) SubmitOrder(ctx context.Context, order orchestrator.Order) error {
 	return o.orchestrator.SubmitOrder(ctx, order)
@@ -189,7 +157,7 @@ func (o orders) Busy(ctx context.Context, id orchestrator.ConversationID) (bool,
 
 // results is the heartbeat.Notifier. The card of a turn shows its result, unless the result repeats what the chat shows
 // already. results shows the rest: that a result was the same, and why a run got no turn.
-type results struct{ *app }
+type results struct{ *App }
 
 func (r results) Report(ctx context.Context, report heartbeat.Report) error {
 	err := r.show(ctx, report)

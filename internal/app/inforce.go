@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -92,42 +92,42 @@ func listed(ids []int64) string {
 	return strings.Trim(fmt.Sprint(ids), "[]")
 }
 
-// inForcePath is the record of the configuration in file.
-func inForcePath(file string) string {
+// InForcePath is the record of the configuration in file.
+func InForcePath(file string) string {
 	return filepath.Join(config.StateDir(), "started", hashOf(file)[:16]+".json")
 }
 
-// tellChanges tells the users that the last start allowed what has changed in the configuration since, and records what
+// TellChanges tells the users that the last start allowed what has changed in the configuration since, and records what
 // is in force now.
-func (a *app) tellChanges(ctx context.Context) {
+func (a *App) TellChanges(ctx context.Context) {
 	if a.cfg.File == "" {
 		return
 	}
-	path, now := inForcePath(a.cfg.File), inForceOf(a.cfg)
+	path, now := InForcePath(a.cfg.File), inForceOf(a.cfg)
 	before, err := readInForce(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the first start
 	case err != nil:
-		a.log.Warn("what was in force at the last start cannot be read, so that no user hears of a change", "err", err)
+		a.Log.Warn("what was in force at the last start cannot be read, so that no user hears of a change", "err", err)
 	default:
 		if err := a.tellUsers(ctx, before, now.changes(before)); err != nil {
-			a.log.Warn("tell of a changed configuration; it is tried again at the next start", "err", err)
+			a.Log.Warn("tell of a changed configuration; it is tried again at the next start", "err", err)
 			return
 		}
 	}
 	if err := writeInForce(path, now); err != nil {
-		a.log.Warn("record what is in force, to tell of changes at the next start", "err", err)
+		a.Log.Warn("record what is in force, to tell of changes at the next start", "err", err)
 	}
 }
 
-func (a *app) tellUsers(ctx context.Context, before inForce, lines []string) (err error) {
+func (a *App) tellUsers(ctx context.Context, before inForce, lines []string) (err error) {
 	if len(lines) == 0 {
 		return nil
 	}
-	a.log.Warn("the configuration changed since the last start; the users it allowed then hear of it",
+	a.Log.Warn("the configuration changed since the last start; the users it allowed then hear of it",
 		"changes", strings.Join(lines, "; "), "told", listed(before.Users))
 	if before.Token != hashOf(a.cfg.Telegram.Token.Reveal()) {
-		a.log.Warn("this is another bot than at the last start: it reaches only users who have written to it")
+		a.Log.Warn("this is another bot than at the last start: it reaches only users who have written to it")
 	}
 	text := "⚠️ ductor's configuration changed since its last start:\n\n- " + strings.Join(lines, "\n- ") +
 		"\n\nIf you did not change it, stop ductor and look at `" + a.cfg.File + "`."

@@ -1,0 +1,100 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ductor/heartbeat"
+	"ductor/heartbeat/webhook"
+	"ductor/internal/app/environment"
+	"ductor/internal/config"
+	"ductor/internal/store"
+)
+
+// retention deletes what exceeds the limits of the configuration. It skips what has no limit.
+func retention(cfg config.Config, db *store.DB, envs *environment.Environments, log *slog.Logger) *heartbeat.Retention {
+	const day = 24 * time.Hour
+	r := cfg.Retention
+	limits := func(days, megabytes int) heartbeat.Limits {
+		return heartbeat.Limits{Age: time.Duration(days) * day, Bytes: int64(megabytes) << 20}
+	}
+	var shelves []heartbeat.Kept
+	for _, k := range []heartbeat.Kept{
+		{Name: "uploads", Shelf: heartbeat.Files(filepath.Join(cfg.Storage.Dir, environment.UploadsDir)), Limits: limits(cfg.Storage.RetentionDays, r.UploadsMB)},
+		{Name: "transcripts", Shelf: db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
+		{Name: "audit", Shelf: db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
+		{Name: "runs", Shelf: db.JobRuns(), Limits: limits(r.RunsDays, r.RunsMB)},
+		{Name: "homes of sessions", Shelf: envs.HomeShelf(), Limits: limits(r.HomesDays, r.HomesMB)},
+		{Name: "containers", Shelf: envs.ContainerShelf(), Limits: limits(0, r.ContainersMB)},
+	} {
+		if k.Limits != (heartbeat.Limits{}) {
+			shelves = append(shelves, k)
+		}
+	}
+	return heartbeat.NewRetention(heartbeat.RetentionOptions{Shelves: shelves, Now: time.Now, Logger: log, Every: pruneEvery})
+}
+
+// PlanRetention says what the next round of retention would delete, and deletes nothing. It is empty where the database
+// cannot be read.
+func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.Forgot, err error) {
+	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, DatabaseFile), store.Options{})
+	if err != nil {
+		return nil, nil // the check of the storage says why
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	log := slog.New(slog.DiscardHandler)
+	envs, err := environment.Open(cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, envs.Close()) }()
+	return retention(cfg, db, &envs, log).DryRun(ctx), nil
+}
+
+// prune forgets once a day what is older than the owner wants to keep.
+func (a *App) prune(ctx context.Context) {
+	tick := time.NewTicker(pruneEvery)
+	defer tick.Stop()
+	for {
+		before := time.Now().AddDate(0, 0, -a.cfg.Storage.RetentionDays)
+		if pruned, err := a.db.Prune(ctx, before); err != nil && ctx.Err() == nil {
+			a.Log.Warn("forget what is old", "err", err)
+		} else if err == nil {
+			a.Log.Debug("forgot what is old", "updates", pruned.Updates, "notices", pruned.Notices, "cards", pruned.Cards)
+		}
+		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), time.Now().Add(-promptsAge)); err != nil {
+			a.Log.Warn("forget old system prompts", "err", err)
+		}
+		if _, err := a.db.PruneDeliveries(ctx, time.Now().Add(-webhook.RetentionAge)); err != nil && ctx.Err() == nil {
+			a.Log.Warn("forget old deliveries", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// prunePrompts removes the system prompts of agents that ended long ago.
+func prunePrompts(dir string, before time.Time) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.ModTime().Before(before) {
+			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
