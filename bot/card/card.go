@@ -102,16 +102,17 @@ func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now := time.Now()
 	k := &card{
 		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, c.opts.ShowThinking),
-		pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate,
-		moved: now, typing: now.Add(firstTyping),
+		pace: pace{pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate, moved: now, typing: now.Add(firstTyping)},
 	}
 	if outbox.ChatOf(t.Prompt.Conversation.Chat).Group {
-		k.interval = c.opts.IntervalGroup
+		k.pace.interval = c.opts.IntervalGroup
 	}
 	return k
 }
 
-func (c *card) startLocked() { c.timer, c.wakes = time.AfterFunc(firstTyping, c.tick), c.typing }
+func (c *card) startLocked() {
+	c.alarm = alarm{timer: time.AfterFunc(firstTyping, c.tick), rings: c.pace.typing}
+}
 
 // document makes an empty document. It masks secrets before it is cut into messages, since no later check would find a
 // secret of which two messages have a half each.
@@ -162,26 +163,12 @@ type card struct {
 
 	mu       sync.Mutex
 	doc      *document
-	starts   []position // where messages begin; settled as far as they were begun
-	pacer    Pacer
-	interval time.Duration
-	timer    *time.Timer
-	wakes    time.Time // when the timer fires; zero when it has
-
-	dirty    bool // something is to be shown
-	urgent   bool // and it is more than growth of the answer
-	queued   bool // a call waits in the outbox or is being made
+	starts   []position // where messages begin; those that were begun stay there
+	pace     pace
+	alarm    alarm
 	finished bool
 	ending   *contents // the final content; nil before the outcome
 	past     past      // what the previous process left of the card
-	calls    int       // made so far
-	fails    int       // since the last that went well
-	last     time.Time // the last call
-	moved    time.Time // the last event that users can see
-	typing   time.Time // when to show typing next
-	saved    time.Time // the last snapshot
-	// savedPart is the message that the last snapshot is of.
-	savedPart int
 }
 
 // Show implements orchestrator.Card.
@@ -196,12 +183,12 @@ func (c *card) Show(ev cli.Event) {
 	c.doc.now = now
 	what := c.doc.add(ev)
 	if what.text != "" && !c.past.replaying {
-		c.pacer.Add(what.text, now)
+		c.pace.pacer.Add(what.text, now)
 	}
 	// Nothing can be shown of whitespace, so it must not spend the first call's budget.
-	visible := what.urgent || what.text != "" && (c.calls > 0 || strings.TrimSpace(what.text) != "")
+	visible := what.urgent || what.text != "" && (c.pace.calls > 0 || strings.TrimSpace(what.text) != "")
 	if visible {
-		c.dirty, c.urgent, c.moved = true, c.urgent || what.urgent, now
+		c.pace.add(what.news(), now)
 		c.doc.wait.clock = 0
 	}
 	post := c.planLocked(now)
@@ -213,7 +200,7 @@ func (c *card) Show(ev cli.Event) {
 func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	c.mu.Lock()
 	c.finished = true
-	c.timer.Stop()
+	c.alarm.timer.Stop()
 	c.mu.Unlock()
 	if err := c.recall(ctx); err != nil {
 		return fmt.Errorf("show a turn's outcome: %w", err)

@@ -538,7 +538,7 @@ func TestCardInterruptedTurnKeepsItsText(t *testing.T) {
 		synctest.Wait()
 		c.mu.Lock()
 		c.finished = true // as good as dead
-		c.timer.Stop()
+		c.alarm.timer.Stop()
 		c.mu.Unlock()
 		want := "I have begun\n\n⚠️ Interrupted by a restart.\n[Run again]"
 		s.restart(orchestrator.TurnInterrupted, "")

@@ -59,6 +59,13 @@ type change struct {
 	urgent bool   // something other than plain growth of the answer is to be shown
 }
 
+func (c change) news() news {
+	if c.urgent {
+		return urgentNews
+	}
+	return growth
+}
+
 // add folds an event in.
 func (d *document) add(ev cli.Event) change {
 	switch ev := ev.(type) {

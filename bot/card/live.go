@@ -11,30 +11,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// The rhythm of a running card.
-const (
-	secondAfter   = 300 * time.Millisecond // the first text is often short, so the next comes soon
-	firstTyping   = 600 * time.Millisecond // an answer that begins sooner needs no typing before it
-	typingEvery   = 4500 * time.Millisecond
-	typingQuiet   = 2 * time.Second // text that just moved says as much as typing does
-	snapshotEvery = 2 * time.Second
-	slowestRetry  = time.Minute
-)
-
 // tick is called by the timer.
 func (c *card) tick() {
 	now := time.Now()
 	c.mu.Lock()
-	c.wakes = time.Time{}
+	c.alarm.rings = time.Time{}
 	if c.finished {
 		c.mu.Unlock()
 		return
 	}
-	typing := !now.Before(c.typing)
-	if typing {
-		c.typing = now.Add(typingEvery)
-		typing = now.Sub(c.last) >= typingQuiet
-	}
+	typing := c.pace.showTyping(now)
 	if c.past.replaying && !now.Before(c.past.quiet()) {
 		c.caughtUpLocked(now)
 	}
@@ -48,65 +34,42 @@ func (c *card) tick() {
 
 // planLocked says whether a call is to be posted now, and sets the timer for what comes later.
 func (c *card) planLocked(now time.Time) (post bool) {
-	if at, ok := c.dueLocked(); ok && !c.queued && !c.past.replaying && !now.Before(at) {
-		c.queued = true
+	if at, ok := c.dueLocked(); ok && !c.pace.queued && !c.past.replaying && !now.Before(at) {
+		c.pace.queued = true
 		post = true
 	}
 	c.armLocked(now)
 	return post
 }
 
-// armLocked sets the timer to the next moment at which something is to be done.
+// armLocked sets the alarm to the next moment at which something is due.
 func (c *card) armLocked(now time.Time) {
-	next := c.typing
-	if at, ok := c.dueLocked(); ok && !c.queued && at.Before(next) {
+	next := c.pace.typing
+	if at, ok := c.dueLocked(); ok && !c.pace.queued && at.Before(next) {
 		next = at
 	}
-	// A timer that is set for too early is left: there are many events until it fires, and then it looks again.
-	if !c.wakes.IsZero() && !next.Before(c.wakes) {
-		return
-	}
-	c.wakes = next
-	c.timer.Reset(max(next.Sub(now), 0))
+	c.alarm.set(next, now)
 }
 
 // dueLocked is when the next call is due, if one is.
 func (c *card) dueLocked() (time.Time, bool) {
-	status := c.moved.Add(c.cards.opts.StatusAfter)
-	if c.past.replaying {
-		return c.past.quiet(), true
-	}
-	if !c.dirty {
-		if at, ok := c.doc.nextElapse(c.newestLocked()); ok {
-			return later(at, c.last.Add(c.interval)), true
-		}
-		if c.doc.running > 0 || c.doc.wait.state == waitAsked {
-			return time.Time{}, false
-		}
-		if waited, ok := c.doc.wait.nextClock(c.clockStep()); ok {
-			status = c.moved.Add(waited)
-		}
-		return later(status, c.last.Add(c.interval)), true
-	}
-	var earliest time.Time
 	switch {
-	case c.fails > 0:
-		earliest = c.last.Add(min(c.interval<<min(c.fails, 10), slowestRetry))
-	case c.calls == 0:
-		return time.Time{}, true
-	case c.calls == 1:
-		earliest = c.last.Add(min(secondAfter, c.interval))
-	default:
-		earliest = c.last.Add(c.interval)
+	case c.past.replaying:
+		return c.past.quiet(), true
+	case c.pace.news != noNews:
+		return c.pace.due(), true
 	}
-	if at, ok := c.pacer.Due(); ok && !c.urgent && at.After(earliest) {
-		// A good moment is worth waiting for, but text that flows without one is shown all the same.
-		if latest := earliest.Add(c.interval / 2); at.After(latest) {
-			at = latest
-		}
-		earliest = at
+	if at, ok := c.doc.nextElapse(c.newestLocked()); ok {
+		return c.pace.notBefore(at), true
 	}
-	return earliest, true
+	if c.doc.running > 0 || c.doc.wait.state == waitAsked {
+		return time.Time{}, false
+	}
+	silence := c.cards.opts.StatusAfter
+	if waited, ok := c.doc.wait.nextClock(c.clockStep()); ok {
+		silence = waited
+	}
+	return c.pace.notBefore(c.pace.moved.Add(silence)), true
 }
 
 // clockStep is how far apart the moves of the clock are.
@@ -125,13 +88,6 @@ func (c *card) newestLocked() int {
 	return c.starts[len(c.starts)-1].segment
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // post hands a call to the outbox, which runs it when there is budget.
 func (c *card) post(post bool) {
 	if !post {
@@ -146,7 +102,7 @@ func (c *card) post(post bool) {
 func (c *card) priority() outbox.Priority {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.calls == 0 {
+	if c.pace.calls == 0 {
 		return outbox.Urgent
 	}
 	return outbox.Streaming
@@ -177,28 +133,31 @@ func (c *card) step(ctx context.Context) error {
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
-	if silent := now.Sub(c.moved); !c.dirty && c.doc.running == 0 && silent >= c.cards.opts.StatusAfter {
+	if silent := now.Sub(c.pace.moved); c.pace.news == noNews && c.doc.running == 0 && silent >= c.cards.opts.StatusAfter {
 		c.doc.silence(silent, c.clockStep())
 	}
-	c.pacer.Take()
+	c.pace.pacer.Take()
 	texts, _ := c.layoutLocked(render.FullMessage)
 	last := len(texts) - 1
 	newest := texts[last]
 	texts[last] = withLive(newest, c.doc.liveLines(now))
 	wants := contents{texts: texts}.wants()
 	act, more := c.messages.next(0, wants, false)
-	c.dirty, c.urgent = more, more
+	c.pace.news = noNews
+	if more {
+		c.pace.news = urgentNews
+	}
 	if act.kind == nothing {
 		c.mu.Unlock()
 		return outbox.ErrNotNeeded
 	}
-	c.last = now
-	c.calls++
+	c.pace.last = now
+	c.pace.calls++
 	if act.kind == sendPart {
 		act.want.reach = c.doc.reach(c.starts, act.part)
 	}
 	starts := slices.Clone(c.starts)
-	p := c.messages.begin(act, c.calls) // before Finish can ask what is on its way
+	p := c.messages.begin(act, c.pace.calls) // before Finish can ask what is on its way
 	c.mu.Unlock()
 	if act.kind == sendPart && act.part > 0 {
 		c.messages.keep(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: starts})
@@ -213,26 +172,16 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	}
 	if left, _ := c.messages.next(0, wants, false); left.kind != nothing {
 		c.mu.Lock()
-		c.dirty, c.urgent = true, true // it is to be sent in another way
+		c.pace.news = urgentNews // it is to be sent in another way
 		c.mu.Unlock()
 	}
-	if act.part == last && c.snapshotDue(last) {
+	c.mu.Lock()
+	keep := act.part == last && c.pace.snapshot(last, time.Now())
+	c.mu.Unlock()
+	if keep {
 		c.messages.keep(ctx, snapshot{part: last, text: newest, starts: starts})
 	}
 	return nil
-}
-
-// snapshotDue says that it is time to store what the newest message shows, so that after a crash it can be
-// marked as interrupted without losing its text. That may miss what changed in the last seconds.
-func (c *card) snapshotDue(part int) bool {
-	now := time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now.Sub(c.saved) < snapshotEvery && part == c.savedPart {
-		return false
-	}
-	c.saved, c.savedPart = now, part
-	return true
 }
 
 // withLive puts what goes on below the newest message, if there is room for it.
@@ -253,12 +202,7 @@ func withLive(t, line render.Text) render.Text {
 func (c *card) stepped(err error) {
 	now := time.Now()
 	c.mu.Lock()
-	c.queued = false
-	if err == nil {
-		c.fails = 0
-	} else {
-		c.fails, c.last, c.dirty, c.urgent = c.fails+1, now, true, true
-	}
+	c.pace.made(err, now)
 	post := false
 	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // then only Finish can still show something
 		post = c.planLocked(now)

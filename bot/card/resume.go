@@ -45,7 +45,7 @@ func (p past) quiet() time.Time {
 // goes into the next one, and in the end the chat is told.
 func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
-	k.past = past{unknown: true, replaying: true, began: k.moved, heard: k.moved}
+	k.past = past{unknown: true, replaying: true, began: k.pace.moved, heard: k.pace.moved}
 	if err := k.recall(ctx); err != nil {
 		c.opts.Log.Warn("reopen a card; it is tried again", "turn", t.ID, "err", err)
 	}
@@ -90,7 +90,7 @@ func (c *card) hearLocked(ev cli.Event, now time.Time) {
 // caughtUpLocked ends the replay: the card shows everything.
 func (c *card) caughtUpLocked(now time.Time) {
 	c.past.replaying = false
-	c.dirty, c.urgent, c.moved = true, true, now
+	c.pace.add(urgentNews, now)
 }
 
 // inheritLocked is where messages begin: as the previous process cut the document, if the document still fits.
@@ -188,10 +188,10 @@ func (c *card) Leave(ctx context.Context) {
 		return
 	}
 	c.finished = true
-	c.timer.Stop()
-	pending, told := c.dirty || c.queued, c.past.replaying
+	c.alarm.timer.Stop()
+	pending, replaying := c.pace.news != noNews || c.pace.queued, c.past.replaying
 	c.mu.Unlock()
-	if told {
+	if replaying {
 		return // nothing was shown that the previous process had not
 	}
 	if pending {
