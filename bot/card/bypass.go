@@ -8,11 +8,11 @@ import (
 )
 
 // bypassLine says of the turn that it runs in bypass, and for how long it may.
-func (d *document) bypassLine(now time.Time) string { return render.BypassLeft(d.bypass, now) }
+func (d *document) bypassLine(now time.Time) string { return render.BypassLeft(d.turn.bypass, now) }
 
 // liveLines is what a running card says at its end: what goes on, and that it is in bypass.
 func (d *document) liveLines(now time.Time) render.Text {
-	line := d.wait.text(d.agent)
+	line := d.wait.text(d.turn.agent)
 	bypass := d.bypassLine(now)
 	switch {
 	case bypass == "":

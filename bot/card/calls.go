@@ -41,8 +41,8 @@ func (s *messages) send(ctx context.Context, act action, p *chatMessage) error {
 		m.ReplyTo = s.replyTo
 	}
 	id, err := s.client.Send(ctx, m)
-	s.journaling.Lock()
-	defer s.journaling.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	f := tgapi.FaultOf(err)
 	switch f.Kind {
 	case tgapi.NoFault:
@@ -70,9 +70,9 @@ func (s *messages) refused(ctx context.Context, act action, p *chatMessage, f tg
 	case tgapi.ChatGone:
 		s.lost(err)
 	case tgapi.TooLong, tgapi.BadRequest:
-		if !p.plain {
+		if p.tried&withoutFormatting == 0 {
 			s.log.Warn("Telegram refused a message; it goes out without formatting", "turn", s.turn, "err", err)
-			s.set(func() { p.plain = true })
+			s.set(func() { p.tried |= withoutFormatting })
 			return nil
 		}
 		s.log.Error("Telegram refused a message", "turn", s.turn, "part", act.part, "err", err)
@@ -100,10 +100,11 @@ func (s *messages) settleEdit(ctx context.Context, act action, p *chatMessage, e
 func (s *messages) deleted(ctx context.Context, act action, p *chatMessage) error {
 	state := orchestrator.Pending
 	s.set(func() {
-		if p.reborn {
+		if p.tried&sentTwice != 0 {
 			state, p.left = orchestrator.Failed, true
 		}
-		p.reborn, p.state, p.message = true, state, 0
+		p.tried |= sentTwice
+		p.state, p.message = state, 0
 	})
 	return s.saved(ctx, act.part, state, 0)
 }
@@ -125,7 +126,8 @@ func (s *messages) leaveTopic(p *chatMessage) bool {
 	if s.conv.Topic == 0 {
 		return false
 	}
-	s.conv.Topic, p.moved = 0, true
+	s.conv.Topic = 0
+	p.tried |= inMainTopic
 	return true
 }
 
@@ -133,10 +135,10 @@ func (s *messages) leaveTopic(p *chatMessage) bool {
 func (s *messages) dressed(p *chatMessage, t render.Text) render.Text {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.plain {
+	if p.tried&withoutFormatting != 0 {
 		t.Entities = nil
 	}
-	if p.moved {
+	if p.tried&inMainTopic != 0 {
 		if noted := render.Concat(render.Styled(render.Italic, render.MovedNote), t); render.Fits(noted, render.MessageLimit) {
 			return noted
 		}

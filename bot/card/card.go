@@ -23,7 +23,7 @@ type Buttons interface {
 	ShowAgain(turn cli.TurnID) tgapi.Button
 }
 
-// Options are what cards are made of and how they behave; zero durations mean the defaults.
+// Options configure Cards; zero durations mean the defaults.
 type Options struct {
 	Client  messenger
 	Outbox  *outbox.Outbox
@@ -128,7 +128,7 @@ func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	if t.Wants.Title != "" {
 		d.addNote(TitleLine(t))
 	}
-	d.then, d.bypass, d.agent = t.Wants.Then, t.Bypass, t.Agent
+	d.turn = turnFacts{agent: t.Agent, then: t.Wants.Then, bypass: t.Bypass}
 	return d
 }
 
@@ -142,7 +142,7 @@ const titleMost = 200
 
 func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	s := &messages{
-		turn: t.ID, client: c.opts.Client, journal: c.opts.Journal, log: c.opts.Log,
+		record: record{turn: t.ID, journal: c.opts.Journal}, client: c.opts.Client, log: c.opts.Log,
 		conv: t.Prompt.Conversation,
 	}
 	if outbox.ChatOf(s.conv.Chat).Group {

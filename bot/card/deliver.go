@@ -193,8 +193,8 @@ func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*messages, saved
 
 // recall takes over what the journal knows of the card's messages, and returns what it knows of their content.
 func (s *messages) recall(ctx context.Context) (savedCard, error) {
-	s.journaling.Lock()
-	defer s.journaling.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	data, parts, err := s.journal.LoadCard(ctx, string(s.turn))
 	if err != nil {
 		return savedCard{}, fmt.Errorf("load a card: %w", err)

@@ -17,14 +17,19 @@ type document struct {
 	tools    map[cli.ToolID]toolRef
 	running  int // tools that have not ended, those of sub-agents left out
 	wait     waitLine
-	agent    cli.Agent // who is started
 	now      time.Time // when what is added happens, unless it says so itself
 	limited  bool      // the rate limit was mentioned
 	thinking bool      // reasoning is shown
 	cut      cutDocument
 	scrub    *tgapi.Scrubber
-	then     string    // is said below a failure
-	bypass   time.Time // when the bypass ends that the turn runs in; zero for none
+	turn     turnFacts
+}
+
+// turnFacts is what a card says about its turn besides the events.
+type turnFacts struct {
+	agent  cli.Agent
+	then   string    // follows a failure
+	bypass time.Time // the end of the bypass that the turn runs in; zero for none
 }
 
 type segmentKind int

@@ -18,7 +18,7 @@ func (d *document) elapse(now time.Time, from int) {
 	}
 	for _, s := range d.segments[min(from, len(d.segments)):] {
 		t := s.tool
-		if t == nil || t.ended || t.held != "" || t.began.IsZero() {
+		if t == nil || t.ended() || t.held != "" || t.began.IsZero() {
 			continue
 		}
 		if took := now.Sub(t.began); took >= elapsedLeast {
@@ -35,7 +35,7 @@ func (d *document) nextElapse(from int) (next time.Time, ok bool) {
 	}
 	for _, s := range d.segments[min(from, len(d.segments)):] {
 		t := s.tool
-		if t == nil || t.ended || t.held != "" || t.began.IsZero() {
+		if t == nil || t.ended() || t.held != "" || t.began.IsZero() {
 			continue
 		}
 		step := elapsedFirst

@@ -4,17 +4,29 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
+	"ductor/cli"
 	"ductor/orchestrator"
 )
 
-// saved records what is already true, so it must not be kept from it by a cancelled caller.
-func (s *messages) saved(ctx context.Context, part int, state orchestrator.SendState, message int) error {
-	return s.save(context.WithoutCancel(ctx), part, state, message)
+// record is what the journal has of a card.
+type record struct {
+	turn    cli.TurnID
+	journal cardJournal
+
+	writing sync.Mutex // held during a write, so that the journal has the newest state
+	final   bool       // it has the final content
+	kept    savedCard  // else its last snapshot
 }
 
-func (s *messages) save(ctx context.Context, part int, state orchestrator.SendState, message int) error {
-	if err := s.journal.SaveCardPart(ctx, string(s.turn), part, state, message); err != nil {
+// saved records what is already true, also for a cancelled caller.
+func (r *record) saved(ctx context.Context, part int, state orchestrator.SendState, message int) error {
+	return r.save(context.WithoutCancel(ctx), part, state, message)
+}
+
+func (r *record) save(ctx context.Context, part int, state orchestrator.SendState, message int) error {
+	if err := r.journal.SaveCardPart(ctx, string(r.turn), part, state, message); err != nil {
 		return fmt.Errorf("record a message of a card: %w", err)
 	}
 	return nil
@@ -26,8 +38,8 @@ func (s *messages) store(ctx context.Context, content contents) error {
 	if err != nil {
 		return err
 	}
-	s.journaling.Lock()
-	defer s.journaling.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	if err := s.journal.SaveCard(ctx, string(s.turn), data); err != nil {
 		return fmt.Errorf("store a card: %w", err)
 	}

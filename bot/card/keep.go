@@ -16,8 +16,8 @@ type snapshot struct {
 
 // keep stores a snapshot. What cannot be stored is only logged: the card is as good as without it.
 func (s *messages) keep(ctx context.Context, snap snapshot) {
-	s.journaling.Lock() // so that it cannot overwrite the final content
-	defer s.journaling.Unlock()
+	s.writing.Lock() // so that it cannot overwrite the final content
+	defer s.writing.Unlock()
 	if s.final {
 		return
 	}
@@ -32,8 +32,8 @@ func (s *messages) keep(ctx context.Context, snap snapshot) {
 
 // disown makes the journal forget what a message shows, before that becomes untrue.
 func (s *messages) disown(ctx context.Context, part int) error {
-	s.journaling.Lock()
-	defer s.journaling.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	if s.final || part >= len(s.kept.Prints) || s.kept.Prints[part] == "" {
 		return nil
 	}

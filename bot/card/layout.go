@@ -165,8 +165,8 @@ func (s *segment) growth(all []*segment, i int) int {
 	if s.kind != toolSegment {
 		return 0
 	}
-	first := i == 0 || all[i-1].kind != toolSegment || !all[i-1].tool.ended || all[i-1].tool.failed
-	if !s.tool.ended || first {
+	first := i == 0 || all[i-1].kind != toolSegment || all[i-1].tool.state != toolSucceeded
+	if !s.tool.ended() || first {
 		return s.tool.slack()
 	}
 	return 0

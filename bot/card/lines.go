@@ -43,8 +43,8 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.settleText(o.Text)
 	d.wait, d.running = waitLine{}, 0
 	for _, ref := range d.tools { // a tool that never ended must not look as if it still ran
-		if !ref.line.ended {
-			ref.line.ended, ref.line.failed, ref.line.result = true, true, "did not end"
+		if !ref.line.ended() {
+			ref.line.state, ref.line.result = toolFailed, "did not end"
 		}
 	}
 	d.addDenials(o.Denials)
@@ -53,8 +53,8 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 		d.addNote(render.Plain("⏹ Aborted."))
 	case o.Failure != "":
 		d.addNote(render.Plain("⚠️ " + render.ShortenPlain(render.OneLine(o.Failure), 900)))
-		if d.then != "" && o.State == orchestrator.TurnFailed {
-			d.addNote(render.Plain("🔁 " + render.ShortenPlain(render.OneLine(d.then), 200)))
+		if d.turn.then != "" && o.State == orchestrator.TurnFailed {
+			d.addNote(render.Plain("🔁 " + render.ShortenPlain(render.OneLine(d.turn.then), 200)))
 		}
 	case o.State == orchestrator.TurnInterrupted:
 		d.addNote(render.Plain("⚠️ Interrupted by a restart."))
@@ -101,8 +101,8 @@ func (d *document) markDenied(denial cli.Denial) (found, told bool) {
 	reason := render.OneLine(denial.Reason)
 	told = true
 	for _, s := range d.segments {
-		if t := s.tool; t != nil && !t.hidden && t.failed && t.folded == nil && t.name == name && t.title == title {
-			t.denied, found = true, true
+		if t := s.tool; t != nil && !t.hidden && t.failed() && t.folded == nil && t.name == name && t.title == title {
+			t.state, found = toolDenied, true
 			room := render.Len(t.result)
 			switch whole := "denied: " + reason; {
 			case reason != "" && render.Len(whole) <= room:

@@ -8,7 +8,6 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
-	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -34,14 +33,9 @@ type cardJournal interface {
 // next and the fields are guarded by mu, which is never held during I/O; perform is called by one
 // goroutine at a time, since all calls of a chat are.
 type messages struct {
-	turn    cli.TurnID
-	client  messenger
-	journal cardJournal
-	log     *slog.Logger
-
-	journaling sync.Mutex // held while what is known is written down, so that the order is the right one
-	final      bool       // the final content is stored
-	kept       savedCard  // the last snapshot stored
+	record
+	client messenger
+	log    *slog.Logger
 
 	mu       sync.Mutex
 	conv     orchestrator.ConversationID
@@ -61,13 +55,20 @@ type chatMessage struct {
 	known   bool     // shown and buttons are what the chat shows
 	touched int      // number of the call that last changed it
 	sealed  bool     // what it shows goes up to where the next one begins
-	reborn  bool     // a user deleted it, and it was sent once more
 	reach   position // where in the document ends what was sent last; the zero position for not known
 	print   string   // the fingerprint of what the previous process last showed in it; empty for not known
-	plain   bool     // its formatting was refused
 	left    bool     // not in the chat, and not to be: a user deleted it, or there was nothing to show
-	moved   bool     // says that its topic is gone
+	tried   fallbacks
 }
+
+// fallbacks is a set of other ways to show a message, which Telegram's answers made necessary.
+type fallbacks uint8
+
+const (
+	inMainTopic       fallbacks = 1 << iota // its topic is gone, and the message says so
+	withoutFormatting                       // Telegram refused the formatting
+	sentTwice                               // a user deleted the message
+)
 
 // want is what one message is to show.
 type want struct {

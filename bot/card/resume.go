@@ -177,7 +177,7 @@ func ofWord(r rune) bool {
 
 // mayChange says that the segment may come to say something else instead of something more.
 func (s *segment) mayChange() bool {
-	return s.kind == toolSegment && !s.tool.ended || s.kind == thinkingSegment
+	return s.kind == toolSegment && !s.tool.ended() || s.kind == thinkingSegment
 }
 
 // Leave implements orchestrator.Card.

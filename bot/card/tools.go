@@ -18,9 +18,7 @@ type toolLine struct {
 	name, title string
 	began       time.Time     // zero where that is not known
 	elapsed     time.Duration // how long it runs, as far as that is shown
-	ended       bool
-	failed      bool
-	denied      bool           // it was not allowed to run
+	state       toolState
 	held        cli.AskID      // waits for a user to let it run
 	waited      bool           // did so, until began
 	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
@@ -28,6 +26,18 @@ type toolLine struct {
 	hidden      bool           // the line of an earlier tool stands for it
 	folded      map[string]int // by name, the tools that this line stands for, itself included
 }
+
+type toolState int
+
+const (
+	toolRunning toolState = iota
+	toolSucceeded
+	toolFailed
+	toolDenied // failed, since it was not allowed to run
+)
+
+func (t *toolLine) ended() bool  { return t.state != toolRunning }
+func (t *toolLine) failed() bool { return t.state == toolFailed || t.state == toolDenied }
 
 // toolRef ties an id to the line that shows it; a sub-agent's tool is shown by its parent's line.
 type toolRef struct {
@@ -65,19 +75,21 @@ func (d *document) startTool(ev cli.ToolStarted) {
 
 func (d *document) endTool(ev cli.ToolEnded) bool {
 	ref, ok := d.tools[ev.ID]
-	if !ok || ref.child || ref.line.ended {
+	if !ok || ref.child || ref.line.ended() {
 		return false
 	}
 	t := ref.line
-	t.ended = true
 	d.running--
-	if t.waited { // which is no time that it took
+	if t.waited { // the wait is no time that it took
 		ev.Duration = min(ev.Duration, max(d.now.Sub(t.began), 0))
 	}
-	if t.held != "" { // who let it run was not heard of
+	if t.held != "" { // no event said that it may run
 		ev.Duration, t.held = 0, ""
 	}
-	t.failed = ev.Err != "" || ev.ExitCode != nil && *ev.ExitCode != 0
+	t.state = toolSucceeded
+	if ev.Err != "" || ev.ExitCode != nil && *ev.ExitCode != 0 {
+		t.state = toolFailed
+	}
 	t.result = toolResult(ev)
 	d.fold()
 	return true
@@ -86,7 +98,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 // hold shows that a tool waits for a user.
 func (d *document) hold(ev cli.ApprovalAsked) bool {
 	ref, ok := d.tools[ev.Started]
-	if !ok || ref.child || ref.line.ended {
+	if !ok || ref.child || ref.line.ended() {
 		return false
 	}
 	ref.line.held, ref.line.elapsed = ev.ID, 0
@@ -144,7 +156,7 @@ func (d *document) fold() {
 		if len(shown)-i <= foldAbove/2 {
 			return
 		}
-		if !t.ended || t.failed {
+		if t.state != toolSucceeded {
 			continue
 		}
 		if host == nil {
@@ -174,7 +186,7 @@ func (t *toolLine) take(other *toolLine) {
 
 // slack is how many units the line may still grow by.
 func (t *toolLine) slack() int {
-	if t.hidden || t.failed {
+	if t.hidden || t.failed() {
 		return 0
 	}
 	return max(toolMax-render.Len(t.rendered().Text), 0)
@@ -189,17 +201,17 @@ func (t *toolLine) rendered() render.Text {
 	}
 	icon, result := "⏳ ", ""
 	switch {
-	case t.ended:
+	case t.ended():
 		icon, result = "✓ ", suffix(t.result)
 	case t.held != "":
 		icon = "🔐 "
 	case t.elapsed > 0:
 		result = suffix(render.Elapsed(t.elapsed))
 	}
-	switch {
-	case t.denied:
+	switch t.state {
+	case toolDenied:
 		icon = "⛔ "
-	case t.failed:
+	case toolFailed:
 		icon = "✗ "
 	}
 	parts := []render.Text{render.Plain(icon + t.name)}
