@@ -170,15 +170,3 @@ func upperFirst(s string) string {
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
 }
-
-// Shorten cuts s to at most limit bytes at a character boundary and marks the cut with an ellipsis.
-func Shorten(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	cut := limit - len("…")
-	for cut > 0 && s[cut]&0xC0 == 0x80 {
-		cut--
-	}
-	return s[:max(cut, 0)] + "…"
-}

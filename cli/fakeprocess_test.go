@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -158,15 +157,3 @@ func (o fakeOutput) Read(b []byte) (int, error) {
 
 // lose makes Stdout give the next of losses.
 func (p *fakeProcess) lose() { _, _ = p.outW.Write([]byte{0}) }
-
-// measuredProcess is a fakeProcess that holds memory.
-type measuredProcess struct {
-	*fakeProcess
-	memory atomic.Int64
-}
-
-func (p *measuredProcess) Processes(context.Context) ([]ProcessName, error) {
-	return []ProcessName{{Name: "deaf", PID: 12}}, nil
-}
-
-func (p *measuredProcess) Memory(context.Context) (int64, error) { return p.memory.Load(), nil }

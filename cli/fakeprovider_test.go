@@ -148,7 +148,7 @@ func (s *fakeSession) Close(context.Context) error {
 	defer s.mu.Unlock()
 	s.closed++
 	if s.process != nil && s.closeErr == nil {
-		s.process.die(ExitStatus{})
+		s.process.die()
 	}
 	return s.closeErr
 }

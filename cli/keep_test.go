@@ -171,7 +171,7 @@ func TestAKeptProcessIsOneOfThePool(t *testing.T) {
 		}, true},
 		"in the way": {func(t *testing.T, s *Service) { run(t, s, "other", Request{Conversation: "a"}) }, true},
 		"dead": {func(_ *testing.T, s *Service) {
-			s.runEnvs.get("").launchers[1].(*fakePlace).processes[7].die(ExitStatus{})
+			s.runEnvs.get("").launchers[1].(*fakePlace).processes[7].die()
 			synctest.Wait()
 		}, true},
 	} {
@@ -179,7 +179,7 @@ func TestAKeptProcessIsOneOfThePool(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := &keeper{fakeProvider: &fakeProvider{}}
 				place := newFakePlace()
-				place.processes[7] = &measuredProcess{fakeProcess: newFakeProcess()}
+				place.processes[7] = &measuredProcess{playedProcess: newPlayedProcess()}
 				place.processes[7].memory.Store(50)
 				s, _ := keeping(t, ServiceOptions{
 					MaxSessions: 1, IdleLimit: time.Hour, Launchers: []Launcher{place}, Providers: []Provider{&fakeProvider{agent: "other"}},

@@ -15,7 +15,7 @@ func TestAnIdleProcessThatDiesIsDropped(t *testing.T) {
 		p := &fakeProvider{open: place.open}
 		s := newTestService(t, ServiceOptions{Launchers: []Launcher{place}}, p)
 		one, _ := run(t, s, "fake", Request{Conversation: "a"})
-		place.processes[p.opened()[0].pid].die(ExitStatus{Code: 1})
+		place.processes[p.opened()[0].pid].die()
 		synctest.Wait()
 		if !p.opened()[0].isClosed() || len(s.pool.places) > 0 {
 			t.Errorf("after the crash %d places are taken", len(s.pool.places))
@@ -40,7 +40,7 @@ func TestAProcessThatDiesAsItIsGivenBackIsDropped(t *testing.T) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.asked = func() {
-				s.process.die(ExitStatus{Code: 1})
+				s.process.die()
 				synctest.Wait()
 			}
 		}}
@@ -114,7 +114,7 @@ func newFakePlace() *fakePlace { return &fakePlace{processes: map[int]*measuredP
 func (l *fakePlace) open(_ context.Context, s *fakeSession) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	process := &measuredProcess{fakeProcess: newFakeProcess()}
+	process := &measuredProcess{playedProcess: newPlayedProcess()}
 	pid := 100 + len(l.processes)
 	l.processes[pid] = process
 	s.runAs(pid, process)

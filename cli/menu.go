@@ -11,16 +11,6 @@ import (
 // troubleTTL is how long bad news is kept: whoever logs in wants to see it soon.
 const troubleTTL = 5 * time.Second
 
-// ErrLoading says that an agent is being asked, and somebody did not want to wait for that.
-var ErrLoading = errors.New("it is being asked")
-
-// AtOnce is ctx for a Menu or a Default that is to answer by what is known, and has the rest looked up.
-func AtOnce(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(ctx)
-	cancel(ErrLoading)
-	return ctx
-}
-
 // modelList is what a provider said when it was asked for its models.
 type modelList struct {
 	models []Model

@@ -1,6 +1,11 @@
 package cli
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // Model is one choice in the model menu.
 type Model struct {
@@ -44,4 +49,40 @@ type MenuEntry struct {
 	Auth   Auth
 	Models []Model // nil when Err is set
 	Err    error   // why no models can be shown
+}
+
+// AgentState is what is known of one agent before anybody asks it.
+type AgentState struct {
+	Agent Agent
+	Mode  Mode // it is run in
+	Auth  Auth
+}
+
+// Usable says whether it can be asked.
+func (s AgentState) Usable() bool { return s.Auth.State == Authenticated }
+
+// String is one line: where it was found, which version, how it is logged in or what to do, and how it is run.
+func (s AgentState) String() string {
+	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
+	switch s.Auth.State {
+	case Authenticated:
+		how := string(s.Mode)
+		if s.Mode == Live && s.Auth.Via != "" {
+			how += " over " + s.Auth.Via
+		}
+		return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, how)
+	case Installed:
+		return fmt.Sprintf("%s is not logged in. %s", where, s.Auth.Fix)
+	}
+	return "not found. " + s.Auth.Fix
+}
+
+// ErrLoading says that an agent is being asked, and somebody did not want to wait for that.
+var ErrLoading = errors.New("it is being asked")
+
+// AtOnce is ctx for a Menu or a Default that is to answer by what is known, and has the rest looked up.
+func AtOnce(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	cancel(ErrLoading)
+	return ctx
 }

@@ -1,6 +1,9 @@
 package cli
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Measured is a Process that knows what it holds.
 type Measured interface {
@@ -56,4 +59,30 @@ type Gatherer interface {
 	Gather()
 	// Hurry has what comes next read at once: somebody waits for it.
 	Hurry()
+}
+
+// HomeSeed is something that a session finds in a home of its own.
+type HomeSeed struct {
+	// From is the owner's file, absolute. Empty: there is none, and Pick makes the content.
+	From string
+	// To is where it is in the home: a path with slashes, below it.
+	To string
+	// Link puts a link to From there, which may be a directory, in place of a copy. It is for log-ins that an agent
+	// renews: of a copy that is renewed, the owner's is worthless from then on. A link that an agent replaced by a
+	// file is put back; if the file is newer than the owner's, the owner gets its content before.
+	Link bool
+	// Pick says what of the owner's content is copied, or what is put there where the owner has nothing; nil copies it
+	// as it is. An empty result is no file.
+	Pick func(owner []byte) ([]byte, error)
+}
+
+// LostOutput says that a part of what a program printed cannot be had: more than was kept came while ductor
+// did not read it, or the disk was full or damaged. A Process's Stdout gives it once and can be read on.
+type LostOutput struct {
+	From, To int64 // offsets in the output
+	Reason   string
+}
+
+func (e *LostOutput) Error() string {
+	return fmt.Sprintf("%d bytes of the output are lost: %s", e.To-e.From, e.Reason)
 }

@@ -33,7 +33,7 @@ func TestWhatOutlivesATurnIsNamed(t *testing.T) {
 				if diff := cmp.Diff(want, alive(t.Context())); diff != "" {
 					t.Errorf("after it: %s", diff)
 				}
-				place.processes[session.pid].die(ExitStatus{})
+				place.processes[session.pid].die()
 				if got := s.Outliving("t")(context.Background()); got != nil {
 					t.Errorf("of a turn that does not run: %+v", got)
 				}

@@ -163,7 +163,7 @@ func TestAProcessThatDoesNotEndKeepsItsPlace(t *testing.T) {
 		if n := len(p.opened()); n != 1 {
 			t.Fatalf("%d sessions were opened", n)
 		}
-		place.processes[first.pid].die(ExitStatus{})
+		place.processes[first.pid].die()
 		if r := <-b; r.Err != nil {
 			t.Error(r.Err)
 		}

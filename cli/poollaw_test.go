@@ -74,7 +74,7 @@ func playSteps(t *testing.T, limit int, steps []poolStep) {
 			idle := s.pool.idle[step.who]
 			s.pool.mu.Unlock()
 			if idle != nil {
-				idle.session.(*fakeSession).process.die(ExitStatus{Code: 1})
+				idle.session.(*fakeSession).process.die()
 			}
 		}
 		synctest.Wait()

@@ -7,14 +7,6 @@ import (
 	"time"
 )
 
-// RunInfo is a turn that runs.
-type RunInfo struct {
-	Conversation Conversation
-	Turn         TurnID
-	Agent        Agent
-	Started      time.Time // wall clock
-}
-
 // Run is a turn's entry in the Registry, from Register to Unregister.
 type Run struct {
 	info   RunInfo

@@ -237,7 +237,7 @@ func TestProcessesOfTwoPlacesMayHaveOneNumber(t *testing.T) {
 		if l := s.Live(t.Context()); l.Processes != 2 || l.Memory != 7 || l.Sessions[0].Memory != 3 || l.Sessions[1].Memory != 4 {
 			t.Errorf("%+v", l)
 		}
-		there.processes[100].die(ExitStatus{})
+		there.processes[100].die()
 		synctest.Wait()
 		if got := living(s); got != "a" {
 			t.Errorf("%q live after the process in the sandbox died", got)
@@ -458,17 +458,6 @@ func TestWhatCouldNotBeEndedIsNotSaidToBe(t *testing.T) {
 	for _, err := range []error{nil, errors.New("it is slow")} {
 		if r := at.unended("fake", Result{Aborted: true}, err); !r.Aborted || r.Err != nil {
 			t.Errorf("after %v: %+v", err, r)
-		}
-	}
-}
-
-func TestWhoEndedAProgram(t *testing.T) {
-	for exit, outside := range map[ExitStatus]bool{
-		{Code: 143}: true, {Code: -15, Signal: true}: true, {Code: 0, By: EndedByTerminated}: true, {Code: CodeUnknown, By: EndedUnseen}: true,
-		{Code: 1}: false, {Code: -9, Signal: true}: false, {Code: 143, By: EndedByStop}: false, {Code: 143, By: EndedByAge}: false,
-	} {
-		if fromOutside(exit) != outside {
-			t.Errorf("%+v was ended from outside: %v", exit, !outside)
 		}
 	}
 }

@@ -141,18 +141,6 @@ func (s *Service) AbortTurn(turn TurnID) bool { return s.registry.AbortTurn(turn
 // session that is busy is closed at the end of its turn.
 func (s *Service) Release(conversation Conversation) { s.pool.release(conversation) }
 
-// SessionStatus is one session that lives.
-type SessionStatus struct {
-	Conversation Conversation
-	Sandbox      Sandbox // where it runs
-	Busy         bool
-	Used         time.Time // since when it is busy or idle: start of the turn that runs, or end of the last one
-	// Memory is how many bytes its process and all it started have resident; 0 if that is not known. Sessions
-	// of one PID share it. Only Live measures it.
-	Memory int64
-	SessionInfo
-}
-
 // Close ends every turn (their Results say that ductor stops) and every session, and waits for them
 // until ctx is done. A Run that begins later fails. Idempotent.
 func (s *Service) Close(ctx context.Context) error {

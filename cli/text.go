@@ -30,3 +30,15 @@ func NumberIn(re *regexp.Regexp, text string) *int {
 	}
 	return &n
 }
+
+// Shorten cuts s to at most limit bytes at a character boundary and marks the cut with an ellipsis.
+func Shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	cut := limit - len("…")
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:max(cut, 0)] + "…"
+}

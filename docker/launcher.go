@@ -35,7 +35,6 @@ type Launcher struct {
 
 var (
 	_ cli.Launcher = (*Launcher)(nil)
-	_ cli.Homes    = (*Launcher)(nil)
 	_ cli.Bringer  = (*Launcher)(nil)
 	_ cli.Preparer = (*Launcher)(nil)
 	_ cli.Helper   = (*Launcher)(nil)

@@ -31,8 +31,6 @@ type HomesOptions struct {
 	Now   func() time.Time // time.Now when nil
 }
 
-var _ cli.Homes = (*Homes)(nil)
-
 // Homes gives each session a home of its own on this machine: a directory that holds what Seeds say and what
 // the session's agents put there. It keeps the owner's settings, MCP servers, hooks, skills and memory files from
 // what runs in it. It is no wall: a program of the same user can still read the owner's home by its path. Safe for

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// playedProcess is a process of a session: it does nothing but end.
+type playedProcess struct {
+	Process
+	done chan struct{}
+	once sync.Once
+}
+
+func newPlayedProcess() *playedProcess { return &playedProcess{done: make(chan struct{})} }
+
+func (p *playedProcess) die()                  { p.once.Do(func() { close(p.done) }) }
+func (p *playedProcess) Done() <-chan struct{} { return p.done }
+
+// measuredProcess is a playedProcess that holds memory.
+type measuredProcess struct {
+	*playedProcess
+	memory atomic.Int64
+}
+
+func (p *measuredProcess) Processes(context.Context) ([]ProcessName, error) {
+	return []ProcessName{{Name: "deaf", PID: 12}}, nil
+}
+
+func (p *measuredProcess) Memory(context.Context) (int64, error) { return p.memory.Load(), nil }
