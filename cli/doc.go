@@ -1,9 +1,6 @@
-// Package cli runs one turn of a coding agent, whichever agent it is.
+// Package cli holds what every agent is translated into (Request, Event, Result, Failure), and the two ports that the rest
+// of ductor implements: Provider for a dialect, and Launcher for an environment in which processes start.
 //
-// It owns the words every agent dialect is translated into (Request, Event, Result, Failure), the two
-// seams the rest of the house plugs into (Provider for a dialect, Launcher for the place processes
-// start), and the one gateway the domain calls (Service).
-//
-// It is not a dialect: argv, wire formats and log-in files of Claude, Codex and the others live in the
-// packages below it. It knows nothing of Telegram, of chats, or of SQLite.
+// It runs no turn and starts no process: see packages service, turn and host below it. It is no dialect either, and it knows
+// nothing of Telegram, of chats or of SQLite.
 package cli

@@ -26,7 +26,7 @@ func KindOf(i cli.RunInfo) RunKind {
 	return RunOfChat
 }
 
-// Runs knows the runs of agents, on the host and in containers. cmd ties it to the cli.Registry.
+// Runs knows the runs of agents, on the host and in containers. cmd ties it to the service.Registry.
 type Runs interface {
 	List() []cli.RunInfo
 	// EndStale ends a run because it takes far too long, with all it started; false if it does not run. It does

@@ -60,13 +60,13 @@ type Store interface {
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 }
 
-// Gateway runs turns. *cli.Service implements it.
+// Gateway runs turns. *service.Service implements it.
 type Gateway interface {
-	// Run runs one turn of req by agent; see cli.Service.
+	// Run runs one turn of req by agent; see service.Service.
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
-	// Survey says what is left of turns that the previous process was running; see cli.Service.
+	// Survey says what is left of turns that the previous process was running; see service.Service.
 	Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error)
-	// Resume continues a turn that Survey found a run of; see cli.Service.
+	// Resume continues a turn that Survey found a run of; see service.Service.
 	Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 	// Settled says that the outcome of a turn is recorded.
 	Settled(turn cli.TurnID)
@@ -75,11 +75,11 @@ type Gateway interface {
 	// Steer adds req's prompt to a turn that runs; cli.ErrNoTurn if none takes it, errors.ErrUnsupported if
 	// the agent never does. After any other error it is unknown whether it arrived.
 	Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error
-	// SetPermission has the agent of a turn that runs work in another mode from now on; see cli.Service.
+	// SetPermission has the agent of a turn that runs work in another mode from now on; see service.Service.
 	SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error
 	// Abort ends what runs for a conversation, with everything it started; false if nothing ran.
 	Abort(conversation cli.Conversation) bool
-	// Outliving gives what names the processes of a turn that runs, and those that outlive it; see cli.Service.
+	// Outliving gives what names the processes of a turn that runs, and those that outlive it; see service.Service.
 	Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName
 	// Release closes the idle session kept for a conversation, if there is one, without waiting for it.
 	Release(conversation cli.Conversation)
@@ -88,7 +88,7 @@ type Gateway interface {
 	// Live says which agents run, and what they hold.
 	Live(ctx context.Context) cli.Living
 	// Cannot says in one sentence what of a permission mode an agent does not do in a place; empty if nothing is known.
-	// ProjectFields says what the project in a directory sets for an agent; see cli.Service.
+	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
 	// Menu says for each agent of a place whether it can be used, and which models it has.

@@ -13,6 +13,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/host"
+	"ductor/cli/service"
 )
 
 var poolRounds = flag.Int("pool-rounds", 3, "how many turns each of thirty conversations has over four processes")
@@ -29,7 +30,7 @@ func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 		return fake{}, cli.Request{Dir: t.TempDir()}
 	}})
 	book := &ledger{Launcher: Host(t)}
-	s, err := cli.NewService(cli.ServiceOptions{
+	s, err := service.New(service.Options{
 		Providers: []cli.Provider{fake{launcher: book, home: t.TempDir()}}, Launchers: []cli.Launcher{book},
 		MaxSessions: poolCap, MaxMemory: 1 << 40, MemoryEvery: 100 * time.Millisecond,
 	})
@@ -79,7 +80,7 @@ func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 }
 
 // playRound has each conversation ask once, all at the same time, what it was told before.
-func playRound(t *testing.T, st *stage, s *cli.Service, sessions []cli.AgentSessionID, round int) {
+func playRound(t *testing.T, st *stage, s *service.Service, sessions []cli.AgentSessionID, round int) {
 	t.Helper()
 	var all sync.WaitGroup
 	for i := range sessions {
@@ -129,7 +130,7 @@ type footprint struct {
 }
 
 // footprintOf waits until what was evicted is gone and what a turn leaves in the background is done.
-func footprintOf(t *testing.T, s *cli.Service) (f footprint) {
+func footprintOf(t *testing.T, s *service.Service) (f footprint) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * look) {
 		live := s.Live(t.Context())

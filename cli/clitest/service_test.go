@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/service"
 )
 
 // newService makes a Service over the fake agent, in real processes.
-func newService(t *testing.T, opts cli.ServiceOptions) *cli.Service {
+func newService(t *testing.T, opts service.Options) *service.Service {
 	t.Helper()
 	opts.Providers = []cli.Provider{fake{launcher: Host(t), home: t.TempDir()}}
-	s, err := cli.NewService(opts)
+	s, err := service.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +24,7 @@ func newService(t *testing.T, opts cli.ServiceOptions) *cli.Service {
 	return s
 }
 
-func closeInTime(t *testing.T, s *cli.Service) {
+func closeInTime(t *testing.T, s *service.Service) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -37,7 +38,7 @@ func TestServiceOverProcesses(t *testing.T) {
 	stage := newStage(t, Harness{Mode: cli.Live, New: func(t *testing.T) (cli.Provider, cli.Request) {
 		return fake{}, cli.Request{Dir: t.TempDir(), Conversation: "a"}
 	}})
-	s := newService(t, cli.ServiceOptions{})
+	s := newService(t, service.Options{})
 	one := s.Run(t.Context(), "fake", stage.ask("the lighthouse", stage.script.Say("One.")), func(cli.Event) {})
 	if one.Err != nil || one.Text != "One." {
 		t.Fatalf("%+v", one)
@@ -79,7 +80,7 @@ func TestServiceOverProcesses(t *testing.T) {
 
 // An agent that dies before it says anything is asked once more, one-shot.
 func TestServiceFallsBackOverProcesses(t *testing.T) {
-	s := newService(t, cli.ServiceOptions{})
+	s := newService(t, service.Options{})
 	req := cli.Request{Dir: t.TempDir(), Prompt: Script{}.withDefaults().Crash}
 	r := s.Run(t.Context(), "fake", req, func(cli.Event) {})
 	if !r.Fallback || r.Err == nil || r.Err.Kind != cli.Crashed || r.Err.Code != 3 {
@@ -89,7 +90,7 @@ func TestServiceFallsBackOverProcesses(t *testing.T) {
 
 // Twenty conversations at once, each with an agent of its own.
 func TestServiceManyConversations(t *testing.T) {
-	s := newService(t, cli.ServiceOptions{MaxSessions: 5})
+	s := newService(t, service.Options{MaxSessions: 5})
 	dir := t.TempDir()
 	var all sync.WaitGroup
 	for i := range 20 {

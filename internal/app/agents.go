@@ -19,6 +19,7 @@ import (
 	"ductor/cli/copilot"
 	"ductor/cli/gemini"
 	"ductor/cli/host"
+	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/supervisor"
@@ -52,17 +53,17 @@ func (a agents) hostEnv(launcher cli.Launcher) runEnv {
 	}
 }
 
-// runEnvOf gives a sandbox as cli.Service takes it.
-func (a agents) runEnvOf(b *environment.Sandbox) cli.RunEnv {
+// runEnvOf gives a sandbox as service.Service takes it.
+func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
 	g := runEnv{
 		launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
 		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), gemini: filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
 	}
-	return cli.RunEnv{Sandbox: cli.Sandbox(b.Name), Launcher: g.launcher, Homes: b.Homes(), Providers: a.providers(g)}
+	return service.RunEnv{Sandbox: cli.Sandbox(b.Name), Launcher: g.launcher, Homes: b.Homes(), Providers: a.providers(g)}
 }
 
 // runEnvs lists all open sandboxes.
-func (a *App) runEnvs() (all []cli.RunEnv) {
+func (a *App) runEnvs() (all []service.RunEnv) {
 	for _, b := range a.envs.Sandboxes.All() {
 		all = append(all, a.agents().runEnvOf(b))
 	}
@@ -70,10 +71,10 @@ func (a *App) runEnvs() (all []cli.RunEnv) {
 }
 
 // openRunEnv opens the part of a sandbox that a conversation has; false where the configuration wants none.
-func (a *App) openRunEnv(in cli.Sandbox) (cli.RunEnv, bool) {
+func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	b := a.envs.Sandboxes.Find(in)
 	if b == nil {
-		return cli.RunEnv{}, false
+		return service.RunEnv{}, false
 	}
 	return a.agents().runEnvOf(b), true
 }
@@ -195,7 +196,7 @@ func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 func Look(ctx context.Context, cfg config.Config, p cli.Provider) cli.AgentState {
 	s := cli.AgentState{Agent: p.Agent(), Auth: p.Auth(ctx)}
 	if s.Usable() {
-		s.Mode = cli.ChooseMode(p.Modes(), modesOf(cfg.Agents)[s.Agent])
+		s.Mode = service.ChooseMode(p.Modes(), modesOf(cfg.Agents)[s.Agent])
 	}
 	return s
 }

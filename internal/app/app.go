@@ -13,8 +13,8 @@ import (
 
 	"ductor/bot"
 	"ductor/bot/tgapi"
-	"ductor/cli"
 	"ductor/cli/host"
+	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/store"
@@ -50,7 +50,7 @@ type App struct {
 	db           *store.DB
 	host         *host.Launcher
 	envs         environment.Environments
-	service      *cli.Service
+	service      *service.Service
 	orchestrator *conversation.Engine
 	bot          *bot.Bot
 	timers       *timers
@@ -96,7 +96,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	if a.bot, err = bot.New(ctx, served); err != nil {
 		return nil, err
 	}
-	if a.service, err = cli.NewService(serviceOptions(cfg, a)); err != nil {
+	if a.service, err = service.New(serviceOptions(cfg, a)); err != nil {
 		return nil, err
 	}
 	a.orchestrator = conversation.New(conversationOptions(cfg, a))

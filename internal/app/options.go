@@ -14,6 +14,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/cli/host"
+	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/secrets"
@@ -109,9 +110,9 @@ func cardsOptions(s config.Stream) card.Options {
 	return o
 }
 
-func serviceOptions(cfg config.Config, a *App) cli.ServiceOptions {
+func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
-	o := cli.ServiceOptions{
+	o := service.Options{
 		Providers: a.agents().providers(a.agents().hostEnv(a.host)), Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
 		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
 		Available: host.MachineMemory().Available, Logger: a.Log,

@@ -12,7 +12,7 @@ import (
 // imports says which packages of this module each package may import. A package without an entry fails the test.
 var imports = map[string][]string{
 	"cmd/ductor": {
-		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "internal/config",
+		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "cli/service", "internal/config",
 		"internal/store", "internal/store/sqlite", "internal/supervisor", "internal/sim/agent", "internal/sim/telegram",
 	},
 	"cmd/ductor-supervisor": {"internal/supervisor", "docker/homes", "cli/gemini/guard"},
@@ -22,7 +22,7 @@ var imports = map[string][]string{
 
 	"internal/app": {"*"}, // it connects all others
 	"internal/app/environment": {
-		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host",
+		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host", "cli/service",
 		"internal/config", "internal/supervisor",
 	},
 
@@ -42,6 +42,7 @@ var imports = map[string][]string{
 	"cli/rpc":           {"cli"},
 	"cli/shared":        {"cli", "cli/rpc"},
 	"cli/host":          {"cli", "internal/supervisor"},
+	"cli/service":       {"cli"},
 	"cli/acp":           {"cli", "cli/rpc"},
 	"cli/claude":        {"cli"},
 	"cli/codex":         {"cli", "cli/rpc", "cli/shared"},
@@ -82,7 +83,7 @@ var modules = map[string][]string{
 	"github.com/spf13/cobra":        {"cmd/ductor"},
 	"golang.org/x/time":             {"bot/outbox", "heartbeat/webhook"},
 	"golang.org/x/term":             {"cmd/ductor"},
-	"golang.org/x/sys":              {"cli", "docker", "internal/supervisor", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
+	"golang.org/x/sys":              {"docker", "internal/supervisor", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
 	"github.com/docker/docker":      {"docker"},
 	"github.com/containerd/errdefs": {"docker"}, // the kinds of errors of the Docker client
 	"github.com/google/uuid":        {""},

@@ -37,11 +37,11 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Agents is what a Service needs of the agents. *cli.Service implements it.
+// Agents is what a Service needs of the agents. *service.Service implements it.
 type Agents interface {
 	// Decide hands a decision to the agent of a turn that runs; cli.ErrNotAsked if nothing of this id waits.
 	Decide(ctx context.Context, turn cli.TurnID, ask cli.AskID, d cli.Decision) error
-	// ProjectFields says what the project in a directory sets for an agent; see cli.Service.
+	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/service"
 	"ductor/docker"
 	"ductor/internal/config"
 )
@@ -250,7 +251,7 @@ func (b *Sandbox) RunLauncher() cli.Launcher {
 }
 
 // Homes gives the homes that sessions have in the sandbox; nil where all have the owner's, or it cannot be used.
-func (b *Sandbox) Homes() cli.Homes {
+func (b *Sandbox) Homes() service.Homes {
 	if b.Launcher == nil || b.Setting.Home != config.HomeSession {
 		return nil
 	}

@@ -1,0 +1,126 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// toolless says why a request with Tools cannot be run by an agent; nil if it can.
+func (e *agentEntry) toolless(req cli.Request) *cli.Failure {
+	if _, ok := e.provider.(cli.ToolRestricter); ok || len(req.Tools) == 0 {
+		return nil
+	}
+	agent := e.provider.Agent()
+	return cli.Failf(cli.Refused, agent, "this may use only the tools %s, and %s cannot be told which tools to use", strings.Join(req.Tools, ", "), agent)
+}
+
+// Cannot says what of a permission mode an agent does not do in a place, in the mode it is run in; see Limited.
+func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) (why string) {
+	entry, failure := s.at(in, agent)
+	if failure != nil {
+		return ""
+	}
+	if limited, ok := entry.provider.(cli.Limited); ok {
+		// What a provider that panics cannot do is not known.
+		_ = guard(agent, func() error { why = limited.Cannot(s.modeSoFar(entry), p); return nil })
+	}
+	return why
+}
+
+// ProjectFields says what the project in a directory sets for an agent; see ReadProject. Nothing for an agent that reads no settings there.
+func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string) {
+	entry, failure := s.at(in, agent)
+	if failure != nil {
+		return nil, "" // which the turn will say
+	}
+	reader, ok := entry.provider.(cli.ProjectReader)
+	if !ok {
+		return nil, ""
+	}
+	home, _ := os.UserHomeDir() // without one, nothing ends at it
+	return cli.ReadProject(dir, home, reader.ProjectFiles())
+}
+
+// Agents says of every agent of a place whether it can be used and how it is run, without spending a token. What is
+// known already is not asked again. A sandbox is made for it; one that is not configured has no agents.
+func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
+	at := s.runEnvs.get(in)
+	if at == nil {
+		return nil
+	}
+	var all []cli.AgentState
+	for _, agent := range at.order {
+		e := at.agents[agent]
+		state := cli.AgentState{Agent: agent, Auth: cli.Auth{State: cli.NotFound}}
+		if answer, err := e.auth.get(ctx); err == nil {
+			state.Auth = answer.auth
+		}
+		if state.Usable() {
+			state.Mode, _ = s.mode(ctx, e) // then it says nothing of it
+		}
+		all = append(all, state)
+	}
+	return all
+}
+
+// ChooseMode is how an agent is run that can be run in any of can, the preferred one first: as it is wanted, if it
+// can be. Empty if it cannot be run at all.
+func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
+	switch {
+	case len(can) == 0:
+		return ""
+	case slices.Contains(can, wanted):
+		return wanted
+	}
+	return can[0]
+}
+
+// newModes asks a provider for its modes when they are needed first, for that may take a process.
+func (s *Service) newModes(p cli.Provider) *cached[[]cli.Mode] {
+	var warned sync.Once
+	return &cached[[]cli.Mode]{
+		now: s.opts.Now, spawn: s.work.spawn,
+		keep: func(can []cli.Mode) time.Duration { return s.ttl(len(can) > 0) },
+		fetch: func() (can []cli.Mode) {
+			_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // none, then
+			want := s.opts.Modes[p.Agent()]
+			if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" { // an older version of it, perhaps
+				warned.Do(func() {
+					s.opts.Logger.Warn("an agent cannot be run in the mode that is configured", "agent", string(p.Agent()), "mode", string(want), "runs", string(runs))
+				})
+			}
+			return can
+		},
+	}
+}
+
+// mode is how an agent is run. The first call may have to ask it.
+func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
+	can, err := e.modes.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	agent := e.provider.Agent()
+	mode := ChooseMode(can, s.opts.Modes[agent])
+	if mode == "" {
+		return "", cli.Failf(cli.UnknownFailure, agent, "there is no mode it can be run in")
+	}
+	return mode, nil
+}
+
+// modeSoFar is how an agent is run as far as that is known without asking it: as configured, else live.
+func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
+	want := s.opts.Modes[e.provider.Agent()]
+	can, _ := e.modes.latest()
+	if mode := ChooseMode(can, want); mode != "" {
+		return mode
+	}
+	return cmp.Or(want, cli.Live)
+}

@@ -1,0 +1,219 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"ductor/cli"
+)
+
+// watch stands between a provider and whoever listens to a turn: it holds the Result back until it is
+// judged, remembers what was shown, and lets nothing through once the turn is closed.
+type watch struct {
+	agent cli.Agent
+	emit  func(cli.Event)
+	waits func(asked cli.AskID, waiting bool) // is told when the agent begins and ceases to wait for its user
+
+	mu     sync.Mutex
+	closed bool
+	result *cli.Result
+	answer cli.Answer
+	named  cli.SessionStarted
+	tools  []cli.ToolID // open
+	shown  bool         // text or a tool: then the turn is not repeated
+	cut    bool         // a tool was ended because the turn was
+}
+
+// event is the emit a provider gets.
+func (w *watch) event(ev cli.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.result != nil {
+		return
+	}
+	switch ev := ev.(type) {
+	case cli.Result:
+		w.result = &ev
+		return
+	case cli.SessionStarted:
+		w.named = ev
+	case cli.TextDelta, cli.FileChanged:
+		w.shown = true
+	case cli.ApprovalAsked: // what is allowed may be done
+		w.shown = true
+		w.waits(ev.ID, true)
+	case cli.QuestionAsked:
+		w.shown = true
+		w.waits(ev.ID, true)
+	case cli.AskWithdrawn:
+		w.waits(ev.ID, false)
+	case cli.ToolStarted:
+		w.shown = true
+		w.tools = append(w.tools, ev.ID)
+	case cli.ToolEnded:
+		w.cut = w.cut || ev.Err == cli.ToolCutShort
+		w.tools = slices.DeleteFunc(w.tools, func(id cli.ToolID) bool { return id == ev.ID })
+	}
+	w.answer.Add(ev)
+	w.emit(ev)
+}
+
+// close ends the turn for the provider. If it gave no Result, ok is false, tools that are open are
+// ended, and the Result says what is known.
+func (w *watch) close() (r cli.Result, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	if w.result != nil {
+		return *w.result, true
+	}
+	for _, id := range w.tools {
+		w.cut = true
+		w.emit(cli.ToolEnded{ID: id, Err: cli.ToolCutShort})
+	}
+	return cli.Result{Text: w.answer.String(), AgentSessionID: w.named.AgentSessionID, Model: w.named.Model}, false
+}
+
+// attempt is one try to run a turn.
+type attempt struct {
+	result cli.Result
+	shown  bool
+	lent   *pooled       // nil if no session was opened
+	late   chan struct{} // closed when an Open that was given up is over; nil if there is none
+}
+
+// attempt runs req once, in mode. It emits everything but the Result.
+func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, emit func(cli.Event)) attempt {
+	agent := entry.provider.Agent()
+	lent := s.pool.borrow(ctx, entry, mode, req)
+	if lent == nil {
+		at, err := s.place(ctx, entry, mode, req, emit)
+		if err != nil {
+			return attempt{result: cli.Cut(ctx, agent)}
+		}
+		emit(cli.Status{Kind: cli.StatusStarting}) // until SessionStarted
+		session, late, err := s.open(ctx, entry, mode, req, at, emit)
+		switch {
+		case ctx.Err() != nil && session == nil:
+			return attempt{result: cli.Cut(ctx, agent), late: late}
+		case err != nil:
+			return attempt{result: cli.Result{Err: cli.AsFailure(agent, err)}}
+		}
+		lent = s.pool.lend(entry, mode, req.Conversation, session, at)
+	}
+	return s.attemptIn(ctx, lent, req, emit)
+}
+
+// attemptIn runs req once in a session that is lent to it.
+func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, emit func(cli.Event)) attempt {
+	w := &watch{agent: lent.agent, emit: emit, waits: func(ask cli.AskID, waiting bool) { s.pool.waitsForUser(lent, ask, waiting) }}
+	err := s.runTurn(ctx, lent, req, w)
+	r, ok := w.close()
+	s.pool.turnEnded(lent)
+	return attempt{result: judge(ctx, w, r, ok, err), shown: w.shown, lent: lent}
+}
+
+// place waits until a process may be started for req, and tells of it if that is not at once. The error says
+// that ctx is done.
+func (s *Service) place(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, emit func(cli.Event)) (*place, error) {
+	waited := false
+	at, err := s.pool.acquire(ctx, entry, mode, req, func(now shortage) {
+		waited = true
+		emit(cli.Status{Kind: cli.StatusWaiting, Detail: now.sentence()})
+	})
+	if waited && err == nil {
+		emit(cli.Status{Kind: cli.StatusIdle})
+	}
+	return at, err
+}
+
+// open opens a session at a place without being held up by it: when ctx is done open returns, late is closed
+// when the Open is over, and the session it may still bring is closed. Without a session the place is given up.
+func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, at *place, emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
+	type opened struct {
+		session cli.Session
+		err     error
+	}
+	came := make(chan opened, 1)
+	s.work.more()
+	go func() {
+		defer s.work.leave()
+		var o opened
+		o.err = guard(entry.provider.Agent(), func() (err error) {
+			o.session, err = entry.provider.Open(ctx, mode, req)
+			return err
+		})
+		if o.err != nil {
+			o.session = nil
+		}
+		came <- o
+	}()
+	if o, ok := awaitPlace(ctx, entry.runEnv, emit, came); ok {
+		if o.session == nil {
+			s.pool.leave(at)
+		}
+		return o.session, nil, o.err
+	}
+	late = make(chan struct{})
+	s.work.more()
+	go func() {
+		defer s.work.leave()
+		defer close(late)
+		o := <-came
+		if o.session == nil {
+			s.pool.leave(at)
+			return
+		}
+		_ = s.pool.discard(s.pool.lend(entry, mode, req.Conversation, o.session, at))
+	}()
+	return nil, late, nil
+}
+
+// runTurn runs the session's Turn. A provider that does not return though ctx is done is given up after
+// the time its contract allows and more.
+func (s *Service) runTurn(ctx context.Context, lent *pooled, req cli.Request, w *watch) error {
+	leave := s.present.enter(req.Turn, lent)
+	defer func() {
+		if !leave(s.pool.closeWait) {
+			s.pool.spoil(lent)
+		}
+	}()
+	over := make(chan error, 1)
+	s.work.more()
+	go func() {
+		defer s.work.leave()
+		over <- guard(lent.agent, func() error {
+			lent.session.Turn(ctx, req, w.event)
+			return nil
+		})
+	}()
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
+	}
+	patience, stop := context.WithTimeout(context.Background(), s.pool.closeWait)
+	defer stop()
+	select {
+	case err := <-over:
+		return err
+	case <-patience.Done():
+		return cli.Failf(cli.BadOutput, lent.agent, "it did not detach from the turn")
+	}
+}
+
+// guard turns a panic of a provider into a Failure.
+func guard(agent cli.Agent, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &cli.Failure{
+				Kind: cli.UnknownFailure, Agent: agent, Reason: "ductor has a defect in its part for this agent",
+				Detail: cli.Shorten(fmt.Sprintf("panic: %v\n%s", p, debug.Stack()), 4<<10),
+			}
+		}
+	}()
+	return f()
+}

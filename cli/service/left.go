@@ -1,0 +1,283 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// leftTurn is a run that was left, such as one that has an open turn.
+type leftTurn struct {
+	runEnv *runEnv
+	from   cli.Launcher
+	run    cli.LeftRun
+	at     *place       // of its process
+	over   []cli.TurnID // that the run has marks of, though their outcomes are recorded
+}
+
+// belongsTo says whether the run has the turn: it was found where the turn ran, and has its mark.
+func (l *leftTurn) belongsTo(t cli.OpenTurn) bool {
+	return l.runEnv.sandbox == t.Sandbox && l.run.Agent == t.Agent &&
+		slices.ContainsFunc(l.run.Marks, func(m cli.Mark) bool { return m.Turn == t.Turn })
+}
+
+// forgetRecorded takes the turns out of the run's marks that are not open any more: no turn resumes them, and who
+// waited for them would take the process to be at work for ever. A mark outlives the record of its turn until another
+// one is made.
+func (l *leftTurn) forgetRecorded(open []cli.OpenTurn) {
+	var marks []cli.Mark
+	for _, m := range l.run.Marks {
+		if !m.OfTurn() || slices.ContainsFunc(open, func(t cli.OpenTurn) bool { return t.Turn == m.Turn && t.Sandbox == l.runEnv.sandbox }) {
+			marks = append(marks, m)
+		} else {
+			l.over = append(l.over, m.Turn)
+		}
+	}
+	l.run.Marks = marks
+}
+
+// attached says of a run that this process has by now that those turns are recorded.
+func (l *leftTurn) attached() {
+	for _, turn := range l.over {
+		l.from.Settled(turn)
+	}
+}
+
+func (l leftTurn) closeKey() closeKey {
+	return closeKey{l.runEnv.sandbox, l.run.Conversation, l.run.Agent}
+}
+
+// endUseless ends a run of which no turn is to be resumed.
+func (s *Service) endUseless(r leftTurn) {
+	if r.run.Problem != "" {
+		s.opts.Logger.Warn("a run that was left cannot be resumed; it is ended", "run", r.run.Run, "agent", string(r.run.Agent),
+			"conversation", string(r.run.Conversation), "pid", r.run.PID, "why", r.run.Problem)
+	}
+	s.discardLeft(r)
+}
+
+// spare keeps a run that is not this process's yet from being ended as useless: n is 1 for one more who is about to attach
+// to it, and -1 for one who has, or will not.
+func (s *Service) spare(run cli.RunID, n int) {
+	s.leftMu.Lock()
+	defer s.leftMu.Unlock()
+	s.spareLocked(run, n)
+}
+
+// spareLocked is called with leftMu held.
+func (s *Service) spareLocked(run cli.RunID, n int) {
+	s.spared[run] += n
+	if s.spared[run] == 0 {
+		delete(s.spared, run)
+	}
+}
+
+// sparedNow are the runs that are spared. It is asked for before a look at what was left: one that is not among them any
+// more by then is this process's.
+func (s *Service) sparedNow() map[cli.RunID]int {
+	s.leftMu.Lock()
+	defer s.leftMu.Unlock()
+	return maps.Clone(s.spared)
+}
+
+// adoptWait is how long it may take to attach to a run.
+const adoptWait = 10 * time.Second
+
+func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun, req cli.Request) (session cli.Session, err error) {
+	// Also a turn that was aborted is attached to, to end it in order.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptWait)
+	defer cancel()
+	err = guard(run.Agent, func() (err error) {
+		session, err = entry.provider.Adopt(ctx, run, req)
+		return err
+	})
+	return session, err
+}
+
+// discardLeft ends a run in the background.
+func (s *Service) discardLeft(left leftTurn) {
+	lift := s.pool.bar(left.closeKey())
+	s.pool.giveUp(left.at)
+	s.work.more()
+	go func() {
+		defer s.work.leave()
+		defer lift()
+		defer s.pool.leaveClosed(left.at)
+		ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace+cli.StopSlack)
+		defer cancel()
+		err := left.from.Discard(ctx, left.run.Run)
+		if err == nil {
+			return
+		}
+		s.opts.Logger.Error("end a run that was left", "run", left.run.Run, "pid", left.run.PID, "err", err)
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.missed(left.runEnv, err)
+		}
+	}()
+}
+
+// Resume goes on with a turn of which Survey said that a run has it, where that run is, like Run in the rest.
+// Nothing is asked again.
+func (s *Service) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	s.leftMu.Lock()
+	if left := s.left[req.Turn]; left != nil {
+		req.Sandbox = left.runEnv.sandbox
+		if left.runEnv.agents[agent] == nil { // it is not configured any more
+			delete(s.left, req.Turn)
+			s.spareLocked(left.run.Run, -1)
+			s.discardLeft(*left)
+		}
+	}
+	s.leftMu.Unlock()
+	return s.serve(ctx, agent, req, emit, s.resume)
+}
+
+func (s *Service) resume(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) cli.Result {
+	s.leftMu.Lock()
+	left := s.left[req.Turn]
+	delete(s.left, req.Turn)
+	s.leftMu.Unlock()
+	agent := entry.provider.Agent()
+	if left == nil {
+		return emitted(emit, cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "nothing is left of this turn")})
+	}
+	a := s.attemptLeft(ctx, entry, left, req, emit)
+	a.result.Err = entry.runEnv.named(a.result.Err)
+	s.settle(ctx, entry.runEnv, &a, func() { emit(a.result) })
+	return a.result
+}
+
+func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *leftTurn, req cli.Request, emit func(cli.Event)) attempt {
+	agent := entry.provider.Agent()
+	if left.run.Problem != "" {
+		s.opts.Logger.Warn("a turn cannot be resumed; its run is ended", "run", left.run.Run, "agent", string(agent),
+			"turn", string(req.Turn), "pid", left.run.PID, "why", left.run.Problem)
+		s.spare(left.run.Run, -1)
+		s.discardLeft(*left)
+		return attempt{result: cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "it cannot be resumed and was ended, because %s", left.run.Problem)}}
+	}
+	there := req
+	there.AddDirs, there.Files = nil, nil // they were brought when it began
+	there, err := s.furnish(ctx, entry, there, nil)
+	req.Home = there.Home
+	var session cli.Session
+	if err == nil || ctx.Err() != nil { // also what was aborted is attached to, to end it in order
+		session, err = s.adopt(ctx, entry, left.run, req)
+	}
+	s.spare(left.run.Run, -1)
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), cli.ErrDetached):
+		s.pool.leave(left.at)
+		return attempt{result: cli.Result{Detached: true}}
+	case err != nil:
+		s.discardLeft(*left)
+		return attempt{result: cli.Result{Err: entry.runEnv.lost(agent, err)}}
+	}
+	left.attached()
+	lent := s.pool.lend(entry, left.run.Mode, req.Conversation, session, left.at)
+	return s.attemptIn(ctx, lent, req, emit)
+}
+
+// Settled says that the outcome of a turn is recorded, so that nothing need be kept to go on with it.
+func (s *Service) Settled(turn cli.TurnID) {
+	for _, at := range s.runEnvs.list() {
+		for _, l := range at.launchers {
+			l.Settled(turn)
+		}
+	}
+}
+
+// keptSession is a Kept in the pool. It is idle from its beginning to its end.
+type keptSession struct {
+	cli.Kept
+	agent cli.Agent
+
+	mu   sync.Mutex
+	left bool
+	err  error // of Close
+}
+
+func (k *keptSession) Info() cli.SessionInfo {
+	return cli.SessionInfo{Agent: k.agent, Mode: cli.Live, PID: k.PID, Alive: k.Alive()}
+}
+
+func (k *keptSession) Fits(cli.Request) bool { return false }
+
+func (k *keptSession) Turn(_ context.Context, _ cli.Request, emit func(cli.Event)) {
+	emit(cli.Result{Err: cli.Failf(cli.UnknownFailure, k.agent, "a process that is kept for others takes no turn itself")})
+}
+
+func (k *keptSession) Close(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.left {
+		k.left = true
+		k.err = k.Kept.Close(ctx)
+	}
+	return k.err
+}
+
+func (k *keptSession) Detach() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.left {
+		k.left = true
+		k.Kept.Detach()
+	}
+}
+
+// keepShared has a process of several conversations taken over in the background, if nothing runs in it. A session
+// that is opened during that waits for it, or has a process of its own started; then the one that was left is ended.
+func (s *Service) keepShared(left leftTurn) bool {
+	entry := s.liveEntry(left)
+	if entry == nil || left.run.Conversation != "" || s.pool.tooMany() {
+		return false
+	}
+	keeper, can := entry.provider.(cli.Keeper)
+	if _, rests := left.run.Rested(); !can || !rests {
+		return false
+	}
+	s.spare(left.run.Run, 1)
+	if s.work.spawn(func() { s.keep(entry, keeper, left) }) {
+		return true
+	}
+	s.spare(left.run.Run, -1)
+	return false
+}
+
+// keepWait is how long it may take to take over a process that is kept. Only sessions for it wait that long.
+const keepWait = 30 * time.Second
+
+func (s *Service) keep(entry *agentEntry, keeper cli.Keeper, left leftTurn) {
+	ctx, cancel := context.WithTimeout(s.base, keepWait)
+	defer cancel()
+	var kept cli.Kept
+	err := guard(left.run.Agent, func() (err error) {
+		kept, err = keeper.Keep(ctx, left.run)
+		return err
+	})
+	s.spare(left.run.Run, -1)
+	if err == nil && s.pool.keep(entry, "", &keptSession{Kept: kept, agent: left.run.Agent}, left.at) {
+		left.forgetRecorded(nil)
+		left.attached()
+		return
+	}
+	if err == nil { // the service ends
+		kept.Detach()
+	}
+	if errors.Is(context.Cause(s.base), cli.ErrDetached) {
+		s.pool.leave(left.at)
+		return
+	}
+	if err != nil && s.base.Err() == nil {
+		s.opts.Logger.Info("an agent that served several conversations is not kept; it is ended", "run", left.run.Run,
+			"agent", string(left.run.Agent), "pid", left.run.PID, "why", err)
+	}
+	s.discardLeft(left)
+}

@@ -1,0 +1,428 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+)
+
+// fakeLauncher has runs that were left, and remembers what became of them.
+type fakeLauncher struct {
+	runs      []cli.LeftRun
+	err       error // of Left
+	since     time.Time
+	slow      time.Duration // what a Discard takes
+	hold      error         // of Discard
+	mu        sync.Mutex
+	discarded []cli.RunID
+	settled   []cli.TurnID
+}
+
+func (*fakeLauncher) Start(context.Context, cli.Command) (cli.Process, error) {
+	return nil, fs.ErrNotExist
+}
+func (*fakeLauncher) LookPath(string) (string, error) { return "", fs.ErrNotExist }
+func (*fakeLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
+	return nil, fs.ErrNotExist
+}
+func (l *fakeLauncher) Left(context.Context) ([]cli.LeftRun, error) { return l.runs, l.err }
+func (l *fakeLauncher) Knows(since time.Time) bool                  { return since.After(l.since) }
+
+func (l *fakeLauncher) Settled(turn cli.TurnID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settled = append(l.settled, turn)
+}
+
+func (l *fakeLauncher) Discard(_ context.Context, run cli.RunID) error {
+	time.Sleep(l.slow)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hold == nil {
+		l.discarded = append(l.discarded, run)
+	}
+	return l.hold
+}
+
+func (l *fakeLauncher) gone() []cli.RunID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(slices.Values(l.discarded))
+}
+
+// leftRun is a live run of the conversation "a", of the agent session "s", with the marks of turns.
+func leftRun(id cli.RunID, turns ...cli.TurnID) cli.LeftRun {
+	run := cli.LeftRun{Run: id, Alive: true, Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s"}}
+	for _, turn := range turns {
+		run.Marks = append(run.Marks, cli.Mark{Turn: turn})
+	}
+	return run
+}
+
+// What becomes of each run that was left, and what is said of each open turn.
+func TestSurvey(t *testing.T) {
+	change := func(run cli.LeftRun, f func(*cli.LeftRun)) cli.LeftRun { f(&run); return run }
+	turn := cli.OpenTurn{Turn: "1", Agent: "fake", Conversation: "a"}
+	for _, tc := range []struct {
+		name   string
+		runs   []cli.LeftRun
+		err    error
+		forgot bool // the launcher may have forgotten runs of that time
+		refuse bool // the provider adopts nothing
+		open   bool // turn 1 is
+		want   cli.Remains
+		pooled int
+		gone   []cli.RunID
+	}{
+		{name: "nothing"},
+		{name: "nothing of an open turn", open: true, want: cli.RemainsNothing},
+		{name: "nothing, but it may be forgotten", open: true, forgot: true, want: cli.RemainsUnknown},
+		{name: "nobody can look", open: true, err: errors.New("no"), want: cli.RemainsUnknown},
+		{name: "a run that has it", runs: []cli.LeftRun{leftRun("r", "0", "1")}, open: true, want: cli.RemainsRun},
+		{name: "a run that has it and cannot be attached to", open: true, want: cli.RemainsRun,
+			runs: []cli.LeftRun{change(leftRun("r", "1"), func(r *cli.LeftRun) { r.Problem = "too old" })}},
+		{name: "a run that has it and is over", open: true, want: cli.RemainsRun,
+			runs: []cli.LeftRun{change(leftRun("r", "1"), func(r *cli.LeftRun) { r.Alive = false })}},
+		{name: "a run of another agent that has it", open: true, want: cli.RemainsNothing, gone: []cli.RunID{"r"},
+			runs: []cli.LeftRun{change(leftRun("r", "1"), func(r *cli.LeftRun) { r.Agent = "other" })}},
+		{name: "an idle session", runs: []cli.LeftRun{leftRun("r", "0")}, pooled: 1},
+		{name: "an idle session of the turn's conversation", runs: []cli.LeftRun{leftRun("r", "0")}, open: true, want: cli.RemainsNothing, pooled: 1},
+		{name: "two idle sessions of a conversation", runs: []cli.LeftRun{leftRun("r"), leftRun("s")}, pooled: 1, gone: []cli.RunID{"s"}},
+		{name: "an idle one beside one that runs", runs: []cli.LeftRun{leftRun("r"), leftRun("s", "1")}, open: true, want: cli.RemainsRun, gone: []cli.RunID{"r"}},
+		{name: "an idle session that is not adopted", runs: []cli.LeftRun{leftRun("r")}, refuse: true, gone: []cli.RunID{"r"}},
+		{name: "an idle program that is dead", gone: []cli.RunID{"r"},
+			runs: []cli.LeftRun{change(leftRun("r"), func(r *cli.LeftRun) { r.Alive = false })}},
+		{name: "one-shot, and nobody's turn", gone: []cli.RunID{"r"},
+			runs: []cli.LeftRun{change(leftRun("r", "9"), func(r *cli.LeftRun) { r.Mode = cli.OneShot })}},
+		{name: "idle, and of another version", gone: []cli.RunID{"r"},
+			runs: []cli.LeftRun{change(leftRun("r"), func(r *cli.LeftRun) { r.Problem = "too old" })}},
+		{name: "nobody's conversation", gone: []cli.RunID{"r"},
+			runs: []cli.LeftRun{change(leftRun("r"), func(r *cli.LeftRun) { r.Conversation = "" })}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &fakeLauncher{runs: tc.runs, err: tc.err}
+				turn.Started = time.Now()
+				if tc.forgot {
+					l.since = turn.Started.Add(time.Hour)
+				}
+				p := &fakeProvider{}
+				if tc.refuse {
+					p.adopt = func(context.Context, cli.LeftRun, *fakeSession) error {
+						return cli.Failf(cli.UnknownFailure, "fake", "no")
+					}
+				}
+				s := newTestService(t, Options{Launchers: []cli.Launcher{l}}, p)
+				var open []cli.OpenTurn
+				if tc.open {
+					open = append(open, turn)
+				}
+				remains, err := s.Survey(t.Context(), open)
+				if remains["1"] != tc.want || !errors.Is(err, tc.err) {
+					t.Errorf("remains %q, %v, want %q", remains, err, tc.want)
+				}
+				synctest.Wait()
+				if got := l.gone(); !slices.Equal(got, tc.gone) || len(s.pool.status()) != tc.pooled {
+					t.Errorf("ended %v, pooled %+v, want %v and %d", got, s.pool.status(), tc.gone, tc.pooled)
+				}
+				closeService(t, s)
+			})
+		})
+	}
+}
+
+// An idle session that was adopted takes the conversation's next turn, in the process that there is.
+func TestSurveyedSessionTakesTheNextTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, p := &fakeLauncher{runs: []cli.LeftRun{leftRun("r")}}, &fakeProvider{}
+		s := newTestService(t, Options{Launchers: []cli.Launcher{l}}, p)
+		if _, err := s.Survey(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		r, _ := run(t, s, "fake", cli.Request{Conversation: "a", Prompt: "on", Resume: "s"})
+		if len(p.opened()) != 1 || p.opened()[0].left.Run != "r" || r.AgentSessionID != "s" {
+			t.Errorf("%+v in %d sessions", r, len(p.opened()))
+		}
+		closeService(t, s)
+		if !p.opened()[0].isClosed() {
+			t.Error("it was not closed with the service")
+		}
+	})
+}
+
+// While a useless run is being ended nothing is started in its conversation, and everywhere else it is.
+func TestSurveyBarsTheConversation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead := leftRun("r")
+		dead.Alive = false
+		l, p := &fakeLauncher{runs: []cli.LeftRun{dead}, slow: 3 * time.Second}, &fakeProvider{}
+		s := newTestService(t, Options{Launchers: []cli.Launcher{l}}, p)
+		began := time.Now()
+		if _, err := s.Survey(t.Context(), nil); err != nil || time.Since(began) != 0 {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		run(t, s, "fake", cli.Request{Conversation: "b"})
+		if took := time.Since(began); took != 0 {
+			t.Errorf("another conversation waited %s", took)
+		}
+		run(t, s, "fake", cli.Request{Conversation: "a"})
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("the conversation's next turn began after %s", took)
+		}
+		closeService(t, s)
+	})
+}
+
+// surveyed is a service whose turn "1" is left in a run.
+func surveyed(t *testing.T, opts Options, left cli.LeftRun, p *fakeProvider) (*Service, *fakeLauncher) {
+	t.Helper()
+	l := &fakeLauncher{runs: []cli.LeftRun{left}}
+	opts.Launchers = []cli.Launcher{l}
+	s := newTestService(t, opts, p)
+	remains, err := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "1", Agent: "fake", Conversation: "a", Started: time.Now()}})
+	if err != nil || remains["1"] != cli.RemainsRun {
+		t.Fatalf("%v, %v", remains, err)
+	}
+	return s, l
+}
+
+func resume(t *testing.T, s *Service, req cli.Request) (cli.Result, []cli.Event) {
+	t.Helper()
+	var events []cli.Event
+	r := s.Resume(t.Context(), "fake", req, func(ev cli.Event) { events = append(events, ev) })
+	if last, ok := events[len(events)-1].(cli.Result); !ok || last.Text != r.Text || last.Err != r.Err || last.Detached != r.Detached {
+		t.Errorf("the last event is %#v, returned was %#v", events[len(events)-1], r)
+	}
+	return r, events
+}
+
+// A run may have marks of turns whose outcomes are recorded. Who goes on with another one of it hears nothing of them, and
+// the run is told that nothing is kept for their sake.
+func TestRecordedTurnsOfARunThatGoesOnAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{}
+		s, l := surveyed(t, Options{}, leftRun("r", "0", "1", cli.SpoilMark, cli.RestMark), p)
+		if len(l.settled) > 0 {
+			t.Errorf("settled %v in a run that is not attached to", l.settled)
+		}
+		if r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a"}); r.Err != nil {
+			t.Error(r.Err)
+		}
+		marks := p.opened()[0].left.Marks
+		if len(marks) != 3 || marks[0].Turn != "1" || marks[1].Turn != cli.SpoilMark || marks[2].Turn != cli.RestMark || !slices.Equal(l.settled, []cli.TurnID{"0"}) {
+			t.Errorf("adopted with the marks %+v, and %v are settled", marks, l.settled)
+		}
+		closeService(t, s)
+	})
+}
+
+func TestResumeGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, req cli.Request, em *cli.Emitter) {
+			em.Session(s.id, "m")
+			em.Text("a", "while you were away")
+			em.Pass(cli.CaughtUp{})
+			em.Finish(cli.Result{})
+		}}
+		s, l := surveyed(t, Options{}, leftRun("r", "1"), p)
+		req := cli.Request{Turn: "1", Conversation: "a"}
+		r, _ := resume(t, s, req)
+		if r.Err != nil || r.Text != "while you were away" || r.Fallback {
+			t.Errorf("%+v", r)
+		}
+		p.turn = nil
+		run(t, s, "fake", cli.Request{Turn: "2", Conversation: "a", Resume: "s"}) // in the same process
+		if n := len(p.opened()); n != 1 || len(l.gone()) > 0 {
+			t.Errorf("%d sessions, ended %v", n, l.gone())
+		}
+		s.Settled("1")
+		if diff := cmp.Diff([]cli.TurnID{"1"}, l.settled); diff != "" {
+			t.Error(diff)
+		}
+		if r, _ := resume(t, s, req); r.Err == nil { // once only
+			t.Errorf("a second time it is %+v", r)
+		}
+		closeService(t, s)
+	})
+}
+
+// A resumed turn that broke is never asked again, although nothing was shown: it may have had effects.
+func TestResumeNeverRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := 0
+		p := &fakeProvider{turn: func(_ context.Context, _ *fakeSession, _ cli.Request, em *cli.Emitter) {
+			turns++
+			em.Finish(cli.Result{Err: cli.Failf(cli.Crashed, "", "x")})
+		}}
+		s, _ := surveyed(t, Options{}, leftRun("r", "1"), p)
+		if r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a"}); r.Err == nil || r.Err.Kind != cli.Crashed || turns != 1 {
+			t.Errorf("%+v after %d turns", r, turns)
+		}
+		closeService(t, s)
+	})
+}
+
+// The time limit of a turn counts from its beginning, not from ductor's.
+func TestResumeTimesOut(t *testing.T) {
+	for _, tc := range []struct{ ago, want time.Duration }{
+		{20 * time.Minute, 40 * time.Minute}, {5 * time.Hour, leastLimit}, {0, time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := surveyed(t, Options{Timeout: time.Hour}, leftRun("r", "1"), &fakeProvider{turn: obedient})
+			began := time.Now()
+			r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a", Began: began.Add(-tc.ago)})
+			if took := time.Since(began); took != tc.want || r.Err == nil || r.Err.Kind != cli.TimedOut {
+				t.Errorf("begun %s ago, it ended after %s with %+v", tc.ago, took, r.Err)
+			}
+			closeService(t, s)
+		})
+	}
+}
+
+func TestResumeCanBeAborted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: obedient}
+		s, _ := surveyed(t, Options{}, leftRun("r", "1"), p)
+		time.AfterFunc(time.Second, func() {
+			if !s.AbortTurn("1") {
+				t.Error("it does not run")
+			}
+		})
+		r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a"})
+		if !r.Aborted || r.Text != "half" || !p.opened()[0].isClosed() {
+			t.Errorf("%+v, closed %v", r, p.opened()[0].isClosed())
+		}
+		closeService(t, s)
+	})
+}
+
+// A run that cannot be resumed is ended, and the chat is told why in plain words.
+func TestResumeOfWhatCannotBe(t *testing.T) {
+	old := leftRun("r", "1")
+	old.Problem = "its supervisor speaks version 1, this ductor needs 2"
+	for _, tc := range []struct {
+		name string
+		left cli.LeftRun
+		p    *fakeProvider
+		want string
+	}{
+		{"refused", old, &fakeProvider{}, "Fake failed: it cannot be resumed and was ended, because its supervisor speaks version 1, this ductor needs 2."},
+		{"not adopted", leftRun("r", "1"), &fakeProvider{adopt: func(context.Context, cli.LeftRun, *fakeSession) error {
+			return cli.Failf(cli.Crashed, "fake", "gone")
+		}}, "gone"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, l := surveyed(t, Options{}, tc.left, tc.p)
+				r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a"})
+				if r.Err == nil || !strings.Contains(r.Err.Sentence(), tc.want) {
+					t.Errorf("%+v", r.Err)
+				}
+				synctest.Wait()
+				if !slices.Equal(l.gone(), []cli.RunID{"r"}) {
+					t.Errorf("ended %v", l.gone())
+				}
+				closeService(t, s)
+			})
+		})
+	}
+}
+
+func detachService(t *testing.T, s *Service) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.Detach(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// Detach lets go of what Close would end: turns that run, sessions that wait for one.
+func TestServiceDetach(t *testing.T) {
+	for _, detach := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &fakeProvider{}
+			s := newTestService(t, Options{}, p)
+			run(t, s, "fake", cli.Request{Conversation: "idle"})
+			p.turn = obedient
+			done := make(chan cli.Result)
+			go func() { done <- s.Run(t.Context(), "fake", cli.Request{Conversation: "busy"}, func(cli.Event) {}) }()
+			synctest.Wait()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				if detach {
+					detachService(t, s)
+				}
+				closeService(t, s)
+			}()
+			r := <-done
+			<-ended
+			if r.Detached != detach || (r.Err == nil) != detach || r.Text != "half" {
+				t.Errorf("detach %v: %+v, %+v", detach, r, r.Err)
+			}
+			for i, session := range p.opened() {
+				if session.isDetached() != detach || session.isClosed() == detach {
+					t.Errorf("detach %v: session %d is detached %v, closed %v", detach, i, session.isDetached(), session.isClosed())
+				}
+			}
+			if late, _ := run(t, s, "fake", cli.Request{}); late.Detached != detach {
+				t.Errorf("detach %v: a turn that comes too late is %+v", detach, late)
+			}
+			if st := s.pool.status(); len(st) > 0 {
+				t.Errorf("still there: %+v", st)
+			}
+		})
+	}
+}
+
+// A turn that ends by itself while ductor goes keeps its session, its background work and all.
+func TestServiceDetachAsATurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: func(ctx context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+			em.Session(s.id, "m")
+			em.Text("a", "all")
+			<-ctx.Done()
+			em.Finish(cli.Result{})
+		}}
+		s := newTestService(t, Options{}, p)
+		done := make(chan cli.Result)
+		go func() { done <- s.Run(t.Context(), "fake", cli.Request{Conversation: "a"}, func(cli.Event) {}) }()
+		synctest.Wait()
+		go detachService(t, s)
+		if r := <-done; r.Detached || r.Err != nil || r.Text != "all" {
+			t.Errorf("%+v", r)
+		}
+		synctest.Wait()
+		if session := p.opened()[0]; session.isClosed() || !session.isDetached() {
+			t.Errorf("closed %v, detached %v", session.isClosed(), session.isDetached())
+		}
+	})
+}
+
+// What is being ended when ductor goes is ended all the same.
+func TestServiceDetachAfterAbort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: obedient}
+		p.open = func(_ context.Context, s *fakeSession) error { s.closeTime = time.Second; return nil }
+		s := newTestService(t, Options{}, p)
+		done := make(chan cli.Result)
+		go func() { done <- s.Run(t.Context(), "fake", cli.Request{Conversation: "a"}, func(cli.Event) {}) }()
+		synctest.Wait()
+		s.Abort("a")
+		detachService(t, s)
+		if r := <-done; !r.Aborted || !p.opened()[0].isClosed() || p.opened()[0].isDetached() {
+			t.Errorf("%+v, closed %v, detached %v", r, p.opened()[0].isClosed(), p.opened()[0].isDetached())
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package service
+
+import (
+	"strings"
+	"testing"
+
+	"ductor/cli"
+)
+
+func TestWhatAnAgentCannotDoDependsOnHowItIsRun(t *testing.T) {
+	for mode, want := range map[cli.Mode]string{cli.Live: "", cli.OneShot: "it cannot"} {
+		p := &fakeProvider{agent: "a", modes: []cli.Mode{mode}}
+		s, err := New(Options{Providers: []cli.Provider{limitedProvider{p}, &fakeProvider{agent: "b"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Agents(t.Context(), "") // which asks for the mode
+		if got := s.Cannot("", "a", cli.Plan); got != want {
+			t.Errorf("%s: %q, want %q", mode, got, want)
+		}
+		if got := s.Cannot("", "a", cli.Ask) + s.Cannot("", "b", cli.Plan) + s.Cannot("", "c", cli.Plan); got != "" {
+			t.Errorf("%s: %q", mode, got)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// limitedProvider cannot plan when it is run once.
+type limitedProvider struct{ *fakeProvider }
+
+func (limitedProvider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
+	if mode == cli.OneShot && p == cli.Plan {
+		return "it cannot"
+	}
+	return ""
+}
+
+func TestAnAgentThatCannotBeToldItsToolsRunsNoTurnThatNamesThem(t *testing.T) {
+	p := &fakeProvider{}
+	s := newTestService(t, Options{}, p)
+	r, _ := run(t, s, "fake", cli.Request{Tools: []string{"Read", "Grep"}})
+	if r.Err == nil || r.Err.Kind != cli.Refused || !strings.Contains(r.Err.Sentence(), "Read, Grep") || len(p.opened()) > 0 {
+		t.Errorf("%+v, and %d sessions were opened", r.Err, len(p.opened()))
+	}
+	closeService(t, s)
+}

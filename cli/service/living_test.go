@@ -1,0 +1,133 @@
+package service
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/cli"
+)
+
+// An idle process that dies is noticed at once, and the next turn goes on in another one.
+func TestAnIdleProcessThatDiesIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := newFakePlace()
+		p := &fakeProvider{open: place.open}
+		s := newTestService(t, Options{Launchers: []cli.Launcher{place}}, p)
+		one, _ := run(t, s, "fake", cli.Request{Conversation: "a"})
+		place.processes[p.opened()[0].pid].die()
+		synctest.Wait()
+		if !p.opened()[0].isClosed() || len(s.pool.places) > 0 {
+			t.Errorf("after the crash %d places are taken", len(s.pool.places))
+		}
+		if got := living(s); got != "" {
+			t.Errorf("status shows %q", got)
+		}
+		two, _ := run(t, s, "fake", cli.Request{Conversation: "a", Resume: one.AgentSessionID})
+		if two.AgentSessionID != one.AgentSessionID || len(p.opened()) != 2 {
+			t.Errorf("it went on as %+v in session %d", two, len(p.opened()))
+		}
+		closeService(t, s)
+	})
+}
+
+// So is one that dies just as its turn gives it back.
+func TestAProcessThatDiesAsItIsGivenBackIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := newFakePlace()
+		p := &fakeProvider{open: place.open, turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+			em.Finish(cli.Result{})
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.asked = func() {
+				s.process.die()
+				synctest.Wait()
+			}
+		}}
+		s := newTestService(t, Options{Launchers: []cli.Launcher{place}}, p)
+		s.Run(t.Context(), "fake", cli.Request{Conversation: "a"}, quietly)
+		synctest.Wait()
+		s.pool.mu.Lock()
+		places, idle := len(s.pool.places), len(s.pool.idle)
+		s.pool.mu.Unlock()
+		if !p.opened()[0].isClosed() || places+idle > 0 {
+			t.Errorf("after the crash %d places are taken, and %d sessions are idle", places, idle)
+		}
+		closeService(t, s)
+	})
+}
+
+// Beyond the limit of memory idle processes are ended, the longest idle one first; busy ones never are.
+func TestMemoryIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := newFakePlace()
+		p := &fakeProvider{open: place.open}
+		s := newTestService(t, Options{MaxMemory: 100, MemoryEvery: 10 * time.Second, Launchers: []cli.Launcher{place}}, p)
+		grow := func(c cli.Conversation, bytes int64) {
+			for _, f := range p.opened() {
+				if f.begin.Conversation == c {
+					place.processes[f.pid].memory.Store(bytes)
+				}
+			}
+		}
+		for _, c := range []cli.Conversation{"a", "b", "c"} {
+			run(t, s, "fake", cli.Request{Conversation: c})
+			grow(c, 30)
+			time.Sleep(time.Second)
+		}
+		if got, l := living(s), s.Live(t.Context()); got != "abc" || l.Memory != 90 || l.Sessions[0].Memory != 30 || l.MaxMemory != 100 {
+			t.Errorf("%q live, %+v", got, l)
+		}
+		grow("c", 45)
+		time.Sleep(11 * time.Second)
+		if got := living(s); got != "bc" {
+			t.Errorf("%q live with 105 of 100 bytes before", got)
+		}
+		p.turn = lasting
+		b := p.opened()[1].id
+		over := begin(t, s, cli.Request{Conversation: "b", Resume: b}, quietly)
+		grow("b", 500)
+		time.Sleep(11 * time.Second)
+		if got := living(s); got != "B" {
+			t.Errorf("%q live while the busy one holds too much", got)
+		}
+		if r := <-over; r.Err != nil {
+			t.Error(r.Err)
+		}
+		if got := living(s); got != "" { // looked at after the turn, not only in time
+			t.Errorf("%q live after its turn", got)
+		}
+		closeService(t, s)
+	})
+}
+
+// fakePlace is a launcher whose processes are known by their numbers.
+type fakePlace struct {
+	fakeLauncher
+	mu        sync.Mutex
+	processes map[int]*measuredProcess
+}
+
+func newFakePlace() *fakePlace { return &fakePlace{processes: map[int]*measuredProcess{}} }
+
+// open is fakeProvider.open: each session has a process of its own.
+func (l *fakePlace) open(_ context.Context, s *fakeSession) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	process := &measuredProcess{playedProcess: newPlayedProcess()}
+	pid := 100 + len(l.processes)
+	l.processes[pid] = process
+	s.runAs(pid, process)
+	return nil
+}
+
+func (l *fakePlace) Find(_ cli.Agent, pid int) cli.Process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.processes[pid]; p != nil {
+		return p
+	}
+	return nil
+}

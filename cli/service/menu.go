@@ -1,0 +1,223 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// troubleTTL is how long bad news is kept: whoever logs in wants to see it soon.
+const troubleTTL = 5 * time.Second
+
+// modelList is what a provider said when it was asked for its models.
+type modelList struct {
+	models []cli.Model
+	err    error
+}
+
+// authAnswer is what a provider found out, or why its place could not be asked.
+type authAnswer struct {
+	auth cli.Auth
+	err  error
+}
+
+func (s *Service) newEntry(at *runEnv, p cli.Provider) *agentEntry {
+	ask := func(f func(ctx context.Context)) {
+		ctx, cancel := context.WithTimeout(s.base, s.opts.MenuWait)
+		defer cancel()
+		f(ctx)
+	}
+	return &agentEntry{
+		provider: p, runEnv: at, modes: s.newModes(p),
+		auth: &cached[authAnswer]{
+			now: s.opts.Now, spawn: s.work.spawn,
+			keep: func(a authAnswer) time.Duration { return s.ttl(a.err == nil && a.auth.State == cli.Authenticated) },
+			fetch: func() (a authAnswer) {
+				ask(func(ctx context.Context) { a = at.ask(ctx, p) })
+				return a
+			},
+		},
+		models: &cached[modelList]{
+			now: s.opts.Now, spawn: s.work.spawn,
+			keep: func(l modelList) time.Duration { return s.ttl(l.err == nil) },
+			fetch: func() (l modelList) {
+				ask(func(ctx context.Context) {
+					l.err = guard(p.Agent(), func() (err error) { l.models, err = p.Models(ctx); return err })
+				})
+				return l
+			},
+		},
+	}
+}
+
+func (s *Service) ttl(good bool) time.Duration {
+	if good {
+		return s.opts.MenuTTL
+	}
+	return min(troubleTTL, s.opts.MenuTTL)
+}
+
+// ask has an agent look whether it can be used, in a place that is there. One that is not found in a sandbox
+// is looked for once more: the sandbox may have gone under its feet.
+func (at *runEnv) ask(ctx context.Context, p cli.Provider) authAnswer {
+	a := at.askOnce(ctx, p)
+	if a.err == nil && a.auth.State == cli.NotFound && at.sandbox != "" {
+		a = at.askOnce(ctx, p)
+	}
+	return a
+}
+
+func (at *runEnv) askOnce(ctx context.Context, p cli.Provider) (a authAnswer) {
+	agent := p.Agent()
+	if err := guard(agent, func() error { return at.prepare(ctx) }); err != nil {
+		lost := at.lost(agent, err)
+		return authAnswer{auth: cli.Auth{State: cli.NotFound, Fix: lost.Error()}, err: lost}
+	}
+	if err := guard(agent, func() error { a.auth = p.Auth(ctx); return nil }); err != nil {
+		a.auth = cli.Auth{State: cli.NotFound, Fix: err.Error()}
+	}
+	return a
+}
+
+// Menu says for each agent of a place, in the order of its providers, whether it can be used and which models it
+// has. A sandbox is made for it; one that is not configured has no agents. The agents are asked at the same time and each has MenuWait. What it says is at most MenuTTL old;
+// an agent that cannot be asked shows Err and no models. Err is ErrLoading where ctx is AtOnce and nothing is known yet.
+func (s *Service) Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry {
+	at := s.runEnvs.get(in)
+	if at == nil {
+		return nil
+	}
+	entries := make([]cli.MenuEntry, len(at.order))
+	var asked sync.WaitGroup
+	for i, agent := range at.order {
+		asked.Go(func() { entries[i] = at.agents[agent].menu(ctx) })
+	}
+	asked.Wait()
+	return entries
+}
+
+func (e *agentEntry) menu(ctx context.Context) cli.MenuEntry {
+	agent := e.provider.Agent()
+	entry := cli.MenuEntry{Agent: agent}
+	answer, err := e.auth.get(ctx)
+	if err == nil {
+		err = answer.err
+	}
+	auth := answer.auth
+	if entry.Auth = auth; err == nil && auth.State == cli.Authenticated {
+		var list modelList
+		list, err = e.models.get(ctx)
+		entry.Models = slices.Clone(list.models)
+		if err == nil {
+			err = list.err
+		}
+	} else if err == nil {
+		err = e.runEnv.named(unusable(agent, auth))
+	}
+	if err != nil {
+		entry.Models, entry.Err = nil, err
+	}
+	return entry
+}
+
+// unusable is the Failure of an agent that is not Authenticated.
+func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
+	if auth.State == cli.NotFound {
+		return &cli.Failure{Kind: cli.NotInstalled, Agent: agent, Reason: auth.Fix}
+	}
+	return &cli.Failure{Kind: cli.NotLoggedIn, Agent: agent, Reason: auth.Fix}
+}
+
+// sandboxWait is how long a sandbox may take to say which of its agents can be used. When somebody waited for that in
+// vain, no other does for silentFor: an image that is being built takes minutes.
+const (
+	sandboxWait = 2 * time.Second
+	silentFor   = time.Minute
+)
+
+// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used, else
+// the first fallback that can. If none can, the error is the *Failure of the configured one. In a sandbox that
+// does not say so soon, or cannot be had, it is the configured one: its turn waits for the place, and says what is
+// wrong with it. Where ctx is AtOnce an agent of which nothing is known yet counts as one that can be used.
+func (s *Service) Default(ctx context.Context, in cli.Sandbox) (cli.Agent, error) {
+	at := s.runEnvs.get(in)
+	if at == nil {
+		return s.opts.Default, nil
+	}
+	asked, cancel := s.patience(ctx, at)
+	defer cancel()
+	order := s.order(at)
+	var first error
+	for _, agent := range order {
+		answer, err := at.agents[agent].auth.get(asked)
+		switch {
+		case err != nil && ctx.Err() == nil && asked.Err() != nil:
+			s.heardNothing(asked, at)
+			return order[0], nil
+		case errors.Is(err, cli.ErrLoading):
+			return agent, nil
+		case err != nil:
+			return "", err
+		case answer.err != nil:
+			return order[0], nil
+		case answer.auth.State == cli.Authenticated:
+			return agent, nil
+		case first == nil:
+			first = at.named(unusable(agent, answer.auth))
+		}
+	}
+	return "", first
+}
+
+// patience bounds how long a sandbox is waited for to say which of its agents can be used.
+func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, context.CancelFunc) {
+	switch {
+	case at.sandbox == "":
+		return ctx, func() {}
+	case s.isSilent(at):
+		return context.WithTimeout(ctx, 0)
+	}
+	return context.WithTimeout(ctx, sandboxWait)
+}
+
+// isSilent says whether somebody waited in vain lately.
+func (s *Service) isSilent(at *runEnv) bool {
+	since := at.silent.Load()
+	return since != 0 && s.opts.Now().Sub(time.Unix(0, since)) < silentFor
+}
+
+// heardNothing notes that a sandbox says nothing, and has all its agents asked until then. asked is over.
+func (s *Service) heardNothing(asked context.Context, at *runEnv) {
+	if !s.isSilent(at) {
+		at.silent.Store(s.opts.Now().UnixNano())
+	}
+	for _, entry := range at.agents {
+		_, _ = entry.auth.get(asked) // who asks later gets the answer
+	}
+}
+
+// order is every agent of a place once: the default, the fallbacks, the others.
+func (s *Service) order(at *runEnv) []cli.Agent {
+	wanted := append([]cli.Agent{s.opts.Default}, s.opts.Fallbacks...)
+	var order []cli.Agent
+	for _, agent := range append(wanted, at.order...) {
+		if at.agents[agent] != nil && !slices.Contains(order, agent) {
+			order = append(order, agent)
+		}
+	}
+	return order
+}
+
+// Refresh makes the next Menu and Default ask the agents anew.
+func (s *Service) Refresh() {
+	for _, at := range s.runEnvs.list() {
+		for _, e := range at.agents {
+			e.auth.forget()
+			e.models.forget()
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/cli"
+)
+
+// inState is an agent that is in a state.
+func inState(agent cli.Agent, state cli.AuthState, models ...cli.ModelID) *fakeProvider {
+	return &fakeProvider{
+		agent: agent,
+		auth:  func(context.Context) cli.Auth { return cli.Auth{State: state, Fix: "do this"} },
+		models: func(context.Context) (list []cli.Model, err error) {
+			for _, id := range models {
+				list = append(list, cli.Model{Agent: agent, ID: id, Name: "The " + string(id)})
+			}
+			return list, nil
+		},
+	}
+}
+
+func TestMenu(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := inState("slow", cli.Authenticated)
+		slow.models = func(ctx context.Context) ([]cli.Model, error) { <-ctx.Done(); return nil, ctx.Err() }
+		panics := inState("panics", cli.Authenticated)
+		panics.models = func(context.Context) ([]cli.Model, error) { panic("models") }
+		s := newTestService(t, Options{MenuWait: 3 * time.Second},
+			inState("good", cli.Authenticated, "m1", "m2"), inState("out", cli.Installed, "m"), inState("gone", cli.NotFound), slow, panics)
+		began := time.Now()
+		menu := s.Menu(t.Context(), "")
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("took %s: the agents were not asked at the same time, or without a deadline", took)
+		}
+		want := []struct {
+			agent  cli.Agent
+			models int
+			kind   cli.FailureKind
+		}{{"good", 2, ""}, {"out", 0, cli.NotLoggedIn}, {"gone", 0, cli.NotInstalled}, {"slow", 0, cli.UnknownFailure}, {"panics", 0, cli.UnknownFailure}}
+		for i, w := range want {
+			var kind cli.FailureKind
+			if f := cli.AsFailure(menu[i].Agent, menu[i].Err); f != nil {
+				kind = f.Kind
+			}
+			if menu[i].Agent != w.agent || len(menu[i].Models) != w.models || kind != w.kind {
+				t.Errorf("entry %d is %+v", i, menu[i])
+			}
+		}
+		if !errors.Is(menu[3].Err, context.DeadlineExceeded) {
+			t.Errorf("the slow one's error is %v", menu[3].Err)
+		}
+		closeService(t, s)
+	})
+}
+
+// Whoever does not want to wait gets what is known, and has the rest looked up.
+func TestWhatIsKnownIsSaidAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := inState("slow", cli.Authenticated, "m")
+		auth := slow.auth
+		slow.auth = func(ctx context.Context) cli.Auth { time.Sleep(time.Second); return auth(ctx) }
+		s := newTestService(t, Options{}, slow)
+		began := time.Now()
+		if e := s.Menu(cli.AtOnce(t.Context()), "")[0]; !errors.Is(e.Err, cli.ErrLoading) || e.Agent != "slow" {
+			t.Errorf("the cold menu has %+v", e)
+		}
+		if got, err := s.Default(cli.AtOnce(t.Context()), ""); got != "slow" || err != nil {
+			t.Errorf("the default of which nothing is known is %q, %v", got, err)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it took %s", took)
+		}
+		time.Sleep(2 * time.Second)
+		s.Menu(cli.AtOnce(t.Context()), "") // its models are asked for once it is known that it can be used
+		synctest.Wait()
+		if e := s.Menu(cli.AtOnce(t.Context()), "")[0]; e.Err != nil || len(e.Models) != 1 {
+			t.Errorf("the menu that was looked up has %+v", e)
+		}
+		closeService(t, s)
+	})
+}
+
+// A list is asked for once in a while, renewed in the background, and never shown after a failure.
+func TestMenuIsCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, broken := 0, false
+		p := inState("fake", cli.Authenticated)
+		p.models = func(context.Context) ([]cli.Model, error) {
+			asked++
+			time.Sleep(time.Second)
+			if broken {
+				return []cli.Model{{ID: "stale"}}, errors.New("no answer")
+			}
+			return []cli.Model{{ID: cli.ModelID(fmt.Sprint(asked))}}, nil
+		}
+		s := newTestService(t, Options{MenuTTL: 10 * time.Minute}, p)
+		show := func() (id string, took time.Duration) {
+			began := time.Now()
+			e := s.Menu(t.Context(), "")[0]
+			if e.Err != nil {
+				if e.Models != nil {
+					t.Error("models are shown beside an error")
+				}
+				return "error", time.Since(began)
+			}
+			return string(e.Models[0].ID), time.Since(began)
+		}
+		for _, step := range []struct {
+			after time.Duration
+			want  string
+			took  time.Duration
+		}{
+			{0, "1", time.Second},                // first
+			{time.Minute, "1", 0},                // kept
+			{5 * time.Minute, "1", 0},            // kept, and renewed behind the scene
+			{2 * time.Second, "2", 0},            // renewed
+			{20 * time.Minute, "3", time.Second}, // too old to be shown
+		} {
+			time.Sleep(step.after)
+			if id, took := show(); id != step.want || took != step.took {
+				t.Errorf("after %s: %q in %s, want %q in %s", step.after, id, took, step.want, step.took)
+			}
+		}
+		broken = true
+		time.Sleep(6 * time.Minute)
+		show() // still good, renewed behind the scene
+		time.Sleep(2 * time.Second)
+		if id, _ := show(); id != "error" {
+			t.Errorf("%q is shown after a failure", id)
+		}
+		broken = false
+		time.Sleep(troubleTTL)
+		if id, _ := show(); id == "error" {
+			t.Error("bad news is kept for too long")
+		}
+		s.Refresh()
+		if _, took := show(); took != time.Second {
+			t.Error("Refresh did not make it ask anew")
+		}
+		time.Sleep(time.Minute)
+		closeService(t, s)
+	})
+}
+
+func TestMenuOfACallerWhoLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := inState("fake", cli.Authenticated)
+		p.auth = func(context.Context) cli.Auth { time.Sleep(time.Minute); return cli.Auth{State: cli.Authenticated} }
+		s := newTestService(t, Options{}, p)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if e := s.Menu(ctx, "")[0]; !errors.Is(e.Err, context.DeadlineExceeded) {
+			t.Errorf("%+v", e)
+		}
+		closeService(t, s)
+		if e := s.Menu(t.Context(), "")[0]; e.Err != nil && !errors.Is(e.Err, cli.ErrClosing) {
+			t.Errorf("after Close: %+v", e)
+		}
+	})
+}
+
+func TestDefault(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		a, b, c   cli.AuthState
+		fallbacks []cli.Agent
+		want      cli.Agent
+		kind      cli.FailureKind
+	}{
+		{"the configured one", cli.Authenticated, cli.Authenticated, cli.Authenticated, nil, "a", ""},
+		{"the next that can be used", cli.Installed, cli.NotFound, cli.Authenticated, nil, "c", ""},
+		{"the fallbacks come first", cli.Installed, cli.Authenticated, cli.Authenticated, []cli.Agent{"c", "unknown"}, "c", ""},
+		{"none: what to do about the configured one", cli.Installed, cli.NotFound, cli.NotFound, nil, "", cli.NotLoggedIn},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newTestService(t, Options{Fallbacks: tc.fallbacks}, inState("a", tc.a), inState("b", tc.b), inState("c", tc.c))
+			got, err := s.Default(t.Context(), "")
+			var kind cli.FailureKind
+			if f := cli.AsFailure("", err); f != nil {
+				kind = f.Kind
+			}
+			if got != tc.want || kind != tc.kind {
+				t.Errorf("%q, %v", got, err)
+			}
+			closeService(t, s)
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package service
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"ductor/cli"
+)
+
+// playedProcess is a process of a session: it does nothing but end.
+type playedProcess struct {
+	cli.Process
+	done chan struct{}
+	once sync.Once
+}
+
+func newPlayedProcess() *playedProcess { return &playedProcess{done: make(chan struct{})} }
+
+func (p *playedProcess) die()                  { p.once.Do(func() { close(p.done) }) }
+func (p *playedProcess) Done() <-chan struct{} { return p.done }
+
+// measuredProcess is a playedProcess that holds memory.
+type measuredProcess struct {
+	*playedProcess
+	memory atomic.Int64
+}
+
+func (p *measuredProcess) Processes(context.Context) ([]cli.ProcessName, error) {
+	return []cli.ProcessName{{Name: "deaf", PID: 12}}, nil
+}
+
+func (p *measuredProcess) Memory(context.Context) (int64, error) { return p.memory.Load(), nil }

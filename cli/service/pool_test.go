@@ -1,0 +1,373 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/cli"
+)
+
+// lasting is a turn that takes a minute.
+func lasting(ctx context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+	em.Session(s.id, "m")
+	select {
+	case <-time.After(time.Minute):
+		em.Finish(cli.Result{})
+	case <-ctx.Done():
+		em.Finish(cli.Cut(ctx, s.p.Agent()))
+	}
+}
+
+// living names the conversations that have a session, those with a turn in capitals.
+func living(s *Service) (names string) {
+	synctest.Wait()
+	for _, st := range s.pool.status() {
+		name := string(st.Conversation)
+		if st.Busy {
+			name = strings.ToUpper(name)
+		}
+		names += name
+	}
+	return names
+}
+
+// ask begins a turn and says when it is over.
+func ask(t *testing.T, s *Service, c cli.Conversation, emit func(cli.Event)) chan cli.Result {
+	t.Helper()
+	return begin(t, s, cli.Request{Conversation: c, Turn: cli.TurnID(c)}, emit)
+}
+
+func begin(t *testing.T, s *Service, req cli.Request, emit func(cli.Event)) chan cli.Result {
+	t.Helper()
+	over := make(chan cli.Result, 1)
+	go func() { over <- s.Run(t.Context(), "fake", req, emit) }()
+	synctest.Wait()
+	return over
+}
+
+func quietly(cli.Event) {}
+
+// Where all are busy a turn waits, is told so, and is served in order of coming.
+func TestTurnsWaitForAProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestService(t, Options{MaxSessions: 2}, &fakeProvider{turn: lasting})
+		var mu sync.Mutex
+		told := map[string][]string{}
+		tell := func(c string) func(cli.Event) {
+			return func(ev cli.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch ev := ev.(type) {
+				case cli.Status:
+					told[c] = append(told[c], string(ev.Kind)+" "+ev.Detail)
+				case cli.SessionStarted:
+					told[c] = append(told[c], "starts")
+				}
+			}
+		}
+		var turns []chan cli.Result
+		for _, c := range []string{"a", "b", "c", "d"} {
+			turns = append(turns, ask(t, s, cli.Conversation(c), tell(c)))
+			time.Sleep(time.Second)
+		}
+		if got := living(s); got != "AB" {
+			t.Errorf("%q live", got)
+		}
+		if l := s.Live(t.Context()); l.Waiting != 2 || l.Processes != 2 || l.MaxProcesses != 2 {
+			t.Errorf("%+v", l)
+		}
+		for i, over := range turns {
+			if r := <-over; r.Err != nil {
+				t.Errorf("turn %d: %v", i, r.Err)
+			}
+		}
+		want := map[string][]string{
+			"a": {"starting ", "starts"}, "b": {"starting ", "starts"},
+			"c": {"waiting all agents are busy; this is next", "idle ", "starting ", "starts"},
+			"d": {"waiting all agents are busy; this is number 2 in the queue", "waiting all agents are busy; this is next", "idle ", "starting ", "starts"},
+		}
+		if !maps.EqualFunc(told, want, slices.Equal[[]string]) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		closeService(t, s)
+	})
+}
+
+// A turn that is aborted while it waits leaves the queue, and one that is aborted while its agent starts gives its
+// place to the next.
+func TestAnAbortedTurnFreesItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{open: func(ctx context.Context, s *fakeSession) error {
+			if s.begin.Conversation != "a" {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		s := newTestService(t, Options{MaxSessions: 1}, p)
+		a, b, c := ask(t, s, "a", quietly), ask(t, s, "b", quietly), ask(t, s, "c", quietly)
+		s.Abort("b")
+		if r := <-b; !r.Aborted {
+			t.Errorf("the waiting turn ended as %+v", r)
+		}
+		s.Abort("a")
+		if r := <-a; !r.Aborted {
+			t.Errorf("the starting turn ended as %+v", r)
+		}
+		if r := <-c; r.Err != nil || r.Text == "" {
+			t.Errorf("the third turn ended as %+v", r)
+		}
+		closeService(t, s)
+		if n := len(s.pool.places); n > 0 {
+			t.Errorf("%d places are not free at the end", n)
+		}
+	})
+}
+
+// A place is free when its process is dead, and not before.
+func TestAPlaceIsFreeWhenItsProcessIsDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{open: func(_ context.Context, s *fakeSession) error { s.closeTime = 5 * time.Second; return nil }}
+		s := newTestService(t, Options{MaxSessions: 1}, p)
+		run(t, s, "fake", cli.Request{Conversation: "a"})
+		began := time.Now()
+		_, events := run(t, s, "fake", cli.Request{Conversation: "b"})
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("the second process was started after %s", took)
+		}
+		if events[0] != (cli.Status{Kind: cli.StatusStarting}) {
+			t.Error("it was told to wait for a busy agent, and the only one was idle")
+		}
+		closeService(t, s)
+	})
+}
+
+// A process that outlives the Close of its session keeps its place until it is dead.
+func TestAProcessThatDoesNotEndKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := newFakePlace()
+		p := &fakeProvider{open: place.open}
+		s := newTestService(t, Options{MaxSessions: 1, Launchers: []cli.Launcher{place}}, p)
+		run(t, s, "fake", cli.Request{Conversation: "a"})
+		first := p.opened()[0]
+		first.closeErr = errors.New("it is stuck")
+		b := ask(t, s, "b", quietly)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(p.opened()); n != 1 {
+			t.Fatalf("%d sessions were opened", n)
+		}
+		place.processes[first.pid].die()
+		if r := <-b; r.Err != nil {
+			t.Error(r.Err)
+		}
+		closeService(t, s)
+	})
+}
+
+// The conversation that has an idle agent never waits for those that have none.
+func TestAConversationWithItsOwnAgentDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{}
+		s := newTestService(t, Options{MaxSessions: 2}, p)
+		run(t, s, "fake", cli.Request{Conversation: "a"})
+		time.Sleep(time.Second)
+		run(t, s, "fake", cli.Request{Conversation: "b"})
+		p.turn = lasting
+		b := s.pool.idle["b"].session.(*fakeSession).id
+		over := begin(t, s, cli.Request{Conversation: "b", Resume: b}, quietly)
+		c, d := ask(t, s, "c", quietly), ask(t, s, "d", quietly) // c takes the place of a, d waits
+		if got := living(s); got != "BC" {
+			t.Errorf("%q live", got)
+		}
+		for _, turn := range []chan cli.Result{over, c, d} {
+			if r := <-turn; r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+		closeService(t, s)
+	})
+}
+
+// Sessions of one process count once: they are evicted together, and neither while one of them is busy.
+func TestSessionsThatShareAProcessCountOnce(t *testing.T) {
+	for _, announced := range []bool{true, false} {
+		t.Run(fmt.Sprint("announced ", announced), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &fakeProvider{open: func(_ context.Context, s *fakeSession) error { s.runAs(7, nil); return nil }}
+				providers := []cli.Provider{p}
+				if announced {
+					providers = []cli.Provider{sharing{p}}
+				}
+				s, err := New(Options{MaxSessions: 2, Providers: append(providers, &fakeProvider{agent: "own"})})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range []cli.Conversation{"a", "b", "c"} {
+					run(t, s, "fake", cli.Request{Conversation: c})
+					time.Sleep(time.Second)
+				}
+				run(t, s, "own", cli.Request{Conversation: "x"})
+				if l := s.Live(t.Context()); l.Processes != 2 || len(l.Sessions) != 4 {
+					t.Errorf("%+v", l)
+				}
+				p.turn = lasting
+				a := begin(t, s, cli.Request{Conversation: "a", Resume: p.opened()[0].id}, quietly)
+				run(t, s, "own", cli.Request{Conversation: "y"}) // x must go, for a is busy, and b and c are with it
+				if got := living(s); got != "Abcy" {
+					t.Errorf("%q live", got)
+				}
+				<-a
+				time.Sleep(time.Second)
+				run(t, s, "own", cli.Request{Conversation: "y", Resume: "own-2"})
+				run(t, s, "own", cli.Request{Conversation: "z"})
+				if got := living(s); got != "yz" {
+					t.Errorf("%q live", got)
+				}
+				closeService(t, s)
+			})
+		})
+	}
+}
+
+// A turn that waits is let in as soon as there is a process it can share.
+func TestATurnDoesNotWaitForWhatItCanShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: lasting, open: func(_ context.Context, s *fakeSession) error {
+			time.Sleep(time.Second)
+			s.runAs(7, nil)
+			return nil
+		}}
+		s, err := New(Options{MaxSessions: 1, Providers: []cli.Provider{sharing{p}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for _, turn := range []chan cli.Result{ask(t, s, "a", quietly), ask(t, s, "b", quietly), ask(t, s, "c", quietly)} {
+			if r := <-turn; r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+		if took := time.Since(began); took > time.Minute+3*time.Second {
+			t.Errorf("three turns of a minute in one process took %s", took)
+		}
+		if l := s.Live(t.Context()); l.Processes != 1 || len(l.Sessions) != 3 {
+			t.Errorf("%+v", l)
+		}
+		closeService(t, s)
+	})
+}
+
+// So is one that is about to begin to wait when the process becomes one to share.
+func TestATurnDoesNotBeginToWaitForWhatItCanShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvider{turn: lasting, open: func(_ context.Context, s *fakeSession) error {
+			time.Sleep(time.Second)
+			s.runAs(7, nil)
+			return nil
+		}}
+		s, err := New(Options{MaxSessions: 1, Providers: []cli.Provider{slowSharing{sharing{p}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		a := ask(t, s, "a", quietly)
+		time.Sleep(1500 * time.Millisecond) // now its session is about to be opened
+		b := ask(t, s, "b", func(ev cli.Event) {
+			if st, ok := ev.(cli.Status); ok && st.Kind != cli.StatusStarting {
+				t.Errorf("b is told %+v", st)
+			}
+		})
+		for _, turn := range []chan cli.Result{a, b} {
+			if r := <-turn; r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+		if took := time.Since(began); took > time.Minute+5*time.Second {
+			t.Errorf("two turns of a minute in one process took %s", took)
+		}
+		closeService(t, s)
+		if n := len(s.pool.places) + len(s.pool.queue); n > 0 {
+			t.Errorf("%d places and turns are left", n)
+		}
+	})
+}
+
+// slowSharing is sharing that is slow to say that there is no process to share.
+type slowSharing struct{ sharing }
+
+func (p slowSharing) Shares(req cli.Request) int {
+	pid := p.sharing.Shares(req)
+	if pid == 0 {
+		time.Sleep(2 * time.Second)
+	}
+	return pid
+}
+
+// sharing is a fakeProvider that says which process Open would use: that of the newest session that is open.
+type sharing struct{ *fakeProvider }
+
+func (p sharing) Shares(cli.Request) int {
+	for _, s := range slices.Backward(p.opened()) {
+		if info := s.Info(); info.Alive {
+			return info.PID
+		}
+	}
+	return 0
+}
+
+// What an earlier ductor left counts: turns that go on come first, idle sessions are taken over while there is room,
+// and a new turn waits for those that are being ended.
+func TestWhatWasLeftCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := func(id cli.RunID, c cli.Conversation, turns ...cli.TurnID) cli.LeftRun {
+			run := leftRun(id, turns...)
+			run.Conversation, run.PID = c, 100+int(id[0])
+			return run
+		}
+		p := &fakeProvider{turn: lasting}
+		launcher := &fakeLauncher{slow: 5 * time.Second, runs: []cli.LeftRun{
+			left("1", "a", "a"), left("2", "b"), left("3", "c"), left("4", ""),
+		}}
+		s := newTestService(t, Options{MaxSessions: 2, Launchers: []cli.Launcher{launcher}}, p)
+		if _, err := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "a", Agent: "fake", Conversation: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := living(s); len(got) != 1 || got == "a" {
+			t.Errorf("%q was taken over beside the turn that goes on", got)
+		}
+		began := time.Now()
+		var x time.Duration
+		turns := []chan cli.Result{
+			begin(t, s, cli.Request{Conversation: "x", Turn: "x"}, func(ev cli.Event) {
+				if _, ok := ev.(cli.SessionStarted); ok {
+					x = time.Since(began)
+				}
+			}),
+			make(chan cli.Result, 1),
+		}
+		go func() {
+			turns[1] <- s.Resume(t.Context(), "fake", cli.Request{Conversation: "a", Turn: "a"}, quietly)
+		}()
+		for _, turn := range turns {
+			if r := <-turn; r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+		if x != 5*time.Second {
+			t.Errorf("the new turn began after %s, and what was left had ended after 5s", x)
+		}
+		closeService(t, s)
+		if n := len(s.pool.places); n > 0 {
+			t.Errorf("%d places are not free at the end", n)
+		}
+	})
+}

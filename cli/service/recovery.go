@@ -1,0 +1,138 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"ductor/cli"
+)
+
+// turn runs req, once more in the same place where that is safe, and brings the one Result to emit.
+func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) cli.Result {
+	agent := entry.provider.Agent()
+	req, err := s.ready(ctx, entry, req, emit)
+	var mode cli.Mode
+	if err == nil {
+		mode, err = s.mode(ctx, entry)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return emitted(emit, cli.Cut(ctx, agent))
+	case err != nil:
+		return emitted(emit, cli.Result{Err: entry.runEnv.lost(agent, err)})
+	}
+	a := s.attempt(ctx, entry, mode, req, emit)
+	if mode == cli.Live && s.mayRepeat(ctx, entry, a) {
+		s.opts.Logger.Warn("a live agent broke before it showed anything; asking once more, one-shot",
+			"agent", string(agent), "turn", string(req.Turn), "kind", string(a.result.Err.Kind), "code", a.result.Err.Code)
+		if a.lent != nil {
+			s.pool.discardInBackground(a.lent)
+		}
+		a = s.attempt(ctx, entry, cli.OneShot, req, emit)
+		a.result.Fallback = true
+	}
+	a.result.Err = entry.runEnv.named(a.result.Err)
+	s.settle(ctx, entry.runEnv, &a, func() { emit(a.result) })
+	return a.result
+}
+
+// mayRepeat says whether the live protocol broke and nothing can have happened yet.
+func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, a attempt) bool {
+	if a.result.Err == nil || !broke(a.result.Err) || a.shown || ctx.Err() != nil {
+		return false
+	}
+	can, err := entry.modes.get(ctx)
+	return err == nil && slices.Contains(can, cli.OneShot)
+}
+
+func broke(f *cli.Failure) bool { return f.Kind == cli.Crashed || f.Kind == cli.BadOutput }
+
+// settle tells the Result and decides what becomes of the session. After a turn that was cut short it
+// returns when everything of it is dead.
+func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func()) {
+	defer s.pool.turned()
+	switch {
+	case a.lent == nil:
+		tell()
+		if a.late != nil {
+			s.awaitLate(a.late)
+		}
+	case a.result.Detached:
+		s.pool.letGo(a.lent)
+		tell()
+	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
+		tell()
+	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached): // else it ended just before ductor lets go
+		if at.sandbox == "" {
+			tell()
+			_ = s.pool.discard(a.lent) // it is tried again
+			return
+		}
+		a.result = at.unended(a.lent.agent, a.result, s.pool.discard(a.lent))
+		tell()
+	case reusable(a.result) && s.pool.giveBack(a.lent):
+		tell()
+	default:
+		s.pool.discardInBackground(a.lent)
+		tell()
+	}
+}
+
+// awaitLate waits for an Open that was given up, for as long as a well-behaved one takes.
+func (s *Service) awaitLate(late chan struct{}) {
+	wait := time.NewTimer(s.opts.Grace)
+	defer wait.Stop()
+	select {
+	case <-late:
+	case <-wait.C:
+	}
+}
+
+// reusable says whether a session is as good as before after such a Result: it went well, or it is the
+// model that failed and not the agent.
+func reusable(r cli.Result) bool {
+	if r.Err == nil {
+		return true
+	}
+	switch r.Err.Kind {
+	case cli.LimitReached, cli.Overloaded, cli.Refused, cli.DeniedTools:
+		return true
+	default:
+		return false
+	}
+}
+
+// judge makes the Result of an attempt out of what the provider said (said is false if it gave no
+// Result) and what is known besides.
+func judge(ctx context.Context, w *watch, r cli.Result, said bool, err error) cli.Result {
+	if !said {
+		r.Err = cli.AsFailure(w.agent, err)
+		if r.Err == nil && r.Text == "" {
+			r.Err = cli.Failf(cli.BadOutput, w.agent, "it ended without an answer")
+		}
+	}
+	switch {
+	case ctx.Err() != nil && !r.Detached && (!said || r.Err != nil && !r.Aborted):
+		return recut(ctx, w.agent, r)
+	case r.Err != nil && r.Err.Kind == cli.Crashed && r.Err.Code == 0 && r.Text != "" && !w.cut:
+		r.Err = nil // it answered and left without a closing word
+	}
+	return r
+}
+
+// recut says of a turn whose context ended why it did, unless the agent had a reason of its own to fail.
+func recut(ctx context.Context, agent cli.Agent, r cli.Result) cli.Result {
+	cut := cli.Cut(ctx, agent)
+	own := r.Err != nil && !broke(r.Err) && r.Err.Kind != cli.TimedOut && r.Err.Kind != cli.UnknownFailure
+	if own && !cut.Aborted {
+		return r
+	}
+	if r.Err != nil && cut.Err != nil {
+		cut.Err.Detail = r.Err.Detail
+		cut.Err.Cause = errors.Join(cut.Err.Cause, r.Err.Cause)
+	}
+	r.Aborted, r.Detached, r.Err = cut.Aborted, cut.Detached, cut.Err
+	return r
+}

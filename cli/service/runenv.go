@@ -1,0 +1,230 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"ductor/cli"
+)
+
+// RunEnv is a place agents run in besides this host: its launcher, and the dialects over it.
+type RunEnv struct {
+	Sandbox   cli.Sandbox
+	Launcher  cli.Launcher
+	Providers []cli.Provider
+	Homes     Homes // nil: the place's own home serves all sessions
+}
+
+// Homes gives each session a home of its own in one place. Safe for concurrent use.
+type Homes interface {
+	// Home gives the absolute path of a session's home there, and makes it at need. It is called before each turn.
+	Home(ctx context.Context, session string) (dir string, err error)
+}
+
+// runEnv is a place with what the service knows of it. This host is one as well.
+type runEnv struct {
+	sandbox   cli.Sandbox
+	launchers []cli.Launcher
+	homes     Homes
+	agents    map[cli.Agent]*agentEntry
+	order     []cli.Agent // as they are listed to people
+
+	silent atomic.Int64 // when somebody waited in vain to learn which agents can be used there, in nanoseconds
+
+	look   chan struct{} // held by who looks at what was left
+	unseen bool          // what was left could not be looked at; guarded by look
+}
+
+// newRunEnv ties providers to their place.
+func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes, providers []cli.Provider) (*runEnv, error) {
+	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{}, look: make(chan struct{}, 1)}
+	for _, p := range providers {
+		agent := p.Agent()
+		if at.agents[agent] != nil {
+			return nil, fmt.Errorf("two providers are called %q", agent)
+		}
+		at.agents[agent] = s.newEntry(at, p)
+		at.order = append(at.order, agent)
+	}
+	return at, nil
+}
+
+// at gives an agent in a place. There is no other place for it when it is not there.
+func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent) (*agentEntry, *cli.Failure) {
+	at := s.runEnvs.get(sandbox)
+	if at == nil {
+		return nil, &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: sandbox, Reason: "it is not configured"}
+	}
+	entry := at.agents[agent]
+	if entry == nil {
+		return nil, at.named(cli.Failf(cli.NotInstalled, agent, "ductor knows no agent of this name"))
+	}
+	return entry, nil
+}
+
+// lost makes a Failure of what a place answered that is none of the agent's doing.
+func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
+	var f *cli.Failure
+	if at.sandbox == "" || errors.As(err, &f) {
+		return at.named(cli.AsFailure(agent, err))
+	}
+	return &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Reason: err.Error(), Cause: err}
+}
+
+// named says of a failure where it happened. What was ended from outside in a sandbox was ended together with it.
+func (at *runEnv) named(f *cli.Failure) *cli.Failure {
+	if f == nil || f.Sandbox == at.sandbox {
+		return f
+	}
+	named := *f
+	named.Sandbox = at.sandbox
+	if f.Kind == cli.Crashed && errors.Is(f, cli.ErrFromOutside) {
+		named.Kind, named.Reason = cli.NoSandbox, "the sandbox's container was stopped; it is started for the next message"
+	}
+	return &named
+}
+
+// unended makes of the Result of a turn that was cut short one that does not say that it is over, if err says that the
+// sandbox could not be reached to end it.
+func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
+	var lost *cli.Failure
+	if !errors.As(err, &lost) || lost.Kind != cli.NoSandbox {
+		return r
+	}
+	r.Aborted = false
+	r.Err = &cli.Failure{
+		Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Detail: lost.Detail, Cause: err,
+		Reason: "what was stopped goes on there until it can be reached: " + lost.Reason,
+	}
+	return r
+}
+
+// prepare makes a sandbox if it is not there.
+func (at *runEnv) prepare(ctx context.Context) error {
+	for _, l := range at.launchers {
+		if p, ok := l.(cli.Preparer); ok && at.sandbox != "" {
+			if err := p.Prepare(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ready has the place of a turn ready for it: nothing that was left there is in its way, the session has its home,
+// and the files that the prompt names are there. It returns when ctx is done.
+func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request, error) {
+	if err := s.sighted(ctx, entry.runEnv); err != nil {
+		return req, err
+	}
+	return s.furnish(ctx, entry, req, emit)
+}
+
+// furnish gives the session its home and brings the files that the prompt names, and the directories it adds.
+func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request, error) {
+	at, files := entry.runEnv, append(slices.Clone(req.AddDirs), req.Files...)
+	if at.homes == nil && (at.bringer() == nil || len(files) == 0) {
+		return req, nil
+	}
+	type furnished struct {
+		home string
+		err  error
+	}
+	came := make(chan furnished, 1)
+	s.work.more()
+	go func() {
+		defer s.work.leave()
+		var f furnished
+		f.err = guard(entry.provider.Agent(), func() (err error) {
+			if f.home, err = at.home(ctx, req); err != nil {
+				return err
+			}
+			return at.bring(ctx, files)
+		})
+		came <- f
+	}()
+	f, ok := awaitPlace(ctx, at, emit, came)
+	if !ok {
+		return req, context.Cause(ctx)
+	}
+	req.Home = f.home
+	return req, f.err
+}
+
+var errNoSession = errors.New("it belongs to no session, so it has no home")
+
+// home is that of a request's session.
+func (at *runEnv) home(ctx context.Context, req cli.Request) (string, error) {
+	switch {
+	case at.homes == nil:
+		return req.Home, nil
+	case req.Session == "":
+		return "", errNoSession
+	}
+	return at.homes.Home(ctx, req.Session)
+}
+
+// bringer is what brings files to a place; nil where they are seen as they are.
+func (at *runEnv) bringer() cli.Bringer {
+	for _, l := range at.launchers {
+		if b, ok := l.(cli.Bringer); ok && at.sandbox != "" {
+			return b
+		}
+	}
+	return nil
+}
+
+func (at *runEnv) bring(ctx context.Context, files []string) error {
+	b := at.bringer()
+	if b == nil || len(files) == 0 {
+		return nil
+	}
+	return b.Bring(ctx, files)
+}
+
+// slowPlace is how long a sandbox may take before people are told what they wait for, and then how often it is looked
+// what that is. It is shorter than the time after which a chat says that the agent is thinking.
+const slowPlace = 1500 * time.Millisecond
+
+// preparing says what is waited for in a place that is not there yet.
+func (at *runEnv) preparing() string {
+	what := fmt.Sprintf("the sandbox %s is being prepared", at.sandbox.Name())
+	for _, l := range at.launchers {
+		if p, ok := l.(cli.Preparer); ok && p.Doing() != "" {
+			what += ": " + p.Doing()
+		}
+	}
+	return what
+}
+
+// awaitPlace waits for something that a place may be long about. False says that ctx is done.
+func awaitPlace[T any](ctx context.Context, at *runEnv, emit func(cli.Event), came <-chan T) (v T, ok bool) {
+	var slow <-chan time.Time
+	if at.sandbox != "" && emit != nil {
+		tick := time.NewTicker(slowPlace)
+		defer tick.Stop()
+		slow = tick.C
+	}
+	told := ""
+	for {
+		select {
+		case v := <-came:
+			at.silent.Store(0)
+			if told != "" {
+				emit(cli.Status{Kind: cli.StatusIdle})
+			}
+			return v, true
+		case <-ctx.Done():
+			return v, false
+		case <-slow:
+			if now := at.preparing(); now != told {
+				told = now
+				emit(cli.Status{Kind: cli.StatusWaiting, Detail: now})
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"ductor/cli"
+)
+
+// Decide hands a person's answer to the agent of a turn that runs. It returns when the answer is on its way;
+// ErrNotAsked if nothing of this id waits in this turn, which is so when the turn does not run. An answer
+// never reaches another turn than its own. Safe for concurrent use.
+func (s *Service) Decide(ctx context.Context, turn cli.TurnID, ask cli.AskID, d cli.Decision) error {
+	return s.present.with(ctx, turn, cli.ErrNotAsked, func(ctx context.Context, to *pooled) error {
+		decider, ok := to.session.(cli.Decider)
+		if !ok {
+			return cli.ErrNotAsked
+		}
+		if err := decider.Decide(ctx, ask, d); err != nil {
+			return err
+		}
+		s.pool.waitsForUser(to, ask, false)
+		return nil
+	})
+}
+
+// Steer adds req's prompt to a turn that runs. It returns when the agent has it; ErrNoTurn if the turn does
+// not run or takes nothing any more, an error that is errors.ErrUnsupported if the agent takes no message
+// while it works. After any other error it is unknown whether the agent has it. Safe for concurrent use.
+func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error {
+	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *pooled) error {
+		steerer, ok := to.session.(cli.Steerer)
+		if !ok {
+			return fmt.Errorf("steer %s: %w", to.agent, errors.ErrUnsupported)
+		}
+		if err := s.runEnvs.get(to.sandbox).bring(ctx, req.Files); err != nil { // its own turn will say why
+			return fmt.Errorf("steer %s: %w: %w", to.agent, cli.ErrNoTurn, err)
+		}
+		return steerer.Steer(ctx, req)
+	})
+}
+
+// SetPermission has the agent of a turn that runs work in another permission mode from now on; ErrNoTurn if the turn does
+// not run, an error that is errors.ErrUnsupported if the agent cannot change in the middle of its work. After any other
+// error it is not known how the agent works. Safe for concurrent use.
+func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error {
+	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *pooled) error {
+		session, ok := to.session.(cli.PermissionSetter)
+		if !ok {
+			return fmt.Errorf("change the permission mode of %s: %w", to.agent, errors.ErrUnsupported)
+		}
+		return session.SetPermission(ctx, mode)
+	})
+}
+
+// present knows the session of each turn that runs. A session serves one turn after the other, and an agent
+// may call what it asks by the same name in each, so a turn ends here only when no caller speaks to it any more.
+type present struct {
+	mu    sync.Mutex
+	turns map[cli.TurnID]*presence
+}
+
+type presence struct {
+	session *pooled
+	life    context.Context
+	calls   int
+	quiet   chan struct{} // closed when the turn has ended and no call is under way
+	ended   bool
+}
+
+func newPresent() *present { return &present{turns: map[cli.TurnID]*presence{}} }
+
+// enter makes a turn known until the function it returns is called. That waits for the calls under way, which
+// are cancelled, but not longer than patience; false if it was in vain.
+func (p *present) enter(turn cli.TurnID, session *pooled) (leave func(patience time.Duration) bool) {
+	life, end := context.WithCancelCause(context.Background())
+	e := &presence{session: session, life: life, quiet: make(chan struct{})}
+	p.mu.Lock()
+	p.turns[turn] = e
+	p.mu.Unlock()
+	return func(patience time.Duration) bool {
+		p.mu.Lock()
+		if p.turns[turn] == e {
+			delete(p.turns, turn)
+		}
+		e.ended = true
+		e.settle()
+		p.mu.Unlock()
+		end(cli.ErrNoTurn)
+		return e.isQuiet(patience)
+	}
+}
+
+func (e *presence) isQuiet(patience time.Duration) bool {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case <-e.quiet:
+		return true
+	case <-limit.C:
+		return false
+	}
+}
+
+// settle is called with mu held.
+func (e *presence) settle() {
+	if e.ended && e.calls == 0 {
+		close(e.quiet)
+	}
+}
+
+// with calls f with the session of a turn; absent is the error when it does not run.
+func (p *present) with(ctx context.Context, turn cli.TurnID, absent error, f func(context.Context, *pooled) error) error {
+	p.mu.Lock()
+	e := p.turns[turn]
+	if e == nil {
+		p.mu.Unlock()
+		return absent
+	}
+	e.calls++
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		e.calls--
+		e.settle()
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.life, func() { cancel(cli.ErrNoTurn) })()
+	return guard(e.session.agent, func() error { return f(ctx, e.session) })
+}
