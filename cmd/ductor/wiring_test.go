@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"net/http/httptest"
+	"net/http/httputil"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ductor/cli/clitest"
+)
+
+// What the configuration and the command line promise, seen from outside: the real program, its configuration file and the
+// chat.
+
+func TestDemoAnswersWithoutATokenOrAnAgent(t *testing.T) {
+	cmd := exec.Command(clitest.Program(t), "demo", "--scripted")
+	cmd.Env = append(os.Environ(), beDuctor+"=1", "HOME="+t.TempDir())
+	cmd.Stdin = strings.NewReader(`[[text "the scripted agent speaks"]]` + "\n/status\n/help\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, want := range []string{"the scripted agent speaks", "claude", "/abort"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the terminal lacks %q: %s", want, out)
+		}
+	}
+}
+
+func TestAnAgentOfTheAgentClientProtocolAnswers(t *testing.T) {
+	town := surroundings(t, nil)
+	town.agent = "tame"
+	town.serve("[agents.claude]", `[agents.acp.tame]
+path = "`+town.cfg.Agents.Gemini.Path+`"
+args = ["--acp"]
+env = ["GEMINI_API_KEY"]
+
+[agents.claude]`)
+	town.say(`[[text "an agent of the protocol answers"]]`)
+	town.await("an agent of the protocol answers")
+	town.say("/status")
+	town.await("tame")
+}
+
+func TestCallsGoThroughTheProxy(t *testing.T) {
+	town := surroundings(t, nil)
+	var passed atomic.Int64
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { passed.Add(1) }, // a request to a proxy has the whole address
+	})
+	t.Cleanup(proxy.Close)
+	town.serve(town.srv.URL()+`"`, town.srv.URL()+`"
+proxy = "`+proxy.URL+`"`)
+	town.say(`[[text "through the proxy"]]`)
+	town.await("through the proxy")
+	if calls := int64(len(town.srv.Calls())); passed.Load() < calls {
+		t.Errorf("Telegram got %d calls, and %d came through the proxy", calls, passed.Load())
+	}
+}
+
+func TestTheFallbackAnswersWhereTheDefaultIsNotInstalled(t *testing.T) {
+	town := surroundings(t, nil)
+	town.extra = `fallback = ["copilot", "codex"]`
+	town.serve(town.cfg.Agents.Claude.Path, "/nonexistent/claude", town.cfg.Agents.Copilot.Path, "/nonexistent/copilot")
+	town.say(`[[text "somebody is there"]]`)
+	town.await("somebody is there")
+	town.say("/status")
+	town.await("codex")
+}
+
+func TestASessionIsResetWhenItWasIdle(t *testing.T) {
+	for name, c := range map[string]struct {
+		idle string
+		want bool
+	}{"never": {"0s", true}, "after a moment": {"1ms", false}} {
+		t.Run(name, func(t *testing.T) {
+			town := surroundings(t, nil)
+			town.serve("[agents]", "[sessions]\nidle_reset = \""+c.idle+"\"\n\n[agents]")
+			town.say(`remember the lighthouse [[text "noted"]]`)
+			town.awaitDone(1)
+			town.say(`[[start]] [[text "known: "]] [[history]]`)
+			if m := town.awaitDone(2); strings.Contains(m.Text, "lighthouse") != c.want {
+				t.Errorf("with idle_reset = %s it answers %q", c.idle, m.Text)
+			}
+		})
+	}
+}
+
+func TestRetentionRemovesOldUploads(t *testing.T) {
+	town := surroundings(t, nil)
+	dir := filepath.Join(town.cfg.Storage.Dir, "uploads", "1_0")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]time.Duration{"old.txt": 40 * 24 * time.Hour, "new.txt": time.Hour}
+	for name, age := range files {
+		path := filepath.Join(dir, name)
+		when := time.Now().Add(-age)
+		if err := errors.Join(os.WriteFile(path, []byte(name), 0o600), os.Chtimes(path, when, when)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	town.serve()
+	awaitGone(t, filepath.Join(dir, "old.txt"))
+	if _, err := os.Stat(filepath.Join(dir, "new.txt")); err != nil {
+		t.Errorf("a file of an hour ago: %v", err)
+	}
+}
+
+// awaitGone waits until there is no file of this path.
+func awaitGone(t testing.TB, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+	}
+	t.Fatalf("%s is still there", path)
+}
