@@ -131,7 +131,7 @@ type Image struct {
 	Bytes int64 // what would be free without it, at most: images share parts
 }
 
-// OldImages lists the images an owner made that are not among keep and that no container uses, whoever owns it.
+// OldImages lists the images an owner made that are not among keep and that no container uses, of any owner.
 func (e *Engine) OldImages(ctx context.Context, owner string, keep []string) ([]Image, error) {
 	used, err := e.usedImages(ctx)
 	if err != nil {

@@ -165,7 +165,7 @@ func (e *Engine) remove(ctx context.Context, id string) error {
 	if cerrdefs.IsNotFound(err) {
 		return nil
 	}
-	if cerrdefs.IsConflict(err) { // somebody else is at it, or we were and did not wait for the end
+	if cerrdefs.IsConflict(err) { // another removal is under way, or ours is, and we did not wait for its end
 		return e.awaitRemoved(ctx, id)
 	}
 	return e.failed("remove a container", err)

@@ -44,12 +44,12 @@ type EngineOptions struct {
 // Engine is a Docker Engine, here or elsewhere. Safe for concurrent use.
 type Engine struct {
 	api    *client.Client
-	host   string // as people know it
+	host   string // as users know it
 	remote bool   // it does not see this machine's files
 	wait   time.Duration
 
 	mu     sync.Mutex
-	making map[string]chan struct{} // images by name, each until somebody made it
+	making map[string]chan struct{} // images by name, each until it is made
 }
 
 // Connect prepares to talk to an engine. Nothing is sent before it is needed; only what cannot be right at all is

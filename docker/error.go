@@ -18,10 +18,10 @@ import (
 )
 
 // Error says why something cannot be had in a container, and what helps. It is found in every error of a Launcher
-// that is the sandbox's fault, also as a *cli.Failure of the kind cli.NoSandbox, so that whoever shows it to people
+// that is the sandbox's fault, also as a *cli.Failure of the kind cli.NoSandbox, so that the code that shows it to users
 // need not know this package.
 type Error struct {
-	Reason string // in words for people, without a full stop
+	Reason string // in words for users, without a full stop
 	Fix    string // what helps, likewise; may be empty
 	Err    error  // what the engine said; may be nil. It is not in the chain: a missing socket is no missing program.
 	gone   bool   // there is no container, or nothing runs in it
@@ -75,7 +75,7 @@ func (e *Engine) failed(what string, err error) error {
 	return &Error{Reason: fmt.Sprintf("Docker at %s could not %s: %s", e.host, what, cli.Shorten(lastLine(err.Error()), 200)), Err: err}
 }
 
-// isFull says whether there is no room on a disk. What the engine and the supervisor in a container say of it is text.
+// isFull says whether a disk is full. What the engine and the supervisor in a container say of it is text.
 func isFull(err error) bool {
 	return says(err, syscall.ENOSPC) || says(err, syscall.EDQUOT)
 }

@@ -169,7 +169,7 @@ func (e *Engine) claim(ctx context.Context, name string) (release func(), err er
 	}
 }
 
-// isMaking says whether somebody makes an image at the moment.
+// isMaking says whether an image is being made.
 func (e *Engine) isMaking(name string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

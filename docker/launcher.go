@@ -287,7 +287,7 @@ func (l *Launcher) Knows(after time.Time) bool {
 	return after.After(n.Since) && (!there || l.Launcher.Knows(after))
 }
 
-// Runs answers questions about all that runs in the container, whoever started it, and makes no container for it. One
+// Runs answers questions about all that runs in the container, whichever ductor started it, and makes no container for it. One
 // that was stopped is started; Status tells before. It is closed with the Launcher.
 func (l *Launcher) Runs() *supervisor.Root { return l.root }
 

@@ -19,7 +19,7 @@ type note struct {
 	Used      time.Time `json:"used,omitzero"` // when something was started in it last, more or less
 }
 
-// useStep is how exactly the last use is noted.
+// useStep is how exactly the last use is recorded.
 const useStep = 10 * time.Minute
 
 // notebook is a file with a note. Safe for concurrent use.

@@ -25,7 +25,7 @@ type place struct {
 	opts   Options
 	name   string
 	log    *slog.Logger
-	made   func(id string) // told of each container that is made or removed; id is empty then
+	made   func(id string) // called for each container that is made or removed; id is empty then
 	idle   func(ctx context.Context) bool
 	watch  *watch
 

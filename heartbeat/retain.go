@@ -70,10 +70,10 @@ type Forgot struct {
 	Name string
 	Trimmed
 	Limits Limits
-	Err    error // this shelf could not be seen to; the others were
+	Err    error // this shelf could not be cut; the others were
 }
 
-// DryRun says what a round would take now, for people to see before they trust it. It changes nothing.
+// DryRun says what a round would take now, for users to see before they trust it. It changes nothing.
 func (r *Retention) DryRun(ctx context.Context) []Forgot {
 	return r.round(ctx, Shelf.Plan)
 }

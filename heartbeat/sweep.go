@@ -50,8 +50,8 @@ const DefaultSweep = time.Minute
 
 // Sweep ends runs that are far too old by the wall clock, time of suspend included.
 type Sweep struct {
-	opts SweepOptions
-	told map[cli.TurnID]bool // was told of, and is not gone
+	opts     SweepOptions
+	notified map[cli.TurnID]bool // Notice was called, and the turn still runs
 }
 
 // NewSweep makes a Sweep. Nothing happens before Run.
@@ -59,7 +59,7 @@ func NewSweep(opts SweepOptions) *Sweep {
 	if opts.Every <= 0 {
 		opts.Every = DefaultSweep
 	}
-	return &Sweep{opts: opts, told: map[cli.TurnID]bool{}}
+	return &Sweep{opts: opts, notified: map[cli.TurnID]bool{}}
 }
 
 // Run sweeps until ctx is done. Call it once.
@@ -84,17 +84,17 @@ func (s *Sweep) once(ctx context.Context) {
 		if !swept || now.Sub(i.Started.Round(0)) <= age {
 			continue
 		}
-		// One that was ended may need a moment to go, or to be told once more.
+		// One that was ended may need a moment to end, or a second call.
 		if !s.opts.Runs.EndStale(i.Turn) {
 			continue
 		}
 		there[i.Turn] = true
-		if s.told[i.Turn] {
+		if s.notified[i.Turn] {
 			continue
 		}
 		s.opts.Logger.Warn("ended a run that was far too old", "conversation", i.Conversation, "agent", i.Agent,
 			"turn", i.Turn, "started", i.Started)
 		s.opts.Notice(ctx, i)
 	}
-	s.told = there
+	s.notified = there
 }

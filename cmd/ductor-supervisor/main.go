@@ -1,6 +1,6 @@
-// Command ductor-supervisor is the part of ductor that is in places where ductor itself is not: it is copied into
-// containers, where it supervises runs and looks after the homes of sessions and the files of agents. Build it with CGO_ENABLED=0, so that it
-// runs in any. It is NOT of use by hand.
+// Command ductor-supervisor supervises runs inside containers, and keeps the homes of sessions and the files of agents
+// there. ductor copies it into each container. Build it with CGO_ENABLED=0, so that it runs in any. It is not a command
+// for users.
 package main
 
 import (

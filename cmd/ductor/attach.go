@@ -24,8 +24,8 @@ func attachCommand(env config.Environment) *cobra.Command {
 			"watched: ductor and the agent do not notice. With --all, from the agent's start on, as far as it is kept.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []environment.Runs) error {
-				run, err := findRun(cmd.Context(), places, args[0], cmd.ErrOrStderr())
+			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
+				run, err := findRun(cmd.Context(), envs, args[0], cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}

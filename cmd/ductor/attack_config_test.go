@@ -198,7 +198,7 @@ func (town *town) doctorKnowsTheGroups() {
 	town.t.Helper()
 	want := "ok   control groups: each agent has one"
 	if supervisor.CanGroup() != nil {
-		want = "warn control groups: the ductor that runs has none"
+		want = "warn control groups: the running ductor has none"
 	}
 	town.t.Setenv(config.TokenVariable, town.srv.Token())
 	if _, stdout, stderr := runDuctor(town.t, "doctor"); !strings.Contains(stdout, want) {

@@ -26,7 +26,7 @@ func demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Try ductor in this terminal, without a token or an account",
-		Long: "demo serves a simulated Telegram on this machine and lets you be the person on the phone.\n" +
+		Long: "demo serves a simulated Telegram on this machine and lets you be the user on the phone.\n" +
 			"Agents that are logged in here answer; if none is, a scripted agent does.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -153,7 +153,7 @@ func demoGreeting(cfg config.Config, scripted bool) string {
 		who, cfg.Projects.DefaultDir, hint)
 }
 
-// converse is the person's side of the chat: on a terminal it redraws what grows, elsewhere it prints each
+// converse is the user's side of the chat: on a terminal it redraws what grows, elsewhere it prints each
 // message once it stands still.
 func converse(ctx context.Context, srv *telegram.Server, in, out *os.File, greeting string) error {
 	if err := srv.AwaitPoll(ctx); err != nil {

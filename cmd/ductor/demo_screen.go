@@ -14,7 +14,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// screen shows a chat on a terminal. What the person types stays on the last line while the messages above
+// screen shows a chat on a terminal. What the user types stays on the last line while the messages above
 // it grow: the newest ones are drawn over in place, older ones scroll away as they are.
 type screen struct {
 	chat *telegram.Chat
@@ -34,7 +34,7 @@ func newScreen(chat *telegram.Chat, in, out *os.File) *screen {
 	return &screen{chat: chat, in: in, line: term.NewTerminal(rw, "\x1b[1m> \x1b[0m"), drawn: map[telegram.MessageID]string{}}
 }
 
-// run draws and reads until the person ends it or ctx does.
+// run draws and reads until the user ends it or ctx does.
 func (s *screen) run(ctx context.Context, greeting string) error {
 	state, err := term.MakeRaw(int(s.in.Fd()))
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *screen) run(ctx context.Context, greeting string) error {
 	return s.read(ctx)
 }
 
-// read takes the person's lines. A terminal cannot be read with a deadline, so a goroutine of its own may
+// read takes the user's lines. A terminal cannot be read with a deadline, so a goroutine of its own may
 // outlive ctx in here; the process ends right after.
 func (s *screen) read(ctx context.Context) error {
 	lines, ended := make(chan string), make(chan error, 1)
@@ -145,10 +145,10 @@ func (s *screen) block(m telegram.Message) string {
 	return who + strings.ReplaceAll(wrap(m.ANSI(), s.width-indent), "\n", "\n"+strings.Repeat(" ", indent)) + "\n\n"
 }
 
-// indent is the room for who speaks.
+// indent is the width of the column that names the sender.
 const indent = 7
 
-// wrap breaks lines at spaces so that none is seen wider than width, where it can. Escape sequences go on
+// wrap breaks lines at spaces so that none is seen wider than width, where it can. Escape sequences continue
 // over a break as they are.
 func wrap(text string, width int) string {
 	var out []string
@@ -190,7 +190,7 @@ func (s *screen) rows(text string) int {
 	return n
 }
 
-// visible counts what is seen of a line: escape sequences take no room, wide characters take two cells.
+// visible counts the cells that a line takes: none for escape sequences, two for wide characters.
 func visible(line string) int {
 	n, escape := 0, false
 	for _, r := range strings.TrimSuffix(line, "\n") {

@@ -13,7 +13,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// script reads what the person does line by line from a pipe. After each line it waits until the chat stands
+// script reads the actions of the user line by line from a pipe. After each line it waits until the chat stands
 // still, and prints what is new in it.
 func script(ctx context.Context, chat *telegram.Chat, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)

@@ -136,7 +136,7 @@ func (d *doctor) groups(cfg config.Config) {
 		return
 	}
 	if err := supervisor.CanGroupOf(pid); err != nil {
-		d.warn(what, fmt.Sprintf("the ductor that runs has none (%v), so what an agent starts and cuts every tie to goes on after an abort; "+
+		d.warn(what, fmt.Sprintf("the running ductor has none (%v), so a process that an agent started and that cut every tie to it outlives an abort; "+
 			"run ductor as a service with Delegate=yes, as in docs/install.md", err))
 		return
 	}

@@ -25,8 +25,8 @@ func psCommand(env config.Environment) *cobra.Command {
 		Short: "List the agents that run, also when ductor does not",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []environment.Runs) error {
-				runs, err := listRuns(cmd.Context(), places, cmd.ErrOrStderr())
+			err := withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
+				runs, err := listRuns(cmd.Context(), envs, cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}
@@ -103,7 +103,7 @@ func stateOf(run listedRun) string {
 	case i.Alive && i.Attached:
 		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)
 	case i.Alive:
-		return "alone; goes on for " + i.Limits.OrphanAfter.String() + " without ductor"
+		return "alone; continues for " + i.Limits.OrphanAfter.String() + " without ductor"
 	case i.Status != nil && i.Status.Known:
 		return endOf(i.Status.Exit) + "; its output is kept for ductor"
 	default:

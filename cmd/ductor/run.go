@@ -33,7 +33,7 @@ func runCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// serve runs the app until ctx ends. Agents that work go on, and the next start resumes their turns. A second signal
+// serve runs the app until ctx ends. Agents that work continue, and the next start resumes their turns. A second signal
 // ends ductor without waiting for the chat.
 func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	scrub := app.NewScrubber(cfg)
@@ -75,7 +75,7 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	}
 }
 
-// unlessStopped is err, and nil for what only failed because we were told to stop while starting.
+// unlessStopped is err, and nil for a failure that a stop during the start caused.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil

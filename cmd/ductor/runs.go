@@ -30,7 +30,7 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]envir
 	if err != nil {
 		return err
 	}
-	var places []environment.Runs
+	var envs []environment.Runs
 	dir := app.RunsPath(cfg)
 	if _, err := os.Stat(dir); err == nil {
 		root, err := supervisor.Open(dir, supervisor.Options{})
@@ -38,25 +38,25 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]envir
 			return err
 		}
 		defer func() { err = errors.Join(err, root.Close()) }()
-		places = append(places, environment.Runs{Root: root})
+		envs = append(envs, environment.Runs{Root: root})
 	}
 	boxes, err := environment.OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, boxes.Close()) }()
-	places = append(places, boxes.Running(ctx, notes)...)
-	if len(places) == 0 {
+	envs = append(envs, boxes.Running(ctx, notes)...)
+	if len(envs) == 0 {
 		return errNoRuns
 	}
-	return f(places)
+	return f(envs)
 }
 
 var errNoRuns = errors.New("no agent was ever started with this configuration")
 
 // listRuns lists the runs of all environments.
-func listRuns(ctx context.Context, places []environment.Runs, notes io.Writer) (all []listedRun, err error) {
-	for _, at := range places {
+func listRuns(ctx context.Context, envs []environment.Runs, notes io.Writer) (all []listedRun, err error) {
+	for _, at := range envs {
 		infos, err := at.Root.List(ctx)
 		switch {
 		case err != nil && at.Name == "":
@@ -72,8 +72,8 @@ func listRuns(ctx context.Context, places []environment.Runs, notes io.Writer) (
 }
 
 // findRun finds the run whose id begins with begin.
-func findRun(ctx context.Context, places []environment.Runs, begin string, notes io.Writer) (listedRun, error) {
-	all, err := listRuns(ctx, places, notes)
+func findRun(ctx context.Context, envs []environment.Runs, begin string, notes io.Writer) (listedRun, error) {
+	all, err := listRuns(ctx, envs, notes)
 	if err != nil {
 		return listedRun{}, err
 	}
@@ -109,11 +109,11 @@ func killCommand(env config.Environment) *cobra.Command {
 			if all == (len(args) == 1) {
 				return errors.New("give one ID of `ductor ps`, or --all")
 			}
-			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(places []environment.Runs) error {
+			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
 				if !all {
-					return killNamed(cmd, places, args[0])
+					return killNamed(cmd, envs, args[0])
 				}
-				return killAll(cmd, places)
+				return killAll(cmd, envs)
 			})
 		},
 	}
@@ -122,8 +122,8 @@ func killCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-func killNamed(cmd *cobra.Command, places []environment.Runs, begin string) error {
-	run, err := findRun(cmd.Context(), places, begin, cmd.ErrOrStderr())
+func killNamed(cmd *cobra.Command, envs []environment.Runs, begin string) error {
+	run, err := findRun(cmd.Context(), envs, begin, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -142,8 +142,8 @@ func killRun(cmd *cobra.Command, run listedRun) error {
 	return nil
 }
 
-func killAll(cmd *cobra.Command, places []environment.Runs) error {
-	runs, err := listRuns(cmd.Context(), places, cmd.ErrOrStderr())
+func killAll(cmd *cobra.Command, envs []environment.Runs) error {
+	runs, err := listRuns(cmd.Context(), envs, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

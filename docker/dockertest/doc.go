@@ -2,5 +2,5 @@
 // own that may be stopped, filled up and reached by TLS and ssh, and an image that is made of local files.
 //
 // It is for tests only. It knows nothing of ductor's sandboxes and speaks to engines by docker's own program, as a
-// person does behind ductor's back.
+// user does without ductor.
 package dockertest

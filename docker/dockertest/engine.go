@@ -19,7 +19,7 @@ type Options struct {
 	Disk int64
 }
 
-// Engine is an engine of a test's own, beside the machine's: it may be stopped without anybody else noticing.
+// Engine is an engine of a test's own, beside the machine's: a test may stop it without an effect on others.
 type Engine struct {
 	t    testing.TB
 	opts Options
@@ -110,7 +110,7 @@ func (e *Engine) Start() {
 	})
 }
 
-// Stop ends the engine as a person does.
+// Stop ends the engine as a user does.
 func (e *Engine) Stop() {
 	e.t.Helper()
 	if err := e.cmd.Process.Signal(syscall.SIGTERM); err != nil {

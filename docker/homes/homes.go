@@ -1,6 +1,5 @@
-// Package homes is package docker's hand inside a container, for the homes of sessions: it makes one and puts files
-// into it, lists them, and removes one. It runs as the agents' user, as a part of ductor-supervisor, because an
-// image need not have a shell. It is NOT of use on this machine.
+// Package homes makes, lists and removes the homes of sessions inside a container, for package docker. It runs as the
+// agents' user, as a part of ductor-supervisor, because an image need not have a shell. It is not for this machine.
 package homes
 
 import (
@@ -15,11 +14,11 @@ import (
 	"time"
 )
 
-// Verb is what the program is told first on its command line to be this hand. After it come the directory of all
-// homes, one of Make, List and Forget, and but for List a home's name.
+// Verb is the first argument of a program that is to run this package. The directory of all homes, one of Make, List and
+// Forget, and except for List a home's name follow.
 const Verb = "homes"
 
-// What the hand does. Make reads a tar archive of files on its standard input.
+// The actions. Make reads a tar archive of files on its standard input.
 const (
 	Make   = "make"
 	List   = "list"

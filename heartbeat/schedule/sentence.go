@@ -39,7 +39,7 @@ func unclear(format string, args ...any) error {
 	return fmt.Errorf("%s; %w", fmt.Sprintf(format, args...), ErrUnclear)
 }
 
-// sentenceMost bounds a schedule that a person writes, in words and bytes.
+// sentenceMost bounds a schedule that a user writes, in words and bytes.
 const (
 	sentenceWords = 16
 	sentenceBytes = 200
@@ -78,7 +78,7 @@ func ParseSentence(text string, now time.Time, loc *time.Location) (Spec, error)
 	return Spec{Line: line, Zone: zone}, nil
 }
 
-// ParseRequest splits what a person wrote into when and what: the schedule comes first, and what follows its
+// ParseRequest splits what a user wrote into when and what: the schedule comes first, and what follows its
 // longest reading is the prompt. A line break or a colon and a space after the schedule may part them.
 func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string, error) {
 	text = strings.TrimSpace(text)

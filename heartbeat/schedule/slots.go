@@ -227,7 +227,7 @@ func (s *sentence) readSpan() error {
 	return nil
 }
 
-// numbers are the numbers that users write as words, at their places.
+// numbers are the numbers that users write as words, at their positions.
 func numbers() []string {
 	return []string{"", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
 }

@@ -34,7 +34,7 @@ const (
 	drainTurns   = 20 * time.Second // running turns may reach their end
 	drainAgents  = 10 * time.Second // then everything that agents started is ended
 	drainNotices = 10 * time.Second // messages that must arrive are sent
-	drainCards   = 5 * time.Second  // cards of turns that go on show what their agents did so far
+	drainCards   = 5 * time.Second  // cards of turns that continue show what their agents did so far
 )
 
 const (
@@ -158,7 +158,7 @@ func (a *App) Close() {
 	a.closeRest()
 }
 
-// Leave is Close for a daemon that will start again: agents go on under their supervisors, and the next process
+// Leave is Close for a daemon that will start again: agents continue under their supervisors, and the next process
 // resumes their turns.
 func (a *App) Leave() {
 	a.stage(drainCards, "turns", func(ctx context.Context) error { a.orchestrator.Detach(ctx); return nil })

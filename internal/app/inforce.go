@@ -20,7 +20,7 @@ import (
 // inForce records which users owned the bot at a start and which programs were its agents: ids, and hashes of the rest.
 // The record lies in the user's state directory, since a changed configuration may move storage.dir.
 type inForce struct {
-	Users  []int64           `json:"users"`  // they hear of a change
+	Users  []int64           `json:"users"`  // they are notified of a change
 	Groups []int64           `json:"groups"` // those in which ductor answers every member
 	Token  string            `json:"token"`
 	Server string            `json:"server"` // it learns the token and every message
@@ -97,7 +97,7 @@ func InForcePath(file string) string {
 	return filepath.Join(config.StateDir(), "started", hashOf(file)[:16]+".json")
 }
 
-// TellChanges tells the users that the last start allowed what has changed in the configuration since, and records what
+// TellChanges notifies the users that the last start allowed what has changed in the configuration since, and records what
 // is in force now.
 func (a *App) TellChanges(ctx context.Context) {
 	if a.cfg.File == "" {
@@ -108,10 +108,10 @@ func (a *App) TellChanges(ctx context.Context) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the first start
 	case err != nil:
-		a.Log.Warn("what was in force at the last start cannot be read, so that no user hears of a change", "err", err)
+		a.Log.Warn("what was in force at the last start cannot be read, so that no user is notified of a change", "err", err)
 	default:
-		if err := a.tellUsers(ctx, before, now.changes(before)); err != nil {
-			a.Log.Warn("tell of a changed configuration; it is tried again at the next start", "err", err)
+		if err := a.notifyUsers(ctx, before, now.changes(before)); err != nil {
+			a.Log.Warn("notify users of a changed configuration; it is tried again at the next start", "err", err)
 			return
 		}
 	}
@@ -120,12 +120,12 @@ func (a *App) TellChanges(ctx context.Context) {
 	}
 }
 
-func (a *App) tellUsers(ctx context.Context, before inForce, lines []string) (err error) {
+func (a *App) notifyUsers(ctx context.Context, before inForce, lines []string) (err error) {
 	if len(lines) == 0 {
 		return nil
 	}
-	a.Log.Warn("the configuration changed since the last start; the users it allowed then hear of it",
-		"changes", strings.Join(lines, "; "), "told", listed(before.Users))
+	a.Log.Warn("the configuration changed since the last start; the users that it allowed then are notified",
+		"changes", strings.Join(lines, "; "), "notified", listed(before.Users))
 	if before.Token != hashOf(a.cfg.Telegram.Token.Reveal()) {
 		a.Log.Warn("this is another bot than at the last start: it reaches only users who have written to it")
 	}

@@ -48,9 +48,9 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 
 // jobOf gives what schedules and webhooks have in common.
 func jobOf(cfg config.Config, at config.Target, m config.TaskSettings, q config.Quiet) orchestrator.Job {
-	in, person := conversationOf(cfg, at)
+	in, user := conversationOf(cfg, at)
 	j := orchestrator.Job{
-		Conversation: in, Person: person, JobTiming: orchestrator.JobTiming{Zone: q.Zone},
+		Conversation: in, Person: user, JobTiming: orchestrator.JobTiming{Zone: q.Zone},
 		JobTurn: orchestrator.JobTurn{
 			Session: m.Session, Agent: cli.Agent(m.Agent), Model: cli.ModelID(m.Model), Effort: cli.Effort(m.Effort),
 			Dir: m.Dir, Sandbox: m.Sandbox, Timeout: m.Timeout, Retries: m.Retries, Backoff: m.Backoff,
@@ -80,11 +80,11 @@ func conversationOf(cfg config.Config, at config.Target) (orchestrator.Conversat
 		owner = users[0]
 	}
 	chat := cmp.Or(at.Chat, owner)
-	person := owner
+	user := owner
 	if chat > 0 {
-		person = chat
+		user = chat
 	}
-	return orchestrator.ConversationID{Chat: chat, Topic: at.Topic}, orchestrator.PersonID(person)
+	return orchestrator.ConversationID{Chat: chat, Topic: at.Topic}, orchestrator.PersonID(user)
 }
 
 // Hooks lists the webhooks of the configuration.

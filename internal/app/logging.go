@@ -60,7 +60,7 @@ func openLogFile(path string) (*logFile, error) {
 	return l, l.reopen()
 }
 
-// reopen goes on in the file that has the name now, and makes it where there is none. What it cannot open changes nothing.
+// reopen writes to the file that has the name now, and makes it where there is none. An error changes nothing.
 func (l *logFile) reopen() error {
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *logFile) reopenOnHangup(log *slog.Logger) (stop func()) {
 		defer close(done)
 		for range hangups {
 			if err := l.reopen(); err != nil {
-				log.Error("reopen log.file; what was open is written on", "err", err)
+				log.Error("reopen log.file; the file that was open stays in use", "err", err)
 			} else {
 				log.Info("log.file was reopened")
 			}

@@ -61,7 +61,7 @@ func programFiles() (all []string) {
 	return all
 }
 
-// DoubtsOfRoots warns of roots in which agents work beside ductor's own files: whoever may write there may own the bot.
+// DoubtsOfRoots warns of roots in which agents work beside ductor's own files: an agent that may write them owns the bot.
 func DoubtsOfRoots(cfg config.Config) (all []string) {
 	for _, root := range cfg.Projects.Roots {
 		real := cli.RealPath(root)

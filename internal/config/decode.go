@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// decoder puts the values of a file into a Config. It goes on after a mistake, so that all of them are found.
+// decoder puts the values of a file into a Config. It continues after a mistake, so that all of them are found.
 type decoder struct{ found problems }
 
 // table reads in into the struct that out points to.
@@ -121,7 +121,7 @@ func (d *decoder) list(path []string, in any, out reflect.Value) {
 		out.Set(list)
 		return
 	}
-	// One line for the list: its items have no place of their own.
+	// One line for the list: its items have no position of their own.
 	d.found = d.found[:before+1]
 	d.found[before].Text = "each item " + d.found[before].Text
 }

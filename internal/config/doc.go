@@ -1,6 +1,6 @@
-// Package config reads config.toml: what each key is called, what it is when it is not set, and what it may
-// be. Every mistake in a file is found at once and named by line, column and key.
+// Package config reads config.toml: the names, defaults and limits of its keys. It finds every mistake in a file at once
+// and names it by line, column and key.
 //
 // It is not the wiring: it starts nothing, checks nothing outside the file but the token's own file, and
-// imports no other room. What a value means is the business of the room that gets it.
+// imports no other package of ductor. What a value means is the business of the package that gets it.
 package config

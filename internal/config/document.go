@@ -11,17 +11,17 @@ import (
 
 // document is where each key of a file stands.
 type document struct {
-	places     map[string]place // by path
-	unreadable bool             // it is no TOML
+	positions  map[string]position // by path
+	unreadable bool                // it is no TOML
 }
 
-type place struct{ line, column int }
+type position struct{ line, column int }
 
 // decode reads text over the defaults. Mistakes of the TOML itself hide all others; otherwise every
 // unknown key and every value of the wrong kind is found.
 func decode(text []byte) (document, Config, problems) {
 	c := defaults()
-	doc := document{places: make(map[string]place)}
+	doc := document{positions: make(map[string]position)}
 	values := make(map[string]any)
 	if err := toml.Unmarshal(text, &values); err != nil {
 		doc.unreadable = true
@@ -43,7 +43,7 @@ func syntaxProblem(err error) problems {
 	return problems{p}
 }
 
-// read notes the place of every key. The text has been decoded once and is known to be valid.
+// read records the position of every key. The text has been decoded once and is known to be valid.
 func (d document) read(text []byte) {
 	var p unstable.Parser
 	p.Reset(text)
@@ -74,19 +74,19 @@ func (d document) note(p *unstable.Parser, table []string, key unstable.Iterator
 	for key.Next() {
 		path = append(path, string(key.Node().Data))
 		at := p.Shape(key.Node().Raw).Start
-		if _, known := d.places[dotted(path)]; !known {
-			d.places[dotted(path)] = place{at.Line, at.Column}
+		if _, known := d.positions[dotted(path)]; !known {
+			d.positions[dotted(path)] = position{at.Line, at.Column}
 		}
 	}
 	return path
 }
 
-// locate gives each problem the place of its key, or of the nearest table around it that the file has.
+// locate gives each problem the position of its key, or of the nearest table around it that the file has.
 func (d document) locate(found problems) {
 	for i := range found {
 		key := found[i].Key
 		for key != "" && found[i].Line == 0 {
-			at := d.places[key]
+			at := d.positions[key]
 			found[i].Line, found[i].Column = at.line, at.column
 			key = key[:max(strings.LastIndexAny(key, ".["), 0)]
 		}

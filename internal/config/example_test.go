@@ -80,7 +80,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 		t.Fatalf("only %d keys were found in Config; the test looks at the wrong thing", len(keys))
 	}
 	for _, key := range keys {
-		if _, ok := doc.places[key]; !ok {
+		if _, ok := doc.positions[key]; !ok {
 			t.Errorf("config.toml.example has no %s", key)
 		}
 	}

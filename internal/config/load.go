@@ -173,7 +173,7 @@ func stateDir(env Environment) string {
 	return "~/.local/state/ductor"
 }
 
-// StateDir is the default of storage.dir for this user: one place, whatever the configuration says.
+// StateDir is the default of storage.dir for this user: one directory, whatever the configuration says.
 func StateDir() string {
 	dir := stateDir(OSEnvironment())
 	if abs, err := absolute(dir, os.Getenv("HOME")); err == nil {
@@ -197,7 +197,7 @@ func absolute(path, home string) (string, error) {
 	return filepath.Join(home, path[1:]), nil
 }
 
-// paths are all settings that name a place, by key.
+// paths are all settings that name a path, by key.
 func (c *Config) paths() map[string]*string {
 	all := map[string]*string{
 		"telegram.token_file":  &c.Telegram.TokenFile,

@@ -298,7 +298,7 @@ func parseUser(user string) error {
 	return nil
 }
 
-// engineSockets are where whoever may write owns the engine's machine.
+// engineSockets are the sockets of engines: a user who may write to one owns the engine's machine.
 func (s SandboxSetting) engineSockets() []string {
 	all := []string{"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock"}
 	if u, err := url.Parse(s.Host); err == nil && u.Scheme == "unix" && u.Path != "" {

@@ -14,7 +14,7 @@ func suggest(word string, candidates []string) (string, bool) {
 		if len(c) >= 3 && strings.HasPrefix(word, c) || len(word) >= 3 && strings.HasPrefix(c, word) {
 			d = min(d, 2) // cut short, or too long
 		}
-		// Of two that are as near the one of the same length is meant: people swap letters.
+		// Of two that are as near the one of the same length is meant: users swap letters.
 		if d < least || d == least && best != "" && len(c) == len(word) && len(best) != len(word) {
 			if d < len(c) {
 				best, least = c, d

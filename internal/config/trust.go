@@ -43,7 +43,7 @@ func notFound(path string) error {
 		path, hint, fs.ErrNotExist)
 }
 
-// checkTrust refuses a configuration that somebody else can write: the file that was opened at path, and the directory
+// checkTrust refuses a configuration that another user can write: the file that was opened at path, and the directory
 // in which it was named and in which it lies.
 func checkTrust(path string, opened fs.FileInfo) error {
 	errs := []error{checkFile(path, opened)}

@@ -1,5 +1,5 @@
-// Package secrets knows texts that must be neither shown nor stored, and takes them out of others: whole ones, ones that
-// grow (Stream), and all texts of a value (Clean). It also finds such texts in the files of a project.
+// Package secrets takes texts that must be neither shown nor stored out of others: of whole ones, of ones that grow (Stream),
+// and of all texts of a value (Clean). It also finds such texts in the files of a project.
 //
 // The package is NOT a guard against an agent that means to give a secret away: one that is written backwards passes.
 package secrets

@@ -1,6 +1,5 @@
-// Package store keeps what must survive a crash in one SQLite file: what came in and is not handled, what is
-// to go out and is not sent, what each chat chose, and its sessions and turns. *DB is both
-// orchestrator.Store and orchestrator.Journal.
+// Package store keeps in one SQLite file what must survive a crash: the inbox, notices, cards, jobs, approvals, and the
+// choices, sessions and turns of conversations. *DB is both orchestrator.Store and orchestrator.Journal.
 //
 // It is not the domain: it decides nothing about when a turn runs or a message is sent again. It does not
 // keep two instances apart either; the lock file of the command does that.

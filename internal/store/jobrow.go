@@ -50,7 +50,7 @@ func rowOfJob(j orchestrator.Job) jobRow {
 	}
 }
 
-// jobSource is the stored word for the place that defines a job.
+// jobSource is the stored word for what defines a job.
 func jobSource(j orchestrator.Job) string {
 	if j.Configured {
 		return configuredJob

@@ -21,16 +21,16 @@ func (db *DB) PromoteTurn(ctx context.Context, id cli.TurnID) (ok bool, err erro
 	return ok && err == nil, wrap(fmt.Sprintf("promote turn %s", id), err)
 }
 
-// promote hands the places of the queue on: the turn takes the first, and all before it move by one.
+// promote moves a turn to the head of its queue: it takes the first position, and all before it move by one.
 func (t tx) promote(id cli.TurnID) (bool, error) {
-	places, err := sqlite.ManyIn(t.Tx, sqlite.Value[int64], `SELECT q.seq FROM turns q JOIN turns t ON t.chat = q.chat AND t.topic = q.topic
+	positions, err := sqlite.ManyIn(t.Tx, sqlite.Value[int64], `SELECT q.seq FROM turns q JOIN turns t ON t.chat = q.chat AND t.topic = q.topic
 		WHERE t.id = ? AND t.state = 'queued' AND q.state = 'queued' AND q.delivered = 0 AND q.seq <= t.seq ORDER BY q.seq`, string(id))
-	if err != nil || len(places) == 0 {
+	if err != nil || len(positions) == 0 {
 		return false, err
 	}
 	// Places are unique, so all go aside before any takes its new one. Those in use are above 0.
-	for i, from := range places {
-		to := places[(i+1)%len(places)]
+	for i, from := range positions {
+		to := positions[(i+1)%len(positions)]
 		if _, err := t.Exec(`UPDATE turns SET seq = -? WHERE seq = ?`, to, from); err != nil {
 			return false, err
 		}

@@ -20,7 +20,7 @@ type Runs struct {
 const lookWait = 10 * time.Second
 
 // Running lists the sandboxes in which an agent may run.
-func (s *Sandboxes) Running(ctx context.Context, notes io.Writer) (places []Runs) {
+func (s *Sandboxes) Running(ctx context.Context, notes io.Writer) (runs []Runs) {
 	for _, b := range s.All() {
 		if !b.matters() {
 			continue
@@ -34,12 +34,12 @@ func (s *Sandboxes) Running(ctx context.Context, notes io.Writer) (places []Runs
 		cancel()
 		switch {
 		case status.Is == docker.StateRunning:
-			places = append(places, Runs{Name: b.Name, Root: b.Launcher.Runs()})
+			runs = append(runs, Runs{Name: b.Name, Root: b.Launcher.Runs()})
 		case status.Is == docker.StatePaused:
 			fmt.Fprintf(notes, "ductor: the sandbox %s is paused, and not looked at\n", b.Name)
 		case err != nil:
 			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", b.Name, err)
 		}
 	}
-	return places
+	return runs
 }

@@ -258,7 +258,7 @@ func (b *Sandbox) Homes() service.Homes {
 	return b.Launcher
 }
 
-// Close closes the launchers and the engines. Agents in the sandboxes go on.
+// Close closes the launchers and the engines. Agents in the sandboxes continue.
 func (s *Sandboxes) Close() error {
 	var errs []error
 	for _, b := range s.All() {

@@ -16,7 +16,7 @@ import (
 	"ductor/internal/config"
 )
 
-// OwnerHome is the home of whoever runs ductor; empty if it is not known.
+// OwnerHome is the home of the user who runs ductor; empty if it is not known.
 func OwnerHome() string {
 	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
 		return home
