@@ -27,9 +27,9 @@ func TestWaitingMessagesByButton(t *testing.T) {
 		{"cancelled", nil, "Cancel", "Cancelled.", "✖ Cancelled", 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			agent := asks(bash("a", "make"))
+			agent := agentAsking(bash("a", "make"))
 			agent.steer = tc.steer
-			hear(t, agent, func(s *hearing) {
+			withApprovals(t, agent, func(s *approvalRig) {
 				s.begin()
 				s.say("first")
 				s.say("second")
@@ -51,10 +51,10 @@ func TestWaitingMessagesByButton(t *testing.T) {
 
 // The default of a conversation is set by a command, and says what becomes of the next message.
 func TestTheQueueCommand(t *testing.T) {
-	agent := asks(bash("a", "make"))
+	agent := agentAsking(bash("a", "make"))
 	var got []string
 	agent.steer = func(text string) error { got = append(got, text); return nil }
-	hear(t, agent, func(s *hearing) {
+	withApprovals(t, agent, func(s *approvalRig) {
 		s.begin()
 		s.say("/queue nonsense")
 		s.card("There is no such mode")
@@ -75,7 +75,7 @@ func TestTheQueueCommand(t *testing.T) {
 
 // Editing the message that runs offers to start over; the newest text counts, once.
 func TestEditingWhatRunsOffersToStartOver(t *testing.T) {
-	hear(t, asks(bash("a", "make")), func(s *hearing) {
+	withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
 		sent := s.begin()
 		s.card("May Claude")
 		s.who.Edit(sent, "go left")
@@ -110,7 +110,7 @@ func TestEditingWhatRunsOffersToStartOver(t *testing.T) {
 }
 
 func TestAnOfferToStartOverIsTurnedDown(t *testing.T) {
-	hear(t, asks(bash("a", "make")), func(s *hearing) {
+	withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
 		sent := s.begin()
 		s.card("May Claude")
 		s.who.Edit(sent, "go left")
@@ -128,7 +128,7 @@ func TestAnOfferToStartOverIsTurnedDown(t *testing.T) {
 
 // Rules are listed, and taken back by a button; what they let through is asked for again.
 func TestRulesAreRevoked(t *testing.T) {
-	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
 		s.press(s.card("May Claude"), "Allow pattern…")
 		s.press(s.card("May Claude"), "Allow all of that")

@@ -9,55 +9,55 @@ import (
 )
 
 // Presses that must change nothing: whatever they are answered, the agent is not allowed anything by them.
-func TestAskAbuse(t *testing.T) {
+func TestPressesThatChangeNothing(t *testing.T) {
 	swap := func(data, from, to string) string { return strings.Replace(data, from, to, 1) }
 	for _, tc := range []struct {
 		name string
-		do   func(s *hearing, m telegram.Message, allow string) string
+		do   func(s *approvalRig, m telegram.Message, allow string) string
 		want string
 	}{
-		{"a forged nonce", func(s *hearing, m telegram.Message, allow string) string {
+		{"a forged nonce", func(s *approvalRig, m telegram.Message, allow string) string {
 			parts := strings.Split(allow, ":")
 			return s.tap(s.who, m, swap(allow, parts[2], strings.Repeat("A", len(parts[2]))))
 		}, "no longer means anything"},
-		{"an ask that is not there", func(s *hearing, m telegram.Message, allow string) string {
+		{"an ask that is not there", func(s *approvalRig, m telegram.Message, allow string) string {
 			parts := strings.Split(allow, ":")
 			return s.tap(s.who, m, swap(allow, parts[1], "NOSUCHASK"))
 		}, "no longer means anything"},
-		{"half the data", func(s *hearing, m telegram.Message, allow string) string {
+		{"half the data", func(s *approvalRig, m telegram.Message, allow string) string {
 			return s.tap(s.who, m, allow[:len(allow)-2])
 		}, "no longer means anything"},
-		{"an option of no question", func(s *hearing, m telegram.Message, allow string) string {
+		{"an option of no question", func(s *approvalRig, m telegram.Message, allow string) string {
 			return s.tap(s.who, m, strings.TrimSuffix(allow, ":1")+":o0.0")
 		}, "no longer means anything"},
-		{"a foreign operation", func(s *hearing, m telegram.Message, allow string) string {
+		{"a foreign operation", func(s *approvalRig, m telegram.Message, allow string) string {
 			return s.tap(s.who, m, strings.TrimSuffix(allow, ":1")+":Z")
 		}, "no longer means anything"},
-		{"somebody else's chat", func(s *hearing, m telegram.Message, allow string) string {
+		{"somebody else's chat", func(s *approvalRig, m telegram.Message, allow string) string {
 			chat := s.srv.Private(9, "Carl")
 			own := chat.Person().Send(chat, "/status")
 			return s.tap(chat.Person(), own, allow)
 		}, "no longer means anything"},
-		{"another chat of the same person", func(s *hearing, m telegram.Message, allow string) string {
+		{"another chat of the same person", func(s *approvalRig, m telegram.Message, allow string) string {
 			forum := s.srv.Forum(-100, "Team")
 			s.who.SetRank(forum, telegram.Member)
 			own := s.who.Send(forum, "hello")
 			return s.tap(s.who, own, allow)
 		}, "no longer means anything"},
-		{"after the end of its time", func(s *hearing, m telegram.Message, allow string) string {
+		{"after the end of its time", func(s *approvalRig, m telegram.Message, allow string) string {
 			time.Sleep(time.Hour)
 			return s.tap(s.who, m, allow)
 		}, "Too late"},
-		{"after a denial", func(s *hearing, m telegram.Message, allow string) string {
+		{"after a denial", func(s *approvalRig, m telegram.Message, allow string) string {
 			s.press(m, "Deny")
 			return s.tap(s.who, m, allow)
 		}, "decided before: denied"},
-		{"after an abort", func(s *hearing, m telegram.Message, allow string) string {
+		{"after an abort", func(s *approvalRig, m telegram.Message, allow string) string {
 			s.say("/abort")
 			s.settle()
 			return s.tap(s.who, m, allow)
 		}, "no longer waits"},
-		{"after an abort and a restart", func(s *hearing, m telegram.Message, allow string) string {
+		{"after an abort and a restart", func(s *approvalRig, m telegram.Message, allow string) string {
 			s.say("/abort")
 			s.settle()
 			s.restart()
@@ -65,7 +65,7 @@ func TestAskAbuse(t *testing.T) {
 		}, "no longer waits"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+			withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 				s.begin()
 				m := s.card("May Claude")
 				s.wantAnswer(tc.do(s, m, s.data(m, "Allow once")), tc.want)
@@ -84,7 +84,7 @@ func TestAskAbuse(t *testing.T) {
 
 // A stranger gets no answer at all.
 func TestAStrangersPressIsNotAnswered(t *testing.T) {
-	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
 		m := s.card("May Claude")
 		s.srv.Person(66, "Eve").TapData(m, s.data(m, "Allow once"))
@@ -96,7 +96,7 @@ func TestAStrangersPressIsNotAnswered(t *testing.T) {
 
 // Two presses at once: one counts.
 func TestADoublePressDecidesOnce(t *testing.T) {
-	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
 		m := s.card("May Claude")
 		allow := s.data(m, "Allow once")
@@ -116,9 +116,9 @@ func TestADoublePressDecidesOnce(t *testing.T) {
 }
 
 // A pending ask outlives ductor: the same message is gone on with, and what was begun with it too.
-func TestAsksOutliveARestart(t *testing.T) {
+func TestApprovalsOutliveARestart(t *testing.T) {
 	for _, step := range []string{">because", "<because"} {
-		hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+		withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 			s.begin()
 			s.press(s.card("May Claude"), "Deny with reason…")
 			s.restart()
@@ -133,10 +133,10 @@ func TestAsksOutliveARestart(t *testing.T) {
 }
 
 // A card that may or may not have arrived is not sent again: a notice says so, and becomes the card when asked.
-func TestAnAskThatMayBeMissing(t *testing.T) {
+func TestAnApprovalThatMayBeMissing(t *testing.T) {
 	for _, kind := range []telegram.FaultKind{telegram.DropBefore, telegram.DropAfter} {
 		t.Run(string(kind), func(t *testing.T) {
-			hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+			withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 				s.srv.Inject(telegram.Fault{Method: "sendMessage", Kind: kind, Times: 1})
 				s.begin()
 				m := s.card("may be missing here")
@@ -164,9 +164,9 @@ func TestAnAskThatMayBeMissing(t *testing.T) {
 }
 
 // A person who deletes the card gets it once more; whoever deletes its topic finds it in the main one.
-func TestAskCardsThatLoseTheirPlace(t *testing.T) {
+func TestApprovalsWhoseMessageOrTopicIsDeleted(t *testing.T) {
 	t.Run("deleted", func(t *testing.T) {
-		hear(t, asks(bash("a", "make"), bash("b", "make")), func(s *hearing) {
+		withApprovals(t, agentAsking(bash("a", "make"), bash("b", "make")), func(s *approvalRig) {
 			s.begin()
 			m := s.card("May Claude")
 			s.press(m, "Deny with reason…")
@@ -177,7 +177,7 @@ func TestAskCardsThatLoseTheirPlace(t *testing.T) {
 		})
 	})
 	t.Run("no topic", func(t *testing.T) {
-		hear(t, asks(bash("a", "make")), func(s *hearing) {
+		withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
 			s.inForum()
 			topic := s.who.Topic(s.in, "Work").ID
 			s.opts = append(s.opts, telegram.InTopic(topic))

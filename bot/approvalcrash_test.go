@@ -37,10 +37,10 @@ func (s mortalStore) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.
 	return all, err
 }
 
-// TestNoDeathLosesOrDoublesAnAsk kills ductor between any two writes while an agent asks and a person denies it
+// TestNoDeathLosesOrDoublesAnApproval kills ductor between any two writes while an agent asks and a person denies it
 // with a reason, and starts it again while the agent waits: the ask is in the chat once, or a notice that it
 // may be; it can be decided; the agent is told once, and what was said to it.
-func TestNoDeathLosesOrDoublesAnAsk(t *testing.T) {
+func TestNoDeathLosesOrDoublesAnApproval(t *testing.T) {
 	ask := bash("a", "make")
 	everyDeath(t, askAndDie(t, ask, 0, false), 20, func(t *testing.T, at int, after bool) { askAndDie(t, ask, at, after) })
 }
@@ -71,7 +71,7 @@ func askAndDie(t *testing.T, ask cli.ApprovalAsked, at int, after bool) (steps [
 			t.Fatal(err)
 		}
 		defer db.Close()
-		agent := asks(ask)
+		agent := agentAsking(ask)
 		agent.gone = make(chan struct{})
 		wire := bot.OnWire(h.opts.Transport)
 		life := &mortal{transport: wire, at: at, after: after, died: make(chan struct{})}
@@ -125,7 +125,7 @@ func (h *house) denyWithReason(reason string) {
 	synctest.Wait()
 }
 
-func (h *house) checkAsk(t *testing.T, agent *petitioner) {
+func (h *house) checkAsk(t *testing.T, agent *askingAgent) {
 	t.Helper()
 	shown := h.chat.Transcript()
 	if n := strings.Count(shown, "May Claude"); n > 1 || n == 0 && !strings.Contains(shown, "Interrupted") {

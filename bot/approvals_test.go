@@ -34,7 +34,7 @@ func TestApprovalsByButton(t *testing.T) {
 		{"no reason after all", []string{"Deny with reason…", "Deny without a reason"}, "a false []", "⛔ Denied.", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+			withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 				s.begin()
 				for _, button := range tc.press {
 					s.step(s.card("May Claude use Bash?"), button)
@@ -53,7 +53,7 @@ func TestApprovalsByButton(t *testing.T) {
 }
 
 // step presses a button of a message, replies to it (>) or says something (<).
-func (s *hearing) step(m telegram.Message, step string) {
+func (s *approvalRig) step(m telegram.Message, step string) {
 	s.Helper()
 	if words, is := strings.CutPrefix(step, ">"); is {
 		s.say(words, telegram.ReplyTo(m.ID))
@@ -69,7 +69,7 @@ func TestAReasonForAnAgentThatTakesNone(t *testing.T) {
 	for _, step := range []string{">use make instead", "<use make instead"} {
 		deaf := bash("a", gitStatus)
 		deaf.Deaf = true
-		hear(t, asks(deaf), func(s *hearing) {
+		withApprovals(t, agentAsking(deaf), func(s *approvalRig) {
 			s.begin()
 			s.press(s.card("May Claude"), "Deny with reason…")
 			m := s.card("it reads yours as your next message")
@@ -89,7 +89,7 @@ func TestAReasonForAnAgentThatTakesNone(t *testing.T) {
 
 // What is said while an agent asks says that it is no answer, as long as that is so; and /status tells of it.
 func TestAMessageWhileTheAgentAsksIsSaidToWait(t *testing.T) {
-	hear(t, asks(bash("a", "make"), bash("b", "make test")), func(s *hearing) {
+	withApprovals(t, agentAsking(bash("a", "make"), bash("b", "make test")), func(s *approvalRig) {
 		s.begin()
 		first, second := s.card("make\n"), s.card("make test")
 		s.say("yes")
@@ -113,7 +113,7 @@ func TestAMessageWhileTheAgentAsksIsSaidToWait(t *testing.T) {
 
 // A rule is shown, word for word, before it can be made.
 func TestTheRuleIsShownBeforeItIsMade(t *testing.T) {
-	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
 		m := s.card("May Claude")
 		if m.HasButton("Allow all of that") {
@@ -130,7 +130,7 @@ func TestTheRuleIsShownBeforeItIsMade(t *testing.T) {
 
 func TestAPlanAndItsFullText(t *testing.T) {
 	plan := cli.ApprovalAsked{ID: "p", Tool: cli.PlanTool, Detail: "# Plan\n" + strings.Repeat("One more step.\n", 400) + "The end."}
-	hear(t, asks(plan), func(s *hearing) {
+	withApprovals(t, agentAsking(plan), func(s *approvalRig) {
 		s.begin()
 		m := s.card("begin with this plan?")
 		s.press(m, "Full text")
@@ -174,7 +174,7 @@ func TestQuestions(t *testing.T) {
 		{"not answered", []cli.Question{color}, []string{"Do not answer"}, "q false []", "✖ Not answered."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			hear(t, asks(cli.QuestionAsked{ID: "q", Questions: tc.asked}), func(s *hearing) {
+			withApprovals(t, agentAsking(cli.QuestionAsked{ID: "q", Questions: tc.asked}), func(s *approvalRig) {
 				s.begin()
 				for _, step := range tc.steps {
 					s.step(s.card("Claude asks"), step)
@@ -191,7 +191,7 @@ func TestQuestions(t *testing.T) {
 
 func TestWordsWhereNoneAreTaken(t *testing.T) {
 	q := cli.Question{Text: "Which?", Options: []cli.Option{{Label: "Red"}, {Label: "Blue"}}}
-	hear(t, asks(cli.QuestionAsked{ID: "q", Questions: []cli.Question{q}}), func(s *hearing) {
+	withApprovals(t, agentAsking(cli.QuestionAsked{ID: "q", Questions: []cli.Question{q}}), func(s *approvalRig) {
 		s.begin()
 		m := s.card("Claude asks")
 		s.say("green", telegram.ReplyTo(m.ID))
@@ -203,7 +203,7 @@ func TestWordsWhereNoneAreTaken(t *testing.T) {
 // A secret reaches the agent and nobody else: the message is deleted and nothing shows it.
 func TestASecretIsTakenOutOfTheChat(t *testing.T) {
 	questions := []cli.Question{{Text: "Password?", Free: true, Secret: true}, {Text: "User?", Free: true}}
-	hear(t, asks(cli.QuestionAsked{ID: "q", Questions: questions}), func(s *hearing) {
+	withApprovals(t, agentAsking(cli.QuestionAsked{ID: "q", Questions: questions}), func(s *approvalRig) {
 		s.begin()
 		s.say("hunter2", telegram.ReplyTo(s.card("Password?").ID))
 		s.card("User?")
@@ -224,7 +224,7 @@ func TestASecretIsTakenOutOfTheChat(t *testing.T) {
 
 // A reply is a reason only from who was asked for it, and only for a while.
 func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
-	hear(t, asks(bash("a", gitStatus)), func(s *hearing) {
+	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
 		m := s.card("May Claude")
 		s.say("a prompt", telegram.ReplyTo(m.ID)) // nobody asked for a reason
@@ -244,8 +244,8 @@ func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
 }
 
 // In a group the card answers to the prompt and says who decided; who else may decide can.
-func TestAsksInAGroup(t *testing.T) {
-	hear(t, asks(bash("a", "make"), bash("b", "make test")), func(s *hearing) {
+func TestApprovalsInAGroup(t *testing.T) {
+	withApprovals(t, agentAsking(bash("a", "make"), bash("b", "make test")), func(s *approvalRig) {
 		s.inForum()
 		carl := s.srv.Person(9, "Carl")
 		carl.SetRank(s.in, telegram.Member)
@@ -267,8 +267,8 @@ func TestAsksInAGroup(t *testing.T) {
 }
 
 // Requests that are the same are one card, which says so.
-func TestIdenticalAsksAreOneCard(t *testing.T) {
-	hear(t, asks(bash("a", "make"), bash("b", "make")), func(s *hearing) {
+func TestIdenticalRequestsAreOneApproval(t *testing.T) {
+	withApprovals(t, agentAsking(bash("a", "make"), bash("b", "make")), func(s *approvalRig) {
 		s.begin()
 		m := s.card("Stands for 2 identical requests")
 		s.press(m, "Allow once")
@@ -279,9 +279,9 @@ func TestIdenticalAsksAreOneCard(t *testing.T) {
 	})
 }
 
-func TestAsksThatEndByThemselves(t *testing.T) {
+func TestApprovalsThatEndWithoutADecision(t *testing.T) {
 	t.Run("given up", func(t *testing.T) {
-		hear(t, asks(bash("a", "make")), func(s *hearing) {
+		withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
 			s.begin()
 			m := s.card("May Claude")
 			close(s.agent.gone)
@@ -291,7 +291,7 @@ func TestAsksThatEndByThemselves(t *testing.T) {
 		})
 	})
 	t.Run("expired", func(t *testing.T) {
-		hear(t, asks(bash("a", "make")), func(s *hearing) {
+		withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
 			s.begin()
 			m := s.card("May Claude")
 			time.Sleep(31 * time.Minute)
@@ -301,7 +301,7 @@ func TestAsksThatEndByThemselves(t *testing.T) {
 		})
 	})
 	t.Run("aborted", func(t *testing.T) {
-		hear(t, asks(bash("a", "make")), func(s *hearing) {
+		withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
 			s.begin()
 			m := s.card("May Claude")
 			s.say("/abort")

@@ -19,9 +19,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// petitioner is an agent that asks in every turn, and answers with what it was told. It outlives its ductors:
-// one that takes the turn up is asked again what was not decided.
-type petitioner struct {
+// askingAgent is an agent that asks in every turn, and answers with the decisions. It survives restarts of ductor:
+// it asks the process that resumes its turn again what was not decided.
+type askingAgent struct {
 	echo
 	asks  []cli.Event
 	steer func(text string) error // nil: it takes nothing while it works
@@ -33,11 +33,11 @@ type petitioner struct {
 	gone  chan struct{} // closed when it is to give up
 }
 
-func asks(evs ...cli.Event) *petitioner {
-	return &petitioner{asks: evs, waits: make(map[cli.AskID]chan cli.Decision)}
+func agentAsking(evs ...cli.Event) *askingAgent {
+	return &askingAgent{asks: evs, waits: make(map[cli.AskID]chan cli.Decision)}
 }
 
-func (p *petitioner) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+func (p *askingAgent) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	p.mu.Lock()
 	p.given = append(p.given, req.Prompt)
 	p.mu.Unlock()
@@ -45,12 +45,12 @@ func (p *petitioner) Run(ctx context.Context, agent cli.Agent, req cli.Request, 
 	return p.ask(ctx, agent, emit, nil)
 }
 
-func (p *petitioner) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+func (p *askingAgent) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	emit(cli.SessionStarted{AgentSessionID: "native"})
 	return p.ask(ctx, agent, emit, func() { emit(cli.CaughtUp{}) })
 }
 
-func (p *petitioner) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
+func (p *askingAgent) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
 	out := make(map[cli.TurnID]cli.Remains)
 	for _, t := range open {
 		out[t.Turn] = cli.RemainsRun
@@ -58,7 +58,7 @@ func (p *petitioner) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.Tur
 	return out, nil
 }
 
-func (p *petitioner) ask(ctx context.Context, agent cli.Agent, emit func(cli.Event), then func()) cli.Result {
+func (p *askingAgent) ask(ctx context.Context, agent cli.Agent, emit func(cli.Event), then func()) cli.Result {
 	var waits []chan cli.Decision
 	for _, ev := range p.asks {
 		id := idOf(ev)
@@ -101,7 +101,7 @@ func idOf(ev cli.Event) cli.AskID {
 	return ev.(cli.QuestionAsked).ID
 }
 
-func (p *petitioner) Decide(_ context.Context, _ cli.TurnID, id cli.AskID, d cli.Decision) error {
+func (p *askingAgent) Decide(_ context.Context, _ cli.TurnID, id cli.AskID, d cli.Decision) error {
 	if p.life != nil && p.life.isDead() {
 		return errDead
 	}
@@ -117,7 +117,7 @@ func (p *petitioner) Decide(_ context.Context, _ cli.TurnID, id cli.AskID, d cli
 	return nil
 }
 
-func (p *petitioner) Steer(_ context.Context, _ cli.TurnID, req cli.Request) error {
+func (p *askingAgent) Steer(_ context.Context, _ cli.TurnID, req cli.Request) error {
 	if p.steer == nil {
 		return fmt.Errorf("steer: %w", errUnsupported)
 	}
@@ -125,13 +125,13 @@ func (p *petitioner) Steer(_ context.Context, _ cli.TurnID, req cli.Request) err
 }
 
 // prompts are what it was asked, in order.
-func (p *petitioner) prompts() []string {
+func (p *askingAgent) prompts() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.given)
 }
 
-func (p *petitioner) toldAll() []string {
+func (p *askingAgent) toldAll() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.told)
@@ -146,11 +146,11 @@ func bash(id cli.AskID, command string) cli.ApprovalAsked {
 	return cli.ApprovalAsked{ID: id, Tool: "Bash", Title: command, Input: input}
 }
 
-// hearing is a whole ductor whose agent asks, in a simulated Telegram.
-type hearing struct {
+// approvalRig is a whole ductor whose agent asks, in a simulated Telegram.
+type approvalRig struct {
 	*testing.T
 	*house
-	agent *petitioner
+	agent *askingAgent
 	db    *store.DB
 	now   *ductor
 	in    *telegram.Chat
@@ -159,8 +159,8 @@ type hearing struct {
 	opts  []telegram.SendOption
 }
 
-// hear runs a test with an agent that asks. what was sent as "go" runs.
-func hear(t *testing.T, agent *petitioner, test func(s *hearing)) {
+// withApprovals runs a test with an agent that asks.
+func withApprovals(t *testing.T, agent *askingAgent, test func(s *approvalRig)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func hear(t *testing.T, agent *petitioner, test func(s *hearing)) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		s := &hearing{T: t, house: h, agent: agent, db: db, in: h.chat, who: h.ann, bob: h.srv.Person(8, "Bob")}
+		s := &approvalRig{T: t, house: h, agent: agent, db: db, in: h.chat, who: h.ann, bob: h.srv.Person(8, "Bob")}
 		agent.gone = make(chan struct{}) // of this bubble
 		s.now = startDuctor(t, h, db, agent)
 		defer func() {
@@ -191,27 +191,27 @@ func hear(t *testing.T, agent *petitioner, test func(s *hearing)) {
 }
 
 // inForum moves the test into a topic of a group.
-func (s *hearing) inForum() {
+func (s *approvalRig) inForum() {
 	s.in = s.srv.Forum(-100, "Team")
 	s.who.SetRank(s.in, telegram.Member)
 	s.bob.SetRank(s.in, telegram.Member)
 }
 
-func (s *hearing) begin() telegram.Message { return s.say("go") }
+func (s *approvalRig) begin() telegram.Message { return s.say("go") }
 
-func (s *hearing) say(text string, opts ...telegram.SendOption) telegram.Message {
+func (s *approvalRig) say(text string, opts ...telegram.SendOption) telegram.Message {
 	return s.who.Send(s.in, text, append(slices.Clone(s.opts), opts...)...)
 }
 
 // settle lets happen what happens by itself within some seconds.
-func (s *hearing) settle() {
+func (s *approvalRig) settle() {
 	synctest.Wait()
 	time.Sleep(10 * time.Second)
 	synctest.Wait()
 }
 
 // card is the message that shows an ask.
-func (s *hearing) card(part string) telegram.Message {
+func (s *approvalRig) card(part string) telegram.Message {
 	s.Helper()
 	s.settle()
 	m, ok := s.in.View().Find(part)
@@ -221,12 +221,12 @@ func (s *hearing) card(part string) telegram.Message {
 	return m
 }
 
-func (s *hearing) press(m telegram.Message, button string) string {
+func (s *approvalRig) press(m telegram.Message, button string) string {
 	s.Helper()
 	return s.pressBy(s.who, m, button)
 }
 
-func (s *hearing) pressBy(p *telegram.Person, m telegram.Message, button string) string {
+func (s *approvalRig) pressBy(p *telegram.Person, m telegram.Message, button string) string {
 	s.Helper()
 	a, err := p.Press(s.Context(), m, s.data(m, button))
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *hearing) pressBy(p *telegram.Person, m telegram.Message, button string)
 }
 
 // data is the data of a button.
-func (s *hearing) data(m telegram.Message, button string) string {
+func (s *approvalRig) data(m telegram.Message, button string) string {
 	s.Helper()
 	for _, row := range m.Keyboard {
 		for _, b := range row {
@@ -250,7 +250,7 @@ func (s *hearing) data(m telegram.Message, button string) string {
 	return ""
 }
 
-func (s *hearing) tap(p *telegram.Person, m telegram.Message, data string) string {
+func (s *approvalRig) tap(p *telegram.Person, m telegram.Message, data string) string {
 	s.Helper()
 	a, err := p.TapData(m, data).Answer(s.Context())
 	if err != nil {
@@ -260,7 +260,7 @@ func (s *hearing) tap(p *telegram.Person, m telegram.Message, data string) strin
 	return a.Text
 }
 
-func (s *hearing) wantTold(want ...string) {
+func (s *approvalRig) wantTold(want ...string) {
 	s.Helper()
 	s.settle()
 	if got := s.agent.toldAll(); !slices.Equal(got, want) {
@@ -269,7 +269,7 @@ func (s *hearing) wantTold(want ...string) {
 }
 
 // wantShown checks what the chat shows, and that nothing that is over has buttons.
-func (s *hearing) wantShown(parts ...string) {
+func (s *approvalRig) wantShown(parts ...string) {
 	s.Helper()
 	s.settle()
 	for _, part := range parts {
@@ -283,14 +283,14 @@ func (s *hearing) wantShown(parts ...string) {
 	}
 }
 
-func (s *hearing) wantAnswer(got, part string) {
+func (s *approvalRig) wantAnswer(got, part string) {
 	s.Helper()
 	if !strings.Contains(got, part) || part == "" && got != "" {
 		s.Errorf("the press is answered by %q, want %q", got, part)
 	}
 }
 
-func (s *hearing) rules() []string {
+func (s *approvalRig) rules() []string {
 	s.Helper()
 	p, err := s.now.desk.Permissions(s.Context(), s.conv())
 	if err != nil {
@@ -303,7 +303,7 @@ func (s *hearing) rules() []string {
 	return out
 }
 
-func (s *hearing) conv() orchestrator.ConversationID {
+func (s *approvalRig) conv() orchestrator.ConversationID {
 	return orchestrator.ConversationID{Chat: int64(s.in.ID())}
 }
 
@@ -313,7 +313,7 @@ func mention() telegram.SendOption {
 }
 
 // restart ends ductor and starts it again on what is left; the agent goes on meanwhile.
-func (s *hearing) restart() {
+func (s *approvalRig) restart() {
 	s.Helper()
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -330,7 +330,7 @@ func (s *hearing) restart() {
 }
 
 // session is the current one.
-func (s *hearing) session() orchestrator.SessionID {
+func (s *approvalRig) session() orchestrator.SessionID {
 	s.Helper()
 	st, err := s.now.desk.Status(s.Context(), s.conv())
 	if err != nil {
