@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"ductor/bot/card"
 	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
@@ -31,10 +31,10 @@ type Options struct {
 	UploadsDir string // where files that people send are kept; made with mode 0700
 	MaxUpload  int64  // bytes of a file that is fetched; 20 MB, which is also the most Telegram gives
 
-	Allow      Allow
-	Trigger    GroupTrigger          // TriggerMention
+	Allow      updates.Allow
+	Trigger    updates.GroupTrigger  // TriggerMention
 	AbortWords []string              // bare words that abort in private chats while something runs
-	Receipts   Receipts              // ReactionReceipts
+	Receipts   updates.Receipts      // ReactionReceipts
 	Owner      orchestrator.PersonID // is told, in the private chat, about trouble with polling; 0 for nobody
 
 	PollTimeout time.Duration // of a long poll, whole seconds; 50 s
@@ -60,7 +60,7 @@ type Bot struct {
 	outbox  *outbox.Outbox
 	letters *Letters
 	chat    *Chat
-	uploads *uploads
+	uploads *updates.Uploads
 
 	endLetters context.CancelFunc
 	running    sync.WaitGroup
@@ -94,7 +94,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		opts: o, log: o.Log, client: client,
 		api: tgapi.NewAPI(o.APIBase, o.Token, o.Transport),
 	}
-	if b.uploads, err = openUploads(o.UploadsDir, o.MaxUpload, b.api); err != nil {
+	if b.uploads, err = updates.OpenUploads(o.UploadsDir, o.MaxUpload, b.api); err != nil {
 		return nil, err
 	}
 	o.Outbox.Store, o.Outbox.Trouble = o.Journal, tgapi.TroubleOf
@@ -116,9 +116,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Scrub == nil {
 		o.Scrub = tgapi.NewScrubber(o.Token)
-	}
-	if o.MaxUpload <= 0 {
-		o.MaxUpload = maxDownload
 	}
 	for _, d := range []struct {
 		at  *time.Duration
@@ -145,7 +142,7 @@ func (o Options) withDefaults() Options {
 }
 
 // PruneUploads removes files that people sent before a time, and returns how many.
-func (b *Bot) PruneUploads(before time.Time) (int, error) { return b.uploads.prune(before) }
+func (b *Bot) PruneUploads(before time.Time) (int, error) { return b.uploads.Prune(before) }
 
 // Chat is where the orchestrator shows turns; valid until Close.
 func (b *Bot) Chat() *Chat { return b.chat }
@@ -157,7 +154,7 @@ func (b *Bot) Chat() *Chat { return b.chat }
 // It returns nil when ctx ended, ErrToken when Telegram refuses the token, orchestrator.ErrDiskFailed when the disk
 // under the journal does, or that the journal failed.
 func (b *Bot) Run(ctx context.Context, desk Desk) error {
-	me, err := b.identify(ctx)
+	me, err := updates.Identify(ctx, b.api, b.log)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -171,28 +168,25 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	defer cancel()
 
 	voice := &outVoice{out: b.outbox, client: b.client, log: b.log}
-	r := assemble(parts{
-		me: me, allow: b.opts.Allow, trigger: b.opts.Trigger, abortWords: b.opts.AbortWords, receipts: b.opts.Receipts,
-		windows: mergeWindows{album: b.opts.AlbumWindow, paste: b.opts.PasteWindow},
-		desk:    desk, journal: b.opts.Journal, mail: b.letters, uploads: b.uploads,
-		voice:     voice,
-		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs,
-		log: b.log, now: b.opts.Now, random: b.opts.Random,
-	})
+	o := updates.RouterOptions{
+		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.letters, b.log),
+		Allow: b.opts.Allow, Trigger: b.opts.Trigger, AbortWords: b.opts.AbortWords, Receipts: b.opts.Receipts,
+		AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Log: b.log, Now: b.opts.Now,
+	}
+	r := newHandlers(parts{
+		desk: desk, journal: b.opts.Journal, notices: b.letters, voice: voice,
+		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, random: b.opts.Random,
+	}, o).router(o)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
 		defer cancel()
-		r.lanes.stop(last)
+		r.Stop(last)
 	}()
-	p := &poller{
-		api: b.api, journal: b.opts.Journal, dispatch: r.dispatch, strip: r.gate.strip, conflict: b.tellConflict,
-		timeout: b.opts.PollTimeout, jitter: jitter, log: b.log, unfinished: &r.closer.unfinished,
-		guard: &diskGuard{
-			disk: b.opts.Journal, journal: b.opts.Journal, concerns: r.concerns, say: voice.say, owner: b.opts.Owner,
-			now: b.opts.Now, log: b.log,
-		},
-	}
-	return p.run(ctx)
+	p := updates.NewPoller(updates.PollerOptions{
+		API: b.api, Journal: b.opts.Journal, Router: r, Signs: voice, Timeout: b.opts.PollTimeout, Owner: b.opts.Owner,
+		Conflict: b.tellConflict, Log: b.log, Now: b.opts.Now,
+	})
+	return p.Run(ctx)
 }
 
 // startLetters sends letters until Close.
@@ -217,37 +211,16 @@ func (b *Bot) Close(ctx context.Context) error {
 	if t, ok := b.opts.Transport.(*http.Transport); ok {
 		t.CloseIdleConnections()
 	}
-	return errors.Join(err, b.uploads.root.Close())
+	return errors.Join(err, b.uploads.Close())
 }
 
-// identify asks Telegram who we are, for as long as it takes to reach it.
-func (b *Bot) identify(ctx context.Context) (identity, error) {
-	for tries := 1; ; tries++ {
-		var me identity
-		call, cancel := context.WithTimeout(ctx, callPatience)
-		err := b.api.Call(call, "getMe", struct{}{}, &me)
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return me, nil
-		}
-		if tgapi.TokenRefused(err) {
-			return identity{}, ErrToken
-		}
-		wait := jitter(min(backoffBase<<min(tries-1, 6), backoffMost))
-		if no := (*tgapi.AnswerError)(nil); errors.As(err, &no) {
-			wait = max(wait, no.RetryAfter)
-		}
-		b.log.Warn("Telegram cannot be reached", "err", err, "again_in", wait)
-		if pause(ctx, wait) != nil {
-			return identity{}, nil
-		}
-	}
-}
+// preparePatience bounds what prepare does.
+const preparePatience = 30 * time.Second
 
 // prepare removes a webhook and publishes the command menu. Neither is worth waiting for: polling says so
 // if a webhook is in the way, and commands work without a menu.
 func (b *Bot) prepare(ctx context.Context) {
-	call, cancel := context.WithTimeout(ctx, callPatience)
+	call, cancel := context.WithTimeout(ctx, preparePatience)
 	defer cancel()
 	var hook struct {
 		URL string `json:"url"`
@@ -256,7 +229,7 @@ func (b *Bot) prepare(ctx context.Context) {
 		b.log.Warn("look for a webhook", "err", err)
 	} else if hook.URL != "" {
 		b.log.Warn("a webhook was set for this bot; it is removed, since ductor polls")
-		if err := removeWebhook(ctx, b.api); err != nil {
+		if err := updates.RemoveWebhook(ctx, b.api); err != nil {
 			b.log.Warn("remove webhook", "err", err)
 		}
 	}
@@ -276,6 +249,3 @@ func (b *Bot) tellConflict(ctx context.Context) {
 		b.log.Warn("tell the owner about the conflict", "err", err)
 	}
 }
-
-// jitter spreads a wait over its upper half, so that many clients do not come back at once.
-func jitter(d time.Duration) time.Duration { return d/2 + mathrand.N(d/2+1) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ductor/bot"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/internal/sim/telegram"
 	"ductor/orchestrator"
@@ -53,7 +54,7 @@ func newHouse(t *testing.T, uploads string) *house {
 	h.opts = bot.Options{
 		Token: srv.Token(), APIBase: "http://telegram.test", Transport: srv.Client().Transport,
 		Journal: journal, UploadsDir: uploads, Owner: 7,
-		Allow:      bot.Allow{Users: []orchestrator.PersonID{7}, Groups: []int64{-100}},
+		Allow:      updates.Allow{Users: []orchestrator.PersonID{7}, Groups: []int64{-100}},
 		AbortWords: []string{"stop"},
 		Log:        slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ductor/bot"
+	"ductor/bot/updates"
 	"ductor/internal/sim/telegram"
 )
 
@@ -23,7 +24,7 @@ func TestWrongToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = b.Run(t.Context(), h.desk)
-		if !errors.Is(err, bot.ErrToken) {
+		if !errors.Is(err, updates.ErrToken) {
 			t.Errorf("Run ended with %v", err)
 		}
 		if err := b.Close(t.Context()); err != nil {
@@ -58,7 +59,7 @@ func TestTokenRevokedWhileRunning(t *testing.T) {
 		synctest.Wait()
 		revoked = true
 		h.ann.Send(h.chat, "last words") // ends the poll that hangs
-		if err := <-done; !errors.Is(err, bot.ErrToken) {
+		if err := <-done; !errors.Is(err, updates.ErrToken) {
 			t.Errorf("Run ended with %v", err)
 		}
 		if err := b.Close(t.Context()); err != nil {

@@ -7,13 +7,14 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
 // busyModes is the menu of what becomes of a message that comes while a turn runs.
 type busyModes struct {
 	desk   Desk
-	closer *closer
+	closer *updates.Finisher
 	menus  *menus
 }
 
@@ -39,27 +40,27 @@ func busyMeaning(mode orchestrator.BusyMode) string {
 }
 
 // start answers "/queue": with a mode it sets it at once, without it opens the menu.
-func (c *busyModes) start(ctx context.Context, r request) error {
-	if r.args != "" {
+func (c *busyModes) start(ctx context.Context, r updates.Request) error {
+	if r.Args != "" {
 		return c.chooseByName(ctx, r)
 	}
-	st, err := c.desk.Status(ctx, r.in.conv)
+	st, err := c.desk.Status(ctx, r.In.Conversation)
 	if err != nil {
 		return err
 	}
 	return c.menus.offer(ctx, r, &busyMenu{menuFrame: menuFrame{act: actBusy}, desk: c.desk, current: st.Busy})
 }
 
-func (c *busyModes) chooseByName(ctx context.Context, r request) error {
-	mode := orchestrator.BusyMode(strings.ToLower(r.args))
+func (c *busyModes) chooseByName(ctx context.Context, r updates.Request) error {
+	mode := orchestrator.BusyMode(strings.ToLower(r.Args))
 	if !slices.Contains(orchestrator.BusyModes(), mode) {
-		c.closer.answer(ctx, r.in, "There is no such mode. There are: queue, steer, interrupt.", nil)
+		c.closer.Answer(ctx, r.In, "There is no such mode. There are: queue, steer, interrupt.", nil)
 		return nil
 	}
-	if err := c.desk.SetBusy(ctx, r.in.conv, mode); err != nil {
+	if err := c.desk.SetBusy(ctx, r.In.Conversation, mode); err != nil {
 		return err
 	}
-	c.closer.answer(ctx, r.in, busySetText(mode), nil)
+	c.closer.Answer(ctx, r.In, busySetText(mode), nil)
 	return nil
 }
 

@@ -12,18 +12,10 @@ import (
 	"ductor/bot/cron"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
-
-// press is a pressed button, by a person who may press here.
-type press struct {
-	by      orchestrator.Press
-	query   string // what answerCallbackQuery wants
-	data    string
-	message int
-	name    string // of who pressed
-}
 
 // The actions of buttons. All but those of menus name what they act on, so they work after a restart too;
 // the domain says whether it can still be done. Those of menus carry a nonce.
@@ -79,7 +71,7 @@ func turnButton(text, act string, turn cli.TurnID) tgapi.Button {
 // elsewhere changes nothing.
 type callbacks struct {
 	desk   Desk
-	closer *closer
+	closer *updates.Finisher
 	voice  voice
 	menus  *menus
 	log    *slog.Logger
@@ -88,17 +80,17 @@ type callbacks struct {
 	restarts  *restarts
 	queue     *queueCards
 	jobs      *cron.Screen
-	mail      mail
+	notices   updates.Notices
 }
 
-func (c *callbacks) handle(ctx context.Context, p press) {
-	act, what, _ := strings.Cut(p.data, ":")
+func (c *callbacks) handle(ctx context.Context, p updates.Press) {
+	act, what, _ := strings.Cut(p.Data, ":")
 	var text string
 	var letters []orchestrator.Notice
 	var err error
-	if p.by.Of == orchestrator.RightsOfMember && act != actCancel {
-		c.closer.finish(ctx, p.by.Updates)
-		c.voice.answer(ctx, p.query, membersSentence)
+	if p.By.Of == orchestrator.RightsOfMember && act != actCancel {
+		c.closer.Finish(ctx, p.By.Updates)
+		c.voice.Answer(ctx, p.Query, updates.NotForMembers)
 		return
 	}
 	switch act {
@@ -135,35 +127,35 @@ func (c *callbacks) handle(ctx context.Context, p press) {
 	if err != nil {
 		text = c.refusal(p, err)
 	}
-	c.closer.finish(ctx, p.by.Updates, letters...)
-	c.voice.answer(ctx, p.query, text)
+	c.closer.Finish(ctx, p.By.Updates, letters...)
+	c.voice.Answer(ctx, p.Query, text)
 }
 
 // refusal says why a press changed nothing.
-func (c *callbacks) refusal(p press, err error) string {
+func (c *callbacks) refusal(p updates.Press, err error) string {
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
-		c.voice.unbutton(p.by.Conversation, p.message)
+		c.voice.Unbutton(p.By.Conversation, p.Message)
 		return "That was already run again."
 	case errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
 		return render.StaleButton
 	case errors.Is(err, orchestrator.ErrNotListed):
-		return membersSentence
+		return updates.NotForMembers
 	case errors.Is(err, orchestrator.ErrStillOpen):
 		return "That has not ended yet."
 	case errors.Is(err, card.ErrBusy): // and the button stays
 		return "This message is being changed right now. Press again in a moment."
 	}
-	c.log.Error("button failed", "data", p.data, "updates", p.by.Updates, "err", err)
+	c.log.Error("button failed", "data", p.Data, "updates", p.By.Updates, "err", err)
 	return "That did not work. The log says why."
 }
 
 // decide passes a press to the approval or the question that it is for.
-func (c *callbacks) decide(ctx context.Context, p press, what string) (string, []orchestrator.Notice, error) {
-	text, parts, err := c.approvals.Press(ctx, approval.Press{By: p.by, Name: p.name, Message: p.message}, what)
+func (c *callbacks) decide(ctx context.Context, p updates.Press, what string) (string, []orchestrator.Notice, error) {
+	text, parts, err := c.approvals.Press(ctx, approval.Press{By: p.By, Name: p.Name, Message: p.Message}, what)
 	var letters []orchestrator.Notice
 	for _, part := range parts {
-		l, err := letterOf(p.by.Conversation, letterContent{Text: part.Text, Entities: part.Entities, ReplyTo: p.message})
+		l, err := letterOf(p.By.Conversation, letterContent{Text: part.Text, Entities: part.Entities, ReplyTo: p.Message})
 		if err != nil {
 			return "", nil, err
 		}
@@ -174,61 +166,61 @@ func (c *callbacks) decide(ctx context.Context, p press, what string) (string, [
 
 type repeatFunc func(context.Context, cli.TurnID, orchestrator.Press) (orchestrator.Receipt, error)
 
-func (c *callbacks) again(ctx context.Context, p press, repeat repeatFunc, turn cli.TurnID) (string, error) {
-	receipt, err := repeat(ctx, turn, p.by)
+func (c *callbacks) again(ctx context.Context, p updates.Press, repeat repeatFunc, turn cli.TurnID) (string, error) {
+	receipt, err := repeat(ctx, turn, p.By)
 	if err != nil {
 		return "", err
 	}
 	if receipt.Full {
 		return "The queue is full. Try again when the agent has caught up.", nil
 	}
-	c.voice.unbutton(p.by.Conversation, p.message)
+	c.voice.Unbutton(p.By.Conversation, p.Message)
 	if receipt.Ahead > 0 {
 		return fmt.Sprintf("Queued, %d ahead.", receipt.Ahead), nil
 	}
 	return "Running again.", nil
 }
 
-func (c *callbacks) show(ctx context.Context, p press, turn cli.TurnID) (string, error) {
-	if err := c.desk.ShowAgain(ctx, turn, p.by); err != nil {
+func (c *callbacks) show(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	if err := c.desk.ShowAgain(ctx, turn, p.By); err != nil {
 		return "", err
 	}
-	c.voice.unbutton(p.by.Conversation, p.message)
+	c.voice.Unbutton(p.By.Conversation, p.Message)
 	return "", nil
 }
 
-func (c *callbacks) cancel(ctx context.Context, p press, turn cli.TurnID) (string, error) {
-	cancelled, err := c.desk.CancelQueued(ctx, turn, p.by)
+func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	cancelled, err := c.desk.CancelQueued(ctx, turn, p.By)
 	switch {
 	case err != nil:
 		return "", err
 	case cancelled:
 		return "Cancelled.", nil
 	}
-	c.voice.unbutton(p.by.Conversation, p.message)
+	c.voice.Unbutton(p.By.Conversation, p.Message)
 	return "Too late: it no longer waits. /abort stops what runs.", nil
 }
 
-func (c *callbacks) resume(ctx context.Context, p press, id orchestrator.SessionID) (string, error) {
-	s, err := c.desk.Resume(ctx, p.by.Conversation, id)
+func (c *callbacks) resume(ctx context.Context, p updates.Press, id orchestrator.SessionID) (string, error) {
+	s, err := c.desk.Resume(ctx, p.By.Conversation, id)
 	if err != nil {
 		return "", err
 	}
 	return render.Cut("Your next message goes on with: "+orSomething(s.Title), 190), nil
 }
 
-func (c *callbacks) cron(ctx context.Context, p press, data string) (string, []orchestrator.Notice, error) {
-	a, err := c.jobs.Press(ctx, p.by, p.message, data)
+func (c *callbacks) cron(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Notice, error) {
+	a, err := c.jobs.Press(ctx, p.By, p.Message, data)
 	if err != nil {
 		return "", nil, err
 	}
 	if a.Edit.Text != "" {
-		c.voice.edit(p.by.Conversation, p.message, a.Edit.Text, a.Edit.Keyboard)
+		c.voice.Edit(p.By.Conversation, p.Message, a.Edit.Text, a.Edit.Keyboard)
 	}
 	if a.New.Text == "" {
 		return a.Text, nil, nil
 	}
-	notice, err := c.mail.compose(p.by.Conversation, a.New.Text, a.New.Keyboard, 0)
+	notice, err := c.notices.Compose(p.By.Conversation, a.New.Text, a.New.Keyboard, 0)
 	if err != nil {
 		return "", nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"ductor/bot/cron"
 	"ductor/bot/render"
+	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
@@ -17,11 +18,12 @@ import (
 // as a notice, in one transaction; so an answer is never lost, and a command is done again at most when
 // ductor dies between the two, where doing it again changes nothing.
 type commands struct {
-	desk   Desk
-	closer *closer
-	voice  voice
-	now    func() time.Time
-	log    *slog.Logger
+	desk    Desk
+	closer  *updates.Finisher
+	voice   voice
+	notices earlyNotices
+	now     func() time.Time
+	log     *slog.Logger
 
 	wizard      *wizard
 	permissions *permissions
@@ -29,14 +31,6 @@ type commands struct {
 	busy        *busyModes
 	jobs        *cron.Screen
 }
-
-// request is a command and the message it came in.
-type request struct {
-	command
-	in *incoming
-}
-
-type commandFunc func(ctx context.Context, r request)
 
 // menuItem is one line of the command menu.
 type menuItem struct {
@@ -61,19 +55,8 @@ func commandMenu() []menuItem {
 	}
 }
 
-func isAbortCommand(name string) bool { return name == "abort" || name == "stop" }
-
-// membersSentence is said to a member of a group who wants more than to send prompts.
-const membersSentence = "Only users listed in allowed_users may do this. You may send prompts, and stop your own with /abort."
-
-// forMembers says whether a command is also for members of a group who are not listed. An abort is one of their own
-// prompts then.
-func forMembers(name string) bool {
-	return name == "start" || name == "help" || isAbortCommand(name)
-}
-
-// lookup gives the handler of a command. For one that nobody knows it gives a handler that says so.
-func (c *commands) lookup(name string) (do commandFunc, known bool) {
+// Command gives the handler of a command. For one that nobody knows it gives a handler that says so.
+func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 	switch name {
 	case "start":
 		return c.start, true
@@ -101,26 +84,26 @@ func (c *commands) lookup(name string) (do commandFunc, known bool) {
 	return c.unknown, false
 }
 
-func (c *commands) answer(ctx context.Context, r request, text string) {
-	c.closer.answer(ctx, r.in, text, nil)
+func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
+	c.closer.Answer(ctx, r.In, text, nil)
 }
 
 // fail tells that a command did not do what it says. At the end of ductor it tells nothing: the command
 // stays in the journal.
-func (c *commands) fail(ctx context.Context, r request, text string, err error) {
+func (c *commands) fail(ctx context.Context, r updates.Request, text string, err error) {
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
-	c.log.Error("command failed", "command", r.name, "update", r.in.update, "err", err)
+	c.log.Error("command failed", "command", r.Name, "update", r.In.Update, "err", err)
 	c.answer(ctx, r, text+" The log says what is wrong.")
 }
 
-func (c *commands) start(ctx context.Context, r request) {
+func (c *commands) start(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, "Hello. Write to me what the agent on your machine should do; its answer appears here while it works.\n\n"+
 		"/model chooses who answers, /cwd where it works, /help tells the rest.")
 }
 
-func (c *commands) help(ctx context.Context, r request) {
+func (c *commands) help(ctx context.Context, r updates.Request) {
 	var b strings.Builder
 	b.WriteString("Send text, photos or files: they go to the agent. What you send while it works waits its turn, unless you steer or interrupt; edit a waiting message to change it.\n\n")
 	for _, m := range commandMenu() {
@@ -130,38 +113,38 @@ func (c *commands) help(ctx context.Context, r request) {
 	c.answer(ctx, r, b.String())
 }
 
-func (c *commands) unknown(ctx context.Context, r request) {
-	c.answer(ctx, r, fmt.Sprintf("I do not know /%s; /help lists what I know. To send it to the agent, begin with two slashes: //%s", r.name, r.name))
+func (c *commands) unknown(ctx context.Context, r updates.Request) {
+	c.answer(ctx, r, fmt.Sprintf("I do not know /%s; /help lists what I know. To send it to the agent, begin with two slashes: //%s", r.Name, r.Name))
 }
 
-func (c *commands) fresh(ctx context.Context, r request) {
-	if err := c.desk.New(ctx, r.in.conv); err != nil {
+func (c *commands) fresh(ctx context.Context, r updates.Request) {
+	if err := c.desk.New(ctx, r.In.Conversation); err != nil {
 		c.fail(ctx, r, "I could not begin a new session.", err)
 		return
 	}
 	c.answer(ctx, r, "New session: your next message begins it. /sessions leads back.")
 }
 
-func (c *commands) cron(ctx context.Context, r request) error {
-	page, err := c.jobs.Command(ctx, orchestrator.Press{Conversation: r.in.conv, Person: r.in.person, Updates: r.in.updates()}, r.args)
+func (c *commands) cron(ctx context.Context, r updates.Request) error {
+	page, err := c.jobs.Command(ctx, orchestrator.Press{Conversation: r.In.Conversation, Person: r.In.User, Updates: r.In.Updates()}, r.Args)
 	if err == nil {
-		c.closer.answer(ctx, r.in, page.Text, page.Keyboard)
+		c.closer.Answer(ctx, r.In, page.Text, page.Keyboard)
 	}
 	return err
 }
 
 // menu makes a handler of what offers a menu, or chooses at once where the command says what.
-func (c *commands) menu(start func(ctx context.Context, r request) error) commandFunc {
-	return func(ctx context.Context, r request) {
+func (c *commands) menu(start func(ctx context.Context, r updates.Request) error) updates.CommandFunc {
+	return func(ctx context.Context, r updates.Request) {
 		if err := start(ctx, r); err != nil {
 			c.fail(ctx, r, "I could not do that; nothing was changed.", err)
 		}
 	}
 }
 
-func (c *commands) cwd(ctx context.Context, r request) {
-	if r.args == "" {
-		st, err := c.desk.Status(ctx, r.in.conv)
+func (c *commands) cwd(ctx context.Context, r updates.Request) {
+	if r.Args == "" {
+		st, err := c.desk.Status(ctx, r.In.Conversation)
 		if err != nil {
 			c.fail(ctx, r, "I could not look it up.", err)
 			return
@@ -169,12 +152,12 @@ func (c *commands) cwd(ctx context.Context, r request) {
 		c.answer(ctx, r, "The agent works in "+st.Dir+"\n/cwd followed by a directory changes it.")
 		return
 	}
-	dir, err := c.desk.SetDir(ctx, r.in.conv, r.args, r.in.person)
+	dir, err := c.desk.SetDir(ctx, r.In.Conversation, r.Args, r.In.User)
 	switch {
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
 		c.answer(ctx, r, "That directory is outside the places ductor may work in (projects.roots in config.toml).")
 	case errors.Is(err, orchestrator.ErrNotADir):
-		c.answer(ctx, r, "There is no such directory: "+render.Cut(r.args, 200))
+		c.answer(ctx, r, "There is no such directory: "+render.Cut(r.Args, 200))
 	case err != nil:
 		c.fail(ctx, r, "I could not change the directory.", err)
 	default:

@@ -10,18 +10,19 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
 // status says in a few lines what is set and what runs.
-func (c *commands) status(ctx context.Context, r request) {
-	st, err := c.desk.Status(ctx, r.in.conv)
+func (c *commands) status(ctx context.Context, r updates.Request) {
+	st, err := c.desk.Status(ctx, r.In.Conversation)
 	if err != nil {
 		c.fail(ctx, r, "I could not look it up.", err)
 		return
 	}
-	c.answer(ctx, r, statusText(st, c.now())+slowedLine(c.voice.slowed(r.in.conv.Chat)))
+	c.answer(ctx, r, statusText(st, c.now())+slowedLine(c.voice.Slowed(r.In.Conversation.Chat)))
 }
 
 func statusText(st orchestrator.Status, now time.Time) string {
@@ -114,13 +115,13 @@ func orSomething(title string) string {
 const sessionsShown = 10
 
 // sessions lists earlier sessions, each with a button that makes it the current one.
-func (c *commands) sessions(ctx context.Context, r request) {
-	list, err := c.desk.Sessions(ctx, r.in.conv)
+func (c *commands) sessions(ctx context.Context, r updates.Request) {
+	list, err := c.desk.Sessions(ctx, r.In.Conversation)
 	if err != nil {
 		c.fail(ctx, r, "I could not look them up.", err)
 		return
 	}
-	st, err := c.desk.Status(ctx, r.in.conv)
+	st, err := c.desk.Status(ctx, r.In.Conversation)
 	if err != nil {
 		c.fail(ctx, r, "I could not look them up.", err)
 		return
@@ -130,7 +131,7 @@ func (c *commands) sessions(ctx context.Context, r request) {
 		return
 	}
 	text, keyboard := sessionList(list, st.Session.ID, c.now())
-	c.closer.answer(ctx, r.in, text, keyboard)
+	c.closer.Answer(ctx, r.In, text, keyboard)
 }
 
 func sessionList(list []orchestrator.Session, current orchestrator.SessionID, now time.Time) (string, tgapi.Keyboard) {

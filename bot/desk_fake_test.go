@@ -77,7 +77,7 @@ func (d *deskFake) Submit(ctx context.Context, p orchestrator.Prompt) (orchestra
 	if p.Text == "panic" {
 		panic("the desk panicked")
 	}
-	d.journal.handle(p.Updates)
+	d.journal.Handle(p.Updates)
 	d.prompts = append(d.prompts, p)
 	return orchestrator.Receipt{Turn: cli.TurnID(fmt.Sprintf("turn-%d", len(d.prompts))), Ahead: d.ahead}, nil
 }
@@ -168,7 +168,7 @@ func (d *deskFake) repeat(how string, turn cli.TurnID, by orchestrator.Press) (o
 		d.repeated = make(map[cli.TurnID]bool)
 	}
 	d.repeated[turn] = true
-	d.journal.handle(by.Updates)
+	d.journal.Handle(by.Updates)
 	d.calls = append(d.calls, fmt.Sprintf("%s %s", how, turn))
 	return orchestrator.Receipt{Turn: turn + "'", Ahead: d.ahead}, nil
 }

@@ -9,6 +9,12 @@ import (
 	"ductor/orchestrator"
 )
 
+// earlyNotices sends notices that are not stored yet.
+type earlyNotices interface {
+	// sendEarly sends a notice that is not stored yet; see Letters.
+	sendEarly(to orchestrator.ConversationID, replyTo int, text func() (string, tgapi.Keyboard), sent func(message int)) early
+}
+
 // early is a letter that leaves at once, and is stored beside what caused it only if it has not begun to leave by then.
 type early interface {
 	// keep gives the letter as it is to be stored, with what it says should ductor be restarted before it leaves; false

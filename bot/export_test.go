@@ -25,8 +25,6 @@ func NewDeskFake(j *JournalFake) *DeskFake {
 	return &DeskFake{journal: j, status: orchestrator.Status{Agent: "claude", Model: "opus", Dir: "/home/u", Permission: cli.Ask}}
 }
 
-func (j *journalFake) Open() []int64 { return j.open() }
-
 func (d *deskFake) Prompts() []orchestrator.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,74 +1,115 @@
 package bot
 
 import (
+	"cmp"
+	"context"
 	"io"
-	"log/slog"
-	"time"
 
 	"ductor/bot/approval"
 	"ductor/bot/cron"
+	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
-// parts are what the inbound side is made of.
+// parts are what the handlers are made of, besides what they share with the router.
 type parts struct {
-	me         identity
-	allow      Allow
-	trigger    GroupTrigger
-	abortWords []string
-	receipts   Receipts
-	windows    mergeWindows
-
-	desk      Desk
-	journal   orchestrator.Journal
-	mail      mail
+	desk    Desk
+	journal orchestrator.Journal
+	notices interface {
+		updates.Notices
+		earlyNotices
+	}
 	voice     voice
-	uploads   *uploads
 	approvals *approval.Screen
 	queue     *queueCards
 	jobs      orchestrator.Jobs // nil: none are kept
-
-	log    *slog.Logger
-	now    func() time.Time
-	random io.Reader // of nonces
+	random    io.Reader         // of nonces
 }
 
-// controlPatience is how long a command or a button may take; listing models asks the agents' CLIs.
-const controlPatience = 45 * time.Second
+// handlers does what updates ask for.
+type handlers struct {
+	*commands
+	callbacks *callbacks
+	approvals *approval.Screen
+	restarts  *restarts
+	jobs      *cron.Screen
+}
 
-// assemble wires the inbound side. Its lanes are to be stopped in the end.
-func assemble(p parts) *router {
-	closing := &closer{journal: p.journal, mail: p.mail, log: p.log}
-	open := &menus{closer: closing, voice: p.voice, now: p.now, random: p.random, byID: make(map[string]menu)}
-	restarts := &restarts{desk: p.desk, journal: p.journal, closer: closing, voice: p.voice}
-	models := &wizard{desk: p.desk, closer: closing, menus: open}
-	jobs := cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: models, Now: p.now, Random: p.random, Log: p.log})
-	receiving := &receiver{
-		desk: p.desk, closer: closing, voice: p.voice, uploads: p.uploads, windows: p.windows,
-		merged: &mergeMemory{}, receipts: p.receipts, approvals: p.approvals, restarts: restarts, jobs: jobs, log: p.log,
-	}
-	lanes := newLaneKeeper(p.log, controlPatience)
-	lanes.content, lanes.broke = receiving.receive, closing.broke
-	open.beside = lanes.beside
-	return &router{
-		me: p.me, trigger: p.trigger, abortWords: p.abortWords,
-		lanes: lanes, closer: closing, log: p.log, turns: p.desk,
+var _ updates.Handler = (*handlers)(nil)
+
+func newHandlers(p parts, o updates.RouterOptions) *handlers {
+	f := o.Finisher
+	open := &menus{closer: f, voice: p.voice, now: o.Now, random: p.random, byID: make(map[string]menu)}
+	restarts := &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice}
+	models := &wizard{desk: p.desk, closer: f, menus: open}
+	jobs := cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: models, Now: o.Now, Random: p.random, Log: o.Log})
+	return &handlers{
 		commands: &commands{
-			desk: p.desk, closer: closing, voice: p.voice, now: p.now, log: p.log,
+			desk: p.desk, closer: f, voice: p.voice, notices: p.notices, now: o.Now, log: o.Log,
 			wizard:      models,
-			permissions: &permissions{desk: p.desk, closer: closing, menus: open},
-			roles:       &roles{desk: p.desk, closer: closing, menus: open},
-			busy:        &busyModes{desk: p.desk, closer: closing, menus: open},
+			permissions: &permissions{desk: p.desk, closer: f, menus: open},
+			roles:       &roles{desk: p.desk, closer: f, menus: open},
+			busy:        &busyModes{desk: p.desk, closer: f, menus: open},
 			jobs:        jobs,
 		},
 		callbacks: &callbacks{
-			desk: p.desk, closer: closing, voice: p.voice, mail: p.mail, menus: open, log: p.log,
+			desk: p.desk, closer: f, voice: p.voice, notices: p.notices, menus: open, log: o.Log,
 			approvals: p.approvals, restarts: restarts, queue: p.queue, jobs: jobs,
 		},
-		gate: &gate{
-			allow: p.allow, log: p.log,
-			strangers: &strangers{log: p.log, now: p.now, seen: make(map[stranger]time.Time)},
-		},
-		follower: newFollower(),
+		approvals: p.approvals, restarts: restarts, jobs: jobs,
 	}
+}
+
+// router makes the router that calls h. It is to be stopped in the end.
+func (h *handlers) router(o updates.RouterOptions) *updates.Router {
+	o.Handler = h
+	r := updates.NewRouter(o)
+	h.callbacks.menus.beside = r.Beside
+	return r
+}
+
+// Press answers a pressed button.
+func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.handle(ctx, p) }
+
+// Reply passes a message to the approval, the question or the job that it is for; false if it is a prompt.
+func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
+	return h.decided(ctx, in) || in.ReplyTo != 0 && h.changesJob(ctx, in)
+}
+
+// decided passes a message to the approval or the question that it is for; false if it is for none.
+func (h *handlers) decided(ctx context.Context, in *updates.Message) bool {
+	o := h.approvals.Reply(ctx, approval.Message{
+		Conversation: in.Conversation, User: in.User, ReplyTo: in.ReplyTo, Text: in.Text, Updates: in.Updates(),
+	})
+	f := h.closer
+	if o.Secret {
+		h.voice.Remove(in.Conversation, in.ID)
+		f = f.Forgetting()
+	}
+	switch {
+	case o.Fate == approval.Prompt:
+		in.Context = cmp.Or(o.Text, in.Context)
+		return false
+	case o.Fate == approval.Finish && o.Text != "":
+		f.Answer(ctx, in, o.Text, nil)
+	case o.Fate == approval.Finish:
+		f.Finish(ctx, in.Updates())
+	}
+	return true
+}
+
+// changesJob says whether a reply was for a job, and finishes it if so.
+func (h *handlers) changesJob(ctx context.Context, in *updates.Message) bool {
+	by := orchestrator.Press{Conversation: in.Conversation, Person: in.User, Updates: in.Updates()}
+	state := h.jobs.Reply(ctx, cron.Reply{By: by, To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) { h.closer.Answer(ctx, in, p.Text, p.Keyboard) })
+	if state == cron.Done {
+		h.voice.Unbutton(in.Conversation, in.ReplyTo)
+	}
+	return state != cron.Prompt
+}
+
+// Edited offers to start over the turn that runs, if it was the prompt of the edited message.
+func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
+	return h.restarts.offer(ctx, in, message, text)
 }

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"ductor/bot/approval"
+	"ductor/bot/bottest"
 	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -26,15 +28,15 @@ type fakeLetter struct {
 
 type mailFake struct{}
 
-func (mailFake) compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error) {
+func (mailFake) Compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error) {
 	content, err := json.Marshal(fakeLetter{text, k, replyTo})
 	return orchestrator.Notice{Conversation: id, Content: content}, err
 }
 
 // composeFollowed has the letter become message 9 at once.
-func (f mailFake) composeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error) {
+func (f mailFake) ComposeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error) {
 	sent(9)
-	return f.compose(id, text, k, replyTo)
+	return f.Compose(id, text, k, replyTo)
 }
 
 // sendEarly leaves it to keep: the letter is stored, and becomes message 9 at once.
@@ -51,7 +53,7 @@ type earlyFake struct {
 }
 
 func (e earlyFake) keep(text string, k tgapi.Keyboard) (orchestrator.Notice, bool) {
-	l, err := e.mail.compose(e.to, text, k, e.replyTo)
+	l, err := e.mail.Compose(e.to, text, k, e.replyTo)
 	return l, err == nil
 }
 
@@ -67,41 +69,41 @@ type voiceFake struct {
 	answers []string
 }
 
-func (v *voiceFake) react(id orchestrator.ConversationID, message int, emoji string, _ time.Duration) {
+func (v *voiceFake) React(id orchestrator.ConversationID, message int, emoji string, _ time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.signs = append(v.signs, fmt.Sprintf("react %s %d %s", id.Key(), message, emoji))
 }
 
-func (v *voiceFake) answer(_ context.Context, query, text string) {
+func (v *voiceFake) Answer(_ context.Context, query, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.answers = append(v.answers, text)
 }
 
-func (v *voiceFake) edit(_ orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
+func (v *voiceFake) Edit(_ orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.edits = append(v.edits, fakeLetter{text, k, message})
 }
 
-func (v *voiceFake) settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
-	v.edit(id, message, text, k)
+func (v *voiceFake) Settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
+	v.Edit(id, message, text, k)
 }
 
-func (v *voiceFake) unbutton(id orchestrator.ConversationID, message int) {
+func (v *voiceFake) Unbutton(id orchestrator.ConversationID, message int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.signs = append(v.signs, fmt.Sprintf("unbutton %s %d", id.Key(), message))
 }
 
-func (v *voiceFake) remove(id orchestrator.ConversationID, message int) {
+func (v *voiceFake) Remove(id orchestrator.ConversationID, message int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.signs = append(v.signs, fmt.Sprintf("remove %s %d", id.Key(), message))
 }
 
-func (v *voiceFake) say(id orchestrator.ConversationID, text string) {
+func (v *voiceFake) Say(id orchestrator.ConversationID, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.signs = append(v.signs, fmt.Sprintf("say %s %s", id.Key(), text))
@@ -124,11 +126,13 @@ func (v *voiceFake) lastAnswer() string {
 
 // inboundRig is the inbound side of a bot on fakes.
 type inboundRig struct {
-	*router
+	*updates.Router
+	*handlers
+	options updates.RouterOptions
 	desk    *deskFake
 	journal *journalFake
 	voice   *voiceFake
-	logs    *logFake
+	logs    *bottest.Log
 	next    int64
 	message int
 }
@@ -147,23 +151,33 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	t.Helper()
 	journal := newJournalFake()
 	rig := &inboundRig{
-		journal: journal, desk: &deskFake{journal: journal}, voice: &voiceFake{}, logs: &logFake{},
+		journal: journal, desk: &deskFake{journal: journal}, voice: &voiceFake{}, logs: &bottest.Log{},
 		next: 100, message: 500,
 	}
 	rig.desk.status = orchestrator.Status{Agent: "claude", Model: "opus", Dir: "/home/u", Permission: cli.Ask}
-	approvals := approval.New(approval.Options{Journal: journal, Log: slog.New(rig.logs), Now: time.Now})
+	log := slog.New(rig.logs)
+	rig.options = updates.RouterOptions{
+		Me:    updates.Identity{ID: 42, Username: "ductor_bot"},
+		Turns: rig.desk, Signs: rig.voice, Finisher: updates.NewFinisher(journal, mailFake{}, log),
+		Allow:       updates.Allow{Users: []orchestrator.PersonID{owner}, Groups: []int64{group}},
+		AlbumWindow: 700 * time.Millisecond, PasteWindow: 700 * time.Millisecond,
+		AbortWords: []string{"stop", "wait"},
+		Log:        log, Now: time.Now,
+	}
+	approvals := approval.New(approval.Options{Journal: journal, Log: log, Now: time.Now})
 	approvals.Attach(rig.desk)
-	rig.router = assemble(parts{
-		me:    identity{ID: 42, Username: "ductor_bot"},
-		allow: Allow{Users: []orchestrator.PersonID{owner}, Groups: []int64{group}},
-		desk:  rig.desk, jobs: jobs, journal: journal, mail: mailFake{}, voice: rig.voice,
-		approvals:  approvals,
-		queue:      newQueueCards(nil, nil, journal, slog.New(rig.logs)),
-		windows:    mergeWindows{album: 700 * time.Millisecond, paste: 700 * time.Millisecond},
-		abortWords: []string{"stop", "wait"},
-		log:        slog.New(rig.logs), now: time.Now, random: &counterReader{},
-	})
+	rig.handlers = newHandlers(parts{
+		desk: rig.desk, jobs: jobs, journal: journal, notices: mailFake{}, voice: rig.voice,
+		approvals: approvals, queue: newQueueCards(nil, nil, journal, log), random: &counterReader{},
+	}, rig.options)
+	rig.configure(func(*updates.RouterOptions) {})
 	return rig
+}
+
+// configure makes the router anew, with options that change changes.
+func (r *inboundRig) configure(change func(o *updates.RouterOptions)) {
+	change(&r.options)
+	r.Router = r.handlers.router(r.options)
 }
 
 // send journals and dispatches updates as the poller does.
@@ -176,13 +190,13 @@ func (r *inboundRig) send(updates ...map[string]any) {
 		batch = append(batch, orchestrator.Update{ID: r.next, Raw: raw})
 	}
 	_, _ = r.journal.AppendUpdates(context.Background(), batch)
-	r.dispatch(context.Background(), batch)
+	r.Dispatch(context.Background(), batch)
 }
 
 func (r *inboundRig) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	r.lanes.stop(ctx)
+	r.Stop(ctx)
 }
 
 // text is a private message of the owner; fields override.
@@ -228,28 +242,4 @@ func (r *counterReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// logFake keeps log lines.
-type logFake struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logFake) Enabled(context.Context, slog.Level) bool { return true }
-func (l *logFake) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *logFake) WithGroup(string) slog.Handler            { return l }
-func (l *logFake) Handle(_ context.Context, r slog.Record) error {
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, line)
-	return nil
-}
-
-func (l *logFake) Lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.lines)
-}
-
-func (v *voiceFake) slowed(int64) outbox.Slowdown { return outbox.Slowdown{} }
+func (v *voiceFake) Slowed(int64) outbox.Slowdown { return outbox.Slowdown{} }

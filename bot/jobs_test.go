@@ -11,6 +11,7 @@ import (
 	"ductor/bot/cron"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
@@ -115,17 +116,17 @@ func TestTheButtonOfARunShowsItsJob(t *testing.T) {
 func TestJobsAreForThoseWhoAreListed(t *testing.T) {
 	const guest = 99
 	inbound(t, func(t *testing.T, r *inboundRig) { // without jobs: a press that got through would be answered in another way
-		r.gate.allow.Members = AllMembers
+		r.configure(func(o *updates.RouterOptions) { o.Allow.Members = updates.AllMembers })
 		for _, op := range "purefvwdDaxohln" {
 			r.send(r.pressIn(group, guest, cron.Action+":"+string(op)+":key:0"))
 			synctest.Wait()
-			if got := r.voice.lastAnswer(); got != membersSentence {
+			if got := r.voice.lastAnswer(); got != updates.NotForMembers {
 				t.Errorf("%c by a guest is answered %q", op, got)
 			}
 		}
 		r.send(r.text("/cron every day at 9 mine", inGroup(), map[string]any{"from": map[string]any{"id": guest, "first_name": "Guest"}}))
 		synctest.Wait()
-		if l := r.journal.lastLetter(t); l.Text != membersSentence {
+		if l := r.journal.lastLetter(t); l.Text != updates.NotForMembers {
 			t.Errorf("a guest's request is answered %q", l.Text)
 		}
 	})

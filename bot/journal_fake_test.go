@@ -4,57 +4,26 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"testing"
 
+	"ductor/bot/bottest"
 	"ductor/orchestrator"
 )
 
 // journalFake keeps the journal in memory, with the promises of the interface.
 type journalFake struct {
-	mu        sync.Mutex
-	updates   map[int64]*journaled
-	letters   []orchestrator.Notice
-	parts     map[string][]orchestrator.CardPart
-	contents  map[string][]byte
-	fail      error // of AppendUpdates and FinishUpdates, where set
-	unflushed int   // how many more times Flush fails
-}
+	*bottest.Inbox
 
-type journaled struct {
-	raw     []byte
-	handled bool
+	mu       sync.Mutex
+	letters  []orchestrator.Notice
+	parts    map[string][]orchestrator.CardPart
+	contents map[string][]byte
 }
 
 func newJournalFake() *journalFake {
-	return &journalFake{updates: make(map[int64]*journaled), parts: make(map[string][]orchestrator.CardPart), contents: make(map[string][]byte)}
-}
-
-func (j *journalFake) handle(ids []int64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, id := range ids {
-		if u := j.updates[id]; u != nil {
-			u.handled = true
-		}
-	}
-}
-
-// open lists the updates that are not handled.
-func (j *journalFake) open() []int64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var ids []int64
-	for id, u := range j.updates {
-		if !u.handled {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
+	return &journalFake{Inbox: bottest.NewInbox(), parts: make(map[string][]orchestrator.CardPart), contents: make(map[string][]byte)}
 }
 
 // said lists the texts of all letters.
@@ -85,70 +54,16 @@ func (j *journalFake) lastLetter(t *testing.T) fakeLetter {
 	return c
 }
 
-func (j *journalFake) AppendUpdates(_ context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
+func (j *journalFake) FinishUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Notice) error {
+	if err := j.Inbox.FinishUpdates(ctx, ids); err != nil {
+		return err
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.fail != nil {
-		return nil, j.fail
-	}
-	var fresh []orchestrator.Update
-	for _, u := range updates {
-		if j.updates[u.ID] != nil {
-			continue
-		}
-		j.updates[u.ID] = &journaled{raw: u.Raw, handled: u.Raw == nil}
-		if u.Raw != nil {
-			fresh = append(fresh, u)
-		}
-	}
-	return fresh, nil
-}
-
-// Disk is one that works, whatever fails.
-func (j *journalFake) Disk() (orchestrator.DiskState, context.Context) {
-	return orchestrator.DiskWorks, context.Background()
-}
-
-func (j *journalFake) RetryDisk(context.Context) error { return nil }
-
-func (j *journalFake) WaitingConversations(context.Context) ([]orchestrator.ConversationID, error) {
-	return nil, nil
-}
-
-func (j *journalFake) Flush(context.Context) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.unflushed > 0 {
-		j.unflushed--
-		return errors.New("the disk is slow to answer")
-	}
-	return j.fail
-}
-
-func (j *journalFake) PendingUpdates(_ context.Context, after int64, limit int) ([]orchestrator.Update, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var out []orchestrator.Update
-	for _, id := range slices.Sorted(maps.Keys(j.updates)) {
-		if u := j.updates[id]; id > after && !u.handled && len(out) < limit {
-			out = append(out, orchestrator.Update{ID: id, Raw: u.raw})
-		}
-	}
-	return out, nil
-}
-
-func (j *journalFake) FinishUpdates(_ context.Context, ids []int64, letters ...orchestrator.Notice) error {
-	j.mu.Lock()
-	if j.fail != nil {
-		j.mu.Unlock()
-		return j.fail
-	}
 	for _, l := range letters {
 		l.ID, l.State = int64(len(j.letters)+1), cmp.Or(l.State, orchestrator.Pending)
 		j.letters = append(j.letters, l)
 	}
-	j.mu.Unlock()
-	j.handle(ids)
 	return nil
 }
 

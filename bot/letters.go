@@ -13,6 +13,7 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
@@ -66,13 +67,13 @@ func NewLetters(journal letterJournal, client noticeClient, outbox *outbox.Outbo
 
 // compose makes a letter of plain text that is to be stored with what caused it. Text beyond what a
 // message holds is cut off. replyTo is 0 for none.
-func (l *Letters) compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error) {
+func (l *Letters) Compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error) {
 	return letterOf(id, letterContent{Text: shortened(text), Keyboard: k, ReplyTo: replyTo})
 }
 
 // composeFollowed is compose for a letter whose message is to change: sent is told the message once it is there, unless
 // ductor is restarted before. It must not block.
-func (l *Letters) composeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error) {
+func (l *Letters) ComposeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error) {
 	return letterOf(id, letterContent{Text: shortened(text), Keyboard: k, ReplyTo: replyTo, Follow: l.followers.add(sent)})
 }
 
@@ -301,4 +302,7 @@ func (d *delivery) end(err error) {
 	signal(l.stuck)
 }
 
-var _ mail = (*Letters)(nil)
+var (
+	_ updates.Notices = (*Letters)(nil)
+	_ earlyNotices    = (*Letters)(nil)
+)

@@ -59,7 +59,7 @@ func (o *office) open() {
 // post stores a letter as FinishUpdates would.
 func (o *office) post(chat int64, text string) int64 {
 	o.Helper()
-	l, err := (&Letters{}).compose(orchestrator.ConversationID{Chat: chat, Topic: 4}, text, tgapi.Keyboard{{{Text: "Ok", Data: "k"}}}, 12)
+	l, err := (&Letters{}).Compose(orchestrator.ConversationID{Chat: chat, Topic: 4}, text, tgapi.Keyboard{{{Text: "Ok", Data: "k"}}}, 12)
 	if err != nil {
 		o.Fatal(err)
 	}

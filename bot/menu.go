@@ -13,6 +13,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
@@ -22,7 +23,7 @@ import (
 // made for and an index. So a button of an earlier step, of another conversation, of a menu that expired
 // or of before a restart is recognised and changes nothing.
 type menus struct {
-	closer *closer
+	closer *updates.Finisher
 	voice  voice
 	now    func() time.Time
 	random io.Reader
@@ -91,23 +92,23 @@ const (
 )
 
 // offer shows m as the answer to a command.
-func (k *menus) offer(ctx context.Context, r request, m menu) error {
-	if err := k.begin(r.in.conv, m); err != nil {
+func (k *menus) offer(ctx context.Context, r updates.Request, m menu) error {
+	if err := k.begin(r.In.Conversation, m); err != nil {
 		return err
 	}
 	text, keyboard := m.view()
-	k.closer.answer(ctx, r.in, text, keyboard)
+	k.closer.Answer(ctx, r.In, text, keyboard)
 	return nil
 }
 
 // offerLoading shows m as the answer to a command, and edits it when the rest of it is known.
-func (k *menus) offerLoading(ctx context.Context, r request, m loading) error {
-	if err := k.begin(r.in.conv, m); err != nil {
+func (k *menus) offerLoading(ctx context.Context, r updates.Request, m loading) error {
+	if err := k.begin(r.In.Conversation, m); err != nil {
 		return err
 	}
 	shown := make(chan int, 1)
 	text, keyboard := m.view()
-	k.closer.answerFollowed(ctx, r.in, text, keyboard, func(message int) { shown <- message })
+	k.closer.AnswerFollowed(ctx, r.In, text, keyboard, func(message int) { shown <- message })
 	k.beside(func(ctx context.Context) {
 		fill, err := m.load(ctx)
 		if err != nil {
@@ -135,7 +136,7 @@ func (k *menus) show(m menu, message int) {
 	}
 	text, keyboard := m.view()
 	k.mu.Unlock()
-	k.voice.edit(f.conv, message, text, keyboard)
+	k.voice.Edit(f.conv, message, text, keyboard)
 }
 
 func (k *menus) begin(id orchestrator.ConversationID, m menu) error {
@@ -175,25 +176,25 @@ const (
 )
 
 // press acts on a button and returns the short answer to it. An error means that a choice was not stored.
-func (k *menus) press(ctx context.Context, p press, act, what string) (string, error) {
+func (k *menus) press(ctx context.Context, p updates.Press, act, what string) (string, error) {
 	nonce, step, op, ok := parseMenuData(what)
 	k.mu.Lock()
 	m := k.byID[nonce]
 	if !ok || m == nil || m.frame().act != act || !k.now().Before(m.frame().expires) {
 		k.mu.Unlock()
-		k.voice.unbutton(p.by.Conversation, p.message)
+		k.voice.Unbutton(p.By.Conversation, p.Message)
 		return fmt.Sprintf(menuStale, menuCommands[act]), nil
 	}
 	f := m.frame()
 	switch {
-	case f.conv != p.by.Conversation:
+	case f.conv != p.By.Conversation:
 		k.mu.Unlock()
 		return render.StaleButton, nil
 	case step != f.step:
 		// Also heals a menu whose last edit never arrived.
 		text, keyboard := m.view()
 		k.mu.Unlock()
-		k.voice.edit(f.conv, p.message, text, keyboard)
+		k.voice.Edit(f.conv, p.Message, text, keyboard)
 		return menuMoved, nil
 	}
 	f.step++
@@ -207,26 +208,26 @@ func (k *menus) press(ctx context.Context, p press, act, what string) (string, e
 	switch state {
 	case menuClosed:
 		text, keyboard = left(m, "Nothing was changed: "+m.unchanged())
-		k.voice.edit(f.conv, p.message, text, keyboard)
+		k.voice.Edit(f.conv, p.Message, text, keyboard)
 		return "", nil
 	case menuDone:
 		return k.store(ctx, m, p)
 	}
-	k.voice.edit(f.conv, p.message, text, keyboard)
+	k.voice.Edit(f.conv, p.Message, text, keyboard)
 	return "", nil
 }
 
-func (k *menus) store(ctx context.Context, m menu, p press) (string, error) {
-	said, short, err := m.store(ctx, p.by)
+func (k *menus) store(ctx context.Context, m menu, p updates.Press) (string, error) {
+	said, short, err := m.store(ctx, p.By)
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return "", err
 	}
 	if err != nil {
-		k.voice.edit(p.by.Conversation, p.message, "The choice could not be stored; nothing was changed.", nil)
+		k.voice.Edit(p.By.Conversation, p.Message, "The choice could not be stored; nothing was changed.", nil)
 		return "", err
 	}
 	text, keyboard := left(m, said)
-	k.voice.edit(p.by.Conversation, p.message, text, keyboard)
+	k.voice.Edit(p.By.Conversation, p.Message, text, keyboard)
 	return render.Cut(short, 190), nil
 }
 

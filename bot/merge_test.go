@@ -10,12 +10,17 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"ductor/bot/updates"
 )
+
+// longestText is the longest text of one message, in UTF-16 units. Clients split longer ones.
+const longestText = 4096
 
 func long(n int, c string) string { return strings.Repeat(c, n) }
 
 func TestSplitPasteBecomesOnePrompt(t *testing.T) {
-	a, b := long(telegramText, "a"), long(4010, "b")
+	a, b := long(longestText, "a"), long(4010, "b")
 	tests := []struct {
 		name  string
 		parts []string
@@ -50,7 +55,7 @@ func TestSplitPasteBecomesOnePrompt(t *testing.T) {
 
 func TestPartsThatComeLater(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.send(r.text(long(telegramText, "a")))
+		r.send(r.text(long(longestText, "a")))
 		time.Sleep(600 * time.Millisecond)
 		r.send(r.text("rest"))
 		synctest.Wait()
@@ -61,7 +66,7 @@ func TestPartsThatComeLater(t *testing.T) {
 			t.Errorf("updates %v", got)
 		}
 
-		r.send(r.text(long(telegramText, "b")))
+		r.send(r.text(long(longestText, "b")))
 		time.Sleep(800 * time.Millisecond)
 		synctest.Wait()
 		if got := r.desk.Texts(); len(got) != 2 {
@@ -85,8 +90,8 @@ func TestWhatDoesNotContinueAPaste(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
-				r.trigger, r.gate.allow.Members = TriggerAll, AllMembers
-				r.send(r.text(long(telegramText, "a"), inGroup()), next(r))
+				r.configure(func(o *updates.RouterOptions) { o.Trigger, o.Allow.Members = updates.TriggerAll, updates.AllMembers })
+				r.send(r.text(long(longestText, "a"), inGroup()), next(r))
 				synctest.Wait()
 				if got := r.desk.Texts(); len(got) != 2 {
 					t.Errorf("%d prompts, want 2", len(got))
@@ -99,7 +104,7 @@ func TestWhatDoesNotContinueAPaste(t *testing.T) {
 func TestACommandEndsTheWaitForMore(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		start := time.Now()
-		r.send(r.text(long(telegramText, "a")), r.text("/new@ductor_bot"))
+		r.send(r.text(long(longestText, "a")), r.text("/new@ductor_bot"))
 		// The command's text could continue the paste, so it is sent later than a paste's parts are.
 		r.send(r.text("/new", map[string]any{"date": 1010}))
 		synctest.Wait()
@@ -116,7 +121,7 @@ func TestPasteInAGroupNamesUsOnce(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		mention := map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}}
 		r.send(
-			r.text("@ductor_bot "+long(telegramText-12, "a"), inGroup(), mention),
+			r.text("@ductor_bot "+long(longestText-12, "a"), inGroup(), mention),
 			r.text("rest", inGroup()),
 			r.text("other talk", inGroup()),
 		)
@@ -130,7 +135,7 @@ func TestPasteInAGroupNamesUsOnce(t *testing.T) {
 func TestAbortDropsWhatWaitsForMore(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.desk.running = true
-		r.send(r.text(long(telegramText, "a"), map[string]any{"date": 1}))
+		r.send(r.text(long(longestText, "a"), map[string]any{"date": 1}))
 		synctest.Wait()
 		r.send(r.text("/abort", map[string]any{"date": 9}), r.text("after", map[string]any{"date": 9}))
 		synctest.Wait()
@@ -167,13 +172,13 @@ func TestAbortWaitsForAPromptThatIsBeingStored(t *testing.T) {
 func TestEditOfOnePartKeepsTheOthers(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.desk.ahead = 1
-		r.send(r.text(long(telegramText, "a")), r.text("rest"))
+		r.send(r.text(long(longestText, "a")), r.text("rest"))
 		synctest.Wait()
 		edit := r.text("better")["message"].(map[string]any)
 		edit["message_id"] = 502
 		r.send(map[string]any{"edited_message": edit})
 		synctest.Wait()
-		want := fmt.Sprintf("edit 7/0 501 %q", long(telegramText, "a")+"better")
+		want := fmt.Sprintf("edit 7/0 501 %q", long(longestText, "a")+"better")
 		if calls := r.desk.Calls(); len(calls) != 1 || calls[0] != want {
 			t.Errorf("calls %.80q, want %.80q", calls, want)
 		}
@@ -188,7 +193,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 		var problem string
 		synctest.Test(t, func(t *testing.T) {
 			r := newInboundRig(t)
-			r.trigger = TriggerAll
+			r.configure(respondToAll)
 			var want strings.Builder
 			for i, s := range steps {
 				mark := fmt.Sprintf("<%d>", i)
@@ -199,7 +204,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 					r.send(r.text(mark, date))
 				case "long":
 					want.WriteString(mark)
-					r.send(r.text(mark+long(telegramText-len(mark), "."), date))
+					r.send(r.text(mark+long(longestText-len(mark), "."), date))
 				case "rest":
 					want.WriteString(mark)
 					r.send(r.text(mark, date))
@@ -234,7 +239,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			if got.String() != want.String() {
 				problem = fmt.Sprintf("submitted %s, want %s", got.String(), want.String())
 			}
-			if open := r.journal.open(); len(open) > 0 {
+			if open := r.journal.Open(); len(open) > 0 {
 				problem = fmt.Sprintf("updates %v were not finished", open)
 			}
 		})
@@ -244,16 +249,9 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 	})
 }
 
-func TestCaptionsOfAnAlbum(t *testing.T) {
-	album := []*incoming{{album: "g"}, {album: "g", text: "one"}, {album: "g"}, {album: "g", text: "two"}}
-	if got := wordingOf(album); got != "one\ntwo" {
-		t.Errorf("captions %q, want a line each", got)
-	}
-}
-
 func TestAnAbortIsNeverAPartOfAPaste(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.send(r.text(long(telegramText, "a")), r.text("/abort"))
+		r.send(r.text(long(longestText, "a")), r.text("/abort"))
 		synctest.Wait()
 		if got := r.desk.Calls(); !slices.Equal(got, []string{"abort 7/0"}) || len(r.desk.Texts()) > 0 {
 			t.Errorf("calls %q, %d prompts", got, len(r.desk.Texts()))
@@ -270,7 +268,7 @@ func TestLanesStopInTime(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		r.lanes.stop(ctx)
+		r.Stop(ctx)
 		if took := time.Since(start); took != 3*time.Second {
 			t.Errorf("the stop took %s, want its deadline", took)
 		}

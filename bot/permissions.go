@@ -8,6 +8,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -15,7 +16,7 @@ import (
 // permissions is the menu of what the agent may do unasked.
 type permissions struct {
 	desk   Desk
-	closer *closer
+	closer *updates.Finisher
 	menus  *menus
 }
 
@@ -54,35 +55,35 @@ func meaningOf(mode cli.PermissionMode) string {
 
 // start answers "/permissions": with a mode it sets it at once, without it opens the menu. Bypass is
 // confirmed either way.
-func (c *permissions) start(ctx context.Context, r request) error {
-	now, err := c.desk.Permissions(ctx, r.in.conv)
+func (c *permissions) start(ctx context.Context, r updates.Request) error {
+	now, err := c.desk.Permissions(ctx, r.In.Conversation)
 	if err != nil {
 		return err
 	}
 	m := &permissionMenu{menuFrame: menuFrame{act: actPermission}, desk: c.desk, current: now.Mode, until: now.BypassUntil,
 		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot}
-	if r.args == "" {
+	if r.Args == "" {
 		return c.menus.offer(ctx, r, m)
 	}
-	mode, lasts, ok := modeAndTime(r.args)
+	mode, lasts, ok := modeAndTime(r.Args)
 	if lasts > 0 {
 		m.lasts = lasts
 	}
 	switch {
 	case !ok && mode == cli.Bypass:
-		c.closer.answer(ctx, r.in, "Write how long it lasts, such as /permissions bypass 30m, a day at most.", nil)
+		c.closer.Answer(ctx, r.In, "Write how long it lasts, such as /permissions bypass 30m, a day at most.", nil)
 		return nil
 	case !ok:
-		c.closer.answer(ctx, r.in, "There is no such permission mode. There are: "+modeNames()+".", nil)
+		c.closer.Answer(ctx, r.In, "There is no such permission mode. There are: "+modeNames()+".", nil)
 		return nil
 	case mode == cli.Bypass:
 		m.confirming = true
 		return c.menus.offer(ctx, r, m)
 	}
-	if err := c.desk.SetPermission(ctx, r.in.conv, mode, r.in.person); err != nil {
+	if err := c.desk.SetPermission(ctx, r.In.Conversation, mode, r.In.User); err != nil {
 		return err
 	}
-	c.closer.answer(ctx, r.in, m.setText(mode), nil)
+	c.closer.Answer(ctx, r.In, m.setText(mode), nil)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 
@@ -200,12 +201,12 @@ func (r *inboundRig) pressIn(chat, person int64, data string) map[string]any {
 func TestAMemberMayNotLoosenPermissions(t *testing.T) {
 	const member = 8
 	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.gate.allow.Members = AllMembers
+		r.configure(func(o *updates.RouterOptions) { o.Allow.Members = updates.AllMembers })
 		from := map[string]any{"from": map[string]any{"id": member, "first_name": "Bob"}}
 		for _, command := range []string{"/permissions", "/permissions auto", "/permissions bypass"} {
 			r.send(r.text(command, inGroup(), from))
 			synctest.Wait()
-			if l := r.journal.lastLetter(t); l.Text != membersSentence || l.Keyboard != nil {
+			if l := r.journal.lastLetter(t); l.Text != updates.NotForMembers || l.Keyboard != nil {
 				t.Errorf("%s by a member was answered with %+v", command, l)
 			}
 		}
@@ -214,7 +215,7 @@ func TestAMemberMayNotLoosenPermissions(t *testing.T) {
 		auto := r.journal.lastLetter(t).Keyboard[3][0].Data
 		r.send(r.pressIn(group, member, auto))
 		synctest.Wait()
-		if got := r.voice.lastAnswer(); got != membersSentence {
+		if got := r.voice.lastAnswer(); got != updates.NotForMembers {
 			t.Errorf("a member's press was answered with %q", got)
 		}
 		if calls := r.desk.Calls(); len(calls) > 0 {
@@ -285,7 +286,7 @@ func TestPermissionsAndRoleWaitForNoShutdownAnswer(t *testing.T) {
 		if said := r.journal.said(); len(said) > 0 {
 			t.Errorf("at the end of ductor it was said: %q", said)
 		}
-		if n := len(r.journal.open()); n != 2 {
+		if n := len(r.journal.Open()); n != 2 {
 			t.Errorf("%d updates stay in the journal, want 2", n)
 		}
 		r.end()

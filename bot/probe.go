@@ -2,10 +2,12 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 )
 
 // Probe asks Telegram once who the bot of o's token is. ErrToken when the token is refused. It changes nothing.
@@ -17,13 +19,11 @@ func Probe(ctx context.Context, o Options) (username string, err error) {
 		}
 	}
 	api := tgapi.NewAPI(o.APIBase, o.Token, o.Transport)
-	call, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	var me identity
-	if err := api.Call(call, "getMe", struct{}{}, &me); err != nil {
-		if tgapi.TokenRefused(err) {
-			return "", ErrToken
-		}
+	me, err := updates.GetMe(ctx, api)
+	if errors.Is(err, updates.ErrToken) {
+		return "", err
+	}
+	if err != nil {
 		return "", fmt.Errorf("ask Telegram who we are: %w", err)
 	}
 	if t, ok := o.Transport.(*http.Transport); ok {

@@ -12,6 +12,7 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -85,7 +86,7 @@ func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) 
 	q.mu.Unlock()
 	id := t.Prompt.Conversation
 	q.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: queueKey(t.ID), Delay: receiptDelay,
+		Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: queueKey(t.ID), Delay: updates.ReceiptDelay,
 		Run: func(ctx context.Context) error { return q.send(ctx, t.ID) },
 	}, func(err error) { q.sent(t.ID, err) })
 }

@@ -8,6 +8,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -23,7 +24,7 @@ type editJournal interface {
 type restarts struct {
 	desk    Desk
 	journal editJournal
-	closer  *closer
+	closer  *updates.Finisher
 	voice   voice
 }
 
@@ -41,8 +42,8 @@ const restartOffer = "This message runs now, as it was. Stop, and start over wit
 
 // offer offers to start over with text, if message is what runs now; the newest text counts. False if there is
 // nothing to offer; else the task is finished.
-func (r *restarts) offer(ctx context.Context, in *incoming, message int, text string) bool {
-	st, err := r.desk.Status(ctx, in.conv)
+func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
+	st, err := r.desk.Status(ctx, in.Conversation)
 	if err != nil || st.Running == nil || st.Running.Message != message {
 		return false
 	}
@@ -53,11 +54,11 @@ func (r *restarts) offer(ctx context.Context, in *incoming, message int, text st
 	}
 	switch {
 	case err != nil:
-		r.closer.answer(ctx, in, "I could not store this change. The message runs as it was.", nil)
+		r.closer.Answer(ctx, in, "I could not store this change. The message runs as it was.", nil)
 	case was.Offered:
-		r.closer.finish(ctx, in.updates())
+		r.closer.Finish(ctx, in.Updates())
 	default:
-		r.closer.tell(ctx, in.conv, message, in.updates(), restartOffer,
+		r.closer.Tell(ctx, in.Conversation, message, in.Updates(), restartOffer,
 			tgapi.Keyboard{{turnButton("🔁 Start over", actRestart, turn), turnButton("Keep it running", actKeep, turn)}})
 	}
 	return true
@@ -89,7 +90,7 @@ func (r *restarts) save(ctx context.Context, turn cli.TurnID, e editedPrompt) er
 }
 
 // press starts the turn over.
-func (r *restarts) press(ctx context.Context, p press, turn cli.TurnID) (string, error) {
+func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	e, err := r.load(ctx, turn)
 	switch {
 	case err != nil:
@@ -100,7 +101,7 @@ func (r *restarts) press(ctx context.Context, p press, turn cli.TurnID) (string,
 	if err := r.save(ctx, turn, editedPrompt{Text: e.Text, Taken: true}); err != nil {
 		return "", err
 	}
-	_, err = r.desk.Restart(ctx, turn, e.Text, p.by)
+	_, err = r.desk.Restart(ctx, turn, e.Text, p.By)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return "It was started over already.", nil
@@ -109,24 +110,24 @@ func (r *restarts) press(ctx context.Context, p press, turn cli.TurnID) (string,
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
-		r.voice.edit(p.by.Conversation, p.message, "It has ended meanwhile. Send the message again to run it as it is now.", nil)
+		r.voice.Edit(p.By.Conversation, p.Message, "It has ended meanwhile. Send the message again to run it as it is now.", nil)
 		return "Too late: it has ended.", nil
 	case errors.Is(err, orchestrator.ErrRepeated):
 		return "It was started over already.", nil
 	case err != nil:
 		return "", err
 	}
-	r.voice.edit(p.by.Conversation, p.message, "Started over with the changed message.", nil)
+	r.voice.Edit(p.By.Conversation, p.Message, "Started over with the changed message.", nil)
 	return "Starting over.", nil
 }
 
 // keep takes the offer back: a later edit makes another.
-func (r *restarts) keep(ctx context.Context, p press, turn cli.TurnID) (string, error) {
+func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	e, err := r.load(ctx, turn)
 	if err != nil || e.Text == "" {
 		return render.StaleButton, err
 	}
-	st, err := r.desk.Status(ctx, p.by.Conversation)
+	st, err := r.desk.Status(ctx, p.By.Conversation)
 	if err != nil {
 		return "", err
 	}
@@ -135,6 +136,6 @@ func (r *restarts) keep(ctx context.Context, p press, turn cli.TurnID) (string, 
 			return "", err
 		}
 	}
-	r.voice.edit(p.by.Conversation, p.message, "It runs on as it was.", nil)
+	r.voice.Edit(p.By.Conversation, p.Message, "It runs on as it was.", nil)
 	return "", nil
 }

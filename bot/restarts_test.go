@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
@@ -13,14 +14,14 @@ func TestStartingOverTooLateTwice(t *testing.T) {
 	desk := NewDeskFake(journal)
 	r := &restarts{
 		desk: desk, journal: journal, voice: &voiceFake{},
-		closer: &closer{journal: journal, mail: mailFake{}, log: slog.New(slog.DiscardHandler)},
+		closer: updates.NewFinisher(journal, mailFake{}, slog.New(slog.DiscardHandler)),
 	}
 	if err := r.save(t.Context(), "a", editedPrompt{Text: "go left", Offered: true}); err != nil {
 		t.Fatal(err)
 	}
 	desk.fail = orchestrator.ErrNoTurn
 	for range 2 {
-		if said, err := r.press(t.Context(), press{}, "a"); err != nil || said != "Too late: it has ended." {
+		if said, err := r.press(t.Context(), updates.Press{}, "a"); err != nil || said != "Too late: it has ended." {
 			t.Errorf("it says %q, %v", said, err)
 		}
 	}

@@ -8,13 +8,14 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
 // roles is the menu of who the agent is to be.
 type roles struct {
 	desk   Desk
-	closer *closer
+	closer *updates.Finisher
 	menus  *menus
 }
 
@@ -32,17 +33,17 @@ const noRolesYet = "No roles are configured. A role is a system prompt with a na
 	"[roles.reviewer]\nprompt = \"You review code. Point at bugs first, style last.\""
 
 // start answers "/role": with a name it sets the role at once, without it opens the menu.
-func (c *roles) start(ctx context.Context, r request) error {
+func (c *roles) start(ctx context.Context, r updates.Request) error {
 	names := c.desk.Roles()
 	if len(names) == 0 {
-		c.closer.answer(ctx, r.in, noRolesYet, nil)
+		c.closer.Answer(ctx, r.In, noRolesYet, nil)
 		return nil
 	}
 	names = append([]string{""}, names...)
-	if r.args != "" {
+	if r.Args != "" {
 		return c.chooseByName(ctx, r, names)
 	}
-	st, err := c.desk.Status(ctx, r.in.conv)
+	st, err := c.desk.Status(ctx, r.In.Conversation)
 	if err != nil {
 		return err
 	}
@@ -51,17 +52,17 @@ func (c *roles) start(ctx context.Context, r request) error {
 	return c.menus.offer(ctx, r, m)
 }
 
-func (c *roles) chooseByName(ctx context.Context, r request, names []string) error {
-	name, ok := roleNamed(r.args, names)
+func (c *roles) chooseByName(ctx context.Context, r updates.Request, names []string) error {
+	name, ok := roleNamed(r.Args, names)
 	if !ok {
-		c.closer.answer(ctx, r.in, noSuchRole(r.args, names), nil)
+		c.closer.Answer(ctx, r.In, noSuchRole(r.Args, names), nil)
 		return nil
 	}
-	text, err := setRole(ctx, c.desk, r.in.conv, name)
+	text, err := setRole(ctx, c.desk, r.In.Conversation, name)
 	if err != nil {
 		return err
 	}
-	c.closer.answer(ctx, r.in, text, nil)
+	c.closer.Answer(ctx, r.In, text, nil)
 	return nil
 }
 

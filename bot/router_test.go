@@ -1,16 +1,16 @@
 package bot
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
+	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
@@ -22,14 +22,13 @@ func inbound(t *testing.T, test func(t *testing.T, r *inboundRig)) {
 		test(t, r)
 		synctest.Wait()
 		r.end()
-		if open := r.journal.open(); len(open) > 0 {
+		if open := r.journal.Open(); len(open) > 0 {
 			t.Errorf("updates %v were not finished", open)
-		}
-		if n := len(r.lanes.lanes); n > 0 {
-			t.Errorf("%d lanes were not forgotten", n)
 		}
 	})
 }
+
+func respondToAll(o *updates.RouterOptions) { o.Trigger = updates.TriggerAll }
 
 func TestPromptIsSubmittedWithItsUpdate(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
@@ -94,7 +93,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		}},
 		{name: "talk in a group", update: func(r *inboundRig) map[string]any { return r.text("hello all", inGroup()) }},
 		{name: "talk in a group where all counts", update: func(r *inboundRig) map[string]any { return r.text("hello all", inGroup()) },
-			set: func(r *inboundRig) { r.trigger = TriggerAll }, prompt: []string{"hello all"}},
+			set: func(r *inboundRig) { r.configure(respondToAll) }, prompt: []string{"hello all"}},
 		{name: "mention in a group", update: func(r *inboundRig) map[string]any {
 			return r.text("@ductor_bot fix it", inGroup(), map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}})
 		}, prompt: []string{"fix it"}},
@@ -108,7 +107,10 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 			})
 		}, prompt: []string{"[In reply to \"Bob\"]\n> it is broken\n\n"}},
 		{name: "abort word in a group is no abort", update: func(r *inboundRig) map[string]any { return r.text("stop", inGroup()) },
-			set: func(r *inboundRig) { r.trigger, r.desk.running = TriggerAll, true }, prompt: []string{"stop"}},
+			set: func(r *inboundRig) {
+				r.configure(respondToAll)
+				r.desk.running = true
+			}, prompt: []string{"stop"}},
 		{name: "abort word while something runs", update: func(r *inboundRig) map[string]any { return r.text("Stop!") },
 			set: func(r *inboundRig) { r.desk.running = true }, calls: []string{"abort 7/0"}, said: "Stopped."},
 		{name: "abort word while nothing runs", update: func(r *inboundRig) map[string]any { return r.text("wait") }, prompt: []string{"wait"}},
@@ -221,10 +223,10 @@ func TestAnUpdateThatDuctorCrashedOverIsGivenUp(t *testing.T) {
 		u := orchestrator.Update{ID: 9, Raw: raw}
 		_, _ = r.journal.AppendUpdates(t.Context(), []orchestrator.Update{u})
 		u.Crashes = orchestrator.MostCrashes
-		r.dispatch(t.Context(), []orchestrator.Update{u})
+		r.Dispatch(t.Context(), []orchestrator.Update{u})
 		synctest.Wait()
-		if got := r.desk.Texts(); len(got) > 0 || len(r.journal.open()) > 0 {
-			t.Errorf("prompts %q, open updates %v", got, r.journal.open())
+		if got := r.desk.Texts(); len(got) > 0 || len(r.journal.Open()) > 0 {
+			t.Errorf("prompts %q, open updates %v", got, r.journal.Open())
 		}
 		if said := r.journal.lastLetter(t).Text; !strings.Contains(said, "I crashed more than once") {
 			t.Errorf("the chat is told %q", said)
@@ -234,7 +236,7 @@ func TestAnUpdateThatDuctorCrashedOverIsGivenUp(t *testing.T) {
 
 func TestTopicsAreConversationsOfTheirOwn(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.trigger = TriggerAll
+		r.configure(respondToAll)
 		r.send(
 			r.text("a", inGroup(), map[string]any{"message_thread_id": 9, "is_topic_message": true}),
 			r.text("b", inGroup(), map[string]any{"message_thread_id": 1}),
@@ -294,36 +296,9 @@ func TestAPromptWaitsForTheCommandBeforeIt(t *testing.T) {
 	})
 }
 
-func TestContentThatWasDroppedIsNotCommitted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newLaneKeeper(slog.New(slog.DiscardHandler), time.Minute)
-		slow, goOn := make(chan struct{}), make(chan struct{})
-		committed := true
-		k.content = func(_ context.Context, l *lane, t *task) {
-			l.goSlow(t)
-			close(slow)
-			<-goOn // what was waited for came in the same moment as the abort
-			committed = l.commit(t)
-		}
-		k.put(&task{class: laneContent, updates: []int64{1}, content: &incoming{}})
-		<-slow
-		var dropped []int64
-		k.put(&task{class: laneUrgent, do: func(ctx context.Context, l *lane, t *task) {
-			dropped, _ = l.dropContent(ctx, t, func(*incoming) bool { return true })
-		}})
-		synctest.Wait()
-		close(goOn)
-		synctest.Wait()
-		if committed || !slices.Equal(dropped, []int64{1}) {
-			t.Errorf("committed %v, dropped %v", committed, dropped)
-		}
-		k.stop(t.Context())
-	})
-}
-
 func TestOneConversationNeverHoldsUpAnother(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.trigger = TriggerAll
+		r.configure(respondToAll)
 		held := make(chan struct{})
 		r.desk.hold = held
 		r.send(r.text("stuck"))
@@ -339,18 +314,21 @@ func TestOneConversationNeverHoldsUpAnother(t *testing.T) {
 	})
 }
 
+// mostPrompts is how many prompts of one conversation wait to be taken.
+const mostPrompts = 128
+
 func TestTooManyMessagesAreToldOnce(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.desk.hold = make(chan struct{})
 		r.send(r.text("first"))
 		synctest.Wait()
-		for range laneBounds[laneContent] + 20 {
+		for range mostPrompts + 20 {
 			r.send(r.text("more"))
 		}
 		close(r.desk.hold)
 		synctest.Wait()
-		if got := len(r.desk.Texts()); got != laneBounds[laneContent]+1 {
-			t.Errorf("%d prompts, want %d", got, laneBounds[laneContent]+1)
+		if got := len(r.desk.Texts()); got != mostPrompts+1 {
+			t.Errorf("%d prompts, want %d", got, mostPrompts+1)
 		}
 		if said := r.journal.said(); len(said) != 1 || !strings.Contains(said[0], "Too many messages") {
 			t.Errorf("letters %q", said)
@@ -366,11 +344,34 @@ func TestUpdatesOfAStoppedBotStayInTheJournal(t *testing.T) {
 		synctest.Wait()
 		r.end()
 		r.send(r.text("two"), r.text("/abort"))
-		if open := r.journal.open(); !slices.Equal(open, []int64{101, 102, 103, 104, 105}) {
+		if open := r.journal.Open(); !slices.Equal(open, []int64{101, 102, 103, 104, 105}) {
 			t.Errorf("open updates %v: what was not done is taken up after the restart", open)
 		}
 		if said := r.journal.said(); len(said) > 0 {
 			t.Errorf("letters %q", said)
+		}
+	})
+}
+
+// FuzzRoute holds that no update stops those behind it: whatever it is, the router decides about it.
+func FuzzRoute(f *testing.F) {
+	for _, s := range []string{
+		`{"update_id":1}`, `{`, `{"update_id":1,"message":null}`, `{"update_id":1,"message":{"chat":{"id":7,"type":"private"},"from":{"id":7},"text":"hi"}}`,
+		`{"callback_query":{"from":{"id":7},"data":"w:a:b:c","message":{"chat":{"id":7,"type":"private"}}}}`,
+		`{"message":{"chat":{"id":-100,"type":"supergroup"},"from":{"id":7},"text":"@ductor_bot","entities":[{"type":"mention","offset":-1,"length":5}]}}`,
+		`{"edited_message":{"chat":{"id":7,"type":"private"},"from":{"id":7},"caption":"x"}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		rig := newInboundRig(t)
+		defer rig.end()
+		_, _ = rig.journal.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 1, Raw: raw}})
+		rig.Dispatch(t.Context(), []orchestrator.Update{{ID: 1, Raw: raw}})
+		for _, line := range rig.logs.Lines() {
+			if line == "" || !utf8.ValidString(line) && utf8.Valid(raw) {
+				t.Errorf("log line %q", line)
+			}
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -21,31 +22,31 @@ func (turnButtons) Interrupt(turn cli.TurnID) tgapi.Button {
 
 const lateSentence = "Too late: it no longer waits."
 
-func (c *callbacks) steer(ctx context.Context, p press, turn cli.TurnID) (string, error) {
-	err := c.desk.Steer(ctx, turn, p.by)
+func (c *callbacks) steer(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	err := c.desk.Steer(ctx, turn, p.By)
 	switch {
 	case err == nil:
 		return "The agent has it.", nil
 	case errors.Is(err, orchestrator.ErrCannotSteer):
-		c.queue.promote(p.by.Conversation, turn)
+		c.queue.promote(p.By.Conversation, turn)
 		return "The agent takes no message while it works: this one runs next.", nil
 	case errors.Is(err, orchestrator.ErrSteerUnknown):
 		return "Nobody knows whether it reached the agent.", nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
-		c.voice.unbutton(p.by.Conversation, p.message)
+		c.voice.Unbutton(p.By.Conversation, p.Message)
 		return lateSentence, nil
 	}
 	return "", err
 }
 
-func (c *callbacks) interrupt(ctx context.Context, p press, turn cli.TurnID) (string, error) {
-	err := c.desk.Interrupt(ctx, turn, p.by)
+func (c *callbacks) interrupt(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	err := c.desk.Interrupt(ctx, turn, p.By)
 	switch {
 	case err == nil:
-		c.queue.promote(p.by.Conversation, turn)
+		c.queue.promote(p.By.Conversation, turn)
 		return "What runs is stopped; this one runs next.", nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
-		c.voice.unbutton(p.by.Conversation, p.message)
+		c.voice.Unbutton(p.By.Conversation, p.Message)
 		return lateSentence, nil
 	}
 	return "", err

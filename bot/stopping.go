@@ -10,34 +10,46 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
-// stop aborts what the desk has and drops what waits here. The reply to it leaves before anything is stored.
-func (c *commands) stop(ctx context.Context, a abort) {
-	in := a.in
-	mine := func(other *incoming) bool {
-		return in.rights != orchestrator.RightsOfMember || other.person == in.person
+// Stop aborts what the desk has and drops what waits here. The reply to it leaves before anything is stored.
+func (c *commands) Stop(ctx context.Context, a updates.Abort) {
+	in := a.In
+	mine := func(other *updates.Message) bool {
+		return in.Rights != orchestrator.RightsOfMember || other.User == in.User
 	}
-	reply := &stopReply{closer: c.closer, voice: c.voice, in: in, since: time.Now()}
+	reply := &stopReply{notices: c.notices, voice: c.voice, in: in, since: time.Now()}
 	var updates []int64
 	var prompts int
-	by := orchestrator.Press{Conversation: in.conv, Person: in.person, Of: in.rights, Updates: in.updates()}
+	by := orchestrator.Press{Conversation: in.Conversation, Person: in.User, Of: in.Rights, Updates: in.Updates()}
 	report, err := c.desk.Stop(ctx, by, func(s *orchestrator.Stopping) {
 		reply.leave(s)
-		updates, prompts = a.drop(ctx, mine)
+		updates, prompts = a.Drop(ctx, mine)
 	})
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
 	if err != nil {
-		c.log.Error("abort", "update", in.update, "err", err)
+		c.log.Error("abort", "update", in.Update, "err", err)
 	}
 	report.Dropped += prompts
 	reply.reported(report, err)
-	c.closer.finishEarly(ctx, append(updates, in.update), reply.early, reply.last(), reply.keyboard())
-	a.beside(reply.follow)
+	c.finishEarly(ctx, append(updates, in.Update), reply.early, reply.last(), reply.keyboard())
+	a.Beside(reply.follow)
+}
+
+// finishEarly finishes updates that a notice answers which may have left by now. text and k are what it says should ductor
+// be restarted before it leaves.
+func (c *commands) finishEarly(ctx context.Context, updates []int64, e early, text string, k tgapi.Keyboard) {
+	notice, keep := e.keep(text, k)
+	if !keep {
+		c.closer.Finish(ctx, updates)
+		return
+	}
+	e.kept(c.closer.Finish(ctx, updates, notice))
 }
 
 // stillAlive is after how long an abort says what still runs: the grace of an agent and five seconds.
@@ -46,11 +58,11 @@ const stillAlive = cli.DefaultGrace + 5*time.Second
 // stopReply is the message that answers an abort. It says "Stopping…" from the moment that the turn is told to end, and
 // "Stopped." once all of the turn is dead and its card shows how it ended; if that is so when it leaves, it says so at once.
 type stopReply struct {
-	closer *closer
-	voice  voice
-	in     *incoming
-	since  time.Time
-	early  early // nil until it left
+	notices earlyNotices
+	voice   voice
+	in      *updates.Message
+	since   time.Time
+	early   early // nil until it left
 
 	mu       sync.Mutex
 	stopping *orchestrator.Stopping // nil if nothing ran
@@ -72,11 +84,7 @@ func (r *stopReply) leave(s *orchestrator.Stopping) {
 }
 
 func (r *stopReply) send() {
-	to := 0
-	if !r.in.private {
-		to = r.in.message
-	}
-	r.early = r.closer.mail.sendEarly(r.in.conv, to, r.leaving, r.sent)
+	r.early = r.notices.sendEarly(r.in.Conversation, r.in.Quote(), r.leaving, r.sent)
 }
 
 // reported takes what the abort ended, and sends the reply if it has not left.
@@ -160,7 +168,7 @@ func (r *stopReply) refresh() {
 	message, k := r.message, r.keyboardLocked()
 	r.mu.Unlock()
 	if changed {
-		r.voice.settle(r.in.conv, message, text, k)
+		r.voice.Settle(r.in.Conversation, message, text, k)
 	}
 }
 
@@ -188,7 +196,7 @@ func (r *stopReply) textLocked(over bool) string {
 	if r.report != nil {
 		report = *r.report
 	}
-	if r.in.rights == orchestrator.RightsOfMember && r.stopping == nil && report == (orchestrator.AbortReport{}) && r.err == nil {
+	if r.in.Rights == orchestrator.RightsOfMember && r.stopping == nil && report == (orchestrator.AbortReport{}) && r.err == nil {
 		return "Nothing of yours runs or waits here."
 	}
 	switch {

@@ -13,43 +13,30 @@ import (
 	"ductor/orchestrator"
 )
 
-// voice is what the inbound side says besides letters: signs that may be missed. All of it passes the outbox.
+// voice is what the inbound side says besides notices: signs that may be missed. All of it passes the outbox.
 type voice interface {
 	// react puts an emoji on a user's message after a delay, unless something else is shown in the chat before. It does
 	// not wait.
-	react(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
+	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
 	// answer ends the waiting of a pressed button, with a short text or none, and waits for it.
-	answer(ctx context.Context, query, text string)
+	Answer(ctx context.Context, query, text string)
 	// edit changes a message of ours; of several edits the newest counts. It does not wait.
-	edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
+	Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
 	// settle is edit for one that must arrive.
-	settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
+	Settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
 	// unbutton takes the buttons off a message of ours. It does not wait.
-	unbutton(id orchestrator.ConversationID, message int)
+	Unbutton(id orchestrator.ConversationID, message int)
 	// remove deletes a person's message that nobody else is to read, or asks for that where we may not. It does
 	// not wait.
-	remove(id orchestrator.ConversationID, message int)
+	Remove(id orchestrator.ConversationID, message int)
 	// say sends what cannot be stored before. It does not wait.
-	say(id orchestrator.ConversationID, text string)
+	Say(id orchestrator.ConversationID, text string)
 	// slowed says how Telegram slows a chat down.
-	slowed(chat int64) outbox.Slowdown
+	Slowed(chat int64) outbox.Slowdown
 }
 
-// mail makes letters and sees to it that stored ones leave.
-type mail interface {
-	// compose makes a letter that is to be stored with what caused it. replyTo is 0 for none.
-	compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error)
-	// composeFollowed is compose for a letter whose message is to change: sent is told the message once it is there,
-	// unless ductor is restarted before. It must not block.
-	composeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error)
-	// sendEarly sends a letter that is not stored yet; see Letters.
-	sendEarly(to orchestrator.ConversationID, replyTo int, text func() (string, tgapi.Keyboard), sent func(message int)) early
-	// Wake says that letters were stored.
-	Wake()
-}
-
-// signs is what the voice needs of a Client.
-type signs interface {
+// signClient is what the voice needs of a Client.
+type signClient interface {
 	React(ctx context.Context, chat int64, message int, emoji string) error
 	AnswerCallback(ctx context.Context, query, text string) error
 	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
@@ -62,11 +49,11 @@ type signs interface {
 // is finished before the sign of it left.
 type outVoice struct {
 	out    *outbox.Outbox
-	client signs
+	client signClient
 	log    *slog.Logger
 }
 
-func (v *outVoice) react(id orchestrator.ConversationID, message int, emoji string, delay time.Duration) {
+func (v *outVoice) React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration) {
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Optional, Priority: outbox.Sign, Idempotent: true, Delay: delay,
 		Run: func(ctx context.Context) error { return v.client.React(ctx, id.Chat, message, emoji) },
@@ -76,7 +63,7 @@ func (v *outVoice) react(id orchestrator.ConversationID, message int, emoji stri
 // answerPatience is how long a pressed button waits for us at most; clients wait little longer.
 const answerPatience = 15 * time.Second
 
-func (v *outVoice) answer(ctx context.Context, query, text string) {
+func (v *outVoice) Answer(ctx context.Context, query, text string) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	err := v.out.Do(ctx, outbox.Call{
@@ -86,7 +73,7 @@ func (v *outVoice) answer(ctx context.Context, query, text string) {
 	v.missed("callback answer", orchestrator.ConversationID{})(err)
 }
 
-func (v *outVoice) edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
+func (v *outVoice) Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
 	// This says which buttons there are. It may take the place of an edit that waits before buttons were taken off.
 	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
 	v.out.Go(context.Background(), outbox.Call{
@@ -97,7 +84,7 @@ func (v *outVoice) edit(id orchestrator.ConversationID, message int, text string
 	}, v.missed("edit", id))
 }
 
-func (v *outVoice) settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
+func (v *outVoice) Settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Idempotent: true, Key: "own/" + strconv.Itoa(message),
 		Run: func(ctx context.Context) error {
@@ -106,7 +93,7 @@ func (v *outVoice) settle(id orchestrator.ConversationID, message int, text stri
 	}, v.missed("edit", id))
 }
 
-func (v *outVoice) unbutton(id orchestrator.ConversationID, message int) {
+func (v *outVoice) Unbutton(id orchestrator.ConversationID, message int) {
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Housekeeping, Idempotent: true, Key: unbuttonKey(message),
 		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, nil) },
@@ -115,7 +102,7 @@ func (v *outVoice) unbutton(id orchestrator.ConversationID, message int) {
 
 func unbuttonKey(message int) string { return "unbutton/" + strconv.Itoa(message) }
 
-func (v *outVoice) remove(id orchestrator.ConversationID, message int) {
+func (v *outVoice) Remove(id orchestrator.ConversationID, message int) {
 	post := func(idempotent bool, run func(context.Context) error, done func(error)) {
 		v.out.Go(context.Background(), outbox.Call{
 			Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "remove/" + strconv.Itoa(message), Idempotent: idempotent, Run: run,
@@ -133,7 +120,7 @@ func (v *outVoice) remove(id orchestrator.ConversationID, message int) {
 	})
 }
 
-func (v *outVoice) say(id orchestrator.ConversationID, text string) {
+func (v *outVoice) Say(id orchestrator.ConversationID, text string) {
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "say",
 		Run: func(ctx context.Context) error {
@@ -143,7 +130,7 @@ func (v *outVoice) say(id orchestrator.ConversationID, text string) {
 	}, v.missed("message", id))
 }
 
-func (v *outVoice) slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
+func (v *outVoice) Slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
 
 // missed logs a sign that did not get through. None of them matters enough for more.
 func (v *outVoice) missed(what string, id orchestrator.ConversationID) func(error) {

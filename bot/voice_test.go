@@ -17,7 +17,7 @@ import (
 
 // signing notes what is done to messages.
 type signing struct {
-	signs
+	signClient
 	done []string
 }
 
@@ -42,9 +42,9 @@ func TestAnEditKeepsItsButtons(t *testing.T) {
 		s := &signing{}
 		v := &outVoice{out: o, client: s, log: slog.New(slog.DiscardHandler)}
 		in := orchestrator.ConversationID{Chat: bottest.Anna.ID}
-		v.edit(in, 5, "old page", tgapi.Keyboard{{{Text: "a", Data: "a"}}})
-		v.unbutton(in, 5)
-		v.edit(in, 5, "new page", tgapi.Keyboard{{{Text: "b", Data: "b"}}})
+		v.Edit(in, 5, "old page", tgapi.Keyboard{{{Text: "a", Data: "a"}}})
+		v.Unbutton(in, 5)
+		v.Edit(in, 5, "new page", tgapi.Keyboard{{{Text: "b", Data: "b"}}})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !slices.Equal(s.done, []string{"new page"}) {

@@ -8,6 +8,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -15,7 +16,7 @@ import (
 // wizard is the model menu: agent, model, effort, each by a button, in one message that is edited.
 type wizard struct {
 	desk   Desk
-	closer *closer
+	closer *updates.Finisher
 	menus  *menus
 }
 
@@ -32,19 +33,19 @@ type modelMenu struct {
 }
 
 // start answers "/model": with arguments it chooses at once, without it opens the menu.
-func (w *wizard) start(ctx context.Context, r request) error {
-	st, err := w.desk.Status(ctx, r.in.conv)
+func (w *wizard) start(ctx context.Context, r updates.Request) error {
+	st, err := w.desk.Status(ctx, r.In.Conversation)
 	if err != nil {
 		return err
 	}
-	if r.args != "" {
-		entries, err := w.desk.Menu(ctx, r.in.conv)
+	if r.Args != "" {
+		entries, err := w.desk.Menu(ctx, r.In.Conversation)
 		if err != nil {
 			return err
 		}
 		return w.chooseByName(ctx, r, entries, st)
 	}
-	entries, err := w.desk.MenuNow(ctx, r.in.conv)
+	entries, err := w.desk.MenuNow(ctx, r.In.Conversation)
 	if err != nil {
 		return err
 	}
@@ -90,16 +91,16 @@ func (m *modelMenu) enterOnly() {
 	}
 }
 
-func (w *wizard) chooseByName(ctx context.Context, r request, entries []cli.MenuEntry, st orchestrator.Status) error {
-	c, problem := chooseModel(r.args, entries, st.Agent)
+func (w *wizard) chooseByName(ctx context.Context, r updates.Request, entries []cli.MenuEntry, st orchestrator.Status) error {
+	c, problem := chooseModel(r.Args, entries, st.Agent)
 	if problem != "" {
-		w.closer.answer(ctx, r.in, problem, nil)
+		w.closer.Answer(ctx, r.In, problem, nil)
 		return nil
 	}
-	if err := w.desk.SetModel(ctx, r.in.conv, c.agent, c.model, c.effort); err != nil {
+	if err := w.desk.SetModel(ctx, r.In.Conversation, c.agent, c.model, c.effort); err != nil {
 		return err
 	}
-	w.closer.answer(ctx, r.in, chosenText(c), nil)
+	w.closer.Answer(ctx, r.In, chosenText(c), nil)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"ductor/bot"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli/host"
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
@@ -140,7 +141,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	a.Log.Info("ductor runs", "version", a.Version, "storage", a.cfg.Storage.Dir)
 	err := a.bot.Run(ctx, a.orchestrator)
-	if errors.Is(err, bot.ErrToken) {
+	if errors.Is(err, updates.ErrToken) {
 		return OfKind(ErrToken, fmt.Errorf("Telegram refuses the bot token; get the right one from @BotFather and set telegram.token"))
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 	"ductor/bot/card"
 	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/cli/service"
@@ -28,15 +29,15 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 	o := bot.Options{
 		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: scrub,
 		Journal: db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
-		Allow: bot.Allow{
-			Users: userIDs(t.AllowedUsers), Groups: t.AllowedGroups, Members: bot.GroupMembers(t.GroupMembers),
+		Allow: updates.Allow{
+			Users: userIDs(t.AllowedUsers), Groups: t.AllowedGroups, Members: updates.GroupMembers(t.GroupMembers),
 		},
-		Trigger: bot.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: bot.NoReceipts,
+		Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: updates.NoReceipts,
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
 		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg.Stream), Log: log,
 	}
 	if t.Reactions {
-		o.Receipts = bot.ReactionReceipts
+		o.Receipts = updates.ReactionReceipts
 	}
 	if len(t.AllowedUsers) > 0 {
 		o.Owner = orchestrator.PersonID(t.AllowedUsers[0])

@@ -1,28 +1,12 @@
-package bot
+package updates
 
 import (
 	"strings"
 	"unicode/utf16"
 )
 
-// identity is who we are at Telegram.
-type identity struct {
-	ID       int64  `json:"id"`
-	Username string `json:"username"`
-}
-
-// wrote says whether m is ours.
-func (me identity) wrote(m *wireMessage) bool {
-	return m != nil && m.From != nil && m.From.ID == me.ID
-}
-
-// is says whether username names us; case does not count.
-func (me identity) is(username string) bool {
-	return username != "" && strings.EqualFold(username, me.Username)
-}
-
 // addressed says whether a group message is meant for us: it mentions us or answers to a message of ours.
-func addressed(m *wireMessage, me identity) bool {
+func addressed(m *wireMessage, me Identity) bool {
 	if r := m.ReplyTo; r != nil && me.wrote(r) && !isTopicStart(m, r) {
 		return true
 	}
@@ -33,9 +17,9 @@ func addressed(m *wireMessage, me identity) bool {
 // span is a piece of a text in UTF-16 units.
 type span struct{ from, to int }
 
-// mentions finds where a text names us. Only what Telegram marked as a mention counts, so that an address
+// mentions finds the places where a text names us. Only what Telegram marked as a mention counts, so that an address
 // such as me@ductor_bot.example does not.
-func mentions(text string, entities []wireEntity, me identity) []span {
+func mentions(text string, entities []wireEntity, me Identity) []span {
 	if len(entities) == 0 {
 		return nil
 	}
@@ -62,7 +46,7 @@ func mentions(text string, entities []wireEntity, me identity) []span {
 
 // withoutMention takes our name off the beginning or the end of a text. In the middle of a sentence it
 // stays, where taking it out would break the sentence.
-func withoutMention(text string, entities []wireEntity, me identity) string {
+func withoutMention(text string, entities []wireEntity, me Identity) string {
 	found := mentions(text, entities, me)
 	if len(found) == 0 {
 		return text

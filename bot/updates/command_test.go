@@ -1,7 +1,6 @@
-package bot
+package updates
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -9,25 +8,25 @@ import (
 func TestParseCommand(t *testing.T) {
 	tests := []struct {
 		text string
-		want command
+		want Command
 		ok   bool
 	}{
-		{"/new", command{name: "new"}, true},
-		{"/New", command{name: "new"}, true},
-		{"/model opus high", command{name: "model", args: "opus high"}, true},
-		{"/model   claude/opus", command{name: "model", args: "claude/opus"}, true},
-		{"/abort@ductor_bot", command{name: "abort", to: "ductor_bot"}, true},
-		{"/cwd@Ductor_Bot ~/src", command{name: "cwd", to: "Ductor_Bot", args: "~/src"}, true},
-		{"/cwd\n~/src", command{name: "cwd", args: "~/src"}, true},
-		{"/usr/bin/env is missing", command{}, false},
-		{"/", command{}, false},
-		{"//compact", command{}, false},
-		{"/what?", command{}, false},
-		{"/ new", command{}, false},
-		{" /new", command{}, false},
-		{"new", command{}, false},
-		{"", command{}, false},
-		{"/" + strings.Repeat("a", 33), command{}, false},
+		{"/new", Command{Name: "new"}, true},
+		{"/New", Command{Name: "new"}, true},
+		{"/model opus high", Command{Name: "model", Args: "opus high"}, true},
+		{"/model   claude/opus", Command{Name: "model", Args: "claude/opus"}, true},
+		{"/abort@ductor_bot", Command{Name: "abort", To: "ductor_bot"}, true},
+		{"/cwd@Ductor_Bot ~/src", Command{Name: "cwd", To: "Ductor_Bot", Args: "~/src"}, true},
+		{"/cwd\n~/src", Command{Name: "cwd", Args: "~/src"}, true},
+		{"/usr/bin/env is missing", Command{}, false},
+		{"/", Command{}, false},
+		{"//compact", Command{}, false},
+		{"/what?", Command{}, false},
+		{"/ new", Command{}, false},
+		{" /new", Command{}, false},
+		{"new", Command{}, false},
+		{"", Command{}, false},
+		{"/" + strings.Repeat("a", 33), Command{}, false},
 	}
 	for _, tt := range tests {
 		got, ok := parseCommand(tt.text)
@@ -78,26 +77,11 @@ func FuzzParseCommand(f *testing.F) {
 		if !ok {
 			return
 		}
-		if c.name == "" || c.name != strings.ToLower(c.name) || !strings.HasPrefix(text, "/") {
+		if c.Name == "" || c.Name != strings.ToLower(c.Name) || !strings.HasPrefix(text, "/") {
 			t.Errorf("parseCommand(%q) = %+v", text, c)
 		}
-		if c.args != strings.TrimSpace(c.args) || !strings.Contains(text, c.args) {
-			t.Errorf("arguments of %q are %q", text, c.args)
+		if c.Args != strings.TrimSpace(c.Args) || !strings.Contains(text, c.Args) {
+			t.Errorf("arguments of %q are %q", text, c.Args)
 		}
 	})
-}
-
-// Every command of the menu is in the pages for users.
-func TestCommandsAreInThePages(t *testing.T) {
-	for _, page := range []string{"../README.md", "../docs/chat.md"} {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range commandMenu() {
-			if !strings.Contains(string(text), "| `/"+m.Command+"`") {
-				t.Errorf("%s does not tell of /%s", page, m.Command)
-			}
-		}
-	}
 }

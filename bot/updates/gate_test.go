@@ -1,4 +1,4 @@
-package bot
+package updates
 
 import (
 	"encoding/json"
@@ -7,42 +7,46 @@ import (
 	"testing"
 	"time"
 
+	"ductor/bot/bottest"
 	"ductor/orchestrator"
 )
 
+// listed is a user of the allowlist.
+const listed = 7
+
 func TestStrangersAreLoggedOnceAnHour(t *testing.T) {
 	now := time.Unix(1000, 0)
-	logs := &logFake{}
-	s := &strangers{log: slog.New(logs), now: func() time.Time { return now }, seen: make(map[stranger]time.Time)}
+	logs := &bottest.Log{}
+	s := &refusals{log: slog.New(logs), now: func() time.Time { return now }, seen: make(map[refused]time.Time)}
 	eve := &wireUser{ID: 66, FirstName: "Eve", Username: "eve"}
 	chat := wireChat{ID: 66, Type: "private"}
 	for range 5 {
 		s.note(chat, eve, nil)
-		now = now.Add(strangerPause)
+		now = now.Add(refusalPause)
 	}
 	if lines := logs.Lines(); len(lines) != 1 || !strings.Contains(lines[0], "user_id=66") || !strings.Contains(lines[0], "name=Eve") {
 		t.Fatalf("want one line that names id and name, got %q", lines)
 	}
-	now = now.Add(strangerQuiet)
+	now = now.Add(refusedAgain)
 	s.note(chat, eve, nil)
-	now = now.Add(strangerPause)
+	now = now.Add(refusalPause)
 	s.note(wireChat{ID: -5, Type: "group", Title: "Gang"}, eve, nil)
 	if lines := logs.Lines(); len(lines) != 3 || !strings.Contains(lines[2], "chat_id=-5") {
 		t.Fatalf("a new hour and another chat are news, got %q", lines)
 	}
-	for i := range strangersKept * 2 {
-		now = now.Add(strangerPause)
+	for i := range refusalsKept * 2 {
+		now = now.Add(refusalPause)
 		s.note(wireChat{ID: int64(i), Type: "private"}, eve, nil)
 	}
-	if len(s.seen) > strangersKept {
+	if len(s.seen) > refusalsKept {
 		t.Errorf("%d strangers are remembered", len(s.seen))
 	}
 }
 
 func TestStrangersShareOneLineAMinute(t *testing.T) {
 	now := time.Unix(1000, 0)
-	logs := &logFake{}
-	s := &strangers{log: slog.New(logs), now: func() time.Time { return now }, seen: make(map[stranger]time.Time)}
+	logs := &bottest.Log{}
+	s := &refusals{log: slog.New(logs), now: func() time.Time { return now }, seen: make(map[refused]time.Time)}
 	for i := range 600 {
 		s.note(wireChat{ID: int64(i), Type: "private"}, &wireUser{ID: int64(i)}, nil)
 		now = now.Add(time.Second / 5)
@@ -53,21 +57,20 @@ func TestStrangersShareOneLineAMinute(t *testing.T) {
 }
 
 func TestAStrangersUpdateIsStripped(t *testing.T) {
-	rig := newInboundRig(t)
-	defer rig.end()
+	g := newGate(Allow{Users: []orchestrator.PersonID{listed}}, time.Now, slog.New(slog.DiscardHandler))
 	person := func(id int) map[string]any { return map[string]any{"id": id, "first_name": "X"} }
 	private := func(id int) map[string]any { return map[string]any{"id": id, "type": "private"} }
 	for name, c := range map[string]struct {
 		update any
 		kept   bool
 	}{
-		"a message of the owner":     {map[string]any{"message": rig.text("x")["message"]}, true},
-		"an edit of the owner":       {map[string]any{"edited_message": rig.text("x")["message"]}, true},
-		"a press of the owner":       {map[string]any{"callback_query": map[string]any{"from": person(owner), "message": map[string]any{"chat": private(owner)}}}, true},
+		"a message of the owner":     {map[string]any{"message": map[string]any{"from": person(listed), "chat": private(listed), "text": "x"}}, true},
+		"an edit of the owner":       {map[string]any{"edited_message": map[string]any{"from": person(listed), "chat": private(listed), "text": "x"}}, true},
+		"a press of the owner":       {map[string]any{"callback_query": map[string]any{"from": person(listed), "message": map[string]any{"chat": private(listed)}}}, true},
 		"a message of a stranger":    {map[string]any{"message": map[string]any{"from": person(66), "chat": private(66), "text": "x"}}, false},
 		"an edit of a stranger":      {map[string]any{"edited_message": map[string]any{"from": person(66), "chat": private(66), "text": "x"}}, false},
-		"a press of a stranger":      {map[string]any{"callback_query": map[string]any{"from": person(66), "message": map[string]any{"chat": private(owner)}}}, false},
-		"a press below no message":   {map[string]any{"callback_query": map[string]any{"from": person(owner)}}, false},
+		"a press of a stranger":      {map[string]any{"callback_query": map[string]any{"from": person(66), "message": map[string]any{"chat": private(listed)}}}, false},
+		"a press below no message":   {map[string]any{"callback_query": map[string]any{"from": person(listed)}}, false},
 		"a kind that we do not read": {map[string]any{"poll": map[string]any{}}, false},
 		"no update":                  {[]int{1}, false},
 	} {
@@ -75,7 +78,7 @@ func TestAStrangersUpdateIsStripped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := rig.gate.strip(orchestrator.Update{ID: 9, Raw: raw})
+		got := g.strip(orchestrator.Update{ID: 9, Raw: raw})
 		if got.ID != 9 || (got.Raw != nil) != c.kept {
 			t.Errorf("%s: %d bytes of update %d are kept", name, len(got.Raw), got.ID)
 		}

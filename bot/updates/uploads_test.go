@@ -1,4 +1,4 @@
-package bot
+package updates
 
 import (
 	"errors"
@@ -65,7 +65,7 @@ func TestCleanMIME(t *testing.T) {
 }
 
 // uploadsOf is an uploads directory whose Telegram hands out content.
-func uploadsOf(t *testing.T, content string) *uploads {
+func uploadsOf(t *testing.T, content string) *Uploads {
 	t.Helper()
 	api := tgapi.NewAPI("http://t", "1:secret-token", transportFunc(func(r *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(r.URL.Path, "/getFile") {
@@ -73,7 +73,7 @@ func uploadsOf(t *testing.T, content string) *uploads {
 		}
 		return answer(200, content)(r)
 	}))
-	u, err := openUploads(filepath.Join(t.TempDir(), "uploads"), maxDownload, api)
+	u, err := OpenUploads(filepath.Join(t.TempDir(), "uploads"), maxDownload, api)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,8 @@ func uploadsOf(t *testing.T, content string) *uploads {
 	return u
 }
 
-func fileIn(name, mime string) *incoming {
-	return &incoming{conv: orchestrator.ConversationID{Chat: -5, Topic: 3}, message: 11, file: &fileRef{id: "x", name: name, mime: mime}}
+func fileIn(name, mime string) *Message {
+	return &Message{Conversation: orchestrator.ConversationID{Chat: -5, Topic: 3}, ID: 11, part: part{file: &fileRef{id: "x", name: name, mime: mime}}}
 }
 
 func TestSaveNamesAndTypes(t *testing.T) {
@@ -186,7 +186,7 @@ func TestSaveTooLarge(t *testing.T) {
 func TestOldUploadsAreForgotten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "uploads")
 	outside := filepath.Join(t.TempDir(), "outside.txt")
-	u, err := openUploads(dir, maxDownload, nil)
+	u, err := OpenUploads(dir, maxDownload, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestOldUploadsAreForgotten(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "1_0", "link")); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := u.prune(now.AddDate(0, 0, -30)); gone != 1 || err != nil {
+	if gone, err := u.Prune(now.AddDate(0, 0, -30)); gone != 1 || err != nil {
 		t.Errorf("%d gone, %v", gone, err)
 	}
 	for _, path := range []string{filepath.Join(dir, "1_0/new.txt"), outside} {
@@ -221,12 +221,12 @@ func TestOldUploadsAreForgotten(t *testing.T) {
 }
 
 func TestTheOwnersLimitOnFilesHolds(t *testing.T) {
-	u, err := openUploads(t.TempDir(), 1<<20, nil)
+	u, err := OpenUploads(t.TempDir(), 1<<20, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer u.root.Close()
-	if _, err := u.save(t.Context(), &incoming{file: &fileRef{size: 1<<20 + 1}}); !errors.Is(err, errTooLarge) {
+	if _, err := u.save(t.Context(), &Message{part: part{file: &fileRef{size: 1<<20 + 1}}}); !errors.Is(err, errTooLarge) {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package bot
+package updates
 
 import (
 	"strings"
@@ -24,46 +24,46 @@ const (
 // mergeWindows is how long further parts are waited for.
 type mergeWindows struct{ album, paste time.Duration }
 
-// next says how long to wait for what may follow the parts so far, and what belongs to them. A zero
-// window says that they are complete.
-func (w mergeWindows) next(parts []*incoming) (time.Duration, func(*incoming) bool) {
+// next gives how long to wait for a message that may follow the parts so far, and which message does. A window of zero
+// says that they are complete.
+func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool) {
 	last := parts[len(parts)-1]
 	switch {
 	case last.album != "" && len(parts) < albumMost:
-		return w.album, func(in *incoming) bool {
-			return !in.edited && in.album == last.album && in.person == last.person
+		return w.album, func(in *Message) bool {
+			return !in.edited && in.album == last.album && in.User == last.User
 		}
 	case isPastePart(last) && len(parts) < partsMost:
-		return w.paste, func(in *incoming) bool { return continues(last, in) }
+		return w.paste, func(in *Message) bool { return continues(last, in) }
 	}
 	return 0, nil
 }
 
 // isPastePart says whether in may be a part of a paste that is not the last one.
-func isPastePart(in *incoming) bool {
+func isPastePart(in *Message) bool {
 	return in.units >= splitText && in.file == nil && !in.forwarded
 }
 
 // continues says whether in may be the next part of the paste that last belongs to.
-func continues(last, in *incoming) bool {
+func continues(last, in *Message) bool {
 	apart := in.date - last.date
-	return !in.edited && !in.forwarded && in.file == nil && in.context == "" &&
-		in.person == last.person && in.message > last.message && apart >= 0 && apart <= splitSeconds
+	return !in.edited && !in.forwarded && in.file == nil && in.Context == "" &&
+		in.User == last.User && in.ID > last.ID && apart >= 0 && apart <= splitSeconds
 }
 
 // wordingOf makes one prompt text of the parts.
-func wordingOf(parts []*incoming) string {
+func wordingOf(parts []*Message) string {
 	var b strings.Builder
-	b.WriteString(parts[0].sender + parts[0].context)
-	var last *incoming // the last part with words
+	b.WriteString(parts[0].sender + parts[0].Context)
+	var last *Message // the last part with words
 	for _, p := range parts {
 		switch {
-		case p.text == "":
+		case p.Text == "":
 			continue
 		case last == nil:
-			b.WriteString(unescaped(p.text))
+			b.WriteString(unescaped(p.Text))
 		default:
-			b.WriteString(seam(last) + p.text)
+			b.WriteString(seam(last) + p.Text)
 		}
 		last = p
 	}
@@ -72,7 +72,7 @@ func wordingOf(parts []*incoming) string {
 
 // seam is what stands after a part: nothing where a client had to cut at the limit, else the line break it
 // cut at and Telegram trimmed.
-func seam(part *incoming) string {
+func seam(part *Message) string {
 	if part.album == "" && part.units >= telegramText {
 		return ""
 	}
@@ -86,10 +86,10 @@ const mergedKept = 64
 // changes that part only. Safe for concurrent use.
 type mergeMemory struct {
 	mu     sync.Mutex
-	recent [][]*incoming
+	recent [][]*Message
 }
 
-func (m *mergeMemory) keep(parts []*incoming) {
+func (m *mergeMemory) keep(parts []*Message) {
 	if len(parts) < 2 {
 		return
 	}
@@ -102,25 +102,25 @@ func (m *mergeMemory) keep(parts []*incoming) {
 }
 
 // edited gives the message a prompt is known by and its text after the edit in.
-func (m *mergeMemory) edited(in *incoming) (message int, text string) {
+func (m *mergeMemory) edited(in *Message) (message int, text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, parts := range m.recent {
 		for i, p := range parts {
-			if p.conv == in.conv && p.message == in.message {
+			if p.Conversation == in.Conversation && p.ID == in.ID {
 				parts[i] = in
-				return parts[0].message, wordingOf(parts)
+				return parts[0].ID, wordingOf(parts)
 			}
 		}
 	}
-	return in.message, wordingOf([]*incoming{in})
+	return in.ID, wordingOf([]*Message{in})
 }
 
 // follower recognises messages that belong to one that was meant for us though they do not name us: the
 // rest of an album, the rest of a paste. It is used by the router alone.
 type follower struct {
 	albums map[albumKey]bool
-	pastes map[pasteKey]*incoming
+	pastes map[pasteKey]*Message
 }
 
 type albumKey struct {
@@ -129,27 +129,27 @@ type albumKey struct {
 }
 
 type pasteKey struct {
-	conv   orchestrator.ConversationID
-	person orchestrator.PersonID
+	conv orchestrator.ConversationID
+	user orchestrator.PersonID
 }
 
 const followed = 256
 
 func newFollower() *follower {
-	return &follower{albums: make(map[albumKey]bool), pastes: make(map[pasteKey]*incoming)}
+	return &follower{albums: make(map[albumKey]bool), pastes: make(map[pasteKey]*Message)}
 }
 
 // belongs says whether in goes with a message that was meant for us.
-func (f *follower) belongs(in *incoming) bool {
+func (f *follower) belongs(in *Message) bool {
 	if in.album != "" {
-		return f.albums[albumKey{in.conv, in.album}]
+		return f.albums[albumKey{in.Conversation, in.album}]
 	}
-	last := f.pastes[pasteKey{in.conv, in.person}]
+	last := f.pastes[pasteKey{in.Conversation, in.User}]
 	return last != nil && continues(last, in)
 }
 
-// note remembers a message that was meant for us.
-func (f *follower) note(in *incoming) {
+// add remembers a message that was meant for us.
+func (f *follower) add(in *Message) {
 	if len(f.albums) >= followed {
 		clear(f.albums)
 	}
@@ -157,9 +157,9 @@ func (f *follower) note(in *incoming) {
 		clear(f.pastes)
 	}
 	if in.album != "" {
-		f.albums[albumKey{in.conv, in.album}] = true
+		f.albums[albumKey{in.Conversation, in.album}] = true
 	}
-	key := pasteKey{in.conv, in.person}
+	key := pasteKey{in.Conversation, in.User}
 	if isPastePart(in) {
 		f.pastes[key] = in
 	} else {

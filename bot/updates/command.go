@@ -1,4 +1,4 @@
-package bot
+package updates
 
 import (
 	"regexp"
@@ -6,11 +6,11 @@ import (
 	"unicode"
 )
 
-// command is a message such as "/model opus" or "/new@our_bot".
-type command struct {
-	name string // lower case, without the slash
-	to   string // the bot it names; empty for none
-	args string
+// Command is a message such as "/model opus" or "/new@our_bot".
+type Command struct {
+	Name string // lower case, without the slash
+	To   string // the bot it names; empty for none
+	Args string
 }
 
 // commandForm is strict on purpose: "/usr/bin/env fails" is a prompt.
@@ -18,14 +18,14 @@ var commandForm = regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,
 
 // parseCommand reads a command. Text that only begins with a slash is none, nor is "//name", which is how
 // people send a line that begins with a slash to the agent.
-func parseCommand(text string) (command, bool) {
+func parseCommand(text string) (Command, bool) {
 	m := commandForm.FindStringSubmatch(text)
 	if m == nil {
-		return command{}, false
+		return Command{}, false
 	}
-	return command{
-		name: strings.ToLower(m[1]), to: m[2],
-		args: strings.TrimSpace(text[len(m[0]):]),
+	return Command{
+		Name: strings.ToLower(m[1]), To: m[2],
+		Args: strings.TrimSpace(text[len(m[0]):]),
 	}, true
 }
 
@@ -49,3 +49,11 @@ func isAbortWord(text string, words []string) bool {
 	}
 	return false
 }
+
+func isAbortCommand(name string) bool { return name == "abort" || name == "stop" }
+
+// NotForMembers answers a member of a group who wants more than to send prompts.
+const NotForMembers = "Only users listed in allowed_users may do this. You may send prompts, and stop your own with /abort."
+
+// forMembers says whether a command is also for members of a group who are not listed.
+func forMembers(name string) bool { return name == "start" || name == "help" }

@@ -1,9 +1,9 @@
-package bot
+package updates
 
 import "encoding/json"
 
 // The wire types are the few fields of an update that matter here. They are ours and not the library's
-// because an update must still be readable when some corner of it is of a kind nobody knows yet.
+// because an update must still be readable when a corner of it is of a kind that no library knows yet.
 
 type wireUpdate struct {
 	ID       int64         `json:"update_id"`

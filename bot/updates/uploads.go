@@ -1,4 +1,4 @@
-package bot
+package updates
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -29,18 +30,21 @@ var errTooLarge = errors.New("the file is too large to be fetched")
 // errNoFolder says that something else than a directory is in the place of a conversation's folder.
 var errNoFolder = errors.New("the upload folder is a link, or no directory")
 
-// uploads is the directory where the files that people send are kept, one folder per conversation.
+// Uploads keeps the files that users send, one folder per conversation.
 //
-// Agents may write in it, so it is only entered through os.Root: no link that somebody planted leads out.
-type uploads struct {
+// Agents may write there, so ductor enters it only through os.Root: no planted link leads out.
+type Uploads struct {
 	api  *tgapi.API
 	root *os.Root
 	dir  string // absolute
 	most int64  // bytes of a file
 }
 
-// openUploads makes the directory if it is missing. Close the root to end it.
-func openUploads(dir string, most int64, api *tgapi.API) (*uploads, error) {
+// OpenUploads makes the directory if it is missing. most bounds a file in bytes; 0 means as much as Telegram gives.
+func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
+	if most <= 0 || most > maxDownload {
+		most = maxDownload
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("uploads directory: %w", err)
@@ -52,12 +56,15 @@ func openUploads(dir string, most int64, api *tgapi.API) (*uploads, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open uploads directory: %w", err)
 	}
-	return &uploads{api: api, root: root, dir: dir, most: min(most, maxDownload)}, nil
+	return &Uploads{api: api, root: root, dir: dir, most: most}, nil
 }
+
+// Close closes the directory.
+func (u *Uploads) Close() error { return u.root.Close() }
 
 // save fetches the file of in and keeps it. Doing it again after a crash overwrites what was kept.
 // errTooLarge says that Telegram will not hand it out.
-func (u *uploads) save(ctx context.Context, in *incoming) (orchestrator.Attachment, error) {
+func (u *Uploads) save(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
 	f := in.file
 	if f.size > u.most {
 		return orchestrator.Attachment{}, errTooLarge
@@ -68,20 +75,20 @@ func (u *uploads) save(ctx context.Context, in *incoming) (orchestrator.Attachme
 	}
 	defer body.Close()
 	name := cleanName(f.name)
-	folder, err := u.folder(in.conv.UploadFolder())
+	folder, err := u.folder(in.Conversation.UploadFolder())
 	if err != nil {
 		return orchestrator.Attachment{}, err
 	}
 	defer folder.Close()
-	at := strconv.Itoa(in.message) + "_" + name
+	at := strconv.Itoa(in.ID) + "_" + name
 	head, err := u.write(folder, at, body)
 	if err != nil {
 		return orchestrator.Attachment{}, err
 	}
-	return describe(filepath.Join(u.dir, in.conv.UploadFolder(), at), name, f.mime, head), nil
+	return describe(filepath.Join(u.dir, in.Conversation.UploadFolder(), at), name, f.mime, head), nil
 }
 
-func (u *uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
+func (u *Uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	var file struct {
 		Path string `json:"file_path"`
 		Size int64  `json:"file_size"`
@@ -104,7 +111,7 @@ func (u *uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 
 // folder opens a conversation's folder, made if it is missing. A link is not followed, also not one that leads to the
 // folder of another conversation: errNoFolder.
-func (u *uploads) folder(name string) (*os.Root, error) {
+func (u *Uploads) folder(name string) (*os.Root, error) {
 	if err := u.root.Mkdir(name, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("make upload folder: %w", err)
 	}
@@ -127,7 +134,7 @@ func (u *uploads) folder(name string) (*os.Root, error) {
 }
 
 // write stores body under at in a folder, whole or not at all, and returns its first bytes.
-func (u *uploads) write(folder *os.Root, at string, body io.Reader) (head []byte, err error) {
+func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte, err error) {
 	part := at + ".part"
 	// What lies there is either a leftover of ours or planted: neither is written through.
 	if err := folder.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -159,8 +166,8 @@ func (u *uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 	return sniff.head, nil
 }
 
-// prune removes files that were kept before a time, and returns how many.
-func (u *uploads) prune(before time.Time) (int, error) {
+// Prune removes files that were kept before a time, and returns how many.
+func (u *Uploads) Prune(before time.Time) (int, error) {
 	gone := 0
 	err := fs.WalkDir(u.root.FS(), ".", func(at string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -193,15 +200,11 @@ func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 	return orchestrator.Attachment{Path: at, Name: name, MIME: cleanMIME(mime), Image: image}
 }
 
-// cleanMIME keeps what a MIME type is made of, since it is shown to the agent.
-func cleanMIME(mime string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/+-._", r)) {
-			return r
-		}
-		return -1
-	}, mime)
-}
+// notOfMIME matches what no MIME type contains.
+var notOfMIME = regexp.MustCompile(`[^A-Za-z0-9/+._-]`)
+
+// cleanMIME keeps what a MIME type is made of, since the agent sees it.
+func cleanMIME(mime string) string { return notOfMIME.ReplaceAllString(mime, "") }
 
 // headWriter keeps the first bytes of what is written to it.
 type headWriter struct {

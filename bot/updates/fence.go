@@ -1,4 +1,4 @@
-package bot
+package updates
 
 import (
 	"strconv"
@@ -7,7 +7,7 @@ import (
 	"ductor/bot/render"
 )
 
-// What others wrote stands in a prompt so that an agent can tell it from the user's own words: names are quoted, and
+// A prompt fences what others wrote, so that an agent can tell it from the user's own words: names are quoted, and
 // every line of a text begins with "> ". Neither can end its fence, whatever is in it.
 
 // namesLimit bounds a name in a prompt, in characters.
@@ -41,7 +41,7 @@ func originOf(m *wireMessage) string {
 }
 
 // contextOf says what a message answers to or where it comes from.
-func contextOf(m *wireMessage, me identity) string {
+func contextOf(m *wireMessage, me Identity) string {
 	var b strings.Builder
 	if origin := originOf(m); origin != "" {
 		b.WriteString("[" + origin + ", not by the user]\n")
@@ -67,7 +67,7 @@ func contextOf(m *wireMessage, me identity) string {
 // quoteLimit bounds what is quoted before a prompt, in characters.
 const quoteLimit = 4000
 
-func authorOf(r *wireMessage, me identity) string {
+func authorOf(r *wireMessage, me Identity) string {
 	switch {
 	case r == nil:
 		return "a message of another chat"

@@ -1,33 +1,28 @@
-package bot
+package updates
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
-	"ductor/bot/approval"
-	"ductor/bot/cron"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
 // receiver turns content into prompts: it waits for the parts that belong together, fetches files and
-// hands the whole to the desk.
+// submits the whole as one prompt.
 type receiver struct {
-	desk      Desk
-	closer    *closer
-	voice     voice
-	uploads   *uploads
-	windows   mergeWindows
-	merged    *mergeMemory
-	receipts  Receipts
-	approvals *approval.Screen
-	restarts  *restarts
-	jobs      *cron.Screen
-	log       *slog.Logger
+	turns    Turns
+	handler  Handler
+	finisher *Finisher
+	signs    Signs
+	uploads  *Uploads
+	windows  mergeWindows
+	merged   *mergeMemory
+	receipts Receipts
+	log      *slog.Logger
 }
 
 // Receipts says how a prompt is acknowledged at once.
@@ -49,87 +44,55 @@ const (
 
 // receive runs one content task. Whenever it returns without having finished its updates, either an abort
 // took them or ductor ends and they are taken up after the restart.
-func (r *receiver) receive(ctx context.Context, l *lane, t *task) {
+func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	if t.content.edited {
 		r.edit(ctx, t)
 		return
 	}
-	if in := t.content; in.file == nil && !in.forwarded && in.album == "" && in.rights == orchestrator.RightsOfChat && r.answered(ctx, in) {
+	if in := t.content; in.file == nil && !in.forwarded && in.album == "" && in.Rights == orchestrator.RightsOfChat && r.answered(ctx, in) {
 		return
 	}
-	parts, ok := r.collect(ctx, l, t)
+	parts, ok := r.collect(ctx, q, t)
 	if !ok {
 		return
 	}
-	files, err := r.fetch(ctx, l, t, parts)
-	if errors.Is(err, errLeft) || ctx.Err() != nil || !l.commit(t) {
+	files, err := r.fetch(ctx, q, t, parts)
+	if errors.Is(err, errLeft) || ctx.Err() != nil || !q.commit(t) {
 		return
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		r.closer.answerMerged(ctx, parts[0], t.updates, fileSentence(err, r.uploads.most), nil)
+		r.finisher.answerMerged(ctx, parts[0], t.updates, fileSentence(err, r.uploads.most), nil)
 		return
 	}
 	r.submit(ctx, t, parts, files)
 }
 
-// answered passes a message to the approval, the question or the job that it is for; false if it is a prompt.
-func (r *receiver) answered(ctx context.Context, in *incoming) bool {
+// answered offers a message to the handler first, which may take it as an answer to a message of ours.
+func (r *receiver) answered(ctx context.Context, in *Message) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
-	return r.decided(ctx, in) || in.replyTo != 0 && r.changesJob(ctx, in)
-}
-
-// decided passes a message to the approval or the question that it is for; false if it is for none.
-func (r *receiver) decided(ctx context.Context, in *incoming) bool {
-	o := r.approvals.Reply(ctx, approval.Message{
-		Conversation: in.conv, User: in.person, ReplyTo: in.replyTo, Text: in.text, Updates: in.updates(),
-	})
-	closing := r.closer
-	if o.Secret {
-		r.voice.remove(in.conv, in.message)
-		closing = closing.forgetting()
-	}
-	switch {
-	case o.Fate == approval.Prompt:
-		in.context = cmp.Or(o.Text, in.context)
-		return false
-	case o.Fate == approval.Finish && o.Text != "":
-		closing.answer(ctx, in, o.Text, nil)
-	case o.Fate == approval.Finish:
-		closing.finish(ctx, in.updates())
-	}
-	return true
-}
-
-// changesJob says whether a reply was for a job, and finishes it if so.
-func (r *receiver) changesJob(ctx context.Context, in *incoming) bool {
-	by := orchestrator.Press{Conversation: in.conv, Person: in.person, Updates: in.updates()}
-	state := r.jobs.Reply(ctx, cron.Reply{By: by, To: in.replyTo, Text: in.text}, func(p tgapi.Page) { r.closer.answer(ctx, in, p.Text, p.Keyboard) })
-	if state == cron.Done {
-		r.voice.unbutton(in.conv, in.replyTo)
-	}
-	return state != cron.Prompt
+	return r.handler.Reply(ctx, in)
 }
 
 // errLeft says that the content is no longer ours to deal with.
 var errLeft = errors.New("dropped, or left for after the restart")
 
 // collect waits for what belongs to the content.
-func (r *receiver) collect(ctx context.Context, l *lane, t *task) ([]*incoming, bool) {
-	parts := []*incoming{t.content}
+func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, bool) {
+	parts := []*Message{t.content}
 	for {
 		window, fits := r.windows.next(parts)
 		if window <= 0 {
 			return parts, true
 		}
-		if !l.goSlow(t) {
+		if !q.goSlow(t) {
 			return nil, false
 		}
 		if len(parts) == 1 {
 			r.acknowledge(parts[0])
 		}
-		next := l.absorb(ctx, t, window, fits)
+		next := q.absorb(ctx, t, window, fits)
 		if ctx.Err() != nil {
 			return nil, false
 		}
@@ -140,13 +103,13 @@ func (r *receiver) collect(ctx context.Context, l *lane, t *task) ([]*incoming, 
 	}
 }
 
-func (r *receiver) fetch(ctx context.Context, l *lane, t *task, parts []*incoming) ([]orchestrator.Attachment, error) {
+func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Message) ([]orchestrator.Attachment, error) {
 	var files []orchestrator.Attachment
 	for _, p := range parts {
 		if p.file == nil {
 			continue
 		}
-		if !l.goSlow(t) {
+		if !q.goSlow(t) {
 			return nil, errLeft
 		}
 		if len(parts) == 1 {
@@ -167,7 +130,7 @@ const (
 	fetchPatience = 5 * time.Minute
 )
 
-func (r *receiver) fetchOne(ctx context.Context, in *incoming) (orchestrator.Attachment, error) {
+func (r *receiver) fetchOne(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
 	defer cancel()
 	for try := 1; ; try++ {
@@ -198,35 +161,35 @@ func fileSentence(err error, most int64) string {
 	return "I could not fetch this file from Telegram. Nothing was passed on; please send it again."
 }
 
-// submit hands the prompt to the desk, which marks the updates handled in the same transaction.
-func (r *receiver) submit(ctx context.Context, t *task, parts []*incoming, files []orchestrator.Attachment) {
+// submit stores the prompt as a turn, which marks the updates handled in the same transaction.
+func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
 	first := parts[0]
 	text := wordingOf(parts)
 	if len(files) == 0 && isBlank(parts) {
-		r.closer.answerMerged(ctx, first, t.updates, "There is no text in this message. Write what you want the agent to do.", nil)
+		r.finisher.answerMerged(ctx, first, t.updates, "There is no text in this message. Write what you want the agent to do.", nil)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
-	receipt, err := r.desk.Submit(ctx, orchestrator.Prompt{
-		Conversation: first.conv, Person: first.person, Text: text, Attachments: files,
-		Message: first.message, Updates: t.updates, Rights: orchestrator.Rights{Of: first.rights},
+	receipt, err := r.turns.Submit(ctx, orchestrator.Prompt{
+		Conversation: first.Conversation, Person: first.User, Text: text, Attachments: files,
+		Message: first.ID, Updates: t.updates, Rights: orchestrator.Rights{Of: first.Rights},
 		Arrived: first.arrived,
 	})
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
 		return
 	case ofDisk(err):
-		r.closer.unfinished.add(t.updates)
+		r.finisher.unfinished.add(t.updates)
 	case err != nil:
 		r.log.Error("submit prompt", "updates", t.updates, "err", err)
-		r.closer.answerMerged(ctx, first, t.updates, "I could not store this message, so the agent did not get it. Please send it again; the log says what is wrong.", nil)
+		r.finisher.answerMerged(ctx, first, t.updates, "I could not store this message, so the agent did not get it. Please send it again; the log says what is wrong.", nil)
 	case receipt.Full:
-		r.closer.answerMerged(ctx, first, t.updates, "The queue is full, so this message is not taken. Send it again when the agent has caught up, or empty the queue with /abort.", nil)
+		r.finisher.answerMerged(ctx, first, t.updates, "The queue is full, so this message is not taken. Send it again when the agent has caught up, or empty the queue with /abort.", nil)
 	default:
 		r.acknowledge(first)
 		if receipt.Did == orchestrator.BusySteer && r.receipts != NoReceipts {
-			r.voice.react(first.conv, first.message, steerEmoji, 0)
+			r.signs.React(first.Conversation, first.ID, steerEmoji, 0)
 		}
 		if receipt.Ahead > 0 {
 			r.merged.keep(parts)
@@ -234,64 +197,52 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*incoming, files
 	}
 }
 
-func isBlank(parts []*incoming) bool {
+func isBlank(parts []*Message) bool {
 	for _, p := range parts {
-		if p.text != "" || p.context != "" {
+		if p.Text != "" || p.Context != "" {
 			return false
 		}
 	}
 	return true
 }
 
-// receiptDelay is how long the first text of an answer may take instead of a receipt: each is a call of the chat's
+// ReceiptDelay is how long the first text of an answer may take instead of a receipt: each is a call of the chat's
 // budget.
-const receiptDelay = 700 * time.Millisecond
+const ReceiptDelay = 700 * time.Millisecond
 
 // acknowledge shows once that a message was taken.
-func (r *receiver) acknowledge(in *incoming) {
+func (r *receiver) acknowledge(in *Message) {
 	if r.receipts == NoReceipts || in.acknowledged {
 		return
 	}
 	in.acknowledged = true
-	r.voice.react(in.conv, in.message, receiptEmoji, receiptDelay)
+	r.signs.React(in.Conversation, in.ID, receiptEmoji, ReceiptDelay)
 }
 
 // edit changes the prompt of a message that still waits in the queue. An edit that comes too late, or of
 // something that never was a prompt, changes nothing, as everywhere in Telegram.
 func (r *receiver) edit(ctx context.Context, t *task) {
 	in := t.content
-	if _, is := parseCommand(in.text); !is {
+	if _, is := parseCommand(in.Text); !is {
 		message, text := r.merged.edited(in)
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
-		changed, err := r.desk.EditQueued(ctx, in.conv, message, text)
+		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
 		switch {
 		case errors.Is(err, orchestrator.ErrShutdown):
 			return
 		case ofDisk(err):
-			r.closer.unfinished.add(t.updates)
+			r.finisher.unfinished.add(t.updates)
 			return
 		case err != nil:
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
-			r.closer.answer(ctx, in, "I could not store this change. The message waits as it was.", nil)
+			r.finisher.Answer(ctx, in, "I could not store this change. The message waits as it was.", nil)
 			return
 		case changed && r.receipts != NoReceipts:
-			r.voice.react(in.conv, in.message, editEmoji, 0)
-		case !changed && in.rights == orchestrator.RightsOfChat && r.restarts.offer(ctx, in, message, text):
+			r.signs.React(in.Conversation, in.ID, editEmoji, 0)
+		case !changed && in.Rights == orchestrator.RightsOfChat && r.handler.Edited(ctx, in, message, text):
 			return
 		}
 	}
-	r.closer.finish(ctx, t.updates)
-}
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	r.finisher.Finish(ctx, t.updates)
 }

@@ -1,4 +1,4 @@
-package bot
+package updates
 
 import (
 	"context"
@@ -15,34 +15,52 @@ import (
 	"ductor/orchestrator"
 )
 
-// ErrToken says that Telegram does not know the token. Trying again does not help.
-var ErrToken = errors.New("Telegram does not accept the bot token: check telegram.token, or get a new one from @BotFather")
+// PollerOptions configure a Poller.
+type PollerOptions struct {
+	API      *tgapi.API
+	Journal  Journal
+	Router   *Router
+	Signs    Signs
+	Timeout  time.Duration             // of a long poll
+	Owner    orchestrator.PersonID     // is notified of trouble with the disk; 0 for none
+	Conflict func(ctx context.Context) // another program polls with our token; called once per trouble
+	Log      *slog.Logger
+	Now      func() time.Time
+}
 
-// poller takes updates from Telegram. Each is in the journal before the call that acknowledges it is made,
-// so none is lost whenever ductor dies.
-type poller struct {
+// NewPoller makes a Poller that gives the router what comes in.
+func NewPoller(o PollerOptions) *Poller {
+	return &Poller{
+		api: o.API, journal: o.Journal, dispatch: o.Router.Dispatch, strip: o.Router.gate.strip, unfinished: o.Router.finisher.unfinished,
+		guard: &diskGuard{
+			journal: o.Journal, concerns: o.Router.concerns, say: o.Signs.Say, owner: o.Owner, now: o.Now, log: o.Log,
+		},
+		conflict: o.Conflict, timeout: o.Timeout, backoff: backoff{jitter: jitter}, log: o.Log,
+	}
+}
+
+// Poller takes updates from Telegram. It stores each in the journal before the call that acknowledges it, so that none is
+// lost whenever ductor dies.
+type Poller struct {
 	api        *tgapi.API
-	journal    orchestrator.Journal
+	journal    Journal
 	dispatch   func(ctx context.Context, updates []orchestrator.Update)
-	strip      func(orchestrator.Update) orchestrator.Update // leaves nothing but the id of a stranger's update
+	strip      func(orchestrator.Update) orchestrator.Update // keeps only the id of a stranger's update
 	guard      *diskGuard
 	unfinished *unfinished
-	conflict   func(ctx context.Context) // somebody else polls with our token; called once per trouble
+	conflict   func(ctx context.Context) // another program polls with our token; called once per trouble
 	timeout    time.Duration             // of a long poll
-	jitter     func(time.Duration) time.Duration
+	backoff    backoff
 	log        *slog.Logger
 
 	offset int64 // of the next poll; 0 asks for whatever is not acknowledged
 
-	tries     int // failures in a row
 	conflicts int
 }
 
 const (
 	pollLimit   = 100
 	pollGrace   = 15 * time.Second // of the network, on top of the long poll
-	backoffBase = time.Second
-	backoffMost = time.Minute
 	pendingPage = 200
 	// conflictRest is how much longer than a whole poll of the other one we are silent: with anything
 	// shorter two pollers throw each other out for ever.
@@ -52,9 +70,9 @@ const (
 // allowedUpdates is all that is asked for.
 func allowedUpdates() []string { return []string{"message", "edited_message", "callback_query"} }
 
-// run takes up what the previous process left in the journal, then polls until ctx ends. It returns nil then,
+// Run takes up what the previous process left in the journal, then polls until ctx ends. It returns nil then,
 // ErrToken, orchestrator.ErrDiskFailed, or a journal that cannot be read.
-func (p *poller) run(ctx context.Context) error {
+func (p *Poller) Run(ctx context.Context) error {
 	if err := p.takeUp(ctx, anyUpdate); err != nil {
 		return err
 	}
@@ -70,9 +88,9 @@ func (p *poller) run(ctx context.Context) error {
 	return nil
 }
 
-// next makes one poll, or does what the state of the disk asks for instead. It says how long to wait then.
-func (p *poller) next(ctx context.Context) (wait time.Duration, fatal error) {
-	state, changed := p.guard.disk.Disk()
+// next makes one poll, unless the disk is in trouble. It gives how long to wait afterwards.
+func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
+	state, changed := p.journal.Disk()
 	switch state {
 	case orchestrator.DiskFailed:
 		p.guard.enter(ctx, state, nil)
@@ -90,11 +108,11 @@ func (p *poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	return p.once(ctx)
 }
 
-// awaitRoom looks whether a full disk takes something again. While it does not it asks Telegram, without waiting and
-// without acknowledging anything, who wrote meanwhile, for they are told why they get no answer.
-func (p *poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
-	err := p.guard.disk.RetryDisk(ctx)
-	if state, _ := p.guard.disk.Disk(); err == nil || state != orchestrator.DiskFull {
+// awaitRoom tries whether a full disk has room again. As long as it has none it polls, without waiting and without
+// acknowledging, to notify the senders why they get no answer.
+func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
+	err := p.journal.RetryDisk(ctx)
+	if state, _ := p.journal.Disk(); err == nil || state != orchestrator.DiskFull {
 		return 0, nil
 	}
 	p.guard.enter(ctx, orchestrator.DiskFull, err)
@@ -110,8 +128,8 @@ func (p *poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error
 	return diskRetry, nil
 }
 
-// takeUpUnfinished dispatches again what the journal could not mark handled while the disk was full.
-func (p *poller) takeUpUnfinished(ctx context.Context) error {
+// takeUpUnfinished dispatches the updates again that the journal could not mark handled while the disk was full.
+func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 	ids := p.unfinished.take()
 	if len(ids) == 0 {
 		return nil
@@ -121,8 +139,8 @@ func (p *poller) takeUpUnfinished(ctx context.Context) error {
 
 func anyUpdate(orchestrator.Update) bool { return true }
 
-// takeUp dispatches what was journaled, is not handled and wanted, in order.
-func (p *poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bool) error {
+// takeUp dispatches the wanted updates of the journal that are not handled, in order.
+func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bool) error {
 	after := int64(0)
 	for {
 		updates, err := p.journal.PendingUpdates(ctx, after, pendingPage)
@@ -143,7 +161,7 @@ func (p *poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 }
 
 // once makes one poll. It says how long to wait before the next.
-func (p *poller) once(ctx context.Context) (wait time.Duration, fatal error) {
+func (p *Poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 	updates, err := p.poll(ctx, p.timeout)
 	if ctx.Err() != nil {
 		return 0, nil
@@ -160,13 +178,13 @@ func (p *poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 		if ctx.Err() != nil || ofDisk(err) {
 			return 0, nil
 		}
-		p.tries++
+		wait := p.backoff.next()
 		p.log.Error("updates could not be journaled, so they are not acknowledged", "count", len(updates), "err", err)
-		return p.backoff(), nil
+		return wait, nil
 	}
-	if p.tries > 0 {
-		p.log.Info("polling works again", "failures", p.tries)
-		p.tries = 0
+	if p.backoff.tries > 0 {
+		p.log.Info("polling works again", "failures", p.backoff.tries)
+		p.backoff.tries = 0
 	}
 	return 0, nil
 }
@@ -174,7 +192,7 @@ func (p *poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 // take journals updates, dispatches those that are new and moves the offset: Telegram gives what was not
 // acknowledged again, after a crash or a lost answer. The disk is waited for last: what is done about an update
 // before that is on the disk after it.
-func (p *poller) take(ctx context.Context, updates []orchestrator.Update) error {
+func (p *Poller) take(ctx context.Context, updates []orchestrator.Update) error {
 	newest := updates[0].ID
 	kept := make([]orchestrator.Update, 0, len(updates))
 	for _, u := range updates {
@@ -196,7 +214,7 @@ func (p *poller) take(ctx context.Context, updates []orchestrator.Update) error 
 }
 
 // poll asks Telegram for updates, and waits for them for so long at most. Those without a readable id are logged and left out.
-func (p *poller) poll(ctx context.Context, patience time.Duration) ([]orchestrator.Update, error) {
+func (p *Poller) poll(ctx context.Context, patience time.Duration) ([]orchestrator.Update, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience+pollGrace)
 	defer cancel()
 	var raw []json.RawMessage
@@ -223,8 +241,8 @@ func (p *poller) poll(ctx context.Context, patience time.Duration) ([]orchestrat
 	return updates, nil
 }
 
-// trouble decides what a failed poll means.
-func (p *poller) trouble(ctx context.Context, err error) (wait time.Duration, fatal error) {
+// trouble decides what follows a failed poll.
+func (p *Poller) trouble(ctx context.Context, err error) (wait time.Duration, fatal error) {
 	if tgapi.TokenRefused(err) {
 		return 0, ErrToken
 	}
@@ -238,50 +256,30 @@ func (p *poller) trouble(ctx context.Context, err error) (wait time.Duration, fa
 			return max(no.RetryAfter, backoffBase), nil
 		}
 	}
-	p.tries++
-	wait = p.backoff()
+	wait = p.backoff.next()
 	// The first failure is often a connection that went stale; it is news when it stays.
 	level := slog.LevelWarn
-	if p.tries == 1 {
+	if p.backoff.tries == 1 {
 		level = slog.LevelInfo
 	}
-	p.log.Log(ctx, level, "polling failed", "err", err, "failures", p.tries, "again_in", wait)
+	p.log.Log(ctx, level, "polling failed", "err", err, "failures", p.backoff.tries, "again_in", wait)
 	return wait, nil
 }
 
-func (p *poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Duration {
+func (p *Poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Duration {
 	p.conflicts++
 	if strings.Contains(no.Description, "webhook") {
 		p.log.Warn("a webhook is set for this bot; it is removed, since ductor polls")
-		if err := removeWebhook(ctx, p.api); err != nil {
+		if err := RemoveWebhook(ctx, p.api); err != nil {
 			p.log.Warn("remove webhook", "err", err)
 		}
-		return p.jitter(backoffBase)
+		return p.backoff.jitter(backoffBase)
 	}
-	wait := p.timeout + conflictRest + p.jitter(backoffBase)
-	p.log.Error("another program polls with the same bot token; stop it, or give this ductor a token of its own", "again_in", wait)
-	// Once may be the last poll of a ductor that was just replaced.
+	wait := p.timeout + conflictRest + p.backoff.jitter(backoffBase)
+	p.log.Error("another program polls with the same bot token; stop it, or give ductor a token of its own", "again_in", wait)
+	// One conflict may be the last poll of a process that was just replaced.
 	if p.conflicts == 2 {
 		p.conflict(ctx)
 	}
 	return wait
 }
-
-// backoff doubles with every failure in a row, up to a minute, with jitter.
-func (p *poller) backoff() time.Duration {
-	d := backoffMost
-	if p.tries <= 6 {
-		d = backoffBase << (p.tries - 1)
-	}
-	return p.jitter(min(d, backoffMost))
-}
-
-// removeWebhook ends a webhook and keeps what waits.
-func removeWebhook(ctx context.Context, api *tgapi.API) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	return api.Call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil)
-}
-
-// callPatience bounds a small call to the API.
-const callPatience = 30 * time.Second

@@ -1,4 +1,4 @@
-package bot
+package updates
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/bottest"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
@@ -56,7 +57,7 @@ func answer(status int, body string) func(*http.Request) (*http.Response, error)
 	}
 }
 
-func updates(ids ...int) func(*http.Request) (*http.Response, error) {
+func updatesOf(ids ...int) func(*http.Request) (*http.Response, error) {
 	var list []string
 	for _, id := range ids {
 		list = append(list, fmt.Sprintf(`{"update_id":%d}`, id))
@@ -72,21 +73,21 @@ func broken(*http.Request) (*http.Response, error) { return nil, errors.New("con
 
 // pollRig is a poller on a scripted API.
 type pollRig struct {
-	*poller
+	*Poller
 	api       *botAPI
-	journal   *journalFake
+	journal   *bottest.Inbox
 	got       []int64
-	logs      *logFake
+	logs      *bottest.Log
 	conflicts int
 }
 
 func newPollRig(answers ...func(*http.Request) (*http.Response, error)) *pollRig {
-	rig := &pollRig{api: &botAPI{answers: answers}, journal: newJournalFake(), logs: &logFake{}}
-	rig.poller = &poller{
+	rig := &pollRig{api: &botAPI{answers: answers}, journal: bottest.NewInbox(), logs: &bottest.Log{}}
+	rig.Poller = &Poller{
 		api:     tgapi.NewAPI("http://t", "1:secret-token", rig.api),
-		journal: rig.journal, timeout: 50 * time.Second, jitter: func(d time.Duration) time.Duration { return d },
+		journal: rig.journal, timeout: 50 * time.Second, backoff: backoff{jitter: func(d time.Duration) time.Duration { return d }},
 		strip:      func(u orchestrator.Update) orchestrator.Update { return u },
-		guard:      &diskGuard{disk: rig.journal, journal: rig.journal, now: time.Now, log: slog.New(rig.logs)},
+		guard:      &diskGuard{journal: rig.journal, now: time.Now, log: slog.New(rig.logs)},
 		unfinished: &unfinished{},
 		log:        slog.New(rig.logs), conflict: func(context.Context) { rig.conflicts++ },
 		dispatch: func(_ context.Context, updates []orchestrator.Update) {
@@ -103,7 +104,7 @@ func (r *pollRig) play(t *testing.T, d time.Duration) (err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
-	return r.run(ctx)
+	return r.Run(ctx)
 }
 
 func (r *pollRig) offsets() []int64 {
@@ -129,7 +130,7 @@ func polling(t *testing.T, test func(t *testing.T)) {
 
 func TestPollAcknowledgesWhatIsJournaled(t *testing.T) {
 	polling(t, func(t *testing.T) {
-		r := newPollRig(updates(10, 11), updates(12), updates())
+		r := newPollRig(updatesOf(10, 11), updatesOf(12), updatesOf())
 		if err := r.play(t, time.Minute); err != nil {
 			t.Fatal(err)
 		}
@@ -145,8 +146,8 @@ func TestPollAcknowledgesWhatIsJournaled(t *testing.T) {
 
 func TestPollDoesNotAcknowledgeWhatIsNotJournaled(t *testing.T) {
 	polling(t, func(t *testing.T) {
-		r := newPollRig(updates(10), updates(10), updates(10))
-		r.journal.fail = errors.New("disk full")
+		r := newPollRig(updatesOf(10), updatesOf(10), updatesOf(10))
+		r.journal.Fail(errors.New("disk full"))
 		_ = r.play(t, 10*time.Second)
 		if len(r.got) > 0 || slices.ContainsFunc(r.offsets(), func(o int64) bool { return o > 0 }) {
 			t.Errorf("got %v with offsets %v", r.got, r.offsets())
@@ -159,8 +160,8 @@ func TestPollDoesNotAcknowledgeWhatIsNotJournaled(t *testing.T) {
 
 func TestPollDoesNotAcknowledgeWhatIsNotOnTheDisk(t *testing.T) {
 	polling(t, func(t *testing.T) {
-		r := newPollRig(updates(10), updates(10), updates(10, 11), updates())
-		r.journal.unflushed = 2
+		r := newPollRig(updatesOf(10), updatesOf(10), updatesOf(10, 11), updatesOf())
+		r.journal.FailFlushes(2)
 		_ = r.play(t, time.Minute)
 		if !slices.Equal(r.got, []int64{10, 11}) || !slices.Equal(r.offsets(), []int64{0, 0, 0, 12, 0}) {
 			t.Errorf("got %v with offsets %v", r.got, r.offsets())
@@ -170,12 +171,12 @@ func TestPollDoesNotAcknowledgeWhatIsNotOnTheDisk(t *testing.T) {
 
 func TestPollTakesUpTheJournalFirst(t *testing.T) {
 	polling(t, func(t *testing.T) {
-		r := newPollRig(updates(5, 6, 7, 8))
+		r := newPollRig(updatesOf(5, 6, 7, 8))
 		// 5 was handled and not acknowledged; 6 and 7 were journaled only.
 		for id := int64(5); id <= 7; id++ {
 			_, _ = r.journal.AppendUpdates(t.Context(), []orchestrator.Update{{ID: id, Raw: []byte("{}")}})
 		}
-		r.journal.handle([]int64{5})
+		r.journal.Handle([]int64{5})
 		_ = r.play(t, time.Minute)
 		if !slices.Equal(r.got, []int64{6, 7, 8}) {
 			t.Errorf("dispatched %v, want each open one once", r.got)
@@ -205,9 +206,9 @@ func TestPollSurvivesIdsThatBeginAnew(t *testing.T) {
 	// After a week without messages Telegram may begin with lower ids. An offset above them would throw
 	// them away.
 	polling(t, func(t *testing.T) {
-		r := newPollRig(updates(900), updates(), updates(20), updates(21))
+		r := newPollRig(updatesOf(900), updatesOf(), updatesOf(20), updatesOf(21))
 		_, _ = r.journal.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 1000, Raw: []byte("{}")}})
-		r.journal.handle([]int64{1000})
+		r.journal.Handle([]int64{1000})
 		_ = r.play(t, time.Minute)
 		if !slices.Equal(r.got, []int64{900, 20, 21}) || !slices.Equal(r.offsets(), []int64{0, 901, 0, 21, 22}) {
 			t.Errorf("got %v with offsets %v", r.got, r.offsets())
@@ -227,9 +228,9 @@ func TestPollTroubles(t *testing.T) {
 		{"refused token", []func(*http.Request) (*http.Response, error){saysNo(401, "Unauthorized", "")}, nil, ErrToken, ""},
 		{"malformed token", []func(*http.Request) (*http.Response, error){saysNo(404, "Not Found", "")}, nil, ErrToken, ""},
 		{"network", []func(*http.Request) (*http.Response, error){broken, broken, broken}, []time.Duration{s, 2 * s, 4 * s}, nil, "connection reset"},
-		{"bad gateway", []func(*http.Request) (*http.Response, error){answer(502, "<html>"), updates()}, []time.Duration{s, 0}, nil, "502 Bad Gateway"},
-		{"garbage", []func(*http.Request) (*http.Response, error){answer(200, "\x00"), updates()}, []time.Duration{s, 0}, nil, "not JSON"},
-		{"another shape", []func(*http.Request) (*http.Response, error){answer(200, `{"ok":true,"result":{}}`), updates()}, []time.Duration{s, 0}, nil, "not what the API promises"},
+		{"bad gateway", []func(*http.Request) (*http.Response, error){answer(502, "<html>"), updatesOf()}, []time.Duration{s, 0}, nil, "502 Bad Gateway"},
+		{"garbage", []func(*http.Request) (*http.Response, error){answer(200, "\x00"), updatesOf()}, []time.Duration{s, 0}, nil, "not JSON"},
+		{"another shape", []func(*http.Request) (*http.Response, error){answer(200, `{"ok":true,"result":{}}`), updatesOf()}, []time.Duration{s, 0}, nil, "not what the API promises"},
 		{"rate limit", []func(*http.Request) (*http.Response, error){saysNo(429, "Too Many Requests: retry after 17", `"retry_after":17`)}, []time.Duration{17 * s}, nil, "less often"},
 		{"conflict", []func(*http.Request) (*http.Response, error){saysNo(409, "Conflict: terminated by other getUpdates request", "")}, []time.Duration{61 * s}, nil, "same bot token"},
 		{"webhook", []func(*http.Request) (*http.Response, error){saysNo(409, "Conflict: can't use getUpdates method while webhook is active", "")}, []time.Duration{s}, nil, "webhook"},
@@ -271,14 +272,14 @@ func TestPollBackoffIsBounded(t *testing.T) {
 func TestConflictIsToldOncePerTrouble(t *testing.T) {
 	conflict := saysNo(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running", "")
 	polling(t, func(t *testing.T) {
-		r := newPollRig(conflict, conflict, conflict, conflict, updates(), conflict, conflict)
+		r := newPollRig(conflict, conflict, conflict, conflict, updatesOf(), conflict, conflict)
 		_ = r.play(t, time.Hour)
 		if r.conflicts != 2 {
 			t.Errorf("told %d times, want once for each of two troubles", r.conflicts)
 		}
 	})
 	polling(t, func(t *testing.T) {
-		r := newPollRig(conflict, updates())
+		r := newPollRig(conflict, updatesOf())
 		_ = r.play(t, time.Hour)
 		if r.conflicts != 0 {
 			t.Error("one conflict may be the last poll of a ductor that was just replaced")
@@ -288,7 +289,7 @@ func TestConflictIsToldOncePerTrouble(t *testing.T) {
 
 func TestWebhookIsRemovedWithItsBacklogKept(t *testing.T) {
 	polling(t, func(t *testing.T) {
-		r := newPollRig(saysNo(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook", ""), updates(3))
+		r := newPollRig(saysNo(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook", ""), updatesOf(3))
 		_ = r.play(t, time.Minute)
 		if !slices.Equal(r.api.other, []string{"deleteWebhook"}) || !slices.Equal(r.got, []int64{3}) {
 			t.Errorf("calls %q, updates %v", r.api.other, r.got)

@@ -1,4 +1,4 @@
-package bot
+package updates
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// GroupMembers says who may speak in an allowed group.
+// GroupMembers says which users may speak in an allowed group.
 type GroupMembers string
 
 // Who may speak in an allowed group. Anything that is not AllMembers means ListedMembers.
@@ -15,15 +15,15 @@ const (
 	AllMembers    GroupMembers = "all"    // everybody who is in it; who is not in Users may send prompts only
 )
 
-// Allow says who is answered. The zero Allow answers nobody.
+// Allow lists the users who get answers. The zero Allow lists none.
 type Allow struct {
 	Users   []orchestrator.PersonID
 	Groups  []int64 // chat ids
 	Members GroupMembers
 }
 
-// permits says whether a person may speak in a chat. Channels, bots and anonymous admins never may: what
-// they send names nobody.
+// permits says whether a user may speak in a chat. Channels, bots and anonymous admins may not: what they send names no
+// user.
 func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	if from == nil || from.IsBot || as != nil {
 		return false
@@ -39,13 +39,13 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	}
 }
 
-// rightsOf says whether somebody who may speak may do all there is, or send prompts only.
-func (a Allow) rightsOf(person orchestrator.PersonID) orchestrator.RightsOf {
-	if a.listed(person) {
+// rightsOf says whether a user who may speak may do all there is, or send prompts only.
+func (a Allow) rightsOf(user orchestrator.PersonID) orchestrator.RightsOf {
+	if a.listed(user) {
 		return orchestrator.RightsOfChat
 	}
 	return orchestrator.RightsOfMember
 }
 
-// listed says whether a person is allowed by name, and not only as a member of a group.
-func (a Allow) listed(person orchestrator.PersonID) bool { return slices.Contains(a.Users, person) }
+// listed says whether a user is allowed by id, and not only as a member of a group.
+func (a Allow) listed(user orchestrator.PersonID) bool { return slices.Contains(a.Users, user) }

@@ -1,4 +1,4 @@
-package bot
+package updates
 
 import (
 	"context"
@@ -8,24 +8,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// diskGuard tells the chats what is wrong with the disk under the journal. What it says is not stored, since nothing
-// can be. Only the poller's goroutine uses it.
+// diskGuard notifies the chats of trouble with the disk under the journal. It stores none of its messages, since the disk
+// takes nothing. Only the poller's goroutine uses it.
 type diskGuard struct {
-	disk     orchestrator.Disk
-	journal  orchestrator.Journal
+	journal  Journal
 	concerns func(orchestrator.Update) (concern, bool)
 	say      func(id orchestrator.ConversationID, text string)
-	owner    orchestrator.PersonID // 0 for nobody
+	owner    orchestrator.PersonID // 0 for none
 	now      func() time.Time
 	log      *slog.Logger
 
 	state    orchestrator.DiskState
 	since    time.Time // the state
-	told     map[orchestrator.ConversationID]bool
+	notified map[orchestrator.ConversationID]bool
 	answered map[int64]bool // updates that ask for the status
 }
 
-// concern is whose conversation an update belongs to.
+// concern is the conversation of an update.
 type concern struct {
 	conversation orchestrator.ConversationID
 	status       bool // it asks how ductor is
@@ -34,9 +33,9 @@ type concern struct {
 const (
 	// diskRetry is how often a full disk is looked at.
 	diskRetry = 10 * time.Second
-	// diskCalm is how long a disk works before chats are told of its next trouble: one that is full by turns is
-	// not news each time.
-	diskCalm = time.Hour
+	// diskSteady is how long a disk works before the chats are notified of its next trouble: a disk that is full by turns
+	// is not news each time.
+	diskSteady = time.Hour
 )
 
 const (
@@ -46,13 +45,13 @@ const (
 		"If I say this again or stay silent, please look after that disk."
 )
 
-// enter takes in the state of the disk, and tells of trouble whoever waits, and the owner.
+// enter takes the state of the disk, and notifies the owner and the conversations that wait of trouble.
 func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why error) {
 	if g.state == state {
 		return
 	}
-	calm := g.state == orchestrator.DiskWorks && g.now().Sub(g.since) > diskCalm
-	first := g.told == nil
+	steady := g.state == orchestrator.DiskWorks && g.now().Sub(g.since) > diskSteady
+	first := g.notified == nil
 	g.state, g.since = state, g.now()
 	switch state {
 	case orchestrator.DiskWorks:
@@ -65,14 +64,14 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why
 	case orchestrator.DiskFailed:
 		g.log.Error("the disk under the database reports an error; ductor ends, to be started again")
 	}
-	if first || calm || state == orchestrator.DiskFailed {
-		g.told = make(map[orchestrator.ConversationID]bool)
+	if first || steady || state == orchestrator.DiskFailed {
+		g.notified = make(map[orchestrator.ConversationID]bool)
 		g.answered = make(map[int64]bool)
 	}
 	g.tell(g.waiting(ctx)...)
 }
 
-// hear looks at updates that cannot be stored, and tells those who sent them what is wrong.
+// hear reads updates that cannot be stored, and notifies their conversations.
 func (g *diskGuard) hear(updates []orchestrator.Update) {
 	for _, u := range updates {
 		c, ok := g.concerns(u)
@@ -81,7 +80,7 @@ func (g *diskGuard) hear(updates []orchestrator.Update) {
 		}
 		if c.status && !g.answered[u.ID] {
 			g.answered[u.ID] = true
-			g.told[c.conversation] = false
+			g.notified[c.conversation] = false
 		}
 		g.tell(c.conversation)
 	}
@@ -93,20 +92,20 @@ func (g *diskGuard) tell(ids ...orchestrator.ConversationID) {
 		text = diskFailedText
 	}
 	for _, id := range ids {
-		if !g.told[id] {
-			g.told[id] = true
+		if !g.notified[id] {
+			g.notified[id] = true
 			g.say(id, text)
 		}
 	}
 }
 
-// waiting lists the conversations in which something waits to be done or shown, and the owner's own chat.
+// waiting lists the conversations with unhandled updates or unfinished turns, and the owner's private chat.
 func (g *diskGuard) waiting(ctx context.Context) []orchestrator.ConversationID {
 	var ids []orchestrator.ConversationID
 	if g.owner != 0 {
 		ids = append(ids, orchestrator.ConversationID{Chat: int64(g.owner)})
 	}
-	turns, err := g.disk.WaitingConversations(ctx)
+	turns, err := g.journal.WaitingConversations(ctx)
 	if err != nil {
 		g.log.Warn("look for conversations that wait", "err", err)
 	}
@@ -123,8 +122,8 @@ func (g *diskGuard) waiting(ctx context.Context) []orchestrator.ConversationID {
 	return ids
 }
 
-// concerns says whose conversation an update belongs to; false for one that nothing would come of.
-func (r *router) concerns(u orchestrator.Update) (concern, bool) {
+// concerns gives the conversation of an update; false for an update that the router would ignore.
+func (r *Router) concerns(u orchestrator.Update) (concern, bool) {
 	w, ok := r.gate.read(u)
 	if !ok || !r.gate.admits(&w) {
 		return concern{}, false
@@ -139,7 +138,7 @@ func (r *router) concerns(u orchestrator.Update) (concern, bool) {
 	in := readMessage(u.ID, m, r.me)
 	c, command := parseCommand(m.Text)
 	if !command || in.forwarded {
-		return concern{conversation: in.conv}, r.meant(m, in)
+		return concern{conversation: in.Conversation}, r.meant(m, in)
 	}
-	return concern{conversation: in.conv, status: c.name == "status"}, in.private || c.to != "" && r.me.is(c.to)
+	return concern{conversation: in.Conversation, status: c.Name == "status"}, in.Private || c.To != "" && r.me.is(c.To)
 }

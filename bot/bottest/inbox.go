@@ -1,0 +1,139 @@
+package bottest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"ductor/orchestrator"
+)
+
+// Inbox keeps what came in until it is handled, in memory, with the promises of orchestrator.Journal. Its disk works.
+type Inbox struct {
+	mu        sync.Mutex
+	updates   map[int64]*kept
+	fail      error
+	unflushed int
+}
+
+type kept struct {
+	raw     []byte
+	handled bool
+}
+
+// NewInbox makes an empty Inbox.
+func NewInbox() *Inbox { return &Inbox{updates: make(map[int64]*kept)} }
+
+// Fail has every later write fail with err; nil has them work.
+func (b *Inbox) Fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fail = err
+}
+
+// FailFlushes has the next n flushes fail.
+func (b *Inbox) FailFlushes(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unflushed = n
+}
+
+// Handle marks updates handled.
+func (b *Inbox) Handle(ids []int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, id := range ids {
+		if u := b.updates[id]; u != nil {
+			u.handled = true
+		}
+	}
+}
+
+// Open lists the updates that are not handled.
+func (b *Inbox) Open() []int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ids []int64
+	for id, u := range b.updates {
+		if !u.handled {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// AppendUpdates stores updates and returns those that are new and have something in them.
+func (b *Inbox) AppendUpdates(_ context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail != nil {
+		return nil, b.fail
+	}
+	var fresh []orchestrator.Update
+	for _, u := range updates {
+		if b.updates[u.ID] != nil {
+			continue
+		}
+		b.updates[u.ID] = &kept{raw: u.Raw, handled: u.Raw == nil}
+		if u.Raw != nil {
+			fresh = append(fresh, u)
+		}
+	}
+	return fresh, nil
+}
+
+// Flush fails as it was told to.
+func (b *Inbox) Flush(context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.unflushed > 0 {
+		b.unflushed--
+		return errors.New("the disk is slow to answer")
+	}
+	return b.fail
+}
+
+// PendingUpdates lists updates with an id above after that are not handled.
+func (b *Inbox) PendingUpdates(_ context.Context, after int64, limit int) ([]orchestrator.Update, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []orchestrator.Update
+	for _, id := range slices.Sorted(maps.Keys(b.updates)) {
+		if u := b.updates[id]; id > after && !u.handled && len(out) < limit {
+			out = append(out, orchestrator.Update{ID: id, Raw: u.raw})
+		}
+	}
+	return out, nil
+}
+
+// FinishUpdates marks updates handled and forgets the notices.
+func (b *Inbox) FinishUpdates(_ context.Context, ids []int64, _ ...orchestrator.Notice) error {
+	b.mu.Lock()
+	err := b.fail
+	b.mu.Unlock()
+	if err == nil {
+		b.Handle(ids)
+	}
+	return err
+}
+
+// ForgetUpdates is FinishUpdates.
+func (b *Inbox) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error {
+	return b.FinishUpdates(ctx, ids, notices...)
+}
+
+// Disk is one that works, whatever fails.
+func (*Inbox) Disk() (orchestrator.DiskState, context.Context) {
+	return orchestrator.DiskWorks, context.Background()
+}
+
+// RetryDisk finds that the disk works.
+func (*Inbox) RetryDisk(context.Context) error { return nil }
+
+// WaitingConversations finds none.
+func (*Inbox) WaitingConversations(context.Context) ([]orchestrator.ConversationID, error) {
+	return nil, nil
+}

@@ -1,0 +1,40 @@
+package bottest
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+)
+
+// Log keeps log lines.
+type Log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Enabled says that every line is kept.
+func (*Log) Enabled(context.Context, slog.Level) bool { return true }
+
+// WithAttrs keeps lines without the attributes.
+func (l *Log) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+// WithGroup keeps lines without the group.
+func (l *Log) WithGroup(string) slog.Handler { return l }
+
+// Handle keeps a line.
+func (l *Log) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+	return nil
+}
+
+// Lines lists the lines so far.
+func (l *Log) Lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lines)
+}

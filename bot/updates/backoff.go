@@ -1,0 +1,39 @@
+package updates
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	backoffBase = time.Second
+	backoffMost = time.Minute
+)
+
+// backoff counts failures in a row. The wait after one doubles with each, up to a minute.
+type backoff struct {
+	tries  int
+	jitter func(time.Duration) time.Duration
+}
+
+// next counts a failure and gives how long to wait after it.
+func (b *backoff) next() time.Duration {
+	b.tries++
+	return b.jitter(min(backoffBase<<min(b.tries-1, 6), backoffMost))
+}
+
+// jitter spreads a wait over its upper half, so that many clients do not come back at once.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+
+// pause waits for d or the end of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,108 @@
+package updates
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// gate is the one check of the allowlist. Not safe for concurrent use.
+type gate struct {
+	allow    Allow
+	refusals *refusals
+	log      *slog.Logger
+}
+
+func newGate(allow Allow, now func() time.Time, log *slog.Logger) *gate {
+	return &gate{allow: allow, refusals: &refusals{log: log, now: now, seen: make(map[refused]time.Time)}, log: log}
+}
+
+// read decodes an update. False means that it cannot be, which the log says.
+func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
+	if err := json.Unmarshal(u.Raw, &w); err != nil {
+		g.log.Error("passed over an update that cannot be decoded", "update", u.ID, "err", err)
+		return w, false
+	}
+	return w, true
+}
+
+// admits says whether an update comes from a listed user, and logs any other.
+func (g *gate) admits(w *wireUpdate) bool {
+	m, from := w.Message, (*wireUser)(nil)
+	switch {
+	case w.Callback != nil:
+		m, from = w.Callback.Message, &w.Callback.From
+	case m == nil:
+		m = w.Edited
+	}
+	if m == nil {
+		return false // of a kind that we do not read, or of an inline message, which we never send
+	}
+	as := (*wireChat)(nil)
+	if from == nil { // the message of a callback is ours
+		from, as = m.From, m.SenderChat
+	}
+	if g.allow.permits(m.Chat, from, as) {
+		return true
+	}
+	if m.MigratedTo != 0 {
+		g.log.Warn("a group became a supergroup; its new id has to be in allowed_groups", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
+	}
+	g.refusals.note(m.Chat, from, as)
+	return false
+}
+
+// strip keeps only the id of an update that is not admitted: strangers may not fill the disk.
+func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
+	if w, ok := g.read(u); ok && g.admits(&w) {
+		return u
+	}
+	return orchestrator.Update{ID: u.ID}
+}
+
+// refusals logs the users who were turned away, so that the owner can allow them: each user of each chat once an hour, and
+// at most one line a minute for all of them, so that strangers cannot fill the log. Not safe for concurrent use.
+type refusals struct {
+	log    *slog.Logger
+	now    func() time.Time
+	seen   map[refused]time.Time
+	last   time.Time // when the last line was written
+	silent int       // updates turned away since, without a line
+}
+
+type refused struct{ chat, user int64 }
+
+const (
+	refusedAgain = time.Hour
+	refusalPause = time.Minute
+	refusalsKept = 1024
+)
+
+func (r *refusals) note(chat wireChat, from *wireUser, as *wireChat) {
+	who := refused{chat: chat.ID}
+	name, username := "", ""
+	switch {
+	case as != nil:
+		who.user, name = as.ID, as.Title
+	case from != nil:
+		who.user, name = from.ID, from.name()
+	}
+	if from != nil {
+		username = from.Username
+	}
+	now := r.now()
+	if now.Sub(r.last) < refusalPause || now.Sub(r.seen[who]) < refusedAgain {
+		r.silent++
+		return
+	}
+	if len(r.seen) >= refusalsKept {
+		clear(r.seen)
+	}
+	r.seen[who], r.last = now, now
+	r.log.Warn("turned a stranger away; to allow them, add the id to allowed_users, or the group's id to allowed_groups",
+		"user_id", who.user, "name", name, "username", username,
+		"chat_id", chat.ID, "chat_type", chat.Type, "chat_title", chat.Title, "updates_without_a_line", r.silent)
+	r.silent = 0
+}

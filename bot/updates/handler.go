@@ -1,0 +1,73 @@
+package updates
+
+import (
+	"context"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// Handler does what updates ask for. It finishes the updates of what it takes.
+type Handler interface {
+	// Command gives what a command does; for one that is not known, what says so.
+	Command(name string) (do CommandFunc, known bool)
+	// Press answers a pressed button.
+	Press(ctx context.Context, p Press)
+	// Stop ends what runs in a conversation.
+	Stop(ctx context.Context, a Abort)
+	// Reply takes a message that is not a prompt, such as the answer to a question of an agent; false for a prompt.
+	Reply(ctx context.Context, in *Message) bool
+	// Edited takes an edit of a prompt that no longer waits, by its message and its new text; false if nothing comes of it.
+	Edited(ctx context.Context, in *Message, message int, text string) bool
+}
+
+// Turns makes turns of prompts.
+type Turns interface {
+	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
+	Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
+	// EditQueued changes the text of the queued turn that a message asked for; false if there is none.
+	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
+	// Runs says whether a turn of the conversation runs. It waits for nothing.
+	Runs(id orchestrator.ConversationID) bool
+}
+
+// Signs shows what a user may miss. No method waits.
+type Signs interface {
+	// React puts an emoji on a message after a delay, unless the chat shows something else before.
+	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
+	// Say sends a text that cannot be stored before.
+	Say(id orchestrator.ConversationID, text string)
+}
+
+// Journal keeps what came in until it is handled.
+type Journal interface {
+	orchestrator.Disk
+	// AppendUpdates stores updates and returns those that are new and have something in them.
+	AppendUpdates(ctx context.Context, updates []orchestrator.Update) (fresh []orchestrator.Update, err error)
+	// Flush returns when all that was stored before it outlives a power failure.
+	Flush(ctx context.Context) error
+	// PendingUpdates lists updates with an id above after that are not handled, in order of id.
+	PendingUpdates(ctx context.Context, after int64, limit int) ([]orchestrator.Update, error)
+	// FinishUpdates marks updates handled and queues the notices they caused, both or neither.
+	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error
+	// ForgetUpdates is FinishUpdates for updates that hold a secret: nothing of their text is left in any file.
+	ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error
+}
+
+// Press is a pressed button, by a user who may press here.
+type Press struct {
+	By      orchestrator.Press
+	Query   string // what answerCallbackQuery wants
+	Data    string
+	Message int
+	Name    string // of the user
+}
+
+// Request is a command and the message it came in.
+type Request struct {
+	Command
+	In *Message
+}
+
+// CommandFunc does a command and finishes its update.
+type CommandFunc func(ctx context.Context, r Request)

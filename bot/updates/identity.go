@@ -1,0 +1,74 @@
+package updates
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"ductor/bot/tgapi"
+)
+
+// ErrToken says that Telegram does not know the token. A retry does not help.
+var ErrToken = errors.New("Telegram does not accept the bot token: check telegram.token, or get a new one from @BotFather")
+
+// Identity is the bot's own user at Telegram.
+type Identity struct {
+	ID       int64  `json:"id"`
+	Username string `json:"username"`
+}
+
+// wrote says whether we sent m.
+func (me Identity) wrote(m *wireMessage) bool {
+	return m != nil && m.From != nil && m.From.ID == me.ID
+}
+
+// is says whether username names us; case does not count.
+func (me Identity) is(username string) bool {
+	return username != "" && strings.EqualFold(username, me.Username)
+}
+
+// Identify asks Telegram for our own user until Telegram answers or ctx ends. ErrToken when Telegram refuses the token.
+func Identify(ctx context.Context, api *tgapi.API, log *slog.Logger) (Identity, error) {
+	for failures := (backoff{jitter: jitter}); ; {
+		me, err := GetMe(ctx, api)
+		if err == nil || ctx.Err() != nil {
+			return me, nil
+		}
+		if errors.Is(err, ErrToken) {
+			return Identity{}, err
+		}
+		wait := failures.next()
+		if no := (*tgapi.AnswerError)(nil); errors.As(err, &no) {
+			wait = max(wait, no.RetryAfter)
+		}
+		log.Warn("Telegram cannot be reached", "err", err, "again_in", wait)
+		if pause(ctx, wait) != nil {
+			return Identity{}, nil
+		}
+	}
+}
+
+// GetMe asks Telegram once for our own user. ErrToken when Telegram refuses the token.
+func GetMe(ctx context.Context, api *tgapi.API) (me Identity, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	if err := api.Call(ctx, "getMe", struct{}{}, &me); err != nil {
+		if tgapi.TokenRefused(err) {
+			err = ErrToken
+		}
+		return Identity{}, err
+	}
+	return me, nil
+}
+
+// RemoveWebhook ends a webhook and keeps the updates that wait.
+func RemoveWebhook(ctx context.Context, api *tgapi.API) error {
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	return api.Call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil)
+}
+
+// callPatience bounds a small call to the API.
+const callPatience = 30 * time.Second

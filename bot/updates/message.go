@@ -1,0 +1,120 @@
+package updates
+
+import (
+	"time"
+
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// Message is a message of an allowed user that is meant for us, read but not yet acted on.
+type Message struct {
+	Update       int64
+	Conversation orchestrator.ConversationID
+	User         orchestrator.PersonID
+	Rights       orchestrator.RightsOf // RightsOfMember: the sender may send prompts, and nothing else
+	ID           int
+	ReplyTo      int    // the message of ours that it answers to; 0 for none
+	Text         string // without our mention
+	Context      string // what the text answers to or where it comes from; empty or ending in a line break
+	Private      bool
+
+	arrived      time.Time // when ductor read it
+	acknowledged bool      // the receipt was given; only the worker of the content touches it
+	part
+}
+
+// part is what a message adds to a prompt, and what tells whether two messages make one.
+type part struct {
+	sender    string // says to the agent that the sender is no listed user; empty for a listed one
+	date      int64
+	forwarded bool // the sender did not write it: it is no command, and fenced in the prompt
+	edited    bool
+	units     int    // UTF-16 units of the text as it was sent
+	album     string // media group; empty outside albums
+	file      *fileRef
+}
+
+// Updates lists the one update of in, to be finished.
+func (in *Message) Updates() []int64 { return []int64{in.Update} }
+
+// Quote is the message that an answer replies to: this one in a group, and none, 0, in a private chat.
+func (in *Message) Quote() int {
+	if in.Private {
+		return 0
+	}
+	return in.ID
+}
+
+// fileRef is a file at Telegram.
+type fileRef struct {
+	id   string
+	name string
+	mime string
+	size int64
+}
+
+// conversationOf is the conversation of a message. Replies in groups without topics carry a thread too, so the
+// thread counts only where Telegram says that it is a topic.
+func conversationOf(m *wireMessage) orchestrator.ConversationID {
+	id := orchestrator.ConversationID{Chat: m.Chat.ID}
+	if m.InTopic && m.Thread > 1 {
+		id.Topic = m.Thread
+	}
+	return id
+}
+
+// readMessage reads a message, without our mention.
+func readMessage(update int64, m *wireMessage, me Identity) *Message {
+	text, entities := m.words()
+	in := &Message{
+		Update: update, Conversation: conversationOf(m), User: orchestrator.PersonID(m.From.ID),
+		ID: m.ID, Private: m.Chat.private(), Context: contextOf(m, me),
+		part: part{
+			date: m.Date, forwarded: originOf(m) != "", units: render.Len(text), album: m.MediaGroup, file: fileOf(m),
+		},
+	}
+	if r := m.ReplyTo; me.wrote(r) && !isTopicStart(m, r) {
+		in.ReplyTo = r.ID
+	}
+	switch {
+	case in.forwarded:
+		in.Text = fencedText(text)
+	case in.Private:
+		in.Text = text
+	default:
+		in.Text = withoutMention(text, entities, me)
+	}
+	return in
+}
+
+func fileOf(m *wireMessage) *fileRef {
+	if d := m.Document; d != nil {
+		return &fileRef{id: d.FileID, name: d.Name, mime: d.MIME, size: d.Size}
+	}
+	var best *wirePhoto
+	for i, p := range m.Photo {
+		if best == nil || p.Width*p.Height > best.Width*best.Height {
+			best = &m.Photo[i]
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return &fileRef{id: best.FileID, name: "photo.jpg", mime: "image/jpeg", size: best.Size}
+}
+
+// pictureMIME lists what agents take as pictures.
+func pictureMIME(mime string) bool {
+	switch mime {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
+// isTopicStart says whether r is the service message that opened the topic: everything in a topic
+// "answers" to it.
+func isTopicStart(m, r *wireMessage) bool {
+	return r.TopicCreated != nil || m.InTopic && r.ID == m.Thread
+}

@@ -1,0 +1,287 @@
+package updates
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// class says how far a task may overtake others of its conversation.
+type class int
+
+// The classes, the most urgent first. Urgent tasks (aborts) wait for nothing. Control tasks (commands,
+// buttons) overtake content that waits for the network, and only that: "/new" sent after a prompt comes
+// after it. Content (prompts) is taken in order, and after every command that was sent before it.
+const (
+	classUrgent class = iota
+	classControl
+	classContent
+	classes
+)
+
+// queueBounds is how many tasks of each class may wait in one conversation.
+var queueBounds = [classes]int{8, 32, 128}
+
+// task is what one update asks for.
+type task struct {
+	seq     uint64 // order of arrival
+	class   class
+	conv    orchestrator.ConversationID
+	updates []int64
+	content *Message                                     // content only
+	do      func(ctx context.Context, q *queue, t *task) // urgent and control only
+	dropped bool                                         // an abort took it; its updates are no longer ours
+	stop    context.CancelFunc                           // of content that waits for the network
+}
+
+// queues runs the tasks of every conversation: in order within one, side by side across them. Its
+// goroutines exist only while there is work, at most one per class and conversation.
+type queues struct {
+	content  func(ctx context.Context, q *queue, t *task) // runs a content task and those it merges
+	broke    func(t *task)                                // notifies the user that a task panicked
+	log      *slog.Logger
+	patience time.Duration // a control or urgent task is cancelled after it
+
+	life      context.Context // of tasks; cancelled when a stop runs out of time
+	end       context.CancelFunc
+	side      context.Context // of what runs beside tasks; cancelled when a stop begins
+	endBeside context.CancelFunc
+	wg        sync.WaitGroup
+
+	mu             sync.Mutex
+	byConversation map[orchestrator.ConversationID]*queue
+	seq            uint64
+}
+
+// queue is one conversation's tasks. The lock of queues guards its fields.
+type queue struct {
+	all     *queues
+	id      orchestrator.ConversationID
+	waiting [classes][]*task
+	active  [classes]*task
+	worker  [classes]bool
+	slow    bool          // the active content waits for the network or for further parts
+	full    [classes]bool // the user was notified that there is no room, until there is
+	changed chan struct{} // closed and replaced when anything above changes
+}
+
+func newQueues(log *slog.Logger, patience time.Duration) *queues {
+	life, end := context.WithCancel(context.Background())
+	side, endBeside := context.WithCancel(life)
+	return &queues{
+		log: log, patience: patience, life: life, end: end, side: side, endBeside: endBeside,
+		byConversation: make(map[orchestrator.ConversationID]*queue),
+	}
+}
+
+// closed says whether a stop began. The lock is held.
+func (k *queues) closed() bool { return k.side.Err() != nil }
+
+// admission says what became of a task that was put.
+type admission int
+
+const (
+	admitted admission = iota
+	crowded            // no room, and the user was not notified yet
+	silenced           // no room, and the user was notified
+	stopping           // ductor ends: the task stays in the journal
+)
+
+// put appends t to its queue. It never blocks.
+func (k *queues) put(t *task) admission {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed() {
+		return stopping
+	}
+	q := k.byConversation[t.conv]
+	if q == nil {
+		q = &queue{all: k, id: t.conv, changed: make(chan struct{})}
+		k.byConversation[t.conv] = q
+	}
+	if len(q.waiting[t.class]) >= queueBounds[t.class] {
+		if q.full[t.class] {
+			return silenced
+		}
+		q.full[t.class] = true
+		return crowded
+	}
+	k.seq++
+	t.seq = k.seq
+	q.waiting[t.class] = append(q.waiting[t.class], t)
+	q.wake(t.class)
+	return admitted
+}
+
+// becomeContent puts an active task back as content, in the place it arrived at.
+func (q *queue) becomeContent(t *task) {
+	k := q.all
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := &task{seq: t.seq, class: classContent, conv: t.conv, updates: t.updates, content: t.content}
+	i, _ := slices.BinarySearchFunc(q.waiting[classContent], c.seq, func(o *task, seq uint64) int {
+		if o.seq < seq {
+			return -1
+		}
+		return 1
+	})
+	q.waiting[classContent] = slices.Insert(q.waiting[classContent], i, c)
+	q.wake(classContent)
+}
+
+// wake starts the class's worker if it has none, and lets every waiter look again. The lock is held.
+func (q *queue) wake(c class) {
+	if !q.worker[c] && !q.all.closed() {
+		q.worker[c] = true
+		q.all.wg.Add(1)
+		go q.work(c)
+	}
+	q.touch()
+}
+
+func (q *queue) touch() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+func (q *queue) work(c class) {
+	defer q.all.wg.Done()
+	for {
+		t := q.take(c)
+		if t == nil {
+			return
+		}
+		q.run(t)
+		q.release(c)
+	}
+}
+
+// take waits until the head of the class may run and makes it active. It gives nil when nothing is left,
+// or when ductor ends.
+func (q *queue) take(c class) *task {
+	k := q.all
+	for {
+		k.mu.Lock()
+		if len(q.waiting[c]) == 0 || k.closed() {
+			q.worker[c] = false
+			q.retire()
+			q.touch()
+			k.mu.Unlock()
+			return nil
+		}
+		if t := q.waiting[c][0]; q.ready(t) {
+			q.waiting[c] = slices.Delete(q.waiting[c], 0, 1)
+			q.active[c], q.full[c] = t, false
+			q.touch()
+			k.mu.Unlock()
+			return t
+		}
+		changed := q.changed
+		k.mu.Unlock()
+		// Bounded: what is waited for is active and has a deadline of its own.
+		<-changed
+	}
+}
+
+// ready says whether nothing that came before t stands in its way.
+func (q *queue) ready(t *task) bool {
+	switch t.class {
+	case classUrgent:
+		return true
+	case classControl:
+		return !q.before(classUrgent, t.seq) && (q.slow || !q.before(classContent, t.seq))
+	default:
+		return !q.before(classUrgent, t.seq) && !q.before(classControl, t.seq)
+	}
+}
+
+// before says whether a task of class c that came before seq is not done.
+func (q *queue) before(c class, seq uint64) bool {
+	if a := q.active[c]; a != nil && a.seq < seq {
+		return true
+	}
+	return len(q.waiting[c]) > 0 && q.waiting[c][0].seq < seq
+}
+
+// retire forgets the queue when it has neither workers nor tasks. The lock is held.
+func (q *queue) retire() {
+	for c := range classes {
+		if q.worker[c] || len(q.waiting[c]) > 0 {
+			return
+		}
+	}
+	delete(q.all.byConversation, q.id)
+}
+
+func (q *queue) release(c class) {
+	k := q.all
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	q.active[c] = nil
+	if c == classContent {
+		q.slow = false
+	}
+	q.touch()
+}
+
+// run runs one task. A panic ends the task and nothing else.
+func (q *queue) run(t *task) {
+	defer func() {
+		if p := recover(); p != nil {
+			q.all.log.Error("handler panicked", "updates", t.updates, "panic", p, "stack", string(debug.Stack()))
+			q.all.broke(t)
+		}
+	}()
+	if t.class == classContent {
+		ctx, cancel := context.WithCancel(q.all.life)
+		defer cancel()
+		q.all.mu.Lock()
+		t.stop = cancel
+		q.all.mu.Unlock()
+		q.all.content(ctx, q, t)
+		return
+	}
+	ctx, cancel := context.WithTimeout(q.all.life, q.all.patience)
+	defer cancel()
+	t.do(ctx, q, t)
+}
+
+// beside runs f on a goroutine of its own, for what a task does not wait for. Its ctx ends when ductor does.
+func (k *queues) beside(f func(ctx context.Context)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.closed() {
+		k.wg.Go(func() { f(k.side) })
+	}
+}
+
+// stop starts no further tasks, cuts short what waits for the network, and waits for the rest until ctx
+// ends; then it cancels that too. What was not done stays in the journal.
+func (k *queues) stop(ctx context.Context) {
+	k.mu.Lock()
+	k.endBeside()
+	for _, q := range k.byConversation {
+		if t := q.active[classContent]; t != nil && q.slow && t.stop != nil {
+			t.stop()
+		}
+		q.touch()
+	}
+	k.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		k.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		k.end()
+		<-done
+	}
+	k.end()
+}

@@ -1,0 +1,269 @@
+package updates
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// GroupTrigger says which messages of an allowed group are prompts.
+type GroupTrigger string
+
+// The triggers. Anything that is not TriggerAll means TriggerMention.
+const (
+	TriggerMention GroupTrigger = "mention" // those that name us or answer to us
+	TriggerAll     GroupTrigger = "all"     // all that allowed people write
+)
+
+// RouterOptions configure a Router. The fields from Allow to PasteWindow may be zero.
+type RouterOptions struct {
+	Me       Identity
+	Turns    Turns
+	Handler  Handler
+	Signs    Signs
+	Uploads  *Uploads
+	Finisher *Finisher
+
+	Allow       Allow
+	Trigger     GroupTrigger
+	AbortWords  []string // bare words that abort in private chats while something runs
+	Receipts    Receipts
+	AlbumWindow time.Duration // how long further files of an album are waited for; nothing is waited for unless positive
+	PasteWindow time.Duration // how long the next part of a long paste is waited for; likewise
+
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Router reads updates and puts what they ask for into the queue of their conversation. It decides by the update alone and
+// waits only for the journal, so that one conversation never holds up another.
+type Router struct {
+	me         Identity
+	trigger    GroupTrigger
+	abortWords []string
+
+	queues   *queues
+	finisher *Finisher
+	turns    Turns
+	handler  Handler
+	gate     *gate
+	follower *follower
+	log      *slog.Logger
+}
+
+// controlPatience is how long a command or a button may take; listing models asks the agents' CLIs.
+const controlPatience = 45 * time.Second
+
+// NewRouter makes a Router; Stop ends it.
+func NewRouter(o RouterOptions) *Router {
+	receiver := &receiver{
+		turns: o.Turns, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
+		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, receipts: o.Receipts, log: o.Log,
+	}
+	queues := newQueues(o.Log, controlPatience)
+	queues.content, queues.broke = receiver.receive, o.Finisher.broke
+	return &Router{
+		me: o.Me, trigger: o.Trigger, abortWords: o.AbortWords,
+		queues: queues, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
+		gate: newGate(o.Allow, o.Now, o.Log), follower: newFollower(), log: o.Log,
+	}
+}
+
+// Stop starts no further handlers and waits for those that run until ctx ends; then it cancels them. What was not done
+// stays in the journal.
+func (r *Router) Stop(ctx context.Context) { r.queues.stop(ctx) }
+
+// Beside runs f on a goroutine of its own, for what a handler does not wait for. Its ctx ends when Stop is called.
+func (r *Router) Beside(f func(ctx context.Context)) { r.queues.beside(f) }
+
+// Dispatch takes journaled updates, in order, and finishes those at once that ask for nothing. One goroutine calls it.
+func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
+	var ignored []int64
+	for _, u := range updates {
+		if r.route(ctx, u) == ignore {
+			ignored = append(ignored, u.ID)
+		}
+	}
+	if len(ignored) > 0 {
+		r.finisher.Finish(ctx, ignored)
+	}
+}
+
+// fate is what routing decided about an update.
+type fate bool
+
+const (
+	ignore fate = false // nothing comes of it
+	taken  fate = true  // whoever took it finishes it
+)
+
+// route never panics: an update that cannot be dealt with must not stop those behind it.
+func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("routing an update panicked", "update", u.ID, "panic", p, "stack", string(debug.Stack()))
+			f = ignore
+		}
+	}()
+	w, ok := r.gate.read(u)
+	if !ok || !r.gate.admits(&w) {
+		return ignore // also one that was journaled under another allowlist
+	}
+	if u.Crashes >= orchestrator.MostCrashes {
+		return r.giveUp(ctx, u, &w)
+	}
+	switch {
+	case w.Callback != nil:
+		return r.callback(ctx, u.ID, w.Callback)
+	case w.Message != nil:
+		return r.message(ctx, u, w.Message)
+	case w.Edited != nil:
+		return r.edit(ctx, u, w.Edited)
+	}
+	return ignore
+}
+
+// giveUp finishes an update over which ductor crashed more than once, and notifies its sender.
+func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdate) fate {
+	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
+	m := w.Message
+	switch {
+	case w.Callback != nil:
+		m = w.Callback.Message
+	case m == nil:
+		m = w.Edited
+	}
+	r.finisher.Tell(ctx, conversationOf(m), m.ID, []int64{u.ID}, "I crashed more than once while I dealt with this, so I give it up. "+
+		"The log says what happened. If it matters, please send it in another way.", nil)
+	return taken
+}
+
+func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fate {
+	p := Press{
+		Query: c.ID, Data: c.Data, Message: c.Message.ID, Name: c.From.name(),
+		By: orchestrator.Press{
+			Conversation: conversationOf(c.Message), Person: orchestrator.PersonID(c.From.ID), Updates: []int64{update},
+			Of: r.gate.allow.rightsOf(orchestrator.PersonID(c.From.ID)),
+		},
+	}
+	return r.put(ctx, &task{
+		class: classControl, conv: p.By.Conversation, updates: p.By.Updates,
+		do: func(ctx context.Context, _ *queue, _ *task) { r.handler.Press(ctx, p) },
+	}, nil)
+}
+
+// read reads the message of an update.
+func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
+	in := readMessage(u.ID, m, r.me)
+	if in.arrived = u.Received; in.arrived.IsZero() {
+		in.arrived = time.Now()
+	}
+	if in.Rights = r.gate.allow.rightsOf(in.User); in.Rights == orchestrator.RightsOfMember {
+		in.sender = "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
+	}
+	return in
+}
+
+func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
+	in := r.read(u, m)
+	if words, _ := m.words(); words == "" && in.file == nil {
+		return r.unsupported(ctx, u, m, in)
+	}
+	if c, ok := parseCommand(m.Text); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.belongs(in)) {
+		return r.command(ctx, in, c)
+	}
+	if !r.meant(m, in) {
+		return ignore
+	}
+	if kind := unsupported(u.Raw); kind != "" && in.file == nil {
+		return r.unsupported(ctx, u, m, in)
+	}
+	r.follower.add(in)
+	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
+	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Text, r.abortWords) {
+		t.class, t.do = classUrgent, r.abortIfRunning
+	}
+	return r.put(ctx, t, in)
+}
+
+// meant says whether a message that is no command is meant for us.
+func (r *Router) meant(m *wireMessage, in *Message) bool {
+	return in.Private || r.trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
+}
+
+// command routes a command. In groups it ignores a command for another bot, and an unknown command that does not name us.
+func (r *Router) command(ctx context.Context, in *Message, c Command) fate {
+	if c.To != "" && !r.me.is(c.To) {
+		return ignore
+	}
+	if isAbortCommand(c.Name) {
+		return r.put(ctx, &task{class: classUrgent, conv: in.Conversation, updates: in.Updates(), content: in, do: r.abort}, in)
+	}
+	do, known := r.handler.Command(c.Name)
+	if !known && !in.Private && c.To == "" {
+		return ignore
+	}
+	if in.Rights == orchestrator.RightsOfMember && !forMembers(c.Name) {
+		return r.say(ctx, in, NotForMembers)
+	}
+	return r.put(ctx, &task{
+		class: classControl, conv: in.Conversation, updates: in.Updates(),
+		do: func(ctx context.Context, _ *queue, _ *task) { do(ctx, Request{In: in, Command: c}) },
+	}, in)
+}
+
+func (r *Router) abort(ctx context.Context, q *queue, t *task) {
+	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t})
+}
+
+// abortIfRunning is a bare abort word: it aborts when something runs, and is a prompt when nothing does.
+func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
+	if !r.turns.Runs(t.conv) {
+		q.becomeContent(t)
+		return
+	}
+	r.abort(ctx, q, t)
+}
+
+// unsupported answers a message of a kind that means nothing to an agent; of an album, one message.
+func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wireMessage, in *Message) fate {
+	kind := unsupported(u.Raw)
+	if kind == "" || !r.meant(m, in) || in.album != "" && r.follower.belongs(in) {
+		return ignore
+	}
+	r.follower.add(in)
+	return r.say(ctx, in, "Sorry, I cannot read "+kind+" yet. I read text, photos and files.")
+}
+
+// edit changes the prompt of a message that still waits. Whether it does only the domain knows.
+func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
+	in := r.read(u, m)
+	in.edited = true
+	if words, _ := m.words(); words == "" {
+		return ignore
+	}
+	return r.put(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
+}
+
+// put appends a task to its queue. Without room it answers in, unless that is nil.
+func (r *Router) put(ctx context.Context, t *task, in *Message) fate {
+	switch r.queues.put(t) {
+	case crowded:
+		r.log.Warn("too many messages wait in one conversation; some are not taken", "chat", t.conv.Chat, "topic", t.conv.Topic)
+		if in == nil {
+			return ignore
+		}
+		return r.say(ctx, in, "Too many messages at once: this one, and what follows until I caught up, is not taken. Please send it again later.")
+	case silenced:
+		return ignore
+	}
+	return taken
+}
+
+func (r *Router) say(ctx context.Context, in *Message, text string) fate {
+	r.finisher.Answer(ctx, in, text, nil)
+	return taken
+}
