@@ -21,7 +21,7 @@ const (
 	remarkPatience = time.Second     // a job, which comes again
 )
 
-// ErrNotYet says that the chat could not be brought to show something at once. It goes on; ask again.
+// ErrNotYet says that the chat does not show something yet. The work continues; ask again.
 var ErrNotYet = errors.New("the chat does not show it yet")
 
 // ErrBusy is the error for a user while a job changes the card: nothing was begun.
@@ -70,7 +70,7 @@ func (c *Cards) attend(ctx context.Context, turn cli.TurnID, what activity, pati
 }
 
 // ShowAgain sends a turn's card once more, from where a part of it may be missing, because a user asked for it. What
-// takes longer than a moment goes on after it returned. While it is at it, asking again does nothing. ErrBusy if
+// takes longer continues after the return. Until it ends another call does nothing. ErrBusy if
 // a job is changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	err := c.attend(ctx, t.ID, showing, showPatience, func(ctx context.Context) error { return c.showAgain(ctx, t) })

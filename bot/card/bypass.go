@@ -10,7 +10,7 @@ import (
 // bypassLine says of the turn that it runs in bypass, and for how long it may.
 func (d *document) bypassLine(now time.Time) string { return render.BypassLeft(d.turn.bypass, now) }
 
-// liveLines is what a running card says at its end: what goes on, and that it is in bypass.
+// liveLines is the end of a running card: what it waits for, and that it is in bypass.
 func (d *document) liveLines(now time.Time) render.Text {
 	line := d.wait.text(d.turn.agent)
 	bypass := d.bypassLine(now)

@@ -159,7 +159,7 @@ type card struct {
 	turn     orchestrator.Turn
 	messages *messages
 
-	recalling sync.Mutex // held while the journal is asked for what the previous process showed
+	recalling sync.Mutex // held while recall reads the journal
 
 	mu       sync.Mutex
 	doc      *document

@@ -191,7 +191,7 @@ func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*messages, saved
 	return s, saved, err
 }
 
-// recall takes over what the journal knows of the card's messages, and returns what it knows of their content.
+// recall reads the messages of a card from the journal, and returns what the journal has of their content.
 func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -272,7 +272,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 		return saved.contents(c.opts.Scrub.String(t.Outcome.Text))
 	}
 	if !interrupted(t) {
-		return c.contentsOf(t) // the answer is whole, only its card is not: it takes over what there is
+		return c.contentsOf(t) // the answer is complete, only its card is not: it continues in the same messages
 	}
 	// What was shown last stays, with a mark below it. Where that is not known the mark stands alone.
 	o := t.Outcome

@@ -47,7 +47,7 @@ func (s *messages) store(ctx context.Context, content contents) error {
 	return nil
 }
 
-// pack is a place in a document as the journal keeps it with a message that is on its way, in place of the
+// pack is a position in a document as the journal keeps it with a message that is being sent, in place of the
 // number that the message does not have yet. It is never above zero, as those are.
 func pack(p position) int { return -(p.segment<<32 | min(p.offset, math.MaxInt32)) }
 

@@ -7,10 +7,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// snapshot is what is kept of a card while its turn runs, for a ductor that finds it after a crash.
+// snapshot is what the journal has of a card while its turn runs, for the process after a crash.
 type snapshot struct {
 	part   int         // the newest message
-	text   render.Text // what it shows, without a word about what goes on
+	text   render.Text // what it shows, without the live line
 	starts []position  // where the messages begin
 }
 

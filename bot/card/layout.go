@@ -7,7 +7,7 @@ import (
 	"ductor/bot/render"
 )
 
-// position is a place in a document where a message begins: a segment, and UTF-16 units of its rendering.
+// position is an offset in a document where a message begins: a segment, and UTF-16 units of its rendering.
 type position struct{ segment, offset int }
 
 // cutDocument is a document cut into messages. It makes the next cut of the document, which has grown, cheap.
@@ -63,7 +63,7 @@ func (d *document) part(from, to position) render.Text {
 	var p piece
 	for n := from.segment; n < len(d.segments) && n <= to.segment; n++ {
 		s := d.segments[n]
-		begin, end := place{}, s.shown.end()
+		begin, end := textOffset{}, s.shown.end()
 		if n == from.segment {
 			begin = s.shown.find(from.offset)
 		}
@@ -135,7 +135,7 @@ func (d *document) tail(from position) *ending {
 		}
 		s := d.segments[i]
 		s.shown.set(d.scrub.Text(s.rendered()))
-		begin := place{}
+		begin := textOffset{}
 		if i == from.segment {
 			begin = s.shown.find(from.offset)
 		}

@@ -109,10 +109,10 @@ func (c *card) priority() outbox.Priority {
 }
 
 func (c *card) postTyping() {
-	place := c.messages.where()
+	conv := c.messages.where()
 	c.cards.opts.Outbox.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(place.Chat), Delivery: outbox.Optional, Priority: outbox.Sign, Idempotent: true,
-		Run: func(ctx context.Context) error { return c.cards.opts.Client.Typing(ctx, place) },
+		Chat: outbox.ChatOf(conv.Chat), Delivery: outbox.Optional, Priority: outbox.Sign, Idempotent: true,
+		Run: func(ctx context.Context) error { return c.cards.opts.Client.Typing(ctx, conv) },
 	}, nil)
 }
 
@@ -184,7 +184,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	return nil
 }
 
-// withLive puts what goes on below the newest message, if there is room for it.
+// withLive puts the live lines below the newest message, if there is room.
 func withLive(t, line render.Text) render.Text {
 	if line.Text == "" {
 		return t

@@ -186,7 +186,7 @@ func (s *messages) begin(act action, call int) *chatMessage {
 	return p
 }
 
-// continued says where the document goes on behind a newest message whose fate is unknown: it can neither
+// continued says where the document continues after a newest message whose fate is unknown: it can neither
 // be edited nor sent again, so what was not in it goes into the next.
 func (s *messages) continued() (reach position, ok bool) {
 	s.mu.Lock()

@@ -18,8 +18,8 @@ import (
 
 // How long a reopened card waits for the end of the replay, if no event says that it has come.
 const (
-	retellSilence = 2 * time.Second
-	retellLongest = 5 * time.Second
+	replaySilence = 2 * time.Second
+	replayLongest = 5 * time.Second
 )
 
 // past is what the previous process left of a card.
@@ -27,22 +27,21 @@ type past struct {
 	unknown   bool      // the journal was not asked yet
 	saved     savedCard // what it had stored
 	replaying bool      // the turn's events come again, and nothing is shown before their end
-	began     time.Time // when the telling began
-	heard     time.Time // the last of it
+	began     time.Time // the start of the replay
+	heard     time.Time // the last event of the replay
 }
 
 // quiet is when the replay counts as complete.
 func (p past) quiet() time.Time {
-	if silence := p.heard.Add(retellSilence); silence.Before(p.began.Add(retellLongest)) {
+	if silence := p.heard.Add(replaySilence); silence.Before(p.began.Add(replayLongest)) {
 		return silence
 	}
-	return p.began.Add(retellLongest)
+	return p.began.Add(replayLongest)
 }
 
-// Reopen makes the card of a turn that the previous process was showing. It goes on in the messages that are
-// there: the turn's events are told again from its beginning, and once they have been each message that
-// differs is edited once. A message of unknown fate is neither sent again nor edited; what was not in it
-// goes into the next one, and in the end the chat is told.
+// Reopen makes the card of a turn that the previous process was showing. It continues in the same messages: the turn's
+// events are replayed from its beginning, and then each message that differs is edited once. A message whose arrival is
+// unknown is neither sent again nor edited; the text that it lacks goes into the next one, and a notice follows the end.
 func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
 	k.past = past{unknown: true, replaying: true, began: k.pace.moved, heard: k.pace.moved}
@@ -55,8 +54,8 @@ func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Ca
 	return k
 }
 
-// recall asks the journal for what the previous process showed, until it answered. Without that nothing may be
-// shown: it could be there already.
+// recall reads from the journal what the previous process showed, until that succeeds. Before that the card shows
+// nothing: it could be in the chat already.
 func (c *card) recall(ctx context.Context) error {
 	c.recalling.Lock()
 	defer c.recalling.Unlock()
@@ -121,7 +120,7 @@ func (c *card) inheritLocked() []position {
 	return starts
 }
 
-// within says that a place comes after another and lies in the document.
+// within says that a position comes after another and lies in the document.
 func (d *document) within(before, p position) bool {
 	if p.segment < 0 || p.offset < 0 || p.segment > len(d.segments) || p.segment == len(d.segments) && p.offset > 0 {
 		return false

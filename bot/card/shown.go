@@ -8,19 +8,19 @@ import (
 	"ductor/bot/render"
 )
 
-// shownText is a segment as it was rendered last. It remembers places in it, so that cutting a long text
+// shownText is a segment as it was rendered last. It remembers offsets in it, so that cutting a long text
 // that grew costs no more than what grew.
 type shownText struct {
 	text    render.Text
-	changed int     // the first UTF-16 unit that may differ from what was cut last; MaxInt for none
-	places  []place // in order; they hold as long as nothing before them changes
+	changed int          // the first UTF-16 unit that may differ from what was cut last; MaxInt for none
+	offsets []textOffset // in order; they hold as long as nothing before them changes
 }
 
-// place is a place in a shownText.
-type place struct {
+// textOffset is an offset in a shownText, in three units.
+type textOffset struct {
 	units  int // UTF-16
 	bytes  int
-	entity int // no entity before it reaches beyond the place
+	entity int // no entity before it reaches beyond the offset
 }
 
 // set takes over a new rendering.
@@ -42,7 +42,7 @@ func (s *shownText) set(t render.Text) {
 	}
 	s.text = t
 	s.changed = min(s.changed, same)
-	s.places = slices.DeleteFunc(s.places, func(p place) bool { return p.units > same })
+	s.offsets = slices.DeleteFunc(s.offsets, func(p textOffset) bool { return p.units > same })
 }
 
 func sameText(a, b render.Text) bool {
@@ -65,10 +65,10 @@ func samePrefix(a, b string) int {
 	return n
 }
 
-// before is the last place that is no more than bytes into the text.
-func (s *shownText) before(bytes int) place {
-	var p place
-	for _, known := range s.places {
+// before is the last offset that is no more than bytes into the text.
+func (s *shownText) before(bytes int) textOffset {
+	var p textOffset
+	for _, known := range s.offsets {
 		if known.bytes <= bytes {
 			p = known
 		}
@@ -84,23 +84,23 @@ func (s *shownText) before(bytes int) place {
 	return p
 }
 
-// find is the place at unit, or behind the character that unit is inside of.
-func (s *shownText) find(unit int) place {
-	var p place
+// find is the offset at unit, or behind the character that unit is inside of.
+func (s *shownText) find(unit int) textOffset {
+	var p textOffset
 	i := 0
-	for ; i < len(s.places) && s.places[i].units <= unit; i++ {
-		p = s.places[i]
+	for ; i < len(s.offsets) && s.offsets[i].units <= unit; i++ {
+		p = s.offsets[i]
 	}
 	if p.units == unit {
 		return p
 	}
 	p = s.seek(p, unit)
-	s.places = slices.Insert(s.places, i, p)
+	s.offsets = slices.Insert(s.offsets, i, p)
 	return p
 }
 
-// seek is find from a place before it on.
-func (s *shownText) seek(p place, unit int) place {
+// seek is find from an earlier offset on.
+func (s *shownText) seek(p textOffset, unit int) textOffset {
 	for p.bytes < len(s.text.Text) && p.units < unit {
 		r, size := utf8.DecodeRuneInString(s.text.Text[p.bytes:])
 		p.bytes += size
@@ -113,10 +113,10 @@ func (s *shownText) seek(p place, unit int) place {
 	return p
 }
 
-func (s *shownText) end() place { return place{units: math.MaxInt, bytes: len(s.text.Text)} }
+func (s *shownText) end() textOffset { return textOffset{units: math.MaxInt, bytes: len(s.text.Text)} }
 
-// between is the text from one place to another; entities that are cut keep what is inside.
-func (s *shownText) between(from, to place) render.Text {
+// between is the text from one offset to another; entities that are cut keep what is inside.
+func (s *shownText) between(from, to textOffset) render.Text {
 	if from.bytes >= to.bytes {
 		return render.Text{}
 	}
