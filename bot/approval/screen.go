@@ -25,7 +25,7 @@ type Journal interface {
 	LoadCard(ctx context.Context, key string) ([]byte, []orchestrator.CardPart, error)
 }
 
-// Service decides. *orchestrator.Orchestrator implements it, and orchestrator.AskDesk says what the methods do.
+// Service decides. orchestrator.AskDesk says what its methods do, except for Status.
 type Service interface {
 	Decide(ctx context.Context, id orchestrator.AskID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Ask, error)
 	Ask(ctx context.Context, id orchestrator.AskID, in orchestrator.ConversationID) (orchestrator.Ask, error)
