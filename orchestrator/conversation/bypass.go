@@ -45,17 +45,17 @@ func (e *Engine) bypassed(c orchestrator.Conversation) bool {
 
 // bypassOver is called when the bypass of a conversation may be over: it may have been prolonged, or left.
 func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID) {
-	l, err := e.line(id)
+	c, err := e.conversation(id)
 	if err != nil || !e.open() {
 		return // the next start ends it
 	}
 	defer e.wg.Done()
-	ended, turn, err := e.expire(ctx, l)
+	ended, turn, err := c.expire(ctx)
 	if err != nil {
 		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err) // permissionOf knows that it is over
 	}
 	if turn != "" {
-		e.askFromNowOn(ctx, l, turn)
+		c.askFromNowOn(ctx, turn)
 	}
 	if ended { // and nothing runs in it any more
 		e.notice(ctx, id, bypassOverNotice)
@@ -63,51 +63,54 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID)
 }
 
 // expire ends a bypass whose time is over, and names the turn that still runs in it.
-func (e *Engine) expire(ctx context.Context, l *line) (ended bool, turn cli.TurnID, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	conv, err := e.opts.Store.Conversation(ctx, l.id)
-	if err == nil && e.bypassed(conv) {
-		return false, "", nil
-	}
-	if r := l.running; r != nil && r.req != nil && !r.turn.Bypass.IsZero() {
-		turn = r.turn.ID
-	}
-	if err != nil || conv.Permission != cli.Bypass {
-		return false, turn, err
-	}
-	err = e.changeLocked(ctx, l.id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = cli.Ask, time.Time{} },
-		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(cli.Ask), Reason: "expired"})
-	return err == nil, turn, err
+func (c *conversation) expire(ctx context.Context) (ended bool, turn cli.TurnID, err error) {
+	c.do(func() {
+		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
+		if err = failed; err == nil && c.e.bypassed(conv) {
+			return
+		}
+		if r := c.running.Load(); r != nil && r.req != nil && !r.turn.Bypass.IsZero() {
+			turn = r.turn.ID
+		}
+		if err != nil || conv.Permission != cli.Bypass {
+			return
+		}
+		err = c.e.save(ctx, c.id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = cli.Ask, time.Time{} },
+			orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(cli.Ask), Reason: "expired"})
+		ended = err == nil
+	})
+	return ended, turn, err
 }
 
 // askFromNowOn has the agent of a turn in bypass ask, or ends the turn where that cannot be.
-func (e *Engine) askFromNowOn(ctx context.Context, l *line, turn cli.TurnID) {
+func (c *conversation) askFromNowOn(ctx context.Context, turn cli.TurnID) {
 	call, cancel := context.WithTimeout(ctx, steerWait)
 	defer cancel()
-	err := e.opts.Gateway.SetPermission(call, turn, cli.Ask)
+	err := c.e.opts.Gateway.SetPermission(call, turn, cli.Ask)
 	if err == nil {
-		e.approvals.SetMode(turn, cli.Ask)
+		c.e.approvals.SetMode(turn, cli.Ask)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.running == nil || l.running.turn.ID != turn {
-		return
-	}
-	if err != nil {
-		e.log.Info("turn is ended with its bypass", "turn", turn, "why", err)
-		l.running.cancel(errBypassOver)
-		return
-	}
-	l.running.turn.Bypass = time.Time{}
+	c.do(func() {
+		r := c.running.Load()
+		switch {
+		case !r.is(turn):
+		case err != nil:
+			c.e.log.Info("turn is ended with its bypass", "turn", turn, "why", err)
+			r.cancel(errBypassOver)
+		default:
+			now := *r
+			now.turn.Bypass = time.Time{}
+			c.running.Store(&now)
+		}
+	})
 }
 
 // resumed has the agent of a turn ask that the previous process left in bypass.
-func (e *Engine) resumed(ctx context.Context, t orchestrator.Turn) {
-	if l, err := e.line(t.Prompt.Conversation); err == nil && !t.Bypass.IsZero() {
-		e.wg.Go(func() {
-			e.askFromNowOn(ctx, l, t.ID)
-			e.notice(ctx, l.id, bypassRestartNotice)
+func (c *conversation) resumed(ctx context.Context, t orchestrator.Turn) {
+	if !t.Bypass.IsZero() {
+		c.e.wg.Go(func() {
+			c.askFromNowOn(ctx, t.ID)
+			c.e.notice(ctx, c.id, bypassRestartNotice)
 		})
 	}
 }

@@ -19,15 +19,15 @@ type heldCard struct {
 }
 
 // card opens the card of a turn, or the one it has, once the outcome before it was shown.
-func (e *Engine) card(ctx context.Context, t orchestrator.Turn, left cli.Remains) orchestrator.Card {
-	shown := e.lastShown(t.Prompt.Conversation)
+func (c *conversation) card(ctx context.Context, t orchestrator.Turn, left cli.Remains) orchestrator.Card {
+	shown := c.lastShown()
 	select {
 	case <-shown:
-		return e.openCard(ctx, t, left)
+		return c.e.openCard(ctx, t, left)
 	default:
 	}
-	held := &heldCard{open: func() orchestrator.Card { return e.openCard(ctx, t, left) }}
-	e.wg.Go(func() {
+	held := &heldCard{open: func() orchestrator.Card { return c.e.openCard(ctx, t, left) }}
+	c.e.wg.Go(func() {
 		<-shown // deliver ends it in any case
 		held.release()
 	})

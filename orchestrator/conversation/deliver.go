@@ -15,16 +15,18 @@ import (
 // deliver waits until the chat shows the outcome, and what record gave for it says that it is kept, but not for ever: a
 // chat that cannot be reached must not keep its agent from working. The next turn then runs, and its card waits: see
 // heldCard. Outcomes of one conversation are shown one after another.
-func (e *Engine) deliver(ctx context.Context, t orchestrator.Turn, stored <-chan bool, show func(context.Context) error) {
+func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored <-chan bool, show func(context.Context) error) {
 	done := make(chan struct{})
-	before, tried := e.delivering(t)
+	e := c.e
+	ctx, giveUp := context.WithCancelCause(ctx)
+	before, tried := c.delivering(t, giveUp)
 	e.wg.Go(func() {
 		defer close(done)
+		defer c.do(func() { delete(c.showing, t.ID) })
+		defer giveUp(nil)
 		defer tried()
 		ctx, stop := e.untilClosed(ctx)
 		defer stop()
-		ctx, shown := e.wanted(ctx, t)
-		defer shown()
 		select {
 		case <-before:
 		case <-ctx.Done():
@@ -57,65 +59,29 @@ func (e *Engine) deliver(ctx context.Context, t orchestrator.Turn, stored <-chan
 }
 
 // delivering registers the delivery of an outcome as the last of its conversation. before is closed once the delivery
-// before it was tried; tried says that about this one, and may be called more than once.
-func (e *Engine) delivering(t orchestrator.Turn) (before <-chan struct{}, tried func()) {
+// before it was tried; tried says that about this one, and may be called more than once. giveUp is called with
+// errNotWanted when the user does not want to see the outcome any more.
+func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{}, tried func()) {
 	shown := make(chan struct{})
-	tried = sync.OnceFunc(func() { close(shown) })
-	l, err := e.line(t.Prompt.Conversation)
-	if err != nil {
-		tried()
-		return shown, tried
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before = l.shown
-	if before == nil {
-		before = closedChannel()
-	}
-	l.shown = shown
-	return before, tried
+	c.do(func() {
+		before, c.shown = c.shown, shown
+		if t.Outcome.State != orchestrator.TurnAborted { // that it was aborted is said in any case
+			c.showing[t.ID] = giveUp
+		}
+	})
+	return before, sync.OnceFunc(func() { close(shown) })
 }
 
-// lastShown is closed once the delivery of the last outcome of the conversation was tried.
-func (e *Engine) lastShown(id orchestrator.ConversationID) <-chan struct{} {
-	l, err := e.line(id)
-	if err != nil {
-		return closedChannel()
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.shown == nil {
-		return closedChannel()
-	}
-	return l.shown
+// lastShown is closed once the delivery of the last outcome was tried.
+func (c *conversation) lastShown() (shown <-chan struct{}) {
+	c.do(func() { shown = c.shown })
+	return shown
 }
 
 func closedChannel() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
-}
-
-// wanted gives a context that ends with errNotWanted when the user does not want to see the outcome of t any more.
-// done says that it is shown.
-func (e *Engine) wanted(ctx context.Context, t orchestrator.Turn) (_ context.Context, done func()) {
-	l, err := e.line(t.Prompt.Conversation)
-	if err != nil || t.Outcome.State == orchestrator.TurnAborted { // that it was aborted is said in any case
-		return ctx, func() {}
-	}
-	ctx, giveUp := context.WithCancelCause(ctx)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.showing == nil {
-		l.showing = map[cli.TurnID]context.CancelCauseFunc{}
-	}
-	l.showing[t.ID] = giveUp
-	return ctx, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.showing, t.ID)
-		giveUp(nil)
-	}
 }
 
 // untilClosed gives a context that ends some time after the orchestrator was told to end.
@@ -144,10 +110,9 @@ const lastDelivery = 5 * time.Second
 // errNotWanted says that the user does not want to see the rest of an outcome.
 var errNotWanted = errors.New("the user does not want the rest of the answer")
 
-// giveUpShowing ends the deliveries of outcomes and gives the turn of one of them; empty if there is none. l.mu is
-// held.
-func (l *line) giveUpShowing() (turn cli.TurnID) {
-	for id, giveUp := range l.showing {
+// giveUpShowing ends the deliveries of outcomes and gives the turn of one of them; empty if there is none.
+func (c *conversation) giveUpShowing() (turn cli.TurnID) {
+	for id, giveUp := range c.showing {
 		giveUp(errNotWanted)
 		turn = id
 	}

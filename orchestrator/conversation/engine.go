@@ -78,9 +78,9 @@ type Engine struct {
 	end  context.CancelCauseFunc
 	wg   sync.WaitGroup
 
-	mu     sync.Mutex
-	lines  map[orchestrator.ConversationID]*line
-	closed bool
+	mu            sync.Mutex
+	conversations map[orchestrator.ConversationID]*conversation
+	closed        bool
 }
 
 // New makes an Engine. Recover starts what was left over from before; Close ends it.
@@ -99,7 +99,7 @@ func New(opts Options) *Engine {
 	e := &Engine{
 		opts: opts, now: opts.Now, log: opts.Logger,
 		life: life, end: end,
-		lines: make(map[orchestrator.ConversationID]*line),
+		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
 	e.approvals = approval.New(approval.Options{
 		Store: opts.Store, Agents: opts.Gateway, Asks: opts.Asks, Approvers: opts.Approvers, Timeout: opts.AskTimeout,
@@ -144,25 +144,19 @@ func (e *Engine) shut() <-chan struct{} {
 	return done
 }
 
-// line gives the queue of a conversation, made at need. It fails once the orchestrator is closed.
-func (e *Engine) line(id orchestrator.ConversationID) (*line, error) {
+// conversation gives a conversation for a user's request. It fails once the engine is closed.
+func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, orchestrator.ErrShutdown
 	}
-	l := e.lines[id]
-	if l == nil {
-		l = &line{id: id}
-		e.lines[id] = l
+	c := e.conversations[id]
+	if c == nil {
+		c = &conversation{e: e, id: id, showing: map[cli.TurnID]context.CancelCauseFunc{}, shown: closedChannel()}
+		e.conversations[id] = c
 	}
-	return l, nil
-}
-
-func (e *Engine) isClosed() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.closed
+	return c, nil
 }
 
 // open says whether turns may still start, and counts the caller's goroutine if so.

@@ -519,6 +519,11 @@ func (h *house) submit(t testing.TB, id orchestrator.ConversationID, text string
 	return r
 }
 
+// Abort ends what runs and waits in a conversation, for a listed user.
+func (h *house) Abort(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AbortReport, error) {
+	return h.Stop(ctx, orchestrator.Press{Conversation: id}, func(*orchestrator.Stopping) {})
+}
+
 // await waits until the chat was told line.
 func (h *house) await(t testing.TB, line string) {
 	t.Helper()

@@ -36,11 +36,11 @@ func (e *Engine) Recover(ctx context.Context) error {
 		left[t.Prompt.Conversation] = append(left[t.Prompt.Conversation], w)
 	}
 	for id, turns := range left {
-		l, err := e.line(id)
+		c, err := e.conversation(id)
 		if err != nil {
 			return err
 		}
-		e.takeUp(ctx, l, turns)
+		c.takeUp(ctx, turns)
 	}
 	return nil
 }
@@ -64,8 +64,8 @@ func (w waiting) goesOn() bool {
 	return w.turn.State == orchestrator.TurnQueued || w.left == cli.RemainsRun || w.left == cli.RemainsNothing
 }
 
-// takeUp continues the turn that ran, shows what ended and then serves what waits, in one conversation.
-func (e *Engine) takeUp(ctx context.Context, l *line, turns []waiting) {
+// takeUp continues the turn that ran, shows what ended and then runs what waits.
+func (c *conversation) takeUp(ctx context.Context, turns []waiting) {
 	var ended []orchestrator.Turn
 	var ran, wait []waiting
 	for _, w := range turns {
@@ -78,37 +78,25 @@ func (e *Engine) takeUp(ctx context.Context, l *line, turns []waiting) {
 			wait = append(wait, w)
 		}
 	}
-	resumed := len(ran) > 0
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.queue = slices.Concat(l.queue, ran, wait)
-	if !e.open() {
+	if !c.e.open() {
 		return
 	}
-	l.busy = true
-	if resumed { // an abort must find it at once, and its card is in the chat already
-		w, turnCtx, ok := e.take(l)
-		go func() {
-			defer e.wg.Done()
-			e.redeliverAll(ctx, ended)
-			e.work(l, w, turnCtx, ok)
-		}()
-		return
-	}
+	redelivered := make(chan struct{})
+	c.do(func() {
+		c.start = startLater
+		if len(ran) > 0 { // an abort must find it at once, and its card is in the chat already
+			c.start, ran[0].after = startTurns, redelivered
+		}
+		c.queue = slices.Concat(c.queue, ran, wait)
+	})
 	go func() {
-		defer e.wg.Done()
-		e.redeliverAll(ctx, ended)
-		l.mu.Lock()
-		w, turnCtx, ok := e.take(l)
-		l.mu.Unlock()
-		e.work(l, w, turnCtx, ok)
+		defer c.e.wg.Done()
+		for _, t := range ended {
+			c.redeliver(context.WithoutCancel(ctx), t)
+		}
+		close(redelivered)
+		c.do(func() { c.start = startTurns })
 	}()
-}
-
-func (e *Engine) redeliverAll(ctx context.Context, ended []orchestrator.Turn) {
-	for _, t := range ended {
-		e.redeliver(context.WithoutCancel(ctx), t)
-	}
 }
 
 // What is said of a turn that ductor gives up, lest it crash again and again.
@@ -117,33 +105,33 @@ const (
 	unshownNotice   = "⚠️ I give up to show an answer in this chat, since I crashed over it more than once. The log says what happened."
 )
 
-func (e *Engine) redeliver(ctx context.Context, t orchestrator.Turn) {
+func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 	if t.State == orchestrator.TurnRunning || t.State == orchestrator.TurnSteered {
 		sentence := interruptedSentence
 		switch {
 		case t.State == orchestrator.TurnSteered:
 			sentence = steeredSentence
-			e.opts.Chat.Unqueued(t)
+			c.e.opts.Chat.Unqueued(t)
 		case t.Crashes >= orchestrator.MostCrashes:
 			sentence = crashedSentence
 		}
 		t.State = orchestrator.TurnInterrupted
 		t.Outcome = orchestrator.Outcome{State: orchestrator.TurnInterrupted, Agent: t.Agent, Model: t.Model,
 			Failure: sentence, Offer: cli.ActionRetry}
-		if err := e.opts.Store.FinishTurn(ctx, t.ID, e.now(), t.Outcome); err != nil {
-			e.log.Error("record interrupted turn", "turn", t.ID, "err", err)
+		if err := c.e.opts.Store.FinishTurn(ctx, t.ID, c.e.now(), t.Outcome); err != nil {
+			c.e.log.Error("record interrupted turn", "turn", t.ID, "err", err)
 			return
 		}
-		e.opts.Gateway.Settled(t.ID)
+		c.e.opts.Gateway.Settled(t.ID)
 	} else if t.Crashes >= orchestrator.MostCrashes {
-		e.giveUpShowing(ctx, t)
+		c.e.dropOutcome(ctx, t)
 		return
 	}
-	e.deliver(ctx, t, recorded(), func(ctx context.Context) error { return e.opts.Chat.Redeliver(ctx, t) })
+	c.deliver(ctx, t, recorded(), func(ctx context.Context) error { return c.e.opts.Chat.Redeliver(ctx, t) })
 }
 
-// giveUpShowing says that an outcome is not shown, and no longer tries to.
-func (e *Engine) giveUpShowing(ctx context.Context, t orchestrator.Turn) {
+// dropOutcome says that an outcome is not shown, and no longer tries to.
+func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
 	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, unshownNotice); err != nil {
 		e.log.Error("say that an outcome is not shown", "turn", t.ID, "err", err)

@@ -10,7 +10,7 @@ import (
 
 // prepare settles session, agent and model of t and makes the request. A turn that was running keeps what it
 // has.
-func (e *Engine) prepare(ctx context.Context, t *orchestrator.Turn, left cli.Remains) (cli.Request, error) {
+func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.Turn, left cli.Remains) (cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
 		return cli.Request{}, fmt.Errorf("load conversation: %w", err)
@@ -19,7 +19,7 @@ func (e *Engine) prepare(ctx context.Context, t *orchestrator.Turn, left cli.Rem
 	if left != "" {
 		return e.prepareLeft(ctx, conv, *t, left)
 	}
-	session, err := e.sessionFor(ctx, conv, *t)
+	session, err := e.sessionFor(ctx, c, conv, *t)
 	if err != nil {
 		return cli.Request{}, err
 	}

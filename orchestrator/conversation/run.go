@@ -15,26 +15,26 @@ import (
 // run takes one turn from the queue to an outcome that the chat shows. ctx ends with the turn: an abort
 // cancels it with cli.ErrAborted, the end of ductor with ErrShutdown, or with cli.ErrDetached when the turn is
 // to go on without it.
-func (e *Engine) run(ctx context.Context, w waiting) {
+func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	t := w.turn
 	log := e.log.With("turn", t.ID, "chat", t.Prompt.Conversation.Chat, "topic", t.Prompt.Conversation.Topic)
 	// What is recorded must be recorded although the turn was aborted.
 	keep := context.WithoutCancel(ctx)
-	req, started, err := e.start(ctx, keep, &t, w.left)
+	req, started, err := e.start(ctx, keep, c, &t, w.left)
 	switch {
 	case err != nil && w.left == cli.RemainsRun, errors.Is(err, orchestrator.ErrDiskFailed), errors.Is(err, orchestrator.ErrDiskFull) && e.life.Err() != nil:
 		log.Error("continue a turn; it is tried again after the next start", "err", err)
 		return
 	case err != nil:
 		log.Error("start turn", "err", err)
-		e.fail(keep, t, w.left, err)
+		e.fail(keep, c, t, w.left, err)
 		return
 	case !started:
 		return
 	}
-	e.begun(t, req)
-	card := e.card(keep, t, w.left)
-	result := e.ask(ctx, keep, t, req, card, w.left)
+	c.asked(t, req)
+	card := c.card(keep, t, w.left)
+	result := e.ask(ctx, keep, c, t, req, card, w.left)
 	if result.Detached {
 		log.Info("turn goes on without ductor", "agent", t.Agent)
 		e.leave(keep, card)
@@ -44,14 +44,14 @@ func (e *Engine) run(ctx context.Context, w waiting) {
 	if outcome.State == orchestrator.TurnAborted && !apart(t) { // its process is gone
 		e.warm(keep, t.Prompt.Conversation)
 	}
-	e.conclude(keep, t, outcome, card, log)
+	e.conclude(keep, c, t, outcome, card, log)
 }
 
 // start settles what a turn needs and records that it runs. It waits while the disk is full. started is false for a
 // turn that does not wait any more.
-func (e *Engine) start(ctx, keep context.Context, t *orchestrator.Turn, left cli.Remains) (req cli.Request, started bool, err error) {
+func (e *Engine) start(ctx, keep context.Context, c *conversation, t *orchestrator.Turn, left cli.Remains) (req cli.Request, started bool, err error) {
 	for {
-		req, err = e.prepare(keep, t, left)
+		req, err = e.prepare(keep, c, t, left)
 		started = err == nil
 		if started && left == "" {
 			started, err = e.opts.Store.StartTurn(keep, *t)
@@ -82,7 +82,7 @@ func (e *Engine) leave(ctx context.Context, card orchestrator.Card) {
 }
 
 // conclude records an outcome and shows it.
-func (e *Engine) conclude(ctx context.Context, t orchestrator.Turn, outcome orchestrator.Outcome, card orchestrator.Card, log *slog.Logger) {
+func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.Turn, outcome orchestrator.Outcome, card orchestrator.Card, log *slog.Logger) {
 	stored, err := e.record(ctx, log, e.ending(t.ID, outcome))
 	if err != nil {
 		log.Error("record how a turn ended", "err", err)
@@ -90,11 +90,11 @@ func (e *Engine) conclude(ctx context.Context, t orchestrator.Turn, outcome orch
 	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
 		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
 	t.Outcome = outcome
-	e.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
+	c.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
 }
 
 // ask runs or resumes the turn, and returns its result.
-func (e *Engine) ask(ctx, keep context.Context, t orchestrator.Turn, req cli.Request, card orchestrator.Card, left cli.Remains) cli.Result {
+func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.Turn, req cli.Request, card orchestrator.Card, left cli.Remains) cli.Result {
 	agentSessions := &agentSessionKeeper{store: e.opts.Store, session: t.Session, env: t.AgentEnv(), known: req.Resume}
 	hide := e.newHider(req.Dir)
 	requests := e.approvals.Open(ctx, approval.Running{
@@ -106,7 +106,7 @@ func (e *Engine) ask(ctx, keep context.Context, t orchestrator.Turn, req cli.Req
 			agentSessions.keep(keep, ev.AgentSessionID)
 		case cli.CaughtUp:
 			if left == cli.RemainsRun {
-				e.resumed(keep, t)
+				c.resumed(keep, t)
 			}
 		case cli.Result:
 			return // the outcome says it, once it is stored
@@ -212,7 +212,7 @@ func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result)
 const interruptedSentence = "Interrupted: ductor was stopped while this ran. What it did until then stands."
 
 // fail ends a turn that could not even be started.
-func (e *Engine) fail(ctx context.Context, t orchestrator.Turn, left cli.Remains, err error) {
+func (e *Engine) fail(ctx context.Context, c *conversation, t orchestrator.Turn, left cli.Remains, err error) {
 	f := cli.AsFailure(t.Agent, err)
 	t.Outcome = orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(), Offer: f.Action()}
 	t.State = orchestrator.TurnFailed
@@ -228,6 +228,6 @@ func (e *Engine) fail(ctx context.Context, t orchestrator.Turn, left cli.Remains
 	if err != nil {
 		e.log.Error("record a turn that could not start", "turn", t.ID, "err", err)
 	}
-	card := e.card(ctx, t, left)
-	e.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, t.Outcome) })
+	card := c.card(ctx, t, left)
+	c.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, t.Outcome) })
 }

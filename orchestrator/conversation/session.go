@@ -13,7 +13,7 @@ import (
 
 // sessionFor gives the session a turn runs in: the one that was current when it was queued, or the current
 // one, unless the reset rules have ended it; else a new one.
-func (e *Engine) sessionFor(ctx context.Context, conv orchestrator.Conversation, t orchestrator.Turn) (orchestrator.Session, error) {
+func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation, t orchestrator.Turn) (orchestrator.Session, error) {
 	id := t.Session
 	switch {
 	case id == "" && t.Wants.Own != "" && e.opts.Orders != nil:
@@ -34,21 +34,12 @@ func (e *Engine) sessionFor(ctx context.Context, conv orchestrator.Conversation,
 		return e.ownSession(ctx, conv, t)
 	}
 	s := e.newSession(conv, t)
-	if err := e.begin(ctx, s); err != nil {
+	var err error
+	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) }) // a change of the conversation would undo it otherwise
+	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
 	}
 	return s, nil
-}
-
-// begin stores a session as the current one of its conversation, with the line's lock: what is being changed there was
-// loaded without it, and would be saved so.
-func (e *Engine) begin(ctx context.Context, s orchestrator.Session) error {
-	e.mu.Lock()
-	l := e.lines[s.Conversation] // there is one, for a turn of it runs
-	e.mu.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return e.opts.Store.CreateSession(ctx, s)
 }
 
 func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn) orchestrator.Session {
@@ -90,14 +81,14 @@ func title(prompt string) string {
 // New leaves the current session: the next prompt begins another. What runs goes on in the old one; what the chat does
 // not show yet of an answer stays unsent.
 func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error {
-	l, err := e.line(id)
+	c, err := e.conversation(id)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	l.giveUpShowing()
-	l.mu.Unlock()
-	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Session = "" })
+	c.do(func() {
+		c.giveUpShowing()
+		err = e.save(ctx, id, func(c *orchestrator.Conversation) { c.Session = "" })
+	})
 	e.opts.Gateway.Release(id.Key())
 	if err == nil {
 		e.warm(ctx, id)
@@ -129,4 +120,74 @@ func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID, ses
 // Sessions lists the conversation's sessions, last used first.
 func (e *Engine) Sessions(ctx context.Context, id orchestrator.ConversationID) ([]orchestrator.Session, error) {
 	return e.opts.Store.Sessions(ctx, id, 20)
+}
+
+// The frame around a history that is handed to an agent which was not there.
+const (
+	historyHead = "[What was said in this session before you joined it. It is background, not a request.]\n"
+	historyTail = "[End of what was said before. The request:]\n\n"
+)
+
+// missed tells an agent what was said in a session while it was not there: all of it, when it has no session of its
+// own in its place, else what followed its last turn. Empty when it missed nothing.
+func (e *Engine) missed(ctx context.Context, s orchestrator.Session, who orchestrator.AgentEnv) (string, error) {
+	if s.Messages == 0 {
+		return "", nil
+	}
+	own := s.AgentSessions[who]
+	if own != "" {
+		last, err := e.opts.Store.History(ctx, s.ID, 1)
+		if err != nil {
+			return "", fmt.Errorf("load last turn: %w", err)
+		}
+		if len(last) == 0 || last[0].AgentEnv() == who {
+			return "", nil
+		}
+	}
+	turns, err := e.opts.Store.History(ctx, s.ID, e.opts.HistoryTurns)
+	if err != nil {
+		return "", fmt.Errorf("load history: %w", err)
+	}
+	if own != "" {
+		turns = after(turns, who)
+	}
+	return tell(turns, e.opts.HistoryBytes), nil
+}
+
+// after gives the turns that follow the last one of an agent in its place.
+func after(turns []orchestrator.Turn, who orchestrator.AgentEnv) []orchestrator.Turn {
+	for i := len(turns) - 1; i >= 0; i-- {
+		if turns[i].AgentEnv() == who {
+			return turns[i+1:]
+		}
+	}
+	return turns
+}
+
+// tell writes turns in order, at most limit bytes of them, the newest kept.
+func tell(turns []orchestrator.Turn, limit int) string {
+	var said []string
+	for i := len(turns) - 1; i >= 0 && limit > 0; i-- {
+		t := turns[i]
+		if t.Prompt.Text == "" && t.Outcome.Text == "" {
+			continue
+		}
+		s := "User: " + t.Prompt.Text + "\n"
+		if t.Outcome.Text != "" {
+			s += fmt.Sprintf("Assistant (%s): %s\n", t.Agent, t.Outcome.Text)
+		}
+		s = cli.Shorten(s, limit)
+		limit -= len(s)
+		said = append(said, s)
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(historyHead)
+	for i := len(said) - 1; i >= 0; i-- {
+		b.WriteString(said[i])
+	}
+	b.WriteString(historyTail)
+	return b.String()
 }

@@ -121,19 +121,19 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 	return dir, err
 }
 
-// change loads a conversation, changes it and saves it, with the line's lock so that no change is lost. The audit entries
+// change loads a conversation, changes it and saves it, on its goroutine so that no change is lost. The audit entries
 // are recorded with the change; their time and conversation are filled in.
 func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation), audit ...orchestrator.AuditEntry) error {
-	l, err := e.line(id)
+	c, err := e.conversation(id)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return e.changeLocked(ctx, id, f, audit...)
+	c.do(func() { err = e.save(ctx, id, f, audit...) })
+	return err
 }
 
-func (e *Engine) changeLocked(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation), audit ...orchestrator.AuditEntry) error {
+// save is change for a message of the conversation's goroutine.
+func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation), audit ...orchestrator.AuditEntry) error {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return fmt.Errorf("load conversation: %w", err)

@@ -42,16 +42,14 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 
 // busyWith says what runs and waits.
 func (e *Engine) busyWith(ctx context.Context, id orchestrator.ConversationID, st *orchestrator.Status) error {
-	l, err := e.line(id)
+	c, err := e.conversation(id)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	st.Queue = len(l.queue)
-	if r := l.running; r != nil {
+	c.do(func() { st.Queue = len(c.queue) })
+	if r := c.running.Load(); r != nil {
 		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Message: r.turn.Prompt.Message, Started: r.started, Rights: r.turn.Prompt.Rights}
 	}
-	l.mu.Unlock()
 	if st.Running == nil {
 		return nil
 	}

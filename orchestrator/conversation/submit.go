@@ -15,30 +15,29 @@ import (
 //
 // When a turn runs, the conversation's BusyMode says what becomes of it; Receipt.Did says what became.
 func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error) {
-	l, err := e.line(p.Conversation)
+	c, err := e.conversation(p.Conversation)
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	t := orchestrator.Turn{Prompt: p}
-	receipt, err := e.append(ctx, l, &t)
+	t, receipt, err := c.append(ctx, orchestrator.Turn{Prompt: p})
 	if err != nil || receipt.Ahead == 0 || receipt.Full {
 		return receipt, err
 	}
 	receipt.Did = e.pressOn(context.WithoutCancel(ctx), t)
 	if receipt.Did == orchestrator.BusyQueue {
-		e.showQueued(l, t, receipt.Ahead)
+		c.showQueued(t, receipt.Ahead)
 	}
 	return receipt, nil
 }
 
 // showQueued shows that a turn waits, if it still does: what shows that it runs must not come before.
-func (e *Engine) showQueued(l *line, t orchestrator.Turn, ahead int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := slices.IndexFunc(l.queue, isTurn(t.ID)); i >= 0 {
-		l.queue[i].shown = true
-		e.opts.Chat.Queued(t, ahead)
-	}
+func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
+	c.do(func() {
+		if i := c.find(t.ID); i >= 0 {
+			c.queue[i].shown = true
+			c.e.opts.Chat.Queued(t, ahead)
+		}
+	})
 }
 
 // pressOn does with a prompt that waits what its conversation wants, and says what it did. What cannot be done
@@ -71,27 +70,37 @@ func (e *Engine) pressOn(ctx context.Context, t orchestrator.Turn) orchestrator.
 }
 
 func (e *Engine) enqueue(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
-	l, err := e.line(t.Prompt.Conversation)
+	c, err := e.conversation(t.Prompt.Conversation)
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	receipt, err := e.append(ctx, l, &t, forget...)
+	t, receipt, err := c.append(ctx, t, forget...)
 	if err == nil && receipt.Ahead > 0 && !receipt.Full {
-		e.showQueued(l, t, receipt.Ahead)
+		c.showQueued(t, receipt.Ahead)
 	}
 	return receipt, err
 }
 
-func (e *Engine) append(ctx context.Context, l *line, t *orchestrator.Turn, forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ahead := l.ahead()
-	if len(l.queue) >= e.opts.QueueMax {
-		return orchestrator.Receipt{Ahead: ahead, Full: true}, nil
-	}
-	conv, err := e.opts.Store.Conversation(ctx, l.id)
+// append stores a turn at the end of the queue, and returns it as it is stored.
+func (c *conversation) append(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) (_ orchestrator.Turn, receipt orchestrator.Receipt, err error) {
+	c.do(func() {
+		receipt.Ahead = c.ahead()
+		if receipt.Full = len(c.queue) >= c.e.opts.QueueMax; receipt.Full {
+			return
+		}
+		if err = c.e.store(ctx, &t, forget...); err == nil {
+			receipt.Turn = t.ID
+			c.queue = append(c.queue, waiting{turn: t})
+		}
+	})
+	return t, receipt, err
+}
+
+// store completes a new turn and stores it as queued.
+func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
+	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
-		return orchestrator.Receipt{}, fmt.Errorf("load conversation: %w", err)
+		return fmt.Errorf("load conversation: %w", err)
 	}
 	t.State, t.Queued = orchestrator.TurnQueued, t.Prompt.Arrived
 	if t.Queued.IsZero() {
@@ -104,56 +113,52 @@ func (e *Engine) append(ctx context.Context, l *line, t *orchestrator.Turn, forg
 		t.Session = conv.Session
 	}
 	if err := e.opts.Store.EnqueueTurn(ctx, *t, forget...); err != nil {
-		return orchestrator.Receipt{}, fmt.Errorf("enqueue turn: %w", err)
+		return fmt.Errorf("enqueue turn: %w", err)
 	}
-	l.queue = append(l.queue, waiting{turn: *t})
-	e.serve(l)
-	return orchestrator.Receipt{Turn: t.ID, Ahead: ahead}, nil
+	return nil
 }
 
 // CancelQueued takes a turn out of the queue; false if it no longer waits. ErrNotListed for a member and a turn of
 // another user.
-func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrator.Press) (bool, error) {
-	l, err := e.line(by.Conversation)
+func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrator.Press) (cancelled bool, err error) {
+	c, err := e.conversation(by.Conversation)
 	if err != nil {
 		return false, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.queue, isTurn(id))
-	if i < 0 {
-		return false, nil
-	}
-	if !by.MayEnd(l.queue[i].turn) {
-		return false, orchestrator.ErrNotListed
-	}
-	if err := e.drop(ctx, l.queue[i]); err != nil {
-		return false, err // it waits on
-	}
-	l.remove(id)
-	return true, nil
+	c.do(func() {
+		i := c.find(id)
+		if i < 0 {
+			return
+		}
+		if !by.MayEnd(c.queue[i].turn) {
+			err = orchestrator.ErrNotListed
+			return
+		}
+		if err = e.drop(ctx, c.queue[i]); err == nil { // else it waits on
+			c.remove(i)
+			cancelled = true
+		}
+	})
+	return cancelled, err
 }
 
 // EditQueued changes the prompt of a queued turn that was made of message; false if none waits.
-func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error) {
-	l, err := e.line(id)
+func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (edited bool, err error) {
+	c, err := e.conversation(id)
 	if err != nil {
 		return false, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.queue {
-		t := &l.queue[i].turn
-		if t.Prompt.Message != message {
-			continue
+	c.do(func() {
+		i := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == message })
+		if i < 0 {
+			return
 		}
-		ok, err := e.opts.Store.UpdatePrompt(ctx, t.ID, text)
-		if ok && err == nil {
+		t := &c.queue[i].turn
+		if edited, err = e.opts.Store.UpdatePrompt(ctx, t.ID, text); edited && err == nil {
 			t.Prompt.Text = text
 		}
-		return ok, err
-	}
-	return false, nil
+	})
+	return edited, err
 }
 
 // drop records that w will not run and takes its card out of the queue.
@@ -161,14 +166,14 @@ func (e *Engine) drop(ctx context.Context, w waiting) error {
 	if _, err := e.opts.Store.CancelTurn(ctx, w.turn.ID); err != nil {
 		return fmt.Errorf("cancel turn: %w", err)
 	}
-	e.dropped(w)
+	w.turn.State = orchestrator.TurnCancelled
+	e.unqueued(w)
 	return nil
 }
 
-// dropped takes the card of a turn that will not run out of the queue.
-func (e *Engine) dropped(w waiting) {
+// unqueued removes the card of a turn that no longer waits.
+func (e *Engine) unqueued(w waiting) {
 	if w.shown {
-		w.turn.State = orchestrator.TurnCancelled
 		e.opts.Chat.Unqueued(w.turn)
 	}
 }

@@ -1,0 +1,132 @@
+package conversation
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// conversation is one conversation's queue and the turn that runs. Its state belongs to the goroutine of its inbox, which
+// makes the commits that change the queue: no lock is held during one.
+type conversation struct {
+	inbox
+	e  *Engine
+	id orchestrator.ConversationID
+
+	// running is the turn that runs; nil while none does. Everybody may load it; only the goroutine stores, a new one for each change.
+	running atomic.Pointer[running]
+
+	queue   []waiting
+	start   startState
+	cleared int // how often an abort emptied the queue
+	// showing has what gives up to show the outcome of a turn, for each that the chat does not show yet.
+	showing map[cli.TurnID]context.CancelCauseFunc
+	shown   <-chan struct{} // closed once the delivery of the last outcome was tried
+}
+
+// startState says whether queued turns may start.
+type startState string
+
+const (
+	startTurns startState = ""
+	startLater startState = "later" // once the outcomes are shown that the previous process left
+)
+
+type waiting struct {
+	turn  orchestrator.Turn
+	shown bool            // the chat was told that it waits
+	left  cli.Remains     // of a turn that the previous process was running; empty for one that has not run
+	after <-chan struct{} // closed when it may run; nil: at once
+}
+
+// running is a turn that runs. It never changes.
+type running struct {
+	turn    orchestrator.Turn
+	started time.Time
+	req     *cli.Request // what its agent was asked; nil before
+	cancel  context.CancelCauseFunc
+	over    chan struct{} // closed once all it started is dead and the delivery of its outcome was tried
+}
+
+// is reports whether r is a turn that has not ended.
+func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
+
+// do has the conversation's goroutine call f, and returns when it has and the turn runs that may run then: an abort finds
+// it. Messages must not call it.
+func (c *conversation) do(f func()) { <-c.post(request, f) }
+
+func (c *conversation) post(kind messageKind, f func()) <-chan struct{} {
+	return c.inbox.post(kind, func() {
+		f()
+		c.startNext()
+	})
+}
+
+// startNext runs the first turn of the queue unless one runs.
+func (c *conversation) startNext() {
+	if c.running.Load() != nil || len(c.queue) == 0 || c.start == startLater || c.aborting() || !c.e.open() {
+		return
+	}
+	w := c.queue[0]
+	c.queue = slices.Delete(c.queue, 0, 1)
+	ctx, cancel := context.WithCancelCause(c.e.life)
+	if w.turn.Aborting {
+		cancel(cli.ErrAborted)
+	}
+	c.running.Store(&running{turn: w.turn, started: c.e.now(), cancel: cancel, over: make(chan struct{})})
+	go func() {
+		defer c.e.wg.Done()
+		defer cancel(nil)
+		if w.after != nil {
+			<-w.after
+		}
+		c.e.unqueued(w)
+		c.e.run(ctx, c, w)
+		c.do(c.ended)
+	}()
+}
+
+// ended has the next turn run, and says that the one that ran is over once the delivery of its outcome was tried.
+func (c *conversation) ended() {
+	over, shown := c.running.Swap(nil).over, c.shown
+	c.e.wg.Go(func() {
+		<-shown // deliver ends it in any case
+		close(over)
+	})
+}
+
+// asked records what the agent of the running turn is asked.
+func (c *conversation) asked(t orchestrator.Turn, req cli.Request) {
+	c.do(func() {
+		now := *c.running.Load()
+		now.turn, now.req = t, &req
+		c.running.Store(&now)
+		if req.Began.IsZero() && !t.Bypass.IsZero() && !c.e.now().Before(t.Bypass) { // over since it was prepared
+			now.cancel(errBypassOver)
+		}
+	})
+}
+
+// ahead counts the turns before a new one.
+func (c *conversation) ahead() int {
+	n := len(c.queue)
+	if c.running.Load() != nil {
+		n++
+	}
+	return n
+}
+
+// find gives the place of a turn in the queue; -1 if it does not wait.
+func (c *conversation) find(id cli.TurnID) int {
+	return slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.ID == id })
+}
+
+func (c *conversation) remove(i int) waiting {
+	w := c.queue[i]
+	c.queue = slices.Delete(c.queue, i, i+1)
+	return w
+}
