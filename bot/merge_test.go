@@ -259,7 +259,7 @@ func TestAnAbortIsNeverAPartOfAPaste(t *testing.T) {
 	})
 }
 
-func TestLanesStopInTime(t *testing.T) {
+func TestQueuesStopInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInboundRig(t)
 		r.desk.hold = make(chan struct{}) // a store that never answers

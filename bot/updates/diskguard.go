@@ -128,17 +128,16 @@ func (r *Router) concerns(u orchestrator.Update) (concern, bool) {
 	if !ok || !r.gate.admits(&w) {
 		return concern{}, false
 	}
-	m := w.Message
-	switch {
-	case w.Callback != nil:
-		return concern{conversation: conversationOf(w.Callback.Message)}, true
-	case m == nil:
-		return concern{conversation: conversationOf(w.Edited)}, w.Edited.Chat.private()
+	m := w.message()
+	it := concern{conversation: conversationOf(m)}
+	if w.Callback != nil || w.Message == nil {
+		return it, w.Callback != nil || m.Chat.private()
 	}
 	in := readMessage(u.ID, m, r.me)
 	c, command := parseCommand(m.Text)
 	if !command || in.forwarded {
-		return concern{conversation: in.Conversation}, r.meant(m, in)
+		return it, r.meant(m, in)
 	}
-	return concern{conversation: in.Conversation, status: c.Name == "status"}, in.Private || c.To != "" && r.me.is(c.To)
+	it.status = c.Name == "status"
+	return it, in.Private || c.To != "" && r.me.is(c.To)
 }

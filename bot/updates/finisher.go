@@ -30,6 +30,7 @@ type Notices interface {
 	Wake()
 }
 
+// NewFinisher makes a Finisher of updates in the journal.
 func NewFinisher(journal Journal, notices Notices, log *slog.Logger) *Finisher {
 	return &Finisher{journal: journal, notices: notices, unfinished: &unfinished{}, log: log}
 }

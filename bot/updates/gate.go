@@ -30,19 +30,13 @@ func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 
 // admits says whether an update comes from a listed user, and logs any other.
 func (g *gate) admits(w *wireUpdate) bool {
-	m, from := w.Message, (*wireUser)(nil)
-	switch {
-	case w.Callback != nil:
-		m, from = w.Callback.Message, &w.Callback.From
-	case m == nil:
-		m = w.Edited
-	}
+	m := w.message()
 	if m == nil {
 		return false // of a kind that we do not read, or of an inline message, which we never send
 	}
-	as := (*wireChat)(nil)
-	if from == nil { // the message of a callback is ours
-		from, as = m.From, m.SenderChat
+	from, as := m.From, m.SenderChat
+	if w.Callback != nil { // below a message of ours
+		from, as = &w.Callback.From, nil
 	}
 	if g.allow.permits(m.Chat, from, as) {
 		return true

@@ -3,11 +3,9 @@ package updates
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
-	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -62,7 +60,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		r.finisher.answerMerged(ctx, parts[0], t.updates, fileSentence(err, r.uploads.most), nil)
+		r.finisher.answerMerged(ctx, parts[0], t.updates, r.uploads.sentence(err), nil)
 		return
 	}
 	r.submit(ctx, t, parts, files)
@@ -115,50 +113,13 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 		if len(parts) == 1 {
 			r.acknowledge(p)
 		}
-		a, err := r.fetchOne(ctx, p)
+		a, err := r.uploads.fetch(ctx, p)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, a)
 	}
 	return files, nil
-}
-
-// fetchTries and fetchPatience bound the fetching of one file; the connection may be slow, but not for ever.
-const (
-	fetchTries    = 4
-	fetchPatience = 5 * time.Minute
-)
-
-func (r *receiver) fetchOne(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
-	defer cancel()
-	for try := 1; ; try++ {
-		a, err := r.uploads.save(ctx, in)
-		var refused *tgapi.AnswerError
-		final := err == nil || errors.Is(err, errTooLarge) || errors.Is(err, errNoFolder) ||
-			errors.As(err, &refused) && refused.Code < 500 && refused.Code != 429
-		if final || try == fetchTries {
-			return a, err
-		}
-		wait := time.Duration(try*try) * time.Second
-		if refused != nil {
-			wait = max(wait, refused.RetryAfter)
-		}
-		if pause(ctx, wait) != nil {
-			return a, err
-		}
-	}
-}
-
-func fileSentence(err error, most int64) string {
-	if errors.Is(err, errTooLarge) {
-		return fmt.Sprintf("This file is too large: I may fetch at most %d MB. Nothing was passed on.", most>>20)
-	}
-	if errors.Is(err, errNoFolder) {
-		return "The folder for this chat's files was replaced by a link or a file on the machine, so nothing was stored or passed on. The log says where it is: remove it there, and send this again."
-	}
-	return "I could not fetch this file from Telegram. Nothing was passed on; please send it again."
 }
 
 // submit stores the prompt as a turn, which marks the updates handled in the same transaction.

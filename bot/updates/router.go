@@ -129,13 +129,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 // giveUp finishes an update over which ductor crashed more than once, and notifies its sender.
 func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdate) fate {
 	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
-	m := w.Message
-	switch {
-	case w.Callback != nil:
-		m = w.Callback.Message
-	case m == nil:
-		m = w.Edited
-	}
+	m := w.message()
 	r.finisher.Tell(ctx, conversationOf(m), m.ID, []int64{u.ID}, "I crashed more than once while I dealt with this, so I give it up. "+
 		"The log says what happened. If it matters, please send it in another way.", nil)
 	return taken

@@ -62,6 +62,45 @@ func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 // Close closes the directory.
 func (u *Uploads) Close() error { return u.root.Close() }
 
+// fetchTries and fetchPatience bound the fetching of one file; the connection may be slow, but not for ever.
+const (
+	fetchTries    = 4
+	fetchPatience = 5 * time.Minute
+)
+
+// fetch is save with retries.
+func (u *Uploads) fetch(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
+	defer cancel()
+	for try := 1; ; try++ {
+		a, err := u.save(ctx, in)
+		var refused *tgapi.AnswerError
+		final := err == nil || errors.Is(err, errTooLarge) || errors.Is(err, errNoFolder) ||
+			errors.As(err, &refused) && refused.Code < 500 && refused.Code != 429
+		if final || try == fetchTries {
+			return a, err
+		}
+		wait := time.Duration(try*try) * time.Second
+		if refused != nil {
+			wait = max(wait, refused.RetryAfter)
+		}
+		if pause(ctx, wait) != nil {
+			return a, err
+		}
+	}
+}
+
+// sentence says to the user what an error of fetch means.
+func (u *Uploads) sentence(err error) string {
+	if errors.Is(err, errTooLarge) {
+		return fmt.Sprintf("This file is too large: I may fetch at most %d MB. Nothing was passed on.", u.most>>20)
+	}
+	if errors.Is(err, errNoFolder) {
+		return "The folder for this chat's files was replaced by a link or a file on the machine, so nothing was stored or passed on. The log says where it is: remove it there, and send this again."
+	}
+	return "I could not fetch this file from Telegram. Nothing was passed on; please send it again."
+}
+
 // save fetches the file of in and keeps it. Doing it again after a crash overwrites what was kept.
 // errTooLarge says that Telegram will not hand it out.
 func (u *Uploads) save(ctx context.Context, in *Message) (orchestrator.Attachment, error) {

@@ -12,6 +12,17 @@ type wireUpdate struct {
 	Callback *wireCallback `json:"callback_query"`
 }
 
+// message is the message that an update brings, changes or presses a button of; nil if it does neither.
+func (u *wireUpdate) message() *wireMessage {
+	switch {
+	case u.Callback != nil:
+		return u.Callback.Message
+	case u.Message != nil:
+		return u.Message
+	}
+	return u.Edited
+}
+
 type wireCallback struct {
 	ID      string       `json:"id"`
 	From    wireUser     `json:"from"`
