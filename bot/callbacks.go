@@ -10,6 +10,7 @@ import (
 	"ductor/bot/approval"
 	"ductor/bot/card"
 	"ductor/bot/cron"
+	"ductor/bot/menu"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -20,24 +21,16 @@ import (
 // The actions of buttons. All but those of menus name what they act on, so they work after a restart too;
 // the domain says whether it can still be done. Those of menus carry a nonce.
 const (
-	actAgain      = "r"
-	actFresh      = "f"
-	actShow       = "v"
-	actCancel     = "c"
-	actResume     = "s"
-	actModel      = "w"
-	actPermission = "p"
-	actRole       = "o"
-	actSteer      = "t"
-	actInterrupt  = "i"
-	actRestart    = "e"
-	actKeep       = "k" // below the offer to restart: do not
-	actBusy       = "b"
-	actJobModel   = "u"
+	actAgain     = "r"
+	actFresh     = "f"
+	actShow      = "v"
+	actCancel    = "c"
+	actResume    = "s"
+	actSteer     = "t"
+	actInterrupt = "i"
+	actRestart   = "e"
+	actKeep      = "k" // below the offer to restart: do not
 )
-
-// menuCommands are the commands that the menus come from.
-var menuCommands = map[string]string{actModel: "model", actPermission: "permissions", actRole: "role", actBusy: "queue", actJobModel: "cron"}
 
 // turnButtons makes the buttons of cards and notices.
 type turnButtons struct{}
@@ -73,7 +66,7 @@ type callbacks struct {
 	desk   Desk
 	closer *updates.Finisher
 	voice  voice
-	menus  *menus
+	menus  *menu.Menus
 	log    *slog.Logger
 
 	approvals *approval.Screen
@@ -104,8 +97,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.cancel(ctx, p, cli.TurnID(what))
 	case actResume:
 		text, err = c.resume(ctx, p, orchestrator.SessionID(what))
-	case actModel, actPermission, actRole, actBusy, actJobModel:
-		text, err = c.menus.press(ctx, p, act, what)
+	case menu.ModelAction, menu.PermissionAction, menu.RoleAction, menu.BusyAction, menu.JobModelAction:
+		text, err = c.menu(ctx, p, act, what)
 	case approval.Action:
 		text, letters, err = c.decide(ctx, p, what)
 	case cron.Action:
@@ -209,14 +202,21 @@ func (c *callbacks) resume(ctx context.Context, p updates.Press, id orchestrator
 	return render.Cut("Your next message goes on with: "+orSomething(s.Title), 190), nil
 }
 
+func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (string, error) {
+	a, err := c.menus.Press(ctx, p.By, action, data)
+	if a.Expired {
+		c.voice.Unbutton(p.By.Conversation, p.Message)
+	}
+	c.edit(p, a.Edit)
+	return a.Text, err
+}
+
 func (c *callbacks) cron(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Notice, error) {
 	a, err := c.jobs.Press(ctx, p.By, p.Message, data)
 	if err != nil {
 		return "", nil, err
 	}
-	if a.Edit.Text != "" {
-		c.voice.Edit(p.By.Conversation, p.Message, a.Edit.Text, a.Edit.Keyboard)
-	}
+	c.edit(p, a.Edit)
 	if a.New.Text == "" {
 		return a.Text, nil, nil
 	}
@@ -225,4 +225,11 @@ func (c *callbacks) cron(ctx context.Context, p updates.Press, data string) (str
 		return "", nil, err
 	}
 	return a.Text, []orchestrator.Notice{notice}, nil
+}
+
+// edit shows a page in the message of a press; a page without text leaves it as it is.
+func (c *callbacks) edit(p updates.Press, page tgapi.Page) {
+	if page.Text != "" {
+		c.voice.Edit(p.By.Conversation, p.Message, page.Text, page.Keyboard)
+	}
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"ductor/bot/cron"
+	"ductor/bot/menu"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
@@ -25,11 +27,8 @@ type commands struct {
 	now     func() time.Time
 	log     *slog.Logger
 
-	wizard      *wizard
-	permissions *permissions
-	roles       *roles
-	busy        *busyModes
-	jobs        *cron.Screen
+	menus *menu.Menus
+	jobs  *cron.Screen
 }
 
 // menuItem is one line of the command menu.
@@ -43,10 +42,10 @@ func commandMenu() []menuItem {
 	return []menuItem{
 		{"new", "begin a new session"},
 		{"model", "choose agent, model and effort"},
-		{"permissions", "choose what the agent may do unasked"},
+		{"permissions", "choose what the agent may do without asking"},
 		{"role", "choose the role the agent plays"},
 		{"queue", "choose what becomes of messages while the agent works"},
-		{"cron", "what is asked by itself: list, add, change"},
+		{"cron", "jobs that run on a schedule: list, add, change"},
 		{"abort", "stop what runs and empty the queue"},
 		{"status", "what is set and what runs"},
 		{"sessions", "go on with an earlier session"},
@@ -65,15 +64,15 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 	case "new":
 		return c.fresh, true
 	case "model":
-		return c.menu(c.wizard.start), true
+		return c.model, true
 	case "permissions":
-		return c.menu(c.permissions.start), true
+		return c.page(c.menus.Permissions), true
 	case "role":
-		return c.menu(c.roles.start), true
+		return c.page(c.menus.Role), true
 	case "queue":
-		return c.menu(c.busy.start), true
+		return c.page(c.menus.Busy), true
 	case "cron":
-		return c.menu(c.cron), true
+		return c.page(c.jobs.Command), true
 	case "status":
 		return c.status, true
 	case "sessions":
@@ -125,22 +124,31 @@ func (c *commands) fresh(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, "New session: your next message begins it. /sessions leads back.")
 }
 
-func (c *commands) cron(ctx context.Context, r updates.Request) error {
-	page, err := c.jobs.Command(ctx, orchestrator.Press{Conversation: r.In.Conversation, Person: r.In.User, Updates: r.In.Updates()}, r.Args)
-	if err == nil {
+// page makes a handler of a command that a screen answers with a page.
+func (c *commands) page(command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error)) updates.CommandFunc {
+	return func(ctx context.Context, r updates.Request) {
+		page, err := command(ctx, r.In.By(), r.Args)
+		if err != nil {
+			c.fail(ctx, r, nothingChanged, err)
+			return
+		}
 		c.closer.Answer(ctx, r.In, page.Text, page.Keyboard)
 	}
-	return err
 }
 
-// menu makes a handler of what offers a menu, or chooses at once where the command says what.
-func (c *commands) menu(start func(ctx context.Context, r updates.Request) error) updates.CommandFunc {
-	return func(ctx context.Context, r updates.Request) {
-		if err := start(ctx, r); err != nil {
-			c.fail(ctx, r, "I could not do that; nothing was changed.", err)
-		}
+func (c *commands) model(ctx context.Context, r updates.Request) {
+	page, sent, err := c.menus.Model(ctx, r.In.By(), r.Args)
+	switch {
+	case err != nil:
+		c.fail(ctx, r, nothingChanged, err)
+	case sent != nil:
+		c.closer.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
+	default:
+		c.closer.Answer(ctx, r.In, page.Text, page.Keyboard)
 	}
 }
+
+const nothingChanged = "I could not do that; nothing was changed."
 
 func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	if r.Args == "" {

@@ -2,8 +2,8 @@ package bot
 
 import (
 	"context"
-	"time"
 
+	"ductor/bot/menu"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -13,6 +13,7 @@ import (
 // Methods answer quickly: none waits for an agent to start or to end. Safe for concurrent use.
 type Desk interface {
 	orchestrator.AskDesk
+	menu.Service
 
 	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
 	Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
@@ -41,24 +42,7 @@ type Desk interface {
 	// ShowAgain sends the outcome of an ended turn as new messages.
 	ShowAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) error
 
-	// SetModel chooses agent, model and effort for a conversation; empty values mean the defaults.
-	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error
-	// Menu says for each agent whether it can be used where the conversation's next turn runs, and which models it has.
-	Menu(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
-	// MenuNow is Menu without waiting for an agent: the Err of one that is still being asked is cli.ErrLoading.
-	MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
-	// SetPermission chooses what the agent may do unasked from the next turn on.
-	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, by orchestrator.PersonID) error
-	// Bypass lets everything through from the next turn on, for a while or until a restart.
-	Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error
-	// Roles lists the names of the configured roles, sorted.
-	Roles() []string
-	// SetRole chooses the role the agent plays from the next turn on, in the same session; an empty name
-	// is none. ErrNoRole for one that is not configured.
-	SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error
 	// SetDir chooses the working directory and returns it as an absolute path. ErrOutsideRoot and
 	// ErrNotADir say what is wrong with one that is refused.
 	SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error)
-	// Status says what a conversation is set to and busy with.
-	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 }

@@ -7,6 +7,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/cron"
+	"ductor/bot/menu"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/orchestrator"
@@ -34,38 +35,39 @@ type handlers struct {
 	approvals *approval.Screen
 	restarts  *restarts
 	jobs      *cron.Screen
+	beside    func(func(ctx context.Context)) // of the router
 }
 
 var _ updates.Handler = (*handlers)(nil)
 
 func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
-	open := &menus{closer: f, voice: p.voice, now: o.Now, random: p.random, byID: make(map[string]menu)}
-	restarts := &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice}
-	models := &wizard{desk: p.desk, closer: f, menus: open}
-	jobs := cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: models, Now: o.Now, Random: p.random, Log: o.Log})
-	return &handlers{
-		commands: &commands{
-			desk: p.desk, closer: f, voice: p.voice, notices: p.notices, now: o.Now, log: o.Log,
-			wizard:      models,
-			permissions: &permissions{desk: p.desk, closer: f, menus: open},
-			roles:       &roles{desk: p.desk, closer: f, menus: open},
-			busy:        &busyModes{desk: p.desk, closer: f, menus: open},
-			jobs:        jobs,
+	h := &handlers{approvals: p.approvals}
+	menus := menu.New(menu.Options{
+		Service: p.desk, Now: o.Now, Random: p.random,
+		Beside: func(f func(ctx context.Context)) { h.beside(f) },
+		Edit: func(in orchestrator.ConversationID, message int, page tgapi.Page) {
+			p.voice.Edit(in, message, page.Text, page.Keyboard)
 		},
-		callbacks: &callbacks{
-			desk: p.desk, closer: f, voice: p.voice, notices: p.notices, menus: open, log: o.Log,
-			approvals: p.approvals, restarts: restarts, queue: p.queue, jobs: jobs,
-		},
-		approvals: p.approvals, restarts: restarts, jobs: jobs,
+	})
+	h.restarts = &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice}
+	h.jobs = cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: menus, Now: o.Now, Random: p.random, Log: o.Log})
+	h.commands = &commands{
+		desk: p.desk, closer: f, voice: p.voice, notices: p.notices, now: o.Now, log: o.Log,
+		menus: menus, jobs: h.jobs,
 	}
+	h.callbacks = &callbacks{
+		desk: p.desk, closer: f, voice: p.voice, notices: p.notices, menus: menus, log: o.Log,
+		approvals: p.approvals, restarts: h.restarts, queue: p.queue, jobs: h.jobs,
+	}
+	return h
 }
 
 // router makes the router that calls h. It is to be stopped in the end.
 func (h *handlers) router(o updates.RouterOptions) *updates.Router {
 	o.Handler = h
 	r := updates.NewRouter(o)
-	h.callbacks.menus.beside = r.Beside
+	h.beside = r.Beside
 	return r
 }
 
@@ -101,8 +103,7 @@ func (h *handlers) decided(ctx context.Context, in *updates.Message) bool {
 
 // changesJob says whether a reply was for a job, and finishes it if so.
 func (h *handlers) changesJob(ctx context.Context, in *updates.Message) bool {
-	by := orchestrator.Press{Conversation: in.Conversation, Person: in.User, Updates: in.Updates()}
-	state := h.jobs.Reply(ctx, cron.Reply{By: by, To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) { h.closer.Answer(ctx, in, p.Text, p.Keyboard) })
+	state := h.jobs.Reply(ctx, cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) { h.closer.Answer(ctx, in, p.Text, p.Keyboard) })
 	if state == cron.Done {
 		h.voice.Unbutton(in.Conversation, in.ReplyTo)
 	}

@@ -135,7 +135,7 @@ func TestRulesAreRevoked(t *testing.T) {
 		s.say("/permissions")
 		m := s.card("1 rule lets through")
 		s.press(m, "Rules (1)")
-		m = s.card("because somebody allowed it")
+		m = s.card("because a user allowed it")
 		if !strings.Contains(m.Text, "1. Bash(git status *) · Claude in /, until it is revoked") {
 			s.Errorf("listed %q", m.Text)
 		}

@@ -198,7 +198,7 @@ func TestTooManyJobsAreRefused(t *testing.T) {
 	})
 }
 
-func FuzzParseCronData(f *testing.F) {
+func FuzzParseButton(f *testing.F) {
 	f.Add("o:0123456789abcdef:")
 	f.Add("v:+AQIDBAUGBwgJ:m1")
 	f.Add("l::3")

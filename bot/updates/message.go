@@ -38,6 +38,11 @@ type part struct {
 // Updates lists the one update of in, to be finished.
 func (in *Message) Updates() []int64 { return []int64{in.Update} }
 
+// By is the sender, as of a press in the conversation.
+func (in *Message) By() orchestrator.Press {
+	return orchestrator.Press{Conversation: in.Conversation, Person: in.User, Of: in.Rights, Updates: in.Updates()}
+}
+
 // Quote is the message that an answer replies to: this one in a group, and none, 0, in a private chat.
 func (in *Message) Quote() int {
 	if in.Private {

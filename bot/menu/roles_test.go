@@ -1,11 +1,10 @@
-package bot
+package menu
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"unicode/utf16"
 
 	"pgregory.net/rapid"
@@ -33,15 +32,14 @@ func TestRoleByCommand(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inbound(t, func(t *testing.T, r *inboundRig) {
-				r.desk.roles = tt.roles
-				r.send(r.text("/role " + tt.args))
-				synctest.Wait()
-				if calls := r.desk.Calls(); !slices.Equal(calls, tt.calls) {
+			withMenus(t, func(t *testing.T, r *rig) {
+				r.service.roles = tt.roles
+				r.command("/role " + tt.args)
+				if calls := r.service.calls; !slices.Equal(calls, tt.calls) {
 					t.Errorf("calls %q, want %q", calls, tt.calls)
 				}
-				if l := r.journal.lastLetter(t); !strings.Contains(l.Text, tt.said) {
-					t.Errorf("letter %q, want %q", l.Text, tt.said)
+				if l := r.page; !strings.Contains(l.Text, tt.said) {
+					t.Errorf("it says %q, want %q", l.Text, tt.said)
 				}
 			})
 		})
@@ -49,41 +47,38 @@ func TestRoleByCommand(t *testing.T) {
 }
 
 func TestTheRoleMenu(t *testing.T) {
-	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.desk.roles = []string{"author", "reviewer"}
-		r.desk.status.Role = "reviewer"
-		r.send(r.text("/role"))
-		synctest.Wait()
-		k := r.journal.lastLetter(t).Keyboard
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.roles = []string{"author", "reviewer"}
+		r.service.status.Role = "reviewer"
+		r.command("/role")
+		k := r.page.Keyboard
 		if names := buttonNames(k); !slices.Equal(names, []string{"none", "author", "✓ reviewer", "Close"}) {
 			t.Errorf("buttons %q", names)
 		}
-		r.send(r.press(k[0][0].Data, 9), r.press(k[0][0].Data, 9))
-		synctest.Wait()
-		if calls := r.desk.Calls(); !slices.Equal(calls, []string{`role 7/0 ""`}) {
+		r.press(k[0][0].Data)
+		r.press(k[0][0].Data)
+		if calls := r.service.calls; !slices.Equal(calls, []string{`role 7/0 ""`}) {
 			t.Errorf("calls %q", calls)
 		}
-		if answers := r.voice.answers; !slices.Equal(answers, []string{"Role: none", "This menu has expired and nothing was changed. Send /role for a new one."}) {
+		if answers := r.answers; !slices.Equal(answers, []string{"Role: none", "This menu has expired and nothing was changed. Send /role for a new one."}) {
 			t.Errorf("answers %q", answers)
 		}
-		if e := r.voice.edits[0]; e.Keyboard != nil || !strings.Contains(e.Text, "plays no role") {
+		if e := r.edits[0]; e.Keyboard != nil || !strings.Contains(e.Text, "plays no role") {
 			t.Errorf("the menu became %+v", e)
 		}
 	})
 }
 
 func TestClosingTheRoleMenuChangesNothing(t *testing.T) {
-	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.desk.roles = []string{"reviewer"}
-		r.send(r.text("/role"))
-		synctest.Wait()
-		k := r.journal.lastLetter(t).Keyboard
-		r.send(r.press(k[len(k)-1][0].Data, 9))
-		synctest.Wait()
-		if calls := r.desk.Calls(); len(calls) > 0 {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.roles = []string{"reviewer"}
+		r.command("/role")
+		k := r.page.Keyboard
+		r.press(k[len(k)-1][0].Data)
+		if calls := r.service.calls; len(calls) > 0 {
 			t.Errorf("calls %q", calls)
 		}
-		if e := r.voice.edits[0]; e.Text != "Nothing was changed: role none" || e.Keyboard != nil {
+		if e := r.edits[0]; e.Text != "Nothing was changed: role none" || e.Keyboard != nil {
 			t.Errorf("the menu became %+v", e)
 		}
 	})
@@ -94,11 +89,10 @@ func TestTheRoleMenuOpensWhereTheRoleIs(t *testing.T) {
 	for i := range 20 {
 		m.names = append(m.names, fmt.Sprintf("role-%02d", i))
 	}
-	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.desk.roles, r.desk.status.Role = m.names[1:], m.current
-		r.send(r.text("/role"))
-		synctest.Wait()
-		names := buttonNames(r.journal.lastLetter(t).Keyboard)
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.roles, r.service.status.Role = m.names[1:], m.current
+		r.command("/role")
+		names := buttonNames(r.page.Keyboard)
 		if !slices.Contains(names, "✓ role-09") || !slices.Contains(names, "2 of 3") {
 			t.Errorf("buttons %q", names)
 		}
@@ -110,24 +104,24 @@ func TestTheRoleMenuOpensWhereTheRoleIs(t *testing.T) {
 func TestEveryRoleCanBeChosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		roles := rapid.SliceOfNDistinct(rapid.StringN(1, 300, -1), 1, 40, rapid.ID).Draw(rt, "roles")
-		m := &roleMenu{menuFrame: menuFrame{act: actRole, nonce: "AAAAAAAAAAAA"}, names: append([]string{""}, roles...)}
+		m := &roleMenu{frame: frame{action: RoleAction, nonce: "AAAAAAAAAAAA"}, names: append([]string{""}, roles...)}
 		m.current = rapid.SampledFrom(m.names).Draw(rt, "current")
 		reached := make(map[string]bool)
 		for m.page = range tgapi.Pages(len(m.names)) {
-			text, keyboard := m.view()
-			if n := len(utf16.Encode([]rune(text))); n > 4096 {
+			page := m.view()
+			if n := len(utf16.Encode([]rune(page.Text))); n > 4096 {
 				rt.Fatalf("the text has %d units", n)
 			}
-			for _, row := range keyboard {
+			for _, row := range page.Keyboard {
 				for _, b := range row {
 					if len(b.Data) > tgapi.DataLimit || strings.TrimSpace(b.Text) == "" {
 						rt.Fatalf("button %+v", b)
 					}
 					at := *m
 					_, what, _ := strings.Cut(b.Data, ":")
-					if _, _, op, ok := parseMenuData(what); !ok {
+					if _, _, op, ok := parseData(what); !ok {
 						rt.Fatalf("data %q is not understood", b.Data)
-					} else if at.turn(op) == menuDone {
+					} else if at.press(op) == stateDone {
 						reached[at.chosen] = true
 					}
 				}
@@ -148,12 +142,12 @@ func FuzzRoleMenuPresses(f *testing.F) {
 	f.Fuzz(func(t *testing.T, what string) {
 		m := &roleMenu{names: []string{"", "reviewer"}}
 		p := &permissionMenu{}
-		if _, _, op, ok := parseMenuData(what); ok {
-			if m.turn(op) == menuDone && !slices.Contains(m.names, m.chosen) {
+		if _, _, op, ok := parseData(what); ok {
+			if m.press(op) == stateDone && !slices.Contains(m.names, m.chosen) {
 				t.Errorf("chosen %q", m.chosen)
 			}
-			p.turn(op)
-			p.turn(op)
+			p.press(op)
+			p.press(op)
 		}
 		m.view()
 		p.view()

@@ -1,4 +1,4 @@
-package bot
+package menu
 
 import (
 	"context"
@@ -8,22 +8,14 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
-	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
-// permissions is the menu of what the agent may do unasked.
-type permissions struct {
-	desk   Desk
-	closer *updates.Finisher
-	menus  *menus
-}
-
-// permissionMenu is one open menu of modes.
+// permissionMenu is one open menu of what the agent may do without asking.
 type permissionMenu struct {
-	menuFrame
-	desk       Desk
+	frame
+	service    Service
 	current    cli.PermissionMode
 	cannot     map[cli.PermissionMode]string // what the agent does not do
 	rules      []orchestrator.Rule           // that let through what was allowed before
@@ -53,38 +45,32 @@ func meaningOf(mode cli.PermissionMode) string {
 	return ""
 }
 
-// start answers "/permissions": with a mode it sets it at once, without it opens the menu. Bypass is
-// confirmed either way.
-func (c *permissions) start(ctx context.Context, r updates.Request) error {
-	now, err := c.desk.Permissions(ctx, r.In.Conversation)
+// Permissions answers "/permissions": with a mode it sets it at once, without one it opens the menu. Bypass is confirmed
+// either way.
+func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	now, err := k.service.Permissions(ctx, by.Conversation)
 	if err != nil {
-		return err
+		return tgapi.Page{}, err
 	}
-	m := &permissionMenu{menuFrame: menuFrame{act: actPermission}, desk: c.desk, current: now.Mode, until: now.BypassUntil,
+	m := &permissionMenu{frame: frame{action: PermissionAction}, service: k.service, current: now.Mode, until: now.BypassUntil,
 		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot}
-	if r.Args == "" {
-		return c.menus.offer(ctx, r, m)
+	if args == "" {
+		return k.open(by.Conversation, m)
 	}
-	mode, lasts, ok := modeAndTime(r.Args)
+	mode, lasts, ok := modeAndTime(args)
 	if lasts > 0 {
 		m.lasts = lasts
 	}
 	switch {
 	case !ok && mode == cli.Bypass:
-		c.closer.Answer(ctx, r.In, "Write how long it lasts, such as /permissions bypass 30m, a day at most.", nil)
-		return nil
+		return tgapi.Page{Text: "Write how long it lasts, such as /permissions bypass 30m, a day at most."}, nil
 	case !ok:
-		c.closer.Answer(ctx, r.In, "There is no such permission mode. There are: "+modeNames()+".", nil)
-		return nil
+		return tgapi.Page{Text: "There is no such permission mode. There are: " + modeNames() + "."}, nil
 	case mode == cli.Bypass:
 		m.confirming = true
-		return c.menus.offer(ctx, r, m)
+		return k.open(by.Conversation, m)
 	}
-	if err := c.desk.SetPermission(ctx, r.In.Conversation, mode, r.In.User); err != nil {
-		return err
-	}
-	c.closer.Answer(ctx, r.In, m.setText(mode), nil)
-	return nil
+	return tgapi.Page{Text: m.setText(mode)}, k.service.SetPermission(ctx, by.Conversation, mode, by.Person)
 }
 
 // modeAndTime reads a mode, and after bypass how long it lasts.
@@ -138,42 +124,44 @@ func modeNames() string {
 	return strings.Join(names, ", ")
 }
 
-func (m *permissionMenu) turn(op menuOp) menuState {
+func (m *permissionMenu) press(o op) state {
 	modes := cli.PermissionModes()
-	switch kind := string(op.kind); {
+	switch kind := string(o.kind); {
 	case kind == opClose:
-		return menuClosed
+		return stateClosed
 	case kind == opBack:
 		m.listing, m.page = false, 0
 	case kind == opRules && !m.confirming && len(m.rules) > 0:
 		m.listing = true
 	case m.listing:
-		return m.turnRules(op)
+		return m.pressRules(o)
 	case kind == opConfirm && m.confirming:
 		m.chosen = cli.Bypass
-		return menuDone
-	case kind == opPick && !m.confirming && op.arg >= 0 && op.arg < len(modes):
-		if modes[op.arg] == cli.Bypass {
+		return stateDone
+	case kind == opPick && !m.confirming && o.arg >= 0 && o.arg < len(modes):
+		if modes[o.arg] == cli.Bypass {
 			m.confirming = true
-			return menuOpen
+			return stateOpen
 		}
-		m.chosen = modes[op.arg]
-		return menuDone
+		m.chosen = modes[o.arg]
+		return stateDone
 	}
-	return menuOpen
+	return stateOpen
 }
 
-func (m *permissionMenu) view() (string, tgapi.Keyboard) {
+func (m *permissionMenu) view() tgapi.Page {
 	if m.confirming {
-		return "With bypass the agent runs any command and changes any file that you could, without asking, for " +
+		return tgapi.Page{
+			Text: "With bypass the agent runs any command and changes any file that you could, without asking, for " +
 				render.Span(m.lasts) + ". Sure?",
-			tgapi.Keyboard{{{Text: "Yes, bypass everything", Data: m.data(opConfirm, 0)}}, {{Text: "Cancel", Data: m.data(opClose, 0)}}}
+			Keyboard: tgapi.Keyboard{{{Text: "Yes, bypass everything", Data: m.data(opConfirm, 0)}}, {{Text: "Cancel", Data: m.data(opClose, 0)}}},
+		}
 	}
 	if m.listing {
 		return m.viewRules()
 	}
 	var b strings.Builder
-	b.WriteString("Now: " + render.WithBypassLeft(m.current, m.until, time.Now()) + "\n\nWhat may the agent do unasked?")
+	b.WriteString("Now: " + render.WithBypassLeft(m.current, m.until, time.Now()) + "\n\nWhat may the agent do without asking?")
 	var keyboard tgapi.Keyboard
 	for i, mode := range cli.PermissionModes() {
 		b.WriteString("\n" + m.line(mode))
@@ -183,7 +171,7 @@ func (m *permissionMenu) view() (string, tgapi.Keyboard) {
 		b.WriteString("\n\nBesides, " + render.Count(n, "rule lets", "rules let") + " through what was allowed here.")
 		keyboard = append(keyboard, []tgapi.Button{{Text: fmt.Sprintf("Rules (%d)…", n), Data: m.data(opRules, 0)}})
 	}
-	return b.String(), append(keyboard, []tgapi.Button{m.closeButton()})
+	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
 }
 
 func (m *permissionMenu) unchanged() string { return modeLine(m.current) }
@@ -192,9 +180,9 @@ func (m *permissionMenu) store(ctx context.Context, by orchestrator.Press) (said
 	if m.revoked != nil {
 		return m.revoke(ctx, by)
 	}
-	set := func() error { return m.desk.SetPermission(ctx, m.conv, m.chosen, by.Person) }
+	set := func() error { return m.service.SetPermission(ctx, m.conv, m.chosen, by.Person) }
 	if m.chosen == cli.Bypass {
-		set = func() error { return m.desk.Bypass(ctx, m.conv, m.lasts, by.Person) }
+		set = func() error { return m.service.Bypass(ctx, m.conv, m.lasts, by.Person) }
 	}
 	if err := set(); err != nil {
 		return "", "", err

@@ -1,4 +1,4 @@
-package bot
+package menu
 
 import (
 	"errors"
@@ -14,38 +14,38 @@ import (
 // What the model menu shows at each step, and how a press moves it.
 
 // turn moves the menu by one press. Presses that make no sense at this step leave it as it is.
-func (m *modelMenu) turn(op menuOp) menuState {
-	switch string(op.kind) {
+func (m *modelMenu) press(o op) state {
+	switch string(o.kind) {
 	case opClose:
-		return menuClosed
+		return stateClosed
 	case opBack:
 		m.back()
 	case opAgent:
-		if m.agent < 0 && op.arg >= 0 && op.arg < len(m.entries) && usable(m.entries[op.arg]) {
-			m.enterAgent(op.arg)
+		if m.agent < 0 && o.arg >= 0 && o.arg < len(m.entries) && usable(m.entries[o.arg]) {
+			m.enterAgent(o.arg)
 		}
 	case opPage:
-		if m.agent >= 0 && m.model < 0 && op.arg >= 0 && op.arg < m.pages() {
-			m.page = op.arg
+		if m.agent >= 0 && m.model < 0 && o.arg >= 0 && o.arg < m.pages() {
+			m.page = o.arg
 		}
 	case opModel:
-		if m.agent < 0 || m.model >= 0 || op.arg < 0 || op.arg >= len(m.models()) {
+		if m.agent < 0 || m.model >= 0 || o.arg < 0 || o.arg >= len(m.models()) {
 			break
 		}
-		m.model = op.arg
-		if len(m.models()[op.arg].Efforts) == 0 {
+		m.model = o.arg
+		if len(m.models()[o.arg].Efforts) == 0 {
 			return m.choose("")
 		}
 	case opEffort:
-		if m.agent < 0 || m.model < 0 || op.arg < -1 || op.arg >= len(m.models()[m.model].Efforts) {
+		if m.agent < 0 || m.model < 0 || o.arg < -1 || o.arg >= len(m.models()[m.model].Efforts) {
 			break
 		}
-		if op.arg < 0 {
+		if o.arg < 0 {
 			return m.choose("")
 		}
-		return m.choose(m.models()[m.model].Efforts[op.arg])
+		return m.choose(m.models()[m.model].Efforts[o.arg])
 	}
-	return menuOpen
+	return stateOpen
 }
 
 func (m *modelMenu) back() {
@@ -71,9 +71,9 @@ func (m *modelMenu) models() []cli.Model { return m.entries[m.agent].Models }
 
 func (m *modelMenu) pages() int { return tgapi.Pages(len(m.models())) }
 
-func (m *modelMenu) choose(effort cli.Effort) menuState {
+func (m *modelMenu) choose(effort cli.Effort) state {
 	m.chosen = choice{m.entries[m.agent].Agent, m.models()[m.model].ID, effort}
-	return menuDone
+	return stateDone
 }
 
 // isCurrent says whether model is what the conversation uses: chosen, or the agent's default where none is.
@@ -84,7 +84,7 @@ func (m *modelMenu) isCurrent(model cli.Model) bool {
 	return model.ID == m.current.Model || m.current.Model == "" && model.Default
 }
 
-func (m *modelMenu) view() (string, tgapi.Keyboard) {
+func (m *modelMenu) view() tgapi.Page {
 	switch {
 	case m.agent < 0:
 		return m.agentsView()
@@ -99,7 +99,7 @@ func (m *modelMenu) head() string {
 	return "Now: " + m.unchanged() + "\n\n"
 }
 
-func (m *modelMenu) agentsView() (string, tgapi.Keyboard) {
+func (m *modelMenu) agentsView() tgapi.Page {
 	var b strings.Builder
 	b.WriteString(m.head())
 	var keyboard tgapi.Keyboard
@@ -124,10 +124,10 @@ func (m *modelMenu) agentsView() (string, tgapi.Keyboard) {
 			fmt.Fprintf(&b, "\n\n%s: %s", e.Agent, unusableBecause(e))
 		}
 	}
-	return b.String(), append(keyboard, []tgapi.Button{m.closeButton()})
+	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
 }
 
-func (m *modelMenu) modelsView() (string, tgapi.Keyboard) {
+func (m *modelMenu) modelsView() tgapi.Page {
 	var b strings.Builder
 	b.WriteString(m.head())
 	fmt.Fprintf(&b, "Which model of %s?", m.entries[m.agent].Agent)
@@ -141,10 +141,10 @@ func (m *modelMenu) modelsView() (string, tgapi.Keyboard) {
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(name, m.isCurrent(model)), Data: m.data(opModel, from+i)}})
 	}
 	keyboard = append(keyboard, m.pager(m.page, m.pages())...)
-	return b.String(), append(keyboard, m.foot())
+	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, m.foot())}
 }
 
-func (m *modelMenu) effortsView() (string, tgapi.Keyboard) {
+func (m *modelMenu) effortsView() tgapi.Page {
 	model := m.models()[m.model]
 	here := m.isCurrent(model)
 	def := "Default"
@@ -155,7 +155,7 @@ func (m *modelMenu) effortsView() (string, tgapi.Keyboard) {
 	for i, e := range model.Efforts {
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(e), here && m.current.Effort == e), Data: m.data(opEffort, i)}})
 	}
-	return m.head() + "How hard is " + modelName(model) + " to think?", append(keyboard, m.foot())
+	return tgapi.Page{Text: m.head() + "How hard is " + modelName(model) + " to think?", Keyboard: append(keyboard, m.foot())}
 }
 
 func (m *modelMenu) foot() []tgapi.Button {

@@ -1,4 +1,4 @@
-package bot
+package menu
 
 import (
 	"context"
@@ -7,21 +7,13 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
-	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
-// busyModes is the menu of what becomes of a message that comes while a turn runs.
-type busyModes struct {
-	desk   Desk
-	closer *updates.Finisher
-	menus  *menus
-}
-
-// busyMenu is one open menu of modes.
+// busyMenu is one open menu of what becomes of a message that comes while a turn runs.
 type busyMenu struct {
-	menuFrame
-	desk    Desk
+	frame
+	service Service
 	current orchestrator.BusyMode
 	chosen  orchestrator.BusyMode
 }
@@ -34,53 +26,48 @@ func busyMeaning(mode orchestrator.BusyMode) string {
 	case orchestrator.BusySteer:
 		return "the agent gets it while it works; where the agent cannot, it runs next."
 	case orchestrator.BusyInterrupt:
-		return "what runs is stopped, and it runs next."
+		return "the running turn is stopped, and it runs next."
 	}
 	return ""
 }
 
-// start answers "/queue": with a mode it sets it at once, without it opens the menu.
-func (c *busyModes) start(ctx context.Context, r updates.Request) error {
-	if r.Args != "" {
-		return c.chooseByName(ctx, r)
+// Busy answers "/queue": with a mode it sets it at once, without one it opens the menu.
+func (k *Menus) Busy(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	if args != "" {
+		return k.busyByName(ctx, by.Conversation, args)
 	}
-	st, err := c.desk.Status(ctx, r.In.Conversation)
+	st, err := k.service.Status(ctx, by.Conversation)
 	if err != nil {
-		return err
+		return tgapi.Page{}, err
 	}
-	return c.menus.offer(ctx, r, &busyMenu{menuFrame: menuFrame{act: actBusy}, desk: c.desk, current: st.Busy})
+	return k.open(by.Conversation, &busyMenu{frame: frame{action: BusyAction}, service: k.service, current: st.Busy})
 }
 
-func (c *busyModes) chooseByName(ctx context.Context, r updates.Request) error {
-	mode := orchestrator.BusyMode(strings.ToLower(r.Args))
+func (k *Menus) busyByName(ctx context.Context, in orchestrator.ConversationID, name string) (tgapi.Page, error) {
+	mode := orchestrator.BusyMode(strings.ToLower(name))
 	if !slices.Contains(orchestrator.BusyModes(), mode) {
-		c.closer.Answer(ctx, r.In, "There is no such mode. There are: queue, steer, interrupt.", nil)
-		return nil
+		return tgapi.Page{Text: "There is no such mode. There are: queue, steer, interrupt."}, nil
 	}
-	if err := c.desk.SetBusy(ctx, r.In.Conversation, mode); err != nil {
-		return err
-	}
-	c.closer.Answer(ctx, r.In, busySetText(mode), nil)
-	return nil
+	return tgapi.Page{Text: busySetText(mode)}, k.service.SetBusy(ctx, in, mode)
 }
 
 func busySetText(mode orchestrator.BusyMode) string {
 	return "Set. A message that comes while the agent works: " + busyMeaning(mode)
 }
 
-func (m *busyMenu) turn(op menuOp) menuState {
+func (m *busyMenu) press(o op) state {
 	modes := orchestrator.BusyModes()
-	switch kind := string(op.kind); {
+	switch kind := string(o.kind); {
 	case kind == opClose:
-		return menuClosed
-	case kind == opPick && op.arg >= 0 && op.arg < len(modes):
-		m.chosen = modes[op.arg]
-		return menuDone
+		return stateClosed
+	case kind == opPick && o.arg >= 0 && o.arg < len(modes):
+		m.chosen = modes[o.arg]
+		return stateDone
 	}
-	return menuOpen
+	return stateOpen
 }
 
-func (m *busyMenu) view() (string, tgapi.Keyboard) {
+func (m *busyMenu) view() tgapi.Page {
 	var b strings.Builder
 	b.WriteString("Now: " + string(m.current) + "\n\nWhat becomes of a message that comes while the agent works?")
 	var keyboard tgapi.Keyboard
@@ -88,13 +75,13 @@ func (m *busyMenu) view() (string, tgapi.Keyboard) {
 		b.WriteString("\n" + string(mode) + ": " + busyMeaning(mode))
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
 	}
-	return b.String(), append(keyboard, []tgapi.Button{m.closeButton()})
+	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
 }
 
 func (m *busyMenu) unchanged() string { return string(m.current) + ": " + busyMeaning(m.current) }
 
 func (m *busyMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
-	if err := m.desk.SetBusy(ctx, m.conv, m.chosen); err != nil {
+	if err := m.service.SetBusy(ctx, m.conv, m.chosen); err != nil {
 		return "", "", err
 	}
 	return busySetText(m.chosen), "While the agent works: " + string(m.chosen), nil

@@ -1,4 +1,4 @@
-package bot
+package menu
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// The part of the permissions menu that lists the rules people made, each with a button that takes it back.
+// The part of the permissions menu that lists the rules that users made, each with a button that takes it back.
 
 // ruleShown is how much of a rule the list shows, and a button.
 const (
@@ -19,20 +19,20 @@ const (
 	ruleButton = 40
 )
 
-func (m *permissionMenu) turnRules(op menuOp) menuState {
-	switch kind := string(op.kind); {
-	case kind == opPage && op.arg >= 0 && op.arg < tgapi.Pages(len(m.rules)):
-		m.page = op.arg
-	case kind == opPick && op.arg >= 0 && op.arg < len(m.rules):
-		m.revoked = &m.rules[op.arg]
-		return menuDone
+func (m *permissionMenu) pressRules(o op) state {
+	switch kind := string(o.kind); {
+	case kind == opPage && o.arg >= 0 && o.arg < tgapi.Pages(len(m.rules)):
+		m.page = o.arg
+	case kind == opPick && o.arg >= 0 && o.arg < len(m.rules):
+		m.revoked = &m.rules[o.arg]
+		return stateDone
 	}
-	return menuOpen
+	return stateOpen
 }
 
-func (m *permissionMenu) viewRules() (string, tgapi.Keyboard) {
+func (m *permissionMenu) viewRules() tgapi.Page {
 	var b strings.Builder
-	b.WriteString("What goes through unasked because somebody allowed it. A button takes it back.\n")
+	b.WriteString("The agent does this without asking, because a user allowed it. A button takes it back.\n")
 	var keyboard tgapi.Keyboard
 	from, to := tgapi.PageBounds(m.page, len(m.rules))
 	for i, r := range m.rules[from:to] {
@@ -42,7 +42,7 @@ func (m *permissionMenu) viewRules() (string, tgapi.Keyboard) {
 		}})
 	}
 	keyboard = append(keyboard, m.pager(m.page, tgapi.Pages(len(m.rules)))...)
-	return b.String(), append(keyboard, []tgapi.Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()})
+	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()})}
 }
 
 // ruleScope says for whom and how long a rule counts.
@@ -56,7 +56,7 @@ func ruleScope(r orchestrator.Rule) string {
 
 func (m *permissionMenu) revoke(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
 	text := render.Cut(render.OneLine(render.Revealed(m.revoked.Text)), ruleShown)
-	err = m.desk.Revoke(ctx, m.revoked.ID, by)
+	err = m.service.Revoke(ctx, m.revoked.ID, by)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoRule):
 		return "There is no such rule any more: " + text, "It was gone already.", nil

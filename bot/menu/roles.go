@@ -1,4 +1,4 @@
-package bot
+package menu
 
 import (
 	"context"
@@ -8,21 +8,13 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
-	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
-// roles is the menu of who the agent is to be.
-type roles struct {
-	desk   Desk
-	closer *updates.Finisher
-	menus  *menus
-}
-
 // roleMenu is one open menu of roles.
 type roleMenu struct {
-	menuFrame
-	desk    Desk
+	frame
+	service Service
 	names   []string // the first is empty: none
 	current string
 	page    int
@@ -32,38 +24,32 @@ type roleMenu struct {
 const noRolesYet = "No roles are configured. A role is a system prompt with a name: add one to config.toml and start ductor again.\n\n" +
 	"[roles.reviewer]\nprompt = \"You review code. Point at bugs first, style last.\""
 
-// start answers "/role": with a name it sets the role at once, without it opens the menu.
-func (c *roles) start(ctx context.Context, r updates.Request) error {
-	names := c.desk.Roles()
+// Role answers "/role": with a name it sets the role at once, without one it opens the menu.
+func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	names := k.service.Roles()
 	if len(names) == 0 {
-		c.closer.Answer(ctx, r.In, noRolesYet, nil)
-		return nil
+		return tgapi.Page{Text: noRolesYet}, nil
 	}
 	names = append([]string{""}, names...)
-	if r.Args != "" {
-		return c.chooseByName(ctx, r, names)
+	if args != "" {
+		return k.roleByName(ctx, by.Conversation, args, names)
 	}
-	st, err := c.desk.Status(ctx, r.In.Conversation)
+	st, err := k.service.Status(ctx, by.Conversation)
 	if err != nil {
-		return err
+		return tgapi.Page{}, err
 	}
-	m := &roleMenu{menuFrame: menuFrame{act: actRole}, desk: c.desk, names: names, current: st.Role}
+	m := &roleMenu{frame: frame{action: RoleAction}, service: k.service, names: names, current: st.Role}
 	m.page = tgapi.PageOf(max(slices.Index(names, st.Role), 0))
-	return c.menus.offer(ctx, r, m)
+	return k.open(by.Conversation, m)
 }
 
-func (c *roles) chooseByName(ctx context.Context, r updates.Request, names []string) error {
-	name, ok := roleNamed(r.Args, names)
+func (k *Menus) roleByName(ctx context.Context, in orchestrator.ConversationID, name string, names []string) (tgapi.Page, error) {
+	role, ok := roleNamed(name, names)
 	if !ok {
-		c.closer.Answer(ctx, r.In, noSuchRole(r.Args, names), nil)
-		return nil
+		return tgapi.Page{Text: noSuchRole(name, names)}, nil
 	}
-	text, err := setRole(ctx, c.desk, r.In.Conversation, name)
-	if err != nil {
-		return err
-	}
-	c.closer.Answer(ctx, r.In, text, nil)
-	return nil
+	text, err := setRole(ctx, k.service, in, role)
+	return tgapi.Page{Text: text}, err
 }
 
 // roleNamed finds a role by its name as it is written, else by one that differs in case only. A role that
@@ -100,47 +86,50 @@ func roleLabel(name string) string {
 	return fmt.Sprintf("%q", render.Cut(name, 20))
 }
 
-// setRole stores a role and says what follows. Who answers is said too, because a role may name an agent.
-func setRole(ctx context.Context, desk Desk, id orchestrator.ConversationID, name string) (string, error) {
-	if err := desk.SetRole(ctx, id, name); err != nil {
+// setRole stores a role and says what follows. The text names the agent, because a role may choose it.
+func setRole(ctx context.Context, service Service, id orchestrator.ConversationID, name string) (string, error) {
+	if err := service.SetRole(ctx, id, name); err != nil {
 		return "", err
 	}
 	text := "From the next turn on the agent plays no role"
 	if name != "" {
 		text = "From the next turn on the agent plays: " + roleLabel(name)
 	}
-	if st, err := desk.Status(ctx, id); err == nil && st.Agent != "" {
+	if st, err := service.Status(ctx, id); err == nil && st.Agent != "" {
 		text += " (" + render.ChoiceText(st.Agent, st.Model, st.Effort) + ")"
 	}
 	return text + ". It still knows what was said here; /new begins without that.", nil
 }
 
-func (m *roleMenu) turn(op menuOp) menuState {
-	switch kind := string(op.kind); {
+func (m *roleMenu) press(o op) state {
+	switch kind := string(o.kind); {
 	case kind == opClose:
-		return menuClosed
-	case kind == opPage && op.arg >= 0 && op.arg < tgapi.Pages(len(m.names)):
-		m.page = op.arg
-	case kind == opPick && op.arg >= 0 && op.arg < len(m.names):
-		m.chosen = m.names[op.arg]
-		return menuDone
+		return stateClosed
+	case kind == opPage && o.arg >= 0 && o.arg < tgapi.Pages(len(m.names)):
+		m.page = o.arg
+	case kind == opPick && o.arg >= 0 && o.arg < len(m.names):
+		m.chosen = m.names[o.arg]
+		return stateDone
 	}
-	return menuOpen
+	return stateOpen
 }
 
-func (m *roleMenu) view() (string, tgapi.Keyboard) {
+func (m *roleMenu) view() tgapi.Page {
 	var keyboard tgapi.Keyboard
 	from, to := tgapi.PageBounds(m.page, len(m.names))
 	for i, name := range m.names[from:to] {
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(roleLabel(name), name == m.current), Data: m.data(opPick, from+i)}})
 	}
 	keyboard = append(keyboard, m.pager(m.page, tgapi.Pages(len(m.names)))...)
-	return "Now: " + roleLabel(m.current) + "\n\nWhich role is the agent to play?", append(keyboard, []tgapi.Button{m.closeButton()})
+	return tgapi.Page{
+		Text:     "Now: " + roleLabel(m.current) + "\n\nWhich role is the agent to play?",
+		Keyboard: append(keyboard, []tgapi.Button{m.closeButton()}),
+	}
 }
 
 func (m *roleMenu) unchanged() string { return "role " + roleLabel(m.current) }
 
 func (m *roleMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
-	said, err = setRole(ctx, m.desk, m.conv, m.chosen)
+	said, err = setRole(ctx, m.service, m.conv, m.chosen)
 	return said, "Role: " + roleLabel(m.chosen), err
 }

@@ -1,0 +1,82 @@
+package menu
+
+import (
+	"strconv"
+	"strings"
+
+	"ductor/bot/tgapi"
+)
+
+// The actions of the buttons of menus.
+const (
+	ModelAction      = "w"
+	PermissionAction = "p"
+	RoleAction       = "o"
+	BusyAction       = "b"
+	JobModelAction   = "u"
+)
+
+// commandOf is the command that opens the menu of an action.
+func commandOf(action string) string {
+	switch action {
+	case ModelAction:
+		return "model"
+	case PermissionAction:
+		return "permissions"
+	case RoleAction:
+		return "role"
+	case BusyAction:
+		return "queue"
+	}
+	return "cron"
+}
+
+// data is what a button of the menu carries.
+func (f *frame) data(op string, arg int) string {
+	data, _ := tgapi.ButtonData(f.action, f.nonce+":"+strconv.Itoa(f.step)+":"+op+strconv.Itoa(arg))
+	return data
+}
+
+func (f *frame) closeButton() tgapi.Button {
+	return tgapi.Button{Text: "Close", Data: f.data(opClose, 0)}
+}
+
+// pager leads to the other pages.
+func (f *frame) pager(page, pages int) tgapi.Keyboard {
+	return tgapi.Pager(page, pages, func(page int) string { return f.data(opPage, page) })
+}
+
+// op is what a button of a menu does.
+type op struct {
+	kind byte // see the op constants
+	arg  int
+}
+
+// The kinds of menu buttons.
+const (
+	opAgent   = "a"
+	opModel   = "m"
+	opEffort  = "e" // arg -1 is the model's default
+	opPick    = "k" // of a menu that has one list
+	opConfirm = "y"
+	opPage    = "p"
+	opBack    = "b"
+	opClose   = "x"
+	opRules   = "r"
+)
+
+func parseData(what string) (nonce string, step int, o op, ok bool) {
+	parts := strings.Split(what, ":")
+	if len(parts) != 3 || len(parts[2]) < 2 {
+		return "", 0, op{}, false
+	}
+	step, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return "", 0, op{}, false
+	}
+	arg, err := strconv.Atoi(parts[2][1:])
+	if err != nil {
+		return "", 0, op{}, false
+	}
+	return parts[0], step, op{kind: parts[2][0], arg: arg}, true
+}

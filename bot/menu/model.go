@@ -1,0 +1,155 @@
+package menu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// modelMenu is one open menu.
+type modelMenu struct {
+	frame
+	service Service
+	entries []cli.MenuEntry
+	current orchestrator.Status
+	agent   int // index into entries; -1 while the agent is chosen
+	model   int // index into the agent's models; -1 while the model is chosen
+	page    int
+	chosen  choice // when it is done
+}
+
+// Model answers "/model": with arguments it chooses at once, without them it opens the menu. The caller calls sent, if there
+// is one, with the message of the page.
+func (k *Menus) Model(ctx context.Context, by orchestrator.Press, args string) (page tgapi.Page, sent func(message int), err error) {
+	in := by.Conversation
+	st, err := k.service.Status(ctx, in)
+	if err != nil {
+		return tgapi.Page{}, nil, err
+	}
+	if args != "" {
+		page, err = k.modelByName(ctx, in, args, st.Agent)
+		return page, nil, err
+	}
+	entries, err := k.service.MenuNow(ctx, in)
+	if err != nil {
+		return tgapi.Page{}, nil, err
+	}
+	m := newModelMenu(ModelAction, entries, st)
+	m.service = k.service
+	if slices.ContainsFunc(entries, isLoading) {
+		return k.openLoading(in, m)
+	}
+	m.enterOnly()
+	page, err = k.open(in, m)
+	return page, nil, err
+}
+
+func newModelMenu(action string, entries []cli.MenuEntry, current orchestrator.Status) *modelMenu {
+	return &modelMenu{frame: frame{action: action}, entries: entries, current: current, agent: -1, model: -1}
+}
+
+// isLoading says that an agent is still being asked for its models.
+func isLoading(e cli.MenuEntry) bool { return errors.Is(e.Err, cli.ErrLoading) }
+
+// load waits for the agents that are still being asked.
+func (m *modelMenu) load(ctx context.Context) (fill func(), err error) {
+	entries, err := m.service.Menu(ctx, m.conv)
+	if err != nil {
+		return nil, err
+	}
+	st, err := m.service.Status(ctx, m.conv)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		m.current = st
+		for i, e := range entries {
+			if i < len(m.entries) && isLoading(m.entries[i]) { // buttons choose by index, so the others stay
+				m.entries[i] = e
+			}
+		}
+		m.enterOnly()
+	}, nil
+}
+
+// enterOnly opens the only usable agent, unless the user pressed something already.
+func (m *modelMenu) enterOnly() {
+	if only, ok := onlyUsable(m.entries); ok && m.step == 0 {
+		m.enterAgent(only)
+	}
+}
+
+func (k *Menus) modelByName(ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent) (tgapi.Page, error) {
+	entries, err := k.service.Menu(ctx, in)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	c, problem := chooseModel(name, entries, current)
+	if problem != "" {
+		return tgapi.Page{Text: problem}, nil
+	}
+	return tgapi.Page{Text: chosenText(c)}, k.service.SetModel(ctx, in, c.agent, c.model, c.effort)
+}
+
+// choice is what answers from the next message on.
+type choice struct {
+	agent  cli.Agent
+	model  cli.ModelID
+	effort cli.Effort
+}
+
+func (c choice) String() string { return render.ChoiceText(c.agent, c.model, c.effort) }
+
+func chosenText(c choice) string { return "From your next message on: " + c.String() }
+
+func (m *modelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
+	c := m.chosen
+	if err := m.service.SetModel(ctx, m.conv, c.agent, c.model, c.effort); err != nil {
+		return "", "", err
+	}
+	return chosenText(c), c.String(), nil
+}
+
+func (m *modelMenu) unchanged() string {
+	return render.ChoiceText(m.current.Agent, m.current.Model, m.current.Effort)
+}
+
+// jobModelMenu is the model menu of a job. Its last page is one of the job.
+type jobModelMenu struct {
+	*modelMenu
+	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error
+	back   func() tgapi.Page
+}
+
+// ChooseModel gives the first page of a model menu that stores no choice for the conversation, but calls choose with it,
+// at most once. It marks current; where that has no agent, what the conversation uses. Its last page is what back gives.
+func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
+	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page, error) {
+	entries, err := k.service.Menu(ctx, in)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	if current.Agent == "" {
+		if current, err = k.service.Status(ctx, in); err != nil {
+			return tgapi.Page{}, err
+		}
+	}
+	return k.open(in, &jobModelMenu{modelMenu: newModelMenu(JobModelAction, entries, current), choose: choose, back: back})
+}
+
+func (m *jobModelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
+	c := m.chosen
+	if err := m.choose(ctx, c.agent, c.model, c.effort); err != nil {
+		return "", "", fmt.Errorf("choose the model of a job: %w", err)
+	}
+	return "", c.String(), nil
+}
+
+// backPage implements returning.
+func (m *jobModelMenu) backPage() tgapi.Page { return m.back() }

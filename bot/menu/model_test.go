@@ -1,0 +1,267 @@
+package menu
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+
+	"pgregory.net/rapid"
+)
+
+func TestChooseModelByName(t *testing.T) {
+	tests := []struct {
+		args    string
+		want    choice
+		problem string
+	}{
+		{"opus", choice{"claude", "opus", ""}, ""},
+		{"OPUS high", choice{"claude", "opus", "high"}, ""},
+		{"claude/opus low", choice{"claude", "opus", "low"}, ""},
+		{"claude opus low", choice{"claude", "opus", "low"}, ""},
+		{"sonnet", choice{"claude", "sonnet", ""}, ""},
+		{"1m", choice{"claude", "sonnet[1m]", ""}, ""},
+		{"codex", choice{"codex", "", ""}, ""},
+		{"codex default high", choice{"codex", "", "high"}, ""},
+		{"codex/gpt-03 medium", choice{"codex", "gpt-03", "medium"}, ""},
+		{"gpt-19", choice{"codex", "gpt-19", ""}, ""},
+		{"gpt", choice{}, "Several models are called that"},
+		{"opus huge", choice{}, "low, high"},
+		{"sonnet high", choice{}, "no efforts"},
+		{"opus low high", choice{}, "one word too many"},
+		{"llama", choice{}, `There is no model "llama"`},
+		{"gemini", choice{}, "not installed. Install it with npm."},
+		{"copilot/x", choice{}, "discovery failed"},
+	}
+	for _, tt := range tests {
+		got, problem := chooseModel(tt.args, menuFixture(), "claude")
+		if tt.problem != "" {
+			if !strings.Contains(problem, tt.problem) {
+				t.Errorf("/model %s says %q, want %q", tt.args, problem, tt.problem)
+			}
+			continue
+		}
+		if got != tt.want || problem != "" {
+			t.Errorf("/model %s = %+v, %q; want %+v", tt.args, got, problem, tt.want)
+		}
+	}
+	if _, problem := chooseModel("opus", nil, ""); !strings.Contains(problem, "No agent can be used") {
+		t.Errorf("without agents: %q", problem)
+	}
+}
+
+func TestModelMenuPages(t *testing.T) {
+	m := &modelMenu{frame: frame{action: ModelAction, nonce: "n"}, entries: menuFixture(), agent: -1, model: -1, current: orchestrator.Status{Agent: "codex"}}
+	keyboard := m.view().Keyboard
+	if names := buttonNames(keyboard); !slices.Equal(names, []string{"claude", "✓ codex", "Close"}) {
+		t.Errorf("agents %q", names)
+	}
+	m.press(op{'a', 1})
+	keyboard = m.view().Keyboard
+	if names := buttonNames(keyboard); !slices.Contains(names, "✓ gpt-12") || !slices.Contains(names, "2 of 3") {
+		t.Errorf("the page of the model in use is shown first: %q", names)
+	}
+	m.press(op{'p', 2})
+	keyboard = m.view().Keyboard
+	if names := buttonNames(keyboard); !slices.Equal(names, []string{"gpt-16", "gpt-17", "gpt-18", "gpt-19", "‹", "3 of 3", "‹ Back", "Close"}) {
+		t.Errorf("last page %q", names)
+	}
+	m.press(op{'m', 12})
+	keyboard = m.view().Keyboard
+	if names := buttonNames(keyboard); !slices.Equal(names, []string{"✓ Default", "low", "medium", "high", "‹ Back", "Close"}) {
+		t.Errorf("efforts %q", names)
+	}
+	m.press(op{'b', 0})
+	m.press(op{'b', 0})
+	if text := m.view().Text; !strings.Contains(text, "Which agent") || !strings.Contains(text, "copilot: its models cannot be listed: discovery failed") || strings.Contains(text, "with details") {
+		t.Errorf("back at the agents: %s", text)
+	}
+}
+
+func TestASingleUsableAgentIsEnteredAtOnce(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.entries = slices.Delete(menuFixture(), 1, 2)
+		r.command("/model")
+		if l := r.page; !strings.Contains(l.Text, "Which model of claude?") {
+			t.Errorf("it shows %q", l.Text)
+		}
+	})
+}
+
+func TestNoUsableAgent(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.entries, r.service.status.Agent = menuFixture()[2:], ""
+		r.command("/model")
+		l := r.page
+		if !strings.Contains(l.Text, "No agent can be used yet.") || !strings.Contains(l.Text, "Install it with npm.") {
+			t.Errorf("it shows %q", l.Text)
+		}
+	})
+}
+
+func TestModelByCommand(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.entries = menuFixture()
+		r.command("/model codex/gpt-03 high")
+		chosen := r.page.Text
+		r.command("/model nonsense")
+		if calls := r.service.calls; !slices.Equal(calls, []string{"model 7/0 codex/gpt-03 high"}) {
+			t.Errorf("calls %q", calls)
+		}
+		if problem := r.page.Text; chosen != "From your next message on: codex · gpt-03 · high" || !strings.Contains(problem, "There is no model") {
+			t.Errorf("it says %q and %q", chosen, problem)
+		}
+	})
+}
+
+func TestStaleAndForeignPresses(t *testing.T) {
+	open := func(r *rig) (buttons tgapi.Keyboard) {
+		r.service.entries = menuFixture()
+		r.command("/model")
+		return r.page.Keyboard
+	}
+	tests := []struct {
+		name   string
+		press  func(r *rig, k tgapi.Keyboard)
+		answer string
+	}{
+		{"expired", func(r *rig, k tgapi.Keyboard) {
+			time.Sleep(life)
+			r.press(k[0][0].Data)
+		}, "expired"},
+		{"from another conversation", func(r *rig, k tgapi.Keyboard) { r.pressIn(group, k[0][0].Data) }, render.StaleButton},
+		{"pressed twice", func(r *rig, k tgapi.Keyboard) {
+			r.press(k[0][0].Data)
+			r.press(k[1][0].Data)
+		}, "already moved on"},
+		{"made up", func(r *rig, _ tgapi.Keyboard) { r.press("w:made:0:m1") }, "expired"},
+		{"an index that is not there", func(r *rig, k tgapi.Keyboard) {
+			r.press(strings.TrimSuffix(k[0][0].Data, "a0") + "a99")
+		}, ""},
+		{"an agent that cannot be used", func(r *rig, k tgapi.Keyboard) {
+			r.press(strings.TrimSuffix(k[0][0].Data, "a0") + "a2")
+		}, ""},
+		{"an effort before a model", func(r *rig, k tgapi.Keyboard) {
+			r.press(strings.TrimSuffix(k[0][0].Data, "a0") + "e0")
+		}, ""},
+		{"close", func(r *rig, k tgapi.Keyboard) { r.press(k[len(k)-1][0].Data) }, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			withMenus(t, func(t *testing.T, r *rig) {
+				tt.press(r, open(r))
+				if got := r.answer(); !strings.Contains(got, tt.answer) || tt.answer == "" && got != "" {
+					t.Errorf("answer %q, want %q", got, tt.answer)
+				}
+				if calls := r.service.calls; len(calls) > 0 {
+					t.Errorf("something was changed: %q", calls)
+				}
+				if want := strings.Contains(tt.answer, "expired"); want != (r.expired == 1) {
+					t.Errorf("%d presses took buttons away", r.expired)
+				}
+			})
+		})
+	}
+}
+
+func TestMenuThatCannotBeStored(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.entries = menuFixture()
+		r.command("/model")
+		k := r.page.Keyboard
+		r.press(k[0][0].Data)
+		sonnet := r.edits[0].Keyboard[1][0]
+		r.service.fail = errors.New("disk full")
+		r.press(sonnet.Data)
+		if !errors.Is(r.err, r.service.fail) || !strings.Contains(r.edit().Text, "nothing was changed") {
+			t.Errorf("%v, the menu became %+v", r.err, r.edit())
+		}
+	})
+}
+
+// TestEveryButtonFits holds that whatever agents call their models, a menu's buttons are such that Telegram
+// takes them, and any walk through the menu ends in a choice that the menu offered.
+func TestEveryButtonFits(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var models []cli.Model
+		for range rapid.IntRange(1, 40).Draw(rt, "models") {
+			models = append(models, cli.Model{
+				ID:      cli.ModelID(rapid.StringN(1, 200, -1).Draw(rt, "id")),
+				Efforts: rapid.SliceOfN(rapid.SampledFrom([]cli.Effort{"low", "high", "xhigh"}), 0, 3).Draw(rt, "efforts"),
+			})
+		}
+		entries := append(menuFixture(), cli.MenuEntry{Agent: "acp", Auth: cli.Auth{State: cli.Authenticated}, Models: models})
+		m := &modelMenu{frame: frame{action: ModelAction, nonce: "AAAAAAAAAAAA"}, entries: entries, agent: -1, model: -1}
+		for step := range 200 {
+			m.step = step
+			keyboard := m.view().Keyboard
+			var all []tgapi.Button
+			for _, row := range keyboard {
+				all = append(all, row...)
+			}
+			for _, b := range all {
+				if len(b.Data) > tgapi.DataLimit || b.Text == "" {
+					rt.Fatalf("button %+v", b)
+				}
+			}
+			pick := rapid.SampledFrom(all).Draw(rt, "button")
+			_, what, _ := strings.Cut(pick.Data, ":")
+			nonce, at, op, ok := parseData(what)
+			if !ok || nonce != m.nonce || at != step {
+				rt.Fatalf("data %q is not understood", pick.Data)
+			}
+			state := m.press(op)
+			chosen := m.chosen
+			if state == stateDone {
+				e := entries[m.agent]
+				if !usable(e) || chosen.agent != e.Agent || !slices.ContainsFunc(e.Models, func(o cli.Model) bool { return o.ID == chosen.model }) {
+					rt.Fatalf("chosen %+v", chosen)
+				}
+			}
+			if state != stateOpen {
+				return
+			}
+		}
+	})
+}
+
+func TestOpenMenusAreBounded(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.entries = menuFixture()
+		for range mostOpen + 50 {
+			r.command("/model")
+		}
+		if n := len(r.byID); n > mostOpen {
+			t.Errorf("%d menus are open", n)
+		}
+	})
+}
+
+func FuzzParseData(f *testing.F) {
+	f.Add("n:0:a1")
+	f.Add("::")
+	f.Add("n:-1:e-1")
+	f.Fuzz(func(t *testing.T, what string) {
+		m := &modelMenu{entries: menuFixture(), agent: -1, model: -1}
+		if _, _, op, ok := parseData(what); ok {
+			m.press(op)
+			m.press(op)
+		}
+		m.view()
+	})
+}
+
+// A sandbox that cannot be had is no agent that is missing.
+func TestTheMenuSaysThatASandboxIsNotThere(t *testing.T) {
+	gone := &cli.Failure{Kind: cli.NoSandbox, Agent: "claude", Sandbox: "web", Reason: "Docker cannot be reached; start it"}
+	got := unusableBecause(cli.MenuEntry{Agent: "claude", Auth: cli.Auth{State: cli.NotFound, Fix: gone.Error()}, Err: gone})
+	if want := "The sandbox web of claude is not there: Docker cannot be reached; start it. Nothing runs outside of it."; got != want {
+		t.Errorf("it says %q", got)
+	}
+}

@@ -1,0 +1,225 @@
+package menu
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+
+	"pgregory.net/rapid"
+)
+
+func TestEveryPermissionModeIsExplained(t *testing.T) {
+	for _, mode := range cli.PermissionModes() {
+		if meaningOf(mode) == "" {
+			t.Errorf("%s has no explanation", mode)
+		}
+	}
+}
+
+func TestPermissionsByCommand(t *testing.T) {
+	tests := []struct {
+		args string
+		set  string // the mode that is set; empty for none
+		said string
+	}{
+		{"plan", "plan", "plan: reads and plans, and changes nothing."},
+		{"ask", "ask", "asked for here, with buttons"},
+		{"accept-edits", "accept-edits", "accept-edits: edits in the working directory"},
+		{"accept edits", "accept-edits", "from the next turn on"},
+		{"acceptEdits", "accept-edits", "from the next turn on"},
+		{"AUTO", "auto", "the agent's own judgement"},
+		{"bypass", "", "Sure?"},
+		{"bypass 30m", "", "for 30 min. Sure?"},
+		{"bypass 2 hours", "", "for 2 h. Sure?"},
+		{"bypass for ever", "", "Write how long it lasts"},
+		{"bypass 25h", "", "a day at most"},
+		{"bypass -1m", "", "Write how long it lasts"},
+		{"everything", "", "There are: plan, ask, accept-edits, auto, bypass."},
+		{"plan b", "", "no such permission mode"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.args, func(t *testing.T) {
+			withMenus(t, func(t *testing.T, r *rig) {
+				r.command("/permissions " + tt.args)
+				var want []string
+				if tt.set != "" {
+					want = []string{"permission 7/0 " + tt.set}
+				}
+				if calls := r.service.calls; !slices.Equal(calls, want) {
+					t.Errorf("calls %q, want %q", calls, want)
+				}
+				if l := r.page; !strings.Contains(l.Text, tt.said) {
+					t.Errorf("it says %q, want %q", l.Text, tt.said)
+				}
+			})
+		})
+	}
+}
+
+func TestThePermissionMenu(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		k := r.openPermissions()
+		if names := buttonNames(k); !slices.Equal(names, []string{"plan", "✓ ask", "accept-edits", "auto", "bypass", "Close"}) {
+			t.Errorf("buttons %q", names)
+		}
+		text := r.page.Text
+		for _, mode := range cli.PermissionModes() {
+			if !strings.Contains(text, "\n"+string(mode)+": "+meaningOf(mode)) {
+				t.Errorf("%s is not explained in\n%s", mode, text)
+			}
+		}
+		r.press(k[2][0].Data)
+		if calls := r.service.calls; !slices.Equal(calls, []string{"permission 7/0 accept-edits"}) {
+			t.Errorf("calls %q", calls)
+		}
+		if got := r.answer(); got != "Permissions: accept-edits" {
+			t.Errorf("answer %q", got)
+		}
+		if e := r.edit(); e.Keyboard != nil || !strings.Contains(e.Text, "accept-edits: edits in") {
+			t.Errorf("the menu became %+v", e)
+		}
+	})
+}
+
+func TestBypassIsConfirmed(t *testing.T) {
+	tests := []struct {
+		name, button string
+		calls        []string
+		said         string
+	}{
+		{"yes", "Yes, bypass everything", []string{"bypass 7/0 1h0m0s"}, "bypass: everything goes through."},
+		{"cancel", "Cancel", nil, "Nothing was changed: ask: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			withMenus(t, func(t *testing.T, r *rig) {
+				k := r.openPermissions()
+				r.press(k[4][0].Data)
+				r.press(k[4][0].Data)
+				if calls := r.service.calls; len(calls) > 0 {
+					t.Fatalf("one button, though pressed twice, did %q", calls)
+				}
+				if got := r.answer(); got != movedText {
+					t.Errorf("the second press of a button was answered with %q", got)
+				}
+				confirm := r.edits[0].Keyboard
+				if names := buttonNames(confirm); !slices.Equal(names, []string{"Yes, bypass everything", "Cancel"}) {
+					t.Fatalf("buttons %q", names)
+				}
+				for _, row := range confirm {
+					if row[0].Text == tt.button {
+						r.press(row[0].Data)
+						r.press(row[0].Data)
+					}
+				}
+				if calls := r.service.calls; !slices.Equal(calls, tt.calls) {
+					t.Errorf("calls %q, want %q", calls, tt.calls)
+				}
+				if e := r.edit(); e.Keyboard != nil || !strings.Contains(e.Text, tt.said) {
+					t.Errorf("the menu became %+v", e)
+				}
+				if got := r.answer(); !strings.Contains(got, "Send /permissions for a new one") {
+					t.Errorf("the press after the end was answered with %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestOldPressesOfPermissions holds that a button that is stale, foreign or made up changes nothing.
+func TestOldPressesOfPermissions(t *testing.T) {
+	tests := []struct {
+		name   string
+		press  func(r *rig, k tgapi.Keyboard)
+		answer string
+	}{
+		{"expired", func(r *rig, k tgapi.Keyboard) {
+			time.Sleep(life)
+			r.press(k[2][0].Data)
+		}, "expired"},
+		{"from another conversation", func(r *rig, k tgapi.Keyboard) {
+			r.pressIn(group, k[2][0].Data)
+		}, render.StaleButton},
+		{"of a menu before a restart", func(r *rig, _ tgapi.Keyboard) { r.press("p:AAAA:0:k2") }, "expired"},
+		{"as if it were the model menu's", func(r *rig, k tgapi.Keyboard) {
+			r.press("w" + strings.TrimPrefix(k[2][0].Data, "p"))
+		}, "Send /model"},
+		{"a confirmation that was not offered", func(r *rig, k tgapi.Keyboard) {
+			r.press(strings.TrimSuffix(k[2][0].Data, "k2") + "y0")
+		}, ""},
+		{"a mode that is not there", func(r *rig, k tgapi.Keyboard) {
+			r.press(strings.TrimSuffix(k[2][0].Data, "k2") + "k99")
+		}, ""},
+		{"garbage", func(r *rig, _ tgapi.Keyboard) { r.press("p:") }, "expired"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			withMenus(t, func(t *testing.T, r *rig) {
+				tt.press(r, r.openPermissions())
+				if got := r.answer(); !strings.Contains(got, tt.answer) || tt.answer == "" && got != "" {
+					t.Errorf("answer %q, want %q", got, tt.answer)
+				}
+				if calls := r.service.calls; len(calls) > 0 {
+					t.Errorf("something was changed: %q", calls)
+				}
+			})
+		})
+	}
+}
+
+// TestNoWalkLeadsToBypassUnconfirmed holds that whatever is pressed in whatever order, bypass is chosen
+// only by the press after the one that asked for it.
+func TestNoWalkLeadsToBypassUnconfirmed(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &permissionMenu{current: rapid.SampledFrom(cli.PermissionModes()).Draw(rt, "current")}
+		presses := rapid.SliceOf(rapid.Custom(func(rt *rapid.T) op {
+			return op{rapid.SampledFrom([]byte("kyxpb")).Draw(rt, "kind"), rapid.IntRange(-2, 6).Draw(rt, "arg")}
+		})).Draw(rt, "presses")
+		warned := false
+		for _, op := range presses {
+			text := m.view().Text
+			warned = strings.Contains(text, "Sure?")
+			state := m.press(op)
+			if state == stateDone && m.chosen == cli.Bypass && (!warned || op.kind != 'y') {
+				rt.Fatalf("bypass was chosen by %c%d", op.kind, op.arg)
+			}
+			if state == stateDone && !slices.Contains(cli.PermissionModes(), m.chosen) {
+				rt.Fatalf("chosen %q", m.chosen)
+			}
+			if state != stateOpen {
+				return
+			}
+		}
+	})
+}
+
+// openPermissions opens the menu and gives its buttons.
+func (r *rig) openPermissions() tgapi.Keyboard {
+	r.command("/permissions")
+	return r.page.Keyboard
+}
+
+// What the agent of a conversation does not do of a mode is said where the mode is chosen, and again when it is set.
+func TestThePermissionMenuSaysWhatTheAgentCannot(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		const why = "it has no plan mode: it may read, and change nothing"
+		r.service.cannot = map[cli.PermissionMode]string{cli.Plan: why}
+		k := r.openPermissions()
+		if text := r.page.Text; strings.Count(text, why) != 1 || !strings.Contains(text, meaningOf(cli.Plan)+"\n  Here: "+why) {
+			t.Errorf("the menu says\n%s", text)
+		}
+		r.press(k[0][0].Data)
+		if e := r.edit(); !strings.Contains(e.Text, why) {
+			t.Errorf("the menu became %+v", e)
+		}
+		r.command("/permissions ask")
+		if text := r.page.Text; strings.Contains(text, why) {
+			t.Errorf("of another mode it says %s", text)
+		}
+	})
+}
