@@ -3,8 +3,6 @@ package copilot
 import (
 	"context"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
@@ -62,34 +60,4 @@ func TestAProcessIsKeptForTheTurnsThatWereLeftInIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-peer.done // with the last of them
-}
-
-// It does not wait for them for ever.
-func TestAProcessIsNotKeptForATurnThatNobodyGoesOnWith(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, peer, left := leftPeer(t)
-		one, _ := adopt(t, p, left, "T1")
-		if err := one.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(adoptWait + time.Second)
-		if !peer.over() {
-			t.Error("it lives without a user")
-		}
-	})
-}
-
-// It is detached with the last session, also if a turn was not resumed.
-func TestAProcessWithATurnThatWasNotResumedIsDetached(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, peer, left := leftPeer(t)
-		one, _ := adopt(t, p, left, "T1")
-		one.Detach()
-		if !peer.over() { // which is how the peer shows it
-			t.Error("it was not detached")
-		}
-		if peer.exit.Code != 0 {
-			t.Error("it was ended")
-		}
-	})
 }

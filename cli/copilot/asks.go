@@ -155,7 +155,7 @@ func (a *asks) request(p *parser, r *rpc.Message) {
 		Plan     string   `json:"planContent"`
 	}
 	if json.Unmarshal(r.Params, &params) != nil {
-		_ = a.server.peer.Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read") // see add
+		_ = a.server.Peer().Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read") // see add
 		return
 	}
 	o := &ask{id: cli.AskID(r.Method + "/" + rpc.Text(r.ID)), asked: r.ID, method: r.Method, choices: params.Choices}
@@ -300,7 +300,7 @@ func (a *asks) decision(o *ask, d cli.Decision) any {
 // answer sends an answer. One to a permission is acknowledged; it is waited for where a person decided.
 func (a *asks) answer(ctx context.Context, o *ask, with any) error {
 	if o.method != "" {
-		return a.server.peer.Reply(o.asked, with, nil)
+		return a.server.Peer().Reply(o.asked, with, nil)
 	}
 	const method = "session.permissions.handlePendingPermissionRequest"
 	if o.auto != nil {

@@ -51,7 +51,7 @@ func (p *Provider) loggedIn(ctx context.Context) (bool, error) {
 	var status struct {
 		Authenticated bool `json:"isAuthenticated"`
 	}
-	err := p.ask(ctx, "auth.getStatus", struct{}{}, &status)
+	err := p.inquire(ctx, "auth.getStatus", struct{}{}, &status)
 	return status.Authenticated, err
 }
 

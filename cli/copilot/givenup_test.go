@@ -8,7 +8,6 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
-	"ductor/cli/rpc"
 )
 
 // launchers start one peer after the other.
@@ -31,9 +30,11 @@ func TestATurnThatBeginsAsItsProcessIsGivenUp(t *testing.T) {
 	for name, asks := range map[string]string{"in a session that is there": "session.mode.set", "in one that is opened": "session.create"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, deaf := newPeer(t, nil)
-				_, another := newPeer(t, nil)
-				p.opts.Launcher = &launchers{next: []*peer{deaf, another}}
+				_, deaf := newPeer(t, nil)
+				p, another := newPeer(t, nil)
+				o := p.opts
+				o.Launcher = &launchers{next: []*peer{deaf, another}}
+				p = New(o)
 				req := cli.Request{Prompt: "hello"}
 				one := clitest.Open(t, p, cli.Live, req)
 				two := clitest.Open(t, p, cli.Live, req)
@@ -57,21 +58,4 @@ func TestATurnThatBeginsAsItsProcessIsGivenUp(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A turn that begins just before its process is given up is not ended with it.
-func TestAProcessThatIsGivenUpIsLeftToWhoBeganBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, peer := newPeer(t, nil)
-		h := newServer("", peer, 0, rpc.Options{})
-		h.peer.Listen()
-		defer h.stop(context.Background(), 0)
-		if mine := h.enter("a"); !h.occupy(mine) || h.alone(h.enter("b")) {
-			t.Error("who began is not seen")
-		}
-		h.retire()
-		if h.occupy(h.enter("b")) {
-			t.Error("a turn begins in a process that is ended")
-		}
-	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
 
 // destroyWait is how long a session that is closed may take to be put away by its process.
@@ -27,7 +28,6 @@ type live struct {
 
 	mu      sync.Mutex
 	server  *server // nil before the first start
-	slot    *slot
 	id      cli.AgentSessionID
 	model   cli.ModelID // that answers, as far as it is known
 	applied applied
@@ -68,11 +68,11 @@ func (s *live) open(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
-		s.server, s.slot, s.id, s.model, s.applied = h, opened.slot, opened.id, opened.model, opened.applied
+		s.server, s.id, s.model, s.applied = h, opened.id, opened.model, opened.applied
 	}
 	s.mu.Unlock()
 	if closed {
-		_ = s.provider.giveBack(context.WithoutCancel(ctx), h, false)
+		_ = h.Leave(context.WithoutCancel(ctx), shared.Closed) // its end is not this session's any more
 		return cli.Failf(cli.UnknownFailure, Agent, "the session is closed")
 	}
 	return nil
@@ -81,7 +81,8 @@ func (s *live) open(ctx context.Context, req cli.Request) error {
 // join makes the session in a process that is there or is started. If the process is given up during it, another takes its place.
 func (s *live) join(ctx context.Context, req cli.Request) (*server, opened, error) {
 	for {
-		h, err := s.provider.acquire(ctx, req)
+		key, command := s.provider.serverFor(req)
+		h, err := s.provider.pool.Join(ctx, key, command)
 		if err != nil {
 			return nil, opened{}, err
 		}
@@ -89,40 +90,43 @@ func (s *live) join(ctx context.Context, req cli.Request) (*server, opened, erro
 		if err == nil {
 			return h, o, nil
 		}
-		again := h.givenUp() && ctx.Err() == nil
-		err = errors.Join(cli.AsFailure(Agent, err), s.provider.giveBack(context.WithoutCancel(ctx), h, false))
+		again := h.GivenUp() && ctx.Err() == nil
+		err = errors.Join(cli.AsFailure(Agent, err), h.Leave(context.WithoutCancel(ctx), shared.Closed))
 		if !again {
 			return nil, opened{}, err
 		}
 	}
 }
 
-// ready sees to it that there is a process with the session in it, adjusted to req, which is not ended before the turn
-// was. If the process is given up during it, another takes its place: no request was sent yet.
-func (s *live) ready(ctx context.Context, req cli.Request) error {
+// ready gives a process with the session in it, adjusted to req, in which the turn is counted: it is not ended before the
+// turn was. If the process is given up during it, another takes its place: no request was sent yet.
+func (s *live) ready(ctx context.Context, req cli.Request) (*server, error) {
 	for opened := false; ; opened = true {
 		s.mu.Lock()
-		h, slot, id := s.server, s.slot, s.id
+		h, id := s.server, s.id
 		s.mu.Unlock()
-		if h != nil && (opened || h.alive()) {
+		if h != nil && (opened || h.Alive()) {
 			err := s.adjust(ctx, h, req)
-			if err == nil && h.occupy(slot) {
-				return nil
+			if err == nil {
+				if h.TurnStarted() {
+					return h, nil
+				}
+				h.TurnEnded(ctx, shared.EndOver)
 			}
-			if err != nil && !h.givenUp() {
-				return err
+			if err != nil && !h.GivenUp() {
+				return nil, err
 			}
 		}
 		if h != nil && s.part(h) {
-			if err := s.provider.giveBack(ctx, h, false); err != nil {
-				return err
+			if err := h.Leave(ctx, shared.Closed); err != nil {
+				return nil, err
 			}
 		}
 		if id != "" && s.hadTurns() {
 			req.Resume = id
 		}
 		if err := s.open(ctx, req); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -146,7 +150,6 @@ func (s *live) hadTurns() bool {
 
 // opened is a session that is ready in a process.
 type opened struct {
-	slot    *slot
 	id      cli.AgentSessionID
 	model   cli.ModelID
 	applied applied
@@ -172,20 +175,18 @@ func (s *live) enter(ctx context.Context, h *server, req cli.Request) (opened, e
 	if method == "session.resume" {
 		h.unload(ctx, id)
 	}
-	o := opened{slot: h.enter(id), id: id}
+	o := opened{id: id}
 	var reply struct {
 		State struct {
 			Model string `json:"modelId"`
 		} `json:"modelState"`
 	}
 	if err := h.call(ctx, method, params, &reply); err != nil {
-		h.leave(id)
 		return opened{}, callFailure(err)
 	}
 	o.model = cli.ModelID(reply.State.Model)
 	o.applied = applied{model: req.Model, effort: req.Effort}
 	if err := s.allow(ctx, h, id, req); err != nil {
-		h.leave(id)
 		return opened{}, callFailure(err)
 	}
 	o.applied.permission = req.Permission
@@ -297,55 +298,42 @@ func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.id, Via: viaServer}
-	if s.server != nil && !s.closed && s.server.alive() {
-		info.PID, info.Alive = s.server.process.PID(), true
+	if s.server != nil && !s.closed && s.server.Alive() {
+		info.PID, info.Alive = s.server.Program().PID(), true
 	}
 	return info
 }
 
 // Close puts the session away. The process ends with its last session, with all it started.
-func (s *live) Close(ctx context.Context) error { return s.leave(ctx, false) }
-
-// Detach leaves the session, which goes on with what it does.
-func (s *live) Detach() {
-	if err := s.leave(context.Background(), true); err != nil {
-		s.provider.opts.Logger.Error("detach from copilot", "err", err)
-	}
-}
-
-func (s *live) leave(ctx context.Context, letGo bool) error {
-	s.mu.Lock()
-	s.closed = true
-	h, id, cut := s.server, s.id, s.cut
-	s.server = nil
-	s.mu.Unlock()
+func (s *live) Close(ctx context.Context) error {
+	h, cut := s.shut()
 	if h == nil {
 		return nil
 	}
-	if !letGo && h.alive() && !cut {
+	if h.Alive() && !cut {
 		wait, cancel := context.WithTimeout(ctx, destroyWait)
-		_ = h.call(wait, "session.destroy", map[string]any{"sessionId": id}, nil) // it is only the politer way
+		_ = h.call(wait, "session.destroy", map[string]any{"sessionId": s.Info().AgentSessionID}, nil) // it is only the politer way
 		cancel()
 	}
-	if !letGo {
-		h.leave(id)
-	}
-	if err := s.provider.giveBack(ctx, h, letGo); err != nil {
+	if err := h.Leave(ctx, shared.Closed); err != nil {
 		return fmt.Errorf("close copilot: %w", err)
 	}
 	return nil
 }
 
-// giveBack releases a process. The last one to do so ends it, or detaches from it if a session did.
-func (p *Provider) giveBack(ctx context.Context, h *server, letGo bool) error {
-	last, detached := p.servers.release(h, letGo)
-	switch {
-	case !last:
-		return nil
-	case detached:
-		return h.detach()
+// Detach leaves the session, which continues with what it does.
+func (s *live) Detach() {
+	if h, _ := s.shut(); h != nil {
+		_ = h.Leave(context.Background(), shared.Detaches) // detaching has no error
 	}
-	return h.stop(ctx, h.grace)
+}
+
+// shut closes the session to turns and takes its process from it, once. cut says that its last turn was cut off.
+func (s *live) shut() (h *server, cut bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, s.server, s.closed = s.server, nil, true
+	return h, s.cut
 }
 
 // callFailure says what an error that the process answered with means.

@@ -34,7 +34,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 		return []cli.Model{{Agent: Agent, ID: model, Name: string(model), Description: "from your own provider", Default: true}}, nil
 	}
 	var list modelList
-	err := p.ask(ctx, "models.list", struct{}{}, &list)
+	err := p.inquire(ctx, "models.list", struct{}{}, &list)
 	if errors.Is(err, errNoServer) {
 		p.noServer.Store(true)
 		return p.acp.Models(ctx)

@@ -84,7 +84,10 @@ func (p *peer) listen() {
 		if p.answer == nil || !p.answer(p, m) {
 			p.usual(m)
 		}
-		wake(p.news)
+		select {
+		case p.news <- struct{}{}:
+		default:
+		}
 	}
 }
 

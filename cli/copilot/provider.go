@@ -8,6 +8,8 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/acp"
+	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
 
 // Agent is the dialect's name.
@@ -26,9 +28,9 @@ type Options struct {
 
 // Provider is Copilot. Safe for concurrent use.
 type Provider struct {
-	opts    Options
-	servers servers
-	acp     *acp.Provider // for a Copilot without the server
+	opts Options
+	pool *shared.Pool[*server]
+	acp  *acp.Provider // for a Copilot without the server
 	// noServer is set once Copilot was found to have no server that ductor can speak with.
 	noServer atomic.Bool
 }
@@ -41,7 +43,8 @@ func New(o Options) *Provider {
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
 	}
-	p := &Provider{opts: o, servers: servers{live: map[string]*server{}, turn: map[string]chan struct{}{}}}
+	p := &Provider{opts: o}
+	p.pool = shared.NewPool(shared.Options{ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: rpc.ContentLength, Version: "2.0"}, newServer)
 	p.acp = p.overACP()
 	return p
 }

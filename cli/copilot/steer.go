@@ -51,7 +51,7 @@ func (t *turn) release(id string) {
 		t.unheard = append(t.unheard, id)
 	}
 	t.mu.Unlock()
-	wake(t.slot.ready) // the turn may have been waiting for nothing else
+	t.in.Wake() // the turn may have been waiting for nothing else
 }
 
 // heard says whether the model got every message. Once it has, the turn takes no more.

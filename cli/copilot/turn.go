@@ -9,13 +9,14 @@ import (
 	"github.com/google/uuid"
 
 	"ductor/cli"
+	"ductor/cli/shared"
 )
 
 // turn is one prompt of a live session, from its sending to its end. One goroutine runs it.
 type turn struct {
 	s      *live
 	server *server
-	slot   *slot
+	in     *inbox
 	p      *parser
 	asks   *asks
 	id     string // of the request that asks for it
@@ -29,6 +30,7 @@ type turn struct {
 	stopped chan error // nil before the process is ended
 	failed  chan error // the turn could not be sent
 	unsent  bool       // it could not, or was refused
+	from    int64      // the offset at which a turn that was adopted began
 	at      int64      // the offset after what is handled now, for the clock of what is caught up with
 	past    bool
 
@@ -62,19 +64,24 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	if t.id == "" {
 		t.id = uuid.NewString()
 	}
+	var err error
 	if adopted == nil {
-		if err := s.ready(ctx, req); err != nil {
+		t.server, err = s.ready(ctx, req)
+		if err != nil {
 			out.Finish(t.unbegun(err))
 			return
 		}
 	}
-	if !t.bind(req) {
+	if !t.bind(req, adopted) {
+		if t.server != nil {
+			t.server.TurnEnded(ctx, shared.EndOver)
+		}
 		out.Finish(t.unbegun(cli.Failf(cli.UnknownFailure, Agent, "the session is closed")))
 		return
 	}
 	if adopted != nil {
 		t.past = true
-		t.at = adopted.Output
+		t.from, t.at = adopted.Output, adopted.Output
 		out.Past(t.clock)
 	}
 	t.p.name()
@@ -84,13 +91,26 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	s.begin(t) // what is sent into the turn comes after its prompt
 	end := t.run()
 	t.close()
-	t.server.peer.Forget(sendPrefix + t.id)
+	t.server.Peer().Forget(sendPrefix + t.id)
 	out.Finish(t.result(end))
 	s.end(t, end)
-	if end != cli.EndDetached {
-		t.sweep(ran)
-		t.turnEnded()
+	t.server.TurnEnded(ctx, t.rest(end, ran))
+}
+
+// rest says what the turn leaves in the process. The protocol has no environment for a session, by which what its tools
+// started could be told from what those of others did, so the process does not outlive an aborted turn that ran tools.
+func (t *turn) rest(end cli.End, ran bool) shared.TurnEnd {
+	refused := t.p.failure != nil && !t.p.begun && t.cut == ""
+	replaced := cli.Replaced(t.ctx) && t.p.ended && t.stopped == nil // Copilot ended the tools that ran, too
+	switch {
+	case end == cli.EndDetached:
+		return shared.EndDetached
+	case t.cut != "" && ran && !replaced:
+		return shared.EndLeftovers
+	case t.p.ended, refused, t.unsent:
+		return shared.EndOver
 	}
+	return shared.EndUnclear
 }
 
 // unbegun is the result of a turn that was not sent.
@@ -102,17 +122,21 @@ func (t *turn) unbegun(err error) cli.Result {
 }
 
 // bind takes from the session what the turn works with; false if the session was closed before.
-func (t *turn) bind(req cli.Request) bool {
+func (t *turn) bind(req cli.Request, adopted *cli.Mark) bool {
 	p, _ := permissionOf(req.Permission) // checked when the session was opened or adjusted
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.server == nil {
-		s.slot.end()
+	if s.closed {
 		return false
 	}
-	t.server, t.slot = s.server, s.slot
-	t.p.id = s.id
+	t.server, t.p.id = s.server, s.id
+	if adopted != nil {
+		t.in = t.server.awaited[adopted.Turn]
+	} else {
+		t.in = shared.NewInbox[item]()
+		t.server.turns.Set(s.id, t.in)
+	}
 	if s.model != "" {
 		t.p.model = s.model
 	}
@@ -133,7 +157,8 @@ func (s *live) begin(t *turn) {
 // was detached is for the process that resumes it.
 func (s *live) end(t *turn, how cli.End) {
 	if how != cli.EndDetached {
-		t.slot.end()
+		t.server.turns.Remove(t.p.id, t.in)
+		t.in.Close()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,11 +174,9 @@ func (t *turn) send(req cli.Request, marked bool) {
 	mark := cli.Mark{Turn: req.Turn, Note: string(t.p.id)}
 	if marked {
 		mark.Turn = ""
-	} else {
-		t.server.turnStarted()
 	}
 	fail := func(err error) { t.failed <- err }
-	err := t.server.expect(t.id, t.slot)
+	err := t.server.expect(t.id, t.in)
 	if err == nil {
 		err = t.server.send(context.WithoutCancel(t.ctx), mark, t.id, params, fail)
 	}
@@ -183,7 +206,7 @@ func (t *turn) run() cli.End {
 			return t.as(cli.EndTurn)
 		}
 		select {
-		case <-t.slot.ready:
+		case <-t.in.Ready():
 		case err := <-t.failed:
 			t.unsent = true
 			if t.p.failure = cli.AsFailure(Agent, err); t.p.failure.Kind == cli.UnknownFailure {
@@ -198,14 +221,14 @@ func (t *turn) run() cli.End {
 				return cli.EndDetached
 			}
 			t.interrupt(cli.EndCancelled)
-		case <-t.server.peer.Ended():
+		case <-t.server.Gone():
 			if t.take() {
 				return t.as(cli.EndTurn)
 			}
 			t.awaitStop()
 			return t.as(cli.EndExit)
 		}
-		if t.cut != "" && t.stopped == nil && !t.server.alive() {
+		if t.cut != "" && t.stopped == nil && !t.server.Alive() {
 			return t.cut // the process is given up with others in it
 		}
 	}
@@ -220,7 +243,7 @@ func (t *turn) as(end cli.End) cli.End {
 
 // take handles what waits, and says whether the turn ended.
 func (t *turn) take() bool {
-	items, full := t.slot.take()
+	items, full := t.in.Take()
 	if full {
 		t.p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: "more came than could be kept: some of it is not shown"})
 	}
@@ -228,6 +251,9 @@ func (t *turn) take() bool {
 		t.quiet = time.Now()
 	}
 	for _, it := range items {
+		if it.end != 0 && it.end <= t.from { // of an earlier turn
+			continue
+		}
 		if it.end != 0 {
 			t.at = it.end
 		}
@@ -247,15 +273,13 @@ func (t *turn) item(it item) {
 			_, err = t.p.event(e)
 		}
 		if err != nil {
-			t.server.peer.Garbage(it.event)
+			t.server.Peer().Garbage(it.event)
 		}
 	case it.request != nil:
 		t.asks.request(t.p, it.request)
-	case it.sent != nil:
-		if it.sent.turn == t.id && it.sent.err != nil {
-			t.unsent = true
-			t.p.failure = cli.AsFailure(Agent, callFailure(it.sent.err))
-		}
+	case it.refused != nil:
+		t.unsent = true
+		t.p.failure = cli.AsFailure(Agent, callFailure(it.refused))
 	case it.CaughtUp:
 		t.past = false
 		t.asks.caughtUp()
@@ -268,7 +292,7 @@ func (t *turn) item(it item) {
 // clock is the time at which what is handled now was said.
 func (t *turn) clock() time.Time {
 	if t.past && t.server != nil {
-		if at := t.server.process.When(t.at - 1); !at.IsZero() {
+		if at := t.server.Program().When(t.at - 1); !at.IsZero() {
 			return at
 		}
 	}
@@ -319,14 +343,13 @@ func (t *turn) interrupt(why cli.End) {
 // kill ends the process, which is deaf. Where it works for others it is left to them, and takes nothing new: it
 // ends with the last of them.
 func (t *turn) kill() {
-	t.server.retire()
-	if !t.server.alone(t.slot) {
-		wake(t.slot.ready)
+	if !t.server.Drain() {
+		t.in.Wake()
 		return
 	}
 	t.stopped = make(chan error, 1)
 	grace := max(t.s.provider.opts.Grace-time.Since(t.cutAt), 0)
-	go func() { t.stopped <- t.server.stop(context.WithoutCancel(t.ctx), grace) }()
+	go func() { t.stopped <- t.server.Stop(context.WithoutCancel(t.ctx), grace) }()
 }
 
 // awaitStop waits for the end of a process that is being ended; it is bound by what stop may take.
@@ -351,7 +374,7 @@ func (t *turn) result(end cli.End) cli.Result {
 	case cli.EndStalled:
 		return t.p.told(cli.Stalled(Agent, t.silence))
 	}
-	r := t.p.told(cli.Result{Err: t.server.failure()})
+	r := t.p.told(cli.Result{Err: exitFailure(t.server.Failure())})
 	if t.p.failure != nil {
 		r.Err = t.p.failure
 	}

@@ -48,12 +48,13 @@ func (b *Inbox[T]) Put(v T, size int) bool {
 	return true
 }
 
-// Take removes all that waits. full says that something was dropped before.
+// Take removes all that waits. full says that something was dropped since the last Take.
 func (b *Inbox[T]) Take() (all []T, full bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all, b.queue, b.bytes = b.queue, nil, 0
-	return all, b.full
+	all, full = b.queue, b.full
+	b.queue, b.bytes, b.full = nil, 0, false
+	return all, full
 }
 
 // Close makes every further Put do nothing, and gives what no turn took.

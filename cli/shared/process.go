@@ -72,6 +72,7 @@ type connection struct {
 // census counts what is in a process, under pool.mu.
 type census struct {
 	state    State
+	givenUp  bool                  // it was draining or ending, before it died
 	sessions int                   // that joined, and turns that no request resumed yet
 	running  int                   // turns
 	active   int                   // turns that run or of which something may be left; at zero the process is idle
@@ -128,6 +129,13 @@ func (p *Process) State() State {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	return p.state
+}
+
+// GivenUp says whether the process was to take no session before it ended, so that what failed in it may succeed in another.
+func (p *Process) GivenUp() bool {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	return p.givenUp
 }
 
 // Alone says whether one session only is in the process.
@@ -225,6 +233,7 @@ func (p *Process) become(s State) {
 	if p.state != Dead {
 		p.state = s
 	}
+	p.givenUp = p.givenUp || s == Draining || s == Ending
 	if p.pool.open[p.key] == p {
 		delete(p.pool.open, p.key)
 	}

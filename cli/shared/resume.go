@@ -49,7 +49,9 @@ func (p *Process) attach(left cli.LeftRun) {
 		}
 		prog, err := p.pool.opts.Launcher.Attach(ctx, left.Run, from)
 		if err != nil {
-			return cli.StartFailure(p.pool.opts.Agent, err)
+			f := cli.Failf(cli.UnknownFailure, p.pool.opts.Agent, "what is left of the turn cannot be read")
+			f.Cause = err
+			return f
 		}
 		p.connect(prog, rpc.Options{From: from, Past: true, Until: left.OutputEnd})
 		p.awaitTurns(left)
