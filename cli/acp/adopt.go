@@ -3,16 +3,11 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"time"
 
 	"ductor/cli"
-	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
-
-// claimWait is how long the turns of an attached run may wait for Adopt. After it the run no longer lives for
-// their sake.
-const claimWait = time.Minute
 
 // adopted is a turn that the previous process began.
 type adopted struct {
@@ -33,25 +28,13 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	if !ok {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "what is left of it does not say where the turn began")
 	}
-	proc := p.attach(left)
-	select {
-	case <-proc.ready:
-	case <-ctx.Done():
-		return nil, cli.AsFailure(agent, context.Cause(ctx))
+	proc, err := p.pool.Resume(ctx, left, req.Turn)
+	if err != nil {
+		return nil, cli.AsFailure(agent, err)
 	}
-	s := proc.claim(n.Session)
-	if s == nil {
-		return nil, cli.Failf(cli.UnknownFailure, agent, "the turn was resumed already")
-	}
+	s := proc.awaited[req.Turn]
 	s.settings, s.workspace = p.settingsOf(req), newWorkspace(proc, req)
 	s.adopted = adoption(left, mark, n, agent)
-	if proc.failed != nil {
-		f := proc.failed
-		if err := s.Close(context.WithoutCancel(ctx)); err != nil {
-			p.opts.Logger.Error("close a run that was left", "run", left.Run, "err", err)
-		}
-		return nil, f
-	}
 	return s, nil
 }
 
@@ -89,87 +72,24 @@ func adoption(left cli.LeftRun, mark cli.Mark, n note, agent cli.Agent) *adopted
 	return a
 }
 
-// attach takes over a run, once for all of its turns.
-func (p *Provider) attach(left cli.LeftRun) *agentProcess {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if proc := p.left[left.Run]; proc != nil {
-		return proc
+// Await makes the session of a turn that may be resumed; see shared.Server. What the agent offers is not known, so no other
+// session joins the process.
+func (proc *agentProcess) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool) {
+	n, ok := readNote(m)
+	if !ok {
+		return nil, false
 	}
-	proc := newProcess(p, left.Setting)
-	proc.unusable, proc.refs, proc.unclaimed = true, 0, map[string]*session{}
-	from := int64(math.MaxInt64)
-	for _, m := range left.Marks {
-		n, ok := readNote(m)
-		if !ok {
-			continue
-		}
-		from = min(from, m.Output)
-		proc.quirks = p.opts.Quirks.of(n.Name)
-		proc.foreignSession(n)
+	proc.Drain()
+	proc.quirks = proc.provider.opts.Quirks.of(n.Name)
+	s := &session{
+		process: proc, provider: proc.provider, id: cli.AgentSessionID(n.Session), inbox: shared.NewInbox[item](),
+		asks: map[cli.AskID]*ask{}, heard: make(chan struct{}, 1), offered: make(chan struct{}),
+		listening: true, unusable: true, foreign: true, model: n.Model, totals: n.Totals,
 	}
-	p.left[left.Run] = proc
-	go proc.takeOver(left, from)
-	time.AfterFunc(claimWait, proc.expire)
-	return proc
-}
-
-// foreignSession is the session of a mark, made if it is not there. Only attach has proc at this point.
-func (proc *agentProcess) foreignSession(n note) {
-	s := proc.sessions[n.Session]
-	if s == nil {
-		s = &session{
-			process: proc, provider: proc.provider, id: cli.AgentSessionID(n.Session), inbox: newInbox(),
-			asks: map[cli.AskID]*ask{}, heard: make(chan struct{}, 1), offered: make(chan struct{}),
-			listening: true, unusable: true, foreign: true,
-		}
-		proc.sessions[n.Session], proc.unclaimed[n.Session] = s, s
-		proc.refs++
-	}
-	s.model, s.totals = n.Model, n.Totals
-}
-
-func (proc *agentProcess) takeOver(left cli.LeftRun, from int64) {
-	defer close(proc.ready)
-	ctx, cancel := context.WithTimeout(proc.life, proc.provider.opts.StartLimit)
-	defer cancel()
-	process, err := proc.provider.opts.Launcher.Attach(ctx, left.Run, from)
-	if err != nil {
-		proc.failed = cli.Failf(cli.UnknownFailure, proc.provider.opts.Agent, "what is left of the turn cannot be read")
-		proc.failed.Cause = err
-		return
-	}
-	proc.talk(process, rpc.Options{From: from, Past: true, Until: left.OutputEnd})
-	proc.mu.Lock()
-	for _, m := range left.Marks {
-		if n, ok := readNote(m); ok && proc.sessions[n.Session] != nil {
-			_ = proc.sessions[n.Session].expect(m.Turn) // fails only of too many turns
-		}
-	}
-	proc.mu.Unlock()
-	proc.peer.Listen()
-}
-
-// claim gives a session to the turn that resumes it; nil if another turn has it.
-func (proc *agentProcess) claim(id string) *session {
-	proc.mu.Lock()
-	defer proc.mu.Unlock()
-	s := proc.unclaimed[id]
-	delete(proc.unclaimed, id)
-	return s
-}
-
-// expire gives up the sessions that no turn claimed.
-func (proc *agentProcess) expire() {
-	proc.mu.Lock()
-	expired := len(proc.unclaimed)
-	clear(proc.unclaimed)
-	proc.mu.Unlock()
-	for range expired {
-		if err := proc.leave(context.Background(), release{unusable: true}); err != nil {
-			proc.provider.opts.Logger.Error("end a run that was left", "agent", string(proc.provider.opts.Agent), "err", err)
-		}
-	}
+	proc.awaited[m.Turn] = s
+	proc.sessions.Set(s.id, s)
+	_ = s.expect(m.Turn) // fails only of too many turns
+	return func() { proc.sessions.Remove(s.id, s) }, true
 }
 
 // resume takes an adopted turn to its end.
@@ -191,6 +111,7 @@ func (s *session) resume(ctx context.Context, req cli.Request, out *cli.Emitter)
 	case a.fails != nil:
 		out.Pass(cli.CaughtUp{})
 		s.stopListening(false, false)
+		s.process.TurnEnded(ctx, shared.EndUnclear)
 		out.Finish(cli.Result{Err: a.fails})
 		return
 	case a.send:
@@ -215,7 +136,7 @@ func (s *session) askNow(req cli.Request) error {
 // clock is the time of the event at hand: a past one while the output is replayed.
 func (t *turn) clock() time.Time {
 	if t.replaying {
-		if at := t.s.process.run.When(max(t.at-1, 0)); !at.IsZero() {
+		if at := t.s.process.Program().When(max(t.at-1, 0)); !at.IsZero() {
 			return at
 		}
 	}

@@ -70,8 +70,8 @@ func (s *session) Decide(ctx context.Context, id cli.AskID, d cli.Decision) erro
 	delete(s.asks, id)
 	s.mu.Unlock()
 	written := make(chan error, 1)
-	s.inbox.put(item{decided: &decided{ask: a, allow: d.Allow}}) // before what the agent makes of it
-	err = s.process.peer.Reply(a.id, result, func(err error) {
+	put(s.inbox, item{decided: &decided{ask: a, allow: d.Allow}}) // before what the agent makes of it
+	err = s.process.Peer().Reply(a.id, result, func(err error) {
 		if err == nil {
 			s.noteAnswered(a)
 		}

@@ -47,7 +47,7 @@ func (s *session) mark(turn cli.TurnID, n note) error {
 	if turn == "" {
 		return nil
 	}
-	m, err := s.process.peer.Begin(s.process.life, cli.Mark{Turn: turn, Note: n.String()})
+	m, err := s.process.Peer().Begin(s.process.Life(), cli.Mark{Turn: turn, Note: n.String()})
 	if err != nil {
 		return err
 	}
@@ -69,9 +69,9 @@ func (s *session) noteAnswered(a *ask) {
 	if m.Turn == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.process.life, markWait)
+	ctx, cancel := context.WithTimeout(s.process.Life(), markWait)
 	defer cancel()
-	if err := s.process.run.Begin(ctx, m); err != nil {
+	if err := s.process.Program().Begin(ctx, m); err != nil {
 		s.provider.opts.Logger.Warn("record that a question was answered", "agent", string(s.provider.opts.Agent),
 			"turn", string(m.Turn), "err", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ductor/cli"
+	"ductor/cli/shared"
 )
 
 // Auth looks whether the agent can be used: by Options.Auth, or by opening a session that is never used.
@@ -68,25 +69,15 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 // probe opens a session for a question, in a process of its own.
 func (p *Provider) probe(ctx context.Context) (*session, error) {
 	req := cli.Request{Dir: os.TempDir()}
-	proc := newProcess(p, "")
 	cmd := p.command(req, "")
 	cmd.For.Mode = "" // no process resumes it
-	go proc.start(cmd)
-	var err error
-	select {
-	case <-proc.ready:
-		if proc.failed != nil {
-			err = proc.failed
-		}
-	case <-ctx.Done():
-		err = cli.AsFailure(p.opts.Agent, context.Cause(ctx))
-	}
-	var s *session
-	if err == nil {
-		s, err = openSession(ctx, proc, req)
-	}
+	proc, err := p.pool.Private(ctx, cmd)
 	if err != nil {
-		return nil, errors.Join(err, proc.leave(context.WithoutCancel(ctx), release{unusable: true}))
+		return nil, cli.AsFailure(p.opts.Agent, err)
+	}
+	s, err := openSession(ctx, proc, req)
+	if err != nil {
+		return nil, errors.Join(err, proc.Leave(context.WithoutCancel(ctx), shared.Broken))
 	}
 	return s, nil
 }

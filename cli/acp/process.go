@@ -2,89 +2,60 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
 
-const (
-	// leaveWait is how long an idle process may take to end after its input ends.
-	leaveWait = 300 * time.Millisecond
-	stopSlack = 10 * time.Second // what stopping may take beyond the grace
-)
+// leaveWait is how long an idle process may take to end after its input ends.
+const leaveWait = 300 * time.Millisecond
 
-// agentProcess is one process of the agent and the sessions in it. It lives as long as a session is in it. Safe for
-// concurrent use.
+// agentProcess is one process of the agent and the sessions in it. Safe for concurrent use.
 type agentProcess struct {
+	*shared.Process
 	provider *Provider
-	key      string
+	sessions shared.Members[*session]
+	awaited  map[cli.TurnID]*session // of a run that was attached to: those of the turns to be resumed
 
-	ready chan struct{} // closed when it is started, or failed to
-	life  context.Context
-	end   context.CancelFunc // of starting, and of what is served
-
-	// Valid once ready is closed.
-	failed *cli.Failure
-	run    cli.Process
-	peer   *rpc.Peer
+	// Valid once the process is ready.
 	caps   agentCapabilities
 	hello  initialized
 	quirks Quirks // those of Options, and of an agent that is known to have some
 
-	serving sync.WaitGroup // what is served for the agent
-
-	mu        sync.Mutex
-	refs      int
-	sessions  map[string]*session
-	unclaimed map[string]*session // of a run that was attached to: those that no turn resumed yet
-	unusable  bool                // takes no further session
-	turns     int                 // that run
-	busy      int                 // turns that run, or of which something may be left
-	ending    bool                // it ends with the last turn, because what an aborted turn started may run in it
-	detached  bool                // continues without us
-	served    int                 // requests of the agent that are worked on
+	served atomic.Int64 // requests of the agent that are worked on
 }
 
-// newProcess makes an agentProcess with one session in it.
-func newProcess(p *Provider, key string) *agentProcess {
-	proc := &agentProcess{
-		provider: p, key: key, refs: 1, quirks: p.opts.Quirks,
-		ready: make(chan struct{}), sessions: map[string]*session{},
-	}
-	proc.life, proc.end = context.WithCancel(context.Background())
-	return proc
+func (p *Provider) newProcess(process *shared.Process) *agentProcess {
+	return &agentProcess{Process: process, provider: p, quirks: p.opts.Quirks, awaited: map[cli.TurnID]*session{}}
 }
 
-// start starts the process and shakes hands with it.
-func (proc *agentProcess) start(cmd cli.Command) {
-	defer close(proc.ready)
+// Greet shakes hands with a process that was started; see shared.Server.
+func (proc *agentProcess) Greet(ctx context.Context) error {
 	o := proc.provider.opts
-	ctx, cancel := context.WithTimeout(proc.life, o.StartLimit)
-	defer cancel()
-	process, err := o.Launcher.Start(ctx, cmd)
-	if err != nil {
-		proc.failed = cli.StartFailure(proc.provider.opts.Agent, err)
-		return
-	}
-	proc.talk(process, rpc.Options{})
-	proc.peer.Listen()
 	hello := initializeParams{
 		ProtocolVersion: protocolVersion, ClientInfo: clientInfo{"ductor", "ductor", "1"},
 		ClientCapabilities: capabilities{FS: fsCapabilities{!o.NoFiles, !o.NoFiles}, Terminal: !o.NoTerminals},
 	}
-	if err := proc.call(ctx, methodInitialize, hello, &proc.hello); err != nil {
-		proc.failed = proc.notSpoken(err)
-		return
+	var reply initialized
+	if err := proc.call(ctx, methodInitialize, hello, &reply); err != nil {
+		return proc.notSpoken(err)
 	}
-	if proc.hello.ProtocolVersion != protocolVersion {
-		proc.failed = cli.Failf(cli.BadOutput, o.Agent, "it speaks version %d of the protocol, and ductor version %d",
-			proc.hello.ProtocolVersion, protocolVersion)
+	if reply.ProtocolVersion != protocolVersion {
+		return cli.Failf(cli.BadOutput, o.Agent, "it speaks version %d of the protocol, and ductor version %d",
+			reply.ProtocolVersion, protocolVersion)
 	}
-	proc.caps, proc.quirks = proc.hello.Capabilities, o.Quirks.of(proc.hello.AgentInfo.Name)
+	proc.introduced(reply)
+	return nil
+}
+
+// introduced sets what an agent says of itself.
+func (proc *agentProcess) introduced(hello initialized) {
+	proc.hello, proc.caps, proc.quirks = hello, hello.Capabilities, proc.provider.opts.Quirks.of(hello.AgentInfo.Name)
 }
 
 // notSpoken is the failure of a program that did not answer the first request.
@@ -97,141 +68,69 @@ func (proc *agentProcess) notSpoken(err error) *cli.Failure {
 	return f
 }
 
-// join counts one more session in; false if the process takes none.
-func (proc *agentProcess) join() bool {
-	proc.mu.Lock()
-	defer proc.mu.Unlock()
-	if proc.unusable || proc.detached || proc.refs == 0 {
-		return false
+// idleNote is what the next process must know to keep an idle agent process: how it introduced itself, which the
+// protocol has it do once.
+type idleNote struct {
+	Hello initialized `json:"hello"`
+}
+
+// IdleNote says how the agent introduced itself; see shared.Server.
+func (proc *agentProcess) IdleNote() string {
+	hello := proc.hello
+	hello.AuthMethods = nil
+	note, err := json.Marshal(idleNote{hello})
+	if err != nil { // strings and numbers can always be encoded
+		return ""
 	}
-	proc.refs++
-	return true
+	return string(note)
 }
 
-// alone says whether there is one session only.
-func (proc *agentProcess) alone() bool {
-	proc.mu.Lock()
-	defer proc.mu.Unlock()
-	return proc.refs <= 1
-}
+var _ cli.Keeper = (*Provider)(nil)
 
-// setUnusable keeps further sessions out.
-func (proc *agentProcess) setUnusable() {
-	proc.mu.Lock()
-	proc.unusable = true
-	proc.mu.Unlock()
-	proc.provider.retire(proc)
-}
-
-// release is how a session leaves.
-type release struct {
-	unusable bool // what it started may still run: the process takes no further session, and is not waited for
-	detached bool // its turn continues without us, and so does the process
-}
-
-// leave counts a session out. The last one ends the process with everything it started, or detaches from it.
-func (proc *agentProcess) leave(ctx context.Context, p release) error {
-	proc.mu.Lock()
-	proc.refs--
-	last := proc.refs == 0
-	proc.unusable = proc.unusable || p.unusable || last
-	proc.detached = proc.detached || p.detached
-	retire, detached, unusable := proc.unusable || proc.detached, proc.detached, p.unusable
-	proc.mu.Unlock()
-	if retire {
-		proc.provider.retire(proc)
-	}
+// Keep takes over a process in which no turn runs. It is not greeted again, for the protocol has that done once: what it
+// said of itself is in its note. Its sessions are loaded when a turn resumes them. Keep takes no agent of which
+// Options.Version says nothing.
+func (p *Provider) Keep(ctx context.Context, left cli.LeftRun) (cli.Kept, error) {
+	agent := p.opts.Agent
+	raw, idle := left.Rested()
+	var note idleNote
 	switch {
-	case !last:
-		return nil
-	case detached:
-		proc.detach()
-		return nil
-	case unusable:
-		return proc.close(ctx)
+	case !idle || json.Unmarshal([]byte(raw), &note) != nil || note.Hello.ProtocolVersion != protocolVersion:
+		return cli.Kept{}, cli.Failf(cli.UnknownFailure, agent, "it is unknown what runs in it")
+	case p.opts.Version == nil:
+		return cli.Kept{}, cli.Failf(cli.UnknownFailure, agent, "it is unknown which version of it is installed")
 	}
-	proc.closeInput(ctx)
-	return proc.close(ctx)
+	return p.pool.Keep(ctx, left, func(ctx context.Context, proc *agentProcess) error {
+		if now, was := p.opts.Version(ctx), note.Hello.AgentInfo.Version; now != was {
+			return cli.Failf(cli.UnknownFailure, agent, "it is version %s, and %q is installed", was, now)
+		}
+		proc.introduced(note.Hello)
+		return nil
+	})
 }
 
-// closeInput closes the input of an idle process, and waits a moment for the process to end.
-func (proc *agentProcess) closeInput(ctx context.Context) {
-	select {
-	case <-proc.ready:
-	default:
-		return
-	}
-	if proc.failed != nil || proc.peer == nil {
-		return
-	}
-	proc.peer.CloseInput()
-	wait := time.NewTimer(leaveWait)
-	defer wait.Stop()
-	select {
-	case <-proc.run.Done():
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-}
+// Shares is the process that a session for req would be put into; see cli.Sharer.
+func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.key(req)) }
 
-// close ends the process and everything it started, and waits for what reads and writes it.
-func (proc *agentProcess) close(ctx context.Context) error {
-	proc.end()
-	ctx, cancel := context.WithTimeout(ctx, proc.provider.opts.Grace+stopSlack)
+var _ cli.Sharer = (*Provider)(nil)
+
+// call sends a request and waits for its answer, at most as long as Options say. Errors have an *rpc.Error in their
+// chain where the agent gave one.
+func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {
+	ctx, cancel := context.WithTimeout(ctx, proc.provider.opts.CallLimit)
 	defer cancel()
-	select {
-	case <-proc.ready: // soon, since life ended
-	case <-ctx.Done():
-		return fmt.Errorf("close %s: %w", proc.provider.opts.Agent, context.Cause(ctx))
+	err := proc.Peer().Call(ctx, method, params, result)
+	if errors.Is(err, rpc.ErrEnded) {
+		return proc.Failure()
 	}
-	if proc.peer == nil {
-		return nil
-	}
-	return errors.Join(proc.peer.Stop(ctx, proc.provider.opts.Grace), proc.await(ctx))
+	return err
 }
 
-// await waits for what is served for the agent.
-func (proc *agentProcess) await(ctx context.Context) error {
-	served := make(chan struct{})
-	go func() { proc.serving.Wait(); close(served) }()
-	select {
-	case <-served:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("close %s: %w", proc.provider.opts.Agent, context.Cause(ctx))
-	}
+// respond and refuse answer a request of the agent's. An agent that is gone shows otherwise.
+func (proc *agentProcess) respond(id json.RawMessage, result any) {
+	_ = proc.Peer().Reply(id, result, nil)
 }
 
-// detach leaves the process running, and waits for the goroutines of proc.
-func (proc *agentProcess) detach() {
-	select {
-	case <-proc.ready:
-	default:
-		proc.end() // nothing is to be written
-	}
-	<-proc.ready
-	var err error
-	if proc.peer != nil {
-		err = proc.peer.Detach()
-	}
-	proc.end()
-	ctx, cancel := context.WithTimeout(context.Background(), stopSlack)
-	defer cancel()
-	if err := errors.Join(err, proc.await(ctx)); err != nil {
-		proc.provider.opts.Logger.Error("detach from an agent", "agent", string(proc.provider.opts.Agent), "err", err)
-	}
-}
-
-// alive says whether the process can take another turn.
-func (proc *agentProcess) alive() bool {
-	select {
-	case <-proc.peer.Ended():
-		return false
-	case <-proc.run.Done():
-		return false
-	default:
-	}
-	proc.mu.Lock()
-	defer proc.mu.Unlock()
-	return !proc.unusable && !proc.detached
+func (proc *agentProcess) refuse(id json.RawMessage, code int, why string) {
+	_ = proc.Peer().Refuse(id, code, why)
 }

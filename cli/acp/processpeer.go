@@ -1,48 +1,43 @@
 package acp
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
 
-// talk makes the peer of a process. The caller has it listen.
-func (proc *agentProcess) talk(process cli.Process, o rpc.Options) {
-	o.Agent, o.Version, o.Handler = proc.provider.opts.Agent, "2.0", proc
-	proc.run, proc.peer = process, rpc.New(process, o)
+// item is something that happened in a session. One field besides at is set.
+type item struct {
+	at int64 // the offset after its line; 0 for what is no line
+
+	update    json.RawMessage
+	ask       *ask
+	reply     *rpc.Message // to the prompt
+	withdrawn string       // id of a request of the agent's that it gave up
+	decided   *decided
+	rpc.Change
+	unsent error // the prompt was not sent, for this reason
+}
+
+func put(b *shared.Inbox[item], i item) { b.Put(i, len(i.update)) }
+
+// wake leaves a token in c unless there is one.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // Changed tells every session what happened to the output; see rpc.Handler.
 func (proc *agentProcess) Changed(c rpc.Change) {
-	i := item{at: proc.peer.Handled(), Change: c}
-	if !c.Ended {
-		proc.tellAll(i)
-		return
-	}
-	proc.setUnusable()
-	for _, s := range proc.members() {
-		s.mu.Lock()
-		inbox := s.inbox
-		s.mu.Unlock()
-		inbox.put(i)
-	}
-}
-
-func (proc *agentProcess) members() []*session {
-	proc.mu.Lock()
-	defer proc.mu.Unlock()
-	list := make([]*session, 0, len(proc.sessions))
-	for _, s := range proc.sessions {
-		list = append(list, s)
-	}
-	return list
+	proc.tellAll(item{at: proc.Peer().Handled(), Change: c})
 }
 
 func (proc *agentProcess) tellAll(i item) {
-	for _, s := range proc.members() {
+	for _, s := range proc.sessions.All() {
 		s.deliver(i)
 	}
 }
@@ -52,8 +47,11 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 	switch m.Method {
 	case methodUpdate:
 		var p updateParams
-		if json.Unmarshal(m.Params, &p) == nil {
-			proc.deliver(p.SessionID, item{at: m.End, update: p.Update})
+		if json.Unmarshal(m.Params, &p) != nil {
+			return
+		}
+		if s, ok := proc.sessions.Of(cli.AgentSessionID(p.SessionID)); ok {
+			s.deliver(item{at: m.End, update: p.Update})
 		}
 	case methodCancelRequest:
 		var p cancelRequestParams
@@ -76,15 +74,6 @@ func (proc *agentProcess) Requested(m rpc.Message) bool {
 	return serve != nil
 }
 
-func (proc *agentProcess) deliver(session string, i item) {
-	proc.mu.Lock()
-	s := proc.sessions[session]
-	proc.mu.Unlock()
-	if s != nil {
-		s.deliver(i)
-	}
-}
-
 // asked takes a request for permission.
 func (proc *agentProcess) asked(m rpc.Message) {
 	var p askParams
@@ -92,34 +81,11 @@ func (proc *agentProcess) asked(m rpc.Message) {
 		proc.refuse(m.ID, rpc.CodeBadParams, "the request cannot be read")
 		return
 	}
-	proc.mu.Lock()
-	s, gone := proc.sessions[p.SessionID], proc.detached
-	proc.mu.Unlock()
-	if gone { // the next process answers it
+	if proc.State() == shared.Detached { // the next process answers it
 		return
 	}
-	if s == nil || !s.deliver(item{at: m.End, ask: &ask{id: m.ID, params: p, raw: m.Params}}) {
+	s, ok := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
+	if !ok || !s.deliver(item{at: m.End, ask: &ask{id: m.ID, params: p, raw: m.Params}}) {
 		proc.respond(m.ID, cancelled())
 	}
-}
-
-// call sends a request and waits for its answer, at most as long as Options say. Errors have an *rpc.Error in their
-// chain where the agent gave one.
-func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {
-	ctx, cancel := context.WithTimeout(ctx, proc.provider.opts.CallLimit)
-	defer cancel()
-	err := proc.peer.Call(ctx, method, params, result)
-	if errors.Is(err, rpc.ErrEnded) {
-		return proc.peer.Failure()
-	}
-	return err
-}
-
-// respond and refuse answer a request of the agent's. An agent that is gone shows otherwise.
-func (proc *agentProcess) respond(id json.RawMessage, result any) {
-	_ = proc.peer.Reply(id, result, nil)
-}
-
-func (proc *agentProcess) refuse(id json.RawMessage, code int, why string) {
-	_ = proc.peer.Refuse(id, code, why)
 }

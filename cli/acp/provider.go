@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/shared"
 )
 
 // Defaults of Options.
@@ -88,10 +87,9 @@ type Wish struct {
 type Provider struct {
 	opts Options
 
-	mu        sync.Mutex
-	processes map[string]*agentProcess    // that take further sessions, by what they were started with
-	left      map[cli.RunID]*agentProcess // that were attached to
+	pool *shared.Pool[*agentProcess]
 
+	mu      sync.Mutex
 	opened  bool     // a session was
 	offered []string // the modes it had
 }
@@ -103,7 +101,11 @@ func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault(o.Path)
 	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
-	return &Provider{opts: o, processes: map[string]*agentProcess{}, left: map[cli.RunID]*agentProcess{}}
+	p := &Provider{opts: o}
+	p.pool = shared.NewPool(shared.Options{
+		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Version: "2.0", StartLimit: o.StartLimit, Goodbye: leaveWait,
+	}, p.newProcess)
+	return p
 }
 
 // Agent is the name given in Options.
@@ -120,60 +122,17 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	if err := checkDirs(req); err != nil {
 		return nil, cli.Failf(cli.Refused, p.opts.Agent, "%v", err)
 	}
-	proc, err := p.enter(ctx, req)
+	key := p.key(req)
+	proc, err := p.pool.Join(ctx, key, p.command(req, key))
 	if err != nil {
-		return nil, err
+		return nil, cli.AsFailure(p.opts.Agent, err)
 	}
 	s, err := openSession(ctx, proc, req)
 	if err != nil {
-		proc.leave(context.WithoutCancel(ctx), release{unusable: true})
+		_ = proc.Leave(context.WithoutCancel(ctx), shared.Broken) // why it did not open is the better error
 		return nil, err
 	}
 	return s, nil
-}
-
-// enter finds or starts the process for req, and counts one more session in it. Errors are *cli.Failure.
-func (p *Provider) enter(ctx context.Context, req cli.Request) (*agentProcess, error) {
-	key := p.key(req)
-	for {
-		proc := p.joined(key, req)
-		select {
-		case <-proc.ready:
-		case <-ctx.Done():
-			proc.leave(context.WithoutCancel(ctx), release{unusable: true})
-			return nil, cli.AsFailure(p.opts.Agent, context.Cause(ctx))
-		}
-		if proc.failed == nil {
-			return proc, nil
-		}
-		proc.leave(context.WithoutCancel(ctx), release{unusable: true})
-		if !errors.Is(proc.failed, errNotKept) {
-			return nil, proc.failed
-		}
-	}
-}
-
-// joined is the process for req, with one more session in it. It may be about to start.
-func (p *Provider) joined(key string, req cli.Request) *agentProcess {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if proc := p.processes[key]; proc != nil && proc.join() {
-		return proc
-	}
-	proc := newProcess(p, key)
-	p.processes[key] = proc
-	go proc.start(p.command(req, key))
-	return proc
-}
-
-// retire makes sure that proc takes no further sessions.
-func (p *Provider) retire(proc *agentProcess) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.processes[proc.key] == proc {
-		delete(p.processes, proc.key)
-	}
-	maps.DeleteFunc(p.left, func(_ cli.RunID, other *agentProcess) bool { return other == proc })
 }
 
 func (p *Provider) command(req cli.Request, key string) cli.Command {

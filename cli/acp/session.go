@@ -8,6 +8,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
 
 const (
@@ -26,7 +27,7 @@ type session struct {
 	settings  settings
 	begin     cli.AgentSessionID // the session it was opened to resume
 	workspace *workspace         // what is served to the agent
-	inbox     *inbox
+	inbox     *shared.Inbox[item]
 	login     string   // the method to log in by; empty for none
 	adopted   *adopted // the turn to resume; nil once it began, and for sessions of our own
 
@@ -65,7 +66,7 @@ func blankSession(proc *agentProcess, req cli.Request) *session {
 	}
 	return &session{login: login,
 		process: proc, provider: proc.provider, settings: proc.provider.settingsOf(req), begin: req.Resume,
-		workspace: newWorkspace(proc, req), inbox: newInbox(), asks: map[cli.AskID]*ask{},
+		workspace: newWorkspace(proc, req), inbox: shared.NewInbox[item](), asks: map[cli.AskID]*ask{},
 		heard: make(chan struct{}, 1), offered: make(chan struct{}),
 	}
 }
@@ -91,7 +92,7 @@ func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*ses
 		err = s.make(ctx, params)
 	}
 	if err != nil {
-		proc.forget(s)
+		proc.sessions.Remove(s.id, s)
 		s.workspace.close()
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (s *session) make(ctx context.Context, params newParams) error {
 	}
 	s.learn(made)
 	s.provider.offers(s.modes)
-	return s.process.register(s, cli.AgentSessionID(made.SessionID))
+	return s.register(cli.AgentSessionID(made.SessionID))
 }
 
 // opening makes or loads a session, after a log-in where the agent wants one that needs no user.
@@ -134,7 +135,7 @@ func (s *session) load(ctx context.Context, params newParams, id cli.AgentSessio
 	case !caps.Load:
 		return cli.Failf(cli.ResumeFailed, agent, "it cannot go on with a session once its process has ended")
 	}
-	if err := s.process.register(s, id); err != nil {
+	if err := s.register(id); err != nil {
 		return err
 	}
 	params.SessionID = string(id)
@@ -169,7 +170,7 @@ func (s *session) awaitHistory(ctx context.Context) {
 			continue
 		case <-quiet.C:
 		case <-s.offered:
-		case <-s.process.peer.Ended():
+		case <-s.process.Peer().Ended():
 		case <-ctx.Done():
 		}
 		quiet.Stop()
@@ -189,23 +190,12 @@ func (s *session) learn(n newSession) {
 }
 
 // register gives s the name that the agent calls it by.
-func (proc *agentProcess) register(s *session, id cli.AgentSessionID) error {
-	proc.mu.Lock()
-	defer proc.mu.Unlock()
-	if proc.sessions[string(id)] != nil {
-		return cli.Failf(cli.Refused, proc.provider.opts.Agent, "another conversation uses this session")
-	}
+func (s *session) register(id cli.AgentSessionID) error {
 	s.id = id
-	proc.sessions[string(id)] = s
-	return nil
-}
-
-func (proc *agentProcess) forget(s *session) {
-	proc.mu.Lock()
-	defer proc.mu.Unlock()
-	if proc.sessions[string(s.id)] == s {
-		delete(proc.sessions, string(s.id))
+	if !s.process.sessions.Add(id, s) {
+		return cli.Failf(cli.Refused, s.provider.opts.Agent, "another conversation uses this session")
 	}
+	return nil
 }
 
 // deliver hands an item to the turn that runs. It says false of a question that no turn can answer.
@@ -218,7 +208,7 @@ func (s *session) deliver(i item) bool {
 	case s.closed:
 		return false
 	case s.listening:
-		s.inbox.put(i)
+		put(s.inbox, i)
 		return true
 	}
 	s.between(i)
@@ -264,7 +254,7 @@ func (s *session) Info() cli.SessionInfo {
 	defer s.mu.Unlock()
 	info := cli.SessionInfo{Agent: s.provider.opts.Agent, Mode: cli.Live, AgentSessionID: s.id, Via: Via}
 	if !s.closed && !s.detached {
-		info.PID, info.Alive = s.process.run.PID(), s.process.alive() && !s.unusable && !s.foreign
+		info.PID, info.Alive = s.process.Program().PID(), s.process.Alive() && !s.unusable && !s.foreign
 	}
 	return info
 }
@@ -278,15 +268,19 @@ func (s *session) Close(ctx context.Context) error {
 	if closed || detached {
 		return nil
 	}
-	if !unusable && !s.process.alone() && s.process.caps.Session.Close != nil {
+	how := shared.Closed
+	if unusable {
+		how = shared.Broken
+	}
+	if !unusable && !s.process.Alone() && s.process.caps.Session.Close != nil {
 		bye, cancel := context.WithTimeout(ctx, byeWait)
 		defer cancel()
 		if err := s.process.call(bye, methodClose, sessionParams{string(s.id)}, nil); err != nil {
 			s.provider.opts.Logger.Debug("a session was not closed by its agent", "agent", string(s.provider.opts.Agent), "err", err)
 		}
 	}
-	err := errors.Join(s.workspace.close(), s.process.leave(ctx, release{unusable: unusable}))
-	s.process.forget(s)
+	err := errors.Join(s.workspace.close(), s.process.Leave(ctx, how))
+	s.process.sessions.Remove(s.id, s)
 	return err
 }
 
@@ -300,5 +294,5 @@ func (s *session) Detach() {
 		return
 	}
 	// The agentProcess keeps the session: the next process answers what the agent asks for in it now.
-	_ = s.process.leave(context.Background(), release{detached: true}) // detaching has no error
+	_ = s.process.Leave(context.Background(), shared.Detaches) // detaching has no error
 }

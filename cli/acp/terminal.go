@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	terminalKept  = 1 << 20 // bytes of output that are kept when the agent names no limit, and at most
+	terminalKept  = 1 << 20          // bytes of output that are kept when the agent names no limit, and at most
+	stopSlack     = 10 * time.Second // what stopping a command may take beyond its grace
 	terminalGrace = 500 * time.Millisecond
 	maxTerminals  = 32
 )

@@ -7,6 +7,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
 
 const (
@@ -65,6 +66,7 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	s.name(out)
 	t := s.newTurn(ctx, req, out)
 	s.listen()
+	s.process.TurnStarted() // the end of a process that is about to end ends the turn
 	s.ask(req, blocks, n)
 	t.run()
 }
@@ -90,49 +92,45 @@ func (s *session) listen() {
 	defer s.mu.Unlock()
 	s.turns++
 	s.listening, s.unusable = true, true // until the turn ended as it should
-	s.inbox = newInbox()
+	s.inbox = shared.NewInbox[item]()
 	s.asks = map[cli.AskID]*ask{}
 }
 
 // expect has the answer to a turn's prompt delivered.
 func (s *session) expect(turn cli.TurnID) error {
-	return s.process.peer.Expect(s.promptID(turn), func(m rpc.Message) { s.deliver(item{at: m.End, reply: &m}) })
+	return s.process.Peer().Expect(s.promptID(turn), func(m rpc.Message) { s.deliver(item{at: m.End, reply: &m}) })
 }
 
 // ask sends the prompt.
 func (s *session) ask(req cli.Request, blocks []block, n note) {
 	proc, inbox := s.process, s.inbox
-	proc.turnStarted()
 	onSent := func(err error) {
-		if err != nil && !errors.Is(err, rpc.ErrEnded) { // Ended tells of that
-			inbox.put(item{sent: &sent{err}})
+		if err != nil && !errors.Is(err, rpc.ErrEnded) { // Gone tells of that
+			put(inbox, item{unsent: err})
 		}
 	}
 	err := s.expect(req.Turn)
 	if err == nil {
-		err = proc.peer.Send(rpc.Request{
+		err = proc.Peer().Send(rpc.Request{
 			ID: s.promptID(req.Turn), Method: methodPrompt, Params: promptParams{SessionID: string(s.id), Prompt: blocks},
 			Before: func(size int) error { n.Length = size; return s.mark(req.Turn, n) }, Sent: onSent,
 		})
 	}
 	onSent(err)
-	select {
-	case <-proc.peer.Ended(): // perhaps before listen
-		inbox.put(item{Change: rpc.Change{Ended: true}})
-	default:
-	}
 }
 
 // run takes the turn to its end and emits the result.
 func (t *turn) run() {
-	t.s.process.loopStarted()
 	t.timer = time.NewTimer(t.limit())
 	defer t.timer.Stop()
 	cancelled := t.ctx.Done()
 	for !t.over() {
 		select {
-		case <-t.s.inbox.ready:
+		case <-t.s.inbox.Ready():
 			t.takeAll()
+		case <-t.s.process.Gone():
+			t.takeAll()
+			t.gone = true
 		case <-t.timer.C:
 			t.tick()
 		case <-cancelled:
@@ -152,13 +150,15 @@ func (t *turn) over() bool {
 }
 
 func (t *turn) takeAll() {
-	for _, i := range t.s.inbox.take() {
+	items, full := t.s.inbox.Take()
+	for _, i := range items {
 		if t.over() {
 			t.s.late(i)
 			continue
 		}
 		t.take(i)
 	}
+	t.overflow = t.overflow || full
 }
 
 // late takes what came with the end of the turn, or after it.
@@ -192,12 +192,8 @@ func (t *turn) take(i item) {
 		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: i.Lost.Error()})
 	case i.CaughtUp:
 		t.caughtUp()
-	case i.sent != nil:
-		t.sendErr = i.sent.err
-	case i.overflow:
-		t.overflow = true
-	case i.Ended:
-		t.gone = true
+	case i.unsent != nil:
+		t.sendErr = i.unsent
 	}
 	t.withdrawEnded()
 }

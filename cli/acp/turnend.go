@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/shared"
 )
 
 // cut asks the agent to end the turn.
@@ -15,7 +16,7 @@ func (t *turn) cut(why cli.End) {
 	}
 	t.cutBy, t.cutAt, t.reacted = why, time.Now(), false
 	proc := t.s.process
-	err := proc.peer.Notify(methodCancel, sessionParams{string(t.s.id)})
+	err := proc.Peer().Notify(methodCancel, sessionParams{string(t.s.id)})
 	// An agent that waits for permission ends the turn only when that is answered, too.
 	for _, a := range append(t.s.withdraw(func(*ask) bool { return true }), t.open...) {
 		proc.respond(a.id, cancelled())
@@ -69,13 +70,12 @@ func (t *turn) tick() {
 // ended with the last of them.
 func (t *turn) stop() {
 	proc := t.s.process
-	proc.setUnusable() // before alone counts the sessions: none may join a process that is being ended
-	if !proc.alone() {
+	if !proc.Drain() {
 		t.gone = true
 		return
 	}
 	grace := max(t.s.provider.opts.Grace-time.Since(t.cutAt), 0)
-	if err := proc.peer.Stop(context.WithoutCancel(t.ctx), grace); err != nil {
+	if err := proc.Stop(context.WithoutCancel(t.ctx), grace); err != nil {
 		t.s.provider.opts.Logger.Error("an agent did not end", "agent", string(t.s.provider.opts.Agent), "err", err)
 	}
 	t.takeAll() // its last words
@@ -85,7 +85,7 @@ func (t *turn) stop() {
 // finish emits the result.
 func (t *turn) finish() {
 	s := t.s
-	s.process.peer.Forget(s.promptID(t.req.Turn))
+	s.process.Peer().Forget(s.promptID(t.req.Turn))
 	replaced := t.replaced()
 	rest := s.stopListening(t.reply != nil && (t.cutBy == "" || replaced), t.detached)
 	for _, i := range rest {
@@ -104,11 +104,23 @@ func (t *turn) finish() {
 	}
 	r.Denials = t.reporter.denials
 	t.out.Finish(r)
+	s.process.TurnEnded(t.ctx, t.leaves(replaced))
+}
+
+// leaves says what the turn leaves in its process. The protocol has no environment for a session, by which what its tools
+// started could be told from what those of others did. So a process in which a turn was aborted that ran tools does not
+// outlive its turns; their ids resume its sessions in another.
+func (t *turn) leaves(replaced bool) shared.TurnEnd {
 	over := t.reply != nil || t.sendErr != nil
-	s.process.loopEnded(t.ctx, !t.detached && t.cutBy != "" && !replaced && (t.reporter.ran || !over))
-	if over && !t.detached {
-		s.process.turnEnded()
+	switch {
+	case t.detached:
+		return shared.EndDetached
+	case t.cutBy != "" && !replaced && (t.reporter.ran || !over):
+		return shared.EndLeftovers
+	case over:
+		return shared.EndOver
 	}
+	return shared.EndUnclear
 }
 
 // replaced says whether the agent ended the turn for the user's next message, and its session can go on. It cannot where
@@ -124,7 +136,8 @@ func (s *session) stopListening(well, detached bool) []item {
 	s.listening, s.unusable, s.detaching = false, !well, detached
 	s.marked = cli.Mark{}
 	s.asks = map[cli.AskID]*ask{}
-	return s.inbox.take()
+	rest, _ := s.inbox.Take()
+	return rest
 }
 
 // result is how the turn ended: by the agent's own word, unless we cut it short.
@@ -146,7 +159,7 @@ func (t *turn) result() cli.Result {
 	case t.overflow:
 		return cli.Result{Err: cli.Failf(cli.BadOutput, agent, "it says more than can be kept")}
 	}
-	return cli.Result{Err: t.s.process.peer.Failure()}
+	return cli.Result{Err: t.s.process.Failure()}
 }
 
 func (t *turn) cutResult(said cli.Result) cli.Result {

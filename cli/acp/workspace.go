@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
 
 // maxServed is how many requests of an agent may be worked on at a time; waiting for a command is one.
@@ -75,34 +76,26 @@ func (w *workspace) close() error {
 func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
 	var p sessionParams
 	_ = json.Unmarshal(m.Params, &p) // one that cannot be read names no session
-	proc.mu.Lock()
-	s, past, gone, busy := proc.sessions[p.SessionID], proc.peer.Past(), proc.detached, proc.served >= maxServed
-	if s != nil && !past && !gone && !busy {
-		proc.served++
-		proc.serving.Add(1)
-	}
-	proc.mu.Unlock()
+	s, known := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
 	switch {
-	case gone: // the next process answers it
-	case s == nil:
+	case proc.State() == shared.Detached: // the next process answers it
+	case !known:
 		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
-	case past: // the previous process served it, or it is lost
+	case proc.Peer().Past(): // the previous process served it, or it is lost
 		proc.refuse(m.ID, rpc.CodeInternal, "ductor was restarted; ask again")
-	case busy:
+	case proc.served.Add(1) > maxServed:
+		proc.served.Add(-1)
 		proc.refuse(m.ID, rpc.CodeInternal, "too many requests at a time")
 	default:
-		go proc.serveOne(m, s.workspace, serve)
+		proc.Go(func() { proc.serveOne(m, s.workspace, serve) })
 	}
 }
 
 type service func(ctx context.Context, w *workspace, params json.RawMessage) (any, error)
 
 func (proc *agentProcess) serveOne(m rpc.Message, w *workspace, serve service) {
-	defer proc.serving.Done()
-	result, err := serve(proc.life, w, m.Params)
-	proc.mu.Lock()
-	proc.served--
-	proc.mu.Unlock()
+	result, err := serve(proc.Life(), w, m.Params)
+	proc.served.Add(-1)
 	var refused *rpc.Error
 	switch {
 	case err == nil:
