@@ -4,35 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
-	"time"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
 )
-
-// Options say how the processes of a dialect are started, spoken with and ended.
-type Options struct {
-	cli.ProviderOptions
-	Agent      cli.Agent
-	Framing    rpc.Framing
-	Version    string        // see rpc.Options
-	StartLimit time.Duration // for a process to be ready; DefaultStartLimit when 0
-	// Goodbye is how long a process that served its last session well may take to end once its input ends; 0 is no time.
-	Goodbye time.Duration
-}
-
-// DefaultStartLimit is the default of Options.StartLimit: a small machine that is busy takes long.
-const DefaultStartLimit = 2 * time.Minute
-
-// base is a Pool without the type of its servers.
-type base struct {
-	opts Options
-
-	mu       sync.Mutex
-	open     map[string]*Process    // that take sessions, by key
-	attached map[cli.RunID]*Process // that have turns to be resumed
-}
 
 // Pool has the processes of one dialect. One lock covers all their states; none waits while it holds that. Safe for
 // concurrent use.
@@ -46,9 +21,6 @@ func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
 	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
 	return &Pool[S]{base: base{opts: o, open: map[string]*Process{}, attached: map[cli.RunID]*Process{}}, server: server}
 }
-
-// errNotKept says that Keep did not take an orphan: another process may be started.
-var errNotKept = errors.New("the process that was left is not kept")
 
 // make makes a process for a number of sessions.
 func (p *Pool[S]) make(key string, sessions int) *Process {
@@ -86,15 +58,6 @@ func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	}
 	p.open[key] = p.make(key, 1)
 	return p.open[key], true
-}
-
-// joinable is the process of this key, if it takes sessions or is about to. mu is held.
-func (p *base) joinable(key string) *Process {
-	proc := p.open[key]
-	if proc != nil && proc.state == Ready && proc.exited() {
-		return nil
-	}
-	return proc
 }
 
 // joined waits until a process is ready for a session that is counted in it.

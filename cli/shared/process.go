@@ -79,6 +79,24 @@ type census struct {
 	awaited  map[cli.TurnID]func() // turns that no request resumed yet, and how to drop them
 }
 
+// base is a Pool without the type of its servers.
+type base struct {
+	opts Options
+
+	mu       sync.Mutex
+	open     map[string]*Process    // that take sessions, by key
+	attached map[cli.RunID]*Process // that have turns to be resumed
+}
+
+// joinable is the process of this key, if it takes sessions or is about to. mu is held.
+func (p *base) joinable(key string) *Process {
+	proc := p.open[key]
+	if proc != nil && proc.state == Ready && proc.exited() {
+		return nil
+	}
+	return proc
+}
+
 // Peer talks with the process.
 func (p *Process) Peer() *rpc.Peer { return p.peer }
 

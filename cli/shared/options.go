@@ -1,0 +1,26 @@
+package shared
+
+import (
+	"errors"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/rpc"
+)
+
+// Options say how the processes of a dialect are started, spoken with and ended.
+type Options struct {
+	cli.ProviderOptions
+	Agent      cli.Agent
+	Framing    rpc.Framing
+	Version    string        // see rpc.Options
+	StartLimit time.Duration // for a process to be ready; DefaultStartLimit when 0
+	// Goodbye is how long a process that served its last session well may take to end once its input ends; 0 is no time.
+	Goodbye time.Duration
+}
+
+// DefaultStartLimit is the default of Options.StartLimit: a small machine that is busy takes long.
+const DefaultStartLimit = 2 * time.Minute
+
+// errNotKept says that Keep did not take an orphan: another process may be started.
+var errNotKept = errors.New("the process that was left is not kept")
