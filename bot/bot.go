@@ -58,11 +58,11 @@ type Bot struct {
 	api     *tgapi.API
 	client  *tgapi.Client
 	outbox  *outbox.Outbox
-	letters *Letters
+	notices *Notices
 	chat    *Chat
 	uploads *updates.Uploads
 
-	endLetters context.CancelFunc
+	endNotices context.CancelFunc
 	running    sync.WaitGroup
 }
 
@@ -70,7 +70,7 @@ type Bot struct {
 const stopPatience = 10 * time.Second
 
 // New makes a Bot, with what is known of the budgets of chats. It calls nothing, but what is shown through Chat from now on is sent, except for
-// letters, which Run sends. Close ends it.
+// notices, which Run sends. Close ends it.
 func New(ctx context.Context, o Options) (*Bot, error) {
 	if o.Journal == nil || o.UploadsDir == "" {
 		return nil, errors.New("a bot needs a journal and an uploads directory")
@@ -102,10 +102,10 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	if err := b.outbox.Restore(ctx); err != nil {
 		return nil, err
 	}
-	b.letters = NewLetters(o.Journal, client, b.outbox, b.log)
+	b.notices = NewNotices(o.Journal, client, b.outbox, b.log)
 	cards := o.Cards
 	cards.Client, cards.Outbox, cards.Journal, cards.Buttons, cards.Log = client, b.outbox, o.Journal, turnButtons{}, b.log
-	b.chat = &Chat{cards: card.New(cards), queue: newQueueCards(b.outbox, client, o.Journal, b.log), letters: b.letters,
+	b.chat = &Chat{cards: card.New(cards), queue: newQueueCards(b.outbox, client, o.Journal, b.log), notices: b.notices,
 		approvals: approval.New(approval.Options{Outbox: b.outbox, Client: client, Journal: o.Journal, Log: b.log, Now: o.Now})}
 	return b, nil
 }
@@ -159,7 +159,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		return err
 	}
 	b.log.Info("serving as a bot", "username", me.Username, "id", me.ID)
-	b.startLetters()
+	b.startNotices()
 	b.chat.approvals.Attach(desk)
 	ctx, cancel := context.WithCancel(ctx)
 	var small sync.WaitGroup
@@ -169,12 +169,12 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 
 	voice := &outVoice{out: b.outbox, client: b.client, log: b.log}
 	o := updates.RouterOptions{
-		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.letters, b.log),
+		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.notices, b.log),
 		Allow: b.opts.Allow, Trigger: b.opts.Trigger, AbortWords: b.opts.AbortWords, Receipts: b.opts.Receipts,
 		AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Log: b.log, Now: b.opts.Now,
 	}
 	r := newHandlers(parts{
-		desk: desk, journal: b.opts.Journal, notices: b.letters, voice: voice,
+		desk: desk, journal: b.opts.Journal, notices: b.notices, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, random: b.opts.Random,
 	}, o).router(o)
 	defer func() {
@@ -189,22 +189,22 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	return p.Run(ctx)
 }
 
-// startLetters sends letters until Close.
-func (b *Bot) startLetters() {
+// startNotices sends notices until Close.
+func (b *Bot) startNotices() {
 	ctx, cancel := context.WithCancel(context.Background())
-	b.endLetters = cancel
+	b.endNotices = cancel
 	b.running.Go(func() {
-		if err := b.letters.Run(ctx); err != nil {
-			b.log.Error("letters are not sent", "err", err)
+		if err := b.notices.Run(ctx); err != nil {
+			b.log.Error("notices are not sent", "err", err)
 		}
 	})
 }
 
-// Close sends what must be delivered until ctx ends, then gives up the rest; letters and cards that did
+// Close sends what must be delivered until ctx ends, then gives up the rest; notices and cards that did
 // not leave stay in the journal. Call it after Run returned and the orchestrator was closed.
 func (b *Bot) Close(ctx context.Context) error {
-	if b.endLetters != nil {
-		b.endLetters()
+	if b.endNotices != nil {
+		b.endNotices()
 	}
 	b.running.Wait()
 	err := b.outbox.Drain(ctx)

@@ -79,7 +79,7 @@ type callbacks struct {
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	act, what, _ := strings.Cut(p.Data, ":")
 	var text string
-	var letters []orchestrator.Notice
+	var notices []orchestrator.Notice
 	var err error
 	if p.By.Of == orchestrator.RightsOfMember && act != actCancel {
 		c.closer.Finish(ctx, p.By.Updates)
@@ -100,9 +100,9 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	case menu.ModelAction, menu.PermissionAction, menu.RoleAction, menu.BusyAction, menu.JobModelAction:
 		text, err = c.menu(ctx, p, act, what)
 	case approval.Action:
-		text, letters, err = c.decide(ctx, p, what)
+		text, notices, err = c.decide(ctx, p, what)
 	case cron.Action:
-		text, letters, err = c.cron(ctx, p, what)
+		text, notices, err = c.cron(ctx, p, what)
 	case actSteer:
 		text, err = c.steer(ctx, p, cli.TurnID(what))
 	case actInterrupt:
@@ -120,7 +120,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	if err != nil {
 		text = c.refusal(p, err)
 	}
-	c.closer.Finish(ctx, p.By.Updates, letters...)
+	c.closer.Finish(ctx, p.By.Updates, notices...)
 	c.voice.Answer(ctx, p.Query, text)
 }
 
@@ -146,15 +146,15 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 // decide passes a press to the approval or the question that it is for.
 func (c *callbacks) decide(ctx context.Context, p updates.Press, what string) (string, []orchestrator.Notice, error) {
 	text, parts, err := c.approvals.Press(ctx, approval.Press{By: p.By, Name: p.Name, Message: p.Message}, what)
-	var letters []orchestrator.Notice
+	var notices []orchestrator.Notice
 	for _, part := range parts {
-		l, err := letterOf(p.By.Conversation, letterContent{Text: part.Text, Entities: part.Entities, ReplyTo: p.Message})
+		l, err := noticeOf(p.By.Conversation, noticeContent{Text: part.Text, Entities: part.Entities, ReplyTo: p.Message})
 		if err != nil {
 			return "", nil, err
 		}
-		letters = append(letters, l)
+		notices = append(notices, l)
 	}
-	return text, letters, err
+	return text, notices, err
 }
 
 type repeatFunc func(context.Context, cli.TurnID, orchestrator.Press) (orchestrator.Receipt, error)

@@ -15,7 +15,7 @@ import (
 type Chat struct {
 	cards     *card.Cards
 	queue     *queueCards
-	letters   *Letters
+	notices   *Notices
 	approvals *approval.Screen
 }
 
@@ -70,5 +70,5 @@ func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, jo
 
 // Notice says one thing, in Markdown, outside any turn.
 func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {
-	return c.letters.Notice(ctx, id, text)
+	return c.notices.Notice(ctx, id, text)
 }

@@ -82,7 +82,7 @@ func (m *mortal) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrat
 }
 
 func (m *mortal) MoveNotice(ctx context.Context, id int64, s orchestrator.SendState, message int) error {
-	return m.step("letter "+string(s), func() error { return m.Journal.MoveNotice(ctx, id, s, message) })
+	return m.step("notice "+string(s), func() error { return m.Journal.MoveNotice(ctx, id, s, message) })
 }
 
 func (m *mortal) Submit(ctx context.Context, p orchestrator.Prompt) (r orchestrator.Receipt, err error) {
@@ -124,7 +124,7 @@ func everyDeath(t *testing.T, steps []string, least int, die func(t *testing.T, 
 	for i, name := range steps {
 		t.Run(fmt.Sprintf("after step %d %s", i+1, name), func(t *testing.T) { die(t, i+1, true) })
 		switch name {
-		case "append", "native", "outcome", "letter sent", "part sent", "ask sent", "decide":
+		case "append", "native", "outcome", "notice sent", "part sent", "ask sent", "decide":
 			t.Run(fmt.Sprintf("before step %d %s", i+1, name), func(t *testing.T) { die(t, i+1, false) })
 		}
 	}
@@ -203,14 +203,14 @@ func (h *house) checkAll(t *testing.T, first *mortal) {
 		t.Errorf("updates %v are open", open)
 	}
 	for _, text := range []string{"New session", "cannot read stickers"} {
-		letters, shown := 0, strings.Count(h.chat.Transcript(), text)
+		notices, shown := 0, strings.Count(h.chat.Transcript(), text)
 		for _, l := range h.journal.Said() {
 			if strings.Contains(l, text) {
-				letters++
+				notices++
 			}
 		}
-		if letters != 1 || shown > 1 {
-			t.Errorf("%q: %d letters, shown %d times; steps %q", text, letters, shown, first.log)
+		if notices != 1 || shown > 1 {
+			t.Errorf("%q: %d notices, shown %d times; steps %q", text, notices, shown, first.log)
 		}
 		if shown == 0 && !h.journal.HasUnknown() {
 			t.Errorf("%q is not shown, and not because its outcome is unknown; steps %q", text, first.log)

@@ -47,7 +47,7 @@ func (s mortalStore) ForgetUpdates(ctx context.Context, ids []int64, l ...orches
 }
 
 func (s mortalStore) MoveNotice(ctx context.Context, id int64, state orchestrator.SendState, message int) error {
-	return s.step("letter "+string(state), func() error { return s.DB.MoveNotice(ctx, id, state, message) })
+	return s.step("notice "+string(state), func() error { return s.DB.MoveNotice(ctx, id, state, message) })
 }
 
 func (s mortalStore) SaveCard(ctx context.Context, turn string, content []byte) error {

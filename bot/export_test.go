@@ -48,9 +48,9 @@ func (d *deskFake) SetQueued(turns ...cli.TurnID) {
 
 func (j *journalFake) Said() []string { return j.said() }
 
-// HasUnknown says whether some letter may or may not have arrived.
+// HasUnknown says whether some notice may or may not have arrived.
 func (j *journalFake) HasUnknown() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.letters, func(l orchestrator.Notice) bool { return l.State == orchestrator.Unknown })
+	return slices.ContainsFunc(j.notices, func(l orchestrator.Notice) bool { return l.State == orchestrator.Unknown })
 }

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// followers are told which messages letters became. A restart forgets them.
+// followers are told which messages notices became. A restart forgets them.
 type followers struct {
 	mu   sync.Mutex
 	told map[string]func(message int)
 }
 
-// followersKept bounds those whose letters never leave.
+// followersKept bounds those whose notices never leave.
 const followersKept = 256
 
 func newFollowers() followers { return followers{told: map[string]func(int){}} }
 
-// add gives the name that a letter has its follower by.
+// add gives the name that a notice has its follower by.
 func (f *followers) add(sent func(message int)) string {
 	name := rand.Text()
 	f.mu.Lock()

@@ -19,35 +19,35 @@ import (
 	"ductor/orchestrator"
 )
 
-// fakeLetter is a letter as mailFake writes it.
-type fakeLetter struct {
+// fakeNotice is a notice as noticesFake writes it.
+type fakeNotice struct {
 	Text     string
 	Keyboard tgapi.Keyboard
 	ReplyTo  int
 }
 
-type mailFake struct{}
+type noticesFake struct{}
 
-func (mailFake) Compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error) {
-	content, err := json.Marshal(fakeLetter{text, k, replyTo})
+func (noticesFake) Compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error) {
+	content, err := json.Marshal(fakeNotice{text, k, replyTo})
 	return orchestrator.Notice{Conversation: id, Content: content}, err
 }
 
-// composeFollowed has the letter become message 9 at once.
-func (f mailFake) ComposeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error) {
+// composeFollowed has the notice become message 9 at once.
+func (f noticesFake) ComposeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error) {
 	sent(9)
 	return f.Compose(id, text, k, replyTo)
 }
 
-// sendEarly leaves it to keep: the letter is stored, and becomes message 9 at once.
-func (f mailFake) sendEarly(to orchestrator.ConversationID, replyTo int, text func() (string, tgapi.Keyboard), sent func(message int)) early {
+// sendEarly leaves it to keep: the notice is stored, and becomes message 9 at once.
+func (f noticesFake) sendEarly(to orchestrator.ConversationID, replyTo int, text func() (string, tgapi.Keyboard), sent func(message int)) early {
 	text()
 	sent(9)
 	return earlyFake{f, to, replyTo}
 }
 
 type earlyFake struct {
-	mail    mailFake
+	mail    noticesFake
 	to      orchestrator.ConversationID
 	replyTo int
 }
@@ -59,13 +59,13 @@ func (e earlyFake) keep(text string, k tgapi.Keyboard) (orchestrator.Notice, boo
 
 func (earlyFake) kept(bool) {}
 
-func (mailFake) Wake() {}
+func (noticesFake) Wake() {}
 
 // voiceFake records signs.
 type voiceFake struct {
 	mu      sync.Mutex
 	signs   []string
-	edits   []fakeLetter
+	edits   []fakeNotice
 	answers []string
 }
 
@@ -84,7 +84,7 @@ func (v *voiceFake) Answer(_ context.Context, query, text string) {
 func (v *voiceFake) Edit(_ orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.edits = append(v.edits, fakeLetter{text, k, message})
+	v.edits = append(v.edits, fakeNotice{text, k, message})
 }
 
 func (v *voiceFake) Settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
@@ -158,7 +158,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	log := slog.New(rig.logs)
 	rig.options = updates.RouterOptions{
 		Me:    updates.Identity{ID: 42, Username: "ductor_bot"},
-		Turns: rig.desk, Signs: rig.voice, Finisher: updates.NewFinisher(journal, mailFake{}, log),
+		Turns: rig.desk, Signs: rig.voice, Finisher: updates.NewFinisher(journal, noticesFake{}, log),
 		Allow:       updates.Allow{Users: []orchestrator.PersonID{owner}, Groups: []int64{group}},
 		AlbumWindow: 700 * time.Millisecond, PasteWindow: 700 * time.Millisecond,
 		AbortWords: []string{"stop", "wait"},
@@ -167,7 +167,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	approvals := approval.New(approval.Options{Journal: journal, Log: log, Now: time.Now})
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
-		desk: rig.desk, jobs: jobs, journal: journal, notices: mailFake{}, voice: rig.voice,
+		desk: rig.desk, jobs: jobs, journal: journal, notices: noticesFake{}, voice: rig.voice,
 		approvals: approvals, queue: newQueueCards(nil, nil, journal, log), random: &counterReader{},
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})

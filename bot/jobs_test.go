@@ -50,9 +50,9 @@ func withJobs(t *testing.T, test func(t *testing.T, r *inboundRig, jobs *jobsFak
 }
 
 // choose presses the button of a name in the message that an edit changed last.
-func (r *inboundRig) choose(t *testing.T, name string) fakeLetter {
+func (r *inboundRig) choose(t *testing.T, name string) fakeNotice {
 	t.Helper()
-	k := r.journal.lastLetter(t).Keyboard
+	k := r.journal.lastNotice(t).Keyboard
 	if n := len(r.voice.edits); n > 0 {
 		k = r.voice.edits[n-1].Keyboard
 	}
@@ -106,7 +106,7 @@ func TestTheButtonOfARunShowsItsJob(t *testing.T) {
 	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
 		r.send(r.press(cron.ShowButton(jobs.job.ID).Data, 9))
 		synctest.Wait()
-		if l := r.journal.lastLetter(t); !strings.Contains(l.Text, "look") || len(r.voice.edits) > 0 {
+		if l := r.journal.lastNotice(t); !strings.Contains(l.Text, "look") || len(r.voice.edits) > 0 {
 			t.Errorf("it shows %q, edits %v", l.Text, r.voice.edits)
 		}
 	})
@@ -126,7 +126,7 @@ func TestJobsAreForThoseWhoAreListed(t *testing.T) {
 		}
 		r.send(r.text("/cron every day at 9 mine", inGroup(), map[string]any{"from": map[string]any{"id": guest, "first_name": "Guest"}}))
 		synctest.Wait()
-		if l := r.journal.lastLetter(t); l.Text != updates.NotForMembers {
+		if l := r.journal.lastNotice(t); l.Text != updates.NotForMembers {
 			t.Errorf("a guest's request is answered %q", l.Text)
 		}
 	})
@@ -137,16 +137,16 @@ func TestCronWithoutWhatItNeeds(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.send(r.text("/cron"), r.press("j:o:x:", 9))
 		synctest.Wait()
-		if l := r.journal.lastLetter(t); l.Text != "Jobs are not kept here." || r.voice.lastAnswer() != render.StaleButton {
-			t.Errorf("letter %q, answer %q", l.Text, r.voice.lastAnswer())
+		if l := r.journal.lastNotice(t); l.Text != "Jobs are not kept here." || r.voice.lastAnswer() != render.StaleButton {
+			t.Errorf("notice %q, answer %q", l.Text, r.voice.lastAnswer())
 		}
 	})
 	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
 		jobs.fail = errors.New("disk full")
 		r.send(r.text("/cron"), r.press("j:o:x:", 9))
 		synctest.Wait()
-		if l := r.journal.lastLetter(t); !strings.Contains(l.Text, "The log says what is wrong") || !strings.Contains(r.voice.lastAnswer(), "did not work") {
-			t.Errorf("letter %q, answer %q", l.Text, r.voice.lastAnswer())
+		if l := r.journal.lastNotice(t); !strings.Contains(l.Text, "The log says what is wrong") || !strings.Contains(r.voice.lastAnswer(), "did not work") {
+			t.Errorf("notice %q, answer %q", l.Text, r.voice.lastAnswer())
 		}
 	})
 }

@@ -17,7 +17,7 @@ type journalFake struct {
 	*bottest.Inbox
 
 	mu       sync.Mutex
-	letters  []orchestrator.Notice
+	notices  []orchestrator.Notice
 	parts    map[string][]orchestrator.CardPart
 	contents map[string][]byte
 }
@@ -26,13 +26,13 @@ func newJournalFake() *journalFake {
 	return &journalFake{Inbox: bottest.NewInbox(), parts: make(map[string][]orchestrator.CardPart), contents: make(map[string][]byte)}
 }
 
-// said lists the texts of all letters.
+// said lists the texts of all notices.
 func (j *journalFake) said() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var texts []string
-	for _, l := range j.letters {
-		var c fakeLetter
+	for _, l := range j.notices {
+		var c fakeNotice
 		if json.Unmarshal(l.Content, &c) == nil {
 			texts = append(texts, c.Text)
 		}
@@ -40,35 +40,35 @@ func (j *journalFake) said() []string {
 	return texts
 }
 
-func (j *journalFake) lastLetter(t *testing.T) fakeLetter {
+func (j *journalFake) lastNotice(t *testing.T) fakeNotice {
 	t.Helper()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.letters) == 0 {
-		t.Fatal("no letter was written")
+	if len(j.notices) == 0 {
+		t.Fatal("no notice was written")
 	}
-	var c fakeLetter
-	if err := json.Unmarshal(j.letters[len(j.letters)-1].Content, &c); err != nil {
+	var c fakeNotice
+	if err := json.Unmarshal(j.notices[len(j.notices)-1].Content, &c); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func (j *journalFake) FinishUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Notice) error {
+func (j *journalFake) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error {
 	if err := j.Inbox.FinishUpdates(ctx, ids); err != nil {
 		return err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, l := range letters {
-		l.ID, l.State = int64(len(j.letters)+1), cmp.Or(l.State, orchestrator.Pending)
-		j.letters = append(j.letters, l)
+	for _, l := range notices {
+		l.ID, l.State = int64(len(j.notices)+1), cmp.Or(l.State, orchestrator.Pending)
+		j.notices = append(j.notices, l)
 	}
 	return nil
 }
 
-func (j *journalFake) ForgetUpdates(ctx context.Context, ids []int64, letters ...orchestrator.Notice) error {
-	return j.FinishUpdates(ctx, ids, letters...)
+func (j *journalFake) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error {
+	return j.FinishUpdates(ctx, ids, notices...)
 }
 
 func (j *journalFake) PostNotice(ctx context.Context, l orchestrator.Notice) (int64, error) {
@@ -79,7 +79,7 @@ func (j *journalFake) PendingNotices(context.Context) ([]orchestrator.Notice, er
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var out []orchestrator.Notice
-	for _, l := range j.letters {
+	for _, l := range j.notices {
 		if l.State == orchestrator.Pending {
 			out = append(out, l)
 		}
@@ -90,7 +90,7 @@ func (j *journalFake) PendingNotices(context.Context) ([]orchestrator.Notice, er
 func (j *journalFake) MoveNotice(_ context.Context, id int64, state orchestrator.SendState, message int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	l := &j.letters[id-1]
+	l := &j.notices[id-1]
 	l.State, l.Message = state, message
 	return nil
 }
@@ -99,10 +99,10 @@ func (j *journalFake) LostNotices(context.Context) ([]orchestrator.Notice, error
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var lost []orchestrator.Notice
-	for i, l := range j.letters {
+	for i, l := range j.notices {
 		if l.State == orchestrator.Sending {
-			j.letters[i].State = orchestrator.Unknown
-			lost = append(lost, j.letters[i])
+			j.notices[i].State = orchestrator.Unknown
+			lost = append(lost, j.notices[i])
 		}
 	}
 	return lost, nil

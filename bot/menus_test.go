@@ -38,7 +38,7 @@ func TestTheModelMenuFillsIn(t *testing.T) {
 		r.desk.menu, r.desk.menuLoads = menuFixture(), make(chan struct{})
 		r.send(r.text("/model"), r.text("a prompt"))
 		synctest.Wait()
-		l := r.journal.lastLetter(t)
+		l := r.journal.lastNotice(t)
 		if names := buttonNames(l.Keyboard); !slices.Equal(names, []string{"✓ claude", "Close"}) || !strings.Contains(l.Text, "codex: its models are being looked up…") {
 			t.Errorf("it shows %q with %q", l.Text, names)
 		}
@@ -80,13 +80,13 @@ func TestAMemberMayNotLoosenPermissions(t *testing.T) {
 		for _, command := range []string{"/permissions", "/permissions auto", "/permissions bypass"} {
 			r.send(r.text(command, inGroup(), from))
 			synctest.Wait()
-			if l := r.journal.lastLetter(t); l.Text != updates.NotForMembers || l.Keyboard != nil {
+			if l := r.journal.lastNotice(t); l.Text != updates.NotForMembers || l.Keyboard != nil {
 				t.Errorf("%s by a member was answered with %+v", command, l)
 			}
 		}
 		r.send(r.text("/permissions", inGroup()))
 		synctest.Wait()
-		auto := r.journal.lastLetter(t).Keyboard[3][0].Data
+		auto := r.journal.lastNotice(t).Keyboard[3][0].Data
 		r.send(r.pressIn(group, member, auto))
 		synctest.Wait()
 		if got := r.voice.lastAnswer(); got != updates.NotForMembers {
@@ -117,8 +117,8 @@ func TestAPermissionThatCannotBeStored(t *testing.T) {
 		}
 		r.send(r.text("/permissions plan"))
 		synctest.Wait()
-		if l := r.journal.lastLetter(t); !strings.Contains(l.Text, "nothing was changed") {
-			t.Errorf("letter %q", l.Text)
+		if l := r.journal.lastNotice(t); !strings.Contains(l.Text, "nothing was changed") {
+			t.Errorf("notice %q", l.Text)
 		}
 		r.desk.fail = nil
 	})
@@ -146,7 +146,7 @@ func (r *inboundRig) openPermissions(t *testing.T) tgapi.Keyboard {
 	t.Helper()
 	r.send(r.text("/permissions"))
 	synctest.Wait()
-	return r.journal.lastLetter(t).Keyboard
+	return r.journal.lastNotice(t).Keyboard
 }
 
 // TestAMenuOfBeforeARestart loses its buttons when one is pressed.

@@ -143,7 +143,7 @@ func TestAbortDropsWhatWaitsForMore(t *testing.T) {
 			t.Errorf("prompts %q: what was sent after the abort is new work, what was sent before is not", got)
 		}
 		if said := r.journal.said(); len(said) != 1 || !strings.Contains(said[0], "1 waiting message will not run") {
-			t.Errorf("letters %q", said)
+			t.Errorf("notices %q", said)
 		}
 	})
 }

@@ -14,7 +14,7 @@ func TestStartingOverTooLateTwice(t *testing.T) {
 	desk := NewDeskFake(journal)
 	r := &restarts{
 		desk: desk, journal: journal, voice: &voiceFake{},
-		closer: updates.NewFinisher(journal, mailFake{}, slog.New(slog.DiscardHandler)),
+		closer: updates.NewFinisher(journal, noticesFake{}, slog.New(slog.DiscardHandler)),
 	}
 	if err := r.save(t.Context(), "a", editedPrompt{Text: "go left", Offered: true}); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		set    func(r *inboundRig)
 		prompt []string
 		calls  []string
-		said   string // part of the last letter; empty for no letter
+		said   string // part of the last notice; empty for no notice
 	}{
 		{name: "stranger", update: func(r *inboundRig) map[string]any {
 			return r.text("hi", map[string]any{"from": map[string]any{"id": 66}, "chat": map[string]any{"id": 66, "type": "private"}})
@@ -182,7 +182,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 				case tt.said == "" && !slices.Equal(said, none):
 					t.Errorf("want silence, got %q", said)
 				case tt.said != "" && (len(said) != 1 || !strings.Contains(said[0], tt.said)):
-					t.Errorf("want one letter with %q, got %q", tt.said, said)
+					t.Errorf("want one notice with %q, got %q", tt.said, said)
 				}
 			})
 		})
@@ -193,7 +193,7 @@ func TestAnswersInGroupsAnswerToTheMessage(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.send(r.text("/help", inGroup()))
 		synctest.Wait()
-		if l := r.journal.lastLetter(t); l.ReplyTo != 501 {
+		if l := r.journal.lastNotice(t); l.ReplyTo != 501 {
 			t.Errorf("reply to %d, want 501", l.ReplyTo)
 		}
 	})
@@ -228,7 +228,7 @@ func TestAnUpdateThatDuctorCrashedOverIsGivenUp(t *testing.T) {
 		if got := r.desk.Texts(); len(got) > 0 || len(r.journal.Open()) > 0 {
 			t.Errorf("prompts %q, open updates %v", got, r.journal.Open())
 		}
-		if said := r.journal.lastLetter(t).Text; !strings.Contains(said, "I crashed more than once") {
+		if said := r.journal.lastNotice(t).Text; !strings.Contains(said, "I crashed more than once") {
 			t.Errorf("the chat is told %q", said)
 		}
 	})
@@ -331,7 +331,7 @@ func TestTooManyMessagesAreToldOnce(t *testing.T) {
 			t.Errorf("%d prompts, want %d", got, mostPrompts+1)
 		}
 		if said := r.journal.said(); len(said) != 1 || !strings.Contains(said[0], "Too many messages") {
-			t.Errorf("letters %q", said)
+			t.Errorf("notices %q", said)
 		}
 	})
 }
@@ -348,7 +348,7 @@ func TestUpdatesOfAStoppedBotStayInTheJournal(t *testing.T) {
 			t.Errorf("open updates %v: what was not done is taken up after the restart", open)
 		}
 		if said := r.journal.said(); len(said) > 0 {
-			t.Errorf("letters %q", said)
+			t.Errorf("notices %q", said)
 		}
 	})
 }

@@ -60,12 +60,12 @@ func (v *voiceFake) texts() (texts []string) {
 	return texts
 }
 
-// An early letter leaves before anything is stored, and then nothing is stored of it.
-func TestAnEarlyLetterWaitsForNoStore(t *testing.T) {
+// An early notice leaves before anything is stored, and then nothing is stored of it.
+func TestAnEarlyNoticeWaitsForNoStore(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.open()
 		sent := 0
-		e := o.letters.sendEarly(orchestrator.ConversationID{Chat: 1}, 0, func() (string, tgapi.Keyboard) { return "Stopping…", nil }, func(message int) { sent = message })
+		e := o.notices.sendEarly(orchestrator.ConversationID{Chat: 1}, 0, func() (string, tgapi.Keyboard) { return "Stopping…", nil }, func(message int) { sent = message })
 		o.wantText("Stopping…")
 		if _, keep := e.keep("Stopped.", nil); keep || sent != 1 {
 			t.Errorf("it would be stored: %v; its message is %d", keep, sent)
@@ -73,8 +73,8 @@ func TestAnEarlyLetterWaitsForNoStore(t *testing.T) {
 	})
 }
 
-// An early letter that waits for its chat is stored, and sent once: by this ductor or by the next.
-func TestAnEarlyLetterThatWaitsOutlivesDuctor(t *testing.T) {
+// An early notice that waits for its chat is stored, and sent once: by this ductor or by the next.
+func TestAnEarlyNoticeThatWaitsOutlivesDuctor(t *testing.T) {
 	for name, restart := range map[string]bool{"the chat has room again": false, "ductor is restarted": true} {
 		t.Run(name, func(t *testing.T) {
 			inOffice(t, func(o *office) {
@@ -84,14 +84,14 @@ func TestAnEarlyLetterThatWaitsOutlivesDuctor(t *testing.T) {
 				}}, nil)
 				synctest.Wait()
 				here := orchestrator.ConversationID{Chat: 1}
-				e := o.letters.sendEarly(here, 0, func() (string, tgapi.Keyboard) { return "now", nil }, func(int) {})
-				letter, keep := e.keep("after a restart", nil)
+				e := o.notices.sendEarly(here, 0, func() (string, tgapi.Keyboard) { return "now", nil }, func(int) {})
+				notice, keep := e.keep("after a restart", nil)
 				if !keep {
 					t.Fatal("it left although the chat is frozen")
 				}
-				id, err := o.shelf.PostNotice(t.Context(), letter)
+				id, err := o.shelf.PostNotice(t.Context(), notice)
 				e.kept(err == nil)
-				o.letters.Wake()
+				o.notices.Wake()
 				synctest.Wait()
 				want := "now"
 				if restart {
@@ -107,8 +107,8 @@ func TestAnEarlyLetterThatWaitsOutlivesDuctor(t *testing.T) {
 	}
 }
 
-// An early letter that Telegram does not take at first is stored, for a restart.
-func TestAnEarlyLetterThatDoesNotLeaveIsStored(t *testing.T) {
+// An early notice that Telegram does not take at first is stored, for a restart.
+func TestAnEarlyNoticeThatDoesNotLeaveIsStored(t *testing.T) {
 	inOffice(t, func(o *office) {
 		fates := []bottest.Mishap{bottest.RateLimited}
 		o.wall.Mishaps = func(string) bottest.Mishap {
@@ -119,7 +119,7 @@ func TestAnEarlyLetterThatDoesNotLeaveIsStored(t *testing.T) {
 			return bottest.RateLimited
 		}
 		o.open()
-		o.letters.sendEarly(orchestrator.ConversationID{Chat: 1}, 0, func() (string, tgapi.Keyboard) { return "Stopping…", nil }, func(int) {})
+		o.notices.sendEarly(orchestrator.ConversationID{Chat: 1}, 0, func() (string, tgapi.Keyboard) { return "Stopping…", nil }, func(int) {})
 		o.wantState(1, orchestrator.Pending)
 		time.Sleep(time.Minute)
 		o.wantText("Stopping…")

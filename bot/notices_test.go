@@ -16,13 +16,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// office is a sender of letters and all it stands on, under a fake clock.
+// office is a sender of notices and all it stands on, under a fake clock.
 type office struct {
 	*testing.T
 	wall    *bottest.Chat
 	shelf   *bottest.Journal
 	outbox  *outbox.Outbox
-	letters *Letters
+	notices *Notices
 	stop    func()
 }
 
@@ -40,10 +40,10 @@ func inOffice(t *testing.T, work func(o *office)) {
 // open starts sending; stop ends it and drains the outbox.
 func (o *office) open() {
 	o.outbox = bottest.NewOutbox()
-	o.letters = NewLetters(o.shelf, o.wall, o.outbox, slog.New(slog.DiscardHandler))
+	o.notices = NewNotices(o.shelf, o.wall, o.outbox, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- o.letters.Run(ctx) }()
+	go func() { ended <- o.notices.Run(ctx) }()
 	o.stop = func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -56,10 +56,10 @@ func (o *office) open() {
 	synctest.Wait()
 }
 
-// post stores a letter as FinishUpdates would.
+// post stores a notice as FinishUpdates would.
 func (o *office) post(chat int64, text string) int64 {
 	o.Helper()
-	l, err := (&Letters{}).Compose(orchestrator.ConversationID{Chat: chat, Topic: 4}, text, tgapi.Keyboard{{{Text: "Ok", Data: "k"}}}, 12)
+	l, err := (&Notices{}).Compose(orchestrator.ConversationID{Chat: chat, Topic: 4}, text, tgapi.Keyboard{{{Text: "Ok", Data: "k"}}}, 12)
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func (o *office) wantState(id int64, want orchestrator.SendState) {
 	o.shelf.Mu.Lock()
 	defer o.shelf.Mu.Unlock()
 	if got := o.shelf.Notices[id].State; got != want {
-		o.Errorf("letter %d is %q, want %q", id, got, want)
+		o.Errorf("notice %d is %q, want %q", id, got, want)
 	}
 }
 
@@ -88,14 +88,14 @@ func (o *office) wantText(want string) {
 	}
 }
 
-func TestLettersLeaveAtOnceAndInOrder(t *testing.T) {
+func TestNoticesLeaveAtOnceAndInOrder(t *testing.T) {
 	inOffice(t, func(o *office) {
 		first := o.post(1, "left by an earlier ductor")
 		o.open()
 		o.wantText("left by an earlier ductor\n[Ok]")
 		second := o.post(1, "two")
 		o.post(1, "three")
-		o.letters.Wake()
+		o.notices.Wake()
 		o.wantText("left by an earlier ductor\n[Ok]\n----\ntwo\n[Ok]\n----\nthree\n[Ok]")
 		o.wantState(first, orchestrator.Sent)
 		o.wantState(second, orchestrator.Sent)
@@ -108,7 +108,7 @@ func TestLettersLeaveAtOnceAndInOrder(t *testing.T) {
 	})
 }
 
-func TestLetterOutcomes(t *testing.T) {
+func TestNoticeOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fates []bottest.Mishap
@@ -157,7 +157,7 @@ func TestLetterOutcomes(t *testing.T) {
 	}
 }
 
-func TestALetterThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
+func TestANoticeThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
 	inOffice(t, func(o *office) {
 		id := o.post(1, "x")
 		o.shelf.Full.Store(true)
@@ -165,13 +165,13 @@ func TestALetterThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
 		time.Sleep(time.Hour)
 		o.wantText("") // one that the journal does not know to be on its way might be sent twice
 		o.shelf.Full.Store(false)
-		time.Sleep(letterRetry)
+		time.Sleep(noticeRetry)
 		o.wantState(id, orchestrator.Sent)
 		o.wantText("x\n[Ok]")
 	})
 }
 
-func TestLettersLostOnTheWayAreNotSentAgain(t *testing.T) {
+func TestNoticesLostOnTheWayAreNotSentAgain(t *testing.T) {
 	inOffice(t, func(o *office) {
 		id := o.post(1, "x")
 		if err := o.shelf.MoveNotice(o.Context(), id, orchestrator.Sending, 0); err != nil {
@@ -183,7 +183,7 @@ func TestLettersLostOnTheWayAreNotSentAgain(t *testing.T) {
 	})
 }
 
-func TestLettersThatCannotBeReadAreSetAside(t *testing.T) {
+func TestNoticesThatCannotBeReadAreSetAside(t *testing.T) {
 	inOffice(t, func(o *office) {
 		id, err := o.shelf.PostNotice(o.Context(), orchestrator.Notice{Content: []byte("{")})
 		if err != nil {
@@ -194,7 +194,7 @@ func TestLettersThatCannotBeReadAreSetAside(t *testing.T) {
 	})
 }
 
-func TestLettersOfOneChatDoNotWaitForAnother(t *testing.T) {
+func TestNoticesOfOneChatDoNotWaitForAnother(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.wall.Mishaps = func(string) bottest.Mishap { return bottest.RateLimited }
 		first := o.post(1, "slow")
@@ -203,7 +203,7 @@ func TestLettersOfOneChatDoNotWaitForAnother(t *testing.T) {
 		o.wall.Mishaps = nil
 		o.wall.Mu.Unlock()
 		o.post(2, "quick")
-		o.letters.Wake()
+		o.notices.Wake()
 		o.wantText("quick\n[Ok]")
 		o.wantState(first, orchestrator.Pending) // a crash now loses nothing
 		time.Sleep(5 * time.Second)
@@ -211,7 +211,7 @@ func TestLettersOfOneChatDoNotWaitForAnother(t *testing.T) {
 	})
 }
 
-func TestLettersAtTheEndAreStillSent(t *testing.T) {
+func TestNoticesAtTheEndAreStillSent(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.open()
 		var ids []int64
@@ -226,14 +226,14 @@ func TestLettersAtTheEndAreStillSent(t *testing.T) {
 	})
 }
 
-func TestALetterThatLeavesWhileTheJournalIsReadLeavesOnce(t *testing.T) {
+func TestANoticeThatLeavesWhileTheJournalIsReadLeavesOnce(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.wall.Delay = time.Second
 		o.shelf.Reading = 10 * time.Second
 		o.open()
 		for i := range 5 {
 			o.post(1, fmt.Sprint(i))
-			o.letters.Wake()
+			o.notices.Wake()
 			time.Sleep(7 * time.Second)
 		}
 		time.Sleep(time.Minute)
@@ -245,7 +245,7 @@ func TestNoticeIsAsLongAsItTakes(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.open()
 		text := strings.Repeat("A **sentence** that goes on.\n\n", 300)
-		if err := o.letters.Notice(o.Context(), orchestrator.ConversationID{Chat: 1}, text); err != nil {
+		if err := o.notices.Notice(o.Context(), orchestrator.ConversationID{Chat: 1}, text); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -277,7 +277,7 @@ func TestComposeCutsWhatIsTooLong(t *testing.T) {
 	})
 }
 
-func TestALetterInAnotherFormKeepsItsPlace(t *testing.T) {
+func TestANoticeInAnotherFormKeepsItsPlace(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.wall.Mishaps = bottest.AtFirst(bottest.RefusedOnce)
 		o.post(1, "one")
