@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"time"
 )
 
 // AskID names one thing that an agent asked people for. It is unique within a turn.
@@ -66,13 +65,4 @@ type Decision struct {
 	Reason string // told to the agent when it is not allowed; may be empty
 	// Answers has the chosen labels, or own words, for each Question in order.
 	Answers [][]string
-}
-
-// WaitedUntil is until when an agent waited for people, as TurnLoop.Waited says it: now while asks are open, else when
-// somebody decided last, which is the zero time if the agent asked nothing.
-func WaitedUntil(now time.Time, open int, heard time.Time) time.Time {
-	if open > 0 {
-		return now
-	}
-	return heard
 }

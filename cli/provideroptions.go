@@ -59,11 +59,6 @@ func (o ProviderOptions) Allowing(names ...string) ProviderOptions {
 	return o
 }
 
-// StreamOptions are those of a stream to agent. Idle, Past and Held are the caller's to set.
-func (o ProviderOptions) StreamOptions(agent Agent) StreamOptions {
-	return StreamOptions{Agent: agent, Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace}
-}
-
 // ChildEnv is what a process started for req sees, and nothing else: the variables of Env that any agent may see and
 // those that allow and AllowEnv name; own, which is what the dialect says itself; above that what req says; and the
 // chat it works for. See the function of this name.

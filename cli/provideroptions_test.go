@@ -13,8 +13,8 @@ func TestProviderOptionsFillInWhatIsMissing(t *testing.T) {
 	if o.Path != "claude" || o.Env == nil || o.Now == nil || o.Logger == nil {
 		t.Errorf("filled in: %+v", o)
 	}
-	if got := o.StreamOptions("a"); got.Agent != "a" || got.Grace != DefaultGrace || got.Stall != DefaultStall || got.ToolStall != DefaultToolStall {
-		t.Errorf("a stream gets %+v", got)
+	if o.Grace != DefaultGrace || o.Stall != DefaultStall || o.ToolStall != DefaultToolStall {
+		t.Errorf("limits: %+v", o)
 	}
 	o = ProviderOptions{Path: "/opt/claude", Grace: time.Minute}.OrDefault("claude")
 	if o.Path != "/opt/claude" || o.Grace != time.Minute {

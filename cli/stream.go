@@ -41,6 +41,11 @@ type StreamOptions struct {
 	Held bool
 }
 
+// StreamOptionsOf are the options of a stream to agent by a dialect made with o. Idle, Past and Held are the caller's to set.
+func StreamOptionsOf(o ProviderOptions, agent Agent) StreamOptions {
+	return StreamOptions{Agent: agent, Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace}
+}
+
 // TurnLoop is how a dialect takes part in one turn.
 type TurnLoop struct {
 	// Begin is called first, when lines already go to this turn: what it sends cannot be answered before

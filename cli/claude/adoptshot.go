@@ -17,7 +17,7 @@ func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.R
 	}
 	s := newOneShot(p, req.Home)
 	proc := newProcess(attached, leftPrompts(p.opts.PromptDir, readSetting(left.Setting).Files))
-	s.Adopt(proc, p.opts.StreamOptions(agent), left)
+	s.Adopt(proc, cli.StreamOptionsOf(p.opts.ProviderOptions, agent), left)
 	return s, nil
 }
 

@@ -111,7 +111,7 @@ func (s *oneShot) start(ctx context.Context, f format, req cli.Request) (*cli.St
 	if err != nil {
 		return nil, err
 	}
-	return s.Begin(ctx, proc, s.provider.opts.StreamOptions(agent))
+	return s.Begin(ctx, proc, cli.StreamOptionsOf(s.provider.opts.ProviderOptions, agent))
 }
 
 // end lets a process that said its result write down its session and go, and makes it go if it does not.

@@ -16,6 +16,6 @@ func (p *Provider) adoptExec(ctx context.Context, left cli.LeftRun, req cli.Requ
 		return nil, cli.StartFailure(Agent, err)
 	}
 	s := p.newSession(req)
-	s.Adopt(process, p.opts.StreamOptions(Agent), left)
+	s.Adopt(process, cli.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
 	return s, nil
 }

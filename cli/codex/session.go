@@ -67,7 +67,7 @@ func (s *session) start(ctx context.Context, req cli.Request) (*cli.Stream, erro
 	if err != nil {
 		return nil, cli.StartFailure(Agent, err)
 	}
-	return s.Begin(ctx, process, p.opts.StreamOptions(Agent))
+	return s.Begin(ctx, process, cli.StreamOptionsOf(p.opts.ProviderOptions, Agent))
 }
 
 // promptOf merges the system prompts in: exec has no flag for them.

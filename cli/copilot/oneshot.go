@@ -126,7 +126,7 @@ func (s *once) start(ctx context.Context, req cli.Request) (*cli.Stream, cli.Age
 	if err != nil {
 		return nil, "", cli.StartFailure(Agent, err)
 	}
-	stream, err := s.Begin(ctx, process, o.StreamOptions(Agent))
+	stream, err := s.Begin(ctx, process, cli.StreamOptionsOf(o.ProviderOptions, Agent))
 	return stream, id, err
 }
 
@@ -140,6 +140,6 @@ func (p *Provider) adoptOnce(ctx context.Context, left cli.LeftRun, req cli.Requ
 		return nil, cli.StartFailure(Agent, err)
 	}
 	s := p.newOnce(req)
-	s.Adopt(process, p.opts.StreamOptions(Agent), left)
+	s.Adopt(process, cli.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
 	return s, nil
 }

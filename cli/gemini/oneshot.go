@@ -31,7 +31,7 @@ func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.R
 		return nil, cli.AsFailure(Agent, err)
 	}
 	s := newOneShot(p, req.Home)
-	s.Adopt(process, p.opts.StreamOptions(Agent), left)
+	s.Adopt(process, cli.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
 	return s, nil
 }
 
@@ -100,7 +100,7 @@ func (s *oneShot) start(ctx context.Context, req cli.Request) (*cli.Stream, erro
 	if err != nil {
 		return nil, cli.StartFailure(Agent, err)
 	}
-	return s.Begin(ctx, process, s.provider.opts.StreamOptions(Agent))
+	return s.Begin(ctx, process, cli.StreamOptionsOf(s.provider.opts.ProviderOptions, Agent))
 }
 
 // ended lets a process that said its result write down its session and go, and makes it go if it does not.

@@ -12,7 +12,7 @@ import (
 // imports says which packages of this module each package may import. A package without an entry fails the test.
 var imports = map[string][]string{
 	"cmd/ductor": {
-		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "cli/service", "internal/config",
+		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "internal/config",
 		"internal/store", "internal/store/sqlite", "internal/supervisor", "internal/sim/agent", "internal/sim/telegram",
 	},
 	"cmd/ductor-supervisor": {"internal/supervisor", "docker/homes", "cli/gemini/guard"},
