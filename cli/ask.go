@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 )
 
 // AskID names one thing that an agent asked people for. It is unique within a turn.
@@ -65,4 +67,16 @@ type Decision struct {
 	Reason string // told to the agent when it is not allowed; may be empty
 	// Answers has the chosen labels, or own words, for each Question in order.
 	Answers [][]string
+}
+
+// Widens says whether the request asks for more than usual. No rule may let it through: rules do not say so.
+func (a ApprovalAsked) Widens() bool {
+	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField })
+}
+
+// Allowable says whether the request says what it is about, so that a user can allow it.
+func (a ApprovalAsked) Allowable() bool {
+	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 ||
+		slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight != LabelField })
+	return said && a.Missing == ""
 }

@@ -203,15 +203,3 @@ func (w *leafWalk) add(name, value string, unset bool) error {
 	w.leaves = append(w.leaves, Leaf{Name: name, Value: value, Unset: unset})
 	return nil
 }
-
-// Widens says whether the request asks for more than usual. No rule may let it through: rules do not say so.
-func (a ApprovalAsked) Widens() bool {
-	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField })
-}
-
-// Allowable says whether the request says what it is about, so that a user can allow it.
-func (a ApprovalAsked) Allowable() bool {
-	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 ||
-		slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight != LabelField })
-	return said && a.Missing == ""
-}

@@ -2,15 +2,6 @@ package cli
 
 import "context"
 
-// Mode says how a session talks to its agent.
-type Mode string
-
-// The modes. A provider supports OneShot, Live or both.
-const (
-	Live    Mode = "live"     // one process, many turns
-	OneShot Mode = "one-shot" // a process per turn
-)
-
 // Provider is one agent dialect. Implementations hold no state of any conversation and are safe for
 // concurrent use.
 type Provider interface {

@@ -31,7 +31,7 @@ type ProviderOptions struct {
 	// touches one of them: a user decides.
 	Protected []string
 	// Grace is how long a process may take to end when asked to; Stall how long the agent may be silent when no tool
-	// runs, ToolStall when one does. The defaults of StreamOptions when 0.
+	// runs, ToolStall when one does. The defaults of turn.StreamOptions when 0.
 	Grace, Stall, ToolStall time.Duration
 	Now                     func() time.Time // the clock durations are taken from; time.Now when nil
 	Logger                  *slog.Logger     // discards when nil

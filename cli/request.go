@@ -112,3 +112,12 @@ func (s Sandbox) Alone() Conversation {
 	_, alone, _ := strings.Cut(string(s), "/")
 	return Conversation(alone)
 }
+
+// Mode says how a session talks to its agent.
+type Mode string
+
+// The modes. A provider supports OneShot, Live or both.
+const (
+	Live    Mode = "live"     // one process, many turns
+	OneShot Mode = "one-shot" // a process per turn
+)

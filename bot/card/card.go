@@ -44,7 +44,7 @@ type Options struct {
 	Pacer func() Pacer
 }
 
-// Pacer decides when text that was added is worth an edit. *cli.Coalescer is one.
+// Pacer decides when text that was added is worth an edit. *turn.Coalescer is one.
 type Pacer interface {
 	Add(text string, at time.Time)
 	Due() (at time.Time, ok bool) // when what was added is worth an edit; false when nothing was

@@ -15,12 +15,13 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/cli/turn"
 	"ductor/orchestrator"
 )
 
 // houseRules is the pacing that config.toml.example sets.
 func houseRules() Pacer {
-	return cli.NewCoalescer(cli.CoalescerOptions{
+	return turn.NewCoalescer(turn.CoalescerOptions{
 		MinChars: 24, MaxChars: 600, Idle: 400 * time.Millisecond, Sentences: true, Paragraphs: true,
 	})
 }

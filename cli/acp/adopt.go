@@ -7,6 +7,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // adopted is a turn that the previous process began.
@@ -93,7 +94,7 @@ func (proc *agentProcess) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool
 }
 
 // resume takes an adopted turn to its end.
-func (s *session) resume(ctx context.Context, req cli.Request, out *cli.Emitter) {
+func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter) {
 	a := s.adopted
 	s.adopted = nil
 	t := s.newTurn(ctx, req, out)
@@ -134,7 +135,7 @@ func (s *session) askNow(req cli.Request) error {
 }
 
 // clock is the time of the event at hand: a past one while the output is replayed.
-func (t *turn) clock() time.Time {
+func (t *liveTurn) clock() time.Time {
 	if t.replaying {
 		if at := t.s.process.Program().When(max(t.at-1, 0)); !at.IsZero() {
 			return at
@@ -144,7 +145,7 @@ func (t *turn) clock() time.Time {
 }
 
 // caughtUp ends the replay, and asks each question again that has no answer yet.
-func (t *turn) caughtUp() {
+func (t *liveTurn) caughtUp() {
 	if !t.replaying {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/turn"
 )
 
 // Every value of a request is in its approval, and so is the input that only an earlier update had.
@@ -19,7 +20,7 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		raw := json.RawMessage(`{"sessionId":"s","toolCall":` + string(call) + `}`)
 		a := &ask{id: json.RawMessage(`1`), raw: raw}
 		_ = json.Unmarshal(raw, &a.params) // as far as it can be read
-		out := newReporter(cli.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{})
+		out := newReporter(turn.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{})
 		out.call(a.params.ToolCall.ID).input = earlier
 		out.asked(a)
 		ev := a.event("/srv/proj", nil)

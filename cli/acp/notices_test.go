@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // What Copilot says of itself is no answer, and what its model says is one, though it looks the same.
@@ -31,7 +32,7 @@ func TestNoticesInTheAnswer(t *testing.T) {
 		{"information of the model's", []string{call, "Info: all is well"}, 9, "Info: all is well", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out := cli.NewEmitter("a", time.Now, func(cli.Event) {})
+			out := turn.NewEmitter("a", time.Now, func(cli.Event) {})
 			reporter := newReporter(out, "/srv", Quirks{}.of("Copilot"))
 			for _, s := range c.said {
 				u := map[string]any{"sessionUpdate": updateMessage, "content": block{Type: "text", Text: s}}
@@ -58,7 +59,7 @@ func TestNoticesInTheAnswer(t *testing.T) {
 
 // An agent that is not known keeps its text.
 func TestTextOfOthersIsText(t *testing.T) {
-	out := cli.NewEmitter("a", time.Now, func(cli.Event) {})
+	out := turn.NewEmitter("a", time.Now, func(cli.Event) {})
 	reporter := newReporter(out, "/srv", Quirks{}.of("another"))
 	reporter.update(json.RawMessage(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Error: no"}}`))
 	if text, failed := reporter.failed(cli.Usage{}); failed || out.Answer() != "Error: no" {

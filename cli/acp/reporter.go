@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // reporter turns the updates of one turn into events. It is pure: the same updates give the same events.
 type reporter struct {
-	out    *cli.Emitter
+	out    *turn.Emitter
 	dir    string
 	quirks Quirks
 
@@ -26,7 +27,7 @@ type reporter struct {
 	unread  int
 }
 
-func newReporter(out *cli.Emitter, dir string, quirks Quirks) *reporter {
+func newReporter(out *turn.Emitter, dir string, quirks Quirks) *reporter {
 	return &reporter{out: out, dir: dir, quirks: quirks, tools: map[cli.ToolID]*tool{}}
 }
 

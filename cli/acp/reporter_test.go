@@ -10,6 +10,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/turn"
 )
 
 // No updates make the reporter break the contract.
@@ -20,7 +21,7 @@ func FuzzTeller(f *testing.F) {
 		`{"sessionUpdate":"plan","entries":[{"content":"x","status":"completed"}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var events []cli.Event
-		out := cli.NewEmitter(testAgent, func() time.Time { return time.Unix(0, 0) }, func(ev cli.Event) { events = append(events, ev) })
+		out := turn.NewEmitter(testAgent, func() time.Time { return time.Unix(0, 0) }, func(ev cli.Event) { events = append(events, ev) })
 		out.Session("s", "m")
 		reporter := newReporter(out, "/d", Quirks{})
 		for line := range bytes.Lines(raw) {

@@ -8,6 +8,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 const (
@@ -17,16 +18,16 @@ const (
 )
 
 // turn is one prompt on its way to its end. It begins as running, may become cut (asked to end), and is over.
-type turn struct {
+type liveTurn struct {
 	s        *session
 	ctx      context.Context
 	req      cli.Request
-	out      *cli.Emitter
+	out      *turn.Emitter
 	reporter *reporter
 	timer    *time.Timer
 
 	quiet     time.Time // when something was heard last
-	cutBy     cli.End   // why the turn is to end; empty while it runs
+	cutBy     turn.End  // why the turn is to end; empty while it runs
 	cutAt     time.Time
 	reacted   bool
 	reply     *rpc.Message // that ended it
@@ -44,7 +45,7 @@ type turn struct {
 
 // Turn runs one prompt; see cli.Session.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := cli.NewEmitter(s.provider.opts.Agent, s.provider.opts.Now, emit)
+	out := turn.NewEmitter(s.provider.opts.Agent, s.provider.opts.Now, emit)
 	if s.adopted != nil {
 		s.resume(ctx, req, out)
 		return
@@ -72,18 +73,18 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 }
 
 // name tells which session this is.
-func (s *session) name(out *cli.Emitter) {
+func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out.Session(s.id, cli.ModelID(s.model))
 }
 
-func (s *session) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter) *turn {
+func (s *session) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter) *liveTurn {
 	s.workspace.allow(req)
 	s.mu.Lock()
 	s.switched = ""
 	s.mu.Unlock()
-	return &turn{s: s, ctx: ctx, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.quirks), quiet: time.Now()}
+	return &liveTurn{s: s, ctx: ctx, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.quirks), quiet: time.Now()}
 }
 
 // listen hands what comes to the turn from now on.
@@ -120,7 +121,7 @@ func (s *session) ask(req cli.Request, blocks []block, n note) {
 }
 
 // run takes the turn to its end and emits the result.
-func (t *turn) run() {
+func (t *liveTurn) run() {
 	t.timer = time.NewTimer(t.limit())
 	defer t.timer.Stop()
 	cancelled := t.ctx.Done()
@@ -139,17 +140,17 @@ func (t *turn) run() {
 				t.detached = true
 				break
 			}
-			t.cut(cli.EndCancelled)
+			t.cut(turn.EndCancelled)
 		}
 	}
 	t.finish()
 }
 
-func (t *turn) over() bool {
+func (t *liveTurn) over() bool {
 	return t.reply != nil || t.gone || t.detached || t.sendErr != nil || t.overflow
 }
 
-func (t *turn) takeAll() {
+func (t *liveTurn) takeAll() {
 	items, full := t.s.inbox.Take()
 	for _, i := range items {
 		if t.over() {
@@ -171,7 +172,7 @@ func (s *session) late(i item) {
 	}
 }
 
-func (t *turn) take(i item) {
+func (t *liveTurn) take(i item) {
 	if i.at > 0 && i.at <= t.from && !i.CaughtUp { // of an earlier turn
 		return
 	}
@@ -199,7 +200,7 @@ func (t *turn) take(i item) {
 }
 
 // asked decides on a request for permission, or has a user do it.
-func (t *turn) asked(a *ask) {
+func (t *liveTurn) asked(a *ask) {
 	t.reporter.asked(a)
 	if t.answered[rpc.Text(a.id)] {
 		return
@@ -222,13 +223,13 @@ func (t *turn) asked(a *ask) {
 }
 
 // put asks a user.
-func (t *turn) put(a *ask) {
+func (t *liveTurn) put(a *ask) {
 	a.shown = true
 	t.s.await(a)
 	t.out.Pass(a.event(t.req.Dir, t.s.process.quirks.InputOf))
 }
 
-func (t *turn) allow(a *ask) {
+func (t *liveTurn) allow(a *ask) {
 	result, err := a.answer(true)
 	if err != nil {
 		t.put(a) // a user decides on a lasting permission, and reads then why it cannot be given
@@ -238,7 +239,7 @@ func (t *turn) allow(a *ask) {
 	t.reporter.start(a.tool)
 }
 
-func (t *turn) decided(d *decided) {
+func (t *liveTurn) decided(d *decided) {
 	if d.allow {
 		t.reporter.start(d.ask.tool)
 		return
@@ -247,7 +248,7 @@ func (t *turn) decided(d *decided) {
 }
 
 // withdrawn takes back what the agent gave up asking.
-func (t *turn) withdrawn(id string) {
+func (t *liveTurn) withdrawn(id string) {
 	gone := t.s.withdraw(func(a *ask) bool { return rpc.Text(a.id) == id })
 	for _, a := range gone {
 		t.out.Pass(cli.AskWithdrawn{ID: a.key()})
@@ -256,7 +257,7 @@ func (t *turn) withdrawn(id string) {
 }
 
 // withdrawEnded takes back questions about tools that ended without an answer.
-func (t *turn) withdrawEnded() {
+func (t *liveTurn) withdrawEnded() {
 	for _, a := range t.s.withdraw(func(a *ask) bool { return a.tool != nil && a.tool.ended }) {
 		t.out.Pass(cli.AskWithdrawn{ID: a.key()})
 	}

@@ -7,10 +7,11 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // cut asks the agent to end the turn.
-func (t *turn) cut(why cli.End) {
+func (t *liveTurn) cut(why turn.End) {
 	if t.cutBy != "" {
 		return
 	}
@@ -25,11 +26,11 @@ func (t *turn) cut(why cli.End) {
 		t.stop()
 		return
 	}
-	t.timer.Reset(cli.ReactWait(t.ctx, interruptWait, t.s.provider.opts.Grace))
+	t.timer.Reset(turn.ReactWait(t.ctx, interruptWait, t.s.provider.opts.Grace))
 }
 
 // limit is how long the agent may be silent now.
-func (t *turn) limit() time.Duration {
+func (t *liveTurn) limit() time.Duration {
 	if t.out.OpenTools() > 0 || t.waiting() {
 		return t.s.provider.opts.ToolStall
 	}
@@ -37,16 +38,16 @@ func (t *turn) limit() time.Duration {
 }
 
 // waiting says whether the agent waits for a user.
-func (t *turn) waiting() bool {
+func (t *liveTurn) waiting() bool {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	return len(t.s.asks) > 0
 }
 
 // tick does what is due, and sets the timer to what is due next.
-func (t *turn) tick() {
+func (t *liveTurn) tick() {
 	if t.cutBy != "" {
-		limit := t.cutAt.Add(cli.CutWait(t.ctx, t.s.provider.opts.Grace))
+		limit := t.cutAt.Add(turn.CutWait(t.ctx, t.s.provider.opts.Grace))
 		if !t.reacted || !time.Now().Before(limit) {
 			t.stop()
 			return
@@ -60,7 +61,7 @@ func (t *turn) tick() {
 	limit, silence := t.limit(), time.Since(t.quiet)
 	if silence >= limit {
 		t.silence = silence
-		t.cut(cli.EndStalled)
+		t.cut(turn.EndStalled)
 		return
 	}
 	t.timer.Reset(min(limit-silence, t.s.provider.opts.Stall)) // a tool that ends shortens the limit
@@ -68,7 +69,7 @@ func (t *turn) tick() {
 
 // stop ends an agent that did not end the turn when it was asked to. One that serves others is left to them, and
 // ended with the last of them.
-func (t *turn) stop() {
+func (t *liveTurn) stop() {
 	proc := t.s.process
 	if !proc.Drain() {
 		t.gone = true
@@ -83,7 +84,7 @@ func (t *turn) stop() {
 }
 
 // finish emits the result.
-func (t *turn) finish() {
+func (t *liveTurn) finish() {
 	s := t.s
 	s.process.Peer().Forget(s.promptID(t.req.Turn))
 	replaced := t.replaced()
@@ -110,7 +111,7 @@ func (t *turn) finish() {
 // leaves says what the turn leaves in its process. The protocol has no environment for a session, by which what its tools
 // started could be told from what those of others did. So a process in which a turn was aborted that ran tools does not
 // outlive its turns; their ids resume its sessions in another.
-func (t *turn) leaves(replaced bool) shared.TurnEnd {
+func (t *liveTurn) leaves(replaced bool) shared.TurnEnd {
 	over := t.reply != nil || t.sendErr != nil
 	switch {
 	case t.detached:
@@ -125,7 +126,7 @@ func (t *turn) leaves(replaced bool) shared.TurnEnd {
 
 // replaced says whether the agent ended the turn for the user's next message, and its session can go on. It cannot where
 // a tool ran: the tool may run on, and Gemini's model refuses what is said after a call that has no result.
-func (t *turn) replaced() bool {
+func (t *liveTurn) replaced() bool {
 	return cli.Replaced(t.ctx) && t.reply != nil && t.out.OpenTools() == 0
 }
 
@@ -141,7 +142,7 @@ func (s *session) stopListening(well, detached bool) []item {
 }
 
 // result is how the turn ended: by the agent's own word, unless we cut it short.
-func (t *turn) result() cli.Result {
+func (t *liveTurn) result() cli.Result {
 	agent := t.s.provider.opts.Agent
 	switch {
 	case t.detached:
@@ -162,9 +163,9 @@ func (t *turn) result() cli.Result {
 	return cli.Result{Err: t.s.process.Failure()}
 }
 
-func (t *turn) cutResult(said cli.Result) cli.Result {
+func (t *liveTurn) cutResult(said cli.Result) cli.Result {
 	r := cli.Cut(t.ctx, t.s.provider.opts.Agent)
-	if t.cutBy == cli.EndStalled {
+	if t.cutBy == turn.EndStalled {
 		r = cli.Stalled(t.s.provider.opts.Agent, t.silence)
 	}
 	r.Usage, r.ByModel = said.Usage, said.ByModel
@@ -172,7 +173,7 @@ func (t *turn) cutResult(said cli.Result) cli.Result {
 }
 
 // replied is the result that the agent's answer to the prompt says.
-func (t *turn) replied() cli.Result {
+func (t *liveTurn) replied() cli.Result {
 	agent := t.s.provider.opts.Agent
 	if t.reply.Error != nil {
 		return cli.Result{Err: t.s.provider.refusal(t.reply.Error)}

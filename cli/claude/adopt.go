@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // leftTurn is a turn that the previous process of ductor left.
@@ -70,8 +71,8 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	}
 	n := readNote(mark.Note)
 	s.turnSettings, s.dirty = n.Before, true
-	s.run = s.listen(proc, n.memory(), req.Dir, nil, cli.StreamOptions{
-		Past: &cli.Past{From: mark.Output, Until: left.OutputEnd}, Held: true,
+	s.run = s.listen(proc, n.memory(), req.Dir, nil, turn.StreamOptions{
+		Past: &turn.Past{From: mark.Output, Until: left.OutputEnd}, Held: true,
 	})
 	s.left = &leftTurn{run: s.run, mark: mark, note: n, inputEnd: left.InputEnd}
 	return s, nil
@@ -108,12 +109,12 @@ func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Requ
 	mem := n.memory()
 	var asked *parser
 	if mark.Turn != "" && mark.Turn != cli.RestMark && left.InputEnd > mark.Input {
-		asked = newParser(cli.NewEmitter(agent, p.opts.Now, s.watch(func(cli.Event) {})), mem, req.Dir)
+		asked = newParser(turn.NewEmitter(agent, p.opts.Now, s.watch(func(cli.Event) {})), mem, req.Dir)
 		asked.echo, asked.steers, asked.background = promptID(mark.Turn), newSteers(n.Steers), s.background()
 	}
 	reached := make(chan struct{})
-	s.run = s.listen(proc, mem, req.Dir, asked, cli.StreamOptions{
-		Past: &cli.Past{From: mark.Output, Until: left.OutputEnd, Reached: func() { close(reached) }},
+	s.run = s.listen(proc, mem, req.Dir, asked, turn.StreamOptions{
+		Past: &turn.Past{From: mark.Output, Until: left.OutputEnd, Reached: func() { close(reached) }},
 	})
 	return p.rested(ctx, s, left, reached)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // adoptOneShot makes a session of a process of one turn.
@@ -17,12 +18,12 @@ func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.R
 	}
 	s := newOneShot(p, req.Home)
 	proc := newProcess(attached, leftPrompts(p.opts.PromptDir, readSetting(left.Setting).Files))
-	s.Adopt(proc, cli.StreamOptionsOf(p.opts.ProviderOptions, agent), left)
+	s.Adopt(proc, turn.StreamOptionsOf(p.opts.ProviderOptions, agent), left)
 	return s, nil
 }
 
 // goOn goes on with a turn. Of the prompt is sent what did not reach Claude.
-func (s *oneShot) goOn(ctx context.Context, stream *cli.Stream, left *cli.LeftRun, req cli.Request, em *cli.Emitter) {
+func (s *oneShot) goOn(ctx context.Context, stream *turn.Stream, left *cli.LeftRun, req cli.Request, em *turn.Emitter) {
 	p := newParser(em, newMemory(), req.Dir)
 	em.Past(stream.Clock(s.provider.opts.Now))
 	var input []byte

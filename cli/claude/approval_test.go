@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/turn"
 )
 
 func TestWhatARequestLeavesOut(t *testing.T) {
@@ -19,7 +20,7 @@ func TestWhatARequestLeavesOut(t *testing.T) {
 		{toolExitPlan, `{"plan":" ","allowedPrompts":[]}`, "the plan"},
 		{"mcp__a__restart", `{}`, ""},
 	} {
-		p := newParser(cli.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
+		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
 		ev := p.approval(request{id: "a", input: json.RawMessage(c.input)}, &controlRequest{Tool: c.tool, Input: json.RawMessage(c.input)})
 		if ev.Missing != c.missing || ev.Allowable() != (c.missing == "") {
 			t.Errorf("%s %s: %q is missing, allowable: %v", c.tool, c.input, ev.Missing, ev.Allowable())
@@ -33,7 +34,7 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		tool := rapid.SampledFrom([]string{"Bash", "Edit", "Write", "MultiEdit", "NotebookEdit", "Task", toolExitPlan, "mcp__ssh__run"}).Draw(rt, "tool")
 		input := clitest.Inputs("command", "description", "file_path", "FILE_PATH", "old_string", "new_string", "edits", "content", "plan",
 			"allowedPrompts", "dangerouslyDisableSandbox", "cwd", "url", "notebook_path", "new_source").Draw(rt, "input")
-		p := newParser(cli.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
+		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
 		ev := p.approval(request{id: "a", input: input}, &controlRequest{Tool: tool, Input: input})
 		if left := clitest.Unshown(input, clitest.Shown(ev), nil); len(left) > 0 {
 			rt.Fatalf("%s %s does not tell %q: %+v", tool, input, left, ev)

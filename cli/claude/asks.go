@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // request is one thing that Claude asked people for.
@@ -132,9 +133,9 @@ func (s *asks) close() []request {
 	return left
 }
 
-// waited is what cli.TurnLoop asks for.
+// waited is what turn.Loop asks for.
 func (s *asks) waited(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return cli.WaitedUntil(now, len(s.open), s.heard)
+	return turn.WaitedUntil(now, len(s.open), s.heard)
 }

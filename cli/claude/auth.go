@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // askWait bounds what is asked of the CLI outside of turns: its version, its models. It starts cold.
@@ -33,7 +34,7 @@ var versionText = regexp.MustCompile(`\d+\.\d+\.\d+\S*`)
 
 // version is empty where the CLI does not say.
 func (p *Provider) version(ctx context.Context) string {
-	out, err := cli.Output(ctx, p.opts.Launcher, cli.Command{
+	out, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: p.opts.Path, Args: []string{"--version"}, Env: p.environment(cli.Request{}),
 	}, askWait)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // A 100 kB answer in 5000 deltas.
@@ -23,7 +24,7 @@ func BenchmarkLongAnswer(b *testing.B) {
 	raw = append(raw, fmt.Appendf(nil, `{"type":"assistant","message":{"id":"A","content":[{"type":"text","text":%q}]}}`, strings.Repeat(piece, 5000)), []byte(doneLine))
 	b.ReportAllocs()
 	for b.Loop() {
-		p := newParser(cli.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "")
+		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "")
 		for _, l := range raw {
 			p.line(l)
 		}

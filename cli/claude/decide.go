@@ -13,7 +13,7 @@ import (
 const noteWait = 2 * time.Second
 
 // running is the turn that runs; nil for none.
-func (s *live) running() *turn {
+func (s *live) running() *liveTurn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turn
@@ -72,7 +72,7 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 
 // steer notes the message before it is sent: whoever goes on with the turn must know that more is to come than
 // the first result.
-func (t *turn) steer(ctx context.Context, id string, line []byte) error {
+func (t *liveTurn) steer(ctx context.Context, id string, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()
 	isNew, over := t.p.steers.add(id)
@@ -91,7 +91,7 @@ func (t *turn) steer(ctx context.Context, id string, line []byte) error {
 }
 
 // deliver sends a line and waits until it is written.
-func (t *turn) deliver(ctx context.Context, line []byte) error {
+func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
 	written := t.run.process.in.expect(line)
 	defer t.run.process.in.forget(line)
 	if err := t.run.stream.Send(line); err != nil {
@@ -119,7 +119,7 @@ func lastWritten(written <-chan error) error {
 }
 
 // renote records the turn's note as it is now. Without it ductor knows less after a restart.
-func (t *turn) renote(ctx context.Context) {
+func (t *liveTurn) renote(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWait)
 	defer cancel()
 	if err := t.run.process.renote(ctx, t.req.Turn, t.note.String()); err != nil {

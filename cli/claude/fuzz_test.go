@@ -7,6 +7,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/turn"
 )
 
 // FuzzParser feeds any bytes as the output of one process: no panic, one Result a turn and nothing after
@@ -40,7 +41,7 @@ type heardTurn struct {
 
 func newHeardTurn(t clitest.Test, mem *memory) *heardTurn {
 	k := &heardTurn{t: t}
-	k.p = newParser(cli.NewEmitter(agent, time.Now, func(ev cli.Event) { k.events = append(k.events, ev) }), mem, "/srv/proj")
+	k.p = newParser(turn.NewEmitter(agent, time.Now, func(ev cli.Event) { k.events = append(k.events, ev) }), mem, "/srv/proj")
 	k.p.em.Session("S", "M")
 	k.p.echo = "E"
 	k.p.background = func(cli.Result) {}

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // idler takes what a live process says between turns: a turn that Claude begins when a
@@ -36,7 +37,7 @@ func (i *idler) line(raw []byte) {
 		return
 	}
 	if i.parser == nil {
-		em := cli.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
+		em := turn.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
 		i.parser = newParser(em, i.run.mem, i.dir)
 		i.parser.taken = true // no other turn waits for this one
 	}

@@ -10,7 +10,7 @@ const takeBackID = "take-back-"
 
 // interrupt cuts the turn short. What was sent in mid-turn and waits is taken back before: Claude would begin to
 // work at it as soon as it has stopped.
-func (t *turn) interrupt() error {
+func (t *liveTurn) interrupt() error {
 	var lines []byte
 	for _, id := range t.p.steers.waiting() {
 		lines = append(lines, controlLine(takeBackID+id, map[string]any{"subtype": "cancel_async_message", "message_uuid": id})...)
@@ -19,7 +19,7 @@ func (t *turn) interrupt() error {
 }
 
 // replied takes Claude's answer to a request of ours. end ends the turn.
-func (t *turn) replied(r *controlReply) (end bool) {
+func (t *liveTurn) replied(r *controlReply) (end bool) {
 	if r.RequestID == switchID {
 		t.switchReplied(r)
 		return false

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 const (
@@ -27,8 +28,8 @@ type live struct {
 	left         *leftTurn // the turn to go on with; nil for none, and once it runs
 
 	mu           sync.Mutex
-	run          *liveRun // nil before the first start
-	turn         *turn    // that runs; nil for none
+	run          *liveRun  // nil before the first start
+	turn         *liveTurn // that runs; nil for none
 	id           cli.AgentSessionID
 	turnSettings turnSettings // how the process works now
 	turns        int
@@ -40,7 +41,7 @@ type live struct {
 
 // liveRun is one process of a live session.
 type liveRun struct {
-	stream  *cli.Stream
+	stream  *turn.Stream
 	process *process
 	mem     *memory
 	idle    *idler
@@ -64,7 +65,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	if err != nil {
 		return err
 	}
-	run := s.listen(proc, newMemory(), req.Dir, nil, cli.StreamOptions{})
+	run := s.listen(proc, newMemory(), req.Dir, nil, turn.StreamOptions{})
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
@@ -79,14 +80,14 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 }
 
 // listen begins to read what proc says. asked is the last turn of a process that was adopted, nil for none.
-func (s *live) listen(proc *process, mem *memory, dir string, asked *parser, o cli.StreamOptions) *liveRun {
+func (s *live) listen(proc *process, mem *memory, dir string, asked *parser, o turn.StreamOptions) *liveRun {
 	run := &liveRun{process: proc, mem: mem}
 	run.idle = &idler{session: s, run: run, dir: dir, asked: asked}
 	run.idle.mu.Lock() // its first line may come before the stream has a name
 	defer run.idle.mu.Unlock()
 	o.Agent, o.Idle = agent, run.idle.line
 	o.Stall, o.ToolStall, o.Grace = s.provider.opts.Stall, s.provider.opts.ToolStall, s.provider.opts.Grace
-	run.stream = cli.NewStream(proc, o)
+	run.stream = turn.NewStream(proc, o)
 	return run
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // initReply is what Claude tells of itself before the first turn.
@@ -107,7 +108,7 @@ func askInitialize(proc cli.Process) (initReply, error) {
 		return initReply{}, fmt.Errorf("write: %w", err)
 	}
 	var reply *initReply
-	err := cli.ReadLines(proc.Stdout(), 0, func(raw []byte) {
+	err := turn.ReadLines(proc.Stdout(), 0, func(raw []byte) {
 		if l, err := decodeLine(raw); err == nil && reply == nil {
 			reply = l.initReply()
 		}

@@ -5,24 +5,25 @@ import (
 	"maps"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // oneShot is a session that starts a process per turn.
 type oneShot struct {
-	*cli.OneShotSession
+	*turn.OneShotSession
 	provider *Provider
 }
 
 var _ cli.Session = (*oneShot)(nil)
 
 func newOneShot(p *Provider, home string) *oneShot {
-	return &oneShot{OneShotSession: cli.NewOneShotSession(agent, home), provider: p}
+	return &oneShot{OneShotSession: turn.NewOneShotSession(agent, home), provider: p}
 }
 
 // Turn runs one prompt in a process of its own; see cli.Session. It returns when that process is gone,
 // which is a moment after the result.
 func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	em := cli.NewEmitter(agent, s.provider.opts.Now, s.watch(emit))
+	em := turn.NewEmitter(agent, s.provider.opts.Now, s.watch(emit))
 	if stream, left := s.GoOn(); stream != nil {
 		s.goOn(ctx, stream, left, req, em)
 		return
@@ -49,7 +50,7 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 }
 
 // run takes the turn to its end; left is what is known of one that is resumed, nil for another.
-func (s *oneShot) run(ctx context.Context, stream *cli.Stream, p *parser, left *cli.LeftRun, input []byte) {
+func (s *oneShot) run(ctx context.Context, stream *turn.Stream, p *parser, left *cli.LeftRun, input []byte) {
 	p.garbage = stream.Garbage
 	end := s.loop(ctx, stream, p, left, input)
 	s.end(ctx, stream, p, end)
@@ -72,9 +73,9 @@ func oneShotInput(f format, req cli.Request) ([]byte, error) {
 	return []byte(promptText(req.Prompt)), nil
 }
 
-func (s *oneShot) loop(ctx context.Context, stream *cli.Stream, p *parser, left *cli.LeftRun, input []byte) cli.End {
+func (s *oneShot) loop(ctx context.Context, stream *turn.Stream, p *parser, left *cli.LeftRun, input []byte) turn.End {
 	var sendErr error
-	end := stream.Turn(ctx, cli.TurnLoop{
+	end := stream.Turn(ctx, turn.Loop{
 		Begin: func() {
 			sendErr = stream.SendOnly(input, left) // Claude waits for the end of its input before it begins
 		},
@@ -103,7 +104,7 @@ func (s *oneShot) fewerRetries(req cli.Request) map[string]string {
 	return env
 }
 
-func (s *oneShot) start(ctx context.Context, f format, req cli.Request) (*cli.Stream, error) {
+func (s *oneShot) start(ctx context.Context, f format, req cli.Request) (*turn.Stream, error) {
 	if f == formatJSON {
 		req.Env = s.fewerRetries(req)
 	}
@@ -111,12 +112,12 @@ func (s *oneShot) start(ctx context.Context, f format, req cli.Request) (*cli.St
 	if err != nil {
 		return nil, err
 	}
-	return s.Begin(ctx, proc, cli.StreamOptionsOf(s.provider.opts.ProviderOptions, agent))
+	return s.Begin(ctx, proc, turn.StreamOptionsOf(s.provider.opts.ProviderOptions, agent))
 }
 
 // end lets a process that said its result write down its session and go, and makes it go if it does not.
-func (s *oneShot) end(ctx context.Context, stream *cli.Stream, p *parser, end cli.End) {
-	if end != cli.EndDetached && p.ended && !p.mustStop {
+func (s *oneShot) end(ctx context.Context, stream *turn.Stream, p *parser, end turn.End) {
+	if end != turn.EndDetached && p.ended && !p.mustStop {
 		stream.Linger(ctx)
 	}
 	if err := s.End(ctx, stream, end); err != nil {

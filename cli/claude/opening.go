@@ -9,7 +9,7 @@ import (
 // opening is the beginning of a turn: Claude is told how to work, and asked once it agreed. All of it is done on
 // the goroutine of the turn.
 type opening struct {
-	turn    *turn
+	turn    *liveTurn
 	want    turnSettings
 	changes []change // not agreed to yet
 	past    bool     // what the previous process of ductor sent is not known yet

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 const (
@@ -12,7 +13,7 @@ const (
 // parser turns the lines of one turn into events. It does no I/O: what has to be written back comes out
 // of line. After line said that the turn ended, outcome holds the result to finish the emitter with.
 type parser struct {
-	em  *cli.Emitter
+	em  *turn.Emitter
 	mem *memory
 	dir string
 	// echo is the id of our message, which Claude repeats when it took the message up, though not before the
@@ -53,7 +54,7 @@ type parser struct {
 	mustStop bool
 }
 
-func newParser(em *cli.Emitter, mem *memory, dir string) *parser {
+func newParser(em *turn.Emitter, mem *memory, dir string) *parser {
 	return &parser{em: em, mem: mem, dir: dir, calls: map[cli.ToolID]toolCall{}}
 }
 

@@ -9,13 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // run feeds lines to one turn and returns its events and the lines written back.
 func run(t *testing.T, mem *memory, setUp func(*parser), lines ...string) (events []cli.Event, replies []string, p *parser) {
 	t.Helper()
 	clock := time.Unix(1000, 0)
-	em := cli.NewEmitter(agent, func() time.Time { return clock }, func(ev cli.Event) { events = append(events, ev) })
+	em := turn.NewEmitter(agent, func() time.Time { return clock }, func(ev cli.Event) { events = append(events, ev) })
 	p = newParser(em, mem, "/srv/proj")
 	if setUp != nil {
 		setUp(p)

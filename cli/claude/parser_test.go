@@ -8,6 +8,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/turn"
 )
 
 var update = clitest.UpdateFlag()
@@ -51,7 +52,7 @@ func transcript(raw []byte, whole bool) string {
 func (r *recorder) newTurn(mem *memory) *parser {
 	r.Turn()
 	clock := time.Unix(0, 0).UTC()
-	p := newParser(cli.NewEmitter(agent, func() time.Time { return clock }, r.Event), mem, "/srv/proj")
+	p := newParser(turn.NewEmitter(agent, func() time.Time { return clock }, r.Event), mem, "/srv/proj")
 	p.garbage = func([]byte) { r.garbage++ }
 	p.background = func(res cli.Result) { r.Add("background: %q", res.Text) }
 	return p

@@ -47,7 +47,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 }
 
 // expectSwitch gives a channel with Claude's answer to a change of the mode.
-func (t *turn) expectSwitch() <-chan error {
+func (t *liveTurn) expectSwitch() <-chan error {
 	agreed := make(chan error, 1)
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
@@ -56,7 +56,7 @@ func (t *turn) expectSwitch() <-chan error {
 }
 
 // switchReplied takes Claude's answer to a change of the mode.
-func (t *turn) switchReplied(r *controlReply) {
+func (t *liveTurn) switchReplied(r *controlReply) {
 	t.session.mu.Lock()
 	agreed := t.switching
 	t.switching = nil
@@ -71,7 +71,7 @@ func (t *turn) switchReplied(r *controlReply) {
 }
 
 // switched records how the process works now.
-func (t *turn) switched(flag string) {
+func (t *liveTurn) switched(flag string) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
 	t.open.want.Permission, t.session.turnSettings.Permission = flag, flag

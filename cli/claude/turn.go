@@ -8,10 +8,11 @@ import (
 	"github.com/google/uuid"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // turn is one turn of a live session while it runs.
-type turn struct {
+type liveTurn struct {
 	session *live
 	ctx     context.Context // of Turn, which does not return before the turn is over
 	run     *liveRun
@@ -42,8 +43,8 @@ func promptID(turn cli.TurnID) string {
 
 // Turn runs one prompt, or goes on with the one that the session was adopted for; see cli.Session.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	var t *turn
-	em := cli.NewEmitter(agent, s.provider.opts.Now, s.watch(func(ev cli.Event) {
+	var t *liveTurn
+	em := turn.NewEmitter(agent, s.provider.opts.Now, s.watch(func(ev cli.Event) {
 		emit(ev)
 		if _, ok := ev.(cli.CaughtUp); ok && t != nil {
 			t.caughtUp()
@@ -70,8 +71,8 @@ func (s *live) takeLeft(req cli.Request) *leftTurn {
 }
 
 // newTurn makes ready what the turn needs. Errors are *cli.Failure or of ctx.
-func (s *live) newTurn(ctx context.Context, em *cli.Emitter, req cli.Request, left *leftTurn) (t *turn, err error) {
-	t = &turn{session: s, ctx: ctx, req: req, left: left, id: promptID(req.Turn), asked: make(chan struct{}), gone: make(chan struct{})}
+func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, left *leftTurn) (t *liveTurn, err error) {
+	t = &liveTurn{session: s, ctx: ctx, req: req, left: left, id: promptID(req.Turn), asked: make(chan struct{}), gone: make(chan struct{})}
 	if left == nil {
 		if err := t.writePrompt(); err != nil {
 			return nil, err
@@ -101,7 +102,7 @@ func (s *live) newTurn(ctx context.Context, em *cli.Emitter, req cli.Request, le
 }
 
 // writePrompt makes the line that asks.
-func (t *turn) writePrompt() (err error) {
+func (t *liveTurn) writePrompt() (err error) {
 	if err := checkPrompt(t.req); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (t *turn) writePrompt() (err error) {
 	return nil
 }
 
-func (t *turn) newParser(em *cli.Emitter) *parser {
+func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	p := newParser(em, t.run.mem, t.req.Dir)
 	p.echo, p.garbage, p.background = t.id, t.run.stream.Garbage, t.session.background()
 	p.onTaken = t.takenUp
@@ -132,7 +133,7 @@ func (t *turn) newParser(em *cli.Emitter) *parser {
 }
 
 // isAsked says that what is sent now comes after the prompt.
-func (t *turn) isAsked() {
+func (t *liveTurn) isAsked() {
 	select {
 	case <-t.asked:
 	default:
@@ -141,7 +142,7 @@ func (t *turn) isAsked() {
 }
 
 // takenUp is called when Claude took the prompt up: it works as was asked for.
-func (t *turn) takenUp() {
+func (t *liveTurn) takenUp() {
 	t.isAsked()
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
@@ -149,7 +150,7 @@ func (t *turn) takenUp() {
 }
 
 // caughtUp is called once the turn has read all that Claude said while ductor did not listen.
-func (t *turn) caughtUp() {
+func (t *liveTurn) caughtUp() {
 	if t.left == nil {
 		return
 	}
@@ -163,14 +164,14 @@ func (t *turn) caughtUp() {
 }
 
 // loop takes the turn to its end.
-func (t *turn) loop() cli.End {
+func (t *liveTurn) loop() turn.End {
 	stream, idle := t.run.stream, t.run.idle
 	waits := false // for a turn that Claude began, into which a message would be mixed
 	mark := cli.Mark{Turn: t.req.Turn, Note: t.note.String()}
 	if t.left != nil {
 		mark = cli.Mark{} // it is there
 	}
-	end := stream.Turn(t.ctx, cli.TurnLoop{
+	end := stream.Turn(t.ctx, turn.Loop{
 		Begin: func() {
 			if waits = idle.busy(); !waits {
 				t.open.due()
@@ -199,19 +200,19 @@ func (t *turn) loop() cli.End {
 	return end
 }
 
-func (t *turn) send(line []byte) {
+func (t *liveTurn) send(line []byte) {
 	if err := t.run.stream.Send(line); err != nil {
 		t.session.provider.opts.Logger.Warn("claude did not take its input", "err", err)
 	}
 }
 
 // finish ends the turn for everybody and emits its result.
-func (t *turn) finish(end cli.End) {
+func (t *liveTurn) finish(end turn.End) {
 	s := t.session
-	detached := end == cli.EndDetached
+	detached := end == turn.EndDetached
 	s.mu.Lock()
 	s.turn = nil
-	s.dirty = end != cli.EndTurn
+	s.dirty = end != turn.EndTurn
 	if mode := t.run.mem.mode; mode != "" { // such as after a plan was approved
 		s.turnSettings.Permission, t.run.mem.mode = mode, ""
 	}
@@ -231,13 +232,13 @@ func (t *turn) finish(end cli.End) {
 		}
 	}
 	t.p.em.Finish(t.result(end))
-	if end == cli.EndTurn && !t.p.mustStop && t.req.Turn != "" { // what it said in the turn is not needed to go on with it
+	if end == turn.EndTurn && !t.p.mustStop && t.req.Turn != "" { // what it said in the turn is not needed to go on with it
 		s.markRest(t.run)
 	}
 }
 
-func (t *turn) result(end cli.End) cli.Result {
-	if end == cli.EndExit && !t.p.ended && t.ctx.Err() != nil { // cancelled before it began
+func (t *liveTurn) result(end turn.End) cli.Result {
+	if end == turn.EndExit && !t.p.ended && t.ctx.Err() != nil { // cancelled before it began
 		return cli.Cut(t.ctx, agent)
 	}
 	r := turnResult(t.ctx, t.run.stream, end, t.p)
@@ -248,21 +249,21 @@ func (t *turn) result(end cli.End) cli.Result {
 }
 
 // turnResult is how a turn ended: by Claude's own result, unless it is that of a turn we cut short.
-func turnResult(ctx context.Context, stream *cli.Stream, end cli.End, p *parser) cli.Result {
-	if p.ended && (end == cli.EndTurn || end == cli.EndExit || p.outcome.Err == nil && !p.cut) {
+func turnResult(ctx context.Context, stream *turn.Stream, end turn.End, p *parser) cli.Result {
+	if p.ended && (end == turn.EndTurn || end == turn.EndExit || p.outcome.Err == nil && !p.cut) {
 		return p.outcome
 	}
 	r := stream.Outcome(ctx, end)
 	r.Usage, r.ByModel, r.CostUSD, r.Turns = p.outcome.Usage, p.outcome.ByModel, p.outcome.CostUSD, p.outcome.Turns
 	r.Denials = p.told()
-	if r.Err != nil && end == cli.EndExit {
+	if r.Err != nil && end == turn.EndExit {
 		exitFailure(r.Err)
 	}
 	return r
 }
 
-// waited is what cli.TurnLoop asks for.
-func (t *turn) waited(now time.Time) time.Time {
+// waited is what turn.Loop asks for.
+func (t *liveTurn) waited(now time.Time) time.Time {
 	if t.p.asks == nil {
 		return time.Time{}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // fake is a provider for runFake, as small as a dialect can be: what a dialect must do itself is here,
@@ -52,7 +53,7 @@ func (f fake) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli
 	if err != nil {
 		return nil, cli.AsFailure("fake", err)
 	}
-	s.listen(p, &cli.Past{From: from.Output, Until: left.OutputEnd})
+	s.listen(p, &turn.Past{From: from.Output, Until: left.OutputEnd})
 	if req.Turn == "" && len(left.Marks) > 0 {
 		select {
 		case <-s.named:
@@ -71,7 +72,7 @@ type fakeSession struct {
 
 	mu     sync.Mutex
 	id     cli.AgentSessionID
-	stream *cli.Stream
+	stream *turn.Stream
 }
 
 type adopted struct {
@@ -99,14 +100,14 @@ func (s *fakeSession) start(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-func (s *fakeSession) listen(p cli.Process, past *cli.Past) {
-	opts := cli.StreamOptions{Agent: "fake", Grace: 300 * time.Millisecond, Past: past}
+func (s *fakeSession) listen(p cli.Process, past *turn.Past) {
+	opts := turn.StreamOptions{Agent: "fake", Grace: 300 * time.Millisecond, Past: past}
 	if s.mode == cli.Live && s.adopted == nil {
 		opts.Idle = s.idle
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stream = cli.NewStream(p, opts)
+	s.stream = turn.NewStream(p, opts)
 }
 
 // idle learns the session of a run that was adopted.
@@ -126,7 +127,7 @@ func (s *fakeSession) idle(raw []byte) {
 }
 
 func (s *fakeSession) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	em := cli.NewEmitter("fake", time.Now, emit)
+	em := turn.NewEmitter("fake", time.Now, emit)
 	if ctx.Err() != nil {
 		em.Finish(cli.Cut(ctx, "fake"))
 		return
@@ -147,12 +148,12 @@ func (s *fakeSession) Turn(ctx context.Context, req cli.Request, emit func(cli.E
 }
 
 // play runs a turn, or goes on with it.
-func (s *fakeSession) play(ctx context.Context, req cli.Request, em *cli.Emitter, was *adopted) cli.Result {
+func (s *fakeSession) play(ctx context.Context, req cli.Request, em *turn.Emitter, was *adopted) cli.Result {
 	s.mu.Lock()
 	stream, prompt := s.stream, line{Kind: "prompt", Text: req.Prompt, ID: string(s.id)}
 	s.mu.Unlock()
 	var done *line
-	loop := cli.TurnLoop{
+	loop := turn.Loop{
 		Begin: func() {
 			if was != nil {
 				em.Past(stream.Clock(time.Now))
@@ -179,12 +180,12 @@ func (s *fakeSession) play(ctx context.Context, req cli.Request, em *cli.Emitter
 	end := stream.Turn(ctx, loop)
 	var r cli.Result
 	switch {
-	case end != cli.EndTurn:
+	case end != turn.EndTurn:
 		r = stream.Outcome(ctx, end)
 	case done.Failed:
 		r.Err = cli.Failf(cli.Refused, "fake", "%s", done.Text)
 	}
-	if s.mode == cli.OneShot && end != cli.EndDetached {
+	if s.mode == cli.OneShot && end != turn.EndDetached {
 		if err := stream.Close(context.WithoutCancel(ctx)); err != nil && r.Err == nil && !r.Aborted {
 			r.Err = cli.AsFailure("fake", err)
 		}
@@ -201,7 +202,7 @@ func encode(l line) []byte {
 }
 
 // handle passes a line on; it returns the one that ends the turn.
-func (s *fakeSession) handle(em *cli.Emitter, l line) *line {
+func (s *fakeSession) handle(em *turn.Emitter, l line) *line {
 	switch l.Kind {
 	case "session":
 		s.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // adoptExec makes a session of a `codex exec` that the previous process left in the middle of its turn.
@@ -16,6 +17,6 @@ func (p *Provider) adoptExec(ctx context.Context, left cli.LeftRun, req cli.Requ
 		return nil, cli.StartFailure(Agent, err)
 	}
 	s := p.newSession(req)
-	s.Adopt(process, cli.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
+	s.Adopt(process, turn.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
 	return s, nil
 }

@@ -11,12 +11,13 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 // asked is the approval that a request becomes.
 func asked(method string, params json.RawMessage, changes ...cli.FileChanged) cli.ApprovalAsked {
 	req := cli.Request{Dir: "/srv/proj"}
-	turn := &liveTurn{req: req, parser: newLiveParser(cli.NewEmitter(Agent, time.Now, func(cli.Event) {}), req)}
+	turn := &liveTurn{req: req, parser: newLiveParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), req)}
 	if len(changes) > 0 {
 		turn.parser.changes["i1"] = changes
 	}

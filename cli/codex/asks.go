@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 // What Codex asks people for.
@@ -179,11 +180,11 @@ func (s *asks) tell() (untold []*inquiry) {
 	return untold
 }
 
-// waited is what cli.TurnLoop asks for.
+// waited is what turn.Loop asks for.
 func (s *asks) waited(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return cli.WaitedUntil(now, len(s.open), s.heard)
+	return turn.WaitedUntil(now, len(s.open), s.heard)
 }
 
 // close takes everything out for good.

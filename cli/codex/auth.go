@@ -8,6 +8,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 const loginFix = "Run `codex login` on the machine, or set OPENAI_API_KEY for ductor"
@@ -51,7 +52,7 @@ func (p *Provider) needsNoLogin(ctx context.Context) bool {
 
 // version is empty where the program does not say.
 func (p *Provider) version(ctx context.Context) string {
-	out, err := cli.Output(ctx, p.opts.Launcher, cli.Command{
+	out, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: p.opts.Path, Args: []string{"--version"},
 		Env: p.env(cli.Request{}), For: cli.Purpose{Agent: Agent},
 	}, versionWait)

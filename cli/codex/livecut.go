@@ -6,6 +6,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 // interrupt asks Codex to end the turn, whose Result will be r.
@@ -14,7 +15,7 @@ func (t *liveTurn) interrupt(r cli.Result) {
 		return
 	}
 	t.cut, t.why = time.Now(), r
-	t.timer.Reset(cli.CutWait(t.ctx, t.s.provider.opts.Grace))
+	t.timer.Reset(turn.CutWait(t.ctx, t.s.provider.opts.Grace))
 	if !t.sent { // it never began: nothing is to be ended
 		t.timer.Reset(0)
 		return

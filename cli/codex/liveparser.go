@@ -8,12 +8,13 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 // liveParser turns the notifications of one turn of the app server into events. It is pure: the same
 // notifications give the same events.
 type liveParser struct {
-	out      *cli.Emitter
+	out      *turn.Emitter
 	dir      string
 	now      func() time.Time
 	patience time.Duration
@@ -41,7 +42,7 @@ type liveParser struct {
 	changes     map[string][]cli.FileChanged
 }
 
-func newLiveParser(out *cli.Emitter, req cli.Request) *liveParser {
+func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 	return &liveParser{
 		out: out, dir: req.Dir, now: time.Now, patience: time.Minute,
 		thought: map[string]bool{}, comments: map[string]bool{}, tools: map[string]bool{}, changes: map[string][]cli.FileChanged{},

@@ -9,6 +9,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 // recorded is a line of a recorded dialog.
@@ -71,7 +72,7 @@ func newStagedTurn(thread cli.AgentSessionID) *stagedTurn {
 	rec.Turn()
 	req := cli.Request{Dir: "/srv/proj", Attended: true}
 	zero := func() time.Time { return time.Unix(0, 0) }
-	parser := newLiveParser(cli.NewEmitter(Agent, zero, rec.Event), req)
+	parser := newLiveParser(turn.NewEmitter(Agent, zero, rec.Event), req)
 	parser.now = zero
 	parser.session(thread, "gpt-test")
 	return &stagedTurn{&liveTurn{s: &live{thread: thread}, req: req, parser: parser, out: parser.out}, rec}
@@ -135,7 +136,7 @@ func FuzzLiveParser(f *testing.F) {
 	f.Add([]byte(`{"method":"item/completed","params":{"item":{"type":"agentMessage"}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var events []cli.Event
-		p := newLiveParser(cli.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) }), cli.Request{Dir: "/"})
+		p := newLiveParser(turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) }), cli.Request{Dir: "/"})
 		p.session("thread", "model")
 		for line := range bytes.Lines(raw) {
 			var m rpc.Message

@@ -9,13 +9,14 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // liveTurn is one turn of a thread. All but stop, decide and steer belongs to the goroutine of Turn.
 type liveTurn struct {
 	s      *live
 	req    cli.Request
-	out    *cli.Emitter
+	out    *turn.Emitter
 	parser *liveParser
 	in     *inbox
 	asks   *asks
@@ -48,7 +49,7 @@ type liveTurn struct {
 
 // Turn runs one prompt in the thread, or goes on with the one that was adopted.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
+	out := turn.NewEmitter(Agent, s.provider.opts.Now, emit)
 	left := s.takeLeft()
 	if ctx.Err() != nil && left == nil {
 		out.Finish(cli.Cut(ctx, Agent))
@@ -76,7 +77,7 @@ func (s *live) takeLeft() *awaitedTurn {
 // startName is how the question that starts a turn is called. The next process knows the answer by it.
 func startName(turn cli.TurnID) string { return "turn." + string(turn) }
 
-func (s *live) newTurn(ctx context.Context, req cli.Request, out *cli.Emitter, left *awaitedTurn) *liveTurn {
+func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, left *awaitedTurn) *liveTurn {
 	t := &liveTurn{s: s, req: req, out: out, asks: &asks{}, done: make(chan struct{}), failed: make(chan error, 1), start: startName(req.Turn)}
 	if req.Turn == "" {
 		t.start = s.server.Peer().NextID()

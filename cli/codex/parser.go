@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // parser turns the lines of one `codex exec --json` run into events. It is pure: the same lines give the
 // same events.
 type parser struct {
-	out    *cli.Emitter
+	out    *turn.Emitter
 	dir    string
 	resume cli.AgentSessionID // the thread that was asked for; empty for a new one
 	model  cli.ModelID

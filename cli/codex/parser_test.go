@@ -11,6 +11,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/turn"
 )
 
 var update = clitest.UpdateFlag()
@@ -32,13 +33,13 @@ func transcript(raw []byte, resume, stderr string) string {
 	clock := time.Unix(0, 0).UTC()
 	p := New(Options{ProviderOptions: cli.ProviderOptions{Now: func() time.Time { clock = clock.Add(time.Second); return clock }}, Patience: 3 * time.Second})
 	req := cli.Request{Dir: "/srv/proj", Resume: cli.AgentSessionID(resume), Model: "gpt-test", Permission: cli.Ask}
-	parser := p.parser(cli.NewEmitter(Agent, func() time.Time { return time.Unix(0, 0) }, rec.Event), req)
+	parser := p.parser(turn.NewEmitter(Agent, func() time.Time { return time.Unix(0, 0) }, rec.Event), req)
 	garbage := 0
 	parser.garbage = func([]byte) { garbage++ }
-	end := cli.EndExit
+	end := turn.EndExit
 	for line := range bytes.Lines(raw) {
 		if parser.line(bytes.TrimSuffix(line, []byte("\n"))) {
-			end = cli.EndTurn
+			end = turn.EndTurn
 			break
 		}
 	}
@@ -57,7 +58,7 @@ func transcript(raw []byte, resume, stderr string) string {
 type fakeExit struct{ stderr string }
 
 func (f fakeExit) Stderr() string { return f.stderr }
-func (f fakeExit) Outcome(context.Context, cli.End) cli.Result {
+func (f fakeExit) Outcome(context.Context, turn.End) cli.Result {
 	return cli.Result{Err: &cli.Failure{Kind: cli.Crashed, Code: 1, Detail: f.stderr}}
 }
 
@@ -95,13 +96,13 @@ func FuzzParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var events []cli.Event
 		emit := func(ev cli.Event) { events = append(events, ev) }
-		parser := New(Options{}).parser(cli.NewEmitter(Agent, time.Now, emit), cli.Request{Dir: "/"})
+		parser := New(Options{}).parser(turn.NewEmitter(Agent, time.Now, emit), cli.Request{Dir: "/"})
 		for line := range bytes.Lines(raw) {
 			if parser.line(line) {
 				break
 			}
 		}
-		parser.out.Finish(parser.result(context.Background(), cli.EndExit, fakeExit{}))
+		parser.out.Finish(parser.result(context.Background(), turn.EndExit, fakeExit{}))
 		clitest.Keeps(t, events)
 	})
 }

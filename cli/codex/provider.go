@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // Agent is the dialect's name.
@@ -73,7 +74,7 @@ func (p *Provider) env(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), nil), req.Home, homeVars()...)
 }
 
-func (p *Provider) parser(out *cli.Emitter, req cli.Request) *parser {
+func (p *Provider) parser(out *turn.Emitter, req cli.Request) *parser {
 	return &parser{
 		out: out, dir: req.Dir, resume: req.Resume, model: req.Model, now: p.opts.Now,
 		sandbox: permissionsOf(req.Permission, false, p.opts.Sandbox).sandbox, patience: p.opts.Patience,

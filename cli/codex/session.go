@@ -6,24 +6,25 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // session is a thread of Codex. Each turn is a process of its own.
 type session struct {
-	*cli.OneShotSession
+	*turn.OneShotSession
 	provider *Provider
 }
 
 func (p *Provider) newSession(req cli.Request) *session {
-	s := &session{OneShotSession: cli.NewOneShotSession(Agent, req.Home), provider: p}
+	s := &session{OneShotSession: turn.NewOneShotSession(Agent, req.Home), provider: p}
 	s.Named(req.Resume)
 	return s
 }
 
 // Turn runs `codex exec` once, or goes on with the run that was adopted.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
-	stream, left, ok := s.Open(ctx, out, func() (*cli.Stream, error) {
+	out := turn.NewEmitter(Agent, s.provider.opts.Now, emit)
+	stream, left, ok := s.Open(ctx, out, func() (*turn.Stream, error) {
 		req.Resume = cmp.Or(req.Resume, s.Info().AgentSessionID)
 		return s.start(ctx, req)
 	})
@@ -36,7 +37,7 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 		out.Past(parser.now)
 	}
 	before := s.provider.before(req, left)
-	end := stream.Turn(ctx, cli.TurnLoop{
+	end := stream.Turn(ctx, turn.Loop{
 		Begin: func() {
 			_ = stream.SendOnly([]byte(promptOf(req)), left) // what cannot be written shows as the end of the turn
 		},
@@ -57,7 +58,7 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 }
 
 // start starts the process of a turn.
-func (s *session) start(ctx context.Context, req cli.Request) (*cli.Stream, error) {
+func (s *session) start(ctx context.Context, req cli.Request) (*turn.Stream, error) {
 	p := s.provider
 	process, err := p.opts.Launcher.Start(ctx, cli.Command{
 		Path: p.opts.Path, Args: argv(req, p.opts.Sandbox), Dir: req.Dir, Env: p.env(req),
@@ -67,7 +68,7 @@ func (s *session) start(ctx context.Context, req cli.Request) (*cli.Stream, erro
 	if err != nil {
 		return nil, cli.StartFailure(Agent, err)
 	}
-	return s.Begin(ctx, process, cli.StreamOptionsOf(p.opts.ProviderOptions, Agent))
+	return s.Begin(ctx, process, turn.StreamOptionsOf(p.opts.ProviderOptions, Agent))
 }
 
 // promptOf merges the system prompts in: exec has no flag for them.
@@ -84,15 +85,15 @@ func promptOf(req cli.Request) string {
 // exit is what the end of a process tells.
 type exit interface {
 	Stderr() string
-	Outcome(ctx context.Context, end cli.End) cli.Result
+	Outcome(ctx context.Context, end turn.End) cli.Result
 }
 
-type streamExit struct{ *cli.Stream }
+type streamExit struct{ *turn.Stream }
 
 func (s streamExit) Stderr() string { return s.Process().StderrTail() }
 
 // result says how the turn ended. A turn that Codex itself completed went well, however it was ended since.
-func (p *parser) result(ctx context.Context, end cli.End, exit exit) cli.Result {
+func (p *parser) result(ctx context.Context, end turn.End, exit exit) cli.Result {
 	p.release(answers)
 	stderr := exit.Stderr()
 	r := cli.Result{}
@@ -100,9 +101,9 @@ func (p *parser) result(ctx context.Context, end cli.End, exit exit) cli.Result 
 	case p.done:
 	case p.failure != nil:
 		r.Err = p.failure
-	case end == cli.EndExit && p.thread == "" && kindOf(stderr) == cli.ResumeFailed:
+	case end == turn.EndExit && p.thread == "" && kindOf(stderr) == cli.ResumeFailed:
 		r.Err = &cli.Failure{Kind: cli.ResumeFailed, Agent: Agent, Detail: stderr}
-	case end == cli.EndExit && kindOf(stderr) == cli.NotLoggedIn:
+	case end == turn.EndExit && kindOf(stderr) == cli.NotLoggedIn:
 		r.Err = &cli.Failure{Kind: cli.NotLoggedIn, Agent: Agent, Detail: stderr}
 	default:
 		r = exit.Outcome(ctx, end)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // sweepScript ends every process that has $1 in its environment: TERM, a second, KILL, until none is left. It
@@ -24,7 +25,7 @@ exit 1`
 
 // sweep ends every process whose environment has the entry.
 func (p *Provider) sweep(ctx context.Context, entry string) error {
-	_, err := cli.Output(ctx, p.opts.Launcher, cli.Command{
+	_, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: "sh", Args: []string{"-c", sweepScript, "sh", entry},
 		Env: []string{"PATH=" + or(cli.Variable(p.opts.Env(), "PATH"), "/usr/bin:/bin")},
 		For: cli.Purpose{Agent: Agent},

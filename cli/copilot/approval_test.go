@@ -10,6 +10,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/turn"
 )
 
 // The contents of a file that the diff makes are not shown again; any others are.
@@ -21,7 +22,7 @@ func TestTheContentsOfAFileAndItsDiff(t *testing.T) {
 		if err := json.Unmarshal(raw, &asked); err != nil {
 			t.Fatal(err)
 		}
-		p := newParser(cli.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: "/srv/proj"})
+		p := newParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: "/srv/proj"})
 		ev := approval(p, "a", asked, raw)
 		plain := slices.ContainsFunc(ev.Fields, func(f cli.Field) bool { return f.Weight == cli.PlainField })
 		if plain != shown {
@@ -38,7 +39,7 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		var asked permissionAsked
 		_ = json.Unmarshal(input, &asked) // as a parser does
 		asked.Kind = rapid.SampledFrom([]string{"shell", "write", "read", "mcp", "url", "memory", "new"}).Draw(rt, "kind")
-		p := newParser(cli.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: "/srv/proj"})
+		p := newParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: "/srv/proj"})
 		ev := approval(p, "a", asked, input)
 		if left := clitest.Unshown(input, clitest.Shown(ev), nil); len(left) > 0 {
 			rt.Fatalf("%s %s does not tell %q: %+v", asked.Kind, input, left, ev)

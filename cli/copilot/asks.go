@@ -13,6 +13,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 const (
@@ -251,11 +252,11 @@ func (a *asks) over(p *parser, which func(*ask) bool) {
 // end forgets all.
 func (a *asks) end(p *parser) { a.over(p, func(*ask) bool { return true }) }
 
-// waited is what cli.TurnLoop asks for.
+// waited is what turn.Loop asks for.
 func (a *asks) waited(now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return cli.WaitedUntil(now, len(a.open), a.heard)
+	return turn.WaitedUntil(now, len(a.open), a.heard)
 }
 
 // decide answers id for a person.

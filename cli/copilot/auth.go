@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 const (
@@ -67,7 +68,7 @@ func (p *Provider) configured(env []string) bool {
 
 // version is empty where the program does not say.
 func (p *Provider) version(ctx context.Context) string {
-	out, err := cli.Output(ctx, p.opts.Launcher, cli.Command{
+	out, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: p.opts.Path, Args: []string{"--version"}, Env: p.environment(cli.Request{}),
 	}, versionWait)
 	if err != nil {

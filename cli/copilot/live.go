@@ -32,8 +32,8 @@ type live struct {
 	model   cli.ModelID // that answers, as far as it is known
 	applied applied
 	turns   int
-	turn    *turn // that runs
-	cut     bool  // the last turn was cut off
+	turn    *liveTurn // that runs
+	cut     bool      // the last turn was cut off
 	closed  bool
 	adopted *cli.Mark
 	asked   bool // of the adopted turn: its prompt had reached the process

@@ -6,28 +6,29 @@ import (
 	"github.com/google/uuid"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // once is a session of which each turn is a process.
 type once struct {
-	*cli.OneShotSession
+	*turn.OneShotSession
 	provider *Provider
 }
 
 var _ cli.Session = (*once)(nil)
 
 func (p *Provider) newOnce(req cli.Request) *once {
-	s := &once{OneShotSession: cli.NewOneShotSession(Agent, req.Home), provider: p}
+	s := &once{OneShotSession: turn.NewOneShotSession(Agent, req.Home), provider: p}
 	s.Named(req.Resume)
 	return s
 }
 
 // Turn runs Copilot once; see cli.Session.
 func (s *once) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
+	out := turn.NewEmitter(Agent, s.provider.opts.Now, emit)
 	p := newParser(out, req)
 	p.begun = true
-	stream, left, ok := s.Open(ctx, out, func() (stream *cli.Stream, err error) {
+	stream, left, ok := s.Open(ctx, out, func() (stream *turn.Stream, err error) {
 		stream, p.id, err = s.start(ctx, req)
 		return stream, err
 	})
@@ -42,9 +43,9 @@ func (s *once) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 }
 
 // run takes a turn to its end; left is what is known of one that is resumed, nil for another.
-func (s *once) run(ctx context.Context, stream *cli.Stream, p *parser, req cli.Request, left *cli.LeftRun) cli.Result {
+func (s *once) run(ctx context.Context, stream *turn.Stream, p *parser, req cli.Request, left *cli.LeftRun) cli.Result {
 	named := false
-	end := stream.Turn(ctx, cli.TurnLoop{
+	end := stream.Turn(ctx, turn.Loop{
 		Begin: func() {
 			_ = stream.SendOnly([]byte(promptOf(req)), left) // what cannot be written shows as the end of the turn
 		},
@@ -70,7 +71,7 @@ func (s *once) run(ctx context.Context, stream *cli.Stream, p *parser, req cli.R
 		Interrupt: stream.Process().Interrupt,
 		Out:       p.out,
 	})
-	if end == cli.EndDetached {
+	if end == turn.EndDetached {
 		_ = s.End(ctx, stream, end) // nothing is ended
 		return cli.Result{Detached: true}
 	}
@@ -83,25 +84,25 @@ func (s *once) run(ctx context.Context, stream *cli.Stream, p *parser, req cli.R
 }
 
 // onceResult says how a turn ended. What Copilot itself completed went well, however it was ended since.
-func onceResult(ctx context.Context, stream *cli.Stream, end cli.End, p *parser) cli.Result {
-	if p.ended && !p.aborted && (end == cli.EndTurn || end == cli.EndExit || p.failure == nil) {
+func onceResult(ctx context.Context, stream *turn.Stream, end turn.End, p *parser) cli.Result {
+	if p.ended && !p.aborted && (end == turn.EndTurn || end == turn.EndExit || p.failure == nil) {
 		return p.outcome()
 	}
-	if p.failure != nil && end == cli.EndExit {
+	if p.failure != nil && end == turn.EndExit {
 		return p.told(cli.Result{Err: p.failure})
 	}
-	if end == cli.EndTurn { // it was interrupted by somebody else
+	if end == turn.EndTurn { // it was interrupted by somebody else
 		return p.outcome()
 	}
 	r := stream.Outcome(ctx, end)
-	if end == cli.EndExit {
+	if end == turn.EndExit {
 		r.Err = exitFailure(r.Err)
 	}
 	return p.told(r)
 }
 
 // start starts a process for req, and says the session's name if it is known beforehand.
-func (s *once) start(ctx context.Context, req cli.Request) (*cli.Stream, cli.AgentSessionID, error) {
+func (s *once) start(ctx context.Context, req cli.Request) (*turn.Stream, cli.AgentSessionID, error) {
 	if f := refused(req); f != nil {
 		return nil, "", f
 	}
@@ -126,7 +127,7 @@ func (s *once) start(ctx context.Context, req cli.Request) (*cli.Stream, cli.Age
 	if err != nil {
 		return nil, "", cli.StartFailure(Agent, err)
 	}
-	stream, err := s.Begin(ctx, process, cli.StreamOptionsOf(o.ProviderOptions, Agent))
+	stream, err := s.Begin(ctx, process, turn.StreamOptionsOf(o.ProviderOptions, Agent))
 	return stream, id, err
 }
 
@@ -140,6 +141,6 @@ func (p *Provider) adoptOnce(ctx context.Context, left cli.LeftRun, req cli.Requ
 		return nil, cli.StartFailure(Agent, err)
 	}
 	s := p.newOnce(req)
-	s.Adopt(process, cli.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
+	s.Adopt(process, turn.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
 	return s, nil
 }

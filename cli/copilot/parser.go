@@ -1,10 +1,13 @@
 package copilot
 
-import "ductor/cli"
+import (
+	"ductor/cli"
+	"ductor/cli/turn"
+)
 
 // parser turns the events of one turn into ours, in both modes. One goroutine at a time.
 type parser struct {
-	out  *cli.Emitter
+	out  *turn.Emitter
 	dir  string
 	asks *asks // nil where no user can be asked
 
@@ -26,7 +29,7 @@ type parser struct {
 	seen    map[string]bool // messages of the user that reached the model's conversation
 }
 
-func newParser(out *cli.Emitter, req cli.Request) *parser {
+func newParser(out *turn.Emitter, req cli.Request) *parser {
 	return &parser{out: out, dir: req.Dir, model: req.Model, tools: map[string]cli.ToolStarted{}, byModel: map[cli.ModelID]cli.Usage{}, seen: map[string]bool{}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 var update = clitest.UpdateFlag()
@@ -45,7 +46,7 @@ func transcript(raw []byte) string {
 
 func recorded(rec *clitest.Recorder) *parser {
 	rec.Turn()
-	out := cli.NewEmitter(Agent, func() time.Time { return time.Unix(0, 0) }, rec.Event)
+	out := turn.NewEmitter(Agent, func() time.Time { return time.Unix(0, 0) }, rec.Event)
 	p := newParser(out, cli.Request{Dir: "/srv/proj", Model: "gpt-test"})
 	p.id = "session"
 	p.asks = &asks{session: "session", attended: true}
@@ -104,7 +105,7 @@ func FuzzParser(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var events []cli.Event
-		out := cli.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
+		out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
 		p := newParser(out, cli.Request{Dir: "/srv/proj"})
 		p.id, p.begun = "session", true
 		p.asks = &asks{attended: true}

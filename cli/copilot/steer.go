@@ -33,7 +33,7 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 }
 
 // hold keeps the turn from ending while a message is on its way; false if it has ended.
-func (t *turn) hold() bool {
+func (t *liveTurn) hold() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -44,7 +44,7 @@ func (t *turn) hold() bool {
 }
 
 // release says that a message arrived, under the name id, or did not.
-func (t *turn) release(id string) {
+func (t *liveTurn) release(id string) {
 	t.mu.Lock()
 	t.steers--
 	if id != "" {
@@ -55,7 +55,7 @@ func (t *turn) release(id string) {
 }
 
 // heard says whether the model got every message. Once it has, the turn takes no more.
-func (t *turn) heard() bool {
+func (t *liveTurn) heard() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unheard = slices.DeleteFunc(t.unheard, func(id string) bool { return t.p.seen[id] })
@@ -64,7 +64,7 @@ func (t *turn) heard() bool {
 }
 
 // close ends the turn for messages, whatever was heard of them.
-func (t *turn) close() {
+func (t *liveTurn) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true

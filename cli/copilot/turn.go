@@ -10,10 +10,11 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // turn is one prompt of a live session, from its sending to its end. One goroutine runs it.
-type turn struct {
+type liveTurn struct {
 	s      *live
 	server *server
 	in     *inbox
@@ -24,7 +25,7 @@ type turn struct {
 
 	timer   *time.Timer
 	quiet   time.Time // of the last thing that came
-	cut     cli.End   // why the turn is to end; empty while it runs
+	cut     turn.End  // why the turn is to end; empty while it runs
 	cutAt   time.Time
 	silence time.Duration
 	stopped chan error // nil before the process is ended
@@ -43,7 +44,7 @@ type turn struct {
 // Turn runs one prompt; see cli.Session.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	ran := false // a tool
-	out := cli.NewEmitter(Agent, s.provider.opts.Now, func(ev cli.Event) {
+	out := turn.NewEmitter(Agent, s.provider.opts.Now, func(ev cli.Event) {
 		_, tool := ev.(cli.ToolStarted)
 		ran = ran || tool
 		emit(ev)
@@ -60,7 +61,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 		out.Finish(cli.Result{Err: f})
 		return
 	}
-	t := &turn{s: s, ctx: ctx, p: newParser(out, req), failed: make(chan error, 1), id: string(req.Turn)}
+	t := &liveTurn{s: s, ctx: ctx, p: newParser(out, req), failed: make(chan error, 1), id: string(req.Turn)}
 	if t.id == "" {
 		t.id = uuid.NewString()
 	}
@@ -99,11 +100,11 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 
 // rest says what the turn leaves in the process. The protocol has no environment for a session, by which what its tools
 // started could be told from what those of others did, so the process does not outlive an aborted turn that ran tools.
-func (t *turn) rest(end cli.End, ran bool) shared.TurnEnd {
+func (t *liveTurn) rest(end turn.End, ran bool) shared.TurnEnd {
 	refused := t.p.failure != nil && !t.p.begun && t.cut == ""
 	replaced := cli.Replaced(t.ctx) && t.p.ended && t.stopped == nil // Copilot ended the tools that ran, too
 	switch {
-	case end == cli.EndDetached:
+	case end == turn.EndDetached:
 		return shared.EndDetached
 	case t.cut != "" && ran && !replaced:
 		return shared.EndLeftovers
@@ -114,7 +115,7 @@ func (t *turn) rest(end cli.End, ran bool) shared.TurnEnd {
 }
 
 // unbegun is the result of a turn that was not sent.
-func (t *turn) unbegun(err error) cli.Result {
+func (t *liveTurn) unbegun(err error) cli.Result {
 	if t.ctx.Err() != nil {
 		return cli.Cut(t.ctx, Agent)
 	}
@@ -122,7 +123,7 @@ func (t *turn) unbegun(err error) cli.Result {
 }
 
 // bind takes from the session what the turn works with; false if the session was closed before.
-func (t *turn) bind(req cli.Request, adopted *cli.Mark) bool {
+func (t *liveTurn) bind(req cli.Request, adopted *cli.Mark) bool {
 	p, _ := permissionOf(req.Permission) // checked when the session was opened or adjusted
 	s := t.s
 	s.mu.Lock()
@@ -146,7 +147,7 @@ func (t *turn) bind(req cli.Request, adopted *cli.Mark) bool {
 	return true
 }
 
-func (s *live) begin(t *turn) {
+func (s *live) begin(t *liveTurn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn, s.cut = t, true
@@ -155,8 +156,8 @@ func (s *live) begin(t *turn) {
 
 // end takes note how the turn ended. What came after its end goes where things between turns go. What comes of one that
 // was detached is for the process that resumes it.
-func (s *live) end(t *turn, how cli.End) {
-	if how != cli.EndDetached {
+func (s *live) end(t *liveTurn, how turn.End) {
+	if how != turn.EndDetached {
 		t.server.turns.Remove(t.p.id, t.in)
 		t.in.Close()
 	}
@@ -168,7 +169,7 @@ func (s *live) end(t *turn, how cli.End) {
 }
 
 // send asks for the turn. The mark is recorded right before it is written; a turn that was left has one.
-func (t *turn) send(req cli.Request, marked bool) {
+func (t *liveTurn) send(req cli.Request, marked bool) {
 	params := t.s.message(req)
 	params["mode"] = "enqueue"
 	mark := cli.Mark{Turn: req.Turn, Note: string(t.p.id)}
@@ -195,7 +196,7 @@ func (s *live) message(req cli.Request) map[string]any {
 }
 
 // run takes what comes until the turn is over.
-func (t *turn) run() cli.End {
+func (t *liveTurn) run() turn.End {
 	o := t.s.provider.opts
 	t.quiet = time.Now()
 	t.timer = time.NewTimer(o.Stall)
@@ -203,7 +204,7 @@ func (t *turn) run() cli.End {
 	cancelled := t.ctx.Done()
 	for {
 		if t.take() {
-			return t.as(cli.EndTurn)
+			return t.as(turn.EndTurn)
 		}
 		select {
 		case <-t.in.Ready():
@@ -212,21 +213,21 @@ func (t *turn) run() cli.End {
 			if t.p.failure = cli.AsFailure(Agent, err); t.p.failure.Kind == cli.UnknownFailure {
 				t.p.failure.Reason = "it could not be asked: " + t.p.failure.Reason
 			}
-			return t.as(cli.EndTurn)
+			return t.as(turn.EndTurn)
 		case <-t.timer.C:
 			t.tick()
 		case <-cancelled:
 			cancelled = nil
 			if errors.Is(context.Cause(t.ctx), cli.ErrDetached) && t.cut == "" {
-				return cli.EndDetached
+				return turn.EndDetached
 			}
-			t.interrupt(cli.EndCancelled)
+			t.interrupt(turn.EndCancelled)
 		case <-t.server.Gone():
 			if t.take() {
-				return t.as(cli.EndTurn)
+				return t.as(turn.EndTurn)
 			}
 			t.awaitStop()
-			return t.as(cli.EndExit)
+			return t.as(turn.EndExit)
 		}
 		if t.cut != "" && t.stopped == nil && !t.server.Alive() {
 			return t.cut // the process is given up with others in it
@@ -234,15 +235,15 @@ func (t *turn) run() cli.End {
 	}
 }
 
-func (t *turn) as(end cli.End) cli.End {
-	if t.cut != "" && (end != cli.EndTurn || t.p.aborted || t.p.failure != nil) {
+func (t *liveTurn) as(end turn.End) turn.End {
+	if t.cut != "" && (end != turn.EndTurn || t.p.aborted || t.p.failure != nil) {
 		return t.cut
 	}
 	return end
 }
 
 // take handles what waits, and says whether the turn ended.
-func (t *turn) take() bool {
+func (t *liveTurn) take() bool {
 	items, full := t.in.Take()
 	if full {
 		t.p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: "more came than could be kept: some of it is not shown"})
@@ -265,7 +266,7 @@ func (t *turn) take() bool {
 	return t.p.failure != nil && !t.p.begun || t.p.ended && t.heard()
 }
 
-func (t *turn) item(it item) {
+func (t *liveTurn) item(it item) {
 	switch {
 	case it.event != nil:
 		e, err := decodeEvent(it.event)
@@ -290,7 +291,7 @@ func (t *turn) item(it item) {
 }
 
 // clock is the time at which what is handled now was said.
-func (t *turn) clock() time.Time {
+func (t *liveTurn) clock() time.Time {
 	if t.past && t.server != nil {
 		if at := t.server.Program().When(t.at - 1); !at.IsZero() {
 			return at
@@ -300,13 +301,13 @@ func (t *turn) clock() time.Time {
 }
 
 // tick does what is due and sets the timer to what is due next.
-func (t *turn) tick() {
+func (t *liveTurn) tick() {
 	o := t.s.provider.opts
 	now := time.Now()
 	switch {
 	case t.stopped != nil:
 	case t.cut != "":
-		if limit := t.cutAt.Add(cli.CutWait(t.ctx, o.Grace)); now.Before(limit) {
+		if limit := t.cutAt.Add(turn.CutWait(t.ctx, o.Grace)); now.Before(limit) {
 			t.timer.Reset(limit.Sub(now))
 			return
 		}
@@ -320,7 +321,7 @@ func (t *turn) tick() {
 			limit = o.ToolStall
 		}
 		if t.silence = now.Sub(t.quiet); t.silence >= limit {
-			t.interrupt(cli.EndStalled)
+			t.interrupt(turn.EndStalled)
 			return
 		}
 		t.timer.Reset(min(limit-t.silence, o.Stall))
@@ -328,7 +329,7 @@ func (t *turn) tick() {
 }
 
 // interrupt asks the process to end the turn.
-func (t *turn) interrupt(why cli.End) {
+func (t *liveTurn) interrupt(why turn.End) {
 	if t.cut != "" {
 		return
 	}
@@ -337,12 +338,12 @@ func (t *turn) interrupt(why cli.End) {
 		t.kill()
 		return
 	}
-	t.timer.Reset(cli.CutWait(t.ctx, t.s.provider.opts.Grace))
+	t.timer.Reset(turn.CutWait(t.ctx, t.s.provider.opts.Grace))
 }
 
 // kill ends the process, which is deaf. Where it works for others it is left to them, and takes nothing new: it
 // ends with the last of them.
-func (t *turn) kill() {
+func (t *liveTurn) kill() {
 	if !t.server.Drain() {
 		t.in.Wake()
 		return
@@ -353,25 +354,25 @@ func (t *turn) kill() {
 }
 
 // awaitStop waits for the end of a process that is being ended; it is bound by what stop may take.
-func (t *turn) awaitStop() {
+func (t *liveTurn) awaitStop() {
 	if t.stopped != nil {
 		<-t.stopped
 	}
 }
 
 // result is how the turn ended.
-func (t *turn) result(end cli.End) cli.Result {
-	if end != cli.EndDetached {
+func (t *liveTurn) result(end turn.End) cli.Result {
+	if end != turn.EndDetached {
 		t.asks.end(t.p)
 	}
 	switch end {
-	case cli.EndTurn:
+	case turn.EndTurn:
 		return t.p.outcome()
-	case cli.EndDetached:
+	case turn.EndDetached:
 		return cli.Result{Detached: true}
-	case cli.EndCancelled:
+	case turn.EndCancelled:
 		return t.p.told(cli.Cut(t.ctx, Agent))
-	case cli.EndStalled:
+	case turn.EndStalled:
 		return t.p.told(cli.Stalled(Agent, t.silence))
 	}
 	r := t.p.told(cli.Result{Err: exitFailure(t.server.Failure())})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 const versionWait = 20 * time.Second
@@ -48,7 +49,7 @@ func (p *Provider) method() string {
 
 // version is empty where the program does not say.
 func (p *Provider) version(ctx context.Context) string {
-	out, err := cli.Output(ctx, p.opts.Launcher, cli.Command{
+	out, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: p.opts.Path, Args: []string{"--version"}, Env: p.env(cli.Request{}), For: cli.Purpose{Agent: Agent},
 	}, versionWait)
 	if err != nil {

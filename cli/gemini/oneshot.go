@@ -7,18 +7,19 @@ import (
 	"unicode/utf8"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // oneShot is a session that starts a process per turn.
 type oneShot struct {
-	*cli.OneShotSession
+	*turn.OneShotSession
 	provider *Provider
 }
 
 var _ cli.Session = (*oneShot)(nil)
 
 func newOneShot(p *Provider, home string) *oneShot {
-	return &oneShot{OneShotSession: cli.NewOneShotSession(Agent, home), provider: p}
+	return &oneShot{OneShotSession: turn.NewOneShotSession(Agent, home), provider: p}
 }
 
 // adoptOneShot takes over the process of a turn.
@@ -31,14 +32,14 @@ func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.R
 		return nil, cli.AsFailure(Agent, err)
 	}
 	s := newOneShot(p, req.Home)
-	s.Adopt(process, cli.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
+	s.Adopt(process, turn.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
 	return s, nil
 }
 
 // Turn runs one prompt in a process of its own; see cli.Session.
 func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := cli.NewEmitter(Agent, s.provider.opts.Now, emit)
-	stream, left, ok := s.Open(ctx, out, func() (*cli.Stream, error) {
+	out := turn.NewEmitter(Agent, s.provider.opts.Now, emit)
+	stream, left, ok := s.Open(ctx, out, func() (*turn.Stream, error) {
 		if f := checkPrompt(req); f != nil {
 			return nil, f
 		}
@@ -73,8 +74,8 @@ func checkPrompt(req cli.Request) *cli.Failure {
 }
 
 // loop takes the turn to its end; left is what is known of a turn that is resumed, nil for a new one.
-func (s *oneShot) loop(ctx context.Context, stream *cli.Stream, p *parser, left *cli.LeftRun, input []byte) cli.End {
-	return stream.Turn(ctx, cli.TurnLoop{
+func (s *oneShot) loop(ctx context.Context, stream *turn.Stream, p *parser, left *cli.LeftRun, input []byte) turn.End {
+	return stream.Turn(ctx, turn.Loop{
 		Begin: func() {
 			// Gemini waits for the end of its input before it begins. What cannot be written shows as the end of the turn.
 			_ = stream.SendOnly(input, left)
@@ -85,7 +86,7 @@ func (s *oneShot) loop(ctx context.Context, stream *cli.Stream, p *parser, left 
 	})
 }
 
-func (s *oneShot) start(ctx context.Context, req cli.Request) (*cli.Stream, error) {
+func (s *oneShot) start(ctx context.Context, req cli.Request) (*turn.Stream, error) {
 	if err := s.provider.guard(ctx, req); err != nil {
 		return nil, err
 	}
@@ -100,12 +101,12 @@ func (s *oneShot) start(ctx context.Context, req cli.Request) (*cli.Stream, erro
 	if err != nil {
 		return nil, cli.StartFailure(Agent, err)
 	}
-	return s.Begin(ctx, process, cli.StreamOptionsOf(s.provider.opts.ProviderOptions, Agent))
+	return s.Begin(ctx, process, turn.StreamOptionsOf(s.provider.opts.ProviderOptions, Agent))
 }
 
 // ended lets a process that said its result write down its session and go, and makes it go if it does not.
-func (s *oneShot) ended(ctx context.Context, stream *cli.Stream, p *parser, end cli.End) {
-	if end != cli.EndDetached {
+func (s *oneShot) ended(ctx context.Context, stream *turn.Stream, p *parser, end turn.End) {
+	if end != turn.EndDetached {
 		s.Named(p.session)
 		if p.done {
 			stream.Linger(ctx)
@@ -117,9 +118,9 @@ func (s *oneShot) ended(ctx context.Context, stream *cli.Stream, p *parser, end 
 }
 
 // finish says how the turn ended: by Gemini's own result if there is one.
-func (p *parser) finish(ctx context.Context, stream *cli.Stream, end cli.End, req cli.Request) cli.Result {
+func (p *parser) finish(ctx context.Context, stream *turn.Stream, end turn.End, req cli.Request) cli.Result {
 	r := p.result
-	if !p.done || r.Err != nil && (end == cli.EndCancelled || end == cli.EndStalled) {
+	if !p.done || r.Err != nil && (end == turn.EndCancelled || end == turn.EndStalled) {
 		r = stream.Outcome(ctx, end)
 	}
 	if r.Err != nil && r.Err.Kind == cli.Crashed && !p.done {

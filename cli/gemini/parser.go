@@ -7,13 +7,14 @@ import (
 	"path/filepath"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 const maxTitle = 200
 
 // parser turns the lines of one run into events. It is pure: the same lines give the same events.
 type parser struct {
-	out     *cli.Emitter
+	out     *turn.Emitter
 	dir     string
 	garbage func(line []byte) // takes lines that are no events
 
@@ -26,7 +27,7 @@ type parser struct {
 	done    bool // result came
 }
 
-func newParser(out *cli.Emitter, req cli.Request) *parser {
+func newParser(out *turn.Emitter, req cli.Request) *parser {
 	return &parser{out: out, dir: req.Dir, garbage: func([]byte) {}, tools: map[cli.ToolID]event{}}
 }
 

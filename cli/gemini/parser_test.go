@@ -7,6 +7,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/turn"
 )
 
 var update = clitest.UpdateFlag()
@@ -19,7 +20,7 @@ func TestRecordings(t *testing.T) {
 		var rec clitest.Recorder
 		var events []cli.Event
 		rec.Turn()
-		out := cli.NewEmitter(Agent, still, func(ev cli.Event) { rec.Event(ev); events = append(events, ev) })
+		out := turn.NewEmitter(Agent, still, func(ev cli.Event) { rec.Event(ev); events = append(events, ev) })
 		p := newParser(out, cli.Request{Dir: "/srv/proj"})
 		p.garbage = func(line []byte) { rec.Add("garbage %q", line) }
 		for line := range bytes.Lines(raw) {
@@ -42,7 +43,7 @@ func FuzzParser(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var events []cli.Event
-		out := cli.NewEmitter(Agent, still, func(ev cli.Event) { events = append(events, ev) })
+		out := turn.NewEmitter(Agent, still, func(ev cli.Event) { events = append(events, ev) })
 		p := newParser(out, cli.Request{Dir: "/srv/proj"})
 		out.Session("s", "m")
 		for line := range bytes.Lines(raw) {

@@ -17,6 +17,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/host"
+	"ductor/cli/turn"
 	"ductor/internal/supervisor"
 )
 
@@ -77,15 +78,15 @@ func each(b *testing.B, f func(b *testing.B, start func(cli.Command) (cli.Proces
 	b.Run("piped", func(b *testing.B) { f(b, startPiped) })
 }
 
-func stream(b *testing.B, p cli.Process, err error) *cli.Stream {
+func stream(b *testing.B, p cli.Process, err error) *turn.Stream {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
 	}
-	return cli.NewStream(p, cli.StreamOptions{Agent: "fake"})
+	return turn.NewStream(p, turn.StreamOptions{Agent: "fake"})
 }
 
-func closed(b *testing.B, s *cli.Stream) {
+func closed(b *testing.B, s *turn.Stream) {
 	b.Helper()
 	if err := s.Close(context.Background()); err != nil {
 		b.Error(err)
@@ -99,7 +100,7 @@ func BenchmarkFirstLine(b *testing.B) {
 		for b.Loop() {
 			p, err := start(cmd)
 			s := stream(b, p, err)
-			s.Turn(b.Context(), cli.TurnLoop{Handle: func([]byte) bool { return true }})
+			s.Turn(b.Context(), turn.Loop{Handle: func([]byte) bool { return true }})
 			b.StopTimer()
 			closed(b, s)
 			time.Sleep(20 * time.Millisecond) // for the next spare
@@ -116,7 +117,7 @@ func BenchmarkLineLatency(b *testing.B) {
 		var total time.Duration
 		n := 0
 		for b.Loop() {
-			s.Turn(b.Context(), cli.TurnLoop{Handle: func(l []byte) bool {
+			s.Turn(b.Context(), turn.Loop{Handle: func(l []byte) bool {
 				at, err := strconv.ParseInt(string(l), 10, 64)
 				if err != nil {
 					b.Fatal(err)
@@ -151,7 +152,7 @@ func BenchmarkLines(b *testing.B) {
 		ask := bytes.Repeat([]byte(line), block)
 		for b.Loop() {
 			n := 0
-			s.Turn(b.Context(), cli.TurnLoop{
+			s.Turn(b.Context(), turn.Loop{
 				Begin: func() {
 					if err := s.Send(ask); err != nil {
 						b.Error(err)
@@ -171,7 +172,7 @@ func BenchmarkMark(b *testing.B) {
 	p, err := h.Start(b.Context(), cli.Command{Path: "cat", Env: os.Environ()})
 	s := stream(b, p, err)
 	for b.Loop() {
-		s.Turn(b.Context(), cli.TurnLoop{
+		s.Turn(b.Context(), turn.Loop{
 			Mark: cli.Mark{Turn: "1"},
 			Begin: func() {
 				if err := s.Send([]byte("x\n")); err != nil {

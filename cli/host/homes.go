@@ -175,14 +175,6 @@ func (h *Homes) look(ctx context.Context, home fs.DirEntry) (HomeInfo, error) {
 	return found, err
 }
 
-// ignoreGone passes over what an agent removed while it was looked at.
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
 // Forget removes a session's home with all in it, agents' sessions included; what links lead to stays. session is
 // named as Home took it, or as List names it. One that is not there is no error. Nothing may run in it.
 func (h *Homes) Forget(_ context.Context, session string) error {

@@ -235,3 +235,12 @@ func (h *Launcher) Close() error {
 	}
 	return nil
 }
+
+// trimLater calls trim in the background. It is called without a lock.
+func (h *Launcher) trimLater(r *process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed { // after the next start ductor has it forgotten
+		h.work.Go(r.trim)
+	}
+}

@@ -1,16 +1,11 @@
 package host
 
 import (
-	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"ductor/cli"
 )
-
-// forgetWait is how long a supervisor may take to forget output.
-const forgetWait = 5 * time.Second
 
 // runMarks are the marks of a run, and what follows from them.
 type runMarks struct {
@@ -76,26 +71,4 @@ func (k *runMarks) forgets(before int64) bool {
 	more := before > k.forgotten
 	k.forgotten = max(k.forgotten, before)
 	return more
-}
-
-// trim has the output forgotten that no turn needs any more. It waits for the supervisor, and is called without a lock.
-func (r *process) trim() {
-	before := r.marks.neededFrom()
-	if !r.marks.forgets(before) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
-	defer cancel()
-	if err := r.run.Forget(ctx, before); err != nil { // the next turn tries again, and the run's end removes all of it
-		r.host.log.Debug("the output of recorded turns is not forgotten", "run", r.Run(), "err", err)
-	}
-}
-
-// trimLater calls trim in the background. It is called without a lock.
-func (h *Launcher) trimLater(r *process) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.closed { // after the next start ductor has it forgotten
-		h.work.Go(r.trim)
-	}
 }

@@ -300,3 +300,19 @@ func (o *output) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// forgetWait is how long a supervisor may take to forget output.
+const forgetWait = 5 * time.Second
+
+// trim has the output forgotten that no turn needs any more. It waits for the supervisor, and is called without a lock.
+func (r *process) trim() {
+	before := r.marks.neededFrom()
+	if !r.marks.forgets(before) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
+	defer cancel()
+	if err := r.run.Forget(ctx, before); err != nil { // the next turn tries again, and the run's end removes all of it
+		r.host.log.Debug("the output of recorded turns is not forgotten", "run", r.Run(), "err", err)
+	}
+}

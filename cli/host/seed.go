@@ -227,3 +227,11 @@ func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	}
 	return copied, nil
 }
+
+// ignoreGone passes over what an agent removed while it was looked at.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // Ended is closed when the program prints nothing any more.
@@ -21,7 +22,7 @@ func (p *Peer) Failure() *cli.Failure {
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return cli.EndFailure(p.opts.Agent, p.process, exitLimit, err, garbage)
+	return turn.EndFailure(p.opts.Agent, p.process, exitLimit, err, garbage)
 }
 
 // CloseInput gives the program end of file once all that was sent is written.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // Framing is how messages are told apart.
@@ -24,9 +25,9 @@ const (
 
 const (
 	readBuffer  = 64 << 10
-	maxMessage  = cli.MaxLine // a longer message is thrown away
-	keptBody    = 256 << 10   // a buffer above this is given back after its message
-	garbageHead = 1 << 10     // how much of a message that is too long is kept
+	maxMessage  = turn.MaxLine // a longer message is thrown away
+	keptBody    = 256 << 10    // a buffer above this is given back after its message
+	garbageHead = 1 << 10      // how much of a message that is too long is kept
 )
 
 // frame is body as it is written.

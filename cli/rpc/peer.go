@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 const (
@@ -62,7 +63,7 @@ type Peer struct {
 	ended   chan struct{} // closed when nothing is read any more
 
 	mu      sync.Mutex
-	garbage cli.Garbage
+	garbage turn.Garbage
 	readErr error
 }
 
@@ -84,10 +85,10 @@ func (p *Peer) Listen() {
 		p.in.source.caughtUp = func() {
 			p.past.Store(false)
 			p.opts.Handler.Changed(Change{CaughtUp: true})
-			cli.Gather(p.process.Stdout())
+			turn.Gather(p.process.Stdout())
 		}
 	} else {
-		cli.Gather(p.process.Stdout())
+		turn.Gather(p.process.Stdout())
 	}
 	go p.read()
 }

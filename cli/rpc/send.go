@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // Request is a request of ours. One without ID gets an id of its own.
@@ -55,7 +56,7 @@ func (p *Peer) put(m outgoing, before func(int) error, sent func(error)) error {
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
-	cli.Hurry(p.process.Stdout())
+	turn.Hurry(p.process.Stdout())
 	return p.out.put(parcel{data: p.opts.Framing.frame(body), before: before, sent: sent})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // fakeProvider is an agent without processes: turn and open say what it does.
@@ -17,7 +18,7 @@ type fakeProvider struct {
 	auth   func(context.Context) cli.Auth
 	models func(context.Context) ([]cli.Model, error)
 	open   func(context.Context, *fakeSession) error
-	turn   func(context.Context, *fakeSession, cli.Request, *cli.Emitter)
+	turn   func(context.Context, *fakeSession, cli.Request, *turn.Emitter)
 	adopt  func(context.Context, cli.LeftRun, *fakeSession) error
 
 	mu       sync.Mutex
@@ -112,7 +113,7 @@ func (s *fakeSession) Turn(ctx context.Context, req cli.Request, emit func(cli.E
 	s.mu.Lock()
 	s.turns++
 	s.mu.Unlock()
-	em := cli.NewEmitter(s.p.Agent(), time.Now, emit)
+	em := turn.NewEmitter(s.p.Agent(), time.Now, emit)
 	if s.p.turn != nil {
 		s.p.turn(ctx, s, req, em)
 		return
@@ -174,7 +175,7 @@ func (s *fakeSession) isClosed() bool {
 }
 
 // obedient is a turn that says "half" and waits to be cancelled.
-func obedient(ctx context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+func obedient(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 	em.Session(s.id, "m")
 	em.Text("a", "half")
 	<-ctx.Done()

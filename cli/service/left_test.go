@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // fakeLauncher has runs that were left, and remembers what became of them.
@@ -228,7 +229,7 @@ func TestRecordedTurnsOfARunThatGoesOnAreForgotten(t *testing.T) {
 
 func TestResumeGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, req cli.Request, em *cli.Emitter) {
+		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, req cli.Request, em *turn.Emitter) {
 			em.Session(s.id, "m")
 			em.Text("a", "while you were away")
 			em.Pass(cli.CaughtUp{})
@@ -260,7 +261,7 @@ func TestResumeGoesOn(t *testing.T) {
 func TestResumeNeverRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := 0
-		p := &fakeProvider{turn: func(_ context.Context, _ *fakeSession, _ cli.Request, em *cli.Emitter) {
+		p := &fakeProvider{turn: func(_ context.Context, _ *fakeSession, _ cli.Request, em *turn.Emitter) {
 			turns++
 			em.Finish(cli.Result{Err: cli.Failf(cli.Crashed, "", "x")})
 		}}
@@ -389,7 +390,7 @@ func TestServiceDetach(t *testing.T) {
 // A turn that ends by itself while ductor goes keeps its session, its background work and all.
 func TestServiceDetachAsATurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &fakeProvider{turn: func(ctx context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+		p := &fakeProvider{turn: func(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 			em.Session(s.id, "m")
 			em.Text("a", "all")
 			<-ctx.Done()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // An idle process that dies is noticed at once, and the next turn goes on in another one.
@@ -37,7 +38,7 @@ func TestAnIdleProcessThatDiesIsDropped(t *testing.T) {
 func TestAProcessThatDiesAsItIsGivenBackIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := newFakePlace()
-		p := &fakeProvider{open: place.open, turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+		p := &fakeProvider{open: place.open, turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 			em.Finish(cli.Result{})
 			s.mu.Lock()
 			defer s.mu.Unlock()

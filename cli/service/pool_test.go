@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // lasting is a turn that takes a minute.
-func lasting(ctx context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+func lasting(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 	em.Session(s.id, "m")
 	select {
 	case <-time.After(time.Minute):

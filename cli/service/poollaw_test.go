@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // Whatever is asked, aborted, released and opened ahead: there are never more processes than may be, every turn ends,
@@ -45,7 +46,7 @@ func playSteps(t *testing.T, limit int, steps []poolStep) {
 		s.closeTime = 200 * time.Millisecond
 		return place.open(ctx, s)
 	}}
-	p.turn = func(ctx context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+	p.turn = func(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 		em.Session(s.id, "m")
 		select {
 		case <-time.After(time.Second):

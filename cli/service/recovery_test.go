@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // How a live turn that breaks is recovered: never when anything may have happened.
@@ -16,48 +17,48 @@ func TestServiceRecovery(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name string
-		live func(em *cli.Emitter) // the live turn, after its session was named
-		mode cli.Mode              // preferred; Live if empty
-		want cli.FailureKind       // empty when it went well
+		live func(em *turn.Emitter) // the live turn, after its session was named
+		mode cli.Mode               // preferred; Live if empty
+		want cli.FailureKind        // empty when it went well
 		text string
 		runs int // turns that were run
 	}{
-		{name: "a crash before anything", live: func(em *cli.Emitter) { em.Finish(fail(cli.Crashed, 3)) }, text: "second", runs: 2},
-		{name: "a silent exit", live: func(em *cli.Emitter) { em.Finish(fail(cli.Crashed, 0)) }, text: "second", runs: 2},
-		{name: "garbage", live: func(em *cli.Emitter) { em.Finish(fail(cli.BadOutput, 1)) }, text: "second", runs: 2},
-		{name: "no Result at all", live: func(*cli.Emitter) {}, text: "second", runs: 2},
-		{name: "a crash in thought", live: func(em *cli.Emitter) { em.Thinking("hm"); em.Finish(fail(cli.Crashed, 3)) }, text: "second", runs: 2},
-		{name: "a crash after text", live: func(em *cli.Emitter) { em.Text("a", "half"); em.Finish(fail(cli.Crashed, 3)) },
+		{name: "a crash before anything", live: func(em *turn.Emitter) { em.Finish(fail(cli.Crashed, 3)) }, text: "second", runs: 2},
+		{name: "a silent exit", live: func(em *turn.Emitter) { em.Finish(fail(cli.Crashed, 0)) }, text: "second", runs: 2},
+		{name: "garbage", live: func(em *turn.Emitter) { em.Finish(fail(cli.BadOutput, 1)) }, text: "second", runs: 2},
+		{name: "no Result at all", live: func(*turn.Emitter) {}, text: "second", runs: 2},
+		{name: "a crash in thought", live: func(em *turn.Emitter) { em.Thinking("hm"); em.Finish(fail(cli.Crashed, 3)) }, text: "second", runs: 2},
+		{name: "a crash after text", live: func(em *turn.Emitter) { em.Text("a", "half"); em.Finish(fail(cli.Crashed, 3)) },
 			want: cli.Crashed, text: "half", runs: 1},
-		{name: "a crash after text that was taken back", live: func(em *cli.Emitter) {
+		{name: "a crash after text that was taken back", live: func(em *turn.Emitter) {
 			em.Text("a", "half")
 			em.DropText("a")
 			em.Finish(fail(cli.Crashed, 3))
 		}, want: cli.Crashed, runs: 1},
-		{name: "a crash after a tool", live: func(em *cli.Emitter) {
+		{name: "a crash after a tool", live: func(em *turn.Emitter) {
 			em.ToolStart(cli.ToolStarted{ID: "1"})
 			em.ToolEnd(cli.ToolEnded{ID: "1"})
 			em.Finish(fail(cli.Crashed, 3))
 		}, want: cli.Crashed, runs: 1},
-		{name: "exit 0 with text and no Result", live: func(em *cli.Emitter) { em.Text("a", "answer"); em.Finish(fail(cli.Crashed, 0)) },
+		{name: "exit 0 with text and no Result", live: func(em *turn.Emitter) { em.Text("a", "answer"); em.Finish(fail(cli.Crashed, 0)) },
 			text: "answer", runs: 1},
-		{name: "exit 0 with text and an open tool", live: func(em *cli.Emitter) {
+		{name: "exit 0 with text and an open tool", live: func(em *turn.Emitter) {
 			em.Text("a", "half")
 			em.ToolStart(cli.ToolStarted{ID: "1"})
 			em.Finish(fail(cli.Crashed, 0))
 		}, want: cli.Crashed, text: "half", runs: 1},
-		{name: "text and no Result from the provider", live: func(em *cli.Emitter) { em.Text("a", "answer") }, text: "answer", runs: 1},
-		{name: "not logged in", live: func(em *cli.Emitter) { em.Finish(fail(cli.NotLoggedIn, 0)) }, want: cli.NotLoggedIn, runs: 1},
-		{name: "limit reached", live: func(em *cli.Emitter) { em.Finish(fail(cli.LimitReached, 0)) }, want: cli.LimitReached, runs: 1},
-		{name: "resume failed", live: func(em *cli.Emitter) { em.Finish(fail(cli.ResumeFailed, 0)) }, want: cli.ResumeFailed, runs: 1},
-		{name: "unknown", live: func(em *cli.Emitter) { em.Finish(fail(cli.UnknownFailure, 0)) }, want: cli.UnknownFailure, runs: 1},
-		{name: "stalled", live: func(em *cli.Emitter) { em.Finish(cli.Stalled("fake", time.Minute)) }, want: cli.TimedOut, runs: 1},
-		{name: "one-shot is not repeated", live: func(em *cli.Emitter) { em.Finish(fail(cli.Crashed, 3)) }, mode: cli.OneShot, want: cli.Crashed, runs: 1},
+		{name: "text and no Result from the provider", live: func(em *turn.Emitter) { em.Text("a", "answer") }, text: "answer", runs: 1},
+		{name: "not logged in", live: func(em *turn.Emitter) { em.Finish(fail(cli.NotLoggedIn, 0)) }, want: cli.NotLoggedIn, runs: 1},
+		{name: "limit reached", live: func(em *turn.Emitter) { em.Finish(fail(cli.LimitReached, 0)) }, want: cli.LimitReached, runs: 1},
+		{name: "resume failed", live: func(em *turn.Emitter) { em.Finish(fail(cli.ResumeFailed, 0)) }, want: cli.ResumeFailed, runs: 1},
+		{name: "unknown", live: func(em *turn.Emitter) { em.Finish(fail(cli.UnknownFailure, 0)) }, want: cli.UnknownFailure, runs: 1},
+		{name: "stalled", live: func(em *turn.Emitter) { em.Finish(cli.Stalled("fake", time.Minute)) }, want: cli.TimedOut, runs: 1},
+		{name: "one-shot is not repeated", live: func(em *turn.Emitter) { em.Finish(fail(cli.Crashed, 3)) }, mode: cli.OneShot, want: cli.Crashed, runs: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				runs := 0
-				p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, req cli.Request, em *cli.Emitter) {
+				p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, req cli.Request, em *turn.Emitter) {
 					runs++
 					em.Session(s.id, "m")
 					if runs == 1 {
@@ -87,7 +88,7 @@ func TestServiceRecovery(t *testing.T) {
 
 func TestServiceFallbackThatFailsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 			em.Finish(cli.Result{Err: cli.Failf(cli.Crashed, "", "%s", s.mode)})
 		}}
 		s := newTestService(t, Options{}, p)
@@ -135,7 +136,7 @@ func TestServiceKeepsSessionsThatAreStillGood(t *testing.T) {
 	}{{"", true}, {cli.LimitReached, true}, {cli.Overloaded, true}, {cli.Refused, true}, {cli.DeniedTools, true},
 		{cli.ResumeFailed, false}, {cli.NotLoggedIn, false}, {cli.TimedOut, false}, {cli.UnknownFailure, false}} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+			p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 				em.Session(s.id, "m")
 				r := cli.Result{}
 				if tc.kind != "" {
@@ -161,7 +162,7 @@ func TestServicePanics(t *testing.T) {
 		text string
 	}{
 		{"in Open", &fakeProvider{open: func(context.Context, *fakeSession) error { panic("open") }}, ""},
-		{"in Turn", &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+		{"in Turn", &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 			em.Session(s.id, "m")
 			em.Text("a", "half")
 			em.ToolStart(cli.ToolStarted{ID: "1"})

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // askingOnce is a turn that asks its user, and ends when the session is told to go on.
-func askingOnce(goOn <-chan struct{}) func(context.Context, *fakeSession, cli.Request, *cli.Emitter) {
-	return func(ctx context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+func askingOnce(goOn <-chan struct{}) func(context.Context, *fakeSession, cli.Request, *turn.Emitter) {
+	return func(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 		em.Session(s.id, "m")
 		em.Pass(cli.ApprovalAsked{ID: "1", Tool: "Bash", Title: "make"})
 		select {

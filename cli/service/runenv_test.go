@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // canary is an agent of this host that no request for a sandbox may ever reach.
@@ -138,7 +139,7 @@ func TestAPlaceThatCannotBeHad(t *testing.T) {
 		{name: "a process", opens: 1, inside: &fakeProvider{open: func(context.Context, *fakeSession) error {
 			return &cli.Failure{Kind: cli.NoSandbox, Reason: gone.Error()}
 		}}},
-		{name: "the process any more", opens: 1, inside: &fakeProvider{turn: func(_ context.Context, _ *fakeSession, _ cli.Request, em *cli.Emitter) {
+		{name: "the process any more", opens: 1, inside: &fakeProvider{turn: func(_ context.Context, _ *fakeSession, _ cli.Request, em *turn.Emitter) {
 			em.Finish(cli.Result{Err: &cli.Failure{Kind: cli.NoSandbox, Agent: "fake", Reason: gone.Error()}})
 		}}},
 		{name: "a home without a session", homes: fakeHomes{}, req: func(r *cli.Request) { r.Session = "" },
@@ -179,7 +180,7 @@ func TestAPlaceThatCannotBeHad(t *testing.T) {
 func TestALiveAgentIsAskedAgainInItsOwnPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := &fakeProvider{}
-		inside.turn = func(_ context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+		inside.turn = func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 			if s.mode == cli.Live {
 				em.Finish(cli.Result{Err: cli.Failf(cli.Crashed, "fake", "gone")})
 				return

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 func TestServiceKeepsTheSession(t *testing.T) {
@@ -134,7 +135,7 @@ func TestServiceKeepsTheSessionOfAReplacedTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &fakeProvider{}
-				p.turn = func(ctx context.Context, s *fakeSession, req cli.Request, em *cli.Emitter) {
+				p.turn = func(ctx context.Context, s *fakeSession, req cli.Request, em *turn.Emitter) {
 					obedient(ctx, s, req, em)
 					s.mu.Lock()
 					s.dead = !alive
@@ -192,7 +193,7 @@ func TestServiceAbortWhileOpening(t *testing.T) {
 // A provider that breaks its contract and ignores the cancel holds nobody up for ever.
 func TestServiceGivesUpADeafProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 			em.Session(s.id, "m")
 			em.Text("a", "half")
 			em.ToolStart(cli.ToolStarted{ID: "1", Name: "Bash"})
@@ -324,7 +325,7 @@ func TestServiceEvictsIdleSessions(t *testing.T) {
 // The cap refuses nobody: busy sessions are kept beyond it.
 func TestServiceBusySessionsAreNotEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 			time.Sleep(time.Minute)
 			em.Session(s.id, "m")
 			em.Finish(cli.Result{})
@@ -363,7 +364,7 @@ func TestServiceRelease(t *testing.T) {
 		if !p.opened()[0].isClosed() || len(s.pool.status()) != 0 {
 			t.Error("the session is still there")
 		}
-		p.turn = func(_ context.Context, fs *fakeSession, _ cli.Request, em *cli.Emitter) {
+		p.turn = func(_ context.Context, fs *fakeSession, _ cli.Request, em *turn.Emitter) {
 			s.Release("a")
 			em.Session(fs.id, "m")
 			em.Finish(cli.Result{})
@@ -404,7 +405,7 @@ func TestServiceClose(t *testing.T) {
 
 func TestServiceCloseDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &fakeProvider{turn: func(_ context.Context, _ *fakeSession, _ cli.Request, em *cli.Emitter) {
+		p := &fakeProvider{turn: func(_ context.Context, _ *fakeSession, _ cli.Request, em *turn.Emitter) {
 			time.Sleep(time.Hour)
 			em.Finish(cli.Result{})
 		}}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // askingProvider opens sessions that ask and are steered.
@@ -38,7 +39,7 @@ func asking(t *testing.T) (*Service, *askingProvider) {
 	t.Helper()
 	answers := make(chan cli.Decision)
 	p := &askingProvider{}
-	p.turn = func(ctx context.Context, s *fakeSession, req cli.Request, em *cli.Emitter) {
+	p.turn = func(ctx context.Context, s *fakeSession, req cli.Request, em *turn.Emitter) {
 		em.Session(s.id, "m")
 		em.Pass(cli.ApprovalAsked{ID: "1", Tool: "Bash", Title: req.Prompt})
 		select {
@@ -190,7 +191,7 @@ func TestAnAgentWithoutTheseWaysSaysSo(t *testing.T) {
 func TestATurnThatAskedIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := 0
-		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *cli.Emitter) {
+		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 			turns++
 			em.Session(s.id, "m")
 			em.Pass(cli.ApprovalAsked{ID: "1", Tool: "Bash"})

@@ -16,6 +16,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/cli/service"
+	"ductor/cli/turn"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/secrets"
@@ -100,7 +101,7 @@ func cardsOptions(s config.Stream) card.Options {
 		MaxMessages:  s.MaxMessages,
 		ShowThinking: s.ShowThinking,
 		Pacer: func() card.Pacer {
-			return cli.NewCoalescer(cli.CoalescerOptions{
+			return turn.NewCoalescer(turn.CoalescerOptions{
 				MinChars: s.MinChars, MaxChars: s.MaxChars, Idle: s.Idle, Sentences: s.SentenceEnds, Paragraphs: s.ParagraphEnds,
 			})
 		},

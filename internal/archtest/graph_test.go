@@ -22,7 +22,7 @@ var imports = map[string][]string{
 
 	"internal/app": {"*"}, // it connects all others
 	"internal/app/environment": {
-		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host", "cli/service",
+		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host", "cli/service", "cli/turn",
 		"internal/config", "internal/supervisor",
 	},
 
@@ -41,18 +41,19 @@ var imports = map[string][]string{
 	"bot/render":        {},
 	"orchestrator":      {"cli"},
 	"cli":               {},
-	"cli/rpc":           {"cli"},
-	"cli/shared":        {"cli", "cli/rpc"},
+	"cli/rpc":           {"cli", "cli/turn"},
+	"cli/shared":        {"cli", "cli/turn", "cli/rpc"},
 	"cli/host":          {"cli", "internal/supervisor"},
 	"cli/service":       {"cli"},
-	"cli/acp":           {"cli", "cli/rpc", "cli/shared"},
-	"cli/claude":        {"cli"},
-	"cli/codex":         {"cli", "cli/rpc", "cli/shared"},
-	"cli/clitest":       {"cli", "cli/host", "internal/supervisor", "internal/sim/agent"},
+	"cli/turn":          {"cli"},
+	"cli/acp":           {"cli", "cli/turn", "cli/rpc", "cli/shared"},
+	"cli/claude":        {"cli", "cli/turn"},
+	"cli/codex":         {"cli", "cli/turn", "cli/rpc", "cli/shared"},
+	"cli/clitest":       {"cli", "cli/turn", "cli/host", "internal/supervisor", "internal/sim/agent"},
 	// A dialect of the Agent Client Protocol builds on the package of that protocol.
-	"cli/gemini":            {"cli", "cli/acp", "cli/gemini/guard"},
+	"cli/gemini":            {"cli", "cli/turn", "cli/acp", "cli/gemini/guard"},
 	"cli/gemini/guard":      {},
-	"cli/copilot":           {"cli", "cli/acp", "cli/rpc", "cli/shared"},
+	"cli/copilot":           {"cli", "cli/turn", "cli/acp", "cli/rpc", "cli/shared"},
 	"internal/config":       {},
 	"heartbeat":             {"orchestrator", "orchestrator/approval", "cli", "heartbeat/schedule"},
 	"heartbeat/schedule":    {},

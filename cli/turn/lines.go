@@ -1,10 +1,12 @@
-package cli
+package turn
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+
+	"ductor/cli"
 )
 
 // MaxLine is the longest line taken from an agent, in bytes, when nothing else is said.
@@ -36,7 +38,7 @@ func ReadLines(r io.Reader, limit int, line func([]byte), oversized func(head []
 type lineSink struct {
 	line      func(line []byte, end int64)
 	oversized func(head []byte, size, end int64)
-	lost      func(*LostOutput)
+	lost      func(*cli.LostOutput)
 }
 
 // readLines is ReadLines for a reader that begins at offset.
@@ -48,7 +50,7 @@ func readLines(r io.Reader, limit int, offset int64, tell lineSink) error {
 	for {
 		n, err := r.Read(lr.buf[lr.used:])
 		lr.take(n)
-		var lost *LostOutput
+		var lost *cli.LostOutput
 		switch {
 		case err == nil:
 			continue
@@ -113,7 +115,7 @@ func (l *lineReader) end(line []byte, newline int64) {
 }
 
 // jump goes on after what is lost, without the line that it tore.
-func (l *lineReader) jump(lost *LostOutput) {
+func (l *lineReader) jump(lost *cli.LostOutput) {
 	l.used, l.skipping, l.head, l.skipped = 0, false, nil, 0
 	l.torn, l.at = true, lost.To
 	if l.tell.lost != nil {

@@ -1,17 +1,21 @@
-package cli
+package turn
 
-import "io"
+import (
+	"io"
+
+	"ductor/cli"
+)
 
 // Gather does so with an output that can.
 func Gather(output io.Reader) {
-	if g, ok := output.(Gatherer); ok {
+	if g, ok := output.(cli.Gatherer); ok {
 		g.Gather()
 	}
 }
 
 // Hurry does so with an output that gathers.
 func Hurry(output io.Reader) {
-	if g, ok := output.(Gatherer); ok {
+	if g, ok := output.(cli.Gatherer); ok {
 		g.Hurry()
 	}
 }

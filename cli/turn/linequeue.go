@@ -1,13 +1,17 @@
-package cli
+package turn
 
-import "sync"
+import (
+	"sync"
+
+	"ductor/cli"
+)
 
 // queued is one line on its way, or news about the output between two lines.
 type queued struct {
 	line      []byte
 	oversized int64 // its size, if only its head was kept
 	end       int64 // the offset after it
-	lost      *LostOutput
+	lost      *cli.LostOutput
 	caughtUp  bool          // what the previous process of ductor left unread ends here
 	flushed   chan struct{} // on the way to the program: nothing to write; closed when its turn comes
 }

@@ -1,4 +1,4 @@
-package cli
+package turn
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"ductor/cli"
 )
 
 // adopt makes a fake process whose past is text, as a Host attaches to it at offset from.
@@ -27,15 +29,15 @@ func adopt(text string, from int) (*fakeProcess, *Past) {
 // heard runs an adopted turn that the line "end" ends, and writes down its lines and its news in order.
 func heard(ctx context.Context, s *Stream, begin func()) (End, string) {
 	var told []string
-	out := NewEmitter("fake", time.Now, func(ev Event) {
+	out := NewEmitter("fake", time.Now, func(ev cli.Event) {
 		switch ev := ev.(type) {
-		case CaughtUp:
+		case cli.CaughtUp:
 			told = append(told, "|")
-		case Status:
+		case cli.Status:
 			told = append(told, "<"+ev.Detail+">")
 		}
 	})
-	end := s.Turn(ctx, TurnLoop{Out: out, Begin: begin, Handle: func(l []byte) bool {
+	end := s.Turn(ctx, Loop{Out: out, Begin: begin, Handle: func(l []byte) bool {
 		told = append(told, string(l))
 		return string(l) == "end"
 	}})
@@ -59,8 +61,8 @@ func TestStreamCatchesUp(t *testing.T) {
 		{"nothing", "", 0, func(p *fakeProcess) { p.print("a", "end") }, "| a end", EndTurn},
 		{"nothing since the offset", "a\n", 2, func(p *fakeProcess) { p.print("b", "end") }, "| b end", EndTurn},
 		{"the turn's end", "a\nend\n", 0, func(*fakeProcess) {}, "a end |", EndTurn},
-		{"the program's end", "a\nb", 0, func(p *fakeProcess) { p.die(ExitStatus{}) }, "a | b", EndExit},
-		{"the program's end and nothing else", "", 0, func(p *fakeProcess) { p.die(ExitStatus{}) }, "|", EndExit},
+		{"the program's end", "a\nb", 0, func(p *fakeProcess) { p.die(cli.ExitStatus{}) }, "a | b", EndExit},
+		{"the program's end and nothing else", "", 0, func(p *fakeProcess) { p.die(cli.ExitStatus{}) }, "|", EndExit},
 		{"more than a buffer", strings.Repeat("x", 3*lineBuffer) + "\n", 0, func(p *fakeProcess) { p.print("end") },
 			strings.Repeat("x", 3*lineBuffer) + " | end", EndTurn},
 	} {
@@ -99,9 +101,9 @@ func TestStreamCatchesUpAtFullSpeed(t *testing.T) {
 		go func() { time.Sleep(time.Hour); p.print("end") }()
 		s.opts.Stall = 2 * time.Hour
 		var caught time.Duration
-		out := NewEmitter("fake", time.Now, func(ev Event) { caught = time.Since(began) })
+		out := NewEmitter("fake", time.Now, func(ev cli.Event) { caught = time.Since(began) })
 		n := 0
-		s.Turn(t.Context(), TurnLoop{Out: out, Handle: func(l []byte) bool { n++; return string(l) == "end" }})
+		s.Turn(t.Context(), Loop{Out: out, Handle: func(l []byte) bool { n++; return string(l) == "end" }})
 		if n != lines+1 || caught != 0 {
 			t.Errorf("%d lines, caught up after %s", n, caught)
 		}
@@ -118,17 +120,17 @@ func TestStreamTurnAfterAnIdlePast(t *testing.T) {
 		reached := 0
 		past.Reached = func() { reached++; idle = append(idle, "|") }
 		s := NewStream(p, StreamOptions{Agent: "fake", Past: past, Idle: func(l []byte) { idle = append(idle, string(l)) }})
-		var events []Event
-		out := NewEmitter("fake", time.Now, func(ev Event) { events = append(events, ev) })
+		var events []cli.Event
+		out := NewEmitter("fake", time.Now, func(ev cli.Event) { events = append(events, ev) })
 		var got []string
-		end := s.Turn(t.Context(), TurnLoop{
-			Out: out, Mark: Mark{Turn: "2"}, Begin: func() { go p.print("new", "end") },
+		end := s.Turn(t.Context(), Loop{
+			Out: out, Mark: cli.Mark{Turn: "2"}, Begin: func() { go p.print("new", "end") },
 			Handle: func(l []byte) bool { got = append(got, string(l)); return string(l) == "end" },
 		})
 		if end != EndTurn || strings.Join(got, " ") != "new end" || strings.Join(idle, " ") != "old end |" || len(events) > 0 {
 			t.Errorf("ended as %q, the turn got %q and %v, idle %q", end, got, events, idle)
 		}
-		if diff := cmp.Diff([]Mark{{Turn: "2", Output: 8}}, p.marks); diff != "" || reached != 1 {
+		if diff := cmp.Diff([]cli.Mark{{Turn: "2", Output: 8}}, p.marks); diff != "" || reached != 1 {
 			t.Errorf("reached %d times, %s", reached, diff)
 		}
 		closeStream(t, s)
@@ -140,7 +142,7 @@ func TestStreamLostOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
 		s := NewStream(p, StreamOptions{Agent: "fake"})
-		p.losses = []*LostOutput{{From: 6, To: 100, Reason: "more came than is kept"}}
+		p.losses = []*cli.LostOutput{{From: 6, To: 100, Reason: "more came than is kept"}}
 		end, got := heard(t.Context(), s, func() {
 			go func() {
 				p.print("a", "b")
@@ -152,7 +154,7 @@ func TestStreamLostOutput(t *testing.T) {
 		if want := "a b <94 bytes of the output are lost: more came than is kept> c end"; got != want || end != EndTurn {
 			t.Errorf("heard %q and ended as %q, want %q", got, end, want)
 		}
-		if err := s.Mark(t.Context(), Mark{Turn: "x"}); err != nil || p.marks[0].Output != 100+3+2+4 {
+		if err := s.Mark(t.Context(), cli.Mark{Turn: "x"}); err != nil || p.marks[0].Output != 100+3+2+4 {
 			t.Errorf("%v, marks %+v", err, p.marks)
 		}
 		closeStream(t, s)
@@ -167,14 +169,14 @@ func TestStreamMarksTurns(t *testing.T) {
 		var reader sync.WaitGroup
 		reader.Go(func() { _, _ = io.Copy(&read, slowly{p.inR}) })
 		var sent []string
-		p.begun = func(Mark) error { synctest.Wait(); sent = append(sent, read.String()); return nil }
+		p.begun = func(cli.Mark) error { synctest.Wait(); sent = append(sent, read.String()); return nil }
 		s := NewStream(p, StreamOptions{Agent: "fake", Idle: func([]byte) {}})
-		for i, turn := range []TurnID{"1", "2"} {
+		for i, turn := range []cli.TurnID{"1", "2"} {
 			if err := s.Send([]byte(fmt.Sprintf("before %s\n", turn))); err != nil {
 				t.Fatal(err)
 			}
-			end := s.Turn(t.Context(), TurnLoop{
-				Mark: Mark{Turn: turn, Note: "n"},
+			end := s.Turn(t.Context(), Loop{
+				Mark: cli.Mark{Turn: turn, Note: "n"},
 				Begin: func() {
 					if err := s.Send([]byte("ask " + turn + "\n")); err != nil {
 						t.Error(err)
@@ -188,7 +190,7 @@ func TestStreamMarksTurns(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		want := []Mark{{Turn: "1", Note: "n"}, {Turn: "2", Output: int64(len("é\nend\nafter\n")), Note: "n"}}
+		want := []cli.Mark{{Turn: "1", Note: "n"}, {Turn: "2", Output: int64(len("é\nend\nafter\n")), Note: "n"}}
 		if diff := cmp.Diff(want, p.marks); diff != "" {
 			t.Error(diff)
 		}
@@ -213,14 +215,14 @@ func TestStreamTurnThatCannotBeMarked(t *testing.T) {
 		stops int
 	}{
 		{"for a reason of its own", nil, EndExit, 1},
-		{"because it was aborted", ErrAborted, EndCancelled, 1},
-		{"because ductor let go of it", ErrDetached, EndDetached, 0},
+		{"because it was aborted", cli.ErrAborted, EndCancelled, 1},
+		{"because ductor let go of it", cli.ErrDetached, EndDetached, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newFakeProcess()
 				ctx, cancel := context.WithCancelCause(t.Context())
-				p.begun = func(Mark) error {
+				p.begun = func(cli.Mark) error {
 					if tc.cause != nil {
 						cancel(tc.cause)
 					}
@@ -230,8 +232,8 @@ func TestStreamTurnThatCannotBeMarked(t *testing.T) {
 				var sent bytes.Buffer
 				var read sync.WaitGroup
 				read.Go(func() { _, _ = io.Copy(&sent, p.inR) })
-				end := s.Turn(ctx, TurnLoop{
-					Mark:      Mark{Turn: "1"},
+				end := s.Turn(ctx, Loop{
+					Mark:      cli.Mark{Turn: "1"},
 					Begin:     func() { t.Error("it was begun") },
 					Interrupt: func() error { return s.Send([]byte("interrupt")) },
 				})
@@ -239,7 +241,7 @@ func TestStreamTurnThatCannotBeMarked(t *testing.T) {
 					t.Errorf("ended as %q with %d stops, detached %v", end, len(p.stops), p.isDetached())
 				}
 				r := s.Outcome(ctx, end)
-				if tc.end == EndExit && (r.Err == nil || r.Err.Kind != Crashed || !strings.Contains(r.Err.Reason, "not asked")) {
+				if tc.end == EndExit && (r.Err == nil || r.Err.Kind != cli.Crashed || !strings.Contains(r.Err.Reason, "not asked")) {
 					t.Errorf("outcome %+v", r.Err)
 				}
 				if tc.end != EndDetached {
@@ -267,7 +269,7 @@ func TestStreamDetach(t *testing.T) {
 				if err := s.Send([]byte("nobody reads this\n")); err != nil {
 					t.Error(err)
 				}
-				cancel(ErrDetached)
+				cancel(cli.ErrDetached)
 			}()
 		})
 		if end != EndDetached || got != "a" || !p.isDetached() || len(p.stops) > 0 {
@@ -287,7 +289,7 @@ func TestStreamDetachAfterAbort(t *testing.T) {
 		p.obeys = time.Millisecond
 		s := NewStream(p, StreamOptions{Agent: "fake"})
 		ctx, cancel := context.WithCancelCause(t.Context())
-		end, _ := heard(ctx, s, func() { cancel(ErrAborted); cancel(ErrDetached) })
+		end, _ := heard(ctx, s, func() { cancel(cli.ErrAborted); cancel(cli.ErrDetached) })
 		if end != EndCancelled || len(p.stops) != 1 || !s.Outcome(ctx, end).Aborted {
 			t.Errorf("ended as %q with %d stops", end, len(p.stops))
 		}
@@ -309,7 +311,7 @@ func TestStreamClockTellsPastTimes(t *testing.T) {
 		clock := s.Clock(time.Now)
 		var said []time.Duration
 		begin := func() { said = append(said, clock().Sub(began)); go p.print("now", "end") }
-		s.Turn(t.Context(), TurnLoop{Begin: begin, Handle: func(l []byte) bool {
+		s.Turn(t.Context(), Loop{Begin: begin, Handle: func(l []byte) bool {
 			said = append(said, clock().Sub(began))
 			return string(l) == "end"
 		}})
@@ -323,23 +325,23 @@ func TestStreamClockTellsPastTimes(t *testing.T) {
 
 func TestFailureSaysWhoEndedTheProgram(t *testing.T) {
 	for _, tc := range []struct {
-		exit ExitStatus
-		kind FailureKind
+		exit cli.ExitStatus
+		kind cli.FailureKind
 		want string
 	}{
-		{ExitStatus{Code: -15, By: EndedByAge}, TimedOut, "Fake took too long and was stopped: it had been running for longer than is allowed."},
-		{ExitStatus{Code: -15, By: EndedOrphaned}, TimedOut, "Fake took too long and was stopped: ductor was not there for too long."},
-		{ExitStatus{Code: -15, By: EndedByTerminated}, Crashed, "ended from outside"},
-		{ExitStatus{Code: CodeUnknown, By: EndedUnseen}, Crashed, "Fake ended unexpectedly (its end was not seen): the process that watched over it was killed."},
-		{ExitStatus{Code: -9, Signal: true, OOM: true}, Crashed, "(signal 9): there was too little memory for it; free some, or give its sandbox more."},
-		{ExitStatus{Code: CodeUnknown, By: EndedUnseen, OOM: true}, Crashed, "Fake ended unexpectedly (its end was not seen): there was too little memory for it; free some, or give its sandbox more."},
-		{ExitStatus{Code: 1}, Crashed, "(exit code 1): last words."},
+		{cli.ExitStatus{Code: -15, By: cli.EndedByAge}, cli.TimedOut, "Fake took too long and was stopped: it had been running for longer than is allowed."},
+		{cli.ExitStatus{Code: -15, By: cli.EndedOrphaned}, cli.TimedOut, "Fake took too long and was stopped: ductor was not there for too long."},
+		{cli.ExitStatus{Code: -15, By: cli.EndedByTerminated}, cli.Crashed, "ended from outside"},
+		{cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen}, cli.Crashed, "Fake ended unexpectedly (its end was not seen): the process that watched over it was killed."},
+		{cli.ExitStatus{Code: -9, Signal: true, OOM: true}, cli.Crashed, "(signal 9): there was too little memory for it; free some, or give its sandbox more."},
+		{cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen, OOM: true}, cli.Crashed, "Fake ended unexpectedly (its end was not seen): there was too little memory for it; free some, or give its sandbox more."},
+		{cli.ExitStatus{Code: 1}, cli.Crashed, "(exit code 1): last words."},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newFakeProcess()
 			p.stderr = "last words"
 			s := NewStream(p, StreamOptions{Agent: "fake"})
-			end := s.Turn(t.Context(), TurnLoop{Begin: func() { s.Garbage([]byte("half a li")); p.die(tc.exit) }})
+			end := s.Turn(t.Context(), Loop{Begin: func() { s.Garbage([]byte("half a li")); p.die(tc.exit) }})
 			f := s.Failure()
 			if end != EndExit || f.Kind != tc.kind || !strings.Contains(f.Sentence(), tc.want) || f.Code != tc.exit.Code {
 				t.Errorf("%+v: %q, %+v", tc.exit, f.Sentence(), *f)
@@ -393,7 +395,7 @@ func playLife(t *testing.T, run string, came, went, piece int) string {
 		says.Go(func() {
 			_, _ = io.WriteString(p.outW, run[came:went])
 			time.Sleep(time.Second)
-			cancel(ErrDetached)
+			cancel(cli.ErrDetached)
 		})
 	})
 	said := strings.SplitAfter(run[:went], "\n")

@@ -1,4 +1,4 @@
-package cli_test
+package turn_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/turn"
 )
 
 func TestOutput(t *testing.T) {
@@ -27,18 +28,18 @@ func TestOutput(t *testing.T) {
 		{"too long with a grandchild", "sleep 60 & sleep 60", 20 * time.Millisecond, "", "deadline exceeded"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := cli.Output(t.Context(), h, shell(tc.script), tc.wait)
+			got, err := turn.Output(t.Context(), h, shell(tc.script), tc.wait)
 			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%q, %v", got, err)
 			}
 		})
 	}
-	if _, err := cli.Output(t.Context(), h, cli.Command{Path: "no-such-program"}, time.Minute); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := turn.Output(t.Context(), h, cli.Command{Path: "no-such-program"}, time.Minute); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a program that is not there gives %v", err)
 	}
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	cancel(cli.ErrAborted)
-	if _, err := cli.Output(cancelled, h, shell("true"), time.Minute); !errors.Is(err, cli.ErrAborted) {
+	if _, err := turn.Output(cancelled, h, shell("true"), time.Minute); !errors.Is(err, cli.ErrAborted) {
 		t.Errorf("a caller that left gets %v", err)
 	}
 }

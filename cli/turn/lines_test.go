@@ -1,4 +1,4 @@
-package cli
+package turn
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"ductor/cli"
 )
 
 // readAll collects what ReadLines hands out; an oversized line is written as head and size.
@@ -203,7 +205,7 @@ func (l *lossy) Read(p []byte) (int, error) {
 	}
 	part := l.data[:min(len(l.data), l.size, len(p))]
 	if part[0] == 0 {
-		lost := &LostOutput{From: l.at, To: l.at + lossSize}
+		lost := &cli.LostOutput{From: l.at, To: l.at + lossSize}
 		l.at, l.data = lost.To, l.data[1:]
 		return 0, lost
 	}
@@ -263,7 +265,7 @@ func FuzzReadLinesWithLosses(f *testing.F) {
 		err := readLines(&lossy{data: in, size: int(size) + 1}, most, 0, lineSink{
 			line:      func(l []byte, end int64) { got = append(got, fmt.Sprintf("%q %d", l, end)) },
 			oversized: func(_ []byte, size, end int64) { got = append(got, fmt.Sprintf("<%d> %d", size, end)) },
-			lost:      func(l *LostOutput) { got = append(got, fmt.Sprint("lost ", l.To)) },
+			lost:      func(l *cli.LostOutput) { got = append(got, fmt.Sprint("lost ", l.To)) },
 		})
 		if diff := cmp.Diff(linesOf(in, most), got); err != nil || diff != "" {
 			t.Fatalf("%v, %s", err, diff)

@@ -1,14 +1,16 @@
-package cli
+package turn
 
 import (
 	"context"
 	"errors"
 	"time"
+
+	"ductor/cli"
 )
 
 // Mark records with the process that m begins after the lines that were dealt with so far; Output and Input are
 // filled in. A Mark without a Turn is not recorded. Turn does it; not for use from Idle.
-func (s *Stream) Mark(ctx context.Context, m Mark) error {
+func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	if m.Turn == "" {
 		return nil
 	}
@@ -42,19 +44,19 @@ func (s *Stream) flush(ctx context.Context) error {
 }
 
 // unmarked ends a turn of which it would be unknown later whether it had begun. Nothing was sent of it.
-func (t *streamTurn) unmarked(err error) End {
+func (t *turn) unmarked(err error) End {
 	if t.ctx.Err() == nil {
 		t.s.markErr = err
 		return t.stopNow(EndExit)
 	}
-	if errors.Is(context.Cause(t.ctx), ErrDetached) {
+	if errors.Is(context.Cause(t.ctx), cli.ErrDetached) {
 		t.s.Detach()
 		return EndDetached
 	}
 	return t.stopNow(EndCancelled)
 }
 
-func (t *streamTurn) stopNow(why End) End {
+func (t *turn) stopNow(why End) End {
 	t.cut, t.cutAt = why, time.Now()
 	t.stop()
 	return t.run()

@@ -1,10 +1,12 @@
-package cli
+package turn
 
 import (
 	"context"
 	"errors"
 	"io"
 	"time"
+
+	"ductor/cli"
 )
 
 // Past is what a run printed before its process was attached to, from the offset From to the offset Until: it
@@ -32,7 +34,7 @@ func (c *catchingReader) Read(p []byte) (int, error) {
 	}
 	n, err := c.r.Read(p[:min(int64(len(p)), c.until-c.at)])
 	c.at += int64(n)
-	var lost *LostOutput
+	var lost *cli.LostOutput
 	if errors.As(err, &lost) {
 		c.at = lost.To
 	}
@@ -54,7 +56,7 @@ func (s *Stream) Clock(now func() time.Time) func() time.Time {
 }
 
 // awaitPast keeps a turn that is not the adopted one from taking what was said before for its own.
-func (s *Stream) awaitPast(ctx context.Context, m Mark) {
+func (s *Stream) awaitPast(ctx context.Context, m cli.Mark) {
 	s.dispatch.Lock()
 	goesOn := s.opts.Idle != nil && !s.opts.Held || s.began // else it waits for the turn
 	s.dispatch.Unlock()
@@ -69,10 +71,10 @@ func (s *Stream) awaitPast(ctx context.Context, m Mark) {
 }
 
 // caughtUp tells of the end of the past, once.
-func (t *streamTurn) caughtUp() {
+func (t *turn) caughtUp() {
 	if t.s.told || t.loop.Out == nil {
 		return
 	}
 	t.s.told = true
-	t.loop.Out.Pass(CaughtUp{})
+	t.loop.Out.Pass(cli.CaughtUp{})
 }

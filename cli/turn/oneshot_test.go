@@ -1,4 +1,4 @@
-package cli
+package turn
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ductor/cli"
 )
 
 // stubborn is a process that cannot be ended as often as it has failures left.
@@ -25,7 +27,7 @@ func (p *stubborn) Stop(ctx context.Context, grace time.Duration) error {
 }
 
 // begun is a session of which a turn runs in p.
-func begun(t *testing.T, p Process) (*OneShotSession, *Stream) {
+func begun(t *testing.T, p cli.Process) (*OneShotSession, *Stream) {
 	t.Helper()
 	s := NewOneShotSession("fake", "/home/7")
 	stream, err := s.Begin(t.Context(), p, StreamOptions{Agent: "fake"})
@@ -39,7 +41,7 @@ func TestOneShotSessionIsClosedWithItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
 		s, stream := begun(t, p)
-		if info := s.Info(); info.PID != 42 || info.Alive || info.Mode != OneShot || info.Agent != "fake" {
+		if info := s.Info(); info.PID != 42 || info.Alive || info.Mode != cli.OneShot || info.Agent != "fake" {
 			t.Errorf("while a turn runs: %+v", info)
 		}
 		closed := make(chan error, 1)
@@ -64,11 +66,11 @@ func TestOneShotSessionIsClosedWithItsTurn(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Errorf("closed again: %v", err)
 		}
-		if s.Info().PID != 0 || s.Fits(Request{Home: "/home/7"}) {
+		if s.Info().PID != 0 || s.Fits(cli.Request{Home: "/home/7"}) {
 			t.Errorf("closed, it takes turns, and is %+v", s.Info())
 		}
 		late := newFakeProcess()
-		if _, err := s.Begin(t.Context(), late, StreamOptions{}); AsFailure("", err) == nil {
+		if _, err := s.Begin(t.Context(), late, StreamOptions{}); cli.AsFailure("", err) == nil {
 			t.Error("closed, it began a turn")
 		}
 		select {
@@ -119,7 +121,7 @@ func TestOneShotSessionRemembersWhatDidNotEnd(t *testing.T) {
 }
 
 func TestOneShotSessionLetsGo(t *testing.T) {
-	left := LeftRun{Run: "run", OutputEnd: 0}
+	left := cli.LeftRun{Run: "run", OutputEnd: 0}
 	for name, what := range map[string]func(t *testing.T, s *OneShotSession, p *fakeProcess){
 		"of a turn that was adopted": func(t *testing.T, s *OneShotSession, p *fakeProcess) {
 			s.Adopt(p, StreamOptions{Agent: "fake"}, left)
@@ -160,7 +162,7 @@ func TestOneShotSessionLetsGo(t *testing.T) {
 func TestOneShotSessionClosesWhatWasAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := NewOneShotSession("fake", ""), newFakeProcess()
-		s.Adopt(p, StreamOptions{Agent: "fake"}, LeftRun{Run: "run"})
+		s.Adopt(p, StreamOptions{Agent: "fake"}, cli.LeftRun{Run: "run"})
 		if err := s.Close(t.Context()); err != nil || len(p.stops) == 0 {
 			t.Errorf("closed: %v, stopped %d times", err, len(p.stops))
 		}
@@ -173,7 +175,7 @@ func TestOneShotSessionClosesWhatWasAdopted(t *testing.T) {
 // A turn has the stream that was adopted, or that of a process of its own, or is told why it has none.
 func TestOneShotSessionOpens(t *testing.T) {
 	gone, abort := context.WithCancelCause(t.Context())
-	abort(ErrAborted)
+	abort(cli.ErrAborted)
 	for _, c := range []struct {
 		name    string
 		ctx     context.Context
@@ -184,17 +186,17 @@ func TestOneShotSessionOpens(t *testing.T) {
 	}{
 		{name: "one that was adopted", ctx: t.Context(), adopted: true},
 		{name: "one of its own", ctx: t.Context(), starts: 1},
-		{name: "a process that does not start", ctx: t.Context(), err: Failf(NotInstalled, "fake", "it is not there"), starts: 1, told: "it is not there"},
+		{name: "a process that does not start", ctx: t.Context(), err: cli.Failf(cli.NotInstalled, "fake", "it is not there"), starts: 1, told: "it is not there"},
 		{name: "a turn that was aborted before", ctx: gone, told: "aborted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, p := NewOneShotSession("fake", ""), newFakeProcess()
 			if c.adopted {
-				s.Adopt(p, StreamOptions{Agent: "fake"}, LeftRun{Run: "run"})
+				s.Adopt(p, StreamOptions{Agent: "fake"}, cli.LeftRun{Run: "run"})
 			}
 			starts, told := 0, ""
-			out := NewEmitter("fake", time.Now, func(ev Event) {
-				r, _ := ev.(Result)
+			out := NewEmitter("fake", time.Now, func(ev cli.Event) {
+				r, _ := ev.(cli.Result)
 				switch {
 				case r.Aborted:
 					told = "aborted"
@@ -222,12 +224,12 @@ func TestOneShotSessionOpens(t *testing.T) {
 
 func TestOneShotSessionFits(t *testing.T) {
 	s := NewOneShotSession("fake", "/home/7")
-	if !s.Fits(Request{Home: "/home/7"}) || !s.Fits(Request{Home: "/home/7", Resume: "any"}) || s.Fits(Request{}) {
+	if !s.Fits(cli.Request{Home: "/home/7"}) || !s.Fits(cli.Request{Home: "/home/7", Resume: "any"}) || s.Fits(cli.Request{}) {
 		t.Error("a new session is any of its home's")
 	}
 	s.Named("one")
 	s.Named("")
-	if !s.Fits(Request{Home: "/home/7", Resume: "one"}) || s.Fits(Request{Home: "/home/7", Resume: "two"}) || s.Fits(Request{Home: "/home/7"}) {
+	if !s.Fits(cli.Request{Home: "/home/7", Resume: "one"}) || s.Fits(cli.Request{Home: "/home/7", Resume: "two"}) || s.Fits(cli.Request{Home: "/home/7"}) {
 		t.Error("a session that has a name is another")
 	}
 }
@@ -235,16 +237,16 @@ func TestOneShotSessionFits(t *testing.T) {
 // Of a prompt is sent what did not reach the program.
 func TestStreamSendsTheRestOfItsOnlyInput(t *testing.T) {
 	for name, c := range map[string]struct {
-		left *LeftRun
+		left *cli.LeftRun
 		want string
 	}{
 		"just started":          {nil, "windmill"},
-		"nothing had arrived":   {&LeftRun{}, "windmill"},
-		"a part had":            {&LeftRun{InputEnd: 4}, "mill"},
-		"all had, but its end":  {&LeftRun{InputEnd: 8}, ""},
-		"all had":               {&LeftRun{InputEnd: 8, InputClosed: true}, ""},
-		"more than that":        {&LeftRun{InputEnd: 99}, ""},
-		"its input was cut off": {&LeftRun{InputEnd: 4, InputClosed: true}, ""},
+		"nothing had arrived":   {&cli.LeftRun{}, "windmill"},
+		"a part had":            {&cli.LeftRun{InputEnd: 4}, "mill"},
+		"all had, but its end":  {&cli.LeftRun{InputEnd: 8}, ""},
+		"all had":               {&cli.LeftRun{InputEnd: 8, InputClosed: true}, ""},
+		"more than that":        {&cli.LeftRun{InputEnd: 99}, ""},
+		"its input was cut off": {&cli.LeftRun{InputEnd: 4, InputClosed: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -274,7 +276,7 @@ func TestStreamLingersForNoLongerThanItsGrace(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newFakeProcess()
 				stream := NewStream(p, StreamOptions{Grace: 3 * time.Second})
-				time.AfterFunc(c.lives, func() { p.die(ExitStatus{}) })
+				time.AfterFunc(c.lives, func() { p.die(cli.ExitStatus{}) })
 				began := time.Now()
 				stream.Linger(t.Context())
 				if took := time.Since(began); took != c.want {
@@ -289,7 +291,7 @@ func TestStreamLingersForNoLongerThanItsGrace(t *testing.T) {
 }
 
 func TestStreamOptionsOfADialect(t *testing.T) {
-	o := ProviderOptions{Grace: 1, Stall: 2, ToolStall: 3}
+	o := cli.ProviderOptions{Grace: 1, Stall: 2, ToolStall: 3}
 	if got := StreamOptionsOf(o, "a"); got.Agent != "a" || got.Grace != 1 || got.Stall != 2 || got.ToolStall != 3 {
 		t.Errorf("a stream gets %+v", got)
 	}

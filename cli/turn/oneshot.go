@@ -1,34 +1,36 @@
-package cli
+package turn
 
 import (
 	"context"
 	"errors"
 	"sync"
+
+	"ductor/cli"
 )
 
 // OneShotSession is what sessions with a process per turn have alike, whichever the dialect: which of the agent's
 // sessions they are, whose process runs, and how that is ended or detached from. A dialect embeds one and adds Turn.
 // Safe for concurrent use.
 type OneShotSession struct {
-	agent Agent
+	agent cli.Agent
 	home  string // where the session is kept
 
 	mu     sync.Mutex
-	id     AgentSessionID
+	id     cli.AgentSessionID
 	stream *Stream       // of the turn that runs, or of one to go on with; nil between turns
 	over   chan struct{} // closed when stream's turn is
-	left   *LeftRun      // the turn to go on with; nil for none, and once it runs
+	left   *cli.LeftRun  // the turn to go on with; nil for none, and once it runs
 	closed bool
 }
 
 // NewOneShotSession makes a session of agent that is kept in home and was never heard of; see Named.
-func NewOneShotSession(agent Agent, home string) *OneShotSession {
+func NewOneShotSession(agent cli.Agent, home string) *OneShotSession {
 	return &OneShotSession{agent: agent, home: home}
 }
 
 // Adopt makes it the session of a turn that the previous process of ductor left, whose process p is, attached to from its first
 // byte on.
-func (s *OneShotSession) Adopt(p Process, o StreamOptions, left LeftRun) {
+func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun) {
 	o.Past = &Past{Until: left.OutputEnd}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +38,7 @@ func (s *OneShotSession) Adopt(p Process, o StreamOptions, left LeftRun) {
 }
 
 // GoOn gives the turn that was adopted, once; nil and nil if there is none. Who takes it calls End.
-func (s *OneShotSession) GoOn() (*Stream, *LeftRun) {
+func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left == nil {
@@ -49,7 +51,7 @@ func (s *OneShotSession) GoOn() (*Stream, *LeftRun) {
 
 // Open gives the stream of a turn: of the one that was adopted, with what is known of it, else of the process that start
 // makes. It is not ok when there is none, and out was told how the turn ended.
-func (s *OneShotSession) Open(ctx context.Context, out *Emitter, start func() (*Stream, error)) (stream *Stream, left *LeftRun, ok bool) {
+func (s *OneShotSession) Open(ctx context.Context, out *Emitter, start func() (*Stream, error)) (stream *Stream, left *cli.LeftRun, ok bool) {
 	if stream, left = s.GoOn(); stream != nil {
 		return stream, left, true
 	}
@@ -58,14 +60,14 @@ func (s *OneShotSession) Open(ctx context.Context, out *Emitter, start func() (*
 		stream, err = start()
 	}
 	if stream == nil {
-		out.Finish(StartResult(ctx, s.agent, err))
+		out.Finish(cli.StartResult(ctx, s.agent, err))
 	}
 	return stream, nil, stream != nil
 }
 
 // Begin makes p the process of the turn that begins. Who calls it calls End, unless it gets an error: the session was
 // closed by then, and p is ended.
-func (s *OneShotSession) Begin(ctx context.Context, p Process, o StreamOptions) (*Stream, error) {
+func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptions) (*Stream, error) {
 	stream := NewStream(p, o)
 	s.mu.Lock()
 	closed := s.closed
@@ -74,7 +76,7 @@ func (s *OneShotSession) Begin(ctx context.Context, p Process, o StreamOptions) 
 	}
 	s.mu.Unlock()
 	if closed {
-		err := Failf(UnknownFailure, s.agent, "the session is closed")
+		err := cli.Failf(cli.UnknownFailure, s.agent, "the session is closed")
 		return nil, errors.Join(err, stream.Close(context.WithoutCancel(ctx)))
 	}
 	return stream, nil
@@ -97,7 +99,7 @@ func (s *OneShotSession) End(ctx context.Context, stream *Stream, how End) error
 }
 
 // Named remembers the agent's own name of the session; an empty one changes nothing.
-func (s *OneShotSession) Named(id AgentSessionID) {
+func (s *OneShotSession) Named(id cli.AgentSessionID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id != "" {
@@ -107,17 +109,17 @@ func (s *OneShotSession) Named(id AgentSessionID) {
 
 // Fits is true as long as the session is the one req goes on with, in the same home: everything else is said anew
 // with each turn.
-func (s *OneShotSession) Fits(req Request) bool {
+func (s *OneShotSession) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.closed && req.Home == s.home && (s.id == "" || req.Resume == s.id)
 }
 
 // Info names the session, and the process while a turn runs. It never has one that could take another turn.
-func (s *OneShotSession) Info() SessionInfo {
+func (s *OneShotSession) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := SessionInfo{Agent: s.agent, Mode: OneShot, AgentSessionID: s.id}
+	info := cli.SessionInfo{Agent: s.agent, Mode: cli.OneShot, AgentSessionID: s.id}
 	if s.stream != nil {
 		info.PID = s.stream.Process().PID()
 	}

@@ -1,4 +1,4 @@
-package cli
+package turn
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"ductor/cli"
 )
 
 // fakeProcess is a program played by a test: print writes its output, die ends it.
@@ -19,16 +21,16 @@ type fakeProcess struct {
 	past   []byte                // printed before it was attached to
 	piece  int                   // how much of that is read at once; 0 is all
 	slow   time.Duration         // how long each such read takes
-	losses []*LostOutput         // what Stdout gives, one for each lose
+	losses []*cli.LostOutput     // what Stdout gives, one for each lose
 	when   func(int64) time.Time // nil knows nothing
-	begun  func(Mark) error      // nil takes every mark
+	begun  func(cli.Mark) error  // nil takes every mark
 	obeys  time.Duration         // how long it takes to die of SIGTERM; longer than the grace means it is killed
 	stderr string
 
 	mu    sync.Mutex
 	stops []time.Duration // the graces Stop was called with
-	marks []Mark
-	exit  ExitStatus
+	marks []cli.Mark
+	exit  cli.ExitStatus
 	done  chan struct{}
 
 	detached chan struct{}
@@ -48,7 +50,7 @@ func (p *fakeProcess) print(lines ...string) {
 	}
 }
 
-func (p *fakeProcess) die(exit ExitStatus) {
+func (p *fakeProcess) die(exit cli.ExitStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -65,11 +67,11 @@ func (p *fakeProcess) die(exit ExitStatus) {
 func (p *fakeProcess) PID() int              { return 42 }
 func (p *fakeProcess) Stdin() io.WriteCloser { return p.inW }
 func (p *fakeProcess) Stdout() io.Reader     { return fakeOutput{p} }
-func (p *fakeProcess) Run() RunID            { return "run" }
+func (p *fakeProcess) Run() cli.RunID        { return "run" }
 func (p *fakeProcess) StderrTail() string    { return p.stderr }
 func (p *fakeProcess) Interrupt() error      { return nil }
 func (p *fakeProcess) Done() <-chan struct{} { return p.done }
-func (p *fakeProcess) Exit() ExitStatus      { return p.exit }
+func (p *fakeProcess) Exit() cli.ExitStatus  { return p.exit }
 
 func (p *fakeProcess) Stop(_ context.Context, grace time.Duration) error {
 	p.mu.Lock()
@@ -81,9 +83,9 @@ func (p *fakeProcess) Stop(_ context.Context, grace time.Duration) error {
 	case <-time.After(min(p.obeys, grace)):
 	}
 	if p.obeys > grace {
-		p.die(ExitStatus{Code: -9, Signal: true})
+		p.die(cli.ExitStatus{Code: -9, Signal: true})
 	} else {
-		p.die(ExitStatus{Code: -15, Signal: true})
+		p.die(cli.ExitStatus{Code: -15, Signal: true})
 	}
 	return nil
 }
@@ -95,7 +97,7 @@ func (p *fakeProcess) When(offset int64) time.Time {
 	return p.when(offset)
 }
 
-func (p *fakeProcess) Begin(_ context.Context, m Mark) error {
+func (p *fakeProcess) Begin(_ context.Context, m cli.Mark) error {
 	if p.begun != nil {
 		if err := p.begun(m); err != nil {
 			return err
@@ -117,8 +119,8 @@ func (p *fakeProcess) Detach() {
 	default:
 	}
 	close(p.detached)
-	_ = p.outR.CloseWithError(ErrDetached)
-	_ = p.inW.CloseWithError(ErrDetached)
+	_ = p.outR.CloseWithError(cli.ErrDetached)
+	_ = p.inW.CloseWithError(cli.ErrDetached)
 }
 
 func (p *fakeProcess) isDetached() bool {
@@ -150,7 +152,7 @@ func (o fakeOutput) Read(b []byte) (int, error) {
 		return i, lost
 	}
 	if errors.Is(err, io.ErrClosedPipe) && o.p.isDetached() {
-		err = ErrDetached
+		err = cli.ErrDetached
 	}
 	return n, err
 }

@@ -1,4 +1,4 @@
-package cli
+package turn
 
 import (
 	"bufio"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
 )
 
 // script plays one turn on a fake process and says how it ended and what was handled, in order. Lines
@@ -46,7 +48,7 @@ func (sc *script) seen() string {
 }
 
 // turn runs a turn that the line "end" ends.
-func (sc *script) turn(ctx context.Context, loop TurnLoop) End {
+func (sc *script) turn(ctx context.Context, loop Loop) End {
 	loop.Handle = func(l []byte) bool { sc.note(string(l)); return string(l) == "end" }
 	return sc.s.Turn(ctx, loop)
 }
@@ -67,14 +69,14 @@ func TestStreamGivesEachTurnItsLines(t *testing.T) {
 		p.print("hello")
 		synctest.Wait()
 		begin := func() { go p.print("1", "2", "end", "after") }
-		if end := sc.turn(t.Context(), TurnLoop{Begin: begin}); end != EndTurn {
+		if end := sc.turn(t.Context(), Loop{Begin: begin}); end != EndTurn {
 			t.Errorf("first turn ended as %q", end)
 		}
 		synctest.Wait()
 		p.print("between")
 		synctest.Wait()
 		begin = func() { go p.print("3", "end") }
-		if end := sc.turn(t.Context(), TurnLoop{Begin: begin}); end != EndTurn {
+		if end := sc.turn(t.Context(), Loop{Begin: begin}); end != EndTurn {
 			t.Errorf("second turn ended as %q", end)
 		}
 		if want := "(hello) 1 2 end (after) (between) 3 end"; sc.seen() != want {
@@ -114,21 +116,21 @@ func TestStreamHandlesAllBeforeTheExit(t *testing.T) {
 		p := newFakeProcess()
 		p.stderr = "warming up\npanic: no more\n"
 		sc := newScript(t, p, StreamOptions{})
-		end := sc.turn(t.Context(), TurnLoop{Begin: func() {
+		end := sc.turn(t.Context(), Loop{Begin: func() {
 			go func() {
 				p.print("1", "2", "3")
-				p.die(ExitStatus{Code: 3})
+				p.die(cli.ExitStatus{Code: 3})
 			}()
 		}})
 		if end != EndExit || sc.seen() != "1 2 3" {
 			t.Errorf("ended as %q after %q", end, sc.seen())
 		}
 		r := sc.s.Outcome(t.Context(), end)
-		want := &Failure{Kind: Crashed, Agent: "fake", Code: 3, Reason: "panic: no more", Detail: "warming up\npanic: no more"}
+		want := &cli.Failure{Kind: cli.Crashed, Agent: "fake", Code: 3, Reason: "panic: no more", Detail: "warming up\npanic: no more"}
 		if diff := cmp.Diff(want, r.Err); diff != "" {
 			t.Error(diff)
 		}
-		if end := sc.turn(t.Context(), TurnLoop{}); end != EndExit {
+		if end := sc.turn(t.Context(), Loop{}); end != EndExit {
 			t.Errorf("a turn of a dead program ends as %q", end)
 		}
 		sc.close()
@@ -140,21 +142,21 @@ func TestStreamFailure(t *testing.T) {
 		name    string
 		garbage string
 		stderr  string
-		exit    ExitStatus
-		want    Failure
+		exit    cli.ExitStatus
+		want    cli.Failure
 	}{
-		{"silent exit", "", "", ExitStatus{}, Failure{Kind: Crashed, Reason: "it said nothing of why"}},
-		{"killed", "", "", ExitStatus{Code: -9, Signal: true}, Failure{Kind: Crashed, Code: -9, Reason: "it said nothing of why"}},
-		{"garbage", "\x00junk", "", ExitStatus{Code: 1}, Failure{Kind: BadOutput, Code: 1, Reason: "1 lines cannot be read", Detail: "\x00junk"}},
-		{"garbage and exit 0", "junk", "by the way", ExitStatus{}, Failure{Kind: BadOutput, Reason: "1 lines cannot be read", Detail: "junk"}},
-		{"garbage and a reason", "junk", "out of memory", ExitStatus{Code: 1}, Failure{Kind: Crashed, Code: 1, Reason: "out of memory", Detail: "out of memory"}},
+		{"silent exit", "", "", cli.ExitStatus{}, cli.Failure{Kind: cli.Crashed, Reason: "it said nothing of why"}},
+		{"killed", "", "", cli.ExitStatus{Code: -9, Signal: true}, cli.Failure{Kind: cli.Crashed, Code: -9, Reason: "it said nothing of why"}},
+		{"garbage", "\x00junk", "", cli.ExitStatus{Code: 1}, cli.Failure{Kind: cli.BadOutput, Code: 1, Reason: "1 lines cannot be read", Detail: "\x00junk"}},
+		{"garbage and exit 0", "junk", "by the way", cli.ExitStatus{}, cli.Failure{Kind: cli.BadOutput, Reason: "1 lines cannot be read", Detail: "junk"}},
+		{"garbage and a reason", "junk", "out of memory", cli.ExitStatus{Code: 1}, cli.Failure{Kind: cli.Crashed, Code: 1, Reason: "out of memory", Detail: "out of memory"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newFakeProcess()
 				p.stderr = tc.stderr
 				sc := newScript(t, p, StreamOptions{})
-				sc.turn(t.Context(), TurnLoop{Begin: func() {
+				sc.turn(t.Context(), Loop{Begin: func() {
 					if tc.garbage != "" {
 						sc.s.Garbage([]byte(tc.garbage))
 					}
@@ -174,13 +176,13 @@ func TestOversizedLineIsGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
 		sc := newScript(t, p, StreamOptions{MaxLine: 10})
-		sc.turn(t.Context(), TurnLoop{Begin: func() {
+		sc.turn(t.Context(), Loop{Begin: func() {
 			go func() {
 				p.print("short", strings.Repeat("long", 100), "more")
-				p.die(ExitStatus{})
+				p.die(cli.ExitStatus{})
 			}()
 		}})
-		if f := sc.s.Failure(); sc.seen() != "short more" || f.Kind != BadOutput || !strings.HasPrefix(f.Detail, "longlong") {
+		if f := sc.s.Failure(); sc.seen() != "short more" || f.Kind != cli.BadOutput || !strings.HasPrefix(f.Detail, "longlong") {
 			t.Errorf("handled %q, failure %+v", sc.seen(), f)
 		}
 		sc.close()
@@ -206,7 +208,7 @@ func TestStreamCancel(t *testing.T) {
 			return nil
 		}, time.Hour, 5 * time.Millisecond, 0, "1 bye end"},
 		{"interrupt makes it exit", func(p *fakeProcess) error {
-			go func() { time.Sleep(7 * time.Millisecond); p.die(ExitStatus{}) }()
+			go func() { time.Sleep(7 * time.Millisecond); p.die(cli.ExitStatus{}) }()
 			return nil
 		}, time.Hour, 7 * time.Millisecond, 0, "1"},
 		{"interrupt gets no reaction", func(*fakeProcess) error { return nil }, time.Millisecond,
@@ -223,12 +225,12 @@ func TestStreamCancel(t *testing.T) {
 				p.obeys = tc.obeys
 				sc := newScript(t, p, StreamOptions{Grace: grace})
 				ctx, cancel := context.WithCancelCause(t.Context())
-				loop := TurnLoop{Begin: func() { go p.print("1") }}
+				loop := Loop{Begin: func() { go p.print("1") }}
 				if tc.interrupt != nil {
 					loop.Interrupt = func() error { return tc.interrupt(p) }
 				}
 				var began time.Time
-				time.AfterFunc(time.Second, func() { began = time.Now(); cancel(ErrAborted) })
+				time.AfterFunc(time.Second, func() { began = time.Now(); cancel(cli.ErrAborted) })
 				end := sc.turn(ctx, loop)
 				if took := time.Since(began); end != EndCancelled || took != tc.took || len(p.stops) != tc.stops || sc.seen() != tc.seen {
 					t.Errorf("ended as %q in %s after %q with %d stops, want %s, %q, %d", end, took, sc.seen(), len(p.stops), tc.took, tc.seen, tc.stops)
@@ -248,7 +250,7 @@ func TestStreamStall(t *testing.T) {
 		sc := newScript(t, p, StreamOptions{Stall: time.Minute, ToolStall: 10 * time.Minute})
 		busy := false
 		began := time.Now()
-		end := sc.s.Turn(t.Context(), TurnLoop{
+		end := sc.s.Turn(t.Context(), Loop{
 			Begin: func() {
 				go func() {
 					time.Sleep(50 * time.Second)
@@ -263,7 +265,7 @@ func TestStreamStall(t *testing.T) {
 		if took, want := time.Since(began), 50*time.Second+9*time.Minute+time.Minute; end != EndStalled || took != want {
 			t.Errorf("ended as %q after %s, want %s", end, took, want)
 		}
-		if r := sc.s.Outcome(t.Context(), end); r.Err == nil || r.Err.Kind != TimedOut || !strings.Contains(r.Err.Sentence(), "1m0s") {
+		if r := sc.s.Outcome(t.Context(), end); r.Err == nil || r.Err.Kind != cli.TimedOut || !strings.Contains(r.Err.Sentence(), "1m0s") {
 			t.Errorf("outcome %+v", r.Err)
 		}
 		sc.close()
@@ -275,7 +277,7 @@ func TestStreamStallWithATool(t *testing.T) {
 		p := newFakeProcess()
 		sc := newScript(t, p, StreamOptions{Stall: time.Minute, ToolStall: 10*time.Minute + time.Second})
 		began := time.Now()
-		end := sc.turn(t.Context(), TurnLoop{Busy: func() bool { return true }})
+		end := sc.turn(t.Context(), Loop{Busy: func() bool { return true }})
 		if took, want := time.Since(began), 10*time.Minute+time.Second; end != EndStalled || took != want {
 			t.Errorf("ended as %q after %s, want %s", end, took, want)
 		}
@@ -288,11 +290,11 @@ func TestStreamOutputClosedButAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
 		sc := newScript(t, p, StreamOptions{})
-		end := sc.turn(t.Context(), TurnLoop{Begin: func() { _ = p.outW.Close() }})
+		end := sc.turn(t.Context(), Loop{Begin: func() { _ = p.outW.Close() }})
 		if end != EndExit || len(p.stops) != 1 {
 			t.Errorf("ended as %q with %d stops", end, len(p.stops))
 		}
-		if f := sc.s.Failure(); f.Kind != Crashed || f.Code != -15 {
+		if f := sc.s.Failure(); f.Kind != cli.Crashed || f.Code != -15 {
 			t.Errorf("failure %+v", f)
 		}
 		sc.close()
@@ -307,14 +309,14 @@ func TestStreamIsBounded(t *testing.T) {
 		big := strings.Repeat("x", queuedLines/4)
 		var printed atomic.Int64
 		handled := 0
-		sc.s.Turn(t.Context(), TurnLoop{
+		sc.s.Turn(t.Context(), Loop{
 			Begin: func() {
 				go func() {
 					for range 20 {
 						p.print(big)
 						printed.Add(1)
 					}
-					p.die(ExitStatus{})
+					p.die(cli.ExitStatus{})
 				}()
 			},
 			Handle: func([]byte) bool {

@@ -1,10 +1,12 @@
-package cli
+package turn
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"time"
+
+	"ductor/cli"
 )
 
 // maxOutput is more than any answer of a short question, such as --version.
@@ -12,7 +14,7 @@ const maxOutput = 1 << 20
 
 // Output runs a short command to its end and returns what it printed, at most a megabyte of it. It is
 // killed with everything it started when wait is over. A non-zero exit is an error with the tail of stderr.
-func Output(ctx context.Context, l Launcher, cmd Command, wait time.Duration) (string, error) {
+func Output(ctx context.Context, l cli.Launcher, cmd cli.Command, wait time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	p, err := l.Start(ctx, cmd)
@@ -37,7 +39,7 @@ func Output(ctx context.Context, l Launcher, cmd Command, wait time.Duration) (s
 		return "", fmt.Errorf("run %s: %w", cmd.Path, err)
 	}
 	if code := p.Exit().Code; code != 0 {
-		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, ExitText(code), Shorten(p.StderrTail(), 300))
+		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, cli.ExitText(code), cli.Shorten(p.StderrTail(), 300))
 	}
 	return string(out), nil
 }

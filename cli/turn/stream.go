@@ -1,4 +1,4 @@
-package cli
+package turn
 
 import (
 	"cmp"
@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"ductor/cli"
 )
 
 // DefaultInterruptWait is the default of StreamOptions.InterruptWait.
@@ -23,7 +25,7 @@ const (
 
 // StreamOptions sets up a Stream. Zero values take the defaults.
 type StreamOptions struct {
-	Agent Agent
+	Agent cli.Agent
 	// Idle gets the lines that come while no turn runs. It is called from one goroutine at a time, in
 	// order, and never at the same time as a Handle. Nil is for programs that take one turn: lines wait
 	// for that turn to begin, and what comes after it is thrown away.
@@ -42,12 +44,12 @@ type StreamOptions struct {
 }
 
 // StreamOptionsOf are the options of a stream to agent by a dialect made with o. Idle, Past and Held are the caller's to set.
-func StreamOptionsOf(o ProviderOptions, agent Agent) StreamOptions {
+func StreamOptionsOf(o cli.ProviderOptions, agent cli.Agent) StreamOptions {
 	return StreamOptions{Agent: agent, Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace}
 }
 
-// TurnLoop is how a dialect takes part in one turn.
-type TurnLoop struct {
+// Loop is how a dialect takes part in one turn.
+type Loop struct {
 	// Begin is called first, when lines already go to this turn: what it sends cannot be answered before
 	// anybody listens. Nil does nothing.
 	Begin func()
@@ -65,7 +67,7 @@ type TurnLoop struct {
 	Out *Emitter
 	// Mark is recorded with the process before Begin is called; Output and Input are filled in. A Mark
 	// without a Turn is not recorded: the process was started for this turn, or the turn was adopted.
-	Mark Mark
+	Mark cli.Mark
 }
 
 // End is how a turn's loop ended.
@@ -85,7 +87,7 @@ const (
 //
 // Turn, Send and Failure are for one goroutine at a time; Close may be called at any time.
 type Stream struct {
-	process Process
+	process cli.Process
 	opts    StreamOptions
 	stdout  io.Reader
 	out     *lineQueue // program to turn
@@ -111,11 +113,11 @@ type Stream struct {
 }
 
 // NewStream begins to read p's lines. The caller must Close the Stream, which also stops p.
-func NewStream(p Process, opts StreamOptions) *Stream {
-	opts.Stall = cmp.Or(opts.Stall, DefaultStall)
-	opts.ToolStall = cmp.Or(opts.ToolStall, DefaultToolStall)
+func NewStream(p cli.Process, opts StreamOptions) *Stream {
+	opts.Stall = cmp.Or(opts.Stall, cli.DefaultStall)
+	opts.ToolStall = cmp.Or(opts.ToolStall, cli.DefaultToolStall)
 	opts.InterruptWait = cmp.Or(opts.InterruptWait, DefaultInterruptWait)
-	opts.Grace = cmp.Or(opts.Grace, DefaultGrace)
+	opts.Grace = cmp.Or(opts.Grace, cli.DefaultGrace)
 	s := &Stream{
 		process: p, opts: opts, stdout: p.Stdout(), out: newLineQueue(queuedLines), in: newLineQueue(queuedInput),
 		pumped: make(chan struct{}), written: make(chan struct{}), caught: make(chan struct{}),
@@ -131,7 +133,7 @@ func NewStream(p Process, opts StreamOptions) *Stream {
 }
 
 // Process is the program.
-func (s *Stream) Process() Process { return s.process }
+func (s *Stream) Process() cli.Process { return s.process }
 
 // Ended is closed when the program will print nothing any more.
 func (s *Stream) Ended() <-chan struct{} { return s.pumped }
@@ -147,7 +149,7 @@ func (s *Stream) Send(data []byte) error {
 
 // SendOnly sends a program of one turn all that it is to read, and the end of it. Of one that was left in its turn
 // that is what it has not got yet; left is nil for one that was just started.
-func (s *Stream) SendOnly(input []byte, left *LeftRun) error {
+func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	defer s.CloseInput()
 	if left != nil && left.InputClosed {
 		return nil
@@ -192,7 +194,7 @@ func (s *Stream) pump() {
 		oversized: func(head []byte, size, end int64) {
 			s.deliver(queued{line: head, oversized: size, end: end})
 		},
-		lost: func(l *LostOutput) { s.deliver(queued{lost: l, end: l.To}) },
+		lost: func(l *cli.LostOutput) { s.deliver(queued{lost: l, end: l.To}) },
 	})
 }
 
@@ -270,7 +272,7 @@ func (s *Stream) Detach() {
 
 // Close stops the program with all it started and waits for the Stream's goroutines. Idempotent.
 func (s *Stream) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace+StopSlack)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace+cli.StopSlack)
 	defer cancel()
 	err := s.process.Stop(ctx, s.opts.Grace)
 	s.in.close()

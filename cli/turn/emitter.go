@@ -1,20 +1,22 @@
-package cli
+package turn
 
 import (
 	"strings"
 	"time"
+
+	"ductor/cli"
 )
 
 // Emitter upholds the contract of Event for a provider: it keys text by message so that a retry replaces
 // what it repeats, ends every tool, and lets one Result through. One Emitter serves one turn; it is not
 // safe for concurrent use.
 type Emitter struct {
-	agent   Agent
+	agent   cli.Agent
 	now     func() time.Time
-	emit    func(Event)
+	emit    func(cli.Event)
 	started time.Time
 
-	session SessionStarted
+	session cli.SessionStarted
 	named   bool
 	blocks  []textBlock
 	text    strings.Builder // the answer so far: the blocks, parted by blank lines
@@ -31,12 +33,12 @@ type textBlock struct {
 }
 
 type openTool struct {
-	id      ToolID
+	id      cli.ToolID
 	started time.Time
 }
 
 // NewEmitter makes an Emitter that hands events to emit. now is the clock durations are taken from.
-func NewEmitter(agent Agent, now func() time.Time, emit func(Event)) *Emitter {
+func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Emitter {
 	return &Emitter{agent: agent, now: now, emit: emit, started: now()}
 }
 
@@ -45,8 +47,8 @@ func NewEmitter(agent Agent, now func() time.Time, emit func(Event)) *Emitter {
 func (e *Emitter) Past(now func() time.Time) { e.now, e.past, e.started = now, true, now() }
 
 // Session names the agent's session and model. Only the first call, and one that changes either, is passed on.
-func (e *Emitter) Session(id AgentSessionID, model ModelID) {
-	next := SessionStarted{AgentSessionID: id, Model: model}
+func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
+	next := cli.SessionStarted{AgentSessionID: id, Model: model}
 	if e.done || e.named && e.session == next {
 		return
 	}
@@ -105,12 +107,12 @@ func (e *Emitter) DropText(key string) {
 // Thinking passes on reasoning.
 func (e *Emitter) Thinking(text string) {
 	if !e.done && text != "" {
-		e.emit(ThinkingDelta{Text: text})
+		e.emit(cli.ThinkingDelta{Text: text})
 	}
 }
 
 // ToolStart passes on t, once per id.
-func (e *Emitter) ToolStart(t ToolStarted) {
+func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	if e.done || e.toolOpen(t.ID) >= 0 {
 		return
 	}
@@ -124,7 +126,7 @@ func (e *Emitter) ToolStart(t ToolStarted) {
 }
 
 // ToolEnd passes on t if the tool is open, with the time since its start where t has no duration.
-func (e *Emitter) ToolEnd(t ToolEnded) {
+func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	i := e.toolOpen(t.ID)
 	if e.done || i < 0 {
 		return
@@ -138,8 +140,8 @@ func (e *Emitter) ToolEnd(t ToolEnded) {
 
 // Pass hands on an event that has no rule of its own: Status, FileChanged, CompactBoundary, RateLimited, CaughtUp
 // and what the agent asks for.
-func (e *Emitter) Pass(ev Event) {
-	if _, ok := ev.(CaughtUp); ok {
+func (e *Emitter) Pass(ev cli.Event) {
+	if _, ok := ev.(cli.CaughtUp); ok {
 		e.past = false
 	}
 	if !e.done {
@@ -161,12 +163,12 @@ func (e *Emitter) Finished() bool { return e.done }
 
 // Finish ends open tools and emits r, its text, session, model and duration filled in where empty.
 // Only the first call counts.
-func (e *Emitter) Finish(r Result) {
+func (e *Emitter) Finish(r cli.Result) {
 	if e.done {
 		return
 	}
 	for len(e.tools) > 0 {
-		e.ToolEnd(ToolEnded{ID: e.tools[0].id, Err: ToolCutShort})
+		e.ToolEnd(cli.ToolEnded{ID: e.tools[0].id, Err: cli.ToolCutShort})
 	}
 	r.Text = e.text.String()
 	if r.AgentSessionID == "" {
@@ -210,7 +212,7 @@ func (e *Emitter) add(s string) {
 		s = strings.ToValidUTF8(s[:room], "") + answerCut
 	}
 	e.text.WriteString(s)
-	e.emit(TextDelta{Text: s})
+	e.emit(cli.TextDelta{Text: s})
 }
 
 func (e *Emitter) retract(n int) {
@@ -220,10 +222,10 @@ func (e *Emitter) retract(n int) {
 	kept := e.text.String()[:e.text.Len()-n]
 	e.text.Reset()
 	e.text.WriteString(kept)
-	e.emit(TextRetracted{Bytes: n})
+	e.emit(cli.TextRetracted{Bytes: n})
 }
 
-func (e *Emitter) toolOpen(id ToolID) int {
+func (e *Emitter) toolOpen(id cli.ToolID) int {
 	for i, t := range e.tools {
 		if t.id == id {
 			return i

@@ -1,19 +1,21 @@
-package cli
+package turn
 
 import (
 	"context"
 	"errors"
 	"time"
+
+	"ductor/cli"
 )
 
 // exitWait is how long a program may run on whose output ended.
 const exitWait = 500 * time.Millisecond
 
 // Turn runs the loop of one turn. A cancelled ctx or too long a silence first asks the agent to end
-// (TurnLoop.Interrupt) and goes on handling lines; an agent that shows no reaction, or does not end the
+// (Loop.Interrupt) and goes on handling lines; an agent that shows no reaction, or does not end the
 // turn in half of Grace, is stopped with all it started. When Turn returns EndExit the program is gone.
-func (s *Stream) Turn(ctx context.Context, loop TurnLoop) End {
-	t := &streamTurn{s: s, loop: loop, ctx: ctx, quiet: time.Now()}
+func (s *Stream) Turn(ctx context.Context, loop Loop) End {
+	t := &turn{s: s, loop: loop, ctx: ctx, quiet: time.Now()}
 	s.awaitPast(ctx, loop.Mark)
 	s.begin()
 	defer func() { s.finish(t.rest) }()
@@ -47,11 +49,11 @@ func (s *Stream) finish(rest []queued) {
 	}
 }
 
-// streamTurn is the state of one Turn. It begins as running, may become cut (asked to end), and then
+// turn is the state of one Turn. It begins as running, may become cut (asked to end), and then
 // stopping (killed).
-type streamTurn struct {
+type turn struct {
 	s     *Stream
-	loop  TurnLoop
+	loop  Loop
 	ctx   context.Context
 	timer *time.Timer
 	over  bool     // Handle said the turn ended
@@ -64,7 +66,7 @@ type streamTurn struct {
 	stopped chan struct{} // closed when the program is dead; nil before it is stopped
 }
 
-func (t *streamTurn) run() End {
+func (t *turn) run() End {
 	cancelled := t.ctx.Done()
 	for {
 		ended, open := t.handleWaiting()
@@ -81,7 +83,7 @@ func (t *streamTurn) run() End {
 			t.tick()
 		case <-cancelled:
 			cancelled = nil
-			if errors.Is(context.Cause(t.ctx), ErrDetached) && t.cut == "" {
+			if errors.Is(context.Cause(t.ctx), cli.ErrDetached) && t.cut == "" {
 				t.s.Detach()
 				return EndDetached
 			}
@@ -95,7 +97,7 @@ func (t *streamTurn) run() End {
 }
 
 // end is how the turn ended, seen from outside.
-func (t *streamTurn) end(as End) End {
+func (t *turn) end(as End) End {
 	if t.s.past.Load() { // it ended while ductor did not listen: there is nothing more of it to catch up with
 		t.caughtUp()
 	}
@@ -106,7 +108,7 @@ func (t *streamTurn) end(as End) End {
 }
 
 // handleWaiting handles the lines that are there, up to one that ends the turn.
-func (t *streamTurn) handleWaiting() (ended, open bool) {
+func (t *turn) handleWaiting() (ended, open bool) {
 	batch, open := t.s.out.take()
 	if len(batch) > 0 {
 		t.quiet, t.reacted = time.Now(), true
@@ -132,17 +134,17 @@ func (t *streamTurn) handleWaiting() (ended, open bool) {
 }
 
 // tell passes on news about the output.
-func (t *streamTurn) tell(q queued) {
+func (t *turn) tell(q queued) {
 	switch {
 	case q.caughtUp:
 		t.caughtUp()
 	case q.lost != nil && t.loop.Out != nil:
-		t.loop.Out.Pass(Status{Kind: StatusWarning, Detail: q.lost.Error()})
+		t.loop.Out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: q.lost.Error()})
 	}
 }
 
 // busy says whether a tool is open.
-func (t *streamTurn) busy() bool {
+func (t *turn) busy() bool {
 	if t.loop.Busy != nil {
 		return t.loop.Busy()
 	}
@@ -150,7 +152,7 @@ func (t *streamTurn) busy() bool {
 }
 
 // tick does what is due and sets the timer to what is due next.
-func (t *streamTurn) tick() {
+func (t *turn) tick() {
 	now := time.Now()
 	switch {
 	case t.stopped != nil:
@@ -182,7 +184,7 @@ func (t *streamTurn) tick() {
 }
 
 // begin cuts the turn: the agent is asked to end it, or stopped where that cannot be asked.
-func (t *streamTurn) begin(why End) {
+func (t *turn) begin(why End) {
 	if t.cut != "" {
 		return
 	}
@@ -198,7 +200,7 @@ func (t *streamTurn) begin(why End) {
 // CutWait is how long an agent may take to end a turn that it was asked to end, before it is killed. The kill of an
 // aborted turn's process is no loss. That of a replaced one is: the next message would wait for a new process.
 func CutWait(ctx context.Context, grace time.Duration) time.Duration {
-	if Replaced(ctx) {
+	if cli.Replaced(ctx) {
 		return 2 * grace
 	}
 	return grace / 2
@@ -206,17 +208,17 @@ func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 
 // ReactWait is CutWait until the agent's first reaction, which usually shows that soon.
 func ReactWait(ctx context.Context, usual, grace time.Duration) time.Duration {
-	if Replaced(ctx) {
+	if cli.Replaced(ctx) {
 		return CutWait(ctx, grace)
 	}
 	return min(usual, CutWait(ctx, grace))
 }
 
 // stop ends the program and what it started, while lines go on to be handled.
-func (t *streamTurn) stop() {
+func (t *turn) stop() {
 	t.stopped = make(chan struct{})
 	grace := max(t.s.opts.Grace-time.Since(t.cutAt), 0)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace+StopSlack)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace+cli.StopSlack)
 	go func() {
 		defer close(t.stopped)
 		defer cancel()
@@ -236,8 +238,8 @@ func (s *Stream) Linger(ctx context.Context) {
 
 // awaitPump waits until the dead program's last lines are queued. It is bound by the drain time of
 // Process.Stdout; the lines beyond the queue's limit of a program that was stopped are let go.
-func (t *streamTurn) awaitPump() {
-	wait := time.NewTimer(StopSlack)
+func (t *turn) awaitPump() {
+	wait := time.NewTimer(cli.StopSlack)
 	defer wait.Stop()
 	for {
 		select {
@@ -252,7 +254,7 @@ func (t *streamTurn) awaitPump() {
 }
 
 // awaitExit sees to it that a program whose output ended is gone.
-func (t *streamTurn) awaitExit() {
+func (t *turn) awaitExit() {
 	if t.stopped != nil {
 		<-t.stopped
 		return

@@ -1,14 +1,16 @@
-package cli
+package turn
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"ductor/cli"
 )
 
 // An answer keeps its first 10 MB and says that it is cut, also where its whole text comes after the deltas.
 func TestAnAnswerIsBounded(t *testing.T) {
-	var answer Answer
+	var answer cli.Answer
 	em := NewEmitter("fake", time.Now, answer.Add)
 	chunk := strings.Repeat("ä", 1<<19) // a character of two bytes must not be cut in two
 	for range 12 {
@@ -17,7 +19,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	em.FullText("1", strings.Repeat("x"+chunk, 12))
 	em.Text("2", "more")
 	em.FullText("2", "more of it")
-	em.Finish(Result{})
+	em.Finish(cli.Result{})
 	got := answer.String()
 	if got != em.Answer() {
 		t.Error("the events do not make the answer")

@@ -1,31 +1,33 @@
-package cli
+package turn
 
 import (
 	"context"
 	"errors"
 	"strings"
 	"time"
+
+	"ductor/cli"
 )
 
 // Outcome is the Result of a turn that ended as end without a Result of the agent's own.
-func (s *Stream) Outcome(ctx context.Context, end End) Result {
+func (s *Stream) Outcome(ctx context.Context, end End) cli.Result {
 	switch end {
 	case EndCancelled:
-		return Cut(ctx, s.opts.Agent)
+		return cli.Cut(ctx, s.opts.Agent)
 	case EndDetached:
-		return Result{Detached: true}
+		return cli.Result{Detached: true}
 	case EndStalled:
-		return Stalled(s.opts.Agent, s.silence)
+		return cli.Stalled(s.opts.Agent, s.silence)
 	default:
-		return Result{Err: s.Failure()}
+		return cli.Result{Err: s.Failure()}
 	}
 }
 
 // Failure says what an exit without the end of a turn means. Use it after Turn returned EndExit.
-func (s *Stream) Failure() *Failure {
-	f := EndFailure(s.opts.Agent, s.process, StopSlack, s.readErr, s.garbage)
+func (s *Stream) Failure() *cli.Failure {
+	f := EndFailure(s.opts.Agent, s.process, cli.StopSlack, s.readErr, s.garbage)
 	if s.markErr != nil && lostPlace(s.readErr) == nil {
-		f.Kind, f.Reason = Crashed, "the beginning of the turn could not be recorded, so it was not asked"
+		f.Kind, f.Reason = cli.Crashed, "the beginning of the turn could not be recorded, so it was not asked"
 	}
 	f.Cause = errors.Join(f.Cause, s.stopErr, s.markErr)
 	return f
@@ -47,7 +49,7 @@ func (g *Garbage) Add(raw []byte) {
 
 // EndFailure says what the end of a process in the middle of a turn means: it crashed or was ended, or what it printed
 // could not be read. readErr is how reading its output ended; wait is how long the process may take to exit after that.
-func EndFailure(agent Agent, p Process, wait time.Duration, readErr error, garbage Garbage) *Failure {
+func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr error, garbage Garbage) *cli.Failure {
 	if lost := lostPlace(readErr); lost != nil {
 		f := *lost
 		f.Agent, f.Cause = agent, readErr
@@ -55,17 +57,17 @@ func EndFailure(agent Agent, p Process, wait time.Duration, readErr error, garba
 	}
 	exit := exitOf(p, wait)
 	stderr := lastBytes(strings.TrimSpace(p.StderrTail()), stderrShown)
-	f := &Failure{Kind: Crashed, Agent: agent, Code: exit.Code, Detail: stderr, Cause: readErr}
+	f := &cli.Failure{Kind: cli.Crashed, Agent: agent, Code: exit.Code, Detail: stderr, Cause: readErr}
 	kind, reason := meaning(exit)
 	if fromOutside(exit) {
-		f.Cause = errors.Join(f.Cause, ErrFromOutside)
+		f.Cause = errors.Join(f.Cause, cli.ErrFromOutside)
 	}
 	switch {
 	case kind != "":
 		f.Kind, f.Reason = kind, reason
 	case garbage.count > 0 && (exit.Code == 0 || stderr == ""):
-		f = Failf(BadOutput, agent, "%d lines cannot be read", garbage.count)
-		f.Detail, f.Code, f.Cause = Shorten(string(garbage.first), garbageKept), exit.Code, readErr
+		f = cli.Failf(cli.BadOutput, agent, "%d lines cannot be read", garbage.count)
+		f.Detail, f.Code, f.Cause = cli.Shorten(string(garbage.first), garbageKept), exit.Code, readErr
 	case stderr != "":
 		f.Reason = lastLine(stderr)
 	default:
@@ -75,8 +77,8 @@ func EndFailure(agent Agent, p Process, wait time.Duration, readErr error, garba
 }
 
 // lostPlace is the failure of the place that a program ran in, if reading ended with that; nil if not.
-func lostPlace(readErr error) *Failure {
-	var place *Failure
+func lostPlace(readErr error) *cli.Failure {
+	var place *cli.Failure
 	errors.As(readErr, &place)
 	return place
 }
@@ -84,44 +86,44 @@ func lostPlace(readErr error) *Failure {
 // fromOutside says whether an unknown process ended the program. A program that gets a signal before its
 // supervisor does may end with the code that is usual then, and a machine or a sandbox that stops may kill the
 // supervisor before it is done.
-func fromOutside(e ExitStatus) bool {
+func fromOutside(e cli.ExitStatus) bool {
 	const terminated = 15
-	return e.By == EndedByTerminated || e.By == EndedUnseen && !e.OOM || e.By == EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
+	return e.By == cli.EndedByTerminated || e.By == cli.EndedUnseen && !e.OOM || e.By == cli.EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
 }
 
 // meaning is what can be said of an end that was not the program's own doing; nothing of others.
-func meaning(e ExitStatus) (FailureKind, string) {
+func meaning(e cli.ExitStatus) (cli.FailureKind, string) {
 	switch {
-	case e.By == EndedByAge:
-		return TimedOut, "it had been running for longer than is allowed"
-	case e.By == EndedOrphaned:
-		return TimedOut, "ductor was not there for too long"
-	case e.By == EndedByTerminated:
-		return Crashed, "it was ended from outside, as when the machine or its sandbox is stopped"
+	case e.By == cli.EndedByAge:
+		return cli.TimedOut, "it had been running for longer than is allowed"
+	case e.By == cli.EndedOrphaned:
+		return cli.TimedOut, "ductor was not there for too long"
+	case e.By == cli.EndedByTerminated:
+		return cli.Crashed, "it was ended from outside, as when the machine or its sandbox is stopped"
 	case e.OOM:
-		return Crashed, "there was too little memory for it; free some, or give its sandbox more"
-	case e.By == EndedUnseen:
-		return Crashed, "the process that watched over it was killed"
+		return cli.Crashed, "there was too little memory for it; free some, or give its sandbox more"
+	case e.By == cli.EndedUnseen:
+		return cli.Crashed, "the process that watched over it was killed"
 	default:
 		return "", ""
 	}
 }
 
 // exitOf waits for a program's end.
-func exitOf(p Process, limit time.Duration) ExitStatus {
+func exitOf(p cli.Process, limit time.Duration) cli.ExitStatus {
 	wait := time.NewTimer(limit)
 	defer wait.Stop()
 	select {
 	case <-p.Done():
 		return p.Exit()
 	case <-wait.C:
-		return ExitStatus{Code: CodeUnknown}
+		return cli.ExitStatus{Code: cli.CodeUnknown}
 	}
 }
 
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
-	return Shorten(strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:]), 300)
+	return cli.Shorten(strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:]), 300)
 }
 
 // lastBytes cuts s to its last limit bytes, at a character boundary.
