@@ -22,7 +22,7 @@ var imports = map[string][]string{
 
 	"internal/app": {"*"}, // it connects all others
 	"internal/app/environment": {
-		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host", "cli/service", "cli/turn",
+		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host", "cli/service",
 		"internal/config", "internal/supervisor",
 	},
 
