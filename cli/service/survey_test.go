@@ -77,6 +77,7 @@ func TestSurveyOfSeveralPlaces(t *testing.T) {
 		if r.Err != nil || !slices.ContainsFunc(inside.opened(), func(f *fakeSession) bool { return f.left.Run == "busy" }) {
 			t.Errorf("%+v", r)
 		}
+		synctest.Wait() // runs are ended in the background
 		if got := slices.Sorted(slices.Values(place.gone())); !slices.Equal(got, []cli.RunID{"given", "useless"}) || len(host.gone()) > 0 {
 			t.Errorf("ended %v there, %v here", got, host.gone())
 		}
