@@ -34,7 +34,7 @@ func (s *signing) EditKeyboard(context.Context, int64, int, tgapi.Keyboard) erro
 // An edit brings its buttons, also if it takes the place of one that waits before those were taken off.
 func TestAnEditKeepsItsButtons(t *testing.T) {
 	bottest.WithOutbox(t, func(t *testing.T, o *outbox.Outbox, r *bottest.Record) {
-		for range 3 { // there is no budget for more
+		for range 20 { // the burst: there is no budget for more
 			if err := o.Do(t.Context(), outbox.Call{Chat: bottest.Anna, Run: r.Run("x")}); err != nil {
 				t.Error(err)
 			}

@@ -31,6 +31,7 @@ func TestConformance(t *testing.T) {
 					return f
 				},
 				Script: Script{ErrorKind: cli.Refused},
+				Cannot: Cannot{ReplaceTool: "it leaves its tools running when interrupted, so that an abort has something to end"},
 			})
 		})
 	}
