@@ -91,7 +91,7 @@ func TestAnAgentIsOpenedAheadOfTheNextMessage(t *testing.T) {
 			before(town)
 			eventually(t, "an agent to be opened ahead", func() bool { return len(town.aheads()) == 1 })
 			ahead := town.aheads()
-			town.say(`[[text "here I am"]]`)
+			town.say(`[[start]] [[text "here I am"]]`) // an agent that does not know the session is told the history, with its directives
 			town.await("here I am")
 			if got := town.agents(); !slices.Equal(got, ahead) {
 				t.Errorf("the agents %v answered, and %v was opened ahead", got, ahead)
