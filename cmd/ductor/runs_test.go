@@ -22,7 +22,7 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	}
 	o.daemon.kill()
 	_, stdout, _ = runDuctor(t, "ps", "-c", o.config)
-	if !strings.Contains(stdout, "goes on for 15m0s without ductor") {
+	if !strings.Contains(stdout, "continues for 15m0s without ductor") {
 		t.Errorf("ps with ductor down: %s", stdout)
 	}
 	id := ""
