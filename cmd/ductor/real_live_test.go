@@ -40,8 +40,8 @@ func feats() []feat {
 		{"does not run what was denied by a button", (*liveTown).leavesWhatIsDenied},
 		{"is steered while it works", (*liveTown).isSteered},
 		{"answers the next message instead, in the same process", (*liveTown).isReplaced},
-		{"is interrupted, and the session goes on", (*liveTown).isInterrupted},
-		{"goes on after its process was ended to make room", (*liveTown).resumesAfterEviction},
+		{"is interrupted, and the session continues", (*liveTown).isInterrupted},
+		{"continues after its process was ended to make room", (*liveTown).resumesAfterEviction},
 	}
 }
 
