@@ -34,6 +34,7 @@ func TestRealCopilotConformance(t *testing.T) {
 		asSaid = "the same lines as the scripted agent's, and seconds of processor"
 	)
 	clitest.Conformance(t, clitest.Harness{
+		Real: true,
 		Mode: cli.Live,
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, dir, _ := realCopilot(t, nil)

@@ -76,6 +76,7 @@ func TestRealConformance(t *testing.T) {
 	live.Leave(elsewhere, clitest.AdoptText, clitest.AdoptTool)
 	oneShot.Leave(asLive, clitest.Thinking, clitest.AbortText, clitest.ReplaceText, clitest.AdoptText, clitest.CloseWithTools, clitest.DetachThenAbort)
 	clitest.EachMode(t, clitest.Harness{
+		Real: true,
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, c, _ := real(t, nil)
 			return p, cli.Request{Dir: c.Work, Permission: cli.Bypass}

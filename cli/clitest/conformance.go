@@ -26,6 +26,9 @@ func Conformance(t *testing.T, h Harness) {
 		}
 	}
 	for _, c := range cases {
+		if h.Real && testing.Short() && !slices.Contains(brief(), c.name) {
+			continue
+		}
 		if reason, cannot := h.Cannot[c.name]; cannot {
 			t.Logf("left out, %s: %s", c.name, reason)
 			continue
@@ -41,6 +44,9 @@ func Conformance(t *testing.T, h Harness) {
 		})
 	}
 }
+
+// brief are the cases in which a new version of a real CLI most likely differs from the scripted agent.
+func brief() []Case { return []Case{PlainText, ToolUse, ModelError, AbortTool, ReplaceTool, AdoptTool} }
 
 // EachMode is Conformance in each of the modes that cannot names, with what the agent is not held to in it.
 func EachMode(t *testing.T, h Harness, cannot map[cli.Mode]Cannot) {

@@ -50,6 +50,7 @@ func TestRealConformance(t *testing.T) {
 	oneShot.Leave(elsewhere, clitest.ResumeSession, clitest.Thinking)
 	oneShot.Leave(asLive, clitest.DetachThenAbort, clitest.CloseWithTools)
 	clitest.EachMode(t, clitest.Harness{
+		Real: true,
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, dir, _ := real(t)
 			return p, cli.Request{Dir: dir, Permission: cli.Bypass}

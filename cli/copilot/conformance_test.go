@@ -45,6 +45,7 @@ func TestRealConformance(t *testing.T) {
 	live.Leave(elsewhere, clitest.ModelError)
 	oneShot.Leave(asLive, clitest.FailingTool, clitest.TwoSessions, clitest.Thinking, clitest.AbortText, clitest.ReplaceText, clitest.DetachThenAbort)
 	clitest.EachMode(t, clitest.Harness{
+		Real: true,
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, dir, _ := real(t)
 			return p, cli.Request{Dir: dir, Permission: cli.Bypass}

@@ -48,6 +48,7 @@ func TestRealConformance(t *testing.T) {
 	oneShot.Leave("it sends the model an aborted prompt again, together with the next one", clitest.ReplaceText, clitest.ReplaceTool)
 	live.Leave("its model refuses what is said after a tool that was cut off, so the session goes on in another process", clitest.ReplaceTool)
 	clitest.EachMode(t, clitest.Harness{
+		Real: true,
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, c, _ := real(t, nil)
 			return p, cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel}
