@@ -108,19 +108,11 @@ func TestRetentionRemovesOldUploads(t *testing.T) {
 		}
 	}
 	town.serve()
-	awaitGone(t, filepath.Join(dir, "old.txt"))
+	eventually(t, "the old file to be removed", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "old.txt"))
+		return errors.Is(err, fs.ErrNotExist)
+	})
 	if _, err := os.Stat(filepath.Join(dir, "new.txt")); err != nil {
 		t.Errorf("a file of an hour ago: %v", err)
 	}
-}
-
-// awaitGone waits until there is no file of this path.
-func awaitGone(t testing.TB, path string) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-	}
-	t.Fatalf("%s is still there", path)
 }
