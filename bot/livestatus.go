@@ -13,9 +13,6 @@ func livingLines(id orchestrator.ConversationID, l cli.Living) []string {
 	var lines []string
 	if s, ok := l.Of(id.Key()); ok {
 		line := "Process: " + render.AgentName(s.Agent) + ", " + string(s.Mode)
-		if s.Via != "" {
-			line += " over " + render.Cut(s.Via, 60)
-		}
 		if s.PID > 0 {
 			line += fmt.Sprintf(", pid %d", s.PID)
 		}

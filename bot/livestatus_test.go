@@ -11,7 +11,7 @@ import (
 func TestStatusSaysWhatLives(t *testing.T) {
 	id := orchestrator.ConversationID{Chat: 7}
 	s := cli.SessionStatus{Conversation: id.Key()}
-	s.Agent, s.Mode, s.PID, s.Via, s.Memory = "codex", cli.Live, 42, "app-server", 120<<20
+	s.Agent, s.Mode, s.PID, s.Memory = "codex", cli.Live, 42, 120<<20
 	l := cli.Living{Sessions: []cli.SessionStatus{s}, Processes: 3, MaxProcesses: 4, Memory: 300 << 20, Waiting: 1}
 	for _, tc := range []struct {
 		name string
@@ -19,7 +19,7 @@ func TestStatusSaysWhatLives(t *testing.T) {
 		live cli.Living
 		want string
 	}{
-		{"its own process", id, l, "Process: Codex, live over app-server, pid 42, 120 MB, idle\nAgents alive: 3 of at most 4, 300 MB, 1 waiting for room"},
+		{"its own process", id, l, "Process: Codex, live, pid 42, 120 MB, idle\nAgents alive: 3 of at most 4, 300 MB, 1 waiting for room"},
 		{"no process here", orchestrator.ConversationID{Chat: 8}, l, "Agents alive: 3 of at most 4, 300 MB, 1 waiting for room"},
 		{"nothing known", id, cli.Living{}, ""},
 	} {

@@ -34,7 +34,6 @@ type Auth struct {
 	Path    string // the program that would be run
 	Version string // empty where unknown
 	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …
-	Via     string // the protocol it speaks when live, for an agent that has several; else empty
 	Fix     string // what to do when State is not Authenticated; one sentence
 }
 
@@ -66,11 +65,7 @@ func (s AgentState) String() string {
 	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
 	switch s.Auth.State {
 	case Authenticated:
-		how := string(s.Mode)
-		if s.Mode == Live && s.Auth.Via != "" {
-			how += " over " + s.Auth.Via
-		}
-		return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, how)
+		return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, s.Mode)
 	case Installed:
 		return fmt.Sprintf("%s is not logged in. %s", where, s.Auth.Fix)
 	}

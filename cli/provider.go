@@ -90,7 +90,6 @@ type SessionInfo struct {
 	AgentSessionID AgentSessionID // empty until the agent named it
 	PID            int            // 0 when no process runs
 	Alive          bool           // can take another turn without a new process
-	Via            string         // the protocol it speaks, for an agent that has several; else empty
 }
 
 // Limited is a Provider whose agent does not do all that a permission mode promises.

@@ -252,7 +252,7 @@ func (s *session) Fits(req cli.Request) bool {
 func (s *session) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := cli.SessionInfo{Agent: s.provider.opts.Agent, Mode: cli.Live, AgentSessionID: s.id, Via: Via}
+	info := cli.SessionInfo{Agent: s.provider.opts.Agent, Mode: cli.Live, AgentSessionID: s.id}
 	if !s.closed && !s.detached {
 		info.PID, info.Alive = s.process.Program().PID(), s.process.Alive() && !s.unusable && !s.foreign
 	}

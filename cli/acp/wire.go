@@ -2,9 +2,6 @@ package acp
 
 import "encoding/json"
 
-// Via is the name of the protocol, for users.
-const Via = "ACP"
-
 // protocolVersion is the version of the protocol that is spoken.
 const protocolVersion = 1
 

@@ -46,6 +46,7 @@ func TestCommandLine(t *testing.T) {
 
 // The one table of permission modes.
 func TestPermissionModes(t *testing.T) {
+	var p *Provider
 	tests := map[cli.PermissionMode]permission{
 		cli.Plan:        {mode: "plan", approval: "manual"},
 		cli.Ask:         {mode: "interactive", approval: "manual"},
@@ -59,11 +60,11 @@ func TestPermissionModes(t *testing.T) {
 		if err != nil || !listed || got.mode != want.mode || got.approval != want.approval || got.judged != want.judged {
 			t.Errorf("%s: %+v, %v", mode, got, err)
 		}
-		if Cannot(cli.Live, mode) != "" || (Cannot(cli.OneShot, mode) == "") != (mode == cli.Bypass) {
-			t.Errorf("%s: live cannot %q, one-shot cannot %q", mode, Cannot(cli.Live, mode), Cannot(cli.OneShot, mode))
+		if p.Cannot(cli.Live, mode) != "" || (p.Cannot(cli.OneShot, mode) == "") != (mode == cli.Bypass) {
+			t.Errorf("%s: live cannot %q, one-shot cannot %q", mode, p.Cannot(cli.Live, mode), p.Cannot(cli.OneShot, mode))
 		}
 	}
-	if Cannot(cli.Live, "yolo") == "" {
+	if p.Cannot(cli.Live, "yolo") == "" {
 		t.Error("a mode that is not known can be had")
 	}
 }

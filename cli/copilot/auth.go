@@ -23,7 +23,6 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Version: p.version(ctx)}
 	known, err := p.loggedIn(ctx)
-	auth.Via = p.via(err)
 	env := p.environment(cli.Request{})
 	if cli.Variable(env, "COPILOT_PROVIDER_BASE_URL") != "" {
 		auth.Method = "COPILOT_PROVIDER_BASE_URL"

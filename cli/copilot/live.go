@@ -297,7 +297,7 @@ func (s *live) Fits(req cli.Request) bool {
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.id, Via: viaServer}
+	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.id}
 	if s.server != nil && !s.closed && s.server.Alive() {
 		info.PID, info.Alive = s.server.Program().PID(), true
 	}

@@ -35,10 +35,6 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	}
 	var list modelList
 	err := p.inquire(ctx, "models.list", struct{}{}, &list)
-	if errors.Is(err, errNoServer) {
-		p.noServer.Store(true)
-		return p.acp.Models(ctx)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("ask Copilot for its models: %w", err)
 	}

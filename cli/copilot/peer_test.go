@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -202,19 +201,12 @@ func (p *peer) Begin(_ context.Context, m cli.Mark) error {
 // peerLauncher starts the one peer.
 type peerLauncher struct{ peer *peer }
 
-// Start gives the peer, which speaks the server's protocol alone.
-func (l peerLauncher) Start(_ context.Context, c cli.Command) (cli.Process, error) {
-	if slices.Contains(c.Args, "--acp") {
-		return nil, fs.ErrNotExist
-	}
-	return l.peer, nil
-}
-
-func (l peerLauncher) LookPath(name string) (string, error)        { return name, nil }
-func (l peerLauncher) Left(context.Context) ([]cli.LeftRun, error) { return nil, nil }
-func (l peerLauncher) Discard(context.Context, cli.RunID) error    { return nil }
-func (l peerLauncher) Settled(cli.TurnID)                          {}
-func (l peerLauncher) Knows(time.Time) bool                        { return true }
+func (l peerLauncher) Start(context.Context, cli.Command) (cli.Process, error) { return l.peer, nil }
+func (l peerLauncher) LookPath(name string) (string, error)                    { return name, nil }
+func (l peerLauncher) Left(context.Context) ([]cli.LeftRun, error)             { return nil, nil }
+func (l peerLauncher) Discard(context.Context, cli.RunID) error                { return nil }
+func (l peerLauncher) Settled(cli.TurnID)                                      {}
+func (l peerLauncher) Knows(time.Time) bool                                    { return true }
 func (l peerLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
 	if l.peer.left {
 		return l.peer, nil
@@ -286,12 +278,12 @@ func TestAServerThatCannotBeUsed(t *testing.T) {
 		"too old": {func(p *peer, m message) bool {
 			p.reply(m, `{"ok":true,"protocolVersion":2,"version":"0.9"}`)
 			return true
-		}, cli.BadOutput, "version 0.9 speaks protocol 2"},
+		}, cli.UnknownFailure, "version 0.9 speaks protocol 2, not 3: update it with `copilot update`"},
 		"no server": {func(p *peer, m message) bool {
 			p.stderr = "error: unexpected argument '--headless' found\n"
 			p.die(1)
 			return true
-		}, cli.Refused, "--headless"},
+		}, cli.UnknownFailure, "update it with `copilot update`, or set agents.copilot.mode"},
 		"half a message": {func(p *peer, m message) bool {
 			p.raw("Content-Length: 100\r\n\r\n{\"jsonrpc\":")
 			p.die(0)

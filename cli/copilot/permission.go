@@ -38,8 +38,8 @@ func permissionOf(mode cli.PermissionMode) (permission, error) {
 	return permission{}, fmt.Errorf("Copilot has no permission mode %q", mode)
 }
 
-// Cannot says what a permission mode promises and Copilot does not do when it is run in mode; empty if nothing.
-func Cannot(mode cli.Mode, p cli.PermissionMode) string {
+// Cannot says what a permission mode promises and Copilot does not do when it is run in mode; see cli.Limited.
+func (*Provider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 	m, err := permissionOf(p)
 	switch {
 	case err != nil:

@@ -3,11 +3,8 @@ package copilot
 import (
 	"context"
 	"os"
-	"strings"
-	"sync/atomic"
 
 	"ductor/cli"
-	"ductor/cli/acp"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
 )
@@ -30,12 +27,13 @@ type Options struct {
 type Provider struct {
 	opts Options
 	pool *shared.Pool[*server]
-	acp  *acp.Provider // for a Copilot without the server
-	// noServer is set once Copilot was found to have no server that ductor can speak with.
-	noServer atomic.Bool
 }
 
-var _ cli.Provider = (*Provider)(nil)
+var (
+	_ cli.Provider       = (*Provider)(nil)
+	_ cli.Limited        = (*Provider)(nil)
+	_ cli.ToolRestricter = (*Provider)(nil)
+)
 
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
@@ -45,12 +43,14 @@ func New(o Options) *Provider {
 	}
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: rpc.ContentLength, Version: "2.0"}, newServer)
-	p.acp = p.overACP()
 	return p
 }
 
 // Agent is "copilot".
 func (p *Provider) Agent() cli.Agent { return Agent }
+
+// RestrictsTools says that Copilot obeys Request.Tools; see cli.ToolRestricter.
+func (*Provider) RestrictsTools() {}
 
 // Modes are Live and OneShot; Live is the preferred one.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
@@ -61,7 +61,11 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	case cli.OneShot:
 		return p.newOnce(req), nil
 	case cli.Live:
-		return p.openLive(ctx, req)
+		s := newLive(p, req)
+		if err := s.open(ctx, req); err != nil {
+			return nil, cli.AsFailure(Agent, err)
+		}
+		return s, nil
 	}
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }
@@ -70,10 +74,6 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.adoptOnce(ctx, left, req)
-	}
-	if left.Setting != "" && !strings.HasPrefix(left.Setting, serverKeyPrefix) {
-		s, err := p.acp.Adopt(ctx, left, forACP(req))
-		return wrapped(s, err)
 	}
 	return p.adoptLive(ctx, left, req)
 }

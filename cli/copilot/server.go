@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -60,10 +61,24 @@ func (h *server) connect(ctx context.Context) (version string, err error) {
 		return "", refusal(err)
 	}
 	if hello.Protocol != protocolWant {
-		return "", fmt.Errorf("%w: %w", errNoServer, cli.Failf(cli.BadOutput, Agent,
-			"version %s speaks protocol %d, not %d: update it, or run it one-shot", hello.Version, hello.Protocol, protocolWant))
+		return "", noServer(fmt.Sprintf("version %s speaks protocol %d, not %d", hello.Version, hello.Protocol, protocolWant))
 	}
 	return hello.Version, nil
+}
+
+// refusal is why the server did not shake hands. A program without the server is told from one that failed.
+func refusal(err error) error {
+	var refused *rpc.Error
+	var f *cli.Failure
+	if errors.As(err, &refused) || errors.As(err, &f) && f.Kind == cli.Refused && strings.Contains(f.Detail, "--headless") {
+		return noServer("this version has no server that ductor can speak with")
+	}
+	return err
+}
+
+// noServer is the failure of a Copilot without the server that ductor speaks with.
+func noServer(why string) *cli.Failure {
+	return cli.Failf(cli.UnknownFailure, Agent, "%s: update it with `copilot update`, or set agents.copilot.mode to \"one-shot\", which cannot ask", why)
 }
 
 // IdleNote is empty: connect asks again for what is to be known; see shared.Server.

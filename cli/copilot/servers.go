@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// serverKeyPrefix begins the keys of SDK servers, by which the next process tells them from processes that speak ACP.
+// serverKeyPrefix begins the keys of SDK servers.
 const serverKeyPrefix = "sdk-"
 
 // serverKey is what makes two sessions share a process: its command line and its environment. It is a digest, so
@@ -49,9 +49,6 @@ const probeWait = 15 * time.Second
 
 // Shares is the server that a session for req would be put into; see cli.Sharer.
 func (p *Provider) Shares(req cli.Request) int {
-	if p.noServer.Load() {
-		return p.acp.Shares(forACP(req))
-	}
 	key, _ := p.serverFor(req)
 	return p.pool.PID(key)
 }

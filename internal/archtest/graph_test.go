@@ -53,7 +53,7 @@ var imports = map[string][]string{
 	// A dialect of the Agent Client Protocol builds on the package of that protocol.
 	"cli/gemini":            {"cli", "cli/turn", "cli/acp", "cli/gemini/guard"},
 	"cli/gemini/guard":      {},
-	"cli/copilot":           {"cli", "cli/turn", "cli/acp", "cli/rpc", "cli/shared"},
+	"cli/copilot":           {"cli", "cli/turn", "cli/rpc", "cli/shared"},
 	"internal/config":       {},
 	"heartbeat":             {"orchestrator", "orchestrator/approval", "cli", "heartbeat/schedule"},
 	"heartbeat/schedule":    {},
