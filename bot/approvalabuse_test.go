@@ -20,7 +20,7 @@ func TestPressesThatChangeNothing(t *testing.T) {
 			parts := strings.Split(allow, ":")
 			return s.tap(s.who, m, swap(allow, parts[2], strings.Repeat("A", len(parts[2]))))
 		}, "no longer means anything"},
-		{"an ask that is not there", func(s *approvalRig, m telegram.Message, allow string) string {
+		{"an approval that is not there", func(s *approvalRig, m telegram.Message, allow string) string {
 			parts := strings.Split(allow, ":")
 			return s.tap(s.who, m, swap(allow, parts[1], "NOSUCHASK"))
 		}, "no longer means anything"},
@@ -115,7 +115,7 @@ func TestADoublePressDecidesOnce(t *testing.T) {
 	})
 }
 
-// A pending ask outlives ductor: the same message is gone on with, and what was begun with it too.
+// A pending approval outlives ductor: the same message is gone on with, and what was begun with it too.
 func TestApprovalsOutliveARestart(t *testing.T) {
 	for _, step := range []string{">because", "<because"} {
 		withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
@@ -156,7 +156,7 @@ func TestAnApprovalThatMayBeMissing(t *testing.T) {
 					s.Error("the notice is still there")
 				}
 				if n := strings.Count(s.in.Transcript(), "May Claude"); n != 1 {
-					s.Errorf("the ask is shown %d times", n)
+					s.Errorf("the approval is shown %d times", n)
 				}
 			})
 		})

@@ -16,29 +16,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// The writes that asks add to a turn are steps as well.
+// The writes that approvals add to a turn are steps as well.
 
-func (s mortalStore) OpenAsk(ctx context.Context, a orchestrator.Ask, digest string) (now orchestrator.Ask, err error) {
-	err = s.step("ask", func() (err error) { now, err = s.DB.OpenAsk(ctx, a, digest); return err })
+func (s mortalStore) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (now orchestrator.Approval, err error) {
+	err = s.step("ask", func() (err error) { now, err = s.DB.OpenApproval(ctx, a, digest); return err })
 	return now, err
 }
 
-func (s mortalStore) SetAskShown(ctx context.Context, id orchestrator.AskID, state orchestrator.SendState, message int) error {
-	return s.step("ask "+string(state), func() error { return s.DB.SetAskShown(ctx, id, state, message) })
+func (s mortalStore) SetApprovalShown(ctx context.Context, id orchestrator.ApprovalID, state orchestrator.SendState, message int) error {
+	return s.step("ask "+string(state), func() error { return s.DB.SetApprovalShown(ctx, id, state, message) })
 }
 
-func (s mortalStore) DecideAsk(ctx context.Context, d orchestrator.AskDecision) (now orchestrator.Ask, won bool, err error) {
-	err = s.step("decide", func() (err error) { now, won, err = s.DB.DecideAsk(ctx, d); return err })
+func (s mortalStore) DecideApproval(ctx context.Context, d orchestrator.ApprovalDecision) (now orchestrator.Approval, won bool, err error) {
+	err = s.step("decide", func() (err error) { now, won, err = s.DB.DecideApproval(ctx, d); return err })
 	return now, won, err
 }
 
-func (s mortalStore) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) (all []orchestrator.Ask, err error) {
+func (s mortalStore) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) (all []orchestrator.Approval, err error) {
 	err = s.step("withdraw", func() (err error) { all, err = s.DB.WithdrawTurn(ctx, turn, at); return err })
 	return all, err
 }
 
 // TestNoDeathLosesOrDoublesAnApproval kills ductor between any two writes while an agent asks and a person denies it
-// with a reason, and starts it again while the agent waits: the ask is in the chat once, or a notice that it
+// with a reason, and starts it again while the agent waits: the approval is in the chat once, or a notice that it
 // may be; it can be decided; the agent is told once, and what was said to it.
 func TestNoDeathLosesOrDoublesAnApproval(t *testing.T) {
 	ask := bash("a", "make")
@@ -93,7 +93,7 @@ func askAndDie(t *testing.T, ask cli.ApprovalAsked, at int, after bool) (steps [
 		if err := second.stop(enough); err != nil {
 			t.Errorf("the second ductor ended with %v", err)
 		}
-		h.checkAsk(t, agent)
+		h.checkApproval(t, agent)
 		if t.Failed() {
 			t.Logf("told %q, steps %q\n%s\n%s", agent.toldAll(), life.log, h.chat.Transcript(), h.log)
 		}
@@ -125,11 +125,11 @@ func (h *house) denyWithReason(reason string) {
 	synctest.Wait()
 }
 
-func (h *house) checkAsk(t *testing.T, agent *askingAgent) {
+func (h *house) checkApproval(t *testing.T, agent *askingAgent) {
 	t.Helper()
 	shown := h.chat.Transcript()
 	if n := strings.Count(shown, "May Claude"); n > 1 || n == 0 && !strings.Contains(shown, "Interrupted") {
-		t.Errorf("the ask is shown %d times", n)
+		t.Errorf("the approval is shown %d times", n)
 	}
 	if told := agent.toldAll(); len(told) > 1 || len(told) == 1 && !slices.Equal(told, []string{"a false no[]"}) {
 		t.Errorf("the agent was told %q", told)

@@ -27,14 +27,14 @@ type askingAgent struct {
 	steer func(text string) error // nil: it takes nothing while it works
 
 	mu    sync.Mutex
-	waits map[cli.AskID]chan cli.Decision
+	waits map[cli.ApprovalID]chan cli.Decision
 	told  []string
 	given []string      // the prompts
 	gone  chan struct{} // closed when it is to give up
 }
 
 func agentAsking(evs ...cli.Event) *askingAgent {
-	return &askingAgent{asks: evs, waits: make(map[cli.AskID]chan cli.Decision)}
+	return &askingAgent{asks: evs, waits: make(map[cli.ApprovalID]chan cli.Decision)}
 }
 
 func (p *askingAgent) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -83,7 +83,7 @@ func (p *askingAgent) ask(ctx context.Context, agent cli.Agent, emit func(cli.Ev
 		select {
 		case <-wait:
 		case <-p.gone:
-			emit(cli.AskWithdrawn{ID: idOf(p.asks[i])})
+			emit(cli.ApprovalWithdrawn{ID: idOf(p.asks[i])})
 		case <-ctx.Done():
 			return cli.Cut(ctx, agent)
 		}
@@ -94,14 +94,14 @@ func (p *askingAgent) ask(ctx context.Context, agent cli.Agent, emit func(cli.Ev
 	return r
 }
 
-func idOf(ev cli.Event) cli.AskID {
+func idOf(ev cli.Event) cli.ApprovalID {
 	if a, ok := ev.(cli.ApprovalAsked); ok {
 		return a.ID
 	}
 	return ev.(cli.QuestionAsked).ID
 }
 
-func (p *askingAgent) Decide(_ context.Context, _ cli.TurnID, id cli.AskID, d cli.Decision) error {
+func (p *askingAgent) Decide(_ context.Context, _ cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	if p.life != nil && p.life.isDead() {
 		return errDead
 	}
@@ -138,7 +138,7 @@ func (p *askingAgent) toldAll() []string {
 }
 
 // bash is a request to run a command.
-func bash(id cli.AskID, command string) cli.ApprovalAsked {
+func bash(id cli.ApprovalID, command string) cli.ApprovalAsked {
 	input, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
 		panic(err)
@@ -210,7 +210,7 @@ func (s *approvalRig) settle() {
 	synctest.Wait()
 }
 
-// card is the message that shows an ask.
+// card is the message that shows an approval.
 func (s *approvalRig) card(part string) telegram.Message {
 	s.Helper()
 	s.settle()

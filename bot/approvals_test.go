@@ -45,7 +45,7 @@ func TestApprovalsByButton(t *testing.T) {
 					s.Errorf("rules %q, want %q", got, tc.rules)
 				}
 				if n := len(s.in.View().FromBot()); n != 2 {
-					s.Errorf("%d messages, want the ask and the answer", n)
+					s.Errorf("%d messages, want the approval and the answer", n)
 				}
 			})
 		})

@@ -20,14 +20,14 @@ type Chat struct {
 }
 
 var (
-	_ orchestrator.Chat = (*Chat)(nil)
-	_ orchestrator.Asks = (*Chat)(nil)
+	_ orchestrator.Chat           = (*Chat)(nil)
+	_ orchestrator.ApprovalScreen = (*Chat)(nil)
 )
 
-// ShowAsk shows an approval or a question, or its new state. The bot sends what is shown before Run then.
-func (c *Chat) ShowAsk(a orchestrator.Ask) {
+// ShowApproval shows an approval or a question, or its new state. The bot sends what is shown before Run then.
+func (c *Chat) ShowApproval(a orchestrator.Approval) {
 	c.approvals.Show(a)
-	if a.State != orchestrator.AskOpen && c.approvals.Hint(a.Conversation) == "" {
+	if a.State != orchestrator.ApprovalOpen && c.approvals.Hint(a.Conversation) == "" {
 		c.queue.unhint(a.Conversation)
 	}
 }

@@ -22,21 +22,21 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		approvals := approval.New(approval.Options{Outbox: out, Client: w, Journal: bottest.NewJournal(), Log: slog.New(slog.DiscardHandler), Now: time.Now})
 		approvals.Attach(NewDeskFake(newJournalFake()))
 		chat := &Chat{approvals: approvals, queue: newQueueCards(out, w, bottest.NewJournal(), slog.New(slog.DiscardHandler))}
-		ask := orchestrator.Ask{
+		approval := orchestrator.Approval{
 			ID: "1", Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude", Nonce: "n",
-			State: orchestrator.AskOpen, Approval: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"},
+			State: orchestrator.ApprovalOpen, Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"},
 		}
-		chat.ShowAsk(ask)
-		waits := orchestrator.Turn{ID: "turn2", Prompt: orchestrator.Prompt{Conversation: ask.Conversation}}
-		ask.State = orchestrator.AskAllowed
+		chat.ShowApproval(approval)
+		waits := orchestrator.Turn{ID: "turn2", Prompt: orchestrator.Prompt{Conversation: approval.Conversation}}
+		approval.State = orchestrator.ApprovalAllowed
 		var decided sync.WaitGroup
 		chat.queue.queued(waits, 1, func() string {
-			hint := approvals.Hint(ask.Conversation)
+			hint := approvals.Hint(approval.Conversation)
 			if chat.queue.mu.TryLock() { // what is decided now must find the card
 				t.Error("a decision can come between the hint and the card")
 				chat.queue.mu.Unlock()
 			}
-			decided.Go(func() { chat.ShowAsk(ask) })
+			decided.Go(func() { chat.ShowApproval(approval) })
 			return hint
 		})
 		decided.Wait()

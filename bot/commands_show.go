@@ -35,8 +35,8 @@ func statusText(st orchestrator.Status, now time.Time) string {
 		case orchestrator.RightsOfMember:
 			lines = append(lines, "It runs for a member who is not listed. "+cron.RightsLine(r.Rights))
 		}
-		if r.Asks > 0 {
-			lines = append(lines, "The agent waits for an answer to "+render.Count(r.Asks, "thing", "things")+" it asked above")
+		if r.Approvals > 0 {
+			lines = append(lines, "The agent waits for an answer to "+render.Count(r.Approvals, "thing", "things")+" it asked above")
 		}
 	} else {
 		lines = append(lines, "Nothing is running")

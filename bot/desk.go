@@ -12,8 +12,19 @@ import (
 //
 // Methods answer quickly: none waits for an agent to start or to end. Safe for concurrent use.
 type Desk interface {
-	orchestrator.AskDesk
+	orchestrator.Approvals
 	menu.Service
+
+	// Steer hands a waiting prompt to the turn that runs, as a part of it: it will have no turn of its own.
+	// ErrNotWaiting if it no longer waits or nothing runs. ErrCannotSteer when the agent takes nothing now: it
+	// waits on, as the first. ErrSteerUnknown when it is unknown whether it arrived: it is shown as interrupted.
+	Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
+	// Interrupt ends the turn that runs and runs the waiting one next; the rest of the queue stays.
+	// ErrNotWaiting if it no longer waits.
+	Interrupt(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
+	// Restart ends a turn that runs and runs its prompt with another text next. ErrNoTurn if it does not run,
+	// ErrElsewhere, and ErrRepeated on a second press.
+	Restart(ctx context.Context, running cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error)
 
 	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
 	Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)

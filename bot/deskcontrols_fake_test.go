@@ -11,19 +11,19 @@ import (
 
 // What deskFake does about asks: nothing is asked, rules and modes are recorded.
 
-func (d *deskFake) Decide(context.Context, orchestrator.AskID, string, orchestrator.Press, orchestrator.Verdict) (orchestrator.Ask, error) {
-	return orchestrator.Ask{}, orchestrator.ErrNoAsk
+func (d *deskFake) Decide(context.Context, orchestrator.ApprovalID, string, orchestrator.Press, orchestrator.Verdict) (orchestrator.Approval, error) {
+	return orchestrator.Approval{}, orchestrator.ErrNoApproval
 }
 
-func (d *deskFake) Ask(context.Context, orchestrator.AskID, orchestrator.ConversationID) (orchestrator.Ask, error) {
-	return orchestrator.Ask{}, orchestrator.ErrNoAsk
+func (d *deskFake) Approval(context.Context, orchestrator.ApprovalID, orchestrator.ConversationID) (orchestrator.Approval, error) {
+	return orchestrator.Approval{}, orchestrator.ErrNoApproval
 }
 
-func (d *deskFake) AskAt(context.Context, orchestrator.ConversationID, int) (orchestrator.Ask, error) {
-	return orchestrator.Ask{}, orchestrator.ErrNoAsk
+func (d *deskFake) ApprovalAt(context.Context, orchestrator.ConversationID, int) (orchestrator.Approval, error) {
+	return orchestrator.Approval{}, orchestrator.ErrNoApproval
 }
 
-func (d *deskFake) AskShown(_ context.Context, id orchestrator.AskID, state orchestrator.SendState, message int) error {
+func (d *deskFake) ApprovalShown(_ context.Context, id orchestrator.ApprovalID, state orchestrator.SendState, message int) error {
 	d.note("shown %s %s %d", id, state, message)
 	return d.fail
 }

@@ -66,7 +66,7 @@ type Session interface {
 type Decider interface {
 	// Decide answers an ApprovalAsked or a QuestionAsked of the turn that runs. It returns when the answer is
 	// on its way to the agent; ErrNotAsked if nothing of this id waits. Safe for concurrent use.
-	Decide(ctx context.Context, ask AskID, d Decision) error
+	Decide(ctx context.Context, id ApprovalID, d Decision) error
 }
 
 // Steerer is a Session whose agent takes a message while a turn runs.

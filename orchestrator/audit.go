@@ -33,7 +33,7 @@ type AuditEntry struct {
 	What         AuditKind
 	Conversation ConversationID
 	Turn         cli.TurnID
-	Ask          AskID
+	Approval     ApprovalID
 	Call         cli.ToolID // of AuditRan; stored once a turn
 	Agent        cli.Agent
 	Tool         string // empty for questions

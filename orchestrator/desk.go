@@ -48,12 +48,12 @@ type Stopping struct {
 
 // RunningTurn is the turn a conversation is busy with.
 type RunningTurn struct {
-	Turn    cli.TurnID
-	Title   string // first words of its prompt
-	Message int    // the person's message it was made of
-	Started time.Time
-	Asks    int // what its agent waits for people with
-	Rights  Rights
+	Turn      cli.TurnID
+	Title     string // first words of its prompt
+	Message   int    // the person's message it was made of
+	Started   time.Time
+	Approvals int // what its agent waits for people with
+	Rights    Rights
 }
 
 // Status is what a conversation is set to and busy with.

@@ -63,13 +63,13 @@ type anyJobs interface{ Jobs }
 // auditedJobs are Jobs of which every change that a user makes is audited, after it was made.
 type auditedJobs struct {
 	anyJobs
-	store AskStore
+	store ApprovalStore
 	now   func() time.Time
 	log   *slog.Logger
 }
 
 // AuditJobs gives jobs of which every change that a user makes is audited.
-func AuditJobs(jobs Jobs, store AskStore, now func() time.Time, log *slog.Logger) Jobs {
+func AuditJobs(jobs Jobs, store ApprovalStore, now func() time.Time, log *slog.Logger) Jobs {
 	return auditedJobs{jobs, store, now, log}
 }
 

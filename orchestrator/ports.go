@@ -12,7 +12,7 @@ import (
 // Every method is one transaction and durable when it returns. Errors are wrapped and final: the caller
 // does not retry. Safe for concurrent use.
 type Store interface {
-	AskStore
+	ApprovalStore
 	QueueStore
 
 	// Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
@@ -71,7 +71,7 @@ type Gateway interface {
 	// Settled says that the outcome of a turn is recorded.
 	Settled(turn cli.TurnID)
 	// Decide hands a decision to the agent of a turn that runs; cli.ErrNotAsked if nothing of this id waits.
-	Decide(ctx context.Context, turn cli.TurnID, ask cli.AskID, d cli.Decision) error
+	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
 	// Steer adds req's prompt to a turn that runs; cli.ErrNoTurn if none takes it, errors.ErrUnsupported if
 	// the agent never does. After any other error it is unknown whether it arrived.
 	Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error

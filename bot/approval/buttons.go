@@ -13,8 +13,8 @@ type button struct {
 	op   operation
 }
 
-// keyboard makes buttons that carry the id and the nonce of an ask, so they work after a restart too.
-func keyboard(a orchestrator.Ask, rows ...[]button) tgapi.Keyboard {
+// keyboard makes buttons that carry the id and the nonce of an approval, so they work after a restart too.
+func keyboard(a orchestrator.Approval, rows ...[]button) tgapi.Keyboard {
 	var k tgapi.Keyboard
 	for _, row := range rows {
 		var buttons []tgapi.Button
@@ -31,8 +31,8 @@ func keyboard(a orchestrator.Ask, rows ...[]button) tgapi.Keyboard {
 }
 
 // approvalButtons are the buttons of an open approval.
-func approvalButtons(a orchestrator.Ask, s *subject) tgapi.Keyboard {
-	if a.Approval.Tool == cli.ProjectTool {
+func approvalButtons(a orchestrator.Approval, s *subject) tgapi.Keyboard {
+	if a.Request.Tool == cli.ProjectTool {
 		return projectButtons(a, s)
 	}
 	first, wider := []button{{"⛔ Deny", opDeny}}, []button{}
@@ -47,14 +47,14 @@ func approvalButtons(a orchestrator.Ask, s *subject) tgapi.Keyboard {
 	}
 	last := []button{{"Deny with reason…", opReason}}
 	label := func(f cli.Field) bool { return f.Weight == cli.LabelField }
-	if s.cut || unreadFor(a, orchestrator.AllowSession) || unreadFor(a, orchestrator.AllowPattern) || slices.ContainsFunc(a.Approval.Fields, label) {
+	if s.cut || unreadFor(a, orchestrator.AllowSession) || unreadFor(a, orchestrator.AllowPattern) || slices.ContainsFunc(a.Request.Fields, label) {
 		last = append(last, button{"📄 Full text", opFullText})
 	}
 	return keyboard(a, first, wider, last)
 }
 
 // projectButtons are the buttons of a request to use the settings of a project: use them until they change, or leave them out.
-func projectButtons(a orchestrator.Ask, s *subject) tgapi.Keyboard {
+func projectButtons(a orchestrator.Approval, s *subject) tgapi.Keyboard {
 	row := []button{{"Without them", opDeny}}
 	if gateOf(a, s) != gateShut && a.Rule != "" {
 		row = append([]button{{"✅ Use them", opPattern}}, row...)

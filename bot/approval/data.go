@@ -29,7 +29,7 @@ const (
 	opWords       operation = "w" // the next message is the answer
 	opNext        operation = "n" // the next question, or send the answers
 	opOption      operation = "o"
-	opShow        operation = "h" // of the notice that an ask may be missing: show it there
+	opShow        operation = "h" // of the notice that an approval may be missing: show it there
 )
 
 // choice is the decision that the operation is, if it is one.
@@ -49,7 +49,7 @@ func (op operation) choice() (orchestrator.Choice, bool) {
 
 // buttonData is the data of a button.
 type buttonData struct {
-	id               orchestrator.AskID
+	id               orchestrator.ApprovalID
 	nonce            string
 	op               operation
 	question, option int // for opOption; question also for opNext and opWords
@@ -67,7 +67,7 @@ func (p buttonData) encode() (string, bool) {
 	return tgapi.ButtonData(Action, what)
 }
 
-// parseButtonData undoes encode, without the action. Anybody can make such data: it names an ask and an operation, and
+// parseButtonData undoes encode, without the action. Anybody can make such data: it names an approval and an operation, and
 // proves nothing before its nonce is compared.
 func parseButtonData(what string) (buttonData, bool) {
 	id, rest, ok := strings.Cut(what, ":")
@@ -75,7 +75,7 @@ func parseButtonData(what string) (buttonData, bool) {
 	if !ok || !ok2 || id == "" || nonce == "" || op == "" {
 		return buttonData{}, false
 	}
-	p := buttonData{id: orchestrator.AskID(id), nonce: nonce, op: operation(op[:1])}
+	p := buttonData{id: orchestrator.ApprovalID(id), nonce: nonce, op: operation(op[:1])}
 	switch p.op {
 	case opOnce, opShowSession, opSession, opShowPattern, opPattern, opDeny, opReason, opFullText, opBack, opShow:
 		return p, len(op) == 1

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// draft is the progress of the users with an open ask: what its message shows, the answers so far, and the user whose
+// draft is the progress of the users with an open approval: what its message shows, the answers so far, and the user whose
 // words it waits for. The journal keeps it, except for secret words.
 type draft struct {
 	View     operation             `json:"view,omitempty"` // opShowSession, opShowPattern, opReason, opWords or empty
@@ -23,7 +23,7 @@ type draft struct {
 	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text, so the approval can be allowed
 }
 
-// wordsPatience is how long an ask waits for words: a later message is a prompt.
+// wordsPatience is how long an approval waits for words: a later message is a prompt.
 const wordsPatience = 10 * time.Minute
 
 // listen waits for the words of a user.
@@ -31,7 +31,7 @@ func (d *draft) listen(view operation, p orchestrator.PersonID, now time.Time) {
 	d.View, d.From, d.Until = view, p, now.Add(wordsPatience)
 }
 
-// waits says whether the next message of a user, or reply to this ask, holds the words.
+// waits says whether the next message of a user, or reply to this approval, holds the words.
 func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
 }
@@ -115,7 +115,7 @@ func (d draft) complete(questions []cli.Question) bool {
 }
 
 // forward goes to the next question; true if there is none.
-func (d *draft) forward(a orchestrator.Ask) bool {
+func (d *draft) forward(a orchestrator.Approval) bool {
 	if d.Question+1 == len(a.Questions) {
 		return true
 	}

@@ -18,8 +18,8 @@ const (
 
 // press changes a draft by a button of a user that decides nothing. It returns the short answer to a press that does
 // nothing.
-func (d *draft) press(a orchestrator.Ask, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, string) {
-	if a.Approval == nil {
+func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, string) {
+	if a.Request == nil {
 		return d.pressQuestion(a, user, now, pressed)
 	}
 	switch op := pressed.op; {
@@ -36,7 +36,7 @@ func (d *draft) press(a orchestrator.Ask, user orchestrator.PersonID, now time.T
 }
 
 // pressQuestion chooses, goes forward and goes back.
-func (d *draft) pressQuestion(a orchestrator.Ask, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, string) {
+func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, string) {
 	q := a.Questions[d.Question]
 	switch pressed.op {
 	case opBack:

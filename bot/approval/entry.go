@@ -11,20 +11,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// entry is one ask and its message. The lock of Screen guards it. The screen keeps it until the ask is over and the chat
+// entry is one approval and its message. The lock of Screen guards it. The screen keeps it until the approval is over and the chat
 // shows that.
 type entry struct {
 	// These never change.
-	id   orchestrator.AskID
+	id   orchestrator.ApprovalID
 	conv orchestrator.ConversationID
 	log  *slog.Logger
 
-	ask    orchestrator.Ask
-	draft  draft
-	loaded bool // draft is what the journal has
+	approval orchestrator.Approval
+	draft    draft
+	loaded   bool // draft is what the journal has
 
 	// state and message are what the service recorded last. Unknown with a message means that the message is the
-	// notice that the ask may be missing; with noNotice, that notice may be missing too.
+	// notice that the approval may be missing; with noNotice, that notice may be missing too.
 	state   orchestrator.SendState
 	message int
 	shown   string // fingerprint of what the message shows; empty if unknown
@@ -36,7 +36,7 @@ type entry struct {
 // noNotice takes the place of the number of a notice that may be missing.
 const noNotice = -1
 
-// fallbacks is a set of other ways to show an ask, which Telegram's answers made necessary.
+// fallbacks is a set of other ways to show an approval, which Telegram's answers made necessary.
 type fallbacks uint8
 
 const (
@@ -45,15 +45,15 @@ const (
 	sentTwice                               // a user deleted the message
 )
 
-// entryOfLocked is the entry of an ask. A new one continues with the message that the ask names.
-func (s *Screen) entryOfLocked(a orchestrator.Ask) *entry {
+// entryOfLocked is the entry of an approval. A new one continues with the message that the approval names.
+func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	if e := s.entries[a.ID]; e != nil {
 		return e
 	}
 	e := &entry{
 		id: a.ID, conv: a.Conversation,
-		log: s.log.With("turn", a.Turn, "chat", a.Conversation.Chat, "topic", a.Conversation.Topic),
-		ask: a, state: a.Sent, message: a.Message,
+		log:      s.log.With("turn", a.Turn, "chat", a.Conversation.Chat, "topic", a.Conversation.Topic),
+		approval: a, state: a.Sent, message: a.Message,
 	}
 	switch a.Sent {
 	case "", orchestrator.Pending:
@@ -65,7 +65,7 @@ func (s *Screen) entryOfLocked(a orchestrator.Ask) *entry {
 	return e
 }
 
-func (e *entry) open() bool { return e.ask.State == orchestrator.AskOpen }
+func (e *entry) open() bool { return e.approval.State == orchestrator.ApprovalOpen }
 
 // shownIn is the conversation that has the message.
 func (e *entry) shownIn() orchestrator.ConversationID {
@@ -81,9 +81,9 @@ func (s *Screen) viewLocked(e *entry) (render.Text, tgapi.Keyboard) {
 	var t render.Text
 	var k tgapi.Keyboard
 	if e.state == orchestrator.Unknown && e.open() {
-		t, k = drawMissing(e.ask)
+		t, k = drawMissing(e.approval)
 	} else {
-		t, k = draw(e.ask, e.draft, s.nameOfLocked(e.ask))
+		t, k = draw(e.approval, e.draft, s.nameOfLocked(e.approval))
 	}
 	if e.tried&inMainTopic != 0 {
 		if noted := render.Concat(render.Styled(render.Italic, render.MovedNote), t); render.Fits(noted, render.MessageLimit) {
@@ -100,8 +100,8 @@ func fingerprint(t render.Text, k tgapi.Keyboard) string {
 	return render.Fingerprint(t) + fmt.Sprint(k)
 }
 
-// enter is the entry of an ask, with its draft.
-func (s *Screen) enter(ctx context.Context, a orchestrator.Ask) (*entry, error) {
+// enter is the entry of an approval, with its draft.
+func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, error) {
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
 	s.mu.Unlock()
@@ -109,12 +109,12 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Ask) (*entry, error) 
 }
 
 // draftKey is the key of a draft in the journal.
-func draftKey(id orchestrator.AskID) string { return "ask:" + string(id) }
+func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
 // load reads the draft of the previous process, once.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
-	loaded, questions := e.loaded, e.ask.Questions
+	loaded, questions := e.loaded, e.approval.Questions
 	s.mu.Unlock()
 	if loaded {
 		return nil
@@ -138,7 +138,7 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 // change changes the draft of an entry by f, saves it and shows it, unless f returns false.
 func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	s.mu.Lock()
-	d, questions := e.draft.clone(), e.ask.Questions
+	d, questions := e.draft.clone(), e.approval.Questions
 	if !f(&d) {
 		s.mu.Unlock()
 		return d, nil
@@ -194,13 +194,13 @@ func (s *Screen) removeNotice(e *entry, message int) {
 	})
 }
 
-// correct shows the end of an ask in a message that still had buttons.
-func (s *Screen) correct(e *entry, a orchestrator.Ask, message int) {
-	if a.ID != e.id || a.State == orchestrator.AskOpen || message <= 0 {
+// correct shows the end of an approval in a message that still had buttons.
+func (s *Screen) correct(e *entry, a orchestrator.Approval, message int) {
+	if a.ID != e.id || a.State == orchestrator.ApprovalOpen || message <= 0 {
 		return
 	}
 	s.mu.Lock()
-	e.ask = a
+	e.approval = a
 	own := e.message == message
 	if own {
 		e.shown = ""

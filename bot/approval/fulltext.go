@@ -14,9 +14,9 @@ import (
 const fullTextMax = 16
 
 // fullText is everything that there is to decide on, in at most fullTextMax messages and one that says so.
-func fullText(a orchestrator.Ask) []render.Text {
+func fullText(a orchestrator.Approval) []render.Text {
 	var lines []render.Text
-	if a.Approval != nil {
+	if a.Request != nil {
 		lines = fullApproval(a)
 	}
 	for _, q := range a.Questions {
@@ -32,22 +32,22 @@ func fullText(a orchestrator.Ask) []render.Text {
 	return out
 }
 
-func fullApproval(a orchestrator.Ask) []render.Text {
-	ask := a.Approval
-	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(ask.Tool)))}
-	labels, fields := partition(ask.Fields)
+func fullApproval(a orchestrator.Approval) []render.Text {
+	req := a.Request
+	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(req.Tool)))}
+	labels, fields := partition(req.Fields)
 	block := func(language, text string) {
 		if shown, _ := folded(render.Revealed(strings.Trim(text, "\n"))); strings.TrimSpace(shown) != "" {
 			lines = append(lines, render.CodeBlock(language, shown))
 		}
 	}
-	block("", cmp.Or(ask.Detail, ask.Title))
-	for _, ch := range ask.Changes {
+	block("", cmp.Or(req.Detail, req.Title))
+	for _, ch := range req.Changes {
 		lines = append(lines, render.Plain(changeIcon(ch.Kind)+" "+render.OneLine(render.Revealed(ch.Path))))
 		block("diff", ch.Diff)
 	}
 	block("", fullFields(fields))
-	if reason, _ := folded(render.Revealed(ask.Reason)); strings.TrimSpace(reason) != "" {
+	if reason, _ := folded(render.Revealed(req.Reason)); strings.TrimSpace(reason) != "" {
 		lines = append(lines, render.Plain("It says:"), render.CodeBlock("", reason))
 	}
 	lines = append(lines, fullRules(a)...)
@@ -77,7 +77,7 @@ func fullFields(fields []cli.Field) string {
 }
 
 // fullRules are the rules that the message of the approval cannot show whole.
-func fullRules(a orchestrator.Ask) (lines []render.Text) {
+func fullRules(a orchestrator.Approval) (lines []render.Text) {
 	for _, rule := range []string{a.SessionRule, a.Rule} {
 		if _, cut := shownRule(rule); cut {
 			shown, _ := folded(render.Revealed(rule))
@@ -97,16 +97,16 @@ func fullQuestion(q cli.Question) []render.Text {
 }
 
 // fullTextTooLong says whether fullText cuts anything but fields that only name the request.
-func fullTextTooLong(a orchestrator.Ask) bool {
-	short := *a.Approval
+func fullTextTooLong(a orchestrator.Approval) bool {
+	short := *a.Request
 	_, short.Fields = partition(short.Fields)
-	a.Approval = &short
-	ask := a.Approval
-	texts := []string{ask.Detail, ask.Title, ask.Reason}
-	for _, ch := range ask.Changes {
+	a.Request = &short
+	req := a.Request
+	texts := []string{req.Detail, req.Title, req.Reason}
+	for _, ch := range req.Changes {
 		texts = append(texts, ch.Path, ch.Diff)
 	}
-	for _, f := range ask.Fields {
+	for _, f := range req.Fields {
 		texts = append(texts, f.Name, f.Value)
 	}
 	bytes := len(a.SessionRule) + len(a.Rule)

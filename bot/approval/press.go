@@ -36,32 +36,32 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 		return render.StaleButton, nil, nil
 	}
 	p.By.Conversation = s.home(p.By.Conversation, p.Message)
-	ask, err := s.service.Ask(ctx, pressed.id, p.By.Conversation)
+	approval, err := s.service.Approval(ctx, pressed.id, p.By.Conversation)
 	switch {
 	case err != nil:
-		answer, err = refusal(orchestrator.Ask{}, err)
+		answer, err = refusal(orchestrator.Approval{}, err)
 		return answer, nil, err
-	case subtle.ConstantTimeCompare([]byte(ask.Nonce), []byte(pressed.nonce)) != 1:
+	case subtle.ConstantTimeCompare([]byte(approval.Nonce), []byte(pressed.nonce)) != 1:
 		return render.StaleButton, nil, nil
-	case !slices.Contains(ask.Approvers, p.By.Person):
+	case !slices.Contains(approval.Approvers, p.By.Person):
 		return textNotApprover, nil, nil
 	}
 	s.remember(p.By.Person, p.Name)
-	e, err := s.enter(ctx, ask)
+	e, err := s.enter(ctx, approval)
 	if err != nil {
 		return "", nil, err
 	}
 	if err := s.find(ctx, e, p.Message, pressed.op); err != nil {
 		return "", nil, err
 	}
-	if pressed.op == opFullText && whyOver(ask, s.now()) == nil {
-		return s.openFullText(ctx, e, ask, p)
+	if pressed.op == opFullText && whyOver(approval, s.now()) == nil {
+		return s.openFullText(ctx, e, approval, p)
 	}
-	answer, err = s.pressed(ctx, e, ask, p, pressed)
+	answer, err = s.pressed(ctx, e, approval, p, pressed)
 	return answer, nil, err
 }
 
-func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Ask, p Press, pressed buttonData) (string, error) {
+func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval, p Press, pressed buttonData) (string, error) {
 	if choice, decides := pressed.op.choice(); decides {
 		if why := s.unseen(e, a, choice); why != "" {
 			return why, nil
@@ -75,62 +75,62 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Ask, p Pr
 	return s.advance(ctx, e, a, p, pressed)
 }
 
-// whyOver says why a user can do nothing about an ask any more.
-func whyOver(a orchestrator.Ask, now time.Time) error {
+// whyOver says why a user can do nothing about an approval any more.
+func whyOver(a orchestrator.Approval, now time.Time) error {
 	switch {
-	case a.State == orchestrator.AskExpired, a.State == orchestrator.AskOpen && !now.Before(a.Expires):
-		return orchestrator.ErrAskExpired
-	case a.State == orchestrator.AskWithdrawn:
-		return orchestrator.ErrAskWithdrawn
-	case a.State != orchestrator.AskOpen:
-		return orchestrator.ErrAskDecided
+	case a.State == orchestrator.ApprovalExpired, a.State == orchestrator.ApprovalOpen && !now.Before(a.Expires):
+		return orchestrator.ErrApprovalExpired
+	case a.State == orchestrator.ApprovalWithdrawn:
+		return orchestrator.ErrApprovalWithdrawn
+	case a.State != orchestrator.ApprovalOpen:
+		return orchestrator.ErrApprovalDecided
 	}
 	return nil
 }
 
-// decide has the service decide, and corrects a message that still shows an open ask.
-func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Ask, by orchestrator.Press, message int, v orchestrator.Verdict) (orchestrator.Ask, error) {
+// decide has the service decide, and corrects a message that still shows an open approval.
+func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, message int, v orchestrator.Verdict) (orchestrator.Approval, error) {
 	now, err := s.service.Decide(ctx, a.ID, a.Nonce, by, v)
 	s.correct(e, now, message)
 	return now, err
 }
 
 // decideByPress decides, and says what came of it.
-func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.Ask, p Press, v orchestrator.Verdict) (string, error) {
+func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.Approval, p Press, v orchestrator.Verdict) (string, error) {
 	now, err := s.decide(ctx, e, a, p.By, p.Message, v)
 	switch {
 	case err != nil:
 		return refusal(now, err)
-	case now.State == orchestrator.AskAllowed:
+	case now.State == orchestrator.ApprovalAllowed:
 		return "Allowed.", nil
-	case now.State == orchestrator.AskAnswered:
+	case now.State == orchestrator.ApprovalAnswered:
 		return "Sent to the agent.", nil
-	case now.Approval == nil:
+	case now.Request == nil:
 		return "The agent is told that you do not answer.", nil
 	}
 	return "Denied.", nil
 }
 
 // refusal says why nothing changed. It returns an error about which users can do nothing.
-func refusal(a orchestrator.Ask, err error) (string, error) {
+func refusal(a orchestrator.Approval, err error) (string, error) {
 	switch {
-	case errors.Is(err, orchestrator.ErrNoAsk), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrBadChoice):
+	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrBadChoice):
 		return render.StaleButton, nil
 	case errors.Is(err, orchestrator.ErrNotApprover):
 		return textNotApprover, nil
-	case errors.Is(err, orchestrator.ErrAskExpired):
+	case errors.Is(err, orchestrator.ErrApprovalExpired):
 		return "Too late: the time to decide this is over, and it was denied.", nil
-	case errors.Is(err, orchestrator.ErrAskWithdrawn):
+	case errors.Is(err, orchestrator.ErrApprovalWithdrawn):
 		return "Too late: the agent no longer waits for this.", nil
-	case errors.Is(err, orchestrator.ErrAskDecided):
+	case errors.Is(err, orchestrator.ErrApprovalDecided):
 		return "This was decided before: " + string(a.State) + ".", nil
 	}
 	return "", err
 }
 
 // unseen says why a user who was not shown all of an approval cannot allow it; empty if the user can.
-func (s *Screen) unseen(e *entry, a orchestrator.Ask, choice orchestrator.Choice) string {
-	if a.State != orchestrator.AskOpen || a.Approval == nil || choice == orchestrator.Deny {
+func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.Choice) string {
+	if a.State != orchestrator.ApprovalOpen || a.Request == nil || choice == orchestrator.Deny {
 		return ""
 	}
 	s.mu.Lock()
@@ -146,7 +146,7 @@ func (s *Screen) unseen(e *entry, a orchestrator.Ask, choice orchestrator.Choice
 }
 
 // openFullText gives everything that there is to decide on, once.
-func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Ask, p Press) (string, []render.Text, error) {
+func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Approval, p Press) (string, []render.Text, error) {
 	again := false
 	_, err := s.change(ctx, e, func(d *draft) bool {
 		if d.applied(p.By.Updates) { // the previous process ended before it marked the press handled
@@ -166,7 +166,7 @@ func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Ask,
 }
 
 // advance acts on a press that decides nothing yet, or that answers the last question.
-func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Ask, p Press, pressed buttonData) (string, error) {
+func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval, p Press, pressed buttonData) (string, error) {
 	var answer string
 	var complete bool
 	d, err := s.change(ctx, e, func(d *draft) bool {

@@ -22,9 +22,9 @@ const (
 )
 
 // drawQuestion shows one question after the other, with a button for each option.
-func drawQuestion(a orchestrator.Ask, d draft, user string) (render.Text, tgapi.Keyboard) {
+func drawQuestion(a orchestrator.Approval, d draft, user string) (render.Text, tgapi.Keyboard) {
 	lines := []render.Text{render.Plain("❓ " + render.AgentName(a.Agent) + " asks" + ordinal(d.Question, a))}
-	if a.State != orchestrator.AskOpen {
+	if a.State != orchestrator.ApprovalOpen {
 		for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {
 			lines = append(lines, givenAnswer(q, answerAt(a.Answers, i), a.State))
 		}
@@ -32,7 +32,7 @@ func drawQuestion(a orchestrator.Ask, d draft, user string) (render.Text, tgapi.
 	}
 	for i := max(d.Question-answersShown, 0); i < d.Question; i++ {
 		q := a.Questions[i]
-		lines = append(lines, givenAnswer(q, d.answer(i, q), orchestrator.AskAnswered))
+		lines = append(lines, givenAnswer(q, d.answer(i, q), orchestrator.ApprovalAnswered))
 	}
 	q := a.Questions[d.Question]
 	if head := render.ShortenPlain(render.OneLine(render.Revealed(q.Header)), optionLabelMax); head != "" {
@@ -53,8 +53,8 @@ func drawQuestion(a orchestrator.Ask, d draft, user string) (render.Text, tgapi.
 	return fitting(lines), questionButtons(a, d)
 }
 
-func ordinal(question int, a orchestrator.Ask) string {
-	if len(a.Questions) < 2 || a.State != orchestrator.AskOpen {
+func ordinal(question int, a orchestrator.Approval) string {
+	if len(a.Questions) < 2 || a.State != orchestrator.ApprovalOpen {
 		return ":"
 	}
 	return fmt.Sprintf(" (%d of %d):", question+1, len(a.Questions))
@@ -73,9 +73,9 @@ func answerAt(answers [][]string, i int) []string {
 }
 
 // givenAnswer is a question with its answer, in a line each.
-func givenAnswer(q cli.Question, answer []string, state orchestrator.AskState) render.Text {
+func givenAnswer(q cli.Question, answer []string, state orchestrator.ApprovalState) render.Text {
 	t := render.Plain(render.ShortenPlain(render.OneLine(render.Revealed(q.Text)), answerMax))
-	if state != orchestrator.AskAnswered {
+	if state != orchestrator.ApprovalAnswered {
 		return t
 	}
 	return render.Concat(t, render.Plain("\n→ "), render.Styled(render.Bold, shownAnswer(q, answer)))
@@ -111,7 +111,7 @@ func optionLabel(o cli.Option) string {
 }
 
 // wordsHint says how to answer in words of the user.
-func wordsHint(a orchestrator.Ask, q cli.Question, d draft) string {
+func wordsHint(a orchestrator.Approval, q cli.Question, d draft) string {
 	const secret = "I delete your message where Telegram lets me, keep it nowhere and show it nowhere."
 	switch {
 	case d.View == opWords && q.Secret:
@@ -128,7 +128,7 @@ func wordsHint(a orchestrator.Ask, q cli.Question, d draft) string {
 	return ""
 }
 
-func questionButtons(a orchestrator.Ask, d draft) tgapi.Keyboard {
+func questionButtons(a orchestrator.Approval, d draft) tgapi.Keyboard {
 	q := a.Questions[d.Question]
 	var k tgapi.Keyboard
 	row := func(buttons ...tgapi.Button) { k = append(k, buttons) }
@@ -174,7 +174,7 @@ func questionCut(q cli.Question) bool {
 // takesWords says whether a question takes words of the user.
 func takesWords(q cli.Question) bool { return q.Free || len(q.Options) == 0 }
 
-func nextLabel(a orchestrator.Ask, d draft) string {
+func nextLabel(a orchestrator.Approval, d draft) string {
 	if d.Question+1 < len(a.Questions) {
 		return "Next ›"
 	}

@@ -22,7 +22,7 @@ func TestLawQuestionsAreAMessage(t *testing.T) {
 			return strings.Repeat(text.Draw(rt, label), rapid.SampledFrom([]int{1, 1, 7, 200}).Draw(rt, label+" times"))
 		}
 		a := anApproval()
-		a.ID, a.Nonce, a.Approval = "ABCDEFGHIJKLMNOP", "ABCDEFGHIJKLMNOPQRSTUVWX", nil
+		a.ID, a.Nonce, a.Request = "ABCDEFGHIJKLMNOP", "ABCDEFGHIJKLMNOPQRSTUVWX", nil
 		for range rapid.IntRange(1, 4).Draw(rt, "questions") {
 			q := cli.Question{
 				Header: long("header"), Text: long("text"),
@@ -45,17 +45,17 @@ func TestLawQuestionsAreAMessage(t *testing.T) {
 				break
 			}
 		}
-		a.State, a.Answers = orchestrator.AskAnswered, d.answers(a.Questions)
+		a.State, a.Answers = orchestrator.ApprovalAnswered, d.answers(a.Questions)
 		checkQuestion(rt, a, d)
 	})
 }
 
-func checkQuestion(rt *rapid.T, a orchestrator.Ask, d draft) {
+func checkQuestion(rt *rapid.T, a orchestrator.Approval, d draft) {
 	m, k := draw(a, d, "Ann")
 	if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 		rt.Fatalf("%q: %v", m.Text, err)
 	}
-	if (len(k) > 0) != (a.State == orchestrator.AskOpen) {
+	if (len(k) > 0) != (a.State == orchestrator.ApprovalOpen) {
 		rt.Fatalf("what is %s has %d rows of buttons", a.State, len(k))
 	}
 	for _, row := range k {
@@ -84,7 +84,7 @@ func checkQuestion(rt *rapid.T, a orchestrator.Ask, d draft) {
 // A draft survives a restart, but for its secrets, which it asks for again.
 func TestADraftOutlivesARestart(t *testing.T) {
 	questions := []cli.Question{{Text: "User?", Free: true}, {Text: "Password?", Free: true, Secret: true}, {Text: "Why?", Free: true}}
-	a := orchestrator.Ask{Questions: questions}
+	a := orchestrator.Approval{Questions: questions}
 	d := draft{View: opWords, From: 7, Until: time.Unix(1000, 0).UTC()}
 	for _, words := range []string{"ann", "hunter2"} {
 		d.say(questions[d.Question], words)

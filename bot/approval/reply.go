@@ -45,7 +45,7 @@ const (
 // Reply takes the reason of a denial or the answer to a question, if a message is one: it replies to the message that
 // shows it, or the user pressed a button to say something.
 func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
-	e, ask, err := s.addressee(ctx, m)
+	e, approval, err := s.addressee(ctx, m)
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
 		return Outcome{Fate: Leave}
@@ -59,37 +59,37 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	d := e.draft.clone()
 	s.mu.Unlock()
 	s.push(e)
-	if ask.Approval != nil {
-		return s.takeReason(ctx, m, e, ask, d)
+	if approval.Request != nil {
+		return s.takeReason(ctx, m, e, approval, d)
 	}
-	return s.takeAnswer(ctx, m, e, ask, d)
+	return s.takeAnswer(ctx, m, e, approval, d)
 }
 
-// addressee is the ask that a message may be for; nil if there is none.
-func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Ask, error) {
+// addressee is the approval that a message may be for; nil if there is none.
+func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
 	if m.ReplyTo == 0 {
 		e := s.listening(m)
 		if e == nil {
-			return nil, orchestrator.Ask{}, nil
+			return nil, orchestrator.Approval{}, nil
 		}
-		ask, err := s.service.Ask(ctx, e.id, e.conv)
-		if err != nil || ask.State != orchestrator.AskOpen || !slices.Contains(ask.Approvers, m.User) {
-			return nil, ask, err
+		approval, err := s.service.Approval(ctx, e.id, e.conv)
+		if err != nil || approval.State != orchestrator.ApprovalOpen || !slices.Contains(approval.Approvers, m.User) {
+			return nil, approval, err
 		}
-		return e, ask, nil
+		return e, approval, nil
 	}
-	ask, err := s.service.AskAt(ctx, s.home(m.Conversation, m.ReplyTo), m.ReplyTo)
+	approval, err := s.service.ApprovalAt(ctx, s.home(m.Conversation, m.ReplyTo), m.ReplyTo)
 	switch {
-	case errors.Is(err, orchestrator.ErrNoAsk):
-		return nil, ask, nil
-	case err != nil || !slices.Contains(ask.Approvers, m.User):
-		return nil, ask, err
+	case errors.Is(err, orchestrator.ErrNoApproval):
+		return nil, approval, nil
+	case err != nil || !slices.Contains(approval.Approvers, m.User):
+		return nil, approval, err
 	}
-	e, err := s.enter(ctx, ask)
-	return e, ask, err
+	e, err := s.enter(ctx, approval)
+	return e, approval, err
 }
 
-// listening is the open ask that waits for the next message of a user; of several the one whose button the user pressed
+// listening is the open approval that waits for the next message of a user; of several the one whose button the user pressed
 // last; nil if there is none. After a restart it waits again as soon as its message is edited.
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
@@ -104,11 +104,11 @@ func (s *Screen) listening(m Message) (last *entry) {
 }
 
 // takeReason denies with the words of the user who was asked for them.
-func (s *Screen) takeReason(ctx context.Context, m Message, e *entry, a orchestrator.Ask, d draft) Outcome {
+func (s *Screen) takeReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	switch {
 	case !d.waits(m.User, s.now()):
 		return Outcome{}
-	case a.Approval.Deaf:
+	case a.Request.Deaf:
 		return s.denyAndPrompt(ctx, m, e, a)
 	}
 	return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
@@ -116,7 +116,7 @@ func (s *Screen) takeReason(ctx context.Context, m Message, e *entry, a orchestr
 
 // denyAndPrompt denies, and makes the reason a prompt: this agent reads it in no other way. If ductor dies between the
 // two, the next process finds that this message denied it, and continues with the prompt.
-func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orchestrator.Ask) Outcome {
+func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orchestrator.Approval) Outcome {
 	again := false
 	_, err := s.change(ctx, e, func(d *draft) bool {
 		again = d.applied(m.Updates)
@@ -128,14 +128,14 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 	}
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User} // the prompt marks the updates handled
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
-	if err != nil && !(again && now.State == orchestrator.AskDenied && now.By == m.User) {
+	if err != nil && !(again && now.State == orchestrator.ApprovalDenied && now.By == m.User) {
 		return s.notDecided(m, now, err)
 	}
-	return Outcome{Text: "[You asked to use " + render.ShortenPlain(render.OneLine(a.Approval.Tool), render.NameLimit) + ": " +
-		render.ShortenPlain(render.OneLine(a.Approval.Title), answerMax) + ". That was denied:]\n"}
+	return Outcome{Text: "[You asked to use " + render.ShortenPlain(render.OneLine(a.Request.Tool), render.NameLimit) + ": " +
+		render.ShortenPlain(render.OneLine(a.Request.Title), answerMax) + ". That was denied:]\n"}
 }
 
-func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Ask, v orchestrator.Verdict) Outcome {
+func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval, v orchestrator.Verdict) Outcome {
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Updates: m.Updates}
 	if now, err := s.decide(ctx, e, a, by, m.ReplyTo, v); err != nil {
 		return s.notDecided(m, now, err)
@@ -144,7 +144,7 @@ func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orche
 }
 
 // notDecided says why a message decided nothing.
-func (s *Screen) notDecided(m Message, now orchestrator.Ask, err error) Outcome {
+func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Outcome {
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return Outcome{Fate: Leave}
 	}
@@ -157,7 +157,7 @@ func (s *Screen) notDecided(m Message, now orchestrator.Ask, err error) Outcome 
 }
 
 // takeAnswer answers the current question with the words of a message.
-func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestrator.Ask, d draft) Outcome {
+func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 	if err := whyOver(a, s.now()); err != nil {
 		if !secret && !d.waits(m.User, s.now()) {
@@ -171,7 +171,7 @@ func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestr
 	return out
 }
 
-func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Ask, d draft) Outcome {
+func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	q := a.Questions[d.Question]
 	option := slices.IndexFunc(q.Options, func(o cli.Option) bool {
 		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(m.Text))

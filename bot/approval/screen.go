@@ -27,10 +27,10 @@ type Journal interface {
 
 // Service decides. orchestrator.AskDesk says what its methods do, except for Status.
 type Service interface {
-	Decide(ctx context.Context, id orchestrator.AskID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Ask, error)
-	Ask(ctx context.Context, id orchestrator.AskID, in orchestrator.ConversationID) (orchestrator.Ask, error)
-	AskAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Ask, error)
-	AskShown(ctx context.Context, id orchestrator.AskID, state orchestrator.SendState, message int) error
+	Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error)
+	Approval(ctx context.Context, id orchestrator.ApprovalID, in orchestrator.ConversationID) (orchestrator.Approval, error)
+	ApprovalAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Approval, error)
+	ApprovalShown(ctx context.Context, id orchestrator.ApprovalID, state orchestrator.SendState, message int) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 }
 
@@ -43,7 +43,7 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Screen shows approvals and questions: each has a message, which the screen edits as its ask changes and which loses
+// Screen shows approvals and questions: each has a message, which the screen edits as its approval changes and which loses
 // its buttons with the decision. The screen reports a message to the service before and after it sends it, so that the
 // next process continues with the message that exists. It sends nothing before Attach. Safe for concurrent use.
 type Screen struct {
@@ -55,7 +55,7 @@ type Screen struct {
 
 	mu      sync.Mutex
 	service Service // nil before Attach
-	entries map[orchestrator.AskID]*entry
+	entries map[orchestrator.ApprovalID]*entry
 	names   map[orchestrator.PersonID]string // of users who pressed a button
 }
 
@@ -63,7 +63,7 @@ type Screen struct {
 func New(o Options) *Screen {
 	return &Screen{
 		out: o.Outbox, client: o.Client, journal: o.Journal, log: o.Log, now: o.Now,
-		entries: make(map[orchestrator.AskID]*entry), names: make(map[orchestrator.PersonID]string),
+		entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string),
 	}
 }
 
@@ -81,11 +81,11 @@ func (s *Screen) Attach(service Service) {
 	}
 }
 
-// Show shows an ask, or its new state. It does not wait for the network.
-func (s *Screen) Show(a orchestrator.Ask) {
+// Show shows an approval, or its new state. It does not wait for the network.
+func (s *Screen) Show(a orchestrator.Approval) {
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
-	e.ask = a
+	e.approval = a
 	s.mu.Unlock()
 	s.push(e)
 }
@@ -103,7 +103,7 @@ func (s *Screen) Hint(in orchestrator.ConversationID) string {
 	return ""
 }
 
-// home is the conversation of the ask that a message shows. It is not the message's own if the topic is gone.
+// home is the conversation of the approval that a message shows. It is not the message's own if the topic is gone.
 func (s *Screen) home(in orchestrator.ConversationID, message int) orchestrator.ConversationID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Screen) remember(p orchestrator.PersonID, name string) {
 }
 
 // nameOfLocked is the name of the user who decided, in a group only.
-func (s *Screen) nameOfLocked(a orchestrator.Ask) string {
+func (s *Screen) nameOfLocked(a orchestrator.Approval) string {
 	if a.By == 0 || !outbox.ChatOf(a.Conversation.Chat).Group {
 		return ""
 	}

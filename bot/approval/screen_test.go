@@ -15,13 +15,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// serviceFake is a service whose store fails from time to time. It has no asks and is asked for no status.
+// serviceFake is a service whose store fails from time to time. It has no approvals and is asked for no status.
 type serviceFake struct {
 	Service
 	fails func(orchestrator.SendState) bool
 }
 
-func (f *serviceFake) AskShown(_ context.Context, _ orchestrator.AskID, state orchestrator.SendState, _ int) error {
+func (f *serviceFake) ApprovalShown(_ context.Context, _ orchestrator.ApprovalID, state orchestrator.SendState, _ int) error {
 	if f.fails(state) {
 		return errors.New("the disk is full")
 	}
@@ -45,10 +45,10 @@ func withScreen(t *testing.T, test func(t *testing.T, s *Screen, chat *bottest.C
 	})
 }
 
-func openApproval() orchestrator.Ask {
-	return orchestrator.Ask{
+func openApproval() orchestrator.Approval {
+	return orchestrator.Approval{
 		ID: "1", Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude", Nonce: "n",
-		State: orchestrator.AskOpen, Approval: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"},
+		State: orchestrator.ApprovalOpen, Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"},
 	}
 }
 
@@ -81,7 +81,7 @@ func TestADecisionWhileTheApprovalIsSent(t *testing.T) {
 		a := openApproval()
 		s.Show(a)
 		synctest.Wait()
-		a.State = orchestrator.AskAllowed
+		a.State = orchestrator.ApprovalAllowed
 		s.Show(a)
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -112,9 +112,9 @@ func (s *Screen) send(ctx context.Context, e *entry) error {
 	}
 	m := tgapi.Message{To: e.shownIn()}
 	m.Text, m.Keyboard = s.viewLocked(e)
-	ask := e.ask
+	approval := e.approval
 	s.mu.Unlock()
-	m.ReplyTo = s.promptOf(ctx, ask)
+	m.ReplyTo = s.promptOf(ctx, approval)
 	if err := s.move(ctx, e, orchestrator.Sending, 0); err != nil {
 		s.mu.Lock()
 		e.state = orchestrator.Pending // it did not leave
@@ -154,8 +154,8 @@ func (s *Screen) refused(ctx context.Context, e *entry, f tgapi.Fault, err error
 	return s.move(ctx, e, state, 0)
 }
 
-// promptOf is the message that an ask replies to. In a group several users prompt at once.
-func (s *Screen) promptOf(ctx context.Context, a orchestrator.Ask) int {
+// promptOf is the message that an approval replies to. In a group several users prompt at once.
+func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	if !outbox.ChatOf(a.Conversation.Chat).Group {
 		return 0
 	}
@@ -166,9 +166,9 @@ func (s *Screen) promptOf(ctx context.Context, a orchestrator.Ask) int {
 	return st.Running.Message
 }
 
-// drawMissing is the notice in place of an ask that the chat may or may not show. The screen does not send the ask again
+// drawMissing is the notice in place of an approval that the chat may or may not show. The screen does not send the approval again
 // blindly: a button turns the notice into it.
-func drawMissing(a orchestrator.Ask) (render.Text, tgapi.Keyboard) {
+func drawMissing(a orchestrator.Approval) (render.Text, tgapi.Keyboard) {
 	return render.Plain("⚠️ " + render.AgentName(a.Agent) + " waits for a decision. The connection broke as I sent what it is about, so that may be missing here."),
 		keyboard(a, []button{{"👁 Show it", opShow}})
 }
@@ -199,7 +199,7 @@ func (s *Screen) sendNotice(ctx context.Context, e *entry) error {
 	return s.move(keep, e, orchestrator.Unknown, noNotice)
 }
 
-// edit changes the message to the state of the ask.
+// edit changes the message to the state of the approval.
 func (s *Screen) edit(ctx context.Context, e *entry) error {
 	if err := s.load(ctx, e); err != nil {
 		return err
@@ -261,9 +261,9 @@ func (s *Screen) move(ctx context.Context, e *entry, state orchestrator.SendStat
 }
 
 func (s *Screen) record(ctx context.Context, e *entry, state orchestrator.SendState, message int) error {
-	err := s.service.AskShown(ctx, e.id, state, message)
-	if err != nil && !errors.Is(err, orchestrator.ErrNoAsk) {
-		return fmt.Errorf("record the message of an ask: %w", err)
+	err := s.service.ApprovalShown(ctx, e.id, state, message)
+	if err != nil && !errors.Is(err, orchestrator.ErrNoApproval) {
+		return fmt.Errorf("record the message of an approval: %w", err)
 	}
 	return nil
 }

@@ -34,27 +34,27 @@ type subject struct {
 
 // subjectOf draws what an approval is about: first what it asks for beyond the usual, then the command or the changes,
 // then its other fields.
-func subjectOf(a orchestrator.Ask) *subject {
-	ask := a.Approval
+func subjectOf(a orchestrator.Approval) *subject {
+	req := a.Request
 	s := &subject{room: subjectMax}
-	tool, whole := inLine(ask.Tool, render.NameLimit)
+	tool, whole := inLine(req.Tool, render.NameLimit)
 	s.cut = !whole
 	head := render.Concat(render.Plain("🔐 May "+render.AgentName(a.Agent)+" use "), render.Styled(render.Bold, tool), render.Plain("?"))
-	if ask.Tool == cli.PlanTool {
+	if req.Tool == cli.PlanTool {
 		head = render.Plain("🗺 May " + render.AgentName(a.Agent) + " begin with this plan?")
 	}
-	if ask.Tool == cli.ProjectTool {
+	if req.Tool == cli.ProjectTool {
 		head = render.Plain("🔐 May " + render.AgentName(a.Agent) + " use the settings of this project? They can run programs and widen its rights.")
 	}
 	s.add(head)
-	if why := whyShut(a); why != "" && a.State == orchestrator.AskOpen {
+	if why := whyShut(a); why != "" && a.State == orchestrator.ApprovalOpen {
 		s.add(render.Styled(render.Bold, "⚠️ "+why))
 	}
-	s.fields(ask, cli.WiderField)
-	s.block("", cmp.Or(ask.Detail, ask.Title), detailMax)
-	s.changes(ask.Changes, a.Dir)
-	s.fields(ask, cli.PlainField)
-	reason, whole := inLine(ask.Reason, min(reasonMax, s.room))
+	s.fields(req, cli.WiderField)
+	s.block("", cmp.Or(req.Detail, req.Title), detailMax)
+	s.changes(req.Changes, a.Dir)
+	s.fields(req, cli.PlainField)
+	reason, whole := inLine(req.Reason, min(reasonMax, s.room))
 	s.cut = s.cut || !whole
 	if reason != "" {
 		s.add(render.Styled(render.Italic, "It says: "+reason))
@@ -77,11 +77,11 @@ func (s *subject) block(language, text string, most int) {
 }
 
 // fields shows the fields of one weight, a line each.
-func (s *subject) fields(ask *cli.ApprovalAsked, weight cli.Weight) {
+func (s *subject) fields(req *cli.ApprovalAsked, weight cli.Weight) {
 	most := map[cli.Weight]int{cli.WiderField: widerMax, cli.PlainField: plainMax}[weight]
 	floor := s.room - min(most, s.room)
 	left := 0
-	for _, f := range ask.Fields {
+	for _, f := range req.Fields {
 		if f.Weight != weight {
 			continue
 		}
@@ -147,13 +147,13 @@ func outsideSign(path, dir string) string {
 }
 
 // whyShut says why no user can allow an approval from the chat; empty if a user can.
-func whyShut(a orchestrator.Ask) string {
-	switch ask := a.Approval; {
-	case ask.Missing != "" && ask.Tool == cli.ProjectTool:
-		return "ductor cannot show all of " + ask.Missing + ", so this cannot be allowed."
-	case ask.Missing != "":
-		return render.AgentName(a.Agent) + " did not say " + ask.Missing + ", so this cannot be allowed."
-	case !ask.Allowable():
+func whyShut(a orchestrator.Approval) string {
+	switch req := a.Request; {
+	case req.Missing != "" && req.Tool == cli.ProjectTool:
+		return "ductor cannot show all of " + req.Missing + ", so this cannot be allowed."
+	case req.Missing != "":
+		return render.AgentName(a.Agent) + " did not say " + req.Missing + ", so this cannot be allowed."
+	case !req.Allowable():
 		return render.AgentName(a.Agent) + " did not say what it wants to do, so it cannot be allowed."
 	case fullTextTooLong(a):
 		return "This is longer than a chat can show, so it cannot be allowed here."

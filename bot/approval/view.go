@@ -12,13 +12,13 @@ import (
 // ruleMax is how much of a rule a message shows, in UTF-16 units.
 const ruleMax = 400
 
-// draw is the message of an ask with a draft. user is the name of the user who decided, if the message should say it. The
+// draw is the message of an approval with a draft. user is the name of the user who decided, if the message should say it. The
 // same arguments always give the same message.
-func draw(a orchestrator.Ask, d draft, user string) (render.Text, tgapi.Keyboard) {
+func draw(a orchestrator.Approval, d draft, user string) (render.Text, tgapi.Keyboard) {
 	switch {
-	case a.Approval == nil:
+	case a.Request == nil:
 		return drawQuestion(a, d, user)
-	case a.State != orchestrator.AskOpen:
+	case a.State != orchestrator.ApprovalOpen:
 	case d.View == opShowSession, d.View == opShowPattern:
 		return drawRule(a, d.View)
 	case d.View == opReason:
@@ -36,7 +36,7 @@ const (
 	gateShut   gate = "shut"   // not from the chat: it says nothing to decide on, or more than a chat can show
 )
 
-func gateOf(a orchestrator.Ask, s *subject) gate {
+func gateOf(a orchestrator.Approval, s *subject) gate {
 	switch {
 	case whyShut(a) != "":
 		return gateShut
@@ -47,10 +47,10 @@ func gateOf(a orchestrator.Ask, s *subject) gate {
 }
 
 // drawApproval shows what an approval is about, and buttons while it is open.
-func drawApproval(a orchestrator.Ask, user string) (render.Text, tgapi.Keyboard) {
+func drawApproval(a orchestrator.Approval, user string) (render.Text, tgapi.Keyboard) {
 	s := subjectOf(a)
 	lines := s.lines
-	if a.State != orchestrator.AskOpen {
+	if a.State != orchestrator.ApprovalOpen {
 		return joinLines(append(lines, drawDecision(a, user))), nil
 	}
 	if n := a.Same(); n > 1 {
@@ -66,12 +66,12 @@ func drawApproval(a orchestrator.Ask, user string) (render.Text, tgapi.Keyboard)
 }
 
 // drawRule shows the exact rule that a choice would make. opBack leads back to drawApproval.
-func drawRule(a orchestrator.Ask, op operation) (render.Text, tgapi.Keyboard) {
+func drawRule(a orchestrator.Approval, op operation) (render.Text, tgapi.Keyboard) {
 	rule, until, yes := a.SessionRule, "as long as this session is used", opSession
 	if op == opShowPattern {
 		rule, until, yes = a.Rule, "in this conversation, until it is revoked in /permissions", opPattern
 	}
-	if rule == "" || a.State != orchestrator.AskOpen {
+	if rule == "" || a.State != orchestrator.ApprovalOpen {
 		return drawApproval(a, "")
 	}
 	shown, _ := shownRule(rule)
@@ -85,7 +85,7 @@ func drawRule(a orchestrator.Ask, op operation) (render.Text, tgapi.Keyboard) {
 func shownRule(rule string) (string, bool) { return middle(render.Revealed(rule), ruleMax) }
 
 // unreadFor says whether a choice needs the full text, because the message shows less than the choice allows.
-func unreadFor(a orchestrator.Ask, choice orchestrator.Choice) bool {
+func unreadFor(a orchestrator.Approval, choice orchestrator.Choice) bool {
 	_, session := shownRule(a.SessionRule)
 	_, pattern := shownRule(a.Rule)
 	switch {
@@ -94,14 +94,14 @@ func unreadFor(a orchestrator.Ask, choice orchestrator.Choice) bool {
 	case choice == orchestrator.AllowSession && session, choice == orchestrator.AllowPattern && pattern:
 		return true
 	}
-	return a.Approval != nil && subjectOf(a).cut
+	return a.Request != nil && subjectOf(a).cut
 }
 
 // drawReason asks the user for the reason of a denial.
-func drawReason(a orchestrator.Ask, d draft) (render.Text, tgapi.Keyboard) {
+func drawReason(a orchestrator.Approval, d draft) (render.Text, tgapi.Keyboard) {
 	lines := subjectOf(a).lines
 	then := "then it is denied, and the agent is told why."
-	if a.Approval.Deaf {
+	if a.Request.Deaf {
 		then = "then it is denied. " + render.AgentName(a.Agent) + " takes no reason with that, so it reads yours as your next message."
 	}
 	lines = append(lines, render.Styled(render.Bold, wordsWanted(a, d, "the reason")+": "+then))
@@ -109,7 +109,7 @@ func drawReason(a orchestrator.Ask, d draft) (render.Text, tgapi.Keyboard) {
 }
 
 // wordsWanted asks for words of the user. In a group they must reply, since not every message there is for the bot.
-func wordsWanted(a orchestrator.Ask, d draft, what string) string {
+func wordsWanted(a orchestrator.Approval, d draft, what string) string {
 	until := ", until " + d.Until.Local().Format("15:04")
 	if outbox.ChatOf(a.Conversation.Chat).Group {
 		return "Reply to this message with " + what + until
@@ -117,8 +117,8 @@ func wordsWanted(a orchestrator.Ask, d draft, what string) string {
 	return "Your next message here is " + what + until
 }
 
-// drawDecision says how an ask ended, and which user decided.
-func drawDecision(a orchestrator.Ask, user string) render.Text {
+// drawDecision says how an approval ended, and which user decided.
+func drawDecision(a orchestrator.Approval, user string) render.Text {
 	by := ""
 	if user = render.ShortenPlain(render.OneLine(render.Revealed(user)), render.NameLimit); user != "" {
 		by = " by " + user
@@ -132,7 +132,7 @@ func drawDecision(a orchestrator.Ask, user string) render.Text {
 	}
 	rule := render.Styled(render.Code, render.ShortenPlain(render.OneLine(render.Revealed(a.Ruled)), ruleMax))
 	switch a.State {
-	case orchestrator.AskAllowed:
+	case orchestrator.ApprovalAllowed:
 		switch {
 		case a.Ruled == "":
 			return render.Plain("✅ Allowed" + by + ".")
@@ -140,15 +140,15 @@ func drawDecision(a orchestrator.Ask, user string) render.Text {
 			return render.Concat(render.Plain("✅ Allowed by the rule "), rule)
 		}
 		return render.Concat(render.Plain("✅ Allowed"+by+", and with it "), rule)
-	case orchestrator.AskDenied:
-		if a.Approval == nil {
+	case orchestrator.ApprovalDenied:
+		if a.Request == nil {
 			return render.Plain(because("✖ Not answered" + by))
 		}
 		return render.Plain(because("⛔ Denied" + by))
-	case orchestrator.AskAnswered:
+	case orchestrator.ApprovalAnswered:
 		return render.Plain("✅ Answered" + by + ".")
-	case orchestrator.AskExpired:
-		if a.Approval == nil {
+	case orchestrator.ApprovalExpired:
+		if a.Request == nil {
 			return render.Plain("⌛ Not answered in time.")
 		}
 		return render.Plain("⌛ Not decided in time, so it was denied.")

@@ -14,10 +14,10 @@ import (
 	"ductor/orchestrator"
 )
 
-func anApproval() orchestrator.Ask {
-	return orchestrator.Ask{
-		ID: "q1", Nonce: "n1", Agent: "claude", Requests: []cli.AskID{"x"}, State: orchestrator.AskOpen,
-		Approval:    &cli.ApprovalAsked{Tool: "Bash", Title: "git status --short"},
+func anApproval() orchestrator.Approval {
+	return orchestrator.Approval{
+		ID: "q1", Nonce: "n1", Agent: "claude", AgentIDs: []cli.ApprovalID{"x"}, State: orchestrator.ApprovalOpen,
+		Request:     &cli.ApprovalAsked{Tool: "Bash", Title: "git status --short"},
 		SessionRule: "Bash(git status --short)", Rule: "Bash(git status *)",
 		Expires: time.Date(2026, 1, 2, 15, 4, 0, 0, time.Local),
 	}
@@ -43,41 +43,41 @@ func TestApproval(t *testing.T) {
 	long := strings.Repeat("x", 3000)
 	for _, c := range []struct {
 		name   string
-		change func(a *orchestrator.Ask)
+		change func(a *orchestrator.Approval)
 		want   string
 	}{
-		{"open", func(*orchestrator.Ask) {},
+		{"open", func(*orchestrator.Approval) {},
 			"🔐 May Claude use Bash?\ngit status --short\nDenied at 15:04 unless decided before." + openButtons},
-		{"several at once", func(a *orchestrator.Ask) { a.Requests = []cli.AskID{"x", "y", "z"} },
+		{"several at once", func(a *orchestrator.Approval) { a.AgentIDs = []cli.ApprovalID{"x", "y", "z"} },
 			"🔐 May Claude use Bash?\ngit status --short\nStands for 3 identical requests.\nDenied at 15:04 unless decided before." + openButtons},
-		{"no rule to offer, a reason", func(a *orchestrator.Ask) {
-			a.SessionRule, a.Rule, a.Approval.Reason = "", "", "to see\nwhat changed"
+		{"no rule to offer, a reason", func(a *orchestrator.Approval) {
+			a.SessionRule, a.Rule, a.Request.Reason = "", "", "to see\nwhat changed"
 		}, "🔐 May Claude use Bash?\ngit status --short\nIt says: to see⏎what changed\nDenied at 15:04 unless decided before." +
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
-		{"a change", func(a *orchestrator.Ask) {
-			a.Approval = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a\n+++ b\n-x\n+y\n"}}}
+		{"a change", func(a *orchestrator.Approval) {
+			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a\n+++ b\n-x\n+y\n"}}}
 		}, "🔐 May Claude use Edit?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nDenied at 15:04 unless decided before." + openButtons},
-		{"a plan", func(a *orchestrator.Ask) {
-			a.Approval, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
+		{"a plan", func(a *orchestrator.Approval) {
+			a.Request, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
 		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nDenied at 15:04 unless decided before." +
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
-		{"the end of a long command is shown", func(a *orchestrator.Ask) { a.Approval.Detail = long + "; rm -rf ~" },
+		{"the end of a long command is shown", func(a *orchestrator.Approval) { a.Request.Detail = long + "; rm -rf ~" },
 			"🔐 May Claude use Bash?\n" + strings.Repeat("x", 766) + "\n… 1861 characters are not shown here …\n" +
 				strings.Repeat("x", 373) + "; rm -rf ~\nDenied at 15:04 unless decided before." +
 				"\nNot all of it is shown here: open 📄 Full text before you allow it." + openButtons + "[📄 Full text a:q1:n1:f]"},
-		{"what is not seen is written out", func(a *orchestrator.Ask) { a.Approval.Title = "ls \u202e\u200bfr- mr" },
+		{"what is not seen is written out", func(a *orchestrator.Approval) { a.Request.Title = "ls \u202e\u200bfr- mr" },
 			"🔐 May Claude use Bash?\nls \\u202e\\u200bfr- mr\nDenied at 15:04 unless decided before." + openButtons},
-		{"allowed", func(a *orchestrator.Ask) { a.State = orchestrator.AskAllowed },
+		{"allowed", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalAllowed },
 			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed."},
-		{"allowed by a rule", func(a *orchestrator.Ask) { a.State, a.Ruled = orchestrator.AskAllowed, a.Rule },
+		{"allowed by a rule", func(a *orchestrator.Approval) { a.State, a.Ruled = orchestrator.ApprovalAllowed, a.Rule },
 			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed by the rule Bash(git status *)"},
-		{"allowed with a rule", func(a *orchestrator.Ask) { a.State, a.Ruled, a.By = orchestrator.AskAllowed, a.Rule, 7 },
+		{"allowed with a rule", func(a *orchestrator.Approval) { a.State, a.Ruled, a.By = orchestrator.ApprovalAllowed, a.Rule, 7 },
 			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed, and with it Bash(git status *)"},
-		{"denied", func(a *orchestrator.Ask) { a.State, a.Reason = orchestrator.AskDenied, "not now" },
+		{"denied", func(a *orchestrator.Approval) { a.State, a.Reason = orchestrator.ApprovalDenied, "not now" },
 			"🔐 May Claude use Bash?\ngit status --short\n⛔ Denied: not now"},
-		{"withdrawn", func(a *orchestrator.Ask) { a.State = orchestrator.AskWithdrawn },
+		{"withdrawn", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalWithdrawn },
 			"🔐 May Claude use Bash?\ngit status --short\n↩ No longer waited for."},
-		{"expired", func(a *orchestrator.Ask) { a.State = orchestrator.AskExpired },
+		{"expired", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalExpired },
 			"🔐 May Claude use Bash?\ngit status --short\n⌛ Not decided in time, so it was denied."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestTheRuleIsShownBeforeTheChoice(t *testing.T) {
 	if got := drawn(drawRule(a, opShowPattern)); got != want {
 		t.Errorf("the chat shows\n%s\nwant\n%s", got, want)
 	}
-	a.State = orchestrator.AskExpired
+	a.State = orchestrator.ApprovalExpired
 	if _, k := drawRule(a, opShowPattern); k != nil {
 		t.Error("an approval that is over has buttons")
 	}
@@ -107,7 +107,7 @@ func TestTheRuleIsShownBeforeTheChoice(t *testing.T) {
 
 func TestTheFullTextShowsEverything(t *testing.T) {
 	a := anApproval()
-	a.Approval.Detail = strings.Repeat("word ", 3000) + "end"
+	a.Request.Detail = strings.Repeat("word ", 3000) + "end"
 	var all strings.Builder
 	for _, m := range fullText(a) {
 		if err := render.CheckMessage(m, render.MessageLimit); err != nil {
@@ -118,7 +118,7 @@ func TestTheFullTextShowsEverything(t *testing.T) {
 	if n := strings.Count(all.String(), "word"); n != 3000 || !strings.HasSuffix(all.String(), "end") {
 		t.Errorf("%d of 3000 words", n)
 	}
-	a.Approval.Detail = strings.Repeat("word ", 30000)
+	a.Request.Detail = strings.Repeat("word ", 30000)
 	whole := fullText(a)
 	if last := whole[len(whole)-1].Text; len(whole) != fullTextMax+1 || !strings.Contains(last, "longer than a chat can show") {
 		t.Errorf("%d messages, the last %q", len(whole), last)
@@ -133,19 +133,19 @@ func TestLawAnApprovalIsAMessage(t *testing.T) {
 			return strings.Repeat(text.Draw(rt, label), rapid.SampledFrom([]int{0, 1, 7, 300}).Draw(rt, label+" times"))
 		}
 		a := anApproval()
-		a.Approval = &cli.ApprovalAsked{
+		a.Request = &cli.ApprovalAsked{
 			Tool:  rapid.SampledFrom([]string{"Bash", cli.PlanTool, strings.Repeat("Tool", 20)}).Draw(rt, "tool"),
 			Title: long("title"), Detail: long("detail"), Reason: long("reason"),
 		}
 		for range rapid.IntRange(0, 8).Draw(rt, "changes") {
-			a.Approval.Changes = append(a.Approval.Changes, cli.FileChanged{Path: long("path"), Diff: long("diff")})
+			a.Request.Changes = append(a.Request.Changes, cli.FileChanged{Path: long("path"), Diff: long("diff")})
 		}
 		for range rapid.IntRange(0, 12).Draw(rt, "fields") {
 			weight := rapid.SampledFrom([]cli.Weight{cli.PlainField, cli.WiderField, cli.LabelField}).Draw(rt, "weight")
-			a.Approval.Fields = append(a.Approval.Fields, cli.Field{Name: long("name"), Value: long("value"), Weight: weight})
+			a.Request.Fields = append(a.Request.Fields, cli.Field{Name: long("name"), Value: long("value"), Weight: weight})
 		}
 		a.Rule = "Bash(" + long("rule") + ")"
-		a.State = rapid.SampledFrom([]orchestrator.AskState{orchestrator.AskOpen, orchestrator.AskAllowed, orchestrator.AskDenied}).Draw(rt, "state")
+		a.State = rapid.SampledFrom([]orchestrator.ApprovalState{orchestrator.ApprovalOpen, orchestrator.ApprovalAllowed, orchestrator.ApprovalDenied}).Draw(rt, "state")
 		a.Reason, a.Ruled = long("why"), long("ruled")
 		for _, op := range []operation{opBack, opShowPattern} {
 			m, k := drawApproval(a, "")
@@ -155,7 +155,7 @@ func TestLawAnApprovalIsAMessage(t *testing.T) {
 			if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 				rt.Fatalf("%q: %v", m.Text, err)
 			}
-			if (len(k) > 0) != (a.State == orchestrator.AskOpen) {
+			if (len(k) > 0) != (a.State == orchestrator.ApprovalOpen) {
 				rt.Fatalf("an approval that is %s has %d rows of buttons", a.State, len(k))
 			}
 			for _, row := range k {
@@ -185,13 +185,13 @@ func TestLawNothingIsAllowedUnseen(t *testing.T) {
 		}
 		a := anApproval()
 		a.Rule, a.SessionRule = "", ""
-		a.Approval = &cli.ApprovalAsked{Tool: "Bash", Detail: text("detail"), Reason: text("reason")}
+		a.Request = &cli.ApprovalAsked{Tool: "Bash", Detail: text("detail"), Reason: text("reason")}
 		for range rapid.IntRange(0, 7).Draw(rt, "changes") {
-			a.Approval.Changes = append(a.Approval.Changes, cli.FileChanged{Path: text("path"), Diff: text("diff")})
+			a.Request.Changes = append(a.Request.Changes, cli.FileChanged{Path: text("path"), Diff: text("diff")})
 		}
 		for range rapid.IntRange(0, 12).Draw(rt, "fields") {
 			weight := rapid.SampledFrom([]cli.Weight{cli.PlainField, cli.WiderField}).Draw(rt, "weight")
-			a.Approval.Fields = append(a.Approval.Fields, cli.Field{Name: text("name"), Value: text("value"), Weight: weight})
+			a.Request.Fields = append(a.Request.Fields, cli.Field{Name: text("name"), Value: text("value"), Weight: weight})
 		}
 		card, keys := drawApproval(a, "")
 		gate := gateOf(a, subjectOf(a))

@@ -95,7 +95,7 @@ func (d *document) add(ev cli.Event) change {
 		return change{urgent: d.setWait(waitAsked, "") || waits}
 	case cli.QuestionAsked:
 		return change{urgent: d.setWait(waitAsked, "")}
-	case cli.AskWithdrawn:
+	case cli.ApprovalWithdrawn:
 		return change{urgent: d.release(ev.ID)}
 	case cli.FileChanged:
 		return change{urgent: d.addFile(ev)}

@@ -86,9 +86,9 @@ func TestCardSaysThatAToolWaitsForPeople(t *testing.T) {
 			c.Show(cli.ApprovalAsked{ID: "a", Tool: "Bash", Started: "1"})
 			shows(10*time.Minute, "🔐 Bash make")
 			if tc.decided {
-				c.Show(cli.AskWithdrawn{ID: "b"}) // of another
+				c.Show(cli.ApprovalWithdrawn{ID: "b"}) // of another
 				shows(5*time.Second, "🔐 Bash make")
-				c.Show(cli.AskWithdrawn{ID: "a"})
+				c.Show(cli.ApprovalWithdrawn{ID: "a"})
 				shows(35*time.Second, "⏳ Bash make · 30 s")
 				time.Sleep(5 * time.Second)
 			}

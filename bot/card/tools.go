@@ -19,7 +19,7 @@ type toolLine struct {
 	began       time.Time     // zero where that is not known
 	elapsed     time.Duration // how long it runs, as far as that is shown
 	state       toolState
-	held        cli.AskID      // waits for a user to let it run
+	held        cli.ApprovalID // waits for a user to let it run
 	waited      bool           // did so, until began
 	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
 	children    int            // tools that a sub-agent started by this one used
@@ -107,12 +107,12 @@ func (d *document) hold(ev cli.ApprovalAsked) bool {
 
 // release shows that what an agent asked is answered, or no longer asked: a tool that waited for it runs, from now
 // on, or is about to end.
-func (d *document) release(ask cli.AskID) (seen bool) {
+func (d *document) release(id cli.ApprovalID) (seen bool) {
 	others := false
 	for _, ref := range d.tools {
 		switch t := ref.line; {
 		case ref.child || t.held == "":
-		case t.held == ask:
+		case t.held == id:
 			t.held, t.waited, t.began, seen = "", true, d.now, true
 		default:
 			others = true

@@ -84,7 +84,7 @@ func (proc *agentProcess) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool
 	proc.quirks = proc.provider.opts.Quirks.of(n.Name)
 	s := &session{
 		process: proc, provider: proc.provider, id: cli.AgentSessionID(n.Session), inbox: shared.NewInbox[item](),
-		asks: map[cli.AskID]*ask{}, heard: make(chan struct{}, 1), offered: make(chan struct{}),
+		asks: map[cli.ApprovalID]*ask{}, heard: make(chan struct{}, 1), offered: make(chan struct{}),
 		listening: true, unusable: true, foreign: true, model: n.Model, totals: n.Totals,
 	}
 	proc.awaited[m.Turn] = s

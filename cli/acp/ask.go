@@ -20,7 +20,7 @@ type ask struct {
 }
 
 // key is the ask's name in a turn. It is the same after a restart.
-func (a *ask) key() cli.AskID { return cli.AskID("ask-" + rpc.Text(a.id)) }
+func (a *ask) key() cli.ApprovalID { return cli.ApprovalID("ask-" + rpc.Text(a.id)) }
 
 // option finds the option of a kind.
 func (a *ask) option(kind string) (string, bool) {
@@ -55,7 +55,7 @@ type decided struct {
 
 // Decide answers a request for permission; see cli.Decider. The agent hears no reason: the protocol has no room
 // for one, which event says.
-func (s *session) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
+func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s.mu.Lock()
 	a := s.asks[id]
 	if a == nil || !s.listening || s.closed || s.detached {

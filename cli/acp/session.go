@@ -46,7 +46,7 @@ type session struct {
 	ownModel   string // the agent's choice
 	instructed string // the instructions it was given
 	totals     cli.Usage
-	asks       map[cli.AskID]*ask
+	asks       map[cli.ApprovalID]*ask
 	marked     cli.Mark // of the turn that runs
 	note       note
 	detaching  bool          // its turn was detached
@@ -66,7 +66,7 @@ func blankSession(proc *agentProcess, req cli.Request) *session {
 	}
 	return &session{login: login,
 		process: proc, provider: proc.provider, settings: proc.provider.settingsOf(req), begin: req.Resume,
-		workspace: newWorkspace(proc, req), inbox: shared.NewInbox[item](), asks: map[cli.AskID]*ask{},
+		workspace: newWorkspace(proc, req), inbox: shared.NewInbox[item](), asks: map[cli.ApprovalID]*ask{},
 		heard: make(chan struct{}, 1), offered: make(chan struct{}),
 	}
 }

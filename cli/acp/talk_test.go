@@ -176,7 +176,7 @@ func TestAnAgentTakesItsQuestionBack(t *testing.T) {
 	p.ask(5, "s1", "rm", "execute")
 	asked := until[cli.ApprovalAsked](turn)
 	p.say(`{"method":"$/cancel_request","params":{"requestId":5}}`)
-	if gone := until[cli.AskWithdrawn](turn); gone.ID != asked.ID {
+	if gone := until[cli.ApprovalWithdrawn](turn); gone.ID != asked.ID {
 		t.Errorf("withdrawn %q, asked %q", gone.ID, asked.ID)
 	}
 	if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {

@@ -94,7 +94,7 @@ func (s *session) listen() {
 	s.turns++
 	s.listening, s.unusable = true, true // until the turn ended as it should
 	s.inbox = shared.NewInbox[item]()
-	s.asks = map[cli.AskID]*ask{}
+	s.asks = map[cli.ApprovalID]*ask{}
 }
 
 // expect has the answer to a turn's prompt delivered.
@@ -251,7 +251,7 @@ func (t *liveTurn) decided(d *decided) {
 func (t *liveTurn) withdrawn(id string) {
 	gone := t.s.withdraw(func(a *ask) bool { return rpc.Text(a.id) == id })
 	for _, a := range gone {
-		t.out.Pass(cli.AskWithdrawn{ID: a.key()})
+		t.out.Pass(cli.ApprovalWithdrawn{ID: a.key()})
 		t.s.process.respond(a.id, cancelled())
 	}
 }
@@ -259,6 +259,6 @@ func (t *liveTurn) withdrawn(id string) {
 // withdrawEnded takes back questions about tools that ended without an answer.
 func (t *liveTurn) withdrawEnded() {
 	for _, a := range t.s.withdraw(func(a *ask) bool { return a.tool != nil && a.tool.ended }) {
-		t.out.Pass(cli.AskWithdrawn{ID: a.key()})
+		t.out.Pass(cli.ApprovalWithdrawn{ID: a.key()})
 	}
 }

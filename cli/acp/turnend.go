@@ -136,7 +136,7 @@ func (s *session) stopListening(well, detached bool) []item {
 	defer s.mu.Unlock()
 	s.listening, s.unusable, s.detaching = false, !well, detached
 	s.marked = cli.Mark{}
-	s.asks = map[cli.AskID]*ask{}
+	s.asks = map[cli.ApprovalID]*ask{}
 	rest, _ := s.inbox.Take()
 	return rest
 }

@@ -172,7 +172,7 @@ func TestAdoptedApprovals(t *testing.T) {
 	k := begin(t, s, req)
 	first := until[cli.ApprovalAsked](k)
 	l.leave(k)
-	if gone := clitest.Of[cli.AskWithdrawn](k.events); len(gone) > 0 {
+	if gone := clitest.Of[cli.ApprovalWithdrawn](k.events); len(gone) > 0 {
 		t.Errorf("what outlives ductor is withdrawn: %+v", gone)
 	}
 

@@ -10,7 +10,7 @@ import (
 // ask takes a request for permission to people.
 func (p *parser) ask(l *line) {
 	a := request{
-		id: cli.AskID(l.RequestID), wire: l.RequestID, call: cli.ToolID(l.Request.ToolUseID),
+		id: cli.ApprovalID(l.RequestID), wire: l.RequestID, call: cli.ToolID(l.Request.ToolUseID),
 		input: append(json.RawMessage(nil), l.Request.Input...),
 	}
 	if questions := questionsOf(l.Request); len(questions) > 0 {
@@ -47,7 +47,7 @@ func (p *parser) withdraw(gone func(request) bool) {
 func (p *parser) tellWithdrawn(gone []request) {
 	for _, a := range gone {
 		if a.told {
-			p.em.Pass(cli.AskWithdrawn{ID: a.id})
+			p.em.Pass(cli.ApprovalWithdrawn{ID: a.id})
 		}
 	}
 }

@@ -21,7 +21,7 @@ func decider(t *testing.T, s cli.Session) cli.Decider {
 	return a
 }
 
-func decide(t *testing.T, s cli.Session, id cli.AskID, d cli.Decision) {
+func decide(t *testing.T, s cli.Session, id cli.ApprovalID, d cli.Decision) {
 	t.Helper()
 	if err := decider(t, s).Decide(t.Context(), id, d); err != nil {
 		t.Errorf("decide %q: %v", id, err)
@@ -72,7 +72,7 @@ func TestRealApprovals(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(c.Work, "new.txt")); string(b) != "one\ntwo\n" {
 		t.Errorf("file %q, %v", b, err)
 	}
-	if n := slices.IndexFunc(k.events, func(ev cli.Event) bool { _, is := ev.(cli.AskWithdrawn); return is }); n >= 0 {
+	if n := slices.IndexFunc(k.events, func(ev cli.Event) bool { _, is := ev.(cli.ApprovalWithdrawn); return is }); n >= 0 {
 		t.Errorf("what was answered is withdrawn: %+v", k.events)
 	}
 }
@@ -86,7 +86,7 @@ func TestRealInterruptWithdrawsWhatWasAsked(t *testing.T) {
 	pid := s.Info().PID
 	k.cancel(cli.ErrAborted)
 	r := k.end()
-	if gone := clitest.Of[cli.AskWithdrawn](k.events); !r.Aborted || len(gone) != 1 || gone[0].ID != asked.ID {
+	if gone := clitest.Of[cli.ApprovalWithdrawn](k.events); !r.Aborted || len(gone) != 1 || gone[0].ID != asked.ID {
 		t.Errorf("withdrawn %+v, %+v", gone, r)
 	}
 	if err := decider(t, s).Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {

@@ -13,8 +13,8 @@ import (
 
 // request is one thing that Claude asked people for.
 type request struct {
-	id        cli.AskID // the request's own, so that it is the same after an adoption
-	wire      string    // the id in the protocol
+	id        cli.ApprovalID // the request's own, so that it is the same after an adoption
+	wire      string         // the id in the protocol
 	call      cli.ToolID
 	input     json.RawMessage
 	questions []string // of a question: their texts
@@ -56,13 +56,13 @@ func withAnswers(input json.RawMessage, questions []string, chosen [][]string) j
 type asks struct {
 	mu       sync.Mutex
 	open     []request
-	answered []cli.AskID
+	answered []cli.ApprovalID
 	over     bool
 	heard    time.Time // when a person decided last
 }
 
 // newAsks knows what the previous process of ductor answered.
-func newAsks(answered []cli.AskID) *asks { return &asks{answered: slices.Clone(answered)} }
+func newAsks(answered []cli.ApprovalID) *asks { return &asks{answered: slices.Clone(answered)} }
 
 // add takes a; false if it was answered already, or is there.
 func (s *asks) add(a request) bool {
@@ -77,7 +77,7 @@ func (s *asks) add(a request) bool {
 }
 
 // take removes what is called id, to answer it.
-func (s *asks) take(id cli.AskID) (a request, ok bool) {
+func (s *asks) take(id cli.ApprovalID) (a request, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.open, func(a request) bool { return a.id == id })
@@ -91,7 +91,7 @@ func (s *asks) take(id cli.AskID) (a request, ok bool) {
 }
 
 // told are all that were answered.
-func (s *asks) told() []cli.AskID {
+func (s *asks) told() []cli.ApprovalID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.answered)

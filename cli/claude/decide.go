@@ -21,7 +21,7 @@ func (s *live) running() *liveTurn {
 
 // Decide answers what Claude asked; see cli.Decider. That it was answered is noted after the answer was sent: when
 // ductor is killed between the two, the same is asked once more, and Claude goes by the first answer.
-func (s *live) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
+func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	t := s.running()
 	if t == nil || t.p.asks == nil {
 		return cli.ErrNotAsked

@@ -20,9 +20,9 @@ type note struct {
 	Before  turnSettings              `json:"b"` // at the beginning of the turn
 	During  turnSettings              `json:"n"` // in it
 
-	Steers   []string    `json:"steer,omitempty"`   // ids of messages sent in mid-turn, in order
-	Sending  string      `json:"sending,omitempty"` // the one of Steers that is written after this note
-	Answered []cli.AskID `json:"ans,omitempty"`
+	Steers   []string         `json:"steer,omitempty"`   // ids of messages sent in mid-turn, in order
+	Sending  string           `json:"sending,omitempty"` // the one of Steers that is written after this note
+	Answered []cli.ApprovalID `json:"ans,omitempty"`
 }
 
 const (

@@ -56,7 +56,7 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 
 // decide answers an ask with what a person said. A reason travels as a message of its own: Codex has no place
 // for it.
-func (t *liveTurn) decide(id cli.AskID, d cli.Decision) error {
+func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
 	a := t.asks.take(id)
 	if a == nil {
 		return cli.ErrNotAsked
@@ -93,8 +93,8 @@ func (t *liveTurn) resolved(m rpc.Message) {
 	if json.Unmarshal(m.Params, &p) != nil {
 		return
 	}
-	if a := t.asks.remove(cli.AskID(strings.Trim(string(p.ID), `"`))); a != nil && a.told {
-		t.out.Pass(cli.AskWithdrawn{ID: a.id})
+	if a := t.asks.remove(cli.ApprovalID(strings.Trim(string(p.ID), `"`))); a != nil && a.told {
+		t.out.Pass(cli.ApprovalWithdrawn{ID: a.id})
 	}
 }
 

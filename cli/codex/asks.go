@@ -69,14 +69,14 @@ const maxPending = 1 << 10
 
 // inquiry is a request that waits for a person.
 type inquiry struct {
-	id     cli.AskID // the request's own, so that it is the same after an adoption
+	id     cli.ApprovalID // the request's own, so that it is the same after an adoption
 	m      rpc.Message
 	params askParams
 	told   bool
 }
 
 func newInquiry(m rpc.Message) *inquiry {
-	a := &inquiry{id: cli.AskID(strings.Trim(string(m.ID), `"`)), m: m}
+	a := &inquiry{id: cli.ApprovalID(strings.Trim(string(m.ID), `"`)), m: m}
 	_ = json.Unmarshal(m.Params, &a.params) // what is missing is not shown
 	return a
 }
@@ -141,7 +141,7 @@ func (s *asks) add(a *inquiry) bool {
 }
 
 // remove takes out what is called id; nil if it is not there.
-func (s *asks) remove(id cli.AskID) *inquiry {
+func (s *asks) remove(id cli.ApprovalID) *inquiry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.open, func(a *inquiry) bool { return a.id == id })
@@ -154,7 +154,7 @@ func (s *asks) remove(id cli.AskID) *inquiry {
 }
 
 // take takes out, to answer it, what people were told of.
-func (s *asks) take(id cli.AskID) *inquiry {
+func (s *asks) take(id cli.ApprovalID) *inquiry {
 	s.mu.Lock()
 	known := slices.ContainsFunc(s.open, func(a *inquiry) bool { return a.id == id && a.told })
 	if known {

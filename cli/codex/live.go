@@ -248,7 +248,7 @@ func (s *live) Detach() {
 }
 
 // Decide answers what Codex asked; see cli.Decider.
-func (s *live) Decide(_ context.Context, id cli.AskID, d cli.Decision) error {
+func (s *live) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s.mu.Lock()
 	turn := s.turn
 	s.mu.Unlock()

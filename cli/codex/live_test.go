@@ -220,7 +220,7 @@ func TestApprovals(t *testing.T) {
 		turn = begin(t, s, req)
 		a = await[cli.ApprovalAsked](turn)
 		turn.cancel(cli.ErrAborted)
-		if w := await[cli.AskWithdrawn](turn); w.ID != a.ID {
+		if w := await[cli.ApprovalWithdrawn](turn); w.ID != a.ID {
 			t.Errorf("withdrawn %q, asked %q", w.ID, a.ID)
 		}
 		if r := turn.end(); !r.Aborted {

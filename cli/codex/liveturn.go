@@ -380,7 +380,7 @@ func (t *liveTurn) close(r *cli.Result) {
 	if !r.Detached {
 		for _, a := range t.asks.close() {
 			if a.told {
-				t.out.Pass(cli.AskWithdrawn{ID: a.id})
+				t.out.Pass(cli.ApprovalWithdrawn{ID: a.id})
 			}
 		}
 	}

@@ -409,7 +409,7 @@ func TestDeathWithAnApprovalOpen(t *testing.T) {
 		req.Permission, req.Attended = cli.Ask, true
 		s := openLive(t, p, req)
 		r, events := clitest.Play(t.Context(), s, req)
-		if r.Err == nil || r.Err.Kind != cli.Crashed || len(clitest.Of[cli.AskWithdrawn](events)) != 1 {
+		if r.Err == nil || r.Err.Kind != cli.Crashed || len(clitest.Of[cli.ApprovalWithdrawn](events)) != 1 {
 			t.Errorf("%+v, %v", events, r.Err)
 		}
 		if err := s.(cli.Decider).Decide(t.Context(), "7", cli.Decision{Allow: true}); err == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // approval puts a permission request to people.
-func approval(p *parser, id cli.AskID, asked permissionAsked, raw json.RawMessage) cli.ApprovalAsked {
+func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawMessage) cli.ApprovalAsked {
 	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: cmp.Or(asked.Hook, asked.Warning, asked.Intention)}
 	if t, ok := p.tools[asked.ToolCallID]; ok {
 		ev.Tool, ev.Started = t.Name, t.ID
@@ -158,7 +158,7 @@ func diffMakes(diff, before, after string) bool {
 }
 
 // planApproval puts a plan to people.
-func planApproval(id cli.AskID, summary, plan string, raw json.RawMessage) cli.ApprovalAsked {
+func planApproval(id cli.ApprovalID, summary, plan string, raw json.RawMessage) cli.ApprovalAsked {
 	read := cli.Reading{
 		Said:   map[string]string{"planContent": plan},
 		Labels: []string{"sessionId", "toolCallId", "requestId", "actions", "recommendedAction"},

@@ -51,7 +51,7 @@ type asks struct {
 
 // ask is one thing that is waited for.
 type ask struct {
-	id      cli.AskID
+	id      cli.ApprovalID
 	request string          // permission: its id
 	asked   json.RawMessage // question, plan: the id of the request to reply to
 	method  string          // of that request; empty for a permission
@@ -128,7 +128,7 @@ func (a *asks) permission(p *parser, f fields) {
 	if asked.Paths == nil {
 		asked.Paths = prompt.Paths
 	}
-	o := &ask{id: cli.AskID("permission/" + f.RequestID), request: f.RequestID}
+	o := &ask{id: cli.ApprovalID("permission/" + f.RequestID), request: f.RequestID}
 	switch {
 	case a.allows(p.dir, asked, f.Permission):
 		o.auto = allowance(a.session, f.RequestID)
@@ -159,7 +159,7 @@ func (a *asks) request(p *parser, r *rpc.Message) {
 		_ = a.server.Peer().Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read") // see add
 		return
 	}
-	o := &ask{id: cli.AskID(r.Method + "/" + rpc.Text(r.ID)), asked: r.ID, method: r.Method, choices: params.Choices}
+	o := &ask{id: cli.ApprovalID(r.Method + "/" + rpc.Text(r.ID)), asked: r.ID, method: r.Method, choices: params.Choices}
 	if r.Method == methodPlan {
 		if !a.attended {
 			o.auto = map[string]any{"approved": false, "feedback": noUserApproves}
@@ -244,7 +244,7 @@ func (a *asks) over(p *parser, which func(*ask) bool) {
 	a.mu.Unlock()
 	for _, o := range gone {
 		if o.told {
-			p.out.Pass(cli.AskWithdrawn{ID: o.id})
+			p.out.Pass(cli.ApprovalWithdrawn{ID: o.id})
 		}
 	}
 }
@@ -260,7 +260,7 @@ func (a *asks) waited(now time.Time) time.Time {
 }
 
 // decide answers id for a person.
-func (a *asks) decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
+func (a *asks) decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	a.mu.Lock()
 	i := slices.IndexFunc(a.open, func(o *ask) bool { return o.id == id && o.auto == nil })
 	if i < 0 {

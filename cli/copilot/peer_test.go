@@ -344,7 +344,7 @@ func TestAProcessThatDiesWithAnApprovalOpen(t *testing.T) {
 		t.Errorf("asked %+v", asked)
 	}
 	peer.die(9)
-	if gone := await[cli.AskWithdrawn](t, turn); gone.ID != asked.ID {
+	if gone := await[cli.ApprovalWithdrawn](t, turn); gone.ID != asked.ID {
 		t.Errorf("withdrawn %+v", gone)
 	}
 	if r := turn.result(t); r.Err == nil || r.Err.Kind != cli.Crashed || r.Err.Code != 9 {
@@ -365,7 +365,7 @@ func TestAnApprovalThatSomebodyElseGave(t *testing.T) {
 	turn := begin(t.Context(), s, req)
 	asked := await[cli.ApprovalAsked](t, turn)
 	peer.event("permission.completed", `{"requestId":"r1","result":{"kind":"approved"}}`)
-	if gone := await[cli.AskWithdrawn](t, turn); gone.ID != asked.ID {
+	if gone := await[cli.ApprovalWithdrawn](t, turn); gone.ID != asked.ID {
 		t.Errorf("withdrawn %+v", gone)
 	}
 	peer.event("session.idle", `{}`)
@@ -444,7 +444,7 @@ func TestQuestionsAndPlans(t *testing.T) {
 }
 
 // askedIn is the id of the question or plan that a turn waits for.
-func askedIn(t *testing.T, turn *playing, method string) cli.AskID {
+func askedIn(t *testing.T, turn *playing, method string) cli.ApprovalID {
 	t.Helper()
 	if method == methodPlan {
 		plan := await[cli.ApprovalAsked](t, turn)
@@ -474,7 +474,7 @@ func TestAQuestionThatWasGivenUp(t *testing.T) {
 	turn := begin(t.Context(), clitest.Open(t, p, cli.Live, req), req)
 	asked := await[cli.QuestionAsked](t, turn)
 	peer.event("user_input.completed", `{"requestId":"u1"}`)
-	if gone := await[cli.AskWithdrawn](t, turn); gone.ID != asked.ID {
+	if gone := await[cli.ApprovalWithdrawn](t, turn); gone.ID != asked.ID {
 		t.Errorf("withdrawn %+v", gone)
 	}
 	peer.event("session.idle", `{}`)

@@ -71,7 +71,7 @@ func (t *liveTurn) close() {
 }
 
 // Decide answers what the turn asked for; see cli.Decider.
-func (s *live) Decide(ctx context.Context, id cli.AskID, d cli.Decision) error {
+func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s.mu.Lock()
 	t := s.turn
 	s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 type watch struct {
 	agent cli.Agent
 	emit  func(cli.Event)
-	waits func(asked cli.AskID, waiting bool) // is told when the agent begins and ceases to wait for its user
+	waits func(asked cli.ApprovalID, waiting bool) // is told when the agent begins and ceases to wait for its user
 
 	mu     sync.Mutex
 	closed bool
@@ -48,7 +48,7 @@ func (w *watch) event(ev cli.Event) {
 	case cli.QuestionAsked:
 		w.shown = true
 		w.waits(ev.ID, true)
-	case cli.AskWithdrawn:
+	case cli.ApprovalWithdrawn:
 		w.waits(ev.ID, false)
 	case cli.ToolStarted:
 		w.shown = true
@@ -109,7 +109,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 
 // attemptIn runs req once in a session that is lent to it.
 func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, emit func(cli.Event)) attempt {
-	w := &watch{agent: lent.agent, emit: emit, waits: func(ask cli.AskID, waiting bool) { s.pool.waitsForUser(lent, ask, waiting) }}
+	w := &watch{agent: lent.agent, emit: emit, waits: func(id cli.ApprovalID, waiting bool) { s.pool.waitsForUser(lent, id, waiting) }}
 	err := s.runTurn(ctx, lent, req, w)
 	r, ok := w.close()
 	s.pool.turnEnded(lent)

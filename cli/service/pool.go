@@ -50,15 +50,15 @@ type pooled struct {
 	sandbox      cli.Sandbox
 	at           *place
 	used         time.Time
-	timer        *time.Timer        // while idle
-	asks         map[cli.AskID]bool // what its turn waits for its user to decide
-	drop         bool               // close it instead of keeping it
+	timer        *time.Timer             // while idle
+	approvals    map[cli.ApprovalID]bool // what its turn waits for its user to decide
+	drop         bool                    // close it instead of keeping it
 }
 
 func newPooled(entry *agentEntry, mode cli.Mode, conversation cli.Conversation, session cli.Session, at *place) *pooled {
 	return &pooled{
 		conversation: conversation, session: session, mode: mode, agent: entry.provider.Agent(), sandbox: entry.runEnv.sandbox, at: at,
-		asks: map[cli.AskID]bool{},
+		approvals: map[cli.ApprovalID]bool{},
 	}
 }
 

@@ -43,14 +43,14 @@ func (s shortage) sentence() string {
 	return fmt.Sprintf("%s; this is number %d in the queue", reason, s.position)
 }
 
-// waitsForUser records that the turn of a lent session waits for its user to decide an ask, or ceases to.
-func (p *pool) waitsForUser(s *pooled, ask cli.AskID, waiting bool) {
+// waitsForUser records that the turn of a lent session waits for its user to decide an approval, or ceases to.
+func (p *pool) waitsForUser(s *pooled, id cli.ApprovalID, waiting bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if waiting && p.lent[s] {
-		s.asks[ask] = true
+		s.approvals[id] = true
 	} else {
-		delete(s.asks, ask)
+		delete(s.approvals, id)
 	}
 	p.serve()
 }
@@ -59,7 +59,7 @@ func (p *pool) waitsForUser(s *pooled, ask cli.AskID, waiting bool) {
 func (p *pool) turnEnded(s *pooled) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	clear(s.asks)
+	clear(s.approvals)
 	p.serve()
 }
 
@@ -71,7 +71,7 @@ func (p *pool) counts(at *place) bool {
 		return true
 	}
 	for s := range p.lent {
-		if s.at == at && len(s.asks) > 0 {
+		if s.at == at && len(s.approvals) > 0 {
 			working--
 		}
 	}

@@ -13,16 +13,16 @@ import (
 // Decide hands a person's answer to the agent of a turn that runs. It returns when the answer is on its way;
 // ErrNotAsked if nothing of this id waits in this turn, which is so when the turn does not run. An answer
 // never reaches another turn than its own. Safe for concurrent use.
-func (s *Service) Decide(ctx context.Context, turn cli.TurnID, ask cli.AskID, d cli.Decision) error {
+func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	return s.present.with(ctx, turn, cli.ErrNotAsked, func(ctx context.Context, to *pooled) error {
 		decider, ok := to.session.(cli.Decider)
 		if !ok {
 			return cli.ErrNotAsked
 		}
-		if err := decider.Decide(ctx, ask, d); err != nil {
+		if err := decider.Decide(ctx, id, d); err != nil {
 			return err
 		}
-		s.pool.waitsForUser(to, ask, false)
+		s.pool.waitsForUser(to, id, false)
 		return nil
 	})
 }

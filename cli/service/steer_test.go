@@ -14,7 +14,7 @@ import (
 // askingProvider opens sessions that ask and are steered.
 type askingProvider struct {
 	fakeProvider
-	decide func(ctx context.Context, ask cli.AskID, d cli.Decision) error
+	decide func(ctx context.Context, id cli.ApprovalID, d cli.Decision) error
 	steer  func(ctx context.Context, req cli.Request) error
 }
 
@@ -28,8 +28,8 @@ func (p *askingProvider) Open(ctx context.Context, mode cli.Mode, req cli.Reques
 	return askingSession{s, p}, err
 }
 
-func (s askingSession) Decide(ctx context.Context, ask cli.AskID, d cli.Decision) error {
-	return s.p.decide(ctx, ask, d)
+func (s askingSession) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
+	return s.p.decide(ctx, id, d)
 }
 
 func (s askingSession) Steer(ctx context.Context, req cli.Request) error { return s.p.steer(ctx, req) }
@@ -50,8 +50,8 @@ func asking(t *testing.T) (*Service, *askingProvider) {
 		}
 		em.Finish(cli.Result{})
 	}
-	p.decide = func(ctx context.Context, ask cli.AskID, d cli.Decision) error {
-		if ask != "1" {
+	p.decide = func(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
+		if id != "1" {
 			return cli.ErrNotAsked
 		}
 		select {
@@ -101,12 +101,12 @@ func TestALateDecisionDoesNotReachTheNextTurn(t *testing.T) {
 		s, p := asking(t)
 		defer closeService(t, s)
 		deliver, slow := p.decide, make(chan struct{})
-		p.decide = func(ctx context.Context, ask cli.AskID, d cli.Decision) error {
+		p.decide = func(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 			<-slow // as a call that was overtaken by the end of its turn
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return deliver(ctx, ask, d)
+			return deliver(ctx, id, d)
 		}
 		late, results := make(chan error, 1), make(chan cli.Result, 1)
 		go func() {
@@ -132,7 +132,7 @@ func TestACallThatHangsEndsItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := asking(t)
 		hang := make(chan struct{})
-		p.decide = func(context.Context, cli.AskID, cli.Decision) error { <-hang; return nil }
+		p.decide = func(context.Context, cli.ApprovalID, cli.Decision) error { <-hang; return nil }
 		go func() {
 			synctest.Wait()
 			_ = s.Decide(t.Context(), "t1", "1", cli.Decision{})

@@ -136,7 +136,7 @@ func writeAuditJSON(out io.Writer, entries []orchestrator.AuditEntry) error {
 		line, err := json.Marshal(auditRow{
 			ID: e.ID, At: e.At, What: string(e.What), Chat: e.Conversation.Chat, Topic: e.Conversation.Topic, By: int64(e.By),
 			Agent: string(e.Agent), Tool: e.Tool, Title: e.Title, Choice: string(e.Choice), Rule: e.Rule, Reason: e.Reason,
-			Same: e.Same, Turn: string(e.Turn), Approval: string(e.Ask), Call: string(e.Call),
+			Same: e.Same, Turn: string(e.Turn), Approval: string(e.Approval), Call: string(e.Call),
 		})
 		if err != nil {
 			return fmt.Errorf("write the audit: %w", err)

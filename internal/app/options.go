@@ -156,7 +156,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		},
 		QueueMax: cfg.Queue.Max, HistoryTurns: cfg.Sessions.HistoryTurns, HistoryBytes: cfg.Sessions.HistoryBytes,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
-		Asks: a.bot.Chat(), Approvers: approversOf(cfg), AskTimeout: cfg.Permissions.AskTimeout,
+		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
 		Now: time.Now, NewID: newID, Logger: a.Log,
 	}
 	for name, r := range cfg.Roles {

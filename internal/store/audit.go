@@ -14,7 +14,7 @@ const auditColumns = `at, what, chat, topic, turn, ask, agent, tool, title, choi
 // titleBytes is how much of a command the audit keeps: enough to see what it was.
 const titleBytes = 500
 
-// RecordAudit records what happened; see orchestrator.AskStore.
+// RecordAudit records what happened; see orchestrator.ApprovalStore.
 func (db *DB) RecordAudit(ctx context.Context, entries ...orchestrator.AuditEntry) error {
 	return wrap("record the audit", db.writeLazily(ctx, func(t tx) error { return t.audit(entries...) }))
 }
@@ -25,7 +25,7 @@ func (t tx) audit(entries ...orchestrator.AuditEntry) error {
 			SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
 			WHERE ?15 = '' OR NOT EXISTS (SELECT 1 FROM ask_requests WHERE turn = ?5 AND call = ?15)
 			ON CONFLICT (turn, call) WHERE call <> '' DO NOTHING`,
-			millis(e.At), string(e.What), e.Conversation.Chat, e.Conversation.Topic, string(e.Turn), string(e.Ask),
+			millis(e.At), string(e.What), e.Conversation.Chat, e.Conversation.Topic, string(e.Turn), string(e.Approval),
 			string(e.Agent), e.Tool, cli.Shorten(e.Title, titleBytes), string(e.Choice), int64(e.By), e.Rule, e.Reason,
 			e.Same, string(e.Call))
 		if err != nil {
@@ -35,20 +35,20 @@ func (t tx) audit(entries ...orchestrator.AuditEntry) error {
 	return nil
 }
 
-// entryOf says of an ask what is audited.
-func entryOf(a orchestrator.Ask, what orchestrator.AuditKind, at time.Time) orchestrator.AuditEntry {
-	e := orchestrator.AuditEntry{At: at, What: what, Conversation: a.Conversation, Turn: a.Turn, Ask: a.ID, Agent: a.Agent,
+// entryOf says of an approval what is audited.
+func entryOf(a orchestrator.Approval, what orchestrator.AuditKind, at time.Time) orchestrator.AuditEntry {
+	e := orchestrator.AuditEntry{At: at, What: what, Conversation: a.Conversation, Turn: a.Turn, Approval: a.ID, Agent: a.Agent,
 		By: a.By, Rule: a.Ruled, Reason: a.Reason, Same: a.Same()}
-	if a.Approval != nil {
-		e.Tool, e.Title = a.Approval.Tool, a.Approval.Title
+	if a.Request != nil {
+		e.Tool, e.Title = a.Request.Tool, a.Request.Title
 	} else if len(a.Questions) > 0 {
 		e.Title = a.Questions[0].Text
 	}
 	return e
 }
 
-// undecidedKind is what is audited of an ask that no user decided.
-func undecidedKind(a orchestrator.Ask) orchestrator.AuditKind {
+// undecidedKind is what is audited of an approval that no user decided.
+func undecidedKind(a orchestrator.Approval) orchestrator.AuditKind {
 	if a.Ruled == orchestrator.RuledByMode {
 		return orchestrator.AuditAccepted
 	}
@@ -64,7 +64,7 @@ func (db *DB) AuditSince(ctx context.Context, since time.Time, limit int) ([]orc
 
 func scanAudit(row sqlite.Row) (e orchestrator.AuditEntry, err error) {
 	var at int64
-	err = row.Scan(&e.ID, &at, &e.What, &e.Conversation.Chat, &e.Conversation.Topic, &e.Turn, &e.Ask, &e.Agent, &e.Tool,
+	err = row.Scan(&e.ID, &at, &e.What, &e.Conversation.Chat, &e.Conversation.Topic, &e.Turn, &e.Approval, &e.Agent, &e.Tool,
 		&e.Title, &e.Choice, &e.By, &e.Rule, &e.Reason, &e.Same, &e.Call)
 	e.At = instant(at)
 	return e, err

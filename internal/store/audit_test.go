@@ -11,9 +11,9 @@ import (
 func TestTheAuditHasAToolOnceAndOnlyIfItWasNotAskedFor(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
-	ask := newAsk("a", "t", "1")
-	ask.Approval = &cli.ApprovalAsked{ID: "1", Tool: "Bash", Title: "make", Started: "asked"}
-	get[orchestrator.Ask](t)(db.OpenAsk(ctx, ask, "d"))
+	approval := newApproval("a", "t", "1")
+	approval.Request = &cli.ApprovalAsked{ID: "1", Tool: "Bash", Title: "make", Started: "asked"}
+	get[orchestrator.Approval](t)(db.OpenApproval(ctx, approval, "d"))
 	ran := func(turn cli.TurnID, call cli.ToolID) orchestrator.AuditEntry {
 		return orchestrator.AuditEntry{At: noon, What: orchestrator.AuditRan, Conversation: chatA, Turn: turn, Call: call, Tool: "Read", Title: "a"}
 	}

@@ -74,6 +74,6 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 			t.Errorf("the turn is %+v", turn)
 		}
 	}
-	get[orchestrator.Ask](t)(db.OpenAsk(t.Context(), newAsk("a", "run", "1"), "d"))
-	must(t, second2(db.DecideAsk(t.Context(), allowed("a"))))
+	get[orchestrator.Approval](t)(db.OpenApproval(t.Context(), newApproval("a", "run", "1"), "d"))
+	must(t, second2(db.DecideApproval(t.Context(), allowed("a"))))
 }

@@ -125,7 +125,7 @@ func checkAfterKill(t *testing.T, path string, acknowledged []string) {
 		(SELECT count(*) FROM rules WHERE id = a.id) <> (a.state = 'allowed') OR
 		(SELECT handled > 0 FROM inbox WHERE id = -CAST(a.id AS INTEGER)) <> (a.state = 'allowed')`
 	if n := count(t, db, halves); n != 0 {
-		t.Errorf("%d asks are decided without their audit, rule and update, or the other way round", n)
+		t.Errorf("%d approvals are decided without their audit, rule and update, or the other way round", n)
 	}
 	miscounted := `SELECT count(*) FROM sessions s WHERE messages <>
 		(SELECT count(*) FROM turns WHERE session = s.id AND state = 'done') OR tokens <> 10 * messages`
@@ -180,15 +180,15 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 			{"asked", func() error {
 				_, err := db.AppendUpdates(ctx, []orchestrator.Update{{ID: pressed(id), Raw: []byte("{}")}})
 				if err == nil {
-					_, err = db.OpenAsk(ctx, newAsk(orchestrator.AskID(name), turn.ID, "1"), "d")
+					_, err = db.OpenApproval(ctx, newApproval(orchestrator.ApprovalID(name), turn.ID, "1"), "d")
 				}
 				return err
 			}},
 			{"decided", func() error {
-				d := allowed(orchestrator.AskID(name))
+				d := allowed(orchestrator.ApprovalID(name))
 				d.Updates = []int64{pressed(id)}
 				d.Rule = &orchestrator.Rule{ID: orchestrator.RuleID(name), Kind: orchestrator.RuleSame}
-				_, _, err := db.DecideAsk(ctx, d)
+				_, _, err := db.DecideApproval(ctx, d)
 				return err
 			}},
 			{"finished", func() error { return db.FinishTurn(ctx, turn.ID, noon, outcome) }},

@@ -9,7 +9,7 @@ import (
 )
 
 // Pruned counts what Prune deleted.
-type Pruned struct{ Updates, Notices, Cards, Drafts, Asks int64 }
+type Pruned struct{ Updates, Notices, Cards, Drafts, Approvals int64 }
 
 // pruneBatch bounds how long one deletion keeps other writers waiting.
 const pruneBatch = 500
@@ -37,7 +37,7 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 			WHERE c.saved < ? AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = c.turn) LIMIT ?)`},
 		{new(int64), `DELETE FROM card_parts WHERE turn IN (SELECT c.turn FROM card_parts c
 			WHERE c.saved < ? AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = c.turn) LIMIT ?)`},
-		{&p.Asks, `DELETE FROM asks WHERE id IN (SELECT id FROM asks WHERE state <> 'open' AND decided < ?
+		{&p.Approvals, `DELETE FROM asks WHERE id IN (SELECT id FROM asks WHERE state <> 'open' AND decided < ?
 			AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = asks.turn AND t.state = 'running') LIMIT ?)`},
 	} {
 		if err := db.deleteAll(ctx, d.count, d.query, at); err != nil {

@@ -14,73 +14,73 @@ import (
 // reasonBytes is how much of a user's reason reaches the agent.
 const reasonBytes = 4000
 
-// Decide decides an ask, once; see AskDesk.
-func (s *Service) Decide(ctx context.Context, id orchestrator.AskID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Ask, error) {
-	ask, err := s.opts.Store.FindAsk(ctx, id)
+// Decide decides an approval, once; see orchestrator.Approvals.
+func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error) {
+	approval, err := s.opts.Store.FindApproval(ctx, id)
 	if err != nil {
-		return orchestrator.Ask{}, notFound(err)
+		return orchestrator.Approval{}, notFound(err)
 	}
 	switch {
-	case subtle.ConstantTimeCompare([]byte(ask.Nonce), []byte(nonce)) != 1:
-		return orchestrator.Ask{}, orchestrator.ErrNoAsk
-	case ask.Conversation != by.Conversation:
-		return orchestrator.Ask{}, orchestrator.ErrElsewhere
-	case !mayDecide(ask, by.Person):
-		return orchestrator.Ask{}, orchestrator.ErrNotApprover
+	case subtle.ConstantTimeCompare([]byte(approval.Nonce), []byte(nonce)) != 1:
+		return orchestrator.Approval{}, orchestrator.ErrNoApproval
+	case approval.Conversation != by.Conversation:
+		return orchestrator.Approval{}, orchestrator.ErrElsewhere
+	case !mayDecide(approval, by.Person):
+		return orchestrator.Approval{}, orchestrator.ErrNotApprover
 	}
-	if err := s.whyClosed(ask); err != nil {
-		return s.tellAgain(ctx, ask), err
+	if err := s.whyClosed(approval); err != nil {
+		return s.tellAgain(ctx, approval), err
 	}
-	d, err := s.decision(ask, by, v)
+	d, err := s.decision(approval, by, v)
 	if err != nil {
-		return ask, err
+		return approval, err
 	}
-	now, won, err := s.opts.Store.DecideAsk(ctx, d)
+	now, won, err := s.opts.Store.DecideApproval(ctx, d)
 	switch {
 	case err != nil:
-		return ask, fmt.Errorf("decide ask: %w", err)
-	case !won && now.State == orchestrator.AskOpen:
-		return now, orchestrator.ErrAskWithdrawn // its turn is over or aborted, and takes its asks along
+		return approval, fmt.Errorf("decide approval: %w", err)
+	case !won && now.State == orchestrator.ApprovalOpen:
+		return now, orchestrator.ErrApprovalWithdrawn // its turn is over or aborted, and takes its approvals along
 	case !won:
 		return now, s.whyClosed(now)
 	}
 	return s.decided(context.WithoutCancel(ctx), now, d, v)
 }
 
-// whyClosed says why an ask cannot be decided any more; nil if it can.
-func (s *Service) whyClosed(ask orchestrator.Ask) error {
+// whyClosed says why an approval cannot be decided any more; nil if it can.
+func (s *Service) whyClosed(approval orchestrator.Approval) error {
 	switch {
-	case ask.State == orchestrator.AskWithdrawn:
-		return orchestrator.ErrAskWithdrawn
-	case ask.State == orchestrator.AskExpired, ask.State == orchestrator.AskOpen && !s.opts.Now().Before(ask.Expires):
-		return orchestrator.ErrAskExpired
-	case ask.State == orchestrator.AskOpen:
+	case approval.State == orchestrator.ApprovalWithdrawn:
+		return orchestrator.ErrApprovalWithdrawn
+	case approval.State == orchestrator.ApprovalExpired, approval.State == orchestrator.ApprovalOpen && !s.opts.Now().Before(approval.Expires):
+		return orchestrator.ErrApprovalExpired
+	case approval.State == orchestrator.ApprovalOpen:
 		return nil
 	}
-	return orchestrator.ErrAskDecided
+	return orchestrator.ErrApprovalDecided
 }
 
-// decision is what a verdict makes of an ask; ErrBadChoice when it does not fit.
-func (s *Service) decision(ask orchestrator.Ask, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.AskDecision, error) {
-	d := orchestrator.AskDecision{Ask: ask.ID, Choice: v.Choice, By: by.Person, Updates: by.Updates, At: s.opts.Now(), Secret: isSecret(ask)}
-	session, lasting := offer(ask)
+// decision is what a verdict makes of an approval; ErrBadChoice when it does not fit.
+func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.ApprovalDecision, error) {
+	d := orchestrator.ApprovalDecision{Approval: approval.ID, Choice: v.Choice, By: by.Person, Updates: by.Updates, At: s.opts.Now(), Secret: isSecret(approval)}
+	session, lasting := offer(approval)
 	switch {
 	case v.Choice == orchestrator.Deny:
-		d.State, d.Reason = orchestrator.AskDenied, cli.Shorten(strings.TrimSpace(v.Reason), reasonBytes)
-	case v.Choice == orchestrator.Answer && answers(ask.Questions, v.Answers):
-		d.State = orchestrator.AskAnswered
-		if !isSecret(ask) {
+		d.State, d.Reason = orchestrator.ApprovalDenied, cli.Shorten(strings.TrimSpace(v.Reason), reasonBytes)
+	case v.Choice == orchestrator.Answer && answers(approval.Questions, v.Answers):
+		d.State = orchestrator.ApprovalAnswered
+		if !isSecret(approval) {
 			d.Answers = v.Answers
 		}
-	case v.Choice == orchestrator.AllowOnce && ask.Approval != nil && ask.Approval.Allowable():
-		d.State = orchestrator.AskAllowed
+	case v.Choice == orchestrator.AllowOnce && approval.Request != nil && approval.Request.Allowable():
+		d.State = orchestrator.ApprovalAllowed
 	// A rule is made only as it was shown: what a path leads to may have changed since.
-	case v.Choice == orchestrator.AllowSession && session.Kind != "" && session.Text == ask.SessionRule:
-		d.State, d.Rule = orchestrator.AskAllowed, &session
-	case v.Choice == orchestrator.AllowPattern && lasting.Kind != "" && lasting.Text == ask.Rule:
-		d.State, d.Rule = orchestrator.AskAllowed, &lasting
+	case v.Choice == orchestrator.AllowSession && session.Kind != "" && session.Text == approval.SessionRule:
+		d.State, d.Rule = orchestrator.ApprovalAllowed, &session
+	case v.Choice == orchestrator.AllowPattern && lasting.Kind != "" && lasting.Text == approval.Rule:
+		d.State, d.Rule = orchestrator.ApprovalAllowed, &lasting
 	default:
-		return orchestrator.AskDecision{}, orchestrator.ErrBadChoice
+		return orchestrator.ApprovalDecision{}, orchestrator.ErrBadChoice
 	}
 	if d.Rule != nil {
 		d.Rule.ID, d.Rule.By, d.Rule.Created = orchestrator.RuleID(s.opts.NewID()), by.Person, d.At
@@ -110,52 +110,52 @@ func answers(questions []cli.Question, given [][]string) bool {
 
 // decided hands a decision that is stored to the agent, and shows it. Where the agent has not asked again
 // since a restart, it is handed over when it does.
-func (s *Service) decided(ctx context.Context, ask orchestrator.Ask, d orchestrator.AskDecision, v orchestrator.Verdict) (orchestrator.Ask, error) {
-	r := s.of(ask.Turn)
+func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d orchestrator.ApprovalDecision, v orchestrator.Verdict) (orchestrator.Approval, error) {
+	r := s.of(approval.Turn)
 	if r == nil {
-		s.show(ask)
-		return ask, nil
+		s.show(approval)
+		return approval, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	told := ask
-	if ask.State == orchestrator.AskAnswered {
+	told := approval
+	if approval.State == orchestrator.ApprovalAnswered {
 		told.Answers = v.Answers // also those that are not kept
-		r.turn.Secrets.Learn(ask.Questions, v.Answers)
+		r.turn.Secrets.Learn(approval.Questions, v.Answers)
 	}
 	gone, err := r.tell(told)
 	if gone {
-		withdrawn, err := s.opts.Store.WithdrawAsk(ctx, ask.ID, s.opts.Now())
+		withdrawn, err := s.opts.Store.WithdrawApproval(ctx, approval.ID, s.opts.Now())
 		if err != nil {
-			return ask, fmt.Errorf("withdraw ask: %w", err)
+			return approval, fmt.Errorf("withdraw approval: %w", err)
 		}
 		r.show(withdrawn)
-		return withdrawn, orchestrator.ErrAskWithdrawn
+		return withdrawn, orchestrator.ErrApprovalWithdrawn
 	}
-	r.show(ask)
+	r.show(approval)
 	if d.Rule != nil {
 		r.sweep(*d.Rule)
 	}
 	if err != nil {
-		return ask, fmt.Errorf("hand the decision to the agent: %w", err)
+		return approval, fmt.Errorf("hand the decision to the agent: %w", err)
 	}
-	return ask, nil
+	return approval, nil
 }
 
 // sweep lets a new rule decide what else is open. mu is held.
 func (r *Requests) sweep(rule orchestrator.Rule) {
-	open, err := r.s.opts.Store.OpenAsks(r.keep())
+	open, err := r.s.opts.Store.OpenApprovals(r.keep())
 	if err != nil {
-		r.log.Error("load open asks", "err", err)
+		r.log.Error("load open approvals", "err", err)
 	}
-	for _, ask := range open {
-		if ask.Turn != r.turn.Turn.ID || !covers(rule, ask) || r.s.touchesOwn(ask) {
+	for _, approval := range open {
+		if approval.Turn != r.turn.Turn.ID || !covers(rule, approval) || r.s.touchesOwn(approval) {
 			continue
 		}
-		ask, won, err := r.s.opts.Store.DecideAsk(r.keep(), orchestrator.AskDecision{Ask: ask.ID, State: orchestrator.AskAllowed, Ruled: rule.Text, At: r.s.opts.Now()})
+		approval, won, err := r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: approval.ID, State: orchestrator.ApprovalAllowed, Ruled: rule.Text, At: r.s.opts.Now()})
 		if err == nil && won {
-			_, err = r.tell(ask)
-			r.show(ask)
+			_, err = r.tell(approval)
+			r.show(approval)
 		}
 		if err != nil {
 			r.log.Error("let a rule decide", "err", err)
@@ -163,23 +163,23 @@ func (r *Requests) sweep(rule orchestrator.Rule) {
 	}
 }
 
-// tellAgain hands over a decision once more that did not reach the agent. An ask whose time is over is denied where that
-// was not noticed yet. It gives the ask as it is then.
-func (s *Service) tellAgain(ctx context.Context, ask orchestrator.Ask) orchestrator.Ask {
-	r := s.of(ask.Turn)
+// tellAgain hands over a decision once more that did not reach the agent. An approval whose time is over is denied where that
+// was not noticed yet. It gives the approval as it is then.
+func (s *Service) tellAgain(ctx context.Context, approval orchestrator.Approval) orchestrator.Approval {
+	r := s.of(approval.Turn)
 	switch {
 	case r == nil:
-	case ask.State == orchestrator.AskOpen:
-		r.expire(ask.ID)
-		if now, err := s.opts.Store.FindAsk(ctx, ask.ID); err == nil {
-			ask = now
+	case approval.State == orchestrator.ApprovalOpen:
+		r.expire(approval.ID)
+		if now, err := s.opts.Store.FindApproval(ctx, approval.ID); err == nil {
+			approval = now
 		}
 	default:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if _, err := r.tell(ask); err != nil {
+		if _, err := r.tell(approval); err != nil {
 			r.log.Error("hand a decision to the agent", "err", err)
 		}
 	}
-	return ask
+	return approval
 }

@@ -14,15 +14,15 @@ const tellWait = 10 * time.Second
 
 // tell hands a decision to the agent, once for each request that waits for it here. gone says that there were
 // such, and that the agent no longer waits for any. mu is held.
-func (r *Requests) tell(ask orchestrator.Ask) (gone bool, err error) {
+func (r *Requests) tell(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
-	for _, request := range ask.Requests {
+	for _, request := range approval.AgentIDs {
 		if told, here := r.told[request]; told || !here {
 			continue
 		}
 		tried++
-		switch err := r.hand(request, decisionOf(ask)); {
+		switch err := r.hand(request, decisionOf(approval)); {
 		case errors.Is(err, cli.ErrNotAsked):
 			missed++
 			r.told[request] = true
@@ -34,14 +34,14 @@ func (r *Requests) tell(ask orchestrator.Ask) (gone bool, err error) {
 			r.told[request] = true
 		}
 		if r.told[request] {
-			r.turn.Show(cli.AskWithdrawn{ID: request})
+			r.turn.Show(cli.ApprovalWithdrawn{ID: request})
 		}
 	}
 	return tried > 0 && missed == tried, errors.Join(errs...)
 }
 
-func (r *Requests) hand(request cli.AskID, d cli.Decision) error {
-	if isProjectAsk(request) {
+func (r *Requests) hand(request cli.ApprovalID, d cli.Decision) error {
+	if ofProject(request) {
 		select {
 		case r.project <- d:
 			return nil
@@ -54,24 +54,24 @@ func (r *Requests) hand(request cli.AskID, d cli.Decision) error {
 	return r.s.opts.Agents.Decide(ctx, r.turn.Turn.ID, request, d)
 }
 
-func (r *Requests) deny(request cli.AskID, reason string) {
-	defer r.turn.Show(cli.AskWithdrawn{ID: request})
+func (r *Requests) deny(request cli.ApprovalID, reason string) {
+	defer r.turn.Show(cli.ApprovalWithdrawn{ID: request})
 	if err := r.hand(request, cli.Decision{Reason: reason}); err != nil && !errors.Is(err, cli.ErrNotAsked) {
 		r.log.Error("deny what the agent asks", "err", err)
 	}
 }
 
-// decisionOf is an ask's end as the agent is told it. What is not clearly allowed is denied.
-func decisionOf(ask orchestrator.Ask) cli.Decision {
+// decisionOf is an approval's end as the agent is told it. What is not clearly allowed is denied.
+func decisionOf(approval orchestrator.Approval) cli.Decision {
 	switch {
-	case ask.State == orchestrator.AskAllowed:
+	case approval.State == orchestrator.ApprovalAllowed:
 		return cli.Decision{Allow: true}
-	case ask.State == orchestrator.AskAnswered && len(ask.Answers) == len(ask.Questions):
-		return cli.Decision{Allow: true, Answers: ask.Answers}
-	case ask.State == orchestrator.AskAnswered:
+	case approval.State == orchestrator.ApprovalAnswered && len(approval.Answers) == len(approval.Questions):
+		return cli.Decision{Allow: true, Answers: approval.Answers}
+	case approval.State == orchestrator.ApprovalAnswered:
 		return cli.Decision{Reason: secretSentence}
-	case ask.State == orchestrator.AskWithdrawn:
+	case approval.State == orchestrator.ApprovalWithdrawn:
 		return cli.Decision{Reason: goneSentence}
 	}
-	return cli.Decision{Reason: ask.Reason}
+	return cli.Decision{Reason: approval.Reason}
 }

@@ -8,23 +8,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// letsThrough finds what lets an ask of the turn through without a user: a rule, or the permission mode. It returns it as
+// letsThrough finds what lets an approval of the turn through without a user: a rule, or the permission mode. It returns it as
 // users read it, empty for nothing. Nothing lets a request through that touches one of ductor's own files, asks for more
 // than usual, or leaves out what it is about.
-func (r *Requests) letsThrough(ask orchestrator.Ask) (string, error) {
-	if p := ask.Approval; p == nil || p.Widens() || p.Missing != "" || r.s.touchesOwn(ask) {
+func (r *Requests) letsThrough(approval orchestrator.Approval) (string, error) {
+	if p := approval.Request; p == nil || p.Widens() || p.Missing != "" || r.s.touchesOwn(approval) {
 		return "", nil
 	}
-	rule, err := r.ruleFor(ask)
-	if err == nil && rule == "" && r.turn.Mode == cli.AcceptEdits && editsBelow(ask) {
+	rule, err := r.ruleFor(approval)
+	if err == nil && rule == "" && r.turn.Mode == cli.AcceptEdits && editsBelow(approval) {
 		rule = orchestrator.RuledByMode
 	}
 	return rule, err
 }
 
 // touchesOwn says whether a request names one of ductor's own files: as a file that it changes, or as a text of its input.
-func (s *Service) touchesOwn(a orchestrator.Ask) bool {
-	p := a.Approval
+func (s *Service) touchesOwn(a orchestrator.Approval) bool {
+	p := a.Request
 	if p == nil {
 		return false
 	}
@@ -34,22 +34,22 @@ func (s *Service) touchesOwn(a orchestrator.Ask) bool {
 		cli.Names(s.opts.Protected, a.Dir, p.Input)
 }
 
-// ruleFor finds what lets an ask of the turn through: a rule of the conversation, or a pattern of its job. It returns
+// ruleFor finds what lets an approval of the turn through: a rule of the conversation, or a pattern of its job. It returns
 // the rule as users read it, empty for none.
-func (r *Requests) ruleFor(ask orchestrator.Ask) (string, error) {
+func (r *Requests) ruleFor(approval orchestrator.Approval) (string, error) {
 	if rights := r.turn.Turn.Prompt.Rights; !rights.OfChat() {
-		i := slices.IndexFunc(rights.Rules, func(text string) bool { return patternCovers(text, ask) })
+		i := slices.IndexFunc(rights.Rules, func(text string) bool { return patternCovers(text, approval) })
 		if i < 0 {
 			return "", nil
 		}
 		return rights.Rules[i], nil
 	}
-	return r.s.chatRule(r.keep(), ask)
+	return r.s.chatRule(r.keep(), approval)
 }
 
-// chatRule finds a rule of the conversation that lets an ask through.
-func (s *Service) chatRule(ctx context.Context, a orchestrator.Ask) (string, error) {
-	if a.Approval == nil {
+// chatRule finds a rule of the conversation that lets an approval through.
+func (s *Service) chatRule(ctx context.Context, a orchestrator.Approval) (string, error) {
+	if a.Request == nil {
 		return "", nil
 	}
 	rules, err := s.opts.Store.RulesOf(ctx, a.Conversation)

@@ -54,16 +54,16 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// patternCovers says whether a pattern lets an ask through. One that does not parse lets nothing through.
-func patternCovers(text string, a orchestrator.Ask) bool {
+// patternCovers says whether a pattern lets an approval through. One that does not parse lets nothing through.
+func patternCovers(text string, a orchestrator.Approval) bool {
 	p, err := parsePattern(text)
-	if err != nil || a.Approval == nil || a.Approval.Tool != p.tool {
+	if err != nil || a.Request == nil || a.Request.Tool != p.tool {
 		return false
 	}
 	if p.command == "" {
 		return harmlessUse(a)
 	}
-	command, ok := commandOf(*a.Approval, a.Dir)
+	command, ok := commandOf(*a.Request, a.Dir)
 	if !ok || command == p.command || !p.open {
 		return ok && command == p.command
 	}
@@ -74,13 +74,13 @@ func patternCovers(text string, a orchestrator.Ask) bool {
 
 // harmlessUse says whether a pattern without a command lets a use of its tool through: no command, which is to be written
 // out, no wider rights, and no file but those that an edit may write.
-func harmlessUse(a orchestrator.Ask) bool {
-	fields, ok := fieldsOf(a.Approval.Input)
+func harmlessUse(a orchestrator.Approval) bool {
+	fields, ok := fieldsOf(a.Request.Input)
 	if editsBelow(a) {
 		return true
 	}
 	more := func(name string) bool { _, given := fields[name]; return given }
-	return ok && len(a.Approval.Changes) == 0 && !slices.ContainsFunc([]string{
+	return ok && len(a.Request.Changes) == 0 && !slices.ContainsFunc([]string{
 		"command", "cwd", "workdir", "permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
 		"file_path", "notebook_path", "path", "paths", "fileName", "resolvedPath", "fileEdits",
 	}, more)

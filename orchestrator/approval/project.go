@@ -13,21 +13,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// projectAsk begins the id of the one ask that ductor makes in the agent's place.
-const projectAsk = "project-"
+// projectPrefix begins the id of the one approval that ductor makes in the agent's place.
+const projectPrefix = "project-"
 
 // Project says whether a turn of the conversation may use the settings of the project it works in: there are
 // none, or a rule of the chat allows them as they are.
 func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn, dir string) (cli.ProjectSettings, error) {
-	approval, there := s.projectApproval(t, dir)
+	asked, there := s.projectApproval(t, dir)
 	if !there {
 		return cli.WithProject, nil
 	}
-	ask := orchestrator.Ask{Conversation: conv, Agent: t.Agent, Dir: dir, Approval: &approval}
-	if !t.Prompt.Rights.OfChat() || approval.Missing != "" || s.touchesOwn(ask) {
+	approval := orchestrator.Approval{Conversation: conv, Agent: t.Agent, Dir: dir, Request: &asked}
+	if !t.Prompt.Rights.OfChat() || asked.Missing != "" || s.touchesOwn(approval) {
 		return cli.WithoutProject, nil
 	}
-	rule, err := s.chatRule(ctx, ask)
+	rule, err := s.chatRule(ctx, approval)
 	if err != nil {
 		return cli.WithoutProject, fmt.Errorf("load rules: %w", err)
 	}
@@ -77,8 +77,8 @@ func projectDigest(p cli.ApprovalAsked) string {
 // a turn with the rights of the chat asks, and a session only once about the same settings.
 func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.ProjectSettings {
 	t, opts := r.turn.Turn, r.s.opts
-	approval, there := r.s.projectApproval(t, r.turn.Dir)
-	if !there || !t.Prompt.Rights.OfChat() || opts.Asks == nil {
+	asked, there := r.s.projectApproval(t, r.turn.Dir)
+	if !there || !t.Prompt.Rights.OfChat() || opts.Screen == nil {
 		return cli.WithoutProject
 	}
 	id, err := r.s.random(5)
@@ -86,16 +86,16 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 		r.log.Error("ask about the settings of a project", "err", err)
 		return cli.WithoutProject
 	}
-	approval.ID = cli.AskID(projectAsk + id)
-	probe := orchestrator.Ask{Agent: t.Agent, Dir: r.turn.Dir, Approval: &approval}
-	before, err := opts.Store.FindSameAsk(r.keep(), t.Session, digestOf(probe))
+	asked.ID = cli.ApprovalID(projectPrefix + id)
+	probe := orchestrator.Approval{Agent: t.Agent, Dir: r.turn.Dir, Request: &asked}
+	before, err := opts.Store.FindSameApproval(r.keep(), t.Session, digestOf(probe))
 	switch {
-	case err == nil && (before.State == orchestrator.AskDenied || before.State == orchestrator.AskExpired):
+	case err == nil && (before.State == orchestrator.ApprovalDenied || before.State == orchestrator.ApprovalExpired):
 		return cli.WithoutProject
-	case err != nil && !errors.Is(err, orchestrator.ErrNoAsk):
+	case err != nil && !errors.Is(err, orchestrator.ErrNoApproval):
 		r.log.Error("look for a decision on the settings of a project", "err", err)
 	}
-	show(approval)
+	show(asked)
 	select {
 	case d := <-r.project:
 		if d.Allow {
@@ -106,4 +106,4 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	return cli.WithoutProject
 }
 
-func isProjectAsk(id cli.AskID) bool { return strings.HasPrefix(string(id), projectAsk) }
+func ofProject(id cli.ApprovalID) bool { return strings.HasPrefix(string(id), projectPrefix) }

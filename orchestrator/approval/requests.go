@@ -34,7 +34,7 @@ type Running struct {
 	Mode    cli.PermissionMode
 	Resumed bool // its events up to cli.CaughtUp happened before this process
 	Secrets Secrets
-	// Show is called with cli.AskWithdrawn for what the agent no longer waits for.
+	// Show is called with cli.ApprovalWithdrawn for what the agent no longer waits for.
 	Show func(cli.Event)
 }
 
@@ -57,10 +57,10 @@ type Requests struct {
 	done    chan struct{}
 	project chan cli.Decision // the one on the project's settings
 
-	mu     sync.Mutex                         // held for one event or decision
-	told   map[cli.AskID]bool                 // requests of this process; whether the agent has the decision
-	timers map[orchestrator.AskID]func() bool // nil once the requests are closed
-	held   []cli.Event                        // asked before CaughtUp: perhaps withdrawn since
+	mu     sync.Mutex                              // held for one event or decision
+	told   map[cli.ApprovalID]bool                 // requests of this process; whether the agent has the decision
+	timers map[orchestrator.ApprovalID]func() bool // nil once the requests are closed
+	held   []cli.Event                             // asked before CaughtUp: perhaps withdrawn since
 }
 
 // Open begins to handle the requests of a turn. Drain and Close end it. life is that of the turn.
@@ -68,7 +68,7 @@ func (s *Service) Open(life context.Context, turn Running) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, log: s.log.With("turn", turn.Turn.ID),
 		events: make(chan cli.Event, mostEvents), done: make(chan struct{}), project: make(chan cli.Decision, 1),
-		told: map[cli.AskID]bool{}, timers: map[orchestrator.AskID]func() bool{},
+		told: map[cli.ApprovalID]bool{}, timers: map[orchestrator.ApprovalID]func() bool{},
 	}
 	s.mu.Lock()
 	s.turns[turn.Turn.ID] = r
@@ -89,7 +89,7 @@ func (r *Requests) Take(ev cli.Event) {
 	case cli.ToolStarted, cli.ToolEnded: // the audit misses none
 		r.events <- ev
 		return
-	case cli.ApprovalAsked, cli.QuestionAsked, cli.AskWithdrawn, cli.CaughtUp:
+	case cli.ApprovalAsked, cli.QuestionAsked, cli.ApprovalWithdrawn, cli.CaughtUp:
 	default:
 		return
 	}
@@ -138,7 +138,7 @@ func (r *Requests) handle(ev cli.Event) {
 			r.asked(ev)
 		}
 		r.held = nil
-	case cli.AskWithdrawn:
+	case cli.ApprovalWithdrawn:
 		r.withdrawn(ev.ID)
 	default:
 		if r.turn.Resumed && len(r.held) < mostEvents {
@@ -149,23 +149,23 @@ func (r *Requests) handle(ev cli.Event) {
 	}
 }
 
-func (r *Requests) withdrawn(request cli.AskID) {
+func (r *Requests) withdrawn(request cli.ApprovalID) {
 	for i, ev := range r.held {
 		if requestOf(ev) == request {
 			r.held = append(r.held[:i], r.held[i+1:]...)
 			break
 		}
 	}
-	ask, changed, err := r.s.opts.Store.WithdrawRequest(r.keep(), r.turn.Turn.ID, request, r.s.opts.Now())
+	approval, changed, err := r.s.opts.Store.WithdrawRequest(r.keep(), r.turn.Turn.ID, request, r.s.opts.Now())
 	if err != nil {
-		r.log.Error("withdraw ask", "err", err)
+		r.log.Error("withdraw approval", "err", err)
 	}
 	if changed {
-		r.show(ask)
+		r.show(approval)
 	}
 }
 
-func requestOf(ev cli.Event) cli.AskID {
+func requestOf(ev cli.Event) cli.ApprovalID {
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
 		return ev.ID
@@ -178,93 +178,93 @@ func requestOf(ev cli.Event) cli.AskID {
 // asked has a rule or a user decide, or hands over what was decided before.
 func (r *Requests) asked(ev cli.Event) {
 	request := requestOf(ev)
-	if r.s.opts.Asks == nil {
+	if r.s.opts.Screen == nil {
 		r.deny(request, noUserSentence)
 		return
 	}
-	ask, err := r.record(ev)
+	approval, err := r.record(ev)
 	if err != nil {
 		r.log.Error("record what the agent asks; it is denied", "err", err)
 		r.deny(request, brokenSentence)
 		return
 	}
 	r.told[request] = false
-	if ask.State == orchestrator.AskOpen && r.timers[ask.ID] == nil && len(r.timers) >= mostOpen {
-		ask = r.refuse(ask)
+	if approval.State == orchestrator.ApprovalOpen && r.timers[approval.ID] == nil && len(r.timers) >= mostOpen {
+		approval = r.refuse(approval)
 	}
-	if ask.State == orchestrator.AskOpen {
-		r.arm(ask)
-		r.show(ask)
+	if approval.State == orchestrator.ApprovalOpen {
+		r.arm(approval)
+		r.show(approval)
 		return
 	}
-	if _, err := r.tell(ask); err != nil {
-		r.log.Error("hand a decision to the agent", "ask", ask.Requests, "err", err)
+	if _, err := r.tell(approval); err != nil {
+		r.log.Error("hand a decision to the agent", "approval", approval.AgentIDs, "err", err)
 	}
-	if ask.Message != 0 { // ductor may have died before it said so
-		r.show(ask)
+	if approval.Message != 0 { // ductor may have died before it said so
+		r.show(approval)
 	}
 }
 
-// refuse denies an ask that is one too many; it was not shown.
-func (r *Requests) refuse(ask orchestrator.Ask) orchestrator.Ask {
-	now, _, err := r.s.opts.Store.DecideAsk(r.keep(), orchestrator.AskDecision{Ask: ask.ID, State: orchestrator.AskDenied, Reason: manySentence, At: r.s.opts.Now()})
+// refuse denies an approval that is one too many; it was not shown.
+func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval {
+	now, _, err := r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: approval.ID, State: orchestrator.ApprovalDenied, Reason: manySentence, At: r.s.opts.Now()})
 	if err != nil {
-		r.log.Error("deny an ask that is one too many", "err", err)
-		return ask
+		r.log.Error("deny an approval that is one too many", "err", err)
+		return approval
 	}
 	return now
 }
 
-// record stores what is asked and returns the ask that stands for it.
-func (r *Requests) record(ev cli.Event) (orchestrator.Ask, error) {
-	ask, err := r.compose(ev)
+// record stores what is asked and returns the approval that stands for it.
+func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
+	approval, err := r.compose(ev)
 	if err != nil {
-		return orchestrator.Ask{}, err
+		return orchestrator.Approval{}, err
 	}
-	rule, err := r.letsThrough(ask)
+	rule, err := r.letsThrough(approval)
 	if err != nil {
-		return orchestrator.Ask{}, err
+		return orchestrator.Approval{}, err
 	}
-	stored := hide(r.turn.Secrets.Known(), ask)
+	stored := hide(r.turn.Secrets.Known(), approval)
 	if rule != "" {
-		stored.State, stored.Ruled, stored.Decided = orchestrator.AskAllowed, rule, r.s.opts.Now()
+		stored.State, stored.Ruled, stored.Decided = orchestrator.ApprovalAllowed, rule, r.s.opts.Now()
 	}
-	now, err := r.s.opts.Store.OpenAsk(r.keep(), stored, digestOf(ask))
-	if err != nil || rule == "" || now.State != orchestrator.AskOpen {
+	now, err := r.s.opts.Store.OpenApproval(r.keep(), stored, digestOf(approval))
+	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
 		return now, err
 	}
 	// It was open before the rule was made.
-	now, _, err = r.s.opts.Store.DecideAsk(r.keep(), orchestrator.AskDecision{Ask: now.ID, State: orchestrator.AskAllowed, Ruled: rule, At: r.s.opts.Now()})
+	now, _, err = r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: now.ID, State: orchestrator.ApprovalAllowed, Ruled: rule, At: r.s.opts.Now()})
 	if err == nil {
 		r.show(now)
 	}
 	return now, err
 }
 
-func (r *Requests) compose(ev cli.Event) (orchestrator.Ask, error) {
+func (r *Requests) compose(ev cli.Event) (orchestrator.Approval, error) {
 	id, err := r.s.random(10)
 	if err != nil {
-		return orchestrator.Ask{}, err
+		return orchestrator.Approval{}, err
 	}
 	nonce, err := r.s.random(15)
 	if err != nil {
-		return orchestrator.Ask{}, err
+		return orchestrator.Approval{}, err
 	}
 	now, turn := r.s.opts.Now(), r.turn.Turn
-	ask := orchestrator.Ask{
-		ID: orchestrator.AskID(id), Nonce: nonce, Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation,
-		Agent: turn.Agent, Requests: []cli.AskID{requestOf(ev)}, Dir: r.turn.Dir, Approvers: r.s.approvers(turn.Prompt),
-		Asked: now, Expires: now.Add(r.s.opts.Timeout), State: orchestrator.AskOpen,
+	approval := orchestrator.Approval{
+		ID: orchestrator.ApprovalID(id), Nonce: nonce, Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation,
+		Agent: turn.Agent, AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Approvers: r.s.approvers(turn.Prompt),
+		Asked: now, Expires: now.Add(r.s.opts.Timeout), State: orchestrator.ApprovalOpen,
 	}
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
-		ask.Approval = &ev
+		approval.Request = &ev
 	case cli.QuestionAsked:
-		ask.Questions = ev.Questions
+		approval.Questions = ev.Questions
 	}
-	if turn.Prompt.Rights.OfChat() && !r.s.touchesOwn(ask) { // a rule is of the chat, and counts for no other turn
-		session, lasting := offer(ask)
-		ask.SessionRule, ask.Rule = session.Text, lasting.Text
+	if turn.Prompt.Rights.OfChat() && !r.s.touchesOwn(approval) { // a rule is of the chat, and counts for no other turn
+		session, lasting := offer(approval)
+		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 	}
-	return ask, nil
+	return approval, nil
 }

@@ -71,12 +71,12 @@ func needsMore(p cli.ApprovalAsked, fields map[string]any) bool {
 	return p.Reason != "" && strings.Join(strings.Fields(p.Reason), " ") != strings.Join(strings.Fields(intention), " ")
 }
 
-// editsBelow says whether all that an ask does is to write files below its directory that are not hidden. Rules and the
+// editsBelow says whether all that an approval does is to write files below its directory that are not hidden. Rules and the
 // permission mode go by it alike.
-func editsBelow(a orchestrator.Ask) bool {
-	if a.Approval == nil {
+func editsBelow(a orchestrator.Approval) bool {
+	if a.Request == nil {
 		return false
 	}
-	paths, ok := editsOf(*a.Approval)
+	paths, ok := editsOf(*a.Request)
 	return ok && !slices.ContainsFunc(paths, func(path string) bool { return !cli.VisibleBelow(a.Dir, path) })
 }

@@ -11,10 +11,10 @@ import (
 // twice, and no user reads them to the end.
 const sameInputBytes = 2000
 
-// offer says what an ask could be let through by from now on: session is a rule for the session, lasting one
-// for the conversation. Kind is empty where there is none. Both cover the ask itself.
-func offer(a orchestrator.Ask) (session, lasting orchestrator.Rule) {
-	p := a.Approval
+// offer says what an approval could be let through by from now on: session is a rule for the session, lasting one
+// for the conversation. Kind is empty where there is none. Both cover the approval itself.
+func offer(a orchestrator.Approval) (session, lasting orchestrator.Rule) {
+	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || p.Tool == "" || p.Widens() || p.Missing != "" {
 		return orchestrator.Rule{}, orchestrator.Rule{}
 	}
@@ -50,8 +50,8 @@ func offer(a orchestrator.Ask) (session, lasting orchestrator.Rule) {
 
 // covers says whether r lets a through. What is stored is not believed: a rule counts only as far as its kind
 // may go.
-func covers(r orchestrator.Rule, a orchestrator.Ask) bool {
-	p := a.Approval
+func covers(r orchestrator.Rule, a orchestrator.Approval) bool {
+	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || p.Widens() || p.Missing != "" || r.Tool != p.Tool || r.Agent != a.Agent || r.Dir != a.Dir ||
 		r.Conversation != a.Conversation || r.Session != "" && r.Session != a.Session {
 		return false

@@ -11,12 +11,12 @@ import (
 	"ductor/orchestrator"
 )
 
-func commandAsk(command string) orchestrator.Ask {
+func commandApproval(command string) orchestrator.Approval {
 	input, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
 		panic(err)
 	}
-	return orchestrator.Ask{Agent: "claude", Session: "s", Dir: "/src", Approval: &cli.ApprovalAsked{Tool: "Bash", Title: command, Input: input}}
+	return orchestrator.Approval{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "Bash", Title: command, Input: input}}
 }
 
 func TestWhatIsOffered(t *testing.T) {
@@ -44,12 +44,12 @@ func TestWhatIsOffered(t *testing.T) {
 		"/bin/bash -lc 'git status'":    {"Bash(git status)", "Bash(git status *)"},
 		"/bin/bash -lc 'git status;id'": {"Bash(git status;id)", ""},
 	} {
-		session, lasting := offer(commandAsk(command))
+		session, lasting := offer(commandApproval(command))
 		if session.Text != want[0] || lasting.Text != want[1] {
 			t.Errorf("%q offers %q and %q", command, session.Text, lasting.Text)
 		}
 		for _, r := range []orchestrator.Rule{session, lasting} {
-			if r.Kind != "" && !covers(r, commandAsk(command)) {
+			if r.Kind != "" && !covers(r, commandApproval(command)) {
 				t.Errorf("%s does not cover what it was made of", r.Text)
 			}
 		}
@@ -57,52 +57,52 @@ func TestWhatIsOffered(t *testing.T) {
 }
 
 func TestWhatARuleLetsThrough(t *testing.T) {
-	_, status := offer(commandAsk("git status"))
-	exact, _ := offer(commandAsk("rm -rf build; make"))
+	_, status := offer(commandApproval("git status"))
+	exact, _ := offer(commandApproval("rm -rf build; make"))
 	for _, tc := range []struct {
 		rule   orchestrator.Rule
-		change func(*orchestrator.Ask)
+		change func(*orchestrator.Approval)
 		want   bool
 	}{
-		{status, func(*orchestrator.Ask) {}, true},
+		{status, func(*orchestrator.Approval) {}, true},
 		{status, command("git status src docs"), true},
 		{status, command("git status --porcelain"), false},
 		{status, command("git status ../other"), false},
 		{status, command("git status /etc"), false},
 		{status, command("git stash"), false},
 		{status, command("git status\\;id"), false},
-		{status, func(a *orchestrator.Ask) { a.Agent = "codex" }, false},
-		{status, func(a *orchestrator.Ask) { a.Dir = "/other" }, false},
-		{status, func(a *orchestrator.Ask) { a.Conversation.Topic = 3 }, false},
-		{status, func(a *orchestrator.Ask) { a.Session = "later" }, true},
-		{status, func(a *orchestrator.Ask) { a.Approval.Tool = "Shell" }, false},
-		{status, func(a *orchestrator.Ask) { a.Approval.Input = []byte(`{"command":"git status","cwd":"/src"}`) }, true},
-		{status, func(a *orchestrator.Ask) { a.Approval.Input = []byte(`{"command":"git status","cwd":"/"}`) }, false},
-		{status, func(a *orchestrator.Ask) {
-			a.Approval.Input = []byte(`{"command":"git status","dangerouslyDisableSandbox":true}`)
+		{status, func(a *orchestrator.Approval) { a.Agent = "codex" }, false},
+		{status, func(a *orchestrator.Approval) { a.Dir = "/other" }, false},
+		{status, func(a *orchestrator.Approval) { a.Conversation.Topic = 3 }, false},
+		{status, func(a *orchestrator.Approval) { a.Session = "later" }, true},
+		{status, func(a *orchestrator.Approval) { a.Request.Tool = "Shell" }, false},
+		{status, func(a *orchestrator.Approval) { a.Request.Input = []byte(`{"command":"git status","cwd":"/src"}`) }, true},
+		{status, func(a *orchestrator.Approval) { a.Request.Input = []byte(`{"command":"git status","cwd":"/"}`) }, false},
+		{status, func(a *orchestrator.Approval) {
+			a.Request.Input = []byte(`{"command":"git status","dangerouslyDisableSandbox":true}`)
 		}, false},
-		{status, func(a *orchestrator.Ask) { a.Approval.Input = []byte(`{"command":["git","status"]}`) }, false},
-		{status, func(a *orchestrator.Ask) { a.Approval.Input = nil }, false},
+		{status, func(a *orchestrator.Approval) { a.Request.Input = []byte(`{"command":["git","status"]}`) }, false},
+		{status, func(a *orchestrator.Approval) { a.Request.Input = nil }, false},
 		{exact, command("rm -rf build; make"), true},
 		{exact, command("rm -rf build; make "), false},
-		{exact, func(a *orchestrator.Ask) { command("rm -rf build; make")(a); a.Session = "later" }, false},
+		{exact, func(a *orchestrator.Approval) { command("rm -rf build; make")(a); a.Session = "later" }, false},
 		// What the database says is not believed.
-		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix, Value: "git"}, func(*orchestrator.Ask) {}, false},
-		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix}, func(*orchestrator.Ask) {}, false},
+		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix, Value: "git"}, func(*orchestrator.Approval) {}, false},
+		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix}, func(*orchestrator.Approval) {}, false},
 		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RuleCommand, Value: "a;b"}, command("a;b"), false},
-		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: "all"}, func(*orchestrator.Ask) {}, false},
-		{orchestrator.Rule{Agent: "claude", Tool: cli.PlanTool, Dir: "/src", Kind: orchestrator.RuleSame}, func(a *orchestrator.Ask) { a.Approval.Tool = cli.PlanTool }, false},
+		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: "all"}, func(*orchestrator.Approval) {}, false},
+		{orchestrator.Rule{Agent: "claude", Tool: cli.PlanTool, Dir: "/src", Kind: orchestrator.RuleSame}, func(a *orchestrator.Approval) { a.Request.Tool = cli.PlanTool }, false},
 	} {
-		a := commandAsk("git status")
+		a := commandApproval("git status")
 		tc.change(&a)
 		if got := covers(tc.rule, a); got != tc.want {
-			t.Errorf("%s covers %s: %v", tc.rule.Text, a.Approval.Input, got)
+			t.Errorf("%s covers %s: %v", tc.rule.Text, a.Request.Input, got)
 		}
 	}
 }
 
-func command(c string) func(*orchestrator.Ask) {
-	return func(a *orchestrator.Ask) { a.Approval = commandAsk(c).Approval }
+func command(c string) func(*orchestrator.Approval) {
+	return func(a *orchestrator.Approval) { a.Request = commandApproval(c).Request }
 }
 
 func TestARuleForEdits(t *testing.T) {
@@ -119,12 +119,12 @@ func TestARuleForEdits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	edit := func(path string) orchestrator.Ask {
+	edit := func(path string) orchestrator.Approval {
 		input, err := json.Marshal(map[string]any{"file_path": path, "old_string": "a", "new_string": "b"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return orchestrator.Ask{Agent: "claude", Session: "s", Dir: dir, Approval: &cli.ApprovalAsked{Tool: "Edit", Input: input}}
+		return orchestrator.Approval{Agent: "claude", Session: "s", Dir: dir, Request: &cli.ApprovalAsked{Tool: "Edit", Input: input}}
 	}
 	rule, lasting := offer(edit(filepath.Join(dir, "main.go")))
 	if rule.Kind != orchestrator.RuleEdits || rule.Text != "Edit(any file below "+dir+" that is not hidden)" || lasting.Kind != "" {
@@ -140,15 +140,15 @@ func TestARuleForEdits(t *testing.T) {
 		}
 	}
 	more := edit("main.go")
-	more.Approval.Changes = []cli.FileChanged{{Path: "sub/x", Kind: cli.FileUpdated}, {Path: "/etc/passwd", Kind: cli.FileUpdated}}
+	more.Request.Changes = []cli.FileChanged{{Path: "sub/x", Kind: cli.FileUpdated}, {Path: "/etc/passwd", Kind: cli.FileUpdated}}
 	if covers(rule, more) {
 		t.Error("it covers a change outside")
 	}
-	more.Approval.Changes = []cli.FileChanged{{Path: "sub/x", Kind: cli.FileDeleted}}
+	more.Request.Changes = []cli.FileChanged{{Path: "sub/x", Kind: cli.FileDeleted}}
 	if covers(rule, more) {
 		t.Error("it covers a deletion")
 	}
-	if more.Approval.Changes = nil; covers(rule, func() orchestrator.Ask { more.Approval.Input = []byte(`{"file_path":"x","mode":511}`); return more }()) {
+	if more.Request.Changes = nil; covers(rule, func() orchestrator.Approval { more.Request.Input = []byte(`{"file_path":"x","mode":511}`); return more }()) {
 		t.Error("it covers what has a field that nobody knows")
 	}
 }
@@ -183,20 +183,20 @@ func TestWhatIsAnEdit(t *testing.T) {
 		if strings.Contains(input, "intention") {
 			p.Reason = "why"
 		}
-		if got := editsBelow(orchestrator.Ask{Dir: dir, Approval: &p}); got != want {
+		if got := editsBelow(orchestrator.Approval{Dir: dir, Request: &p}); got != want {
 			t.Errorf("%s is an edit below its directory: %v", input, got)
 		}
 	}
 	sensitive := cli.ApprovalAsked{Tool: "Write", Input: []byte(`{"file_path":"a","content":"x"}`), Reason: "it is a sensitive file"}
-	if editsBelow(orchestrator.Ask{Dir: dir, Approval: &sensitive}) || editsBelow(orchestrator.Ask{Dir: dir, Questions: []cli.Question{{Text: "?"}}}) {
+	if editsBelow(orchestrator.Approval{Dir: dir, Request: &sensitive}) || editsBelow(orchestrator.Approval{Dir: dir, Questions: []cli.Question{{Text: "?"}}}) {
 		t.Error("what has a reason, or is a question, is an edit")
 	}
 }
 
 func TestARuleForExactlyThis(t *testing.T) {
-	fetch := func(input string) orchestrator.Ask {
+	fetch := func(input string) orchestrator.Approval {
 		fields := cli.Reading{Labels: []string{"tool_use_id"}}.Fields([]byte(input))
-		return orchestrator.Ask{Agent: "claude", Session: "s", Dir: "/src", Approval: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input), Fields: fields}}
+		return orchestrator.Approval{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input), Fields: fields}}
 	}
 	rule, lasting := offer(fetch(`{"url":"https://a","tool_use_id":"1"}`))
 	if rule.Kind != orchestrator.RuleSame || lasting.Kind != "" {
@@ -217,7 +217,7 @@ func TestARuleForExactlyThis(t *testing.T) {
 		t.Errorf("for an input nobody knows %+v is offered", none)
 	}
 	plan := fetch(`{"plan":"x"}`)
-	plan.Approval.Tool = cli.PlanTool
+	plan.Request.Tool = cli.PlanTool
 	if none, _ := offer(plan); none.Kind != "" {
 		t.Errorf("for a plan %+v is offered", none)
 	}
@@ -232,9 +232,9 @@ func FuzzRule(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, seen, command string) {
-		session, lasting := offer(commandAsk(seen))
-		a := commandAsk(command)
-		effective, ok := commandOf(*a.Approval, a.Dir)
+		session, lasting := offer(commandApproval(seen))
+		a := commandApproval(command)
+		effective, ok := commandOf(*a.Request, a.Dir)
 		if session.Kind == orchestrator.RuleCommand && covers(session, a) && effective != session.Value {
 			t.Fatalf("%s covers %q", session.Text, command)
 		}

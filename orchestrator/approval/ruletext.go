@@ -120,9 +120,9 @@ func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 }
 
 // digestOf is equal for requests that would do the same: all but what only names them is the same.
-func digestOf(a orchestrator.Ask) string {
+func digestOf(a orchestrator.Approval) string {
 	var same any = a.Questions
-	if p := a.Approval; p != nil {
+	if p := a.Request; p != nil {
 		weights := map[string]cli.Weight{}
 		for _, f := range p.Fields { // a repeated key is no label
 			if _, again := weights[f.Name]; again {

@@ -15,11 +15,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// ApprovalOptions configure a Service.
+// Options configure a Service.
 type Options struct {
-	Store  orchestrator.AskStore
+	Store  orchestrator.ApprovalStore
 	Agents Agents
-	Asks   orchestrator.Asks // shows what agents ask; nil: no user is asked, and what they would ask for is denied
+	Screen orchestrator.ApprovalScreen // shows what agents ask; nil: no user is asked, and what they would ask for is denied
 	// Approvers says who decides what the turn of a user asks for in a group. Nil: that user. In a private chat it is
 	// always the one user there.
 	Approvers func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
@@ -40,7 +40,7 @@ type Options struct {
 // Agents is what a Service needs of the agents. *service.Service implements it.
 type Agents interface {
 	// Decide hands a decision to the agent of a turn that runs; cli.ErrNotAsked if nothing of this id waits.
-	Decide(ctx context.Context, turn cli.TurnID, ask cli.AskID, d cli.Decision) error
+	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
 	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
 }
@@ -54,7 +54,7 @@ type Service struct {
 	turns map[cli.TurnID]*Requests // of the turns that run
 }
 
-// NewService makes a Service.
+// New makes a Service.
 func New(opts Options) *Service {
 	return &Service{opts: opts, log: opts.Logger, turns: map[cli.TurnID]*Requests{}}
 }
@@ -74,40 +74,40 @@ func (s *Service) SetMode(turn cli.TurnID, mode cli.PermissionMode) {
 	}
 }
 
-// Ask loads an ask for who may see it; see AskDesk.
-func (s *Service) Ask(ctx context.Context, id orchestrator.AskID, in orchestrator.ConversationID) (orchestrator.Ask, error) {
-	ask, err := s.opts.Store.FindAsk(ctx, id)
+// Approval loads an approval of the conversation; see orchestrator.Approvals.
+func (s *Service) Approval(ctx context.Context, id orchestrator.ApprovalID, in orchestrator.ConversationID) (orchestrator.Approval, error) {
+	approval, err := s.opts.Store.FindApproval(ctx, id)
 	if err != nil {
-		return orchestrator.Ask{}, notFound(err)
+		return orchestrator.Approval{}, notFound(err)
 	}
-	if ask.Conversation != in {
-		return orchestrator.Ask{}, orchestrator.ErrElsewhere
+	if approval.Conversation != in {
+		return orchestrator.Approval{}, orchestrator.ErrElsewhere
 	}
-	return ask, nil
+	return approval, nil
 }
 
-// AskAt finds the ask that a message shows; see AskDesk.
-func (s *Service) AskAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Ask, error) {
-	ask, err := s.opts.Store.FindAskAt(ctx, in, message)
+// ApprovalAt finds the approval that a message shows; see orchestrator.Approvals.
+func (s *Service) ApprovalAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Approval, error) {
+	approval, err := s.opts.Store.FindApprovalAt(ctx, in, message)
 	if err != nil {
-		return orchestrator.Ask{}, notFound(err)
+		return orchestrator.Approval{}, notFound(err)
 	}
-	return ask, nil
+	return approval, nil
 }
 
 func notFound(err error) error {
-	if errors.Is(err, orchestrator.ErrNoAsk) {
-		return orchestrator.ErrNoAsk
+	if errors.Is(err, orchestrator.ErrNoApproval) {
+		return orchestrator.ErrNoApproval
 	}
-	return fmt.Errorf("load ask: %w", err)
+	return fmt.Errorf("load approval: %w", err)
 }
 
-// AskShown records which message shows an ask; see AskDesk.
-func (s *Service) AskShown(ctx context.Context, id orchestrator.AskID, state orchestrator.SendState, message int) error {
-	return s.opts.Store.SetAskShown(ctx, id, state, message)
+// ApprovalShown records which message shows an approval; see orchestrator.Approvals.
+func (s *Service) ApprovalShown(ctx context.Context, id orchestrator.ApprovalID, state orchestrator.SendState, message int) error {
+	return s.opts.Store.SetApprovalShown(ctx, id, state, message)
 }
 
-// Revoke takes a rule back; see AskDesk.
+// Revoke takes a rule back; see orchestrator.Approvals.
 func (s *Service) Revoke(ctx context.Context, id orchestrator.RuleID, by orchestrator.Press) error {
 	ok, err := s.opts.Store.RevokeRule(ctx, id, by.Conversation, by.Person, s.opts.Now())
 	if err != nil {
@@ -124,52 +124,52 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// WithdrawTurn closes the asks of a turn that has ended.
+// WithdrawTurn closes the approvals of a turn that has ended.
 func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
-	asks, err := s.opts.Store.WithdrawTurn(ctx, turn, s.opts.Now())
+	approvals, err := s.opts.Store.WithdrawTurn(ctx, turn, s.opts.Now())
 	if err != nil {
-		s.log.Error("withdraw the asks of a turn", "turn", turn, "err", err)
+		s.log.Error("withdraw the approvals of a turn", "turn", turn, "err", err)
 	}
-	for _, ask := range asks {
-		s.show(ask)
+	for _, approval := range approvals {
+		s.show(approval)
 	}
 }
 
-// WithdrawEnded closes, after a restart, the asks of turns that do not go on. Those of the others stay open: their agents
+// WithdrawEnded closes, after a restart, the approvals of turns that do not go on. Those of the others stay open: their agents
 // ask again.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
-	open, err := s.opts.Store.OpenAsks(ctx)
+	open, err := s.opts.Store.OpenApprovals(ctx)
 	if err != nil {
-		return fmt.Errorf("load open asks: %w", err)
+		return fmt.Errorf("load open approvals: %w", err)
 	}
-	for _, ask := range open {
+	for _, approval := range open {
 		goesOn := slices.ContainsFunc(turns, func(t orchestrator.Turn) bool {
-			return t.ID == ask.Turn && t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun
+			return t.ID == approval.Turn && t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun
 		})
 		if !goesOn {
-			s.WithdrawTurn(ctx, ask.Turn)
+			s.WithdrawTurn(ctx, approval.Turn)
 		}
 	}
 	return nil
 }
 
-func (s *Service) show(ask orchestrator.Ask) {
-	if s.opts.Asks == nil {
+func (s *Service) show(approval orchestrator.Approval) {
+	if s.opts.Screen == nil {
 		return
 	}
-	if isSecret(ask) {
-		ask.Answers = nil
+	if isSecret(approval) {
+		approval.Answers = nil
 	}
-	s.opts.Asks.ShowAsk(ask)
+	s.opts.Screen.ShowApproval(approval)
 }
 
-// isSecret says whether an answer to an ask is not to be kept.
-func isSecret(a orchestrator.Ask) bool {
+// isSecret says whether an answer to an approval is not to be kept.
+func isSecret(a orchestrator.Approval) bool {
 	return slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 }
 
 // mayDecide says whether a user is among the approvers.
-func mayDecide(a orchestrator.Ask, user orchestrator.PersonID) bool {
+func mayDecide(a orchestrator.Approval, user orchestrator.PersonID) bool {
 	return user != 0 && slices.Contains(a.Approvers, user)
 }
 

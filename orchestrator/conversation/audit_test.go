@@ -32,7 +32,7 @@ func TestToolsThatRanUnaskedAreAudited(t *testing.T) {
 		begin(emit, "2", "Bash", "touch x")
 		asked := bash("a", "touch x")
 		asked.Started = "2"
-		h.agent.asks(ctx, emit, asked)
+		h.agent.request(ctx, emit, asked)
 		emit(cli.ToolEnded{ID: "2"})
 		begin(emit, "3", "Bash", "ls")
 		emit(cli.ToolEnded{ID: "3", Err: "no such file"})
@@ -42,7 +42,7 @@ func TestToolsThatRanUnaskedAreAudited(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.submit(t, here, "go")
-	h.decide(t, h.awaitAsk(t, "touch x"), allow())
+	h.decide(t, h.awaitApproval(t, "touch x"), allow())
 	h.await(t, "done go")
 	h.submit(t, here, "hang")
 	<-hangs

@@ -55,7 +55,7 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID)
 		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err) // permissionOf knows that it is over
 	}
 	if turn != "" {
-		c.askFromNowOn(ctx, turn)
+		c.leaveBypass(ctx, turn)
 	}
 	if ended { // and nothing runs in it any more
 		e.notice(ctx, id, bypassOverNotice)
@@ -82,8 +82,8 @@ func (c *conversation) expire(ctx context.Context) (ended bool, turn cli.TurnID,
 	return ended, turn, err
 }
 
-// askFromNowOn has the agent of a turn in bypass ask, or ends the turn where that cannot be.
-func (c *conversation) askFromNowOn(ctx context.Context, turn cli.TurnID) {
+// leaveBypass has the agent of a turn in bypass ask, or ends the turn where that cannot be.
+func (c *conversation) leaveBypass(ctx context.Context, turn cli.TurnID) {
 	call, cancel := context.WithTimeout(ctx, steerWait)
 	defer cancel()
 	err := c.e.opts.Gateway.SetPermission(call, turn, cli.Ask)
@@ -109,7 +109,7 @@ func (c *conversation) askFromNowOn(ctx context.Context, turn cli.TurnID) {
 func (c *conversation) resumed(ctx context.Context, t orchestrator.Turn) {
 	if !t.Bypass.IsZero() {
 		c.e.wg.Go(func() {
-			c.askFromNowOn(ctx, t.ID)
+			c.leaveBypass(ctx, t.ID)
 			c.e.notice(ctx, c.id, bypassRestartNotice)
 		})
 	}

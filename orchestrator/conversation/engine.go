@@ -48,12 +48,12 @@ type Options struct {
 	// an outcome that could not be shown or stored is tried again.
 	DeliveryWait time.Duration
 
-	// Asks shows what agents ask. Nil: no user is asked, and what they would ask for is denied.
-	Asks orchestrator.Asks
+	// Screen shows what agents ask. Nil: no user is asked, and what they would ask for is denied.
+	Screen orchestrator.ApprovalScreen
 	// Approvers says who decides what the turn of a person asks for in a group. Nil: that person. In a private
 	// chat it is always the one person there.
-	Approvers  func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
-	AskTimeout time.Duration // what is not decided in time is denied; DefaultAskTimeout when 0
+	Approvers       func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
+	ApprovalTimeout time.Duration // what is not decided in time is denied; DefaultApprovalTimeout when 0
 
 	Now func() time.Time
 	// After calls f once, after d; the function it returns stops that. time.AfterFunc when nil.
@@ -63,8 +63,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultAskTimeout is how long users have to decide.
-const DefaultAskTimeout = 30 * time.Minute
+// DefaultApprovalTimeout is how long users have to decide.
+const DefaultApprovalTimeout = 30 * time.Minute
 
 // Engine runs conversations. Safe for concurrent use; different conversations never wait for each other.
 type Engine struct {
@@ -85,8 +85,8 @@ type Engine struct {
 
 // New makes an Engine. Recover starts what was left over from before; Close ends it.
 func New(opts Options) *Engine {
-	if opts.AskTimeout <= 0 {
-		opts.AskTimeout = DefaultAskTimeout
+	if opts.ApprovalTimeout <= 0 {
+		opts.ApprovalTimeout = DefaultApprovalTimeout
 	}
 	if opts.After == nil {
 		opts.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
@@ -102,7 +102,7 @@ func New(opts Options) *Engine {
 		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
 	e.approvals = approval.New(approval.Options{
-		Store: opts.Store, Agents: opts.Gateway, Asks: opts.Asks, Approvers: opts.Approvers, Timeout: opts.AskTimeout,
+		Store: opts.Store, Agents: opts.Gateway, Screen: opts.Screen, Approvers: opts.Approvers, Timeout: opts.ApprovalTimeout,
 		Protected: opts.Protected, Enter: e.enter,
 		Now: opts.Now, After: opts.After, Random: opts.Random, NewID: opts.NewID, Logger: opts.Logger,
 	})
@@ -172,5 +172,3 @@ func (e *Engine) open() bool {
 
 // enter is open for who is told what to call at its end.
 func (e *Engine) enter() (leave func(), ok bool) { return e.wg.Done, e.open() }
-
-var _ orchestrator.AskDesk = (*Engine)(nil)

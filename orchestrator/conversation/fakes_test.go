@@ -32,8 +32,8 @@ type agent struct {
 	resumed []cli.Request
 	settled []cli.TurnID
 
-	waits   map[cli.AskID]chan cli.Decision // asked and not decided
-	decided []string                        // what decisions arrived, in order
+	waits   map[cli.ApprovalID]chan cli.Decision // asked and not decided
+	decided []string                             // what decisions arrived, in order
 	steer   func(cli.TurnID, cli.Request) error
 	setMode func(cli.TurnID, cli.PermissionMode) error // nil: it cannot
 
@@ -69,15 +69,15 @@ func (a *agent) opened() []opening {
 func (a *agent) Live(context.Context) cli.Living { return a.living }
 
 // asks has the agent ask, all at once, and waits for the decisions; zero ones when ctx ends before.
-func (a *agent) asks(ctx context.Context, emit func(cli.Event), evs ...cli.Event) []cli.Decision {
+func (a *agent) request(ctx context.Context, emit func(cli.Event), evs ...cli.Event) []cli.Decision {
 	answers := make([]chan cli.Decision, len(evs))
 	a.mu.Lock()
 	if a.waits == nil {
-		a.waits = map[cli.AskID]chan cli.Decision{}
+		a.waits = map[cli.ApprovalID]chan cli.Decision{}
 	}
 	for i, ev := range evs {
 		answers[i] = make(chan cli.Decision, 1)
-		a.waits[askID(ev)] = answers[i]
+		a.waits[approvalID(ev)] = answers[i]
 	}
 	a.mu.Unlock()
 	for _, ev := range evs {
@@ -88,20 +88,20 @@ func (a *agent) asks(ctx context.Context, emit func(cli.Event), evs ...cli.Event
 		select {
 		case decisions[i] = <-answers[i]:
 		case <-ctx.Done():
-			a.giveUp(askID(ev))
+			a.giveUp(approvalID(ev))
 		}
 	}
 	return decisions
 }
 
 // giveUp has the agent wait for an answer no more.
-func (a *agent) giveUp(id cli.AskID) {
+func (a *agent) giveUp(id cli.ApprovalID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.waits, id)
 }
 
-func askID(ev cli.Event) cli.AskID {
+func approvalID(ev cli.Event) cli.ApprovalID {
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
 		return ev.ID
@@ -111,7 +111,7 @@ func askID(ev cli.Event) cli.AskID {
 	panic("that asks nothing")
 }
 
-func (a *agent) Decide(_ context.Context, _ cli.TurnID, id cli.AskID, d cli.Decision) error {
+func (a *agent) Decide(_ context.Context, _ cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	answer, ok := a.waits[id]
@@ -349,7 +349,7 @@ func (c *card) Show(ev cli.Event) {
 		if ev.Kind == cli.StatusWarning {
 			c.chat.say("warned %s", ev.Detail)
 		}
-	case cli.AskWithdrawn:
+	case cli.ApprovalWithdrawn:
 		c.chat.say("answered %s", ev.ID)
 	}
 }
@@ -482,7 +482,7 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	h.board = &board{}
-	opts.Asks, opts.After = h.board, h.clock.after
+	opts.Screen, opts.After = h.board, h.clock.after
 	if change != nil {
 		change(&opts)
 	}

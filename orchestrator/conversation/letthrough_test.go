@@ -20,7 +20,7 @@ func TestAcceptedEdits(t *testing.T) {
 		own = filepath.Join(o.Dir, "config.toml")
 		o.Protected = []string{cli.RealPath(own)}
 	})
-	edit := func(id cli.AskID, input string) cli.ApprovalAsked {
+	edit := func(id cli.ApprovalID, input string) cli.ApprovalAsked {
 		return cli.ApprovalAsked{ID: id, Tool: "Write", Title: string(id), Input: []byte(input)}
 	}
 	missing, wider := edit("missing", `{"file_path":"a.txt"}`), edit("wider", `{"file_path":"a.txt"}`)
@@ -41,7 +41,7 @@ func TestAcceptedEdits(t *testing.T) {
 		h.asking(tc.ask)
 		h.submit(t, here, string(tc.ask.ID))
 		if tc.audited != orchestrator.AuditAccepted {
-			asked := h.awaitAsk(t, tc.ask.Title)
+			asked := h.awaitApproval(t, tc.ask.Title)
 			if tc.ask.ID == "own" || tc.ask.ID == "named" {
 				if asked.SessionRule != "" || asked.Rule != "" {
 					t.Errorf("%s: the rules %q and %q are offered", tc.ask.ID, asked.SessionRule, asked.Rule)
@@ -58,7 +58,7 @@ func TestAcceptedEdits(t *testing.T) {
 		if err != nil || len(log) != 1 || log[0].What != tc.audited || log[0].Title != tc.ask.Title {
 			t.Errorf("%s: audited %+v, %v", tc.ask.ID, log, err)
 		}
-		shown := slices.ContainsFunc(h.board.all(), func(a orchestrator.Ask) bool { return askTitle(a) == tc.ask.Title })
+		shown := slices.ContainsFunc(h.board.all(), func(a orchestrator.Approval) bool { return approvalTitle(a) == tc.ask.Title })
 		if shown != (tc.audited != orchestrator.AuditAccepted) {
 			t.Errorf("%s: a user was asked: %v", tc.ask.ID, shown)
 		}

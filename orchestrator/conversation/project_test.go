@@ -37,7 +37,7 @@ func TestAProjectWithoutSettingsIsNotAskedAbout(t *testing.T) {
 func TestTheSettingsOfAProjectAreUsedOnceAllowed(t *testing.T) {
 	h := inProject(t, programs("make"))
 	h.submit(t, here, "first")
-	a := h.awaitAsk(t, h.root(t))
+	a := h.awaitApproval(t, h.root(t))
 	if len(h.agent.requests()) != 0 {
 		t.Fatal("the agent starts before the settings are decided on")
 	}
@@ -54,7 +54,7 @@ func TestTheSettingsOfAProjectAreUsedOnceAllowed(t *testing.T) {
 
 	h.agent.setFields(programs("rm -rf /"))
 	h.submit(t, here, "third")
-	h.decide(t, h.awaitAsk(t, h.root(t)), orchestrator.Verdict{Choice: orchestrator.Deny})
+	h.decide(t, h.awaitApproval(t, h.root(t)), orchestrator.Verdict{Choice: orchestrator.Deny})
 	h.await(t, "done third")
 	if h.project() != cli.WithoutProject {
 		t.Error("changed settings are used although they were denied")
@@ -69,7 +69,7 @@ func TestTheSettingsOfAProjectAreUsedOnceAllowed(t *testing.T) {
 func TestARevokedRuleHasTheSettingsOfAProjectAskedAboutAgain(t *testing.T) {
 	h := inProject(t, programs("make"))
 	h.submit(t, here, "first")
-	h.decide(t, h.awaitAsk(t, h.root(t)), orchestrator.Verdict{Choice: orchestrator.AllowPattern})
+	h.decide(t, h.awaitApproval(t, h.root(t)), orchestrator.Verdict{Choice: orchestrator.AllowPattern})
 	h.await(t, "done first")
 	p, err := h.Permissions(t.Context(), here)
 	if err != nil || len(p.Rules) != 1 {
@@ -79,7 +79,7 @@ func TestARevokedRuleHasTheSettingsOfAProjectAskedAboutAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.submit(t, here, "second")
-	h.decide(t, h.awaitAsk(t, h.root(t)), orchestrator.Verdict{Choice: orchestrator.Deny})
+	h.decide(t, h.awaitApproval(t, h.root(t)), orchestrator.Verdict{Choice: orchestrator.Deny})
 	h.await(t, "done second")
 	if h.project() != cli.WithoutProject {
 		t.Error("the settings are used after their rule was revoked")
@@ -90,12 +90,12 @@ func TestAnAbortEndsATurnThatWaitsForTheSettingsOfAProject(t *testing.T) {
 	h := inProject(t, programs("make"))
 	h.agent.reply = untilAborted
 	h.submit(t, here, "go")
-	h.awaitAsk(t, h.root(t))
+	h.awaitApproval(t, h.root(t))
 	if _, err := h.Abort(t.Context(), here); err != nil {
 		t.Fatal(err)
 	}
 	h.await(t, "aborted go")
-	if a := h.board.all()[0]; a.State != orchestrator.AskWithdrawn {
+	if a := h.board.all()[0]; a.State != orchestrator.ApprovalWithdrawn {
 		t.Errorf("the question is %s", a.State)
 	}
 }
@@ -103,8 +103,8 @@ func TestAnAbortEndsATurnThatWaitsForTheSettingsOfAProject(t *testing.T) {
 func TestATurnStartsWithoutSettingsThatNobodyDecidedOn(t *testing.T) {
 	h := inProject(t, programs("make"))
 	h.submit(t, here, "go")
-	h.awaitAsk(t, h.root(t))
-	h.clock.advance(conversation.DefaultAskTimeout)
+	h.awaitApproval(t, h.root(t))
+	h.clock.advance(conversation.DefaultApprovalTimeout)
 	h.clock.ring()
 	h.await(t, "done go")
 	if h.project() != cli.WithoutProject {
@@ -117,7 +117,7 @@ func TestUnattendedTurnsNeverUseTheSettingsOfAProject(t *testing.T) {
 	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), root)
 	h.agent.fields = programs("make")
 	h.submit(t, here, "mine")
-	h.decide(t, h.awaitAsk(t, root), orchestrator.Verdict{Choice: orchestrator.AllowPattern})
+	h.decide(t, h.awaitApproval(t, root), orchestrator.Verdict{Choice: orchestrator.AllowPattern})
 	h.await(t, "done mine")
 	for _, of := range []orchestrator.RightsOf{orchestrator.RightsOfJob, orchestrator.RightsOfMember} {
 		o := order(string(of), string(of), orchestrator.Wants{})

@@ -23,7 +23,7 @@ func (h *house) askedWith(t *testing.T, prompt string, r orchestrator.Rights, ev
 		return slices.Contains(h.chat.log(), "done "+prompt) || len(h.board.all()) > before
 	})
 	if asked = len(h.board.all()) > before; asked {
-		a := h.awaitAsk(t, ev.Title)
+		a := h.awaitApproval(t, ev.Title)
 		if a.Rule != "" || a.SessionRule != "" {
 			t.Errorf("%s: a rule is offered that would not count: %q, %q", prompt, a.SessionRule, a.Rule)
 		}

@@ -23,7 +23,7 @@ func (h *house) turnWith(t *testing.T, in orchestrator.ConversationID, prompt st
 		return slices.Contains(h.chat.log(), "done "+prompt) || len(h.board.all()) > before
 	})
 	if asked = len(h.board.all()) > before; asked {
-		h.decide(t, h.awaitAsk(t, ev.Title), v)
+		h.decide(t, h.awaitApproval(t, ev.Title), v)
 	}
 	h.await(t, "done "+prompt)
 	return asked
@@ -96,8 +96,8 @@ func TestANewRuleDecidesWhatWaits(t *testing.T) {
 	h := open(t)
 	h.asking(bash("a", "git status"), bash("b", "git status src"), bash("c", "git push"))
 	h.submit(t, here, "go")
-	first := h.awaitAsk(t, "git status")
-	last := h.awaitAsk(t, "git push")
+	first := h.awaitApproval(t, "git status")
+	last := h.awaitApproval(t, "git push")
 	h.decide(t, first, orchestrator.Verdict{Choice: orchestrator.AllowPattern})
 	if got := h.agent.decisions(); !slices.Equal(got, []string{"a true []", "b true []"}) {
 		t.Errorf("the agent was told %q", got)
@@ -115,7 +115,7 @@ func TestARuleIsMadeOnlyAsItWasShown(t *testing.T) {
 	}
 	h.asking(cli.ApprovalAsked{ID: "a", Tool: "Edit", Title: "sub/x", Input: []byte(`{"file_path":"sub/x"}`)})
 	h.submit(t, here, "go")
-	a := h.awaitAsk(t, "sub/x")
+	a := h.awaitApproval(t, "sub/x")
 	if a.SessionRule != "Edit(any file below "+dir+" that is not hidden)" {
 		t.Fatalf("offered %q", a.SessionRule)
 	}

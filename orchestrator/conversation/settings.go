@@ -191,5 +191,5 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 		req.AllowedTools = e.opts.AllowedTools
 	}
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv)) // else it asks once the bypass is over
-	req.Attended = e.opts.Asks != nil && !forever
+	req.Attended = e.opts.Screen != nil && !forever
 }

@@ -53,19 +53,19 @@ func (e *Engine) busyWith(ctx context.Context, id orchestrator.ConversationID, s
 	if st.Running == nil {
 		return nil
 	}
-	open, err := e.opts.Store.OpenAsks(ctx)
+	open, err := e.opts.Store.OpenApprovals(ctx)
 	if err != nil {
-		return fmt.Errorf("load open asks: %w", err)
+		return fmt.Errorf("load open approvals: %w", err)
 	}
-	for _, ask := range open {
-		if ask.Turn == st.Running.Turn {
-			st.Running.Asks++
+	for _, approval := range open {
+		if approval.Turn == st.Running.Turn {
+			st.Running.Approvals++
 		}
 	}
 	return nil
 }
 
-// Permissions says what the agents of a conversation may do without asking; see AskDesk.
+// Permissions says what the agents of a conversation may do without asking; see orchestrator.Approvals.
 func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error) {
 	conv, err := e.opts.Store.Conversation(ctx, in)
 	if err != nil {

@@ -16,7 +16,7 @@ const steerWait = 15 * time.Second
 
 const steeredSentence = "It is unknown whether this reached the agent that was working: ductor was stopped, or the agent broke, just then."
 
-// Steer hands a waiting prompt to the turn that runs; see AskDesk.
+// Steer hands a waiting prompt to the turn that runs; see orchestrator.Approvals.
 //
 // It is recorded before it is handed over, and as delivered after, so that a ductor that dies in between
 // neither loses it nor asks it twice: the next one shows that its fate is unknown.
@@ -119,7 +119,7 @@ func (c *conversation) backToQueue(ctx context.Context, h handover) error {
 	return orchestrator.ErrCannotSteer
 }
 
-// Interrupt ends the turn that runs and runs the waiting one next; see AskDesk.
+// Interrupt ends the turn that runs and runs the waiting one next; see orchestrator.Approvals.
 func (e *Engine) Interrupt(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return nil
 }
 
-// Restart ends a turn that runs and runs its prompt with another text next; see AskDesk.
+// Restart ends a turn that runs and runs its prompt with another text next; see orchestrator.Approvals.
 func (e *Engine) Restart(ctx context.Context, id cli.TurnID, text string, by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 
 // dying is a house whose agent asks ev and is let go of with it open; then comes another over its store.
 type dying struct {
-	path   string
-	before *house
-	ask    orchestrator.Ask
+	path     string
+	before   *house
+	approval orchestrator.Approval
 }
 
 func letGoOfAsking(t *testing.T, ev cli.Event) dying {
@@ -26,13 +26,13 @@ func letGoOfAsking(t *testing.T, ev cli.Event) dying {
 	path := filepath.Join(t.TempDir(), "db")
 	before := openAt(t, path, nil)
 	before.agent.reply = func(ctx context.Context, who cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
-		before.agent.asks(ctx, emit, ev)
+		before.agent.request(ctx, emit, ev)
 		<-ctx.Done()
 		return cli.Cut(ctx, who)
 	}
 	before.submit(t, here, "go")
-	var a orchestrator.Ask
-	before.eventually(t, "an ask", func() bool {
+	var a orchestrator.Approval
+	before.eventually(t, "an approval", func() bool {
 		if all := before.board.all(); len(all) > 0 {
 			a = all[0]
 		}
@@ -55,9 +55,9 @@ func (d dying) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house 
 		return turn.Prompt.Text
 	}
 	h.agent.reply = func(ctx context.Context, who cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
-		told := h.agent.asks(ctx, func(ev cli.Event) {
+		told := h.agent.request(ctx, func(ev cli.Event) {
 			emit(ev)
-			if askID(ev) == askID(evs[len(evs)-1]) {
+			if approvalID(ev) == approvalID(evs[len(evs)-1]) {
 				emit(cli.CaughtUp{})
 			}
 		}, evs...)
@@ -69,18 +69,18 @@ func (d dying) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house 
 	return h
 }
 
-func TestAnAskOutlivesDuctor(t *testing.T) {
+func TestAnApprovalOutlivesDuctor(t *testing.T) {
 	d := letGoOfAsking(t, bash("a", "make"))
-	if err := d.before.AskShown(t.Context(), d.ask.ID, orchestrator.Sent, 44); err != nil {
+	if err := d.before.ApprovalShown(t.Context(), d.approval.ID, orchestrator.Sent, 44); err != nil {
 		t.Fatal(err)
 	}
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
-	if open := d.before.board.all(); open[0].State != orchestrator.AskOpen {
+	if open := d.before.board.all(); open[0].State != orchestrator.ApprovalOpen {
 		t.Errorf("as ductor went the board said %s", open[0].State)
 	}
 	h.recover(t)
-	a := h.awaitAsk(t, "make")
-	if a.ID != d.ask.ID || a.Nonce != d.ask.Nonce || a.Message != 44 || !a.Expires.Equal(d.ask.Expires) || a.Same() != 1 {
+	a := h.awaitApproval(t, "make")
+	if a.ID != d.approval.ID || a.Nonce != d.approval.Nonce || a.Message != 44 || !a.Expires.Equal(d.approval.Expires) || a.Same() != 1 {
 		t.Errorf("taken up as %+v", a)
 	}
 	h.decide(t, a, allow())
@@ -88,28 +88,28 @@ func TestAnAskOutlivesDuctor(t *testing.T) {
 	if got := h.agent.decisions(); !slices.Equal(got, []string{"a true []"}) {
 		t.Errorf("the agent was told %q", got)
 	}
-	if _, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), orchestrator.Verdict{Choice: orchestrator.Deny}); !errors.Is(err, orchestrator.ErrAskDecided) {
+	if _, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), orchestrator.Verdict{Choice: orchestrator.Deny}); !errors.Is(err, orchestrator.ErrApprovalDecided) {
 		t.Errorf("pressed again: %v", err)
 	}
 	if n := len(h.board.all()); n != 1 {
-		t.Errorf("%d asks are shown", n)
+		t.Errorf("%d approvals are shown", n)
 	}
 }
 
 // A decision that is stored and did not arrive is handed over when the agent asks again; nobody is asked twice.
 func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 	for name, tc := range map[string]struct {
-		decision orchestrator.AskDecision
+		decision orchestrator.ApprovalDecision
 		told     string
 	}{
-		"allowed": {orchestrator.AskDecision{State: orchestrator.AskAllowed, By: owner}, "a true []"},
-		"denied":  {orchestrator.AskDecision{State: orchestrator.AskDenied, By: owner, Reason: "no"}, "a false no[]"},
-		"expired": {orchestrator.AskDecision{State: orchestrator.AskExpired, Reason: "late"}, "a false late[]"},
+		"allowed": {orchestrator.ApprovalDecision{State: orchestrator.ApprovalAllowed, By: owner}, "a true []"},
+		"denied":  {orchestrator.ApprovalDecision{State: orchestrator.ApprovalDenied, By: owner, Reason: "no"}, "a false no[]"},
+		"expired": {orchestrator.ApprovalDecision{State: orchestrator.ApprovalExpired, Reason: "late"}, "a false late[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := letGoOfAsking(t, bash("a", "make"))
-			tc.decision.Ask, tc.decision.At = d.ask.ID, time.Now()
-			if _, won, err := d.before.db.DecideAsk(t.Context(), tc.decision); err != nil || !won {
+			tc.decision.Approval, tc.decision.At = d.approval.ID, time.Now()
+			if _, won, err := d.before.db.DecideApproval(t.Context(), tc.decision); err != nil || !won {
 				t.Fatal(won, err)
 			}
 			h := d.next(t, cli.RemainsRun, bash("a", "make"))
@@ -128,17 +128,17 @@ func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 // Its message may still have buttons.
 func TestADecisionThatDuctorDiedOfIsShown(t *testing.T) {
 	d := letGoOfAsking(t, bash("a", "make"))
-	if err := d.before.AskShown(t.Context(), d.ask.ID, orchestrator.Sent, 44); err != nil {
+	if err := d.before.ApprovalShown(t.Context(), d.approval.ID, orchestrator.Sent, 44); err != nil {
 		t.Fatal(err)
 	}
-	allowed := orchestrator.AskDecision{Ask: d.ask.ID, State: orchestrator.AskAllowed, By: owner, At: time.Now()}
-	if _, won, err := d.before.db.DecideAsk(t.Context(), allowed); err != nil || !won {
+	allowed := orchestrator.ApprovalDecision{Approval: d.approval.ID, State: orchestrator.ApprovalAllowed, By: owner, At: time.Now()}
+	if _, won, err := d.before.db.DecideApproval(t.Context(), allowed); err != nil || !won {
 		t.Fatal(won, err)
 	}
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
 	h.recover(t)
 	h.await(t, "done go")
-	if all := h.board.all(); len(all) != 1 || all[0].State != orchestrator.AskAllowed || all[0].Message != 44 {
+	if all := h.board.all(); len(all) != 1 || all[0].State != orchestrator.ApprovalAllowed || all[0].Message != 44 {
 		t.Errorf("shown were %+v", all)
 	}
 }
@@ -146,7 +146,7 @@ func TestADecisionThatDuctorDiedOfIsShown(t *testing.T) {
 func TestASecretThatDuctorDiedOfIsNotMadeUp(t *testing.T) {
 	secret := cli.QuestionAsked{ID: "a", Questions: []cli.Question{{Text: "Password?", Free: true, Secret: true}}}
 	d := letGoOfAsking(t, secret)
-	if _, won, err := d.before.db.DecideAsk(t.Context(), orchestrator.AskDecision{Ask: d.ask.ID, State: orchestrator.AskAnswered, By: owner}); err != nil || !won {
+	if _, won, err := d.before.db.DecideApproval(t.Context(), orchestrator.ApprovalDecision{Approval: d.approval.ID, State: orchestrator.ApprovalAnswered, By: owner}); err != nil || !won {
 		t.Fatal(won, err)
 	}
 	h := d.next(t, cli.RemainsRun, secret)
@@ -172,7 +172,7 @@ func TestAPressBeforeTheAgentAskedAgainIsHandedOverThen(t *testing.T) {
 		defer h.agent.mu.Unlock()
 		return len(h.agent.resumed) == 1
 	})
-	h.decide(t, d.ask, allow())
+	h.decide(t, d.approval, allow())
 	close(begin)
 	h.await(t, "done go")
 	if got := h.agent.decisions(); !slices.Equal(got, []string{"a true []"}) {
@@ -183,7 +183,7 @@ func TestAPressBeforeTheAgentAskedAgainIsHandedOverThen(t *testing.T) {
 func TestWhatExpiredWhileNobodyWasThereIsDenied(t *testing.T) {
 	d := letGoOfAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
-	h.clock.advance(conversation.DefaultAskTimeout)
+	h.clock.advance(conversation.DefaultApprovalTimeout)
 	h.recover(t)
 	h.eventually(t, "it to expire", func() bool {
 		h.clock.ring()
@@ -203,7 +203,7 @@ func TestAsksOfATurnThatEndedAreWithdrawnAtTheStart(t *testing.T) {
 		if got := h.board.states(); !slices.Equal(got, []string{"make withdrawn ×1"}) {
 			t.Errorf("%s: the board says %q", remains, got)
 		}
-		if _, err := h.Decide(t.Context(), d.ask.ID, d.ask.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrAskWithdrawn) {
+		if _, err := h.Decide(t.Context(), d.approval.ID, d.approval.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrApprovalWithdrawn) {
 			t.Errorf("%s: pressed: %v", remains, err)
 		}
 		h.shut()
@@ -215,7 +215,7 @@ func TestWhatIsTakenBackBeforeItIsCaughtUpIsNotShown(t *testing.T) {
 	d := letGoOfAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun)
 	h.agent.reply = func(_ context.Context, _ cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
-		for _, ev := range []cli.Event{bash("a", "make"), cli.AskWithdrawn{ID: "a"}, bash("b", "test"), cli.AskWithdrawn{ID: "b"}, cli.CaughtUp{}} {
+		for _, ev := range []cli.Event{bash("a", "make"), cli.ApprovalWithdrawn{ID: "a"}, bash("b", "test"), cli.ApprovalWithdrawn{ID: "b"}, cli.CaughtUp{}} {
 			emit(ev)
 		}
 		return cli.Result{}
@@ -227,13 +227,13 @@ func TestWhatIsTakenBackBeforeItIsCaughtUpIsNotShown(t *testing.T) {
 	}
 }
 
-func TestAnAskOfAnAbortedTurnIsNotAllowedAfterARestart(t *testing.T) {
+func TestAnApprovalOfAnAbortedTurnIsNotAllowedAfterARestart(t *testing.T) {
 	d := letGoOfAsking(t, bash("a", "make"))
-	if err := d.before.db.AbortTurns(t.Context(), d.ask.Turn, nil); err != nil {
+	if err := d.before.db.AbortTurns(t.Context(), d.approval.Turn, nil); err != nil {
 		t.Fatal(err)
 	}
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
-	if _, err := h.Decide(t.Context(), d.ask.ID, d.ask.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrAskWithdrawn) {
+	if _, err := h.Decide(t.Context(), d.approval.ID, d.approval.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrApprovalWithdrawn) {
 		t.Errorf("pressed: %v", err)
 	}
 	h.recover(t)

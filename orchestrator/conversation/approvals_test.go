@@ -26,24 +26,24 @@ func TestADecisionReachesTheAgentAndTheAudit(t *testing.T) {
 		name    string
 		ask     cli.Event
 		verdict orchestrator.Verdict
-		state   orchestrator.AskState
+		state   orchestrator.ApprovalState
 		told    string
 		audited orchestrator.AuditKind
 	}{
-		{"allowed", bash("a", "touch x"), allow(), orchestrator.AskAllowed, "a true []", orchestrator.AuditAllowed},
+		{"allowed", bash("a", "touch x"), allow(), orchestrator.ApprovalAllowed, "a true []", orchestrator.AuditAllowed},
 		{"denied", bash("a", "touch x"), orchestrator.Verdict{Choice: orchestrator.Deny, Reason: " not now "},
-			orchestrator.AskDenied, "a false not now[]", orchestrator.AuditDenied},
+			orchestrator.ApprovalDenied, "a false not now[]", orchestrator.AuditDenied},
 		{"a plan", cli.ApprovalAsked{ID: "p", Tool: cli.PlanTool, Title: "the plan"}, allow(),
-			orchestrator.AskAllowed, "p true []", orchestrator.AuditAllowed},
+			orchestrator.ApprovalAllowed, "p true []", orchestrator.AuditAllowed},
 		{"answered", question, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: [][]string{{"Blue"}, {"it is calm"}}},
-			orchestrator.AskAnswered, "q true [[Blue] [it is calm]]", orchestrator.AuditAnswered},
-		{"a question denied", question, orchestrator.Verdict{Choice: orchestrator.Deny}, orchestrator.AskDenied, "q false []", orchestrator.AuditDenied},
+			orchestrator.ApprovalAnswered, "q true [[Blue] [it is calm]]", orchestrator.AuditAnswered},
+		{"a question denied", question, orchestrator.Verdict{Choice: orchestrator.Deny}, orchestrator.ApprovalDenied, "q false []", orchestrator.AuditDenied},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := open(t)
 			h.asking(tc.ask)
 			receipt := h.submit(t, here, "go")
-			h.eventually(t, "an ask", func() bool { return len(h.board.all()) == 1 })
+			h.eventually(t, "an approval", func() bool { return len(h.board.all()) == 1 })
 			a := h.board.all()[0]
 			if diff := cmp.Diff([]orchestrator.PersonID{owner}, a.Approvers); diff != "" || a.Turn != receipt.Turn {
 				t.Errorf("asked of turn %s, approvers %s", a.Turn, diff)
@@ -57,8 +57,8 @@ func TestADecisionReachesTheAgentAndTheAudit(t *testing.T) {
 				t.Errorf("the board says %s", last.State)
 			}
 			log, err := h.Audit(t.Context(), time.Time{}, 10)
-			if err != nil || len(log) != 1 || log[0].What != tc.audited || log[0].By != owner || log[0].Ask != a.ID ||
-				log[0].Choice != tc.verdict.Choice || log[0].Title != askTitle(a) || log[0].Agent != "claude" {
+			if err != nil || len(log) != 1 || log[0].What != tc.audited || log[0].By != owner || log[0].Approval != a.ID ||
+				log[0].Choice != tc.verdict.Choice || log[0].Title != approvalTitle(a) || log[0].Agent != "claude" {
 				t.Errorf("audited %+v, %v", log, err)
 			}
 		})
@@ -86,25 +86,25 @@ func TestNoWrongPressAllows(t *testing.T) {
 	elsewhere := orchestrator.ConversationID{Chat: group.Chat, Topic: 5}
 	type press struct {
 		h *house
-		a orchestrator.Ask
+		a orchestrator.Approval
 	}
-	allowed := func(p press, id orchestrator.AskID, nonce string, who orchestrator.PersonID, in orchestrator.ConversationID) error {
+	allowed := func(p press, id orchestrator.ApprovalID, nonce string, who orchestrator.PersonID, in orchestrator.ConversationID) error {
 		_, err := p.h.Decide(context.Background(), id, nonce, by(who, in), allow())
 		return err
 	}
 	ends := func(t *testing.T, p press) {
 		t.Helper()
-		p.h.eventually(t, "the ask to close", func() bool { return p.h.board.all()[0].State != orchestrator.AskOpen })
+		p.h.eventually(t, "the approval to close", func() bool { return p.h.board.all()[0].State != orchestrator.ApprovalOpen })
 	}
 	for _, tc := range []struct {
 		name  string
 		press func(*testing.T, press) error
 		want  error
 	}{
-		{"unknown", func(_ *testing.T, p press) error { return allowed(p, "nothing", p.a.Nonce, 1, group) }, orchestrator.ErrNoAsk},
-		{"forged", func(_ *testing.T, p press) error { return allowed(p, p.a.ID, "AAAAAAAAAAAAAAAAAAAAAAAA", 1, group) }, orchestrator.ErrNoAsk},
-		{"no nonce", func(_ *testing.T, p press) error { return allowed(p, p.a.ID, "", 1, group) }, orchestrator.ErrNoAsk},
-		{"a part of the nonce", func(_ *testing.T, p press) error { return allowed(p, p.a.ID, p.a.Nonce[:23], 1, group) }, orchestrator.ErrNoAsk},
+		{"unknown", func(_ *testing.T, p press) error { return allowed(p, "nothing", p.a.Nonce, 1, group) }, orchestrator.ErrNoApproval},
+		{"forged", func(_ *testing.T, p press) error { return allowed(p, p.a.ID, "AAAAAAAAAAAAAAAAAAAAAAAA", 1, group) }, orchestrator.ErrNoApproval},
+		{"no nonce", func(_ *testing.T, p press) error { return allowed(p, p.a.ID, "", 1, group) }, orchestrator.ErrNoApproval},
+		{"a part of the nonce", func(_ *testing.T, p press) error { return allowed(p, p.a.ID, p.a.Nonce[:23], 1, group) }, orchestrator.ErrNoApproval},
 		{"another topic", func(_ *testing.T, p press) error { return allowed(p, p.a.ID, p.a.Nonce, 1, elsewhere) }, orchestrator.ErrElsewhere},
 		{"another chat", func(_ *testing.T, p press) error { return allowed(p, p.a.ID, p.a.Nonce, 1, here) }, orchestrator.ErrElsewhere},
 		{"a stranger", func(_ *testing.T, p press) error { return allowed(p, p.a.ID, p.a.Nonce, 3, group) }, orchestrator.ErrNotApprover},
@@ -114,34 +114,34 @@ func TestNoWrongPressAllows(t *testing.T) {
 				t.Fatal(err)
 			}
 			return allowed(p, p.a.ID, p.a.Nonce, 1, group)
-		}, orchestrator.ErrAskDecided},
+		}, orchestrator.ErrApprovalDecided},
 		{"as the time is over", func(_ *testing.T, p press) error {
-			p.h.clock.advance(conversation.DefaultAskTimeout)
+			p.h.clock.advance(conversation.DefaultApprovalTimeout)
 			return allowed(p, p.a.ID, p.a.Nonce, 1, group)
-		}, orchestrator.ErrAskExpired},
+		}, orchestrator.ErrApprovalExpired},
 		{"after it expired", func(t *testing.T, p press) error {
-			p.h.clock.advance(conversation.DefaultAskTimeout)
+			p.h.clock.advance(conversation.DefaultApprovalTimeout)
 			p.h.clock.ring()
 			ends(t, p)
 			return allowed(p, p.a.ID, p.a.Nonce, 1, group)
-		}, orchestrator.ErrAskExpired},
+		}, orchestrator.ErrApprovalExpired},
 		{"after an abort", func(t *testing.T, p press) error {
 			if _, err := p.h.Abort(t.Context(), group); err != nil {
 				t.Fatal(err)
 			}
 			return allowed(p, p.a.ID, p.a.Nonce, 1, group)
-		}, orchestrator.ErrAskWithdrawn},
+		}, orchestrator.ErrApprovalWithdrawn},
 		{"after the turn", func(t *testing.T, p press) error {
 			if _, err := p.h.Abort(t.Context(), group); err != nil {
 				t.Fatal(err)
 			}
 			p.h.await(t, "aborted go")
 			return allowed(p, p.a.ID, p.a.Nonce, 1, group)
-		}, orchestrator.ErrAskWithdrawn},
+		}, orchestrator.ErrApprovalWithdrawn},
 		{"what the agent gave up, and has not said", func(_ *testing.T, p press) error {
 			p.h.agent.giveUp("a")
 			return allowed(p, p.a.ID, p.a.Nonce, 1, group)
-		}, orchestrator.ErrAskWithdrawn},
+		}, orchestrator.ErrApprovalWithdrawn},
 		{"a choice that it has not", func(_ *testing.T, p press) error {
 			_, err := p.h.Decide(context.Background(), p.a.ID, p.a.Nonce, by(1, group), orchestrator.Verdict{Choice: orchestrator.AllowPattern})
 			return err
@@ -159,7 +159,7 @@ func TestNoWrongPressAllows(t *testing.T) {
 			h := openGroup(t)
 			h.asking(bash("a", "rm -rf x; true"))
 			h.submit(t, group, "go")
-			p := press{h, h.awaitAsk(t, "rm -rf x; true")}
+			p := press{h, h.awaitApproval(t, "rm -rf x; true")}
 			if err := tc.press(t, p); !errors.Is(err, tc.want) {
 				t.Errorf("refused with %v, not %v", err, tc.want)
 			}
@@ -169,7 +169,7 @@ func TestNoWrongPressAllows(t *testing.T) {
 					t.Error("the agent was allowed")
 				}
 			}
-			if a := h.board.all()[0]; a.State == orchestrator.AskAllowed {
+			if a := h.board.all()[0]; a.State == orchestrator.ApprovalAllowed {
 				t.Error("it is shown as allowed")
 			}
 			rules, err := h.Permissions(t.Context(), group)
@@ -180,21 +180,21 @@ func TestNoWrongPressAllows(t *testing.T) {
 	}
 }
 
-// One ask's nonce is of no use for another, and a decision of one turn is of no use in the next.
-func TestANonceIsOfOneAsk(t *testing.T) {
+// One approval's nonce is of no use for another, and a decision of one turn is of no use in the next.
+func TestANonceIsOfOneApproval(t *testing.T) {
 	h := open(t)
 	h.asking(bash("a", "make one"), bash("b", "make two"))
 	h.submit(t, here, "go")
-	one, two := h.awaitAsk(t, "make one"), h.awaitAsk(t, "make two")
-	if _, err := h.Decide(t.Context(), one.ID, two.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrNoAsk) {
+	one, two := h.awaitApproval(t, "make one"), h.awaitApproval(t, "make two")
+	if _, err := h.Decide(t.Context(), one.ID, two.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrNoApproval) {
 		t.Errorf("another's nonce: %v", err)
 	}
 	h.decide(t, one, allow())
 	h.decide(t, two, orchestrator.Verdict{Choice: orchestrator.Deny})
 	h.await(t, "done go")
 	h.submit(t, here, "again")
-	h.eventually(t, "four asks", func() bool { return len(h.board.all()) == 4 })
-	if _, err := h.Decide(t.Context(), one.ID, one.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrAskDecided) {
+	h.eventually(t, "four approvals", func() bool { return len(h.board.all()) == 4 })
+	if _, err := h.Decide(t.Context(), one.ID, one.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrApprovalDecided) {
 		t.Errorf("replayed in the next turn: %v", err)
 	}
 	if got := h.agent.decisions(); len(got) != 2 {
@@ -202,14 +202,14 @@ func TestANonceIsOfOneAsk(t *testing.T) {
 	}
 }
 
-// meeting is a store where so many who look for an ask wait for each other, so that all find it open.
+// meeting is a store where so many who look for an approval wait for each other, so that all find it open.
 type meeting struct {
 	orchestrator.Store
 	all sync.WaitGroup
 }
 
-func (m *meeting) FindAsk(ctx context.Context, id orchestrator.AskID) (orchestrator.Ask, error) {
-	a, err := m.Store.FindAsk(ctx, id)
+func (m *meeting) FindApproval(ctx context.Context, id orchestrator.ApprovalID) (orchestrator.Approval, error) {
+	a, err := m.Store.FindApproval(ctx, id)
 	m.all.Done()
 	m.all.Wait()
 	return a, err
@@ -224,7 +224,7 @@ func TestOfTwoWhoPressAtOnceOneWins(t *testing.T) {
 		})
 		h.asking(bash("a", "make"))
 		h.submit(t, group, "go")
-		a := h.awaitAsk(t, "make")
+		a := h.awaitApproval(t, "make")
 		verdicts := []orchestrator.Verdict{allow(), {Choice: orchestrator.Deny}, allow(), {Choice: orchestrator.Deny}}
 		errs := make([]error, len(verdicts))
 		var all sync.WaitGroup
@@ -240,7 +240,7 @@ func TestOfTwoWhoPressAtOnceOneWins(t *testing.T) {
 			switch {
 			case err == nil && won < 0:
 				won = i
-			case !errors.Is(err, orchestrator.ErrAskDecided):
+			case !errors.Is(err, orchestrator.ErrApprovalDecided):
 				t.Errorf("press %d: %v", i, err)
 			}
 		}
@@ -262,8 +262,8 @@ func TestNobodyDecidesInTime(t *testing.T) {
 	h := open(t)
 	h.asking(bash("a", "make"))
 	h.submit(t, here, "go")
-	h.awaitAsk(t, "make")
-	h.clock.advance(conversation.DefaultAskTimeout - time.Second)
+	h.awaitApproval(t, "make")
+	h.clock.advance(conversation.DefaultApprovalTimeout - time.Second)
 	h.clock.ring()
 	if got := h.agent.decisions(); len(got) > 0 {
 		t.Fatalf("too early the agent was told %q", got)
@@ -274,29 +274,29 @@ func TestNobodyDecidesInTime(t *testing.T) {
 	if got := h.agent.decisions(); len(got) != 1 || !strings.HasPrefix(got[0], "a false No user decided in time") {
 		t.Errorf("the agent was told %q", got)
 	}
-	if a := h.board.all()[0]; a.State != orchestrator.AskExpired || a.Reason == "" {
+	if a := h.board.all()[0]; a.State != orchestrator.ApprovalExpired || a.Reason == "" {
 		t.Errorf("the board says %s, %q", a.State, a.Reason)
 	}
 }
 
 // The time to decide goes by the clock on the wall, whatever happens to it, and never takes longer than it should.
 func TestTheTimeToDecideWhenTheClockJumps(t *testing.T) {
-	for name, happens := range map[string]func(h *house, a orchestrator.Ask){
-		"the machine slept, and is left alone": func(h *house, _ orchestrator.Ask) {
+	for name, happens := range map[string]func(h *house, a orchestrator.Approval){
+		"the machine slept, and is left alone": func(h *house, _ orchestrator.Approval) {
 			h.clock.jump(time.Hour)
 			h.clock.advance(time.Minute)
 			h.clock.ring()
 		},
-		"the machine slept, and a button is pressed at once": func(h *house, a orchestrator.Ask) {
+		"the machine slept, and a button is pressed at once": func(h *house, a orchestrator.Approval) {
 			h.clock.jump(time.Hour)
 			now, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), allow())
-			if !errors.Is(err, orchestrator.ErrAskExpired) || now.State != orchestrator.AskExpired {
+			if !errors.Is(err, orchestrator.ErrApprovalExpired) || now.State != orchestrator.ApprovalExpired {
 				t.Errorf("pressed: %s, %v", now.State, err)
 			}
 		},
-		"the clock was set back": func(h *house, _ orchestrator.Ask) {
+		"the clock was set back": func(h *house, _ orchestrator.Approval) {
 			h.clock.jump(-24 * time.Hour)
-			for range int(conversation.DefaultAskTimeout / time.Minute) {
+			for range int(conversation.DefaultApprovalTimeout / time.Minute) {
 				h.clock.advance(time.Minute)
 				h.clock.ring()
 			}
@@ -306,7 +306,7 @@ func TestTheTimeToDecideWhenTheClockJumps(t *testing.T) {
 			h := open(t)
 			h.asking(bash("a", "make"))
 			h.submit(t, here, "go")
-			happens(h, h.awaitAsk(t, "make"))
+			happens(h, h.awaitApproval(t, "make"))
 			h.await(t, "done go")
 			if got := h.agent.decisions(); len(got) != 1 || !strings.HasPrefix(got[0], "a false No user decided in time") {
 				t.Errorf("the agent was told %q", got)
@@ -315,13 +315,13 @@ func TestTheTimeToDecideWhenTheClockJumps(t *testing.T) {
 	}
 }
 
-func TestIdenticalRequestsAreOneAsk(t *testing.T) {
+func TestIdenticalRequestsAreOneApproval(t *testing.T) {
 	h := open(t)
 	other := bash("c", "make")
 	other.Input = []byte(`{"command":"make","timeout":5}`)
 	h.asking(bash("a", "make"), bash("b", "make"), other)
 	h.submit(t, here, "go")
-	h.eventually(t, "two asks", func() bool {
+	h.eventually(t, "two approvals", func() bool {
 		return slices.Equal(h.board.states(), []string{"make open ×2", "make open ×1"})
 	})
 	all := h.board.all()
@@ -343,9 +343,9 @@ func TestWhatTheAgentTakesBackIsTakenFromTheBoard(t *testing.T) {
 	h.agent.reply = func(ctx context.Context, _ cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
 		emit(bash("a", "make"))
 		emit(bash("b", "make"))
-		emit(cli.AskWithdrawn{ID: "a"})
+		emit(cli.ApprovalWithdrawn{ID: "a"})
 		emit(bash("c", "test"))
-		emit(cli.AskWithdrawn{ID: "c"})
+		emit(cli.ApprovalWithdrawn{ID: "c"})
 		<-end
 		return cli.Result{}
 	}
@@ -364,7 +364,7 @@ func TestTooManyRequestsAtOnceAreDenied(t *testing.T) {
 	h := open(t)
 	var evs []cli.Event
 	for i := range 40 {
-		evs = append(evs, bash(cli.AskID(string(rune('A'+i))), "make "+string(rune('A'+i))))
+		evs = append(evs, bash(cli.ApprovalID(string(rune('A'+i))), "make "+string(rune('A'+i))))
 	}
 	h.asking(evs...)
 	h.submit(t, here, "go")
@@ -391,7 +391,7 @@ func TestOnlyWhoCanBeAskedIs(t *testing.T) {
 			t.Errorf("%s: attended is %v", mode, got)
 		}
 	}
-	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Asks = nil })
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Screen = nil })
 	h.asking(bash("a", "make"))
 	h.submit(t, here, "go")
 	h.await(t, "done go")
@@ -407,7 +407,7 @@ func TestAnswersFitTheirQuestions(t *testing.T) {
 		{Text: "Many?", Multi: true, Free: true, Options: []cli.Option{{Label: "C"}, {Label: "D"}}},
 	}})
 	h.submit(t, here, "go")
-	a := h.awaitAsk(t, "One?")
+	a := h.awaitApproval(t, "One?")
 	for _, bad := range [][][]string{nil, {{"A"}}, {{"A"}, {}}, {{"A", "B"}, {"C"}}, {{"X"}, {"C"}}, {{"A"}, {" "}}, {{"A"}, {"C"}, {"D"}}} {
 		_, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), orchestrator.Verdict{Choice: orchestrator.Answer, Answers: bad})
 		if !errors.Is(err, orchestrator.ErrBadChoice) {
@@ -422,40 +422,40 @@ func TestASecretAnswerIsToldAndNotKept(t *testing.T) {
 	h := open(t)
 	h.asking(cli.QuestionAsked{ID: "q", Questions: []cli.Question{{Text: "Password?", Free: true, Secret: true}}})
 	h.submit(t, here, "go")
-	a := h.awaitAsk(t, "Password?")
+	a := h.awaitApproval(t, "Password?")
 	now := h.decide(t, a, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: [][]string{{"hunter2"}}})
 	h.await(t, "done go")
 	if got := h.agent.decisions(); !slices.Equal(got, []string{"q true [[hunter2]]"}) {
 		t.Errorf("told %q", got)
 	}
-	stored, err := h.Ask(t.Context(), a.ID, here)
+	stored, err := h.Approval(t.Context(), a.ID, here)
 	if err != nil || stored.Answers != nil || now.Answers != nil || h.board.all()[0].Answers != nil {
 		t.Errorf("kept %v, returned %v, shown %v, %v", stored.Answers, now.Answers, h.board.all()[0].Answers, err)
 	}
 }
 
-func TestTheMessageOfAnAskIsFound(t *testing.T) {
+func TestTheMessageOfAnApprovalIsFound(t *testing.T) {
 	h := open(t)
 	h.asking(bash("a", "make"))
 	h.submit(t, here, "go")
-	a := h.awaitAsk(t, "make")
-	if _, err := h.AskAt(t.Context(), here, 0); !errors.Is(err, orchestrator.ErrNoAsk) {
+	a := h.awaitApproval(t, "make")
+	if _, err := h.ApprovalAt(t.Context(), here, 0); !errors.Is(err, orchestrator.ErrNoApproval) {
 		t.Errorf("at no message: %v", err)
 	}
-	if err := h.AskShown(t.Context(), a.ID, orchestrator.Sent, 99); err != nil {
+	if err := h.ApprovalShown(t.Context(), a.ID, orchestrator.Sent, 99); err != nil {
 		t.Fatal(err)
 	}
-	got, err := h.AskAt(t.Context(), here, 99)
+	got, err := h.ApprovalAt(t.Context(), here, 99)
 	if err != nil || got.ID != a.ID || got.Sent != orchestrator.Sent {
 		t.Errorf("found %+v, %v", got, err)
 	}
-	if _, err := h.AskAt(t.Context(), there, 99); !errors.Is(err, orchestrator.ErrNoAsk) {
+	if _, err := h.ApprovalAt(t.Context(), there, 99); !errors.Is(err, orchestrator.ErrNoApproval) {
 		t.Errorf("in another topic: %v", err)
 	}
-	if _, err := h.Ask(t.Context(), a.ID, there); !errors.Is(err, orchestrator.ErrElsewhere) {
+	if _, err := h.Approval(t.Context(), a.ID, there); !errors.Is(err, orchestrator.ErrElsewhere) {
 		t.Errorf("loaded from another topic: %v", err)
 	}
-	if err := h.AskShown(t.Context(), "nothing", orchestrator.Sent, 1); !errors.Is(err, orchestrator.ErrNoAsk) {
+	if err := h.ApprovalShown(t.Context(), "nothing", orchestrator.Sent, 1); !errors.Is(err, orchestrator.ErrNoApproval) {
 		t.Errorf("shown, though there is none: %v", err)
 	}
 }

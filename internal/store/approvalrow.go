@@ -10,7 +10,7 @@ import (
 )
 
 // askedRow is what an agent asked: an approval or questions.
-type askedRow struct {
+type requestRow struct {
 	Approval  *approvalRow  `json:"approval,omitempty"`
 	Questions []questionRow `json:"questions,omitempty"`
 }
@@ -55,9 +55,9 @@ type optionRow struct {
 	Description string `json:"description,omitempty"`
 }
 
-func encodeAsked(a orchestrator.Ask) (string, error) {
-	var row askedRow
-	if p := a.Approval; p != nil {
+func encodeRequest(a orchestrator.Approval) (string, error) {
+	var row requestRow
+	if p := a.Request; p != nil {
 		row.Approval = &approvalRow{ID: string(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Reason: p.Reason,
 			Started: string(p.Started), Deaf: p.Deaf, Missing: p.Missing, Fields: []fieldRow{}}
 		for _, f := range p.Fields {
@@ -84,16 +84,16 @@ func encodeAsked(a orchestrator.Ask) (string, error) {
 	return string(text), nil
 }
 
-func decodeAsked(text string, a *orchestrator.Ask) error {
-	var row askedRow
+func decodeRequest(text string, a *orchestrator.Approval) error {
+	var row requestRow
 	if err := decode(text, &row); err != nil {
 		return err
 	}
 	if p := row.Approval; p != nil {
-		a.Approval = &cli.ApprovalAsked{ID: cli.AskID(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Input: p.Input,
+		a.Request = &cli.ApprovalAsked{ID: cli.ApprovalID(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Input: p.Input,
 			Reason: p.Reason, Started: cli.ToolID(p.Started), Deaf: p.Deaf, Missing: p.Missing, Fields: fieldsOf(p)}
 		for _, c := range p.Changes {
-			a.Approval.Changes = append(a.Approval.Changes,
+			a.Request.Changes = append(a.Request.Changes,
 				cli.FileChanged{Path: c.Path, Kind: cli.ChangeKind(c.Kind), Diff: c.Diff})
 		}
 	}
@@ -118,23 +118,23 @@ func fieldsOf(p *approvalRow) (fields []cli.Field) {
 	return fields
 }
 
-func scanAsk(row sqlite.Row) (a orchestrator.Ask, err error) {
+func scanApproval(row sqlite.Row) (a orchestrator.Approval, err error) {
 	var content, approvers, answers, requests string
 	var asked, expires, decided int64
 	err = row.Scan(&a.ID, &a.Nonce, &a.Turn, &a.Session, &a.Conversation.Chat, &a.Conversation.Topic, &a.Agent, &a.Dir,
 		&content, &a.SessionRule, &a.Rule, &approvers, &asked, &expires, &a.State, &a.By, &a.Ruled, &a.Reason,
 		&answers, &decided, &a.Message, &a.Sent, &requests)
 	if err != nil {
-		return orchestrator.Ask{}, err
+		return orchestrator.Approval{}, err
 	}
 	a.Asked, a.Expires, a.Decided = instant(asked), instant(expires), instant(decided)
 	for _, part := range []struct {
 		text string
 		into any
-	}{{approvers, &a.Approvers}, {answers, &a.Answers}, {requests, &a.Requests}} {
+	}{{approvers, &a.Approvers}, {answers, &a.Answers}, {requests, &a.AgentIDs}} {
 		if err := decode(part.text, part.into); err != nil {
-			return orchestrator.Ask{}, err
+			return orchestrator.Approval{}, err
 		}
 	}
-	return a, decodeAsked(content, &a)
+	return a, decodeRequest(content, &a)
 }

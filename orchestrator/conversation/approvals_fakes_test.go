@@ -12,25 +12,25 @@ import (
 	"ductor/orchestrator"
 )
 
-// board is where asks are shown.
+// board is where approvals are shown.
 type board struct {
 	mu    sync.Mutex
-	shown []orchestrator.Ask
+	shown []orchestrator.Approval
 }
 
-func (b *board) ShowAsk(a orchestrator.Ask) {
+func (b *board) ShowApproval(a orchestrator.Approval) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shown = append(b.shown, a)
 }
 
-// all are the asks as they stand, in the order they were first shown.
-func (b *board) all() []orchestrator.Ask {
+// all are the approvals as they stand, in the order they were first shown.
+func (b *board) all() []orchestrator.Approval {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var now []orchestrator.Ask
+	var now []orchestrator.Approval
 	for _, a := range b.shown {
-		i := slices.IndexFunc(now, func(other orchestrator.Ask) bool { return other.ID == a.ID })
+		i := slices.IndexFunc(now, func(other orchestrator.Approval) bool { return other.ID == a.ID })
 		if i < 0 {
 			now = append(now, a)
 		} else {
@@ -44,25 +44,25 @@ func (b *board) all() []orchestrator.Ask {
 func (b *board) states() []string {
 	var out []string
 	for _, a := range b.all() {
-		out = append(out, fmt.Sprintf("%s %s ×%d", askTitle(a), a.State, a.Same()))
+		out = append(out, fmt.Sprintf("%s %s ×%d", approvalTitle(a), a.State, a.Same()))
 	}
 	return out
 }
 
-func askTitle(a orchestrator.Ask) string {
-	if a.Approval != nil {
-		return a.Approval.Title
+func approvalTitle(a orchestrator.Approval) string {
+	if a.Request != nil {
+		return a.Request.Title
 	}
 	return a.Questions[0].Text
 }
 
-// awaitAsk waits until an ask of this title is open, and returns it.
-func (h *house) awaitAsk(t testing.TB, title string) orchestrator.Ask {
+// awaitAsk waits until an approval of this title is open, and returns it.
+func (h *house) awaitApproval(t testing.TB, title string) orchestrator.Approval {
 	t.Helper()
-	var found orchestrator.Ask
-	h.eventually(t, "the ask "+title, func() bool {
+	var found orchestrator.Approval
+	h.eventually(t, "the approval "+title, func() bool {
 		for _, a := range h.board.all() {
-			if askTitle(a) == title && a.State == orchestrator.AskOpen {
+			if approvalTitle(a) == title && a.State == orchestrator.ApprovalOpen {
 				found = a
 				return true
 			}
@@ -73,7 +73,7 @@ func (h *house) awaitAsk(t testing.TB, title string) orchestrator.Ask {
 }
 
 // bash is a request to run a command.
-func bash(id cli.AskID, command string) cli.ApprovalAsked {
+func bash(id cli.ApprovalID, command string) cli.ApprovalAsked {
 	input, err := json.Marshal(map[string]string{"command": command, "description": "as asked"})
 	if err != nil {
 		panic(err)
@@ -85,7 +85,7 @@ func bash(id cli.AskID, command string) cli.ApprovalAsked {
 func (h *house) asking(evs ...cli.Event) {
 	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 		text := ""
-		for _, d := range h.agent.asks(ctx, emit, evs...) {
+		for _, d := range h.agent.request(ctx, emit, evs...) {
 			text += fmt.Sprint(d.Allow, " ")
 		}
 		if ctx.Err() != nil {
@@ -105,11 +105,11 @@ const owner orchestrator.PersonID = 7
 func allow() orchestrator.Verdict { return orchestrator.Verdict{Choice: orchestrator.AllowOnce} }
 
 // decide decides what has to be decidable.
-func (h *house) decide(t testing.TB, a orchestrator.Ask, v orchestrator.Verdict) orchestrator.Ask {
+func (h *house) decide(t testing.TB, a orchestrator.Approval, v orchestrator.Verdict) orchestrator.Approval {
 	t.Helper()
 	now, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, a.Conversation), v)
 	if err != nil {
-		t.Fatalf("decide %s: %v", askTitle(a), err)
+		t.Fatalf("decide %s: %v", approvalTitle(a), err)
 	}
 	return now
 }

@@ -27,115 +27,115 @@ func startTurn(t testing.TB, db *DB, id cli.TurnID) orchestrator.Turn {
 	return turn
 }
 
-func newAsk(id orchestrator.AskID, turn cli.TurnID, request cli.AskID) orchestrator.Ask {
-	return orchestrator.Ask{
+func newApproval(id orchestrator.ApprovalID, turn cli.TurnID, request cli.ApprovalID) orchestrator.Approval {
+	return orchestrator.Approval{
 		ID: id, Nonce: "n-" + string(id), Turn: turn, Session: "s", Conversation: chatA, Agent: "claude",
-		Requests: []cli.AskID{request}, Dir: "/src", SessionRule: "Bash(make)", Rule: "Bash(make)",
-		Approval: &cli.ApprovalAsked{ID: request, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
+		AgentIDs: []cli.ApprovalID{request}, Dir: "/src", SessionRule: "Bash(make)", Rule: "Bash(make)",
+		Request: &cli.ApprovalAsked{ID: request, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
 			Fields: []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}}, Missing: "the end",
 			Reason: "why", Started: "tool", Deaf: true, Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}},
 		Approvers: []orchestrator.PersonID{7, 8}, Asked: noon, Expires: noon.Add(time.Minute),
-		State: orchestrator.AskOpen, Sent: orchestrator.Pending,
+		State: orchestrator.ApprovalOpen, Sent: orchestrator.Pending,
 	}
 }
 
-func allowed(id orchestrator.AskID) orchestrator.AskDecision {
-	return orchestrator.AskDecision{Ask: id, State: orchestrator.AskAllowed, Choice: orchestrator.AllowOnce, By: 7, At: noon}
+func allowed(id orchestrator.ApprovalID) orchestrator.ApprovalDecision {
+	return orchestrator.ApprovalDecision{Approval: id, State: orchestrator.ApprovalAllowed, Choice: orchestrator.AllowOnce, By: 7, At: noon}
 }
 
-func TestAnAskIsKept(t *testing.T) {
+func TestAnApprovalIsKept(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
-	a := newAsk("a", "t", "1")
-	same(t, "as it was opened", get[orchestrator.Ask](t)(db.OpenAsk(ctx, a, "d")), a)
-	same(t, "found", get[orchestrator.Ask](t)(db.FindAsk(ctx, "a")), a)
-	q := newAsk("q", "t", "2")
-	q.Approval = nil
+	a := newApproval("a", "t", "1")
+	same(t, "as it was opened", get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "d")), a)
+	same(t, "found", get[orchestrator.Approval](t)(db.FindApproval(ctx, "a")), a)
+	q := newApproval("q", "t", "2")
+	q.Request = nil
 	q.Questions = []cli.Question{{Header: "H", Text: "T", Multi: true, Free: true, Secret: true, Options: []cli.Option{{Label: "L", Description: "D"}}}}
-	same(t, "questions", get[orchestrator.Ask](t)(db.OpenAsk(ctx, q, "q")), q)
-	must(t, db.SetAskShown(ctx, "a", orchestrator.Sent, 12))
+	same(t, "questions", get[orchestrator.Approval](t)(db.OpenApproval(ctx, q, "q")), q)
+	must(t, db.SetApprovalShown(ctx, "a", orchestrator.Sent, 12))
 	a.Sent, a.Message = orchestrator.Sent, 12
-	same(t, "found by its message", get[orchestrator.Ask](t)(db.FindAskAt(ctx, chatA, 12)), a)
-	same(t, "open", get[[]orchestrator.Ask](t)(db.OpenAsks(ctx)), []orchestrator.Ask{a, q})
+	same(t, "found by its message", get[orchestrator.Approval](t)(db.FindApprovalAt(ctx, chatA, 12)), a)
+	same(t, "open", get[[]orchestrator.Approval](t)(db.OpenApprovals(ctx)), []orchestrator.Approval{a, q})
 	for _, err := range []error{
-		db.SetAskShown(ctx, "none", orchestrator.Sent, 1), second(db.FindAsk(ctx, "none")),
-		second(db.FindAskAt(ctx, chatB, 12)), second(db.FindAskAt(ctx, chatA, 0)),
+		db.SetApprovalShown(ctx, "none", orchestrator.Sent, 1), second(db.FindApproval(ctx, "none")),
+		second(db.FindApprovalAt(ctx, chatB, 12)), second(db.FindApprovalAt(ctx, chatA, 0)),
 	} {
-		if !errors.Is(err, orchestrator.ErrNoAsk) {
-			t.Errorf("of an ask that is not there: %v", err)
+		if !errors.Is(err, orchestrator.ErrNoApproval) {
+			t.Errorf("of an approval that is not there: %v", err)
 		}
 	}
-	two := newAsk("two", "t", "3")
-	two.Requests = append(two.Requests, "4")
-	if err := second(db.OpenAsk(ctx, two, "two")); err == nil {
-		t.Error("two ids came with a new ask")
+	two := newApproval("two", "t", "3")
+	two.AgentIDs = append(two.AgentIDs, "4")
+	if err := second(db.OpenApproval(ctx, two, "two")); err == nil {
+		t.Error("two ids came with a new approval")
 	}
 }
 
 // What a version stored that knew no fields shows its whole input.
-func TestAnAskOfBeforeThereWereFields(t *testing.T) {
-	var a orchestrator.Ask
-	must(t, decodeAsked(`{"approval":{"id":"1","tool":"mcp__ssh__run","title":"uptime","input":{"command":"uptime","host":"prod"}}}`, &a))
-	same(t, "the fields", a.Approval.Fields, []cli.Field{{Name: "command", Value: "uptime"}, {Name: "host", Value: "prod"}})
+func TestAnApprovalWithoutFieldsIsRead(t *testing.T) {
+	var a orchestrator.Approval
+	must(t, decodeRequest(`{"approval":{"id":"1","tool":"mcp__ssh__run","title":"uptime","input":{"command":"uptime","host":"prod"}}}`, &a))
+	same(t, "the fields", a.Request.Fields, []cli.Field{{Name: "command", Value: "uptime"}, {Name: "host", Value: "prod"}})
 }
 
 func second[T any](_ T, err error) error { return err }
 
-func TestRequestsFindTheirAsk(t *testing.T) {
+func TestRequestsFindTheirApproval(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
-	openAs := func(id orchestrator.AskID, turn cli.TurnID, request cli.AskID, digest string) orchestrator.Ask {
-		return get[orchestrator.Ask](t)(db.OpenAsk(ctx, newAsk(id, turn, request), digest))
+	openAs := func(id orchestrator.ApprovalID, turn cli.TurnID, request cli.ApprovalID, digest string) orchestrator.Approval {
+		return get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval(id, turn, request), digest))
 	}
 	openAs("a", "t", "1", "d")
-	same(t, "of the same digest", openAs("b", "t", "2", "d").Requests, []cli.AskID{"1", "2"})
-	same(t, "asked again", openAs("c", "t", "1", "d").ID, orchestrator.AskID("a"))
-	same(t, "asked again, otherwise", openAs("c", "t", "1", "other").ID, orchestrator.AskID("a"))
-	same(t, "of another digest", openAs("d", "t", "3", "e").ID, orchestrator.AskID("d"))
-	same(t, "of another turn", openAs("e", "u", "1", "d").ID, orchestrator.AskID("e"))
+	same(t, "of the same digest", openAs("b", "t", "2", "d").AgentIDs, []cli.ApprovalID{"1", "2"})
+	same(t, "asked again", openAs("c", "t", "1", "d").ID, orchestrator.ApprovalID("a"))
+	same(t, "asked again, otherwise", openAs("c", "t", "1", "other").ID, orchestrator.ApprovalID("a"))
+	same(t, "of another digest", openAs("d", "t", "3", "e").ID, orchestrator.ApprovalID("d"))
+	same(t, "of another turn", openAs("e", "u", "1", "d").ID, orchestrator.ApprovalID("e"))
 
 	now, changed, err := db.WithdrawRequest(ctx, "t", "1", noon)
-	if err != nil || !changed || now.State != orchestrator.AskOpen {
+	if err != nil || !changed || now.State != orchestrator.ApprovalOpen {
 		t.Errorf("one of two taken back: %+v, %v, %v", now, changed, err)
 	}
-	same(t, "the one that waits", now.Requests, []cli.AskID{"2"})
-	same(t, "asked again", openAs("f", "t", "1", "d").Requests, []cli.AskID{"1", "2"})
-	for _, request := range []cli.AskID{"1", "2"} {
+	same(t, "the one that waits", now.AgentIDs, []cli.ApprovalID{"2"})
+	same(t, "asked again", openAs("f", "t", "1", "d").AgentIDs, []cli.ApprovalID{"1", "2"})
+	for _, request := range []cli.ApprovalID{"1", "2"} {
 		now, changed, err = db.WithdrawRequest(ctx, "t", request, noon)
 		must(t, err)
 	}
-	if !changed || now.State != orchestrator.AskWithdrawn {
+	if !changed || now.State != orchestrator.ApprovalWithdrawn {
 		t.Errorf("both taken back: %+v", now)
 	}
 	if _, changed, err = db.WithdrawRequest(ctx, "t", "2", noon); err != nil || changed {
 		t.Errorf("taken back twice: %v, %v", changed, err)
 	}
-	same(t, "a new one like a closed one", openAs("g", "t", "4", "d").ID, orchestrator.AskID("g"))
-	ruled := newAsk("h", "t", "5")
-	ruled.State, ruled.Ruled, ruled.Decided = orchestrator.AskAllowed, "Bash(make)", noon
-	same(t, "one that a rule decided", get[orchestrator.Ask](t)(db.OpenAsk(ctx, ruled, "d")), ruled)
+	same(t, "a new one like a closed one", openAs("g", "t", "4", "d").ID, orchestrator.ApprovalID("g"))
+	ruled := newApproval("h", "t", "5")
+	ruled.State, ruled.Ruled, ruled.Decided = orchestrator.ApprovalAllowed, "Bash(make)", noon
+	same(t, "one that a rule decided", get[orchestrator.Approval](t)(db.OpenApproval(ctx, ruled, "d")), ruled)
 }
 
-func TestAnAskIsDecidedOnceAndWithAllThatGoesWithIt(t *testing.T) {
+func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
-	a := get[orchestrator.Ask](t)(db.OpenAsk(ctx, newAsk("a", "t", "1"), "d"))
+	a := get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("a", "t", "1"), "d"))
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}}))
 	d := allowed("a")
 	d.Choice, d.Ruled, d.Updates = orchestrator.AllowPattern, "Bash(make)", []int64{1}
 	d.Rule = &orchestrator.Rule{ID: "r", Conversation: chatA, Agent: "claude", Tool: "Bash", Dir: "/src",
 		Kind: orchestrator.RuleCommand, Value: "make", Text: "Bash(make)", By: 7, Created: noon}
-	now, won, err := db.DecideAsk(ctx, d)
-	a.State, a.By, a.Ruled, a.Decided = orchestrator.AskAllowed, 7, "Bash(make)", noon
+	now, won, err := db.DecideApproval(ctx, d)
+	a.State, a.By, a.Ruled, a.Decided = orchestrator.ApprovalAllowed, 7, "Bash(make)", noon
 	if err != nil || !won {
 		t.Fatal(won, err)
 	}
 	same(t, "decided", now, a)
 	same(t, "rules", get[[]orchestrator.Rule](t)(db.RulesOf(ctx, chatA)), []orchestrator.Rule{*d.Rule})
 	late := d
-	late.State, late.By, late.Updates = orchestrator.AskDenied, 8, []int64{2}
-	if now, won, err = db.DecideAsk(ctx, late); err != nil || won {
+	late.State, late.By, late.Updates = orchestrator.ApprovalDenied, 8, []int64{2}
+	if now, won, err = db.DecideApproval(ctx, late); err != nil || won {
 		t.Errorf("decided twice: %v, %v", won, err)
 	}
 	same(t, "as it stands for who came late", now, a)
@@ -144,19 +144,19 @@ func TestAnAskIsDecidedOnceAndWithAllThatGoesWithIt(t *testing.T) {
 	}
 	audit := get[[]orchestrator.AuditEntry](t)(db.AuditSince(ctx, noon, 9))
 	same(t, "audit", audit, []orchestrator.AuditEntry{{ID: 2, At: noon, What: orchestrator.AuditAllowed, Conversation: chatA, Turn: "t",
-		Ask: "a", Agent: "claude", Tool: "Bash", Title: "make", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)", Same: 1}, {ID: 1, At: noon, What: orchestrator.AuditRule,
+		Approval: "a", Agent: "claude", Tool: "Bash", Title: "make", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)", Same: 1}, {ID: 1, At: noon, What: orchestrator.AuditRule,
 		Conversation: chatA, Turn: "t", Agent: "claude", Tool: "Bash", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)"}})
-	if !errors.Is(second2(db.DecideAsk(ctx, allowed("none"))), orchestrator.ErrNoAsk) {
+	if !errors.Is(second2(db.DecideApproval(ctx, allowed("none"))), orchestrator.ErrNoApproval) {
 		t.Error("what is not there was decided")
 	}
-	// All or none: a rule that cannot be stored leaves the ask open.
-	get[orchestrator.Ask](t)(db.OpenAsk(ctx, newAsk("b", "t", "2"), "d2"))
+	// All or none: a rule that cannot be stored leaves the approval open.
+	get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("b", "t", "2"), "d2"))
 	twin := d
-	twin.Ask = "b"
-	if _, won, err = db.DecideAsk(ctx, twin); err == nil || won {
+	twin.Approval = "b"
+	if _, won, err = db.DecideApproval(ctx, twin); err == nil || won {
 		t.Error("two rules have one id")
 	}
-	same(t, "still open", get[orchestrator.Ask](t)(db.FindAsk(ctx, "b")).State, orchestrator.AskOpen)
+	same(t, "still open", get[orchestrator.Approval](t)(db.FindApproval(ctx, "b")).State, orchestrator.ApprovalOpen)
 
 	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatB, 8, noon)); ok {
 		t.Error("revoked from another conversation")
@@ -175,65 +175,65 @@ func TestAnAskIsDecidedOnceAndWithAllThatGoesWithIt(t *testing.T) {
 func second2[T, U any](_ T, _ U, err error) error { return err }
 
 // What a turn asked is allowed only while it runs, and denied at any time.
-func TestAnAskIsOfNoUseAfterItsTurn(t *testing.T) {
+func TestAnApprovalEndsWithItsTurn(t *testing.T) {
 	for name, end := range map[string]func(*DB) error{
 		"over": func(db *DB) error { return db.FinishTurn(context.Background(), "t", noon, done("x")) },
 		"aborted": func(db *DB) error {
 			return db.AbortTurns(context.Background(), "t", nil)
 		},
 	} {
-		for state, want := range map[orchestrator.AskState]bool{
-			orchestrator.AskAllowed: false, orchestrator.AskAnswered: false, orchestrator.AskDenied: true, orchestrator.AskExpired: true,
+		for state, want := range map[orchestrator.ApprovalState]bool{
+			orchestrator.ApprovalAllowed: false, orchestrator.ApprovalAnswered: false, orchestrator.ApprovalDenied: true, orchestrator.ApprovalExpired: true,
 		} {
 			db := newDB(t)
 			startTurn(t, db, "t")
-			get[orchestrator.Ask](t)(db.OpenAsk(t.Context(), newAsk("a", "t", "1"), "d"))
+			get[orchestrator.Approval](t)(db.OpenApproval(t.Context(), newApproval("a", "t", "1"), "d"))
 			must(t, end(db))
 			d := allowed("a")
 			d.State = state
-			if _, won, err := db.DecideAsk(t.Context(), d); err != nil || won != want {
+			if _, won, err := db.DecideApproval(t.Context(), d); err != nil || won != want {
 				t.Errorf("%s: %s: %v, %v", name, state, won, err)
 			}
 		}
 	}
 }
 
-func TestATurnTakesItsAsksAlong(t *testing.T) {
+func TestTheEndOfATurnClosesItsApprovals(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
-	for _, a := range []orchestrator.Ask{newAsk("a", "t", "1"), newAsk("b", "t", "2"), newAsk("c", "u", "1"), newAsk("d", "t", "3")} {
-		get[orchestrator.Ask](t)(db.OpenAsk(ctx, a, string(a.ID)))
+	for _, a := range []orchestrator.Approval{newApproval("a", "t", "1"), newApproval("b", "t", "2"), newApproval("c", "u", "1"), newApproval("d", "t", "3")} {
+		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
 	}
-	must(t, second2(db.DecideAsk(ctx, allowed("b"))))
-	var ids []orchestrator.AskID
-	for _, a := range get[[]orchestrator.Ask](t)(db.WithdrawTurn(ctx, "t", noon)) {
-		if a.State != orchestrator.AskWithdrawn || !a.Decided.Equal(noon) {
+	must(t, second2(db.DecideApproval(ctx, allowed("b"))))
+	var ids []orchestrator.ApprovalID
+	for _, a := range get[[]orchestrator.Approval](t)(db.WithdrawTurn(ctx, "t", noon)) {
+		if a.State != orchestrator.ApprovalWithdrawn || !a.Decided.Equal(noon) {
 			t.Errorf("withdrawn %+v", a)
 		}
 		ids = append(ids, a.ID)
 	}
-	same(t, "withdrawn", ids, []orchestrator.AskID{"a", "d"})
-	same(t, "nothing more", len(get[[]orchestrator.Ask](t)(db.WithdrawTurn(ctx, "t", noon))), 0)
-	same(t, "decided, and then not wanted", get[orchestrator.Ask](t)(db.WithdrawAsk(ctx, "b", noon)).State, orchestrator.AskWithdrawn)
+	same(t, "withdrawn", ids, []orchestrator.ApprovalID{"a", "d"})
+	same(t, "nothing more", len(get[[]orchestrator.Approval](t)(db.WithdrawTurn(ctx, "t", noon))), 0)
+	same(t, "decided, and then not wanted", get[orchestrator.Approval](t)(db.WithdrawApproval(ctx, "b", noon)).State, orchestrator.ApprovalWithdrawn)
 }
 
-func TestPruneOfAsks(t *testing.T) {
+func TestPruneOfApprovals(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "runs")
 	startTurn(t, db, "over")
-	for _, a := range []orchestrator.Ask{newAsk("open", "over", "1"), newAsk("decided", "over", "2"), newAsk("wanted", "runs", "1")} {
-		get[orchestrator.Ask](t)(db.OpenAsk(ctx, a, string(a.ID)))
+	for _, a := range []orchestrator.Approval{newApproval("open", "over", "1"), newApproval("decided", "over", "2"), newApproval("wanted", "runs", "1")} {
+		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
 	}
-	must(t, second2(db.DecideAsk(ctx, allowed("decided"))))
-	must(t, second2(db.DecideAsk(ctx, allowed("wanted"))))
+	must(t, second2(db.DecideApproval(ctx, allowed("decided"))))
+	must(t, second2(db.DecideApproval(ctx, allowed("wanted"))))
 	must(t, db.FinishTurn(ctx, "over", noon, done("x")))
 	pruned, err := db.Prune(ctx, noon)
 	must(t, err)
 	same(t, "of this very moment", pruned, Pruned{})
 	pruned, err = db.Prune(ctx, noon.Add(time.Second))
 	must(t, err)
-	same(t, "pruned", pruned, Pruned{Asks: 1})
+	same(t, "pruned", pruned, Pruned{Approvals: 1})
 	if n := count(t, db, `SELECT count(*) FROM audit`); n != 2 {
 		t.Errorf("%d of 2 decisions are left: how long those are kept is for AuditTrail to say", n)
 	}

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// AskID names one thing that an agent asked people for. It is unique within a turn.
-type AskID string
+// ApprovalID is the agent's id of an approval or of questions that it asked for. It is unique within a turn.
+type ApprovalID string
 
-// ApprovalAsked says that the agent waits for a person before it goes on with a tool.
+// ApprovalAsked says that the agent waits for a user before it goes on with a tool.
 type ApprovalAsked struct {
-	ID    AskID
+	ID    ApprovalID
 	Tool  string // the agent's own name of it, such as "Bash"; PlanTool for a plan
 	Title string // one line: the exact command, the path
 	// Detail is all there is to decide on, as text: the whole command, the plan. Empty where Title is that.
@@ -32,13 +32,13 @@ type ApprovalAsked struct {
 // PlanTool is the Tool of an ApprovalAsked that is about a plan: allowing it lets the agent begin.
 const PlanTool = "plan"
 
-// QuestionAsked says that the agent waits for a person's choice.
+// QuestionAsked says that the agent waits for a user's choice.
 type QuestionAsked struct {
-	ID        AskID
+	ID        ApprovalID
 	Questions []Question
 }
 
-// Question is one of several that are asked together.
+// Question is one of several that an agent asks together.
 type Question struct {
 	Header  string // a word or two; may be empty
 	Text    string
@@ -54,14 +54,14 @@ type Option struct {
 	Description string // may be empty
 }
 
-// AskWithdrawn says that the agent no longer waits for an answer: it gave up, or somebody else answered.
-type AskWithdrawn struct{ ID AskID }
+// ApprovalWithdrawn says that the agent no longer waits for a decision or an answer: it gave up, or got it elsewhere.
+type ApprovalWithdrawn struct{ ID ApprovalID }
 
-func (ApprovalAsked) event() {}
-func (QuestionAsked) event() {}
-func (AskWithdrawn) event()  {}
+func (ApprovalAsked) event()     {}
+func (QuestionAsked) event()     {}
+func (ApprovalWithdrawn) event() {}
 
-// Decision is a person's answer to an ApprovalAsked or a QuestionAsked.
+// Decision is a user's answer to an ApprovalAsked or a QuestionAsked.
 type Decision struct {
 	Allow  bool
 	Reason string // told to the agent when it is not allowed; may be empty

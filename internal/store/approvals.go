@@ -1,0 +1,285 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/store/sqlite"
+	"ductor/orchestrator"
+)
+
+// The agent's own ids ride along as JSON, so that an approval is read in one statement and thus one snapshot.
+const approvalColumns = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
+	asked, expires, state, person, ruled, reason, answers, decided, message, sent,
+	(SELECT json_group_array(request) FROM (SELECT request FROM ask_requests n WHERE n.ask = asks.id AND n.gone = 0 ORDER BY n.seq))`
+
+// OpenApproval stores an approval, or gives the one that stands for its request; see orchestrator.ApprovalStore.
+func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (orchestrator.Approval, error) {
+	now := a
+	err := db.write(ctx, func(t tx) error {
+		if len(a.AgentIDs) != 1 {
+			return fmt.Errorf("it has %d requests, not 1", len(a.AgentIDs))
+		}
+		var id string
+		err := t.Row(`SELECT ask FROM ask_requests WHERE turn = ? AND request = ?`,
+			[]any{string(a.Turn), string(a.AgentIDs[0])}, &id)
+		switch {
+		case err == nil:
+			// It is asked again, and thus waits again.
+			_, err = t.Exec(`UPDATE ask_requests SET gone = 0 WHERE turn = ? AND request = ?
+				AND (SELECT state FROM asks WHERE id = ask) = 'open'`, string(a.Turn), string(a.AgentIDs[0]))
+		case errors.Is(err, sql.ErrNoRows):
+			id, err = t.placeApproval(a, digest)
+		}
+		if err != nil {
+			return err
+		}
+		now, err = t.approval(id)
+		return err
+	})
+	return now, wrap(fmt.Sprintf("open approval %s", a.ID), err)
+}
+
+// placeApproval stores a new request: with an open approval that is the same, or with one of its own.
+func (t tx) placeApproval(a orchestrator.Approval, digest string) (id string, err error) {
+	err = sql.ErrNoRows
+	if a.State == orchestrator.ApprovalOpen {
+		err = t.Row(`SELECT id FROM asks WHERE turn = ? AND digest = ? AND state = 'open'`,
+			[]any{string(a.Turn), digest}, &id)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		id = string(a.ID)
+		err = t.insertApproval(a, digest)
+	}
+	if err != nil {
+		return "", err
+	}
+	call := ""
+	if a.Request != nil {
+		call = string(a.Request.Started)
+	}
+	if _, err := t.Exec(`INSERT INTO ask_requests (turn, request, ask, call) VALUES (?, ?, ?, ?)`,
+		string(a.Turn), string(a.AgentIDs[0]), id, call); err != nil {
+		return "", err
+	}
+	if a.State != orchestrator.ApprovalOpen {
+		return id, t.audit(entryOf(a, undecidedKind(a), a.Decided))
+	}
+	return id, nil
+}
+
+func (t tx) insertApproval(a orchestrator.Approval, digest string) error {
+	content, err := encodeRequest(a)
+	if err != nil {
+		return err
+	}
+	approvers, err := encodeList(a.Approvers)
+	if err != nil {
+		return err
+	}
+	_, err = t.Exec(`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule,
+			rule, approvers, asked, expires, state, ruled, decided)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		string(a.ID), a.Nonce, string(a.Turn), string(a.Session), a.Conversation.Chat, a.Conversation.Topic,
+		string(a.Agent), a.Dir, digest, content, a.SessionRule, a.Rule, approvers, millis(a.Asked), millis(a.Expires),
+		string(a.State), a.Ruled, millis(a.Decided))
+	return err
+}
+
+func (t tx) approval(id string) (orchestrator.Approval, error) {
+	return noApproval(sqlite.OneIn(t.Tx, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE id = ?`, id))
+}
+
+// noApproval turns SQL's complaint into the word the domain knows.
+func noApproval(a orchestrator.Approval, err error) (orchestrator.Approval, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		err = orchestrator.ErrNoApproval
+	}
+	return a, err
+}
+
+// FindApproval returns ErrNoApproval for an id that is not there.
+func (db *DB) FindApproval(ctx context.Context, id orchestrator.ApprovalID) (orchestrator.Approval, error) {
+	a, err := noApproval(sqlite.One(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE id = ?`, string(id)))
+	return a, wrap("load approval", err)
+}
+
+// FindSameApproval finds the newest approval of a session with a digest; ErrNoApproval for none.
+func (db *DB) FindSameApproval(ctx context.Context, session orchestrator.SessionID, digest string) (orchestrator.Approval, error) {
+	a, err := noApproval(sqlite.One(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks
+		WHERE session = ? AND digest = ? ORDER BY seq DESC LIMIT 1`, string(session), digest))
+	return a, wrap("find an approval that was made before", err)
+}
+
+// FindApprovalAt finds the newest approval that a message of a conversation shows; ErrNoApproval for none.
+func (db *DB) FindApprovalAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Approval, error) {
+	a, err := noApproval(sqlite.One(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks
+		WHERE chat = ? AND topic = ? AND message = ? AND message <> 0 ORDER BY seq DESC LIMIT 1`,
+		in.Chat, in.Topic, message))
+	return a, wrap(fmt.Sprintf("load approval at message %d", message), err)
+}
+
+// OpenApprovals lists the open approvals of all turns, oldest first.
+func (db *DB) OpenApprovals(ctx context.Context) ([]orchestrator.Approval, error) {
+	all, err := sqlite.Many(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE state = 'open' ORDER BY seq`)
+	return all, wrap("list open approvals", err)
+}
+
+// DecideApproval closes an open approval; see orchestrator.ApprovalStore. It has come to the disk when it returns, so that no
+// power failure lets an approval be decided twice.
+func (db *DB) DecideApproval(ctx context.Context, d orchestrator.ApprovalDecision) (now orchestrator.Approval, won bool, err error) {
+	write := db.write
+	if d.Secret {
+		write = db.writeSecret
+	}
+	err = write(ctx, func(t tx) (err error) {
+		if won, err = t.decide(d); err != nil {
+			return err
+		}
+		if now, err = t.approval(string(d.Approval)); err != nil || !won {
+			return err
+		}
+		return t.recordDecision(now, d, millis(db.now()))
+	})
+	if err != nil {
+		won = false
+	}
+	return now, won, wrap("decide approval", err)
+}
+
+// decide moves an approval that may be moved.
+func (t tx) decide(d orchestrator.ApprovalDecision) (bool, error) {
+	answers, err := encodeList(d.Answers)
+	if err != nil {
+		return false, err
+	}
+	n, err := t.Exec(`UPDATE asks SET state = ?1, person = ?2, ruled = ?3, reason = ?4, answers = ?5, decided = ?6
+		WHERE id = ?7 AND state = 'open' AND (?1 IN ('denied', 'expired') OR
+			EXISTS (SELECT 1 FROM turns WHERE turns.id = asks.turn AND turns.state = 'running' AND aborting = 0))`,
+		string(d.State), int64(d.By), d.Ruled, d.Reason, answers, millis(d.At), string(d.Approval))
+	return n > 0, err
+}
+
+// recordDecision stores what goes with a decision.
+func (t tx) recordDecision(a orchestrator.Approval, d orchestrator.ApprovalDecision, now int64) error {
+	if d.Rule != nil {
+		if err := t.insertRule(*d.Rule); err != nil {
+			return err
+		}
+		made := orchestrator.AuditEntry{At: d.At, What: orchestrator.AuditRule, Conversation: a.Conversation, Turn: a.Turn,
+			Agent: d.Rule.Agent, Tool: d.Rule.Tool, Choice: d.Choice, By: d.By, Rule: d.Rule.Text}
+		if err := t.audit(made); err != nil {
+			return err
+		}
+	}
+	what := map[orchestrator.ApprovalState]orchestrator.AuditKind{
+		orchestrator.ApprovalAllowed: orchestrator.AuditAllowed, orchestrator.ApprovalDenied: orchestrator.AuditDenied,
+		orchestrator.ApprovalAnswered: orchestrator.AuditAnswered, orchestrator.ApprovalExpired: orchestrator.AuditExpired,
+	}[d.State]
+	if d.By == 0 && d.State == orchestrator.ApprovalAllowed {
+		what = undecidedKind(a)
+	}
+	e := entryOf(a, what, d.At)
+	e.Choice = d.Choice
+	if err := t.audit(e); err != nil {
+		return err
+	}
+	return t.handle(d.Updates, now)
+}
+
+// SetApprovalShown records the message of an approval; ErrNoApproval for an id that is not there. It is not waited for: a
+// killed process loses nothing of it.
+func (db *DB) SetApprovalShown(ctx context.Context, id orchestrator.ApprovalID, state orchestrator.SendState, message int) error {
+	return wrap("record the message of an approval", db.writeLazily(ctx, func(t tx) error {
+		n, err := t.Exec(`UPDATE asks SET sent = ?, message = ? WHERE id = ?`, string(state), message, string(id))
+		if err == nil && n == 0 {
+			err = orchestrator.ErrNoApproval
+		}
+		return err
+	}))
+}
+
+// WithdrawRequest takes one request out of an open approval, and closes it when that was the last.
+func (db *DB) WithdrawRequest(ctx context.Context, turn cli.TurnID, request cli.ApprovalID, at time.Time) (now orchestrator.Approval, changed bool, err error) {
+	err = db.write(ctx, func(t tx) error {
+		var id string
+		err := t.Row(`UPDATE ask_requests SET gone = 1 WHERE turn = ? AND request = ? AND gone = 0
+			AND (SELECT state FROM asks WHERE id = ask) = 'open' RETURNING ask`, []any{string(turn), string(request)}, &id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		changed = true
+		waits, err := t.Exists(`SELECT 1 FROM ask_requests WHERE ask = ? AND gone = 0`, id)
+		if err == nil && !waits {
+			err = t.withdraw(id, at)
+		}
+		if err != nil {
+			return err
+		}
+		now, err = t.approval(id)
+		return err
+	})
+	return now, changed && err == nil, wrap("withdraw approval", err)
+}
+
+// WithdrawApproval closes an approval that its agent no longer waits for, whatever was decided.
+func (db *DB) WithdrawApproval(ctx context.Context, id orchestrator.ApprovalID, at time.Time) (now orchestrator.Approval, err error) {
+	err = db.write(ctx, func(t tx) error {
+		if err := t.withdraw(string(id), at); err != nil {
+			return err
+		}
+		now, err = t.approval(string(id))
+		return err
+	})
+	return now, wrap("withdraw approval", err)
+}
+
+// WithdrawTurn closes the open approvals of a turn and returns them, oldest first.
+func (db *DB) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) (all []orchestrator.Approval, err error) {
+	// Most turns ask nothing, and this is at the end of each: they write nothing for it.
+	open, err := sqlite.Many(ctx, db.file, sqlite.Value[string], `SELECT id FROM asks WHERE turn = ? AND state = 'open' ORDER BY seq`, string(turn))
+	if err != nil || len(open) == 0 {
+		return nil, wrap(fmt.Sprintf("withdraw approvals of turn %s", turn), err)
+	}
+	err = db.write(ctx, func(t tx) error {
+		all = nil
+		for _, id := range open {
+			a, err := t.approval(id)
+			if err != nil {
+				return err
+			}
+			if a.State != orchestrator.ApprovalOpen {
+				continue
+			}
+			if err := t.withdraw(id, at); err != nil {
+				return err
+			}
+			if a, err = t.approval(id); err != nil {
+				return err
+			}
+			all = append(all, a)
+		}
+		return nil
+	})
+	return all, wrap(fmt.Sprintf("withdraw approvals of turn %s", turn), err)
+}
+
+// withdraw closes an approval in whatever state it is; one that is withdrawn stays so.
+func (t tx) withdraw(id string, at time.Time) error {
+	n, err := t.Exec(`UPDATE asks SET state = 'withdrawn', decided = ? WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
+	if err != nil || n == 0 {
+		return err
+	}
+	a, err := t.approval(id)
+	if err != nil {
+		return err
+	}
+	return t.audit(entryOf(a, orchestrator.AuditWithdrawn, at))
+}
