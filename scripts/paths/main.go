@@ -1,0 +1,207 @@
+// Command paths lists the functions of ductor that one delta of an answer and one abort pass. It runs the whole program on
+// a simulated Telegram, with the scripted agent, and reads the coverage counters between two marks:
+//
+//	go build -cover -covermode=atomic -coverpkg=ductor/... -o paths ./scripts/paths
+//	paths DIR       write docs/paths.md into DIR
+//
+// Functions of simulators, of libraries and of the supervisor's own process are not in the lists.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/coverage"
+	"slices"
+	"strings"
+	"time"
+
+	"ductor/bot/tgapi"
+	"ductor/internal/app"
+	"ductor/internal/config"
+	"ductor/internal/sim/agent"
+	"ductor/internal/sim/telegram"
+	"ductor/internal/supervisor"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == superviseArg {
+		os.Exit(supervisor.Main(os.Args[2:], os.Stderr))
+	}
+	agent.RunIfChild()
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: paths DIR")
+		os.Exit(2)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	err := run(ctx, os.Args[1])
+	cancel()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "paths:", err)
+		os.Exit(1)
+	}
+}
+
+const (
+	superviseArg = "supervise"
+	patience     = 2 * time.Minute
+	// quiet is how long nothing may happen before a mark, so that what came before is not counted.
+	quiet = 3 * time.Second
+)
+
+func run(ctx context.Context, docs string) error {
+	scratch, err := os.MkdirTemp("", "ductor-paths-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	srv := telegram.New(telegram.Options{})
+	if err := srv.Start(); err != nil {
+		return err
+	}
+	defer srv.Close()
+	a, err := start(ctx, srv, scratch)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- a.Run(ctx) }()
+	delta, abort, err := measure(ctx, srv, scratch)
+	stop()
+	err = errors.Join(err, <-served)
+	a.Close()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, "paths.md"), page(delta, abort), 0o644)
+}
+
+func start(ctx context.Context, srv *telegram.Server, scratch string) (*app.App, error) {
+	cfg := config.Default()
+	cfg.Telegram.Token, cfg.Telegram.APIBase = config.Secret(srv.Token()), srv.URL()
+	cfg.Telegram.AllowedUsers = []int64{1}
+	cfg.Storage.Dir = filepath.Join(scratch, "state")
+	project, bin := filepath.Join(scratch, "project"), filepath.Join(scratch, "bin")
+	for _, dir := range []string{project, bin} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	cfg.Projects.DefaultDir, cfg.Projects.Roots = project, []string{project}
+	programs, err := agent.Install(bin)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Setenv("DUCTOR_SIM_HOME", filepath.Join(scratch, "sim")); err != nil {
+		return nil, err
+	}
+	cfg.Agents.Claude.Path = programs.Claude
+	log := slog.New(slog.DiscardHandler)
+	return app.Build(ctx, cfg, app.Options{Log: log, Scrub: tgapi.NewScrubber(srv.Token())})
+}
+
+// measure gives the functions that a delta and an abort pass.
+func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, abort []string, err error) {
+	if err := srv.AwaitPoll(ctx); err != nil {
+		return nil, nil, err
+	}
+	chat := srv.Private(1, "You")
+	say := func(text string) { chat.Person().Send(chat, text) }
+	say(`[[text "warm"]]`) // the agent's start is no part of a path
+	if _, err := chat.AwaitText(ctx, "warm"); err != nil {
+		return nil, nil, err
+	}
+	say(`[[text "one two three four"  chunk=9 delay=6s]] [[hang]]`)
+	if _, err := chat.AwaitText(ctx, "one two"); err != nil {
+		return nil, nil, err
+	}
+	delta, err = between(scratch, func() error {
+		_, err := chat.AwaitText(ctx, "three four")
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	abort, err = between(scratch, func() error {
+		say("/abort")
+		_, err := chat.AwaitText(ctx, "Stopped")
+		return err
+	})
+	return delta, abort, err
+}
+
+// between gives the functions that are called while do runs.
+func between(scratch string, do func() error) ([]string, error) {
+	time.Sleep(quiet)
+	dir, err := os.MkdirTemp(scratch, "counters-")
+	if err != nil {
+		return nil, err
+	}
+	if err := coverage.ClearCounters(); err != nil {
+		return nil, fmt.Errorf("clear the counters; was this built with -cover -covermode=atomic?: %w", err)
+	}
+	if err := do(); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(coverage.WriteMetaDir(dir), coverage.WriteCountersDir(dir)); err != nil {
+		return nil, err
+	}
+	return called(dir)
+}
+
+// line is one function in the output of go tool covdata func.
+var line = regexp.MustCompile(`^ductor/(\S+)/[^/]+\.go:\d+:\s+(\S+)\s+([\d.]+)%$`)
+
+// called lists the functions of production code of which a statement ran, as "package function".
+func called(dir string) ([]string, error) {
+	cmd := exec.Command("go", "tool", "covdata", "func", "-i="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters: %w", err)
+	}
+	var names []string
+	for l := range strings.Lines(string(out)) {
+		m := line.FindStringSubmatch(strings.TrimSpace(l))
+		if m == nil || m[3] == "0.0" || strings.HasPrefix(m[1], "internal/sim/") || strings.HasPrefix(m[1], "scripts/") {
+			continue
+		}
+		names = append(names, m[1]+" "+m[2])
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func page(delta, abort []string) []byte {
+	var b bytes.Buffer
+	b.WriteString("# Paths\n\nThe functions that one delta of an answer and one abort pass, from the agent or from Telegram to the chat.\n" +
+		"`scripts/paths` writes this page from coverage counters.\n")
+	list(&b, "A delta", delta)
+	list(&b, "An abort", abort)
+	return b.Bytes()
+}
+
+func list(b *bytes.Buffer, title string, names []string) {
+	fmt.Fprintf(b, "\n## %s: %d functions\n\n| package | functions |\n|---|---|\n", title, len(names))
+	packages := map[string][]string{}
+	for _, n := range names {
+		p, f, _ := strings.Cut(n, " ")
+		packages[p] = append(packages[p], "`"+f+"`")
+	}
+	var order []string
+	for p := range packages {
+		order = append(order, p)
+	}
+	slices.SortFunc(order, cmp.Compare)
+	for _, p := range order {
+		fmt.Fprintf(b, "| `%s` (%d) | %s |\n", p, len(packages[p]), strings.Join(packages[p], ", "))
+	}
+}
