@@ -43,7 +43,7 @@ func TestEveryRowYieldsItsFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &bench{rows: all, rounds: 1, progress: t.Output(), sizes: sizes{
-		fresh: 2, chats: 2, turns: 1, short: 2, many: 3, deltas: 400, stream: 10, aborts: 1,
+		fresh: 2, chats: 2, crowd: 3, stored: 10, turns: 1, short: 2, many: 3, deltas: 400, stream: 10, aborts: 1,
 	}}
 	if err := b.prepare(ductorProgram(t)); err != nil {
 		t.Fatal(err)
@@ -90,8 +90,8 @@ func TestRowsAreChosen(t *testing.T) {
 	if got := count("", true); got != all {
 		t.Errorf("%d rows with the long ones, want %d", got, all)
 	}
-	if got := count("", false); got != all-1 {
-		t.Errorf("%d rows without the long one, want %d", got, all-1)
+	if got := count("", false); got != all-3 {
+		t.Errorf("%d rows without crowd, stored and many, want %d", got, all-3)
 	}
 	if got := count("many", false); got != 1 {
 		t.Errorf("a long row named alone: %d rows", got)

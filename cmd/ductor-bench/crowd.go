@@ -8,18 +8,18 @@ import (
 
 // startTogether measures the first texts of fresh chats that all begin at once, with answers that take long.
 func startTogether(ctx context.Context, s *setup) ([]float64, error) {
-	first, err := s.together(ctx, new(words), fmt.Sprintf(` [[sleep %dms]]`, s.sizes.busy.Milliseconds()))
+	first, err := s.together(ctx, s.sizes.chats, new(words), fmt.Sprintf(` [[sleep %dms]]`, s.sizes.busy.Milliseconds()))
 	if err != nil {
 		return nil, err
 	}
 	return []float64{first.median(), first.max()}, nil
 }
 
-// together sends a prompt in all chats at once, and returns when each shows its first text.
-func (s *setup) together(ctx context.Context, word *words, more string) (first samples, err error) {
+// together sends a prompt in n chats at once, and returns when each shows its first text.
+func (s *setup) together(ctx context.Context, n int, word *words, more string) (first samples, err error) {
 	var all []*expected
 	var sent []time.Time
-	for i := range s.sizes.chats {
+	for i := range n {
 		chat, w := s.chat(i+1), word.next()
 		all = append(all, s.expect("the first text", chat, shows(w)))
 		sent = append(sent, time.Now())
@@ -37,9 +37,23 @@ func (s *setup) together(ctx context.Context, word *words, more string) (first s
 
 // streamTogether measures what answers cost that all grow at once, in chats whose agents are warm.
 func streamTogether(ctx context.Context, s *setup) ([]float64, error) {
+	return s.stream(ctx, s.sizes.chats)
+}
+
+// streamOfMany is streamTogether for many more chats: what it costs grows with their number and no faster.
+func streamOfMany(ctx context.Context, s *setup) ([]float64, error) {
+	values, err := s.stream(ctx, s.sizes.crowd)
+	if err != nil {
+		return nil, err
+	}
+	return values[:2], nil
+}
+
+// stream gives the slowest first text, the processor time of all processes and of the bot, and the memory.
+func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 	var word words
 	p := pacer{every: s.sizes.pace}
-	for i := range s.sizes.chats {
+	for i := range chats {
 		if err := p.wait(ctx); err != nil {
 			return nil, err
 		}
@@ -55,11 +69,11 @@ func streamTogether(ctx context.Context, s *setup) ([]float64, error) {
 		return nil, err
 	}
 	var ended []*expected
-	for i := range s.sizes.chats {
+	for i := range chats {
 		ended = append(ended, s.expect("the end of the answer", s.chat(i+1), s.ends("")))
 	}
 	const every = 25 * time.Millisecond
-	first, err := s.together(ctx, &word, fmt.Sprintf(" [[text n=%d size=20 delay=%dms]]", s.sizes.stream, every.Milliseconds()))
+	first, err := s.together(ctx, chats, &word, fmt.Sprintf(" [[text n=%d size=20 delay=%dms]]", s.sizes.stream, every.Milliseconds()))
 	if err != nil {
 		return nil, err
 	}

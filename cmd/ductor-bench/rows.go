@@ -31,6 +31,8 @@ const (
 type sizes struct {
 	fresh  int // chats that are used for one turn each
 	chats  int // chats that are used at once or in turn
+	crowd  int // chats that are used at once in the row crowd
+	stored int // turns in the database of the row stored
 	turns  int // of each of those, besides its first
 	short  int // turns back to back
 	many   int
@@ -46,7 +48,7 @@ type sizes struct {
 
 func fullSizes() sizes {
 	return sizes{
-		fresh: 50, chats: 20, turns: 3, short: 10, many: 200, deltas: 5000, stream: 200, aborts: 10,
+		fresh: 50, chats: 20, crowd: 100, stored: 1_000_000, turns: 3, short: 10, many: 200, deltas: 5000, stream: 200, aborts: 10,
 		pace: 150 * time.Millisecond, settle: 700 * time.Millisecond, idle: 2 * time.Second, busy: 5 * time.Second,
 		refill: 4 * time.Second,
 	}
@@ -74,6 +76,12 @@ func rows() []row {
 			{what: "20 chats stream at once: CPU, all processes", unit: millis},
 			{what: "20 chats stream at once: CPU, bot alone", unit: millis},
 			{what: "20 chats stream at once: PSS, all processes", unit: mega}}},
+		{name: "crowd", floor: true, long: true, measure: streamOfMany, figures: []figure{
+			{what: "100 chats stream at once: slowest first text", unit: millis},
+			{what: "100 chats stream at once: CPU, all processes", unit: millis}}},
+		{name: "stored", long: true, measure: storedTurns, figures: []figure{
+			{what: "first text, warm, nothing stored: p50", unit: millis}, {what: "first text, warm, a million turns stored: p50", unit: millis},
+			{what: "first text after a restart, a million turns stored", unit: millis}}},
 		{name: "long", measure: longAnswer, figures: []figure{
 			{what: "100 kB at once: last word in the chat", unit: millis}, {what: "100 kB at once: complete in the chat", unit: millis, target: 1000}}},
 		{name: "short", floor: true, measure: shortTurns, figures: []figure{

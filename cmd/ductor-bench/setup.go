@@ -110,7 +110,7 @@ func (s *setup) command(words ...string) *exec.Cmd {
 // configuration has what ductor cannot do without. All else is ductor's default.
 func (s *setup) configuration(extra string) string {
 	var users []string
-	for id := range max(s.sizes.fresh, s.sizes.chats) {
+	for id := range max(s.sizes.fresh, s.sizes.chats, s.sizes.crowd) {
 		users = append(users, strconv.Itoa(id+1))
 	}
 	return fmt.Sprintf("[telegram]\ntoken = %q\napi_base = %q\nallowed_users = [%s]\n[projects]\nroots = [%q]\n"+
@@ -132,6 +132,19 @@ func (s *setup) chat(id int) *telegram.Chat {
 func (s *setup) explain(err error) error {
 	b, _ := os.ReadFile(s.log())
 	return fmt.Errorf("%w; the log of %s ends with: %s", err, s.bot, b[max(0, len(b)-2000):])
+}
+
+// stop ends the bot in an orderly way, and waits for its end.
+func (s *setup) stop(ctx context.Context) error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop %s: %w", s.bot, err)
+	}
+	select {
+	case <-s.ended.Done():
+		return nil
+	case <-ctx.Done():
+		return s.explain(context.Cause(ctx))
+	}
 }
 
 // close kills the bot and all its agents, and removes its files.
