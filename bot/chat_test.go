@@ -23,8 +23,9 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		approvals.Attach(NewDeskFake(newJournalFake()))
 		chat := &Chat{approvals: approvals, queue: newQueueCards(out, w, bottest.NewJournal(), slog.New(slog.DiscardHandler))}
 		approval := orchestrator.Approval{
-			ID: "1", Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude", Nonce: "n",
-			State: orchestrator.ApprovalOpen, Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"},
+			ID: "1", Nonce: "n", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
+			ApprovalRequest: orchestrator.ApprovalRequest{Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude",
+				Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"}},
 		}
 		chat.ShowApproval(approval)
 		waits := orchestrator.Turn{ID: "turn2", Prompt: orchestrator.Prompt{Conversation: approval.Conversation}}

@@ -22,46 +22,72 @@ const (
 	ApprovalExpired   ApprovalState = "expired"   // no user answered in time, which denied it
 )
 
-// Ask is one thing that an agent waits for people to decide. Approval or Questions is set, never both.
+// Approval is one thing that an agent waits for users to decide: a request of a tool, or questions.
 //
 // Identical requests of one turn that are open at the same time are one approval, whose decision answers them all.
 type Approval struct {
-	ID           ApprovalID
-	Nonce        string // random; a decision must bring it along
+	ID    ApprovalID
+	Nonce string // random; a decision must bring it along
+	ApprovalRequest
+	ApprovalTerms
+	Decision
+
+	// Message is the chat's message that shows the approval, and Sent what is known of it. They are what
+	// Approvals.ApprovalShown recorded, Pending and 0 before.
+	Message int
+	Sent    SendState
+}
+
+// ApprovalRequest is what an agent asked. Request or Questions is set, never both.
+type ApprovalRequest struct {
 	Turn         cli.TurnID
 	Session      SessionID
 	Conversation ConversationID
 	Agent        cli.Agent
 	AgentIDs     []cli.ApprovalID // the agent's own ids of it, in the order they came
 	Dir          string           // the working directory of the turn
+	Asked        time.Time
 
 	Request   *cli.ApprovalAsked
 	Questions []cli.Question
+}
 
-	// SessionRule and Rule are the exact rules that AllowSession and AllowPattern would make, as people read
+// ApprovalTerms say who may decide, until when, and which rules they may make.
+type ApprovalTerms struct {
+	Approvers []PersonID // the only users who may decide
+	Expires   time.Time
+
+	// SessionRule and Rule are the exact rules that AllowSession and AllowPattern would make, as users read
 	// them; empty where there is none to offer.
 	SessionRule string
 	Rule        string
+}
 
-	Approvers []PersonID // the only users who may decide
-	Asked     time.Time
-	Expires   time.Time
-
+// Decision is where an approval stands. Only an open one changes, and once.
+type Decision struct {
 	State   ApprovalState
 	By      PersonID   // the user who decided; 0 where none did, also where a rule decided
 	Ruled   string     // the rule that decided, or that the decision made; may be empty
 	Reason  string     // one sentence; may be empty
 	Answers [][]string // chosen labels or own words, for each question; not kept for a question that has a Secret
 	Decided time.Time  // zero while open
-
-	// Message is the chat's message that shows the approval, and Sent what is known of it. They are what
-	// Approvals.ApprovalShown was told, Pending and 0 before.
-	Message int
-	Sent    SendState
 }
 
-// Same is how many identical requests the approval stands for.
-func (a Approval) Same() int { return len(a.AgentIDs) }
+// Same is how many identical requests an approval stands for.
+func (a ApprovalRequest) Same() int { return len(a.AgentIDs) }
+
+// WhyClosed says why an approval cannot be decided any more; nil if it can.
+func (a Approval) WhyClosed(now time.Time) error {
+	switch {
+	case a.State == ApprovalWithdrawn:
+		return ErrApprovalWithdrawn
+	case a.State == ApprovalExpired, a.State == ApprovalOpen && !now.Before(a.Expires):
+		return ErrApprovalExpired
+	case a.State != ApprovalOpen:
+		return ErrApprovalDecided
+	}
+	return nil
+}
 
 // RuledByMode stands in Approval.Ruled where no rule but the permission mode let an edit through.
 const RuledByMode = string(cli.AcceptEdits)
@@ -69,7 +95,7 @@ const RuledByMode = string(cli.AcceptEdits)
 // Choice is what a person does with an approval.
 type Choice string
 
-// The choices. Every Ask can be denied; an Approval can be allowed, Questions answered.
+// The choices. Every approval can be denied; a request can be allowed, and questions can be answered.
 const (
 	AllowOnce    Choice = "once"
 	AllowSession Choice = "session" // and what SessionRule says, as long as the session is used
@@ -78,7 +104,7 @@ const (
 	Answer       Choice = "answer"  // with Answers
 )
 
-// Verdict is a person's choice, and what goes with it.
+// Verdict is a user's choice, and what goes with it.
 type Verdict struct {
 	Choice  Choice
 	Reason  string

@@ -48,19 +48,14 @@ type ApprovalStore interface {
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
 }
 
-// ApprovalDecision is how an open approval ends.
+// ApprovalDecision is how an open approval ends, and what is stored with that.
 type ApprovalDecision struct {
 	Approval ApprovalID
-	State    ApprovalState
-	Choice   Choice
-	By       PersonID
-	Ruled    string
-	Reason   string
-	Answers  [][]string // to keep
-	Rule     *Rule      // to make
-	At       time.Time
-	Updates  []int64
-	Secret   bool // the updates hold an answer that is not to be kept anywhere
+	Decision
+	Choice  Choice
+	Rule    *Rule // to make
+	Updates []int64
+	Secret  bool // the updates hold an answer that is not to be kept anywhere
 }
 
 // QueueStore changes the order of queues and merges turns. It is a part of Store, under the same rules.

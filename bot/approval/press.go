@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"slices"
-	"time"
 
 	"ductor/bot/render"
 	"ductor/orchestrator"
@@ -54,7 +53,7 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	if err := s.find(ctx, e, p.Message, pressed.op); err != nil {
 		return "", nil, err
 	}
-	if pressed.op == opFullText && whyOver(approval, s.now()) == nil {
+	if pressed.op == opFullText && approval.WhyClosed(s.now()) == nil {
 		return s.openFullText(ctx, e, approval, p)
 	}
 	answer, err = s.pressed(ctx, e, approval, p, pressed)
@@ -68,24 +67,11 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 		}
 		return s.decideByPress(ctx, e, a, p, orchestrator.Verdict{Choice: choice})
 	}
-	if over := whyOver(a, s.now()); over != nil {
+	if over := a.WhyClosed(s.now()); over != nil {
 		s.correct(e, a, p.Message)
 		return refusal(a, over)
 	}
 	return s.advance(ctx, e, a, p, pressed)
-}
-
-// whyOver says why a user can do nothing about an approval any more.
-func whyOver(a orchestrator.Approval, now time.Time) error {
-	switch {
-	case a.State == orchestrator.ApprovalExpired, a.State == orchestrator.ApprovalOpen && !now.Before(a.Expires):
-		return orchestrator.ErrApprovalExpired
-	case a.State == orchestrator.ApprovalWithdrawn:
-		return orchestrator.ErrApprovalWithdrawn
-	case a.State != orchestrator.ApprovalOpen:
-		return orchestrator.ErrApprovalDecided
-	}
-	return nil
 }
 
 // decide has the service decide, and corrects a message that still shows an open approval.

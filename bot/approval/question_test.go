@@ -84,7 +84,7 @@ func checkQuestion(rt *rapid.T, a orchestrator.Approval, d draft) {
 // A draft survives a restart, but for its secrets, which it asks for again.
 func TestADraftOutlivesARestart(t *testing.T) {
 	questions := []cli.Question{{Text: "User?", Free: true}, {Text: "Password?", Free: true, Secret: true}, {Text: "Why?", Free: true}}
-	a := orchestrator.Approval{Questions: questions}
+	a := orchestrator.Approval{ApprovalRequest: orchestrator.ApprovalRequest{Questions: questions}}
 	d := draft{View: opWords, From: 7, Until: time.Unix(1000, 0).UTC()}
 	for _, words := range []string{"ann", "hunter2"} {
 		d.say(questions[d.Question], words)

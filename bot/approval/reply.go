@@ -159,7 +159,7 @@ func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Out
 // takeAnswer answers the current question with the words of a message.
 func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
-	if err := whyOver(a, s.now()); err != nil {
+	if err := a.WhyClosed(s.now()); err != nil {
 		if !secret && !d.waits(m.User, s.now()) {
 			return Outcome{}
 		}

@@ -47,8 +47,9 @@ func withScreen(t *testing.T, test func(t *testing.T, s *Screen, chat *bottest.C
 
 func openApproval() orchestrator.Approval {
 	return orchestrator.Approval{
-		ID: "1", Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude", Nonce: "n",
-		State: orchestrator.ApprovalOpen, Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"},
+		ID: "1", Nonce: "n", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
+		ApprovalRequest: orchestrator.ApprovalRequest{Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude",
+			Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"}},
 	}
 }
 

@@ -16,10 +16,11 @@ import (
 
 func anApproval() orchestrator.Approval {
 	return orchestrator.Approval{
-		ID: "q1", Nonce: "n1", Agent: "claude", AgentIDs: []cli.ApprovalID{"x"}, State: orchestrator.ApprovalOpen,
-		Request:     &cli.ApprovalAsked{Tool: "Bash", Title: "git status --short"},
-		SessionRule: "Bash(git status --short)", Rule: "Bash(git status *)",
-		Expires: time.Date(2026, 1, 2, 15, 4, 0, 0, time.Local),
+		ID: "q1", Nonce: "n1", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
+		ApprovalRequest: orchestrator.ApprovalRequest{Agent: "claude", AgentIDs: []cli.ApprovalID{"x"},
+			Request: &cli.ApprovalAsked{Tool: "Bash", Title: "git status --short"}},
+		ApprovalTerms: orchestrator.ApprovalTerms{SessionRule: "Bash(git status --short)", Rule: "Bash(git status *)",
+			Expires: time.Date(2026, 1, 2, 15, 4, 0, 0, time.Local)},
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
+// The tables asks and ask_requests are those of approvals: to rename them takes a migration and wins nothing.
+//
 // The agent's own ids ride along as JSON, so that an approval is read in one statement and thus one snapshot.
 const approvalColumns = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
 	asked, expires, state, person, ruled, reason, answers, decided, message, sent,
@@ -160,7 +162,7 @@ func (t tx) decide(d orchestrator.ApprovalDecision) (bool, error) {
 	n, err := t.Exec(`UPDATE asks SET state = ?1, person = ?2, ruled = ?3, reason = ?4, answers = ?5, decided = ?6
 		WHERE id = ?7 AND state = 'open' AND (?1 IN ('denied', 'expired') OR
 			EXISTS (SELECT 1 FROM turns WHERE turns.id = asks.turn AND turns.state = 'running' AND aborting = 0))`,
-		string(d.State), int64(d.By), d.Ruled, d.Reason, answers, millis(d.At), string(d.Approval))
+		string(d.State), int64(d.By), d.Ruled, d.Reason, answers, millis(d.Decided), string(d.Approval))
 	return n > 0, err
 }
 
@@ -170,7 +172,7 @@ func (t tx) recordDecision(a orchestrator.Approval, d orchestrator.ApprovalDecis
 		if err := t.insertRule(*d.Rule); err != nil {
 			return err
 		}
-		made := orchestrator.AuditEntry{At: d.At, What: orchestrator.AuditRule, Conversation: a.Conversation, Turn: a.Turn,
+		made := orchestrator.AuditEntry{At: d.Decided, What: orchestrator.AuditRule, Conversation: a.Conversation, Turn: a.Turn,
 			Agent: d.Rule.Agent, Tool: d.Rule.Tool, Choice: d.Choice, By: d.By, Rule: d.Rule.Text}
 		if err := t.audit(made); err != nil {
 			return err
@@ -183,7 +185,7 @@ func (t tx) recordDecision(a orchestrator.Approval, d orchestrator.ApprovalDecis
 	if d.By == 0 && d.State == orchestrator.ApprovalAllowed {
 		what = undecidedKind(a)
 	}
-	e := entryOf(a, what, d.At)
+	e := entryOf(a, what, d.Decided)
 	e.Choice = d.Choice
 	if err := t.audit(e); err != nil {
 		return err

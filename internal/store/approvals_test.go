@@ -29,18 +29,19 @@ func startTurn(t testing.TB, db *DB, id cli.TurnID) orchestrator.Turn {
 
 func newApproval(id orchestrator.ApprovalID, turn cli.TurnID, request cli.ApprovalID) orchestrator.Approval {
 	return orchestrator.Approval{
-		ID: id, Nonce: "n-" + string(id), Turn: turn, Session: "s", Conversation: chatA, Agent: "claude",
-		AgentIDs: []cli.ApprovalID{request}, Dir: "/src", SessionRule: "Bash(make)", Rule: "Bash(make)",
-		Request: &cli.ApprovalAsked{ID: request, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
-			Fields: []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}}, Missing: "the end",
-			Reason: "why", Started: "tool", Deaf: true, Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}},
-		Approvers: []orchestrator.PersonID{7, 8}, Asked: noon, Expires: noon.Add(time.Minute),
-		State: orchestrator.ApprovalOpen, Sent: orchestrator.Pending,
+		ID: id, Nonce: "n-" + string(id), Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen}, Sent: orchestrator.Pending,
+		ApprovalTerms: orchestrator.ApprovalTerms{SessionRule: "Bash(make)", Rule: "Bash(make)",
+			Approvers: []orchestrator.PersonID{7, 8}, Expires: noon.Add(time.Minute)},
+		ApprovalRequest: orchestrator.ApprovalRequest{Turn: turn, Session: "s", Conversation: chatA, Agent: "claude",
+			AgentIDs: []cli.ApprovalID{request}, Dir: "/src", Asked: noon,
+			Request: &cli.ApprovalAsked{ID: request, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
+				Fields: []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}}, Missing: "the end",
+				Reason: "why", Started: "tool", Deaf: true, Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}}},
 	}
 }
 
 func allowed(id orchestrator.ApprovalID) orchestrator.ApprovalDecision {
-	return orchestrator.ApprovalDecision{Approval: id, State: orchestrator.ApprovalAllowed, Choice: orchestrator.AllowOnce, By: 7, At: noon}
+	return orchestrator.ApprovalDecision{Approval: id, Choice: orchestrator.AllowOnce, Decision: orchestrator.Decision{State: orchestrator.ApprovalAllowed, By: 7, Decided: noon}}
 }
 
 func TestAnApprovalIsKept(t *testing.T) {

@@ -28,7 +28,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	case !mayDecide(approval, by.Person):
 		return orchestrator.Approval{}, orchestrator.ErrNotApprover
 	}
-	if err := s.whyClosed(approval); err != nil {
+	if err := approval.WhyClosed(s.opts.Now()); err != nil {
 		return s.tellAgain(ctx, approval), err
 	}
 	d, err := s.decision(approval, by, v)
@@ -42,34 +42,30 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	case !won && now.State == orchestrator.ApprovalOpen:
 		return now, orchestrator.ErrApprovalWithdrawn // its turn is over or aborted, and takes its approvals along
 	case !won:
-		return now, s.whyClosed(now)
+		return now, now.WhyClosed(s.opts.Now())
 	}
 	return s.decided(context.WithoutCancel(ctx), now, d, v)
 }
 
-// whyClosed says why an approval cannot be decided any more; nil if it can.
-func (s *Service) whyClosed(approval orchestrator.Approval) error {
-	switch {
-	case approval.State == orchestrator.ApprovalWithdrawn:
-		return orchestrator.ErrApprovalWithdrawn
-	case approval.State == orchestrator.ApprovalExpired, approval.State == orchestrator.ApprovalOpen && !s.opts.Now().Before(approval.Expires):
-		return orchestrator.ErrApprovalExpired
-	case approval.State == orchestrator.ApprovalOpen:
-		return nil
-	}
-	return orchestrator.ErrApprovalDecided
+// close decides an approval without a user: false if it is no longer open.
+func (r *Requests) close(id orchestrator.ApprovalID, d orchestrator.Decision) (orchestrator.Approval, bool, error) {
+	d.Decided = r.s.opts.Now()
+	return r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: id, Decision: d})
 }
 
 // decision is what a verdict makes of an approval; ErrBadChoice when it does not fit.
 func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.ApprovalDecision, error) {
-	d := orchestrator.ApprovalDecision{Approval: approval.ID, Choice: v.Choice, By: by.Person, Updates: by.Updates, At: s.opts.Now(), Secret: isSecret(approval)}
-	session, lasting := offer(approval)
+	d := orchestrator.ApprovalDecision{
+		Approval: approval.ID, Decision: orchestrator.Decision{By: by.Person, Decided: s.opts.Now()},
+		Choice: v.Choice, Updates: by.Updates, Secret: isSecret(approval.ApprovalRequest),
+	}
+	session, lasting := offer(approval.ApprovalRequest)
 	switch {
 	case v.Choice == orchestrator.Deny:
 		d.State, d.Reason = orchestrator.ApprovalDenied, cli.Shorten(strings.TrimSpace(v.Reason), reasonBytes)
 	case v.Choice == orchestrator.Answer && answers(approval.Questions, v.Answers):
 		d.State = orchestrator.ApprovalAnswered
-		if !isSecret(approval) {
+		if !d.Secret {
 			d.Answers = v.Answers
 		}
 	case v.Choice == orchestrator.AllowOnce && approval.Request != nil && approval.Request.Allowable():
@@ -83,7 +79,7 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 		return orchestrator.ApprovalDecision{}, orchestrator.ErrBadChoice
 	}
 	if d.Rule != nil {
-		d.Rule.ID, d.Rule.By, d.Rule.Created = orchestrator.RuleID(s.opts.NewID()), by.Person, d.At
+		d.Rule.ID, d.Rule.By, d.Rule.Created = orchestrator.RuleID(s.opts.NewID()), by.Person, d.Decided
 		d.Ruled = d.Rule.Text
 	}
 	return d, nil
@@ -149,10 +145,10 @@ func (r *Requests) sweep(rule orchestrator.Rule) {
 		r.log.Error("load open approvals", "err", err)
 	}
 	for _, approval := range open {
-		if approval.Turn != r.turn.Turn.ID || !covers(rule, approval) || r.s.touchesOwn(approval) {
+		if approval.Turn != r.turn.Turn.ID || !covers(rule, approval.ApprovalRequest) || r.s.touchesOwn(approval.ApprovalRequest) {
 			continue
 		}
-		approval, won, err := r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: approval.ID, State: orchestrator.ApprovalAllowed, Ruled: rule.Text, At: r.s.opts.Now()})
+		approval, won, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: rule.Text})
 		if err == nil && won {
 			_, err = r.tell(approval)
 			r.show(approval)

@@ -79,7 +79,7 @@ func (r *Requests) expire(id orchestrator.ApprovalID) {
 	if approval, err := r.s.opts.Store.FindApproval(r.keep(), id); err == nil && approval.Request == nil {
 		reason = unansweredSentence
 	}
-	approval, won, err := r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: id, State: orchestrator.ApprovalExpired, Reason: reason, At: r.s.opts.Now()})
+	approval, won, err := r.close(id, orchestrator.Decision{State: orchestrator.ApprovalExpired, Reason: reason})
 	if err != nil {
 		r.log.Error("let an approval expire", "err", err)
 		return

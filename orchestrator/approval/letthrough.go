@@ -11,7 +11,7 @@ import (
 // letsThrough finds what lets an approval of the turn through without a user: a rule, or the permission mode. It returns it as
 // users read it, empty for nothing. Nothing lets a request through that touches one of ductor's own files, asks for more
 // than usual, or leaves out what it is about.
-func (r *Requests) letsThrough(approval orchestrator.Approval) (string, error) {
+func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, error) {
 	if p := approval.Request; p == nil || p.Widens() || p.Missing != "" || r.s.touchesOwn(approval) {
 		return "", nil
 	}
@@ -23,7 +23,7 @@ func (r *Requests) letsThrough(approval orchestrator.Approval) (string, error) {
 }
 
 // touchesOwn says whether a request names one of ductor's own files: as a file that it changes, or as a text of its input.
-func (s *Service) touchesOwn(a orchestrator.Approval) bool {
+func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil {
 		return false
@@ -36,7 +36,7 @@ func (s *Service) touchesOwn(a orchestrator.Approval) bool {
 
 // ruleFor finds what lets an approval of the turn through: a rule of the conversation, or a pattern of its job. It returns
 // the rule as users read it, empty for none.
-func (r *Requests) ruleFor(approval orchestrator.Approval) (string, error) {
+func (r *Requests) ruleFor(approval orchestrator.ApprovalRequest) (string, error) {
 	if rights := r.turn.Turn.Prompt.Rights; !rights.OfChat() {
 		i := slices.IndexFunc(rights.Rules, func(text string) bool { return patternCovers(text, approval) })
 		if i < 0 {
@@ -48,7 +48,7 @@ func (r *Requests) ruleFor(approval orchestrator.Approval) (string, error) {
 }
 
 // chatRule finds a rule of the conversation that lets an approval through.
-func (s *Service) chatRule(ctx context.Context, a orchestrator.Approval) (string, error) {
+func (s *Service) chatRule(ctx context.Context, a orchestrator.ApprovalRequest) (string, error) {
 	if a.Request == nil {
 		return "", nil
 	}

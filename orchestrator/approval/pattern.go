@@ -55,7 +55,7 @@ func parsePattern(text string) (pattern, error) {
 }
 
 // patternCovers says whether a pattern lets an approval through. One that does not parse lets nothing through.
-func patternCovers(text string, a orchestrator.Approval) bool {
+func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	p, err := parsePattern(text)
 	if err != nil || a.Request == nil || a.Request.Tool != p.tool {
 		return false
@@ -74,7 +74,7 @@ func patternCovers(text string, a orchestrator.Approval) bool {
 
 // harmlessUse says whether a pattern without a command lets a use of its tool through: no command, which is to be written
 // out, no wider rights, and no file but those that an edit may write.
-func harmlessUse(a orchestrator.Approval) bool {
+func harmlessUse(a orchestrator.ApprovalRequest) bool {
 	fields, ok := fieldsOf(a.Request.Input)
 	if editsBelow(a) {
 		return true

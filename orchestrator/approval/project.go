@@ -23,7 +23,7 @@ func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID,
 	if !there {
 		return cli.WithProject, nil
 	}
-	approval := orchestrator.Approval{Conversation: conv, Agent: t.Agent, Dir: dir, Request: &asked}
+	approval := orchestrator.ApprovalRequest{Conversation: conv, Agent: t.Agent, Dir: dir, Request: &asked}
 	if !t.Prompt.Rights.OfChat() || asked.Missing != "" || s.touchesOwn(approval) {
 		return cli.WithoutProject, nil
 	}
@@ -87,7 +87,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 		return cli.WithoutProject
 	}
 	asked.ID = cli.ApprovalID(projectPrefix + id)
-	probe := orchestrator.Approval{Agent: t.Agent, Dir: r.turn.Dir, Request: &asked}
+	probe := orchestrator.ApprovalRequest{Agent: t.Agent, Dir: r.turn.Dir, Request: &asked}
 	before, err := opts.Store.FindSameApproval(r.keep(), t.Session, digestOf(probe))
 	switch {
 	case err == nil && (before.State == orchestrator.ApprovalDenied || before.State == orchestrator.ApprovalExpired):

@@ -207,7 +207,7 @@ func (r *Requests) asked(ev cli.Event) {
 
 // refuse denies an approval that is one too many; it was not shown.
 func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval {
-	now, _, err := r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: approval.ID, State: orchestrator.ApprovalDenied, Reason: manySentence, At: r.s.opts.Now()})
+	now, _, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalDenied, Reason: manySentence})
 	if err != nil {
 		r.log.Error("deny an approval that is one too many", "err", err)
 		return approval
@@ -221,7 +221,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	if err != nil {
 		return orchestrator.Approval{}, err
 	}
-	rule, err := r.letsThrough(approval)
+	rule, err := r.letsThrough(approval.ApprovalRequest)
 	if err != nil {
 		return orchestrator.Approval{}, err
 	}
@@ -229,12 +229,12 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	if rule != "" {
 		stored.State, stored.Ruled, stored.Decided = orchestrator.ApprovalAllowed, rule, r.s.opts.Now()
 	}
-	now, err := r.s.opts.Store.OpenApproval(r.keep(), stored, digestOf(approval))
+	now, err := r.s.opts.Store.OpenApproval(r.keep(), stored, digestOf(approval.ApprovalRequest))
 	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
 		return now, err
 	}
 	// It was open before the rule was made.
-	now, _, err = r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: now.ID, State: orchestrator.ApprovalAllowed, Ruled: rule, At: r.s.opts.Now()})
+	now, _, err = r.close(now.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: rule})
 	if err == nil {
 		r.show(now)
 	}
@@ -252,9 +252,13 @@ func (r *Requests) compose(ev cli.Event) (orchestrator.Approval, error) {
 	}
 	now, turn := r.s.opts.Now(), r.turn.Turn
 	approval := orchestrator.Approval{
-		ID: orchestrator.ApprovalID(id), Nonce: nonce, Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation,
-		Agent: turn.Agent, AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Approvers: r.s.approvers(turn.Prompt),
-		Asked: now, Expires: now.Add(r.s.opts.Timeout), State: orchestrator.ApprovalOpen,
+		ID: orchestrator.ApprovalID(id), Nonce: nonce,
+		ApprovalRequest: orchestrator.ApprovalRequest{
+			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation, Agent: turn.Agent,
+			AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Asked: now,
+		},
+		ApprovalTerms: orchestrator.ApprovalTerms{Approvers: r.s.approvers(turn.Prompt), Expires: now.Add(r.s.opts.Timeout)},
+		Decision:      orchestrator.Decision{State: orchestrator.ApprovalOpen},
 	}
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
@@ -262,8 +266,8 @@ func (r *Requests) compose(ev cli.Event) (orchestrator.Approval, error) {
 	case cli.QuestionAsked:
 		approval.Questions = ev.Questions
 	}
-	if turn.Prompt.Rights.OfChat() && !r.s.touchesOwn(approval) { // a rule is of the chat, and counts for no other turn
-		session, lasting := offer(approval)
+	if turn.Prompt.Rights.OfChat() && !r.s.touchesOwn(approval.ApprovalRequest) { // a rule is of the chat, and counts for no other turn
+		session, lasting := offer(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 	}
 	return approval, nil

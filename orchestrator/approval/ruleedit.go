@@ -73,7 +73,7 @@ func needsMore(p cli.ApprovalAsked, fields map[string]any) bool {
 
 // editsBelow says whether all that an approval does is to write files below its directory that are not hidden. Rules and the
 // permission mode go by it alike.
-func editsBelow(a orchestrator.Approval) bool {
+func editsBelow(a orchestrator.ApprovalRequest) bool {
 	if a.Request == nil {
 		return false
 	}

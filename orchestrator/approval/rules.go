@@ -13,7 +13,7 @@ const sameInputBytes = 2000
 
 // offer says what an approval could be let through by from now on: session is a rule for the session, lasting one
 // for the conversation. Kind is empty where there is none. Both cover the approval itself.
-func offer(a orchestrator.Approval) (session, lasting orchestrator.Rule) {
+func offer(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) {
 	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || p.Tool == "" || p.Widens() || p.Missing != "" {
 		return orchestrator.Rule{}, orchestrator.Rule{}
@@ -50,7 +50,7 @@ func offer(a orchestrator.Approval) (session, lasting orchestrator.Rule) {
 
 // covers says whether r lets a through. What is stored is not believed: a rule counts only as far as its kind
 // may go.
-func covers(r orchestrator.Rule, a orchestrator.Approval) bool {
+func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || p.Widens() || p.Missing != "" || r.Tool != p.Tool || r.Agent != a.Agent || r.Dir != a.Dir ||
 		r.Conversation != a.Conversation || r.Session != "" && r.Session != a.Session {

@@ -11,12 +11,12 @@ import (
 	"ductor/orchestrator"
 )
 
-func commandApproval(command string) orchestrator.Approval {
+func commandApproval(command string) orchestrator.ApprovalRequest {
 	input, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
 		panic(err)
 	}
-	return orchestrator.Approval{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "Bash", Title: command, Input: input}}
+	return orchestrator.ApprovalRequest{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "Bash", Title: command, Input: input}}
 }
 
 func TestWhatIsOffered(t *testing.T) {
@@ -61,37 +61,39 @@ func TestWhatARuleLetsThrough(t *testing.T) {
 	exact, _ := offer(commandApproval("rm -rf build; make"))
 	for _, tc := range []struct {
 		rule   orchestrator.Rule
-		change func(*orchestrator.Approval)
+		change func(*orchestrator.ApprovalRequest)
 		want   bool
 	}{
-		{status, func(*orchestrator.Approval) {}, true},
+		{status, func(*orchestrator.ApprovalRequest) {}, true},
 		{status, command("git status src docs"), true},
 		{status, command("git status --porcelain"), false},
 		{status, command("git status ../other"), false},
 		{status, command("git status /etc"), false},
 		{status, command("git stash"), false},
 		{status, command("git status\\;id"), false},
-		{status, func(a *orchestrator.Approval) { a.Agent = "codex" }, false},
-		{status, func(a *orchestrator.Approval) { a.Dir = "/other" }, false},
-		{status, func(a *orchestrator.Approval) { a.Conversation.Topic = 3 }, false},
-		{status, func(a *orchestrator.Approval) { a.Session = "later" }, true},
-		{status, func(a *orchestrator.Approval) { a.Request.Tool = "Shell" }, false},
-		{status, func(a *orchestrator.Approval) { a.Request.Input = []byte(`{"command":"git status","cwd":"/src"}`) }, true},
-		{status, func(a *orchestrator.Approval) { a.Request.Input = []byte(`{"command":"git status","cwd":"/"}`) }, false},
-		{status, func(a *orchestrator.Approval) {
+		{status, func(a *orchestrator.ApprovalRequest) { a.Agent = "codex" }, false},
+		{status, func(a *orchestrator.ApprovalRequest) { a.Dir = "/other" }, false},
+		{status, func(a *orchestrator.ApprovalRequest) { a.Conversation.Topic = 3 }, false},
+		{status, func(a *orchestrator.ApprovalRequest) { a.Session = "later" }, true},
+		{status, func(a *orchestrator.ApprovalRequest) { a.Request.Tool = "Shell" }, false},
+		{status, func(a *orchestrator.ApprovalRequest) {
+			a.Request.Input = []byte(`{"command":"git status","cwd":"/src"}`)
+		}, true},
+		{status, func(a *orchestrator.ApprovalRequest) { a.Request.Input = []byte(`{"command":"git status","cwd":"/"}`) }, false},
+		{status, func(a *orchestrator.ApprovalRequest) {
 			a.Request.Input = []byte(`{"command":"git status","dangerouslyDisableSandbox":true}`)
 		}, false},
-		{status, func(a *orchestrator.Approval) { a.Request.Input = []byte(`{"command":["git","status"]}`) }, false},
-		{status, func(a *orchestrator.Approval) { a.Request.Input = nil }, false},
+		{status, func(a *orchestrator.ApprovalRequest) { a.Request.Input = []byte(`{"command":["git","status"]}`) }, false},
+		{status, func(a *orchestrator.ApprovalRequest) { a.Request.Input = nil }, false},
 		{exact, command("rm -rf build; make"), true},
 		{exact, command("rm -rf build; make "), false},
-		{exact, func(a *orchestrator.Approval) { command("rm -rf build; make")(a); a.Session = "later" }, false},
+		{exact, func(a *orchestrator.ApprovalRequest) { command("rm -rf build; make")(a); a.Session = "later" }, false},
 		// What the database says is not believed.
-		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix, Value: "git"}, func(*orchestrator.Approval) {}, false},
-		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix}, func(*orchestrator.Approval) {}, false},
+		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix, Value: "git"}, func(*orchestrator.ApprovalRequest) {}, false},
+		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix}, func(*orchestrator.ApprovalRequest) {}, false},
 		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RuleCommand, Value: "a;b"}, command("a;b"), false},
-		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: "all"}, func(*orchestrator.Approval) {}, false},
-		{orchestrator.Rule{Agent: "claude", Tool: cli.PlanTool, Dir: "/src", Kind: orchestrator.RuleSame}, func(a *orchestrator.Approval) { a.Request.Tool = cli.PlanTool }, false},
+		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: "all"}, func(*orchestrator.ApprovalRequest) {}, false},
+		{orchestrator.Rule{Agent: "claude", Tool: cli.PlanTool, Dir: "/src", Kind: orchestrator.RuleSame}, func(a *orchestrator.ApprovalRequest) { a.Request.Tool = cli.PlanTool }, false},
 	} {
 		a := commandApproval("git status")
 		tc.change(&a)
@@ -101,8 +103,8 @@ func TestWhatARuleLetsThrough(t *testing.T) {
 	}
 }
 
-func command(c string) func(*orchestrator.Approval) {
-	return func(a *orchestrator.Approval) { a.Request = commandApproval(c).Request }
+func command(c string) func(*orchestrator.ApprovalRequest) {
+	return func(a *orchestrator.ApprovalRequest) { a.Request = commandApproval(c).Request }
 }
 
 func TestARuleForEdits(t *testing.T) {
@@ -119,12 +121,12 @@ func TestARuleForEdits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	edit := func(path string) orchestrator.Approval {
+	edit := func(path string) orchestrator.ApprovalRequest {
 		input, err := json.Marshal(map[string]any{"file_path": path, "old_string": "a", "new_string": "b"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return orchestrator.Approval{Agent: "claude", Session: "s", Dir: dir, Request: &cli.ApprovalAsked{Tool: "Edit", Input: input}}
+		return orchestrator.ApprovalRequest{Agent: "claude", Session: "s", Dir: dir, Request: &cli.ApprovalAsked{Tool: "Edit", Input: input}}
 	}
 	rule, lasting := offer(edit(filepath.Join(dir, "main.go")))
 	if rule.Kind != orchestrator.RuleEdits || rule.Text != "Edit(any file below "+dir+" that is not hidden)" || lasting.Kind != "" {
@@ -148,7 +150,10 @@ func TestARuleForEdits(t *testing.T) {
 	if covers(rule, more) {
 		t.Error("it covers a deletion")
 	}
-	if more.Request.Changes = nil; covers(rule, func() orchestrator.Approval { more.Request.Input = []byte(`{"file_path":"x","mode":511}`); return more }()) {
+	if more.Request.Changes = nil; covers(rule, func() orchestrator.ApprovalRequest {
+		more.Request.Input = []byte(`{"file_path":"x","mode":511}`)
+		return more
+	}()) {
 		t.Error("it covers what has a field that nobody knows")
 	}
 }
@@ -183,20 +188,20 @@ func TestWhatIsAnEdit(t *testing.T) {
 		if strings.Contains(input, "intention") {
 			p.Reason = "why"
 		}
-		if got := editsBelow(orchestrator.Approval{Dir: dir, Request: &p}); got != want {
+		if got := editsBelow(orchestrator.ApprovalRequest{Dir: dir, Request: &p}); got != want {
 			t.Errorf("%s is an edit below its directory: %v", input, got)
 		}
 	}
 	sensitive := cli.ApprovalAsked{Tool: "Write", Input: []byte(`{"file_path":"a","content":"x"}`), Reason: "it is a sensitive file"}
-	if editsBelow(orchestrator.Approval{Dir: dir, Request: &sensitive}) || editsBelow(orchestrator.Approval{Dir: dir, Questions: []cli.Question{{Text: "?"}}}) {
+	if editsBelow(orchestrator.ApprovalRequest{Dir: dir, Request: &sensitive}) || editsBelow(orchestrator.ApprovalRequest{Dir: dir, Questions: []cli.Question{{Text: "?"}}}) {
 		t.Error("what has a reason, or is a question, is an edit")
 	}
 }
 
 func TestARuleForExactlyThis(t *testing.T) {
-	fetch := func(input string) orchestrator.Approval {
+	fetch := func(input string) orchestrator.ApprovalRequest {
 		fields := cli.Reading{Labels: []string{"tool_use_id"}}.Fields([]byte(input))
-		return orchestrator.Approval{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input), Fields: fields}}
+		return orchestrator.ApprovalRequest{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input), Fields: fields}}
 	}
 	rule, lasting := offer(fetch(`{"url":"https://a","tool_use_id":"1"}`))
 	if rule.Kind != orchestrator.RuleSame || lasting.Kind != "" {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,7 +121,7 @@ func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 }
 
 // digestOf is equal for requests that would do the same: all but what only names them is the same.
-func digestOf(a orchestrator.Approval) string {
+func digestOf(a orchestrator.ApprovalRequest) string {
 	var same any = a.Questions
 	if p := a.Request; p != nil {
 		weights := map[string]cli.Weight{}
@@ -139,7 +140,7 @@ func digestOf(a orchestrator.Approval) string {
 	}
 	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
 	if err != nil { // what cannot be compared is like nothing else
-		text = []byte(a.ID)
+		text = fmt.Appendf(nil, "%s %q", a.Turn, a.AgentIDs)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

@@ -157,14 +157,14 @@ func (s *Service) show(approval orchestrator.Approval) {
 	if s.opts.Screen == nil {
 		return
 	}
-	if isSecret(approval) {
+	if isSecret(approval.ApprovalRequest) {
 		approval.Answers = nil
 	}
 	s.opts.Screen.ShowApproval(approval)
 }
 
 // isSecret says whether an answer to an approval is not to be kept.
-func isSecret(a orchestrator.Approval) bool {
+func isSecret(a orchestrator.ApprovalRequest) bool {
 	return slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 }
 

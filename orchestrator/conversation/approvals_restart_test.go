@@ -99,17 +99,17 @@ func TestAnApprovalOutlivesDuctor(t *testing.T) {
 // A decision that is stored and did not arrive is handed over when the agent asks again; nobody is asked twice.
 func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 	for name, tc := range map[string]struct {
-		decision orchestrator.ApprovalDecision
+		decision orchestrator.Decision
 		told     string
 	}{
-		"allowed": {orchestrator.ApprovalDecision{State: orchestrator.ApprovalAllowed, By: owner}, "a true []"},
-		"denied":  {orchestrator.ApprovalDecision{State: orchestrator.ApprovalDenied, By: owner, Reason: "no"}, "a false no[]"},
-		"expired": {orchestrator.ApprovalDecision{State: orchestrator.ApprovalExpired, Reason: "late"}, "a false late[]"},
+		"allowed": {orchestrator.Decision{State: orchestrator.ApprovalAllowed, By: owner}, "a true []"},
+		"denied":  {orchestrator.Decision{State: orchestrator.ApprovalDenied, By: owner, Reason: "no"}, "a false no[]"},
+		"expired": {orchestrator.Decision{State: orchestrator.ApprovalExpired, Reason: "late"}, "a false late[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := letGoOfAsking(t, bash("a", "make"))
-			tc.decision.Approval, tc.decision.At = d.approval.ID, time.Now()
-			if _, won, err := d.before.db.DecideApproval(t.Context(), tc.decision); err != nil || !won {
+			tc.decision.Decided = time.Now()
+			if _, won, err := d.before.db.DecideApproval(t.Context(), orchestrator.ApprovalDecision{Approval: d.approval.ID, Decision: tc.decision}); err != nil || !won {
 				t.Fatal(won, err)
 			}
 			h := d.next(t, cli.RemainsRun, bash("a", "make"))
@@ -131,7 +131,7 @@ func TestADecisionThatDuctorDiedOfIsShown(t *testing.T) {
 	if err := d.before.ApprovalShown(t.Context(), d.approval.ID, orchestrator.Sent, 44); err != nil {
 		t.Fatal(err)
 	}
-	allowed := orchestrator.ApprovalDecision{Approval: d.approval.ID, State: orchestrator.ApprovalAllowed, By: owner, At: time.Now()}
+	allowed := orchestrator.ApprovalDecision{Approval: d.approval.ID, Decision: orchestrator.Decision{State: orchestrator.ApprovalAllowed, By: owner, Decided: time.Now()}}
 	if _, won, err := d.before.db.DecideApproval(t.Context(), allowed); err != nil || !won {
 		t.Fatal(won, err)
 	}
@@ -146,7 +146,7 @@ func TestADecisionThatDuctorDiedOfIsShown(t *testing.T) {
 func TestASecretThatDuctorDiedOfIsNotMadeUp(t *testing.T) {
 	secret := cli.QuestionAsked{ID: "a", Questions: []cli.Question{{Text: "Password?", Free: true, Secret: true}}}
 	d := letGoOfAsking(t, secret)
-	if _, won, err := d.before.db.DecideApproval(t.Context(), orchestrator.ApprovalDecision{Approval: d.approval.ID, State: orchestrator.ApprovalAnswered, By: owner}); err != nil || !won {
+	if _, won, err := d.before.db.DecideApproval(t.Context(), orchestrator.ApprovalDecision{Approval: d.approval.ID, Decision: orchestrator.Decision{State: orchestrator.ApprovalAnswered, By: owner}}); err != nil || !won {
 		t.Fatal(won, err)
 	}
 	h := d.next(t, cli.RemainsRun, secret)
