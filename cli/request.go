@@ -88,7 +88,6 @@ type Request struct {
 
 	Resume       AgentSessionID // go on with this session
 	NewSessionID AgentSessionID // name a new session so, where the agent lets us choose
-	Continue     bool           // go on with the newest session of Dir, when Resume is empty
 
 	ExtraArgs []string          // appended to the agent's command line as they are
 	Env       map[string]string // added to the child's environment

@@ -83,12 +83,9 @@ func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*ses
 	if proc.caps.Session.Dirs != nil {
 		params.Dirs = req.AddDirs
 	}
-	switch {
-	case req.Resume != "":
+	if req.Resume != "" {
 		err = s.load(ctx, params, req.Resume)
-	case req.Continue:
-		return nil, cli.Failf(cli.Refused, agent, "it cannot look for the newest session of a directory")
-	default:
+	} else {
 		err = s.make(ctx, params)
 	}
 	if err != nil {

@@ -70,14 +70,10 @@ func (f format) flags() []string {
 // sessionFlags picks the one way to name the session. Naming an id twice with --session-id is an error
 // of Claude's, so going on always takes --resume.
 func sessionFlags(req cli.Request) []string {
-	switch {
-	case req.Resume != "":
+	if req.Resume != "" {
 		return add(nil, "--resume", string(req.Resume))
-	case req.Continue:
-		return []string{"--continue"}
-	default:
-		return add(nil, "--session-id", string(req.NewSessionID))
 	}
+	return add(nil, "--session-id", string(req.NewSessionID))
 }
 
 // add appends a flag with a value, and nothing for an empty value. A value that begins with a dash is

@@ -31,8 +31,7 @@ func TestArguments(t *testing.T) {
 
 		{"new session", formatStream, cli.Request{NewSessionID: "U"}, stream + "|--session-id|U" + asking},
 		{"resume", formatStream, cli.Request{Resume: "U"}, stream + "|--resume|U" + asking},
-		{"resume wins over a new id and over continue", formatStream, cli.Request{Resume: "U", NewSessionID: "V", Continue: true}, stream + "|--resume|U" + asking},
-		{"continue", formatStream, cli.Request{Continue: true}, stream + "|--continue" + asking},
+		{"resume wins over a new id", formatStream, cli.Request{Resume: "U", NewSessionID: "V"}, stream + "|--resume|U" + asking},
 
 		{"model and effort", formatStream, cli.Request{Model: "opus[1m]", Effort: "high"}, stream + "|--model|opus[1m]|--effort|high" + asking},
 		{"the default model is no flag", formatStream, cli.Request{Model: "default"}, stream + asking},

@@ -27,9 +27,9 @@ type setting struct {
 // settingOf is the setting of a process for req.
 func (p *Provider) settingOf(f format, req cli.Request) setting {
 	s := setting{Turn: turnSettingsOf(f, req), Budget: req.MaxBudgetUSD, Format: f}
-	s.Begin = digest(string(req.Resume), string(req.NewSessionID), fmt.Sprint(req.Continue))
+	s.Begin = digest(string(req.Resume), string(req.NewSessionID))
 	bare := req
-	bare.Resume, bare.NewSessionID, bare.Continue, bare.MaxBudgetUSD = "", "", false, 0
+	bare.Resume, bare.NewSessionID, bare.MaxBudgetUSD = "", "", 0
 	if changeable(req.ExtraArgs) {
 		bare.Model, bare.Effort, bare.Permission = "", "", cli.Ask
 	}

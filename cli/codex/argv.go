@@ -22,11 +22,8 @@ func argv(req cli.Request, sandbox string) []string {
 		args = append(args, "--add-dir", dir)
 	}
 	args = append(args, req.ExtraArgs...)
-	switch {
-	case req.Resume != "":
+	if req.Resume != "" {
 		args = append(args, "resume")
-	case req.Continue:
-		args = append(args, "resume", "--last")
 	}
 	if req.Model != "" {
 		args = append(args, "-m", string(req.Model))

@@ -20,7 +20,6 @@ func TestCommandLine(t *testing.T) {
 		{"model and effort", cli.Request{Model: "gpt-6", Effort: "high"}, head + `-s read-only -m gpt-6 -c model_reasoning_effort="high" -- -`},
 		{"images end before the thread", cli.Request{Images: []cli.Image{{Path: "/x.png"}, {Path: "/y.png"}}, Resume: "T"}, head + "-s read-only resume -i /x.png -i /y.png -- T -"},
 		{"resume", cli.Request{Dir: "/a", Model: "m", Resume: "T"}, head + "-s read-only -C /a resume -m m -- T -"},
-		{"continue", cli.Request{Continue: true}, head + "-s read-only resume --last -- -"},
 		{"plan", cli.Request{Permission: cli.Plan}, head + "-s read-only -- -"},
 		{"ask cannot ask", cli.Request{Permission: cli.Ask}, head + "-s read-only -- -"},
 		{"edits", cli.Request{Permission: cli.AcceptEdits}, head + "-s workspace-write -- -"},

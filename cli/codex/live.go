@@ -76,22 +76,15 @@ type threadReply struct {
 func (s *live) begin(ctx context.Context, req cli.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
-	resume := req.Resume
-	if resume == "" && req.Continue {
-		var err error
-		if resume, err = s.newest(ctx, req.Dir); err != nil {
-			return err
-		}
-	}
 	params := map[string]any{"config": s.config(req)}
 	if req.Dir != "" {
 		params["cwd"] = req.Dir
 	}
 	method := "thread/start"
-	if resume != "" {
+	if req.Resume != "" {
 		method = "thread/resume"
-		params["threadId"], params["excludeTurns"] = resume, true
-		if err := s.unload(ctx, resume); err != nil {
+		params["threadId"], params["excludeTurns"] = req.Resume, true
+		if err := s.unload(ctx, req.Resume); err != nil {
 			return err
 		}
 	}
@@ -102,7 +95,7 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 	if reply.Thread.ID == "" {
 		return cli.Failf(cli.BadOutput, Agent, "it started a thread without a name")
 	}
-	if resume != "" && reply.Thread.ID != resume {
+	if req.Resume != "" && reply.Thread.ID != req.Resume {
 		return cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
 	}
 	defaults, err := s.server.configured(ctx)
@@ -121,26 +114,6 @@ func (s *live) config(req cli.Request) map[string]any {
 		config["shell_environment_policy.set."+cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
 	return config
-}
-
-// newest is the thread of dir that was used last; empty if there is none.
-func (s *live) newest(ctx context.Context, dir string) (cli.AgentSessionID, error) {
-	var list struct {
-		Data []struct {
-			ID cli.AgentSessionID `json:"id"`
-		} `json:"data"`
-	}
-	params := map[string]any{
-		"cwd": dir, "limit": 1, "sortKey": "updated_at",
-		"sourceKinds": []string{"cli", "vscode", "exec", "appServer"},
-	}
-	if err := s.server.Peer().Call(ctx, "thread/list", params, &list); err != nil {
-		return "", err
-	}
-	if len(list.Data) == 0 {
-		return "", nil
-	}
-	return list.Data[0].ID, nil
 }
 
 // Fits is true for the same thread, chat and process. Model, effort, permissions, directories and instructions

@@ -14,7 +14,7 @@ type total struct {
 
 // before looks up what req's thread used so far. The run of a turn that is resumed has it in its mark.
 func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
-	if req.Resume == "" && !req.Continue {
+	if req.Resume == "" {
 		return total{Known: true}
 	}
 	if left != nil {

@@ -22,12 +22,9 @@ func onceArgs(req cli.Request, id cli.AgentSessionID) ([]string, error) {
 		"--output-format", "json", "--no-auto-update", "--no-color", "--disable-client-telemetry", "--no-remote-export",
 		"--no-ask-user",
 	}, p.flags...)
-	switch {
-	case req.Resume != "":
+	if req.Resume != "" {
 		args = append(args, "--resume="+string(req.Resume))
-	case req.Continue:
-		args = append(args, "--continue")
-	case id != "":
+	} else {
 		args = append(args, "--session-id="+string(id))
 	}
 	args = value(args, "--model", string(req.Model))

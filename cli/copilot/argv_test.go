@@ -18,7 +18,6 @@ func TestCommandLine(t *testing.T) {
 		{"a prompt is never in it", cli.Request{Prompt: "--allow-all"}, " --session-id=ID"},
 		{"resume", cli.Request{Resume: "S"}, " --resume=S"},
 		{"a session that looks like a flag", cli.Request{Resume: "--allow-all"}, " --resume=--allow-all"},
-		{"continue", cli.Request{Continue: true}, " --continue"},
 		{"model and effort", cli.Request{Model: "m", Effort: "high"}, " --session-id=ID --model=m --reasoning-effort=high"},
 		{"tools", cli.Request{Tools: []string{"bash", "view"}, AllowedTools: []string{"shell(git:*)"}, DeniedTools: []string{"write"}},
 			" --session-id=ID --available-tools=bash,view --allow-tool=shell(git:*) --deny-tool=write"},

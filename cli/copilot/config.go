@@ -2,7 +2,6 @@ package copilot
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ type setting struct {
 	project cli.ProjectSettings
 	lists   [4][]string // further directories; tools; allowed; denied
 	texts   [3]string   // system prompts, MCP configuration
-	begin   [3]string   // how it began, while it has had no turn
+	begin   [2]string   // how it began, while it has had no turn
 }
 
 func (p *Provider) settingOf(req cli.Request) setting {
@@ -25,7 +24,7 @@ func (p *Provider) settingOf(req cli.Request) setting {
 		process: serverKey(p.opts.Path, serverArgs(req), p.environment(req)), dir: req.Dir, project: req.Project,
 		lists: [4][]string{req.AddDirs, req.Tools, req.AllowedTools, req.DeniedTools},
 		texts: [3]string{req.SystemPrompt, req.AppendPrompt, req.MCPConfig},
-		begin: [3]string{string(req.Resume), string(req.NewSessionID), fmt.Sprint(req.Continue)},
+		begin: [2]string{string(req.Resume), string(req.NewSessionID)},
 	}
 }
 

@@ -157,13 +157,8 @@ type opened struct {
 
 func (s *live) enter(ctx context.Context, h *server, req cli.Request) (opened, error) {
 	method, id := "session.create", req.NewSessionID
-	switch {
-	case req.Resume != "":
+	if req.Resume != "" {
 		method, id = "session.resume", req.Resume
-	case req.Continue:
-		if last := newest(ctx, h, req.Dir); last != "" {
-			method, id = "session.resume", last
-		}
 	}
 	if id == "" {
 		id = cli.AgentSessionID(uuid.NewString())
@@ -191,17 +186,6 @@ func (s *live) enter(ctx context.Context, h *server, req cli.Request) (opened, e
 	}
 	o.applied.permission = req.Permission
 	return o, nil
-}
-
-// newest is the last session of a directory; empty if there is none.
-func newest(ctx context.Context, h *server, dir string) cli.AgentSessionID {
-	var last struct {
-		ID cli.AgentSessionID `json:"sessionId"`
-	}
-	if err := h.call(ctx, "sessions.getLastForContext", map[string]any{"context": map[string]string{"cwd": dir}}, &last); err != nil {
-		return "" // then a new one is made, as the CLI does
-	}
-	return last.ID
 }
 
 // allow tells the process the permission mode and the rules of a session. A session that is resumed

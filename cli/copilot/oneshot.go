@@ -1,6 +1,7 @@
 package copilot
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -109,12 +110,7 @@ func (s *once) start(ctx context.Context, req cli.Request) (*turn.Stream, cli.Ag
 	if req.Resume == "" {
 		req.Resume = s.Info().AgentSessionID
 	}
-	id := req.Resume
-	if id == "" && !req.Continue {
-		if id = req.NewSessionID; id == "" {
-			id = cli.AgentSessionID(uuid.NewString())
-		}
-	}
+	id := cmp.Or(req.Resume, req.NewSessionID, cli.AgentSessionID(uuid.NewString()))
 	args, err := onceArgs(req, id)
 	if err != nil {
 		return nil, "", cli.Failf(cli.Refused, Agent, "%v", err)

@@ -281,24 +281,6 @@ func TestASessionThatIsNotThere(t *testing.T) {
 	})
 }
 
-func TestTheNewestSessionIsGoneOnWith(t *testing.T) {
-	each(t, func(t *testing.T, p *Provider, dir string) {
-		for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
-			req := cli.Request{Dir: dir, Prompt: "about the lighthouse [[text ok]]"}
-			s := clitest.Open(t, p, mode, req)
-			first, _ := clitest.Play(t.Context(), s, req)
-			if err := s.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			req.Continue, req.Prompt = true, "[[history]]"
-			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
-			if r.Err != nil || !strings.Contains(r.Text, "lighthouse") || r.AgentSessionID != first.AgentSessionID {
-				t.Errorf("%s: %+v, %+v", mode, r, r.Err)
-			}
-		}
-	})
-}
-
 // Texts that a command line would take for something else reach the model as they are.
 func TestPromptsReachTheModelAsText(t *testing.T) {
 	p, dir, api := real(t)

@@ -63,8 +63,6 @@ func (p *Provider) argv(req cli.Request) ([]string, error) {
 	switch {
 	case req.Resume != "":
 		args = append(args, "--resume="+string(req.Resume))
-	case req.Continue:
-		args = append(args, "--resume=latest")
 	case req.NewSessionID != "":
 		args = append(args, "--session-id="+string(req.NewSessionID))
 	}

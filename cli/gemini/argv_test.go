@@ -32,8 +32,7 @@ func TestArgv(t *testing.T) {
 		{"model and directories", cli.Request{Model: "m", AddDirs: []string{full, t.TempDir(), "/not/there", full}},
 			[]string{"--approval-mode=default", "--model=m", "--include-directories=" + full + "," + full}},
 		{"tools", cli.Request{AllowedTools: []string{"x", "y"}}, []string{"--approval-mode=default", "--allowed-tools=x,y"}},
-		{"resume", cli.Request{Resume: "id", Continue: true}, []string{"--approval-mode=default", "--resume=id"}},
-		{"continue", cli.Request{Continue: true}, []string{"--approval-mode=default", "--resume=latest"}},
+		{"resume", cli.Request{Resume: "id"}, []string{"--approval-mode=default", "--resume=id"}},
 		{"a name", cli.Request{NewSessionID: "id"}, []string{"--approval-mode=default", "--session-id=id"}},
 		{"more", cli.Request{ExtraArgs: []string{"--debug"}}, []string{"--approval-mode=default", "--debug"}},
 	} {

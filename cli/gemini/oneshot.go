@@ -124,7 +124,7 @@ func (p *parser) finish(ctx context.Context, stream *turn.Stream, end turn.End, 
 		r = stream.Outcome(ctx, end)
 	}
 	if r.Err != nil && r.Err.Kind == cli.Crashed && !p.done {
-		if kind := exitKind(r.Err.Code, r.Err.Detail, req.Resume != "" || req.Continue); kind != "" {
+		if kind := exitKind(r.Err.Code, r.Err.Detail, req.Resume != ""); kind != "" {
 			r.Err.Kind = kind
 		}
 		if r.Err.Kind == cli.NotLoggedIn {

@@ -88,13 +88,9 @@ func (a claudeArgs) wrong(env map[string]string) string {
 func (c *claude) openSession() (code int, ok bool) {
 	c.folder = "claude/" + slug(c.dir)
 	c.model = resolveModel(c.args.model)
-	resume := c.args.resume
-	if resume == "" && c.args.continueLast {
-		resume = c.store.newest(c.folder, func(string) bool { return true })
-	}
 	switch {
-	case resume != "":
-		return c.resumeSession(resume)
+	case c.args.resume != "":
+		return c.resumeSession(c.args.resume)
 	case c.args.sessionID != "":
 		c.id = c.args.sessionID
 		if c.store.has(c.folder, c.id) {

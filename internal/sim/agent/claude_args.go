@@ -9,7 +9,7 @@ import (
 // claudeArgs is Claude's command line, as far as the scripted agent acts on it.
 type claudeArgs struct {
 	print, verbose, partial, replay bool
-	version, continueLast, fork     bool
+	version, fork                   bool
 	skipPermissions                 bool
 	input, output                   string
 	model, effort                   string
@@ -91,8 +91,6 @@ func (a *claudeArgs) flag(name string) bool {
 		a.replay = true
 	case "-v", "--version":
 		a.version = true
-	case "-c", "--continue":
-		a.continueLast = true
 	case "--fork-session":
 		a.fork = true
 	case "--dangerously-skip-permissions":

@@ -127,9 +127,6 @@ func TestClaudeSessions(t *testing.T) {
 	if r := p.claude(t, `[[history]]`, "--resume", id); r.result() != "1. I am Ann" || r.last("result")["session_id"] != id {
 		t.Errorf("resume: %v", r.last("result"))
 	}
-	if r := p.claude(t, `[[history]]`, "--continue"); r.last("result")["session_id"] != id {
-		t.Errorf("continue: %v", r.last("result"))
-	}
 	forked := p.claude(t, `[[history]]`, "--resume", id, "--fork-session")
 	if forked.last("result")["session_id"] == id || !strings.HasPrefix(forked.result(), "1. I am Ann") {
 		t.Errorf("fork: %v", forked.last("result"))

@@ -111,11 +111,6 @@ func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok 
 	words := a.words
 	if a.command == "resume" || a.command == "fork" {
 		switch {
-		case a.last:
-			thread = p.store.newest(codexFolder, func(id string) bool {
-				past := p.store.read(codexFolder, id)
-				return a.all || len(past) > 0 && past[len(past)-1].Dir == p.dir
-			})
 		case len(words) == 0:
 			return "", "", p.fail(1, "Error: no session id"), false
 		default:

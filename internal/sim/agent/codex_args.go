@@ -13,7 +13,6 @@ type codexArgs struct {
 	json       bool
 	skipGit    bool
 	bypass     bool
-	last, all  bool
 	ephemeral  bool
 	model      string
 	sandbox    string
@@ -106,10 +105,6 @@ func (a *codexArgs) flag(name string) bool {
 		a.bypass, a.sandbox = true, "danger-full-access"
 	case exec && name == "--ephemeral":
 		a.ephemeral = true
-	case a.command == "resume" && name == "--last":
-		a.last = true
-	case a.command == "resume" && name == "--all":
-		a.all = true
 	case name == "--approve-for-me", name == "--dangerously-bypass-hook-trust", name == "--ignore-user-config",
 		name == "--ignore-rules", name == "--strict-config", name == "--oss", name == "--trust":
 	default:

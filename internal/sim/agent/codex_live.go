@@ -110,8 +110,6 @@ func (c *codexThreads) take(in rpcLine) bool {
 			return true
 		}
 		c.open(in, p, p.ThreadID)
-	case "thread/list":
-		c.list(in, p)
 	case "thread/loaded/list":
 		c.loaded(in)
 	case "config/read":
@@ -200,18 +198,6 @@ func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
 	}
 	c.server.reply(in, obj("thread", obj("id", id, "status", obj("type", "idle"), "cwd", t.dir), "model", t.model,
 		"approvalPolicy", t.policy, "reasoningEffort", nil))
-}
-
-func (c *codexThreads) list(in rpcLine, p threadParams) {
-	newest := c.server.store.newest(codexFolder, func(id string) bool {
-		past := c.server.store.read(codexFolder, id)
-		return len(past) > 0 && past[len(past)-1].Dir == p.Dir
-	})
-	data := []json.RawMessage{}
-	if newest != "" {
-		data = append(data, obj("id", newest))
-	}
-	c.server.reply(in, obj("data", data, "nextCursor", nil))
 }
 
 func (p threadParams) prompt() string {

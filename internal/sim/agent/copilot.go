@@ -15,7 +15,7 @@ import (
 
 // copilotArgs is Copilot's command line, as far as the scripted agent acts on it.
 type copilotArgs struct {
-	version, headless, last   bool
+	version, headless         bool
 	allowAll                  bool
 	allow, deny               []string
 	prompt, id, resume, model string
@@ -38,8 +38,6 @@ func parseCopilot(args []string) (a copilotArgs, err error) {
 			a.version = true
 		case "--headless":
 			a.headless = true
-		case "--continue":
-			a.last = true
 		case "--allow-all", "--yolo", "--allow-all-tools":
 			a.allowAll = true
 		case "--allow-tool":
@@ -103,8 +101,6 @@ func (p *process) copilotOnce(a copilotArgs) int {
 		return p.fail(1, "Error: No session, task, or name matched '"+a.resume+"'.")
 	case a.resume != "":
 		id = a.resume
-	case a.last:
-		id = or(p.store.newest(copilotFolder, func(string) bool { return true }), id)
 	}
 	if a.prompt == "" {
 		b, err := io.ReadAll(p.stdin)

@@ -24,9 +24,6 @@ type copilotRPC struct {
 			Kind     string `json:"kind"`
 			Feedback string `json:"feedback"`
 		} `json:"result"`
-		Context struct {
-			Dir string `json:"cwd"`
-		} `json:"context"`
 	} `json:"params"`
 }
 
@@ -101,11 +98,6 @@ func (h *headlessCopilot) take(in copilotRPC) {
 		h.reply(in, obj("isAuthenticated", h.copilotLogin()))
 	case "models.list":
 		h.models(in)
-	case "sessions.getLastForContext":
-		h.reply(in, obj("sessionId", h.store.newest(copilotFolder, func(id string) bool {
-			past := h.store.read(copilotFolder, id)
-			return len(past) > 0 && past[len(past)-1].Dir == in.Params.Context.Dir
-		})))
 	case "session.create", "session.resume":
 		h.open(in)
 	default:

@@ -9,7 +9,7 @@ import (
 
 func FuzzCommandLines(f *testing.F) {
 	for _, seed := range []string{
-		"-p\x00--output-format\x00json\x00--\x00-x", "--add-dir=\x00-p", "exec\x00--json\x00-i\x00a\x00-\x00-c", "exec\x00resume\x00--last",
+		"-p\x00--output-format\x00json\x00--\x00-x", "--add-dir=\x00-p", "exec\x00--json\x00-i\x00a\x00-\x00-c", "exec\x00resume\x00ID",
 		"--allowedTools\x00Bash(a,b),Edit)(", "-", "--", "=", "app-server\x00-c\x00a=b",
 	} {
 		f.Add(seed)

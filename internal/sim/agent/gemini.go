@@ -158,12 +158,6 @@ func (p *process) geminiPrint(a geminiArgs) int {
 func (p *process) geminiSession(a geminiArgs) (id string, code int, ok bool) {
 	folder := geminiFolder(p.dir)
 	switch {
-	case a.resume == "latest":
-		id = p.store.newest(folder, func(string) bool { return true })
-		if id == "" {
-			return "", p.fail(geminiBadInput, "Error resuming session: No previous sessions found for this project."), false
-		}
-		return id, 0, true
 	case a.resume != "":
 		if !p.store.has(folder, a.resume) {
 			return "", p.fail(geminiBadInput, geminiNoSession(a.resume)), false

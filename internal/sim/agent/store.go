@@ -95,23 +95,3 @@ func (s store) read(folder, id string) []entry {
 	}
 	return all
 }
-
-// newest is the id of the session in folder that was written last; keep says which ones count.
-func (s store) newest(folder string, keep func(id string) bool) string {
-	files, err := os.ReadDir(filepath.Join(s.root, folder))
-	if err != nil {
-		return ""
-	}
-	best, bestAt := "", int64(0)
-	for _, f := range files {
-		id := strings.TrimSuffix(f.Name(), ".jsonl")
-		info, err := f.Info()
-		if err != nil || !keep(id) {
-			continue
-		}
-		if at := info.ModTime().UnixNano(); at > bestAt {
-			best, bestAt = id, at
-		}
-	}
-	return best
-}
