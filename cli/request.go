@@ -93,6 +93,17 @@ type Request struct {
 	Env       map[string]string // added to the child's environment
 }
 
+// Instructions gives the system prompts as the beginning of the prompt, for an agent that takes them nowhere else.
+func (r Request) Instructions() string {
+	text := ""
+	for _, part := range []string{r.SystemPrompt, r.AppendPrompt} {
+		if part != "" {
+			text += "<instructions>\n" + part + "\n</instructions>\n\n"
+		}
+	}
+	return text
+}
+
 // Sandbox names a place agents run in that is not this host. Empty is this host. One that a conversation has for itself
 // is called NAME/CONVERSATION.
 type Sandbox string

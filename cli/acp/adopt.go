@@ -34,7 +34,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 		return nil, cli.AsFailure(agent, err)
 	}
 	s := proc.awaited[req.Turn]
-	s.settings, s.workspace = p.settingsOf(req), newWorkspace(proc, req)
+	s.workspace = newWorkspace(proc, req)
 	s.adopted = adoption(left, mark, n, agent)
 	return s, nil
 }
@@ -83,9 +83,8 @@ func (proc *agentProcess) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool
 	proc.Drain()
 	proc.quirks = proc.provider.opts.Quirks.of(n.Name)
 	s := &session{
-		process: proc, provider: proc.provider, id: cli.AgentSessionID(n.Session), inbox: shared.NewInbox[item](),
-		asks: map[cli.ApprovalID]*ask{}, heard: make(chan struct{}, 1), offered: make(chan struct{}),
-		listening: true, unusable: true, foreign: true, model: n.Model, totals: n.Totals,
+		process: proc, id: cli.AgentSessionID(n.Session), inbox: shared.NewInbox[item](), phase: phaseRunning,
+		offers: offers{model: n.Model}, totals: n.Totals, turn: turnState{asks: map[cli.ApprovalID]*ask{}},
 	}
 	proc.awaited[m.Turn] = s
 	proc.sessions.Set(s.id, s)
@@ -106,12 +105,12 @@ func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter
 	out.Past(t.clock)
 	s.name(out)
 	s.mu.Lock()
-	s.marked, s.note = a.mark, a.note
+	s.turn.marked, s.turn.note = a.mark, a.note
 	s.mu.Unlock()
 	switch {
 	case a.fails != nil:
 		out.Pass(cli.CaughtUp{})
-		s.stopListening(false, false)
+		s.stopListening(phaseBroken)
 		s.process.TurnEnded(ctx, shared.EndUnclear)
 		out.Finish(cli.Result{Err: a.fails})
 		return
@@ -128,7 +127,7 @@ func (s *session) askNow(req cli.Request) error {
 		return err
 	}
 	s.mu.Lock()
-	n := s.note
+	n := s.turn.note
 	s.mu.Unlock()
 	s.ask(req, blocks, n)
 	return nil
@@ -141,7 +140,7 @@ func (t *liveTurn) clock() time.Time {
 			return at
 		}
 	}
-	return t.s.provider.opts.Now()
+	return t.s.process.provider.opts.Now()
 }
 
 // caughtUp ends the replay, and asks each question again that has no answer yet.
@@ -154,7 +153,7 @@ func (t *liveTurn) caughtUp() {
 	open := t.open
 	t.open = nil
 	for _, a := range open {
-		if !a.tool.ended {
+		if a.tool.phase != toolEnded {
 			t.put(a)
 		}
 	}

@@ -13,22 +13,22 @@ import (
 func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
-		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.title, maxTitle),
-		Detail: t.words(), Changes: t.changes(dir), Input: t.input, Deaf: true,
+		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.Title, maxTitle),
+		Detail: t.text(), Changes: t.changes(dir), Input: t.Input, Deaf: true,
 	}
 	derived := len(ev.Input) == 0 && inputOf != nil
 	if derived {
-		ev.Input = inputOf(Wish{Tool: t.name, Kind: t.kind, Title: t.title, Words: t.words(), Changes: len(ev.Changes)})
+		ev.Input = inputOf(Wish{Tool: t.name, Kind: t.ToolKind, Title: t.Title, Text: ev.Detail, Changes: len(ev.Changes)})
 	}
-	title := strings.TrimSpace(t.title)
+	title := strings.TrimSpace(t.Title)
 	switch whole := title == ev.Title; {
-	case t.kind == kindSwitch:
+	case t.ToolKind == kindSwitch:
 		ev.Tool = cli.PlanTool
 	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // what is done comes before what is said of it
 		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
 	}
-	if t.started {
-		ev.Started = t.id
+	if t.phase != toolNamed {
+		ev.Started = cli.ToolID(t.ID)
 	}
 	if _, once := a.option(optionAllow); !once { // what the agent would remember for good is never picked
 		ev.Missing = "how to allow this once"
@@ -45,7 +45,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
 		Dir: dir, Said: map[string]string{}, Usual: map[string]string{
-			"toolCall.kind": knownKind(t.kind), "toolCall.locations": "[]", "toolCall.content": "[]",
+			"toolCall.kind": knownKind(t.ToolKind), "toolCall.locations": "[]", "toolCall.content": "[]",
 		},
 		Labels: []string{
 			"sessionId", "options", "toolCall.toolCallId", "toolCall.status", "toolCall.content.type", "toolCall.content.content.type",
@@ -57,27 +57,22 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string) []cli.Field {
 			read.Said[name] = value
 		}
 	}
-	say("toolCall.title", t.title)
+	say("toolCall.title", t.Title)
 	if command := t.command(); command != "" {
 		say("toolCall.rawInput.command", command)
 		say("rawInput.command", command)
 	}
-	for i, c := range t.content {
-		at := fmt.Sprintf("toolCall.content[%d].", i)
-		var b block
-		if c.Type == "content" && json.Unmarshal(c.Content, &b) == nil && b.Type == "text" {
-			read.Said[at+"content.text"] = b.Text
-		}
-		c.say(at, read.Said)
+	for i, c := range t.Content {
+		c.say(fmt.Sprintf("toolCall.content[%d].", i), read.Said)
 	}
-	for i, l := range t.places {
-		if slices.ContainsFunc(t.content, func(c toolContent) bool { return c.Type == "diff" && c.Path == l.Path }) {
+	for i, l := range t.Locations {
+		if slices.ContainsFunc(t.Content, func(c toolContent) bool { return c.Type == "diff" && c.Path == l.Path }) {
 			read.Said[fmt.Sprintf("toolCall.locations[%d].path", i)] = l.Path
 		}
 	}
 	fields := read.Fields(a.raw)
-	if len(a.params.ToolCall.Input) == 0 && len(t.input) > 0 {
-		if earlier, err := json.Marshal(map[string]json.RawMessage{"rawInput": t.input}); err == nil {
+	if len(a.params.ToolCall.Input) == 0 && len(t.Input) > 0 {
+		if earlier, err := json.Marshal(map[string]json.RawMessage{"rawInput": t.Input}); err == nil {
 			fields = append(fields, read.Fields(earlier)...)
 		}
 	}
@@ -89,18 +84,17 @@ func hasLines(text, part string) bool {
 	return part != "" && strings.Contains("\n"+text+"\n", "\n"+part+"\n")
 }
 
-// say notes what the card shows of a diff. Where the diff is empty it does not show the text.
+// say adds what the card shows of a piece of the request. Where a diff is empty it does not show the text.
 func (c toolContent) say(at string, said map[string]string) {
-	if c.Type != "diff" {
-		return
-	}
-	said[at+"path"] = c.Path
-	old := ""
-	if c.OldText != nil {
-		old = *c.OldText
-	}
-	if unified(old, c.NewText) != "" {
-		said[at+"newText"], said[at+"oldText"] = c.NewText, old
+	switch {
+	case c.Type == "content" && c.Content.Type == "text":
+		said[at+"content.text"] = c.Content.Text
+	case c.Type == "diff":
+		said[at+"path"] = c.Path
+		if c.diff() == "" {
+			return
+		}
+		said[at+"newText"], said[at+"oldText"] = c.NewText, c.before()
 		if c.OldText == nil {
 			said[at+"oldText"] = "null"
 		}

@@ -21,8 +21,8 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		a := &ask{id: json.RawMessage(`1`), raw: raw}
 		_ = json.Unmarshal(raw, &a.params) // as far as it can be read
 		out := newReporter(turn.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{})
-		out.call(a.params.ToolCall.ID).input = earlier
-		out.asked(a)
+		out.call(toolCall{ID: a.params.ToolCall.ID, Input: earlier})
+		a.tool = out.call(a.params.ToolCall)
 		ev := a.event("/srv/proj", nil)
 		shown := clitest.Shown(ev)
 		left := clitest.Unshown(call, shown, nil)

@@ -57,17 +57,17 @@ type decided struct {
 // for one, which event says.
 func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s.mu.Lock()
-	a := s.asks[id]
-	if a == nil || !s.listening || s.closed || s.detached {
+	a := s.turn.asks[id]
+	if a == nil || s.phase != phaseRunning {
 		s.mu.Unlock()
 		return cli.ErrNotAsked
 	}
 	result, err := a.answer(d.Allow)
 	if err != nil {
 		s.mu.Unlock()
-		return cli.Failf(cli.Refused, s.provider.opts.Agent, "%v", err)
+		return cli.Failf(cli.Refused, s.process.provider.opts.Agent, "%v", err)
 	}
-	delete(s.asks, id)
+	delete(s.turn.asks, id)
 	s.mu.Unlock()
 	written := make(chan error, 1)
 	put(s.inbox, item{decided: &decided{ask: a, allow: d.Allow}}) // before what the agent makes of it
@@ -78,12 +78,12 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 		written <- err
 	})
 	if err != nil {
-		return fmt.Errorf("answer %s: %w", s.provider.opts.Agent, err)
+		return fmt.Errorf("answer %s: %w", s.process.provider.opts.Agent, err)
 	}
 	select {
 	case err := <-written:
 		if err != nil {
-			return fmt.Errorf("answer %s: %w", s.provider.opts.Agent, err)
+			return fmt.Errorf("answer %s: %w", s.process.provider.opts.Agent, err)
 		}
 		return nil
 	case <-ctx.Done():
@@ -96,10 +96,10 @@ func (s *session) withdraw(which func(*ask) bool) []*ask {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var gone []*ask
-	for key, a := range s.asks {
+	for key, a := range s.turn.asks {
 		if which(a) {
 			gone = append(gone, a)
-			delete(s.asks, key)
+			delete(s.turn.asks, key)
 		}
 	}
 	return gone
@@ -109,5 +109,5 @@ func (s *session) withdraw(which func(*ask) bool) []*ask {
 func (s *session) await(a *ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asks[a.key()] = a
+	s.turn.asks[a.key()] = a
 }

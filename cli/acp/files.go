@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,15 +19,42 @@ import (
 // maxFile is the largest file that is read or written for an agent, in bytes.
 const maxFile = 10 << 20
 
-// place finds path in the directories of the session. The caller closes the root. Links are followed by os.Root as
-// long as they stay inside.
-func (w *workspace) place(path string) (*os.Root, string, error) {
-	if !filepath.IsAbs(path) {
-		return nil, "", &rpc.Error{Code: rpc.CodeBadParams, Message: "the path must be absolute"}
+// file opens a regular file in the directories of the session, without waiting for the other end of a pipe. Links are
+// followed by os.Root as long as they stay inside. Where flag creates the file, so are its directories.
+func (w *workspace) file(path string, flag int) (*os.File, error) {
+	root, rel, err := w.root(path)
+	if err != nil {
+		return nil, err
 	}
+	defer root.Close()
+	if flag&os.O_CREATE != 0 {
+		if err := root.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	f, err := root.OpenFile(rel, flag|syscall.O_NONBLOCK, 0o644)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Gemini creates a file only after these words of the protocol.
+		return nil, &rpc.Error{Code: codeNoFile, Message: "Resource not found: there is no such file"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// root gives the directory of the session that path is in, and path below it. The caller closes it.
+func (w *workspace) root(path string) (*os.Root, string, error) {
 	for _, dir := range w.dirs {
 		for _, begin := range []string{dir, cli.RealPath(dir)} {
-			rel, err := filepath.Rel(begin, filepath.Clean(path))
+			rel, err := filepath.Rel(begin, path)
 			if err != nil || !filepath.IsLocal(rel) {
 				continue
 			}
@@ -39,7 +65,7 @@ func (w *workspace) place(path string) (*os.Root, string, error) {
 			return root, rel, nil
 		}
 	}
-	return nil, "", &rpc.Error{Code: rpc.CodeBadParams, Message: "the path is outside of the conversation's directories"}
+	return nil, "", badParams("the path is not absolute, or outside of the conversation's directories")
 }
 
 type readParams struct {
@@ -52,62 +78,34 @@ type readResult struct {
 	Content string `json:"content"`
 }
 
-func readFile(_ context.Context, w *workspace, raw json.RawMessage) (any, error) {
-	p, err := params[readParams](raw)
+func (w *workspace) readFile(_ context.Context, p readParams) (any, error) {
+	f, err := w.file(p.Path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
-	}
-	root, rel, err := w.place(p.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	// Without waiting for whoever else has a pipe open.
-	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fileError(err)
 	}
 	defer f.Close()
-	if err := regular(f); err != nil {
-		return nil, err
-	}
 	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:
-		return nil, fileError(err)
+		return nil, err
 	case len(content) > maxFile:
 		return nil, errors.New("the file is too large")
 	case !utf8.Valid(content):
 		return nil, errors.New("the file is no text")
 	}
-	return readResult{part(string(content), p.Line, p.Limit)}, nil
+	return readResult{p.part(string(content))}, nil
 }
 
-func regular(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return fileError(err)
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is no regular file")
-	}
-	return nil
-}
-
-// part is limit lines of s from a line on.
-func part(s string, line, limit *int) string {
-	if line == nil && limit == nil {
-		return s
-	}
+// part is the lines of s that are asked for.
+func (p readParams) part(s string) string {
 	lines := strings.SplitAfter(s, "\n")
-	from, to := 0, len(lines)
-	if line != nil {
-		from = min(max(*line-1, 0), to)
+	if p.Line != nil {
+		lines = lines[min(max(*p.Line-1, 0), len(lines)):]
 	}
-	if limit != nil {
-		to = min(from+max(*limit, 0), to)
+	if p.Limit != nil {
+		lines = lines[:min(max(*p.Limit, 0), len(lines))]
 	}
-	return strings.Join(lines[from:to], "")
+	return strings.Join(lines, "")
 }
 
 type writeParams struct {
@@ -115,49 +113,22 @@ type writeParams struct {
 	Content string `json:"content"`
 }
 
-func writeFile(_ context.Context, w *workspace, raw json.RawMessage) (any, error) {
-	p, err := params[writeParams](raw)
-	if err != nil {
+func (w *workspace) writeFile(_ context.Context, p writeParams) (any, error) {
+	switch err := w.mayChange(); {
+	case err != nil:
 		return nil, err
-	}
-	if err := w.mayChange(); err != nil {
-		return nil, err
-	}
-	if cli.Touches(w.process.provider.opts.Protected, w.dirs[0], p.Path) {
-		return nil, &rpc.Error{Code: rpc.CodeBadParams, Message: "the file is ductor's own: it is not written here"}
-	}
-	if len(p.Content) > maxFile {
+	case cli.Touches(w.opts.Protected, w.dirs[0], p.Path):
+		return nil, badParams("the file is ductor's own: it is not written here")
+	case len(p.Content) > maxFile:
 		return nil, errors.New("the file is too large")
 	}
-	root, rel, err := w.place(p.Path)
+	f, err := w.file(p.Path, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
-	if err := root.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
-		return nil, fileError(err)
-	}
-	f, err := root.OpenFile(rel, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
-	if err != nil {
-		return nil, fileError(err)
-	}
-	err = regular(f)
-	if err == nil {
-		err = f.Truncate(0)
-	}
+	err = f.Truncate(0)
 	if err == nil {
 		_, err = f.WriteString(p.Content)
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, fileError(err)
-	}
-	return none{}, nil
-}
-
-// fileError says what went wrong without more of the path than the agent gave.
-func fileError(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return &rpc.Error{Code: codeNoFile, Message: "there is no such file"}
-	}
-	return err
+	return none{}, errors.Join(err, f.Close())
 }

@@ -123,7 +123,7 @@ func TestTerminals(t *testing.T) {
 	s := open(t, p, cli.Request{Dir: dir})
 	ctx := t.Context()
 	create := func(params string) (string, error) {
-		made, err := createTerminal(ctx, s.workspace, json.RawMessage(params))
+		made, err := serving((*workspace).createTerminal)(ctx, s.workspace, json.RawMessage(params))
 		if err != nil {
 			return "", err
 		}
@@ -133,18 +133,18 @@ func TestTerminals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := json.RawMessage(`{"terminalId":"` + id + `"}`)
-	if exit, err := awaitTerminal(ctx, s.workspace, raw); err != nil || *exit.(*exitStatus).Code != 3 {
+	it := terminalParams{id}
+	if exit, err := s.workspace.awaitTerminal(ctx, it); err != nil || *exit.(*exitStatus).Code != 3 {
 		t.Errorf("ended %+v, %v", exit, err)
 	}
-	if out, err := terminalOutput(ctx, s.workspace, raw); err != nil || !strings.Contains(out.(outputResult).Output, "wrong") ||
+	if out, err := s.workspace.terminalOutput(ctx, it); err != nil || !strings.Contains(out.(outputResult).Output, "wrong") ||
 		!strings.Contains(out.(outputResult).Output, filepath.Base(dir)) {
 		t.Errorf("said %+v, %v", out, err)
 	}
-	if _, err := releaseTerminal(ctx, s.workspace, raw); err != nil {
+	if _, err := s.workspace.releaseTerminal(ctx, it); err != nil {
 		t.Error(err)
 	}
-	if _, err := terminalOutput(ctx, s.workspace, raw); err == nil {
+	if _, err := s.workspace.terminalOutput(ctx, it); err == nil {
 		t.Error("a terminal that was released is there")
 	}
 	if _, err := create(`{"command":"true","cwd":"/"}`); err == nil {
@@ -154,9 +154,9 @@ func TestTerminals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw = json.RawMessage(`{"terminalId":"` + long + `"}`)
+	it = terminalParams{long}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		out, err := terminalOutput(ctx, s.workspace, raw)
+		out, err := s.workspace.terminalOutput(ctx, it)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -164,7 +164,7 @@ func TestTerminals(t *testing.T) {
 			break
 		}
 	}
-	if _, err := killTerminal(ctx, s.workspace, raw); err != nil {
+	if _, err := s.workspace.killTerminal(ctx, it); err != nil {
 		t.Error(err)
 	}
 	if _, err := create(`{"command":"sleep","args":["300"]}`); err != nil { // ended by Close, or the Host says so

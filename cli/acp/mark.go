@@ -52,7 +52,7 @@ func (s *session) mark(turn cli.TurnID, n note) error {
 		return err
 	}
 	s.mu.Lock()
-	s.marked, s.note = m, n
+	s.turn.marked, s.turn.note = m, n
 	s.mu.Unlock()
 	return nil
 }
@@ -61,10 +61,10 @@ func (s *session) mark(turn cli.TurnID, n note) error {
 // record, the question is asked once more, and the agent takes no second answer.
 func (s *session) noteAnswered(a *ask) {
 	s.mu.Lock()
-	m := s.marked
-	s.note.Answered = append(s.note.Answered, rpc.Text(a.id))
-	s.note.Sent = true
-	m.Note = s.note.String()
+	m := s.turn.marked
+	s.turn.note.Answered = append(s.turn.note.Answered, rpc.Text(a.id))
+	s.turn.note.Sent = true
+	m.Note = s.turn.note.String()
 	s.mu.Unlock()
 	if m.Turn == "" {
 		return
@@ -72,7 +72,7 @@ func (s *session) noteAnswered(a *ask) {
 	ctx, cancel := context.WithTimeout(s.process.Life(), markWait)
 	defer cancel()
 	if err := s.process.Program().Begin(ctx, m); err != nil {
-		s.provider.opts.Logger.Warn("record that a question was answered", "agent", string(s.provider.opts.Agent),
+		s.process.provider.opts.Logger.Warn("record that a question was answered", "agent", string(s.process.provider.opts.Agent),
 			"turn", string(m.Turn), "err", err)
 	}
 }

@@ -15,18 +15,14 @@ func (q Quirks) of(name string) Quirks {
 		return q
 	}
 	q.TotalUsage, q.Notices = true, true
-	if q.ExitCode == nil {
-		q.ExitCode = shellExit
-	}
+	q.Failure = shellExit
 	return q
 }
 
 var shellExitLine = regexp.MustCompile(`<shellId: \S+ completed with exit code (-?\d{1,9})>\s*$`)
 
 // shellExit finds the exit code at the end of what Copilot says of a command.
-func shellExit(output string) *int {
-	return cli.NumberIn(shellExitLine, output)
-}
+func shellExit(output string) (*int, string) { return cli.NumberIn(shellExitLine, output), "" }
 
 // What an agent of Quirks.Notices says as text of its answer.
 const (
@@ -45,7 +41,7 @@ func (r *reporter) notice(text string) bool {
 		r.held = text
 	case text == noticeRetrying:
 		r.out.DropText(r.key) // the message begins anew
-		r.talking = false
+		r.parted = true
 		r.out.Pass(cli.Status{Kind: cli.StatusRetrying})
 	case text == noticeCancelled, aboutFile(text):
 	default:
@@ -79,17 +75,10 @@ func (r *reporter) failed(used cli.Usage) (string, bool) {
 	return text, true
 }
 
-var codeInText = regexp.MustCompile(`^(\d{3}) |\(HTTP (\d{3})\)`)
+var codeInText = regexp.MustCompile(`^\d{3} |\(HTTP \d{3}\)`)
 
 // errorCode is the status of the model's API in an error text; 0 if it names none.
 func errorCode(text string) int {
-	m := codeInText.FindStringSubmatch(text)
-	if m == nil {
-		return 0
-	}
-	code, err := strconv.Atoi(m[1] + m[2])
-	if err != nil {
-		return 0
-	}
+	code, _ := strconv.Atoi(strings.Trim(codeInText.FindString(text), " (HTP)")) // 0 where there are no digits
 	return code
 }

@@ -42,11 +42,7 @@ func TestNoticesInTheAnswer(t *testing.T) {
 				case "tool":
 					u = map[string]any{"sessionUpdate": updateTool, "toolCallId": "1", "title": "Run", "status": statusDone}
 				}
-				raw, err := json.Marshal(u)
-				if err != nil {
-					t.Fatal(err)
-				}
-				reporter.update(raw)
+				said(t, reporter, u)
 			}
 			failed, _ := reporter.failed(cli.Usage{Output: c.used})
 			reporter.release()
@@ -57,11 +53,25 @@ func TestNoticesInTheAnswer(t *testing.T) {
 	}
 }
 
+// said has the reporter take an update as the agent encodes it.
+func said(t *testing.T, r *reporter, v any) {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	var u update
+	if err == nil {
+		err = json.Unmarshal(raw, &u)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.update(&u)
+}
+
 // An agent that is not known keeps its text.
 func TestTextOfOthersIsText(t *testing.T) {
 	out := turn.NewEmitter("a", time.Now, func(cli.Event) {})
 	reporter := newReporter(out, "/srv", Quirks{}.of("another"))
-	reporter.update(json.RawMessage(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Error: no"}}`))
+	said(t, reporter, map[string]any{"sessionUpdate": updateMessage, "content": block{Type: "text", Text: "Error: no"}})
 	if text, failed := reporter.failed(cli.Usage{}); failed || out.Answer() != "Error: no" {
 		t.Errorf("answer %q, failure %q", out.Answer(), text)
 	}
@@ -81,10 +91,10 @@ func TestErrorCodes(t *testing.T) {
 }
 
 func TestExitCodeOfAShell(t *testing.T) {
-	if code := shellExit("out\n<shellId: 0 completed with exit code 3>"); code == nil || *code != 3 {
+	if code, _ := shellExit("out\n<shellId: 0 completed with exit code 3>"); code == nil || *code != 3 {
 		t.Errorf("got %v", code)
 	}
-	if code := shellExit("exit code 3"); code != nil {
+	if code, _ := shellExit("exit code 3"); code != nil {
 		t.Errorf("got %d", *code)
 	}
 }

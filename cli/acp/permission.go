@@ -1,22 +1,15 @@
 package acp
 
 import (
-	"path/filepath"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"ductor/cli"
 )
-
-// Mapping is what a permission mode becomes with an agent that offers certain modes of its own.
-type Mapping struct {
-	Mode cli.PermissionMode
-	// AgentMode is the agent's own mode, an ordinary one if none fits; empty where it has neither, and stays in the
-	// one it begins in.
-	AgentMode string
-	// Cannot says in one sentence what of the mode cannot be promised; empty if nothing.
-	Cannot string
-}
 
 // agentModes are names of modes as agents have them, bare of case and punctuation, the best one first. Where edits are
 // accepted an agent asks for them: its own mode for that would let through what ductor does not.
@@ -33,25 +26,23 @@ func agentModes(mode cli.PermissionMode) []string {
 	}
 }
 
-// Permission maps a permission mode to the modes that an agent offers, given by their ids. What the agent asks
-// for is decided by ductor in any case, as verdictOn says.
-func Permission(mode cli.PermissionMode, offered []string) Mapping {
-	m := Mapping{Mode: mode}
-	if m.AgentMode = oneOf(agentModes(mode), offered); m.AgentMode != "" {
-		return m
+// modeFor gives the agent's own mode for a permission mode, of those it offers: an ordinary one if none fits, and none where it
+// has neither. cannot says in one sentence what of the permission mode cannot be promised then. What the agent asks for is
+// decided by ductor in any case, as verdictOn says.
+func modeFor(mode cli.PermissionMode, offered []string) (own, cannot string) {
+	if own = oneOf(agentModes(mode), offered); own != "" {
+		return own, ""
 	}
-	m.AgentMode = oneOf(agentModes(cli.Ask), offered) // it may be in that of an earlier turn
+	own = oneOf(agentModes(cli.Ask), offered) // it may be in that of an earlier turn
 	switch mode {
 	case cli.Plan:
-		m.Cannot = "the agent has no plan mode: what it asks for is denied, and what it does without asking is not seen"
+		return own, "the agent has no plan mode: what it asks for is denied, and what it does without asking is not seen"
 	case cli.Bypass:
-		m.Cannot = "the agent has no mode that lets everything through: what it asks for is allowed for you"
+		return own, "the agent has no mode that lets everything through: what it asks for is allowed for you"
 	case cli.Auto:
-		m.Cannot = "the agent has no mode of its own judgement: it asks as it does without a mode"
-	default:
-		m.Cannot = "the agent has no permission modes: what it asks for, and what not, is its own choice"
+		return own, "the agent has no mode of its own judgement: it asks as it does without a mode"
 	}
-	return m
+	return own, "the agent has no permission modes: what it asks for, and what not, is its own choice"
 }
 
 // oneOf is the first of the modes called so that is offered; empty if none is.
@@ -64,18 +55,52 @@ func oneOf(names, offered []string) string {
 	return ""
 }
 
+var notBare = regexp.MustCompile(`^.*[#/]|[^a-z0-9]+`)
+
 // bareMode is the name of a mode without case, punctuation and what precedes it in an address.
-func bareMode(id string) string {
-	id = id[strings.LastIndexAny(id, "#/")+1:]
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + ('a' - 'A')
-		}
-		return -1
-	}, id)
+func bareMode(id string) string { return notBare.ReplaceAllString(strings.ToLower(id), "") }
+
+// setMode puts the session into the mode that a permission mode becomes.
+func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
+	s.mu.Lock()
+	have := s.offers.mode
+	want, _ := modeFor(mode, s.offers.modes)
+	s.mu.Unlock()
+	if want == "" || want == have {
+		return nil
+	}
+	if err := s.process.call(ctx, methodSetMode, sessionParams{SessionID: string(s.id), ModeID: want}, nil); err != nil {
+		f := s.process.provider.failure(err)
+		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", want, f.Reason)
+		return f
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offers.mode = want
+	return nil
+}
+
+var _ cli.PermissionSetter = (*session)(nil)
+
+// SetPermission has the agent work in another mode from its next tool on, and decides what it asks for by that; see
+// cli.PermissionSetter. An agent whose modes are not known, or that has none for this, may do without asking what it could.
+func (s *session) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
+	s.mu.Lock()
+	running, known := s.phase == phaseRunning, oneOf(agentModes(mode), s.offers.modes) != ""
+	s.mu.Unlock()
+	switch {
+	case !running:
+		return cli.ErrNoTurn
+	case !known:
+		return fmt.Errorf("change to the mode %q: %w", mode, errors.ErrUnsupported)
+	}
+	if err := s.setMode(ctx, mode); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn.permission = mode
+	return nil
 }
 
 // verdict is what becomes of a request for permission.
@@ -103,7 +128,7 @@ const (
 // verdictOn decides on a request for permission; why is set when it is denied. A list of tools lets nothing through that
 // names one of the protected files.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
-	named := func(list []string) bool { return slices.Contains(list, t.name) || slices.Contains(list, t.kind) }
+	named := func(list []string) bool { return slices.Contains(list, t.name) || slices.Contains(list, t.ToolKind) }
 	switch {
 	case named(req.DeniedTools):
 		return verdictDeny, "this tool is not allowed here"
@@ -111,7 +136,7 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 		return verdictDeny, "this tool is not among those that are allowed here"
 	case req.Permission == cli.Bypass:
 		return verdictAllow, ""
-	case req.Permission == cli.Plan && slices.Contains([]string{kindEdit, kindDelete, kindMove, kindRun}, t.kind):
+	case req.Permission == cli.Plan && slices.Contains([]string{kindEdit, kindDelete, kindMove, kindRun}, t.ToolKind):
 		return verdictDeny, "the conversation is in plan mode"
 	case named(req.AllowedTools) && !t.names(protected, req.Dir):
 		return verdictAllow, ""
@@ -124,13 +149,5 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 // names says whether a tool names one of files, by the files it is about or in its input.
 func (t tool) names(files []string, dir string) bool {
 	about := func(path string) bool { return cli.Touches(files, dir, path) }
-	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.input)
-}
-
-// insideOf says whether path lies in dir, links resolved as far as the path exists.
-func insideOf(dir, path string) bool {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	return cli.Lies(cli.RealPath(path), cli.RealPath(dir))
+	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.Input)
 }

@@ -27,9 +27,9 @@ func TestPermissionModes(t *testing.T) {
 	cannot := map[string]bool{"copilot bypass": true}
 	for agent, offered := range agents {
 		for _, mode := range cli.PermissionModes() {
-			m := Permission(mode, offered)
-			if m.AgentMode != want[agent][mode] || (m.Cannot != "") != (offered == nil || cannot[agent+" "+string(mode)]) || m.Mode != mode {
-				t.Errorf("%s, %s: %+v, want %q", agent, mode, m, want[agent][mode])
+			own, not := modeFor(mode, offered)
+			if own != want[agent][mode] || (not != "") != (offered == nil || cannot[agent+" "+string(mode)]) {
+				t.Errorf("%s, %s: %q, %q, want %q", agent, mode, own, not, want[agent][mode])
 			}
 		}
 	}
@@ -40,8 +40,10 @@ func TestWhatIsAskedFor(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "own"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	edit := func(path string) tool { return tool{name: "write", kind: kindEdit, places: []location{{path}}} }
-	run, read := tool{name: "shell", kind: kindRun}, tool{name: "cat", kind: kindRead}
+	edit := func(path string) tool {
+		return tool{name: "write", toolCall: toolCall{ToolKind: kindEdit, Locations: []location{{path}}}}
+	}
+	run, read := tool{name: "shell", toolCall: toolCall{ToolKind: kindRun}}, tool{name: "cat", toolCall: toolCall{ToolKind: kindRead}}
 	for _, c := range []struct {
 		name string
 		req  cli.Request
@@ -58,13 +60,13 @@ func TestWhatIsAskedFor(t *testing.T) {
 		{"plan: a command, though allowed", cli.Request{Permission: cli.Plan, AllowedTools: []string{"shell"}}, run, verdictDeny},
 		{"plan: an edit", cli.Request{Permission: cli.Plan}, edit(dir + "/a"), verdictDeny},
 		{"plan: reading", cli.Request{Permission: cli.Plan}, read, verdictAsk},
-		{"plan: the plan itself", cli.Request{Permission: cli.Plan}, tool{kind: kindSwitch}, verdictAsk},
+		{"plan: the plan itself", cli.Request{Permission: cli.Plan}, tool{toolCall: toolCall{ToolKind: kindSwitch}}, verdictAsk},
 		{"accept-edits: inside, which is accepted above", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/new/a"), verdictAsk},
 		{"an edit, allowed by name", cli.Request{AllowedTools: []string{kindEdit}}, edit(dir + "/new/a"), verdictAllow},
 		{"an edit of ductor's own, though allowed", cli.Request{AllowedTools: []string{kindEdit}}, edit(dir + "/own/config.toml"), verdictAsk},
 		{"and by its input", cli.Request{AllowedTools: []string{"shell"}},
-			tool{name: "shell", kind: kindRun, input: []byte(`{"to":["` + dir + `/link"]}`)}, verdictAsk},
-		{"accept-edits: of nothing named", cli.Request{Permission: cli.AcceptEdits}, tool{kind: kindEdit}, verdictAsk},
+			tool{name: "shell", toolCall: toolCall{ToolKind: kindRun, Input: []byte(`{"to":["` + dir + `/link"]}`)}}, verdictAsk},
+		{"accept-edits: of nothing named", cli.Request{Permission: cli.AcceptEdits}, tool{toolCall: toolCall{ToolKind: kindEdit}}, verdictAsk},
 		{"accept-edits: a command", cli.Request{Permission: cli.AcceptEdits}, run, verdictAsk},
 	} {
 		c.req.Dir = dir

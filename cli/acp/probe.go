@@ -51,17 +51,17 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	}
 	s.mu.Lock()
 	var list []cli.Model
-	for _, m := range s.models {
+	for _, m := range s.offers.models {
 		list = append(list, cli.Model{
-			Agent: p.opts.Agent, ID: cli.ModelID(m.ID), Name: m.Name, Description: cli.ShortLine(m.Description), Default: m.ID == s.ownModel,
+			Agent: p.opts.Agent, ID: cli.ModelID(m.ID), Name: m.Name, Description: cli.ShortLine(m.Description), Default: m.ID == s.offers.ownModel,
 		})
 	}
 	s.mu.Unlock()
 	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
-	if list == nil {
-		return nil, errors.New("the agent offers no choice of models")
+	if list == nil { // without a name a turn has the model that the agent itself picks
+		list = []cli.Model{{Agent: p.opts.Agent, Name: "its own choice", Default: true}}
 	}
 	return list, nil
 }

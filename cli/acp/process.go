@@ -37,9 +37,11 @@ func (p *Provider) newProcess(process *shared.Process) *agentProcess {
 // Greet shakes hands with a process that was started; see shared.Server.
 func (proc *agentProcess) Greet(ctx context.Context) error {
 	o := proc.provider.opts
-	hello := initializeParams{
-		ProtocolVersion: protocolVersion, ClientInfo: clientInfo{"ductor", "ductor", "1"},
-		ClientCapabilities: capabilities{FS: fsCapabilities{!o.NoFiles, !o.NoFiles}, Terminal: !o.NoTerminals},
+	hello := map[string]any{
+		"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
+		"clientCapabilities": map[string]any{
+			"fs": map[string]bool{"readTextFile": !o.NoFiles, "writeTextFile": !o.NoFiles}, "terminal": !o.NoTerminals,
+		},
 	}
 	var reply initialized
 	if err := proc.call(ctx, methodInitialize, hello, &reply); err != nil {
@@ -76,9 +78,7 @@ type idleNote struct {
 
 // IdleNote says how the agent introduced itself; see shared.Server.
 func (proc *agentProcess) IdleNote() string {
-	hello := proc.hello
-	hello.AuthMethods = nil
-	note, err := json.Marshal(idleNote{hello})
+	note, err := json.Marshal(idleNote{proc.hello})
 	if err != nil { // strings and numbers can always be encoded
 		return ""
 	}
@@ -109,11 +109,6 @@ func (p *Provider) Keep(ctx context.Context, left cli.LeftRun) (cli.Kept, error)
 	})
 }
 
-// Shares is the process that a session for req would be put into; see cli.Sharer.
-func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.key(req)) }
-
-var _ cli.Sharer = (*Provider)(nil)
-
 // call sends a request and waits for its answer, at most as long as Options say. Errors have an *rpc.Error in their
 // chain where the agent gave one.
 func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {
@@ -133,4 +128,87 @@ func (proc *agentProcess) respond(id json.RawMessage, result any) {
 
 func (proc *agentProcess) refuse(id json.RawMessage, code int, why string) {
 	_ = proc.Peer().Refuse(id, code, why)
+}
+
+// item is something that happened in a session. One field besides at is set.
+type item struct {
+	at   int64 // the offset after its line; 0 for what is no line
+	size int   // bytes of what it holds
+
+	update    *update
+	ask       *ask
+	reply     *rpc.Message // to the prompt
+	withdrawn string       // id of a request of the agent's that it gave up
+	decided   *decided
+	rpc.Change
+	unsent error // the prompt was not sent, for this reason
+}
+
+func put(b *shared.Inbox[item], i item) { b.Put(i, i.size) }
+
+// wake leaves a token in c unless there is one.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Changed tells every session what happened to the output; see rpc.Handler.
+func (proc *agentProcess) Changed(c rpc.Change) {
+	proc.tellAll(item{at: proc.Peer().Handled(), Change: c})
+}
+
+func (proc *agentProcess) tellAll(i item) {
+	for _, s := range proc.sessions.All() {
+		s.deliver(i)
+	}
+}
+
+// Notified hands a notification to the session it is of.
+func (proc *agentProcess) Notified(m rpc.Message) {
+	switch m.Method {
+	case methodUpdate:
+		var p updateParams
+		if json.Unmarshal(m.Params, &p) != nil {
+			return
+		}
+		if s, ok := proc.sessions.Of(cli.AgentSessionID(p.SessionID)); ok {
+			s.deliver(item{at: m.End, size: len(m.Params), update: &p.Update})
+		}
+	case methodCancelRequest:
+		var p cancelRequestParams
+		if json.Unmarshal(m.Params, &p) == nil {
+			proc.tellAll(item{at: m.End, withdrawn: rpc.Text(p.RequestID)})
+		}
+	}
+}
+
+// Requested takes a request: for permission, or for what is served to the agent.
+func (proc *agentProcess) Requested(m rpc.Message) bool {
+	if m.Method == methodAsk {
+		proc.asked(m)
+		return true
+	}
+	serve := proc.provider.opts.service(m.Method)
+	if serve != nil {
+		proc.serveRequest(m, serve)
+	}
+	return serve != nil
+}
+
+// asked takes a request for permission.
+func (proc *agentProcess) asked(m rpc.Message) {
+	var p askParams
+	if err := json.Unmarshal(m.Params, &p); err != nil {
+		proc.refuse(m.ID, rpc.CodeBadParams, "the request cannot be read")
+		return
+	}
+	if proc.State() == shared.Detached { // the next process answers it
+		return
+	}
+	s, ok := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
+	if !ok || !s.deliver(item{at: m.End, ask: &ask{id: m.ID, params: p, raw: m.Params}}) {
+		proc.respond(m.ID, cancelled())
+	}
 }

@@ -3,8 +3,14 @@ package acp
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,14 +78,14 @@ type Quirks struct {
 	InputOf func(Wish) json.RawMessage
 	// KindOf sorts an error of the agent; UnknownFailure leaves it to this package. Nil does.
 	KindOf func(code int, text string) cli.FailureKind
-	// ExitCode finds a command's exit code in its output; nil knows none.
-	ExitCode func(output string) *int
+	// Failure finds in a command's output its exit code, or why it failed; nil finds none.
+	Failure func(output string) (code *int, why string)
 }
 
 // Wish is what an agent says of a tool that it asks for.
 type Wish struct {
 	Tool, Kind, Title string
-	Words             string // the text that goes with it
+	Text              string // that goes with it
 	Changes           int    // how many files it shows changes of
 }
 
@@ -90,11 +96,14 @@ type Provider struct {
 	pool *shared.Pool[*agentProcess]
 
 	mu      sync.Mutex
-	opened  bool     // a session was
-	offered []string // the modes it had
+	offered []string // the modes of the session that was opened last; nil before the first
 }
 
-var _ cli.Provider = (*Provider)(nil)
+var (
+	_ cli.Provider = (*Provider)(nil)
+	_ cli.Limited  = (*Provider)(nil)
+	_ cli.Sharer   = (*Provider)(nil)
+)
 
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
@@ -156,4 +165,73 @@ func (p *Provider) env(req cli.Request) []string {
 		extra = p.opts.ExtraEnv(req)
 	}
 	return cli.AtHome(p.opts.ChildEnv(req, nil, extra), req.Home, p.opts.HomeVars...)
+}
+
+// key is a digest of what binds a process: its command line, its environment and the directory it works in, from
+// where agents read settings of a project. Requests with the same key share a process.
+func (p *Provider) key(req cli.Request) string {
+	return digest(p.opts.Path, p.argv(req), p.env(req), req.Dir)
+}
+
+// settings is a digest of what binds a session: a request with another needs another session.
+func (p *Provider) settings(req cli.Request) string {
+	return digest(p.key(req), req.AddDirs, req.MCPConfig)
+}
+
+func digest(parts ...any) string {
+	all, err := json.Marshal(parts)
+	if err != nil { // strings can always be encoded
+		return ""
+	}
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:16])
+}
+
+func checkDirs(req cli.Request) error {
+	for _, dir := range append([]string{req.Dir}, req.AddDirs...) {
+		if !filepath.IsAbs(dir) {
+			return fmt.Errorf("the directory %q is no absolute path", dir)
+		}
+	}
+	return nil
+}
+
+// mcpServers reads a list of MCP servers as the protocol has it: JSON, or the path of a file with it.
+func mcpServers(config string) ([]json.RawMessage, error) {
+	servers, raw := []json.RawMessage{}, []byte(config)
+	if strings.TrimSpace(config) == "" {
+		return servers, nil
+	}
+	if filepath.IsAbs(config) {
+		var err error
+		if raw, err = os.ReadFile(config); err != nil {
+			return nil, fmt.Errorf("read the MCP configuration: %w", err)
+		}
+	}
+	if err := json.Unmarshal(raw, &servers); err != nil {
+		return nil, fmt.Errorf("read the MCP configuration: %w", err)
+	}
+	return servers, nil
+}
+
+// Shares is the process that a session for req would be put into; see cli.Sharer.
+func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.key(req)) }
+
+// Cannot says what of a permission mode the agent does not do, by the modes it offered in the last session that it
+// opened; see cli.Limited.
+func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.offered == nil {
+		return ""
+	}
+	_, cannot := modeFor(permission, p.offered)
+	return cannot
+}
+
+// offers records which modes the agent offers.
+func (p *Provider) offers(modes []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.offered = modes
 }

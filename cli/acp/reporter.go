@@ -1,7 +1,7 @@
 package acp
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 
 	"ductor/cli"
@@ -14,9 +14,9 @@ type reporter struct {
 	dir    string
 	quirks Quirks
 
-	tools   map[cli.ToolID]*tool
-	block   int // counts the messages that tools part
-	talking bool
+	tools   map[string]*tool
+	block   int    // counts the messages that tools part
+	parted  bool   // what is said next begins a message
 	key     string // of the message at hand
 	held    string // a chunk that may be an error
 	calls   int    // of the model, as far as the agent tells of them
@@ -24,145 +24,103 @@ type reporter struct {
 	plan    string // the last status of the plan
 	ran     bool   // a tool was
 	denials []cli.Denial
-	unread  int
 }
 
 func newReporter(out *turn.Emitter, dir string, quirks Quirks) *reporter {
-	return &reporter{out: out, dir: dir, quirks: quirks, tools: map[cli.ToolID]*tool{}}
-}
-
-func readUpdate(raw json.RawMessage) (update, bool) {
-	var u update
-	return u, len(raw) > 0 && json.Unmarshal(raw, &u) == nil && u.Kind != ""
+	return &reporter{out: out, dir: dir, quirks: quirks, tools: map[string]*tool{}, parted: true}
 }
 
 // update takes one update. Kinds that are not known mean nothing to us.
-func (r *reporter) update(raw json.RawMessage) {
-	u, ok := readUpdate(raw)
-	if !ok {
-		r.unread++
-		return
-	}
+func (r *reporter) update(u *update) {
+	text := u.Content.text()
 	switch u.Kind {
 	case updateMessage:
-		r.text(u)
+		if text != "" && !(r.quirks.Notices && r.notice(text)) {
+			r.say(u.MessageID, text)
+		}
 	case updateUsage:
 		r.calls++
 	case updateThought:
 		r.release()
-		r.out.Thinking(chunkText(u.Content))
+		r.out.Thinking(text)
 	case updateTool, updateToolNow:
-		r.tool(u)
+		r.tool(u.toolCall)
 	case updatePlan:
-		r.planned(u.Entries)
+		r.planned(u)
 	case updateMode:
 		r.mode = u.ModeID
 	}
 }
 
-func chunkText(raw json.RawMessage) string {
-	var b block
-	if json.Unmarshal(raw, &b) != nil {
-		return ""
-	}
-	return b.words()
-}
-
-func (r *reporter) text(u update) {
-	text := chunkText(u.Content)
-	if text == "" || r.quirks.Notices && r.notice(text) {
-		return
-	}
-	r.say(u.MessageID, text)
-}
-
 // say tells a piece of the message called id; an agent that names none begins another after each tool.
 func (r *reporter) say(id, text string) {
-	if !r.talking {
-		r.talking = true
+	if r.parted {
+		r.parted = false
 		r.block++
 	}
-	r.key = id
-	if id == "" {
-		r.key = fmt.Sprint("message ", r.block)
-	}
+	r.key = cmp.Or(id, fmt.Sprint("message ", r.block))
 	r.out.Text(r.key, text)
 }
 
 // tool takes a tool call or news of one.
-func (r *reporter) tool(u update) {
-	if u.ID == "" {
-		r.unread++
+func (r *reporter) tool(c toolCall) {
+	if c.ID == "" {
 		return
-	}
-	call := r.call(u.ID)
-	var content []toolContent
-	if len(u.Content) > 0 && json.Unmarshal(u.Content, &content) != nil {
-		r.unread++
 	}
 	r.release()
-	call.take(u.toolCall, content, r.quirks.ToolName)
-	if call.refused || call.ended {
+	t := r.call(c)
+	if t.phase == toolRefused || t.phase == toolEnded {
 		return
 	}
-	r.start(call)
-	if u.Status != nil && (*u.Status == statusDone || *u.Status == statusFailed) {
-		r.end(call, *u.Status)
+	r.start(t)
+	if c.Status == statusDone || c.Status == statusFailed {
+		r.end(t, c.Status)
 	}
 }
 
-func (r *reporter) call(id string) *tool {
-	call := r.tools[cli.ToolID(id)]
-	if call == nil {
-		call = &tool{id: cli.ToolID(id)}
-		r.tools[call.id] = call
+// call finds what is known of a tool call, and adds what the agent says of it.
+func (r *reporter) call(c toolCall) *tool {
+	t := r.tools[c.ID]
+	if t == nil {
+		t = &tool{toolCall: toolCall{ID: c.ID}}
+		r.tools[c.ID] = t
 	}
-	return call
+	t.take(c, r.quirks.ToolName)
+	return t
 }
 
-func (r *reporter) start(call *tool) {
-	if call.started {
+func (r *reporter) start(t *tool) {
+	if t.phase != toolNamed {
 		return
 	}
-	r.talking, call.started, r.ran = false, true, true
-	r.out.ToolStart(call.begun())
+	r.parted, r.ran, t.phase = true, true, toolRuns
+	r.out.ToolStart(t.began())
 }
 
-func (r *reporter) end(call *tool, status string) {
-	call.ended = true
+func (r *reporter) end(t *tool, status string) {
+	t.phase = toolEnded
 	if status == statusDone {
-		for _, change := range call.changes(r.dir) {
+		for _, change := range t.changes(r.dir) {
 			r.out.Pass(change)
 		}
 	}
-	r.out.ToolEnd(call.over(status, r.quirks.ExitCode))
-}
-
-// asked takes what a request for permission says of its tool.
-func (r *reporter) asked(a *ask) {
-	a.tool = r.call(a.params.ToolCall.ID)
-	var content []toolContent
-	if len(a.params.ToolCall.Content) > 0 && json.Unmarshal(a.params.ToolCall.Content, &content) != nil {
-		r.unread++
-	}
-	a.tool.take(a.params.ToolCall.toolCall, content, r.quirks.ToolName)
+	r.out.ToolEnd(t.over(status, r.quirks.Failure))
 }
 
 // deny records that a tool was not allowed. One that was shown already is ended.
-func (r *reporter) deny(call *tool, why string) {
-	begun := call.begun()
-	r.denials = append(r.denials, cli.Denial{Tool: begun.Name, Title: begun.Title, Reason: why})
-	call.refused = true
-	if call.started && !call.ended {
-		call.ended = true
-		r.out.ToolEnd(cli.ToolEnded{ID: call.id, Err: "not allowed"})
+func (r *reporter) deny(t *tool, why string) {
+	began := t.began()
+	r.denials = append(r.denials, cli.Denial{Tool: began.Name, Title: began.Title, Reason: why})
+	if t.phase == toolRuns {
+		r.out.ToolEnd(cli.ToolEnded{ID: began.ID, Err: "not allowed"})
 	}
+	r.parted, t.phase = true, toolRefused
 }
 
 // planned tells how far the agent's plan is.
-func (r *reporter) planned(entries []planEntry) {
+func (r *reporter) planned(u *update) {
 	done, next := 0, ""
-	for _, e := range entries {
+	for _, e := range u.Entries {
 		switch {
 		case e.Status == statusDone:
 			done++
@@ -170,8 +128,8 @@ func (r *reporter) planned(entries []planEntry) {
 			next = e.Content
 		}
 	}
-	line := cli.ShortLine(fmt.Sprintf("plan %d/%d %s", done, len(entries), next))
-	if len(entries) == 0 || line == r.plan {
+	line := cli.ShortLine(fmt.Sprintf("plan %d/%d %s", done, len(u.Entries), next))
+	if len(u.Entries) == 0 || line == r.plan {
 		return
 	}
 	r.plan = line

@@ -2,11 +2,9 @@ package acp
 
 import (
 	"bytes"
-	"strings"
+	"encoding/json"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
@@ -14,7 +12,7 @@ import (
 )
 
 // No updates make the reporter break the contract.
-func FuzzTeller(f *testing.F) {
+func FuzzReporter(f *testing.F) {
 	f.Add([]byte(`{"sessionUpdate":"tool_call","toolCallId":"a","title":"x","kind":"edit","content":[{"type":"diff","path":"/d/a","newText":"y"}]}` + "\n" +
 		`{"sessionUpdate":"tool_call_update","toolCallId":"a","status":"completed"}` + "\n" +
 		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}` + "\n" +
@@ -25,7 +23,10 @@ func FuzzTeller(f *testing.F) {
 		out.Session("s", "m")
 		reporter := newReporter(out, "/d", Quirks{})
 		for line := range bytes.Lines(raw) {
-			reporter.update(bytes.TrimSpace(line))
+			var u update
+			if json.Unmarshal(line, &u) == nil {
+				reporter.update(&u)
+			}
 		}
 		out.Finish(cli.Result{})
 		clitest.Keeps(t, events)
@@ -36,36 +37,14 @@ func TestDiff(t *testing.T) {
 	for _, c := range []struct{ before, after, want string }{
 		{"", "", ""},
 		{"a\n", "a\n", ""},
-		{"", "one\n", "@@ -0,0 +1,1 @@\n+one\n"},
-		{"one\n", "", "@@ -1,1 +0,0 @@\n-one\n"},
+		{"", "one\n", "@@ -0,0 +1 @@\n+one\n"},
+		{"one\n", "", "@@ -1 +0,0 @@\n-one\n"},
 		{"a\nb\nc\n", "a\nB\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"},
-		{"a", "a\n", "@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n"},
+		{"a", "a\n", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"},
 		{"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\n5\n6\n7\n8\n", "@@ -6,4 +6,3 @@\n 6\n 7\n 8\n-9\n"},
 	} {
-		if got := unified(c.before, c.after); got != c.want {
+		if got := (toolContent{OldText: &c.before, NewText: c.after}).diff(); got != c.want {
 			t.Errorf("from %q to %q:\n%s\nwant\n%s", c.before, c.after, got, c.want)
 		}
 	}
-}
-
-// The lines of a comparison that are not new make the old text, and those that are not old the new one.
-func TestDiffLaw(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.Custom(func(t *rapid.T) string {
-			return strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "d"}), 0, 12).Draw(t, "lines"), "")
-		})
-		before, after := text.Draw(t, "before"), text.Draw(t, "after")
-		var old, now strings.Builder
-		for _, e := range compare(splitLines(before), splitLines(after)) {
-			if e.sign != '+' {
-				old.WriteString(e.line)
-			}
-			if e.sign != '-' {
-				now.WriteString(e.line)
-			}
-		}
-		if old.String() != before || now.String() != after {
-			t.Fatalf("%q and %q become %q and %q", before, after, old.String(), now.String())
-		}
-	})
 }

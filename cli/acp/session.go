@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,41 +18,55 @@ const (
 	byeWait      = 500 * time.Millisecond // for session/close to be answered
 )
 
+// phase is what a session does, and whether it takes a turn.
+type phase string
+
+// The phases of a session.
+const (
+	phaseOpening  phase = "opening"  // what comes waits in its inbox
+	phaseNew      phase = "new"      // it was made, and had no turn yet
+	phaseIdle     phase = "idle"     // it takes a turn
+	phaseRunning  phase = "running"  // a turn takes what comes
+	phaseBroken   phase = "broken"   // it takes no turn: what it started may run, or what its agent offers is not known
+	phaseLeft     phase = "left"     // its turn was detached: the next process reads what comes
+	phaseDetached phase = "detached" // and so was the session
+	phaseClosed   phase = "closed"
+)
+
 // session is one of the agent's sessions.
 //
 // Turn and Fits are for one goroutine at a time, as cli.Session says; the rest is safe at any time.
 type session struct {
 	process   *agentProcess
-	provider  *Provider
 	id        cli.AgentSessionID
-	settings  settings
-	begin     cli.AgentSessionID // the session it was opened to resume
-	workspace *workspace         // what is served to the agent
+	settings  string
+	workspace *workspace // what is served to the agent
 	inbox     *shared.Inbox[item]
-	login     string   // the method to log in by; empty for none
 	adopted   *adopted // the turn to resume; nil once it began, and for sessions of our own
 
 	mu         sync.Mutex
-	listening  bool // a turn takes what comes
-	closed     bool
-	detached   bool
-	unusable   bool // what it started may still run
-	foreign    bool // it is from Adopt, and what it offers is not known
-	turns      int
-	modes      []modeInfo
-	mode       string
-	switched   cli.PermissionMode // in the middle of the turn that runs; empty: as it was asked for
-	models     []modelInfo
-	model      string
-	ownModel   string // the agent's choice
+	phase      phase
+	offers     offers
 	instructed string // the instructions it was given
 	totals     cli.Usage
-	asks       map[cli.ApprovalID]*ask
-	marked     cli.Mark // of the turn that runs
+	turn       turnState
+}
+
+// offers is what an agent lets choose in a session, and what is chosen.
+type offers struct {
+	modes    []string
+	mode     string
+	models   []modelInfo
+	model    string
+	ownModel string // the agent's choice
+}
+
+// turnState is what is known of the turn that runs.
+type turnState struct {
+	permission cli.PermissionMode // that counts now
+	asks       map[cli.ApprovalID]*ask // that wait for a user
+	marked     cli.Mark
 	note       note
-	detaching  bool          // its turn was detached
-	heard      chan struct{} // a token when something was said between turns
-	offered    chan struct{} // closed when the agent listed its commands
 }
 
 var (
@@ -59,15 +74,10 @@ var (
 	_ cli.Decider = (*session)(nil)
 )
 
-func blankSession(proc *agentProcess, req cli.Request) *session {
-	login := ""
-	if method := proc.provider.opts.Quirks.AuthMethod; method != nil {
-		login = method(req)
-	}
-	return &session{login: login,
-		process: proc, provider: proc.provider, settings: proc.provider.settingsOf(req), begin: req.Resume,
-		workspace: newWorkspace(proc, req), inbox: shared.NewInbox[item](), asks: map[cli.ApprovalID]*ask{},
-		heard: make(chan struct{}, 1), offered: make(chan struct{}),
+func newSession(proc *agentProcess, req cli.Request) *session {
+	return &session{
+		process: proc, settings: proc.provider.settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
+		inbox: shared.NewInbox[item](),
 	}
 }
 
@@ -78,111 +88,123 @@ func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*ses
 	if err != nil {
 		return nil, cli.Failf(cli.Refused, agent, "%v", err)
 	}
-	s := blankSession(proc, req)
-	params := newParams{Dir: req.Dir, MCP: servers}
+	s := newSession(proc, req)
+	params := sessionParams{Dir: req.Dir, MCP: servers}
 	if proc.caps.Session.Dirs != nil {
 		params.Dirs = req.AddDirs
 	}
-	if req.Resume != "" {
-		err = s.load(ctx, params, req.Resume)
-	} else {
-		err = s.make(ctx, params)
+	switch {
+	case req.Resume != "":
+		err = s.load(ctx, params, req)
+	default:
+		err = s.make(ctx, params, req)
 	}
 	if err != nil {
 		proc.sessions.Remove(s.id, s)
-		s.workspace.close()
+		_ = s.workspace.close() // why it did not open is the better error
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *session) make(ctx context.Context, params newParams) error {
-	var made newSession
-	if err := s.opening(ctx, methodNew, params, &made); err != nil {
-		return s.provider.failure(err)
+func (s *session) make(ctx context.Context, params sessionParams, req cli.Request) error {
+	made, err := s.request(ctx, methodNew, params, req)
+	if err != nil {
+		return s.process.provider.failure(err)
 	}
 	if made.SessionID == "" {
-		return cli.Failf(cli.BadOutput, s.provider.opts.Agent, "it gave a session without an id")
+		return cli.Failf(cli.BadOutput, s.process.provider.opts.Agent, "it gave a session without an id")
 	}
-	s.learn(made)
-	s.provider.offers(s.modes)
+	s.opened(made, phaseNew)
+	s.process.provider.offers(s.offers.modes)
 	return s.register(cli.AgentSessionID(made.SessionID))
 }
 
-// opening makes or loads a session, after a log-in where the agent wants one that needs no user.
-func (s *session) opening(ctx context.Context, method string, params newParams, result *newSession) error {
-	err := s.process.call(ctx, method, params, result)
+// request makes or loads a session, after a log-in where the agent wants one that needs no user.
+func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession, err error) {
+	err = s.process.call(ctx, method, params, &got)
 	var refused *rpc.Error
-	if !errors.As(err, &refused) || refused.Code != codeNoAuth || s.login == "" {
-		return err
+	if !errors.As(err, &refused) || refused.Code != codeNoAuth || s.process.quirks.AuthMethod == nil {
+		return got, err
 	}
-	if failed := s.process.call(ctx, methodLogin, loginParams{s.login}, nil); failed != nil {
-		return err
+	login := s.process.quirks.AuthMethod(req)
+	if login == "" || s.process.call(ctx, methodLogin, sessionParams{MethodID: login}, nil) != nil {
+		return got, err
 	}
-	return s.process.call(ctx, method, params, result)
+	return got, s.process.call(ctx, method, params, &got)
 }
 
 // load resumes a session of a process that ended. It reports nothing of what the agent replays.
-func (s *session) load(ctx context.Context, params newParams, id cli.AgentSessionID) error {
-	agent, caps := s.provider.opts.Agent, s.process.caps
+func (s *session) load(ctx context.Context, params sessionParams, req cli.Request) error {
+	p, caps := s.process.provider, s.process.caps
 	method := methodLoad
 	switch {
 	case caps.Session.Resume != nil:
 		method = methodResume
 	case !caps.Load:
-		return cli.Failf(cli.ResumeFailed, agent, "it cannot go on with a session once its process has ended")
+		return cli.Failf(cli.ResumeFailed, p.opts.Agent, "it cannot go on with a session once its process has ended")
 	}
-	if err := s.register(id); err != nil {
+	if err := s.register(req.Resume); err != nil {
 		return err
 	}
-	params.SessionID = string(id)
-	var loaded newSession
-	if err := s.opening(ctx, method, params, &loaded); err != nil {
-		f := s.provider.failure(err)
+	params.SessionID = string(req.Resume)
+	loaded, err := s.request(ctx, method, params, req)
+	if err != nil {
+		f := p.failure(err)
 		var refused *rpc.Error
 		if errors.As(err, &refused) && f.Kind != cli.NotLoggedIn {
 			f.Kind = cli.ResumeFailed
 		}
 		return f
 	}
-	s.learn(loaded)
-	if loaded.Modes != nil { // some tell them of new sessions only
-		s.provider.offers(loaded.Modes.Available)
-	}
 	if method == methodLoad && s.process.quirks.LateHistory {
-		s.awaitHistory(ctx)
+		s.passHistory(ctx)
+	}
+	s.opened(loaded, phaseIdle)
+	if loaded.Modes != nil { // some tell them of new sessions only
+		p.offers(s.offers.modes)
 	}
 	return nil
 }
 
-// awaitHistory waits until a session that was loaded is replayed.
-func (s *session) awaitHistory(ctx context.Context) {
+// passHistory waits until a session that was loaded is replayed, which its agent ends with a list of commands.
+func (s *session) passHistory(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()
+	quiet := time.NewTimer(historyQuiet)
+	defer quiet.Stop()
 	for {
-		quiet := time.NewTimer(historyQuiet)
 		select {
-		case <-s.heard:
-			quiet.Stop()
-			continue
+		case <-s.inbox.Ready():
+			quiet.Reset(historyQuiet)
+			items, _ := s.inbox.Take()
+			if slices.ContainsFunc(items, func(i item) bool { return i.update != nil && i.update.Kind == updateOffers }) {
+				return
+			}
 		case <-quiet.C:
-		case <-s.offered:
+			return
 		case <-s.process.Peer().Ended():
+			return
 		case <-ctx.Done():
+			return
 		}
-		quiet.Stop()
-		return
 	}
 }
 
-func (s *session) learn(n newSession) {
+// opened takes what the agent offers, and drops what it said until now.
+func (s *session) opened(got gotSession, to phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.Modes != nil {
-		s.modes, s.mode = n.Modes.Available, n.Modes.Current
+	s.phase, s.offers.modes = to, []string{}
+	_, _ = s.inbox.Take()
+	if got.Modes != nil {
+		s.offers.mode = got.Modes.Current
+		for _, m := range got.Modes.Available {
+			s.offers.modes = append(s.offers.modes, m.ID)
+		}
 	}
-	if n.Models != nil {
-		s.models, s.model, s.ownModel = n.Models.Available, n.Models.Current, n.Models.Current
+	if got.Models != nil {
+		s.offers.models, s.offers.model, s.offers.ownModel = got.Models.Available, got.Models.Current, got.Models.Current
 	}
 }
 
@@ -190,7 +212,7 @@ func (s *session) learn(n newSession) {
 func (s *session) register(id cli.AgentSessionID) error {
 	s.id = id
 	if !s.process.sessions.Add(id, s) {
-		return cli.Failf(cli.Refused, s.provider.opts.Agent, "another conversation uses this session")
+		return cli.Failf(cli.Refused, s.process.provider.opts.Agent, "another conversation uses this session")
 	}
 	return nil
 }
@@ -199,95 +221,100 @@ func (s *session) register(id cli.AgentSessionID) error {
 func (s *session) deliver(i item) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.detached || s.detaching: // the next process reads it
+	switch s.phase {
+	case phaseLeft, phaseDetached: // the next process reads it
 		return true
-	case s.closed:
-		return false
-	case s.listening:
+	case phaseRunning:
 		put(s.inbox, i)
 		return true
+	case phaseOpening:
+		put(s.inbox, i)
+	default:
+		s.between(i)
 	}
-	s.between(i)
 	return i.ask == nil
 }
 
 // between takes what comes while no turn runs. mu is held.
 func (s *session) between(i item) {
-	wake(s.heard)
-	u, ok := readUpdate(i.update)
-	if !ok {
-		return
-	}
-	switch u.Kind {
-	case updateMode:
-		s.mode = u.ModeID
-	case updateOffers:
-		select {
-		case <-s.offered:
-		default:
-			close(s.offered)
-		}
+	if i.update != nil && i.update.Kind == updateMode {
+		s.offers.mode = i.update.ModeID
 	}
 }
 
 // Fits says whether the session can take req as it is.
 func (s *session) Fits(req cli.Request) bool {
-	want := s.provider.settingsOf(req)
+	want := s.process.provider.settings(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.detached || s.foreign || !s.settings.equal(want) {
-		return false
+	switch s.phase {
+	case phaseNew:
+		return s.settings == want && (req.Resume == "" || req.Resume == s.id)
+	case phaseIdle, phaseRunning:
+		return s.settings == want && req.Resume == s.id
 	}
-	if s.turns == 0 {
-		return req.Resume == s.begin || req.Resume == s.id
-	}
-	return req.Resume == s.id
+	return false
 }
 
 // Info says what is running.
 func (s *session) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := cli.SessionInfo{Agent: s.provider.opts.Agent, Mode: cli.Live, AgentSessionID: s.id}
-	if !s.closed && !s.detached {
-		info.PID, info.Alive = s.process.Program().PID(), s.process.Alive() && !s.unusable && !s.foreign
+	info := cli.SessionInfo{Agent: s.process.provider.opts.Agent, Mode: cli.Live, AgentSessionID: s.id}
+	switch s.phase {
+	case phaseNew, phaseIdle:
+		info.Alive = s.process.Alive()
+	case phaseDetached, phaseClosed:
+		return info
 	}
+	info.PID = s.process.Program().PID()
 	return info
 }
 
 // Close ends the session, and with the last one the process and everything it started.
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
-	closed, detached, unusable := s.closed, s.detached, s.unusable
-	s.closed = true
+	was := s.phase
+	if was != phaseDetached {
+		s.phase = phaseClosed
+	}
 	s.mu.Unlock()
-	if closed || detached {
-		return nil
-	}
 	how := shared.Closed
-	if unusable {
+	switch was {
+	case phaseClosed, phaseDetached:
+		return nil
+	case phaseRunning, phaseBroken:
 		how = shared.Broken
-	}
-	if !unusable && !s.process.Alone() && s.process.caps.Session.Close != nil {
-		bye, cancel := context.WithTimeout(ctx, byeWait)
-		defer cancel()
-		if err := s.process.call(bye, methodClose, sessionParams{string(s.id)}, nil); err != nil {
-			s.provider.opts.Logger.Debug("a session was not closed by its agent", "agent", string(s.provider.opts.Agent), "err", err)
-		}
+	default:
+		s.sayGoodbye(ctx)
 	}
 	err := errors.Join(s.workspace.close(), s.process.Leave(ctx, how))
 	s.process.sessions.Remove(s.id, s)
 	return err
 }
 
+// sayGoodbye has an agent that serves other sessions too close this one.
+func (s *session) sayGoodbye(ctx context.Context) {
+	if s.process.Alone() || s.process.caps.Session.Close == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, byeWait)
+	defer cancel()
+	if err := s.process.call(ctx, methodClose, sessionParams{SessionID: string(s.id)}, nil); err != nil {
+		o := s.process.provider.opts
+		o.Logger.Debug("a session was not closed by its agent", "agent", string(o.Agent), "err", err)
+	}
+}
+
 // Detach leaves the session to the next process, and with the last session also the agent's process.
 func (s *session) Detach() {
 	s.mu.Lock()
-	gone := s.closed || s.detached
-	s.detached = true
+	was := s.phase
+	if was != phaseClosed {
+		s.phase = phaseDetached
+	}
 	s.mu.Unlock()
-	if gone {
+	if was == phaseClosed || was == phaseDetached {
 		return
 	}
 	// The agentProcess keeps the session: the next process answers what the agent asks for in it now.

@@ -2,17 +2,16 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"ductor/cli"
-	"ductor/cli/rpc"
 )
 
 const (
@@ -36,37 +35,37 @@ type terminal struct {
 type createParams struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
-	Env     []pair   `json:"env"`
-	Dir     string   `json:"cwd"`
-	Limit   *int     `json:"outputByteLimit"`
+	Env     []struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	} `json:"env"`
+	Dir   string `json:"cwd"`
+	Limit *int   `json:"outputByteLimit"`
 }
 
 type terminalParams struct {
 	ID string `json:"terminalId"`
 }
 
-func createTerminal(ctx context.Context, w *workspace, raw json.RawMessage) (any, error) {
-	p, err := params[createParams](raw)
-	if err != nil {
-		return nil, err
-	}
+func (w *workspace) createTerminal(ctx context.Context, p createParams) (any, error) {
 	if err := w.mayChange(); err != nil {
 		return nil, err
 	}
 	if p.Dir == "" {
 		p.Dir = w.dirs[0]
 	}
-	if !w.inside(p.Dir) {
-		return nil, &rpc.Error{Code: rpc.CodeBadParams, Message: "the directory is outside of the conversation's directories"}
+	inside := func(dir string) bool { return cli.Lies(cli.RealPath(p.Dir), cli.RealPath(dir)) }
+	if !filepath.IsAbs(p.Dir) || !slices.ContainsFunc(w.dirs, inside) {
+		return nil, badParams("the directory is outside of the conversation's directories")
 	}
-	env := w.env
+	env := slices.Clone(w.env)
 	for _, v := range p.Env {
-		env = append(env[:len(env):len(env)], v.Name+"="+v.Value)
+		env = append(env, v.Name+"="+v.Value)
 	}
 	// The shell only joins standard error to the output; the command is no text to it.
-	process, err := w.process.provider.opts.Launcher.Start(ctx, cli.Command{
+	process, err := w.opts.Launcher.Start(ctx, cli.Command{
 		Path: "/bin/sh", Args: append([]string{"-c", `exec "$@" 2>&1`, "sh", p.Command}, p.Args...), Dir: p.Dir, Env: env,
-		For: cli.Purpose{Agent: w.process.provider.opts.Agent},
+		For: cli.Purpose{Agent: w.opts.Agent},
 	})
 	if err != nil {
 		return nil, err
@@ -84,16 +83,6 @@ func createTerminal(ctx context.Context, w *workspace, raw json.RawMessage) (any
 	return terminalParams{id}, nil
 }
 
-// inside says whether a directory lies in those of the session.
-func (w *workspace) inside(dir string) bool {
-	for _, d := range w.dirs {
-		if filepath.IsAbs(dir) && insideOf(d, dir) {
-			return true
-		}
-	}
-	return false
-}
-
 func (w *workspace) enter(t *terminal) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,18 +95,14 @@ func (w *workspace) enter(t *terminal) (string, error) {
 	return id, nil
 }
 
-func (w *workspace) find(raw json.RawMessage) (*terminal, string, error) {
-	p, err := params[terminalParams](raw)
-	if err != nil {
-		return nil, "", err
-	}
+// find gives a terminal, until it is released.
+func (w *workspace) find(p terminalParams) (*terminal, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := w.terminals[p.ID]
-	if t == nil {
-		return nil, "", &rpc.Error{Code: rpc.CodeBadParams, Message: "there is no such terminal"}
+	if t := w.terminals[p.ID]; t != nil {
+		return t, nil
 	}
-	return t, p.ID, nil
+	return nil, badParams("there is no such terminal")
 }
 
 func (t *terminal) pump() {
@@ -142,7 +127,7 @@ func (t *terminal) keep(data []byte) {
 		for cut < len(t.output) && !utf8.RuneStart(t.output[cut]) {
 			cut++
 		}
-		t.output, t.truncated = append([]byte(nil), t.output[cut:]...), true
+		t.output, t.truncated = slices.Clone(t.output[cut:]), true
 	}
 }
 
@@ -157,8 +142,8 @@ type outputResult struct {
 	Exit      *exitStatus `json:"exitStatus,omitempty"`
 }
 
-func terminalOutput(_ context.Context, w *workspace, raw json.RawMessage) (any, error) {
-	t, _, err := w.find(raw)
+func (w *workspace) terminalOutput(_ context.Context, p terminalParams) (any, error) {
+	t, err := w.find(p)
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +168,8 @@ func (t *terminal) exit() *exitStatus {
 	return &exitStatus{Code: &e.Code}
 }
 
-func awaitTerminal(ctx context.Context, w *workspace, raw json.RawMessage) (any, error) {
-	t, _, err := w.find(raw)
+func (w *workspace) awaitTerminal(ctx context.Context, p terminalParams) (any, error) {
+	t, err := w.find(p)
 	if err != nil {
 		return nil, err
 	}
@@ -198,21 +183,21 @@ func awaitTerminal(ctx context.Context, w *workspace, raw json.RawMessage) (any,
 	return t.exit(), nil
 }
 
-func killTerminal(_ context.Context, w *workspace, raw json.RawMessage) (any, error) {
-	t, _, err := w.find(raw)
+func (w *workspace) killTerminal(_ context.Context, p terminalParams) (any, error) {
+	t, err := w.find(p)
 	if err != nil {
 		return nil, err
 	}
 	return none{}, t.stop()
 }
 
-func releaseTerminal(_ context.Context, w *workspace, raw json.RawMessage) (any, error) {
-	t, id, err := w.find(raw)
+func (w *workspace) releaseTerminal(_ context.Context, p terminalParams) (any, error) {
+	t, err := w.find(p)
 	if err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
-	delete(w.terminals, id)
+	delete(w.terminals, p.ID)
 	w.mu.Unlock()
 	return none{}, t.close()
 }

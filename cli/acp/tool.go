@@ -1,115 +1,95 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	udiff "github.com/aymanbagabas/go-udiff"
 
 	"ductor/cli"
 )
 
 const maxTitle = 200
 
+// toolPhase says how far a tool call is.
+type toolPhase string
+
+// The phases of a tool call.
+const (
+	toolNamed   toolPhase = ""        // it was spoken of
+	toolRuns    toolPhase = "runs"    // ToolStarted was emitted
+	toolEnded   toolPhase = "ended"   // ToolEnded was emitted
+	toolRefused toolPhase = "refused" // it was not allowed
+)
+
 // tool is what is known of a tool call.
 type tool struct {
-	id      cli.ToolID
-	name    string
-	kind    string
-	title   string
-	input   json.RawMessage
-	output  json.RawMessage
-	content []toolContent
-	places  []location
-	started bool // ToolStarted was emitted
-	ended   bool
-	refused bool // it was not allowed
+	toolCall
+	name  string
+	phase toolPhase
 }
 
-// take notes what an agent says of the call.
-func (t *tool) take(c toolCall, content []toolContent, name func(id, kind, title string) string) {
-	if c.ToolKind != nil {
-		t.kind = *c.ToolKind
+// take merges what an agent says of the call.
+func (t *tool) take(c toolCall, name func(id, kind, title string) string) {
+	t.ToolKind, t.Title = cmp.Or(c.ToolKind, t.ToolKind), cmp.Or(c.Title, t.Title)
+	if given(c.Input) {
+		t.Input = c.Input
 	}
-	if c.Title != nil && *c.Title != "" {
-		t.title = *c.Title
-	}
-	if len(c.Input) > 0 && string(c.Input) != "null" {
-		t.input = c.Input
-	}
-	if len(c.Output) > 0 && string(c.Output) != "null" {
-		t.output = c.Output
+	if given(c.Output) {
+		t.Output = c.Output
 	}
 	if c.Locations != nil {
-		t.places = c.Locations
+		t.Locations = c.Locations
 	}
-	if content != nil {
-		t.content = content
+	if c.Content != nil {
+		t.Content = c.Content
 	}
-	if command := t.command(); command != "" {
-		t.title = command
-	}
-	t.name = t.kind
+	t.Title = cmp.Or(t.command(), t.Title)
+	own := ""
 	if name != nil {
-		if own := name(string(t.id), t.kind, t.title); own != "" {
-			t.name = own
-		}
+		own = name(t.ID, t.ToolKind, t.Title)
 	}
-	if t.name == "" {
-		t.name = "tool"
-	}
+	t.name = cmp.Or(own, t.ToolKind, "tool")
 }
+
+// given says whether an agent gave a value.
+func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // command is the command line that a tool runs, where the agent gives it as one; else it is the title's to say.
 func (t *tool) command() string {
 	var in struct {
 		Command string `json:"command"`
 	}
-	if t.kind != kindRun || json.Unmarshal(t.input, &in) != nil {
+	if t.ToolKind != kindRun || json.Unmarshal(t.Input, &in) != nil {
 		return ""
 	}
 	return in.Command
 }
 
-// begun is the tool's ToolStarted.
-func (t *tool) begun() cli.ToolStarted {
-	title := strings.Join(strings.Fields(t.title), " ")
-	return cli.ToolStarted{ID: t.id, Name: t.name, Title: cli.Shorten(title, maxTitle), Input: t.input}
+// began is the tool's ToolStarted.
+func (t *tool) began() cli.ToolStarted {
+	return cli.ToolStarted{ID: cli.ToolID(t.ID), Name: t.name, Title: cli.OneLine(t.Title, maxTitle), Input: t.Input}
 }
 
 // over is its ToolEnded.
-func (t *tool) over(status string, exit func(string) *int) cli.ToolEnded {
-	end := cli.ToolEnded{ID: t.id, Output: t.words()}
-	if exit != nil && t.kind == kindRun {
-		end.ExitCode = exit(end.Output)
+func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
+	end := cli.ToolEnded{ID: cli.ToolID(t.ID), Output: t.text()}
+	if failure != nil && t.ToolKind == kindRun {
+		end.ExitCode, end.Err = failure(end.Output)
 	}
 	if status == statusFailed {
-		if end.Err = cli.ShortLine(end.Output); end.Err == "" {
-			end.Err = "failed"
-		}
+		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")
 	}
 	return end
 }
 
-// words is what the tool shows, as text.
-func (t *tool) words() string {
-	var parts []string
-	for _, c := range t.content {
-		var b block
-		if c.Type == "content" && json.Unmarshal(c.Content, &b) == nil && b.words() != "" {
-			parts = append(parts, b.words())
-		}
-	}
-	if len(parts) > 0 || len(t.output) == 0 {
-		return strings.Join(parts, "\n")
-	}
-	return outputWords(t.output)
-}
-
-// outputWords is a raw output as text: agents give a string, an object with one, or anything.
-func outputWords(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
+// text is what the tool shows. Agents give a raw output as a string, an object with one, or anything.
+func (t *tool) text() string {
+	text := t.Content.text()
+	if text != "" || len(t.Output) == 0 || json.Unmarshal(t.Output, &text) == nil {
+		return text
 	}
 	var named struct {
 		Output  string `json:"output"`
@@ -117,29 +97,17 @@ func outputWords(raw json.RawMessage) string {
 		Stdout  string `json:"stdout"`
 		Error   string `json:"error"`
 	}
-	if json.Unmarshal(raw, &named) == nil {
-		for _, s := range []string{named.Output, named.Content, named.Stdout, named.Error} {
-			if s != "" {
-				return s
-			}
-		}
-	}
-	return string(raw)
+	_ = json.Unmarshal(t.Output, &named) // a member that is no text is not what is looked for
+	return cmp.Or(named.Output, named.Content, named.Stdout, named.Error, string(t.Output))
 }
 
 // changes are the files the tool changes, or would.
 func (t *tool) changes(dir string) []cli.FileChanged {
 	var list []cli.FileChanged
-	for _, c := range t.content {
-		if c.Type != "diff" || c.Path == "" {
-			continue
+	for _, c := range t.Content {
+		if c.Type == "diff" && c.Path != "" {
+			list = append(list, cli.FileChanged{Path: cli.Relative(dir, c.Path), Kind: c.change(), Diff: c.diff()})
 		}
-		old := ""
-		if c.OldText != nil {
-			old = *c.OldText
-		}
-		path := cli.Relative(dir, c.Path)
-		list = append(list, cli.FileChanged{Path: path, Kind: c.change(), Diff: unified(old, c.NewText)})
 	}
 	return list
 }
@@ -154,15 +122,33 @@ func (c toolContent) change() cli.ChangeKind {
 	return cli.FileUpdated
 }
 
+// before is the text that a diff changes.
+func (c toolContent) before() string {
+	if c.OldText == nil {
+		return ""
+	}
+	return *c.OldText
+}
+
+// diff is the change in unified form, without the file header; empty if the texts are the same.
+func (c toolContent) diff() string {
+	before := c.before()
+	diff, err := udiff.ToUnified("", "", before, udiff.Lines(before, c.NewText), udiff.DefaultContextLines)
+	if err != nil { // lines of a text always fit it
+		return ""
+	}
+	return strings.TrimPrefix(diff, "--- \n+++ \n")
+}
+
 // paths are the files it is about.
 func (t *tool) paths() []string {
 	var list []string
-	for _, c := range t.content {
+	for _, c := range t.Content {
 		if c.Type == "diff" {
 			list = append(list, c.Path)
 		}
 	}
-	for _, l := range t.places {
+	for _, l := range t.Locations {
 		if !slices.Contains(list, l.Path) {
 			list = append(list, l.Path)
 		}

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -45,20 +46,20 @@ type liveTurn struct {
 
 // Turn runs one prompt; see cli.Session.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := turn.NewEmitter(s.provider.opts.Agent, s.provider.opts.Now, emit)
+	out := turn.NewEmitter(s.process.provider.opts.Agent, s.process.provider.opts.Now, emit)
 	if s.adopted != nil {
 		s.resume(ctx, req, out)
 		return
 	}
 	if ctx.Err() != nil {
-		out.Finish(cli.Cut(ctx, s.provider.opts.Agent))
+		out.Finish(cli.Cut(ctx, s.process.provider.opts.Agent))
 		return
 	}
 	blocks, n, err := s.prepare(ctx, req)
 	if err != nil {
-		r := cli.Result{Err: s.provider.failure(err)}
+		r := cli.Result{Err: s.process.provider.failure(err)}
 		if ctx.Err() != nil {
-			r = cli.Cut(ctx, s.provider.opts.Agent)
+			r = cli.Cut(ctx, s.process.provider.opts.Agent)
 		}
 		s.name(out)
 		out.Finish(r)
@@ -76,14 +77,11 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out.Session(s.id, cli.ModelID(s.model))
+	out.Session(s.id, cli.ModelID(s.offers.model))
 }
 
 func (s *session) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter) *liveTurn {
 	s.workspace.allow(req)
-	s.mu.Lock()
-	s.switched = ""
-	s.mu.Unlock()
 	return &liveTurn{s: s, ctx: ctx, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.quirks), quiet: time.Now()}
 }
 
@@ -91,10 +89,9 @@ func (s *session) newTurn(ctx context.Context, req cli.Request, out *turn.Emitte
 func (s *session) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turns++
-	s.listening, s.unusable = true, true // until the turn ended as it should
+	s.phase = phaseRunning
 	s.inbox = shared.NewInbox[item]()
-	s.asks = map[cli.ApprovalID]*ask{}
+	s.turn = turnState{asks: map[cli.ApprovalID]*ask{}}
 }
 
 // expect has the answer to a turn's prompt delivered.
@@ -113,7 +110,7 @@ func (s *session) ask(req cli.Request, blocks []block, n note) {
 	err := s.expect(req.Turn)
 	if err == nil {
 		err = proc.Peer().Send(rpc.Request{
-			ID: s.promptID(req.Turn), Method: methodPrompt, Params: promptParams{SessionID: string(s.id), Prompt: blocks},
+			ID: s.promptID(req.Turn), Method: methodPrompt, Params: sessionParams{SessionID: string(s.id), Prompt: blocks},
 			Before: func(size int) error { n.Length = size; return s.mark(req.Turn, n) }, Sent: onSent,
 		})
 	}
@@ -167,7 +164,7 @@ func (s *session) late(i item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.between(i)
-	if i.ask != nil && !s.detached && !s.detaching {
+	if i.ask != nil && s.phase != phaseLeft {
 		s.process.respond(i.ask.id, cancelled())
 	}
 }
@@ -199,13 +196,21 @@ func (t *liveTurn) take(i item) {
 	t.withdrawEnded()
 }
 
+// permitted is the request of the turn that runs, in the permission mode that counts now.
+func (s *session) permitted(req cli.Request) cli.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	req.Permission = cmp.Or(s.turn.permission, req.Permission)
+	return req
+}
+
 // asked decides on a request for permission, or has a user do it.
 func (t *liveTurn) asked(a *ask) {
-	t.reporter.asked(a)
+	a.tool = t.reporter.call(a.params.ToolCall)
 	if t.answered[rpc.Text(a.id)] {
 		return
 	}
-	v, why := verdictOn(t.s.asSwitched(t.req), *a.tool, t.s.provider.opts.Protected)
+	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.provider.opts.Protected)
 	switch {
 	case t.cutBy != "":
 		t.s.process.respond(a.id, cancelled())
@@ -258,7 +263,7 @@ func (t *liveTurn) withdrawn(id string) {
 
 // withdrawEnded takes back questions about tools that ended without an answer.
 func (t *liveTurn) withdrawEnded() {
-	for _, a := range t.s.withdraw(func(a *ask) bool { return a.tool != nil && a.tool.ended }) {
+	for _, a := range t.s.withdraw(func(a *ask) bool { return a.tool != nil && a.tool.phase == toolEnded }) {
 		t.out.Pass(cli.ApprovalWithdrawn{ID: a.key()})
 	}
 }

@@ -17,7 +17,7 @@ func (t *liveTurn) cut(why turn.End) {
 	}
 	t.cutBy, t.cutAt, t.reacted = why, time.Now(), false
 	proc := t.s.process
-	err := proc.Peer().Notify(methodCancel, sessionParams{string(t.s.id)})
+	err := proc.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
 	// An agent that waits for permission ends the turn only when that is answered, too.
 	for _, a := range append(t.s.withdraw(func(*ask) bool { return true }), t.open...) {
 		proc.respond(a.id, cancelled())
@@ -26,28 +26,28 @@ func (t *liveTurn) cut(why turn.End) {
 		t.stop()
 		return
 	}
-	t.timer.Reset(turn.ReactWait(t.ctx, interruptWait, t.s.provider.opts.Grace))
+	t.timer.Reset(turn.ReactWait(t.ctx, interruptWait, t.s.process.provider.opts.Grace))
 }
 
 // limit is how long the agent may be silent now.
 func (t *liveTurn) limit() time.Duration {
 	if t.out.OpenTools() > 0 || t.waiting() {
-		return t.s.provider.opts.ToolStall
+		return t.s.process.provider.opts.ToolStall
 	}
-	return t.s.provider.opts.Stall
+	return t.s.process.provider.opts.Stall
 }
 
 // waiting says whether the agent waits for a user.
 func (t *liveTurn) waiting() bool {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	return len(t.s.asks) > 0
+	return len(t.s.turn.asks) > 0
 }
 
 // tick does what is due, and sets the timer to what is due next.
 func (t *liveTurn) tick() {
 	if t.cutBy != "" {
-		limit := t.cutAt.Add(turn.CutWait(t.ctx, t.s.provider.opts.Grace))
+		limit := t.cutAt.Add(turn.CutWait(t.ctx, t.s.process.provider.opts.Grace))
 		if !t.reacted || !time.Now().Before(limit) {
 			t.stop()
 			return
@@ -64,7 +64,7 @@ func (t *liveTurn) tick() {
 		t.cut(turn.EndStalled)
 		return
 	}
-	t.timer.Reset(min(limit-silence, t.s.provider.opts.Stall)) // a tool that ends shortens the limit
+	t.timer.Reset(min(limit-silence, t.s.process.provider.opts.Stall)) // a tool that ends shortens the limit
 }
 
 // stop ends an agent that did not end the turn when it was asked to. One that serves others is left to them, and
@@ -75,9 +75,9 @@ func (t *liveTurn) stop() {
 		t.gone = true
 		return
 	}
-	grace := max(t.s.provider.opts.Grace-time.Since(t.cutAt), 0)
+	grace := max(t.s.process.provider.opts.Grace-time.Since(t.cutAt), 0)
 	if err := proc.Stop(context.WithoutCancel(t.ctx), grace); err != nil {
-		t.s.provider.opts.Logger.Error("an agent did not end", "agent", string(t.s.provider.opts.Agent), "err", err)
+		t.s.process.provider.opts.Logger.Error("an agent did not end", "agent", string(t.s.process.provider.opts.Agent), "err", err)
 	}
 	t.takeAll() // its last words
 	t.gone = true
@@ -88,7 +88,7 @@ func (t *liveTurn) finish() {
 	s := t.s
 	s.process.Peer().Forget(s.promptID(t.req.Turn))
 	replaced := t.replaced()
-	rest := s.stopListening(t.reply != nil && (t.cutBy == "" || replaced), t.detached)
+	rest := s.stopListening(t.after(replaced))
 	for _, i := range rest {
 		s.late(i)
 	}
@@ -100,12 +100,23 @@ func (t *liveTurn) finish() {
 	}
 	if t.reporter.mode != "" {
 		s.mu.Lock()
-		s.mode = t.reporter.mode
+		s.offers.mode = t.reporter.mode
 		s.mu.Unlock()
 	}
 	r.Denials = t.reporter.denials
 	t.out.Finish(r)
 	s.process.TurnEnded(t.ctx, t.leaves(replaced))
+}
+
+// after is what becomes of the session. What is offered in one that was adopted is not known.
+func (t *liveTurn) after(replaced bool) phase {
+	switch {
+	case t.detached:
+		return phaseLeft
+	case t.reply != nil && t.answered == nil && (t.cutBy == "" || replaced):
+		return phaseIdle
+	}
+	return phaseBroken
 }
 
 // leaves says what the turn leaves in its process. The protocol has no environment for a session, by which what its tools
@@ -131,19 +142,20 @@ func (t *liveTurn) replaced() bool {
 }
 
 // stopListening ends what listen began, and returns the items that no turn took.
-func (s *session) stopListening(well, detached bool) []item {
+func (s *session) stopListening(to phase) []item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listening, s.unusable, s.detaching = false, !well, detached
-	s.marked = cli.Mark{}
-	s.asks = map[cli.ApprovalID]*ask{}
+	if s.phase == phaseRunning {
+		s.phase = to
+	}
+	s.turn = turnState{}
 	rest, _ := s.inbox.Take()
 	return rest
 }
 
 // result is how the turn ended: by the agent's own word, unless we cut it short.
 func (t *liveTurn) result() cli.Result {
-	agent := t.s.provider.opts.Agent
+	agent := t.s.process.provider.opts.Agent
 	switch {
 	case t.detached:
 		return cli.Result{Detached: true}
@@ -164,9 +176,9 @@ func (t *liveTurn) result() cli.Result {
 }
 
 func (t *liveTurn) cutResult(said cli.Result) cli.Result {
-	r := cli.Cut(t.ctx, t.s.provider.opts.Agent)
+	r := cli.Cut(t.ctx, t.s.process.provider.opts.Agent)
 	if t.cutBy == turn.EndStalled {
-		r = cli.Stalled(t.s.provider.opts.Agent, t.silence)
+		r = cli.Stalled(t.s.process.provider.opts.Agent, t.silence)
 	}
 	r.Usage, r.ByModel = said.Usage, said.ByModel
 	return r
@@ -174,9 +186,9 @@ func (t *liveTurn) cutResult(said cli.Result) cli.Result {
 
 // replied is the result that the agent's answer to the prompt says.
 func (t *liveTurn) replied() cli.Result {
-	agent := t.s.provider.opts.Agent
+	agent := t.s.process.provider.opts.Agent
 	if t.reply.Error != nil {
-		return cli.Result{Err: t.s.provider.refusal(t.reply.Error)}
+		return cli.Result{Err: t.s.process.provider.refusal(t.reply.Error)}
 	}
 	var p prompted
 	if err := json.Unmarshal(t.reply.Result, &p); err != nil || p.StopReason == "" {
@@ -188,7 +200,7 @@ func (t *liveTurn) replied() cli.Result {
 	switch p.StopReason {
 	case "end_turn":
 		if text, ok := t.reporter.failed(r.Usage); ok {
-			r.Err = t.s.provider.meaning(errorCode(text), text)
+			r.Err = t.s.process.provider.meaning(errorCode(text), text)
 		}
 	case "cancelled":
 		r.Err = cli.Failf(cli.UnknownFailure, agent, "it cancelled the turn, and no user asked for that")
@@ -215,12 +227,12 @@ func (s *session) counted(p prompted) cli.Result {
 		r.Usage = cli.Usage{Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Thought}
 	case p.Meta.Quota != nil:
 		q := p.Meta.Quota
-		r.Usage = cli.Usage{Input: q.Tokens.Input, Output: q.Tokens.Output}
+		r.Usage = q.usage()
 		for _, m := range q.Models {
 			if r.ByModel == nil {
 				r.ByModel = map[cli.ModelID]cli.Usage{}
 			}
-			r.ByModel[cli.ModelID(m.Model)] = cli.Usage{Input: m.Tokens.Input, Output: m.Tokens.Output}
+			r.ByModel[cli.ModelID(m.Model)] = m.usage()
 		}
 	}
 	if s.process.quirks.TotalUsage && p.Usage != nil {

@@ -1,6 +1,11 @@
 package acp
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+
+	"ductor/cli"
+)
 
 // protocolVersion is the version of the protocol that is spoken.
 const protocolVersion = 1
@@ -24,13 +29,6 @@ const (
 	methodUpdate        = "session/update"
 	methodAsk           = "session/request_permission"
 	methodCancelRequest = "$/cancel_request"
-	methodRead          = "fs/read_text_file"
-	methodWrite         = "fs/write_text_file"
-	methodTerminal      = "terminal/create"
-	methodOutput        = "terminal/output"
-	methodWait          = "terminal/wait_for_exit"
-	methodKill          = "terminal/kill"
-	methodRelease       = "terminal/release"
 )
 
 // The codes of the protocol.
@@ -42,37 +40,12 @@ const (
 // none is a result that holds nothing.
 type none struct{}
 
-type initializeParams struct {
-	ProtocolVersion    int          `json:"protocolVersion"`
-	ClientCapabilities capabilities `json:"clientCapabilities"`
-	ClientInfo         clientInfo   `json:"clientInfo"`
-}
-
-type capabilities struct {
-	FS       fsCapabilities `json:"fs"`
-	Terminal bool           `json:"terminal"`
-}
-
-type fsCapabilities struct {
-	Read  bool `json:"readTextFile"`
-	Write bool `json:"writeTextFile"`
-}
-
-type clientInfo struct {
-	Name    string `json:"name"`
-	Title   string `json:"title"`
-	Version string `json:"version"`
-}
-
 type initialized struct {
 	ProtocolVersion int `json:"protocolVersion"`
 	AgentInfo       struct {
 		Name    string `json:"name"`
 		Version string `json:"version"`
 	} `json:"agentInfo"`
-	AuthMethods []struct {
-		Name string `json:"name"`
-	} `json:"authMethods"`
 	Capabilities agentCapabilities `json:"agentCapabilities"`
 }
 
@@ -88,43 +61,38 @@ type agentCapabilities struct {
 	} `json:"sessionCapabilities"`
 }
 
-type newParams struct {
-	SessionID string            `json:"sessionId,omitempty"` // of load and resume
-	Dir       string            `json:"cwd"`
+// sessionParams are the parameters of each request that names a session, has one made or logs in.
+type sessionParams struct {
+	SessionID string            `json:"sessionId,omitempty"`
+	Dir       string            `json:"cwd,omitempty"` // this and what follows: of new, load and resume
 	Dirs      []string          `json:"additionalDirectories,omitempty"`
-	MCP       []json.RawMessage `json:"mcpServers"`
+	MCP       []json.RawMessage `json:"mcpServers,omitzero"` // nil where no session is made
+	ModeID    string            `json:"modeId,omitempty"`
+	ModelID   string            `json:"modelId,omitempty"`
+	MethodID  string            `json:"methodId,omitempty"` // of authenticate
+	Prompt    []block           `json:"prompt,omitempty"`
 }
 
-type newSession struct {
-	SessionID string      `json:"sessionId"`
-	Modes     *modeState  `json:"modes"`
-	Models    *modelState `json:"models"`
-}
-
-type modeState struct {
-	Current   string     `json:"currentModeId"`
-	Available []modeInfo `json:"availableModes"`
+type gotSession struct {
+	SessionID string `json:"sessionId"`
+	Modes     *struct {
+		Current   string     `json:"currentModeId"`
+		Available []modeInfo `json:"availableModes"`
+	} `json:"modes"`
+	Models *struct {
+		Current   string      `json:"currentModelId"`
+		Available []modelInfo `json:"availableModels"`
+	} `json:"models"`
 }
 
 type modeInfo struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-}
-
-type modelState struct {
-	Current   string      `json:"currentModelId"`
-	Available []modelInfo `json:"availableModels"`
+	ID string `json:"id"`
 }
 
 type modelInfo struct {
 	ID          string `json:"modelId"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
-}
-
-type promptParams struct {
-	SessionID string  `json:"sessionId"`
-	Prompt    []block `json:"prompt"`
 }
 
 // block is a piece of content; which fields count depends on Type.
@@ -134,11 +102,10 @@ type block struct {
 	MIME string `json:"mimeType,omitempty"`
 	Data string `json:"data,omitempty"`
 	URI  string `json:"uri,omitempty"`
-	Name string `json:"name,omitempty"`
 }
 
-// words is the content as text; what is no text is named.
-func (b block) words() string {
+// text is the content as text; what is no text is named.
+func (b block) text() string {
 	switch b.Type {
 	case "text":
 		return b.Text
@@ -150,58 +117,41 @@ func (b block) words() string {
 	return "[" + b.Type + "]"
 }
 
-type sessionParams struct {
-	SessionID string `json:"sessionId"`
-}
-
-type loginParams struct {
-	MethodID string `json:"methodId"`
-}
-
-type modeParams struct {
-	SessionID string `json:"sessionId"`
-	ModeID    string `json:"modeId"`
-}
-
-type modelParams struct {
-	SessionID string `json:"sessionId"`
-	ModelID   string `json:"modelId"`
-}
-
 // prompted is the reply that ends a turn.
 type prompted struct {
-	StopReason string      `json:"stopReason"`
-	Usage      *tokenUsage `json:"usage"`
-	Meta       struct {
-		Quota *quota `json:"quota"`
+	StopReason string `json:"stopReason"`
+	Usage      *struct {
+		Input      int64 `json:"inputTokens"`
+		Output     int64 `json:"outputTokens"`
+		Thought    int64 `json:"thoughtTokens"`
+		CacheRead  int64 `json:"cachedReadTokens"`
+		CacheWrite int64 `json:"cachedWriteTokens"`
+	} `json:"usage"`
+	Meta struct {
+		Quota *struct { // how Gemini counts
+			quotaTokens
+			Models []struct {
+				Model string `json:"model"`
+				quotaTokens
+			} `json:"model_usage"`
+		} `json:"quota"`
 	} `json:"_meta"`
 }
 
-type tokenUsage struct {
-	Input      int64 `json:"inputTokens"`
-	Output     int64 `json:"outputTokens"`
-	Thought    int64 `json:"thoughtTokens"`
-	CacheRead  int64 `json:"cachedReadTokens"`
-	CacheWrite int64 `json:"cachedWriteTokens"`
-}
-
-// quota is how Gemini counts.
-type quota struct {
-	Tokens quotaTokens `json:"token_count"`
-	Models []struct {
-		Model  string      `json:"model"`
-		Tokens quotaTokens `json:"token_count"`
-	} `json:"model_usage"`
-}
-
 type quotaTokens struct {
-	Input  int64 `json:"input_tokens"`
-	Output int64 `json:"output_tokens"`
+	Tokens struct {
+		Input  int64 `json:"input_tokens"`
+		Output int64 `json:"output_tokens"`
+	} `json:"token_count"`
+}
+
+func (q quotaTokens) usage() cli.Usage {
+	return cli.Usage{Input: q.Tokens.Input, Output: q.Tokens.Output}
 }
 
 type updateParams struct {
-	SessionID string          `json:"sessionId"`
-	Update    json.RawMessage `json:"update"`
+	SessionID string `json:"sessionId"`
+	Update    update `json:"update"`
 }
 
 // The kinds of update that are read.
@@ -218,25 +168,23 @@ const (
 
 // update is what happens in a session; which fields count depends on Kind.
 type update struct {
-	Kind      string          `json:"sessionUpdate"`
-	MessageID string          `json:"messageId"` // of a chunk, where the agent says
-	Content   json.RawMessage `json:"content"`   // a block, or a list of tool contents
-	Entries   []planEntry     `json:"entries"`
-	ModeID    string          `json:"currentModeId"`
+	Kind      string `json:"sessionUpdate"`
+	MessageID string `json:"messageId"` // of a chunk, where the agent says
+	Entries   []struct {
+		Content string `json:"content"`
+		Status  string `json:"status"`
+	} `json:"entries"`
+	ModeID string `json:"currentModeId"`
 	toolCall
 }
 
-type planEntry struct {
-	Content string `json:"content"`
-	Status  string `json:"status"`
-}
-
-// toolCall is a tool call, or what changed of it: then nil fields are as they were.
+// toolCall is a tool call, or what changed of it: then empty fields are as they were.
 type toolCall struct {
 	ID        string          `json:"toolCallId"`
-	Title     *string         `json:"title"`
-	ToolKind  *string         `json:"kind"`
-	Status    *string         `json:"status"`
+	Title     string          `json:"title"`
+	ToolKind  string          `json:"kind"`
+	Status    string          `json:"status"`
+	Content   contents        `json:"content"`
 	Locations []location      `json:"locations"`
 	Input     json.RawMessage `json:"rawInput"`
 	Output    json.RawMessage `json:"rawOutput"`
@@ -254,31 +202,49 @@ const (
 
 // toolContent is a piece of what a tool shows.
 type toolContent struct {
-	Type    string          `json:"type"` // content, diff or terminal
-	Content json.RawMessage `json:"content"`
-	Path    string          `json:"path"`
-	OldText *string         `json:"oldText"`
-	NewText string          `json:"newText"`
+	Type    string  `json:"type"` // content, diff or terminal
+	Content block   `json:"content"`
+	Path    string  `json:"path"`
+	OldText *string `json:"oldText"`
+	NewText string  `json:"newText"`
 	Meta    struct {
 		Kind string `json:"kind"`
 	} `json:"_meta"`
-	TerminalID string `json:"terminalId"`
+}
+
+// contents is what a tool shows, or the one block of a chunk.
+type contents []toolContent
+
+// UnmarshalJSON reads a list of tool contents or a block. What it cannot read is empty.
+func (c *contents) UnmarshalJSON(raw []byte) error {
+	var list []toolContent
+	var b block
+	if json.Unmarshal(raw, &list) != nil && json.Unmarshal(raw, &b) == nil {
+		list = []toolContent{{Type: "content", Content: b}}
+	}
+	*c = list
+	return nil
+}
+
+// text is what the contents say, a line each.
+func (c contents) text() string {
+	var parts []string
+	for _, one := range c {
+		if text := one.Content.text(); one.Type == "content" && text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, "\n")
 }
 
 type askParams struct {
 	SessionID string      `json:"sessionId"`
 	Options   []askOption `json:"options"`
-	ToolCall  askedTool   `json:"toolCall"`
-}
-
-type askedTool struct {
-	toolCall
-	Content json.RawMessage `json:"content"`
+	ToolCall  toolCall    `json:"toolCall"`
 }
 
 type askOption struct {
 	ID   string `json:"optionId"`
-	Name string `json:"name"`
 	Kind string `json:"kind"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"ductor/cli"
@@ -18,9 +19,9 @@ const maxServed = 128
 // workspace is what the agent of a session may use through us: files in its directories, and commands run there. Safe
 // for concurrent use.
 type workspace struct {
-	process *agentProcess
-	env     []string
-	dirs    []string // the first is the working directory
+	opts *Options
+	env  []string
+	dirs []string // the first is the working directory
 
 	mu        sync.Mutex
 	readOnly  bool // plan mode
@@ -31,12 +32,12 @@ type workspace struct {
 
 func newWorkspace(proc *agentProcess, req cli.Request) *workspace {
 	return &workspace{
-		process: proc, env: proc.provider.env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
+		opts: &proc.provider.opts, env: proc.provider.env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
 		readOnly: req.Permission == cli.Plan, terminals: map[string]*terminal{},
 	}
 }
 
-// allow says what the turn that begins allows.
+// allow sets what the turn that begins allows.
 func (w *workspace) allow(req cli.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,11 +60,8 @@ func (w *workspace) mayChange() error {
 func (w *workspace) close() error {
 	w.mu.Lock()
 	w.closed = true
-	var all []*terminal
-	for _, t := range w.terminals {
-		all = append(all, t)
-	}
-	clear(w.terminals)
+	all := w.terminals
+	w.terminals = nil
 	w.mu.Unlock()
 	var errs []error
 	for _, t := range all {
@@ -91,8 +89,6 @@ func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
 	}
 }
 
-type service func(ctx context.Context, w *workspace, params json.RawMessage) (any, error)
-
 func (proc *agentProcess) serveOne(m rpc.Message, w *workspace, serve service) {
 	result, err := serve(proc.Life(), w, m.Params)
 	proc.served.Add(-1)
@@ -107,39 +103,44 @@ func (proc *agentProcess) serveOne(m rpc.Message, w *workspace, serve service) {
 	}
 }
 
-// service finds what serves a method; nil if nothing does.
-func (proc *agentProcess) service(method string) service {
-	o := proc.provider.opts
-	if !o.NoFiles {
-		switch method {
-		case methodRead:
-			return readFile
-		case methodWrite:
-			return writeFile
+// service serves one method.
+type service func(ctx context.Context, w *workspace, params json.RawMessage) (any, error)
+
+// serving is f behind the decoding of its parameters.
+func serving[P any](f func(*workspace, context.Context, P) (any, error)) service {
+	return func(ctx context.Context, w *workspace, raw json.RawMessage) (any, error) {
+		var p P
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return nil, badParams("the request cannot be read: %v", err)
 		}
+		return f(w, ctx, p)
 	}
-	if o.NoTerminals {
+}
+
+func badParams(format string, args ...any) error {
+	return &rpc.Error{Code: rpc.CodeBadParams, Message: fmt.Sprintf(format, args...)}
+}
+
+// service finds what serves a method; nil if nothing does.
+func (o *Options) service(method string) service {
+	if o.NoFiles && strings.HasPrefix(method, "fs/") || o.NoTerminals && strings.HasPrefix(method, "terminal/") {
 		return nil
 	}
 	switch method {
-	case methodTerminal:
-		return createTerminal
-	case methodOutput:
-		return terminalOutput
-	case methodWait:
-		return awaitTerminal
-	case methodKill:
-		return killTerminal
-	case methodRelease:
-		return releaseTerminal
+	case "fs/read_text_file":
+		return serving((*workspace).readFile)
+	case "fs/write_text_file":
+		return serving((*workspace).writeFile)
+	case "terminal/create":
+		return serving((*workspace).createTerminal)
+	case "terminal/output":
+		return serving((*workspace).terminalOutput)
+	case "terminal/wait_for_exit":
+		return serving((*workspace).awaitTerminal)
+	case "terminal/kill":
+		return serving((*workspace).killTerminal)
+	case "terminal/release":
+		return serving((*workspace).releaseTerminal)
 	}
 	return nil
-}
-
-func params[T any](raw json.RawMessage) (T, error) {
-	var p T
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return p, &rpc.Error{Code: rpc.CodeBadParams, Message: fmt.Sprintf("the request cannot be read: %v", err)}
-	}
-	return p, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/acp"
 )
 
 // Mapping is what a permission mode becomes in a one-shot run. Live, package acp does the mapping.
@@ -82,20 +83,7 @@ func (p *Provider) denial(tools []string) (string, error) {
 	return p.keep("policy", ".toml", []byte(b.String()))
 }
 
-// wordJoiner shows nothing, and is no white space that Gemini would cut off.
-const wordJoiner = "\u2060"
-
 // promptOf is the prompt as Gemini takes it for text, the system prompts merged in: it has no flag for them.
 func promptOf(req cli.Request) string {
-	var parts []string
-	for _, part := range []string{req.SystemPrompt, req.AppendPrompt} {
-		if part != "" {
-			parts = append(parts, "<instructions>\n"+part+"\n</instructions>")
-		}
-	}
-	text := strings.Join(append(parts, req.Prompt), "\n\n")
-	if begin := strings.TrimSpace(text); begin != "" && strings.ContainsAny(begin[:1], commandMarks) {
-		return wordJoiner + text
-	}
-	return text
+	return acp.AsText(req.Instructions()+req.Prompt, commandMarks)
 }

@@ -67,7 +67,7 @@ func TestPermission(t *testing.T) {
 
 func TestPromptsAreText(t *testing.T) {
 	for prompt, want := range map[string]string{
-		"hi": "hi", "/memory": wordJoiner + "/memory", " $x": wordJoiner + " $x", "--yolo": "--yolo", "-": "-",
+		"hi": "hi", "/memory": "\u2060" + "/memory", " $x": "\u2060" + " $x", "--yolo": "--yolo", "-": "-",
 	} {
 		if got := promptOf(cli.Request{Prompt: prompt}); got != want {
 			t.Errorf("%q becomes %q", prompt, got)

@@ -20,7 +20,7 @@ func (p *Provider) acp() *acp.Provider {
 		NoFiles: true, NoTerminals: true,
 		Quirks: acp.Quirks{
 			LateHistory: true, AuthMethod: p.authMethod, CommandMarks: commandMarks, ToolName: toolName, InputOf: inputOf, KindOf: kindOf,
-			ExitCode: exitCode,
+			Failure: shellFailure,
 		},
 		Login: loginFix, Auth: p.Auth, Version: p.version,
 	})
@@ -79,10 +79,10 @@ func inputOf(w acp.Wish) json.RawMessage {
 	switch {
 	case w.Tool == shellTool && w.Kind == "execute" && w.Changes == 0:
 		input["command"] = w.Title
-		if !strings.HasPrefix(w.Words, "[current working directory ") {
-			input["dir_path"] = w.Words
+		if !strings.HasPrefix(w.Text, "[current working directory ") {
+			input["dir_path"] = w.Text
 		}
-		if strings.HasSuffix(w.Words, " [background]") {
+		if strings.HasSuffix(w.Text, " [background]") {
 			input["is_background"] = true
 		}
 	case (w.Tool == "write_file" || w.Tool == "replace") && w.Kind == "edit" && w.Changes == 1:
@@ -97,10 +97,13 @@ func inputOf(w acp.Wish) json.RawMessage {
 	return raw
 }
 
-var exitLine = regexp.MustCompile(`^Command exited with code: (-?\d{1,9})$`)
+var (
+	exitLine   = regexp.MustCompile(`^Command exited with code: (-?\d{1,9})$`)
+	failedLine = regexp.MustCompile(`^Command (failed: |terminated by signal: |cancelled by user\.|was automatically cancelled).*`)
+)
 
-// exitCode finds the exit code of a shell command: Gemini says it, in words, only of a command that failed and
-// printed nothing.
-func exitCode(output string) *int {
-	return cli.NumberIn(exitLine, output)
+// shellFailure finds why a shell command failed: Gemini says that it completed, and says more in words. It says nothing of
+// a command that ended with an exit code and printed something.
+func shellFailure(output string) (code *int, why string) {
+	return cli.NumberIn(exitLine, output), failedLine.FindString(output)
 }

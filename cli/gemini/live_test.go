@@ -12,14 +12,14 @@ func TestWhatGeminiAsksToDo(t *testing.T) {
 		wish acp.Wish
 		want string
 	}{
-		{acp.Wish{Tool: "run_shell_command", Kind: "execute", Title: "make", Words: "[current working directory /w] (build it)"}, `{"command":"make"}`},
-		{acp.Wish{Tool: "run_shell_command", Kind: "execute", Title: "make", Words: "[in sub] (build it)"}, `{"command":"make","dir_path":"[in sub] (build it)"}`},
-		{acp.Wish{Tool: "run_shell_command", Kind: "execute", Title: "make", Words: "[current working directory /w] (build it) [background]"}, `{"command":"make","is_background":true}`},
+		{acp.Wish{Tool: "run_shell_command", Kind: "execute", Title: "make", Text: "[current working directory /w] (build it)"}, `{"command":"make"}`},
+		{acp.Wish{Tool: "run_shell_command", Kind: "execute", Title: "make", Text: "[in sub] (build it)"}, `{"command":"make","dir_path":"[in sub] (build it)"}`},
+		{acp.Wish{Tool: "run_shell_command", Kind: "execute", Title: "make", Text: "[current working directory /w] (build it) [background]"}, `{"command":"make","is_background":true}`},
 		{acp.Wish{Tool: "run_shell_command", Kind: "execute", Title: "make"}, `{"command":"make","dir_path":""}`},
 		{acp.Wish{Tool: "write_file", Kind: "edit", Title: "Writing to a", Changes: 1}, `{"kind":"edit"}`},
 		{acp.Wish{Tool: "replace", Kind: "edit", Title: "a: x => y", Changes: 1}, `{"kind":"edit"}`},
 		{acp.Wish{Tool: "write_file", Kind: "edit", Title: "Writing to a"}, ""},
-		{acp.Wish{Tool: "run_shell_command", Kind: "other", Title: "make", Words: "[current working directory /w]"}, ""},
+		{acp.Wish{Tool: "run_shell_command", Kind: "other", Title: "make", Text: "[current working directory /w]"}, ""},
 		{acp.Wish{Tool: "mcp_tool", Kind: "other", Title: "make"}, ""},
 	} {
 		if got := string(inputOf(tc.wish)); got != tc.want {

@@ -116,7 +116,7 @@ func (p *parser) toolEnded(ev event) {
 	}
 	end := cli.ToolEnded{ID: id, Output: ev.Output}
 	if call.ToolName == shellTool && ev.Status == statusSuccess {
-		end.ExitCode = exitCode(ev.Output)
+		end.ExitCode, end.Err = shellFailure(ev.Output)
 	}
 	if ev.Status != statusSuccess {
 		end.Err = "failed"

@@ -58,7 +58,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 				if r.Err != nil || r.Text != "ok" || len(asked) == 0 {
 					t.Fatalf("%.40q: %q, %+v, asked %d times", prompt, r.Text, r.Err, len(asked))
 				}
-				got := strings.TrimPrefix(asked[len(asked)-1].Prompt, wordJoiner)
+				got := strings.TrimPrefix(asked[len(asked)-1].Prompt, "\u2060")
 				if strings.TrimSpace(got) != prompt {
 					t.Errorf("%.40q reached the model as %.40q", prompt, got)
 				}

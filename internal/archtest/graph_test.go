@@ -79,21 +79,22 @@ var imports = map[string][]string{
 
 // modules says which packages may import an outside module, tests excepted. "" allows every package.
 var modules = map[string][]string{
-	"github.com/go-telegram/bot":    {"bot/tgapi"},
-	"github.com/mattn/go-sqlite3":   {"internal/store/sqlite", "cmd/ductor-bench"},
-	"github.com/pelletier/go-toml":  {"internal/config", "cli/codex"},
-	"github.com/yuin/goldmark":      {"bot/render"},
-	"github.com/robfig/cron":        {"heartbeat/schedule"},
-	"github.com/spf13/cobra":        {"cmd/ductor"},
-	"golang.org/x/time":             {"bot/outbox", "heartbeat/webhook"},
-	"golang.org/x/term":             {"cmd/ductor"},
-	"golang.org/x/sys":              {"docker", "internal/supervisor", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
-	"github.com/docker/docker":      {"docker"},
-	"github.com/containerd/errdefs": {"docker"}, // the kinds of errors of the Docker client
-	"github.com/google/uuid":        {""},
-	"pgregory.net/rapid":            {"cli/clitest"},
-	"go.uber.org/goleak":            {"cli/clitest"},
-	"github.com/google/go-cmp":      {"cli/clitest"},
+	"github.com/go-telegram/bot":       {"bot/tgapi"},
+	"github.com/mattn/go-sqlite3":      {"internal/store/sqlite", "cmd/ductor-bench"},
+	"github.com/pelletier/go-toml":     {"internal/config", "cli/codex"},
+	"github.com/yuin/goldmark":         {"bot/render"},
+	"github.com/robfig/cron":           {"heartbeat/schedule"},
+	"github.com/spf13/cobra":           {"cmd/ductor"},
+	"golang.org/x/time":                {"bot/outbox", "heartbeat/webhook"},
+	"golang.org/x/term":                {"cmd/ductor"},
+	"golang.org/x/sys":                 {"docker", "internal/supervisor", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
+	"github.com/docker/docker":         {"docker"},
+	"github.com/aymanbagabas/go-udiff": {"cli/acp"},
+	"github.com/containerd/errdefs":    {"docker"}, // the kinds of errors of the Docker client
+	"github.com/google/uuid":           {""},
+	"pgregory.net/rapid":               {"cli/clitest"},
+	"go.uber.org/goleak":               {"cli/clitest"},
+	"github.com/google/go-cmp":         {"cli/clitest"},
 }
 
 // goPackage is a package of this module and what its files import, tests excepted.
