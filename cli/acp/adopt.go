@@ -81,7 +81,7 @@ func (proc *agentProcess) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool
 		return nil, false
 	}
 	proc.Drain()
-	proc.quirks = proc.provider.opts.Quirks.of(n.Name)
+	proc.quirks = proc.opts.Quirks.of(n.Name)
 	s := &session{
 		process: proc, id: cli.AgentSessionID(n.Session), inbox: shared.NewInbox[item](), phase: phaseRunning,
 		offers: offers{model: n.Model}, totals: n.Totals, turn: turnState{asks: map[cli.ApprovalID]*ask{}},
@@ -140,7 +140,7 @@ func (t *liveTurn) clock() time.Time {
 			return at
 		}
 	}
-	return t.s.process.provider.opts.Now()
+	return t.s.process.opts.Now()
 }
 
 // caughtUp ends the replay, and asks each question again that has no answer yet.

@@ -7,7 +7,45 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
+
+// ask is a request for permission that waits for an answer.
+type ask struct {
+	id     json.RawMessage // of the request
+	params askParams
+	raw    json.RawMessage // params, whole
+	tool   *tool           // set by the turn
+	shown  bool            // turn.put passed it on
+}
+
+// key is the ask's name in a turn. It is the same after a restart.
+func (a *ask) key() cli.ApprovalID { return cli.ApprovalID("ask-" + rpc.Text(a.id)) }
+
+// option finds the option of a kind.
+func (a *ask) option(kind string) (string, bool) {
+	i := slices.IndexFunc(a.params.Options, func(o askOption) bool { return o.Kind == kind })
+	if i < 0 {
+		return "", false
+	}
+	return a.params.Options[i].ID, true
+}
+
+// answer is the reply to the agent. What an agent would remember for good is never picked: it cannot be allowed
+// where it offers nothing less, and denying becomes giving up.
+func (a *ask) answer(allow bool) (askResult, error) {
+	if !allow {
+		if id, ok := a.option(optionReject); ok {
+			return selected(id), nil
+		}
+		return cancelled(), nil
+	}
+	id, ok := a.option(optionAllow)
+	if !ok {
+		return askResult{}, fmt.Errorf("the agent offers no way to allow this once")
+	}
+	return selected(id), nil
+}
 
 // event is the question as a user reads it.
 func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {

@@ -2,50 +2,10 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 
 	"ductor/cli"
-	"ductor/cli/rpc"
 )
-
-// ask is a request for permission that waits for an answer.
-type ask struct {
-	id     json.RawMessage // of the request
-	params askParams
-	raw    json.RawMessage // params, whole
-	tool   *tool           // set by the turn
-	shown  bool            // turn.put passed it on
-}
-
-// key is the ask's name in a turn. It is the same after a restart.
-func (a *ask) key() cli.ApprovalID { return cli.ApprovalID("ask-" + rpc.Text(a.id)) }
-
-// option finds the option of a kind.
-func (a *ask) option(kind string) (string, bool) {
-	i := slices.IndexFunc(a.params.Options, func(o askOption) bool { return o.Kind == kind })
-	if i < 0 {
-		return "", false
-	}
-	return a.params.Options[i].ID, true
-}
-
-// answer is the reply to the agent. What an agent would remember for good is never picked: it cannot be allowed
-// where it offers nothing less, and denying becomes giving up.
-func (a *ask) answer(allow bool) (askResult, error) {
-	if !allow {
-		if id, ok := a.option(optionReject); ok {
-			return selected(id), nil
-		}
-		return cancelled(), nil
-	}
-	id, ok := a.option(optionAllow)
-	if !ok {
-		return askResult{}, fmt.Errorf("the agent offers no way to allow this once")
-	}
-	return selected(id), nil
-}
 
 // decided is a decision on its way to the turn.
 type decided struct {
@@ -65,7 +25,7 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	result, err := a.answer(d.Allow)
 	if err != nil {
 		s.mu.Unlock()
-		return cli.Failf(cli.Refused, s.process.provider.opts.Agent, "%v", err)
+		return cli.Failf(cli.Refused, s.process.opts.Agent, "%v", err)
 	}
 	delete(s.turn.asks, id)
 	s.mu.Unlock()
@@ -78,12 +38,12 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 		written <- err
 	})
 	if err != nil {
-		return fmt.Errorf("answer %s: %w", s.process.provider.opts.Agent, err)
+		return fmt.Errorf("answer %s: %w", s.process.opts.Agent, err)
 	}
 	select {
 	case err := <-written:
 		if err != nil {
-			return fmt.Errorf("answer %s: %w", s.process.provider.opts.Agent, err)
+			return fmt.Errorf("answer %s: %w", s.process.opts.Agent, err)
 		}
 		return nil
 	case <-ctx.Done():

@@ -13,40 +13,40 @@ import (
 )
 
 // failure makes a *cli.Failure of what a call gave.
-func (p *Provider) failure(err error) *cli.Failure {
+func (o *Options) failure(err error) *cli.Failure {
 	var refused *rpc.Error
 	var f *cli.Failure
 	switch {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &refused):
-		return p.refusal(refused)
+		return o.refusal(refused)
 	case errors.Is(err, context.DeadlineExceeded):
-		return &cli.Failure{Kind: cli.TimedOut, Agent: p.opts.Agent, Reason: "it did not answer in time", Cause: err}
+		return &cli.Failure{Kind: cli.TimedOut, Agent: o.Agent, Reason: "it did not answer in time", Cause: err}
 	}
-	return cli.AsFailure(p.opts.Agent, err)
+	return cli.AsFailure(o.Agent, err)
 }
 
 // refusal is the failure that an error of the agent's means.
-func (p *Provider) refusal(e *rpc.Error) *cli.Failure {
+func (o *Options) refusal(e *rpc.Error) *cli.Failure {
 	text := e.Error()
-	f := p.meaning(e.Code, text)
+	f := o.meaning(e.Code, text)
 	f.Cause = e
 	return f
 }
 
 // meaning sorts an error by its code, if it has one, and its words.
-func (p *Provider) meaning(code int, text string) *cli.Failure {
+func (o *Options) meaning(code int, text string) *cli.Failure {
 	kind := cli.UnknownFailure
-	if p.opts.Quirks.KindOf != nil {
-		kind = p.opts.Quirks.KindOf(code, text)
+	if o.Quirks.KindOf != nil {
+		kind = o.Quirks.KindOf(code, text)
 	}
 	if kind == cli.UnknownFailure {
 		kind = KindOf(code, text)
 	}
-	f := &cli.Failure{Kind: kind, Agent: p.opts.Agent, Reason: ReasonOf(text), Detail: cli.Shorten(text, 2000)}
-	if kind == cli.NotLoggedIn && p.opts.Login != "" {
-		f.Reason = p.opts.Login
+	f := &cli.Failure{Kind: kind, Agent: o.Agent, Reason: ReasonOf(text), Detail: cli.Shorten(text, 2000)}
+	if kind == cli.NotLoggedIn && o.Login != "" {
+		f.Reason = o.Login
 	}
 	return f
 }

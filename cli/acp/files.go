@@ -33,10 +33,6 @@ func (w *workspace) file(path string, flag int) (*os.File, error) {
 		}
 	}
 	f, err := root.OpenFile(rel, flag|syscall.O_NONBLOCK, 0o644)
-	if errors.Is(err, fs.ErrNotExist) {
-		// Gemini creates a file only after these words of the protocol.
-		return nil, &rpc.Error{Code: codeNoFile, Message: "Resource not found: there is no such file"}
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +76,12 @@ type readResult struct {
 
 func (w *workspace) readFile(_ context.Context, p readParams) (any, error) {
 	f, err := w.file(p.Path, os.O_RDONLY)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && w.quirks.MissingIsEmpty:
+		return readResult{}, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &rpc.Error{Code: codeNoFile, Message: "Resource not found: there is no such file"}
+	case err != nil:
 		return nil, err
 	}
 	defer f.Close()

@@ -74,6 +74,9 @@ func TestReadingFiles(t *testing.T) {
 		if r.Content != want || (answer.Error != nil) != (want == "" && !strings.Contains(path, "line")) {
 			t.Errorf("%s: %q, %v", path, r.Content, answer.Error)
 		}
+		if strings.HasSuffix(path, "missing") && (answer.Error.Code != codeNoFile || !strings.HasPrefix(answer.Error.Message, "Resource not found")) {
+			t.Errorf("a missing file: %v", answer.Error)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func (s *session) noteAnswered(a *ask) {
 	ctx, cancel := context.WithTimeout(s.process.Life(), markWait)
 	defer cancel()
 	if err := s.process.Program().Begin(ctx, m); err != nil {
-		s.process.provider.opts.Logger.Warn("record that a question was answered", "agent", string(s.process.provider.opts.Agent),
+		s.process.opts.Logger.Warn("record that a question was answered", "agent", string(s.process.opts.Agent),
 			"turn", string(m.Turn), "err", err)
 	}
 }

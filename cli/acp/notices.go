@@ -11,11 +11,12 @@ import (
 
 // of are the quirks of an agent that calls itself name: these, and what is known of it.
 func (q Quirks) of(name string) Quirks {
-	if name != "Copilot" { // version 1.0.102 of GitHub's CLI
-		return q
+	switch name {
+	case "Copilot": // version 1.0.102 of GitHub's CLI
+		q.TotalUsage, q.Notices, q.Failure = true, true, shellExit
+	case "gemini-cli": // version 0.61
+		q.MissingIsEmpty = true
 	}
-	q.TotalUsage, q.Notices = true, true
-	q.Failure = shellExit
 	return q
 }
 

@@ -70,7 +70,7 @@ func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
 		return nil
 	}
 	if err := s.process.call(ctx, methodSetMode, sessionParams{SessionID: string(s.id), ModeID: want}, nil); err != nil {
-		f := s.process.provider.failure(err)
+		f := s.process.opts.failure(err)
 		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", want, f.Reason)
 		return f
 	}
@@ -110,19 +110,6 @@ const (
 	verdictAsk   verdict = "ask" // a user
 	verdictAllow verdict = "allow"
 	verdictDeny  verdict = "deny"
-)
-
-// The kinds of tool that the protocol knows.
-const (
-	kindRead   = "read"
-	kindSearch = "search"
-	kindThink  = "think"
-	kindFetch  = "fetch"
-	kindEdit   = "edit"
-	kindDelete = "delete"
-	kindMove   = "move"
-	kindRun    = "execute"
-	kindSwitch = "switch_mode" // a plan that is to be carried out
 )
 
 // verdictOn decides on a request for permission; why is set when it is denied. A list of tools lets nothing through that

@@ -33,7 +33,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 }
 
 func (p *Provider) fix(err error) string {
-	f := p.failure(err)
+	f := p.opts.failure(err)
 	if f.Kind == cli.NotLoggedIn && p.opts.Login != "" {
 		return p.opts.Login
 	}
@@ -69,7 +69,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 // probe opens a session for a question, in a process of its own.
 func (p *Provider) probe(ctx context.Context) (*session, error) {
 	req := cli.Request{Dir: os.TempDir()}
-	cmd := p.command(req, "")
+	cmd := p.opts.command(req, "")
 	cmd.For.Mode = "" // no process resumes it
 	proc, err := p.pool.Private(ctx, cmd)
 	if err != nil {

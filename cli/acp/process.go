@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,13 +13,16 @@ import (
 	"ductor/cli/shared"
 )
 
-// leaveWait is how long an idle process may take to end after its input ends.
-const leaveWait = 300 * time.Millisecond
+const (
+	leaveWait = 300 * time.Millisecond // for an idle process to end after its input ends
+	maxServed = 128                    // requests of an agent that are worked on; waiting for a command is one
+)
 
 // agentProcess is one process of the agent and the sessions in it. Safe for concurrent use.
 type agentProcess struct {
 	*shared.Process
-	provider *Provider
+	opts     *Options
+	offered  *atomic.Pointer[[]string] // see Provider
 	sessions shared.Members[*session]
 	awaited  map[cli.TurnID]*session // of a run that was attached to: those of the turns to be resumed
 
@@ -30,13 +34,9 @@ type agentProcess struct {
 	served atomic.Int64 // requests of the agent that are worked on
 }
 
-func (p *Provider) newProcess(process *shared.Process) *agentProcess {
-	return &agentProcess{Process: process, provider: p, quirks: p.opts.Quirks, awaited: map[cli.TurnID]*session{}}
-}
-
 // Greet shakes hands with a process that was started; see shared.Server.
 func (proc *agentProcess) Greet(ctx context.Context) error {
-	o := proc.provider.opts
+	o := proc.opts
 	hello := map[string]any{
 		"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"clientCapabilities": map[string]any{
@@ -57,14 +57,14 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 
 // introduced sets what an agent says of itself.
 func (proc *agentProcess) introduced(hello initialized) {
-	proc.hello, proc.caps, proc.quirks = hello, hello.Capabilities, proc.provider.opts.Quirks.of(hello.AgentInfo.Name)
+	proc.hello, proc.caps, proc.quirks = hello, hello.Capabilities, proc.opts.Quirks.of(hello.AgentInfo.Name)
 }
 
 // notSpoken is the failure of a program that did not answer the first request.
 func (proc *agentProcess) notSpoken(err error) *cli.Failure {
-	f := proc.provider.failure(err)
+	f := proc.opts.failure(err)
 	if f.Kind == cli.TimedOut {
-		f = cli.Failf(cli.BadOutput, proc.provider.opts.Agent, "it did not answer when it was spoken to; its version may be too old")
+		f = cli.Failf(cli.BadOutput, proc.opts.Agent, "it did not answer when it was spoken to; its version may be too old")
 		f.Cause = err
 	}
 	return f
@@ -112,7 +112,7 @@ func (p *Provider) Keep(ctx context.Context, left cli.LeftRun) (cli.Kept, error)
 // call sends a request and waits for its answer, at most as long as Options say. Errors have an *rpc.Error in their
 // chain where the agent gave one.
 func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {
-	ctx, cancel := context.WithTimeout(ctx, proc.provider.opts.CallLimit)
+	ctx, cancel := context.WithTimeout(ctx, proc.opts.CallLimit)
 	defer cancel()
 	err := proc.Peer().Call(ctx, method, params, result)
 	if errors.Is(err, rpc.ErrEnded) {
@@ -190,7 +190,7 @@ func (proc *agentProcess) Requested(m rpc.Message) bool {
 		proc.asked(m)
 		return true
 	}
-	serve := proc.provider.opts.service(m.Method)
+	serve := proc.opts.service(m.Method)
 	if serve != nil {
 		proc.serveRequest(m, serve)
 	}
@@ -211,4 +211,75 @@ func (proc *agentProcess) asked(m rpc.Message) {
 	if !ok || !s.deliver(item{at: m.End, ask: &ask{id: m.ID, params: p, raw: m.Params}}) {
 		proc.respond(m.ID, cancelled())
 	}
+}
+
+// serveRequest serves a request of the agent for files or commands.
+func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
+	var p sessionParams
+	_ = json.Unmarshal(m.Params, &p) // one that cannot be read names no session
+	s, known := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
+	switch {
+	case proc.State() == shared.Detached: // the next process answers it
+	case !known:
+		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
+	case proc.Peer().Past(): // the previous process served it, or it is lost
+		proc.refuse(m.ID, rpc.CodeInternal, "ductor was restarted; ask again")
+	case proc.served.Add(1) > maxServed:
+		proc.served.Add(-1)
+		proc.refuse(m.ID, rpc.CodeInternal, "too many requests at a time")
+	default:
+		proc.Go(func() { proc.serveOne(m, s.workspace, serve) })
+	}
+}
+
+func (proc *agentProcess) serveOne(m rpc.Message, w *workspace, serve service) {
+	result, err := serve(proc.Life(), w, m.Params)
+	proc.served.Add(-1)
+	var refused *rpc.Error
+	switch {
+	case err == nil:
+		proc.respond(m.ID, result)
+	case errors.As(err, &refused):
+		proc.refuse(m.ID, refused.Code, refused.Message)
+	default:
+		proc.refuse(m.ID, rpc.CodeInternal, cli.ShortLine(err.Error()))
+	}
+}
+
+// service serves one method.
+type service func(ctx context.Context, w *workspace, params json.RawMessage) (any, error)
+
+// serving is f behind the decoding of its parameters.
+func serving[P any](f func(*workspace, context.Context, P) (any, error)) service {
+	return func(ctx context.Context, w *workspace, raw json.RawMessage) (any, error) {
+		var p P
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return nil, badParams("the request cannot be read: %v", err)
+		}
+		return f(w, ctx, p)
+	}
+}
+
+// service finds what serves a method; nil if nothing does.
+func (o *Options) service(method string) service {
+	if o.NoFiles && strings.HasPrefix(method, "fs/") || o.NoTerminals && strings.HasPrefix(method, "terminal/") {
+		return nil
+	}
+	switch method {
+	case "fs/read_text_file":
+		return serving((*workspace).readFile)
+	case "fs/write_text_file":
+		return serving((*workspace).writeFile)
+	case "terminal/create":
+		return serving((*workspace).createTerminal)
+	case "terminal/output":
+		return serving((*workspace).terminalOutput)
+	case "terminal/wait_for_exit":
+		return serving((*workspace).awaitTerminal)
+	case "terminal/kill":
+		return serving((*workspace).killTerminal)
+	case "terminal/release":
+		return serving((*workspace).releaseTerminal)
+	}
+	return nil
 }

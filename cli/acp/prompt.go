@@ -47,7 +47,7 @@ func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 		return nil
 	}
 	if err := s.process.call(ctx, methodSetModel, sessionParams{SessionID: string(s.id), ModelID: want}, nil); err != nil {
-		f := s.process.provider.failure(err)
+		f := s.process.opts.failure(err)
 		if f.Kind == cli.UnknownFailure || f.Kind == cli.Refused {
 			f.Kind = cli.UnknownModel
 		}
@@ -62,7 +62,7 @@ func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 // blocks is the prompt as the protocol has it. The protocol has no place for system prompts: they are a part of the
 // conversation, once.
 func (s *session) blocks(req cli.Request) ([]block, error) {
-	agent := s.process.provider.opts.Agent
+	agent := s.process.opts.Agent
 	text := req.Prompt
 	switch {
 	case strings.TrimSpace(text) == "" && len(req.Images) == 0:

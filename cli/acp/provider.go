@@ -3,100 +3,19 @@ package acp
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
-	"time"
+	"sync/atomic"
 
 	"ductor/cli"
 	"ductor/cli/shared"
 )
-
-// Defaults of Options.
-const (
-	DefaultStartLimit = time.Minute // Gemini takes five seconds of one core, and twice that where nothing is cached
-	DefaultCallLimit  = 30 * time.Second
-)
-
-// Options make a Provider. Agent, Path and Launcher are required; the zero value of the others is usable.
-type Options struct {
-	cli.ProviderOptions
-	Agent cli.Agent // the name users know it by
-	Args  []string  // that make it speak the protocol on its standard input and output
-	// Argv gives the further arguments a process for req needs. Requests of which it says the same may share
-	// a process. Nil is none.
-	Argv func(req cli.Request) []string
-	// ExtraEnv is added to the environment of a process for req; what the request says wins. May be nil.
-	ExtraEnv func(req cli.Request) map[string]string
-	// HomeVars are names or NAME_* patterns of variables that lead the agent to where it keeps what it knows. A session
-	// with a home of its own does not see them.
-	HomeVars []string
-	// Models are what users may pick, for an agent that does not list any itself, or too many.
-	Models []cli.Model
-	// NoFiles and NoTerminals keep from the agent that files can be read and written, and commands run, through
-	// ductor. They are served in the directories of the conversation only, but as the user ductor runs as, and on
-	// the machine ductor runs on: set both for an agent in a container.
-	NoFiles, NoTerminals bool
-	Quirks               Quirks
-	// Login says what to do when the agent is not logged in: one sentence.
-	Login string
-	// Version is the version of the program that is installed, as the agent tells its own; empty if that is not known.
-	// Nil is for an agent that cannot be asked: Provider.Keep takes no process of such an agent.
-	Version func(ctx context.Context) string
-	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.
-	Auth func(ctx context.Context) cli.Auth
-
-	StartLimit time.Duration // for a process to be ready
-	CallLimit  time.Duration // for any request but a prompt to be answered
-}
-
-// Quirks are ways in which an agent differs from the protocol's text.
-type Quirks struct {
-	// LateHistory is for an agent that replays a loaded session after it answered session/load, and ends that
-	// with available_commands_update.
-	LateHistory bool
-	// TotalUsage is for an agent whose usage is that of the whole session, since its process has it.
-	TotalUsage bool
-	// Notices is for an agent that says words of its own as text of the answer: "Error: " and the reason, then the
-	// end of the turn as if all were well; "Info: " and what it does.
-	Notices bool
-	// CommandMarks are characters a prompt must not begin with to reach the model as it is.
-	CommandMarks string
-	// AuthMethod is the method to log in by, without a user, when the agent refuses a session for want of a
-	// log-in; empty for none. Nil is none.
-	AuthMethod func(req cli.Request) string
-	// ToolName finds the agent's own name of a tool; nil takes the kind.
-	ToolName func(id, kind, title string) string
-	// InputOf makes the input of a tool that is asked for, for an agent that gives none, of what it says of the tool.
-	// Nil where that does not say all the tool would do; a nil function never does.
-	InputOf func(Wish) json.RawMessage
-	// KindOf sorts an error of the agent; UnknownFailure leaves it to this package. Nil does.
-	KindOf func(code int, text string) cli.FailureKind
-	// Failure finds in a command's output its exit code, or why it failed; nil finds none.
-	Failure func(output string) (code *int, why string)
-}
-
-// Wish is what an agent says of a tool that it asks for.
-type Wish struct {
-	Tool, Kind, Title string
-	Text              string // that goes with it
-	Changes           int    // how many files it shows changes of
-}
 
 // Provider is one agent. Safe for concurrent use.
 type Provider struct {
 	opts Options
 
 	pool *shared.Pool[*agentProcess]
-
-	mu      sync.Mutex
-	offered []string // the modes of the session that was opened last; nil before the first
+	// offered are the modes of the session that was opened last; nil before the first.
+	offered atomic.Pointer[[]string]
 }
 
 var (
@@ -113,7 +32,11 @@ func New(o Options) *Provider {
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Version: "2.0", StartLimit: o.StartLimit, Goodbye: leaveWait,
-	}, p.newProcess)
+	}, func(process *shared.Process) *agentProcess {
+		return &agentProcess{
+			Process: process, opts: &p.opts, offered: &p.offered, quirks: o.Quirks, awaited: map[cli.TurnID]*session{},
+		}
+	})
 	return p
 }
 
@@ -131,8 +54,8 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	if err := checkDirs(req); err != nil {
 		return nil, cli.Failf(cli.Refused, p.opts.Agent, "%v", err)
 	}
-	key := p.key(req)
-	proc, err := p.pool.Join(ctx, key, p.command(req, key))
+	key := p.opts.key(req)
+	proc, err := p.pool.Join(ctx, key, p.opts.command(req, key))
 	if err != nil {
 		return nil, cli.AsFailure(p.opts.Agent, err)
 	}
@@ -144,94 +67,16 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return s, nil
 }
 
-func (p *Provider) command(req cli.Request, key string) cli.Command {
-	return cli.Command{
-		Path: p.opts.Path, Args: p.argv(req), Dir: req.Dir, Env: p.env(req),
-		For: cli.Purpose{Agent: p.opts.Agent, Mode: cli.Live, Setting: key},
-	}
-}
-
-func (p *Provider) argv(req cli.Request) []string {
-	var more []string
-	if p.opts.Argv != nil {
-		more = p.opts.Argv(req)
-	}
-	return slices.Concat(p.opts.Args, more, req.ExtraArgs)
-}
-
-func (p *Provider) env(req cli.Request) []string {
-	var extra map[string]string
-	if p.opts.ExtraEnv != nil {
-		extra = p.opts.ExtraEnv(req)
-	}
-	return cli.AtHome(p.opts.ChildEnv(req, nil, extra), req.Home, p.opts.HomeVars...)
-}
-
-// key is a digest of what binds a process: its command line, its environment and the directory it works in, from
-// where agents read settings of a project. Requests with the same key share a process.
-func (p *Provider) key(req cli.Request) string {
-	return digest(p.opts.Path, p.argv(req), p.env(req), req.Dir)
-}
-
-// settings is a digest of what binds a session: a request with another needs another session.
-func (p *Provider) settings(req cli.Request) string {
-	return digest(p.key(req), req.AddDirs, req.MCPConfig)
-}
-
-func digest(parts ...any) string {
-	all, err := json.Marshal(parts)
-	if err != nil { // strings can always be encoded
-		return ""
-	}
-	sum := sha256.Sum256(all)
-	return hex.EncodeToString(sum[:16])
-}
-
-func checkDirs(req cli.Request) error {
-	for _, dir := range append([]string{req.Dir}, req.AddDirs...) {
-		if !filepath.IsAbs(dir) {
-			return fmt.Errorf("the directory %q is no absolute path", dir)
-		}
-	}
-	return nil
-}
-
-// mcpServers reads a list of MCP servers as the protocol has it: JSON, or the path of a file with it.
-func mcpServers(config string) ([]json.RawMessage, error) {
-	servers, raw := []json.RawMessage{}, []byte(config)
-	if strings.TrimSpace(config) == "" {
-		return servers, nil
-	}
-	if filepath.IsAbs(config) {
-		var err error
-		if raw, err = os.ReadFile(config); err != nil {
-			return nil, fmt.Errorf("read the MCP configuration: %w", err)
-		}
-	}
-	if err := json.Unmarshal(raw, &servers); err != nil {
-		return nil, fmt.Errorf("read the MCP configuration: %w", err)
-	}
-	return servers, nil
-}
-
 // Shares is the process that a session for req would be put into; see cli.Sharer.
-func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.key(req)) }
+func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.opts.key(req)) }
 
 // Cannot says what of a permission mode the agent does not do, by the modes it offered in the last session that it
 // opened; see cli.Limited.
 func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.offered == nil {
+	offered := p.offered.Load()
+	if offered == nil {
 		return ""
 	}
-	_, cannot := modeFor(permission, p.offered)
+	_, cannot := modeFor(permission, *offered)
 	return cannot
-}
-
-// offers records which modes the agent offers.
-func (p *Provider) offers(modes []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.offered = modes
 }

@@ -63,7 +63,7 @@ type offers struct {
 
 // turnState is what is known of the turn that runs.
 type turnState struct {
-	permission cli.PermissionMode // that counts now
+	permission cli.PermissionMode      // that counts now
 	asks       map[cli.ApprovalID]*ask // that wait for a user
 	marked     cli.Mark
 	note       note
@@ -76,14 +76,14 @@ var (
 
 func newSession(proc *agentProcess, req cli.Request) *session {
 	return &session{
-		process: proc, settings: proc.provider.settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
+		process: proc, settings: proc.opts.settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
 		inbox: shared.NewInbox[item](),
 	}
 }
 
 // openSession makes or loads a session. Errors are *cli.Failure.
 func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*session, error) {
-	agent := proc.provider.opts.Agent
+	agent := proc.opts.Agent
 	servers, err := mcpServers(req.MCPConfig)
 	if err != nil {
 		return nil, cli.Failf(cli.Refused, agent, "%v", err)
@@ -110,13 +110,13 @@ func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*ses
 func (s *session) make(ctx context.Context, params sessionParams, req cli.Request) error {
 	made, err := s.request(ctx, methodNew, params, req)
 	if err != nil {
-		return s.process.provider.failure(err)
+		return s.process.opts.failure(err)
 	}
 	if made.SessionID == "" {
-		return cli.Failf(cli.BadOutput, s.process.provider.opts.Agent, "it gave a session without an id")
+		return cli.Failf(cli.BadOutput, s.process.opts.Agent, "it gave a session without an id")
 	}
 	s.opened(made, phaseNew)
-	s.process.provider.offers(s.offers.modes)
+	s.process.offered.Store(&s.offers.modes)
 	return s.register(cli.AgentSessionID(made.SessionID))
 }
 
@@ -136,13 +136,13 @@ func (s *session) request(ctx context.Context, method string, params sessionPara
 
 // load resumes a session of a process that ended. It reports nothing of what the agent replays.
 func (s *session) load(ctx context.Context, params sessionParams, req cli.Request) error {
-	p, caps := s.process.provider, s.process.caps
+	o, caps := s.process.opts, s.process.caps
 	method := methodLoad
 	switch {
 	case caps.Session.Resume != nil:
 		method = methodResume
 	case !caps.Load:
-		return cli.Failf(cli.ResumeFailed, p.opts.Agent, "it cannot go on with a session once its process has ended")
+		return cli.Failf(cli.ResumeFailed, o.Agent, "it cannot go on with a session once its process has ended")
 	}
 	if err := s.register(req.Resume); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	params.SessionID = string(req.Resume)
 	loaded, err := s.request(ctx, method, params, req)
 	if err != nil {
-		f := p.failure(err)
+		f := o.failure(err)
 		var refused *rpc.Error
 		if errors.As(err, &refused) && f.Kind != cli.NotLoggedIn {
 			f.Kind = cli.ResumeFailed
@@ -162,7 +162,7 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	}
 	s.opened(loaded, phaseIdle)
 	if loaded.Modes != nil { // some tell them of new sessions only
-		p.offers(s.offers.modes)
+		s.process.offered.Store(&s.offers.modes)
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (s *session) opened(got gotSession, to phase) {
 func (s *session) register(id cli.AgentSessionID) error {
 	s.id = id
 	if !s.process.sessions.Add(id, s) {
-		return cli.Failf(cli.Refused, s.process.provider.opts.Agent, "another conversation uses this session")
+		return cli.Failf(cli.Refused, s.process.opts.Agent, "another conversation uses this session")
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (s *session) between(i item) {
 
 // Fits says whether the session can take req as it is.
 func (s *session) Fits(req cli.Request) bool {
-	want := s.process.provider.settings(req)
+	want := s.process.opts.settings(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch s.phase {
@@ -260,7 +260,7 @@ func (s *session) Fits(req cli.Request) bool {
 func (s *session) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := cli.SessionInfo{Agent: s.process.provider.opts.Agent, Mode: cli.Live, AgentSessionID: s.id}
+	info := cli.SessionInfo{Agent: s.process.opts.Agent, Mode: cli.Live, AgentSessionID: s.id}
 	switch s.phase {
 	case phaseNew, phaseIdle:
 		info.Alive = s.process.Alive()
@@ -301,7 +301,7 @@ func (s *session) sayGoodbye(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, byeWait)
 	defer cancel()
 	if err := s.process.call(ctx, methodClose, sessionParams{SessionID: string(s.id)}, nil); err != nil {
-		o := s.process.provider.opts
+		o := s.process.opts
 		o.Logger.Debug("a session was not closed by its agent", "agent", string(o.Agent), "err", err)
 	}
 }

@@ -101,6 +101,7 @@ func TestADecisionReachesTheAgent(t *testing.T) {
 		s := open(t, provider, req)
 		turn := begin(t, s, req)
 		prompt := p.hear(methodPrompt)
+		p.text("s1", "Before.")
 		p.ask(5, "s1", "rm", "execute")
 		asked := until[cli.ApprovalAsked](turn)
 		if asked.Title != "do rm" || asked.Tool != "execute" || !asked.Deaf {
@@ -112,16 +113,18 @@ func TestADecisionReachesTheAgent(t *testing.T) {
 		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: allow}); err != nil {
 			t.Fatal(err)
 		}
-		var r askResult
-		if answer := p.hear(""); json.Unmarshal(answer.Result, &r) != nil || r.Outcome.OptionID != option || string(answer.ID) != "5" {
+		var chosen askResult
+		if answer := p.hear(""); json.Unmarshal(answer.Result, &chosen) != nil || chosen.Outcome.OptionID != option || string(answer.ID) != "5" {
 			t.Errorf("answered %s to %s", answer.Result, answer.ID)
 		}
 		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
 			t.Errorf("a second decision: %v", err)
 		}
+		p.text("s1", "After.")
 		p.endTurn(prompt)
-		if r := until[cli.Result](turn); r.Err != nil || len(r.Denials) != map[bool]int{true: 0, false: 1}[allow] {
-			t.Errorf("allow %v: denials %+v, %v", allow, r.Denials, r.Err)
+		r := until[cli.Result](turn)
+		if r.Err != nil || len(r.Denials) != map[bool]int{true: 0, false: 1}[allow] || r.Text != "Before.\n\nAfter." {
+			t.Errorf("allow %v: %q, denials %+v, %v", allow, r.Text, r.Denials, r.Err)
 		}
 		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); !errors.Is(err, cli.ErrNotAsked) {
 			t.Errorf("a decision after the turn: %v", err)
@@ -302,5 +305,14 @@ func TestPromptsThatAreNone(t *testing.T) {
 		if kindOfResult(r) != cli.Refused || !strings.Contains(r.Err.Reason, want) {
 			t.Errorf("%q: %+v", prompt, r.Err)
 		}
+	}
+}
+
+// An agent that offers no models is used with the model that it picks.
+func TestAnAgentWithoutModelsCanBeChosen(t *testing.T) {
+	provider, _ := play(t, nil)
+	models, err := provider.Models(t.Context())
+	if err != nil || len(models) != 1 || models[0].ID != "" || models[0].Name == "" || !models[0].Default {
+		t.Errorf("models %+v, %v", models, err)
 	}
 }

@@ -13,6 +13,19 @@ import (
 
 const maxTitle = 200
 
+// The kinds of tool that the protocol knows.
+const (
+	kindRead   = "read"
+	kindSearch = "search"
+	kindThink  = "think"
+	kindFetch  = "fetch"
+	kindEdit   = "edit"
+	kindDelete = "delete"
+	kindMove   = "move"
+	kindRun    = "execute"
+	kindSwitch = "switch_mode" // a plan that is to be carried out
+)
+
 // toolPhase says how far a tool call is.
 type toolPhase string
 

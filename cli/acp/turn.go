@@ -46,20 +46,20 @@ type liveTurn struct {
 
 // Turn runs one prompt; see cli.Session.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := turn.NewEmitter(s.process.provider.opts.Agent, s.process.provider.opts.Now, emit)
+	out := turn.NewEmitter(s.process.opts.Agent, s.process.opts.Now, emit)
 	if s.adopted != nil {
 		s.resume(ctx, req, out)
 		return
 	}
 	if ctx.Err() != nil {
-		out.Finish(cli.Cut(ctx, s.process.provider.opts.Agent))
+		out.Finish(cli.Cut(ctx, s.process.opts.Agent))
 		return
 	}
 	blocks, n, err := s.prepare(ctx, req)
 	if err != nil {
-		r := cli.Result{Err: s.process.provider.failure(err)}
+		r := cli.Result{Err: s.process.opts.failure(err)}
 		if ctx.Err() != nil {
-			r = cli.Cut(ctx, s.process.provider.opts.Agent)
+			r = cli.Cut(ctx, s.process.opts.Agent)
 		}
 		s.name(out)
 		out.Finish(r)
@@ -210,7 +210,7 @@ func (t *liveTurn) asked(a *ask) {
 	if t.answered[rpc.Text(a.id)] {
 		return
 	}
-	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.provider.opts.Protected)
+	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.opts.Protected)
 	switch {
 	case t.cutBy != "":
 		t.s.process.respond(a.id, cancelled())

@@ -26,15 +26,15 @@ func (t *liveTurn) cut(why turn.End) {
 		t.stop()
 		return
 	}
-	t.timer.Reset(turn.ReactWait(t.ctx, interruptWait, t.s.process.provider.opts.Grace))
+	t.timer.Reset(turn.ReactWait(t.ctx, interruptWait, t.s.process.opts.Grace))
 }
 
 // limit is how long the agent may be silent now.
 func (t *liveTurn) limit() time.Duration {
 	if t.out.OpenTools() > 0 || t.waiting() {
-		return t.s.process.provider.opts.ToolStall
+		return t.s.process.opts.ToolStall
 	}
-	return t.s.process.provider.opts.Stall
+	return t.s.process.opts.Stall
 }
 
 // waiting says whether the agent waits for a user.
@@ -47,7 +47,7 @@ func (t *liveTurn) waiting() bool {
 // tick does what is due, and sets the timer to what is due next.
 func (t *liveTurn) tick() {
 	if t.cutBy != "" {
-		limit := t.cutAt.Add(turn.CutWait(t.ctx, t.s.process.provider.opts.Grace))
+		limit := t.cutAt.Add(turn.CutWait(t.ctx, t.s.process.opts.Grace))
 		if !t.reacted || !time.Now().Before(limit) {
 			t.stop()
 			return
@@ -64,7 +64,7 @@ func (t *liveTurn) tick() {
 		t.cut(turn.EndStalled)
 		return
 	}
-	t.timer.Reset(min(limit-silence, t.s.process.provider.opts.Stall)) // a tool that ends shortens the limit
+	t.timer.Reset(min(limit-silence, t.s.process.opts.Stall)) // a tool that ends shortens the limit
 }
 
 // stop ends an agent that did not end the turn when it was asked to. One that serves others is left to them, and
@@ -75,9 +75,9 @@ func (t *liveTurn) stop() {
 		t.gone = true
 		return
 	}
-	grace := max(t.s.process.provider.opts.Grace-time.Since(t.cutAt), 0)
+	grace := max(t.s.process.opts.Grace-time.Since(t.cutAt), 0)
 	if err := proc.Stop(context.WithoutCancel(t.ctx), grace); err != nil {
-		t.s.process.provider.opts.Logger.Error("an agent did not end", "agent", string(t.s.process.provider.opts.Agent), "err", err)
+		t.s.process.opts.Logger.Error("an agent did not end", "agent", string(t.s.process.opts.Agent), "err", err)
 	}
 	t.takeAll() // its last words
 	t.gone = true
@@ -155,7 +155,7 @@ func (s *session) stopListening(to phase) []item {
 
 // result is how the turn ended: by the agent's own word, unless we cut it short.
 func (t *liveTurn) result() cli.Result {
-	agent := t.s.process.provider.opts.Agent
+	agent := t.s.process.opts.Agent
 	switch {
 	case t.detached:
 		return cli.Result{Detached: true}
@@ -176,9 +176,9 @@ func (t *liveTurn) result() cli.Result {
 }
 
 func (t *liveTurn) cutResult(said cli.Result) cli.Result {
-	r := cli.Cut(t.ctx, t.s.process.provider.opts.Agent)
+	r := cli.Cut(t.ctx, t.s.process.opts.Agent)
 	if t.cutBy == turn.EndStalled {
-		r = cli.Stalled(t.s.process.provider.opts.Agent, t.silence)
+		r = cli.Stalled(t.s.process.opts.Agent, t.silence)
 	}
 	r.Usage, r.ByModel = said.Usage, said.ByModel
 	return r
@@ -186,9 +186,9 @@ func (t *liveTurn) cutResult(said cli.Result) cli.Result {
 
 // replied is the result that the agent's answer to the prompt says.
 func (t *liveTurn) replied() cli.Result {
-	agent := t.s.process.provider.opts.Agent
+	agent := t.s.process.opts.Agent
 	if t.reply.Error != nil {
-		return cli.Result{Err: t.s.process.provider.refusal(t.reply.Error)}
+		return cli.Result{Err: t.s.process.opts.refusal(t.reply.Error)}
 	}
 	var p prompted
 	if err := json.Unmarshal(t.reply.Result, &p); err != nil || p.StopReason == "" {
@@ -200,7 +200,7 @@ func (t *liveTurn) replied() cli.Result {
 	switch p.StopReason {
 	case "end_turn":
 		if text, ok := t.reporter.failed(r.Usage); ok {
-			r.Err = t.s.process.provider.meaning(errorCode(text), text)
+			r.Err = t.s.process.opts.meaning(errorCode(text), text)
 		}
 	case "cancelled":
 		r.Err = cli.Failf(cli.UnknownFailure, agent, "it cancelled the turn, and no user asked for that")

@@ -2,37 +2,36 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
-	"ductor/cli/shared"
 )
 
-// maxServed is how many requests of an agent may be worked on at a time; waiting for a command is one.
-const maxServed = 128
+const maxTerminals = 32
 
 // workspace is what the agent of a session may use through us: files in its directories, and commands run there. Safe
 // for concurrent use.
 type workspace struct {
-	opts *Options
-	env  []string
-	dirs []string // the first is the working directory
+	opts   *Options
+	quirks Quirks
+	env    []string
+	dirs   []string // the first is the working directory
 
 	mu        sync.Mutex
 	readOnly  bool // plan mode
-	closed    bool
 	next      int
-	terminals map[string]*terminal
+	terminals map[string]*terminal // nil once it is closed
 }
 
 func newWorkspace(proc *agentProcess, req cli.Request) *workspace {
 	return &workspace{
-		opts: &proc.provider.opts, env: proc.provider.env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
+		opts: proc.opts, quirks: proc.quirks, env: proc.opts.env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
 		readOnly: req.Permission == cli.Plan, terminals: map[string]*terminal{},
 	}
 }
@@ -47,7 +46,7 @@ func (w *workspace) allow(req cli.Request) {
 func (w *workspace) mayChange() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
+	if w.terminals == nil {
 		return errors.New("the session is closed")
 	}
 	if w.readOnly {
@@ -59,7 +58,6 @@ func (w *workspace) mayChange() error {
 // close ends the commands that still run, with everything they started.
 func (w *workspace) close() error {
 	w.mu.Lock()
-	w.closed = true
 	all := w.terminals
 	w.terminals = nil
 	w.mu.Unlock()
@@ -70,77 +68,130 @@ func (w *workspace) close() error {
 	return errors.Join(errs...)
 }
 
-// serveRequest serves a request of the agent for files or commands.
-func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
-	var p sessionParams
-	_ = json.Unmarshal(m.Params, &p) // one that cannot be read names no session
-	s, known := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
-	switch {
-	case proc.State() == shared.Detached: // the next process answers it
-	case !known:
-		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
-	case proc.Peer().Past(): // the previous process served it, or it is lost
-		proc.refuse(m.ID, rpc.CodeInternal, "ductor was restarted; ask again")
-	case proc.served.Add(1) > maxServed:
-		proc.served.Add(-1)
-		proc.refuse(m.ID, rpc.CodeInternal, "too many requests at a time")
-	default:
-		proc.Go(func() { proc.serveOne(m, s.workspace, serve) })
-	}
+type createParams struct {
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	Env     []struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	} `json:"env"`
+	Dir   string `json:"cwd"`
+	Limit *int   `json:"outputByteLimit"`
 }
 
-func (proc *agentProcess) serveOne(m rpc.Message, w *workspace, serve service) {
-	result, err := serve(proc.Life(), w, m.Params)
-	proc.served.Add(-1)
-	var refused *rpc.Error
-	switch {
-	case err == nil:
-		proc.respond(m.ID, result)
-	case errors.As(err, &refused):
-		proc.refuse(m.ID, refused.Code, refused.Message)
-	default:
-		proc.refuse(m.ID, rpc.CodeInternal, cli.ShortLine(err.Error()))
-	}
+type terminalParams struct {
+	ID string `json:"terminalId"`
 }
 
-// service serves one method.
-type service func(ctx context.Context, w *workspace, params json.RawMessage) (any, error)
+func (w *workspace) createTerminal(ctx context.Context, p createParams) (any, error) {
+	if err := w.mayChange(); err != nil {
+		return nil, err
+	}
+	if p.Dir == "" {
+		p.Dir = w.dirs[0]
+	}
+	inside := func(dir string) bool { return cli.Lies(cli.RealPath(p.Dir), cli.RealPath(dir)) }
+	if !filepath.IsAbs(p.Dir) || !slices.ContainsFunc(w.dirs, inside) {
+		return nil, badParams("the directory is outside of the conversation's directories")
+	}
+	env := slices.Clone(w.env)
+	for _, v := range p.Env {
+		env = append(env, v.Name+"="+v.Value)
+	}
+	// The shell only joins standard error to the output; the command is no text to it.
+	process, err := w.opts.Launcher.Start(ctx, cli.Command{
+		Path: "/bin/sh", Args: append([]string{"-c", `exec "$@" 2>&1`, "sh", p.Command}, p.Args...), Dir: p.Dir, Env: env,
+		For: cli.Purpose{Agent: w.opts.Agent},
+	})
+	if err != nil {
+		return nil, err
+	}
+	_ = process.Stdin().Close() // the command has no input
+	t := &terminal{process: process, read: make(chan struct{}), limit: terminalKept}
+	if p.Limit != nil {
+		t.limit = min(max(*p.Limit, 0), terminalKept)
+	}
+	go t.pump()
+	id, err := w.enter(t)
+	if err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return terminalParams{id}, nil
+}
 
-// serving is f behind the decoding of its parameters.
-func serving[P any](f func(*workspace, context.Context, P) (any, error)) service {
-	return func(ctx context.Context, w *workspace, raw json.RawMessage) (any, error) {
-		var p P
-		if err := json.Unmarshal(raw, &p); err != nil {
-			return nil, badParams("the request cannot be read: %v", err)
+func (w *workspace) enter(t *terminal) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.terminals == nil || len(w.terminals) >= maxTerminals {
+		return "", errors.New("too many commands at a time")
+	}
+	w.next++
+	id := "term-" + strconv.Itoa(w.next)
+	w.terminals[id] = t
+	return id, nil
+}
+
+// find gives a terminal, until it is released.
+func (w *workspace) find(p terminalParams) (*terminal, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.terminals[p.ID]; t != nil {
+		return t, nil
+	}
+	return nil, badParams("there is no such terminal")
+}
+
+type outputResult struct {
+	Output    string      `json:"output"`
+	Truncated bool        `json:"truncated"`
+	Exit      *exitStatus `json:"exitStatus,omitempty"`
+}
+
+func (w *workspace) terminalOutput(_ context.Context, p terminalParams) (any, error) {
+	t, err := w.find(p)
+	if err != nil {
+		return nil, err
+	}
+	exit := t.exit()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return outputResult{Output: string(t.output), Truncated: t.truncated, Exit: exit}, nil
+}
+
+func (w *workspace) awaitTerminal(ctx context.Context, p terminalParams) (any, error) {
+	t, err := w.find(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, done := range []<-chan struct{}{t.process.Done(), t.read} {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
-		return f(w, ctx, p)
 	}
+	return t.exit(), nil
+}
+
+func (w *workspace) killTerminal(_ context.Context, p terminalParams) (any, error) {
+	t, err := w.find(p)
+	if err != nil {
+		return nil, err
+	}
+	return none{}, t.stop()
+}
+
+func (w *workspace) releaseTerminal(_ context.Context, p terminalParams) (any, error) {
+	t, err := w.find(p)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	delete(w.terminals, p.ID)
+	w.mu.Unlock()
+	return none{}, t.close()
 }
 
 func badParams(format string, args ...any) error {
 	return &rpc.Error{Code: rpc.CodeBadParams, Message: fmt.Sprintf(format, args...)}
-}
-
-// service finds what serves a method; nil if nothing does.
-func (o *Options) service(method string) service {
-	if o.NoFiles && strings.HasPrefix(method, "fs/") || o.NoTerminals && strings.HasPrefix(method, "terminal/") {
-		return nil
-	}
-	switch method {
-	case "fs/read_text_file":
-		return serving((*workspace).readFile)
-	case "fs/write_text_file":
-		return serving((*workspace).writeFile)
-	case "terminal/create":
-		return serving((*workspace).createTerminal)
-	case "terminal/output":
-		return serving((*workspace).terminalOutput)
-	case "terminal/wait_for_exit":
-		return serving((*workspace).awaitTerminal)
-	case "terminal/kill":
-		return serving((*workspace).killTerminal)
-	case "terminal/release":
-		return serving((*workspace).releaseTerminal)
-	}
-	return nil
 }

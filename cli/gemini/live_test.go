@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"strings"
 	"testing"
 
 	"ductor/cli/acp"
@@ -24,6 +25,23 @@ func TestWhatGeminiAsksToDo(t *testing.T) {
 	} {
 		if got := string(inputOf(tc.wish)); got != tc.want {
 			t.Errorf("%+v: %s, want %s", tc.wish, got, tc.want)
+		}
+	}
+}
+
+// Gemini says of a shell command that failed that it completed, and why in words.
+func TestWhyAShellCommandFailed(t *testing.T) {
+	for output, want := range map[string]string{
+		"Command exited with code: 3":                                                      "",
+		"Command cancelled by user.\n\nOutput before cancellation:\nhalf":                  "Command cancelled by user.",
+		"Command terminated by signal: 9":                                                  "Command terminated by signal: 9",
+		"Command failed: spawn ENOENT":                                                     "Command failed: spawn ENOENT",
+		"Command was automatically cancelled because it exceeded the timeout of 5 minutes": "Command was automatically cancelled because it exceeded the timeout of 5 minutes",
+		"all is well": "",
+	} {
+		code, why := shellFailure(output)
+		if why != want || (code != nil) != strings.HasSuffix(output, ": 3") {
+			t.Errorf("%q: code %v, %q", output, code, why)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp"
 	"ductor/cli/clitest"
 )
 
@@ -151,5 +152,19 @@ func TestRealSessionsSurviveResume(t *testing.T) {
 		if id == "" {
 			id = r.AgentSessionID
 		}
+	}
+}
+
+// An agent that the configuration names creates files through ductor.
+func TestRealGeminiAsAConfiguredAgentCreatesAFile(t *testing.T) {
+	_, c, _ := real(t, nil)
+	p := acp.New(acp.Options{
+		ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ, AllowEnv: EnvKeys()},
+		Agent:           "tame", Args: []string{"--acp"}, ExtraEnv: ownEnv,
+	})
+	req := cli.Request{Dir: c.Work, Project: cli.WithProject, Permission: cli.Bypass, Model: realModel, Prompt: `[[write path="new.txt" text="one\n"]]`}
+	r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req)
+	if got, err := os.ReadFile(filepath.Join(c.Work, "new.txt")); r.Err != nil || err != nil || string(got) != "one\n" {
+		t.Errorf("%q, %v, %+v", got, err, r)
 	}
 }

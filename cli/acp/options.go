@@ -1,0 +1,159 @@
+package acp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+// Defaults of Options.
+const (
+	DefaultStartLimit = time.Minute // Gemini takes five seconds of one core, and twice that where nothing is cached
+	DefaultCallLimit  = 30 * time.Second
+)
+
+// Options make a Provider. Agent, Path and Launcher are required; the zero value of the others is usable.
+type Options struct {
+	cli.ProviderOptions
+	Agent cli.Agent // the name users know it by
+	Args  []string  // that make it speak the protocol on its standard input and output
+	// Argv gives the further arguments a process for req needs. Requests of which it says the same may share
+	// a process. Nil is none.
+	Argv func(req cli.Request) []string
+	// ExtraEnv is added to the environment of a process for req; what the request says wins. May be nil.
+	ExtraEnv func(req cli.Request) map[string]string
+	// HomeVars are names or NAME_* patterns of variables that lead the agent to where it keeps what it knows. A session
+	// with a home of its own does not see them.
+	HomeVars []string
+	// Models are what users may pick, for an agent that does not list any itself, or too many.
+	Models []cli.Model
+	// NoFiles and NoTerminals keep from the agent that files can be read and written, and commands run, through
+	// ductor. They are served in the directories of the conversation only, but as the user ductor runs as, and on
+	// the machine ductor runs on: set both for an agent in a container.
+	NoFiles, NoTerminals bool
+	Quirks               Quirks
+	// Login says what to do when the agent is not logged in: one sentence.
+	Login string
+	// Version is the version of the program that is installed, as the agent tells its own; empty if that is not known.
+	// Nil is for an agent that cannot be asked: Provider.Keep takes no process of such an agent.
+	Version func(ctx context.Context) string
+	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.
+	Auth func(ctx context.Context) cli.Auth
+
+	StartLimit time.Duration // for a process to be ready
+	CallLimit  time.Duration // for any request but a prompt to be answered
+}
+
+// Quirks are ways in which an agent differs from the protocol's text.
+type Quirks struct {
+	// LateHistory is for an agent that replays a loaded session after it answered session/load, and ends that
+	// with available_commands_update.
+	LateHistory bool
+	// TotalUsage is for an agent whose usage is that of the whole session, since its process has it.
+	TotalUsage bool
+	// Notices is for an agent that says words of its own as text of the answer: "Error: " and the reason, then the
+	// end of the turn as if all were well; "Info: " and what it does.
+	Notices bool
+	// MissingIsEmpty is for an agent that looks for a file before it creates it, and takes each error for the end of that.
+	MissingIsEmpty bool
+	// CommandMarks are characters a prompt must not begin with to reach the model as it is.
+	CommandMarks string
+	// AuthMethod is the method to log in by, without a user, when the agent refuses a session for want of a
+	// log-in; empty for none. Nil is none.
+	AuthMethod func(req cli.Request) string
+	// ToolName finds the agent's own name of a tool; nil takes the kind.
+	ToolName func(id, kind, title string) string
+	// InputOf makes the input of a tool that is asked for, for an agent that gives none, of what it says of the tool.
+	// Nil where that does not say all the tool would do; a nil function never does.
+	InputOf func(Wish) json.RawMessage
+	// KindOf sorts an error of the agent; UnknownFailure leaves it to this package. Nil does.
+	KindOf func(code int, text string) cli.FailureKind
+	// Failure finds in a command's output its exit code, or why it failed; nil finds none.
+	Failure func(output string) (code *int, why string)
+}
+
+// Wish is what an agent says of a tool that it asks for.
+type Wish struct {
+	Tool, Kind, Title string
+	Text              string // that goes with it
+	Changes           int    // how many files it shows changes of
+}
+
+func (o *Options) command(req cli.Request, key string) cli.Command {
+	return cli.Command{
+		Path: o.Path, Args: o.argv(req), Dir: req.Dir, Env: o.env(req),
+		For: cli.Purpose{Agent: o.Agent, Mode: cli.Live, Setting: key},
+	}
+}
+
+func (o *Options) argv(req cli.Request) []string {
+	var more []string
+	if o.Argv != nil {
+		more = o.Argv(req)
+	}
+	return slices.Concat(o.Args, more, req.ExtraArgs)
+}
+
+func (o *Options) env(req cli.Request) []string {
+	var extra map[string]string
+	if o.ExtraEnv != nil {
+		extra = o.ExtraEnv(req)
+	}
+	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
+}
+
+// key is a digest of what binds a process: its command line, its environment and the directory it works in, from
+// where agents read settings of a project. Requests with the same key share a process.
+func (o *Options) key(req cli.Request) string {
+	return digest(o.Path, o.argv(req), o.env(req), req.Dir)
+}
+
+// settings is a digest of what binds a session: a request with another needs another session.
+func (o *Options) settings(req cli.Request) string {
+	return digest(o.key(req), req.AddDirs, req.MCPConfig)
+}
+
+func digest(parts ...any) string {
+	all, err := json.Marshal(parts)
+	if err != nil { // strings can always be encoded
+		return ""
+	}
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:16])
+}
+
+func checkDirs(req cli.Request) error {
+	for _, dir := range append([]string{req.Dir}, req.AddDirs...) {
+		if !filepath.IsAbs(dir) {
+			return fmt.Errorf("the directory %q is no absolute path", dir)
+		}
+	}
+	return nil
+}
+
+// mcpServers reads a list of MCP servers as the protocol has it: JSON, or the path of a file with it.
+func mcpServers(config string) ([]json.RawMessage, error) {
+	servers, raw := []json.RawMessage{}, []byte(config)
+	if strings.TrimSpace(config) == "" {
+		return servers, nil
+	}
+	if filepath.IsAbs(config) {
+		var err error
+		if raw, err = os.ReadFile(config); err != nil {
+			return nil, fmt.Errorf("read the MCP configuration: %w", err)
+		}
+	}
+	if err := json.Unmarshal(raw, &servers); err != nil {
+		return nil, fmt.Errorf("read the MCP configuration: %w", err)
+	}
+	return servers, nil
+}
