@@ -93,10 +93,9 @@ func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*ses
 	if proc.caps.Session.Dirs != nil {
 		params.Dirs = req.AddDirs
 	}
-	switch {
-	case req.Resume != "":
+	if req.Resume != "" {
 		err = s.load(ctx, params, req)
-	default:
+	} else {
 		err = s.make(ctx, params, req)
 	}
 	if err != nil {
