@@ -20,7 +20,7 @@ import (
 )
 
 // Options configure a Bot. Token, Journal and UploadsDir are required; zero values of the rest mean the
-// defaults, and an empty Allow means that nobody is answered.
+// defaults, and an empty Allow means that the bot answers no user.
 type Options struct {
 	Token     string
 	APIBase   string            // empty means https://api.telegram.org
@@ -35,7 +35,7 @@ type Options struct {
 	Trigger    updates.GroupTrigger  // TriggerMention
 	AbortWords []string              // bare words that abort in private chats while something runs
 	Receipts   updates.Receipts      // ReactionReceipts
-	Owner      orchestrator.PersonID // is told, in the private chat, about trouble with polling; 0 for nobody
+	Owner      orchestrator.PersonID // is told, in the private chat, about trouble with polling; 0: no user is told
 
 	PollTimeout time.Duration // of a long poll, whole seconds; 50 s
 	AlbumWindow time.Duration // how long further files of an album are waited for; 700 ms, negative for not at all

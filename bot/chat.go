@@ -58,7 +58,7 @@ func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.cards.ShowAgain(ctx, t)
 }
 
-// Remark puts a line below the outcome of a turn that was delivered, and notifies nobody; see Cards.Remark.
+// Remark puts a line below the outcome of a turn that was delivered, without a notification; see Cards.Remark.
 func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.cards.Remark(ctx, t, line)
 }

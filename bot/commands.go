@@ -54,7 +54,7 @@ func commandMenu() []menuItem {
 	}
 }
 
-// Command gives the handler of a command. For one that nobody knows it gives a handler that says so.
+// Command gives the handler of a command. For an unknown one it gives a handler that says so.
 func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 	switch name {
 	case "start":

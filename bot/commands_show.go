@@ -31,7 +31,7 @@ func statusText(st orchestrator.Status, now time.Time) string {
 		lines = append(lines, fmt.Sprintf("Running for %s: %s", render.RoundDuration(now.Sub(r.Started)), orSomething(r.Title)))
 		switch r.Rights.Of {
 		case orchestrator.RightsOfJob:
-			lines = append(lines, "It runs by itself. "+cron.RightsLine(r.Rights))
+			lines = append(lines, "It is the run of a job. "+cron.RightsLine(r.Rights))
 		case orchestrator.RightsOfMember:
 			lines = append(lines, "It runs for a member who is not listed. "+cron.RightsLine(r.Rights))
 		}

@@ -5,6 +5,6 @@
 // grow by edits; notices are durable.
 //
 // It is not the domain: queues, turns, sessions and models live in package orchestrator, behind Desk. It is
-// not a renderer: Markdown becomes entities in package bot/render. It keeps nothing on disk by itself but
-// the files people send; the rest goes through orchestrator.Journal.
+// not a renderer: Markdown becomes entities in package bot/render. It keeps nothing on disk but
+// the files that users send; the rest goes through orchestrator.Journal.
 package bot

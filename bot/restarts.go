@@ -110,7 +110,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
-		r.voice.Edit(p.By.Conversation, p.Message, "It has ended meanwhile. Send the message again to run it as it is now.", nil)
+		r.voice.Edit(p.By.Conversation, p.Message, "It has ended in between. Send the message again to run it as it is now.", nil)
 		return "Too late: it has ended.", nil
 	case errors.Is(err, orchestrator.ErrRepeated):
 		return "It was started over already.", nil

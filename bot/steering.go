@@ -31,7 +31,7 @@ func (c *callbacks) steer(ctx context.Context, p updates.Press, turn cli.TurnID)
 		c.queue.promote(p.By.Conversation, turn)
 		return "The agent takes no message while it works: this one runs next.", nil
 	case errors.Is(err, orchestrator.ErrSteerUnknown):
-		return "Nobody knows whether it reached the agent.", nil
+		return "It is unknown whether it reached the agent.", nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
 		c.voice.Unbutton(p.By.Conversation, p.Message)
 		return lateSentence, nil
@@ -44,7 +44,7 @@ func (c *callbacks) interrupt(ctx context.Context, p updates.Press, turn cli.Tur
 	switch {
 	case err == nil:
 		c.queue.promote(p.By.Conversation, turn)
-		return "What runs is stopped; this one runs next.", nil
+		return "The running turn is stopped; this one runs next.", nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
 		c.voice.Unbutton(p.By.Conversation, p.Message)
 		return lateSentence, nil

@@ -26,7 +26,7 @@ type voice interface {
 	Settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
 	// unbutton takes the buttons off a message of ours. It does not wait.
 	Unbutton(id orchestrator.ConversationID, message int)
-	// remove deletes a person's message that nobody else is to read, or asks for that where we may not. It does
+	// remove deletes a user's message that no other user may read, or asks for that where we may not. It does
 	// not wait.
 	Remove(id orchestrator.ConversationID, message int)
 	// say sends what cannot be stored before. It does not wait.
