@@ -93,6 +93,15 @@ func (m *mortal) Submit(ctx context.Context, p orchestrator.Prompt) (r orchestra
 	return r, err
 }
 
+func (m *mortal) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
+	answer func(orchestrator.AbortReport) orchestrator.Handled) (r orchestrator.AbortReport, err error) {
+	err = m.step("abort", func() (err error) {
+		r, err = m.Desk.Stop(ctx, by, told, answer)
+		return err
+	})
+	return r, err
+}
+
 func (m *mortal) New(ctx context.Context, id orchestrator.ConversationID) error {
 	return m.step("new", func() error { return m.Desk.New(ctx, id) })
 }

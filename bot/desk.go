@@ -29,8 +29,10 @@ type Desk interface {
 	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
 	Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	// Stop ends the running turn of a conversation and empties its queue; for a member, as far as the turns are theirs.
-	// First it tells the running turn to end and calls told, with nil if nothing ran; it waits for nothing before that.
-	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping)) (orchestrator.AbortReport, error)
+	// First it tells the running turn to end and calls told, with nil if nothing ran; it waits for nothing before that. Then
+	// it stores what it ended in one commit with what answer gives; that is not stored if Stop fails.
+	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
+		answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error)
 	// Runs says whether a turn of the conversation runs. It waits for nothing.
 	Runs(id orchestrator.ConversationID) bool
 	// CancelQueued takes a turn out of the queue; false if it is no longer in it. ErrNotListed for a member and a turn

@@ -82,11 +82,12 @@ func (d *deskFake) Submit(ctx context.Context, p orchestrator.Prompt) (orchestra
 	return orchestrator.Receipt{Turn: cli.TurnID(fmt.Sprintf("turn-%d", len(d.prompts))), Ahead: d.ahead}, nil
 }
 
-func (d *deskFake) Stop(_ context.Context, by orchestrator.Press, told func(*orchestrator.Stopping)) (orchestrator.AbortReport, error) {
+func (d *deskFake) Stop(_ context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
+	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	if by.Of == orchestrator.RightsOfMember {
 		told(nil)
 		d.note("abort %s of %d", by.Conversation.Key(), by.Person)
-		return orchestrator.AbortReport{}, d.fail
+		return orchestrator.AbortReport{}, d.answered(answer(orchestrator.AbortReport{}))
 	}
 	var r orchestrator.AbortReport
 	d.mu.Lock()
@@ -102,7 +103,15 @@ func (d *deskFake) Stop(_ context.Context, by orchestrator.Press, told func(*orc
 	d.mu.Unlock()
 	told(r.Stopping)
 	d.note("abort %s", by.Conversation.Key())
-	return r, d.fail
+	return r, d.answered(answer(r))
+}
+
+// answered stores what an abort is answered with.
+func (d *deskFake) answered(h orchestrator.Handled) error {
+	if d.fail != nil {
+		return d.fail
+	}
+	return d.journal.FinishUpdates(context.Background(), h.Updates, h.Notices...)
 }
 
 func (d *deskFake) Runs(orchestrator.ConversationID) bool {

@@ -81,7 +81,9 @@ func (e *earlyNotice) notice(text string, k tgapi.Keyboard) (orchestrator.Notice
 func (e *earlyNotice) kept(stored bool) {
 	if !stored {
 		e.known(0)
-	} // else the notice is found among the pending ones, and its number with it
+		return
+	}
+	e.notices.Wake() // which finds it among the pending ones, and its number with it
 }
 
 // known takes the number that the notice is stored under; 0 for none.

@@ -15,41 +15,34 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop aborts what the desk has and drops what waits here. The reply to it leaves before anything is stored.
+// Stop aborts what the desk has and drops what waits here. The reply to it leaves before anything is stored; what is stored
+// of it, and that the updates are handled, is in the commit that records the abort.
 func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
 		return in.Rights != orchestrator.RightsOfMember || other.User == in.User
 	}
 	reply := &stopReply{notices: c.notices, voice: c.voice, in: in, since: time.Now()}
-	var updates []int64
+	var dropped []int64
 	var prompts int
 	by := orchestrator.Press{Conversation: in.Conversation, Person: in.User, Of: in.Rights, Updates: in.Updates()}
-	report, err := c.desk.Stop(ctx, by, func(s *orchestrator.Stopping) {
+	_, err := c.desk.Stop(ctx, by, func(s *orchestrator.Stopping) {
 		reply.leave(s)
-		updates, prompts = a.Drop(ctx, mine)
+		dropped, prompts = a.Drop(ctx, mine)
+		dropped = append(dropped, in.Update)
+	}, func(report orchestrator.AbortReport) orchestrator.Handled {
+		report.Dropped += prompts
+		return orchestrator.Handled{Updates: dropped, Notices: reply.reported(report)}
 	})
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
 	if err != nil {
 		c.log.Error("abort", "update", in.Update, "err", err)
+		c.closer.Finish(ctx, dropped)
 	}
-	report.Dropped += prompts
-	reply.reported(report, err)
-	c.finishEarly(ctx, append(updates, in.Update), reply.early, reply.last(), reply.keyboard())
+	reply.stored(err)
 	a.Beside(reply.follow)
-}
-
-// finishEarly finishes updates that a notice answers which may have left by now. text and k are what it says should ductor
-// be restarted before it leaves.
-func (c *commands) finishEarly(ctx context.Context, updates []int64, e early, text string, k tgapi.Keyboard) {
-	notice, keep := e.keep(text, k)
-	if !keep {
-		c.closer.Finish(ctx, updates)
-		return
-	}
-	e.kept(c.closer.Finish(ctx, updates, notice))
 }
 
 // stillAlive is after how long an abort says what still runs: the grace of an agent and five seconds.
@@ -63,6 +56,7 @@ type stopReply struct {
 	in      *updates.Message
 	since   time.Time
 	early   early // nil until it left
+	kept    bool  // it is to be stored
 
 	mu       sync.Mutex
 	stopping *orchestrator.Stopping // nil if nothing ran
@@ -87,17 +81,36 @@ func (r *stopReply) send() {
 	r.early = r.notices.sendEarly(r.in.Conversation, r.in.Quote(), r.leaving, r.sent)
 }
 
-// reported takes what the abort ended, and sends the reply if it has not left.
-func (r *stopReply) reported(report orchestrator.AbortReport, err error) {
+// reported takes what the abort ended, sends the reply if it has not left, and gives it as it is to be stored, unless it
+// has begun to leave. What it says then is for the next process, which sends it if this one does not.
+func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Notice {
 	r.mu.Lock()
-	r.report, r.err = &report, err
+	r.report = &report
 	if report.Stopping != nil { // which may be a turn that began just then
 		r.stopping = report.Stopping
 	}
+	text, k := r.textLocked(true), r.keyboardLocked()
 	r.mu.Unlock()
 	if r.early == nil {
 		r.send()
 	}
+	notice, keep := r.early.keep(text, k)
+	if !keep {
+		return nil
+	}
+	r.kept = true
+	return []orchestrator.Notice{notice}
+}
+
+// stored takes whether the abort is recorded, and the reply with it.
+func (r *stopReply) stored(err error) {
+	r.mu.Lock()
+	r.err = err
+	r.mu.Unlock()
+	if r.kept {
+		r.early.kept(err == nil)
+	}
+	r.refresh()
 }
 
 // leaving is what the reply says when it leaves.
@@ -114,19 +127,6 @@ func (r *stopReply) sent(message int) {
 	r.message = message
 	r.mu.Unlock()
 	r.refresh()
-}
-
-// last is what the reply says in the end, should all go well.
-func (r *stopReply) last() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.textLocked(true)
-}
-
-func (r *stopReply) keyboard() tgapi.Keyboard {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.keyboardLocked()
 }
 
 // follow has the message say what becomes of the turn, until it is over.

@@ -18,6 +18,13 @@ type Update struct {
 // MostCrashes is how often ductor crashes while it deals with an update or a turn before it gives that up.
 const MostCrashes = 2
 
+// Handled is what is stored of updates together with what they caused: that they are handled, and the notices that answer
+// them.
+type Handled struct {
+	Updates []int64
+	Notices []Notice
+}
+
 // Journal is the durable edge of the house: what came in and is not handled, what is to go out and is not
 // sent. internal/store implements it, package bot uses it. Durable when a method returns, unless it says
 // otherwise.

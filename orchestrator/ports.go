@@ -47,7 +47,8 @@ type Store interface {
 	// AbortTurns records that a running turn is to end, so that the next process ends it should this one die
 	// before, and moves queued ones to cancelled, all or none. Those that are no longer so are passed over;
 	// running may be empty, or one that StartTurn is yet to come for. What is running need not outlive a power failure.
-	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error
+	// The updates of the abort are handled with it.
+	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled Handled) error
 	// CancelTurn moves a queued turn to cancelled, or one that was steered and is not delivered; false if it is neither.
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
 	// MarkDelivered records that the chat shows the outcome.

@@ -98,14 +98,15 @@ func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn) (bool, error) 
 }
 
 // AbortTurns records that a running turn is to end, also one that is just being started, and moves queued ones to
-// cancelled, all or none. Turns that are no longer so are passed over; running may be empty. The first alone outlives
-// a killed process, not a power failure, after which no agent runs either.
-func (db *DB) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error {
+// cancelled, and finishes the updates of the abort, all or none. Turns that are no longer so are passed over; running may
+// be empty. The first alone outlives a killed process, not a power failure, after which no agent runs either.
+func (db *DB) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled orchestrator.Handled) error {
 	write := db.writeLazily
-	if len(queued) > 0 {
+	if len(queued)+len(handled.Updates) > 0 {
 		write = db.write
 	}
 	now := millis(db.now())
+	finish := db.finishing(handled.Updates, handled.Notices)
 	return wrap("abort turns", write(ctx, func(t tx) error {
 		if _, err := t.Exec(`UPDATE turns SET aborting = 1 WHERE id = ? AND state IN ('queued', 'running')`, string(running)); err != nil {
 			return err
@@ -115,7 +116,7 @@ func (db *DB) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.T
 				return err
 			}
 		}
-		return nil
+		return finish(t)
 	}))
 }
 

@@ -293,8 +293,12 @@ func TestAnAbortEndsWhatRunsAndWhatWaitsAtOnce(t *testing.T) {
 	if ok, err := db.StartTurn(ctx, turn); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	must(t, db.AbortTurns(ctx, "runs", []cli.TurnID{"waits", "waits-too", "no such turn"}))
-	must(t, db.AbortTurns(ctx, "begins", nil))
+	must(t, db.AbortTurns(ctx, "runs", []cli.TurnID{"waits", "waits-too", "no such turn"}, orchestrator.Handled{}))
+	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 99, Raw: []byte("/abort")}}))
+	answer := orchestrator.Notice{Conversation: chatA, Content: []byte(`"Stopped."`)}
+	must(t, db.AbortTurns(ctx, "begins", nil, orchestrator.Handled{Updates: []int64{99}, Notices: []orchestrator.Notice{answer}}))
+	same(t, "updates that wait", len(get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 98, 1))), 0)
+	same(t, "answers", len(get[[]orchestrator.Notice](t)(db.PendingNotices(ctx))), 1)
 	open, err := db.OpenTurns(ctx)
 	must(t, err)
 	var got []string

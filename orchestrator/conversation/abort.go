@@ -10,17 +10,20 @@ import (
 
 // Stop ends the running turn with everything it started and empties the queue; for a member, as far as the turns are theirs.
 // First of all it tells the running turn to end, and then calls told, with nil if nothing ran: neither waits for a
-// commit. No queued turn begins before the queue is emptied. The card says when the turn has ended.
-func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping)) (orchestrator.AbortReport, error) {
+// commit. Then answer says what is stored in the commit that records the abort. No queued turn begins before that. The card
+// says when the turn has ended. What answer gave is not stored if Stop fails.
+func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping), answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
 		return orchestrator.AbortReport{}, err
 	}
+	c.aborts.Add(1)
+	told(c.end(c.running.Load(), by))
 	var report orchestrator.AbortReport
-	now := c.running.Load() // before the message, which may have another turn start
-	handled := c.post(abort, func() { report, err = c.abort(context.WithoutCancel(ctx), by) })
-	told(c.end(now, by))
-	<-handled
+	c.do(func() {
+		report, err = c.abort(context.WithoutCancel(ctx), by, answer)
+		c.aborts.Add(-1)
+	})
 	return report, err
 }
 
@@ -34,11 +37,11 @@ func (c *conversation) end(r *running, by orchestrator.Press) *orchestrator.Stop
 	return s
 }
 
-// abort ends the running turn and takes turns out of the queue, in one commit.
-func (c *conversation) abort(ctx context.Context, by orchestrator.Press) (orchestrator.AbortReport, error) {
+// abort ends the running turn and takes turns out of the queue, in one commit with what answer gives.
+func (c *conversation) abort(ctx context.Context, by orchestrator.Press, answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID
 	var report orchestrator.AbortReport
-	now := c.running.Load()
+	now := c.running.Load() // perhaps one that began just then
 	if report.Stopping = c.end(now, by); report.Stopping != nil {
 		report.Running, ending = true, now.turn.ID
 	}
@@ -51,23 +54,20 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press) (orches
 		}
 	}
 	c.queue, report.Dropped = kept, len(dropped)
-	var err error
-	if ending != "" || len(dropped) > 0 {
-		// What the store does not take now it must take later: the next process would run what is not recorded.
-		_, err = c.e.record(ctx, c.e.log, func(ctx context.Context) error {
-			return c.e.opts.Store.AbortTurns(ctx, ending, ids(dropped))
-		})
-	}
-	for _, w := range dropped {
-		w.turn.State = orchestrator.TurnCancelled
-		c.e.unqueued(w)
-	}
 	if by.Of != orchestrator.RightsOfMember {
 		c.cleared++
 		report.Unshown = c.giveUpShowing()
-		if c.e.opts.Gateway.Abort(c.id.Key()) {
-			report.Running = true
-		}
+		report.Running = c.e.opts.Gateway.Abort(c.id.Key()) || report.Running
+	}
+	handled := answer(report)
+	// What the store does not take now it must take later: the next process would run what is not recorded.
+	_, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
+		defer func() { handled = orchestrator.Handled{} }() // the caller knows that it was not stored
+		return c.e.opts.Store.AbortTurns(ctx, ending, ids(dropped), handled)
+	})
+	for _, w := range dropped {
+		w.turn.State = orchestrator.TurnCancelled
+		c.e.unqueued(w)
 	}
 	if err != nil {
 		err = fmt.Errorf("record abort: %w", err)

@@ -229,7 +229,7 @@ func TestWhatIsTakenBackBeforeItIsCaughtUpIsNotShown(t *testing.T) {
 
 func TestAnApprovalOfAnAbortedTurnIsNotAllowedAfterARestart(t *testing.T) {
 	d := letGoOfAsking(t, bash("a", "make"))
-	if err := d.before.db.AbortTurns(t.Context(), d.approval.Turn, nil); err != nil {
+	if err := d.before.db.AbortTurns(t.Context(), d.approval.Turn, nil, orchestrator.Handled{}); err != nil {
 		t.Fatal(err)
 	}
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))

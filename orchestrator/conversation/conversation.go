@@ -20,6 +20,7 @@ type conversation struct {
 	// running is the turn that runs; nil while none does. Everybody may load it; only the goroutine stores, a new one for each change.
 	running atomic.Pointer[running]
 
+	aborts  atomic.Int32 // that are not recorded: until then no queued turn begins
 	queue   []waiting
 	start   startState
 	cleared int // how often an abort emptied the queue
@@ -57,10 +58,8 @@ func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
 // do has the conversation's goroutine call f, and returns when it has and the turn runs that may run then: an abort finds
 // it. Messages must not call it.
-func (c *conversation) do(f func()) { <-c.post(request, f) }
-
-func (c *conversation) post(kind messageKind, f func()) <-chan struct{} {
-	return c.inbox.post(kind, func() {
+func (c *conversation) do(f func()) {
+	<-c.inbox.post(func() {
 		f()
 		c.startNext()
 	})
@@ -68,7 +67,7 @@ func (c *conversation) post(kind messageKind, f func()) <-chan struct{} {
 
 // startNext runs the first turn of the queue unless one runs.
 func (c *conversation) startNext() {
-	if c.running.Load() != nil || len(c.queue) == 0 || c.start == startLater || c.aborting() || !c.e.open() {
+	if c.running.Load() != nil || len(c.queue) == 0 || c.start == startLater || c.aborts.Load() > 0 || !c.e.open() {
 		return
 	}
 	w := c.queue[0]

@@ -519,9 +519,12 @@ func (h *house) submit(t testing.TB, id orchestrator.ConversationID, text string
 	return r
 }
 
+// storeNothing answers an abort that no update asked for.
+func storeNothing(orchestrator.AbortReport) orchestrator.Handled { return orchestrator.Handled{} }
+
 // Abort ends what runs and waits in a conversation, for a listed user.
 func (h *house) Abort(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AbortReport, error) {
-	return h.Stop(ctx, orchestrator.Press{Conversation: id}, func(*orchestrator.Stopping) {})
+	return h.Stop(ctx, orchestrator.Press{Conversation: id}, func(*orchestrator.Stopping) {}, storeNothing)
 }
 
 // await waits until the chat was told line.

@@ -14,21 +14,13 @@ type inbox struct {
 
 // message is a function to call on the goroutine of an inbox.
 type message struct {
-	kind    messageKind
 	handle  func()
 	handled chan struct{}
 }
 
-type messageKind string
-
-const (
-	request messageKind = "request"
-	abort   messageKind = "abort" // no queued turn begins while one waits
-)
-
 // post adds a message. The channel is closed once the message is handled.
-func (in *inbox) post(kind messageKind, handle func()) <-chan struct{} {
-	m := message{kind, handle, make(chan struct{})}
+func (in *inbox) post(handle func()) <-chan struct{} {
+	m := message{handle, make(chan struct{})}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.messages = append(in.messages, m)
@@ -60,11 +52,4 @@ func (in *inbox) next() (message, bool) {
 		return message{}, false
 	}
 	return in.messages[0], true
-}
-
-// aborting says whether an abort waits to be handled.
-func (in *inbox) aborting() bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return len(in.messages) > 1 && slices.ContainsFunc(in.messages[1:], func(m message) bool { return m.kind == abort })
 }

@@ -127,7 +127,7 @@ func TestAnAbortTellsTheTurnToEndFirst(t *testing.T) {
 		if !slices.Contains(h.chat.log(), "aborted running") {
 			t.Error("the turn is over, and the chat does not show it")
 		}
-	})
+	}, storeNothing)
 	if err != nil || report.Dropped != 1 {
 		t.Errorf("abort: %+v, %v", report, err)
 	}

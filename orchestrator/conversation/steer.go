@@ -157,7 +157,7 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 		return nil
 	}
 	r.cancel(cli.ErrReplaced)
-	if err := c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil); err != nil {
+	if err := c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil, orchestrator.Handled{}); err != nil {
 		return fmt.Errorf("record abort: %w", err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package conversation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -115,11 +116,11 @@ func (f *faulty) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return f.DB.CancelTurn(ctx, id)
 }
 
-func (f *faulty) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID) error {
+func (f *faulty) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled orchestrator.Handled) error {
 	if err := f.err("AbortTurns"); err != nil {
 		return err
 	}
-	return f.DB.AbortTurns(ctx, running, queued)
+	return f.DB.AbortTurns(ctx, running, queued, handled)
 }
 
 func (f *faulty) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
@@ -235,6 +236,54 @@ func TestAnAbortThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 		turn, err := h.db.Turn(context.Background(), waiting.Turn)
 		return err == nil && turn.State == orchestrator.TurnCancelled
 	})
+}
+
+// An abort and its answer are stored together or not at all. What came before the abort, and is stored while it is told,
+// does not run.
+func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
+	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
+	if _, err := h.db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 77, Raw: []byte("/abort")}}); err != nil {
+		t.Fatal(err)
+	}
+	stop := func(told func(*orchestrator.Stopping)) (dropped int, err error) {
+		_, err = h.Stop(t.Context(), orchestrator.Press{Conversation: here}, told, func(r orchestrator.AbortReport) orchestrator.Handled {
+			dropped = r.Dropped
+			return orchestrator.Handled{Updates: []int64{77}, Notices: []orchestrator.Notice{{Conversation: here, Content: []byte(`"Stopped."`)}}}
+		})
+		return dropped, err
+	}
+	stored := func() string {
+		updates, err := h.db.PendingUpdates(t.Context(), 0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notices, err := h.db.PendingNotices(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%d updates, %d notices", len(updates), len(notices))
+	}
+	f.set("AbortTurns", 1)
+	late := ""
+	dropped, err := stop(func(*orchestrator.Stopping) { late = string(h.submit(t, here, "late").Turn) })
+	if !errors.Is(err, errFull) || dropped != 2 {
+		t.Errorf("aborted %d, %v", dropped, err)
+	}
+	for _, id := range []cli.TurnID{waiting.Turn, cli.TurnID(late)} {
+		h.eventually(t, "the abort to be recorded", func() bool {
+			turn, err := h.db.Turn(context.Background(), id)
+			return err == nil && turn.State == orchestrator.TurnCancelled
+		})
+	}
+	if got := stored(); got != "1 updates, 0 notices" {
+		t.Errorf("after an abort that was not stored at once: %s", got)
+	}
+	if dropped, err = stop(func(*orchestrator.Stopping) {}); err != nil || dropped != 0 {
+		t.Errorf("aborted %d, %v", dropped, err)
+	}
+	if got := stored(); got != "0 updates, 1 notices" {
+		t.Errorf("after an abort: %s", got)
+	}
 }
 
 // TestASecondPressOfStartFreshTakesNothingAway: the turn of the first one has begun a session of its agent's own.
