@@ -23,25 +23,26 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 		return in.Rights != orchestrator.RightsOfMember || other.User == in.User
 	}
 	reply := &stopReply{notices: c.notices, voice: c.voice, in: in, since: time.Now()}
-	var dropped []int64
+	var handled orchestrator.Handled
 	var prompts int
 	by := orchestrator.Press{Conversation: in.Conversation, Person: in.User, Of: in.Rights, Updates: in.Updates()}
 	_, err := c.desk.Stop(ctx, by, func(s *orchestrator.Stopping) {
 		reply.leave(s)
-		dropped, prompts = a.Drop(ctx, mine)
-		dropped = append(dropped, in.Update)
+		handled.Updates, prompts = a.Drop(ctx, mine)
+		handled.Updates = append(handled.Updates, in.Update)
 	}, func(report orchestrator.AbortReport) orchestrator.Handled {
 		report.Dropped += prompts
-		return orchestrator.Handled{Updates: dropped, Notices: reply.reported(report)}
+		handled.Notices = reply.reported(report)
+		return handled
 	})
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
 	if err != nil {
 		c.log.Error("abort", "update", in.Update, "err", err)
-		c.closer.Finish(ctx, dropped)
+		c.closer.Finish(ctx, handled.Updates)
 	}
-	reply.stored(err)
+	reply.stored(handled.Notices, err)
 	a.Beside(reply.follow)
 }
 
@@ -56,7 +57,6 @@ type stopReply struct {
 	in      *updates.Message
 	since   time.Time
 	early   early // nil until it left
-	kept    bool  // it is to be stored
 
 	mu       sync.Mutex
 	stopping *orchestrator.Stopping // nil if nothing ran
@@ -98,16 +98,15 @@ func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Not
 	if !keep {
 		return nil
 	}
-	r.kept = true
 	return []orchestrator.Notice{notice}
 }
 
-// stored takes whether the abort is recorded, and the reply with it.
-func (r *stopReply) stored(err error) {
+// stored takes whether the abort is recorded, and with it the notices that reported gave.
+func (r *stopReply) stored(notices []orchestrator.Notice, err error) {
 	r.mu.Lock()
 	r.err = err
 	r.mu.Unlock()
-	if r.kept {
+	if len(notices) > 0 {
 		r.early.kept(err == nil)
 	}
 	r.refresh()
