@@ -83,7 +83,7 @@ func (proc *agentProcess) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool
 	proc.Drain()
 	proc.quirks = proc.opts.Quirks.of(n.Name)
 	s := &session{
-		process: proc, id: cli.AgentSessionID(n.Session), inbox: shared.NewInbox[item](), phase: phaseRunning,
+		process: proc, id: cli.AgentSessionID(n.Session), inbox: turn.NewQueue[item](0), phase: phaseRunning,
 		offers: offers{model: n.Model}, totals: n.Totals, turn: turnState{asks: map[cli.ApprovalID]*ask{}},
 	}
 	proc.awaited[m.Turn] = s

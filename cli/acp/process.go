@@ -11,6 +11,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 const (
@@ -140,11 +141,11 @@ type item struct {
 	reply     *rpc.Message // to the prompt
 	withdrawn string       // id of a request of the agent's that it gave up
 	decided   *decided
-	rpc.Change
+	turn.Change
 	unsent error // the prompt was not sent, for this reason
 }
 
-func put(b *shared.Inbox[item], i item) { b.Put(i, i.size) }
+func put(b *turn.Queue[item], i item) { b.Put(i, i.size) }
 
 // wake leaves a token in c unless there is one.
 func wake(c chan struct{}) {
@@ -155,7 +156,7 @@ func wake(c chan struct{}) {
 }
 
 // Changed tells every session what happened to the output; see rpc.Handler.
-func (proc *agentProcess) Changed(c rpc.Change) {
+func (proc *agentProcess) Changed(c turn.Change) {
 	proc.tellAll(item{at: proc.Peer().Handled(), Change: c})
 }
 

@@ -10,6 +10,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 const (
@@ -41,7 +42,7 @@ type session struct {
 	id        cli.AgentSessionID
 	settings  string
 	workspace *workspace // what is served to the agent
-	inbox     *shared.Inbox[item]
+	inbox     *turn.Queue[item]
 	adopted   *adopted // the turn to resume; nil once it began, and for sessions of our own
 
 	mu         sync.Mutex
@@ -77,7 +78,7 @@ var (
 func newSession(proc *agentProcess, req cli.Request) *session {
 	return &session{
 		process: proc, settings: proc.opts.settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
-		inbox: shared.NewInbox[item](),
+		inbox: turn.NewQueue[item](0),
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
-	"ductor/cli/shared"
 	"ductor/cli/turn"
 )
 
@@ -90,7 +89,7 @@ func (s *session) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase = phaseRunning
-	s.inbox = shared.NewInbox[item]()
+	s.inbox = turn.NewQueue[item](0)
 	s.turn = turnState{asks: map[cli.ApprovalID]*ask{}}
 }
 

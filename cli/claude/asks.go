@@ -5,10 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"ductor/cli"
-	"ductor/cli/turn"
 )
 
 // request is one thing that Claude asked people for.
@@ -58,7 +56,6 @@ type asks struct {
 	open     []request
 	answered []cli.ApprovalID
 	over     bool
-	heard    time.Time // when a person decided last
 }
 
 // newAsks knows what the previous process of ductor answered.
@@ -86,7 +83,7 @@ func (s *asks) take(id cli.ApprovalID) (a request, ok bool) {
 	}
 	a = s.open[i]
 	s.open = slices.Delete(s.open, i, i+1)
-	s.answered, s.heard = append(s.answered, id), time.Now()
+	s.answered = append(s.answered, id)
 	return a, true
 }
 
@@ -133,9 +130,9 @@ func (s *asks) close() []request {
 	return left
 }
 
-// waited is what turn.Loop asks for.
-func (s *asks) waited(now time.Time) time.Time {
+// waiting is what turn.Loop asks for.
+func (s *asks) waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return turn.WaitedUntil(now, len(s.open), s.heard)
+	return len(s.open) > 0
 }

@@ -30,6 +30,7 @@ func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) er
 	if !ok {
 		return cli.ErrNotAsked
 	}
+	t.run.stream.Wake()
 	t.notes.Lock()
 	defer t.notes.Unlock()
 	if err := t.deliver(ctx, a.answer(d)); err != nil {

@@ -86,7 +86,7 @@ func (s *live) listen(proc *process, mem *memory, dir string, asked *parser, o t
 	run.idle.mu.Lock() // its first line may come before the stream has a name
 	defer run.idle.mu.Unlock()
 	o.Agent, o.Idle = agent, run.idle.line
-	o.Stall, o.ToolStall, o.Grace = s.provider.opts.Stall, s.provider.opts.ToolStall, s.provider.opts.Grace
+	o.Limits = turn.LimitsOf(s.provider.opts.ProviderOptions)
 	run.stream = turn.NewStream(proc, o)
 	return run
 }

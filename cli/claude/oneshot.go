@@ -75,7 +75,7 @@ func oneShotInput(f format, req cli.Request) ([]byte, error) {
 
 func (s *oneShot) loop(ctx context.Context, stream *turn.Stream, p *parser, left *cli.LeftRun, input []byte) turn.End {
 	var sendErr error
-	end := stream.Turn(ctx, turn.Loop{
+	end := stream.Turn(ctx, turn.Loop[[]byte]{
 		Begin: func() {
 			sendErr = stream.SendOnly(input, left) // Claude waits for the end of its input before it begins
 		},

@@ -3,7 +3,6 @@ package claude
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -171,7 +170,7 @@ func (t *liveTurn) loop() turn.End {
 	if t.left != nil {
 		mark = cli.Mark{} // it is there
 	}
-	end := stream.Turn(t.ctx, turn.Loop{
+	end := stream.Turn(t.ctx, turn.Loop[[]byte]{
 		Begin: func() {
 			if waits = idle.busy(); !waits {
 				t.open.due()
@@ -193,7 +192,7 @@ func (t *liveTurn) loop() turn.End {
 			return over
 		},
 		Interrupt: t.interrupt,
-		Waited:    t.waited,
+		Waiting:   t.waiting,
 		Out:       t.p.em,
 		Mark:      mark,
 	})
@@ -253,7 +252,7 @@ func turnResult(ctx context.Context, stream *turn.Stream, end turn.End, p *parse
 	if p.ended && (end == turn.EndTurn || end == turn.EndExit || p.outcome.Err == nil && !p.cut) {
 		return p.outcome
 	}
-	r := stream.Outcome(ctx, end)
+	r := stream.Outcome(end)
 	r.Usage, r.ByModel, r.CostUSD, r.Turns = p.outcome.Usage, p.outcome.ByModel, p.outcome.CostUSD, p.outcome.Turns
 	r.Denials = p.told()
 	if r.Err != nil && end == turn.EndExit {
@@ -262,10 +261,5 @@ func turnResult(ctx context.Context, stream *turn.Stream, end turn.End, p *parse
 	return r
 }
 
-// waited is what turn.Loop asks for.
-func (t *liveTurn) waited(now time.Time) time.Time {
-	if t.p.asks == nil {
-		return time.Time{}
-	}
-	return t.p.asks.waited(now)
-}
+// waiting is what turn.Loop asks for.
+func (t *liveTurn) waiting() bool { return t.p.asks != nil && t.p.asks.waiting() }

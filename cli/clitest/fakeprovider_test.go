@@ -101,7 +101,7 @@ func (s *fakeSession) start(ctx context.Context, req cli.Request) error {
 }
 
 func (s *fakeSession) listen(p cli.Process, past *turn.Past) {
-	opts := turn.StreamOptions{Agent: "fake", Grace: 300 * time.Millisecond, Past: past}
+	opts := turn.StreamOptions{Agent: "fake", Limits: turn.Limits{Grace: 300 * time.Millisecond}, Past: past}
 	if s.mode == cli.Live && s.adopted == nil {
 		opts.Idle = s.idle
 	}
@@ -153,7 +153,7 @@ func (s *fakeSession) play(ctx context.Context, req cli.Request, em *turn.Emitte
 	stream, prompt := s.stream, line{Kind: "prompt", Text: req.Prompt, ID: string(s.id)}
 	s.mu.Unlock()
 	var done *line
-	loop := turn.Loop{
+	loop := turn.Loop[[]byte]{
 		Begin: func() {
 			if was != nil {
 				em.Past(stream.Clock(time.Now))
@@ -181,7 +181,7 @@ func (s *fakeSession) play(ctx context.Context, req cli.Request, em *turn.Emitte
 	var r cli.Result
 	switch {
 	case end != turn.EndTurn:
-		r = stream.Outcome(ctx, end)
+		r = stream.Outcome(end)
 	case done.Failed:
 		r.Err = cli.Failf(cli.Refused, "fake", "%s", done.Text)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
-	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // awaitedTurn is a turn of a run that was attached to, from the moment of attaching until it is resumed.
@@ -34,7 +34,7 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 
 // Await keeps the messages of a turn for the session that resumes it; see shared.Server.
 func (h *server) Await(m cli.Mark, left cli.LeftRun) (drop func(), ok bool) {
-	w := &awaitedTurn{mark: m, in: shared.NewInbox[news](), unsent: left.InputEnd == m.Input}
+	w := &awaitedTurn{mark: m, in: turn.NewQueue[news](0), unsent: left.InputEnd == m.Input}
 	if json.Unmarshal([]byte(m.Note), &w.note) != nil || w.note.Thread == "" {
 		return nil, false
 	}

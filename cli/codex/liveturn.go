@@ -83,7 +83,7 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, 
 		t.start = s.server.Peer().NextID()
 	}
 	t.ctx, t.stop = context.WithCancelCause(ctx)
-	t.in = shared.NewInbox[news]()
+	t.in = turn.NewQueue[news](0)
 	if left != nil {
 		t.in, t.past, t.sent, t.counted, t.unwritten = left.in, true, !left.unsent, true, left.unsent
 		if t.at = req.Began; t.at.IsZero() {

@@ -58,7 +58,7 @@ func transcript(raw []byte, resume, stderr string) string {
 type fakeExit struct{ stderr string }
 
 func (f fakeExit) Stderr() string { return f.stderr }
-func (f fakeExit) Outcome(context.Context, turn.End) cli.Result {
+func (f fakeExit) Outcome(turn.End) cli.Result {
 	return cli.Result{Err: &cli.Failure{Kind: cli.Crashed, Code: 1, Detail: f.stderr}}
 }
 

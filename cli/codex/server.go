@@ -11,6 +11,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // server is one `codex app-server` and the threads of all conversations that share it. Safe for concurrent use.
@@ -27,12 +28,12 @@ type server struct {
 }
 
 // inbox has what one turn gets to know.
-type inbox = shared.Inbox[news]
+type inbox = turn.Queue[news]
 
 // news is what a turn gets to know: a message, or what happened to the connection.
 type news struct {
 	rpc.Message
-	rpc.Change
+	turn.Change
 	denied *inquiry // a person said no, for this reason
 	reason string
 }
@@ -109,7 +110,7 @@ func (h *server) broken(err error) *cli.Failure {
 }
 
 // Changed tells every turn; see rpc.Handler.
-func (h *server) Changed(c rpc.Change) {
+func (h *server) Changed(c turn.Change) {
 	for _, b := range h.turns.All() {
 		b.Put(news{Change: c}, 0)
 	}

@@ -37,7 +37,7 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 		out.Past(parser.now)
 	}
 	before := s.provider.before(req, left)
-	end := stream.Turn(ctx, turn.Loop{
+	end := stream.Turn(ctx, turn.Loop[[]byte]{
 		Begin: func() {
 			_ = stream.SendOnly([]byte(promptOf(req)), left) // what cannot be written shows as the end of the turn
 		},
@@ -85,7 +85,7 @@ func promptOf(req cli.Request) string {
 // exit is what the end of a process tells.
 type exit interface {
 	Stderr() string
-	Outcome(ctx context.Context, end turn.End) cli.Result
+	Outcome(end turn.End) cli.Result
 }
 
 type streamExit struct{ *turn.Stream }
@@ -106,7 +106,7 @@ func (p *parser) result(ctx context.Context, end turn.End, exit exit) cli.Result
 	case end == turn.EndExit && kindOf(stderr) == cli.NotLoggedIn:
 		r.Err = &cli.Failure{Kind: cli.NotLoggedIn, Agent: Agent, Detail: stderr}
 	default:
-		r = exit.Outcome(ctx, end)
+		r = exit.Outcome(end)
 	}
 	r.Denials = append(p.denials, deniedPatches(stderr)...)
 	return r

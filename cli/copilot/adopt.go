@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"ductor/cli"
-	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // adoptLive resumes one turn of an agent process that the previous ductor process left.
@@ -38,7 +38,7 @@ func (h *server) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool) {
 	if id == "" {
 		return nil, false
 	}
-	b := shared.NewInbox[item]()
+	b := turn.NewQueue[item](0)
 	h.awaited[m.Turn] = b
 	h.turns.Set(id, b)
 	_ = h.expect(string(m.Turn), b) // fails only of too many turns

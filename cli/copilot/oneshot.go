@@ -46,7 +46,7 @@ func (s *once) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 // run takes a turn to its end; left is what is known of one that is resumed, nil for another.
 func (s *once) run(ctx context.Context, stream *turn.Stream, p *parser, req cli.Request, left *cli.LeftRun) cli.Result {
 	named := false
-	end := stream.Turn(ctx, turn.Loop{
+	end := stream.Turn(ctx, turn.Loop[[]byte]{
 		Begin: func() {
 			_ = stream.SendOnly([]byte(promptOf(req)), left) // what cannot be written shows as the end of the turn
 		},
@@ -95,7 +95,7 @@ func onceResult(ctx context.Context, stream *turn.Stream, end turn.End, p *parse
 	if end == turn.EndTurn { // it was interrupted by somebody else
 		return p.outcome()
 	}
-	r := stream.Outcome(ctx, end)
+	r := stream.Outcome(end)
 	if end == turn.EndExit {
 		r.Err = exitFailure(r.Err)
 	}

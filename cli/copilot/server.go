@@ -11,6 +11,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 const (
@@ -29,14 +30,14 @@ type server struct {
 
 // inbox is where what concerns a session waits for its turn. Whole messages come after their deltas, so that a turn that
 // lost some ends with the right text.
-type inbox = shared.Inbox[item]
+type inbox = turn.Queue[item]
 
 // item is something that concerns a session: one of the fields is set.
 type item struct {
 	event   []byte       // params of a session.event
 	request *rpc.Message // the process asks us
 	refused error        // session.send was, for this reason
-	rpc.Change
+	turn.Change
 	end int64 // offset after it, for the clock of what is caught up with
 }
 
@@ -125,7 +126,7 @@ func (h *server) betweenTurns(id cli.AgentSessionID, raw []byte) {
 }
 
 // Changed tells every turn what happened to the output; see rpc.Handler.
-func (h *server) Changed(c rpc.Change) {
+func (h *server) Changed(c turn.Change) {
 	it := item{Change: c}
 	if c.Lost != nil {
 		it.end = h.Peer().Handled()

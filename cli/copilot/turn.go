@@ -135,7 +135,7 @@ func (t *liveTurn) bind(req cli.Request, adopted *cli.Mark) bool {
 	if adopted != nil {
 		t.in = t.server.awaited[adopted.Turn]
 	} else {
-		t.in = shared.NewInbox[item]()
+		t.in = turn.NewQueue[item](0)
 		t.server.turns.Set(s.id, t.in)
 	}
 	if s.model != "" {

@@ -75,7 +75,7 @@ func checkPrompt(req cli.Request) *cli.Failure {
 
 // loop takes the turn to its end; left is what is known of a turn that is resumed, nil for a new one.
 func (s *oneShot) loop(ctx context.Context, stream *turn.Stream, p *parser, left *cli.LeftRun, input []byte) turn.End {
-	return stream.Turn(ctx, turn.Loop{
+	return stream.Turn(ctx, turn.Loop[[]byte]{
 		Begin: func() {
 			// Gemini waits for the end of its input before it begins. What cannot be written shows as the end of the turn.
 			_ = stream.SendOnly(input, left)
@@ -121,7 +121,7 @@ func (s *oneShot) ended(ctx context.Context, stream *turn.Stream, p *parser, end
 func (p *parser) finish(ctx context.Context, stream *turn.Stream, end turn.End, req cli.Request) cli.Result {
 	r := p.result
 	if !p.done || r.Err != nil && (end == turn.EndCancelled || end == turn.EndStalled) {
-		r = stream.Outcome(ctx, end)
+		r = stream.Outcome(end)
 	}
 	if r.Err != nil && r.Err.Kind == cli.Crashed && !p.done {
 		if kind := exitKind(r.Err.Code, r.Err.Detail, req.Resume != ""); kind != "" {

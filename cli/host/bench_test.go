@@ -100,7 +100,7 @@ func BenchmarkFirstLine(b *testing.B) {
 		for b.Loop() {
 			p, err := start(cmd)
 			s := stream(b, p, err)
-			s.Turn(b.Context(), turn.Loop{Handle: func([]byte) bool { return true }})
+			s.Turn(b.Context(), turn.Loop[[]byte]{Handle: func([]byte) bool { return true }})
 			b.StopTimer()
 			closed(b, s)
 			time.Sleep(20 * time.Millisecond) // for the next spare
@@ -117,7 +117,7 @@ func BenchmarkLineLatency(b *testing.B) {
 		var total time.Duration
 		n := 0
 		for b.Loop() {
-			s.Turn(b.Context(), turn.Loop{Handle: func(l []byte) bool {
+			s.Turn(b.Context(), turn.Loop[[]byte]{Handle: func(l []byte) bool {
 				at, err := strconv.ParseInt(string(l), 10, 64)
 				if err != nil {
 					b.Fatal(err)
@@ -152,7 +152,7 @@ func BenchmarkLines(b *testing.B) {
 		ask := bytes.Repeat([]byte(line), block)
 		for b.Loop() {
 			n := 0
-			s.Turn(b.Context(), turn.Loop{
+			s.Turn(b.Context(), turn.Loop[[]byte]{
 				Begin: func() {
 					if err := s.Send(ask); err != nil {
 						b.Error(err)
@@ -172,7 +172,7 @@ func BenchmarkMark(b *testing.B) {
 	p, err := h.Start(b.Context(), cli.Command{Path: "cat", Env: os.Environ()})
 	s := stream(b, p, err)
 	for b.Loop() {
-		s.Turn(b.Context(), turn.Loop{
+		s.Turn(b.Context(), turn.Loop[[]byte]{
 			Mark: cli.Mark{Turn: "1"},
 			Begin: func() {
 				if err := s.Send([]byte("x\n")); err != nil {

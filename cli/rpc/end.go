@@ -26,30 +26,30 @@ func (p *Peer) Failure() *cli.Failure {
 }
 
 // CloseInput gives the program end of file once all that was sent is written.
-func (p *Peer) CloseInput() { p.out.close() }
+func (p *Peer) CloseInput() { p.out.Close() }
 
 // Stop ends the program with all it started, and waits for both goroutines. Idempotent.
 func (p *Peer) Stop(ctx context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace+stopSlack)
 	defer cancel()
 	err := p.process.Stop(ctx, grace)
-	p.out.drop(ErrEnded)
+	p.out.Drop(ErrEnded)
 	_ = p.process.Stdin().Close() // frees a write that blocks; a second Close has no error worth telling
 	return errors.Join(err, p.wait(ctx))
 }
 
 // Detach writes what was sent, gives the process up, which goes on, and waits for both goroutines.
 func (p *Peer) Detach() error {
-	p.out.flush(flushLimit)
+	p.out.Flush(flushLimit)
 	p.process.Detach()
-	p.out.drop(cli.ErrDetached)
+	p.out.Drop(cli.ErrDetached)
 	ctx, cancel := context.WithTimeout(context.Background(), stopSlack)
 	defer cancel()
 	return p.wait(ctx)
 }
 
 func (p *Peer) wait(ctx context.Context) error {
-	for _, done := range []chan struct{}{p.ended, p.out.done} {
+	for _, done := range []<-chan struct{}{p.ended, p.out.Done()} {
 		select {
 		case <-done:
 		case <-ctx.Done():

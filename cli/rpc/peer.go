@@ -30,14 +30,7 @@ type Handler interface {
 	// does not know, which is refused.
 	Requested(m Message) (known bool)
 	// Changed learns what happened to the output, between two messages.
-	Changed(c Change)
-}
-
-// Change is what happened to the output. One field is set.
-type Change struct {
-	Lost     *cli.LostOutput // a part of it is missing
-	CaughtUp bool            // all that was printed before the process was attached to was handed on; once, with Options.Past
-	Ended    bool            // nothing more comes
+	Changed(c turn.Change)
 }
 
 // Options say how to talk with a program. Handler is required.
@@ -56,7 +49,7 @@ type Peer struct {
 	process cli.Process
 	opts    Options
 	in      *reader
-	out     *queue
+	out     *turn.Writer
 	calls   *calls
 	handled atomic.Int64
 	past    atomic.Bool
@@ -70,7 +63,7 @@ type Peer struct {
 // New makes a Peer that can write. The caller calls Listen to have it read, and ends it with Stop or Detach.
 func New(process cli.Process, o Options) *Peer {
 	p := &Peer{
-		process: process, opts: o, in: newReader(process.Stdout(), o), out: newQueue(process.Stdin()),
+		process: process, opts: o, in: newReader(process.Stdout(), o), out: turn.NewWriter(process.Stdin()),
 		calls: newCalls(), ended: make(chan struct{}),
 	}
 	p.in.garbage, p.in.lost = p.Garbage, p.lost
@@ -84,7 +77,7 @@ func (p *Peer) Listen() {
 	if p.opts.Past {
 		p.in.source.caughtUp = func() {
 			p.past.Store(false)
-			p.opts.Handler.Changed(Change{CaughtUp: true})
+			p.opts.Handler.Changed(turn.Change{CaughtUp: true})
 			turn.Gather(p.process.Stdout())
 		}
 	} else {
@@ -130,7 +123,7 @@ func (p *Peer) take(raw []byte) {
 
 func (p *Peer) lost(l *cli.LostOutput) {
 	p.handled.Store(l.To)
-	p.opts.Handler.Changed(Change{Lost: l})
+	p.opts.Handler.Changed(turn.Change{Lost: l})
 }
 
 func (p *Peer) end(err error) {
@@ -138,8 +131,8 @@ func (p *Peer) end(err error) {
 	p.mu.Lock()
 	p.readErr = err
 	p.mu.Unlock()
-	p.out.drop(ErrEnded)
-	p.opts.Handler.Changed(Change{Ended: true})
+	p.out.Drop(ErrEnded)
+	p.opts.Handler.Changed(turn.Change{Ended: true})
 }
 
 // Garbage notes a part of the output that cannot be read.

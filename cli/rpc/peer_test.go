@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // Each raw line becomes what it is for the handler, is answered, or is garbage.
@@ -247,14 +248,14 @@ func TestAProgramThatDoesNotRead(t *testing.T) {
 				program.stdin.held, program.stdin.fail = make(chan struct{}), errors.New("gone")
 				p.Listen()
 				var told []error
-				big := parcel{data: make([]byte, maxQueued/2), sent: func(err error) { told = append(told, err) }}
+				big := turn.Parcel{Data: make([]byte, turn.WriterLimit/2), Sent: func(err error) { told = append(told, err) }}
 				for range 3 { // one is being written
-					if err := p.out.put(big); err != nil {
+					if err := p.out.Put(big); err != nil {
 						t.Fatal(err)
 					}
 					synctest.Wait()
 				}
-				if err := p.Notify("m", nil); !errors.Is(err, errFull) {
+				if err := p.Notify("m", nil); !errors.Is(err, turn.ErrFull) {
 					t.Errorf("one more: %v", err)
 				}
 				over := make(chan error, 1)
@@ -333,7 +334,7 @@ func TestInputIsClosedAfterWhatWasSent(t *testing.T) {
 		if got := program.stdin.got(); got != `{"method":"bye"}`+"\n" || !program.stdin.closed {
 			t.Errorf("sent %q, closed: %v", got, program.stdin.closed)
 		}
-		if err := p.Notify("m", nil); !errors.Is(err, errClosed) {
+		if err := p.Notify("m", nil); !errors.Is(err, turn.ErrInputClosed) {
 			t.Errorf("afterwards %v", err)
 		}
 	})

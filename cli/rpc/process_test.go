@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // program is a process inside the test: say prints, and heard is what it was sent.
@@ -151,7 +152,7 @@ func (l *listener) Requested(m Message) bool {
 	return m.Method == l.known
 }
 
-func (l *listener) Changed(c Change) {
+func (l *listener) Changed(c turn.Change) {
 	switch {
 	case c.Lost != nil:
 		l.note("lost", c.Lost.To)

@@ -57,7 +57,7 @@ func (p *Peer) put(m outgoing, before func(int) error, sent func(error)) error {
 		return fmt.Errorf("encode a message: %w", err)
 	}
 	turn.Hurry(p.process.Stdout())
-	return p.out.put(parcel{data: p.opts.Framing.frame(body), before: before, sent: sent})
+	return p.out.Put(turn.Parcel{Data: p.opts.Framing.frame(body), Before: before, Sent: sent})
 }
 
 // Begin records with the process that m begins after what was handled so far, and gives it with its Output filled in. It
@@ -81,7 +81,7 @@ func (p *Peer) Mark(m cli.Mark, failed func(error)) {
 		_, err := p.Begin(context.Background(), m)
 		return err
 	}
-	if err := p.out.put(parcel{before: begin, sent: sent}); err != nil {
+	if err := p.out.Put(turn.Parcel{Before: begin, Sent: sent}); err != nil {
 		failed(err)
 	}
 }

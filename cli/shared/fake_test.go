@@ -13,6 +13,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 // program is a process of an agent inside the test. It answers nothing; its output ends with it.
@@ -148,7 +149,7 @@ type dialect struct {
 
 func (d *dialect) Notified(rpc.Message)        {}
 func (d *dialect) Requested(rpc.Message) bool  { return false }
-func (d *dialect) Changed(rpc.Change)          {}
+func (d *dialect) Changed(turn.Change)         {}
 func (d *dialect) Greet(context.Context) error { return d.greet }
 func (d *dialect) IdleNote() string            { return "!" }
 

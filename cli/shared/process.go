@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 // State is what becomes of a session that wants to join a process.
@@ -215,7 +216,7 @@ type handler struct {
 	process *Process
 }
 
-func (h handler) Changed(c rpc.Change) {
+func (h handler) Changed(c turn.Change) {
 	if c.Ended {
 		h.process.ended()
 		return

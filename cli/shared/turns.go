@@ -2,6 +2,7 @@ package shared
 
 import (
 	"context"
+	"time"
 
 	"ductor/cli"
 )
@@ -79,4 +80,13 @@ func (p *Process) mark(m cli.Mark) {
 		p.pool.opts.Logger.Debug("record the state of an agent", "agent", string(p.pool.opts.Agent), "pid", p.prog.PID(),
 			"state", string(m.Turn), "err", err)
 	})
+}
+
+// StopAlone keeps further sessions and turns out, and stops the process unless turns of others run in it: it ends with the
+// last of them then.
+func (p *Process) StopAlone(ctx context.Context, grace time.Duration) error {
+	if !p.Drain() {
+		return nil
+	}
+	return p.Stop(ctx, grace)
 }

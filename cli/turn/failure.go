@@ -1,7 +1,6 @@
 package turn
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"time"
@@ -9,19 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// Outcome is the Result of a turn that ended as end without a Result of the agent's own.
-func (s *Stream) Outcome(ctx context.Context, end End) cli.Result {
-	switch end {
-	case EndCancelled:
-		return cli.Cut(ctx, s.opts.Agent)
-	case EndDetached:
-		return cli.Result{Detached: true}
-	case EndStalled:
-		return cli.Stalled(s.opts.Agent, s.silence)
-	default:
-		return cli.Result{Err: s.Failure()}
-	}
-}
+// Outcome is the Result of the last turn, which ended as end without a Result of the agent's own.
+func (s *Stream) Outcome(end End) cli.Result { return s.last.Outcome(end, s.opts.Agent, s.Failure) }
 
 // Failure says what an exit without the end of a turn means. Use it after Turn returned EndExit.
 func (s *Stream) Failure() *cli.Failure {
@@ -29,7 +17,7 @@ func (s *Stream) Failure() *cli.Failure {
 	if s.markErr != nil && lostPlace(s.readErr) == nil {
 		f.Kind, f.Reason = cli.Crashed, "the beginning of the turn could not be recorded, so it was not asked"
 	}
-	f.Cause = errors.Join(f.Cause, s.stopErr, s.markErr)
+	f.Cause = errors.Join(f.Cause, s.last.StopErr(), s.markErr)
 	return f
 }
 

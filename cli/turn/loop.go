@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -8,193 +9,344 @@ import (
 	"ductor/cli"
 )
 
-// exitWait is how long a program may run on whose output ended.
-const exitWait = 500 * time.Millisecond
+// DefaultInterruptWait is the default of Limits.Interrupt.
+const DefaultInterruptWait = 30 * time.Millisecond
 
-// Turn runs the loop of one turn. A cancelled ctx or too long a silence first asks the agent to end
-// (Loop.Interrupt) and goes on handling lines; an agent that shows no reaction, or does not end the
-// turn in half of Grace, is stopped with all it started. When Turn returns EndExit the program is gone.
-func (s *Stream) Turn(ctx context.Context, loop Loop) End {
-	t := &turn{s: s, loop: loop, ctx: ctx, quiet: time.Now()}
-	s.awaitPast(ctx, loop.Mark)
-	s.begin()
-	defer func() { s.finish(t.rest) }()
-	t.timer = time.NewTimer(s.opts.Stall)
-	defer t.timer.Stop()
-	if err := s.Mark(ctx, loop.Mark); err != nil {
-		return t.unmarked(err)
-	}
-	if loop.Begin != nil {
-		loop.Begin()
-	}
-	return t.run()
+// Limits say how long a turn waits for its agent. Zero values take the defaults.
+type Limits struct {
+	Start     time.Duration // silence before Turn.Accepted that ends the turn; zero for an agent that does not accept turns
+	Stall     time.Duration // silence that ends it
+	ToolStall time.Duration // the same while a tool is open
+	Interrupt time.Duration // how soon an interrupt must show any reaction
+	Grace     time.Duration // from the interrupt to SIGKILL, at most
 }
 
-// begin sends lines to the turn from now on.
-func (s *Stream) begin() {
-	s.Hurry()
-	s.dispatch.Lock()
-	defer s.dispatch.Unlock()
-	s.active, s.began, s.garbage, s.stopErr, s.markErr = true, true, Garbage{}, nil, nil
+// LimitsOf are the limits of a dialect made with o.
+func LimitsOf(o cli.ProviderOptions) Limits {
+	return Limits{Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace}
 }
 
-// finish gives what the turn left to Idle, and every later line.
-func (s *Stream) finish(rest []queued) {
-	s.dispatch.Lock()
-	defer s.dispatch.Unlock()
-	s.active = false
-	waiting, _ := s.out.take()
-	for _, q := range append(rest, waiting...) {
-		s.idle(q)
-	}
+func (l Limits) orDefault() Limits {
+	l.Stall = cmp.Or(l.Stall, cli.DefaultStall)
+	l.ToolStall = cmp.Or(l.ToolStall, cli.DefaultToolStall)
+	l.Interrupt = cmp.Or(l.Interrupt, DefaultInterruptWait)
+	l.Grace = cmp.Or(l.Grace, cli.DefaultGrace)
+	return l
 }
 
-// turn is the state of one Turn. It begins as running, may become cut (asked to end), and then
-// stopping (killed).
-type turn struct {
-	s     *Stream
-	loop  Loop
+// Source is what a turn hears its agent by, and how the agent is stopped. Stream.Turn makes its own.
+type Source[T any] struct {
+	In   *Queue[T]
+	Gone <-chan struct{} // closed when the process has ended and all it said is in the queue
+	// Stop ends the process of an agent that does not end the turn. It is called on a goroutine of its own, at most once;
+	// items are handled until it returns. A process that serves others may be left to them.
+	Stop   func(ctx context.Context, grace time.Duration) error
+	Limits Limits
+	// Resumed is set for a turn that the previous process of ductor began.
+	Resumed *Resumed
+	// End is the offset in the output after an item; 0 for what is no output. Needed with Resumed only.
+	End func(T) int64
+}
+
+// Resumed says where a turn that the previous process of ductor began is in the output, and when that was said.
+type Resumed struct {
+	From  int64     // items that end at or before it are of earlier turns
+	Began time.Time // zero takes When(From)
+	When  func(offset int64) time.Time
+}
+
+// Loop is how a dialect takes part in one turn. All but Handle may be nil. The callbacks are called on the goroutine of
+// Turn.Run.
+type Loop[T any] struct {
+	Source Source[T]
+	// Begin asks for the turn, when items already go to it: what it sends cannot be answered before the turn listens.
+	Begin func()
+	// Handle takes one item and says whether it ended the turn. Items come in order. It may keep them.
+	Handle func(T) (end bool)
+	// Interrupt asks the agent to end the turn, without waiting; an error has it stopped at once. It is called once, after
+	// Turn.Accepted where Limits.Start is set. Nil if the protocol has no such thing.
+	Interrupt func() error
+	// Waiting says whether the agent waits for the user, who may take any time. Who answers calls Queue.Wake.
+	Waiting func() bool
+	// Hopeless says whether the agent goes on trying what cannot succeed: it is interrupted, and the turn ends as EndHopeless.
+	Hopeless func() bool
+	// Busy says whether a tool is open. Nil asks Out.
+	Busy func() bool
+	// Out gets CaughtUp and warnings about lost output.
+	Out *Emitter
+	// Mark is recorded with the process of a Stream before Begin is called; Output and Input are filled in. A Mark without
+	// a Turn is not recorded: the process was started for this turn, or the turn was adopted.
+	Mark cli.Mark
+
+	record func() error // records Mark; when it fails the process is stopped, and nothing was asked
+}
+
+// Phase is how far a turn is. The goroutine of Turn.Run owns it.
+type Phase string
+
+// The phases of a turn.
+const (
+	Starting     Phase = "starting"     // the agent has not accepted it
+	Running      Phase = "running"      // silence counts
+	Waiting      Phase = "waiting"      // for the user: silence does not count
+	Interrupting Phase = "interrupting" // the agent is to end it
+	Killing      Phase = "killing"      // the process is being stopped
+	Done         Phase = "done"
+)
+
+// End is how a turn's loop ended.
+type End string
+
+// The ways a loop ends. One that was cut short ends as why it was, also when the agent then ended the turn by its own word.
+const (
+	EndTurn      End = "turn"      // Handle said so
+	EndExit      End = "exit"      // the process ended; every item was handled
+	EndCancelled End = "cancelled" // ctx was
+	EndStalled   End = "stalled"   // too long a silence
+	EndFlooded   End = "flooded"   // more came than can be kept
+	EndHopeless  End = "hopeless"  // Loop.Hopeless said so
+	EndDetached  End = "detached"  // ctx was cancelled with ErrDetached: the agent goes on with the turn
+)
+
+// Turn is one turn while it runs.
+type Turn[T any] struct {
+	loop  Loop[T]
 	ctx   context.Context
+	phase Phase
+	cut   cut
 	timer *time.Timer
-	over  bool     // Handle said the turn ended
-	rest  []queued // lines after that one
+	heard time.Time // when something came last, or the user answered
 
-	quiet   time.Time // of the last line
-	cut     End       // why the turn is to end; empty while it runs
-	cutAt   time.Time
-	reacted bool
-	stopped chan struct{} // closed when the program is dead; nil before it is stopped
+	past bool  // what is handled was said before ductor listened
+	at   int64 // the offset after the item that is handled, in the past
+
+	over    bool // Handle said so
+	rest    []T  // what came after that
+	stopped chan struct{}
+	stopErr error
 }
 
-func (t *turn) run() End {
-	cancelled := t.ctx.Done()
+// cut is why and since when a turn is to end.
+type cut struct {
+	why      End // empty while it runs
+	at, due  time.Time
+	silence  time.Duration // of EndStalled
+	deferred bool          // the agent is asked once it has accepted the turn
+}
+
+// New makes a turn ready to run.
+func New[T any](loop Loop[T]) *Turn[T] {
+	loop.Source.Limits = loop.Source.Limits.orDefault()
+	t := &Turn[T]{loop: loop, phase: Starting, stopped: make(chan struct{})}
+	if r := loop.Source.Resumed; r != nil {
+		t.past, t.at = true, r.From
+	}
+	return t
+}
+
+// Run takes the turn to its end. A cancelled ctx or too long a silence first asks the agent to end it and goes on handling
+// items; an agent that shows no reaction, or does not end the turn in half of Grace, is stopped. When Run returns EndExit
+// the process is gone.
+func (t *Turn[T]) Run(ctx context.Context) End {
+	t.ctx, t.heard = ctx, time.Now()
+	t.timer = time.NewTimer(t.limit())
+	defer t.timer.Stop()
+	switch {
+	case t.loop.record == nil || t.loop.record() == nil:
+		if t.loop.Begin != nil {
+			t.loop.Begin()
+		}
+		if t.loop.Source.Limits.Start == 0 {
+			t.phase = Running
+		}
+	case t.detaches():
+		return t.end(EndDetached)
+	default:
+		if t.cut.at = time.Now(); ctx.Err() != nil {
+			t.cut.why = EndCancelled
+		}
+		t.kill()
+	}
+	return t.end(t.run())
+}
+
+func (t *Turn[T]) run() End {
+	cancelled, gone := t.ctx.Done(), t.loop.Source.Gone
 	for {
-		ended, open := t.handleWaiting()
-		switch {
-		case ended && t.stopped == nil:
-			return t.end(EndTurn)
-		case !open:
-			t.awaitExit()
-			return t.end(EndExit)
+		if t.take() && t.phase != Killing {
+			return EndTurn
 		}
 		select {
-		case <-t.s.out.ready:
+		case <-t.loop.Source.In.Ready():
 		case <-t.timer.C:
 			t.tick()
 		case <-cancelled:
 			cancelled = nil
-			if errors.Is(context.Cause(t.ctx), cli.ErrDetached) && t.cut == "" {
-				t.s.Detach()
+			if t.detaches() {
 				return EndDetached
 			}
-			t.begin(EndCancelled)
-		case <-t.stopped: // dead; its last lines are on their way
-			t.awaitPump()
-			t.handleWaiting()
-			return t.end(EndExit)
+			t.interrupt(EndCancelled)
+		case <-gone:
+			gone = nil
+			if t.phase == Killing {
+				continue
+			}
+			if t.take() {
+				return EndTurn
+			}
+			return EndExit
+		case <-t.stopped:
+			t.take() // the last words
+			return EndExit
 		}
 	}
+}
+
+// detaches says whether ductor detaches from the turn. What asked for its end before that comes first.
+func (t *Turn[T]) detaches() bool {
+	return t.cut.why == "" && errors.Is(context.Cause(t.ctx), cli.ErrDetached)
 }
 
 // end is how the turn ended, seen from outside.
-func (t *turn) end(as End) End {
-	if t.s.past.Load() { // it ended while ductor did not listen: there is nothing more of it to catch up with
-		t.caughtUp()
+func (t *Turn[T]) end(as End) End {
+	t.phase = Done
+	if as == EndDetached {
+		return as
 	}
-	if t.cut != "" {
-		return t.cut
+	if t.past && t.loop.Out != nil { // it ended while ductor did not listen: there is nothing more to catch up with
+		t.loop.Out.Pass(cli.CaughtUp{})
 	}
-	return as
+	return cmp.Or(t.cut.why, as)
 }
 
-// handleWaiting handles the lines that are there, up to one that ends the turn.
-func (t *turn) handleWaiting() (ended, open bool) {
-	batch, open := t.s.out.take()
-	if len(batch) > 0 {
-		t.quiet, t.reacted = time.Now(), true
-	}
-	for _, q := range batch {
+// take handles what waits, up to what ends the turn.
+func (t *Turn[T]) take() (over bool) {
+	items, dropped := t.loop.Source.In.Take()
+	for _, item := range items {
 		if t.over {
-			t.rest = append(t.rest, q)
+			t.rest = append(t.rest, item)
 			continue
 		}
-		t.s.dispatch.Lock()
-		t.s.note(q)
-		t.s.dispatch.Unlock()
-		switch {
-		case q.news():
-			t.tell(q)
-		case q.oversized > 0:
-			t.s.Garbage(q.line)
-		default:
-			t.over = t.loop.Handle(q.line)
+		t.handle(item)
+	}
+	switch {
+	case t.over:
+	case dropped:
+		t.interrupt(EndFlooded)
+	case t.loop.Hopeless != nil && t.loop.Hopeless():
+		t.interrupt(EndHopeless)
+	default:
+		t.look()
+	}
+	return t.over
+}
+
+func (t *Turn[T]) handle(item T) {
+	if t.past && t.loop.Source.End != nil {
+		if end := t.loop.Source.End(item); end > 0 {
+			if end <= t.loop.Source.Resumed.From {
+				return
+			}
+			t.at = end
 		}
 	}
-	return t.over, open || len(batch) > 0
+	t.heard = time.Now()
+	if t.phase == Interrupting && !t.cut.deferred { // it reacts
+		t.cut.due = t.cut.at.Add(CutWait(t.ctx, t.loop.Source.Limits.Grace))
+	}
+	t.over = t.loop.Handle(item)
 }
 
-// tell passes on news about the output.
-func (t *turn) tell(q queued) {
+// look sees whether the agent waits for the user.
+func (t *Turn[T]) look() {
+	waits := t.loop.Waiting != nil && t.loop.Waiting()
 	switch {
-	case q.caughtUp:
-		t.caughtUp()
-	case q.lost != nil && t.loop.Out != nil:
-		t.loop.Out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: q.lost.Error()})
+	case t.phase == Running && waits:
+		t.phase = Waiting
+	case t.phase == Waiting && !waits:
+		t.phase, t.heard = Running, time.Now()
 	}
 }
 
-// busy says whether a tool is open.
-func (t *turn) busy() bool {
-	if t.loop.Busy != nil {
-		return t.loop.Busy()
+// limit is how long the agent may be silent now.
+func (t *Turn[T]) limit() time.Duration {
+	l := t.loop.Source.Limits
+	switch {
+	case t.phase == Starting && !t.past && l.Start > 0:
+		return l.Start
+	case t.loop.Busy != nil && t.loop.Busy(), t.loop.Busy == nil && t.loop.Out != nil && t.loop.Out.OpenTools() > 0:
+		return l.ToolStall
 	}
-	return t.loop.Out != nil && t.loop.Out.OpenTools() > 0
+	return l.Stall
 }
 
 // tick does what is due and sets the timer to what is due next.
-func (t *turn) tick() {
+func (t *Turn[T]) tick() {
 	now := time.Now()
-	switch {
-	case t.stopped != nil:
-	case t.cut != "":
-		limit := t.cutAt.Add(CutWait(t.ctx, t.s.opts.Grace))
-		if !t.reacted || !now.Before(limit) {
-			t.stop()
-			return
+	switch t.phase {
+	case Killing, Done:
+	case Interrupting:
+		switch {
+		case now.Before(t.cut.due):
+			t.timer.Reset(t.cut.due.Sub(now))
+		case t.cut.deferred && t.past: // what there is of the turn is not known yet
+			t.timer.Reset(t.loop.Source.Limits.Grace / 2)
+		default:
+			t.kill()
 		}
-		t.timer.Reset(limit.Sub(now))
 	default:
-		limit := t.s.opts.Stall
-		if t.loop.Waited != nil {
-			if waited := t.loop.Waited(now); waited.After(t.quiet) {
-				t.quiet = waited
-			}
+		t.look()
+		l, limit, silence := t.loop.Source.Limits, t.limit(), now.Sub(t.heard)
+		switch {
+		case t.phase == Waiting:
+			t.timer.Reset(l.Stall)
+		case silence >= limit:
+			t.cut.silence = silence
+			t.interrupt(EndStalled)
+		default:
+			t.timer.Reset(min(limit-silence, l.Stall, cmp.Or(l.Start, l.Stall))) // the limit may become shorter
 		}
-		if t.busy() {
-			limit = t.s.opts.ToolStall
-		}
-		silence := now.Sub(t.quiet)
-		if silence >= limit {
-			t.s.silence = silence
-			t.begin(EndStalled)
-			return
-		}
-		t.timer.Reset(min(limit-silence, t.s.opts.Stall)) // a tool that ends shortens the limit
 	}
 }
 
-// begin cuts the turn: the agent is asked to end it, or stopped where that cannot be asked.
-func (t *turn) begin(why End) {
-	if t.cut != "" {
+// interrupt cuts the turn short.
+func (t *Turn[T]) interrupt(why End) {
+	if t.cut.why != "" || t.phase == Killing {
 		return
 	}
-	t.cut, t.cutAt, t.reacted = why, time.Now(), false
-	t.s.Hurry() // to see the reaction when it comes
+	now := time.Now()
+	t.cut.why, t.cut.at = why, now
+	t.cut.due = now.Add(CutWait(t.ctx, t.loop.Source.Limits.Grace))
+	t.cut.deferred = t.phase == Starting
+	t.phase = Interrupting
+	if t.cut.deferred {
+		t.timer.Reset(t.cut.due.Sub(now))
+		return
+	}
+	t.ask()
+}
+
+// ask has the agent end the turn, or stops it where that cannot be asked.
+func (t *Turn[T]) ask() {
+	t.cut.deferred = false
 	if t.loop.Interrupt == nil || t.loop.Interrupt() != nil {
-		t.stop()
+		t.kill()
 		return
 	}
-	t.timer.Reset(ReactWait(t.ctx, t.s.opts.InterruptWait, t.s.opts.Grace))
+	t.cut.due = time.Now().Add(ReactWait(t.ctx, t.loop.Source.Limits.Interrupt, t.loop.Source.Limits.Grace))
+	t.timer.Reset(time.Until(t.cut.due))
+}
+
+// kill stops the process, while items go on to be handled.
+func (t *Turn[T]) kill() {
+	t.phase = Killing
+	grace := max(t.loop.Source.Limits.Grace-time.Since(t.cut.at), 0)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace+cli.StopSlack)
+	go func() {
+		defer close(t.stopped)
+		defer cancel()
+		t.stopErr = t.loop.Source.Stop(ctx, grace)
+	}()
 }
 
 // CutWait is how long an agent may take to end a turn that it was asked to end, before it is killed. The kill of an
@@ -212,67 +364,4 @@ func ReactWait(ctx context.Context, usual, grace time.Duration) time.Duration {
 		return CutWait(ctx, grace)
 	}
 	return min(usual, CutWait(ctx, grace))
-}
-
-// stop ends the program and what it started, while lines go on to be handled.
-func (t *turn) stop() {
-	t.stopped = make(chan struct{})
-	grace := max(t.s.opts.Grace-time.Since(t.cutAt), 0)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace+cli.StopSlack)
-	go func() {
-		defer close(t.stopped)
-		defer cancel()
-		t.s.stopErr = t.s.process.Stop(ctx, grace)
-	}()
-}
-
-// Linger lets a program that is about to end do so, for no longer than Grace.
-func (s *Stream) Linger(ctx context.Context) {
-	limit, cancel := context.WithTimeout(ctx, s.opts.Grace)
-	defer cancel()
-	select {
-	case <-s.process.Done():
-	case <-limit.Done():
-	}
-}
-
-// awaitPump waits until the dead program's last lines are queued. It is bound by the drain time of
-// Process.Stdout; the lines beyond the queue's limit of a program that was stopped are let go.
-func (t *turn) awaitPump() {
-	wait := time.NewTimer(cli.StopSlack)
-	defer wait.Stop()
-	for {
-		select {
-		case <-t.s.pumped:
-			return
-		case <-t.s.out.ready:
-			t.handleWaiting()
-		case <-wait.C:
-			return
-		}
-	}
-}
-
-// awaitExit sees to it that a program whose output ended is gone.
-func (t *turn) awaitExit() {
-	if t.stopped != nil {
-		<-t.stopped
-		return
-	}
-	wait := time.NewTimer(exitWait)
-	defer wait.Stop()
-	cancelled := t.ctx.Done()
-	if t.cut != "" { // it was asked to end, and is about to
-		cancelled = nil
-	}
-	select {
-	case <-t.s.process.Done():
-		return
-	case <-cancelled:
-		t.cut = EndCancelled
-	case <-wait.C:
-	}
-	t.cutAt = time.Now()
-	t.stop()
-	<-t.stopped
 }

@@ -275,7 +275,7 @@ func TestStreamLingersForNoLongerThanItsGrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newFakeProcess()
-				stream := NewStream(p, StreamOptions{Grace: 3 * time.Second})
+				stream := NewStream(p, StreamOptions{Limits: Limits{Grace: 3 * time.Second}})
 				time.AfterFunc(c.lives, func() { p.die(cli.ExitStatus{}) })
 				began := time.Now()
 				stream.Linger(t.Context())

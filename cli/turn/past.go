@@ -57,9 +57,9 @@ func (s *Stream) Clock(now func() time.Time) func() time.Time {
 
 // awaitPast keeps a turn that is not the adopted one from taking what was said before for its own.
 func (s *Stream) awaitPast(ctx context.Context, m cli.Mark) {
-	s.dispatch.Lock()
-	goesOn := s.opts.Idle != nil && !s.opts.Held || s.began // else it waits for the turn
-	s.dispatch.Unlock()
+	s.mu.Lock()
+	goesOn := s.to == noTurn // else it waits for the turn
+	s.mu.Unlock()
 	if m.Turn == "" || s.opts.Past == nil || !goesOn {
 		return
 	}
@@ -68,13 +68,4 @@ func (s *Stream) awaitPast(ctx context.Context, m cli.Mark) {
 	case <-s.pumped:
 	case <-ctx.Done():
 	}
-}
-
-// caughtUp tells of the end of the past, once.
-func (t *turn) caughtUp() {
-	if t.s.told || t.loop.Out == nil {
-		return
-	}
-	t.s.told = true
-	t.loop.Out.Pass(cli.CaughtUp{})
 }

@@ -37,7 +37,7 @@ func heard(ctx context.Context, s *Stream, begin func()) (End, string) {
 			told = append(told, "<"+ev.Detail+">")
 		}
 	})
-	end := s.Turn(ctx, Loop{Out: out, Begin: begin, Handle: func(l []byte) bool {
+	end := s.Turn(ctx, Loop[[]byte]{Out: out, Begin: begin, Handle: func(l []byte) bool {
 		told = append(told, string(l))
 		return string(l) == "end"
 	}})
@@ -103,7 +103,7 @@ func TestStreamCatchesUpAtFullSpeed(t *testing.T) {
 		var caught time.Duration
 		out := NewEmitter("fake", time.Now, func(ev cli.Event) { caught = time.Since(began) })
 		n := 0
-		s.Turn(t.Context(), Loop{Out: out, Handle: func(l []byte) bool { n++; return string(l) == "end" }})
+		s.Turn(t.Context(), Loop[[]byte]{Out: out, Handle: func(l []byte) bool { n++; return string(l) == "end" }})
 		if n != lines+1 || caught != 0 {
 			t.Errorf("%d lines, caught up after %s", n, caught)
 		}
@@ -123,7 +123,7 @@ func TestStreamTurnAfterAnIdlePast(t *testing.T) {
 		var events []cli.Event
 		out := NewEmitter("fake", time.Now, func(ev cli.Event) { events = append(events, ev) })
 		var got []string
-		end := s.Turn(t.Context(), Loop{
+		end := s.Turn(t.Context(), Loop[[]byte]{
 			Out: out, Mark: cli.Mark{Turn: "2"}, Begin: func() { go p.print("new", "end") },
 			Handle: func(l []byte) bool { got = append(got, string(l)); return string(l) == "end" },
 		})
@@ -175,7 +175,7 @@ func TestStreamMarksTurns(t *testing.T) {
 			if err := s.Send([]byte(fmt.Sprintf("before %s\n", turn))); err != nil {
 				t.Fatal(err)
 			}
-			end := s.Turn(t.Context(), Loop{
+			end := s.Turn(t.Context(), Loop[[]byte]{
 				Mark: cli.Mark{Turn: turn, Note: "n"},
 				Begin: func() {
 					if err := s.Send([]byte("ask " + turn + "\n")); err != nil {
@@ -232,7 +232,7 @@ func TestStreamTurnThatCannotBeMarked(t *testing.T) {
 				var sent bytes.Buffer
 				var read sync.WaitGroup
 				read.Go(func() { _, _ = io.Copy(&sent, p.inR) })
-				end := s.Turn(ctx, Loop{
+				end := s.Turn(ctx, Loop[[]byte]{
 					Mark:      cli.Mark{Turn: "1"},
 					Begin:     func() { t.Error("it was begun") },
 					Interrupt: func() error { return s.Send([]byte("interrupt")) },
@@ -240,7 +240,7 @@ func TestStreamTurnThatCannotBeMarked(t *testing.T) {
 				if end != tc.end || len(p.stops) != tc.stops || p.isDetached() != (tc.end == EndDetached) {
 					t.Errorf("ended as %q with %d stops, detached %v", end, len(p.stops), p.isDetached())
 				}
-				r := s.Outcome(ctx, end)
+				r := s.Outcome(end)
 				if tc.end == EndExit && (r.Err == nil || r.Err.Kind != cli.Crashed || !strings.Contains(r.Err.Reason, "not asked")) {
 					t.Errorf("outcome %+v", r.Err)
 				}
@@ -275,7 +275,7 @@ func TestStreamDetach(t *testing.T) {
 		if end != EndDetached || got != "a" || !p.isDetached() || len(p.stops) > 0 {
 			t.Errorf("ended as %q after %q, detached %v, %d stops", end, got, p.isDetached(), len(p.stops))
 		}
-		if r := s.Outcome(ctx, end); !r.Detached || r.Err != nil {
+		if r := s.Outcome(end); !r.Detached || r.Err != nil {
 			t.Errorf("outcome %+v", r)
 		}
 		s.Detach()
@@ -290,7 +290,7 @@ func TestStreamDetachAfterAbort(t *testing.T) {
 		s := NewStream(p, StreamOptions{Agent: "fake"})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		end, _ := heard(ctx, s, func() { cancel(cli.ErrAborted); cancel(cli.ErrDetached) })
-		if end != EndCancelled || len(p.stops) != 1 || !s.Outcome(ctx, end).Aborted {
+		if end != EndCancelled || len(p.stops) != 1 || !s.Outcome(end).Aborted {
 			t.Errorf("ended as %q with %d stops", end, len(p.stops))
 		}
 		closeStream(t, s)
@@ -311,7 +311,7 @@ func TestStreamClockTellsPastTimes(t *testing.T) {
 		clock := s.Clock(time.Now)
 		var said []time.Duration
 		begin := func() { said = append(said, clock().Sub(began)); go p.print("now", "end") }
-		s.Turn(t.Context(), Loop{Begin: begin, Handle: func(l []byte) bool {
+		s.Turn(t.Context(), Loop[[]byte]{Begin: begin, Handle: func(l []byte) bool {
 			said = append(said, clock().Sub(began))
 			return string(l) == "end"
 		}})
@@ -341,7 +341,7 @@ func TestFailureSaysWhoEndedTheProgram(t *testing.T) {
 			p := newFakeProcess()
 			p.stderr = "last words"
 			s := NewStream(p, StreamOptions{Agent: "fake"})
-			end := s.Turn(t.Context(), Loop{Begin: func() { s.Garbage([]byte("half a li")); p.die(tc.exit) }})
+			end := s.Turn(t.Context(), Loop[[]byte]{Begin: func() { s.Garbage([]byte("half a li")); p.die(tc.exit) }})
 			f := s.Failure()
 			if end != EndExit || f.Kind != tc.kind || !strings.Contains(f.Sentence(), tc.want) || f.Code != tc.exit.Code {
 				t.Errorf("%+v: %q, %+v", tc.exit, f.Sentence(), *f)

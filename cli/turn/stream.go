@@ -1,11 +1,9 @@
 package turn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,12 +11,8 @@ import (
 	"ductor/cli"
 )
 
-// DefaultInterruptWait is the default of StreamOptions.InterruptWait.
-const DefaultInterruptWait = 30 * time.Millisecond
-
 const (
-	queuedLines = 8 << 20   // bytes of lines that may wait for a turn to take them
-	queuedInput = 256 << 20 // bytes that may wait for the program to read them
+	queuedLines = 8 << 20 // bytes of lines that may wait for a turn to take them
 	garbageKept = 1 << 10
 	stderrShown = 2 << 10
 )
@@ -31,11 +25,8 @@ type StreamOptions struct {
 	// for that turn to begin, and what comes after it is thrown away.
 	Idle func(line []byte)
 
-	Stall         time.Duration // silence that ends a turn
-	ToolStall     time.Duration // the same while a tool is open
-	InterruptWait time.Duration // how soon an interrupt must show any reaction
-	Grace         time.Duration // from the cancelling of a turn to SIGKILL, at most
-	MaxLine       int           // bytes
+	Limits
+	MaxLine int // bytes
 
 	// Past is set for a process that was attached to.
 	Past *Past
@@ -45,42 +36,8 @@ type StreamOptions struct {
 
 // StreamOptionsOf are the options of a stream to agent by a dialect made with o. Idle, Past and Held are the caller's to set.
 func StreamOptionsOf(o cli.ProviderOptions, agent cli.Agent) StreamOptions {
-	return StreamOptions{Agent: agent, Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace}
+	return StreamOptions{Agent: agent, Limits: LimitsOf(o)}
 }
-
-// Loop is how a dialect takes part in one turn.
-type Loop struct {
-	// Begin is called first, when lines already go to this turn: what it sends cannot be answered before
-	// anybody listens. Nil does nothing.
-	Begin func()
-	// Handle takes one line and says whether it ended the turn. Lines come in order, on the goroutine
-	// that called Turn. It may keep the slice.
-	Handle func(line []byte) (end bool)
-	// Interrupt asks the agent to end the turn, without waiting. Nil if the protocol has no such thing.
-	Interrupt func() error
-	// Busy says whether a tool is open. Nil asks Out.
-	Busy func() bool
-	// Waited is until when the agent waited for people, who may take any time: now, while it does; zero if it never
-	// did. Nil is never.
-	Waited func(now time.Time) time.Time
-	// Out gets CaughtUp and warnings about lost output. Nil gets none.
-	Out *Emitter
-	// Mark is recorded with the process before Begin is called; Output and Input are filled in. A Mark
-	// without a Turn is not recorded: the process was started for this turn, or the turn was adopted.
-	Mark cli.Mark
-}
-
-// End is how a turn's loop ended.
-type End string
-
-// The ways a loop ends.
-const (
-	EndTurn      End = "turn"      // Handle said so, and ctx was not cancelled
-	EndExit      End = "exit"      // the program ended; every line it printed was handled
-	EndCancelled End = "cancelled" // ctx was; the program was stopped unless it had ended the turn before
-	EndStalled   End = "stalled"   // too long a silence; likewise
-	EndDetached  End = "detached"  // ctx was cancelled with ErrDetached: the program goes on with the turn
-)
 
 // Stream is a program that is talked with line by line: one goroutine reads its lines, one writes to
 // it. A turn gets the lines while it runs, Idle gets the others. It knows no protocol.
@@ -89,38 +46,66 @@ const (
 type Stream struct {
 	process cli.Process
 	opts    StreamOptions
-	stdout  io.Reader
-	out     *lineQueue // program to turn
-	in      *lineQueue // us to program
-	pumped  chan struct{}
-	written chan struct{}
+	out     *Queue[queued] // program to turn
+	in      *Writer        // us to program
+	ends
+	dispatch
+	history
 
-	dispatch sync.Mutex // held while Idle is called, and to begin or end a turn
-	active   bool       // under dispatch
-	began    bool       // under dispatch: a turn has been run
-	handled  int64      // under dispatch: the offset after the last line that Idle or a turn has had
-
-	past   atomic.Bool   // what is dealt with was said before Until
-	spoken atomic.Int64  // the offset of the last of it
-	caught chan struct{} // closed when past is over
-	told   bool          // a turn has passed CaughtUp on
-
-	readErr error // valid once pumped is closed
-	stopErr error // of the Stop that a turn began
-	markErr error // why the last turn was not begun
 	garbage Garbage
-	silence time.Duration // that ended the last turn
+	last    *Turn[queued] // that ran last, or runs
+	markErr error         // why it was not begun
+}
+
+// ends are how a program ends.
+type ends struct {
+	pumped   chan struct{} // closed when it prints nothing any more
+	readErr  error         // why; valid once pumped is closed
+	detached context.Context
+	detach   context.CancelFunc
+	gone     chan struct{} // closed when it has ended, or was detached from
+}
+
+// dispatch says where lines go. Its lock is held while Idle is called, and to begin or end a turn.
+type dispatch struct {
+	mu      sync.Mutex
+	to      recipient
+	handled int64 // the offset after the last line that Idle or a turn has had
+}
+
+// recipient is what a line is of.
+type recipient string
+
+const (
+	firstTurn   recipient = "the first turn" // which has not begun
+	runningTurn recipient = "the turn"
+	noTurn      recipient = "no turn"
+)
+
+// history is what was said before ductor listened.
+type history struct {
+	past   atomic.Bool   // what is dealt with is of it
+	spoken atomic.Int64  // the offset of the last of it
+	caught chan struct{} // closed when it is over
+	told   bool          // a turn has passed CaughtUp on
+}
+
+// queued is one line on its way, or what happened to the output between two lines.
+type queued struct {
+	line      []byte
+	oversized int64 // its size, if only its head was kept
+	end       int64 // the offset after it
+	Change
 }
 
 // NewStream begins to read p's lines. The caller must Close the Stream, which also stops p.
 func NewStream(p cli.Process, opts StreamOptions) *Stream {
-	opts.Stall = cmp.Or(opts.Stall, cli.DefaultStall)
-	opts.ToolStall = cmp.Or(opts.ToolStall, cli.DefaultToolStall)
-	opts.InterruptWait = cmp.Or(opts.InterruptWait, DefaultInterruptWait)
-	opts.Grace = cmp.Or(opts.Grace, cli.DefaultGrace)
-	s := &Stream{
-		process: p, opts: opts, stdout: p.Stdout(), out: newLineQueue(queuedLines), in: newLineQueue(queuedInput),
-		pumped: make(chan struct{}), written: make(chan struct{}), caught: make(chan struct{}),
+	opts.Limits = opts.orDefault()
+	s := &Stream{process: p, opts: opts, out: NewQueue[queued](queuedLines), in: NewWriter(p.Stdin())}
+	s.pumped, s.gone, s.caught = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s.detached, s.detach = context.WithCancel(context.Background())
+	if s.to = firstTurn; opts.Idle != nil && !opts.Held {
+		s.to = noTurn
 	}
 	if opts.Past != nil {
 		s.handled = opts.Past.From
@@ -128,7 +113,7 @@ func NewStream(p cli.Process, opts StreamOptions) *Stream {
 		s.spoken.Store(opts.Past.From)
 	}
 	go s.pump()
-	go s.write()
+	go s.reap()
 	return s
 }
 
@@ -141,8 +126,8 @@ func (s *Stream) Ended() <-chan struct{} { return s.pumped }
 // Send queues data for the program's standard input as it is and returns at once. It fails when too
 // much waits already, or after CloseInput; that the program is dead is shown by the end of its output.
 func (s *Stream) Send(data []byte) error {
-	if !s.in.offer(queued{line: data}) {
-		return fmt.Errorf("send to %s: %w", s.opts.Agent, errInputFull)
+	if err := s.in.Put(Parcel{Data: data}); err != nil {
+		return fmt.Errorf("send to %s: %w", s.opts.Agent, err)
 	}
 	return nil
 }
@@ -163,70 +148,86 @@ func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	return s.Send(input)
 }
 
-var errInputFull = errors.New("its input is closed, or it does not read it")
-
 // Hurry has what comes next read at once, however busy the program was: somebody waits for the answer to what
 // was just sent. Turn does so itself.
-func (s *Stream) Hurry() { Hurry(s.stdout) }
+func (s *Stream) Hurry() { Hurry(s.process.Stdout()) }
+
+// Wake has the turn that runs ask Loop.Waiting again.
+func (s *Stream) Wake() { s.out.Wake() }
 
 // CloseInput gives the program end of file once all that was sent is written.
-func (s *Stream) CloseInput() { s.in.close() }
+func (s *Stream) CloseInput() { s.in.Close() }
 
 // Garbage notes a line that cannot be read, or a part of one, for Failure.
 func (s *Stream) Garbage(line []byte) { s.garbage.Add(line) }
 
 func (s *Stream) pump() {
 	defer close(s.pumped)
-	defer s.out.close()
-	r := s.stdout
-	from := int64(0)
+	stdout := s.process.Stdout()
+	r, from := stdout, int64(0)
 	if past := s.opts.Past; past != nil {
 		from = past.From
 		r = &catchingReader{r: r, at: from, until: past.Until, reached: func() {
-			s.deliver(queued{caughtUp: true})
-			Gather(s.stdout)
+			s.deliver(queued{Change: Change{CaughtUp: true}})
+			Gather(stdout)
 		}}
 	} else {
-		Gather(s.stdout)
+		Gather(stdout)
 	}
 	s.readErr = readLines(r, s.opts.MaxLine, from, lineSink{
 		line: func(line []byte, end int64) { s.deliver(queued{line: append([]byte(nil), line...), end: end}) },
 		oversized: func(head []byte, size, end int64) {
 			s.deliver(queued{line: head, oversized: size, end: end})
 		},
-		lost: func(l *cli.LostOutput) { s.deliver(queued{lost: l, end: l.To}) },
+		lost: func(l *cli.LostOutput) { s.deliver(queued{end: l.To, Change: Change{Lost: l}}) },
 	})
+}
+
+// exitWait is how long a program may run on whose output ended.
+const exitWait = 500 * time.Millisecond
+
+// reap sees to it that a program whose output ended is gone.
+func (s *Stream) reap() {
+	defer close(s.gone)
+	<-s.pumped
+	wait := time.NewTimer(exitWait)
+	defer wait.Stop()
+	select {
+	case <-s.process.Done():
+	case <-s.detached.Done():
+	case <-wait.C:
+		ctx, cancel := context.WithTimeout(s.detached, s.opts.Grace+cli.StopSlack)
+		defer cancel()
+		_ = s.process.Stop(ctx, s.opts.Grace) // Close tries again, and tells its caller
+	}
 }
 
 // deliver hands q to Idle or to the turn. It blocks while the turn has too much to do already.
 func (s *Stream) deliver(q queued) {
-	s.dispatch.Lock()
-	if !s.active && (s.began || s.opts.Idle != nil && !s.opts.Held) {
+	s.out.AwaitRoom()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.to == noTurn {
 		s.idle(q)
-		s.dispatch.Unlock()
 		return
 	}
-	roomy := s.out.put(q)
-	s.dispatch.Unlock()
-	if !roomy {
-		s.out.awaitRoom()
-	}
+	s.out.Put(q, len(q.line))
 }
 
 // idle takes a line that belongs to no turn.
 func (s *Stream) idle(q queued) {
 	s.note(q)
 	switch {
-	case q.caughtUp && s.opts.Past.Reached != nil:
+	case q.CaughtUp && s.opts.Past.Reached != nil:
 		s.opts.Past.Reached()
-	case q.oversized == 0 && !q.news() && s.opts.Idle != nil:
+	case q.oversized == 0 && !q.Any() && s.opts.Idle != nil:
 		s.opts.Idle(q.line)
 	}
 }
 
-// note remembers how far the output was dealt with. dispatch is held.
+// note remembers how far the output was dealt with. mu is held.
 func (s *Stream) note(q queued) {
-	if q.caughtUp {
+	if q.CaughtUp {
 		s.past.Store(false)
 		close(s.caught)
 		return
@@ -235,39 +236,116 @@ func (s *Stream) note(q queued) {
 	s.spoken.Store(q.end - 1)
 }
 
-func (s *Stream) write() {
-	defer close(s.written)
-	in := s.process.Stdin()
-	defer in.Close()
-	for {
-		batch, open := s.in.take()
-		for _, q := range batch {
-			if q.flushed != nil {
-				close(q.flushed)
-				continue
+// Turn runs the loop of one turn, whose Source it makes; see Turn.Run.
+func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
+	s.awaitPast(ctx, loop.Mark)
+	s.begin()
+	t := New(Loop[queued]{
+		Source: Source[queued]{In: s.out, Gone: s.gone, Stop: s.stop, Limits: s.opts.Limits},
+		Begin:  loop.Begin, Waiting: loop.Waiting, Hopeless: loop.Hopeless, Busy: loop.Busy, Out: loop.Out,
+		Handle: func(q queued) bool { return s.handle(loop, q) },
+		record: func() error {
+			err := s.Mark(ctx, loop.Mark)
+			if ctx.Err() == nil {
+				s.markErr = err
 			}
-			if _, err := in.Write(q.line); err != nil {
-				s.in.close() // the program is gone or closed its input: its output will end the turn
-				return
-			}
+			return err
+		},
+	})
+	if loop.Interrupt != nil {
+		t.loop.Interrupt = func() error {
+			s.Hurry() // to see the reaction when it comes
+			return loop.Interrupt()
 		}
-		if len(batch) == 0 && !open {
-			return
-		}
-		if len(batch) == 0 {
-			<-s.in.ready
-		}
+	}
+	s.last = t
+	end := t.Run(ctx)
+	if end == EndDetached {
+		s.Detach()
+	} else if s.past.Load() { // it ended while ductor did not listen: there is nothing more of it to catch up with
+		s.caughtUp(loop.Out)
+	}
+	s.finish(t.Rest())
+	return end
+}
+
+// handle takes one line for the turn.
+func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
+	s.mu.Lock()
+	s.note(q)
+	s.mu.Unlock()
+	switch {
+	case q.CaughtUp:
+		s.caughtUp(loop.Out)
+	case q.Any():
+		s.last.Changed(q.Change)
+	case q.oversized > 0:
+		s.Garbage(q.line)
+	default:
+		return loop.Handle(q.line)
+	}
+	return false
+}
+
+// caughtUp tells of the end of the past, once.
+func (s *Stream) caughtUp(out *Emitter) {
+	if s.told || out == nil {
+		return
+	}
+	s.told = true
+	out.Pass(cli.CaughtUp{})
+}
+
+// begin sends lines to the turn from now on.
+func (s *Stream) begin() {
+	s.Hurry()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to, s.garbage, s.markErr = runningTurn, Garbage{}, nil
+}
+
+// finish gives what the turn left to Idle, and every later line.
+func (s *Stream) finish(rest []queued) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to = noTurn
+	waiting, _ := s.out.Take()
+	for _, q := range append(rest, waiting...) {
+		s.idle(q)
+	}
+}
+
+// stop ends the program, and returns when its last lines are queued, which the drain time of Process.Stdout bounds.
+func (s *Stream) stop(ctx context.Context, grace time.Duration) error {
+	err := s.process.Stop(ctx, grace)
+	wait := time.NewTimer(cli.StopSlack)
+	defer wait.Stop()
+	select {
+	case <-s.pumped:
+	case <-wait.C:
+	}
+	return err
+}
+
+// Linger lets a program that is about to end do so, for no longer than Grace.
+func (s *Stream) Linger(ctx context.Context) {
+	limit, cancel := context.WithTimeout(ctx, s.opts.Grace)
+	defer cancel()
+	select {
+	case <-s.process.Done():
+	case <-limit.Done():
 	}
 }
 
 // Detach detaches from the program and waits for the Stream's goroutines. What was sent and not written yet is
-// let go as well. Idempotent.
+// dropped as well. Idempotent.
 func (s *Stream) Detach() {
+	s.detach()
 	s.process.Detach()
-	s.in.drop()
-	s.out.drop()
-	<-s.pumped
-	<-s.written
+	s.in.Drop(cli.ErrDetached)
+	s.out.Close()
+	<-s.gone
+	<-s.in.Done()
 }
 
 // Close stops the program with all it started and waits for the Stream's goroutines. Idempotent.
@@ -275,10 +353,10 @@ func (s *Stream) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace+cli.StopSlack)
 	defer cancel()
 	err := s.process.Stop(ctx, s.opts.Grace)
-	s.in.close()
+	s.in.Close()
 	_ = s.process.Stdin().Close() // frees a writer; a second Close has no error worth telling
-	s.out.drop()
-	for _, ended := range []chan struct{}{s.pumped, s.written} {
+	s.out.Close()
+	for _, ended := range []<-chan struct{}{s.gone, s.in.Done()} {
 		select {
 		case <-ended:
 		case <-ctx.Done():

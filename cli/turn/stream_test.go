@@ -48,7 +48,7 @@ func (sc *script) seen() string {
 }
 
 // turn runs a turn that the line "end" ends.
-func (sc *script) turn(ctx context.Context, loop Loop) End {
+func (sc *script) turn(ctx context.Context, loop Loop[[]byte]) End {
 	loop.Handle = func(l []byte) bool { sc.note(string(l)); return string(l) == "end" }
 	return sc.s.Turn(ctx, loop)
 }
@@ -69,14 +69,14 @@ func TestStreamGivesEachTurnItsLines(t *testing.T) {
 		p.print("hello")
 		synctest.Wait()
 		begin := func() { go p.print("1", "2", "end", "after") }
-		if end := sc.turn(t.Context(), Loop{Begin: begin}); end != EndTurn {
+		if end := sc.turn(t.Context(), Loop[[]byte]{Begin: begin}); end != EndTurn {
 			t.Errorf("first turn ended as %q", end)
 		}
 		synctest.Wait()
 		p.print("between")
 		synctest.Wait()
 		begin = func() { go p.print("3", "end") }
-		if end := sc.turn(t.Context(), Loop{Begin: begin}); end != EndTurn {
+		if end := sc.turn(t.Context(), Loop[[]byte]{Begin: begin}); end != EndTurn {
 			t.Errorf("second turn ended as %q", end)
 		}
 		if want := "(hello) 1 2 end (after) (between) 3 end"; sc.seen() != want {
@@ -116,7 +116,7 @@ func TestStreamHandlesAllBeforeTheExit(t *testing.T) {
 		p := newFakeProcess()
 		p.stderr = "warming up\npanic: no more\n"
 		sc := newScript(t, p, StreamOptions{})
-		end := sc.turn(t.Context(), Loop{Begin: func() {
+		end := sc.turn(t.Context(), Loop[[]byte]{Begin: func() {
 			go func() {
 				p.print("1", "2", "3")
 				p.die(cli.ExitStatus{Code: 3})
@@ -125,12 +125,12 @@ func TestStreamHandlesAllBeforeTheExit(t *testing.T) {
 		if end != EndExit || sc.seen() != "1 2 3" {
 			t.Errorf("ended as %q after %q", end, sc.seen())
 		}
-		r := sc.s.Outcome(t.Context(), end)
+		r := sc.s.Outcome(end)
 		want := &cli.Failure{Kind: cli.Crashed, Agent: "fake", Code: 3, Reason: "panic: no more", Detail: "warming up\npanic: no more"}
 		if diff := cmp.Diff(want, r.Err); diff != "" {
 			t.Error(diff)
 		}
-		if end := sc.turn(t.Context(), Loop{}); end != EndExit {
+		if end := sc.turn(t.Context(), Loop[[]byte]{}); end != EndExit {
 			t.Errorf("a turn of a dead program ends as %q", end)
 		}
 		sc.close()
@@ -156,7 +156,7 @@ func TestStreamFailure(t *testing.T) {
 				p := newFakeProcess()
 				p.stderr = tc.stderr
 				sc := newScript(t, p, StreamOptions{})
-				sc.turn(t.Context(), Loop{Begin: func() {
+				sc.turn(t.Context(), Loop[[]byte]{Begin: func() {
 					if tc.garbage != "" {
 						sc.s.Garbage([]byte(tc.garbage))
 					}
@@ -176,7 +176,7 @@ func TestOversizedLineIsGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
 		sc := newScript(t, p, StreamOptions{MaxLine: 10})
-		sc.turn(t.Context(), Loop{Begin: func() {
+		sc.turn(t.Context(), Loop[[]byte]{Begin: func() {
 			go func() {
 				p.print("short", strings.Repeat("long", 100), "more")
 				p.die(cli.ExitStatus{})
@@ -223,9 +223,9 @@ func TestStreamCancel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newFakeProcess()
 				p.obeys = tc.obeys
-				sc := newScript(t, p, StreamOptions{Grace: grace})
+				sc := newScript(t, p, StreamOptions{Limits: Limits{Grace: grace}})
 				ctx, cancel := context.WithCancelCause(t.Context())
-				loop := Loop{Begin: func() { go p.print("1") }}
+				loop := Loop[[]byte]{Begin: func() { go p.print("1") }}
 				if tc.interrupt != nil {
 					loop.Interrupt = func() error { return tc.interrupt(p) }
 				}
@@ -235,7 +235,7 @@ func TestStreamCancel(t *testing.T) {
 				if took := time.Since(began); end != EndCancelled || took != tc.took || len(p.stops) != tc.stops || sc.seen() != tc.seen {
 					t.Errorf("ended as %q in %s after %q with %d stops, want %s, %q, %d", end, took, sc.seen(), len(p.stops), tc.took, tc.seen, tc.stops)
 				}
-				if r := sc.s.Outcome(ctx, end); !r.Aborted || r.Err != nil {
+				if r := sc.s.Outcome(end); !r.Aborted || r.Err != nil {
 					t.Errorf("outcome %+v", r)
 				}
 				sc.close()
@@ -247,10 +247,10 @@ func TestStreamCancel(t *testing.T) {
 func TestStreamStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
-		sc := newScript(t, p, StreamOptions{Stall: time.Minute, ToolStall: 10 * time.Minute})
+		sc := newScript(t, p, StreamOptions{Limits: Limits{Stall: time.Minute, ToolStall: 10 * time.Minute}})
 		busy := false
 		began := time.Now()
-		end := sc.s.Turn(t.Context(), Loop{
+		end := sc.s.Turn(t.Context(), Loop[[]byte]{
 			Begin: func() {
 				go func() {
 					time.Sleep(50 * time.Second)
@@ -265,7 +265,7 @@ func TestStreamStall(t *testing.T) {
 		if took, want := time.Since(began), 50*time.Second+9*time.Minute+time.Minute; end != EndStalled || took != want {
 			t.Errorf("ended as %q after %s, want %s", end, took, want)
 		}
-		if r := sc.s.Outcome(t.Context(), end); r.Err == nil || r.Err.Kind != cli.TimedOut || !strings.Contains(r.Err.Sentence(), "1m0s") {
+		if r := sc.s.Outcome(end); r.Err == nil || r.Err.Kind != cli.TimedOut || !strings.Contains(r.Err.Sentence(), "1m0s") {
 			t.Errorf("outcome %+v", r.Err)
 		}
 		sc.close()
@@ -275,9 +275,9 @@ func TestStreamStall(t *testing.T) {
 func TestStreamStallWithATool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
-		sc := newScript(t, p, StreamOptions{Stall: time.Minute, ToolStall: 10*time.Minute + time.Second})
+		sc := newScript(t, p, StreamOptions{Limits: Limits{Stall: time.Minute, ToolStall: 10*time.Minute + time.Second}})
 		began := time.Now()
-		end := sc.turn(t.Context(), Loop{Busy: func() bool { return true }})
+		end := sc.turn(t.Context(), Loop[[]byte]{Busy: func() bool { return true }})
 		if took, want := time.Since(began), 10*time.Minute+time.Second; end != EndStalled || took != want {
 			t.Errorf("ended as %q after %s, want %s", end, took, want)
 		}
@@ -290,7 +290,7 @@ func TestStreamOutputClosedButAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
 		sc := newScript(t, p, StreamOptions{})
-		end := sc.turn(t.Context(), Loop{Begin: func() { _ = p.outW.Close() }})
+		end := sc.turn(t.Context(), Loop[[]byte]{Begin: func() { _ = p.outW.Close() }})
 		if end != EndExit || len(p.stops) != 1 {
 			t.Errorf("ended as %q with %d stops", end, len(p.stops))
 		}
@@ -309,7 +309,7 @@ func TestStreamIsBounded(t *testing.T) {
 		big := strings.Repeat("x", queuedLines/4)
 		var printed atomic.Int64
 		handled := 0
-		sc.s.Turn(t.Context(), Loop{
+		sc.s.Turn(t.Context(), Loop[[]byte]{
 			Begin: func() {
 				go func() {
 					for range 20 {
