@@ -24,7 +24,7 @@ type Launcher interface {
 	Discard(ctx context.Context, run RunID) error
 	// Settled says that the outcome of a turn is recorded: what was kept for going on with it is forgotten, in
 	// the background. Of a process that lives on, that is its output up to the first mark of a turn that is not
-	// recorded or, if there is none, up to the last mark.
+	// recorded or, if there is none, up to the end of the last turn.
 	Settled(turn TurnID)
 	// Knows says whether no run that was started after since can have been forgotten, so that a turn begun
 	// after it which no run has a mark of never reached an agent.
@@ -53,16 +53,12 @@ type Mark struct {
 	Note string
 }
 
-// RestMark is the Turn of a mark of no turn: what came before it was dealt with, and nothing ran in the process then
-// that was begun before. Whoever begins a turn voids it.
-const RestMark TurnID = "rest"
-
-// SpoilMark is the Turn of a mark of no turn: what an aborted turn started may run in the process, which ends with the
-// last of the turns in it.
-const SpoilMark TurnID = "spoiled"
+// BackgroundMark is the Turn of a mark of no turn: what came before it was dealt with, no turn runs, and work that the
+// agent does in the background is open. Whoever begins a turn voids it.
+const BackgroundMark TurnID = "background"
 
 // OfTurn says whether the mark is one of a turn.
-func (m Mark) OfTurn() bool { return m.Turn != RestMark && m.Turn != SpoilMark }
+func (m Mark) OfTurn() bool { return m.Turn != BackgroundMark }
 
 // LeftRun is a run of the previous process of ductor.
 type LeftRun struct {
@@ -77,13 +73,9 @@ type LeftRun struct {
 	Problem     string // why it cannot be attached to, in words for people; empty if it can
 }
 
-// Rested says whether nothing that ductor asked for runs in the run any more, and gives the note of the mark that says so.
-func (r LeftRun) Rested() (note string, rested bool) {
-	if len(r.Marks) == 0 {
-		return "", false
-	}
-	last := r.Marks[len(r.Marks)-1]
-	return last.Note, last.Turn == RestMark
+// Background says whether no turn runs in the run, but work in the background.
+func (r LeftRun) Background() bool {
+	return len(r.Marks) > 0 && r.Marks[len(r.Marks)-1].Turn == BackgroundMark
 }
 
 // Command is a process to start. There is no shell between us and it.
@@ -118,8 +110,10 @@ type Process interface {
 	// StderrTail is the last few kilobytes of standard error so far.
 	StderrTail() string
 	// Begin records where a turn begins, before it returns: m.Output as given, m.Input as it is now. The age
-	// limit of the run is counted from here. Marks of turns that are settled are forgotten, and so is a RestMark.
+	// limit of the run is counted from here. Marks of turns that are settled are forgotten, and so is a BackgroundMark.
 	Begin(ctx context.Context, m Mark) error
+	// Ended says that a turn has ended, and that none which has needs the output before that offset: see Launcher.Settled.
+	Ended(output int64)
 	// Stop ends the program and every descendant: TERM, grace, KILL, reap, look again. It returns when
 	// none is left, and at once when none was. Idempotent, and works after the program itself exited.
 	Stop(ctx context.Context, grace time.Duration) error

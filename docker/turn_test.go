@@ -36,7 +36,7 @@ func TestScriptedAgentInAContainer(t *testing.T) {
 	shareTemp(t, &o)
 	const adopts = "held by what every launcher is held to: the suite puts launchers of its own over the host"
 	cannot := clitest.Cannot{}
-	cannot.Leave(adopts, clitest.AdoptText, clitest.AdoptTool, clitest.AdoptEnded, clitest.AdoptIdle, clitest.AdoptUnsent,
+	cannot.Leave(adopts, clitest.AdoptText, clitest.AdoptTool, clitest.AdoptEnded, clitest.AdoptUnsent,
 		clitest.DetachThenAbort, clitest.AbortAway)
 	cannot[clitest.AbortTool] = "its process ids are the container's own; trees are held by what every launcher is held to"
 	oneShot := maps.Clone(cannot)

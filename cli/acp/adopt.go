@@ -18,12 +18,11 @@ type adopted struct {
 	send  bool         // its prompt has not reached the agent
 }
 
-// Adopt resumes a turn that the previous process began; see cli.Provider. Keep, not Adopt, takes an idle process: it serves
-// several conversations, and nothing records which ones. A session from Adopt takes no further turn.
+// Adopt resumes a turn that the previous process began; see cli.Provider. The session takes no further turn.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	agent := p.opts.Agent
 	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, agent, "an idle process of several conversations cannot be resumed")
+		return nil, cli.Failf(cli.UnknownFailure, agent, "it does not work in the background")
 	}
 	mark, n, ok := markOf(left, req.Turn)
 	if !ok {
@@ -73,14 +72,12 @@ func adoption(left cli.LeftRun, mark cli.Mark, n note, agent cli.Agent) *adopted
 	return a
 }
 
-// Await makes the session of a turn that may be resumed; see shared.Server. What the agent offers is not known, so no other
-// session joins the process.
+// Await makes the session of a turn that may be resumed; see shared.Server.
 func (proc *agentProcess) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool) {
 	n, ok := readNote(m)
 	if !ok {
 		return nil, false
 	}
-	proc.Drain()
 	proc.quirks = proc.opts.Quirks.of(n.Name)
 	s := &session{
 		process: proc, id: cli.AgentSessionID(n.Session), inbox: turn.NewQueue[item](0), phase: phaseRunning,
@@ -111,7 +108,7 @@ func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter
 	case a.fails != nil:
 		out.Pass(cli.CaughtUp{})
 		s.stopListening(phaseBroken)
-		s.process.TurnEnded(ctx, shared.EndUnclear)
+		s.process.TurnEnded(ctx, shared.EndOver)
 		out.Finish(cli.Result{Err: a.fails})
 		return
 	case a.send:

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ func TestConformance(t *testing.T) {
 		Mode: cli.Live,
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, dir := scripted(t, func(o *Options) {
-				o.Grace, o.Version = 500*time.Millisecond, func(context.Context) string { return "0.61.0" }
+				o.Grace = 500 * time.Millisecond
 			})
 			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
 		},

@@ -48,7 +48,6 @@ func TestRealCopilotConformance(t *testing.T) {
 			clitest.AbortBefore: asSaid, clitest.AbortAway: asSaid, clitest.CloseUnused: asSaid, clitest.Deadline: asSaid, clitest.AbortText: asSaid, clitest.ReplaceText: asSaid,
 			clitest.AdoptText: asSaid, clitest.AdoptEnded: asSaid, clitest.AdoptUnsent: asSaid, clitest.SecondTurn: asSaid,
 			clitest.ReplaceTool: "its tool may run on, so the session goes on in another process",
-			clitest.AdoptIdle:   "no option asks it for the version that is installed; an idle process is ended at the next start",
 		},
 		Patience: time.Minute,
 	})

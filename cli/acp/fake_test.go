@@ -134,6 +134,7 @@ func (f *fakeProcess) Stdout() io.Reader                     { return f.out }
 func (f *fakeProcess) When(int64) time.Time                  { return time.Time{} }
 func (f *fakeProcess) StderrTail() string                    { return "its last words" }
 func (f *fakeProcess) Begin(context.Context, cli.Mark) error { return nil }
+func (f *fakeProcess) Ended(int64)                           {}
 func (f *fakeProcess) Interrupt() error                      { return nil }
 func (f *fakeProcess) Done() <-chan struct{}                 { return f.done }
 func (f *fakeProcess) Exit() cli.ExitStatus                  { return cli.ExitStatus{Code: 3} }

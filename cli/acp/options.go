@@ -43,9 +43,6 @@ type Options struct {
 	Quirks               Quirks
 	// Login says what to do when the agent is not logged in: one sentence.
 	Login string
-	// Version is the version of the program that is installed, as the agent tells its own; empty if that is not known.
-	// Nil is for an agent that cannot be asked: Provider.Keep takes no process of such an agent.
-	Version func(ctx context.Context) string
 	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.
 	Auth func(ctx context.Context) cli.Auth
 

@@ -71,45 +71,6 @@ func (proc *agentProcess) notSpoken(err error) *cli.Failure {
 	return f
 }
 
-// idleNote is what the next process must know to keep an idle agent process: how it introduced itself, which the
-// protocol has it do once.
-type idleNote struct {
-	Hello initialized `json:"hello"`
-}
-
-// IdleNote says how the agent introduced itself; see shared.Server.
-func (proc *agentProcess) IdleNote() string {
-	note, err := json.Marshal(idleNote{proc.hello})
-	if err != nil { // strings and numbers can always be encoded
-		return ""
-	}
-	return string(note)
-}
-
-var _ cli.Keeper = (*Provider)(nil)
-
-// Keep takes over a process in which no turn runs. It is not greeted again, for the protocol has that done once: what it
-// said of itself is in its note. Its sessions are loaded when a turn resumes them. Keep takes no agent of which
-// Options.Version says nothing.
-func (p *Provider) Keep(ctx context.Context, left cli.LeftRun) (cli.Kept, error) {
-	agent := p.opts.Agent
-	raw, idle := left.Rested()
-	var note idleNote
-	switch {
-	case !idle || json.Unmarshal([]byte(raw), &note) != nil || note.Hello.ProtocolVersion != protocolVersion:
-		return cli.Kept{}, cli.Failf(cli.UnknownFailure, agent, "it is unknown what runs in it")
-	case p.opts.Version == nil:
-		return cli.Kept{}, cli.Failf(cli.UnknownFailure, agent, "it is unknown which version of it is installed")
-	}
-	return p.pool.Keep(ctx, left, func(ctx context.Context, proc *agentProcess) error {
-		if now, was := p.opts.Version(ctx), note.Hello.AgentInfo.Version; now != was {
-			return cli.Failf(cli.UnknownFailure, agent, "it is version %s, and %q is installed", was, now)
-		}
-		proc.introduced(note.Hello)
-		return nil
-	})
-}
-
 // call sends a request and waits for its answer, at most as long as Options say. Errors have an *rpc.Error in their
 // chain where the agent gave one.
 func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {

@@ -129,10 +129,8 @@ func (t *liveTurn) leaves(replaced bool) shared.TurnEnd {
 		return shared.EndDetached
 	case t.cutBy != "" && !replaced && (t.reporter.ran || !over):
 		return shared.EndLeftovers
-	case over:
-		return shared.EndOver
 	}
-	return shared.EndUnclear
+	return shared.EndOver
 }
 
 // replaced says whether the agent ended the turn for the user's next message, and its session can go on. It cannot where

@@ -71,7 +71,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	}
 	n := readNote(mark.Note)
 	s.turnSettings, s.dirty = n.Before, true
-	s.run = s.listen(proc, n.memory(), req.Dir, nil, turn.StreamOptions{
+	s.run = s.listen(proc, n.memory(), req.Dir, turn.StreamOptions{
 		Past: &turn.Past{From: mark.Output, Until: left.OutputEnd}, Held: true,
 	})
 	s.left = &leftTurn{run: s.run, mark: mark, note: n, inputEnd: left.InputEnd}
@@ -90,37 +90,27 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) 
 	return &live{provider: p, conversation: left.Conversation, setting: kept, id: readNote(mark.Note).Session}, proc, nil
 }
 
-// adoptIdle takes over a process between turns. What it said in its last turn tells of its session; what it said
-// in turns of its own after that is handed on.
+// adoptIdle takes over a process that works in the background. What it says between turns is handed on.
 func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	var mark cli.Mark
-	if n := len(left.Marks); n > 0 {
-		mark = left.Marks[n-1]
+	if !left.Background() {
+		return nil, cli.Failf(cli.UnknownFailure, agent, "it does not work in the background")
 	}
+	mark := left.Marks[len(left.Marks)-1]
 	s, proc, err := p.attach(ctx, left, mark)
 	if err != nil {
 		return nil, err
 	}
 	n := readNote(mark.Note)
 	s.turnSettings, s.turns = n.During, len(left.Marks)
-	if mark.Turn == "" {
-		s.turnSettings = s.setting.Turn
-	}
-	mem := n.memory()
-	var asked *parser
-	if mark.Turn != "" && mark.Turn != cli.RestMark && left.InputEnd > mark.Input {
-		asked = newParser(turn.NewEmitter(agent, p.opts.Now, s.watch(func(cli.Event) {})), mem, req.Dir)
-		asked.echo, asked.steers, asked.background = promptID(mark.Turn), newSteers(n.Steers), s.background()
-	}
 	reached := make(chan struct{})
-	s.run = s.listen(proc, mem, req.Dir, asked, turn.StreamOptions{
+	s.run = s.listen(proc, n.memory(), req.Dir, turn.StreamOptions{
 		Past: &turn.Past{From: mark.Output, Until: left.OutputEnd, Reached: func() { close(reached) }},
 	})
-	return p.rested(ctx, s, left, reached)
+	return p.caughtUp(ctx, s, left, reached)
 }
 
-// rested waits until what the process said is known.
-func (p *Provider) rested(ctx context.Context, s *live, left cli.LeftRun, reached <-chan struct{}) (cli.Session, error) {
+// caughtUp waits until what the process said is known.
+func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun, reached <-chan struct{}) (cli.Session, error) {
 	select {
 	case <-reached:
 	case <-s.run.stream.Ended():

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ductor/cli"
@@ -149,12 +150,9 @@ func TestAdoptedTotals(t *testing.T) {
 	if two.Text != "two" || two.CostUSD != 0.25 || two.Usage.Input != 7 || two.Usage.Output != 3 {
 		t.Errorf("got %+v", two)
 	}
-	l.leave(nil)
-	req.Turn, req.Prompt = "", ""
-	s = l.adopt(req)
 	req.Turn, req.Prompt = "T3", `[[usage in=9 out=1 cost=0.125]][[text "three"]]`
 	if !s.Fits(req) {
-		t.Fatal("a process that rests does not fit the next turn")
+		t.Fatal("it does not fit the next turn")
 	}
 	if r := begin(t, s, req).end(); r.CostUSD != 0.125 || r.Usage.Input != 9 || r.Text != "three" {
 		t.Errorf("got %+v", r)
@@ -254,48 +252,54 @@ func promptDirsIn(t *testing.T, p *Provider) []os.DirEntry {
 	return entries
 }
 
-// A result that Claude came to in a turn of its own is handed on once, also when ductor goes and comes.
-func TestBackgroundResultsOfALeftProcess(t *testing.T) {
-	for name, tt := range map[string]struct {
-		marks []cli.Mark
-		want  int
-	}{
-		"after the last turn":     {[]cli.Mark{{Turn: "T1"}}, 1},
-		"of before it was let go": {[]cli.Mark{{Turn: "T1"}, {Turn: cli.RestMark, Output: -1}}, 0},
+// A process in which a task is open after a turn is attached to by the next ductor, which hands on what Claude says when the
+// task is done. Nothing is open then.
+func TestATaskInTheBackgroundOutlivesDuctor(t *testing.T) {
+	begun := strings.Join(lines(initLine, echoOf(heard{UUID: promptID("T1")}), textLines("A", "mine"),
+		`{"type":"system","subtype":"task_started","task_id":"b1"}`, doneLine), "\n") + "\n"
+	for name, ended := range map[string][]string{
+		"done":   lines(`{"type":"system","subtype":"task_notification","task_id":"b1","status":"completed"}`, initLine, textLines("B", "tests are green"), backgroundResult),
+		"killed": {`{"type":"system","subtype":"task_notification","task_id":"b1","status":"killed"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own := cli.TurnID("T1")
-			said := strings.Join(lines(initLine, echoOf(heard{UUID: promptID(own)}), textLines("A", "mine"), doneLine,
-				initLine, textLines("B", "tests are green"), backgroundResult), "\n") + "\n"
-			var got []cli.Result
-			f := newFakeProcess()
-			p := New(Options{
-				ProviderOptions: cli.ProviderOptions{
-					Launcher: fakeLauncher{process: f}, Env: func() []string { return nil },
-				},
-				Background: func(_ cli.Conversation, r cli.Result) { got = append(got, r) },
-			})
-			left := cli.LeftRun{Run: "fake", Alive: true, OutputEnd: int64(len(said)), InputEnd: 10, Marks: tt.marks}
-			left.Purpose = cli.Purpose{Agent: agent, Mode: cli.Live, Conversation: "7/0"}
-			for i := range left.Marks {
-				if left.Marks[i].Output < 0 {
-					left.Marks[i].Output = int64(len(said))
-					said = ""
+			synctest.Test(t, func(t *testing.T) {
+				s, f, _ := fakeLive(t)
+				go func() {
+					<-f.heard
+					f.print(strings.TrimSuffix(begun, "\n"))
+				}()
+				clitest.Play(t.Context(), s, cli.Request{Prompt: "hi", Turn: "T1"})
+				if !s.Info().Background || len(f.marks()) != 2 || f.marks()[1].Turn != cli.BackgroundMark || f.marks()[1].Output != int64(len(begun)) {
+					t.Fatalf("it is said to work: %v, and recorded are %+v", s.Info().Background, f.marks())
 				}
-			}
-			if said != "" {
-				go f.print(strings.TrimSuffix(said, "\n"))
-			}
-			s, err := p.Adopt(t.Context(), left, cli.Request{Conversation: "7/0"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if len(got) != tt.want || tt.want == 1 && got[0].Text != "tests are green" {
-				t.Errorf("handed on %+v", got)
-			}
+				left := cli.LeftRun{Run: "fake", Alive: true, OutputEnd: int64(len(begun)), InputEnd: 10, Marks: f.marks()}
+				left.Purpose = cli.Purpose{Agent: agent, Mode: cli.Live, Conversation: "7/0"}
+
+				var got []cli.Result
+				f = newFakeProcess()
+				p := New(Options{
+					ProviderOptions: cli.ProviderOptions{Launcher: fakeLauncher{process: f}, Env: func() []string { return nil }},
+					Background:      func(_ cli.Conversation, r cli.Result) { got = append(got, r) },
+				})
+				next, err := p.Adopt(t.Context(), left, cli.Request{Conversation: "7/0"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !next.Info().Background {
+					t.Error("it is not known to work")
+				}
+				f.print(ended...)
+				synctest.Wait()
+				if next.Info().Background {
+					t.Error("it is said to work for ever")
+				}
+				if err := next.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if want := strings.Count(name, "done"); len(got) != want || want == 1 && got[0].Text != "tests are green" {
+					t.Errorf("handed on %+v", got)
+				}
+			})
 		})
 	}
 }

@@ -71,7 +71,7 @@ func TestRealConformance(t *testing.T) {
 		left.Leave(fault, clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.AbortDeaf, clitest.LongLine)
 		left.Leave(elsewhere, clitest.SecondTurn, clitest.ResumeSession, clitest.ModelError, clitest.FailingTool)
 		left.Leave(ours, clitest.AbortBefore, clitest.AbortAway, clitest.Deadline, clitest.CloseUnused, clitest.TwoSessions,
-			clitest.AdoptUnsent, clitest.AdoptEnded, clitest.AdoptIdle)
+			clitest.AdoptUnsent, clitest.AdoptEnded)
 	}
 	live.Leave(elsewhere, clitest.AdoptText, clitest.AdoptTool)
 	oneShot.Leave(asLive, clitest.Thinking, clitest.AbortText, clitest.ReplaceText, clitest.AdoptText, clitest.CloseWithTools, clitest.DetachThenAbort)

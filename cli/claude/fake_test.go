@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,23 @@ type fakeProcess struct {
 	heard  chan heard
 	done   chan struct{}
 	once   sync.Once
+
+	mu    sync.Mutex
+	begun []cli.Mark
+}
+
+func (f *fakeProcess) Begin(_ context.Context, m cli.Mark) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun = append(f.begun, m)
+	return nil
+}
+
+// marks are those that were recorded.
+func (f *fakeProcess) marks() []cli.Mark {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.begun)
 }
 
 // heard is a line that was written to the fake process.
@@ -64,17 +82,17 @@ func (f *fakeProcess) exit() {
 	})
 }
 
-func (f *fakeProcess) Run() cli.RunID                        { return "fake" }
-func (f *fakeProcess) When(int64) time.Time                  { return time.Time{} }
-func (f *fakeProcess) Begin(context.Context, cli.Mark) error { return nil }
-func (f *fakeProcess) Detach()                               { _ = f.Stop(context.Background(), 0) }
-func (f *fakeProcess) PID() int                              { return 1 }
-func (f *fakeProcess) Stdin() io.WriteCloser                 { return f.stdin }
-func (f *fakeProcess) Stdout() io.Reader                     { return f.stdout }
-func (f *fakeProcess) StderrTail() string                    { return "" }
-func (f *fakeProcess) Interrupt() error                      { return nil }
-func (f *fakeProcess) Done() <-chan struct{}                 { return f.done }
-func (f *fakeProcess) Exit() cli.ExitStatus                  { return cli.ExitStatus{} }
+func (f *fakeProcess) Run() cli.RunID        { return "fake" }
+func (f *fakeProcess) When(int64) time.Time  { return time.Time{} }
+func (f *fakeProcess) Ended(int64)           {}
+func (f *fakeProcess) Detach()               { _ = f.Stop(context.Background(), 0) }
+func (f *fakeProcess) PID() int              { return 1 }
+func (f *fakeProcess) Stdin() io.WriteCloser { return f.stdin }
+func (f *fakeProcess) Stdout() io.Reader     { return f.stdout }
+func (f *fakeProcess) StderrTail() string    { return "" }
+func (f *fakeProcess) Interrupt() error      { return nil }
+func (f *fakeProcess) Done() <-chan struct{} { return f.done }
+func (f *fakeProcess) Exit() cli.ExitStatus  { return cli.ExitStatus{} }
 func (f *fakeProcess) Stop(context.Context, time.Duration) error {
 	f.exit()
 	_ = f.stdin.Close()

@@ -16,7 +16,6 @@ type idler struct {
 
 	mu     sync.Mutex
 	parser *parser // of the turn that Claude began; nil when none runs
-	asked  *parser // of the last turn of the previous process of ductor, until its result came again; nil for none
 	failed *cli.Failure
 }
 
@@ -24,10 +23,6 @@ type idler struct {
 func (i *idler) line(raw []byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.asked != nil {
-		i.again(raw)
-		return
-	}
 	l, err := decodeLine(raw)
 	if err != nil {
 		return
@@ -50,18 +45,6 @@ func (i *idler) line(raw []byte) {
 	}
 }
 
-// again takes a line of a turn that the previous process of ductor has dealt with.
-func (i *idler) again(raw []byte) {
-	reply, end := i.asked.line(raw)
-	if reply != nil {
-		i.send(reply)
-	}
-	if end {
-		i.asked.em.Finish(i.asked.outcome)
-		i.asked = nil
-	}
-}
-
 func (i *idler) send(reply []byte) {
 	if err := i.run.stream.Send(reply); err != nil {
 		i.session.provider.opts.Logger.Warn("claude did not take its input", "err", err)
@@ -75,6 +58,7 @@ func begins(l *line) bool {
 
 // betweenTurns takes a line outside of any turn. A result there is the answer to a start that failed.
 func (i *idler) betweenTurns(l *line) {
+	i.run.mem.tasks.line(l)
 	if l.Type == "result" && l.IsError {
 		i.failed = resultFailure(l.resultFields, l.Subtype, trouble{})
 	}
@@ -91,11 +75,11 @@ func (i *idler) finish() {
 	}
 }
 
-// busy says whether a turn of Claude's own runs, or one that no caller waits for any more.
+// busy says whether a turn of Claude's own runs.
 func (i *idler) busy() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.parser != nil || i.asked != nil
+	return i.parser != nil
 }
 
 // failure is why the process could not begin; nil if nothing is known.

@@ -14,7 +14,7 @@ const (
 	interruptID = "interrupt"
 	// leaveWait is how long a process that is closed may take to end at the end of its input before ductor stops it.
 	leaveWait = 300 * time.Millisecond
-	restWait  = time.Second
+	markWait  = time.Second
 )
 
 // live is a process that takes turn after turn. When the process is gone, the next turn starts another
@@ -65,7 +65,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	if err != nil {
 		return err
 	}
-	run := s.listen(proc, newMemory(), req.Dir, nil, turn.StreamOptions{})
+	run := s.listen(proc, newMemory(), req.Dir, turn.StreamOptions{})
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
@@ -79,10 +79,10 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// listen begins to read what proc says. asked is the last turn of a process that was adopted, nil for none.
-func (s *live) listen(proc *process, mem *memory, dir string, asked *parser, o turn.StreamOptions) *liveRun {
+// listen begins to read what proc says.
+func (s *live) listen(proc *process, mem *memory, dir string, o turn.StreamOptions) *liveRun {
 	run := &liveRun{process: proc, mem: mem}
-	run.idle = &idler{session: s, run: run, dir: dir, asked: asked}
+	run.idle = &idler{session: s, run: run, dir: dir}
 	run.idle.mu.Lock() // its first line may come before the stream has a name
 	defer run.idle.mu.Unlock()
 	o.Agent, o.Idle = agent, run.idle.line
@@ -164,10 +164,11 @@ func (s *live) Fits(req cli.Request) bool {
 // Info says what is running.
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	run, closed := s.run, s.closed
 	info := cli.SessionInfo{Agent: agent, Mode: cli.Live, AgentSessionID: s.id}
-	if s.run != nil && !s.closed && s.run.alive() {
-		info.PID, info.Alive = s.run.stream.Process().PID(), true
+	s.mu.Unlock()
+	if run != nil && !closed && run.alive() {
+		info.PID, info.Alive, info.Background = run.stream.Process().PID(), true, run.works()
 	}
 	return info
 }
@@ -209,33 +210,37 @@ func (r *liveRun) leave(ctx context.Context) {
 // Detach detaches from the process. Between two turns it records first that what the process said was dealt with.
 func (s *live) Detach() {
 	s.mu.Lock()
-	resting := !s.closed && s.turns > 0 && !s.dirty
+	idle := !s.closed && s.turns > 0 && !s.dirty
 	s.closed = true
 	run := s.run
 	s.mu.Unlock()
 	if run == nil {
 		return
 	}
-	if resting {
-		s.markRest(run)
+	if idle {
+		s.markBackground(run)
 	}
 	run.stream.Detach()
 }
 
-// markRest notes of a process between two turns that what it said was dealt with.
-func (s *live) markRest(run *liveRun) {
-	if !run.alive() || run.idle.busy() {
+// works says whether Claude does something in the background.
+func (r *liveRun) works() bool { return len(r.mem.tasks.list()) > 0 || r.idle.busy() }
+
+// markBackground records of a process between two turns that what it said was dealt with, and that it works in the
+// background; nothing if it does not.
+func (s *live) markBackground(run *liveRun) {
+	if !run.alive() || !run.works() || run.idle.busy() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), restWait)
+	ctx, cancel := context.WithTimeout(context.Background(), markWait)
 	defer cancel()
-	if err := run.stream.Mark(ctx, cli.Mark{Turn: cli.RestMark, Note: s.restNote(run).String()}); err != nil {
-		s.provider.opts.Logger.Warn("claude rests without a note of it", "err", err)
+	if err := run.stream.Mark(ctx, cli.Mark{Turn: cli.BackgroundMark, Note: s.idleNote(run).String()}); err != nil {
+		s.provider.opts.Logger.Warn("record that claude works in the background", "err", err)
 	}
 }
 
-// restNote is what is known of a process between two turns.
-func (s *live) restNote(run *liveRun) note {
+// idleNote is what is known of a process between two turns.
+func (s *live) idleNote(run *liveRun) note {
 	run.idle.mu.Lock()
 	defer run.idle.mu.Unlock()
 	s.mu.Lock()

@@ -17,8 +17,9 @@ type note struct {
 	Models  map[cli.ModelID]cli.Usage `json:"u,omitempty"`
 	Denied  []string                  `json:"d,omitempty"` // digests of tool ids
 	Warned  []string                  `json:"w,omitempty"`
-	Before  turnSettings              `json:"b"` // at the beginning of the turn
-	During  turnSettings              `json:"n"` // in it
+	Tasks   []string                  `json:"t,omitempty"` // that are open
+	Before  turnSettings              `json:"b"`           // at the beginning of the turn
+	During  turnSettings              `json:"n"`           // in it
 
 	Steers   []string         `json:"steer,omitempty"`   // ids of messages sent in mid-turn, in order
 	Sending  string           `json:"sending,omitempty"` // the one of Steers that is written after this note
@@ -35,6 +36,7 @@ func noteOf(id cli.AgentSessionID, m *memory, before, during turnSettings) note 
 	return note{
 		Session: id, Model: m.model, CostUSD: m.costUSD, Models: maps.Clone(m.byModel),
 		Denied: lastOf(m.denials, keptDenied), Warned: lastOf(slices.Sorted(maps.Keys(m.warned)), keptWarned),
+		Tasks:  m.tasks.list(),
 		Before: before, During: during,
 	}
 }
@@ -68,6 +70,9 @@ func (n note) memory() *memory {
 	}
 	for _, w := range n.Warned {
 		m.warned[w] = true
+	}
+	for _, id := range n.Tasks {
+		m.tasks.begin(id)
 	}
 	return m
 }

@@ -83,6 +83,7 @@ func (p *parser) dispatch(l *line) (reply []byte, end bool) {
 	if !p.taken && !p.foreign {
 		p.foreign = begins(l)
 	}
+	p.mem.tasks.line(l)
 	switch l.Type {
 	case "system":
 		return nil, p.system(l)

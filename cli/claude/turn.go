@@ -231,8 +231,8 @@ func (t *liveTurn) finish(end turn.End) {
 		}
 	}
 	t.p.em.Finish(t.result(end))
-	if end == turn.EndTurn && !t.p.mustStop && t.req.Turn != "" { // what it said in the turn is not needed to go on with it
-		s.markRest(t.run)
+	if end == turn.EndTurn && !t.p.mustStop && t.req.Turn != "" {
+		s.markBackground(t.run)
 	}
 }
 

@@ -25,7 +25,8 @@ type line struct {
 	APIKeySource string      `json:"apiKeySource"`
 	MCPServers   []mcpServer `json:"mcp_servers"`
 
-	Status  *string          `json:"status"` // system/status
+	Status  *string          `json:"status"` // system/status, system/task_notification
+	TaskID  string           `json:"task_id"`
 	Mode    string           `json:"permissionMode"`
 	Compact *compactMetadata `json:"compact_metadata"`
 	Content string           `json:"content"` // system/model_fallback

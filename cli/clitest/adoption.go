@@ -19,7 +19,6 @@ func adoptionCases() []conformanceCase {
 		{AdoptText, playAdoptText},
 		{AdoptTool, playAdoptTool},
 		{AdoptEnded, playAdoptEnded},
-		{AdoptIdle, playAdoptIdle},
 		{AdoptUnsent, playAdoptUnsent},
 		{DetachThenAbort, playDetachThenAbort},
 	}
@@ -97,7 +96,7 @@ func (d *ductor) found() cli.LeftRun {
 	return run
 }
 
-// adopt goes on with what is left; req without a Turn is for the idle session of a conversation.
+// adopt goes on with what is left.
 func (d *ductor) adopt(req cli.Request) cli.Session {
 	d.s.t.Helper()
 	run := d.found()
@@ -111,33 +110,6 @@ func (d *ductor) adopt(req cli.Request) cli.Session {
 		d.s.t.Errorf("the session says it is %q in mode %q", info.Agent, info.Mode)
 	}
 	d.s.t.Cleanup(func() { d.s.close(session) })
-	return session
-}
-
-// takeUp takes over what is left and idle, and gives the session that is to take req: that of the process if it has one,
-// else one that is opened in it.
-func (d *ductor) takeUp(req cli.Request) cli.Session {
-	d.s.t.Helper()
-	run := d.found()
-	keeper, can := d.provider.(cli.Keeper)
-	if run.Conversation != "" || !can {
-		req.Turn, req.Prompt = "", ""
-		return d.adopt(req)
-	}
-	ctx, cancel := context.WithTimeout(d.s.t.Context(), d.s.h.Patience)
-	defer cancel()
-	kept, err := keeper.Keep(ctx, run)
-	if err != nil {
-		d.s.t.Fatalf("keep: %v", err)
-	}
-	if kept.PID != run.PID || !kept.Alive() {
-		d.s.t.Errorf("the process %d is kept, alive: %v; left was %d", kept.PID, kept.Alive(), run.PID)
-	}
-	session := d.open(req)
-	d.s.t.Cleanup(func() { d.s.close(session) })
-	if err := kept.Close(ctx); err != nil { // the session keeps it now
-		d.s.t.Errorf("let go of what was kept: %v", err)
-	}
 	return session
 }
 
@@ -287,40 +259,6 @@ func (s *stage) awaitQuiet(d *ductor) {
 			return
 		}
 	}
-}
-
-func playAdoptIdle(s *stage) {
-	if s.h.Mode != cli.Live {
-		return // between two turns nothing runs that could be adopted
-	}
-	first := s.ductor()
-	one := s.ask("about the windmill", s.script.Say("One."))
-	session := first.open(one)
-	over := s.turn(session, one)
-	s.answers(over, "One.")
-	pid := session.Info().PID
-	first.host.Settled(one.Turn)
-	first.leave(session, nil)
-
-	second := s.ductor()
-	two := s.ask("about the harbour", s.script.Say("Two."))
-	two.Resume = over.result.AgentSessionID
-	session = second.takeUp(two)
-	if info := session.Info(); info.PID != pid || !info.Alive {
-		s.t.Errorf("the session is %+v, its process was %d", info, pid)
-	}
-	if !session.Fits(two) {
-		s.t.Fatal("the session does not fit its own next turn")
-	}
-	next := s.turn(session, two)
-	s.answers(next, "Two.")
-	if n := len(of[cli.CaughtUp](next.events)); n != 0 {
-		s.t.Errorf("CaughtUp came %d times in a turn that was not adopted", n)
-	}
-	if info := session.Info(); info.PID != pid || info.AgentSessionID != over.result.AgentSessionID {
-		s.t.Errorf("the second turn ran in %+v, the first in %d", info, pid)
-	}
-	s.askedOnce(second, session, over.result.AgentSessionID)
 }
 
 func playDetachThenAbort(s *stage) {

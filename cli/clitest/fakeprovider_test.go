@@ -3,7 +3,6 @@ package clitest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"sync"
 	"time"
@@ -29,16 +28,16 @@ func (fake) Models(context.Context) ([]cli.Model, error) {
 }
 
 func (f fake) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
-	s := &fakeSession{fake: f, mode: mode, id: req.Resume, named: make(chan struct{})}
+	s := &fakeSession{fake: f, mode: mode, id: req.Resume}
 	if mode == cli.Live {
 		return s, s.start(ctx, req)
 	}
 	return s, nil
 }
 
-// Adopt goes on with a turn from its mark on. An idle run is read from its last turn on, which named the session.
+// Adopt goes on with a turn from its mark on.
 func (f fake) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	s := &fakeSession{fake: f, mode: left.Mode, id: req.Resume, named: make(chan struct{})}
+	s := &fakeSession{fake: f, mode: left.Mode, id: req.Resume}
 	var from cli.Mark
 	for _, m := range left.Marks {
 		if from = m; m.Turn == req.Turn {
@@ -46,7 +45,7 @@ func (f fake) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli
 			break
 		}
 	}
-	if req.Turn != "" && s.adopted == nil {
+	if s.adopted == nil {
 		return nil, cli.Failf(cli.UnknownFailure, "fake", "it does not know the turn")
 	}
 	p, err := f.launcher.Attach(ctx, left.Run, from.Output)
@@ -54,21 +53,13 @@ func (f fake) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli
 		return nil, cli.AsFailure("fake", err)
 	}
 	s.listen(p, &turn.Past{From: from.Output, Until: left.OutputEnd})
-	if req.Turn == "" && len(left.Marks) > 0 {
-		select {
-		case <-s.named:
-		case <-ctx.Done():
-			return nil, cli.AsFailure("fake", errors.Join(context.Cause(ctx), s.stream.Close(context.WithoutCancel(ctx))))
-		}
-	}
 	return s, nil
 }
 
 type fakeSession struct {
 	fake
 	mode    cli.Mode
-	adopted *adopted      // the turn to go on with
-	named   chan struct{} // closed when an idle run that was adopted has said its session
+	adopted *adopted // the turn to go on with
 
 	mu     sync.Mutex
 	id     cli.AgentSessionID
@@ -103,27 +94,11 @@ func (s *fakeSession) start(ctx context.Context, req cli.Request) error {
 func (s *fakeSession) listen(p cli.Process, past *turn.Past) {
 	opts := turn.StreamOptions{Agent: "fake", Limits: turn.Limits{Grace: 300 * time.Millisecond}, Past: past}
 	if s.mode == cli.Live && s.adopted == nil {
-		opts.Idle = s.idle
+		opts.Idle = func([]byte) {}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stream = turn.NewStream(p, opts)
-}
-
-// idle learns the session of a run that was adopted.
-func (s *fakeSession) idle(raw []byte) {
-	var l line
-	if json.Unmarshal(raw, &l) != nil || l.Kind != "session" {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.id = cli.AgentSessionID(l.ID)
-	select {
-	case <-s.named:
-	default:
-		close(s.named)
-	}
 }
 
 func (s *fakeSession) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {

@@ -117,7 +117,6 @@ const (
 	AdoptText       Case = "adopt in mid text"
 	AdoptTool       Case = "adopt with an open tool"
 	AdoptEnded      Case = "adopt a turn that ended meanwhile"
-	AdoptIdle       Case = "adopt an idle session" // live only
 	AdoptUnsent     Case = "adopt a turn whose prompt never arrived"
 	DetachThenAbort Case = "abort of an adopted turn ends every process of it"
 )

@@ -107,9 +107,9 @@ func playSettled(s *launcherStage) {
 	for _, settled := range []bool{false, true} {
 		p := s.start(s.agent(`exec sleep 60`))
 		turn := cli.TurnID(fmt.Sprintf("settled %v", settled))
-		marks := []cli.TurnID{cli.RestMark, turn} // a turn voids it
+		marks := []cli.TurnID{cli.BackgroundMark, turn} // a turn voids it
 		if settled {
-			marks = append(marks, cli.SpoilMark, cli.RestMark) // and they keep nothing
+			marks = append(marks, cli.BackgroundMark) // and that keeps nothing
 		}
 		for _, m := range marks {
 			if err := p.Begin(s.Context(), cli.Mark{Turn: m}); err != nil {

@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -92,8 +91,8 @@ func TestTwoConversationsOfOneProcessAreGoneOnWith(t *testing.T) {
 		if r := tb.end(); r.Err != nil || !strings.HasSuffix(r.Text, "done b") || len(clitest.Of[cli.ToolStarted](tb.all)) != 1 {
 			t.Errorf("b: %+v, %v", r, r.Err)
 		}
-		// And a new conversation goes to the same process.
-		if c := openLive(t, next, inDir(dir, "c", "")); c.Info().PID != sb.Info().PID {
+		// And a new conversation goes to another process.
+		if c := openLive(t, next, inDir(dir, "c", "")); c.Info().PID == sb.Info().PID {
 			t.Errorf("%+v beside %+v", c.Info(), sb.Info())
 		}
 	})
@@ -157,82 +156,5 @@ func TestLettingGoSparesTurnsThatNobodyAskedForYet(t *testing.T) {
 	}
 	if _, err := os.Stat("/proc/" + itoa(int64(left.PID))); err != nil {
 		t.Errorf("the process is gone: %v", err)
-	}
-}
-
-// A turn of a thread hears of it to its end, also when one of the same thread that was left is given up during it.
-func TestGivingUpATurnLeavesTheNextOneOfItsThreadAlone(t *testing.T) {
-	p, dir := scripted(t)
-	p, leave := lives(t, p)
-	wait := func(name string) string {
-		return `[[tool cmd="touch ` + name + `; until [ -e go-` + name + ` ]; do sleep 0.01; done"]][[text "done ` + name + `"]]`
-	}
-	let := func(name string) {
-		if err := os.WriteFile(filepath.Join(dir, "go-"+name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	a, b := inDir(dir, "a", wait("a")), inDir(dir, "b", wait("b"))
-	sa, sb := openLive(t, p, a), openLive(t, p, b)
-	ta, tb := begin(t, sa, a), begin(t, sb, b)
-	awaitPath(t, filepath.Join(dir, "a"))
-	awaitPath(t, filepath.Join(dir, "b"))
-	let("a")
-	ra := ta.end()
-	tb.detach()
-	after, left := leave(sa, sb)
-	sb = adopted(t, after, left, b)
-	tb = begin(t, sb, b)
-	await[cli.CaughtUp](tb)
-
-	a = next(a, ra, "turn-a2", wait("a2"))
-	sa = openLive(t, after, a)
-	if sa.Info().PID != left.PID {
-		t.Fatalf("%+v is not in %d", sa.Info(), left.PID)
-	}
-	ta = begin(t, sa, a)
-	awaitPath(t, filepath.Join(dir, "a2"))
-	h := sb.(*live).server
-	h.drop(h.awaited["turn-a"]) // no request resumed it in time
-	let("a2")
-	if r := ta.end(); r.Err != nil || r.Text != "done a2" {
-		t.Errorf("%+v, %v", r, r.Err)
-	}
-	let("b")
-	if r := tb.end(); r.Err != nil {
-		t.Errorf("b: %v", r.Err)
-	}
-}
-
-// A turn that was left before it was sent, and is aborted before it is, leaves nothing in the process that could keep it
-// from coming to rest.
-func TestATurnThatWasNeverSentLeavesNothing(t *testing.T) {
-	p, dir := scripted(t)
-	p, leave := lives(t, p)
-	a, b := inDir(dir, "a", `[[tool cmd="touch a; until [ -e go ]; do sleep 0.01; done"]][[text done]]`), inDir(dir, "b", "[[text one]]")
-	sa, sb := openLive(t, p, a), openLive(t, p, b)
-	clitest.Play(t.Context(), sb, b)
-	ta := begin(t, sa, a)
-	awaitPath(t, filepath.Join(dir, "a"))
-	ta.detach()
-	unsent := cli.Mark{Turn: "turn-b2", Note: sb.(*live).note()}
-	after, left := leave(sa, sb)
-	unsent.Output, unsent.Input = left.OutputEnd, left.InputEnd
-	left.Marks = []cli.Mark{left.Marks[len(left.Marks)-1], unsent}
-	b.Turn = unsent.Turn
-	sa, sb = adopted(t, after, left, a), adopted(t, after, left, b)
-	ctx, abort := context.WithCancelCause(t.Context())
-	abort(cli.ErrAborted)
-	clitest.Play(ctx, sb, b)
-	clitest.Close(t, sb)
-	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if r := begin(t, sa, a).end(); r.Err != nil || r.Text != "done" {
-		t.Errorf("%+v, %v", r, r.Err)
-	}
-	_, left = leave(sa)
-	if _, idle := left.Rested(); !idle {
-		t.Errorf("no turn runs in the process, and it is not idle: %+v", left.Marks)
 	}
 }

@@ -20,7 +20,7 @@ type awaitedTurn struct {
 // adoptLive makes a session of a turn in an app server that the previous process left.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "an idle process of several conversations is kept, and not adopted")
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "it does not work in the background")
 	}
 	h, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
@@ -38,7 +38,7 @@ func (h *server) Await(m cli.Mark, left cli.LeftRun) (drop func(), ok bool) {
 	if json.Unmarshal([]byte(m.Note), &w.note) != nil || w.note.Thread == "" {
 		return nil, false
 	}
-	h.awaited[m.Turn], h.version = w, w.note.Version
+	h.awaited[m.Turn] = w
 	h.turns.Set(w.note.Thread, w.in) // of two turns of a thread the later one is the open one
 	_ = h.Peer().Expect(startName(m.Turn), func(m rpc.Message) { put(w.in, m) })
 	return func() { h.drop(w) }, true

@@ -43,7 +43,7 @@ func TestRealConformance(t *testing.T) {
 	for _, left := range []clitest.Cannot{live, oneShot} {
 		left.Leave(fault, clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.LongLine, clitest.AbortDeaf)
 		left.Leave(elsewhere, clitest.ModelError, clitest.SecondTurn, clitest.FailingTool, clitest.TwoSessions)
-		left.Leave(ours, clitest.AbortBefore, clitest.AbortAway, clitest.CloseUnused, clitest.AdoptEnded, clitest.AdoptIdle, clitest.AdoptUnsent)
+		left.Leave(ours, clitest.AbortBefore, clitest.AbortAway, clitest.CloseUnused, clitest.AdoptEnded, clitest.AdoptUnsent)
 	}
 	live.Leave(ours, clitest.Deadline)
 	oneShot.Leave(whole, clitest.AbortText, clitest.ReplaceText, clitest.Deadline, clitest.AdoptText)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 	"ductor/cli/shared"
 )
 
@@ -23,7 +24,6 @@ type live struct {
 	turn   *liveTurn // that runs
 	left   *awaitedTurn
 	spent  bool // a turn was cut short: what it started may still run
-	owed   bool // and the process does not rest before that was ended
 	closed bool
 	over   chan struct{} // closed when Close is done
 	err    error         // of it
@@ -84,9 +84,6 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 	if req.Resume != "" {
 		method = "thread/resume"
 		params["threadId"], params["excludeTurns"] = req.Resume, true
-		if err := s.unload(ctx, req.Resume); err != nil {
-			return err
-		}
 	}
 	var reply threadReply
 	if err := s.server.Peer().Call(ctx, method, params, &reply); err != nil {
@@ -132,9 +129,7 @@ func (s *live) Info() cli.SessionInfo {
 	defer s.mu.Unlock()
 	alive := !s.closed && !s.spent && s.server.Alive()
 	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.thread, Alive: alive}
-	if s.server.Alive() {
-		info.PID = s.server.Program().PID()
-	}
+	info.PID = s.server.PID()
 	return info
 }
 
@@ -171,13 +166,9 @@ func (s *live) Close(ctx context.Context) error {
 // last ends what is left of his own.
 func (s *live) release(ctx context.Context) error {
 	p, h := s.provider, s.server
-	if h.Alive() && !h.Alone() {
-		err := s.clean(ctx)
-		if err != nil && h.Alive() {
+	if h.PID() != 0 && !h.Alone() {
+		if err := s.clean(ctx); err != nil && h.PID() != 0 {
 			p.opts.Logger.Warn("what a thread's tools started may still run", "agent", string(Agent), "thread", string(s.thread), "err", err)
-		}
-		if err == nil && s.owed {
-			h.Cleared()
 		}
 	}
 	return h.Leave(ctx, shared.Closed)
@@ -192,6 +183,15 @@ func (s *live) clean(ctx context.Context) error {
 	ask, cancel := context.WithTimeout(ctx, s.provider.opts.Grace)
 	defer cancel()
 	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.thread}, nil)))
+}
+
+// notRefused is err, unless it says that there is no such thread or method.
+func notRefused(err error) error {
+	var refused *rpc.Error
+	if errors.As(err, &refused) {
+		return nil
+	}
+	return err
 }
 
 // endTools ends everything that the thread's tools started.

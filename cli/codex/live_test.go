@@ -308,7 +308,7 @@ func TestSteeringAtTheLastWords(t *testing.T) {
 		if r.Err != nil || !strings.HasSuffix(r.Text, "and two") {
 			t.Errorf("%+v, %v", r, r.Err)
 		}
-		req = next(req, r, "after", "[[text done]]")
+		req.Resume, req.Turn, req.Prompt = r.AgentSessionID, "after", "[[start]] [[text done]]"
 		if r, _ := clitest.Play(t.Context(), s, req); r.Text != "done" {
 			t.Errorf("after it: %+v, %v", r, r.Err)
 		}

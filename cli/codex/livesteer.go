@@ -35,12 +35,10 @@ type note struct {
 	Marker string             `json:"marker"`
 	Chat   int64              `json:"chat,omitempty"`
 	Model  string             `json:"model,omitempty"`
-	// Version is that of the program.
-	Version string `json:"version,omitempty"`
 }
 
 func (s *live) note() string {
-	raw, err := json.Marshal(note{s.thread, s.marker, s.chat, s.model, s.server.version})
+	raw, err := json.Marshal(note{s.thread, s.marker, s.chat, s.model})
 	if err != nil { // strings always can be written
 		return ""
 	}

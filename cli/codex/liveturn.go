@@ -172,12 +172,8 @@ func (t *liveTurn) end() {
 	t.s.turn = nil
 	t.s.mu.Unlock()
 	t.stop(nil)
-	switch {
-	case !t.counted:
-	case t.cut.IsZero() && t.leftNothing():
+	if t.counted {
 		t.s.server.TurnEnded(t.ctx, shared.EndOver)
-	default:
-		t.s.server.TurnEnded(t.ctx, shared.EndUnclear)
 	}
 	close(t.done)
 }
@@ -395,5 +391,4 @@ func (t *liveTurn) close(r *cli.Result) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.spent = t.s.spent || !t.cut.IsZero()
-	t.s.owed = t.s.owed || !t.cut.IsZero() && t.counted && t.leftNothing()
 }

@@ -127,6 +127,7 @@ func (s *oddServer) Stdout() io.Reader                     { return s.stdout }
 func (s *oddServer) When(int64) time.Time                  { return time.Time{} }
 func (s *oddServer) StderrTail() string                    { return "odd last words" }
 func (s *oddServer) Begin(context.Context, cli.Mark) error { return nil }
+func (s *oddServer) Ended(int64)                           {}
 func (s *oddServer) Interrupt() error                      { return nil }
 func (s *oddServer) Done() <-chan struct{}                 { return s.done }
 func (s *oddServer) Exit() cli.ExitStatus                  { return cli.ExitStatus{Code: s.code} }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +19,6 @@ type server struct {
 	provider *Provider
 	turns    shared.Members[*inbox]      // that run, and those to be resumed
 	awaited  map[cli.TurnID]*awaitedTurn // those to be resumed
-	version  string                      // of the program; empty if it was not said. Set before the server is used
 
 	mu       sync.Mutex
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
@@ -60,13 +58,8 @@ func (h *server) Greet(ctx context.Context) error {
 		"clientInfo":   map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"capabilities": map[string]any{"experimentalApi": true},
 	}
-	var reply struct {
-		UserAgent string `json:"userAgent"` // our name/its version (its system)
-	}
-	err := h.Peer().Call(ctx, "initialize", hello, &reply)
+	err := h.Peer().Call(ctx, "initialize", hello, nil)
 	if err == nil {
-		_, agent, _ := strings.Cut(reply.UserAgent, "/")
-		h.version, _, _ = strings.Cut(agent, " ")
 		err = h.Peer().Notify("initialized", nil)
 	}
 	if err != nil {

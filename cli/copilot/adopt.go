@@ -11,7 +11,7 @@ import (
 // adoptLive resumes one turn of an agent process that the previous ductor process left.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "an idle process of several conversations is kept, and not adopted")
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "it does not work in the background")
 	}
 	i := slices.IndexFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == req.Turn })
 	if i < 0 || left.Marks[i].Note == "" {

@@ -40,7 +40,7 @@ func TestRealConformance(t *testing.T) {
 	for _, left := range []clitest.Cannot{live, oneShot} {
 		left.Leave(fault, clitest.CrashInText, clitest.SilentExit, clitest.LongLine, clitest.AbortDeaf)
 		left.Leave(ours, clitest.AbortBefore, clitest.AbortAway, clitest.Deadline, clitest.CloseUnused, clitest.CloseWithTools, clitest.SecondTurn,
-			clitest.AdoptText, clitest.AdoptEnded, clitest.AdoptUnsent, clitest.AdoptIdle)
+			clitest.AdoptText, clitest.AdoptEnded, clitest.AdoptUnsent)
 	}
 	live.Leave(elsewhere, clitest.ModelError)
 	oneShot.Leave(asLive, clitest.FailingTool, clitest.TwoSessions, clitest.Thinking, clitest.AbortText, clitest.ReplaceText, clitest.DetachThenAbort)

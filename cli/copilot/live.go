@@ -167,9 +167,6 @@ func (s *live) enter(ctx context.Context, h *server, req cli.Request) (opened, e
 	if err != nil {
 		return opened{}, err
 	}
-	if method == "session.resume" {
-		h.unload(ctx, id)
-	}
 	o := opened{id: id}
 	var reply struct {
 		State struct {
@@ -282,8 +279,8 @@ func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.id}
-	if s.server != nil && !s.closed && s.server.Alive() {
-		info.PID, info.Alive = s.server.Program().PID(), true
+	if s.server != nil && !s.closed {
+		info.PID, info.Alive = s.server.PID(), s.server.Alive()
 	}
 	return info
 }
@@ -294,7 +291,7 @@ func (s *live) Close(ctx context.Context) error {
 	if h == nil {
 		return nil
 	}
-	if h.Alive() && !cut {
+	if h.PID() != 0 && !cut {
 		wait, cancel := context.WithTimeout(ctx, destroyWait)
 		_ = h.call(wait, "session.destroy", map[string]any{"sessionId": s.Info().AgentSessionID}, nil) // it is only the politer way
 		cancel()

@@ -191,6 +191,8 @@ func (p *peer) Stop(context.Context, time.Duration) error {
 	return nil
 }
 
+func (p *peer) Ended(int64) {}
+
 func (p *peer) Begin(_ context.Context, m cli.Mark) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

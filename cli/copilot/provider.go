@@ -70,7 +70,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }
 
-// Adopt resumes a turn that the previous process left; see cli.Provider. An idle process is kept instead, see Keep.
+// Adopt resumes a turn that the previous process left; see cli.Provider.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.adoptOnce(ctx, left, req)

@@ -45,26 +45,19 @@ func newServer(process *shared.Process) *server {
 	return &server{Process: process, awaited: map[cli.TurnID]*inbox{}}
 }
 
-// Greet shakes hands; see shared.Server.
+// Greet shakes hands; see shared.Server. A program without the protocol is an error.
 func (h *server) Greet(ctx context.Context) error {
-	_, err := h.connect(ctx)
-	return err
-}
-
-// connect shakes hands, which may be done again, and gives the version of the program. One without the protocol is
-// an error.
-func (h *server) connect(ctx context.Context) (version string, err error) {
 	var hello struct {
 		Protocol int    `json:"protocolVersion"`
 		Version  string `json:"version"`
 	}
 	if err := h.call(ctx, "connect", struct{}{}, &hello); err != nil {
-		return "", refusal(err)
+		return refusal(err)
 	}
 	if hello.Protocol != protocolWant {
-		return "", noServer(fmt.Sprintf("version %s speaks protocol %d, not %d", hello.Version, hello.Protocol, protocolWant))
+		return noServer(fmt.Sprintf("version %s speaks protocol %d, not %d", hello.Version, hello.Protocol, protocolWant))
 	}
-	return hello.Version, nil
+	return nil
 }
 
 // refusal is why the server did not shake hands. A program without the server is told from one that failed.
@@ -81,9 +74,6 @@ func refusal(err error) error {
 func noServer(why string) *cli.Failure {
 	return cli.Failf(cli.UnknownFailure, Agent, "%s: update it with `copilot update`, or set agents.copilot.mode to \"one-shot\", which cannot ask", why)
 }
-
-// IdleNote is empty: connect asks again for what is to be known; see shared.Server.
-func (h *server) IdleNote() string { return "" }
 
 // Requested hands a request to the session it is of, if that has a turn; see rpc.Handler.
 func (h *server) Requested(m rpc.Message) bool {
@@ -173,12 +163,4 @@ func (h *server) send(ctx context.Context, mark cli.Mark, turn string, params an
 		r.Before = func(int) error { _, err := h.Peer().Begin(ctx, mark); return err }
 	}
 	return h.Peer().Send(r)
-}
-
-// unload puts a session away that the previous ductor process may have left loaded, so that it is resumed as it is
-// asked for now. What is not loaded cannot be put away, and need not be.
-func (h *server) unload(ctx context.Context, id cli.AgentSessionID) {
-	if _, runs := h.turns.Of(id); h.Attached() && !runs {
-		_ = h.call(ctx, "session.destroy", map[string]any{"sessionId": id}, nil)
-	}
 }

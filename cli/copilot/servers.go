@@ -53,28 +53,4 @@ func (p *Provider) Shares(req cli.Request) int {
 	return p.pool.PID(key)
 }
 
-var (
-	_ cli.Sharer = (*Provider)(nil)
-	_ cli.Keeper = (*Provider)(nil)
-)
-
-// Keep takes over a server in which no turn runs; see cli.Keeper. Sessions that are loaded in it stay as they are until
-// they are resumed.
-func (p *Provider) Keep(ctx context.Context, left cli.LeftRun) (cli.Kept, error) {
-	if _, idle := left.Rested(); !idle || !strings.HasPrefix(left.Setting, serverKeyPrefix) {
-		return cli.Kept{}, cli.Failf(cli.UnknownFailure, Agent, "it is unknown what runs in it")
-	}
-	return p.pool.Keep(ctx, left, p.same)
-}
-
-// same is an error unless the process answers and is of the version that is installed.
-func (p *Provider) same(ctx context.Context, h *server) error {
-	was, err := h.connect(ctx)
-	if err != nil {
-		return err
-	}
-	if now := p.version(ctx); now != was {
-		return cli.Failf(cli.UnknownFailure, Agent, "it is version %s, and %q is installed", was, now)
-	}
-	return nil
-}
+var _ cli.Sharer = (*Provider)(nil)

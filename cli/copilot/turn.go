@@ -30,7 +30,6 @@ type liveTurn struct {
 	silence time.Duration
 	stopped chan error // nil before the process is ended
 	failed  chan error // the turn could not be sent
-	unsent  bool       // it could not, or was refused
 	from    int64      // the offset at which a turn that was adopted began
 	at      int64      // the offset after what is handled now, for the clock of what is caught up with
 	past    bool
@@ -101,17 +100,14 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 // rest says what the turn leaves in the process. The protocol has no environment for a session, by which what its tools
 // started could be told from what those of others did, so the process does not outlive an aborted turn that ran tools.
 func (t *liveTurn) rest(end turn.End, ran bool) shared.TurnEnd {
-	refused := t.p.failure != nil && !t.p.begun && t.cut == ""
 	replaced := cli.Replaced(t.ctx) && t.p.ended && t.stopped == nil // Copilot ended the tools that ran, too
 	switch {
 	case end == turn.EndDetached:
 		return shared.EndDetached
 	case t.cut != "" && ran && !replaced:
 		return shared.EndLeftovers
-	case t.p.ended, refused, t.unsent:
-		return shared.EndOver
 	}
-	return shared.EndUnclear
+	return shared.EndOver
 }
 
 // unbegun is the result of a turn that was not sent.
@@ -209,7 +205,6 @@ func (t *liveTurn) run() turn.End {
 		select {
 		case <-t.in.Ready():
 		case err := <-t.failed:
-			t.unsent = true
 			if t.p.failure = cli.AsFailure(Agent, err); t.p.failure.Kind == cli.UnknownFailure {
 				t.p.failure.Reason = "it could not be asked: " + t.p.failure.Reason
 			}
@@ -229,7 +224,7 @@ func (t *liveTurn) run() turn.End {
 			t.awaitStop()
 			return t.as(turn.EndExit)
 		}
-		if t.cut != "" && t.stopped == nil && !t.server.Alive() {
+		if t.cut != "" && t.stopped == nil && t.server.GivenUp() {
 			return t.cut // the process is given up with others in it
 		}
 	}
@@ -279,7 +274,6 @@ func (t *liveTurn) item(it item) {
 	case it.request != nil:
 		t.asks.request(t.p, it.request)
 	case it.refused != nil:
-		t.unsent = true
 		t.p.failure = cli.AsFailure(Agent, callFailure(it.refused))
 	case it.CaughtUp:
 		t.past = false

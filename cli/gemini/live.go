@@ -22,7 +22,7 @@ func (p *Provider) acp() *acp.Provider {
 			LateHistory: true, AuthMethod: p.authMethod, CommandMarks: commandMarks, ToolName: toolName, InputOf: inputOf, KindOf: kindOf,
 			Failure: shellFailure,
 		},
-		Login: loginFix, Auth: p.Auth, Version: p.version,
+		Login: loginFix, Auth: p.Auth,
 	})
 }
 

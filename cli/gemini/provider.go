@@ -33,10 +33,7 @@ type Provider struct {
 	live *acp.Provider
 }
 
-var (
-	_ cli.Provider = (*Provider)(nil)
-	_ cli.Keeper   = (*Provider)(nil)
-)
+var _ cli.Provider = (*Provider)(nil)
 
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
@@ -83,13 +80,7 @@ func (p *Provider) guard(ctx context.Context, req cli.Request) error {
 	return guard.Protect(home(p.env(req)), string(req.Resume))
 }
 
-// Keep takes over a live process in which nothing runs; see acp.Provider.Keep.
-func (p *Provider) Keep(ctx context.Context, left cli.LeftRun) (cli.Kept, error) {
-	return p.live.Keep(ctx, left)
-}
-
-// Adopt resumes a turn that the previous process began; see cli.Provider. Idle processes are kept instead, see Keep: they
-// serve several conversations.
+// Adopt resumes a turn that the previous process began; see cli.Provider.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.adoptOneShot(ctx, left, req)

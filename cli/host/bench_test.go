@@ -58,6 +58,7 @@ func (p *piped) Stdout() io.Reader                     { return p.out }
 func (p *piped) StderrTail() string                    { return "" }
 func (p *piped) Done() <-chan struct{}                 { return p.done }
 func (p *piped) Begin(context.Context, cli.Mark) error { return nil }
+func (p *piped) Ended(int64)                           {}
 func (p *piped) Stop(ctx context.Context, g time.Duration) error {
 	_ = p.cmd.Process.Kill()
 	<-p.done

@@ -13,6 +13,7 @@ type runMarks struct {
 	mu        sync.Mutex
 	all       []cli.Mark
 	settled   []cli.TurnID // of the marked ones
+	over      int64        // where the output of the last turn that has ended ends
 	forgotten int64        // the output before this was forgotten
 }
 
@@ -21,7 +22,7 @@ func (k *runMarks) add(m cli.Mark) []cli.Mark {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	kept := slices.DeleteFunc(slices.Clone(k.all), func(o cli.Mark) bool {
-		return o.Turn == m.Turn || o.Turn == cli.RestMark || slices.Contains(k.settled, o.Turn)
+		return o.Turn == m.Turn || o.Turn == cli.BackgroundMark || slices.Contains(k.settled, o.Turn)
 	})
 	k.all, k.settled = append(kept, m), nil
 	return k.all
@@ -45,8 +46,16 @@ func (k *runMarks) open() bool {
 	return slices.ContainsFunc(k.all, func(m cli.Mark) bool { return m.OfTurn() && !slices.Contains(k.settled, m.Turn) })
 }
 
+// ended notes where the output of a turn that has ended ends.
+func (k *runMarks) ended(output int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = max(k.over, output)
+}
+
 // neededFrom is the offset from which on the output may still be read: after a restart ductor reads from the mark of a
-// turn that is not recorded or, if there is none, from the last mark. Marks that are made from now on are not before it.
+// turn that is not recorded or, if there is none, from the end of the last turn. Marks that are made from now on are not
+// before it.
 func (k *runMarks) neededFrom() int64 {
 	k.recording.Lock() // what is not recorded yet does not count
 	defer k.recording.Unlock()
@@ -55,9 +64,9 @@ func (k *runMarks) neededFrom() int64 {
 	if len(k.all) == 0 {
 		return 0
 	}
-	from := k.all[len(k.all)-1].Output
+	from := max(k.over, k.all[len(k.all)-1].Output)
 	for _, m := range k.all {
-		if !slices.Contains(k.settled, m.Turn) {
+		if m.OfTurn() && !slices.Contains(k.settled, m.Turn) {
 			from = min(from, m.Output)
 		}
 	}

@@ -37,14 +37,15 @@ func TestOutputOfSettledTurnsIsForgotten(t *testing.T) {
 	}
 	begin("1", 0)
 	say("one")
-	h.Settled("1") // a later ductor would read from its mark: where the next begins is not known
+	h.Settled("1") // it has not ended yet
+	p.Ended(4)
 	begin("2", 4)
 	kept("")
 	say("two")
 	begin("3", 8)
 	say("three")
 	h.Settled("3") // the second one needs what both said
-	begin(cli.RestMark, 14)
+	p.Ended(14)
 	say("unasked")
 	kept("two\nthree\nunasked\n")
 	h.Settled("2")
@@ -64,7 +65,7 @@ func TestOutputOfSettledTurnsIsForgotten(t *testing.T) {
 	if got := readLine(t, p); got != "four" {
 		t.Errorf("it says %q", got)
 	}
-	begin(cli.RestMark, 27)
+	p.Ended(27)
 	h.Settled("4")
 	kept("")
 	say("five")

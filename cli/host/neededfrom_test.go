@@ -11,18 +11,19 @@ func TestNeededFrom(t *testing.T) {
 		name    string
 		marks   []cli.Mark
 		settled []cli.TurnID
+		over    int64
 		want    int64
 	}{
-		{"no turn yet", nil, nil, 0},
-		{"a turn runs", []cli.Mark{{Turn: "1", Output: 5}}, nil, 5},
-		{"it is settled, and where its output ends is not marked", []cli.Mark{{Turn: "1", Output: 5}}, []cli.TurnID{"1"}, 5},
-		{"it is not settled, and the process rests", []cli.Mark{{Turn: "1", Output: 5}, {Turn: cli.RestMark, Output: 9}}, nil, 5},
-		{"it is settled, and the process rests", []cli.Mark{{Turn: "1", Output: 5}, {Turn: cli.RestMark, Output: 9}}, []cli.TurnID{"1"}, 9},
-		{"the later of two is settled", []cli.Mark{{Turn: "1", Output: 5}, {Turn: "2", Output: 9}}, []cli.TurnID{"2"}, 5},
-		{"the earlier of two is settled", []cli.Mark{{Turn: "1", Output: 5}, {Turn: "2", Output: 9}}, []cli.TurnID{"1"}, 9},
-		{"it is to end with its turns", []cli.Mark{{Turn: cli.SpoilMark, Output: 3}, {Turn: "1", Output: 5}}, []cli.TurnID{"1"}, 3},
+		{"no turn yet", nil, nil, 0, 0},
+		{"a turn runs", []cli.Mark{{Turn: "1", Output: 5}}, nil, 0, 5},
+		{"it has ended, and is not settled", []cli.Mark{{Turn: "1", Output: 5}}, nil, 9, 5},
+		{"it is settled, and has not ended", []cli.Mark{{Turn: "1", Output: 5}}, []cli.TurnID{"1"}, 0, 5},
+		{"it has ended, and is settled", []cli.Mark{{Turn: "1", Output: 5}}, []cli.TurnID{"1"}, 9, 9},
+		{"and the next one runs", []cli.Mark{{Turn: "1", Output: 5}, {Turn: "2", Output: 12}}, []cli.TurnID{"1"}, 9, 12},
+		{"the later of two is settled", []cli.Mark{{Turn: "1", Output: 5}, {Turn: "2", Output: 9}}, []cli.TurnID{"2"}, 0, 5},
+		{"the earlier of two is settled", []cli.Mark{{Turn: "1", Output: 5}, {Turn: "2", Output: 9}}, []cli.TurnID{"1"}, 0, 9},
 	} {
-		k := &runMarks{all: tc.marks, settled: tc.settled}
+		k := &runMarks{all: tc.marks, settled: tc.settled, over: tc.over}
 		if got := k.neededFrom(); got != tc.want {
 			t.Errorf("%s: the output is needed from %d on, want %d", tc.name, got, tc.want)
 		}

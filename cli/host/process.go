@@ -116,6 +116,8 @@ func (r *process) Begin(ctx context.Context, m cli.Mark) error {
 	return nil
 }
 
+func (r *process) Ended(output int64) { r.marks.ended(output) }
+
 // done says whether nothing needs the run any more.
 func (r *process) done() bool { return r.reached(released) && !r.marks.open() }
 

@@ -211,11 +211,8 @@ func TestARequestThatIsForbidden(t *testing.T) {
 		p, program, _ := talk(t, Options{})
 		p.Listen()
 		no := errors.New("no")
-		program.begin = func(_ context.Context, m cli.Mark) error {
-			if m.Turn == "T" {
-				return no
-			}
-			return nil
+		program.begin = func(context.Context, cli.Mark) error {
+			return no
 		}
 		var told []error
 		before := func(int) error { _, err := p.Begin(t.Context(), cli.Mark{Turn: "T"}); return err }
@@ -224,14 +221,9 @@ func TestARequestThatIsForbidden(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p.Mark(cli.Mark{Turn: "T"}, func(err error) { told = append(told, err) })
-		p.Mark(cli.Mark{Turn: cli.RestMark}, func(err error) { t.Error(err) })
 		synctest.Wait()
-		if !slices.Equal(told, []error{no, nil, no}) || strings.Count(program.stdin.got(), "\n") != 1 {
+		if !slices.Equal(told, []error{no, nil}) || strings.Count(program.stdin.got(), "\n") != 1 {
 			t.Errorf("told %v, sent %q", told, program.stdin.got())
-		}
-		if got := program.begun(); len(got) != 1 || got[0].Turn != cli.RestMark {
-			t.Errorf("recorded %+v", got)
 		}
 	})
 }
@@ -274,7 +266,7 @@ func TestAProgramThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// What was sent before a process is detached is written, marks included.
+// What was sent before a process is detached is written.
 func TestDetachWritesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, program, _ := talk(t, Options{Framing: ContentLength, Version: "2.0"})
@@ -282,12 +274,11 @@ func TestDetachWritesFirst(t *testing.T) {
 		if err := p.Reply(json.RawMessage("7"), nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		p.Mark(cli.Mark{Turn: cli.RestMark}, func(err error) { t.Error(err) })
 		if err := p.Detach(); err != nil {
 			t.Fatal(err)
 		}
-		if got := program.stdin.got(); got != framed(`{"jsonrpc":"2.0","id":7,"result":null}`) || len(program.begun()) != 1 {
-			t.Errorf("sent %q, recorded %+v", got, program.begun())
+		if got := program.stdin.got(); got != framed(`{"jsonrpc":"2.0","id":7,"result":null}`) {
+			t.Errorf("sent %q", got)
 		}
 		select {
 		case <-program.done:

@@ -99,6 +99,8 @@ func (p *program) Stop(context.Context, time.Duration) error {
 	return nil
 }
 
+func (p *program) Ended(int64) {}
+
 func (p *program) Begin(ctx context.Context, m cli.Mark) error {
 	if p.begin != nil {
 		if err := p.begin(ctx, m); err != nil {

@@ -68,20 +68,3 @@ func (p *Peer) Begin(ctx context.Context, m cli.Mark) (cli.Mark, error) {
 	m.Output = p.Handled()
 	return m, p.process.Begin(ctx, m)
 }
-
-// Mark queues the recording of a mark that belongs to no request. failed, which may be called later, learns why it is not
-// recorded.
-func (p *Peer) Mark(m cli.Mark, failed func(error)) {
-	sent := func(err error) {
-		if err != nil {
-			failed(err)
-		}
-	}
-	begin := func(int) error {
-		_, err := p.Begin(context.Background(), m)
-		return err
-	}
-	if err := p.out.Put(turn.Parcel{Before: begin, Sent: sent}); err != nil {
-		failed(err)
-	}
-}

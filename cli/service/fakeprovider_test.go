@@ -39,6 +39,7 @@ type fakeSession struct {
 	turns  int
 	id     cli.AgentSessionID
 	dead   bool
+	works  bool // in the background
 	closed int
 	let    int         // how often Detach was called
 	left   cli.LeftRun // what it was adopted from
@@ -129,7 +130,7 @@ func (s *fakeSession) Fits(req cli.Request) bool {
 
 func (s *fakeSession) Info() cli.SessionInfo {
 	s.mu.Lock()
-	info, asked := cli.SessionInfo{Agent: s.p.Agent(), Mode: s.mode, AgentSessionID: s.id, PID: s.pid, Alive: s.closed == 0 && !s.dead}, s.asked
+	info, asked := cli.SessionInfo{Agent: s.p.Agent(), Mode: s.mode, AgentSessionID: s.id, PID: s.pid, Alive: s.closed == 0 && !s.dead, Background: s.works}, s.asked
 	s.asked = nil
 	s.mu.Unlock()
 	if asked != nil {

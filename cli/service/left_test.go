@@ -70,6 +70,9 @@ func leftRun(id cli.RunID, turns ...cli.TurnID) cli.LeftRun {
 	return run
 }
 
+// working is a run that works in the background.
+func working(id cli.RunID) cli.LeftRun { return leftRun(id, cli.BackgroundMark) }
+
 // What becomes of each run that was left, and what is said of each open turn.
 func TestSurvey(t *testing.T) {
 	change := func(run cli.LeftRun, f func(*cli.LeftRun)) cli.LeftRun { f(&run); return run }
@@ -96,19 +99,20 @@ func TestSurvey(t *testing.T) {
 			runs: []cli.LeftRun{change(leftRun("r", "1"), func(r *cli.LeftRun) { r.Alive = false })}},
 		{name: "a run of another agent that has it", open: true, want: cli.RemainsNothing, gone: []cli.RunID{"r"},
 			runs: []cli.LeftRun{change(leftRun("r", "1"), func(r *cli.LeftRun) { r.Agent = "other" })}},
-		{name: "an idle session", runs: []cli.LeftRun{leftRun("r", "0")}, pooled: 1},
-		{name: "an idle session of the turn's conversation", runs: []cli.LeftRun{leftRun("r", "0")}, open: true, want: cli.RemainsNothing, pooled: 1},
-		{name: "two idle sessions of a conversation", runs: []cli.LeftRun{leftRun("r"), leftRun("s")}, pooled: 1, gone: []cli.RunID{"s"}},
-		{name: "an idle one beside one that runs", runs: []cli.LeftRun{leftRun("r"), leftRun("s", "1")}, open: true, want: cli.RemainsRun, gone: []cli.RunID{"r"}},
-		{name: "an idle session that is not adopted", runs: []cli.LeftRun{leftRun("r")}, refuse: true, gone: []cli.RunID{"r"}},
-		{name: "an idle program that is dead", gone: []cli.RunID{"r"},
-			runs: []cli.LeftRun{change(leftRun("r"), func(r *cli.LeftRun) { r.Alive = false })}},
+		{name: "an idle session", runs: []cli.LeftRun{leftRun("r", "0")}, gone: []cli.RunID{"r"}},
+		{name: "one that works", runs: []cli.LeftRun{leftRun("r", "0", cli.BackgroundMark)}, pooled: 1},
+		{name: "one that works, of the turn's conversation", runs: []cli.LeftRun{working("r")}, open: true, want: cli.RemainsNothing, pooled: 1},
+		{name: "two that work, of a conversation", runs: []cli.LeftRun{working("r"), working("s")}, pooled: 1, gone: []cli.RunID{"s"}},
+		{name: "one that works beside one that runs", runs: []cli.LeftRun{working("r"), leftRun("s", "1")}, open: true, want: cli.RemainsRun, gone: []cli.RunID{"r"}},
+		{name: "one that works and is not adopted", runs: []cli.LeftRun{working("r")}, refuse: true, gone: []cli.RunID{"r"}},
+		{name: "one that works and is dead", gone: []cli.RunID{"r"},
+			runs: []cli.LeftRun{change(working("r"), func(r *cli.LeftRun) { r.Alive = false })}},
 		{name: "one-shot, and nobody's turn", gone: []cli.RunID{"r"},
 			runs: []cli.LeftRun{change(leftRun("r", "9"), func(r *cli.LeftRun) { r.Mode = cli.OneShot })}},
-		{name: "idle, and of another version", gone: []cli.RunID{"r"},
-			runs: []cli.LeftRun{change(leftRun("r"), func(r *cli.LeftRun) { r.Problem = "too old" })}},
+		{name: "one that works and is of another version", gone: []cli.RunID{"r"},
+			runs: []cli.LeftRun{change(working("r"), func(r *cli.LeftRun) { r.Problem = "too old" })}},
 		{name: "nobody's conversation", gone: []cli.RunID{"r"},
-			runs: []cli.LeftRun{change(leftRun("r"), func(r *cli.LeftRun) { r.Conversation = "" })}},
+			runs: []cli.LeftRun{change(working("r"), func(r *cli.LeftRun) { r.Conversation = "" })}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -142,10 +146,10 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// An idle session that was adopted takes the conversation's next turn, in the process that there is.
+// A session that works in the background takes the conversation's next turn, in the process that there is.
 func TestSurveyedSessionTakesTheNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p := &fakeLauncher{runs: []cli.LeftRun{leftRun("r")}}, &fakeProvider{}
+		l, p := &fakeLauncher{runs: []cli.LeftRun{working("r")}}, &fakeProvider{}
 		s := newTestService(t, Options{Launchers: []cli.Launcher{l}}, p)
 		if _, err := s.Survey(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -212,7 +216,7 @@ func resume(t *testing.T, s *Service, req cli.Request) (cli.Result, []cli.Event)
 func TestRecordedTurnsOfARunThatGoesOnAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
-		s, l := surveyed(t, Options{}, leftRun("r", "0", "1", cli.SpoilMark, cli.RestMark), p)
+		s, l := surveyed(t, Options{}, leftRun("r", "0", "1", cli.BackgroundMark), p)
 		if len(l.settled) > 0 {
 			t.Errorf("settled %v in a run that is not attached to", l.settled)
 		}
@@ -220,7 +224,7 @@ func TestRecordedTurnsOfARunThatGoesOnAreForgotten(t *testing.T) {
 			t.Error(r.Err)
 		}
 		marks := p.opened()[0].left.Marks
-		if len(marks) != 3 || marks[0].Turn != "1" || marks[1].Turn != cli.SpoilMark || marks[2].Turn != cli.RestMark || !slices.Equal(l.settled, []cli.TurnID{"0"}) {
+		if len(marks) != 2 || marks[0].Turn != "1" || marks[1].Turn != cli.BackgroundMark || !slices.Equal(l.settled, []cli.TurnID{"0"}) {
 			t.Errorf("adopted with the marks %+v, and %v are settled", marks, l.settled)
 		}
 		closeService(t, s)
@@ -348,12 +352,15 @@ func detachService(t *testing.T, s *Service) {
 	}
 }
 
-// Detach lets go of what Close would end: turns that run, sessions that wait for one.
+// Detach detaches from turns that run and from sessions that work in the background, which Close ends. It ends those that
+// are idle.
 func TestServiceDetach(t *testing.T) {
 	for _, detach := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &fakeProvider{}
 			s := newTestService(t, Options{}, p)
+			run(t, s, "fake", cli.Request{Conversation: "works"})
+			p.opened()[0].works = true
 			run(t, s, "fake", cli.Request{Conversation: "idle"})
 			p.turn = obedient
 			done := make(chan cli.Result)
@@ -373,7 +380,7 @@ func TestServiceDetach(t *testing.T) {
 				t.Errorf("detach %v: %+v, %+v", detach, r, r.Err)
 			}
 			for i, session := range p.opened() {
-				if session.isDetached() != detach || session.isClosed() == detach {
+				if stays := detach && i != 1; session.isDetached() != stays || session.isClosed() == stays {
 					t.Errorf("detach %v: session %d is detached %v, closed %v", detach, i, session.isDetached(), session.isClosed())
 				}
 			}
@@ -387,12 +394,13 @@ func TestServiceDetach(t *testing.T) {
 	}
 }
 
-// A turn that ends by itself while ductor goes keeps its session, its background work and all.
+// A turn that ends by itself while ductor goes keeps its session, where that works in the background.
 func TestServiceDetachAsATurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: func(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 			em.Session(s.id, "m")
 			em.Text("a", "all")
+			s.works = true
 			<-ctx.Done()
 			em.Finish(cli.Result{})
 		}}

@@ -16,7 +16,7 @@ func (s *Service) Live(ctx context.Context) cli.Living { return s.pool.live(ctx)
 
 func (p *pool) live(ctx context.Context) cli.Living {
 	l := cli.Living{Sessions: p.status(), MaxMemory: p.maxMemory}
-	memory := p.measure(ctx, p.processes(l.Sessions))
+	memory := p.measure(ctx, processes(l.Sessions))
 	for i, s := range l.Sessions {
 		l.Sessions[i].Memory = memory[processID{s.Sandbox, s.Agent, s.PID}]
 	}
@@ -36,15 +36,10 @@ type processID struct {
 	pid     int
 }
 
-// processes are those of sessions, and those that are kept for sessions.
-func (p *pool) processes(sessions []cli.SessionStatus) (ids []processID) {
+// processes are those of sessions.
+func processes(sessions []cli.SessionStatus) (ids []processID) {
 	for _, s := range sessions {
 		ids = append(ids, processID{s.Sandbox, s.Agent, s.PID})
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for s := range p.kept {
-		ids = append(ids, s.at.id())
 	}
 	return ids
 }
@@ -117,7 +112,7 @@ func (p *pool) turned() {
 // relieve ends idle processes, the longest idle one first, until what is left is within the limit of memory or
 // none is idle.
 func (p *pool) relieve(ctx context.Context) {
-	memory := p.measure(ctx, p.processes(p.status()))
+	memory := p.measure(ctx, processes(p.status()))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var sum int64

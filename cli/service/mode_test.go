@@ -26,7 +26,7 @@ func TestModesAreAskedWhenTheyAreNeeded(t *testing.T) {
 		var asked atomic.Int32
 		p := &fakeProvider{}
 		s, err := New(Options{
-			Providers: []cli.Provider{countingModes{p, &asked}}, Launchers: []cli.Launcher{&fakeLauncher{runs: []cli.LeftRun{leftRun("r")}}},
+			Providers: []cli.Provider{countingModes{p, &asked}}, Launchers: []cli.Launcher{&fakeLauncher{runs: []cli.LeftRun{working("r")}}},
 			RunEnvs: []RunEnv{web(&fakeSandbox{}, countingModes{&fakeProvider{}, &asked})},
 		})
 		if err != nil {

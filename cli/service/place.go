@@ -205,7 +205,7 @@ func (p *pool) evictOldest() int64 {
 
 // lastUse is when a place's sessions were last used. mu is held.
 func (p *pool) lastUse(at *place) (last time.Time) {
-	for _, s := range p.resting() {
+	for _, s := range p.idle {
 		if s.at == at && s.used.After(last) {
 			last = s.used
 		}
@@ -215,7 +215,7 @@ func (p *pool) lastUse(at *place) (last time.Time) {
 
 // evict closes the idle sessions of a place. mu is held.
 func (p *pool) evict(at *place) {
-	for _, s := range p.resting() {
+	for _, s := range p.idle {
 		if s.at == at {
 			p.rouse(s)
 			p.closeInBackground(s, p.beginClose(s))

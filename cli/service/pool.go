@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +29,6 @@ type pool struct {
 
 	mu      sync.Mutex
 	idle    map[cli.Conversation]*pooled
-	kept    map[*pooled]bool // processes of no conversation, idle as well; see Keeper
 	lent    map[*pooled]bool
 	closing map[closeKey][]chan struct{}
 	warming map[cli.Conversation]*warming
@@ -38,12 +36,12 @@ type pool struct {
 	typical map[cli.Agent]int64 // the most that a process of the agent was seen to hold, in bytes
 	queue   []*waiter
 	closed  bool
-	leaving bool // sessions are detached, not closed
+	leaving bool // sessions that work in the background are detached, not closed
 }
 
 // pooled is a session with what the pool knows of it.
 type pooled struct {
-	conversation cli.Conversation // empty for a process that is kept for several
+	conversation cli.Conversation
 	session      cli.Session
 	mode         cli.Mode
 	agent        cli.Agent
@@ -83,7 +81,7 @@ func newPool(opts Options, work *group, ending <-chan struct{}, launchers func(c
 	return &pool{
 		idleLimit: opts.IdleLimit, max: opts.MaxSessions, maxMemory: opts.MaxMemory, available: opts.Available, closeWait: opts.Grace + cli.StopSlack,
 		now: opts.Now, log: opts.Logger, work: work, launchers: launchers, ending: ending, measureSoon: make(chan struct{}, 1),
-		idle: map[cli.Conversation]*pooled{}, kept: map[*pooled]bool{}, lent: map[*pooled]bool{}, closing: map[closeKey][]chan struct{}{},
+		idle: map[cli.Conversation]*pooled{}, lent: map[*pooled]bool{}, closing: map[closeKey][]chan struct{}{},
 		warming: map[cli.Conversation]*warming{}, places: map[*place]bool{}, typical: map[cli.Agent]int64{},
 	}
 }
@@ -131,15 +129,7 @@ func (p *pool) takeIdle(conversation cli.Conversation) *pooled {
 func (p *pool) rouse(s *pooled) {
 	s.timer.Stop()
 	s.at.idle--
-	delete(p.kept, s)
-	if p.idle[s.conversation] == s {
-		delete(p.idle, s.conversation)
-	}
-}
-
-// resting lists the idle sessions. mu is held.
-func (p *pool) resting() []*pooled {
-	return slices.AppendSeq(slices.Collect(maps.Values(p.idle)), maps.Keys(p.kept))
+	delete(p.idle, s.conversation)
 }
 
 // lend enters a session that was just opened, at the place that was had for it.
@@ -159,7 +149,7 @@ func (p *pool) giveBack(lent *pooled) bool {
 	info := lent.info()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !info.Alive || lent.drop || p.closed && !p.leaving || lent.mode != cli.Live || p.idle[lent.conversation] != nil {
+	if !info.Alive || lent.drop || p.closed && !(p.leaving && info.Background) || lent.mode != cli.Live || p.idle[lent.conversation] != nil {
 		return false
 	}
 	delete(p.lent, lent)
@@ -179,11 +169,7 @@ func (p *pool) giveBack(lent *pooled) bool {
 // rest makes a session idle. mu is held.
 func (p *pool) rest(s *pooled) {
 	s.used = p.now()
-	if s.conversation == "" {
-		p.kept[s] = true
-	} else {
-		p.idle[s.conversation] = s
-	}
+	p.idle[s.conversation] = s
 	s.at.idle++
 	s.timer = time.AfterFunc(p.idleLimit, func() { p.expire(s) })
 	if s.at.pid != 0 && s.at.pid == s.at.ended { // after it was asked whether it lives
@@ -192,14 +178,13 @@ func (p *pool) rest(s *pooled) {
 	p.serve()
 }
 
-// keep enters an idle session; false if there is one already or one is lent, or the pool is closed. Of no conversation
-// there may be several.
+// keep enters an idle session; false if there is one already or one is lent, or the pool is closed.
 func (p *pool) keep(entry *agentEntry, conversation cli.Conversation, session cli.Session, at *place) bool {
 	s := newPooled(entry, cli.Live, conversation, session, at)
 	pid := s.info().PID
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || conversation != "" && p.has(conversation) {
+	if p.closed || p.has(conversation) {
 		return false
 	}
 	p.settleIn(s, pid)

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,7 +24,7 @@ func (e *agentEntry) closeKey(conversation cli.Conversation) closeKey {
 
 func (p *pool) expire(old *pooled) {
 	p.mu.Lock()
-	if p.idle[old.conversation] != old && !p.kept[old] {
+	if p.idle[old.conversation] != old {
 		p.mu.Unlock()
 		return
 	}
@@ -157,11 +158,12 @@ func (p *pool) endClose(key closeKey, done chan struct{}) {
 	close(done)
 }
 
-// awaitClosing waits for the agent's sessions of the conversation that are being closed. It says whether there
-// were any and they are gone.
+// awaitClosing waits for the agent's sessions of the conversation that are being closed, and for runs that are ended. It
+// says whether there were any and they are gone.
 func (p *pool) awaitClosing(ctx context.Context, key closeKey) bool {
 	p.mu.Lock()
-	waits := slices.Clone(p.closing[key])
+	all := closeKey{sandbox: key.sandbox, agent: key.agent} // those of a process of several conversations
+	waits := slices.Concat(p.closing[key], p.closing[all])
 	p.mu.Unlock()
 	return awaitAll(ctx, waits) && len(waits) > 0
 }
@@ -181,7 +183,7 @@ func awaitAll(ctx context.Context, waits []chan struct{}) bool {
 func (p *pool) closeAll() {
 	p.mu.Lock()
 	p.closed = true
-	for _, s := range p.resting() {
+	for _, s := range p.idle {
 		p.rouse(s)
 		p.closeInBackground(s, p.beginClose(s))
 	}
@@ -197,17 +199,22 @@ func (p *pool) letGo(lent *pooled) {
 	p.leave(lent.at)
 }
 
-// detachAll detaches from what is idle. What is lent is detached with its turn.
+// detachAll detaches from what works in the background, and closes what else is idle. What is lent is detached with its turn.
 func (p *pool) detachAll() {
 	p.mu.Lock()
 	p.closed, p.leaving = true, true
-	idle := p.resting()
+	idle := slices.Collect(maps.Values(p.idle))
 	for _, s := range idle {
 		p.rouse(s)
+		p.lent[s] = true
 	}
 	p.mu.Unlock()
 	for _, s := range idle {
-		p.letGo(s)
+		if s.info().Background {
+			p.letGo(s)
+		} else {
+			p.discardInBackground(s)
+		}
 	}
 }
 

@@ -139,13 +139,6 @@ func (p *pool) short() lack {
 	return memory
 }
 
-// tooMany says whether more processes live than may, those aside that are being ended.
-func (p *pool) tooMany() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.short() != enough
-}
-
 // shortageOf says what a waiter waits for. Its position is 0 where it has its place, or gets it in a moment.
 func (p *pool) shortageOf(w *waiter) shortage {
 	p.mu.Lock()

@@ -152,8 +152,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return nil
 }
 
-// Detach detaches from every turn and every session: they go on, and ductor finds them after its next start. The Results of
-// the turns have Detached set. Like Close in the rest.
+// Detach detaches from every turn and every session that works in the background: they go on, and ductor finds them after
+// its next start. The Results of the turns have Detached set. Like Close in the rest.
 func (s *Service) Detach(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrDetached, s.pool.detachAll); err != nil {
 		return fmt.Errorf("detach from the agents: %w", err)

@@ -25,10 +25,9 @@ type sighting struct {
 	err    error
 }
 
-// Survey looks at what the previous process of ductor left, and says what remains of each open turn. Idle sessions are
-// taken into the pool while there is room for their processes, and so are, in the background, processes of several
-// conversations in which nothing runs: see Keeper. Runs of no further use are ended in the background;
-// nothing is started in their conversations before they are gone. Call it once, before the first Run.
+// Survey looks at what the previous process of ductor left, and says what remains of each open turn. Sessions that work in
+// the background are taken into the pool. Other runs are ended in the background; nothing is started in their conversations
+// before they are gone. Call it once, before the first Run.
 //
 // All places are looked at at the same time, and a sandbox has ten seconds. What one holds that cannot say is
 // ended as soon as it can; until then no turn starts in there. The error tells of this host only.
@@ -38,7 +37,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 	var errs []error
 	rest := map[*runEnv][]leftTurn{} // what no open turn needs
 	unseen := map[*runEnv]bool{}
-	taken := takings{}
+	taken := map[closeKey]bool{}
 	open, given := apart(open)
 	for _, t := range open { // which opens the places that conversations have for themselves
 		s.runEnvs.get(t.Sandbox)
@@ -61,7 +60,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 				rest[sight.runEnv] = append(rest[sight.runEnv], left)
 				continue
 			}
-			taken[left.taking()] = true
+			taken[left.closeKey()] = true
 		}
 	}
 	var all sync.WaitGroup
@@ -148,35 +147,19 @@ func (s *Service) claim(left leftTurn, open []cli.OpenTurn, remains map[cli.Turn
 	return used
 }
 
-// takeUp takes idle sessions of a place into the pool and ends the other runs. A sandbox has time until then.
-func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken takings, until time.Time) {
+// takeUp takes sessions of a place that work in the background into the pool and ends the other runs. A sandbox has time
+// until then.
+func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken map[closeKey]bool, until time.Time) {
 	for _, left := range runs {
-		// Two processes of one session would spoil each other's history, and two of one setting are one too many.
-		what := left.taking()
+		what := left.closeKey() // two processes of one session would spoil each other's history
 		left.at = s.pool.placeFor(at.sandbox, left.run)
 		late := at.sandbox != "" && time.Now().After(until)
-		if taken[what] || late || !s.adoptIdle(ctx, left) && !s.keepShared(left) {
+		if taken[what] || late || !s.adoptIdle(ctx, left) {
 			s.endUseless(left)
 			continue
 		}
 		taken[what] = true
 	}
-}
-
-// taking is what there must be one process of: a conversation's sessions of an agent in a place, or all that share one.
-type taking struct {
-	closeKey
-	setting string // of a process of several conversations
-}
-
-type takings map[taking]bool
-
-func (l leftTurn) taking() taking {
-	what := taking{closeKey: l.closeKey()}
-	if l.run.Conversation == "" {
-		what.setting = l.run.Setting
-	}
-	return what
 }
 
 // liveEntry is the agent of a live run that can be attached to; nil if it is none, or is not run live any more.
@@ -192,17 +175,17 @@ func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	return entry
 }
 
-// adoptIdle takes the session of an idle run into the pool. Its agent is not asked how it is to be run: if not like
+// adoptIdle takes the session of a run that works in the background into the pool. Its agent is not asked how it is to be run: if not like
 // this any more, the next turn opens another session.
 func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	run := left.run
 	entry := s.liveEntry(left)
-	if entry == nil || run.Conversation == "" || s.pool.tooMany() {
+	if entry == nil || run.Conversation == "" || !run.Background() {
 		return false
 	}
 	session, err := s.adopt(ctx, entry, run, cli.Request{Conversation: run.Conversation, Sandbox: left.runEnv.sandbox})
 	if err != nil {
-		s.opts.Logger.Warn("an idle agent cannot be resumed; it is ended", "run", run.Run, "agent", string(run.Agent), "err", err)
+		s.opts.Logger.Warn("an agent that works in the background cannot be attached to; it is ended", "run", run.Run, "agent", string(run.Agent), "err", err)
 		return false
 	}
 	if s.pool.keep(entry, run.Conversation, session, left.at) {

@@ -37,7 +37,7 @@ func (l *awayLauncher) Knows(since time.Time) bool {
 // nothing is left of it.
 func TestSurveyOfSeveralPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		idle, busy := leftRun("idle"), leftRun("busy", "1")
+		idle, busy := working("idle"), leftRun("busy", "1")
 		idle.Conversation = "b"
 		useless := leftRun("useless")
 		useless.Alive = false
@@ -95,7 +95,7 @@ func TestSurveyDoesNotWaitForASandbox(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			place := &awayLauncher{until: time.Now().Add(40 * time.Second), deaf: deaf}
 			here := &fakeProvider{}
-			s := newTestService(t, Options{Launchers: []cli.Launcher{&fakeLauncher{runs: []cli.LeftRun{leftRun("r")}}}, RunEnvs: []RunEnv{web(place, &fakeProvider{})}}, here)
+			s := newTestService(t, Options{Launchers: []cli.Launcher{&fakeLauncher{runs: []cli.LeftRun{working("r")}}}, RunEnvs: []RunEnv{web(place, &fakeProvider{})}}, here)
 			time.Sleep(time.Second)
 			began := time.Now()
 			remains, err := s.Survey(t.Context(), []cli.OpenTurn{
@@ -205,11 +205,8 @@ func TestWhatCannotBeEndedIsTriedAgain(t *testing.T) {
 // What could not be ended in a sandbox is, before a turn starts in there; what somebody is about to go on with is not.
 func TestWhatIsAboutToBeGoneOnWithIsNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		busy, shared, useless := leftRun("busy", "1"), sharedRun("shared", 7), leftRun("useless")
-		useless.Alive = false
-		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []cli.LeftRun{busy, shared, useless}, hold: errors.New("busy")}}
-		keeps := make(chan struct{})
-		inside := &keeper{fakeProvider: &fakeProvider{}, keep: func(context.Context) error { <-keeps; return nil }}
+		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []cli.LeftRun{leftRun("busy", "1"), leftRun("useless")}, hold: errors.New("busy")}}
+		inside := &fakeProvider{}
 		s := newTestService(t, Options{RunEnvs: []RunEnv{{Sandbox: "web", Launcher: place, Providers: []cli.Provider{inside}}}}, &fakeProvider{})
 		if _, err := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "1", Agent: "fake", Sandbox: "web", Conversation: "a"}}); err != nil {
 			t.Fatal(err)
@@ -221,7 +218,6 @@ func TestWhatIsAboutToBeGoneOnWithIsNotEnded(t *testing.T) {
 		if r, _ := run(t, s, "fake", cli.Request{Sandbox: "web", Conversation: "b"}); r.Err != nil {
 			t.Error(r.Err)
 		}
-		close(keeps)
 		if r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a"}); r.Err != nil {
 			t.Error(r.Err)
 		}

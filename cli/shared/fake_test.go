@@ -30,7 +30,6 @@ type program struct {
 	detached bool
 	stopped  bool
 	closed   bool
-	marks    []cli.TurnID
 }
 
 func (p *program) exit() {
@@ -61,12 +60,9 @@ func (p *program) Close() error {
 	return nil
 }
 
-func (p *program) Begin(_ context.Context, m cli.Mark) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.marks = append(p.marks, m.Turn+cli.TurnID(m.Note))
-	return nil
-}
+func (p *program) Ended(int64) {}
+
+func (p *program) Begin(context.Context, cli.Mark) error { return nil }
 
 func (p *program) Detach() {
 	p.mu.Lock()
@@ -96,12 +92,6 @@ func (p *program) became() string {
 		return "detached"
 	}
 	return "running"
-}
-
-func (p *program) recorded() []cli.TurnID {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.marks)
 }
 
 // launcher starts programs.
@@ -151,7 +141,6 @@ func (d *dialect) Notified(rpc.Message)        {}
 func (d *dialect) Requested(rpc.Message) bool  { return false }
 func (d *dialect) Changed(turn.Change)         {}
 func (d *dialect) Greet(context.Context) error { return d.greet }
-func (d *dialect) IdleNote() string            { return "!" }
 
 func (d *dialect) Await(m cli.Mark, _ cli.LeftRun) (func(), bool) {
 	return func() {

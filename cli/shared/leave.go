@@ -25,7 +25,7 @@ func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	case state == Detached && p.err == nil: // else prepare has detached from it
 		p.detach()
 		return nil
-	case how == Closed && (state == Ready || state == Draining):
+	case how == Closed && (state == Ready || state == Attached || state == Draining):
 		p.goodbye(ctx)
 	}
 	return p.Stop(ctx, p.pool.opts.Grace)

@@ -1,7 +1,6 @@
 package shared
 
 import (
-	"errors"
 	"time"
 
 	"ductor/cli"
@@ -21,6 +20,3 @@ type Options struct {
 
 // DefaultStartLimit is the default of Options.StartLimit: a small machine that is busy takes long.
 const DefaultStartLimit = 2 * time.Minute
-
-// errNotKept says that Keep did not take an orphan: another process may be started.
-var errNotKept = errors.New("the process that was left is not kept")

@@ -3,7 +3,6 @@ package shared
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -39,12 +38,10 @@ func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S,
 			go proc.start(command)
 		}
 		s, err := p.joined(ctx, proc)
-		if !errors.Is(err, errNotKept) && (err != nil || mine || proc.Alive()) {
+		if err != nil || mine || proc.Alive() {
 			return s, err
 		}
-		if err == nil { // it ended or is about to
-			_ = proc.Leave(context.WithoutCancel(ctx), Unused) // its end has other owners
-		}
+		_ = proc.Leave(context.WithoutCancel(ctx), Unused) // it ended or is about to, and its end has other owners
 	}
 }
 

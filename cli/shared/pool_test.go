@@ -3,7 +3,6 @@ package shared
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,36 +143,6 @@ func TestASessionThatDetachesHasTheProcessGoOn(t *testing.T) {
 	})
 }
 
-func TestAProcessIsIdleWhenNothingIsLeftOfATurn(t *testing.T) {
-	test(t, func(t *testing.T, p *Pool[*dialect], l *launcher) {
-		d := join(t, p)
-		idle := func() int {
-			synctest.Wait()
-			return len(l.programs[0].recorded())
-		}
-		d.TurnStarted()
-		d.TurnStarted()
-		d.TurnEnded(t.Context(), EndOver)
-		if idle() != 0 {
-			t.Error("it is idle while a turn runs")
-		}
-		d.TurnEnded(t.Context(), EndUnclear)
-		if idle() != 0 {
-			t.Error("it is idle while something of a turn may run")
-		}
-		d.Cleared()
-		if idle() != 1 || l.programs[0].recorded()[0] != cli.RestMark+"!" {
-			t.Errorf("recorded %q", l.programs[0].recorded())
-		}
-		d.TurnStarted()
-		d.TurnEnded(t.Context(), EndDetached)
-		if idle() != 1 || d.State() != Detached {
-			t.Errorf("it is %s, and recorded %q", d.State(), l.programs[0].recorded())
-		}
-		leave(t, d, Detaches)
-	})
-}
-
 // What an aborted turn started is ended at once when no other turn runs, else with the last of them.
 func TestLeftoversEndWithTheLastTurn(t *testing.T) {
 	test(t, func(t *testing.T, p *Pool[*dialect], l *launcher) {
@@ -184,8 +153,8 @@ func TestLeftoversEndWithTheLastTurn(t *testing.T) {
 		}
 		d.TurnEnded(t.Context(), EndLeftovers)
 		synctest.Wait()
-		if d.Alive() || !slices.Equal(l.programs[0].recorded(), []cli.TurnID{cli.SpoilMark}) {
-			t.Errorf("it is %s, and recorded %q", d.State(), l.programs[0].recorded())
+		if d.Alive() {
+			t.Errorf("it is %s", d.State())
 		}
 		l.is(t, "running")
 		other := join(t, p)
@@ -219,9 +188,6 @@ func TestADrainingProcessEndsWithItsSessions(t *testing.T) {
 		if !d.GivenUp() || d.State() != Dead {
 			t.Errorf("it is %s", d.State())
 		}
-		if len(l.programs[0].recorded()) != 0 {
-			t.Error("it is idle, and ends")
-		}
 	})
 }
 
@@ -235,7 +201,7 @@ func TestManySessionsComeAndGo(t *testing.T) {
 				d := join(t, p)
 				d.TurnStarted()
 				time.Sleep(time.Duration(i%5) * time.Millisecond)
-				d.TurnEnded(t.Context(), []TurnEnd{EndOver, EndUnclear, EndLeftovers}[i%3])
+				d.TurnEnded(t.Context(), []TurnEnd{EndOver, EndOver, EndLeftovers}[i%3])
 				leave(t, d, Unused)
 			}()
 		}

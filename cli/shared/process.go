@@ -19,6 +19,7 @@ type State string
 const (
 	Starting State = "starting" // a session waits until it is ready
 	Ready    State = "ready"
+	Attached State = "attached" // it takes no session, and ends with those that resume a turn in it
 	Draining State = "draining" // it takes no session, and ends with those in it
 	Ending   State = "ending"   // it takes no session, and ends with the last turn: what an aborted one started may run
 	Detached State = "detached" // it takes no session, and continues without ductor when those in it have left
@@ -37,8 +38,6 @@ type Server interface {
 	// Await prepares for a turn of the previous process of ductor that may be resumed: from now on it keeps what the agent
 	// says of it. It says false of a mark that it cannot read. drop undoes it for a turn that no request resumes in time.
 	Await(m cli.Mark, left cli.LeftRun) (drop func(), ok bool)
-	// IdleNote is the note of the mark that says that the process is idle.
-	IdleNote() string
 }
 
 // Process is one process of an agent and the sessions in it. Safe for concurrent use.
@@ -76,7 +75,6 @@ type census struct {
 	givenUp  bool                  // it was draining or ending, before it died
 	sessions int                   // that joined, and turns that no request resumed yet
 	running  int                   // turns
-	active   int                   // turns that run or of which something may be left; at zero the process is idle
 	awaited  map[cli.TurnID]func() // turns that no request resumed yet, and how to drop them
 }
 
@@ -107,9 +105,6 @@ func (p *Process) Program() cli.Process { return p.prog }
 // Key is what binds the process: sessions of the same key share it.
 func (p *Process) Key() string { return p.key }
 
-// Attached says whether the previous process of ductor started it.
-func (p *Process) Attached() bool { return p.run != "" }
-
 // Life is done when the process is to end.
 func (p *Process) Life() context.Context { return p.life }
 
@@ -131,6 +126,14 @@ func (p *Process) Alive() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	return p.state == Ready && !p.exited()
+}
+
+// PID is the number of a process that was ready, while it runs; else 0.
+func (p *Process) PID() int {
+	if p.exited() {
+		return 0
+	}
+	return p.prog.PID()
 }
 
 // exited says whether the program of a process that was ready has ended. Its output may go on for a moment.
@@ -164,35 +167,28 @@ func (p *Process) Alone() bool {
 	return p.sessions <= 1
 }
 
-// prepare has the process started or attached to by f, beside the caller. It ends one that cannot be used, or detaches from
-// it where it is not ours to end.
+// prepare has the process started or attached to by f, beside the caller. It ends one that cannot be used.
 func (p *Process) prepare(f func(ctx context.Context) error) {
 	defer close(p.ready)
 	ctx, cancel := context.WithTimeout(p.life, p.pool.opts.StartLimit)
 	defer cancel()
 	p.err = f(ctx)
-	ours := !errors.Is(p.err, errNotKept)
 	p.pool.mu.Lock()
 	switch {
 	case p.err == nil && p.state == Starting:
 		p.state = Ready
 	case p.err == nil:
-	case ours:
+	default:
 		p.become(Dead)
 		delete(p.pool.attached, p.run)
-	default:
-		p.become(Detached)
 	}
 	p.pool.mu.Unlock()
-	if p.err != nil {
-		p.end()
+	if p.err == nil {
+		return
 	}
-	switch {
-	case p.err == nil || p.peer == nil:
-	case ours:
+	p.end()
+	if p.peer != nil {
 		p.err = withCause(p.err, p.halt(context.Background(), p.pool.opts.Grace))
-	default:
-		p.detach()
 	}
 }
 
@@ -268,7 +264,7 @@ func (p *Process) Drain() (alone bool) {
 
 // drain is Drain with pool.mu held.
 func (p *Process) drain() {
-	if p.state == Starting || p.state == Ready {
+	if p.state == Starting || p.state == Ready || p.state == Attached {
 		p.become(Draining)
 	}
 }

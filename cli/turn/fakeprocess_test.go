@@ -97,6 +97,8 @@ func (p *fakeProcess) When(offset int64) time.Time {
 	return p.when(offset)
 }
 
+func (p *fakeProcess) Ended(int64) {}
+
 func (p *fakeProcess) Begin(_ context.Context, m cli.Mark) error {
 	if p.begun != nil {
 		if err := p.begun(m); err != nil {

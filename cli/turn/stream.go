@@ -308,6 +308,7 @@ func (s *Stream) begin() {
 func (s *Stream) finish(rest []queued) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.process.Ended(s.handled)
 	s.to = noTurn
 	waiting, _ := s.out.Take()
 	for _, q := range append(rest, waiting...) {

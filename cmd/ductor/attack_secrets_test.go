@@ -116,7 +116,7 @@ func TestRawOutputIsForgottenWithItsTurn(t *testing.T) {
 				}
 				o.await(fmt.Sprintf("the end of %d", turn))
 				o.awaitRaw("the turn is recorded", key, false)
-				run := o.resting()
+				run := o.idleAgent()
 				if pid == 0 {
 					pid = run.PID
 				}
@@ -126,6 +126,7 @@ func TestRawOutputIsForgottenWithItsTurn(t *testing.T) {
 				if turn == 1 {
 					o.daemon.kill()
 					o.rise()
+					pid = 0 // the agent was ended
 				}
 			}
 			notShown(t, o.chat, "lost")

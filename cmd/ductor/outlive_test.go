@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/supervisor"
@@ -92,7 +91,7 @@ func TestWhatWasSaidWhileDuctorWasDownIsCaughtUpInOneEdit(t *testing.T) {
 	}
 }
 
-// SIGTERM, as of an upgrade or a restart of the service: the turn goes on, and so does the idle agent.
+// SIGTERM, as of an upgrade or a restart of the service: the turn goes on in its agent.
 func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 	o := surroundings(t, nil).ordeal(4)
 	for i := range 3 {
@@ -121,52 +120,51 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 	}
 }
 
-// An idle agent that serves several conversations is gone on with as well, after a restart and after a crash.
-func TestAnIdleAgentOutlivesDuctor(t *testing.T) {
-	town := surroundings(t, nil)
-	town.agent = "codex"
-	o := town.ordeal(12)
-	ends := []func(){
-		func() { _ = o.daemon.cmd.Process.Signal(syscall.SIGTERM); o.daemon.exit(t) },
-		func() { o.daemon.kill() },
-	}
-	var pid int
-	for i := range len(ends) + 1 {
-		o.say(`[[start]] [[text "answer %d"]]`, i)
-		o.awaitWord(fmt.Sprintf("answer %d", i))
-		run := o.resting()
-		if pid == 0 {
-			pid = run.PID
-		}
-		if run.PID != pid {
-			t.Errorf("answer %d came from the agent %d, the first from %d", i, run.PID, pid)
-		}
-		if i < len(ends) {
-			ends[i]()
+// An idle agent ends with ductor, or at the next start if ductor was killed, and its session goes on in another.
+func TestAnIdleAgentEndsWithDuctor(t *testing.T) {
+	for _, agent := range []string{"claude", "codex"} {
+		t.Run(agent, func(t *testing.T) {
+			town := surroundings(t, nil)
+			town.agent = agent
+			o := town.ordeal(12)
+			o.say(`[[start]] [[text "answer 1"]]`)
+			o.awaitWord("answer 1")
+			first := o.idleAgent()
+			o.daemon.kill()
 			o.rise()
-		}
+			o.say(`[[start]] [[history]] [[text "and on it goes"]]`)
+			o.awaitWord("and on it goes")
+			second := o.idleAgent()
+			if second.PID == first.PID {
+				t.Errorf("the agent %d outlived ductor", first.PID)
+			}
+			_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
+			o.daemon.exit(t)
+			if left := o.agentRuns(); len(left) > 0 {
+				t.Errorf("these agents outlived ductor: %+v", left)
+			}
+		})
 	}
 }
 
-// resting is the one agent there is, once nothing runs in it.
-func (town *town) resting() supervisor.Info {
+// idleAgent is the one agent there is.
+func (town *town) idleAgent() supervisor.Info {
 	town.t.Helper()
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		runs := town.runs()
-		runs = slices.DeleteFunc(runs, func(i supervisor.Info) bool { p, _, err := host.PurposeOf(i.Labels); return err != nil || p.Mode == "" })
-		if len(runs) != 1 {
-			continue
-		}
-		_, marks, err := host.PurposeOf(runs[0].Labels)
-		if err != nil {
-			town.t.Fatal(err)
-		}
-		if _, rests := (cli.LeftRun{Marks: marks}).Rested(); rests {
+		if runs := town.agentRuns(); len(runs) == 1 {
 			return runs[0]
 		}
 	}
-	town.t.Fatalf("there is no one agent that rests: %+v", town.runs())
+	town.t.Fatalf("there is no one agent: %+v", town.runs())
 	return supervisor.Info{}
+}
+
+// agentRuns are the runs that are no probes.
+func (town *town) agentRuns() []supervisor.Info {
+	return slices.DeleteFunc(town.runs(), func(i supervisor.Info) bool {
+		p, _, err := host.PurposeOf(i.Labels)
+		return err != nil || p.Mode == ""
+	})
 }
 
 // An abort reaches a turn that outlived ductor, and everything it started.
