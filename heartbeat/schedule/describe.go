@@ -30,13 +30,11 @@ func Describe(schedule string) string {
 
 // spanWords writes an interval: "hour", "2 hours", "90 minutes".
 func spanWords(d time.Duration) string {
-	for _, unit := range []struct {
-		of   time.Duration
-		name string
-	}{{time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
-		if n := d / unit.of; d%unit.of == 0 && n == 1 {
-			return unit.name
-		} else if d%unit.of == 0 && n > 0 {
+	for _, unit := range units {
+		if n := d / unit.of; unit.of <= time.Hour && n > 0 && d%unit.of == 0 {
+			if n == 1 {
+				return unit.name
+			}
 			return fmt.Sprintf("%d %ss", n, unit.name)
 		}
 	}
@@ -56,87 +54,68 @@ func cronWords(line string) string {
 	if len(fields) != 5 || fields[3] != "*" {
 		return ""
 	}
-	minute, hour, dom, dow := fields[0], fields[1], fields[2], fields[4]
-	if hour == "*" && dom == "*" && dow == "*" {
-		return minutesWords(minute)
+	minute, hour, dates, weekdays := fields[0], fields[1], fields[2], fields[4]
+	every, ofClock := strings.CutPrefix(minute, "*/")
+	n, err := strconv.Atoi(every)
+	hourly := hour == "*" && dates == "*" && weekdays == "*"
+	switch {
+	case err != nil || n < 0 || n > 59:
+		return ""
+	case hourly && minute == "0":
+		return "every hour"
+	case hourly && ofClock && n > 1 && 60%n == 0:
+		return fmt.Sprintf("every %d minutes of the clock", n)
+	case hourly && !ofClock:
+		return fmt.Sprintf("every hour at minute %d", n)
+	case ofClock:
+		return ""
 	}
-	times := timesWords(minute, hour)
-	days := daysWords(dom, dow)
-	if times == "" || days == "" {
+	days := daysWords(dates, weekdays)
+	times := listed(hour, 0, 23, func(h int) string { return fmt.Sprintf("%d:%02d", h, n) })
+	if days == "" || times == "" || strings.Count(hour, ",") >= 6 { // which no sentence says
 		return ""
 	}
 	return days + " at " + times
 }
 
-// minutesWords says what comes in every hour.
-func minutesWords(minute string) string {
-	if minute == "0" {
-		return "every hour"
+func daysWords(dates, weekdays string) string {
+	before, words := "", ""
+	switch {
+	case dates == "*" && weekdays == "*":
+		return "every day"
+	case dates == "*" && weekdays == workdays:
+		return "every weekday"
+	case dates == "*" && weekdays == weekend:
+		return "on weekends"
+	case dates == "*":
+		before = "on "
+		words = listed(weekdays, 0, 6, func(n int) string { return strings.ToLower(time.Weekday(n).String()) + "s" })
+	case weekdays == "*":
+		before = "on the "
+		words = listed(dates, 1, 31, func(n int) string { return strconv.Itoa(n) + ordinal(n) })
 	}
-	if n, ok := number(strings.TrimPrefix(minute, "*/"), 2); ok && strings.HasPrefix(minute, "*/") && n > 1 && 60%n == 0 {
-		return fmt.Sprintf("every %d minutes of the clock", n)
-	}
-	if n, ok := number(minute, 2); ok && n < 60 {
-		return fmt.Sprintf("every hour at minute %d", n)
-	}
-	return ""
-}
-
-func timesWords(minute, hours string) string {
-	m, ok := number(minute, 2)
-	if !ok || m > 59 {
+	if words == "" {
 		return ""
 	}
-	var times []string
-	for _, text := range strings.Split(hours, ",") {
-		h, ok := number(text, 2)
-		if !ok || h > 23 || len(times) == timesMost {
-			return ""
-		}
-		times = append(times, fmt.Sprintf("%d:%02d", h, m))
-	}
-	return andList(times)
+	return before + words
 }
 
-func daysWords(dom, dow string) string {
-	switch {
-	case dom == "*" && dow == "*":
-		return "every day"
-	case dom == "*" && dow == workdays:
-		return "every weekday"
-	case dom == "*" && dow == weekend:
-		return "on weekends"
-	case dom == "*":
-		return listed(dow, 6, "on ", func(n int) string { return strings.ToLower(time.Weekday(n).String()) + "s" })
-	case dow == "*":
-		return listed(dom, 31, "on the ", func(n int) string { return strconv.Itoa(n) + ordinal(n) })
-	}
-	return ""
-}
-
-// listed says a list of numbers up to most; empty if it is none.
-func listed(list string, most int, before string, say func(int) string) string {
+// listed says a list of numbers within bounds; empty if it is none.
+func listed(list string, least, most int, say func(int) string) string {
 	var words []string
-	for _, text := range strings.Split(list, ",") {
-		n, ok := number(text, 2)
-		if !ok || n > most || n == 0 && most == 31 {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < least || n > most {
 			return ""
 		}
 		words = append(words, say(n))
 	}
-	return before + andList(words)
+	return strings.Join(words, " and ")
 }
 
 func ordinal(n int) string {
-	switch {
-	case n%10 == 1 && n != 11:
-		return "st"
-	case n%10 == 2 && n != 12:
-		return "nd"
-	case n%10 == 3 && n != 13:
-		return "rd"
+	if end, ok := map[int]string{1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}[n]; ok {
+		return end
 	}
 	return "th"
 }
-
-func andList(words []string) string { return strings.Join(words, " and ") }

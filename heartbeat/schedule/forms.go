@@ -1,19 +1,45 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// A form is one kind of sentence. In its pattern "a|b" is one of two words, "[a]" a word that may be left out, and "{a}" a
-// slot, whose reader slots gives. line makes the schedule line of a sentence that matches.
+// parts are what a word in capitals stands for in the pattern of a form or a hint.
+var parts = strings.NewReplacer(
+	"EVERY", `(?:every|each)`,
+	"AND", `(?:and|&)`,
+	"TIMES", `(?:at )?(?P<times>CLOCK(?: AND(?: at)? CLOCK){0,5})`,
+	"CLOCK", `(?:\d\d?(?:[:.]\d\d)?(?: ?[ap]\.?m\.?)?|noon|midday|midnight)(?: (?:o'clock|oclock|h))?`,
+	"PLURALS", `(?:on (?P<days>(?:NAMEs|weds)MORE)|(?P<weekdays>(?:NAMEs|tues|weds|thurs)MORE))`,
+	"DAYS", `(?P<days>DAYMORE)`,
+	"MORE", `(?:(?: AND| on)* DAY)*(?: AND| on)*`,
+	"DAY", `(?:NAMEs?|sun|mon|tues?|weds?|thu|thurs?|fri|sat)`,
+	"NAME", `(?:sun|mon|tues|wednes|thurs|fri|satur)day`,
+	"DATES", `(?:the )?(?P<dates>DATE(?:(?: AND| the)* DATE)*(?: AND| the)*)(?: of (?:EVERY|the) month)?`,
+	"DATE", `(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|\.)`,
+	"SPAN", `(?:(?P<duration>(?:[\d.]+[hms])+)|(?P<number>NUMBER) (?P<unit>second|sec|minute|min|hour|hr|day|week)s?|(?P<half>half(?: an)? hour))`,
+	"NUMBER", `(?:\d{1,6}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)`,
+)
+
+func pattern(text string) *regexp.Regexp {
+	for more := parts.Replace(text); more != text; more = parts.Replace(text) {
+		text = more
+	}
+	return regexp.MustCompile("^(?:" + text + ")(?P<rest>(?: .*)?)$")
+}
+
+// A form is one kind of sentence. line makes the schedule line of a sentence that matches.
 type form struct {
-	pattern  string
-	weekdays string // of forms that name them without a slot
-	line     func(s *sentence) (string, error)
+	pattern  *regexp.Regexp
+	timed    bool   // times of day come at its end
+	weekdays string // of a form that names them without a list
+	line     func(sentence) (string, error)
 }
 
 // Days of the week as cron writes them.
@@ -23,136 +49,238 @@ const (
 )
 
 // forms are the sentences that ParseSentence reads.
-func forms() []form {
-	return []form{
-		{"daily {times}", "*", cronLine},
-		{"every|each day|morning|evening|night {times}", "*", cronLine},
-		{"every|each weekday|workday {times}", workdays, cronLine},
-		{"every|each weekend {times}", weekend, cronLine},
-		{"weekdays {times}", workdays, cronLine},
-		{"on weekdays|workdays {times}", workdays, cronLine},
-		{"[on] weekends {times}", weekend, cronLine},
-
-		{"hourly", "", interval(time.Hour)},
-		{"every|each minute", "", interval(time.Minute)},
-		{"every|each hour", "", interval(time.Hour)},
-		{"every|each half [an] hour", "", interval(30 * time.Minute)},
-		{"every|each {span}", "", func(s *sentence) (string, error) { return interval(s.span)(s) }},
-
-		{"every|each {weekdays} {times}", "", cronLine},
-		{"every|each week [on] {weekdays} {times}", "", cronLine},
-		{"weekly [on] {weekdays} {times}", "", cronLine},
-		{"[on] {plurals} {times}", "", cronLine},
-		{"every|each month [on] {dates} {times}", "*", cronLine},
-		{"monthly [on] {dates} {times}", "*", cronLine},
-		{"on {dates} {times}", "*", cronLine},
-
-		{"in {span}", "", func(s *sentence) (string, error) { return "at " + s.now.Add(s.span).Format(time.DateTime), nil }},
-		{"today {times}", "", func(s *sentence) (string, error) { return s.once(s.now) }},
-		{"tomorrow {times}", "", func(s *sentence) (string, error) { return s.once(s.now.AddDate(0, 0, 1)) }},
-		{"next {weekday} {times}", "", func(s *sentence) (string, error) { return s.once(s.day) }},
-		{"on {date} {times}", "", func(s *sentence) (string, error) { return s.once(s.day) }},
-	}
+var forms = []form{
+	timed(`daily|EVERY (?:day|morning|evening|night)`, "*", cronLine),
+	timed(`EVERY (?:weekday|workday)|(?:on )?weekdays|on workdays`, workdays, cronLine),
+	timed(`(?:EVERY weekend|(?:on )?weekends)`, weekend, cronLine),
+	timed(`(?:EVERY(?: week(?: on)?)?|weekly(?: on)?) DAYS`, "", cronLine),
+	timed(`PLURALS`, "", cronLine),
+	timed(`(?:(?:EVERY month|monthly)(?: on)?|on) DATES`, "*", cronLine),
+	timed(`today|(?P<tomorrow>tomorrow)|next (?P<next>DAY)|on (?P<date>\d{4}-\d\d-\d\d)`, "", once),
+	{pattern(`hourly|EVERY (?:(?P<one>minute|hour)|SPAN)`), false, "", interval},
+	{pattern(`in SPAN`), false, "", later},
 }
 
-func interval(d time.Duration) func(*sentence) (string, error) {
-	return func(*sentence) (string, error) { return "every " + FormatInterval(d), nil }
+func timed(text, weekdays string, line func(sentence) (string, error)) form {
+	return form{pattern(`(?:` + text + `)(?: TIMES)?`), true, weekdays, line}
+}
+
+// hints say what is missing of a sentence that begins like a schedule and has no form. They name its last group.
+var hints = []struct {
+	pattern *regexp.Regexp
+	text    string
+}{
+	{pattern(`(?:on )?(?P<word>DAY)`), `"on %[1]s" could mean once or always: say "next %[1]s" or "every %[1]s"`},
+	{pattern(`(?P<word>next)`), `say the day, such as "%s friday at 9"`},
+	{pattern(`weekly|EVERY (?P<word>week)`), "say on which day of the %.0sweek"},
+	{pattern(`monthly|EVERY (?P<word>month)`), `say on which day of the %.0smonth, such as "on the 1st"`},
+	{pattern(`(?:EVERY|in) NUMBER (?P<word>\S+?)s?`), "%q is no unit of time"},
+}
+
+// sentence is a sentence that matches a form.
+type sentence struct {
+	form
+	now   time.Time
+	found map[string]string // what the form's groups have, by their names
+}
+
+// readSentence gives the schedule line of the first form that matches. If none does, the error is of the form that left the
+// least of it, or a hint.
+func readSentence(text string, now time.Time) (string, error) {
+	why, least := error(nil), len(text)
+	for _, f := range forms {
+		found := match(f.pattern, text)
+		if found == nil {
+			continue
+		}
+		rest := strings.TrimSpace(found["rest"])
+		if rest == "" && (found["times"] != "" || !f.timed) {
+			return f.line(sentence{f, now, found})
+		}
+		if len(rest) < least {
+			why, least = leftOver(f, found, rest), len(rest)
+		}
+	}
+	if why != nil {
+		return "", why
+	}
+	for _, h := range hints {
+		if found := match(h.pattern, text); found != nil {
+			return "", missing(h.text, found["word"])
+		}
+	}
+	return "", unclear("I do not know when %q is", text)
+}
+
+// match gives the groups of a text; nil if it does not match.
+func match(p *regexp.Regexp, text string) map[string]string {
+	groups := p.FindStringSubmatch(text)
+	if groups == nil {
+		return nil
+	}
+	found := map[string]string{}
+	for i, name := range p.SubexpNames() {
+		found[name] = groups[i]
+	}
+	return found
+}
+
+var wantsTime = regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`)
+
+// leftOver says what is wrong with a sentence that matches a form up to its rest.
+func leftOver(f form, found map[string]string, rest string) error {
+	word := wantsTime.FindStringSubmatch(rest)
+	switch {
+	case f.timed && (rest == "" || rest == "at"):
+		return missing("say at what time")
+	case f.timed && word != nil:
+		return unclear("%q is no time of day", word[1])
+	case found["dates"] != "" && strings.HasPrefix(rest, "of "):
+		return unclear("only days of every month are understood")
+	}
+	return unclear("I do not know what %q means there", rest)
 }
 
 // cronLine makes a cron line of times of day, days of the week and days of the month.
-func cronLine(s *sentence) (string, error) {
-	var hours []string
-	for _, t := range s.times {
-		if t.minute != s.times[0].minute {
+func cronLine(s sentence) (string, error) {
+	times, err := timesOf(s.found["times"])
+	if err != nil {
+		return "", err
+	}
+	var hours []int
+	for _, t := range times {
+		if t.minute != times[0].minute {
 			return "", unclear("times of one schedule share their minute: make two of it")
 		}
-		hours = append(hours, strconv.Itoa(t.hour))
+		hours = append(hours, t.hour)
 	}
-	return fmt.Sprintf("%d %s %s * %s", s.times[0].minute, strings.Join(hours, ","), s.dates, s.weekdays), nil
+	var dates, days []int
+	for _, date := range digits.FindAllString(s.found["dates"], -1) {
+		n, _ := strconv.Atoi(date) // the pattern holds its bounds
+		dates = append(dates, n)
+	}
+	for _, day := range dayName.FindAllString(s.found["days"]+s.found["weekdays"], -1) {
+		days = append(days, weekday(day))
+	}
+	slices.Sort(dates)
+	slices.Sort(days)
+	return fmt.Sprintf("%d %s %s * %s", times[0].minute, cronList(hours), cronList(dates), cmp.Or(s.weekdays, cronList(days))), nil
+}
+
+func cronList(numbers []int) string {
+	if len(numbers) == 0 {
+		return "*"
+	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(slices.Compact(numbers)), " ", ","), "[]")
 }
 
 // once makes the line of a single moment.
-func (s *sentence) once(day time.Time) (string, error) {
-	if len(s.times) != 1 {
+func once(s sentence) (string, error) {
+	times, err := timesOf(s.found["times"])
+	if err != nil {
+		return "", err
+	}
+	if len(times) != 1 {
 		return "", unclear("once is one time of day")
 	}
-	return "at " + day.Format("2006-01-02 ") + s.times[0].String(), nil
-}
-
-// sentence is a sentence and what the slots read of it.
-type sentence struct {
-	words []string // in lower case
-	pos   int      // of the next word
-	now   time.Time
-
-	weekdays string // as cron writes them
-	dates    string // days of the month, as cron writes them
-	times    []timeOfDay
-	span     time.Duration
-	day      time.Time
-}
-
-// read gives the schedule line of the first form that matches. If none does, the error is that of the form that matched the
-// most words.
-func (s sentence) read() (string, error) {
-	most, why := 0, unclear("I do not know when %q is", strings.Join(s.words, " "))
-	for _, f := range forms() {
-		try := s
-		line, err := try.match(f)
-		if err == nil {
-			return line, nil
-		}
-		if try.pos > most {
-			most, why = try.pos, err
+	day := s.now
+	switch next, date := s.found["next"], s.found["date"]; {
+	case s.found["tomorrow"] != "":
+		day = day.AddDate(0, 0, 1)
+	case next != "": // after today
+		day = day.AddDate(0, 0, (weekday(next)-int(day.Weekday())+6)%7+1)
+	case date != "":
+		if day, err = time.Parse(time.DateOnly, date); err != nil {
+			return "", unclear("%q is no date", date)
 		}
 	}
-	return "", why
+	return fmt.Sprintf("at %s %02d:%02d", day.Format(time.DateOnly), times[0].hour, times[0].minute), nil
 }
 
-// match reads a sentence as a form.
-func (s *sentence) match(f form) (string, error) {
-	s.dates, s.weekdays = "*", f.weekdays
-	for part := range strings.FieldsSeq(f.pattern) {
-		if slot, ok := strings.CutPrefix(part, "{"); ok {
-			if err := slots(strings.TrimSuffix(slot, "}"))(s); err != nil {
-				return "", err
-			}
+func interval(s sentence) (string, error) {
+	d, err := spanOf(s.found)
+	return "every " + FormatInterval(d), err
+}
+
+func later(s sentence) (string, error) {
+	d, err := spanOf(s.found)
+	return "at " + s.now.Add(d).Format(time.DateTime), err
+}
+
+var (
+	clock   = regexp.MustCompile(`noon|midday|midnight|(\d\d?)(?:[:.](\d\d))?(?: ?([ap])\.?m\.?)?`)
+	digits  = regexp.MustCompile(`\d+`)
+	dayName = regexp.MustCompile(`sun|mon|tue|wed|thu|fri|sat`)
+)
+
+// weekday is the number of a day of the week, from 0 for sunday.
+func weekday(name string) int { return strings.Index("sunmontuewedthufrisat", name[:3]) / 3 }
+
+type timeOfDay struct{ hour, minute int }
+
+// timesOf reads times of day, each once.
+func timesOf(text string) (times []timeOfDay, err error) {
+	for _, m := range clock.FindAllStringSubmatch(text, -1) {
+		hour, _ := strconv.Atoi(m[1]) // 0 for a word
+		minute, _ := strconv.Atoi("0" + m[2])
+		if minute > 59 || hour > 23 || m[3] != "" && (hour < 1 || hour > 12) {
+			return nil, unclear("%q is no time of day", strings.TrimSpace(m[0]))
+		}
+		if m[3] != "" {
+			hour %= 12
+		}
+		if m[3] == "p" || m[0] == "noon" || m[0] == "midday" {
+			hour += 12
+		}
+		if t := (timeOfDay{hour, minute}); !slices.Contains(times, t) {
+			times = append(times, t)
+		}
+	}
+	return times, nil
+}
+
+// units are the units of time, the longest first.
+var units = []struct {
+	name string
+	of   time.Duration
+}{{"week", 7 * 24 * time.Hour}, {"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}}
+
+// spanOf reads an interval.
+func spanOf(found map[string]string) (time.Duration, error) {
+	if text := found["duration"]; text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, unclear("%q is no interval", text)
+		}
+		return d, nil
+	}
+	if found["half"] != "" {
+		return 30 * time.Minute, nil
+	}
+	n, err := strconv.Atoi(found["number"])
+	if words := strings.Fields("a one two three four five six seven eight nine ten eleven twelve"); err != nil {
+		n = max(slices.Index(words, found["number"]), 1)
+	}
+	name := cmp.Or(found["one"]+found["unit"], "hour") // of "hourly" too
+	for _, unit := range units {
+		if unit.name[0] != name[0] { // also of short names
 			continue
 		}
-		word, optional := strings.CutPrefix(part, "[")
-		if !s.eat(strings.Split(strings.TrimSuffix(word, "]"), "|")...) && !optional {
-			return "", s.unknown()
+		if time.Duration(n) > mostInterval/unit.of {
+			return 0, fmt.Errorf("%d %ss is longer than a year", n, name)
+		}
+		return time.Duration(n) * unit.of, nil
+	}
+	return 0, unclear("%q is no unit of time", name)
+}
+
+// FormatInterval writes an interval without empty units: 2h, not 2h0m0s.
+func FormatInterval(d time.Duration) string {
+	text := d.String()
+	for _, empty := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, empty) {
+			text = text[:len(text)-2]
 		}
 	}
-	if s.pos < len(s.words) {
-		return "", s.unknown()
-	}
-	return f.line(s)
-}
-
-// unknown is the error for the next words.
-func (s *sentence) unknown() error {
-	return unclear("I do not know what %q means there", strings.Join(s.words[s.pos:], " "))
-}
-
-func (s *sentence) peek() string {
-	if s.pos == len(s.words) {
-		return ""
-	}
-	return strings.TrimRight(s.words[s.pos], ",")
-}
-
-func (s *sentence) next() string {
-	w := s.peek()
-	s.pos = min(s.pos+1, len(s.words))
-	return w
-}
-
-// eat passes over the next word if it is one of those.
-func (s *sentence) eat(words ...string) bool {
-	if s.pos == len(s.words) || !slices.Contains(words, s.peek()) {
-		return false
-	}
-	s.pos++
-	return true
+	return text
 }

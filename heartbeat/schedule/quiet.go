@@ -7,12 +7,12 @@ import (
 
 // CheckQuiet refuses quiet hours that are not two different times of day such as "22:00" and "07:00".
 func CheckQuiet(from, to string) error {
-	start, errFrom := clockTime(from)
-	end, errTo := clockTime(to)
+	start, errFrom := time.Parse("15:04", from)
+	end, errTo := time.Parse("15:04", to)
 	switch {
 	case errFrom != nil || errTo != nil:
 		return fmt.Errorf("quiet hours are two times of day such as 22:00 and 07:00, not %q and %q", from, to)
-	case start == end:
+	case start.Equal(end):
 		return fmt.Errorf("quiet hours from %s to %s leave no time to run", from, to)
 	}
 	return nil
@@ -21,36 +21,22 @@ func CheckQuiet(from, to string) error {
 // QuietUntil gives the end of the quiet hours that contain now; false outside of quiet hours. Hours that start later
 // than they end pass midnight. Two empty times are no quiet hours.
 func QuietUntil(from, to string, now time.Time, loc *time.Location) (time.Time, bool) {
-	start, errFrom := clockTime(from)
-	stop, errTo := clockTime(to)
+	start, errFrom := daily(from, loc)
+	stop, errTo := daily(to, loc)
 	if errFrom != nil || errTo != nil {
 		return time.Time{}, false
 	}
-	wall := wallTime(now, loc)
-	day := wall.Truncate(24 * time.Hour)
-	at := wall.Sub(day)
-	inside := start <= at && at < stop
-	end := day.Add(stop)
-	if start > stop {
-		inside = at >= start || at < stop
-		if at >= start {
-			end = end.Add(24 * time.Hour)
-		}
+	if end := stop.Next(now); end.Before(start.Next(now)) {
+		return end, true
 	}
-	if !inside {
-		return time.Time{}, false
-	}
-	if over := instant(end, loc); over.After(now) {
-		return over, true
-	}
-	return time.Time{}, false // this hour comes twice, and the first one was quiet
+	return time.Time{}, false
 }
 
-// clockTime is a time of day since its midnight.
-func clockTime(text string) (time.Duration, error) {
+// daily is the schedule of a time of day.
+func daily(text string, loc *time.Location) (Schedule, error) {
 	t, err := time.Parse("15:04", text)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, nil
+	return parseCron(fmt.Sprintf("%d %d * * *", t.Minute(), t.Hour()), loc)
 }

@@ -99,22 +99,27 @@ type (
 	byHour struct{ spec *cron.SpecSchedule }
 )
 
-func parseCron(line string, loc *time.Location) (Schedule, error) {
+// cutZone parts a cron line from the time zone before it; false if it has none.
+func cutZone(line string) (rest, zone string, ok bool) {
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
-		text, ok := strings.CutPrefix(line, prefix)
-		if !ok {
-			continue
+		if text, ok := strings.CutPrefix(line, prefix); ok {
+			zone, rest, _ := strings.Cut(text, " ")
+			return strings.TrimSpace(rest), zone, true
 		}
-		name, rest, _ := strings.Cut(text, " ")
+	}
+	return line, "", false
+}
+
+func parseCron(line string, loc *time.Location) (Schedule, error) {
+	if rest, name, ok := cutZone(line); ok {
 		zone, err := Zone(name)
 		if err != nil {
 			return nil, err
 		}
-		loc, line = zone, strings.TrimSpace(rest)
-		break
+		loc, line = zone, rest
 	}
 	parser := cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
-	if line == "" || strings.HasPrefix(line, "TZ=") || strings.HasPrefix(line, "CRON_TZ=") {
+	if _, _, again := cutZone(line); again || line == "" {
 		return nil, errors.New("a cron line has five or six fields")
 	}
 	parsed, err := parser.Parse(line)
@@ -161,11 +166,8 @@ func Once(s Schedule) bool {
 
 // Zone finds a time zone by its IANA name. An empty name is an error.
 func Zone(name string) (*time.Location, error) {
-	if name == "" || name == "Local" {
-		return nil, fmt.Errorf("%q is no time zone such as Europe/Paris", name)
-	}
 	loc, err := time.LoadLocation(name)
-	if err != nil {
+	if err != nil || name == "" || name == "Local" {
 		return nil, fmt.Errorf("%q is no time zone such as Europe/Paris", name)
 	}
 	return loc, nil
@@ -173,19 +175,18 @@ func Zone(name string) (*time.Location, error) {
 
 // Check refuses a schedule that has no moment after now, and one whose moments are too close for any agent.
 func Check(s Schedule, now time.Time) error {
-	first := s.Next(now)
-	if first.IsZero() {
+	last := s.Next(now)
+	if last.IsZero() {
 		return ErrNever
 	}
 	for range 8 {
-		second := s.Next(first)
-		if second.IsZero() {
-			return nil
+		next := s.Next(last)
+		if gap := next.Sub(last); !next.IsZero() && gap < leastGap {
+			return fmt.Errorf("it would run again after %s; leave at least %s", gap, leastGap)
 		}
-		if second.Sub(first) < leastGap {
-			return fmt.Errorf("it would run again after %s; leave at least %s", second.Sub(first), leastGap)
+		if last = next; next.IsZero() {
+			break
 		}
-		first = second
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -15,11 +16,8 @@ type Spec struct {
 
 // Split gives the line without a time zone that is a part of it, and the zone.
 func (s Spec) Split() (line, zone string) {
-	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
-		if text, ok := strings.CutPrefix(s.Line, prefix); ok {
-			zone, rest, _ := strings.Cut(text, " ")
-			return strings.TrimSpace(rest), zone
-		}
+	if line, zone, ok := cutZone(s.Line); ok {
+		return line, zone
 	}
 	return s.Line, s.Zone
 }
@@ -60,22 +58,35 @@ func ParseSentence(text string, now time.Time, loc *time.Location) (Spec, error)
 		}
 		zone, loc, words = words[n-1], found, words[:n-1]
 	}
-	if said, ok, err := exact(words, now, loc); ok {
-		said.Zone = zone
-		return said, err
-	}
-	line, err := sentence{words: lower(words), now: wallTime(now, loc)}.read()
-	if err != nil {
-		return Spec{}, err
+	line := strings.Join(words, " ")
+	if first, rest, cut := strings.Cut(line, " "); cut && (strings.EqualFold(first, "every") || strings.EqualFold(first, "at")) {
+		line = strings.ToLower(first) + " " + rest
 	}
 	plan, err := Parse(line, loc, now)
-	if err != nil {
-		return Spec{}, err
+	if err != nil && !cronLike.MatchString(line) {
+		if line, err = readSentence(normalised(words), wallTime(now, loc)); err == nil {
+			plan, err = Parse(line, loc, now)
+		}
 	}
-	if err := Check(plan, now); err != nil {
+	if err == nil {
+		err = Check(plan, now)
+	}
+	if err != nil {
 		return Spec{}, err
 	}
 	return Spec{Line: line, Zone: zone}, nil
+}
+
+// cronLike is a line that its reader means as a cron line.
+var cronLike = regexp.MustCompile(`^(?:@|CRON_TZ=|TZ=|[0-9*/,?-]+(?: [0-9*/,?-]+){4,5}$)`)
+
+// normalised gives words in lower case, without commas after them.
+func normalised(words []string) string {
+	var out []string
+	for _, w := range words {
+		out = append(out, strings.ToLower(strings.TrimRight(w, ",")))
+	}
+	return strings.Join(out, " ")
 }
 
 // ParseRequest splits what a user wrote into when and what: the schedule comes first, and what follows its
@@ -125,58 +136,14 @@ func namesZone(word string) bool {
 }
 
 // wordEnds gives where the first words of a text end.
-func wordEnds(text string, most int) []int {
-	var ends []int
-	inside := false
-	for i, r := range text {
-		space := strings.ContainsRune(" \t\r\n", r)
-		if space && inside {
-			ends = append(ends, i)
-		}
-		inside = !space
+func wordEnds(text string, most int) (ends []int) {
+	end := 0
+	for word := range strings.FieldsSeq(text) {
 		if len(ends) == most {
-			return ends
+			break
 		}
-	}
-	if inside {
-		ends = append(ends, len(text))
+		end += strings.Index(text[end:], word) + len(word)
+		ends = append(ends, end)
 	}
 	return ends
-}
-
-// exact reads what is a schedule already. ok says that it looks like one.
-func exact(words []string, now time.Time, loc *time.Location) (said Spec, ok bool, err error) {
-	if len(words) == 0 {
-		return Spec{}, true, unclear("there is no schedule")
-	}
-	line := strings.Join(words, " ")
-	switch first := words[0]; {
-	case strings.HasPrefix(first, "@"), strings.HasPrefix(first, "CRON_TZ="), strings.HasPrefix(first, "TZ="):
-	case len(words) == 2 && strings.EqualFold(first, "every"):
-		if _, err := time.ParseDuration(words[1]); err != nil {
-			return Spec{}, false, nil
-		}
-		line = "every " + words[1]
-	case len(words) == 3 && strings.EqualFold(first, "at"):
-		if _, err := parseAt(words[1]+" "+words[2], loc); err != nil {
-			return Spec{}, false, nil
-		}
-		line = "at " + words[1] + " " + words[2]
-	case (len(words) == 5 || len(words) == 6) && strings.Trim(first, "0123456789*/,-?") == "":
-	default:
-		return Spec{}, false, nil
-	}
-	plan, err := Parse(line, loc, now)
-	if err != nil {
-		return Spec{}, true, err
-	}
-	return Spec{Line: line}, true, Check(plan, now)
-}
-
-func lower(words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = strings.ToLower(w)
-	}
-	return out
 }

@@ -55,6 +55,9 @@ func TestSentences(t *testing.T) {
 		"on 2026-12-24 at 18:00":                      {Line: "at 2026-12-24 18:00"},
 		"in 20 minutes":                               {Line: "at 2026-11-20 12:20:00"},
 		"in an hour":                                  {Line: "at 2026-11-20 13:00:00"},
+		"in half an hour":                             {Line: "at 2026-11-20 12:30:00"},
+		"on mondays and on fridays at 7 p.m.":         {Line: "0 19 * * 1,5"},
+		"every day at 12pm and 17":                    {Line: "0 12,17 * * *"},
 		"in 3 days":                                   {Line: "at 2026-11-23 12:00:00"},
 		"tomorrow at 9 Asia/Tokyo":                    {Line: "at 2026-11-21 09:00", Zone: "Asia/Tokyo"},
 		"30 8 * * 1-5":                                {Line: "30 8 * * 1-5"},
@@ -127,6 +130,7 @@ func TestARequestIsWhenAndWhat(t *testing.T) {
 		"30 8 * * 1-5 say what is new":                   {"30 8 * * 1-5", "say what is new"},
 		"in 20 minutes remind me of the oven":            {"at 2026-11-20 12:20:00", "remind me of the oven"},
 		"daily at 7 and 19 water the plants":             {"0 7,19 * * *", "water the plants"},
+		"daily at 7 and water the plants":                {"0 7 * * *", "and water the plants"},
 		"tomorrow at 9":                                  {"at 2026-11-21 09:00", ""},
 		"daily at 07:00 Europe/Paris read the Dow Jones": {"0 7 * * *", "read the Dow Jones"},
 	} {
