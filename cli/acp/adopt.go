@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 	"ductor/cli/shared"
 	"ductor/cli/turn"
 )
@@ -93,69 +94,105 @@ func (proc *agentProcess) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool
 func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter) {
 	a := s.adopted
 	s.adopted = nil
-	t := s.newTurn(ctx, req, out)
-	t.from, t.at = a.mark.Output, a.mark.Output
-	t.replaying, t.answered = true, map[string]bool{}
-	for _, id := range a.note.Answered {
-		t.answered[id] = true
-	}
-	out.Past(t.clock)
+	t := s.newTurn(req, out, a, nil)
+	out.Past(func() time.Time { return t.loop.Now(s.process.opts.Now) })
 	s.name(out)
 	s.mu.Lock()
 	s.turn.marked, s.turn.note = a.mark, a.note
 	s.mu.Unlock()
-	switch {
-	case a.fails != nil:
+	if a.fails != nil {
 		out.Pass(cli.CaughtUp{})
 		s.stopListening(phaseBroken)
 		s.process.TurnEnded(ctx, shared.EndOver)
 		out.Finish(cli.Result{Err: a.fails})
 		return
-	case a.send:
-		t.send = func() error { return s.askNow(req) }
 	}
-	t.run()
+	t.finish(ctx, t.loop.Run(ctx))
 }
 
-// askNow sends a prompt that the previous process did not send.
-func (s *session) askNow(req cli.Request) error {
-	blocks, err := s.blocks(req)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	n := s.turn.note
-	s.mu.Unlock()
-	s.ask(req, blocks, n)
-	return nil
-}
-
-// clock is the time of the event at hand: a past one while the output is replayed.
-func (t *liveTurn) clock() time.Time {
-	if t.replaying {
-		if at := t.s.process.Program().When(max(t.at-1, 0)); !at.IsZero() {
-			return at
-		}
-	}
-	return t.s.process.opts.Now()
-}
-
-// caughtUp ends the replay, and asks each question again that has no answer yet.
+// caughtUp asks each question again that has no answer yet, and sends a prompt that the previous process did not send.
 func (t *liveTurn) caughtUp() {
-	if !t.replaying {
-		return
-	}
-	t.replaying = false
-	t.out.Pass(cli.CaughtUp{})
-	open := t.open
-	t.open = nil
-	for _, a := range open {
+	for _, a := range t.open {
 		if a.tool.phase != toolEnded {
 			t.put(a)
 		}
 	}
-	if t.send != nil {
-		t.sendErr = t.send()
-		t.send = nil
+	t.open = nil
+	if !t.resumed.send {
+		return
+	}
+	blocks, err := t.s.blocks(t.req)
+	if err != nil {
+		t.unsent = err
+		return
+	}
+	t.s.send(t.req, blocks, t.resumed.note)
+}
+
+// note is what the next process must know to resume a turn. It travels as Mark.Note.
+type note struct {
+	Session  string   `json:"s"`
+	Model    string   `json:"m,omitempty"`
+	Length   int      `json:"n"`           // bytes of the line with the prompt
+	Answered []string `json:"a,omitempty"` // requests for permission that were answered by a user
+	// Sent says that the prompt is known to have been sent: the mark was written again since.
+	Sent bool `json:"t,omitempty"`
+	// Name is what the agent calls itself, and Totals what the session had used before the turn.
+	Name   string    `json:"w,omitempty"`
+	Totals cli.Usage `json:"u,omitzero"`
+}
+
+func (n note) String() string {
+	raw, err := json.Marshal(n)
+	if err != nil { // strings and numbers can always be encoded
+		return ""
+	}
+	return string(raw)
+}
+
+const markWait = 5 * time.Second
+
+// promptID is the id of the request that is a turn's prompt. It is the same after a restart. A turn without
+// a name gets an id of its session's.
+func (s *session) promptID(turn cli.TurnID) string {
+	if turn == "" {
+		return "turn-of-" + string(s.id)
+	}
+	return "turn-" + string(turn)
+}
+
+// mark records where the turn begins, right before its prompt is written. It runs on the writing goroutine, so
+// that nothing else is written between.
+func (s *session) mark(turn cli.TurnID, n note) error {
+	if turn == "" {
+		return nil
+	}
+	m, err := s.process.Peer().Begin(s.process.Life(), cli.Mark{Turn: turn, Note: n.String()})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.turn.marked, s.turn.note = m, n
+	s.mu.Unlock()
+	return nil
+}
+
+// noteAnswered records that a user's answer was written, so that the next process does not ask again. Without that
+// record, the question is asked once more, and the agent takes no second answer.
+func (s *session) noteAnswered(a *ask) {
+	s.mu.Lock()
+	m := s.turn.marked
+	s.turn.note.Answered = append(s.turn.note.Answered, rpc.Text(a.id))
+	s.turn.note.Sent = true
+	m.Note = s.turn.note.String()
+	s.mu.Unlock()
+	if m.Turn == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.process.Life(), markWait)
+	defer cancel()
+	if err := s.process.Program().Begin(ctx, m); err != nil {
+		s.process.opts.Logger.Warn("record that a question was answered", "agent", string(s.process.opts.Agent),
+			"turn", string(m.Turn), "err", err)
 	}
 }

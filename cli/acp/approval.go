@@ -16,7 +16,6 @@ type ask struct {
 	params askParams
 	raw    json.RawMessage // params, whole
 	tool   *tool           // set by the turn
-	shown  bool            // turn.put passed it on
 }
 
 // key is the ask's name in a turn. It is the same after a restart.
@@ -45,6 +44,12 @@ func (a *ask) answer(allow bool) (askResult, error) {
 		return askResult{}, fmt.Errorf("the agent offers no way to allow this once")
 	}
 	return selected(id), nil
+}
+
+// decided is a decision on its way to the turn.
+type decided struct {
+	ask   *ask
+	allow bool
 }
 
 // event is the question as a user reads it.

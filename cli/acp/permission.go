@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,4 +138,78 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 func (t tool) names(files []string, dir string) bool {
 	about := func(path string) bool { return cli.Touches(files, dir, path) }
 	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.Input)
+}
+
+// Decide answers a request for permission; see cli.Decider. The agent hears no reason: the protocol has no room
+// for one, which event says.
+func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
+	s.mu.Lock()
+	a := s.turn.asks[id]
+	if a == nil || s.phase != phaseRunning {
+		s.mu.Unlock()
+		return cli.ErrNotAsked
+	}
+	result, err := a.answer(d.Allow)
+	if err != nil {
+		s.mu.Unlock()
+		return cli.Failf(cli.Refused, s.process.opts.Agent, "%v", err)
+	}
+	delete(s.turn.asks, id)
+	s.mu.Unlock()
+	written := make(chan error, 1)
+	put(s.inbox, item{decided: &decided{ask: a, allow: d.Allow}}) // before what the agent makes of it
+	err = s.process.Peer().Reply(a.id, result, func(err error) {
+		if err == nil {
+			s.noteAnswered(a)
+		}
+		written <- err
+	})
+	if err != nil {
+		return fmt.Errorf("answer %s: %w", s.process.opts.Agent, err)
+	}
+	select {
+	case err := <-written:
+		if err != nil {
+			return fmt.Errorf("answer %s: %w", s.process.opts.Agent, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// forget takes asks away that no user may answer any more, and says which they were.
+func (s *session) forget(which func(*ask) bool) []*ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var gone []*ask
+	for key, a := range s.turn.asks {
+		if which(a) {
+			gone = append(gone, a)
+			delete(s.turn.asks, key)
+		}
+	}
+	return gone
+}
+
+// await enters an ask that a user is to decide.
+func (s *session) await(a *ask) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn.asks[a.key()] = a
+}
+
+// waiting says whether the agent waits for a user.
+func (s *session) waiting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.turn.asks) > 0
+}
+
+// permitted is the request of the turn that runs, in the permission mode that counts now.
+func (s *session) permitted(req cli.Request) cli.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	req.Permission = cmp.Or(s.turn.permission, req.Permission)
+	return req
 }

@@ -106,19 +106,11 @@ type item struct {
 	unsent error // the prompt was not sent, for this reason
 }
 
-func put(b *turn.Queue[item], i item) { b.Put(i, i.size) }
-
-// wake leaves a token in c unless there is one.
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func put(q *turn.Queue[item], i item) { q.Put(i, i.size) }
 
 // Changed tells every session what happened to the output; see rpc.Handler.
 func (proc *agentProcess) Changed(c turn.Change) {
-	proc.tellAll(item{at: proc.Peer().Handled(), Change: c})
+	proc.tellAll(item{Change: c})
 }
 
 func (proc *agentProcess) tellAll(i item) {

@@ -20,7 +20,6 @@ type reporter struct {
 	key     string // of the message at hand
 	held    string // a chunk that may be an error
 	calls   int    // of the model, as far as the agent tells of them
-	mode    string // the mode the agent switched to without asking; empty if it did not
 	plan    string // the last status of the plan
 	ran     bool   // a tool was
 	denials []cli.Denial
@@ -47,8 +46,6 @@ func (r *reporter) update(u *update) {
 		r.tool(u.toolCall)
 	case updatePlan:
 		r.planned(u)
-	case updateMode:
-		r.mode = u.ModeID
 	}
 }
 

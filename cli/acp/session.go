@@ -221,25 +221,16 @@ func (s *session) register(id cli.AgentSessionID) error {
 func (s *session) deliver(i item) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch s.phase {
-	case phaseLeft, phaseDetached: // the next process reads it
+	if s.phase == phaseLeft || s.phase == phaseDetached { // the next process reads it
 		return true
-	case phaseRunning:
-		put(s.inbox, i)
-		return true
-	case phaseOpening:
-		put(s.inbox, i)
-	default:
-		s.between(i)
 	}
-	return i.ask == nil
-}
-
-// between takes what comes while no turn runs. mu is held.
-func (s *session) between(i item) {
 	if i.update != nil && i.update.Kind == updateMode {
 		s.offers.mode = i.update.ModeID
 	}
+	if s.phase == phaseRunning || s.phase == phaseOpening {
+		put(s.inbox, i)
+	}
+	return i.ask == nil || s.phase == phaseRunning
 }
 
 // Fits says whether the session can take req as it is.

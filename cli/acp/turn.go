@@ -4,72 +4,53 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 	"ductor/cli/turn"
 )
 
-const (
-	// interruptWait is how soon session/cancel must show any effect.
-	interruptWait = 100 * time.Millisecond
-	oddLinesTold  = 3
-)
+// interruptWait is how soon session/cancel must show any effect.
+const interruptWait = 100 * time.Millisecond
 
-// turn is one prompt on its way to its end. It begins as running, may become cut (asked to end), and is over.
+// liveTurn is one prompt on its way to its end.
 type liveTurn struct {
 	s        *session
-	ctx      context.Context
 	req      cli.Request
 	out      *turn.Emitter
 	reporter *reporter
-	timer    *time.Timer
-
-	quiet     time.Time // when something was heard last
-	cutBy     turn.End  // why the turn is to end; empty while it runs
-	cutAt     time.Time
-	reacted   bool
-	reply     *rpc.Message // that ended it
-	sendErr   error        // why the prompt was not sent
-	gone      bool         // the process ended
-	overflow  bool
-	detached  bool
-	silence   time.Duration
-	replaying bool   // the output is from before the restart
-	open      []*ask // asked in what is replayed
-	answered  map[string]bool
-	from, at  int64        // of a turn that was adopted: where it began, and how far it was read
-	send      func() error // sends its prompt, if that was not sent yet; nil once it was
+	loop     *turn.Turn[item]
+	resumed  *adopted     // what is known of a turn that the previous process began; nil for one of our own
+	reply    *rpc.Message // that ended it
+	unsent   error        // why its prompt was not sent
+	open     []*ask       // asked in what is replayed
 }
 
 // Turn runs one prompt; see cli.Session.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := turn.NewEmitter(s.process.opts.Agent, s.process.opts.Now, emit)
+	o := s.process.opts
+	out := turn.NewEmitter(o.Agent, o.Now, emit)
 	if s.adopted != nil {
 		s.resume(ctx, req, out)
 		return
 	}
 	if ctx.Err() != nil {
-		out.Finish(cli.Cut(ctx, s.process.opts.Agent))
+		out.Finish(cli.Cut(ctx, o.Agent))
 		return
 	}
 	blocks, n, err := s.prepare(ctx, req)
+	s.name(out)
 	if err != nil {
-		r := cli.Result{Err: s.process.opts.failure(err)}
-		if ctx.Err() != nil {
-			r = cli.Cut(ctx, s.process.opts.Agent)
-		}
-		s.name(out)
-		out.Finish(r)
+		out.Finish(cli.StartResult(ctx, o.Agent, o.failure(err)))
 		return
 	}
-	s.name(out)
-	t := s.newTurn(ctx, req, out)
 	s.listen()
 	s.process.TurnStarted() // the end of a process that is about to end ends the turn
-	s.ask(req, blocks, n)
-	t.run()
+	t := s.newTurn(req, out, nil, func() { s.send(req, blocks, n) })
+	t.finish(ctx, t.loop.Run(ctx))
 }
 
 // name tells which session this is.
@@ -79,17 +60,30 @@ func (s *session) name(out *turn.Emitter) {
 	out.Session(s.id, cli.ModelID(s.offers.model))
 }
 
-func (s *session) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter) *liveTurn {
+// newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.
+func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, begin func()) *liveTurn {
 	s.workspace.allow(req)
-	return &liveTurn{s: s, ctx: ctx, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.quirks), quiet: time.Now()}
+	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.quirks), resumed: resumed}
+	loop := turn.Loop[item]{
+		Source: turn.Source[item]{
+			In: s.inbox, Gone: s.process.Gone(), Stop: s.process.StopAlone, Limits: turn.LimitsOf(s.process.opts.ProviderOptions),
+			End: func(i item) int64 { return i.at },
+		},
+		Begin: begin, Handle: t.take, Interrupt: t.interrupt, Waiting: s.waiting, Out: out,
+	}
+	loop.Source.Limits.Interrupt = interruptWait
+	if resumed != nil {
+		loop.Source.Resumed = &turn.Resumed{From: resumed.mark.Output, When: s.process.Program().When}
+	}
+	t.loop = turn.New(loop)
+	return t
 }
 
 // listen hands what comes to the turn from now on.
 func (s *session) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.phase = phaseRunning
-	s.inbox = turn.NewQueue[item](0)
+	s.phase, s.inbox = phaseRunning, turn.NewQueue[item](0)
 	s.turn = turnState{asks: map[cli.ApprovalID]*ask{}}
 }
 
@@ -98,10 +92,10 @@ func (s *session) expect(turn cli.TurnID) error {
 	return s.process.Peer().Expect(s.promptID(turn), func(m rpc.Message) { s.deliver(item{at: m.End, reply: &m}) })
 }
 
-// ask sends the prompt.
-func (s *session) ask(req cli.Request, blocks []block, n note) {
+// send sends the prompt.
+func (s *session) send(req cli.Request, blocks []block, n note) {
 	proc, inbox := s.process, s.inbox
-	onSent := func(err error) {
+	sent := func(err error) {
 		if err != nil && !errors.Is(err, rpc.ErrEnded) { // Gone tells of that
 			put(inbox, item{unsent: err})
 		}
@@ -110,137 +104,64 @@ func (s *session) ask(req cli.Request, blocks []block, n note) {
 	if err == nil {
 		err = proc.Peer().Send(rpc.Request{
 			ID: s.promptID(req.Turn), Method: methodPrompt, Params: sessionParams{SessionID: string(s.id), Prompt: blocks},
-			Before: func(size int) error { n.Length = size; return s.mark(req.Turn, n) }, Sent: onSent,
+			Before: func(size int) error { n.Length = size; return s.mark(req.Turn, n) }, Sent: sent,
 		})
 	}
-	onSent(err)
+	sent(err)
 }
 
-// run takes the turn to its end and emits the result.
-func (t *liveTurn) run() {
-	t.timer = time.NewTimer(t.limit())
-	defer t.timer.Stop()
-	cancelled := t.ctx.Done()
-	for !t.over() {
-		select {
-		case <-t.s.inbox.Ready():
-			t.takeAll()
-		case <-t.s.process.Gone():
-			t.takeAll()
-			t.gone = true
-		case <-t.timer.C:
-			t.tick()
-		case <-cancelled:
-			cancelled = nil
-			if errors.Is(context.Cause(t.ctx), cli.ErrDetached) && t.cutBy == "" {
-				t.detached = true
-				break
-			}
-			t.cut(turn.EndCancelled)
-		}
-	}
-	t.finish()
-}
-
-func (t *liveTurn) over() bool {
-	return t.reply != nil || t.gone || t.detached || t.sendErr != nil || t.overflow
-}
-
-func (t *liveTurn) takeAll() {
-	items, full := t.s.inbox.Take()
-	for _, i := range items {
-		if t.over() {
-			t.s.late(i)
-			continue
-		}
-		t.take(i)
-	}
-	t.overflow = t.overflow || full
-}
-
-// late takes what came with the end of the turn, or after it.
-func (s *session) late(i item) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.between(i)
-	if i.ask != nil && s.phase != phaseLeft {
-		s.process.respond(i.ask.id, cancelled())
-	}
-}
-
-func (t *liveTurn) take(i item) {
-	if i.at > 0 && i.at <= t.from && !i.CaughtUp { // of an earlier turn
-		return
-	}
-	t.at = max(t.at, i.at)
-	t.quiet, t.reacted = time.Now(), true
+// take takes one item and says whether it ended the turn.
+func (t *liveTurn) take(i item) (end bool) {
 	switch {
 	case i.update != nil:
 		t.reporter.update(i.update)
 	case i.ask != nil:
 		t.asked(i.ask)
-	case i.reply != nil:
-		t.reply = i.reply
 	case i.decided != nil:
 		t.decided(i.decided)
 	case i.withdrawn != "":
-		t.withdrawn(i.withdrawn)
-	case i.Lost != nil:
-		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: i.Lost.Error()})
-	case i.CaughtUp:
-		t.caughtUp()
-	case i.unsent != nil:
-		t.sendErr = i.unsent
+		for _, a := range t.withdraw(func(a *ask) bool { return rpc.Text(a.id) == i.withdrawn }) {
+			t.s.process.respond(a.id, cancelled())
+		}
+	case i.Any():
+		t.loop.Changed(i.Change)
+		if i.CaughtUp {
+			t.caughtUp()
+		}
 	}
-	t.withdrawEnded()
-}
-
-// permitted is the request of the turn that runs, in the permission mode that counts now.
-func (s *session) permitted(req cli.Request) cli.Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	req.Permission = cmp.Or(s.turn.permission, req.Permission)
-	return req
+	t.reply, t.unsent = cmp.Or(i.reply, t.reply), cmp.Or(i.unsent, t.unsent)
+	t.withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
+	return t.reply != nil || t.unsent != nil
 }
 
 // asked decides on a request for permission, or has a user do it.
 func (t *liveTurn) asked(a *ask) {
 	a.tool = t.reporter.call(a.params.ToolCall)
-	if t.answered[rpc.Text(a.id)] {
+	if t.resumed != nil && slices.Contains(t.resumed.note.Answered, rpc.Text(a.id)) {
 		return
 	}
 	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.opts.Protected)
+	result, err := a.answer(v == verdictAllow)
 	switch {
-	case t.cutBy != "":
+	case t.loop.Cut():
 		t.s.process.respond(a.id, cancelled())
-	case v == verdictAllow:
-		t.allow(a)
 	case v == verdictDeny:
-		result, _ := a.answer(false) // saying no never fails
 		t.s.process.respond(a.id, result)
 		t.reporter.deny(a.tool, why)
-	case t.replaying:
+	case v == verdictAllow && err == nil:
+		t.s.process.respond(a.id, result)
+		t.reporter.start(a.tool)
+	case v == verdictAsk && t.loop.Past():
 		t.open = append(t.open, a)
-	default:
+	default: // of what may only be allowed for good, a user reads why it cannot be allowed
 		t.put(a)
 	}
 }
 
 // put asks a user.
 func (t *liveTurn) put(a *ask) {
-	a.shown = true
 	t.s.await(a)
 	t.out.Pass(a.event(t.req.Dir, t.s.process.quirks.InputOf))
-}
-
-func (t *liveTurn) allow(a *ask) {
-	result, err := a.answer(true)
-	if err != nil {
-		t.put(a) // a user decides on a lasting permission, and reads then why it cannot be given
-		return
-	}
-	t.s.process.respond(a.id, result)
-	t.reporter.start(a.tool)
 }
 
 func (t *liveTurn) decided(d *decided) {
@@ -251,18 +172,68 @@ func (t *liveTurn) decided(d *decided) {
 	t.reporter.deny(d.ask.tool, "denied")
 }
 
-// withdrawn takes back what the agent gave up asking.
-func (t *liveTurn) withdrawn(id string) {
-	gone := t.s.withdraw(func(a *ask) bool { return rpc.Text(a.id) == id })
+// withdraw takes questions back that no user may answer any more.
+func (t *liveTurn) withdraw(which func(*ask) bool) []*ask {
+	gone := t.s.forget(which)
 	for _, a := range gone {
 		t.out.Pass(cli.ApprovalWithdrawn{ID: a.key()})
-		t.s.process.respond(a.id, cancelled())
 	}
+	return gone
 }
 
-// withdrawEnded takes back questions about tools that ended without an answer.
-func (t *liveTurn) withdrawEnded() {
-	for _, a := range t.s.withdraw(func(a *ask) bool { return a.tool != nil && a.tool.phase == toolEnded }) {
-		t.out.Pass(cli.ApprovalWithdrawn{ID: a.key()})
+// interrupt asks the agent to end the turn. One that waits for permission ends it only when that is answered, too.
+func (t *liveTurn) interrupt() error {
+	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
+	for _, a := range append(t.s.forget(func(*ask) bool { return true }), t.open...) {
+		t.s.process.respond(a.id, cancelled())
 	}
+	return err
+}
+
+// finish emits the result, and leaves the session as the turn left it.
+func (t *liveTurn) finish(ctx context.Context, end turn.End) {
+	s := t.s
+	s.process.Peer().Forget(s.promptID(t.req.Turn))
+	// The session of a replaced turn can go on where the agent ended it and no tool runs on: Gemini's model refuses what is said
+	// after a call that has no result.
+	replaced := cli.Replaced(ctx) && t.reply != nil && t.out.OpenTools() == 0
+	after, leaves := phaseBroken, shared.EndOver
+	switch {
+	case end == turn.EndDetached:
+		after, leaves = phaseLeft, shared.EndDetached
+	case t.loop.Cut() && !replaced:
+		// The protocol has no environment for a session, by which what its tools started could be told from what those of others
+		// did. So a process in which a turn was cut short that ran tools does not outlive its turns; their ids resume its sessions
+		// in another.
+		if t.reporter.ran || t.reply == nil {
+			leaves = shared.EndLeftovers
+		}
+	case t.reply != nil && t.resumed == nil: // what is offered in one that was resumed is not known
+		after = phaseIdle
+	}
+	for _, i := range append(t.loop.Rest(), s.stopListening(after)...) {
+		if i.ask != nil && after != phaseLeft { // it came with the end of the turn, or after it
+			s.process.respond(i.ask.id, cancelled())
+		}
+	}
+	if err := t.loop.StopErr(); err != nil {
+		s.process.opts.Logger.Error("an agent did not end", "agent", string(s.process.opts.Agent), "err", err)
+	}
+	r := t.result(end)
+	t.reporter.release()
+	r.Denials = t.reporter.denials
+	t.out.Finish(r)
+	s.process.TurnEnded(ctx, leaves)
+}
+
+// stopListening ends what listen began, and returns the items that no turn took.
+func (s *session) stopListening(to phase) []item {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase == phaseRunning {
+		s.phase = to
+	}
+	s.turn = turnState{}
+	rest, _ := s.inbox.Take()
+	return rest
 }

@@ -1,0 +1,76 @@
+package acp
+
+import (
+	"encoding/json"
+
+	"ductor/cli"
+	"ductor/cli/turn"
+)
+
+// result is how the turn ended: by the agent's own word, unless we cut it short.
+func (t *liveTurn) result(end turn.End) cli.Result {
+	agent, r := t.s.process.opts.Agent, cli.Result{}
+	switch {
+	case t.reply != nil:
+		if r = t.replied(); r.Err == nil || !t.loop.Cut() {
+			return r
+		}
+	case t.unsent != nil && !t.loop.Cut():
+		return cli.Result{Err: &cli.Failure{Kind: cli.Crashed, Agent: agent, Reason: "it did not take the message", Cause: t.unsent}}
+	}
+	cut := t.loop.Outcome(end, agent, t.s.process.Failure)
+	cut.Usage, cut.ByModel = r.Usage, r.ByModel
+	return cut
+}
+
+// replied is the result that the agent's answer to the prompt says.
+func (t *liveTurn) replied() cli.Result {
+	o := t.s.process.opts
+	if t.reply.Error != nil {
+		return cli.Result{Err: o.refusal(t.reply.Error)}
+	}
+	var p prompted
+	if err := json.Unmarshal(t.reply.Result, &p); err != nil || p.StopReason == "" {
+		f := cli.Failf(cli.BadOutput, o.Agent, "the end of the turn cannot be read")
+		f.Detail = cli.Shorten(string(t.reply.Result), 1000)
+		return cli.Result{Err: f}
+	}
+	r := t.s.counted(p)
+	switch p.StopReason {
+	case "end_turn":
+		if text, ok := t.reporter.failed(r.Usage); ok {
+			r.Err = o.meaning(errorCode(text), text)
+		}
+	case "cancelled":
+		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it cancelled the turn, and no user asked for that")
+	case "max_tokens":
+		r.Err = cli.Failf(cli.LimitOfTurn, o.Agent, "the answer became too long")
+	case "max_turn_requests":
+		r.Err = cli.Failf(cli.LimitOfTurn, o.Agent, "it asked its model too many times")
+	case "refusal":
+		r.Err = cli.Failf(cli.Refused, o.Agent, "the model refuses to go on")
+	default:
+		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it stopped: %s", cli.ShortLine(p.StopReason))
+	}
+	return r
+}
+
+// counted is what a turn used, as far as the agent says.
+func (s *session) counted(p prompted) cli.Result {
+	var r cli.Result
+	switch u, q := p.Usage, p.Meta.Quota; {
+	case u != nil:
+		r.Usage = cli.Usage{Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Thought}
+		if s.process.quirks.TotalUsage {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			r.Usage, s.totals = r.Usage.Sub(s.totals), r.Usage
+		}
+	case q != nil:
+		r.Usage, r.ByModel = q.usage(), map[cli.ModelID]cli.Usage{}
+		for _, m := range q.Models {
+			r.ByModel[cli.ModelID(m.Model)] = m.usage()
+		}
+	}
+	return r
+}
