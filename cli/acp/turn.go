@@ -205,7 +205,7 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 		// The protocol has no environment for a session, by which what its tools started could be told from what those of others
 		// did. So a process in which a turn was cut short that ran tools does not outlive its turns; their ids resume its sessions
 		// in another.
-		if t.reporter.ran || t.reply == nil {
+		if t.reporter.ran || t.reply == nil && t.unsent == nil {
 			leaves = shared.EndLeftovers
 		}
 	case t.reply != nil && t.resumed == nil: // what is offered in one that was resumed is not known
