@@ -14,7 +14,6 @@ const (
 	formatLive   format = "live"        // stream-json in and out, many turns
 	formatStream format = "stream-json" // the prompt as text, stream-json out, one turn
 	formatBlocks format = "blocks"      // one user message as JSON (it has images), stream-json out, one turn
-	formatJSON   format = "json"        // the prompt as text, one result object out, one turn
 )
 
 // arguments is the command line for req, without the program. No prompt is ever on it: the system prompts
@@ -60,8 +59,6 @@ func (f format) flags() []string {
 	case formatBlocks:
 		return []string{"--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
 			"--include-partial-messages"}
-	case formatJSON:
-		return []string{"--output-format", "json"}
 	default:
 		return []string{"--output-format", "stream-json", "--verbose", "--include-partial-messages"}
 	}

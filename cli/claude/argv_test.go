@@ -25,7 +25,6 @@ func TestArguments(t *testing.T) {
 		{"live", formatLive, cli.Request{}, live + asking},
 		{"one-shot stream", formatStream, cli.Request{}, stream + asking},
 		{"one-shot with images", formatBlocks, cli.Request{}, blocks + asking},
-		{"one-shot json", formatJSON, cli.Request{}, "-p|--output-format|json" + asking},
 
 		{"the prompt is never in it", formatStream, cli.Request{Prompt: "rm -rf /", Images: []cli.Image{{Path: "/x.png"}}}, stream + asking},
 

@@ -8,18 +8,6 @@ import (
 	"ductor/cli/clitest"
 )
 
-// A plain JSON turn shows nothing before its end.
-func cannotJSON() clitest.Cannot {
-	const unseen = "one result object holds the answer and nothing else"
-	return clitest.Cannot{
-		clitest.Thinking: unseen, clitest.ToolUse: unseen, clitest.FailingTool: unseen,
-		clitest.CrashInText: unseen, clitest.CrashInTool: unseen, clitest.AbortText: unseen, clitest.ReplaceText: unseen,
-		clitest.AbortTool: unseen, clitest.AbortDeaf: unseen, clitest.Deadline: unseen, clitest.CloseWithTools: unseen,
-		clitest.LongLine: "there are no lines", clitest.AdoptText: unseen, clitest.AdoptTool: unseen, clitest.AdoptEnded: unseen,
-		clitest.DetachThenAbort: unseen,
-	}
-}
-
 // over is the provider over another launcher, as after a new start of ductor.
 func over(p cli.Provider, l cli.Launcher) cli.Provider {
 	o := p.(*Provider).opts
@@ -28,34 +16,16 @@ func over(p cli.Provider, l cli.Launcher) cli.Provider {
 }
 
 func TestConformance(t *testing.T) {
-	for _, v := range []struct {
-		name   string
-		mode   cli.Mode
-		change func(*Options)
-		cannot clitest.Cannot
-	}{
-		{"live", cli.Live, nil, nil},
-		{"one-shot", cli.OneShot, nil, nil},
-		{"one-shot json", cli.OneShot, plainJSON, cannotJSON()},
-	} {
-		t.Run(v.name, func(t *testing.T) {
-			clitest.Conformance(t, clitest.Harness{
-				Mode: v.mode,
-				New: func(t *testing.T) (cli.Provider, cli.Request) {
-					p, dir := scripted(t, func(o *Options) {
-						o.Grace = 500 * time.Millisecond // what an agent that ignores SIGTERM costs here
-						if v.change != nil {
-							v.change(o)
-						}
-					})
-					return p, cli.Request{Dir: dir, Permission: cli.Bypass}
-				},
-				Over:   over,
-				Script: clitest.Script{ErrorKind: cli.Refused},
-				Cannot: v.cannot,
+	clitest.EachMode(t, clitest.Harness{
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			p, dir := scripted(t, func(o *Options) {
+				o.Grace = 500 * time.Millisecond // what an agent that ignores SIGTERM costs here
 			})
-		})
-	}
+			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
+		},
+		Over:   over,
+		Script: clitest.Script{ErrorKind: cli.Refused},
+	}, map[cli.Mode]clitest.Cannot{cli.Live: nil, cli.OneShot: nil})
 }
 
 // What the real CLI shows of the suite; the rest costs a second of processor a case.

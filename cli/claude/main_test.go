@@ -21,8 +21,6 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	return New(o), t.TempDir()
 }
 
-func plainJSON(o *Options) { o.PlainJSON = true }
-
 // contextWithAbort is a context that the end of the test cancels at the latest.
 func contextWithAbort(t *testing.T) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(t.Context())

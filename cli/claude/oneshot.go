@@ -2,7 +2,6 @@ package claude
 
 import (
 	"context"
-	"maps"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -35,7 +34,7 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	if req.Resume == "" {
 		req.Resume = s.Info().AgentSessionID
 	}
-	f := s.format(req)
+	f := formatOf(req)
 	input, err := oneShotInput(f, req)
 	if err != nil {
 		em.Finish(cli.Result{Err: cli.Failf(cli.Refused, agent, "%v", err)})
@@ -56,12 +55,9 @@ func (s *oneShot) run(ctx context.Context, stream *turn.Stream, p *parser, left 
 	s.end(ctx, stream, p, end)
 }
 
-func (s *oneShot) format(req cli.Request) format {
-	switch {
-	case len(req.Images) > 0:
+func formatOf(req cli.Request) format {
+	if len(req.Images) > 0 {
 		return formatBlocks
-	case s.provider.opts.PlainJSON:
-		return formatJSON
 	}
 	return formatStream
 }
@@ -79,7 +75,7 @@ func (s *oneShot) loop(ctx context.Context, stream *turn.Stream, p *parser, left
 		Begin: func() {
 			sendErr = stream.SendOnly(input, left) // Claude waits for the end of its input before it begins
 		},
-		Handle:    func(raw []byte) bool { return parseJSON(p, raw) },
+		Handle:    func(raw []byte) bool { _, over := p.line(raw); return over },
 		Interrupt: stream.Process().Interrupt,
 		Out:       p.em,
 	})
@@ -90,24 +86,7 @@ func (s *oneShot) loop(ctx context.Context, stream *turn.Stream, p *parser, left
 	return end
 }
 
-// silentRetries is how often Claude asks its API again where its output does not show it: for seconds, not
-// the minutes of its default.
-const silentRetries = "3"
-
-func (s *oneShot) fewerRetries(req cli.Request) map[string]string {
-	const retries = "CLAUDE_CODE_MAX_RETRIES"
-	if cli.Variable(s.provider.environment(req), retries) != "" {
-		return req.Env // said by whoever runs ductor
-	}
-	env := map[string]string{retries: silentRetries}
-	maps.Copy(env, req.Env)
-	return env
-}
-
 func (s *oneShot) start(ctx context.Context, f format, req cli.Request) (*turn.Stream, error) {
-	if f == formatJSON {
-		req.Env = s.fewerRetries(req)
-	}
 	proc, err := s.provider.launch(ctx, f, cli.OneShot, req)
 	if err != nil {
 		return nil, err

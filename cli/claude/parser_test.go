@@ -2,7 +2,6 @@ package claude
 
 import (
 	"bytes"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,22 +14,16 @@ var update = clitest.UpdateFlag()
 
 // Every folder of testdata is a recording of the real CLI and what its turns look like to a person.
 func TestParserRecordings(t *testing.T) {
-	clitest.Recordings(t, update, "testdata/*/in.*json", func(_ *testing.T, file string, raw []byte) string {
-		return transcript(raw, filepath.Ext(file) == ".json")
+	clitest.Recordings(t, update, "testdata/*/in.ndjson", func(_ *testing.T, _ string, raw []byte) string {
+		return transcript(raw)
 	})
 }
 
 // transcript runs a recording through one parser per turn and writes down what comes out.
-func transcript(raw []byte, whole bool) string {
+func transcript(raw []byte) string {
 	rec := &recorder{}
 	mem := newMemory()
 	p := rec.newTurn(mem)
-	if whole {
-		if parseJSON(p, raw) {
-			p.em.Finish(p.outcome)
-		}
-		return rec.done(p)
-	}
 	for _, l := range bytes.Split(bytes.TrimSpace(raw), []byte("\n")) {
 		reply, end := p.line(l)
 		if reply != nil {

@@ -227,7 +227,7 @@ func TestRealSystemPromptsReachTheModel(t *testing.T) {
 		defer cancel()
 		var last cli.Event
 		s.Turn(ctx, req, func(ev cli.Event) {
-			if _, ok := ev.(cli.SessionStarted); ok && !p.opts.PlainJSON {
+			if _, ok := ev.(cli.SessionStarted); ok {
 				inspect(t, s)
 			}
 			last = ev

@@ -20,8 +20,6 @@ type Options struct {
 	// PromptDir is where the files with system prompts are put while a process runs: a directory that is
 	// the same to us and to the agent. os.TempDir when empty.
 	PromptDir string
-	// PlainJSON makes one-shot turns use `--output-format json`: one result and no stream.
-	PlainJSON bool
 	// Background gets the result of a turn that Claude began between ours, as it does when a
 	// background task is done. It is called from a goroutine of the session and must not block for long.
 	Background func(cli.Conversation, cli.Result)

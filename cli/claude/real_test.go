@@ -26,14 +26,10 @@ func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *model
 
 // realVariants runs f over every way a turn can be run.
 func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server)) {
-	for _, v := range []struct {
-		name   string
-		mode   cli.Mode
-		change func(*Options)
-	}{{"live", cli.Live, nil}, {"one-shot", cli.OneShot, nil}, {"one-shot json", cli.OneShot, plainJSON}} {
-		t.Run(v.name, func(t *testing.T) {
-			p, c, api := real(t, v.change)
-			f(t, p, v.mode, c, api)
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		t.Run(string(mode), func(t *testing.T) {
+			p, c, api := real(t, nil)
+			f(t, p, mode, c, api)
 		})
 	}
 }
@@ -42,9 +38,6 @@ func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode,
 func TestRealPromptsReachTheModelAsText(t *testing.T) {
 	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
 		prompts := []string{"/compact is a word [[text ok]]", "-p --model " + strings.Repeat("long ", 48<<10) + "[[text ok]]"}
-		if p.opts.PlainJSON {
-			prompts = prompts[:1]
-		}
 		req := cli.Request{Dir: c.Work, NewSessionID: "11111111-2222-4333-8444-555555555555"}
 		s := clitest.Open(t, p, mode, req)
 		for _, prompt := range prompts {

@@ -1,8 +1,6 @@
 package claude
 
 import (
-	"bytes"
-	"encoding/json"
 	"strings"
 
 	"ductor/cli"
@@ -111,19 +109,4 @@ func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 		sum = cli.Usage{Input: own.Input, Output: own.Output, CacheRead: own.CacheRead, CacheWrite: own.CacheWrite}
 	}
 	return sum
-}
-
-// parseJSON reads the output of `--output-format json`: one result object, or with --verbose an array of
-// every line of the turn. It returns false if there is no result in it.
-func parseJSON(p *parser, out []byte) bool {
-	lines := []json.RawMessage{out}
-	if bytes.HasPrefix(bytes.TrimLeft(out, " \t\r\n"), []byte("[")) && json.Unmarshal(out, &lines) != nil {
-		lines = []json.RawMessage{out}
-	}
-	for _, raw := range lines {
-		if _, end := p.line(raw); end {
-			return true
-		}
-	}
-	return false
 }

@@ -15,15 +15,11 @@ import (
 
 // variants are the ways a turn can be run; each must do the same.
 func variants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode, dir string)) {
-	for _, v := range []struct {
-		name   string
-		mode   cli.Mode
-		change func(*Options)
-	}{{"live", cli.Live, nil}, {"one-shot", cli.OneShot, nil}, {"one-shot json", cli.OneShot, plainJSON}} {
-		t.Run(v.name, func(t *testing.T) {
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			p, dir := scripted(t, v.change)
-			f(t, p, v.mode, dir)
+			p, dir := scripted(t, nil)
+			f(t, p, mode, dir)
 		})
 	}
 }
@@ -203,9 +199,6 @@ func TestAPIFailures(t *testing.T) {
 			"[[error 529 delay=1ms]]": cli.Overloaded,
 		} {
 			req := cli.Request{Dir: dir, Prompt: prompt}
-			if p.opts.PlainJSON { // else it retries for three minutes, and nothing is seen of it
-				req.Env = map[string]string{"CLAUDE_CODE_MAX_RETRIES": "0"}
-			}
 			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			if r.Err == nil || r.Err.Kind != want || r.Text != "" {
 				t.Errorf("%s: got %+v and %q, want %s", prompt, r.Err, r.Text, want)
@@ -236,10 +229,6 @@ func TestAbort(t *testing.T) {
 		s := clitest.Open(t, p, mode, req)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
-		if p.opts.PlainJSON {
-			// Nothing is seen before the end, so the process is all there is to wait for.
-			time.AfterFunc(300*time.Millisecond, func() { cancel(cli.ErrAborted) })
-		}
 		var last cli.Event
 		s.Turn(ctx, req, func(ev cli.Event) {
 			if _, ok := ev.(cli.ToolStarted); ok {
@@ -251,7 +240,7 @@ func TestAbort(t *testing.T) {
 		if !r.Aborted || r.Err != nil {
 			t.Errorf("got %+v", r)
 		}
-		if r.Text != "half" && !p.opts.PlainJSON {
+		if r.Text != "half" {
 			t.Errorf("what was said is gone: %q", r.Text)
 		}
 	})

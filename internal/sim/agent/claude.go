@@ -27,7 +27,7 @@ type claude struct {
 	model    string
 	past     []entry
 	total    modelTotals
-	held     []byte     // JSON output: the events so far
+	held     []byte     // text output: the last event, which is the result
 	settings sync.Mutex // guards model and args.mode, which the client may change in mid turn
 	answers  *answers
 	queue    *queue
@@ -205,30 +205,18 @@ func signalCode(s os.Signal) int {
 	return 143
 }
 
-// emit prints an event, or keeps it for the end where the output is JSON.
+// emit prints an event, or keeps it for the end where the output is text.
 func (c *claude) emit(event []byte) {
-	switch {
-	case c.args.output == "stream-json":
+	if c.args.output == "stream-json" {
 		c.out.line(event)
-	case c.args.output == "json" && c.args.verbose:
-		if c.held != nil {
-			c.held = append(c.held, ',')
-		}
-		c.held = append(c.held, event...)
-	default:
-		c.held = event // only the last, which is the result
+		return
 	}
+	c.held = event // only the last, which is the result
 }
 
 // flush prints what emit kept.
 func (c *claude) flush() {
-	switch {
-	case c.held == nil:
-	case c.args.output == "json" && c.args.verbose:
-		c.out.line([]byte("[" + string(c.held) + "]"))
-	case c.args.output == "json":
-		c.out.line(c.held)
-	default:
+	if c.held != nil {
 		c.out.line([]byte(resultText(c.held)))
 	}
 	c.held = nil

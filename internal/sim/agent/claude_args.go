@@ -130,7 +130,7 @@ func (a *claudeArgs) set(name string, values []string) (err error) {
 	case "--input-format":
 		a.input, err = oneOf(name, v, "text", "stream-json")
 	case "--output-format":
-		a.output, err = oneOf(name, v, "text", "json", "stream-json")
+		a.output, err = oneOf(name, v, "text", "stream-json")
 	case "--session-id":
 		a.sessionID = v
 	case "--resume", "-r":
