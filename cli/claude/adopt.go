@@ -8,45 +8,6 @@ import (
 	"ductor/cli/turn"
 )
 
-// leftTurn is a turn that the previous process of ductor left.
-type leftTurn struct {
-	run      *liveRun
-	mark     cli.Mark
-	note     note
-	inputEnd int64 // bytes that reached the process
-}
-
-// unsent says whether the message that was noted last before ductor went was not sent.
-func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
-
-// sent says whether more was sent than the changes that come before the prompt.
-func (l *leftTurn) sent(changes []change) bool {
-	before := l.mark.Input
-	for _, c := range changes {
-		before += int64(len(c.line))
-	}
-	return l.inputEnd > before
-}
-
-// atOnce is how long a line may be to be written whole or not at all.
-const atOnce = 1 << 20
-
-// cutOff is what is missing of a prompt that was written in part; nil if it was written whole or not at all. A
-// prompt that was written whole may be sent again: Claude knows it by its id.
-func (l *leftTurn) cutOff(changes []change, prompt []byte) []byte {
-	if l == nil || len(prompt) <= atOnce {
-		return nil
-	}
-	written := l.inputEnd - l.mark.Input
-	for _, c := range changes {
-		written -= int64(len(c.line))
-	}
-	if written <= 0 || written >= int64(len(prompt)) {
-		return nil
-	}
-	return prompt[written:]
-}
-
 // Adopt makes a session of a process that the previous process of ductor left; see cli.Provider.
 //
 // A prompt goes with an id made from its turn, and Claude drops a message that it had before. So a turn whose
@@ -70,7 +31,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 		return nil, err
 	}
 	n := readNote(mark.Note)
-	s.turnSettings, s.dirty = n.Before, true
+	s.turnSettings, s.phase = n.Before, cutShort
 	s.run = s.listen(proc, n.memory(), req.Dir, turn.StreamOptions{
 		Past: &turn.Past{From: mark.Output, Until: left.OutputEnd}, Held: true,
 	})
@@ -101,7 +62,7 @@ func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Requ
 		return nil, err
 	}
 	n := readNote(mark.Note)
-	s.turnSettings, s.turns = n.During, len(left.Marks)
+	s.turnSettings, s.phase = n.During, ready
 	reached := make(chan struct{})
 	s.run = s.listen(proc, n.memory(), req.Dir, turn.StreamOptions{
 		Past: &turn.Past{From: mark.Output, Until: left.OutputEnd, Reached: func() { close(reached) }},

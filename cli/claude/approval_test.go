@@ -21,7 +21,7 @@ func TestWhatARequestLeavesOut(t *testing.T) {
 		{"mcp__a__restart", `{}`, ""},
 	} {
 		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
-		ev := p.approval(request{id: "a", input: json.RawMessage(c.input)}, &controlRequest{Tool: c.tool, Input: json.RawMessage(c.input)})
+		ev := p.approval("a", &controlRequest{Tool: c.tool}, json.RawMessage(c.input))
 		if ev.Missing != c.missing || ev.Allowable() != (c.missing == "") {
 			t.Errorf("%s %s: %q is missing, allowable: %v", c.tool, c.input, ev.Missing, ev.Allowable())
 		}
@@ -35,7 +35,7 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		input := clitest.Inputs("command", "description", "file_path", "FILE_PATH", "old_string", "new_string", "edits", "content", "plan",
 			"allowedPrompts", "dangerouslyDisableSandbox", "cwd", "url", "notebook_path", "new_source").Draw(rt, "input")
 		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
-		ev := p.approval(request{id: "a", input: input}, &controlRequest{Tool: tool, Input: input})
+		ev := p.approval("a", &controlRequest{Tool: tool, Input: input}, input)
 		if left := clitest.Unshown(input, clitest.Shown(ev), nil); len(left) > 0 {
 			rt.Fatalf("%s %s does not tell %q: %+v", tool, input, left, ev)
 		}

@@ -49,7 +49,7 @@ func newHeardTurn(t clitest.Test, mem *memory) *heardTurn {
 
 func (k *heardTurn) finish() {
 	r := k.p.outcome
-	if !k.p.ended {
+	if !k.p.phase.over() {
 		r.Err = cli.Failf(cli.Crashed, agent, "nothing more is said")
 	}
 	k.p.em.Finish(r)

@@ -30,25 +30,20 @@ const (
 
 // atHome is env for a session with a home of its own: what leads to the owner's settings is gone, and only the log-in
 // is kept where the owner's is.
-func (p *Provider) atHome(req cli.Request, env []string) []string {
-	if req.Home == "" {
+func atHome(home, owner string, env []string) []string {
+	if home == "" {
 		return env
 	}
-	login := p.loginDir(env)
-	env = cli.AtHome(env, req.Home, "CLAUDE_CONFIG_DIR", loginDirVar, "CLAUDE_CODE_PLUGIN_*")
+	login := ""
+	if owner != "" {
+		login = configDir(env, owner)
+	}
+	env = cli.AtHome(env, home, "CLAUDE_CONFIG_DIR", loginDirVar, "CLAUDE_CODE_PLUGIN_*")
 	if login != "" {
 		env = append(env, loginDirVar+"="+login)
 		slices.Sort(env)
 	}
 	return env
-}
-
-// loginDir is where the owner's log-in is kept; empty where sessions cannot share it.
-func (p *Provider) loginDir(env []string) string {
-	if p.opts.OwnerHome == "" {
-		return ""
-	}
-	return configDir(env, p.opts.OwnerHome)
 }
 
 // configDir is where Claude keeps what it knows.
@@ -59,24 +54,9 @@ func configDir(env []string, home string) string {
 	return filepath.Join(home, ".claude")
 }
 
-// sources are the arguments that keep the owner's skills, commands and agents from a session with a home of its own,
-// in a directory from which Claude would find them. They keep away what the directory itself has of that kind, too.
-func (p *Provider) sources(req cli.Request) []string {
-	if req.Home == "" || p.opts.OwnerHome == "" || !reaches(req.Dir, p.opts.OwnerHome) {
-		return nil
-	}
-	return []string{"--setting-sources=user"}
-}
-
-// arguments is the command line for req, with what its home needs.
-func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
-	args, err := arguments(f, req, files)
-	return append(args, p.sources(req)...), err
-}
-
 // reaches says whether Claude, looking from dir upwards, gets to something of the owner's.
 func reaches(dir, owner string) bool {
-	dir, owner = realPath(dir), realPath(owner)
+	dir, owner = cli.RealPath(dir), cli.RealPath(owner)
 	if dir == owner {
 		return true
 	}
@@ -96,13 +76,6 @@ func reaches(dir, owner string) bool {
 		}
 	}
 	return false
-}
-
-func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return filepath.Clean(path)
 }
 
 // HomeSeeds are what Claude finds in a session's own home: the owner's log-in, and settings that begin without asking
@@ -140,7 +113,7 @@ func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
 		settings["env"] = raw
 	}
 	var excluded []string
-	for _, base := range []string{owner, realPath(owner)} {
+	for _, base := range []string{owner, cli.RealPath(owner)} {
 		excluded = append(excluded, filepath.Join(base, "CLAUDE.md"), filepath.Join(base, "CLAUDE.local.md"), filepath.Join(base, ".claude")+"/**")
 	}
 	excluded = append(excluded, dir+"/**")

@@ -32,12 +32,19 @@ type live struct {
 	turn         *liveTurn // that runs; nil for none
 	id           cli.AgentSessionID
 	turnSettings turnSettings // how the process works now
-	turns        int
-	closed       bool
-	// dirty is set while a turn runs and after one that ductor cut short: a process that is closed then
-	// is not waited for.
-	dirty bool
+	phase        sessionPhase
 }
+
+// sessionPhase is what a live session is about.
+type sessionPhase int
+
+const (
+	unused   sessionPhase = iota // no turn ran in it
+	ready                        // between two turns
+	running                      // a turn runs
+	cutShort                     // the last turn was cut short: a process that is closed then is not waited for
+	shut                         // closed, or detached from
+)
 
 // liveRun is one process of a live session.
 type liveRun struct {
@@ -67,7 +74,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	}
 	run := s.listen(proc, newMemory(), req.Dir, turn.StreamOptions{})
 	s.mu.Lock()
-	closed := s.closed
+	closed := s.phase == shut
 	if !closed {
 		s.run, s.turnSettings = run, turnSettingsOf(formatLive, req)
 	}
@@ -107,12 +114,22 @@ func (s *live) named(id cli.AgentSessionID) {
 	s.id = id
 }
 
+// send sends a line, if there is one. That the process is gone is shown by the end of its output.
+func (s *live) send(run *liveRun, line []byte) {
+	if len(line) == 0 {
+		return
+	}
+	if err := run.stream.Send(line); err != nil {
+		s.provider.opts.Logger.Warn("claude did not take its input", "err", err)
+	}
+}
+
 // ready is the process for this turn: the one that is there, or another that goes on where it ended.
 func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	s.mu.Lock()
 	run, id := s.run, s.id
 	s.mu.Unlock()
-	if run != nil && run.alive() {
+	if run != nil && run.stream.Alive() {
 		return run, nil
 	}
 	if run != nil {
@@ -134,17 +151,6 @@ func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	return s.run, nil
 }
 
-func (r *liveRun) alive() bool {
-	select {
-	case <-r.stream.Process().Done():
-		return false
-	case <-r.stream.Ended():
-		return false
-	default:
-		return true
-	}
-}
-
 // Fits says whether the process, and the session in it, are those req needs: another model, permission mode
 // or effort is told to Claude at the beginning of the turn where the protocol can say it. A budget binds a
 // process to one turn, because Claude counts it from the start of the process.
@@ -152,10 +158,10 @@ func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(formatLive, req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !s.setting.fits(s.turnSettings, want) {
+	if s.phase == shut || !s.setting.fits(s.turnSettings, want) {
 		return false
 	}
-	if s.turns == 0 {
+	if s.phase == unused {
 		return want.Begin == s.setting.Begin
 	}
 	return want.Budget == 0 && req.Resume == s.id
@@ -164,10 +170,10 @@ func (s *live) Fits(req cli.Request) bool {
 // Info says what is running.
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
-	run, closed := s.run, s.closed
+	run, closed := s.run, s.phase == shut
 	info := cli.SessionInfo{Agent: agent, Mode: cli.Live, AgentSessionID: s.id}
 	s.mu.Unlock()
-	if run != nil && !closed && run.alive() {
+	if run != nil && !closed && run.stream.Alive() {
 		info.PID, info.Alive, info.Background = run.stream.Process().PID(), true, run.works()
 	}
 	return info
@@ -176,11 +182,11 @@ func (s *live) Info() cli.SessionInfo {
 // Close ends the process and all it started. Close gives an idle one time to end first, which it does at
 // once when its input ends.
 func (s *live) Close(ctx context.Context) error {
-	run, dirty := s.close()
+	run, was := s.shut()
 	if run == nil {
 		return nil
 	}
-	if !dirty {
+	if was == unused || was == ready {
 		run.leave(ctx)
 	}
 	if err := run.stream.Close(ctx); err != nil {
@@ -189,11 +195,12 @@ func (s *live) Close(ctx context.Context) error {
 	return nil
 }
 
-func (s *live) close() (run *liveRun, dirty bool) {
+// shut lets no further turn begin, and says what the session was about.
+func (s *live) shut() (run *liveRun, was sessionPhase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
-	return s.run, s.dirty
+	was, s.phase = s.phase, shut
+	return s.run, was
 }
 
 func (r *liveRun) leave(ctx context.Context) {
@@ -209,15 +216,11 @@ func (r *liveRun) leave(ctx context.Context) {
 
 // Detach detaches from the process. Between two turns it records first that what the process said was dealt with.
 func (s *live) Detach() {
-	s.mu.Lock()
-	idle := !s.closed && s.turns > 0 && !s.dirty
-	s.closed = true
-	run := s.run
-	s.mu.Unlock()
+	run, was := s.shut()
 	if run == nil {
 		return
 	}
-	if idle {
+	if was == ready {
 		s.markBackground(run)
 	}
 	run.stream.Detach()
@@ -229,7 +232,7 @@ func (r *liveRun) works() bool { return len(r.mem.tasks.list()) > 0 || r.idle.bu
 // markBackground records of a process between two turns that what it said was dealt with, and that it works in the
 // background; nothing if it does not.
 func (s *live) markBackground(run *liveRun) {
-	if !run.alive() || !run.works() || run.idle.busy() {
+	if !run.stream.Alive() || !run.works() || run.idle.busy() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), markWait)
@@ -254,4 +257,74 @@ func (s *live) background() func(cli.Result) {
 		return nil
 	}
 	return func(r cli.Result) { s.provider.opts.Background(s.conversation, r) }
+}
+
+// idler takes what a live process says between turns: a turn that Claude begins when a
+// background task is done, or the end of a process that could not resume its session.
+type idler struct {
+	session *live
+	run     *liveRun
+	dir     string
+
+	mu      sync.Mutex
+	decoder decoder
+	parser  *parser // of the turn that Claude began; nil when none runs
+	failed  *cli.Failure
+}
+
+// line takes one line. It is called between turns, and within one only as long as busy says so.
+func (i *idler) line(raw []byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	l, err := i.decoder.decode(raw)
+	if err != nil {
+		return
+	}
+	if i.parser == nil && !begins(l) {
+		i.betweenTurns(l)
+		return
+	}
+	if i.parser == nil {
+		em := turn.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
+		i.parser = newParser(em, i.run.mem, i.dir)
+		i.parser.phase = taken // no other turn waits for this one
+	}
+	reply, over := i.parser.take(l)
+	i.session.send(i.run, reply)
+	if over {
+		i.finish()
+	}
+}
+
+// betweenTurns takes a line outside of any turn. A result there is the answer to a start that failed.
+func (i *idler) betweenTurns(l *line) {
+	i.run.mem.tasks.line(l)
+	if l.Type == "result" && l.IsError {
+		i.failed = resultFailure(l.resultFields, l.Subtype, trouble{})
+	}
+}
+
+func (i *idler) finish() {
+	p := i.parser
+	i.parser = nil
+	r := p.outcome
+	r.Text = p.em.Answer()
+	p.em.Finish(p.outcome)
+	if hand := i.session.background(); hand != nil {
+		hand(r)
+	}
+}
+
+// busy says whether a turn of Claude's own runs.
+func (i *idler) busy() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.parser != nil
+}
+
+// failure is why the process could not begin; nil if nothing is known.
+func (i *idler) failure() *cli.Failure {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.failed
 }

@@ -1,120 +1,149 @@
 package claude
 
 import (
+	"encoding/json"
+	"fmt"
+	"time"
+
 	"ductor/cli"
 	"ductor/cli/turn"
 )
 
+// phase is how far a turn has come, by what Claude prints.
+type phase int
+
 const (
-	agent        cli.Agent   = "claude"
-	defaultModel cli.ModelID = "default" // Claude's name for "no choice made"
+	awaited     phase = iota // nothing of the turn has come
+	begun                    // a turn is on its way, and Claude has not said whether it is ours
+	taken                    // Claude took our prompt up
+	finished                 // Claude gave the turn's result
+	interrupted              // the same, of a turn that was cut short
+	abandoned                // the turn is over for us, but not for Claude: the process has to end
 )
 
-// parser turns the lines of one turn into events. It does no I/O: what has to be written back comes out
-// of line. After line said that the turn ended, outcome holds the result to finish the emitter with.
+func (p phase) over() bool { return p >= finished }
+
+// parser turns the lines of one turn into events. It does no I/O: line returns what has to be written back. Once line says
+// that the turn is over, outcome holds the result to finish the emitter with.
 type parser struct {
+	listener
+	flow
 	em  *turn.Emitter
 	mem *memory
-	dir string
-	// echo is the id of our message, which Claude repeats when it took the message up, though not before the
-	// first whole piece of its answer; empty where it does not. Until then a turn may still be one that Claude began.
-	echo    string
-	taken   bool
-	onTaken func() // is called when it did; nil does nothing
-	// foreign says that a turn is on its way which is not known to be ours, onForeign that it ended and was not.
-	foreign   bool
-	onForeign func()
-	// background gets the result of a turn that Claude began. When nil it stays part of this turn.
-	background func(cli.Result)
-	// asks are what Claude asks people; nil in a turn that is not attended. past says that what is asked now may have
-	// been answered since.
-	asks *asks
-	past bool
-	// steers are the messages sent in mid-turn; nil where none can be.
-	steers *steers
-	// replied gets Claude's answers to requests of ours; nil drops them. end ends the turn.
-	replied func(*controlReply) (end bool)
 
-	piece   deltaLine
-	named   bool
-	flow    flow
-	keys    []string // the answer's blocks, in order
-	calls   map[cli.ToolID]toolCall
-	denials []deniedCall
-	status  cli.StatusKind
-	trouble trouble
-	source  string // where Claude's key comes from, by its own word
-
-	// garbage gets lines that are no protocol; nil drops them.
-	garbage func([]byte)
-	ended   bool // the turn is over, and outcome says how
-	cut     bool // it was interrupted, by Claude's own word
+	phase   phase
 	outcome cli.Result
-	// mustStop is set when the process goes on with a turn that is over for us, so it has to be stopped.
-	mustStop bool
+
+	decoder decoder
+	denials []deniedCall
+	trouble trouble
+}
+
+// listener is what a parser knows of the one who runs the turn. Each field may be empty.
+type listener struct {
+	// echo is the id of our prompt, which Claude repeats when it has taken the prompt up, though not before the first whole
+	// piece of its answer. Until then a turn may be one that Claude began.
+	echo    string
+	onTaken func() // is called when Claude took the prompt up
+	onFreed func() // is called when a turn of Claude's own ended before ours
+	// approvals is what Claude asks the user; nil in a turn that no user attends.
+	approvals *turn.Approvals
+	steers    *steers
+	// replied gets Claude's answers to our requests.
+	replied func(*controlReply)
+	// background gets the result of a turn that Claude began. Without it that is part of this turn.
+	background func(cli.Result)
+	garbage    func([]byte) // gets lines that are no protocol
 }
 
 func newParser(em *turn.Emitter, mem *memory, dir string) *parser {
-	return &parser{em: em, mem: mem, dir: dir, calls: map[cli.ToolID]toolCall{}}
+	content := flow{tools: tools{em: em, dir: dir, calls: map[cli.ToolID]toolCall{}}, status: status{out: em}}
+	return &parser{em: em, mem: mem, flow: content}
 }
 
-// line takes one line of output. reply is a line to write back, nil for none; end says that the turn is
-// over. Lines after the end change nothing.
-func (p *parser) line(raw []byte) (reply []byte, end bool) {
-	if p.ended {
+// line takes one line of output. reply is a line to write back, nil for none. Lines after the end change nothing.
+func (p *parser) line(raw []byte) (reply []byte, over bool) {
+	if p.phase.over() {
 		return nil, true
 	}
-	if l, ok := p.piece.decode(raw); ok {
-		reply, p.ended = p.dispatch(l)
-		return reply, p.ended
-	}
-	l, err := decodeLine(raw)
+	l, err := p.decoder.decode(raw)
 	if err != nil {
 		if p.garbage != nil {
 			p.garbage(raw)
 		}
 		return nil, false
 	}
-	reply, p.ended = p.dispatch(l)
-	return reply, p.ended
+	return p.take(l)
 }
 
-func (p *parser) dispatch(l *line) (reply []byte, end bool) {
-	if !p.taken && !p.foreign {
-		p.foreign = begins(l)
+// take takes a line of a turn that is not over.
+func (p *parser) take(l *line) (reply []byte, over bool) {
+	if p.phase == awaited && begins(l) {
+		p.phase = begun
 	}
+	reply = p.dispatch(l)
+	return reply, p.phase.over()
+}
+
+// begins says whether a line is of a turn, as opposed to news between turns.
+func begins(l *line) bool {
+	return l.Type == "system" && l.Subtype == "init" || l.Type == "assistant" || l.Type == "stream_event"
+}
+
+func (p *parser) dispatch(l *line) (reply []byte) {
 	p.mem.tasks.line(l)
 	switch l.Type {
 	case "system":
-		return nil, p.system(l)
+		p.system(l)
 	case "stream_event":
 		p.name(l)
 		p.stream(l)
 	case "assistant":
 		p.name(l)
+		if l.Error != "" && l.Parent == "" {
+			p.trouble.apiError = l.Error
+		}
 		p.assistant(l)
 	case "user":
 		p.user(l)
 	case "rate_limit_event":
 		p.rateLimit(l.RateLimit)
 	case "control_request":
-		return p.control(l), false
+		return p.control(l)
 	case "control_cancel_request":
-		p.withdraw(func(a request) bool { return a.wire == l.RequestID })
+		p.approvals.Withdraw(func(a turn.Pending) bool { return string(a.ID) == l.RequestID })
 	case "control_response":
-		return nil, l.Response != nil && p.replied != nil && p.replied(l.Response)
+		if l.Response != nil && p.replied != nil {
+			p.replied(l.Response)
+		}
 	case "result":
-		return nil, p.result(l)
+		p.result(l)
 	}
-	return nil, false
+	return nil
+}
+
+// abandon ends the turn, though Claude goes on with it.
+func (p *parser) abandon(outcome cli.Result) { p.phase, p.outcome = abandoned, outcome }
+
+// echoed takes the sign that Claude took up a message.
+func (p *parser) echoed(id string) {
+	if p.steers != nil {
+		p.steers.settle(id)
+	}
+	if p.phase == taken || p.echo == "" || id != p.echo {
+		return
+	}
+	p.phase = taken
+	if p.onTaken != nil {
+		p.onTaken()
+	}
 }
 
 // name names the session from a line other than init, for streams that begin without one.
 func (p *parser) name(l *line) {
-	if p.named || l.SessionID == "" {
+	if p.em.Named() || l.SessionID == "" {
 		return
 	}
-	p.named = true
 	model := lineModel(l)
 	if model == "" {
 		model = p.mem.model
@@ -136,11 +165,10 @@ func lineModel(l *line) cli.ModelID {
 	return cli.ModelID(model)
 }
 
-func (p *parser) system(l *line) (end bool) {
+func (p *parser) system(l *line) {
 	switch l.Subtype {
 	case "init":
-		p.named = true
-		p.source = l.APIKeySource
+		p.trouble.keySource = l.APIKeySource
 		p.mem.model = cli.ModelID(l.Model)
 		p.em.Session(cli.AgentSessionID(l.SessionID), p.mem.model)
 		p.warnServers(l.MCPServers)
@@ -149,7 +177,7 @@ func (p *parser) system(l *line) (end bool) {
 		p.systemStatus(l)
 	case "api_retry":
 		p.name(l)
-		return p.retry(l)
+		p.retry(l)
 	case "compact_boundary":
 		if l.Compact != nil {
 			p.em.Pass(cli.CompactBoundary{Trigger: l.Compact.Trigger, PreTokens: l.Compact.PreTokens})
@@ -157,5 +185,195 @@ func (p *parser) system(l *line) (end bool) {
 	case "model_fallback":
 		p.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(l.Content)})
 	}
-	return false
+}
+
+func (p *parser) systemStatus(l *line) {
+	if l.Mode != "" {
+		p.mem.mode = l.Mode
+	}
+	switch status := l.Status; {
+	case status == nil:
+		p.show(cli.StatusIdle, "")
+	case *status == "requesting":
+		p.show(cli.StatusWaiting, "")
+	case *status == "compacting":
+		p.show(cli.StatusCompacting, "")
+	}
+}
+
+// retry shows that the API is asked again. Claude would try a log-in that is not accepted for minutes, so that ends the turn
+// at once; an account that can refresh its log-in gets one try for that.
+func (p *parser) retry(l *line) {
+	p.trouble.network = l.ErrorStatus == nil
+	refused := l.ErrorStatus != nil && *l.ErrorStatus == 401
+	canRefresh := p.trouble.keySource == "none" || p.trouble.keySource == "oauth"
+	if refused && (l.Attempt > 1 || !canRefresh) {
+		p.abandon(cli.Result{Err: cli.Failf(cli.NotLoggedIn, agent, "the model's API did not accept the log-in (401)")})
+		return
+	}
+	detail := fmt.Sprintf("%s; trying again (%d of %d)", retryStatus(l.ErrorStatus), l.Attempt, l.MaxRetries)
+	if wait := time.Duration(l.RetryDelayMS * float64(time.Millisecond)).Round(time.Second); wait >= time.Second {
+		detail += " in " + wait.String()
+	}
+	p.show(cli.StatusRetrying, detail)
+}
+
+// retryStatus is what to show while Claude asks its API again.
+func retryStatus(code *int) string {
+	if code == nil {
+		return "no connection to the model"
+	}
+	switch *code {
+	case 429:
+		return "the model's rate limit is reached"
+	case 529:
+		return "the model is overloaded"
+	case 401:
+		return "the log-in was not accepted"
+	}
+	return "the model's API answered with an error"
+}
+
+func (p *parser) warnServers(servers []mcpServer) {
+	for _, s := range servers {
+		if s.Status == "failed" && !p.mem.warned[s.Name] {
+			p.mem.warned[s.Name] = true
+			p.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine("MCP server " + s.Name + " could not be started")})
+		}
+	}
+}
+
+func (p *parser) rateLimit(r *rateLimit) {
+	if r == nil || r.Status != "allowed_warning" && r.Status != "rejected" {
+		return
+	}
+	var reset time.Time
+	if r.ResetsAt > 0 {
+		reset = time.Unix(r.ResetsAt, 0)
+	}
+	if r.Status == "rejected" {
+		p.trouble.resetAt = reset
+	}
+	p.em.Pass(cli.RateLimited{ResetAt: reset})
+}
+
+// user takes tool results. A replay of a message is only the sign that it was taken up.
+func (p *parser) user(l *line) {
+	if l.IsReplay {
+		p.echoed(l.UUID)
+		return
+	}
+	if l.Message == nil {
+		return
+	}
+	for _, b := range l.Message.blocks() {
+		if b.Type == "tool_result" {
+			p.approvals.Withdraw(func(a turn.Pending) bool { return a.Call == cli.ToolID(b.ToolUseID) })
+			p.tools.end(b, l.ToolResult)
+		}
+	}
+}
+
+// control takes a request of Claude's. What it asks becomes an event in a turn that a user attends, and is denied else,
+// with a word on what to do instead. reply is nil for what is answered later.
+func (p *parser) control(l *line) (reply []byte) {
+	if l.Request == nil || l.RequestID == "" {
+		return nil
+	}
+	if l.Request.Subtype != "can_use_tool" {
+		return unsupportedLine(l.RequestID, l.Request.Subtype)
+	}
+	if p.approvals != nil {
+		p.approvals.Add(p.pending(l.RequestID, l.Request))
+		return nil
+	}
+	message, reason := denial(l.Request.Tool)
+	p.deny(cli.ToolID(l.Request.ToolUseID), l.Request.Tool, l.Request.Input, reason)
+	return denyLine(l.RequestID, message)
+}
+
+type deniedCall struct {
+	id cli.ToolID
+	cli.Denial
+}
+
+// deny notes a call that was not allowed, once per call and process.
+func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason string) {
+	if !p.mem.deny(callDigest(id)) && id != "" {
+		return
+	}
+	p.denials = append(p.denials, deniedCall{id, cli.Denial{
+		Tool: tool, Title: toolTitle(tool, input, p.dir), Reason: reason,
+	}})
+}
+
+// told are the denials of this turn so far.
+func (p *parser) told() []cli.Denial {
+	var told []cli.Denial
+	for _, d := range p.denials {
+		told = append(told, d.Denial)
+	}
+	return told
+}
+
+// callDigest stands for the id of a call where a short word has to do.
+func callDigest(id cli.ToolID) string { return digest(string(id))[:12] }
+
+// result takes the line that ends a turn. It is not the end of ours when Claude began that turn, as it does when a
+// background task is done, or while messages wait that the user sent in mid-turn.
+func (p *parser) result(l *line) {
+	if !l.IsError || l.NumTurns > 0 { // a session that could not be resumed has another's id here
+		p.name(l)
+	}
+	r := p.outcomeOf(l)
+	if !p.ours(l) {
+		p.handOver(r)
+		p.phase = awaited
+		if p.onFreed != nil {
+			p.onFreed()
+		}
+		return
+	}
+	p.outcome = sum(p.outcome, r)
+	switch {
+	case l.cut():
+		p.phase = interrupted
+	case p.steers == nil || p.steers.end():
+		p.phase = finished
+	}
+}
+
+// ours says whether a result ends the turn we asked for: Claude names an origin for one that no user
+// asked for, unless our message joined it on the way.
+func (p *parser) ours(l *line) bool {
+	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
+		return true
+	}
+	return p.phase == taken
+}
+
+// handOver gives what a turn said that no user asked for to where it belongs, and takes it out of this one.
+func (p *parser) handOver(r cli.Result) {
+	if p.background == nil {
+		return
+	}
+	r.Text = p.em.Answer()
+	p.em.TakeBack()
+	p.background(r)
+	p.denials = nil
+}
+
+func (p *parser) outcomeOf(l *line) cli.Result {
+	if !l.IsError && l.Result != "" && p.em.Answer() == "" {
+		p.em.Text("result", l.Result) // an answer that came as no message: structured output
+	}
+	for _, d := range l.Denials {
+		id := cli.ToolID(d.ID)
+		p.deny(id, d.Tool, d.Input, p.calls[id].err)
+	}
+	r := cli.Result{Turns: l.NumTurns, Err: resultFailure(l.resultFields, l.Subtype, p.trouble)}
+	r.CostUSD, r.ByModel = p.mem.spent(l.resultFields)
+	r.Usage = totalUsage(r.ByModel, l.Usage)
+	r.Denials = p.told()
+	return r
 }

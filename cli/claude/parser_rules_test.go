@@ -114,7 +114,7 @@ func TestFailures(t *testing.T) {
 func TestRefusedLoginStopsTheProcess(t *testing.T) {
 	_, _, p := run(t, newMemory(), nil, initLine,
 		`{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":600,"error_status":401}`)
-	if !p.mustStop {
+	if p.phase != abandoned {
 		t.Error("the process is left to retry")
 	}
 }

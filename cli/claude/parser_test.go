@@ -31,7 +31,7 @@ func transcript(raw []byte) string {
 		}
 		if end {
 			p.em.Finish(p.outcome)
-			if p.mustStop {
+			if p.phase == abandoned {
 				rec.Add("(the process is stopped)")
 				return rec.done(p)
 			}

@@ -1,9 +1,16 @@
+// Package claude speaks Claude Code: its command line, its stream-json protocol in and out, its control
+// requests, its log-in and its models.
+//
+// It translates one turn into cli events and nothing more: which conversation runs when, what is
+// repeated after a failure and where processes start are decided above it. It is not a general agent
+// runner, and it knows nothing of chats.
 package claude
 
 import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 )
@@ -96,4 +103,84 @@ func (p *Provider) discard(files promptFiles) {
 	if err := files.remove(); err != nil {
 		p.opts.Logger.Warn("claude was not started", "err", err)
 	}
+}
+
+var (
+	_ cli.Limited        = (*Provider)(nil)
+	_ cli.ToolRestricter = (*Provider)(nil)
+)
+
+// RestrictsTools says that Claude obeys Request.Tools; see cli.ToolRestricter.
+func (*Provider) RestrictsTools() {}
+
+// Cannot says what of a permission mode Claude does not do: run once, it cannot ask; see cli.Limited.
+func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
+	switch {
+	case mode != cli.OneShot || permission == cli.Bypass:
+		return ""
+	case permission == cli.Plan:
+		return "Claude run once cannot have its plan approved: answer it with the next message"
+	case permission == cli.AcceptEdits:
+		return "Claude run once cannot ask: it decides on edits without asking, also of hidden files, and what else needs permission is denied"
+	}
+	return "Claude run once cannot ask: what needs permission is denied"
+}
+
+// ProjectFiles are the files of a project that Claude takes settings from; see cli.ProjectReader. With -p it runs their
+// hooks and MCP servers without asking.
+func (p *Provider) ProjectFiles() []cli.ProjectFile {
+	return []cli.ProjectFile{
+		{Glob: ".mcp.json", Kind: cli.ProjectJSON},
+		{Glob: ".claude/settings.json", Kind: cli.ProjectJSON},
+		{Glob: ".claude/settings.local.json", Kind: cli.ProjectJSON},
+		{Glob: ".claude/agents/*.md", Kind: cli.ProjectHeader},
+		{Glob: ".claude/commands/*.md", Kind: cli.ProjectHeader},
+		{Glob: ".claude/commands/*/*.md", Kind: cli.ProjectHeader},
+		{Glob: ".claude/skills/*/SKILL.md", Kind: cli.ProjectHeader},
+	}
+}
+
+// arguments is the command line for req. A session with a home of its own gets none of the owner's skills, commands and agents,
+// also in a directory from which Claude would find them; it gets none of the directory's either then.
+func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
+	args, err := arguments(f, req, files)
+	if req.Home != "" && p.opts.OwnerHome != "" && reaches(req.Dir, p.opts.OwnerHome) {
+		args = append(args, "--setting-sources=user")
+	}
+	return args, err
+}
+
+// environment is what a process started for req sees, and nothing else.
+func (p *Provider) environment(req cli.Request) []string {
+	parent := p.opts.Env()
+	own := map[string]string{}
+	if cli.Variable(parent, "DISABLE_AUTOUPDATER") == "" {
+		own["DISABLE_AUTOUPDATER"] = "1" // a CLI that changes under a running bot breaks it
+	}
+	if req.Permission == cli.Bypass {
+		// Claude run by root takes this mode only when told that the place is a sandbox; whoever picked
+		// the mode for the conversation took that on.
+		own["IS_SANDBOX"] = "1"
+	}
+	return atHome(req.Home, p.opts.OwnerHome, p.opts.ChildEnv(req, allowedEnv(parent), own))
+}
+
+// settingOf is the setting of a process for req.
+func (p *Provider) settingOf(f format, req cli.Request) setting {
+	s := setting{Turn: turnSettingsOf(f, req), Budget: req.MaxBudgetUSD, Format: f}
+	s.Begin = digest(string(req.Resume), string(req.NewSessionID))
+	bare := req
+	bare.Resume, bare.NewSessionID, bare.MaxBudgetUSD = "", "", 0
+	if changeable(req.ExtraArgs) {
+		bare.Model, bare.Effort, bare.Permission = "", "", cli.Ask
+	}
+	args, err := p.arguments(f, bare, promptFiles{})
+	if err != nil {
+		args = []string{err.Error()} // a mode that is not known fits nothing
+	}
+	replace, add := ownPrompts(req)
+	env := p.environment(bare)
+	slices.Sort(env)
+	s.Digest = digest(strings.Join(args, "\x00"), replace, add, strings.Join(env, "\x00"), req.Dir)
+	return s
 }

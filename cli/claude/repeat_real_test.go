@@ -21,14 +21,14 @@ func TestRealRepeatedLines(t *testing.T) {
 	k := begin(t, s, req)
 	asked := until[cli.ApprovalAsked](k)
 	turn := s.(*live).running()
-	turn.send(turn.prompt)
+	turn.send(turn.open.prompt)
 	decide(t, s, asked.ID, cli.Decision{Allow: true})
-	turn.send(request{wire: string(asked.ID)}.answer(cli.Decision{Reason: "no"}))
+	turn.send(denyLine(string(asked.ID), "no"))
 	r := k.end()
 	if r.Text != "Done." || r.Err != nil || len(r.Denials) != 0 {
 		t.Errorf("answered %+v", r)
 	}
-	turn.send(turn.prompt)
+	turn.send(turn.open.prompt)
 	time.Sleep(200 * time.Millisecond) // for what must not come
 	before := len(api.Prompts())
 	req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "next"]]`

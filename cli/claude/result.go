@@ -1,29 +1,16 @@
 package claude
 
 import (
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"ductor/cli"
 )
 
-// result takes the line that ends a turn. It is not the end of ours when Claude began that
-// turn, as it does when a background task is done.
-func (p *parser) result(l *line) (end bool) {
-	if !l.IsError || l.NumTurns > 0 { // a session that could not be resumed has another's id here
-		p.name(l)
-	}
-	r := p.outcomeOf(l)
-	if !p.ours(l) {
-		p.handOver(r)
-		p.foreign = false
-		if p.onForeign != nil {
-			p.onForeign()
-		}
-		return false
-	}
-	p.outcome = sum(p.outcome, r)
-	return p.cut || p.steers == nil || p.steers.end()
-}
+// cut says whether a result is of a turn that was interrupted.
+func (r resultFields) cut() bool { return strings.HasPrefix(r.Terminal, "aborted_") }
 
 // sum is the result of a turn for which Claude gave several, because a message that was sent in mid-turn came
 // too late for the first.
@@ -38,42 +25,6 @@ func sum(former, last cli.Result) cli.Result {
 		last.ByModel[id] = last.ByModel[id].Add(u)
 	}
 	return last
-}
-
-// ours says whether a result ends the turn we asked for: Claude names an origin for one that no user
-// asked for, unless our message joined it on the way.
-func (p *parser) ours(l *line) bool {
-	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
-		return true
-	}
-	return p.taken
-}
-
-// handOver gives what a turn said that no user asked for to where it belongs, and takes it out of this one.
-func (p *parser) handOver(r cli.Result) {
-	if p.background == nil {
-		return
-	}
-	r.Text = p.em.Answer()
-	p.takeBack()
-	p.background(r)
-	p.denials = nil
-}
-
-func (p *parser) outcomeOf(l *line) cli.Result {
-	if !l.IsError && l.Result != "" && p.em.Answer() == "" {
-		p.text("result", l.Result) // an answer that came as no message: structured output
-	}
-	for _, d := range l.Denials {
-		id := cli.ToolID(d.ID)
-		p.deny(id, d.Tool, d.Input, p.calls[id].err)
-	}
-	r := cli.Result{Turns: l.NumTurns, Err: resultFailure(l.resultFields, l.Subtype, p.trouble)}
-	r.CostUSD, r.ByModel = p.mem.spent(l.resultFields)
-	r.Usage = totalUsage(r.ByModel, l.Usage)
-	r.Denials = p.told()
-	p.cut = strings.HasPrefix(l.Terminal, "aborted_")
-	return r
 }
 
 // spent is what this turn cost: Claude's totals run since the process began.
@@ -109,4 +60,186 @@ func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 		sum = cli.Usage{Input: own.Input, Output: own.Output, CacheRead: own.CacheRead, CacheWrite: own.CacheWrite}
 	}
 	return sum
+}
+
+// trouble is what a turn's failure is judged by besides its result line.
+type trouble struct {
+	apiError  string    // the kind Claude gave with its synthetic error message
+	resetAt   time.Time // from a rate limit that was hit; zero where none was
+	network   bool      // the last thing retried was a lost connection
+	keySource string    // where Claude's key comes from, by its own word
+}
+
+// resultFailure says what went wrong; nil for a turn that went well. Only is_error counts: the subtype of
+// a failed turn is often "success".
+func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
+	if !r.IsError {
+		return nil
+	}
+	f := &cli.Failure{Agent: agent, Kind: failureKind(r, subtype, t), Reason: failureReason(r)}
+	if f.Kind == cli.LimitReached {
+		f.ResetAt = t.resetAt
+	}
+	return f
+}
+
+func failureKind(r resultFields, subtype string, t trouble) cli.FailureKind {
+	switch {
+	case strings.HasPrefix(subtype, "error_max_"):
+		return cli.LimitOfTurn
+	case unknownSession(strings.Join(r.Errors, "\n")):
+		return cli.ResumeFailed
+	case r.StopReason == "refusal":
+		return cli.Refused
+	}
+	if kind := byAPIError(t.apiError); kind != "" {
+		return kind
+	}
+	if r.APIErrorStatus != nil {
+		if kind := byStatus(*r.APIErrorStatus); kind != "" {
+			return kind
+		}
+	}
+	return byText(r.Result, t)
+}
+
+func byAPIError(kind string) cli.FailureKind {
+	return map[string]cli.FailureKind{
+		"authentication_failed": cli.NotLoggedIn, "oauth_org_not_allowed": cli.NotLoggedIn,
+		"rate_limit": cli.LimitReached, "billing_error": cli.LimitReached, "overloaded": cli.Overloaded,
+		"model_not_found": cli.UnknownModel, "invalid_request": cli.Refused, "max_output_tokens": cli.LimitOfTurn,
+	}[kind]
+}
+
+func byStatus(status int) cli.FailureKind {
+	return map[int]cli.FailureKind{
+		401: cli.NotLoggedIn, 429: cli.LimitReached, 529: cli.Overloaded,
+		400: cli.Refused, 403: cli.Refused, 413: cli.Refused, 404: cli.UnknownModel,
+	}[status]
+}
+
+func byText(text string, t trouble) cli.FailureKind {
+	has := func(parts ...string) bool { return cli.ContainsAny(text, parts...) }
+	switch {
+	case has("Not logged in", "Invalid API key", "Please run /login"):
+		return cli.NotLoggedIn
+	case has("Overloaded", "overloaded"):
+		return cli.Overloaded
+	case has("usage limit", "hit your limit"), !t.resetAt.IsZero():
+		return cli.LimitReached
+	case t.network, has("Connection error", "Unable to connect", "ECONNREFUSED", "ENOTFOUND"):
+		return cli.NetworkDown
+	}
+	return cli.UnknownFailure
+}
+
+// failureReason is Claude's own sentence.
+func failureReason(r resultFields) string {
+	text := r.Result
+	if r.cut() && text == "" {
+		return "the turn was interrupted"
+	}
+	if text == "" {
+		for _, e := range r.Errors {
+			if !strings.HasPrefix(e, "[ede_diagnostic]") { // Claude's notes to itself
+				text = e
+				break
+			}
+		}
+	}
+	return cli.Shorten(strings.TrimPrefix(text, "API Error: "), 500)
+}
+
+// exitFailure sharpens what is known about a process that ended without a result, by its last words.
+func exitFailure(f *cli.Failure) *cli.Failure {
+	words := f.Detail
+	switch {
+	case unknownSession(words), strings.Contains(words, "requires a valid session ID"),
+		strings.Contains(words, "is already in use"):
+		f.Kind = cli.ResumeFailed
+	case strings.Contains(words, "root/sudo privileges"), strings.Contains(words, "Invalid MCP configuration"),
+		strings.Contains(words, "error: unknown option"), strings.Contains(words, "error: option "):
+		f.Kind = cli.Refused
+	default:
+		return f
+	}
+	f.Reason = oneLine(words)
+	return f
+}
+
+func unknownSession(text string) bool {
+	return strings.Contains(text, "No conversation found")
+}
+
+// steers are the messages that were sent in mid-turn. Claude takes them up between two tools or, if there is no
+// such moment any more, after its result, with another result then. Safe for concurrent use.
+type steers struct {
+	mu      sync.Mutex
+	sent    []string // in order
+	pending []string // of those: not taken up yet
+	over    bool     // the turn is
+}
+
+// newSteers knows what the previous process of ductor sent.
+func newSteers(sent []string) *steers {
+	return &steers{sent: slices.Clone(sent), pending: slices.Clone(sent)}
+}
+
+// add takes a message that is about to be sent. It is not new if it was sent before.
+func (s *steers) add(id string) (isNew, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false, true
+	}
+	if slices.Contains(s.sent, id) {
+		return false, false
+	}
+	s.sent, s.pending = append(s.sent, id), append(s.pending, id)
+	return true, false
+}
+
+// all are the ids of all that were sent.
+func (s *steers) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sent)
+}
+
+// waiting are the ids of those that Claude has not taken up, in order.
+func (s *steers) waiting() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.pending)
+}
+
+// settle says that a message does not wait any more: Claude took it up, or gave it back.
+func (s *steers) settle(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = slices.DeleteFunc(s.pending, func(p string) bool { return p == id })
+}
+
+// unsent takes a message back that never reached Claude.
+func (s *steers) unsent(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := func(p string) bool { return p == id }
+	s.sent, s.pending = slices.DeleteFunc(s.sent, is), slices.DeleteFunc(s.pending, is)
+}
+
+// end says whether a result ends the turn: nothing waits to be taken up. Then nothing more can be sent.
+func (s *steers) end() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = len(s.pending) == 0
+	return s.over
+}
+
+// close ends the turn whatever waits, and says whether anything did.
+func (s *steers) close() (left bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	return len(s.pending) > 0
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // synthetic is the model's name on messages that Claude Code wrote itself: errors and local commands.
@@ -12,6 +15,8 @@ const synthetic = "<synthetic>"
 
 // flow is the message that streams in now, block by block.
 type flow struct {
+	tools
+	status
 	id     string
 	open   bool // no message_stop yet
 	blocks []*flowBlock
@@ -29,54 +34,54 @@ type flowBlock struct {
 }
 
 // stream takes a piece of a message as the model's API sent it.
-func (p *parser) stream(l *line) {
+func (f *flow) stream(l *line) {
 	ev := l.Event
 	if ev == nil || l.Parent != "" {
 		return
 	}
 	switch ev.Type {
 	case "message_start":
-		p.setStatus("idle", "")
+		f.show(cli.StatusIdle, "")
 		if ev.Message != nil {
-			p.begin(ev.Message.ID)
+			f.begin(ev.Message.ID)
 		}
 	case "content_block_start":
-		p.blockStart(ev)
+		f.blockStart(ev)
 	case "content_block_delta":
-		p.blockDelta(ev)
+		f.blockDelta(ev)
 	case "content_block_stop":
-		p.blockStop(ev)
+		f.blockStop(ev)
 	case "message_stop":
-		p.flow.open = false
+		f.open = false
 	}
 }
 
 // begin starts a message. One that is still open was given up: a retry streams it anew.
-func (p *parser) begin(id string) {
-	p.giveUp()
-	p.flow.id, p.flow.open, p.flow.blocks = id, true, nil
+func (f *flow) begin(id string) {
+	f.giveUp()
+	f.id, f.open, f.blocks = id, true, nil
 }
 
 // giveUp takes back what an unfinished message showed, because another message says it again.
-func (p *parser) giveUp() {
-	if !p.flow.open {
+func (f *flow) giveUp() {
+	if !f.open {
 		return
 	}
-	p.flow.open = false
-	for i := len(p.flow.blocks) - 1; i >= 0; i-- {
-		b := p.flow.blocks[i]
-		p.em.DropText(b.key)
-		p.dropTool(b.tool.ID)
+	f.open = false
+	for i := len(f.blocks) - 1; i >= 0; i-- {
+		b := f.blocks[i]
+		f.em.DropText(b.key)
+		f.drop(b.tool.ID)
 	}
 }
 
-func (p *parser) blockStart(ev *streamEvent) {
+func (f *flow) blockStart(ev *streamEvent) {
 	if ev.Block == nil {
 		return
 	}
-	b := p.flow.add(ev.Index, ev.Block.Type)
+	b := f.add(ev.Index, ev.Block.Type)
 	b.tool = *ev.Block
-	p.text(b.key, ev.Block.Text)
+	f.em.Text(b.key, ev.Block.Text)
 }
 
 func (f *flow) add(index int, kind string) *flowBlock {
@@ -95,76 +100,72 @@ func (f *flow) block(index int, kind string) *flowBlock {
 	return f.add(index, kind)
 }
 
-func (p *parser) blockDelta(ev *streamEvent) {
+func (f *flow) blockDelta(ev *streamEvent) {
 	if ev.Delta == nil {
 		return
 	}
 	switch d := ev.Delta; d.Type {
 	case "text_delta":
-		p.text(p.flow.block(ev.Index, "text").key, d.Text)
+		f.em.Text(f.block(ev.Index, "text").key, d.Text)
 	case "thinking_delta":
-		b := p.flow.block(ev.Index, "thinking")
+		b := f.block(ev.Index, "thinking")
 		b.thought = b.thought || d.Thinking != ""
-		p.em.Thinking(d.Thinking)
+		f.em.Thinking(d.Thinking)
 	case "input_json_delta":
-		p.flow.block(ev.Index, "tool_use").input.WriteString(d.PartialJSON)
+		f.block(ev.Index, "tool_use").input.WriteString(d.PartialJSON)
 	}
 }
 
 // blockStop starts a tool whose input streamed in. The assistant line, which usually comes first,
 // did so already.
-func (p *parser) blockStop(ev *streamEvent) {
-	b := p.flow.block(ev.Index, "")
+func (f *flow) blockStop(ev *streamEvent) {
+	b := f.block(ev.Index, "")
 	if !isToolUse(b.kind) {
 		return
 	}
 	if input := json.RawMessage(b.input.String()); json.Valid(input) {
 		b.tool.Input = input
 	}
-	p.startTool(b.tool, "")
+	f.start(b.tool, "")
 }
 
 // assistant takes a whole message, in most versions one block of it. What was streamed is only
 // corrected, never repeated.
-func (p *parser) assistant(l *line) {
+func (f *flow) assistant(l *line) {
 	m := l.Message
 	if m == nil {
 		return
-	}
-	if l.Error != "" && l.Parent == "" {
-		p.trouble.apiError = l.Error
 	}
 	if m.Model == synthetic {
 		return
 	}
 	if l.Parent != "" {
-		p.subAgent(m, l.Parent)
+		f.subAgent(m, l.Parent)
 		return
 	}
-	p.setStatus("idle", "")
-	if p.flow.open && m.ID != p.flow.id {
-		p.giveUp()
+	f.show(cli.StatusIdle, "")
+	if f.open && m.ID != f.id {
+		f.giveUp()
 	}
 	for _, b := range m.blocks() {
-		p.wholeBlock(m.ID, b)
+		f.wholeBlock(m.ID, b)
 	}
 }
 
-func (p *parser) wholeBlock(message string, b block) {
+func (f *flow) wholeBlock(message string, b block) {
 	switch {
 	case b.Type == "text":
-		if have := p.flow.match(message, "text"); b.Text != "" {
-			p.opened(have.key)
-			p.em.FullText(have.key, b.Text)
+		if have := f.match(message, "text"); b.Text != "" {
+			f.em.FullText(have.key, b.Text)
 		}
 	case b.Type == "thinking":
-		if have := p.flow.match(message, "thinking"); !have.thought {
-			p.em.Thinking(b.Thinking)
+		if have := f.match(message, "thinking"); !have.thought {
+			f.em.Thinking(b.Thinking)
 		}
 	case isToolUse(b.Type):
-		p.startTool(b, "")
+		f.start(b, "")
 	case b.ToolUseID != "": // the result of a tool that ran at the model's side
-		p.endTool(b, nil)
+		f.end(b, nil)
 	}
 }
 
@@ -187,32 +188,28 @@ func (f *flow) match(message, kind string) *flowBlock {
 }
 
 // subAgent shows the tools a sub-agent uses. What it says is for the agent that asked it, not for people.
-func (p *parser) subAgent(m *message, parent string) {
+func (f *flow) subAgent(m *message, parent string) {
 	for _, b := range m.blocks() {
 		if isToolUse(b.Type) {
-			p.startTool(b, parent)
+			f.start(b, parent)
 		}
 	}
 }
 
-func (p *parser) text(key, delta string) {
-	if delta != "" {
-		p.opened(key)
-		p.em.Text(key, delta)
-	}
+// status is what the user is shown of what Claude is busy with.
+type status struct {
+	out   *turn.Emitter
+	shown cli.StatusKind
 }
 
-// opened remembers the blocks of the answer in their order.
-func (p *parser) opened(key string) {
-	if n := len(p.keys); n == 0 || p.keys[n-1] != key {
-		p.keys = append(p.keys, key)
+// show passes a status on when it says something new; idle only ends one that was shown.
+func (s *status) show(kind cli.StatusKind, detail string) {
+	if kind == cli.StatusIdle && s.shown == "" || kind == s.shown && detail == "" {
+		return
 	}
-}
-
-// takeBack takes the whole answer back.
-func (p *parser) takeBack() {
-	for i := len(p.keys) - 1; i >= 0; i-- {
-		p.em.DropText(p.keys[i])
+	s.shown = kind
+	if kind == cli.StatusIdle {
+		s.shown = ""
 	}
-	p.keys = nil
+	s.out.Pass(cli.Status{Kind: kind, Detail: detail})
 }

@@ -2,10 +2,13 @@ package claude
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // toolCall is a tool that was started in this turn.
@@ -19,60 +22,37 @@ func isToolUse(kind string) bool {
 	return kind == "tool_use" || kind == "server_tool_use" || kind == "mcp_tool_use"
 }
 
-// startTool passes a tool call on, once.
-func (p *parser) startTool(b block, parent string) {
+// tools are the tool calls of a turn.
+type tools struct {
+	em    *turn.Emitter
+	dir   string
+	calls map[cli.ToolID]toolCall
+}
+
+// start passes a tool call on, once.
+func (t *tools) start(b block, parent string) {
 	id := cli.ToolID(b.ID)
-	if _, known := p.calls[id]; known || id == "" {
+	if _, known := t.calls[id]; known || id == "" {
 		return
 	}
-	p.calls[id] = toolCall{name: b.Name, input: b.Input}
-	p.em.ToolStart(cli.ToolStarted{
-		ID: id, Name: b.Name, Title: toolTitle(b.Name, b.Input, p.dir), Input: b.Input,
+	t.calls[id] = toolCall{name: b.Name, input: b.Input}
+	t.em.ToolStart(cli.ToolStarted{
+		ID: id, Name: b.Name, Title: toolTitle(b.Name, b.Input, t.dir), Input: b.Input,
 		Parent: cli.ToolID(parent),
 	})
 }
 
-// dropTool ends a tool of a message that was given up; nothing more is heard of it.
-func (p *parser) dropTool(id string) {
-	if _, known := p.calls[cli.ToolID(id)]; known {
-		p.em.ToolEnd(cli.ToolEnded{ID: cli.ToolID(id), Err: "the agent gave this call up"})
+// drop ends a tool of a message that was given up; nothing more is heard of it.
+func (t *tools) drop(id string) {
+	if _, known := t.calls[cli.ToolID(id)]; known {
+		t.em.ToolEnd(cli.ToolEnded{ID: cli.ToolID(id), Err: "the agent gave this call up"})
 	}
 }
 
-// user takes tool results. A replay of a message is only the sign that it was taken up.
-func (p *parser) user(l *line) {
-	if l.IsReplay {
-		p.echoed(l.UUID)
-		return
-	}
-	if l.Message == nil {
-		return
-	}
-	for _, b := range l.Message.blocks() {
-		if b.Type == "tool_result" {
-			p.withdraw(func(a request) bool { return a.call == cli.ToolID(b.ToolUseID) })
-			p.endTool(b, l.ToolResult)
-		}
-	}
-}
-
-// echoed takes the sign that Claude took up a message.
-func (p *parser) echoed(id string) {
-	if p.steers != nil {
-		p.steers.settle(id)
-	}
-	if p.taken || p.echo == "" || id != p.echo {
-		return
-	}
-	p.taken, p.foreign = true, false
-	if p.onTaken != nil {
-		p.onTaken()
-	}
-}
-
-func (p *parser) endTool(b block, structured json.RawMessage) {
+// end passes on how a tool ended.
+func (t *tools) end(b block, structured json.RawMessage) {
 	id := cli.ToolID(b.ToolUseID)
-	call, known := p.calls[id]
+	call, known := t.calls[id]
 	if !known {
 		return
 	}
@@ -83,14 +63,14 @@ func (p *parser) endTool(b block, structured json.RawMessage) {
 			end.Err = "failed"
 		}
 		call.err = end.Err
-		p.calls[id] = call
-	} else if change, ok := fileChange(call, structured, p.dir); ok {
-		p.em.Pass(change)
+		t.calls[id] = call
+	} else if change, ok := fileChange(call, structured, t.dir); ok {
+		t.em.Pass(change)
 	}
 	if call.name == "Bash" {
 		end.ExitCode = exitCode(b.IsError, end.Output, structured)
 	}
-	p.em.ToolEnd(end)
+	t.em.ToolEnd(end)
 }
 
 // resultText is a tool result as text; pictures and the like are named.
@@ -124,4 +104,228 @@ func exitCode(failed bool, output string, structured json.RawMessage) *int {
 		return nil
 	}
 	return new(int)
+}
+
+const maxTitle = 200
+
+// toolTitle is one line that says what a tool call does, for people. Paths inside dir are shown relative.
+func toolTitle(name string, input json.RawMessage, dir string) string {
+	fields := stringFields(input)
+	for _, key := range titleKeys(name) {
+		if value := fields[key]; value != "" {
+			if strings.HasSuffix(key, "path") {
+				value = cli.Relative(dir, value)
+			}
+			return oneLine(value)
+		}
+	}
+	if name == toolQuestion {
+		return oneLine(firstQuestion(input))
+	}
+	return ""
+}
+
+// titleKeys are the input fields that name what a tool works on, the most telling first.
+func titleKeys(name string) []string {
+	switch name {
+	case "Bash":
+		return []string{"command", "description"}
+	case "Task", "Agent":
+		return []string{"description", "prompt"}
+	case "Grep", "Glob":
+		return []string{"pattern", "path"}
+	case toolExitPlan:
+		return []string{"plan"}
+	}
+	return []string{"file_path", "notebook_path", "path", "command", "pattern", "query", "url", "skill",
+		"subject", "description", "prompt"}
+}
+
+// stringFields are the input's fields that are strings. Input that is no object has none.
+func stringFields(input json.RawMessage) map[string]string {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(input, &all) != nil {
+		return nil
+	}
+	fields := make(map[string]string, len(all))
+	for key, raw := range all {
+		var s string
+		if json.Unmarshal(raw, &s) == nil {
+			fields[key] = s
+		}
+	}
+	return fields
+}
+
+func firstQuestion(input json.RawMessage) string {
+	var in struct {
+		Questions []struct {
+			Question string `json:"question"`
+		} `json:"questions"`
+	}
+	if json.Unmarshal(input, &in) != nil || len(in.Questions) == 0 {
+		return ""
+	}
+	return in.Questions[0].Question
+}
+
+// oneLine folds all white space of s into single blanks and shortens it.
+func oneLine(s string) string {
+	const enough = 4 * maxTitle // so that a huge input is not walked to its end
+	return cli.OneLine(strings.ToValidUTF8(cli.Shorten(s, enough), ""), maxTitle)
+}
+
+// fileEdit is what Claude reports of a finished Edit, MultiEdit or Write.
+type fileEdit struct {
+	Type     string  `json:"type"` // "create" for a new file; Edit has none
+	Path     string  `json:"filePath"`
+	Content  string  `json:"content"`
+	Original *string `json:"originalFile"`
+	Patch    []hunk  `json:"structuredPatch"`
+}
+
+type hunk struct {
+	OldStart int      `json:"oldStart"`
+	OldLines int      `json:"oldLines"`
+	NewStart int      `json:"newStart"`
+	NewLines int      `json:"newLines"`
+	Lines    []string `json:"lines"`
+}
+
+// fileChange is the change that a tool call made; false if it made none. result is the structured result
+// where Claude gave one, else the change is taken from the call's input, without a diff.
+func fileChange(call toolCall, result json.RawMessage, dir string) (cli.FileChanged, bool) {
+	switch call.name {
+	case "Edit", "MultiEdit", "Write", "NotebookEdit":
+	default:
+		return cli.FileChanged{}, false
+	}
+	var edit fileEdit
+	if json.Unmarshal(result, &edit) != nil || edit.Path == "" {
+		return changeFromInput(call, dir)
+	}
+	kind := cli.FileUpdated
+	if edit.Type == "create" {
+		kind = cli.FileAdded
+	}
+	return cli.FileChanged{Path: cli.Relative(dir, edit.Path), Kind: kind, Diff: edit.diff()}, true
+}
+
+func changeFromInput(call toolCall, dir string) (cli.FileChanged, bool) {
+	fields := stringFields(call.input)
+	path := fields["file_path"]
+	if path == "" {
+		path = fields["notebook_path"]
+	}
+	return cli.FileChanged{Path: cli.Relative(dir, path), Kind: cli.FileUpdated}, path != ""
+}
+
+// diff is the change in unified form, without the file header.
+func (e fileEdit) diff() string {
+	hunks := e.Patch
+	if len(hunks) == 0 && e.Type == "create" && e.Content != "" {
+		hunks = []hunk{wholeFile(e.Content)}
+	}
+	var b strings.Builder
+	for _, h := range hunks {
+		fmt.Fprintf(&b, "@@ -%d,%d +%d,%d @@\n", h.OldStart, h.OldLines, h.NewStart, h.NewLines)
+		for _, l := range h.Lines {
+			b.WriteString(l)
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// wholeFile is the hunk that adds content to nothing.
+func wholeFile(content string) hunk {
+	lines := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
+	h := hunk{NewStart: 1, NewLines: len(lines), Lines: make([]string, 0, len(lines)+1)}
+	for _, l := range lines {
+		h.Lines = append(h.Lines, "+"+l)
+	}
+	if !strings.HasSuffix(content, "\n") {
+		h.Lines = append(h.Lines, `\ No newline at end of file`)
+	}
+	return h
+}
+
+// snippet is a piece of a file that an edit replaces.
+type snippet struct {
+	Old string `json:"old_string"`
+	New string `json:"new_string"`
+}
+
+// proposedChanges is what a tool would change, by its input. Claude says neither where in a file a piece is nor
+// whether the file is there: lines are counted within the piece, and a file that is written whole shows its
+// new content. said takes the fields that the changes show.
+func proposedChanges(tool string, input json.RawMessage, dir string, said map[string]string) []cli.FileChanged {
+	var in struct {
+		Path     string    `json:"file_path"`
+		Notebook string    `json:"notebook_path"`
+		Content  string    `json:"content"`
+		Source   string    `json:"new_source"`
+		Edits    []snippet `json:"edits"`
+		snippet
+	}
+	if tolerant(json.Unmarshal(input, &in)) != nil {
+		return nil
+	}
+	path, edit := in.Path, fileEdit{Type: "create"}
+	shown := map[string]string{"file_path": path}
+	switch tool {
+	case "Edit":
+		edit.Patch = []hunk{in.hunk()}
+		shown["old_string"], shown["new_string"] = in.Old, in.New
+	case "MultiEdit":
+		for i, e := range in.Edits {
+			edit.Patch = append(edit.Patch, e.hunk())
+			at := fmt.Sprintf("edits[%d].", i)
+			shown[at+"old_string"], shown[at+"new_string"] = e.Old, e.New
+		}
+	case "Write":
+		edit.Content = in.Content
+		shown["content"] = in.Content
+	case "NotebookEdit":
+		path, edit.Content = in.Notebook, in.Source
+		shown = map[string]string{"notebook_path": path, "new_source": in.Source}
+	default:
+		return nil
+	}
+	if path == "" {
+		return nil
+	}
+	maps.Copy(said, shown)
+	return []cli.FileChanged{{Path: cli.Relative(dir, path), Kind: cli.FileUpdated, Diff: edit.diff()}}
+}
+
+// hunk is the piece's lines, those that stay as context.
+func (s snippet) hunk() hunk {
+	was, is := linesOf(s.Old), linesOf(s.New)
+	head := 0
+	for head < len(was) && head < len(is) && was[head] == is[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(was)-head && tail < len(is)-head && was[len(was)-1-tail] == is[len(is)-1-tail] {
+		tail++
+	}
+	h := hunk{OldStart: min(1, len(was)), OldLines: len(was), NewStart: min(1, len(is)), NewLines: len(is)}
+	for _, part := range []struct {
+		sign  string
+		lines []string
+	}{{" ", was[:head]}, {"-", was[head : len(was)-tail]}, {"+", is[head : len(is)-tail]}, {" ", was[len(was)-tail:]}} {
+		for _, l := range part.lines {
+			h.Lines = append(h.Lines, part.sign+l)
+		}
+	}
+	return h
+}
+
+// linesOf are the lines of s; none of nothing.
+func linesOf(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 }

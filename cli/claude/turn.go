@@ -2,6 +2,7 @@ package claude
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -16,13 +17,10 @@ type liveTurn struct {
 	ctx     context.Context // of Turn, which does not return before the turn is over
 	run     *liveRun
 	req     cli.Request
-	id      string // of the prompt
-	prompt  []byte // the line that asks; nil until it may have to be sent
 	p       *parser
 	open    opening
 	left    *leftTurn // what is known of a turn that is resumed; nil for one that begins now
 
-	asked     chan struct{} // closed when the prompt is on its way: what is sent now comes after it
 	gone      chan struct{} // closed at the end
 	switching chan<- error  // of a change of the permission mode that Claude has not answered; guarded by session.mu
 	notes     sync.Mutex    // held while something is sent of which a note is made
@@ -71,9 +69,12 @@ func (s *live) takeLeft(req cli.Request) *leftTurn {
 
 // newTurn makes ready what the turn needs. Errors are *cli.Failure or of ctx.
 func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, left *leftTurn) (t *liveTurn, err error) {
-	t = &liveTurn{session: s, ctx: ctx, req: req, left: left, id: promptID(req.Turn), asked: make(chan struct{}), gone: make(chan struct{})}
+	t = &liveTurn{session: s, ctx: ctx, req: req, left: left, gone: make(chan struct{})}
+	want := turnSettingsOf(formatLive, req)
+	t.open = opening{turn: t, id: promptID(req.Turn), want: want, asked: make(chan struct{})}
 	if left == nil {
-		if err := t.writePrompt(); err != nil {
+		t.open.step = waiting
+		if err := t.open.writePrompt(); err != nil {
 			return nil, err
 		}
 		if t.run, err = s.ready(ctx, req); err != nil {
@@ -86,12 +87,12 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 	defer t.run.idle.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turns++
-	s.dirty = true // until the turn ended as it should
-	want := turnSettingsOf(formatLive, req)
-	t.open = opening{turn: t, want: want, changes: s.turnSettings.changes(want), past: left != nil}
+	if s.phase != shut {
+		s.phase = running
+	}
+	t.open.changes = s.turnSettings.changes(want)
 	if left == nil {
-		t.note = noteOf(s.id, t.run.mem, s.turnSettings, t.open.want)
+		t.note = noteOf(s.id, t.run.mem, s.turnSettings, want)
 	} else {
 		t.note = left.note
 	}
@@ -100,29 +101,17 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 	return t, nil
 }
 
-// writePrompt makes the line that asks.
-func (t *liveTurn) writePrompt() (err error) {
-	if err := checkPrompt(t.req); err != nil {
-		return err
-	}
-	if t.prompt, err = userLine(t.req, t.id); err != nil {
-		return cli.Failf(cli.Refused, agent, "%v", err)
-	}
-	return nil
-}
-
 func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	p := newParser(em, t.run.mem, t.req.Dir)
-	p.echo, p.garbage, p.background = t.id, t.run.stream.Garbage, t.session.background()
-	p.onTaken = t.takenUp
-	p.onForeign = t.open.due
-	p.steers = newSteers(t.note.Steers)
-	p.replied = t.replied
+	p.listener = listener{
+		echo: t.open.id, garbage: t.run.stream.Garbage, background: t.session.background(),
+		onTaken: t.takenUp, onFreed: t.open.due, replied: t.replied, steers: newSteers(t.note.Steers),
+	}
 	if t.req.Attended {
-		p.asks = newAsks(t.note.Answered)
+		p.approvals = turn.NewApprovals(em, t.note.Answered)
 	}
 	if t.left != nil {
-		p.past = true
+		p.approvals.Hold()
 		em.Past(t.run.stream.Clock(t.session.provider.opts.Now))
 		if t.left.unsent() {
 			p.steers.unsent(t.note.Sending)
@@ -131,18 +120,9 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	return p
 }
 
-// isAsked says that what is sent now comes after the prompt.
-func (t *liveTurn) isAsked() {
-	select {
-	case <-t.asked:
-	default:
-		close(t.asked)
-	}
-}
-
 // takenUp is called when Claude took the prompt up: it works as was asked for.
 func (t *liveTurn) takenUp() {
-	t.isAsked()
+	t.open.isAsked()
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
 	t.session.turnSettings = t.open.want
@@ -153,11 +133,12 @@ func (t *liveTurn) caughtUp() {
 	if t.left == nil {
 		return
 	}
-	t.p.past = false
-	t.p.tellAsks()
-	t.open.past = false
-	if t.p.foreign && t.left.sent(t.open.changes) { // Claude has begun, and tells later of what it was asked
-		t.isAsked()
+	t.p.approvals.Release()
+	if t.open.step == catchingUp {
+		t.open.step = waiting
+	}
+	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude has begun, and tells later of what it was asked
+		t.open.isAsked()
 	}
 	t.open.due()
 }
@@ -165,45 +146,30 @@ func (t *liveTurn) caughtUp() {
 // loop takes the turn to its end.
 func (t *liveTurn) loop() turn.End {
 	stream, idle := t.run.stream, t.run.idle
-	waits := false // for a turn that Claude began, into which a message would be mixed
 	mark := cli.Mark{Turn: t.req.Turn, Note: t.note.String()}
 	if t.left != nil {
 		mark = cli.Mark{} // it is there
 	}
-	end := stream.Turn(t.ctx, turn.Loop[[]byte]{
-		Begin: func() {
-			if waits = idle.busy(); !waits {
-				t.open.due()
-			}
-		},
+	return stream.Turn(t.ctx, turn.Loop[[]byte]{
+		Begin: t.open.due,
 		Handle: func(raw []byte) bool {
-			if waits {
-				if idle.line(raw); !idle.busy() {
-					waits = false
-					t.open.due()
-					return t.ctx.Err() != nil
-				}
-				return false
+			if t.open.step == waiting && idle.busy() {
+				idle.line(raw)
+				t.open.due()
+				return !idle.busy() && t.ctx.Err() != nil
 			}
 			reply, over := t.p.line(raw)
-			if reply != nil {
-				t.send(reply)
-			}
+			t.send(reply)
 			return over
 		},
 		Interrupt: t.interrupt,
-		Waiting:   t.waiting,
+		Waiting:   t.p.approvals.Waiting,
 		Out:       t.p.em,
 		Mark:      mark,
 	})
-	return end
 }
 
-func (t *liveTurn) send(line []byte) {
-	if err := t.run.stream.Send(line); err != nil {
-		t.session.provider.opts.Logger.Warn("claude did not take its input", "err", err)
-	}
-}
+func (t *liveTurn) send(line []byte) { t.session.send(t.run, line) }
 
 // finish ends the turn for everybody and emits its result.
 func (t *liveTurn) finish(end turn.End) {
@@ -211,33 +177,33 @@ func (t *liveTurn) finish(end turn.End) {
 	detached := end == turn.EndDetached
 	s.mu.Lock()
 	s.turn = nil
-	s.dirty = end != turn.EndTurn
+	if s.phase == running {
+		s.phase = ready
+		if end != turn.EndTurn {
+			s.phase = cutShort
+		}
+	}
 	if mode := t.run.mem.mode; mode != "" { // such as after a plan was approved
 		s.turnSettings.Permission, t.run.mem.mode = mode, ""
 	}
 	s.mu.Unlock()
-	if t.p.steers.close() { // Claude would go on with what was sent
-		t.p.mustStop = true
-	}
+	mustStop := t.p.steers.close() || t.p.phase == abandoned // Claude would go on with what was sent
 	close(t.gone)
-	if t.p.mustStop && !detached {
+	result := t.result(end)
+	if mustStop && !detached {
 		if err := t.run.stream.Close(context.WithoutCancel(t.ctx)); err != nil {
 			s.provider.opts.Logger.Error("claude did not end", "err", err)
 		}
 	}
-	if t.p.asks != nil {
-		if left := t.p.asks.close(); !detached {
-			t.p.tellWithdrawn(left)
-		}
-	}
-	t.p.em.Finish(t.result(end))
-	if end == turn.EndTurn && !t.p.mustStop && t.req.Turn != "" {
+	t.p.approvals.Close(detached)
+	t.p.em.Finish(result)
+	if end == turn.EndTurn && !mustStop && t.req.Turn != "" {
 		s.markBackground(t.run)
 	}
 }
 
 func (t *liveTurn) result(end turn.End) cli.Result {
-	if end == turn.EndExit && !t.p.ended && t.ctx.Err() != nil { // cancelled before it began
+	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled before it began
 		return cli.Cut(t.ctx, agent)
 	}
 	r := turnResult(t.ctx, t.run.stream, end, t.p)
@@ -249,7 +215,7 @@ func (t *liveTurn) result(end turn.End) cli.Result {
 
 // turnResult is how a turn ended: by Claude's own result, unless it is that of a turn we cut short.
 func turnResult(ctx context.Context, stream *turn.Stream, end turn.End, p *parser) cli.Result {
-	if p.ended && (end == turn.EndTurn || end == turn.EndExit || p.outcome.Err == nil && !p.cut) {
+	if p.phase.over() && (end == turn.EndTurn || end == turn.EndExit || p.outcome.Err == nil && p.phase != interrupted) {
 		return p.outcome
 	}
 	r := stream.Outcome(end)
@@ -261,5 +227,140 @@ func turnResult(ctx context.Context, stream *turn.Stream, end turn.End, p *parse
 	return r
 }
 
-// waiting is what turn.Loop asks for.
-func (t *liveTurn) waiting() bool { return t.p.asks != nil && t.p.asks.waiting() }
+// step is how far a live turn has come by what Claude was sent.
+type step int
+
+const (
+	catchingUp step = iota // what the previous process of ductor sent is not known yet
+	waiting                // for Claude to be free; nothing was sent
+	changing               // Claude has not agreed yet to how it is to work
+	sent                   // the prompt is on its way, or could not be written
+)
+
+// opening is the beginning of a turn: Claude is told how to work, and asked once it agreed. All of it is done on
+// the goroutine of the turn.
+type opening struct {
+	turn    *liveTurn
+	id      string // of the prompt
+	prompt  []byte // the line that asks; nil until it may have to be sent
+	want    turnSettings
+	changes []change // not agreed to yet
+	step    step
+	asked   chan struct{} // closed when the prompt is on its way: what is sent now comes after it
+	failure *cli.Failure
+}
+
+// writePrompt makes the line that asks.
+func (o *opening) writePrompt() (err error) {
+	if err := checkPrompt(o.turn.req); err != nil {
+		return err
+	}
+	if o.prompt, err = userLine(o.turn.req, o.id); err != nil {
+		return cli.Failf(cli.Refused, agent, "%v", err)
+	}
+	return nil
+}
+
+// due begins as soon as that may be. It is called whenever one of the conditions changed. While a turn runs that Claude
+// began, the message would be mixed into that.
+func (o *opening) due() {
+	t := o.turn
+	if o.step != waiting || t.run.idle.busy() || t.p.phase != awaited || t.ctx.Err() != nil {
+		return
+	}
+	o.step = changing
+	if o.prompt == nil {
+		if err := o.writePrompt(); err != nil {
+			o.step, o.failure = sent, cli.AsFailure(agent, err)
+			t.run.stream.CloseInput() // it has nothing to do, and ends
+			return
+		}
+	}
+	if rest := t.left.cutOff(o.changes, o.prompt); rest != nil {
+		o.ask(rest)
+		return
+	}
+	if len(o.changes) == 0 {
+		o.ask(o.prompt)
+		return
+	}
+	var all []byte
+	for _, c := range o.changes {
+		all = append(all, c.line...)
+	}
+	t.send(all)
+}
+
+func (o *opening) ask(line []byte) {
+	o.step = sent
+	o.turn.send(line)
+	o.isAsked()
+}
+
+// isAsked says that what is sent now comes after the prompt.
+func (o *opening) isAsked() {
+	select {
+	case <-o.asked:
+	default:
+		close(o.asked)
+	}
+}
+
+// reply takes Claude's answer to one of the changes. A change that it refuses ends the turn before it asked
+// anything, and the process, whose settings are unknown then.
+func (o *opening) reply(r *controlReply) {
+	t := o.turn
+	i := slices.IndexFunc(o.changes, func(c change) bool { return c.id == r.RequestID })
+	if i < 0 || o.step != changing {
+		return
+	}
+	refused := o.changes[i]
+	o.changes = slices.Delete(slices.Clone(o.changes), i, i+1)
+	switch {
+	case r.Subtype == "error":
+		t.p.abandon(cli.Result{Err: cli.Failf(refused.kind, agent, "it does not take the %s: %s", refused.what, oneLine(r.Error))})
+	case t.ctx.Err() != nil:
+		t.p.abandon(cli.Cut(t.ctx, agent))
+	case len(o.changes) == 0:
+		o.ask(o.prompt)
+	}
+}
+
+// leftTurn is a turn that the previous process of ductor left.
+type leftTurn struct {
+	run      *liveRun
+	mark     cli.Mark
+	note     note
+	inputEnd int64 // bytes that reached the process
+}
+
+// unsent says whether the message that was noted last before ductor went was not sent.
+func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
+
+// sent says whether more was sent than the changes that come before the prompt.
+func (l *leftTurn) sent(changes []change) bool {
+	before := l.mark.Input
+	for _, c := range changes {
+		before += int64(len(c.line))
+	}
+	return l.inputEnd > before
+}
+
+// atOnce is how long a line may be to be written whole or not at all.
+const atOnce = 1 << 20
+
+// cutOff is what is missing of a prompt that was written in part; nil if it was written whole or not at all. A
+// prompt that was written whole may be sent again: Claude knows it by its id.
+func (l *leftTurn) cutOff(changes []change, prompt []byte) []byte {
+	if l == nil || len(prompt) <= atOnce {
+		return nil
+	}
+	written := l.inputEnd - l.mark.Input
+	for _, c := range changes {
+		written -= int64(len(c.line))
+	}
+	if written <= 0 || written >= int64(len(prompt)) {
+		return nil
+	}
+	return prompt[written:]
+}

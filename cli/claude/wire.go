@@ -4,6 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"ductor/cli"
+)
+
+const (
+	agent        cli.Agent   = "claude"
+	defaultModel cli.ModelID = "default" // Claude's name for "no choice made"
 )
 
 // line is one line of Claude's output. Only what is used is decoded; unknown fields and types pass.
@@ -148,30 +158,94 @@ type origin struct {
 	Kind string `json:"kind"`
 }
 
-// decodeLine reads one line. A field of an unexpected type is left empty; the rest is kept.
-func decodeLine(raw []byte) (*line, error) {
-	if bytes.HasPrefix(raw, []byte(`{"type":"stream_event",`)) {
-		return decodeStream(raw)
+// controlRequest is what Claude asks of us in mid-turn.
+type controlRequest struct {
+	Subtype   string          `json:"subtype"`
+	Tool      string          `json:"tool_name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Reason    string          `json:"decision_reason"`
+	Blocked   string          `json:"blocked_path"`
+}
+
+// controlReply is Claude's answer to a request of ours.
+type controlReply struct {
+	Subtype   string          `json:"subtype"`
+	RequestID string          `json:"request_id"`
+	Error     string          `json:"error"`
+	Response  json.RawMessage `json:"response"`
+}
+
+// controlLine is a request of ours, one line with its newline. request has its subtype.
+func controlLine(id string, request map[string]any) []byte {
+	return jsonLine(map[string]any{"type": "control_request", "request_id": id, "request": request})
+}
+
+// subtype is a request that has nothing but its name.
+func subtype(name string) map[string]any { return map[string]any{"subtype": name} }
+
+// denyLine answers can_use_tool with no. The model sees the message and goes on.
+func denyLine(requestID, message string) []byte {
+	return replyLine(map[string]any{
+		"subtype": "success", "request_id": requestID,
+		"response": map[string]any{"behavior": "deny", "message": message},
+	})
+}
+
+// allowLine answers can_use_tool with yes. The tool runs with input.
+func allowLine(requestID string, input json.RawMessage) []byte {
+	if len(input) == 0 || !json.Valid(input) {
+		input = json.RawMessage("{}")
 	}
+	return replyLine(map[string]any{
+		"subtype": "success", "request_id": requestID,
+		"response": map[string]any{"behavior": "allow", "updatedInput": input},
+	})
+}
+
+// unsupportedLine answers a control request that we do not know.
+func unsupportedLine(requestID, subtype string) []byte {
+	return replyLine(map[string]any{
+		"subtype": "error", "request_id": requestID,
+		"error": fmt.Sprintf("control request %q is not supported here", subtype),
+	})
+}
+
+func replyLine(response map[string]any) []byte {
+	return jsonLine(map[string]any{"type": "control_response", "response": response})
+}
+
+// jsonLine encodes v with a newline. v is made of strings, numbers, JSON, maps and slices of them, which always encode.
+func jsonLine(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("claude: encoding a protocol line: %v", err))
+	}
+	return append(b, '\n')
+}
+
+// decoder reads the lines of Claude's output. It uses its memory again for pieces of blocks, of which there are thousands a
+// turn: what decode returns is valid until the next call.
+type decoder struct {
+	line  line
+	event streamEvent
+	delta delta
+}
+
+// decode reads one line. A field of an unexpected type is left empty; the rest is kept.
+func (d *decoder) decode(raw []byte) (*line, error) {
+	if d.piece(raw) {
+		return &d.line, nil
+	}
+	return decodeWhole(raw)
+}
+
+func decodeWhole(raw []byte) (*line, error) {
 	var l line
 	if err := tolerant(json.Unmarshal(raw, &l)); err != nil {
 		return nil, err
 	}
 	return &l, nil
-}
-
-// decodeStream is decodeLine for the lines of which there are thousands a turn.
-func decodeStream(raw []byte) (*line, error) {
-	var l struct {
-		Type      string       `json:"type"`
-		SessionID string       `json:"session_id"`
-		Parent    string       `json:"parent_tool_use_id"`
-		Event     *streamEvent `json:"event"`
-	}
-	if err := tolerant(json.Unmarshal(raw, &l)); err != nil {
-		return nil, err
-	}
-	return &line{Type: l.Type, SessionID: l.SessionID, Parent: l.Parent, Event: l.Event}, nil
 }
 
 // tolerant lets pass an error about one field's type: the other fields were decoded all the same.
@@ -181,4 +255,73 @@ func tolerant(err error) error {
 		return nil
 	}
 	return err
+}
+
+// What a piece of a block consists of, as Claude Code writes it:
+//
+//	{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"…"}},
+//	 "session_id":"…","parent_tool_use_id":null,"uuid":"…"}
+const (
+	pieceHead    = `{"type":"stream_event","event":{"type":"content_block_delta","index":`
+	pieceDelta   = `,"delta":{"type":"`
+	pieceSession = `}},"session_id":"`
+	pieceParent  = `","parent_tool_use_id":null,"uuid":"`
+	pieceEnd     = `"}`
+)
+
+// piece reads raw into d if it is a piece of a block written so. No text has a part of the frame in it, because the quotes in
+// a text are escaped.
+func (d *decoder) piece(raw []byte) bool {
+	rest, ok := bytes.CutPrefix(raw, []byte(pieceHead))
+	if !ok {
+		return false
+	}
+	index, rest, _ := bytes.Cut(rest, []byte(pieceDelta))
+	rest, tail, _ := bytes.Cut(rest, []byte(pieceSession))
+	session, tail, _ := bytes.Cut(tail, []byte(pieceParent))
+	uuid, whole := bytes.CutSuffix(tail, []byte(pieceEnd))
+	number, err := strconv.Atoi(string(index))
+	if !whole || err != nil || number < 0 || strconv.Itoa(number) != string(index) || !plain(session) || !plain(uuid) {
+		return false
+	}
+	d.delta = delta{}
+	kind, quoted, _ := bytes.Cut(rest, []byte(`":`))
+	switch string(kind) {
+	case `text_delta","text`:
+		d.delta.Type = "text_delta"
+		ok = unquote(quoted, &d.delta.Text)
+	case `thinking_delta","thinking`:
+		d.delta.Type = "thinking_delta"
+		ok = unquote(quoted, &d.delta.Thinking)
+	case `input_json_delta","partial_json`:
+		d.delta.Type = "input_json_delta"
+		ok = unquote(quoted, &d.delta.PartialJSON)
+	default:
+		return false
+	}
+	if string(session) != d.line.SessionID {
+		d.line.SessionID = string(session)
+	}
+	d.event = streamEvent{Type: "content_block_delta", Index: number, Delta: &d.delta}
+	d.line.Type, d.line.Event = "stream_event", &d.event
+	return ok
+}
+
+// plain says whether b stands in a JSON string as it is.
+func plain(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return utf8.Valid(b)
+}
+
+// unquote reads a JSON string.
+func unquote(quoted []byte, text *string) bool {
+	if n := len(quoted); n >= 2 && quoted[0] == '"' && quoted[n-1] == '"' && plain(quoted[1:n-1]) {
+		*text = string(quoted[1 : n-1])
+		return true
+	}
+	return len(quoted) > 0 && quoted[0] == '"' && utf8.Valid(quoted) && json.Unmarshal(quoted, text) == nil
 }

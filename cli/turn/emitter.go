@@ -56,6 +56,9 @@ func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 	e.emit(next)
 }
 
+// Named says whether the agent's session was named.
+func (e *Emitter) Named() bool { return e.named }
+
 // Text appends delta to the block called key, opening it at the end of the answer if it is new.
 // Deltas for a block that is no longer the last are taken as a new block.
 func (e *Emitter) Text(key, delta string) {
@@ -102,6 +105,14 @@ func (e *Emitter) DropText(key string) {
 	}
 	e.retract(e.text.Len() - e.blocks[last].start)
 	e.blocks = e.blocks[:last]
+}
+
+// TakeBack retracts the whole answer.
+func (e *Emitter) TakeBack() {
+	if !e.done {
+		e.retract(e.text.Len())
+		e.blocks = nil
+	}
 }
 
 // Thinking passes on reasoning.

@@ -123,6 +123,18 @@ func (s *Stream) Process() cli.Process { return s.process }
 // Ended is closed when the program will print nothing any more.
 func (s *Stream) Ended() <-chan struct{} { return s.pumped }
 
+// Alive says whether the program runs and may print more.
+func (s *Stream) Alive() bool {
+	select {
+	case <-s.process.Done():
+		return false
+	case <-s.pumped:
+		return false
+	default:
+		return true
+	}
+}
+
 // Send queues data for the program's standard input as it is and returns at once. It fails when too
 // much waits already, or after CloseInput; that the program is dead is shown by the end of its output.
 func (s *Stream) Send(data []byte) error {

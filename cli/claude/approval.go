@@ -5,67 +5,64 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
-// ask takes a request for permission to people.
-func (p *parser) ask(l *line) {
-	a := request{
-		id: cli.ApprovalID(l.RequestID), wire: l.RequestID, call: cli.ToolID(l.Request.ToolUseID),
-		input: append(json.RawMessage(nil), l.Request.Input...),
-	}
-	if questions := questionsOf(l.Request); len(questions) > 0 {
-		for _, q := range questions {
-			a.questions = append(a.questions, q.Text)
-		}
-		a.event = cli.QuestionAsked{ID: a.id, Questions: questions}
+// pending is what the user is to decide.
+func (t *tools) pending(id string, r *controlRequest) turn.Pending {
+	input := append(json.RawMessage(nil), r.Input...)
+	asked := turn.Pending{ID: cli.ApprovalID(id), Call: cli.ToolID(r.ToolUseID)}
+	questions := questionsOf(r)
+	if len(questions) > 0 {
+		asked.Event = cli.QuestionAsked{ID: asked.ID, Questions: questions}
 	} else {
-		a.event = p.approval(a, l.Request)
+		asked.Event = t.approval(asked.ID, r, input)
 	}
-	if p.asks.add(a) && !p.past {
-		p.tellAsks()
+	asked.Answer = func(d cli.Decision) []byte {
+		switch {
+		case questions != nil && (d.Allow || len(d.Answers) > 0):
+			return allowLine(id, withAnswers(input, questions, d.Answers))
+		case d.Allow:
+			return allowLine(id, input)
+		case d.Reason == "":
+			return denyLine(id, "The person said no, without giving a reason.")
+		}
+		return denyLine(id, d.Reason)
 	}
+	return asked
 }
 
-// tellAsks tells of what was asked and not told of yet.
-func (p *parser) tellAsks() {
-	if p.asks == nil {
-		return
+// withAnswers is a question's input as AskUserQuestion returns it: with the answers by the question's text,
+// several joined by commas.
+func withAnswers(input json.RawMessage, questions []cli.Question, chosen [][]string) json.RawMessage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(input, &all) != nil || all == nil {
+		all = map[string]json.RawMessage{}
 	}
-	for _, a := range p.asks.tell() {
-		p.em.Pass(a.event)
-	}
-}
-
-// withdraw takes back what Claude waits for no more.
-func (p *parser) withdraw(gone func(request) bool) {
-	if p.asks == nil {
-		return
-	}
-	p.tellWithdrawn(p.asks.drop(gone))
-}
-
-func (p *parser) tellWithdrawn(gone []request) {
-	for _, a := range gone {
-		if a.told {
-			p.em.Pass(cli.ApprovalWithdrawn{ID: a.id})
+	answers := map[string]string{}
+	for i, q := range questions {
+		if i < len(chosen) {
+			answers[q.Text] = strings.Join(chosen[i], ", ")
 		}
 	}
+	all["answers"] = jsonLine(answers)
+	return jsonLine(all)
 }
 
-// approval is a request as people are asked.
-func (p *parser) approval(a request, r *controlRequest) cli.ApprovalAsked {
+// approval is a request as the user sees it.
+func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMessage) cli.ApprovalAsked {
 	ev := cli.ApprovalAsked{
-		ID: a.id, Tool: r.Tool, Title: toolTitle(r.Tool, a.input, p.dir), Input: a.input, Reason: r.Reason,
+		ID: id, Tool: r.Tool, Title: toolTitle(r.Tool, input, t.dir), Input: input, Reason: r.Reason,
 	}
 	if r.Blocked != "" {
-		ev.Reason = strings.TrimSpace(ev.Reason + "\nit concerns " + relative(p.dir, r.Blocked))
+		ev.Reason = strings.TrimSpace(ev.Reason + "\nit concerns " + cli.Relative(t.dir, r.Blocked))
 	}
-	if _, known := p.calls[a.call]; known {
-		ev.Started = a.call
+	if call := cli.ToolID(r.ToolUseID); t.calls[call].name != "" {
+		ev.Started = call
 	}
 	said := map[string]string{}
-	fields := stringFields(a.input)
-	ev.Changes = proposedChanges(r.Tool, a.input, p.dir, said)
+	fields := stringFields(input)
+	ev.Changes = proposedChanges(r.Tool, input, t.dir, said)
 	switch {
 	case r.Tool == toolExitPlan:
 		ev.Tool, ev.Detail = cli.PlanTool, fields["plan"]
@@ -83,11 +80,11 @@ func (p *parser) approval(a request, r *controlRequest) cli.ApprovalAsked {
 	if ev.Detail == "" && len(ev.Changes) == 0 { // the card shows the title
 		sayTitle(said, r.Tool, fields, ev.Title)
 	}
-	read := cli.Reading{Dir: p.dir, Said: said}
+	read := cli.Reading{Dir: t.dir, Said: said}
 	if r.Tool == "Task" || r.Tool == "Agent" {
 		read.Wider = []string{"mode", "permission_mode"}
 	}
-	ev.Fields = read.Fields(a.input)
+	ev.Fields = read.Fields(input)
 	return ev
 }
 
