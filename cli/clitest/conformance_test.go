@@ -2,38 +2,87 @@ package clitest
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"ductor/cli"
+	sim "ductor/internal/sim/agent"
 )
 
 func TestMain(m *testing.M) {
-	if home := os.Getenv(fakeVar); home != "" {
-		os.Exit(runFake(home))
-	}
+	sim.RunIfChild()
 	_ = os.Unsetenv(ProgramVar) // here supervisors are watched for races too
 	Main(m)
 }
 
-// The suite is held up against a provider that keeps the contract.
+// scriptedPlain is the provider over the scripted agent.
+func scriptedPlain(t *testing.T) plainProvider {
+	return newPlain(Scripted(t, func(p sim.Programs) string { return p.Plain }))
+}
+
+// over is the provider over another launcher.
+func (p plainProvider) over(l cli.Launcher) plainProvider {
+	p.opts.Launcher = l
+	return p
+}
+
+// A dialect that does what it must, and no more, passes the suite.
 func TestConformance(t *testing.T) {
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
-		t.Run(string(mode), func(t *testing.T) {
-			Conformance(t, Harness{
-				Mode: mode,
-				New: func(t *testing.T) (cli.Provider, cli.Request) {
-					return fake{launcher: Host(t), home: t.TempDir()}, cli.Request{Dir: t.TempDir()}
-				},
-				Over: func(p cli.Provider, l cli.Launcher) cli.Provider {
-					f := p.(fake)
-					f.launcher = l
-					return f
-				},
-				Script: Script{ErrorKind: cli.Refused},
-				Cannot: Cannot{ReplaceTool: "it leaves its tools running when interrupted, so that an abort has something to end"},
-			})
-		})
+	EachMode(t, Harness{
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			return scriptedPlain(t), cli.Request{Dir: t.TempDir(), Permission: cli.Bypass}
+		},
+		Over:   func(p cli.Provider, l cli.Launcher) cli.Provider { return p.(plainProvider).over(l) },
+		Script: Script{ErrorKind: cli.Refused},
+	}, map[cli.Mode]Cannot{cli.Live: {}, cli.OneShot: {}})
+}
+
+// What the agent asks is asked once in each life of ductor, and the answer reaches it.
+func TestAnApprovalOutlivesDuctor(t *testing.T) {
+	s := newStage(t, Harness{
+		Mode: cli.Live,
+		New: func(t *testing.T) (cli.Provider, cli.Request) {
+			return scriptedPlain(t), cli.Request{Dir: t.TempDir(), Attended: true}
+		},
+		Over: func(p cli.Provider, l cli.Launcher) cli.Provider { return p.(plainProvider).over(l) },
+	})
+	req := s.ask(s.script.Run("echo made >made.txt"))
+	var id cli.ApprovalID
+	asked := func(ev cli.Event) bool {
+		a, ok := ev.(cli.ApprovalAsked)
+		if ok {
+			id = a.ID
+		}
+		return ok
+	}
+	first := s.ductor()
+	session := first.open(req)
+	p := s.begin(session, req)
+	p.awaitEvent(asked)
+	first.leave(session, p)
+	session = s.ductor().adopt(req)
+	p = s.begin(session, req)
+	p.awaitEvent(asked)
+	if err := session.(cli.Decider).Decide(t.Context(), id, cli.Decision{Allow: true}); err != nil {
+		t.Fatal(err)
+	}
+	over := p.end()
+	s.caughtUp(over)
+	if raw, err := os.ReadFile(filepath.Join(req.Dir, "made.txt")); string(raw) != "made\n" || over.result.Err != nil {
+		t.Errorf("the tool wrote %q, %v; the turn ended as %+v", raw, err, over.result)
+	}
+	if n := len(of[cli.ApprovalAsked](over.events)); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// A new live dialect needs no more than this.
+func TestADialectIsSmall(t *testing.T) {
+	const most = 400
+	raw, err := os.ReadFile("plain_test.go")
+	if n := strings.Count(string(raw), "\n"); err != nil || n > most {
+		t.Errorf("the dialect has %d lines, want at most %d, %v", n, most, err)
 	}
 }
 

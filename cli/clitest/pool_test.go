@@ -27,11 +27,11 @@ const (
 // processes than four, ductor holds as much after the last round as after the first, and none is left.
 func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 	st := newStage(t, Harness{Mode: cli.Live, New: func(t *testing.T) (cli.Provider, cli.Request) {
-		return fake{}, cli.Request{Dir: t.TempDir()}
+		return plainProvider{}, cli.Request{Permission: cli.Bypass, Dir: t.TempDir()}
 	}})
 	book := &ledger{Launcher: Host(t)}
 	s, err := service.New(service.Options{
-		Providers: []cli.Provider{fake{launcher: book, home: t.TempDir()}}, Launchers: []cli.Launcher{book},
+		Providers: []cli.Provider{scriptedPlain(t).over(book)}, Launchers: []cli.Launcher{book},
 		MaxSessions: poolCap, MaxMemory: 1 << 40, MemoryEvery: 100 * time.Millisecond,
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func playRound(t *testing.T, st *stage, s *service.Service, sessions []cli.Agent
 			req := st.ask(st.script.Say(fmt.Sprintf("turn %d of %d", round, i)))
 			req.Turn = cli.TurnID(uuid.NewString())
 			req.Conversation, req.Resume = cli.Conversation(fmt.Sprint(i)), sessions[i]
-			r := s.Run(t.Context(), "fake", req, func(cli.Event) {})
+			r := s.Run(t.Context(), plainAgent, req, func(cli.Event) {})
 			s.Settled(req.Turn)
 			if r.Err != nil || r.Text != fmt.Sprintf("turn %d of %d", round, i) {
 				t.Errorf("conversation %d, turn %d: %+v, %+v", i, round, r, r.Err)

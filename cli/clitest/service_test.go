@@ -12,10 +12,10 @@ import (
 	"ductor/cli/service"
 )
 
-// newService makes a Service over the fake agent, in real processes.
+// newService makes a Service over the scripted agent, in real processes.
 func newService(t *testing.T, opts service.Options) *service.Service {
 	t.Helper()
-	opts.Providers = []cli.Provider{fake{launcher: Host(t), home: t.TempDir()}}
+	opts.Providers = []cli.Provider{scriptedPlain(t)}
 	s, err := service.New(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -36,10 +36,10 @@ func closeInTime(t *testing.T, s *service.Service) {
 // The gateway over real processes: warm turns, an abort that leaves none, and going on afterwards.
 func TestServiceOverProcesses(t *testing.T) {
 	stage := newStage(t, Harness{Mode: cli.Live, New: func(t *testing.T) (cli.Provider, cli.Request) {
-		return fake{}, cli.Request{Dir: t.TempDir(), Conversation: "a"}
+		return plainProvider{}, cli.Request{Permission: cli.Bypass, Dir: t.TempDir(), Conversation: "a"}
 	}})
 	s := newService(t, service.Options{})
-	one := s.Run(t.Context(), "fake", stage.ask("the lighthouse", stage.script.Say("One.")), func(cli.Event) {})
+	one := s.Run(t.Context(), plainAgent, stage.ask("the lighthouse", stage.script.Say("One.")), func(cli.Event) {})
 	if one.Err != nil || one.Text != "One." {
 		t.Fatalf("%+v", one)
 	}
@@ -53,7 +53,7 @@ func TestServiceOverProcesses(t *testing.T) {
 		s.Abort("a")
 	}()
 	var told time.Time
-	aborted := s.Run(t.Context(), "fake", req, func(ev cli.Event) {
+	aborted := s.Run(t.Context(), plainAgent, req, func(ev cli.Event) {
 		switch ev.(type) {
 		case cli.ToolStarted:
 			if now := s.Live(t.Context()).Sessions[0]; now.PID != pid || !now.Busy {
@@ -73,7 +73,7 @@ func TestServiceOverProcesses(t *testing.T) {
 	}
 	req = stage.ask(stage.script.Recall)
 	req.Resume = one.AgentSessionID
-	if r := s.Run(t.Context(), "fake", req, func(cli.Event) {}); !strings.Contains(r.Text, "lighthouse") {
+	if r := s.Run(t.Context(), plainAgent, req, func(cli.Event) {}); !strings.Contains(r.Text, "lighthouse") {
 		t.Errorf("the session went on as %+v", r)
 	}
 }
@@ -82,7 +82,7 @@ func TestServiceOverProcesses(t *testing.T) {
 func TestServiceFallsBackOverProcesses(t *testing.T) {
 	s := newService(t, service.Options{})
 	req := cli.Request{Dir: t.TempDir(), Prompt: Script{}.withDefaults().Crash}
-	r := s.Run(t.Context(), "fake", req, func(cli.Event) {})
+	r := s.Run(t.Context(), plainAgent, req, func(cli.Event) {})
 	if !r.Fallback || r.Err == nil || r.Err.Kind != cli.Crashed || r.Err.Code != 3 {
 		t.Errorf("%+v, %+v", r, r.Err)
 	}
@@ -96,7 +96,7 @@ func TestServiceManyConversations(t *testing.T) {
 	for i := range 20 {
 		all.Go(func() {
 			req := cli.Request{Dir: dir, Conversation: cli.Conversation(fmt.Sprint(i)), Prompt: fmt.Sprintf(`[[text "answer %d"]]`, i)}
-			if r := s.Run(t.Context(), "fake", req, func(cli.Event) {}); r.Text != fmt.Sprint("answer ", i) {
+			if r := s.Run(t.Context(), plainAgent, req, func(cli.Event) {}); r.Text != fmt.Sprint("answer ", i) {
 				t.Errorf("%d: %+v, %+v", i, r, r.Err)
 			}
 		})

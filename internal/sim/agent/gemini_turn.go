@@ -30,6 +30,7 @@ type geminiCall struct {
 	command               string
 	path, before, body    string // of a file that is written
 	output                string
+	code                  int    // of a command
 	failed                string // how it failed; empty if it did not
 	asked                 bool   // a person was asked, so that it was announced
 }
@@ -172,7 +173,7 @@ func (t *geminiTurn) command(st script.Tool) error {
 		t.sink.toolEnded(c)
 		return err
 	}
-	c.output = strings.TrimSuffix(run.output, "\n")
+	c.output, c.code = strings.TrimSuffix(run.output, "\n"), run.code
 	if run.code != 0 && strings.TrimSpace(c.output) == "" { // else the code is for the model alone
 		c.output = fmt.Sprintf("Command exited with code: %d", run.code)
 	}

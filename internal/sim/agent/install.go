@@ -13,6 +13,8 @@ const (
 	Codex   = "codex"
 	Gemini  = "gemini"
 	Copilot = "copilot"
+	// Plain is an agent of no vendor, which speaks in PlainLines.
+	Plain = "plain"
 )
 
 // Subcommand is the first argument by which a program that is not named after an agent becomes one:
@@ -41,7 +43,7 @@ func childArgs(argv []string) ([]string, bool) {
 		return nil, false
 	}
 	switch name := filepath.Base(argv[0]); name {
-	case Claude, Codex, Gemini, Copilot:
+	case Claude, Codex, Gemini, Copilot, Plain:
 		return append([]string{name}, argv[1:]...), true
 	}
 	if len(argv) > 2 && argv[1] == Subcommand {
@@ -51,7 +53,7 @@ func childArgs(argv []string) ([]string, bool) {
 }
 
 // Programs are the scripted agents installed in a folder. Dir can be put on PATH.
-type Programs struct{ Dir, Claude, Codex, Gemini, Copilot string }
+type Programs struct{ Dir, Claude, Codex, Gemini, Copilot, Plain string }
 
 // Install links the running program into dir under the name of each agent. The program must call RunIfChild.
 // Links that are there already are left.
@@ -67,9 +69,9 @@ func Install(dir string) (Programs, error) {
 func InstallFrom(program, dir string) (Programs, error) {
 	p := Programs{
 		Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex), Gemini: filepath.Join(dir, Gemini),
-		Copilot: filepath.Join(dir, Copilot),
+		Copilot: filepath.Join(dir, Copilot), Plain: filepath.Join(dir, Plain),
 	}
-	for _, link := range []string{p.Claude, p.Codex, p.Gemini, p.Copilot} {
+	for _, link := range []string{p.Claude, p.Codex, p.Gemini, p.Copilot, p.Plain} {
 		if err := os.Symlink(program, link); err != nil && !os.IsExist(err) {
 			return Programs{}, fmt.Errorf("install scripted agent: %w", err)
 		}

@@ -19,7 +19,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	signal.Notify(p.signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(p.signals)
 	if len(args) == 0 {
-		return p.fail(2, "usage: claude|codex|gemini|copilot ARGS…")
+		return p.fail(2, "usage: claude|codex|gemini|copilot|plain ARGS…")
 	}
 	switch args[0] {
 	case Claude:
@@ -30,6 +30,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 		return p.gemini(args[1:])
 	case Copilot:
 		return p.copilot(args[1:])
+	case Plain:
+		return p.plain()
 	}
 	return p.fail(2, "no scripted agent is called "+args[0])
 }

@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// PlainLine is a line of the scripted agent's own protocol, which is the least that a live agent needs: one session at a time,
+// a JSON object a line.
+//
+//	in   prompt     Text; ID names the session to go on with, and is empty for a new one; Allow lets tools run unasked
+//	     answer     to an ask: its ID, and Allow
+//	     interrupt  ends the turn
+//	out  session    ID
+//	     text       ID of the block that Text is added to
+//	     think      Text
+//	     tool       ID, and the command as Text
+//	     result     of a tool: its ID, and Text
+//	     ask        ID, and as Text the command that the agent may not run unasked
+//	     done       the turn is over; Error says how it failed
+type PlainLine struct {
+	Kind  string `json:"kind"`
+	ID    string `json:"id,omitempty"`
+	Text  string `json:"text,omitempty"`
+	Error string `json:"error,omitempty"`
+	Allow bool   `json:"allow,omitempty"`
+}
+
+// plainAgent is the scripted agent that speaks in PlainLines.
+type plainAgent struct {
+	*process
+	cancel context.CancelCauseFunc // of the turn that runs; nil between turns
+	over   chan error
+
+	mu      sync.Mutex
+	waiting map[string]chan bool // answers that tools wait for
+	block   int
+}
+
+// plain serves the protocol until standard input ends.
+func (p *process) plain() int {
+	a := &plainAgent{process: p, over: make(chan error), waiting: map[string]chan bool{}}
+	input := readLines(p.stdin)
+	for {
+		select {
+		case line, ok := <-input:
+			if !ok {
+				return 0
+			}
+			var in PlainLine
+			if err := json.Unmarshal(line, &in); err != nil {
+				return p.fail(1, err.Error())
+			}
+			a.take(in)
+		case err := <-a.over:
+			var exit exitError
+			if errors.As(err, &exit) {
+				return exit.code
+			}
+			a.done(err)
+		case s := <-p.signals:
+			if s == os.Interrupt && a.cancel != nil {
+				a.cancel(errInterrupted)
+				continue
+			}
+			return signalCode(s)
+		}
+	}
+}
+
+func (a *plainAgent) take(in PlainLine) {
+	switch {
+	case in.Kind == "prompt" && a.cancel == nil:
+		a.prompt(in)
+	case in.Kind == "interrupt" && a.cancel != nil:
+		a.cancel(errInterrupted)
+	case in.Kind == "answer":
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if answer := a.waiting[in.ID]; answer != nil {
+			answer <- in.Allow
+			delete(a.waiting, in.ID)
+		}
+	}
+}
+
+func (a *plainAgent) prompt(in PlainLine) {
+	var ctx context.Context
+	ctx, a.cancel = context.WithCancelCause(context.Background())
+	t := &geminiTurn{process: a.process, ctx: ctx, sink: a, session: or(in.ID, newUUID()), dir: a.dir, mode: map[bool]string{true: "yolo"}[in.Allow]}
+	a.say(PlainLine{Kind: "session", ID: t.session})
+	go func() { a.over <- t.run(in.Text) }()
+}
+
+func (a *plainAgent) done(err error) {
+	l := PlainLine{Kind: "done"}
+	if err != nil && !errors.Is(err, errInterrupted) {
+		l.Error = err.Error()
+	}
+	a.cancel(nil)
+	a.cancel = nil
+	a.say(l)
+}
+
+func (a *plainAgent) say(l PlainLine) { a.out.line(appendJSON(nil, l)) }
+
+func (a *plainAgent) text(chunk string) {
+	a.say(PlainLine{Kind: "text", ID: strconv.Itoa(a.block), Text: chunk})
+}
+
+func (a *plainAgent) think(chunk string) { a.say(PlainLine{Kind: "think", Text: chunk}) }
+
+func (a *plainAgent) permit(ctx context.Context, c geminiCall) (bool, error) {
+	answer := make(chan bool, 1)
+	a.mu.Lock()
+	a.waiting[c.id] = answer
+	a.mu.Unlock()
+	a.say(PlainLine{Kind: "ask", ID: c.id, Text: c.title})
+	select {
+	case allowed := <-answer:
+		return allowed, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+func (a *plainAgent) toolStarted(c geminiCall) {
+	a.block++
+	a.say(PlainLine{Kind: "tool", ID: c.id, Text: c.title})
+}
+
+func (a *plainAgent) toolEnded(c geminiCall) {
+	failed := c.failed
+	if c.code != 0 {
+		failed = "exit code " + strconv.Itoa(c.code)
+	}
+	a.say(PlainLine{Kind: "result", ID: c.id, Text: c.output, Error: failed})
+}
+
+func (a *plainAgent) longLine(n int) []byte {
+	return appendJSON(nil, PlainLine{Kind: "think", Text: strings.Repeat("x", n)})
+}
