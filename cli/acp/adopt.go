@@ -110,8 +110,8 @@ func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter
 	t.finish(ctx, t.loop.Run(ctx))
 }
 
-// caughtUp asks each question again that has no answer yet, and sends a prompt that the previous process did not send.
-func (t *liveTurn) caughtUp() {
+// goLive asks each question again that has no answer yet, and sends a prompt that the previous process did not send.
+func (t *liveTurn) goLive() {
 	for _, a := range t.open {
 		if a.tool.phase != toolEnded {
 			t.put(a)
@@ -126,7 +126,7 @@ func (t *liveTurn) caughtUp() {
 		t.unsent = err
 		return
 	}
-	t.s.send(t.req, blocks, t.resumed.note)
+	t.s.sendPrompt(t.req, blocks, t.resumed.note)
 }
 
 // note is what the next process must know to resume a turn. It travels as Mark.Note.

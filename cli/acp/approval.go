@@ -30,9 +30,9 @@ func (a *ask) option(kind string) (string, bool) {
 	return a.params.Options[i].ID, true
 }
 
-// answer is the reply to the agent. What an agent would remember for good is never picked: it cannot be allowed
+// choose gives the reply to the agent. What an agent would remember for good is never picked: it cannot be allowed
 // where it offers nothing less, and denying becomes giving up.
-func (a *ask) answer(allow bool) (askResult, error) {
+func (a *ask) choose(allow bool) (askResult, error) {
 	if !allow {
 		if id, ok := a.option(optionReject); ok {
 			return selected(id), nil

@@ -137,17 +137,17 @@ func TestTerminals(t *testing.T) {
 		t.Fatal(err)
 	}
 	it := terminalParams{id}
-	if exit, err := s.workspace.awaitTerminal(ctx, it); err != nil || *exit.(*exitStatus).Code != 3 {
+	if exit, err := onTerminal((*terminal).wait)(s.workspace, ctx, it); err != nil || *exit.(*exitStatus).Code != 3 {
 		t.Errorf("ended %+v, %v", exit, err)
 	}
-	if out, err := s.workspace.terminalOutput(ctx, it); err != nil || !strings.Contains(out.(outputResult).Output, "wrong") ||
+	if out, err := onTerminal((*terminal).said)(s.workspace, ctx, it); err != nil || !strings.Contains(out.(outputResult).Output, "wrong") ||
 		!strings.Contains(out.(outputResult).Output, filepath.Base(dir)) {
 		t.Errorf("said %+v, %v", out, err)
 	}
 	if _, err := s.workspace.releaseTerminal(ctx, it); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.workspace.terminalOutput(ctx, it); err == nil {
+	if _, err := onTerminal((*terminal).said)(s.workspace, ctx, it); err == nil {
 		t.Error("a terminal that was released is there")
 	}
 	if _, err := create(`{"command":"true","cwd":"/"}`); err == nil {
@@ -159,7 +159,7 @@ func TestTerminals(t *testing.T) {
 	}
 	it = terminalParams{long}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		out, err := s.workspace.terminalOutput(ctx, it)
+		out, err := onTerminal((*terminal).said)(s.workspace, ctx, it)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -167,7 +167,7 @@ func TestTerminals(t *testing.T) {
 			break
 		}
 	}
-	if _, err := s.workspace.killTerminal(ctx, it); err != nil {
+	if _, err := onTerminal((*terminal).kill)(s.workspace, ctx, it); err != nil {
 		t.Error(err)
 	}
 	if _, err := create(`{"command":"sleep","args":["300"]}`); err != nil { // ended by Close, or the Host says so

@@ -36,7 +36,7 @@ const (
 // notice takes a chunk that is the agent's own word, or may be. It comes whole, and a model's text mostly does not.
 // Of "Info: " only what is known is taken, so that no answer is lost.
 func (r *reporter) notice(text string) bool {
-	r.release()
+	r.sayHeld()
 	switch {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
@@ -57,8 +57,8 @@ func aboutFile(text string) bool {
 	return ok && filepath.IsAbs(path) && !strings.Contains(path, "\n")
 }
 
-// release tells what was held: something came after it, so it was no error that ended the turn.
-func (r *reporter) release() {
+// sayHeld tells what was held: something came after it, so it was no error that ended the turn.
+func (r *reporter) sayHeld() {
 	text := r.held
 	if r.held = ""; text != "" {
 		r.say("", text)

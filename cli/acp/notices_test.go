@@ -45,7 +45,7 @@ func TestNoticesInTheAnswer(t *testing.T) {
 				said(t, reporter, u)
 			}
 			failed, _ := reporter.failed(cli.Usage{Output: c.used})
-			reporter.release()
+			reporter.sayHeld()
 			if out.Answer() != c.answer || failed != c.failed {
 				t.Errorf("answer %q, failure %q, want %q, %q", out.Answer(), failed, c.answer, c.failed)
 			}

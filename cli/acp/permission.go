@@ -149,7 +149,7 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 		s.mu.Unlock()
 		return cli.ErrNotAsked
 	}
-	result, err := a.answer(d.Allow)
+	result, err := a.choose(d.Allow)
 	if err != nil {
 		s.mu.Unlock()
 		return cli.Failf(cli.Refused, s.process.opts.Agent, "%v", err)

@@ -22,7 +22,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
 	s, err := p.probe(ctx)
 	if err != nil {
-		auth.State, auth.Method, auth.Fix = cli.Installed, "", p.fix(err)
+		auth.State, auth.Method, auth.Fix = cli.Installed, "", p.opts.failure(err).Sentence()
 		return auth
 	}
 	auth.Version = s.process.hello.AgentInfo.Version
@@ -30,14 +30,6 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 		p.opts.Logger.Error("end an agent that was asked for its log-in", "agent", string(p.opts.Agent), "err", err)
 	}
 	return auth
-}
-
-func (p *Provider) fix(err error) string {
-	f := p.opts.failure(err)
-	if f.Kind == cli.NotLoggedIn && p.opts.Login != "" {
-		return p.opts.Login
-	}
-	return f.Sentence()
 }
 
 // Models lists what users may pick: what Options say, else what the agent offers in a session that is never used.

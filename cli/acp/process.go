@@ -28,7 +28,6 @@ type agentProcess struct {
 	awaited  map[cli.TurnID]*session // of a run that was attached to: those of the turns to be resumed
 
 	// Valid once the process is ready.
-	caps   agentCapabilities
 	hello  initialized
 	quirks Quirks // those of Options, and of an agent that is known to have some
 
@@ -44,31 +43,19 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 			"fs": map[string]bool{"readTextFile": !o.NoFiles, "writeTextFile": !o.NoFiles}, "terminal": !o.NoTerminals,
 		},
 	}
-	var reply initialized
-	if err := proc.call(ctx, methodInitialize, hello, &reply); err != nil {
-		return proc.notSpoken(err)
+	err := proc.call(ctx, methodInitialize, hello, &proc.hello)
+	if err != nil {
+		f := o.failure(err)
+		if f.Kind == cli.TimedOut {
+			f.Kind, f.Reason = cli.BadOutput, "it did not answer when it was spoken to; its version may be too old"
+		}
+		return f
 	}
-	if reply.ProtocolVersion != protocolVersion {
-		return cli.Failf(cli.BadOutput, o.Agent, "it speaks version %d of the protocol, and ductor version %d",
-			reply.ProtocolVersion, protocolVersion)
+	if v := proc.hello.ProtocolVersion; v != protocolVersion {
+		return cli.Failf(cli.BadOutput, o.Agent, "it speaks version %d of the protocol, and ductor version %d", v, protocolVersion)
 	}
-	proc.introduced(reply)
+	proc.quirks = o.Quirks.of(proc.hello.AgentInfo.Name)
 	return nil
-}
-
-// introduced sets what an agent says of itself.
-func (proc *agentProcess) introduced(hello initialized) {
-	proc.hello, proc.caps, proc.quirks = hello, hello.Capabilities, proc.opts.Quirks.of(hello.AgentInfo.Name)
-}
-
-// notSpoken is the failure of a program that did not answer the first request.
-func (proc *agentProcess) notSpoken(err error) *cli.Failure {
-	f := proc.opts.failure(err)
-	if f.Kind == cli.TimedOut {
-		f = cli.Failf(cli.BadOutput, proc.opts.Agent, "it did not answer when it was spoken to; its version may be too old")
-		f.Cause = err
-	}
-	return f
 }
 
 // call sends a request and waits for its answer, at most as long as Options say. Errors have an *rpc.Error in their
@@ -227,11 +214,11 @@ func (o *Options) service(method string) service {
 	case "terminal/create":
 		return serving((*workspace).createTerminal)
 	case "terminal/output":
-		return serving((*workspace).terminalOutput)
+		return serving(onTerminal((*terminal).said))
 	case "terminal/wait_for_exit":
-		return serving((*workspace).awaitTerminal)
+		return serving(onTerminal((*terminal).wait))
 	case "terminal/kill":
-		return serving((*workspace).killTerminal)
+		return serving(onTerminal((*terminal).kill))
 	case "terminal/release":
 		return serving((*workspace).releaseTerminal)
 	}

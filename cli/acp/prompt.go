@@ -69,7 +69,7 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 		return nil, cli.Failf(cli.Refused, agent, "the message is empty")
 	case !utf8.ValidString(text):
 		return nil, cli.Failf(cli.Refused, agent, "the message holds bytes that are no text")
-	case len(req.Images) > 0 && !s.process.caps.Prompt.Image:
+	case len(req.Images) > 0 && !s.process.hello.Capabilities.Prompt.Image:
 		return nil, cli.Failf(cli.Refused, agent, "it takes no pictures")
 	}
 	s.mu.Lock()

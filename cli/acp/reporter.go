@@ -40,7 +40,7 @@ func (r *reporter) update(u *update) {
 	case updateUsage:
 		r.calls++
 	case updateThought:
-		r.release()
+		r.sayHeld()
 		r.out.Thinking(text)
 	case updateTool, updateToolNow:
 		r.tool(u.toolCall)
@@ -64,14 +64,14 @@ func (r *reporter) tool(c toolCall) {
 	if c.ID == "" {
 		return
 	}
-	r.release()
+	r.sayHeld()
 	t := r.call(c)
 	if t.phase == toolRefused || t.phase == toolEnded {
 		return
 	}
-	r.start(t)
+	r.startTool(t)
 	if c.Status == statusDone || c.Status == statusFailed {
-		r.end(t, c.Status)
+		r.endTool(t, c.Status)
 	}
 }
 
@@ -82,11 +82,11 @@ func (r *reporter) call(c toolCall) *tool {
 		t = &tool{toolCall: toolCall{ID: c.ID}}
 		r.tools[c.ID] = t
 	}
-	t.take(c, r.quirks.ToolName)
+	t.merge(c, r.quirks.ToolName)
 	return t
 }
 
-func (r *reporter) start(t *tool) {
+func (r *reporter) startTool(t *tool) {
 	if t.phase != toolNamed {
 		return
 	}
@@ -94,7 +94,7 @@ func (r *reporter) start(t *tool) {
 	r.out.ToolStart(t.began())
 }
 
-func (r *reporter) end(t *tool, status string) {
+func (r *reporter) endTool(t *tool, status string) {
 	t.phase = toolEnded
 	if status == statusDone {
 		for _, change := range t.changes(r.dir) {

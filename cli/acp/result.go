@@ -7,8 +7,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// result is how the turn ended: by the agent's own word, unless we cut it short.
-func (t *liveTurn) result(end turn.End) cli.Result {
+// outcome is how the turn ended: by the agent's own word, unless we cut it short.
+func (t *liveTurn) outcome(end turn.End) cli.Result {
 	agent, r := t.s.process.opts.Agent, cli.Result{}
 	switch {
 	case t.reply != nil:

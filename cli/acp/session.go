@@ -91,7 +91,7 @@ func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*ses
 	}
 	s := newSession(proc, req)
 	params := sessionParams{Dir: req.Dir, MCP: servers}
-	if proc.caps.Session.Dirs != nil {
+	if proc.hello.Capabilities.Session.Dirs != nil {
 		params.Dirs = req.AddDirs
 	}
 	if req.Resume != "" {
@@ -136,7 +136,7 @@ func (s *session) request(ctx context.Context, method string, params sessionPara
 
 // load resumes a session of a process that ended. It reports nothing of what the agent replays.
 func (s *session) load(ctx context.Context, params sessionParams, req cli.Request) error {
-	o, caps := s.process.opts, s.process.caps
+	o, caps := s.process.opts, s.process.hello.Capabilities
 	method := methodLoad
 	switch {
 	case caps.Session.Resume != nil:
@@ -286,7 +286,7 @@ func (s *session) Close(ctx context.Context) error {
 
 // sayGoodbye has an agent that serves other sessions too close this one.
 func (s *session) sayGoodbye(ctx context.Context) {
-	if s.process.Alone() || s.process.caps.Session.Close == nil {
+	if s.process.Alone() || s.process.hello.Capabilities.Session.Close == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, byeWait)

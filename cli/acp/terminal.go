@@ -76,6 +76,33 @@ func (t *terminal) exit() *exitStatus {
 	return &exitStatus{Code: &e.Code}
 }
 
+type outputResult struct {
+	Output    string      `json:"output"`
+	Truncated bool        `json:"truncated"`
+	Exit      *exitStatus `json:"exitStatus,omitempty"`
+}
+
+func (t *terminal) said(context.Context) (any, error) {
+	exit := t.exit()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return outputResult{Output: string(t.output), Truncated: t.truncated, Exit: exit}, nil
+}
+
+// wait gives how the command ended, once all its output was read.
+func (t *terminal) wait(ctx context.Context) (any, error) {
+	for _, done := range []<-chan struct{}{t.process.Done(), t.read} {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return t.exit(), nil
+}
+
+func (t *terminal) kill(context.Context) (any, error) { return none{}, t.stop() }
+
 func (t *terminal) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), terminalGrace+stopSlack)
 	defer cancel()

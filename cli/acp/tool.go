@@ -44,8 +44,8 @@ type tool struct {
 	phase toolPhase
 }
 
-// take merges what an agent says of the call.
-func (t *tool) take(c toolCall, name func(id, kind, title string) string) {
+// merge adds what an agent says of the call.
+func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	t.ToolKind, t.Title = cmp.Or(c.ToolKind, t.ToolKind), cmp.Or(c.Title, t.Title)
 	if given(c.Input) {
 		t.Input = c.Input

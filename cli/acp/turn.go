@@ -49,7 +49,7 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	}
 	s.listen()
 	s.process.TurnStarted() // the end of a process that is about to end ends the turn
-	t := s.newTurn(req, out, nil, func() { s.send(req, blocks, n) })
+	t := s.newTurn(req, out, nil, func() { s.sendPrompt(req, blocks, n) })
 	t.finish(ctx, t.loop.Run(ctx))
 }
 
@@ -69,7 +69,7 @@ func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, 
 			In: s.inbox, Gone: s.process.Gone(), Stop: s.process.StopAlone, Limits: turn.LimitsOf(s.process.opts.ProviderOptions),
 			End: func(i item) int64 { return i.at },
 		},
-		Begin: begin, Handle: t.take, Interrupt: t.interrupt, Waiting: s.waiting, Out: out,
+		Begin: begin, Handle: t.handle, Interrupt: t.cancel, Waiting: s.waiting, Out: out,
 	}
 	loop.Source.Limits.Interrupt = interruptWait
 	if resumed != nil {
@@ -92,8 +92,8 @@ func (s *session) expect(turn cli.TurnID) error {
 	return s.process.Peer().Expect(s.promptID(turn), func(m rpc.Message) { s.deliver(item{at: m.End, reply: &m}) })
 }
 
-// send sends the prompt.
-func (s *session) send(req cli.Request, blocks []block, n note) {
+// sendPrompt sends it.
+func (s *session) sendPrompt(req cli.Request, blocks []block, n note) {
 	proc, inbox := s.process, s.inbox
 	sent := func(err error) {
 		if err != nil && !errors.Is(err, rpc.ErrEnded) { // Gone tells of that
@@ -110,8 +110,8 @@ func (s *session) send(req cli.Request, blocks []block, n note) {
 	sent(err)
 }
 
-// take takes one item and says whether it ended the turn.
-func (t *liveTurn) take(i item) (end bool) {
+// handle takes one item and says whether it ended the turn.
+func (t *liveTurn) handle(i item) (end bool) {
 	switch {
 	case i.update != nil:
 		t.reporter.update(i.update)
@@ -126,7 +126,7 @@ func (t *liveTurn) take(i item) (end bool) {
 	case i.Any():
 		t.loop.Changed(i.Change)
 		if i.CaughtUp {
-			t.caughtUp()
+			t.goLive()
 		}
 	}
 	t.reply, t.unsent = cmp.Or(i.reply, t.reply), cmp.Or(i.unsent, t.unsent)
@@ -141,7 +141,7 @@ func (t *liveTurn) asked(a *ask) {
 		return
 	}
 	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.opts.Protected)
-	result, err := a.answer(v == verdictAllow)
+	result, err := a.choose(v == verdictAllow)
 	switch {
 	case t.loop.Cut():
 		t.s.process.respond(a.id, cancelled())
@@ -150,7 +150,7 @@ func (t *liveTurn) asked(a *ask) {
 		t.reporter.deny(a.tool, why)
 	case v == verdictAllow && err == nil:
 		t.s.process.respond(a.id, result)
-		t.reporter.start(a.tool)
+		t.reporter.startTool(a.tool)
 	case v == verdictAsk && t.loop.Past():
 		t.open = append(t.open, a)
 	default: // of what may only be allowed for good, a user reads why it cannot be allowed
@@ -166,7 +166,7 @@ func (t *liveTurn) put(a *ask) {
 
 func (t *liveTurn) decided(d *decided) {
 	if d.allow {
-		t.reporter.start(d.ask.tool)
+		t.reporter.startTool(d.ask.tool)
 		return
 	}
 	t.reporter.deny(d.ask.tool, "denied")
@@ -181,8 +181,8 @@ func (t *liveTurn) withdraw(which func(*ask) bool) []*ask {
 	return gone
 }
 
-// interrupt asks the agent to end the turn. One that waits for permission ends it only when that is answered, too.
-func (t *liveTurn) interrupt() error {
+// cancel asks the agent to end the turn. One that waits for permission ends it only when that is answered, too.
+func (t *liveTurn) cancel() error {
 	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
 	for _, a := range append(t.s.forget(func(*ask) bool { return true }), t.open...) {
 		t.s.process.respond(a.id, cancelled())
@@ -219,8 +219,8 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	if err := t.loop.StopErr(); err != nil {
 		s.process.opts.Logger.Error("an agent did not end", "agent", string(s.process.opts.Agent), "err", err)
 	}
-	r := t.result(end)
-	t.reporter.release()
+	r := t.outcome(end)
+	t.reporter.sayHeld()
 	r.Denials = t.reporter.denials
 	t.out.Finish(r)
 	s.process.TurnEnded(ctx, leaves)

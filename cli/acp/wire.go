@@ -46,19 +46,17 @@ type initialized struct {
 		Name    string `json:"name"`
 		Version string `json:"version"`
 	} `json:"agentInfo"`
-	Capabilities agentCapabilities `json:"agentCapabilities"`
-}
-
-type agentCapabilities struct {
-	Load   bool `json:"loadSession"`
-	Prompt struct {
-		Image bool `json:"image"`
-	} `json:"promptCapabilities"`
-	Session struct {
-		Resume *none `json:"resume"`
-		Close  *none `json:"close"`
-		Dirs   *none `json:"additionalDirectories"`
-	} `json:"sessionCapabilities"`
+	Capabilities struct {
+		Load   bool `json:"loadSession"`
+		Prompt struct {
+			Image bool `json:"image"`
+		} `json:"promptCapabilities"`
+		Session struct {
+			Resume *none `json:"resume"`
+			Close  *none `json:"close"`
+			Dirs   *none `json:"additionalDirectories"`
+		} `json:"sessionCapabilities"`
+	} `json:"agentCapabilities"`
 }
 
 // sessionParams are the parameters of each request that names a session, has one made or logs in.

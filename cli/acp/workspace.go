@@ -131,64 +131,27 @@ func (w *workspace) enter(t *terminal) (string, error) {
 	return id, nil
 }
 
-// find gives a terminal, until it is released.
-func (w *workspace) find(p terminalParams) (*terminal, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if t := w.terminals[p.ID]; t != nil {
-		return t, nil
-	}
-	return nil, badParams("there is no such terminal")
-}
-
-type outputResult struct {
-	Output    string      `json:"output"`
-	Truncated bool        `json:"truncated"`
-	Exit      *exitStatus `json:"exitStatus,omitempty"`
-}
-
-func (w *workspace) terminalOutput(_ context.Context, p terminalParams) (any, error) {
-	t, err := w.find(p)
-	if err != nil {
-		return nil, err
-	}
-	exit := t.exit()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return outputResult{Output: string(t.output), Truncated: t.truncated, Exit: exit}, nil
-}
-
-func (w *workspace) awaitTerminal(ctx context.Context, p terminalParams) (any, error) {
-	t, err := w.find(p)
-	if err != nil {
-		return nil, err
-	}
-	for _, done := range []<-chan struct{}{t.process.Done(), t.read} {
-		select {
-		case <-done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+// onTerminal is f behind the search for the terminal that a request names.
+func onTerminal(f func(*terminal, context.Context) (any, error)) func(*workspace, context.Context, terminalParams) (any, error) {
+	return func(w *workspace, ctx context.Context, p terminalParams) (any, error) {
+		w.mu.Lock()
+		t := w.terminals[p.ID]
+		w.mu.Unlock()
+		if t == nil {
+			return nil, badParams("there is no such terminal")
 		}
+		return f(t, ctx)
 	}
-	return t.exit(), nil
-}
-
-func (w *workspace) killTerminal(_ context.Context, p terminalParams) (any, error) {
-	t, err := w.find(p)
-	if err != nil {
-		return nil, err
-	}
-	return none{}, t.stop()
 }
 
 func (w *workspace) releaseTerminal(_ context.Context, p terminalParams) (any, error) {
-	t, err := w.find(p)
-	if err != nil {
-		return nil, err
-	}
 	w.mu.Lock()
+	t := w.terminals[p.ID]
 	delete(w.terminals, p.ID)
 	w.mu.Unlock()
+	if t == nil {
+		return nil, badParams("there is no such terminal")
+	}
 	return none{}, t.close()
 }
 

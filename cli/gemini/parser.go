@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -76,7 +75,7 @@ func (p *parser) title(ev event) string {
 	fields := textsOf(ev.Parameters)
 	for _, name := range []string{"command", "file_path", "absolute_path", "path", "pattern", "query", "url", "prompt"} {
 		if v := fields[name]; v != "" {
-			return cli.OneLine(p.relative(v), maxTitle)
+			return cli.OneLine(cli.Relative(p.dir, v), maxTitle)
 		}
 	}
 	return ev.ToolName
@@ -84,28 +83,9 @@ func (p *parser) title(ev event) string {
 
 // textsOf are the texts among the members of an object.
 func textsOf(raw json.RawMessage) map[string]string {
-	var all map[string]any
-	if json.Unmarshal(raw, &all) != nil {
-		return nil
-	}
-	texts := map[string]string{}
-	for name, v := range all {
-		if s, ok := v.(string); ok {
-			texts[name] = s
-		}
-	}
+	var texts map[string]string
+	_ = json.Unmarshal(raw, &texts) // what is no text is left out
 	return texts
-}
-
-// relative shortens a path inside the working directory to what is below it.
-func (p *parser) relative(path string) string {
-	if !filepath.IsAbs(path) {
-		return path
-	}
-	if rel, err := filepath.Rel(p.dir, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
 }
 
 func (p *parser) toolEnded(ev event) {
@@ -127,7 +107,7 @@ func (p *parser) toolEnded(ev event) {
 			p.denials = append(p.denials, cli.Denial{Tool: call.ToolName, Title: p.title(call), Reason: end.Err})
 		}
 	} else if path := textsOf(call.Parameters)["file_path"]; path != "" && (call.ToolName == "write_file" || call.ToolName == "replace") {
-		p.out.Pass(cli.FileChanged{Path: p.relative(path), Kind: cli.FileUpdated})
+		p.out.Pass(cli.FileChanged{Path: cli.Relative(p.dir, path), Kind: cli.FileUpdated})
 	}
 	p.out.ToolEnd(end)
 }

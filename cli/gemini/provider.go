@@ -33,7 +33,11 @@ type Provider struct {
 	live *acp.Provider
 }
 
-var _ cli.Provider = (*Provider)(nil)
+var (
+	_ cli.Provider = (*Provider)(nil)
+	_ cli.Limited  = (*Provider)(nil)
+	_ cli.Sharer   = (*Provider)(nil)
+)
 
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
@@ -54,6 +58,30 @@ func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot}
 
 // Models asks Gemini for the models a user may pick.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) { return p.live.Models(ctx) }
+
+// Shares is the process that a session for req would be put into; see cli.Sharer.
+func (p *Provider) Shares(req cli.Request) int { return p.live.Shares(req) }
+
+// Cannot says what of a permission mode Gemini does not do; see cli.Limited.
+func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
+	if mode == cli.OneShot {
+		return Permission(permission).Cannot
+	}
+	return p.live.Cannot(mode, permission)
+}
+
+// ProjectFiles are the files of a project that Gemini takes settings from where it trusts the directory; see
+// cli.ProjectReader.
+func (p *Provider) ProjectFiles() []cli.ProjectFile {
+	return []cli.ProjectFile{
+		{Glob: ".gemini/settings.json", Kind: cli.ProjectJSON},
+		{Glob: ".gemini/extensions/*/gemini-extension.json", Kind: cli.ProjectJSON},
+		{Glob: ".gemini/extensions/*/hooks/hooks.json", Kind: cli.ProjectJSON},
+		{Glob: ".gemini/agents/*.md", Kind: cli.ProjectHeader},
+		{Glob: ".gemini/.env", Kind: cli.ProjectEnv},
+		{Glob: ".env", Kind: cli.ProjectEnv},
+	}
+}
 
 // Open makes a session; see cli.Provider. Live sessions share a process where they can.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
