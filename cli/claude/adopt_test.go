@@ -318,49 +318,53 @@ func TestWhatCannotBeAdopted(t *testing.T) {
 	}
 }
 
-// Real Claude at four points: at once, in mid text, in the middle of its shell tool, and while it asks.
+// Real Claude at four points of four turns: at once, in mid text, in the middle of its shell tool, and while it asks.
 func TestRealAdoption(t *testing.T) {
-	for name, point := range map[string]func(k *talk, count string){
-		"at once":     func(*talk, string) {}, // as soon as it is noted where the turn begins
-		"in mid text": func(k *talk, _ string) { k.text(20) },
-		"in a tool": func(k *talk, count string) {
+	p, c, api := real(t, nil)
+	words := strings.TrimSpace(strings.Repeat("word ", 30))
+	req := cli.Request{Dir: c.Work, Attended: true, Conversation: "7/0", AllowedTools: []string{"Bash"}}
+	l := newLives(t, p)
+	s := l.open(cli.Live, req)
+	for _, point := range []struct {
+		name  string
+		reach func(k *talk, count string)
+	}{
+		{"at once", func(*talk, string) {}}, // as soon as it is noted where the turn begins
+		{"in mid text", func(k *talk, _ string) { k.text(20) }},
+		{"in a tool", func(k *talk, count string) {
 			until[cli.ToolStarted](k)
 			awaitFile(t, count)
-		},
-		"while it asks": func(k *talk, _ string) { until[cli.ApprovalAsked](k) },
+		}},
+		{"while it asks", func(k *talk, _ string) { until[cli.ApprovalAsked](k) }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p, c, api := real(t, nil)
-			count, asked := filepath.Join(c.Work, "count"), filepath.Join(c.Work, "asked")
-			words := strings.TrimSpace(strings.Repeat("word ", 30))
-			req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Conversation: "7/0", AllowedTools: []string{"Bash"},
-				Prompt: `windmill [[text "` + words + `" delay=10ms chunk=5]][[tool cmd="echo x >>` + count + `; sleep 0.7"]][[write path="` + asked + `" text="x"]][[text "Done."]]`}
-			l := newLives(t, p)
-			s := l.open(cli.Live, req)
-			k := begin(t, s, req)
-			awaitMark(t, s, req.Turn)
-			point(k, count)
-			l.leave(k)
-			s = l.adopt(req)
-			k = begin(t, s, req)
-			r := allowAll(t, s, k)
-			if r.Err != nil || r.Text != words+"\n\nDone." {
-				t.Errorf("answered %+v", r)
-			}
-			if b, err := os.ReadFile(count); string(b) != "x\n" {
-				t.Errorf("the tool ran %q, %v", b, err)
-			}
-			if _, err := os.Stat(asked); err != nil {
-				t.Errorf("what was allowed was not done: %v", err)
-			}
-			if n := strings.Count(lastAsked(api), "windmill"); n != 1 {
-				t.Errorf("the model was asked %d times", n)
-			}
-			req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "next"]]`
-			if r := begin(t, s, req).end(); r.Text != "next" {
-				t.Errorf("then %+v", r)
-			}
-		})
+		name := strings.ReplaceAll(point.name, " ", "-")
+		count, asked := filepath.Join(c.Work, "count-"+name), filepath.Join(c.Work, "asked-"+name)
+		req.Turn = cli.TurnID(name)
+		req.Prompt = `[[start]]windmill-` + name + ` [[text "` + words + `" delay=10ms chunk=5]][[tool cmd="echo x >>` + count + `; sleep 0.7"]]` +
+			`[[write path="` + asked + `" text="x"]][[text "Done."]]`
+		k := begin(t, s, req)
+		awaitMark(t, s, req.Turn)
+		point.reach(k, count)
+		l.leave(k)
+		s = l.adopt(req)
+		r := allowAll(t, s, begin(t, s, req))
+		if r.Err != nil || r.Text != words+"\n\nDone." {
+			t.Errorf("%s: answered %+v", name, r)
+		}
+		if b, err := os.ReadFile(count); string(b) != "x\n" {
+			t.Errorf("%s: the tool ran %q, %v", name, b, err)
+		}
+		if _, err := os.Stat(asked); err != nil {
+			t.Errorf("%s: what was allowed was not done: %v", name, err)
+		}
+		if n := strings.Count(lastAsked(api), "windmill-"+name+" "); n != 1 {
+			t.Errorf("%s: the model was asked %d times", name, n)
+		}
+		req.Resume = r.AgentSessionID
+	}
+	req.Turn, req.Prompt = "T9", `[[start]][[text "next"]]`
+	if r := begin(t, s, req).end(); r.Text != "next" {
+		t.Errorf("then %+v", r)
 	}
 }
 

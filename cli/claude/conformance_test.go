@@ -39,7 +39,7 @@ func TestRealConformance(t *testing.T) {
 	live, oneShot := clitest.Cannot{}, clitest.Cannot{}
 	for _, left := range []clitest.Cannot{live, oneShot} {
 		left.Leave(fault, clitest.CrashInText, clitest.CrashInTool, clitest.SilentExit, clitest.AbortDeaf, clitest.LongLine)
-		left.Leave(elsewhere, clitest.SecondTurn, clitest.ResumeSession, clitest.ModelError, clitest.FailingTool)
+		left.Leave(elsewhere, clitest.SecondTurn, clitest.ResumeSession, clitest.ModelError, clitest.ToolUse, clitest.FailingTool)
 		left.Leave(ours, clitest.AbortBefore, clitest.AbortAway, clitest.Deadline, clitest.CloseUnused, clitest.TwoSessions,
 			clitest.AdoptUnsent, clitest.AdoptEnded)
 	}

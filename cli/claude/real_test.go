@@ -34,77 +34,48 @@ func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode,
 	}
 }
 
-// What a person writes reaches the model as it is, whatever it begins with and however long it is.
+// Whatever a user writes, the model gets it as the text it is, or the user hears why not. What was said before is in the
+// session of the next process, although the last one was closed at once.
 func TestRealPromptsReachTheModelAsText(t *testing.T) {
-	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
-		prompts := []string{"/compact is a word [[text ok]]", "-p --model " + strings.Repeat("long ", 48<<10) + "[[text ok]]"}
-		req := cli.Request{Dir: c.Work, NewSessionID: "11111111-2222-4333-8444-555555555555"}
-		s := clitest.Open(t, p, mode, req)
-		for _, prompt := range prompts {
-			req.Prompt = prompt
-			r, _ := clitest.Play(t.Context(), s, req)
-			asked := api.Prompts()
-			if r.Err != nil || r.Text != "ok" || len(asked) == 0 {
-				t.Fatalf("%.40q: %q, %+v, asked %d times", prompt, r.Text, r.Err, len(asked))
-			}
-			if got := asked[len(asked)-1].Prompt; strings.TrimSpace(got) != prompt {
-				t.Errorf("%.40q reached the model as %.40q", prompt, got)
-			}
-			if r.AgentSessionID != req.NewSessionID {
-				t.Errorf("session %q", r.AgentSessionID)
-			}
-			req.Resume = r.AgentSessionID
-		}
-	})
-}
-
-// Whatever a person writes, the model gets it as the text it is, or the person hears why not.
-func TestRealOddPrompts(t *testing.T) {
 	const say = " [[text ok]]"
+	long := "-p --model " + strings.Repeat("long ", 48<<10) + say
 	for mode, prompts := range map[cli.Mode][]string{
-		cli.Live:    {"--dangerously-skip-permissions" + say, "/clear" + say, "a\x00b" + say, "@/etc/passwd" + say, "#note" + say, "!ls" + say, "a\xffb", " \n"},
-		cli.OneShot: {"/clear" + say, "a\x00b" + say, "a\xffb", " \n"},
+		cli.Live: {"/compact is a word" + say, long, "--dangerously-skip-permissions" + say, "/clear" + say, "a\x00b" + say,
+			"@/etc/passwd" + say, "#note" + say, "!ls" + say, "a\xffb", " \n"},
+		cli.OneShot: {"/clear a\x00b" + say, long, "a\xffb", " \n"},
 	} {
-		p, c, api := real(t, nil)
-		req := cli.Request{Dir: c.Work}
-		s := clitest.Open(t, p, mode, req)
-		for _, prompt := range prompts {
-			req.Prompt = prompt
-			before := len(api.Prompts())
-			r, _ := clitest.Play(t.Context(), s, req)
-			asked := api.Prompts()[before:]
-			if !utf8.ValidString(prompt) || strings.TrimSpace(prompt) == "" {
-				if r.Err == nil || r.Err.Kind != cli.Refused || r.Err.Reason == "" || len(asked) > 0 {
-					t.Errorf("%s %q: %+v, asked %d times", mode, prompt, r, len(asked))
+		t.Run(string(mode), func(t *testing.T) {
+			p, c, api := real(t, nil)
+			req := cli.Request{Dir: c.Work, NewSessionID: "11111111-2222-4333-8444-555555555555"}
+			s := clitest.Open(t, p, mode, req)
+			for _, prompt := range prompts {
+				req.Prompt = prompt
+				before := len(api.Prompts())
+				r, _ := clitest.Play(t.Context(), s, req)
+				asked := api.Prompts()[before:]
+				if !utf8.ValidString(prompt) || strings.TrimSpace(prompt) == "" {
+					if r.Err == nil || r.Err.Kind != cli.Refused || r.Err.Reason == "" || len(asked) > 0 {
+						t.Errorf("%q: %+v, asked %d times", prompt, r, len(asked))
+					}
+					continue
 				}
-				continue
+				if r.Err != nil || r.Text != "ok" || r.AgentSessionID != req.NewSessionID || len(asked) == 0 {
+					t.Fatalf("%.40q: %+v, asked %d times", prompt, r, len(asked))
+				}
+				if got := asked[len(asked)-1].Prompt; len(asked) != 1 || strings.TrimSpace(got) != prompt {
+					t.Errorf("%.40q reached the model as %.40q, asked %d times", prompt, got, len(asked))
+				}
+				req.Resume = r.AgentSessionID
 			}
-			if r.Err != nil || len(asked) != 1 || strings.TrimSpace(asked[0].Prompt) != prompt {
-				t.Errorf("%s %q: %+v, asked %+.300v", mode, prompt, r, asked)
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
 			}
-			req.Resume = r.AgentSessionID
-		}
-	}
-}
-
-// What was said last is in the session although its process is closed at once.
-func TestRealResumeInANewProcess(t *testing.T) {
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
-		p, c, api := real(t, nil)
-		req := cli.Request{Dir: c.Work, Prompt: `my name is Ann [[text "ok"]]`}
-		first := clitest.Open(t, p, mode, req)
-		one, _ := clitest.Play(t.Context(), first, req)
-		if err := first.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		req.Prompt, req.Resume = "[[history]]", one.AgentSessionID
-		two, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
-		if !strings.Contains(two.Text, "my name is Ann") || two.AgentSessionID != one.AgentSessionID {
-			t.Errorf("%s: got %q in %q after %q: %v", mode, two.Text, two.AgentSessionID, one.AgentSessionID, two.Err)
-		}
-		if !strings.Contains(string(api.Prompts()[1].Body), `"ok"`) {
-			t.Errorf("%s: the first answer is not in the session", mode)
-		}
+			req.Prompt = "[[history]]"
+			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
+			if !strings.Contains(r.Text, "-p --model") || r.AgentSessionID != req.NewSessionID || !strings.Contains(lastAsked(api), `"ok"`) {
+				t.Errorf("the next process answered %.100q in %q: %v", r.Text, r.AgentSessionID, r.Err)
+			}
+		})
 	}
 }
 
