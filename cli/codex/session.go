@@ -73,13 +73,7 @@ func (s *session) start(ctx context.Context, req cli.Request) (*turn.Stream, err
 
 // promptOf merges the system prompts in: exec has no flag for them.
 func promptOf(req cli.Request) string {
-	var parts []string
-	for _, part := range []string{req.SystemPrompt, req.AppendPrompt} {
-		if part != "" {
-			parts = append(parts, "<instructions>\n"+part+"\n</instructions>")
-		}
-	}
-	return strings.Join(append(parts, req.Prompt), "\n\n")
+	return req.Instructions() + req.Prompt
 }
 
 // exit is what the end of a process tells.

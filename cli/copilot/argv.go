@@ -60,13 +60,7 @@ func value(args []string, flag, v string) []string {
 
 // promptOf is the prompt of a one-shot turn. There is no flag for system prompts, so they go before it.
 func promptOf(req cli.Request) string {
-	var parts []string
-	for _, part := range []string{req.SystemPrompt, req.AppendPrompt} {
-		if part != "" {
-			parts = append(parts, "<instructions>\n"+part+"\n</instructions>")
-		}
-	}
-	return strings.Join(append(parts, req.Prompt), "\n\n")
+	return req.Instructions() + req.Prompt
 }
 
 // refused says why a prompt cannot be sent; nil if it can.

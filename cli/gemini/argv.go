@@ -10,13 +10,6 @@ import (
 	"ductor/cli/acp"
 )
 
-// Mapping is what a permission mode becomes in a one-shot run. Live, package acp does the mapping.
-type Mapping struct {
-	Mode     cli.PermissionMode
-	Approval string // the value of --approval-mode
-	Cannot   string // what of the mode cannot be promised, in one sentence; empty if nothing
-}
-
 // ownFiles are the files of ours that a command line names.
 func (p *Provider) ownFiles(args []string) []string {
 	var files []string
@@ -29,27 +22,26 @@ func (p *Provider) ownFiles(args []string) []string {
 	return files
 }
 
-// Permission maps a permission mode for one-shot runs, in which Gemini can ask no user.
-func Permission(mode cli.PermissionMode) Mapping {
-	m := Mapping{Mode: mode}
+// approvalMode gives the value of --approval-mode for a one-shot run, in which Gemini can ask no user, and says in one
+// sentence what of the permission mode cannot be promised. Live, package acp chooses the mode.
+func approvalMode(mode cli.PermissionMode) (value, cannot string) {
 	switch mode {
 	case cli.Bypass:
-		m.Approval = "yolo"
+		return "yolo", ""
 	case cli.AcceptEdits:
-		m.Approval, m.Cannot = "auto_edit", "one-shot it cannot ask, so commands are not run"
+		return "auto_edit", "one-shot it cannot ask, so commands are not run"
 	case cli.Auto:
-		m.Approval, m.Cannot = "auto_edit", "it has no mode of its own judgement: files may be changed, and commands are not run"
+		return "auto_edit", "it has no mode of its own judgement: files may be changed, and commands are not run"
 	case cli.Plan:
-		m.Approval = "plan"
-	default:
-		m.Approval, m.Cannot = "default", "one-shot it cannot ask, so nothing is changed and no command is run"
+		return "plan", ""
 	}
-	return m
+	return "default", "one-shot it cannot ask, so nothing is changed and no command is run"
 }
 
 // argv is the command line of one turn. The prompt is not in it: it travels on standard input.
 func (p *Provider) argv(req cli.Request) ([]string, error) {
-	args := []string{"--prompt=", "--output-format=stream-json", "--approval-mode=" + Permission(req.Permission).Approval}
+	approval, _ := approvalMode(req.Permission)
+	args := []string{"--prompt=", "--output-format=stream-json", "--approval-mode=" + approval}
 	if req.Model != "" {
 		args = append(args, "--model="+string(req.Model))
 	}

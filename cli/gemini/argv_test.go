@@ -57,10 +57,10 @@ func TestArgv(t *testing.T) {
 // What a mode cannot promise is said.
 func TestPermission(t *testing.T) {
 	for _, mode := range cli.PermissionModes() {
-		m := Permission(mode)
+		approval, cannot := approvalMode(mode)
 		whole := mode == cli.Plan || mode == cli.Bypass
-		if m.Approval == "" || (m.Cannot == "") != whole {
-			t.Errorf("%s: %+v", mode, m)
+		if approval == "" || (cannot == "") != whole {
+			t.Errorf("%s: %q, %q", mode, approval, cannot)
 		}
 	}
 }

@@ -65,7 +65,8 @@ func (p *Provider) Shares(req cli.Request) int { return p.live.Shares(req) }
 // Cannot says what of a permission mode Gemini does not do; see cli.Limited.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	if mode == cli.OneShot {
-		return Permission(permission).Cannot
+		_, cannot := approvalMode(permission)
+		return cannot
 	}
 	return p.live.Cannot(mode, permission)
 }
