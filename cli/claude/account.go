@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -163,50 +161,37 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	if err != nil {
 		return initReply{}, err
 	}
-	// The reply, the end of the process and the end of our patience all end the reading below.
-	kill := context.AfterFunc(ctx, func() { _ = proc.Stop(context.WithoutCancel(ctx), 0) })
-	defer kill()
-	reply, err := askInitialize(proc)
-	_ = proc.Stop(context.WithoutCancel(ctx), 200*time.Millisecond)
-	if ctx.Err() != nil {
-		return initReply{}, &cli.Failure{Kind: cli.TimedOut, Agent: agent, Cause: context.Cause(ctx)}
-	}
-	if err != nil {
-		words := strings.TrimSpace(proc.StderrTail())
-		return initReply{}, &cli.Failure{
-			Kind: cli.BadOutput, Agent: agent, Reason: oneLine(words), Detail: words,
-			Cause: fmt.Errorf("ask claude for its models: %w", err),
-		}
-	}
-	return reply, nil
-}
-
-const initRequest = "init"
-
-var errNoReply = errors.New("no reply")
-
-func askInitialize(proc cli.Process) (initReply, error) {
-	if _, err := proc.Stdin().Write(controlLine(initRequest, subtype("initialize"))); err != nil {
-		return initReply{}, fmt.Errorf("write: %w", err)
-	}
+	stream := turn.NewStream(proc, turn.StreamOptions{Agent: agent, Limits: turn.Limits{Stall: askWait, Grace: initGrace}})
 	var reply *initReply
 	var d decoder
-	err := turn.ReadLines(proc.Stdout(), 0, func(raw []byte) {
-		if l, err := d.decode(raw); err == nil && reply == nil {
-			reply = l.initReply()
-		}
-		if reply != nil {
-			_ = proc.Stdin().Close() // it ends at the end of its input, and the reading with it
-		}
-	}, nil)
+	end := stream.Turn(ctx, turn.Loop[[]byte]{
+		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) }, // else the process ends
+		Handle: func(raw []byte) bool {
+			if l, err := d.decode(raw); err == nil {
+				reply = l.initReply()
+			}
+			return reply != nil
+		},
+	})
+	closeErr := stream.Close(context.WithoutCancel(ctx))
 	switch {
-	case reply != nil:
+	case end == turn.EndTurn:
 		return *reply, nil
-	case err != nil && !errors.Is(err, io.EOF):
-		return initReply{}, fmt.Errorf("read: %w", err)
+	case ctx.Err() != nil:
+		return initReply{}, &cli.Failure{Kind: cli.TimedOut, Agent: agent, Cause: errors.Join(context.Cause(ctx), closeErr)}
 	}
-	return initReply{}, errNoReply
+	words := strings.TrimSpace(proc.StderrTail())
+	return initReply{}, &cli.Failure{
+		Kind: cli.BadOutput, Agent: agent, Reason: oneLine(words), Detail: words,
+		Cause: errors.Join(errors.New("claude does not list its models"), closeErr),
+	}
 }
+
+const (
+	initRequest = "init"
+	// initGrace is how long a process that was asked may take to end.
+	initGrace = 200 * time.Millisecond
+)
 
 // initReply is the reply to initialize in this line; nil for any other line.
 func (l *line) initReply() *initReply {

@@ -18,21 +18,6 @@ const (
 	oversizeHead = 1 << 10   // how much of an oversized line is kept
 )
 
-// ReadLines reads newline-ended lines from r until its end and hands each, without its newline, to line.
-// The slice is valid during the call only. A last line without newline counts.
-//
-// A line of more than limit bytes (MaxLine if limit is not positive) is thrown away while it streams by,
-// so memory stays bounded however long it is; oversized, which may be nil, gets its first bytes and its
-// size when it ends. What a *LostOutput cut in two is thrown away as well. The error is r's, wrapped; io.EOF
-// is no error.
-func ReadLines(r io.Reader, limit int, line func([]byte), oversized func(head []byte, size int64)) error {
-	tell := lineSink{line: func(l []byte, _ int64) { line(l) }}
-	if oversized != nil {
-		tell.oversized = func(head []byte, size, _ int64) { oversized(head, size) }
-	}
-	return readLines(r, limit, 0, tell)
-}
-
 // lineSink gets what readLines reads. end is the offset after the line, its newline included. Only line
 // must be set.
 type lineSink struct {
@@ -41,7 +26,12 @@ type lineSink struct {
 	lost      func(*cli.LostOutput)
 }
 
-// readLines is ReadLines for a reader that begins at offset.
+// readLines reads newline-ended lines from r, which begins at offset, until its end and hands each, without its newline, to
+// tell. The slice is valid during the call only. A last line without newline counts.
+//
+// A line of more than limit bytes (MaxLine if limit is not positive) is thrown away while it streams by, so memory stays bounded
+// however long it is; tell.oversized gets its first bytes and its size when it ends. What a *LostOutput cut in two is thrown
+// away as well. The error is r's, wrapped; io.EOF is no error.
 func readLines(r io.Reader, limit int, offset int64, tell lineSink) error {
 	if limit <= 0 {
 		limit = MaxLine

@@ -15,9 +15,18 @@ import (
 	"ductor/cli"
 )
 
-// readAll collects what ReadLines hands out; an oversized line is written as head and size.
+// readEach is readLines from the beginning, without offsets; oversized may be nil.
+func readEach(r io.Reader, limit int, line func([]byte), oversized func(head []byte, size int64)) error {
+	tell := lineSink{line: func(l []byte, _ int64) { line(l) }}
+	if oversized != nil {
+		tell.oversized = func(head []byte, size, _ int64) { oversized(head, size) }
+	}
+	return readLines(r, limit, 0, tell)
+}
+
+// readAll collects what readLines hands out; an oversized line is written as head and size.
 func readAll(r io.Reader, limit int) (lines []string, err error) {
-	err = ReadLines(r, limit,
+	err = readEach(r, limit,
 		func(line []byte) { lines = append(lines, string(line)) },
 		func(head []byte, size int64) { lines = append(lines, fmt.Sprintf("<%d: %.8s>", size, head)) })
 	return lines, err
@@ -69,7 +78,7 @@ func TestReadLinesPassesErrorsOn(t *testing.T) {
 
 func TestReadLinesWithoutOversized(t *testing.T) {
 	var got []string
-	err := ReadLines(strings.NewReader("123456\nok\n"), 5, func(l []byte) { got = append(got, string(l)) }, nil)
+	err := readEach(strings.NewReader("123456\nok\n"), 5, func(l []byte) { got = append(got, string(l)) }, nil)
 	if err != nil || !cmp.Equal(got, []string{"ok"}) {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -180,7 +189,7 @@ func FuzzReadLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, limit uint8) {
 		max := int(limit) + 1
 		var total int64
-		err := ReadLines(bytes.NewReader(in), max, func(l []byte) {
+		err := readEach(bytes.NewReader(in), max, func(l []byte) {
 			if len(l) > max || bytes.IndexByte(l, '\n') >= 0 {
 				t.Fatalf("line %q", l)
 			}
@@ -278,7 +287,7 @@ func BenchmarkReadLines(b *testing.B) {
 	b.SetBytes(int64(len(in)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := ReadLines(bytes.NewReader(in), 0, func([]byte) {}, nil); err != nil {
+		if err := readEach(bytes.NewReader(in), 0, func([]byte) {}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
