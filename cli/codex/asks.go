@@ -2,14 +2,13 @@ package codex
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
-	"ductor/cli/turn"
 )
 
 // What Codex asks people for.
@@ -28,10 +27,12 @@ func askable(method string) bool {
 
 // askParams is what a request tells; which fields count depends on the method.
 type askParams struct {
-	Item    string `json:"itemId"`
-	Reason  string `json:"reason"`
-	Command string `json:"command"`
-	Dir     string `json:"cwd"`
+	Thread  cli.AgentSessionID `json:"threadId"`
+	Turn    string             `json:"turnId"`
+	Item    string             `json:"itemId"`
+	Reason  string             `json:"reason"`
+	Command string             `json:"command"`
+	Dir     string             `json:"cwd"`
 
 	Permissions json.RawMessage `json:"permissions"`
 	Questions   []askQuestion   `json:"questions"`
@@ -116,17 +117,11 @@ func (a *inquiry) answers(d cli.Decision) any {
 	return map[string]any{"answers": answers}
 }
 
-// declining is the answer to a request that no user is asked about.
-func declining(m rpc.Message) any {
-	return newInquiry(m).answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."})
-}
-
 // asks are what a turn waits for people with. Safe for concurrent use.
 type asks struct {
-	mu    sync.Mutex
-	open  []*inquiry
-	over  bool
-	heard time.Time // when a person decided last
+	mu   sync.Mutex
+	open []*inquiry
+	over bool
 }
 
 // add takes a, unless it is there already.
@@ -157,9 +152,6 @@ func (s *asks) remove(id cli.ApprovalID) *inquiry {
 func (s *asks) take(id cli.ApprovalID) *inquiry {
 	s.mu.Lock()
 	known := slices.ContainsFunc(s.open, func(a *inquiry) bool { return a.id == id && a.told })
-	if known {
-		s.heard = time.Now()
-	}
 	s.mu.Unlock()
 	if !known {
 		return nil
@@ -180,11 +172,11 @@ func (s *asks) tell() (untold []*inquiry) {
 	return untold
 }
 
-// waited is what turn.Loop asks for.
-func (s *asks) waited(now time.Time) time.Time {
+// waiting is what turn.Loop asks for.
+func (s *asks) waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return turn.WaitedUntil(now, len(s.open), s.heard)
+	return len(s.open) > 0
 }
 
 // close takes everything out for good.
@@ -194,4 +186,104 @@ func (s *asks) close() []*inquiry {
 	left := s.open
 	s.open, s.over = nil, true
 	return left
+}
+
+// ask deals with a request of this turn. While the past is told it may have been answered long ago: what is open
+// at its end is told then.
+func (t *liveTurn) ask(a *inquiry) {
+	p := a.params
+	if p.Thread == t.s.thread && p.Turn != "" && p.Turn != t.parser.turn { // what names no turn is of this one
+		if !t.loop.Past() {
+			t.s.server.decline(a) // a turn that is over waits for no answer
+		}
+		return
+	}
+	if t.asks.add(a) && !t.loop.Past() {
+		t.present(t.asks.tell()...)
+	}
+}
+
+// present asks the user, or answers where the turn is not attended.
+func (t *liveTurn) present(asked ...*inquiry) {
+	for _, a := range asked {
+		switch {
+		case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
+			t.deny(a, "it is a form, which cannot be filled in from the chat")
+		case !t.req.Attended || t.loop.Cut():
+			t.deny(a, "no user could be asked")
+		case a.m.Method == askQuestions:
+			t.out.Pass(cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)})
+		default:
+			t.out.Pass(t.approvalOf(a))
+		}
+	}
+}
+
+// deny declines a request without asking the user.
+func (t *liveTurn) deny(a *inquiry, reason string) {
+	if t.asks.remove(a.id) == nil {
+		return
+	}
+	if a.m.Method != askQuestions {
+		t.parser.denied(t.approvalOf(a), reason)
+	}
+	t.s.server.decline(a)
+}
+
+// decide answers an ask with what a person said. A reason travels as a message of its own: Codex has no place
+// for it.
+func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
+	a := t.asks.take(id)
+	if a == nil {
+		return cli.ErrNotAsked
+	}
+	t.in.Wake()
+	if !d.Allow && a.m.Method != askQuestions {
+		t.in.Put(news{denied: a, reason: d.Reason}, 0)
+		if d.Reason != "" {
+			if err := t.explain(d.Reason); err != nil {
+				return fmt.Errorf("answer codex: %w", err)
+			}
+		}
+	}
+	if err := t.s.server.Peer().Reply(a.m.ID, a.answer(d), nil); err != nil {
+		return fmt.Errorf("answer codex: %w", err)
+	}
+	return nil
+}
+
+// explain sends why something is not allowed, before the answer itself: the turn may be over soon after that.
+func (t *liveTurn) explain(reason string) error {
+	return t.s.server.Peer().Send(rpc.Request{Method: "turn/steer", Params: map[string]any{
+		"threadId": t.s.thread, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
+	}})
+}
+
+// resolved takes note that Codex no longer waits for an answer.
+func (t *liveTurn) resolved(n *notice) {
+	if a := t.asks.remove(cli.ApprovalID(strings.Trim(string(n.Request), `"`))); a != nil && a.told {
+		t.out.Pass(cli.ApprovalWithdrawn{ID: a.id})
+	}
+}
+
+func titleOf(s string) string { return cli.OneLine(s, maxTitle) }
+
+func pathsOf(changes []cli.FileChanged, dir string) string {
+	var paths []string
+	for _, c := range changes {
+		paths = append(paths, cli.Relative(dir, c.Path))
+	}
+	return strings.Join(paths, ", ")
+}
+
+func questionsOf(asked []askQuestion) []cli.Question {
+	var questions []cli.Question
+	for _, q := range asked {
+		one := cli.Question{Header: q.Header, Text: q.Question, Free: q.Other || len(q.Options) == 0, Secret: q.Secret}
+		for _, o := range q.Options {
+			one.Options = append(one.Options, cli.Option{Label: o.Label, Description: o.Description})
+		}
+		questions = append(questions, one)
+	}
+	return questions
 }

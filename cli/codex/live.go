@@ -3,31 +3,42 @@ package codex
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // live is a thread in an app server that it may share with other conversations.
 type live struct {
-	provider *Provider
-	server   *server
-	chat     int64
-	marker   string // the value of threadVar in the environment of all that the thread's tools start
-	thread   cli.AgentSessionID
-	model    string // that answers when a request names none; empty if not known
+	server *server
+	chat   int64
+	marker string // the value of threadVar in the environment of all that the thread's tools start
+	thread cli.AgentSessionID
+	model  string // that answers when a request names none; empty if not known
 
-	mu     sync.Mutex
-	turn   *liveTurn // that runs
-	left   *awaitedTurn
-	spent  bool // a turn was cut short: what it started may still run
-	closed bool
-	over   chan struct{} // closed when Close is done
-	err    error         // of it
+	mu    sync.Mutex
+	phase livePhase
+	turn  *liveTurn // that runs
+	left  *awaitedTurn
+	over  chan struct{} // closed when Close is done
+	err   error         // of it
 }
+
+// livePhase says what a session takes.
+type livePhase string
+
+const (
+	liveOpen   livePhase = "open"
+	liveSpent  livePhase = "spent" // no turn: one was cut short, and what it started may still run
+	liveClosed livePhase = "closed"
+)
+
+func (s *live) opts() Options { return s.server.provider.opts }
 
 var (
 	_ cli.Session = (*live)(nil)
@@ -46,7 +57,7 @@ func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error)
 	if err != nil {
 		return nil, cli.AsFailure(Agent, err)
 	}
-	s := &live{provider: p, server: h, chat: req.ChatID, marker: string(h.Program().Run()) + "-" + h.Peer().NextID()}
+	s := &live{server: h, phase: liveOpen, chat: req.ChatID, marker: string(h.Program().Run()) + "-" + h.Peer().NextID()}
 	if err := s.begin(ctx, req); err != nil {
 		return nil, s.unusable(ctx, err)
 	}
@@ -56,7 +67,7 @@ func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error)
 // unusable closes a session that could not be made, and says why.
 func (s *live) unusable(ctx context.Context, err error) *cli.Failure {
 	f := s.server.broken(err)
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.provider.opts.Grace+stopWait)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts().Grace+stopWait)
 	defer cancel()
 	if err := s.Close(stop); err != nil {
 		f.Cause = errors.Join(f.Cause, err)
@@ -117,9 +128,9 @@ func (s *live) config(req cli.Request) map[string]any {
 // are said anew with each turn.
 func (s *live) Fits(req cli.Request) bool {
 	s.mu.Lock()
-	thread, usable := s.thread, !s.closed && !s.spent
+	thread, usable := s.thread, s.phase == liveOpen
 	s.mu.Unlock()
-	setting, _ := s.provider.settingOf(req)
+	setting, _ := s.server.provider.settingOf(req)
 	return usable && req.Resume == thread && req.ChatID == s.chat && setting == s.server.Key() && s.server.Alive()
 }
 
@@ -127,7 +138,7 @@ func (s *live) Fits(req cli.Request) bool {
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	alive := !s.closed && !s.spent && s.server.Alive()
+	alive := s.phase == liveOpen && s.server.Alive()
 	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.thread, Alive: alive}
 	info.PID = s.server.PID()
 	return info
@@ -138,7 +149,7 @@ func (s *live) Close(ctx context.Context) error {
 	s.mu.Lock()
 	first, turn := s.over == nil, s.turn
 	if first {
-		s.closed, s.over = true, make(chan struct{})
+		s.phase, s.over = liveClosed, make(chan struct{})
 	}
 	over := s.over
 	s.mu.Unlock()
@@ -165,7 +176,7 @@ func (s *live) Close(ctx context.Context) error {
 // release leaves the server. The last one to leave ends the process, which ends all it ever started. Who is not the
 // last ends what is left of his own.
 func (s *live) release(ctx context.Context) error {
-	p, h := s.provider, s.server
+	p, h := s.server.provider, s.server
 	if h.PID() != 0 && !h.Alone() {
 		if err := s.clean(ctx); err != nil && h.PID() != 0 {
 			p.opts.Logger.Warn("what a thread's tools started may still run", "agent", string(Agent), "thread", string(s.thread), "err", err)
@@ -180,7 +191,7 @@ func (s *live) clean(ctx context.Context) error {
 	if s.thread == "" {
 		return err
 	}
-	ask, cancel := context.WithTimeout(ctx, s.provider.opts.Grace)
+	ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 	defer cancel()
 	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.thread}, nil)))
 }
@@ -198,11 +209,11 @@ func notRefused(err error) error {
 func (s *live) endTools(ctx context.Context) error {
 	var err error
 	if s.thread != "" {
-		ask, cancel := context.WithTimeout(ctx, s.provider.opts.Grace)
+		ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 		defer cancel()
 		err = notRefused(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", map[string]any{"threadId": s.thread}, nil)) // sweep does it, then
 	}
-	return errors.Join(err, s.provider.sweep(ctx, threadVar+"="+s.marker))
+	return errors.Join(err, s.server.provider.sweep(ctx, threadVar+"="+s.marker))
 }
 
 // Detach detaches from the thread, and from the process if no other session uses it.
@@ -210,7 +221,7 @@ func (s *live) Detach() {
 	s.mu.Lock()
 	first := s.over == nil
 	if first {
-		s.closed, s.over = true, make(chan struct{})
+		s.phase, s.over = liveClosed, make(chan struct{})
 		close(s.over)
 	}
 	s.mu.Unlock()
@@ -220,11 +231,25 @@ func (s *live) Detach() {
 	_ = s.server.Leave(context.Background(), shared.Detaches) // detaching has no error
 }
 
+// spend takes no further turn.
+func (s *live) spend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase == liveOpen {
+		s.phase = liveSpent
+	}
+}
+
+// running is the turn that runs; nil for none.
+func (s *live) running() *liveTurn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn
+}
+
 // Decide answers what Codex asked; see cli.Decider.
 func (s *live) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
-	s.mu.Lock()
-	turn := s.turn
-	s.mu.Unlock()
+	turn := s.running()
 	if turn == nil {
 		return cli.ErrNotAsked
 	}
@@ -233,11 +258,37 @@ func (s *live) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) erro
 
 // Steer adds a message to the turn that runs; see cli.Steerer.
 func (s *live) Steer(ctx context.Context, req cli.Request) error {
-	s.mu.Lock()
-	turn := s.turn
-	s.mu.Unlock()
+	turn := s.running()
 	if turn == nil {
 		return cli.ErrNoTurn
 	}
 	return turn.steer(ctx, req)
+}
+
+// sweepScript ends every process that has $1 in its environment: TERM, a second, KILL, until none is left. It
+// runs where the agent does, which may be a container. The pattern is never in its own environment.
+const sweepScript = `i=0
+while [ $i -lt 100 ]; do
+	found=
+	for f in $(grep -lsF -- "$1" /proc/[0-9]*/environ); do
+		pid=${f#/proc/}; pid=${pid%/environ}
+		found=yes
+		if [ $i -lt 20 ]; then kill -TERM "$pid"; else kill -KILL "$pid"; fi
+	done 2>/dev/null
+	[ -n "$found" ] || exit 0
+	i=$((i+1)); sleep 0.05
+done
+exit 1`
+
+// sweep ends every process whose environment has the entry.
+func (p *Provider) sweep(ctx context.Context, entry string) error {
+	_, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
+		Path: "sh", Args: []string{"-c", sweepScript, "sh", entry},
+		Env: []string{"PATH=" + or(cli.Variable(p.opts.Env(), "PATH"), "/usr/bin:/bin")},
+		For: cli.Purpose{Agent: Agent},
+	}, stopWait)
+	if err != nil {
+		return fmt.Errorf("end what was left of a turn: %w", err)
+	}
+	return nil
 }

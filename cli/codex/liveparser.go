@@ -7,67 +7,84 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/cli/rpc"
 	"ductor/cli/turn"
 )
 
 // liveParser turns the notifications of one turn of the app server into events. It is pure: the same
 // notifications give the same events.
 type liveParser struct {
-	out      *turn.Emitter
-	dir      string
+	out  *turn.Emitter
+	dir  string
+	turn string // Codex's own name of the turn: what is of others is passed over
+	network
+	verdict
+	rateLimits
+	messages
+	tools   map[string]bool // that were told of
+	changes map[string][]cli.FileChanged
+	usage   *tokenUsage // totals before the turn and now; nil until Codex tells
+	plans   int
+	denials []cli.Denial
+}
+
+// network notices that an agent waits for the network in vain.
+type network struct {
 	now      func() time.Time
 	patience time.Duration
+	offline  time.Time // since when Codex waits
+}
 
-	turn     string // Codex's own name of the turn: what is of others is passed over
-	thread   cli.AgentSessionID
-	model    cli.ModelID
-	status   string // how Codex ended the turn
+// down takes an error text, and says whether Codex has waited for the network for too long.
+func (n *network) down(message string) bool {
+	if !strings.Contains(message, "waiting for network") {
+		return false
+	}
+	if n.offline.IsZero() {
+		n.offline = n.now()
+		return false
+	}
+	return n.now().Sub(n.offline) >= n.patience
+}
+
+// verdict is what Codex says of the turn.
+type verdict struct {
+	status   string // how it ended
 	failure  *cli.Failure
-	refused  *cli.Failure // the turn could not be started
+	refused  *cli.Failure // it could not be started
 	hopeless *cli.Failure // what Codex goes on trying, and cannot get
-	offline  time.Time    // since when Codex waits for the network
-	resetAt  time.Time    // when a limit that is reached ends
-	warned   bool         // of a limit
-	plans    int
+}
 
-	first, last liveUsage // totals before the turn and now
-	counted     bool
-	denials     []cli.Denial
-	streaming   string          // the message that is streamed
-	torn        string          // one whose connection broke; what is tried again begins anew
-	thought     map[string]bool // reasoning that was streamed
-	comments    map[string]bool // messages that are no part of the answer
-	tools       map[string]bool // that were told of
-	changes     map[string][]cli.FileChanged
+// rateLimits are those that Codex tells of.
+type rateLimits struct {
+	resetAt time.Time // when one that is reached ends
+	warned  bool
+}
+
+// messages are the texts of a turn.
+type messages struct {
+	streaming string          // the one that is streamed
+	torn      string          // one whose connection broke; what is tried again begins anew
+	thought   map[string]bool // reasoning that was streamed
+	comments  map[string]bool // that are no part of the answer
 }
 
 func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 	return &liveParser{
-		out: out, dir: req.Dir, now: time.Now, patience: time.Minute,
-		thought: map[string]bool{}, comments: map[string]bool{}, tools: map[string]bool{}, changes: map[string][]cli.FileChanged{},
+		out: out, dir: req.Dir, network: network{now: time.Now, patience: time.Minute},
+		messages: messages{thought: map[string]bool{}, comments: map[string]bool{}},
+		tools:    map[string]bool{}, changes: map[string][]cli.FileChanged{},
 	}
-}
-
-// session names the thread and the model that is to answer.
-func (p *liveParser) session(thread cli.AgentSessionID, model cli.ModelID) {
-	p.thread, p.model = thread, model
-	p.out.Session(thread, model)
 }
 
 // notification takes one and says whether it ends the turn.
-func (p *liveParser) notification(m rpc.Message) (over bool) {
-	var n notice
-	if json.Unmarshal(m.Params, &n) != nil {
-		return false
-	}
+func (p *liveParser) notification(method string, n *notice) (over bool) {
 	if n.Turn != nil && n.Turn.ID != p.turn || n.Turn == nil && n.TurnID != "" && n.TurnID != p.turn {
 		return false // of a turn before this one
 	}
-	if m.Method != "error" {
+	if method != "error" {
 		p.offline = time.Time{}
 	}
-	switch m.Method {
+	switch method {
 	case "turn/started":
 		p.out.Pass(cli.Status{Kind: cli.StatusWaiting})
 	case "turn/completed":
@@ -76,7 +93,7 @@ func (p *liveParser) notification(m rpc.Message) (over bool) {
 	case "error":
 		p.trouble(n)
 	case "thread/tokenUsage/updated":
-		p.usage(n)
+		p.count(n.TokenUsage)
 	case "account/rateLimits/updated":
 		p.limits(n)
 	case "warning":
@@ -86,13 +103,13 @@ func (p *liveParser) notification(m rpc.Message) (over bool) {
 	case "turn/plan/updated":
 		p.plan(n)
 	default:
-		p.itemNotice(m.Method, n)
+		p.itemNotice(method, n)
 	}
 	return false
 }
 
 // itemNotice takes what is about one item.
-func (p *liveParser) itemNotice(method string, n notice) {
+func (p *liveParser) itemNotice(method string, n *notice) {
 	switch method {
 	case "item/started":
 		p.itemStarted(n.Item)
@@ -213,7 +230,7 @@ func thoughtOf(it *liveItem) string {
 }
 
 // plan shows the agent's list of steps as a tool that ends at once.
-func (p *liveParser) plan(n notice) {
+func (p *liveParser) plan(n *notice) {
 	var items []todo
 	for _, s := range n.Plan {
 		items = append(items, todo{Text: s.Step, Completed: s.Status == turnCompleted})
@@ -224,13 +241,12 @@ func (p *liveParser) plan(n notice) {
 	p.out.ToolEnd(cli.ToolEnded{ID: id, Output: n.Explanation})
 }
 
-// usage counts by the thread's totals: a turn is several requests to the model, each told of once.
-func (p *liveParser) usage(n notice) {
-	if !p.counted {
-		p.counted = true
-		p.first = n.TokenUsage.Total.minus(n.TokenUsage.Last)
+// count counts by the thread's totals: a turn is several requests to the model, each told of once.
+func (p *liveParser) count(u tokenUsage) {
+	if p.usage == nil {
+		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // the total before the turn
 	}
-	p.last = n.TokenUsage.Total
+	p.usage.Total = u.Total
 }
 
 func (u liveUsage) minus(v liveUsage) liveUsage {
@@ -239,7 +255,10 @@ func (u liveUsage) minus(v liveUsage) liveUsage {
 
 // used is what the turn used.
 func (p *liveParser) used() cli.Usage {
-	u := p.last.minus(p.first)
+	if p.usage == nil {
+		return cli.Usage{}
+	}
+	u := p.usage.Total.minus(p.usage.Last)
 	return cli.Usage{
 		Input: max(u.Input-u.Cached, 0), Output: max(u.Output, 0), CacheRead: max(u.Cached, 0),
 		CacheWrite: max(u.CacheNew, 0), Reasoning: max(u.Reasoning, 0),
@@ -249,7 +268,7 @@ func (p *liveParser) used() cli.Usage {
 // limitNear is how much of a limit must be used for people to be told, in percent.
 const limitNear = 90
 
-func (p *liveParser) limits(n notice) {
+func (p *liveParser) limits(n *notice) {
 	for _, w := range []*rateWindow{n.RateLimits.Primary, n.RateLimits.Secondary} {
 		if w == nil || w.Used < limitNear {
 			continue
@@ -269,7 +288,7 @@ func (p *liveParser) limits(n notice) {
 }
 
 // trouble takes the failure of one request to the model. It is not the end, unless retrying is hopeless.
-func (p *liveParser) trouble(n notice) {
+func (p *liveParser) trouble(n *notice) {
 	if n.Error == nil {
 		return
 	}
@@ -283,14 +302,10 @@ func (p *liveParser) trouble(n notice) {
 		p.hopeless = f
 		return
 	}
-	if strings.Contains(n.Error.Message+n.Error.Details, "waiting for network") {
-		if p.offline.IsZero() {
-			p.offline = p.now()
-		} else if p.now().Sub(p.offline) >= p.patience {
-			p.hopeless = f
-			f.Kind = cli.NetworkDown
-			return
-		}
+	if p.down(n.Error.Message + n.Error.Details) {
+		p.hopeless = f
+		f.Kind = cli.NetworkDown
+		return
 	}
 	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Detail: f.Reason})
 }

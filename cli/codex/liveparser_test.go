@@ -43,11 +43,11 @@ func liveTranscript(t *testing.T, raw []byte) string {
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)
 		}
-		var a about
+		var a notice
 		_ = json.Unmarshal(r.Msg.Params, &a) // some have none
 		switch {
 		case r.From == "us" && r.Msg.Method == "turn/start":
-			turn := newStagedTurn(a.Thread)
+			turn := newStagedTurn(a.ThreadID)
 			order = append(order, turn)
 			asking[string(r.Msg.ID)] = turn
 		case r.From == "us":
@@ -55,8 +55,8 @@ func liveTranscript(t *testing.T, raw []byte) string {
 			turn := asking[string(r.Msg.ID)]
 			turns[string(turn.s.thread)] = turn
 			turn.answered(r.Msg)
-		case turns[string(a.Thread)] != nil:
-			turns[string(a.Thread)].hears(r.Msg)
+		case turns[string(a.ThreadID)] != nil:
+			turns[string(a.ThreadID)].hears(r.Msg)
 		}
 	}
 	var all string
@@ -74,7 +74,7 @@ func newStagedTurn(thread cli.AgentSessionID) *stagedTurn {
 	zero := func() time.Time { return time.Unix(0, 0) }
 	parser := newLiveParser(turn.NewEmitter(Agent, zero, rec.Event), req)
 	parser.now = zero
-	parser.session(thread, "gpt-test")
+	parser.out.Session(thread, "gpt-test")
 	return &stagedTurn{&liveTurn{s: &live{thread: thread}, req: req, parser: parser, out: parser.out}, rec}
 }
 
@@ -103,9 +103,15 @@ func (s *stagedTurn) hears(m rpc.Message) {
 		}
 		return
 	}
-	if s.parser.notification(m) {
+	if tell(s.parser, m) {
 		s.finish()
 	}
+}
+
+// tell has a parser take a notification.
+func tell(p *liveParser, m rpc.Message) (over bool) {
+	var n notice
+	return json.Unmarshal(m.Params, &n) == nil && p.notification(m.Method, &n)
 }
 
 func (s *stagedTurn) finish() {
@@ -137,7 +143,7 @@ func FuzzLiveParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var events []cli.Event
 		p := newLiveParser(turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) }), cli.Request{Dir: "/"})
-		p.session("thread", "model")
+		p.out.Session("thread", "model")
 		for line := range bytes.Lines(raw) {
 			var m rpc.Message
 			if json.Unmarshal(line, &m) != nil {
@@ -151,7 +157,7 @@ func FuzzLiveParser(f *testing.F) {
 				_ = newInquiry(m).answer(cli.Decision{Allow: true})
 				continue
 			}
-			if p.notification(m) {
+			if tell(p, m) {
 				break
 			}
 		}

@@ -2,8 +2,9 @@ package codex
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"ductor/cli"
@@ -12,7 +13,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a thread. All but stop, decide and steer belongs to the goroutine of Turn.
+// liveTurn is one turn of a thread. All but decide, steer and stop belongs to the goroutine of Turn.
 type liveTurn struct {
 	s      *live
 	req    cli.Request
@@ -20,50 +21,51 @@ type liveTurn struct {
 	parser *liveParser
 	in     *inbox
 	asks   *asks
+	loop   *turn.Turn[news]
 	ctx    context.Context
 	stop   context.CancelCauseFunc
 	done   chan struct{}
-
-	start     string     // the name of the question that starts the turn
-	settled   bool       // the answer came
-	held      []news     // what came before it: whose it is can only be said then
-	sent      bool       // the question was written, or is about to be
-	counted   bool       // the process is busy with it
-	at        time.Time  // of the message that is dealt with, while the past is told
-	past      bool       // it is
-	began     time.Time  // of a turn that is resumed
-	failed    chan error // the question could not be written
-	unwritten bool       // it was not, or was not tried to be yet
-	rest      []news     // what came after the end
-	letGo     bool
-
-	timer *time.Timer
-	quiet time.Time // of the last message
-	cut   time.Time // when it was asked to end; zero while it runs
-	why   cli.Result
-	asked bool // turn/interrupt is on its way
-
-	mu sync.Mutex
-	id string // Codex's own name of the turn, once it is known
+	prompt prompt
+	name   atomic.Pointer[string] // Codex's own of the turn, once it is known
 }
 
-// Turn runs one prompt in the thread, or goes on with the one that was adopted.
+// prompt is the request that starts a turn.
+type prompt struct {
+	id    string // the next process knows the answer by it
+	state promptState
+	held  []news // what came before the answer: whose it is can only be said then
+}
+
+// promptState is how far a prompt is.
+type promptState string
+
+const (
+	promptUnsent    promptState = "unsent" // the previous process did not send it: it is sent when all else is known
+	promptSent      promptState = "sent"
+	promptAccepted  promptState = "accepted"
+	promptUnwritten promptState = "unwritten" // it did not reach Codex
+)
+
+// startWait is how long Codex may take to answer turn/start.
+const startWait = time.Minute
+
+// Turn runs one prompt in the thread, or resumes the turn that was adopted.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := turn.NewEmitter(Agent, s.provider.opts.Now, emit)
+	out := turn.NewEmitter(Agent, s.opts().Now, emit)
 	left := s.takeLeft()
 	if ctx.Err() != nil && left == nil {
 		out.Finish(cli.Cut(ctx, Agent))
 		return
 	}
 	t := s.newTurn(ctx, req, out, left)
-	defer t.end()
-	if err := t.open(left); err != nil {
-		out.Finish(cli.Result{Err: s.server.broken(err)})
-		return
+	if left == nil {
+		s.server.TurnStarted() // where it is about to end, the end of it ends the turn
 	}
-	r := t.run()
-	t.close(&r)
+	end := t.loop.Run(t.ctx)
+	r := t.result(end)
+	t.close(end, &r)
 	out.Finish(r)
+	t.end(end)
 }
 
 func (s *live) takeLeft() *awaitedTurn {
@@ -74,195 +76,113 @@ func (s *live) takeLeft() *awaitedTurn {
 	return left
 }
 
-// startName is how the question that starts a turn is called. The next process knows the answer by it.
+// startName is the id of the request that starts a turn.
 func startName(turn cli.TurnID) string { return "turn." + string(turn) }
 
 func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, left *awaitedTurn) *liveTurn {
-	t := &liveTurn{s: s, req: req, out: out, asks: &asks{}, done: make(chan struct{}), failed: make(chan error, 1), start: startName(req.Turn)}
-	if req.Turn == "" {
-		t.start = s.server.Peer().NextID()
-	}
+	t := &liveTurn{s: s, req: req, out: out, asks: &asks{}, in: turn.NewQueue[news](0), done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(ctx)
-	t.in = turn.NewQueue[news](0)
+	t.prompt = prompt{id: startName(req.Turn), state: promptSent}
+	if req.Turn == "" {
+		t.prompt.id = s.server.Peer().NextID()
+	}
+	source := turn.Source[news]{Gone: s.server.Gone(), Limits: turn.LimitsOf(s.opts().ProviderOptions), Stop: s.server.Stop}
+	source.Limits.Start = startWait
+	begin := t.begin
 	if left != nil {
-		t.in, t.past, t.sent, t.counted, t.unwritten = left.in, true, !left.unsent, true, left.unsent
-		if t.at = req.Began; t.at.IsZero() {
-			t.at = s.server.Program().When(left.mark.Output)
+		t.in, begin = left.in, nil
+		if left.unsent {
+			t.prompt.state = promptUnsent
 		}
-		t.began = t.now()
+		source.Resumed = &turn.Resumed{From: left.mark.Output, Began: req.Began, When: s.server.Program().When}
+		source.End = func(n news) int64 { return n.end }
+	}
+	source.In = t.in
+	t.parser = newLiveParser(out, req)
+	t.parser.now, t.parser.patience = t.now, s.opts().Patience
+	t.loop = turn.New(turn.Loop[news]{
+		Source: source, Begin: begin, Handle: t.take, Interrupt: t.interrupt, Waiting: t.asks.waiting, Out: out,
+		Hopeless: func() bool { return t.parser.hopeless != nil },
+	})
+	if left != nil {
 		out.Past(t.now)
 	}
-	t.parser = newLiveParser(out, req)
-	t.parser.now, t.parser.patience = t.now, s.provider.opts.Patience
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn = t
-	t.parser.session(s.thread, cli.ModelID(or(string(req.Model), s.model)))
+	out.Session(s.thread, cli.ModelID(or(string(req.Model), s.model)))
 	return t
 }
 
 // now is the time at which the message that is dealt with was made, or the clock's.
-func (t *liveTurn) now() time.Time {
-	if t.past && !t.at.IsZero() {
-		return t.at
-	}
-	return t.s.provider.opts.Now()
-}
+func (t *liveTurn) now() time.Time { return t.loop.Now(t.s.opts().Now) }
 
-// open has the thread's messages come here, and asks for the turn if no process has.
-func (t *liveTurn) open(left *awaitedTurn) error {
-	if left == nil {
-		h := t.s.server
-		if err := h.Peer().Expect(t.start, func(m rpc.Message) { put(t.in, m) }); err != nil {
-			return err
-		}
-		h.turns.Set(t.s.thread, t.in)
+// begin has the thread's messages come here, and asks for the turn.
+func (t *liveTurn) begin() {
+	h := t.s.server
+	if err := h.Peer().Expect(t.prompt.id, func(m rpc.Message) { putReply(t.in, m) }); err != nil {
+		t.written(err)
+		return
 	}
-	if t.sent || t.past { // what was not sent yet is, when all else is known
-		return nil
-	}
-	return t.send()
+	h.turns.Set(t.s.thread, t.in)
+	t.send()
 }
 
 // send asks for the turn. Its beginning is recorded before.
-func (t *liveTurn) send() error {
-	t.sent, t.unwritten = true, true
+func (t *liveTurn) send() {
+	t.prompt.state = promptSent
 	ctx, cancel := context.WithTimeout(t.ctx, helloWait)
 	defer cancel()
 	defaults, err := t.s.server.configured(ctx)
-	if err != nil {
-		return err
-	}
-	peer := t.s.server.Peer()
-	start := rpc.Request{ID: t.start, Method: "turn/start", Params: t.s.turnParams(t.req, defaults), Sent: t.written}
-	if t.req.Turn != "" {
-		mark := cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
-		start.Before = func(int) error { _, err := peer.Begin(t.ctx, mark); return err }
-	}
-	if !t.counted {
-		t.counted = true
-		t.s.server.TurnStarted() // where it is about to end, the end of it ends the turn
-	}
-	if err := peer.Send(start); err != nil {
-		return err
-	}
-	t.unwritten = false // unless failed says otherwise
-	return nil
-}
-
-// written learns how writing the question went.
-func (t *liveTurn) written(err error) {
 	if err == nil {
-		return
+		peer := t.s.server.Peer()
+		start := rpc.Request{ID: t.prompt.id, Method: "turn/start", Params: t.s.turnParams(t.req, defaults), Sent: t.written}
+		if t.req.Turn != "" {
+			mark := cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
+			start.Before = func(int) error { _, err := peer.Begin(t.ctx, mark); return err }
+		}
+		err = peer.Send(start)
 	}
-	t.failed <- err
-	t.in.Wake()
+	t.written(err)
 }
 
-// end detaches from the thread's messages.
-func (t *liveTurn) end() {
-	t.s.server.Peer().Forget(t.start)
-	t.s.server.turns.Remove(t.s.thread, t.in)
-	for _, n := range append(t.rest, t.in.Close()...) {
-		if n.Asks() && !t.letGo && !t.past {
-			_ = t.s.server.Peer().Reply(n.ID, declining(n.Message), nil) // no turn is left to ask in
-		}
+// written tells the turn why its prompt did not reach Codex, if it did not.
+func (t *liveTurn) written(err error) {
+	if err != nil {
+		t.in.Put(news{unsent: err}, 0)
 	}
-	t.s.mu.Lock()
-	t.s.turn = nil
-	t.s.mu.Unlock()
-	t.stop(nil)
-	if t.counted {
-		t.s.server.TurnEnded(t.ctx, shared.EndOver)
-	}
-	close(t.done)
-}
-
-// run deals with messages until the turn is over.
-func (t *liveTurn) run() cli.Result {
-	t.quiet = time.Now()
-	t.timer = time.NewTimer(t.s.provider.opts.Stall)
-	defer t.timer.Stop()
-	cancelled := t.ctx.Done()
-	for {
-		r, over := t.takeAll()
-		if over {
-			return r
-		}
-		select {
-		case <-t.in.Ready():
-		case <-t.timer.C:
-			if r, over := t.tick(); over {
-				return r
-			}
-		case <-cancelled:
-			cancelled = nil
-			if errors.Is(context.Cause(t.ctx), cli.ErrDetached) && t.cut.IsZero() {
-				t.s.server.TurnEnded(t.ctx, shared.EndDetached)
-				t.letGo, t.counted = true, false
-				return cli.Result{Detached: true}
-			}
-			t.interrupt(cli.Cut(t.ctx, Agent))
-		case <-t.s.server.Gone():
-			if r, over := t.takeAll(); over {
-				return r
-			}
-			return t.crashed()
-		}
-	}
-}
-
-// takeAll deals with what waits. over is true when the turn has ended.
-func (t *liveTurn) takeAll() (r cli.Result, over bool) {
-	all, full := t.in.Take()
-	if len(all) > 0 {
-		t.quiet = time.Now()
-	}
-	for i, n := range all {
-		if t.take(n) {
-			t.rest = all[i+1:]
-			return t.result(), true
-		}
-	}
-	if full {
-		t.interrupt(cli.Result{Err: cli.Failf(cli.BadOutput, Agent, "it says more than can be kept up with")})
-	}
-	select {
-	case err := <-t.failed:
-		t.unwritten = true
-		return cli.Result{Err: t.s.server.broken(err)}, true
-	default:
-	}
-	if f := t.parser.hopeless; f != nil && t.cut.IsZero() {
-		t.interrupt(cli.Result{Err: f})
-	}
-	if t.cut.IsZero() {
-		t.timer.Reset(t.patience())
-	}
-	return cli.Result{}, false
 }
 
 // take deals with one piece of news and says whether it ended the turn.
 func (t *liveTurn) take(n news) (over bool) {
 	switch {
 	case n.CaughtUp:
-		return t.caughtUp()
-	case n.Lost != nil:
-		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: n.Lost.Error()})
+		return t.caughtUp(n.Change)
+	case n.Any():
+		t.loop.Changed(n.Change)
 		return false
+	case n.unsent != nil:
+		t.prompt.state, t.parser.refused = promptUnwritten, t.s.server.broken(n.unsent)
+		return true
 	case n.denied != nil:
 		t.parser.denied(t.approvalOf(n.denied), or(cli.ShortLine(n.reason), "it was not allowed"))
 		return false
-	case n.Method == "":
-		return t.started(n.Message)
-	case !t.settled:
-		t.held = append(t.held, n)
+	case n.reply != nil:
+		return t.started(*n.reply)
+	case t.prompt.state != promptAccepted:
+		t.prompt.held = append(t.prompt.held, n)
+		return false
+	case n.ask != nil:
+		t.ask(n.ask)
+		return false
+	case n.method == "serverRequest/resolved":
+		t.resolved(n.notice)
 		return false
 	}
-	return t.handle(n.Message)
+	return t.parser.notification(n.method, n.notice)
 }
 
-// started deals with the answer to the question that starts the turn, and then with what came before it.
+// started deals with the answer to the request that starts the turn, and then with what came before it.
 func (t *liveTurn) started(m rpc.Message) (over bool) {
 	var reply struct {
 		Turn struct {
@@ -277,118 +197,147 @@ func (t *liveTurn) started(m rpc.Message) (over bool) {
 		t.parser.refused = t.s.server.broken(err)
 		return true
 	}
-	t.settled = true
-	t.mu.Lock()
-	t.id = reply.Turn.ID
-	t.mu.Unlock()
-	t.parser.turn = reply.Turn.ID
-	held := t.held
-	t.held = nil
+	t.prompt.state, t.parser.turn = promptAccepted, reply.Turn.ID
+	t.name.Store(&reply.Turn.ID)
+	held := t.prompt.held
+	t.prompt.held = nil
 	for _, n := range held {
 		if t.take(n) {
 			return true
 		}
 	}
-	if !t.cut.IsZero() {
-		t.sendInterrupt()
-	}
+	t.loop.Accepted()
 	return false
-}
-
-// handle deals with a message of this thread.
-func (t *liveTurn) handle(m rpc.Message) (over bool) {
-	if at := time.UnixMilli(m.EmittedAt); m.EmittedAt > 0 && at.After(t.at) {
-		t.at = at
-	}
-	if len(m.ID) > 0 {
-		t.ask(m)
-		return false
-	}
-	if m.Method == "serverRequest/resolved" {
-		t.resolved(m)
-		return false
-	}
-	return t.parser.notification(m)
 }
 
 // caughtUp ends the past: what waits for people is told, and what was never sent is.
-func (t *liveTurn) caughtUp() (over bool) {
-	if !t.settled { // then there is nothing of this turn to tell; it would have been held
-		t.held = nil
+func (t *liveTurn) caughtUp(c turn.Change) (over bool) {
+	if t.prompt.state != promptAccepted { // then there is nothing of this turn to tell
+		t.prompt.held = nil
 	}
-	t.past = false
-	for _, a := range t.asks.tell() {
-		t.present(a)
-	}
-	t.out.Pass(cli.CaughtUp{})
-	if t.sent || !t.cut.IsZero() {
+	t.present(t.asks.tell()...)
+	t.loop.Changed(c)
+	if t.prompt.state != promptUnsent {
 		return false
 	}
-	if err := t.send(); err != nil {
-		t.parser.refused = t.s.server.broken(err)
+	if t.loop.Cut() {
 		return true
 	}
+	t.send()
 	return false
 }
 
-// patience is how long the turn may be silent from now on.
-func (t *liveTurn) patience() time.Duration {
-	p := t.s.provider
-	switch {
-	case !t.settled && !t.past:
-		return startWait
-	case t.out.OpenTools() > 0:
-		return p.opts.ToolStall
-	}
-	return p.opts.Stall
+func (t *liveTurn) interrupt() error {
+	params := map[string]any{"threadId": t.s.thread, "turnId": t.parser.turn}
+	return t.s.server.Peer().Send(rpc.Request{Method: "turn/interrupt", Params: params}) // the answer is the end of the turn
 }
 
-const startWait = time.Minute // for the answer to turn/start
-
-// tick does what is due.
-func (t *liveTurn) tick() (r cli.Result, over bool) {
-	switch {
-	case !t.cut.IsZero() && t.past: // it will be asked to end when it is known which it is
-		t.timer.Reset(t.s.provider.opts.Grace / 2)
-		return cli.Result{}, false
-	case !t.cut.IsZero():
-		return t.deaf(), true
+// steer adds req's prompt to the turn.
+func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
+	id := t.name.Load()
+	if id == nil {
+		return cli.ErrNoTurn
 	}
-	now := time.Now()
-	if heard := t.asks.waited(now); heard.After(t.quiet) { // people may take their time
-		t.quiet = heard
+	params := map[string]any{"threadId": t.s.thread, "expectedTurnId": *id, "input": inputOf(req)}
+	if req.Turn != "" {
+		params["clientUserMessageId"] = string(req.Turn)
 	}
-	silence, limit := now.Sub(t.quiet), t.patience()
-	if silence < limit {
-		t.timer.Reset(limit - silence)
-		return cli.Result{}, false
+	err := t.s.server.Peer().Call(ctx, "turn/steer", params, nil)
+	var refused *rpc.Error
+	if errors.As(err, &refused) && refused.Code == rpc.CodeInvalidRequest {
+		return cli.ErrNoTurn
 	}
-	if !t.settled && !t.past {
-		t.interrupt(cli.Result{Err: cli.Failf(cli.BadOutput, Agent, "its app server did not answer for %s", silence.Round(time.Second))})
-		return cli.Result{}, false
-	}
-	t.interrupt(cli.Stalled(Agent, silence))
-	return cli.Result{}, false
+	return err
 }
 
-// close withdraws what is asked, fills in the Result, and keeps what the next turn must know.
-func (t *liveTurn) close(r *cli.Result) {
-	if !r.Detached {
-		for _, a := range t.asks.close() {
-			if a.told {
-				t.out.Pass(cli.ApprovalWithdrawn{ID: a.id})
-			}
-		}
+// result is how the turn ended: by Codex's own word, unless it was cut short before that.
+func (t *liveTurn) result(end turn.End) cli.Result {
+	switch {
+	case t.prompt.state == promptUnwritten && t.ctx.Err() != nil:
+		return cli.Cut(t.ctx, Agent)
+	case end == turn.EndTurn, t.parser.status == turnCompleted:
+		return t.parser.result()
+	case end == turn.EndHopeless:
+		return cli.Result{Err: t.parser.hopeless}
+	case end == turn.EndStalled && t.prompt.state == promptSent && !t.loop.Past():
+		return cli.Result{Err: cli.Failf(cli.BadOutput, Agent, "its app server did not answer for %s", startWait)}
+	}
+	return t.loop.Outcome(end, Agent, t.s.server.exit)
+}
+
+// close withdraws what is asked, fills in the Result, and tells the session.
+func (t *liveTurn) close(end turn.End, r *cli.Result) {
+	if err := t.loop.StopErr(); err != nil {
+		t.s.opts().Logger.Error("a codex that does not answer did not end", "pid", t.s.server.Program().PID(), "err", err)
 	}
 	r.Usage, r.Denials = t.parser.used(), append(r.Denials, t.parser.denials...)
-	if t.past && !r.Detached { // it ended while no session listened
-		r.Duration = max(t.now().Sub(t.began), time.Millisecond)
-		t.out.Pass(cli.CaughtUp{})
+	if end == turn.EndDetached {
+		return
 	}
-	if t.sessionGoesOn() {
-		t.cut = time.Time{}
+	for _, a := range t.asks.close() {
+		if a.told {
+			t.out.Pass(cli.ApprovalWithdrawn{ID: a.id})
+		}
+	}
+	if t.loop.Cut() && !t.sessionGoesOn() {
+		t.s.spend()
+	}
+}
+
+// sessionGoesOn says whether Codex ended the turn for the user's next message, and nothing of the turn runs on. Codex leaves
+// a running command alone, so sessionGoesOn ends it.
+func (t *liveTurn) sessionGoesOn() bool {
+	if !cli.Replaced(t.ctx) || t.parser.status == "" {
+		return false
+	}
+	if t.out.OpenTools() == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.opts().Grace+stopWait)
+	defer cancel()
+	err := t.s.endTools(ctx)
+	if err != nil {
+		t.s.opts().Logger.Warn("end what an interrupted turn runs", "agent", string(Agent), "thread", string(t.s.thread), "err", err)
+	}
+	return err == nil
+}
+
+// end detaches from the thread's messages, and counts the turn out of its process.
+func (t *liveTurn) end(end turn.End) {
+	h := t.s.server
+	detached := end == turn.EndDetached
+	if detached { // from now on the next process answers what Codex asks
+		h.TurnEnded(t.ctx, shared.EndDetached)
+	}
+	h.Peer().Forget(t.prompt.id)
+	h.turns.Remove(t.s.thread, t.in)
+	for _, n := range append(t.loop.Rest(), t.in.Close()...) {
+		if n.ask != nil && !detached && !t.loop.Past() {
+			h.decline(n.ask) // no turn is left to ask in
+		}
 	}
 	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	t.s.spent = t.s.spent || !t.cut.IsZero()
+	t.s.turn = nil
+	t.s.mu.Unlock()
+	t.stop(nil)
+	if !detached {
+		h.TurnEnded(t.ctx, shared.EndOver)
+	}
+	close(t.done)
+}
+
+// note is what the next process must know to resume a turn of this thread.
+type note struct {
+	Thread cli.AgentSessionID `json:"thread"`
+	Marker string             `json:"marker"`
+	Chat   int64              `json:"chat,omitempty"`
+	Model  string             `json:"model,omitempty"`
+}
+
+func (s *live) note() string {
+	raw, err := json.Marshal(note{s.thread, s.marker, s.chat, s.model})
+	if err != nil { // strings always can be written
+		return ""
+	}
+	return string(raw)
 }

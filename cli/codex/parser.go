@@ -13,23 +13,19 @@ import (
 // parser turns the lines of one `codex exec --json` run into events. It is pure: the same lines give the
 // same events.
 type parser struct {
-	out    *turn.Emitter
-	dir    string
-	resume cli.AgentSessionID // the thread that was asked for; empty for a new one
-	model  cli.ModelID
-	now    func() time.Time
+	out *turn.Emitter
+	req cli.Request
+	network
 
-	thread   cli.AgentSessionID
-	held     *item // a message that may turn out to announce a tool
-	usage    cli.Usage
-	done     bool              // turn.completed
-	failure  *cli.Failure      // why the turn failed, or is not worth waiting for
-	garbage  func(line []byte) // takes lines that are no events
-	sandbox  string
-	denials  []cli.Denial
-	lastErr  string
-	offline  time.Time // since when Codex waits for the network
-	patience time.Duration
+	thread  cli.AgentSessionID
+	held    *item // a message that may turn out to announce a tool
+	usage   cli.Usage
+	done    bool              // turn.completed
+	failure *cli.Failure      // why the turn failed, or is not worth waiting for
+	garbage func(line []byte) // takes lines that are no events
+	sandbox string
+	denials []cli.Denial
+	lastErr string
 }
 
 // line takes one line and says whether the turn is over.
@@ -66,19 +62,19 @@ func (p *parser) line(line []byte) (end bool) {
 
 func (p *parser) threadStarted(id cli.AgentSessionID) {
 	p.thread = id
-	if p.resume != "" && id != p.resume {
+	if p.req.Resume != "" && id != p.req.Resume {
 		// Codex went on in a thread of its own: the prompt must not run without what came before.
 		p.failure = cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
 		return
 	}
-	p.out.Session(id, p.model)
+	p.out.Session(id, p.req.Model)
 }
 
 func (p *parser) itemStarted(it *item) {
 	if it == nil {
 		return
 	}
-	if t, ok := started(it, p.dir); ok {
+	if t, ok := started(it, p.req.Dir); ok {
 		p.release(announces)
 		p.out.ToolStart(t)
 	}
@@ -101,7 +97,7 @@ func (p *parser) itemCompleted(it *item) {
 		return
 	}
 	p.itemStarted(it) // one that was never announced is started here
-	if _, tool := started(it, p.dir); !tool {
+	if _, tool := started(it, p.req.Dir); !tool {
 		return
 	}
 	p.out.ToolEnd(ended(it))
@@ -145,7 +141,7 @@ func (p *parser) noteDenial(it *item) {
 	if !refused {
 		return
 	}
-	t, _ := started(it, p.dir)
+	t, _ := started(it, p.req.Dir)
 	p.denials = append(p.denials, cli.Denial{Tool: t.Name, Title: t.Title, Reason: reason})
 }
 
@@ -159,13 +155,9 @@ func (p *parser) apiTrouble(message string) {
 		p.failure = &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(message)}
 		return
 	}
-	if strings.Contains(message, "waiting for network") {
-		if p.offline.IsZero() {
-			p.offline = p.now()
-		} else if p.now().Sub(p.offline) >= p.patience {
-			p.failure = &cli.Failure{Kind: cli.NetworkDown, Agent: Agent, Reason: reasonOf(message)}
-			return
-		}
+	if p.down(message) {
+		p.failure = &cli.Failure{Kind: cli.NetworkDown, Agent: Agent, Reason: reasonOf(message)}
+		return
 	}
 	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Detail: reasonOf(message)})
 }

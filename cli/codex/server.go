@@ -28,15 +28,20 @@ type server struct {
 // inbox has what one turn gets to know.
 type inbox = turn.Queue[news]
 
-// news is what a turn gets to know: a message, or what happened to the connection.
+// news is what a turn gets to know: a message that is decoded, or what happened to the connection or its prompt.
 type news struct {
-	rpc.Message
+	end    int64 // the offset after the message
+	method string
+	notice *notice      // a notification
+	ask    *inquiry     // a request
+	reply  *rpc.Message // the answer to the request that starts the turn
 	turn.Change
-	denied *inquiry // a person said no, for this reason
+	denied *inquiry // the user said no, for this reason
 	reason string
+	unsent error // why the prompt did not reach Codex
 }
 
-func put(b *inbox, m rpc.Message) { b.Put(news{Message: m}, len(m.Params)+len(m.Result)) }
+func putReply(b *inbox, m rpc.Message) { b.Put(news{end: m.End, reply: &m}, len(m.Result)) }
 
 func (p *Provider) newServer(process *shared.Process) *server {
 	return &server{
@@ -109,45 +114,35 @@ func (h *server) Changed(c turn.Change) {
 	}
 }
 
-// about is whom a message concerns.
-type about struct {
-	Thread cli.AgentSessionID `json:"threadId"`
-	Turn   string             `json:"turnId"`
-}
-
 // Notified deals out a notification.
 func (h *server) Notified(m rpc.Message) {
-	var a about
-	_ = json.Unmarshal(m.Params, &a) // what names no thread concerns no turn or every turn
-	switch m.Method {
-	case "thread/started":
-		h.born(m)
-	case "account/rateLimits/updated":
-		for _, b := range h.turns.All() {
-			put(b, m)
-		}
+	var n notice
+	if json.Unmarshal(m.Params, &n) != nil {
 		return
 	}
-	if b, ok := h.turns.Of(a.Thread); ok {
-		put(b, m)
+	to := h.turns.All() // what names no thread concerns every turn, or none
+	switch {
+	case m.Method == "thread/started":
+		h.born(n.Thread)
+		return
+	case m.Method != "account/rateLimits/updated":
+		b, ok := h.turns.Of(n.ThreadID)
+		if !ok {
+			return
+		}
+		to = []*inbox{b}
+	}
+	for _, b := range to {
+		b.Put(news{end: m.End, method: m.Method, notice: &n}, len(m.Params))
 	}
 }
 
 // born remembers which thread another one was started by: it asks in the name of that.
-func (h *server) born(m rpc.Message) {
-	var started struct {
-		Thread struct {
-			ID     cli.AgentSessionID `json:"id"`
-			Parent cli.AgentSessionID `json:"parentThreadId"`
-		} `json:"thread"`
-	}
-	if json.Unmarshal(m.Params, &started) != nil || started.Thread.Parent == "" {
-		return
-	}
+func (h *server) born(t threadInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.parents) < maxPending {
-		h.parents[started.Thread.ID] = started.Thread.Parent
+	if t.Parent != "" && len(h.parents) < maxPending {
+		h.parents[t.ID] = t.Parent
 	}
 }
 
@@ -156,17 +151,21 @@ func (h *server) Requested(m rpc.Message) bool {
 	if !askable(m.Method) {
 		return false
 	}
-	var a about
-	_ = json.Unmarshal(m.Params, &a) // a request of no thread is declined below
-	switch b := h.asking(a.Thread); {
+	a := newInquiry(m)
+	switch b := h.asking(a.params.Thread); { // a request of no thread is declined below
 	case b != nil:
-		put(b, m)
+		b.Put(news{end: m.End, ask: a}, len(m.Params))
 	case h.Peer().Past(): // it was dealt with
 	case h.State() == shared.Detached: // the next process answers it
 	default:
-		_ = h.Peer().Reply(m.ID, declining(m), nil)
+		h.decline(a)
 	}
 	return true
+}
+
+// decline answers a request that no user is asked about. A program that does not read shows otherwise.
+func (h *server) decline(a *inquiry) {
+	_ = h.Peer().Reply(a.m.ID, a.answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."}), nil)
 }
 
 // asking finds the turn that a thread asks in: its own, or that of the thread that started it.
@@ -184,4 +183,45 @@ func (h *server) asking(thread cli.AgentSessionID) *inbox {
 		thread = parent
 	}
 	return nil
+}
+
+// awaitedTurn is a turn of a run that was attached to, from the moment of attaching until it is resumed.
+type awaitedTurn struct {
+	mark   cli.Mark
+	note   note
+	in     *inbox
+	unsent bool // its prompt never reached Codex
+}
+
+// adoptLive makes a session of a turn in an app server that the previous process left.
+func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	if req.Turn == "" {
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "it does not work in the background")
+	}
+	h, err := p.pool.Resume(ctx, left, req.Turn)
+	if err != nil {
+		return nil, cli.AsFailure(Agent, err)
+	}
+	w := h.awaited[req.Turn]
+	return &live{
+		server: h, phase: liveOpen, chat: w.note.Chat, marker: w.note.Marker, thread: w.note.Thread, model: w.note.Model, left: w,
+	}, nil
+}
+
+// Await keeps the messages of a turn for the session that resumes it; see shared.Server.
+func (h *server) Await(m cli.Mark, left cli.LeftRun) (drop func(), ok bool) {
+	w := &awaitedTurn{mark: m, in: turn.NewQueue[news](0), unsent: left.InputEnd == m.Input}
+	if json.Unmarshal([]byte(m.Note), &w.note) != nil || w.note.Thread == "" {
+		return nil, false
+	}
+	h.awaited[m.Turn] = w
+	h.turns.Set(w.note.Thread, w.in) // of two turns of a thread the later one is the open one
+	_ = h.Peer().Expect(startName(m.Turn), func(m rpc.Message) { putReply(w.in, m) })
+	return func() { h.drop(w) }, true
+}
+
+// drop undoes Await for a turn that no request resumes.
+func (h *server) drop(w *awaitedTurn) {
+	h.turns.Remove(w.note.Thread, w.in)
+	w.in.Close()
 }

@@ -3,6 +3,8 @@ package codex
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"strconv"
 	"strings"
 
 	"ductor/cli"
@@ -115,4 +117,105 @@ func deniedPatches(stderr string) []cli.Denial {
 		}
 	}
 	return denials
+}
+
+// adoptExec makes a session of a `codex exec` that the previous process left in the middle of its turn.
+func (p *Provider) adoptExec(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	if req.Turn == "" {
+		return nil, cli.Failf(cli.UnknownFailure, Agent, "a process of one turn is of no use to another")
+	}
+	process, err := p.opts.Launcher.Attach(ctx, left.Run, 0)
+	if err != nil {
+		return nil, cli.StartFailure(Agent, err)
+	}
+	s := p.newSession(req)
+	s.Adopt(process, turn.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
+	return s, nil
+}
+
+// argv is the command line of one turn. The prompt is not in it: it travels on standard input.
+// Codex takes -s, -C and --add-dir only before the word resume, and its -i swallows every word up to "--".
+func argv(req cli.Request, sandbox string) []string {
+	args := []string{"exec", "--json", "--skip-git-repo-check", "-c", "analytics.enabled=false"}
+	if req.Permission == cli.Bypass {
+		args = append(args, "--dangerously-bypass-approvals-and-sandbox")
+	} else {
+		args = append(args, "-s", permissionsOf(req.Permission, false, sandbox).sandbox)
+	}
+	if req.Dir != "" {
+		args = append(args, "-C", req.Dir)
+	}
+	for _, dir := range req.AddDirs {
+		args = append(args, "--add-dir", dir)
+	}
+	args = append(args, req.ExtraArgs...)
+	if req.Resume != "" {
+		args = append(args, "resume")
+	}
+	if req.Model != "" {
+		args = append(args, "-m", string(req.Model))
+	}
+	if req.Effort != "" {
+		args = append(args, "-c", "model_reasoning_effort="+strconv.Quote(string(req.Effort)))
+	}
+	for _, image := range req.Images {
+		args = append(args, "-i", image.Path)
+	}
+	args = append(args, "--")
+	if req.Resume != "" {
+		args = append(args, string(req.Resume))
+	}
+	return append(args, "-")
+}
+
+// total is what a thread had used before a turn: codex exec reports a thread's running total.
+type total struct {
+	Usage cli.Usage
+	Known bool
+}
+
+// before looks up what req's thread used so far. The run of a turn that is resumed has it in its mark.
+func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
+	if req.Resume == "" {
+		return total{Known: true}
+	}
+	if left != nil {
+		for _, m := range left.Marks {
+			var t total
+			if m.Turn == req.Turn && json.Unmarshal([]byte(m.Note), &t.Usage) == nil {
+				t.Known = true
+				return t
+			}
+		}
+		return total{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u, known := p.totals[req.Resume]
+	return total{u, known}
+}
+
+// mark is what is recorded beside the run, so that the next process knows the total too. It is none where
+// there is nothing to tell: the process was started for this turn, which is recorded already.
+func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
+	if left != nil || !t.Known || t.Usage == (cli.Usage{}) {
+		return cli.Mark{}
+	}
+	note, err := json.Marshal(t.Usage)
+	if err != nil { // numbers always can be written
+		return cli.Mark{}
+	}
+	return cli.Mark{Turn: turn, Note: string(note)}
+}
+
+// used gives what one turn used, from the thread's running total.
+func (p *Provider) used(thread cli.AgentSessionID, before total, now cli.Usage) cli.Usage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.totals[thread] = now
+	if !before.Known {
+		// The total counts turns of the previous ductor process, which were counted then.
+		return cli.Usage{}
+	}
+	return now.Sub(before.Usage)
 }

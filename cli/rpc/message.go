@@ -16,8 +16,6 @@ type Message struct {
 	Params json.RawMessage `json:"params,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  *Error          `json:"error,omitempty"`
-	// EmittedAt is when the message was made, in milliseconds since 1970; 0 where the program does not say.
-	EmittedAt int64 `json:"emittedAtMs,omitempty"`
 	// End is the offset in the output after the message.
 	End int64 `json:"-"`
 }
