@@ -23,10 +23,6 @@ func (s mortalStore) OpenApproval(ctx context.Context, a orchestrator.Approval, 
 	return now, err
 }
 
-func (s mortalStore) SetApprovalShown(ctx context.Context, id orchestrator.ApprovalID, state orchestrator.SendState, message int) error {
-	return s.step("ask "+string(state), func() error { return s.DB.SetApprovalShown(ctx, id, state, message) })
-}
-
 func (s mortalStore) DecideApproval(ctx context.Context, d orchestrator.ApprovalDecision) (now orchestrator.Approval, won bool, err error) {
 	err = s.step("decide", func() (err error) { now, won, err = s.DB.DecideApproval(ctx, d); return err })
 	return now, won, err

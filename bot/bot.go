@@ -13,6 +13,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/card"
+	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -53,17 +54,17 @@ type Options struct {
 
 // Bot is ductor's side of Telegram.
 type Bot struct {
-	opts    Options
-	log     *slog.Logger
-	api     *tgapi.API
-	client  *tgapi.Client
-	outbox  *outbox.Outbox
-	notices *Notices
-	chat    *Chat
-	uploads *updates.Uploads
+	opts     Options
+	log      *slog.Logger
+	api      *tgapi.API
+	client   *tgapi.Client
+	outbox   *outbox.Outbox
+	messages *message.Messages
+	chat     *Chat
+	uploads  *updates.Uploads
 
-	endNotices context.CancelFunc
-	running    sync.WaitGroup
+	endMessages context.CancelFunc
+	running     sync.WaitGroup
 }
 
 // stopPatience is how long a shutdown waits for handlers at most.
@@ -102,11 +103,12 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	if err := b.outbox.Restore(ctx); err != nil {
 		return nil, err
 	}
-	b.notices = NewNotices(o.Journal, client, b.outbox, b.log)
+	b.messages = message.New(b.outbox, client, o.Journal, b.log)
 	cards := o.Cards
-	cards.Client, cards.Outbox, cards.Journal, cards.Buttons, cards.Log = client, b.outbox, o.Journal, turnButtons{}, b.log
-	b.chat = &Chat{cards: card.New(cards), queue: newQueueCards(b.outbox, client, o.Journal, b.log), notices: b.notices,
-		approvals: approval.New(approval.Options{Outbox: b.outbox, Client: client, Journal: o.Journal, Log: b.log, Now: o.Now})}
+	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
+	cards.Buttons, cards.Scrub, cards.Log = turnButtons{}, client.Scrubber(), b.log
+	b.chat = &Chat{cards: card.New(cards), queue: newQueueCards(b.messages), messages: b.messages,
+		approvals: approval.New(approval.Options{Messages: b.messages, Journal: o.Journal, Log: b.log, Now: o.Now})}
 	return b, nil
 }
 
@@ -159,22 +161,25 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		return err
 	}
 	b.log.Info("serving as a bot", "username", me.Username, "id", me.ID)
-	b.startNotices()
-	b.chat.approvals.Attach(desk)
 	ctx, cancel := context.WithCancel(ctx)
 	var small sync.WaitGroup
-	small.Go(func() { b.prepare(ctx) })
 	defer small.Wait()
 	defer cancel()
+	if err := resumeStops(ctx, b.messages, desk, small.Go, b.log); err != nil {
+		return err
+	}
+	b.startMessages()
+	b.chat.approvals.Attach(desk)
+	small.Go(func() { b.prepare(ctx) })
 
 	voice := &outVoice{out: b.outbox, client: b.client, log: b.log}
 	o := updates.RouterOptions{
-		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.notices, b.log),
+		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
 		Allow: b.opts.Allow, Trigger: b.opts.Trigger, AbortWords: b.opts.AbortWords, Receipts: b.opts.Receipts,
 		AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Log: b.log, Now: b.opts.Now,
 	}
 	r := newHandlers(parts{
-		desk: desk, journal: b.opts.Journal, notices: b.notices, voice: voice,
+		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, random: b.opts.Random,
 	}, o).router(o)
 	defer func() {
@@ -189,22 +194,18 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	return p.Run(ctx)
 }
 
-// startNotices sends notices until Close.
-func (b *Bot) startNotices() {
+// startMessages sends what is owed until Close.
+func (b *Bot) startMessages() {
 	ctx, cancel := context.WithCancel(context.Background())
-	b.endNotices = cancel
-	b.running.Go(func() {
-		if err := b.notices.Run(ctx); err != nil {
-			b.log.Error("notices are not sent", "err", err)
-		}
-	})
+	b.endMessages = cancel
+	b.running.Go(func() { b.messages.Run(ctx) })
 }
 
-// Close sends what must be delivered until ctx ends, then gives up the rest; notices and cards that did
+// Close sends what must be delivered until ctx ends, then gives up the rest; messages that did
 // not leave stay in the journal. Call it after Run returned and the orchestrator was closed.
 func (b *Bot) Close(ctx context.Context) error {
-	if b.endNotices != nil {
-		b.endNotices()
+	if b.endMessages != nil {
+		b.endMessages()
 	}
 	b.running.Wait()
 	err := b.outbox.Drain(ctx)

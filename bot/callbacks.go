@@ -11,6 +11,7 @@ import (
 	"ductor/bot/card"
 	"ductor/bot/cron"
 	"ductor/bot/menu"
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -73,13 +74,12 @@ type callbacks struct {
 	restarts  *restarts
 	queue     *queueCards
 	jobs      *cron.Screen
-	notices   updates.Notices
 }
 
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	act, what, _ := strings.Cut(p.Data, ":")
 	var text string
-	var notices []orchestrator.Notice
+	var notices []orchestrator.Message
 	var err error
 	if p.By.Of == orchestrator.RightsOfMember && act != actCancel {
 		c.closer.Finish(ctx, p.By.Updates)
@@ -144,15 +144,11 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 }
 
 // decide passes a press to the approval or the question that it is for.
-func (c *callbacks) decide(ctx context.Context, p updates.Press, what string) (string, []orchestrator.Notice, error) {
+func (c *callbacks) decide(ctx context.Context, p updates.Press, what string) (string, []orchestrator.Message, error) {
 	text, parts, err := c.approvals.Press(ctx, approval.Press{By: p.By, Name: p.Name, Message: p.Message}, what)
-	var notices []orchestrator.Notice
+	var notices []orchestrator.Message
 	for _, part := range parts {
-		l, err := noticeOf(p.By.Conversation, noticeContent{Text: part.Text, Entities: part.Entities, ReplyTo: p.Message})
-		if err != nil {
-			return "", nil, err
-		}
-		notices = append(notices, l)
+		notices = append(notices, message.Compose(p.By.Conversation, message.Content{Text: part, ReplyTo: p.Message}))
 	}
 	return text, notices, err
 }
@@ -211,7 +207,7 @@ func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data stri
 	return a.Text, err
 }
 
-func (c *callbacks) cron(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Notice, error) {
+func (c *callbacks) cron(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Message, error) {
 	a, err := c.jobs.Press(ctx, p.By, p.Message, data)
 	if err != nil {
 		return "", nil, err
@@ -220,11 +216,8 @@ func (c *callbacks) cron(ctx context.Context, p updates.Press, data string) (str
 	if a.New.Text == "" {
 		return a.Text, nil, nil
 	}
-	notice, err := c.notices.Compose(p.By.Conversation, a.New.Text, a.New.Keyboard, 0)
-	if err != nil {
-		return "", nil, err
-	}
-	return a.Text, []orchestrator.Notice{notice}, nil
+	answer := message.Content{Text: render.Plain(a.New.Text), Keyboard: a.New.Keyboard}
+	return a.Text, []orchestrator.Message{message.Compose(p.By.Conversation, answer)}, nil
 }
 
 // edit shows a page in the message of a press; a page without text leaves it as it is.

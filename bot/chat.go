@@ -6,6 +6,7 @@ import (
 	"ductor/bot/approval"
 	"ductor/bot/card"
 	"ductor/bot/cron"
+	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
@@ -15,7 +16,7 @@ import (
 type Chat struct {
 	cards     *card.Cards
 	queue     *queueCards
-	notices   *Notices
+	messages  *message.Messages
 	approvals *approval.Screen
 }
 
@@ -70,5 +71,5 @@ func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, jo
 
 // Notice says one thing, in Markdown, outside any turn.
 func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {
-	return c.notices.Notice(ctx, id, text)
+	return c.messages.Post(ctx, id, text)
 }

@@ -11,6 +11,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/bottest"
+	"ductor/bot/message"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -19,9 +20,11 @@ import (
 func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, out := bottest.NewChat(t), bottest.NewOutbox()
-		approvals := approval.New(approval.Options{Outbox: out, Client: w, Journal: bottest.NewJournal(), Log: slog.New(slog.DiscardHandler), Now: time.Now})
+		journal, log := bottest.NewJournal(), slog.New(slog.DiscardHandler)
+		messages := message.New(out, w, journal, log)
+		approvals := approval.New(approval.Options{Messages: messages, Journal: journal, Log: log, Now: time.Now})
 		approvals.Attach(NewDeskFake(newJournalFake()))
-		chat := &Chat{approvals: approvals, queue: newQueueCards(out, w, bottest.NewJournal(), slog.New(slog.DiscardHandler))}
+		chat := &Chat{approvals: approvals, queue: newQueueCards(messages)}
 		approval := orchestrator.Approval{
 			ID: "1", Nonce: "n", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 			ApprovalRequest: orchestrator.ApprovalRequest{Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude",

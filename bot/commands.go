@@ -10,6 +10,7 @@ import (
 
 	"ductor/bot/cron"
 	"ductor/bot/menu"
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -20,12 +21,12 @@ import (
 // as a notice, in one transaction; so an answer is never lost, and a command is done again at most when
 // ductor dies between the two, where doing it again changes nothing.
 type commands struct {
-	desk    Desk
-	closer  *updates.Finisher
-	voice   voice
-	notices earlyNotices
-	now     func() time.Time
-	log     *slog.Logger
+	desk     Desk
+	closer   *updates.Finisher
+	voice    voice
+	messages *message.Messages
+	now      func() time.Time
+	log      *slog.Logger
 
 	menus *menu.Menus
 	jobs  *cron.Screen

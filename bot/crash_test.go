@@ -73,16 +73,22 @@ func (m *mortal) Flush(ctx context.Context) error {
 	return m.step("flush", func() error { return m.Journal.Flush(ctx) })
 }
 
-func (m *mortal) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Notice) error {
+func (m *mortal) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Message) error {
 	return m.step("finish", func() error { return m.Journal.FinishUpdates(ctx, ids, l...) })
 }
 
-func (m *mortal) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrator.Notice) error {
+func (m *mortal) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrator.Message) error {
 	return m.step("forget", func() error { return m.Journal.ForgetUpdates(ctx, ids, l...) })
 }
 
-func (m *mortal) MoveNotice(ctx context.Context, id int64, s orchestrator.SendState, message int) error {
-	return m.step("notice "+string(s), func() error { return m.Journal.MoveNotice(ctx, id, s, message) })
+func (m *mortal) SaveMessage(ctx context.Context, row orchestrator.Message) error {
+	return m.step(stepOf(row), func() error { return m.Journal.SaveMessage(ctx, row) })
+}
+
+// stepOf names the step that stores a message, as "part sent".
+func stepOf(row orchestrator.Message) string {
+	kind, _, _ := strings.Cut(row.Key, "/")
+	return kind + " " + string(row.State)
 }
 
 func (m *mortal) Submit(ctx context.Context, p orchestrator.Prompt) (r orchestrator.Receipt, err error) {
@@ -133,7 +139,7 @@ func everyDeath(t *testing.T, steps []string, least int, die func(t *testing.T, 
 	for i, name := range steps {
 		t.Run(fmt.Sprintf("after step %d %s", i+1, name), func(t *testing.T) { die(t, i+1, true) })
 		switch name {
-		case "append", "native", "outcome", "notice sent", "part sent", "ask sent", "decide":
+		case "append", "native", "outcome", "notice sent", "card sent", "approval sent", "queued sent", "decide":
 			t.Run(fmt.Sprintf("before step %d %s", i+1, name), func(t *testing.T) { die(t, i+1, false) })
 		}
 	}

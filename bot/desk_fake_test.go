@@ -114,6 +114,12 @@ func (d *deskFake) answered(h orchestrator.Handled) error {
 	return d.journal.FinishUpdates(context.Background(), h.Updates, h.Notices...)
 }
 
+func (d *deskFake) Stopping(orchestrator.ConversationID) *orchestrator.Stopping {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stopping
+}
+
 func (d *deskFake) Runs(orchestrator.ConversationID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,15 +19,6 @@ func (d *deskFake) Approval(context.Context, orchestrator.ApprovalID, orchestrat
 	return orchestrator.Approval{}, orchestrator.ErrNoApproval
 }
 
-func (d *deskFake) ApprovalAt(context.Context, orchestrator.ConversationID, int) (orchestrator.Approval, error) {
-	return orchestrator.Approval{}, orchestrator.ErrNoApproval
-}
-
-func (d *deskFake) ApprovalShown(_ context.Context, id orchestrator.ApprovalID, state orchestrator.SendState, message int) error {
-	d.note("shown %s %s %d", id, state, message)
-	return d.fail
-}
-
 func (d *deskFake) Permissions(context.Context, orchestrator.ConversationID) (orchestrator.Permissions, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -38,24 +38,20 @@ func (s mortalStore) Flush(ctx context.Context) error {
 	return s.step("flush", func() error { return s.DB.Flush(ctx) })
 }
 
-func (s mortalStore) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Notice) error {
+func (s mortalStore) FinishUpdates(ctx context.Context, ids []int64, l ...orchestrator.Message) error {
 	return s.step("finish", func() error { return s.DB.FinishUpdates(ctx, ids, l...) })
 }
 
-func (s mortalStore) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrator.Notice) error {
+func (s mortalStore) ForgetUpdates(ctx context.Context, ids []int64, l ...orchestrator.Message) error {
 	return s.step("forget", func() error { return s.DB.ForgetUpdates(ctx, ids, l...) })
 }
 
-func (s mortalStore) MoveNotice(ctx context.Context, id int64, state orchestrator.SendState, message int) error {
-	return s.step("notice "+string(state), func() error { return s.DB.MoveNotice(ctx, id, state, message) })
+func (s mortalStore) SaveMessage(ctx context.Context, row orchestrator.Message) error {
+	return s.step(stepOf(row), func() error { return s.DB.SaveMessage(ctx, row) })
 }
 
 func (s mortalStore) SaveCard(ctx context.Context, turn string, content []byte) error {
 	return s.step("card", func() error { return s.DB.SaveCard(ctx, turn, content) })
-}
-
-func (s mortalStore) SaveCardPart(ctx context.Context, turn string, part int, state orchestrator.SendState, message int) error {
-	return s.step("part "+string(state), func() error { return s.DB.SaveCardPart(ctx, turn, part, state, message) })
 }
 
 func (s mortalStore) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
@@ -81,11 +77,6 @@ func (s mortalStore) CreateSession(ctx context.Context, n orchestrator.Session) 
 
 func (s mortalStore) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, native cli.AgentSessionID) error {
 	return s.step("native", func() error { return s.DB.SetAgentSession(ctx, id, of, native) })
-}
-
-func (s mortalStore) PostNotice(ctx context.Context, l orchestrator.Notice) (id int64, err error) {
-	err = s.step("post", func() (err error) { id, err = s.DB.PostNotice(ctx, l); return err })
-	return id, err
 }
 
 // echo is an agent that answers every prompt in a second, and counts.

@@ -50,7 +50,7 @@ func (j *journalFake) Said() []string { return j.said() }
 
 // HasUnknown says whether some notice may or may not have arrived.
 func (j *journalFake) HasUnknown() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.notices, func(l orchestrator.Notice) bool { return l.State == orchestrator.Unknown })
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	return slices.ContainsFunc(j.Messages, func(m orchestrator.Message) bool { return m.State == orchestrator.Unknown })
 }

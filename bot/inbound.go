@@ -8,6 +8,7 @@ import (
 	"ductor/bot/approval"
 	"ductor/bot/cron"
 	"ductor/bot/menu"
+	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/orchestrator"
@@ -15,12 +16,9 @@ import (
 
 // parts are what the handlers are made of, besides what they share with the router.
 type parts struct {
-	desk    Desk
-	journal orchestrator.Journal
-	notices interface {
-		updates.Notices
-		earlyNotices
-	}
+	desk      Desk
+	journal   orchestrator.Journal
+	messages  *message.Messages
 	voice     voice
 	approvals *approval.Screen
 	queue     *queueCards
@@ -53,11 +51,11 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	h.restarts = &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice}
 	h.jobs = cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: menus, Now: o.Now, Random: p.random, Log: o.Log})
 	h.commands = &commands{
-		desk: p.desk, closer: f, voice: p.voice, notices: p.notices, now: o.Now, log: o.Log,
+		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, log: o.Log,
 		menus: menus, jobs: h.jobs,
 	}
 	h.callbacks = &callbacks{
-		desk: p.desk, closer: f, voice: p.voice, notices: p.notices, menus: menus, log: o.Log,
+		desk: p.desk, closer: f, voice: p.voice, menus: menus, log: o.Log,
 		approvals: p.approvals, restarts: h.restarts, queue: p.queue, jobs: h.jobs,
 	}
 	return h

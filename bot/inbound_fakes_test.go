@@ -12,6 +12,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/bottest"
+	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -19,47 +20,24 @@ import (
 	"ductor/orchestrator"
 )
 
-// fakeNotice is a notice as noticesFake writes it.
+// fakeNotice is what a message shows, and which message it replies to or is.
 type fakeNotice struct {
 	Text     string
 	Keyboard tgapi.Keyboard
 	ReplyTo  int
 }
 
-type noticesFake struct{}
+// messagesFake are messages that never leave, and become message 9 at once.
+type messagesFake struct{ *message.Messages }
 
-func (noticesFake) Compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error) {
-	content, err := json.Marshal(fakeNotice{text, k, replyTo})
-	return orchestrator.Notice{Conversation: id, Content: content}, err
+func (messagesFake) Follow(_ string, arrived func(id int)) { arrived(9) }
+
+// stuckMessages makes messages that never leave.
+func stuckMessages(journal *journalFake, log *slog.Logger) *message.Messages {
+	out := bottest.NewOutbox()
+	_ = out.Drain(context.Background())
+	return message.New(out, nil, journal, log)
 }
-
-// composeFollowed has the notice become message 9 at once.
-func (f noticesFake) ComposeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error) {
-	sent(9)
-	return f.Compose(id, text, k, replyTo)
-}
-
-// sendEarly leaves it to keep: the notice is stored, and becomes message 9 at once.
-func (f noticesFake) sendEarly(to orchestrator.ConversationID, replyTo int, text func() (string, tgapi.Keyboard), sent func(message int)) early {
-	text()
-	sent(9)
-	return earlyFake{f, to, replyTo}
-}
-
-type earlyFake struct {
-	mail    noticesFake
-	to      orchestrator.ConversationID
-	replyTo int
-}
-
-func (e earlyFake) keep(text string, k tgapi.Keyboard) (orchestrator.Notice, bool) {
-	l, err := e.mail.Compose(e.to, text, k, e.replyTo)
-	return l, err == nil
-}
-
-func (earlyFake) kept(bool) {}
-
-func (noticesFake) Wake() {}
 
 // voiceFake records signs.
 type voiceFake struct {
@@ -85,10 +63,6 @@ func (v *voiceFake) Edit(_ orchestrator.ConversationID, message int, text string
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.edits = append(v.edits, fakeNotice{text, k, message})
-}
-
-func (v *voiceFake) Settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
-	v.Edit(id, message, text, k)
 }
 
 func (v *voiceFake) Unbutton(id orchestrator.ConversationID, message int) {
@@ -156,19 +130,20 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	}
 	rig.desk.status = orchestrator.Status{Agent: "claude", Model: "opus", Dir: "/home/u", Permission: cli.Ask}
 	log := slog.New(rig.logs)
+	messages := stuckMessages(journal, slog.New(slog.DiscardHandler))
 	rig.options = updates.RouterOptions{
 		Me:    updates.Identity{ID: 42, Username: "ductor_bot"},
-		Turns: rig.desk, Signs: rig.voice, Finisher: updates.NewFinisher(journal, noticesFake{}, log),
+		Turns: rig.desk, Signs: rig.voice, Finisher: updates.NewFinisher(journal, messagesFake{messages}, log),
 		Allow:       updates.Allow{Users: []orchestrator.PersonID{owner}, Groups: []int64{group}},
 		AlbumWindow: 700 * time.Millisecond, PasteWindow: 700 * time.Millisecond,
 		AbortWords: []string{"stop", "wait"},
 		Log:        log, Now: time.Now,
 	}
-	approvals := approval.New(approval.Options{Journal: journal, Log: log, Now: time.Now})
+	approvals := approval.New(approval.Options{Messages: messages, Journal: journal, Log: log, Now: time.Now})
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
-		desk: rig.desk, jobs: jobs, journal: journal, notices: noticesFake{}, voice: rig.voice,
-		approvals: approvals, queue: newQueueCards(nil, nil, journal, log), random: &counterReader{},
+		desk: rig.desk, jobs: jobs, journal: journal, messages: messages, voice: rig.voice,
+		approvals: approvals, queue: newQueueCards(messages), random: &counterReader{},
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})
 	return rig

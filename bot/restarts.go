@@ -16,7 +16,7 @@ import (
 // editJournal is what restarts need of a Journal: it keeps edited prompts by key.
 type editJournal interface {
 	SaveCard(ctx context.Context, key string, content []byte) error
-	LoadCard(ctx context.Context, key string) ([]byte, []orchestrator.CardPart, error)
+	LoadCard(ctx context.Context, key string) ([]byte, error)
 }
 
 // restarts offers to start a turn over whose message was edited while it runs. The new text is kept in the
@@ -66,7 +66,7 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 
 func (r *restarts) load(ctx context.Context, turn cli.TurnID) (editedPrompt, error) {
 	var e editedPrompt
-	data, _, err := r.journal.LoadCard(ctx, editKey(turn))
+	data, err := r.journal.LoadCard(ctx, editKey(turn))
 	if err != nil {
 		return e, fmt.Errorf("load an edited prompt: %w", err)
 	}

@@ -11,10 +11,10 @@ import (
 // A press that comes too late to start over says so however often it is made.
 func TestStartingOverTooLateTwice(t *testing.T) {
 	journal := newJournalFake()
-	desk := NewDeskFake(journal)
+	desk, log := NewDeskFake(journal), slog.New(slog.DiscardHandler)
 	r := &restarts{
 		desk: desk, journal: journal, voice: &voiceFake{},
-		closer: updates.NewFinisher(journal, noticesFake{}, slog.New(slog.DiscardHandler)),
+		closer: updates.NewFinisher(journal, stuckMessages(journal, log), log),
 	}
 	if err := r.save(t.Context(), "a", editedPrompt{Text: "go left", Offered: true}); err != nil {
 		t.Fatal(err)

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"ductor/bot/message"
+	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -22,7 +26,7 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 	mine := func(other *updates.Message) bool {
 		return in.Rights != orchestrator.RightsOfMember || other.User == in.User
 	}
-	reply := &stopReply{notices: c.notices, voice: c.voice, in: in, since: time.Now()}
+	reply := &stopReply{messages: c.messages, in: in, since: time.Now()}
 	var handled orchestrator.Handled
 	var prompts int
 	by := orchestrator.Press{Conversation: in.Conversation, Person: in.User, Of: in.Rights, Updates: in.Updates()}
@@ -42,7 +46,7 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 		c.log.Error("abort", "update", in.Update, "err", err)
 		c.closer.Finish(ctx, handled.Updates)
 	}
-	reply.stored(handled.Notices, err)
+	reply.stored(err)
 	a.Beside(reply.follow)
 }
 
@@ -51,21 +55,22 @@ const stillAlive = cli.DefaultGrace + 5*time.Second
 
 // stopReply is the message that answers an abort. It says "Stopping…" from the moment that the turn is told to end, and
 // "Stopped." once all of the turn is dead and its card shows how it ended; if that is so when it leaves, it says so at once.
+// The store has what it says in the end, which the next process shows if this one dies before.
 type stopReply struct {
-	notices earlyNotices
-	voice   voice
-	in      *updates.Message
-	since   time.Time
-	early   early // nil until it left
+	messages *message.Messages
+	in       *updates.Message
+	since    time.Time
+	message  *message.Message // nil until it leaves
 
 	mu       sync.Mutex
 	stopping *orchestrator.Stopping // nil if nothing ran
 	report   *orchestrator.AbortReport
 	err      error // of the abort
 	alive    []cli.ProcessName
-	message  int    // 0 until it is sent
-	shown    string // what the message says
 }
+
+// stopPrefix is what the keys of replies to aborts begin with.
+const stopPrefix = "stop/"
 
 // leave sends the reply if a turn was told to end.
 func (r *stopReply) leave(s *orchestrator.Stopping) {
@@ -78,54 +83,53 @@ func (r *stopReply) leave(s *orchestrator.Stopping) {
 }
 
 func (r *stopReply) send() {
-	r.early = r.notices.sendEarly(r.in.Conversation, r.in.Quote(), r.leaving, r.sent)
+	r.message = r.messages.Early(message.Spec{
+		Key: stopPrefix + strconv.FormatInt(r.in.Update, 10), To: r.in.Conversation,
+		Content: func(context.Context) (message.Content, error) { return r.content(), nil },
+	})
 }
 
-// reported takes what the abort ended, sends the reply if it has not left, and gives it as it is to be stored, unless it
-// has begun to leave. What it says then is for the next process, which sends it if this one does not.
-func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Notice {
+// reported takes what the abort ended, sends the reply if it has not left, and gives it as it is to be stored, if it is to
+// say something else in the end.
+func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Message {
 	r.mu.Lock()
 	r.report = &report
 	if report.Stopping != nil { // which may be a turn that began just then
 		r.stopping = report.Stopping
 	}
-	text, k := r.textLocked(true), r.keyboardLocked()
+	last := r.contentLocked(true)
 	r.mu.Unlock()
-	if r.early == nil {
+	if r.message == nil {
 		r.send()
 	}
-	notice, keep := r.early.keep(text, k)
+	row, keep := r.message.Keep(last)
 	if !keep {
 		return nil
 	}
-	return []orchestrator.Notice{notice}
+	return []orchestrator.Message{row}
 }
 
-// stored takes whether the abort is recorded, and with it the notices that reported gave.
-func (r *stopReply) stored(notices []orchestrator.Notice, err error) {
+// stored takes whether the abort is recorded, and with it what reported gave.
+func (r *stopReply) stored(err error) {
 	r.mu.Lock()
 	r.err = err
 	r.mu.Unlock()
-	if len(notices) > 0 {
-		r.early.kept(err == nil)
+	if r.message == nil { // the conversation could not be reached
+		r.send()
 	}
-	r.refresh()
+	r.message.Kept(err == nil)
 }
 
-// leaving is what the reply says when it leaves.
-func (r *stopReply) leaving() (string, tgapi.Keyboard) {
+// content is what the reply says now.
+func (r *stopReply) content() message.Content {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shown = r.textLocked(r.overLocked())
-	return r.shown, r.keyboardLocked()
-}
-
-// sent takes the message that the reply became.
-func (r *stopReply) sent(message int) {
-	r.mu.Lock()
-	r.message = message
-	r.mu.Unlock()
-	r.refresh()
+	over := r.overLocked()
+	c := r.contentLocked(over)
+	if !over || r.report == nil {
+		c.Life = message.Changes
+	}
+	return c
 }
 
 // follow has the message say what becomes of the turn, until it is over.
@@ -138,7 +142,7 @@ func (r *stopReply) follow(ctx context.Context) {
 	}
 	late := time.NewTimer(time.Until(r.since.Add(stillAlive)))
 	defer late.Stop()
-	for over := false; !over; r.refresh() {
+	for over := false; !over; r.message.Update(outbox.Awaited) {
 		select {
 		case <-s.Over:
 			over = true
@@ -155,22 +159,6 @@ func (r *stopReply) follow(ctx context.Context) {
 	}
 }
 
-// refresh has the message say what is so now. Until it is sent there is nothing to change, and a turn that ends has it
-// changed once: what else the abort ended is told with that.
-func (r *stopReply) refresh() {
-	r.mu.Lock()
-	text := r.textLocked(r.overLocked())
-	changed := r.message != 0 && r.report != nil && text != r.shown && (r.overLocked() || len(r.alive) > 0)
-	if changed {
-		r.shown = text
-	}
-	message, k := r.message, r.keyboardLocked()
-	r.mu.Unlock()
-	if changed {
-		r.voice.Settle(r.in.Conversation, message, text, k)
-	}
-}
-
 func (r *stopReply) overLocked() bool {
 	if r.stopping == nil {
 		return true
@@ -183,11 +171,12 @@ func (r *stopReply) overLocked() bool {
 	}
 }
 
-func (r *stopReply) keyboardLocked() tgapi.Keyboard {
-	if r.report == nil || r.report.Unshown == "" {
-		return nil
+func (r *stopReply) contentLocked(over bool) message.Content {
+	c := message.Content{Text: render.Plain(r.textLocked(over)), ReplyTo: r.in.Quote()}
+	if r.report != nil && r.report.Unshown != "" {
+		c.Keyboard = tgapi.Keyboard{{turnButtons{}.ShowAgain(r.report.Unshown)}}
 	}
-	return tgapi.Keyboard{{turnButtons{}.ShowAgain(r.report.Unshown)}}
+	return c
 }
 
 func (r *stopReply) textLocked(over bool) string {
@@ -204,10 +193,41 @@ func (r *stopReply) textLocked(over bool) string {
 	case !over:
 		return "Stopping…" + aliveSentence(" These processes still run: ", r.alive)
 	case len(r.alive) > 0:
-		return "Not all of it could be stopped." + aliveSentence(" These processes still run: ", r.alive)
+		return notStopped(r.alive)
 	}
 	report.Running = true
 	return abortSentence(report, r.err)
+}
+
+func notStopped(alive []cli.ProcessName) string {
+	return "Not all of it could be stopped." + aliveSentence(" These processes still run: ", alive)
+}
+
+// resumeStops has replies to aborts say what came of them, which the previous process did not get to: once the turn is over
+// that each told to end.
+func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), log *slog.Logger) error {
+	held, err := messages.Hold(ctx, stopPrefix)
+	if err != nil {
+		return fmt.Errorf("load replies to aborts: %w", err)
+	}
+	for _, row := range held {
+		beside(func() {
+			if s := desk.Stopping(row.Conversation); s != nil {
+				select {
+				case <-s.Over:
+				case <-ctx.Done():
+					return
+				}
+				if alive := s.Alive(ctx); len(alive) > 0 {
+					row.Content = message.Content{Text: render.Plain(notStopped(alive))}.Encode()
+				}
+			}
+			if err := messages.Release(ctx, row); err != nil {
+				log.Error("say what came of an abort", "chat", row.Conversation.Chat, "err", err)
+			}
+		})
+	}
+	return nil
 }
 
 // aliveSentence names processes after an introduction; empty if there are none.

@@ -2,13 +2,16 @@ package bot
 
 import (
 	"context"
-	"slices"
+	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"ductor/bot/bottest"
+	"ductor/bot/message"
 	"ductor/bot/outbox"
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -22,7 +25,13 @@ func TestAnAbortNamesWhatStillRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInboundRig(t)
-				defer r.end()
+				wall, out := r.reachable(t)
+				defer func() {
+					r.end()
+					if err := out.Drain(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}()
 				over := make(chan struct{})
 				alive := []cli.ProcessName{{Name: "deaf", PID: 12}, {Name: "sleep", PID: 13}}
 				r.desk.running = true
@@ -30,11 +39,14 @@ func TestAnAbortNamesWhatStillRuns(t *testing.T) {
 				r.send(r.text("/abort"))
 				time.Sleep(cli.DefaultGrace + 5*time.Second - time.Millisecond)
 				synctest.Wait()
-				if got := r.voice.texts(); len(got) > 0 {
+				if got := wall.Text(); got != "Stopping…" {
 					t.Fatalf("it tells already: %q", got)
 				}
 				time.Sleep(2 * time.Millisecond)
 				synctest.Wait()
+				if got := wall.Text(); got != "Stopping… These processes still run: deaf (12), sleep (13)." {
+					t.Errorf("it tells %q", got)
+				}
 				alive = remain
 				close(over)
 				synctest.Wait()
@@ -42,87 +54,86 @@ func TestAnAbortNamesWhatStillRuns(t *testing.T) {
 				if remain != nil {
 					end = "Not all of it could be stopped. These processes still run: deaf (12)."
 				}
-				want := []string{"Stopping… These processes still run: deaf (12), sleep (13).", end}
-				if got := r.voice.texts(); !slices.Equal(got, want) {
-					t.Errorf("it tells %q, want %q", got, want)
+				if got := wall.Text(); got != end {
+					t.Errorf("it tells %q, want %q", got, end)
+				}
+				if owed, _ := r.journal.OwedMessages(t.Context()); len(owed) > 0 {
+					t.Errorf("the journal says that the reply owes %v", owed)
 				}
 			})
 		})
 	}
 }
 
-func (v *voiceFake) texts() (texts []string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, e := range v.edits {
-		texts = append(texts, e.Text)
-	}
-	return texts
+// reachable has the messages of the rig leave for a fake chat.
+func (r *inboundRig) reachable(t *testing.T) (*bottest.Chat, *outbox.Outbox) {
+	wall, out := bottest.NewChat(t), bottest.NewOutbox()
+	r.handlers.commands.messages = message.New(out, wall, r.journal, slog.New(r.logs))
+	return wall, out
 }
 
-// An early notice leaves before anything is stored, and then nothing is stored of it.
-func TestAnEarlyNoticeWaitsForNoStore(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.open()
-		sent := 0
-		e := o.notices.sendEarly(orchestrator.ConversationID{Chat: 1}, 0, func() (string, tgapi.Keyboard) { return "Stopping…", nil }, func(message int) { sent = message })
-		o.wantText("Stopping…")
-		if _, keep := e.keep("Stopped.", nil); keep || sent != 1 {
-			t.Errorf("it would be stored: %v; its message is %d", keep, sent)
-		}
-	})
-}
-
-// An early notice that waits for its chat is stored, and sent once: by this ductor or by the next.
-func TestAnEarlyNoticeThatWaitsOutlivesDuctor(t *testing.T) {
-	for name, restart := range map[string]bool{"the chat has room again": false, "ductor is restarted": true} {
+// A reply to an abort that the previous process left at "Stopping…" says what came of it once the turn is over: by an edit,
+// or in a new message where it is unknown whether it arrived.
+func TestAReplyToAnAbortIsResumed(t *testing.T) {
+	for name, c := range map[string]struct {
+		state  orchestrator.SendState
+		alive  []cli.ProcessName
+		want   string
+		during string
+	}{
+		"sent":       {orchestrator.Sent, nil, "Stopped.", "Stopping…"},
+		"not yet":    {orchestrator.Pending, nil, "Stopped.", ""},
+		"unknown":    {orchestrator.Sending, nil, "Stopping…\n----\nStopped.", "Stopping…"},
+		"it is deaf": {orchestrator.Sent, []cli.ProcessName{{Name: "deaf", PID: 12}}, "Not all of it could be stopped. These processes still run: deaf (12).", "Stopping…"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
-				o.open()
-				o.outbox.Go(context.Background(), outbox.Call{Chat: outbox.ChatOf(1), Delivery: outbox.Newest, Run: func(context.Context) error {
-					return tgapi.NewCallError("test", tgapi.Fault{Kind: tgapi.RateLimited, RetryAfter: time.Hour}, nil, nil)
-				}}, nil)
-				synctest.Wait()
-				here := orchestrator.ConversationID{Chat: 1}
-				e := o.notices.sendEarly(here, 0, func() (string, tgapi.Keyboard) { return "now", nil }, func(int) {})
-				notice, keep := e.keep("after a restart", nil)
-				if !keep {
-					t.Fatal("it left although the chat is frozen")
+			synctest.Test(t, func(t *testing.T) {
+				journal, wall := newJournalFake(), bottest.NewChat(t)
+				row := message.Compose(orchestrator.ConversationID{Chat: 7}, message.Content{Text: render.Plain("Stopped.")})
+				row.Key, row.State = "stop/1", c.state
+				if c.during != "" {
+					id, err := wall.Send(t.Context(), tgapi.Message{To: row.Conversation, Text: render.Plain(c.during)})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if c.state == orchestrator.Sent {
+						row.ID = id
+					}
 				}
-				id, err := o.shelf.PostNotice(t.Context(), notice)
-				e.kept(err == nil)
-				o.notices.Wake()
-				synctest.Wait()
-				want := "now"
-				if restart {
-					o.stop()
-					o.open()
-					want = "after a restart"
+				if err := journal.SaveMessage(t.Context(), row); err != nil {
+					t.Fatal(err)
 				}
-				time.Sleep(2 * time.Hour)
-				o.wantText(want)
-				o.wantState(id, orchestrator.Sent)
+				over := make(chan struct{})
+				desk := &deskFake{stopping: &orchestrator.Stopping{Over: over, Alive: func(context.Context) []cli.ProcessName { return c.alive }}}
+				for _, restarts := range []bool{true, false} { // a second restart changes nothing
+					out, log := bottest.NewOutbox(), slog.New(slog.DiscardHandler)
+					messages := message.New(out, wall, journal, log)
+					ctx, cancel := context.WithCancel(t.Context())
+					var all sync.WaitGroup
+					if err := resumeStops(ctx, messages, desk, all.Go, log); err != nil {
+						t.Fatal(err)
+					}
+					all.Go(func() { messages.Run(ctx) })
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					if restarts {
+						if got := wall.Text(); got != c.during {
+							t.Errorf("before the turn is over the chat shows %q", got)
+						}
+						close(over)
+					}
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					if got := wall.Text(); got != c.want {
+						t.Errorf("the chat shows %q, want %q", got, c.want)
+					}
+					cancel()
+					all.Wait()
+					if err := out.Drain(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
 			})
 		})
 	}
-}
-
-// An early notice that Telegram does not take at first is stored, for a restart.
-func TestAnEarlyNoticeThatDoesNotLeaveIsStored(t *testing.T) {
-	inOffice(t, func(o *office) {
-		fates := []bottest.Mishap{bottest.RateLimited}
-		o.wall.Mishaps = func(string) bottest.Mishap {
-			if len(fates) == 0 {
-				return bottest.GoesWell
-			}
-			fates = nil
-			return bottest.RateLimited
-		}
-		o.open()
-		o.notices.sendEarly(orchestrator.ConversationID{Chat: 1}, 0, func() (string, tgapi.Keyboard) { return "Stopping…", nil }, func(int) {})
-		o.wantState(1, orchestrator.Pending)
-		time.Sleep(time.Minute)
-		o.wantText("Stopping…")
-		o.wantState(1, orchestrator.Sent)
-	})
 }

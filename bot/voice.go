@@ -22,8 +22,6 @@ type voice interface {
 	Answer(ctx context.Context, query, text string)
 	// edit changes a message of ours; of several edits the newest counts. It does not wait.
 	Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
-	// settle is edit for one that must arrive.
-	Settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
 	// unbutton takes the buttons off a message of ours. It does not wait.
 	Unbutton(id orchestrator.ConversationID, message int)
 	// remove deletes a user's message that no other user may read, or asks for that where we may not. It does
@@ -78,15 +76,6 @@ func (v *outVoice) Edit(id orchestrator.ConversationID, message int, text string
 	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: "own/" + strconv.Itoa(message),
-		Run: func(ctx context.Context) error {
-			return v.client.Edit(ctx, id.Chat, message, render.Unchanged(text), k)
-		},
-	}, v.missed("edit", id))
-}
-
-func (v *outVoice) Settle(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
-	v.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Idempotent: true, Key: "own/" + strconv.Itoa(message),
 		Run: func(ctx context.Context) error {
 			return v.client.Edit(ctx, id.Chat, message, render.Unchanged(text), k)
 		},

@@ -9,8 +9,7 @@ import (
 type ApprovalScreen interface {
 	// ShowApproval shows an approval, or how it stands now: it is called when the approval is new, when more identical
 	// requests joined it, when it is open again after a restart, and once more when it is decided. It does not
-	// wait for the network. Calls for one approval come one after the other. What is shown goes to its Conversation;
-	// ApprovalShown is to be told of the message.
+	// wait for the network. Calls for one approval come one after the other. What is shown goes to its Conversation.
 	ShowApproval(approval Approval)
 }
 
@@ -24,10 +23,6 @@ type Approvals interface {
 	Decide(ctx context.Context, id ApprovalID, nonce string, by Press, v Verdict) (Approval, error)
 	// Approval loads an approval of the conversation. ErrNoApproval, ErrElsewhere.
 	Approval(ctx context.Context, id ApprovalID, in ConversationID) (Approval, error)
-	// ApprovalAt finds the approval that a message of the conversation shows. ErrNoApproval.
-	ApprovalAt(ctx context.Context, in ConversationID, message int) (Approval, error)
-	// ApprovalShown records which message shows an approval. ErrNoApproval.
-	ApprovalShown(ctx context.Context, id ApprovalID, state SendState, message int) error
 
 	// Revoke takes a rule back. What it let through stays. ErrNoRule if the conversation has no such rule.
 	Revoke(ctx context.Context, id RuleID, by Press) error

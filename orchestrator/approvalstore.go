@@ -18,8 +18,6 @@ type ApprovalStore interface {
 	FindApproval(ctx context.Context, id ApprovalID) (Approval, error)
 	// FindSameApproval finds the newest approval of a session with a digest; ErrNoApproval for none.
 	FindSameApproval(ctx context.Context, session SessionID, digest string) (Approval, error)
-	// FindApprovalAt finds the newest approval that a message of a conversation shows; ErrNoApproval for none.
-	FindApprovalAt(ctx context.Context, in ConversationID, message int) (Approval, error)
 	// OpenApprovals lists the open approvals of all turns, oldest first.
 	OpenApprovals(ctx context.Context) ([]Approval, error)
 	// DecideApproval closes an open approval and audits it, stores its rule and marks its updates handled, all or none;
@@ -33,8 +31,6 @@ type ApprovalStore interface {
 	WithdrawApproval(ctx context.Context, id ApprovalID, at time.Time) (Approval, error)
 	// WithdrawTurn closes the open approvals of a turn and returns them.
 	WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) ([]Approval, error)
-	// SetApprovalShown records the message of an approval; ErrNoApproval for an id that is not there.
-	SetApprovalShown(ctx context.Context, id ApprovalID, state SendState, message int) error
 
 	// RulesOf lists a conversation's rules, those of all its sessions too, oldest first.
 	RulesOf(ctx context.Context, in ConversationID) ([]Rule, error)

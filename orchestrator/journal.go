@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"context"
 	"time"
+
+	"ductor/cli"
 )
 
 // Update is one inbound Telegram update as it came; opaque here.
@@ -22,7 +24,7 @@ const MostCrashes = 2
 // them.
 type Handled struct {
 	Updates []int64
-	Notices []Notice
+	Notices []Message
 }
 
 // Journal is the durable edge of the house: what came in and is not handled, what is to go out and is not
@@ -40,27 +42,26 @@ type Journal interface {
 	// PendingUpdates lists updates with an id above after that are not handled, in order of id.
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
 	// FinishUpdates marks updates handled and queues the notices they caused, both or neither.
-	FinishUpdates(ctx context.Context, ids []int64, notices ...Notice) error
+	FinishUpdates(ctx context.Context, ids []int64, notices ...Message) error
 	// ForgetUpdates is FinishUpdates for updates that hold a secret: nothing of their text is left in any file.
-	ForgetUpdates(ctx context.Context, ids []int64, notices ...Notice) error
-
-	// PostNotice queues a notice that no update caused, and returns its id.
-	PostNotice(ctx context.Context, n Notice) (int64, error)
-	// PendingNotices lists notices not yet tried, in order of id.
-	PendingNotices(ctx context.Context) ([]Notice, error)
-	// MoveNotice records a notice's state, and its message once sent.
-	MoveNotice(ctx context.Context, id int64, state SendState, message int) error
-	// LostNotices moves notices found in Sending (ductor died while they were on their way) to Unknown
-	// and returns them. Called once, at start.
-	LostNotices(ctx context.Context) ([]Notice, error)
+	ForgetUpdates(ctx context.Context, ids []int64, notices ...Message) error
 
 	// SaveCard stores the content of a turn's card, as the chat is finally to show it.
 	SaveCard(ctx context.Context, turn string, content []byte) error
-	// SaveCardPart records the state of one message of a card. message is 0 until it is known. A killed
-	// process loses none of it; a power failure may lose a part that is Sending.
-	SaveCardPart(ctx context.Context, turn string, part int, state SendState, message int) error
-	// LoadCard returns what SaveCard and SaveCardPart stored; no content and no parts for a card not known.
-	LoadCard(ctx context.Context, turn string) (content []byte, parts []CardPart, err error)
+	// LoadCard returns what SaveCard stored; nil for what it never stored.
+	LoadCard(ctx context.Context, turn string) (content []byte, err error)
+
+	// SaveMessage stores a message in place of the one with its key. A killed process loses none of it; a power failure may
+	// lose that one is Sending, unless it has Content.
+	SaveMessage(ctx context.Context, m Message) error
+	// FindMessage finds a message by its key; one without a State if there is none.
+	FindMessage(ctx context.Context, key string) (Message, error)
+	// MessageAt finds the message with a number in a conversation; one without a State if there is none.
+	MessageAt(ctx context.Context, in ConversationID, id int) (Message, error)
+	// MessagesOf lists the messages of a turn, in the order in which they were stored first.
+	MessagesOf(ctx context.Context, turn cli.TurnID) ([]Message, error)
+	// OwedMessages lists the messages with Content, in the order in which they were stored first.
+	OwedMessages(ctx context.Context) ([]Message, error)
 
 	// SendRates lists the rate last saved for each chat.
 	SendRates(ctx context.Context) ([]SendRate, error)
@@ -85,20 +86,16 @@ const (
 	Sent    SendState = "sent"
 	Unknown SendState = "unknown" // left, and no answer came
 	Failed  SendState = "failed"  // refused for good
+	Removed SendState = "removed" // no longer in the chat
 )
 
-// Notice is a message that must arrive outside of a card, such as a command's answer.
-type Notice struct {
-	ID           int64
+// Message is what is known about a message of the bot.
+type Message struct {
+	Key          string     // names it
+	Turn         cli.TurnID // that it shows something of; empty for none
 	Conversation ConversationID
-	Content      []byte // as package bot encodes it
 	State        SendState
-	Message      int // the Telegram message, once sent
-}
-
-// CardPart is one message of a card.
-type CardPart struct {
-	Part    int // from 0
-	State   SendState
-	Message int
+	ID           int    // Telegram's number; 0 before it is known
+	Mark         int64  // what its sender notes with it
+	Content      []byte // what it must end up showing, as package bot encodes it; nil once it does, or if its sender knows
 }

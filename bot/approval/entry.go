@@ -2,110 +2,156 @@ package approval
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 
+	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
-	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
-// entry is one approval and its message. The lock of Screen guards it. The screen keeps it until the approval is over and the chat
-// shows that.
+// entry is one approval and its messages. The lock of Screen guards it. The screen keeps it until the approval is over and
+// the chat shows that.
 type entry struct {
 	// These never change.
-	id   orchestrator.ApprovalID
-	conv orchestrator.ConversationID
-	log  *slog.Logger
+	id      orchestrator.ApprovalID
+	conv    orchestrator.ConversationID
+	log     *slog.Logger
+	message *message.Message
+	notice  *message.Message // says that message may be missing, if it is unknown whether that arrived
 
 	approval orchestrator.Approval
 	draft    draft
 	loaded   bool // draft is what the journal has
-
-	// state and message are what the service recorded last. Unknown with a message means that the message is the
-	// notice that the approval may be missing; with noNotice, that notice may be missing too.
-	state   orchestrator.SendState
-	message int
-	shown   string // fingerprint of what the message shows; empty if unknown
-	busy    bool   // a call waits in the outbox or is being made
-	fails   int    // calls since the last that succeeded
-	tried   fallbacks
 }
 
-// noNotice takes the place of the number of a notice that may be missing.
-const noNotice = -1
+// keyPrefix is what the keys of the messages of approvals begin with.
+const keyPrefix = "approval/"
 
-// fallbacks is a set of other ways to show an approval, which Telegram's answers made necessary.
-type fallbacks uint8
+// idOf is the approval that the message with a key shows; empty for none.
+func idOf(key string) orchestrator.ApprovalID {
+	rest, _ := strings.CutPrefix(key, keyPrefix)
+	if rest == key {
+		return ""
+	}
+	id, _, _ := strings.Cut(rest, "/")
+	return orchestrator.ApprovalID(id)
+}
 
-const (
-	inMainTopic       fallbacks = 1 << iota // its topic is gone
-	withoutFormatting                       // Telegram refused the formatting
-	sentTwice                               // a user deleted the message
-)
-
-// entryOfLocked is the entry of an approval. A new one continues with the message that the approval names.
+// entryOfLocked is the entry of an approval. A new one continues with the messages that the chat has.
 func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	if e := s.entries[a.ID]; e != nil {
 		return e
 	}
 	e := &entry{
-		id: a.ID, conv: a.Conversation,
-		log:      s.log.With("turn", a.Turn, "chat", a.Conversation.Chat, "topic", a.Conversation.Topic),
-		approval: a, state: a.Sent, message: a.Message,
+		id: a.ID, conv: a.Conversation, approval: a,
+		log: s.log.With("turn", a.Turn, "chat", a.Conversation.Chat, "topic", a.Conversation.Topic),
 	}
-	switch a.Sent {
-	case "", orchestrator.Pending:
-		e.state, e.loaded = orchestrator.Pending, true
-	case orchestrator.Sending: // the previous process ended while it sent the message
-		e.state = orchestrator.Unknown
-	}
+	e.message = s.open(e, "", s.content)
+	e.notice = s.open(e, "/notice", s.missing)
 	s.entries[a.ID] = e
 	return e
 }
 
+func (s *Screen) open(e *entry, suffix string, content func(context.Context, *entry) (message.Content, error)) *message.Message {
+	return s.messages.Open(message.Spec{
+		Key: keyPrefix + string(e.id) + suffix, Turn: e.approval.Turn, To: e.conv,
+		Content: func(ctx context.Context) (message.Content, error) { return content(ctx, e) },
+		Called:  func(m *message.Message) { s.called(e, m) },
+	})
+}
+
 func (e *entry) open() bool { return e.approval.State == orchestrator.ApprovalOpen }
 
-// shownIn is the conversation that has the message.
-func (e *entry) shownIn() orchestrator.ConversationID {
-	id := e.conv
-	if e.tried&inMainTopic != 0 {
-		id.Topic = 0
+// push has the chat show how an approval stands.
+func (s *Screen) push(e *entry) {
+	s.mu.Lock()
+	attached, priority := s.service != nil, outbox.Awaited
+	if !e.open() {
+		priority = outbox.Housekeeping
 	}
-	return id
+	s.mu.Unlock()
+	if attached {
+		e.message.Update(priority)
+	}
 }
 
-// viewLocked is what the message of an entry should show now.
-func (s *Screen) viewLocked(e *entry) (render.Text, tgapi.Keyboard) {
-	var t render.Text
-	var k tgapi.Keyboard
-	if e.state == orchestrator.Unknown && e.open() {
-		t, k = drawMissing(e.approval)
-	} else {
-		t, k = draw(e.approval, e.draft, s.nameOfLocked(e.approval))
+// called continues after a call: the notice depends on the message, and what is over and shown is forgotten.
+func (s *Screen) called(e *entry, m *message.Message) {
+	unknown := e.message.State() == orchestrator.Unknown
+	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
+		e.notice.Update(outbox.Awaited)
+		return
 	}
-	if e.tried&inMainTopic != 0 {
-		if noted := render.Concat(render.Styled(render.Italic, render.MovedNote), t); render.Fits(noted, render.MessageLimit) {
-			t = noted
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !e.open() && s.entries[e.id] == e {
+		delete(s.entries, e.id)
 	}
-	if e.tried&withoutFormatting != 0 {
-		t.Entities = nil
-	}
-	return t, k
 }
 
-func fingerprint(t render.Text, k tgapi.Keyboard) string {
-	return render.Fingerprint(t) + fmt.Sprint(k)
+// content is what the message of an approval shows now. An approval that is over is not sent.
+func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error) {
+	if err := s.load(ctx, e); err != nil {
+		return message.Content{}, err
+	}
+	s.mu.Lock()
+	a := e.approval
+	var c message.Content
+	c.Text, c.Keyboard = draw(a, e.draft, s.nameOfLocked(a))
+	s.mu.Unlock()
+	if a.State != orchestrator.ApprovalOpen {
+		c.Life = message.OnlyEdits
+		return c, nil
+	}
+	c.Life = message.Returns
+	if e.message.State() == orchestrator.Pending {
+		c.ReplyTo = s.promptOf(ctx, a)
+	}
+	return c, nil
 }
 
-// enter is the entry of an approval, with its draft.
+// missing is what the notice about a message shows that may not have arrived. The screen does not send the approval again
+// blindly: a button turns the notice into it.
+func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
+	if e.message.State() != orchestrator.Unknown {
+		return message.Content{Life: message.Goes}, nil
+	}
+	c, err := s.content(ctx, e)
+	if err != nil || c.Life == message.OnlyEdits {
+		return c, err
+	}
+	s.mu.Lock()
+	a := e.approval
+	s.mu.Unlock()
+	return message.Content{
+		Text:     render.Plain("⚠️ " + render.AgentName(a.Agent) + " waits for a decision. The connection broke as I sent what it is about, so that may be missing here."),
+		Keyboard: keyboard(a, []button{{"👁 Show it", opShow}}),
+	}, nil
+}
+
+// promptOf is the message that an approval replies to. In a group several users prompt at once.
+func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
+	if !outbox.ChatOf(a.Conversation.Chat).Group {
+		return 0
+	}
+	st, err := s.service.Status(ctx, a.Conversation)
+	if err != nil || st.Running == nil || st.Running.Turn != a.Turn {
+		return 0
+	}
+	return st.Running.Message
+}
+
+// enter is the entry of an approval, with its draft and the states of its messages.
 func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, error) {
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
 	s.mu.Unlock()
-	return e, s.load(ctx, e)
+	return e, errors.Join(s.load(ctx, e), e.message.Load(ctx), e.notice.Load(ctx))
 }
 
 // draftKey is the key of a draft in the journal.
@@ -119,7 +165,7 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	if loaded {
 		return nil
 	}
-	data, _, err := s.journal.LoadCard(ctx, draftKey(e.id))
+	data, err := s.journal.LoadCard(ctx, draftKey(e.id))
 	if err != nil {
 		return fmt.Errorf("load a draft: %w", err)
 	}
@@ -156,64 +202,51 @@ func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (d
 	return d, nil
 }
 
-// find records the message of a pressed button where the screen did not know whether the message had arrived.
-func (s *Screen) find(ctx context.Context, e *entry, message int, op operation) error {
-	s.mu.Lock()
-	notice := 0
-	lost := e.state == orchestrator.Unknown && (e.message != message || op == opShow)
-	if lost && e.message > 0 && e.message != message {
-		notice = e.message
-	}
-	busy := e.busy // perhaps with the notice: then that becomes the message
-	s.mu.Unlock()
-	if !lost || busy || message <= 0 {
+// find takes the message of a pressed button for that of the approval, where it was unknown whether that had arrived. The
+// notice is one only once the user asks for the approval there.
+func (s *Screen) find(ctx context.Context, e *entry, id int, op operation) error {
+	notice := e.notice.ID() == id
+	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {
 		return nil
 	}
-	if notice != 0 {
-		s.removeNotice(e, notice)
-	}
-	s.mu.Lock()
-	e.shown = ""
-	s.mu.Unlock()
-	if err := s.move(ctx, e, orchestrator.Sent, message); err != nil {
+	if err := e.message.Adopt(ctx, id); err != nil {
 		return err
 	}
+	if notice {
+		if err := e.notice.Reset(ctx, orchestrator.Removed); err != nil {
+			return err
+		}
+	}
+	e.notice.Update(outbox.Housekeeping)
 	s.push(e)
 	return nil
 }
 
-// removeNotice deletes a notice that proved wrong.
-func (s *Screen) removeNotice(e *entry, message int) {
-	s.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(e.conv.Chat), Priority: outbox.Housekeeping, Key: "ask/" + string(e.id) + "/notice", Idempotent: true,
-		Run: func(ctx context.Context) error { return s.client.Delete(ctx, e.conv.Chat, message) },
-	}, func(err error) {
-		if err != nil {
-			e.log.Warn("delete the notice about an approval or a question", "err", err)
-		}
-	})
-}
-
 // correct shows the end of an approval in a message that still had buttons.
-func (s *Screen) correct(e *entry, a orchestrator.Approval, message int) {
-	if a.ID != e.id || a.State == orchestrator.ApprovalOpen || message <= 0 {
+func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
+	if a.ID != e.id || a.State == orchestrator.ApprovalOpen || id <= 0 {
 		return
 	}
 	s.mu.Lock()
 	e.approval = a
-	own := e.message == message
-	if own {
-		e.shown = ""
-	}
 	s.mu.Unlock()
-	if !own {
-		s.out.Go(context.Background(), outbox.Call{
-			Chat: outbox.ChatOf(e.conv.Chat), Delivery: outbox.Newest, Priority: outbox.Housekeeping, Key: "ask/" + string(e.id) + "/other", Idempotent: true,
-			Run: func(ctx context.Context) error {
-				t, _ := draw(a, draft{}, "")
-				return s.client.Edit(ctx, e.conv.Chat, message, t, nil)
-			},
-		}, nil)
+	if e.message.ID() == id {
+		e.message.Believe("")
+	} else {
+		s.correctOther(e, a, id)
 	}
 	s.push(e)
+}
+
+// correctOther corrects a message that is not the approval's any more.
+func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
+	var other *message.Message
+	other = s.messages.Open(message.Spec{
+		Key: keyPrefix + string(e.id) + "/" + strconv.Itoa(id), Turn: a.Turn, To: e.conv,
+		Content: func(ctx context.Context) (message.Content, error) {
+			t, _ := draw(a, draft{}, "")
+			return message.Content{Text: t, Life: message.OnlyEdits}, other.Adopt(ctx, id)
+		},
+	})
+	other.Update(outbox.Housekeeping)
 }

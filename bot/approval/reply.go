@@ -78,9 +78,13 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 		}
 		return e, approval, nil
 	}
-	approval, err := s.service.ApprovalAt(ctx, s.home(m.Conversation, m.ReplyTo), m.ReplyTo)
+	key, err := s.messages.At(ctx, m.Conversation, m.ReplyTo)
+	if err != nil || idOf(key) == "" {
+		return nil, orchestrator.Approval{}, err
+	}
+	approval, err := s.service.Approval(ctx, idOf(key), s.home(m.Conversation, m.ReplyTo))
 	switch {
-	case errors.Is(err, orchestrator.ErrNoApproval):
+	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere):
 		return nil, approval, nil
 	case err != nil || !slices.Contains(approval.Approvers, m.User):
 		return nil, approval, err
@@ -96,7 +100,7 @@ func (s *Screen) listening(m Message) (last *entry) {
 	defer s.mu.Unlock()
 	now := s.now()
 	for _, e := range s.entries {
-		if e.shownIn() == m.Conversation && e.open() && e.draft.waits(m.User, now) && (last == nil || e.draft.Until.After(last.draft.Until)) {
+		if e.message.To() == m.Conversation && e.open() && e.draft.waits(m.User, now) && (last == nil || e.draft.Until.After(last.draft.Until)) {
 			last = e
 		}
 	}

@@ -6,52 +6,39 @@ import (
 	"sync"
 	"time"
 
+	"ductor/bot/message"
 	"ductor/bot/outbox"
-	"ductor/bot/render"
-	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
-
-// Client makes the calls of the Bot API that the screen consists of.
-type Client interface {
-	Send(ctx context.Context, m tgapi.Message) (int, error)
-	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
-	Delete(ctx context.Context, chat int64, message int) error
-}
 
 // Journal keeps drafts by key.
 type Journal interface {
 	SaveCard(ctx context.Context, key string, content []byte) error
-	LoadCard(ctx context.Context, key string) ([]byte, []orchestrator.CardPart, error)
+	LoadCard(ctx context.Context, key string) ([]byte, error)
 }
 
 // Service decides. orchestrator.AskDesk says what its methods do, except for Status.
 type Service interface {
 	Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error)
 	Approval(ctx context.Context, id orchestrator.ApprovalID, in orchestrator.ConversationID) (orchestrator.Approval, error)
-	ApprovalAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Approval, error)
-	ApprovalShown(ctx context.Context, id orchestrator.ApprovalID, state orchestrator.SendState, message int) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 }
 
 // Options are what a Screen is made of.
 type Options struct {
-	Outbox  *outbox.Outbox
-	Client  Client
-	Journal Journal
-	Log     *slog.Logger
-	Now     func() time.Time
+	Messages *message.Messages
+	Journal  Journal
+	Log      *slog.Logger
+	Now      func() time.Time
 }
 
 // Screen shows approvals and questions: each has a message, which the screen edits as its approval changes and which loses
-// its buttons with the decision. The screen reports a message to the service before and after it sends it, so that the
-// next process continues with the message that exists. It sends nothing before Attach. Safe for concurrent use.
+// its buttons with the decision. It sends nothing before Attach. Safe for concurrent use.
 type Screen struct {
-	out     *outbox.Outbox
-	client  Client
-	journal Journal
-	log     *slog.Logger
-	now     func() time.Time
+	messages *message.Messages
+	journal  Journal
+	log      *slog.Logger
+	now      func() time.Time
 
 	mu      sync.Mutex
 	service Service // nil before Attach
@@ -62,7 +49,7 @@ type Screen struct {
 // New makes a Screen.
 func New(o Options) *Screen {
 	return &Screen{
-		out: o.Outbox, client: o.Client, journal: o.Journal, log: o.Log, now: o.Now,
+		messages: o.Messages, journal: o.Journal, log: o.Log, now: o.Now,
 		entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string),
 	}
 }
@@ -104,11 +91,11 @@ func (s *Screen) Hint(in orchestrator.ConversationID) string {
 }
 
 // home is the conversation of the approval that a message shows. It is not the message's own if the topic is gone.
-func (s *Screen) home(in orchestrator.ConversationID, message int) orchestrator.ConversationID {
+func (s *Screen) home(in orchestrator.ConversationID, id int) orchestrator.ConversationID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
-		if e.tried&inMainTopic != 0 && e.message == message && e.shownIn() == in {
+		if at := e.message.To(); at != e.conv && at == in && e.message.ID() == id {
 			return e.conv
 		}
 	}

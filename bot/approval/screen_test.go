@@ -11,32 +11,33 @@ import (
 	"time"
 
 	"ductor/bot/bottest"
+	"ductor/bot/message"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
-// serviceFake is a service whose store fails from time to time. It has no approvals and is asked for no status.
-type serviceFake struct {
-	Service
+// faultyJournal is a journal that fails from time to time.
+type faultyJournal struct {
+	*bottest.Journal
 	fails func(orchestrator.SendState) bool
 }
 
-func (f *serviceFake) ApprovalShown(_ context.Context, _ orchestrator.ApprovalID, state orchestrator.SendState, _ int) error {
-	if f.fails(state) {
+func (f *faultyJournal) SaveMessage(ctx context.Context, m orchestrator.Message) error {
+	if f.fails(m.State) {
 		return errors.New("the disk is full")
 	}
-	return nil
+	return f.Journal.SaveMessage(ctx, m)
 }
 
 // withScreen shows approvals in a fake chat, under a fake clock.
-func withScreen(t *testing.T, test func(t *testing.T, s *Screen, chat *bottest.Chat, service *serviceFake)) {
+func withScreen(t *testing.T, test func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		chat, out := bottest.NewChat(t), bottest.NewOutbox()
-		service := &serviceFake{fails: func(orchestrator.SendState) bool { return false }}
-		s := New(Options{Outbox: out, Client: chat, Journal: bottest.NewJournal(), Log: slog.New(slog.DiscardHandler), Now: time.Now})
-		s.Attach(service)
-		test(t, s, chat, service)
+		journal, log := &faultyJournal{bottest.NewJournal(), func(orchestrator.SendState) bool { return false }}, slog.New(slog.DiscardHandler)
+		s := New(Options{Messages: message.New(out, chat, journal, log), Journal: journal, Log: log, Now: time.Now})
+		s.Attach(struct{ Service }{})
+		test(t, s, chat, journal)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := out.Drain(ctx); err != nil {
@@ -55,10 +56,10 @@ func openApproval() orchestrator.Approval {
 
 // The screen sends an approval that could not be recorded as soon as it can be: the agent waits for it.
 func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
-	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, service *serviceFake) {
+	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal) {
 		var full atomic.Bool
 		full.Store(true)
-		service.fails = func(orchestrator.SendState) bool { return full.Load() }
+		journal.fails = func(orchestrator.SendState) bool { return full.Load() }
 		s.Show(openApproval())
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -66,7 +67,7 @@ func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
 			t.Errorf("%d sends that a restart would not know of", n)
 		}
 		full.Store(false)
-		time.Sleep(retryPauseMax)
+		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		if n := chat.Count("send"); n != 1 || !strings.Contains(chat.Text(), "May Claude use Bash?") {
 			t.Errorf("%d sends, the chat shows\n%s", n, chat.Text())
@@ -76,8 +77,8 @@ func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
 
 // The screen shows a decision that comes while it sends the approval, also if it could not record the message.
 func TestADecisionWhileTheApprovalIsSent(t *testing.T) {
-	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, service *serviceFake) {
-		service.fails = func(state orchestrator.SendState) bool { return state == orchestrator.Sent }
+	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal) {
+		journal.fails = func(state orchestrator.SendState) bool { return state == orchestrator.Sent }
 		chat.Delay = time.Second
 		a := openApproval()
 		s.Show(a)

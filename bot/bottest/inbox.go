@@ -110,7 +110,7 @@ func (b *Inbox) PendingUpdates(_ context.Context, after int64, limit int) ([]orc
 }
 
 // FinishUpdates marks updates handled and forgets the notices.
-func (b *Inbox) FinishUpdates(_ context.Context, ids []int64, _ ...orchestrator.Notice) error {
+func (b *Inbox) FinishUpdates(_ context.Context, ids []int64, _ ...orchestrator.Message) error {
 	b.mu.Lock()
 	err := b.fail
 	b.mu.Unlock()
@@ -121,7 +121,7 @@ func (b *Inbox) FinishUpdates(_ context.Context, ids []int64, _ ...orchestrator.
 }
 
 // ForgetUpdates is FinishUpdates.
-func (b *Inbox) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error {
+func (b *Inbox) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return b.FinishUpdates(ctx, ids, notices...)
 }
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -17,22 +17,16 @@ import (
 type Journal struct {
 	Mu         sync.Mutex
 	Cards      map[string][]byte
-	Parts      map[string]map[int]orchestrator.CardPart
-	Notices    map[int64]orchestrator.Notice
-	Reading    time.Duration // from what the notices were to who asked for them
-	next       int64
+	Messages   []orchestrator.Message // in the order in which they were stored first
+	Reading    time.Duration          // from what is owed to who asked for it
 	Writes     int
 	Unreadable bool        // loading fails
 	Full       atomic.Bool // nothing is stored
 	DiesAt     int         // the write at which ductor dies: from then on nothing is stored and every call fails; 0 never
 }
 
-func NewJournal() *Journal {
-	return &Journal{
-		Cards: make(map[string][]byte), Parts: make(map[string]map[int]orchestrator.CardPart),
-		Notices: make(map[int64]orchestrator.Notice),
-	}
-}
+// NewJournal makes an empty Journal.
+func NewJournal() *Journal { return &Journal{Cards: make(map[string][]byte)} }
 
 func (s *Journal) write() error {
 	s.Writes++
@@ -64,77 +58,66 @@ func (s *Journal) SaveCard(_ context.Context, turn string, content []byte) error
 	return nil
 }
 
-func (s *Journal) SaveCardPart(_ context.Context, turn string, part int, state orchestrator.SendState, message int) error {
+func (s *Journal) LoadCard(_ context.Context, turn string) ([]byte, error) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Unreadable {
+		return nil, fmt.Errorf("the disk is in trouble")
+	}
+	return slices.Clone(s.Cards[turn]), nil
+}
+
+// SaveMessage stores a message in place of the one with its key.
+func (s *Journal) SaveMessage(_ context.Context, m orchestrator.Message) error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if err := s.write(); err != nil {
 		return err
 	}
-	if s.Parts[turn] == nil {
-		s.Parts[turn] = make(map[int]orchestrator.CardPart)
+	if i := slices.IndexFunc(s.Messages, func(o orchestrator.Message) bool { return o.Key == m.Key }); i >= 0 {
+		s.Messages[i] = m
+	} else {
+		s.Messages = append(s.Messages, m)
 	}
-	s.Parts[turn][part] = orchestrator.CardPart{Part: part, State: state, Message: message}
 	return nil
 }
 
-func (s *Journal) LoadCard(_ context.Context, turn string) ([]byte, []orchestrator.CardPart, error) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if s.Unreadable {
-		return nil, nil, fmt.Errorf("the disk is in trouble")
-	}
-	var parts []orchestrator.CardPart
-	for _, i := range slices.Sorted(maps.Keys(s.Parts[turn])) {
-		parts = append(parts, s.Parts[turn][i])
-	}
-	return slices.Clone(s.Cards[turn]), parts, nil
+// FindMessage finds a message by its key.
+func (s *Journal) FindMessage(_ context.Context, key string) (orchestrator.Message, error) {
+	return first(s.those(func(m orchestrator.Message) bool { return m.Key == key })), nil
 }
 
-func (s *Journal) PostNotice(_ context.Context, l orchestrator.Notice) (int64, error) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.next++
-	l.ID, l.State = s.next, orchestrator.Pending
-	s.Notices[l.ID] = l
-	return l.ID, s.write()
+// MessageAt finds the message with a number in a conversation.
+func (s *Journal) MessageAt(_ context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error) {
+	return first(s.those(func(m orchestrator.Message) bool { return m.Conversation == in && m.ID == id && id > 0 })), nil
 }
 
-func (s *Journal) PendingNotices(context.Context) ([]orchestrator.Notice, error) {
-	out := s.inState(orchestrator.Pending)
+// MessagesOf lists the messages of a turn.
+func (s *Journal) MessagesOf(_ context.Context, turn cli.TurnID) ([]orchestrator.Message, error) {
+	return s.those(func(m orchestrator.Message) bool { return m.Turn == turn }), nil
+}
+
+// OwedMessages lists the messages with content.
+func (s *Journal) OwedMessages(context.Context) ([]orchestrator.Message, error) {
+	out := s.those(func(m orchestrator.Message) bool { return m.Content != nil })
 	time.Sleep(s.Reading)
 	return out, nil
 }
 
-func (s *Journal) inState(state orchestrator.SendState) []orchestrator.Notice {
+func (s *Journal) those(are func(orchestrator.Message) bool) (out []orchestrator.Message) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	var out []orchestrator.Notice
-	for _, id := range slices.Sorted(maps.Keys(s.Notices)) {
-		if s.Notices[id].State == state {
-			out = append(out, s.Notices[id])
+	for _, m := range s.Messages {
+		if are(m) {
+			out = append(out, m)
 		}
 	}
 	return out
 }
 
-func (s *Journal) MoveNotice(_ context.Context, id int64, state orchestrator.SendState, message int) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if err := s.write(); err != nil {
-		return err
+func first(all []orchestrator.Message) orchestrator.Message {
+	if len(all) == 0 {
+		return orchestrator.Message{}
 	}
-	l := s.Notices[id]
-	l.State, l.Message = state, message
-	s.Notices[id] = l
-	return nil
-}
-
-func (s *Journal) LostNotices(ctx context.Context) ([]orchestrator.Notice, error) {
-	lost := s.inState(orchestrator.Sending)
-	for _, l := range lost {
-		if err := s.MoveNotice(ctx, l.ID, orchestrator.Unknown, 0); err != nil {
-			return nil, err
-		}
-	}
-	return lost, nil
+	return all[0]
 }

@@ -96,3 +96,19 @@ func (w OnWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return w.Next.RoundTrip(r)
 }
+
+// InBubble runs f under a fake clock and lets its panics, by which rapid ends a failed check, through.
+func InBubble(t *testing.T, f func(t *testing.T)) {
+	var thrown any
+	synctest.Test(t, func(t *testing.T) {
+		defer func() { thrown = recover() }()
+		f(t)
+	})
+	switch {
+	case thrown == nil:
+	case fmt.Sprintf("%T", thrown) == "rapid.invalidData":
+		panic(thrown) // on a line of its own: rapid tells failures apart by where they were thrown
+	default:
+		panic(thrown)
+	}
+}

@@ -89,30 +89,33 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	if err := s.forget(ctx, content.first); err != nil {
 		return err
 	}
-	if err := s.save(ctx, noticePart, orchestrator.Pending, 0); err != nil {
+	if err := s.notice.Reset(ctx, orchestrator.Pending); err != nil {
 		return err
 	}
-	s.notified = false
 	return c.conclude(ctx, s, content)
 }
 
 // forget makes a card's messages be sent anew from the first on that may be missing, since what came after that would
 // stand above it. What is in the chat of them stays there.
 func (s *messages) forget(ctx context.Context, first int) error {
-	unknown := slices.IndexFunc(s.parts, func(p *chatMessage) bool { return p.state == orchestrator.Unknown })
-	if err := s.forgetFile(ctx); err != nil || unknown < 0 {
-		return err
+	if s.file.State() == orchestrator.Unknown {
+		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {
+			return err
+		}
+	}
+	unknown := slices.IndexFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Unknown })
+	if unknown < 0 {
+		return nil
 	}
 	from := max(first, unknown)
 	// The last one first: if ductor dies on the way, the next call finds the same.
-	for i, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
-		if p.state == orchestrator.Failed {
+	for _, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
+		if st := p.State(); st == orchestrator.Failed || st == orchestrator.Removed {
 			continue
 		}
-		if err := s.save(ctx, from+i, orchestrator.Pending, 0); err != nil {
+		if err := p.Reset(ctx, orchestrator.Pending); err != nil {
 			return err
 		}
-		*p = chatMessage{state: orchestrator.Pending}
 	}
 	return nil
 }
@@ -139,8 +142,8 @@ func (s *messages) trust(content contents) {
 	defer s.mu.Unlock()
 	wants := content.wants()
 	for i, p := range s.parts[:max(min(len(s.parts), len(wants)-1), 0)] {
-		if p.state == orchestrator.Sent {
-			p.shown, p.buttons, p.known = wants[i].text, wants[i].buttons, true
+		if p.State() == orchestrator.Sent {
+			p.Trust(wants[i])
 		}
 	}
 }

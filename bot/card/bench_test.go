@@ -42,7 +42,9 @@ func benchCards(b *testing.B) (*Cards, *telegram.Server) {
 			b.Error(err)
 		}
 	})
-	return New(Options{Client: client, Outbox: out, Journal: bottest.NewJournal(), Buttons: bottest.Buttons{}, Pacer: houseRules}), srv
+	o := over(client, out, bottest.NewJournal())
+	o.Pacer = houseRules
+	return New(o), srv
 }
 
 func benchTurn(chat int64, n int) orchestrator.Turn {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -23,14 +24,21 @@ type Buttons interface {
 	ShowAgain(turn cli.TurnID) tgapi.Button
 }
 
+// Journal keeps the contents of cards by their turns.
+type Journal interface {
+	SaveCard(ctx context.Context, turn string, content []byte) error
+	LoadCard(ctx context.Context, turn string) (content []byte, err error)
+}
+
 // Options configure Cards; zero durations mean the defaults.
 type Options struct {
-	Client  messenger
-	Outbox  *outbox.Outbox
-	Journal cardJournal
-	Buttons Buttons
-	Scrub   *tgapi.Scrubber // nil means the Client's
-	Log     *slog.Logger
+	Messages *message.Messages
+	Typing   func(ctx context.Context, to orchestrator.ConversationID) error
+	Outbox   *outbox.Outbox
+	Journal  Journal
+	Buttons  Buttons
+	Scrub    *tgapi.Scrubber // nil masks nothing
+	Log      *slog.Logger
 
 	IntervalPrivate time.Duration // least time between two edits; 1 s
 	IntervalGroup   time.Duration // 3 s
@@ -78,9 +86,6 @@ func New(o Options) *Cards {
 	def(&o.StatusAfter, 2*time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if c, ok := o.Client.(*tgapi.Client); ok && o.Scrub == nil {
-		o.Scrub = c.Scrubber()
 	}
 	if o.Pacer == nil {
 		o.Pacer = func() Pacer { return eager{} }
@@ -142,9 +147,9 @@ const titleMost = 200
 
 func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	s := &messages{
-		record: record{turn: t.ID, journal: c.opts.Journal}, client: c.opts.Client, log: c.opts.Log,
-		conv: t.Prompt.Conversation,
+		record: record{journal: c.opts.Journal}, turn: t.ID, all: c.opts.Messages, log: c.opts.Log, conv: t.Prompt.Conversation,
 	}
+	s.notice, s.file = s.open(noticeName), s.open(fileName)
 	if outbox.ChatOf(s.conv.Chat).Group {
 		s.replyTo = t.Prompt.Message // in a group several users ask at once
 	}

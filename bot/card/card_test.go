@@ -3,12 +3,14 @@ package card
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"ductor/bot/bottest"
+	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -51,10 +53,21 @@ func newStage(t *testing.T) *stage {
 // open starts a ductor on the wall and the shelf.
 func (s *stage) open() {
 	s.outbox = bottest.NewOutbox()
-	s.cards = New(Options{
-		Client: s.wall, Outbox: s.outbox, Journal: s.shelf, Buttons: bottest.Buttons{},
-		Footer: []FooterField{FooterModel, FooterTime},
-	})
+	o := over(s.wall, s.outbox, s.shelf)
+	o.Footer = []FooterField{FooterModel, FooterTime}
+	s.cards = New(o)
+}
+
+// over are the options of cards over a client, an outbox and a journal.
+func over(client interface {
+	message.Client
+	Typing(ctx context.Context, to orchestrator.ConversationID) error
+}, out *outbox.Outbox, journal *bottest.Journal,
+) Options {
+	return Options{
+		Messages: message.New(out, client, journal, slog.New(slog.DiscardHandler)), Typing: client.Typing,
+		Outbox: out, Journal: journal, Buttons: bottest.Buttons{},
+	}
 }
 
 func (s *stage) close() {
@@ -704,28 +717,30 @@ func TestCardMasksASecretThatTwoMessagesShare(t *testing.T) {
 
 // Whatever lies in the journal, showing it again or going on with it neither panics nor goes on for ever.
 func FuzzRedeliver(f *testing.F) {
-	f.Add([]byte(`{"final":true,"first":0,"texts":[{"text":"a"}],"topic":0}`), 0, "sent", 1)
-	f.Add([]byte(`{"final":true,"first":-1,"texts":[{"text":"a"}]}`), 1<<20, "sending", 0)
-	f.Add([]byte(`{"first":3,"texts":[{"text":"a","entities":[{"Kind":"x","Offset":-4}]}]}`), -1, "unknown", -5)
-	f.Add([]byte(`{`), 5, "", 0)
-	f.Add([]byte(`{"first":1,"texts":[{"text":"a"}],"starts":[[0,0],[0,3]],"prints":["x"]}`), 1, "sending", -5)
-	f.Add([]byte(`{"first":1,"texts":[{"text":"a"}],"starts":[[0,0],[-3,99]],"prints":["x","y","z"]}`), 0, "unknown", -1<<62)
-	f.Fuzz(func(t *testing.T, content []byte, part int, state string, message int) {
+	f.Add([]byte(`{"final":true,"first":0,"texts":[{"text":"a"}],"topic":0}`), 0, "sent", 1, int64(0))
+	f.Add([]byte(`{"final":true,"first":-1,"texts":[{"text":"a"}]}`), 1<<20, "sending", 0, int64(0))
+	f.Add([]byte(`{"first":3,"texts":[{"text":"a","entities":[{"Kind":"x","Offset":-4}]}]}`), -1, "unknown", -5, int64(5))
+	f.Add([]byte(`{`), 5, "", 0, int64(0))
+	f.Add([]byte(`{"first":1,"texts":[{"text":"a"}],"starts":[[0,0],[0,3]],"prints":["x"]}`), 1, "sending", 0, int64(5))
+	f.Add([]byte(`{"first":1,"texts":[{"text":"a"}],"starts":[[0,0],[-3,99]],"prints":["x","y","z"]}`), 0, "unknown", 0, int64(1)<<62)
+	f.Fuzz(func(t *testing.T, content []byte, part int, state string, id int, mark int64) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
 			s.wall.Unchecked = true
 			s.shelf.Cards["turn1"] = content
-			s.shelf.Parts["turn1"] = map[int]orchestrator.CardPart{
-				part: {Part: part, State: orchestrator.SendState(state), Message: message},
+			left := func(turn cli.TurnID) {
+				s.shelf.Messages = []orchestrator.Message{{
+					Key: fmt.Sprintf("card/%s/%d", turn, part), Turn: turn, State: orchestrator.SendState(state), ID: id, Mark: mark,
+				}}
 			}
+			left("turn1")
 			for _, turn := range []orchestrator.TurnState{orchestrator.TurnDone, orchestrator.TurnInterrupted} {
 				s.turn.State = turn
 				_ = s.cards.Redeliver(context.Background(), s.turn) // an error is an answer too
 			}
 			s.turn.ID = "turn2"
-			s.shelf.Cards["turn2"], s.shelf.Parts["turn2"] = content, map[int]orchestrator.CardPart{
-				part: {Part: part, State: orchestrator.SendState(state), Message: message},
-			}
+			s.shelf.Cards["turn2"] = content
+			left("turn2")
 			c := s.cards.Reopen(context.Background(), s.turn)
 			c.Show(cli.TextDelta{Text: "Hello"})
 			c.Show(cli.ToolStarted{ID: "1", Name: "Bash"})

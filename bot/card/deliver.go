@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -17,7 +18,7 @@ import (
 type savedCard struct {
 	Final   bool           `json:"final"` // the outcome; else what was shown last while the turn ran
 	First   int            `json:"first"` // the messages before it stay as they are
-	Texts   []savedText    `json:"texts"`
+	Texts   []render.Text  `json:"texts"`
 	Buttons tgapi.Keyboard `json:"buttons,omitempty"` // below the last one
 	Topic   int            `json:"topic"`
 	Remark  string         `json:"remark,omitempty"` // below it all, added later
@@ -27,11 +28,6 @@ type savedCard struct {
 	// fingerprints of what those before First show; empty for one that is not known.
 	Starts [][2]int `json:"starts,omitempty"`
 	Prints []string `json:"prints,omitempty"`
-}
-
-type savedText struct {
-	Text     string          `json:"text"`
-	Entities []render.Entity `json:"entities,omitempty"`
 }
 
 // contents is what the messages of a card should show, from first on.
@@ -44,28 +40,26 @@ type contents struct {
 }
 
 // wants gives each message its content; the buttons are below the last message.
-func (s contents) wants() []want {
-	out := make([]want, s.first+len(s.texts))
+func (s contents) wants() []message.Content {
+	out := make([]message.Content, s.first+len(s.texts))
 	last := -1
 	for i, t := range s.texts {
-		out[s.first+i].text = t
+		out[s.first+i].Text = t
 		if t.Text != "" {
 			last = s.first + i
 		}
 	}
 	if last >= 0 {
-		out[last].buttons = s.buttons
-		out[last].text = withRemark(out[last].text, s.remark)
+		out[last].Keyboard = s.buttons
+		out[last].Text = withRemark(out[last].Text, s.remark)
 	}
 	return out
 }
 
 func (s contents) encode(topic int) ([]byte, error) {
-	c := savedCard{Final: true, First: s.first, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != ""}
-	for _, t := range s.texts {
-		c.Texts = append(c.Texts, savedText{t.Text, t.Entities})
-	}
-	return c.encode()
+	return savedCard{
+		Final: true, First: s.first, Texts: s.texts, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != "",
+	}.encode()
 }
 
 func (c savedCard) encode() ([]byte, error) {
@@ -78,18 +72,12 @@ func (c savedCard) encode() ([]byte, error) {
 
 // contents is the stored final content of a card.
 func (c savedCard) contents(file string) contents {
-	s := contents{first: c.First, buttons: c.Buttons, remark: c.Remark}
+	s := contents{first: c.First, texts: c.Texts, buttons: c.Buttons, remark: c.Remark}
 	if c.File {
 		s.file = file
 	}
-	for _, t := range c.Texts {
-		s.texts = append(s.texts, render.Text{Text: t.Text, Entities: t.Entities})
-	}
 	return s
 }
-
-// noticePart is the number under which the notice about a card is journaled, beyond any card's parts.
-const noticePart = 1 << 20
 
 // conclude makes the chat show the final content. It returns when the chat does, or when a notice says that the chat
 // cannot. It stores the content before the first call, so that the next process continues from here.
@@ -99,7 +87,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	}
 	wants := content.wants()
 	for call := 1 << 30; ; call++ { // later than any call before
-		if act, _ := s.next(content.first, wants, true); act.kind == nothing && !s.flying() {
+		if act, _ := s.next(content.first, wants, true); act.step == message.None && !s.flying() {
 			break
 		}
 		priority := outbox.Awaited
@@ -109,7 +97,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 		err := c.out(ctx, s, priority, func(ctx context.Context) error {
 			// Decided only now: a call that was in flight may have changed what is left to do.
 			act, _ := s.next(content.first, wants, true)
-			if act.kind == nothing {
+			if act.step == message.None {
 				return outbox.ErrNotNeeded
 			}
 			return s.perform(ctx, act, s.begin(act, call))
@@ -140,34 +128,14 @@ func (c *Cards) tell(ctx context.Context, s *messages) error {
 	if !unknown && !refused {
 		return nil
 	}
-	n := tgapi.Message{To: s.where(), ReplyTo: s.replyTo}
+	n := message.Content{ReplyTo: s.replyTo}
 	if unknown {
 		n.Text = render.Plain("⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.")
 		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons.ShowAgain(s.turn)}}
 	} else {
 		n.Text = render.Plain("⚠️ Telegram refused a message of this answer, so a part of it is missing. The log says why.")
 	}
-	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.sendNotice(ctx, n) })
-}
-
-// sendNotice sends a notice about the card, at most once.
-func (s *messages) sendNotice(ctx context.Context, n tgapi.Message) error {
-	if err := s.save(ctx, noticePart, orchestrator.Sending, 0); err != nil {
-		return err
-	}
-	id, err := s.client.Send(ctx, n)
-	switch f := tgapi.FaultOf(err); f.Kind {
-	case tgapi.NoFault:
-		s.set(func() { s.notified = true }) // also if that cannot be recorded, and the outcome is shown again therefore
-		return s.saved(ctx, noticePart, orchestrator.Sent, id)
-	case tgapi.UnknownFault:
-		s.set(func() { s.notified = true })
-		return s.saved(ctx, noticePart, orchestrator.Unknown, 0)
-	case tgapi.RateLimited, tgapi.ServerFault, tgapi.NotSent, tgapi.Cancelled, tgapi.Unauthorized, tgapi.Conflict:
-		return errors.Join(err, s.saved(ctx, noticePart, orchestrator.Pending, 0))
-	}
-	s.log.Warn("a notice could not be sent", "turn", s.turn, "err", err)
-	return s.saved(ctx, noticePart, orchestrator.Failed, 0)
+	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.notice.Do(ctx, s.notice.Begin(n), n) })
 }
 
 // maxParts is more messages than any card has.
@@ -191,65 +159,6 @@ func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*messages, saved
 	return s, saved, err
 }
 
-// recall reads the messages of a card from the journal, and returns what the journal has of their content.
-func (s *messages) recall(ctx context.Context) (savedCard, error) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	data, parts, err := s.journal.LoadCard(ctx, string(s.turn))
-	if err != nil {
-		return savedCard{}, fmt.Errorf("load a card: %w", err)
-	}
-	var saved savedCard
-	if len(data) > 0 {
-		if saved, err = decodeCard(data); err != nil {
-			return savedCard{}, err
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(data) > 0 {
-		s.conv.Topic = saved.Topic
-	}
-	if !saved.Final {
-		s.kept = saved
-	}
-	for _, p := range parts {
-		switch p.Part {
-		case noticePart:
-			s.notified = p.State != orchestrator.Pending
-		case filePart:
-			s.file = p.State
-			if s.file == orchestrator.Sending {
-				s.file = orchestrator.Unknown
-			}
-		}
-		if p.Part < 0 || p.Part > maxParts {
-			continue
-		}
-		for len(s.parts) <= p.Part {
-			s.parts = append(s.parts, &chatMessage{state: orchestrator.Pending})
-		}
-		*s.parts[p.Part] = recalled(p)
-	}
-	for i, print := range saved.Prints {
-		if i < len(s.parts) && s.parts[i].state == orchestrator.Sent {
-			s.parts[i].print = print
-		}
-	}
-	return saved, nil
-}
-
-func recalled(p orchestrator.CardPart) chatMessage {
-	part := chatMessage{state: p.State, message: p.Message, left: p.State == orchestrator.Failed}
-	if p.State == orchestrator.Sending {
-		part.state = orchestrator.Unknown
-	}
-	if part.state == orchestrator.Unknown {
-		part.message, part.reach = 0, unpack(p.Message)
-	}
-	return part
-}
-
 // Redeliver shows the outcome of a turn that the previous process did not show whole; see orchestrator.Chat.
 func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	s, saved, err := c.load(ctx, t)
@@ -257,7 +166,7 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 		return err
 	}
 	if interrupted(t) {
-		s.notified = true // no user waits for the rest of it
+		s.lost = quietLoss // no user waits for the rest of it
 	}
 	return c.conclude(ctx, s, c.resume(t, s, saved))
 }
@@ -284,14 +193,14 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	d.finish(o, nil)
 	mark := d.slices([]position{{}}, position{})[0]
 	alone := contents{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o)}
-	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].state != orchestrator.Sent {
+	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].State() != orchestrator.Sent {
 		return alone
 	}
 	shown := saved.Texts[len(saved.Texts)-1]
 	if shown.Text == "" {
 		return contents{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons}
 	}
-	both := render.Concat(render.Text{Text: shown.Text, Entities: shown.Entities}, render.Plain("\n\n"), mark)
+	both := render.Concat(shown, render.Plain("\n\n"), mark)
 	if !render.Fits(both, render.MessageLimit) {
 		return alone
 	}

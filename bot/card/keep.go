@@ -2,6 +2,7 @@ package card
 
 import (
 	"context"
+	"fmt"
 
 	"ductor/bot/render"
 	"ductor/orchestrator"
@@ -21,7 +22,7 @@ func (s *messages) keep(ctx context.Context, snap snapshot) {
 	if s.final {
 		return
 	}
-	kept := savedCard{First: snap.part, Texts: []savedText{{snap.text.Text, snap.text.Entities}}, Prints: s.prints(snap.part)}
+	kept := savedCard{First: snap.part, Texts: []render.Text{snap.text}, Prints: s.prints(snap.part)}
 	for _, p := range snap.starts {
 		kept.Starts = append(kept.Starts, [2]int{p.segment, p.offset})
 	}
@@ -62,15 +63,24 @@ func (s *messages) prints(part int) []string {
 	defer s.mu.Unlock()
 	out := make([]string, min(part, len(s.parts)))
 	for i := range out {
-		p := s.parts[i]
-		switch {
-		case p.state != orchestrator.Sent:
-		case p.print != "":
-			out[i] = p.print
-		case p.known:
-			p.print = render.Fingerprint(p.shown)
-			out[i] = p.print
+		if p := s.parts[i]; p.State() == orchestrator.Sent {
+			out[i] = p.Shown()
 		}
 	}
 	return out
+}
+
+// store writes down what the messages are to show in the end.
+func (s *messages) store(ctx context.Context, content contents) error {
+	data, err := content.encode(s.where().Topic)
+	if err != nil {
+		return err
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := s.journal.SaveCard(ctx, string(s.turn), data); err != nil {
+		return fmt.Errorf("store a card: %w", err)
+	}
+	s.final = true
+	return nil
 }

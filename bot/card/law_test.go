@@ -112,29 +112,13 @@ func shownOnWall(w *bottest.Chat) (text string, noticed bool) {
 // moment every message is one that Telegram takes (the wall checks that).
 func TestLawTheChatShowsTheWholeDocument(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		inBubble(t, func(t *testing.T) {
+		bottest.InBubble(t, func(t *testing.T) {
 			s := newStage(t)
 			defer s.close()
 			s.wall.T = rt
 			playTurn(rt, s)
 		})
 	})
-}
-
-// inBubble runs f under a fake clock and lets its panics, by which rapid ends a failed check, through.
-func inBubble(t *testing.T, f func(t *testing.T)) {
-	var thrown any
-	synctest.Test(t, func(t *testing.T) {
-		defer func() { thrown = recover() }()
-		f(t)
-	})
-	switch {
-	case thrown == nil:
-	case fmt.Sprintf("%T", thrown) == "rapid.invalidData":
-		panic(thrown) // on a line of its own: rapid tells failures apart by where they were thrown
-	default:
-		panic(thrown)
-	}
 }
 
 func playTurn(rt *rapid.T, s *stage) {

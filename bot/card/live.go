@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/orchestrator"
@@ -112,7 +113,7 @@ func (c *card) postTyping() {
 	conv := c.messages.where()
 	c.cards.opts.Outbox.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(conv.Chat), Delivery: outbox.Optional, Priority: outbox.Sign, Idempotent: true,
-		Run: func(ctx context.Context) error { return c.cards.opts.Client.Typing(ctx, conv) },
+		Run: func(ctx context.Context) error { return c.cards.opts.Typing(ctx, conv) },
 	}, nil)
 }
 
@@ -147,30 +148,30 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	if more {
 		c.pace.news = urgentNews
 	}
-	if act.kind == nothing {
+	if act.step == message.None {
 		c.mu.Unlock()
 		return outbox.ErrNotNeeded
 	}
 	c.pace.last = now
 	c.pace.calls++
-	if act.kind == sendPart {
-		act.want.reach = c.doc.reach(c.starts, act.part)
+	if act.step == message.Send {
+		act.want.Mark = pack(c.doc.reach(c.starts, act.part))
 	}
 	starts := slices.Clone(c.starts)
 	p := c.messages.begin(act, c.pace.calls) // before Finish can ask what is on its way
 	c.mu.Unlock()
-	if act.kind == sendPart && act.part > 0 {
+	if act.step == message.Send && act.part > 0 {
 		c.messages.keep(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: starts})
 	}
-	if act.kind == editPart {
+	if act.step == message.Edit {
 		if err := c.messages.disown(ctx, act.part); err != nil {
 			return err
 		}
 	}
-	if err := c.messages.perform(ctx, act, p); err != nil {
+	if err := settled(c.messages.perform(ctx, act, p)); err != nil {
 		return err
 	}
-	if left, _ := c.messages.next(0, wants, false); left.kind != nothing {
+	if left, _ := c.messages.next(0, wants, false); left.step != message.None {
 		c.mu.Lock()
 		c.pace.news = urgentNews // it is to be sent in another way
 		c.mu.Unlock()

@@ -2,12 +2,11 @@ package card
 
 import (
 	"context"
-	"errors"
 	"strings"
 
+	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
-	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -20,9 +19,6 @@ var skipped = render.Styled(render.Italic, "⋯ the whole answer comes as a file
 // tailBytes is how much of the end of a long answer the last message shows; it is less than a message holds, so
 // that there is room for what stands above and below.
 const tailBytes = 3200
-
-// filePart is the number under which the file of a card is journaled, beyond any card's parts.
-const filePart = noticePart + 1
 
 // layout cuts the document into messages, the first of which begin at begun. limit is how long the last may be.
 // Where most messages do not hold the document, cut is true and the last one shows its newest part.
@@ -77,51 +73,12 @@ func (c *Cards) fileOf(o orchestrator.Outcome, cut bool) string {
 
 // deliverFile sends the file of a card once. It returns when the chat has it, or when it is known that it cannot.
 func (c *Cards) deliverFile(ctx context.Context, s *messages, content contents) error {
-	wanted := func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return content.file != "" && !s.gone && (s.file == "" || s.file == orchestrator.Pending)
-	}
-	if !wanted() {
+	s.mu.Lock()
+	wanted := content.file != "" && s.lost != chatGone && s.file.State() == orchestrator.Pending
+	s.mu.Unlock()
+	if !wanted {
 		return nil
 	}
-	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error {
-		if !wanted() {
-			return nil
-		}
-		return s.sendFile(ctx, content.file)
-	})
-}
-
-// sendFile settles how it went; it returns an error if the call may be made again.
-func (s *messages) sendFile(ctx context.Context, text string) error {
-	if err := s.save(ctx, filePart, orchestrator.Sending, 0); err != nil {
-		return err
-	}
-	id, err := s.client.SendDocument(ctx, tgapi.Document{To: s.where(), Name: "answer.md", Content: strings.NewReader(text)})
-	state := orchestrator.Failed
-	switch tgapi.FaultOf(err).Kind {
-	case tgapi.NoFault:
-		state = orchestrator.Sent
-	case tgapi.UnknownFault:
-		state = orchestrator.Unknown
-	case tgapi.RateLimited, tgapi.ServerFault, tgapi.NotSent, tgapi.Cancelled, tgapi.Unauthorized, tgapi.Conflict:
-		return errors.Join(err, s.saved(ctx, filePart, orchestrator.Pending, 0))
-	default:
-		s.log.Error("Telegram refused the file of an answer", "turn", s.turn, "err", err)
-	}
-	s.set(func() { s.file = state })
-	return s.saved(ctx, filePart, state, id)
-}
-
-// forgetFile makes the file be sent anew where it is not known to be in the chat.
-func (s *messages) forgetFile(ctx context.Context) error {
-	if s.file != orchestrator.Unknown {
-		return nil
-	}
-	if err := s.save(ctx, filePart, orchestrator.Pending, 0); err != nil {
-		return err
-	}
-	s.file = orchestrator.Pending
-	return nil
+	file := message.Content{File: content.file, Life: message.Stays}
+	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.file.Do(ctx, s.file.Begin(file), file) })
 }

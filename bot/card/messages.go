@@ -2,117 +2,99 @@ package card
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
-	"ductor/bot/render"
+	"ductor/bot/message"
+	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/orchestrator"
 )
 
-// messenger is what a card needs of a Client.
-type messenger interface {
-	Send(ctx context.Context, m tgapi.Message) (int, error)
-	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
-	Delete(ctx context.Context, chat int64, message int) error
-	Typing(ctx context.Context, to orchestrator.ConversationID) error
-	SendDocument(ctx context.Context, d tgapi.Document) (int, error)
-}
-
-// cardJournal is what a card needs of a Journal.
-type cardJournal interface {
-	SaveCard(ctx context.Context, turn string, content []byte) error
-	SaveCardPart(ctx context.Context, turn string, part int, state orchestrator.SendState, message int) error
-	LoadCard(ctx context.Context, turn string) ([]byte, []orchestrator.CardPart, error)
-}
-
-// messages is the messages of one card: which of them are in the chat, and what they show there. It decides on the next
-// call that brings the chat closer to the content, makes it, and records its result.
+// messages is the messages of one card. It decides on the next call that brings the chat closer to the content, and makes
+// it.
 //
-// next and the fields are guarded by mu, which is never held during I/O; perform is called by one
-// goroutine at a time, since all calls of a chat are.
+// The fields are guarded by mu, which is never held during I/O; perform is called by one goroutine at a time, since all
+// calls of a chat are.
 type messages struct {
 	record
-	client messenger
-	log    *slog.Logger
+	turn cli.TurnID
+	all  *message.Messages
+	log  *slog.Logger
 
-	mu       sync.Mutex
-	conv     orchestrator.ConversationID
-	replyTo  int
-	parts    []*chatMessage
-	gone     bool                   // nothing reaches this chat
-	notified bool                   // a notice says that something may be missing
-	file     orchestrator.SendState // of the file with the whole answer; empty where none was begun
+	mu      sync.Mutex
+	conv    orchestrator.ConversationID
+	replyTo int
+	parts   []*part
+	notice  *message.Message // says that something may be missing
+	file    *message.Message // the whole answer
+	lost    loss
 }
 
-// chatMessage is one message of a card.
-type chatMessage struct {
-	state   orchestrator.SendState
-	message int
-	shown   render.Text
-	buttons tgapi.Keyboard
-	known   bool     // shown and buttons are what the chat shows
-	touched int      // number of the call that last changed it
-	sealed  bool     // what it shows goes up to where the next one begins
-	reach   position // where in the document ends what was sent last; the zero position for not known
-	print   string   // the fingerprint of what the previous process last showed in it; empty for not known
-	left    bool     // not in the chat, and not to be: a user deleted it, or there was nothing to show
-	tried   fallbacks
+// record is what the journal has of the content.
+type record struct {
+	journal Journal
+
+	writing sync.Mutex // held during a write, so that the journal has the newest state
+	final   bool       // it has the final content
+	kept    savedCard  // else its last snapshot
 }
 
-// fallbacks is a set of other ways to show a message, which Telegram's answers made necessary.
-type fallbacks uint8
+// part is one message of a card.
+type part struct {
+	*message.Message
+	touched int  // number of the call that last changed it
+	sealed  bool // what it shows goes up to where the next one begins
+}
+
+// loss says what is not to be told about what is missing.
+type loss int
 
 const (
-	inMainTopic       fallbacks = 1 << iota // its topic is gone, and the message says so
-	withoutFormatting                       // Telegram refused the formatting
-	sentTwice                               // a user deleted the message
+	tellLoss  loss = iota
+	quietLoss      // no user waits for it
+	chatGone       // nothing reaches this chat
 )
 
-// want is what one message is to show.
-type want struct {
-	text    render.Text
-	buttons tgapi.Keyboard
-	reach   position // where in the document it ends; the zero position for not known
-}
-
-// action is one call to make.
+// action is one step to make.
 type action struct {
-	kind    actionKind
-	part    int
-	message int
-	want    want
-	sealed  bool // other messages follow it
+	step   message.Step
+	part   int
+	want   message.Content
+	sealed bool // other messages follow it
 }
 
-type actionKind int
+func (s *messages) open(name string) *message.Message {
+	return s.all.Open(message.Spec{Key: s.prefix() + name, Turn: s.turn, To: s.conv})
+}
 
-const (
-	nothing actionKind = iota
-	sendPart
-	editPart
-	deletePart
-)
+func (s *messages) prefix() string { return "card/" + string(s.turn) + "/" }
 
 // next decides what to call next so that the chat comes to show wants, from part first on; more says that
 // further calls follow. In a final state messages that have nothing to show are deleted; before it they
 // are left as they are, since text may come yet.
-func (s *messages) next(first int, wants []want, final bool) (act action, more bool) {
+func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gone {
+	if s.lost == chatGone {
 		return action{}, false
 	}
 	last := len(wants) - 1
 	for i := first; i < max(len(wants), len(s.parts)); i++ {
 		a := s.actionFor(i, wants, final)
-		if a.kind == nothing {
+		if a.step == message.None {
 			continue
 		}
 		a.sealed = i < last
-		if act.kind == nothing || !final && s.before(a, act) {
-			more = more || act.kind != nothing
+		if act.step == message.None || !final && s.before(a, act) {
+			more = more || act.step != message.None
 			act = a
 			continue
 		}
@@ -125,42 +107,35 @@ func (s *messages) next(first int, wants []want, final bool) (act action, more b
 // turns then, the one that waited longest first: an older part that changes all the time must not keep the
 // newest from growing. But a message is shown to its end before the next one begins.
 func (s *messages) before(a, b action) bool {
-	if b.kind != editPart {
+	if b.step != message.Edit {
 		return false
 	}
 	old := s.parts[b.part]
-	if a.kind == editPart {
+	if a.step == message.Edit {
 		return s.parts[a.part].touched < old.touched
 	}
-	newest := slices.MaxFunc(s.parts, func(p, q *chatMessage) int { return p.touched - q.touched })
+	newest := slices.MaxFunc(s.parts, func(p, q *part) int { return p.touched - q.touched })
 	return old.sealed && old == newest
 }
 
-func (s *messages) actionFor(i int, wants []want, final bool) action {
-	var w want
-	if i < len(wants) {
-		w = wants[i]
-	}
-	if i >= len(s.parts) || s.parts[i].state == orchestrator.Pending {
-		if w.text.Text == "" {
-			return action{}
+func (s *messages) actionFor(i int, wants []message.Content, final bool) action {
+	a := action{part: i, want: message.Content{Life: message.Goes}}
+	if i < len(wants) && wants[i].Text.Text != "" {
+		a.want = wants[i]
+		a.want.Life, a.want.Silent = message.Returns, i > 0 // one message, one sound
+		if i == 0 {
+			a.want.ReplyTo = s.replyTo
 		}
-		return action{kind: sendPart, part: i, want: w}
+	} else if !final {
+		return action{}
 	}
-	p := s.parts[i]
 	switch {
-	case p.state != orchestrator.Sent:
-		return action{}
-	case w.text.Text == "" && !final:
-		return action{}
-	case w.text.Text == "":
-		return action{kind: deletePart, part: i, message: p.message}
-	case p.known && sameText(p.shown, w.text) && slices.EqualFunc(p.buttons, w.buttons, slices.Equal[[]tgapi.Button]):
-		return action{}
-	case p.print != "" && len(w.buttons) == 0 && p.print == render.Fingerprint(w.text):
-		return action{}
+	case i < len(s.parts):
+		a.step = s.parts[i].Next(a.want)
+	case a.want.Life != message.Goes:
+		a.step = message.Send
 	}
-	return action{kind: editPart, part: i, message: p.message, want: w}
+	return a
 }
 
 // opened is how many messages were begun; where they begin in the document is settled.
@@ -170,20 +145,35 @@ func (s *messages) opened() int {
 	return len(s.parts)
 }
 
-// begin records that an action is about to be made, on the message that it returns. Until the call returns it is unknown
-// what the message shows, so that showing what it did before takes an edit.
-func (s *messages) begin(act action, call int) *chatMessage {
+// begin records that an action is about to be made, on the message that it returns.
+func (s *messages) begin(act action, call int) *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.parts) <= act.part {
-		s.parts = append(s.parts, &chatMessage{state: orchestrator.Pending})
-	}
+	s.growLocked(act.part)
 	p := s.parts[act.part]
-	p.touched, p.sealed, p.known, p.print = call, act.sealed, false, ""
-	if act.kind == sendPart {
-		p.state, p.reach = orchestrator.Sending, act.want.reach
-	}
+	p.touched, p.sealed = call, act.sealed
+	p.Begin(act.want)
 	return p
+}
+
+// growLocked has the card have the part.
+func (s *messages) growLocked(i int) {
+	for len(s.parts) <= i {
+		s.parts = append(s.parts, &part{Message: s.open(strconv.Itoa(len(s.parts)))})
+	}
+}
+
+// perform makes an action that was begun. It returns an error if the call may be made again, or if no call can be made at
+// all.
+func (s *messages) perform(ctx context.Context, act action, p *part) error {
+	err := p.Do(ctx, act.step, act.want)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conv.Topic = p.To().Topic // the card goes on where its newest message went
+	if r := p.Refusal(); r == tgapi.ChatGone || r == tgapi.TopicGone {
+		s.lost = chatGone
+	}
+	return err
 }
 
 // continued says where the document continues after a newest message whose fate is unknown: it can neither
@@ -195,14 +185,15 @@ func (s *messages) continued() (reach position, ok bool) {
 		return position{}, false
 	}
 	p := s.parts[len(s.parts)-1]
-	return p.reach, p.state == orchestrator.Unknown && p.reach != position{}
+	reach = unpack(p.Mark())
+	return reach, p.State() == orchestrator.Unknown && reach != position{}
 }
 
 // flying says that a message is on its way right now. The next call of the chat is made after that one.
 func (s *messages) flying() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.parts, func(p *chatMessage) bool { return p.state == orchestrator.Sending })
+	return slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
 }
 
 // where is the conversation the card is shown in.
@@ -216,19 +207,89 @@ func (s *messages) where() orchestrator.ConversationID {
 func (s *messages) missing() (unknown, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gone || s.notified {
+	if s.lost != tellLoss || s.notice.State() != orchestrator.Pending {
 		return false, false
 	}
-	unknown, refused = s.file == orchestrator.Unknown, s.file == orchestrator.Failed
+	unknown, refused = s.file.State() == orchestrator.Unknown, s.file.State() == orchestrator.Failed
 	for _, p := range s.parts {
-		unknown = unknown || p.state == orchestrator.Unknown
-		refused = refused || p.state == orchestrator.Failed && !p.left
+		unknown = unknown || p.State() == orchestrator.Unknown
+		refused = refused || p.State() == orchestrator.Failed || p.Refusal() != tgapi.NoFault
 	}
 	return unknown, refused
 }
 
-func (s *messages) set(f func()) {
+// recall reads from the journal what the previous process left of the messages, and returns what it has of their content.
+func (s *messages) recall(ctx context.Context) (savedCard, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	data, err := s.journal.LoadCard(ctx, string(s.turn))
+	if err != nil {
+		return savedCard{}, fmt.Errorf("load a card: %w", err)
+	}
+	var saved savedCard
+	if len(data) > 0 {
+		if saved, err = decodeCard(data); err != nil {
+			return savedCard{}, err
+		}
+	}
+	s.mu.Lock()
+	if len(data) > 0 {
+		s.conv.Topic = saved.Topic
+	}
+	if !saved.Final {
+		s.kept = saved
+	}
+	to := s.conv
+	s.mu.Unlock()
+	rows, err := s.all.OpenAll(ctx, s.turn, func(key string) message.Spec { return message.Spec{Key: key, Turn: s.turn, To: to} })
+	if err != nil {
+		return savedCard{}, fmt.Errorf("load a card: %w", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f()
+	for key, m := range rows {
+		name, ok := strings.CutPrefix(key, s.prefix())
+		i, err := strconv.Atoi(name)
+		switch {
+		case !ok:
+		case name == noticeName:
+			s.notice = m
+		case name == fileName:
+			s.file = m
+		case err == nil && i >= 0 && i <= maxParts:
+			s.growLocked(i)
+			s.parts[i].Message = m
+		}
+	}
+	for i, print := range saved.Prints {
+		if i < len(s.parts) && s.parts[i].State() == orchestrator.Sent {
+			s.parts[i].Believe(print)
+		}
+	}
+	return saved, nil
+}
+
+// The names of a card's messages besides its parts.
+const (
+	noticeName = "notice"
+	fileName   = "file"
+)
+
+// settled has a live card go on after a call: one that is made in another way next did not fail.
+func settled(err error) error {
+	if errors.Is(err, outbox.ErrOtherForm) {
+		return nil
+	}
+	return err
+}
+
+// pack is a position in a document as the journal keeps it with a message that is sent.
+func pack(p position) int64 { return int64(p.segment)<<32 | int64(min(p.offset, math.MaxInt32)) }
+
+// unpack undoes pack; the zero position for what pack did not make.
+func unpack(n int64) position {
+	if n <= 0 {
+		return position{}
+	}
+	return position{segment: int(n >> 32), offset: int(n & math.MaxUint32)}
 }

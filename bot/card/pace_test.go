@@ -158,9 +158,9 @@ func BenchmarkCard100k(b *testing.B) {
 		w := bottest.NewChat(b)
 		w.Unchecked = true
 		out := outbox.New(outbox.Options{Trouble: tgapi.TroubleOf, Private: outbox.Rate{Every: time.Millisecond, Burst: 100}, Overall: outbox.Rate{Every: time.Millisecond, Burst: 100}})
-		cards := New(Options{
-			Client: w, Outbox: out, Journal: bottest.NewJournal(), Buttons: bottest.Buttons{}, IntervalPrivate: 10 * time.Millisecond,
-		})
+		o := over(w, out, bottest.NewJournal())
+		o.IntervalPrivate = 10 * time.Millisecond
+		cards := New(o)
 		turn := orchestrator.Turn{ID: "t", Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1}}}
 		c := cards.Open(turn)
 		var answer strings.Builder

@@ -69,10 +69,9 @@ func (s *theatre) ductor(g *guillotine) {
 		s.Fatal(err)
 	}
 	s.outbox = outbox.New(outbox.Options{Trouble: tgapi.TroubleOf})
-	s.cards = New(Options{
-		Client: client, Outbox: s.outbox, Journal: g.shelf, Buttons: bottest.Buttons{}, Pacer: houseRules,
-		Footer: []FooterField{FooterModel},
-	})
+	o := over(client, s.outbox, g.shelf)
+	o.Pacer, o.Footer = houseRules, []FooterField{FooterModel}
+	s.cards = New(o)
 }
 
 // longTurn is a turn with text and tools that needs two messages.

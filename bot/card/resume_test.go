@@ -354,7 +354,7 @@ func TestLeavingACardEndsWithItsContext(t *testing.T) {
 // or sent again; and catching up takes no more calls than there are messages.
 func TestLawACardOfManyLivesIsTheCardOfOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		inBubble(t, func(t *testing.T) {
+		bottest.InBubble(t, func(t *testing.T) {
 			s := newStage(t)
 			s.wall.T = rt
 			playLives(rt, &life{stage: s, card: s.cards.Open(s.turn)})

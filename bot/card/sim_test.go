@@ -35,10 +35,9 @@ func inTheatre(t *testing.T, limits telegram.Limits, play func(s *theatre)) {
 			t.Fatal(err)
 		}
 		out := outbox.New(outbox.Options{Trouble: tgapi.TroubleOf})
-		play(&theatre{T: t, srv: srv, outbox: out, cards: New(Options{
-			Client: client, Outbox: out, Journal: bottest.NewJournal(), Buttons: bottest.Buttons{}, Pacer: houseRules,
-			Footer: []FooterField{FooterModel},
-		})})
+		o := over(client, out, bottest.NewJournal())
+		o.Pacer, o.Footer = houseRules, []FooterField{FooterModel}
+		play(&theatre{T: t, srv: srv, outbox: out, cards: New(o)})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
 		if err := out.Drain(ctx); err != nil {

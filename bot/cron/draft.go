@@ -35,7 +35,7 @@ func (s *Screen) saveJSON(ctx context.Context, key string, what any) error {
 
 // loadJSON reads what saveJSON wrote into what; false if there is nothing.
 func (s *Screen) loadJSON(ctx context.Context, key string, what any) (bool, error) {
-	data, _, err := s.journal.LoadCard(ctx, key)
+	data, err := s.journal.LoadCard(ctx, key)
 	if err != nil || len(data) == 0 {
 		return false, err
 	}

@@ -20,7 +20,7 @@ import (
 // Journal keeps drafts of jobs by key.
 type Journal interface {
 	SaveCard(ctx context.Context, key string, content []byte) error
-	LoadCard(ctx context.Context, key string) ([]byte, []orchestrator.CardPart, error)
+	LoadCard(ctx context.Context, key string) ([]byte, error)
 }
 
 // ModelMenu turns messages into menus of agents, models and efforts.

@@ -47,6 +47,6 @@ func (k Kind) keepsIndent() bool { return k.raw() || k.quote() }
 
 // Text is plain text with the entities that format it, sorted by offset, the outer one first.
 type Text struct {
-	Text     string
-	Entities []Entity
+	Text     string   `json:"text"`
+	Entities []Entity `json:"entities,omitempty"`
 }

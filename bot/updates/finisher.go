@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"ductor/bot/message"
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
@@ -14,25 +16,22 @@ import (
 // Finisher finishes updates together with the notices that answer them.
 type Finisher struct {
 	journal    Journal
-	notices    Notices
+	sender     Sender
 	unfinished *unfinished
 	log        *slog.Logger
 }
 
-// Notices makes notices and sends stored ones.
-type Notices interface {
-	// Compose makes a notice that is to be stored with what caused it. replyTo is 0 for none.
-	Compose(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int) (orchestrator.Notice, error)
-	// ComposeFollowed is Compose for a notice whose message is to change: it calls sent with the message once that is in
-	// the chat, unless ductor is restarted before. sent must not block.
-	ComposeFollowed(id orchestrator.ConversationID, text string, k tgapi.Keyboard, replyTo int, sent func(message int)) (orchestrator.Notice, error)
-	// Wake says that notices were stored.
+// Sender sends messages that are stored; *message.Messages is one.
+type Sender interface {
+	// Follow calls arrived with the number of a message once it is in the chat, unless ductor is restarted before.
+	Follow(key string, arrived func(id int))
+	// Wake says that messages were stored.
 	Wake()
 }
 
 // NewFinisher makes a Finisher of updates in the journal.
-func NewFinisher(journal Journal, notices Notices, log *slog.Logger) *Finisher {
-	return &Finisher{journal: journal, notices: notices, unfinished: &unfinished{}, log: log}
+func NewFinisher(journal Journal, sender Sender, log *slog.Logger) *Finisher {
+	return &Finisher{journal: journal, sender: sender, unfinished: &unfinished{}, log: log}
 }
 
 // unfinished are updates that could not be marked handled because of the disk, until it works again.
@@ -65,7 +64,7 @@ const finishPatience = 10 * time.Second
 
 // Finish marks updates handled. An update that cannot be marked stays in the journal and is handled again when a full
 // disk has room, and after a restart.
-func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orchestrator.Notice) (done bool) {
+func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
 	defer cancel()
 	if err := f.journal.FinishUpdates(ctx, updates, notices...); err != nil {
@@ -76,20 +75,20 @@ func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orche
 		return false
 	}
 	if len(notices) > 0 {
-		f.notices.Wake()
+		f.sender.Wake()
 	}
 	return true
 }
 
 // Forgetting is the Finisher of updates that hold a secret.
 func (f *Finisher) Forgetting() *Finisher {
-	return &Finisher{journal: secretJournal{f.journal}, notices: f.notices, unfinished: f.unfinished, log: f.log}
+	return &Finisher{journal: secretJournal{f.journal}, sender: f.sender, unfinished: f.unfinished, log: f.log}
 }
 
 // secretJournal is a journal in which nothing is left of the updates that it finishes.
 type secretJournal struct{ Journal }
 
-func (s secretJournal) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error {
+func (s secretJournal) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return s.ForgetUpdates(ctx, ids, notices...)
 }
 
@@ -103,10 +102,11 @@ func (f *Finisher) answerMerged(ctx context.Context, in *Message, updates []int6
 	f.Tell(ctx, in.Conversation, in.Quote(), updates, text, k)
 }
 
-// AnswerFollowed is Answer with a notice whose message is to change; see Notices.ComposeFollowed.
-func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard, sent func(message int)) {
-	n, err := f.notices.ComposeFollowed(in.Conversation, text, k, in.Quote(), sent)
-	f.finishWith(ctx, in.Updates(), n, err)
+// AnswerFollowed is Answer with a message that is to change: arrived is told its number; see Sender.Follow.
+func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard, arrived func(id int)) {
+	m := message.Compose(in.Conversation, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: in.Quote()})
+	f.sender.Follow(m.Key, arrived)
+	f.Finish(ctx, in.Updates(), m)
 }
 
 // broke notifies the user that a task panicked. What the task did before is unknown, so it does not run again.
@@ -116,16 +116,5 @@ func (f *Finisher) broke(t *task) {
 
 // Tell finishes updates with a notice, in reply to a message or, for 0, to none.
 func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string, k tgapi.Keyboard) {
-	n, err := f.notices.Compose(id, text, k, replyTo)
-	f.finishWith(ctx, updates, n, err)
-}
-
-// finishWith finishes updates with a notice that was composed.
-func (f *Finisher) finishWith(ctx context.Context, updates []int64, n orchestrator.Notice, err error) {
-	if err != nil {
-		f.log.Error("compose a notice", "updates", updates, "err", err)
-		f.Finish(ctx, updates)
-		return
-	}
-	f.Finish(ctx, updates, n)
+	f.Finish(ctx, updates, message.Compose(id, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: replyTo}))
 }

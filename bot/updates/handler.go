@@ -49,9 +49,9 @@ type Journal interface {
 	// PendingUpdates lists updates with an id above after that are not handled, in order of id.
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]orchestrator.Update, error)
 	// FinishUpdates marks updates handled and queues the notices they caused, both or neither.
-	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error
+	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
 	// ForgetUpdates is FinishUpdates for updates that hold a secret: nothing of their text is left in any file.
-	ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error
+	ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
 }
 
 // Press is a pressed button, by a user who may press here.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -63,8 +64,9 @@ func (town *town) tellJournal(ctx context.Context) {
 	turns, err := db.OpenTurns(ctx)
 	t.Logf("turns that are open: %d, %v", len(turns), err)
 	for _, turn := range turns {
-		content, parts, err := db.LoadCard(ctx, string(turn.ID))
-		t.Logf("turn %s\nits card: %s %+v %v", asJSON(turn), content, parts, err)
+		content, err := db.LoadCard(ctx, string(turn.ID))
+		messages, err2 := db.MessagesOf(ctx, turn.ID)
+		t.Logf("turn %s\nits card: %s %+v %v", asJSON(turn), content, messages, errors.Join(err, err2))
 	}
 }
 

@@ -47,6 +47,49 @@ func TestAnAbortSaysWhenAllIsDead(t *testing.T) {
 	}
 }
 
+// A reply that said "Stopping…" when ductor was killed says what came of the abort once the next process has ended the turn.
+func TestTheReplyToAnAbortOutlivesDuctor(t *testing.T) {
+	o := surroundings(t, nil).ordeal(9)
+	o.say(`[[start]] [[text "working"]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600; sleep 600"]]`)
+	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
+	card := o.await("working")
+	o.say("this waits")
+	o.await("next in line")
+	before := len(o.srv.Calls(telegram.Methods("sendMessage")))
+	o.say("/abort")
+	reply := o.await("Stopping…")
+	o.awaitStoredReply()
+	o.daemon.kill()
+	o.rise()
+	stopped := o.await("Stopped. 1 waiting message will not run.")
+	if stopped.ID != reply.ID {
+		t.Errorf("the chat shows, in another message: %q", stopped.Text)
+	}
+	o.nothingOfTurnsLives()
+	o.answersFirst(before, stopped, card)
+}
+
+// awaitStoredReply waits until the database says that the reply to an abort is in the chat and what it owes.
+func (o *ordeal) awaitStoredReply() {
+	o.t.Helper()
+	for ctx := o.soon(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		db, err := store.OpenReadOnly(o.t.Context(), filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		rows, err := db.OwedMessages(o.t.Context())
+		if err := errors.Join(err, db.Close()); err != nil {
+			o.t.Fatal(err)
+		}
+		if slices.ContainsFunc(rows, func(m orchestrator.Message) bool {
+			return strings.HasPrefix(m.Key, "stop/") && m.State == orchestrator.Sent
+		}) {
+			return
+		}
+	}
+	o.t.Fatal("the reply to the abort is never stored")
+}
+
 // answersFirst holds that the reply to an abort came before the end of the card and said the truth about it, and that
 // the card did not change any more when the reply said that all is over.
 func (town *town) answersFirst(before int, reply, card telegram.Message) {

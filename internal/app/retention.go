@@ -65,7 +65,7 @@ func (a *App) prune(ctx context.Context) {
 		if pruned, err := a.db.Prune(ctx, before); err != nil && ctx.Err() == nil {
 			a.Log.Warn("forget what is old", "err", err)
 		} else if err == nil {
-			a.Log.Debug("forgot what is old", "updates", pruned.Updates, "notices", pruned.Notices, "cards", pruned.Cards)
+			a.Log.Debug("forgot what is old", "updates", pruned.Updates, "messages", pruned.Messages, "cards", pruned.Cards)
 		}
 		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), time.Now().Add(-promptsAge)); err != nil {
 			a.Log.Warn("forget old system prompts", "err", err)

@@ -123,7 +123,7 @@ func scanApproval(row sqlite.Row) (a orchestrator.Approval, err error) {
 	var asked, expires, decided int64
 	err = row.Scan(&a.ID, &a.Nonce, &a.Turn, &a.Session, &a.Conversation.Chat, &a.Conversation.Topic, &a.Agent, &a.Dir,
 		&content, &a.SessionRule, &a.Rule, &approvers, &asked, &expires, &a.State, &a.By, &a.Ruled, &a.Reason,
-		&answers, &decided, &a.Message, &a.Sent, &requests)
+		&answers, &decided, &requests)
 	if err != nil {
 		return orchestrator.Approval{}, err
 	}

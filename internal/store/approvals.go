@@ -16,7 +16,7 @@ import (
 //
 // The agent's own ids ride along as JSON, so that an approval is read in one statement and thus one snapshot.
 const approvalColumns = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
-	asked, expires, state, person, ruled, reason, answers, decided, message, sent,
+	asked, expires, state, person, ruled, reason, answers, decided,
 	(SELECT json_group_array(request) FROM (SELECT request FROM ask_requests n WHERE n.ask = asks.id AND n.gone = 0 ORDER BY n.seq))`
 
 // OpenApproval stores an approval, or gives the one that stands for its request; see orchestrator.ApprovalStore.
@@ -117,14 +117,6 @@ func (db *DB) FindSameApproval(ctx context.Context, session orchestrator.Session
 	return a, wrap("find an approval that was made before", err)
 }
 
-// FindApprovalAt finds the newest approval that a message of a conversation shows; ErrNoApproval for none.
-func (db *DB) FindApprovalAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Approval, error) {
-	a, err := noApproval(sqlite.One(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks
-		WHERE chat = ? AND topic = ? AND message = ? AND message <> 0 ORDER BY seq DESC LIMIT 1`,
-		in.Chat, in.Topic, message))
-	return a, wrap(fmt.Sprintf("load approval at message %d", message), err)
-}
-
 // OpenApprovals lists the open approvals of all turns, oldest first.
 func (db *DB) OpenApprovals(ctx context.Context) ([]orchestrator.Approval, error) {
 	all, err := sqlite.Many(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE state = 'open' ORDER BY seq`)
@@ -191,18 +183,6 @@ func (t tx) recordDecision(a orchestrator.Approval, d orchestrator.ApprovalDecis
 		return err
 	}
 	return t.handle(d.Updates, now)
-}
-
-// SetApprovalShown records the message of an approval; ErrNoApproval for an id that is not there. It is not waited for: a
-// killed process loses nothing of it.
-func (db *DB) SetApprovalShown(ctx context.Context, id orchestrator.ApprovalID, state orchestrator.SendState, message int) error {
-	return wrap("record the message of an approval", db.writeLazily(ctx, func(t tx) error {
-		n, err := t.Exec(`UPDATE asks SET sent = ?, message = ? WHERE id = ?`, string(state), message, string(id))
-		if err == nil && n == 0 {
-			err = orchestrator.ErrNoApproval
-		}
-		return err
-	}))
 }
 
 // WithdrawRequest takes one request out of an open approval, and closes it when that was the last.

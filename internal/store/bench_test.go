@@ -38,7 +38,9 @@ func BenchmarkHotPath(b *testing.B) {
 		step("conversation", func() error { _, err := db.Conversation(ctx, chatA); return err })
 		step("session", func() error { _, err := db.Session(ctx, "s1"); return err })
 		step("start", func() error { _, err := db.StartTurn(ctx, turn); return err })
-		step("card-part", func() error { return db.SaveCardPart(ctx, string(turn.ID), 0, orchestrator.Sent, 5) })
+		step("message", func() error {
+			return db.SaveMessage(ctx, orchestrator.Message{Key: "card/" + string(turn.ID), Turn: turn.ID, State: orchestrator.Sent, ID: 5})
+		})
 		step("finish", func() error { return db.FinishTurn(ctx, turn.ID, noon, o) })
 		step("delivered", func() error { return db.MarkDelivered(ctx, turn.ID) })
 	}

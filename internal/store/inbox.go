@@ -64,24 +64,24 @@ func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orc
 
 // FinishUpdates marks updates handled and queues the notices they caused, both or neither. An id that is not
 // in the inbox is passed over.
-func (db *DB) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error {
+func (db *DB) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return wrap("finish updates", db.write(ctx, db.finishing(ids, notices)))
 }
 
 // ForgetUpdates is FinishUpdates for updates that hold a secret: when it returns, no file of the database holds
 // their text.
-func (db *DB) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Notice) error {
+func (db *DB) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return wrap("forget updates", db.writeSecret(ctx, db.finishing(ids, notices)))
 }
 
-func (db *DB) finishing(ids []int64, notices []orchestrator.Notice) func(tx) error {
+func (db *DB) finishing(ids []int64, notices []orchestrator.Message) func(tx) error {
 	now := millis(db.now())
 	return func(t tx) error {
 		if err := t.handle(ids, now); err != nil {
 			return err
 		}
 		for _, n := range notices {
-			if _, err := t.post(n, now); err != nil {
+			if err := t.saveMessage(n, now); err != nil {
 				return err
 			}
 		}

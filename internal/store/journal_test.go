@@ -1,10 +1,13 @@
 package store
 
 import (
+	"io/fs"
 	"path/filepath"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"ductor/internal/store/sqlite"
 	"ductor/orchestrator"
 )
 
@@ -74,69 +77,106 @@ func TestAnIdThatTelegramUsesAgain(t *testing.T) {
 func TestFinishUpdatesQueuesItsNotices(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1}}))
-	must(t, db.FinishUpdates(ctx, []int64{1},
-		orchestrator.Notice{Conversation: chatA, Content: []byte("one")},
-		orchestrator.Notice{Conversation: chatB, Content: []byte("two"), State: orchestrator.Sent, Message: 3}))
-	same(t, "notices", get[[]orchestrator.Notice](t)(db.PendingNotices(ctx)), []orchestrator.Notice{
-		{ID: 1, Conversation: chatA, Content: []byte("one"), State: orchestrator.Pending},
-		{ID: 2, Conversation: chatB, Content: []byte("two"), State: orchestrator.Pending},
-	})
+	one := orchestrator.Message{Key: "notice/1", Conversation: chatA, State: orchestrator.Pending, Content: []byte("one")}
+	two := orchestrator.Message{Key: "stop/2", Conversation: chatB, State: orchestrator.Sent, ID: 3, Content: []byte("two")}
+	must(t, db.FinishUpdates(ctx, []int64{1}, one, two))
+	same(t, "messages", get[[]orchestrator.Message](t)(db.OwedMessages(ctx)), []orchestrator.Message{one, two})
 	same(t, "updates", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), []orchestrator.Update(nil))
 }
 
-func TestNotices(t *testing.T) {
+func TestMessages(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
-	states := []orchestrator.SendState{orchestrator.Pending, orchestrator.Sending, orchestrator.Sent,
-		orchestrator.Unknown, orchestrator.Failed, orchestrator.Sending}
-	for i, state := range states {
-		id := get[int64](t)(db.PostNotice(ctx, orchestrator.Notice{Conversation: chatA, Content: []byte(state)}))
-		if id != int64(i+1) {
-			t.Fatalf("notice %d got id %d", i+1, id)
-		}
-		must(t, db.MoveNotice(ctx, id, state, 0))
+	save := func(m orchestrator.Message) orchestrator.Message {
+		must(t, db.SaveMessage(ctx, m))
+		same(t, m.Key, get[orchestrator.Message](t)(db.FindMessage(ctx, m.Key)), m)
+		return m
 	}
-	notice := func(id int64, state orchestrator.SendState) orchestrator.Notice {
-		return orchestrator.Notice{ID: id, Conversation: chatA, Content: []byte(states[id-1]), State: state}
-	}
-	same(t, "pending", get[[]orchestrator.Notice](t)(db.PendingNotices(ctx)),
-		[]orchestrator.Notice{notice(1, orchestrator.Pending)})
-	same(t, "lost", get[[]orchestrator.Notice](t)(db.LostNotices(ctx)),
-		[]orchestrator.Notice{notice(2, orchestrator.Unknown), notice(6, orchestrator.Unknown)})
-	same(t, "lost, asked again", get[[]orchestrator.Notice](t)(db.LostNotices(ctx)), []orchestrator.Notice(nil))
-	if err := db.MoveNotice(ctx, 99, orchestrator.Sent, 1); err == nil {
-		t.Error("a notice that is not there was moved")
-	}
-	if err := db.MoveNotice(ctx, 1, "posted", 1); err == nil {
-		t.Error("a notice was moved to a state there is not")
+	same(t, "of none", get[orchestrator.Message](t)(db.FindMessage(ctx, "nothing")), orchestrator.Message{})
+	first := save(orchestrator.Message{Key: "card/a/0", Turn: "a", Conversation: chatB, State: orchestrator.Sending, Mark: 1 << 33})
+	save(orchestrator.Message{Key: "notice/1", Conversation: chatA, State: orchestrator.Pending, Content: []byte("late")})
+	second := save(orchestrator.Message{Key: "card/a/1", Turn: "a", Conversation: chatB, State: orchestrator.Pending})
+	first.State, first.ID = orchestrator.Sent, 12
+	save(first)
+	done := save(orchestrator.Message{Key: "notice/1", Conversation: chatA, State: orchestrator.Sent, ID: 12})
+	owes := save(orchestrator.Message{Key: "notice/2", Conversation: chatA, State: orchestrator.Unknown, Content: []byte{}})
+
+	same(t, "of the turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "a")), []orchestrator.Message{first, second})
+	same(t, "of no turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "")), []orchestrator.Message(nil))
+	same(t, "owed", get[[]orchestrator.Message](t)(db.OwedMessages(ctx)), []orchestrator.Message{owes})
+	same(t, "at its number", get[orchestrator.Message](t)(db.MessageAt(ctx, chatB, 12)), first)
+	same(t, "at the same number elsewhere", get[orchestrator.Message](t)(db.MessageAt(ctx, chatA, 12)), done)
+	same(t, "at no number", get[orchestrator.Message](t)(db.MessageAt(ctx, chatA, 0)), orchestrator.Message{})
+	if err := db.SaveMessage(ctx, orchestrator.Message{Key: "notice/1", State: "posted"}); err == nil {
+		t.Error("a message was moved to a state there is not")
 	}
 }
 
 func TestCards(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
-	load := func(turn string) (string, []orchestrator.CardPart) {
-		content, parts, err := db.LoadCard(ctx, turn)
-		must(t, err)
+	load := func(turn string) string {
+		content := get[[]byte](t)(db.LoadCard(ctx, turn))
 		if content == nil {
-			return "(none)", parts
+			return "(none)"
 		}
-		return string(content), parts
+		return string(content)
 	}
-	content, parts := load("t1")
-	same(t, "content of a card not known", content, "(none)")
-	same(t, "parts of a card not known", parts, []orchestrator.CardPart(nil))
-
-	must(t, db.SaveCardPart(ctx, "t1", 1, orchestrator.Pending, 0))
-	must(t, db.SaveCardPart(ctx, "t1", 0, orchestrator.Sending, 0))
-	must(t, db.SaveCardPart(ctx, "t1", 0, orchestrator.Sent, 77))
-	must(t, db.SaveCardPart(ctx, "t2", 0, orchestrator.Sent, 78))
-	content, parts = load("t1")
-	same(t, "content of a card that still grows", content, "(none)")
-	same(t, "parts", parts, []orchestrator.CardPart{{Part: 0, State: orchestrator.Sent, Message: 77}, {Part: 1, State: orchestrator.Pending}})
-
+	same(t, "content of a card not known", load("t1"), "(none)")
 	must(t, db.SaveCard(ctx, "t1", nil))
-	content, _ = load("t1")
-	same(t, "empty content", content, "")
+	same(t, "empty content", load("t1"), "")
 	must(t, db.SaveCard(ctx, "t1", []byte("final")))
-	content, _ = load("t1")
-	same(t, "content", content, "final")
+	same(t, "content", load("t1"), "final")
+}
+
+// TestMessagesOutliveTheUpgrade: what an older version has in the chat or owes to it is known to this one.
+func TestMessagesOutliveTheUpgrade(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ductor.db")
+	s := get[sqlite.Schema](t)(schema())
+	before := fstest.MapFS{}
+	for _, name := range get[[]string](t)(fs.Glob(s.Migrations, "*.sql")) {
+		if name < "0016" {
+			before[name] = &fstest.MapFile{Data: get[[]byte](t)(fs.ReadFile(s.Migrations, name))}
+		}
+	}
+	s.Migrations = before
+	file := get[*sqlite.DB](t)(sqlite.Open(ctx, path, s, sqlite.Options{}))
+	must(t, file.Write(ctx, func(tx *sqlite.Tx) error {
+		for _, query := range []string{
+			`INSERT INTO turns (id, chat, topic, person, prompt, message, state, agent, model, queued) VALUES
+				('t', -100123, 42, 1, 'go', 9, 'running', 'claude', '', 1), ('w', -100123, 42, 1, 'wait', 10, 'queued', '', '', 2)`,
+			`INSERT INTO notices (chat, topic, content, state, message, moved) VALUES
+				(7, 0, CAST('late' AS BLOB), 'pending', 0, 5), (7, 0, CAST('maybe' AS BLOB), 'sending', 0, 6), (7, 0, CAST('there' AS BLOB), 'sent', 3, 7)`,
+			`INSERT INTO card_parts (turn, part, state, message, saved) VALUES ('t', 0, 'sent', 11, 8), ('t', 1, 'unknown', -8589934597, 8),
+				('t', 2, 'failed', 0, 8), ('t', 1048576, 'sent', 12, 8), ('t', 1048577, 'pending', 0, 8), ('queued:w', 0, 'sent', 13, 8)`,
+			`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule, rule, approvers,
+				asked, expires, state, message, sent) SELECT value ->> 0, 'n', 't', 's', -100123, 42, 'claude', '/', value ->> 0, '{}', '', '', '[]',
+				1, 2, 'open', value ->> 1, value ->> 2 FROM json_each('[["new", 0, "pending"], ["there", 14, "sent"], ["leaves", 0, "sending"],
+				["lost", 0, "unknown"], ["noticed", 15, "unknown"], ["nothing", -1, "unknown"]]')`,
+		} {
+			if _, err := tx.Exec(query); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	must(t, file.Close())
+
+	db := openAt(t, path)
+	same(t, "owed", get[[]orchestrator.Message](t)(db.OwedMessages(ctx)), []orchestrator.Message{
+		{Key: "notice/1", Conversation: chatA, State: orchestrator.Pending, Content: []byte("late")},
+		{Key: "notice/2", Conversation: chatA, State: orchestrator.Sending, Content: []byte("maybe")},
+	})
+	of := func(key string, state orchestrator.SendState, id int, mark int64) orchestrator.Message {
+		return orchestrator.Message{Key: key, Turn: "t", Conversation: chatB, State: state, ID: id, Mark: mark}
+	}
+	same(t, "of the turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "t")), []orchestrator.Message{
+		of("approval/there", orchestrator.Sent, 14, 0), of("approval/leaves", orchestrator.Unknown, 0, 0),
+		of("approval/lost", orchestrator.Unknown, 0, 0), of("approval/noticed", orchestrator.Unknown, 0, 0),
+		of("approval/nothing", orchestrator.Unknown, 0, 0),
+		of("approval/noticed/notice", orchestrator.Sent, 15, 0), of("approval/nothing/notice", orchestrator.Unknown, 0, 0),
+		of("card/t/0", orchestrator.Sent, 11, 0), of("card/t/1", orchestrator.Unknown, 0, 2<<32+5),
+		of("card/t/2", orchestrator.Removed, 0, 0), of("card/t/notice", orchestrator.Sent, 12, 0), of("card/t/file", orchestrator.Pending, 0, 0),
+	})
+	queued := of("queued/w", orchestrator.Sent, 13, 0)
+	queued.Turn = "w"
+	same(t, "of the waiting turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "w")), []orchestrator.Message{queued})
 }

@@ -101,7 +101,7 @@ func checkAfterKill(t *testing.T, path string, acknowledged []string) {
 		query := map[string]string{
 			"opening":   `SELECT ? = '0'`,
 			"appended":  `SELECT count(*) FROM inbox WHERE id = ?`,
-			"answered":  `SELECT count(*) FROM notices WHERE CAST(content AS TEXT) = ?`,
+			"answered":  `SELECT count(*) FROM messages WHERE CAST(content AS TEXT) = ?`,
 			"enqueued":  `SELECT count(*) FROM turns WHERE id = ?`,
 			"started":   `SELECT count(*) FROM turns WHERE id = ? AND state <> 'queued'`,
 			"asked":     `SELECT count(*) FROM asks WHERE id = ?`,
@@ -115,7 +115,7 @@ func checkAfterKill(t *testing.T, path string, acknowledged []string) {
 	}
 	torn := `SELECT count(*) FROM inbox WHERE id > 0 AND (handled > 0) <>
 		((SELECT count(*) FROM turns WHERE id = CAST(inbox.id AS TEXT)) +
-		 (SELECT count(*) FROM notices WHERE CAST(content AS TEXT) = CAST(inbox.id AS TEXT)))`
+		 (SELECT count(*) FROM messages WHERE CAST(content AS TEXT) = CAST(inbox.id AS TEXT)))`
 	if n := count(t, db, torn); n != 0 {
 		t.Errorf("%d updates are handled without a turn or a notice, or the other way round", n)
 	}
@@ -196,7 +196,7 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 		}
 		if id%5 < killWorkers {
 			steps = append(steps[:1], killStep{"answered", func() error {
-				return db.FinishUpdates(ctx, []int64{id}, orchestrator.Notice{Content: []byte(name)})
+				return db.FinishUpdates(ctx, []int64{id}, orchestrator.Message{Key: "notice/" + name, State: orchestrator.Pending, Content: []byte(name)})
 			}})
 		}
 		for _, s := range steps {

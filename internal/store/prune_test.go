@@ -23,15 +23,18 @@ func TestPrune(t *testing.T) {
 		must(t, db.FinishUpdates(ctx, []int64{first}))
 		for _, state := range []orchestrator.SendState{orchestrator.Pending, orchestrator.Sending, orchestrator.Sent,
 			orchestrator.Unknown, orchestrator.Failed} {
-			id := get[int64](t)(db.PostNotice(ctx, orchestrator.Notice{Content: []byte(prefix)}))
-			must(t, db.MoveNotice(ctx, id, state, 0))
+			m := orchestrator.Message{Key: prefix + string(state), State: state}
+			if state == orchestrator.Pending || state == orchestrator.Sending {
+				m.Content = []byte(prefix)
+			}
+			must(t, db.SaveMessage(ctx, m))
 		}
 		for _, name := range []cli.TurnID{"shown", "hidden"} {
 			turn := newTurn(cli.TurnID(prefix) + name)
 			turn.Queued = clock
 			runTurn(t, db, turn, done("x"))
 			must(t, db.SaveCard(ctx, string(turn.ID), []byte("x")))
-			must(t, db.SaveCardPart(ctx, string(turn.ID), 0, orchestrator.Sent, 1))
+			must(t, db.SaveMessage(ctx, orchestrator.Message{Key: "card/" + string(turn.ID), Turn: turn.ID, State: orchestrator.Sent, ID: 1}))
 		}
 		must(t, db.MarkDelivered(ctx, cli.TurnID(prefix)+"shown"))
 	}
@@ -41,10 +44,10 @@ func TestPrune(t *testing.T) {
 
 	pruned, err := db.Prune(ctx, noon.Add(-24*time.Hour))
 	must(t, err)
-	same(t, "deleted", pruned, Pruned{Updates: 1, Notices: 3, Cards: 1})
-	for turn, kept := range map[string]bool{"oldshown": false, "oldhidden": true, "newshown": true, "newhidden": true} {
-		content, parts, err := db.LoadCard(ctx, turn)
-		must(t, err)
+	same(t, "deleted", pruned, Pruned{Updates: 1, Messages: 4, Cards: 1})
+	for turn, kept := range map[cli.TurnID]bool{"oldshown": false, "oldhidden": true, "newshown": true, "newhidden": true} {
+		content := get[[]byte](t)(db.LoadCard(ctx, string(turn)))
+		parts := get[[]orchestrator.Message](t)(db.MessagesOf(ctx, turn))
 		if (content != nil) != kept || (len(parts) > 0) != kept {
 			t.Errorf("card %s: content %q, parts %v; should it be there: %v", turn, content, parts, kept)
 		}
@@ -52,7 +55,7 @@ func TestPrune(t *testing.T) {
 	if n := len(get[[]orchestrator.Turn](t)(db.OpenTurns(ctx))); n != 2 {
 		t.Errorf("%d open turns, want 2", n)
 	}
-	if notices := count(t, db, `SELECT count(*) FROM notices`); notices != 7 {
+	if notices := count(t, db, `SELECT count(*) FROM messages WHERE turn = ''`); notices != 7 {
 		t.Errorf("%d notices, want the 5 new and the 2 old that may still have to go out", notices)
 	}
 }
@@ -66,20 +69,14 @@ func TestPruneForgetsDrafts(t *testing.T) {
 	startTurn(t, db, "turn") // goes on
 	for _, name := range []string{"turn", "ask:old", "cron:touched"} {
 		must(t, db.SaveCard(ctx, name, []byte("x")))
-		must(t, db.SaveCardPart(ctx, name, 0, orchestrator.Sent, 1))
 	}
 	clock = noon
 	must(t, db.SaveCard(ctx, "cron:touched", []byte("y")))
-	must(t, db.SaveCardPart(ctx, "cron:touched", 0, orchestrator.Sent, 2))
 	must(t, db.SaveCard(ctx, "edit:new", []byte("x")))
 
 	same(t, "deleted", get[Pruned](t)(db.Prune(ctx, noon.Add(-24*time.Hour))), Pruned{Drafts: 1})
-	for name, kept := range map[string][2]bool{
-		"turn": {true, true}, "ask:old": {}, "cron:touched": {true, true}, "edit:new": {true, false},
-	} {
-		content, parts, err := db.LoadCard(ctx, name)
-		must(t, err)
-		same(t, name, [2]bool{content != nil, len(parts) > 0}, kept)
+	for name, kept := range map[string]bool{"turn": true, "ask:old": false, "cron:touched": true, "edit:new": true} {
+		same(t, name, get[[]byte](t)(db.LoadCard(ctx, name)) != nil, kept)
 	}
 }
 
@@ -106,7 +103,7 @@ func TestManyAtOnce(t *testing.T) {
 		for range 30 {
 			_, err := db.Prune(ctx, noon.Add(-time.Hour))
 			_, err2 := db.OpenTurns(ctx)
-			_, err3 := db.LostNotices(ctx)
+			_, err3 := db.OwedMessages(ctx)
 			errs = append(errs, err, err2, err3)
 		}
 		fails <- errors.Join(errs...)

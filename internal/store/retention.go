@@ -9,13 +9,13 @@ import (
 )
 
 // Pruned counts what Prune deleted.
-type Pruned struct{ Updates, Notices, Cards, Drafts, Approvals int64 }
+type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals int64 }
 
 // pruneBatch bounds how long one deletion keeps other writers waiting.
 const pruneBatch = 500
 
-// Prune deletes what ductor does not need again and is older than before: handled updates, notices that were sent or
-// given up, what was asked and decided, cards of turns whose outcome was delivered, but for those that show the last
+// Prune deletes what ductor does not need again and is older than before: handled updates, messages that owe
+// nothing, what was asked and decided, cards of turns whose outcome was delivered, but for those that show the last
 // result of a job, and what is kept beside the cards of turns: drafts of answers, unfinished edits and jobs,
 // and cards of waiting turns. Turns and sessions stay: they are the history. So does the audit; see AuditTrail. It
 // works in small transactions; when ctx ends in between, what was deleted is counted.
@@ -27,15 +27,13 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 		query string
 	}{
 		{&p.Updates, `DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE handled > 0 AND handled < ? LIMIT ?)`},
-		{&p.Notices, `DELETE FROM notices WHERE id IN (SELECT id FROM notices
-			WHERE state IN ('sent', 'unknown', 'failed') AND moved < ? LIMIT ?)`},
+		{&p.Messages, `DELETE FROM messages WHERE seq IN (SELECT m.seq FROM messages m
+			WHERE m.content IS NULL AND m.moved < ? AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = m.turn) LIMIT ?)`},
+		{&p.Messages, `DELETE FROM messages WHERE seq IN (SELECT m.seq FROM messages m JOIN turns t ON t.id = m.turn
+			WHERE t.delivered = 1 AND t.ended < ? AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.shown = t.id) LIMIT ?)`},
 		{&p.Cards, `DELETE FROM cards WHERE turn IN (SELECT c.turn FROM cards c JOIN turns t ON t.id = c.turn
 			WHERE t.delivered = 1 AND t.ended < ? AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.shown = t.id) LIMIT ?)`},
-		{new(int64), `DELETE FROM card_parts WHERE turn IN (SELECT c.turn FROM card_parts c JOIN turns t ON t.id = c.turn
-			WHERE t.delivered = 1 AND t.ended < ? AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.shown = t.id) LIMIT ?)`},
 		{&p.Drafts, `DELETE FROM cards WHERE turn IN (SELECT c.turn FROM cards c
-			WHERE c.saved < ? AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = c.turn) LIMIT ?)`},
-		{new(int64), `DELETE FROM card_parts WHERE turn IN (SELECT c.turn FROM card_parts c
 			WHERE c.saved < ? AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = c.turn) LIMIT ?)`},
 		{&p.Approvals, `DELETE FROM asks WHERE id IN (SELECT id FROM asks WHERE state <> 'open' AND decided < ?
 			AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = asks.turn AND t.state = 'running') LIMIT ?)`},

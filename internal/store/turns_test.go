@@ -295,10 +295,10 @@ func TestAnAbortEndsWhatRunsAndWhatWaitsAtOnce(t *testing.T) {
 	}
 	must(t, db.AbortTurns(ctx, "runs", []cli.TurnID{"waits", "waits-too", "no such turn"}, orchestrator.Handled{}))
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 99, Raw: []byte("/abort")}}))
-	answer := orchestrator.Notice{Conversation: chatA, Content: []byte(`"Stopped."`)}
-	must(t, db.AbortTurns(ctx, "begins", nil, orchestrator.Handled{Updates: []int64{99}, Notices: []orchestrator.Notice{answer}}))
+	answer := orchestrator.Message{Key: "stop/99", Conversation: chatA, State: orchestrator.Pending, Content: []byte(`"Stopped."`)}
+	must(t, db.AbortTurns(ctx, "begins", nil, orchestrator.Handled{Updates: []int64{99}, Notices: []orchestrator.Message{answer}}))
 	same(t, "updates that wait", len(get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 98, 1))), 0)
-	same(t, "answers", len(get[[]orchestrator.Notice](t)(db.PendingNotices(ctx))), 1)
+	same(t, "answers", len(get[[]orchestrator.Message](t)(db.OwedMessages(ctx))), 1)
 	open, err := db.OpenTurns(ctx)
 	must(t, err)
 	var got []string

@@ -189,8 +189,9 @@ func (r *Requests) asked(ev cli.Event) {
 		return
 	}
 	r.told[request] = false
+	before := approval.Ruled == "" || approval.By != 0 // the previous process may have shown it
 	if approval.State == orchestrator.ApprovalOpen && r.timers[approval.ID] == nil && len(r.timers) >= mostOpen {
-		approval = r.refuse(approval)
+		approval, before = r.refuse(approval), false
 	}
 	if approval.State == orchestrator.ApprovalOpen {
 		r.arm(approval)
@@ -200,7 +201,7 @@ func (r *Requests) asked(ev cli.Event) {
 	if _, err := r.tell(approval); err != nil {
 		r.log.Error("hand a decision to the agent", "approval", approval.AgentIDs, "err", err)
 	}
-	if approval.Message != 0 { // ductor may have died before it said so
+	if before { // and may have died before it showed the decision
 		r.show(approval)
 	}
 }

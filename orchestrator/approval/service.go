@@ -86,25 +86,11 @@ func (s *Service) Approval(ctx context.Context, id orchestrator.ApprovalID, in o
 	return approval, nil
 }
 
-// ApprovalAt finds the approval that a message shows; see orchestrator.Approvals.
-func (s *Service) ApprovalAt(ctx context.Context, in orchestrator.ConversationID, message int) (orchestrator.Approval, error) {
-	approval, err := s.opts.Store.FindApprovalAt(ctx, in, message)
-	if err != nil {
-		return orchestrator.Approval{}, notFound(err)
-	}
-	return approval, nil
-}
-
 func notFound(err error) error {
 	if errors.Is(err, orchestrator.ErrNoApproval) {
 		return orchestrator.ErrNoApproval
 	}
 	return fmt.Errorf("load approval: %w", err)
-}
-
-// ApprovalShown records which message shows an approval; see orchestrator.Approvals.
-func (s *Service) ApprovalShown(ctx context.Context, id orchestrator.ApprovalID, state orchestrator.SendState, message int) error {
-	return s.opts.Store.SetApprovalShown(ctx, id, state, message)
 }
 
 // Revoke takes a rule back; see orchestrator.Approvals.

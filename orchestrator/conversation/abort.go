@@ -32,8 +32,29 @@ func (c *conversation) end(r *running, by orchestrator.Press) *orchestrator.Stop
 	if r == nil || !by.MayEnd(r.turn) {
 		return nil
 	}
-	s := &orchestrator.Stopping{Over: r.over, Alive: c.e.opts.Gateway.Outliving(r.turn.ID)}
+	s := c.stopping(r)
 	r.cancel(cli.ErrAborted)
+	return s
+}
+
+func (c *conversation) stopping(r *running) *orchestrator.Stopping {
+	return &orchestrator.Stopping{Over: r.over, Alive: c.e.opts.Gateway.Outliving(r.turn.ID)}
+}
+
+// Stopping is the turn of a conversation that the previous process told to end; nil if there was none.
+func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopping) {
+	c, err := e.conversation(id)
+	if err != nil {
+		return nil
+	}
+	c.do(func() {
+		switch r := c.running.Load(); {
+		case r != nil && r.turn.Aborting:
+			s = c.stopping(r)
+		case c.redelivered != nil: // it ended with the previous process
+			s = &orchestrator.Stopping{Over: c.redelivered, Alive: func(context.Context) []cli.ProcessName { return nil }}
+		}
+	})
 	return s
 }
 

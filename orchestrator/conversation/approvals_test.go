@@ -434,28 +434,12 @@ func TestASecretAnswerIsToldAndNotKept(t *testing.T) {
 	}
 }
 
-func TestTheMessageOfAnApprovalIsFound(t *testing.T) {
+func TestAnApprovalIsOfItsConversation(t *testing.T) {
 	h := open(t)
 	h.asking(bash("a", "make"))
 	h.submit(t, here, "go")
 	a := h.awaitApproval(t, "make")
-	if _, err := h.ApprovalAt(t.Context(), here, 0); !errors.Is(err, orchestrator.ErrNoApproval) {
-		t.Errorf("at no message: %v", err)
-	}
-	if err := h.ApprovalShown(t.Context(), a.ID, orchestrator.Sent, 99); err != nil {
-		t.Fatal(err)
-	}
-	got, err := h.ApprovalAt(t.Context(), here, 99)
-	if err != nil || got.ID != a.ID || got.Sent != orchestrator.Sent {
-		t.Errorf("found %+v, %v", got, err)
-	}
-	if _, err := h.ApprovalAt(t.Context(), there, 99); !errors.Is(err, orchestrator.ErrNoApproval) {
-		t.Errorf("in another topic: %v", err)
-	}
 	if _, err := h.Approval(t.Context(), a.ID, there); !errors.Is(err, orchestrator.ErrElsewhere) {
 		t.Errorf("loaded from another topic: %v", err)
-	}
-	if err := h.ApprovalShown(t.Context(), "nothing", orchestrator.Sent, 1); !errors.Is(err, orchestrator.ErrNoApproval) {
-		t.Errorf("shown, though there is none: %v", err)
 	}
 }

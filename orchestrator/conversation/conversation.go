@@ -24,6 +24,8 @@ type conversation struct {
 	queue   []waiting
 	start   startState
 	cleared int // how often an abort emptied the queue
+	// redelivered is closed once the outcomes are shown that the previous process left; nil if it left none.
+	redelivered <-chan struct{}
 	// showing has what gives up to show the outcome of a turn, for each that the chat does not show yet.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once the delivery of the last outcome was tried

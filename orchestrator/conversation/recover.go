@@ -83,7 +83,7 @@ func (c *conversation) takeUp(ctx context.Context, turns []waiting) {
 	}
 	redelivered := make(chan struct{})
 	c.do(func() {
-		c.start = startLater
+		c.start, c.redelivered = startLater, redelivered
 		if len(ran) > 0 { // an abort must find it at once, and its card is in the chat already
 			c.start, ran[0].after = startTurns, redelivered
 		}

@@ -248,7 +248,7 @@ func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
 	stop := func(told func(*orchestrator.Stopping)) (dropped int, err error) {
 		_, err = h.Stop(t.Context(), orchestrator.Press{Conversation: here}, told, func(r orchestrator.AbortReport) orchestrator.Handled {
 			dropped = r.Dropped
-			return orchestrator.Handled{Updates: []int64{77}, Notices: []orchestrator.Notice{{Conversation: here, Content: []byte(`"Stopped."`)}}}
+			return orchestrator.Handled{Updates: []int64{77}, Notices: []orchestrator.Message{{Key: "stop/77", Conversation: here, State: orchestrator.Pending, Content: []byte(`"Stopped."`)}}}
 		})
 		return dropped, err
 	}
@@ -257,7 +257,7 @@ func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		notices, err := h.db.PendingNotices(t.Context())
+		notices, err := h.db.OwedMessages(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package bot
+package message
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// office is a sender of notices and all it stands on, under a fake clock.
+// office is messages and all they stand on, under a fake clock.
 type office struct {
 	*testing.T
-	wall    *bottest.Chat
-	shelf   *bottest.Journal
-	outbox  *outbox.Outbox
-	notices *Notices
-	stop    func()
+	wall     *bottest.Chat
+	shelf    *bottest.Journal
+	outbox   *outbox.Outbox
+	messages *Messages
+	stop     func()
 }
 
 func inOffice(t *testing.T, work func(o *office)) {
@@ -40,15 +40,16 @@ func inOffice(t *testing.T, work func(o *office)) {
 // open starts sending; stop ends it and drains the outbox.
 func (o *office) open() {
 	o.outbox = bottest.NewOutbox()
-	o.notices = NewNotices(o.shelf, o.wall, o.outbox, slog.New(slog.DiscardHandler))
+	o.messages = New(o.outbox, o.wall, o.shelf, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() { ended <- o.notices.Run(ctx) }()
+	ended := make(chan struct{})
+	go func() {
+		o.messages.Run(ctx)
+		close(ended)
+	}()
 	o.stop = func() {
 		cancel()
-		if err := <-ended; err != nil {
-			o.Error(err)
-		}
+		<-ended
 		drain, done := context.WithTimeout(context.Background(), time.Minute)
 		defer done()
 		_ = o.outbox.Drain(drain)
@@ -56,27 +57,39 @@ func (o *office) open() {
 	synctest.Wait()
 }
 
-// post stores a notice as FinishUpdates would.
-func (o *office) post(chat int64, text string) int64 {
+// post stores a message as FinishUpdates would.
+func (o *office) post(chat int64, text string) string {
 	o.Helper()
-	l, err := (&Notices{}).Compose(orchestrator.ConversationID{Chat: chat, Topic: 4}, text, tgapi.Keyboard{{{Text: "Ok", Data: "k"}}}, 12)
-	if err != nil {
-		o.Fatal(err)
-	}
-	id, err := o.shelf.PostNotice(context.Background(), l)
-	if err != nil {
-		o.Fatal(err)
-	}
-	return id
+	to := orchestrator.ConversationID{Chat: chat, Topic: 4}
+	return o.store(Compose(to, Content{Text: render.Plain(text), Keyboard: tgapi.Keyboard{{{Text: "Ok", Data: "k"}}}, ReplyTo: 12}))
 }
 
-func (o *office) wantState(id int64, want orchestrator.SendState) {
+func (o *office) store(row orchestrator.Message) string {
+	o.Helper()
+	if err := o.shelf.SaveMessage(context.Background(), row); err != nil {
+		o.Fatal(err)
+	}
+	return row.Key
+}
+
+func (o *office) row(key string) orchestrator.Message {
+	o.Helper()
+	row, err := o.shelf.FindMessage(context.Background(), key)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return row
+}
+
+func (o *office) wantState(key string, want orchestrator.SendState) {
 	o.Helper()
 	synctest.Wait()
-	o.shelf.Mu.Lock()
-	defer o.shelf.Mu.Unlock()
-	if got := o.shelf.Notices[id].State; got != want {
-		o.Errorf("notice %d is %q, want %q", id, got, want)
+	row := o.row(key)
+	if row.State != want {
+		o.Errorf("message %s is %q, want %q", key, row.State, want)
+	}
+	if owes := row.Content != nil; owes != (want == orchestrator.Pending) {
+		o.Errorf("message %s, which is %q, owes something: %t", key, want, owes)
 	}
 }
 
@@ -95,14 +108,14 @@ func TestNoticesLeaveAtOnceAndInOrder(t *testing.T) {
 		o.wantText("left by an earlier ductor\n[Ok]")
 		second := o.post(1, "two")
 		o.post(1, "three")
-		o.notices.Wake()
+		o.messages.Wake()
 		o.wantText("left by an earlier ductor\n[Ok]\n----\ntwo\n[Ok]\n----\nthree\n[Ok]")
 		o.wantState(first, orchestrator.Sent)
 		o.wantState(second, orchestrator.Sent)
 		if p := o.wall.Visible()[0]; p.ReplyTo != 12 || p.Topic != 4 {
 			t.Errorf("answers to %d in topic %d", p.ReplyTo, p.Topic)
 		}
-		if m := o.shelf.Notices[second].Message; m != 2 {
+		if m := o.row(second).ID; m != 2 {
 			t.Errorf("the journal says message %d", m)
 		}
 	})
@@ -124,7 +137,7 @@ func TestNoticeOutcomes(t *testing.T) {
 		{"unknown, and it did not", []bottest.Mishap{bottest.LostBefore}, nil, orchestrator.Unknown, 1, ""},
 		{"formatting refused", []bottest.Mishap{bottest.RefusedOnce}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
 		{"refused", []bottest.Mishap{bottest.RefusedOnce, bottest.RefusedOnce}, nil, orchestrator.Failed, 2, ""},
-		{"topic gone", nil, func(o *office) { o.wall.Topics[4] = true }, orchestrator.Sent, 2, "x\n[Ok]"},
+		{"topic gone", nil, func(o *office) { o.wall.Topics[4] = true }, orchestrator.Sent, 2, "(The topic is gone, so this comes here.)\n\nx\n[Ok]"},
 		{"chat gone", nil, func(o *office) { o.wall.Gone = true }, orchestrator.Failed, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -165,7 +178,7 @@ func TestANoticeThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
 		time.Sleep(time.Hour)
 		o.wantText("") // one that the journal does not know to be on its way might be sent twice
 		o.shelf.Full.Store(false)
-		time.Sleep(noticeRetry)
+		time.Sleep(owedRetry)
 		o.wantState(id, orchestrator.Sent)
 		o.wantText("x\n[Ok]")
 	})
@@ -174,9 +187,9 @@ func TestANoticeThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
 func TestNoticesLostOnTheWayAreNotSentAgain(t *testing.T) {
 	inOffice(t, func(o *office) {
 		id := o.post(1, "x")
-		if err := o.shelf.MoveNotice(o.Context(), id, orchestrator.Sending, 0); err != nil {
-			t.Fatal(err)
-		}
+		row := o.row(id)
+		row.State = orchestrator.Sending
+		o.store(row)
 		o.open()
 		o.wantState(id, orchestrator.Unknown)
 		o.wantText("")
@@ -185,10 +198,7 @@ func TestNoticesLostOnTheWayAreNotSentAgain(t *testing.T) {
 
 func TestNoticesThatCannotBeReadAreSetAside(t *testing.T) {
 	inOffice(t, func(o *office) {
-		id, err := o.shelf.PostNotice(o.Context(), orchestrator.Notice{Content: []byte("{")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := o.store(orchestrator.Message{Key: "notice/1", State: orchestrator.Pending, Content: []byte("{")})
 		o.open()
 		o.wantState(id, orchestrator.Failed)
 	})
@@ -203,7 +213,7 @@ func TestNoticesOfOneChatDoNotWaitForAnother(t *testing.T) {
 		o.wall.Mishaps = nil
 		o.wall.Mu.Unlock()
 		o.post(2, "quick")
-		o.notices.Wake()
+		o.messages.Wake()
 		o.wantText("quick\n[Ok]")
 		o.wantState(first, orchestrator.Pending) // a crash now loses nothing
 		time.Sleep(5 * time.Second)
@@ -214,7 +224,7 @@ func TestNoticesOfOneChatDoNotWaitForAnother(t *testing.T) {
 func TestNoticesAtTheEndAreStillSent(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.open()
-		var ids []int64
+		var ids []string
 		for i := range 5 {
 			ids = append(ids, o.post(1, fmt.Sprint(i))) // and nobody calls Wake
 		}
@@ -233,7 +243,7 @@ func TestANoticeThatLeavesWhileTheJournalIsReadLeavesOnce(t *testing.T) {
 		o.open()
 		for i := range 5 {
 			o.post(1, fmt.Sprint(i))
-			o.notices.Wake()
+			o.messages.Wake()
 			time.Sleep(7 * time.Second)
 		}
 		time.Sleep(time.Minute)
@@ -245,7 +255,7 @@ func TestNoticeIsAsLongAsItTakes(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.open()
 		text := strings.Repeat("A **sentence** that goes on.\n\n", 300)
-		if err := o.notices.Notice(o.Context(), orchestrator.ConversationID{Chat: 1}, text); err != nil {
+		if err := o.messages.Post(o.Context(), orchestrator.ConversationID{Chat: 1}, text); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

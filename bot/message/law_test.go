@@ -1,0 +1,166 @@
+package message
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"ductor/bot/bottest"
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// producer wants one message to show something, over several lives of ductor.
+type producer struct {
+	wall  *bottest.Chat
+	shelf *bottest.Journal
+
+	out     *outbox.Outbox
+	message *Message
+
+	mu   sync.Mutex
+	want Content
+}
+
+// begin starts a ductor, which continues with the message.
+func (p *producer) begin() {
+	p.out = bottest.NewOutbox()
+	p.message = New(p.out, p.wall, p.shelf, slog.New(slog.DiscardHandler)).Open(Spec{
+		Key: "m", To: orchestrator.ConversationID{Chat: 1}, Content: func(context.Context) (Content, error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.want, nil
+		},
+	})
+}
+
+func (p *producer) show(text string) { p.wants(Content{Text: render.Plain(text)}) }
+
+func (p *producer) wants(c Content) {
+	p.mu.Lock()
+	p.want = c
+	p.mu.Unlock()
+	p.message.Update(outbox.Awaited)
+}
+
+// restart ends ductor as a kill does, and starts it again.
+func (p *producer) restart() {
+	dead, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = p.out.Drain(dead)
+	synctest.Wait()
+	p.shelf.Mu.Lock()
+	p.shelf.DiesAt = 0
+	p.shelf.Mu.Unlock()
+	p.begin()
+	p.message.Update(outbox.Awaited)
+}
+
+// check holds what is true of the message once all is quiet: the chat has at most one, and it shows what is wanted unless
+// it is unknown whether the message arrived.
+func (p *producer) check(t bottest.Failer) {
+	p.wall.Mu.Lock()
+	p.wall.Mishaps = nil
+	p.wall.Mu.Unlock()
+	p.message.Update(outbox.Awaited)
+	time.Sleep(time.Hour)
+	synctest.Wait()
+	posts, state := p.wall.Visible(), p.message.State()
+	switch goes := p.want.Life == Goes; {
+	case len(posts) > 1:
+		t.Errorf("the chat shows %d messages:\n%s", len(posts), p.wall.Text())
+	case state == orchestrator.Unknown, p.want.Life == OnlyEdits:
+	case goes && len(posts) > 0, !goes && (len(posts) == 0 || posts[0].Text.Text != p.want.Text.Text):
+		t.Errorf("the message is %s and the chat shows %q, not %+v", state, p.wall.Text(), p.want)
+	}
+	if row, _ := p.shelf.FindMessage(context.Background(), "m"); row.State != "" && row.State != orchestrator.Sending && row.State != state {
+		t.Errorf("the journal says that the message is %s, and it is %s", row.State, state)
+	}
+}
+
+// Whatever a producer wants one after the other, whatever Telegram answers and whenever ductor is killed, the chat ends up
+// showing what was wanted last, in one message; a message of unknown fate is not sent again.
+func TestLawAMessageEndsUpShowingWhatIsWanted(t *testing.T) {
+	fates := []bottest.Mishap{bottest.GoesWell, bottest.GoesWell, bottest.RateLimited, bottest.ServerBroken, bottest.NotSent,
+		bottest.LostBefore, bottest.LostAfter, bottest.RefusedOnce}
+	rapid.Check(t, func(rt *rapid.T) {
+		bottest.InBubble(t, func(t *testing.T) {
+			p := &producer{wall: bottest.NewChat(rt), shelf: bottest.NewJournal(), want: Content{Life: OnlyEdits}}
+			p.wall.Delay = time.Duration(rapid.IntRange(0, 700).Draw(rt, "slow")) * time.Millisecond
+			next := rapid.SliceOfN(rapid.SampledFrom(fates), 0, 12).Draw(rt, "fates") // drawn before: calls are made on other goroutines
+			refused := false                                                          // a second refusal is for good
+			p.wall.Mishaps = func(string) bottest.Mishap {
+				switch {
+				case p.shelf.Dead():
+					return bottest.NotSent // a dead process calls nobody
+				case len(next) == 0:
+					return bottest.GoesWell
+				}
+				f := next[0]
+				next = next[1:]
+				if f == bottest.RefusedOnce && refused {
+					return bottest.GoesWell
+				}
+				refused = refused || f == bottest.RefusedOnce
+				return f
+			}
+			p.begin()
+			for i := range rapid.IntRange(1, 8).Draw(rt, "steps") {
+				switch rapid.IntRange(0, 4).Draw(rt, "step") {
+				case 0:
+					p.restart()
+				case 1:
+					p.shelf.Mu.Lock()
+					p.shelf.DiesAt = p.shelf.Writes + rapid.IntRange(1, 3).Draw(rt, "write")
+					p.shelf.Mu.Unlock()
+					p.show(fmt.Sprint("before its death ", i))
+					time.Sleep(time.Second)
+					p.restart()
+				default:
+					p.show(fmt.Sprint("wanted ", i))
+				}
+				time.Sleep(time.Duration(rapid.IntRange(0, 3000).Draw(rt, "pause")) * time.Millisecond)
+			}
+			if rapid.Bool().Draw(rt, "goes") {
+				p.wants(Content{Life: Goes})
+			}
+			p.check(rt)
+			_ = p.out.Drain(context.Background())
+		})
+	})
+}
+
+// Ductor dies at every write in turn: the message is in the chat once, or it is unknown whether it is.
+func TestAMessageSurvivesDeathAtEveryWrite(t *testing.T) {
+	for at, died := 1, true; died && !t.Failed(); at++ {
+		synctest.Test(t, func(t *testing.T) {
+			p := &producer{wall: bottest.NewChat(t), shelf: bottest.NewJournal()}
+			p.shelf.DiesAt = at
+			p.wall.Mishaps = func(string) bottest.Mishap {
+				if p.shelf.Dead() {
+					return bottest.NotSent // a dead process calls nobody
+				}
+				return bottest.GoesWell
+			}
+			p.begin()
+			p.show("one")
+			synctest.Wait()
+			p.show("two")
+			synctest.Wait()
+			p.wants(Content{Life: Goes})
+			synctest.Wait()
+			if died = p.shelf.Dead(); died {
+				p.restart()
+			}
+			p.check(t)
+			_ = p.out.Drain(context.Background())
+		})
+	}
+}

@@ -1,0 +1,219 @@
+package message
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// owed are the messages of which the store has the content, because it was stored with what caused it. Each is sent once,
+// in the order in which they were stored in their conversation.
+type owed struct {
+	wake  chan struct{} // capacity 1: some were stored
+	stuck chan struct{} // capacity 1: one did not leave, and nothing that waits for it will say when it can
+
+	mu      sync.Mutex
+	held    map[string]bool // keys of those in the outbox, and of those that wait for something else
+	arrival map[string]func(id int)
+}
+
+func newOwed() owed {
+	return owed{
+		wake: make(chan struct{}, 1), stuck: make(chan struct{}, 1),
+		held: make(map[string]bool), arrival: make(map[string]func(int)),
+	}
+}
+
+// Bounds of what is owed.
+const (
+	maxHeld     = 128             // messages
+	maxArrivals = 256             // of messages that never leave
+	owedRetry   = 5 * time.Second // after the store or the outbox had no room
+	lastCollect = 5 * time.Second
+)
+
+// Compose makes a message that is to be stored with what caused it. Wake sends it then. Text beyond what a message holds is
+// cut off.
+func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
+	c.Text = render.Shorten(c.Text, render.MessageLimit)
+	return orchestrator.Message{Key: "notice/" + rand.Text(), Conversation: to, State: orchestrator.Pending, Content: c.Encode()}
+}
+
+// Post stores Markdown as one or more messages, as long as it takes.
+func (s *Messages) Post(ctx context.Context, to orchestrator.ConversationID, markdown string) error {
+	for _, part := range render.Split(render.Markdown(markdown), render.FullMessage) {
+		if err := s.store.SaveMessage(ctx, Compose(to, Content{Text: part.Text})); err != nil {
+			return fmt.Errorf("store a message: %w", err)
+		}
+	}
+	s.Wake()
+	return nil
+}
+
+// Follow calls arrived with the number of a message once it is in the chat, unless ductor is restarted before. arrived must
+// not block.
+func (s *Messages) Follow(key string, arrived func(id int)) {
+	s.owed.mu.Lock()
+	defer s.owed.mu.Unlock()
+	for other := range s.owed.arrival {
+		if len(s.owed.arrival) < maxArrivals {
+			break
+		}
+		delete(s.owed.arrival, other)
+	}
+	s.owed.arrival[key] = arrived
+}
+
+func (s *Messages) arrived(key string, id int) {
+	s.owed.mu.Lock()
+	f := s.owed.arrival[key]
+	delete(s.owed.arrival, key)
+	s.owed.mu.Unlock()
+	if f != nil {
+		f(id)
+	}
+}
+
+// Wake says that messages were stored.
+func (s *Messages) Wake() { signal(s.owed.wake) }
+
+// signal wakes the reader of c, which has room for one; it does nothing if that one is there.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends what is owed until ctx ends: first what the previous process left, then what comes. What is in the outbox then
+// is left to its Drain; what is not stays in the store.
+func (s *Messages) Run(ctx context.Context) {
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case <-s.owed.wake:
+		case <-retry.C:
+		case <-s.owed.stuck:
+			retry.Reset(owedRetry)
+			continue
+		case <-ctx.Done():
+			// What the last updates caused may still be on its way into the outbox.
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCollect)
+			defer cancel()
+			if err := s.collect(last); err != nil {
+				s.log.Warn("collect messages", "err", err)
+			}
+			return
+		}
+		if err := s.collect(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("collect messages", "err", err)
+			retry.Reset(owedRetry)
+		}
+	}
+}
+
+// collect hands what is owed to the outbox. What is no longer owed when a call begins needs none: it left while the store
+// was read.
+func (s *Messages) collect(ctx context.Context) error {
+	rows, err := s.store.OwedMessages(ctx)
+	if err != nil {
+		return fmt.Errorf("list messages: %w", err)
+	}
+	for _, row := range rows {
+		if !s.hold(row.Key) {
+			continue
+		}
+		m := s.Open(Spec{Key: row.Key, Turn: row.Turn, To: row.Conversation, Order: "of/" + string(row.Conversation.Key())})
+		m.spec.Content = m.ownContent
+		m.landed = func(err error) {
+			s.drop(row.Key)
+			if err == nil {
+				s.Wake() // there is room for another
+			} else {
+				signal(s.owed.stuck) // it stays in the store as it is, and is taken up soon, or after a restart
+			}
+		}
+		m.Update(outbox.Awaited)
+	}
+	return nil
+}
+
+// hold keeps collect from a message; false if that is so already, or if too many are.
+func (s *Messages) hold(key string) bool {
+	s.owed.mu.Lock()
+	defer s.owed.mu.Unlock()
+	if s.owed.held[key] || len(s.owed.held) >= maxHeld {
+		return false
+	}
+	s.owed.held[key] = true
+	return true
+}
+
+func (s *Messages) drop(key string) {
+	s.owed.mu.Lock()
+	defer s.owed.mu.Unlock()
+	delete(s.owed.held, key)
+}
+
+// ownContent is what the store says that the message owes.
+func (m *Message) ownContent(ctx context.Context) (Content, error) {
+	m.mu.Lock()
+	data := m.row.Content
+	m.mu.Unlock()
+	if data == nil {
+		return Content{}, m.record(ctx)
+	}
+	c, err := decode(data)
+	if err != nil {
+		m.log.Error("a message cannot be read", "err", err)
+		return c, cmp.Or(m.save(ctx, orchestrator.Failed, 0), outbox.ErrNotNeeded)
+	}
+	return c, nil
+}
+
+// Hold lists what is owed by messages whose keys begin with a prefix, and keeps it from being sent until Release. Call it
+// before Run.
+func (s *Messages) Hold(ctx context.Context, prefix string) (held []orchestrator.Message, err error) {
+	rows, err := s.store.OwedMessages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list messages: %w", err)
+	}
+	for _, row := range rows {
+		if strings.HasPrefix(row.Key, prefix) && s.hold(row.Key) {
+			held = append(held, row)
+		}
+	}
+	return held, nil
+}
+
+// Release has the chat show what a message that was held owes: by an edit, or in a new message where it is unknown whether
+// the message arrived.
+func (s *Messages) Release(ctx context.Context, row orchestrator.Message) error {
+	save := true
+	anew := row
+	if row.State == orchestrator.Sending || row.State == orchestrator.Unknown {
+		anew.Key, anew.State, anew.ID = row.Key+"/anew", orchestrator.Pending, 0
+		known, err := s.store.FindMessage(ctx, anew.Key)
+		if err != nil {
+			return fmt.Errorf("find a message: %w", err)
+		}
+		save = known.State == "" // else the process before stored it
+	}
+	if save {
+		if err := s.store.SaveMessage(ctx, anew); err != nil {
+			return fmt.Errorf("store a message: %w", err)
+		}
+	}
+	s.drop(row.Key)
+	s.Wake()
+	return nil
+}

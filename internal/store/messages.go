@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"ductor/cli"
+	"ductor/internal/store/sqlite"
+	"ductor/orchestrator"
+)
+
+const messageColumns = `key, turn, chat, topic, state, message, mark, content`
+
+// SaveMessage stores a message in place of the one with its key; see orchestrator.Journal.
+func (db *DB) SaveMessage(ctx context.Context, m orchestrator.Message) error {
+	write := db.write
+	if m.State == orchestrator.Sending && m.Content == nil { // a user waits; a power failure in this very moment may show it twice
+		write = db.writeLazily
+	}
+	now := millis(db.now())
+	return wrap("save message "+m.Key, write(ctx, func(t tx) error { return t.saveMessage(m, now) }))
+}
+
+func (t tx) saveMessage(m orchestrator.Message, now int64) error {
+	_, err := t.Exec(`INSERT INTO messages (`+messageColumns+`, moved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (key) DO UPDATE SET turn = excluded.turn, chat = excluded.chat, topic = excluded.topic, state = excluded.state,
+		message = excluded.message, mark = excluded.mark, content = excluded.content, moved = excluded.moved`,
+		m.Key, string(m.Turn), m.Conversation.Chat, m.Conversation.Topic, string(m.State), m.ID, m.Mark, m.Content, now)
+	return err
+}
+
+// FindMessage finds a message by its key.
+func (db *DB) FindMessage(ctx context.Context, key string) (orchestrator.Message, error) {
+	return db.message(ctx, "load message "+key, `SELECT `+messageColumns+` FROM messages WHERE key = ?`, key)
+}
+
+// MessageAt finds the message with a number in a conversation, the newest where several had it.
+func (db *DB) MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error) {
+	return db.message(ctx, fmt.Sprintf("find message %d", id), `SELECT `+messageColumns+` FROM messages
+		WHERE chat = ? AND topic = ? AND message = ? AND message > 0 ORDER BY seq DESC LIMIT 1`, in.Chat, in.Topic, id)
+}
+
+func (db *DB) message(ctx context.Context, op, query string, args ...any) (orchestrator.Message, error) {
+	m, err := sqlite.One(ctx, db.file, scanMessage, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return orchestrator.Message{}, nil
+	}
+	return m, wrap(op, err)
+}
+
+// MessagesOf lists the messages of a turn, in the order in which they were stored first.
+func (db *DB) MessagesOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Message, error) {
+	all, err := sqlite.Many(ctx, db.file, scanMessage,
+		`SELECT `+messageColumns+` FROM messages WHERE turn = ? AND turn <> '' ORDER BY seq`, string(turn))
+	return all, wrap(fmt.Sprintf("load messages of turn %s", turn), err)
+}
+
+// OwedMessages lists the messages with content, in the order in which they were stored first.
+func (db *DB) OwedMessages(ctx context.Context) ([]orchestrator.Message, error) {
+	all, err := sqlite.Many(ctx, db.file, scanMessage, `SELECT `+messageColumns+` FROM messages WHERE content IS NOT NULL ORDER BY seq`)
+	return all, wrap("list owed messages", err)
+}
+
+func scanMessage(row sqlite.Row) (m orchestrator.Message, err error) {
+	err = row.Scan(&m.Key, &m.Turn, &m.Conversation.Chat, &m.Conversation.Topic, &m.State, &m.ID, &m.Mark, &m.Content)
+	return m, err
+}
