@@ -31,25 +31,11 @@ const ProjectTool = "project settings"
 // ProjectReader is a Provider whose agent reads settings in the directory it works in, which can name programs to run. It
 // heeds Request.Project.
 type ProjectReader interface {
-	// ProjectFiles are the files that the agent reads; constant.
-	ProjectFiles() []ProjectFile
+	// ProjectFiles are the files that the agent reads; constant. Each is a glob of io/fs, from the directory that the file
+	// stands in. What counts in a file depends on how its name ends: in one of JSON every value; in Markdown (.md) the front
+	// matter, which can grant rights and name hooks; in .env the lines that change how an agent or its runtime works.
+	ProjectFiles() []string
 }
-
-// ProjectFile is a file of a project, or several.
-type ProjectFile struct {
-	Glob string // of io/fs, from the directory it stands in
-	Kind ProjectKind
-}
-
-// ProjectKind says how the values of a ProjectFile are found.
-type ProjectKind string
-
-// The kinds of project file.
-const (
-	ProjectJSON   ProjectKind = "json"   // every value in it
-	ProjectHeader ProjectKind = "header" // Markdown whose front matter can grant rights and name hooks
-	ProjectEnv    ProjectKind = "env"    // NAME=value lines: those that change how an agent or its runtime works
-)
 
 // Bounds of ReadProject.
 const (
@@ -60,7 +46,7 @@ const (
 // ReadProject finds what files of a project set, as fields that users can read. It looks in dir and in the directories
 // above, up to the top of the repository or below the home directory. missing names what could not be read whole; it is
 // empty if all was. No fields and nothing missing means that there are no such files. No link is followed that leads out of a directory.
-func ReadProject(dir, home string, files []ProjectFile) (fields []Field, missing string) {
+func ReadProject(dir, home string, files []string) (fields []Field, missing string) {
 	r := projectReading{}
 	if dir == home { // what stands there is the user's own, and every agent reads it everywhere
 		return nil, ""
@@ -97,22 +83,22 @@ type projectReading struct {
 // lack records what could not be read. The first counts.
 func (r *projectReading) lack(what string) { r.missing = cmp.Or(r.missing, what) }
 
-func (r *projectReading) read(at, dir string, files []ProjectFile) error {
+func (r *projectReading) read(at, dir string, files []string) error {
 	root, err := os.OpenRoot(at)
 	if err != nil {
 		return fmt.Errorf("open a project: %w", err)
 	}
 	defer root.Close()
-	for _, f := range files {
-		names, err := fs.Glob(root.FS(), f.Glob)
+	for _, glob := range files {
+		names, err := fs.Glob(root.FS(), glob)
 		if err != nil {
-			return fmt.Errorf("look for %s: %w", f.Glob, err)
+			return fmt.Errorf("look for %s: %w", glob, err)
 		}
-		if !strings.ContainsAny(f.Glob, `*?[\`) {
-			names = []string{f.Glob} // Glob passes over a link that leads out
+		if !strings.ContainsAny(glob, `*?[\`) {
+			names = []string{glob} // Glob passes over a link that leads out
 		}
 		for _, name := range names {
-			r.file(root, name, shownName(at, dir, name), f.Kind)
+			r.file(root, name, shownName(at, dir, name))
 		}
 	}
 	return nil
@@ -127,7 +113,7 @@ func shownName(at, dir, name string) string {
 	return rel
 }
 
-func (r *projectReading) file(root *os.Root, name, shown string, kind ProjectKind) {
+func (r *projectReading) file(root *os.Root, name, shown string) {
 	text, err := readProjectFile(root, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -144,7 +130,7 @@ func (r *projectReading) file(root *os.Root, name, shown string, kind ProjectKin
 		r.lack(fmt.Sprintf("the settings: there are more than %d files", projectFileCount))
 		return
 	}
-	for _, l := range projectLeaves(text, kind) {
+	for _, l := range projectLeaves(text, path.Ext(name)) {
 		r.fields = append(r.fields, Field{Name: strings.TrimSuffix(shown+": "+l.Name, ": "), Value: l.Value})
 	}
 }
@@ -172,11 +158,11 @@ func readProjectFile(root *os.Root, name string) ([]byte, error) {
 }
 
 // projectLeaves are the values of a file that matter.
-func projectLeaves(text []byte, kind ProjectKind) []Leaf {
-	switch kind {
-	case ProjectHeader:
+func projectLeaves(text []byte, extension string) []Leaf {
+	switch extension {
+	case ".md":
 		return headerLeaves(text)
-	case ProjectEnv:
+	case ".env":
 		return envLeaves(text)
 	}
 	leaves := Leaves(text)

@@ -30,10 +30,7 @@ func tree(t *testing.T, files map[string]string) string {
 }
 
 func TestWhatAProjectSets(t *testing.T) {
-	files := []ProjectFile{
-		{Glob: ".mcp.json", Kind: ProjectJSON}, {Glob: ".agent/hooks/*.json", Kind: ProjectJSON},
-		{Glob: ".agent/roles/*.md", Kind: ProjectHeader}, {Glob: ".env", Kind: ProjectEnv},
-	}
+	files := []string{".mcp.json", ".agent/hooks/*.json", ".agent/roles/*.md", ".env"}
 	for _, tt := range []struct {
 		name    string
 		tree    map[string]string
@@ -78,7 +75,7 @@ func TestWhatAProjectSets(t *testing.T) {
 
 func TestTheHomeDirectoryIsNoProject(t *testing.T) {
 	home := tree(t, map[string]string{".mcp.json": `{"x": 1}`, ".git/HEAD": "x", "work/x": ""})
-	files := []ProjectFile{{Glob: ".mcp.json", Kind: ProjectJSON}}
+	files := []string{".mcp.json"}
 	for _, dir := range []string{home, filepath.Join(home, "work")} {
 		if fields, missing := ReadProject(dir, home, files); len(fields) > 0 || missing != "" {
 			t.Errorf("%s sets %v, missing %q", dir, fields, missing)

@@ -128,15 +128,15 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 
 // ProjectFiles are the files of a project that Claude takes settings from; see cli.ProjectReader. With -p it runs their
 // hooks and MCP servers without asking.
-func (p *Provider) ProjectFiles() []cli.ProjectFile {
-	return []cli.ProjectFile{
-		{Glob: ".mcp.json", Kind: cli.ProjectJSON},
-		{Glob: ".claude/settings.json", Kind: cli.ProjectJSON},
-		{Glob: ".claude/settings.local.json", Kind: cli.ProjectJSON},
-		{Glob: ".claude/agents/*.md", Kind: cli.ProjectHeader},
-		{Glob: ".claude/commands/*.md", Kind: cli.ProjectHeader},
-		{Glob: ".claude/commands/*/*.md", Kind: cli.ProjectHeader},
-		{Glob: ".claude/skills/*/SKILL.md", Kind: cli.ProjectHeader},
+func (p *Provider) ProjectFiles() []string {
+	return []string{
+		".mcp.json",
+		".claude/settings.json",
+		".claude/settings.local.json",
+		".claude/agents/*.md",
+		".claude/commands/*.md",
+		".claude/commands/*/*.md",
+		".claude/skills/*/SKILL.md",
 	}
 }
 

@@ -77,3 +77,15 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	}
 	return p.adoptLive(ctx, left, req)
 }
+
+// ProjectFiles are the files of a project that Copilot takes settings from, those of other agents among them; see
+// cli.ProjectReader.
+func (p *Provider) ProjectFiles() []string {
+	return []string{
+		".github/hooks/*.json", ".github/copilot/settings.json",
+		".github/copilot/settings.local.json", ".github/mcp.json",
+		".github/agents/*.md", ".copilot/mcp-config.json",
+		".mcp.json", ".vscode/mcp.json",
+		".claude/settings.json", ".claude/settings.local.json",
+	}
+}

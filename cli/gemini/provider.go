@@ -73,14 +73,14 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 
 // ProjectFiles are the files of a project that Gemini takes settings from where it trusts the directory; see
 // cli.ProjectReader.
-func (p *Provider) ProjectFiles() []cli.ProjectFile {
-	return []cli.ProjectFile{
-		{Glob: ".gemini/settings.json", Kind: cli.ProjectJSON},
-		{Glob: ".gemini/extensions/*/gemini-extension.json", Kind: cli.ProjectJSON},
-		{Glob: ".gemini/extensions/*/hooks/hooks.json", Kind: cli.ProjectJSON},
-		{Glob: ".gemini/agents/*.md", Kind: cli.ProjectHeader},
-		{Glob: ".gemini/.env", Kind: cli.ProjectEnv},
-		{Glob: ".env", Kind: cli.ProjectEnv},
+func (p *Provider) ProjectFiles() []string {
+	return []string{
+		".gemini/settings.json",
+		".gemini/extensions/*/gemini-extension.json",
+		".gemini/extensions/*/hooks/hooks.json",
+		".gemini/agents/*.md",
+		".gemini/.env",
+		".env",
 	}
 }
 
