@@ -25,11 +25,16 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	s := newLive(p, req)
 	s.server, s.id = h, cli.AgentSessionID(mark.Note)
 	s.model, s.applied = req.Model, applied{model: req.Model, effort: req.Effort, permission: req.Permission}
-	s.adopted = &mark
+	s.state = idle
 	// The mark was recorded right before the prompt was written, and nothing else is written in between.
-	s.asked = left.InputEnd > mark.Input || !left.Alive
-	s.turns = 1
+	s.adopted = &adopted{mark: mark, asked: left.InputEnd > mark.Input || !left.Alive}
 	return s, nil
+}
+
+// adopted is a turn that is resumed.
+type adopted struct {
+	mark  cli.Mark
+	asked bool // its prompt had reached the process
 }
 
 // Await keeps what comes for a turn until it is resumed; see shared.Server.

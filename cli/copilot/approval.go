@@ -9,14 +9,23 @@ import (
 	"ductor/cli"
 )
 
-// approval puts a permission request to people.
+// approval is a permission request as users see it.
 func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawMessage) cli.ApprovalAsked {
 	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: cmp.Or(asked.Hook, asked.Warning, asked.Intention)}
 	if t, ok := p.tools[asked.ToolCallID]; ok {
 		ev.Tool, ev.Started = t.Name, t.ID
 	}
-	read := readingOf(p.dir, asked, ev.Reason)
-	whole := subjectOf(asked, &read)
+	read := cli.Reading{
+		Dir:  p.dir,
+		Said: map[string]string{"hookMessage": ev.Reason, "warning": ev.Reason, "intention": ev.Reason},
+		Usual: map[string]string{
+			"kind": asked.Kind, "shellType": "bash", "hasWriteFileRedirection": "false", "possiblePaths": "[]", "possibleUrls": "[]",
+			"commands": "[]", "hookMessage": "", "warning": "", "managedApprovalRequired": "false",
+		},
+		Labels: []string{"toolCallId", "canOfferSessionApproval", "commands", "commandSegments", "assistedApproval"},
+		Wider:  []string{"requestSandboxBypass"},
+	}
+	whole := subject(asked, &read)
 	switch asked.Kind {
 	case "write":
 		whole = cli.Relative(p.dir, asked.File)
@@ -42,45 +51,26 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	return ev
 }
 
-// readingOf is what all permission requests have alike.
-func readingOf(dir string, asked permissionAsked, reason string) cli.Reading {
-	return cli.Reading{
-		Dir: dir,
-		Said: map[string]string{
-			"hookMessage": reason, "warning": reason, "intention": reason,
-		},
-		Usual: map[string]string{
-			"kind": asked.Kind, "shellType": "bash", "hasWriteFileRedirection": "false", "possiblePaths": "[]", "possibleUrls": "[]",
-			"commands": "[]", "hookMessage": "", "warning": "", "managedApprovalRequired": "false",
-		},
-		Labels: []string{"toolCallId", "canOfferSessionApproval", "commands", "commandSegments", "assistedApproval"},
-		Wider:  []string{"requestSandboxBypass"},
+// subject is what a request is about, whole: fields of it that depend on its kind. One of an unknown kind is about a tool.
+func subject(asked permissionAsked, read *cli.Reading) string {
+	type field struct{ name, value string }
+	about, known := map[string][]field{
+		"shell":  {{"fullCommandText", asked.Command}},
+		"mcp":    {{"serverName", asked.Server}, {"toolName", asked.Tool}},
+		"url":    {{"url", asked.URL}},
+		"memory": {{"fact", asked.Fact}},
+		"read":   {{"path", asked.Path}},
+		"write":  {{"fileName", asked.File}},
+	}[asked.Kind]
+	if !known {
+		about = []field{{"toolName", asked.Tool}}
 	}
-}
-
-// subjectOf is what a request of most kinds is about, whole.
-func subjectOf(asked permissionAsked, read *cli.Reading) string {
-	switch asked.Kind {
-	case "shell":
-		read.Said["fullCommandText"] = asked.Command
-		return asked.Command
-	case "mcp":
-		read.Said["serverName"], read.Said["toolName"] = asked.Server, asked.Tool
-		return asked.Server + "." + asked.Tool
-	case "url":
-		read.Said["url"] = asked.URL
-		return asked.URL
-	case "memory":
-		read.Said["fact"] = asked.Fact
-		return asked.Fact
-	case "read":
-		read.Said["path"] = asked.Path
-		return ""
-	case "write":
-		return ""
+	var values []string
+	for _, f := range about {
+		read.Said[f.name] = f.value
+		values = append(values, f.value)
 	}
-	read.Said["toolName"] = asked.Tool
-	return asked.Tool
+	return strings.Join(values, ".")
 }
 
 // changesOf is the change that a request would make. The full text has the diff as Copilot gives it.
@@ -90,7 +80,6 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 		kind = cli.FileAdded
 	}
 	change := cli.FileChanged{Path: name, Kind: kind, Diff: hunks(asked.Diff)}
-	read.Said["fileName"] = asked.File
 	if change.Diff != "" {
 		read.Usual["diff"] = asked.Diff
 	}
@@ -101,12 +90,6 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 		read.Wider = append(read.Wider, "resolvedPath") // a link leads elsewhere
 	}
 	return []cli.FileChanged{change}
-}
-
-// fileState is a file before or after an edit.
-type fileState struct {
-	Path    string `json:"path"`
-	Content string `json:"content"`
 }
 
 // sayContents notes the contents of files that the diff shows the change of, and the file that the change names.
@@ -157,7 +140,7 @@ func diffMakes(diff, before, after string) bool {
 	return true
 }
 
-// planApproval puts a plan to people.
+// planApproval is a plan as users see it.
 func planApproval(id cli.ApprovalID, summary, plan string, raw json.RawMessage) cli.ApprovalAsked {
 	read := cli.Reading{
 		Said:   map[string]string{"planContent": plan},

@@ -13,6 +13,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // destroyWait is how long a session that is closed may take to be put away by its process.
@@ -26,17 +27,19 @@ type live struct {
 	provider *Provider
 	setting  setting
 
-	mu      sync.Mutex
-	server  *server // nil before the first start
+	mu     sync.Mutex
+	server *server // nil before the first start
+	opened
+	state   sessionState
+	turn    *liveTurn // that runs
+	adopted *adopted
+}
+
+// opened is a session that is ready in a process.
+type opened struct {
 	id      cli.AgentSessionID
 	model   cli.ModelID // that answers, as far as it is known
 	applied applied
-	turns   int
-	turn    *liveTurn // that runs
-	cut     bool      // the last turn was cut off
-	closed  bool
-	adopted *cli.Mark
-	asked   bool // of the adopted turn: its prompt had reached the process
 }
 
 // applied is what the process was last told of the session.
@@ -46,56 +49,63 @@ type applied struct {
 	permission cli.PermissionMode
 }
 
+// sessionState says what became of the last turn of a session.
+type sessionState string
+
+const (
+	unused sessionState = "unused" // there was none
+	idle   sessionState = "idle"
+	cut    sessionState = "cut" // it runs, or was cut off
+	closed sessionState = "closed"
+)
+
 var (
-	_ cli.Session = (*live)(nil)
-	_ cli.Decider = (*live)(nil)
-	_ cli.Steerer = (*live)(nil)
+	_ cli.Session          = (*live)(nil)
+	_ cli.Decider          = (*live)(nil)
+	_ cli.Steerer          = (*live)(nil)
+	_ cli.PermissionSetter = (*live)(nil)
 )
 
 func newLive(p *Provider, req cli.Request) *live {
-	return &live{provider: p, setting: p.settingOf(req)}
+	return &live{provider: p, setting: p.settingOf(req), state: unused}
 }
 
-// open makes the session in a process, or goes on with it there.
+// open makes the session in a process, or resumes it there. If the process is given up during it, another takes its place.
 func (s *live) open(ctx context.Context, req cli.Request) error {
 	if _, err := permissionOf(req.Permission); err != nil {
 		return cli.Failf(cli.Refused, Agent, "%v", err)
 	}
-	h, opened, err := s.join(ctx, req)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	closed := s.closed
-	if !closed {
-		s.server, s.id, s.model, s.applied = h, opened.id, opened.model, opened.applied
-	}
-	s.mu.Unlock()
-	if closed {
-		_ = h.Leave(context.WithoutCancel(ctx), shared.Closed) // its end is not this session's any more
-		return cli.Failf(cli.UnknownFailure, Agent, "the session is closed")
-	}
-	return nil
-}
-
-// join makes the session in a process that is there or is started. If the process is given up during it, another takes its place.
-func (s *live) join(ctx context.Context, req cli.Request) (*server, opened, error) {
 	for {
 		key, command := s.provider.serverFor(req)
 		h, err := s.provider.pool.Join(ctx, key, command)
 		if err != nil {
-			return nil, opened{}, err
+			return err
 		}
 		o, err := s.enter(ctx, h, req)
-		if err == nil {
-			return h, o, nil
+		entered := err == nil
+		if entered && s.hold(h, o) {
+			return nil
 		}
-		again := h.GivenUp() && ctx.Err() == nil
+		if entered {
+			err = cli.Failf(cli.UnknownFailure, Agent, "the session is closed")
+		}
+		again := !entered && h.GivenUp() && ctx.Err() == nil
 		err = errors.Join(cli.AsFailure(Agent, err), h.Leave(context.WithoutCancel(ctx), shared.Closed))
 		if !again {
-			return nil, opened{}, err
+			return err
 		}
 	}
+}
+
+// hold gives the session the process that it was opened in; false if it was closed before.
+func (s *live) hold(h *server, o opened) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == closed {
+		return false
+	}
+	s.server, s.opened = h, o
+	return true
 }
 
 // ready gives a process with the session in it, adjusted to req, in which the turn is counted: it is not ended before the
@@ -103,17 +113,16 @@ func (s *live) join(ctx context.Context, req cli.Request) (*server, opened, erro
 func (s *live) ready(ctx context.Context, req cli.Request) (*server, error) {
 	for opened := false; ; opened = true {
 		s.mu.Lock()
-		h, id := s.server, s.id
+		h, id, resumes := s.server, s.id, s.state != unused
 		s.mu.Unlock()
 		if h != nil && (opened || h.Alive()) {
 			err := s.adjust(ctx, h, req)
-			if err == nil {
-				if h.TurnStarted() {
-					return h, nil
-				}
-				h.TurnEnded(ctx, shared.EndOver)
+			if err == nil && h.TurnStarted() {
+				return h, nil
 			}
-			if err != nil && !h.GivenUp() {
+			if err == nil {
+				h.TurnEnded(ctx, shared.EndOver)
+			} else if !h.GivenUp() {
 				return nil, err
 			}
 		}
@@ -122,7 +131,7 @@ func (s *live) ready(ctx context.Context, req cli.Request) (*server, error) {
 				return nil, err
 			}
 		}
-		if id != "" && s.hadTurns() {
+		if id != "" && resumes {
 			req.Resume = id
 		}
 		if err := s.open(ctx, req); err != nil {
@@ -142,17 +151,47 @@ func (s *live) part(h *server) bool {
 	return had
 }
 
-func (s *live) hadTurns() bool {
+// begin has the turn steered and decided from now on.
+func (s *live) begin(t *liveTurn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.turns > 0
+	s.turn = t
+	if s.state != closed {
+		s.state = cut
+	}
 }
 
-// opened is a session that is ready in a process.
-type opened struct {
-	id      cli.AgentSessionID
-	model   cli.ModelID
-	applied applied
+// end takes note how the turn ended. What came after its end goes where things between turns go. What comes of one that
+// was detached is for the process that resumes it.
+func (s *live) end(t *liveTurn, how turn.End) {
+	if how != turn.EndDetached {
+		t.server.turns.Remove(t.p.session.AgentSessionID, t.in)
+		for _, it := range append(t.loop.Rest(), t.in.Close()...) {
+			t.server.betweenTurns(t.p.session.AgentSessionID, it.event)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn, s.model = nil, t.p.session.Model
+	if s.state == cut && t.p.phase == ended {
+		s.state = idle
+	}
+}
+
+// running is the turn that runs; nil if there is none.
+func (s *live) running() *liveTurn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn
+}
+
+// takeAdopted gives the turn that was adopted, once.
+func (s *live) takeAdopted() *adopted {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.adopted
+	s.adopted = nil
+	return a
 }
 
 func (s *live) enter(ctx context.Context, h *server, req cli.Request) (opened, error) {
@@ -257,18 +296,38 @@ func (s *live) switchModel(ctx context.Context, h *server, id cli.AgentSessionID
 	return nil
 }
 
+// SetPermission has Copilot work in another mode from its next tool on; see cli.PermissionSetter. What a turn lets through
+// by Copilot's own judgement is settled as it begins, so no mode that has that can be changed to.
+func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
+	p, err := permissionOf(mode)
+	if err != nil || p.judged {
+		return fmt.Errorf("change to the mode %q: %w", mode, errors.ErrUnsupported)
+	}
+	t := s.running()
+	if t == nil {
+		return cli.ErrNoTurn
+	}
+	if err := s.allow(ctx, t.server, t.p.session.AgentSessionID, cli.Request{Permission: mode}); err != nil {
+		return callFailure(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.applied.permission = mode
+	return nil
+}
+
 // Fits says whether the session, as it is, can be adjusted to req. A model cannot be unchosen.
 func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !s.setting.fits(want) {
+	if s.state == closed || !s.setting.fits(want) {
 		return false
 	}
 	if s.applied.model != "" && modelOf(req, s.provider.environment(req)) == "" || s.applied.effort != "" && req.Effort == "" {
 		return false
 	}
-	if s.turns == 0 {
+	if s.state == unused {
 		return want.begin == s.setting.begin
 	}
 	return req.Resume == s.id
@@ -279,7 +338,7 @@ func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.id}
-	if s.server != nil && !s.closed {
+	if s.server != nil && s.state != closed {
 		info.PID, info.Alive = s.server.PID(), s.server.Alive()
 	}
 	return info
@@ -287,11 +346,11 @@ func (s *live) Info() cli.SessionInfo {
 
 // Close puts the session away. The process ends with its last session, with all it started.
 func (s *live) Close(ctx context.Context) error {
-	h, cut := s.shut()
+	h, was := s.shut()
 	if h == nil {
 		return nil
 	}
-	if h.PID() != 0 && !cut {
+	if h.PID() != 0 && was != cut {
 		wait, cancel := context.WithTimeout(ctx, destroyWait)
 		_ = h.call(wait, "session.destroy", map[string]any{"sessionId": s.Info().AgentSessionID}, nil) // it is only the politer way
 		cancel()
@@ -309,12 +368,13 @@ func (s *live) Detach() {
 	}
 }
 
-// shut closes the session to turns and takes its process from it, once. cut says that its last turn was cut off.
-func (s *live) shut() (h *server, cut bool) {
+// shut closes the session to turns and takes its process from it, once.
+func (s *live) shut() (h *server, was sessionState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, s.server, s.closed = s.server, nil, true
-	return h, s.cut
+	h, was = s.server, s.state
+	s.server, s.state = nil, closed
+	return h, was
 }
 
 // callFailure says what an error that the process answered with means.

@@ -28,16 +28,16 @@ func (p *Provider) newOnce(req cli.Request) *once {
 func (s *once) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := turn.NewEmitter(Agent, s.provider.opts.Now, emit)
 	p := newParser(out, req)
-	p.begun = true
+	p.phase = begun
 	stream, left, ok := s.Open(ctx, out, func() (stream *turn.Stream, err error) {
-		stream, p.id, err = s.start(ctx, req)
+		stream, p.session.AgentSessionID, err = s.start(ctx, req)
 		return stream, err
 	})
 	if !ok {
 		return
 	}
 	if left != nil {
-		p.id = cli.AgentSessionID(left.Setting)
+		p.session.AgentSessionID = cli.AgentSessionID(left.Setting)
 		out.Past(stream.Clock(s.provider.opts.Now))
 	}
 	out.Finish(s.run(ctx, stream, p, req, left))
@@ -55,19 +55,17 @@ func (s *once) run(ctx context.Context, stream *turn.Stream, p *parser, req cli.
 				return false
 			}
 			e, err := decodeEvent(line)
-			if err != nil {
-				stream.Garbage(line)
-				return false
-			}
-			if !named && p.id != "" {
+			if err == nil && !named && p.session.AgentSessionID != "" {
 				p.name()
 			}
-			named = true
-			over, err := p.event(e)
+			if err == nil {
+				named = true
+				err = p.event(e)
+			}
 			if err != nil {
 				stream.Garbage(line)
 			}
-			return over
+			return p.phase == ended
 		},
 		Interrupt: stream.Process().Interrupt,
 		Out:       p.out,
@@ -76,30 +74,12 @@ func (s *once) run(ctx context.Context, stream *turn.Stream, p *parser, req cli.
 		_ = s.End(ctx, stream, end) // nothing is ended
 		return cli.Result{Detached: true}
 	}
-	r := onceResult(ctx, stream, end, p)
+	r := p.outcome(end, func() cli.Result { return stream.Outcome(end) })
 	if err := s.End(ctx, stream, end); err != nil && r.Err == nil && !r.Aborted {
 		r.Err = cli.AsFailure(Agent, err)
 	}
-	s.Named(p.id)
+	s.Named(p.session.AgentSessionID)
 	return r
-}
-
-// onceResult says how a turn ended. What Copilot itself completed went well, however it was ended since.
-func onceResult(ctx context.Context, stream *turn.Stream, end turn.End, p *parser) cli.Result {
-	if p.ended && !p.aborted && (end == turn.EndTurn || end == turn.EndExit || p.failure == nil) {
-		return p.outcome()
-	}
-	if p.failure != nil && end == turn.EndExit {
-		return p.told(cli.Result{Err: p.failure})
-	}
-	if end == turn.EndTurn { // it was interrupted by somebody else
-		return p.outcome()
-	}
-	r := stream.Outcome(end)
-	if end == turn.EndExit {
-		r.Err = exitFailure(r.Err)
-	}
-	return p.told(r)
 }
 
 // start starts a process for req, and says the session's name if it is known beforehand.

@@ -5,130 +5,157 @@ import (
 	"ductor/cli/turn"
 )
 
+// phase is how far a turn is, by Copilot's own word.
+type phase string
+
+// The phases of a turn.
+const (
+	awaited     phase = "awaited" // events so far are of the turn before
+	begun       phase = "begun"
+	interrupted phase = "interrupted"
+	ended       phase = "ended" // a message that arrives too late for it begins it again
+)
+
 // parser turns the events of one turn into ours, in both modes. One goroutine at a time.
 type parser struct {
 	out  *turn.Emitter
 	dir  string
 	asks *asks // nil where no user can be asked
 
-	id      cli.AgentSessionID
-	model   cli.ModelID
-	begun   bool // events are of this turn
-	message string
+	session cli.SessionStarted
+	phase   phase
+	known   cli.Result                 // its failure, usage and denials, as far as they are known
+	message string                     // the id of the one that is written
 	thought bool                       // reasoning was streamed since the model was asked
 	waiting bool                       // a status is shown that is over with the next word
 	tools   map[string]cli.ToolStarted // by call, for what their ends do not tell
-
-	calls   int
-	usage   cli.Usage
-	byModel map[cli.ModelID]cli.Usage
-	denials []cli.Denial
-	failure *cli.Failure
-	aborted bool
-	ended   bool
-	seen    map[string]bool // messages of the user that reached the model's conversation
+	seen    map[string]bool            // messages of the user that reached the model's conversation
 }
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
-	return &parser{out: out, dir: req.Dir, model: req.Model, tools: map[string]cli.ToolStarted{}, byModel: map[cli.ModelID]cli.Usage{}, seen: map[string]bool{}}
+	return &parser{
+		out: out, dir: req.Dir, session: cli.SessionStarted{Model: req.Model}, phase: awaited,
+		tools: map[string]cli.ToolStarted{}, seen: map[string]bool{},
+	}
 }
 
 // name tells the session, as far as it is known.
-func (p *parser) name() { p.out.Session(p.id, p.model) }
+func (p *parser) name() { p.out.Session(p.session.AgentSessionID, p.session.Model) }
 
-// event takes one event and says whether it ended the turn.
-func (p *parser) event(e event) (end bool, err error) {
-	if !known(e.Type) {
-		return false, nil
+// eventType says how an event is taken.
+type eventType struct {
+	take   func(p *parser, f fields)
+	always bool // before the turn has begun, too
+	nested bool // from a sub-agent, too: its tools are shown below the one that started it
+}
+
+// eventTypes are those that mean something here. There are 130, and more will come: nothing looks into the others.
+var eventTypes = map[string]eventType{
+	"session.start":               {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
+	"session.resume":              {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
+	"session.model_change":        {take: func(p *parser, f fields) { p.answeredBy(f.NewModel) }, always: true},
+	"session.compaction_start":    {take: func(p *parser, _ fields) { p.status(cli.StatusCompacting, "") }},
+	"session.compaction_complete": {take: (*parser).compacted},
+	"session.warning": {take: func(p *parser, f fields) {
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(f.Message)})
+	}},
+	"session.error": {take: func(p *parser, f fields) { p.known.Err = errorFailure(f) }, always: true},
+	"session.idle":  {take: (*parser).idle, always: true},
+	"abort":         {take: func(p *parser, _ fields) { p.phase = interrupted }},
+
+	"user.message":              {take: (*parser).begin, always: true},
+	"assistant.turn_start":      {take: func(p *parser, _ fields) { p.thought = false }},
+	"assistant.turn_retry":      {take: (*parser).retry},
+	"assistant.message_start":   {take: func(p *parser, f fields) { p.message = f.MessageID }},
+	"assistant.message_delta":   {take: (*parser).delta},
+	"assistant.message":         {take: (*parser).whole},
+	"assistant.reasoning_delta": {take: (*parser).thinking},
+	"assistant.reasoning":       {take: func(p *parser, f fields) { p.think(f.Content) }},
+	"assistant.usage":           {take: (*parser).count, nested: true},
+	"tool.execution_start":      {take: (*parser).toolStart, nested: true},
+	"tool.execution_complete":   {take: (*parser).toolEnd, nested: true},
+
+	permissionRequested:        {take: asking((*asks).permission), always: true, nested: true},
+	"permission.completed":     {take: asking((*asks).permissionDone), always: true, nested: true},
+	"user_input.requested":     {take: asking((*asks).announce), always: true, nested: true},
+	"user_input.completed":     {take: asking((*asks).inputDone), always: true, nested: true},
+	"exit_plan_mode.completed": {take: asking((*asks).planDone), always: true, nested: true},
+}
+
+// permissionRequested is the type of the event by which Copilot asks for leave to use a tool.
+const permissionRequested = "permission.requested"
+
+func asking(take func(*asks, *parser, fields)) func(*parser, fields) {
+	return func(p *parser, f fields) {
+		if p.asks != nil {
+			take(p.asks, p, f)
+		}
+	}
+}
+
+// event takes one event. The turn is over if it has ended then.
+func (p *parser) event(e event) error {
+	if e.Type == "result" {
+		p.result(e)
+		return nil
+	}
+	t, known := eventTypes[e.Type]
+	if !known || p.phase == awaited && !t.always || e.AgentID != "" && !t.nested {
+		return nil
 	}
 	f, err := e.fields()
-	if err != nil {
-		return false, err
+	if err == nil {
+		t.take(p, f)
 	}
-	if e.AgentID != "" {
-		p.subagent(e, f)
-		return false, nil
-	}
-	switch e.Type {
-	case evSessionStart, evSessionResume:
-		p.answeredBy(f.SelectedModel)
-	case evModelChange:
-		p.answeredBy(f.NewModel)
-	case evUserMessage:
-		p.begun, p.ended, p.seen[f.MessageID] = true, false, true
-	case evAbort:
-		p.aborted = true
-	case evError:
-		p.failure = errorFailure(f)
-	case evIdle:
-		// One of a turn before may come late: it is no end of ours.
-		end = p.begun || p.failure != nil
-		p.ended = end
-	case evResult:
-		p.result(e)
-		end = true
-	default:
-		p.content(e.Type, f)
-	}
-	return end, nil
+	return err
 }
 
-// content takes what a turn is made of.
-func (p *parser) content(kind string, f fields) {
-	if p.asks != nil && p.asks.event(p, kind, f) {
-		return
-	}
-	if !p.begun {
-		return
-	}
-	switch kind {
-	case evTurnStart:
-		p.thought = false
-	case evTurnRetry:
-		p.out.DropText(p.message)
-		p.status(cli.StatusRetrying, retryText(f.Reason))
-	case evMessageStart:
-		p.message = f.MessageID
-	case evMessageDelta:
-		p.resume()
-		p.message = f.MessageID
-		p.out.Text(f.MessageID, f.Delta)
-	case evMessage:
-		p.whole(f)
-	case evReasoningDelta:
-		p.resume()
-		p.thought = true
-		p.out.Thinking(f.Delta)
-	case evReasoning:
-		p.think(f.Content)
-	case evUsage:
-		p.count(f)
-	case evToolStart:
-		p.toolStart(f)
-	case evToolEnd:
-		p.toolEnd(f)
-	default:
-		p.state(kind, f)
+func (p *parser) begin(f fields) {
+	p.phase = begun
+	p.seen[f.MessageID] = true
+}
+
+// idle ends the turn. One of a turn before may come late: it is no end of ours.
+func (p *parser) idle(fields) {
+	if p.phase != awaited || p.known.Err != nil {
+		p.end()
 	}
 }
 
-// state takes what is neither text nor tool.
-func (p *parser) state(kind string, f fields) {
-	switch kind {
-	case evCompactStart:
-		p.status(cli.StatusCompacting, "")
-	case evCompactEnd:
-		p.resume()
-		if f.Success {
-			trigger := "auto"
-			if f.Trigger == "manual" {
-				trigger = "manual"
-			}
-			p.out.Pass(cli.CompactBoundary{Trigger: trigger, PreTokens: f.PreTokens})
-		}
-	case evWarning:
-		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(f.Message)})
+func (p *parser) end() {
+	if p.phase == interrupted && p.known.Err == nil {
+		p.known.Err = cli.Failf(cli.UnknownFailure, Agent, "the turn was interrupted")
 	}
+	p.phase = ended
+}
+
+func (p *parser) retry(f fields) {
+	p.out.DropText(p.message)
+	p.status(cli.StatusRetrying, retryText(f.Reason))
+}
+
+func (p *parser) delta(f fields) {
+	p.resume()
+	p.message = f.MessageID
+	p.out.Text(f.MessageID, f.Delta)
+}
+
+func (p *parser) thinking(f fields) {
+	p.resume()
+	p.thought = true
+	p.out.Thinking(f.Delta)
+}
+
+func (p *parser) compacted(f fields) {
+	p.resume()
+	if !f.Success {
+		return
+	}
+	trigger := "auto"
+	if f.Trigger == "manual" {
+		trigger = "manual"
+	}
+	p.out.Pass(cli.CompactBoundary{Trigger: trigger, PreTokens: f.PreTokens})
 }
 
 // whole takes a message that is complete. It overwrites what was streamed of it.
@@ -150,7 +177,7 @@ func (p *parser) answeredBy(model string) {
 	if model == "" {
 		return
 	}
-	p.model = cli.ModelID(model)
+	p.session.Model = cli.ModelID(model)
 	p.name()
 }
 
@@ -180,7 +207,7 @@ func (p *parser) toolStart(f fields) {
 func (p *parser) toolEnd(f fields) {
 	e, failed := toolEnded(f)
 	if t := p.tools[f.ToolCallID]; failed.Code == deniedCode {
-		p.denials = append(p.denials, cli.Denial{Tool: t.Name, Title: t.Title, Reason: e.Err})
+		p.known.Denials = append(p.known.Denials, cli.Denial{Tool: t.Name, Title: t.Title, Reason: e.Err})
 	}
 	for _, c := range changes(f, p.dir) {
 		p.out.Pass(c)
@@ -191,62 +218,44 @@ func (p *parser) toolEnd(f fields) {
 // deniedCode is the code of a tool's error when it was not allowed.
 const deniedCode = "denied"
 
-// subagent takes events of an agent that Copilot started: its tools are shown below the one that started it.
-func (p *parser) subagent(e event, f fields) {
-	if !p.begun {
-		return
-	}
-	switch e.Type {
-	case evToolStart:
-		p.toolStart(f)
-	case evToolEnd:
-		p.toolEnd(f)
-	case evUsage:
-		p.count(f)
-	default:
-		if p.asks != nil {
-			p.asks.event(p, e.Type, f)
-		}
-	}
-}
-
 func (p *parser) count(f fields) {
 	u := cli.Usage{
 		Input: max(f.InputTokens-f.CacheReadTokens, 0), Output: f.OutputTokens,
 		CacheRead: f.CacheReadTokens, CacheWrite: f.CacheWriteTokens, Reasoning: f.ReasoningTokens,
 	}
-	p.calls++
-	p.usage = p.usage.Add(u)
+	p.known.Turns++
+	p.known.Usage = p.known.Usage.Add(u)
+	if p.known.ByModel == nil {
+		p.known.ByModel = map[cli.ModelID]cli.Usage{}
+	}
 	id := cli.ModelID(f.Model)
-	p.byModel[id] = p.byModel[id].Add(u)
+	p.known.ByModel[id] = p.known.ByModel[id].Add(u)
 }
 
 // result takes the last line of a one-shot run.
 func (p *parser) result(e event) {
-	p.ended = true
+	p.end()
 	if e.SessionID != "" {
-		p.id = cli.AgentSessionID(e.SessionID)
+		p.session.AgentSessionID = cli.AgentSessionID(e.SessionID)
 		p.name()
 	}
-	if e.ExitCode != nil && *e.ExitCode != 0 && p.failure == nil {
-		p.failure = cli.Failf(cli.UnknownFailure, Agent, "it ended with exit code %d", *e.ExitCode)
+	if e.ExitCode != nil && *e.ExitCode != 0 && p.known.Err == nil {
+		p.known.Err = cli.Failf(cli.UnknownFailure, Agent, "it ended with exit code %d", *e.ExitCode)
 	}
 }
 
-// outcome is the Result of a turn that Copilot ended without an abort.
-func (p *parser) outcome() cli.Result {
-	r := p.told(cli.Result{Err: p.failure})
-	if r.Err == nil && p.aborted {
-		r.Err = cli.Failf(cli.UnknownFailure, Agent, "the turn was interrupted")
+// outcome is how a turn ended, with what is known besides. What Copilot itself completed went well, however the turn was
+// ended since; otherwise gives the Result of a turn of which Copilot did not say how it ended.
+func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
+	r := p.known
+	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached
+	if completed || r.Err != nil && (end == turn.EndTurn || end == turn.EndExit) {
+		return r
 	}
-	return r
-}
-
-// told adds what is known however a turn ended.
-func (p *parser) told(r cli.Result) cli.Result {
-	r.Usage, r.Turns, r.Denials = p.usage, p.calls, p.denials
-	if len(p.byModel) > 0 {
-		r.ByModel = p.byModel
+	o := otherwise()
+	r.Err, r.Aborted, r.Detached = o.Err, o.Aborted, o.Detached
+	if end == turn.EndExit {
+		r.Err = exitFailure(r.Err)
 	}
 	return r
 }

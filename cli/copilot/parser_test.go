@@ -48,8 +48,8 @@ func recorded(rec *clitest.Recorder) *parser {
 	rec.Turn()
 	out := turn.NewEmitter(Agent, func() time.Time { return time.Unix(0, 0) }, rec.Event)
 	p := newParser(out, cli.Request{Dir: "/srv/proj", Model: "gpt-test"})
-	p.id = "session"
-	p.asks = &asks{session: "session", attended: true}
+	p.session.AgentSessionID = "session"
+	p.asks = newAsks(nil, "session", policy{attended: true})
 	return p
 }
 
@@ -62,7 +62,9 @@ func recordedLine(rec *clitest.Recorder, p *parser, line []byte) bool {
 	_ = json.Unmarshal(line, &m)
 	switch m.Method {
 	case "":
-		p.begun = true
+		if p.phase == awaited {
+			p.phase = begun
+		}
 	case eventMethod:
 		var params struct {
 			Event json.RawMessage `json:"event"`
@@ -71,7 +73,7 @@ func recordedLine(rec *clitest.Recorder, p *parser, line []byte) bool {
 		line = params.Event
 	default:
 		r := rpc.Message{}
-		if json.Unmarshal(line, &r) == nil && asksPeople(r.Method) {
+		if json.Unmarshal(line, &r) == nil && forUser(r.Method) {
 			p.asks.request(p, &r)
 		}
 		return false
@@ -82,20 +84,19 @@ func recordedLine(rec *clitest.Recorder, p *parser, line []byte) bool {
 		return false
 	}
 	p.name()
-	over, err := p.event(e)
-	if err != nil {
+	if err := p.event(e); err != nil {
 		rec.Add("cannot be read: %v", err)
 	}
-	return over
+	return p.phase == ended
 }
 
 func finish(p *parser) {
 	p.asks.end(p)
-	if !p.ended {
-		p.out.Finish(p.told(cli.Result{Err: cli.Failf(cli.Crashed, Agent, "the recording ends")}))
-		return
+	end := turn.EndTurn
+	if p.phase != ended {
+		end = turn.EndStalled
 	}
-	p.out.Finish(p.outcome())
+	p.out.Finish(p.outcome(end, func() cli.Result { return cli.Result{Err: cli.Failf(cli.Crashed, Agent, "the recording ends")} }))
 }
 
 // Whatever comes, the events keep their contract.
@@ -107,20 +108,20 @@ func FuzzParser(f *testing.F) {
 		var events []cli.Event
 		out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
 		p := newParser(out, cli.Request{Dir: "/srv/proj"})
-		p.id, p.begun = "session", true
-		p.asks = &asks{attended: true}
+		p.session.AgentSessionID, p.phase = "session", begun
+		p.asks = newAsks(nil, "session", policy{attended: true})
 		p.name()
 		for line := range bytes.Lines(raw) {
 			e, err := decodeEvent(line)
 			if err != nil {
 				continue
 			}
-			if over, _ := p.event(e); over {
+			if _ = p.event(e); p.phase == ended { // what it cannot read it passes over
 				break
 			}
 		}
 		p.asks.end(p)
-		out.Finish(p.outcome())
+		out.Finish(p.outcome(turn.EndTurn, func() cli.Result { return cli.Result{} }))
 		clitest.Keeps(t, events)
 	})
 }

@@ -32,11 +32,11 @@ type server struct {
 // lost some ends with the right text.
 type inbox = turn.Queue[item]
 
-// item is something that concerns a session: one of the fields is set.
+// item is something that concerns a session: one of the fields is set, or none to have the turn look whether it is over.
 type item struct {
-	event   []byte       // params of a session.event
+	event   event
 	request *rpc.Message // the process asks us
-	refused error        // session.send was, for this reason
+	refused *cli.Failure // session.send was, or could not be sent
 	turn.Change
 	end int64 // offset after it, for the clock of what is caught up with
 }
@@ -82,7 +82,7 @@ func (h *server) Requested(m rpc.Message) bool {
 	}
 	_ = json.Unmarshal(m.Params, &params) // what names no session is of none
 	b, ok := h.turns.Of(params.SessionID)
-	return ok && asksPeople(m.Method) && b.Put(item{request: &m, end: m.End}, 0)
+	return ok && forUser(m.Method) && b.Put(item{request: &m, end: m.End}, 0)
 }
 
 // Notified hands an event to the session it is of.
@@ -92,26 +92,25 @@ func (h *server) Notified(m rpc.Message) {
 	}
 	var params struct {
 		SessionID cli.AgentSessionID `json:"sessionId"`
-		Event     json.RawMessage    `json:"event"`
+		Event     event              `json:"event"`
 	}
-	if err := json.Unmarshal(m.Params, &params); err != nil {
+	if json.Unmarshal(m.Params, &params) != nil || params.Event.Type == "" {
 		h.Peer().Garbage(m.Params)
 		return
 	}
 	b, runs := h.turns.Of(params.SessionID)
-	if !runs || !b.Put(item{event: params.Event, end: m.End}, len(params.Event)) {
+	if !runs || !b.Put(item{event: params.Event, end: m.End}, len(m.Params)) {
 		h.betweenTurns(params.SessionID, params.Event)
 	}
 }
 
 // betweenTurns refuses what a session asks for while no turn runs, as one does that works in the background.
-func (h *server) betweenTurns(id cli.AgentSessionID, raw []byte) {
-	e, err := decodeEvent(raw)
-	if err != nil || e.Type != evPermissionAsked || h.Peer().Past() || h.State() == shared.Detached {
+func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
+	if e.Type != permissionRequested || h.Peer().Past() || h.State() == shared.Detached {
 		return
 	}
 	if f, err := e.fields(); err == nil && !f.ResolvedByHook {
-		_ = h.notify("session.permissions.handlePendingPermissionRequest", denial(id, f.RequestID, noUserAllows))
+		_ = h.notify(methodAllow, denial(id, f.RequestID, noUserAllows))
 	}
 }
 
@@ -130,7 +129,7 @@ func (h *server) Changed(c turn.Change) {
 func (h *server) expect(turn string, b *inbox) error {
 	return h.Peer().Expect(sendPrefix+turn, func(m rpc.Message) {
 		if m.Error != nil {
-			b.Put(item{refused: m.Error, end: m.End}, 0)
+			b.Put(item{refused: cli.AsFailure(Agent, callFailure(m.Error)), end: m.End}, 0)
 		}
 	})
 }

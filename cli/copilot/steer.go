@@ -3,6 +3,7 @@ package copilot
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"ductor/cli"
 )
@@ -13,70 +14,62 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	if f := refused(req); f != nil {
 		return f
 	}
-	s.mu.Lock()
-	t := s.turn
-	s.mu.Unlock()
-	if t == nil || !t.hold() {
+	t := s.running()
+	if t == nil || !t.added.hold() {
 		return cli.ErrNoTurn
 	}
-	params := s.message(req)
-	params["mode"] = "immediate"
 	var reply struct {
 		ID string `json:"messageId"`
 	}
-	err := t.server.call(ctx, "session.send", params, &reply)
-	t.release(reply.ID)
+	err := t.server.call(ctx, "session.send", promptParams(t.p.session.AgentSessionID, req, "immediate"), &reply)
+	t.added.release(reply.ID)
+	t.in.Put(item{}, 0) // the turn may have been waiting for nothing else
 	if err != nil {
 		return callFailure(err)
 	}
 	return nil
 }
 
+// addedMessages are those that are sent into a turn. Safe for concurrent use.
+type addedMessages struct {
+	mu      sync.Mutex
+	closed  bool
+	sending int
+	unheard []string // messages that the process has and the model has not
+}
+
 // hold keeps the turn from ending while a message is on its way; false if it has ended.
-func (t *liveTurn) hold() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return false
+func (a *addedMessages) hold() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		a.sending++
 	}
-	t.steers++
-	return true
+	return !a.closed
 }
 
 // release says that a message arrived, under the name id, or did not.
-func (t *liveTurn) release(id string) {
-	t.mu.Lock()
-	t.steers--
+func (a *addedMessages) release(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sending--
 	if id != "" {
-		t.unheard = append(t.unheard, id)
+		a.unheard = append(a.unheard, id)
 	}
-	t.mu.Unlock()
-	t.in.Wake() // the turn may have been waiting for nothing else
 }
 
-// heard says whether the model got every message. Once it has, the turn takes no more.
-func (t *liveTurn) heard() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.unheard = slices.DeleteFunc(t.unheard, func(id string) bool { return t.p.seen[id] })
-	t.closed = t.steers == 0 && len(t.unheard) == 0
-	return t.closed
+// heard says whether the model, which has seen what is named so, got every message. Once it has, the turn takes no more.
+func (a *addedMessages) heard(seen map[string]bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unheard = slices.DeleteFunc(a.unheard, func(id string) bool { return seen[id] })
+	a.closed = a.sending == 0 && len(a.unheard) == 0
+	return a.closed
 }
 
 // close ends the turn for messages, whatever was heard of them.
-func (t *liveTurn) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
-}
-
-// Decide answers what the turn asked for; see cli.Decider.
-func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
-	s.mu.Lock()
-	t := s.turn
-	s.mu.Unlock()
-	if t == nil {
-		return cli.ErrNotAsked
-	}
-	return t.asks.decide(ctx, id, d)
+func (a *addedMessages) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
 }

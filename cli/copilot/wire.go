@@ -15,37 +15,6 @@ type event struct {
 	ExitCode  *int   `json:"exitCode"`  // result
 }
 
-// The event types that mean something here. There are 130 and more will come: the others are passed over.
-const (
-	evSessionStart   = "session.start"
-	evSessionResume  = "session.resume"
-	evModelChange    = "session.model_change"
-	evUserMessage    = "user.message"
-	evTurnStart      = "assistant.turn_start"
-	evTurnRetry      = "assistant.turn_retry"
-	evMessageStart   = "assistant.message_start"
-	evMessageDelta   = "assistant.message_delta"
-	evMessage        = "assistant.message"
-	evReasoningDelta = "assistant.reasoning_delta"
-	evReasoning      = "assistant.reasoning"
-	evUsage          = "assistant.usage"
-	evToolStart      = "tool.execution_start"
-	evToolEnd        = "tool.execution_complete"
-	evCompactStart   = "session.compaction_start"
-	evCompactEnd     = "session.compaction_complete"
-	evWarning        = "session.warning"
-	evError          = "session.error"
-	evAbort          = "abort"
-	evIdle           = "session.idle"
-	evResult         = "result"
-
-	evPermissionAsked = "permission.requested"
-	evPermissionDone  = "permission.completed"
-	evInputAsked      = "user_input.requested"
-	evInputDone       = "user_input.completed"
-	evPlanDone        = "exit_plan_mode.completed"
-)
-
 // fields are those of all the events above; which count depends on the type.
 type fields struct {
 	MessageID     string        `json:"messageId"`
@@ -124,18 +93,7 @@ func decodeEvent(raw []byte) (event, error) {
 	return e, nil
 }
 
-// known says whether events of a type are read at all.
-func known(kind string) bool {
-	switch kind {
-	case evSessionStart, evSessionResume, evModelChange, evUserMessage, evTurnStart, evTurnRetry, evMessageStart,
-		evMessageDelta, evMessage, evReasoningDelta, evReasoning, evUsage, evToolStart, evToolEnd, evCompactStart,
-		evCompactEnd, evWarning, evError, evAbort, evIdle, evResult, evPermissionAsked, evPermissionDone,
-		evInputAsked, evInputDone, evPlanDone:
-		return true
-	}
-	return false
-}
-
+// fields reads what the event tells.
 func (e event) fields() (fields, error) {
 	var f fields
 	if len(e.Data) == 0 {
@@ -145,4 +103,56 @@ func (e event) fields() (fields, error) {
 		return f, fmt.Errorf("read %s: %w", e.Type, err)
 	}
 	return f, nil
+}
+
+// permissionAsked is what a permission request tells, of all its kinds.
+type permissionAsked struct {
+	Kind       string           `json:"kind"`
+	ToolCallID string           `json:"toolCallId"`
+	Command    string           `json:"fullCommandText"`
+	Intention  string           `json:"intention"`
+	Warning    string           `json:"warning"`
+	File       string           `json:"fileName"`
+	Resolved   string           `json:"resolvedPath"`
+	Diff       string           `json:"diff"`
+	NewFile    string           `json:"newFileContents"`
+	Path       string           `json:"path"`
+	Paths      []string         `json:"paths"`
+	Server     string           `json:"serverName"`
+	Tool       string           `json:"toolName"`
+	Args       json.RawMessage  `json:"args"`
+	ToolArgs   json.RawMessage  `json:"toolArgs"`
+	URL        string           `json:"url"`
+	Fact       string           `json:"fact"`
+	Hook       string           `json:"hookMessage"`
+	Managed    bool             `json:"managedApprovalRequired"`
+	Edits      []permissionEdit `json:"fileEdits"`
+	Judge      struct {
+		Recommendation string `json:"recommendation"`
+	} `json:"assistedApproval"`
+}
+
+type permissionEdit struct {
+	Before *fileState `json:"before"`
+	After  *fileState `json:"after"`
+}
+
+// fileState is a file before or after an edit.
+type fileState struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+// readPermission reads a permission request. A kind of a shape unknown is asked for by its name.
+func readPermission(f fields) permissionAsked {
+	var asked, prompt permissionAsked
+	_ = json.Unmarshal(f.Permission, &asked)
+	_ = json.Unmarshal(f.Prompt, &prompt)
+	if asked.Judge.Recommendation == "" {
+		asked.Judge = prompt.Judge
+	}
+	if asked.Paths == nil {
+		asked.Paths = prompt.Paths
+	}
+	return asked
 }
