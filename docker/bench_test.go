@@ -16,9 +16,7 @@ import (
 func BenchmarkSandbox(b *testing.B) {
 	o := testOptions(b, needEngine(b))
 	inside := open(b, o)
-	spared := hostSupervisor(b)
-	spared.Spares = 1
-	outside, err := host.Open(host.Options{Dir: b.TempDir(), Supervisor: spared})
+	outside, err := host.Open(host.Options{Dir: b.TempDir(), Runner: clitest.Runner(b)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type Launcher struct {
 	*host.Launcher // over the container
 	opts           Options
 	place          *place
-	root           *supervisor.Root // for questions about all runs
+	root           host.Runs // for questions about all runs
 	notes          *notebook
 	log            *slog.Logger
 	homes          homeCache
@@ -59,13 +59,15 @@ func Open(o Options) (*Launcher, error) {
 		engine: o.Engine, opts: o, name: name, log: o.Logger, turn: make(chan struct{}, 1),
 		made: l.noteContainer, idle: l.nothingRuns, watch: &watch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
 	}
-	l.root, err = supervisor.Open("", supervisor.Options{Place: l.place})
+	if l.root, err = l.place.runs(0); err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
+	}
+	remote, err := l.place.runs(o.Spares)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
 	}
 	l.Launcher, err = host.Open(host.Options{
-		Supervisor: supervisor.Options{Place: l.place, Spares: o.Spares},
-		MaxAge:     o.MaxAge, OrphanAfter: o.OrphanAfter, Grace: o.Grace, MaxSpool: o.MaxSpool, Logger: o.Logger,
+		Remote: remote, MaxAge: o.MaxAge, OrphanAfter: o.OrphanAfter, Grace: o.Grace, MaxJournal: o.MaxSpool, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
@@ -289,7 +291,7 @@ func (l *Launcher) Knows(after time.Time) bool {
 
 // Runs answers questions about all that runs in the container, whichever ductor started it, and makes no container for it. One
 // that was stopped is started; Status tells before. It is closed with the Launcher.
-func (l *Launcher) Runs() *supervisor.Root { return l.root }
+func (l *Launcher) Runs() host.Runs { return l.root }
 
 // Close detaches from the runs, which continue. Idempotent.
 func (l *Launcher) Close() error {

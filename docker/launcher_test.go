@@ -5,7 +5,6 @@ import (
 
 	"ductor/cli/clitest"
 	"ductor/cli/host"
-	"ductor/internal/supervisor"
 )
 
 func TestLauncherConformance(t *testing.T) {
@@ -15,7 +14,7 @@ func TestLauncherConformance(t *testing.T) {
 		clitest.LauncherConformance(t, clitest.LauncherHarness{
 			Dir: t.TempDir(), Env: []string{"PATH=/usr/bin:/bin"},
 			Open: func(t *testing.T) clitest.ClosingLauncher {
-				h, err := host.Open(host.Options{Dir: dir, Supervisor: hostSupervisor(t)})
+				h, err := host.Open(host.Options{Dir: dir, Runner: clitest.Runner(t)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -36,8 +35,4 @@ func TestLauncherConformance(t *testing.T) {
 			},
 		})
 	})
-}
-
-func hostSupervisor(t testing.TB) supervisor.Options {
-	return supervisor.Options{Command: clitest.Supervisor(t)}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	clitest.SuperviseIfAsked()
+	clitest.RunIfAsked()
 	if os.Getenv(clientVar) != "" {
 		runClient()
 		return

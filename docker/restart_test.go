@@ -12,6 +12,7 @@ import (
 
 	"ductor/cli"
 	"ductor/docker/dockertest"
+	"ductor/internal/proctree"
 	"ductor/internal/supervisor"
 )
 
@@ -75,7 +76,7 @@ func killedClient(t *testing.T, o Options) cli.RunID {
 	}
 	_ = cmd.Wait() // it was killed
 	dockertest.Eventually(t, "the deaf grandchild is there, without which the test proves nothing", func() bool {
-		left, err := supervisor.Marked(string(run))
+		left, err := proctree.Marked(supervisor.RunVar + "=" + string(run))
 		return err == nil && len(left) >= 3
 	})
 	return run

@@ -14,6 +14,7 @@ import (
 
 	"ductor/cli"
 	"ductor/docker/dockertest"
+	"ductor/internal/proctree"
 	"ductor/internal/supervisor"
 )
 
@@ -80,7 +81,7 @@ func (s *sandbox) stop(p cli.Process) {
 func (s *sandbox) nothingOf(run cli.RunID) {
 	s.Helper()
 	dockertest.Eventually(s, "nothing is left of the run", func() bool {
-		left, err := supervisor.Marked(string(run))
+		left, err := proctree.Marked(supervisor.RunVar + "=" + string(run))
 		return err == nil && len(left) == 0
 	})
 }

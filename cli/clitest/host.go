@@ -12,29 +12,31 @@ import (
 	"go.uber.org/goleak"
 
 	"ductor/cli/host"
-	"ductor/internal/supervisor"
+	"ductor/internal/proctree"
+	"ductor/internal/runner"
 )
 
 const (
-	superviseArg = "supervise"
+	runnerArg    = "runner"
+	runnerIdle   = "idle=1s" // no runner outlives its test for long
 	hostPatience = 20 * time.Second
 )
 
-// SuperviseIfAsked makes this test binary a supervisor when a Host of this package started it as one. It then
+// RunIfAsked makes this test binary a runner when a Host of this package started it as one. It then
 // does not return. Call it first in TestMain.
-func SuperviseIfAsked() {
-	if len(os.Args) > 1 && os.Args[1] == superviseArg {
-		os.Exit(supervisor.Main(os.Args[2:], os.Stderr))
+func RunIfAsked() {
+	if len(os.Args) > 1 && os.Args[1] == runnerArg {
+		os.Exit(runner.Main(os.Args[2:], os.Stderr))
 	}
 }
 
 // Main is the TestMain of a package whose tests use a Host. It fails when goroutines are left at the end.
 func Main(m *testing.M) {
-	SuperviseIfAsked()
+	RunIfAsked()
 	goleak.VerifyTestMain(m)
 }
 
-// Host opens a launcher in a new directory whose supervisors are this test binary. At the end of the test it
+// Host opens a launcher in a new directory whose runner is this test binary. At the end of the test it
 // is closed, what still runs is ended, and the test fails if a process of one of its runs is left.
 func Host(t testing.TB) *host.Launcher {
 	t.Helper()
@@ -47,8 +49,8 @@ func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	if len(o.Supervisor.Command) == 0 {
-		o.Supervisor.Command = Supervisor(t)
+	if len(o.Runner.Command) == 0 {
+		o.Runner = Runner(t)
 	}
 	started := &startedRuns{}
 	if o.Logger == nil {
@@ -72,11 +74,11 @@ func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 }
 
 // ProgramVar names a ductor built without the race detector, which a run of all tests makes once: its start takes a
-// fifth of a test binary's, and a suite starts hundreds. Package cli, internal/supervisor and this one do without
-// it, so that supervisors and what talks to them are watched for races too.
+// fifth of a test binary's, and a suite starts hundreds. Package cli, internal/runner and this one do without
+// it, so that runners and what talks to them are watched for races too.
 const ProgramVar = "DUCTOR_TEST_PROGRAM"
 
-// Program is the program that is supervisor and scripted agent of a test: ProgramVar's, or this test binary.
+// Program is the program that is runner and scripted agent of a test: ProgramVar's, or this test binary.
 func Program(t testing.TB) string {
 	t.Helper()
 	if program := os.Getenv(ProgramVar); program != "" {
@@ -89,15 +91,15 @@ func Program(t testing.TB) string {
 	return self
 }
 
-// Supervisor is the command that makes a supervisor of Program, without the second that a binary made with -race
-// lingers at its end.
-func Supervisor(t testing.TB) []string {
+// Runner starts a runner of Program, without the second that a binary made with -race lingers at its end.
+func Runner(t testing.TB) runner.Options {
 	t.Helper()
 	env, err := exec.LookPath("env")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{env, "GORACE=atexit_sleep_ms=0", Program(t), superviseArg}
+	program := Program(t)
+	return runner.Options{Command: []string{env, "GORACE=atexit_sleep_ms=0", program, runnerArg, runnerIdle}, Program: program}
 }
 
 // endLeft ends every run of a directory.
@@ -128,7 +130,7 @@ func endLeft(t testing.TB, o host.Options) {
 func awaitNone(t testing.TB, run string) {
 	t.Helper()
 	for deadline := time.Now().Add(hostPatience / 4); ; time.Sleep(look) {
-		left, err := supervisor.Marked(run)
+		left, err := proctree.Marked(runner.Mark(run))
 		if err != nil {
 			t.Error(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // ClosingLauncher is a launcher that is closed with its ductor.
@@ -152,8 +152,8 @@ func playNotThere(s *launcherStage) {
 }
 
 func playEnvironment(s *launcherStage) {
-	cmd := s.sh(`echo "$DUCTOR_CHAT_ID|$A|$` + supervisor.RunVar + `"; pwd`)
-	cmd.Env = append(append([]string(nil), cmd.Env...), "A=x=y", supervisor.RunVar+"=outer", cli.ChatIDVar+"=42")
+	cmd := s.sh(`echo "$DUCTOR_CHAT_ID|$A|$` + runner.RunVar + `"; pwd`)
+	cmd.Env = append(append([]string(nil), cmd.Env...), "A=x=y", runner.RunVar+"=outer", cli.ChatIDVar+"=42")
 	p := s.start(cmd)
 	if got, want := s.rest(p), "42|x=y|"+string(p.Run())+"\n"+s.h.Dir+"\n"; got != want {
 		s.Errorf("it sees %q, want %q", got, want)

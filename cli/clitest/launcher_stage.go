@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/internal/supervisor"
+	"ductor/internal/proctree"
+	"ductor/internal/runner"
 )
 
 // launcherStage is what one case plays on.
@@ -85,9 +86,9 @@ func (s *launcherStage) stop(p cli.Process, grace time.Duration) {
 }
 
 // alive lists the processes of a run that this machine has, in whatever container.
-func (s *launcherStage) alive(run cli.RunID) []supervisor.ProcID {
+func (s *launcherStage) alive(run cli.RunID) []proctree.ID {
 	s.Helper()
-	ids, err := supervisor.Marked(string(run))
+	ids, err := proctree.Marked(runner.Mark(string(run)))
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -38,14 +38,16 @@ func playAdoptUnsent(s *stage) {
 	s.askedOnce(second, session, over.result.AgentSessionID)
 }
 
-// marked says whether some run on the disk has the mark of a turn.
+// marked says whether some run on the disk has an agent and the mark of a turn.
 func (s *stage) marked(turn cli.TurnID) bool {
-	specs, err := filepath.Glob(filepath.Join(s.runs, "*", "spec.json"))
+	logs, err := filepath.Glob(filepath.Join(s.runs, "*", "log"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, file := range specs {
-		if raw, err := os.ReadFile(file); err == nil && strings.Contains(string(raw), string(turn)) {
+	for _, file := range logs {
+		happened, err := os.ReadFile(file)
+		record, recordErr := os.ReadFile(filepath.Join(filepath.Dir(file), "run.json"))
+		if err == nil && recordErr == nil && len(happened) > 0 && strings.Contains(string(record)+string(happened), string(turn)) {
 			return true
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"ductor/cli"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // Left lists the runs of the previous process of ductor. Its probes are ended.
@@ -41,7 +41,7 @@ func (h *Launcher) isMine(id cli.RunID) bool {
 	return h.runs[id] != nil || h.starting[id]
 }
 
-func leftOf(info supervisor.Info) cli.LeftRun {
+func leftOf(info runner.Info) cli.LeftRun {
 	purpose, marks, err := PurposeOf(info.Labels)
 	run := cli.LeftRun{
 		Run: cli.RunID(info.ID), Purpose: purpose, Marks: marks, PID: info.PID, OutputEnd: info.OutputEnd,
@@ -64,11 +64,7 @@ func (h *Launcher) Attach(ctx context.Context, id cli.RunID, offset int64) (cli.
 		run.Detach()
 		return nil, err
 	}
-	times, err := run.Times(ctx)
-	if err != nil { // its supervisor is gone: then it is unknown
-		times = supervisor.Times{}
-	}
-	return h.hold(run, purpose, slices.Clone(marks), times), nil
+	return h.hold(run, purpose, slices.Clone(marks)), nil
 }
 
 // Discard ends a run and forgets its output.

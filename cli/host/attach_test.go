@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/host"
-	"ductor/internal/supervisor"
 )
 
 // next is the host of a ductor that is started after the one of h went.
@@ -65,7 +63,7 @@ func write(t testing.TB, p cli.Process, text string) {
 // runsOnDisk counts the directories of runs.
 func runsOnDisk(t testing.TB, dir string) int {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "*", "spec.json"))
+	found, err := filepath.Glob(filepath.Join(dir, "*", "run.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,15 +299,16 @@ func TestKnows(t *testing.T) {
 	}
 }
 
-// A supervisor that is killed takes the program with it; what else there was is found by its mark.
-func TestSupervisorKilled(t *testing.T) {
+// A runner that is killed costs the exit code: the program goes on, and its end is not seen.
+func TestRunnerKilled(t *testing.T) {
 	t.Parallel()
 	h := clitest.Host(t)
-	p := start(t, h, agent(t, `setsid sleep 60 & echo ready; wait`))
+	p := start(t, h, agent(t, `setsid sleep 60 & echo ready; read line; echo "got $line"`))
 	readLine(t, p)
-	kill(t, supervisorOf(t, p))
+	kill(t, runnerOf(t, p))
+	write(t, p, "on\n")
 	out, err := io.ReadAll(p.Stdout())
-	if err != nil || len(out) > 0 {
+	if err != nil || string(out) != "got on\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 	<-p.Done()
@@ -317,7 +316,7 @@ func TestSupervisorKilled(t *testing.T) {
 		t.Errorf("exit %+v", got)
 	}
 	if len(survivors(t, p.Run())) == 0 {
-		t.Error("nothing outlived the supervisor: the test proves nothing")
+		t.Error("nothing outlived the program: the test proves nothing")
 	}
 	stop(t, p, 50*time.Millisecond)
 	if alive := survivors(t, p.Run()); len(alive) > 0 {
@@ -325,8 +324,8 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 }
 
-// supervisorOf is the process above p's program.
-func supervisorOf(t *testing.T, p cli.Process) int {
+// runnerOf is the process above p's program.
+func runnerOf(t *testing.T, p cli.Process) int {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", itoa(p.PID()), "status"))
 	if err != nil {
@@ -341,7 +340,7 @@ func supervisorOf(t *testing.T, p cli.Process) int {
 	return 0
 }
 
-// What a supervisor ends by itself says why.
+// What a runner ends by itself says why.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	t.Run("max age", func(t *testing.T) {
@@ -389,7 +388,7 @@ func TestLimits(t *testing.T) {
 		h := clitest.Host(t)
 		p := start(t, h, agent(t, `echo ready; exec sleep 60`))
 		readLine(t, p)
-		if err := (supervisorProc(t, p)).Signal(15); err != nil {
+		if err := runnerProc(t, p).Signal(15); err != nil {
 			t.Fatal(err)
 		}
 		<-p.Done()
@@ -397,36 +396,6 @@ func TestLimits(t *testing.T) {
 			t.Errorf("exit %+v", got)
 		}
 	})
-}
-
-// A run whose supervisor speaks another protocol is listed with the reason, and can be ended.
-func TestRunOfAnotherVersion(t *testing.T) {
-	t.Parallel()
-	o := host.Options{Dir: t.TempDir()}
-	old := o
-	old.Supervisor.Command = append(clitest.Supervisor(t), "protocol=1:1")
-	old.Supervisor.Protocol = supervisor.Protocol{Version: 1, Min: 1}
-	h := clitest.OpenHost(t, old)
-	p := start(t, h, agent(t, `echo ready; exec sleep 60`))
-	readLine(t, p)
-	o.Supervisor.Protocol = supervisor.Protocol{Version: 9, Min: 9}
-	h = next(t, h, o)
-	run := onlyLeft(t, h)
-	if !run.Alive || run.Problem == "" || run.Conversation != "a" || run.PID != p.PID() {
-		t.Errorf("left is %+v", run)
-	}
-	t.Logf("problem: %s", run.Problem)
-	if _, err := h.Attach(t.Context(), run.Run, 0); err == nil {
-		t.Error("it was attached to")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if err := h.Discard(ctx, run.Run); err != nil {
-		t.Error(err)
-	}
-	if alive := survivors(t, run.Run); len(alive) > 0 || len(left(t, h)) > 0 {
-		t.Errorf("%v are alive, %+v is left", alive, left(t, h))
-	}
 }
 
 // A host that cannot be had says so.

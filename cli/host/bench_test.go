@@ -18,7 +18,6 @@ import (
 	"ductor/cli/clitest"
 	"ductor/cli/host"
 	"ductor/cli/turn"
-	"ductor/internal/supervisor"
 )
 
 // piped is a Process without a supervisor: what a run under one is compared with.
@@ -65,15 +64,10 @@ func (p *piped) Stop(ctx context.Context, g time.Duration) error {
 	return nil
 }
 
-// each benchmarks a program under a supervisor, one that was kept ready for it, and without one.
+// each benchmarks a program of a runner, and without one.
 func each(b *testing.B, f func(b *testing.B, start func(cli.Command) (cli.Process, error))) {
-	b.Run("supervised", func(b *testing.B) {
-		self, err := os.Executable()
-		if err != nil {
-			b.Fatal(err)
-		}
-		h := clitest.OpenHost(b, host.Options{Supervisor: supervisor.Options{Spares: 2, Command: []string{self, "supervise"}}})
-		time.Sleep(200 * time.Millisecond) // until the spares are there
+	b.Run("run", func(b *testing.B) {
+		h := clitest.OpenHost(b, host.Options{})
 		f(b, func(c cli.Command) (cli.Process, error) { return h.Start(b.Context(), c) })
 	})
 	b.Run("piped", func(b *testing.B) { f(b, startPiped) })

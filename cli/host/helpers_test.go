@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/internal/supervisor"
+	"ductor/internal/proctree"
 )
 
 // runHelper is a program under test: an agent, or what an agent starts. It takes no arguments: all is in the
@@ -137,12 +137,12 @@ func kill(t testing.TB, pid int) {
 	}
 }
 
-// supervisorProc is the supervisor of p's program.
-func supervisorProc(t *testing.T, p cli.Process) supervisor.ProcID {
+// runnerProc is the runner of p's program.
+func runnerProc(t *testing.T, p cli.Process) proctree.ID {
 	t.Helper()
-	id, ok := supervisor.LookUp(supervisorOf(t, p))
+	id, ok := proctree.LookUp(runnerOf(t, p))
 	if !ok {
-		t.Fatal("the supervisor is gone")
+		t.Fatal("the runner is gone")
 	}
 	return id
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // DefaultOrphanAfter is the default of Options.OrphanAfter.
@@ -22,33 +22,33 @@ const DefaultOrphanAfter = 15 * time.Minute
 const StartedRun = "a run was started"
 
 const (
-	probeOrphan = time.Second     // only the caller that asked needs a probe
-	keepResult  = 2 * time.Second // how long a supervisor lingers after its agent's end; the disk keeps more
+	probeOrphan = time.Second // only the caller that asked needs a probe
 	collectWait = 10 * time.Second
 	lookWait    = time.Minute // the environment may have to be made first
 )
 
-// Options set up a Launcher. Dir is required unless Supervisor names a Place for the runs; zero values take
-// the defaults.
+// Options set up a Launcher. Dir is required unless Runs are given; zero values take the defaults.
 type Options struct {
 	Dir string // where runs are kept; made if it is not there, and closed to other users
-	// Supervisor says how supervisors are started, and with a Place in it, that all is not on this machine.
-	Supervisor supervisor.Options
-	// MaxAge is how long a turn may run; its supervisor ends it then, also while ductor is not running. 0 is for ever.
+	// Runner says how the runner of this machine is started.
+	Runner runner.Options
+	// Remote are the runs of another environment than this machine. They are closed with the Launcher.
+	Remote Runs
+	// MaxAge is how long a turn may run; its runner ends it then, also while ductor is not running. 0 is for ever.
 	MaxAge time.Duration
 	// OrphanAfter is how long a run may go on while ductor is not running.
 	OrphanAfter time.Duration
-	// Grace is between TERM and KILL when a supervisor ends a run without a Stop.
-	Grace    time.Duration
-	MaxSpool int64 // bytes of output kept of a run; 0 is the supervisor's default
-	Logger   *slog.Logger
+	// Grace is between TERM and KILL when a runner ends a run without a Stop.
+	Grace      time.Duration
+	MaxJournal int64 // bytes of output kept of a run; 0 is the runner's default
+	Logger     *slog.Logger
 }
 
-// Launcher starts processes on this machine or in a supervisor.Place, each under a supervisor of its own, which
-// outlives ductor. Linux only. Safe for concurrent use.
+// Launcher starts processes on this machine, or in another environment, which outlive ductor. Linux only. Safe for
+// concurrent use.
 type Launcher struct {
 	opts Options
-	root *supervisor.Root
+	root Runs
 	log  *slog.Logger
 
 	mu       sync.Mutex
@@ -77,12 +77,14 @@ func Open(o Options) (*Launcher, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	root, err := supervisor.Open(o.Dir, o.Supervisor)
-	if err != nil {
-		return nil, fmt.Errorf("open host: %w", err)
+	root, err := o.Remote, error(nil)
+	if root == nil {
+		if root, err = OpenRuns(o.Dir, o.Runner); err != nil {
+			return nil, fmt.Errorf("open host: %w", err)
+		}
 	}
 	h := &Launcher{opts: o, root: root, log: o.Logger, runs: map[cli.RunID]*process{}, starting: map[cli.RunID]bool{}, closing: make(chan struct{})}
-	if o.Supervisor.Place != nil { // which is asked for nothing before it is needed
+	if o.Remote != nil { // which is asked for nothing before it is needed
 		return h, nil
 	}
 	if h.since, err = root.Since(context.Background()); err != nil {
@@ -115,14 +117,14 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	}
 	id := rand.Text()
 	defer h.announce(cli.RunID(id))()
-	run, err := h.root.Start(ctx, supervisor.Spec{
+	run, err := h.root.Start(ctx, runner.Spec{
 		ID: id, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labels, Limits: h.limits(cmd.For),
 	})
 	if err != nil {
 		return nil, err
 	}
 	h.log.Debug(StartedRun, "run", run.ID(), "pid", run.PID(), "agent", string(cmd.For.Agent), "conversation", string(cmd.For.Conversation))
-	return h.hold(run, cmd.For, marks, supervisor.Times{}), nil
+	return h.hold(run, cmd.For, marks), nil
 }
 
 // announce makes a run this Launcher's before it is there. The function it returns is for when it is held.
@@ -137,11 +139,8 @@ func (h *Launcher) announce(id cli.RunID) (held func()) {
 	}
 }
 
-func (h *Launcher) limits(p cli.Purpose) supervisor.Limits {
-	l := supervisor.Limits{
-		MaxAge: h.opts.MaxAge, OrphanAfter: h.opts.OrphanAfter, KeepResult: keepResult,
-		Grace: h.opts.Grace, MaxSpool: h.opts.MaxSpool,
-	}
+func (h *Launcher) limits(p cli.Purpose) runner.Limits {
+	l := runner.Limits{MaxAge: h.opts.MaxAge, OrphanAfter: h.opts.OrphanAfter, Grace: h.opts.Grace, MaxJournal: h.opts.MaxJournal}
 	if p.Mode == "" {
 		l.OrphanAfter = probeOrphan
 	}
@@ -149,8 +148,8 @@ func (h *Launcher) limits(p cli.Purpose) supervisor.Limits {
 }
 
 // hold makes a Process of a run, which is this Launcher's from now on.
-func (h *Launcher) hold(run *supervisor.Run, p cli.Purpose, marks []cli.Mark, times supervisor.Times) *process {
-	r := newProcess(h, run, p, marks, times)
+func (h *Launcher) hold(run Run, p cli.Purpose, marks []cli.Mark) *process {
+	r := newProcess(h, run, p, marks)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.runs[r.Run()] = r

@@ -17,6 +17,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/host"
+	"ductor/internal/proctree"
 	"ductor/internal/supervisor"
 )
 
@@ -52,9 +53,9 @@ func readLine(t testing.TB, p cli.Process) string {
 }
 
 // survivors lists processes that carry p's mark, whoever their parent is now.
-func survivors(t testing.TB, run cli.RunID) []supervisor.ProcID {
+func survivors(t testing.TB, run cli.RunID) []proctree.ID {
 	t.Helper()
-	ids, err := supervisor.Marked(string(run))
+	ids, err := proctree.Marked(supervisor.RunVar + "=" + string(run))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func TestEscapes(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := start(t, h, sh(t, tc.script))
-			id, ok := supervisor.LookUp(atoi(t, readLine(t, p)))
+			id, ok := proctree.LookUp(atoi(t, readLine(t, p)))
 			if !ok || !id.Running() {
 				t.Fatal("nothing escaped: the test proves nothing")
 			}

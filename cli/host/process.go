@@ -1,16 +1,16 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"sync"
 	"time"
 
 	"ductor/cli"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // drainPatience is how long the output of a stopped run may still be read before ductor releases it.
@@ -22,13 +22,12 @@ const (
 	stopPauseMost = 30 * time.Second
 )
 
-// process is a Process: a run under a supervisor.
+// process is a Process: a run.
 type process struct {
-	host  *Launcher
-	run   *supervisor.Run
-	times supervisor.Times // of what was printed before this Launcher attached
-	in    input
-	out   output
+	host *Launcher
+	run  Run
+	in   input
+	out  output
 
 	marks   runMarks
 	purpose cli.Purpose
@@ -48,8 +47,8 @@ const (
 	released       // dead, and detached from
 )
 
-func newProcess(h *Launcher, run *supervisor.Run, p cli.Purpose, marks []cli.Mark, times supervisor.Times) *process {
-	r := &process{host: h, run: run, times: times, purpose: p}
+func newProcess(h *Launcher, run Run, p cli.Purpose, marks []cli.Mark) *process {
+	r := &process{host: h, run: run, purpose: p}
 	r.marks.all = marks
 	r.in = input{to: run.Stdin(), sent: run.Info().InputEnd}
 	r.out = output{from: run.Stdout(), ended: make(chan struct{})}
@@ -62,12 +61,12 @@ func (r *process) Stdin() io.WriteCloser       { return &r.in }
 func (r *process) Stdout() io.Reader           { return &r.out }
 func (r *process) StderrTail() string          { return r.run.StderrTail() }
 func (r *process) Done() <-chan struct{}       { return r.run.Done() }
-func (r *process) When(offset int64) time.Time { return r.times.At(offset) }
+func (r *process) When(offset int64) time.Time { return r.run.When(offset) }
 
 func (r *process) Exit() cli.ExitStatus {
 	e := r.run.Exit()
 	if !e.Known {
-		return cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen, OOM: e.OOM}
+		return cli.ExitStatus{Code: cli.CodeUnknown, By: cmp.Or(cli.Terminator(e.By), cli.EndedUnseen), OOM: e.OOM}
 	}
 	return cli.ExitStatus{Code: e.Code, Signal: e.Signal, By: cli.Terminator(e.By), OOM: e.OOM}
 }
@@ -108,8 +107,7 @@ func (r *process) Begin(ctx context.Context, m cli.Mark) error {
 	if err != nil {
 		return err
 	}
-	limits := r.host.limits(r.purpose)
-	if err := r.run.Update(ctx, labels, &limits); err != nil {
+	if err := r.run.Update(ctx, labels, r.host.limits(r.purpose)); err != nil {
 		return fmt.Errorf("mark the beginning of a turn: %w", err)
 	}
 	r.host.trimLater(r)
@@ -147,9 +145,6 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 	if err != nil && r.isDead() { // another Stop was quicker, and the run is released
 		return nil
 	}
-	if errors.Is(err, supervisor.ErrDetached) {
-		err = r.stopDetached(ctx, grace)
-	}
 	if err != nil {
 		r.host.stopLater(r, grace)
 		return err
@@ -161,9 +156,9 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 }
 
 // stopLater tries to stop a run in an environment that could not be reached, until it is stopped or this Launcher
-// is closed: after the next start ductor finds the run, or its supervisor ends it as an orphan.
+// is closed: after the next start ductor finds the run, or its runner ends it as an orphan.
 func (h *Launcher) stopLater(r *process, grace time.Duration) {
-	if h.opts.Supervisor.Place == nil {
+	if h.opts.Remote == nil {
 		return
 	}
 	first := r.advance(stopping)
@@ -218,19 +213,6 @@ func (h *Launcher) lateRuns(p cli.Purpose) (late []*process) {
 
 func (r *process) isLate() bool { return r.reached(stopping) && !r.isDead() }
 
-// stopDetached ends a run that was detached from, whoever may have it by now.
-func (r *process) stopDetached(ctx context.Context, grace time.Duration) error {
-	again, err := r.host.root.Follow(context.WithoutCancel(ctx), string(r.Run()), 0)
-	if errors.Is(err, fs.ErrNotExist) { // collected, and nothing is collected that lives
-		return nil
-	}
-	if err != nil {
-		return r.host.root.Kill(ctx, string(r.Run()))
-	}
-	defer again.Detach()
-	return again.Stop(ctx, grace)
-}
-
 // release detaches from a stopped run once the rest of its output was read. That stays on the disk until the turns
 // that it belongs to are recorded.
 func (r *process) release() {
@@ -273,7 +255,7 @@ func (i *input) position() int64 {
 
 // output reads what the program prints, with the errors of package cli.
 type output struct {
-	from  *supervisor.Output
+	from  Output
 	once  sync.Once
 	ended chan struct{} // closed when there is no more to read
 }
@@ -285,7 +267,7 @@ func (o *output) Hurry()  { o.from.Hurry() }
 
 func (o *output) Read(p []byte) (int, error) {
 	n, err := o.from.Read(p)
-	var lost *supervisor.LostError
+	var lost *runner.LostError
 	switch {
 	case err == nil:
 		return n, nil
@@ -297,16 +279,16 @@ func (o *output) Read(p []byte) (int, error) {
 		return n, &cli.LostOutput{From: lost.From, To: lost.To, Reason: reason}
 	}
 	o.once.Do(func() { close(o.ended) })
-	if errors.Is(err, supervisor.ErrDetached) {
+	if errors.Is(err, runner.ErrDetached) {
 		return n, cli.ErrDetached
 	}
 	return n, err
 }
 
-// forgetWait is how long a supervisor may take to forget output.
+// forgetWait is how long a runner may take to forget output.
 const forgetWait = 5 * time.Second
 
-// trim has the output forgotten that no turn needs any more. It waits for the supervisor, and is called without a lock.
+// trim has the output forgotten that no turn needs any more. It waits for the runner, and is called without a lock.
 func (r *process) trim() {
 	before := r.marks.neededFrom()
 	if !r.marks.forgets(before) {

@@ -11,7 +11,7 @@ import (
 	"ductor/cli/host"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 func attachCommand(env config.Environment) *cobra.Command {
@@ -43,7 +43,7 @@ func attachCommand(env config.Environment) *cobra.Command {
 }
 
 // turnOffset is where the newest turn of a run begins in its output.
-func turnOffset(info supervisor.Info) int64 {
+func turnOffset(info runner.Info) int64 {
 	_, marks, err := host.PurposeOf(info.Labels)
 	if err != nil || len(marks) == 0 {
 		return 0
@@ -52,7 +52,7 @@ func turnOffset(info supervisor.Info) int64 {
 }
 
 // follow copies a run's output to out until it ends or ctx does, which is no error.
-func follow(ctx context.Context, root *supervisor.Root, id string, offset int64, out, notes io.Writer) error {
+func follow(ctx context.Context, root host.Runs, id string, offset int64, out, notes io.Writer) error {
 	run, err := root.Follow(ctx, id, offset)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func follow(ctx context.Context, root *supervisor.Root, id string, offset int64,
 		if _, werr := out.Write(buf[:n]); werr != nil {
 			return werr
 		}
-		var lost *supervisor.LostError
+		var lost *runner.LostError
 		switch {
 		case err == nil:
 		case errors.As(err, &lost):

@@ -13,8 +13,8 @@ import (
 
 	"ductor/internal/app"
 	"ductor/internal/config"
+	"ductor/internal/proctree"
 	"ductor/internal/sim/telegram"
-	"ductor/internal/supervisor"
 )
 
 // plant makes a directory as an attacker leaves it: with a configuration that runs programs, which leave a canary, and
@@ -197,7 +197,7 @@ func TestAttackADaemonsConfigurationAndEnvironment(t *testing.T) {
 func (town *town) doctorKnowsTheGroups() {
 	town.t.Helper()
 	want := "ok   control groups: each agent has one"
-	if supervisor.CanGroup() != nil {
+	if proctree.CanGroup() != nil {
 		want = "warn control groups: the running ductor has none"
 	}
 	town.t.Setenv(config.TokenVariable, town.srv.Token())
@@ -224,7 +224,7 @@ func (town *town) tokenIsNotShown(d *daemon) {
 		if purposeOf(run).Conversation == "" {
 			continue // a look at an agent, which may be over by now
 		}
-		pids = append(pids, run.PID, run.Supervisor)
+		pids = append(pids, run.PID, run.Runner)
 	}
 	if len(pids) < 3 {
 		t.Fatal("no agent runs")

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ductor/internal/runner"
 	"ductor/internal/sim/agent"
-	"ductor/internal/supervisor"
 )
 
 // simAgentCommand lists the scripted agent as a command. main runs the agent before it reads a flag, so that it starts
@@ -23,13 +23,13 @@ func simAgentCommand() *cobra.Command {
 	}
 }
 
-// superviseArg makes this program the supervisor of one agent. ductor starts one for every run; users do not, so it is
+// runnerArg makes this program the runner of this machine's agents. ductor starts it at need; users do not, so it is
 // no command of cobra's.
-const superviseArg = "supervise"
+const runnerArg = "runner"
 
-// superviseIfAsked runs the supervisor and exits if the arguments ask for one, and returns otherwise.
-func superviseIfAsked() {
-	if len(os.Args) > 1 && os.Args[1] == superviseArg {
-		os.Exit(supervisor.Main(os.Args[2:], os.Stderr))
+// runIfAsked runs the runner and exits if the arguments ask for it, and returns otherwise.
+func runIfAsked() {
+	if len(os.Args) > 1 && os.Args[1] == runnerArg {
+		os.Exit(runner.Main(os.Args[2:], os.Stderr))
 	}
 }

@@ -21,9 +21,9 @@ import (
 	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/proctree"
 	"ductor/internal/store"
 	"ductor/internal/store/sqlite"
-	"ductor/internal/supervisor"
 )
 
 func doctorCommand(env config.Environment) *cobra.Command {
@@ -135,7 +135,7 @@ func (d *doctor) groups(cfg config.Config) {
 		d.ok(what, "known once ductor runs")
 		return
 	}
-	if err := supervisor.CanGroupOf(pid); err != nil {
+	if err := proctree.CanGroupOf(pid); err != nil {
 		d.warn(what, fmt.Sprintf("the running ductor has none (%v), so a process that an agent started and that cut every tie to it outlives an abort; "+
 			"run ductor as a service with Delegate=yes, as in docs/install.md", err))
 		return

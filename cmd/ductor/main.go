@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	superviseIfAsked() // before anything of the bot is made
+	runIfAsked()       // before anything of the bot is made
 	agent.RunIfChild() // the scripted agent of the demo is this program under another name
 	env, err := ownEnvironment()
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 	"ductor/docker/dockertest"
 	"ductor/internal/app"
 	"ductor/internal/config"
+	"ductor/internal/runner"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
-	"ductor/internal/supervisor"
 )
 
 // The test binary is also the scripted agent, its supervisor, and ductor itself where a test needs a process
 // to kill.
 func TestMain(m *testing.M) {
-	superviseIfAsked()
+	runIfAsked()
 	agent.RunIfChild()
 	if os.Getenv(beDuctor) != "" {
 		main()
@@ -106,16 +106,16 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 }
 
 // start runs an app until stop or the end of the test.
-func (town *town) start() { town.startOver(supervisor.Options{}) }
+func (town *town) start() { town.startOver(runner.Options{}) }
 
-// startOver is start with a say in how supervisors are started.
-func (town *town) startOver(start supervisor.Options) {
+// startOver is start with a say in how the runner is started.
+func (town *town) startOver(start runner.Options) {
 	t := town.t
 	t.Helper()
 	if len(start.Command) == 0 {
-		start.Command = clitest.Supervisor(t)
+		start = clitest.Runner(t)
 	}
-	h, err := app.Build(t.Context(), town.cfg, app.Options{Log: testLog(t), Scrub: tgapi.NewScrubber(town.srv.Token()), Supervisor: start})
+	h, err := app.Build(t.Context(), town.cfg, app.Options{Log: testLog(t), Scrub: tgapi.NewScrubber(town.srv.Token()), Runner: start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,10 +214,10 @@ func (town *town) press(name string) telegram.Answer {
 	return answer
 }
 
-// runs is what the supervisors of this town say.
-func (town *town) runs() []supervisor.Info {
+// runs is what the runner of this town says.
+func (town *town) runs() []runner.Info {
 	town.t.Helper()
-	root, err := supervisor.Open(app.RunsPath(town.cfg), supervisor.Options{})
+	root, err := host.OpenRuns(app.RunsPath(town.cfg), clitest.Runner(town.t))
 	if err != nil {
 		town.t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func (town *town) runs() []supervisor.Info {
 // endRuns ends what a daemon left to go on, as `ductor kill --all` does.
 func (town *town) endRuns() {
 	town.t.Helper()
-	root, err := supervisor.Open(app.RunsPath(town.cfg), supervisor.Options{})
+	root, err := host.OpenRuns(app.RunsPath(town.cfg), clitest.Runner(town.t))
 	if err != nil {
 		town.t.Errorf("end what was left: %v", err)
 		return

@@ -5,13 +5,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"ductor/cli/clitest"
+	"ductor/internal/runner"
 	"ductor/internal/sim/telegram"
-	"ductor/internal/supervisor"
 )
 
 // ordeal is a daemon that is killed and started again while turns run.
@@ -171,25 +172,30 @@ func (o *ordeal) ranOnce(t trial) {
 	}
 }
 
-// supervisors are the processes that supervise an agent of this town.
-func (o *ordeal) supervisors() (pids []int) {
+// runner is the process that owns the agents of this town.
+func (o *ordeal) runner() int {
 	o.t.Helper()
 	infos := o.runs()
-	for _, i := range infos {
-		pids = append(pids, i.Supervisor)
+	if len(infos) == 0 {
+		o.t.Fatal("no agent runs")
 	}
-	if len(pids) == 0 {
-		o.t.Fatal("nothing is supervised")
-	}
-	return pids
+	return infos[0].Runner
 }
 
-// oldSupervisors are those of a build that speaks another protocol.
-func oldSupervisors(t testing.TB, protocol string) supervisor.Options {
+// anotherBuild starts runners of a program that is not this one.
+func anotherBuild(t testing.TB) runner.Options {
 	t.Helper()
-	var p supervisor.Protocol
-	if _, err := fmt.Sscanf(protocol, "%d:%d", &p.Version, &p.Min); err != nil {
+	start := clitest.Runner(t)
+	copied := filepath.Join(t.TempDir(), "ductor")
+	raw, err := os.ReadFile(start.Program)
+	if err == nil {
+		err = os.WriteFile(copied, raw, 0o700)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	return supervisor.Options{Command: append(clitest.Supervisor(t), "protocol="+protocol), Protocol: p}
+	start.Command = slices.Clone(start.Command)
+	start.Command[slices.Index(start.Command, start.Program)] = copied
+	start.Program = copied
+	return start
 }

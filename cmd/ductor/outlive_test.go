@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"ductor/cli/host"
+	"ductor/internal/runner"
 	"ductor/internal/sim/telegram"
-	"ductor/internal/supervisor"
 )
 
 // trials is few in the gate; the promise was watched with 16, which is 160 deaths.
@@ -148,7 +148,7 @@ func TestAnIdleAgentEndsWithDuctor(t *testing.T) {
 }
 
 // idleAgent is the one agent there is.
-func (town *town) idleAgent() supervisor.Info {
+func (town *town) idleAgent() runner.Info {
 	town.t.Helper()
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		if runs := town.agentRuns(); len(runs) == 1 {
@@ -156,12 +156,12 @@ func (town *town) idleAgent() supervisor.Info {
 		}
 	}
 	town.t.Fatalf("there is no one agent: %+v", town.runs())
-	return supervisor.Info{}
+	return runner.Info{}
 }
 
 // agentRuns are the runs that are no probes.
-func (town *town) agentRuns() []supervisor.Info {
-	return slices.DeleteFunc(town.runs(), func(i supervisor.Info) bool {
+func (town *town) agentRuns() []runner.Info {
+	return slices.DeleteFunc(town.runs(), func(i runner.Info) bool {
 		p, _, err := host.PurposeOf(i.Labels)
 		return err != nil || p.Mode == ""
 	})
@@ -196,34 +196,34 @@ func TestAnAbortIsNotForgottenWhenDuctorDies(t *testing.T) {
 	o.nothingOfTurnsLives()
 }
 
-// Killed together with its supervisor, an agent is gone, and so is what it started; the chat is told.
-func TestAnAgentWhoseSupervisorIsKilledIsToldOf(t *testing.T) {
+// A runner that is killed costs nothing that a user sees: the turn goes on, and an abort ends it with all it started.
+func TestARunnerThatIsKilledLosesNoTurn(t *testing.T) {
 	for _, down := range []string{"ductor is up", "ductor is down"} {
 		t.Run(down, func(t *testing.T) {
 			o := surroundings(t, nil).ordeal(7)
-			o.say(`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & sleep 600"]]`)
-			awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "deaf"))
+			trial := newTrial(0)
+			o.say("%s", trial.prompt())
+			o.awaitWord("w0-3")
 			if down == "ductor is down" {
 				o.daemon.kill()
 			}
-			for _, pid := range o.supervisors() {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
+			_ = syscall.Kill(o.runner(), syscall.SIGKILL)
 			if down == "ductor is down" {
 				o.rise()
 			}
-			m := o.awaitButton("🔁 Run again")
-			if !strings.Contains(m.Text, "⚠") && !strings.Contains(m.Text, "nterrupted") && !strings.Contains(m.Text, "unexpectedly") {
-				t.Errorf("the chat is told %q", m.Text)
-			}
-			nothingLivesIn(t, o.cfg.Projects.DefaultDir)
-			o.say(`and on it goes [[start]] [[text "still here"]]`)
-			o.await("still here")
+			o.awaitWhole(trial)
+			o.ranOnce(trial)
+			o.say(`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & sleep 600"]]`)
+			awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "deaf"))
+			_ = syscall.Kill(o.runner(), syscall.SIGKILL)
+			o.say("/abort")
+			o.await("Aborted")
+			o.nothingOfTurnsLives()
 		})
 	}
 }
 
-// An agent that nobody comes back to is ended by its supervisor, and what it said is kept and shown.
+// An agent that nobody comes back to is ended by its runner, and what it said is kept and shown.
 func TestAnAgentThatNobodyComesBackToIsEnded(t *testing.T) {
 	town := surroundings(t, nil)
 	town.extra = "orphan_after = \"1s\""
@@ -240,36 +240,20 @@ func TestAnAgentThatNobodyComesBackToIsEnded(t *testing.T) {
 	}
 }
 
-// Another protocol version: what a former ductor started is gone on with where both understand one, and
-// ended with a clear word where they do not.
-func TestAnUpgradeGoesOnOrSaysWhyNot(t *testing.T) {
-	for _, c := range []struct {
-		name, protocol string // what the old one's supervisors speak
-		goesOn         bool
-	}{
-		{"newer, and compatible", "9:1", true},
-		{"the same", "1:1", true},
-		{"too new", "9:9", false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			town := surroundings(t, nil)
-			o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, 9))}
-			town.startOver(oldSupervisors(t, c.protocol))
-			trial := newTrial(0)
-			o.say("%s", trial.prompt())
-			o.awaitWord("w0-3")
-			town.leave()
-			o.rise()
-			if c.goesOn {
-				o.awaitWhole(trial)
-				o.ranOnce(trial)
-				return
-			}
-			m := o.awaitButton("🔁 Run again")
-			if !strings.Contains(m.Text, "version 9") {
-				t.Errorf("the chat is told %q", m.Text)
-			}
-			nothingLivesIn(t, o.cfg.Projects.DefaultDir)
-		})
+// A ductor of another build replaces the program of the runner, and turns go on.
+func TestAnUpgradeGoesOn(t *testing.T) {
+	town := surroundings(t, nil)
+	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, 9))}
+	town.startOver(anotherBuild(t))
+	trial := newTrial(0)
+	o.say("%s", trial.prompt())
+	o.awaitWord("w0-3")
+	before := o.runner()
+	town.leave()
+	o.rise()
+	o.awaitWhole(trial)
+	o.ranOnce(trial)
+	if after := o.runner(); after != before {
+		t.Errorf("the runner was %d and is %d", before, after)
 	}
 }

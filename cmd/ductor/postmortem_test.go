@@ -12,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli/clitest"
+	"ductor/cli/host"
 	"ductor/internal/app"
+	"ductor/internal/runner"
 	"ductor/internal/store"
-	"ductor/internal/supervisor"
 )
 
 // What a test that failed tells of the ductors it started, for those who were not there: each one's log is the test's
@@ -38,7 +40,7 @@ func (town *town) postMortem() {
 	defer cancel()
 	t.Logf("the chat:\n%s", said(town.chat.View()))
 	town.tellJournal(ctx)
-	root, err := supervisor.Open(app.RunsPath(town.cfg), supervisor.Options{})
+	root, err := host.OpenRuns(app.RunsPath(town.cfg), clitest.Runner(town.t))
 	if err != nil {
 		t.Logf("the runs: %v", err)
 		return
@@ -71,7 +73,7 @@ func (town *town) tellJournal(ctx context.Context) {
 }
 
 // lastWords is the end of what a run's agent printed.
-func lastWords(ctx context.Context, root *supervisor.Root, info supervisor.Info) string {
+func lastWords(ctx context.Context, root host.Runs, info runner.Info) string {
 	const most = 4 << 10
 	run, err := root.Follow(ctx, info.ID, max(info.OutputEnd-most, 0))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"ductor/cli/host"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 func psCommand(env config.Environment) *cobra.Command {
@@ -63,7 +63,7 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 }
 
 // purposeOf reads what a run is for from its labels; the zero Purpose if they cannot be read.
-func purposeOf(i supervisor.Info) cli.Purpose {
+func purposeOf(i runner.Info) cli.Purpose {
 	p, _, err := host.PurposeOf(i.Labels)
 	if err != nil {
 		return cli.Purpose{}
@@ -72,7 +72,7 @@ func purposeOf(i supervisor.Info) cli.Purpose {
 }
 
 // agentOf names the agent of a run, or its program if the labels name none.
-func agentOf(i supervisor.Info) string {
+func agentOf(i runner.Info) string {
 	p := purposeOf(i)
 	switch {
 	case p.Agent != "" && p.Mode != "":
@@ -107,11 +107,11 @@ func stateOf(run listedRun) string {
 	case i.Status != nil && i.Status.Known:
 		return endOf(i.Status.Exit) + "; its output is kept for ductor"
 	default:
-		return "ended together with its supervisor"
+		return "ended, and it was not seen how"
 	}
 }
 
-func endOf(e supervisor.Exit) string {
+func endOf(e runner.Exit) string {
 	by := ""
 	if e.By != "" {
 		by = " (" + e.By + ")"

@@ -11,15 +11,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ductor/cli/host"
 	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // listedRun is a run and its environment.
 type listedRun struct {
-	supervisor.Info
+	runner.Info
 	at environment.Runs
 }
 
@@ -33,7 +34,7 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]envir
 	var envs []environment.Runs
 	dir := app.RunsPath(cfg)
 	if _, err := os.Stat(dir); err == nil {
-		root, err := supervisor.Open(dir, supervisor.Options{})
+		root, err := host.OpenRuns(dir, runner.Options{})
 		if err != nil {
 			return err
 		}
@@ -149,7 +150,7 @@ func killAll(cmd *cobra.Command, envs []environment.Runs) error {
 	}
 	var errs []error
 	for _, run := range runs {
-		if run.Alive || run.Supervised || run.Problem != "" {
+		if run.Alive || run.Processes > 0 || run.Problem != "" {
 			errs = append(errs, killRun(cmd, run))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/runner"
 	"ductor/internal/supervisor"
 	"ductor/orchestrator"
 )
@@ -223,20 +225,36 @@ func (a *App) logAgents(ctx context.Context) {
 	}
 }
 
-// spareSupervisors is how many supervisors wait for the next agent, which then starts without waiting for its own.
-const spareSupervisors = 1
-
 // RunsPath is the directory of the runs of a configuration.
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
-// openHost makes the launcher of this machine for the daemon.
-func openHost(cfg config.Config, start supervisor.Options, log *slog.Logger) (*host.Launcher, error) {
-	agents := cfg.Agents
-	if start.Spares == 0 {
-		start.Spares = spareSupervisors
+// endSupervised ends what a ductor left that had a supervisor for each agent. Turns that run in it show as interrupted.
+func endSupervised(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
+	root, err := supervisor.Open(dir, supervisor.Options{})
+	if err != nil {
+		return fmt.Errorf("end agents of an older ductor: %w", err)
+	}
+	runs, err := root.List(ctx)
+	for _, run := range runs {
+		log.Info("an agent of an older ductor ends", "run", run.ID, "pid", run.PID)
+		err = errors.Join(err, root.Kill(ctx, run.ID), root.Collect(ctx, run.ID))
+	}
+	if err = errors.Join(err, root.Close()); err != nil {
+		return fmt.Errorf("end agents of an older ductor: %w", err)
+	}
+	return os.RemoveAll(dir)
+}
+
+// openHost makes the launcher of this machine for the daemon.
+func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.Launcher, error) {
+	agents := cfg.Agents
+	start.Upgrade = true
 	return host.Open(host.Options{
-		Dir: RunsPath(cfg), Supervisor: start, MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: log,
+		Dir: RunsPath(cfg), Runner: start, MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: log,
 	})
 }
 
@@ -249,7 +267,7 @@ func WithProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg.Storage.Dir = dir
 	a := agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}
-	launcher, err := openHost(cfg, supervisor.Options{}, a.log)
+	launcher, err := openHost(cfg, runner.Options{}, a.log)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,9 @@ import (
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/proctree"
+	"ductor/internal/runner"
 	"ductor/internal/store"
-	"ductor/internal/supervisor"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
 )
@@ -27,7 +28,8 @@ import (
 // The names inside the storage directory.
 const (
 	DatabaseFile = "ductor.db" // and files whose names begin so
-	runsDir      = "runs"      // what agents print, until their turns are stored
+	runsDir      = "runner"    // what agents print, until their turns are stored
+	oldRunsDir   = "runs"      // the same, of a ductor that had a supervisor for each agent
 )
 
 // How long each stage of an ordered end may take.
@@ -61,10 +63,10 @@ type App struct {
 
 // Options configure an App. Log and Scrub are required.
 type Options struct {
-	Log        *slog.Logger
-	Scrub      *tgapi.Scrubber
-	Version    string             // for the log
-	Supervisor supervisor.Options // how supervisors are started
+	Log     *slog.Logger
+	Scrub   *tgapi.Scrubber
+	Version string         // for the log
+	Runner  runner.Options // how the runner is started
 }
 
 // Build constructs what ductor consists of, from the store up. Until Run, only the sender of cards runs.
@@ -75,7 +77,10 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 			a.Close()
 		}
 	}()
-	if a.host, err = openHost(cfg, opts.Supervisor, a.Log); err != nil {
+	if err = endSupervised(ctx, cfg, a.Log); err != nil {
+		return nil, err
+	}
+	if a.host, err = openHost(cfg, opts.Runner, a.Log); err != nil {
 		return nil, err
 	}
 	if a.envs, err = environment.Open(cfg, a.Log); err != nil {
@@ -136,7 +141,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	// Jobs end before Close or Leave, so that none asks for a turn of an orchestrator that is closed.
 	defer a.timers.start(ctx, a)()
-	if err := supervisor.CanGroup(); err != nil {
+	if err := proctree.CanGroup(); err != nil {
 		a.Log.Info("agents get no control groups of their own; with Delegate=yes in ductor's unit they do", "why", err)
 	}
 	a.Log.Info("ductor runs", "version", a.Version, "storage", a.cfg.Storage.Dir)
@@ -159,7 +164,7 @@ func (a *App) Close() {
 	a.closeRest()
 }
 
-// Leave is Close for a daemon that will start again: agents continue under their supervisors, and the next process
+// Leave is Close for a daemon that will start again: agents continue under their runner, and the next process
 // resumes their turns.
 func (a *App) Leave() {
 	a.stage(drainCards, "turns", func(ctx context.Context) error { a.orchestrator.Detach(ctx); return nil })

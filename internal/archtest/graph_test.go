@@ -13,7 +13,7 @@ import (
 var imports = map[string][]string{
 	"cmd/ductor": {
 		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "internal/config",
-		"internal/store", "internal/store/sqlite", "internal/supervisor", "internal/sim/agent", "internal/sim/telegram",
+		"internal/store", "internal/store/sqlite", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/sim/telegram",
 	},
 	"cmd/ductor-supervisor": {"internal/supervisor", "docker/homes", "cli/gemini/guard"},
 	// The bench starts ductor as a process, and imports nothing of it.
@@ -24,10 +24,10 @@ var imports = map[string][]string{
 	"internal/app": {"*"}, // it connects all others
 	"internal/app/environment": {
 		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host", "cli/service",
-		"internal/config", "internal/supervisor",
+		"internal/config",
 	},
 
-	"docker":            {"cli", "cli/host", "internal/supervisor", "docker/homes"},
+	"docker":            {"cli", "cli/host", "internal/runner", "internal/supervisor", "docker/homes"},
 	"docker/dockertest": {},
 	"docker/homes":      {},
 	"bot":               {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/card", "bot/approval", "bot/cron", "bot/menu", "bot/message", "bot/updates"},
@@ -45,13 +45,13 @@ var imports = map[string][]string{
 	"cli":               {},
 	"cli/rpc":           {"cli", "cli/turn"},
 	"cli/shared":        {"cli", "cli/turn", "cli/rpc"},
-	"cli/host":          {"cli", "internal/supervisor"},
+	"cli/host":          {"cli", "internal/runner"},
 	"cli/service":       {"cli"},
 	"cli/turn":          {"cli"},
 	"cli/acp":           {"cli", "cli/turn", "cli/rpc", "cli/shared"},
 	"cli/claude":        {"cli", "cli/turn"},
 	"cli/codex":         {"cli", "cli/turn", "cli/rpc", "cli/shared"},
-	"cli/clitest":       {"cli", "cli/turn", "cli/host", "internal/supervisor", "internal/sim/agent"},
+	"cli/clitest":       {"cli", "cli/turn", "cli/host", "internal/runner", "internal/proctree", "internal/sim/agent"},
 	// A dialect of the Agent Client Protocol builds on the package of that protocol.
 	"cli/gemini":            {"cli", "cli/turn", "cli/acp", "cli/gemini/guard"},
 	"cli/gemini/guard":      {},
@@ -69,7 +69,9 @@ var imports = map[string][]string{
 	"internal/sim/agent":    {"internal/sim/script"},
 	"internal/sim/modelapi": {"internal/sim/script"},
 	"internal/sim/telegram": {},
-	"internal/supervisor":   {},
+	"internal/proctree":     {},
+	"internal/runner":       {"internal/proctree"},
+	"internal/supervisor":   {"internal/proctree"},
 	"scripts/loopback":      {},
 	"scripts/testlog":       {},
 	"scripts/together":      {},
@@ -88,7 +90,7 @@ var modules = map[string][]string{
 	"github.com/spf13/cobra":           {"cmd/ductor"},
 	"golang.org/x/time":                {"bot/outbox", "heartbeat/webhook"},
 	"golang.org/x/term":                {"cmd/ductor"},
-	"golang.org/x/sys":                 {"docker", "internal/supervisor", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
+	"golang.org/x/sys":                 {"docker", "internal/proctree", "internal/runner", "internal/supervisor", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
 	"github.com/docker/docker":         {"docker"},
 	"github.com/aymanbagabas/go-udiff": {"cli/acp"},
 	"github.com/containerd/errdefs":    {"docker"}, // the kinds of errors of the Docker client

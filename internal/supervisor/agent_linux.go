@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"ductor/internal/proctree"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,7 @@ import (
 
 // agent is the one program a supervisor runs.
 type agent struct {
-	id  ProcID
+	id  proctree.ID
 	in  *os.File
 	out *drainReader
 	err *drainReader
@@ -28,7 +29,7 @@ type agent struct {
 // startAgent starts the program, in a session of its own. It is in the group from its first moment, where the kernel can
 // do that. The caller's goroutine stays on its thread from here on, and must live as long as we do: the kernel kills the
 // agent when the thread that made it ends, which is how it dies with us.
-func startAgent(s Spec, in cgroup) (*agent, error) {
+func startAgent(s Spec, in proctree.Group) (*agent, error) {
 	ends, err := openPipes()
 	if err != nil {
 		return nil, err
@@ -48,23 +49,23 @@ func startAgent(s Spec, in cgroup) (*agent, error) {
 		a.err.end()
 		return nil, fmt.Errorf("start %s: %w", s.Path, err)
 	}
-	a.id = ProcID{PID: pid}
-	if stat, ok := readProc(pid); ok { // always: it has not been reaped
-		a.id = stat.ProcID
+	a.id = proctree.ID{PID: pid}
+	if id, ok := proctree.LookUp(pid); ok { // always: it has not been reaped
+		a.id = id
 	}
 	go a.reap() // ends with the last descendant
 	return a, nil
 }
 
 // fork starts the program in the group, or in none when there is none or the kernel refuses.
-func fork(s Spec, in cgroup, ends pipeEnds) (pid int, err error) {
+func fork(s Spec, in proctree.Group, ends pipeEnds) (pid int, err error) {
 	args := append([]string{s.Path}, s.Args...)
 	attr := &syscall.ProcAttr{
 		Dir: s.Dir, Env: s.environment(),
 		Files: []uintptr{uintptr(ends.in[0]), uintptr(ends.out[1]), uintptr(ends.err[1])},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
-	if fd, err := in.open(); err == nil {
+	if fd, err := in.Open(); err == nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, fd
 		pid, err = syscall.ForkExec(s.Path, args, attr)
 		_ = unix.Close(fd)

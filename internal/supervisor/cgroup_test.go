@@ -1,8 +1,8 @@
 package supervisor
 
 import (
+	"ductor/internal/proctree"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,23 +14,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // needCgroup skips a test where no group can be made; under CI one must be had.
 func needCgroup(t *testing.T) {
 	t.Helper()
-	me, _ := LookUp(os.Getpid())
+	me, _ := proctree.LookUp(os.Getpid())
 	dir := t.TempDir()
-	if err := CanGroup(); err != nil {
+	if err := proctree.CanGroup(); err != nil {
 		leaveOut(t, "this needs a writable control group of version 2: ", err)
 	}
 	c := makeCgroup(dir, dir, me)
-	if c.path == "" {
+	if c.Path == "" {
 		t.Fatal("a group should have been had")
 	}
-	if err := c.remove(); err != nil {
+	if err := c.Remove(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -38,7 +36,7 @@ func needCgroup(t *testing.T) {
 // cgroupsOf lists the groups of a directory of runs.
 func cgroupsOf(t testing.TB, root string) (names []string) {
 	t.Helper()
-	own, err := ownCgroup()
+	own, err := proctree.OwnGroup()
 	if err != nil {
 		return nil
 	}
@@ -74,11 +72,13 @@ func groupOf(t *testing.T, pid int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, ok := cgroupPath(string(raw))
-	if !ok {
-		t.Fatalf("%s", raw)
+	for line := range strings.Lines(string(raw)) {
+		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			return strings.TrimSuffix(path, "/")
+		}
 	}
-	return path
+	t.Fatalf("%s", raw)
+	return ""
 }
 
 func TestEveryRunHasACgroupOfItsOwn(t *testing.T) {
@@ -108,15 +108,15 @@ func TestEveryRunHasACgroupOfItsOwn(t *testing.T) {
 				}
 				groups = append(groups, group)
 				c := noted(root.dir, root.path(run.ID()))
-				if filepath.Base(c.path) != filepath.Base(group) || !c.populated() {
+				if filepath.Base(c.Path) != filepath.Base(group) || !c.Populated() {
 					t.Errorf("%+v is written down, the agent is in %s", c, group)
 				}
 				mustStop(t, run, time.Second)
-				if c.populated() {
+				if c.Populated() {
 					t.Error("somebody is left")
 				}
-				if err := run.Collect(t.Context()); err != nil || exists(t, c.path) {
-					t.Errorf("%s is left, %v", c.path, err)
+				if err := run.Collect(t.Context()); err != nil || exists(t, c.Path) {
+					t.Errorf("%s is left, %v", c.Path, err)
 				}
 			}
 			if groups[0] == groups[1] {
@@ -128,7 +128,7 @@ func TestEveryRunHasACgroupOfItsOwn(t *testing.T) {
 
 // escaped begins a run with a process that left group, session and parent and took no mark along, and kills the run's
 // supervisor.
-func escaped(t *testing.T, root *Root) (run *Run, one ProcID) {
+func escaped(t *testing.T, root *Root) (run *Run, one proctree.ID) {
 	t.Helper()
 	dir := t.TempDir()
 	script, file := filepath.Join(dir, "script"), filepath.Join(dir, "pid")
@@ -148,13 +148,13 @@ func escaped(t *testing.T, root *Root) (run *Run, one ProcID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, ok := LookUp(pid)
+	one, ok := proctree.LookUp(pid)
 	if !ok {
 		t.Fatal("no process escaped")
 	}
 	t.Cleanup(func() { _ = one.Signal(unix.SIGKILL) })
 	eventually(t, "the run is known", func() bool { return exists(t, root.path(run.ID()), specFile) })
-	supervisor, _ := LookUp(run.Info().Supervisor)
+	supervisor, _ := proctree.LookUp(run.Info().Supervisor)
 	kill9(t, run.Info().Supervisor)
 	await(t, "done", run.Done())
 	eventually(t, "its supervisor is dead", func() bool { return !supervisor.Running() })
@@ -287,7 +287,7 @@ func TestAgentIsStartedWhereTheKernelRefusesItsCgroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _, _ = syscall.Close(ends.in[1]), syscall.Close(ends.out[0]), syscall.Close(ends.err[0]) }()
-	pid, err := fork(Spec{ID: "x", Path: "/bin/true"}, cgroup{path: t.TempDir()}, ends)
+	pid, err := fork(Spec{ID: "x", Path: "/bin/true"}, proctree.Group{Path: t.TempDir()}, ends)
 	ends.closeAgents()
 	if err != nil {
 		t.Fatal(err)
@@ -299,11 +299,11 @@ func TestAgentIsStartedWhereTheKernelRefusesItsCgroup(t *testing.T) {
 
 func TestACgroupIsKilledInOneStep(t *testing.T) {
 	needCgroup(t)
-	me, _ := LookUp(os.Getpid())
+	me, _ := proctree.LookUp(os.Getpid())
 	dir := t.TempDir()
 	c := makeCgroup(dir, dir, me)
 	t.Cleanup(func() {
-		if err := c.remove(); err != nil {
+		if err := c.Remove(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -317,15 +317,15 @@ func TestACgroupIsKilledInOneStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.pids(); !slices.Equal(got, []int{pid}) || !c.populated() || !errors.Is(c.remove(), unix.EBUSY) {
+	if got := c.PIDs(); !slices.Equal(got, []int{pid}) || !c.Populated() || !errors.Is(c.Remove(), unix.EBUSY) {
 		t.Errorf("%v are in it, and should be %d", got, pid)
 	}
-	if err := c.kill(); err != nil {
+	if err := c.Kill(); err != nil {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		t.Errorf("by the kernel: %v", err)
 	}
 	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status.Signal() != syscall.SIGKILL || c.populated() {
+	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status.Signal() != syscall.SIGKILL || c.Populated() {
 		t.Errorf("%v, %v", status, err)
 	}
 }
@@ -347,7 +347,7 @@ func TestCgroupsThatTheAgentMadeGoToo(t *testing.T) {
 	t.Parallel()
 	root := openRoot(t, Options{})
 	spec := sh(`cd "$CGROUP"/ductor-*-$PPID-* && { sleep 600 & } && mkdir inner && echo $$ >inner/cgroup.procs && { sleep 600 & } && echo ready; wait`)
-	own, err := ownCgroup()
+	own, err := proctree.OwnGroup()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,110 +356,58 @@ func TestCgroupsThatTheAgentMadeGoToo(t *testing.T) {
 	readLine(t, run.Stdout())
 	c := noted(root.dir, root.path(run.ID()))
 	eventually(t, "the agent is in the inner group", func() bool { return strings.HasSuffix(groupOf(t, run.PID()), "/inner") })
-	if got := c.pids(); !slices.Contains(got, run.PID()) || len(got) < 3 {
+	if got := c.PIDs(); !slices.Contains(got, run.PID()) || len(got) < 3 {
 		t.Errorf("%v are in the group, the agent is %d", got, run.PID())
 	}
 	mustStop(t, run, time.Second)
-	if err := run.Collect(t.Context()); err != nil || exists(t, c.path) {
-		t.Errorf("%s is left, %v", c.path, err)
+	if err := run.Collect(t.Context()); err != nil || exists(t, c.Path) {
+		t.Errorf("%s is left, %v", c.Path, err)
 	}
-}
-
-func TestCgroupDirs(t *testing.T) {
-	const unified = "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
-	const hybrid = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n36 31 0:33 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices\n" +
-		"41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
-	const service = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/ductor.service\n"
-	for name, tc := range map[string]struct {
-		mounts, groups string
-		want           []string
-	}{
-		"unified":                             {unified, service, []string{"/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/ductor.service"}},
-		"the root group":                      {unified, "0::/\n", []string{"/sys/fs/cgroup"}},
-		"beside version 1":                    {hybrid, "8:pids:/\n1:name=systemd:/x\n0::/a\n", []string{"/sys/fs/cgroup/unified/a"}},
-		"version 1 alone":                     {"36 31 0:33 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices\n", "8:pids:/\n", nil},
-		"not mounted":                         {"31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n", "0::/a\n", nil},
-		"a part is mounted":                   {"9 8 0:26 /a/b /mnt rw - cgroup2 none rw\n", "0::/a/b/c\n", []string{"/mnt/c"}},
-		"another part":                        {"9 8 0:26 /a/b /mnt rw - cgroup2 none rw\n", "0::/a/bc\n", nil},
-		"the part that we are":                {"9 8 0:26 /a/b /mnt rw - cgroup2 none rw\n", "0::/a/b\n", []string{"/mnt"}},
-		"mounted twice":                       {unified + "9 8 0:26 / /mnt rw - cgroup2 none rw\n", "0::/a\n", []string{"/sys/fs/cgroup/a", "/mnt/a"}},
-		"blanks":                              {`9 8 0:26 / /mnt/a\040b\134c rw - cgroup2 none rw`, "0::/x y\n", []string{`/mnt/a b\c/x y`}},
-		"outside of what the namespace shows": {unified, "0::/../other\n", nil},
-		"mounted from outside":                {"9 8 0:26 /../.. /mnt rw - cgroup2 none rw\n", "0::/a\n", nil},
-		"nothing":                             {"", "", nil},
-	} {
-		if diff := cmp.Diff(tc.want, cgroupDirs(tc.mounts, tc.groups)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-}
-
-func FuzzCgroupDirs(f *testing.F) {
-	f.Add("9 8 0:26 /a /mnt/\\040x rw - cgroup2 none rw\n", "0::/a/b\n")
-	f.Add("9 8 0:26 / \\", "0::/../b")
-	f.Fuzz(func(t *testing.T, mounts, groups string) {
-		for _, dir := range cgroupDirs(mounts, groups) {
-			if !filepath.IsAbs(dir) {
-				t.Errorf("%q", dir)
-			}
-		}
-	})
 }
 
 func TestOnlyNotesOfOursAreTrusted(t *testing.T) {
 	needCgroup(t)
 	t.Parallel()
-	me, _ := LookUp(os.Getpid())
+	me, _ := proctree.LookUp(os.Getpid())
 	root := t.TempDir()
 	own := makeCgroup(root, root, me)
-	if own.path == "" || noted(root, root) != own {
+	if own.Path == "" || noted(root, root) != own {
 		t.Fatalf("%+v, noted %+v", own, noted(root, root))
 	}
 	t.Cleanup(func() {
-		if err := own.remove(); err != nil {
+		if err := own.Remove(); err != nil {
 			t.Error(err)
 		}
 	})
-	elsewhere := filepath.Join(t.TempDir(), filepath.Base(own.path))
+	elsewhere := filepath.Join(t.TempDir(), filepath.Base(own.Path))
 	if err := os.Mkdir(elsewhere, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, note := range map[string]cgroupNote{
-		"of another boot":      {Path: own.path, Boot: "another"},
-		"of no cgroup":         {Path: elsewhere, Boot: bootID()},
-		"of everybody's group": {Path: filepath.Dir(own.path), Boot: bootID()},
-		"of a group that went": {Path: own.path + "0", Boot: bootID()},
-		"relative":             {Path: filepath.Base(own.path), Boot: bootID()},
+		"of another boot":      {Path: own.Path, Boot: "another"},
+		"of no cgroup":         {Path: elsewhere, Boot: proctree.BootID()},
+		"of everybody's group": {Path: filepath.Dir(own.Path), Boot: proctree.BootID()},
+		"of a group that went": {Path: own.Path + "0", Boot: proctree.BootID()},
+		"relative":             {Path: filepath.Base(own.Path), Boot: proctree.BootID()},
 		"empty":                {},
 	} {
 		if err := writeJSON(root, cgroupFile, note); err != nil {
 			t.Fatal(err)
 		}
-		if got := noted(root, root); got != (cgroup{}) {
+		if got := noted(root, root); got != (proctree.Group{}) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	other := t.TempDir()
-	if err := writeJSON(other, cgroupFile, cgroupNote{Path: own.path, Boot: bootID()}); err != nil {
+	if err := writeJSON(other, cgroupFile, cgroupNote{Path: own.Path, Boot: proctree.BootID()}); err != nil {
 		t.Fatal(err)
 	}
-	if got := noted(other, other); got != (cgroup{}) {
+	if got := noted(other, other); got != (proctree.Group{}) {
 		t.Errorf("of another's runs: %+v", got)
 	}
 	for _, name := range []string{"ductor-", "ductor-1-2-3", "ductor-1-2-3-4-5", "ductor-01-2-3-4", "docker-1-2-3-4", "ductor-1-2-x-4", "ductor-1-2-0-0"} {
 		if n, ok := parseCgroupName(name); ok {
 			t.Errorf("%s is taken for %+v", name, n)
 		}
-	}
-}
-
-func TestTheZeroCgroupIsEmpty(t *testing.T) {
-	var none cgroup
-	if none.populated() || len(none.pids()) > 0 || none.kill() == nil || none.remove() != nil {
-		t.Error("there is none, and something is in it")
-	}
-	gone := cgroup{path: filepath.Join(t.TempDir(), "gone")}
-	if _, err := gone.open(); !errors.Is(err, fs.ErrNotExist) || gone.populated() || gone.remove() != nil {
-		t.Errorf("%v", err)
 	}
 }

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"ductor/internal/proctree"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -29,7 +30,7 @@ const cgroupPrefix = "ductor-"
 // in its life.
 type cgroupName struct {
 	dev, ino uint64 // of the directory of runs
-	owner    ProcID
+	owner    proctree.ID
 }
 
 func (n cgroupName) String() string {
@@ -49,7 +50,7 @@ func parseCgroupName(name string) (n cgroupName, ok bool) {
 }
 
 // nameCgroup is the name of owner's group among the runs of root.
-func nameCgroup(root string, owner ProcID) (n cgroupName, err error) {
+func nameCgroup(root string, owner proctree.ID) (n cgroupName, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(root, &st); err != nil {
 		return n, err
@@ -57,83 +58,59 @@ func nameCgroup(root string, owner ProcID) (n cgroupName, err error) {
 	return cgroupName{dev: uint64(st.Dev), ino: st.Ino, owner: owner}, nil
 }
 
-// CanGroup says why runs that this process starts get no control group of their own; nil where they do.
-func CanGroup() error {
-	_, err := groupsDir("self")
-	return err
-}
-
-// CanGroupOf is CanGroup of another process of this user.
-func CanGroupOf(pid int) error {
-	_, err := groupsDir(strconv.Itoa(pid))
-	return err
-}
-
-// groupsDir is the group of a process, in which those of the runs that it starts are made.
-func groupsDir(pid string) (string, error) {
-	own, err := cgroupOf(pid)
-	if err != nil {
-		return "", err
-	}
-	if err := unix.Access(own, unix.W_OK); err != nil {
-		return "", fmt.Errorf("%w: %s: %w", errNoCgroup, own, err)
-	}
-	return own, nil
-}
-
 // makeCgroup makes a group below our own for the run whose directory is dir. Where none can be had it gives none, and
 // all is found by parent, session and mark alone.
-func makeCgroup(root, dir string, owner ProcID) cgroup {
-	own, err := groupsDir("self")
+func makeCgroup(root, dir string, owner proctree.ID) proctree.Group {
+	own, err := proctree.GroupParent("self")
 	if err != nil {
-		return cgroup{}
+		return proctree.Group{}
 	}
 	name, err := nameCgroup(root, owner)
 	if err != nil {
-		return cgroup{}
+		return proctree.Group{}
 	}
-	note := cgroupNote{Path: filepath.Join(own, name.String()), Boot: bootID()}
+	note := cgroupNote{Path: filepath.Join(own, name.String()), Boot: proctree.BootID()}
 	raw, err := json.Marshal(note)
 	if err != nil || os.WriteFile(filepath.Join(dir, cgroupFile), raw, 0o600) != nil {
-		return cgroup{}
+		return proctree.Group{}
 	}
 	if err := unix.Mkdir(note.Path, 0o755); err != nil {
 		_ = removeIfThere(filepath.Join(dir, cgroupFile)) // it would name a group that is not there
-		return cgroup{}
+		return proctree.Group{}
 	}
-	return cgroup{path: note.Path}
+	return proctree.Group{Path: note.Path}
 }
 
 // noted is the group that the directory dir, below root, names as its own; none when there is none or the note is not
 // to be trusted.
-func noted(root, dir string) cgroup {
+func noted(root, dir string) proctree.Group {
 	var note cgroupNote
-	if err := readJSON(dir, cgroupFile, &note); err != nil || note.Boot != bootID() {
-		return cgroup{}
+	if err := readJSON(dir, cgroupFile, &note); err != nil || note.Boot != proctree.BootID() {
+		return proctree.Group{}
 	}
 	name, ok := parseCgroupName(filepath.Base(note.Path))
 	ours, err := nameCgroup(root, name.owner)
-	if !ok || err != nil || name != ours || !filepath.IsAbs(note.Path) || !isCgroup(note.Path) {
-		return cgroup{}
+	if !ok || err != nil || name != ours || !filepath.IsAbs(note.Path) || !proctree.IsGroup(note.Path) {
+		return proctree.Group{}
 	}
-	return cgroup{path: note.Path}
+	return proctree.Group{Path: note.Path}
 }
 
 // endCgroup ends and removes a group whose processes need no time to end.
-func endCgroup(ctx context.Context, c cgroup) error {
-	if c.path == "" {
+func endCgroup(ctx context.Context, c proctree.Group) error {
+	if c.Path == "" {
 		return nil
 	}
-	if err := treeIn(c).End(ctx, 0); err != nil {
+	if err := proctree.In(c).End(ctx, 0); err != nil {
 		return err
 	}
-	return c.remove()
+	return c.Remove()
 }
 
 // sweepCgroups ends and removes the groups beside us that were left by dead supervisors of runs that root does not
 // have any more. What cannot be swept does no harm, and the next sweep tries again.
 func sweepCgroups(ctx context.Context, root string) {
-	own, err := ownCgroup()
+	own, err := proctree.OwnGroup()
 	if err != nil {
 		return
 	}
@@ -147,7 +124,7 @@ func sweepCgroups(ctx context.Context, root string) {
 	}
 	for _, e := range entries {
 		c := noted(root, filepath.Join(root, e.Name()))
-		left = slices.DeleteFunc(left, func(other cgroup) bool { return other == c })
+		left = slices.DeleteFunc(left, func(other proctree.Group) bool { return other == c })
 	}
 	for _, c := range left {
 		_ = endCgroup(ctx, c)
@@ -155,7 +132,7 @@ func sweepCgroups(ctx context.Context, root string) {
 }
 
 // orphanedCgroups lists the groups in own that dead supervisors of root's runs made.
-func orphanedCgroups(own, root string) (left []cgroup) {
+func orphanedCgroups(own, root string) (left []proctree.Group) {
 	entries, err := os.ReadDir(own)
 	if err != nil {
 		return nil
@@ -166,7 +143,7 @@ func orphanedCgroups(own, root string) (left []cgroup) {
 			continue
 		}
 		if ours, err := nameCgroup(root, name.owner); err == nil && ours == name {
-			left = append(left, cgroup{path: filepath.Join(own, e.Name())})
+			left = append(left, proctree.Group{Path: filepath.Join(own, e.Name())})
 		}
 	}
 	return left

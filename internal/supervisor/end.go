@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"ductor/internal/proctree"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +15,7 @@ import (
 const relistenSignal = unix.SIGHUP
 
 // stopSlack is how long beyond its grace a stop may take before it counts as unanswered.
-const stopSlack = killPatience + 2*time.Second
+const stopSlack = proctree.KillPatience + 2*time.Second
 
 func requestContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), requestWait)
@@ -161,12 +162,12 @@ func (g *localEnv) endLeft(ctx context.Context, id string, grace time.Duration) 
 		return nil // collected: that ended everything
 	}
 	if errors.Is(err, os.ErrNotExist) { // the supervisor was killed before it wrote down what it had started
-		return g.endTree(ctx, id, NewTree(ProcID{}, id), grace)
+		return g.endTree(ctx, id, proctree.New(proctree.ID{}, markOf(id)), grace)
 	}
 	if err != nil {
 		return err
 	}
-	if rec.Boot != bootID() {
+	if rec.Boot != proctree.BootID() {
 		return nil
 	}
 	if rec.Supervisor.Running() {
@@ -174,16 +175,16 @@ func (g *localEnv) endLeft(ctx context.Context, id string, grace time.Duration) 
 			return err
 		}
 	}
-	return g.endTree(ctx, id, NewTree(rec.Agent, rec.ID), grace)
+	return g.endTree(ctx, id, proctree.New(rec.Agent, markOf(rec.ID)), grace)
 }
 
 // endTree ends what is left of a run that has no supervisor, and its control group.
-func (g *localEnv) endTree(ctx context.Context, id string, t *Tree, grace time.Duration) error {
+func (g *localEnv) endTree(ctx context.Context, id string, t *proctree.Tree, grace time.Duration) error {
 	c := noted(g.dir, g.path(id))
-	if err := t.within(c).End(ctx, grace); err != nil {
+	if err := t.Within(c).End(ctx, grace); err != nil {
 		return err
 	}
-	_ = c.remove() // one that stays is swept at the next start
+	_ = c.Remove() // one that stays is swept at the next start
 	return nil
 }
 

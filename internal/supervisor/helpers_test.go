@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bufio"
 	"context"
+	"ductor/internal/proctree"
 	"errors"
 	"fmt"
 	"io"
@@ -43,17 +44,17 @@ func runHelper(name string) (int, error) {
 		if code, err := startHelper("deaf", true); err != nil {
 			return code, err
 		}
-		own, err := ownCgroup()
+		own, err := proctree.OwnGroup()
 		if err != nil {
 			return 1, err
 		}
-		for len(cgroup{own}.pids()) < 2 {
+		for len(proctree.Group{Path: own}.PIDs()) < 2 {
 			time.Sleep(time.Millisecond)
 		}
-		if err := treeIn(cgroup{own}).End(context.Background(), 0); err != nil {
+		if err := proctree.In(proctree.Group{Path: own}).End(context.Background(), 0); err != nil {
 			return 1, err
 		}
-		fmt.Println("alone with", len(cgroup{own}.pids())-1)
+		fmt.Println("alone with", len(proctree.Group{Path: own}.PIDs())-1)
 	case "clock": // the time, every other millisecond
 		for {
 			if _, err := fmt.Println(sinceBoot().Nanoseconds()); err != nil {
@@ -236,7 +237,7 @@ func (o oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(len(p), 1)
 // survivors lists processes that carry a run's mark, whoever their parent is now.
 func survivors(t testing.TB, id string) []int {
 	t.Helper()
-	ids, err := Marked(id)
+	ids, err := proctree.Marked(markOf(id))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"ductor/internal/proctree"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -78,7 +79,7 @@ func (g *localEnv) look(ctx context.Context, id string) Info {
 func (g *localEnv) remains(rec record) Info {
 	info := rec.info()
 	info.Supervised = rec.supervised()
-	info.Alive = rec.Boot == bootID() && rec.Agent.Running()
+	info.Alive = rec.Boot == proctree.BootID() && rec.Agent.Running()
 	if s, strange, err := openJournal(g.path(rec.ID)); err != nil {
 		info.Problem = err.Error()
 	} else {
@@ -110,7 +111,7 @@ func (g *localEnv) lastStatus(id string) Status {
 // starved says whether the kernel killed for want of memory where a run was, while its supervisor was there.
 func (g *localEnv) starved(id string) bool {
 	rec, err := g.record(id)
-	return err == nil && rec.Boot == bootID() && rec.OOMKills != nil && newOOMCounter().before > *rec.OOMKills
+	return err == nil && rec.Boot == proctree.BootID() && rec.OOMKills != nil && proctree.OOMGrewSince(*rec.OOMKills)
 }
 
 // openExited makes a Run of what a supervisor left on disk.
@@ -144,7 +145,7 @@ func (r *Root) Prune(ctx context.Context, age time.Duration) (int, error) {
 // endUnread ends what is in the control group of a run of which nothing else is known, and removes the run.
 func (g *localEnv) endUnread(ctx context.Context, id string) error {
 	c := noted(g.dir, g.path(id))
-	if name, ok := parseCgroupName(filepath.Base(c.path)); ok && name.owner.Running() {
+	if name, ok := parseCgroupName(filepath.Base(c.Path)); ok && name.owner.Running() {
 		return errOwned
 	}
 	return errors.Join(endCgroup(ctx, c), os.RemoveAll(g.path(id)))

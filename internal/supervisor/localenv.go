@@ -18,6 +18,7 @@ const (
 	redial     = 10 * time.Millisecond
 	redialMost = 3 * time.Second
 	specWait   = time.Second
+	firstPoll  = 500 * time.Microsecond
 )
 
 // localEnv is a directory of runs on this machine. Safe for concurrent use.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"ductor/internal/proctree"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -217,7 +218,7 @@ func startFor(h hello, proto Protocol, tr transport, n *staging) (*server, *refu
 
 // rehearse does once what a start will do, so that a spare has its pages in memory and its tables made.
 func rehearse(proto Protocol) {
-	self, _ := LookUp(os.Getpid())
+	self, _ := proctree.LookUp(os.Getpid())
 	h := hello{Protocol: proto, Role: roleStart, Spec: &Spec{ID: "rehearsal", Path: "/", Args: []string{"-"}, Env: []string{"A=1"}}}
 	raw, err := json.Marshal(h)
 	if err != nil {
@@ -225,7 +226,7 @@ func rehearse(proto Protocol) {
 	}
 	var again hello
 	_ = json.Unmarshal(raw, &again)
-	rec := record{Protocol: proto, ID: h.Spec.ID, Boot: bootID(), Supervisor: self, Agent: self, Started: time.Now(), Command: again.Spec.shown(), Labels: map[string]string{"a": "b"}}
+	rec := record{Protocol: proto, ID: h.Spec.ID, Boot: proctree.BootID(), Supervisor: self, Agent: self, Started: time.Now(), Command: again.Spec.shown(), Labels: map[string]string{"a": "b"}}
 	_ = (&frameWriter{w: io.Discard}).json(kindWelcome, welcome{Protocol: proto, Info: rec.info()})
 	if raw, err := json.Marshal(rec); err == nil {
 		_ = json.Unmarshal(raw, &rec)

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bufio"
 	"context"
+	"ductor/internal/proctree"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -163,7 +164,7 @@ func TestSpecOfADeadClientIsNotStarted(t *testing.T) {
 	if _, err := fmt.Fscan(out, &pid); err != nil {
 		t.Fatal(err)
 	}
-	spare, _ := LookUp(pid)
+	spare, _ := proctree.LookUp(pid)
 	if err := spare.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -183,29 +184,29 @@ func TestSpecOfADeadClientIsNotStarted(t *testing.T) {
 }
 
 // deadProcess is a process that ran.
-func deadProcess(t *testing.T) ProcID {
+func deadProcess(t *testing.T) proctree.ID {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	id, _ := LookUp(cmd.Process.Pid)
+	id, _ := proctree.LookUp(cmd.Process.Pid)
 	murder(t, cmd)
 	return id
 }
 
 func TestOrphansAreWaitedForAndSparesAreNot(t *testing.T) {
 	t.Parallel()
-	me, _ := LookUp(os.Getpid())
+	me, _ := proctree.LookUp(os.Getpid())
 	dead := deadProcess(t)
 	for name, want := range map[string]bool{
-		stagingName{owner: me, client: clientID{dead}}.String():                  true,
-		stagingName{owner: me, client: clientID{me}}.String():                    false,
-		stagingName{owner: dead, client: clientID{dead}}.String():                false, // swept
-		stagingName{owner: me, client: clientID{ProcID{PID: dead.PID}}}.String(): true,
-		stagingName{owner: me}.String():                                          false,
-		fmt.Sprintf("%s%d-%d", stagingPrefix, me.PID, me.Start):                  false,
-		stagingPrefix + "x-y-z-":                                                 false,
+		stagingName{owner: me, client: clientID{dead}}.String():                       true,
+		stagingName{owner: me, client: clientID{me}}.String():                         false,
+		stagingName{owner: dead, client: clientID{dead}}.String():                     false, // swept
+		stagingName{owner: me, client: clientID{proctree.ID{PID: dead.PID}}}.String(): true,
+		stagingName{owner: me}.String():                                               false,
+		fmt.Sprintf("%s%d-%d", stagingPrefix, me.PID, me.Start):                       false,
+		stagingPrefix + "x-y-z-":                                                      false,
 	} {
 		if n, ok := parseStaging(name); !ok || n.orphaned() != want {
 			t.Errorf("%s: %+v, orphaned %v", name, n, n.orphaned())
@@ -221,7 +222,7 @@ func TestOrphansAreWaitedForAndSparesAreNot(t *testing.T) {
 
 func TestOrphanThatSettlesIsListed(t *testing.T) {
 	t.Parallel()
-	me, _ := LookUp(os.Getpid())
+	me, _ := proctree.LookUp(os.Getpid())
 	orphan := stagingName{owner: me, client: clientID{deadProcess(t)}}.String()
 	for name, look := range map[string]func(t *testing.T, dir string) *Root{
 		"by Open": func(t *testing.T, dir string) *Root { return reopen(t, dir, Options{}) },
@@ -258,7 +259,7 @@ func TestOrphanThatSettlesIsListed(t *testing.T) {
 // An orphan that hangs cannot become a run behind the back of who looked.
 func TestOrphanThatHangsLosesItsStaging(t *testing.T) {
 	t.Parallel()
-	me, _ := LookUp(os.Getpid())
+	me, _ := proctree.LookUp(os.Getpid())
 	dir := t.TempDir()
 	n := &staging{root: dir, dir: filepath.Join(dir, stagingName{owner: me, client: clientID{deadProcess(t)}}.String())}
 	if err := os.Mkdir(n.dir, 0o700); err != nil {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"ductor/internal/proctree"
 	"io"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ func TestResultWaitsForItsCollector(t *testing.T) {
 // Who finds that a supervisor was killed says that memory was short, if the kernel killed for that during the run.
 func TestMemoryMayBeWhatASupervisorDiedOf(t *testing.T) {
 	t.Parallel()
-	if newOOMCounter().mark() == nil {
+	if proctree.NewOOMCounter().Mark() == nil {
 		leaveOut(t, "the kernel does not count here whom it kills for want of memory")
 	}
 	for name, killed := range map[string]int64{"some were": 1, "none was": 0} {

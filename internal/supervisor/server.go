@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"ductor/internal/proctree"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,11 +28,11 @@ type server struct {
 	net        transport
 	agent      *agent
 	publisher  *publisher
-	terminator *terminator
+	terminator *proctree.Terminator
 	input      chan inputItem
 	clock      func() time.Duration // since boot, sleep included
-	oom        oomCounter
-	cg         cgroup
+	oom        proctree.OOMCounter
+	cg         proctree.Group
 
 	kick    chan struct{} // the keeper looks again; one is enough
 	changed chan struct{} // the record is to be written; one is enough
@@ -79,7 +80,7 @@ func newServer(spec Spec, proto Protocol, tr transport, n *staging) (*server, er
 	}
 	s.publisher = newPublisher(newJournal(n.dir, spec.Limits.MaxSpool, time.Now, n.journal), newTail(n.dir), s.noteTrouble)
 	s.record = record{
-		Protocol: proto, ID: spec.ID, Boot: n.boot, Supervisor: n.owner, OOMKills: n.oom.mark(),
+		Protocol: proto, ID: spec.ID, Boot: n.boot, Supervisor: n.owner, OOMKills: n.oom.Mark(),
 		Command: spec.shown(), Dir: spec.Dir, Labels: spec.Labels, Limits: spec.Limits,
 	}
 	return s, s.begin(spec)
@@ -92,7 +93,7 @@ func (s *server) begin(spec Spec) error {
 		return err
 	}
 	s.record.Agent, s.record.Started = s.agent.id, time.Now()
-	s.terminator = &terminator{tree: s.tree}
+	s.terminator = &proctree.Terminator{Tree: s.tree}
 	s.ageFrom = s.clock()
 	s.idleFrom = s.ageFrom
 	s.wg.Go(s.pumpStdout)
@@ -103,7 +104,7 @@ func (s *server) begin(spec Spec) error {
 }
 
 // tree is the agent and all it left behind.
-func (s *server) tree() *Tree { return treeBelow(s.agent.id, s.agent.alone).within(s.cg) }
+func (s *server) tree() *proctree.Tree { return proctree.Below(s.agent.id, s.agent.alone).Within(s.cg) }
 
 // publish makes the run known to other clients, as soon as the first one was told: it writes to the disk.
 func (s *server) publish() error {
@@ -168,7 +169,7 @@ func (s *server) awaitExit() {
 	exit := s.agent.exit()
 	s.mu.Lock()
 	exit.By = s.endedBy
-	exit.OOM = exit.Code == -int(unix.SIGKILL) && exit.By == "" && s.oom.grew()
+	exit.OOM = exit.Code == -int(unix.SIGKILL) && exit.By == "" && s.oom.Grew()
 	s.status.Exit, s.status.Exited, s.status.Leftover = exit, time.Now(), len(left)
 	s.exited, s.exitedAt = true, s.clock()
 	s.status.Trouble = s.troubles()
@@ -235,7 +236,7 @@ func (s *server) end(by string, grace time.Duration) error {
 		}
 	}
 	s.mu.Unlock()
-	if err := s.terminator.end(grace); err != nil {
+	if err := s.terminator.End(grace); err != nil {
 		return fmt.Errorf("stop run: %w", err)
 	}
 	<-s.agent.dead
@@ -256,9 +257,9 @@ func (s *server) info() Info {
 	var memory int64
 	var named []Member
 	for i, id := range members {
-		memory += residentBytes(id.PID)
+		memory += proctree.Resident(id.PID)
 		if i < mostMembers {
-			named = append(named, Member{PID: id.PID, Name: nameOf(id.PID)})
+			named = append(named, Member{PID: id.PID, Name: proctree.Name(id.PID)})
 		}
 	}
 	s.publisher.mu.Lock()
@@ -300,7 +301,7 @@ func (s *server) collect() error {
 	if err := s.end(ByStop, defaultGrace); err != nil {
 		return err
 	}
-	_ = s.cg.remove() // one that stays is swept as soon as we are gone
+	_ = s.cg.Remove() // one that stays is swept as soon as we are gone
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.diskMu.Lock()
@@ -314,7 +315,7 @@ func (s *server) collect() error {
 
 // leave closes every connection and waits a moment for what is being said.
 func (s *server) leave() {
-	_ = s.cg.remove() // unless something in it would not end: who collects the run tries again
+	_ = s.cg.Remove() // unless something in it would not end: who collects the run tries again
 	s.mu.Lock()
 	close(s.done)
 	_ = s.listener.Close()

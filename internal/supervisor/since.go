@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"ductor/internal/proctree"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,7 +21,7 @@ type sinceNote struct {
 // since reads the file, or makes it: in a new directory, and after the machine was started anew, when what
 // was written last may be missing.
 func (g *localEnv) since(_ context.Context, now time.Time) (time.Time, error) {
-	boot := bootID()
+	boot := proctree.BootID()
 	if boot == "" {
 		return time.Time{}, errors.New("this machine does not tell its boot id")
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"ductor/internal/proctree"
 	"errors"
 	"os"
 	"strings"
@@ -36,8 +37,8 @@ func TestSpareThatDiedIsPassedOver(t *testing.T) {
 	root := openRoot(t, Options{Spares: 1})
 	spare := spares(t, root)[0]
 	kill9(t, spare.pid)
-	id := ProcID{PID: spare.pid}
-	eventually(t, "it is dead", func() bool { p, ok := readProc(id.PID); return !ok || p.dead() })
+	id := proctree.ID{PID: spare.pid}
+	eventually(t, "it is dead", func() bool { return !id.Running() })
 	run := start(t, root, sh(`echo alive`))
 	if got := readAll(t, run.Stdout()); got != "alive\n" {
 		t.Errorf("%q", got)
@@ -47,9 +48,9 @@ func TestSpareThatDiedIsPassedOver(t *testing.T) {
 func TestClosedRootLeavesNoSpareAndNoStaging(t *testing.T) {
 	t.Parallel()
 	root := openRoot(t, Options{Spares: 2})
-	var ids []ProcID
+	var ids []proctree.ID
 	for _, spare := range spares(t, root) {
-		id, _ := LookUp(spare.pid)
+		id, _ := proctree.LookUp(spare.pid)
 		ids = append(ids, id)
 	}
 	if err := root.Close(); err != nil {

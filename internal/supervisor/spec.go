@@ -9,6 +9,13 @@ import (
 	"time"
 )
 
+// RunVar is the environment variable that marks every process of a run, so that those are found that left
+// the group, the session and the parent.
+const RunVar = "DUCTOR_RUN"
+
+// markOf is the entry that marks a run's processes in their environment.
+func markOf(run string) string { return RunVar + "=" + run }
+
 // Spec is an agent to start. There is no shell between us and it.
 type Spec struct {
 	// ID names the run: letters, digits, - and _, at most 64; one is made up when it is empty. Who chooses

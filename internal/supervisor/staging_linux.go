@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"ductor/internal/proctree"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,22 +32,22 @@ type staging struct {
 	root, dir string
 	listener  net.Listener
 	journal   *os.File
-	cg        cgroup
-	oom       oomCounter
+	cg        proctree.Group
+	oom       proctree.OOMCounter
 	client    clientID
-	owner     ProcID // we
-	boot      string // of the machine
+	owner     proctree.ID // we
+	boot      string      // of the machine
 }
 
 // makeStaging makes a staging directory below root for what the process client will want. It leaves nothing when it fails.
 func makeStaging(root string, tr transport, client int) (*staging, error) {
 	var name stagingName
-	name.owner, _ = LookUp(os.Getpid())
+	name.owner, _ = proctree.LookUp(os.Getpid())
 	name.client.PID = client // which matches no process, if it is dead already
-	if id, ok := LookUp(client); ok {
-		name.client.ProcID = id
+	if id, ok := proctree.LookUp(client); ok {
+		name.client.ID = id
 	}
-	n := &staging{root: root, dir: filepath.Join(root, name.String()), oom: newOOMCounter(), client: name.client, owner: name.owner, boot: bootID()}
+	n := &staging{root: root, dir: filepath.Join(root, name.String()), oom: proctree.NewOOMCounter(), client: name.client, owner: name.owner, boot: proctree.BootID()}
 	if err := os.Mkdir(n.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of run: %w", err)
 	}
@@ -95,13 +96,13 @@ func (n *staging) discard() error {
 	if n.journal != nil {
 		_ = n.journal.Close()
 	}
-	_ = n.cg.remove() // one that stays is swept as soon as we are gone
+	_ = n.cg.Remove() // one that stays is swept as soon as we are gone
 	return os.RemoveAll(n.dir)
 }
 
 // stagingName holds the supervisor of a staging directory, and the client it waits for.
 type stagingName struct {
-	owner  ProcID
+	owner  proctree.ID
 	client clientID
 }
 
@@ -121,7 +122,7 @@ func parseStaging(name string) (n stagingName, ok bool) {
 }
 
 // parseProcID reads what is no number as zero.
-func parseProcID(pid, start string) (id ProcID) {
+func parseProcID(pid, start string) (id proctree.ID) {
 	id.PID, _ = strconv.Atoi(pid)
 	id.Start, _ = strconv.ParseUint(start, 10, 64)
 	return id
@@ -133,7 +134,7 @@ func (n stagingName) orphaned() bool {
 }
 
 // clientID is a client's process as its supervisor sees it: no PID when it cannot be seen from there.
-type clientID struct{ ProcID }
+type clientID struct{ proctree.ID }
 
 // dead says whether the client is known to be gone. Its socket may be open a moment longer, in a child that it
 // was about to start.
@@ -149,7 +150,7 @@ func sweepStaging(root string) error {
 	for _, e := range entries {
 		n, ok := parseStaging(e.Name())
 		if ok && !n.owner.Running() || strings.HasPrefix(e.Name(), discardedPrefix) {
-			_ = noted(root, filepath.Join(root, e.Name())).remove() // nothing was ever in it
+			_ = noted(root, filepath.Join(root, e.Name())).Remove() // nothing was ever in it
 			errs = append(errs, os.RemoveAll(filepath.Join(root, e.Name())))
 		}
 	}

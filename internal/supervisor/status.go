@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"ductor/internal/proctree"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,8 +51,8 @@ type record struct {
 	Protocol
 	ID         string            `json:"id"`
 	Boot       string            `json:"boot"`
-	Supervisor ProcID            `json:"supervisor"`
-	Agent      ProcID            `json:"agent"`
+	Supervisor proctree.ID       `json:"supervisor"`
+	Agent      proctree.ID       `json:"agent"`
 	Started    time.Time         `json:"started"`
 	Command    []string          `json:"command"` // without secrets
 	Dir        string            `json:"dir,omitempty"`
@@ -63,7 +64,7 @@ type record struct {
 }
 
 // supervised says whether the supervisor that wrote the record still runs.
-func (r record) supervised() bool { return r.Boot == bootID() && r.Supervisor.Running() }
+func (r record) supervised() bool { return r.Boot == proctree.BootID() && r.Supervisor.Running() }
 
 const (
 	specFile    = "spec.json"

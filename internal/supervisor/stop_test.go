@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bufio"
 	"context"
+	"ductor/internal/proctree"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -73,9 +73,9 @@ func TestTheAgentIsToldToEndFirst(t *testing.T) {
 	t.Parallel()
 	run := start(t, openRoot(t, Options{}), sh(`setsid sleep 600 & sleep 600 & sleep 600 & echo ready; wait`))
 	readLine(t, run.Stdout())
-	agent, _ := LookUp(run.PID())
+	agent, _ := proctree.LookUp(run.PID())
 	for range 20 {
-		members, err := NewTree(agent, run.ID()).Members()
+		members, err := proctree.New(agent, markOf(run.ID())).Members()
 		if err != nil || len(members) != 4 || members[0] != agent {
 			t.Fatalf("%v of %v, %v", members, agent, err)
 		}
@@ -96,7 +96,7 @@ func TestTheAgentHasAHeadStart(t *testing.T) {
 	mustStop(t, run, 2*time.Second)
 	line, err := out.ReadString('\n')
 	told, wrong := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-	if err != nil || wrong != nil || time.Duration(told-began) < headStart {
+	if err != nil || wrong != nil || time.Duration(told-began) < proctree.HeadStart {
 		t.Errorf("the tool is told %s after the agent: %q, %v", time.Duration(told-began), line, err)
 	}
 }
@@ -168,11 +168,11 @@ func TestForkBombEnds(t *testing.T) {
 		c := noted(root.dir, root.path(run.ID()))
 		kill9(t, run.Info().Supervisor)
 		await(t, "done", run.Done())
-		eventually(t, "the bomb goes off", func() bool { return len(c.pids()) > 100 })
+		eventually(t, "the bomb goes off", func() bool { return len(c.PIDs()) > 100 })
 		began := time.Now()
 		mustStop(t, run, 100*time.Millisecond)
 		t.Logf("stopped in %s", time.Since(began))
-		if left := c.pids(); len(left) > 0 || c.populated() {
+		if left := c.PIDs(); len(left) > 0 || c.Populated() {
 			t.Errorf("%d are still there", len(left))
 		}
 	})
@@ -189,7 +189,7 @@ func TestKilledSupervisorTakesItsAgentAlong(t *testing.T) {
 	run := start(t, root, sh(`(trap '' HUP TERM; sleep 600) & echo one; echo two >&2; sleep 600`))
 	readLine(t, run.Stdout())
 	eventually(t, "the run is known", func() bool { return exists(t, root.path(run.ID()), specFile) })
-	agent, ok := LookUp(run.PID())
+	agent, ok := proctree.LookUp(run.PID())
 	if !ok {
 		t.Fatal("no agent")
 	}
@@ -327,19 +327,4 @@ func TestCollectEndsLeftovers(t *testing.T) {
 	if err := root.Kill(t.Context(), run.ID()); err != nil { // it was there when somebody listed the runs
 		t.Errorf("kill of a run that was collected: %v", err)
 	}
-}
-
-// Whom no look finds is waited for while the kernel says that somebody is left.
-func TestEndTakesTheKernelsWord(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		alone := make(chan struct{})
-		const wait = 50 * time.Millisecond
-		time.AfterFunc(wait, func() { close(alone) })
-		began := time.Now()
-		unseen := &Tree{alone: alone, self: os.Getpid(), known: map[ProcID]bool{}}
-		if err := unseen.End(t.Context(), 10*time.Second); err != nil || time.Since(began) < wait {
-			t.Errorf("ended after %s, %v", time.Since(began), err)
-		}
-	})
 }

@@ -26,14 +26,14 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/internal/app"
 	"ductor/internal/config"
+	"ductor/internal/runner"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
-	"ductor/internal/supervisor"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == superviseArg {
-		os.Exit(supervisor.Main(os.Args[2:], os.Stderr))
+	if len(os.Args) > 1 && os.Args[1] == runnerArg {
+		os.Exit(runner.Main(os.Args[2:], os.Stderr))
 	}
 	agent.RunIfChild()
 	if len(os.Args) != 2 {
@@ -50,8 +50,8 @@ func main() {
 }
 
 const (
-	superviseArg = "supervise"
-	patience     = 2 * time.Minute
+	runnerArg = "runner"
+	patience  = 2 * time.Minute
 	// quiet is how long nothing may happen before a mark, so that what came before is not counted.
 	quiet = 3 * time.Second
 )

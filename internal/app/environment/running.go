@@ -6,14 +6,14 @@ import (
 	"io"
 	"time"
 
+	"ductor/cli/host"
 	"ductor/docker"
-	"ductor/internal/supervisor"
 )
 
 // Runs holds the runs of an environment: this machine, whose name is empty, or a sandbox.
 type Runs struct {
 	Name string
-	Root *supervisor.Root
+	Root host.Runs
 }
 
 // lookWait is how long a command waits for one sandbox.

@@ -1,4 +1,4 @@
-package supervisor
+package proctree
 
 import (
 	"cmp"
@@ -6,52 +6,48 @@ import (
 	"slices"
 )
 
-// RunVar is the environment variable that marks every process of a run, so that those are found that left
-// the group, the session and the parent.
-const RunVar = "DUCTOR_RUN"
-
 // Tree finds what a program started, also what left its group, its session and its parent. Not safe for
 // concurrent use.
 type Tree struct {
-	root   ProcID
+	root   ID
 	entry  string          // the environment marker, or empty
 	under  int             // everything below this process is a member; 0 for none
 	alone  <-chan struct{} // closed when there is nothing below it; nil when no caller tells
 	self   int
-	cg     cgroup          // everything in it is a member
-	inside bool            // we are in it ourselves
-	known  map[ProcID]bool // every member ever seen
+	cg     Group       // everything in it is a member
+	inside bool        // we are in it ourselves
+	known  map[ID]bool // every member ever seen
 }
 
-// NewTree is the tree of root. Processes whose environment has RunVar set to run belong to it too.
-func NewTree(root ProcID, run string) *Tree {
-	return &Tree{root: root, entry: RunVar + "=" + run, self: os.Getpid(), known: map[ProcID]bool{root: true}}
+// New is the tree of root. Processes whose environment has the entry mark ("NAME=value") belong to it too.
+func New(root ID, mark string) *Tree {
+	return &Tree{root: root, entry: mark, self: os.Getpid(), known: map[ID]bool{root: true}}
 }
 
-// treeBelow is for a child subreaper that started root and nothing else: all its descendants, and no
+// Below is for a child subreaper that started root and nothing else: all its descendants, and no
 // environment needs to be read. alone is closed when the kernel says that it has no child, and so no descendant.
-func treeBelow(root ProcID, alone <-chan struct{}) *Tree {
+func Below(root ID, alone <-chan struct{}) *Tree {
 	self := os.Getpid()
-	return &Tree{root: root, under: self, alone: alone, self: self, known: map[ProcID]bool{root: true}}
+	return &Tree{root: root, under: self, alone: alone, self: self, known: map[ID]bool{root: true}}
 }
 
-// treeIn is everything in a group, and what it left behind outside of it.
-func treeIn(c cgroup) *Tree {
-	return &Tree{self: os.Getpid(), cg: c, known: map[ProcID]bool{}}
+// In is everything in a group, and what it left behind outside of it.
+func In(c Group) *Tree {
+	return &Tree{self: os.Getpid(), cg: c, known: map[ID]bool{}}
 }
 
-// within makes everything in the group c a member.
-func (t *Tree) within(c cgroup) *Tree {
+// Within makes everything in the group c a member.
+func (t *Tree) Within(c Group) *Tree {
 	t.cg = c
 	return t
 }
 
 // Members lists the members that are alive now.
-func (t *Tree) Members() ([]ProcID, error) {
+func (t *Tree) Members() ([]ID, error) {
 	live, err := t.look()
-	ids := make([]ProcID, 0, len(live))
+	ids := make([]ID, 0, len(live))
 	for _, p := range live {
-		ids = append(ids, p.ProcID)
+		ids = append(ids, p.ID)
 	}
 	return ids, err
 }
@@ -81,11 +77,11 @@ func (t *Tree) members() (live []procStat, unsure int, err error) {
 	t.adopt(in, procs, byID)
 	for pid := range in {
 		p := byID[pid]
-		t.known[p.ProcID] = true
+		t.known[p.ID] = true
 		if !p.dead() {
 			live = append(live, p)
-		} else if p.parent == t.self && p.ProcID != t.root {
-			p.reap()
+		} else if p.parent == t.self && p.ID != t.root {
+			p.Reap()
 		}
 	}
 	slices.SortFunc(live, func(a, b procStat) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
@@ -99,7 +95,7 @@ func (t *Tree) seed(in map[int]bool, procs []procStat, byID map[int]procStat) {
 	for _, p := range procs {
 		grouped := t.root.PID > 0 && !reused && (p.session == t.root.PID || p.group == t.root.PID)
 		below := t.under != 0 && p.parent == t.under
-		if t.known[p.ProcID] || (grouped || below) && t.young(p) {
+		if t.known[p.ID] || (grouped || below) && t.young(p) {
 			in[p.PID] = true
 		}
 	}
@@ -108,13 +104,13 @@ func (t *Tree) seed(in map[int]bool, procs []procStat, byID map[int]procStat) {
 // addGrouped enters who is in the control group. Who came into it after procs were listed is found by the next look.
 func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 	t.inside = false
-	for _, pid := range t.cg.pids() {
+	for _, pid := range t.cg.PIDs() {
 		if pid == t.self {
 			t.inside = true
 			continue
 		}
 		was, listed := byID[pid]
-		if now, ok := readProc(pid); ok && listed && now.ProcID == was.ProcID { // the number is no later one's
+		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // the number is no later one's
 			in[pid] = true
 		}
 	}
@@ -129,13 +125,13 @@ func (t *Tree) held() bool {
 			return true
 		}
 	}
-	return !t.inside && t.cg.populated()
+	return !t.inside && t.cg.Populated()
 }
 
 // proof is how many looks in a row must find no process. One that forks and ends, over and over, may be missed by a look that the
 // kernel does not vouch for.
 func (t *Tree) proof() int {
-	if t.alone != nil || t.cg.path != "" && !t.inside {
+	if t.alone != nil || t.cg.Path != "" && !t.inside {
 		return 1
 	}
 	return emptyLooks
@@ -166,13 +162,13 @@ func (t *Tree) adopt(in map[int]bool, procs []procStat, byID map[int]procStat) {
 }
 
 // alive says whether id still runs. A dead orphan that was handed to us is reaped on the way.
-func (t *Tree) alive(id ProcID) bool {
+func (t *Tree) alive(id ID) bool {
 	p, ok := readProc(id.PID)
-	if !ok || p.ProcID != id {
+	if !ok || p.ID != id {
 		return false
 	}
 	if p.dead() && p.parent == t.self && id != t.root {
-		p.reap()
+		p.Reap()
 	}
 	return !p.dead()
 }

@@ -1,4 +1,4 @@
-package supervisor
+package proctree
 
 import (
 	"context"
@@ -10,17 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// HeadStart is how much earlier than its descendants the root is told to end, if it does not end sooner: it would
+// take the end of a tool for the tool's own, and go on.
+const HeadStart = 100 * time.Millisecond
+
+// KillPatience is how long after the first SIGKILL the last process may take to vanish.
+const KillPatience = 3 * time.Second
+
 const (
-	killPatience = 3 * time.Second      // how long after the first SIGKILL the last process may take to vanish
 	killRound    = 5 * time.Millisecond // wait between two rounds of SIGKILL
 	firstPoll    = 500 * time.Microsecond
 	slowestPoll  = 8 * time.Millisecond
 	unsureLooks  = 5
 	emptyLooks   = 3
 	freezeRounds = 20
-	// headStart is how much earlier than its descendants the root is told to end, if it does not end sooner: it would
-	// take the end of a tool for the tool's own, and go on.
-	headStart = 100 * time.Millisecond
 )
 
 // End terminates every member: TERM, and KILL to whatever is left after grace or once ctx is done. It looks
@@ -28,7 +31,7 @@ const (
 // if it can: in the control group, or below us. Processes that outlive SIGKILL for three seconds are an error.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
-	termed := map[ProcID]bool{}
+	termed := map[ID]bool{}
 	var refused error
 	for empty := 0; ; {
 		live, err := t.look()
@@ -51,7 +54,7 @@ func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 		case now.Before(killAt):
 			refused = errors.Join(refused, t.term(ctx, live, termed, killAt))
 			t.await(ctx, live, time.Until(killAt))
-		case now.Before(killAt.Add(killPatience)):
+		case now.Before(killAt.Add(KillPatience)):
 			t.kill(live)
 			t.await(context.WithoutCancel(ctx), live, killRound)
 		default:
@@ -81,19 +84,19 @@ func (t *Tree) look() (live []procStat, err error) {
 }
 
 // term asks every member to end, once each, the root first.
-func (t *Tree) term(ctx context.Context, live []procStat, termed map[ProcID]bool, killAt time.Time) error {
+func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, killAt time.Time) error {
 	var refused error
 	for i, p := range live {
-		if termed[p.ProcID] {
+		if termed[p.ID] {
 			continue
 		}
-		termed[p.ProcID] = true
+		termed[p.ID] = true
 		if err := p.Signal(unix.SIGTERM); err != nil {
 			refused = errors.Join(refused, fmt.Errorf("signal process %d: %w", p.PID, err))
 		}
 		_ = p.Signal(unix.SIGCONT) // a stopped process would sleep through it
-		if p.ProcID == t.root && len(live) > 1 {
-			t.await(ctx, live[i:i+1], min(headStart, time.Until(killAt)/2))
+		if p.ID == t.root && len(live) > 1 {
+			t.await(ctx, live[i:i+1], min(HeadStart, time.Until(killAt)/2))
 		}
 	}
 	return refused
@@ -125,7 +128,7 @@ func (t *Tree) freeze(live []procStat) []procStat {
 
 // kill sends SIGKILL to the control group as a whole, and to every member that is not in it.
 func (t *Tree) kill(live []procStat) {
-	if in := t.cg.pids(); !t.inside && t.cg.kill() == nil {
+	if in := t.cg.PIDs(); !t.inside && t.cg.Kill() == nil {
 		live = slices.DeleteFunc(slices.Clone(live), func(p procStat) bool { return slices.Contains(in, p.PID) })
 	}
 	t.killEach(t.freeze(live))
@@ -147,7 +150,7 @@ func (t *Tree) killEach(live []procStat) {
 func killGroup(p procStat, self int) {
 	own, ok := readProc(self)
 	now, there := readProc(p.PID)
-	if !ok || !there || now.ProcID != p.ProcID || now.session == own.session || now.group <= 1 {
+	if !ok || !there || now.ID != p.ID || now.session == own.session || now.group <= 1 {
 		return
 	}
 	_ = unix.Kill(-now.group, unix.SIGKILL) // whom it misses, the next look finds
@@ -162,7 +165,7 @@ func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) 
 	}
 	deadline := time.Now().Add(limit)
 	for pause := firstPoll; ; pause = min(2*pause, slowestPoll) {
-		for len(live) > 0 && !t.alive(live[0].ProcID) {
+		for len(live) > 0 && !t.alive(live[0].ID) {
 			live = live[1:]
 		}
 		left := time.Until(deadline)

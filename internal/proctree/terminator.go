@@ -1,4 +1,4 @@
-package supervisor
+package proctree
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 // longestGrace is longer than anybody waits; every call brings its own.
 const longestGrace = 24 * time.Hour
 
-// terminator ends a tree, once at a time whoever asks. Safe for concurrent use.
-type terminator struct {
-	tree func() *Tree
+// Terminator ends a tree that Tree makes, once at a time whoever asks. Safe for concurrent use.
+type Terminator struct {
+	Tree func() *Tree
 
 	mu  sync.Mutex
 	run *ending
@@ -23,8 +23,8 @@ type ending struct {
 	err   error // after done
 }
 
-// end returns when nothing is left. Callers share one ending, and the shortest grace among them counts.
-func (t *terminator) end(grace time.Duration) error {
+// End returns when nothing is left. Callers share one ending, and the shortest grace among them counts.
+func (t *Terminator) End(grace time.Duration) error {
 	run := t.join()
 	if grace <= 0 {
 		run.hurry()
@@ -36,7 +36,7 @@ func (t *terminator) end(grace time.Duration) error {
 	return run.err
 }
 
-func (t *terminator) join() *ending {
+func (t *Terminator) join() *ending {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.run != nil {
@@ -46,7 +46,7 @@ func (t *terminator) join() *ending {
 	run := &ending{hurry: hurry, done: make(chan struct{})}
 	t.run = run
 	go func() { // every caller waits for it
-		run.err = t.tree().End(ctx, longestGrace)
+		run.err = t.Tree().End(ctx, longestGrace)
 		hurry()
 		t.mu.Lock()
 		t.run = nil

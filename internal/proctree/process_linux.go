@@ -1,4 +1,4 @@
-package supervisor
+package proctree
 
 import (
 	"bytes"
@@ -11,26 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProcID is a process that cannot be confused with a later one of the same number on the same boot.
-type ProcID struct {
+// ID is a process that cannot be confused with a later one of the same number on the same boot.
+type ID struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // clock ticks since boot
 }
 
 // LookUp finds the process that has a number now; false if there is none.
-func LookUp(pid int) (ProcID, bool) {
+func LookUp(pid int) (ID, bool) {
 	p, ok := readProc(pid)
-	return p.ProcID, ok
+	return p.ID, ok
 }
 
 // Running says whether this very process still runs; one that is dead and not reaped does not.
-func (id ProcID) Running() bool {
+func (id ID) Running() bool {
 	p, ok := readProc(id.PID)
-	return ok && p.ProcID == id && !p.dead()
+	return ok && p.ID == id && !p.dead()
 }
 
 // Signal sends sig to this process and to no later one of the same number. A process that is gone is no error.
-func (id ProcID) Signal(sig unix.Signal) error {
+func (id ID) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -38,7 +38,7 @@ func (id ProcID) Signal(sig unix.Signal) error {
 	if err == nil {
 		defer unix.Close(fd)
 	}
-	if p, ok := readProc(id.PID); !ok || p.ProcID != id {
+	if p, ok := readProc(id.PID); !ok || p.ID != id {
 		return nil
 	}
 	if err == nil {
@@ -52,13 +52,13 @@ func (id ProcID) Signal(sig unix.Signal) error {
 	return err
 }
 
-// reap takes the exit status of a dead child of ours, if id is one.
-func (id ProcID) reap() {
+// Reap takes the exit status of a dead child of ours, if id is one.
+func (id ID) Reap() {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if err == nil {
 		defer unix.Close(fd)
 	}
-	if p, ok := readProc(id.PID); !ok || p.ProcID != id || !p.dead() {
+	if p, ok := readProc(id.PID); !ok || p.ID != id || !p.dead() {
 		return
 	}
 	if err == nil {
@@ -69,7 +69,7 @@ func (id ProcID) reap() {
 }
 
 type procStat struct {
-	ProcID
+	ID
 	parent, group, session int
 	threads                int
 	state                  byte
@@ -164,14 +164,14 @@ func carries(pid int, entry string) (yes, known bool) {
 	return bytes.HasPrefix(env, []byte(entry+"\x00")) || bytes.Contains(env, []byte("\x00"+entry+"\x00")), true
 }
 
-// nameOf is what the kernel calls a process; empty if it is gone.
-func nameOf(pid int) string {
+// Name is what the kernel calls a process; empty if it is gone.
+func Name(pid int) string {
 	var buf [64]byte // the kernel keeps 15 characters
 	return strings.TrimSpace(string(readSmall("/proc/"+strconv.Itoa(pid)+"/comm", buf[:])))
 }
 
-// residentBytes is the memory a process has in RAM, pages it shares included; 0 if it is gone.
-func residentBytes(pid int) int64 {
+// Resident is the memory a process has in RAM, pages it shares included; 0 if it is gone.
+func Resident(pid int) int64 {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
 		return 0
@@ -184,8 +184,8 @@ func residentBytes(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// bootID tells this boot from others: process numbers of another boot mean nothing.
-func bootID() string {
+// BootID tells this boot from others: process numbers of another boot mean nothing.
+func BootID() string {
 	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

@@ -1,4 +1,4 @@
-package supervisor
+package proctree
 
 import (
 	"os/exec"
@@ -21,7 +21,7 @@ func TestSignalSparesALaterProcessOfTheSameNumber(t *testing.T) {
 	if !ok || !id.Running() {
 		t.Fatalf("a process that runs is %+v, %v", id, ok)
 	}
-	earlier := ProcID{PID: id.PID, Start: id.Start - 1}
+	earlier := ID{PID: id.PID, Start: id.Start - 1}
 	if earlier.Running() {
 		t.Error("it is taken for one that began before it")
 	}

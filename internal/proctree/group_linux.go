@@ -1,7 +1,8 @@
-package supervisor
+package proctree
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,37 +14,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is a control group of version 2 that holds one run's agent and all it starts: what is in one leaves it by no
+// Group is a control group of version 2 that holds one run's agent and all it starts: what is in one leaves it by no
 // fork, exec, session or change of environment. The zero value is none, and holds nothing. No controller is ever
 // enabled in it or beside it, so that the rule against processes in inner groups stays without effect. See
 // Documentation/admin-guide/cgroup-v2.rst of Linux.
-type cgroup struct{ path string }
+type Group struct{ Path string }
 
 // rmdirWait is how long a group of which all are dead may stay busy.
 const rmdirWait = 200 * time.Millisecond
 
-var errNoCgroup = errors.New("no control group can be had")
+// ErrNoGroup says that there is no control group to be had.
+var ErrNoGroup = errors.New("no control group can be had")
 
-// open gives a file descriptor to start a process in the group with.
-func (c cgroup) open() (int, error) {
-	if c.path == "" {
-		return -1, errNoCgroup
+// Open gives a file descriptor to start a process in the group with.
+func (c Group) Open() (int, error) {
+	if c.Path == "" {
+		return -1, ErrNoGroup
 	}
-	return unix.Open(c.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return unix.Open(c.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// populated says whether anything lives in the group or below it. A group that is gone holds nothing.
-func (c cgroup) populated() bool {
-	if c.path == "" {
+// Populated says whether anything lives in the group or below it. A group that is gone holds nothing.
+func (c Group) Populated() bool {
+	if c.Path == "" {
 		return false
 	}
 	var buf [256]byte
-	events := readSmall(filepath.Join(c.path, "cgroup.events"), buf[:])
+	events := readSmall(filepath.Join(c.Path, "cgroup.events"), buf[:])
 	return slices.Contains(strings.Split(string(events), "\n"), "populated 1")
 }
 
-// pids lists who lives in the group or below it, as far as they can be seen from here.
-func (c cgroup) pids() (pids []int) {
+// PIDs lists who lives in the group or below it, as far as they can be seen from here.
+func (c Group) PIDs() (pids []int) {
 	for _, dir := range c.tree() {
 		raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		if err != nil { // it went during the walk, or is of threads: then they are listed above it
@@ -58,13 +60,13 @@ func (c cgroup) pids() (pids []int) {
 	return pids
 }
 
-// kill kills everything in the group and below it at once; what is being forked is not missed, and what changed its
+// Kill kills everything in the group and below it at once; what is being forked is not missed, and what changed its
 // user is not spared. Linux before 5.14 cannot.
-func (c cgroup) kill() error {
-	if c.path == "" {
-		return errNoCgroup
+func (c Group) Kill() error {
+	if c.Path == "" {
+		return ErrNoGroup
 	}
-	fd, err := unix.Open(filepath.Join(c.path, "cgroup.kill"), unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(filepath.Join(c.Path, "cgroup.kill"), unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -73,12 +75,12 @@ func (c cgroup) kill() error {
 	return err
 }
 
-// remove removes an empty group, and those that the agent made in it. One that is not there is no error.
-func (c cgroup) remove() error {
-	if c.path == "" {
+// Remove removes an empty group, and those that the agent made in it. One that is not there is no error.
+func (c Group) Remove() error {
+	if c.Path == "" {
 		return nil
 	}
-	if c.populated() {
+	if c.Populated() {
 		return unix.EBUSY
 	}
 	dirs := c.tree()
@@ -105,11 +107,11 @@ func rmdir(dir string) error {
 }
 
 // tree lists the group and those below it, each before what is inside it.
-func (c cgroup) tree() (dirs []string) {
-	if c.path == "" {
+func (c Group) tree() (dirs []string) {
+	if c.Path == "" {
 		return nil
 	}
-	_ = filepath.WalkDir(c.path, func(path string, e fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(c.Path, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() {
 			dirs = append(dirs, path)
 		}
@@ -118,11 +120,11 @@ func (c cgroup) tree() (dirs []string) {
 	return dirs
 }
 
-// ownCgroup is the directory of the group that this process is in.
-func ownCgroup() (string, error) { return cgroupOf("self") }
+// OwnGroup is the directory of the group that this process is in.
+func OwnGroup() (string, error) { return GroupOf("self") }
 
-// cgroupOf is the directory of the group that a process is in; pid is as in /proc.
-func cgroupOf(pid string) (string, error) {
+// GroupOf is the directory of the group that a process is in; pid is as in /proc.
+func GroupOf(pid string) (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return "", err
@@ -132,14 +134,14 @@ func cgroupOf(pid string) (string, error) {
 		return "", err
 	}
 	for _, dir := range cgroupDirs(string(mounts), string(groups)) {
-		if isCgroup(dir) { // and is not hidden below another mount
+		if IsGroup(dir) { // and is not hidden below another mount
 			return dir, nil
 		}
 	}
-	return "", errNoCgroup
+	return "", ErrNoGroup
 }
 
-func isCgroup(dir string) bool {
+func IsGroup(dir string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(dir, &st) == nil && int64(st.Type) == unix.CGROUP2_SUPER_MAGIC
 }
@@ -195,4 +197,28 @@ func unescapeMount(text string) string {
 		b.WriteByte('\\')
 		text = after
 	}
+}
+
+// CanGroup says why what this process starts can get no control group of its own; nil where it can.
+func CanGroup() error {
+	_, err := GroupParent("self")
+	return err
+}
+
+// CanGroupOf is CanGroup of another process of this user.
+func CanGroupOf(pid int) error {
+	_, err := GroupParent(strconv.Itoa(pid))
+	return err
+}
+
+// GroupParent is the group of a process, in which those of what it starts are made.
+func GroupParent(pid string) (string, error) {
+	own, err := GroupOf(pid)
+	if err != nil {
+		return "", err
+	}
+	if err := unix.Access(own, unix.W_OK); err != nil {
+		return "", fmt.Errorf("%w: %s: %w", ErrNoGroup, own, err)
+	}
+	return own, nil
 }

@@ -1,0 +1,171 @@
+package runner
+
+import (
+	"ductor/internal/proctree"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// adoptAll takes up the runs of the runner before this one.
+func (s *server) adoptAll() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if e.IsDir() && checkID(e.Name()) == nil {
+			errs = append(errs, s.adopt(e.Name()))
+		}
+	}
+	errs = append(errs, sweepGroups(s.dir, func(id string) bool { return s.runs[id] != nil }))
+	return errors.Join(errs...)
+}
+
+// adopt takes up a run of a dead runner. One of which no agent was noted never had a client: it is ended and removed.
+func (s *server) adopt(id string) error {
+	rec, err := readRecord(s.dir, id)
+	h, logErr := readHistory(s.dir, id)
+	if err != nil || logErr != nil || h.agent.PID == 0 {
+		return s.abandon(id, rec)
+	}
+	a := s.newAgent(rec)
+	a.root, a.life.by = h.agent, h.by
+	if err := a.open(filepath.Join(s.dir, id), 0); err != nil {
+		return fmt.Errorf("take up run %s: %w", id, err)
+	}
+	a.out.times, a.out.freed, a.life.freed = h.times, h.freed, h.freed
+	if h.labels != nil {
+		a.Labels = h.labels
+	}
+	if h.limits != nil {
+		a.Limits, a.life.ageFrom = *h.limits, h.ageFrom
+	} else {
+		a.life.ageFrom = sinceBoot() - time.Since(rec.Started)
+	}
+	a.out.look(time.Now())
+	s.add(a)
+	a.resume(h)
+	return nil
+}
+
+// resume puts an adopted agent into the phase that it is in.
+func (a *agent) resume(h history) {
+	alive := a.Boot == proctree.BootID() && a.root.Running()
+	switch {
+	case h.status != nil:
+		a.in = &input{}
+		a.life.status, a.life.phase = *h.status, ended
+		close(a.dead)
+		close(a.over)
+	case alive:
+		a.in = takeInput(a.root.PID, a.Socket)
+		a.life.paused = true // perhaps; it continues
+		a.pause()
+		if !a.s.parentOf(a) {
+			a.s.wg.Go(func() { a.watchExit(a.s.life) })
+		}
+	default:
+		a.in = &input{}
+		if !a.s.parentOf(a) { // else its exit is about to be taken
+			a.exit(Exit{})
+		}
+	}
+	a.in.sent, a.in.torn, a.in.closed = h.input, h.torn, h.inputClosed
+	if h.torn && alive {
+		a.s.wg.Go(func() { _ = a.end(ByTornInput, a.Limits.Grace) })
+	}
+}
+
+// parentOf says whether an agent is a child of this process, which execed since it started it, and takes its exit then.
+func (s *server) parentOf(a *agent) bool {
+	s.reaping.Lock()
+	defer s.reaping.Unlock()
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, a.root.PID, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if err == nil && a.Boot == proctree.BootID() {
+		s.byPID[a.root.PID] = a
+		return true
+	}
+	return false
+}
+
+func (s *server) abandon(id string, rec record) error {
+	group := record{ID: id, Boot: rec.Boot, Group: rec.Group}.group(s.dir)
+	terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(proctree.ID{}, Mark(id)).Within(group) }}
+	if err := terminator.End(0); err != nil {
+		return err
+	}
+	return errors.Join(group.Remove(), os.RemoveAll(filepath.Join(s.dir, id)))
+}
+
+// makeGroup makes the control group of a run below our own; none where none can be had.
+func makeGroup(root, id string) proctree.Group {
+	own, err := proctree.GroupParent("self")
+	if err != nil {
+		return proctree.Group{}
+	}
+	name, err := groupName(root, id)
+	if err != nil || unix.Mkdir(filepath.Join(own, name), 0o755) != nil {
+		return proctree.Group{}
+	}
+	return proctree.Group{Path: filepath.Join(own, name)}
+}
+
+// groupPrefix begins the names of the groups of the runs in root.
+func groupPrefix(root string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(root, &st); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("ductor-%x-%x-", st.Dev, st.Ino), nil
+}
+
+func groupName(root, id string) (string, error) {
+	prefix, err := groupPrefix(root)
+	return prefix + id, err
+}
+
+// group is the control group of the run; none when there is none or the record is not to be trusted.
+func (r record) group(root string) proctree.Group {
+	name, err := groupName(root, r.ID)
+	if r.Boot != proctree.BootID() || err != nil || filepath.Base(r.Group) != name || !filepath.IsAbs(r.Group) || !proctree.IsGroup(r.Group) {
+		return proctree.Group{}
+	}
+	return proctree.Group{Path: r.Group}
+}
+
+// sweepGroups ends and removes the groups beside us of runs that are not there any more.
+func sweepGroups(root string, there func(id string) bool) error {
+	own, err := proctree.OwnGroup()
+	if err != nil {
+		return nil // there is none
+	}
+	prefix, err := groupPrefix(root)
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(own)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if id, ours := strings.CutPrefix(e.Name(), prefix); ours && !there(id) {
+			g := proctree.Group{Path: filepath.Join(own, e.Name())}
+			terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.In(g) }}
+			if err := terminator.End(0); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			errs = append(errs, g.Remove())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,328 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Options of a Client. The zero value is good.
+type Options struct {
+	// Command starts a runner: a program that calls Main, and its arguments. Default: this very program, also when its file
+	// was replaced after the start, with the argument "runner". root=DIR is added.
+	Command []string
+	// Program is the file by which a runner of an earlier build is told from one of this build. Default: the command's program.
+	Program string
+	// Upgrade has a runner of another build replaced by one of this build, in place, at the first connection.
+	Upgrade bool
+}
+
+const (
+	connectWait = 10 * time.Second
+	connectLook = time.Millisecond
+	relinkPause = 100 * time.Millisecond
+)
+
+var (
+	// ErrGone says that the connection to the runner broke, and it is unknown whether it did what it was asked.
+	ErrGone     = errors.New("the connection to the runner is lost")
+	errClosed   = errors.New("the runs were closed")
+	errNoRunner = errors.New("no runner runs")
+)
+
+// VersionError says that the runner speaks another version of the protocol.
+type VersionError struct{ Client, Runner int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the runner speaks protocol version %d, ductor speaks %d", e.Runner, e.Client)
+}
+
+// Client starts and finds the runs of a directory, by the runner that it starts at need. Safe for concurrent use.
+type Client struct {
+	dir  string
+	opts Options
+	life context.Context // over when the client is closed
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	linking sync.Mutex // held while a connection is made
+	mu      sync.Mutex
+	link    *link
+	runs    map[*Run]bool
+	early   map[string]*Status // of runs that are about to be held
+	pids    []int              // runners of ours that are not reaped
+	files   announcer
+}
+
+// Open makes dir if it is not there, readable by its user only. It starts nothing. The caller must Close the client.
+func Open(dir string, opts Options) (*Client, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open runs: %w", err)
+	}
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
+		return nil, fmt.Errorf("open runs: %w", err)
+	}
+	if len(opts.Command) == 0 {
+		opts.Command = []string{"/proc/self/exe", "runner"}
+	}
+	if opts.Program == "" {
+		opts.Program = opts.Command[0]
+	}
+	c := &Client{dir: dir, opts: opts, runs: map[*Run]bool{}, early: map[string]*Status{}}
+	c.life, c.stop = context.WithCancel(context.Background())
+	if c.files.watcher, err = newWatcher(); err == nil { // else this user has no more instances
+		c.wg.Go(c.files.watcher.serve)
+	}
+	return c, nil
+}
+
+// Close detaches from every run. The runs and the runner go on. Idempotent.
+func (c *Client) Close() error {
+	c.stop()
+	for _, r := range c.held() {
+		r.Detach()
+	}
+	c.mu.Lock()
+	l := c.link
+	c.mu.Unlock()
+	if l != nil {
+		_ = l.conn.Close()
+	}
+	if c.files.watcher != nil {
+		c.files.watcher.close()
+	}
+	c.wg.Wait()
+	c.reap()
+	return nil
+}
+
+func (c *Client) held() (runs []*Run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for r := range c.runs {
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+// Prepare starts the runner if none runs.
+func (c *Client) Prepare(ctx context.Context) error {
+	_, err := c.connect(ctx, true)
+	return err
+}
+
+// takeBack attaches to the held runs anew, over a new connection.
+func (c *Client) takeBack(ctx context.Context, l *link) error {
+	for _, r := range c.held() {
+		answer, err := l.ask(ctx, request{Op: opAttach, Run: r.ID(), Offset: r.Offset()}, nil)
+		switch {
+		case errors.Is(err, syscall.ENOENT): // collected, or removed by hand
+			r.finish(Status{Ended: true, OutputEnd: r.out.size()})
+		case err != nil:
+			return err
+		case answer.Info.Status != nil:
+			r.finish(*answer.Info.Status)
+		}
+	}
+	return nil
+}
+
+// ended takes what the runner tells of a run's end.
+func (c *Client) ended(id string, status Status) {
+	c.mu.Lock()
+	if _, expected := c.early[id]; expected {
+		c.early[id] = &status
+	}
+	c.mu.Unlock()
+	for _, r := range c.held() {
+		if r.ID() == id {
+			r.finish(status)
+		}
+	}
+}
+
+// expect keeps what the runner says of a run's end before the run is held. Call the function it returns afterwards.
+func (c *Client) expect(id string) (held func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.early[id] = nil
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.early, id)
+	}
+}
+
+// Start starts an agent and attaches to it. ctx bounds the start only. A program that is not there gives an error matching
+// fs.ErrNotExist, a missing directory one that does not; an ID that was used before and not collected gives one matching
+// fs.ErrExist.
+func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
+	spec, err := prepare(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	defer c.expect(spec.ID)()
+	for {
+		l, err := c.connect(ctx, true)
+		if err != nil {
+			return nil, fmt.Errorf("start: %w", err)
+		}
+		r, err := l.ask(ctx, request{Op: opStart, Spec: &spec}, nil)
+		switch {
+		case err == nil:
+			return c.hold(*r.Info, 0)
+		case errors.Is(err, syscall.ESHUTDOWN): // it leaves
+			<-l.lost
+			continue
+		case errors.Is(err, ErrGone) && ctx.Err() == nil:
+			if run, err := c.Attach(ctx, spec.ID, 0); err == nil || !errors.Is(err, fs.ErrNotExist) {
+				return run, err
+			}
+			continue // its successor has no agent of this start
+		case ctx.Err() != nil: // what may be started has no owner who knows of it
+			c.giveUp(spec.ID)
+		}
+		return nil, fmt.Errorf("start: %w", err)
+	}
+}
+
+// giveUp ends a run whose start was given up.
+func (c *Client) giveUp(id string) {
+	c.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(c.life, connectWait)
+		defer cancel()
+		_, _ = c.ask(ctx, request{Op: opCollect, Run: id}) // else it ends as an orphan
+	})
+}
+
+// prepare checks what can be checked here, for better words than the system has.
+func prepare(ctx context.Context, spec Spec) (Spec, error) {
+	if ctx.Err() != nil {
+		return spec, context.Cause(ctx)
+	}
+	if spec.ID == "" {
+		spec.ID = rand.Text()
+	}
+	if spec.Dir != "" {
+		if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
+			return spec, fmt.Errorf("%s is not a directory that can be used", spec.Dir)
+		}
+	}
+	path, err := LookPath(spec.Path)
+	if err != nil {
+		return spec, err
+	}
+	spec.Path = path
+	return spec, spec.check()
+}
+
+// LookPath is exec.LookPath with a whole path as its answer. What is not there gives an error matching fs.ErrNotExist.
+func LookPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", fmt.Errorf("find %s in PATH: %w", name, fs.ErrNotExist)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", name, err)
+	}
+	return filepath.Abs(path)
+}
+
+// Attach makes this client the owner of a run, from the offset up to which it has processed the output. A run that is not
+// there gives an error matching fs.ErrNotExist.
+func (c *Client) Attach(ctx context.Context, id string, offset int64) (*Run, error) {
+	return c.join(ctx, request{Op: opAttach, Run: id, Offset: offset})
+}
+
+// Follow reads along without owning: the run does not wait for this client and does not live for it.
+func (c *Client) Follow(ctx context.Context, id string, offset int64) (*Run, error) {
+	return c.join(ctx, request{Op: opLookUp, Run: id, Offset: offset})
+}
+
+func (c *Client) join(ctx context.Context, q request) (*Run, error) {
+	if err := c.there(q.Run); err != nil {
+		return nil, fmt.Errorf("%s run %s: %w", q.Op, q.Run, err)
+	}
+	defer c.expect(q.Run)()
+	r, err := c.ask(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("%s run %s: %w", q.Op, q.Run, err)
+	}
+	return c.hold(*r.Info, q.Offset)
+}
+
+// there says whether a run has a directory; no runner is started for one that has none.
+func (c *Client) there(id string) error {
+	if err := checkID(id); err != nil {
+		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
+	}
+	_, err := os.Lstat(filepath.Join(c.dir, id))
+	return err
+}
+
+func (c *Client) hold(info Info, offset int64) (*Run, error) {
+	r, err := newRun(c, info, offset)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.runs[r] = true
+	early := c.early[info.ID]
+	closed := c.life.Err() != nil
+	c.mu.Unlock()
+	for _, status := range []*Status{info.Status, early} {
+		if status != nil {
+			r.finish(*status)
+		}
+	}
+	if closed {
+		r.Detach()
+		return nil, errClosed
+	}
+	return r, nil
+}
+
+// List tells what runs there are, ended ones that were not collected included.
+func (c *Client) List(ctx context.Context) ([]Info, error) {
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.IsDir() && checkID(e.Name()) == nil }) {
+		return nil, nil
+	}
+	r, err := c.ask(ctx, request{Op: opList})
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return r.List, nil
+}
+
+// Kill ends a run's agent and every descendant: TERM, the run's own grace, KILL. What it printed stays to be collected. A
+// run that is not there has ended, so that is no error.
+func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, id, opStop) }
+
+// Collect ends what is left of a run and removes it from the disk. No client needs to be attached.
+func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
+
+func (c *Client) end(ctx context.Context, id string, op op) error {
+	if c.there(id) != nil {
+		return nil
+	}
+	rec, _ := readRecord(c.dir, id) // without one there is no grace
+	_, err := c.ask(ctx, request{Op: op, Run: id, Grace: rec.Limits.Grace})
+	if err != nil && !errors.Is(err, syscall.ENOENT) {
+		return fmt.Errorf("%s run %s: %w", op, id, err)
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// link is a connection to the runner.
+type link struct {
+	frames
+	mu      sync.Mutex
+	seq     uint64
+	pending map[uint64]chan reply
+	lost    chan struct{} // closed when nothing more is received
+}
+
+// connect gives the connection to the runner. Without start it gives errNoRunner where none runs.
+func (c *Client) connect(ctx context.Context, start bool) (*link, error) {
+	c.linking.Lock()
+	defer c.linking.Unlock()
+	c.mu.Lock()
+	l := c.link
+	c.mu.Unlock()
+	if c.life.Err() != nil {
+		return nil, errClosed
+	}
+	if l != nil {
+		select {
+		case <-l.lost:
+		default:
+			return l, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
+	defer cancel()
+	l, err := c.greet(ctx, start)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.link = l
+	c.mu.Unlock()
+	return l, c.takeBack(ctx, l)
+}
+
+// greet connects and says hello. It has a runner of another build replaced.
+func (c *Client) greet(ctx context.Context, start bool) (*link, error) {
+	program, err := programID(c.opts.Program)
+	if err != nil {
+		return nil, err
+	}
+	for upgraded := !c.opts.Upgrade; ; upgraded = true {
+		conn, err := c.dial(ctx, start)
+		if err != nil {
+			return nil, err
+		}
+		l := &link{frames: frames{conn: conn}, pending: map[uint64]chan reply{}, lost: make(chan struct{})}
+		c.wg.Go(func() { c.receive(l) })
+		r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: program}, nil)
+		if errors.Is(err, ErrGone) && ctx.Err() == nil { // it was about to leave
+			continue
+		}
+		if err == nil && r.Program != program && !upgraded {
+			_, err = l.ask(ctx, request{Op: opUpgrade, Path: c.path(), Args: c.opts.Command[1:]}, nil)
+			if errors.Is(err, ErrGone) { // it is another program now
+				continue
+			}
+			err = nil // it is busy: the next start of ductor tries again
+		}
+		if err == nil && r.Version != Version {
+			err = &VersionError{Client: Version, Runner: r.Version}
+		}
+		if err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return l, nil
+	}
+}
+
+// path is our command's program as another process finds it.
+func (c *Client) path() string {
+	if path := c.opts.Command[0]; path != "/proc/self/exe" {
+		return path
+	}
+	return fmt.Sprintf("/proc/%d/exe", os.Getpid())
+}
+
+// dial connects to the socket, and starts a runner where none answers.
+func (c *Client) dial(ctx context.Context, start bool) (net.Conn, error) {
+	for {
+		conn, err := c.dialOnce(ctx)
+		if err == nil {
+			return conn, nil
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("connect to the runner: %w", err)
+		}
+		if !start {
+			return nil, errNoRunner
+		}
+		if err := c.spawn(ctx); err != nil {
+			return nil, fmt.Errorf("start the runner: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("connect to the runner: %w", context.Cause(ctx))
+		case <-time.After(connectLook):
+		}
+	}
+}
+
+func (c *Client) dialOnce(ctx context.Context) (net.Conn, error) {
+	path, done, err := shortPath(c.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", path)
+}
+
+// spawn starts a runner in a session of its own, with no word of our environment but where to find things, and returns
+// when its socket is there, or when it leaves because another runner has the directory.
+func (c *Client) spawn(ctx context.Context) error {
+	c.reap()
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return errors.Join(err, theirs.Close())
+	}
+	defer null.Close()
+	args := append(append([]string{"ductor"}, c.opts.Command[1:]...), "root="+c.dir)
+	pid, err := syscall.ForkExec(c.opts.Command[0], args, &syscall.ProcAttr{
+		Dir: "/", Env: runnerEnv(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err = errors.Join(err, theirs.Close()); err != nil {
+		return fmt.Errorf("start %s: %w", c.opts.Command[0], err)
+	}
+	c.mu.Lock()
+	c.pids = append(c.pids, pid)
+	c.mu.Unlock()
+	defer context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Unix(1, 0)) })()
+	_, _ = ready.Read(make([]byte, 1)) // one that has no socket closes it
+	return nil
+}
+
+// reap takes the exit of runners that we started and that are dead.
+func (c *Client) reap() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pids = slices.DeleteFunc(c.pids, func(pid int) bool {
+		got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		return got == pid || errors.Is(err, unix.ECHILD)
+	})
+}
+
+// runnerEnv holds no secret, and keeps the runtime small.
+func runnerEnv() []string {
+	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// receive takes what the runner sends, until the connection breaks. Then it makes another for the runs that are held.
+func (c *Client) receive(l *link) {
+	for {
+		var r reply
+		if _, err := l.receive(&r); err != nil {
+			break
+		}
+		if r.Seq == 0 && r.Status != nil {
+			c.ended(r.Run, *r.Status)
+			continue
+		}
+		l.mu.Lock()
+		waiting := l.pending[r.Seq]
+		delete(l.pending, r.Seq)
+		l.mu.Unlock()
+		if waiting != nil {
+			waiting <- r
+		}
+	}
+	_ = l.conn.Close()
+	close(l.lost)
+	for c.life.Err() == nil && slices.ContainsFunc(c.held(), func(r *Run) bool { return r.at() < runEnded }) {
+		if _, err := c.connect(c.life, true); err == nil {
+			return
+		}
+		select {
+		case <-c.life.Done():
+		case <-time.After(relinkPause):
+		}
+	}
+}
+
+// ask sends a request and waits for its reply. It gives ErrGone when the connection breaks before.
+func (l *link) ask(ctx context.Context, q request, body []byte) (reply, error) {
+	waiting := make(chan reply, 1)
+	l.mu.Lock()
+	l.seq++
+	q.Seq = l.seq
+	l.pending[q.Seq] = waiting
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.pending, q.Seq)
+		l.mu.Unlock()
+	}()
+	if l.send(q, body) != nil {
+		return reply{}, ErrGone
+	}
+	select {
+	case r := <-waiting:
+		return r, r.err()
+	case <-ctx.Done():
+		return reply{}, context.Cause(ctx)
+	case <-l.lost:
+	}
+	select {
+	case r := <-waiting: // the last that was received
+		return r, r.err()
+	default:
+		return reply{}, ErrGone
+	}
+}
+
+// ask does a request that may be done twice: after a broken connection it is made again.
+func (c *Client) ask(ctx context.Context, q request) (reply, error) {
+	for {
+		l, err := c.connect(ctx, true)
+		if err != nil {
+			return reply{}, err
+		}
+		r, err := l.ask(ctx, q, nil)
+		if !errors.Is(err, ErrGone) || ctx.Err() != nil || c.life.Err() != nil {
+			return r, err
+		}
+	}
+}

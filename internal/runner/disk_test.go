@@ -1,0 +1,196 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func blocks(t testing.TB, r *Run) int64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(r.out.path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Blocks * 512
+}
+
+// With no reader the oldest is freed; what is lost is told, and the end is there.
+func TestAJournalIsBounded(t *testing.T) {
+	size := int64(256 << 20)
+	if os.Getenv("RUNNER_TEST_10GB") != "" { // minutes on a busy machine
+		size = 10 << 30
+	}
+	c := open(t)
+	spec := sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size))
+	spec.Limits.MaxJournal = 4 << 20
+	r := start(t, c, spec)
+	r.Detach()
+	most := int64(0)
+	for over := false; !over; time.Sleep(growthEvery) {
+		info, err := c.List(t.Context())
+		if err != nil || len(info) != 1 {
+			t.Fatal(info, err)
+		}
+		most = max(most, blocks(t, r))
+		over = info[0].Status != nil && info[0].Status.Ended
+	}
+	t.Logf("at most %d MB are on the disk", most>>20)
+	if most > size/2 {
+		t.Errorf("%d bytes were on the disk", most)
+	}
+	q := attach(t, c, r.ID(), 0)
+	var lost *LostError
+	if _, err := q.Stdout().Read(make([]byte, 10)); !errors.As(err, &lost) || lost.From != 0 || lost.To < size-8<<20 {
+		t.Errorf("%v", err)
+	}
+	if got := rest(t, q); !strings.HasSuffix(got, "abcde\nthe end\n") || int64(len(got))+lost.To != size+8 {
+		t.Errorf("%d bytes are there", len(got))
+	}
+}
+
+// An agent that is far ahead of its reader waits for it, and nothing is lost.
+func TestAnAgentWaitsForItsReader(t *testing.T) {
+	const size = 512 << 20
+	r := start(t, open(t), sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
+	var before int64
+	eventually(t, "it is paused", func() bool {
+		now := r.out.size()
+		still := now == before && now > pauseLag
+		before = now
+		if still {
+			time.Sleep(5 * growthEvery)
+			still = r.out.size() == now
+		}
+		return still
+	})
+	if before >= size {
+		t.Error("it was not paused: the test proves nothing")
+	}
+	got, err := io.Copy(io.Discard, r.Stdout())
+	if err != nil || got != size+8 {
+		t.Errorf("%d bytes, %v", got, err)
+	}
+}
+
+// An agent that was paused when its runner died goes on.
+func TestAPausedAgentOutlivesItsRunner(t *testing.T) {
+	const size = 256 << 20
+	c := open(t)
+	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
+	eventually(t, "it is paused", func() bool { return r.out.size() > pauseLag })
+	time.Sleep(3 * growthEvery)
+	kill9(t, c)
+	got, err := io.Copy(io.Discard, r.Stdout())
+	if err != nil || got != size+8 {
+		t.Errorf("%d bytes, %v", got, err)
+	}
+}
+
+func TestAProgramCutsItsOutputShort(t *testing.T) {
+	r := start(t, open(t), sh(`echo before; read go; : >/proc/self/fd/1; echo after; read go; echo end`))
+	line(t, r)
+	write(t, r, "go\n")
+	var lost *LostError
+	if _, err := r.Stdout().Read(make([]byte, 1)); !errors.As(err, &lost) || !lost.Damaged {
+		t.Fatalf("%v", err)
+	}
+	write(t, r, "go\n")
+	if got := rest(t, r); !strings.HasSuffix(got, "end\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestStandardErrorIsBounded(t *testing.T) {
+	c := open(t)
+	r := start(t, c, sh(`for i in 1 2 3 4; do yes 0123456789abcde | head -c 4000000 >&2; sleep 0.3; done; echo the end >&2; echo ready; sleep 600`))
+	line(t, r)
+	var st unix.Stat_t
+	eventually(t, "its head is freed", func() bool {
+		if err := unix.Stat(strings.TrimSuffix(r.out.path, outFile)+errFile, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Blocks*512 <= 2*stderrMost
+	})
+	if got := r.StderrTail(); !strings.HasSuffix(got, "abcde\nthe end\n") || len(got) != stderrTail {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// mount gives a directory of a small file system.
+func mount(t *testing.T, size string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("this needs root")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// What was read is freed when the disk is full; an agent whose output has no room at all is ended.
+func TestAFullDisk(t *testing.T) {
+	t.Run("something can be freed", func(t *testing.T) {
+		c := reopen(t, mount(t, "24m"), Options{})
+		r := start(t, c, sh(`i=0; while [ $i -lt 60 ]; do i=$((i+1)); yes 0123456789abcde | head -c 1048576; sleep 0.05; done; echo the end`))
+		got, err := io.ReadAll(r.Stdout())
+		if err != nil || !strings.HasSuffix(string(got), "abcde\nthe end\n") || len(got) != 60<<20+8 {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	})
+	t.Run("nothing can", func(t *testing.T) {
+		dir := mount(t, "24m")
+		c := reopen(t, dir, Options{})
+		r := start(t, c, sh(`echo before; read go; yes 0123456789abcde | head -c 1048576; sleep 600`))
+		line(t, r)
+		if out, err := exec.Command("sh", "-c", "yes | dd bs=65536 of="+dir+"/filler 2>/dev/null; true").CombinedOutput(); err != nil {
+			t.Fatal(string(out), err)
+		}
+		_, err := io.WriteString(r.Stdin(), "go\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, "its end", r.Done())
+		if got := r.Exit(); got.By != ByFullDisk {
+			t.Errorf("%+v", got)
+		}
+		if err := os.Remove(dir + "/filler"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An agent of which it is unknown how much of a write it has gets no more, and ends.
+func TestInputIsTorn(t *testing.T) {
+	c := open(t)
+	r := start(t, c, sh(`echo ready; sleep 600`))
+	line(t, r)
+	var sent sync.WaitGroup
+	sent.Go(func() {
+		if n, err := r.Stdin().Write(make([]byte, 1<<20)); err == nil {
+			t.Errorf("%d bytes were written", n)
+		}
+	})
+	eventually(t, "the write began", func() bool { return strings.Contains(readFile(t, c.dir, r.ID(), logFile), lineBegin) })
+	kill9(t, c)
+	await(t, "its end", r.Done())
+	sent.Wait()
+	if got := r.Exit(); got.By != ByTornInput {
+		t.Errorf("%+v", got)
+	}
+}

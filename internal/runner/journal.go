@@ -1,0 +1,207 @@
+package runner
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// ahead is how much is allocated beyond the end of a journal, so that a full disk does not break a write.
+	ahead = 4 << 20
+	// aheadLow is how much must be left of that before more is allocated, and the least without which an agent ends.
+	aheadLow = 2 << 20
+	// pauseLag is how far an agent may be ahead of its reader, and resumeLag where it goes on.
+	pauseLag  = 64 << 20
+	resumeLag = 32 << 20
+	// stderrMost is how large standard error may grow before its head is freed, up to stderrKept before its end.
+	stderrMost = 1 << 20
+	stderrKept = 64 << 10
+	mostTimes  = 4096
+	timeEvery  = 100 * time.Millisecond
+)
+
+// journal is an agent's standard output on disk. Safe for concurrent use.
+type journal struct {
+	out, err *os.File
+
+	mu        sync.Mutex
+	size      int64 // when it was looked at last
+	errSize   int64
+	allocated int64 // the file has room up to here
+	freed     int64 // of the head
+	errFreed  int64
+	read      int64 // the client that owns the run has read so much
+	times     []int64
+	every     time.Duration // between two of times
+	scarce    bool          // the disk is full
+}
+
+// openJournal opens or makes the files of a run.
+func openJournal(dir string, flags int) (j *journal, err error) {
+	j = &journal{every: timeEvery}
+	if j.out, err = os.OpenFile(dir+"/"+outFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
+		return nil, err
+	}
+	if j.err, err = os.OpenFile(dir+"/"+errFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
+		return nil, errors.Join(err, j.out.Close())
+	}
+	return j, nil
+}
+
+// growth is what a look at a journal found.
+type growth struct {
+	grew   int64 // bytes since the look before
+	time   bool  // times has one more entry
+	offset int64 // of that
+	at     int64
+}
+
+// look finds what was written since the last look, and notes when.
+func (j *journal) look(now time.Time) (g growth) {
+	out, outErr := j.out.Stat()
+	stderr, errErr := j.err.Stat()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if outErr == nil && out.Size() != j.size {
+		g.grew = max(out.Size()-j.size, 1)
+		if n := len(j.times); out.Size() > j.size && (n == 0 || now.Sub(time.UnixMicro(j.times[n-1])) >= j.every) {
+			g.time, g.offset, g.at = true, j.size, now.UnixMicro()
+			j.times = append(j.times, g.offset, g.at)
+			j.thin()
+		}
+		j.size = out.Size()
+		j.allocated = max(j.allocated, j.size)
+	}
+	if errErr == nil && stderr.Size() != j.errSize {
+		g.grew += max(stderr.Size()-j.errSize, 1)
+		j.errSize = stderr.Size()
+	}
+	return g
+}
+
+// thin forgets every second time when there are too many, and has fewer noted from now on.
+func (j *journal) thin() {
+	if len(j.times) < 2*mostTimes {
+		return
+	}
+	kept := j.times[:0]
+	for i := 0; i+1 < len(j.times); i += 4 {
+		kept = append(kept, j.times[i], j.times[i+1])
+	}
+	j.times, j.every = kept, 2*j.every
+}
+
+// keep bounds the journal to most bytes, beside what the client that owns the run has not read, and allocates room ahead.
+// It says whether the disk is full and nothing can be freed.
+func (j *journal) keep(most int64, owned bool) (full bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	bound := j.size - most
+	if owned {
+		bound = min(bound, j.read)
+	}
+	j.free(bound)
+	if j.errSize-j.errFreed > stderrMost {
+		j.errFreed = punch(j.err, j.errFreed, j.errSize-stderrKept)
+	}
+	if j.allocated-j.size >= aheadLow {
+		return false
+	}
+	err := j.reserve()
+	if err != nil && (owned && j.read > j.freed || !owned && j.size > j.freed) { // what may be read again goes before what is not written yet
+		if owned {
+			j.free(j.read)
+		} else {
+			j.free(j.size - minJournal)
+		}
+		err = j.reserve()
+	}
+	j.scarce = errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+	return j.scarce && j.allocated-j.size < aheadLow/4
+}
+
+func (j *journal) reserve() error {
+	err := unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, ahead)
+	if err == nil || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) { // some file systems cannot
+		j.allocated = j.size + ahead
+		return nil
+	}
+	return err
+}
+
+// free gives the disk what is before offset back.
+func (j *journal) free(offset int64) { j.freed = punch(j.out, j.freed, offset) }
+
+// punch makes a hole in a file up to offset, and says how far that is done.
+func punch(f *os.File, from, to int64) (done int64) {
+	if to <= from || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, to-from) != nil {
+		return from
+	}
+	return to
+}
+
+// forget frees the output before offset, and standard error.
+func (j *journal) forget(offset int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.free(min(offset, j.end()))
+	if info, err := j.err.Stat(); err == nil {
+		j.errFreed = punch(j.err, j.errFreed, info.Size())
+	}
+}
+
+// took says how far the client that owns the run has read.
+func (j *journal) took(offset int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.read = offset
+}
+
+// lag is how far the agent is ahead of its reader.
+func (j *journal) lag() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.size - j.read
+}
+
+// end is the size of the output now.
+func (j *journal) end() int64 {
+	info, err := j.out.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// allTimes are an offset and a time, in turns.
+func (j *journal) allTimes() []int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.times)
+}
+
+// from is the offset of the first byte that is kept.
+func (j *journal) from() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.freed
+}
+
+// release closes the files, and gives back what is allocated beyond their end.
+func (j *journal) release() {
+	if end := j.end(); j.allocated > end {
+		_ = unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, end, j.allocated-end)
+	}
+	_, _ = j.out.Close(), j.err.Close()
+}
+
+func (j *journal) isScarce() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.scarce
+}

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// duty is what the runner has to do next for a run.
+type duty struct {
+	end   string // end the agent, on this behalf
+	sweep bool   // end what the agent left
+	at    time.Duration
+}
+
+// facts is what decides over the next duty. Times are since boot.
+type facts struct {
+	life
+	now    time.Duration
+	limits Limits
+	owned  bool
+}
+
+// next says what is due now, or else when to look again.
+func (f facts) next() duty {
+	d := duty{at: f.now + lookEvery}
+	due := func(from, after time.Duration) bool {
+		if after < 0 {
+			return false
+		}
+		d.at = min(d.at, max(from+after, f.retryAt))
+		return f.now >= from+after && f.now >= f.retryAt
+	}
+	switch {
+	case f.phase == running && due(f.ageFrom, f.limits.MaxAge):
+		d.end = ByMaxAge
+	case f.phase == running && !f.owned && due(f.idleFrom, f.limits.OrphanAfter):
+		d.end = ByOrphaned
+	case f.phase == ended && !f.owned && due(max(f.idleFrom, f.exitedAt), f.limits.LeftoverAfter):
+		d.sweep = true
+	}
+	return d
+}
+
+func (a *agent) facts() facts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return facts{life: a.life, now: sinceBoot(), limits: a.Limits, owned: a.owner != nil}
+}
+
+// keep does what time or the absence of a client demands, until there has been no agent for long or a signal ends the
+// runner.
+func (s *server) keep(signals <-chan os.Signal) {
+	for {
+		now := sinceBoot()
+		next := now + lookEvery
+		for _, a := range s.all() {
+			d := a.facts().next()
+			if d.end != "" || d.sweep {
+				a.mu.Lock()
+				a.life.retryAt = now + retryEnd
+				grace := a.Limits.Grace
+				a.mu.Unlock()
+				s.wg.Go(func() { _ = a.end(d.end, grace) })
+				d.at = now + retryEnd
+			}
+			next = min(next, d.at)
+		}
+		leave, at := s.mayLeave(now)
+		if leave {
+			return
+		}
+		timer := time.NewTimer(min(next, at) - now)
+		select {
+		case <-timer.C:
+		case <-s.wakes:
+		case sig := <-signals:
+			if sig == syscall.SIGTERM {
+				s.endAll()
+				return
+			}
+		}
+		timer.Stop()
+	}
+}
+
+// mayLeave says whether nothing has run for long, and lets nothing start then. Else it says when to ask again.
+func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
+	busy := slices.ContainsFunc(s.all(), func(a *agent) bool { return a.facts().phase < ended })
+	_, err := os.Lstat(filepath.Join(s.dir, socketFile))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if busy || s.starting != 0 {
+		s.idleFrom = now
+		return false, now + lookEvery
+	}
+	if at = s.idleFrom + s.idle; now < at && err == nil {
+		return false, at
+	}
+	s.starting = -1
+	return true, at
+}
+
+// endAll ends every agent, because the runner was told to end.
+func (s *server) endAll() {
+	s.mu.Lock()
+	s.starting = -1 // what starts just now is ended by its mark at the next start
+	s.mu.Unlock()
+	for _, a := range s.all() {
+		s.wg.Go(func() { _ = a.end(ByTerminated, a.facts().limits.Grace) })
+	}
+}

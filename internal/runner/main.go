@@ -1,0 +1,221 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	smallHeap  = 20       // percent the heap may grow: of a megabyte, not of much
+	softMemory = 24 << 20 // bytes; beyond it the collector works harder
+	socketFile = "sock"
+	lockFile   = "lock"
+	readyFD    = 3 // written to once the socket is there
+)
+
+// Main is a whole runner: it serves the directory in args (root=DIR) until no agent has run for 15 minutes, and returns an
+// exit code. Where another runner serves it, it returns at once. args may hold another time than that (idle=DURATION) and, after
+// an upgrade, the lock and the listener (lock=FD, listen=FD). complaints gets what no client can be told.
+func Main(args []string, complaints io.Writer) int {
+	debug.SetGCPercent(smallHeap)
+	debug.SetMemoryLimit(softMemory)
+	runtime.GOMAXPROCS(2)
+	if err := serve(args); err != nil {
+		fmt.Fprintln(complaints, "runner:", err)
+		return 1
+	}
+	return 0
+}
+
+type arguments struct {
+	root         string
+	lock, listen int // descriptors; 0 for none
+	idle         time.Duration
+}
+
+func parseArgs(args []string) (a arguments, err error) {
+	a.idle = defaultIdle
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		switch name {
+		case "root":
+			a.root = value
+		case "idle":
+			a.idle, err = time.ParseDuration(value)
+		case "lock":
+			a.lock, err = strconv.Atoi(value)
+		case "listen":
+			a.listen, err = strconv.Atoi(value)
+		default:
+			err = errors.New("unknown")
+		}
+		if err != nil {
+			return a, fmt.Errorf("argument %q: %w", arg, err)
+		}
+	}
+	if !filepath.IsAbs(a.root) {
+		return a, fmt.Errorf("argument root=DIR: %q is not an absolute path", a.root)
+	}
+	return a, nil
+}
+
+func serve(args []string) error {
+	a, err := parseArgs(args)
+	if err != nil {
+		return err
+	}
+	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // what we inherited is not for agents
+	s := &server{setup: setup{dir: a.root, idle: a.idle}, children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
+	if ok, err := s.own(a); err != nil || !ok {
+		return err
+	}
+	if s.program, err = programID("/proc/self/exe"); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become subreaper: %w", err)
+	}
+	var limits sync.WaitGroup
+	limits.Go(func() { s.openFiles = agentsFiles() })
+	s.growth = newGrowthWatch(s.dir)
+	var leave context.CancelFunc
+	s.life, leave = context.WithCancel(context.Background())
+	deaths, signals := make(chan os.Signal, 1), make(chan os.Signal, 4)
+	signal.Notify(deaths, syscall.SIGCHLD)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	adoptErr := s.adoptAll() // a run that cannot be read stays for the next runner
+	limits.Wait()            // before exits are taken
+	s.wg.Go(func() { s.growth.serve(s.life) })
+	s.wg.Go(func() { s.reap(deaths) })
+	s.wg.Go(s.accept)
+	if a.listen == 0 {
+		ready := os.NewFile(readyFD, "ready")
+		_, _ = ready.Write([]byte{1}) // who started us may be gone
+		_ = ready.Close()
+	}
+	s.keep(signals)
+	_ = s.listener.Close()
+	s.sweep()
+	s.closeConns()
+	leave()
+	s.wg.Wait()
+	return adoptErr
+}
+
+// own makes this process the runner of the directory; false if another one is.
+func (s *server) own(a arguments) (ok bool, err error) {
+	if a.lock > 0 { // we were the runner before the exec
+		for _, fd := range []int{a.lock, a.listen} {
+			unix.CloseOnExec(fd)
+		}
+		s.lock = os.NewFile(uintptr(a.lock), lockFile)
+		f := os.NewFile(uintptr(a.listen), socketFile)
+		defer f.Close()
+		l, err := net.FileListener(f)
+		if err != nil {
+			return false, fmt.Errorf("take up the socket: %w", err)
+		}
+		s.listener = l.(*net.UnixListener)
+		return true, nil
+	}
+	s.lock, err = os.OpenFile(filepath.Join(s.dir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return false, err
+	}
+	if err := unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = nil
+		}
+		return false, err
+	}
+	if err := os.Remove(filepath.Join(s.dir, socketFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	path, done, err := shortPath(s.dir)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	if s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
+		return false, fmt.Errorf("make socket: %w", err)
+	}
+	s.listener.SetUnlinkOnClose(false) // the name is good only now; the next runner removes it
+	return true, os.Chmod(filepath.Join(s.dir, socketFile), 0o600)
+}
+
+// shortPath names the socket through an open directory: a socket's name ends after 107 bytes.
+func shortPath(dir string) (path string, done func(), err error) {
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	return "/proc/self/fd/" + strconv.Itoa(fd) + "/" + socketFile, func() { _ = unix.Close(fd) }, nil
+}
+
+// programID tells a program from its successor.
+func programID(path string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return "", fmt.Errorf("look at %s: %w", path, err)
+	}
+	return fmt.Sprintf("%x-%x-%x-%x", st.Dev, st.Ino, st.Size, st.Mtim.Nano()), nil
+}
+
+// quiesce is how long a write to an agent may hold up an upgrade.
+const quiesce = 2 * time.Second
+
+// upgrade makes this process another program, with all its children and files. Clients lose their connections and find the new
+// program at the same socket. It waits for writes to agents; one that lasts is an error, and nothing changes.
+func (s *server) upgrade(path string, args []string) error {
+	s.mu.Lock()
+	busy := s.starting != 0
+	if !busy {
+		s.starting = -1
+	}
+	s.mu.Unlock()
+	if busy {
+		return errors.New("an agent is being started")
+	}
+	defer func() {
+		s.mu.Lock()
+		s.starting = 0
+		s.mu.Unlock()
+	}()
+	for _, a := range s.all() {
+		for until := time.Now().Add(quiesce); !a.in.mu.TryLock(); time.Sleep(time.Millisecond) {
+			if time.Now().After(until) {
+				return fmt.Errorf("run %s takes its input slowly", a.ID)
+			}
+		}
+		defer a.in.mu.Unlock()
+	}
+	s.reaping.Lock()
+	defer s.reaping.Unlock()
+	f, err := s.listener.File()
+	if err != nil {
+		return fmt.Errorf("keep the socket: %w", err)
+	}
+	defer f.Close()
+	for _, fd := range []int{int(s.lock.Fd()), int(f.Fd())} {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("keep a file: %w", err)
+		}
+	}
+	args = append(append([]string{"ductor"}, args...), "root="+s.dir, fmt.Sprintf("lock=%d", s.lock.Fd()), fmt.Sprintf("listen=%d", f.Fd()))
+	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))
+}

@@ -1,0 +1,373 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ductor/internal/proctree"
+)
+
+// defaultIdle is how long a runner stays with no agent.
+const defaultIdle = 15 * time.Minute
+
+// server is the runner of a directory.
+type server struct {
+	setup
+	listener *net.UnixListener
+	growth   *growthWatch
+	wakes    chan struct{} // the keeper looks again; one is enough
+	wg       sync.WaitGroup
+	life     context.Context // over when the runner leaves
+	children
+
+	mu       sync.Mutex
+	runs     map[string]*agent
+	conns    map[*conn]bool
+	starting int
+	idleFrom time.Duration
+}
+
+// setup is what a runner is told at its start.
+type setup struct {
+	dir       string
+	idle      time.Duration // how long it stays with no agent
+	program   string        // identity of ours
+	openFiles *unix.Rlimit  // of agents; nil leaves ours
+	lock      *os.File      // held as long as this process is the runner
+}
+
+// children are the agents that this process is the parent of.
+type children struct {
+	reaping sync.Mutex     // held while an exit is taken, an agent is started or signalled
+	byPID   map[int]*agent // under reaping
+}
+
+// conn is a client's connection.
+type conn struct {
+	frames
+	pid int
+}
+
+func (s *server) add(a *agent) {
+	s.mu.Lock()
+	s.runs[a.ID] = a
+	s.mu.Unlock()
+	s.growth.add(a)
+	s.wake()
+}
+
+func (s *server) remove(a *agent) {
+	s.growth.drop(a)
+	s.mu.Lock()
+	delete(s.runs, a.ID)
+	s.idleFrom = sinceBoot()
+	s.mu.Unlock()
+}
+
+func (s *server) find(id string) (*agent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.runs[id]; a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("there is no run %s: %w", id, syscall.ENOENT)
+}
+
+// all lists the runs by age.
+func (s *server) all() []*agent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*agent
+	for _, a := range s.runs {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b *agent) int { return a.Started.Compare(b.Started) })
+	return all
+}
+
+// wake makes the keeper look again.
+func (s *server) wake() {
+	select {
+	case s.wakes <- struct{}{}:
+	default:
+	}
+}
+
+// accept serves clients until the listener is closed.
+func (s *server) accept() {
+	for {
+		c, err := s.listener.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many open files, perhaps
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		pid, err := peer(c)
+		if err != nil {
+			_ = c.Close()
+			continue
+		}
+		s.wg.Go(func() { s.serve(&conn{frames: frames{conn: c}, pid: pid}) })
+	}
+}
+
+// peer is the process at the other end, of this user.
+func peer(c *net.UnixConn) (pid int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return 0, err
+	}
+	if credErr != nil {
+		return 0, credErr
+	}
+	if int(cred.Uid) != os.Geteuid() && cred.Uid != 0 {
+		return 0, fmt.Errorf("user %d may not use the runner", cred.Uid)
+	}
+	return int(cred.Pid), nil
+}
+
+// serve handles the requests of a connection, each on a goroutine of its own, and returns when all are done.
+func (s *server) serve(c *conn) {
+	s.mu.Lock()
+	s.conns[c] = true
+	s.mu.Unlock()
+	var busy sync.WaitGroup
+	for {
+		var q request
+		body, err := c.receive(&q)
+		if err != nil {
+			break
+		}
+		busy.Go(func() {
+			r := s.handle(c, q, body)
+			r.Seq = q.Seq
+			_ = c.send(r, nil) // a client that is gone asks no more
+		})
+	}
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	for _, a := range s.all() {
+		a.setOwner(c, nil)
+	}
+	busy.Wait()
+	_ = c.conn.Close()
+}
+
+// tell tells all clients how a run ended so far.
+func (s *server) tell(a *agent) {
+	status := a.status()
+	s.mu.Lock()
+	conns := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		conns = append(conns, c)
+	}
+	s.mu.Unlock()
+	for _, c := range conns {
+		_ = c.send(reply{Run: a.ID, Status: &status}, nil) // a client that is gone asks again
+	}
+}
+
+func (s *server) handle(c *conn, q request, body []byte) reply {
+	r, err := s.do(c, q, body)
+	if err != nil {
+		r.Error = err.Error()
+		var errno syscall.Errno
+		switch {
+		case errors.As(err, &errno):
+			r.Errno = int(errno)
+		case errors.Is(err, os.ErrProcessDone):
+			r.Errno = int(syscall.ESRCH)
+		case errors.Is(err, os.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
+			r.Errno = int(syscall.EPIPE)
+		}
+	}
+	return r
+}
+
+// do does a request that needs no run, or passes it on.
+func (s *server) do(c *conn, q request, body []byte) (reply, error) {
+	switch q.Op {
+	case opHello:
+		return reply{Version: Version, Program: s.program, PID: os.Getpid()}, nil
+	case opUpgrade:
+		return reply{}, s.upgrade(q.Path, q.Args)
+	case opStart:
+		return s.startFor(c, q)
+	case opList:
+		r := reply{List: []Info{}}
+		for _, a := range s.all() {
+			r.List = append(r.List, a.info(true))
+		}
+		return r, nil
+	}
+	a, err := s.find(q.Run)
+	if err != nil {
+		return reply{}, err
+	}
+	return a.do(c, q, body)
+}
+
+func (s *server) startFor(c *conn, q request) (reply, error) {
+	if q.Spec == nil {
+		return reply{}, errors.New("nothing is to be started")
+	}
+	s.mu.Lock()
+	if s.starting < 0 {
+		s.mu.Unlock()
+		return reply{}, fmt.Errorf("the runner is about to leave: %w", syscall.ESHUTDOWN)
+	}
+	s.starting++
+	s.mu.Unlock()
+	a, err := s.start(*q.Spec, c)
+	s.mu.Lock()
+	s.starting--
+	s.mu.Unlock()
+	if err != nil {
+		return reply{}, err
+	}
+	info := a.info(false)
+	return reply{Info: &info}, nil
+}
+
+// do does a request of one run.
+func (a *agent) do(c *conn, q request, body []byte) (reply, error) {
+	switch q.Op {
+	case opAttach:
+		a.out.took(q.Offset)
+		a.setOwner(nil, c)
+		info := a.info(false)
+		info.Times = a.out.allTimes()
+		return reply{Info: &info}, nil
+	case opDetach:
+		a.setOwner(c, nil)
+		return reply{}, nil
+	case opLookUp:
+		info := a.info(true)
+		return reply{Info: &info}, nil
+	case opWrite:
+		position, err := a.take(q.Seq, body)
+		return reply{Offset: position}, err
+	case opCloseInput:
+		if first, err := a.in.finish(); !first {
+			return reply{}, err
+		}
+		a.note(lineClosed)
+		return reply{}, nil
+	case opSignal:
+		return reply{}, a.kill(syscall.Signal(q.Signal))
+	case opStop:
+		return reply{}, a.end(ByStop, q.Grace)
+	case opLimits:
+		if q.Limits != nil {
+			a.update(q.Labels, *q.Limits)
+		}
+		return reply{}, nil
+	case opRead:
+		a.out.took(q.Offset)
+		a.pause()
+		return reply{}, nil
+	case opForget:
+		a.out.forget(q.Offset)
+		a.noteFreed()
+		return reply{}, nil
+	case opCollect:
+		return reply{}, a.collect()
+	}
+	return reply{}, fmt.Errorf("the runner cannot do %q", q.Op)
+}
+
+// take writes to the agent's input. The log says before and after what is written.
+func (a *agent) take(seq uint64, p []byte) (position int64, err error) {
+	if a.in == nil {
+		return 0, os.ErrProcessDone
+	}
+	return a.in.write(p, func() { a.note(lineBegin, int64(seq), int64(len(p))) }, func(n int64) {
+		if n == int64(len(p)) {
+			a.note(lineEnd, n)
+		}
+	})
+}
+
+// reap takes the exit of every child, until the runner leaves.
+func (s *server) reap(signals <-chan os.Signal) {
+	for {
+		for s.reapOne() {
+		}
+		select {
+		case <-signals:
+		case <-s.life.Done():
+			return
+		}
+	}
+}
+
+func (s *server) reapOne() bool {
+	s.reaping.Lock()
+	defer s.reaping.Unlock()
+	var w syscall.WaitStatus
+	pid, err := syscall.Wait4(-1, &w, syscall.WNOHANG, nil)
+	if errors.Is(err, syscall.EINTR) {
+		return true
+	}
+	if err != nil || pid <= 0 {
+		return false
+	}
+	if a := s.byPID[pid]; a != nil {
+		delete(s.byPID, pid)
+		e := Exit{Known: true, Code: w.ExitStatus()}
+		if w.Signaled() {
+			e = Exit{Known: true, Code: -int(w.Signal()), Signal: true}
+		}
+		a.exit(e)
+	}
+	return true
+}
+
+// sweep ends what descends from agents and cannot be told whose it is, once no agent is left that it may be of.
+func (s *server) sweep() {
+	for _, id := range s.orphans() {
+		terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(id, "") }}
+		_ = terminator.End(0) // the next sweep tries again
+	}
+}
+
+// orphans lists our children that are no agents, when no agent is left.
+func (s *server) orphans() (ids []proctree.ID) {
+	all := s.all()
+	s.reaping.Lock() // so that no agent starts
+	defer s.reaping.Unlock()
+	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.facts().phase != gone }) {
+		return nil
+	}
+	ids, err := proctree.Children(os.Getpid())
+	if err != nil {
+		return nil
+	}
+	return ids
+}
+
+// closeConns ends all connections.
+func (s *server) closeConns() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		_ = c.conn.Close()
+	}
+}
