@@ -110,7 +110,7 @@ func permissionFlag(f format, req cli.Request) (string, error) {
 	return "", fmt.Errorf("permission mode %q is not known", req.Permission)
 }
 
-// The tools that ask the person something rather than act.
+// The tools that ask the user something rather than act.
 const (
 	toolQuestion = "AskUserQuestion"
 	toolExitPlan = "ExitPlanMode"
@@ -121,11 +121,11 @@ func denial(tool string) (message, reason string) {
 	switch tool {
 	case toolQuestion:
 		return "This dialog cannot be answered here. Put the question, with its options, into your answer " +
-				"as plain text and end your turn; the person will reply with the next message.",
+				"as plain text and end your turn; the user will reply with the next message.",
 			"questions are asked in the answer"
 	case toolExitPlan:
 		return "The plan cannot be approved in this dialog. Put the whole plan into your answer as plain text " +
-				"and end your turn; the person will say with the next message whether to go on.",
+				"and end your turn; the user will say with the next message whether to go on.",
 			"plans are shown in the answer"
 	}
 	return fmt.Sprintf("%s was not allowed: the permission mode of this conversation does not let it through, "+
