@@ -14,11 +14,10 @@ import (
 // judged, remembers what was shown, and lets nothing through once the turn is closed.
 type watch struct {
 	agent cli.Agent
-	emit  func(cli.Event)
 	waits func(asked cli.ApprovalID, waiting bool) // is told when the agent begins and ceases to wait for its user
 
 	mu     sync.Mutex
-	closed bool
+	emit   func(cli.Event) // nil once the turn is closed
 	result *cli.Result
 	answer cli.Answer
 	named  cli.SessionStarted
@@ -31,7 +30,7 @@ type watch struct {
 func (w *watch) event(ev cli.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || w.result != nil {
+	if w.emit == nil || w.result != nil {
 		return
 	}
 	switch ev := ev.(type) {
@@ -66,13 +65,14 @@ func (w *watch) event(ev cli.Event) {
 func (w *watch) close() (r cli.Result, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closed = true
+	emit := w.emit
+	w.emit = nil
 	if w.result != nil {
 		return *w.result, true
 	}
 	for _, id := range w.tools {
 		w.cut = true
-		w.emit(cli.ToolEnded{ID: id, Err: cli.ToolCutShort})
+		emit(cli.ToolEnded{ID: id, Err: cli.ToolCutShort})
 	}
 	return cli.Result{Text: w.answer.String(), AgentSessionID: w.named.AgentSessionID, Model: w.named.Model}, false
 }
