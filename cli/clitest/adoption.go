@@ -220,7 +220,7 @@ func playAdoptTool(s *stage) {
 }
 
 // pastTool is how long nobody looks at a tool that runs.
-const pastTool = 200 * time.Millisecond
+const pastTool = 800 * time.Millisecond
 
 func playAdoptEnded(s *stage) {
 	first, g := s.ductor(), s.gate()

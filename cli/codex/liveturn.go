@@ -88,6 +88,7 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, 
 	}
 	source := turn.Source[news]{Gone: s.server.Gone(), Limits: turn.LimitsOf(s.opts().ProviderOptions), Stop: s.server.Stop}
 	source.Limits.Start = startWait
+	source.Limits.Interrupt = source.Limits.Grace // an interrupt need not show before the turn has ended, and others share the process
 	begin := t.begin
 	if left != nil {
 		t.in, begin = left.in, nil

@@ -29,9 +29,8 @@ func TestAnAbortSaysWhenAllIsDead(t *testing.T) {
 			awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "started"))
 			card := town.await("working")
 			town.say("this waits")
-			town.await("next in line")
+			before := town.await("next in line")
 			of := processesIn(t, town.cfg.Projects.DefaultDir)
-			before := len(town.srv.Calls(telegram.Methods("sendMessage")))
 
 			town.say("/abort")
 			stopped := town.await("Stopped. 1 waiting message will not run.")
@@ -54,8 +53,7 @@ func TestTheReplyToAnAbortOutlivesDuctor(t *testing.T) {
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
 	card := o.await("working")
 	o.say("this waits")
-	o.await("next in line")
-	before := len(o.srv.Calls(telegram.Methods("sendMessage")))
+	before := o.await("next in line")
 	o.say("/abort")
 	reply := o.await("Stopping…")
 	o.awaitStoredReply()
@@ -90,11 +88,13 @@ func (o *ordeal) awaitStoredReply() {
 	o.t.Fatal("the reply to the abort is never stored")
 }
 
-// answersFirst holds that the reply to an abort came before the end of the card and said the truth about it, and that
-// the card did not change any more when the reply said that all is over.
-func (town *town) answersFirst(before int, reply, card telegram.Message) {
+// answersFirst holds that the reply to an abort was the first message after before, that it came before the end of the
+// card and said the truth about it, and that the card did not change any more when the reply said that all is over.
+func (town *town) answersFirst(before, reply, card telegram.Message) {
 	town.t.Helper()
-	if sent := town.srv.Calls(telegram.Methods("sendMessage"))[before]; sent.Message != reply.ID || !strings.HasPrefix(sent.Params["text"], "Stopping…") {
+	sent := town.srv.Calls(telegram.Methods("sendMessage"), telegram.Succeeded)
+	after := slices.IndexFunc(sent, func(c telegram.Call) bool { return c.Message > before.ID })
+	if sent := sent[after]; sent.Message != reply.ID || !strings.HasPrefix(sent.Params["text"], "Stopping…") {
 		town.t.Errorf("what was sent first after the abort is %q", sent.Params["text"])
 	}
 	var order []string

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ type Run struct {
 	info Info
 	in   runInput
 	out  *Output
-	err  *os.File // standard error
+	err  stderr
 
 	done chan struct{}
 	gone chan struct{} // closed by Detach
@@ -70,7 +71,7 @@ func newRun(c *Client, info Info, offset int64) (*Run, error) {
 	if r.out, err = openOutput(r, filepath.Join(dir, outFile), offset); err != nil {
 		return nil, fmt.Errorf("open the output of run %s: %w", info.ID, err)
 	}
-	if r.err, err = openPlain(filepath.Join(dir, errFile)); err != nil {
+	if r.err.file, err = openPlain(filepath.Join(dir, errFile)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the output of run %s: %w", info.ID, err), r.out.file.Close())
 	}
 	return r, nil
@@ -100,19 +101,44 @@ func (r *Run) Offset() int64 { return r.out.position() }
 
 const stderrTail = 8 << 10
 
-// StderrTail is the last few kilobytes of standard error so far.
-func (r *Run) StderrTail() string {
-	info, err := r.err.Stat()
+// StderrTail is the last few kilobytes of standard error so far; after Detach, what they were then.
+func (r *Run) StderrTail() string { return r.err.tail() }
+
+// stderr is an agent's standard error. Safe for concurrent use.
+type stderr struct {
+	mu   sync.Mutex
+	file *os.File // nil once it is closed
+	last string   // its tail when it was closed
+}
+
+func (e *stderr) tail() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.file == nil {
+		return e.last
+	}
+	return e.read()
+}
+
+// read is tail with the file open. mu is held.
+func (e *stderr) read() string {
+	info, err := e.file.Stat()
 	if err != nil {
 		return ""
 	}
 	buf := make([]byte, min(info.Size(), stderrTail))
-	n, _ := r.err.ReadAt(buf, info.Size()-int64(len(buf))) // what can be read of it
-	text := buf[:n]
-	for len(text) > 0 && text[0] == 0 { // what was freed before
-		text = text[1:]
+	n, _ := e.file.ReadAt(buf, info.Size()-int64(len(buf))) // what can be read of it
+	return string(bytes.TrimLeft(buf[:n], "\x00"))          // without what was freed
+}
+
+func (e *stderr) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.file != nil {
+		e.last = e.read()
+		_ = e.file.Close()
+		e.file = nil
 	}
-	return string(text)
 }
 
 // Done is closed when the agent exited and Exit is valid.
@@ -247,7 +273,7 @@ func (r *Run) Detach() {
 			_ = l.send(request{Op: opDetach, Run: r.ID()}, nil) // a broken connection owns nothing
 		}
 		r.out.close()
-		_ = r.err.Close()
+		r.err.close()
 	})
 }
 

@@ -38,6 +38,9 @@ func TestAnAgentTalks(t *testing.T) {
 	if err := r.Collect(t.Context()); err != nil {
 		t.Error(err)
 	}
+	if got := r.StderrTail(); got != "oops\n" {
+		t.Errorf("standard error of a run that was detached from: %q", got)
+	}
 	if _, err := c.Attach(t.Context(), r.ID(), 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("attach to what was collected: %v", err)
 	}
