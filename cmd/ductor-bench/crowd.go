@@ -97,22 +97,33 @@ func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []float64{first.max(), ms(after.all - before.all), ms(after.bot - before.bot), pss}, nil
+	bot := s.cmd.Process.Pid
+	return []float64{first.max(), ms(after.since(before)), ms(after[bot] - before[bot]), pss}, nil
 }
 
-// usage is processor time: of all processes of the bot, and of the bot alone.
-type usage struct{ all, bot time.Duration }
+// usage is the processor time of each process of the bot.
+type usage map[int]time.Duration
 
-func (s *setup) used() (u usage, err error) {
+// since is what was used since before. One that has ended in between counts nothing.
+func (u usage) since(before usage) (sum time.Duration) {
+	for pid, used := range u {
+		sum += used - before[pid]
+	}
+	return sum
+}
+
+func (s *setup) used() (usage, error) {
 	pids, err := s.processes()
 	if err != nil {
-		return u, err
+		return nil, err
 	}
-	if u.all, err = cpu(pids...); err != nil {
-		return u, err
+	u := usage{}
+	for _, pid := range pids {
+		if u[pid], err = cpu(pid); err != nil {
+			return nil, err
+		}
 	}
-	u.bot, err = cpu(s.cmd.Process.Pid)
-	return u, err
+	return u, nil
 }
 
 // idleMemory measures a bot that got no message yet.

@@ -39,20 +39,15 @@ func (s *setup) processes() ([]int, error) {
 	return pids, nil
 }
 
-// cpu is the processor time that processes have used. One that has ended counts nothing.
-func cpu(pids ...int) (sum time.Duration, err error) {
+// cpu is the processor time that a process has used; nothing for one that has ended.
+func cpu(pid int) (time.Duration, error) {
 	const sched = 2 // CPUCLOCK_SCHED of clock_getcpuclockid(3)
-	for _, pid := range pids {
-		var ts unix.Timespec
-		err := unix.ClockGettime(^int32(pid)<<3|sched, &ts)
-		switch {
-		case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL):
-		case err != nil:
-			return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
-		}
-		sum += time.Duration(ts.Nano())
+	var ts unix.Timespec
+	err := unix.ClockGettime(^int32(pid)<<3|sched, &ts)
+	if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EINVAL) {
+		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
 	}
-	return sum, nil
+	return time.Duration(ts.Nano()), nil
 }
 
 // memory is the proportional set size of processes, in MB, and the anonymous part of it.
