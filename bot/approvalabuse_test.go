@@ -1,10 +1,12 @@
 package bot_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/sim/telegram"
 )
 
@@ -193,5 +195,28 @@ func TestApprovalsWhoseMessageOrTopicIsDeleted(t *testing.T) {
 				s.Error("the topic was there as the card came")
 			}
 		})
+	})
+}
+
+// A user who is faster than Telegram's answer to the call that sent the message says it to the agent all the same: the words
+// may be a secret, which must not become a prompt.
+func TestWordsBeforeDuctorKnowsItsOwnMessage(t *testing.T) {
+	asked := cli.QuestionAsked{ID: "q", Questions: []cli.Question{{Text: "Which password?", Free: true, Secret: true, Options: []cli.Option{{Label: "None"}}}}}
+	withApprovals(t, agentAsking(asked), func(s *approvalRig) {
+		late := s.srv.Inject(telegram.Fault{
+			Method: "sendMessage", Late: 25 * time.Second,
+			When: func(c telegram.Call) bool { return strings.Contains(c.Params["text"], "Which password?") },
+		})
+		s.begin()
+		m := s.card("Which password?")
+		s.press(m, "Own words…")
+		s.step(m, ">quaint-zebra")
+		s.wantTold("q true [[quaint-zebra]]")
+		if late.Hits() != 1 {
+			s.Errorf("%d answers were late", late.Hits())
+		}
+		if got := s.agent.prompts(); !slices.Equal(got, []string{"go"}) {
+			s.Errorf("the agent was asked %q", got)
+		}
 	})
 }

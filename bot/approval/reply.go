@@ -68,19 +68,18 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 // addressee is the approval that a message may be for; nil if there is none.
 func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
 	if m.ReplyTo == 0 {
-		e := s.listening(m)
-		if e == nil {
-			return nil, orchestrator.Approval{}, nil
-		}
-		approval, err := s.service.Approval(ctx, e.id, e.conv)
-		if err != nil || approval.State != orchestrator.ApprovalOpen || !slices.Contains(approval.Approvers, m.User) {
-			return nil, approval, err
-		}
-		return e, approval, nil
+		return s.current(ctx, m, s.listening(m))
 	}
 	key, err := s.messages.At(ctx, m.Conversation, m.ReplyTo)
-	if err != nil || idOf(key) == "" {
+	if err != nil {
 		return nil, orchestrator.Approval{}, err
+	}
+	if idOf(key) == "" {
+		// The user may be faster than Telegram's answer to the call that sent the message.
+		if e := s.listening(m); e != nil && (e.message.ID() == 0 || e.message.ID() == m.ReplyTo) {
+			return s.current(ctx, m, e)
+		}
+		return nil, orchestrator.Approval{}, nil
 	}
 	approval, err := s.service.Approval(ctx, idOf(key), s.home(m.Conversation, m.ReplyTo))
 	switch {
@@ -91,6 +90,18 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 	}
 	e, err := s.enter(ctx, approval)
 	return e, approval, err
+}
+
+// current is the approval of an entry as it is now; nil if it is not open, the user may not decide it, or e is nil.
+func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orchestrator.Approval, error) {
+	if e == nil {
+		return nil, orchestrator.Approval{}, nil
+	}
+	approval, err := s.service.Approval(ctx, e.id, e.conv)
+	if err != nil || approval.State != orchestrator.ApprovalOpen || !slices.Contains(approval.Approvers, m.User) {
+		return nil, approval, err
+	}
+	return e, approval, nil
 }
 
 // listening is the open approval that waits for the next message of a user; of several the one whose button the user pressed

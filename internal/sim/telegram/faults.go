@@ -37,6 +37,7 @@ type Fault struct {
 	Times      int             // how many calls it strikes: zero is once, Always until removed
 	Skip       int             // matching calls that pass before the first one struck
 	Delay      time.Duration   // wait before anything else
+	Late       time.Duration   // wait before the answer of a call that was carried out: its effect is there before
 	Kind       FaultKind
 	RetryAfter int // seconds, for TooMany; at least 1
 
@@ -116,18 +117,26 @@ func (f Fault) before(client, server context.Context) (drop bool) {
 		}
 		return true
 	}
-	if f.Delay > 0 {
-		timer := time.NewTimer(f.Delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-f.removed:
-		case <-client.Done(): // the request has arrived: it is carried out although its client is gone
-		case <-server.Done():
-			return true
-		}
+	if f.wait(f.Delay, client, server); f.Delay > 0 && server.Err() != nil {
+		return true
 	}
 	return f.Kind == DropBefore
+}
+
+// wait waits until d has passed, the fault is removed, or the client or the server is gone. A request that has arrived is
+// carried out although its client is gone.
+func (f Fault) wait(d time.Duration, client, server context.Context) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-f.removed:
+	case <-client.Done():
+	case <-server.Done():
+	}
 }
 
 // page is an answer that does not come from the Bot API but from what stands before it.

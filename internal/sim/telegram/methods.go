@@ -97,6 +97,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 	call.Fault = fault.Kind
 	body := encodeAnswer(result, failure)
 	s.finish(call, result, failure)
+	fault.wait(fault.Late, r.Context(), s.base)
 	if !fault.after(w, body) {
 		writeAnswer(w, body, failure)
 	}
