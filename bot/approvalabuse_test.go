@@ -21,31 +21,31 @@ func TestPressesThatChangeNothing(t *testing.T) {
 		{"a forged nonce", func(s *approvalRig, m telegram.Message, allow string) string {
 			parts := strings.Split(allow, ":")
 			return s.tap(s.who, m, swap(allow, parts[2], strings.Repeat("A", len(parts[2]))))
-		}, "no longer means anything"},
+		}, "no longer does anything"},
 		{"an approval that is not there", func(s *approvalRig, m telegram.Message, allow string) string {
 			parts := strings.Split(allow, ":")
 			return s.tap(s.who, m, swap(allow, parts[1], "NOSUCHASK"))
-		}, "no longer means anything"},
+		}, "no longer does anything"},
 		{"half the data", func(s *approvalRig, m telegram.Message, allow string) string {
 			return s.tap(s.who, m, allow[:len(allow)-2])
-		}, "no longer means anything"},
+		}, "no longer does anything"},
 		{"an option of no question", func(s *approvalRig, m telegram.Message, allow string) string {
 			return s.tap(s.who, m, strings.TrimSuffix(allow, ":1")+":o0.0")
-		}, "no longer means anything"},
+		}, "no longer does anything"},
 		{"a foreign operation", func(s *approvalRig, m telegram.Message, allow string) string {
 			return s.tap(s.who, m, strings.TrimSuffix(allow, ":1")+":Z")
-		}, "no longer means anything"},
+		}, "no longer does anything"},
 		{"somebody else's chat", func(s *approvalRig, m telegram.Message, allow string) string {
 			chat := s.srv.Private(9, "Carl")
 			own := chat.Person().Send(chat, "/status")
 			return s.tap(chat.Person(), own, allow)
-		}, "no longer means anything"},
+		}, "no longer does anything"},
 		{"another chat of the same person", func(s *approvalRig, m telegram.Message, allow string) string {
 			forum := s.srv.Forum(-100, "Team")
 			s.who.SetRank(forum, telegram.Member)
 			own := s.who.Send(forum, "hello")
 			return s.tap(s.who, own, allow)
-		}, "no longer means anything"},
+		}, "no longer does anything"},
 		{"after the end of its time", func(s *approvalRig, m telegram.Message, allow string) string {
 			time.Sleep(time.Hour)
 			return s.tap(s.who, m, allow)

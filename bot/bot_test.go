@@ -268,7 +268,7 @@ func TestModelMenu(t *testing.T) {
 		h.desk.SetMenu(testMenu())
 		h.serve(t)
 		h.ann.Send(h.chat, "/model")
-		menu := h.await(t, "Which agent is to answer?")
+		menu := h.await(t, "Which agent should answer?")
 		if !strings.Contains(menu.Text, "gemini: not logged in. Run gemini once.") || menu.HasButton("gemini") {
 			t.Errorf("an agent that cannot be used is named with the reason, not offered:\n%s", menu.Text)
 		}
@@ -340,11 +340,11 @@ func TestTurnButtons(t *testing.T) {
 			{"r:t2", "already run again"},
 			{"f:t3", "Running again."},
 			{"v:t4", ""},
-			{"s:nobody", "no longer means anything"},
+			{"s:nobody", "no longer does anything"},
 			{"w:AAAA:0:a0", "expired"},
 			{"w:", "expired"},
-			{"zz", "no longer means anything"},
-			{"", "no longer means anything"},
+			{"zz", "no longer does anything"},
+			{"", "no longer does anything"},
 		} {
 			if got := press(step.data); !strings.Contains(got, step.answer) || step.answer == "" && got != "" {
 				t.Errorf("press of %q answers %q, want %q", step.data, got, step.answer)

@@ -16,6 +16,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -112,7 +113,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	case actKeep:
 		text, err = c.restarts.keep(ctx, p, cli.TurnID(what))
 	default:
-		text = render.StaleButton
+		text = (lang.Printer{}).Text("common.stale-button")
 	}
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return // stays in the journal
@@ -131,7 +132,7 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 		c.voice.Unbutton(p.By.Conversation, p.Message)
 		return "That was already run again."
 	case errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
-		return render.StaleButton
+		return (lang.Printer{}).Text("common.stale-button")
 	case errors.Is(err, orchestrator.ErrNotListed):
 		return updates.NotForMembers
 	case errors.Is(err, orchestrator.ErrStillOpen):

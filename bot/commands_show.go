@@ -12,6 +12,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -26,9 +27,9 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 }
 
 func statusText(st orchestrator.Status, now time.Time) string {
-	lines := []string{render.ChoiceText(st.Agent, st.Model, st.Effort)}
+	lines := []string{render.ChoiceText(lang.Printer{}, st.Agent, st.Model, st.Effort)}
 	if r := st.Running; r != nil {
-		lines = append(lines, fmt.Sprintf("Running for %s: %s", render.RoundDuration(now.Sub(r.Started)), orSomething(r.Title)))
+		lines = append(lines, fmt.Sprintf("Running for %s: %s", (lang.Printer{}).Rounded(now.Sub(r.Started)), orSomething(r.Title)))
 		switch r.Rights.Of {
 		case orchestrator.RightsOfJob:
 			lines = append(lines, "It is the run of a job. "+cron.RightsLine(r.Rights))
@@ -53,7 +54,7 @@ func statusText(st orchestrator.Status, now time.Time) string {
 	if st.Sandbox != "" {
 		lines = append(lines, sandboxLines(st.Sandbox)...)
 	}
-	lines = append(lines, "Permissions: "+render.WithBypassLeft(st.Permission, st.BypassUntil, now))
+	lines = append(lines, "Permissions: "+render.WithBypassLeft(lang.Printer{}, st.Permission, st.BypassUntil, now))
 	if st.Busy != "" && st.Busy != orchestrator.BusyQueue {
 		lines = append(lines, "While the agent works: "+string(st.Busy))
 	}
@@ -67,9 +68,9 @@ func statusText(st orchestrator.Status, now time.Time) string {
 func slowedLine(s outbox.Slowdown) string {
 	switch {
 	case s.Silence > 0:
-		return "\nSlowed by Telegram: silent for " + render.RoundDuration(s.Silence+time.Second-1)
+		return "\nSlowed by Telegram: silent for " + (lang.Printer{}).Rounded(s.Silence+time.Second-1)
 	case s.Every > 0:
-		return "\nSlowed by Telegram: a message or an edit every " + render.Elapsed(s.Every)
+		return "\nSlowed by Telegram: a message or an edit every " + (lang.Printer{}).Elapsed(s.Every)
 	}
 	return ""
 }
@@ -147,7 +148,7 @@ func sessionList(list []orchestrator.Session, current orchestrator.SessionID, no
 		if used.IsZero() {
 			used = s.Created
 		}
-		fmt.Fprintf(&b, "\n%d. %s%s\n    %s ago, %s, %s", i+1, orSomething(s.Title), mark, render.RoundDuration(now.Sub(used)), counters(s), s.Dir)
+		fmt.Fprintf(&b, "\n%d. %s%s\n    %s ago, %s, %s", i+1, orSomething(s.Title), mark, (lang.Printer{}).Rounded(now.Sub(used)), counters(s), s.Dir)
 		if data, ok := tgapi.ButtonData(actResume, string(s.ID)); ok {
 			keyboard = append(keyboard, []tgapi.Button{{Text: fmt.Sprintf("%d. %s%s", i+1, render.Cut(orSomething(s.Title), 40), mark), Data: data}})
 		}

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 
 	"ductor/bot/cron"
-	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -137,7 +137,7 @@ func TestCronWithoutWhatItNeeds(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.send(r.text("/cron"), r.press("j:o:x:", 9))
 		synctest.Wait()
-		if l := r.journal.lastNotice(t); l.Text != "Jobs are not kept here." || r.voice.lastAnswer() != render.StaleButton {
+		if l := r.journal.lastNotice(t); l.Text != "Jobs are not kept here." || r.voice.lastAnswer() != (lang.Printer{}).Text("common.stale-button") {
 			t.Errorf("notice %q, answer %q", l.Text, r.voice.lastAnswer())
 		}
 	})

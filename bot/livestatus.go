@@ -5,6 +5,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -12,7 +13,7 @@ import (
 func livingLines(id orchestrator.ConversationID, l cli.Living) []string {
 	var lines []string
 	if s, ok := l.Of(id.Key()); ok {
-		line := "Process: " + render.AgentName(s.Agent) + ", " + string(s.Mode)
+		line := "Process: " + render.AgentName(lang.Printer{}, s.Agent) + ", " + string(s.Mode)
 		if s.PID > 0 {
 			line += fmt.Sprintf(", pid %d", s.PID)
 		}

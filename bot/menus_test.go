@@ -39,7 +39,7 @@ func TestTheModelMenuFillsIn(t *testing.T) {
 		r.send(r.text("/model"), r.text("a prompt"))
 		synctest.Wait()
 		l := r.journal.lastNotice(t)
-		if names := buttonNames(l.Keyboard); !slices.Equal(names, []string{"✓ claude", "Close"}) || !strings.Contains(l.Text, "codex: its models are being looked up…") {
+		if names := buttonNames(l.Keyboard); !slices.Equal(names, []string{"✓ claude", "Close"}) || !strings.Contains(l.Text, "codex: looking up its models…") {
 			t.Errorf("it shows %q with %q", l.Text, names)
 		}
 		if got := r.desk.Texts(); !slices.Equal(got, []string{"a prompt"}) {
@@ -112,7 +112,7 @@ func TestAPermissionThatCannotBeStored(t *testing.T) {
 		if got := r.voice.lastAnswer(); !strings.Contains(got, "did not work") {
 			t.Errorf("answer %q", got)
 		}
-		if e := r.voice.edits[len(r.voice.edits)-1]; !strings.Contains(e.Text, "nothing was changed") {
+		if e := r.voice.edits[len(r.voice.edits)-1]; !strings.Contains(e.Text, "nothing changed") {
 			t.Errorf("the menu became %+v", e)
 		}
 		r.send(r.text("/permissions plan"))

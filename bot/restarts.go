@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 
-	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -96,7 +96,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case err != nil:
 		return "", err
 	case e.Text == "":
-		return render.StaleButton, nil
+		return (lang.Printer{}).Text("common.stale-button"), nil
 	}
 	if err := r.save(ctx, turn, editedPrompt{Text: e.Text, Taken: true}); err != nil {
 		return "", err
@@ -125,7 +125,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	e, err := r.load(ctx, turn)
 	if err != nil || e.Text == "" {
-		return render.StaleButton, err
+		return (lang.Printer{}).Text("common.stale-button"), err
 	}
 	st, err := r.desk.Status(ctx, p.By.Conversation)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestTheQueueCommand(t *testing.T) {
 		s.say("/queue nonsense")
 		s.card("There is no such mode")
 		s.say("/queue")
-		s.wantAnswer(s.press(s.card("What becomes of a message"), "steer"), "While the agent works: steer")
+		s.wantAnswer(s.press(s.card("What happens to a message"), "steer"), "While the agent works: steer")
 		s.say("/status")
 		s.card("While the agent works: steer")
 		s.say("look here")
@@ -133,7 +133,7 @@ func TestRulesAreRevoked(t *testing.T) {
 		s.press(s.card("May Claude"), "Allow pattern…")
 		s.press(s.card("May Claude"), "Allow all of that")
 		s.say("/permissions")
-		m := s.card("1 rule lets through")
+		m := s.card("1 rule also allows")
 		s.press(m, "Rules (1)")
 		m = s.card("because a user allowed it")
 		if !strings.Contains(m.Text, "1. Bash(git status *) · Claude in /, until it is revoked") {

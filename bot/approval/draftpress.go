@@ -3,7 +3,7 @@ package approval
 import (
 	"time"
 
-	"ductor/bot/render"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -30,7 +30,7 @@ func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now t
 	case op == opBack, op == opShow:
 		d.View, d.From = "", 0
 	default:
-		return nothing, render.StaleButton
+		return nothing, (lang.Printer{}).Text("common.stale-button")
 	}
 	return changed, ""
 }
@@ -65,7 +65,7 @@ func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonI
 	case pressed.op == opNext:
 		return nothing, textPickFirst
 	default:
-		return nothing, render.StaleButton
+		return nothing, (lang.Printer{}).Text("common.stale-button")
 	}
 	if d.forward(a) {
 		return answeredLast, ""

@@ -11,6 +11,7 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -129,7 +130,7 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	a := e.approval
 	s.mu.Unlock()
 	return message.Content{
-		Text:     render.Plain("⚠️ " + render.AgentName(a.Agent) + " waits for a decision. The connection broke as I sent what it is about, so that may be missing here."),
+		Text:     render.Plain("⚠️ " + render.AgentName(lang.Printer{}, a.Agent) + " waits for a decision. The connection broke as I sent what it is about, so that may be missing here."),
 		Keyboard: keyboard(a, []button{{"👁 Show it", opShow}}),
 	}, nil
 }

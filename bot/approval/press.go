@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ductor/bot/render"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -32,7 +33,7 @@ const (
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
 	pressed, ok := parseButtonData(data)
 	if !ok {
-		return render.StaleButton, nil, nil
+		return (lang.Printer{}).Text("common.stale-button"), nil, nil
 	}
 	p.By.Conversation = s.home(p.By.Conversation, p.Message)
 	approval, err := s.service.Approval(ctx, pressed.id, p.By.Conversation)
@@ -41,7 +42,7 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 		answer, err = refusal(orchestrator.Approval{}, err)
 		return answer, nil, err
 	case subtle.ConstantTimeCompare([]byte(approval.Nonce), []byte(pressed.nonce)) != 1:
-		return render.StaleButton, nil, nil
+		return (lang.Printer{}).Text("common.stale-button"), nil, nil
 	case !slices.Contains(approval.Approvers, p.By.Person):
 		return textNotApprover, nil, nil
 	}
@@ -101,7 +102,7 @@ func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.App
 func refusal(a orchestrator.Approval, err error) (string, error) {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrBadChoice):
-		return render.StaleButton, nil
+		return (lang.Printer{}).Text("common.stale-button"), nil
 	case errors.Is(err, orchestrator.ErrNotApprover):
 		return textNotApprover, nil
 	case errors.Is(err, orchestrator.ErrApprovalExpired):

@@ -8,6 +8,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // drawQuestion shows one question after the other, with a button for each option.
 func drawQuestion(a orchestrator.Approval, d draft, user string) (render.Text, tgapi.Keyboard) {
-	lines := []render.Text{render.Plain("❓ " + render.AgentName(a.Agent) + " asks" + ordinal(d.Question, a))}
+	lines := []render.Text{render.Plain("❓ " + render.AgentName(lang.Printer{}, a.Agent) + " asks" + ordinal(d.Question, a))}
 	if a.State != orchestrator.ApprovalOpen {
 		for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {
 			lines = append(lines, givenAnswer(q, answerAt(a.Answers, i), a.State))

@@ -8,6 +8,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -39,12 +40,12 @@ func subjectOf(a orchestrator.Approval) *subject {
 	s := &subject{room: subjectMax}
 	tool, whole := inLine(req.Tool, render.NameLimit)
 	s.cut = !whole
-	head := render.Concat(render.Plain("🔐 May "+render.AgentName(a.Agent)+" use "), render.Styled(render.Bold, tool), render.Plain("?"))
+	head := render.Concat(render.Plain("🔐 May "+render.AgentName(lang.Printer{}, a.Agent)+" use "), render.Styled(render.Bold, tool), render.Plain("?"))
 	if req.Tool == cli.PlanTool {
-		head = render.Plain("🗺 May " + render.AgentName(a.Agent) + " begin with this plan?")
+		head = render.Plain("🗺 May " + render.AgentName(lang.Printer{}, a.Agent) + " begin with this plan?")
 	}
 	if req.Tool == cli.ProjectTool {
-		head = render.Plain("🔐 May " + render.AgentName(a.Agent) + " use the settings of this project? They can run programs and widen its rights.")
+		head = render.Plain("🔐 May " + render.AgentName(lang.Printer{}, a.Agent) + " use the settings of this project? They can run programs and widen its rights.")
 	}
 	s.add(head)
 	if why := whyShut(a); why != "" && a.State == orchestrator.ApprovalOpen {
@@ -152,9 +153,9 @@ func whyShut(a orchestrator.Approval) string {
 	case req.Missing != "" && req.Tool == cli.ProjectTool:
 		return "ductor cannot show all of " + req.Missing + ", so this cannot be allowed."
 	case req.Missing != "":
-		return render.AgentName(a.Agent) + " did not say " + req.Missing + ", so this cannot be allowed."
+		return render.AgentName(lang.Printer{}, a.Agent) + " did not say " + req.Missing + ", so this cannot be allowed."
 	case !req.Allowable():
-		return render.AgentName(a.Agent) + " did not say what it wants to do, so it cannot be allowed."
+		return render.AgentName(lang.Printer{}, a.Agent) + " did not say what it wants to do, so it cannot be allowed."
 	case fullTextTooLong(a):
 		return "This is longer than a chat can show, so it cannot be allowed here."
 	}

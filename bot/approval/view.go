@@ -6,6 +6,7 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -102,7 +103,7 @@ func drawReason(a orchestrator.Approval, d draft) (render.Text, tgapi.Keyboard) 
 	lines := subjectOf(a).lines
 	then := "then it is denied, and the agent is told why."
 	if a.Request.Deaf {
-		then = "then it is denied. " + render.AgentName(a.Agent) + " takes no reason with that, so it reads yours as your next message."
+		then = "then it is denied. " + render.AgentName(lang.Printer{}, a.Agent) + " takes no reason with that, so it reads yours as your next message."
 	}
 	lines = append(lines, render.Styled(render.Bold, wordsWanted(a, d, "the reason")+": "+then))
 	return joinLines(lines), keyboard(a, []button{{"⛔ Deny without a reason", opDeny}, {"‹ Back", opBack}})

@@ -5,10 +5,13 @@ import (
 	"time"
 
 	"ductor/bot/render"
+	"ductor/lang"
 )
 
 // bypassLine says of the turn that it runs in bypass, and for how long it may.
-func (d *document) bypassLine(now time.Time) string { return render.BypassLeft(d.turn.bypass, now) }
+func (d *document) bypassLine(now time.Time) string {
+	return render.BypassLeft(lang.Printer{}, d.turn.bypass, now)
+}
 
 // liveLines is the end of a running card: what it waits for, and that it is in bypass.
 func (d *document) liveLines(now time.Time) render.Text {

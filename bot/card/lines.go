@@ -8,6 +8,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -149,7 +150,7 @@ func footerLine(o orchestrator.Outcome, fields []FooterField) string {
 			}
 			add(render.ShortenPlain(render.OneLine(name), 60), name != "")
 		case FooterTime:
-			add(render.Elapsed(o.Duration), o.Duration > 0)
+			add((lang.Printer{}).Elapsed(o.Duration), o.Duration > 0)
 		case FooterCost:
 			add(fmt.Sprintf("$%.4f", o.CostUSD), o.CostUSD > 0)
 		case FooterTokens:

@@ -11,6 +11,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // toolLine is one tool as the card shows it: one line that turns into its result.
@@ -206,7 +207,7 @@ func (t *toolLine) rendered() render.Text {
 	case t.held != "":
 		icon = "🔐 "
 	case t.elapsed > 0:
-		result = suffix(render.Elapsed(t.elapsed))
+		result = suffix((lang.Printer{}).Elapsed(t.elapsed))
 	}
 	switch t.state {
 	case toolDenied:
@@ -257,7 +258,7 @@ func toolResult(ev cli.ToolEnded) string {
 		parts = append(parts, render.ShortenPlain(render.OneLine(ev.Err), 30))
 	}
 	if ev.Duration >= 100*time.Millisecond {
-		parts = append(parts, render.Elapsed(ev.Duration))
+		parts = append(parts, (lang.Printer{}).Elapsed(ev.Duration))
 	}
 	return strings.Join(parts, " · ")
 }

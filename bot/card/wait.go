@@ -5,6 +5,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // waitState is what the last line of a running card tells the user about the wait.
@@ -118,7 +119,7 @@ func (w waitLine) text(agent cli.Agent) render.Text {
 	case waitThinking:
 		line = "💭 thinking…"
 	case waitStarting:
-		line = "🚀 starting " + render.AgentName(agent) + "…"
+		line = "🚀 starting " + render.AgentName(lang.Printer{}, agent) + "…"
 	case waitFor:
 		line = "⏳ " + render.ShortenPlain(render.OneLine(w.detail), 120) + "…"
 	case waitCompacting:
@@ -132,7 +133,7 @@ func (w waitLine) text(agent cli.Agent) render.Text {
 		return render.Text{}
 	}
 	if w.clock > 0 {
-		line += " " + render.Elapsed(w.clock)
+		line += " " + (lang.Printer{}).Elapsed(w.clock)
 	}
 	return render.Styled(render.Italic, line)
 }

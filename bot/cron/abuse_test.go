@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"ductor/bot/render"
 	"ductor/heartbeat"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -62,14 +62,14 @@ func TestCronPressesThatChangeNothing(t *testing.T) {
 		{"of a draft that never was", func(r *rig) { r.press("j:a:+made-up:") }, gone},
 		{"of a field that is none", func(r *rig) {
 			r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:f:", 1) + "?")
-		}, render.StaleButton},
+		}, (lang.Printer{}).Text("common.stale-button")},
 		{"of a choice that is none", func(r *rig) {
 			r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:v:", 1) + "m99")
 		}, gone},
-		{"of nothing at all", func(r *rig) { r.press("j:::::") }, render.StaleButton},
+		{"of nothing at all", func(r *rig) { r.press("j:::::") }, (lang.Printer{}).Text("common.stale-button")},
 		{"of an operation that is none", func(r *rig) {
 			r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:?:", 1))
-		}, render.StaleButton},
+		}, (lang.Printer{}).Text("common.stale-button")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withJobs(t, func(r *rig) {

@@ -9,6 +9,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -112,5 +113,5 @@ func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tg
 	case opEdit, opField, opValue, opModel:
 		return s.actOnForm(ctx, p, form{key: p.key, by: p.by, job: j})
 	}
-	return tgapi.Page{}, render.StaleButton, nil
+	return tgapi.Page{}, (lang.Printer{}).Text("common.stale-button"), nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/bot/render"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -124,7 +125,7 @@ func modelText(j orchestrator.Job) string {
 	if j.Agent == "" {
 		return "as the chat"
 	}
-	return render.ChoiceText(j.Agent, j.Model, j.Effort)
+	return render.ChoiceText(lang.Printer{}, j.Agent, j.Model, j.Effort)
 }
 
 func orWord(text, word string) string {
@@ -146,14 +147,14 @@ func limitText(j orchestrator.Job) string {
 	if j.Timeout == 0 {
 		return "that of the agent"
 	}
-	return render.Span(j.Timeout)
+	return (lang.Printer{}).Span(j.Timeout)
 }
 
 func limitChoices() []choice {
 	choices := []choice{{label: "That of the agent", set: func(j *orchestrator.Job) { j.Timeout = 0 },
 		is: func(j orchestrator.Job) bool { return j.Timeout == 0 }}}
 	for _, d := range []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour} {
-		choices = append(choices, choice{label: render.Span(d), set: func(j *orchestrator.Job) { j.Timeout = d },
+		choices = append(choices, choice{label: (lang.Printer{}).Span(d), set: func(j *orchestrator.Job) { j.Timeout = d },
 			is: func(j orchestrator.Job) bool { return j.Timeout == d }})
 	}
 	return choices
@@ -219,7 +220,7 @@ func retriesText(j orchestrator.Job) string {
 	if j.Retries == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d, the first after %s", j.Retries, render.Span(j.Backoff))
+	return fmt.Sprintf("%d, the first after %s", j.Retries, (lang.Printer{}).Span(j.Backoff))
 }
 
 func retryChoices() []choice {

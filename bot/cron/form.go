@@ -9,6 +9,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -66,7 +67,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 	case opField:
 		field, ok := fieldOf(p.arg)
 		if !ok {
-			return tgapi.Page{}, render.StaleButton, nil
+			return tgapi.Page{}, (lang.Printer{}).Text("common.stale-button"), nil
 		}
 		if field.ask != "" {
 			err = s.awaitReply(ctx, p, f, field)

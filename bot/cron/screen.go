@@ -14,6 +14,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -111,7 +112,7 @@ type Answer struct {
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (Answer, error) {
 	button, ok := parseButton(data)
 	if !ok || s.jobs == nil {
-		return Answer{Text: render.StaleButton}, nil
+		return Answer{Text: (lang.Printer{}).Text("common.stale-button")}, nil
 	}
 	p := press{pressed: button, by: by, message: message}
 	if p.op == opNew {
@@ -183,7 +184,7 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 	case opEdit, opField, opValue, opModel:
 		return s.actOnForm(ctx, p, form{key: p.key, by: p.by, job: st.Job})
 	default:
-		return tgapi.Page{}, render.StaleButton, nil
+		return tgapi.Page{}, (lang.Printer{}).Text("common.stale-button"), nil
 	}
 	if err != nil {
 		return tgapi.Page{}, "", err

@@ -9,6 +9,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -43,7 +44,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page 
 		lines = append(lines, "", sign(st)+" "+name, when(st), lastRun(st))
 		keyboard = append(keyboard, []tgapi.Button{newButton(sign(st)+" "+name, opOpen, jobKey(st.Job.ID), "")})
 	}
-	keyboard = append(keyboard, tgapi.Pager(page, tgapi.Pages(len(all)), func(page int) string {
+	keyboard = append(keyboard, tgapi.Pager(lang.Printer{}, page, tgapi.Pages(len(all)), func(page int) string {
 		return newButton("", opList, "", strconv.Itoa(page)).Data
 	})...)
 	lines = append(lines, "", "A new one: /cron every weekday at 8:30 look at the CI")

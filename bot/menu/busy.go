@@ -7,6 +7,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -19,14 +20,14 @@ type busyMenu struct {
 }
 
 // busyMeaning says in a line what a mode means.
-func busyMeaning(mode orchestrator.BusyMode) string {
+func busyMeaning(p lang.Printer, mode orchestrator.BusyMode) string {
 	switch mode {
 	case orchestrator.BusyQueue:
-		return "it waits its turn. Buttons below it steer or interrupt all the same."
+		return p.Text("menu.busy-queue")
 	case orchestrator.BusySteer:
-		return "the agent gets it while it works; where the agent cannot, it runs next."
+		return p.Text("menu.busy-steer")
 	case orchestrator.BusyInterrupt:
-		return "the running turn is stopped, and it runs next."
+		return p.Text("menu.busy-interrupt")
 	}
 	return ""
 }
@@ -46,13 +47,13 @@ func (k *Menus) Busy(ctx context.Context, by orchestrator.Press, args string) (t
 func (k *Menus) busyByName(ctx context.Context, in orchestrator.ConversationID, name string) (tgapi.Page, error) {
 	mode := orchestrator.BusyMode(strings.ToLower(name))
 	if !slices.Contains(orchestrator.BusyModes(), mode) {
-		return tgapi.Page{Text: "There is no such mode. There are: queue, steer, interrupt."}, nil
+		return tgapi.Page{Text: k.lang.Text("menu.no-such-busy")}, nil
 	}
-	return tgapi.Page{Text: busySetText(mode)}, k.service.SetBusy(ctx, in, mode)
+	return tgapi.Page{Text: busySetText(k.lang, mode)}, k.service.SetBusy(ctx, in, mode)
 }
 
-func busySetText(mode orchestrator.BusyMode) string {
-	return "Set. A message that comes while the agent works: " + busyMeaning(mode)
+func busySetText(p lang.Printer, mode orchestrator.BusyMode) string {
+	return p.Text("menu.busy-set", busyMeaning(p, mode))
 }
 
 func (m *busyMenu) press(o op) state {
@@ -69,20 +70,22 @@ func (m *busyMenu) press(o op) state {
 
 func (m *busyMenu) view() tgapi.Page {
 	var b strings.Builder
-	b.WriteString("Now: " + string(m.current) + "\n\nWhat becomes of a message that comes while the agent works?")
+	b.WriteString(m.lang.Text("menu.now", m.current) + "\n\n" + m.lang.Text("menu.which-busy"))
 	var keyboard tgapi.Keyboard
 	for i, mode := range orchestrator.BusyModes() {
-		b.WriteString("\n" + string(mode) + ": " + busyMeaning(mode))
+		b.WriteString("\n" + string(mode) + ": " + busyMeaning(m.lang, mode))
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
 	}
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
 }
 
-func (m *busyMenu) unchanged() string { return string(m.current) + ": " + busyMeaning(m.current) }
+func (m *busyMenu) unchanged() string {
+	return string(m.current) + ": " + busyMeaning(m.lang, m.current)
+}
 
 func (m *busyMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
 	if err := m.service.SetBusy(ctx, m.conv, m.chosen); err != nil {
 		return "", "", err
 	}
-	return busySetText(m.chosen), "While the agent works: " + string(m.chosen), nil
+	return busySetText(m.lang, m.chosen), m.lang.Text("menu.busy-short", m.chosen), nil
 }

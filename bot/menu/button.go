@@ -37,13 +37,17 @@ func (f *frame) data(op string, arg int) string {
 	return data
 }
 
+func (f *frame) backButton() tgapi.Button {
+	return tgapi.Button{Text: f.lang.Text("common.back"), Data: f.data(opBack, 0)}
+}
+
 func (f *frame) closeButton() tgapi.Button {
-	return tgapi.Button{Text: "Close", Data: f.data(opClose, 0)}
+	return tgapi.Button{Text: f.lang.Text("common.close"), Data: f.data(opClose, 0)}
 }
 
 // pager leads to the other pages.
 func (f *frame) pager(page, pages int) tgapi.Keyboard {
-	return tgapi.Pager(page, pages, func(page int) string { return f.data(opPage, page) })
+	return tgapi.Pager(f.lang, page, pages, func(page int) string { return f.data(opPage, page) })
 }
 
 // op is what a button of a menu does.

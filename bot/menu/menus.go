@@ -11,6 +11,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -21,6 +22,7 @@ type Options struct {
 	Beside  func(func(ctx context.Context))                                    // runs what no command waits for
 	Now     func() time.Time
 	Random  io.Reader // of nonces
+	Lang    lang.Printer
 }
 
 // Menus keeps the open menus. Safe for concurrent use.
@@ -34,6 +36,7 @@ type Menus struct {
 	beside  func(func(ctx context.Context))
 	now     func() time.Time
 	random  io.Reader
+	lang    lang.Printer
 
 	mu   sync.Mutex
 	byID map[string]menu
@@ -41,7 +44,7 @@ type Menus struct {
 
 // New makes Menus.
 func New(o Options) *Menus {
-	return &Menus{service: o.Service, edit: o.Edit, beside: o.Beside, now: o.Now, random: o.Random, byID: make(map[string]menu)}
+	return &Menus{service: o.Service, edit: o.Edit, beside: o.Beside, now: o.Now, random: o.Random, lang: o.Lang, byID: make(map[string]menu)}
 }
 
 // menu is one open menu. The lock of Menus guards it until it is done.
@@ -79,6 +82,7 @@ func lastPage(m menu, said string) tgapi.Page {
 
 // frame is what all menus have.
 type frame struct {
+	lang    lang.Printer
 	action  string // of its buttons
 	nonce   string
 	conv    orchestrator.ConversationID
@@ -109,7 +113,7 @@ func (k *Menus) open(in orchestrator.ConversationID, m menu) (tgapi.Page, error)
 		return tgapi.Page{}, fmt.Errorf("make a nonce: %w", err)
 	}
 	f := m.common()
-	f.nonce, f.conv, f.expires = base64.RawURLEncoding.EncodeToString(raw[:]), in, k.now().Add(life)
+	f.nonce, f.conv, f.expires, f.lang = base64.RawURLEncoding.EncodeToString(raw[:]), in, k.now().Add(life), k.lang
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.forget()
@@ -171,11 +175,6 @@ func (k *Menus) forget() {
 	}
 }
 
-const (
-	expiredText = "This menu has expired and nothing was changed. Send /%s for a new one."
-	movedText   = "The menu had already moved on; nothing was changed by this press."
-)
-
 // Answer is what comes of a pressed button.
 type Answer struct {
 	Text    string     // the short answer to the press
@@ -191,17 +190,17 @@ func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data s
 	m := k.byID[nonce]
 	if !ok || m == nil || m.common().action != action || !k.now().Before(m.common().expires) {
 		k.mu.Unlock()
-		return Answer{Text: fmt.Sprintf(expiredText, commandOf(action)), Expired: true}, nil
+		return Answer{Text: k.lang.Text("menu.expired", commandOf(action)), Expired: true}, nil
 	}
 	f := m.common()
 	switch {
 	case f.conv != by.Conversation:
 		k.mu.Unlock()
-		return Answer{Text: render.StaleButton}, nil
+		return Answer{Text: k.lang.Text("common.stale-button")}, nil
 	case step != f.step:
 		page := m.view() // also for a message whose last edit never arrived
 		k.mu.Unlock()
-		return Answer{Text: movedText, Edit: page}, nil
+		return Answer{Text: k.lang.Text("menu.moved-on"), Edit: page}, nil
 	}
 	f.step++
 	became := m.press(o)
@@ -213,20 +212,20 @@ func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data s
 
 	switch became {
 	case stateClosed:
-		return Answer{Edit: lastPage(m, "Nothing was changed: "+m.unchanged())}, nil
+		return Answer{Edit: lastPage(m, k.lang.Text("menu.unchanged", m.unchanged()))}, nil
 	case stateDone:
-		return store(ctx, m, by)
+		return k.store(ctx, m, by)
 	}
 	return Answer{Edit: page}, nil
 }
 
-func store(ctx context.Context, m menu, by orchestrator.Press) (Answer, error) {
+func (k *Menus) store(ctx context.Context, m menu, by orchestrator.Press) (Answer, error) {
 	said, short, err := m.store(ctx, by)
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return Answer{}, err
 	}
 	if err != nil {
-		return Answer{Edit: tgapi.Page{Text: "The choice could not be stored; nothing was changed."}}, err
+		return Answer{Edit: tgapi.Page{Text: k.lang.Text("menu.not-stored")}}, err
 	}
 	return Answer{Text: render.Cut(short, 190), Edit: lastPage(m, said)}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -90,11 +91,11 @@ func (k *Menus) modelByName(ctx context.Context, in orchestrator.ConversationID,
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	c, problem := chooseModel(name, entries, current)
+	c, problem := chooseModel(k.lang, name, entries, current)
 	if problem != "" {
 		return tgapi.Page{Text: problem}, nil
 	}
-	return tgapi.Page{Text: chosenText(c)}, k.service.SetModel(ctx, in, c.agent, c.model, c.effort)
+	return tgapi.Page{Text: chosenText(k.lang, c)}, k.service.SetModel(ctx, in, c.agent, c.model, c.effort)
 }
 
 // choice is what answers from the next message on.
@@ -104,20 +105,20 @@ type choice struct {
 	effort cli.Effort
 }
 
-func (c choice) String() string { return render.ChoiceText(c.agent, c.model, c.effort) }
+func (c choice) text(p lang.Printer) string { return render.ChoiceText(p, c.agent, c.model, c.effort) }
 
-func chosenText(c choice) string { return "From your next message on: " + c.String() }
+func chosenText(p lang.Printer, c choice) string { return p.Text("menu.model-set", c.text(p)) }
 
 func (m *modelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
 	c := m.chosen
 	if err := m.service.SetModel(ctx, m.conv, c.agent, c.model, c.effort); err != nil {
 		return "", "", err
 	}
-	return chosenText(c), c.String(), nil
+	return chosenText(m.lang, c), c.text(m.lang), nil
 }
 
 func (m *modelMenu) unchanged() string {
-	return render.ChoiceText(m.current.Agent, m.current.Model, m.current.Effort)
+	return render.ChoiceText(m.lang, m.current.Agent, m.current.Model, m.current.Effort)
 }
 
 // jobModelMenu is the model menu of a job. Its last page is one of the job.
@@ -148,7 +149,7 @@ func (m *jobModelMenu) store(ctx context.Context, _ orchestrator.Press) (said, s
 	if err := m.choose(ctx, c.agent, c.model, c.effort); err != nil {
 		return "", "", fmt.Errorf("choose the model of a job: %w", err)
 	}
-	return "", c.String(), nil
+	return "", c.text(m.lang), nil
 }
 
 // backPage implements returning.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 
 	"pgregory.net/rapid"
@@ -31,7 +31,7 @@ func TestChooseModelByName(t *testing.T) {
 		{"codex default high", choice{"codex", "", "high"}, ""},
 		{"codex/gpt-03 medium", choice{"codex", "gpt-03", "medium"}, ""},
 		{"gpt-19", choice{"codex", "gpt-19", ""}, ""},
-		{"gpt", choice{}, "Several models are called that"},
+		{"gpt", choice{}, "Several models have that name"},
 		{"opus huge", choice{}, "low, high"},
 		{"sonnet high", choice{}, "no efforts"},
 		{"opus low high", choice{}, "one word too many"},
@@ -40,7 +40,7 @@ func TestChooseModelByName(t *testing.T) {
 		{"copilot/x", choice{}, "discovery failed"},
 	}
 	for _, tt := range tests {
-		got, problem := chooseModel(tt.args, menuFixture(), "claude")
+		got, problem := chooseModel(lang.Printer{}, tt.args, menuFixture(), "claude")
 		if tt.problem != "" {
 			if !strings.Contains(problem, tt.problem) {
 				t.Errorf("/model %s says %q, want %q", tt.args, problem, tt.problem)
@@ -51,7 +51,7 @@ func TestChooseModelByName(t *testing.T) {
 			t.Errorf("/model %s = %+v, %q; want %+v", tt.args, got, problem, tt.want)
 		}
 	}
-	if _, problem := chooseModel("opus", nil, ""); !strings.Contains(problem, "No agent can be used") {
+	if _, problem := chooseModel(lang.Printer{}, "opus", nil, ""); !strings.Contains(problem, "No agent can be used") {
 		t.Errorf("without agents: %q", problem)
 	}
 }
@@ -135,11 +135,11 @@ func TestStaleAndForeignPresses(t *testing.T) {
 			time.Sleep(life)
 			r.press(k[0][0].Data)
 		}, "expired"},
-		{"from another conversation", func(r *rig, k tgapi.Keyboard) { r.pressIn(group, k[0][0].Data) }, render.StaleButton},
+		{"from another conversation", func(r *rig, k tgapi.Keyboard) { r.pressIn(group, k[0][0].Data) }, lang.Printer{}.Text("common.stale-button")},
 		{"pressed twice", func(r *rig, k tgapi.Keyboard) {
 			r.press(k[0][0].Data)
 			r.press(k[1][0].Data)
-		}, "already moved on"},
+		}, "moved on"},
 		{"made up", func(r *rig, _ tgapi.Keyboard) { r.press("w:made:0:m1") }, "expired"},
 		{"an index that is not there", func(r *rig, k tgapi.Keyboard) {
 			r.press(strings.TrimSuffix(k[0][0].Data, "a0") + "a99")
@@ -179,7 +179,7 @@ func TestMenuThatCannotBeStored(t *testing.T) {
 		sonnet := r.edits[0].Keyboard[1][0]
 		r.service.fail = errors.New("disk full")
 		r.press(sonnet.Data)
-		if !errors.Is(r.err, r.service.fail) || !strings.Contains(r.edit().Text, "nothing was changed") {
+		if !errors.Is(r.err, r.service.fail) || !strings.Contains(r.edit().Text, "nothing changed") {
 			t.Errorf("%v, the menu became %+v", r.err, r.edit())
 		}
 	})
@@ -260,7 +260,7 @@ func FuzzParseData(f *testing.F) {
 // A sandbox that cannot be had is no agent that is missing.
 func TestTheMenuSaysThatASandboxIsNotThere(t *testing.T) {
 	gone := &cli.Failure{Kind: cli.NoSandbox, Agent: "claude", Sandbox: "web", Reason: "Docker cannot be reached; start it"}
-	got := unusableBecause(cli.MenuEntry{Agent: "claude", Auth: cli.Auth{State: cli.NotFound, Fix: gone.Error()}, Err: gone})
+	got := unusableBecause(lang.Printer{}, cli.MenuEntry{Agent: "claude", Auth: cli.Auth{State: cli.NotFound, Fix: gone.Error()}, Err: gone})
 	if want := "The sandbox web of claude is not there: Docker cannot be reached; start it. Nothing runs outside of it."; got != want {
 		t.Errorf("it says %q", got)
 	}

@@ -1,26 +1,26 @@
 package menu
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"ductor/bot/render"
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // Choosing a model by name: "/model opus", "/model codex", "/model claude/opus high".
 
 // chooseModel finds what args name. problem is a sentence for the chat, empty when it was found.
-func chooseModel(args string, entries []cli.MenuEntry, current cli.Agent) (c choice, problem string) {
+func chooseModel(p lang.Printer, args string, entries []cli.MenuEntry, current cli.Agent) (c choice, problem string) {
 	words := strings.Fields(args)
 	if len(words) == 0 {
-		return choice{}, noSuchModel("", entries)
+		return choice{}, noSuchModel(p, "", entries)
 	}
 	pool := entries
 	if e, rest, ok := agentOf(words, entries); ok {
 		if !usable(e) {
-			return choice{}, fmt.Sprintf("%s cannot be used: %s", e.Agent, unusableBecause(e))
+			return choice{}, p.Text("menu.unusable", e.Agent, unusableBecause(p, e))
 		}
 		pool, words = []cli.MenuEntry{e}, rest
 	}
@@ -29,13 +29,13 @@ func chooseModel(args string, entries []cli.MenuEntry, current cli.Agent) (c cho
 	case len(pool) == 1 && (len(words) == 0 || strings.EqualFold(words[0], "default")):
 		model = defaultModel(pool[0])
 	default:
-		if model, problem = modelNamed(words[0], pool, current); problem != "" {
+		if model, problem = modelNamed(p, words[0], pool, current); problem != "" {
 			return choice{}, problem
 		}
 	}
 	c = choice{agent: model.Agent, model: model.ID}
 	if len(words) > 1 {
-		c.effort, problem = effortNamed(words[1:], model)
+		c.effort, problem = effortNamed(p, words[1:], model)
 	}
 	return c, problem
 }
@@ -68,7 +68,7 @@ func defaultModel(e cli.MenuEntry) cli.Model {
 
 // modelNamed finds a model by its id or name, or by a part of them that no other has. The agent in use
 // goes before the others.
-func modelNamed(name string, pool []cli.MenuEntry, current cli.Agent) (cli.Model, string) {
+func modelNamed(p lang.Printer, name string, pool []cli.MenuEntry, current cli.Agent) (cli.Model, string) {
 	name = strings.ToLower(name)
 	same := func(s string) bool { return s == name }
 	part := func(s string) bool { return strings.Contains(s, name) }
@@ -91,10 +91,10 @@ func modelNamed(name string, pool []cli.MenuEntry, current cli.Agent) (cli.Model
 		case 1:
 			return found[0], ""
 		default:
-			return cli.Model{}, "Several models are called that: " + modelIDs(found) + ". Write one of them whole, with its agent."
+			return cli.Model{}, p.Text("menu.ambiguous-model", modelIDs(found))
 		}
 	}
-	return cli.Model{}, noSuchModel(name, all)
+	return cli.Model{}, noSuchModel(p, name, all)
 }
 
 func modelsWith(entries []cli.MenuEntry, fit func(string) bool) []cli.Model {
@@ -110,9 +110,9 @@ func modelsWith(entries []cli.MenuEntry, fit func(string) bool) []cli.Model {
 	return found
 }
 
-func effortNamed(words []string, m cli.Model) (cli.Effort, string) {
+func effortNamed(p lang.Printer, words []string, m cli.Model) (cli.Effort, string) {
 	if len(words) > 1 {
-		return "", "That is one word too many. It goes: /model agent/model effort"
+		return "", p.Text("menu.too-many-words")
 	}
 	if strings.EqualFold(words[0], "default") {
 		return "", ""
@@ -123,23 +123,23 @@ func effortNamed(words []string, m cli.Model) (cli.Effort, string) {
 		}
 	}
 	if len(m.Efforts) == 0 {
-		return "", modelOrDefault(m) + " has no efforts to choose from."
+		return "", p.Text("menu.no-efforts", modelOrDefault(p, m))
 	}
 	var names []string
 	for _, e := range m.Efforts {
 		names = append(names, string(e))
 	}
-	return "", fmt.Sprintf("%s knows these efforts: %s.", modelOrDefault(m), strings.Join(names, ", "))
+	return "", p.Text("menu.no-such-effort", modelOrDefault(p, m), strings.Join(names, ", "))
 }
 
-func modelOrDefault(m cli.Model) string {
+func modelOrDefault(p lang.Printer, m cli.Model) string {
 	if m.ID == "" {
-		return "The default model of " + string(m.Agent)
+		return p.Text("menu.default-model-of", m.Agent)
 	}
 	return modelName(m)
 }
 
-func noSuchModel(name string, entries []cli.MenuEntry) string {
+func noSuchModel(p lang.Printer, name string, entries []cli.MenuEntry) string {
 	var all []cli.Model
 	for _, e := range entries {
 		if usable(e) {
@@ -150,9 +150,9 @@ func noSuchModel(name string, entries []cli.MenuEntry) string {
 		}
 	}
 	if len(all) == 0 {
-		return "No agent can be used yet; /model says why."
+		return p.Text("menu.no-agent-for-model")
 	}
-	return fmt.Sprintf("There is no model %q. There are: %s.", render.Cut(name, 60), modelIDs(all))
+	return p.Text("menu.no-such-model", render.Cut(name, 60), modelIDs(all))
 }
 
 func modelIDs(models []cli.Model) string {

@@ -9,6 +9,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // What the model menu shows at each step, and how a press moves it.
@@ -96,7 +97,7 @@ func (m *modelMenu) view() tgapi.Page {
 }
 
 func (m *modelMenu) head() string {
-	return "Now: " + m.unchanged() + "\n\n"
+	return m.lang.Text("menu.now", m.unchanged()) + "\n\n"
 }
 
 func (m *modelMenu) agentsView() tgapi.Page {
@@ -110,18 +111,18 @@ func (m *modelMenu) agentsView() tgapi.Page {
 	}
 	switch {
 	case len(keyboard) > 0:
-		b.WriteString("Which agent is to answer?")
+		b.WriteString(m.lang.Text("menu.which-agent"))
 	case slices.ContainsFunc(m.entries, isLoading):
-		b.WriteString("The agents are being asked for their models.")
+		b.WriteString(m.lang.Text("menu.asking-agents"))
 	default:
-		b.WriteString("No agent can be used yet.")
+		b.WriteString(m.lang.Text("menu.no-agent-yet"))
 	}
 	for _, e := range m.entries {
 		switch {
 		case isLoading(e):
-			fmt.Fprintf(&b, "\n\n%s: its models are being looked up…", e.Agent)
+			b.WriteString("\n\n" + m.lang.Text("menu.looking-up", e.Agent))
 		case !usable(e):
-			fmt.Fprintf(&b, "\n\n%s: %s", e.Agent, unusableBecause(e))
+			fmt.Fprintf(&b, "\n\n%s: %s", e.Agent, unusableBecause(m.lang, e))
 		}
 	}
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
@@ -130,7 +131,7 @@ func (m *modelMenu) agentsView() tgapi.Page {
 func (m *modelMenu) modelsView() tgapi.Page {
 	var b strings.Builder
 	b.WriteString(m.head())
-	fmt.Fprintf(&b, "Which model of %s?", m.entries[m.agent].Agent)
+	b.WriteString(m.lang.Text("menu.which-model", m.entries[m.agent].Agent))
 	from, to := tgapi.PageBounds(m.page, len(m.models()))
 	var keyboard tgapi.Keyboard
 	for i, model := range m.models()[from:to] {
@@ -147,19 +148,19 @@ func (m *modelMenu) modelsView() tgapi.Page {
 func (m *modelMenu) effortsView() tgapi.Page {
 	model := m.models()[m.model]
 	here := m.isCurrent(model)
-	def := "Default"
+	def := m.lang.Text("menu.default-effort")
 	if model.DefaultEffort != "" {
-		def += " (" + string(model.DefaultEffort) + ")"
+		def = m.lang.Text("menu.default-effort-is", model.DefaultEffort)
 	}
 	keyboard := tgapi.Keyboard{{{Text: render.Marked(def, here && m.current.Effort == ""), Data: m.data(opEffort, -1)}}}
 	for i, e := range model.Efforts {
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(e), here && m.current.Effort == e), Data: m.data(opEffort, i)}})
 	}
-	return tgapi.Page{Text: m.head() + "How hard is " + modelName(model) + " to think?", Keyboard: append(keyboard, m.foot())}
+	return tgapi.Page{Text: m.head() + m.lang.Text("menu.which-effort", modelName(model)), Keyboard: append(keyboard, m.foot())}
 }
 
 func (m *modelMenu) foot() []tgapi.Button {
-	return []tgapi.Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()}
+	return []tgapi.Button{m.backButton(), m.closeButton()}
 }
 
 func modelName(m cli.Model) string {
@@ -188,20 +189,20 @@ func onlyUsable(entries []cli.MenuEntry) (int, bool) {
 }
 
 // unusableBecause says why an agent cannot be chosen, and what to do.
-func unusableBecause(e cli.MenuEntry) string {
+func unusableBecause(p lang.Printer, e cli.MenuEntry) string {
 	var s string
 	var f *cli.Failure
 	switch {
 	case errors.As(e.Err, &f) && f.Kind == cli.NoSandbox:
 		return f.Sentence()
 	case e.Auth.State == cli.NotFound:
-		s = "not installed."
+		s = p.Text("menu.not-installed")
 	case e.Auth.State == cli.Installed:
-		s = "not logged in."
+		s = p.Text("menu.not-logged-in")
 	case e.Err != nil:
-		return "its models cannot be listed: " + render.Cut(firstLineOf(e.Err.Error()), 200)
+		return p.Text("menu.not-listed", render.Cut(firstLineOf(e.Err.Error()), 200))
 	default:
-		return "it names no models."
+		return p.Text("menu.no-models")
 	}
 	if e.Auth.Fix != "" {
 		s += " " + e.Auth.Fix

@@ -2,13 +2,13 @@ package menu
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -29,18 +29,18 @@ type permissionMenu struct {
 }
 
 // meaningOf says in a line what a mode means.
-func meaningOf(mode cli.PermissionMode) string {
+func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 	switch mode {
 	case cli.Plan:
-		return "reads and plans, and changes nothing."
+		return p.Text("menu.plan")
 	case cli.Ask:
-		return "what writes or runs is asked for here, with buttons."
+		return p.Text("menu.ask")
 	case cli.AcceptEdits:
-		return "edits in the working directory go through."
+		return p.Text("menu.accept-edits")
 	case cli.Auto:
-		return "the agent's own judgement."
+		return p.Text("menu.auto")
 	case cli.Bypass:
-		return "everything goes through."
+		return p.Text("menu.bypass")
 	}
 	return ""
 }
@@ -52,7 +52,7 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	m := &permissionMenu{frame: frame{action: PermissionAction}, service: k.service, current: now.Mode, until: now.BypassUntil,
+	m := &permissionMenu{frame: frame{action: PermissionAction, lang: k.lang}, service: k.service, current: now.Mode, until: now.BypassUntil,
 		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot}
 	if args == "" {
 		return k.open(by.Conversation, m)
@@ -63,9 +63,9 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 	}
 	switch {
 	case !ok && mode == cli.Bypass:
-		return tgapi.Page{Text: "Write how long it lasts, such as /permissions bypass 30m, a day at most."}, nil
+		return tgapi.Page{Text: k.lang.Text("menu.bypass-needs-time")}, nil
 	case !ok:
-		return tgapi.Page{Text: "There is no such permission mode. There are: " + modeNames() + "."}, nil
+		return tgapi.Page{Text: k.lang.Text("menu.no-such-permission", modeNames())}, nil
 	case mode == cli.Bypass:
 		m.confirming = true
 		return k.open(by.Conversation, m)
@@ -87,23 +87,25 @@ func modeAndTime(text string) (mode cli.PermissionMode, lasts time.Duration, ok 
 }
 
 func (m *permissionMenu) setText(mode cli.PermissionMode) string {
-	text := "Set. It counts from the next turn on.\n" + m.line(mode)
+	text := m.lang.Text("menu.permission-set") + "\n" + m.line(mode)
 	if mode == cli.Bypass {
-		text += " It ends in " + render.Span(m.lasts) + ", or when ductor is restarted."
+		text += " " + m.lang.Text("menu.bypass-until", m.lang.Span(m.lasts))
 	}
 	return text
 }
 
 // line explains a mode, and what the agent of the conversation does not do of it.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
-	line := modeLine(mode)
+	line := m.modeLine(mode)
 	if why := m.cannot[mode]; why != "" {
-		line += "\n  Here: " + why + "."
+		line += "\n  " + m.lang.Text("menu.permission-here", why)
 	}
 	return line
 }
 
-func modeLine(mode cli.PermissionMode) string { return string(mode) + ": " + meaningOf(mode) }
+func (m *permissionMenu) modeLine(mode cli.PermissionMode) string {
+	return string(mode) + ": " + meaningOf(m.lang, mode)
+}
 
 // modeNamed finds a mode by its name; "accept edits" and "acceptEdits" are accept-edits.
 func modeNamed(name string) (cli.PermissionMode, bool) {
@@ -152,29 +154,29 @@ func (m *permissionMenu) press(o op) state {
 func (m *permissionMenu) view() tgapi.Page {
 	if m.confirming {
 		return tgapi.Page{
-			Text: "With bypass the agent runs any command and changes any file that you could, without asking, for " +
-				render.Span(m.lasts) + ". Sure?",
-			Keyboard: tgapi.Keyboard{{{Text: "Yes, bypass everything", Data: m.data(opConfirm, 0)}}, {{Text: "Cancel", Data: m.data(opClose, 0)}}},
+			Text: m.lang.Text("menu.confirm-bypass", m.lang.Span(m.lasts)),
+			Keyboard: tgapi.Keyboard{{{Text: m.lang.Text("menu.confirm-bypass-yes"), Data: m.data(opConfirm, 0)}},
+				{{Text: m.lang.Text("common.cancel"), Data: m.data(opClose, 0)}}},
 		}
 	}
 	if m.listing {
 		return m.viewRules()
 	}
 	var b strings.Builder
-	b.WriteString("Now: " + render.WithBypassLeft(m.current, m.until, time.Now()) + "\n\nWhat may the agent do without asking?")
+	b.WriteString(m.lang.Text("menu.now", render.WithBypassLeft(m.lang, m.current, m.until, time.Now())) + "\n\n" + m.lang.Text("menu.which-permission"))
 	var keyboard tgapi.Keyboard
 	for i, mode := range cli.PermissionModes() {
 		b.WriteString("\n" + m.line(mode))
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
 	}
 	if n := len(m.rules); n > 0 {
-		b.WriteString("\n\nBesides, " + render.Count(n, "rule lets", "rules let") + " through what was allowed here.")
-		keyboard = append(keyboard, []tgapi.Button{{Text: fmt.Sprintf("Rules (%d)…", n), Data: m.data(opRules, 0)}})
+		b.WriteString("\n\n" + m.lang.Text("menu.rules-beside", n))
+		keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.rules-button", n), Data: m.data(opRules, 0)}})
 	}
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
 }
 
-func (m *permissionMenu) unchanged() string { return modeLine(m.current) }
+func (m *permissionMenu) unchanged() string { return m.modeLine(m.current) }
 
 func (m *permissionMenu) store(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
 	if m.revoked != nil {
@@ -187,5 +189,5 @@ func (m *permissionMenu) store(ctx context.Context, by orchestrator.Press) (said
 	if err := set(); err != nil {
 		return "", "", err
 	}
-	return m.setText(m.chosen), "Permissions: " + string(m.chosen), nil
+	return m.setText(m.chosen), m.lang.Text("menu.permission-short", m.chosen), nil
 }

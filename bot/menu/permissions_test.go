@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 
 	"pgregory.net/rapid"
 )
 
 func TestEveryPermissionModeIsExplained(t *testing.T) {
 	for _, mode := range cli.PermissionModes() {
-		if meaningOf(mode) == "" {
+		if meaningOf(lang.Printer{}, mode) == "" {
 			t.Errorf("%s has no explanation", mode)
 		}
 	}
@@ -28,11 +28,11 @@ func TestPermissionsByCommand(t *testing.T) {
 		said string
 	}{
 		{"plan", "plan", "plan: reads and plans, and changes nothing."},
-		{"ask", "ask", "asked for here, with buttons"},
+		{"ask", "ask", "asks here, with buttons"},
 		{"accept-edits", "accept-edits", "accept-edits: edits in the working directory"},
 		{"accept edits", "accept-edits", "from the next turn on"},
 		{"acceptEdits", "accept-edits", "from the next turn on"},
-		{"AUTO", "auto", "the agent's own judgement"},
+		{"AUTO", "auto", "the agent decides what it asks"},
 		{"bypass", "", "Sure?"},
 		{"bypass 30m", "", "for 30 min. Sure?"},
 		{"bypass 2 hours", "", "for 2 h. Sure?"},
@@ -69,7 +69,7 @@ func TestThePermissionMenu(t *testing.T) {
 		}
 		text := r.page.Text
 		for _, mode := range cli.PermissionModes() {
-			if !strings.Contains(text, "\n"+string(mode)+": "+meaningOf(mode)) {
+			if !strings.Contains(text, "\n"+string(mode)+": "+meaningOf(lang.Printer{}, mode)) {
 				t.Errorf("%s is not explained in\n%s", mode, text)
 			}
 		}
@@ -93,7 +93,7 @@ func TestBypassIsConfirmed(t *testing.T) {
 		said         string
 	}{
 		{"yes", "Yes, bypass everything", []string{"bypass 7/0 1h0m0s"}, "bypass: everything goes through."},
-		{"cancel", "Cancel", nil, "Nothing was changed: ask: "},
+		{"cancel", "✖ Cancel", nil, "Nothing changed: ask: "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,11 +104,11 @@ func TestBypassIsConfirmed(t *testing.T) {
 				if calls := r.service.calls; len(calls) > 0 {
 					t.Fatalf("one button, though pressed twice, did %q", calls)
 				}
-				if got := r.answer(); got != movedText {
+				if got := r.answer(); got != (lang.Printer{}).Text("menu.moved-on") {
 					t.Errorf("the second press of a button was answered with %q", got)
 				}
 				confirm := r.edits[0].Keyboard
-				if names := buttonNames(confirm); !slices.Equal(names, []string{"Yes, bypass everything", "Cancel"}) {
+				if names := buttonNames(confirm); !slices.Equal(names, []string{"Yes, bypass everything", "✖ Cancel"}) {
 					t.Fatalf("buttons %q", names)
 				}
 				for _, row := range confirm {
@@ -144,7 +144,7 @@ func TestOldPressesOfPermissions(t *testing.T) {
 		}, "expired"},
 		{"from another conversation", func(r *rig, k tgapi.Keyboard) {
 			r.pressIn(group, k[2][0].Data)
-		}, render.StaleButton},
+		}, lang.Printer{}.Text("common.stale-button")},
 		{"of a menu before a restart", func(r *rig, _ tgapi.Keyboard) { r.press("p:AAAA:0:k2") }, "expired"},
 		{"as if it were the model menu's", func(r *rig, k tgapi.Keyboard) {
 			r.press("w" + strings.TrimPrefix(k[2][0].Data, "p"))
@@ -210,7 +210,7 @@ func TestThePermissionMenuSaysWhatTheAgentCannot(t *testing.T) {
 		const why = "it has no plan mode: it may read, and change nothing"
 		r.service.cannot = map[cli.PermissionMode]string{cli.Plan: why}
 		k := r.openPermissions()
-		if text := r.page.Text; strings.Count(text, why) != 1 || !strings.Contains(text, meaningOf(cli.Plan)+"\n  Here: "+why) {
+		if text := r.page.Text; strings.Count(text, why) != 1 || !strings.Contains(text, meaningOf(lang.Printer{}, cli.Plan)+"\n  Here: "+why) {
 			t.Errorf("the menu says\n%s", text)
 		}
 		r.press(k[0][0].Data)

@@ -2,12 +2,13 @@ package menu
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -21,14 +22,11 @@ type roleMenu struct {
 	chosen  string
 }
 
-const noRolesYet = "No roles are configured. A role is a system prompt with a name: add one to config.toml and start ductor again.\n\n" +
-	"[roles.reviewer]\nprompt = \"You review code. Point at bugs first, style last.\""
-
 // Role answers "/role": with a name it sets the role at once, without one it opens the menu.
 func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	names := k.service.Roles()
 	if len(names) == 0 {
-		return tgapi.Page{Text: noRolesYet}, nil
+		return tgapi.Page{Text: k.lang.Text("menu.no-roles")}, nil
 	}
 	names = append([]string{""}, names...)
 	if args != "" {
@@ -44,21 +42,21 @@ func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (t
 }
 
 func (k *Menus) roleByName(ctx context.Context, in orchestrator.ConversationID, name string, names []string) (tgapi.Page, error) {
-	role, ok := roleNamed(name, names)
+	role, ok := roleNamed(k.lang, name, names)
 	if !ok {
-		return tgapi.Page{Text: noSuchRole(name, names)}, nil
+		return tgapi.Page{Text: noSuchRole(k.lang, name, names)}, nil
 	}
-	text, err := setRole(ctx, k.service, in, role)
+	text, err := setRole(ctx, k.lang, k.service, in, role)
 	return tgapi.Page{Text: text}, err
 }
 
 // roleNamed finds a role by its name as it is written, else by one that differs in case only. A role that
 // is called "none" goes before having none.
-func roleNamed(name string, names []string) (string, bool) {
+func roleNamed(p lang.Printer, name string, names []string) (string, bool) {
 	for _, same := range []func(string) bool{
 		func(s string) bool { return s != "" && s == name },
 		func(s string) bool { return s != "" && strings.EqualFold(s, name) },
-		func(s string) bool { return s == "" && strings.EqualFold(roleLabel(s), name) },
+		func(s string) bool { return s == "" && strings.EqualFold(roleLabel(p, s), name) },
 	} {
 		if i := slices.IndexFunc(names, same); i >= 0 {
 			return names[i], true
@@ -67,38 +65,44 @@ func roleNamed(name string, names []string) (string, bool) {
 	return "", false
 }
 
-func noSuchRole(name string, names []string) string {
+func noSuchRole(p lang.Printer, name string, names []string) string {
 	var labels []string
 	for _, n := range names {
-		labels = append(labels, roleLabel(n))
+		labels = append(labels, roleLabel(p, n))
 	}
-	return fmt.Sprintf("There is no role %q. There are: %s.", render.Cut(name, 60), render.Cut(strings.Join(labels, ", "), 1000))
+	return p.Text("menu.no-such-role", render.Cut(name, 60), render.Cut(strings.Join(labels, ", "), 1000))
 }
 
 // roleLabel is a role's name as buttons and sentences show it.
-func roleLabel(name string) string {
+func roleLabel(p lang.Printer, name string) string {
 	if name == "" {
-		return "none"
+		return p.Text("menu.no-role")
 	}
 	if label := strings.Join(strings.Fields(name), " "); label != "" {
 		return render.Cut(label, 60)
 	}
-	return fmt.Sprintf("%q", render.Cut(name, 20))
+	return strconv.Quote(render.Cut(name, 20))
 }
 
 // setRole stores a role and says what follows. The text names the agent, because a role may choose it.
-func setRole(ctx context.Context, service Service, id orchestrator.ConversationID, name string) (string, error) {
+func setRole(ctx context.Context, p lang.Printer, service Service, id orchestrator.ConversationID, name string) (string, error) {
 	if err := service.SetRole(ctx, id, name); err != nil {
 		return "", err
 	}
-	text := "From the next turn on the agent plays no role"
-	if name != "" {
-		text = "From the next turn on the agent plays: " + roleLabel(name)
+	st, err := service.Status(ctx, id)
+	choice := render.ChoiceText(p, st.Agent, st.Model, st.Effort)
+	var text string
+	switch known := err == nil && st.Agent != ""; {
+	case name == "" && known:
+		text = p.Text("menu.role-removed-with", choice)
+	case name == "":
+		text = p.Text("menu.role-removed")
+	case known:
+		text = p.Text("menu.role-set-with", roleLabel(p, name), choice)
+	default:
+		text = p.Text("menu.role-set", roleLabel(p, name))
 	}
-	if st, err := service.Status(ctx, id); err == nil && st.Agent != "" {
-		text += " (" + render.ChoiceText(st.Agent, st.Model, st.Effort) + ")"
-	}
-	return text + ". It still knows what was said here; /new begins without that.", nil
+	return text + " " + p.Text("menu.role-knows"), nil
 }
 
 func (m *roleMenu) press(o op) state {
@@ -118,18 +122,20 @@ func (m *roleMenu) view() tgapi.Page {
 	var keyboard tgapi.Keyboard
 	from, to := tgapi.PageBounds(m.page, len(m.names))
 	for i, name := range m.names[from:to] {
-		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(roleLabel(name), name == m.current), Data: m.data(opPick, from+i)}})
+		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(roleLabel(m.lang, name), name == m.current), Data: m.data(opPick, from+i)}})
 	}
 	keyboard = append(keyboard, m.pager(m.page, tgapi.Pages(len(m.names)))...)
 	return tgapi.Page{
-		Text:     "Now: " + roleLabel(m.current) + "\n\nWhich role is the agent to play?",
+		Text:     m.lang.Text("menu.now", roleLabel(m.lang, m.current)) + "\n\n" + m.lang.Text("menu.which-role"),
 		Keyboard: append(keyboard, []tgapi.Button{m.closeButton()}),
 	}
 }
 
-func (m *roleMenu) unchanged() string { return "role " + roleLabel(m.current) }
+func (m *roleMenu) unchanged() string {
+	return m.lang.Text("menu.role-unchanged", roleLabel(m.lang, m.current))
+}
 
 func (m *roleMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
-	said, err = setRole(ctx, m.service, m.conv, m.chosen)
-	return said, "Role: " + roleLabel(m.chosen), err
+	said, err = setRole(ctx, m.lang, m.service, m.conv, m.chosen)
+	return said, m.lang.Text("menu.role-short", roleLabel(m.lang, m.chosen)), err
 }

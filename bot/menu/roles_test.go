@@ -20,7 +20,7 @@ func TestRoleByCommand(t *testing.T) {
 		calls []string
 		said  string
 	}{
-		{"a role", []string{"author", "reviewer"}, "reviewer", []string{`role 7/0 "reviewer"`}, "plays: reviewer (claude · opus). It still knows what was said here; /new begins without that."},
+		{"a role", []string{"author", "reviewer"}, "reviewer", []string{`role 7/0 "reviewer"`}, "plays: reviewer (claude · opus). It still knows what was said here; /new starts without that."},
 		{"in another case", []string{"author", "reviewer"}, "Reviewer", []string{`role 7/0 "reviewer"`}, "plays: reviewer"},
 		{"as it is written first", []string{"QA", "qa"}, "qa", []string{`role 7/0 "qa"`}, "plays: qa"},
 		{"of two words", []string{"in doubt"}, "in doubt", []string{`role 7/0 "in doubt"`}, "plays: in doubt"},
@@ -60,7 +60,7 @@ func TestTheRoleMenu(t *testing.T) {
 		if calls := r.service.calls; !slices.Equal(calls, []string{`role 7/0 ""`}) {
 			t.Errorf("calls %q", calls)
 		}
-		if answers := r.answers; !slices.Equal(answers, []string{"Role: none", "This menu has expired and nothing was changed. Send /role for a new one."}) {
+		if answers := r.answers; !slices.Equal(answers, []string{"Role: none", "This menu has expired; nothing changed. Send /role for a new one."}) {
 			t.Errorf("answers %q", answers)
 		}
 		if e := r.edits[0]; e.Keyboard != nil || !strings.Contains(e.Text, "plays no role") {
@@ -78,7 +78,7 @@ func TestClosingTheRoleMenuChangesNothing(t *testing.T) {
 		if calls := r.service.calls; len(calls) > 0 {
 			t.Errorf("calls %q", calls)
 		}
-		if e := r.edits[0]; e.Text != "Nothing was changed: role none" || e.Keyboard != nil {
+		if e := r.edits[0]; e.Text != "Nothing changed: role none" || e.Keyboard != nil {
 			t.Errorf("the menu became %+v", e)
 		}
 	})

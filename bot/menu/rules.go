@@ -8,6 +8,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -32,26 +33,26 @@ func (m *permissionMenu) pressRules(o op) state {
 
 func (m *permissionMenu) viewRules() tgapi.Page {
 	var b strings.Builder
-	b.WriteString("The agent does this without asking, because a user allowed it. A button takes it back.\n")
+	b.WriteString(m.lang.Text("menu.rules") + "\n")
 	var keyboard tgapi.Keyboard
 	from, to := tgapi.PageBounds(m.page, len(m.rules))
 	for i, r := range m.rules[from:to] {
-		fmt.Fprintf(&b, "\n%d. %s · %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleShown), ruleScope(r))
+		fmt.Fprintf(&b, "\n%d. %s · %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleShown), ruleScope(m.lang, r))
 		keyboard = append(keyboard, []tgapi.Button{{
 			Text: fmt.Sprintf("🗑 %d. %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleButton)), Data: m.data(opPick, from+i),
 		}})
 	}
 	keyboard = append(keyboard, m.pager(m.page, tgapi.Pages(len(m.rules)))...)
-	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{{Text: "‹ Back", Data: m.data(opBack, 0)}, m.closeButton()})}
+	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.backButton(), m.closeButton()})}
 }
 
 // ruleScope says for whom and how long a rule counts.
-func ruleScope(r orchestrator.Rule) string {
-	s := render.AgentName(r.Agent) + " in " + render.Cut(r.Dir, 100)
+func ruleScope(p lang.Printer, r orchestrator.Rule) string {
+	agent, dir := render.AgentName(p, r.Agent), render.Cut(r.Dir, 100)
 	if r.Session != "" {
-		return s + ", in this session"
+		return p.Text("menu.rule-in-session", agent, dir)
 	}
-	return s + ", until it is revoked"
+	return p.Text("menu.rule-for-good", agent, dir)
 }
 
 func (m *permissionMenu) revoke(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
@@ -59,9 +60,9 @@ func (m *permissionMenu) revoke(ctx context.Context, by orchestrator.Press) (sai
 	err = m.service.Revoke(ctx, m.revoked.ID, by)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoRule):
-		return "There is no such rule any more: " + text, "It was gone already.", nil
+		return m.lang.Text("menu.no-such-rule", text), m.lang.Text("menu.rule-gone"), nil
 	case err != nil:
 		return "", "", err
 	}
-	return "Revoked: " + text + "\nIt is asked for again from now on. /permissions shows what is left.", "Revoked.", nil
+	return m.lang.Text("menu.revoked", text) + "\n" + m.lang.Text("menu.revoked-next"), m.lang.Text("menu.revoked-short"), nil
 }

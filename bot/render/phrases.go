@@ -2,28 +2,14 @@ package render
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
+
+	"ductor/lang"
 )
 
 // NameLimit is how much of a name is shown, in UTF-16 units.
 const NameLimit = 28
-
-// Elapsed is "<0.1 s", "0.4 s", "12 s", "3 min 5 s" or "2 h 10 min".
-func Elapsed(d time.Duration) string {
-	switch {
-	case d < 100*time.Millisecond:
-		return "<0.1 s"
-	case d < 10*time.Second:
-		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-}
 
 // DiffCount is " +3 −1": how many lines a diff adds and removes. Empty for none.
 func DiffCount(diff string) string {
@@ -51,33 +37,6 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// RoundDuration is a duration in its largest units: "40 s", "12 min", "3 h 5 min", "4 days".
-func RoundDuration(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(max(d, 0).Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%d days", int(d.Hours()/24))
-}
-
-// Span is a duration that a user chose: "15 min", "2 h", "1 h 30 min".
-func Span(d time.Duration) string {
-	var parts []string
-	for _, unit := range []struct {
-		of   time.Duration
-		name string
-	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
-		if n := d / unit.of; n > 0 {
-			parts, d = append(parts, fmt.Sprintf("%d %s", n, unit.name)), d%unit.of
-		}
-	}
-	return strings.Join(parts, " ")
-}
-
 // ReadSpan reads a duration that a user wrote: "45m", "2 hours".
 func ReadSpan(text string) (time.Duration, error) {
 	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m", "hours", "h", "hour", "h", "seconds", "s")
@@ -85,9 +44,9 @@ func ReadSpan(text string) (time.Duration, error) {
 }
 
 // AgentName is the name of an agent as texts use it: "Claude", or "the agent" for none.
-func AgentName[Agent ~string](a Agent) string {
+func AgentName[Agent ~string](p lang.Printer, a Agent) string {
 	if a == "" {
-		return "the agent"
+		return p.Text("common.the-agent")
 	}
 	return strings.ToUpper(string(a[:1])) + ShortenPlain(OneLine(string(a[1:])), NameLimit)
 }
@@ -101,44 +60,36 @@ func Marked(text string, current bool) string {
 }
 
 // ChoiceText says which agent answers, with which model and effort.
-func ChoiceText[Agent, Model, Effort ~string](agent Agent, model Model, effort Effort) string {
+func ChoiceText[Agent, Model, Effort ~string](p lang.Printer, agent Agent, model Model, effort Effort) string {
 	if agent == "" {
-		return "No agent can be used; /model says why"
+		return p.Text("common.no-agent")
 	}
-	s := string(agent) + " · "
+	parts := []string{string(agent), string(model)}
 	if model == "" {
-		s += "its default model"
-	} else {
-		s += string(model)
+		parts[1] = p.Text("common.default-model")
 	}
 	if effort != "" {
-		s += " · " + string(effort)
+		parts = append(parts, string(effort))
 	}
-	return s
+	return strings.Join(parts, " · ")
 }
 
 // BypassLeft says how long a bypass lasts: "bypass, 12 min left". Empty where there is none any more.
-func BypassLeft(until, now time.Time) string {
+func BypassLeft(p lang.Printer, until, now time.Time) string {
 	left := until.Sub(now)
 	switch {
 	case until.IsZero() || left <= 0:
 		return ""
 	case left < time.Minute:
-		return "bypass, less than a minute left"
+		return p.Text("common.bypass-ends")
 	}
-	return "bypass, " + Span(left.Truncate(time.Minute)) + " left"
+	return p.Text("common.bypass-left", p.Span(left.Truncate(time.Minute)))
 }
 
 // WithBypassLeft is a mode, and how long it lasts where that is a bypass which ends.
-func WithBypassLeft[Mode ~string](mode Mode, until, now time.Time) string {
-	if line := BypassLeft(until, now); line != "" && mode == "bypass" {
+func WithBypassLeft[Mode ~string](p lang.Printer, mode Mode, until, now time.Time) string {
+	if line := BypassLeft(p, until, now); line != "" && mode == "bypass" {
 		return line
 	}
 	return string(mode)
 }
-
-// MovedNote begins a message that goes to the chat because its topic is gone.
-const MovedNote = "(The topic is gone, so this comes here.)\n\n"
-
-// StaleButton answers a press of a button that can do nothing any more, or that ductor did not make.
-const StaleButton = "This button no longer means anything."

@@ -1,6 +1,6 @@
 package tgapi
 
-import "fmt"
+import "ductor/lang"
 
 // Page is what a message of ours shows.
 type Page struct {
@@ -21,7 +21,7 @@ func PageOf(i int) int { return i / perPage }
 func PageBounds(page, n int) (from, to int) { return page * perPage, min((page+1)*perPage, n) }
 
 // Pager is the row of buttons that leads from a page to the others; no row if there are no others.
-func Pager(page, pages int, data func(page int) string) Keyboard {
+func Pager(p lang.Printer, page, pages int, data func(page int) string) Keyboard {
 	if pages <= 1 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func Pager(page, pages int, data func(page int) string) Keyboard {
 	if page > 0 {
 		row = append(row, Button{Text: "‹", Data: data(page - 1)})
 	}
-	row = append(row, Button{Text: fmt.Sprintf("%d of %d", page+1, pages), Data: data(page)})
+	row = append(row, Button{Text: p.Text("common.page", page+1, pages), Data: data(page)})
 	if page+1 < pages {
 		row = append(row, Button{Text: "›", Data: data(page + 1)})
 	}

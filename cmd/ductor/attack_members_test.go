@@ -148,7 +148,7 @@ func (x *team) commands() {
 	menu := x.awaitButton("auto")
 	x.refused(menu, "auto")
 	x.presses(x.owner, menu, "Close")
-	x.await("Nothing was changed: ask")
+	x.await("Nothing changed: ask")
 }
 
 // turns: the owner's turn is neither ended nor added to, whatever the owner chose for prompts that come meanwhile.

@@ -173,7 +173,7 @@ func TestTheModelMenuDoesNotWaitForAgents(t *testing.T) {
 		}
 	})
 	town.say("/model")
-	town.await("codex: its models are being looked up…")
+	town.await("codex: looking up its models…")
 	town.say(`[[text "meanwhile an answer"]]`)
 	town.await("meanwhile an answer")
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {

@@ -1,0 +1,335 @@
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// chatPackages are the packages that say something in a chat.
+var chatPackages = []string{
+	"./bot/...", "./cli", "./cli/service", "./heartbeat/...", "./internal/app", "./orchestrator/...",
+}
+
+// untranslated are chat packages whose texts are not in the catalogue yet. The list only gets shorter.
+var untranslated = []string{
+	"bot", "bot/approval", "bot/card", "bot/cron", "bot/message", "bot/updates", "cli", "cli/service", "heartbeat", "heartbeat/schedule",
+	"heartbeat/webhook", "internal/app", "orchestrator", "orchestrator/approval", "orchestrator/conversation",
+}
+
+// silent are packages below bot that say nothing in a chat.
+var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi"}
+
+// notForUsers are literals that read like texts, and that no user sees: agents do, or programs.
+var notForUsers = []string{}
+
+// catalogueText is a text of the catalogue.
+type catalogueText struct {
+	forms  []string       // one, or those of a plural
+	places map[int]string // the verb of each place, by number
+	plural bool
+	used   bool
+}
+
+// TestTheCatalogueFitsItsCallers compares the texts of package lang with the code that asks for them.
+func TestTheCatalogueFitsItsCallers(t *testing.T) {
+	texts := catalogue(t)
+	for _, p := range typedPackages(t) {
+		c := &textChecker{T: t, typedPackage: p, texts: texts}
+		for _, file := range p.files {
+			c.check(file)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		if !texts[key].used {
+			t.Errorf("no code asks for the text %s", key)
+		}
+	}
+}
+
+// catalogue reads the English texts.
+func catalogue(t *testing.T) map[string]*catalogueText {
+	t.Helper()
+	texts := map[string]*catalogueText{}
+	for _, s := range readFiles(t, func(s sourceFile) bool { return s.pkg == "lang/en" }) {
+		var screen map[string]any
+		if err := toml.Unmarshal([]byte(s.text), &screen); err != nil {
+			t.Fatalf("%s: %v", s.path, err)
+		}
+		for name, value := range screen {
+			text := &catalogueText{forms: []string{fmt.Sprint(value)}}
+			if forms, ok := value.(map[string]any); ok {
+				text.forms, text.plural = nil, true
+				for _, form := range forms {
+					text.forms = append(text.forms, fmt.Sprint(form))
+				}
+				if forms["other"] == nil {
+					t.Errorf("%s: %s has no form for other numbers", s.path, name)
+				}
+			}
+			if err := text.readPlaces(); err != nil {
+				t.Errorf("%s: %s: %v", s.path, name, err)
+			}
+			texts[strings.TrimSuffix(path.Base(s.path), ".toml")+"."+name] = text
+		}
+	}
+	return texts
+}
+
+var place = regexp.MustCompile(`%(?:\[(\d+)\])?([.\d]*)(.)`)
+
+// readPlaces collects the places of all forms.
+func (c *catalogueText) readPlaces() error {
+	c.places = map[int]string{}
+	for _, form := range c.forms {
+		found := place.FindAllStringSubmatch(strings.ReplaceAll(form, "%%", ""), -1)
+		for _, m := range found {
+			number := 1
+			if m[1] != "" {
+				number, _ = strconv.Atoi(m[1])
+			} else if len(found) > 1 {
+				return errors.New("several places need numbers, as in %[1]s, so that translators can change their order")
+			}
+			if before := c.places[number]; before != "" && before != m[3] {
+				return fmt.Errorf("place %d has two verbs", number)
+			}
+			c.places[number] = m[3]
+		}
+	}
+	return nil
+}
+
+// typedPackage is a package of this module with its types, tests excepted.
+type typedPackage struct {
+	path  string // below the module
+	files []*ast.File
+	fset  *token.FileSet
+	info  *types.Info
+}
+
+// listed is what go list says about a package.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+}
+
+// typedPackages loads the chat packages. It takes the types of what they import from the build cache.
+func typedPackages(t *testing.T) []*typedPackage {
+	t.Helper()
+	goFiles(t) // so that go test runs this again when a file changed
+	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, chatPackages...)...)
+	list.Dir, list.Stderr = root, os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	exports, ours := map[string]string{}, []listed{}
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		exports[p.ImportPath] = p.Export
+		if strings.HasPrefix(p.ImportPath, "ductor/") {
+			ours = append(ours, p)
+		}
+	}
+	var all []*typedPackage
+	fset := token.NewFileSet()
+	from := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	for _, p := range ours {
+		typed := &typedPackage{path: strings.TrimPrefix(p.ImportPath, "ductor/"), fset: fset,
+			info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}}
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			typed.files = append(typed.files, file)
+		}
+		if _, err := (&types.Config{Importer: from}).Check(p.ImportPath, fset, typed.files, typed.info); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, typed)
+	}
+	return all
+}
+
+// textChecker checks how a package uses the catalogue.
+type textChecker struct {
+	*testing.T
+	*typedPackage
+	texts map[string]*catalogueText
+}
+
+func (c *textChecker) errorf(n ast.Node, format string, args ...any) {
+	c.T.Helper()
+	at := c.fset.Position(n.Pos())
+	c.T.Errorf("%s:%d: %s", path.Join(c.path, filepath.Base(at.Filename)), at.Line, fmt.Sprintf(format, args...))
+}
+
+// check checks a file: its keys, and that it has no text of its own.
+func (c *textChecker) check(file *ast.File) {
+	direct := map[ast.Expr]bool{} // the keys of calls, which checkCall has checked
+	var parents []ast.Node
+	ast.Inspect(file, func(n ast.Node) bool {
+		if n == nil {
+			parents = parents[:len(parents)-1]
+			return true
+		}
+		parents = append(parents, n)
+		if call, ok := n.(*ast.CallExpr); ok && c.function(call) == "(ductor/lang.Printer).Text" {
+			c.checkCall(call)
+			direct[call.Args[0]] = true
+		}
+		if e, ok := n.(ast.Expr); ok && !direct[e] && c.path != "lang" {
+			c.checkKey(e)
+		}
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			c.checkLiteral(lit, parents)
+		}
+		return true
+	})
+}
+
+// function names the function that a call calls, "" for one that has no name.
+func (c *textChecker) function(call *ast.CallExpr) string {
+	switch f := ast.Unparen(call.Fun).(type) {
+	case *ast.SelectorExpr:
+		if fn, ok := c.info.Uses[f.Sel].(*types.Func); ok {
+			return fn.FullName()
+		}
+	case *ast.Ident:
+		if c.info.Uses[f] == types.Universe.Lookup("panic") {
+			return "panic"
+		}
+	}
+	return ""
+}
+
+// checkCall compares the arguments of a call of Text with the places of the text.
+func (c *textChecker) checkCall(call *ast.CallExpr) {
+	value, args := c.info.Types[call.Args[0]].Value, call.Args[1:]
+	if value == nil {
+		if len(args) > 0 {
+			c.errorf(call, "a text with arguments needs a constant key")
+		}
+		return
+	}
+	key := constant.StringVal(value)
+	text := c.texts[key]
+	if text == nil {
+		c.errorf(call, "the catalogue has no text %s", key)
+		return
+	}
+	text.used = true
+	if len(args) != len(text.places) {
+		c.errorf(call, "the text %s has %d places, and the call has %d arguments", key, len(text.places), len(args))
+		return
+	}
+	for i, arg := range args {
+		verb, typ := text.places[i+1], c.info.Types[arg].Type
+		if !fits(verb, typ) || i == 0 && text.plural && !fits("d", typ) {
+			c.errorf(arg, "argument %d of the text %s is a %s, which does not fit %%%s", i+1, key, typ, verb)
+		}
+	}
+}
+
+// fits says whether a verb can show a value of a type.
+func fits(verb string, t types.Type) bool {
+	basic, _ := t.Underlying().(*types.Basic)
+	info := types.BasicInfo(0)
+	if basic != nil {
+		info = basic.Info()
+	}
+	switch verb {
+	case "d":
+		return info&types.IsInteger != 0
+	case "f":
+		return info&types.IsFloat != 0
+	case "s", "q":
+		return info&types.IsString != 0
+	}
+	return false
+}
+
+// checkKey checks a key that is not the argument of a call, such as one of a table: such texts have no places.
+func (c *textChecker) checkKey(e ast.Expr) {
+	tv := c.info.Types[e]
+	if tv.Type == nil || tv.Type.String() != "ductor/lang.Key" || tv.IsType() {
+		return
+	}
+	if tv.Value == nil {
+		if call, ok := e.(*ast.CallExpr); ok && c.info.Types[call.Fun].IsType() {
+			c.errorf(e, "a key is made at run time, so that this test cannot check it")
+		}
+		return
+	}
+	key := constant.StringVal(tv.Value)
+	switch text := c.texts[key]; {
+	case key == "":
+	case text == nil:
+		c.errorf(e, "the catalogue has no text %s", key)
+	default:
+		text.used = true
+		if len(text.places) > 0 {
+			c.errorf(e, "the text %s has places, so its key belongs into the call of Text", key)
+		}
+	}
+}
+
+var (
+	reads = regexp.MustCompile(`[A-Za-z][,;:.!?…]? [A-Za-z(]|^[^A-Za-z]*[A-Z][a-z]+[^A-Za-z]*$`)
+	// unseen are functions whose arguments users do not see: they go to the log, or are matched with.
+	unseen = regexp.MustCompile(`^(panic|fmt\.Errorf|errors\.New|regexp\.\w+|\(\*log/slog\.Logger\)\.\w+|log/slog\.\w+|strings\.(HasPrefix|HasSuffix|Contains|NewReplacer))$`)
+)
+
+// checkLiteral fails for a text outside of the catalogue.
+func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
+	s, err := strconv.Unquote(lit.Value)
+	if err != nil || !reads.MatchString(s) || slices.Contains(untranslated, c.path) || slices.Contains(silent, c.path) || !c.isChatPackage() {
+		return
+	}
+	for _, p := range parents {
+		switch n := p.(type) {
+		case *ast.ImportSpec, *ast.Field:
+			return
+		case *ast.CallExpr:
+			if unseen.MatchString(c.function(n)) {
+				return
+			}
+		}
+	}
+	if !slices.ContainsFunc(notForUsers, func(known string) bool { return strings.HasPrefix(s, known) }) {
+		c.errorf(lit, "%s reads like a text for users: say it with the catalogue of package lang", lit.Value)
+	}
+}
+
+// isChatPackage says whether chatPackages name the package, and not only import it.
+func (c *textChecker) isChatPackage() bool {
+	return slices.ContainsFunc(chatPackages, func(pattern string) bool {
+		below, all := strings.CutSuffix(strings.TrimPrefix(pattern, "./"), "/...")
+		return c.path == below || all && strings.HasPrefix(c.path, below+"/")
+	})
+}
