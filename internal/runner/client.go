@@ -2,17 +2,18 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"ductor/internal/proctree"
 )
 
 // Options of a Client. The zero value is good.
@@ -50,9 +51,7 @@ func (e *VersionError) Error() string {
 type Client struct {
 	dir  string
 	opts Options
-	life context.Context // over when the client is closed
-	stop context.CancelFunc
-	wg   sync.WaitGroup
+	lifetime
 
 	linking sync.Mutex // held while a connection is made
 	mu      sync.Mutex
@@ -61,6 +60,16 @@ type Client struct {
 	early   map[string]*Status // of runs that are about to be held
 	pids    []int              // runners of ours that are not reaped
 	files   announcer
+}
+
+// lifetime is how far the end of a client has come.
+type lifetime struct {
+	open   context.Context // over when Close begins
+	shut   context.CancelFunc
+	starts sync.WaitGroup  // of starts, and of what gives them up; entered with the client's mu held
+	life   context.Context // over when no start is under way after that
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
 }
 
 // Open makes dir if it is not there, readable by its user only. It starts nothing. The caller must Close the client.
@@ -79,6 +88,7 @@ func Open(dir string, opts Options) (*Client, error) {
 		opts.Program = opts.Command[0]
 	}
 	c := &Client{dir: dir, opts: opts, runs: map[*Run]bool{}, early: map[string]*Status{}}
+	c.open, c.shut = context.WithCancel(context.Background())
 	c.life, c.stop = context.WithCancel(context.Background())
 	if c.files.watcher, err = newWatcher(); err == nil { // else this user has no more instances
 		c.wg.Go(c.files.watcher.serve)
@@ -86,8 +96,13 @@ func Open(dir string, opts Options) (*Client, error) {
 	return c, nil
 }
 
-// Close detaches from every run. The runs and the runner go on. Idempotent.
+// Close detaches from every run. The runs and the runner go on. A start that is under way is given up: Close waits until
+// the runner has ended its agent, 10 seconds at most. Idempotent.
 func (c *Client) Close() error {
+	c.mu.Lock()
+	c.shut()
+	c.mu.Unlock()
+	c.starts.Wait()
 	c.stop()
 	for _, r := range c.held() {
 		r.Detach()
@@ -163,81 +178,6 @@ func (c *Client) expect(id string) (held func()) {
 	}
 }
 
-// Start starts an agent and attaches to it. ctx bounds the start only. A program that is not there gives an error matching
-// fs.ErrNotExist, a missing directory one that does not; an ID that was used before and not collected gives one matching
-// fs.ErrExist.
-func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
-	spec, err := prepare(ctx, spec)
-	if err != nil {
-		return nil, fmt.Errorf("start: %w", err)
-	}
-	defer c.expect(spec.ID)()
-	for {
-		l, err := c.connect(ctx, true)
-		if err != nil {
-			return nil, fmt.Errorf("start: %w", err)
-		}
-		r, err := l.ask(ctx, request{Op: opStart, Spec: &spec}, nil)
-		switch {
-		case err == nil:
-			return c.hold(*r.Info, 0)
-		case errors.Is(err, syscall.ESHUTDOWN): // it leaves
-			<-l.lost
-			continue
-		case errors.Is(err, ErrGone) && ctx.Err() == nil:
-			if run, err := c.Attach(ctx, spec.ID, 0); err == nil || !errors.Is(err, fs.ErrNotExist) {
-				return run, err
-			}
-			continue // its successor has no agent of this start
-		case ctx.Err() != nil: // what may be started has no owner who knows of it
-			c.giveUp(spec.ID)
-		}
-		return nil, fmt.Errorf("start: %w", err)
-	}
-}
-
-// giveUp ends a run whose start was given up.
-func (c *Client) giveUp(id string) {
-	c.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(c.life, connectWait)
-		defer cancel()
-		_, _ = c.ask(ctx, request{Op: opCollect, Run: id}) // else it ends as an orphan
-	})
-}
-
-// prepare checks what can be checked here, for better words than the system has.
-func prepare(ctx context.Context, spec Spec) (Spec, error) {
-	if ctx.Err() != nil {
-		return spec, context.Cause(ctx)
-	}
-	if spec.ID == "" {
-		spec.ID = rand.Text()
-	}
-	if spec.Dir != "" {
-		if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
-			return spec, fmt.Errorf("%s is not a directory that can be used", spec.Dir)
-		}
-	}
-	path, err := LookPath(spec.Path)
-	if err != nil {
-		return spec, err
-	}
-	spec.Path = path
-	return spec, spec.check()
-}
-
-// LookPath is exec.LookPath with a whole path as its answer. What is not there gives an error matching fs.ErrNotExist.
-func LookPath(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("find %s in PATH: %w", name, fs.ErrNotExist)
-	}
-	if err != nil {
-		return "", fmt.Errorf("find %s: %w", name, err)
-	}
-	return filepath.Abs(path)
-}
-
 // Attach makes this client the owner of a run, from the offset up to which it has processed the output. A run that is not
 // there gives an error matching fs.ErrNotExist.
 func (c *Client) Attach(ctx context.Context, id string, offset int64) (*Run, error) {
@@ -254,11 +194,26 @@ func (c *Client) join(ctx context.Context, q request) (*Run, error) {
 		return nil, fmt.Errorf("%s run %s: %w", q.Op, q.Run, err)
 	}
 	defer c.expect(q.Run)()
-	r, err := c.ask(ctx, q)
+	run, err := c.joinOnce(ctx, q)
+	for errors.Is(err, ErrGone) && ctx.Err() == nil && c.life.Err() == nil {
+		run, err = c.joinOnce(ctx, q)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s run %s: %w", q.Op, q.Run, err)
 	}
-	return c.hold(*r.Info, q.Offset)
+	return run, nil
+}
+
+func (c *Client) joinOnce(ctx context.Context, q request) (*Run, error) {
+	l, err := c.connect(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	r, err := l.ask(ctx, q, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.hold(l, *r.Info, q.Offset)
 }
 
 // there says whether a run has a directory; no runner is started for one that has none.
@@ -270,7 +225,8 @@ func (c *Client) there(id string) error {
 	return err
 }
 
-func (c *Client) hold(info Info, offset int64) (*Run, error) {
+// hold makes a Run of what a connection told. It gives ErrGone if that is lost by now: then the run has no owner.
+func (c *Client) hold(l *link, info Info, offset int64) (*Run, error) {
 	r, err := newRun(c, info, offset)
 	if err != nil {
 		return nil, err
@@ -278,7 +234,7 @@ func (c *Client) hold(info Info, offset int64) (*Run, error) {
 	c.mu.Lock()
 	c.runs[r] = true
 	early := c.early[info.ID]
-	closed := c.life.Err() != nil
+	closed := c.open.Err() != nil
 	c.mu.Unlock()
 	for _, status := range []*Status{info.Status, early} {
 		if status != nil {
@@ -289,7 +245,13 @@ func (c *Client) hold(info Info, offset int64) (*Run, error) {
 		r.Detach()
 		return nil, errClosed
 	}
-	return r, nil
+	select {
+	case <-l.lost:
+		r.Detach()
+		return nil, ErrGone
+	default: // from now on the runs that are held are taken back
+		return r, nil
+	}
 }
 
 // List tells what runs there are, ended ones that were not collected included.
@@ -325,4 +287,35 @@ func (c *Client) end(ctx context.Context, id string, op op) error {
 		return fmt.Errorf("%s run %s: %w", op, id, err)
 	}
 	return nil
+}
+
+// sinceFile says since when a directory of runs has been kept. No run is called like that.
+const sinceFile = ".since"
+
+// sinceNote is from when on, and in which life of the machine, no run can have been forgotten.
+type sinceNote struct {
+	Time time.Time `json:"time"`
+	Boot string    `json:"boot"`
+}
+
+// Since is the time, by the clock of the first client that asked, from which on no run can have been forgotten: since the
+// directory of runs was made, or the machine was started, when what was written last may be missing.
+func (c *Client) Since(context.Context) (time.Time, error) {
+	note := sinceNote{Time: time.Now(), Boot: proctree.BootID()}
+	path := filepath.Join(c.dir, sinceFile)
+	raw, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, fmt.Errorf("ask since when runs are kept: %w", err)
+	}
+	var had sinceNote
+	if err == nil && json.Unmarshal(raw, &had) == nil && had.Boot == note.Boot && note.Boot != "" {
+		return had.Time, nil
+	}
+	if raw, err = json.Marshal(note); err == nil {
+		err = os.WriteFile(path, raw, 0o600)
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("note since when runs are kept: %w", err)
+	}
+	return note.Time, nil
 }

@@ -47,10 +47,14 @@ func (c *Client) connect(ctx context.Context, start bool) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.takeBack(ctx, l); err != nil {
+		_ = l.conn.Close() // the next connection takes the runs back
+		return nil, err
+	}
 	c.mu.Lock()
 	c.link = l
 	c.mu.Unlock()
-	return l, c.takeBack(ctx, l)
+	return l, nil
 }
 
 // greet connects and says hello. It has a runner of another build replaced.
@@ -201,7 +205,7 @@ func (c *Client) receive(l *link) {
 	}
 	_ = l.conn.Close()
 	close(l.lost)
-	for c.life.Err() == nil && slices.ContainsFunc(c.held(), func(r *Run) bool { return r.at() < runEnded }) {
+	for c.uses(l) && c.life.Err() == nil && slices.ContainsFunc(c.held(), func(r *Run) bool { return r.at() < runEnded }) {
 		if _, err := c.connect(c.life, true); err == nil {
 			return
 		}
@@ -209,6 +213,25 @@ func (c *Client) receive(l *link) {
 		case <-c.life.Done():
 		case <-time.After(relinkPause):
 		}
+	}
+}
+
+// uses says whether a connection is the client's, once it is decided whether it becomes that.
+func (c *Client) uses(l *link) bool {
+	c.linking.Lock()
+	defer c.linking.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.link == l
+}
+
+// await waits for the end of the connection to a runner that said it leaves; not long, as one that tries to become another
+// program may stay.
+func (l *link) await(ctx context.Context) {
+	select {
+	case <-l.lost:
+	case <-ctx.Done():
+	case <-time.After(relinkPause):
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"ductor/internal/proctree"
 )
 
 // duty is what the runner has to do next for a run.
@@ -92,23 +94,46 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	_, err := os.Lstat(filepath.Join(s.dir, socketFile))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if busy || s.starting != 0 {
+	if busy || len(s.starting) > 0 {
 		s.idleFrom = now
 		return false, now + lookEvery
 	}
 	if at = s.idleFrom + s.idle; now < at && err == nil {
 		return false, at
 	}
-	s.starting = -1
+	s.starting = nil
 	return true, at
 }
 
 // endAll ends every agent, because the runner was told to end.
 func (s *server) endAll() {
 	s.mu.Lock()
-	s.starting = -1 // what starts just now is ended by its mark at the next start
+	s.starting = nil // what starts just now is ended by its mark at the next start
 	s.mu.Unlock()
 	for _, a := range s.all() {
 		s.wg.Go(func() { _ = a.end(ByTerminated, a.facts().limits.Grace) })
 	}
+}
+
+// sweep ends what descends from agents and cannot be told whose it is, once no agent is left that it may be of.
+func (s *server) sweep() {
+	for _, id := range s.orphans() {
+		terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(id, "") }}
+		_ = terminator.End(0) // the next sweep tries again
+	}
+}
+
+// orphans lists our children that are no agents, when no agent is left.
+func (s *server) orphans() (ids []proctree.ID) {
+	all := s.all()
+	s.reaping.Lock() // so that no agent starts
+	defer s.reaping.Unlock()
+	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.facts().phase != gone }) {
+		return nil
+	}
+	ids, err := proctree.Children(os.Getpid())
+	if err != nil {
+		return nil
+	}
+	return ids
 }

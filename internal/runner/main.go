@@ -80,7 +80,7 @@ func serve(args []string) error {
 		return err
 	}
 	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // what we inherited is not for agents
-	s := &server{setup: setup{dir: a.root, idle: a.idle}, children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
+	s := &server{setup: setup{dir: a.root, idle: a.idle}, children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{}, starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
 	if ok, err := s.own(a); err != nil || !ok {
 		return err
 	}
@@ -183,9 +183,9 @@ const quiesce = 2 * time.Second
 // program at the same socket. It waits for writes to agents; one that lasts is an error, and nothing changes.
 func (s *server) upgrade(path string, args []string) error {
 	s.mu.Lock()
-	busy := s.starting != 0
+	busy := s.starting == nil || len(s.starting) > 0
 	if !busy {
-		s.starting = -1
+		s.starting = nil
 	}
 	s.mu.Unlock()
 	if busy {
@@ -193,7 +193,7 @@ func (s *server) upgrade(path string, args []string) error {
 	}
 	defer func() {
 		s.mu.Lock()
-		s.starting = 0
+		s.starting = map[string]chan struct{}{}
 		s.mu.Unlock()
 	}()
 	for _, a := range s.all() {

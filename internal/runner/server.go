@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"ductor/internal/proctree"
 )
 
 // defaultIdle is how long a runner stays with no agent.
@@ -32,7 +30,7 @@ type server struct {
 	mu       sync.Mutex
 	runs     map[string]*agent
 	conns    map[*conn]bool
-	starting int
+	starting map[string]chan struct{} // each closed once the run is there, or is not; nil when none may start any more
 	idleFrom time.Duration
 }
 
@@ -73,8 +71,14 @@ func (s *server) remove(a *agent) {
 	s.mu.Unlock()
 }
 
+// find gives a run. One that is being started is there when it is started.
 func (s *server) find(id string) (*agent, error) {
 	s.mu.Lock()
+	if started := s.starting[id]; started != nil {
+		s.mu.Unlock()
+		<-started
+		s.mu.Lock()
+	}
 	defer s.mu.Unlock()
 	if a := s.runs[id]; a != nil {
 		return a, nil
@@ -142,7 +146,8 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// serve handles the requests of a connection, each on a goroutine of its own, and returns when all are done.
+// serve handles the requests of a connection and returns when all are done. What says who owns a run is done in its order;
+// the rest is done each on a goroutine of its own.
 func (s *server) serve(c *conn) {
 	s.mu.Lock()
 	s.conns[c] = true
@@ -154,11 +159,20 @@ func (s *server) serve(c *conn) {
 		if err != nil {
 			break
 		}
-		busy.Go(func() {
-			r := s.handle(c, q, body)
-			r.Seq = q.Seq
-			_ = c.send(r, nil) // a client that is gone asks no more
-		})
+		started, err := s.announce(q) // before a later request asks for the run
+		handle := func() {
+			var r reply
+			if err == nil {
+				r, err = s.do(c, q, body)
+				started()
+			}
+			_ = c.send(r.of(q, err), nil) // a client that is gone asks no more
+		}
+		if q.Op == opAttach || q.Op == opDetach {
+			handle()
+		} else {
+			busy.Go(handle)
+		}
 	}
 	s.mu.Lock()
 	delete(s.conns, c)
@@ -184,8 +198,9 @@ func (s *server) tell(a *agent) {
 	}
 }
 
-func (s *server) handle(c *conn, q request, body []byte) reply {
-	r, err := s.do(c, q, body)
+// of makes a reply to a request that gave err.
+func (r reply) of(q request, err error) reply {
+	r.Seq = q.Seq
 	if err != nil {
 		r.Error = err.Error()
 		var errno syscall.Errno
@@ -209,7 +224,7 @@ func (s *server) do(c *conn, q request, body []byte) (reply, error) {
 	case opUpgrade:
 		return reply{}, s.upgrade(q.Path, q.Args)
 	case opStart:
-		return s.startFor(c, q)
+		return s.startFor(c, *q.Spec)
 	case opList:
 		r := reply{List: []Info{}}
 		for _, a := range s.all() {
@@ -224,23 +239,43 @@ func (s *server) do(c *conn, q request, body []byte) (reply, error) {
 	return a.do(c, q, body)
 }
 
-func (s *server) startFor(c *conn, q request) (reply, error) {
+// announce notes that a request starts a run. Call the function it returns when the run is there, or is not.
+func (s *server) announce(q request) (started func(), err error) {
+	if q.Op != opStart {
+		return func() {}, nil
+	}
 	if q.Spec == nil {
-		return reply{}, errors.New("nothing is to be started")
+		return nil, errors.New("nothing is to be started")
 	}
+	id := q.Spec.ID
 	s.mu.Lock()
-	if s.starting < 0 {
-		s.mu.Unlock()
-		return reply{}, fmt.Errorf("the runner is about to leave: %w", syscall.ESHUTDOWN)
+	defer s.mu.Unlock()
+	switch {
+	case s.starting == nil:
+		return nil, fmt.Errorf("the runner is about to leave: %w", syscall.ESHUTDOWN)
+	case s.starting[id] != nil:
+		return nil, fmt.Errorf("the run %s is being started: %w", id, syscall.EEXIST)
 	}
-	s.starting++
-	s.mu.Unlock()
-	a, err := s.start(*q.Spec, c)
-	s.mu.Lock()
-	s.starting--
-	s.mu.Unlock()
+	there := make(chan struct{})
+	s.starting[id] = there
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.starting, id)
+		close(there)
+	}, nil
+}
+
+func (s *server) startFor(c *conn, spec Spec) (reply, error) {
+	a, err := s.start(spec, c)
 	if err != nil {
 		return reply{}, err
+	}
+	s.mu.Lock()
+	left := !s.conns[c]
+	s.mu.Unlock()
+	if left {
+		a.setOwner(c, nil)
 	}
 	info := a.info(false)
 	return reply{Info: &info}, nil
@@ -338,29 +373,6 @@ func (s *server) reapOne() bool {
 		a.exit(e)
 	}
 	return true
-}
-
-// sweep ends what descends from agents and cannot be told whose it is, once no agent is left that it may be of.
-func (s *server) sweep() {
-	for _, id := range s.orphans() {
-		terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(id, "") }}
-		_ = terminator.End(0) // the next sweep tries again
-	}
-}
-
-// orphans lists our children that are no agents, when no agent is left.
-func (s *server) orphans() (ids []proctree.ID) {
-	all := s.all()
-	s.reaping.Lock() // so that no agent starts
-	defer s.reaping.Unlock()
-	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.facts().phase != gone }) {
-		return nil
-	}
-	ids, err := proctree.Children(os.Getpid())
-	if err != nil {
-		return nil
-	}
-	return ids
 }
 
 // closeConns ends all connections.

@@ -1,0 +1,158 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Of a start that is given up no agent is left once the client is closed, also where the runner had not begun with it.
+func TestAStartThatIsGivenUpEndsBeforeClose(t *testing.T) {
+	for name, givesUp := range map[string]func(cancel context.CancelFunc, c *Client){
+		"its context ends":  func(cancel context.CancelFunc, _ *Client) { cancel() },
+		"the client closes": func(_ context.CancelFunc, c *Client) { go c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			other, c := reopen(t, dir, Options{}), reopen(t, dir, Options{})
+			if err := c.Prepare(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			id, _ := runnerOf(other)
+			if err := id.Signal(unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			spec := sh("exec sleep 60")
+			spec.ID = "given-up"
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			result := make(chan error, 1)
+			go func() {
+				_, err := c.Start(ctx, spec)
+				result <- err
+			}()
+			eventually(t, "the start is asked for", func() bool {
+				c.link.mu.Lock()
+				defer c.link.mu.Unlock()
+				return len(c.link.pending) > 0
+			})
+			givesUp(cancel, c)
+			if err := <-result; err == nil {
+				t.Error("the start succeeded")
+			}
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			eventually(t, "the client closes", func() bool {
+				_, err := c.Start(t.Context(), spec)
+				return errors.Is(err, errClosed)
+			})
+			if err := id.Signal(unix.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			await(t, "closed", closed)
+			if _, err := other.Attach(t.Context(), spec.ID, 0); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("attach to what was given up: %v", err)
+			}
+			if left := alive(t, spec.ID); len(left) > 0 {
+				t.Errorf("it runs: %v", left)
+			}
+		})
+	}
+}
+
+// A connection over which the runs are not taken back is not used.
+func TestRunsAreTakenBackOverTheNextConnection(t *testing.T) {
+	dir := t.TempDir()
+	s := newFakeRunner(t, dir)
+	c, err := Open(dir, Options{Command: self(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	first := make(chan *conn, 1)
+	go func() {
+		first <- s.serve(request{Op: opStart}, reply{Info: &Info{ID: "held", Alive: true}})
+	}()
+	spec := sh("exit 0")
+	spec.ID = "held"
+	if err := os.Mkdir(filepath.Join(dir, spec.ID), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{outFile, errFile} {
+		if err := os.WriteFile(filepath.Join(dir, spec.ID, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := c.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = (<-first).conn.Close()
+	refused := s.serve(request{Op: opAttach}, reply{Error: "too many open files", Errno: int(syscall.EMFILE)})
+	defer refused.conn.Close()
+	taken := s.serve(request{Op: opAttach}, reply{Info: &Info{ID: "held", Status: &Status{Ended: true}}})
+	defer taken.conn.Close()
+	await(t, "the run is told of its end", r.Done())
+}
+
+// fakeRunner answers as a test says.
+type fakeRunner struct {
+	t        *testing.T
+	listener *net.UnixListener
+}
+
+func newFakeRunner(t *testing.T, dir string) *fakeRunner {
+	t.Helper()
+	path, done, err := shortPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return &fakeRunner{t, l}
+}
+
+// serve takes a connection, greets, and answers its first request, which is to be q.
+func (f *fakeRunner) serve(q request, answer reply) *conn {
+	f.t.Helper()
+	_ = f.listener.SetDeadline(time.Now().Add(patience))
+	raw, err := f.listener.Accept()
+	if err != nil {
+		f.t.Error(err)
+		ours, theirs := net.Pipe()
+		raw = ours
+		_ = theirs.Close()
+	}
+	c := &conn{frames: frames{conn: raw}}
+	for _, to := range []struct {
+		op     op
+		answer reply
+	}{{opHello, reply{Version: Version}}, {q.Op, answer}} {
+		var got request
+		if _, err := c.receive(&got); err != nil || got.Op != to.op {
+			f.t.Errorf("asked for %q, %v", got.Op, err)
+		}
+		to.answer.Seq = got.Seq
+		if err := c.send(to.answer, nil); err != nil {
+			f.t.Error(err)
+		}
+	}
+	return c
+}
