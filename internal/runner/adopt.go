@@ -49,7 +49,7 @@ func (s *server) adopt(id string) error {
 	} else {
 		a.life.ageFrom = sinceBoot() - time.Since(rec.Started)
 	}
-	a.out.look(time.Now())
+	a.look()
 	s.add(a)
 	a.resume(h)
 	return nil

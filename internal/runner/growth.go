@@ -124,12 +124,18 @@ func (g *growthWatch) rest(a *agent) bool {
 	return false
 }
 
-// grow looks at the journal of an agent, keeps it in its bounds, and says when to look again; 0 if it does not grow.
-func (a *agent) grow() time.Duration {
-	g := a.out.look(time.Now())
+// look looks at the journal, and notes in the log what that found.
+func (a *agent) look() growth {
+	g := a.out.look()
 	if g.time {
 		a.note(lineTime, g.offset, g.at)
 	}
+	return g
+}
+
+// grow looks at the journal of an agent, keeps it in its bounds, and says when to look again; 0 if it does not grow.
+func (a *agent) grow() time.Duration {
+	g := a.look()
 	if g.grew == 0 && !a.out.isScarce() {
 		return 0
 	}

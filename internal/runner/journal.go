@@ -61,16 +61,17 @@ type growth struct {
 	at     int64
 }
 
-// look finds what was written since the last look, and notes when.
-func (j *journal) look(now time.Time) (g growth) {
+// look finds what was written since the last look, and notes when: at the time of the file's last write.
+func (j *journal) look() (g growth) {
 	out, outErr := j.out.Stat()
 	stderr, errErr := j.err.Stat()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if outErr == nil && out.Size() != j.size {
 		g.grew = max(out.Size()-j.size, 1)
-		if n := len(j.times); out.Size() > j.size && (n == 0 || now.Sub(time.UnixMicro(j.times[n-1])) >= j.every) {
-			g.time, g.offset, g.at = true, j.size, now.UnixMicro()
+		at := out.ModTime()
+		if n := len(j.times); out.Size() > j.size && (n == 0 || at.Sub(time.UnixMicro(j.times[n-1])) >= j.every) {
+			g.time, g.offset, g.at = true, j.size, at.UnixMicro()
 			j.times = append(j.times, g.offset, g.at)
 			j.thin()
 		}

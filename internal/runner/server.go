@@ -288,6 +288,7 @@ func (a *agent) do(c *conn, q request, body []byte) (reply, error) {
 		a.out.took(q.Offset)
 		a.setOwner(nil, c)
 		info := a.info(false)
+		a.look() // some of the output may be newer than the last look
 		info.Times = a.out.allTimes()
 		return reply{Info: &info}, nil
 	case opDetach:
