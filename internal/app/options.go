@@ -154,7 +154,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Secrets: func(dir string) *secrets.Set {
 			return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
 		},
-		QueueMax: cfg.Queue.Max, HistoryTurns: cfg.Sessions.HistoryTurns, HistoryBytes: cfg.Sessions.HistoryBytes,
+		QueueMax: cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
 		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
 		Now: time.Now, NewID: newID, Logger: a.Log,

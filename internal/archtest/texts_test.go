@@ -36,8 +36,8 @@ var untranslated = []string{
 	"heartbeat/webhook", "internal/app", "orchestrator", "orchestrator/approval", "orchestrator/conversation",
 }
 
-// silent are packages below bot that say nothing in a chat.
-var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi"}
+// silent are packages below those that say nothing in a chat.
+var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "orchestrator/handoff"}
 
 // notForUsers are literals that read like texts, and that no user sees: agents do, or programs.
 var notForUsers = []string{}
