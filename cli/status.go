@@ -48,9 +48,8 @@ type OpenTurn struct {
 	Agent        Agent
 	Sandbox      Sandbox // where it was running
 	Conversation Conversation
-	Start        Start // without a Run for one that never reached an agent
-	GivenUp      bool  // it is not resumed: nothing remains of it, and its run is ended
-	Background   bool  // it is over, and the agent works in the background: Start is where that begins
+	Started      time.Time
+	GivenUp      bool // it is not resumed: nothing remains of it, and its run is ended
 }
 
 // Remains is what is left of an OpenTurn.

@@ -1,7 +1,7 @@
 package approval
 
 import (
-	"time"
+	"fmt"
 
 	"ductor/bot/outbox"
 	"ductor/bot/render"
@@ -13,25 +13,19 @@ import (
 // ruleMax is how much of a rule a message shows, in UTF-16 units.
 const ruleMax = 400
 
-// view is an approval, and the language in which a message shows it.
-type view struct {
-	orchestrator.Approval
-	lang lang.Printer
-}
-
 // draw is the message of an approval with a draft. user is the name of the user who decided, if the message should say it. The
 // same arguments always give the same message.
-func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
+func draw(a orchestrator.Approval, d draft, user string) (render.Text, tgapi.Keyboard) {
 	switch {
 	case a.Request == nil:
-		return a.drawQuestion(d, user)
+		return drawQuestion(a, d, user)
 	case a.State != orchestrator.ApprovalOpen:
 	case d.View == opShowSession, d.View == opShowPattern:
-		return a.drawRule(d.View)
+		return drawRule(a, d.View)
 	case d.View == opReason:
-		return a.drawReason(d)
+		return drawReason(a, d)
 	}
-	return a.drawApproval(user)
+	return drawApproval(a, user)
 }
 
 // gate says whether a user can allow an approval.
@@ -43,9 +37,9 @@ const (
 	gateShut   gate = "shut"   // not from the chat: it says nothing to decide on, or more than a chat can show
 )
 
-func (a view) gate(s *subject) gate {
+func gateOf(a orchestrator.Approval, s *subject) gate {
 	switch {
-	case a.whyShut() != "":
+	case whyShut(a) != "":
 		return gateShut
 	case s.cut:
 		return gateUnread
@@ -54,121 +48,113 @@ func (a view) gate(s *subject) gate {
 }
 
 // drawApproval shows what an approval is about, and buttons while it is open.
-func (a view) drawApproval(user string) (render.Text, tgapi.Keyboard) {
-	s := a.subject()
+func drawApproval(a orchestrator.Approval, user string) (render.Text, tgapi.Keyboard) {
+	s := subjectOf(a)
 	lines := s.lines
 	if a.State != orchestrator.ApprovalOpen {
-		return joinLines(append(lines, a.drawDecision(user))), nil
+		return joinLines(append(lines, drawDecision(a, user))), nil
 	}
 	if n := a.Same(); n > 1 {
-		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.identical", n)))
+		lines = append(lines, render.Styled(render.Italic, fmt.Sprintf("Stands for %d identical requests.", n)))
 	}
 	if !a.Expires.IsZero() {
-		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.denied-at", clock(a.Expires))))
+		lines = append(lines, render.Styled(render.Italic, "Denied at "+a.Expires.Local().Format("15:04")+" unless decided before."))
 	}
-	if a.gate(s) == gateUnread {
-		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.read-first")))
+	if gateOf(a, s) == gateUnread {
+		lines = append(lines, render.Styled(render.Italic, "Not all of it is shown here: open 📄 Full text before you allow it."))
 	}
-	return joinLines(lines), a.approvalButtons(s)
+	return joinLines(lines), approvalButtons(a, s)
 }
 
 // drawRule shows the exact rule that a choice would make. opBack leads back to drawApproval.
-func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
-	rule, head, yes := a.SessionRule, lang.Key("approval.rule-of-session"), opSession
+func drawRule(a orchestrator.Approval, op operation) (render.Text, tgapi.Keyboard) {
+	rule, until, yes := a.SessionRule, "as long as this session is used", opSession
 	if op == opShowPattern {
-		rule, head, yes = a.Rule, "approval.rule-of-conversation", opPattern
+		rule, until, yes = a.Rule, "in this conversation, until it is revoked in /permissions", opPattern
 	}
 	if rule == "" || a.State != orchestrator.ApprovalOpen {
-		return a.drawApproval("")
+		return drawApproval(a, "")
 	}
-	shown, _ := a.shownRule(rule)
-	lines := append(a.subject().lines, render.Plain(a.lang.Text(head)), render.CodeBlock("", shown))
-	return joinLines(lines), a.keyboard([]button{{"approval.allow-rule", yes}}, []button{{"common.back", opBack}})
+	shown, _ := shownRule(rule)
+	lines := append(subjectOf(a).lines,
+		render.Plain("Allowing it like this lets through without asking, "+until+":"),
+		render.CodeBlock("", shown))
+	return joinLines(lines), keyboard(a, []button{{"✅ Allow all of that", yes}}, []button{{"‹ Back", opBack}})
 }
 
 // shownRule is what a message shows of a rule, and whether that is less than all of it.
-func (a view) shownRule(rule string) (string, bool) {
-	return middle(a.lang, render.Revealed(rule), ruleMax)
-}
+func shownRule(rule string) (string, bool) { return middle(render.Revealed(rule), ruleMax) }
 
 // unreadFor says whether a choice needs the full text, because the message shows less than the choice allows.
-func (a view) unreadFor(choice orchestrator.Choice) bool {
-	_, session := a.shownRule(a.SessionRule)
-	_, pattern := a.shownRule(a.Rule)
+func unreadFor(a orchestrator.Approval, choice orchestrator.Choice) bool {
+	_, session := shownRule(a.SessionRule)
+	_, pattern := shownRule(a.Rule)
 	switch {
 	case choice != orchestrator.AllowOnce && choice != orchestrator.AllowSession && choice != orchestrator.AllowPattern:
 		return false
 	case choice == orchestrator.AllowSession && session, choice == orchestrator.AllowPattern && pattern:
 		return true
 	}
-	return a.Request != nil && a.subject().cut
+	return a.Request != nil && subjectOf(a).cut
 }
 
 // drawReason asks the user for the reason of a denial.
-func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
-	var wanted string
-	switch agent, until := render.AgentName(a.lang, a.Agent), clock(d.Until); {
-	case a.mustReply() && a.Request.Deaf:
-		wanted = a.lang.Text("approval.reply-with-deaf-reason", until, agent)
-	case a.mustReply():
-		wanted = a.lang.Text("approval.reply-with-reason", until)
-	case a.Request.Deaf:
-		wanted = a.lang.Text("approval.next-is-deaf-reason", until, agent)
-	default:
-		wanted = a.lang.Text("approval.next-is-reason", until)
+func drawReason(a orchestrator.Approval, d draft) (render.Text, tgapi.Keyboard) {
+	lines := subjectOf(a).lines
+	then := "then it is denied, and the agent is told why."
+	if a.Request.Deaf {
+		then = "then it is denied. " + render.AgentName(lang.Printer{}, a.Agent) + " takes no reason with that, so it reads yours as your next message."
 	}
-	lines := append(a.subject().lines, render.Styled(render.Bold, wanted))
-	return joinLines(lines), a.keyboard([]button{{"approval.deny-without-reason", opDeny}, {"common.back", opBack}})
+	lines = append(lines, render.Styled(render.Bold, wordsWanted(a, d, "the reason")+": "+then))
+	return joinLines(lines), keyboard(a, []button{{"⛔ Deny without a reason", opDeny}, {"‹ Back", opBack}})
 }
 
-// mustReply says that words of the user count only as a reply: in a group not every message is for the bot.
-func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group }
-
-// clock is a time of day.
-func clock(t time.Time) string { return t.Local().Format("15:04") }
+// wordsWanted asks for words of the user. In a group they must reply, since not every message there is for the bot.
+func wordsWanted(a orchestrator.Approval, d draft, what string) string {
+	until := ", until " + d.Until.Local().Format("15:04")
+	if outbox.ChatOf(a.Conversation.Chat).Group {
+		return "Reply to this message with " + what + until
+	}
+	return "Your next message here is " + what + until
+}
 
 // drawDecision says how an approval ended, and which user decided.
-func (a view) drawDecision(user string) render.Text {
-	user = render.ShortenPlain(render.OneLine(render.Revealed(user)), render.NameLimit)
-	by := func(without, with string) string {
-		if user == "" {
-			return without
+func drawDecision(a orchestrator.Approval, user string) render.Text {
+	by := ""
+	if user = render.ShortenPlain(render.OneLine(render.Revealed(user)), render.NameLimit); user != "" {
+		by = " by " + user
+	}
+	reason := render.ShortenPlain(render.OneLine(a.Reason), reasonMax)
+	because := func(s string) string {
+		if reason == "" {
+			return s + "."
 		}
-		return with
+		return s + ": " + reason
 	}
 	rule := render.Styled(render.Code, render.ShortenPlain(render.OneLine(render.Revealed(a.Ruled)), ruleMax))
-	p := a.lang
 	switch a.State {
 	case orchestrator.ApprovalAllowed:
 		switch {
 		case a.Ruled == "":
-			return render.Plain(by(p.Text("approval.allowed"), p.Text("approval.allowed-by", user)))
+			return render.Plain("✅ Allowed" + by + ".")
 		case a.By == 0:
-			return render.Filled(p.Text("approval.allowed-by-rule", render.Slot), rule)
+			return render.Concat(render.Plain("✅ Allowed by the rule "), rule)
 		}
-		return render.Filled(by(p.Text("approval.allowed-with-rule", render.Slot), p.Text("approval.allowed-by-with-rule", user, render.Slot)), rule)
+		return render.Concat(render.Plain("✅ Allowed"+by+", and with it "), rule)
 	case orchestrator.ApprovalDenied:
 		if a.Request == nil {
-			return a.because(by(p.Text("approval.not-answered"), p.Text("approval.not-answered-by", user)))
+			return render.Plain(because("✖ Not answered" + by))
 		}
-		return a.because(by(p.Text("approval.denied"), p.Text("approval.denied-by", user)))
+		return render.Plain(because("⛔ Denied" + by))
 	case orchestrator.ApprovalAnswered:
-		return render.Plain(by(p.Text("approval.answered"), p.Text("approval.answered-by", user)))
+		return render.Plain("✅ Answered" + by + ".")
 	case orchestrator.ApprovalExpired:
 		if a.Request == nil {
-			return render.Plain(p.Text("approval.question-expired", clock(a.Expires)))
+			return render.Plain("⌛ Not answered in time.")
 		}
-		return render.Plain(p.Text("approval.expired", clock(a.Expires)))
+		return render.Plain("⌛ Not decided in time, so it was denied.")
 	}
-	return a.because(p.Text("approval.withdrawn"))
-}
-
-// because adds the reason of a decision to what was decided.
-func (a view) because(what string) render.Text {
-	if reason := render.ShortenPlain(render.OneLine(a.Reason), reasonMax); reason != "" {
-		return render.Plain(a.lang.Text("approval.because", what, reason))
-	}
-	return render.Plain(a.lang.Text("approval.without-reason", what))
+	return render.Plain(because("↩ No longer waited for"))
 }
 
 func joinLines(lines []render.Text) render.Text { return render.AsMessage(separated(lines)) }

@@ -55,8 +55,7 @@ type Options struct {
 	// none. It does not wait. Nil: there are none but RunEnvs.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
-	Record   cli.Recorder // stores where turns begin; nil: no turn can be resumed
-	Registry *Registry    // shared with the sweep; nil makes one
+	Registry *Registry // shared with the sweep; nil makes one
 	Now      func() time.Time
 	Logger   *slog.Logger
 }

@@ -75,7 +75,7 @@ func (s *server) newAgent(rec record) *agent {
 
 // start starts an agent. A run of its name that is there already gives an error matching fs.ErrExist.
 func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
-	if err := spec.check(); err != nil {
+	if spec, err = spec.resolve(); err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(s.dir, spec.ID)
@@ -121,7 +121,7 @@ func (a *agent) fork(spec Spec, group proctree.Group, agents [2]int) error {
 	out, stderr := int(a.out.out.Fd()), int(a.out.err.Fd())
 	a.s.reaping.Lock()
 	defer a.s.reaping.Unlock()
-	pid, err := fork(spec, group, [4]int{agents[0], out, stderr, agents[1]}, a.s.openFiles)
+	pid, err := fork(spec, group, [4]int{agents[0], out, stderr, agents[1]}, a.s.agents)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", spec.Path, err)
 	}

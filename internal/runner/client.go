@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,17 +50,23 @@ func (e *VersionError) Error() string {
 
 // Client starts and finds the runs of a directory, by the runner that it starts at need. Safe for concurrent use.
 type Client struct {
-	dir  string
-	opts Options
+	local         // on this machine
+	remote Remote // elsewhere; nil on this machine
 	lifetime
 
 	linking sync.Mutex // held while a connection is made
 	mu      sync.Mutex
 	link    *link
 	runs    map[*Run]bool
-	early   map[string]*Status // of runs that are about to be held
-	pids    []int              // runners of ours that are not reaped
-	files   announcer
+	early   map[string]reply // of runs that are about to be held: how they ended
+}
+
+// local is what a client of this machine has.
+type local struct {
+	dir   string
+	opts  Options
+	files announcer
+	pids  []int // runners of ours that are not reaped; under mu of the client
 }
 
 // lifetime is how far the end of a client has come.
@@ -87,13 +94,19 @@ func Open(dir string, opts Options) (*Client, error) {
 	if opts.Program == "" {
 		opts.Program = opts.Command[0]
 	}
-	c := &Client{dir: dir, opts: opts, runs: map[*Run]bool{}, early: map[string]*Status{}}
-	c.open, c.shut = context.WithCancel(context.Background())
-	c.life, c.stop = context.WithCancel(context.Background())
+	c := newClient()
+	c.dir, c.opts = dir, opts
 	if c.files.watcher, err = newWatcher(); err == nil { // else this user has no more instances
 		c.wg.Go(c.files.watcher.serve)
 	}
 	return c, nil
+}
+
+func newClient() *Client {
+	c := &Client{runs: map[*Run]bool{}, early: map[string]reply{}}
+	c.open, c.shut = context.WithCancel(context.Background())
+	c.life, c.stop = context.WithCancel(context.Background())
+	return c
 }
 
 // Close detaches from every run. The runs and the runner go on. A start that is under way is given up: Close waits until
@@ -130,38 +143,41 @@ func (c *Client) held() (runs []*Run) {
 	return runs
 }
 
-// Prepare starts the runner if none runs.
+// Prepare starts the runner if none runs, and makes its environment if need be.
 func (c *Client) Prepare(ctx context.Context) error {
-	_, err := c.connect(ctx, true)
+	_, err := c.connect(ctx, Make)
 	return err
 }
 
 // takeBack attaches to the held runs anew, over a new connection.
 func (c *Client) takeBack(ctx context.Context, l *link) error {
 	for _, r := range c.held() {
+		if r.at() == runEnded {
+			continue
+		}
 		answer, err := l.ask(ctx, request{Op: opAttach, Run: r.ID(), Offset: r.Offset()}, nil)
 		switch {
 		case errors.Is(err, syscall.ENOENT): // collected, or removed by hand
-			r.finish(Status{Ended: true, OutputEnd: r.out.size()})
+			r.finish(Status{Ended: true, OutputEnd: math.MaxInt64}, "")
 		case err != nil:
 			return err
 		case answer.Info.Status != nil:
-			r.finish(*answer.Info.Status)
+			r.finish(*answer.Info.Status, answer.Stderr)
 		}
 	}
 	return nil
 }
 
 // ended takes what the runner tells of a run's end.
-func (c *Client) ended(id string, status Status) {
+func (c *Client) ended(r reply) {
 	c.mu.Lock()
-	if _, expected := c.early[id]; expected {
-		c.early[id] = &status
+	if _, expected := c.early[r.Run]; expected {
+		c.early[r.Run] = r
 	}
 	c.mu.Unlock()
-	for _, r := range c.held() {
-		if r.ID() == id {
-			r.finish(status)
+	for _, run := range c.held() {
+		if run.ID() == r.Run {
+			run.finish(*r.Status, r.Stderr)
 		}
 	}
 }
@@ -170,7 +186,7 @@ func (c *Client) ended(id string, status Status) {
 func (c *Client) expect(id string) (held func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.early[id] = nil
+	c.early[id] = reply{}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -205,7 +221,7 @@ func (c *Client) join(ctx context.Context, q request) (*Run, error) {
 }
 
 func (c *Client) joinOnce(ctx context.Context, q request) (*Run, error) {
-	l, err := c.connect(ctx, true)
+	l, err := c.connect(ctx, Revive)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +229,7 @@ func (c *Client) joinOnce(ctx context.Context, q request) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.hold(l, *r.Info, q.Offset)
+	return c.hold(l, r, q.Offset)
 }
 
 // there says whether a run has a directory; no runner is started for one that has none.
@@ -221,25 +237,34 @@ func (c *Client) there(id string) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
 	}
-	_, err := os.Lstat(filepath.Join(c.dir, id))
+	if c.remote != nil {
+		return nil // who knows?
+	}
+	_, err := os.Lstat(c.pathOf(id))
 	return err
 }
 
+// pathOf is a file of a run, on this machine.
+func (c *Client) pathOf(id string, name ...string) string {
+	return filepath.Join(append([]string{c.dir, id}, name...)...)
+}
+
 // hold makes a Run of what a connection told. It gives ErrGone if that is lost by now: then the run has no owner.
-func (c *Client) hold(l *link, info Info, offset int64) (*Run, error) {
-	r, err := newRun(c, info, offset)
+func (c *Client) hold(l *link, answer reply, offset int64) (*Run, error) {
+	r, err := newRun(c, *answer.Info, offset)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	c.runs[r] = true
-	early := c.early[info.ID]
+	early := c.early[r.ID()]
 	closed := c.open.Err() != nil
 	c.mu.Unlock()
-	for _, status := range []*Status{info.Status, early} {
-		if status != nil {
-			r.finish(*status)
-		}
+	if r.info.Status != nil {
+		r.finish(*r.info.Status, answer.Stderr)
+	}
+	if early.Status != nil {
+		r.finish(*early.Status, early.Stderr)
 	}
 	if closed {
 		r.Detach()
@@ -256,18 +281,27 @@ func (c *Client) hold(l *link, info Info, offset int64) (*Run, error) {
 
 // List tells what runs there are, ended ones that were not collected included.
 func (c *Client) List(ctx context.Context) ([]Info, error) {
-	entries, err := os.ReadDir(c.dir)
+	none, err := c.isEmpty()
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
-	if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.IsDir() && checkID(e.Name()) == nil }) {
+	if none {
 		return nil, nil
 	}
-	r, err := c.ask(ctx, request{Op: opList})
-	if err != nil {
+	r, err := c.ask(ctx, request{Op: opList}, Revive)
+	if err != nil && !errors.Is(err, ErrNoEnvironment) {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
 	return r.List, nil
+}
+
+// isEmpty says whether it is known without a runner that there is no run.
+func (c *Client) isEmpty() (bool, error) {
+	if c.remote != nil {
+		return false, nil
+	}
+	entries, err := os.ReadDir(c.dir)
+	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.IsDir() && checkID(e.Name()) == nil }), err
 }
 
 // Kill ends a run's agent and every descendant: TERM, the run's own grace, KILL. What it printed stays to be collected. A
@@ -277,12 +311,14 @@ func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, 
 // Collect ends what is left of a run and removes it from the disk. No client needs to be attached.
 func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
 
+// ownGrace has a run stopped with the grace of its limits.
+const ownGrace = -1
+
 func (c *Client) end(ctx context.Context, id string, op op) error {
 	if c.there(id) != nil {
 		return nil
 	}
-	rec, _ := readRecord(c.dir, id) // without one there is no grace
-	_, err := c.ask(ctx, request{Op: op, Run: id, Grace: rec.Limits.Grace})
+	_, err := c.askToEnd(ctx, request{Op: op, Run: id, Grace: ownGrace})
 	if err != nil && !errors.Is(err, syscall.ENOENT) {
 		return fmt.Errorf("%s run %s: %w", op, id, err)
 	}
@@ -300,9 +336,18 @@ type sinceNote struct {
 
 // Since is the time, by the clock of the first client that asked, from which on no run can have been forgotten: since the
 // directory of runs was made, or the machine was started, when what was written last may be missing.
-func (c *Client) Since(context.Context) (time.Time, error) {
-	note := sinceNote{Time: time.Now(), Boot: proctree.BootID()}
-	path := filepath.Join(c.dir, sinceFile)
+func (c *Client) Since(ctx context.Context) (time.Time, error) {
+	if c.remote == nil {
+		return since(c.dir, time.Now())
+	}
+	r, err := c.ask(ctx, request{Op: opSince, Now: time.Now()}, Revive)
+	return r.Since, err
+}
+
+// since is Since by the clock of now.
+func since(dir string, now time.Time) (time.Time, error) {
+	note := sinceNote{Time: now, Boot: proctree.BootID()}
+	path := filepath.Join(dir, sinceFile)
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return time.Time{}, fmt.Errorf("ask since when runs are kept: %w", err)

@@ -22,28 +22,38 @@ type link struct {
 	seq     uint64
 	pending map[uint64]chan reply
 	lost    chan struct{} // closed when nothing more is received
+	why     error         // then
 }
 
-// connect gives the connection to the runner. Without start it gives errNoRunner where none runs.
-func (c *Client) connect(ctx context.Context, start bool) (*link, error) {
-	c.linking.Lock()
-	defer c.linking.Unlock()
-	c.mu.Lock()
-	l := c.link
-	c.mu.Unlock()
-	if c.life.Err() != nil {
-		return nil, errClosed
+// connect gives the connection to the runner. On this machine AsIs gives errNoRunner where none runs.
+func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
+	if l := c.alive(); l != nil {
+		return l, nil
 	}
-	if l != nil {
-		select {
-		case <-l.lost:
-		default:
-			return l, nil
+	var conn net.Conn
+	var err error
+	if c.remote != nil { // it may take minutes to make what is not there, for which no held run waits
+		if conn, err = c.remote.Dial(ctx, effort); err != nil {
+			return nil, fmt.Errorf("connect to the runner: %w", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectWait)
-	defer cancel()
-	l, err := c.greet(ctx, start)
+	c.linking.Lock()
+	defer c.linking.Unlock()
+	l := c.alive()
+	if l != nil || c.life.Err() != nil {
+		if conn != nil {
+			_ = conn.Close() // another was quicker
+		}
+		if l == nil {
+			return nil, errClosed
+		}
+		return l, nil
+	}
+	if c.remote != nil {
+		l, err = c.greetRemote(ctx, conn)
+	} else {
+		l, err = c.greet(ctx, effort)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -57,19 +67,42 @@ func (c *Client) connect(ctx context.Context, start bool) (*link, error) {
 	return l, nil
 }
 
-// greet connects and says hello. It has a runner of another build replaced.
-func (c *Client) greet(ctx context.Context, start bool) (*link, error) {
+// alive is the connection, if it has not broken.
+func (c *Client) alive() *link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link == nil {
+		return nil
+	}
+	select {
+	case <-c.link.lost:
+		return nil
+	default:
+		return c.link
+	}
+}
+
+// newLink receives over a connection.
+func (c *Client) newLink(conn net.Conn) *link {
+	l := &link{frames: frames{conn: conn}, pending: map[uint64]chan reply{}, lost: make(chan struct{})}
+	c.wg.Go(func() { c.receive(l) })
+	return l
+}
+
+// greet connects to a runner of this machine, and says hello. It has one of another build replaced.
+func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
+	defer cancel()
 	program, err := programID(c.opts.Program)
 	if err != nil {
 		return nil, err
 	}
 	for upgraded := !c.opts.Upgrade; ; upgraded = true {
-		conn, err := c.dial(ctx, start)
+		conn, err := c.dial(ctx, effort)
 		if err != nil {
 			return nil, err
 		}
-		l := &link{frames: frames{conn: conn}, pending: map[uint64]chan reply{}, lost: make(chan struct{})}
-		c.wg.Go(func() { c.receive(l) })
+		l := c.newLink(conn)
 		r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: program}, nil)
 		if errors.Is(err, ErrGone) && ctx.Err() == nil { // it was about to leave
 			continue
@@ -101,16 +134,16 @@ func (c *Client) path() string {
 }
 
 // dial connects to the socket, and starts a runner where none answers.
-func (c *Client) dial(ctx context.Context, start bool) (net.Conn, error) {
+func (c *Client) dial(ctx context.Context, effort Effort) (net.Conn, error) {
 	for {
-		conn, err := c.dialOnce(ctx)
+		conn, err := dialSocket(ctx, c.dir)
 		if err == nil {
 			return conn, nil
 		}
 		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("connect to the runner: %w", err)
 		}
-		if !start {
+		if effort == AsIs {
 			return nil, errNoRunner
 		}
 		if err := c.spawn(ctx); err != nil {
@@ -124,8 +157,9 @@ func (c *Client) dial(ctx context.Context, start bool) (net.Conn, error) {
 	}
 }
 
-func (c *Client) dialOnce(ctx context.Context) (net.Conn, error) {
-	path, done, err := shortPath(c.dir)
+// dialSocket connects to the runner of a directory.
+func dialSocket(ctx context.Context, dir string) (net.Conn, error) {
+	path, done, err := shortPath(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -188,11 +222,14 @@ func runnerEnv() []string {
 func (c *Client) receive(l *link) {
 	for {
 		var r reply
-		if _, err := l.receive(&r); err != nil {
+		body, err := l.receive(&r)
+		if err != nil {
+			l.why = err
 			break
 		}
+		r.body = body
 		if r.Seq == 0 && r.Status != nil {
-			c.ended(r.Run, *r.Status)
+			c.ended(r)
 			continue
 		}
 		l.mu.Lock()
@@ -205,8 +242,13 @@ func (c *Client) receive(l *link) {
 	}
 	_ = l.conn.Close()
 	close(l.lost)
-	for c.uses(l) && c.life.Err() == nil && slices.ContainsFunc(c.held(), func(r *Run) bool { return r.at() < runEnded }) {
-		if _, err := c.connect(c.life, true); err == nil {
+	for broke := time.Now(); c.uses(l) && c.life.Err() == nil && slices.ContainsFunc(c.held(), func(r *Run) bool { return r.at() < runEnded }); {
+		_, err := c.connect(c.life, c.least())
+		switch {
+		case err == nil:
+			return
+		case c.remote != nil && c.givesUp(err, broke):
+			c.lose(err)
 			return
 		}
 		select {
@@ -249,7 +291,8 @@ func (l *link) ask(ctx context.Context, q request, body []byte) (reply, error) {
 		l.mu.Unlock()
 	}()
 	if l.send(q, body) != nil {
-		return reply{}, ErrGone
+		_ = l.conn.Close() // that of a part would spoil the next
+		<-l.lost
 	}
 	select {
 	case r := <-waiting:
@@ -262,14 +305,14 @@ func (l *link) ask(ctx context.Context, q request, body []byte) (reply, error) {
 	case r := <-waiting: // the last that was received
 		return r, r.err()
 	default:
-		return reply{}, ErrGone
+		return reply{}, fmt.Errorf("%w: %w", ErrGone, l.why)
 	}
 }
 
 // ask does a request that may be done twice: after a broken connection it is made again.
-func (c *Client) ask(ctx context.Context, q request) (reply, error) {
+func (c *Client) ask(ctx context.Context, q request, effort Effort) (reply, error) {
 	for {
-		l, err := c.connect(ctx, true)
+		l, err := c.reach(ctx, effort)
 		if err != nil {
 			return reply{}, err
 		}

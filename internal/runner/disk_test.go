@@ -17,7 +17,7 @@ import (
 func blocks(t testing.TB, r *Run) int64 {
 	t.Helper()
 	var st unix.Stat_t
-	if err := unix.Stat(r.out.path, &st); err != nil {
+	if err := unix.Stat(r.c.pathOf(r.ID(), outFile), &st); err != nil {
 		t.Fatal(err)
 	}
 	return st.Blocks * 512
@@ -63,12 +63,12 @@ func TestAnAgentWaitsForItsReader(t *testing.T) {
 	r := start(t, open(t), sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
 	var before int64
 	eventually(t, "it is paused", func() bool {
-		now := r.out.size()
+		now := sizeOf(r)
 		still := now == before && now > pauseLag
 		before = now
 		if still {
 			time.Sleep(5 * growthEvery)
-			still = r.out.size() == now
+			still = sizeOf(r) == now
 		}
 		return still
 	})
@@ -86,7 +86,7 @@ func TestAPausedAgentOutlivesItsRunner(t *testing.T) {
 	const size = 256 << 20
 	c := open(t)
 	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
-	eventually(t, "it is paused", func() bool { return r.out.size() > pauseLag })
+	eventually(t, "it is paused", func() bool { return sizeOf(r) > pauseLag })
 	time.Sleep(3 * growthEvery)
 	kill9(t, c)
 	got, err := io.Copy(io.Discard, r.Stdout())
@@ -115,7 +115,7 @@ func TestStandardErrorIsBounded(t *testing.T) {
 	line(t, r)
 	var st unix.Stat_t
 	eventually(t, "its head is freed", func() bool {
-		if err := unix.Stat(strings.TrimSuffix(r.out.path, outFile)+errFile, &st); err != nil {
+		if err := unix.Stat(strings.TrimSuffix(r.c.pathOf(r.ID(), outFile), outFile)+errFile, &st); err != nil {
 			t.Fatal(err)
 		}
 		return st.Blocks*512 <= 2*stderrMost
@@ -156,7 +156,7 @@ func TestAFullDisk(t *testing.T) {
 	t.Run("nothing can", func(t *testing.T) {
 		dir := mount(t, "24m")
 		c := reopen(t, dir, Options{})
-		r := start(t, c, sh(`echo before; read go; yes 0123456789abcde | head -c 1048576; sleep 600`))
+		r := start(t, c, sh(`echo before; read go; yes 0123456789abcde | head -c 8388608; sleep 600`))
 		line(t, r)
 		if out, err := exec.Command("sh", "-c", "yes | dd bs=65536 of="+dir+"/filler 2>/dev/null; true").CombinedOutput(); err != nil {
 			t.Fatal(string(out), err)
@@ -193,4 +193,13 @@ func TestInputIsTorn(t *testing.T) {
 	if got := r.Exit(); got.By != ByTornInput {
 		t.Errorf("%+v", got)
 	}
+}
+
+// sizeOf is how long a run's output is.
+func sizeOf(r *Run) int64 {
+	info, err := os.Stat(r.c.pathOf(r.ID(), outFile))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }

@@ -24,9 +24,16 @@ type stub struct {
 	argv, env **byte
 	fds       [4]uintptr // become 0, 1, 2 and inputFD
 	subreaper bool
-	files     *unix.Rlimit // of open files; nil leaves it as it is
-	spare     int          // a descriptor that was made for the child; -1 for none
-	failed    uintptr      // written to where the exec fails; closed by a successful one
+	spare     int // a descriptor that was made for the child; -1 for none
+	kernelLimits
+	oomFile *byte
+	failed  uintptr // written to where the exec fails; closed by a successful one
+}
+
+// kernelLimits are what the kernel grants an agent in another measure than the runner.
+type kernelLimits struct {
+	files *unix.Rlimit // open ones; nil leaves the runner's
+	oom   []byte       // oom_score_adj; empty leaves the runner's
 }
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
@@ -45,8 +52,8 @@ type cloneArgs struct {
 
 // fork starts a program in a session of its own. It is in the group from its first moment, where the kernel can do that. An
 // agent without one becomes the reaper of its own orphans, so that all that it starts stays below it.
-func fork(s Spec, in proctree.Group, fds [4]int, limit *unix.Rlimit) (pid int, err error) {
-	st, err := newStub(s, limit)
+func fork(s Spec, in proctree.Group, fds [4]int, l kernelLimits) (pid int, err error) {
+	st, err := newStub(s, l)
 	if err != nil {
 		return 0, err
 	}
@@ -94,8 +101,11 @@ func fork(s Spec, in proctree.Group, fds [4]int, limit *unix.Rlimit) (pid int, e
 }
 
 // newStub prepares what needs memory.
-func newStub(s Spec, limit *unix.Rlimit) (st *stub, err error) {
-	st = &stub{files: limit, spare: -1}
+func newStub(s Spec, l kernelLimits) (st *stub, err error) {
+	st = &stub{kernelLimits: l, spare: -1}
+	if st.oomFile, err = syscall.BytePtrFromString(oomFile); err != nil {
+		return nil, err
+	}
 	if st.path, err = syscall.BytePtrFromString(s.Path); err != nil {
 		return nil, err
 	}
@@ -183,6 +193,12 @@ func (st *stub) exec() {
 	}
 	if errno == 0 && st.files != nil {
 		_, _, _ = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(st.files)), 0, 0, 0)
+	}
+	if errno == 0 && len(st.oom) > 0 {
+		fd, _, failed := syscall.RawSyscall6(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(st.oomFile)), unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
+		if failed == 0 {
+			_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(&st.oom[0])), uintptr(len(st.oom)))
+		}
 	}
 	for i := uintptr(0); i < 4 && errno == 0; i++ { // no descriptor of ours is below 3
 		to := i

@@ -2,9 +2,17 @@ package runner
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -113,7 +121,7 @@ func (g *growthWatch) rest(a *agent) bool {
 	}
 	g.mu.Unlock()
 	for _, file := range []string{outFile, errFile} {
-		if g.watcher.arm(filepath.Join(g.dir, a.ID, file), func() { g.set(a) }) != nil {
+		if g.watcher.arm(filepath.Join(g.dir, a.ID, file), a, func() { g.set(a) }) != nil {
 			return a.status().Ended
 		}
 	}
@@ -160,3 +168,79 @@ func (a *agent) grow() time.Duration {
 	}
 	return growthEvery
 }
+
+// watcher tells of files that grow, over one inotify instance. Safe for concurrent use.
+type watcher struct {
+	file *os.File
+
+	mu    sync.Mutex
+	armed map[int32]map[any]func() // by watch descriptor, and by who waits
+}
+
+func newWatcher() (*watcher, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("watch files: %w", err)
+	}
+	return &watcher{file: os.NewFile(uintptr(fd), "inotify"), armed: map[int32]map[any]func(){}}, nil
+}
+
+// arm calls f once when something is written to the file at path, in place of the function that who gave for it before. A file
+// system that says nothing of that is no error.
+func (w *watcher) arm(path string, who any, f func()) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	raw, err := w.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var armErr error
+	err = raw.Control(func(fd uintptr) {
+		var wd int
+		if wd, armErr = unix.InotifyAddWatch(int(fd), path, unix.IN_MODIFY|unix.IN_ONESHOT|unix.IN_DONT_FOLLOW); armErr == nil {
+			if w.armed[int32(wd)] == nil {
+				w.armed[int32(wd)] = map[any]func(){}
+			}
+			w.armed[int32(wd)][who] = f
+		}
+	})
+	return errors.Join(err, armErr)
+}
+
+// serve calls the functions until close.
+func (w *watcher) serve() {
+	buf := make([]byte, 64*unix.SizeofInotifyEvent)
+	for {
+		n, err := w.file.Read(buf)
+		if err != nil {
+			return
+		}
+		for at := 0; at+unix.SizeofInotifyEvent <= n; {
+			event := (*unix.InotifyEvent)(unsafe.Pointer(&buf[at]))
+			at += unix.SizeofInotifyEvent + int(event.Len)
+			w.fire(event.Wd, event.Mask&unix.IN_Q_OVERFLOW != 0)
+		}
+	}
+}
+
+// fire calls the functions of a watch, or of all when events were lost.
+func (w *watcher) fire(wd int32, all bool) {
+	w.mu.Lock()
+	var fired []func()
+	take := func(wd int32) {
+		fired = slices.AppendSeq(fired, maps.Values(w.armed[wd]))
+		delete(w.armed, wd)
+	}
+	take(wd) // there is none when its watch went with it, and this says so
+	if all {
+		for wd := range w.armed {
+			take(wd)
+		}
+	}
+	w.mu.Unlock()
+	for _, f := range fired {
+		f()
+	}
+}
+
+func (w *watcher) close() { _ = w.file.Close() }

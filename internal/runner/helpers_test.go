@@ -67,7 +67,7 @@ func reopen(t testing.TB, dir string, o Options) *Client {
 
 // runnerOf is the runner that a client talks to.
 func runnerOf(c *Client) (proctree.ID, bool) {
-	l, err := c.connect(context.Background(), false)
+	l, err := c.connect(context.Background(), AsIs)
 	if err != nil {
 		return proctree.ID{}, false
 	}

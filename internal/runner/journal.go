@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"slices"
@@ -177,6 +178,19 @@ func (j *journal) end() int64 {
 		return 0
 	}
 	return info.Size()
+}
+
+const stderrTail = 8 << 10
+
+// stderr is the tail of standard error.
+func (j *journal) stderr() string {
+	info, err := j.err.Stat()
+	if err != nil {
+		return ""
+	}
+	buf := make([]byte, min(info.Size(), stderrTail))
+	n, _ := j.err.ReadAt(buf, info.Size()-int64(len(buf))) // what can be read of it
+	return string(bytes.TrimLeft(buf[:n], "\x00"))         // without what was freed
 }
 
 // allTimes are an offset and a time, in turns.

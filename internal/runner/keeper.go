@@ -1,9 +1,11 @@
 package runner
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -98,21 +100,23 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 		s.idleFrom = now
 		return false, now + lookEvery
 	}
-	if at = s.idleFrom + s.idle; now < at && err == nil {
-		return false, at
+	if at = s.idleFrom + s.idle; (now < at || s.held) && err == nil {
+		return false, max(at, now+lookEvery)
 	}
 	s.starting = nil
 	return true, at
 }
 
-// endAll ends every agent, because the runner was told to end.
+// endAll ends every agent, because the runner was told to end, and tells the clients before it returns.
 func (s *server) endAll() {
 	s.mu.Lock()
 	s.starting = nil // what starts just now is ended by its mark at the next start
 	s.mu.Unlock()
+	var ending sync.WaitGroup
 	for _, a := range s.all() {
-		s.wg.Go(func() { _ = a.end(ByTerminated, a.facts().limits.Grace) })
+		ending.Go(func() { _ = a.end(ByTerminated, a.facts().limits.Grace) }) // else the next runner finds it
 	}
+	ending.Wait()
 }
 
 // sweep ends what descends from agents and cannot be told whose it is, once no agent is left that it may be of.
@@ -132,8 +136,48 @@ func (s *server) orphans() (ids []proctree.ID) {
 		return nil
 	}
 	ids, err := proctree.Children(os.Getpid())
+	if err == nil && s.held { // what the runner before us had is the first process's now
+		var inherited []proctree.ID
+		inherited, err = proctree.Children(os.Getppid())
+		ids = append(ids, slices.DeleteFunc(inherited, func(id proctree.ID) bool { return id.PID == os.Getpid() })...)
+	}
 	if err != nil {
 		return nil
 	}
 	return ids
+}
+
+// reap takes the exit of every child, until the runner leaves.
+func (s *server) reap(signals <-chan os.Signal) {
+	for {
+		for s.reapOne() {
+		}
+		select {
+		case <-signals:
+		case <-s.life.Done():
+			return
+		}
+	}
+}
+
+func (s *server) reapOne() bool {
+	s.reaping.Lock()
+	defer s.reaping.Unlock()
+	var w syscall.WaitStatus
+	pid, err := syscall.Wait4(-1, &w, syscall.WNOHANG, nil)
+	if errors.Is(err, syscall.EINTR) {
+		return true
+	}
+	if err != nil || pid <= 0 {
+		return false
+	}
+	if a := s.byPID[pid]; a != nil {
+		delete(s.byPID, pid)
+		e := Exit{Known: true, Code: w.ExitStatus()}
+		if w.Signaled() {
+			e = Exit{Known: true, Code: -int(w.Signal()), Signal: true}
+		}
+		a.exit(e)
+	}
+	return true
 }

@@ -1,3 +1,23 @@
+// Package runner owns the agents of one environment: one process starts them, writes their input, takes their exit, ends
+// their trees, and keeps deadlines and limits while no client is there. No output passes through it. An agent's standard
+// output is a regular file that the agent itself appends to, the run's journal, which a client opens and follows. The
+// package is both ends: Main is the runner, Client and Run are its client.
+//
+// A directory holds the socket of the runner (sock, 0600), a lock that one runner holds, and a directory for each run:
+//
+//	run.json  what was started, without secrets. Never the environment.
+//	log       what happened, one line each: the agent's process, input begun and ended, times, the end
+//	out       standard output; an offset in it names a byte for good. Its head may be a hole
+//	err       the last of standard error
+//
+// A runner that dies loses exit codes and nothing else: agents run on, the next runner finds them by their directories.
+// A runner leaves when no agent has run for some time, and the next start starts another.
+//
+// Standard input is a socket of which the agent holds both ends, so that no death of ours ends it. The runner takes the
+// other end from the agent when it finds the run of a dead runner.
+//
+// The package is NOT a shell, a scheduler or a sandbox: it knows nothing of conversations, dialects or chats, and gives no
+// terminal. It needs Linux and no cgo.
 package runner
 
 import (
@@ -29,12 +49,11 @@ const (
 )
 
 // Main is a whole runner: it serves the directory in args (root=DIR) until no agent has run for 15 minutes, and returns an
-// exit code. Where another runner serves it, it returns at once. args may hold another time than that (idle=DURATION) and, after
-// an upgrade, the lock and the listener (lock=FD, listen=FD). complaints gets what no client can be told.
+// exit code. Where another runner serves it, it returns at once. args may hold another time than that (idle=DURATION), what to call
+// this program (program=ID), that Hold started it (held=yes) and, after an upgrade, the lock and the listener (lock=FD, listen=FD).
+// complaints gets what no client can be told.
 func Main(args []string, complaints io.Writer) int {
-	debug.SetGCPercent(smallHeap)
-	debug.SetMemoryLimit(softMemory)
-	runtime.GOMAXPROCS(2)
+	small()
 	if err := serve(args); err != nil {
 		fmt.Fprintln(complaints, "runner:", err)
 		return 1
@@ -42,10 +61,19 @@ func Main(args []string, complaints io.Writer) int {
 	return 0
 }
 
+// small keeps this process small.
+func small() {
+	debug.SetGCPercent(smallHeap)
+	debug.SetMemoryLimit(softMemory)
+	runtime.GOMAXPROCS(2)
+}
+
 type arguments struct {
 	root         string
 	lock, listen int // descriptors; 0 for none
 	idle         time.Duration
+	program      string
+	held         bool
 }
 
 func parseArgs(args []string) (a arguments, err error) {
@@ -61,6 +89,10 @@ func parseArgs(args []string) (a arguments, err error) {
 			a.lock, err = strconv.Atoi(value)
 		case "listen":
 			a.listen, err = strconv.Atoi(value)
+		case "program":
+			a.program = value
+		case "held":
+			a.held = true
 		default:
 			err = errors.New("unknown")
 		}
@@ -80,26 +112,31 @@ func serve(args []string) error {
 		return err
 	}
 	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // what we inherited is not for agents
-	s := &server{setup: setup{dir: a.root, idle: a.idle}, children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{}, starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
+	s := &server{setup: setup{dir: a.root, idle: a.idle, program: a.program, held: a.held}, children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{}, starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
 	if ok, err := s.own(a); err != nil || !ok {
 		return err
 	}
-	if s.program, err = programID("/proc/self/exe"); err != nil {
-		return err
+	if s.program == "" {
+		if s.program, err = programID("/proc/self/exe"); err != nil {
+			return err
+		}
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
-	var limits sync.WaitGroup
-	limits.Go(func() { s.openFiles = agentsFiles() })
+	var looking sync.WaitGroup
+	looking.Go(func() { s.agents.files = agentsFiles() })
 	s.growth = newGrowthWatch(s.dir)
+	if s.held {
+		s.standHeld()
+	}
 	var leave context.CancelFunc
 	s.life, leave = context.WithCancel(context.Background())
 	deaths, signals := make(chan os.Signal, 1), make(chan os.Signal, 4)
 	signal.Notify(deaths, syscall.SIGCHLD)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	adoptErr := s.adoptAll() // a run that cannot be read stays for the next runner
-	limits.Wait()            // before exits are taken
+	looking.Wait()           // before exits are taken
 	s.wg.Go(func() { s.growth.serve(s.life) })
 	s.wg.Go(func() { s.reap(deaths) })
 	s.wg.Go(s.accept)
@@ -112,6 +149,7 @@ func serve(args []string) error {
 	_ = s.listener.Close()
 	s.sweep()
 	s.closeConns()
+	s.files.close()
 	leave()
 	s.wg.Wait()
 	return adoptErr
@@ -180,8 +218,17 @@ func programID(path string) (string, error) {
 const quiesce = 2 * time.Second
 
 // upgrade makes this process another program, with all its children and files. Clients lose their connections and find the new
-// program at the same socket. It waits for writes to agents; one that lasts is an error, and nothing changes.
-func (s *server) upgrade(path string, args []string) error {
+// program at the same socket. It waits for writes to agents; one that lasts is an error, and nothing changes. Without a path
+// the program itself is given.
+func (s *server) upgrade(path string, args []string, program []byte) error {
+	if path == "" {
+		f, err := memoryFile(program)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		path = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	}
 	s.mu.Lock()
 	busy := s.starting == nil || len(s.starting) > 0
 	if !busy {
@@ -217,5 +264,8 @@ func (s *server) upgrade(path string, args []string) error {
 		}
 	}
 	args = append(append([]string{"ductor"}, args...), "root="+s.dir, fmt.Sprintf("lock=%d", s.lock.Fd()), fmt.Sprintf("listen=%d", f.Fd()))
+	if s.held {
+		args = append(args, heldArg)
+	}
 	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))
 }

@@ -8,8 +8,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "runner" {
-		os.Exit(Main(os.Args[2:], os.Stderr))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "runner":
+			os.Exit(Main(os.Args[2:], os.Stderr))
+		case Hold, run, Connect:
+			os.Exit(Inside(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		}
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -1,43 +1,57 @@
 package runner
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// lookEarly is how often an output is looked at whose writes are to be told of, in case they are not; less and less
-	// often when nothing comes, and not at all after lookLast.
-	lookEarly = 500 * time.Millisecond
-	lookLast  = 15 * time.Minute
-	// lookSilent is how often it is looked at where the file system does not tell.
-	lookSilent = 25 * time.Millisecond
-	// silentAfter is how many looks must find what was not told of, one after the other.
-	silentAfter = 2
-	// tellEvery is after how many bytes a reader tells the runner its offset.
-	tellEvery = 8 << 20
-)
+// tellEvery is after how many bytes a reader tells the runner its offset.
+const tellEvery = 8 << 20
 
-// Output is the agent's standard output: a file that it appends to. One goroutine reads; Gather and Hurry may be called
-// at any time.
+// Output is the agent's standard output. One goroutine reads; Gather and Hurry may be called at any time.
 type Output struct {
 	run  *Run
-	path string
-	file *os.File
+	from source
 	pace pace
 
-	wakes  chan struct{} // something was written, or ended
 	offset atomic.Int64
-	active atomic.Int64 // when there was input or output last, in nanoseconds since 1970
-	told   int64        // offset that the runner knows; the reader's
+	told   int64 // offset that the runner knows; the reader's
+}
+
+// source is where an Output reads: a file of this machine, or a runner elsewhere.
+type source interface {
+	// read gives what there is at an offset, and waits for it; see reader.read.
+	read(p []byte, at int64) (int, error)
+	stir()
+	// tells says whether the runner is to be told how far was read: one that is asked for the output knows.
+	tells() bool
+	close()
+}
+
+// newOutput reads a run's output from an offset on.
+func (c *Client) newOutput(r *Run, offset int64) (*Output, error) {
+	o := &Output{run: r, told: offset}
+	o.pace.urgent = make(chan struct{}, 1)
+	o.offset.Store(offset)
+	if c.remote != nil {
+		o.from = &pulled{run: r}
+		return o, nil
+	}
+	path := c.pathOf(r.ID(), outFile)
+	f, err := openPlain(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the output of run %s: %w", r.ID(), err)
+	}
+	o.from = &openFile{reader{
+		file: f, path: path, files: &c.files, freed: r.info.Freed, gone: r.life.Done(), over: r.ended, end: r.outputEnd, wakes: make(chan struct{}, 1),
+	}}
+	o.from.stir()
+	return o, nil
 }
 
 // openPlain opens a regular file to be read.
@@ -52,187 +66,35 @@ func openPlain(path string) (*os.File, error) {
 	return f, nil
 }
 
-func openOutput(r *Run, path string, offset int64) (*Output, error) {
-	f, err := openPlain(path)
-	if err != nil {
-		return nil, err
-	}
-	o := &Output{run: r, path: path, file: f, wakes: make(chan struct{}, 1), told: offset}
-	o.pace.urgent = make(chan struct{}, 1)
-	o.offset.Store(offset)
-	o.stir()
-	return o, nil
-}
+// openFile is a source on this machine.
+type openFile struct{ reader }
+
+func (f *openFile) tells() bool { return true }
+func (f *openFile) close()      { _ = f.file.Close() }
 
 func (o *Output) position() int64 { return o.offset.Load() }
-
-// size is how long the file is now.
-func (o *Output) size() int64 {
-	info, err := o.file.Stat()
-	if err != nil {
-		return o.position()
-	}
-	return info.Size()
-}
-
-func (o *Output) close() { _ = o.file.Close() }
-
-// wake makes a reader that waits look.
-func (o *Output) wake() {
-	select {
-	case o.wakes <- struct{}{}:
-	default:
-	}
-}
-
-// stir notes that something goes on: looks are frequent again.
-func (o *Output) stir() { o.active.Store(time.Now().UnixNano()) }
 
 // Read is as Run.Stdout says.
 func (o *Output) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	o.pace.wait(o.run.gone)
-	for looked := false; ; {
-		n, err := o.take(p)
-		if n > 0 || err != nil {
-			if looked {
-				o.run.c.files.miss(o.wakes)
-			}
-			o.pace.read(n)
-			return n, err
-		}
-		if looked, err = o.wait(); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// take reads what is there. Nothing and no error means that nothing is there yet.
-func (o *Output) take(p []byte) (int, error) {
-	select {
-	case <-o.run.gone:
-		return 0, ErrDetached
-	default:
-	}
-	status, phase := o.run.Status(), o.run.at()
+	o.pace.wait(o.run.life.Done())
 	at := o.position()
-	if phase == runEnded {
-		p = p[:max(0, min(int64(len(p)), status.OutputEnd-at))]
+	n, err := o.from.read(p, at)
+	var lost *LostError
+	if errors.As(err, &lost) {
+		o.offset.Store(lost.next())
+		return 0, err
 	}
-	n, err := o.file.ReadAt(p, at)
-	switch {
-	case errors.Is(err, os.ErrClosed):
-		return 0, ErrDetached
-	case n > 0:
-		return o.took(p[:n], at)
-	case err != nil && err != io.EOF:
-		return 0, fmt.Errorf("read the output of run %s: %w", o.run.ID(), err)
-	case phase == runEnded:
-		return 0, io.EOF
-	}
-	if size := o.size(); size < at { // a program cut its own output short
-		o.offset.Store(size)
-		return 0, &LostError{From: size, To: at, Damaged: true}
-	}
-	return 0, nil
-}
-
-// took notes what was read. Where a hole was read, the output was freed.
-func (o *Output) took(p []byte, at int64) (int, error) {
-	if kept := o.keptFrom(p, at); kept > at {
-		o.offset.Store(kept)
-		return 0, &LostError{From: at, To: kept}
-	}
-	now := at + int64(len(p))
+	now := at + int64(n)
 	o.offset.Store(now)
-	o.stir()
-	if now-o.told >= tellEvery {
+	o.pace.read(n)
+	if o.from.tells() && now-o.told >= tellEvery {
 		o.told = now
 		o.run.c.tellRead(o.run.ID(), now)
 	}
-	return len(p), nil
-}
-
-// keptFrom is the offset of the first byte from at on that is kept; p is what was read there.
-func (o *Output) keptFrom(p []byte, at int64) int64 {
-	if freed := o.run.info.Freed; at < freed {
-		return freed
-	}
-	if p[0] != 0 {
-		return at
-	}
-	data, err := unix.Seek(int(o.file.Fd()), at, unix.SEEK_DATA)
-	if errors.Is(err, unix.ENXIO) { // nothing is kept
-		return o.size()
-	}
-	if err != nil || data <= at { // the agent printed it
-		return at
-	}
-	block := make([]byte, 4<<10) // its beginning may be freed too, and has blocks of its own kept
-	n, _ := o.file.ReadAt(block, data)
-	return data + int64(n-len(bytes.TrimLeft(block[:n], "\x00")))
-}
-
-// wait waits until something was written, or is to be looked for. It says whether it was only to look.
-func (o *Output) wait() (looked bool, err error) {
-	every := o.run.c.files.arm(o)
-	if o.size() != o.position() { // written before the watch was there
-		return false, nil
-	}
-	var look <-chan time.Time
-	if quiet := time.Since(time.Unix(0, o.active.Load())); quiet < lookLast {
-		timer := time.NewTimer(max(every, quiet/16))
-		defer timer.Stop()
-		look = timer.C
-	}
-	select {
-	case <-o.wakes:
-		return false, nil
-	case <-look:
-		return true, nil
-	case <-o.run.gone:
-		return false, ErrDetached
-	}
-}
-
-// announcer knows whether the file system tells of what is written. Safe for concurrent use.
-type announcer struct {
-	watcher *watcher // nil where there is none
-
-	mu     sync.Mutex
-	missed int // looks in a row that found what was not told of
-}
-
-// arm has an output woken at the next write, and says how often to look all the same.
-func (a *announcer) arm(o *Output) (every time.Duration) {
-	if a.watcher == nil || a.watcher.arm(o.path, func() { a.tell(o) }) != nil {
-		return lookSilent
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.missed >= silentAfter {
-		return lookSilent
-	}
-	return lookEarly
-}
-
-func (a *announcer) tell(o *Output) {
-	a.mu.Lock()
-	a.missed = 0
-	a.mu.Unlock()
-	o.wake()
-}
-
-// miss notes that a look found what the watch should have told of, unless the watch just did.
-func (a *announcer) miss(wakes <-chan struct{}) {
-	if len(wakes) > 0 {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.missed++
+	return n, err
 }
 
 // tellRead tells the runner how far an output was read.
@@ -252,9 +114,77 @@ func (o *Output) Gather() { o.pace.on.Store(true) }
 
 // Hurry has what comes next come at once, however busy the agent was: somebody waits for it.
 func (o *Output) Hurry() {
-	o.stir()
+	o.from.stir()
 	select {
 	case o.pace.urgent <- struct{}{}:
 	default:
+	}
+}
+
+const (
+	// paceEvery is how far apart the reads of a busy stream are. It is far below the rhythm in which people
+	// are shown anything, and the moments are the same for all streams, so that many wake the machine once.
+	paceEvery = 50 * time.Millisecond
+	// paceFull is how many reads in a row of paceBig are no talk word by word, but a file that somebody waits
+	// for. For paceBulk after it reads come at full speed.
+	paceBig  = 32 << 10
+	paceFull = 2
+	paceBulk = time.Second
+	// paceSpare is how many reads may come as fast as there is something to read.
+	paceSpare = 16
+)
+
+// pace lets a stream of many small pieces gather a little before it is read: an agent that writes word by word would
+// otherwise wake us for each word. What comes after a silence is read at once, and so are what comes in bulk and what
+// somebody waits for. It begins to do so when it is told to.
+type pace struct {
+	on     atomic.Bool
+	urgent chan struct{}
+	busy   time.Time // every read that was not big moves it by paceEvery
+	full   int       // big reads in a row
+	bulk   time.Time // until then nothing is waited for
+}
+
+// read notes a read of n bytes.
+func (p *pace) read(n int) {
+	if !p.on.Load() {
+		return
+	}
+	now := time.Now()
+	if n >= paceBig {
+		if p.full++; p.full >= paceFull {
+			p.bulk = now.Add(paceBulk)
+		}
+		return
+	}
+	p.full = 0
+	if p.busy.Before(now) {
+		p.busy = now
+	}
+	p.busy = p.busy.Add(paceEvery)
+}
+
+// wait waits for the next of the moments at which busy streams are read, if this is one.
+func (p *pace) wait(gone <-chan struct{}) {
+	if !p.on.Load() {
+		return
+	}
+	select {
+	case <-p.urgent:
+		p.busy = time.Time{}
+		return
+	default:
+	}
+	now := time.Now()
+	if p.full > 0 || now.Before(p.bulk) || p.busy.Sub(now) <= paceSpare*paceEvery {
+		return
+	}
+	moment := time.NewTimer(now.Truncate(paceEvery).Add(paceEvery).Sub(now))
+	defer moment.Stop()
+	select {
+	case <-moment.C:
+	case <-gone:
+	case <-p.urgent:
+		p.busy = time.Time{}
 	}
 }

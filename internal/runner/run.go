@@ -1,13 +1,11 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sort"
 	"sync"
 	"syscall"
@@ -19,12 +17,21 @@ var ErrDetached = errors.New("detached from the run")
 
 // LostError says that the bytes of [From, To) of a run's output cannot be had any more.
 type LostError struct {
-	From, To int64
-	Damaged  bool // somebody else removed them
+	From    int64 `json:"from"`
+	To      int64 `json:"to"`
+	Damaged bool  `json:"damaged,omitempty"` // the agent removed them, and its output goes on at From
 }
 
 func (e *LostError) Error() string {
 	return fmt.Sprintf("output from %d to %d of the run is lost", e.From, e.To)
+}
+
+// next is the offset to read on from.
+func (e *LostError) next() int64 {
+	if e.Damaged {
+		return e.From
+	}
+	return e.To
 }
 
 const (
@@ -52,29 +59,32 @@ type Run struct {
 	info Info
 	in   runInput
 	out  *Output
-	err  stderr
 
-	done chan struct{}
-	gone chan struct{} // closed by Detach
-	once sync.Once
+	life  context.Context // over when it is detached from
+	leave context.CancelFunc
+	done  chan struct{}
+	ended chan struct{} // closed when it reaches the phase runEnded
 
-	mu     sync.Mutex
-	phase  runPhase
-	status Status
+	mu sync.Mutex
+	runEnd
 }
 
-func newRun(c *Client, info Info, offset int64) (*Run, error) {
-	r := &Run{c: c, info: info, done: make(chan struct{}), gone: make(chan struct{})}
+// runEnd is what a client knows of the end of a run.
+type runEnd struct {
+	phase  runPhase
+	status Status
+	stderr string // its tail, as it was told with the status
+	lost   error  // why nothing more can be learned
+}
+
+func newRun(c *Client, info Info, offset int64) (r *Run, err error) {
+	r = &Run{c: c, info: info, done: make(chan struct{}), ended: make(chan struct{})}
+	r.life, r.leave = context.WithCancel(c.life)
 	r.in = runInput{run: r, sent: info.InputEnd}
-	dir := filepath.Join(c.dir, info.ID)
-	var err error
-	if r.out, err = openOutput(r, filepath.Join(dir, outFile), offset); err != nil {
-		return nil, fmt.Errorf("open the output of run %s: %w", info.ID, err)
+	if r.out, err = c.newOutput(r, offset); err != nil {
+		r.leave()
 	}
-	if r.err.file, err = openPlain(filepath.Join(dir, errFile)); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the output of run %s: %w", info.ID, err), r.out.file.Close())
-	}
-	return r, nil
+	return r, err
 }
 
 // ID names the run.
@@ -93,52 +103,25 @@ func (r *Run) Stdin() io.WriteCloser { return &r.in }
 
 // Stdout reads what the agent prints, from the offset this client attached at. It gives *LostError once
 // where output is missing and can be read on, and io.EOF at the end, which comes shortly after the agent's
-// exit even when something it started writes on. After Detach it gives ErrDetached.
+// exit even when something it started writes on. After Detach it gives ErrDetached, and *LostEnvironmentError where the
+// runner cannot be reached any more.
 func (r *Run) Stdout() *Output { return r.out }
 
 // Offset is how many bytes of the output were read or lost, from its very beginning: what to give to Attach.
 func (r *Run) Offset() int64 { return r.out.position() }
 
-const stderrTail = 8 << 10
-
-// StderrTail is the last few kilobytes of standard error so far; after Detach, what they were then.
-func (r *Run) StderrTail() string { return r.err.tail() }
-
-// stderr is an agent's standard error. Safe for concurrent use.
-type stderr struct {
-	mu   sync.Mutex
-	file *os.File // nil once it is closed
-	last string   // its tail when it was closed
-}
-
-func (e *stderr) tail() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.file == nil {
-		return e.last
+// StderrTail is the last few kilobytes of standard error so far; after Detach, of an agent that had ended.
+func (r *Run) StderrTail() string {
+	r.mu.Lock()
+	known, text := r.phase > runLive || r.life.Err() != nil, r.stderr
+	r.mu.Unlock()
+	if known {
+		return text
 	}
-	return e.read()
-}
-
-// read is tail with the file open. mu is held.
-func (e *stderr) read() string {
-	info, err := e.file.Stat()
-	if err != nil {
-		return ""
-	}
-	buf := make([]byte, min(info.Size(), stderrTail))
-	n, _ := e.file.ReadAt(buf, info.Size()-int64(len(buf))) // what can be read of it
-	return string(bytes.TrimLeft(buf[:n], "\x00"))          // without what was freed
-}
-
-func (e *stderr) close() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.file != nil {
-		e.last = e.read()
-		_ = e.file.Close()
-		e.file = nil
-	}
+	ctx, cancel := context.WithTimeout(r.life, requestWait)
+	defer cancel()
+	answer, _ := r.ask(ctx, request{Op: opStderr}) // what cannot be had is empty
+	return answer.Stderr
 }
 
 // Done is closed when the agent exited and Exit is valid.
@@ -160,8 +143,11 @@ func (r *Run) at() runPhase {
 	return r.phase
 }
 
-// finish takes what is known of the end.
-func (r *Run) finish(status Status) {
+// outputEnd is where the output ends, once that is known.
+func (r *Run) outputEnd() int64 { return r.Status().OutputEnd }
+
+// finish takes what is known of the end, and the tail of standard error.
+func (r *Run) finish(status Status, stderr string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.phase == runEnded {
@@ -170,11 +156,11 @@ func (r *Run) finish(status Status) {
 	if r.phase == runLive {
 		close(r.done)
 	}
-	r.status, r.phase = status, runExited
+	r.status, r.phase, r.stderr = status, runExited, stderr
 	if status.Ended {
 		r.phase = runEnded
+		close(r.ended)
 	}
-	r.out.wake()
 }
 
 // When is when the output at an offset was printed, of what was printed before this client attached: to some 100 ms, or to
@@ -195,7 +181,7 @@ func (r *Run) When(offset int64) time.Time {
 func (r *Run) Interrupt() error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestWait)
 	defer cancel()
-	l, err := r.c.connect(ctx, true)
+	l, err := r.c.reach(ctx, AsIs)
 	if err == nil {
 		_, err = l.ask(ctx, request{Op: opSignal, Run: r.ID(), Signal: int(syscall.SIGINT)}, nil)
 	}
@@ -208,9 +194,15 @@ func (r *Run) Interrupt() error {
 	return nil
 }
 
+// ask does a request about the run that may be done twice.
+func (r *Run) ask(ctx context.Context, q request) (reply, error) {
+	q.Run = r.ID()
+	return r.c.ask(ctx, q, AsIs)
+}
+
 // Update replaces the labels and the limits; MaxAge counts anew then. It returns when the runner knows.
 func (r *Run) Update(ctx context.Context, labels map[string]string, l Limits) error {
-	if _, err := r.c.ask(ctx, request{Op: opLimits, Run: r.ID(), Labels: labels, Limits: &l}); err != nil {
+	if _, err := r.ask(ctx, request{Op: opLimits, Labels: labels, Limits: &l}); err != nil {
 		return fmt.Errorf("update run %s: %w", r.ID(), err)
 	}
 	return nil
@@ -218,7 +210,7 @@ func (r *Run) Update(ctx context.Context, labels map[string]string, l Limits) er
 
 // Inspect is what is known now.
 func (r *Run) Inspect(ctx context.Context) (Info, error) {
-	answer, err := r.c.ask(ctx, request{Op: opLookUp, Run: r.ID()})
+	answer, err := r.ask(ctx, request{Op: opLookUp})
 	if err != nil {
 		return r.info, fmt.Errorf("inspect run %s: %w", r.ID(), err)
 	}
@@ -228,7 +220,7 @@ func (r *Run) Inspect(ctx context.Context) (Info, error) {
 // Forget frees the output before offset, and standard error; who asks for that output later gets *LostError. Offsets stay as
 // they are. Output that this client has not read is never freed.
 func (r *Run) Forget(ctx context.Context, offset int64) error {
-	if _, err := r.c.ask(ctx, request{Op: opForget, Run: r.ID(), Offset: min(offset, r.Offset())}); err != nil {
+	if _, err := r.ask(ctx, request{Op: opForget, Offset: min(offset, r.Offset())}); err != nil {
 		return fmt.Errorf("forget output of run %s: %w", r.ID(), err)
 	}
 	return nil
@@ -251,30 +243,30 @@ func (r *Run) Stop(ctx context.Context, grace time.Duration) error {
 func (r *Run) stop(ctx context.Context, grace time.Duration) error {
 	asking, cancel := context.WithTimeout(ctx, grace+stopSlack)
 	defer cancel()
-	_, err := r.c.ask(asking, request{Op: opStop, Run: r.ID(), Grace: grace})
+	_, err := r.c.askToEnd(asking, request{Op: opStop, Run: r.ID(), Grace: grace})
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
 	now, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopSlack)
 	defer cancel()
-	_, err = r.c.ask(now, request{Op: opStop, Run: r.ID()})
+	_, err = r.c.askToEnd(now, request{Op: opStop, Run: r.ID()})
 	return err
 }
 
 // Detach leaves the run as it is, agent and all, and forgets it. Reads end with ErrDetached. Idempotent.
 func (r *Run) Detach() {
-	r.once.Do(func() {
-		close(r.gone)
-		r.c.mu.Lock()
-		delete(r.c.runs, r)
-		l := r.c.link
-		r.c.mu.Unlock()
-		if l != nil {
-			_ = l.send(request{Op: opDetach, Run: r.ID()}, nil) // a broken connection owns nothing
-		}
-		r.out.close()
-		r.err.close()
-	})
+	r.c.mu.Lock()
+	held, l := r.c.runs[r], r.c.link
+	delete(r.c.runs, r)
+	r.c.mu.Unlock()
+	if !held {
+		return
+	}
+	r.leave()
+	if l != nil {
+		_ = l.send(request{Op: opDetach, Run: r.ID()}, nil) // a broken connection owns nothing
+	}
+	r.out.from.close()
 }
 
 // Collect removes what is left of a run: what runs of it, and what is on disk. The Run is detached then.
@@ -297,7 +289,7 @@ type runInput struct {
 func (i *runInput) Write(p []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.run.out.stir()
+	i.run.out.from.stir()
 	for written := 0; ; {
 		part := p[written:min(written+wholeInput, len(p))]
 		if err := i.send(part); err != nil {
@@ -313,23 +305,24 @@ func (i *runInput) Write(p []byte) (int, error) {
 
 // send writes what arrives as a whole or not at all. After a broken connection the runner says whether it did.
 func (i *runInput) send(part []byte) error {
+	r, c := i.run, i.run.c
 	for {
 		select {
-		case <-i.run.done:
+		case <-r.done:
 			return os.ErrProcessDone
-		case <-i.run.gone:
+		case <-r.life.Done():
 			return ErrDetached
 		default:
 		}
-		l, err := i.run.c.connect(i.run.c.life, true)
+		l, err := c.reach(c.life, AsIs)
 		if err != nil {
 			return err
 		}
-		_, err = l.ask(i.run.c.life, request{Op: opWrite, Run: i.run.ID()}, part)
-		if !errors.Is(err, ErrGone) || i.run.c.life.Err() != nil {
+		_, err = l.ask(c.life, request{Op: opWrite, Run: r.ID()}, part)
+		if !errors.Is(err, ErrGone) || c.life.Err() != nil {
 			return err
 		}
-		answer, err := i.run.c.ask(i.run.c.life, request{Op: opLookUp, Run: i.run.ID()})
+		answer, err := r.ask(c.life, request{Op: opLookUp})
 		switch {
 		case err != nil:
 			return err
@@ -344,15 +337,12 @@ func (i *runInput) send(part []byte) error {
 func (i *runInput) Close() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	select {
-	case <-i.run.gone:
+	if i.run.life.Err() != nil {
 		return ErrDetached
-	default:
 	}
 	ctx, cancel := context.WithTimeout(i.run.c.life, requestWait)
 	defer cancel()
-	_, err := i.run.c.ask(ctx, request{Op: opCloseInput, Run: i.run.ID()})
-	if err != nil {
+	if _, err := i.run.ask(ctx, request{Op: opCloseInput}); err != nil {
 		return fmt.Errorf("close standard input of run %s: %w", i.run.ID(), err)
 	}
 	return nil

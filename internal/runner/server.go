@@ -21,10 +21,10 @@ const defaultIdle = 15 * time.Minute
 type server struct {
 	setup
 	listener *net.UnixListener
-	growth   *growthWatch
-	wakes    chan struct{} // the keeper looks again; one is enough
-	wg       sync.WaitGroup
-	life     context.Context // over when the runner leaves
+	watching
+	wakes chan struct{} // the keeper looks again; one is enough
+	wg    sync.WaitGroup
+	life  context.Context // over when the runner leaves
 	children
 
 	mu       sync.Mutex
@@ -34,13 +34,20 @@ type server struct {
 	idleFrom time.Duration
 }
 
+// watching is how a runner learns of output.
+type watching struct {
+	growth *growthWatch
+	files  announcer // for clients elsewhere
+}
+
 // setup is what a runner is told at its start.
 type setup struct {
-	dir       string
-	idle      time.Duration // how long it stays with no agent
-	program   string        // identity of ours
-	openFiles *unix.Rlimit  // of agents; nil leaves ours
-	lock      *os.File      // held as long as this process is the runner
+	dir     string
+	idle    time.Duration // how long it stays with no agent
+	program string        // identity of ours
+	lock    *os.File      // held as long as this process is the runner
+	held    bool          // by the first process of a container
+	agents  kernelLimits  // agents'
 }
 
 // children are the agents that this process is the parent of.
@@ -52,7 +59,8 @@ type children struct {
 // conn is a client's connection.
 type conn struct {
 	frames
-	pid int
+	pid  int
+	gone chan struct{} // closed when it broke
 }
 
 func (s *server) add(a *agent) {
@@ -122,7 +130,7 @@ func (s *server) accept() {
 			_ = c.Close()
 			continue
 		}
-		s.wg.Go(func() { s.serve(&conn{frames: frames{conn: c}, pid: pid}) })
+		s.wg.Go(func() { s.serve(&conn{frames: frames{conn: c}, pid: pid, gone: make(chan struct{})}) })
 	}
 }
 
@@ -166,7 +174,7 @@ func (s *server) serve(c *conn) {
 				r, err = s.do(c, q, body)
 				started()
 			}
-			_ = c.send(r.of(q, err), nil) // a client that is gone asks no more
+			_ = c.send(r.of(q, err), r.body) // a client that is gone asks no more
 		}
 		if q.Op == opAttach || q.Op == opDetach {
 			handle()
@@ -174,6 +182,7 @@ func (s *server) serve(c *conn) {
 			busy.Go(handle)
 		}
 	}
+	close(c.gone)
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
@@ -187,6 +196,7 @@ func (s *server) serve(c *conn) {
 // tell tells all clients how a run ended so far.
 func (s *server) tell(a *agent) {
 	status := a.status()
+	r := reply{Run: a.ID, Status: &status, Stderr: a.out.stderr()}
 	s.mu.Lock()
 	conns := make([]*conn, 0, len(s.conns))
 	for c := range s.conns {
@@ -194,7 +204,7 @@ func (s *server) tell(a *agent) {
 	}
 	s.mu.Unlock()
 	for _, c := range conns {
-		_ = c.send(reply{Run: a.ID, Status: &status}, nil) // a client that is gone asks again
+		_ = c.send(r, nil) // a client that is gone asks again
 	}
 }
 
@@ -207,6 +217,8 @@ func (r reply) of(q request, err error) reply {
 		switch {
 		case errors.As(err, &errno):
 			r.Errno = int(errno)
+		case errors.Is(err, os.ErrNotExist):
+			r.Errno = int(syscall.ENOENT)
 		case errors.Is(err, os.ErrProcessDone):
 			r.Errno = int(syscall.ESRCH)
 		case errors.Is(err, os.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
@@ -222,7 +234,7 @@ func (s *server) do(c *conn, q request, body []byte) (reply, error) {
 	case opHello:
 		return reply{Version: Version, Program: s.program, PID: os.Getpid()}, nil
 	case opUpgrade:
-		return reply{}, s.upgrade(q.Path, q.Args)
+		return reply{}, s.upgrade(q.Path, q.Args, body)
 	case opStart:
 		return s.startFor(c, *q.Spec)
 	case opList:
@@ -231,6 +243,12 @@ func (s *server) do(c *conn, q request, body []byte) (reply, error) {
 			r.List = append(r.List, a.info(true))
 		}
 		return r, nil
+	case opLookPath:
+		path, err := LookPath(q.Path)
+		return reply{Path: path}, err
+	case opSince:
+		at, err := since(s.dir, q.Now)
+		return reply{Since: at}, err
 	}
 	a, err := s.find(q.Run)
 	if err != nil {
@@ -290,13 +308,17 @@ func (a *agent) do(c *conn, q request, body []byte) (reply, error) {
 		info := a.info(false)
 		a.look() // some of the output may be newer than the last look
 		info.Times = a.out.allTimes()
-		return reply{Info: &info}, nil
+		return reply{Info: &info, Stderr: a.out.stderr()}, nil
 	case opDetach:
 		a.setOwner(c, nil)
 		return reply{}, nil
 	case opLookUp:
 		info := a.info(true)
-		return reply{Info: &info}, nil
+		return reply{Info: &info, Stderr: a.out.stderr()}, nil
+	case opPull:
+		return a.pull(c, q)
+	case opStderr:
+		return reply{Stderr: a.out.stderr()}, nil
 	case opWrite:
 		position, err := a.take(q.Seq, body)
 		return reply{Offset: position}, err
@@ -309,6 +331,9 @@ func (a *agent) do(c *conn, q request, body []byte) (reply, error) {
 	case opSignal:
 		return reply{}, a.kill(syscall.Signal(q.Signal))
 	case opStop:
+		if q.Grace < 0 {
+			q.Grace = a.facts().limits.Grace
+		}
 		return reply{}, a.end(ByStop, q.Grace)
 	case opLimits:
 		if q.Limits != nil {
@@ -339,41 +364,6 @@ func (a *agent) take(seq uint64, p []byte) (position int64, err error) {
 			a.note(lineEnd, n)
 		}
 	})
-}
-
-// reap takes the exit of every child, until the runner leaves.
-func (s *server) reap(signals <-chan os.Signal) {
-	for {
-		for s.reapOne() {
-		}
-		select {
-		case <-signals:
-		case <-s.life.Done():
-			return
-		}
-	}
-}
-
-func (s *server) reapOne() bool {
-	s.reaping.Lock()
-	defer s.reaping.Unlock()
-	var w syscall.WaitStatus
-	pid, err := syscall.Wait4(-1, &w, syscall.WNOHANG, nil)
-	if errors.Is(err, syscall.EINTR) {
-		return true
-	}
-	if err != nil || pid <= 0 {
-		return false
-	}
-	if a := s.byPID[pid]; a != nil {
-		delete(s.byPID, pid)
-		e := Exit{Known: true, Code: w.ExitStatus()}
-		if w.Signaled() {
-			e = Exit{Known: true, Code: -int(w.Signal()), Signal: true}
-		}
-		a.exit(e)
-	}
-	return true
 }
 
 // closeConns ends all connections.

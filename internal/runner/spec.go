@@ -21,7 +21,7 @@ type Spec struct {
 	// ID names the run: letters, digits, - and _, at most 64; one is made up when it is empty. Who chooses
 	// it before the start can find out after a crash whether the agent was started.
 	ID     string            `json:"id"`
-	Path   string            `json:"path"` // Client.Start looks a name without a slash up in its own PATH
+	Path   string            `json:"path"` // a name without a slash is looked up in the PATH of the client, or of a runner elsewhere
 	Args   []string          `json:"args"` // without the program itself
 	Dir    string            `json:"dir,omitempty"`
 	Env    []string          `json:"env"`              // the whole environment but RunVar, which is added

@@ -16,7 +16,7 @@ import (
 // fs.ErrNotExist, a missing directory one that does not; an ID that was used before and not collected gives one matching
 // fs.ErrExist.
 func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
-	spec, err := prepare(ctx, spec)
+	spec, err := c.prepare(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
@@ -52,7 +52,7 @@ func (c *Client) begin(ctx context.Context) (starting context.Context, started f
 
 func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 	for {
-		l, err := c.connect(ctx, true)
+		l, err := c.connect(ctx, Make)
 		if err != nil {
 			return nil, err
 		}
@@ -63,12 +63,12 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 			l.await(ctx)
 			continue
 		case err == nil:
-			run, err = c.hold(l, *r.Info, 0)
+			run, err = c.hold(l, r, 0)
 		case !errors.Is(err, ErrGone) && ctx.Err() == nil: // nothing was started
 			return nil, err
 		}
 		if errors.Is(err, ErrGone) && ctx.Err() == nil {
-			if run, err = c.Attach(ctx, spec.ID, 0); errors.Is(err, fs.ErrNotExist) {
+			if run, err = c.Attach(ctx, spec.ID, 0); errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNoEnvironment) {
 				continue // its successor has no agent of this start
 			}
 		}
@@ -84,29 +84,37 @@ func (c *Client) giveUp(id string) {
 	c.starts.Go(func() {
 		ctx, cancel := context.WithTimeout(c.life, connectWait)
 		defer cancel()
-		_, _ = c.ask(ctx, request{Op: opCollect, Run: id}) // else it ends as an orphan
+		_, _ = c.askToEnd(ctx, request{Op: opCollect, Run: id}) // else it ends as an orphan
 	})
 }
 
-// prepare checks what can be checked here, for better words than the system has.
-func prepare(ctx context.Context, spec Spec) (Spec, error) {
+// prepare names the run, and finds its program where that is looked for here.
+func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 	if ctx.Err() != nil {
 		return spec, context.Cause(ctx)
 	}
 	if spec.ID == "" {
 		spec.ID = rand.Text()
 	}
-	if spec.Dir != "" {
-		if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
-			return spec, fmt.Errorf("%s is not a directory that can be used", spec.Dir)
+	if c.remote == nil {
+		spec.Path, err = LookPath(spec.Path)
+	}
+	return spec, err
+}
+
+// resolve finds the program of a Spec where it is to run, and checks the Spec for better words than the system has.
+func (s Spec) resolve() (Spec, error) {
+	if s.Dir != "" {
+		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
+			return s, fmt.Errorf("%s is not a directory that can be used", s.Dir)
 		}
 	}
-	path, err := LookPath(spec.Path)
+	path, err := LookPath(s.Path)
 	if err != nil {
-		return spec, err
+		return s, err
 	}
-	spec.Path = path
-	return spec, spec.check()
+	s.Path = path
+	return s, s.check()
 }
 
 // LookPath is exec.LookPath with a whole path as its answer. What is not there gives an error matching fs.ErrNotExist.

@@ -19,7 +19,7 @@ type op string
 
 const (
 	opHello      op = "hello"       // Version and Program; the first request of a connection
-	opUpgrade    op = "upgrade"     // become Program at Path, with all runs
+	opUpgrade    op = "upgrade"     // become the program at Path, or the one in the body, with all runs
 	opStart      op = "start"       // Spec; the connection owns the run
 	opAttach     op = "attach"      // the connection owns the run from now on
 	opDetach     op = "detach"      // it does not any more
@@ -33,6 +33,10 @@ const (
 	opLookUp     op = "look up"     // Info of one run
 	opList       op = "list"        // Info of all
 	opCollect    op = "collect"     // end what is left, and remove the run
+	opPull       op = "pull"        // the output from Offset on, up to Length bytes; the reply waits for some, or for the end
+	opStderr     op = "stderr"      // the tail of standard error
+	opLookPath   op = "look path"   // where the program Path is
+	opSince      op = "since"       // since when runs are kept; Now if since now
 )
 
 // request is something a client wants done; the reply of the same number answers it.
@@ -50,6 +54,8 @@ type request struct {
 	Signal  int               `json:"signal,omitempty"`
 	Grace   time.Duration     `json:"grace,omitempty"`
 	Offset  int64             `json:"offset,omitempty"`
+	Length  int               `json:"length,omitempty"`
+	Now     time.Time         `json:"now,omitzero"`
 }
 
 // reply answers a request or, with Seq zero, tells that a run ended.
@@ -65,6 +71,13 @@ type reply struct {
 	List    []Info  `json:"list,omitempty"`
 	Status  *Status `json:"status,omitempty"`
 	Offset  int64   `json:"offset,omitempty"` // of the input, after a write
+
+	Stderr string     `json:"stderr,omitempty"` // its tail; also beside Status
+	Lost   *LostError `json:"lost,omitempty"`   // in place of output
+	Path   string     `json:"path,omitempty"`
+	Since  time.Time  `json:"since,omitzero"`
+
+	body []byte // output
 }
 
 // err is the error of the reply; it matches the system's error that the runner had.
@@ -90,10 +103,8 @@ func (e *remoteError) Unwrap() error {
 	return e.errno
 }
 
-const (
-	maxHeader = 16 << 20
-	maxBody   = 2 << 20
-)
+// maxPart bounds a header and a body. The largest body is a program.
+const maxPart = 32 << 20
 
 // frames writes and reads messages: the lengths of a JSON header and of a body, four bytes each, and both.
 type frames struct {
@@ -122,7 +133,7 @@ func (f *frames) receive(header any) (body []byte, err error) {
 		return nil, err
 	}
 	h, b := binary.BigEndian.Uint32(head[:]), binary.BigEndian.Uint32(head[4:])
-	if h > maxHeader || b > maxBody {
+	if h > maxPart || b > maxPart {
 		return nil, fmt.Errorf("a message of %d and %d bytes is too long", h, b)
 	}
 	buf := make([]byte, h+b)
