@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"ductor/cli"
 )
@@ -82,22 +81,18 @@ func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
 	return can[0]
 }
 
-// newModes asks a provider for its modes when they are needed first, for that may take a process.
-func (s *Service) newModes(p cli.Provider) *cached[[]cli.Mode] {
+// askModes asks a provider for its modes, which may take a process.
+func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	var warned sync.Once
-	return &cached[[]cli.Mode]{
-		now: s.opts.Now, spawn: s.work.spawn,
-		keep: func(can []cli.Mode) time.Duration { return s.ttl(len(can) > 0) },
-		fetch: func() (can []cli.Mode) {
-			_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // none, then
-			want := s.opts.Modes[p.Agent()]
-			if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" { // an older version of it, perhaps
-				warned.Do(func() {
-					s.opts.Logger.Warn("an agent cannot be run in the mode that is configured", "agent", string(p.Agent()), "mode", string(want), "runs", string(runs))
-				})
-			}
-			return can
-		},
+	return func(context.Context) (can []cli.Mode) {
+		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // none, then
+		want := s.opts.Modes[p.Agent()]
+		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" { // an older version of it, perhaps
+			warned.Do(func() {
+				s.opts.Logger.Warn("an agent cannot be run in the mode that is configured", "agent", string(p.Agent()), "mode", string(want), "runs", string(runs))
+			})
+		}
+		return can
 	}
 }
 

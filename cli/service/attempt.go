@@ -2,8 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -87,22 +85,27 @@ type attempt struct {
 
 // attempt runs req once, in mode. It emits everything but the Result.
 func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, emit func(cli.Event)) attempt {
-	agent := entry.provider.Agent()
-	lent := s.pool.borrow(ctx, entry, mode, req)
-	if lent == nil {
-		at, err := s.place(ctx, entry, mode, req, emit)
-		if err != nil {
-			return attempt{result: cli.Cut(ctx, agent)}
-		}
+	agent, waited := entry.provider.Agent(), false
+	lent, err := s.pool.acquire(ctx, entry, mode, req, nil, func(now shortage) {
+		waited = true
+		emit(cli.Status{Kind: cli.StatusWaiting, Detail: now.sentence()})
+	})
+	if err != nil {
+		return attempt{result: cli.Cut(ctx, agent)}
+	}
+	if waited {
+		emit(cli.Status{Kind: cli.StatusIdle})
+	}
+	if lent.session == nil {
 		emit(cli.Status{Kind: cli.StatusStarting}) // until SessionStarted
-		session, late, err := s.open(ctx, entry, mode, req, at, emit)
+		session, late, err := s.open(ctx, entry, mode, req, lent, emit)
 		switch {
 		case ctx.Err() != nil && session == nil:
 			return attempt{result: cli.Cut(ctx, agent), late: late}
 		case err != nil:
 			return attempt{result: cli.Result{Err: cli.AsFailure(agent, err)}}
 		}
-		lent = s.pool.lend(entry, mode, req.Conversation, session, at)
+		s.pool.lend(lent, req.Conversation, session)
 	}
 	return s.attemptIn(ctx, lent, req, emit)
 }
@@ -112,63 +115,38 @@ func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, 
 	w := &watch{agent: lent.agent, emit: emit, waits: func(id cli.ApprovalID, waiting bool) { s.pool.waitsForUser(lent, id, waiting) }}
 	err := s.runTurn(ctx, lent, req, w)
 	r, ok := w.close()
-	s.pool.turnEnded(lent)
 	return attempt{result: judge(ctx, w, r, ok, err), shown: w.shown, lent: lent}
 }
 
-// place waits until a process may be started for req, and tells of it if that is not at once. The error says
-// that ctx is done.
-func (s *Service) place(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, emit func(cli.Event)) (*place, error) {
-	waited := false
-	at, err := s.pool.acquire(ctx, entry, mode, req, func(now shortage) {
-		waited = true
-		emit(cli.Status{Kind: cli.StatusWaiting, Detail: now.sentence()})
-	})
-	if waited && err == nil {
-		emit(cli.Status{Kind: cli.StatusIdle})
-	}
-	return at, err
-}
-
-// open opens a session at a place without being held up by it: when ctx is done open returns, late is closed
-// when the Open is over, and the session it may still bring is closed. Without a session the place is given up.
-func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, at *place, emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
+// open opens the session of an entry without being held up by it: when ctx is done open returns, late is closed when the
+// Open is over, and the session it may still bring is closed. Without a session the entry is removed.
+func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled, emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
 	type opened struct {
 		session cli.Session
 		err     error
 	}
-	came := make(chan opened, 1)
-	s.work.more()
-	go func() {
-		defer s.work.leave()
-		var o opened
-		o.err = guard(entry.provider.Agent(), func() (err error) {
+	came := beside(s.work, func() (o opened) {
+		o.err = guard(e.agent, func() (err error) {
 			o.session, err = entry.provider.Open(ctx, mode, req)
 			return err
 		})
 		if o.err != nil {
+			s.pool.leave(e)
 			o.session = nil
 		}
-		came <- o
-	}()
+		return o
+	})
 	if o, ok := awaitPlace(ctx, entry.runEnv, emit, came); ok {
-		if o.session == nil {
-			s.pool.leave(at)
-		}
 		return o.session, nil, o.err
 	}
 	late = make(chan struct{})
-	s.work.more()
-	go func() {
-		defer s.work.leave()
+	s.work.Go(func() {
 		defer close(late)
-		o := <-came
-		if o.session == nil {
-			s.pool.leave(at)
-			return
+		if o := <-came; o.session != nil {
+			e.session = o.session
+			_ = s.pool.discard(e)
 		}
-		_ = s.pool.discard(s.pool.lend(entry, mode, req.Conversation, o.session, at))
-	}()
+	})
 	return nil, late, nil
 }
 
@@ -177,25 +155,22 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 func (s *Service) runTurn(ctx context.Context, lent *pooled, req cli.Request, w *watch) error {
 	leave := s.present.enter(req.Turn, lent)
 	defer func() {
-		if !leave(s.pool.closeWait) {
-			s.pool.spoil(lent)
+		if !leave(s.pool.closeWait()) {
+			s.pool.expireAfter(lent)
 		}
 	}()
-	over := make(chan error, 1)
-	s.work.more()
-	go func() {
-		defer s.work.leave()
-		over <- guard(lent.agent, func() error {
+	over := beside(s.work, func() error {
+		return guard(lent.agent, func() error {
 			lent.session.Turn(ctx, req, w.event)
 			return nil
 		})
-	}()
+	})
 	select {
 	case err := <-over:
 		return err
 	case <-ctx.Done():
 	}
-	patience, stop := context.WithTimeout(context.Background(), s.pool.closeWait)
+	patience, stop := context.WithTimeout(context.Background(), s.pool.closeWait())
 	defer stop()
 	select {
 	case err := <-over:
@@ -203,17 +178,4 @@ func (s *Service) runTurn(ctx context.Context, lent *pooled, req cli.Request, w 
 	case <-patience.Done():
 		return cli.Failf(cli.BadOutput, lent.agent, "it did not detach from the turn")
 	}
-}
-
-// guard turns a panic of a provider into a Failure.
-func guard(agent cli.Agent, f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &cli.Failure{
-				Kind: cli.UnknownFailure, Agent: agent, Reason: "ductor has a defect in its part for this agent",
-				Detail: cli.Shorten(fmt.Sprintf("panic: %v\n%s", p, debug.Stack()), 4<<10),
-			}
-		}
-	}()
-	return f()
 }

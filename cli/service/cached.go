@@ -8,14 +8,15 @@ import (
 	"ductor/cli"
 )
 
-// cached keeps what a slow question was answered, for as long as keep says of the answer. One fetch runs
-// at a time, apart from those who wait for it. In the second half of its life an answer is renewed while
-// it is still given out.
+// troubleTTL is how long bad news is kept: whoever logs in wants to see it soon.
+const troubleTTL = 5 * time.Second
+
+// cached keeps what a slow question was answered: for MenuTTL if that is good, else shortly. One fetch runs at a time,
+// apart from those who wait for it. In the second half of its life an answer is renewed while it is still given out.
 type cached[T any] struct {
-	now   func() time.Time
-	keep  func(T) time.Duration
-	fetch func() T
-	spawn func(func()) bool // runs a goroutine that its owner waits for; false when the owner is closed
+	*core
+	fetch func(context.Context) T
+	good  func(T) bool
 
 	mu     sync.Mutex
 	value  T
@@ -23,11 +24,18 @@ type cached[T any] struct {
 	flight chan struct{}
 }
 
-// get returns an answer that is not older than keep allows, or ctx's cause.
+func newCached[T any](of *core, fetch func(context.Context) T, good func(T) bool) *cached[T] {
+	return &cached[T]{core: of, fetch: fetch, good: good}
+}
+
+// get returns an answer that is not too old, or ctx's cause.
 func (c *cached[T]) get(ctx context.Context) (T, error) {
 	for {
 		c.mu.Lock()
-		age, life := c.now().Sub(c.at), c.keep(c.value)
+		age, life := c.opts.Now().Sub(c.at), c.opts.MenuTTL
+		if !c.good(c.value) {
+			life = min(troubleTTL, life)
+		}
 		fresh := !c.at.IsZero() && age < life
 		if !fresh || age >= life/2 {
 			c.renew()
@@ -65,11 +73,13 @@ func (c *cached[T]) renew() {
 		return
 	}
 	flight := make(chan struct{})
-	started := c.spawn(func() {
-		value := c.fetch()
+	started := c.work.spawn(func() {
+		ctx, cancel := context.WithTimeout(c.base, c.opts.MenuWait)
+		defer cancel()
+		value := c.fetch(ctx)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.value, c.at, c.flight = value, c.now(), nil
+		c.value, c.at, c.flight = value, c.opts.Now(), nil
 		close(flight)
 	})
 	if started {

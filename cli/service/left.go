@@ -16,7 +16,7 @@ type leftTurn struct {
 	runEnv *runEnv
 	from   cli.Launcher
 	run    cli.LeftRun
-	at     *place       // of its process
+	at     *pooled      // what it has in the pool
 	over   []cli.TurnID // that the run has marks of, though their outcomes are recorded
 }
 
@@ -101,13 +101,10 @@ func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
 
 // discardLeft ends a run in the background.
 func (s *Service) discardLeft(left leftTurn) {
-	lift := s.pool.bar(left.closeKey())
-	s.pool.giveUp(left.at)
-	s.work.more()
+	s.pool.do(func() { s.pool.beginClose(left.at) })
 	go func() {
-		defer s.work.leave()
-		defer lift()
-		defer s.pool.leaveClosed(left.at)
+		defer s.work.Done()
+		defer s.pool.leave(left.at)
 		ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace+cli.StopSlack)
 		defer cancel()
 		err := left.from.Discard(ctx, left.run.Run)
@@ -179,8 +176,8 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 		return attempt{result: cli.Result{Err: entry.runEnv.lost(agent, err)}}
 	}
 	left.attached()
-	lent := s.pool.lend(entry, left.run.Mode, req.Conversation, session, left.at)
-	return s.attemptIn(ctx, lent, req, emit)
+	s.pool.lend(left.at, req.Conversation, session)
+	return s.attemptIn(ctx, left.at, req, emit)
 }
 
 // Settled says that the outcome of a turn is recorded, so that nothing need be kept to go on with it.

@@ -20,8 +20,8 @@ func TestAnIdleProcessThatDiesIsDropped(t *testing.T) {
 		one, _ := run(t, s, "fake", cli.Request{Conversation: "a"})
 		place.processes[p.opened()[0].pid].die()
 		synctest.Wait()
-		if !p.opened()[0].isClosed() || len(s.pool.places) > 0 {
-			t.Errorf("after the crash %d places are taken", len(s.pool.places))
+		if n, _, _ := s.pool.held(); !p.opened()[0].isClosed() || n > 0 {
+			t.Errorf("after the crash %d processes are counted", n)
 		}
 		if got := living(s); got != "" {
 			t.Errorf("status shows %q", got)
@@ -50,11 +50,8 @@ func TestAProcessThatDiesAsItIsGivenBackIsDropped(t *testing.T) {
 		s := newTestService(t, Options{Launchers: []cli.Launcher{place}}, p)
 		s.Run(t.Context(), "fake", cli.Request{Conversation: "a"}, quietly)
 		synctest.Wait()
-		s.pool.mu.Lock()
-		places, idle := len(s.pool.places), len(s.pool.idle)
-		s.pool.mu.Unlock()
-		if !p.opened()[0].isClosed() || places+idle > 0 {
-			t.Errorf("after the crash %d places are taken, and %d sessions are idle", places, idle)
+		if processes, idles, _ := s.pool.held(); !p.opened()[0].isClosed() || processes+idles > 0 {
+			t.Errorf("after the crash %d processes are counted, and %d sessions are idle", processes, idles)
 		}
 		closeService(t, s)
 	})

@@ -10,9 +10,6 @@ import (
 	"ductor/cli"
 )
 
-// troubleTTL is how long bad news is kept: whoever logs in wants to see it soon.
-const troubleTTL = 5 * time.Second
-
 // modelList is what a provider said when it was asked for its models.
 type modelList struct {
 	models []cli.Model
@@ -26,39 +23,17 @@ type authAnswer struct {
 }
 
 func (s *Service) newEntry(at *runEnv, p cli.Provider) *agentEntry {
-	ask := func(f func(ctx context.Context)) {
-		ctx, cancel := context.WithTimeout(s.base, s.opts.MenuWait)
-		defer cancel()
-		f(ctx)
-	}
 	return &agentEntry{
-		provider: p, runEnv: at, modes: s.newModes(p),
-		auth: &cached[authAnswer]{
-			now: s.opts.Now, spawn: s.work.spawn,
-			keep: func(a authAnswer) time.Duration { return s.ttl(a.err == nil && a.auth.State == cli.Authenticated) },
-			fetch: func() (a authAnswer) {
-				ask(func(ctx context.Context) { a = at.ask(ctx, p) })
-				return a
-			},
-		},
-		models: &cached[modelList]{
-			now: s.opts.Now, spawn: s.work.spawn,
-			keep: func(l modelList) time.Duration { return s.ttl(l.err == nil) },
-			fetch: func() (l modelList) {
-				ask(func(ctx context.Context) {
-					l.err = guard(p.Agent(), func() (err error) { l.models, err = p.Models(ctx); return err })
-				})
-				return l
-			},
-		},
+		provider: p, runEnv: at,
+		modes: newCached(s.core, s.askModes(p), func(can []cli.Mode) bool { return len(can) > 0 }),
+		auth: newCached(s.core, func(ctx context.Context) authAnswer { return at.ask(ctx, p) }, func(a authAnswer) bool {
+			return a.err == nil && a.auth.State == cli.Authenticated
+		}),
+		models: newCached(s.core, func(ctx context.Context) (l modelList) {
+			l.err = guard(p.Agent(), func() (err error) { l.models, err = p.Models(ctx); return err })
+			return l
+		}, func(l modelList) bool { return l.err == nil }),
 	}
-}
-
-func (s *Service) ttl(good bool) time.Duration {
-	if good {
-		return s.opts.MenuTTL
-	}
-	return min(troubleTTL, s.opts.MenuTTL)
 }
 
 // ask has an agent look whether it can be used, in a place that is there. One that is not found in a sandbox

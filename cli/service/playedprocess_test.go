@@ -31,3 +31,26 @@ func (p *measuredProcess) Processes(context.Context) ([]cli.ProcessName, error) 
 }
 
 func (p *measuredProcess) Memory(context.Context) (int64, error) { return p.memory.Load(), nil }
+
+// held counts what the pool has: processes, idle sessions and requests.
+func (p *pool) held() (processes, idles, requests int) {
+	p.do(func() {
+		processes, requests = len(p.slots), len(p.queue)
+		for e := range p.entries() {
+			if e.state == idle {
+				idles++
+			}
+		}
+	})
+	return processes, idles, requests
+}
+
+// idleSession is that of a conversation; nil if it has none.
+func (p *pool) idleSession(conversation cli.Conversation) (session *fakeSession) {
+	p.do(func() {
+		if e := p.find(conversation, idle); e != nil {
+			session = e.session.(*fakeSession)
+		}
+	})
+	return session
+}

@@ -2,234 +2,247 @@ package service
 
 import (
 	"cmp"
-	"context"
-	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"ductor/cli"
 )
 
-// pool keeps live sessions between turns, one per conversation, and keeps count of the processes of all
-// sessions. A session is in it as idle, or lent to the turn that runs; its lock is held for bookkeeping only.
-type pool struct {
-	idleLimit time.Duration
-	max       int          // processes that are not waiting for their user; 0 is no limit
-	maxMemory int64        // bytes of all of them; 0 is no limit
-	available func() int64 // bytes that agents may still take; nil is no limit
-	closeWait time.Duration
-	now       func() time.Time
-	log       *slog.Logger
-	work      *group
-	launchers func(cli.Sandbox) []cli.Launcher
-	ending    <-chan struct{} // closed when the service ends
-
-	measureSoon chan struct{} // a token when a turn ended
-
-	mu      sync.Mutex
-	idle    map[cli.Conversation]*pooled
-	lent    map[*pooled]bool
-	closing map[closeKey][]chan struct{}
-	warming map[cli.Conversation]*warming
-	places  map[*place]bool
-	typical map[cli.Agent]int64 // the most that a process of the agent was seen to hold, in bytes
-	queue   []*waiter
-	closed  bool
-	leaving bool // sessions that work in the background are detached, not closed
+func newPool(c *core, launchers func(cli.Sandbox) []cli.Launcher) *pool {
+	p := &pool{
+		core: c, launchers: launchers, typical: map[cli.Agent]int64{},
+		commands: make(chan command), over: make(chan struct{}), look: make(chan struct{}, 1),
+	}
+	go p.run()
+	return p
 }
 
-// pooled is a session with what the pool knows of it.
-type pooled struct {
-	conversation cli.Conversation
-	session      cli.Session
-	mode         cli.Mode
-	agent        cli.Agent
-	sandbox      cli.Sandbox
-	at           *place
-	used         time.Time
-	timer        *time.Timer             // while idle
-	approvals    map[cli.ApprovalID]bool // what its turn waits for its user to decide
-	drop         bool                    // close it instead of keeping it
-}
-
-func newPooled(entry *agentEntry, mode cli.Mode, conversation cli.Conversation, session cli.Session, at *place) *pooled {
-	return &pooled{
-		conversation: conversation, session: session, mode: mode, agent: entry.provider.Agent(), sandbox: entry.runEnv.sandbox, at: at,
-		approvals: map[cli.ApprovalID]bool{},
+// run is the pool's goroutine. It ends when the service has no work any more.
+func (p *pool) run() {
+	defer close(p.over)
+	for {
+		select {
+		case c := <-p.commands:
+			c.run()
+			p.serve()
+			close(c.done)
+		case <-p.work.idle:
+			return
+		}
 	}
 }
 
-// info is the session's, or nothing if the provider panics.
-func (p *pooled) info() (info cli.SessionInfo) {
-	_ = guard(p.agent, func() error { info = p.session.Info(); return nil }) // not alive, then
-	return info
+// left enters the run of the previous process of ductor that a session is to be attached to, whatever the limits.
+func (p *pool) left(key closeKey, run cli.LeftRun) *pooled {
+	e := &pooled{closeKey: key, mode: run.Mode, state: opening}
+	id := processID{key.sandbox, run.Agent, run.PID}
+	if !run.Alive {
+		id.pid = 0
+	}
+	p.do(func() {
+		p.add(e, cmp.Or(p.slotOf(id), &slot{id: id}))
+		e.slot.dead = !run.Alive
+	})
+	return e
 }
 
-// fits is false also if the provider panics.
-func (p *pooled) fits(req cli.Request) (fits bool) {
-	_ = guard(p.agent, func() error { fits = p.session.Fits(req); return nil })
-	return fits
+// lend enters the session that was opened for a turn of the conversation.
+func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Session) {
+	e.session = session
+	info, process := p.inspect(e)
+	p.do(func() {
+		e.conversation, e.state, e.used = conversation, busy, p.opts.Now()
+		p.settle(e, info.PID, process)
+	})
+}
+
+// keep enters an idle session that was opened without a turn; false if it is not wanted any more.
+func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
+	e.session = session
+	info, process := p.inspect(e)
+	p.do(func() {
+		kept = p.phase == keeping && e.wanted() && p.find(e.conversation, idle, busy, expiring) == nil
+		if kept {
+			p.rest(e, info.PID, process)
+		}
+	})
+	return kept
+}
+
+// giveBack keeps a session for the next turn; false if it is to be closed instead.
+func (p *pool) giveBack(e *pooled) (kept bool) {
+	info, process := p.inspect(e)
+	p.do(func() {
+		kept = info.Alive && e.mode == cli.Live && e.state != expiring && e.wanted() && p.find(e.conversation, idle) == nil &&
+			(p.phase == keeping || p.phase == detaching && info.Background)
+		switch {
+		case !kept:
+		case p.phase == detaching:
+			p.beginClose(e)
+			go p.detach(e)
+		default:
+			p.rest(e, info.PID, process)
+		}
+	})
+	return kept
+}
+
+// rest makes an entry idle, unless its process ended since it was asked whether it lives.
+func (p *pool) rest(e *pooled, pid int, process cli.Process) {
+	p.settle(e, pid, process)
+	e.state, e.used, e.expires, e.ahead = idle, p.opts.Now(), time.Now().Add(p.opts.IdleLimit), nil
+	clear(e.approvals)
+	time.AfterFunc(p.opts.IdleLimit, func() { p.expire(e) })
+	if process != nil && exited(process) {
+		p.evict(e.slot)
+	}
+}
+
+// expire closes a session that has been idle for long.
+func (p *pool) expire(e *pooled) {
+	p.do(func() {
+		if e.state == idle && time.Until(e.expires) <= 0 {
+			p.closeInBackground(e)
+		}
+	})
+}
+
+func exited(process cli.Process) bool {
+	select {
+	case <-process.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// settle puts an entry into the slot of its process: the one it was opened for, or that of a process it turned out to
+// share. It closes the idle sessions of a process as soon as that dies.
+func (p *pool) settle(e *pooled, pid int, process cli.Process) {
+	if at := p.slotOf(processID{e.sandbox, e.agent, pid}); at != nil && at != e.slot {
+		p.remove(e)
+		p.add(e, at)
+	} else if pid != 0 && e.mode == cli.Live {
+		e.slot.id.pid, e.slot.dead = pid, false
+	}
+	at := e.slot
+	if process == nil || at.id.pid != pid || at.watched == pid {
+		return
+	}
+	at.watched = pid
+	p.work.Go(func() {
+		select {
+		case <-process.Done():
+		case <-at.empty:
+			return
+		}
+		p.do(func() {
+			if at.id.pid == pid { // else the sessions have another process by now
+				p.evict(at)
+			}
+		})
+	})
 }
 
 // suits says whether the session can take req as it is.
-func (p *pooled) suits(entry *agentEntry, mode cli.Mode, req cli.Request) bool {
-	return p.sandbox == entry.runEnv.sandbox && p.agent == entry.provider.Agent() && p.mode == mode && p.info().Alive && p.fits(req)
-}
-
-func newPool(opts Options, work *group, ending <-chan struct{}, launchers func(cli.Sandbox) []cli.Launcher) *pool {
-	return &pool{
-		idleLimit: opts.IdleLimit, max: opts.MaxSessions, maxMemory: opts.MaxMemory, available: opts.Available, closeWait: opts.Grace + cli.StopSlack,
-		now: opts.Now, log: opts.Logger, work: work, launchers: launchers, ending: ending, measureSoon: make(chan struct{}, 1),
-		idle: map[cli.Conversation]*pooled{}, lent: map[*pooled]bool{}, closing: map[closeKey][]chan struct{}{},
-		warming: map[cli.Conversation]*warming{}, places: map[*place]bool{}, typical: map[cli.Agent]int64{},
-	}
-}
-
-// borrow takes the conversation's idle session out, if it can take req, and lends it. A session that
-// cannot is closed first: two processes of one session would spoil each other's history. Nil means that
-// the caller opens one; ctx bounds the wait.
-func (p *pool) borrow(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request) *pooled {
-	for {
-		p.mu.Lock()
-		had := p.lendIdle(req.Conversation)
-		p.mu.Unlock()
-		if had != nil {
-			if had.suits(entry, mode, req) {
-				return had
-			}
-			p.discardInBackground(had)
-		}
-		if !p.awaitClosing(ctx, entry.closeKey(req.Conversation)) {
-			return nil
-		} // else one may have been opened ahead by now
-	}
-}
-
-// lendIdle lends the conversation's idle session, if there is one. mu is held.
-func (p *pool) lendIdle(conversation cli.Conversation) *pooled {
-	had := p.takeIdle(conversation)
-	if had != nil {
-		p.lent[had] = true
-		had.used = p.now()
-	}
-	return had
-}
-
-// takeIdle is called with mu held.
-func (p *pool) takeIdle(conversation cli.Conversation) *pooled {
-	had := p.idle[conversation]
-	if had != nil {
-		p.rouse(had)
-	}
-	return had
-}
-
-// rouse takes a session out of the idle ones. mu is held.
-func (p *pool) rouse(s *pooled) {
-	s.timer.Stop()
-	s.at.idle--
-	delete(p.idle, s.conversation)
-}
-
-// lend enters a session that was just opened, at the place that was had for it.
-func (p *pool) lend(entry *agentEntry, mode cli.Mode, conversation cli.Conversation, session cli.Session, at *place) *pooled {
-	lent := newPooled(entry, mode, conversation, session, at)
-	lent.used = p.now()
-	pid := lent.info().PID
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lent[lent] = true
-	p.settleIn(lent, pid)
-	return lent
-}
-
-// giveBack keeps a lent session for the next turn. It reports false if the session is to be closed instead.
-func (p *pool) giveBack(lent *pooled) bool {
-	info := lent.info()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !info.Alive || lent.drop || p.closed && !(p.leaving && info.Background) || lent.mode != cli.Live || p.idle[lent.conversation] != nil {
+func (e *pooled) suits(entry *agentEntry, mode cli.Mode, req cli.Request) (fits bool) {
+	if e.closeKey != entry.closeKey(req.Conversation) || e.mode != mode || !e.info().Alive {
 		return false
 	}
-	delete(p.lent, lent)
-	if p.leaving {
-		p.work.more()
-		go func() {
-			defer p.work.leave()
-			p.letGo(lent)
-		}()
-		return true
-	}
-	p.settleIn(lent, info.PID)
-	p.rest(lent)
-	return true
+	_ = guard(e.agent, func() error { fits = e.session.Fits(req); return nil }) // not if the provider panics
+	return fits
 }
 
-// rest makes a session idle. mu is held.
-func (p *pool) rest(s *pooled) {
-	s.used = p.now()
-	p.idle[s.conversation] = s
-	s.at.idle++
-	s.timer = time.AfterFunc(p.idleLimit, func() { p.expire(s) })
-	if s.at.pid != 0 && s.at.pid == s.at.ended { // after it was asked whether it lives
-		p.evict(s.at)
-	}
-	p.serve()
-}
-
-// keep enters an idle session; false if there is one already or one is lent, or the pool is closed.
-func (p *pool) keep(entry *agentEntry, conversation cli.Conversation, session cli.Session, at *place) bool {
-	s := newPooled(entry, cli.Live, conversation, session, at)
-	pid := s.info().PID
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || p.has(conversation) {
-		return false
-	}
-	p.settleIn(s, pid)
-	p.rest(s)
-	return true
-}
-
-// has says whether the conversation has a session. mu is held.
-func (p *pool) has(conversation cli.Conversation) bool {
-	if p.idle[conversation] != nil {
-		return true
-	}
-	for lent := range p.lent {
-		if lent.conversation == conversation {
-			return true
-		}
-	}
-	return false
-}
-
-// status lists the sessions. Idle ones whose process is dead are closed instead.
-func (p *pool) status() []cli.SessionStatus {
-	p.mu.Lock()
+// status lists the sessions, without idle ones whose process is dead.
+func (p *pool) status() (living []cli.SessionStatus) {
 	var list []cli.SessionStatus
-	var sessions []*pooled
-	add := func(s *pooled, busy bool) {
-		list = append(list, cli.SessionStatus{Conversation: s.conversation, Sandbox: s.sandbox, Busy: busy, Used: s.used})
-		sessions = append(sessions, s)
-	}
-	for _, s := range p.idle {
-		add(s, false)
-	}
-	for s := range p.lent {
-		add(s, true)
-	}
-	p.mu.Unlock()
-	var living []cli.SessionStatus
-	for i, s := range sessions {
-		list[i].SessionInfo = s.info()
-		if !list[i].Busy && !list[i].Alive {
-			p.expire(s)
-			continue
+	var entries []*pooled
+	p.do(func() {
+		for e := range p.entries() {
+			if e.state == idle || e.state == busy || e.state == expiring {
+				list = append(list, cli.SessionStatus{Conversation: e.conversation, Sandbox: e.sandbox, Busy: e.state != idle, Used: e.used})
+				entries = append(entries, e)
+			}
 		}
-		living = append(living, list[i])
+	})
+	for i, e := range entries {
+		if list[i].SessionInfo = e.info(); list[i].Busy || list[i].Alive {
+			living = append(living, list[i])
+		}
 	}
 	slices.SortFunc(living, func(a, b cli.SessionStatus) int { return cmp.Compare(a.Conversation, b.Conversation) })
 	return living
+}
+
+// waitsForUser records that a turn waits for its user to decide an approval, or ceases to.
+func (p *pool) waitsForUser(e *pooled, id cli.ApprovalID, waiting bool) {
+	p.do(func() {
+		if waiting && (e.state == busy || e.state == expiring) {
+			e.approvals[id] = true
+		} else {
+			delete(e.approvals, id)
+		}
+	})
+}
+
+// release closes the conversation's session now if it is idle, after its turn if it is busy.
+func (p *pool) release(conversation cli.Conversation) {
+	p.do(func() {
+		p.cancelAhead(conversation)
+		for e := range p.entries() {
+			switch {
+			case e.conversation != conversation:
+			case e.state == busy:
+				e.state = expiring
+			case e.state == idle:
+				p.closeInBackground(e)
+			}
+		}
+	})
+}
+
+// cancelAhead has a session of the conversation that is opened ahead, or is about to be, closed instead of kept.
+func (p *pool) cancelAhead(conversation cli.Conversation) {
+	for e := range p.entries() {
+		if e.conversation == conversation && e.state == warming {
+			e.ahead.cancel()
+		}
+	}
+	for _, r := range p.queue {
+		if r.conversation == conversation && r.ahead != nil {
+			r.ahead.cancel()
+		}
+	}
+}
+
+// closeAll closes what is idle, and makes every busy session close after its turn. The group waits for it.
+func (p *pool) closeAll() {
+	p.do(func() {
+		p.phase = closed
+		for e := range p.entries() {
+			if e.state == idle {
+				p.closeInBackground(e)
+			}
+		}
+	})
+}
+
+// detachAll detaches from what works in the background, and closes what else is idle. What is busy is detached with its
+// turn.
+func (p *pool) detachAll() {
+	var all []*pooled
+	p.do(func() {
+		p.phase = detaching
+		for e := range p.entries() {
+			if e.state == idle {
+				e.state = busy
+				all = append(all, e)
+			}
+		}
+	})
+	for _, e := range all {
+		if !p.giveBack(e) {
+			p.discardInBackground(e)
+		}
+	}
 }

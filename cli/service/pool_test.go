@@ -127,8 +127,8 @@ func TestAnAbortedTurnFreesItsPlace(t *testing.T) {
 			t.Errorf("the third turn ended as %+v", r)
 		}
 		closeService(t, s)
-		if n := len(s.pool.places); n > 0 {
-			t.Errorf("%d places are not free at the end", n)
+		if n := len(s.pool.slots); n > 0 {
+			t.Errorf("%d processes are counted at the end", n)
 		}
 	})
 }
@@ -183,7 +183,7 @@ func TestAConversationWithItsOwnAgentDoesNotWait(t *testing.T) {
 		time.Sleep(time.Second)
 		run(t, s, "fake", cli.Request{Conversation: "b"})
 		p.turn = lasting
-		b := s.pool.idle["b"].session.(*fakeSession).id
+		b := s.pool.idleSession("b").id
 		over := begin(t, s, cli.Request{Conversation: "b", Resume: b}, quietly)
 		c, d := ask(t, s, "c", quietly), ask(t, s, "d", quietly) // c takes the place of a, d waits
 		if got := living(s); got != "BC" {
@@ -267,52 +267,6 @@ func TestATurnDoesNotWaitForWhatItCanShare(t *testing.T) {
 	})
 }
 
-// So is one that is about to begin to wait when the process becomes one to share.
-func TestATurnDoesNotBeginToWaitForWhatItCanShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &fakeProvider{turn: lasting, open: func(_ context.Context, s *fakeSession) error {
-			time.Sleep(time.Second)
-			s.runAs(7, nil)
-			return nil
-		}}
-		s, err := New(Options{MaxSessions: 1, Providers: []cli.Provider{slowSharing{sharing{p}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		a := ask(t, s, "a", quietly)
-		time.Sleep(1500 * time.Millisecond) // now its session is about to be opened
-		b := ask(t, s, "b", func(ev cli.Event) {
-			if st, ok := ev.(cli.Status); ok && st.Kind != cli.StatusStarting {
-				t.Errorf("b is told %+v", st)
-			}
-		})
-		for _, turn := range []chan cli.Result{a, b} {
-			if r := <-turn; r.Err != nil {
-				t.Error(r.Err)
-			}
-		}
-		if took := time.Since(began); took > time.Minute+5*time.Second {
-			t.Errorf("two turns of a minute in one process took %s", took)
-		}
-		closeService(t, s)
-		if n := len(s.pool.places) + len(s.pool.queue); n > 0 {
-			t.Errorf("%d places and turns are left", n)
-		}
-	})
-}
-
-// slowSharing is sharing that is slow to say that there is no process to share.
-type slowSharing struct{ sharing }
-
-func (p slowSharing) Shares(req cli.Request) int {
-	pid := p.sharing.Shares(req)
-	if pid == 0 {
-		time.Sleep(2 * time.Second)
-	}
-	return pid
-}
-
 // sharing is a fakeProvider that says which process Open would use: that of the newest session that is open.
 type sharing struct{ *fakeProvider }
 
@@ -366,8 +320,8 @@ func TestWhatWasLeftCounts(t *testing.T) {
 			t.Errorf("the new turn began after %s, and what was left had ended after 5s", x)
 		}
 		closeService(t, s)
-		if n := len(s.pool.places); n > 0 {
-			t.Errorf("%d places are not free at the end", n)
+		if n := len(s.pool.slots); n > 0 {
+			t.Errorf("%d processes are counted at the end", n)
 		}
 	})
 }

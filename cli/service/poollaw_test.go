@@ -73,11 +73,8 @@ func playSteps(t *testing.T, limit int, steps []poolStep) {
 		case "warm":
 			s.Warm("fake", cli.Request{Conversation: step.who})
 		case "die":
-			s.pool.mu.Lock()
-			idle := s.pool.idle[step.who]
-			s.pool.mu.Unlock()
-			if idle != nil {
-				idle.session.(*fakeSession).process.die()
+			if idle := s.pool.idleSession(step.who); idle != nil {
+				idle.process.die()
 			}
 		}
 		synctest.Wait()
@@ -88,8 +85,8 @@ func playSteps(t *testing.T, limit int, steps []poolStep) {
 	}
 	turns.Wait()
 	closeService(t, s)
-	if n := len(s.pool.places) + len(s.pool.queue) + len(s.pool.warming); n > 0 || place.alive() > 0 {
-		t.Errorf("%d places are not free at the end, %d processes live", n, place.alive())
+	if n := len(s.pool.slots) + len(s.pool.queue); n > 0 || place.alive() > 0 {
+		t.Errorf("%d processes and requests are left at the end, %d processes live", n, place.alive())
 	}
 }
 

@@ -57,10 +57,10 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func(
 	case a.lent == nil:
 		tell()
 		if a.late != nil {
-			s.awaitLate(a.late)
+			_ = s.awaitLate(a.late)
 		}
 	case a.result.Detached:
-		s.pool.letGo(a.lent)
+		s.pool.detachFrom(a.lent)
 		tell()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
 		tell()
@@ -80,13 +80,15 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func(
 	}
 }
 
-// awaitLate waits for an Open that was given up, for as long as a well-behaved one takes.
-func (s *Service) awaitLate(late chan struct{}) {
+// awaitLate waits for an Open that was given up, for as long as a well-behaved one takes; false if this one takes longer.
+func (s *Service) awaitLate(late chan struct{}) bool {
 	wait := time.NewTimer(s.opts.Grace)
 	defer wait.Stop()
 	select {
 	case <-late:
+		return true
 	case <-wait.C:
+		return false
 	}
 }
 

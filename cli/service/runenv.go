@@ -11,20 +11,6 @@ import (
 	"ductor/cli"
 )
 
-// RunEnv is a place agents run in besides this host: its launcher, and the dialects over it.
-type RunEnv struct {
-	Sandbox   cli.Sandbox
-	Launcher  cli.Launcher
-	Providers []cli.Provider
-	Homes     Homes // nil: the place's own home serves all sessions
-}
-
-// Homes gives each session a home of its own in one place. Safe for concurrent use.
-type Homes interface {
-	// Home gives the absolute path of a session's home there, and makes it at need. It is called before each turn.
-	Home(ctx context.Context, session string) (dir string, err error)
-}
-
 // runEnv is a place with what the service knows of it. This host is one as well.
 type runEnv struct {
 	sandbox   cli.Sandbox
@@ -135,9 +121,7 @@ func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Reques
 		err  error
 	}
 	came := make(chan furnished, 1)
-	s.work.more()
-	go func() {
-		defer s.work.leave()
+	s.work.Go(func() {
 		var f furnished
 		f.err = guard(entry.provider.Agent(), func() (err error) {
 			if f.home, err = at.home(ctx, req); err != nil {
@@ -146,7 +130,7 @@ func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Reques
 			return at.bring(ctx, files)
 		})
 		came <- f
-	}()
+	})
 	f, ok := awaitPlace(ctx, at, emit, came)
 	if !ok {
 		return req, context.Cause(ctx)

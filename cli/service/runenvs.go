@@ -9,31 +9,35 @@ import (
 	"ductor/cli"
 )
 
-// runEnvs are all places, this host first. Those that a conversation has for itself are opened when they are first asked
-// for. Safe for concurrent use.
+// agentEntry is a provider in its place, with what it said lately.
+type agentEntry struct {
+	provider cli.Provider
+	runEnv   *runEnv
+	modes    *cached[[]cli.Mode]
+	auth     *cached[authAnswer]
+	models   *cached[modelList]
+}
+
+// runEnvs are all environments, this host first. Those that a conversation has for itself are opened when they are first
+// asked for. Safe for concurrent use.
 type runEnvs struct {
-	open func(cli.Sandbox) (*runEnv, error) // errNoRunEnv for one that is not configured; nil opens none
+	open func(cli.Sandbox) *runEnv // nil where there is to be none
 
 	mu  sync.Mutex
-	by  map[cli.Sandbox]*runEnv
 	all []*runEnv
 }
 
-var errNoRunEnv = errors.New("it is not configured")
-
-// get gives a place; nil if there is none of that name.
+// get gives an environment; nil if there is none of that name.
 func (s *runEnvs) get(sandbox cli.Sandbox) *runEnv {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := s.by[sandbox]; at != nil || s.open == nil {
-		return at
+	if i := slices.IndexFunc(s.all, func(at *runEnv) bool { return at.sandbox == sandbox }); i >= 0 {
+		return s.all[i]
 	}
-	at, err := s.open(sandbox)
-	if err != nil {
-		return nil
+	at := s.open(sandbox)
+	if at != nil {
+		s.all = append(s.all, at)
 	}
-	s.by[sandbox] = at
-	s.all = append(s.all, at)
 	return at
 }
 
@@ -44,52 +48,42 @@ func (s *runEnvs) list() []*runEnv {
 	return slices.Clone(s.all)
 }
 
-func (s *runEnvs) enter(at *runEnv) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.by[at.sandbox] != nil {
-		return fmt.Errorf("two sandboxes are called %q", at.sandbox)
-	}
-	s.by[at.sandbox] = at
-	s.all = append(s.all, at)
-	return nil
-}
-
-// enterSites makes the places known, this host first.
-func (s *Service) enterSites() error {
-	s.runEnvs = &runEnvs{by: map[cli.Sandbox]*runEnv{}}
+// enterRunEnvs makes the environments known, this host first.
+func (s *Service) enterRunEnvs() error {
+	s.runEnvs = &runEnvs{open: s.openRunEnv}
 	host, err := s.newRunEnv("", s.opts.Launchers, s.opts.Homes, s.opts.Providers)
 	if err != nil {
 		return err
 	}
-	if err := s.runEnvs.enter(host); err != nil {
-		return err
-	}
+	all := []*runEnv{host}
 	for _, o := range s.opts.RunEnvs {
 		at, err := s.sandboxRunEnv(o)
 		if err != nil {
 			return err
 		}
-		if err := s.runEnvs.enter(at); err != nil {
-			return err
+		if slices.ContainsFunc(all, func(other *runEnv) bool { return other.sandbox == at.sandbox }) {
+			return fmt.Errorf("two sandboxes are called %q", at.sandbox)
 		}
+		all = append(all, at)
 	}
-	if s.opts.OpenRunEnv != nil {
-		s.runEnvs.open = s.openRunEnv
-	}
+	s.runEnvs.all = all
 	return nil
 }
 
-// openRunEnv opens the place of one conversation.
-func (s *Service) openRunEnv(sandbox cli.Sandbox) (*runEnv, error) {
-	if sandbox.Alone() == "" {
-		return nil, errNoRunEnv
+// openRunEnv opens the environment of one conversation; nil if there is to be none.
+func (s *Service) openRunEnv(sandbox cli.Sandbox) *runEnv {
+	if sandbox.Alone() == "" || s.opts.OpenRunEnv == nil {
+		return nil
 	}
 	o, there := s.opts.OpenRunEnv(sandbox)
 	if !there {
-		return nil, errNoRunEnv
+		return nil
 	}
-	return s.sandboxRunEnv(o)
+	at, err := s.sandboxRunEnv(o)
+	if err != nil {
+		return nil
+	}
+	return at
 }
 
 func (s *Service) sandboxRunEnv(o RunEnv) (*runEnv, error) {

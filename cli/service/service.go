@@ -1,3 +1,7 @@
+// Package service is the one gateway to all agents: it picks the agent, keeps its session between turns, limits how many
+// processes there are, and recovers where that is safe.
+//
+// It knows no dialect: those come as cli.Providers. It knows nothing of chats, of queues or of SQLite, and starts no process.
 package service
 
 import (
@@ -13,58 +17,13 @@ import (
 	"ductor/cli"
 )
 
-// Defaults of Options.
-const (
-	DefaultTimeout     = time.Hour
-	DefaultIdleLimit   = 15 * time.Minute
-	DefaultMemoryEvery = 15 * time.Second
-	DefaultMenuTTL     = 5 * time.Minute
-	DefaultMenuWait    = 15 * time.Second
-)
-
-// Options set up a Service. Providers, which are this host's, is required; zero values take the defaults.
-type Options struct {
-	Providers []cli.Provider
-	Default   cli.Agent   // whom to ask when a conversation chose no agent; empty means the first provider
-	Fallbacks []cli.Agent // whom to ask when Default cannot be used, in order; the other providers come after
-	Modes     map[cli.Agent]cli.Mode
-
-	Timeout   time.Duration // of a turn whose Request says none
-	Grace     time.Duration // what a session may take to end a cancelled turn; the providers' own
-	IdleLimit time.Duration // an idle session is closed after it
-	// MaxSessions is how many agent processes there may be, those included that are being started or ended; 0 is
-	// no limit. Beyond it the longest idle one is ended, and where all are busy a turn waits for one of them.
-	// Sessions that share a process count once, and a process whose turns all wait for their user does not count.
-	MaxSessions int
-	// Available is how many bytes agents may still take; nil is no limit. A process is started only where it has
-	// what one of its agent was seen to take; where it has not, idle ones are ended and the turn waits. One may
-	// always live.
-	Available func() int64
-	// MaxMemory is how many bytes the agents and all they started may hold; 0 is no limit. Beyond it idle ones
-	// are ended, the longest idle one first. A busy one never is.
-	MaxMemory   int64
-	MemoryEvery time.Duration // between two looks at that; one follows each turn besides
-
-	MenuTTL  time.Duration // how old a list of models may be
-	MenuWait time.Duration // how long an agent may take to list them
-
-	Launchers []cli.Launcher // of this host: where runs of the previous process of ductor may be found
-	Homes     Homes          // gives each session a home of its own on this host; nil: all have the user's
-	RunEnvs   []RunEnv       // where agents run besides; no request that names one ever runs elsewhere
-	// OpenRunEnv opens a place that one conversation has for itself, when it is first asked for; false where there is to be
-	// none. It does not wait. Nil: there are none but RunEnvs.
-	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
-
-	Registry *Registry // shared with the sweep; nil makes one
-	Now      func() time.Time
-	Logger   *slog.Logger
-}
-
 // Service is the one gateway to all agents: it finds the agent, keeps its session warm between turns,
 // runs the turn and recovers where that is safe. No lock is held while anything is started, asked or
 // closed, so conversations never wait for each other. Safe for concurrent use.
 type Service struct {
-	opts     Options
+	*core
+	shutdown context.CancelCauseFunc
+
 	registry *Registry
 	runEnvs  *runEnvs
 	pool     *pool
@@ -73,19 +32,6 @@ type Service struct {
 	leftMu sync.Mutex
 	left   map[cli.TurnID]*leftTurn // turns that can be resumed
 	spared map[cli.RunID]int        // runs that somebody is about to attach to, and how many are
-
-	base     context.Context // ends with Close
-	shutdown context.CancelCauseFunc
-	work     *group
-}
-
-// agentEntry is a provider in its place, with what it said lately.
-type agentEntry struct {
-	provider cli.Provider
-	runEnv   *runEnv
-	modes    *cached[[]cli.Mode]
-	auth     *cached[authAnswer]
-	models   *cached[modelList]
 }
 
 // New makes a Service. The caller must Close it.
@@ -111,9 +57,12 @@ func New(opts Options) (*Service, error) {
 	if opts.Default == "" {
 		opts.Default = opts.Providers[0].Agent()
 	}
-	s := &Service{opts: opts, registry: opts.Registry, left: map[cli.TurnID]*leftTurn{}, spared: map[cli.RunID]int{}, present: newPresent(), work: newGroup()}
-	s.base, s.shutdown = context.WithCancelCause(context.Background())
-	if err := s.enterSites(); err != nil {
+	base, shutdown := context.WithCancelCause(context.Background())
+	s := &Service{
+		core: &core{opts: opts, base: base, work: newGroup()}, shutdown: shutdown,
+		registry: opts.Registry, left: map[cli.TurnID]*leftTurn{}, spared: map[cli.RunID]int{}, present: newPresent(),
+	}
+	if err := s.enterRunEnvs(); err != nil {
 		s.shutdown(err)
 		return nil, err
 	}
@@ -122,7 +71,7 @@ func New(opts Options) (*Service, error) {
 		s.shutdown(err)
 		return nil, err
 	}
-	s.pool = newPool(opts, s.work, s.base.Done(), s.launchers)
+	s.pool = newPool(s.core, s.launchers)
 	if opts.MaxMemory > 0 || opts.Available != nil {
 		s.work.spawn(s.watchMemory)
 	}
@@ -163,12 +112,14 @@ func (s *Service) Detach(ctx context.Context) error {
 
 func (s *Service) finish(ctx context.Context, cause error, sessions func()) error {
 	s.shutdown(cause)
-	s.work.more()
-	s.work.close()
 	s.registry.endAll(cause)
 	sessions()
-	s.work.leave()
-	return s.work.wait(ctx)
+	s.work.close()
+	if err := s.work.wait(ctx); err != nil {
+		return err
+	}
+	<-s.pool.over
+	return nil
 }
 
 // Run runs one turn of req by agent, in the place that req names and in no other, and returns its Result, which emit got too, as the last event. emit
@@ -190,7 +141,7 @@ func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, e
 	if !s.work.enter() {
 		return emitted(emit, s.refusal(agent))
 	}
-	defer s.work.leave()
+	defer s.work.Done()
 	entry, failure := s.at(req.Sandbox, agent)
 	if failure == nil {
 		failure = entry.toolless(req)

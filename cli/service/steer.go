@@ -65,10 +65,8 @@ type present struct {
 
 type presence struct {
 	session *pooled
-	life    context.Context
-	calls   int
-	quiet   chan struct{} // closed when the turn has ended and no call is under way
-	ended   bool
+	life    context.Context // of the turn
+	calls   *group
 }
 
 func newPresent() *present { return &present{turns: map[cli.TurnID]*presence{}} }
@@ -77,7 +75,7 @@ func newPresent() *present { return &present{turns: map[cli.TurnID]*presence{}} 
 // are cancelled, but not longer than patience; false if it was in vain.
 func (p *present) enter(turn cli.TurnID, session *pooled) (leave func(patience time.Duration) bool) {
 	life, end := context.WithCancelCause(context.Background())
-	e := &presence{session: session, life: life, quiet: make(chan struct{})}
+	e := &presence{session: session, life: life, calls: newGroup()}
 	p.mu.Lock()
 	p.turns[turn] = e
 	p.mu.Unlock()
@@ -86,29 +84,12 @@ func (p *present) enter(turn cli.TurnID, session *pooled) (leave func(patience t
 		if p.turns[turn] == e {
 			delete(p.turns, turn)
 		}
-		e.ended = true
-		e.settle()
 		p.mu.Unlock()
+		e.calls.close()
 		end(cli.ErrNoTurn)
-		return e.isQuiet(patience)
-	}
-}
-
-func (e *presence) isQuiet(patience time.Duration) bool {
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	select {
-	case <-e.quiet:
-		return true
-	case <-limit.C:
-		return false
-	}
-}
-
-// settle is called with mu held.
-func (e *presence) settle() {
-	if e.ended && e.calls == 0 {
-		close(e.quiet)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		return e.calls.wait(ctx) == nil
 	}
 }
 
@@ -116,18 +97,11 @@ func (e *presence) settle() {
 func (p *present) with(ctx context.Context, turn cli.TurnID, absent error, f func(context.Context, *pooled) error) error {
 	p.mu.Lock()
 	e := p.turns[turn]
-	if e == nil {
-		p.mu.Unlock()
+	p.mu.Unlock()
+	if e == nil || !e.calls.enter() {
 		return absent
 	}
-	e.calls++
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		e.calls--
-		e.settle()
-	}()
+	defer e.calls.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(e.life, func() { cancel(cli.ErrNoTurn) })()

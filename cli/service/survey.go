@@ -111,13 +111,11 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 		err  error
 	}
 	came := make(chan answer, 1)
-	s.work.more()
-	go func() {
-		defer s.work.leave()
+	s.work.Go(func() {
 		var a answer
 		a.runs, a.err = l.Left(ctx)
 		came <- a
-	}()
+	})
 	a, ok := awaitPlace(ctx, at, nil, came)
 	if !ok {
 		return nil, context.Cause(ctx)
@@ -130,11 +128,7 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 func (s *Service) claim(left leftTurn, open []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
 	for _, t := range open {
 		if left.belongsTo(t) {
-			if left.at == nil {
-				left.at = s.pool.placeFor(left.runEnv.sandbox, left.run)
-			} else {
-				s.pool.shareLeft(left.at)
-			}
+			left.at = s.pool.left(left.closeKey(), left.run)
 			mine := left
 			mine.forgetRecorded(open)
 			s.leftMu.Lock()
@@ -152,7 +146,7 @@ func (s *Service) claim(left leftTurn, open []cli.OpenTurn, remains map[cli.Turn
 func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken map[closeKey]bool, until time.Time) {
 	for _, left := range runs {
 		what := left.closeKey() // two processes of one session would spoil each other's history
-		left.at = s.pool.placeFor(at.sandbox, left.run)
+		left.at = s.pool.left(what, left.run)
 		late := at.sandbox != "" && time.Now().After(until)
 		if taken[what] || late || !s.adoptIdle(ctx, left) {
 			s.endUseless(left)
@@ -188,7 +182,7 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 		s.opts.Logger.Warn("an agent that works in the background cannot be attached to; it is ended", "run", run.Run, "agent", string(run.Agent), "err", err)
 		return false
 	}
-	if s.pool.keep(entry, run.Conversation, session, left.at) {
+	if s.pool.keep(left.at, session) {
 		return true
 	}
 	session.Detach()
@@ -282,7 +276,9 @@ func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 				continue
 			}
 			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox), "run", run.Run, "agent", string(run.Agent))
-			s.endUseless(leftTurn{runEnv: at, from: l, run: run, at: s.pool.placeFor(at.sandbox, run)})
+			left := leftTurn{runEnv: at, from: l, run: run}
+			left.at = s.pool.left(left.closeKey(), run)
+			s.endUseless(left)
 		}
 	}
 	at.unseen = false

@@ -102,8 +102,8 @@ func TestOpeningAhead(t *testing.T) {
 					t.Errorf("%q live of %d opened, want %q of %d", got, len(p.opened()), tc.want, tc.opened)
 				}
 				closeService(t, s)
-				if n := len(s.pool.places) + len(s.pool.warming); n > 0 {
-					t.Errorf("%d places are not free at the end", n)
+				if n := len(s.pool.slots) + len(s.pool.queue); n > 0 {
+					t.Errorf("%d processes and requests are left at the end", n)
 				}
 			})
 		})

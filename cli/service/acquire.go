@@ -1,0 +1,151 @@
+package service
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"ductor/cli"
+)
+
+func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp) *request {
+	r := &request{
+		closeKey: entry.closeKey(req.Conversation), mode: mode, ahead: ahead,
+		granted: make(chan *pooled, 1), short: make(chan shortage, 1), shares: func() int { return 0 },
+	}
+	if sharer, ok := entry.provider.(cli.Sharer); ok && mode == cli.Live {
+		r.shares = func() (pid int) {
+			_ = guard(r.agent, func() error { pid = sharer.Shares(req); return nil }) // none, then
+			return pid
+		}
+	}
+	return r
+}
+
+// acquire gives the conversation's idle session if it can take req. It closes one that cannot. Where there is none, the
+// entry that it gives has no session yet: the caller opens it. While there are as many processes as there may be, the
+// longest idle one is ended, and where none is idle this waits: first come, first served, until ctx is done. It calls
+// wait whenever what it waits for changes, but not where a moment is enough, in which an idle one ends.
+//
+// For what is opened ahead it neither waits for a process nor ends one: nil says that nothing is to be opened.
+func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp, wait func(shortage)) (*pooled, error) {
+	for {
+		e, err := p.request(ctx, newRequest(entry, mode, req, ahead), wait)
+		switch {
+		case e == nil || e.session == nil || e.suits(entry, mode, req):
+			return e, err
+		case ahead == nil:
+			p.discardInBackground(e)
+		default: // its process makes way first
+			_ = p.discard(e)
+		}
+	}
+}
+
+// request waits for the answer to r.
+func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*pooled, error) {
+	p.do(func() { p.queue = append(p.queue, r) })
+	look := time.NewTicker(lookAgain)
+	defer look.Stop()
+	for {
+		select {
+		case e := <-r.granted:
+			return e, nil
+		case now := <-r.short:
+			wait(now)
+		case <-look.C: // memory comes back without a word
+			p.turned()
+			p.do(func() {})
+		case <-ctx.Done():
+			p.do(func() { p.queue = slices.DeleteFunc(p.queue, func(other *request) bool { return other == r }) })
+			select {
+			case e := <-r.granted: // just before that
+				return e, nil
+			default:
+				return nil, context.Cause(ctx)
+			}
+		}
+	}
+}
+
+// serve answers all requests that it can, has as many idle processes ended as the others want, and tells these what they
+// wait for.
+func (p *pool) serve() {
+	var waiting []*request
+	p.queue = slices.DeleteFunc(p.queue, func(r *request) bool {
+		e := p.find(r.conversation, idle)
+		switch {
+		case e != nil:
+			e.used = p.opts.Now()
+		case p.barred(r):
+			return false
+		case r.ahead != nil && (p.phase != keeping || p.find(r.conversation, opening, busy, expiring) != nil): // nothing is to be opened
+		default:
+			e = p.start(r, len(waiting) == 0)
+			if e == nil && r.ahead == nil {
+				waiting = append(waiting, r)
+				return false
+			}
+		}
+		r.answer(e)
+		return true
+	})
+	for p.shortFor(waiting) != enough && p.evictOldest() > 0 {
+	}
+	of := p.shortFor(waiting)
+	for i, r := range waiting {
+		if now := (shortage{of: of, position: i + 1}); of != enough && now != r.told {
+			r.told = now
+			r.forget()
+			r.short <- now
+		}
+	}
+}
+
+// start makes an entry in the process that a request can share, or in a new one: only the first of those that wait gets
+// one that is free. Nil if there is none.
+func (p *pool) start(r *request, first bool) *pooled {
+	at := p.slotOf(processID{r.sandbox, r.agent, r.shares()})
+	if at == nil || at.going() {
+		if !first || p.lacks(p.living(), 0, r) != enough {
+			return nil
+		}
+		at = &slot{id: processID{sandbox: r.sandbox, agent: r.agent}}
+	}
+	return p.add(&pooled{closeKey: r.closeKey, mode: r.mode, state: opening}, at)
+}
+
+// answer ends the wait for an entry.
+func (r *request) answer(e *pooled) {
+	switch {
+	case e == nil:
+	case r.ahead != nil:
+		e.state, e.ahead = warming, r.ahead
+	case e.session != nil:
+		e.state = busy
+	}
+	r.forget()
+	r.granted <- e
+}
+
+// forget takes back what the request was told of a shortage, if it did not see that yet.
+func (r *request) forget() {
+	select {
+	case <-r.short:
+	default:
+	}
+}
+
+// barred says whether a session must be gone first, or one is opened ahead that the request may get. An entry without a
+// conversation is of a process of several ones.
+func (p *pool) barred(r *request) bool {
+	all := closeKey{sandbox: r.sandbox, agent: r.agent}
+	for e := range p.entries() {
+		switch {
+		case e.state == closing && (e.closeKey == r.closeKey || e.closeKey == all),
+			e.state == warming && (e.closeKey == r.closeKey || r.ahead != nil && e.conversation == r.conversation):
+			return true
+		}
+	}
+	return false
+}

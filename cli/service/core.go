@@ -1,0 +1,94 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"ductor/cli"
+)
+
+// core is what the parts of a Service share.
+type core struct {
+	opts Options
+	base context.Context // ends with Close
+	work *group
+}
+
+// group counts work that its owner waits for: a sync.WaitGroup that can be closed against new work, and for which a wait
+// has an end. Go and Add are for work on behalf of work that is not done; they are allowed also when it is closed.
+type group struct {
+	sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	idle   chan struct{} // closed when the closed group has no work
+}
+
+func newGroup() *group { return &group{idle: make(chan struct{})} }
+
+// enter begins a piece of work; false if the group is closed.
+func (g *group) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.Add(1)
+	}
+	return !g.closed
+}
+
+func (g *group) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return
+	}
+	g.closed = true
+	go func() { // it ends with the last work
+		g.WaitGroup.Wait()
+		close(g.idle)
+	}()
+}
+
+// spawn runs f on a goroutine; false if the group is closed.
+func (g *group) spawn(f func()) bool {
+	if !g.enter() {
+		return false
+	}
+	go func() {
+		defer g.Done()
+		f()
+	}()
+	return true
+}
+
+// wait returns when the closed group has no work, or with ctx's cause.
+func (g *group) wait(ctx context.Context) error {
+	select {
+	case <-g.idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// beside runs f on a goroutine of the group, and gives what it returns.
+func beside[T any](g *group, f func() T) <-chan T {
+	came := make(chan T, 1)
+	g.Go(func() { came <- f() })
+	return came
+}
+
+// guard turns a panic of a provider into a Failure.
+func guard(agent cli.Agent, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &cli.Failure{
+				Kind: cli.UnknownFailure, Agent: agent, Reason: "ductor has a defect in its part for this agent",
+				Detail: cli.Shorten(fmt.Sprintf("panic: %v\n%s", p, debug.Stack()), 4<<10),
+			}
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,181 @@
+package service
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"ductor/cli"
+)
+
+// How many processes of agents there may be: a limit of their number, and the memory that is left.
+
+// unmeasured is what a process is taken to need before one of its agent was measured, in bytes.
+const unmeasured = 250 << 20
+
+// lookAgain is how often a turn that waits for memory looks whether there is some.
+const lookAgain = time.Second
+
+// counts says whether a process takes one of the places that MaxSessions allows: it does not while all its turns wait for
+// their users.
+func (at *slot) counts() bool {
+	waiting := false
+	for _, e := range at.entries {
+		switch {
+		case e.state == idle || e.state >= closing:
+		case len(e.approvals) == 0:
+			return true
+		default:
+			waiting = true
+		}
+	}
+	return !waiting
+}
+
+// going says that the process is about to end, and no turn may join it.
+func (at *slot) going() bool {
+	return !slices.ContainsFunc(at.entries, func(e *pooled) bool { return e.state < closing })
+}
+
+// spare says that the process can be ended for another one.
+func (at *slot) spare() bool {
+	return !at.going() && !slices.ContainsFunc(at.entries, func(e *pooled) bool { return e.state < closing && e.state != idle })
+}
+
+// living are the slots that count.
+func (p *pool) living() []*slot {
+	return slices.DeleteFunc(slices.Clone(p.slots), func(at *slot) bool { return at.dead })
+}
+
+// expected is how many bytes a process of the agent takes.
+func (p *pool) expected(agent cli.Agent) int64 { return cmp.Or(p.typical[agent], unmeasured) }
+
+// lacks says what keeps processes from being started for requests, besides those there are. freed is the memory of others
+// that are about to end.
+func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
+	counted := len(requests)
+	for _, at := range there {
+		if at.counts() {
+			counted++
+		}
+	}
+	if limit := p.opts.MaxSessions; limit > 0 && counted > limit {
+		return number
+	}
+	if p.opts.Available == nil || len(requests) == 0 || len(there) == 0 { // one may always live
+		return enough
+	}
+	left := p.opts.Available() + freed
+	for _, r := range requests {
+		left -= p.expected(r.agent)
+	}
+	for _, at := range p.living() {
+		if at.memory == 0 { // it is starting, and holds nothing yet
+			left -= p.expected(at.id.agent)
+		}
+	}
+	if left < 0 {
+		return memory
+	}
+	return enough
+}
+
+// shortFor says what requests lack once all processes have ended that are about to.
+func (p *pool) shortFor(waiting []*request) lack {
+	var freed int64
+	there := slices.DeleteFunc(p.living(), func(at *slot) bool {
+		if at.going() {
+			freed += at.memory
+		}
+		return at.going()
+	})
+	return p.lacks(there, freed, waiting...)
+}
+
+// evictOldest ends the process that has been idle for longest and gives what it is known to hold, at least 1; 0 if none
+// is idle.
+func (p *pool) evictOldest() int64 {
+	var oldest *slot
+	var since time.Time
+	for _, at := range p.slots {
+		if used := at.lastUse(); at.spare() && (oldest == nil || used.Before(since)) {
+			oldest, since = at, used
+		}
+	}
+	if oldest == nil {
+		return 0
+	}
+	p.evict(oldest)
+	return max(oldest.memory, 1)
+}
+
+// lastUse is when the idle sessions of a process were last used.
+func (at *slot) lastUse() (last time.Time) {
+	for _, e := range at.entries {
+		if e.state == idle && e.used.After(last) {
+			last = e.used
+		}
+	}
+	return last
+}
+
+// evict closes the idle sessions of a process.
+func (p *pool) evict(at *slot) {
+	for _, e := range at.entries {
+		if e.state == idle {
+			p.closeInBackground(e)
+		}
+	}
+}
+
+// watchMemory keeps the agents below the limits of memory until the service ends.
+func (s *Service) watchMemory() {
+	tick := time.NewTicker(s.opts.MemoryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.base.Done():
+			return
+		case <-tick.C:
+		case <-s.pool.look:
+		}
+		held := s.pool.memory(s.base, s.pool.status())
+		s.pool.do(func() { s.pool.relieve(held) })
+	}
+}
+
+// relieve ends idle processes, the longest idle one first, until what the others hold is within the limit of memory or
+// none is idle.
+func (p *pool) relieve(held map[processID]int64) {
+	var sum int64
+	for id, bytes := range held {
+		at := p.slotOf(id)
+		if at != nil && at.going() {
+			continue
+		}
+		if at != nil {
+			at.memory = bytes
+			p.typical[id.agent] = max(p.typical[id.agent], bytes)
+		}
+		sum += bytes
+	}
+	if p.opts.Available != nil && p.opts.Available() < 0 && p.evictOldest() > 0 {
+		p.opts.Logger.Info("an idle agent is ended because memory is short", "held", sum)
+	}
+	for p.opts.MaxMemory > 0 && sum > p.opts.MaxMemory {
+		freed := p.evictOldest()
+		if freed == 0 {
+			return
+		}
+		p.opts.Logger.Info("an idle agent is ended for its memory", "held", sum, "limit", p.opts.MaxMemory)
+		sum -= freed
+	}
+}
+
+// turned asks for a look at the memory, which a turn may have changed.
+func (p *pool) turned() {
+	select {
+	case p.look <- struct{}{}:
+	default:
+	}
+}
