@@ -8,6 +8,7 @@ import (
 	"ductor/bot/cron"
 	"ductor/bot/message"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -66,7 +67,7 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 
 // Say tells about a job that had no turn, in the place of the card of that turn, at most once; see Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
-	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(job)}})
+	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(lang.Printer{}, job)}})
 }
 
 // Notice says one thing, in Markdown, outside any turn.

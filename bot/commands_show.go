@@ -32,9 +32,9 @@ func statusText(st orchestrator.Status, now time.Time) string {
 		lines = append(lines, fmt.Sprintf("Running for %s: %s", (lang.Printer{}).Rounded(now.Sub(r.Started)), orSomething(r.Title)))
 		switch r.Rights.Of {
 		case orchestrator.RightsOfJob:
-			lines = append(lines, "It is the run of a job. "+cron.RightsLine(r.Rights))
+			lines = append(lines, "It is the run of a job. "+cron.RightsLine(lang.Printer{}, r.Rights))
 		case orchestrator.RightsOfMember:
-			lines = append(lines, "It runs for a member who is not listed. "+cron.RightsLine(r.Rights))
+			lines = append(lines, "It runs for a member who is not listed. "+cron.RightsLine(lang.Printer{}, r.Rights))
 		}
 		if r.Approvals > 0 {
 			lines = append(lines, "The agent waits for an answer to "+render.Count(r.Approvals, "thing", "things")+" it asked above")

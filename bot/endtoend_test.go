@@ -163,7 +163,7 @@ func startDuctor(t *testing.T, h *house, db everything, agent orchestrator.Gatew
 	}
 	desk := conversation.New(conversation.Options{
 		Store: db, Gateway: agent, Chat: b.Chat(), Screen: b.Chat(), Permission: cli.Ask, Dir: "/", Roots: []string{"/"}, QueueMax: 10,
-		HistoryTurns: 5, HistoryBytes: 1000, DeliveryWait: 10 * time.Second, Now: time.Now,
+		HandoffTokens: 1000, DeliveryWait: 10 * time.Second, Now: time.Now,
 		NewID: uuid.NewString,
 		Approvers: func(_ orchestrator.ConversationID, asker orchestrator.PersonID) []orchestrator.PersonID {
 			return []orchestrator.PersonID{asker, 8}

@@ -104,7 +104,7 @@ func TestAJobIsChangedInTheChat(t *testing.T) {
 // TestTheButtonOfARunShowsItsJob in a message of its own: the text of the run stays.
 func TestTheButtonOfARunShowsItsJob(t *testing.T) {
 	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
-		r.send(r.press(cron.ShowButton(jobs.job.ID).Data, 9))
+		r.send(r.press(cron.ShowButton(lang.Printer{}, jobs.job.ID).Data, 9))
 		synctest.Wait()
 		if l := r.journal.lastNotice(t); !strings.Contains(l.Text, "look") || len(r.voice.edits) > 0 {
 			t.Errorf("it shows %q, edits %v", l.Text, r.voice.edits)
@@ -137,7 +137,7 @@ func TestCronWithoutWhatItNeeds(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.send(r.text("/cron"), r.press("j:o:x:", 9))
 		synctest.Wait()
-		if l := r.journal.lastNotice(t); l.Text != "Jobs are not kept here." || r.voice.lastAnswer() != (lang.Printer{}).Text("common.stale-button") {
+		if l := r.journal.lastNotice(t); l.Text != "This ductor keeps no jobs." || r.voice.lastAnswer() != (lang.Printer{}).Text("common.stale-button") {
 			t.Errorf("notice %q, answer %q", l.Text, r.voice.lastAnswer())
 		}
 	})

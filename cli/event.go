@@ -98,6 +98,13 @@ type CompactBoundary struct {
 	PreTokens int
 }
 
+// HandedOver says how much an agent was told of the session before its prompt, because other agents ran those turns.
+type HandedOver struct {
+	To     string // the model, or the agent where that has a model of its own
+	Turns  int
+	Tokens int // an estimate
+}
+
 // RateLimited is a warning that a limit is near or reached. ResetAt is zero where the agent does not say.
 type RateLimited struct{ ResetAt time.Time }
 
@@ -115,6 +122,7 @@ func (ToolEnded) event()       {}
 func (FileChanged) event()     {}
 func (Status) event()          {}
 func (CompactBoundary) event() {}
+func (HandedOver) event()      {}
 func (RateLimited) event()     {}
 func (Result) event()          {}
 

@@ -19,16 +19,31 @@ type Launcher interface {
 	Left(ctx context.Context) ([]LeftRun, error)
 	// Attach takes over a run that was left; its Stdout begins at offset. A run that is not there gives an
 	// error matching fs.ErrNotExist.
-	Attach(ctx context.Context, run RunID, offset int64) (Process, error)
+	Attach(ctx context.Context, left LeftRun, offset int64) (Process, error)
 	// Discard ends a run that was left, with everything it started, and forgets its output.
 	Discard(ctx context.Context, run RunID) error
 	// Settled says that the outcome of a turn is recorded: what was kept for going on with it is forgotten, in
 	// the background. Of a process that lives on, that is its output up to the first mark of a turn that is not
 	// recorded or, if there is none, up to the end of the last turn.
 	Settled(turn TurnID)
-	// Knows says whether no run that was started after since can have been forgotten, so that a turn begun
-	// after it which no run has a mark of never reached an agent.
-	Knows(since time.Time) bool
+}
+
+// Start is where a turn begins in a run. It is stored with the turn before its prompt leaves, so that the next process of
+// ductor resumes the turn there. A turn without one never reached an agent.
+type Start struct {
+	Run    RunID
+	Output int64 // bytes of output that belong to what was before
+	Input  int64 // bytes of input that do
+	Note   string
+}
+
+// Recorder stores where a turn begins. The prompt of a turn whose start cannot be stored is not sent. For BackgroundMark it
+// stores that work in the background is open in the run or, where the Note is empty, that none is.
+type Recorder func(ctx context.Context, turn TurnID, start Start) error
+
+// Recording is a Launcher that has starts stored: by record, from then on.
+type Recording interface {
+	RecordBy(record Recorder)
 }
 
 // RunID names a run: a program from its start to its end, and what it printed.
@@ -54,7 +69,7 @@ type Mark struct {
 }
 
 // BackgroundMark is the Turn of a mark of no turn: what came before it was dealt with, no turn runs, and work that the
-// agent does in the background is open. Whoever begins a turn voids it.
+// agent does in the background is open; with an empty Note, that it is no longer. Whoever begins a turn voids it.
 const BackgroundMark TurnID = "background"
 
 // OfTurn says whether the mark is one of a turn.
@@ -64,7 +79,7 @@ func (m Mark) OfTurn() bool { return m.Turn != BackgroundMark }
 type LeftRun struct {
 	Run RunID
 	Purpose
-	Marks       []Mark // of turns that may not have been over, in order of their beginning
+	Marks       []Mark // of turns that are not over, in order of their beginning; what is stored with the turns counts
 	PID         int
 	OutputEnd   int64 // bytes it has printed
 	InputEnd    int64 // bytes that reached its input, or will
@@ -109,8 +124,8 @@ type Process interface {
 	When(offset int64) time.Time
 	// StderrTail is the last few kilobytes of standard error so far.
 	StderrTail() string
-	// Begin records where a turn begins, before it returns: m.Output as given, m.Input as it is now. The age
-	// limit of the run is counted from here. Marks of turns that are settled are forgotten, and so is a BackgroundMark.
+	// Begin has it stored where a turn begins, before it returns: m.Output as given, m.Input as it is now; see Recorder. The
+	// age limit of the run is counted from here.
 	Begin(ctx context.Context, m Mark) error
 	// Ended says that a turn has ended, and that none which has needs the output before that offset: see Launcher.Settled.
 	Ended(output int64)

@@ -48,8 +48,9 @@ type OpenTurn struct {
 	Agent        Agent
 	Sandbox      Sandbox // where it was running
 	Conversation Conversation
-	Started      time.Time
-	GivenUp      bool // it is not resumed: nothing remains of it, and its run is ended
+	Start        Start // without a Run for one that never reached an agent
+	GivenUp      bool  // it is not resumed: nothing remains of it, and its run is ended
+	Background   bool  // it is over, and the agent works in the background: Start is where that begins
 }
 
 // Remains is what is left of an OpenTurn.

@@ -258,35 +258,13 @@ func (l *Launcher) Made() bool {
 
 // noteContainer remembers that there is a container from now on, or none.
 func (l *Launcher) noteContainer(id string) {
-	n := note{Container: id, Since: time.Now()}
+	n := note{Container: id}
 	if id != "" {
-		n.Used = n.Since
+		n.Used = time.Now()
 	}
 	if err := l.notes.write(n); err != nil {
-		l.log.Warn("a turn that is cut off may not be known again", "sandbox", l.opts.Name, "err", err)
+		l.log.Warn("note what container there is", "sandbox", l.opts.Name, "err", err)
 	}
-}
-
-// Knows says whether no run started after that can have been forgotten: the container is the one that was made
-// last, or there is none as there should be, and the machine did not lose what was written.
-func (l *Launcher) Knows(after time.Time) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), dialWait)
-	defer cancel()
-	c, there, err := l.place.engine.inspect(ctx, l.place.name)
-	if err != nil {
-		l.log.Warn("ask for a sandbox", "sandbox", l.opts.Name, "err", err)
-		return false
-	}
-	id := ""
-	if there {
-		id = c.ID
-	}
-	n, known := l.notes.read()
-	if !known || n.Container != id {
-		l.noteContainer(id)
-		return false
-	}
-	return after.After(n.Since) && (!there || l.Launcher.Knows(after))
 }
 
 // Runs answers questions about all that runs in the container, whichever ductor started it, and makes no container for it. One

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// note is what this machine remembers of a container: since when nothing that ran in it can have been forgotten.
+// note is what this machine remembers of a container.
 type note struct {
 	Name      string    `json:"name,omitempty"`      // of the sandbox
 	Container string    `json:"container,omitempty"` // its id; empty while there is none
-	Since     time.Time `json:"since"`
-	Used      time.Time `json:"used,omitzero"` // when something was started in it last, more or less
+	Used      time.Time `json:"used,omitzero"`       // when something was started in it last, more or less
 }
 
 // useStep is how exactly the last use is recorded.
@@ -78,7 +77,7 @@ func usedAt(dir, name string) time.Time {
 	return n.Used
 }
 
-// used notes that something is started now. A note that is not there stays so: Knows must not take it for one.
+// used notes that something is started now. A note that is not there stays so.
 func (b *notebook) used(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

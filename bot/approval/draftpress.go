@@ -18,7 +18,7 @@ const (
 
 // press changes a draft by a button of a user that decides nothing. It returns the short answer to a press that does
 // nothing.
-func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, string) {
+func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, lang.Key) {
 	if a.Request == nil {
 		return d.pressQuestion(a, user, now, pressed)
 	}
@@ -30,13 +30,13 @@ func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now t
 	case op == opBack, op == opShow:
 		d.View, d.From = "", 0
 	default:
-		return nothing, (lang.Printer{}).Text("common.stale-button")
+		return nothing, "common.stale-button"
 	}
 	return changed, ""
 }
 
 // pressQuestion chooses, goes forward and goes back.
-func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, string) {
+func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, lang.Key) {
 	q := a.Questions[d.Question]
 	switch pressed.op {
 	case opBack:
@@ -50,7 +50,7 @@ func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonI
 	}
 	switch {
 	case pressed.question != d.Question:
-		return nothing, textMovedOn
+		return nothing, "approval.moved-on"
 	case pressed.op == opWords && takesWords(q):
 		d.listen(opWords, user, now)
 		return changed, ""
@@ -63,9 +63,9 @@ func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonI
 	case pressed.op == opNext && len(d.answer(d.Question, q)) > 0:
 		d.View = ""
 	case pressed.op == opNext:
-		return nothing, textPickFirst
+		return nothing, "approval.pick-first"
 	default:
-		return nothing, (lang.Printer{}).Text("common.stale-button")
+		return nothing, "common.stale-button"
 	}
 	if d.forward(a) {
 		return answeredLast, ""

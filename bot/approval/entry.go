@@ -11,7 +11,6 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -103,7 +102,7 @@ func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error)
 	s.mu.Lock()
 	a := e.approval
 	var c message.Content
-	c.Text, c.Keyboard = draw(a, e.draft, s.nameOfLocked(a))
+	c.Text, c.Keyboard = s.view(a).draw(e.draft, s.nameOfLocked(a))
 	s.mu.Unlock()
 	if a.State != orchestrator.ApprovalOpen {
 		c.Life = message.OnlyEdits
@@ -130,8 +129,8 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	a := e.approval
 	s.mu.Unlock()
 	return message.Content{
-		Text:     render.Plain("⚠️ " + render.AgentName(lang.Printer{}, a.Agent) + " waits for a decision. The connection broke as I sent what it is about, so that may be missing here."),
-		Keyboard: keyboard(a, []button{{"👁 Show it", opShow}}),
+		Text:     render.Plain(s.lang.Text("approval.may-be-missing", render.AgentName(s.lang, a.Agent))),
+		Keyboard: s.view(a).keyboard([]button{{"approval.show", opShow}}),
 	}, nil
 }
 
@@ -245,7 +244,7 @@ func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 	other = s.messages.Open(message.Spec{
 		Key: keyPrefix + string(e.id) + "/" + strconv.Itoa(id), Turn: a.Turn, To: e.conv,
 		Content: func(ctx context.Context) (message.Content, error) {
-			t, _ := draw(a, draft{}, "")
+			t, _ := s.view(a).draw(draft{}, "")
 			return message.Content{Text: t, Life: message.OnlyEdits}, other.Adopt(ctx, id)
 		},
 	})

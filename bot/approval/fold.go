@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ductor/bot/render"
+	"ductor/lang"
 )
 
 // Bounds of white space. More of it pushes text out of view.
@@ -60,12 +61,12 @@ const linesMost = 40
 
 // middle takes the middle out of s when it is longer than limit, or has too many lines. The end stays: what matters
 // in a command may stand there.
-func middle(s string, limit int) (string, bool) {
+func middle(p lang.Printer, s string, limit int) (string, bool) {
 	s, cut := folded(s)
 	if lines := strings.Split(s, "\n"); len(lines) > linesMost {
 		const tail = linesMost / 3
 		head := linesMost - tail
-		hidden := fmt.Sprintf("… %d lines are not shown here …", len(lines)-linesMost)
+		hidden := p.Text("approval.lines-hidden", len(lines)-linesMost)
 		s = strings.Join(lines[:head], "\n") + "\n" + hidden + "\n" + strings.Join(lines[len(lines)-tail:], "\n")
 		cut = true
 	}
@@ -80,5 +81,5 @@ func middle(s string, limit int) (string, bool) {
 		head, tail = head/2, tail/2
 	}
 	left := len(runes) - head - tail
-	return fmt.Sprintf("%s\n… %d characters are not shown here …\n%s", string(runes[:head]), left, string(runes[len(runes)-tail:])), true
+	return string(runes[:head]) + "\n" + p.Text("approval.characters-hidden", left) + "\n" + string(runes[len(runes)-tail:]), true
 }

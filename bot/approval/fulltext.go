@@ -7,17 +7,17 @@ import (
 
 	"ductor/bot/render"
 	"ductor/cli"
-	"ductor/orchestrator"
+	"ductor/lang"
 )
 
 // fullTextMax is how many messages a full text may have.
 const fullTextMax = 16
 
 // fullText is everything that there is to decide on, in at most fullTextMax messages and one that says so.
-func fullText(a orchestrator.Approval) []render.Text {
+func (a view) fullText() []render.Text {
 	var lines []render.Text
 	if a.Request != nil {
-		lines = fullApproval(a)
+		lines = a.fullApproval()
 	}
 	for _, q := range a.Questions {
 		lines = append(lines, fullQuestion(q)...)
@@ -25,14 +25,14 @@ func fullText(a orchestrator.Approval) []render.Text {
 	var out []render.Text
 	for _, p := range render.Split(joinLines(lines), render.MessageLimit) {
 		if len(out) == fullTextMax {
-			return append(out, render.Plain("… The rest is longer than a chat can show."))
+			return append(out, render.Plain(a.lang.Text("approval.full-text-cut")))
 		}
 		out = append(out, p.Text)
 	}
 	return out
 }
 
-func fullApproval(a orchestrator.Approval) []render.Text {
+func (a view) fullApproval() []render.Text {
 	req := a.Request
 	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(req.Tool)))}
 	labels, fields := partition(req.Fields)
@@ -46,12 +46,12 @@ func fullApproval(a orchestrator.Approval) []render.Text {
 		lines = append(lines, render.Plain(changeIcon(ch.Kind)+" "+render.OneLine(render.Revealed(ch.Path))))
 		block("diff", ch.Diff)
 	}
-	block("", fullFields(fields))
+	block("", fullFields(a.lang, fields))
 	if reason, _ := folded(render.Revealed(req.Reason)); strings.TrimSpace(reason) != "" {
-		lines = append(lines, render.Plain("It says:"), render.CodeBlock("", reason))
+		lines = append(lines, render.Plain(a.lang.Text("approval.reason-follows")), render.CodeBlock("", reason))
 	}
-	lines = append(lines, fullRules(a)...)
-	block("", fullFields(labels)) // last: if not all fits, it is these
+	lines = append(lines, a.fullRules()...)
+	block("", fullFields(a.lang, labels)) // last: if not all fits, it is these
 	return lines
 }
 
@@ -68,20 +68,20 @@ func partition(all []cli.Field) (labels, fields []cli.Field) {
 }
 
 // fullFields has a line for each field. Further lines of a value are indented, so that they are no fields.
-func fullFields(fields []cli.Field) string {
+func fullFields(p lang.Printer, fields []cli.Field) string {
 	var b strings.Builder
 	for _, f := range fields {
-		b.WriteString(render.OneLine(render.Revealed(f.Name)) + ": " + strings.ReplaceAll(cmp.Or(f.Value, "(empty)"), "\n", "\n    ") + "\n")
+		b.WriteString(render.OneLine(render.Revealed(f.Name)) + ": " + strings.ReplaceAll(cmp.Or(f.Value, p.Text("approval.empty")), "\n", "\n    ") + "\n")
 	}
 	return b.String()
 }
 
 // fullRules are the rules that the message of the approval cannot show whole.
-func fullRules(a orchestrator.Approval) (lines []render.Text) {
+func (a view) fullRules() (lines []render.Text) {
 	for _, rule := range []string{a.SessionRule, a.Rule} {
-		if _, cut := shownRule(rule); cut {
+		if _, cut := a.shownRule(rule); cut {
 			shown, _ := folded(render.Revealed(rule))
-			lines = append(lines, render.Plain("A rule for this would be:"), render.CodeBlock("", shown))
+			lines = append(lines, render.Plain(a.lang.Text("approval.rule-in-full")), render.CodeBlock("", shown))
 		}
 	}
 	return lines
@@ -97,7 +97,7 @@ func fullQuestion(q cli.Question) []render.Text {
 }
 
 // fullTextTooLong says whether fullText cuts anything but fields that only name the request.
-func fullTextTooLong(a orchestrator.Approval) bool {
+func (a view) fullTextTooLong() bool {
 	short := *a.Request
 	_, short.Fields = partition(short.Fields)
 	a.Request = &short
@@ -119,5 +119,5 @@ func fullTextTooLong(a orchestrator.Approval) bool {
 	case bytes > fullTextMax*render.MessageLimit*utf8.UTFMax:
 		return true
 	}
-	return len(fullText(a)) > fullTextMax
+	return len(a.fullText()) > fullTextMax
 }

@@ -18,33 +18,24 @@ type Press struct {
 	Message int    // that has the button
 }
 
-// Short answers to presses.
-const (
-	textNotApprover  = "Somebody else is to decide this."
-	textMovedOn      = "This had already moved on; nothing was changed by this press."
-	textPickFirst    = "Choose something first."
-	textReadFirst    = "Not all of it is shown here: open 📄 Full text first. Nothing was allowed."
-	textNothingShown = "There is nothing to allow here that you were shown. Nothing was allowed."
-)
-
 // Press acts on a button with the action Action and this data. It returns the short answer to the press, and the full
 // text where the button asks for it, to be sent as replies to the message. A press that comes too late, from another
 // user or from another conversation changes nothing, and the answer says so.
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
 	pressed, ok := parseButtonData(data)
 	if !ok {
-		return (lang.Printer{}).Text("common.stale-button"), nil, nil
+		return s.lang.Text("common.stale-button"), nil, nil
 	}
 	p.By.Conversation = s.home(p.By.Conversation, p.Message)
 	approval, err := s.service.Approval(ctx, pressed.id, p.By.Conversation)
 	switch {
 	case err != nil:
-		answer, err = refusal(orchestrator.Approval{}, err)
+		answer, err = s.refusal("", err)
 		return answer, nil, err
 	case subtle.ConstantTimeCompare([]byte(approval.Nonce), []byte(pressed.nonce)) != 1:
-		return (lang.Printer{}).Text("common.stale-button"), nil, nil
+		return s.lang.Text("common.stale-button"), nil, nil
 	case !slices.Contains(approval.Approvers, p.By.Person):
-		return textNotApprover, nil, nil
+		return s.lang.Text("approval.not-approver"), nil, nil
 	}
 	s.remember(p.By.Person, p.Name)
 	e, err := s.enter(ctx, approval)
@@ -70,7 +61,7 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 	}
 	if over := a.WhyClosed(s.now()); over != nil {
 		s.correct(e, a, p.Message)
-		return refusal(a, over)
+		return s.refusal(a.State, over)
 	}
 	return s.advance(ctx, e, a, p, pressed)
 }
@@ -87,32 +78,43 @@ func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.App
 	now, err := s.decide(ctx, e, a, p.By, p.Message, v)
 	switch {
 	case err != nil:
-		return refusal(now, err)
+		return s.refusal(now.State, err)
 	case now.State == orchestrator.ApprovalAllowed:
-		return "Allowed.", nil
+		return s.lang.Text("approval.is-allowed"), nil
 	case now.State == orchestrator.ApprovalAnswered:
-		return "Sent to the agent.", nil
+		return s.lang.Text("approval.is-sent"), nil
 	case now.Request == nil:
-		return "The agent is told that you do not answer.", nil
+		return s.lang.Text("approval.is-unanswered"), nil
 	}
-	return "Denied.", nil
+	return s.lang.Text("approval.is-denied"), nil
 }
 
-// refusal says why nothing changed. It returns an error about which users can do nothing.
-func refusal(a orchestrator.Approval, err error) (string, error) {
+// refusal says why nothing changed; state is that of the approval. It returns an error about which users can do nothing.
+func (s *Screen) refusal(state orchestrator.ApprovalState, err error) (string, error) {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrBadChoice):
-		return (lang.Printer{}).Text("common.stale-button"), nil
+		return s.lang.Text("common.stale-button"), nil
 	case errors.Is(err, orchestrator.ErrNotApprover):
-		return textNotApprover, nil
+		return s.lang.Text("approval.not-approver"), nil
 	case errors.Is(err, orchestrator.ErrApprovalExpired):
-		return "Too late: the time to decide this is over, and it was denied.", nil
+		return s.lang.Text("approval.too-late"), nil
 	case errors.Is(err, orchestrator.ErrApprovalWithdrawn):
-		return "Too late: the agent no longer waits for this.", nil
+		return s.lang.Text("approval.agent-gone"), nil
 	case errors.Is(err, orchestrator.ErrApprovalDecided):
-		return "This was decided before: " + string(a.State) + ".", nil
+		return s.lang.Text(decidedBefore(state)), nil
 	}
 	return "", err
+}
+
+// decidedBefore says how an approval was decided before a press.
+func decidedBefore(state orchestrator.ApprovalState) lang.Key {
+	switch state {
+	case orchestrator.ApprovalAllowed:
+		return "approval.allowed-before"
+	case orchestrator.ApprovalAnswered:
+		return "approval.answered-before"
+	}
+	return "approval.denied-before"
 }
 
 // unseen says why a user who was not shown all of an approval cannot allow it; empty if the user can.
@@ -123,11 +125,11 @@ func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.C
 	s.mu.Lock()
 	opened := e.draft.Opened
 	s.mu.Unlock()
-	switch {
-	case whyShut(a) != "":
-		return textNothingShown
-	case !opened && unreadFor(a, choice):
-		return textReadFirst
+	switch v := s.view(a); {
+	case v.whyShut() != "":
+		return s.lang.Text("approval.nothing-shown")
+	case !opened && v.unreadFor(choice):
+		return s.lang.Text("approval.full-text-first")
 	}
 	return ""
 }
@@ -147,14 +149,14 @@ func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Appr
 	case err != nil:
 		return "", nil, err
 	case again:
-		return "The full text is in the chat already.", nil, nil
+		return s.lang.Text("approval.full-text-sent"), nil, nil
 	}
-	return "", fullText(a), nil
+	return "", s.view(a).fullText(), nil
 }
 
 // advance acts on a press that decides nothing yet, or that answers the last question.
 func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval, p Press, pressed buttonData) (string, error) {
-	var answer string
+	var answer lang.Key
 	var complete bool
 	d, err := s.change(ctx, e, func(d *draft) bool {
 		if d.applied(p.By.Updates) { // the previous process ended before it marked the press handled
@@ -169,5 +171,8 @@ func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval,
 	if err == nil && complete && d.complete(a.Questions) {
 		return s.decideByPress(ctx, e, a, p, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
 	}
-	return answer, err
+	if answer == "" {
+		return "", err
+	}
+	return s.lang.Text(answer), err
 }

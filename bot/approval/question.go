@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -23,13 +22,13 @@ const (
 )
 
 // drawQuestion shows one question after the other, with a button for each option.
-func drawQuestion(a orchestrator.Approval, d draft, user string) (render.Text, tgapi.Keyboard) {
-	lines := []render.Text{render.Plain("❓ " + render.AgentName(lang.Printer{}, a.Agent) + " asks" + ordinal(d.Question, a))}
+func (a view) drawQuestion(d draft, user string) (render.Text, tgapi.Keyboard) {
+	lines := []render.Text{render.Plain(a.asks(d.Question))}
 	if a.State != orchestrator.ApprovalOpen {
 		for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {
 			lines = append(lines, givenAnswer(q, answerAt(a.Answers, i), a.State))
 		}
-		return fitting(append(lines, drawDecision(a, user))), nil
+		return fitting(append(lines, a.drawDecision(user))), nil
 	}
 	for i := max(d.Question-answersShown, 0); i < d.Question; i++ {
 		q := a.Questions[i]
@@ -39,26 +38,28 @@ func drawQuestion(a orchestrator.Approval, d draft, user string) (render.Text, t
 	if head := render.ShortenPlain(render.OneLine(render.Revealed(q.Header)), optionLabelMax); head != "" {
 		lines = append(lines, render.Styled(render.Bold, head))
 	}
-	text, _ := middle(render.Revealed(strings.TrimSpace(q.Text)), questionMax)
+	text, _ := middle(a.lang, render.Revealed(strings.TrimSpace(q.Text)), questionMax)
 	lines = append(lines, render.Plain(text))
-	lines = append(lines, optionLines(q)...)
+	lines = append(lines, a.optionLines(q)...)
 	if words := d.Words[d.Question]; words != "" {
-		lines = append(lines, render.Plain("In own words: "+shownAnswer(q, []string{words})))
+		lines = append(lines, render.Plain(a.lang.Text("approval.own-words", shownAnswer(q, []string{words}))))
 	}
-	if hint := wordsHint(a, q, d); hint != "" {
+	if hint := a.wordsHint(q, d); hint != "" {
 		lines = append(lines, render.Styled(render.Italic, hint))
 	}
 	if !a.Expires.IsZero() {
-		lines = append(lines, render.Styled(render.Italic, "Closed at "+a.Expires.Local().Format("15:04")+" unless answered before."))
+		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.closes-at", clock(a.Expires))))
 	}
-	return fitting(lines), questionButtons(a, d)
+	return fitting(lines), a.questionButtons(d)
 }
 
-func ordinal(question int, a orchestrator.Approval) string {
+// asks is the first line.
+func (a view) asks(question int) string {
+	agent := render.AgentName(a.lang, a.Agent)
 	if len(a.Questions) < 2 || a.State != orchestrator.ApprovalOpen {
-		return ":"
+		return a.lang.Text("approval.asks", agent)
 	}
-	return fmt.Sprintf(" (%d of %d):", question+1, len(a.Questions))
+	return a.lang.Text("approval.asks-one-of", agent, question+1, len(a.Questions))
 }
 
 // fitting is lines as one message, without its end where it is too long.
@@ -90,46 +91,50 @@ func shownAnswer(q cli.Question, answer []string) string {
 	return render.ShortenPlain(render.OneLine(render.Revealed(strings.Join(answer, ", "))), answerMax)
 }
 
-func optionLines(q cli.Question) []render.Text {
+func (a view) optionLines(q cli.Question) []render.Text {
 	var lines []render.Text
 	for i, o := range q.Options {
 		if i == optionsMax {
-			return append(lines, render.Plain(fmt.Sprintf("… and %d more: reply with one", len(q.Options)-i)))
+			return append(lines, render.Plain(a.lang.Text("approval.more-options", len(q.Options)-i)))
 		}
 		if about := render.ShortenPlain(render.OneLine(render.Revealed(o.Description)), optionDescription); about != "" {
 			lines = append(lines, render.Concat(render.Plain("• "),
-				render.Styled(render.Bold, optionLabel(o)), render.Plain(": "+about)))
+				render.Styled(render.Bold, a.optionLabel(o)), render.Plain(": "+about)))
 		}
 	}
 	return lines
 }
 
-func optionLabel(o cli.Option) string {
+func (a view) optionLabel(o cli.Option) string {
 	if label := render.ShortenPlain(render.OneLine(render.Revealed(o.Label)), optionLabelMax); label != "" {
 		return label
 	}
-	return "(no name)"
+	return a.lang.Text("approval.no-name")
 }
 
 // wordsHint says how to answer in words of the user.
-func wordsHint(a orchestrator.Approval, q cli.Question, d draft) string {
-	const secret = "I delete your message where Telegram lets me, keep it nowhere and show it nowhere."
+func (a view) wordsHint(q cli.Question, d draft) string {
+	p, until, waits := a.lang, clock(d.Until), d.View == opWords
 	switch {
-	case d.View == opWords && q.Secret:
-		return wordsWanted(a, d, "it") + ". " + secret
-	case d.View == opWords:
-		return wordsWanted(a, d, "the answer") + "."
+	case waits && q.Secret && a.mustReply():
+		return p.Text("approval.reply-with-secret-until", until) + " " + p.Text("approval.secret")
+	case waits && q.Secret:
+		return p.Text("approval.next-is-secret", until) + " " + p.Text("approval.secret")
+	case waits && a.mustReply():
+		return p.Text("approval.reply-with-answer-until", until)
+	case waits:
+		return p.Text("approval.next-is-answer", until)
 	case q.Secret:
-		return "Reply to this message with it. " + secret
+		return p.Text("approval.reply-with-secret") + " " + p.Text("approval.secret")
 	case len(q.Options) == 0:
-		return "Reply to this message with your answer."
+		return p.Text("approval.reply-with-answer")
 	case q.Free:
-		return "Or reply to this message in your own words."
+		return p.Text("approval.or-reply")
 	}
 	return ""
 }
 
-func questionButtons(a orchestrator.Approval, d draft) tgapi.Keyboard {
+func (a view) questionButtons(d draft) tgapi.Keyboard {
 	q := a.Questions[d.Question]
 	var k tgapi.Keyboard
 	row := func(buttons ...tgapi.Button) { k = append(k, buttons) }
@@ -138,32 +143,32 @@ func questionButtons(a orchestrator.Approval, d draft) tgapi.Keyboard {
 		return tgapi.Button{Text: text, Data: data}, ok
 	}
 	for i, o := range q.Options[:min(len(q.Options), optionsMax)] {
-		if b, ok := button(render.Marked(optionLabel(o), slices.Contains(d.Picks[d.Question], i)), opOption, i); ok {
+		if b, ok := button(render.Marked(a.optionLabel(o), slices.Contains(d.Picks[d.Question], i)), opOption, i); ok {
 			row(b)
 		}
 	}
-	if b, ok := button(nextLabel(a, d), opNext, 0); ok && len(d.answer(d.Question, q)) > 0 {
+	if b, ok := button(a.lang.Text(a.nextLabel(d)), opNext, 0); ok && len(d.answer(d.Question, q)) > 0 {
 		row(b)
 	}
 	var last []tgapi.Button
-	if b, ok := button("‹ Back", opBack, 0); ok && (d.Question > 0 || d.View == opWords) {
+	if b, ok := button(a.lang.Text("common.back"), opBack, 0); ok && (d.Question > 0 || d.View == opWords) {
 		last = append(last, b)
 	}
-	if b, ok := button("✍ Own words…", opWords, 0); ok && d.View != opWords && takesWords(q) {
+	if b, ok := button(a.lang.Text("approval.own-words-button"), opWords, 0); ok && d.View != opWords && takesWords(q) {
 		last = append(last, b)
 	}
-	if b, ok := button("✖ Do not answer", opDeny, 0); ok {
+	if b, ok := button(a.lang.Text("approval.no-answer-button"), opDeny, 0); ok {
 		last = append(last, b)
 	}
-	if b, ok := button("📄 Full text", opFullText, 0); ok && questionCut(q) {
+	if b, ok := button(a.lang.Text("common.full-text"), opFullText, 0); ok && a.questionCut(q) {
 		last = append(last, b)
 	}
 	return append(k, last)
 }
 
 // questionCut says whether the chat shows less than the whole question.
-func questionCut(q cli.Question) bool {
-	_, cut := middle(render.Revealed(strings.TrimSpace(q.Text)), questionMax)
+func (a view) questionCut(q cli.Question) bool {
+	_, cut := middle(a.lang, render.Revealed(strings.TrimSpace(q.Text)), questionMax)
 	_, header := inLine(q.Header, optionLabelMax)
 	return cut || !header || len(q.Options) > optionsMax || slices.ContainsFunc(q.Options, func(o cli.Option) bool {
 		_, label := inLine(o.Label, optionLabelMax)
@@ -175,9 +180,9 @@ func questionCut(q cli.Question) bool {
 // takesWords says whether a question takes words of the user.
 func takesWords(q cli.Question) bool { return q.Free || len(q.Options) == 0 }
 
-func nextLabel(a orchestrator.Approval, d draft) string {
+func (a view) nextLabel(d draft) lang.Key {
 	if d.Question+1 < len(a.Questions) {
-		return "Next ›"
+		return "approval.next"
 	}
-	return "✅ Send"
+	return "approval.send"
 }

@@ -51,7 +51,7 @@ func TestLawQuestionsAreAMessage(t *testing.T) {
 }
 
 func checkQuestion(rt *rapid.T, a orchestrator.Approval, d draft) {
-	m, k := draw(a, d, "Ann")
+	m, k := (view{Approval: a}).draw(d, "Ann")
 	if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 		rt.Fatalf("%q: %v", m.Text, err)
 	}

@@ -36,12 +36,6 @@ const (
 	Finish             // mark its updates handled, and send the user Text where there is one
 )
 
-// Texts about messages.
-const (
-	textLookupFailed = "I could not look up what this answers to, so nothing was done with it. The log says what is wrong."
-	textNoWords      = "This question takes no words of your own: choose one of its buttons."
-)
-
 // Reply takes the reason of a denial or the answer to a question, if a message is one: it replies to the message that
 // shows it, or the user pressed a button to say something.
 func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
@@ -51,7 +45,7 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 		return Outcome{Fate: Leave}
 	case err != nil:
 		s.log.Error("look up what a message answers to", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: textLookupFailed}
+		return Outcome{Fate: Finish, Text: s.lang.Text("common.not-looked-up")}
 	case e == nil:
 		return Outcome{}
 	}
@@ -139,7 +133,7 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 	})
 	if err != nil {
 		s.log.Error("keep a reason", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: "I could not keep this reason. Please send it again; the log says what is wrong."}
+		return Outcome{Fate: Finish, Text: s.lang.Text("approval.not-kept")}
 	}
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User} // the prompt marks the updates handled
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
@@ -163,10 +157,10 @@ func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Out
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return Outcome{Fate: Leave}
 	}
-	text, err := refusal(now, err)
+	text, err := s.refusal(now.State, err)
 	if err != nil {
 		s.log.Error("decide by a reply", "updates", m.Updates, "err", err)
-		text = "That did not work. The log says why."
+		text = s.lang.Text("common.failed")
 	}
 	return Outcome{Fate: Finish, Text: text}
 }
@@ -178,7 +172,7 @@ func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestr
 		if !secret && !d.waits(m.User, s.now()) {
 			return Outcome{}
 		}
-		text, _ := refusal(a, err)
+		text, _ := s.refusal(a.State, err)
 		return Outcome{Fate: Finish, Text: text, Secret: secret}
 	}
 	out := s.answer(ctx, m, e, a, d)
@@ -192,7 +186,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(m.Text))
 	})
 	if option < 0 && !takesWords(q) {
-		return Outcome{Fate: Finish, Text: textNoWords}
+		return Outcome{Fate: Finish, Text: s.lang.Text("approval.no-words")}
 	}
 	last := false
 	d, err := s.change(ctx, e, func(d *draft) bool {
@@ -212,7 +206,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 	switch {
 	case err != nil:
 		s.log.Error("keep an answer", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: "I could not keep this answer. Please send it again; the log says what is wrong."}
+		return Outcome{Fate: Finish, Text: s.lang.Text("approval.not-kept")}
 	case last && d.complete(a.Questions):
 		return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"ductor/bot/message"
 	"ductor/bot/outbox"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -28,6 +29,7 @@ type Service interface {
 type Options struct {
 	Messages *message.Messages
 	Journal  Journal
+	Lang     lang.Printer
 	Log      *slog.Logger
 	Now      func() time.Time
 }
@@ -37,6 +39,7 @@ type Options struct {
 type Screen struct {
 	messages *message.Messages
 	journal  Journal
+	lang     lang.Printer
 	log      *slog.Logger
 	now      func() time.Time
 
@@ -49,10 +52,12 @@ type Screen struct {
 // New makes a Screen.
 func New(o Options) *Screen {
 	return &Screen{
-		messages: o.Messages, journal: o.Journal, log: o.Log, now: o.Now,
+		messages: o.Messages, journal: o.Journal, lang: o.Lang, log: o.Log, now: o.Now,
 		entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string),
 	}
 }
+
+func (s *Screen) view(a orchestrator.Approval) view { return view{a, s.lang} }
 
 // Attach gives the screen its service and begins to send. Call it once, before Press and Reply.
 func (s *Screen) Attach(service Service) {
@@ -84,7 +89,7 @@ func (s *Screen) Hint(in orchestrator.ConversationID) string {
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
 		if e.conv == in && e.open() {
-			return "The agent waits for an answer to what it asks above."
+			return s.lang.Text("approval.waits")
 		}
 	}
 	return ""

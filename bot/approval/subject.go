@@ -2,7 +2,6 @@ package approval
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -28,27 +27,28 @@ const (
 // subject is what an approval is about, as the message shows it. No line has words of the bot and of the agent, except a
 // field, whose name comes first.
 type subject struct {
+	lang  lang.Printer
 	lines []render.Text
 	room  int
 	cut   bool // the message does not show all of it
 }
 
-// subjectOf draws what an approval is about: first what it asks for beyond the usual, then the command or the changes,
+// subject draws what an approval is about: first what it asks for beyond the usual, then the command or the changes,
 // then its other fields.
-func subjectOf(a orchestrator.Approval) *subject {
+func (a view) subject() *subject {
 	req := a.Request
-	s := &subject{room: subjectMax}
+	s := &subject{lang: a.lang, room: subjectMax}
 	tool, whole := inLine(req.Tool, render.NameLimit)
 	s.cut = !whole
-	head := render.Concat(render.Plain("🔐 May "+render.AgentName(lang.Printer{}, a.Agent)+" use "), render.Styled(render.Bold, tool), render.Plain("?"))
-	if req.Tool == cli.PlanTool {
-		head = render.Plain("🗺 May " + render.AgentName(lang.Printer{}, a.Agent) + " begin with this plan?")
+	switch agent := render.AgentName(a.lang, a.Agent); req.Tool {
+	case cli.PlanTool:
+		s.add(render.Plain(a.lang.Text("approval.begin-plan", agent)))
+	case cli.ProjectTool:
+		s.add(render.Plain(a.lang.Text("approval.use-project", agent)))
+	default:
+		s.add(render.Filled(a.lang.Text("approval.use-tool", agent, render.Slot), render.Styled(render.Bold, tool)))
 	}
-	if req.Tool == cli.ProjectTool {
-		head = render.Plain("🔐 May " + render.AgentName(lang.Printer{}, a.Agent) + " use the settings of this project? They can run programs and widen its rights.")
-	}
-	s.add(head)
-	if why := whyShut(a); why != "" && a.State == orchestrator.ApprovalOpen {
+	if why := a.whyShut(); why != "" && a.State == orchestrator.ApprovalOpen {
 		s.add(render.Styled(render.Bold, "⚠️ "+why))
 	}
 	s.fields(req, cli.WiderField)
@@ -58,7 +58,7 @@ func subjectOf(a orchestrator.Approval) *subject {
 	reason, whole := inLine(req.Reason, min(reasonMax, s.room))
 	s.cut = s.cut || !whole
 	if reason != "" {
-		s.add(render.Styled(render.Italic, "It says: "+reason))
+		s.add(render.Styled(render.Italic, a.lang.Text("approval.reason", reason)))
 	}
 	return s
 }
@@ -70,7 +70,7 @@ func (s *subject) add(line render.Text) {
 
 // block shows a text unchanged, without its middle where it is long.
 func (s *subject) block(language, text string, most int) {
-	shown, cut := middle(render.Revealed(strings.Trim(text, "\n")), min(most, s.room))
+	shown, cut := middle(s.lang, render.Revealed(strings.Trim(text, "\n")), min(most, s.room))
 	s.cut = s.cut || cut
 	if strings.TrimSpace(shown) != "" {
 		s.add(render.CodeBlock(language, shown))
@@ -86,7 +86,7 @@ func (s *subject) fields(req *cli.ApprovalAsked, weight cli.Weight) {
 		if f.Weight != weight {
 			continue
 		}
-		line, whole := fieldLine(f)
+		line, whole := fieldLine(s.lang, f)
 		if left > 0 || s.room-render.Len(line) <= floor {
 			left++
 			continue
@@ -100,15 +100,15 @@ func (s *subject) fields(req *cli.ApprovalAsked, weight cli.Weight) {
 	}
 	if left > 0 {
 		s.cut = true
-		s.add(render.Styled(render.Bold, fmt.Sprintf("… and %d more fields", left)))
+		s.add(render.Styled(render.Bold, s.lang.Text("approval.more-fields", left)))
 	}
 }
 
 // fieldLine is a field on one line, and whether that says all of it.
-func fieldLine(f cli.Field) (string, bool) {
+func fieldLine(p lang.Printer, f cli.Field) (string, bool) {
 	name, wholeName := inLine(f.Name, fieldMax)
 	value, wholeValue := inLine(f.Value, fieldMax)
-	return name + ": " + cmp.Or(value, "(empty)"), wholeName && wholeValue
+	return name + ": " + cmp.Or(value, p.Text("approval.empty")), wholeName && wholeValue
 }
 
 // changes shows what would be changed: the files, and the beginning and the end of each diff.
@@ -117,7 +117,7 @@ func (s *subject) changes(changes []cli.FileChanged, dir string) {
 	for i, ch := range changes {
 		if i == changesMax {
 			s.cut = true
-			s.add(render.Plain(fmt.Sprintf("… and %d more files", len(changes)-i)))
+			s.add(render.Plain(s.lang.Text("approval.more-files", len(changes)-i)))
 			return
 		}
 		path, whole := inLine(ch.Path, pathMax)
@@ -148,16 +148,16 @@ func outsideSign(path, dir string) string {
 }
 
 // whyShut says why no user can allow an approval from the chat; empty if a user can.
-func whyShut(a orchestrator.Approval) string {
+func (a view) whyShut() string {
 	switch req := a.Request; {
 	case req.Missing != "" && req.Tool == cli.ProjectTool:
-		return "ductor cannot show all of " + req.Missing + ", so this cannot be allowed."
+		return a.lang.Text("approval.project-missing", req.Missing)
 	case req.Missing != "":
-		return render.AgentName(lang.Printer{}, a.Agent) + " did not say " + req.Missing + ", so this cannot be allowed."
+		return a.lang.Text("approval.part-missing", render.AgentName(a.lang, a.Agent), req.Missing)
 	case !req.Allowable():
-		return render.AgentName(lang.Printer{}, a.Agent) + " did not say what it wants to do, so it cannot be allowed."
-	case fullTextTooLong(a):
-		return "This is longer than a chat can show, so it cannot be allowed here."
+		return a.lang.Text("approval.all-missing", render.AgentName(a.lang, a.Agent))
+	case a.fullTextTooLong():
+		return a.lang.Text("approval.too-long")
 	}
 	return ""
 }

@@ -1,7 +1,7 @@
 package approval
 
 import (
-	"fmt"
+	"time"
 
 	"ductor/bot/outbox"
 	"ductor/bot/render"
@@ -13,19 +13,25 @@ import (
 // ruleMax is how much of a rule a message shows, in UTF-16 units.
 const ruleMax = 400
 
+// view is an approval, and the language in which a message shows it.
+type view struct {
+	orchestrator.Approval
+	lang lang.Printer
+}
+
 // draw is the message of an approval with a draft. user is the name of the user who decided, if the message should say it. The
 // same arguments always give the same message.
-func draw(a orchestrator.Approval, d draft, user string) (render.Text, tgapi.Keyboard) {
+func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	switch {
 	case a.Request == nil:
-		return drawQuestion(a, d, user)
+		return a.drawQuestion(d, user)
 	case a.State != orchestrator.ApprovalOpen:
 	case d.View == opShowSession, d.View == opShowPattern:
-		return drawRule(a, d.View)
+		return a.drawRule(d.View)
 	case d.View == opReason:
-		return drawReason(a, d)
+		return a.drawReason(d)
 	}
-	return drawApproval(a, user)
+	return a.drawApproval(user)
 }
 
 // gate says whether a user can allow an approval.
@@ -37,9 +43,9 @@ const (
 	gateShut   gate = "shut"   // not from the chat: it says nothing to decide on, or more than a chat can show
 )
 
-func gateOf(a orchestrator.Approval, s *subject) gate {
+func (a view) gate(s *subject) gate {
 	switch {
-	case whyShut(a) != "":
+	case a.whyShut() != "":
 		return gateShut
 	case s.cut:
 		return gateUnread
@@ -48,113 +54,121 @@ func gateOf(a orchestrator.Approval, s *subject) gate {
 }
 
 // drawApproval shows what an approval is about, and buttons while it is open.
-func drawApproval(a orchestrator.Approval, user string) (render.Text, tgapi.Keyboard) {
-	s := subjectOf(a)
+func (a view) drawApproval(user string) (render.Text, tgapi.Keyboard) {
+	s := a.subject()
 	lines := s.lines
 	if a.State != orchestrator.ApprovalOpen {
-		return joinLines(append(lines, drawDecision(a, user))), nil
+		return joinLines(append(lines, a.drawDecision(user))), nil
 	}
 	if n := a.Same(); n > 1 {
-		lines = append(lines, render.Styled(render.Italic, fmt.Sprintf("Stands for %d identical requests.", n)))
+		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.identical", n)))
 	}
 	if !a.Expires.IsZero() {
-		lines = append(lines, render.Styled(render.Italic, "Denied at "+a.Expires.Local().Format("15:04")+" unless decided before."))
+		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.denied-at", clock(a.Expires))))
 	}
-	if gateOf(a, s) == gateUnread {
-		lines = append(lines, render.Styled(render.Italic, "Not all of it is shown here: open 📄 Full text before you allow it."))
+	if a.gate(s) == gateUnread {
+		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.read-first")))
 	}
-	return joinLines(lines), approvalButtons(a, s)
+	return joinLines(lines), a.approvalButtons(s)
 }
 
 // drawRule shows the exact rule that a choice would make. opBack leads back to drawApproval.
-func drawRule(a orchestrator.Approval, op operation) (render.Text, tgapi.Keyboard) {
-	rule, until, yes := a.SessionRule, "as long as this session is used", opSession
+func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
+	rule, head, yes := a.SessionRule, lang.Key("approval.rule-of-session"), opSession
 	if op == opShowPattern {
-		rule, until, yes = a.Rule, "in this conversation, until it is revoked in /permissions", opPattern
+		rule, head, yes = a.Rule, "approval.rule-of-conversation", opPattern
 	}
 	if rule == "" || a.State != orchestrator.ApprovalOpen {
-		return drawApproval(a, "")
+		return a.drawApproval("")
 	}
-	shown, _ := shownRule(rule)
-	lines := append(subjectOf(a).lines,
-		render.Plain("Allowing it like this lets through without asking, "+until+":"),
-		render.CodeBlock("", shown))
-	return joinLines(lines), keyboard(a, []button{{"✅ Allow all of that", yes}}, []button{{"‹ Back", opBack}})
+	shown, _ := a.shownRule(rule)
+	lines := append(a.subject().lines, render.Plain(a.lang.Text(head)), render.CodeBlock("", shown))
+	return joinLines(lines), a.keyboard([]button{{"approval.allow-rule", yes}}, []button{{"common.back", opBack}})
 }
 
 // shownRule is what a message shows of a rule, and whether that is less than all of it.
-func shownRule(rule string) (string, bool) { return middle(render.Revealed(rule), ruleMax) }
+func (a view) shownRule(rule string) (string, bool) {
+	return middle(a.lang, render.Revealed(rule), ruleMax)
+}
 
 // unreadFor says whether a choice needs the full text, because the message shows less than the choice allows.
-func unreadFor(a orchestrator.Approval, choice orchestrator.Choice) bool {
-	_, session := shownRule(a.SessionRule)
-	_, pattern := shownRule(a.Rule)
+func (a view) unreadFor(choice orchestrator.Choice) bool {
+	_, session := a.shownRule(a.SessionRule)
+	_, pattern := a.shownRule(a.Rule)
 	switch {
 	case choice != orchestrator.AllowOnce && choice != orchestrator.AllowSession && choice != orchestrator.AllowPattern:
 		return false
 	case choice == orchestrator.AllowSession && session, choice == orchestrator.AllowPattern && pattern:
 		return true
 	}
-	return a.Request != nil && subjectOf(a).cut
+	return a.Request != nil && a.subject().cut
 }
 
 // drawReason asks the user for the reason of a denial.
-func drawReason(a orchestrator.Approval, d draft) (render.Text, tgapi.Keyboard) {
-	lines := subjectOf(a).lines
-	then := "then it is denied, and the agent is told why."
-	if a.Request.Deaf {
-		then = "then it is denied. " + render.AgentName(lang.Printer{}, a.Agent) + " takes no reason with that, so it reads yours as your next message."
+func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
+	var wanted string
+	switch agent, until := render.AgentName(a.lang, a.Agent), clock(d.Until); {
+	case a.mustReply() && a.Request.Deaf:
+		wanted = a.lang.Text("approval.reply-with-deaf-reason", until, agent)
+	case a.mustReply():
+		wanted = a.lang.Text("approval.reply-with-reason", until)
+	case a.Request.Deaf:
+		wanted = a.lang.Text("approval.next-is-deaf-reason", until, agent)
+	default:
+		wanted = a.lang.Text("approval.next-is-reason", until)
 	}
-	lines = append(lines, render.Styled(render.Bold, wordsWanted(a, d, "the reason")+": "+then))
-	return joinLines(lines), keyboard(a, []button{{"⛔ Deny without a reason", opDeny}, {"‹ Back", opBack}})
+	lines := append(a.subject().lines, render.Styled(render.Bold, wanted))
+	return joinLines(lines), a.keyboard([]button{{"approval.deny-without-reason", opDeny}, {"common.back", opBack}})
 }
 
-// wordsWanted asks for words of the user. In a group they must reply, since not every message there is for the bot.
-func wordsWanted(a orchestrator.Approval, d draft, what string) string {
-	until := ", until " + d.Until.Local().Format("15:04")
-	if outbox.ChatOf(a.Conversation.Chat).Group {
-		return "Reply to this message with " + what + until
-	}
-	return "Your next message here is " + what + until
-}
+// mustReply says that words of the user count only as a reply: in a group not every message is for the bot.
+func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group }
+
+// clock is a time of day.
+func clock(t time.Time) string { return t.Local().Format("15:04") }
 
 // drawDecision says how an approval ended, and which user decided.
-func drawDecision(a orchestrator.Approval, user string) render.Text {
-	by := ""
-	if user = render.ShortenPlain(render.OneLine(render.Revealed(user)), render.NameLimit); user != "" {
-		by = " by " + user
-	}
-	reason := render.ShortenPlain(render.OneLine(a.Reason), reasonMax)
-	because := func(s string) string {
-		if reason == "" {
-			return s + "."
+func (a view) drawDecision(user string) render.Text {
+	user = render.ShortenPlain(render.OneLine(render.Revealed(user)), render.NameLimit)
+	by := func(without, with string) string {
+		if user == "" {
+			return without
 		}
-		return s + ": " + reason
+		return with
 	}
 	rule := render.Styled(render.Code, render.ShortenPlain(render.OneLine(render.Revealed(a.Ruled)), ruleMax))
+	p := a.lang
 	switch a.State {
 	case orchestrator.ApprovalAllowed:
 		switch {
 		case a.Ruled == "":
-			return render.Plain("✅ Allowed" + by + ".")
+			return render.Plain(by(p.Text("approval.allowed"), p.Text("approval.allowed-by", user)))
 		case a.By == 0:
-			return render.Concat(render.Plain("✅ Allowed by the rule "), rule)
+			return render.Filled(p.Text("approval.allowed-by-rule", render.Slot), rule)
 		}
-		return render.Concat(render.Plain("✅ Allowed"+by+", and with it "), rule)
+		return render.Filled(by(p.Text("approval.allowed-with-rule", render.Slot), p.Text("approval.allowed-by-with-rule", user, render.Slot)), rule)
 	case orchestrator.ApprovalDenied:
 		if a.Request == nil {
-			return render.Plain(because("✖ Not answered" + by))
+			return a.because(by(p.Text("approval.not-answered"), p.Text("approval.not-answered-by", user)))
 		}
-		return render.Plain(because("⛔ Denied" + by))
+		return a.because(by(p.Text("approval.denied"), p.Text("approval.denied-by", user)))
 	case orchestrator.ApprovalAnswered:
-		return render.Plain("✅ Answered" + by + ".")
+		return render.Plain(by(p.Text("approval.answered"), p.Text("approval.answered-by", user)))
 	case orchestrator.ApprovalExpired:
 		if a.Request == nil {
-			return render.Plain("⌛ Not answered in time.")
+			return render.Plain(p.Text("approval.question-expired", clock(a.Expires)))
 		}
-		return render.Plain("⌛ Not decided in time, so it was denied.")
+		return render.Plain(p.Text("approval.expired", clock(a.Expires)))
 	}
-	return render.Plain(because("↩ No longer waited for"))
+	return a.because(p.Text("approval.withdrawn"))
+}
+
+// because adds the reason of a decision to what was decided.
+func (a view) because(what string) render.Text {
+	if reason := render.ShortenPlain(render.OneLine(a.Reason), reasonMax); reason != "" {
+		return render.Plain(a.lang.Text("approval.because", what, reason))
+	}
+	return render.Plain(a.lang.Text("approval.without-reason", what))
 }
 
 func joinLines(lines []render.Text) render.Text { return render.AsMessage(separated(lines)) }

@@ -63,7 +63,7 @@ func TestApproval(t *testing.T) {
 		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nDenied at 15:04 unless decided before." +
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
 		{"the end of a long command is shown", func(a *orchestrator.Approval) { a.Request.Detail = long + "; rm -rf ~" },
-			"🔐 May Claude use Bash?\n" + strings.Repeat("x", 766) + "\n… 1861 characters are not shown here …\n" +
+			"🔐 May Claude use Bash?\n" + strings.Repeat("x", 766) + "\n… 1,861 characters are not shown here …\n" +
 				strings.Repeat("x", 373) + "; rm -rf ~\nDenied at 15:04 unless decided before." +
 				"\nNot all of it is shown here: open 📄 Full text before you allow it." + openButtons + "[📄 Full text a:q1:n1:f]"},
 		{"what is not seen is written out", func(a *orchestrator.Approval) { a.Request.Title = "ls \u202e\u200bfr- mr" },
@@ -77,14 +77,14 @@ func TestApproval(t *testing.T) {
 		{"denied", func(a *orchestrator.Approval) { a.State, a.Reason = orchestrator.ApprovalDenied, "not now" },
 			"🔐 May Claude use Bash?\ngit status --short\n⛔ Denied: not now"},
 		{"withdrawn", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalWithdrawn },
-			"🔐 May Claude use Bash?\ngit status --short\n↩ No longer waited for."},
+			"🔐 May Claude use Bash?\ngit status --short\n↩ No longer needed."},
 		{"expired", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalExpired },
-			"🔐 May Claude use Bash?\ngit status --short\n⌛ Not decided in time, so it was denied."},
+			"🔐 May Claude use Bash?\ngit status --short\n⌛ Timed out at 15:04: denied."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := anApproval()
 			c.change(&a)
-			if got := drawn(drawApproval(a, "")); got != c.want {
+			if got := drawn((view{Approval: a}).drawApproval("")); got != c.want {
 				t.Errorf("the chat shows\n%s\nwant\n%s", got, c.want)
 			}
 		})
@@ -95,13 +95,13 @@ func TestApproval(t *testing.T) {
 func TestTheRuleIsShownBeforeTheChoice(t *testing.T) {
 	a := anApproval()
 	want := "🔐 May Claude use Bash?\ngit status --short\n" +
-		"Allowing it like this lets through without asking, in this conversation, until it is revoked in /permissions:\n" +
+		"This also allows the following without asking in this conversation, until it is revoked in /permissions:\n" +
 		"Bash(git status *)\n[✅ Allow all of that a:q1:n1:P]\n[‹ Back a:q1:n1:b]"
-	if got := drawn(drawRule(a, opShowPattern)); got != want {
+	if got := drawn((view{Approval: a}).drawRule(opShowPattern)); got != want {
 		t.Errorf("the chat shows\n%s\nwant\n%s", got, want)
 	}
 	a.State = orchestrator.ApprovalExpired
-	if _, k := drawRule(a, opShowPattern); k != nil {
+	if _, k := (view{Approval: a}).drawRule(opShowPattern); k != nil {
 		t.Error("an approval that is over has buttons")
 	}
 }
@@ -110,7 +110,7 @@ func TestTheFullTextShowsEverything(t *testing.T) {
 	a := anApproval()
 	a.Request.Detail = strings.Repeat("word ", 3000) + "end"
 	var all strings.Builder
-	for _, m := range fullText(a) {
+	for _, m := range (view{Approval: a}).fullText() {
 		if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 			t.Error(err)
 		}
@@ -120,7 +120,7 @@ func TestTheFullTextShowsEverything(t *testing.T) {
 		t.Errorf("%d of 3000 words", n)
 	}
 	a.Request.Detail = strings.Repeat("word ", 30000)
-	whole := fullText(a)
+	whole := (view{Approval: a}).fullText()
 	if last := whole[len(whole)-1].Text; len(whole) != fullTextMax+1 || !strings.Contains(last, "longer than a chat can show") {
 		t.Errorf("%d messages, the last %q", len(whole), last)
 	}
@@ -149,9 +149,9 @@ func TestLawAnApprovalIsAMessage(t *testing.T) {
 		a.State = rapid.SampledFrom([]orchestrator.ApprovalState{orchestrator.ApprovalOpen, orchestrator.ApprovalAllowed, orchestrator.ApprovalDenied}).Draw(rt, "state")
 		a.Reason, a.Ruled = long("why"), long("ruled")
 		for _, op := range []operation{opBack, opShowPattern} {
-			m, k := drawApproval(a, "")
+			m, k := (view{Approval: a}).drawApproval("")
 			if op == opShowPattern {
-				m, k = drawRule(a, op)
+				m, k = (view{Approval: a}).drawRule(op)
 			}
 			if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 				rt.Fatalf("%q: %v", m.Text, err)
@@ -194,15 +194,15 @@ func TestLawNothingIsAllowedUnseen(t *testing.T) {
 			weight := rapid.SampledFrom([]cli.Weight{cli.PlainField, cli.WiderField}).Draw(rt, "weight")
 			a.Request.Fields = append(a.Request.Fields, cli.Field{Name: text("name"), Value: text("value"), Weight: weight})
 		}
-		card, keys := drawApproval(a, "")
-		gate := gateOf(a, subjectOf(a))
+		card, keys := (view{Approval: a}).drawApproval("")
+		gate := (view{Approval: a}).gate((view{Approval: a}).subject())
 		buttons := fmt.Sprint(keys)
 		if strings.Contains(buttons, "Allow") != (gate != gateShut) || gate == gateUnread && !strings.Contains(buttons, "Full text") {
 			rt.Fatalf("a gate that is %s has the buttons %s", gate, buttons)
 		}
 		shown := card.Text
 		if gate == gateUnread {
-			for _, m := range fullText(a) {
+			for _, m := range (view{Approval: a}).fullText() {
 				shown += m.Text
 			}
 		}

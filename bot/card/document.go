@@ -105,6 +105,9 @@ func (d *document) add(ev cli.Event) change {
 		d.setWait(waitQuiet, "")
 		d.addNote(compactLine(ev))
 		return change{urgent: true}
+	case cli.HandedOver:
+		d.addNote(handedOverLine(ev))
+		return change{urgent: true}
 	case cli.RateLimited:
 		if d.limited {
 			return change{}

@@ -31,6 +31,12 @@ func compactLine(ev cli.CompactBoundary) render.Text {
 	return render.Styled(render.Italic, line)
 }
 
+func handedOverLine(ev cli.HandedOver) render.Text {
+	line := "🤝 handed " + render.Count(ev.Turns, "turn", "turns") + " to " + render.ShortenPlain(render.OneLine(ev.To), render.NameLimit) +
+		", " + shortCount(int64(ev.Tokens)) + " tokens"
+	return render.Styled(render.Italic, line)
+}
+
 func limitLine(ev cli.RateLimited) render.Text {
 	line := "⏳ the usage limit is near or reached"
 	if !ev.ResetAt.IsZero() {

@@ -41,10 +41,10 @@ func TestCronPressesThatChangeNothing(t *testing.T) {
 		press func(r *rig)
 		says  string
 	}{
-		{"of another chat", func(r *rig) { r.pressIn(group, r.data("⏸ Pause")) }, gone},
+		{"of another chat", func(r *rig) { r.pressIn(group, r.data("⏸ Pause")) }, lang.Printer{}.Text("cron.gone")},
 		{"of a job that is gone", func(r *rig) {
 			r.press(newButton("x", opPause, jobKey("gone"), "").Data)
-		}, gone},
+		}, lang.Printer{}.Text("cron.gone")},
 		{"of a draft that is over", func(r *rig) {
 			data := r.data("⏸ Pause")
 			r.do("/cron every day at 10 look")
@@ -54,18 +54,18 @@ func TestCronPressesThatChangeNothing(t *testing.T) {
 				r.t.Error("two buttons are the same")
 			}
 			r.press(add)
-		}, over},
+		}, lang.Printer{}.Text("cron.over")},
 		{"of a draft of another chat", func(r *rig) {
 			r.do("/cron every day at 10 look")
 			r.pressIn(group, r.data("✅ Add"))
-		}, gone},
-		{"of a draft that never was", func(r *rig) { r.press("j:a:+made-up:") }, gone},
+		}, lang.Printer{}.Text("cron.gone")},
+		{"of a draft that never was", func(r *rig) { r.press("j:a:+made-up:") }, lang.Printer{}.Text("cron.gone")},
 		{"of a field that is none", func(r *rig) {
 			r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:f:", 1) + "?")
 		}, (lang.Printer{}).Text("common.stale-button")},
 		{"of a choice that is none", func(r *rig) {
 			r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:v:", 1) + "m99")
-		}, gone},
+		}, lang.Printer{}.Text("cron.gone")},
 		{"of nothing at all", func(r *rig) { r.press("j:::::") }, (lang.Printer{}).Text("common.stale-button")},
 		{"of an operation that is none", func(r *rig) {
 			r.press(strings.Replace(r.data("⏸ Pause"), "j:p:", "j:?:", 1))
@@ -155,7 +155,7 @@ func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
 		for _, step := range []string{"/cron", "[›]", "[⏰ 10. " + name + "]", "[⏸ Pause]", "[🚀 Run now]", "[📜 History]", "[‹ Back]"} {
 			r.do(step)
 		}
-		if text := r.out.String(); !strings.Contains(text, "It is written in config.toml, under [jobs."+name+"], and is changed there.") {
+		if text := r.out.String(); !strings.Contains(text, "It is written in config.toml, under [jobs."+name+"]; change it there.") {
 			t.Errorf("it says\n%s", text)
 		}
 		for _, row := range r.buttons {
@@ -192,7 +192,7 @@ func TestTooManyJobsAreRefused(t *testing.T) {
 		}
 		r.do("/cron every day at 9 one more")
 		r.do("[✅ Add]")
-		if got := r.answer; got != full || len(r.kept()) != heartbeat.MostJobs {
+		if got := r.answer; got != (lang.Printer{}).Text("cron.full") || len(r.kept()) != heartbeat.MostJobs {
 			t.Errorf("answer %q, %d jobs", got, len(r.kept()))
 		}
 	})

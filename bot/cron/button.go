@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -50,8 +51,8 @@ type press struct {
 }
 
 // ShowButton shows a job in a new message.
-func ShowButton(id orchestrator.JobID) tgapi.Button {
-	return newButton("⏰ Show the job", opNew, jobKey(id), "")
+func ShowButton(p lang.Printer, id orchestrator.JobID) tgapi.Button {
+	return newButton(p.Text("cron.show-job"), opNew, jobKey(id), "")
 }
 
 // jobKey is a job as a button names it: ids may be longer than a button can carry.

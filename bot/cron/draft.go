@@ -9,7 +9,6 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -75,13 +74,13 @@ func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
 	case err != nil:
 		return tgapi.Page{}, err
 	default:
-		text = when(st)
+		text = when(s.lang, st)
 	}
-	lines := append([]string{"⏰ New job: " + render.Cut(st.Job.Name, nameShown), text}, s.settings(st.Job)...)
+	lines := append([]string{s.lang.Text("cron.new", render.Cut(st.Job.Name, nameShown)), text}, s.settings(st.Job)...)
 	lines = append(lines, "", render.Cut(strings.TrimSpace(st.Job.Prompt), promptShown))
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Keyboard{
-		{newButton("✅ Add", opAdd, key, ""), newButton("✏️ Change", opEdit, key, "")},
-		{newButton("✖ Cancel", opCancel, key, "")},
+		{newButton(s.lang.Text("cron.add"), opAdd, key, ""), newButton(s.lang.Text("cron.change"), opEdit, key, "")},
+		{newButton(s.lang.Text("common.cancel"), opCancel, key, "")},
 	}}, nil
 }
 
@@ -91,9 +90,9 @@ func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tg
 	if errors.Is(err, orchestrator.ErrRepeated) {
 		st, err := s.jobs.Job(ctx, draftJob(nonce), p.by.Conversation)
 		if errors.Is(err, orchestrator.ErrNoJob) {
-			return tgapi.Page{}, over, nil
+			return tgapi.Page{}, s.lang.Text("cron.over"), nil
 		}
-		return s.jobPage(st), "That was added already.", err
+		return s.jobPage(st), s.lang.Text("cron.added-already"), err
 	}
 	if err != nil {
 		return tgapi.Page{}, "", err
@@ -104,14 +103,14 @@ func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tg
 		if err == nil {
 			err = s.saveDraft(ctx, nonce, draft{})
 		}
-		return s.jobPage(st), "Added.", err
+		return s.jobPage(st), s.lang.Text("cron.added"), err
 	case opCancel:
-		return tgapi.Page{Text: "Cancelled: " + render.Cut(j.Name, nameShown)}, "Cancelled.", s.saveDraft(ctx, nonce, draft{})
+		return tgapi.Page{Text: s.lang.Text("cron.cancelled-job", render.Cut(j.Name, nameShown))}, s.lang.Text("common.cancelled"), s.saveDraft(ctx, nonce, draft{})
 	case opOpen:
 		page, err = s.draftPage(p.key, j)
 		return page, "", err
 	case opEdit, opField, opValue, opModel:
 		return s.actOnForm(ctx, p, form{key: p.key, by: p.by, job: j})
 	}
-	return tgapi.Page{}, (lang.Printer{}).Text("common.stale-button"), nil
+	return tgapi.Page{}, s.lang.Text("common.stale-button"), nil
 }

@@ -30,8 +30,8 @@ type choice struct {
 	is    func(j orchestrator.Job) bool
 }
 
-func fieldOf(code string) (field, bool) {
-	for _, f := range fields() {
+func fieldOf(p lang.Printer, code string) (field, bool) {
+	for _, f := range fields(p) {
 		if f.code == code {
 			return f, true
 		}
@@ -40,37 +40,37 @@ func fieldOf(code string) (field, bool) {
 }
 
 // fields are in the order of their buttons.
-func fields() []field {
+func fields(p lang.Printer) []field {
 	return slices.Concat([]field{
-		{code: "s", label: "Schedule", ask: "when it is to run, such as: every weekday at 8:30",
+		{code: "s", label: p.Text("cron.schedule"), ask: p.Text("cron.ask-schedule"),
 			value: func(j orchestrator.Job) string { return j.When },
 			read: func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) (err error) {
 				j.Schedule, j.Zone, err = jobs.ReadSchedule(text, j.Zone)
 				return err
 			}},
-		{code: "t", label: "Prompt", ask: "what is to be asked",
+		{code: "t", label: p.Text("cron.prompt"), ask: p.Text("cron.ask-prompt"),
 			value: func(j orchestrator.Job) string { return render.Cut(j.Prompt, promptShown) }, read: setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
-		{code: "n", label: "Name", ask: "its new name", value: func(j orchestrator.Job) string { return j.Name }, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
-		{code: "a", label: "Model", value: modelText, plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []choice{{
-			label: "As the chat", is: func(j orchestrator.Job) bool { return j.Agent == "" },
+		{code: "n", label: p.Text("cron.name"), ask: p.Text("cron.ask-name"), value: func(j orchestrator.Job) string { return j.Name }, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
+		{code: "a", label: p.Text("cron.model"), value: func(j orchestrator.Job) string { return modelText(p, j) }, plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []choice{{
+			label: p.Text("cron.as-chat-button"), is: func(j orchestrator.Job) bool { return j.Agent == "" },
 			set: func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = "", "", "" },
 		}}},
-		{code: "m", label: "Session", value: wordOf(sessionWord()), plain: func(j orchestrator.Job) bool { return j.Session == "own" }, choices: sessionWord().choices()},
-		{code: "d", label: "Directory", ask: "the directory it works in, such as: ~/shop",
-			value: func(j orchestrator.Job) string { return orWord(render.Cut(j.Dir, 200), "as the chat") },
+		{code: "m", label: p.Text("cron.session"), value: wordOf(sessionWord(p)), plain: func(j orchestrator.Job) bool { return j.Session == "own" }, choices: sessionWord(p).choices()},
+		{code: "d", label: p.Text("cron.directory"), ask: p.Text("cron.ask-directory"),
+			value: func(j orchestrator.Job) string { return orWord(render.Cut(j.Dir, 200), p.Text("cron.as-chat")) },
 			plain: func(j orchestrator.Job) bool { return j.Dir == "" },
 			read:  setText(func(j *orchestrator.Job) *string { return &j.Dir }), choices: []choice{{
-				label: "As the chat", set: func(j *orchestrator.Job) { j.Dir = "" }, is: func(j orchestrator.Job) bool { return j.Dir == "" },
+				label: p.Text("cron.as-chat-button"), set: func(j *orchestrator.Job) { j.Dir = "" }, is: func(j orchestrator.Job) bool { return j.Dir == "" },
 			}}},
-		{code: "b", label: "Sandbox", value: wordOf(sandboxWord()), plain: func(j orchestrator.Job) bool { return j.Sandbox == "" }, choices: sandboxWord().choices()},
-		{code: "o", label: "Time limit", ask: "a time limit, such as: 45m", value: limitText,
-			plain: func(j orchestrator.Job) bool { return j.Timeout == 0 }, choices: limitChoices(), read: readLimit},
-		{code: "q", label: "Quiet hours", ask: "the hours in which it is not to run, such as: 22:00 to 07:00", value: quietText,
-			plain: func(j orchestrator.Job) bool { return j.QuietFrom == "" }, choices: quietChoices(), read: readQuiet},
-		{code: "i", label: "Missed runs", value: wordOf(missedWord()), plain: func(j orchestrator.Job) bool { return j.Missed == "once" }, choices: missedWord().choices()},
-		{code: "v", label: "Overlap", value: wordOf(overlapWord()), plain: func(j orchestrator.Job) bool { return j.Overlap == "skip" }, choices: overlapWord().choices()},
-		{code: "r", label: "Retries", value: retriesText, plain: func(j orchestrator.Job) bool { return j.Retries == 0 }, choices: retryChoices()},
-	}, rightsFields())
+		{code: "b", label: p.Text("cron.sandbox"), value: wordOf(sandboxWord(p)), plain: func(j orchestrator.Job) bool { return j.Sandbox == "" }, choices: sandboxWord(p).choices()},
+		{code: "o", label: p.Text("cron.limit"), ask: p.Text("cron.ask-limit"), value: func(j orchestrator.Job) string { return limitText(p, j) },
+			plain: func(j orchestrator.Job) bool { return j.Timeout == 0 }, choices: limitChoices(p), read: readLimit(p)},
+		{code: "q", label: p.Text("cron.quiet"), ask: p.Text("cron.ask-quiet"), value: func(j orchestrator.Job) string { return quietText(p, j) },
+			plain: func(j orchestrator.Job) bool { return j.QuietFrom == "" }, choices: quietChoices(p), read: readQuiet(p)},
+		{code: "i", label: p.Text("cron.missed"), value: wordOf(missedWord(p)), plain: func(j orchestrator.Job) bool { return j.Missed == "once" }, choices: missedWord(p).choices()},
+		{code: "v", label: p.Text("cron.overlap"), value: wordOf(overlapWord(p)), plain: func(j orchestrator.Job) bool { return j.Overlap == "skip" }, choices: overlapWord(p).choices()},
+		{code: "r", label: p.Text("cron.retries"), value: func(j orchestrator.Job) string { return retriesText(p, j) }, plain: func(j orchestrator.Job) bool { return j.Retries == 0 }, choices: retryChoices(p)},
+	}, rightsFields(p))
 }
 
 // word is a field that is one of a few words.
@@ -101,31 +101,31 @@ func wordOf(w word) func(j orchestrator.Job) string {
 	}
 }
 
-func sessionWord() word {
+func sessionWord(p lang.Printer) word {
 	return word{func(j *orchestrator.Job) *string { return &j.Session },
-		[][2]string{{"own", "one of its own"}, {"shared", "that of the chat"}}}
+		[][2]string{{"own", p.Text("cron.session-own")}, {"shared", p.Text("cron.session-shared")}}}
 }
 
-func sandboxWord() word {
+func sandboxWord(p lang.Printer) word {
 	return word{func(j *orchestrator.Job) *string { return &j.Sandbox },
-		[][2]string{{"", "as the project has it"}, {"docker", "a container"}}}
+		[][2]string{{"", p.Text("cron.sandbox-project")}, {"docker", p.Text("cron.sandbox-docker")}}}
 }
 
-func missedWord() word {
+func missedWord(p lang.Printer) word {
 	return word{func(j *orchestrator.Job) *string { return &j.Missed },
-		[][2]string{{"once", "one run for all of them"}, {"skip", "are not made up for"}, {"all", "each is run"}}}
+		[][2]string{{"once", p.Text("cron.missed-once")}, {"skip", p.Text("cron.missed-skip")}, {"all", p.Text("cron.missed-all")}}}
 }
 
-func overlapWord() word {
+func overlapWord(p lang.Printer) word {
 	return word{func(j *orchestrator.Job) *string { return &j.Overlap },
-		[][2]string{{"skip", "is skipped while one runs"}, {"queue", "waits for the one before"}}}
+		[][2]string{{"skip", p.Text("cron.overlap-skip")}, {"queue", p.Text("cron.overlap-queue")}}}
 }
 
-func modelText(j orchestrator.Job) string {
+func modelText(p lang.Printer, j orchestrator.Job) string {
 	if j.Agent == "" {
-		return "as the chat"
+		return p.Text("cron.as-chat")
 	}
-	return render.ChoiceText(lang.Printer{}, j.Agent, j.Model, j.Effort)
+	return render.ChoiceText(p, j.Agent, j.Model, j.Effort)
 }
 
 func orWord(text, word string) string {
@@ -143,18 +143,18 @@ func setText(at func(j *orchestrator.Job) *string) func(orchestrator.Jobs, *orch
 	}
 }
 
-func limitText(j orchestrator.Job) string {
+func limitText(p lang.Printer, j orchestrator.Job) string {
 	if j.Timeout == 0 {
-		return "that of the agent"
+		return p.Text("cron.limit-agent")
 	}
-	return (lang.Printer{}).Span(j.Timeout)
+	return p.Span(j.Timeout)
 }
 
-func limitChoices() []choice {
-	choices := []choice{{label: "That of the agent", set: func(j *orchestrator.Job) { j.Timeout = 0 },
+func limitChoices(p lang.Printer) []choice {
+	choices := []choice{{label: p.Text("cron.limit-agent-button"), set: func(j *orchestrator.Job) { j.Timeout = 0 },
 		is: func(j orchestrator.Job) bool { return j.Timeout == 0 }}}
 	for _, d := range []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour} {
-		choices = append(choices, choice{label: (lang.Printer{}).Span(d), set: func(j *orchestrator.Job) { j.Timeout = d },
+		choices = append(choices, choice{label: p.Span(d), set: func(j *orchestrator.Job) { j.Timeout = d },
 			is: func(j orchestrator.Job) bool { return j.Timeout == d }})
 	}
 	return choices
@@ -163,27 +163,28 @@ func limitChoices() []choice {
 // longestLimit bounds what a user may write.
 const longestLimit = 7 * 24 * time.Hour
 
-func readLimit(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
-	d, err := render.ReadSpan(text)
-	if err != nil || d < time.Second || d > longestLimit {
-		return &orchestrator.BadJob{Why: "Write a time limit such as 45m or 2h, a week at most."}
+func readLimit(p lang.Printer) func(orchestrator.Jobs, *orchestrator.Job, string) error {
+	return func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
+		d, err := render.ReadSpan(text)
+		if err != nil || d < time.Second || d > longestLimit {
+			return &orchestrator.BadJob{Why: p.Text("cron.bad-limit")}
+		}
+		j.Timeout = d
+		return nil
 	}
-	j.Timeout = d
-	return nil
 }
 
-func quietText(j orchestrator.Job) string {
-	if j.QuietFrom == "" {
-		return "none"
+func quietText(p lang.Printer, j orchestrator.Job) string {
+	switch {
+	case j.QuietFrom == "":
+		return p.Text("cron.quiet-none")
+	case j.QuietPolicy == "skip":
+		return p.Text("cron.quiet-skip", j.QuietFrom, j.QuietTo)
 	}
-	then := "what is due waits for their end"
-	if j.QuietPolicy == "skip" {
-		then = "what is due is skipped"
-	}
-	return j.QuietFrom + " to " + j.QuietTo + ", " + then
+	return p.Text("cron.quiet-hold", j.QuietFrom, j.QuietTo)
 }
 
-func quietChoices() []choice {
+func quietChoices(p lang.Printer) []choice {
 	policy := func(name string) func(j orchestrator.Job) bool {
 		return func(j orchestrator.Job) bool { return j.QuietFrom != "" && j.QuietPolicy == name }
 	}
@@ -196,39 +197,41 @@ func quietChoices() []choice {
 		}
 	}
 	return []choice{
-		{label: "None", set: func(j *orchestrator.Job) { j.QuietFrom, j.QuietTo, j.QuietPolicy = "", "", "" },
+		{label: p.Text("cron.quiet-none-button"), set: func(j *orchestrator.Job) { j.QuietFrom, j.QuietTo, j.QuietPolicy = "", "", "" },
 			is: func(j orchestrator.Job) bool { return j.QuietFrom == "" }},
-		{label: "What is due waits", set: set("hold"), is: policy("hold")},
-		{label: "What is due is skipped", set: set("skip"), is: policy("skip")},
+		{label: p.Text("cron.quiet-hold-button"), set: set("hold"), is: policy("hold")},
+		{label: p.Text("cron.quiet-skip-button"), set: set("skip"), is: policy("skip")},
 	}
 }
 
-func readQuiet(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
-	words := strings.Fields(strings.NewReplacer("-", " ", "–", " ", " to ", " ", " until ", " ", "from ", "").Replace(strings.ToLower(text)))
-	if len(words) == 2 {
-		from, errFrom := time.Parse("15:04", words[0])
-		to, errTo := time.Parse("15:04", words[1])
-		if errFrom == nil && errTo == nil {
-			j.QuietFrom, j.QuietTo = from.Format("15:04"), to.Format("15:04")
-			return nil
+func readQuiet(p lang.Printer) func(orchestrator.Jobs, *orchestrator.Job, string) error {
+	return func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
+		words := strings.Fields(strings.NewReplacer("-", " ", "–", " ", " to ", " ", " until ", " ", "from ", "").Replace(strings.ToLower(text)))
+		if len(words) == 2 {
+			from, errFrom := time.Parse("15:04", words[0])
+			to, errTo := time.Parse("15:04", words[1])
+			if errFrom == nil && errTo == nil {
+				j.QuietFrom, j.QuietTo = from.Format("15:04"), to.Format("15:04")
+				return nil
+			}
 		}
+		return &orchestrator.BadJob{Why: p.Text("cron.bad-quiet")}
 	}
-	return &orchestrator.BadJob{Why: "Write two times of day such as 22:00 to 07:00."}
 }
 
-func retriesText(j orchestrator.Job) string {
+func retriesText(p lang.Printer, j orchestrator.Job) string {
 	if j.Retries == 0 {
-		return "none"
+		return p.Text("cron.retries-none")
 	}
-	return fmt.Sprintf("%d, the first after %s", j.Retries, (lang.Printer{}).Span(j.Backoff))
+	return p.Text("cron.retries-some", j.Retries, p.Span(j.Backoff))
 }
 
-func retryChoices() []choice {
+func retryChoices(p lang.Printer) []choice {
 	var choices []choice
 	for _, n := range []int{0, 1, 2, 3, 5} {
 		label := fmt.Sprint(n)
 		if n == 0 {
-			label = "None"
+			label = p.Text("cron.retries-none-button")
 		}
 		choices = append(choices, choice{label: label, set: func(j *orchestrator.Job) { j.Retries = n },
 			is: func(j orchestrator.Job) bool { return j.Retries == n }})

@@ -9,7 +9,6 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -65,9 +64,9 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 	}
 	switch p.op {
 	case opField:
-		field, ok := fieldOf(p.arg)
+		field, ok := fieldOf(s.lang, p.arg)
 		if !ok {
-			return tgapi.Page{}, (lang.Printer{}).Text("common.stale-button"), nil
+			return tgapi.Page{}, s.lang.Text("common.stale-button"), nil
 		}
 		if field.ask != "" {
 			err = s.awaitReply(ctx, p, f, field)
@@ -80,7 +79,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 		if f, err = s.choose(ctx, p.pressed, f); err != nil {
 			return tgapi.Page{}, "", err
 		}
-		short = "Changed."
+		short = s.lang.Text("cron.changed")
 	}
 	if err = s.stopAwaiting(ctx, p.by.Conversation, p.message); err != nil {
 		return tgapi.Page{}, "", err
@@ -91,7 +90,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 // choose sets a field to the choice of a button.
 func (s *Screen) choose(ctx context.Context, p pressed, f form) (form, error) {
 	code, i, ok := p.choice()
-	field, known := fieldOf(code)
+	field, known := fieldOf(s.lang, code)
 	if !ok || !known || i >= len(field.choices) {
 		return f, orchestrator.ErrNoJob
 	}
@@ -102,7 +101,7 @@ func (s *Screen) choose(ctx context.Context, p pressed, f form) (form, error) {
 func (s *Screen) editPage(f form) tgapi.Page {
 	lines := []string{"✏️ " + render.Cut(f.job.Name, nameShown), ""}
 	var keyboard tgapi.Keyboard
-	for i, field := range fields() {
+	for i, field := range fields(s.lang) {
 		if field.code != "t" {
 			lines = append(lines, field.label+": "+field.value(f.job))
 		}
@@ -113,23 +112,23 @@ func (s *Screen) editPage(f form) tgapi.Page {
 		keyboard[len(keyboard)-1] = append(keyboard[len(keyboard)-1], button)
 	}
 	lines = append(lines, "", render.Cut(strings.TrimSpace(f.job.Prompt), promptShown))
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton("‹ Done", opOpen, f.key, "")})}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton(s.lang.Text("cron.done"), opOpen, f.key, "")})}
 }
 
 // fieldPage shows one field, with its choices.
 func (s *Screen) fieldPage(f form, field field) tgapi.Page {
 	lines := []string{render.Cut(f.job.Name, nameShown), field.label + ": " + field.value(f.job)}
 	if field.ask != "" {
-		lines = append(lines, "", "Reply to this message with "+field.ask+".")
+		lines = append(lines, "", field.ask)
 	}
 	var keyboard tgapi.Keyboard
 	for i, c := range field.choices {
 		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(c.label, c.is(f.job)), opValue, f.key, field.code+strconv.Itoa(i))})
 	}
 	if field.code == "a" {
-		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked("Choose…", f.job.Agent != ""), opModel, f.key, "")})
+		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(s.lang.Text("cron.choose"), f.job.Agent != ""), opModel, f.key, "")})
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton("‹ Back", opEdit, f.key, "")})}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton(s.lang.Text("common.back"), opEdit, f.key, "")})}
 }
 
 // modelPage turns the message into a model menu, which leads back to the page of the fields.

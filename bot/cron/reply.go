@@ -70,10 +70,10 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	found, err := s.loadJSON(ctx, awaitedName(in, r.To), &a)
 	if err != nil {
 		s.log.Error("look up what a reply is about", "updates", r.By.Updates, "err", err)
-		answer(tgapi.Page{Text: "I could not look up what this answers to, so nothing was done with it. The log says what is wrong."})
+		answer(tgapi.Page{Text: s.lang.Text("common.not-looked-up")})
 		return Answered
 	}
-	field, known := fieldOf(a.Field)
+	field, known := fieldOf(s.lang, a.Field)
 	if !found || !known || field.read == nil || a.Key == "" || a.From != r.By.Person || !s.now().Before(a.Until) {
 		return Prompt
 	}
@@ -81,13 +81,13 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	bad := (*orchestrator.BadJob)(nil)
 	switch {
 	case errors.As(err, &bad):
-		answer(tgapi.Page{Text: render.Cut(bad.Why, 1500) + "\n\nReply to the same message again, or press ‹ Back below it."})
+		answer(tgapi.Page{Text: render.Cut(bad.Why, 1500) + "\n\n" + s.lang.Text("cron.reply-again")})
 		return Answered
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrRepeated), errors.Is(err, orchestrator.ErrJobConfigured):
-		page = tgapi.Page{Text: gone}
+		page = tgapi.Page{Text: s.lang.Text("cron.gone")}
 	case err != nil:
 		s.log.Error("change a job", "updates", r.By.Updates, "err", err)
-		page = tgapi.Page{Text: "I could not change the job. The log says what is wrong."}
+		page = tgapi.Page{Text: s.lang.Text("cron.not-changed")}
 	}
 	answer(page)
 	if err := s.stopAwaiting(ctx, in, r.To); err != nil {

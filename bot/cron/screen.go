@@ -39,6 +39,7 @@ type Options struct {
 	Models  ModelMenu
 	Now     func() time.Time
 	Random  io.Reader // of nonces
+	Lang    lang.Printer
 	Log     *slog.Logger
 }
 
@@ -50,26 +51,20 @@ type Screen struct {
 	models  ModelMenu
 	now     func() time.Time
 	random  io.Reader
+	lang    lang.Printer
 	log     *slog.Logger
 }
 
 // New makes a Screen.
 func New(o Options) *Screen {
-	return &Screen{jobs: o.Jobs, journal: o.Journal, models: o.Models, now: o.Now, random: o.Random, log: o.Log}
+	return &Screen{jobs: o.Jobs, journal: o.Journal, models: o.Models, now: o.Now, random: o.Random, lang: o.Lang, log: o.Log}
 }
-
-const (
-	noJobs = "Jobs are not kept here."
-	gone   = "That job is no longer there."
-	full   = "There are too many jobs here already. Delete one first."
-	over   = "This was cancelled or deleted already. /cron shows what there is."
-)
 
 // Command answers "/cron": it lists the jobs, or shows what it understood of a request before that is stored.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	switch {
 	case s.jobs == nil:
-		return tgapi.Page{Text: noJobs}, nil
+		return tgapi.Page{Text: s.lang.Text("cron.no-jobs-kept")}, nil
 	case args == "" || strings.EqualFold(args, "list"):
 		return s.list(ctx, by.Conversation, 0)
 	}
@@ -112,7 +107,7 @@ type Answer struct {
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (Answer, error) {
 	button, ok := parseButton(data)
 	if !ok || s.jobs == nil {
-		return Answer{Text: (lang.Printer{}).Text("common.stale-button")}, nil
+		return Answer{Text: s.lang.Text("common.stale-button")}, nil
 	}
 	p := press{pressed: button, by: by, message: message}
 	if p.op == opNew {
@@ -125,11 +120,11 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, 
 		return Answer{Text: render.Cut(bad.Why, 190)}, nil
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrElsewhere):
 		page, err = s.list(ctx, by.Conversation, 0)
-		return Answer{Text: gone, Edit: page}, err
+		return Answer{Text: s.lang.Text("cron.gone"), Edit: page}, err
 	case errors.Is(err, orchestrator.ErrJobsFull):
-		return Answer{Text: full}, nil
+		return Answer{Text: s.lang.Text("cron.full")}, nil
 	case errors.Is(err, orchestrator.ErrJobConfigured):
-		return Answer{Text: "This job is in the configuration file; change it there."}, nil
+		return Answer{Text: s.lang.Text("cron.configured")}, nil
 	}
 	return Answer{Text: short, Edit: page}, err
 }
@@ -138,7 +133,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, 
 func (s *Screen) showAnew(ctx context.Context, p press) (Answer, error) {
 	st, err := s.find(ctx, p.by.Conversation, p.key)
 	if errors.Is(err, orchestrator.ErrNoJob) {
-		return Answer{Text: gone}, nil
+		return Answer{Text: s.lang.Text("cron.gone")}, nil
 	}
 	if err != nil {
 		return Answer{}, err
@@ -167,10 +162,10 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 		st, short, err = s.run(ctx, st, p.by, p.arg)
 	case opPause:
 		st, err = s.jobs.PauseJob(ctx, id, p.by)
-		short = "Paused."
+		short = s.lang.Text("cron.is-paused")
 	case opResume:
 		st, err = s.jobs.ResumeJob(ctx, id, p.by)
-		short = "It runs again."
+		short = s.lang.Text("cron.is-resumed")
 	case opHistory:
 		page, err = s.historyPage(ctx, st)
 		return page, "", err
@@ -180,11 +175,11 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 		if err = s.jobs.DeleteJob(ctx, id, p.by); err == nil {
 			page, err = s.list(ctx, in, 0)
 		}
-		return page, "Deleted: " + render.Cut(st.Job.Name, 100), err
+		return page, s.lang.Text("cron.deleted", render.Cut(st.Job.Name, 100)), err
 	case opEdit, opField, opValue, opModel:
 		return s.actOnForm(ctx, p, form{key: p.key, by: p.by, job: st.Job})
 	default:
-		return tgapi.Page{}, (lang.Printer{}).Text("common.stale-button"), nil
+		return tgapi.Page{}, s.lang.Text("common.stale-button"), nil
 	}
 	if err != nil {
 		return tgapi.Page{}, "", err
@@ -198,15 +193,15 @@ func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestr
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
 		now, err = s.jobs.Job(ctx, st.Job.ID, st.Job.Conversation)
-		return now, "That was started already.", err
+		return now, s.lang.Text("cron.started-already"), err
 	case errors.Is(err, orchestrator.ErrJobsFull):
-		return st, "Too many runs of it wait already.", nil
+		return st, s.lang.Text("cron.runs-full"), nil
 	case err != nil:
 		return st, "", err
 	case st.Open > 0:
-		return now, "It runs after the run that is under way.", nil
+		return now, s.lang.Text("cron.started-next"), nil
 	}
-	return now, "It runs now.", nil
+	return now, s.lang.Text("cron.started"), nil
 }
 
 // find is the job that a button names.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -21,11 +20,6 @@ const (
 	runsShown   = 10
 )
 
-const help = "Say when, and then what:\n" +
-	"/cron every weekday at 8:30 look at the CI\n" +
-	"/cron every 2 hours check the disk\n" +
-	"/cron 30 8 * * 1-5 look at the CI"
-
 // list shows the jobs of a conversation, a page of them.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page int) (tgapi.Page, error) {
 	all, err := s.jobs.Jobs(ctx, in)
@@ -33,21 +27,21 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page 
 		return tgapi.Page{}, err
 	}
 	if len(all) == 0 {
-		return tgapi.Page{Text: "There are no jobs in this chat.\n\n" + help}, nil
+		return tgapi.Page{Text: s.lang.Text("cron.none") + "\n\n" + s.lang.Text("cron.examples")}, nil
 	}
 	page = min(page, tgapi.Pages(len(all))-1)
 	from, to := tgapi.PageBounds(page, len(all))
-	lines := []string{"Jobs of this chat. A button opens one."}
+	lines := []string{s.lang.Text("cron.list")}
 	var keyboard tgapi.Keyboard
 	for i, st := range all[from:to] {
 		name := fmt.Sprintf("%d. %s", from+i+1, render.Cut(st.Job.Name, nameShown))
-		lines = append(lines, "", sign(st)+" "+name, when(st), lastRun(st))
+		lines = append(lines, "", sign(st)+" "+name, when(s.lang, st), lastRun(s.lang, st))
 		keyboard = append(keyboard, []tgapi.Button{newButton(sign(st)+" "+name, opOpen, jobKey(st.Job.ID), "")})
 	}
-	keyboard = append(keyboard, tgapi.Pager(lang.Printer{}, page, tgapi.Pages(len(all)), func(page int) string {
+	keyboard = append(keyboard, tgapi.Pager(s.lang, page, tgapi.Pages(len(all)), func(page int) string {
 		return newButton("", opList, "", strconv.Itoa(page)).Data
 	})...)
-	lines = append(lines, "", "A new one: /cron every weekday at 8:30 look at the CI")
+	lines = append(lines, "", s.lang.Text("cron.add-one"))
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
 }
 
@@ -65,54 +59,52 @@ func sign(st orchestrator.JobStatus) string {
 }
 
 // when is the schedule, and when it is due next.
-func when(st orchestrator.JobStatus) string {
+func when(p lang.Printer, st orchestrator.JobStatus) string {
 	switch {
 	case st.Job.Paused:
-		return st.Job.When + ", paused"
+		return p.Text("cron.paused", st.Job.When)
 	case st.Job.Kind == orchestrator.JobHook:
 		return st.Job.When
 	case st.Next.IsZero():
-		return st.Job.When + ", never again"
+		return p.Text("cron.never-again", st.Job.When)
 	}
-	next := moment(st.Next)
+	next := p.Moment(st.Next)
 	if st.Job.Zone == "" {
 		next += " " + st.Next.Format("MST")
 	}
-	return st.Job.When + ", next: " + next
+	return p.Text("cron.next", st.Job.When, next)
 }
 
-func moment(t time.Time) string { return t.Format("Mon 2 Jan 15:04") }
-
 // lastRun is how the last run ended.
-func lastRun(st orchestrator.JobStatus) string {
-	text := "never ran yet"
+func lastRun(p lang.Printer, st orchestrator.JobStatus) string {
+	text := p.Text("cron.never-ran")
 	if st.Last != nil {
-		text = "last: " + runLine(*st.Last)
+		text = p.Text("cron.last-run", runLine(p, *st.Last))
 	}
 	if st.Open > 0 {
-		text += " · ⏳ " + render.Count(st.Open, "run waits or runs", "runs wait or run")
+		text += " · ⏳ " + p.Text("cron.open-runs", st.Open)
 	}
 	return text
 }
 
 // runLine is one run.
-func runLine(r orchestrator.JobRun) string {
+func runLine(p lang.Printer, r orchestrator.JobRun) string {
 	at := r.Due
 	if !r.Ended.IsZero() {
 		at = r.Ended
 	}
-	parts := []string{stateSign(string(r.State)) + " " + moment(at)}
+	parts := []string{stateSign(p, string(r.State)) + " " + p.Moment(at)}
 	if r.State == "done" && !r.Changed {
-		parts = append(parts, "as before")
+		parts = append(parts, p.Text("cron.unchanged"))
 	}
 	if r.StandsFor > 1 {
-		parts = append(parts, fmt.Sprintf("for %d moments", r.StandsFor))
+		parts = append(parts, p.Text("cron.stands-for", r.StandsFor))
 	}
 	if r.Attempt > 1 {
-		parts = append(parts, render.Count(r.Attempt, "try", "tries"))
+		parts = append(parts, p.Text("cron.tries", r.Attempt))
 	}
 	if r.CostUSD > 0 {
-		parts = append(parts, cost(r.CostUSD))
+		parts = append(parts, p.Cost(r.CostUSD))
 	}
 	if r.Reason != "" {
 		parts = append(parts, render.Cut(render.OneLine(r.Reason), reasonShown))
@@ -120,23 +112,16 @@ func runLine(r orchestrator.JobRun) string {
 	return strings.Join(parts, " · ")
 }
 
-func cost(usd float64) string {
-	if usd < 0.01 {
-		return fmt.Sprintf("$%.4f", usd)
-	}
-	return fmt.Sprintf("$%.2f", usd)
-}
-
-func stateSign(state string) string {
+func stateSign(p lang.Printer, state string) string {
 	switch state {
 	case "done":
 		return "✓"
 	case "failed":
-		return "✗ failed"
+		return p.Text("cron.failed")
 	case "aborted":
-		return "⏹ stopped"
+		return p.Text("cron.stopped")
 	case "skipped":
-		return "⏭ skipped"
+		return p.Text("cron.skipped")
 	}
 	return "⏳"
 }
@@ -144,31 +129,30 @@ func stateSign(state string) string {
 // jobPage shows one job, with buttons that act on it.
 func (s *Screen) jobPage(st orchestrator.JobStatus) tgapi.Page {
 	j, key := st.Job, jobKey(st.Job.ID)
-	lines := []string{sign(st) + " " + render.Cut(j.Name, nameShown), when(st), lastRun(st)}
-	if st.Runs > 0 {
-		total := render.Count(st.Runs, "run", "runs")
-		if st.CostUSD > 0 {
-			total += " for " + cost(st.CostUSD)
-		}
-		lines = append(lines, total+" in all")
+	lines := []string{sign(st) + " " + render.Cut(j.Name, nameShown), when(s.lang, st), lastRun(s.lang, st)}
+	switch {
+	case st.Runs > 0 && st.CostUSD > 0:
+		lines = append(lines, s.lang.Text("cron.runs-cost", st.Runs, s.lang.Cost(st.CostUSD)))
+	case st.Runs > 0:
+		lines = append(lines, s.lang.Text("cron.runs", st.Runs))
 	}
 	lines = append(lines, s.settings(j)...)
 	if j.Configured {
-		lines = append(lines, "", "It is written in config.toml, under "+section(j)+", and is changed there.")
+		lines = append(lines, "", s.lang.Text("cron.in-config", section(j)))
 	}
 	if j.Prompt != "" {
 		lines = append(lines, "", render.Cut(strings.TrimSpace(j.Prompt), promptShown))
 	}
-	pause := newButton("⏸ Pause", opPause, key, "")
+	pause := newButton(s.lang.Text("cron.pause"), opPause, key, "")
 	if j.Paused {
-		pause = newButton("▶ Resume", opResume, key, "")
+		pause = newButton(s.lang.Text("cron.resume"), opResume, key, "")
 	}
-	keyboard := tgapi.Keyboard{{newButton("🚀 Run now", opRun, key, runsOf(st)), pause}}
+	keyboard := tgapi.Keyboard{{newButton(s.lang.Text("cron.run-now"), opRun, key, runsOf(st)), pause}}
 	if !j.Configured {
-		keyboard = append(keyboard, []tgapi.Button{newButton("✏️ Edit", opEdit, key, ""), newButton("🗑 Delete", opDelete, key, "")})
+		keyboard = append(keyboard, []tgapi.Button{newButton(s.lang.Text("cron.edit"), opEdit, key, ""), newButton(s.lang.Text("cron.delete"), opDelete, key, "")})
 	}
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard,
-		[]tgapi.Button{newButton("📜 History", opHistory, key, ""), newButton("‹ All jobs", opList, "", "0")})}
+		[]tgapi.Button{newButton(s.lang.Text("cron.history"), opHistory, key, ""), newButton(s.lang.Text("cron.all-jobs"), opList, "", "0")})}
 }
 
 // section names the section of the configuration that has a job.
@@ -184,8 +168,8 @@ func section(j orchestrator.Job) string {
 
 // settings lists the rights of a job, and its fields that do not have their usual value.
 func (s *Screen) settings(j orchestrator.Job) []string {
-	lines := []string{RightsLine(j.Rights)}
-	for _, f := range fields() {
+	lines := []string{RightsLine(s.lang, j.Rights)}
+	for _, f := range fields(s.lang) {
 		if f.plain != nil && !f.plain(j) {
 			lines = append(lines, f.label+": "+f.value(j))
 		}
@@ -199,20 +183,20 @@ func (s *Screen) historyPage(ctx context.Context, st orchestrator.JobStatus) (tg
 		return tgapi.Page{}, err
 	}
 	key := jobKey(st.Job.ID)
-	lines := []string{"📜 " + render.Cut(st.Job.Name, nameShown), "The last runs, the newest first.", ""}
+	lines := []string{"📜 " + render.Cut(st.Job.Name, nameShown), s.lang.Text("cron.last-runs"), ""}
 	for _, r := range runs {
-		lines = append(lines, runLine(r))
+		lines = append(lines, runLine(s.lang, r))
 	}
 	if len(runs) == 0 {
-		lines[1] = "It never ran yet."
+		lines[1] = s.lang.Text("cron.no-runs")
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Keyboard{{newButton("‹ Back", opOpen, key, ""), newButton("↻ Again", opHistory, key, "")}}}, nil
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Keyboard{{newButton(s.lang.Text("common.back"), opOpen, key, ""), newButton(s.lang.Text("cron.refresh"), opHistory, key, "")}}}, nil
 }
 
 func (s *Screen) deletePage(st orchestrator.JobStatus) tgapi.Page {
 	key := jobKey(st.Job.ID)
 	return tgapi.Page{
-		Text:     fmt.Sprintf("Delete %q? Its history goes too. A run that is under way continues.", render.Cut(st.Job.Name, nameShown)),
-		Keyboard: tgapi.Keyboard{{newButton("🗑 Yes, delete it", opDeleted, key, "")}, {newButton("‹ Keep it", opOpen, key, "")}},
+		Text:     s.lang.Text("cron.confirm-delete", render.Cut(st.Job.Name, nameShown)),
+		Keyboard: tgapi.Keyboard{{newButton(s.lang.Text("cron.confirm-delete-yes"), opDeleted, key, "")}, {newButton(s.lang.Text("cron.confirm-delete-no"), opOpen, key, "")}},
 	}
 }

@@ -1,6 +1,9 @@
 package render
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Len is the length of s as Telegram counts it, in UTF-16 code units.
 func Len(s string) int {
@@ -75,6 +78,15 @@ func Concat(texts ...Text) Text {
 		units += Len(t.Text)
 	}
 	return Text{Text: string(buf), Entities: es}
+}
+
+// Slot stands in a string for a text that has formatting; see Filled.
+const Slot = "\uFFFC"
+
+// Filled is s without formatting, but with t in the place of the first Slot.
+func Filled(s string, t Text) Text {
+	before, after, _ := strings.Cut(s, Slot)
+	return Concat(Plain(before), t, Plain(after))
 }
 
 // Slice is the part of t from UTF-16 offset from up to to. Entities that are cut keep what is inside. An

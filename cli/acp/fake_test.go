@@ -37,12 +37,11 @@ func play(t *testing.T, change func(*Options)) (*Provider, *peer) {
 	return New(o), p
 }
 
-func (p *peer) LookPath(name string) (string, error)                          { return "/bin/" + name, nil }
-func (p *peer) Left(context.Context) ([]cli.LeftRun, error)                   { return nil, nil }
-func (p *peer) Discard(context.Context, cli.RunID) error                      { return nil }
-func (p *peer) Settled(cli.TurnID)                                            {}
-func (p *peer) Knows(time.Time) bool                                          { return true }
-func (p *peer) Attach(context.Context, cli.RunID, int64) (cli.Process, error) { return nil, io.EOF }
+func (p *peer) LookPath(name string) (string, error)                            { return "/bin/" + name, nil }
+func (p *peer) Left(context.Context) ([]cli.LeftRun, error)                     { return nil, nil }
+func (p *peer) Discard(context.Context, cli.RunID) error                        { return nil }
+func (p *peer) Settled(cli.TurnID)                                              {}
+func (p *peer) Attach(context.Context, cli.LeftRun, int64) (cli.Process, error) { return nil, io.EOF }
 
 // Start gives the process. It answers initialize and session/new; the test plays the rest.
 func (p *peer) Start(context.Context, cli.Command) (cli.Process, error) {

@@ -41,7 +41,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 
 // attach takes a process over, and makes a session that does not listen to it yet.
 func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) (*live, *process, error) {
-	attached, err := p.opts.Launcher.Attach(ctx, left.Run, mark.Output)
+	attached, err := p.opts.Launcher.Attach(ctx, left, mark.Output)
 	if err != nil {
 		return nil, nil, cli.StartFailure(agent, err)
 	}

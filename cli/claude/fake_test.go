@@ -106,7 +106,7 @@ type fakeLauncher struct {
 }
 
 func (l fakeLauncher) Start(context.Context, cli.Command) (cli.Process, error) { return l.process, nil }
-func (l fakeLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
+func (l fakeLauncher) Attach(context.Context, cli.LeftRun, int64) (cli.Process, error) {
 	return l.process, nil
 }
 func (l fakeLauncher) Settled(cli.TurnID)                   {}

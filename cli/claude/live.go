@@ -313,6 +313,24 @@ func (i *idler) finish() {
 	if hand := i.session.background(); hand != nil {
 		hand(r)
 	}
+	i.record()
+}
+
+// record has it stored how far what Claude says in the background was dealt with.
+func (i *idler) record() {
+	s := i.session
+	s.mu.Lock()
+	n := noteOf(s.id, i.run.mem, s.turnSettings, s.turnSettings)
+	s.mu.Unlock()
+	m := cli.Mark{Turn: cli.BackgroundMark}
+	if len(n.Tasks) > 0 {
+		m.Note = n.String()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), markWait)
+	defer cancel()
+	if err := i.run.stream.MarkIdle(ctx, m); err != nil {
+		s.provider.opts.Logger.Warn("record what claude said in the background", "err", err)
+	}
 }
 
 // busy says whether a turn of Claude's own runs.

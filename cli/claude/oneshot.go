@@ -118,7 +118,7 @@ func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.R
 	if req.Turn == "" {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "a process of one turn is of no use to another")
 	}
-	attached, err := p.opts.Launcher.Attach(ctx, left.Run, 0)
+	attached, err := p.opts.Launcher.Attach(ctx, left, 0)
 	if err != nil {
 		return nil, cli.StartFailure(agent, err)
 	}

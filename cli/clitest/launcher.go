@@ -50,7 +50,6 @@ func LauncherConformance(t *testing.T, h LauncherHarness) {
 		{"a run is discarded", playDiscard},
 		{"a probe is nobody's", playProbe},
 		{"a stopped run is kept until it is settled", playSettled},
-		{"what a place knows", playKnows},
 		{"many at once", playMany},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -141,7 +140,7 @@ func playNotThere(s *launcherStage) {
 	if _, err := s.launcher.LookPath("no-such-program-anywhere"); !errors.Is(err, fs.ErrNotExist) {
 		s.Errorf("LookPath gives %v", err)
 	}
-	if _, err := s.launcher.Attach(s.Context(), "no-such-run", 0); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.launcher.Attach(s.Context(), cli.LeftRun{Run: "no-such-run"}, 0); !errors.Is(err, fs.ErrNotExist) {
 		s.Errorf("Attach gives %v", err)
 	}
 	cancelled, cancel := context.WithCancelCause(s.Context())

@@ -34,7 +34,7 @@ func playLeft(s *launcherStage) {
 	if diff := cmp.Diff(want, s.onlyLeft()); diff != "" {
 		s.Error(diff)
 	}
-	q, err := s.launcher.Attach(s.Context(), want.Run, 8)
+	q, err := s.launcher.Attach(s.Context(), want, 8)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func playLeftEnded(s *launcherStage) {
 	if diff := cmp.Diff([]cli.Mark{{Turn: "t1"}}, run.Marks); diff != "" || run.OutputEnd != 11 {
 		s.Errorf("%+v: %s", run, diff)
 	}
-	q, err := s.launcher.Attach(s.Context(), run.Run, 5)
+	q, err := s.launcher.Attach(s.Context(), run, 5)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func playSettled(s *launcherStage) {
 		}
 	}
 	s.eventually("the settled one is forgotten", func() bool {
-		q, err := s.launcher.Attach(s.Context(), forgotten, 0)
+		q, err := s.launcher.Attach(s.Context(), cli.LeftRun{Run: forgotten}, 0)
 		if err == nil {
 			q.Detach()
 		}
@@ -133,18 +133,6 @@ func playSettled(s *launcherStage) {
 	s.next()
 	if run := s.onlyLeft(); len(run.Marks) != 1 || run.Marks[0].Turn != "settled false" {
 		s.Errorf("left is %+v", run)
-	}
-}
-
-func playKnows(s *launcherStage) {
-	p := s.start(s.sh("exit 0"))
-	<-p.Done()
-	s.stop(p, 0)
-	s.launcher.Knows(time.Now()) // from now on it has been asked
-	after := time.Now()
-	s.next()
-	if !s.launcher.Knows(after) || s.launcher.Knows(time.Unix(1, 0)) {
-		s.Error("it does not know what it has seen, or knows what was before it")
 	}
 }
 

@@ -79,7 +79,7 @@ func (p plainProvider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Requ
 		}
 		mark = left.Marks[i]
 	}
-	proc, err := p.opts.Launcher.Attach(ctx, left.Run, mark.Output)
+	proc, err := p.opts.Launcher.Attach(ctx, left, mark.Output)
 	if err != nil {
 		return nil, cli.StartFailure(plainAgent, err)
 	}

@@ -179,8 +179,7 @@ func (l *oddLauncher) LookPath(name string) (string, error)        { return name
 func (l *oddLauncher) Left(context.Context) ([]cli.LeftRun, error) { return nil, nil }
 func (l *oddLauncher) Discard(context.Context, cli.RunID) error    { return nil }
 func (l *oddLauncher) Settled(cli.TurnID)                          {}
-func (l *oddLauncher) Knows(time.Time) bool                        { return false }
-func (l *oddLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
+func (l *oddLauncher) Attach(context.Context, cli.LeftRun, int64) (cli.Process, error) {
 	return nil, fs.ErrNotExist
 }
 

@@ -124,7 +124,7 @@ func (p *Provider) adoptExec(ctx context.Context, left cli.LeftRun, req cli.Requ
 	if req.Turn == "" {
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "a process of one turn is of no use to another")
 	}
-	process, err := p.opts.Launcher.Attach(ctx, left.Run, 0)
+	process, err := p.opts.Launcher.Attach(ctx, left, 0)
 	if err != nil {
 		return nil, cli.StartFailure(Agent, err)
 	}

@@ -112,7 +112,7 @@ func (p *Provider) adoptOnce(ctx context.Context, left cli.LeftRun, req cli.Requ
 	if req.Turn == "" {
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "a run of one turn has no other")
 	}
-	process, err := p.opts.Launcher.Attach(ctx, left.Run, 0)
+	process, err := p.opts.Launcher.Attach(ctx, left, 0)
 	if err != nil {
 		return nil, cli.StartFailure(Agent, err)
 	}

@@ -208,8 +208,7 @@ func (l peerLauncher) LookPath(name string) (string, error)                    {
 func (l peerLauncher) Left(context.Context) ([]cli.LeftRun, error)             { return nil, nil }
 func (l peerLauncher) Discard(context.Context, cli.RunID) error                { return nil }
 func (l peerLauncher) Settled(cli.TurnID)                                      {}
-func (l peerLauncher) Knows(time.Time) bool                                    { return true }
-func (l peerLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
+func (l peerLauncher) Attach(context.Context, cli.LeftRun, int64) (cli.Process, error) {
 	if l.peer.left {
 		return l.peer, nil
 	}

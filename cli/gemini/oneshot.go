@@ -27,7 +27,7 @@ func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.R
 	if req.Turn == "" {
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "a one-shot run is for one turn")
 	}
-	process, err := p.opts.Launcher.Attach(ctx, left.Run, 0)
+	process, err := p.opts.Launcher.Attach(ctx, left, 0)
 	if err != nil {
 		return nil, cli.AsFailure(Agent, err)
 	}

@@ -54,17 +54,17 @@ func leftOf(info runner.Info) cli.LeftRun {
 }
 
 // Attach takes over a run.
-func (h *Launcher) Attach(ctx context.Context, id cli.RunID, offset int64) (cli.Process, error) {
-	run, err := h.root.Attach(ctx, string(id), offset)
+func (h *Launcher) Attach(ctx context.Context, left cli.LeftRun, offset int64) (cli.Process, error) {
+	run, err := h.root.Attach(ctx, string(left.Run), offset)
 	if err != nil {
 		return nil, err
 	}
-	purpose, marks, err := PurposeOf(run.Info().Labels)
+	purpose, _, err := PurposeOf(run.Info().Labels)
 	if err != nil {
 		run.Detach()
 		return nil, err
 	}
-	return h.hold(run, purpose, slices.Clone(marks)), nil
+	return h.hold(run, purpose, slices.Clone(left.Marks)), nil
 }
 
 // Discard ends a run and forgets its output.

@@ -56,18 +56,17 @@ type Launcher struct {
 	starting map[cli.RunID]bool
 	closed   bool
 	work     sync.WaitGroup // of what is done in the background; entered with mu held
+	record   cli.Recorder   // nil records nothing
 
 	closing chan struct{} // closed with closed
-
-	sinceMu sync.Mutex
-	since   time.Time // from when on no run can have been forgotten; zero while that is not known
 }
 
 var (
-	_ cli.Launcher = (*Launcher)(nil)
-	_ cli.Finder   = (*Launcher)(nil)
-	_ cli.Measured = (*process)(nil)
-	_ cli.Lister   = (*process)(nil)
+	_ cli.Launcher  = (*Launcher)(nil)
+	_ cli.Finder    = (*Launcher)(nil)
+	_ cli.Recording = (*Launcher)(nil)
+	_ cli.Measured  = (*process)(nil)
+	_ cli.Lister    = (*process)(nil)
 )
 
 // Open makes the launcher for this machine. The caller must Close it.
@@ -83,14 +82,28 @@ func Open(o Options) (*Launcher, error) {
 			return nil, fmt.Errorf("open host: %w", err)
 		}
 	}
-	h := &Launcher{opts: o, root: root, log: o.Logger, runs: map[cli.RunID]*process{}, starting: map[cli.RunID]bool{}, closing: make(chan struct{})}
-	if o.Remote != nil { // which is asked for nothing before it is needed
-		return h, nil
+	return &Launcher{opts: o, root: root, log: o.Logger, runs: map[cli.RunID]*process{}, starting: map[cli.RunID]bool{}, closing: make(chan struct{})}, nil
+}
+
+// RecordBy has the starts of turns stored by record.
+func (h *Launcher) RecordBy(record cli.Recorder) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.record = record
+}
+
+// store stores where a turn begins.
+func (h *Launcher) store(ctx context.Context, run cli.RunID, m cli.Mark) error {
+	h.mu.Lock()
+	record := h.record
+	h.mu.Unlock()
+	if record == nil {
+		return nil
 	}
-	if h.since, err = root.Since(context.Background()); err != nil {
-		return nil, errors.Join(fmt.Errorf("open host: %w", err), root.Close())
+	if err := record(ctx, m.Turn, cli.Start{Run: run, Output: m.Output, Input: m.Input, Note: m.Note}); err != nil {
+		return fmt.Errorf("store the beginning of a turn: %w", err)
 	}
-	return h, nil
+	return nil
 }
 
 // LookPath finds a program by name; a name with a slash is checked as it is. A program that is not
@@ -124,7 +137,14 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 		return nil, err
 	}
 	h.log.Debug(StartedRun, "run", run.ID(), "pid", run.PID(), "agent", string(cmd.For.Agent), "conversation", string(cmd.For.Conversation))
-	return h.hold(run, cmd.For, marks), nil
+	p := h.hold(run, cmd.For, marks)
+	if cmd.Turn != "" {
+		if err := h.store(ctx, p.Run(), cli.Mark{Turn: cmd.Turn}); err != nil {
+			h.Settled(cmd.Turn)
+			return nil, errors.Join(err, p.Stop(context.WithoutCancel(ctx), 0))
+		}
+	}
+	return p, nil
 }
 
 // announce makes a run this Launcher's before it is there. The function it returns is for when it is held.

@@ -163,7 +163,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	if _, err := h.LookPath("no-such-program-anywhere"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("LookPath gives %v", err)
 	}
-	if _, err := h.Attach(t.Context(), "no-such-run", 0); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := h.Attach(t.Context(), cli.LeftRun{Run: "no-such-run"}, 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Attach gives %v", err)
 	}
 	cancelled, cancel := context.WithCancelCause(t.Context())

@@ -110,6 +110,9 @@ func (r *process) Begin(ctx context.Context, m cli.Mark) error {
 	if err := r.run.Update(ctx, labels, r.host.limits(r.purpose)); err != nil {
 		return fmt.Errorf("mark the beginning of a turn: %w", err)
 	}
+	if err := r.host.store(ctx, r.Run(), m); err != nil {
+		return err
+	}
 	r.host.trimLater(r)
 	return nil
 }

@@ -19,7 +19,6 @@ type Runs interface {
 	Kill(ctx context.Context, id string) error
 	Collect(ctx context.Context, id string) error
 	LookPath(ctx context.Context, name string) (string, error)
-	Since(ctx context.Context) (time.Time, error)
 	Close() error
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"slices"
 	"time"
 
 	"ductor/cli"
@@ -16,36 +15,21 @@ type leftTurn struct {
 	runEnv *runEnv
 	from   cli.Launcher
 	run    cli.LeftRun
-	at     *pooled      // what it has in the pool
-	over   []cli.TurnID // that the run has marks of, though their outcomes are recorded
+	at     *pooled // what it has in the pool
 }
 
-// belongsTo says whether the run has the turn: it was found where the turn ran, and has its mark.
-func (l *leftTurn) belongsTo(t cli.OpenTurn) bool {
-	return l.runEnv.sandbox == t.Sandbox && l.run.Agent == t.Agent &&
-		slices.ContainsFunc(l.run.Marks, func(m cli.Mark) bool { return m.Turn == t.Turn })
+// has says whether the turn begins in the run, which was found where the turn ran.
+func (l *leftTurn) has(t cli.OpenTurn) bool {
+	return t.Start.Run == l.run.Run && l.runEnv.sandbox == t.Sandbox && l.run.Agent == t.Agent
 }
 
-// forgetRecorded takes the turns out of the run's marks that are not open any more: no turn resumes them, and who
-// waited for them would take the process to be at work for ever. A mark outlives the record of its turn until another
-// one is made.
-func (l *leftTurn) forgetRecorded(open []cli.OpenTurn) {
-	var marks []cli.Mark
-	for _, m := range l.run.Marks {
-		if !m.OfTurn() || slices.ContainsFunc(open, func(t cli.OpenTurn) bool { return t.Turn == m.Turn && t.Sandbox == l.runEnv.sandbox }) {
-			marks = append(marks, m)
-		} else {
-			l.over = append(l.over, m.Turn)
-		}
+// mark is how the run's dialect is told where the turn begins.
+func mark(t cli.OpenTurn) cli.Mark {
+	m := cli.Mark{Turn: t.Turn, Output: t.Start.Output, Input: t.Start.Input, Note: t.Start.Note}
+	if t.Background {
+		m.Turn = cli.BackgroundMark
 	}
-	l.run.Marks = marks
-}
-
-// attached says of a run that this process has by now that those turns are recorded.
-func (l *leftTurn) attached() {
-	for _, turn := range l.over {
-		l.from.Settled(turn)
-	}
+	return m
 }
 
 func (l leftTurn) closeKey() closeKey {
@@ -175,7 +159,6 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 		s.discardLeft(*left)
 		return attempt{result: cli.Result{Err: entry.runEnv.lost(agent, err)}}
 	}
-	left.attached()
 	s.pool.lend(left.at, req.Conversation, session)
 	return s.attemptIn(ctx, left.at, req, emit)
 }

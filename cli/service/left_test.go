@@ -20,8 +20,7 @@ import (
 // fakeLauncher has runs that were left, and remembers what became of them.
 type fakeLauncher struct {
 	runs      []cli.LeftRun
-	err       error // of Left
-	since     time.Time
+	err       error         // of Left
 	slow      time.Duration // what a Discard takes
 	hold      error         // of Discard
 	mu        sync.Mutex
@@ -33,11 +32,10 @@ func (*fakeLauncher) Start(context.Context, cli.Command) (cli.Process, error) {
 	return nil, fs.ErrNotExist
 }
 func (*fakeLauncher) LookPath(string) (string, error) { return "", fs.ErrNotExist }
-func (*fakeLauncher) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
+func (*fakeLauncher) Attach(context.Context, cli.LeftRun, int64) (cli.Process, error) {
 	return nil, fs.ErrNotExist
 }
 func (l *fakeLauncher) Left(context.Context) ([]cli.LeftRun, error) { return l.runs, l.err }
-func (l *fakeLauncher) Knows(since time.Time) bool                  { return since.After(l.since) }
 
 func (l *fakeLauncher) Settled(turn cli.TurnID) {
 	l.mu.Lock()
@@ -73,6 +71,18 @@ func leftRun(id cli.RunID, turns ...cli.TurnID) cli.LeftRun {
 // working is a run that works in the background.
 func working(id cli.RunID) cli.LeftRun { return leftRun(id, cli.BackgroundMark) }
 
+// workingIn are the turns that are stored with those of the runs that work in the background.
+func workingIn(runs []cli.LeftRun) (turns []cli.OpenTurn) {
+	for _, r := range runs {
+		if r.Background() {
+			turns = append(turns, cli.OpenTurn{
+				Turn: "before " + cli.TurnID(r.Run), Agent: r.Agent, Conversation: r.Conversation, Start: cli.Start{Run: r.Run}, Background: true,
+			})
+		}
+	}
+	return turns
+}
+
 // What becomes of each run that was left, and what is said of each open turn.
 func TestSurvey(t *testing.T) {
 	change := func(run cli.LeftRun, f func(*cli.LeftRun)) cli.LeftRun { f(&run); return run }
@@ -81,29 +91,31 @@ func TestSurvey(t *testing.T) {
 		name   string
 		runs   []cli.LeftRun
 		err    error
-		forgot bool // the launcher may have forgotten runs of that time
-		refuse bool // the provider adopts nothing
-		open   bool // turn 1 is
+		in     cli.RunID // the run that the turn is stored with
+		refuse bool      // the provider adopts nothing
+		open   bool      // turn 1 is
 		want   cli.Remains
 		pooled int
 		gone   []cli.RunID
 	}{
 		{name: "nothing"},
 		{name: "nothing of an open turn", open: true, want: cli.RemainsNothing},
-		{name: "nothing, but it may be forgotten", open: true, forgot: true, want: cli.RemainsUnknown},
-		{name: "nobody can look", open: true, err: errors.New("no"), want: cli.RemainsUnknown},
-		{name: "a run that has it", runs: []cli.LeftRun{leftRun("r", "0", "1")}, open: true, want: cli.RemainsRun},
-		{name: "a run that has it and cannot be attached to", open: true, want: cli.RemainsRun,
+		{name: "nothing of its run", open: true, in: "gone", want: cli.RemainsUnknown},
+		{name: "nobody can look", open: true, in: "r", err: errors.New("no"), want: cli.RemainsUnknown},
+		{name: "nobody can look, and it began nowhere", open: true, err: errors.New("no"), want: cli.RemainsNothing},
+		{name: "a run that says it has it", runs: []cli.LeftRun{leftRun("r", "1")}, open: true, want: cli.RemainsNothing, gone: []cli.RunID{"r"}},
+		{name: "a run that has it", in: "r", runs: []cli.LeftRun{leftRun("r", "0", "1")}, open: true, want: cli.RemainsRun},
+		{name: "a run that has it and cannot be attached to", in: "r", open: true, want: cli.RemainsRun,
 			runs: []cli.LeftRun{change(leftRun("r", "1"), func(r *cli.LeftRun) { r.Problem = "too old" })}},
-		{name: "a run that has it and is over", open: true, want: cli.RemainsRun,
+		{name: "a run that has it and is over", in: "r", open: true, want: cli.RemainsRun,
 			runs: []cli.LeftRun{change(leftRun("r", "1"), func(r *cli.LeftRun) { r.Alive = false })}},
-		{name: "a run of another agent that has it", open: true, want: cli.RemainsNothing, gone: []cli.RunID{"r"},
+		{name: "a run of another agent that has it", in: "r", open: true, want: cli.RemainsUnknown, gone: []cli.RunID{"r"},
 			runs: []cli.LeftRun{change(leftRun("r", "1"), func(r *cli.LeftRun) { r.Agent = "other" })}},
 		{name: "an idle session", runs: []cli.LeftRun{leftRun("r", "0")}, gone: []cli.RunID{"r"}},
 		{name: "one that works", runs: []cli.LeftRun{leftRun("r", "0", cli.BackgroundMark)}, pooled: 1},
 		{name: "one that works, of the turn's conversation", runs: []cli.LeftRun{working("r")}, open: true, want: cli.RemainsNothing, pooled: 1},
 		{name: "two that work, of a conversation", runs: []cli.LeftRun{working("r"), working("s")}, pooled: 1, gone: []cli.RunID{"s"}},
-		{name: "one that works beside one that runs", runs: []cli.LeftRun{working("r"), leftRun("s", "1")}, open: true, want: cli.RemainsRun, gone: []cli.RunID{"r"}},
+		{name: "one that works beside one that runs", in: "s", runs: []cli.LeftRun{working("r"), leftRun("s", "1")}, open: true, want: cli.RemainsRun, gone: []cli.RunID{"r"}},
 		{name: "one that works and is not adopted", runs: []cli.LeftRun{working("r")}, refuse: true, gone: []cli.RunID{"r"}},
 		{name: "one that works and is dead", gone: []cli.RunID{"r"},
 			runs: []cli.LeftRun{change(working("r"), func(r *cli.LeftRun) { r.Alive = false })}},
@@ -117,10 +129,6 @@ func TestSurvey(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &fakeLauncher{runs: tc.runs, err: tc.err}
-				turn.Started = time.Now()
-				if tc.forgot {
-					l.since = turn.Started.Add(time.Hour)
-				}
 				p := &fakeProvider{}
 				if tc.refuse {
 					p.adopt = func(context.Context, cli.LeftRun, *fakeSession) error {
@@ -130,8 +138,10 @@ func TestSurvey(t *testing.T) {
 				s := newTestService(t, Options{Launchers: []cli.Launcher{l}}, p)
 				var open []cli.OpenTurn
 				if tc.open {
+					turn.Start.Run = tc.in
 					open = append(open, turn)
 				}
+				open = append(open, workingIn(tc.runs)...)
 				remains, err := s.Survey(t.Context(), open)
 				if remains["1"] != tc.want || !errors.Is(err, tc.err) {
 					t.Errorf("remains %q, %v, want %q", remains, err, tc.want)
@@ -151,7 +161,7 @@ func TestSurveyedSessionTakesTheNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, p := &fakeLauncher{runs: []cli.LeftRun{working("r")}}, &fakeProvider{}
 		s := newTestService(t, Options{Launchers: []cli.Launcher{l}}, p)
-		if _, err := s.Survey(t.Context(), nil); err != nil {
+		if _, err := s.Survey(t.Context(), workingIn(l.runs)); err != nil {
 			t.Fatal(err)
 		}
 		r, _ := run(t, s, "fake", cli.Request{Conversation: "a", Prompt: "on", Resume: "s"})
@@ -194,7 +204,7 @@ func surveyed(t *testing.T, opts Options, left cli.LeftRun, p *fakeProvider) (*S
 	l := &fakeLauncher{runs: []cli.LeftRun{left}}
 	opts.Launchers = []cli.Launcher{l}
 	s := newTestService(t, opts, p)
-	remains, err := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "1", Agent: "fake", Conversation: "a", Started: time.Now()}})
+	remains, err := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "1", Agent: "fake", Conversation: "a", Start: cli.Start{Run: left.Run, Output: 7}}})
 	if err != nil || remains["1"] != cli.RemainsRun {
 		t.Fatalf("%v, %v", remains, err)
 	}
@@ -211,21 +221,16 @@ func resume(t *testing.T, s *Service, req cli.Request) (cli.Result, []cli.Event)
 	return r, events
 }
 
-// A run may have marks of turns whose outcomes are recorded. Who goes on with another one of it hears nothing of them, and
-// the run is told that nothing is kept for their sake.
-func TestRecordedTurnsOfARunThatGoesOnAreForgotten(t *testing.T) {
+// A dialect is told of the turns that are stored as beginning in the run, and of no others that the run's own marks name.
+func TestOnlyStoredTurnsAreResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
-		s, l := surveyed(t, Options{}, leftRun("r", "0", "1", cli.BackgroundMark), p)
-		if len(l.settled) > 0 {
-			t.Errorf("settled %v in a run that is not attached to", l.settled)
-		}
+		s, _ := surveyed(t, Options{}, leftRun("r", "0", "1", cli.BackgroundMark), p)
 		if r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a"}); r.Err != nil {
 			t.Error(r.Err)
 		}
-		marks := p.opened()[0].left.Marks
-		if len(marks) != 2 || marks[0].Turn != "1" || marks[1].Turn != cli.BackgroundMark || !slices.Equal(l.settled, []cli.TurnID{"0"}) {
-			t.Errorf("adopted with the marks %+v, and %v are settled", marks, l.settled)
+		if marks := p.opened()[0].left.Marks; len(marks) != 1 || marks[0] != (cli.Mark{Turn: "1", Output: 7}) {
+			t.Errorf("adopted with the marks %+v", marks)
 		}
 		closeService(t, s)
 	})

@@ -32,7 +32,7 @@ func TestModesAreAskedWhenTheyAreNeeded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Survey(t.Context(), nil); err != nil || living(s) != "a" {
+		if _, err := s.Survey(t.Context(), workingIn([]cli.LeftRun{working("r")})); err != nil || living(s) != "a" {
 			t.Errorf("%v, %q live", err, living(s))
 		}
 		if n := asked.Load(); n != 0 {

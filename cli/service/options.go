@@ -50,7 +50,8 @@ type Options struct {
 	// none. It does not wait. Nil: there are none but RunEnvs.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
-	Registry *Registry // shared with the sweep; nil makes one
+	Record   cli.Recorder // stores where turns begin; nil: no turn can be resumed
+	Registry *Registry    // shared with the sweep; nil makes one
 	Now      func() time.Time
 	Logger   *slog.Logger
 }

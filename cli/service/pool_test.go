@@ -292,7 +292,7 @@ func TestWhatWasLeftCounts(t *testing.T) {
 			left("1", "a", "a"), left("2", "b"), left("3", "c"), left("4", ""),
 		}}
 		s := newTestService(t, Options{MaxSessions: 2, Launchers: []cli.Launcher{launcher}}, p)
-		if _, err := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "a", Agent: "fake", Conversation: "a"}}); err != nil {
+		if _, err := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "a", Agent: "fake", Conversation: "a", Start: cli.Start{Run: "1"}}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := living(s); got != "" {

@@ -36,6 +36,11 @@ func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes
 		at.agents[agent] = s.newEntry(at, p)
 		at.order = append(at.order, agent)
 	}
+	for _, l := range launchers {
+		if r, ok := l.(cli.Recording); ok && s.opts.Record != nil {
+			r.RecordBy(s.opts.Record)
+		}
+	}
 	return at, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"ductor/cli"
 )
@@ -23,10 +22,9 @@ func TestAPlaceOfOneConversation(t *testing.T) {
 		}
 		s := newTestService(t, Options{OpenRunEnv: open, Launchers: []cli.Launcher{&fakeLauncher{}}}, canary(t))
 		mine := cli.Sandbox("web").For("a")
-		now := time.Now()
 		remains, err := s.Survey(t.Context(), []cli.OpenTurn{
-			{Turn: "1", Agent: "fake", Sandbox: mine, Conversation: "a", Started: now},
-			{Turn: "2", Agent: "fake", Conversation: "b", Started: now},
+			{Turn: "1", Agent: "fake", Sandbox: mine, Conversation: "a", Start: cli.Start{Run: "own"}},
+			{Turn: "2", Agent: "fake", Conversation: "b", Start: cli.Start{Run: "forged"}},
 		})
 		if err != nil || remains["1"] != cli.RemainsRun || remains["2"] == cli.RemainsRun {
 			t.Errorf("what remains is %v, %v", remains, err)

@@ -36,15 +36,12 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 	began := time.Now()
 	var errs []error
 	rest := map[*runEnv][]leftTurn{} // what no open turn needs
-	unseen := map[*runEnv]bool{}
 	taken := map[closeKey]bool{}
-	open, given := apart(open)
 	for _, t := range open { // which opens the places that conversations have for themselves
 		s.runEnvs.get(t.Sandbox)
 	}
 	for _, sight := range s.sightings(ctx) {
 		if sight.err != nil {
-			unseen[sight.runEnv] = true
 			s.missed(sight.runEnv, sight.err)
 			if sight.runEnv.sandbox == "" {
 				errs = append(errs, sight.err)
@@ -52,36 +49,40 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 			continue
 		}
 		for _, run := range sight.runs {
+			run.Marks = nil // the run's own may be made up: an agent in a sandbox can write there
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
-			if !s.claim(left, open, remains) {
-				if slices.ContainsFunc(given, left.belongsTo) {
-					left.run.Problem = "its turn was given up"
-				}
+			if s.claim(&left, open, remains) {
+				taken[left.closeKey()] = true
+			} else {
 				rest[sight.runEnv] = append(rest[sight.runEnv], left)
-				continue
 			}
-			taken[left.closeKey()] = true
 		}
 	}
+	var mu sync.Mutex
 	var all sync.WaitGroup
+	var working []cli.RunID // in the background, and attached to
 	for at, runs := range rest {
-		all.Go(func() { s.takeUp(ctx, at, runs, maps.Clone(taken), began.Add(surveyWait)) })
+		had := maps.Clone(taken)
+		all.Go(func() {
+			adopted := s.takeUp(ctx, at, runs, had, began.Add(surveyWait))
+			mu.Lock()
+			defer mu.Unlock()
+			working = append(working, adopted...)
+		})
 	}
 	all.Wait()
-	s.unmarked(open, unseen, remains)
-	return remains, errors.Join(errs...)
-}
-
-// apart tells turns that may go on from those that were given up.
-func apart(all []cli.OpenTurn) (open, given []cli.OpenTurn) {
-	for _, t := range all {
-		if t.GivenUp {
-			given = append(given, t)
-		} else {
-			open = append(open, t)
+	for _, t := range open {
+		switch {
+		case t.Background && slices.Contains(working, t.Start.Run):
+			remains[t.Turn] = cli.RemainsRun
+		case t.GivenUp, t.Background, remains[t.Turn] != "":
+		case t.Start.Run == "":
+			remains[t.Turn] = cli.RemainsNothing
+		default:
+			remains[t.Turn] = cli.RemainsUnknown
 		}
 	}
-	return open, given
+	return remains, errors.Join(errs...)
 }
 
 // sightings looks at all places at the same time.
@@ -123,27 +124,40 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 	return a.runs, a.err
 }
 
-// claim keeps a run for the open turns that it has, if any. Of others it knows nothing then. A run has no turn that ran
-// elsewhere, whatever its marks say: an agent in a sandbox may write them.
-func (s *Service) claim(left leftTurn, open []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
+// claim keeps a run for the open turns that begin in it, if any. A run has no turn that ran elsewhere.
+func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
+	var goOn []cli.TurnID
 	for _, t := range open {
-		if left.belongsTo(t) {
-			left.at = s.pool.left(left.closeKey(), left.run)
-			mine := left
-			mine.forgetRecorded(open)
-			s.leftMu.Lock()
-			s.left[t.Turn] = &mine
-			s.spareLocked(left.run.Run, 1)
-			s.leftMu.Unlock()
-			remains[t.Turn], used = cli.RemainsRun, true
+		switch {
+		case !left.has(t):
+		case t.GivenUp:
+			left.run.Problem = "its turn was given up"
+		default:
+			left.run.Marks = append(left.run.Marks, mark(t))
+			if !t.Background {
+				goOn = append(goOn, t.Turn)
+			}
 		}
 	}
-	return used
+	if len(goOn) == 0 {
+		return false
+	}
+	left.run.Marks = slices.DeleteFunc(left.run.Marks, func(m cli.Mark) bool { return !m.OfTurn() })
+	for _, turn := range goOn {
+		mine := *left
+		mine.at = s.pool.left(left.closeKey(), left.run)
+		s.leftMu.Lock()
+		s.left[turn] = &mine
+		s.spareLocked(left.run.Run, 1)
+		s.leftMu.Unlock()
+		remains[turn] = cli.RemainsRun
+	}
+	return true
 }
 
 // takeUp takes sessions of a place that work in the background into the pool and ends the other runs. A sandbox has time
 // until then.
-func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken map[closeKey]bool, until time.Time) {
+func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken map[closeKey]bool, until time.Time) (adopted []cli.RunID) {
 	for _, left := range runs {
 		what := left.closeKey() // two processes of one session would spoil each other's history
 		left.at = s.pool.left(what, left.run)
@@ -153,7 +167,9 @@ func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken
 			continue
 		}
 		taken[what] = true
+		adopted = append(adopted, left.run.Run)
 	}
+	return adopted
 }
 
 // liveEntry is the agent of a live run that can be attached to; nil if it is none, or is not run live any more.
@@ -187,41 +203,6 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	}
 	session.Detach()
 	return false
-}
-
-// unmarked says what remains of the turns that no run has. Each is asked for in its own place only: what another
-// one forgot, or cannot say, is nothing to it.
-func (s *Service) unmarked(open []cli.OpenTurn, unseen map[*runEnv]bool, remains map[cli.TurnID]cli.Remains) {
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for _, t := range open {
-		mu.Lock()
-		known := remains[t.Turn] != ""
-		mu.Unlock()
-		if known {
-			continue
-		}
-		all.Go(func() {
-			at, what := s.runEnvs.get(t.Sandbox), cli.RemainsUnknown
-			if at != nil && !unseen[at] && at.knows(t.Started) {
-				what = cli.RemainsNothing
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			remains[t.Turn] = what
-		})
-	}
-	all.Wait()
-}
-
-// knows says whether no run of a place that was started after since can have been forgotten.
-func (at *runEnv) knows(since time.Time) bool {
-	for _, l := range at.launchers {
-		if !l.Knows(since) {
-			return false
-		}
-	}
-	return len(at.launchers) > 0
 }
 
 // missed is for a sandbox of which it is unknown what was left there, or in which something could not be ended:

@@ -29,10 +29,6 @@ func (l *awayLauncher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 	return nil, errors.New("Docker cannot be reached")
 }
 
-func (l *awayLauncher) Knows(since time.Time) bool {
-	return time.Now().After(l.until) && l.fakeSandbox.Knows(since)
-}
-
 // What was left is gone on with by the agents of the place that it is in, and an open turn's place alone says whether
 // nothing is left of it.
 func TestSurveyOfSeveralPlaces(t *testing.T) {
@@ -44,21 +40,21 @@ func TestSurveyOfSeveralPlaces(t *testing.T) {
 		given := leftRun("given", "6")
 		given.Conversation = "g"
 		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []cli.LeftRun{idle, busy, useless, given}}}
-		forgetful := &fakeSandbox{fakeLauncher: fakeLauncher{since: time.Now().Add(time.Hour)}}
+		forgetful := &fakeSandbox{}
 		host := &fakeLauncher{}
 		inside := &fakeProvider{}
 		s := newTestService(t, Options{Launchers: []cli.Launcher{host}, RunEnvs: []RunEnv{
 			web(place, inside), {Sandbox: "db", Launcher: forgetful, Providers: []cli.Provider{&fakeProvider{}}},
 		}}, canary(t))
 		time.Sleep(time.Second)
-		now := time.Now()
 		remains, err := s.Survey(t.Context(), []cli.OpenTurn{
-			{Turn: "1", Agent: "fake", Sandbox: "web", Conversation: "a", Started: now},
-			{Turn: "2", Agent: "fake", Conversation: "c", Started: now},
-			{Turn: "3", Agent: "fake", Sandbox: "web", Conversation: "d", Started: now},
-			{Turn: "4", Agent: "fake", Sandbox: "db", Conversation: "e", Started: now},
-			{Turn: "5", Agent: "fake", Sandbox: "gone", Conversation: "f", Started: now},
-			{Turn: "6", Agent: "fake", Sandbox: "web", Conversation: "g", Started: now, GivenUp: true},
+			{Turn: "1", Agent: "fake", Sandbox: "web", Conversation: "a", Start: cli.Start{Run: "busy"}},
+			{Turn: "2", Agent: "fake", Conversation: "c"},
+			{Turn: "3", Agent: "fake", Sandbox: "web", Conversation: "d"},
+			{Turn: "4", Agent: "fake", Sandbox: "db", Conversation: "e", Start: cli.Start{Run: "other"}},
+			{Turn: "5", Agent: "fake", Sandbox: "gone", Conversation: "f", Start: cli.Start{Run: "gone"}},
+			{Turn: "6", Agent: "fake", Sandbox: "web", Conversation: "g", GivenUp: true, Start: cli.Start{Run: "given"}},
+			{Turn: "7", Agent: "fake", Sandbox: "web", Conversation: "b", Background: true, Start: cli.Start{Run: "idle"}},
 		})
 		if err != nil {
 			t.Error(err)
@@ -99,7 +95,8 @@ func TestSurveyDoesNotWaitForASandbox(t *testing.T) {
 			time.Sleep(time.Second)
 			began := time.Now()
 			remains, err := s.Survey(t.Context(), []cli.OpenTurn{
-				{Turn: "1", Agent: "fake", Conversation: "x", Started: began}, {Turn: "2", Agent: "fake", Sandbox: "web", Conversation: "y", Started: began},
+				{Turn: "1", Agent: "fake", Conversation: "x"}, {Turn: "2", Agent: "fake", Sandbox: "web", Conversation: "y", Start: cli.Start{Run: "there"}},
+				{Turn: "3", Agent: "fake", Conversation: "a", Background: true, Start: cli.Start{Run: "r"}},
 			})
 			if err != nil || remains["1"] != cli.RemainsNothing || remains["2"] != cli.RemainsUnknown || time.Since(began) > surveyWait {
 				t.Errorf("%v, %v after %s", remains, err, time.Since(began))
@@ -133,7 +130,7 @@ func TestWhatWasMissedIsEnded(t *testing.T) {
 				place.runs, place.fakeLauncher.slow = []cli.LeftRun{leftRun("r", "1")}, 2*time.Second
 				inside := &fakeProvider{}
 				s := newTestService(t, Options{RunEnvs: []RunEnv{web(place, inside)}}, canary(t))
-				remains, _ := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "1", Agent: "fake", Sandbox: "web", Conversation: "a"}})
+				remains, _ := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "1", Agent: "fake", Sandbox: "web", Conversation: "a", Start: cli.Start{Run: "busy"}}})
 				if remains["1"] != cli.RemainsUnknown {
 					t.Errorf("remains %q", remains["1"])
 				}
@@ -208,7 +205,7 @@ func TestWhatIsAboutToBeGoneOnWithIsNotEnded(t *testing.T) {
 		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []cli.LeftRun{leftRun("busy", "1"), leftRun("useless")}, hold: errors.New("busy")}}
 		inside := &fakeProvider{}
 		s := newTestService(t, Options{RunEnvs: []RunEnv{{Sandbox: "web", Launcher: place, Providers: []cli.Provider{inside}}}}, &fakeProvider{})
-		if _, err := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "1", Agent: "fake", Sandbox: "web", Conversation: "a"}}); err != nil {
+		if _, err := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "1", Agent: "fake", Sandbox: "web", Conversation: "a", Start: cli.Start{Run: "busy"}}}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -124,7 +124,7 @@ func (l *launcher) Start(ctx context.Context, _ cli.Command) (cli.Process, error
 	return p, nil
 }
 
-func (l *launcher) Attach(ctx context.Context, _ cli.RunID, _ int64) (cli.Process, error) {
+func (l *launcher) Attach(ctx context.Context, _ cli.LeftRun, _ int64) (cli.Process, error) {
 	return l.Start(ctx, cli.Command{})
 }
 

@@ -43,7 +43,7 @@ func (p *Process) attach(left cli.LeftRun) {
 		for _, m := range left.Marks {
 			from = min(from, m.Output)
 		}
-		prog, err := p.pool.opts.Launcher.Attach(ctx, left.Run, from)
+		prog, err := p.pool.opts.Launcher.Attach(ctx, left, from)
 		if err != nil {
 			f := cli.Failf(cli.UnknownFailure, p.pool.opts.Agent, "what is left of the turn cannot be read")
 			f.Cause = err

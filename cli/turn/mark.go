@@ -22,6 +22,12 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	return s.process.Begin(ctx, m)
 }
 
+// MarkIdle is Mark for use from Idle: m begins after the line that it has.
+func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
+	m.Output = s.handled
+	return s.process.Begin(ctx, m)
+}
+
 // flush returns when all that was sent so far is written: it is no part of what is marked next.
 func (s *Stream) flush(ctx context.Context) error {
 	flushed := make(chan struct{})

@@ -115,7 +115,7 @@ func cardsOptions(s config.Stream) card.Options {
 func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
 	o := service.Options{
-		Providers: a.agents().providers(a.agents().hostEnv(a.host)), Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
+		Providers: a.agents().providers(a.agents().hostEnv(a.host)), Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Record: a.db.RecordStart, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
 		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
 		Available: host.MachineMemory().Available, Logger: a.Log,
 	}
@@ -154,7 +154,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Secrets: func(dir string) *secrets.Set {
 			return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
 		},
-		QueueMax: cfg.Queue.Max, HistoryTurns: cfg.Sessions.HistoryTurns, HistoryBytes: cfg.Sessions.HistoryBytes,
+		QueueMax: cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
 		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
 		Now: time.Now, NewID: newID, Logger: a.Log,

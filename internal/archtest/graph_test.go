@@ -78,7 +78,8 @@ var imports = map[string][]string{
 	"scripts/together":      {},
 
 	"orchestrator/approval":     {"orchestrator", "cli", "internal/secrets"},
-	"orchestrator/conversation": {"orchestrator", "orchestrator/approval", "cli", "internal/secrets"},
+	"orchestrator/conversation": {"orchestrator/handoff", "orchestrator", "orchestrator/approval", "orchestrator/handoff", "cli", "internal/secrets"},
+	"orchestrator/handoff":      {"orchestrator", "cli"},
 }
 
 // modules says which packages may import an outside module, tests excepted. "" allows every package.

@@ -32,15 +32,17 @@ var chatPackages = []string{
 
 // untranslated are chat packages whose texts are not in the catalogue yet. The list only gets shorter.
 var untranslated = []string{
-	"bot", "bot/approval", "bot/card", "bot/cron", "bot/message", "bot/updates", "cli", "cli/service", "heartbeat", "heartbeat/schedule",
+	"bot", "bot/card", "bot/message", "bot/updates", "cli", "cli/service", "heartbeat", "heartbeat/schedule",
 	"heartbeat/webhook", "internal/app", "orchestrator", "orchestrator/approval", "orchestrator/conversation",
 }
 
-// silent are packages below bot that say nothing in a chat.
-var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi"}
+// silent are packages below those that say nothing in a chat.
+var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "orchestrator/handoff"}
 
 // notForUsers are literals that read like texts, and that no user sees: agents do, or programs.
-var notForUsers = []string{}
+var notForUsers = []string{
+	"[You asked to use ", ". That was denied:]",
+}
 
 // catalogueText is a text of the catalogue.
 type catalogueText struct {

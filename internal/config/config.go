@@ -66,11 +66,10 @@ type Queue struct {
 
 // Sessions says when a session is reset and what a new agent learns of it.
 type Sessions struct {
-	IdleReset    time.Duration `toml:"idle_reset"`  // 0 is never
-	DailyReset   string        `toml:"daily_reset"` // "15:04" in local time; empty is never
-	HistoryTurns int           `toml:"history_turns"`
-	HistoryBytes int           `toml:"history_bytes"`
-	DefaultRole  string        `toml:"default_role"` // a name in Roles; empty is none
+	IdleReset     time.Duration `toml:"idle_reset"`  // 0 is never
+	DailyReset    string        `toml:"daily_reset"` // "15:04" in local time; empty is never
+	HandoffTokens int           `toml:"handoff_tokens"`
+	DefaultRole   string        `toml:"default_role"` // a name in Roles; empty is none
 }
 
 // Agents is which agents there are and how long they may take.
@@ -208,7 +207,7 @@ func defaults() Config {
 		},
 		Queue: Queue{Max: 10, MergeWindow: 700 * time.Millisecond, AlbumWindow: 700 * time.Millisecond},
 		Sessions: Sessions{
-			HistoryTurns: 20, HistoryBytes: 32768,
+			HandoffTokens: 8000,
 		},
 		Agents: Agents{
 			Default: agentClaude, Fallback: []string{agentCodex, agentGemini, agentCopilot},

@@ -53,7 +53,6 @@ type runEnv interface {
 	endLeft(ctx context.Context, id string, grace time.Duration) error
 	prune(ctx context.Context, age time.Duration) (int, error)
 	lookPath(ctx context.Context, name string) (string, error)
-	since(ctx context.Context, now time.Time) (time.Time, error)
 	tidy()
 	close()
 }

@@ -336,18 +336,6 @@ func TestPlaceThatIsGone(t *testing.T) {
 	}
 }
 
-func TestSinceOfAPlace(t *testing.T) {
-	root, _ := openPlace(t, 0)
-	before := time.Now()
-	one, err := root.Since(t.Context())
-	if err != nil || one.Before(before.Round(0)) {
-		t.Fatalf("%s, %v", one, err)
-	}
-	if two, err := root.Since(t.Context()); err != nil || !two.Equal(one) {
-		t.Errorf("%s and then %s, %v", one, two, err)
-	}
-}
-
 // In a place the kernel is to take the agent and the proxies for want of memory, before the supervisor of a run.
 func TestInAPlaceASupervisorIsTheLastToStarve(t *testing.T) {
 	t.Parallel()

@@ -91,8 +91,6 @@ func (p *proxy) try(e proxyRequest) (o outcome, err error) {
 		o.Count, err = p.env.prune(ctx, e.Age)
 	case proxyLook:
 		o.Path, err = p.env.lookPath(ctx, e.Name)
-	case proxySince:
-		o.Since, err = p.env.since(ctx, e.Now)
 	default:
 		err = fmt.Errorf("this proxy cannot %q", e.Op)
 	}

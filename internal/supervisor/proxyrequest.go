@@ -17,7 +17,6 @@ type proxyRequest struct {
 	Name  string        `json:"name,omitempty"`  // proxyLook
 	Grace time.Duration `json:"grace,omitempty"` // proxyEnd
 	Age   time.Duration `json:"age,omitempty"`   // proxyPrune
-	Now   time.Time     `json:"now,omitzero"`    // proxySince
 }
 
 func (e proxyRequest) greets() hello { return *e.Hello }
@@ -34,16 +33,14 @@ const (
 	proxyCollect proxyOp = "collect"
 	proxyPrune   proxyOp = "prune"
 	proxyLook    proxyOp = "look"
-	proxySince   proxyOp = "since"
 )
 
 // outcome is the answer to a request other than start and join, whose answers are a supervisor's.
 type outcome struct {
 	refused
-	Runs  []Info    `json:"runs,omitempty"`
-	Path  string    `json:"path,omitempty"`
-	Count int       `json:"count,omitempty"`
-	Since time.Time `json:"since,omitzero"`
+	Runs  []Info `json:"runs,omitempty"`
+	Path  string `json:"path,omitempty"`
+	Count int    `json:"count,omitempty"`
 }
 
 // refusal puts an error into words of the protocol.

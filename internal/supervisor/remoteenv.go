@@ -246,11 +246,6 @@ func (r *remoteEnv) lookPath(ctx context.Context, name string) (string, error) {
 	return o.Path, err
 }
 
-func (r *remoteEnv) since(ctx context.Context, now time.Time) (time.Time, error) {
-	o, err := r.do(ctx, Revive, proxyRequest{Op: proxySince, Now: now})
-	return o.Since, err
-}
-
 // unlessNoPlace takes the want of a place for what it means to who wants something ended.
 func unlessNoPlace(err error) error {
 	if errors.Is(err, ErrNoPlace) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 )
 
 // Options of a Root. The zero value is good.
@@ -160,14 +159,4 @@ func (r *Root) join(ctx context.Context, id string, h hello) (*Run, error) {
 // is not there gives an error matching fs.ErrNotExist.
 func (r *Root) LookPath(ctx context.Context, name string) (string, error) {
 	return r.env.lookPath(ctx, name)
-}
-
-// Since is the time, by the clock of the first client that asked, from which on no run can have been forgotten:
-// since the directory of runs was made, or the machine was started.
-func (r *Root) Since(ctx context.Context) (time.Time, error) {
-	at, err := r.env.since(ctx, time.Now())
-	if err != nil {
-		return at, fmt.Errorf("ask since when runs are kept: %w", err)
-	}
-	return at, nil
 }

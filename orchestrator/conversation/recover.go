@@ -17,9 +17,21 @@ func (e *Engine) Recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load open turns: %w", err)
 	}
-	remains, err := e.opts.Gateway.Survey(ctx, openTurns(turns))
+	open, err := e.opts.Store.RunningTurns(ctx)
+	if err != nil {
+		return fmt.Errorf("load what may run: %w", err)
+	}
+	remains, err := e.opts.Gateway.Survey(ctx, open)
 	if err != nil {
 		e.log.Error("look for what the previous process left", "err", err)
+	}
+	for _, o := range open {
+		if !o.Background || remains[o.Turn] == cli.RemainsRun {
+			continue
+		}
+		if err := e.opts.Store.EndBackground(ctx, o.Start.Run); err != nil {
+			return err
+		}
 	}
 	if err := e.endBypasses(ctx, turns, remains); err != nil {
 		return err
@@ -43,20 +55,6 @@ func (e *Engine) Recover(ctx context.Context) error {
 		c.takeUp(ctx, turns)
 	}
 	return nil
-}
-
-// openTurns are those that an agent may be at.
-func openTurns(turns []orchestrator.Turn) []cli.OpenTurn {
-	var open []cli.OpenTurn
-	for _, t := range turns {
-		if t.State == orchestrator.TurnRunning {
-			open = append(open, cli.OpenTurn{
-				Turn: t.ID, Agent: t.Agent, Sandbox: t.Sandbox, Conversation: t.Prompt.Conversation.Key(), Started: t.Started,
-				GivenUp: t.Crashes >= orchestrator.MostCrashes,
-			})
-		}
-	}
-	return open
 }
 
 // goesOn says whether the turn can run or resume.

@@ -1,19 +1,28 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/handoff"
 )
+
+// asking is what an agent is asked, and in which session.
+type asking struct {
+	req     cli.Request
+	session orchestrator.Session
+}
 
 // prepare settles session, agent and model of t and makes the request. A turn that was running keeps what it
 // has.
-func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.Turn, left cli.Remains) (cli.Request, error) {
+func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.Turn, left cli.Remains) (asking, error) {
 	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
-		return cli.Request{}, fmt.Errorf("load conversation: %w", err)
+		return asking{}, fmt.Errorf("load conversation: %w", err)
 	}
 	conv = wanting(conv, t.Wants)
 	if left != "" {
@@ -21,43 +30,44 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 	}
 	session, err := e.sessionFor(ctx, c, conv, *t)
 	if err != nil {
-		return cli.Request{}, err
+		return asking{}, err
 	}
 	t.Session = session.ID
 	if err := e.checkDir(session.Dir); err != nil {
-		return cli.Request{}, err
+		return asking{}, err
 	}
 	if t.Sandbox, err = e.sandboxOf(conv.ID, session.Dir, t.Wants.Sandbox); err != nil {
-		return cli.Request{}, err
+		return asking{}, err
 	}
 	who, err := e.choice(ctx, conv, t.Sandbox)
 	if err != nil {
-		return cli.Request{}, err
+		return asking{}, err
 	}
 	if t.Prompt.Rights.OfChat() && e.bypassed(conv) {
 		t.Bypass = conv.BypassUntil
 	}
 	t.Agent, t.Model, t.Started, t.State = who.agent, who.model, e.now(), orchestrator.TurnRunning
-	return e.request(ctx, conv, session, *t, who)
+	req, err := e.request(ctx, conv, session, *t, who)
+	return asking{req, session}, err
 }
 
 // prepareLeft is prepare for a turn that the previous process was running. What a run has goes on where it is; what
 // never reached an agent runs where it would run today, or not at all.
-func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation, t orchestrator.Turn, left cli.Remains) (cli.Request, error) {
+func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation, t orchestrator.Turn, left cli.Remains) (asking, error) {
 	session, err := e.opts.Store.Session(ctx, t.Session)
 	if err != nil {
-		return cli.Request{}, fmt.Errorf("load session: %w", err)
+		return asking{}, fmt.Errorf("load session: %w", err)
 	}
 	if left == cli.RemainsNothing {
 		if err := e.checkDir(session.Dir); err != nil {
-			return cli.Request{}, err
+			return asking{}, err
 		}
 		in, err := e.sandboxOf(conv.ID, session.Dir, t.Wants.Sandbox)
 		if err == nil && in != t.Sandbox { // where it would be recorded as running is where the next process looks for it
 			err = errMoved
 		}
 		if err != nil {
-			return cli.Request{}, err
+			return asking{}, err
 		}
 	}
 	req, err := e.request(ctx, conv, session, t, choice{agent: t.Agent, model: t.Model, effort: conv.Effort})
@@ -65,10 +75,10 @@ func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation
 	if !t.Bypass.IsZero() { // until it is told otherwise
 		req.Permission = cli.Bypass
 	}
-	return req, err
+	return asking{req, session}, err
 }
 
-// request says what the agent is asked. An agent that has no session of its own here is told the history.
+// request says what the agent is asked, without what it missed.
 func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who choice) (cli.Request, error) {
 	role := e.opts.Roles[e.roleOf(conv)]
 	req := cli.Request{
@@ -89,11 +99,6 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 		req.AppendPrompt = role.Prompt
 	}
 	req.Prompt, req.Images = wording(t.Prompt)
-	missed, err := e.missed(ctx, s, t.AgentEnv())
-	if err != nil {
-		return cli.Request{}, err
-	}
-	req.Prompt = missed + req.Prompt
 	return req, nil
 }
 
@@ -114,7 +119,56 @@ func wording(p orchestrator.Prompt) (string, []cli.Image) {
 		if a.Image {
 			images = append(images, cli.Image{Path: a.Path, MIME: a.MIME})
 		}
-		text += fmt.Sprintf("\n[Attached file %q (%s): %s]", a.Name, a.MIME, a.Path)
+		text += handoff.Attached(a)
 	}
 	return text, images
+}
+
+// handOff puts before a prompt what the agent missed of the session, and shows the user how much that is.
+func (e *Engine) handOff(ctx context.Context, s orchestrator.Session, t orchestrator.Turn, req *cli.Request, show func(cli.Event)) error {
+	turns, err := e.missed(ctx, s, t.AgentEnv())
+	if err != nil {
+		return err
+	}
+	told := handoff.Write(turns, "", e.opts.HandoffTokens)
+	if told.Turns == 0 {
+		return nil
+	}
+	req.Prompt = told.Text + req.Prompt
+	show(cli.HandedOver{To: cmp.Or(string(t.Model), string(t.Agent)), Turns: told.Turns, Tokens: told.Tokens})
+	return nil
+}
+
+// mostMissed limits the turns that are read for an agent that joins a session. A budget of tokens rarely has room for more.
+const mostMissed = 1000
+
+// missed lists what was said in a session while an agent was not there: all of it, when it has no session of its own in its
+// environment, else what followed its last turn.
+func (e *Engine) missed(ctx context.Context, s orchestrator.Session, who orchestrator.AgentEnv) ([]orchestrator.Turn, error) {
+	if s.Messages == 0 {
+		return nil, nil
+	}
+	own := s.AgentSessions[who]
+	if own != "" {
+		last, err := e.opts.Store.History(ctx, s.ID, 1)
+		if err != nil {
+			return nil, fmt.Errorf("load last turn: %w", err)
+		}
+		if len(last) == 0 || last[0].AgentEnv() == who {
+			return nil, nil
+		}
+	}
+	turns, err := e.opts.Store.History(ctx, s.ID, mostMissed)
+	if err != nil {
+		return nil, fmt.Errorf("load history: %w", err)
+	}
+	if own == "" {
+		return turns, nil
+	}
+	for i, t := range slices.Backward(turns) {
+		if t.AgentEnv() == who {
+			return turns[i+1:], nil
+		}
+	}
+	return turns, nil
 }

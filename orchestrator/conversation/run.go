@@ -20,7 +20,7 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	log := e.log.With("turn", t.ID, "chat", t.Prompt.Conversation.Chat, "topic", t.Prompt.Conversation.Topic)
 	// What is recorded must be recorded although the turn was aborted.
 	keep := context.WithoutCancel(ctx)
-	req, started, err := e.start(ctx, keep, c, &t, w.left)
+	asking, started, err := e.start(ctx, keep, c, &t, w.left)
 	switch {
 	case err != nil && w.left == cli.RemainsRun, errors.Is(err, orchestrator.ErrDiskFailed), errors.Is(err, orchestrator.ErrDiskFull) && e.life.Err() != nil:
 		log.Error("continue a turn; it is tried again after the next start", "err", err)
@@ -32,9 +32,9 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	case !started:
 		return
 	}
-	c.asked(t, req)
+	c.asked(t, asking.req)
 	card := c.card(keep, t, w.left)
-	result := e.ask(ctx, keep, c, t, req, card, w.left)
+	result := e.ask(ctx, keep, c, t, asking, card, w.left)
 	if result.Detached {
 		log.Info("turn goes on without ductor", "agent", t.Agent)
 		e.leave(keep, card)
@@ -49,15 +49,15 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 
 // start settles what a turn needs and records that it runs. It waits while the disk is full. started is false for a
 // turn that does not wait any more.
-func (e *Engine) start(ctx, keep context.Context, c *conversation, t *orchestrator.Turn, left cli.Remains) (req cli.Request, started bool, err error) {
+func (e *Engine) start(ctx, keep context.Context, c *conversation, t *orchestrator.Turn, left cli.Remains) (a asking, started bool, err error) {
 	for {
-		req, err = e.prepare(keep, c, t, left)
+		a, err = e.prepare(keep, c, t, left)
 		started = err == nil
 		if started && left == "" {
 			started, err = e.opts.Store.StartTurn(keep, *t)
 		}
 		if !errors.Is(err, orchestrator.ErrDiskFull) || !e.awaitDisk(ctx) {
-			return req, started, err
+			return a, started, err
 		}
 	}
 }
@@ -94,7 +94,8 @@ func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.T
 }
 
 // ask runs or resumes the turn, and returns its result.
-func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.Turn, req cli.Request, card orchestrator.Card, left cli.Remains) cli.Result {
+func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.Turn, a asking, card orchestrator.Card, left cli.Remains) cli.Result {
+	req := a.req
 	agentSessions := &agentSessionKeeper{store: e.opts.Store, session: t.Session, env: t.AgentEnv(), known: req.Resume}
 	hide := e.newHider(req.Dir)
 	requests := e.approvals.Open(ctx, approval.Running{
@@ -120,7 +121,14 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	} else if req.Project == cli.WithoutProject {
 		req.Project = requests.AskForProject(ctx, show)
 	}
-	result := run(ctx, t.Agent, req, show)
+	var result cli.Result
+	if left != cli.RemainsRun { // else it was told already
+		err := e.handOff(keep, a.session, t, &req, show)
+		result.Err = cli.AsFailure(t.Agent, err)
+	}
+	if result.Err == nil {
+		result = run(ctx, t.Agent, req, show)
+	}
 	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && ctx.Err() == nil {
 		// The agent refused before it read the prompt, so asking again asks once.
 		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: "the agent lost this session; it goes on in a new one with the history"})
@@ -145,12 +153,11 @@ func (e *Engine) askFresh(ctx, keep context.Context, t orchestrator.Turn, req cl
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
-	missed, err := e.missed(keep, session, t.AgentEnv())
-	if err != nil {
+	req.Resume = ""
+	req.Prompt, _ = wording(t.Prompt)
+	if err := e.handOff(keep, session, t, &req, show); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
-	req.Prompt, _ = wording(t.Prompt)
-	req.Resume, req.Prompt = "", missed+req.Prompt
 	return e.opts.Gateway.Run(ctx, t.Agent, req, show)
 }
 

@@ -46,7 +46,6 @@ func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.
 		return "", cli.Request{}, err
 	}
 	req, err := e.request(ctx, conv, session, orchestrator.Turn{Agent: who.agent, Sandbox: in}, who)
-	req.Prompt = "" // what the agent missed is told with the turn
 	return who.agent, req, err
 }
 

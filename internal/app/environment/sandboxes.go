@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"ductor/cli"
 	"ductor/cli/service"
@@ -285,7 +284,6 @@ func (n unavailable) LookPath(string) (string, error)                         { 
 func (n unavailable) Left(context.Context) ([]cli.LeftRun, error)             { return nil, n.why }
 func (n unavailable) Discard(context.Context, cli.RunID) error                { return n.why }
 func (n unavailable) Settled(cli.TurnID)                                      {}
-func (n unavailable) Knows(time.Time) bool                                    { return false }
-func (n unavailable) Attach(context.Context, cli.RunID, int64) (cli.Process, error) {
+func (n unavailable) Attach(context.Context, cli.LeftRun, int64) (cli.Process, error) {
 	return nil, n.why
 }

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/telegram"
+)
+
+// One session goes from Claude to Codex to Gemini and back. What reaches the model's API has the history of the others once,
+// within the budget, with both ends of the newest answer; and Claude resumes its own session.
+func TestRealAgentsHandOver(t *testing.T) {
+	api := realagent.Model(t, realagent.Key)
+	town := surroundings(t, func(cfg *config.Config) {
+		cfg.Permissions.Mode = "bypass"
+		a := &cfg.Agents
+		a.Default, a.Copilot.Enabled = "claude", false
+		claude, codex, gemini := realagent.Claude(t, api.URL()), realagent.Codex(t, api.URL()), realagent.Gemini(t, api.URL())
+		claude.Setenv(t)
+		codex.Setenv(t)
+		gemini.Setenv(t) // last: the home has its settings
+		a.Claude.Path, a.Codex.Path, a.Gemini.Path = claude.Path, codex.Path, gemini.Path
+		cfg.Projects.DefaultDir, cfg.Projects.Roots = gemini.Work, []string{filepath.Dir(gemini.Work)}
+	})
+	town.start()
+	// answered is the text of the user that the model's API got for a prompt.
+	done := 0
+	answered := func(prompt string) (asked string, card telegram.Message) {
+		t.Helper()
+		before := len(api.Requests())
+		done++
+		town.say("%s", prompt)
+		card = town.awaitDone(done)
+		for _, r := range api.Requests()[before:] {
+			if strings.Contains(r.Prompt, prompt) {
+				return r.Prompt, card
+			}
+		}
+		t.Fatalf("no request has %q", prompt)
+		return "", card
+	}
+	once := func(asked string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if n := strings.Count(asked, part); n != 1 {
+				t.Errorf("%q is there %d times in\n%s", part, n, asked)
+			}
+		}
+	}
+
+	answered(`please design [[start]] [[text "the plan begins"]] [[text n=2500 size=20]] [[text " the plan ends"]]`)
+	town.say("/model codex")
+	town.await("codex · its default model")
+	asked, card := answered(`please build [[start]] [[text "it is built"]]`)
+	once(asked, "User: please design", "Assistant (claude): the plan begins", " the plan ends\n", "tokens are left out here")
+	if len(asked) > 60_000 {
+		t.Errorf("%d bytes are handed over", len(asked))
+	}
+	if !strings.Contains(card.Text, "handed 1 turn to codex") {
+		t.Errorf("the card says %q", card.Text)
+	}
+	town.say("/model gemini")
+	town.await("gemini · its default model")
+	asked, card = answered(`please review [[start]] [[text "looks good"]]`)
+	once(asked, "User: please design", "User: please build", "Assistant (codex): it is built")
+	if !strings.Contains(card.Text, "handed 2 turns to gemini") {
+		t.Errorf("the card says %q", card.Text)
+	}
+	town.say("/model claude")
+	town.await("claude · its default model")
+	asked, card = answered(`please merge [[start]] [[history]]`)
+	once(asked, "User: please build", "Assistant (codex): it is built\n", "User: please review", "Assistant (gemini): looks good\n")
+	if strings.Contains(asked, "User: please design") {
+		t.Errorf("claude is told what it said itself: %s", asked)
+	}
+	for _, part := range []string{"please design", "handed 2 turns to claude"} {
+		if !strings.Contains(card.Text, part) {
+			t.Errorf("%q is not in the card %s", part, card.Text)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"ductor/cli"
+	"ductor/internal/store/sqlite"
+	"ductor/orchestrator"
+)
+
+// RecordStart stores where a turn begins; for cli.BackgroundMark, that work in the background is open in a run, or that none
+// is. A turn that begins in a run ends what was stored of its background. It outlives a killed process; after a power failure no agent runs either, but a turn
+// that began in the last moment is asked again.
+func (db *DB) RecordStart(ctx context.Context, turn cli.TurnID, s cli.Start) error {
+	return wrap("record where a turn begins", db.writeLazily(ctx, func(t tx) error {
+		if turn == cli.BackgroundMark && s.Note != "" {
+			_, err := t.Exec(`INSERT OR REPLACE INTO background (run, turn, output, input, note)
+				SELECT run, id, ?, ?, ? FROM turns WHERE run = ? ORDER BY seq DESC LIMIT 1`, s.Output, s.Input, s.Note, string(s.Run))
+			return err
+		}
+		if err := t.endBackground(s.Run); err != nil || turn == cli.BackgroundMark {
+			return err
+		}
+		_, err := t.Exec(`UPDATE turns SET run = ?, run_output = ?, run_input = ?, run_note = ? WHERE id = ? AND state = 'running'`,
+			string(s.Run), s.Output, s.Input, s.Note, string(turn))
+		return err
+	}))
+}
+
+func (t tx) endBackground(run cli.RunID) error {
+	_, err := t.Exec(`DELETE FROM background WHERE run = ?`, string(run))
+	return err
+}
+
+// EndBackground forgets that an agent works in the background of a run, which is gone.
+func (db *DB) EndBackground(ctx context.Context, run cli.RunID) error {
+	return wrap(fmt.Sprintf("forget the background of run %s", run), db.writeLazily(ctx, func(t tx) error { return t.endBackground(run) }))
+}
+
+// RunningTurns lists the turns that run, and those after which an agent worked in the background.
+func (db *DB) RunningTurns(ctx context.Context) ([]cli.OpenTurn, error) {
+	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (o cli.OpenTurn, err error) {
+		var in orchestrator.ConversationID
+		var crashes int
+		err = row.Scan(&o.Turn, &o.Agent, &o.Sandbox, &in.Chat, &in.Topic, &crashes, &o.Background,
+			&o.Start.Run, &o.Start.Output, &o.Start.Input, &o.Start.Note)
+		o.Conversation, o.GivenUp = in.Key(), !o.Background && crashes >= orchestrator.MostCrashes
+		return o, err
+	}, `SELECT id, agent, sandbox, chat, topic, crashes, 0, run, run_output, run_input, run_note
+		FROM turns WHERE delivered = 0 AND state = 'running'
+		UNION ALL SELECT t.id, t.agent, t.sandbox, t.chat, t.topic, 0, 1, b.run, b.output, b.input, b.note
+		FROM background b JOIN turns t ON t.id = b.turn`)
+	return all, wrap("list what may run", err)
+}

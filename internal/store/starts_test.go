@@ -1,0 +1,77 @@
+package store
+
+import (
+	"testing"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// A turn that runs has where it begins, and one that was queued has not. What works in the background is known by its last
+// turn, until a turn begins in its run or nothing is open there.
+func TestStartsAndBackground(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	enqueue := func(id cli.TurnID) orchestrator.Turn {
+		t.Helper()
+		turn := orchestrator.Turn{ID: id, Agent: "claude", Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1, Topic: 2}}}
+		if err := db.EnqueueTurn(ctx, turn); err != nil {
+			t.Fatal(err)
+		}
+		return turn
+	}
+	record := func(turn cli.TurnID, s cli.Start) {
+		t.Helper()
+		if err := db.RecordStart(ctx, turn, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	working := func(want ...cli.OpenTurn) {
+		t.Helper()
+		var got []cli.OpenTurn
+		for _, o := range get[[]cli.OpenTurn](t)(db.RunningTurns(ctx)) {
+			if o.Background {
+				got = append(got, o)
+			}
+		}
+		same(t, "background", got, want)
+	}
+	started := func(turn cli.TurnID) (s cli.Start) {
+		t.Helper()
+		for _, o := range get[[]cli.OpenTurn](t)(db.RunningTurns(ctx)) {
+			if o.Turn == turn && !o.Background {
+				s = o.Start
+			}
+		}
+		return s
+	}
+	one := enqueue("1")
+	first := cli.Start{Run: "r", Output: 3, Input: 4, Note: "n"}
+	record("1", first)
+	same(t, "start of a queued turn", started("1"), cli.Start{})
+	if _, err := db.StartTurn(ctx, one); err != nil {
+		t.Fatal(err)
+	}
+	record("1", first)
+	same(t, "start", started("1"), first)
+
+	open := cli.Start{Run: "r", Output: 9, Input: 8, Note: "task"}
+	working()
+	record(cli.BackgroundMark, open)
+	working(cli.OpenTurn{Turn: "1", Agent: "claude", Conversation: "1/2", Start: open, Background: true})
+	record(cli.BackgroundMark, cli.Start{Run: "other", Note: "task"})
+	record(cli.BackgroundMark, cli.Start{Run: "r"})
+	working()
+	record(cli.BackgroundMark, open)
+	two := enqueue("2")
+	if _, err := db.StartTurn(ctx, two); err != nil {
+		t.Fatal(err)
+	}
+	record("2", cli.Start{Run: "r", Output: 20})
+	working()
+	same(t, "start of the turn before", started("1"), first)
+	record(cli.BackgroundMark, open)
+	if err := db.EndBackground(ctx, "r"); err != nil {
+		t.Fatal(err)
+	}
+	working()
+}

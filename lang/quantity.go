@@ -1,0 +1,74 @@
+package lang
+
+import (
+	"strings"
+	"time"
+)
+
+// Elapsed is how long something took: "<0.1 s", "0.4 s", "12 s", "3 min 5 s" or "2 h 10 min".
+func (p Printer) Elapsed(d time.Duration) string {
+	switch {
+	case d < 100*time.Millisecond:
+		return p.Text("quantity.instant")
+	case d < 10*time.Second:
+		return p.Text("quantity.short", d.Seconds())
+	case d < time.Minute:
+		return p.Text("quantity.seconds", int(d.Seconds()))
+	case d < time.Hour:
+		return p.Text("quantity.minutes-seconds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return p.Text("quantity.hours-minutes", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// Rounded is a duration in its largest units: "40 s", "12 min", "3 h 5 min", "4 days".
+func (p Printer) Rounded(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return p.Text("quantity.seconds", int(max(d, 0).Seconds()))
+	case d < time.Hour:
+		return p.Text("quantity.minutes", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return p.Text("quantity.hours-minutes", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return p.Text("quantity.days", int(d.Hours()/24))
+}
+
+// Span is a duration that a user chose, in all its units: "15 min", "2 h", "1 h 30 min".
+func (p Printer) Span(d time.Duration) string {
+	var parts []string
+	if n := d / time.Hour; n > 0 {
+		parts = append(parts, p.Text("quantity.hours", int(n)))
+	}
+	if n := d % time.Hour / time.Minute; n > 0 {
+		parts = append(parts, p.Text("quantity.minutes", int(n)))
+	}
+	if n := d % time.Minute / time.Second; n > 0 {
+		parts = append(parts, p.Text("quantity.seconds", int(n)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// Moment is a day and a time: "Mon 2 Jan 15:04".
+func (p Printer) Moment(t time.Time) string { return t.Format(p.Text("quantity.moment")) }
+
+// Weekday is a time within a week: "Mon 15:04".
+func (p Printer) Weekday(t time.Time) string { return t.Format(p.Text("quantity.weekday")) }
+
+// Cost is an amount of money: "$0.42", or "$0.0042" of less than a cent.
+func (p Printer) Cost(usd float64) string {
+	if usd < 0.01 {
+		return p.Text("quantity.small-cost", usd)
+	}
+	return p.Text("quantity.cost", usd)
+}
+
+// Tokens is a number of tokens: "950 tokens", "12.3k tokens" or "1.2M tokens".
+func (p Printer) Tokens(n int64) string {
+	switch {
+	case n < 1000:
+		return p.Text("quantity.tokens", n)
+	case n < 1_000_000:
+		return p.Text("quantity.kilotokens", float64(n)/1e3)
+	}
+	return p.Text("quantity.megatokens", float64(n)/1e6)
+}
