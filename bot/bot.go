@@ -42,6 +42,8 @@ type Options struct {
 	AlbumWindow time.Duration // how long further files of an album are waited for; 700 ms, negative for not at all
 	PasteWindow time.Duration // how long the next part of a long paste is waited for; likewise
 
+	Aliases map[string]string // of models, from a name to what /model takes
+
 	Jobs orchestrator.Jobs // behind /cron; nil: none are kept
 
 	Outbox outbox.Options
@@ -180,7 +182,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	r := newHandlers(parts{
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
-		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, random: b.opts.Random,
+		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, random: b.opts.Random, aliases: b.opts.Aliases,
 	}, o).router(o)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)

@@ -91,9 +91,9 @@ func stepOf(row orchestrator.Message) string {
 	return kind + " " + string(row.State)
 }
 
-func (m *mortal) Submit(ctx context.Context, p orchestrator.Prompt) (r orchestrator.Receipt, err error) {
+func (m *mortal) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (r orchestrator.Receipt, err error) {
 	err = m.step("submit", func() (err error) {
-		r, err = m.Desk.Submit(ctx, p)
+		r, err = m.Desk.Submit(ctx, p, w)
 		return err
 	})
 	return r, err

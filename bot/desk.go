@@ -27,7 +27,7 @@ type Desk interface {
 	Restart(ctx context.Context, running cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error)
 
 	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
-	Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
+	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	// Stop ends the running turn of a conversation and empties its queue; for a member, as far as the turns are theirs.
 	// First it tells the running turn to end and calls told, with nil if nothing ran; it waits for nothing before that. Then
 	// it stores what it ended in one commit with what answer gives; that is not stored if Stop fails.

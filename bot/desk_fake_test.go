@@ -17,7 +17,8 @@ type deskFake struct {
 
 	mu        sync.Mutex
 	prompts   []orchestrator.Prompt
-	calls     []string // everything else, one line each
+	wants     []orchestrator.Wants // of prompts
+	calls     []string             // everything else, one line each
 	running   bool
 	stopping  *orchestrator.Stopping // what Stop says ends, where set
 	full      bool
@@ -58,7 +59,7 @@ func (d *deskFake) Texts() []string {
 	return texts
 }
 
-func (d *deskFake) Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error) {
+func (d *deskFake) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error) {
 	if d.hold != nil {
 		select {
 		case <-d.hold:
@@ -78,7 +79,7 @@ func (d *deskFake) Submit(ctx context.Context, p orchestrator.Prompt) (orchestra
 		panic("the desk panicked")
 	}
 	d.journal.Handle(p.Updates)
-	d.prompts = append(d.prompts, p)
+	d.prompts, d.wants = append(d.prompts, p), append(d.wants, w)
 	return orchestrator.Receipt{Turn: cli.TurnID(fmt.Sprintf("turn-%d", len(d.prompts))), Ahead: d.ahead}, nil
 }
 

@@ -24,6 +24,7 @@ type parts struct {
 	queue     *queueCards
 	jobs      orchestrator.Jobs // nil: none are kept
 	random    io.Reader         // of nonces
+	aliases   map[string]string // of models
 }
 
 // handlers does what updates ask for.
@@ -42,7 +43,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
 	h := &handlers{approvals: p.approvals}
 	menus := menu.New(menu.Options{
-		Service: p.desk, Now: o.Now, Random: p.random,
+		Service: p.desk, Aliases: p.aliases, Now: o.Now, Random: p.random,
 		Beside: func(f func(ctx context.Context)) { h.beside(f) },
 		Edit: func(in orchestrator.ConversationID, message int, page tgapi.Page) {
 			p.voice.Edit(in, message, page.Text, page.Keyboard)
@@ -106,6 +107,12 @@ func (h *handlers) changesJob(ctx context.Context, in *updates.Message) bool {
 		h.voice.Unbutton(in.Conversation, in.ReplyTo)
 	}
 	return state != cron.Prompt
+}
+
+// Named is what a name before a prompt wants; false if it is text.
+func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool) {
+	c, ok := h.menus.Named(ctx, in, name)
+	return orchestrator.Wants{Agent: c.Agent, Model: c.Model, Effort: c.Effort}, ok
 }
 
 // Edited offers to start over the turn that runs, if it was the prompt of the edited message.

@@ -143,7 +143,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
 		desk: rig.desk, jobs: jobs, journal: journal, messages: messages, voice: rig.voice,
-		approvals: approvals, queue: newQueueCards(messages), random: &counterReader{},
+		approvals: approvals, queue: newQueueCards(messages), random: &counterReader{}, aliases: map[string]string{"fast": "claude/opus high"},
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})
 	return rig

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ductor/bot/updates"
+	"ductor/cli"
 )
 
 // longestText is the longest text of one message, in UTF-16 units. Clients split longer ones.
@@ -273,4 +274,35 @@ func TestQueuesStopInTime(t *testing.T) {
 			t.Errorf("the stop took %s, want its deadline", took)
 		}
 	})
+}
+
+// A name before a message asks that model once. What no agent or model is called is text.
+func TestAMessageToAnotherModel(t *testing.T) {
+	for said, want := range map[string]string{
+		"@codex why is it slow?":       "why is it slow? to codex//",
+		"@Opus\n\nlook":                "look to claude/opus/",
+		"@fast go":                     "go to claude/opus/high",
+		"@types/node is missing":       "@types/node is missing to //",
+		"@gpt is ambiguous":            "@gpt is ambiguous to //",
+		"@codex":                       "@codex to //",
+		"mail codex@example.org about": "mail codex@example.org about to //",
+	} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			ok := cli.Auth{State: cli.Authenticated}
+			r.desk.menu = []cli.MenuEntry{
+				{Agent: "claude", Auth: ok, Models: []cli.Model{{ID: "opus", Efforts: []cli.Effort{"high"}}}},
+				{Agent: "codex", Auth: ok, Models: []cli.Model{{ID: "gpt-5"}, {ID: "gpt-6"}}},
+			}
+			r.send(r.text(said))
+			synctest.Wait()
+			got := ""
+			for i, p := range r.desk.prompts {
+				w := r.desk.wants[i]
+				got += fmt.Sprintf("%s to %s/%s/%s", p.Text, w.Agent, w.Model, w.Effort)
+			}
+			if got != want {
+				t.Errorf("%q is asked as %q, want %q", said, got, want)
+			}
+		})
+	}
 }

@@ -23,6 +23,7 @@ type Options struct {
 	Now     func() time.Time
 	Random  io.Reader // of nonces
 	Lang    lang.Printer
+	Aliases map[string]string // of models; see naming.Names
 }
 
 // Menus keeps the open menus. Safe for concurrent use.
@@ -37,6 +38,7 @@ type Menus struct {
 	now     func() time.Time
 	random  io.Reader
 	lang    lang.Printer
+	aliases map[string]string
 
 	mu   sync.Mutex
 	byID map[string]menu
@@ -44,7 +46,7 @@ type Menus struct {
 
 // New makes Menus.
 func New(o Options) *Menus {
-	return &Menus{service: o.Service, edit: o.Edit, beside: o.Beside, now: o.Now, random: o.Random, lang: o.Lang, byID: make(map[string]menu)}
+	return &Menus{service: o.Service, edit: o.Edit, beside: o.Beside, now: o.Now, random: o.Random, lang: o.Lang, aliases: o.Aliases, byID: make(map[string]menu)}
 }
 
 // menu is one open menu. The lock of Menus guards it until it is done.

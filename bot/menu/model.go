@@ -9,6 +9,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -22,7 +23,7 @@ type modelMenu struct {
 	agent   int // index into entries; -1 while the agent is chosen
 	model   int // index into the agent's models; -1 while the model is chosen
 	page    int
-	chosen  choice // when it is done
+	chosen  naming.Choice // when it is done
 }
 
 // Model answers "/model": with arguments it chooses at once, without them it opens the menu. The caller calls sent, if there
@@ -91,30 +92,49 @@ func (k *Menus) modelByName(ctx context.Context, in orchestrator.ConversationID,
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	c, problem := chooseModel(k.lang, name, entries, current)
-	if problem != "" {
-		return tgapi.Page{Text: problem}, nil
+	c, problem := naming.Names{Entries: entries, Aliases: k.aliases, Current: current}.Find(name)
+	text := chosenText(k.lang, c)
+	switch {
+	case problem != nil && problem.Kind == naming.NoEfforts: // the model is what the user wants most
+		text += "\n" + whyNot(k.lang, problem)
+	case problem != nil:
+		return tgapi.Page{Text: whyNot(k.lang, problem)}, nil
 	}
-	return tgapi.Page{Text: chosenText(k.lang, c)}, k.service.SetModel(ctx, in, c.agent, c.model, c.effort)
+	return tgapi.Page{Text: text}, k.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
 }
 
-// choice is what answers from the next message on.
-type choice struct {
-	agent  cli.Agent
-	model  cli.ModelID
-	effort cli.Effort
+// Named is what a name before a prompt means, such as the "fast" of "@fast explain this"; false if that is text. It waits for
+// agents to list their models only for a name that is neither an alias nor an agent.
+func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
+	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){k.service.MenuNow, k.service.Menu} {
+		entries, err := list(ctx, in)
+		if err != nil {
+			return naming.Choice{}, false
+		}
+		if c, ok := (naming.Names{Entries: entries, Aliases: k.aliases}).Exactly(name); ok {
+			return c, true
+		}
+		if !slices.ContainsFunc(entries, isLoading) {
+			break
+		}
+	}
+	return naming.Choice{}, false
 }
 
-func (c choice) text(p lang.Printer) string { return render.ChoiceText(p, c.agent, c.model, c.effort) }
+func choiceText(p lang.Printer, c naming.Choice) string {
+	return render.ChoiceText(p, c.Agent, c.Model, c.Effort)
+}
 
-func chosenText(p lang.Printer, c choice) string { return p.Text("menu.model-set", c.text(p)) }
+func chosenText(p lang.Printer, c naming.Choice) string {
+	return p.Text("menu.model-set", choiceText(p, c))
+}
 
 func (m *modelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
 	c := m.chosen
-	if err := m.service.SetModel(ctx, m.conv, c.agent, c.model, c.effort); err != nil {
+	if err := m.service.SetModel(ctx, m.conv, c.Agent, c.Model, c.Effort); err != nil {
 		return "", "", err
 	}
-	return chosenText(m.lang, c), c.text(m.lang), nil
+	return chosenText(m.lang, c), choiceText(m.lang, c), nil
 }
 
 func (m *modelMenu) unchanged() string {
@@ -146,10 +166,10 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 
 func (m *jobModelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
 	c := m.chosen
-	if err := m.choose(ctx, c.agent, c.model, c.effort); err != nil {
+	if err := m.choose(ctx, c.Agent, c.Model, c.Effort); err != nil {
 		return "", "", fmt.Errorf("choose the model of a job: %w", err)
 	}
-	return "", c.text(m.lang), nil
+	return "", choiceText(m.lang, c), nil
 }
 
 // backPage implements returning.

@@ -9,50 +9,36 @@ import (
 
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/lang"
 	"ductor/orchestrator"
 
 	"pgregory.net/rapid"
 )
 
-func TestChooseModelByName(t *testing.T) {
-	tests := []struct {
-		args    string
-		want    choice
-		problem string
-	}{
-		{"opus", choice{"claude", "opus", ""}, ""},
-		{"OPUS high", choice{"claude", "opus", "high"}, ""},
-		{"claude/opus low", choice{"claude", "opus", "low"}, ""},
-		{"claude opus low", choice{"claude", "opus", "low"}, ""},
-		{"sonnet", choice{"claude", "sonnet", ""}, ""},
-		{"1m", choice{"claude", "sonnet[1m]", ""}, ""},
-		{"codex", choice{"codex", "", ""}, ""},
-		{"codex default high", choice{"codex", "", "high"}, ""},
-		{"codex/gpt-03 medium", choice{"codex", "gpt-03", "medium"}, ""},
-		{"gpt-19", choice{"codex", "gpt-19", ""}, ""},
-		{"gpt", choice{}, "Several models have that name"},
-		{"opus huge", choice{}, "low, high"},
-		{"sonnet high", choice{}, "no efforts"},
-		{"opus low high", choice{}, "one word too many"},
-		{"llama", choice{}, `There is no model "llama"`},
-		{"gemini", choice{}, "not installed. Install it with npm."},
-		{"copilot/x", choice{}, "discovery failed"},
-	}
-	for _, tt := range tests {
-		got, problem := chooseModel(lang.Printer{}, tt.args, menuFixture(), "claude")
-		if tt.problem != "" {
-			if !strings.Contains(problem, tt.problem) {
-				t.Errorf("/model %s says %q, want %q", tt.args, problem, tt.problem)
-			}
-			continue
-		}
-		if got != tt.want || problem != "" {
-			t.Errorf("/model %s = %+v, %q; want %+v", tt.args, got, problem, tt.want)
+// What the chat says to names that are no choice.
+func TestNamesThatAreNoChoice(t *testing.T) {
+	for name, want := range map[string]string{
+		"gpt":           "Several models have that name",
+		"opus huge":     "low, high",
+		"sonnet high":   "no efforts",
+		"opus low high": "one word too many",
+		"llama":         `There is no model "llama". There are: claude/opus`,
+		"sonet":         `There is no model "sonet". Did you mean sonnet?`,
+		"gemini-9-pro":  "gemini-9-pro is a model that gemini runs, and gemini cannot be used here",
+		"gemini":        "not installed. Install it with npm.",
+		"copilot/x":     "discovery failed",
+	} {
+		_, problem := naming.Names{Entries: menuFixture(), Current: "claude"}.Find(name)
+		if problem == nil {
+			t.Errorf("%s is a choice", name)
+		} else if got := whyNot(lang.Printer{}, problem); !strings.Contains(got, want) {
+			t.Errorf("/model %s says %q, want %q", name, got, want)
 		}
 	}
-	if _, problem := chooseModel(lang.Printer{}, "opus", nil, ""); !strings.Contains(problem, "No agent can be used") {
-		t.Errorf("without agents: %q", problem)
+	_, problem := naming.Names{}.Find("opus")
+	if got := whyNot(lang.Printer{}, problem); !strings.Contains(got, "No agent can be used") {
+		t.Errorf("without agents: %q", got)
 	}
 }
 
@@ -220,7 +206,7 @@ func TestEveryButtonFits(t *testing.T) {
 			chosen := m.chosen
 			if state == stateDone {
 				e := entries[m.agent]
-				if !usable(e) || chosen.agent != e.Agent || !slices.ContainsFunc(e.Models, func(o cli.Model) bool { return o.ID == chosen.model }) {
+				if !naming.Usable(e) || chosen.Agent != e.Agent || !slices.ContainsFunc(e.Models, func(o cli.Model) bool { return o.ID == chosen.Model }) {
 					rt.Fatalf("chosen %+v", chosen)
 				}
 			}

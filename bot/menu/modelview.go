@@ -9,6 +9,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/lang"
 )
 
@@ -22,7 +23,7 @@ func (m *modelMenu) press(o op) state {
 	case opBack:
 		m.back()
 	case opAgent:
-		if m.agent < 0 && o.arg >= 0 && o.arg < len(m.entries) && usable(m.entries[o.arg]) {
+		if m.agent < 0 && o.arg >= 0 && o.arg < len(m.entries) && naming.Usable(m.entries[o.arg]) {
 			m.enterAgent(o.arg)
 		}
 	case opPage:
@@ -73,7 +74,7 @@ func (m *modelMenu) models() []cli.Model { return m.entries[m.agent].Models }
 func (m *modelMenu) pages() int { return tgapi.Pages(len(m.models())) }
 
 func (m *modelMenu) choose(effort cli.Effort) state {
-	m.chosen = choice{m.entries[m.agent].Agent, m.models()[m.model].ID, effort}
+	m.chosen = naming.Choice{Agent: m.entries[m.agent].Agent, Model: m.models()[m.model].ID, Effort: effort}
 	return stateDone
 }
 
@@ -105,7 +106,7 @@ func (m *modelMenu) agentsView() tgapi.Page {
 	b.WriteString(m.head())
 	var keyboard tgapi.Keyboard
 	for i, e := range m.entries {
-		if usable(e) {
+		if naming.Usable(e) {
 			keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(e.Agent), e.Agent == m.current.Agent), Data: m.data(opAgent, i)}})
 		}
 	}
@@ -121,7 +122,7 @@ func (m *modelMenu) agentsView() tgapi.Page {
 		switch {
 		case isLoading(e):
 			b.WriteString("\n\n" + m.lang.Text("menu.looking-up", e.Agent))
-		case !usable(e):
+		case !naming.Usable(e):
 			fmt.Fprintf(&b, "\n\n%s: %s", e.Agent, unusableBecause(m.lang, e))
 		}
 	}
@@ -170,14 +171,10 @@ func modelName(m cli.Model) string {
 	return string(m.ID)
 }
 
-func usable(e cli.MenuEntry) bool {
-	return e.Auth.State == cli.Authenticated && e.Err == nil && len(e.Models) > 0
-}
-
 func onlyUsable(entries []cli.MenuEntry) (int, bool) {
 	found := -1
 	for i, e := range entries {
-		if !usable(e) {
+		if !naming.Usable(e) {
 			continue
 		}
 		if found >= 0 {

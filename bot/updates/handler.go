@@ -17,14 +17,17 @@ type Handler interface {
 	Stop(ctx context.Context, a Abort)
 	// Reply takes a message that is not a prompt, such as the answer to a question of an agent; false for a prompt.
 	Reply(ctx context.Context, in *Message) bool
+	// Named is what a name before a prompt wants, such as the "fast" of "@fast explain this"; false if it is text.
+	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
 	// Edited takes an edit of a prompt that no longer waits, by its message and its new text; false if nothing comes of it.
 	Edited(ctx context.Context, in *Message, message int, text string) bool
 }
 
 // Turns makes turns of prompts.
 type Turns interface {
-	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
-	Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
+	// Submit stores a prompt as a turn and marks its updates handled, both or neither. w says what it wants otherwise than the
+	// conversation chose.
+	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	// EditQueued changes the text of the queued turn that a message asked for; false if there is none.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
 	// Runs says whether a turn of the conversation runs. It waits for nothing.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
+	"unicode"
 
 	"ductor/orchestrator"
 )
@@ -125,6 +127,7 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 // submit stores the prompt as a turn, which marks the updates handled in the same transaction.
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
 	first := parts[0]
+	wants := r.takeName(ctx, first)
 	text := wordingOf(parts)
 	if len(files) == 0 && isBlank(parts) {
 		r.finisher.answerMerged(ctx, first, t.updates, "There is no text in this message. Write what you want the agent to do.", nil)
@@ -136,7 +139,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		Conversation: first.Conversation, Person: first.User, Text: text, Attachments: files,
 		Message: first.ID, Updates: t.updates, Rights: orchestrator.Rights{Of: first.Rights},
 		Arrived: first.arrived,
-	})
+	}, wants)
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
 		return
@@ -156,6 +159,31 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 			r.merged.keep(parts)
 		}
 	}
+}
+
+// takeName takes the name of a model off the beginning of a prompt, as in "@fast explain this", and says what it wants. A
+// name that is of none stays: it is text.
+func (r *receiver) takeName(ctx context.Context, in *Message) orchestrator.Wants {
+	name, rest, ok := cutName(in.Text)
+	if !ok {
+		return orchestrator.Wants{}
+	}
+	wants, ok := r.handler.Named(ctx, in.Conversation, name)
+	if ok {
+		in.Text = rest
+	}
+	return wants
+}
+
+// cutName splits a text that begins with @ and a word into that word and what follows. There must be something.
+func cutName(text string) (name, rest string, ok bool) {
+	text, ok = strings.CutPrefix(text, "@")
+	i := strings.IndexFunc(text, unicode.IsSpace)
+	if !ok || i <= 0 {
+		return "", "", false
+	}
+	rest = strings.TrimLeftFunc(text[i:], unicode.IsSpace)
+	return text[:i], rest, rest != ""
 }
 
 func isBlank(parts []*Message) bool {
@@ -185,9 +213,10 @@ func (r *receiver) acknowledge(in *Message) {
 func (r *receiver) edit(ctx context.Context, t *task) {
 	in := t.content
 	if _, is := parseCommand(in.Text); !is {
-		message, text := r.merged.edited(in)
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
+		_ = r.takeName(ctx, in) // who answers stays as it is
+		message, text := r.merged.edited(in)
 		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
 		switch {
 		case errors.Is(err, orchestrator.ErrShutdown):

@@ -82,3 +82,18 @@ func TestRealAgentsHandOver(t *testing.T) {
 		}
 	}
 }
+
+// A message to another model runs in the session, and the next one goes to the conversation's own.
+func TestOneMessageToAnotherModel(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]config.Alias{"other": {Use: "codex"}} })
+	town.say(`first [[text "by the default"]]`)
+	town.awaitDone(1)
+	town.say(`@other second [[text "by the other"]]`)
+	if m := town.awaitDone(2); !strings.Contains(m.Text, "handed 1 turn to codex") || !strings.Contains(m.Text, "by the other") {
+		t.Errorf("the other says %q", m.Text)
+	}
+	town.say(`third [[text "again by the default"]]`)
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to claude") {
+		t.Errorf("the default says %q", m.Text)
+	}
+}

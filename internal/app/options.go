@@ -36,6 +36,10 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 		Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: updates.NoReceipts,
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
 		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg.Stream), Log: log,
+		Aliases: map[string]string{},
+	}
+	for name, a := range cfg.Models {
+		o.Aliases[name] = a.Use
 	}
 	if t.Reactions {
 		o.Receipts = updates.ReactionReceipts

@@ -5,22 +5,23 @@ import "time"
 // Config is everything an owner can set. The tags are the keys of the file. Paths that Load and Default
 // return are absolute; durations and counts are within the bounds that Validate holds.
 type Config struct {
-	Telegram    Telegram        `toml:"telegram"`
-	Stream      Stream          `toml:"stream"`
-	Queue       Queue           `toml:"queue"`
-	Sessions    Sessions        `toml:"sessions"`
-	Agents      Agents          `toml:"agents"`
-	Permissions Permissions     `toml:"permissions"`
-	Projects    Projects        `toml:"projects"`
-	Sandbox     Sandbox         `toml:"sandbox"`
-	Roles       map[string]Role `toml:"roles"` // by name; nil for none
-	Heartbeat   Heartbeat       `toml:"heartbeat"`
-	Jobs        map[string]Job  `toml:"jobs"` // by name; nil for none
-	Webhooks    Webhooks        `toml:"webhooks"`
-	Storage     Storage         `toml:"storage"`
-	Retention   Retention       `toml:"retention"`
-	Log         Log             `toml:"log"`
-	Rate        Rate            `toml:"rate"`
+	Telegram    Telegram         `toml:"telegram"`
+	Stream      Stream           `toml:"stream"`
+	Queue       Queue            `toml:"queue"`
+	Sessions    Sessions         `toml:"sessions"`
+	Agents      Agents           `toml:"agents"`
+	Permissions Permissions      `toml:"permissions"`
+	Projects    Projects         `toml:"projects"`
+	Sandbox     Sandbox          `toml:"sandbox"`
+	Roles       map[string]Role  `toml:"roles"`  // by name; nil for none
+	Models      map[string]Alias `toml:"models"` // by name; nil for none
+	Heartbeat   Heartbeat        `toml:"heartbeat"`
+	Jobs        map[string]Job   `toml:"jobs"` // by name; nil for none
+	Webhooks    Webhooks         `toml:"webhooks"`
+	Storage     Storage          `toml:"storage"`
+	Retention   Retention        `toml:"retention"`
+	Log         Log              `toml:"log"`
+	Rate        Rate             `toml:"rate"`
 
 	// File is the absolute path of the file that Load read; empty without one.
 	File string `toml:"-"`
@@ -150,6 +151,11 @@ type Role struct {
 	Append bool   `toml:"append"` // added to the agent's own prompt; false replaces it
 	Agent  string `toml:"agent"`  // empty: the conversation's
 	Model  string `toml:"model"`  // empty: the conversation's
+}
+
+// Alias is another name for a model.
+type Alias struct {
+	Use string `toml:"use"` // "claude/haiku", "codex high": what /model takes
 }
 
 // Storage is what is kept and for how long.

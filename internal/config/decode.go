@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ductor/internal/nearest"
 )
 
 // decoder puts the values of a file into a Config. It continues after a mistake, so that all of them are found.
@@ -33,7 +35,7 @@ func (d *decoder) unknown(path []string, value any, siblings []string) {
 	}
 	text := "there is no such " + what
 	name := path[len(path)-1]
-	if near, ok := suggest(name, siblings); ok {
+	if near, ok := nearest.Of(name, siblings); ok {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	} else if where, ok := elsewhere(name); ok {
 		text += fmt.Sprintf("; it belongs in [%s]", where)
@@ -41,28 +43,34 @@ func (d *decoder) unknown(path []string, value any, siblings []string) {
 	d.found.add(dotted(path), "%s", text)
 }
 
+// special reads a value of a type that has rules of its own; false for any other.
+func (d *decoder) special(path []string, in, out any) bool {
+	switch field := out.(type) {
+	case *time.Duration:
+		d.duration(path, in, field)
+	case *Sandbox:
+		d.sandbox(path, in, field)
+	case *map[string]Role:
+		named(d, path, in, field, defaultRole)
+	case *map[string]Alias:
+		named(d, path, in, field, func() Alias { return Alias{} })
+	case *map[string]Job:
+		named(d, path, in, field, defaultJob)
+	case *map[string]Hook:
+		named(d, path, in, field, defaultHook)
+	case *map[string]ACP:
+		named(d, path, in, field, defaultACP)
+	default:
+		return false
+	}
+	return true
+}
+
 // value reads one value into out, or says what it should have been. Values are not shown: one of them may be
 // a token.
 func (d *decoder) value(path []string, in any, out reflect.Value) {
 	wrong := func(want string) { d.found.add(dotted(path), "should be %s, not %s", want, kindOf(in)) }
-	switch field := out.Addr().Interface().(type) {
-	case *time.Duration:
-		d.duration(path, in, field)
-		return
-	case *Sandbox:
-		d.sandbox(path, in, field)
-		return
-	case *map[string]Role:
-		named(d, path, in, field, defaultRole)
-		return
-	case *map[string]Job:
-		named(d, path, in, field, defaultJob)
-		return
-	case *map[string]Hook:
-		named(d, path, in, field, defaultHook)
-		return
-	case *map[string]ACP:
-		named(d, path, in, field, defaultACP)
+	if d.special(path, in, out.Addr().Interface()) {
 		return
 	}
 	switch out.Kind() {

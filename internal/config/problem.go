@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"ductor/internal/nearest"
 )
 
 // Problem is one thing that is wrong.
@@ -89,7 +91,7 @@ func hideTokens(text string) string {
 // oneOf says what a word may be, with the one that was probably meant.
 func oneOf(word string, choices []string) string {
 	text := fmt.Sprintf("%q is not one of %s", word, quoted(choices))
-	if near, ok := suggest(word, choices); ok {
+	if near, ok := nearest.Of(word, choices); ok {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return text

@@ -58,6 +58,7 @@ func (c *Config) check() problems {
 	c.checkAgents(&p)
 	c.checkDenied(&p)
 	c.checkRoles(&p)
+	c.checkModels(&p)
 	c.checkPlaces(&p)
 	c.checkSandbox(&p)
 	c.checkTasks(&p)
@@ -157,6 +158,27 @@ func (c *Config) checkRoles(p *problems) {
 	if name := c.Sessions.DefaultRole; name != "" {
 		if _, ok := c.Roles[name]; !ok {
 			p.add("sessions.default_role", "there is no [roles.%s]", dotted([]string{name}))
+		}
+	}
+}
+
+// checkModels checks what of an alias is known without asking agents.
+func (c *Config) checkModels(p *problems) {
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		key := "models." + dotted([]string{name})
+		if name != strings.ToLower(name) || strings.ContainsAny(name, " \t\n/@") || name == "" {
+			p.add(key, "the name must be one word in lower case, such as fast")
+		}
+		if slices.Contains(c.Agents.names(), name) {
+			p.add(key, "an agent has this name")
+		}
+		words := strings.Fields(c.Models[name].Use)
+		if len(words) == 0 {
+			p.add(key+".use", "is empty; name an agent and a model, such as claude/haiku")
+			continue
+		}
+		if agent, _, _ := strings.Cut(words[0], "/"); !slices.Contains(c.Agents.names(), agent) {
+			p.add(key+".use", "%s", oneOf(agent, c.Agents.names()))
 		}
 	}
 }

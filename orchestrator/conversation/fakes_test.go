@@ -512,7 +512,7 @@ func (h *house) submit(t testing.TB, id orchestrator.ConversationID, text string
 	updates.next++
 	n := updates.next
 	updates.Unlock()
-	r, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: id, Person: 1, Text: text, Message: int(n), Updates: []int64{n}})
+	r, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: id, Person: 1, Text: text, Message: int(n), Updates: []int64{n}}, orchestrator.Wants{})
 	if err != nil {
 		t.Fatalf("submit %q: %v", text, err)
 	}

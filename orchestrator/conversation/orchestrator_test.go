@@ -538,7 +538,7 @@ func TestCloseInterruptsAndKeepsTheQueue(t *testing.T) {
 	if turn, err := h.db.Turn(t.Context(), waiting.Turn); err != nil || turn.State != orchestrator.TurnQueued {
 		t.Errorf("the waiting turn is %s, %v", turn.State, err)
 	}
-	if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here}); !errors.Is(err, orchestrator.ErrShutdown) {
+	if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here}, orchestrator.Wants{}); !errors.Is(err, orchestrator.ErrShutdown) {
 		t.Errorf("submit after close: %v", err)
 	}
 }

@@ -200,7 +200,7 @@ func TestDetachLeavesTheQueueAndTakesNothingMore(t *testing.T) {
 	if err != nil || len(left) != 2 || left[0].State != orchestrator.TurnRunning || left[1].State != orchestrator.TurnQueued {
 		t.Errorf("left %+v, %v", left, err)
 	}
-	if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Text: "late"}); err == nil {
+	if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Text: "late"}, orchestrator.Wants{}); err == nil {
 		t.Error("a turn was taken after the end")
 	}
 }

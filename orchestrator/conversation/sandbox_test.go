@@ -92,7 +92,7 @@ func TestAConversationRunsWhereItsProjectDoes(t *testing.T) {
 func TestARequestTellsItsFiles(t *testing.T) {
 	h := openIn(t, filepath.Join(t.TempDir(), "db"), t.TempDir(), inSandboxes())
 	_, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Person: 1, Text: "look", Updates: []int64{1 << 40},
-		Attachments: []orchestrator.Attachment{{Path: "/u/a.png", Name: "a.png", MIME: "image/png", Image: true}, {Path: "/u/b", Name: "b", MIME: "text/plain"}}})
+		Attachments: []orchestrator.Attachment{{Path: "/u/a.png", Name: "a.png", MIME: "image/png", Image: true}, {Path: "/u/b", Name: "b", MIME: "text/plain"}}}, orchestrator.Wants{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if i < 0 {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	if !c.queue[i].turn.Prompt.Rights.OfChat() {
+	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" { // rights or an agent of its own
 		return handover{}, orchestrator.ErrCannotSteer
 	}
 	h := handover{into: r.turn.ID, req: *r.req, cleared: c.cleared}

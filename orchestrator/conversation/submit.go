@@ -13,13 +13,13 @@ import (
 // Submit puts a prompt at the end of its conversation's queue and starts it if nothing runs there. Its
 // updates are marked handled in the same transaction. A full queue stores nothing and marks nothing.
 //
-// When a turn runs, the conversation's BusyMode says what becomes of it; Receipt.Did says what became.
-func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error) {
+// The turn runs as the conversation chose, but for what w wants otherwise. When a turn runs, the conversation's BusyMode says what becomes of it; Receipt.Did says what became.
+func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error) {
 	c, err := e.conversation(p.Conversation)
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	t, receipt, err := c.append(ctx, orchestrator.Turn{Prompt: p})
+	t, receipt, err := c.append(ctx, orchestrator.Turn{Prompt: p, Wants: w})
 	if err != nil || receipt.Ahead == 0 || receipt.Full {
 		return receipt, err
 	}

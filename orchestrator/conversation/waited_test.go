@@ -18,7 +18,7 @@ func TestTheTimeOfATurnIsTheTimeTheUserWaited(t *testing.T) {
 		h.awaitAsked(t, 1)
 		second, err := h.Submit(t.Context(), orchestrator.Prompt{
 			Conversation: here, Person: 1, Text: "second", Arrived: h.clock.now().Add(-2 * time.Second),
-		})
+		}, orchestrator.Wants{})
 		if err != nil {
 			t.Fatal(err)
 		}

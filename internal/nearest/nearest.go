@@ -1,12 +1,13 @@
-package config
+// Package nearest finds the name that a mistyped word means. It knows nothing of what the names stand for.
+package nearest
 
 import (
 	"slices"
 	"strings"
 )
 
-// suggest names the candidate that is nearest to a mistyped word, if any is near.
-func suggest(word string, candidates []string) (string, bool) {
+// Of names the candidate that is nearest to a mistyped word, if any is near.
+func Of(word string, candidates []string) (string, bool) {
 	word = strings.ToLower(word)
 	best, least := "", max(2, len(word)/3)+1
 	for _, c := range slices.Sorted(slices.Values(candidates)) {

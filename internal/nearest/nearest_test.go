@@ -1,4 +1,4 @@
-package config
+package nearest
 
 import (
 	"testing"
@@ -6,12 +6,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestSuggest(t *testing.T) {
+func TestOf(t *testing.T) {
 	for word, want := range map[string]string{
 		"modle": "model", "Mode": "mode", "mod": "mode", "tokn": "token", "tokens_file": "token_file",
 		"allowed_user": "allowed_users", "colour": "", "x": "", "": "",
 	} {
-		got, ok := suggest(word, []string{"token", "token_file", "model", "mode", "allowed_users", "id"})
+		got, ok := Of(word, []string{"token", "token_file", "model", "mode", "allowed_users", "id"})
 		if got != want || ok != (want != "") {
 			t.Errorf("for %q: got %q, want %q", word, got, want)
 		}

@@ -1,0 +1,285 @@
+// Package naming finds the model that a user means by a name: an alias of the configuration, an agent, a model's id or name, or
+// a part of it that no other model has.
+//
+// The package does NOT ask agents which models they have, and says nothing in a chat: a Problem has what a text needs.
+package naming
+
+import (
+	"slices"
+	"strings"
+
+	"ductor/cli"
+	"ductor/internal/nearest"
+)
+
+// Choice is what answers. An empty model or effort is the agent's own default.
+type Choice struct {
+	Agent  cli.Agent
+	Model  cli.ModelID
+	Effort cli.Effort
+}
+
+// Names are what a user can choose of.
+type Names struct {
+	Entries []cli.MenuEntry
+	Aliases map[string]string // from a name, in lower case, to what Find understands; none names another
+	Current cli.Agent         // its models come before those of other agents
+}
+
+// ProblemKind says why a name is no choice.
+type ProblemKind int
+
+// The kinds of problems.
+const (
+	NoAgent       ProblemKind = iota // no agent can be used
+	Unusable                         // Entry says why this agent cannot be used
+	Unknown                          // no model has this name: Near may be meant, Models is what there is
+	Elsewhere                        // a model that Agent runs, which cannot be used here
+	Ambiguous                        // Models have this name
+	TooManyWords                     // behind the effort
+	NoEfforts                        // Model has none to choose of
+	UnknownEffort                    // Model has others
+)
+
+// Problem says why a name is no choice, for the text that a user reads.
+type Problem struct {
+	Kind   ProblemKind
+	Name   string // as the user wrote it
+	Near   string // a name that may be meant; empty for none
+	Agent  cli.Agent
+	Entry  cli.MenuEntry
+	Model  cli.Model // without an id: the default model of its agent
+	Models []cli.Model
+}
+
+// Find reads a name: "fast", "codex", "opus", "claude/opus high", "gemini high". The problem is nil where it found the choice.
+// With NoEfforts the choice is the model alone.
+func (n Names) Find(name string) (Choice, *Problem) {
+	words := n.expand(strings.Fields(name))
+	if len(words) == 0 {
+		return Choice{}, n.unknown("", n.Entries)
+	}
+	pool := n.Entries
+	if e, rest, ok := n.agent(words); ok {
+		if !Usable(e) {
+			return Choice{}, &Problem{Kind: Unusable, Agent: e.Agent, Entry: e}
+		}
+		pool, words = []cli.MenuEntry{e}, rest
+	}
+	model, words, problem := n.model(words, pool)
+	if problem != nil {
+		return Choice{}, problem
+	}
+	c := Choice{Agent: model.Agent, Model: model.ID}
+	if len(words) > 0 {
+		c.Effort, problem = effort(words, model)
+	}
+	return c, problem
+}
+
+// Exactly reads a name that stands before a prompt, of which nothing may be guessed: an alias, an agent, or the whole id or
+// name of a model. It is false for all else.
+func (n Names) Exactly(name string) (Choice, bool) {
+	if strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }) || name == "" {
+		return Choice{}, false
+	}
+	c, problem := n.Find(name)
+	if problem != nil {
+		return Choice{}, false
+	}
+	_, alias := n.Aliases[strings.ToLower(name)]
+	bare := name
+	if agent, model, slash := strings.Cut(name, "/"); slash && strings.EqualFold(agent, string(c.Agent)) {
+		bare = model
+	}
+	whole := alias || strings.EqualFold(name, string(c.Agent)) || len(modelsWith(n.Entries, func(s string) bool { return strings.EqualFold(s, bare) })) > 0
+	return c, whole
+}
+
+// Usable says whether an agent can be chosen.
+func Usable(e cli.MenuEntry) bool {
+	return e.Auth.State == cli.Authenticated && e.Err == nil && len(e.Models) > 0
+}
+
+// expand puts what an alias stands for in its place. An effort behind it goes before that of the alias.
+func (n Names) expand(words []string) []string {
+	if len(words) == 0 {
+		return nil
+	}
+	use, ok := n.Aliases[strings.ToLower(words[0])]
+	if !ok {
+		return words
+	}
+	meant := strings.Fields(use)
+	if len(words) > 1 && len(meant) > 1 {
+		meant = meant[:len(meant)-1]
+	}
+	return append(meant, words[1:]...)
+}
+
+// agent reads an agent off the first word, "claude" or "claude/opus", and gives the words after it.
+func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
+	name, model, slash := strings.Cut(words[0], "/")
+	for _, e := range n.Entries {
+		if strings.EqualFold(string(e.Agent), name) {
+			rest := slices.Clone(words[1:])
+			if slash && model != "" {
+				rest = append([]string{model}, rest...)
+			}
+			return e, rest, true
+		}
+	}
+	return cli.MenuEntry{}, nil, false
+}
+
+// model reads the model, and gives the words after it. Behind an agent it may be left out.
+func (n Names) model(words []string, pool []cli.MenuEntry) (cli.Model, []string, *Problem) {
+	if len(pool) != 1 {
+		m, problem := n.named(words[0], pool)
+		return m, words[1:], problem
+	}
+	byDefault := defaultModel(pool[0])
+	switch {
+	case len(words) == 0:
+		return byDefault, nil, nil
+	case strings.EqualFold(words[0], "default"):
+		return byDefault, words[1:], nil
+	}
+	m, problem := n.named(words[0], pool)
+	if problem != nil && problem.Kind == Unknown && isEffort(words[0], n.Entries) {
+		return byDefault, words, nil
+	}
+	return m, words[1:], problem
+}
+
+// isEffort says whether some model has an effort of this name.
+func isEffort(word string, entries []cli.MenuEntry) bool {
+	for _, e := range entries {
+		for _, m := range e.Models {
+			if slices.ContainsFunc(m.Efforts, func(e cli.Effort) bool { return strings.EqualFold(string(e), word) }) {
+				return true
+			}
+		}
+	}
+	return slices.Contains([]string{"minimal", "low", "medium", "high"}, strings.ToLower(word))
+}
+
+// defaultModel stands for the agent's own choice: no id, with the efforts of the model that would be taken.
+func defaultModel(e cli.MenuEntry) cli.Model {
+	m := cli.Model{Agent: e.Agent}
+	for _, o := range e.Models {
+		if o.Default {
+			m.Efforts, m.DefaultEffort = o.Efforts, o.DefaultEffort
+		}
+	}
+	return m
+}
+
+// named finds a model by its id or name, or by a part of them that no other has.
+func (n Names) named(name string, pool []cli.MenuEntry) (cli.Model, *Problem) {
+	lower := strings.ToLower(name)
+	same := func(s string) bool { return strings.ToLower(s) == lower }
+	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
+	var here, all []cli.MenuEntry
+	for _, e := range pool {
+		if !Usable(e) {
+			continue
+		}
+		all = append(all, e)
+		if e.Agent == n.Current {
+			here = append(here, e)
+		}
+	}
+	for _, try := range []struct {
+		in  []cli.MenuEntry
+		fit func(string) bool
+	}{{here, same}, {all, same}, {here, part}, {all, part}} {
+		switch found := modelsWith(try.in, try.fit); len(found) {
+		case 0:
+		case 1:
+			return found[0], nil
+		default:
+			return cli.Model{}, &Problem{Kind: Ambiguous, Name: name, Models: found}
+		}
+	}
+	return cli.Model{}, n.unknown(name, all)
+}
+
+func modelsWith(entries []cli.MenuEntry, fit func(string) bool) []cli.Model {
+	var found []cli.Model
+	for _, e := range entries {
+		for _, m := range e.Models {
+			if fit(string(m.ID)) || fit(m.Name) {
+				m.Agent = e.Agent
+				found = append(found, m)
+			}
+		}
+	}
+	return found
+}
+
+// unknown says that no model has a name: which one may be meant, and whether an agent that cannot be used has it.
+func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
+	p := &Problem{Kind: Unknown, Name: name}
+	var known []string
+	for _, e := range pool {
+		if Usable(e) {
+			for _, m := range modelsWith([]cli.MenuEntry{e}, func(string) bool { return true }) {
+				p.Models = append(p.Models, m)
+				known = append(known, strings.ToLower(string(m.ID)))
+			}
+		}
+	}
+	if len(p.Models) == 0 {
+		p.Kind = NoAgent
+		return p
+	}
+	for alias := range n.Aliases {
+		known = append(known, alias)
+	}
+	for _, e := range pool {
+		known = append(known, strings.ToLower(string(e.Agent)))
+	}
+	p.Near, _ = nearest.Of(name, known)
+	if agent := runs(name); p.Near == "" && agent != "" && !slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) }) {
+		p.Kind, p.Agent = Elsewhere, agent
+	}
+	return p
+}
+
+// runs is the agent that models of this name are known from; empty if none is known.
+func runs(name string) cli.Agent {
+	name = strings.ToLower(name)
+	for _, family := range []struct {
+		agent    cli.Agent
+		prefixes []string
+	}{
+		{"claude", []string{"claude", "opus", "sonnet", "haiku"}},
+		{"codex", []string{"gpt-", "codex", "o1", "o3", "o4"}},
+		{"gemini", []string{"gemini", "gemma"}},
+		{"copilot", []string{"copilot"}},
+	} {
+		if slices.ContainsFunc(family.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			return family.agent
+		}
+	}
+	return ""
+}
+
+func effort(words []string, m cli.Model) (cli.Effort, *Problem) {
+	if len(words) > 1 {
+		return "", &Problem{Kind: TooManyWords}
+	}
+	if strings.EqualFold(words[0], "default") {
+		return "", nil
+	}
+	for _, e := range m.Efforts {
+		if strings.EqualFold(string(e), words[0]) {
+			return e, nil
+		}
+	}
+	if len(m.Efforts) == 0 {
+		return "", &Problem{Kind: NoEfforts, Model: m}
+	}
+	return "", &Problem{Kind: UnknownEffort, Name: words[0], Model: m}
+}

@@ -1,0 +1,78 @@
+package naming
+
+import (
+	"testing"
+
+	"ductor/cli"
+)
+
+func fixture() Names {
+	ok := cli.Auth{State: cli.Authenticated}
+	efforts := []cli.Effort{"low", "medium", "high"}
+	return Names{
+		Current: "claude",
+		Aliases: map[string]string{"fast": "claude/sonnet", "deep": "codex/gpt-5 high", "broken": "llama"},
+		Entries: []cli.MenuEntry{
+			{Agent: "claude", Auth: ok, Models: []cli.Model{
+				{ID: "opus", Name: "Opus 4", Default: true, Efforts: []cli.Effort{"low", "high"}}, {ID: "sonnet", Name: "Sonnet 4"}, {ID: "sonnet[1m]", Name: "Sonnet 4 with 1M"},
+			}},
+			{Agent: "codex", Auth: ok, Models: []cli.Model{{ID: "gpt-5", Efforts: efforts, Default: true}, {ID: "gpt-5-mini", Efforts: efforts}}},
+			{Agent: "gemini", Auth: ok, Models: []cli.Model{{ID: "gemini-3-pro"}}},
+			{Agent: "copilot", Auth: cli.Auth{State: cli.NotFound}},
+		},
+	}
+}
+
+func TestFind(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		want    Choice
+		problem ProblemKind
+		wrong   bool
+	}{
+		{name: "opus", want: Choice{"claude", "opus", ""}},
+		{name: "OPUS high", want: Choice{"claude", "opus", "high"}},
+		{name: "claude/opus low", want: Choice{"claude", "opus", "low"}},
+		{name: "claude opus low", want: Choice{"claude", "opus", "low"}},
+		{name: "sonnet", want: Choice{"claude", "sonnet", ""}},
+		{name: "1m", want: Choice{"claude", "sonnet[1m]", ""}},
+		{name: "codex", want: Choice{"codex", "", ""}},
+		{name: "codex high", want: Choice{"codex", "", "high"}},
+		{name: "codex default high", want: Choice{"codex", "", "high"}},
+		{name: "codex/gpt-5 medium", want: Choice{"codex", "gpt-5", "medium"}},
+		{name: "fast", want: Choice{"claude", "sonnet", ""}},
+		{name: "Deep", want: Choice{"codex", "gpt-5", "high"}},
+		{name: "deep low", want: Choice{"codex", "gpt-5", "low"}},
+		{name: "gemini high", wrong: true, problem: NoEfforts},
+		{name: "codex huge", wrong: true, problem: Unknown},
+		{name: "gpt", wrong: true, problem: Ambiguous},
+		{name: "opus medium", wrong: true, problem: UnknownEffort},
+		{name: "sonnet high", wrong: true, problem: NoEfforts},
+		{name: "opus low high", wrong: true, problem: TooManyWords},
+		{name: "llama", wrong: true, problem: Unknown},
+		{name: "broken", wrong: true, problem: Unknown},
+		{name: "copilot", wrong: true, problem: Unusable},
+		{name: "", wrong: true, problem: Unknown},
+	} {
+		got, problem := fixture().Find(tc.name)
+		switch {
+		case tc.wrong && (problem == nil || problem.Kind != tc.problem):
+			t.Errorf("%q: %+v, %+v", tc.name, got, problem)
+		case !tc.wrong && (problem != nil || got != tc.want):
+			t.Errorf("%q: %+v, %+v; want %+v", tc.name, got, problem, tc.want)
+		}
+	}
+}
+
+// Nothing is guessed of a word before a prompt: what is no whole name is text.
+func TestExactly(t *testing.T) {
+	for name, want := range map[string]Choice{
+		"codex": {"codex", "", ""}, "fast": {"claude", "sonnet", ""}, "Opus": {"claude", "opus", ""}, "claude/opus": {"claude", "opus", ""},
+		"gpt-5": {"codex", "gpt-5", ""},
+		"1m":    {}, "son": {}, "types/node": {}, "copilot": {}, "claude/op": {}, "": {}, "everyone": {}, "codex high": {},
+	} {
+		if got, ok := fixture().Exactly(name); ok != (want != Choice{}) || ok && got != want {
+			t.Errorf("%q: %+v, %v", name, got, ok)
+		}
+	}
+}
