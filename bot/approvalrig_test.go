@@ -38,6 +38,9 @@ func agentAsking(evs ...cli.Event) *askingAgent {
 }
 
 func (p *askingAgent) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	if err := req.Started(ctx, cli.Start{Run: "run"}); err != nil {
+		return cli.StartResult(ctx, agent, err)
+	}
 	p.mu.Lock()
 	p.given = append(p.given, req.Prompt)
 	p.mu.Unlock()

@@ -58,8 +58,8 @@ func (s mortalStore) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forge
 	return s.step("enqueue", func() error { return s.DB.EnqueueTurn(ctx, t, forget...) })
 }
 
-func (s mortalStore) StartTurn(ctx context.Context, t orchestrator.Turn) (ok bool, err error) {
-	err = s.step("start", func() (err error) { ok, err = s.DB.StartTurn(ctx, t); return err })
+func (s mortalStore) StartTurn(ctx context.Context, t orchestrator.Turn, at cli.Start) (ok bool, err error) {
+	err = s.step("start", func() (err error) { ok, err = s.DB.StartTurn(ctx, t, at); return err })
 	return ok, err
 }
 
@@ -94,6 +94,9 @@ func (e echo) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit fu
 		return cli.Result{Err: cli.Failf(cli.Crashed, agent, "dead")}
 	}
 	prompt := req.Prompt[strings.LastIndexByte(req.Prompt, '\n')+1:] // without the history before it
+	if err := req.Started(ctx, cli.Start{Run: "run"}); err != nil {
+		return cli.StartResult(ctx, agent, err)
+	}
 	e.mu.Lock()
 	e.runs[prompt]++
 	e.mu.Unlock()

@@ -28,8 +28,8 @@ type Launcher interface {
 	Settled(turn TurnID)
 }
 
-// Start is where a turn begins in a run. It is stored with the turn before its prompt leaves, so that the next process of
-// ductor resumes the turn there. A turn without one never reached an agent.
+// Start is where a turn begins in a run. The commit that moves the turn to running stores it, before the prompt leaves, so
+// that the next process of ductor resumes the turn there. A turn without one never reached an agent.
 type Start struct {
 	Run    RunID
 	Output int64 // bytes of output that belong to what was before

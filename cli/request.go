@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"strings"
 	"time"
 )
@@ -88,6 +89,10 @@ type Request struct {
 
 	Resume       AgentSessionID // go on with this session
 	NewSessionID AgentSessionID // name a new session so, where the agent lets us choose
+
+	// Started has it stored where the turn begins in a run: before its prompt leaves, and again whenever the Note changes. A
+	// prompt is not sent when that fails. Nil stores nothing.
+	Started func(ctx context.Context, start Start) error
 
 	ExtraArgs []string          // appended to the agent's command line as they are
 	Env       map[string]string // added to the child's environment

@@ -48,9 +48,9 @@ type OpenTurn struct {
 	Agent        Agent
 	Sandbox      Sandbox // where it was running
 	Conversation Conversation
-	Start        Start // without a Run for one that never reached an agent
-	GivenUp      bool  // it is not resumed: nothing remains of it, and its run is ended
-	Background   bool  // it is over, and the agent works in the background: Start is where that begins
+	Start        Start
+	GivenUp      bool // it is not resumed: nothing remains of it, and its run is ended
+	Background   bool // it is over, and the agent works in the background: Start is where that begins
 }
 
 // Remains is what is left of an OpenTurn.
@@ -59,6 +59,5 @@ type Remains string
 // The kinds of remains.
 const (
 	RemainsRun     Remains = "run"     // a run has it: Service.Resume goes on with it
-	RemainsNothing Remains = "nothing" // it never reached an agent: Service.Run asks for the first time
 	RemainsUnknown Remains = "unknown" // what it did is unknown, so only the user may ask it again
 )

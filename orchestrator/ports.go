@@ -40,8 +40,9 @@ type Store interface {
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// UpdatePrompt changes the prompt of a queued turn; false if it is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (bool, error)
-	// StartTurn moves a queued turn to running; false if it is no longer queued.
-	StartTurn(ctx context.Context, t Turn) (bool, error)
+	// StartTurn moves a queued turn to running and stores where it begins, or again where a running one does; false for any
+	// other. It need not outlive a power failure.
+	StartTurn(ctx context.Context, t Turn, at cli.Start) (bool, error)
 	// FinishTurn records the outcome of a running turn, or of one that was steered and is not delivered, and adds its cost, tokens and message to its session.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
 	// AbortTurns records that a running turn is to end, so that the next process ends it should this one die

@@ -153,7 +153,7 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 // runTurn runs the session's Turn. A provider that does not return though ctx is done is given up after
 // the time its contract allows and more.
 func (s *Service) runTurn(ctx context.Context, lent *pooled, req cli.Request, w *watch) error {
-	leave := s.present.enter(req.Turn, lent)
+	leave := s.present.enter(req, lent)
 	defer func() {
 		if !leave(s.pool.closeWait()) {
 			s.pool.expireAfter(lent)

@@ -99,11 +99,9 @@ func TestSurvey(t *testing.T) {
 		gone   []cli.RunID
 	}{
 		{name: "nothing"},
-		{name: "nothing of an open turn", open: true, want: cli.RemainsNothing},
 		{name: "nothing of its run", open: true, in: "gone", want: cli.RemainsUnknown},
 		{name: "nobody can look", open: true, in: "r", err: errors.New("no"), want: cli.RemainsUnknown},
-		{name: "nobody can look, and it began nowhere", open: true, err: errors.New("no"), want: cli.RemainsNothing},
-		{name: "a run that says it has it", runs: []cli.LeftRun{leftRun("r", "1")}, open: true, want: cli.RemainsNothing, gone: []cli.RunID{"r"}},
+		{name: "a run that says it has it", runs: []cli.LeftRun{leftRun("r", "1")}, open: true, want: cli.RemainsUnknown, gone: []cli.RunID{"r"}},
 		{name: "a run that has it", in: "r", runs: []cli.LeftRun{leftRun("r", "0", "1")}, open: true, want: cli.RemainsRun},
 		{name: "a run that has it and cannot be attached to", in: "r", open: true, want: cli.RemainsRun,
 			runs: []cli.LeftRun{change(leftRun("r", "1"), func(r *cli.LeftRun) { r.Problem = "too old" })}},
@@ -113,7 +111,7 @@ func TestSurvey(t *testing.T) {
 			runs: []cli.LeftRun{change(leftRun("r", "1"), func(r *cli.LeftRun) { r.Agent = "other" })}},
 		{name: "an idle session", runs: []cli.LeftRun{leftRun("r", "0")}, gone: []cli.RunID{"r"}},
 		{name: "one that works", runs: []cli.LeftRun{leftRun("r", "0", cli.BackgroundMark)}, pooled: 1},
-		{name: "one that works, of the turn's conversation", runs: []cli.LeftRun{working("r")}, open: true, want: cli.RemainsNothing, pooled: 1},
+		{name: "one that works, of the turn's conversation", runs: []cli.LeftRun{working("r")}, open: true, want: cli.RemainsUnknown, pooled: 1},
 		{name: "two that work, of a conversation", runs: []cli.LeftRun{working("r"), working("s")}, pooled: 1, gone: []cli.RunID{"s"}},
 		{name: "one that works beside one that runs", in: "s", runs: []cli.LeftRun{working("r"), leftRun("s", "1")}, open: true, want: cli.RemainsRun, gone: []cli.RunID{"r"}},
 		{name: "one that works and is not adopted", runs: []cli.LeftRun{working("r")}, refuse: true, gone: []cli.RunID{"r"}},

@@ -50,8 +50,10 @@ type Options struct {
 	// none. It does not wait. Nil: there are none but RunEnvs.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
-	Record   cli.Recorder // stores where turns begin; nil: no turn can be resumed
-	Registry *Registry    // shared with the sweep; nil makes one
+	// Background stores that work in the background is open in a run or, where the Note is empty, that none is.
+	Background func(ctx context.Context, start cli.Start) error
+
+	Registry *Registry // shared with the sweep; nil makes one
 	Now      func() time.Time
 	Logger   *slog.Logger
 }

@@ -37,8 +37,8 @@ func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes
 		at.order = append(at.order, agent)
 	}
 	for _, l := range launchers {
-		if r, ok := l.(cli.Recording); ok && s.opts.Record != nil {
-			r.RecordBy(s.opts.Record)
+		if r, ok := l.(cli.Recording); ok {
+			r.RecordBy(s.recordStart)
 		}
 	}
 	return at, nil

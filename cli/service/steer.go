@@ -14,15 +14,15 @@ import (
 // ErrNotAsked if nothing of this id waits in this turn, which is so when the turn does not run. An answer
 // never reaches another turn than its own. Safe for concurrent use.
 func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
-	return s.present.with(ctx, turn, cli.ErrNotAsked, func(ctx context.Context, to *pooled) error {
-		decider, ok := to.session.(cli.Decider)
+	return s.present.with(ctx, turn, cli.ErrNotAsked, func(ctx context.Context, to *presence) error {
+		decider, ok := to.session.session.(cli.Decider)
 		if !ok {
 			return cli.ErrNotAsked
 		}
 		if err := decider.Decide(ctx, id, d); err != nil {
 			return err
 		}
-		s.pool.waitsForUser(to, id, false)
+		s.pool.waitsForUser(to.session, id, false)
 		return nil
 	})
 }
@@ -31,13 +31,13 @@ func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID
 // not run or takes nothing any more, an error that is errors.ErrUnsupported if the agent takes no message
 // while it works. After any other error it is unknown whether the agent has it. Safe for concurrent use.
 func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error {
-	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *pooled) error {
-		steerer, ok := to.session.(cli.Steerer)
+	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
+		steerer, ok := to.session.session.(cli.Steerer)
 		if !ok {
-			return fmt.Errorf("steer %s: %w", to.agent, errors.ErrUnsupported)
+			return fmt.Errorf("steer %s: %w", to.session.agent, errors.ErrUnsupported)
 		}
-		if err := s.runEnvs.get(to.sandbox).bring(ctx, req.Files); err != nil { // its own turn will say why
-			return fmt.Errorf("steer %s: %w: %w", to.agent, cli.ErrNoTurn, err)
+		if err := s.runEnvs.get(to.session.sandbox).bring(ctx, req.Files); err != nil { // its own turn will say why
+			return fmt.Errorf("steer %s: %w: %w", to.session.agent, cli.ErrNoTurn, err)
 		}
 		return steerer.Steer(ctx, req)
 	})
@@ -47,12 +47,25 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 // not run, an error that is errors.ErrUnsupported if the agent cannot change in the middle of its work. After any other
 // error it is not known how the agent works. Safe for concurrent use.
 func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error {
-	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *pooled) error {
-		session, ok := to.session.(cli.PermissionSetter)
+	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
+		session, ok := to.session.session.(cli.PermissionSetter)
 		if !ok {
-			return fmt.Errorf("change the permission mode of %s: %w", to.agent, errors.ErrUnsupported)
+			return fmt.Errorf("change the permission mode of %s: %w", to.session.agent, errors.ErrUnsupported)
 		}
 		return session.SetPermission(ctx, mode)
+	})
+}
+
+// recordStart has it stored where a turn begins; see cli.Recorder.
+func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.Start) error {
+	if turn == cli.BackgroundMark {
+		return s.opts.Background(ctx, start)
+	}
+	return s.present.with(ctx, turn, cli.ErrNoTurn, func(_ context.Context, to *presence) error {
+		if to.started == nil {
+			return nil
+		}
+		return to.started(ctx, start)
 	})
 }
 
@@ -65,7 +78,8 @@ type present struct {
 
 type presence struct {
 	session *pooled
-	life    context.Context // of the turn
+	started func(context.Context, cli.Start) error // of its request
+	life    context.Context                        // of the turn
 	calls   *group
 }
 
@@ -73,9 +87,9 @@ func newPresent() *present { return &present{turns: map[cli.TurnID]*presence{}} 
 
 // enter makes a turn known until the function it returns is called. That waits for the calls under way, which
 // are cancelled, but not longer than patience; false if it was in vain.
-func (p *present) enter(turn cli.TurnID, session *pooled) (leave func(patience time.Duration) bool) {
+func (p *present) enter(req cli.Request, session *pooled) (leave func(patience time.Duration) bool) {
 	life, end := context.WithCancelCause(context.Background())
-	e := &presence{session: session, life: life, calls: newGroup()}
+	turn, e := req.Turn, &presence{session: session, started: req.Started, life: life, calls: newGroup()}
 	p.mu.Lock()
 	p.turns[turn] = e
 	p.mu.Unlock()
@@ -93,8 +107,8 @@ func (p *present) enter(turn cli.TurnID, session *pooled) (leave func(patience t
 	}
 }
 
-// with calls f with the session of a turn; absent is the error when it does not run.
-func (p *present) with(ctx context.Context, turn cli.TurnID, absent error, f func(context.Context, *pooled) error) error {
+// with calls f with what is known of a turn; absent is the error when it does not run.
+func (p *present) with(ctx context.Context, turn cli.TurnID, absent error, f func(context.Context, *presence) error) error {
 	p.mu.Lock()
 	e := p.turns[turn]
 	p.mu.Unlock()
@@ -105,5 +119,5 @@ func (p *present) with(ctx context.Context, turn cli.TurnID, absent error, f fun
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(e.life, func() { cancel(cli.ErrNoTurn) })()
-	return guard(e.session.agent, func() error { return f(ctx, e.session) })
+	return guard(e.session.agent, func() error { return f(ctx, e) })
 }

@@ -76,8 +76,6 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 		case t.Background && slices.Contains(working, t.Start.Run):
 			remains[t.Turn] = cli.RemainsRun
 		case t.GivenUp, t.Background, remains[t.Turn] != "":
-		case t.Start.Run == "":
-			remains[t.Turn] = cli.RemainsNothing
 		default:
 			remains[t.Turn] = cli.RemainsUnknown
 		}

@@ -119,7 +119,7 @@ func cardsOptions(s config.Stream) card.Options {
 func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
 	o := service.Options{
-		Providers: a.agents().providers(a.agents().hostEnv(a.host)), Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Record: a.db.RecordStart, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
+		Providers: a.agents().providers(a.agents().hostEnv(a.host)), Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Background: a.db.RecordBackground, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
 		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
 		Available: host.MachineMemory().Available, Logger: a.Log,
 	}

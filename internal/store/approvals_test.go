@@ -21,7 +21,7 @@ func startTurn(t testing.TB, db *DB, id cli.TurnID) orchestrator.Turn {
 	turn.Agent, turn.Model, turn.Sandbox = "claude", "m", "web"
 	must(t, db.EnqueueTurn(context.Background(), turn))
 	turn.Started = noon
-	if !get[bool](t)(db.StartTurn(context.Background(), turn)) {
+	if !get[bool](t)(db.StartTurn(context.Background(), turn, cli.Start{})) {
 		t.Fatalf("turn %s did not start", id)
 	}
 	return turn
@@ -250,7 +250,7 @@ func TestPromote(t *testing.T) {
 			}
 			must(t, db.EnqueueTurn(ctx, turn))
 			if rapid.IntRange(0, 3).Draw(r, "starts") == 0 {
-				get[bool](t)(db.StartTurn(ctx, turn))
+				get[bool](t)(db.StartTurn(ctx, turn, cli.Start{}))
 			}
 			want = append(want, turn.ID)
 		}
@@ -314,7 +314,7 @@ func TestASteeredTurn(t *testing.T) {
 	if b.State != orchestrator.TurnSteered || b.Into != "running" || b.Agent != running.Agent || b.Sandbox != "web" || b.Delivered {
 		t.Errorf("steered as %+v", b)
 	}
-	if get[bool](t)(db.StartTurn(ctx, b)) {
+	if get[bool](t)(db.StartTurn(ctx, b, cli.Start{})) {
 		t.Error("a steered turn started")
 	}
 	same(t, "until it is known to have arrived", openIDs(t, db), []cli.TurnID{"running", "b", "a"})

@@ -37,7 +37,7 @@ func BenchmarkHotPath(b *testing.B) {
 		step("enqueue", func() error { return db.EnqueueTurn(ctx, turn) })
 		step("conversation", func() error { _, err := db.Conversation(ctx, chatA); return err })
 		step("session", func() error { _, err := db.Session(ctx, "s1"); return err })
-		step("start", func() error { _, err := db.StartTurn(ctx, turn); return err })
+		step("start", func() error { _, err := db.StartTurn(ctx, turn, cli.Start{}); return err })
 		step("message", func() error {
 			return db.SaveMessage(ctx, orchestrator.Message{Key: "card/" + string(turn.ID), Turn: turn.ID, State: orchestrator.Sent, ID: 5})
 		})

@@ -109,7 +109,7 @@ func TestShelves(t *testing.T) {
 		if age == 0 {
 			continue // runs still
 		}
-		ok, err := db.StartTurn(ctx, turn)
+		ok, err := db.StartTurn(ctx, turn, cli.Start{})
 		if must(t, err); !ok {
 			t.Fatal("not started")
 		}

@@ -176,7 +176,7 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 				return err
 			}},
 			{"enqueued", func() error { return db.EnqueueTurn(ctx, turn) }},
-			{"started", func() error { _, err := db.StartTurn(ctx, turn); return err }},
+			{"started", func() error { _, err := db.StartTurn(ctx, turn, cli.Start{}); return err }},
 			{"asked", func() error {
 				_, err := db.AppendUpdates(ctx, []orchestrator.Update{{ID: pressed(id), Raw: []byte("{}")}})
 				if err == nil {

@@ -140,7 +140,7 @@ func work(ctx context.Context, db *DB, w, turns int) error {
 			err = db.EnqueueTurn(ctx, turn)
 		}
 		if err == nil {
-			ok, errStart = db.StartTurn(ctx, turn)
+			ok, errStart = db.StartTurn(ctx, turn, cli.Start{})
 		}
 		if err != nil || errStart != nil || !ok {
 			return fmt.Errorf("turn %s: %w, %w, started %v", turn.ID, err, errStart, ok)

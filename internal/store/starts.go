@@ -9,21 +9,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// RecordStart stores where a turn begins; for cli.BackgroundMark, that work in the background is open in a run, or that none
-// is. A turn that begins in a run ends what was stored of its background. It outlives a killed process; after a power failure no agent runs either, but a turn
-// that began in the last moment is asked again.
-func (db *DB) RecordStart(ctx context.Context, turn cli.TurnID, s cli.Start) error {
-	return wrap("record where a turn begins", db.writeLazily(ctx, func(t tx) error {
-		if turn == cli.BackgroundMark && s.Note != "" {
-			_, err := t.Exec(`INSERT OR REPLACE INTO background (run, turn, output, input, note)
-				SELECT run, id, ?, ?, ? FROM turns WHERE run = ? ORDER BY seq DESC LIMIT 1`, s.Output, s.Input, s.Note, string(s.Run))
-			return err
+// RecordBackground stores that work in the background is open in a run, which began after the run's last turn, or, where the
+// Note is empty, that none is. It is lazy.
+func (db *DB) RecordBackground(ctx context.Context, s cli.Start) error {
+	return wrap("record work in the background", db.writeLazily(ctx, func(t tx) error {
+		if s.Note == "" {
+			return t.endBackground(s.Run)
 		}
-		if err := t.endBackground(s.Run); err != nil || turn == cli.BackgroundMark {
-			return err
-		}
-		_, err := t.Exec(`UPDATE turns SET run = ?, run_output = ?, run_input = ?, run_note = ? WHERE id = ? AND state = 'running'`,
-			string(s.Run), s.Output, s.Input, s.Note, string(turn))
+		_, err := t.Exec(`INSERT OR REPLACE INTO background (run, turn, output, input, note)
+			SELECT run, id, ?, ?, ? FROM turns WHERE run = ? ORDER BY seq DESC LIMIT 1`, s.Output, s.Input, s.Note, string(s.Run))
 		return err
 	}))
 }

@@ -19,12 +19,13 @@ func TestStartsAndBackground(t *testing.T) {
 		}
 		return turn
 	}
-	record := func(turn cli.TurnID, s cli.Start) {
+	begin := func(turn orchestrator.Turn, s cli.Start) {
 		t.Helper()
-		if err := db.RecordStart(ctx, turn, s); err != nil {
-			t.Fatal(err)
+		if !get[bool](t)(db.StartTurn(ctx, turn, s)) {
+			t.Fatal("it does not start")
 		}
 	}
+	record := func(s cli.Start) { t.Helper(); must(t, db.RecordBackground(ctx, s)) }
 	working := func(want ...cli.OpenTurn) {
 		t.Helper()
 		var got []cli.OpenTurn
@@ -46,30 +47,24 @@ func TestStartsAndBackground(t *testing.T) {
 	}
 	one := enqueue("1")
 	first := cli.Start{Run: "r", Output: 3, Input: 4, Note: "n"}
-	record("1", first)
 	same(t, "start of a queued turn", started("1"), cli.Start{})
-	if _, err := db.StartTurn(ctx, one); err != nil {
-		t.Fatal(err)
-	}
-	record("1", first)
+	begin(one, cli.Start{Run: "before"})
+	begin(one, first)
 	same(t, "start", started("1"), first)
 
 	open := cli.Start{Run: "r", Output: 9, Input: 8, Note: "task"}
 	working()
-	record(cli.BackgroundMark, open)
+	record(open)
 	working(cli.OpenTurn{Turn: "1", Agent: "claude", Conversation: "1/2", Start: open, Background: true})
-	record(cli.BackgroundMark, cli.Start{Run: "other", Note: "task"})
-	record(cli.BackgroundMark, cli.Start{Run: "r"})
+	record(cli.Start{Run: "other", Note: "task"})
+	record(cli.Start{Run: "r"})
 	working()
-	record(cli.BackgroundMark, open)
+	record(open)
 	two := enqueue("2")
-	if _, err := db.StartTurn(ctx, two); err != nil {
-		t.Fatal(err)
-	}
-	record("2", cli.Start{Run: "r", Output: 20})
+	begin(two, cli.Start{Run: "r", Output: 20})
 	working()
 	same(t, "start of the turn before", started("1"), first)
-	record(cli.BackgroundMark, open)
+	record(open)
 	if err := db.EndBackground(ctx, "r"); err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func runTurn(t testing.TB, db *DB, turn orchestrator.Turn, o orchestrator.Outcom
 	ctx := context.Background()
 	must(t, db.EnqueueTurn(ctx, turn))
 	turn.Started = turn.Queued.Add(time.Second)
-	if ok := get[bool](t)(db.StartTurn(ctx, turn)); !ok {
+	if ok := get[bool](t)(db.StartTurn(ctx, turn, cli.Start{})); !ok {
 		t.Fatalf("turn %s did not start", turn.ID)
 	}
 	must(t, db.FinishTurn(ctx, turn.ID, turn.Queued.Add(time.Minute), o))

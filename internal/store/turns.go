@@ -24,8 +24,7 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 	now := millis(db.now())
 	write := db.write
 	if len(t.Prompt.Updates) > 0 {
-		// If the power fails they are pending again, and the turn is queued anew. It cannot run before it
-		// is on the disk, for StartTurn takes all before it along.
+		// If the power fails they are pending again, and the turn is queued anew.
 		write = db.writeLazily
 	}
 	err := write(ctx, func(tx tx) error {
@@ -89,12 +88,22 @@ func (db *DB) UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (boo
 		`UPDATE turns SET prompt = ? WHERE id = ? AND state = 'queued'`, text, string(id))
 }
 
-// StartTurn moves a queued turn to running, with the session, agent, model, sandbox and start of t; false if it is no
-// longer queued. ErrNoSession when t names a session that is not there.
-func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn) (bool, error) {
-	return db.moveQueued(ctx, "start", t.ID, `UPDATE turns SET state = 'running', session = nullif(?, ''),
-		agent = ?, model = ?, sandbox = ?, started = ?, bypass_until = ? WHERE id = ? AND state = 'queued'`,
-		string(t.Session), string(t.Agent), string(t.Model), string(t.Sandbox), millis(t.Started), millis(t.Bypass), string(t.ID))
+// StartTurn moves a queued turn to running, with the session, agent, model, sandbox and start of t, and stores where it begins;
+// it does so again for a turn that runs. What worked in the background of the run is over with it. False if the turn is neither
+// queued nor running; ErrNoSession when t names a session that is not there. It is lazy: after a power failure no agent runs
+// either, but a turn that began in the last moment is asked again.
+func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (ok bool, err error) {
+	err = db.writeLazily(ctx, func(tx tx) error {
+		n, err := tx.Exec(`UPDATE turns SET state = 'running', session = nullif(?, ''), agent = ?, model = ?, sandbox = ?, started = ?,
+			bypass_until = ?, run = ?, run_output = ?, run_input = ?, run_note = ? WHERE id = ? AND state IN ('queued', 'running')`,
+			string(t.Session), string(t.Agent), string(t.Model), string(t.Sandbox), millis(t.Started), millis(t.Bypass),
+			string(s.Run), s.Output, s.Input, s.Note, string(t.ID))
+		if ok = n > 0; !ok || err != nil {
+			return namedSession(err)
+		}
+		return tx.endBackground(s.Run)
+	})
+	return ok && err == nil, wrap(fmt.Sprintf("start turn %s", t.ID), err)
 }
 
 // AbortTurns records that a running turn is to end, also one that is just being started, and moves queued ones to

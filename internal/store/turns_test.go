@@ -30,7 +30,7 @@ func TestTurnLife(t *testing.T) {
 	turn.Prompt.Text = "hello, edited"
 	turn.Session, turn.Agent, turn.Model, turn.Sandbox, turn.Started = "s1", "claude", "opus", "web", noon.Add(time.Second)
 	turn.Bypass = noon.Add(time.Hour)
-	if ok := get[bool](t)(db.StartTurn(ctx, turn)); !ok {
+	if ok := get[bool](t)(db.StartTurn(ctx, turn, cli.Start{})); !ok {
 		t.Error("a queued turn did not start")
 	}
 	turn.State = orchestrator.TurnRunning
@@ -85,7 +85,7 @@ func TestTurnStates(t *testing.T) {
 	refused := errors.New("any error")
 	steps := map[string]func(*testing.T, *DB) (bool, error){
 		"UpdatePrompt": func(t *testing.T, db *DB) (bool, error) { return db.UpdatePrompt(t.Context(), "t", "new") },
-		"StartTurn":    func(t *testing.T, db *DB) (bool, error) { return db.StartTurn(t.Context(), newTurn("t")) },
+		"StartTurn":    func(t *testing.T, db *DB) (bool, error) { return db.StartTurn(t.Context(), newTurn("t"), cli.Start{}) },
 		"CancelTurn":   func(t *testing.T, db *DB) (bool, error) { return db.CancelTurn(t.Context(), "t") },
 		"FinishTurn": func(t *testing.T, db *DB) (bool, error) {
 			err := db.FinishTurn(t.Context(), "t", noon, done("x"))
@@ -106,7 +106,7 @@ func TestTurnStates(t *testing.T) {
 		{"UpdatePrompt", "cancelled", false, nil},
 		{"UpdatePrompt", "absent", false, nil},
 		{"StartTurn", "queued", true, nil},
-		{"StartTurn", "running", false, nil},
+		{"StartTurn", "running", true, nil},
 		{"StartTurn", "done", false, nil},
 		{"StartTurn", "cancelled", false, nil},
 		{"StartTurn", "absent", false, nil},
@@ -144,7 +144,7 @@ func TestTurnStates(t *testing.T) {
 
 func start(t testing.TB, db *DB) {
 	t.Helper()
-	if !get[bool](t)(db.StartTurn(t.Context(), newTurn("t"))) {
+	if !get[bool](t)(db.StartTurn(t.Context(), newTurn("t"), cli.Start{})) {
 		t.Fatal("did not start")
 	}
 }
@@ -215,7 +215,7 @@ func TestTurnsNameWhatIsMissing(t *testing.T) {
 	_, noTurn := db.Turn(ctx, "t9")
 	lostStart := newTurn("t3")
 	lostStart.Session = "nowhere"
-	_, noStart := db.StartTurn(ctx, lostStart)
+	_, noStart := db.StartTurn(ctx, lostStart, cli.Start{})
 	for name, c := range map[string]struct{ got, want error }{
 		"a turn in no session":    {db.EnqueueTurn(ctx, lost), orchestrator.ErrNoSession},
 		"a start in no session":   {noStart, orchestrator.ErrNoSession},
@@ -235,7 +235,7 @@ func TestOpenTurns(t *testing.T) {
 		turn.Queued = noon.Add(-time.Hour) // the clock going back must not reorder the queue
 		must(t, db.EnqueueTurn(ctx, turn))
 	}
-	get[bool](t)(db.StartTurn(ctx, newTurn("runs")))
+	get[bool](t)(db.StartTurn(ctx, newTurn("runs"), cli.Start{}))
 	get[bool](t)(db.CancelTurn(ctx, "leaves"))
 	runTurn(t, db, newTurn("ended"), done("x"))
 	runTurn(t, db, newTurn("shown"), done("x"))
@@ -290,7 +290,7 @@ func TestAnAbortEndsWhatRunsAndWhatWaitsAtOnce(t *testing.T) {
 	}
 	turn := newTurn("runs", 1)
 	turn.Session, turn.Started = "s1", noon
-	if ok, err := db.StartTurn(ctx, turn); err != nil || !ok {
+	if ok, err := db.StartTurn(ctx, turn, cli.Start{}); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	must(t, db.AbortTurns(ctx, "runs", []cli.TurnID{"waits", "waits-too", "no such turn"}, orchestrator.Handled{}))

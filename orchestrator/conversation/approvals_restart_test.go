@@ -174,7 +174,7 @@ func TestWhatExpiredWhileNobodyWasThereIsDenied(t *testing.T) {
 }
 
 func TestAsksOfATurnThatEndedAreWithdrawnAtTheStart(t *testing.T) {
-	for _, remains := range []cli.Remains{cli.RemainsUnknown, cli.RemainsNothing} {
+	for _, remains := range []cli.Remains{cli.RemainsUnknown} {
 		d := letGoOfAsking(t, bash("a", "make"))
 		h := d.next(t, remains, bash("a", "make"))
 		h.agent.reply = echo

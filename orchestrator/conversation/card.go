@@ -19,14 +19,14 @@ type heldCard struct {
 }
 
 // card opens the card of a turn, or the one it has, once the outcome before it was shown.
-func (c *conversation) card(ctx context.Context, t orchestrator.Turn, left cli.Remains) orchestrator.Card {
+func (c *conversation) card(ctx context.Context, t orchestrator.Turn, w waiting) orchestrator.Card {
 	shown := c.lastShown()
 	select {
 	case <-shown:
-		return c.e.openCard(ctx, t, left)
+		return c.e.openCard(ctx, t, w)
 	default:
 	}
-	held := &heldCard{open: func() orchestrator.Card { return c.e.openCard(ctx, t, left) }}
+	held := &heldCard{open: func() orchestrator.Card { return c.e.openCard(ctx, t, w) }}
 	c.e.wg.Go(func() {
 		<-shown // deliver ends it in any case
 		held.release()

@@ -41,9 +41,11 @@ const (
 
 type waiting struct {
 	turn  orchestrator.Turn
-	shown bool            // the chat was told that it waits
-	left  cli.Remains     // of a turn that the previous process was running; empty for one that has not run
-	after <-chan struct{} // closed when it may run; nil: at once
+	shown bool        // the chat was told that it waits
+	left  cli.Remains // of a turn that the previous process was running; empty for one that has not run
+	// inherited says that the previous process may have opened the card of the turn.
+	inherited bool
+	after     <-chan struct{} // closed when it may run; nil: at once
 }
 
 // running is a turn that runs. It never changes.
@@ -51,6 +53,7 @@ type running struct {
 	turn    orchestrator.Turn
 	started time.Time
 	req     *cli.Request // what its agent was asked; nil before
+	begun   *atomic.Bool // the store has where it begins, right before its agent has it; nil as long as req is
 	cancel  context.CancelCauseFunc
 	over    chan struct{} // closed once all it started is dead and the delivery of its outcome was tried
 }
@@ -101,10 +104,10 @@ func (c *conversation) ended() {
 }
 
 // asked records what the agent of the running turn is asked.
-func (c *conversation) asked(t orchestrator.Turn, req cli.Request) {
+func (c *conversation) asked(t orchestrator.Turn, req cli.Request, begun *atomic.Bool) {
 	c.do(func() {
 		now := *c.running.Load()
-		now.turn, now.req = t, &req
+		now.turn, now.req, now.begun = t, &req, begun
 		c.running.Store(&now)
 		if req.Began.IsZero() && !t.Bypass.IsZero() && !c.e.now().Before(t.Bypass) { // over since it was prepared
 			now.cancel(errBypassOver)

@@ -170,10 +170,15 @@ func (e *Engine) insist(log *slog.Logger, trouble string, f func() error) bool {
 const longestPause = 5 * time.Minute
 
 // ending stores how a turn ended. One that has ended in the store is left as it is there.
-func (e *Engine) ending(id cli.TurnID, outcome orchestrator.Outcome) func(context.Context) error {
-	ended := e.now()
+func (e *Engine) ending(t orchestrator.Turn, begun bool) func(context.Context) error {
+	ended, id := e.now(), t.ID
 	return func(ctx context.Context) error {
-		err := e.opts.Store.FinishTurn(ctx, id, ended, outcome)
+		if !begun { // it reached no agent
+			if _, err := e.opts.Store.StartTurn(ctx, t, cli.Start{}); err != nil {
+				return fmt.Errorf("start turn: %w", err)
+			}
+		}
+		err := e.opts.Store.FinishTurn(ctx, id, ended, t.Outcome)
 		if err == nil {
 			e.opts.Gateway.Settled(id)
 			return nil
@@ -193,6 +198,14 @@ func (e *Engine) diskState() (orchestrator.DiskState, <-chan struct{}) {
 	}
 	state, changed := e.opts.Disk.Disk()
 	return state, changed.Done()
+}
+
+// diskFull is an error while the disk is full.
+func (e *Engine) diskFull() error {
+	if state, _ := e.diskState(); state == orchestrator.DiskFull {
+		return orchestrator.ErrDiskFull
+	}
+	return nil
 }
 
 // awaitDisk waits while the disk is full. False: ctx ended before, or it is not known when there is room.

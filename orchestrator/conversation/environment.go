@@ -16,7 +16,6 @@ import (
 var (
 	errNotOutside = errors.New("this task is to run outside of a sandbox, and everything in its directory runs in one")
 	errNotInside  = errors.New("this task is to run in one, and none is configured")
-	errMoved      = errors.New("where agents run was changed in the configuration before it began")
 )
 
 // sandboxOf says where a conversation's work in a directory runs. A task may ask for a sandbox where the policy names none, and

@@ -26,6 +26,7 @@ type agent struct {
 	agents []cli.Agent
 	reply  func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 
+	stuck   bool                   // turns do not begin
 	remains map[string]cli.Remains // of open turns, by prompt; unknown when not said
 	open    func(cli.TurnID) string
 	found   []cli.OpenTurn // what Survey was asked about
@@ -144,8 +145,13 @@ func (a *agent) Run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 	a.mu.Lock()
 	a.asked = append(a.asked, req)
 	a.agents = append(a.agents, who)
-	reply := a.reply
+	reply, starts := a.reply, !a.stuck
 	a.mu.Unlock()
+	if starts {
+		if err := req.Started(ctx, cli.Start{Run: "run"}); err != nil {
+			return cli.StartResult(ctx, who, err)
+		}
+	}
 	return reply(ctx, who, req, emit)
 }
 

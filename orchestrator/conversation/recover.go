@@ -43,7 +43,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	for _, t := range turns {
 		w := waiting{turn: t, shown: t.State == orchestrator.TurnQueued}
 		if t.State == orchestrator.TurnRunning {
-			w.left = remains[t.ID]
+			w.left, w.inherited = remains[t.ID], true
 		}
 		left[t.Prompt.Conversation] = append(left[t.Prompt.Conversation], w)
 	}
@@ -59,7 +59,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 
 // goesOn says whether the turn can run or resume.
 func (w waiting) goesOn() bool {
-	return w.turn.State == orchestrator.TurnQueued || w.left == cli.RemainsRun || w.left == cli.RemainsNothing
+	return w.turn.State == orchestrator.TurnQueued || w.left == cli.RemainsRun
 }
 
 // takeUp continues the turn that ran, shows what ended and then runs what waits.
@@ -84,6 +84,9 @@ func (c *conversation) takeUp(ctx context.Context, turns []waiting) {
 		c.start, c.redelivered = startLater, redelivered
 		if len(ran) > 0 { // an abort must find it at once, and its card is in the chat already
 			c.start, ran[0].after = startTurns, redelivered
+		}
+		for i := range wait { // one of them may have been about to begin
+			wait[i].inherited = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)
 	})

@@ -17,12 +17,12 @@ import (
 )
 
 // successor is a house over the store of one that was let go of while "running" ran and "waiting" waited.
-// remains says what the agents know of the turn that ran.
+// remains says what the agents know of the turn that ran; empty for one that reached no agent.
 func successor(t *testing.T, remains cli.Remains) *house {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
 	before := openAt(t, path, nil)
-	before.agent.reply = untilAborted
+	before.agent.reply, before.agent.stuck = untilAborted, remains == ""
 	before.submit(t, here, "running")
 	before.awaitAsked(t, 1)
 	before.submit(t, here, "waiting")
@@ -81,7 +81,7 @@ func TestATurnThatOutlivedDuctorGoesOnInItsCardBeforeTheQueue(t *testing.T) {
 }
 
 func TestATurnThatNeverReachedAnAgentIsAskedOnce(t *testing.T) {
-	h := successor(t, cli.RemainsNothing)
+	h := successor(t, "")
 	h.recover(t)
 	h.await(t, "done waiting")
 	if diff := cmp.Diff([]string{"running", "waiting"}, h.agent.prompts()); diff != "" {
@@ -138,7 +138,7 @@ func TestAnOutcomeThatDuctorCrashedOverIsNoLongerShown(t *testing.T) {
 	if err := h.db.EnqueueTurn(t.Context(), turn); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.db.StartTurn(t.Context(), turn); err != nil {
+	if _, err := h.db.StartTurn(t.Context(), turn, cli.Start{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.db.FinishTurn(t.Context(), "t", time.Now(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "deadly"}); err != nil {

@@ -26,7 +26,7 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 	}
 	conv = wanting(conv, t.Wants)
 	if left != "" {
-		return e.prepareLeft(ctx, conv, *t, left)
+		return e.prepareLeft(ctx, conv, *t)
 	}
 	session, err := e.sessionFor(ctx, c, conv, *t)
 	if err != nil {
@@ -51,24 +51,11 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 	return asking{req, session}, err
 }
 
-// prepareLeft is prepare for a turn that the previous process was running. What a run has goes on where it is; what
-// never reached an agent runs where it would run today, or not at all.
-func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation, t orchestrator.Turn, left cli.Remains) (asking, error) {
+// prepareLeft is prepare for a turn that the previous process was running: it goes on where it is.
+func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation, t orchestrator.Turn) (asking, error) {
 	session, err := e.opts.Store.Session(ctx, t.Session)
 	if err != nil {
 		return asking{}, fmt.Errorf("load session: %w", err)
-	}
-	if left == cli.RemainsNothing {
-		if err := e.checkDir(session.Dir); err != nil {
-			return asking{}, err
-		}
-		in, err := e.sandboxOf(conv.ID, session.Dir, t.Wants.Sandbox)
-		if err == nil && in != t.Sandbox { // where it would be recorded as running is where the next process looks for it
-			err = errMoved
-		}
-		if err != nil {
-			return asking{}, err
-		}
 	}
 	req, err := e.request(ctx, conv, session, t, choice{agent: t.Agent, model: t.Model, effort: conv.Effort})
 	req.Began = t.Started

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -20,20 +21,21 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	log := e.log.With("turn", t.ID, "chat", t.Prompt.Conversation.Chat, "topic", t.Prompt.Conversation.Topic)
 	// What is recorded must be recorded although the turn was aborted.
 	keep := context.WithoutCancel(ctx)
-	asking, started, err := e.start(ctx, keep, c, &t, w.left)
+	asking, err := e.start(ctx, keep, c, &t, w.left)
 	switch {
 	case err != nil && w.left == cli.RemainsRun, errors.Is(err, orchestrator.ErrDiskFailed), errors.Is(err, orchestrator.ErrDiskFull) && e.life.Err() != nil:
 		log.Error("continue a turn; it is tried again after the next start", "err", err)
 		return
 	case err != nil:
 		log.Error("start turn", "err", err)
-		e.fail(keep, c, t, w.left, err)
-		return
-	case !started:
+		e.fail(keep, c, w, t, err)
 		return
 	}
-	c.asked(t, asking.req)
-	card := c.card(keep, t, w.left)
+	begun := &atomic.Bool{}
+	begun.Store(w.left == cli.RemainsRun)
+	asking.req.Started = e.beginning(ctx, t, begun)
+	c.asked(t, asking.req, begun)
+	card := c.card(keep, t, w)
 	result := e.ask(ctx, keep, c, t, asking, card, w.left)
 	if result.Detached {
 		log.Info("turn goes on without ductor", "agent", t.Agent)
@@ -44,31 +46,52 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	if outcome.State == orchestrator.TurnAborted && !apart(t) { // its process is gone
 		e.warm(keep, t.Prompt.Conversation)
 	}
-	e.conclude(keep, c, t, outcome, card, log)
+	e.conclude(keep, c, t, outcome, begun.Load(), card, log)
 }
 
-// start settles what a turn needs and records that it runs. It waits while the disk is full. started is false for a
-// turn that does not wait any more.
-func (e *Engine) start(ctx, keep context.Context, c *conversation, t *orchestrator.Turn, left cli.Remains) (a asking, started bool, err error) {
+// start settles what a turn needs. It waits while the disk is full.
+func (e *Engine) start(ctx, keep context.Context, c *conversation, t *orchestrator.Turn, left cli.Remains) (asking, error) {
 	for {
-		a, err = e.prepare(keep, c, t, left)
-		started = err == nil
-		if started && left == "" {
-			started, err = e.opts.Store.StartTurn(keep, *t)
+		full := e.diskFull()
+		if full == nil {
+			a, err := e.prepare(keep, c, t, left)
+			if !errors.Is(err, orchestrator.ErrDiskFull) {
+				return a, err
+			}
+			full = err
 		}
-		if !errors.Is(err, orchestrator.ErrDiskFull) || !e.awaitDisk(ctx) {
-			return a, started, err
+		if !e.awaitDisk(ctx) {
+			return asking{}, full
+		}
+	}
+}
+
+// beginning stores where t begins, and that it runs. It waits while the disk is full, unless the turn is to end.
+func (e *Engine) beginning(turn context.Context, t orchestrator.Turn, begun *atomic.Bool) func(context.Context, cli.Start) error {
+	return func(ctx context.Context, at cli.Start) error {
+		for {
+			ok, err := e.opts.Store.StartTurn(ctx, t, at)
+			switch {
+			case errors.Is(err, orchestrator.ErrDiskFull) && e.awaitDisk(turn):
+				continue
+			case err != nil:
+				return fmt.Errorf("start turn: %w", err)
+			case !ok:
+				return orchestrator.ErrNotWaiting
+			}
+			begun.Store(true)
+			return nil
 		}
 	}
 }
 
 // openCard opens the card of a turn, or the one it has.
-func (e *Engine) openCard(ctx context.Context, t orchestrator.Turn, left cli.Remains) orchestrator.Card {
-	if left == "" {
+func (e *Engine) openCard(ctx context.Context, t orchestrator.Turn, w waiting) orchestrator.Card {
+	if !w.inherited {
 		return e.opts.Chat.Card(t)
 	}
 	card := e.opts.Chat.Reopen(ctx, t)
-	if left == cli.RemainsNothing {
+	if w.left != cli.RemainsRun {
 		card.Show(cli.CaughtUp{}) // nothing had been said
 	}
 	return card
@@ -82,14 +105,14 @@ func (e *Engine) leave(ctx context.Context, card orchestrator.Card) {
 }
 
 // conclude records an outcome and shows it.
-func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.Turn, outcome orchestrator.Outcome, card orchestrator.Card, log *slog.Logger) {
-	stored, err := e.record(ctx, log, e.ending(t.ID, outcome))
+func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.Turn, outcome orchestrator.Outcome, begun bool, card orchestrator.Card, log *slog.Logger) {
+	t.Outcome = outcome
+	stored, err := e.record(ctx, log, e.ending(t, begun))
 	if err != nil {
 		log.Error("record how a turn ended", "err", err)
 	}
 	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
 		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
-	t.Outcome = outcome
 	c.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
 }
 
@@ -219,22 +242,9 @@ func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result)
 const interruptedSentence = "Interrupted: ductor was stopped while this ran. What it did until then stands."
 
 // fail ends a turn that could not even be started.
-func (e *Engine) fail(ctx context.Context, c *conversation, t orchestrator.Turn, left cli.Remains, err error) {
+func (e *Engine) fail(ctx context.Context, c *conversation, w waiting, t orchestrator.Turn, err error) {
 	f := cli.AsFailure(t.Agent, err)
-	t.Outcome = orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(), Offer: f.Action()}
+	outcome := orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(), Offer: f.Action()}
 	t.State = orchestrator.TurnFailed
-	finish := e.ending(t.ID, t.Outcome)
-	stored, err := e.record(ctx, e.log.With("turn", t.ID), func(ctx context.Context) error {
-		if left == "" {
-			if _, err := e.opts.Store.StartTurn(ctx, t); err != nil {
-				return fmt.Errorf("start turn: %w", err)
-			}
-		}
-		return finish(ctx)
-	})
-	if err != nil {
-		e.log.Error("record a turn that could not start", "turn", t.ID, "err", err)
-	}
-	card := c.card(ctx, t, left)
-	c.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, t.Outcome) })
+	e.conclude(ctx, c, t, outcome, w.left != "", c.card(ctx, t, w), e.log.With("turn", t.ID))
 }

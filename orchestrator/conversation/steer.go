@@ -62,7 +62,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	if r.req == nil || apart(r.turn) { // its agent is not asked yet, or in another matter
+	if r.req == nil || !r.begun.Load() || apart(r.turn) { // its agent is not asked yet, or in another matter
 		if err := c.promote(ctx, id); err != nil {
 			return handover{}, err
 		}

@@ -130,11 +130,11 @@ func (f *faulty) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time,
 	return f.DB.FinishTurn(ctx, id, ended, o)
 }
 
-func (f *faulty) StartTurn(ctx context.Context, t orchestrator.Turn) (bool, error) {
+func (f *faulty) StartTurn(ctx context.Context, t orchestrator.Turn, at cli.Start) (bool, error) {
 	if err := f.err("StartTurn"); err != nil {
 		return false, err
 	}
-	return f.DB.StartTurn(ctx, t)
+	return f.DB.StartTurn(ctx, t, at)
 }
 
 // waitingHouse is a faulty house whose agent works on "running" until it is aborted, while "waiting" waits.

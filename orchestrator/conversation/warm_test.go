@@ -76,7 +76,7 @@ func TestAnAgentIsOpenedAheadAsTheNextTurnWillWantIt(t *testing.T) {
 			h.submit(t, here, "go")
 			h.await(t, "done go")
 			want := opening{who: h.agent.agents[len(h.agent.agents)-1], req: h.agent.requests()[len(h.agent.agents)-1]}
-			want.req.Turn, want.req.Prompt = "", ""
+			want.req.Turn, want.req.Prompt, want.req.Started = "", "", nil
 			if ahead.req.Session == "" { // it began with the turn
 				want.req.Session = ""
 			}
