@@ -84,7 +84,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	var err error
 	if p.By.Of == orchestrator.RightsOfMember && act != actCancel {
 		c.closer.Finish(ctx, p.By.Updates)
-		c.voice.Answer(ctx, p.Query, updates.NotForMembers)
+		c.voice.Answer(ctx, p.Query, (lang.Printer{}).Text("common.not-for-members"))
 		return
 	}
 	switch act {
@@ -134,7 +134,7 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 	case errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
 		return (lang.Printer{}).Text("common.stale-button")
 	case errors.Is(err, orchestrator.ErrNotListed):
-		return updates.NotForMembers
+		return (lang.Printer{}).Text("common.not-for-members")
 	case errors.Is(err, orchestrator.ErrStillOpen):
 		return "That has not ended yet."
 	case errors.Is(err, card.ErrBusy): // and the button stays

@@ -120,13 +120,13 @@ func TestJobsAreForThoseWhoAreListed(t *testing.T) {
 		for _, op := range "purefvwdDaxohln" {
 			r.send(r.pressIn(group, guest, cron.Action+":"+string(op)+":key:0"))
 			synctest.Wait()
-			if got := r.voice.lastAnswer(); got != updates.NotForMembers {
+			if got := r.voice.lastAnswer(); got != (lang.Printer{}).Text("common.not-for-members") {
 				t.Errorf("%c by a guest is answered %q", op, got)
 			}
 		}
 		r.send(r.text("/cron every day at 9 mine", inGroup(), map[string]any{"from": map[string]any{"id": guest, "first_name": "Guest"}}))
 		synctest.Wait()
-		if l := r.journal.lastNotice(t); l.Text != updates.NotForMembers {
+		if l := r.journal.lastNotice(t); l.Text != (lang.Printer{}).Text("common.not-for-members") {
 			t.Errorf("a guest's request is answered %q", l.Text)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -80,7 +81,7 @@ func TestAMemberMayNotLoosenPermissions(t *testing.T) {
 		for _, command := range []string{"/permissions", "/permissions auto", "/permissions bypass"} {
 			r.send(r.text(command, inGroup(), from))
 			synctest.Wait()
-			if l := r.journal.lastNotice(t); l.Text != updates.NotForMembers || l.Keyboard != nil {
+			if l := r.journal.lastNotice(t); l.Text != (lang.Printer{}).Text("common.not-for-members") || l.Keyboard != nil {
 				t.Errorf("%s by a member was answered with %+v", command, l)
 			}
 		}
@@ -89,7 +90,7 @@ func TestAMemberMayNotLoosenPermissions(t *testing.T) {
 		auto := r.journal.lastNotice(t).Keyboard[3][0].Data
 		r.send(r.pressIn(group, member, auto))
 		synctest.Wait()
-		if got := r.voice.lastAnswer(); got != updates.NotForMembers {
+		if got := r.voice.lastAnswer(); got != (lang.Printer{}).Text("common.not-for-members") {
 			t.Errorf("a member's press was answered with %q", got)
 		}
 		if calls := r.desk.Calls(); len(calls) > 0 {

@@ -52,8 +52,5 @@ func isAbortWord(text string, words []string) bool {
 
 func isAbortCommand(name string) bool { return name == "abort" || name == "stop" }
 
-// NotForMembers answers a member of a group who wants more than to send prompts.
-const NotForMembers = "Only users listed in allowed_users may do this. You may send prompts, and stop your own with /abort."
-
 // forMembers says whether a command is also for members of a group who are not listed.
 func forMembers(name string) bool { return name == "start" || name == "help" }

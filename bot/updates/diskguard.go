@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -16,6 +17,7 @@ type diskGuard struct {
 	say      func(id orchestrator.ConversationID, text string)
 	owner    orchestrator.PersonID // 0 for none
 	now      func() time.Time
+	lang     lang.Printer
 	log      *slog.Logger
 
 	state    orchestrator.DiskState
@@ -36,13 +38,6 @@ const (
 	// diskSteady is how long a disk works before the chats are notified of its next trouble: a disk that is full by turns
 	// is not news each time.
 	diskSteady = time.Hour
-)
-
-const (
-	diskFullText = "⚠️ The disk of the machine I run on is full, so I take no messages. Nothing you sent is lost. " +
-		"Please free some space there: I look every ten seconds, and go on by myself."
-	diskFailedText = "⚠️ The disk under my database reports an error, so I stop, to be started again. Nothing you sent is lost. " +
-		"If I say this again or stay silent, please look after that disk."
 )
 
 // enter takes the state of the disk, and notifies the owner and the conversations that wait of trouble.
@@ -87,9 +82,9 @@ func (g *diskGuard) hear(updates []orchestrator.Update) {
 }
 
 func (g *diskGuard) tell(ids ...orchestrator.ConversationID) {
-	text := diskFullText
+	text := g.lang.Text("updates.disk-full")
 	if g.state == orchestrator.DiskFailed {
-		text = diskFailedText
+		text = g.lang.Text("updates.disk-failed")
 	}
 	for _, id := range ids {
 		if !g.notified[id] {

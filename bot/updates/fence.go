@@ -64,6 +64,11 @@ func contextOf(m *wireMessage, me Identity) string {
 	return b.String()
 }
 
+// memberLine says that a member of the group wrote a message.
+func memberLine(m *wireMessage) string {
+	return "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
+}
+
 // quoteLimit bounds what is quoted before a prompt, in characters.
 const quoteLimit = 4000
 

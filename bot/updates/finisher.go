@@ -109,11 +109,6 @@ func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string,
 	f.Finish(ctx, in.Updates(), m)
 }
 
-// broke notifies the user that a task panicked. What the task did before is unknown, so it does not run again.
-func (f *Finisher) broke(t *task) {
-	f.Tell(context.Background(), t.conv, 0, t.updates, "Something broke in ductor while it dealt with this; it may not have reached the agent. The log says what.", nil)
-}
-
 // Tell finishes updates with a notice, in reply to a message or, for 0, to none.
 func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string, k tgapi.Keyboard) {
 	f.Finish(ctx, updates, message.Compose(id, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: replyTo}))

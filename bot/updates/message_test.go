@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -120,12 +121,12 @@ func TestFileOf(t *testing.T) {
 }
 
 func TestUnsupported(t *testing.T) {
-	for raw, want := range map[string]string{
-		`{"message":{"sticker":{}}}`:            "stickers",
-		`{"message":{"voice":{}}}`:              "voice messages",
+	for raw, want := range map[string]lang.Key{
+		`{"message":{"sticker":{}}}`:            "updates.stickers",
+		`{"message":{"voice":{}}}`:              "updates.voice",
 		`{"message":{"new_chat_members":[]}}`:   "",
 		`{"message":{"pinned_message":{}}}`:     "",
-		`{"message":{"venue":1,"location":1}}`:  "places",
+		`{"message":{"venue":1,"location":1}}`:  "updates.places",
 		`{"edited_message":{"location":{}}}`:    "",
 		`not json`:                              "",
 		`{"message":{"forum_topic_closed":{}}}`: "",

@@ -33,7 +33,7 @@ func NewPoller(o PollerOptions) *Poller {
 	return &Poller{
 		api: o.API, journal: o.Journal, dispatch: o.Router.Dispatch, strip: o.Router.gate.strip, unfinished: o.Router.finisher.unfinished,
 		guard: &diskGuard{
-			journal: o.Journal, concerns: o.Router.concerns, say: o.Signs.Say, owner: o.Owner, now: o.Now, log: o.Log,
+			journal: o.Journal, concerns: o.Router.concerns, say: o.Signs.Say, owner: o.Owner, now: o.Now, lang: o.Router.lang, log: o.Log,
 		},
 		conflict: o.Conflict, timeout: o.Timeout, backoff: backoff{jitter: jitter}, log: o.Log,
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -22,6 +23,7 @@ type receiver struct {
 	windows  mergeWindows
 	merged   *mergeMemory
 	receipts Receipts
+	lang     lang.Printer
 	log      *slog.Logger
 }
 
@@ -62,7 +64,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		r.finisher.answerMerged(ctx, parts[0], t.updates, r.uploads.sentence(err), nil)
+		r.finisher.answerMerged(ctx, parts[0], t.updates, r.uploads.sentence(r.lang, err), nil)
 		return
 	}
 	r.submit(ctx, t, parts, files)
@@ -130,7 +132,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	wants := r.takeName(ctx, first)
 	text := wordingOf(parts)
 	if len(files) == 0 && isBlank(parts) {
-		r.finisher.answerMerged(ctx, first, t.updates, "There is no text in this message. Write what you want the agent to do.", nil)
+		r.finisher.answerMerged(ctx, first, t.updates, r.lang.Text("updates.no-text"), nil)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
@@ -147,9 +149,9 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		r.finisher.unfinished.add(t.updates)
 	case err != nil:
 		r.log.Error("submit prompt", "updates", t.updates, "err", err)
-		r.finisher.answerMerged(ctx, first, t.updates, "I could not store this message, so the agent did not get it. Please send it again; the log says what is wrong.", nil)
+		r.finisher.answerMerged(ctx, first, t.updates, r.lang.Text("updates.not-stored"), nil)
 	case receipt.Full:
-		r.finisher.answerMerged(ctx, first, t.updates, "The queue is full, so this message is not taken. Send it again when the agent has caught up, or empty the queue with /abort.", nil)
+		r.finisher.answerMerged(ctx, first, t.updates, r.lang.Text("updates.queue-full"), nil)
 	default:
 		r.acknowledge(first)
 		if receipt.Did == orchestrator.BusySteer && r.receipts != NoReceipts {
@@ -226,7 +228,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			return
 		case err != nil:
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
-			r.finisher.Answer(ctx, in, "I could not store this change. The message waits as it was.", nil)
+			r.finisher.Answer(ctx, in, r.lang.Text("updates.edit-not-stored"), nil)
 			return
 		case changed && r.receipts != NoReceipts:
 			r.signs.React(in.Conversation, in.ID, editEmoji, 0)

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -34,8 +35,9 @@ type RouterOptions struct {
 	AlbumWindow time.Duration // how long further files of an album are waited for; nothing is waited for unless positive
 	PasteWindow time.Duration // how long the next part of a long paste is waited for; likewise
 
-	Log *slog.Logger
-	Now func() time.Time
+	Lang lang.Printer
+	Log  *slog.Logger
+	Now  func() time.Time
 }
 
 // Router reads updates and puts what they ask for into the queue of their conversation. It decides by the update alone and
@@ -51,6 +53,7 @@ type Router struct {
 	handler  Handler
 	gate     *gate
 	follower *follower
+	lang     lang.Printer
 	log      *slog.Logger
 }
 
@@ -61,14 +64,17 @@ const controlPatience = 45 * time.Second
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
 		turns: o.Turns, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
-		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, receipts: o.Receipts, log: o.Log,
+		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, receipts: o.Receipts, lang: o.Lang, log: o.Log,
 	}
 	queues := newQueues(o.Log, controlPatience)
-	queues.content, queues.broke = receiver.receive, o.Finisher.broke
+	queues.content = receiver.receive
+	queues.broke = func(t *task) { // what the task did before is unknown, so it does not run again
+		o.Finisher.Tell(context.Background(), t.conv, 0, t.updates, o.Lang.Text("updates.broke"), nil)
+	}
 	return &Router{
 		me: o.Me, trigger: o.Trigger, abortWords: o.AbortWords,
 		queues: queues, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
-		gate: newGate(o.Allow, o.Now, o.Log), follower: newFollower(), log: o.Log,
+		gate: newGate(o.Allow, o.Now, o.Log), follower: newFollower(), lang: o.Lang, log: o.Log,
 	}
 }
 
@@ -130,8 +136,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdate) fate {
 	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
 	m := w.message()
-	r.finisher.Tell(ctx, conversationOf(m), m.ID, []int64{u.ID}, "I crashed more than once while I dealt with this, so I give it up. "+
-		"The log says what happened. If it matters, please send it in another way.", nil)
+	r.finisher.Tell(ctx, conversationOf(m), m.ID, []int64{u.ID}, r.lang.Text("updates.gave-up"), nil)
 	return taken
 }
 
@@ -156,7 +161,7 @@ func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 		in.arrived = time.Now()
 	}
 	if in.Rights = r.gate.allow.rightsOf(in.User); in.Rights == orchestrator.RightsOfMember {
-		in.sender = "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
+		in.sender = memberLine(m)
 	}
 	return in
 }
@@ -201,7 +206,7 @@ func (r *Router) command(ctx context.Context, in *Message, c Command) fate {
 		return ignore
 	}
 	if in.Rights == orchestrator.RightsOfMember && !forMembers(c.Name) {
-		return r.say(ctx, in, NotForMembers)
+		return r.say(ctx, in, r.lang.Text("common.not-for-members"))
 	}
 	return r.put(ctx, &task{
 		class: classControl, conv: in.Conversation, updates: in.Updates(),
@@ -229,7 +234,7 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 		return ignore
 	}
 	r.follower.add(in)
-	return r.say(ctx, in, "Sorry, I cannot read "+kind+" yet. I read text, photos and files.")
+	return r.say(ctx, in, r.lang.Text("updates.unsupported", r.lang.Text(kind)))
 }
 
 // edit changes the prompt of a message that still waits. Whether it does only the domain knows.
@@ -250,7 +255,7 @@ func (r *Router) put(ctx context.Context, t *task, in *Message) fate {
 		if in == nil {
 			return ignore
 		}
-		return r.say(ctx, in, "Too many messages at once: this one, and what follows until I caught up, is not taken. Please send it again later.")
+		return r.say(ctx, in, r.lang.Text("updates.crowded"))
 	case silenced:
 		return ignore
 	}

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -91,14 +92,14 @@ func (u *Uploads) fetch(ctx context.Context, in *Message) (orchestrator.Attachme
 }
 
 // sentence says to the user what an error of fetch means.
-func (u *Uploads) sentence(err error) string {
+func (u *Uploads) sentence(p lang.Printer, err error) string {
 	if errors.Is(err, errTooLarge) {
-		return fmt.Sprintf("This file is too large: I may fetch at most %d MB. Nothing was passed on.", u.most>>20)
+		return p.Text("updates.file-too-large", u.most>>20)
 	}
 	if errors.Is(err, errNoFolder) {
-		return "The folder for this chat's files was replaced by a link or a file on the machine, so nothing was stored or passed on. The log says where it is: remove it there, and send this again."
+		return p.Text("updates.folder-replaced")
 	}
-	return "I could not fetch this file from Telegram. Nothing was passed on; please send it again."
+	return p.Text("updates.not-fetched")
 }
 
 // save fetches the file of in and keeps it. Doing it again after a crash overwrites what was kept.

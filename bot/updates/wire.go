@@ -1,6 +1,10 @@
 package updates
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"ductor/lang"
+)
 
 // The wire types are the few fields of an update that matter here. They are ours and not the library's
 // because an update must still be readable when a corner of it is of a kind that no library knows yet.
@@ -122,7 +126,7 @@ func (m *wireMessage) words() (string, []wireEntity) {
 
 // unsupported names the kind of a message that holds nothing for an agent, or gives "" for a message that
 // people did not write, such as "joined the group".
-func unsupported(raw []byte) string {
+func unsupported(raw []byte) lang.Key {
 	var update struct {
 		Message map[string]json.RawMessage `json:"message"`
 	}
@@ -137,22 +141,25 @@ func unsupported(raw []byte) string {
 	return ""
 }
 
-var unsupportedKinds = []struct{ field, say string }{
-	{"sticker", "stickers"},
-	{"voice", "voice messages"},
-	{"video_note", "video messages"},
-	{"video", "videos (as a file it works)"},
-	{"audio", "music (as a file it works)"},
-	{"animation", "animations (as a file it works)"},
-	{"contact", "contacts"},
-	{"venue", "places"},
-	{"location", "places"},
-	{"poll", "polls"},
-	{"dice", "dice"},
-	{"game", "games"},
-	{"story", "stories"},
-	{"paid_media", "paid media"},
-	{"checklist", "checklists"},
-	{"rich_message", "rich messages"},
-	{"invoice", "invoices"},
+var unsupportedKinds = []struct {
+	field string
+	say   lang.Key
+}{
+	{"sticker", "updates.stickers"},
+	{"voice", "updates.voice"},
+	{"video_note", "updates.video-notes"},
+	{"video", "updates.videos"},
+	{"audio", "updates.music"},
+	{"animation", "updates.animations"},
+	{"contact", "updates.contacts"},
+	{"venue", "updates.places"},
+	{"location", "updates.places"},
+	{"poll", "updates.polls"},
+	{"dice", "updates.dice"},
+	{"game", "updates.games"},
+	{"story", "updates.stories"},
+	{"paid_media", "updates.paid-media"},
+	{"checklist", "updates.checklists"},
+	{"rich_message", "updates.rich-messages"},
+	{"invoice", "updates.invoices"},
 }
