@@ -5,17 +5,16 @@ import (
 	"time"
 
 	"ductor/bot/render"
-	"ductor/lang"
 )
 
 // bypassLine says of the turn that it runs in bypass, and for how long it may.
 func (d *document) bypassLine(now time.Time) string {
-	return render.BypassLeft(lang.Printer{}, d.turn.bypass, now)
+	return render.BypassLeft(d.lang, d.turn.bypass, now)
 }
 
 // liveLines is the end of a running card: what it waits for, and that it is in bypass.
 func (d *document) liveLines(now time.Time) render.Text {
-	line := d.wait.text(d.turn.agent)
+	line := d.wait.text(d.lang, d.turn.agent)
 	bypass := d.bypassLine(now)
 	switch {
 	case bypass == "":

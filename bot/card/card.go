@@ -14,6 +14,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -38,6 +39,7 @@ type Options struct {
 	Journal  Journal
 	Buttons  Buttons
 	Scrub    *tgapi.Scrubber // nil masks nothing
+	Lang     lang.Printer
 	Log      *slog.Logger
 
 	IntervalPrivate time.Duration // least time between two edits; 1 s
@@ -123,7 +125,7 @@ func (c *card) startLocked() {
 // secret of which two messages have a half each.
 func (c *Cards) document(thinking bool) *document {
 	d := newDocument(thinking)
-	d.scrub = c.opts.Scrub
+	d.scrub, d.lang = c.opts.Scrub, c.opts.Lang
 	return d
 }
 

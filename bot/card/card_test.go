@@ -244,7 +244,7 @@ func TestCardSaysThatItThinksOnlyAfterSilence(t *testing.T) {
 		s.wantText("💭 thinking…")
 		c.Show(cli.Status{Kind: cli.StatusRetrying, Detail: "529"})
 		time.Sleep(time.Second)
-		s.wantText("🔁 the model's API is asked again… 529")
+		s.wantText("🔁 asking the model's API again… 529")
 		c.Show(cli.Status{Kind: cli.StatusWaiting, Detail: "the sandbox web is being prepared"})
 		time.Sleep(9 * time.Second)
 		s.wantText("⏳ the sandbox web is being prepared…")

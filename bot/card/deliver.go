@@ -130,10 +130,10 @@ func (c *Cards) tell(ctx context.Context, s *messages) error {
 	}
 	n := message.Content{ReplyTo: s.replyTo}
 	if unknown {
-		n.Text = render.Plain("⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.")
+		n.Text = render.Plain(c.opts.Lang.Text("card.part-unknown"))
 		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons.ShowAgain(s.turn)}}
 	} else {
-		n.Text = render.Plain("⚠️ Telegram refused a message of this answer, so a part of it is missing. The log says why.")
+		n.Text = render.Plain(c.opts.Lang.Text("card.part-refused"))
 	}
 	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.notice.Do(ctx, s.notice.Begin(n), n) })
 }

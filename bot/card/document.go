@@ -7,11 +7,13 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // document is what one card says: segments in the order in which things happened. It is not safe for
 // concurrent use.
 type document struct {
+	lang     lang.Printer
 	segments []*segment
 	answer   int // bytes of answer in the text segments
 	tools    map[cli.ToolID]toolRef
@@ -103,17 +105,17 @@ func (d *document) add(ev cli.Event) change {
 		return change{urgent: d.takeStatus(ev)}
 	case cli.CompactBoundary:
 		d.setWait(waitQuiet, "")
-		d.addNote(compactLine(ev))
+		d.addNote(compactLine(d.lang, ev))
 		return change{urgent: true}
 	case cli.HandedOver:
-		d.addNote(handedOverLine(ev))
+		d.addNote(handedOverLine(d.lang, ev))
 		return change{urgent: true}
 	case cli.RateLimited:
 		if d.limited {
 			return change{}
 		}
 		d.limited = true
-		d.addNote(limitLine(ev))
+		d.addNote(limitLine(d.lang, ev))
 		return change{urgent: true}
 	}
 	return change{}

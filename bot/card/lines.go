@@ -1,7 +1,6 @@
 package card
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -23,24 +22,23 @@ const (
 	FooterTokens FooterField = "tokens"
 )
 
-func compactLine(ev cli.CompactBoundary) render.Text {
-	line := "🗜 conversation compacted"
+func compactLine(p lang.Printer, ev cli.CompactBoundary) render.Text {
+	line := p.Text("card.compacted")
 	if ev.PreTokens > 0 {
-		line += ", it had " + shortCount(int64(ev.PreTokens)) + " tokens"
+		line = p.Text("card.compacted-from", p.Tokens(int64(ev.PreTokens)))
 	}
 	return render.Styled(render.Italic, line)
 }
 
-func handedOverLine(ev cli.HandedOver) render.Text {
-	line := "🤝 handed " + render.Count(ev.Turns, "turn", "turns") + " to " + render.ShortenPlain(render.OneLine(ev.To), render.NameLimit) +
-		", " + shortCount(int64(ev.Tokens)) + " tokens"
-	return render.Styled(render.Italic, line)
+func handedOverLine(p lang.Printer, ev cli.HandedOver) render.Text {
+	to := render.ShortenPlain(render.OneLine(ev.To), render.NameLimit)
+	return render.Styled(render.Italic, p.Text("card.handed-over", ev.Turns, to, p.Tokens(int64(ev.Tokens))))
 }
 
-func limitLine(ev cli.RateLimited) render.Text {
-	line := "⏳ the usage limit is near or reached"
+func limitLine(p lang.Printer, ev cli.RateLimited) render.Text {
+	line := p.Text("card.limit")
 	if !ev.ResetAt.IsZero() {
-		line += "; it resets " + ev.ResetAt.Local().Format("Mon 15:04")
+		line = p.Text("card.limit-until", p.Weekday(ev.ResetAt.Local()))
 	}
 	return render.Styled(render.Italic, line)
 }
@@ -51,24 +49,24 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.wait, d.running = waitLine{}, 0
 	for _, ref := range d.tools { // a tool that never ended must not look as if it still ran
 		if !ref.line.ended() {
-			ref.line.state, ref.line.result = toolFailed, "did not end"
+			ref.line.state, ref.line.result = toolFailed, d.lang.Text("card.tool-did-not-end")
 		}
 	}
 	d.addDenials(o.Denials)
 	switch {
 	case o.State == orchestrator.TurnAborted:
-		d.addNote(render.Plain("⏹ Aborted."))
+		d.addNote(render.Plain(d.lang.Text("card.aborted")))
 	case o.Failure != "":
 		d.addNote(render.Plain("⚠️ " + render.ShortenPlain(render.OneLine(o.Failure), 900)))
 		if d.turn.then != "" && o.State == orchestrator.TurnFailed {
 			d.addNote(render.Plain("🔁 " + render.ShortenPlain(render.OneLine(d.turn.then), 200)))
 		}
 	case o.State == orchestrator.TurnInterrupted:
-		d.addNote(render.Plain("⚠️ Interrupted by a restart."))
+		d.addNote(render.Plain(d.lang.Text("card.interrupted")))
 	case strings.TrimSpace(o.Text) == "":
-		d.addNote(render.Styled(render.Italic, "The agent ended without a text answer."))
+		d.addNote(render.Styled(render.Italic, d.lang.Text("card.no-answer")))
 	}
-	if line := joinFooter(d.bypassLine(time.Now()), footerLine(o, footer)); line != "" {
+	if line := joinFooter(d.bypassLine(time.Now()), footerLine(d.lang, o, footer)); line != "" {
 		d.push(&segment{kind: noteSegment, note: render.Styled(render.Italic, line)})
 	}
 }
@@ -86,14 +84,14 @@ func (d *document) addDenials(denials []cli.Denial) {
 		seen[denial] = true
 		switch marked, told := d.markDenied(denial); {
 		case !marked:
-			lines = append(lines, denialLine(denial))
+			lines = append(lines, denialLine(d.lang, denial))
 		case !told: // the line has no room for the reason
 			lines = append(lines, render.Plain("⛔ "+render.ShortenPlain(render.OneLine(denial.Tool), render.NameLimit)+": "+render.ShortenPlain(render.OneLine(denial.Reason), 120)))
 		}
 	}
 	rest := len(lines) - maxDenials
 	if rest > 0 {
-		lines = append(lines[:maxDenials:maxDenials], render.Plain(fmt.Sprintf("⛔ and %d more", rest)))
+		lines = append(lines[:maxDenials:maxDenials], render.Plain(d.lang.Text("card.more-denied", rest)))
 	}
 	for _, line := range lines {
 		d.addNote(line)
@@ -110,13 +108,13 @@ func (d *document) markDenied(denial cli.Denial) (found, told bool) {
 	for _, s := range d.segments {
 		if t := s.tool; t != nil && !t.hidden && t.failed() && t.folded == nil && t.name == name && t.title == title {
 			t.state, found = toolDenied, true
-			room := render.Len(t.result)
-			switch whole := "denied: " + reason; {
+			room, denied := render.Len(t.result), d.lang.Text("card.tool-denied")
+			switch whole := d.lang.Text("card.tool-denied-because", reason); {
 			case reason != "" && render.Len(whole) <= room:
 				t.result = whole
 				continue
-			case room >= len("denied"):
-				t.result = "denied"
+			case room >= render.Len(denied):
+				t.result = denied
 			}
 			told = reason == ""
 		}
@@ -124,20 +122,20 @@ func (d *document) markDenied(denial cli.Denial) (found, told bool) {
 	return found, told
 }
 
-func denialLine(denial cli.Denial) render.Text {
-	parts := []render.Text{render.Plain("⛔ " + render.ShortenPlain(render.OneLine(denial.Tool), render.NameLimit))}
-	if title := render.ShortenPlain(render.OneLine(denial.Title), titleMax); title != "" {
-		parts = append(parts, render.Plain(" "), render.Styled(render.Code, title))
+func denialLine(p lang.Printer, denial cli.Denial) render.Text {
+	tool, title := render.ShortenPlain(render.OneLine(denial.Tool), render.NameLimit), render.ShortenPlain(render.OneLine(denial.Title), titleMax)
+	line := p.Text("card.was-denied", tool)
+	if title != "" {
+		line = p.Text("card.title-was-denied", tool, render.Slot)
 	}
-	end := " was denied"
 	if reason := render.ShortenPlain(render.OneLine(denial.Reason), 120); reason != "" {
-		end += ": " + reason
+		line = p.Text("common.because", line, reason)
 	}
-	return render.Concat(append(parts, render.Plain(end))...)
+	return render.Filled(line, render.Styled(render.Code, title))
 }
 
 // footerLine is "opus · 12 s · $0.04 · 12k tokens", of what is known and wanted.
-func footerLine(o orchestrator.Outcome, fields []FooterField) string {
+func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField) string {
 	var parts []string
 	add := func(s string, known bool) {
 		if known {
@@ -145,7 +143,7 @@ func footerLine(o orchestrator.Outcome, fields []FooterField) string {
 		}
 	}
 	if len(fields) > 0 {
-		add("second attempt", o.Fallback)
+		add(p.Text("card.second-attempt"), o.Fallback)
 	}
 	for _, f := range slices.Compact(slices.Clone(fields)) {
 		switch f {
@@ -156,23 +154,12 @@ func footerLine(o orchestrator.Outcome, fields []FooterField) string {
 			}
 			add(render.ShortenPlain(render.OneLine(name), 60), name != "")
 		case FooterTime:
-			add((lang.Printer{}).Elapsed(o.Duration), o.Duration > 0)
+			add(p.Elapsed(o.Duration), o.Duration > 0)
 		case FooterCost:
-			add(fmt.Sprintf("$%.4f", o.CostUSD), o.CostUSD > 0)
+			add(p.Cost(o.CostUSD), o.CostUSD > 0)
 		case FooterTokens:
-			add(shortCount(o.Usage.Total())+" tokens", o.Usage.Total() > 0)
+			add(p.Tokens(o.Usage.Total()), o.Usage.Total() > 0)
 		}
 	}
 	return strings.Join(parts, " · ")
-}
-
-// shortCount is "950", "12.3k" or "1.2M".
-func shortCount(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprint(n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%.1fk", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }

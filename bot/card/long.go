@@ -13,9 +13,6 @@ import (
 // What becomes of an answer that is longer than the messages it may have: they show its beginning and its newest
 // part, and a file has the whole of it.
 
-// skipped stands above the newest part where something is left out before it.
-var skipped = render.Styled(render.Italic, "⋯ the whole answer comes as a file ⋯")
-
 // tailBytes is how much of the end of a long answer the last message shows; it is less than a message holds, so
 // that there is room for what stands above and below.
 const tailBytes = 3200
@@ -36,7 +33,9 @@ func (d *document) layout(begun []position, limit, most int) (starts []position,
 		newest = last
 	}
 	texts = d.slices(starts, newest)
-	texts[len(texts)-1] = render.Concat(skipped, render.Plain("\n\n"), texts[len(texts)-1])
+	// This stands above the newest part, before which something is left out.
+	follows := render.Styled(render.Italic, d.lang.Text("card.file-follows"))
+	texts[len(texts)-1] = render.Concat(follows, render.Plain("\n\n"), texts[len(texts)-1])
 	return starts, texts, true
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 // toolLine is one tool as the card shows it: one line that turns into its result.
 type toolLine struct {
+	lang        lang.Printer
 	name, title string
 	began       time.Time     // zero where that is not known
 	elapsed     time.Duration // how long it runs, as far as that is shown
@@ -65,7 +65,7 @@ func (d *document) startTool(ev cli.ToolStarted) {
 		d.tools[ev.ID] = toolRef{parent.line, true}
 		return
 	}
-	t := &toolLine{name: render.ShortenPlain(render.OneLine(ev.Name), render.NameLimit), title: render.ShortenPlain(render.OneLine(ev.Title), titleMax), began: d.now}
+	t := &toolLine{lang: d.lang, name: render.ShortenPlain(render.OneLine(ev.Name), render.NameLimit), title: render.ShortenPlain(render.OneLine(ev.Title), titleMax), began: d.now}
 	if !ev.At.IsZero() {
 		t.began = ev.At
 	}
@@ -91,7 +91,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	if ev.Err != "" || ev.ExitCode != nil && *ev.ExitCode != 0 {
 		t.state = toolFailed
 	}
-	t.result = toolResult(ev)
+	t.result = toolResult(d.lang, ev)
 	d.fold()
 	return true
 }
@@ -207,7 +207,7 @@ func (t *toolLine) rendered() render.Text {
 	case t.held != "":
 		icon = "🔐 "
 	case t.elapsed > 0:
-		result = suffix((lang.Printer{}).Elapsed(t.elapsed))
+		result = suffix(t.lang.Elapsed(t.elapsed))
 	}
 	switch t.state {
 	case toolDenied:
@@ -225,13 +225,10 @@ func (t *toolLine) rendered() render.Text {
 
 // inner counts the tools of a sub-agent.
 func (t *toolLine) inner() string {
-	switch t.children {
-	case 0:
+	if t.children == 0 {
 		return ""
-	case 1:
-		return " · 1 tool"
 	}
-	return " · " + strconv.Itoa(t.children) + " tools"
+	return suffix(t.lang.Text("card.tools-inside", t.children))
 }
 
 // summary is "12 tools: Bash ×7, Read ×5".
@@ -246,19 +243,19 @@ func (t *toolLine) summary() string {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s ×%d", name, t.folded[name])
 	}
-	return fmt.Sprintf("%d tools: %s", total, strings.Join(names, ", "))
+	return t.lang.Text("card.tools-folded", total, strings.Join(names, ", "))
 }
 
 // toolResult is what the line says behind the title once the tool has ended.
-func toolResult(ev cli.ToolEnded) string {
+func toolResult(p lang.Printer, ev cli.ToolEnded) string {
 	var parts []string
 	if ev.ExitCode != nil && *ev.ExitCode != 0 {
-		parts = append(parts, "exit "+strconv.Itoa(*ev.ExitCode))
+		parts = append(parts, p.Text("card.tool-exit", *ev.ExitCode))
 	} else if ev.Err != "" {
 		parts = append(parts, render.ShortenPlain(render.OneLine(ev.Err), 30))
 	}
 	if ev.Duration >= 100*time.Millisecond {
-		parts = append(parts, (lang.Printer{}).Elapsed(ev.Duration))
+		parts = append(parts, p.Elapsed(ev.Duration))
 	}
 	return strings.Join(parts, " · ")
 }

@@ -113,19 +113,19 @@ const (
 )
 
 // text is the line as the chat shows it.
-func (w waitLine) text(agent cli.Agent) render.Text {
+func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	line := ""
 	switch w.state {
 	case waitThinking:
-		line = "💭 thinking…"
+		line = p.Text("card.thinking")
 	case waitStarting:
-		line = "🚀 starting " + render.AgentName(lang.Printer{}, agent) + "…"
+		line = p.Text("card.starting", render.AgentName(p, agent))
 	case waitFor:
 		line = "⏳ " + render.ShortenPlain(render.OneLine(w.detail), 120) + "…"
 	case waitCompacting:
-		line = "🗜 compacting the conversation…"
+		line = p.Text("card.compacting")
 	case waitRetrying:
-		line = "🔁 the model's API is asked again…"
+		line = p.Text("card.retrying")
 		if w.detail != "" {
 			line += " " + render.ShortenPlain(render.OneLine(w.detail), 120)
 		}
@@ -133,7 +133,7 @@ func (w waitLine) text(agent cli.Agent) render.Text {
 		return render.Text{}
 	}
 	if w.clock > 0 {
-		line += " " + (lang.Printer{}).Elapsed(w.clock)
+		line += " " + p.Elapsed(w.clock)
 	}
 	return render.Styled(render.Italic, line)
 }
