@@ -17,6 +17,7 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	Aliases map[string]string // of models, from a name to what /model takes
 
 	Jobs orchestrator.Jobs // behind /cron; nil: none are kept
+
+	Lang lang.Printer // of everything that users read
 
 	Outbox outbox.Options
 	Cards  card.Options // what they are made of is filled in
@@ -105,12 +108,12 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	if err := b.outbox.Restore(ctx); err != nil {
 		return nil, err
 	}
-	b.messages = message.New(b.outbox, client, o.Journal, b.log)
+	b.messages = message.New(b.outbox, client, o.Journal, o.Lang, b.log)
 	cards := o.Cards
 	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
-	cards.Buttons, cards.Scrub, cards.Log = turnButtons{}, client.Scrubber(), b.log
-	b.chat = &Chat{cards: card.New(cards), queue: newQueueCards(b.messages), messages: b.messages,
-		approvals: approval.New(approval.Options{Messages: b.messages, Journal: o.Journal, Log: b.log, Now: o.Now})}
+	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = turnButtons{o.Lang}, client.Scrubber(), o.Lang, b.log
+	b.chat = &Chat{cards: card.New(cards), queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang,
+		approvals: approval.New(approval.Options{Messages: b.messages, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: o.Now})}
 	return b, nil
 }
 
@@ -167,22 +170,23 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	var small sync.WaitGroup
 	defer small.Wait()
 	defer cancel()
-	if err := resumeStops(ctx, b.messages, desk, small.Go, b.log); err != nil {
+	if err := resumeStops(ctx, b.messages, desk, small.Go, b.opts.Lang, b.log); err != nil {
 		return err
 	}
 	b.startMessages()
 	b.chat.approvals.Attach(desk)
 	small.Go(func() { b.prepare(ctx) })
 
-	voice := &outVoice{out: b.outbox, client: b.client, log: b.log}
+	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
 		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
 		Allow: b.opts.Allow, Trigger: b.opts.Trigger, AbortWords: b.opts.AbortWords, Receipts: b.opts.Receipts,
-		AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Log: b.log, Now: b.opts.Now,
+		AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: b.opts.Now,
 	}
 	r := newHandlers(parts{
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, random: b.opts.Random, aliases: b.opts.Aliases,
+		lang: b.opts.Lang,
 	}, o).router(o)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
@@ -236,7 +240,7 @@ func (b *Bot) prepare(ctx context.Context) {
 			b.log.Warn("remove webhook", "err", err)
 		}
 	}
-	if err := b.api.Call(call, "setMyCommands", map[string]any{"commands": commandMenu()}, nil); err != nil {
+	if err := b.api.Call(call, "setMyCommands", map[string]any{"commands": commandMenu(b.opts.Lang)}, nil); err != nil {
 		b.log.Warn("publish the command menu", "err", err)
 	}
 }
@@ -247,7 +251,7 @@ func (b *Bot) tellConflict(ctx context.Context) {
 		return
 	}
 	id := orchestrator.ConversationID{Chat: int64(b.opts.Owner)}
-	err := b.chat.Notice(ctx, id, "⚠️ Another program takes messages with this bot's token, so some may not reach me. Stop the other one, or give one of us a token of its own from @BotFather.")
+	err := b.chat.Notice(ctx, id, b.opts.Lang.Text("bot.conflict"))
 	if err != nil {
 		b.log.Warn("tell the owner about the conflict", "err", err)
 	}

@@ -3,7 +3,6 @@ package bot
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 
@@ -35,26 +34,26 @@ const (
 )
 
 // turnButtons makes the buttons of cards and notices.
-type turnButtons struct{}
+type turnButtons struct{ lang lang.Printer }
 
 // RunAgain asks for the turn's prompt once more.
-func (turnButtons) RunAgain(turn cli.TurnID) tgapi.Button {
-	return turnButton("🔁 Run again", actAgain, turn)
+func (b turnButtons) RunAgain(turn cli.TurnID) tgapi.Button {
+	return turnButton(b.lang.Text("bot.run-again"), actAgain, turn)
 }
 
 // Fresh asks for the turn's prompt once more, in a new session of the agent that is told the history.
-func (turnButtons) Fresh(turn cli.TurnID) tgapi.Button {
-	return turnButton("🌱 Start fresh", actFresh, turn)
+func (b turnButtons) Fresh(turn cli.TurnID) tgapi.Button {
+	return turnButton(b.lang.Text("bot.start-fresh"), actFresh, turn)
 }
 
 // ShowAgain asks for the turn's outcome as new messages.
-func (turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
-	return turnButton("👁 Show again", actShow, turn)
+func (b turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
+	return turnButton(b.lang.Text("bot.show-again"), actShow, turn)
 }
 
 // Cancel takes the turn out of the queue.
-func (turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
-	return turnButton("✖ Cancel", actCancel, turn)
+func (b turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
+	return turnButton(b.lang.Text("common.cancel"), actCancel, turn)
 }
 
 func turnButton(text, act string, turn cli.TurnID) tgapi.Button {
@@ -69,6 +68,7 @@ type callbacks struct {
 	closer *updates.Finisher
 	voice  voice
 	menus  *menu.Menus
+	lang   lang.Printer
 	log    *slog.Logger
 
 	approvals *approval.Screen
@@ -84,7 +84,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	var err error
 	if p.By.Of == orchestrator.RightsOfMember && act != actCancel {
 		c.closer.Finish(ctx, p.By.Updates)
-		c.voice.Answer(ctx, p.Query, (lang.Printer{}).Text("common.not-for-members"))
+		c.voice.Answer(ctx, p.Query, c.lang.Text("common.not-for-members"))
 		return
 	}
 	switch act {
@@ -113,7 +113,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	case actKeep:
 		text, err = c.restarts.keep(ctx, p, cli.TurnID(what))
 	default:
-		text = (lang.Printer{}).Text("common.stale-button")
+		text = c.lang.Text("common.stale-button")
 	}
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return // stays in the journal
@@ -130,18 +130,18 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
 		c.voice.Unbutton(p.By.Conversation, p.Message)
-		return "That was already run again."
+		return c.lang.Text("bot.again-already")
 	case errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
-		return (lang.Printer{}).Text("common.stale-button")
+		return c.lang.Text("common.stale-button")
 	case errors.Is(err, orchestrator.ErrNotListed):
-		return (lang.Printer{}).Text("common.not-for-members")
+		return c.lang.Text("common.not-for-members")
 	case errors.Is(err, orchestrator.ErrStillOpen):
-		return "That has not ended yet."
+		return c.lang.Text("bot.still-open")
 	case errors.Is(err, card.ErrBusy): // and the button stays
-		return "This message is being changed right now. Press again in a moment."
+		return c.lang.Text("bot.busy")
 	}
 	c.log.Error("button failed", "data", p.Data, "updates", p.By.Updates, "err", err)
-	return "That did not work. The log says why."
+	return c.lang.Text("common.failed")
 }
 
 // decide passes a press to the approval or the question that it is for.
@@ -162,13 +162,13 @@ func (c *callbacks) again(ctx context.Context, p updates.Press, repeat repeatFun
 		return "", err
 	}
 	if receipt.Full {
-		return "The queue is full. Try again when the agent has caught up.", nil
+		return c.lang.Text("bot.queue-full"), nil
 	}
 	c.voice.Unbutton(p.By.Conversation, p.Message)
 	if receipt.Ahead > 0 {
-		return fmt.Sprintf("Queued, %d ahead.", receipt.Ahead), nil
+		return c.lang.Text("bot.again-queued", receipt.Ahead), nil
 	}
-	return "Running again.", nil
+	return c.lang.Text("bot.again-runs"), nil
 }
 
 func (c *callbacks) show(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
@@ -185,10 +185,10 @@ func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID
 	case err != nil:
 		return "", err
 	case cancelled:
-		return "Cancelled.", nil
+		return c.lang.Text("common.cancelled"), nil
 	}
 	c.voice.Unbutton(p.By.Conversation, p.Message)
-	return "Too late: it no longer waits. /abort stops what runs.", nil
+	return c.lang.Text("bot.cancel-too-late"), nil
 }
 
 func (c *callbacks) resume(ctx context.Context, p updates.Press, id orchestrator.SessionID) (string, error) {
@@ -196,7 +196,7 @@ func (c *callbacks) resume(ctx context.Context, p updates.Press, id orchestrator
 	if err != nil {
 		return "", err
 	}
-	return render.Cut("Your next message goes on with: "+orSomething(s.Title), 190), nil
+	return render.Cut(c.lang.Text("bot.session-resumed", orSomething(c.lang, s.Title)), 190), nil
 }
 
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (string, error) {

@@ -19,6 +19,7 @@ type Chat struct {
 	queue     *queueCards
 	messages  *message.Messages
 	approvals *approval.Screen
+	lang      lang.Printer
 }
 
 var (
@@ -67,7 +68,7 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 
 // Say tells about a job that had no turn, in the place of the card of that turn, at most once; see Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
-	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(lang.Printer{}, job)}})
+	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(c.lang, job)}})
 }
 
 // Notice says one thing, in Markdown, outside any turn.

@@ -14,6 +14,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -26,6 +27,7 @@ type commands struct {
 	voice    voice
 	messages *message.Messages
 	now      func() time.Time
+	lang     lang.Printer
 	log      *slog.Logger
 
 	menus *menu.Menus
@@ -39,19 +41,19 @@ type menuItem struct {
 }
 
 // commandMenu is what clients offer; setMyCommands publishes it.
-func commandMenu() []menuItem {
+func commandMenu(p lang.Printer) []menuItem {
 	return []menuItem{
-		{"new", "begin a new session"},
-		{"model", "choose agent, model and effort"},
-		{"permissions", "choose what the agent may do without asking"},
-		{"role", "choose the role the agent plays"},
-		{"queue", "choose what becomes of messages while the agent works"},
-		{"cron", "jobs that run on a schedule: list, add, change"},
-		{"abort", "stop what runs and empty the queue"},
-		{"status", "what is set and what runs"},
-		{"sessions", "go on with an earlier session"},
-		{"cwd", "show or change the working directory"},
-		{"help", "what I can do"},
+		{"new", p.Text("bot.menu-new")},
+		{"model", p.Text("bot.menu-model")},
+		{"permissions", p.Text("bot.menu-permissions")},
+		{"role", p.Text("bot.menu-role")},
+		{"queue", p.Text("bot.menu-queue")},
+		{"cron", p.Text("bot.menu-cron")},
+		{"abort", p.Text("bot.menu-abort")},
+		{"status", p.Text("bot.menu-status")},
+		{"sessions", p.Text("bot.menu-sessions")},
+		{"cwd", p.Text("bot.menu-cwd")},
+		{"help", p.Text("bot.menu-help")},
 	}
 }
 
@@ -90,39 +92,38 @@ func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
 
 // fail tells that a command did not do what it says. At the end of ductor it tells nothing: the command
 // stays in the journal.
-func (c *commands) fail(ctx context.Context, r updates.Request, text string, err error) {
+func (c *commands) fail(ctx context.Context, r updates.Request, what lang.Key, err error) {
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
 	c.log.Error("command failed", "command", r.Name, "update", r.In.Update, "err", err)
-	c.answer(ctx, r, text+" The log says what is wrong.")
+	c.answer(ctx, r, c.lang.Text("bot.log-says", c.lang.Text(what)))
 }
 
 func (c *commands) start(ctx context.Context, r updates.Request) {
-	c.answer(ctx, r, "Hello. Write to me what the agent on your machine should do; its answer appears here while it works.\n\n"+
-		"/model chooses who answers, /cwd where it works, /help tells the rest.")
+	c.answer(ctx, r, c.lang.Text("bot.hello"))
 }
 
 func (c *commands) help(ctx context.Context, r updates.Request) {
 	var b strings.Builder
-	b.WriteString("Send text, photos or files: they go to the agent. What you send while it works waits its turn, unless you steer or interrupt; edit a waiting message to change it.\n\n")
-	for _, m := range commandMenu() {
+	b.WriteString(c.lang.Text("bot.help") + "\n\n")
+	for _, m := range commandMenu(c.lang) {
 		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
 	}
-	b.WriteString("\n/model opus, /permissions plan, /queue steer and /role followed by a name choose at once. Two slashes, as in //todo, send the agent a text that begins with a slash.")
+	b.WriteString("\n" + c.lang.Text("bot.help-more"))
 	c.answer(ctx, r, b.String())
 }
 
 func (c *commands) unknown(ctx context.Context, r updates.Request) {
-	c.answer(ctx, r, fmt.Sprintf("I do not know /%s; /help lists what I know. To send it to the agent, begin with two slashes: //%s", r.Name, r.Name))
+	c.answer(ctx, r, c.lang.Text("bot.unknown-command", r.Name))
 }
 
 func (c *commands) fresh(ctx context.Context, r updates.Request) {
 	if err := c.desk.New(ctx, r.In.Conversation); err != nil {
-		c.fail(ctx, r, "I could not begin a new session.", err)
+		c.fail(ctx, r, "bot.not-begun", err)
 		return
 	}
-	c.answer(ctx, r, "New session: your next message begins it. /sessions leads back.")
+	c.answer(ctx, r, c.lang.Text("bot.new-session"))
 }
 
 // page makes a handler of a command that a screen answers with a page.
@@ -130,7 +131,7 @@ func (c *commands) page(command func(ctx context.Context, by orchestrator.Press,
 	return func(ctx context.Context, r updates.Request) {
 		page, err := command(ctx, r.In.By(), r.Args)
 		if err != nil {
-			c.fail(ctx, r, nothingChanged, err)
+			c.fail(ctx, r, "bot.not-done", err)
 			return
 		}
 		c.closer.Answer(ctx, r.In, page.Text, page.Keyboard)
@@ -141,7 +142,7 @@ func (c *commands) model(ctx context.Context, r updates.Request) {
 	page, sent, err := c.menus.Model(ctx, r.In.By(), r.Args)
 	switch {
 	case err != nil:
-		c.fail(ctx, r, nothingChanged, err)
+		c.fail(ctx, r, "bot.not-done", err)
 	case sent != nil:
 		c.closer.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
 	default:
@@ -149,27 +150,25 @@ func (c *commands) model(ctx context.Context, r updates.Request) {
 	}
 }
 
-const nothingChanged = "I could not do that; nothing was changed."
-
 func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	if r.Args == "" {
 		st, err := c.desk.Status(ctx, r.In.Conversation)
 		if err != nil {
-			c.fail(ctx, r, "I could not look it up.", err)
+			c.fail(ctx, r, "bot.not-found", err)
 			return
 		}
-		c.answer(ctx, r, "The agent works in "+st.Dir+"\n/cwd followed by a directory changes it.")
+		c.answer(ctx, r, c.lang.Text("bot.cwd", st.Dir)+"\n"+c.lang.Text("bot.cwd-help"))
 		return
 	}
 	dir, err := c.desk.SetDir(ctx, r.In.Conversation, r.Args, r.In.User)
 	switch {
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
-		c.answer(ctx, r, "That directory is outside the places ductor may work in (projects.roots in config.toml).")
+		c.answer(ctx, r, c.lang.Text("bot.cwd-outside"))
 	case errors.Is(err, orchestrator.ErrNotADir):
-		c.answer(ctx, r, "There is no such directory: "+render.Cut(r.Args, 200))
+		c.answer(ctx, r, c.lang.Text("bot.cwd-missing", render.Cut(r.Args, 200)))
 	case err != nil:
-		c.fail(ctx, r, "I could not change the directory.", err)
+		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
-		c.answer(ctx, r, "From now on the agent works in "+dir+", in a session of its own.")
+		c.answer(ctx, r, c.lang.Text("bot.cwd-set", dir))
 	}
 }

@@ -20,94 +20,83 @@ import (
 func (c *commands) status(ctx context.Context, r updates.Request) {
 	st, err := c.desk.Status(ctx, r.In.Conversation)
 	if err != nil {
-		c.fail(ctx, r, "I could not look it up.", err)
+		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
-	c.answer(ctx, r, statusText(st, c.now())+slowedLine(c.voice.Slowed(r.In.Conversation.Chat)))
+	c.answer(ctx, r, statusText(c.lang, st, c.now())+slowedLine(c.lang, c.voice.Slowed(r.In.Conversation.Chat)))
 }
 
-func statusText(st orchestrator.Status, now time.Time) string {
-	lines := []string{render.ChoiceText(lang.Printer{}, st.Agent, st.Model, st.Effort)}
+func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
+	lines := []string{render.ChoiceText(p, st.Agent, st.Model, st.Effort)}
 	if r := st.Running; r != nil {
-		lines = append(lines, fmt.Sprintf("Running for %s: %s", (lang.Printer{}).Rounded(now.Sub(r.Started)), orSomething(r.Title)))
+		lines = append(lines, p.Text("status.running", p.Rounded(now.Sub(r.Started)), orSomething(p, r.Title)))
 		switch r.Rights.Of {
 		case orchestrator.RightsOfJob:
-			lines = append(lines, "It is the run of a job. "+cron.RightsLine(lang.Printer{}, r.Rights))
+			lines = append(lines, p.Text("status.of-job", cron.RightsLine(p, r.Rights)))
 		case orchestrator.RightsOfMember:
-			lines = append(lines, "It runs for a member who is not listed. "+cron.RightsLine(lang.Printer{}, r.Rights))
+			lines = append(lines, p.Text("status.of-member", cron.RightsLine(p, r.Rights)))
 		}
 		if r.Approvals > 0 {
-			lines = append(lines, "The agent waits for an answer to "+render.Count(r.Approvals, "thing", "things")+" it asked above")
+			lines = append(lines, p.Text("status.asks", r.Approvals))
 		}
 	} else {
-		lines = append(lines, "Nothing is running")
+		lines = append(lines, p.Text("status.nothing-runs"))
 	}
 	if st.Queue > 0 {
-		lines = append(lines, "Waiting: "+render.Count(st.Queue, "message", "messages"))
+		lines = append(lines, p.Text("status.waiting", st.Queue))
 	}
 	if s := st.Session; s.ID != "" {
-		lines = append(lines, "Session: "+orSomething(s.Title)+" ("+counters(s)+")")
+		lines = append(lines, p.Text("status.session", orSomething(p, s.Title), counters(p, s)))
 	} else {
-		lines = append(lines, "Session: begins with your next message")
+		lines = append(lines, p.Text("status.session-begins"))
 	}
-	lines = append(lines, "Directory: "+st.Dir)
+	lines = append(lines, p.Text("status.directory", st.Dir))
 	if st.Sandbox != "" {
-		lines = append(lines, sandboxLines(st.Sandbox)...)
+		lines = append(lines, sandboxLines(p, st.Sandbox)...)
 	}
-	lines = append(lines, "Permissions: "+render.WithBypassLeft(lang.Printer{}, st.Permission, st.BypassUntil, now))
+	lines = append(lines, p.Text("status.permissions", render.WithBypassLeft(p, st.Permission, st.BypassUntil, now)))
 	if st.Busy != "" && st.Busy != orchestrator.BusyQueue {
-		lines = append(lines, "While the agent works: "+string(st.Busy))
+		lines = append(lines, p.Text("status.busy", st.Busy))
 	}
 	if st.Role != "" {
-		lines = append(lines, "Role: "+st.Role)
+		lines = append(lines, p.Text("status.role", st.Role))
 	}
-	return strings.Join(append(lines, livingLines(st.Conversation, st.Live)...), "\n")
+	return strings.Join(append(lines, livingLines(p, st.Conversation, st.Live)...), "\n")
 }
 
 // slowedLine says how Telegram slows the chat down, on a line of its own; empty where it does not.
-func slowedLine(s outbox.Slowdown) string {
+func slowedLine(p lang.Printer, s outbox.Slowdown) string {
 	switch {
 	case s.Silence > 0:
-		return "\nSlowed by Telegram: silent for " + (lang.Printer{}).Rounded(s.Silence+time.Second-1)
+		return "\n" + p.Text("status.silent", p.Rounded(s.Silence+time.Second-1))
 	case s.Every > 0:
-		return "\nSlowed by Telegram: a message or an edit every " + (lang.Printer{}).Elapsed(s.Every)
+		return "\n" + p.Text("status.slowed", p.Elapsed(s.Every))
 	}
 	return ""
 }
 
 // sandboxLines say where agents run, and who is not kept from whom there.
-func sandboxLines(in cli.Sandbox) []string {
-	where := fmt.Sprintf("Runs in the sandbox %s (docker)", in.Name())
+func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 	if in.Alone() != "" {
-		return []string{where + ", in a container for this chat alone"}
+		return []string{p.Text("status.sandbox-alone", in.Name())}
 	}
-	return []string{where, "Sessions in one sandbox can read each other's homes and answer for each other"}
+	return []string{p.Text("status.sandbox", in.Name()), p.Text("status.sandbox-shared")}
 }
 
-func counters(s orchestrator.Session) string {
-	parts := []string{render.Count(s.Messages, "message", "messages")}
+func counters(p lang.Printer, s orchestrator.Session) string {
+	parts := []string{p.Text("bot.messages", s.Messages)}
 	if s.CostUSD > 0 {
-		parts = append(parts, fmt.Sprintf("$%.2f", s.CostUSD))
+		parts = append(parts, p.Cost(s.CostUSD))
 	}
 	if s.Tokens > 0 {
-		parts = append(parts, thousands(s.Tokens)+" tokens")
+		parts = append(parts, p.Tokens(s.Tokens))
 	}
 	return strings.Join(parts, ", ")
 }
 
-func thousands(n int64) string {
-	switch {
-	case n >= 1_000_000:
-		return fmt.Sprintf("%.1fM", float64(n)/1e6)
-	case n >= 1000:
-		return fmt.Sprintf("%dk", n/1000)
-	}
-	return fmt.Sprint(n)
-}
-
-func orSomething(title string) string {
+func orSomething(p lang.Printer, title string) string {
 	if title == "" {
-		return "(without words)"
+		return p.Text("bot.no-title")
 	}
 	return title
 }
@@ -119,25 +108,25 @@ const sessionsShown = 10
 func (c *commands) sessions(ctx context.Context, r updates.Request) {
 	list, err := c.desk.Sessions(ctx, r.In.Conversation)
 	if err != nil {
-		c.fail(ctx, r, "I could not look them up.", err)
+		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
 	st, err := c.desk.Status(ctx, r.In.Conversation)
 	if err != nil {
-		c.fail(ctx, r, "I could not look them up.", err)
+		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
 	if len(list) == 0 {
-		c.answer(ctx, r, "There are no sessions here yet; your next message begins one.")
+		c.answer(ctx, r, c.lang.Text("bot.no-sessions"))
 		return
 	}
-	text, keyboard := sessionList(list, st.Session.ID, c.now())
+	text, keyboard := sessionList(c.lang, list, st.Session.ID, c.now())
 	c.closer.Answer(ctx, r.In, text, keyboard)
 }
 
-func sessionList(list []orchestrator.Session, current orchestrator.SessionID, now time.Time) (string, tgapi.Keyboard) {
+func sessionList(p lang.Printer, list []orchestrator.Session, current orchestrator.SessionID, now time.Time) (string, tgapi.Keyboard) {
 	var b strings.Builder
-	b.WriteString("Sessions of this chat, the last used first. A button goes on with one.\n")
+	b.WriteString(p.Text("bot.sessions") + "\n")
 	var keyboard tgapi.Keyboard
 	for i, s := range list[:min(len(list), sessionsShown)] {
 		mark := ""
@@ -148,9 +137,10 @@ func sessionList(list []orchestrator.Session, current orchestrator.SessionID, no
 		if used.IsZero() {
 			used = s.Created
 		}
-		fmt.Fprintf(&b, "\n%d. %s%s\n    %s ago, %s, %s", i+1, orSomething(s.Title), mark, (lang.Printer{}).Rounded(now.Sub(used)), counters(s), s.Dir)
+		about := p.Text("bot.session-used", p.Rounded(now.Sub(used)), counters(p, s), s.Dir)
+		fmt.Fprintf(&b, "\n%d. %s%s\n    %s", i+1, orSomething(p, s.Title), mark, about)
 		if data, ok := tgapi.ButtonData(actResume, string(s.ID)); ok {
-			keyboard = append(keyboard, []tgapi.Button{{Text: fmt.Sprintf("%d. %s%s", i+1, render.Cut(orSomething(s.Title), 40), mark), Data: data}})
+			keyboard = append(keyboard, []tgapi.Button{{Text: fmt.Sprintf("%d. %s%s", i+1, render.Cut(orSomething(p, s.Title), 40), mark), Data: data}})
 		}
 	}
 	return b.String(), keyboard

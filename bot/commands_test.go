@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"ductor/lang"
 )
 
 // Every command of the menu is in the pages for users.
@@ -13,7 +15,7 @@ func TestCommandsAreInThePages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range commandMenu() {
+		for _, m := range commandMenu(lang.Printer{}) {
 			if !strings.Contains(string(text), "| `/"+m.Command+"`") {
 				t.Errorf("%s does not tell of /%s", page, m.Command)
 			}

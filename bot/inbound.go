@@ -11,6 +11,7 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -25,6 +26,7 @@ type parts struct {
 	jobs      orchestrator.Jobs // nil: none are kept
 	random    io.Reader         // of nonces
 	aliases   map[string]string // of models
+	lang      lang.Printer
 }
 
 // handlers does what updates ask for.
@@ -43,20 +45,20 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
 	h := &handlers{approvals: p.approvals}
 	menus := menu.New(menu.Options{
-		Service: p.desk, Aliases: p.aliases, Now: o.Now, Random: p.random,
+		Service: p.desk, Aliases: p.aliases, Now: o.Now, Random: p.random, Lang: p.lang,
 		Beside: func(f func(ctx context.Context)) { h.beside(f) },
 		Edit: func(in orchestrator.ConversationID, message int, page tgapi.Page) {
 			p.voice.Edit(in, message, page.Text, page.Keyboard)
 		},
 	})
-	h.restarts = &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice}
-	h.jobs = cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: menus, Now: o.Now, Random: p.random, Log: o.Log})
+	h.restarts = &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice, lang: p.lang}
+	h.jobs = cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: menus, Now: o.Now, Random: p.random, Lang: p.lang, Log: o.Log})
 	h.commands = &commands{
-		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, log: o.Log,
+		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: p.lang, log: o.Log,
 		menus: menus, jobs: h.jobs,
 	}
 	h.callbacks = &callbacks{
-		desk: p.desk, closer: f, voice: p.voice, menus: menus, log: o.Log,
+		desk: p.desk, closer: f, voice: p.voice, menus: menus, lang: p.lang, log: o.Log,
 		approvals: p.approvals, restarts: h.restarts, queue: p.queue, jobs: h.jobs,
 	}
 	return h

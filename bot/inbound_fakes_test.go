@@ -17,6 +17,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -36,7 +37,7 @@ func (messagesFake) Follow(_ string, arrived func(id int)) { arrived(9) }
 func stuckMessages(journal *journalFake, log *slog.Logger) *message.Messages {
 	out := bottest.NewOutbox()
 	_ = out.Drain(context.Background())
-	return message.New(out, nil, journal, log)
+	return message.New(out, nil, journal, lang.Printer{}, log)
 }
 
 // voiceFake records signs.
@@ -143,7 +144,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
 		desk: rig.desk, jobs: jobs, journal: journal, messages: messages, voice: rig.voice,
-		approvals: approvals, queue: newQueueCards(messages), random: &counterReader{}, aliases: map[string]string{"fast": "claude/opus high"},
+		approvals: approvals, queue: newQueueCards(messages, lang.Printer{}), random: &counterReader{}, aliases: map[string]string{"fast": "claude/opus high"},
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})
 	return rig

@@ -1,7 +1,8 @@
 package bot
 
 import (
-	"fmt"
+	"strconv"
+	"strings"
 
 	"ductor/bot/render"
 	"ductor/cli"
@@ -10,35 +11,34 @@ import (
 )
 
 // livingLines say which agent process this conversation keeps, and how many there are in all.
-func livingLines(id orchestrator.ConversationID, l cli.Living) []string {
+func livingLines(p lang.Printer, id orchestrator.ConversationID, l cli.Living) []string {
 	var lines []string
 	if s, ok := l.Of(id.Key()); ok {
-		line := "Process: " + render.AgentName(lang.Printer{}, s.Agent) + ", " + string(s.Mode)
+		parts := []string{p.Text("status.process", render.AgentName(p, s.Agent)), string(s.Mode)}
 		if s.PID > 0 {
-			line += fmt.Sprintf(", pid %d", s.PID)
+			parts = append(parts, p.Text("status.process-id", strconv.Itoa(s.PID)))
 		}
 		if s.Memory > 0 {
-			line += fmt.Sprintf(", %d MB", s.Memory>>20)
+			parts = append(parts, p.Text("status.memory", s.Memory>>20))
 		}
+		doing := lang.Key("status.process-idle")
 		if s.Busy {
-			line += ", busy"
-		} else {
-			line += ", idle"
+			doing = "status.process-busy"
 		}
-		lines = append(lines, line)
+		lines = append(lines, strings.Join(append(parts, p.Text(doing)), ", "))
 	}
 	if l.MaxProcesses == 0 && l.Processes == 0 {
 		return lines
 	}
-	line := fmt.Sprintf("Agents alive: %d", l.Processes)
+	parts := []string{p.Text("status.processes", l.Processes)}
 	if l.MaxProcesses > 0 {
-		line += fmt.Sprintf(" of at most %d", l.MaxProcesses)
+		parts[0] = p.Text("status.processes-of", l.Processes, l.MaxProcesses)
 	}
 	if l.Memory > 0 {
-		line += fmt.Sprintf(", %d MB", l.Memory>>20)
+		parts = append(parts, p.Text("status.memory", l.Memory>>20))
 	}
 	if l.Waiting > 0 {
-		line += fmt.Sprintf(", %d waiting for room", l.Waiting)
+		parts = append(parts, p.Text("status.processes-waiting", l.Waiting))
 	}
-	return append(lines, line)
+	return append(lines, strings.Join(parts, ", "))
 }

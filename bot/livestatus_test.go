@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -23,7 +24,7 @@ func TestStatusSaysWhatLives(t *testing.T) {
 		{"no process here", orchestrator.ConversationID{Chat: 8}, l, "Agents alive: 3 of at most 4, 300 MB, 1 waiting for room"},
 		{"nothing known", id, cli.Living{}, ""},
 	} {
-		if got := strings.Join(livingLines(tc.in, tc.live), "\n"); got != tc.want {
+		if got := strings.Join(livingLines(lang.Printer{}, tc.in, tc.live), "\n"); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}

@@ -118,7 +118,7 @@ func TestAPermissionThatCannotBeStored(t *testing.T) {
 		}
 		r.send(r.text("/permissions plan"))
 		synctest.Wait()
-		if l := r.journal.lastNotice(t); !strings.Contains(l.Text, "nothing was changed") {
+		if l := r.journal.lastNotice(t); !strings.Contains(l.Text, "nothing changed") {
 			t.Errorf("notice %q", l.Text)
 		}
 		r.desk.fail = nil

@@ -3,7 +3,6 @@ package bot
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -14,6 +13,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -21,14 +21,15 @@ import (
 // gone once the turn runs, after a restart too. Safe for concurrent use; nothing here waits for the network.
 type queueCards struct {
 	messages *message.Messages
+	lang     lang.Printer
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
 	past  map[cli.TurnID]bool // turns that left the queue before the chat was told that they wait
 }
 
-func newQueueCards(messages *message.Messages) *queueCards {
-	return &queueCards{messages: messages, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool)}
+func newQueueCards(messages *message.Messages, p lang.Printer) *queueCards {
+	return &queueCards{messages: messages, lang: p, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool)}
 }
 
 // queueCard is one waiting turn. The lock of queueCards guards it.
@@ -50,7 +51,7 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 		Content: func(context.Context) (message.Content, error) {
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			return c.content(), nil
+			return q.content(c), nil
 		},
 		Called: func(*message.Message) {
 			q.mu.Lock()
@@ -64,18 +65,18 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	return c
 }
 
-// content is what the card shows: that of a turn that runs goes, and that of a cancelled one turns into a note.
-func (c *queueCard) content() message.Content {
+// content is what a card shows: that of a turn that runs goes, and that of a cancelled one turns into a note.
+func (q *queueCards) content(c *queueCard) message.Content {
 	if !c.over {
-		return message.Content{Text: render.Unchanged(queuedText(c)), ReplyTo: c.turn.Prompt.Message, Keyboard: queueButtons(c.turn.ID), Silent: true}
+		return message.Content{Text: render.Unchanged(q.text(c)), ReplyTo: c.turn.Prompt.Message, Keyboard: q.buttons(c.turn.ID), Silent: true}
 	}
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:
-		return message.Content{Text: render.Unchanged("✖ Cancelled: this message will not run."), Life: message.OnlyEdits}
+		return message.Content{Text: render.Unchanged(q.lang.Text("bot.cancelled")), Life: message.OnlyEdits}
 	case orchestrator.TurnSteered: // it has no card of its own
-		return message.Content{Text: render.Unchanged("↪ Handed to the agent while it works."), Life: message.OnlyEdits}
+		return message.Content{Text: render.Unchanged(q.lang.Text("bot.steered-card")), Life: message.OnlyEdits}
 	}
-	return message.Content{Text: render.Unchanged("This message runs now."), Life: message.Goes}
+	return message.Content{Text: render.Unchanged(q.lang.Text("bot.runs-now")), Life: message.Goes}
 }
 
 // queued shows that t waits. hint is asked with the lock held, so that unhint finds the card or hint tells what is so.
@@ -97,8 +98,8 @@ func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) 
 	c.message.Update(urgency)
 }
 
-func queueButtons(turn cli.TurnID) tgapi.Keyboard {
-	b := turnButtons{}
+func (q *queueCards) buttons(turn cli.TurnID) tgapi.Keyboard {
+	b := turnButtons{q.lang}
 	return tgapi.Keyboard{{b.Steer(turn), b.Interrupt(turn), b.Cancel(turn)}}
 }
 
@@ -135,11 +136,11 @@ func show(cards []*queueCard) {
 	}
 }
 
-// queuedText says what waits where no message of a person does: that one the card answers to.
-func queuedText(c *queueCard) string {
-	text := "⏳ Queued, next in line."
+// text says what waits where no message of a person does: that one the card answers to.
+func (q *queueCards) text(c *queueCard) string {
+	text := q.lang.Text("bot.next-in-line")
 	if c.ahead > 1 {
-		text = fmt.Sprintf("⏳ Queued, %d ahead.", c.ahead)
+		text = q.lang.Text("bot.ahead", c.ahead)
 	}
 	if c.turn.Wants.Title != "" {
 		text = card.TitleLine(c.turn).Text + "\n" + text

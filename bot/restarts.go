@@ -26,6 +26,7 @@ type restarts struct {
 	journal editJournal
 	closer  *updates.Finisher
 	voice   voice
+	lang    lang.Printer
 }
 
 // editedPrompt is what the journal keeps.
@@ -37,8 +38,6 @@ type editedPrompt struct {
 
 // editKey is what the journal knows the new text by.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
-
-const restartOffer = "This message runs now, as it was. Stop, and start over with what it says now?"
 
 // offer offers to start over with text, if message is what runs now; the newest text counts. False if there is
 // nothing to offer; else the task is finished.
@@ -54,12 +53,12 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 	}
 	switch {
 	case err != nil:
-		r.closer.Answer(ctx, in, "I could not store this change. The message runs as it was.", nil)
+		r.closer.Answer(ctx, in, r.lang.Text("bot.edit-not-stored"), nil)
 	case was.Offered:
 		r.closer.Finish(ctx, in.Updates())
 	default:
-		r.closer.Tell(ctx, in.Conversation, message, in.Updates(), restartOffer,
-			tgapi.Keyboard{{turnButton("🔁 Start over", actRestart, turn), turnButton("Keep it running", actKeep, turn)}})
+		r.closer.Tell(ctx, in.Conversation, message, in.Updates(), r.lang.Text("bot.edited"),
+			tgapi.Keyboard{{turnButton(r.lang.Text("bot.start-over"), actRestart, turn), turnButton(r.lang.Text("bot.keep-running"), actKeep, turn)}})
 	}
 	return true
 }
@@ -96,7 +95,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case err != nil:
 		return "", err
 	case e.Text == "":
-		return (lang.Printer{}).Text("common.stale-button"), nil
+		return r.lang.Text("common.stale-button"), nil
 	}
 	if err := r.save(ctx, turn, editedPrompt{Text: e.Text, Taken: true}); err != nil {
 		return "", err
@@ -104,28 +103,28 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	_, err = r.desk.Restart(ctx, turn, e.Text, p.By)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
-		return "It was started over already.", nil
+		return r.lang.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
 		// Nothing was begun, and the next press must not take it for that.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
-		r.voice.Edit(p.By.Conversation, p.Message, "It has ended in between. Send the message again to run it as it is now.", nil)
-		return "Too late: it has ended.", nil
+		r.voice.Edit(p.By.Conversation, p.Message, r.lang.Text("bot.ended-before"), nil)
+		return r.lang.Text("bot.too-late-ended"), nil
 	case errors.Is(err, orchestrator.ErrRepeated):
-		return "It was started over already.", nil
+		return r.lang.Text("bot.started-over-already"), nil
 	case err != nil:
 		return "", err
 	}
-	r.voice.Edit(p.By.Conversation, p.Message, "Started over with the changed message.", nil)
-	return "Starting over.", nil
+	r.voice.Edit(p.By.Conversation, p.Message, r.lang.Text("bot.started-over"), nil)
+	return r.lang.Text("bot.starting-over"), nil
 }
 
 // keep takes the offer back: a later edit makes another.
 func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	e, err := r.load(ctx, turn)
 	if err != nil || e.Text == "" {
-		return (lang.Printer{}).Text("common.stale-button"), err
+		return r.lang.Text("common.stale-button"), err
 	}
 	st, err := r.desk.Status(ctx, p.By.Conversation)
 	if err != nil {
@@ -136,6 +135,6 @@ func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (
 			return "", err
 		}
 	}
-	r.voice.Edit(p.By.Conversation, p.Message, "It runs on as it was.", nil)
+	r.voice.Edit(p.By.Conversation, p.Message, r.lang.Text("bot.runs-on"), nil)
 	return "", nil
 }

@@ -20,7 +20,7 @@ func TestSessionsList(t *testing.T) {
 		r.send(r.text("/sessions"))
 		synctest.Wait()
 		l := r.journal.lastNotice(t)
-		for _, want := range []string{"1. Fix the tests ✓", "3 h 0 min ago, 3 messages, $0.42, 12k tokens, /home/u", "2. (without words)", "2 days ago, 1 message, /src"} {
+		for _, want := range []string{"1. Fix the tests ✓", "3 h 0 min ago, 3 messages, $0.42, 12.3k tokens, /home/u", "2. (without words)", "2 days ago, 1 message, /src"} {
 			if !strings.Contains(l.Text, want) {
 				t.Errorf("%q is not in\n%s", want, l.Text)
 			}

@@ -11,30 +11,28 @@ import (
 )
 
 // Steer hands the waiting prompt to the turn that runs.
-func (turnButtons) Steer(turn cli.TurnID) tgapi.Button {
-	return turnButton("↪ Steer", actSteer, turn)
+func (b turnButtons) Steer(turn cli.TurnID) tgapi.Button {
+	return turnButton(b.lang.Text("bot.steer"), actSteer, turn)
 }
 
 // Interrupt ends the turn that runs and runs the waiting one.
-func (turnButtons) Interrupt(turn cli.TurnID) tgapi.Button {
-	return turnButton("⚡ Interrupt", actInterrupt, turn)
+func (b turnButtons) Interrupt(turn cli.TurnID) tgapi.Button {
+	return turnButton(b.lang.Text("bot.interrupt"), actInterrupt, turn)
 }
-
-const lateSentence = "Too late: it no longer waits."
 
 func (c *callbacks) steer(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	err := c.desk.Steer(ctx, turn, p.By)
 	switch {
 	case err == nil:
-		return "The agent has it.", nil
+		return c.lang.Text("bot.steered"), nil
 	case errors.Is(err, orchestrator.ErrCannotSteer):
 		c.queue.promote(p.By.Conversation, turn)
-		return "The agent takes no message while it works: this one runs next.", nil
+		return c.lang.Text("bot.cannot-steer"), nil
 	case errors.Is(err, orchestrator.ErrSteerUnknown):
-		return "It is unknown whether it reached the agent.", nil
+		return c.lang.Text("bot.steer-unknown"), nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
 		c.voice.Unbutton(p.By.Conversation, p.Message)
-		return lateSentence, nil
+		return c.lang.Text("bot.too-late"), nil
 	}
 	return "", err
 }
@@ -44,10 +42,10 @@ func (c *callbacks) interrupt(ctx context.Context, p updates.Press, turn cli.Tur
 	switch {
 	case err == nil:
 		c.queue.promote(p.By.Conversation, turn)
-		return "The running turn is stopped; this one runs next.", nil
+		return c.lang.Text("bot.interrupted"), nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
 		c.voice.Unbutton(p.By.Conversation, p.Message)
-		return lateSentence, nil
+		return c.lang.Text("bot.too-late"), nil
 	}
 	return "", err
 }

@@ -16,6 +16,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -26,7 +27,7 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 	mine := func(other *updates.Message) bool {
 		return in.Rights != orchestrator.RightsOfMember || other.User == in.User
 	}
-	reply := &stopReply{messages: c.messages, in: in, since: time.Now()}
+	reply := &stopReply{messages: c.messages, lang: c.lang, in: in, since: time.Now()}
 	var handled orchestrator.Handled
 	var prompts int
 	by := orchestrator.Press{Conversation: in.Conversation, Person: in.User, Of: in.Rights, Updates: in.Updates()}
@@ -58,6 +59,7 @@ const stillAlive = cli.DefaultGrace + 5*time.Second
 // The store has what it says in the end, which the next process shows if this one dies before.
 type stopReply struct {
 	messages *message.Messages
+	lang     lang.Printer
 	in       *updates.Message
 	since    time.Time
 	message  *message.Message // nil until it leaves
@@ -174,7 +176,7 @@ func (r *stopReply) overLocked() bool {
 func (r *stopReply) contentLocked(over bool) message.Content {
 	c := message.Content{Text: render.Plain(r.textLocked(over)), ReplyTo: r.in.Quote()}
 	if r.report != nil && r.report.Unshown != "" {
-		c.Keyboard = tgapi.Keyboard{{turnButtons{}.ShowAgain(r.report.Unshown)}}
+		c.Keyboard = tgapi.Keyboard{{turnButtons{r.lang}.ShowAgain(r.report.Unshown)}}
 	}
 	return c
 }
@@ -185,27 +187,27 @@ func (r *stopReply) textLocked(over bool) string {
 		report = *r.report
 	}
 	if r.in.Rights == orchestrator.RightsOfMember && r.stopping == nil && report == (orchestrator.AbortReport{}) && r.err == nil {
-		return "Nothing of yours runs or waits here."
+		return r.lang.Text("bot.nothing-of-yours")
 	}
 	switch {
 	case r.stopping == nil:
-		return abortSentence(report, r.err)
+		return abortSentence(r.lang, report, r.err)
 	case !over:
-		return "Stopping…" + aliveSentence(" These processes still run: ", r.alive)
+		return strings.TrimSpace(r.lang.Text("bot.stopping") + " " + aliveSentence(r.lang, r.alive))
 	case len(r.alive) > 0:
-		return notStopped(r.alive)
+		return notStopped(r.lang, r.alive)
 	}
 	report.Running = true
-	return abortSentence(report, r.err)
+	return abortSentence(r.lang, report, r.err)
 }
 
-func notStopped(alive []cli.ProcessName) string {
-	return "Not all of it could be stopped." + aliveSentence(" These processes still run: ", alive)
+func notStopped(p lang.Printer, alive []cli.ProcessName) string {
+	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
 // resumeStops has replies to aborts say what came of them, which the previous process did not get to: once the turn is over
 // that each told to end.
-func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), log *slog.Logger) error {
+func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), p lang.Printer, log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
 	if err != nil {
 		return fmt.Errorf("load replies to aborts: %w", err)
@@ -219,7 +221,7 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 					return
 				}
 				if alive := s.Alive(ctx); len(alive) > 0 {
-					row.Content = message.Content{Text: render.Plain(notStopped(alive))}.Encode()
+					row.Content = message.Content{Text: render.Plain(notStopped(p, alive))}.Encode()
 				}
 			}
 			if err := messages.Release(ctx, row); err != nil {
@@ -230,37 +232,37 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 	return nil
 }
 
-// aliveSentence names processes after an introduction; empty if there are none.
-func aliveSentence(intro string, alive []cli.ProcessName) string {
+// aliveSentence names processes; empty if there are none.
+func aliveSentence(p lang.Printer, alive []cli.ProcessName) string {
 	if len(alive) == 0 {
 		return ""
 	}
 	var names []string
-	for _, p := range alive {
-		names = append(names, fmt.Sprintf("%s (%d)", render.ShortenPlain(render.OneLine(p.Name), 40), p.PID))
+	for _, a := range alive {
+		names = append(names, fmt.Sprintf("%s (%d)", render.ShortenPlain(render.OneLine(a.Name), 40), a.PID))
 	}
-	return intro + strings.Join(names, ", ") + "."
+	return p.Text("bot.alive", strings.Join(names, ", "))
 }
 
-func abortSentence(r orchestrator.AbortReport, err error) string {
-	var s string
+func abortSentence(p lang.Printer, r orchestrator.AbortReport, err error) string {
+	var parts []string
 	switch {
 	case r.Running:
-		s = "Stopped."
+		parts = append(parts, p.Text("bot.stopped"))
 	case r.Unshown != "":
 	case r.Dropped == 0 && err == nil:
-		return "Nothing is running here."
+		return p.Text("bot.nothing-runs")
 	case err == nil:
-		s = "Nothing was running."
+		parts = append(parts, p.Text("bot.nothing-ran"))
 	}
 	if r.Unshown != "" {
-		s += " The rest of the answer is not sent."
+		parts = append(parts, p.Text("bot.rest-not-sent"))
 	}
 	if r.Dropped > 0 {
-		s += fmt.Sprintf(" %s will not run.", render.Count(r.Dropped, "waiting message", "waiting messages"))
+		parts = append(parts, p.Text("bot.dropped", r.Dropped))
 	}
 	if err != nil {
-		s += " Not everything could be stopped; /status says what is left, and the log why."
+		parts = append(parts, p.Text("bot.abort-failed"))
 	}
-	return strings.TrimSpace(s)
+	return strings.Join(parts, " ")
 }

@@ -14,6 +14,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -68,7 +69,7 @@ func TestAnAbortNamesWhatStillRuns(t *testing.T) {
 // reachable has the messages of the rig leave for a fake chat.
 func (r *inboundRig) reachable(t *testing.T) (*bottest.Chat, *outbox.Outbox) {
 	wall, out := bottest.NewChat(t), bottest.NewOutbox()
-	r.handlers.commands.messages = message.New(out, wall, r.journal, slog.New(r.logs))
+	r.handlers.commands.messages = message.New(out, wall, r.journal, lang.Printer{}, slog.New(r.logs))
 	return wall, out
 }
 
@@ -107,10 +108,10 @@ func TestAReplyToAnAbortIsResumed(t *testing.T) {
 				desk := &deskFake{stopping: &orchestrator.Stopping{Over: over, Alive: func(context.Context) []cli.ProcessName { return c.alive }}}
 				for _, restarts := range []bool{true, false} { // a second restart changes nothing
 					out, log := bottest.NewOutbox(), slog.New(slog.DiscardHandler)
-					messages := message.New(out, wall, journal, log)
+					messages := message.New(out, wall, journal, lang.Printer{}, log)
 					ctx, cancel := context.WithCancel(t.Context())
 					var all sync.WaitGroup
-					if err := resumeStops(ctx, messages, desk, all.Go, log); err != nil {
+					if err := resumeStops(ctx, messages, desk, all.Go, lang.Printer{}, log); err != nil {
 						t.Fatal(err)
 					}
 					all.Go(func() { messages.Run(ctx) })

@@ -10,6 +10,7 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -48,6 +49,7 @@ type signClient interface {
 type outVoice struct {
 	out    *outbox.Outbox
 	client signClient
+	lang   lang.Printer
 	log    *slog.Logger
 }
 
@@ -68,7 +70,7 @@ func (v *outVoice) Answer(ctx context.Context, query, text string) {
 		Priority: outbox.Awaited, Idempotent: true,
 		Run: func(ctx context.Context) error { return v.client.AnswerCallback(ctx, query, text) },
 	})
-	v.missed("callback answer", orchestrator.ConversationID{})(err)
+	v.missed("answer", orchestrator.ConversationID{})(err)
 }
 
 func (v *outVoice) Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
@@ -86,7 +88,7 @@ func (v *outVoice) Unbutton(id orchestrator.ConversationID, message int) {
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Housekeeping, Idempotent: true, Key: unbuttonKey(message),
 		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, nil) },
-	}, v.missed("taking buttons off", id))
+	}, v.missed("buttons", id))
 }
 
 func unbuttonKey(message int) string { return "unbutton/" + strconv.Itoa(message) }
@@ -103,9 +105,9 @@ func (v *outVoice) Remove(id orchestrator.ConversationID, message int) {
 		}
 		v.log.Warn("a secret answer could not be deleted from the chat", "chat", id.Chat, "topic", id.Topic, "err", err)
 		post(false, func(ctx context.Context) error {
-			_, err := v.client.Send(ctx, tgapi.Message{To: id, ReplyTo: message, Text: render.Unchanged("I may not delete this message. Please delete it yourself: it is secret.")})
+			_, err := v.client.Send(ctx, tgapi.Message{To: id, ReplyTo: message, Text: render.Unchanged(v.lang.Text("bot.delete-secret"))})
 			return err
-		}, v.missed("asking to delete a message", id))
+		}, v.missed("deletion", id))
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -65,7 +66,7 @@ func over(client interface {
 }, out *outbox.Outbox, journal *bottest.Journal,
 ) Options {
 	return Options{
-		Messages: message.New(out, client, journal, slog.New(slog.DiscardHandler)), Typing: client.Typing,
+		Messages: message.New(out, client, journal, lang.Printer{}, slog.New(slog.DiscardHandler)), Typing: client.Typing,
 		Outbox: out, Journal: journal, Buttons: bottest.Buttons{},
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -155,7 +154,7 @@ func (m *Message) dressed(t render.Text) render.Text {
 		t.Entities = nil
 	}
 	if m.tried&inMainTopic != 0 {
-		if noted := render.Concat(render.Styled(render.Italic, (lang.Printer{}).Text("common.moved")+"\n\n"), t); render.Fits(noted, render.MessageLimit) {
+		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Text("common.moved")+"\n\n"), t); render.Fits(noted, render.MessageLimit) {
 			return noted
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -38,13 +39,14 @@ type Messages struct {
 	out    *outbox.Outbox
 	client Client
 	store  Store
+	lang   lang.Printer
 	log    *slog.Logger
 	owed   owed
 }
 
 // New makes Messages. Run sends those that the store says are owed.
-func New(out *outbox.Outbox, client Client, store Store, log *slog.Logger) *Messages {
-	return &Messages{out: out, client: client, store: store, log: log, owed: newOwed()}
+func New(out *outbox.Outbox, client Client, store Store, p lang.Printer, log *slog.Logger) *Messages {
+	return &Messages{out: out, client: client, store: store, lang: p, log: log, owed: newOwed()}
 }
 
 // Spec is what a message is made of.

@@ -29,14 +29,6 @@ func DiffCount(diff string) string {
 	return fmt.Sprintf(" +%d −%d", added, removed)
 }
 
-// Count says "1 message" or "3 messages".
-func Count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // ReadSpan reads a duration that a user wrote: "45m", "2 hours".
 func ReadSpan(text string) (time.Duration, error) {
 	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m", "hours", "h", "hour", "h", "seconds", "s")

@@ -32,7 +32,7 @@ var chatPackages = []string{
 
 // untranslated are chat packages whose texts are not in the catalogue yet. The list only gets shorter.
 var untranslated = []string{
-	"bot", "bot/message", "cli", "cli/service", "heartbeat", "heartbeat/schedule",
+	"cli", "cli/service", "heartbeat", "heartbeat/schedule",
 	"heartbeat/webhook", "internal/app", "orchestrator", "orchestrator/approval", "orchestrator/conversation",
 }
 
@@ -302,7 +302,7 @@ func (c *textChecker) checkKey(e ast.Expr) {
 }
 
 var (
-	reads = regexp.MustCompile(`[A-Za-z][,;:.!?…]? [A-Za-z(]|^[^A-Za-z]*[A-Z][a-z]+[^A-Za-z]*$`)
+	reads = regexp.MustCompile(`[A-Za-z][,;:.!?…]? [A-Za-z]|^[^A-Za-z]*[A-Z][a-z]+[^A-Za-z]*$`)
 	// unseen are functions whose arguments users do not see: they go to the log, or are matched with.
 	unseen = regexp.MustCompile(`^(panic|fmt\.Errorf|errors\.New|regexp\.\w+|\(\*log/slog\.Logger\)\.\w+|log/slog\.\w+|strings\.(HasPrefix|HasSuffix|Contains|NewReplacer))$`)
 )
