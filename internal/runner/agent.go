@@ -312,7 +312,7 @@ func (a *agent) status() Status {
 	return a.life.status
 }
 
-// info is what can be told of the run; with its processes if they are wanted, which takes a look at all there are.
+// info is what can be told of the run; with its processes if they are wanted.
 func (a *agent) info(processes bool) Info {
 	end := a.out.end()
 	a.mu.Lock()
@@ -334,7 +334,7 @@ func (a *agent) info(processes bool) Info {
 	if !processes {
 		return i
 	}
-	live, err := a.terminator.Tree().Members()
+	live, err := a.terminator.Tree().Glance()
 	if err != nil {
 		i.Problem = err.Error()
 	}
