@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,6 +75,8 @@ type doctor struct {
 }
 
 func (d *doctor) say(mark, what, detail string) {
+	// A finding is one line: errors of programs often have several, and blank ones between them.
+	detail = strings.Join(strings.Fields(detail), " ")
 	if detail != "" {
 		detail = ": " + detail
 	}
