@@ -25,9 +25,6 @@ type roleMenu struct {
 // Role answers "/role": with a name it sets the role at once, without one it opens the menu.
 func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	names := k.service.Roles()
-	if len(names) == 0 {
-		return tgapi.Page{Text: k.lang.Text("menu.no-roles")}, nil
-	}
 	names = append([]string{""}, names...)
 	if args != "" {
 		return k.roleByName(ctx, by.Conversation, args, names)

@@ -27,8 +27,6 @@ func TestRoleByCommand(t *testing.T) {
 		{"none", []string{"reviewer"}, "none", []string{`role 7/0 ""`}, "plays no role (claude · opus)"},
 		{"one that is called none", []string{"none"}, "none", []string{`role 7/0 "none"`}, "plays: none"},
 		{"unknown", []string{"author", "reviewer"}, "plumber", nil, `There is no role "plumber". There are: none, author, reviewer.`},
-		{"no roles", nil, "", nil, "[roles.reviewer]"},
-		{"no roles, one named", nil, "reviewer", nil, "No roles are configured."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"ductor/cli/turn"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/roles"
 	"ductor/internal/secrets"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -153,7 +154,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Agents:      defaultsOf(cfg.Agents),
 		Sandboxes:   a.envs.Sandboxes.Policy(),
 		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
-		Roles: map[string]orchestrator.Role{}, DefaultRole: cfg.Sessions.DefaultRole,
+		Roles: rolesOf(cfg, a.Log), DefaultRole: cfg.Sessions.DefaultRole,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
 		Secrets: func(dir string) *secrets.Set {
 			return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
@@ -163,12 +164,16 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
 		Now: time.Now, NewID: newID, Logger: a.Log,
 	}
-	for name, r := range cfg.Roles {
-		o.Roles[name] = orchestrator.Role{
-			Prompt: r.Prompt, Replace: !r.Append, Agent: cli.Agent(r.Agent), Model: cli.ModelID(r.Model),
-		}
-	}
 	return o
+}
+
+// rolesOf are the roles that ship with ductor, those of the folder roles beside the configuration, and those in it.
+func rolesOf(cfg config.Config, log *slog.Logger) *roles.Set {
+	configured := map[string]orchestrator.Role{}
+	for name, r := range cfg.Roles {
+		configured[name] = orchestrator.Role{Prompt: r.Prompt, Replace: !r.Append, Agent: cli.Agent(r.Agent), Model: cli.ModelID(r.Model)}
+	}
+	return roles.Open(cfg.RolesDir(), configured, time.Now, log)
 }
 
 // deliveryWait is how long the next turn waits for the chat to show the last one.

@@ -73,6 +73,7 @@ var imports = map[string][]string{
 	"internal/sim/modelapi": {"internal/sim/script"},
 	"internal/sim/telegram": {},
 	"internal/proctree":     {},
+	"internal/roles":        {"cli", "orchestrator"},
 	"internal/runner":       {"internal/proctree"},
 	"internal/supervisor":   {"internal/proctree"},
 	"scripts/loopback":      {},
@@ -80,7 +81,7 @@ var imports = map[string][]string{
 	"scripts/together":      {},
 
 	"orchestrator/approval":     {"orchestrator", "cli", "internal/secrets"},
-	"orchestrator/conversation": {"orchestrator/handoff", "orchestrator", "orchestrator/approval", "orchestrator/handoff", "cli", "internal/secrets"},
+	"orchestrator/conversation": {"orchestrator", "orchestrator/approval", "orchestrator/handoff", "cli", "internal/secrets"},
 	"orchestrator/handoff":      {"orchestrator", "cli"},
 }
 
@@ -92,6 +93,7 @@ var modules = map[string][]string{
 	"github.com/yuin/goldmark":         {"bot/render"},
 	"github.com/robfig/cron":           {"heartbeat/schedule"},
 	"github.com/spf13/cobra":           {"cmd/ductor"},
+	"go.yaml.in/yaml":                  {"internal/roles"},
 	"golang.org/x/text":                {"lang"},
 	"golang.org/x/time":                {"bot/outbox", "heartbeat/webhook"},
 	"golang.org/x/term":                {"cmd/ductor"},

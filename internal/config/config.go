@@ -1,6 +1,11 @@
 package config
 
-import "time"
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
 
 // Config is everything an owner can set. The tags are the keys of the file. Paths that Load and Default
 // return are absolute; durations and counts are within the bounds that Validate holds.
@@ -156,6 +161,27 @@ type Role struct {
 // Alias is another name for a model.
 type Alias struct {
 	Use string `toml:"use"` // "claude/haiku", "codex high": what /model takes
+}
+
+// ShippedRoles are the names of the roles that there always are; package roles has their texts.
+func ShippedRoles() []string { return []string{"codereviewer", "default", "planner"} }
+
+// RolesDir is the folder with further roles, one in each file *.md: roles beside the file of the configuration. It need not
+// exist. Empty without such a file.
+func (c *Config) RolesDir() string {
+	if c.File == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(c.File), "roles")
+}
+
+// hasRole says whether there is a role of this name.
+func (c *Config) hasRole(name string) bool {
+	if _, ok := c.Roles[name]; ok || slices.Contains(ShippedRoles(), name) {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(c.RolesDir(), name+".md"))
+	return err == nil && c.RolesDir() != "" && filepath.Base(name) == name
 }
 
 // Storage is what is kept and for how long.

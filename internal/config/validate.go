@@ -155,10 +155,8 @@ func (c *Config) checkRoles(p *problems) {
 			p.add(key+".agent", "%s", oneOf(role.Agent, c.Agents.names()))
 		}
 	}
-	if name := c.Sessions.DefaultRole; name != "" {
-		if _, ok := c.Roles[name]; !ok {
-			p.add("sessions.default_role", "there is no [roles.%s]", dotted([]string{name}))
-		}
+	if name := c.Sessions.DefaultRole; name != "" && !c.hasRole(name) {
+		p.add("sessions.default_role", "there is no [roles.%s], and no such file in the folder roles beside this one", dotted([]string{name}))
 	}
 }
 

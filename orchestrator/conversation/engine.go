@@ -28,9 +28,9 @@ type Options struct {
 	AllowedTools []string
 	DeniedTools  []string
 	Agents       map[cli.Agent]orchestrator.AgentDefaults
-	Dir          string                       // for conversations that chose none; absolute
-	Roots        []string                     // directories /cwd may enter, with all below them; absolute
-	Roles        map[string]orchestrator.Role // by name
+	Dir          string   // for conversations that chose none; absolute
+	Roots        []string // directories /cwd may enter, with all below them; absolute
+	Roles        Roles    // nil: there are none
 	DefaultRole  string
 	UploadsDir   string // has a folder for each conversation, which its agent may read; empty for none
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
@@ -60,6 +60,14 @@ type Options struct {
 	Random io.Reader // of what must not be guessed; crypto/rand when nil
 	NewID  func() string
 	Logger *slog.Logger
+}
+
+// Roles are the roles that conversations can play. They may change at any time. internal/roles implements it.
+type Roles interface {
+	// Role finds a role by its name; false if there is none.
+	Role(name string) (orchestrator.Role, bool)
+	// Names lists the names of all roles, sorted.
+	Names() []string
 }
 
 // DefaultApprovalTimeout is how long users have to decide.

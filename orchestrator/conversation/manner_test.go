@@ -2,6 +2,7 @@ package conversation_test
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -22,10 +23,16 @@ func (h *house) ask(t *testing.T, id orchestrator.ConversationID, text string) c
 	return requests[len(requests)-1]
 }
 
+// mapRoles are roles that never change.
+type mapRoles map[string]orchestrator.Role
+
+func (m mapRoles) Role(name string) (orchestrator.Role, bool) { r, ok := m[name]; return r, ok }
+func (m mapRoles) Names() []string                            { return slices.Sorted(maps.Keys(m)) }
+
 func withRoles(defaultRole string) func(*conversation.Options) {
 	return func(o *conversation.Options) {
 		o.DefaultRole = defaultRole
-		o.Roles = map[string]orchestrator.Role{
+		o.Roles = mapRoles{
 			"reviewer": {Prompt: "You review."},
 			"author":   {Prompt: "You write.", Replace: true, Agent: "codex", Model: "m2"},
 		}
@@ -141,7 +148,7 @@ func TestNoRoleIsNoneAlsoWhereADefaultIsConfigured(t *testing.T) {
 	h.shut()
 	gone := openAt(t, path, func(o *conversation.Options) {
 		withRoles("reviewer")(o)
-		delete(o.Roles, "author")
+		delete(o.Roles.(mapRoles), "author")
 	})
 	if st, err := gone.Status(t.Context(), here); err != nil || st.Role != "" {
 		t.Errorf("a role that is no longer configured shows as %q, %v", st.Role, err)

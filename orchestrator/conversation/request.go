@@ -67,7 +67,7 @@ func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation
 
 // request says what the agent is asked, without what it missed.
 func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who choice) (cli.Request, error) {
-	role := e.opts.Roles[e.roleOf(conv)]
+	role, _ := e.role(e.roleOf(conv))
 	req := cli.Request{
 		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat,
 		Model: who.model, Effort: who.effort, ExtraArgs: e.opts.Agents[t.Agent].Args,

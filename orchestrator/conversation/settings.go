@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -35,7 +34,7 @@ func (e *Engine) SetPermission(ctx context.Context, id orchestrator.Conversation
 func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error {
 	if name == "" {
 		name = orchestrator.NoRole
-	} else if !slices.Contains(e.Roles(), name) {
+	} else if _, ok := e.role(name); !ok {
 		return orchestrator.ErrNoRole
 	}
 	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Role = name })
@@ -45,11 +44,21 @@ func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, na
 	return err
 }
 
-// Roles lists the names of the configured roles, sorted. A role without a name, or called NoRole, cannot be
-// chosen and is not among them.
+// Roles lists the names of the roles, sorted. A role without a name, or called NoRole, cannot be chosen and is not among
+// them.
 func (e *Engine) Roles() []string {
-	names := slices.Sorted(maps.Keys(e.opts.Roles))
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" || name == orchestrator.NoRole })
+	if e.opts.Roles == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(e.opts.Roles.Names()), func(name string) bool { return name == "" || name == orchestrator.NoRole })
+}
+
+// role finds a role that can be chosen.
+func (e *Engine) role(name string) (orchestrator.Role, bool) {
+	if e.opts.Roles == nil || name == "" || name == orchestrator.NoRole {
+		return orchestrator.Role{}, false
+	}
+	return e.opts.Roles.Role(name)
 }
 
 // SetBusy chooses what becomes of a prompt that comes while a turn runs. ErrBadChoice for no BusyMode.
@@ -77,13 +86,13 @@ func (e *Engine) permissionOf(c orchestrator.Conversation) cli.PermissionMode {
 	return c.Permission
 }
 
-// roleOf names the role that is played, empty for none. One that was chosen and is no longer configured is
-// none: the default was not asked for.
+// roleOf names the role that is played, empty for none. One that was chosen and is gone is none: the default was not asked
+// for.
 func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	if c.Role == "" {
 		return e.opts.DefaultRole
 	}
-	if !slices.Contains(e.Roles(), c.Role) {
+	if _, ok := e.role(c.Role); !ok {
 		return ""
 	}
 	return c.Role
@@ -158,7 +167,7 @@ type choice struct {
 // choice settles who answers in a place: what the conversation chose, else its role, else the configured default. A
 // model chosen for one agent is never handed to another.
 func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (choice, error) {
-	role := e.opts.Roles[e.roleOf(conv)]
+	role, _ := e.role(e.roleOf(conv))
 	who := choice{agent: conv.Agent, model: conv.Model, effort: conv.Effort}
 	if who.agent == "" {
 		who = choice{agent: role.Agent, model: role.Model}

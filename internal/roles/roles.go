@@ -1,0 +1,176 @@
+// Package roles collects the roles that a conversation can play: those that ship with ductor, the files of a folder, which are
+// read again when they change, and those of the configuration. Of two with one name the later of these counts.
+//
+// The package does NOT decide which conversation plays which role.
+package roles
+
+import (
+	"embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+//go:embed shipped/*.md
+var shipped embed.FS
+
+// Limits of a folder. What is beyond them is left out, with a warning.
+const (
+	mostFiles = 200
+	mostBytes = 64 << 10
+)
+
+// look is the time between two looks at the folder.
+const look = time.Second
+
+// Set is all roles. Safe for concurrent use.
+type Set struct {
+	dir        string
+	configured map[string]orchestrator.Role
+	log        *slog.Logger
+	now        func() time.Time
+
+	mu     sync.Mutex
+	looked time.Time
+	stamp  string // of the files that all was read from
+	all    map[string]orchestrator.Role
+}
+
+// Open collects the roles of a configuration and of a folder, which need not exist; empty for none.
+func Open(dir string, configured map[string]orchestrator.Role, now func() time.Time, log *slog.Logger) *Set {
+	return &Set{dir: dir, configured: configured, now: now, log: log}
+}
+
+// Role finds a role by its name; false if there is none.
+func (s *Set) Role(name string) (orchestrator.Role, bool) {
+	r, ok := s.current()[name]
+	return r, ok
+}
+
+// Names lists the names of all roles, sorted.
+func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.current())) }
+
+// current reads the folder again if it changed.
+func (s *Set) current() map[string]orchestrator.Role {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.now(); s.all == nil || now.Sub(s.looked) >= look || now.Before(s.looked) {
+		s.looked = now
+		if stamp := stampOf(s.dir); s.all == nil || stamp != s.stamp {
+			s.stamp = stamp
+			s.all = s.read()
+		}
+	}
+	return s.all
+}
+
+// stampOf changes whenever a file of the folder does.
+func stampOf(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			fmt.Fprintln(&b, e.Name(), info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return b.String()
+}
+
+func (s *Set) read() map[string]orchestrator.Role {
+	all := map[string]orchestrator.Role{}
+	inside, err := fs.Sub(shipped, "shipped")
+	if err == nil {
+		s.readFolder(inside, all)
+	}
+	if s.dir != "" {
+		if root, err := os.OpenRoot(s.dir); err == nil { // no link leads out of it
+			s.readFolder(root.FS(), all)
+			root.Close()
+		}
+	}
+	maps.Copy(all, s.configured)
+	return all
+}
+
+// readFolder adds the roles of the files *.md. One that is no role is left out.
+func (s *Set) readFolder(folder fs.FS, to map[string]orchestrator.Role) {
+	names, err := fs.Glob(folder, "*.md")
+	if err == nil && len(names) > mostFiles {
+		err = fmt.Errorf("there are %d files; only the first %d count", len(names), mostFiles)
+		names = names[:mostFiles]
+	}
+	if err != nil {
+		s.log.Warn("read the folder of roles", "dir", s.dir, "err", err)
+	}
+	for _, name := range names {
+		r, err := readRole(folder, name)
+		if err != nil {
+			s.log.Warn("this file is no role", "file", path.Join(s.dir, name), "err", err)
+			continue
+		}
+		to[strings.TrimSuffix(name, ".md")] = r
+	}
+}
+
+// header is what the front matter of a role's file may say. Its keys are those of [roles] in the configuration.
+type header struct {
+	Append bool   `yaml:"append"`
+	Agent  string `yaml:"agent"`
+	Model  string `yaml:"model"`
+}
+
+func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
+	file, err := folder.Open(name)
+	if err != nil {
+		return orchestrator.Role{}, fmt.Errorf("open a role: %w", err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, mostBytes+1))
+	if err != nil {
+		return orchestrator.Role{}, fmt.Errorf("read a role: %w", err)
+	}
+	if len(text) > mostBytes {
+		return orchestrator.Role{}, fmt.Errorf("it is longer than %d KB", mostBytes>>10)
+	}
+	front, prompt := cutFrontMatter(string(text))
+	var h header
+	if err := yaml.Unmarshal([]byte(front), &h); err != nil {
+		return orchestrator.Role{}, fmt.Errorf("read the front matter: %w", err)
+	}
+	r := orchestrator.Role{Prompt: strings.TrimSpace(prompt), Replace: !h.Append, Agent: cli.Agent(h.Agent), Model: cli.ModelID(h.Model)}
+	if r.Prompt == "" {
+		return orchestrator.Role{}, fmt.Errorf("it has no prompt")
+	}
+	return r, nil
+}
+
+// cutFrontMatter splits a text into what stands between two lines of three dashes at its beginning, and the rest.
+func cutFrontMatter(text string) (front, rest string) {
+	const line = "---\n"
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
+	if after, ok := strings.CutPrefix(text, line); ok {
+		if front, rest, ok = strings.Cut("\n"+after, "\n"+line); ok {
+			return front, rest
+		}
+	}
+	return "", text
+}

@@ -1,0 +1,84 @@
+package roles
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// A role comes from ductor, from a file or from the configuration, and the later one of these counts.
+func TestRolesComeFromThreePlaces(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("tester.md", "---\nagent: codex\nmodel: gpt-5\nappend: true\n---\n\nYou test.\n")
+	write("planner.md", "My own planner.")
+	write("writer.md", "From the file.")
+	write("notes.txt", "no role")
+	write("broken.md", "---\nagent: [\n---\nx")
+	write("empty.md", "---\nagent: codex\n---\n")
+	write("long.md", strings.Repeat("x", mostBytes+1))
+	secret := filepath.Join(t.TempDir(), "secret.md")
+	if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(dir, "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	now := time.Now()
+	s := Open(dir, map[string]orchestrator.Role{"writer": {Prompt: "From the configuration."}}, func() time.Time { return now }, slog.New(slog.NewTextHandler(&log, nil)))
+	if got, want := s.Names(), []string{"codereviewer", "default", "planner", "tester", "writer"}; !slices.Equal(got, want) {
+		t.Errorf("the roles are %q, want %q", got, want)
+	}
+	for name, want := range map[string]orchestrator.Role{
+		"tester":  {Prompt: "You test.", Agent: "codex", Model: "gpt-5"},
+		"planner": {Prompt: "My own planner.", Replace: true},
+		"writer":  {Prompt: "From the configuration."},
+	} {
+		if got, ok := s.Role(name); !ok || got != want {
+			t.Errorf("%s is %+v, %v", name, got, ok)
+		}
+	}
+	for _, name := range []string{"broken.md", "empty.md", "long.md", "link.md"} {
+		if !strings.Contains(log.String(), name) {
+			t.Errorf("the log does not name %s:\n%s", name, log.String())
+		}
+	}
+
+	write("tester.md", "You test more.")
+	write("new.md", "You are new.")
+	if err := os.Remove(filepath.Join(dir, "planner.md")); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(look)
+	if r, _ := s.Role("tester"); r.Prompt != "You test more." {
+		t.Errorf("the changed file is %+v", r)
+	}
+	if r, _ := s.Role("planner"); !strings.HasPrefix(r.Prompt, "You plan") || r.Replace {
+		t.Errorf("the planner that ships is %+v", r)
+	}
+	if _, ok := s.Role("new"); !ok {
+		t.Error("the new file is no role")
+	}
+}
+
+func TestWithoutAFolder(t *testing.T) {
+	for _, dir := range []string{"", filepath.Join(t.TempDir(), "none")} {
+		s := Open(dir, nil, time.Now, slog.New(slog.DiscardHandler))
+		if got, want := s.Names(), []string{"codereviewer", "default", "planner"}; !slices.Equal(got, want) {
+			t.Errorf("the roles are %q, want %q", got, want)
+		}
+	}
+}
