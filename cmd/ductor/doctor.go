@@ -181,13 +181,40 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 		return
 	}
 	usable := 0
-	err := app.WithProbes(cfg, func(providers []cli.Provider) { usable = d.judge(ctx, cfg, providers, "") })
+	err := app.WithProbes(cfg, func(providers []cli.Provider) {
+		usable = d.judge(ctx, cfg, providers, "")
+		if usable > 0 && len(cfg.ModelNames) > 0 {
+			d.models(ctx, cfg, providers)
+		}
+	})
 	if err != nil {
 		d.fail("agents", err.Error())
 		return
 	}
 	if usable == 0 {
 		d.fail("agents", "none can be used; install and log in to one of them")
+	}
+}
+
+// models compares the models that the configuration names with those that the agents list.
+func (d *doctor) models(ctx context.Context, cfg config.Config, providers []cli.Provider) {
+	entries := make([]cli.MenuEntry, len(providers))
+	var looks sync.WaitGroup
+	for i, p := range providers {
+		looks.Go(func() {
+			entries[i] = cli.MenuEntry{Agent: p.Agent(), Auth: p.Auth(ctx)}
+			if entries[i].Auth.State == cli.Authenticated {
+				entries[i].Models, entries[i].Err = p.Models(ctx)
+			}
+		})
+	}
+	looks.Wait()
+	doubts := app.DoubtsOfModels(cfg, entries)
+	for _, doubt := range doubts {
+		d.warn("models", doubt)
+	}
+	if len(doubts) == 0 {
+		d.ok("models", fmt.Sprintf("%d names of the configuration", len(cfg.ModelNames)))
 	}
 }
 

@@ -135,7 +135,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.ticks.Go(func() { a.envs.Sandboxes.Run(ticking) })
 	a.ticks.Go(func() { a.forgetCrashes(ticking) })
 	a.service.Refresh()
-	a.ticks.Go(func() { a.logAgents(ticking) })
+	a.ticks.Go(func() { a.logAgents(ticking); a.checkModels(ticking) })
 	if err := a.orchestrator.Recover(ctx); err != nil {
 		return err
 	}

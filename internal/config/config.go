@@ -30,6 +30,8 @@ type Config struct {
 
 	// File is the absolute path of the file that Load read; empty without one.
 	File string `toml:"-"`
+	// ModelNames are the models that the file names; Load sets them.
+	ModelNames []ModelName `toml:"-"`
 	// Warnings are sentences on what is allowed but probably not meant; Load sets them.
 	Warnings []string `toml:"-"`
 }

@@ -76,6 +76,7 @@ func build(path string, text []byte, mode fs.FileMode, env Environment) (Config,
 		return Config{}, found.asError(path)
 	}
 	c.Warnings = append(c.Warnings, c.doubts()...)
+	c.ModelNames = c.modelNames(doc)
 	return c, nil
 }
 

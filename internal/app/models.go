@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"ductor/cli"
+	"ductor/cli/naming"
+	"ductor/internal/config"
+)
+
+// DoubtsOfModels says which models that a configuration names are none of those that its agents list. Of an agent that cannot be
+// used nothing is said: that is a finding of its own. An agent may accept more models than it lists, so these are doubts.
+func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string) {
+	names := naming.Names{Entries: entries}
+	for _, m := range cfg.ModelNames {
+		_, problem := names.Find(m.Name)
+		if problem == nil {
+			continue
+		}
+		text := ""
+		switch problem.Kind {
+		case naming.Unknown:
+			text = fmt.Sprintf("no agent lists a model %q", problem.Name)
+			if problem.Near != "" {
+				text += fmt.Sprintf("; did you mean %q?", problem.Near)
+			}
+		case naming.Elsewhere:
+			text = fmt.Sprintf("%s runs %q, and cannot be used here", problem.Agent, problem.Name)
+		case naming.Ambiguous:
+			text = fmt.Sprintf("several models have the name %q; write one in full, with its agent", problem.Name)
+		case naming.NoEfforts:
+			text = fmt.Sprintf("%s/%s has no efforts to choose from", problem.Model.Agent, problem.Model.ID)
+		case naming.UnknownEffort:
+			text = fmt.Sprintf("%s/%s knows these efforts: %v", problem.Model.Agent, problem.Model.ID, problem.Model.Efforts)
+		case naming.TooManyWords:
+			text = "name an agent, a model and an effort, and nothing more"
+		default:
+			continue
+		}
+		doubts = append(doubts, fmt.Sprintf("%s:%d: %s: %s", filepath.Base(cfg.File), m.Line, m.Key, text))
+	}
+	return doubts
+}
+
+// checkModels logs doubts about the models of the configuration. It asks the agents only if there is something to doubt.
+func (a *App) checkModels(ctx context.Context) {
+	if len(a.cfg.ModelNames) == 0 || !a.envs.Sandboxes.Policy().OnHost() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, agentsPatience)
+	defer cancel()
+	entries := a.service.Menu(ctx, "")
+	if ctx.Err() != nil {
+		return
+	}
+	for _, doubt := range DoubtsOfModels(a.cfg, entries) {
+		a.Log.Warn("a model of the configuration", "doubt", doubt)
+	}
+}
