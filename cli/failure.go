@@ -145,7 +145,7 @@ func (f *Failure) kind() FailureKind {
 	return UnknownFailure
 }
 
-// CodeUnknown is the exit code of a program whose end its supervisor did not see.
+// CodeUnknown is the exit code of a program whose end its runner did not see.
 const CodeUnknown = -1 << 15
 
 // ExitText says how a program ended, by its exit code.

@@ -162,6 +162,6 @@ const (
 	EndedByStop       Terminator = "stop"       // Process.Stop
 	EndedByAge        Terminator = "max age"    // it ran for too long
 	EndedOrphaned     Terminator = "orphaned"   // no ductor was there for too long
-	EndedByTerminated Terminator = "terminated" // the machine was shut down, or its supervisor told to end
-	EndedUnseen       Terminator = "unseen"     // its supervisor was killed, and it with it
+	EndedByTerminated Terminator = "terminated" // the machine was shut down, or its runner told to end
+	EndedUnseen       Terminator = "unseen"     // it ended while no runner watched it
 )

@@ -117,7 +117,7 @@ func (l *Launcher) Images(ctx context.Context) ([]string, error) {
 	if err != nil || !there {
 		return nil, err
 	}
-	program, err := l.place.sources.supervisor(l.opts, info.Architecture)
+	program, err := l.place.sources.runner(l.opts, info.Architecture)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/docker/docker/api/types/mount"
 
 	"ductor/cli"
+	"ductor/internal/runner"
 )
 
 // blueprint is all that is asked of a container.
@@ -39,7 +40,7 @@ func (o Options) prefix() string { return "ductor-" + o.Owner + "-" }
 func (o Options) blueprint(f fitted) (blueprint, error) {
 	b := blueprint{
 		Config: container.Config{
-			User: o.User, Entrypoint: []string{programFile, "supervise", "hold"}, Cmd: []string{}, WorkingDir: "/",
+			User: o.User, Entrypoint: []string{programFile, runner.Hold, "root=" + runsDir}, WorkingDir: "/",
 			Env:    []string{"HOME=" + homeDir, "PATH=" + f.path, "TMPDIR=/tmp"},
 			Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name},
 		},
@@ -64,8 +65,9 @@ func (o Options) blueprint(f fitted) (blueprint, error) {
 		return b, err
 	}
 	b.Config.Labels[labelPolicy] = digest(raw)
-	b.Config.Labels[labelSupervisor] = f.supervisor
+	b.Config.Labels[labelRunner] = f.runner
 	b.Config.Image = f.tag
+	b.Config.Cmd = []string{"program=" + f.runner}
 	return b, nil
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"ductor/cli"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // Error says why something cannot be had in a container, and what helps. It is found in every error of a Launcher
@@ -35,8 +35,8 @@ func (e *Error) Error() string {
 	return e.Reason + "; " + e.Fix
 }
 
-// Is says whether target is supervisor.ErrNoPlace and nothing can run in the container.
-func (e *Error) Is(target error) bool { return e.gone && target == supervisor.ErrNoPlace }
+// Is says whether target is runner.ErrNoEnvironment and nothing can run in the container.
+func (e *Error) Is(target error) bool { return e.gone && target == runner.ErrNoEnvironment }
 
 // As gives a *cli.Failure.
 func (e *Error) As(target any) bool {
@@ -75,7 +75,7 @@ func (e *Engine) failed(what string, err error) error {
 	return &Error{Reason: fmt.Sprintf("Docker at %s could not %s: %s", e.host, what, cli.Shorten(lastLine(err.Error()), 200)), Err: err}
 }
 
-// isFull says whether a disk is full. What the engine and the supervisor in a container say of it is text.
+// isFull says whether a disk is full. What the engine says of it is text.
 func isFull(err error) bool {
 	return says(err, syscall.ENOSPC) || says(err, syscall.EDQUOT)
 }

@@ -50,7 +50,7 @@ func testOptions(t testing.TB, e *Engine) Options {
 	}
 	o := Options{
 		Engine: e, Owner: strings.ReplaceAll(uuid.NewString(), "-", "")[:12], Name: t.Name(), Dir: t.TempDir(),
-		Supervisor: dockertest.Tool(t, dockertest.Supervisor), Projects: []string{project}, Network: NetworkNone,
+		Runner: dockertest.Tool(t, dockertest.Runner), Projects: []string{project}, Network: NetworkNone,
 		Grace: time.Second, OrphanAfter: time.Minute,
 	}
 	if e.host == dockertest.Host() {

@@ -165,7 +165,7 @@ func seedError(seed Seed, err error) error {
 }
 
 // SessionHomes lists the homes of sessions, without making or starting anything: a container that does not run is an
-// *Error that matches supervisor.ErrNoPlace.
+// *Error that matches runner.ErrNoEnvironment.
 func (l *Launcher) SessionHomes(ctx context.Context) ([]SessionHome, error) {
 	return l.place.order(ctx, nil, homesDir, homes.List)
 }
@@ -230,7 +230,7 @@ func (p *place) hand(ctx context.Context, in *bytes.Buffer, env []string, args .
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return answer, &Error{
-			Reason: "the sandbox's container holds another version of ductor-supervisor", Fix: "it is replaced as soon as nothing runs in it",
+			Reason: "the sandbox's container holds another version of ductor-runner", Fix: "it is replaced as soon as nothing runs in it",
 			Err: fmt.Errorf("%w: %q", err, raw[:min(len(raw), 300)]),
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	geminiguard "ductor/cli/gemini/guard"
 	"ductor/docker/dockertest"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // says runs a script with a home and gives what it prints.
@@ -141,7 +141,7 @@ func TestHomesThatAreForgotten(t *testing.T) {
 		t.Errorf("it holds %q", got)
 	}
 	dockertest.Docker(t, "kill", o.containerName())
-	if _, err := s.SessionHomes(t.Context()); !errors.Is(err, supervisor.ErrNoPlace) {
+	if _, err := s.SessionHomes(t.Context()); !errors.Is(err, runner.ErrNoEnvironment) {
 		t.Errorf("the homes of what does not run: %v", err)
 	}
 	s.home("one")

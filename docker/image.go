@@ -25,12 +25,12 @@ import (
 
 // The labels of what is ours in an engine.
 const (
-	labelOwner      = "ductor.owner"      // on containers, volumes and images
-	labelName       = "ductor.name"       // on containers and volumes
-	labelUse        = "ductor.use"        // on volumes that are no homes
-	labelPolicy     = "ductor.policy"     // on containers: a digest of all that was asked of it
-	labelSupervisor = "ductor.supervisor" // on containers and images: a digest of the program in it
-	labelBase       = "ductor.base"       // on images: the image it was made of
+	labelOwner  = "ductor.owner"  // on containers, volumes and images
+	labelName   = "ductor.name"   // on containers and volumes
+	labelUse    = "ductor.use"    // on volumes that are no homes
+	labelPolicy = "ductor.policy" // on containers: a digest of all that was asked of it
+	labelRunner = "ductor.runner" // on containers and images: a digest of the program in it
+	labelBase   = "ductor.base"   // on images: the image it was made of
 )
 
 // The names of the images that are ours to remove; their tags are digests of what they were made of.
@@ -39,19 +39,19 @@ const (
 	builtImages  = "ductor/agents"
 )
 
-// fitted is an image with our supervisor in it.
+// fitted is an image with our runner in it.
 type fitted struct {
-	base       string // the id of what it was made of
-	asked      string // what was asked for: the name of what is built, which says of what, or base
-	tag        string
-	supervisor string // digest
-	path       string // PATH in it
+	base   string // the id of what it was made of
+	asked  string // what was asked for: the name of what is built, which says of what, or base
+	tag    string
+	runner string // digest
+	path   string // PATH in it
 }
 
-// fit makes what is needed of the image that is asked for: the supervisor in it, and directories of the right owner.
-// It is made once for an image, a supervisor and a user.
+// fit makes what is needed of the image that is asked for: the runner in it, and directories of the right owner.
+// It is made once for an image, a runner and a user.
 func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fitted, error) {
-	if f, err := o.openSupervisor(); err != nil { // before an image is built in vain
+	if f, err := o.openRunner(); err != nil { // before an image is built in vain
 		return fitted{}, err
 	} else if err := errors.Join(fits(f, ""), f.Close()); err != nil {
 		return fitted{}, err
@@ -68,19 +68,19 @@ func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fitted, err
 	if o.Build != nil {
 		f.asked = name
 	}
-	if f.supervisor, err = from.supervisor(o, info.Architecture); err != nil {
+	if f.runner, err = from.runner(o, info.Architecture); err != nil {
 		return fitted{}, err
 	}
 	if info.Config != nil {
 		f.path = pathOf(info.Config.Env)
 	}
-	f.tag = fittedTag(f.base, f.supervisor, o.User)
+	f.tag = fittedTag(f.base, f.runner, o.User)
 	_, err = e.once(ctx, f.tag, func() error { return e.derive(ctx, o, f) })
 	return f, e.failed("make the sandbox's image", err)
 }
 
-func fittedTag(base, supervisor, user string) string {
-	return fittedImages + ":" + digest([]byte(base), []byte(supervisor), []byte(user))
+func fittedTag(base, runner, user string) string {
+	return fittedImages + ":" + digest([]byte(base), []byte(runner), []byte(user))
 }
 
 // image looks for an image; false if there is none.
@@ -182,12 +182,12 @@ func (e *Engine) noImage(name string) error {
 
 // derive makes the fitted image by changing a container that is never started.
 func (e *Engine) derive(ctx context.Context, o Options, f fitted) (err error) {
-	program, err := os.ReadFile(o.Supervisor)
+	program, err := os.ReadFile(o.Runner)
 	if err != nil {
 		return unreadable(err)
 	}
-	if digest(program) != f.supervisor {
-		return &Error{Reason: "the program ductor-supervisor changed just now", Fix: "try again"}
+	if digest(program) != f.runner {
+		return &Error{Reason: "the program ductor-runner changed just now", Fix: "try again"}
 	}
 	ctx, cancel := e.work(ctx)
 	defer cancel()
@@ -206,10 +206,10 @@ func (e *Engine) derive(ctx context.Context, o Options, f fitted) (err error) {
 		return err
 	}
 	if err := e.api.CopyToContainer(ctx, c.ID, "/", layer, container.CopyToContainerOptions{}); err != nil {
-		return fmt.Errorf("copy the supervisor: %w", err)
+		return fmt.Errorf("copy the runner: %w", err)
 	}
 	_, err = e.api.ContainerCommit(ctx, c.ID, container.CommitOptions{
-		Reference: f.tag, Config: &container.Config{Labels: map[string]string{labelOwner: o.Owner, labelBase: f.base, labelSupervisor: f.supervisor}},
+		Reference: f.tag, Config: &container.Config{Labels: map[string]string{labelOwner: o.Owner, labelBase: f.base, labelRunner: f.runner}},
 	})
 	if err != nil {
 		return fmt.Errorf("keep the image: %w", err)

@@ -14,7 +14,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/host"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // Launcher starts processes in one container, which it makes when it is first needed. What it cannot do in there
@@ -23,7 +23,7 @@ type Launcher struct {
 	*host.Launcher // over the container
 	opts           Options
 	place          *place
-	root           host.Runs // for questions about all runs
+	runs           *runner.Client
 	notes          *notebook
 	log            *slog.Logger
 	homes          homeCache
@@ -59,15 +59,9 @@ func Open(o Options) (*Launcher, error) {
 		engine: o.Engine, opts: o, name: name, log: o.Logger, turn: make(chan struct{}, 1),
 		made: l.noteContainer, idle: l.nothingRuns, watch: &watch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
 	}
-	if l.root, err = l.place.runs(0); err != nil {
-		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
-	}
-	remote, err := l.place.runs(o.Spares)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
-	}
+	l.runs = runner.OpenRemote(l.place)
 	l.Launcher, err = host.Open(host.Options{
-		Remote: remote, MaxAge: o.MaxAge, OrphanAfter: o.OrphanAfter, Grace: o.Grace, MaxJournal: o.MaxSpool, Logger: o.Logger,
+		Remote: l.runs, MaxAge: o.MaxAge, OrphanAfter: o.OrphanAfter, Grace: o.Grace, MaxJournal: o.MaxSpool, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
@@ -94,7 +88,7 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 		return nil, err
 	case says(err, syscall.EAGAIN):
 		return nil, crowded(err)
-	case says(err, supervisor.ErrGone) && ctx.Err() == nil:
+	case (errors.Is(err, runner.ErrNoRoom) || errors.Is(err, runner.ErrGone)) && ctx.Err() == nil:
 		return nil, l.endedAtOnce(ctx, err)
 	}
 	return p, err
@@ -115,7 +109,7 @@ func (l *Launcher) endedAtOnce(ctx context.Context, err error) error {
 	}
 }
 
-// Help has ductor-supervisor in the container do what args say (see its main), with the environment of a program.
+// Help has ductor-runner in the container do what args say (see its main), with the environment of a program.
 func (l *Launcher) Help(ctx context.Context, env []string, args ...string) error {
 	l.touch()
 	if err := l.place.make(ctx); err != nil {
@@ -145,11 +139,7 @@ func (l *Launcher) PrepareImage(ctx context.Context) error {
 
 // Prepare makes the container now, and its image if need be, which may take minutes, and sees whether it works.
 func (l *Launcher) Prepare(ctx context.Context) error {
-	conn, err := l.place.Dial(ctx, supervisor.Make)
-	if err != nil {
-		return err
-	}
-	return conn.Close()
+	return l.runs.Prepare(ctx)
 }
 
 // Doing says what the image is waited for, if it is.
@@ -170,7 +160,7 @@ func (l *Launcher) Doing() string {
 
 // nothingRuns says whether no run is alive in the container.
 func (l *Launcher) nothingRuns(ctx context.Context) bool {
-	runs, err := l.root.List(ctx)
+	runs, err := l.runs.List(ctx)
 	for _, run := range runs {
 		if run.Alive || run.Processes > 0 {
 			return false
@@ -269,14 +259,11 @@ func (l *Launcher) noteContainer(id string) {
 
 // Runs answers questions about all that runs in the container, whichever ductor started it, and makes no container for it. One
 // that was stopped is started; Status tells before. It is closed with the Launcher.
-func (l *Launcher) Runs() host.Runs { return l.root }
+func (l *Launcher) Runs() *runner.Client { return l.runs }
 
 // Close detaches from the runs, which continue. Idempotent.
 func (l *Launcher) Close() error {
 	err := l.Launcher.Close()
-	if rootErr := l.root.Close(); err == nil {
-		err = rootErr
-	}
 	l.place.watch.wait()
 	return err
 }

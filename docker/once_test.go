@@ -48,7 +48,7 @@ func TestManySandboxesMakeTheirImageOnce(t *testing.T) {
 	all.Wait()
 	made := strings.Fields(dockertest.Docker(t, "images", "-q", "--filter", "label="+labelOwner+"="+o.Owner))
 	if len(made) != 2 {
-		t.Errorf("%d images were made, want one with the agents and one with the supervisor", len(made))
+		t.Errorf("%d images were made, want one with the agents and one with the runner", len(made))
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 	runsDir    = stateDir + "/runs"
 	programDir = "/opt/ductor"
 
-	programFile = programDir + "/ductor-supervisor"
+	programFile = programDir + "/ductor-runner"
 )
 
 // Network is what a container may reach.
@@ -51,7 +51,7 @@ type Seed struct {
 	Agent    cli.Agent // copied when that agent is started with the home, a probe not counted; empty: with the home
 }
 
-// Options of a Launcher. Engine, Owner, Name, Dir, Supervisor and one of Image and Build are required.
+// Options of a Launcher. Engine, Owner, Name, Dir, Runner and one of Image and Build are required.
 type Options struct {
 	Engine *Engine `json:"-"`
 	// Owner tells the containers of this installation from those of others: letters and digits, made of where its
@@ -61,8 +61,8 @@ type Options struct {
 	Name string
 	// Dir is a directory of this machine for a few notes about containers; made if it is not there.
 	Dir string
-	// Supervisor is the file of ductor-supervisor, a static program for the engine's machine.
-	Supervisor string
+	// Runner is the file of ductor-runner, a static program for the engine's machine.
+	Runner string
 
 	Image string // the image as the engine knows it; it needs nothing of ours, not even a shell
 	Pull  bool   // fetch Image from its registry when it is not there
@@ -101,7 +101,6 @@ type Options struct {
 	OrphanAfter time.Duration
 	Grace       time.Duration
 	MaxSpool    int64
-	Spares      int          // bridges kept ready in the container, so that a start need not wait for the engine; default 1
 	Logger      *slog.Logger `json:"-"`
 }
 
@@ -123,9 +122,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.TmpSize == 0 {
 		o.TmpSize = defaultTmp
-	}
-	if o.Spares == 0 {
-		o.Spares = 1
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

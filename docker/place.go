@@ -16,7 +16,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"ductor/cli"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // place is a container as the place of runs.
@@ -37,40 +37,70 @@ type place struct {
 	path string // PATH in it; empty until it was made or looked at
 }
 
-var _ supervisor.Place = (*place)(nil)
+var _ runner.Remote = (*place)(nil)
 
-// Dial starts a bridge in the container.
-func (p *place) Dial(ctx context.Context, effort supervisor.Effort) (net.Conn, error) {
-	if effort == supervisor.Make {
-		if err := p.make(ctx); err != nil {
-			return nil, err
-		}
+// Dial starts a program in the container that carries bytes to and from the runner.
+func (p *place) Dial(ctx context.Context, effort runner.Effort) (net.Conn, error) {
+	ready := p.make
+	if effort < runner.Make {
+		ready = func(ctx context.Context) error { return p.wake(ctx, effort) }
 	}
-	conn, err := p.bridge(ctx)
-	if err == nil || !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) {
-		return conn, p.engine.failed("start a program in the sandbox", err)
-	}
-	c, there, lookErr := p.engine.inspect(ctx, p.name)
-	if lookErr != nil {
-		return nil, lookErr
-	}
-	why := state(c, there)
-	if why == nil {
-		return nil, p.engine.failed("start a program in the sandbox", err)
-	}
-	if effort == supervisor.AsIs || !there {
-		return nil, why
-	}
-	if err := p.revive(ctx); err != nil {
+	if err := ready(ctx); err != nil {
 		return nil, err
 	}
-	conn, err = p.bridge(ctx)
+	conn, err := p.exec(ctx, nil, runner.Connect, "root="+runsDir)
+	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) { // it ended just now
+		c, there, lookErr := p.engine.inspect(ctx, p.name)
+		if lookErr != nil {
+			return nil, lookErr
+		}
+		if why := state(c, there); why != nil {
+			return nil, why
+		}
+	}
 	return conn, p.engine.failed("start a program in the sandbox", err)
 }
 
-// bridge runs a bridge in the container as it is.
-func (p *place) bridge(ctx context.Context) (net.Conn, error) {
-	return p.exec(ctx, nil, "supervise", "bridge", "root="+runsDir)
+// wake sees to it that the container runs, if it is there. One of an older ductor, which had a supervisor for each agent, is
+// removed with its agents: their turns show as interrupted.
+func (p *place) wake(ctx context.Context, effort runner.Effort) error {
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	if there && !isOurs(c) {
+		p.log.Info("a sandbox of an older ductor is removed", "sandbox", p.opts.Name)
+		if err := p.engine.remove(ctx, c.ID); err != nil {
+			return err
+		}
+		p.made("")
+		there = false
+	}
+	why := state(c, there)
+	switch {
+	case why == nil:
+		return nil
+	case effort == runner.AsIs || !there:
+		return why
+	}
+	return p.revive(ctx)
+}
+
+// isOurs says whether a container has a runner.
+func isOurs(c container.InspectResponse) bool { return c.Config.Labels[labelRunner] != "" }
+
+// Restart ends all that runs in the container at once, and starts it anew.
+func (p *place) Restart(ctx context.Context) error {
+	p.log.Warn("a sandbox is started anew: nothing more can be started in it", "sandbox", p.opts.Name)
+	ctx, cancel := p.engine.work(ctx)
+	defer cancel()
+	return p.engine.failed("start the sandbox's container anew", p.engine.api.ContainerRestart(ctx, p.name, container.StopOptions{Timeout: new(int)}))
+}
+
+// Program is the runner that the container is to have.
+func (p *place) Program() (id, path string) {
+	id, _ = p.sources.runner(p.opts, "") // without it the one that is there is good
+	return id, p.opts.Runner
 }
 
 // exec runs our program in the container as it is; its standard input and output are the connection. env is added to
@@ -161,7 +191,7 @@ func (p *place) make(ctx context.Context) error {
 }
 
 // outdated says whether a container must make way for another: it was made under another policy, or it can, for
-// nothing runs in it and its supervisor is an old one.
+// nothing runs in it and its runner is an old one.
 func (p *place) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
 	labels := c.Config.Labels
 	switch {
@@ -170,7 +200,7 @@ func (p *place) outdated(ctx context.Context, c container.InspectResponse, want 
 		return true
 	case c.State.Dead || c.State.Status == container.StateRemoving:
 		return true
-	case labels[labelSupervisor] == want.Config.Labels[labelSupervisor]:
+	case labels[labelRunner] == want.Config.Labels[labelRunner]:
 		return false
 	}
 	return !c.State.Running || p.idle(ctx)

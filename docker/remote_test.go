@@ -116,7 +116,7 @@ func TestSecondEngine(t *testing.T) {
 	})
 }
 
-// endsWithEngine waits for the end of a program whose engine ends, and the containers before it. Its supervisor may have
+// endsWithEngine waits for the end of a program whose engine ends, and the containers before it. Its runner may have
 // the time to say how it ended, and the engine that its container did.
 func (s *sandbox) endsWithEngine(p cli.Process) {
 	s.Helper()

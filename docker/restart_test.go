@@ -13,7 +13,7 @@ import (
 	"ductor/cli"
 	"ductor/docker/dockertest"
 	"ductor/internal/proctree"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // clientVar makes the test binary a ductor that starts something in a container and waits to be killed. It holds
@@ -76,7 +76,7 @@ func killedClient(t *testing.T, o Options) cli.RunID {
 	}
 	_ = cmd.Wait() // it was killed
 	dockertest.Eventually(t, "the deaf grandchild is there, without which the test proves nothing", func() bool {
-		left, err := proctree.Marked(supervisor.RunVar + "=" + string(run))
+		left, err := proctree.Marked(runner.Mark(string(run)))
 		return err == nil && len(left) >= 3
 	})
 	return run
@@ -103,7 +103,7 @@ func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
 	began := time.Now()
 	s.stop(p)
 	t.Logf("ended in %s", time.Since(began).Round(time.Millisecond))
-	if bridges := strings.Count(dockertest.Docker(t, "top", o.containerName(), "-eo", "pid,args"), "supervise bridge"); bridges > 3 {
+	if bridges := strings.Count(dockertest.Docker(t, "top", o.containerName(), "-eo", "pid,args"), "ductor-runner connect"); bridges > 1 {
 		t.Errorf("%d bridges are left, some of them the killed ductor's", bridges)
 	}
 	s.works()

@@ -109,7 +109,7 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 		e := silentEngine(t)
 		e.remote = remote
 		o := Options{
-			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(), Supervisor: dockertest.Tool(t, dockertest.Supervisor), Image: "any",
+			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(), Runner: dockertest.Tool(t, dockertest.Runner), Image: "any",
 			Projects: []string{t.TempDir()}, Shared: []string{t.TempDir()},
 		}
 		file := filepath.Join(o.Shared[0], "file")

@@ -16,7 +16,7 @@ import (
 type sources struct {
 	mu      sync.Mutex
 	built   known // of the files of a build: its tag
-	program known // of the supervisor: its digest
+	program known // of the runner: its digest
 }
 
 // known is an answer, and the state of the files it was given for.
@@ -48,9 +48,9 @@ func (s *sources) baseName(o Options) (string, error) {
 	return s.ask(&s.built, state, o.Build.tag)
 }
 
-// supervisor gives the digest of the program, if it runs in images of an architecture, as Docker names it.
-func (s *sources) supervisor(o Options, architecture string) (string, error) {
-	f, err := o.openSupervisor()
+// runner gives the digest of the program, if it runs in images of an architecture, as Docker names it.
+func (s *sources) runner(o Options, architecture string) (string, error) {
+	f, err := o.openRunner()
 	if err != nil {
 		return "", err
 	}
@@ -62,8 +62,8 @@ func (s *sources) supervisor(o Options, architecture string) (string, error) {
 	if err != nil {
 		return "", unreadable(err)
 	}
-	return s.ask(&s.program, fileState(o.Supervisor, info), func() (string, error) {
-		raw, err := os.ReadFile(o.Supervisor)
+	return s.ask(&s.program, fileState(o.Runner, info), func() (string, error) {
+		raw, err := os.ReadFile(o.Runner)
 		if err != nil {
 			return "", unreadable(err)
 		}
@@ -97,20 +97,20 @@ func (b Build) state() (string, error) {
 	return state.String(), nil
 }
 
-var errNoSupervisor = &Error{
-	Reason: "the program ductor-supervisor is not there, which runs in every container",
-	Fix:    "install it beside ductor, or build it: CGO_ENABLED=0 go build ./cmd/ductor-supervisor",
+var errNoRunner = &Error{
+	Reason: "the program ductor-runner is not there, which runs in every container",
+	Fix:    "install it beside ductor, or build it: CGO_ENABLED=0 go build ./cmd/ductor-runner",
 }
 
 func unreadable(err error) error {
-	return &Error{Reason: "the program ductor-supervisor cannot be read", Fix: err.Error(), Err: err}
+	return &Error{Reason: "the program ductor-runner cannot be read", Fix: err.Error(), Err: err}
 }
 
-// openSupervisor opens the static program.
-func (o Options) openSupervisor() (*os.File, error) {
-	f, err := os.Open(o.Supervisor)
-	if errors.Is(err, fs.ErrNotExist) || o.Supervisor == "" {
-		return nil, errNoSupervisor
+// openRunner opens the static program.
+func (o Options) openRunner() (*os.File, error) {
+	f, err := os.Open(o.Runner)
+	if errors.Is(err, fs.ErrNotExist) || o.Runner == "" {
+		return nil, errNoRunner
 	}
 	if err != nil {
 		return nil, unreadable(err)
@@ -123,21 +123,21 @@ func machines() map[string]elf.Machine {
 	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "386": elf.EM_386, "arm": elf.EM_ARM}
 }
 
-// fits says whether a supervisor runs in images of an architecture, as Docker names it.
+// fits says whether a runner runs in images of an architecture, as Docker names it.
 func fits(program *os.File, architecture string) error {
 	f, err := elf.NewFile(program)
 	if err != nil {
-		return &Error{Reason: "ductor-supervisor is no program for Linux", Fix: "build it anew: CGO_ENABLED=0 go build ./cmd/ductor-supervisor", Err: err}
+		return &Error{Reason: "ductor-runner is no program for Linux", Fix: "build it anew: CGO_ENABLED=0 go build ./cmd/ductor-runner", Err: err}
 	}
 	if want, known := machines()[architecture]; known && want != f.Machine {
 		return &Error{
-			Reason: fmt.Sprintf("ductor-supervisor is for %s, the sandbox for %s", nameOf(f.Machine), architecture),
-			Fix:    "build one for it: CGO_ENABLED=0 GOARCH=" + architecture + " go build ./cmd/ductor-supervisor",
+			Reason: fmt.Sprintf("ductor-runner is for %s, the sandbox for %s", nameOf(f.Machine), architecture),
+			Fix:    "build one for it: CGO_ENABLED=0 GOARCH=" + architecture + " go build ./cmd/ductor-runner",
 		}
 	}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			return &Error{Reason: "ductor-supervisor needs libraries, which images may not have", Fix: "build it with CGO_ENABLED=0"}
+			return &Error{Reason: "ductor-runner needs libraries, which images may not have", Fix: "build it with CGO_ENABLED=0"}
 		}
 	}
 	return nil

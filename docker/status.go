@@ -44,7 +44,7 @@ func (l *Launcher) Status(ctx context.Context) (Status, error) {
 		return s, err
 	}
 	from := &l.place.sources
-	if _, err := from.supervisor(o, s.Arch); err != nil {
+	if _, err := from.runner(o, s.Arch); err != nil {
 		return s, err
 	}
 	if err := s.askImage(ctx, e, o, from); err != nil {
@@ -82,7 +82,7 @@ func (s *Status) askImage(ctx context.Context, e *Engine, o Options, from *sourc
 		return err
 	case there:
 		s.ImageIs = StateThere
-		_, err := from.supervisor(o, info.Architecture)
+		_, err := from.runner(o, info.Architecture)
 		return err
 	case o.Build != nil:
 		s.ImageIs = StateToBuild

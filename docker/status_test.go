@@ -50,8 +50,8 @@ func TestStatus(t *testing.T) {
 		word   string
 	}{
 		{func(o *Options) { o.Image = "no-such-image:1" }, "docker pull"},
-		{func(o *Options) { o.Supervisor = "/no/such/file" }, "CGO_ENABLED=0 go build"},
-		{func(o *Options) { o.Supervisor = foreignProgram(t, o.Supervisor) }, "ductor-supervisor is for arm64"},
+		{func(o *Options) { o.Runner = "/no/such/file" }, "CGO_ENABLED=0 go build"},
+		{func(o *Options) { o.Runner = foreignProgram(t, o.Runner) }, "ductor-runner is for arm64"},
 		{func(o *Options) { o.Engine = elsewhere(t, "unix:///no/such/socket") }, "cannot be reached"},
 	} {
 		o := o

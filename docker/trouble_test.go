@@ -15,7 +15,7 @@ import (
 	"ductor/cli"
 	"ductor/docker/dockertest"
 	"ductor/internal/proctree"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 // shell is a command that would leave a canary on this machine if it ever ran here: the directory is not mounted.
@@ -81,7 +81,7 @@ func (s *sandbox) stop(p cli.Process) {
 func (s *sandbox) nothingOf(run cli.RunID) {
 	s.Helper()
 	dockertest.Eventually(s, "nothing is left of the run", func() bool {
-		left, err := proctree.Marked(supervisor.RunVar + "=" + string(run))
+		left, err := proctree.Marked(runner.Mark(string(run)))
 		return err == nil && len(left) == 0
 	})
 }
@@ -139,7 +139,7 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) {
 		s := s.in(t)
 		p := s.ready(deaf)
-		dockertest.Docker(t, "stop", name) // in good order: the supervisor ends it and has time to say so
+		dockertest.Docker(t, "stop", name) // in good order: the runner ends it and has time to say so
 		_, err := io.ReadAll(p.Stdout())
 		<-p.Done()
 		if got := p.Exit(); err == nil && got.By != cli.EndedByTerminated {
@@ -159,79 +159,68 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 		s.stop(p)
 		s.works()
 	})
-	t.Run("bridge killed", func(t *testing.T) { // the run goes on unnoticed
-		s := s.in(t)
-		p := s.ready("sleep 1; echo after; cat")
-		killIn(t, name, "supervise bridge")
-		rest := make([]byte, 6)
-		if _, err := io.ReadFull(p.Stdout(), rest); err != nil || string(rest) != "after\n" {
-			t.Errorf("after the connection broke it says %q, %v", rest, err)
-		}
-		if _, err := io.WriteString(p.Stdin(), "more\n"); err != nil {
-			t.Error(err)
-		}
-		if _, err := io.ReadFull(p.Stdout(), rest[:5]); err != nil || string(rest[:5]) != "more\n" {
-			t.Errorf("after the connection broke it says %q, %v", rest, err)
-		}
-		s.stop(p)
-	})
-	t.Run("supervisor killed", func(t *testing.T) { // the run ends with it
-		s := s.in(t)
-		p := s.ready(deaf)
-		killIn(t, name, "supervise oom=")
-		if out, err := io.ReadAll(p.Stdout()); err != nil {
-			t.Errorf("its output ends with %q, %v", out, err)
-		}
-		<-p.Done()
-		if got := p.Exit(); got.By != cli.EndedUnseen {
-			t.Errorf("exit %+v", got)
-		}
-		s.stop(p)
-		s.works()
-	})
+	t.Run("connection killed", func(t *testing.T) { goesOnAfter(s.in(t), name, "ductor-runner connect") })
+	t.Run("runner killed", func(t *testing.T) { goesOnAfter(s.in(t), name, "ductor run") })
+}
+
+// goesOnAfter kills a program of ours in a container under a turn, which goes on unnoticed.
+func goesOnAfter(s *sandbox, name, words string) {
+	s.Helper()
+	p := s.ready("sleep 1; echo after; cat")
+	killIn(s, name, words)
+	rest := make([]byte, 6)
+	if _, err := io.ReadFull(p.Stdout(), rest); err != nil || string(rest) != "after\n" {
+		s.Errorf("after %s was killed it says %q, %v", words, rest, err)
+	}
+	if _, err := io.WriteString(p.Stdin(), "more\n"); err != nil {
+		s.Error(err)
+	}
+	if _, err := io.ReadFull(p.Stdout(), rest[:5]); err != nil || string(rest[:5]) != "more\n" {
+		s.Errorf("after %s was killed it says %q, %v", words, rest, err)
+	}
+	s.stop(p)
 }
 
 func TestContainerPausedInMidTurn(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
-	o.Spares = 1
 	s := newSandbox(t, o)
 	p := s.ready(deaf)
 	name := s.o.containerName()
-	dockertest.Eventually(t, "the next bridge is there: an engine may hang for ever when it starts one in what is paused", func() bool {
-		return strings.Count(dockertest.Docker(t, "top", name, "-eo", "pid,args"), "supervise bridge") > s.o.Spares
-	})
 	dockertest.Pause(t, dockertest.Host(), name)
 	s.lost(p, "paused")
 	s.stop(p)
 	s.works()
 }
 
-// What is started in a container without room for a process more says that; a spare that is there may be the last.
+// What is started in a container without room for a process more says that. What fills it can be stopped, also when not even
+// a connection can be had any more.
 func TestContainerWithoutRoomForAProcess(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
-	o.PIDs, o.Spares = 64, 1
+	o.PIDs = 64
 	s := newSandbox(t, o)
 	s.works()
-	p := s.start("(while :; do sleep 600 & done) 2>/dev/null; echo full; read line")
-	full := make([]byte, 5)
-	if _, err := io.ReadFull(p.Stdout(), full); err != nil {
-		t.Fatal(err)
-	}
-	for tries := 1; ; tries++ {
-		next, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
-		if err != nil {
-			s.isFailure(err, "in the sandbox's container")
-			break
+	life := func() string { return dockertest.Docker(t, "inspect", "-f", "{{.State.StartedAt}}", o.containerName()) }
+	for _, cut := range []bool{false, true} {
+		p := s.start("(while :; do sleep 600 & done) 2>/dev/null; sleep 600 & echo full; read line")
+		full := make([]byte, 5)
+		if _, err := io.ReadFull(p.Stdout(), full); err != nil {
+			t.Fatal(err)
 		}
-		s.stop(next)
-		if tries == 5 {
-			t.Fatal("there is room for all that is started")
+		_, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
+		s.isFailure(err, "in the sandbox's container")
+		before := life()
+		if cut {
+			dockertest.Docker(t, "update", "--pids-limit", "40", o.containerName()) // so that there is no room then either
+			killIn(t, o.containerName(), "ductor-runner connect")
 		}
+		s.stop(p)
+		if anew := life() != before; anew != cut {
+			t.Errorf("the connection is cut: %v, the container was started anew: %v", cut, anew)
+		}
+		s.works()
 	}
-	s.stop(p)
-	s.works()
 }
 
 // killIn kills the programs in a container whose command line holds words.
@@ -260,9 +249,9 @@ func TestWhatCannotBeHad(t *testing.T) {
 		{"no engine listens", func(o *Options) { o.Engine = elsewhere(t, "tcp://127.0.0.1:1") }, []string{"tcp://127.0.0.1:1 cannot be reached"}},
 		{"no image", func(o *Options) { o.Image = "no-such-image:1" }, []string{"has no image no-such-image:1", "docker pull"}},
 		{"no directory", func(o *Options) { o.Projects = append(o.Projects, "/no/such/directory") }, []string{"/no/such/directory", "make it there"}},
-		{"no supervisor", func(o *Options) { o.Supervisor = "/no/such/file" }, []string{"ductor-supervisor", "CGO_ENABLED=0"}},
-		{"a supervisor that is none", func(o *Options) { o.Supervisor = "/etc/passwd" }, []string{"no program for Linux"}},
-		{"a supervisor that needs libraries", func(o *Options) { o.Supervisor = "/bin/ls" }, []string{"needs libraries"}},
+		{"no runner", func(o *Options) { o.Runner = "/no/such/file" }, []string{"ductor-runner", "CGO_ENABLED=0"}},
+		{"a runner that is none", func(o *Options) { o.Runner = "/etc/passwd" }, []string{"no program for Linux"}},
+		{"a runner that needs libraries", func(o *Options) { o.Runner = "/bin/ls" }, []string{"needs libraries"}},
 		{"no network", func(o *Options) { o.Network = "no-such-network" }, []string{"no-such-network"}},
 		{"no room for a process", func(o *Options) { o.PIDs = 9 }, []string{"in the sandbox's container"}},
 		{"a seed that is not there", func(o *Options) { o.Seeds = []Seed{{From: "/no/such/seed", To: "x"}} }, []string{"/no/such/seed"}},
@@ -303,7 +292,7 @@ func TestMemoryLimit(t *testing.T) {
 			t.Error(err)
 		}
 		<-p.Done()
-		if got := p.Exit(); !got.OOM || got.Code != -9 && got.By != cli.EndedUnseen { // its supervisor may have gone with it
+		if got := p.Exit(); !got.OOM || got.Code != -9 && got.By != cli.EndedUnseen { // the runner may have gone with it
 			t.Errorf("exit %+v", got)
 		}
 		s.stop(p)
@@ -346,7 +335,7 @@ func TestDiskFull(t *testing.T) {
 			break
 		}
 		s.stop(q)
-		if prepared > o.Spares+2 {
+		if prepared > 2 {
 			t.Fatal("every start works though the disk is full")
 		}
 	}

@@ -34,7 +34,7 @@ func TestRealConformance(t *testing.T) {
 		fault     = "the real CLI has no such fault on demand"
 		elsewhere = "held by a test of its own"
 		asLive    = "the same lines as live"
-		ours      = "it is about the supervisor and this package, which the scripted agent shows as well"
+		ours      = "it is about the runner and this package, which the scripted agent shows as well"
 	)
 	live, oneShot := clitest.Cannot{}, clitest.Cannot{}
 	for _, left := range []clitest.Cannot{live, oneShot} {

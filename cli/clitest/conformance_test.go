@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) {
 	sim.RunIfChild()
-	_ = os.Unsetenv(ProgramVar) // here supervisors are watched for races too
+	_ = os.Unsetenv(ProgramVar) // here runners are watched for races too
 	Main(m)
 }
 

@@ -36,8 +36,8 @@ func TestRealConformance(t *testing.T) {
 		fault     = "the real CLI has no such fault on demand"
 		whole     = "codex exec prints a message only once it is whole"
 		elsewhere = "held by a test of its own"
-		asLive    = "the same processes and supervisor as live"
-		ours      = "it is about the supervisor and this package, which the scripted agent shows as well"
+		asLive    = "the same processes and runner as live"
+		ours      = "it is about the runner and this package, which the scripted agent shows as well"
 	)
 	live, oneShot := clitest.Cannot{}, clitest.Cannot{}
 	for _, left := range []clitest.Cannot{live, oneShot} {

@@ -32,9 +32,9 @@ func TestRealConformance(t *testing.T) {
 	const (
 		fault     = "the real CLI has no such fault on demand"
 		shell     = "the parent of its shells is a helper, whose end it survives"
-		asLive    = "the same processes and supervisor as live"
+		asLive    = "the same processes and runner as live"
 		elsewhere = "held by a test of its own"
-		ours      = "it is about the supervisor and this package, which the scripted agent shows as well"
+		ours      = "it is about the runner and this package, which the scripted agent shows as well"
 	)
 	live, oneShot := clitest.Cannot{clitest.CrashInTool: shell}, clitest.Cannot{clitest.CrashInTool: shell}
 	for _, left := range []clitest.Cannot{live, oneShot} {

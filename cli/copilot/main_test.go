@@ -10,7 +10,7 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// The test binary is also the scripted agent that the sessions below talk with, and its supervisor.
+// The test binary is also the scripted agent that the sessions below talk with, and its runner.
 func TestMain(m *testing.M) { clitest.AgentMain(m) }
 
 // scripted makes a provider over the scripted agent, with a home and a working directory of its own.

@@ -20,7 +20,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// piped is a Process without a supervisor: what a run under one is compared with.
+// piped is a Process without a runner: what a run under one is compared with.
 type piped struct {
 	cli.Process // what a benchmark does not call
 	cmd         *exec.Cmd

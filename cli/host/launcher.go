@@ -27,13 +27,13 @@ const (
 	lookWait    = time.Minute // the environment may have to be made first
 )
 
-// Options set up a Launcher. Dir is required unless Runs are given; zero values take the defaults.
+// Options set up a Launcher. Dir is required without Remote; zero values take the defaults.
 type Options struct {
 	Dir string // where runs are kept; made if it is not there, and closed to other users
 	// Runner says how the runner of this machine is started.
 	Runner runner.Options
 	// Remote are the runs of another environment than this machine. They are closed with the Launcher.
-	Remote Runs
+	Remote *runner.Client
 	// MaxAge is how long a turn may run; its runner ends it then, also while ductor is not running. 0 is for ever.
 	MaxAge time.Duration
 	// OrphanAfter is how long a run may go on while ductor is not running.
@@ -48,7 +48,7 @@ type Options struct {
 // concurrent use.
 type Launcher struct {
 	opts Options
-	root Runs
+	root *runner.Client
 	log  *slog.Logger
 
 	mu       sync.Mutex
@@ -78,7 +78,7 @@ func Open(o Options) (*Launcher, error) {
 	}
 	root, err := o.Remote, error(nil)
 	if root == nil {
-		if root, err = OpenRuns(o.Dir, o.Runner); err != nil {
+		if root, err = runner.Open(o.Dir, o.Runner); err != nil {
 			return nil, fmt.Errorf("open host: %w", err)
 		}
 	}
@@ -168,7 +168,7 @@ func (h *Launcher) limits(p cli.Purpose) runner.Limits {
 }
 
 // hold makes a Process of a run, which is this Launcher's from now on.
-func (h *Launcher) hold(run Run, p cli.Purpose, marks []cli.Mark) *process {
+func (h *Launcher) hold(run *runner.Run, p cli.Purpose, marks []cli.Mark) *process {
 	r := newProcess(h, run, p, marks)
 	h.mu.Lock()
 	defer h.mu.Unlock()

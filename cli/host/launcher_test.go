@@ -18,7 +18,7 @@ import (
 	"ductor/cli/clitest"
 	"ductor/cli/host"
 	"ductor/internal/proctree"
-	"ductor/internal/supervisor"
+	"ductor/internal/runner"
 )
 
 func start(t testing.TB, h *host.Launcher, cmd cli.Command) cli.Process {
@@ -55,7 +55,7 @@ func readLine(t testing.TB, p cli.Process) string {
 // survivors lists processes that carry p's mark, whoever their parent is now.
 func survivors(t testing.TB, run cli.RunID) []proctree.ID {
 	t.Helper()
-	ids, err := proctree.Marked(supervisor.RunVar + "=" + string(run))
+	ids, err := proctree.Marked(runner.RunVar + "=" + string(run))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,16 +173,16 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// A program sees the environment it was given and the mark of its run; nothing of its supervisor's.
+// A program sees the environment it was given and the mark of its run; nothing of its runner's.
 func TestProgramsEnvironment(t *testing.T) {
 	t.Parallel()
-	cmd := cli.Command{Path: "env", Env: []string{"A=1", supervisor.RunVar + "=outer", "B=x=y"}}
+	cmd := cli.Command{Path: "env", Env: []string{"A=1", runner.RunVar + "=outer", "B=x=y"}}
 	p := start(t, clitest.Host(t), cmd)
 	out, err := io.ReadAll(p.Stdout())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "A=1\nB=x=y\n" + supervisor.RunVar + "=" + string(p.Run()) + "\n"; string(out) != want {
+	if want := "A=1\nB=x=y\n" + runner.RunVar + "=" + string(p.Run()) + "\n"; string(out) != want {
 		t.Errorf("it sees %q, want %q", out, want)
 	}
 	stop(t, p, 0)

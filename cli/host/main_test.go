@@ -14,6 +14,6 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(helperVar); name != "" {
 		os.Exit(runHelper(name))
 	}
-	_ = os.Unsetenv(clitest.ProgramVar) // here supervisors are watched for races too
+	_ = os.Unsetenv(clitest.ProgramVar) // here runners are watched for races too
 	clitest.Main(m)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Each step says what is on disk in the end. A step that must keep all is followed by one that shows it: what a
-// supervisor forgot does not come back.
+// runner forgot does not come back.
 func TestOutputOfSettledTurnsIsForgotten(t *testing.T) {
 	t.Parallel()
 	o := host.Options{Dir: t.TempDir()}

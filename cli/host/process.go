@@ -25,7 +25,7 @@ const (
 // process is a Process: a run.
 type process struct {
 	host *Launcher
-	run  Run
+	run  *runner.Run
 	in   input
 	out  output
 
@@ -47,7 +47,7 @@ const (
 	released       // dead, and detached from
 )
 
-func newProcess(h *Launcher, run Run, p cli.Purpose, marks []cli.Mark) *process {
+func newProcess(h *Launcher, run *runner.Run, p cli.Purpose, marks []cli.Mark) *process {
 	r := &process{host: h, run: run, purpose: p}
 	r.marks.all = marks
 	r.in = input{to: run.Stdin(), sent: run.Info().InputEnd}
@@ -258,7 +258,7 @@ func (i *input) position() int64 {
 
 // output reads what the program prints, with the errors of package cli.
 type output struct {
-	from  Output
+	from  *runner.Output
 	once  sync.Once
 	ended chan struct{} // closed when there is no more to read
 }

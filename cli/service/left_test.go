@@ -317,14 +317,14 @@ func TestResumeCanBeAborted(t *testing.T) {
 // A run that cannot be resumed is ended, and the chat is told why in plain words.
 func TestResumeOfWhatCannotBe(t *testing.T) {
 	old := leftRun("r", "1")
-	old.Problem = "its supervisor speaks version 1, this ductor needs 2"
+	old.Problem = "its runner speaks version 1, this ductor needs 2"
 	for _, tc := range []struct {
 		name string
 		left cli.LeftRun
 		p    *fakeProvider
 		want string
 	}{
-		{"refused", old, &fakeProvider{}, "Fake failed: it cannot be resumed and was ended, because its supervisor speaks version 1, this ductor needs 2."},
+		{"refused", old, &fakeProvider{}, "Fake failed: it cannot be resumed and was ended, because its runner speaks version 1, this ductor needs 2."},
 		{"not adopted", leftRun("r", "1"), &fakeProvider{adopt: func(context.Context, cli.LeftRun, *fakeSession) error {
 			return cli.Failf(cli.Crashed, "fake", "gone")
 		}}, "gone"},

@@ -72,8 +72,8 @@ func lostPlace(readErr error) *cli.Failure {
 }
 
 // fromOutside says whether an unknown process ended the program. A program that gets a signal before its
-// supervisor does may end with the code that is usual then, and a machine or a sandbox that stops may kill the
-// supervisor before it is done.
+// runner does may end with the code that is usual then, and a machine or a sandbox that stops may kill the runner before
+// it is done.
 func fromOutside(e cli.ExitStatus) bool {
 	const terminated = 15
 	return e.By == cli.EndedByTerminated || e.By == cli.EndedUnseen && !e.OOM || e.By == cli.EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)

@@ -160,7 +160,7 @@ func (s *setup) close() error {
 	return errors.Join(err, s.srv.Close(), removeAll(s.dir))
 }
 
-// removeAll removes a directory. The supervisors of runs that were killed may write their last there for a moment.
+// removeAll removes a directory. Agents that were killed may write their last there for a moment.
 func removeAll(dir string) (err error) {
 	const patience, pause = 30 * time.Second, 50 * time.Millisecond
 	for range patience / pause {

@@ -52,7 +52,7 @@ func turnOffset(info runner.Info) int64 {
 }
 
 // follow copies a run's output to out until it ends or ctx does, which is no error.
-func follow(ctx context.Context, root host.Runs, id string, offset int64, out, notes io.Writer) error {
+func follow(ctx context.Context, root *runner.Client, id string, offset int64, out, notes io.Writer) error {
 	run, err := root.Follow(ctx, id, offset)
 	if err != nil {
 		return err

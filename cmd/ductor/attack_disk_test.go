@@ -81,7 +81,7 @@ func (s *sickDisk) run(args ...string) *daemon {
 	s.t.Helper()
 	cmd := exec.Command(clitest.Program(s.t), args...)
 	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
-	return superviseDaemon(s.t, cmd, s.disk.start)
+	return watchDaemon(s.t, cmd, s.disk.start)
 }
 
 // fullAtTheFlush: the disk finds out that it is full when it is to keep what it took.

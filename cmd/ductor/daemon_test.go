@@ -91,11 +91,11 @@ func startDaemonIn(t testing.TB, dir string, env []string, args ...string) *daem
 	cmd := exec.Command(clitest.Program(t), args...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0"), env...)
-	return superviseDaemon(t, cmd, (*exec.Cmd).Start)
+	return watchDaemon(t, cmd, (*exec.Cmd).Start)
 }
 
-// superviseDaemon starts a ductor in a way, and ends it with the test.
-func superviseDaemon(t testing.TB, cmd *exec.Cmd, start func(*exec.Cmd) error) *daemon {
+// watchDaemon starts a ductor in a way, and ends it with the test.
+func watchDaemon(t testing.TB, cmd *exec.Cmd, start func(*exec.Cmd) error) *daemon {
 	t.Helper()
 	cmd.Stderr = testWriter{t}
 	if err := start(cmd); err != nil {

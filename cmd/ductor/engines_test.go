@@ -51,7 +51,7 @@ func (e *engines) part(name string, do func()) {
 func newEngines(t *testing.T) *engines {
 	t.Helper()
 	dockertest.Need(t)
-	image, supervisor := dockertest.ImageDir(t), dockertest.Tool(t, dockertest.Supervisor)
+	image, runner := dockertest.ImageDir(t), dockertest.Tool(t, dockertest.Runner)
 	certs, at := dockertest.Certs(t), fmt.Sprintf("127.0.0.1:%d", dockertest.FreePort(t))
 	e := &engines{line: newLine(t, at)}
 	e.second = dockertest.Start(t, dockertest.Options{Args: []string{
@@ -71,7 +71,7 @@ func newEngines(t *testing.T) *engines {
 		c.Projects.Roots, c.Projects.DefaultDir = []string{here, byTLS, bySSH}, here
 		box := &c.Sandbox
 		box.Mode, box.BuildDir, box.BuildNetwork, box.Network = config.SandboxDocker, image, "none", "none"
-		box.Supervisor = supervisor
+		box.Runner = runner
 		tls, ssh2 := box.SandboxSetting, box.SandboxSetting
 		tls.Host, tls.CA, tls.Cert, tls.Key = "tcp://"+e.line.addr, certs+"/ca.pem", certs+"/client.pem", certs+"/client-key.pem"
 		ssh2.BuildDir = anotherImage(t, image)

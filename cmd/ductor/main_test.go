@@ -24,7 +24,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// The test binary is also the scripted agent, its supervisor, and ductor itself where a test needs a process
+// The test binary is also the scripted agent, its runner, and ductor itself where a test needs a process
 // to kill.
 func TestMain(m *testing.M) {
 	runIfAsked()
@@ -217,7 +217,7 @@ func (town *town) press(name string) telegram.Answer {
 // runs is what the runner of this town says.
 func (town *town) runs() []runner.Info {
 	town.t.Helper()
-	root, err := host.OpenRuns(app.RunsPath(town.cfg), clitest.Runner(town.t))
+	root, err := runner.Open(app.RunsPath(town.cfg), clitest.Runner(town.t))
 	if err != nil {
 		town.t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func (town *town) runs() []runner.Info {
 // endRuns ends what a daemon left to go on, as `ductor kill --all` does.
 func (town *town) endRuns() {
 	town.t.Helper()
-	root, err := host.OpenRuns(app.RunsPath(town.cfg), clitest.Runner(town.t))
+	root, err := runner.Open(app.RunsPath(town.cfg), clitest.Runner(town.t))
 	if err != nil {
 		town.t.Errorf("end what was left: %v", err)
 		return

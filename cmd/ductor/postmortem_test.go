@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"ductor/cli/clitest"
-	"ductor/cli/host"
 	"ductor/internal/app"
 	"ductor/internal/runner"
 	"ductor/internal/store"
@@ -40,7 +39,7 @@ func (town *town) postMortem() {
 	defer cancel()
 	t.Logf("the chat:\n%s", said(town.chat.View()))
 	town.tellJournal(ctx)
-	root, err := host.OpenRuns(app.RunsPath(town.cfg), clitest.Runner(town.t))
+	root, err := runner.Open(app.RunsPath(town.cfg), clitest.Runner(town.t))
 	if err != nil {
 		t.Logf("the runs: %v", err)
 		return
@@ -73,7 +72,7 @@ func (town *town) tellJournal(ctx context.Context) {
 }
 
 // lastWords is the end of what a run's agent printed.
-func lastWords(ctx context.Context, root host.Runs, info runner.Info) string {
+func lastWords(ctx context.Context, root *runner.Client, info runner.Info) string {
 	const most = 4 << 10
 	run, err := root.Follow(ctx, info.ID, max(info.OutputEnd-most, 0))
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ductor/cli/host"
 	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
@@ -34,7 +33,7 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]envir
 	var envs []environment.Runs
 	dir := app.RunsPath(cfg)
 	if _, err := os.Stat(dir); err == nil {
-		root, err := host.OpenRuns(dir, runner.Options{})
+		root, err := runner.Open(dir, runner.Options{})
 		if err != nil {
 			return err
 		}

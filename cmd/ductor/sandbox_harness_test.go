@@ -25,7 +25,7 @@ func boxed(t *testing.T, c *config.Config) {
 	c.Permissions.Mode = "bypass"
 	box := &c.Sandbox
 	box.Mode, box.BuildDir, box.BuildNetwork, box.Network = config.SandboxDocker, dockertest.ImageDir(t), "none", "none"
-	box.Supervisor = dockertest.Tool(t, dockertest.Supervisor)
+	box.Runner = dockertest.Tool(t, dockertest.Runner)
 }
 
 // deafTree is a program of three that ignore every wish to end, each in a session of its own, below one another.
@@ -125,8 +125,8 @@ mode = %q
 build_dir = %q
 build_network = %q
 network = %q
-supervisor = %q
-`, c.Agents.Grace, box.Mode, box.BuildDir, box.BuildNetwork, box.Network, box.Supervisor)
+runner = %q
+`, c.Agents.Grace, box.Mode, box.BuildDir, box.BuildNetwork, box.Network, box.Runner)
 }
 
 // in is the same cell for a subtest.

@@ -34,7 +34,7 @@ func boxes(t testing.TB, host string, c *config.Config) {
 	t.Helper()
 	s := &c.Sandbox.SandboxSetting
 	s.Mode, s.Host, s.BuildDir, s.BuildNetwork, s.Network = config.SandboxDocker, host, dockertest.ImageDir(t), "none", "none"
-	s.Supervisor = dockertest.Tool(t, dockertest.Supervisor)
+	s.Runner = dockertest.Tool(t, dockertest.Runner)
 	c.Permissions.Mode = "bypass"
 	t.Cleanup(func() { wipe(t, *c) })
 }

@@ -12,8 +12,8 @@ import (
 
 // The programs that tests put into containers, as Tool knows them.
 const (
-	Supervisor = "ductor-supervisor"
-	Program    = "program" // the scripted agents and the model
+	Runner  = "ductor-runner"
+	Program = "program" // the scripted agents and the model
 )
 
 // made are the programs, built once by a test binary.
@@ -30,7 +30,7 @@ type tools struct {
 
 func (b *tools) make() {
 	b.dir, b.err = os.MkdirTemp("", "ductor-docker-test-")
-	for name, from := range map[string]string{Supervisor: "ductor/cmd/ductor-supervisor", Program: "ductor/docker/testdata/program"} {
+	for name, from := range map[string]string{Runner: "ductor/cmd/ductor-runner", Program: "ductor/docker/testdata/program"} {
 		if b.err != nil {
 			return
 		}

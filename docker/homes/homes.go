@@ -1,5 +1,5 @@
 // Package homes makes, lists and removes the homes of sessions inside a container, for package docker. It runs as the
-// agents' user, as a part of ductor-supervisor, because an image need not have a shell. It is not for this machine.
+// agents' user, as a part of ductor-runner, because an image need not have a shell. It is not for this machine.
 package homes
 
 import (

@@ -24,7 +24,6 @@ import (
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/runner"
-	"ductor/internal/supervisor"
 	"ductor/orchestrator"
 )
 
@@ -228,22 +227,19 @@ func (a *App) logAgents(ctx context.Context) {
 // RunsPath is the directory of the runs of a configuration.
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
-// endSupervised ends what a ductor left that had a supervisor for each agent. Turns that run in it show as interrupted.
-func endSupervised(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+// endSupervised ends what a ductor left that had a supervisor for each agent: a runner ends each run that it does not
+// understand. Turns that run in it show as interrupted.
+func endSupervised(ctx context.Context, cfg config.Config, start runner.Options) error {
 	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	root, err := supervisor.Open(dir, supervisor.Options{})
+	runs, err := runner.Open(dir, start)
+	if err == nil {
+		_, err = runs.List(ctx)
+		err = errors.Join(err, runs.Close())
+	}
 	if err != nil {
-		return fmt.Errorf("end agents of an older ductor: %w", err)
-	}
-	runs, err := root.List(ctx)
-	for _, run := range runs {
-		log.Info("an agent of an older ductor ends", "run", run.ID, "pid", run.PID)
-		err = errors.Join(err, root.Kill(ctx, run.ID), root.Collect(ctx, run.ID))
-	}
-	if err = errors.Join(err, root.Close()); err != nil {
 		return fmt.Errorf("end agents of an older ductor: %w", err)
 	}
 	return os.RemoveAll(dir)

@@ -77,7 +77,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 			a.Close()
 		}
 	}()
-	if err = endSupervised(ctx, cfg, a.Log); err != nil {
+	if err = endSupervised(ctx, cfg, opts.Runner); err != nil {
 		return nil, err
 	}
 	if a.host, err = openHost(cfg, opts.Runner, a.Log); err != nil {

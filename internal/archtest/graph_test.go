@@ -15,7 +15,7 @@ var imports = map[string][]string{
 		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "internal/config",
 		"internal/store", "internal/store/sqlite", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/sim/telegram",
 	},
-	"cmd/ductor-supervisor": {"internal/supervisor", "docker/homes", "cli/gemini/guard"},
+	"cmd/ductor-runner": {"internal/runner", "docker/homes", "cli/gemini/guard"},
 	// The bench starts ductor as a process, and imports nothing of it.
 	"cmd/ductor-bench":       {"cmd/ductor-bench/floor", "internal/sim/agent", "internal/sim/script", "internal/sim/telegram"},
 	"cmd/ductor-bench/floor": {},
@@ -24,10 +24,10 @@ var imports = map[string][]string{
 	"internal/app": {"*"}, // it connects all others
 	"internal/app/environment": {
 		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host", "cli/service",
-		"internal/config",
+		"internal/config", "internal/runner",
 	},
 
-	"docker":            {"cli", "cli/host", "internal/runner", "internal/supervisor", "docker/homes"},
+	"docker":            {"cli", "cli/host", "internal/runner", "docker/homes"},
 	"docker/dockertest": {},
 	"docker/homes":      {},
 	"bot":               {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/card", "bot/approval", "bot/cron", "bot/menu", "bot/message", "bot/updates", "lang"},
@@ -75,7 +75,6 @@ var imports = map[string][]string{
 	"internal/proctree":     {},
 	"internal/roles":        {"cli", "orchestrator"},
 	"internal/runner":       {"internal/proctree"},
-	"internal/supervisor":   {"internal/proctree"},
 	"scripts/loopback":      {},
 	"scripts/testlog":       {},
 	"scripts/together":      {},
@@ -97,7 +96,7 @@ var modules = map[string][]string{
 	"golang.org/x/text":                {"lang"},
 	"golang.org/x/time":                {"bot/outbox", "heartbeat/webhook"},
 	"golang.org/x/term":                {"cmd/ductor"},
-	"golang.org/x/sys":                 {"docker", "internal/proctree", "internal/runner", "internal/supervisor", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
+	"golang.org/x/sys":                 {"docker", "internal/proctree", "internal/runner", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
 	"github.com/docker/docker":         {"docker"},
 	"github.com/aymanbagabas/go-udiff": {"cli/acp"},
 	"github.com/containerd/errdefs":    {"docker"}, // the kinds of errors of the Docker client

@@ -51,7 +51,7 @@ type SandboxSetting struct {
 	Idle         time.Duration `toml:"idle"`      // 0: a container is never removed for doing nothing
 	Home         string        `toml:"home"`      // HomeShared or HomeSession
 	Isolation    string        `toml:"isolation"` // IsolationProject or IsolationConversation
-	Supervisor   string        `toml:"supervisor"`
+	Runner       string        `toml:"runner"`
 }
 
 // The words of a SandboxSetting.
@@ -199,7 +199,7 @@ func (p problems) without(other problems) problems {
 
 func resolveSetting(s *SandboxSetting, home string) (found problems) {
 	for key, p := range map[string]*string{
-		"ca": &s.CA, "cert": &s.Cert, "key": &s.Key, "ssh_config": &s.SSHConfig, "build_dir": &s.BuildDir, "supervisor": &s.Supervisor,
+		"ca": &s.CA, "cert": &s.Cert, "key": &s.Key, "ssh_config": &s.SSHConfig, "build_dir": &s.BuildDir, "runner": &s.Runner,
 	} {
 		expanded, err := absolute(*p, home)
 		if err != nil {

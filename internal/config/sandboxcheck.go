@@ -76,7 +76,7 @@ func (s SandboxSetting) check() (p problems) {
 }
 
 func (s SandboxSetting) checkEngine(p *problems) {
-	for key, path := range map[string]string{"ca": s.CA, "cert": s.Cert, "key": s.Key, "ssh_config": s.SSHConfig, "supervisor": s.Supervisor, "build_dir": s.BuildDir} {
+	for key, path := range map[string]string{"ca": s.CA, "cert": s.Cert, "key": s.Key, "ssh_config": s.SSHConfig, "runner": s.Runner, "build_dir": s.BuildDir} {
 		if path != "" && !filepath.IsAbs(path) {
 			p.add(key, "%q is not an absolute path", path)
 		}

@@ -105,6 +105,9 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	defer unix.Close(agents[1])
 	a.in, a.Socket = in, inode
 	if err = a.write(s.dir); err == nil {
+		err = s.store.keep(a.ID, in)
+	}
+	if err == nil {
 		err = a.fork(spec, group, agents)
 	}
 	if err != nil {
@@ -160,6 +163,7 @@ func (a *agent) exit(e Exit) {
 	if a.in != nil {
 		a.in.release()
 	}
+	a.s.store.drop(a.ID)
 	close(a.dead)
 	a.s.wg.Go(a.drain)
 }

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,8 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"ductor/internal/proctree"
 )
 
 // Options of a Client. The zero value is good.
@@ -323,44 +320,4 @@ func (c *Client) end(ctx context.Context, id string, op op) error {
 		return fmt.Errorf("%s run %s: %w", op, id, err)
 	}
 	return nil
-}
-
-// sinceFile says since when a directory of runs has been kept. No run is called like that.
-const sinceFile = ".since"
-
-// sinceNote is from when on, and in which life of the machine, no run can have been forgotten.
-type sinceNote struct {
-	Time time.Time `json:"time"`
-	Boot string    `json:"boot"`
-}
-
-// Since is the time, by the clock of the first client that asked, from which on no run can have been forgotten: since the
-// directory of runs was made, or the machine was started, when what was written last may be missing.
-func (c *Client) Since(ctx context.Context) (time.Time, error) {
-	if c.remote == nil {
-		return since(c.dir, time.Now())
-	}
-	r, err := c.ask(ctx, request{Op: opSince, Now: time.Now()}, Revive)
-	return r.Since, err
-}
-
-// since is Since by the clock of now.
-func since(dir string, now time.Time) (time.Time, error) {
-	note := sinceNote{Time: now, Boot: proctree.BootID()}
-	path := filepath.Join(dir, sinceFile)
-	raw, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return time.Time{}, fmt.Errorf("ask since when runs are kept: %w", err)
-	}
-	var had sinceNote
-	if err == nil && json.Unmarshal(raw, &had) == nil && had.Boot == note.Boot && note.Boot != "" {
-		return had.Time, nil
-	}
-	if raw, err = json.Marshal(note); err == nil {
-		err = os.WriteFile(path, raw, 0o600)
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("note since when runs are kept: %w", err)
-	}
-	return note.Time, nil
 }

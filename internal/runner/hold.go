@@ -23,8 +23,8 @@ const (
 	holdGrace = 8 * time.Second
 	// holdPause is how long a runner must have lived to be started again at once.
 	holdPause = time.Second
-	// heldArg tells a runner that Hold started it.
-	heldArg = "held=yes"
+	// storeFD is where a runner that Hold started has its connection to the kept inputs.
+	storeFD = 4
 	// connectFor is how long Connect looks for a runner: the one before it may have been killed.
 	connectFor = 10 * time.Second
 	// readyThreads is how many threads a held runner has from the start: it must not die where there is no room for more.
@@ -68,19 +68,14 @@ func hold(args []string) error {
 	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT)
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-	line := append(append([]string{"ductor", run}, args...), heldArg)
-	attr := &syscall.ProcAttr{Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), null.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true}}
+	inputs := keptInputs{files: map[string]int{}}
 	runner, began := 0, time.Time{}
 	var again, over <-chan time.Time
 	for {
 		if runner == 0 && over == nil && again == nil {
 			began = time.Now()
-			if runner, err = syscall.ForkExec("/proc/self/exe", line, attr); err != nil { // there is no room for it now
+			var err error
+			if runner, err = startHeld(args, &inputs); err != nil { // there is no room for it now
 				runner, again = 0, time.After(holdPause)
 			}
 		}
@@ -105,6 +100,28 @@ func hold(args []string) error {
 			return nil
 		}
 	}
+}
+
+// startHeld starts a runner, and serves it the inputs.
+func startHeld(args []string, inputs *keptInputs) (pid int, err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("make a socket: %w", err)
+	}
+	defer unix.Close(pair[1])
+	pid, err = syscall.ForkExec("/proc/self/exe", append(append([]string{"ductor", run}, args...), storeArg(storeFD)), &syscall.ProcAttr{
+		Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), null.Fd(), uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("start a runner: %w", err), unix.Close(pair[0]))
+	}
+	go inputs.serve(pair[0]) // it ends with the runner
+	return pid, nil
 }
 
 // reapAll takes every exit there is, and says whether that of a process was among them.
@@ -180,6 +197,7 @@ func (s *server) standHeld() {
 		s.wg.Go(w.serve)
 	}
 	s.agents.oom = expendable()
+	s.inputs, _ = s.store.all() // what is not told is missed by runs of the runner before us alone
 	var there, all sync.WaitGroup
 	there.Add(readyThreads)
 	for range readyThreads {

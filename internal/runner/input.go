@@ -41,24 +41,25 @@ func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	return pair, &input{end: os.NewFile(uintptr(ours), "input")}, inode, nil
 }
 
-// takeInput takes our end of the socket back from an agent. It has none where the kernel does not allow that.
-func takeInput(pid int, inode uint64) *input {
-	in := &input{}
-	pidfd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return in
-	}
-	defer unix.Close(pidfd)
-	fd, err := unix.PidfdGetfd(pidfd, inputFD, 0)
-	if err != nil {
-		return in
+// takeInput takes our end of the socket back: the one that was kept, or else the agent's. It has none where the kernel does
+// not allow that.
+func takeInput(pid int, inode uint64, kept int) *input {
+	fd := kept
+	if fd == 0 {
+		pidfd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			return &input{}
+		}
+		defer unix.Close(pidfd)
+		if fd, err = unix.PidfdGetfd(pidfd, inputFD, 0); err != nil {
+			return &input{}
+		}
 	}
 	if got, err := inodeOf(fd); err != nil || got != inode || unix.SetNonblock(fd, true) != nil {
 		_ = unix.Close(fd) // the agent closed it, and opened something else
-		return in
+		return &input{}
 	}
-	in.end = os.NewFile(uintptr(fd), "input")
-	return in
+	return &input{end: os.NewFile(uintptr(fd), "input")}
 }
 
 func inodeOf(fd int) (uint64, error) {

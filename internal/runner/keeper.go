@@ -100,7 +100,7 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 		s.idleFrom = now
 		return false, now + lookEvery
 	}
-	if at = s.idleFrom + s.idle; (now < at || s.held) && err == nil {
+	if at = s.idleFrom + s.idle; (now < at || s.store != 0) && err == nil {
 		return false, max(at, now+lookEvery)
 	}
 	s.starting = nil
@@ -136,7 +136,7 @@ func (s *server) orphans() (ids []proctree.ID) {
 		return nil
 	}
 	ids, err := proctree.Children(os.Getpid())
-	if err == nil && s.held { // what the runner before us had is the first process's now
+	if err == nil && s.store != 0 { // what the runner before us had is the first process's now
 		var inherited []proctree.ID
 		inherited, err = proctree.Children(os.Getppid())
 		ids = append(ids, slices.DeleteFunc(inherited, func(id proctree.ID) bool { return id.PID == os.Getpid() })...)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -155,4 +156,31 @@ func (f *fakeRunner) serve(q request, answer reply) *conn {
 		}
 	}
 	return c
+}
+
+// A list waits for the starts that are under way, whose clients may be dead.
+func TestAListWaitsForStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{starting: map[string]chan struct{}{}}
+		spec := Spec{ID: "one"}
+		started, err := s.announce(request{Op: opStart, Spec: &spec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed := make(chan struct{})
+		go func() {
+			defer close(listed)
+			if _, err := s.do(nil, request{Op: opList}, nil); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		select {
+		case <-listed:
+			t.Error("it did not wait")
+		default:
+		}
+		started()
+		<-listed
+	})
 }

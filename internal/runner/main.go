@@ -50,7 +50,7 @@ const (
 
 // Main is a whole runner: it serves the directory in args (root=DIR) until no agent has run for 15 minutes, and returns an
 // exit code. Where another runner serves it, it returns at once. args may hold another time than that (idle=DURATION), what to call
-// this program (program=ID), that Hold started it (held=yes) and, after an upgrade, the lock and the listener (lock=FD, listen=FD).
+// this program (program=ID), where Hold keeps inputs (store=FD) and, after an upgrade, the lock and the listener (lock=FD, listen=FD).
 // complaints gets what no client can be told.
 func Main(args []string, complaints io.Writer) int {
 	small()
@@ -71,9 +71,9 @@ func small() {
 type arguments struct {
 	root         string
 	lock, listen int // descriptors; 0 for none
+	store        store
 	idle         time.Duration
 	program      string
-	held         bool
 }
 
 func parseArgs(args []string) (a arguments, err error) {
@@ -91,8 +91,10 @@ func parseArgs(args []string) (a arguments, err error) {
 			a.listen, err = strconv.Atoi(value)
 		case "program":
 			a.program = value
-		case "held":
-			a.held = true
+		case "store":
+			var fd int
+			fd, err = strconv.Atoi(value)
+			a.store = store(fd)
 		default:
 			err = errors.New("unknown")
 		}
@@ -112,7 +114,7 @@ func serve(args []string) error {
 		return err
 	}
 	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // what we inherited is not for agents
-	s := &server{setup: setup{dir: a.root, idle: a.idle, program: a.program, held: a.held}, children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{}, starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
+	s := &server{setup: setup{dir: a.root, idle: a.idle, program: a.program, store: a.store}, children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{}, starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
 	if ok, err := s.own(a); err != nil || !ok {
 		return err
 	}
@@ -127,7 +129,7 @@ func serve(args []string) error {
 	var looking sync.WaitGroup
 	looking.Go(func() { s.agents.files = agentsFiles() })
 	s.growth = newGrowthWatch(s.dir)
-	if s.held {
+	if s.store != 0 {
 		s.standHeld()
 	}
 	var leave context.CancelFunc
@@ -258,14 +260,14 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 		return fmt.Errorf("keep the socket: %w", err)
 	}
 	defer f.Close()
-	for _, fd := range []int{int(s.lock.Fd()), int(f.Fd())} {
+	for _, fd := range append(s.store.fds(), int(s.lock.Fd()), int(f.Fd())) {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 			return fmt.Errorf("keep a file: %w", err)
 		}
 	}
 	args = append(append([]string{"ductor"}, args...), "root="+s.dir, fmt.Sprintf("lock=%d", s.lock.Fd()), fmt.Sprintf("listen=%d", f.Fd()))
-	if s.held {
-		args = append(args, heldArg)
+	if s.store != 0 {
+		args = append(args, storeArg(int(s.store)))
 	}
 	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))
 }

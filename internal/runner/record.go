@@ -231,7 +231,7 @@ func (a *agent) resume(h history) {
 		close(a.dead)
 		close(a.over)
 	case alive:
-		a.in = takeInput(a.root.PID, a.Socket)
+		a.in = takeInput(a.root.PID, a.Socket, a.s.inputs[a.ID])
 		a.life.paused = true // perhaps; it continues
 		a.pause()
 		if !a.s.parentOf(a) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -46,7 +47,7 @@ type setup struct {
 	idle    time.Duration // how long it stays with no agent
 	program string        // identity of ours
 	lock    *os.File      // held as long as this process is the runner
-	held    bool          // by the first process of a container
+	store   store         // of the first process of a container
 	agents  kernelLimits  // agents'
 }
 
@@ -54,6 +55,7 @@ type setup struct {
 type children struct {
 	reaping sync.Mutex     // held while an exit is taken, an agent is started or signalled
 	byPID   map[int]*agent // under reaping
+	inputs  map[string]int // of those of the runner before, by run
 }
 
 // conn is a client's connection.
@@ -238,6 +240,7 @@ func (s *server) do(c *conn, q request, body []byte) (reply, error) {
 	case opStart:
 		return s.startFor(c, *q.Spec)
 	case opList:
+		s.awaitStarts() // who asks after the death of a client must find what that started
 		r := reply{List: []Info{}}
 		for _, a := range s.all() {
 			r.List = append(r.List, a.info(true))
@@ -246,9 +249,6 @@ func (s *server) do(c *conn, q request, body []byte) (reply, error) {
 	case opLookPath:
 		path, err := LookPath(q.Path)
 		return reply{Path: path}, err
-	case opSince:
-		at, err := since(s.dir, q.Now)
-		return reply{Since: at}, err
 	}
 	a, err := s.find(q.Run)
 	if err != nil {
@@ -282,6 +282,16 @@ func (s *server) announce(q request) (started func(), err error) {
 		delete(s.starting, id)
 		close(there)
 	}, nil
+}
+
+// awaitStarts returns when every start that is under way now has ended.
+func (s *server) awaitStarts() {
+	s.mu.Lock()
+	starting := slices.Collect(maps.Values(s.starting))
+	s.mu.Unlock()
+	for _, there := range starting {
+		<-there
+	}
 }
 
 func (s *server) startFor(c *conn, spec Spec) (reply, error) {

@@ -36,7 +36,6 @@ const (
 	opPull       op = "pull"        // the output from Offset on, up to Length bytes; the reply waits for some, or for the end
 	opStderr     op = "stderr"      // the tail of standard error
 	opLookPath   op = "look path"   // where the program Path is
-	opSince      op = "since"       // since when runs are kept; Now if since now
 )
 
 // request is something a client wants done; the reply of the same number answers it.
@@ -55,7 +54,6 @@ type request struct {
 	Grace   time.Duration     `json:"grace,omitempty"`
 	Offset  int64             `json:"offset,omitempty"`
 	Length  int               `json:"length,omitempty"`
-	Now     time.Time         `json:"now,omitzero"`
 }
 
 // reply answers a request or, with Seq zero, tells that a run ended.
@@ -75,7 +73,6 @@ type reply struct {
 	Stderr string     `json:"stderr,omitempty"` // its tail; also beside Status
 	Lost   *LostError `json:"lost,omitempty"`   // in place of output
 	Path   string     `json:"path,omitempty"`
-	Since  time.Time  `json:"since,omitzero"`
 
 	body []byte // output
 }

@@ -4,7 +4,7 @@
 //	go build -cover -covermode=atomic -coverpkg=ductor/... -o paths ./scripts/paths
 //	paths DIR       write docs/paths.md into DIR
 //
-// Functions of simulators, of libraries and of the supervisor's own process are not in the lists.
+// Functions of simulators, of libraries and of the runner's own process are not in the lists.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Package guard keeps Gemini from destroying a session that is resumed. It works on the files that Gemini keeps,
-// so it runs where they are: in ductor on this machine, and in a container as a part of ductor-supervisor. It is NOT
+// so it runs where they are: in ductor on this machine, and in a container as a part of ductor-runner. It is NOT
 // about what is in a session, and imports nothing of ours.
 //
 // Version 0.61, before it reads the session, begins another file for it, session-MINUTE-SHORTID.jsonl. In the minute in
@@ -26,7 +26,7 @@ import (
 	"syscall"
 )
 
-// Verb is the first argument that makes ductor-supervisor a guard. After it comes a session's id.
+// Verb is the first argument that makes ductor-runner a guard. After it comes a session's id.
 const Verb = "guard-gemini"
 
 // Main protects a session of the home that the environment names, prints a line of JSON with the error if there is

@@ -30,7 +30,7 @@ func TestAnotherWayToAnEngineIsNoFormerEngine(t *testing.T) {
 	cfg.Storage.Dir, cfg.Projects.Roots = t.TempDir(), []string{t.TempDir()}
 	set := &cfg.Sandbox.SandboxSetting
 	set.Mode, set.Host, set.BuildDir, set.BuildNetwork, set.Network = config.SandboxDocker, dockertest.Host(), dockertest.ImageDir(t), "none", "none"
-	set.Supervisor = dockertest.Tool(t, dockertest.Supervisor)
+	set.Runner = dockertest.Tool(t, dockertest.Runner)
 	s, err := OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -6,14 +6,14 @@ import (
 	"io"
 	"time"
 
-	"ductor/cli/host"
 	"ductor/docker"
+	"ductor/internal/runner"
 )
 
 // Runs holds the runs of an environment: this machine, whose name is empty, or a sandbox.
 type Runs struct {
 	Name string
-	Root host.Runs
+	Root *runner.Client
 }
 
 // lookWait is how long a command waits for one sandbox.

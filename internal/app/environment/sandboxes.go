@@ -159,7 +159,7 @@ func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 		return docker.Options{}, err
 	}
 	o := docker.Options{
-		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), Supervisor: supervisorPath(set),
+		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), Runner: runnerPath(set),
 		Image: set.Image, Pull: set.Pull, Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(), Seeds: b.Seeds,
 		User: set.User, CPUs: set.CPUs, Memory: int64(set.MemoryMB) << 20, PIDs: int64(set.PIDs), Network: docker.Network(set.Network),
 		ReadOnlyRoot: set.ReadOnlyRoot, Env: append([]string{inSandbox}, set.Env...),
@@ -180,11 +180,11 @@ func Owner(cfg config.Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// supervisorPath is the path of the program that runs in every container.
-func supervisorPath(set config.SandboxSetting) string {
-	const name = "ductor-supervisor"
-	if set.Supervisor != "" {
-		return set.Supervisor
+// runnerPath is the path of the program that runs in every container.
+func runnerPath(set config.SandboxSetting) string {
+	const name = "ductor-runner"
+	if set.Runner != "" {
+		return set.Runner
 	}
 	if own, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(own), name)

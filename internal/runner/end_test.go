@@ -1,0 +1,317 @@
+package runner
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ductor/internal/proctree"
+)
+
+func TestTheAgentIsToldToEndFirst(t *testing.T) {
+	r := start(t, open(t), sh(`setsid sleep 600 & sleep 600 & sleep 600 & echo ready; wait`))
+	line(t, r)
+	agent, _ := proctree.LookUp(r.PID())
+	for range 20 {
+		members, err := proctree.New(agent, Mark(r.ID())).Members()
+		if err != nil || len(members) != 4 || members[0] != agent {
+			t.Fatalf("%v of %v, %v", members, agent, err)
+		}
+	}
+	stop(t, r, time.Second)
+}
+
+// One that takes its time to end is ahead of its tools all the same.
+func TestTheAgentHasAHeadStart(t *testing.T) {
+	r := start(t, open(t), sh(`trap : TERM
+		setsid sh -c 'trap "date +%s%N; exit" TERM; echo ready; while :; do sleep 0.01; done' &
+		while :; do sleep 0.01; done`))
+	out := bufio.NewReader(r.Stdout())
+	if line, err := out.ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatal(line, err)
+	}
+	began := time.Now().UnixNano()
+	stop(t, r, 2*time.Second)
+	line, err := out.ReadString('\n')
+	told, wrong := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil || wrong != nil || time.Duration(told-began) < proctree.HeadStart {
+		t.Errorf("the tool is told %s after the agent: %q, %v", time.Duration(told-began), line, err)
+	}
+}
+
+func TestForkBombEnds(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("this needs root") // to give the bomb a user and a limit of processes of its own
+	}
+	// No shell: one that cannot fork ends, and some bombs with it before they have gone off.
+	const bomb = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; $| = 1; print "ready\n";
+		while (1) { my $pid = fork; setsid if defined $pid && !$pid; select undef, undef, undef, 0.02 if !defined $pid }'`
+	for name, tc := range map[string]struct {
+		options Options
+		script  string
+		killed  bool // its runner
+	}{
+		"in a group":                    {Options{}, bomb, false},
+		"without one":                   {withoutGroups(t), bomb, false},
+		"without mark, runner killed":   {Options{}, `env -i setsid sh -c "$0" & wait`, true},
+		"without group, runner killed":  {withoutGroups(t), bomb, true},
+		"without mark, nor group":       {withoutGroups(t), `env -i setsid sh -c "$0" & wait`, false},
+		"without mark, in a group here": {Options{}, `env -i setsid sh -c "$0" & wait`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := reopen(t, t.TempDir(), tc.options)
+			r := start(t, c, Spec{
+				Path: "setpriv", Args: []string{"--reuid=54321", "--clear-groups", "prlimit", "--nproc=150", "sh", "-c", tc.script, bomb}, Env: os.Environ(),
+			})
+			line(t, r)
+			eventually(t, "the bomb goes off", func() bool {
+				info, err := r.Inspect(t.Context())
+				return err == nil && info.Processes > 100
+			})
+			if tc.killed {
+				kill9(t, c)
+			}
+			began := time.Now()
+			stop(t, r, 100*time.Millisecond)
+			t.Logf("stopped in %s", time.Since(began))
+			eventually(t, "none of it is left", func() bool { return processesOf(t, 54321) == 0 })
+		})
+	}
+}
+
+// processesOf counts the processes of a user.
+func processesOf(t testing.TB, uid int) (n int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range all {
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) == nil && int(st.Uid) == uid {
+			n++
+		}
+	}
+	return n
+}
+
+// What an agent left ends with no client.
+func TestLeftoversEndWithNoClient(t *testing.T) {
+	c := open(t)
+	spec := sh(`setsid sleep 600 & echo $!`)
+	spec.Limits.LeftoverAfter = 200 * time.Millisecond
+	r := start(t, c, spec)
+	id, ok := proctree.LookUp(number(t, line(t, r)))
+	await(t, "its end", r.Done())
+	if !ok || !id.Running() {
+		t.Fatal("nothing is left: the test proves nothing")
+	}
+	r.Detach()
+	eventually(t, "what it left ends", func() bool { return !id.Running() })
+}
+
+// needGroup skips a test where no control group can be made.
+func needGroup(t *testing.T) {
+	t.Helper()
+	if err := proctree.CanGroup(); err != nil {
+		t.Skip("this needs a writable control group of version 2: ", err)
+	}
+}
+
+// groupOf is the control group of a process.
+func groupOf(t *testing.T, pid int) string {
+	t.Helper()
+	for line := range strings.Lines(readFile(t, "/proc", fmt.Sprint(pid), "cgroup")) {
+		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			return strings.TrimSuffix(path, "/")
+		}
+	}
+	t.Fatal("it has none")
+	return ""
+}
+
+// groupsOf lists the groups of the runs in a directory.
+func groupsOf(t *testing.T, root string) (names []string) {
+	t.Helper()
+	own, err := proctree.OwnGroup()
+	prefix, err2 := groupPrefix(root)
+	entries, err3 := os.ReadDir(own)
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func TestEveryRunHasACgroupOfItsOwn(t *testing.T) {
+	needGroup(t)
+	c := open(t)
+	var groups []string
+	for range 2 {
+		r := start(t, c, sh(`setsid sleep 600 & echo $!; sleep 600`))
+		child := number(t, line(t, r))
+		group := groupOf(t, r.PID())
+		id, _ := runnerOf(c)
+		if own := groupOf(t, id.PID); group == own || !strings.HasPrefix(group, own) {
+			t.Errorf("the agent is in %s, its runner in %s", group, own)
+		}
+		if got := groupOf(t, child); got != group {
+			t.Errorf("the agent is in %s, its child in %s", group, got)
+		}
+		groups = append(groups, group)
+		stop(t, r, time.Second)
+		if err := r.Collect(t.Context()); err != nil || len(groupsOf(t, c.dir)) > 0 {
+			t.Errorf("%v are left, %v", groupsOf(t, c.dir), err)
+		}
+	}
+	if groups[0] == groups[1] {
+		t.Error("two runs, one group")
+	}
+}
+
+// A runner ends what is left of runs that were removed by hand, and nothing of another directory's.
+func TestCgroupsOfOthersAreLeftAlone(t *testing.T) {
+	needGroup(t)
+	mine, others := open(t), open(t)
+	begin := func(c *Client) (*Run, proctree.ID) {
+		r := start(t, c, sh(escape+`echo ready; exec sleep 600`))
+		id, _ := proctree.LookUp(number(t, line(t, r)))
+		line(t, r)
+		return r, id
+	}
+	removed, left := begin(others)
+	kept, running := begin(mine)
+	removed.Detach() // so that no runner follows at once
+	kill9(t, others)
+	if err := os.RemoveAll(others.pathOf(removed.ID())); err != nil {
+		t.Fatal(err)
+	}
+	kill9(t, mine)
+	if err := mine.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := kept.Inspect(t.Context()); err != nil || !info.Alive || !running.Running() || !left.Running() {
+		t.Errorf("%+v, %v: ours run %v, another's %v", info, err, running.Running(), left.Running())
+	}
+	if err := others.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what is left of a run that was removed ends", func() bool { return !left.Running() && len(groupsOf(t, others.dir)) == 0 })
+	if !running.Running() || len(groupsOf(t, mine.dir)) != 1 {
+		t.Error("ours was touched")
+	}
+}
+
+// An agent may divide its group, as tools that make containers do.
+func TestCgroupsThatTheAgentMadeGoToo(t *testing.T) {
+	needGroup(t)
+	c := open(t)
+	spec := sh(`cd "$CGROUP"/$(basename $(sed -n s/0:://p /proc/self/cgroup)) && { sleep 600 & } && mkdir inner && echo $$ >inner/cgroup.procs && { sleep 600 & } && echo ready; wait`)
+	own, err := proctree.OwnGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Env = append(spec.Env, "CGROUP="+own)
+	r := start(t, c, spec)
+	line(t, r)
+	if group := groupOf(t, r.PID()); !strings.HasSuffix(group, "/inner") {
+		t.Errorf("the agent is in %s", group)
+	}
+	stop(t, r, time.Second)
+	if err := r.Collect(t.Context()); err != nil || len(groupsOf(t, c.dir)) > 0 {
+		t.Errorf("%v are left, %v", groupsOf(t, c.dir), err)
+	}
+}
+
+func TestOnlyRecordsOfOursAreTrusted(t *testing.T) {
+	needGroup(t)
+	root := t.TempDir()
+	own := makeGroup(root, "x")
+	t.Cleanup(func() {
+		if err := own.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	boot := proctree.BootID()
+	if got := (record{ID: "x", Boot: boot, Group: own.Path}).group(root); got != own || own.Path == "" {
+		t.Fatalf("%+v, made was %+v", got, own)
+	}
+	elsewhere := filepath.Join(t.TempDir(), filepath.Base(own.Path))
+	if err := os.Mkdir(elsewhere, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, rec := range map[string]record{
+		"of another boot":      {ID: "x", Boot: "another", Group: own.Path},
+		"of another run":       {ID: "y", Boot: boot, Group: own.Path},
+		"of no control group":  {ID: "x", Boot: boot, Group: elsewhere},
+		"of all groups":        {ID: "x", Boot: boot, Group: filepath.Dir(own.Path)},
+		"of a group that went": {ID: "x", Boot: boot, Group: own.Path + "0"},
+		"relative":             {ID: "x", Boot: boot, Group: filepath.Base(own.Path)},
+		"empty":                {ID: "x", Boot: boot},
+	} {
+		if got := rec.group(root); got != (proctree.Group{}) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := (record{ID: "x", Boot: boot, Group: own.Path}).group(t.TempDir()); got != (proctree.Group{}) {
+		t.Errorf("of another directory: %+v", got)
+	}
+}
+
+// forked starts a program in a group.
+func forked(t *testing.T, s Spec, group proctree.Group) (pid int) {
+	t.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	fd := int(null.Fd())
+	if pid, err = fork(s, group, [4]int{fd, fd, fd, fd}, kernelLimits{}); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestAgentIsStartedWhereTheKernelRefusesItsCgroup(t *testing.T) {
+	pid := forked(t, Spec{ID: "x", Path: "/bin/true"}, proctree.Group{Path: t.TempDir()})
+	if _, err := syscall.Wait4(pid, nil, 0, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACgroupIsKilledInOneStep(t *testing.T) {
+	needGroup(t)
+	group := makeGroup(t.TempDir(), "x")
+	t.Cleanup(func() {
+		if err := group.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	pid := forked(t, Spec{ID: "x", Path: "/bin/sleep", Args: []string{"600"}}, group)
+	if got := group.PIDs(); !slices.Equal(got, []int{pid}) || !group.Populated() || !errors.Is(group.Remove(), unix.EBUSY) {
+		t.Errorf("%v are in it, and should be %d", got, pid)
+	}
+	if err := group.Kill(); err != nil {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Errorf("by the kernel: %v", err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status.Signal() != syscall.SIGKILL || group.Populated() {
+		t.Errorf("%v, %v", status, err)
+	}
+}
