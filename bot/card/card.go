@@ -109,7 +109,7 @@ func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now := time.Now()
 	k := &card{
 		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, c.opts.ShowThinking),
-		pace: pace{pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate, moved: now, typing: now.Add(firstTyping)},
+		pace: pace{pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate, moved: now, saved: now, typing: now.Add(firstTyping)},
 	}
 	if outbox.ChatOf(t.Prompt.Conversation.Chat).Group {
 		k.pace.interval = c.opts.IntervalGroup

@@ -34,7 +34,7 @@ type pace struct {
 	moved  time.Time // the last event that users can see
 	typing time.Time // when to show typing next
 
-	saved     time.Time // the last snapshot
+	saved     time.Time // the last snapshot, or the start
 	savedPart int       // and its message
 }
 

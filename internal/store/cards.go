@@ -8,11 +8,11 @@ import (
 	"ductor/internal/store/sqlite"
 )
 
-// SaveCard stores the content of a turn's card, in place of what was stored before. What is kept under a name that is
+// SaveCard stores the content of a turn's card, in place of what was stored before. It is lazy. What is kept under a name that is
 // no turn's, such as a draft, is forgotten by its age; see Prune.
 func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {
 	now := millis(db.now())
-	err := db.write(ctx, func(t tx) error {
+	err := db.writeLazily(ctx, func(t tx) error {
 		_, err := t.Exec(`INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)
 			ON CONFLICT (turn) DO UPDATE SET content = excluded.content, saved = excluded.saved`, turn, blob(content), now)
 		return err

@@ -5,8 +5,9 @@
 // keep two instances apart either; the lock file of the command does that.
 //
 // Every writing method is one transaction, with the guarantees of internal/store/sqlite. A method that says that it is
-// lazy survives a killed process at once, and a power failure after the next method that is not. Times are kept as
-// milliseconds in UTC.
+// lazy survives a killed process at once, and a power failure after the next method that is not. One that shares a
+// transaction survives a killed process some milliseconds later, or with the next method that does not share. Times are kept
+// as milliseconds in UTC.
 package store
 
 import (
@@ -110,6 +111,11 @@ func (db *DB) write(ctx context.Context, f func(tx) error) error {
 // writeLazily is write without waiting for the disk.
 func (db *DB) writeLazily(ctx context.Context, f func(tx) error) error {
 	return db.file.WriteLazily(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
+}
+
+// share is write in a transaction that it shares with what is written in the next moment; see sqlite.DB.WriteSoon.
+func (db *DB) share(ctx context.Context, f func(tx) error) error {
+	return db.file.WriteSoon(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
 // writeSecret is write for a transaction that deletes a secret.

@@ -16,14 +16,14 @@ const reuseAge = 3 * 24 * time.Hour
 
 // AppendUpdates stores updates before they are acknowledged, and returns those that have something in them and
 // were not stored before. An update without Raw counts as handled. A handled one that is older than reuseAge
-// gives way to the next one with its id. It is not waited for: Flush is.
+// gives way to the next one with its id. It shares a transaction: Flush waits for that.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil
 	}
 	now := db.now()
 	var fresh []orchestrator.Update
-	err := db.writeLazily(ctx, func(t tx) error {
+	err := db.share(ctx, func(t tx) error {
 		for _, u := range updates {
 			added, err := t.receive(u, now)
 			if err != nil {

@@ -165,6 +165,7 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 	if err := db.CreateSession(ctx, orchestrator.Session{ID: session, Conversation: chatA}); err != nil {
 		return err
 	}
+	done := "" // but not acknowledged: it shares a transaction with what comes next
 	for id := last + 1 + w; ; id += killWorkers {
 		name := strconv.FormatInt(id, 10)
 		turn := newTurn(cli.TurnID(name), id)
@@ -203,9 +204,14 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 			if err := s.do(); err != nil {
 				return fmt.Errorf("update %d, %s: %w", id, s.name, err)
 			}
-			if _, err := fmt.Fprintf(out, "%s %d\n", s.name, id); err != nil {
+			done += fmt.Sprintf("%s %d\n", s.name, id)
+			if s.name == "appended" || s.name == "enqueued" || s.name == "finished" || s.name == "delivered" {
+				continue
+			}
+			if _, err := io.WriteString(out, done); err != nil {
 				return err
 			}
+			done = ""
 		}
 	}
 }

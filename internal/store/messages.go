@@ -16,8 +16,12 @@ const messageColumns = `key, turn, chat, topic, state, message, mark, content`
 // SaveMessage stores a message in place of the one with its key; see orchestrator.Journal.
 func (db *DB) SaveMessage(ctx context.Context, m orchestrator.Message) error {
 	write := db.write
-	if m.State == orchestrator.Sending && m.Content == nil { // a user waits; a power failure in this very moment may show it twice
+	switch {
+	case m.Content != nil:
+	case m.State == orchestrator.Sending: // a user waits; a power failure in this very moment may show it twice
 		write = db.writeLazily
+	default:
+		write = db.share
 	}
 	now := millis(db.now())
 	return wrap("save message "+m.Key, write(ctx, func(t tx) error { return t.saveMessage(m, now) }))

@@ -20,6 +20,7 @@ func TestASecretLeavesTheLogOnceNoReaderHoldsIt(t *testing.T) {
 	defer db.Close()
 	secret := bytes.Repeat([]byte("hunter2 "), 1000)
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: secret}}))
+	must(t, db.Flush(ctx))
 
 	pool, err := sql.Open("sqlite3", path)
 	must(t, err)

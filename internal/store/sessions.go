@@ -19,7 +19,7 @@ const sessionColumns = `id, chat, topic, title, dir, created, used, messages, co
 // CreateSession stores s and makes it the current one of its conversation. It is lazy: the start of the turn
 // that uses it is not, and neither is the notice about it.
 func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
-	err := db.writeLazily(ctx, func(t tx) error {
+	err := db.share(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (db *DB) Sessions(ctx context.Context, id orchestrator.ConversationID, limi
 // SetAgentSession records the own id of an agent in an environment for a session; an empty id forgets it. ErrNoSession for a
 // session that is not there. It is lazy: the end of the turn is not.
 func (db *DB) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, own cli.AgentSessionID) error {
-	err := db.writeLazily(ctx, func(t tx) error {
+	err := db.share(ctx, func(t tx) error {
 		known, err := t.Exists(`SELECT 1 FROM sessions WHERE id = ?`, string(id))
 		if err == nil && !known {
 			err = orchestrator.ErrNoSession
@@ -139,7 +139,7 @@ func (db *DB) OwnSession(ctx context.Context, in orchestrator.ConversationID, na
 // CreateOwnSession stores s as the one of its name, and leaves the conversation's current session alone. It is
 // lazy: the start of the turn that uses it is not.
 func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.Session) error {
-	err := db.writeLazily(ctx, func(t tx) error {
+	err := db.share(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {
 			return err
 		}

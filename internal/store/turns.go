@@ -18,14 +18,14 @@ const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic
 	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights, bypass_until, crashes`
 
 // EnqueueTurn stores t as queued and marks its prompt's updates handled, both or neither. ErrRepeated when t
-// repeats a turn that was repeated before, ErrNoSession when it names a session that is not there. It is not
-// waited for if there are such updates. What forget names is forgotten of that session with it.
+// repeats a turn that was repeated before, ErrNoSession when it names a session that is not there. It shares a
+// transaction if there are such updates. What forget names is forgotten of that session with it.
 func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
 	now := millis(db.now())
 	write := db.write
 	if len(t.Prompt.Updates) > 0 {
-		// If the power fails they are pending again, and the turn is queued anew.
-		write = db.writeLazily
+		// Until that is committed they are pending, and the turn is queued anew.
+		write = db.share
 	}
 	err := write(ctx, func(tx tx) error {
 		if err := tx.notRepeated(t.Again); err != nil {
@@ -153,7 +153,7 @@ func (db *DB) moveQueued(ctx context.Context, verb string, id cli.TurnID, query 
 const steeredInVain = `(state = 'cancelled' AND steered_into <> '' AND delivered = 0)`
 
 // FinishTurn records the outcome of a running turn, or of one that was steered and is not delivered, and adds
-// its cost, tokens and message to its session.
+// its cost, tokens and message to its session. It shares a transaction, which comes to the disk.
 // ErrNoTurn for an id that is not there; an error, and nothing stored, for a turn that does not run.
 func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
 	op := fmt.Sprintf("finish turn %s", id)
@@ -164,7 +164,8 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	if err != nil {
 		return wrap(op, err)
 	}
-	return wrap(op, db.write(ctx, func(t tx) error {
+	return wrap(op, db.file.WriteSoonFlushed(ctx, func(st *sqlite.Tx) error {
+		t := tx{st}
 		var session string
 		err := t.Row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?, crashes = 0
 			WHERE id = ? AND (state = 'running' OR `+steeredInVain+`) RETURNING coalesce(session, '')`,
@@ -182,9 +183,9 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 }
 
 // MarkDelivered records that the chat shows the outcome. ErrNoTurn for an id that is not there; an error for
-// a turn that has not ended. It is not waited for: to show an outcome once more changes nothing in the chat.
+// a turn that has not ended. It shares a transaction: to show an outcome once more changes nothing in the chat.
 func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
-	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.writeLazily(ctx, func(t tx) error {
+	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.share(ctx, func(t tx) error {
 		n, err := t.Exec(`UPDATE turns SET delivered = 1 WHERE id = ? AND state NOT IN ('queued', 'running')`, string(id))
 		if err == nil && n == 0 {
 			err = t.whyNot(id, "ended")

@@ -43,6 +43,7 @@ func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored 
 		if !delivered || !<-stored {
 			return
 		}
+		e.opts.Gateway.Settled(t.ID) // what shows the outcome has committed it
 		if err := e.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
 			log.Error("mark turn delivered", "err", err)
 		}
@@ -180,7 +181,6 @@ func (e *Engine) ending(t orchestrator.Turn, begun bool) func(context.Context) e
 		}
 		err := e.opts.Store.FinishTurn(ctx, id, ended, t.Outcome)
 		if err == nil {
-			e.opts.Gateway.Settled(id)
 			return nil
 		}
 		if t, missing := e.opts.Store.Turn(ctx, id); missing == nil && t.State != orchestrator.TurnQueued && t.State != orchestrator.TurnRunning {

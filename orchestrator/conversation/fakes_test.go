@@ -143,14 +143,18 @@ func (a *agent) Steer(_ context.Context, turn cli.TurnID, req cli.Request) error
 
 func (a *agent) Run(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	a.mu.Lock()
-	a.asked = append(a.asked, req)
-	a.agents = append(a.agents, who)
 	reply, starts := a.reply, !a.stuck
 	a.mu.Unlock()
+	var err error
 	if starts {
-		if err := req.Started(ctx, cli.Start{Run: "run"}); err != nil {
-			return cli.StartResult(ctx, who, err)
-		}
+		err = req.Started(ctx, cli.Start{Run: "run"})
+	}
+	a.mu.Lock()
+	a.asked = append(a.asked, req)
+	a.agents = append(a.agents, who)
+	a.mu.Unlock()
+	if err != nil {
+		return cli.StartResult(ctx, who, err)
 	}
 	return reply(ctx, who, req, emit)
 }

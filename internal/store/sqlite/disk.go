@@ -113,15 +113,11 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 // foldLog copies the log into the database, which SQLite brings to the disk, if something of the log may not be
 // there: a flush that failed is not made good by another one, since the kernel forgets what it could not write.
 func (w *writer) foldLog(ctx context.Context) error {
-	select {
-	case _, open := <-w.token:
-		if !open {
-			return errClosed
-		}
-	case <-ctx.Done():
-		return ctx.Err()
+	release, err := w.take(ctx)
+	if err != nil {
+		return err
 	}
-	defer func() { w.token <- struct{}{} }()
+	defer release()
 	committed := w.log.committed.Load()
 	if w.log.isFlushed(committed) {
 		return nil

@@ -53,23 +53,28 @@ func (r *reader) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 type Row interface{ Scan(dest ...any) error }
 
 // One scans the only row of a query; sql.ErrNoRows when there is none.
-func One[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (T, error) {
+func One[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (v T, err error) {
+	if ok, err := db.writer.read(ctx, func(t *Tx) error { v, err = OneIn(t, scan, query, args...); return err }); ok || err != nil {
+		return v, explain(err)
+	}
 	s, err := db.reader.stmt(ctx, query)
 	if err != nil {
-		var none T
-		return none, explain(err)
+		return v, explain(err)
 	}
-	v, err := scan(s.QueryRowContext(ctx, args...))
+	v, err = scan(s.QueryRowContext(ctx, args...))
 	return v, explain(err)
 }
 
 // Many scans every row of a query.
-func Many[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) ([]T, error) {
+func Many[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (all []T, err error) {
+	if ok, err := db.writer.read(ctx, func(t *Tx) error { all, err = ManyIn(t, scan, query, args...); return err }); ok || err != nil {
+		return all, explain(err)
+	}
 	s, err := db.reader.stmt(ctx, query)
 	if err != nil {
 		return nil, explain(err)
 	}
-	all, err := collect(ctx, s, args, scan)
+	all, err = collect(ctx, s, args, scan)
 	return all, explain(err)
 }
 

@@ -4,9 +4,9 @@
 //
 // It is not the domain: the tables and what is in them are its caller's.
 //
-// Every write is one transaction. A process that is killed loses nothing of a write that returned. A power failure
-// loses nothing of Write, and may lose a WriteLazily until the next Write or Flush; what it loses, it loses with
-// everything that was written later. A context that is done before the transaction begins stops it; one that ends later
+// Every write happens whole or not at all. A process that is killed loses nothing of a write that returned, except for a
+// WriteSoon of the last moment after which nothing else was written. A power failure loses nothing of Write, and may lose
+// others until the next Write or Flush; what it loses, it loses with everything that was written later. A context that is done before the transaction begins stops it; one that ends later
 // does not, so that a write either happened or did not, and its caller knows which.
 package sqlite
 

@@ -19,6 +19,24 @@ func (db *DB) WriteLazily(ctx context.Context, f func(*Tx) error) error {
 	return explain(err)
 }
 
+// WriteSoon is WriteLazily in a transaction that it shares with what is written next. A process that is killed in the next
+// moment loses it, with everything that was written later: it is for what need not outlive the process before something is
+// written that must. Reads see it.
+func (db *DB) WriteSoon(ctx context.Context, f func(*Tx) error) error {
+	return explain(db.writer.share(ctx, f))
+}
+
+// WriteSoonFlushed is WriteSoon for what comes to the disk when it is committed.
+func (db *DB) WriteSoonFlushed(ctx context.Context, f func(*Tx) error) error {
+	return explain(db.writer.share(ctx, func(t *Tx) error {
+		if err := f(t); err != nil {
+			return err
+		}
+		t.w.shared.flush = true
+		return nil
+	}))
+}
+
 // WriteSecret is Write for a transaction that deletes a secret: when it returns, the secret is neither in a free page of
 // the file nor in the log, unless a reader of an older state is in the way; then the next write empties the log.
 func (db *DB) WriteSecret(ctx context.Context, f func(*Tx) error) error {

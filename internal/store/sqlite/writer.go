@@ -7,18 +7,21 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync"
 )
 
 // writer is the one connection that writes. The goroutine that holds the token owns it. A nil writer is that of a
 // database that was opened to be read.
 type writer struct {
-	path  string
-	token chan struct{}
-	pool  *sql.DB
-	conn  *sql.Conn
-	stmts map[string]*sql.Stmt
-	log   *walLog // nil where SQLite itself brings every commit to the disk
-	disk  *disk
+	path     string
+	token    chan struct{}
+	pool     *sql.DB
+	conn     *sql.Conn
+	stmts    map[string]*sql.Stmt
+	log      *walLog // nil where SQLite itself brings every commit to the disk
+	disk     *disk
+	shared   shared
+	flushing sync.WaitGroup // beside the transactions; entered with the token
 	// secretInLog says that the log holds a deleted secret: the next transaction that can truncates the log.
 	secretInLog bool
 }
@@ -134,69 +137,66 @@ func (w *writer) truncate(ctx context.Context) error {
 	return err
 }
 
-// flush brings all that was committed to the disk.
+// flush brings all that was written to the disk.
 func (w *writer) flush() error {
 	if w == nil || w.log == nil {
 		return nil
 	}
+	if err := w.await(); err != nil {
+		return err
+	}
 	return w.log.flush(w.log.committed.Load())
 }
 
-// commit runs f in a transaction, and counts it.
-func (w *writer) commit(ctx context.Context, f func(*Tx) error) (n int64, err error) {
-	if w == nil {
-		return 0, errReadOnly
-	}
+// take takes the token. release gives it back.
+func (w *writer) take(ctx context.Context) (release func(), err error) {
 	// A context that is done must not win or lose by chance against a free token.
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return nil, err
 	}
 	select {
 	case _, open := <-w.token:
 		if !open {
-			return 0, errClosed
+			return nil, errClosed
 		}
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return nil, ctx.Err()
 	}
-	defer func() { w.token <- struct{}{} }()
-	if err := w.disk.refusal(); err != nil {
-		return 0, err
-	}
-	ctx = context.WithoutCancel(ctx)
-	if err := w.run(ctx, f); err != nil {
-		return 0, w.disk.record(err)
-	}
-	if w.secretInLog {
-		// What was written stands, whatever becomes of this.
-		_ = w.disk.record(w.truncate(ctx))
-	}
-	if w.log == nil {
-		return 0, nil
-	}
-	return w.log.committed.Add(1), nil
+	return func() { w.token <- struct{}{} }, nil
 }
 
-func (w *writer) run(ctx context.Context, f func(*Tx) error) (err error) {
-	t := &Tx{ctx: ctx, w: w}
-	if _, err := t.Exec("BEGIN IMMEDIATE"); err != nil {
+// owned calls f with the token, unless the disk takes nothing.
+func (w *writer) owned(ctx context.Context, f func(*Tx) error) error {
+	if w == nil {
+		return errReadOnly
+	}
+	release, err := w.take(ctx)
+	if err != nil {
 		return err
 	}
-	committed := false
-	defer func() {
-		if !committed {
-			// SQLite has rolled back already where the disk is full.
-			_, _ = t.Exec("ROLLBACK")
+	defer release()
+	if err := w.disk.refusal(); err != nil {
+		return err
+	}
+	return w.disk.record(f(&Tx{ctx: context.WithoutCancel(ctx), w: w}))
+}
+
+// commit runs f in a transaction, with what is shared, and counts it.
+func (w *writer) commit(ctx context.Context, f func(*Tx) error) (n int64, err error) {
+	err = w.owned(ctx, func(t *Tx) error {
+		if err := w.end(t, f); err != nil {
+			return err
 		}
-	}()
-	if err := f(t); err != nil {
-		return err
-	}
-	if _, err := t.Exec("COMMIT"); err != nil {
-		return err
-	}
-	committed = true
-	return nil
+		if w.secretInLog {
+			// What was written stands, whatever becomes of this.
+			_ = w.disk.record(w.truncate(t.ctx))
+		}
+		if w.log != nil {
+			n = w.log.committed.Load()
+		}
+		return nil
+	})
+	return n, err
 }
 
 // close waits for the transaction under way. Call it once.
@@ -205,8 +205,15 @@ func (w *writer) close() error {
 		return nil
 	}
 	<-w.token
-	close(w.token)
 	var errs []error
+	if len(w.shared.writes) > 0 {
+		errs = append(errs, w.end(&Tx{ctx: context.Background(), w: w}, nil))
+	}
+	if w.shared.timer != nil {
+		w.shared.timer.Stop()
+	}
+	close(w.token)
+	w.flushing.Wait()
 	if w.log != nil {
 		errs = append(errs, w.log.close())
 	}

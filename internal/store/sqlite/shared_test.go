@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func item(name string) func(*Tx) error {
+	return func(tx *Tx) error {
+		_, err := tx.Exec(insert, name, nil)
+		return err
+	}
+}
+
+// Writes that share a transaction are read at once, are in the file with the next write, a Flush or soon, and outlive what
+// fails beside them.
+func TestSharedWrites(t *testing.T) {
+	refused := errors.New("refused")
+	for name, then := range map[string]func(*DB) error{
+		"a write": func(db *DB) error { return db.WriteLazily(t.Context(), item("then")) },
+		"a flush": func(db *DB) error { return db.Flush() },
+		"time":    func(*DB) error { time.Sleep(5 * shareTime); return nil },
+		"the end": func(db *DB) error { return db.Close() },
+		"an error": func(db *DB) error {
+			err := db.Write(t.Context(), func(tx *Tx) error { return errors.Join(item("lost")(tx), refused) })
+			if !errors.Is(err, refused) {
+				t.Errorf("a refused write: %v", err)
+			}
+			return db.Flush()
+		},
+		"a panic": func(db *DB) error {
+			func() {
+				defer func() { _ = recover() }()
+				_ = db.WriteSoon(t.Context(), func(tx *Tx) error { _ = item("lost")(tx); panic("no") })
+			}()
+			return db.Flush()
+		},
+		"a rollback": func(db *DB) error { // as of a disk that is full
+			err := db.Write(t.Context(), func(tx *Tx) error {
+				_, err := tx.Exec("ROLLBACK")
+				return errors.Join(err, refused)
+			})
+			if !errors.Is(err, refused) {
+				t.Errorf("a refused write: %v", err)
+			}
+			return db.Flush()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "items.db")
+			db := openAt(t, path, Options{})
+			for _, name := range []string{"one", "two"} {
+				if err := db.WriteSoon(context.Background(), item(name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			same(t, "what reads see", names(t, db), []string{"one", "two"})
+			if err := then(db); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"one", "two"}
+			if name == "a write" {
+				want = []string{"one", "then", "two"}
+			}
+			same(t, "what is in the file", names(t, openAt(t, path, Options{})), want)
+		})
+	}
+}
