@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"ductor/lang"
 )
 
 // FailureKind sorts failures by what a user can do about them.
@@ -77,86 +79,141 @@ func AsFailure(agent Agent, err error) *Failure {
 	return &Failure{Kind: UnknownFailure, Agent: agent, Reason: err.Error(), Cause: err}
 }
 
-// Error is Sentence: one sentence for the chat.
-func (f *Failure) Error() string { return f.Sentence() }
+// Error is Sentence in English.
+func (f *Failure) Error() string { return f.Sentence(lang.Printer{}) }
 
 // Unwrap gives Cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// failureTexts says for each kind what happened, what helps and what to offer.
-var failureTexts = map[FailureKind]struct {
-	what, advice string
-	action       Action
-}{
-	NotInstalled:   {"{agent} is not installed on this machine", "Install its CLI, then check with `ductor doctor`.", ActionOtherAgent},
-	NotLoggedIn:    {"{agent} is not logged in", "Log in on the machine, then send the message again.", ActionRetry},
-	LimitReached:   {"{agent} has reached its usage limit{until}", "Wait, or go on with another agent by /model.", ActionWait},
-	Overloaded:     {"the model behind {agent} is overloaded", "Try again in a moment.", ActionRetry},
-	TimedOut:       {"{agent} took too long and was stopped", "What it wrote so far is kept.", ActionRetry},
-	Crashed:        {"{agent} ended unexpectedly ({exit})", "", ActionRetry},
-	BadOutput:      {"{agent} wrote something ductor cannot read", "", ActionRetry},
-	DeniedTools:    {"{agent} was not allowed to go on", "", ActionStop},
-	ResumeFailed:   {"{agent} no longer knows this session", "", ActionFresh},
-	NetworkDown:    {"{agent} cannot reach its model over the network", "", ActionRetry},
-	UnknownModel:   {"{agent} does not know this model", "Pick another with /model.", ActionOtherAgent},
-	LimitOfTurn:    {"{agent} stopped at the limit set for one turn", "", ActionStop},
-	Refused:        {"{agent} refused this request", "", ActionStop},
-	NoSandbox:      {"the sandbox of {agent} is not there", "Nothing runs outside of it.", ActionRetry},
-	NoDirectory:    {"the working directory cannot be used", "Choose another with /cwd.", ActionStop},
-	UnknownFailure: {"{agent} failed", "", ActionRetry},
-}
-
-// sandboxTexts are the texts that differ where the agent was to run in a sandbox that is known.
-var sandboxTexts = map[FailureKind]struct{ what, advice string }{
-	NotInstalled: {"{agent} is not installed in the sandbox {sandbox}", "Put its CLI into the image, then check with `ductor doctor`."},
-	NotLoggedIn:  {"{agent} is not logged in in the sandbox {sandbox}", "Give the sandbox its log-in, or a key in its environment, then send the message again."},
-	NoSandbox:    {"the sandbox {sandbox} of {agent} is not there", "Nothing runs outside of it."},
-}
-
 // Sentence says in one line what happened and what helps.
-func (f *Failure) Sentence() string {
-	text := failureTexts[f.kind()]
-	what, advice := text.what, text.advice
-	if inside, differs := sandboxTexts[f.Kind]; differs && f.Sandbox != "" {
-		what, advice = inside.what, inside.advice
+func (f *Failure) Sentence(p lang.Printer) string {
+	what, help := f.what(p), ""
+	if key := f.help(); key != "" {
+		help = " " + p.Text(key)
 	}
-	agent, until := string(f.Agent), ""
-	if agent == "" {
-		agent = "the agent"
-	}
-	if !f.ResetAt.IsZero() {
-		until = " until " + f.ResetAt.Local().Format("Mon 15:04")
-	}
-	what = strings.NewReplacer("{agent}", agent, "{sandbox}", f.Sandbox.Name(), "{until}", until, "{exit}", ExitText(f.Code)).Replace(what)
 	if f.Reason != "" {
-		what += ": " + strings.TrimRight(firstLine(f.Reason), ".")
+		what = p.Text("common.because", what, strings.TrimRight(firstLine(f.Reason), "."))
 	}
-	return strings.TrimSpace(upperFirst(what) + ". " + advice)
+	return upperFirst(what) + "." + help
+}
+
+// what says what happened.
+func (f *Failure) what(p lang.Printer) string {
+	agent := string(f.Agent)
+	if agent == "" {
+		agent = p.Text("common.the-agent")
+	}
+	there := f.Sandbox.Name()
+	switch f.Kind {
+	case NotInstalled:
+		if there != "" {
+			return p.Text("failure.not-installed-there", agent, there)
+		}
+		return p.Text("failure.not-installed", agent)
+	case NotLoggedIn:
+		if there != "" {
+			return p.Text("failure.not-logged-in-there", agent, there)
+		}
+		return p.Text("failure.not-logged-in", agent)
+	case LimitReached:
+		if !f.ResetAt.IsZero() {
+			return p.Text("failure.limit-until", agent, p.Weekday(f.ResetAt.Local()))
+		}
+		return p.Text("failure.limit", agent)
+	case NoSandbox:
+		if there != "" {
+			return p.Text("failure.no-sandbox-named", agent, there)
+		}
+		return p.Text("failure.no-sandbox", agent)
+	case Crashed:
+		return p.Text("failure.crashed", agent, ExitText(p, f.Code))
+	}
+	return f.whatElse(p, agent)
+}
+
+// whatElse is what for the kinds that need no more than the agent's name.
+func (f *Failure) whatElse(p lang.Printer, agent string) string {
+	switch f.Kind {
+	case Overloaded:
+		return p.Text("failure.overloaded", agent)
+	case TimedOut:
+		return p.Text("failure.timeout", agent)
+	case BadOutput:
+		return p.Text("failure.bad-output", agent)
+	case DeniedTools:
+		return p.Text("failure.denied", agent)
+	case ResumeFailed:
+		return p.Text("failure.resume-failed", agent)
+	case NetworkDown:
+		return p.Text("failure.network", agent)
+	case UnknownModel:
+		return p.Text("failure.unknown-model", agent)
+	case LimitOfTurn:
+		return p.Text("failure.turn-limit", agent)
+	case Refused:
+		return p.Text("failure.refused", agent)
+	case NoDirectory:
+		return p.Text("failure.no-directory")
+	}
+	return p.Text("failure.unknown", agent)
+}
+
+// help says what helps; empty where nothing is known to.
+func (f *Failure) help() lang.Key {
+	switch there := f.Sandbox.Name() != ""; f.Kind {
+	case NotInstalled:
+		if there {
+			return "failure.not-installed-there-help"
+		}
+		return "failure.not-installed-help"
+	case NotLoggedIn:
+		if there {
+			return "failure.not-logged-in-there-help"
+		}
+		return "failure.not-logged-in-help"
+	case LimitReached:
+		return "failure.limit-help"
+	case Overloaded:
+		return "failure.overloaded-help"
+	case TimedOut:
+		return "failure.timeout-help"
+	case UnknownModel:
+		return "failure.unknown-model-help"
+	case NoSandbox:
+		return "failure.no-sandbox-help"
+	case NoDirectory:
+		return "failure.no-directory-help"
+	}
+	return ""
 }
 
 // Action is what to offer.
-func (f *Failure) Action() Action { return failureTexts[f.kind()].action }
-
-// kind is Kind if it is one of the kinds of failure.
-func (f *Failure) kind() FailureKind {
-	if _, known := failureTexts[f.Kind]; known {
-		return f.Kind
+func (f *Failure) Action() Action {
+	switch f.Kind {
+	case NotInstalled, UnknownModel:
+		return ActionOtherAgent
+	case LimitReached:
+		return ActionWait
+	case ResumeFailed:
+		return ActionFresh
+	case DeniedTools, LimitOfTurn, Refused, NoDirectory:
+		return ActionStop
 	}
-	return UnknownFailure
+	return ActionRetry
 }
 
 // CodeUnknown is the exit code of a program whose end its runner did not see.
 const CodeUnknown = -1 << 15
 
 // ExitText says how a program ended, by its exit code.
-func ExitText(code int) string {
-	if code == CodeUnknown {
-		return "its end was not seen"
+func ExitText(p lang.Printer, code int) string {
+	switch {
+	case code == CodeUnknown:
+		return p.Text("failure.end-unseen")
+	case code < 0:
+		return p.Text("failure.signal", -code)
 	}
-	if code < 0 {
-		return fmt.Sprintf("signal %d", -code)
-	}
-	return fmt.Sprintf("exit code %d", code)
+	return p.Text("failure.exit-code", code)
 }
 
 func firstLine(s string) string {

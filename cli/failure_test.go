@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"ductor/lang"
 )
 
 func TestFailureSentences(t *testing.T) {
@@ -22,30 +24,30 @@ func TestFailureSentences(t *testing.T) {
 	}{
 		{Failure{Kind: NotInstalled}, "Claude is not installed on this machine. Install its CLI, then check with `ductor doctor`.", ActionOtherAgent},
 		{Failure{Kind: NotLoggedIn}, "Claude is not logged in. Log in on the machine, then send the message again.", ActionRetry},
-		{Failure{Kind: LimitReached}, "Claude has reached its usage limit. Wait, or go on with another agent by /model.", ActionWait},
-		{Failure{Kind: LimitReached, ResetAt: noon}, "Claude has reached its usage limit until Mon 12:00. Wait, or go on with another agent by /model.", ActionWait},
+		{Failure{Kind: LimitReached}, "Claude has reached its usage limit. Wait, or choose another agent with /model.", ActionWait},
+		{Failure{Kind: LimitReached, ResetAt: noon}, "Claude has reached its usage limit until Mon 12:00. Wait, or choose another agent with /model.", ActionWait},
 		{Failure{Kind: Overloaded}, "The model behind claude is overloaded. Try again in a moment.", ActionRetry},
 		{Failure{Kind: TimedOut}, "Claude took too long and was stopped. What it wrote so far is kept.", ActionRetry},
 		{Failure{Kind: Crashed, Code: 3, Reason: "panic.\nmore"}, "Claude ended unexpectedly (exit code 3): panic.", ActionRetry},
 		{Failure{Kind: Crashed, Code: -9}, "Claude ended unexpectedly (signal 9).", ActionRetry},
 		{Failure{Kind: BadOutput}, "Claude wrote something ductor cannot read.", ActionRetry},
-		{Failure{Kind: DeniedTools}, "Claude was not allowed to go on.", ActionStop},
+		{Failure{Kind: DeniedTools}, "Claude was not allowed to continue.", ActionStop},
 		{Failure{Kind: ResumeFailed}, "Claude no longer knows this session.", ActionFresh},
 		{Failure{Kind: NetworkDown}, "Claude cannot reach its model over the network.", ActionRetry},
-		{Failure{Kind: UnknownModel}, "Claude does not know this model. Pick another with /model.", ActionOtherAgent},
+		{Failure{Kind: UnknownModel}, "Claude does not know this model. Choose another with /model.", ActionOtherAgent},
 		{Failure{Kind: LimitOfTurn}, "Claude stopped at the limit set for one turn.", ActionStop},
 		{Failure{Kind: Refused}, "Claude refused this request.", ActionStop},
 		{Failure{Kind: UnknownFailure}, "Claude failed.", ActionRetry},
 	} {
 		tc.f.Agent = "claude"
-		if got := tc.f.Sentence(); got != tc.want || tc.f.Error() != got {
+		if got := tc.f.Error(); got != tc.want || tc.f.Sentence(lang.Printer{}) != got {
 			t.Errorf("%s: %q, want %q", tc.f.Kind, got, tc.want)
 		}
 		if got := tc.f.Action(); got != tc.action {
 			t.Errorf("%s: offers %q, want %q", tc.f.Kind, got, tc.action)
 		}
 	}
-	if got := (&Failure{}).Sentence(); got != "The agent failed." {
+	if got := (&Failure{}).Error(); got != "The agent failed." {
 		t.Errorf("the failure of nobody: %q", got)
 	}
 }
@@ -81,7 +83,7 @@ func TestCut(t *testing.T) {
 		r := Cut(ctx, "a")
 		text := ""
 		if r.Err != nil {
-			text = r.Err.Sentence()
+			text = r.Err.Error()
 		}
 		if r.Aborted != tc.aborted || text != tc.want {
 			t.Errorf("%v: aborted %v, %q", tc.cause, r.Aborted, text)

@@ -101,7 +101,7 @@ func (s *sandbox) isFailure(err error, words ...string) {
 	if !errors.As(err, &f) || f.Kind != cli.NoSandbox || errors.Is(err, fs.ErrNotExist) {
 		s.Fatalf("the error is %v", err)
 	}
-	sentence := f.Sentence()
+	sentence := f.Error()
 	s.Log(sentence)
 	for _, word := range words {
 		if !strings.Contains(sentence, word) {

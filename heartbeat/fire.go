@@ -2,7 +2,6 @@ package heartbeat
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"ductor/heartbeat/schedule"
@@ -33,7 +32,7 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	if err != nil {
 		return err
 	}
-	runs = hold(st.Job, loc, overlap(st, runs), now)
+	runs = s.hold(st.Job, loc, s.overlap(st, runs), now)
 	fresh, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, runs, next, now)
 	for _, r := range fresh {
 		s.log.Info("job is due", "job", st.Job.ID, "run", r.ID, "state", r.State, "reason", r.Reason)
@@ -55,7 +54,7 @@ func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now t
 	case missed == 0:
 	case st.Job.Missed == orchestrator.MissedAll:
 		if rest := missed - len(late); rest > 0 {
-			runs = append(runs, skipped(st.Job, st.Next, rest, "Missed, and too many to run late."))
+			runs = append(runs, skipped(st.Job, st.Next, rest, s.opts.Lang.Text("job.missed-many")))
 		}
 		for _, at := range late {
 			runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, at, 1))
@@ -65,7 +64,7 @@ func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now t
 		if len(late) > 0 {
 			last = late[len(late)-1]
 		}
-		runs = append(runs, skipped(st.Job, last, missed, "Missed: ductor did not run."))
+		runs = append(runs, skipped(st.Job, last, missed, s.opts.Lang.Text("job.missed")))
 	default: // one run for all, on time if one of them is
 		last := moments[len(moments)-1]
 		fresh = nil
@@ -123,7 +122,7 @@ func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRu
 
 // overlap skips runs while another run of the job is open, if that is the job's policy, and runs beyond the limit of
 // waiting ones. Late runs of orchestrator.MissedAll wait for each other.
-func overlap(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
+func (s *Scheduler) overlap(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
 	open := st.Open
 	for i, r := range runs {
 		if r.State != orchestrator.RunWaiting {
@@ -134,9 +133,9 @@ func overlap(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrat
 		case late && open < orchestrator.MostQueuedRuns+MostMissed, open == 0:
 			open++
 		case st.Job.Overlap == orchestrator.OverlapSkip:
-			runs[i] = skip(r, r.Due, "The run before was still open.")
+			runs[i] = skip(r, r.Due, s.opts.Lang.Text("job.still-open"))
 		case open >= orchestrator.MostQueuedRuns:
-			runs[i] = skip(r, r.Due, fmt.Sprintf("%d runs were waiting already.", open))
+			runs[i] = skip(r, r.Due, s.opts.Lang.Text("job.too-many-waiting", open))
 		default:
 			open++
 		}
@@ -146,7 +145,7 @@ func overlap(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrat
 
 // hold lets runs wait for the end of quiet hours, or skips them. A waiting run is open, so the overlap policy applies to
 // the runs after it.
-func hold(j orchestrator.Job, loc *time.Location, runs []orchestrator.JobRun, now time.Time) []orchestrator.JobRun {
+func (s *Scheduler) hold(j orchestrator.Job, loc *time.Location, runs []orchestrator.JobRun, now time.Time) []orchestrator.JobRun {
 	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, loc)
 	if !quiet {
 		return runs
@@ -155,7 +154,7 @@ func hold(j orchestrator.Job, loc *time.Location, runs []orchestrator.JobRun, no
 		switch {
 		case r.State != orchestrator.RunWaiting:
 		case j.QuietPolicy == orchestrator.QuietSkip:
-			runs[i] = skip(r, now, "It was due in quiet hours.")
+			runs[i] = skip(r, now, s.opts.Lang.Text("job.in-quiet-hours"))
 		default:
 			runs[i].NotBefore = end
 		}

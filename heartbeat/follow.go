@@ -103,11 +103,14 @@ func (s *Scheduler) ask(ctx context.Context, st orchestrator.JobStatus, r orches
 	switch {
 	case errors.Is(err, orchestrator.ErrQueueFull):
 		return later(r, now), nil
-	case errors.Is(err, orchestrator.ErrOutsideRoot), errors.Is(err, orchestrator.ErrNotADir):
-		r.Reason = fmt.Sprintf("It did not run. It cannot run in %s: %v", j.Dir, err)
+	case errors.Is(err, orchestrator.ErrOutsideRoot):
+		r.Reason = s.opts.Lang.Text("job.directory-outside", j.Dir)
+		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+	case errors.Is(err, orchestrator.ErrNotADir):
+		r.Reason = s.opts.Lang.Text("job.directory-missing", j.Dir)
 		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case errors.Is(err, orchestrator.ErrBadChoice):
-		r.Reason = "It did not run. " + err.Error()
+		r.Reason = s.opts.Lang.Text("job.bad-choice", err.Error())
 		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case err != nil:
 		return later(r, now), fmt.Errorf("ask for the turn: %w", err)
@@ -137,7 +140,7 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 		o.Wants.Silence = "" // a user waits for the answer
 	}
 	if r.Attempt <= j.Retries {
-		o.Wants.Then = fmt.Sprintf("It is tried again in %s: try %d of %d.", schedule.FormatInterval(backoff(j, r)), r.Attempt+1, j.Retries+1)
+		o.Wants.Then = s.opts.Lang.Text("job.tries-again", s.opts.Lang.Span(backoff(j, r)), r.Attempt+1, j.Retries+1)
 	}
 	return o
 }
@@ -186,7 +189,7 @@ func later(r orchestrator.JobRun, now time.Time) orchestrator.JobRun {
 func (s *Scheduler) watch(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	t, err := s.opts.Runner.Turn(ctx, r.Turn())
 	if errors.Is(err, orchestrator.ErrNoTurn) {
-		r.Reason = "Its turn is gone, so its end is unknown."
+		r.Reason = s.opts.Lang.Text("job.turn-gone")
 		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	}
 	if err != nil {
@@ -201,7 +204,7 @@ func (s *Scheduler) watch(ctx context.Context, st orchestrator.JobStatus, r orch
 	case orchestrator.TurnDone:
 		return s.done(ctx, st, r, t.Outcome.Text)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
-		r.Reason, r.Notified = "A user ended it.", true
+		r.Reason, r.Notified = s.opts.Lang.Text("job.user-ended"), true
 		return s.end(ctx, r, orchestrator.RunAborted, st.JobResult)
 	}
 	r.Text, r.Reason = cli.Shorten(t.Outcome.Text, textMost), t.Outcome.Failure

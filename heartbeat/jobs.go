@@ -218,10 +218,10 @@ func (k *Jobs) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	return st
 }
 
-// when puts the schedule of a job in words.
+// when puts the schedule of a job in words; empty where a webhook starts it.
 func when(j orchestrator.Job) string {
 	if j.Kind == orchestrator.JobHook {
-		return "when its webhook is called"
+		return ""
 	}
 	return strings.TrimSpace(schedule.Describe(j.Schedule) + " " + j.Zone)
 }

@@ -35,11 +35,11 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 
 // sameNote says that the answer did not change, and when.
 func (s *Scheduler) sameNote(st orchestrator.JobStatus, r orchestrator.JobRun) string {
-	note := "🔁 The same on " + s.moment(st.Job, r.Ended)
+	at := s.moment(st.Job, r.Ended)
 	if st.Same > 1 {
-		note += fmt.Sprintf(", %d times by now", st.Same)
+		return s.opts.Lang.Text("job.same-often", st.Same, at)
 	}
-	return note
+	return s.opts.Lang.Text("job.same-on", at)
 }
 
 // title is the first line of a run in the chat: its job, and whether it is late or a retry.
@@ -47,12 +47,12 @@ func (s *Scheduler) title(j orchestrator.Job, r orchestrator.JobRun) string {
 	parts := []string{symbol(j) + " " + j.Name}
 	switch {
 	case r.Cause == orchestrator.CauseMissed && r.StandsFor > 1:
-		parts = append(parts, fmt.Sprintf("makes up for %d missed runs", r.StandsFor))
+		parts = append(parts, s.opts.Lang.Text("job.makes-up", r.StandsFor))
 	case r.Cause == orchestrator.CauseMissed:
-		parts = append(parts, "missed on "+s.moment(j, r.Due))
+		parts = append(parts, s.opts.Lang.Text("job.missed-on", s.moment(j, r.Due)))
 	}
 	if r.Attempt > 1 {
-		parts = append(parts, fmt.Sprintf("try %d of %d", r.Attempt, max(j.Retries+1, r.Attempt)))
+		parts = append(parts, s.opts.Lang.Text("job.try", r.Attempt, max(j.Retries+1, r.Attempt)))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -74,8 +74,5 @@ func (s *Scheduler) moment(j orchestrator.Job, t time.Time) string {
 	if err != nil {
 		loc = s.opts.Zone
 	}
-	return Moment(t.In(loc))
+	return s.opts.Lang.Moment(t.In(loc))
 }
-
-// Moment formats a time for the chat, in its own zone.
-func Moment(t time.Time) string { return t.Format("Mon 2 Jan 15:04") }

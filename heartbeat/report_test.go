@@ -170,7 +170,7 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 		for _, o := range h.runner.asked {
 			got = append(got, fmt.Sprintf("%s known=%v word=%q then=%q", o.Wants.Title, o.Wants.Known == green, o.Wants.Silence, o.Wants.Then))
 		}
-		const then = "It is tried again in 1m: try 2 of 2."
+		const then = "It is tried again in 1 min: try 2 of 2."
 		want := []string{
 			`⏰ CI known=false word="ok" then="` + then + `"`,
 			`⏰ CI known=true word="ok" then="` + then + `"`,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/heartbeat/schedule"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -19,6 +20,7 @@ type Options struct {
 	Notifier Notifier
 	Now      func() time.Time // the wall clock
 	Zone     *time.Location   // of jobs without a zone; time.Local when nil
+	Lang     lang.Printer     // of what becomes of runs
 	NewID    func() string
 	Logger   *slog.Logger
 

@@ -60,19 +60,23 @@ func sign(st orchestrator.JobStatus) string {
 
 // when is the schedule, and when it is due next.
 func when(p lang.Printer, st orchestrator.JobStatus) string {
+	schedule := st.Job.When
+	if st.Job.Kind == orchestrator.JobHook {
+		schedule = p.Text("cron.on-webhook")
+	}
 	switch {
 	case st.Job.Paused:
-		return p.Text("cron.paused", st.Job.When)
+		return p.Text("cron.paused", schedule)
 	case st.Job.Kind == orchestrator.JobHook:
-		return st.Job.When
+		return schedule
 	case st.Next.IsZero():
-		return p.Text("cron.never-again", st.Job.When)
+		return p.Text("cron.never-again", schedule)
 	}
 	next := p.Moment(st.Next)
 	if st.Job.Zone == "" {
 		next += " " + st.Next.Format("MST")
 	}
-	return p.Text("cron.next", st.Job.When, next)
+	return p.Text("cron.next", schedule, next)
 }
 
 // lastRun is how the last run ended.

@@ -191,7 +191,7 @@ func unusableBecause(p lang.Printer, e cli.MenuEntry) string {
 	var f *cli.Failure
 	switch {
 	case errors.As(e.Err, &f) && f.Kind == cli.NoSandbox:
-		return f.Sentence()
+		return f.Sentence(p)
 	case e.Auth.State == cli.NotFound:
 		s = p.Text("menu.not-installed")
 	case e.Auth.State == cli.Installed:

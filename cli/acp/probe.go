@@ -22,7 +22,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
 	s, err := p.probe(ctx)
 	if err != nil {
-		auth.State, auth.Method, auth.Fix = cli.Installed, "", p.opts.failure(err).Sentence()
+		auth.State, auth.Method, auth.Fix = cli.Installed, "", p.opts.failure(err).Error()
 		return auth
 	}
 	auth.Version = s.process.hello.AgentInfo.Version

@@ -190,7 +190,7 @@ func TestPromptsThatCannotBeWritten(t *testing.T) {
 	}
 	req := cli.Request{Dir: dir, SystemPrompt: replacing, Prompt: "[[text ok]]"}
 	_, err := p.Open(t.Context(), cli.Live, req)
-	if f := cli.AsFailure(agent, err); f == nil || f.Kind != cli.UnknownFailure || strings.Contains(f.Sentence(), "secrets") {
+	if f := cli.AsFailure(agent, err); f == nil || f.Kind != cli.UnknownFailure || strings.Contains(f.Error(), "secrets") {
 		t.Errorf("got %v", err)
 	}
 	req.SystemPrompt = ""

@@ -301,7 +301,7 @@ func TestAServerThatCannotBeUsed(t *testing.T) {
 			p, _ := newPeer(t, tt.answer)
 			_, err := p.Open(t.Context(), cli.Live, cli.Request{Prompt: "hello"})
 			f := cli.AsFailure(Agent, err)
-			if f == nil || f.Kind != tt.kind || !strings.Contains(f.Sentence(), tt.says) {
+			if f == nil || f.Kind != tt.kind || !strings.Contains(f.Error(), tt.says) {
 				t.Errorf("%+v", f)
 			}
 		})
@@ -493,7 +493,7 @@ func TestAModelThatIsNotThere(t *testing.T) {
 	req := cli.Request{Prompt: "hello"}
 	s := clitest.Open(t, p, cli.Live, req)
 	req.Model = "x"
-	if r, _ := clitest.Play(t.Context(), s, req); r.Err == nil || r.Err.Kind != cli.UnknownModel || !strings.Contains(r.Err.Sentence(), "not available") {
+	if r, _ := clitest.Play(t.Context(), s, req); r.Err == nil || r.Err.Kind != cli.UnknownModel || !strings.Contains(r.Err.Error(), "not available") {
 		t.Errorf("%+v", r.Err)
 	}
 	req.Model = ""

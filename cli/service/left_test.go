@@ -333,7 +333,7 @@ func TestResumeOfWhatCannotBe(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, l := surveyed(t, Options{}, tc.left, tc.p)
 				r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a"})
-				if r.Err == nil || !strings.Contains(r.Err.Sentence(), tc.want) {
+				if r.Err == nil || !strings.Contains(r.Err.Error(), tc.want) {
 					t.Errorf("%+v", r.Err)
 				}
 				synctest.Wait()

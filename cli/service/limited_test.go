@@ -41,7 +41,7 @@ func TestAnAgentThatCannotBeToldItsToolsRunsNoTurnThatNamesThem(t *testing.T) {
 	p := &fakeProvider{}
 	s := newTestService(t, Options{}, p)
 	r, _ := run(t, s, "fake", cli.Request{Tools: []string{"Read", "Grep"}})
-	if r.Err == nil || r.Err.Kind != cli.Refused || !strings.Contains(r.Err.Sentence(), "Read, Grep") || len(p.opened()) > 0 {
+	if r.Err == nil || r.Err.Kind != cli.Refused || !strings.Contains(r.Err.Error(), "Read, Grep") || len(p.opened()) > 0 {
 		t.Errorf("%+v, and %d sessions were opened", r.Err, len(p.opened()))
 	}
 	closeService(t, s)

@@ -118,7 +118,7 @@ func sentenceOf(r cli.Result) string {
 	if r.Err == nil {
 		return ""
 	}
-	return r.Err.Sentence()
+	return r.Err.Error()
 }
 
 // What a place cannot give ends the turn with why; nothing is tried on this host, and nothing again.
@@ -445,8 +445,8 @@ func TestWhatEndsWithItsSandboxIsNoCrash(t *testing.T) {
 		{&cli.Failure{Kind: cli.TimedOut, Agent: "fake", Cause: cli.ErrFromOutside}, "web", cli.TimedOut, "took too long"},
 	} {
 		got := (&runEnv{sandbox: c.at}).named(c.f)
-		if got.Kind != c.kind || got.Sandbox != c.at || !strings.Contains(strings.ToLower(got.Sentence()), c.says) {
-			t.Errorf("%+v in %q is %s: %q", *c.f, c.at, got.Kind, got.Sentence())
+		if got.Kind != c.kind || got.Sandbox != c.at || !strings.Contains(strings.ToLower(got.Error()), c.says) {
+			t.Errorf("%+v in %q is %s: %q", *c.f, c.at, got.Kind, got.Error())
 		}
 	}
 }
@@ -455,7 +455,7 @@ func TestWhatCouldNotBeEndedIsNotSaidToBe(t *testing.T) {
 	at := &runEnv{sandbox: "web"}
 	lost := fmt.Errorf("stop: %w", &cli.Failure{Kind: cli.NoSandbox, Reason: "Docker cannot be reached"})
 	r := at.unended("fake", cli.Result{Text: "so far", Aborted: true}, lost)
-	if r.Aborted || r.Err == nil || r.Text != "so far" || !strings.Contains(r.Err.Sentence(), "goes on there until it can be reached: Docker cannot be reached") {
+	if r.Aborted || r.Err == nil || r.Text != "so far" || !strings.Contains(r.Err.Error(), "goes on there until it can be reached: Docker cannot be reached") {
 		t.Errorf("%+v: %v", r, r.Err)
 	}
 	for _, err := range []error{nil, errors.New("it is slow")} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // maxOutput is more than any answer of a short question, such as --version.
@@ -39,7 +40,7 @@ func Output(ctx context.Context, l cli.Launcher, cmd cli.Command, wait time.Dura
 		return "", fmt.Errorf("run %s: %w", cmd.Path, err)
 	}
 	if code := p.Exit().Code; code != 0 {
-		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, cli.ExitText(code), cli.Shorten(p.StderrTail(), 300))
+		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, cli.ExitText(lang.Printer{}, code), cli.Shorten(p.StderrTail(), 300))
 	}
 	return string(out), nil
 }

@@ -343,8 +343,8 @@ func TestFailureSaysWhoEndedTheProgram(t *testing.T) {
 			s := NewStream(p, StreamOptions{Agent: "fake"})
 			end := s.Turn(t.Context(), Loop[[]byte]{Begin: func() { s.Garbage([]byte("half a li")); p.die(tc.exit) }})
 			f := s.Failure()
-			if end != EndExit || f.Kind != tc.kind || !strings.Contains(f.Sentence(), tc.want) || f.Code != tc.exit.Code {
-				t.Errorf("%+v: %q, %+v", tc.exit, f.Sentence(), *f)
+			if end != EndExit || f.Kind != tc.kind || !strings.Contains(f.Error(), tc.want) || f.Code != tc.exit.Code {
+				t.Errorf("%+v: %q, %+v", tc.exit, f.Error(), *f)
 			}
 			closeStream(t, s)
 		})

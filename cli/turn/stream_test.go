@@ -265,7 +265,7 @@ func TestStreamStall(t *testing.T) {
 		if took, want := time.Since(began), 50*time.Second+9*time.Minute+time.Minute; end != EndStalled || took != want {
 			t.Errorf("ended as %q after %s, want %s", end, took, want)
 		}
-		if r := sc.s.Outcome(end); r.Err == nil || r.Err.Kind != cli.TimedOut || !strings.Contains(r.Err.Sentence(), "1m0s") {
+		if r := sc.s.Outcome(end); r.Err == nil || r.Err.Kind != cli.TimedOut || !strings.Contains(r.Err.Error(), "1m0s") {
 			t.Errorf("outcome %+v", r.Err)
 		}
 		sc.close()

@@ -109,7 +109,7 @@ func (x *team) rights() {
 	x.awaitNoButton("⛔ Deny")
 
 	x.owner.Send(x.group, "/permissions ask")
-	x.await("ask: what writes or runs")
+	x.await("ask: asks here, with buttons")
 	x.owner.Send(x.group, touch+` [[text "the owner allowed it"]]`)
 	asked = x.awaitButton("Allow this session…")
 	x.refused(asked, "Allow this session…")

@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ductor/internal/config"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -53,20 +55,20 @@ func hashOf(parts ...string) string {
 }
 
 // changes says line by line what is different now from what was in force before.
-func (now inForce) changes(before inForce) (lines []string) {
+func (now inForce) changes(p lang.Printer, before inForce) (lines []string) {
 	if added, removed := difference(now.Users, before.Users), difference(before.Users, now.Users); len(added)+len(removed) > 0 {
-		lines = append(lines, fmt.Sprintf("allowed users: added %s, removed %s", listed(added), listed(removed)))
+		lines = append(lines, p.Text("config.users", listed(p, added), listed(p, removed)))
 	} else if !slices.Equal(now.Users, before.Users) {
-		lines = append(lines, fmt.Sprintf("allowed users: the first of them is now %d", now.Users[0]))
+		lines = append(lines, p.Text("config.first-user", strconv.FormatInt(now.Users[0], 10)))
 	}
 	if added := difference(now.Groups, before.Groups); len(added) > 0 {
-		lines = append(lines, "groups in which every member is answered: added "+listed(added))
+		lines = append(lines, p.Text("config.groups", listed(p, added)))
 	}
 	if now.Token != before.Token {
-		lines = append(lines, "the bot token: this is another bot")
+		lines = append(lines, p.Text("config.token"))
 	}
 	if now.Server != before.Server {
-		lines = append(lines, "telegram.api_base: messages go to another server")
+		lines = append(lines, p.Text("config.server"))
 	}
 	var agents []string
 	for name, hash := range now.Agents {
@@ -76,7 +78,7 @@ func (now inForce) changes(before inForce) (lines []string) {
 	}
 	if len(agents) > 0 {
 		slices.Sort(agents)
-		lines = append(lines, "the programs of agents: "+strings.Join(agents, ", "))
+		lines = append(lines, p.Text("config.agents", strings.Join(agents, ", ")))
 	}
 	return lines
 }
@@ -85,9 +87,9 @@ func difference(a, b []int64) []int64 {
 	return slices.DeleteFunc(slices.Clone(a), func(id int64) bool { return slices.Contains(b, id) })
 }
 
-func listed(ids []int64) string {
+func listed(p lang.Printer, ids []int64) string {
 	if len(ids) == 0 {
-		return "none"
+		return p.Text("config.none")
 	}
 	return strings.Trim(fmt.Sprint(ids), "[]")
 }
@@ -110,7 +112,7 @@ func (a *App) TellChanges(ctx context.Context) {
 	case err != nil:
 		a.Log.Warn("what was in force at the last start cannot be read, so that no user is notified of a change", "err", err)
 	default:
-		if err := a.notifyUsers(ctx, before, now.changes(before)); err != nil {
+		if err := a.notifyUsers(ctx, before, now.changes(lang.Printer{}, before)); err != nil {
 			a.Log.Warn("notify users of a changed configuration; it is tried again at the next start", "err", err)
 			return
 		}
@@ -125,12 +127,12 @@ func (a *App) notifyUsers(ctx context.Context, before inForce, lines []string) (
 		return nil
 	}
 	a.Log.Warn("the configuration changed since the last start; the users that it allowed then are notified",
-		"changes", strings.Join(lines, "; "), "notified", listed(before.Users))
+		"changes", strings.Join(lines, "; "), "notified", listed(lang.Printer{}, before.Users))
 	if before.Token != hashOf(a.cfg.Telegram.Token.Reveal()) {
 		a.Log.Warn("this is another bot than at the last start: it reaches only users who have written to it")
 	}
-	text := "⚠️ ductor's configuration changed since its last start:\n\n- " + strings.Join(lines, "\n- ") +
-		"\n\nIf you did not change it, stop ductor and look at `" + a.cfg.File + "`."
+	p := lang.Printer{}
+	text := p.Text("config.changed") + "\n\n- " + strings.Join(lines, "\n- ") + "\n\n" + p.Text("config.not-you", a.cfg.File)
 	for _, user := range before.Users {
 		err = errors.Join(err, a.bot.Chat().Notice(ctx, orchestrator.ConversationID{Chat: user}, text))
 	}

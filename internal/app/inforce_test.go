@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ductor/internal/config"
+	"ductor/lang"
 )
 
 func TestWhatChangedSinceTheLastStart(t *testing.T) {
@@ -32,7 +33,7 @@ func TestWhatChangedSinceTheLastStart(t *testing.T) {
 			before := inForceOf(cfg)
 			delete(before.Agents, "copilot") // of a ductor that did not know it
 			c.change(&cfg)
-			if got := inForceOf(cfg).changes(before); !slices.Equal(got, c.want) {
+			if got := inForceOf(cfg).changes(lang.Printer{}, before); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -43,13 +43,13 @@ var imports = map[string][]string{
 	"bot/render":        {"lang"},
 	"lang":              {},
 	"orchestrator":      {"cli"},
-	"cli":               {},
+	"cli":               {"lang"},
 	"cli/rpc":           {"cli", "cli/turn"},
 	"cli/naming":        {"cli", "internal/nearest"},
 	"cli/shared":        {"cli", "cli/turn", "cli/rpc"},
 	"cli/host":          {"cli", "internal/runner"},
 	"cli/service":       {"cli"},
-	"cli/turn":          {"cli"},
+	"cli/turn":          {"cli", "lang"},
 	"cli/acp":           {"cli", "cli/turn", "cli/rpc", "cli/shared"},
 	"cli/claude":        {"cli", "cli/turn"},
 	"cli/codex":         {"cli", "cli/turn", "cli/rpc", "cli/shared"},
@@ -60,7 +60,7 @@ var imports = map[string][]string{
 	"cli/copilot":           {"cli", "cli/turn", "cli/rpc", "cli/shared"},
 	"internal/config":       {"internal/nearest"},
 	"internal/nearest":      {},
-	"heartbeat":             {"orchestrator", "orchestrator/approval", "cli", "heartbeat/schedule"},
+	"heartbeat":             {"lang", "orchestrator", "orchestrator/approval", "cli", "heartbeat/schedule"},
 	"heartbeat/schedule":    {},
 	"heartbeat/webhook":     {"orchestrator", "cli"},
 	"internal/store":        {"orchestrator", "heartbeat", "heartbeat/webhook", "cli", "internal/store/sqlite"},
@@ -80,7 +80,7 @@ var imports = map[string][]string{
 	"scripts/together":      {},
 
 	"orchestrator/approval":     {"orchestrator", "cli", "internal/secrets"},
-	"orchestrator/conversation": {"orchestrator", "orchestrator/approval", "orchestrator/handoff", "cli", "internal/secrets"},
+	"orchestrator/conversation": {"lang", "orchestrator", "orchestrator/approval", "orchestrator/handoff", "cli", "internal/secrets"},
 	"orchestrator/handoff":      {"orchestrator", "cli"},
 }
 

@@ -30,18 +30,17 @@ var chatPackages = []string{
 	"./bot/...", "./cli", "./cli/service", "./heartbeat/...", "./internal/app", "./orchestrator/...",
 }
 
-// untranslated are chat packages whose texts are not in the catalogue yet. The list only gets shorter.
-var untranslated = []string{
-	"cli", "cli/service", "heartbeat", "heartbeat/schedule",
-	"heartbeat/webhook", "internal/app", "orchestrator", "orchestrator/approval", "orchestrator/conversation",
-}
+// untranslated are packages whose texts are not in the catalogue yet: reasons of failures, the names of rules and sentences for
+// schedules. The list only gets shorter.
+var untranslated = []string{"cli", "cli/service", "heartbeat/schedule", "orchestrator/approval"}
 
-// silent are packages below those that say nothing in a chat.
-var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "orchestrator/handoff"}
+// silent are packages below those whose literals no chat shows: they are for logs, programs and agents.
+var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "heartbeat/webhook", "internal/app", "orchestrator/handoff"}
 
 // notForUsers are literals that read like texts, or files of them, and that no user sees: agents do, or programs.
 var notForUsers = []string{
-	"bot/updates/fence.go", "[You asked to use ", ". That was denied:]",
+	"bot/updates/fence.go", "heartbeat/proactive.go", "[You asked to use ", ". That was denied:]", // agents
+	"bypass for ", // the log
 }
 
 // catalogueText is a text of the catalogue.

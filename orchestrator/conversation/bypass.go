@@ -8,19 +8,12 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
 // errBypassOver ends a turn whose agent cannot be told to ask while it works.
 var errBypassOver = errors.New("bypass is over")
-
-// Sentences that chats are told.
-const (
-	bypassOverNotice    = "🔒 Bypass is over. What writes or runs is asked for again."
-	bypassRestartNotice = "🔒 Bypass is over: ductor was restarted. What writes or runs is asked for again."
-	bypassOverSentence  = "Bypass ended while this ran, and the agent cannot be told to ask in the middle of its work, " +
-		"so it was stopped. What it did until then stands."
-)
 
 // Bypass lets everything through in a conversation from the next turn on, for a while or until ductor is restarted. Then
 // the conversation is in ask. ErrBadChoice for a time that is too long or none.
@@ -58,7 +51,7 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID)
 		c.leaveBypass(ctx, turn)
 	}
 	if ended { // and nothing runs in it any more
-		e.notice(ctx, id, bypassOverNotice)
+		e.notice(ctx, id, "turn.bypass-over")
 	}
 }
 
@@ -110,7 +103,7 @@ func (c *conversation) resumed(ctx context.Context, t orchestrator.Turn) {
 	if !t.Bypass.IsZero() {
 		c.e.wg.Go(func() {
 			c.leaveBypass(ctx, t.ID)
-			c.e.notice(ctx, c.id, bypassRestartNotice)
+			c.e.notice(ctx, c.id, "turn.bypass-restarted")
 		})
 	}
 }
@@ -133,13 +126,13 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 		}
 	}
 	for _, id := range over {
-		e.notice(ctx, id, bypassRestartNotice)
+		e.notice(ctx, id, "turn.bypass-restarted")
 	}
 	return nil
 }
 
-func (e *Engine) notice(ctx context.Context, id orchestrator.ConversationID, text string) {
-	if err := e.opts.Chat.Notice(ctx, id, text); err != nil {
+func (e *Engine) notice(ctx context.Context, id orchestrator.ConversationID, text lang.Key) {
+	if err := e.opts.Chat.Notice(ctx, id, e.opts.Lang.Text(text)); err != nil {
 		e.log.Error("tell a chat", "chat", id.Chat, "topic", id.Topic, "err", err)
 	}
 }

@@ -32,7 +32,7 @@ func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored 
 		case <-ctx.Done():
 		}
 		log := e.log.With("turn", t.ID)
-		delivered := e.insist(log, "outcome not delivered", func() error {
+		delivered := e.insist(log, "outcome-not-delivered", func() error {
 			defer tried() // an outcome that fails to be shown must not hold up those after it for ever
 			err := show(ctx)
 			if context.Cause(ctx) == errNotWanted {
@@ -132,7 +132,7 @@ func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(contex
 	}
 	go func() {
 		defer e.wg.Done()
-		done <- e.insist(log, "not recorded", func() error { return write(ctx) })
+		done <- e.insist(log, "not-recorded", func() error { return write(ctx) })
 	}()
 	return done, err
 }

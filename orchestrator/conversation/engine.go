@@ -10,6 +10,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/secrets"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
 )
@@ -53,6 +54,8 @@ type Options struct {
 	// chat it is always the one person there.
 	Approvers       func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
 	ApprovalTimeout time.Duration // what is not decided in time is denied; DefaultApprovalTimeout when 0
+
+	Lang lang.Printer // of failures and notices
 
 	Now func() time.Time
 	// After calls f once, after d; the function it returns stops that. time.AfterFunc when nil.

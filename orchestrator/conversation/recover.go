@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -100,25 +101,19 @@ func (c *conversation) takeUp(ctx context.Context, turns []waiting) {
 	}()
 }
 
-// What is said of a turn that ductor gives up, lest it crash again and again.
-const (
-	crashedSentence = "Given up: ductor crashed more than once while this ran. What it did until then stands."
-	unshownNotice   = "⚠️ I give up to show an answer in this chat, since I crashed over it more than once. The log says what happened."
-)
-
 func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 	if t.State == orchestrator.TurnRunning || t.State == orchestrator.TurnSteered {
-		sentence := interruptedSentence
+		why := lang.Key("turn.interrupted")
 		switch {
 		case t.State == orchestrator.TurnSteered:
-			sentence = steeredSentence
+			why = "turn.steer-unknown"
 			c.e.opts.Chat.Unqueued(t)
 		case t.Crashes >= orchestrator.MostCrashes:
-			sentence = crashedSentence
+			why = "turn.crashed"
 		}
 		t.State = orchestrator.TurnInterrupted
 		t.Outcome = orchestrator.Outcome{State: orchestrator.TurnInterrupted, Agent: t.Agent, Model: t.Model,
-			Failure: sentence, Offer: cli.ActionRetry}
+			Failure: c.e.opts.Lang.Text(why), Offer: cli.ActionRetry}
 		if err := c.e.opts.Store.FinishTurn(ctx, t.ID, c.e.now(), t.Outcome); err != nil {
 			c.e.log.Error("record interrupted turn", "turn", t.ID, "err", err)
 			return
@@ -134,7 +129,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 // dropOutcome says that an outcome is not shown, and no longer tries to.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
-	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, unshownNotice); err != nil {
+	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, e.opts.Lang.Text("turn.not-shown")); err != nil {
 		e.log.Error("say that an outcome is not shown", "turn", t.ID, "err", err)
 		return
 	}

@@ -150,7 +150,7 @@ func TestAnOutcomeThatDuctorCrashedOverIsNoLongerShown(t *testing.T) {
 		turn, err := h.db.Turn(t.Context(), "t")
 		return err == nil && turn.Delivered
 	})
-	if log := h.chat.log(); len(log) != 1 || !strings.Contains(log[0], "I give up to show an answer") {
+	if log := h.chat.log(); len(log) != 1 || !strings.Contains(log[0], "I give up on showing an answer") {
 		t.Errorf("the chat is told %q", log)
 	}
 }

@@ -154,7 +154,7 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	}
 	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && ctx.Err() == nil {
 		// The agent refused before it read the prompt, so asking again asks once.
-		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: "the agent lost this session; it goes on in a new one with the history"})
+		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Text("turn.session-lost")})
 		result = e.askFresh(ctx, keep, t, req, show)
 	}
 	requests.Drain()
@@ -226,25 +226,23 @@ func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result)
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), orchestrator.ErrShutdown):
-		out.State, out.Failure, out.Offer = orchestrator.TurnInterrupted, interruptedSentence, cli.ActionRetry
+		out.State, out.Failure, out.Offer = orchestrator.TurnInterrupted, e.opts.Lang.Text("turn.interrupted"), cli.ActionRetry
 	case r.Err != nil && errors.Is(context.Cause(ctx), errBypassOver):
-		out.State, out.Failure, out.Offer = orchestrator.TurnFailed, bypassOverSentence, cli.ActionRetry
+		out.State, out.Failure, out.Offer = orchestrator.TurnFailed, e.opts.Lang.Text("turn.bypass-stopped"), cli.ActionRetry
 	case r.Aborted:
 		out.State = orchestrator.TurnAborted
 	case r.Err != nil:
-		out.State, out.Failure, out.Offer = orchestrator.TurnFailed, r.Err.Sentence(), r.Err.Action()
+		out.State, out.Failure, out.Offer = orchestrator.TurnFailed, r.Err.Sentence(e.opts.Lang), r.Err.Action()
 		e.log.Warn("turn failed", "turn", t.ID, "kind", r.Err.Kind, "reason", r.Err.Reason, "code", r.Err.Code,
 			"detail", r.Err.Detail)
 	}
 	return out
 }
 
-const interruptedSentence = "Interrupted: ductor was stopped while this ran. What it did until then stands."
-
 // fail ends a turn that could not even be started.
 func (e *Engine) fail(ctx context.Context, c *conversation, w waiting, t orchestrator.Turn, err error) {
 	f := cli.AsFailure(t.Agent, err)
-	outcome := orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(), Offer: f.Action()}
+	outcome := orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(e.opts.Lang), Offer: f.Action()}
 	t.State = orchestrator.TurnFailed
 	e.conclude(ctx, c, t, outcome, w.left != "", c.card(ctx, t, w), e.log.With("turn", t.ID))
 }

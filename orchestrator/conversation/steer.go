@@ -14,8 +14,6 @@ import (
 // steerWait is how long an agent may take to accept a message.
 const steerWait = 15 * time.Second
 
-const steeredSentence = "It is unknown whether this reached the agent that was working: ductor was stopped, or the agent broke, just then."
-
 // Steer hands a waiting prompt to the turn that runs; see orchestrator.Approvals.
 //
 // It is recorded before it is handed over, and as delivered after, so that a ductor that dies in between
