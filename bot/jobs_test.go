@@ -137,7 +137,7 @@ func TestCronWithoutWhatItNeeds(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.send(r.text("/cron"), r.press("j:o:x:", 9))
 		synctest.Wait()
-		if l := r.journal.lastNotice(t); l.Text != "This ductor keeps no jobs." || r.voice.lastAnswer() != (lang.Printer{}).Text("common.stale-button") {
+		if l := r.journal.lastNotice(t); l.Text != "ductor keeps no jobs here." || r.voice.lastAnswer() != (lang.Printer{}).Text("common.stale-button") {
 			t.Errorf("notice %q, answer %q", l.Text, r.voice.lastAnswer())
 		}
 	})

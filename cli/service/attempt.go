@@ -88,7 +88,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 	agent, waited := entry.provider.Agent(), false
 	lent, err := s.pool.acquire(ctx, entry, mode, req, nil, func(now shortage) {
 		waited = true
-		emit(cli.Status{Kind: cli.StatusWaiting, Detail: now.sentence()})
+		emit(cli.Status{Kind: cli.StatusWaiting, Detail: now.sentence(s.opts.Lang)})
 	})
 	if err != nil {
 		return attempt{result: cli.Cut(ctx, agent)}

@@ -2,12 +2,12 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // pool keeps live sessions between turns, one per conversation, and limits the processes of all sessions. One goroutine
@@ -128,15 +128,16 @@ type shortage struct {
 }
 
 // sentence is what the user reads.
-func (s shortage) sentence() string {
-	reason := "memory is short"
-	if s.of == number {
-		reason = "all agents are busy"
+func (s shortage) sentence(p lang.Printer) string {
+	switch next := s.position == 1; {
+	case s.of == number && next:
+		return p.Text("wait.agents-next")
+	case s.of == number:
+		return p.Text("wait.agents-queued", s.position)
+	case next:
+		return p.Text("wait.memory-next")
 	}
-	if s.position == 1 {
-		return reason + "; this is next"
-	}
-	return fmt.Sprintf("%s; this is number %d in the queue", reason, s.position)
+	return p.Text("wait.memory-queued", s.position)
 }
 
 // do has the pool's goroutine run f and then serve those who wait. After the end of the pool f is not run.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // Defaults of Options.
@@ -53,7 +54,8 @@ type Options struct {
 	// Background stores that work in the background is open in a run or, where the Note is empty, that none is.
 	Background func(ctx context.Context, start cli.Start) error
 
-	Registry *Registry // shared with the sweep; nil makes one
+	Registry *Registry    // shared with the sweep; nil makes one
+	Lang     lang.Printer // of what turns wait for
 	Now      func() time.Time
 	Logger   *slog.Logger
 }

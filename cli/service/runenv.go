@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // runEnv is a place with what the service knows of it. This host is one as well.
 type runEnv struct {
+	lang      lang.Printer
 	sandbox   cli.Sandbox
 	launchers []cli.Launcher
 	homes     Homes
@@ -27,7 +29,7 @@ type runEnv struct {
 
 // newRunEnv ties providers to their place.
 func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes, providers []cli.Provider) (*runEnv, error) {
-	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{}, look: make(chan struct{}, 1)}
+	at := &runEnv{lang: s.opts.Lang, sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{}, look: make(chan struct{}, 1)}
 	for _, p := range providers {
 		agent := p.Agent()
 		if at.agents[agent] != nil {
@@ -181,13 +183,12 @@ const slowPlace = 1500 * time.Millisecond
 
 // preparing says what is waited for in a place that is not there yet.
 func (at *runEnv) preparing() string {
-	what := fmt.Sprintf("the sandbox %s is being prepared", at.sandbox.Name())
 	for _, l := range at.launchers {
-		if p, ok := l.(cli.Preparer); ok && p.Doing() != "" {
-			what += ": " + p.Doing()
+		if doing, ok := l.(cli.Preparer); ok && doing.Doing() != "" {
+			return at.lang.Text("wait.sandbox-doing", at.sandbox.Name(), doing.Doing())
 		}
 	}
-	return what
+	return at.lang.Text("wait.sandbox", at.sandbox.Name())
 }
 
 // awaitPlace waits for something that a place may be long about. False says that ctx is done.

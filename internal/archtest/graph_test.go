@@ -48,7 +48,7 @@ var imports = map[string][]string{
 	"cli/naming":        {"cli", "internal/nearest"},
 	"cli/shared":        {"cli", "cli/turn", "cli/rpc"},
 	"cli/host":          {"cli", "internal/runner"},
-	"cli/service":       {"cli"},
+	"cli/service":       {"cli", "lang"},
 	"cli/turn":          {"cli", "lang"},
 	"cli/acp":           {"cli", "cli/turn", "cli/rpc", "cli/shared"},
 	"cli/claude":        {"cli", "cli/turn"},

@@ -28,10 +28,13 @@ func (s sourceFile) isProduction() bool {
 	return strings.HasSuffix(s.path, ".go") && !strings.HasSuffix(s.path, "_test.go") && !supportPath.MatchString(s.path)
 }
 
-// isDoc reports whether s is a page for users or contributors.
+// isDoc reports whether s is a page for users or contributors, or texts of the chat.
 func (s sourceFile) isDoc() bool {
 	if strings.HasPrefix(s.path, "docs/") {
 		return strings.HasSuffix(s.path, ".md")
+	}
+	if s.pkg == "lang/en" {
+		return true
 	}
 	return slices.Contains([]string{"README.md", "CHANGELOG.md", "config.toml.example"}, s.path)
 }

@@ -30,8 +30,8 @@ var chatPackages = []string{
 	"./bot/...", "./cli", "./cli/service", "./heartbeat/...", "./internal/app", "./orchestrator/...",
 }
 
-// untranslated are packages whose texts are not in the catalogue yet: reasons of failures, the names of rules and sentences for
-// schedules. The list only gets shorter.
+// untranslated are packages whose texts are not all in the catalogue: reasons of failures, which the log has too, the names of
+// rules and sentences for schedules. The list only gets shorter.
 var untranslated = []string{"cli", "cli/service", "heartbeat/schedule", "orchestrator/approval"}
 
 // silent are packages below those whose literals no chat shows: they are for logs, programs and agents.
