@@ -15,11 +15,8 @@ import (
 	"ductor/cli"
 )
 
-// Defaults of Options.
-const (
-	DefaultStartLimit = time.Minute // Gemini takes five seconds of one core, and twice that where nothing is cached
-	DefaultCallLimit  = 30 * time.Second
-)
+// DefaultCallLimit is the default of Options.CallLimit.
+const DefaultCallLimit = 30 * time.Second
 
 // Options make a Provider. Agent, Path and Launcher are required; the zero value of the others is usable.
 type Options struct {
@@ -46,7 +43,7 @@ type Options struct {
 	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.
 	Auth func(ctx context.Context) cli.Auth
 
-	StartLimit time.Duration // for a process to be ready
+	StartLimit time.Duration // for a process to be ready; shared.DefaultStartLimit when 0
 	CallLimit  time.Duration // for any request but a prompt to be answered
 }
 

@@ -43,7 +43,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 			"fs": map[string]bool{"readTextFile": !o.NoFiles, "writeTextFile": !o.NoFiles}, "terminal": !o.NoTerminals,
 		},
 	}
-	err := proc.call(ctx, methodInitialize, hello, &proc.hello)
+	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // an agent loads until it answers
 	if err != nil {
 		f := o.failure(err)
 		if f.Kind == cli.TimedOut {
@@ -61,7 +61,11 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 // call sends a request and waits for its answer, at most as long as Options say. Errors have an *rpc.Error in their
 // chain where the agent gave one.
 func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {
-	ctx, cancel := context.WithTimeout(ctx, proc.opts.CallLimit)
+	return proc.callFor(ctx, proc.opts.CallLimit, method, params, result)
+}
+
+func (proc *agentProcess) callFor(ctx context.Context, limit time.Duration, method string, params, result any) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := proc.Peer().Call(ctx, method, params, result)
 	if errors.Is(err, rpc.ErrEnded) {

@@ -27,7 +27,7 @@ var (
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault(o.Path)
-	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
+	o.StartLimit = cmp.Or(o.StartLimit, shared.DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{

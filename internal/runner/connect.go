@@ -277,36 +277,55 @@ func (l *link) await(ctx context.Context) {
 	}
 }
 
-// ask sends a request and waits for its reply. It gives ErrGone when the connection breaks before.
-func (l *link) ask(ctx context.Context, q request, body []byte) (reply, error) {
-	waiting := make(chan reply, 1)
+// posted is a request that was sent, whose reply is waited for by one goroutine.
+type posted struct {
+	l      *link
+	seq    uint64
+	answer chan reply
+}
+
+// post sends a request.
+func (l *link) post(q request, body []byte) posted {
+	p := posted{l: l, answer: make(chan reply, 1)}
 	l.mu.Lock()
 	l.seq++
-	q.Seq = l.seq
-	l.pending[q.Seq] = waiting
+	p.seq = l.seq
+	l.pending[p.seq] = p.answer
 	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.pending, q.Seq)
-		l.mu.Unlock()
-	}()
+	q.Seq = p.seq
 	if l.send(q, body) != nil {
 		_ = l.conn.Close() // that of a part would spoil the next
 		<-l.lost
 	}
+	return p
+}
+
+// reply waits for the reply. It gives ErrGone when the connection breaks before.
+func (p posted) reply(ctx context.Context) (reply, error) {
+	l := p.l
+	defer func() {
+		l.mu.Lock()
+		delete(l.pending, p.seq)
+		l.mu.Unlock()
+	}()
 	select {
-	case r := <-waiting:
+	case r := <-p.answer:
 		return r, r.err()
 	case <-ctx.Done():
 		return reply{}, context.Cause(ctx)
 	case <-l.lost:
 	}
 	select {
-	case r := <-waiting: // the last that was received
+	case r := <-p.answer: // the last that was received
 		return r, r.err()
 	default:
 		return reply{}, fmt.Errorf("%w: %w", ErrGone, l.why)
 	}
+}
+
+// ask sends a request and waits for its reply.
+func (l *link) ask(ctx context.Context, q request, body []byte) (reply, error) {
+	return l.post(q, body).reply(ctx)
 }
 
 // ask does a request that may be done twice: after a broken connection it is made again.

@@ -119,7 +119,8 @@ func (r *Run) lose(err error) error {
 // pulled is the output of a run in another environment, which the runner there sends as it grows. One goroutine reads.
 type pulled struct {
 	run  *Run
-	kept []byte // what was received and not read
+	kept []byte  // what was received and not read
+	next *posted // the request for what comes then, ahead of its reader
 }
 
 func (p *pulled) stir()       {} // the runner is asked all the time
@@ -140,11 +141,19 @@ func (p *pulled) read(buf []byte, at int64) (int, error) {
 // pull waits for output, or for the end of the connection.
 func (p *pulled) pull(at int64) error {
 	r := p.run
-	l, err := r.c.reach(r.life, AsIs)
-	var answer reply
-	if err == nil {
-		answer, err = l.ask(r.life, request{Op: opPull, Run: r.ID(), Offset: at, Length: mostPulled}, nil)
+	if p.next == nil {
+		l, err := r.c.reach(r.life, AsIs)
+		switch {
+		case r.life.Err() != nil:
+			return ErrDetached
+		case err != nil:
+			return r.lose(err)
+		}
+		p.post(l, at)
 	}
+	l := p.next.l
+	answer, err := p.next.reply(r.life)
+	p.next = nil
 	switch {
 	case r.life.Err() != nil:
 		return ErrDetached
@@ -153,8 +162,6 @@ func (p *pulled) pull(at int64) error {
 	case errors.Is(err, syscall.ENOENT): // collected
 		r.finish(Status{Ended: true, OutputEnd: at}, "")
 		return io.EOF
-	case err != nil && l == nil:
-		return r.lose(err)
 	case err != nil:
 		return fmt.Errorf("read the output of run %s: %w", r.ID(), err)
 	case answer.Lost != nil:
@@ -164,7 +171,13 @@ func (p *pulled) pull(at int64) error {
 		return io.EOF
 	}
 	p.kept = answer.body
+	p.post(l, at+int64(len(p.kept)))
 	return nil
+}
+
+func (p *pulled) post(l *link, at int64) {
+	next := l.post(request{Op: opPull, Run: p.run.ID(), Offset: at, Length: mostPulled}, nil)
+	p.next = &next
 }
 
 // askToEnd does a request that ends agents. Where nothing can be started any more, not even what would carry the request, the
