@@ -8,17 +8,22 @@ import (
 	"ductor/cli/turn"
 )
 
+// asked is what Claude waits for.
+type asked struct {
+	id     string
+	call   cli.ToolID
+	answer func(cli.Decision) []byte // the line that tells Claude
+}
+
 // pending is what the user is to decide.
-func (t *tools) pending(id string, r *controlRequest) turn.Pending {
+func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	input := append(json.RawMessage(nil), r.Input...)
-	asked := turn.Pending{ID: cli.ApprovalID(id), Call: cli.ToolID(r.ToolUseID)}
 	questions := questionsOf(r)
-	if len(questions) > 0 {
-		asked.Event = cli.QuestionAsked{ID: asked.ID, Questions: questions}
-	} else {
-		asked.Event = t.approval(asked.ID, r, input)
+	var event cli.Event = cli.QuestionAsked{ID: cli.ApprovalID(id), Questions: questions}
+	if len(questions) == 0 {
+		event = t.approval(cli.ApprovalID(id), r, input)
 	}
-	asked.Answer = func(d cli.Decision) []byte {
+	answer := func(d cli.Decision) []byte {
 		switch {
 		case questions != nil && (d.Allow || len(d.Answers) > 0):
 			return allowLine(id, withAnswers(input, questions, d.Answers))
@@ -29,7 +34,10 @@ func (t *tools) pending(id string, r *controlRequest) turn.Pending {
 		}
 		return denyLine(id, d.Reason)
 	}
-	return asked
+	return turn.Pending[asked]{
+		ID: cli.ApprovalID(id), About: asked{id: id, call: cli.ToolID(r.ToolUseID), answer: answer},
+		Ask: func() cli.Event { return event },
+	}
 }
 
 // withAnswers is a question's input as AskUserQuestion returns it: with the answers by the question's text,

@@ -47,7 +47,7 @@ type listener struct {
 	onTaken func() // is called when Claude took the prompt up
 	onFreed func() // is called when a turn of Claude's own ended before ours
 	// approvals is what Claude asks the user; nil in a turn that no user attends.
-	approvals *turn.Approvals
+	approvals *turn.Approvals[asked]
 	steers    *steers
 	// replied gets Claude's answers to our requests.
 	replied func(*controlReply)
@@ -111,7 +111,7 @@ func (p *parser) dispatch(l *line) (reply []byte) {
 	case "control_request":
 		return p.control(l)
 	case "control_cancel_request":
-		p.approvals.Withdraw(func(a turn.Pending) bool { return string(a.ID) == l.RequestID })
+		p.approvals.Withdraw(func(a asked) bool { return a.id == l.RequestID })
 	case "control_response":
 		if l.Response != nil && p.replied != nil {
 			p.replied(l.Response)
@@ -268,7 +268,7 @@ func (p *parser) user(l *line) {
 	}
 	for _, b := range l.Message.blocks() {
 		if b.Type == "tool_result" {
-			p.approvals.Withdraw(func(a turn.Pending) bool { return a.Call == cli.ToolID(b.ToolUseID) })
+			p.approvals.Withdraw(func(a asked) bool { return a.call == cli.ToolID(b.ToolUseID) })
 			p.tools.end(b, l.ToolResult)
 		}
 	}

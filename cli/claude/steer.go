@@ -35,7 +35,7 @@ func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) er
 	t.run.stream.Wake()
 	t.notes.Lock()
 	defer t.notes.Unlock()
-	if err := t.deliver(ctx, a.Answer(d)); err != nil {
+	if err := t.deliver(ctx, a.answer(d)); err != nil {
 		return fmt.Errorf("answer claude: %w", err)
 	}
 	t.note.Answered, t.note.Sending = t.p.approvals.Answered(), ""

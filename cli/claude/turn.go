@@ -108,7 +108,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 		onTaken: t.takenUp, onFreed: t.open.due, replied: t.replied, steers: newSteers(t.note.Steers),
 	}
 	if t.req.Attended {
-		p.approvals = turn.NewApprovals(em, t.note.Answered)
+		p.approvals = turn.NewApprovals[asked](em, t.note.Answered)
 	}
 	if t.left != nil {
 		p.approvals.Hold()

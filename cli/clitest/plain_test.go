@@ -110,7 +110,7 @@ type plainTurn struct {
 	adopted bool
 	asked   bool // the agent has the prompt
 	out     *turn.Emitter
-	waits   *turn.Approvals
+	waits   *turn.Approvals[func(cli.Decision) []byte]
 	done    sim.PlainLine
 }
 
@@ -147,7 +147,7 @@ func (s *plainSession) run(ctx context.Context, t *plainTurn, req cli.Request, e
 		return turn.EndCancelled
 	}
 	if req.Attended {
-		t.waits = turn.NewApprovals(t.out, nil)
+		t.waits = turn.NewApprovals[func(cli.Decision) []byte](t.out, nil)
 	}
 	if t.adopted {
 		t.waits.Hold()
@@ -233,7 +233,9 @@ func (s *plainSession) ask(t *plainTurn, l sim.PlainLine) {
 		_ = s.stream.Send(answer(cli.Decision{}))
 		return
 	}
-	t.waits.Add(turn.Pending{ID: id, Event: cli.ApprovalAsked{ID: id, Tool: "shell", Title: l.Text, Deaf: true}, Answer: answer})
+	t.waits.Add(turn.Pending[func(cli.Decision) []byte]{ID: id, About: answer, Ask: func() cli.Event {
+		return cli.ApprovalAsked{ID: id, Tool: "shell", Title: l.Text, Deaf: true}
+	}})
 }
 
 func (s *plainSession) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
@@ -243,12 +245,12 @@ func (s *plainSession) Decide(_ context.Context, id cli.ApprovalID, d cli.Decisi
 	if t == nil {
 		return cli.ErrNotAsked
 	}
-	p, ok := t.waits.Take(id)
+	answer, ok := t.waits.Take(id)
 	if !ok {
 		return cli.ErrNotAsked
 	}
 	s.stream.Wake()
-	return s.stream.Send(p.Answer(d))
+	return s.stream.Send(answer(d))
 }
 
 func (s *plainSession) Fits(req cli.Request) bool {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 // What Codex asks people for.
@@ -65,15 +65,11 @@ type askQuestion struct {
 	} `json:"options"`
 }
 
-// maxPending is how many requests may wait in a turn, and how many threads that others started are remembered.
-const maxPending = 1 << 10
-
 // inquiry is a request that waits for a person.
 type inquiry struct {
 	id     cli.ApprovalID // the request's own, so that it is the same after an adoption
 	m      rpc.Message
 	params askParams
-	told   bool
 }
 
 func newInquiry(m rpc.Message) *inquiry {
@@ -117,79 +113,7 @@ func (a *inquiry) answers(d cli.Decision) any {
 	return map[string]any{"answers": answers}
 }
 
-// asks are what a turn waits for people with. Safe for concurrent use.
-type asks struct {
-	mu   sync.Mutex
-	open []*inquiry
-	over bool
-}
-
-// add takes a, unless it is there already.
-func (s *asks) add(a *inquiry) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over || len(s.open) >= maxPending || slices.ContainsFunc(s.open, func(o *inquiry) bool { return o.id == a.id }) {
-		return false
-	}
-	s.open = append(s.open, a)
-	return true
-}
-
-// remove takes out what is called id; nil if it is not there.
-func (s *asks) remove(id cli.ApprovalID) *inquiry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.open, func(a *inquiry) bool { return a.id == id })
-	if i < 0 {
-		return nil
-	}
-	a := s.open[i]
-	s.open = slices.Delete(s.open, i, i+1)
-	return a
-}
-
-// take takes out, to answer it, what people were told of.
-func (s *asks) take(id cli.ApprovalID) *inquiry {
-	s.mu.Lock()
-	known := slices.ContainsFunc(s.open, func(a *inquiry) bool { return a.id == id && a.told })
-	s.mu.Unlock()
-	if !known {
-		return nil
-	}
-	return s.remove(id)
-}
-
-// tell returns what people were not told of yet, and takes note that they are now.
-func (s *asks) tell() (untold []*inquiry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.open {
-		if !a.told {
-			a.told = true
-			untold = append(untold, a)
-		}
-	}
-	return untold
-}
-
-// waiting is what turn.Loop asks for.
-func (s *asks) waiting() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.open) > 0
-}
-
-// close takes everything out for good.
-func (s *asks) close() []*inquiry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	left := s.open
-	s.open, s.over = nil, true
-	return left
-}
-
-// ask deals with a request of this turn. While the past is told it may have been answered long ago: what is open
-// at its end is told then.
+// ask deals with a request of this turn.
 func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
 	if p.Thread == t.s.thread && p.Turn != "" && p.Turn != t.parser.turn { // what names no turn is of this one
@@ -198,32 +122,26 @@ func (t *liveTurn) ask(a *inquiry) {
 		}
 		return
 	}
-	if t.asks.add(a) && !t.loop.Past() {
-		t.present(t.asks.tell()...)
-	}
+	t.approvals.Add(turn.Pending[*inquiry]{ID: a.id, About: a, Ask: func() cli.Event { return t.present(a) }})
 }
 
-// present asks the user, or answers where the turn is not attended.
-func (t *liveTurn) present(asked ...*inquiry) {
-	for _, a := range asked {
-		switch {
-		case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
-			t.deny(a, "it is a form, which cannot be filled in from the chat")
-		case !t.req.Attended || t.loop.Cut():
-			t.deny(a, "no user could be asked")
-		case a.m.Method == askQuestions:
-			t.out.Pass(cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)})
-		default:
-			t.out.Pass(t.approvalOf(a))
-		}
+// present gives what the user is asked, or answers where the turn is not attended.
+func (t *liveTurn) present(a *inquiry) cli.Event {
+	switch {
+	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
+		t.deny(a, "it is a form, which cannot be filled in from the chat")
+	case !t.req.Attended || t.loop.Cut():
+		t.deny(a, "no user could be asked")
+	case a.m.Method == askQuestions:
+		return cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)}
+	default:
+		return t.approvalOf(a)
 	}
+	return nil
 }
 
 // deny declines a request without asking the user.
 func (t *liveTurn) deny(a *inquiry, reason string) {
-	if t.asks.remove(a.id) == nil {
-		return
-	}
 	if a.m.Method != askQuestions {
 		t.parser.denied(t.approvalOf(a), reason)
 	}
@@ -233,8 +151,8 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 // decide answers an ask with what a person said. A reason travels as a message of its own: Codex has no place
 // for it.
 func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
-	a := t.asks.take(id)
-	if a == nil {
+	a, ok := t.approvals.Take(id)
+	if !ok {
 		return cli.ErrNotAsked
 	}
 	t.in.Wake()
@@ -261,9 +179,7 @@ func (t *liveTurn) explain(reason string) error {
 
 // resolved takes note that Codex no longer waits for an answer.
 func (t *liveTurn) resolved(n *notice) {
-	if a := t.asks.remove(cli.ApprovalID(strings.Trim(string(n.Request), `"`))); a != nil && a.told {
-		t.out.Pass(cli.ApprovalWithdrawn{ID: a.id})
-	}
+	t.approvals.Withdraw(func(a *inquiry) bool { return a.id == cli.ApprovalID(strings.Trim(string(n.Request), `"`)) })
 }
 
 func titleOf(s string) string { return cli.OneLine(s, maxTitle) }

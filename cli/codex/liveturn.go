@@ -15,18 +15,18 @@ import (
 
 // liveTurn is one turn of a thread. All but decide, steer and stop belongs to the goroutine of Turn.
 type liveTurn struct {
-	s      *live
-	req    cli.Request
-	out    *turn.Emitter
-	parser *liveParser
-	in     *inbox
-	asks   *asks
-	loop   *turn.Turn[news]
-	ctx    context.Context
-	stop   context.CancelCauseFunc
-	done   chan struct{}
-	prompt prompt
-	name   atomic.Pointer[string] // Codex's own of the turn, once it is known
+	s         *live
+	req       cli.Request
+	out       *turn.Emitter
+	parser    *liveParser
+	in        *inbox
+	approvals *turn.Approvals[*inquiry]
+	loop      *turn.Turn[news]
+	ctx       context.Context
+	stop      context.CancelCauseFunc
+	done      chan struct{}
+	prompt    prompt
+	name      atomic.Pointer[string] // Codex's own of the turn, once it is known
 }
 
 // prompt is the request that starts a turn.
@@ -80,7 +80,7 @@ func (s *live) takeLeft() *awaitedTurn {
 func startName(turn cli.TurnID) string { return "turn." + string(turn) }
 
 func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, left *awaitedTurn) *liveTurn {
-	t := &liveTurn{s: s, req: req, out: out, asks: &asks{}, in: turn.NewQueue[news](0), done: make(chan struct{})}
+	t := &liveTurn{s: s, req: req, out: out, approvals: turn.NewApprovals[*inquiry](out, nil), in: turn.NewQueue[news](0), done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(ctx)
 	t.prompt = prompt{id: startName(req.Turn), state: promptSent}
 	if req.Turn == "" {
@@ -92,6 +92,7 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, 
 	begin := t.begin
 	if left != nil {
 		t.in, begin = left.in, nil
+		t.approvals.Hold()
 		if left.unsent {
 			t.prompt.state = promptUnsent
 		}
@@ -102,7 +103,7 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, 
 	t.parser = newLiveParser(out, req)
 	t.parser.now, t.parser.patience = t.now, s.opts().Patience
 	t.loop = turn.New(turn.Loop[news]{
-		Source: source, Begin: begin, Handle: t.take, Interrupt: t.interrupt, Waiting: t.asks.waiting, Out: out,
+		Source: source, Begin: begin, Handle: t.take, Interrupt: t.interrupt, Waiting: t.approvals.Waiting, Out: out,
 		Hopeless: func() bool { return t.parser.hopeless != nil },
 	})
 	if left != nil {
@@ -216,7 +217,7 @@ func (t *liveTurn) caughtUp(c turn.Change) (over bool) {
 	if t.prompt.state != promptAccepted { // then there is nothing of this turn to tell
 		t.prompt.held = nil
 	}
-	t.present(t.asks.tell()...)
+	t.approvals.Release()
 	t.loop.Changed(c)
 	if t.prompt.state != promptUnsent {
 		return false
@@ -272,15 +273,8 @@ func (t *liveTurn) close(end turn.End, r *cli.Result) {
 		t.s.opts().Logger.Error("a codex that does not answer did not end", "pid", t.s.server.Program().PID(), "err", err)
 	}
 	r.Usage, r.Denials = t.parser.used(), append(r.Denials, t.parser.denials...)
-	if end == turn.EndDetached {
-		return
-	}
-	for _, a := range t.asks.close() {
-		if a.told {
-			t.out.Pass(cli.ApprovalWithdrawn{ID: a.id})
-		}
-	}
-	if t.loop.Cut() && !t.sessionGoesOn() {
+	t.approvals.Close(end == turn.EndDetached)
+	if end != turn.EndDetached && t.loop.Cut() && !t.sessionGoesOn() {
 		t.s.spend()
 	}
 }

@@ -137,11 +137,14 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
+// maxParents is how many threads that others started are remembered.
+const maxParents = 1 << 10
+
 // born remembers which thread another one was started by: it asks in the name of that.
 func (h *server) born(t threadInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t.Parent != "" && len(h.parents) < maxPending {
+	if t.Parent != "" && len(h.parents) < maxParents {
 		h.parents[t.ID] = t.Parent
 	}
 }

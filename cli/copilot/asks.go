@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/turn"
 )
 
 const (
@@ -33,20 +33,18 @@ const (
 // forUser says whether a request of the process is for the user.
 func forUser(method string) bool { return method == methodInput || method == methodPlan }
 
-// asks are what a turn's agent waits for the user with. The turn's goroutine calls all but decide and waiting.
+// asks are what a turn's agent waits for the user with. The turn's goroutine calls all but decide and Waiting. What is
+// caught up with may have been answered already, so nothing is answered without the user before all of it was heard.
 type asks struct {
+	*turn.Approvals[*ask]
 	server  *server
 	session cli.AgentSessionID
 	policy  policy
-	past    bool              // what is asked was asked a while ago, and may have been answered
 	inputs  map[string]string // questions that are announced, and the id under which each one's end will be told
-
-	mu   sync.Mutex
-	open []*ask
 }
 
-func newAsks(h *server, id cli.AgentSessionID, p policy) *asks {
-	return &asks{server: h, session: id, policy: p, inputs: map[string]string{}}
+func newAsks(out *turn.Emitter, h *server, id cli.AgentSessionID, p policy) *asks {
+	return &asks{Approvals: turn.NewApprovals[*ask](out, nil), server: h, session: id, policy: p, inputs: map[string]string{}}
 }
 
 // policy says what is answered without a user.
@@ -82,26 +80,26 @@ func (a *asks) permission(p *parser, f fields) {
 	if o.auto == nil && !a.policy.attended {
 		o.auto = denial(a.session, f.RequestID, noUserAllows)
 	}
-	a.add(p, o, func() cli.Event { return approval(p, o.id, asked, f.Permission) })
+	a.add(o, func() cli.Event { return approval(p, o.id, asked, f.Permission) })
 }
 
-func (a *asks) permissionDone(p *parser, f fields) {
-	a.over(p, func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
+func (a *asks) permissionDone(_ *parser, f fields) {
+	a.Withdraw(func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
 }
 
 // announce notes under which id the end of a question will be told. The request to answer it follows.
 func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f.RequestID }
 
-func (a *asks) inputDone(p *parser, f fields) {
-	a.over(p, func(o *ask) bool { return o.input != "" && o.input == f.RequestID })
+func (a *asks) inputDone(_ *parser, f fields) {
+	a.Withdraw(func(o *ask) bool { return o.input != "" && o.input == f.RequestID })
 }
 
-func (a *asks) planDone(p *parser, _ fields) {
-	a.over(p, func(o *ask) bool { return o.method == methodPlan })
+func (a *asks) planDone(*parser, fields) {
+	a.Withdraw(func(o *ask) bool { return o.method == methodPlan })
 }
 
 // request takes a request of the process that only the user can answer.
-func (a *asks) request(p *parser, r *rpc.Message) {
+func (a *asks) request(r *rpc.Message) {
 	var params struct {
 		Question string   `json:"question"`
 		Choices  []string `json:"choices"`
@@ -118,7 +116,7 @@ func (a *asks) request(p *parser, r *rpc.Message) {
 		if !a.policy.attended {
 			o.auto = map[string]any{"approved": false, "feedback": noUserApproves}
 		}
-		a.add(p, o, func() cli.Event { return planApproval(o.id, params.Summary, params.Plan, r.Params) })
+		a.add(o, func() cli.Event { return planApproval(o.id, params.Summary, params.Plan, r.Params) })
 		return
 	}
 	o.input = a.inputs[params.Question]
@@ -130,66 +128,18 @@ func (a *asks) request(p *parser, r *rpc.Message) {
 	for _, c := range params.Choices {
 		q.Options = append(q.Options, cli.Option{Label: c})
 	}
-	a.add(p, o, func() cli.Event { return cli.QuestionAsked{ID: o.id, Questions: []cli.Question{q}} })
+	a.add(o, func() cli.Event { return cli.QuestionAsked{ID: o.id, Questions: []cli.Question{q}} })
 }
 
-// add has the user answer o, or answers it. What is caught up with may have been answered already, so nothing is answered
-// without the user before all of it was heard.
-func (a *asks) add(p *parser, o *ask, asked func() cli.Event) {
-	if o.auto != nil && !a.past {
-		_ = a.answer(context.Background(), o, o.auto) // it cannot be sent only to a process that is dead
-		return
-	}
-	a.mu.Lock()
-	known := slices.ContainsFunc(a.open, func(other *ask) bool { return other.id == o.id })
-	if !known {
-		a.open = append(a.open, o)
-	}
-	a.mu.Unlock()
-	if !known && o.auto == nil {
-		p.out.Pass(asked())
-	}
-}
-
-// answerHeld answers what is unanswered and needs no user.
-func (a *asks) answerHeld() {
-	a.past = false
-	for _, o := range a.take(func(o *ask) bool { return o.auto != nil }) {
-		_ = a.answer(context.Background(), o, o.auto) // see add
-	}
-}
-
-// over forgets what somebody else answered, or the agent gave up.
-func (a *asks) over(p *parser, which func(*ask) bool) {
-	for _, o := range a.take(which) {
+// add has the user answer o, or answers it.
+func (a *asks) add(o *ask, asked func() cli.Event) {
+	a.Add(turn.Pending[*ask]{ID: o.id, About: o, Ask: func() cli.Event {
 		if o.auto == nil {
-			p.out.Pass(cli.ApprovalWithdrawn{ID: o.id})
+			return asked()
 		}
-	}
-}
-
-// end forgets all.
-func (a *asks) end(p *parser) { a.over(p, func(*ask) bool { return true }) }
-
-// take takes out what which says.
-func (a *asks) take(which func(*ask) bool) (taken []*ask) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.open = slices.DeleteFunc(a.open, func(o *ask) bool {
-		is := which(o)
-		if is {
-			taken = append(taken, o)
-		}
-		return is
-	})
-	return taken
-}
-
-// anyOpen says whether the user is asked for something.
-func (a *asks) anyOpen() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.open) > 0
+		_ = a.answer(context.Background(), o, o.auto) // it cannot be sent only to a process that is dead
+		return nil
+	}})
 }
 
 // Decide answers what the turn asked for; see cli.Decider.
@@ -204,11 +154,11 @@ func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) er
 
 // decide answers id for the user.
 func (a *asks) decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
-	taken := a.take(func(o *ask) bool { return o.id == id && o.auto == nil })
-	if len(taken) == 0 {
+	o, ok := a.Take(id)
+	if !ok {
 		return cli.ErrNotAsked
 	}
-	return a.answer(ctx, taken[0], a.decision(taken[0], d))
+	return a.answer(ctx, o, a.decision(o, d))
 }
 
 // decision is a user's answer as Copilot takes it.

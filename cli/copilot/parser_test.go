@@ -49,7 +49,7 @@ func recorded(rec *clitest.Recorder) *parser {
 	out := turn.NewEmitter(Agent, func() time.Time { return time.Unix(0, 0) }, rec.Event)
 	p := newParser(out, cli.Request{Dir: "/srv/proj", Model: "gpt-test"})
 	p.session.AgentSessionID = "session"
-	p.asks = newAsks(nil, "session", policy{attended: true})
+	p.asks = newAsks(p.out, nil, "session", policy{attended: true})
 	return p
 }
 
@@ -74,7 +74,7 @@ func recordedLine(rec *clitest.Recorder, p *parser, line []byte) bool {
 	default:
 		r := rpc.Message{}
 		if json.Unmarshal(line, &r) == nil && forUser(r.Method) {
-			p.asks.request(p, &r)
+			p.asks.request(&r)
 		}
 		return false
 	}
@@ -91,7 +91,7 @@ func recordedLine(rec *clitest.Recorder, p *parser, line []byte) bool {
 }
 
 func finish(p *parser) {
-	p.asks.end(p)
+	p.asks.Close(false)
 	end := turn.EndTurn
 	if p.phase != ended {
 		end = turn.EndStalled
@@ -109,7 +109,7 @@ func FuzzParser(f *testing.F) {
 		out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
 		p := newParser(out, cli.Request{Dir: "/srv/proj"})
 		p.session.AgentSessionID, p.phase = "session", begun
-		p.asks = newAsks(nil, "session", policy{attended: true})
+		p.asks = newAsks(p.out, nil, "session", policy{attended: true})
 		p.name()
 		for line := range bytes.Lines(raw) {
 			e, err := decodeEvent(line)
@@ -120,7 +120,7 @@ func FuzzParser(f *testing.F) {
 				break
 			}
 		}
-		p.asks.end(p)
+		p.asks.Close(false)
 		out.Finish(p.outcome(turn.EndTurn, func() cli.Result { return cli.Result{} }))
 		clitest.Keeps(t, events)
 	})

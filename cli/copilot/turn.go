@@ -35,9 +35,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	end := t.loop.Run(ctx)
 	t.added.close()
 	t.server.Peer().Forget(sendPrefix + t.id)
-	if end != turn.EndDetached {
-		t.p.asks.end(t.p)
-	}
+	t.p.asks.Close(end == turn.EndDetached)
 	r := t.p.outcome(end, func() cli.Result { return t.loop.Outcome(end, Agent, t.server.Failure) })
 	if end == turn.EndExit && r.Err == nil { // a message that was added to it was not answered
 		r.Err = exitFailure(t.server.Failure())
@@ -95,8 +93,10 @@ func (t *liveTurn) bind(req cli.Request, adopted *adopted) bool {
 		t.server.turns.Set(s.id, t.in)
 	}
 	t.p.session = cli.SessionStarted{AgentSessionID: s.id, Model: cmp.Or(s.model, t.p.session.Model)}
-	t.p.asks = newAsks(t.server, s.id, policy{attended: req.Attended, judged: p.judged, protected: s.provider.opts.Protected})
-	t.p.asks.past = adopted != nil && adopted.asked
+	t.p.asks = newAsks(t.p.out, t.server, s.id, policy{attended: req.Attended, judged: p.judged, protected: s.provider.opts.Protected})
+	if adopted != nil && adopted.asked {
+		t.p.asks.Hold()
+	}
 	return true
 }
 
@@ -122,7 +122,7 @@ func (t *liveTurn) taking(ctx context.Context, req cli.Request, adopted *adopted
 		Interrupt: func() error {
 			return t.server.notify("session.abort", map[string]any{"sessionId": t.p.session.AgentSessionID, "reason": "user_initiated"})
 		},
-		Waiting: t.p.asks.anyOpen,
+		Waiting: t.p.asks.Waiting,
 		Out:     t.p.out,
 	}
 }
@@ -167,13 +167,13 @@ func (t *liveTurn) take(it item) (end bool) {
 			t.server.Peer().Garbage(it.event.Data)
 		}
 	case it.request != nil:
-		t.p.asks.request(t.p, it.request)
+		t.p.asks.request(it.request)
 	case it.refused != nil:
 		t.p.phase, t.p.known.Err = ended, it.refused
 	case it.Any():
 		t.loop.Changed(it.Change)
 		if it.CaughtUp {
-			t.p.asks.answerHeld()
+			t.p.asks.Release()
 		}
 	}
 	failed := t.p.phase == awaited && t.p.known.Err != nil

@@ -7,23 +7,27 @@ import (
 	"ductor/cli"
 )
 
-// Pending is one thing that an agent waits for the user with.
-type Pending struct {
-	ID     cli.ApprovalID            // the same after a restart
-	Call   cli.ToolID                // the tool that it is about; may be empty
-	Event  cli.Event                 // an ApprovalAsked or a QuestionAsked
-	Answer func(cli.Decision) []byte // the line that tells the agent
+// Pending is one thing that an agent waits for the user with. About is what the dialect knows of it.
+type Pending[A any] struct {
+	ID    cli.ApprovalID // the same after a restart
+	About A
+	// Ask gives what the user is asked: an ApprovalAsked or a QuestionAsked. Nil says that the dialect answered the agent
+	// without the user. The goroutine of the turn calls it once, when the user is to be asked.
+	Ask func() cli.Event
 }
+
+// maxPending is how much may be open in a turn. The rest is dropped.
+const maxPending = 1 << 10
 
 // Approvals are what an agent waits for the user with in one turn. Add, Release, Withdraw and Close are for the goroutine of
 // the turn, as its Emitter is; the rest is safe for concurrent use. A nil Approvals is of a turn that no user attends: nothing
 // is ever in it.
-type Approvals struct {
+type Approvals[A any] struct {
 	out *Emitter
 
 	mu       sync.Mutex
 	phase    approvalsPhase
-	open     []Pending
+	open     []Pending[A]
 	told     map[cli.ApprovalID]bool
 	answered []cli.ApprovalID
 }
@@ -37,19 +41,19 @@ const (
 )
 
 // NewApprovals makes the Approvals of a turn. What is answered already is not asked again.
-func NewApprovals(out *Emitter, answered []cli.ApprovalID) *Approvals {
-	return &Approvals{out: out, answered: slices.Clone(answered), told: map[cli.ApprovalID]bool{}}
+func NewApprovals[A any](out *Emitter, answered []cli.ApprovalID) *Approvals[A] {
+	return &Approvals[A]{out: out, answered: slices.Clone(answered), told: map[cli.ApprovalID]bool{}}
 }
 
 // Hold keeps what is added from now on until Release: it is of the past of an adopted turn.
-func (a *Approvals) Hold() {
+func (a *Approvals[A]) Hold() {
 	if a != nil {
 		a.phase = held
 	}
 }
 
 // Release asks the user what is open still.
-func (a *Approvals) Release() {
+func (a *Approvals[A]) Release() {
 	if a == nil {
 		return
 	}
@@ -62,99 +66,129 @@ func (a *Approvals) Release() {
 }
 
 // Add asks the user, unless that was answered or is open.
-func (a *Approvals) Add(p Pending) {
+func (a *Approvals[A]) Add(p Pending[A]) {
 	a.mu.Lock()
-	known := slices.ContainsFunc(a.open, func(o Pending) bool { return o.ID == p.ID })
-	if !known && a.phase != closed && !slices.Contains(a.answered, p.ID) {
+	if a.index(p.ID) < 0 && len(a.open) < maxPending && a.phase != closed && !slices.Contains(a.answered, p.ID) {
 		a.open = append(a.open, p)
 	}
 	a.mu.Unlock()
 	a.tell()
 }
 
+// index is that of an open one, or -1. mu is held.
+func (a *Approvals[A]) index(id cli.ApprovalID) int {
+	return slices.IndexFunc(a.open, func(p Pending[A]) bool { return p.ID == id })
+}
+
 // tell passes on what the user was not asked yet. The answer may come before Pass returns.
-func (a *Approvals) tell() {
+func (a *Approvals[A]) tell() {
 	a.mu.Lock()
-	var news []Pending
+	var news []Pending[A]
 	for _, p := range a.open {
 		if a.phase == taking && !a.told[p.ID] {
-			a.told[p.ID] = true
 			news = append(news, p)
 		}
 	}
 	a.mu.Unlock()
 	for _, p := range news {
-		a.out.Pass(p.Event)
+		ev := p.Ask()
+		a.mu.Lock()
+		if ev != nil {
+			a.told[p.ID] = true
+		} else if i := a.index(p.ID); i >= 0 {
+			a.open = slices.Delete(a.open, i, i+1)
+		}
+		a.mu.Unlock()
+		if ev != nil {
+			a.out.Pass(ev)
+		}
 	}
 }
 
-// Take removes what is called id, to answer it; false if the agent does not wait for it.
-func (a *Approvals) Take(id cli.ApprovalID) (p Pending, ok bool) {
+// Find gives what the user was asked as id; false if the agent does not wait for it.
+func (a *Approvals[A]) Find(id cli.ApprovalID) (about A, ok bool) {
 	if a == nil {
-		return Pending{}, false
+		return about, false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	i := slices.IndexFunc(a.open, func(p Pending) bool { return p.ID == id })
-	if i < 0 {
-		return Pending{}, false
+	if i := a.index(id); i >= 0 && a.told[id] {
+		return a.open[i].About, true
 	}
-	p = a.open[i]
+	return about, false
+}
+
+// Take removes what the user was asked as id, to answer it; false if the agent does not wait for it.
+func (a *Approvals[A]) Take(id cli.ApprovalID) (about A, ok bool) {
+	if a == nil {
+		return about, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.index(id)
+	if i < 0 || !a.told[id] {
+		return about, false
+	}
+	about = a.open[i].About
 	a.open = slices.Delete(a.open, i, i+1)
 	a.answered = append(a.answered, id)
-	return p, true
+	return about, true
 }
 
 // Answered lists all that were answered.
-func (a *Approvals) Answered() []cli.ApprovalID {
+func (a *Approvals[A]) Answered() []cli.ApprovalID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.answered)
 }
 
-// Withdraw takes back what the agent waits for no more.
-func (a *Approvals) Withdraw(gone func(Pending) bool) {
-	for _, p := range a.remove(gone) {
-		a.out.Pass(cli.ApprovalWithdrawn{ID: p.ID})
+// Withdraw takes back what the agent waits for no more, and gives that.
+func (a *Approvals[A]) Withdraw(gone func(A) bool) []A {
+	removed, told := a.remove(gone)
+	for _, id := range told {
+		a.out.Pass(cli.ApprovalWithdrawn{ID: id})
 	}
+	return removed
 }
 
 // Close takes everything back, unless the turn goes on without ductor. Nothing is taken any more.
-func (a *Approvals) Close(detached bool) {
-	if a == nil {
-		return
-	}
-	a.mu.Lock()
-	a.phase = closed
-	a.mu.Unlock()
-	if all := func(Pending) bool { return true }; detached {
-		a.remove(all)
-	} else {
-		a.Withdraw(all)
-	}
-}
-
-// remove removes what is gone, and gives what of that the user was asked.
-func (a *Approvals) remove(gone func(Pending) bool) (told []Pending) {
+func (a *Approvals[A]) Close(detached bool) []A {
 	if a == nil {
 		return nil
 	}
 	a.mu.Lock()
+	a.phase = closed
+	a.mu.Unlock()
+	all := func(A) bool { return true }
+	if detached {
+		removed, _ := a.remove(all)
+		return removed
+	}
+	return a.Withdraw(all)
+}
+
+// remove removes what is gone; told is what of that the user was asked.
+func (a *Approvals[A]) remove(gone func(A) bool) (removed []A, told []cli.ApprovalID) {
+	if a == nil {
+		return nil, nil
+	}
+	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.open = slices.DeleteFunc(a.open, func(p Pending) bool {
-		if !gone(p) {
+	a.open = slices.DeleteFunc(a.open, func(p Pending[A]) bool {
+		if !gone(p.About) {
 			return false
 		}
+		removed = append(removed, p.About)
 		if a.told[p.ID] {
-			told = append(told, p)
+			told = append(told, p.ID)
 		}
 		return true
 	})
-	return told
+	return removed, told
 }
 
 // Waiting is for Loop.Waiting: whoever answers wakes the loop.
-func (a *Approvals) Waiting() bool {
+func (a *Approvals[A]) Waiting() bool {
 	if a == nil {
 		return false
 	}
