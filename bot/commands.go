@@ -163,9 +163,9 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	dir, err := c.desk.SetDir(ctx, r.In.Conversation, r.Args, r.In.User)
 	switch {
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
-		c.answer(ctx, r, c.lang.Text("bot.cwd-outside"))
+		c.answer(ctx, r, c.lang.Text("common.outside-roots", render.Cut(r.Args, 200)))
 	case errors.Is(err, orchestrator.ErrNotADir):
-		c.answer(ctx, r, c.lang.Text("bot.cwd-missing", render.Cut(r.Args, 200)))
+		c.answer(ctx, r, c.lang.Text("common.no-directory", render.Cut(r.Args, 200)))
 	case err != nil:
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:

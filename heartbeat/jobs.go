@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -69,8 +68,7 @@ func (k *Jobs) ReadJob(text string) (orchestrator.Job, error) {
 	j := orchestrator.Job{Prompt: prompt}
 	j.Schedule, j.Zone = spec.Split()
 	if prompt == "" {
-		return orchestrator.Job{}, badJob(fmt.Errorf("it runs %s, and what is to be asked then? Write it behind the schedule",
-			schedule.Describe(j.Schedule)))
+		return orchestrator.Job{}, &orchestrator.BadJob{Why: k.s.opts.Lang.Text("job.no-prompt", schedule.Describe(j.Schedule))}
 	}
 	j = withDefaults(j)
 	j.When = when(j)
@@ -149,7 +147,7 @@ func (k *Jobs) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrato
 	_, err := k.s.RunNow(ctx, id, by.Conversation, key)
 	switch {
 	case errors.Is(err, ErrNotCalled):
-		return orchestrator.JobStatus{}, badJob(err)
+		return orchestrator.JobStatus{}, &orchestrator.BadJob{Why: k.s.opts.Lang.Text("job.not-called")}
 	case err != nil:
 		return orchestrator.JobStatus{}, err
 	}
@@ -165,16 +163,15 @@ func (k *Jobs) DeleteJob(ctx context.Context, id orchestrator.JobID, by orchestr
 // the roots and for a time limit that is too long.
 func (k *Jobs) checked(j orchestrator.Job) (orchestrator.Job, error) {
 	if stale := k.opts.Stale; stale > 0 && j.Timeout >= stale {
-		return j, badJob(fmt.Errorf("a time limit is shorter than %s, which is agents.stale_after in config.toml",
-			schedule.FormatInterval(stale)))
+		return j, &orchestrator.BadJob{Why: k.s.opts.Lang.Text("job.limit-too-long", k.s.opts.Lang.Span(stale))}
 	}
 	if j.Dir != "" {
 		dir, err := k.opts.Directory(j.Dir)
 		switch {
 		case errors.Is(err, orchestrator.ErrOutsideRoot):
-			return j, badJob(fmt.Errorf("%s is outside the places ductor may work in (projects.roots in config.toml)", j.Dir))
+			return j, &orchestrator.BadJob{Why: k.s.opts.Lang.Text("common.outside-roots", j.Dir)}
 		case err != nil:
-			return j, badJob(fmt.Errorf("there is no such directory: %s", j.Dir))
+			return j, &orchestrator.BadJob{Why: k.s.opts.Lang.Text("common.no-directory", j.Dir)}
 		}
 		j.Dir = dir
 	}
