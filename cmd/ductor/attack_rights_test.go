@@ -159,7 +159,7 @@ func TestBypassEndsInTheMiddleOfATurn(t *testing.T) {
 	goOn := w.workInBypass("timed")
 	w.say("/permissions bypass 1s")
 	w.press("Yes, bypass everything")
-	w.await("🔒 Bypass is over. What writes")
+	w.await("🔒 Bypass is over. The agent asks")
 	goOn()
 	w.asksAgain("timed")
 
