@@ -335,3 +335,38 @@ func (c *textChecker) isChatPackage() bool {
 		return c.path == below || all && strings.HasPrefix(c.path, below+"/")
 	})
 }
+
+func TestReadPlaces(t *testing.T) {
+	for _, c := range []struct {
+		forms []string
+		want  string // the places, or the error
+	}{
+		{[]string{"100%% of it"}, "map[]"},
+		{[]string{"%d MB"}, "map[1:d]"},
+		{[]string{"%[2]s of %[1]d, %.1f"}, "several places need numbers, as in %[1]s, so that translators can change their order"},
+		{[]string{"one of %[2]q", "%[1]d of %[2]q"}, "map[1:d 2:q]"},
+		{[]string{"%[1]s", "%[1]d"}, "place 1 has two verbs"},
+	} {
+		text := catalogueText{forms: c.forms}
+		got := ""
+		if err := text.readPlaces(); err != nil {
+			got = err.Error()
+		} else {
+			got = fmt.Sprint(text.places)
+		}
+		if got != c.want {
+			t.Errorf("%q: %s, want %s", c.forms, got, c.want)
+		}
+	}
+}
+
+func TestReads(t *testing.T) {
+	for s, want := range map[string]bool{
+		"Nothing is running": true, "✅ Send": true, " by ": false, "Close": true, "in the chat": true,
+		"queue": false, "map[1:d]": false, "own/": false, "⏳ ": false, "15:04": false,
+	} {
+		if got := reads.MatchString(s); got != want {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+}
