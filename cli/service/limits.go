@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -132,16 +133,44 @@ func (p *pool) evict(at *slot) {
 func (s *Service) watchMemory() {
 	tick := time.NewTicker(s.opts.MemoryEvery)
 	defer tick.Stop()
+	var last, since time.Time
 	for {
 		select {
 		case <-s.base.Done():
 			return
 		case <-tick.C:
+			since = time.Time{}
 		case <-s.pool.look:
+			since = last
 		}
-		held := s.pool.memory(s.base, s.pool.status())
+		last = time.Now()
+		sessions := s.pool.status()
+		held := s.pool.known(sessions, since)
+		maps.Copy(held, s.pool.memory(s.base, slices.DeleteFunc(sessions, func(l cli.SessionStatus) bool { return held[idOf(l)] > 0 })))
 		s.pool.do(func() { s.pool.relieve(held) })
 	}
+}
+
+// known is what each process held when it was last measured, of those that have had no turn since a moment. None is
+// known since the zero time.
+func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processID]int64 {
+	held := map[processID]int64{}
+	if since.IsZero() {
+		return held
+	}
+	p.do(func() {
+		for _, l := range sessions {
+			if at := p.slotOf(idOf(l)); at != nil && !l.Busy {
+				held[at.id] = at.memory
+			}
+		}
+	})
+	for _, l := range sessions {
+		if l.Busy || !l.Used.Before(since) {
+			delete(held, idOf(l))
+		}
+	}
+	return held
 }
 
 // relieve ends idle processes, the longest idle one first, until what the others hold is within the limit of memory or

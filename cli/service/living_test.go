@@ -101,6 +101,38 @@ func TestMemoryIsLimited(t *testing.T) {
 	})
 }
 
+// A turn has its own process measured; the others are measured in time.
+func TestATurnMeasuresItsOwnProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place := newFakePlace()
+		p := &fakeProvider{open: place.open}
+		s := newTestService(t, Options{MaxMemory: 100, MemoryEvery: time.Minute, Launchers: []cli.Launcher{place}}, p)
+		for _, c := range []cli.Conversation{"a", "b"} {
+			run(t, s, "fake", cli.Request{Conversation: c})
+			synctest.Wait()
+			for _, process := range place.processes {
+				process.memory.Store(10)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		asked := func() (a, b int64) { return place.processes[100].asked.Load(), place.processes[101].asked.Load() }
+		a, b := asked()
+		time.Sleep(time.Second)
+		run(t, s, "fake", cli.Request{Conversation: "b", Resume: p.opened()[1].id})
+		synctest.Wait()
+		if a2, b2 := asked(); a2 != a || b2 == b {
+			t.Errorf("after a turn of b, a was measured %d times and b %d times", a2-a, b2-b)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if a2, _ := asked(); a2 == a {
+			t.Error("a is measured no more")
+		}
+		closeService(t, s)
+	})
+}
+
 // fakePlace is a launcher whose processes are known by their numbers.
 type fakePlace struct {
 	fakeLauncher
