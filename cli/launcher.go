@@ -79,7 +79,7 @@ func (m Mark) OfTurn() bool { return m.Turn != BackgroundMark }
 type LeftRun struct {
 	Run RunID
 	Purpose
-	Marks       []Mark // of turns that are not over, in order of their beginning; what is stored with the turns counts
+	Marks       []Mark // of turns that are not over, in order of their beginning; from what is stored with the turns, not from Left
 	PID         int
 	OutputEnd   int64 // bytes it has printed
 	InputEnd    int64 // bytes that reached its input, or will

@@ -59,9 +59,9 @@ func (l *lives) leave(k *talk) {
 // adopt goes on with what the former life left; req without a Turn is for a process that rests.
 func (l *lives) adopt(req cli.Request) cli.Session {
 	l.t.Helper()
-	left, err := l.host.Left(l.t.Context())
-	if err != nil || len(left) != 1 {
-		l.t.Fatalf("left are %+v, %v", left, err)
+	left := clitest.Left(l.t, l.host, l.dir)
+	if len(left) != 1 {
+		l.t.Fatalf("left are %+v", left)
 	}
 	s, err := l.p.Adopt(l.t.Context(), left[0], req)
 	if err != nil {

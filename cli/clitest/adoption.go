@@ -82,10 +82,7 @@ func (d *ductor) leave(session cli.Session, p *playing) (told played) {
 // found is the one run that is left.
 func (d *ductor) found() cli.LeftRun {
 	d.s.t.Helper()
-	left, err := d.host.Left(d.s.t.Context())
-	if err != nil {
-		d.s.t.Fatal(err)
-	}
+	left := Left(d.s.t, d.host, d.s.runs)
 	if len(left) != 1 {
 		d.s.t.Fatalf("%d runs are left, want one: %+v", len(left), left)
 	}

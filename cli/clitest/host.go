@@ -60,6 +60,7 @@ func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.RecordBy(startsIn(o.Dir).record)
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			t.Error(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -38,20 +37,10 @@ func playAdoptUnsent(s *stage) {
 	s.askedOnce(second, session, over.result.AgentSessionID)
 }
 
-// marked says whether some run on the disk has an agent and the mark of a turn.
+// marked says whether it is stored where a turn begins.
 func (s *stage) marked(turn cli.TurnID) bool {
-	logs, err := filepath.Glob(filepath.Join(s.runs, "*", "log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, file := range logs {
-		happened, err := os.ReadFile(file)
-		record, recordErr := os.ReadFile(filepath.Join(filepath.Dir(file), "run.json"))
-		if err == nil && recordErr == nil && len(happened) > 0 && strings.Contains(string(record)+string(happened), string(turn)) {
-			return true
-		}
-	}
-	return false
+	raw, err := os.ReadFile(startsIn(s.runs).path)
+	return err == nil && strings.Contains(string(raw), string(turn))
 }
 
 // muted is a launcher whose programs hear nothing of what they are sent for a turn: as if ductor had died

@@ -27,9 +27,9 @@ func lives(t *testing.T, p *Provider) (now *Provider, leave func(...cli.Session)
 			t.Fatal(err)
 		}
 		next := clitest.OpenHost(t, host.Options{Dir: dir})
-		left, err := next.Left(t.Context())
-		if err != nil || len(left) != 1 {
-			t.Fatalf("left %+v, %v", left, err)
+		left := clitest.Left(t, next, dir)
+		if len(left) != 1 {
+			t.Fatalf("left %+v", left)
 		}
 		h = next
 		return over(p, next).(*Provider), left[0]

@@ -42,15 +42,10 @@ func (h *Launcher) isMine(id cli.RunID) bool {
 }
 
 func leftOf(info runner.Info) cli.LeftRun {
-	purpose, marks, err := PurposeOf(info.Labels)
-	run := cli.LeftRun{
-		Run: cli.RunID(info.ID), Purpose: purpose, Marks: marks, PID: info.PID, OutputEnd: info.OutputEnd,
+	return cli.LeftRun{
+		Run: cli.RunID(info.ID), Purpose: PurposeOf(info.Labels), PID: info.PID, OutputEnd: info.OutputEnd,
 		InputEnd: info.InputEnd, InputClosed: info.InputClosed, Alive: info.Alive, Problem: info.Problem,
 	}
-	if err != nil && run.Problem == "" {
-		run.Problem = err.Error()
-	}
-	return run
 }
 
 // Attach takes over a run.
@@ -59,12 +54,7 @@ func (h *Launcher) Attach(ctx context.Context, left cli.LeftRun, offset int64) (
 	if err != nil {
 		return nil, err
 	}
-	purpose, _, err := PurposeOf(run.Info().Labels)
-	if err != nil {
-		run.Detach()
-		return nil, err
-	}
-	return h.hold(run, purpose, slices.Clone(left.Marks)), nil
+	return h.hold(run, PurposeOf(run.Info().Labels), slices.Clone(left.Marks)), nil
 }
 
 // Discard ends a run and forgets its output.

@@ -44,15 +44,9 @@ func onlyLeft(t testing.TB, h *host.Launcher) cli.LeftRun {
 	return runs[0]
 }
 
-func attach(t testing.TB, h *host.Launcher, run cli.RunID, offset int64) cli.Process {
+func attach(t testing.TB, h *host.Launcher, run cli.RunID, offset int64, marks ...cli.Mark) cli.Process {
 	t.Helper()
-	found := cli.LeftRun{Run: run}
-	for _, l := range left(t, h) {
-		if l.Run == run {
-			found = l
-		}
-	}
-	p, err := h.Attach(t.Context(), found, offset)
+	p, err := h.Attach(t.Context(), cli.LeftRun{Run: run, Marks: marks}, offset)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +95,6 @@ func TestRunIsLeftAndTakenUp(t *testing.T) {
 			want := cli.LeftRun{
 				Run: p.Run(), PID: p.PID(), OutputEnd: 16, InputEnd: 8, Alive: true,
 				Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"},
-				Marks:   []cli.Mark{{Turn: "t1", Output: 8, Input: 4, Note: "n"}},
 			}
 			if diff := cmp.Diff(want, onlyLeft(t, h)); diff != "" {
 				t.Error(diff)
@@ -142,8 +135,8 @@ func TestEndedRunIsLeft(t *testing.T) {
 	h = next(t, h, o)
 	eventually(t, "its end", func() bool { return !onlyLeft(t, h).Alive })
 	run := onlyLeft(t, h)
-	if diff := cmp.Diff([]cli.Mark{{Turn: "t1"}}, run.Marks); diff != "" || run.OutputEnd != 11 {
-		t.Errorf("%+v: %s", run, diff)
+	if run.OutputEnd != 11 {
+		t.Errorf("%+v", run)
 	}
 	q := attach(t, h, run.Run, 0)
 	out, err := io.ReadAll(q.Stdout())
@@ -217,43 +210,10 @@ func TestStoppedRunIsKeptUntilItsTurnsAreSettled(t *testing.T) {
 				return
 			}
 			h = next(t, h, o)
-			if run := onlyLeft(t, h); run.Alive || len(run.Marks) == 0 {
+			if run := onlyLeft(t, h); run.Alive {
 				t.Errorf("left is %+v", run)
 			}
 		})
-	}
-}
-
-// Marks of settled turns are forgotten when the next turn begins, so that they do not pile up.
-func TestBeginForgetsSettledTurns(t *testing.T) {
-	t.Parallel()
-	o := host.Options{Dir: t.TempDir()}
-	h := clitest.OpenHost(t, o)
-	p := start(t, h, agent(t, `exec cat`))
-	for _, turn := range []cli.TurnID{"1", "2", "3"} {
-		if err := p.Begin(t.Context(), cli.Mark{Turn: turn, Output: 2}); err != nil {
-			t.Fatal(err)
-		}
-		if turn != "2" {
-			h.Settled(turn)
-		}
-		write(t, p, "x\n")
-	}
-	h = next(t, h, o)
-	want := []cli.Mark{{Turn: "2", Output: 2, Input: 2}, {Turn: "3", Output: 2, Input: 4}}
-	if diff := cmp.Diff(want, onlyLeft(t, h).Marks); diff != "" {
-		t.Error(diff)
-	}
-	// The next ductor goes on with the same marks.
-	q := attach(t, h, p.Run(), 0)
-	h.Settled("2")
-	if err := q.Begin(t.Context(), cli.Mark{Turn: "4", Output: 6}); err != nil {
-		t.Fatal(err)
-	}
-	h = next(t, h, o)
-	want = []cli.Mark{{Turn: "3", Output: 2, Input: 4}, {Turn: "4", Output: 6, Input: 6}}
-	if diff := cmp.Diff(want, onlyLeft(t, h).Marks); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -121,17 +121,13 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	if cmd.Turn != "" {
 		marks = []cli.Mark{{Turn: cmd.Turn}}
 	}
-	labels, err := labelsOf(cmd.For, marks)
-	if err != nil {
-		return nil, err
-	}
 	if err := h.endLate(ctx, cmd.For); err != nil {
 		return nil, err
 	}
 	id := rand.Text()
 	defer h.announce(cli.RunID(id))()
 	run, err := h.root.Start(ctx, runner.Spec{
-		ID: id, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labels, Limits: h.limits(cmd.For),
+		ID: id, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labelsOf(cmd.For), Limits: h.limits(cmd.For),
 	})
 	if err != nil {
 		return nil, err
@@ -255,11 +251,15 @@ func (h *Launcher) Close() error {
 	return nil
 }
 
-// trimLater calls trim in the background. It is called without a lock.
-func (h *Launcher) trimLater(r *process) {
+// begun tells the runner of a turn in the background, which no prompt waits for. It is called without a lock.
+func (h *Launcher) begun(r *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.closed { // after the next start ductor has it forgotten
-		h.work.Go(r.trim)
+	if h.closed { // the next process of ductor has the run forgotten, or limits it anew
+		return
 	}
+	h.work.Go(func() {
+		r.renew()
+		r.trim()
+	})
 }

@@ -17,15 +17,14 @@ type runMarks struct {
 	forgotten int64        // the output before this was forgotten
 }
 
-// add puts a mark in place of those that it makes void, and gives all of them.
-func (k *runMarks) add(m cli.Mark) []cli.Mark {
+// add puts a mark in place of those that it makes void.
+func (k *runMarks) add(m cli.Mark) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	kept := slices.DeleteFunc(slices.Clone(k.all), func(o cli.Mark) bool {
 		return o.Turn == m.Turn || o.Turn == cli.BackgroundMark || slices.Contains(k.settled, o.Turn)
 	})
 	k.all, k.settled = append(kept, m), nil
-	return k.all
 }
 
 // settle notes that a turn is recorded. It says whether the turn has a mark.

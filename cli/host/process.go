@@ -103,17 +103,11 @@ func (r *process) Begin(ctx context.Context, m cli.Mark) error {
 	r.marks.recording.Lock()
 	defer r.marks.recording.Unlock()
 	m.Input = r.in.position()
-	labels, err := labelsOf(r.purpose, r.marks.add(m))
-	if err != nil {
-		return err
-	}
-	if err := r.run.Update(ctx, labels, r.host.limits(r.purpose)); err != nil {
-		return fmt.Errorf("mark the beginning of a turn: %w", err)
-	}
 	if err := r.host.store(ctx, r.Run(), m); err != nil {
 		return err
 	}
-	r.host.trimLater(r)
+	r.marks.add(m)
+	r.host.begun(r)
 	return nil
 }
 
@@ -288,8 +282,17 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// forgetWait is how long a runner may take to forget output.
+// forgetWait is how long a runner may take to forget output, or to renew limits.
 const forgetWait = 5 * time.Second
+
+// renew has the age of the run counted from now.
+func (r *process) renew() {
+	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
+	defer cancel()
+	if err := r.run.Limit(ctx, r.host.limits(r.purpose)); err != nil && !r.isDead() {
+		r.host.log.Warn("the age of a run is not counted from its new turn", "run", r.Run(), "err", err)
+	}
+}
 
 // trim has the output forgotten that no turn needs any more. It waits for the runner, and is called without a lock.
 func (r *process) trim() {

@@ -49,7 +49,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 			continue
 		}
 		for _, run := range sight.runs {
-			run.Marks = nil // the run's own may be made up: an agent in a sandbox can write there
+			run.Marks = nil // what is stored counts, whatever a launcher says
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
 			if s.claim(&left, open, remains) {
 				taken[left.closeKey()] = true

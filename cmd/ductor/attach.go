@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"ductor/cli/host"
+	"ductor/cli"
+	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/runner"
+	"ductor/internal/store"
+	"ductor/orchestrator"
 )
 
 func attachCommand(env config.Environment) *cobra.Command {
@@ -29,9 +33,11 @@ func attachCommand(env config.Environment) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				offset := turnOffset(run.Info)
-				if all {
-					offset = 0
+				offset := int64(0)
+				if !all {
+					if offset, err = turnOffset(cmd.Context(), from, run.Info); err != nil {
+						return err
+					}
 				}
 				return follow(cmd.Context(), run.at.Root, run.ID, offset, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			})
@@ -43,12 +49,21 @@ func attachCommand(env config.Environment) *cobra.Command {
 }
 
 // turnOffset is where the newest turn of a run begins in its output.
-func turnOffset(info runner.Info) int64 {
-	_, marks, err := host.PurposeOf(info.Labels)
-	if err != nil || len(marks) == 0 {
-		return 0
+func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int64, err error) {
+	cfg, err := from.load()
+	if err != nil {
+		return 0, err
 	}
-	return marks[len(marks)-1].Output
+	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	_, start, err := db.LastStart(ctx, cli.RunID(info.ID))
+	if errors.Is(err, orchestrator.ErrNoTurn) { // it waits for its first
+		return 0, nil
+	}
+	return start.Output, err
 }
 
 // follow copies a run's output to out until it ends or ctx does, which is no error.

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"ductor/cli"
-	"ductor/cli/host"
 	"ductor/docker/dockertest"
 	"ductor/heartbeat"
 	"ductor/internal/app/environment"
@@ -245,14 +244,8 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"the forged
 func (p *separate) turnOnThisMachine() (cli.Purpose, cli.TurnID) {
 	p.t.Helper()
 	for _, run := range p.runs() {
-		purpose, marks, err := host.PurposeOf(run.Labels)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		for _, m := range marks {
-			if m.OfTurn() {
-				return purpose, m.Turn
-			}
+		if turn := p.turnOf(run); turn != "" {
+			return purposeOf(run), turn
 		}
 	}
 	p.t.Fatal("no turn runs on this machine")

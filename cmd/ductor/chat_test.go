@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"ductor/cli/host"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
@@ -113,7 +112,7 @@ func (town *town) agents() (pids []int) {
 // aheads are those that had no turn yet.
 func (town *town) aheads() (pids []int) {
 	for _, run := range town.runs() {
-		if _, marks, err := host.PurposeOf(run.Labels); err == nil && len(marks) == 0 && run.Alive && purposeOf(run).Mode != "" {
+		if town.turnOf(run) == "" && run.Alive && purposeOf(run).Mode != "" {
 			pids = append(pids, run.PID)
 		}
 	}

@@ -14,14 +14,16 @@ import (
 	"time"
 
 	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/cli/clitest"
-	"ductor/cli/host"
 	"ductor/docker/dockertest"
 	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/runner"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/store"
+	"ductor/orchestrator"
 )
 
 // The test binary is also the scripted agent, its runner, and ductor itself where a test needs a process
@@ -261,11 +263,26 @@ func (town *town) nothingOfTurnsLives() {
 	town.t.Errorf("still alive: %q", left)
 }
 
+// turnOf is the turn that began last in a run; empty if none did.
+func (town *town) turnOf(run runner.Info) cli.TurnID {
+	town.t.Helper()
+	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	defer db.Close()
+	turn, _, err := db.LastStart(town.t.Context(), cli.RunID(run.ID))
+	if err != nil && !errors.Is(err, orchestrator.ErrNoTurn) {
+		town.t.Fatal(err)
+	}
+	return turn
+}
+
 func (town *town) livingOfTurns() (living []string) {
 	town.t.Helper()
 	ahead := map[int]bool{}
 	for _, run := range town.runs() {
-		if _, marks, err := host.PurposeOf(run.Labels); err == nil && len(marks) == 0 {
+		if town.turnOf(run) == "" {
 			ahead[run.PID] = true
 		}
 	}

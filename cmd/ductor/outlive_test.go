@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"ductor/cli/host"
 	"ductor/internal/runner"
 	"ductor/internal/sim/telegram"
 )
@@ -162,8 +161,7 @@ func (town *town) idleAgent() runner.Info {
 // agentRuns are the runs that are no probes.
 func (town *town) agentRuns() []runner.Info {
 	return slices.DeleteFunc(town.runs(), func(i runner.Info) bool {
-		p, _, err := host.PurposeOf(i.Labels)
-		return err != nil || p.Mode == ""
+		return purposeOf(i).Mode == ""
 	})
 }
 

@@ -62,14 +62,8 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 	return w.Flush()
 }
 
-// purposeOf reads what a run is for from its labels; the zero Purpose if they cannot be read.
-func purposeOf(i runner.Info) cli.Purpose {
-	p, _, err := host.PurposeOf(i.Labels)
-	if err != nil {
-		return cli.Purpose{}
-	}
-	return p
-}
+// purposeOf reads what a run is for from its labels.
+func purposeOf(i runner.Info) cli.Purpose { return host.PurposeOf(i.Labels) }
 
 // agentOf names the agent of a run, or its program if the labels name none.
 func agentOf(i runner.Info) string {

@@ -299,14 +299,13 @@ func (a *agent) setOwner(old, owner *conn) {
 	}
 }
 
-func (a *agent) update(labels map[string]string, l Limits) {
+func (a *agent) limit(l Limits) {
 	l = l.withDefaults()
 	a.mu.Lock()
-	a.Labels, a.Limits, a.life.ageFrom = labels, l, sinceBoot()
+	a.Limits, a.life.ageFrom = l, sinceBoot()
 	from := a.life.ageFrom
 	a.mu.Unlock()
 	a.note(lineAge, int64(from), l)
-	a.note(lineLabels, labels)
 	a.s.wake()
 }
 

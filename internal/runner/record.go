@@ -71,7 +71,6 @@ const (
 	lineClosed = "closed" // input
 	lineTime   = "time"   // offset of output, microseconds since 1970
 	lineAge    = "age"    // nanoseconds since boot from which the age counts; limits
-	lineLabels = "labels" // replaced
 	lineBy     = "by"     // who began to end the agent
 	lineFreed  = "freed"  // offset: the output before it
 	lineStatus = "status" // Status
@@ -87,7 +86,6 @@ type history struct {
 	times       []int64
 	ageFrom     time.Duration
 	limits      *Limits
-	labels      map[string]string
 	by          string
 	status      *Status
 }
@@ -132,11 +130,6 @@ func (h *history) add(kind, rest string) {
 		var l Limits
 		if json.Unmarshal([]byte(second), &l) == nil {
 			h.limits = &l
-		}
-	case lineLabels:
-		var labels map[string]string
-		if json.Unmarshal([]byte(rest), &labels) == nil {
-			h.labels = labels
 		}
 	case lineBy:
 		h.by = rest
@@ -207,9 +200,6 @@ func (s *server) adopt(id string) error {
 		return fmt.Errorf("take up run %s: %w", id, err)
 	}
 	a.out.times, a.out.freed, a.life.freed = h.times, h.freed, h.freed
-	if h.labels != nil {
-		a.Labels = h.labels
-	}
 	if h.limits != nil {
 		a.Limits, a.life.ageFrom = *h.limits, h.ageFrom
 	} else {

@@ -235,7 +235,7 @@ func TestBrokenConnectionsLoseNoInputAndNoRequest(t *testing.T) {
 			e.cut()
 		}
 		turn := strconv.Itoa(i)
-		if err := r.Update(t.Context(), map[string]string{"turn": turn}, Limits{}); err != nil {
+		if err := r.Limit(t.Context(), Limits{Grace: time.Duration(i+1) * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		if i%3 == 2 {
@@ -243,7 +243,7 @@ func TestBrokenConnectionsLoseNoInputAndNoRequest(t *testing.T) {
 		}
 		write(t, r, numbered(i))
 		want.WriteString(numbered(i))
-		if info, err := r.Inspect(t.Context()); err != nil || info.InputEnd != int64(want.Len()) || info.Labels["turn"] != turn || !info.Attached {
+		if info, err := r.Inspect(t.Context()); err != nil || info.InputEnd != int64(want.Len()) || info.Limits.Grace != time.Duration(i+1)*time.Second || !info.Attached {
 			t.Fatalf("turn %s: %+v, %v", turn, info, err)
 		}
 	}

@@ -200,10 +200,10 @@ func (r *Run) ask(ctx context.Context, q request) (reply, error) {
 	return r.c.ask(ctx, q, AsIs)
 }
 
-// Update replaces the labels and the limits; MaxAge counts anew then. It returns when the runner knows.
-func (r *Run) Update(ctx context.Context, labels map[string]string, l Limits) error {
-	if _, err := r.ask(ctx, request{Op: opLimits, Labels: labels, Limits: &l}); err != nil {
-		return fmt.Errorf("update run %s: %w", r.ID(), err)
+// Limit replaces the limits; MaxAge counts anew then. It returns when the runner knows.
+func (r *Run) Limit(ctx context.Context, l Limits) error {
+	if _, err := r.ask(ctx, request{Op: opLimits, Limits: &l}); err != nil {
+		return fmt.Errorf("limit run %s: %w", r.ID(), err)
 	}
 	return nil
 }

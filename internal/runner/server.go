@@ -347,7 +347,7 @@ func (a *agent) do(c *conn, q request, body []byte) (reply, error) {
 		return reply{}, a.end(ByStop, q.Grace)
 	case opLimits:
 		if q.Limits != nil {
-			a.update(q.Labels, *q.Limits)
+			a.limit(*q.Limits)
 		}
 		return reply{}, nil
 	case opRead:

@@ -27,7 +27,7 @@ const (
 	opCloseInput op = "close input" // end of file after what was written
 	opSignal     op = "signal"      // to the agent's process group
 	opStop       op = "stop"        // end the tree within Grace
-	opLimits     op = "limits"      // replace them and the labels; the age counts anew
+	opLimits     op = "limits"      // replace them; the age counts anew
 	opRead       op = "read"        // the output before Offset was read
 	opForget     op = "forget"      // the output before Offset
 	opLookUp     op = "look up"     // Info of one run
@@ -40,20 +40,19 @@ const (
 
 // request is something a client wants done; the reply of the same number answers it.
 type request struct {
-	Seq     uint64            `json:"seq"`
-	Op      op                `json:"op"`
-	Run     string            `json:"run,omitempty"`
-	Version int               `json:"version,omitempty"`
-	Program string            `json:"program,omitempty"` // identity of the client's own program
-	Path    string            `json:"path,omitempty"`
-	Args    []string          `json:"args,omitempty"`
-	Spec    *Spec             `json:"spec,omitempty"`
-	Limits  *Limits           `json:"limits,omitempty"`
-	Labels  map[string]string `json:"labels,omitempty"`
-	Signal  int               `json:"signal,omitempty"`
-	Grace   time.Duration     `json:"grace,omitempty"`
-	Offset  int64             `json:"offset,omitempty"`
-	Length  int               `json:"length,omitempty"`
+	Seq     uint64        `json:"seq"`
+	Op      op            `json:"op"`
+	Run     string        `json:"run,omitempty"`
+	Version int           `json:"version,omitempty"`
+	Program string        `json:"program,omitempty"` // identity of the client's own program
+	Path    string        `json:"path,omitempty"`
+	Args    []string      `json:"args,omitempty"`
+	Spec    *Spec         `json:"spec,omitempty"`
+	Limits  *Limits       `json:"limits,omitempty"`
+	Signal  int           `json:"signal,omitempty"`
+	Grace   time.Duration `json:"grace,omitempty"`
+	Offset  int64         `json:"offset,omitempty"`
+	Length  int           `json:"length,omitempty"`
 }
 
 // reply answers a request or, with Seq zero, tells that a run ended.

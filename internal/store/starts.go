@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 
 	"ductor/cli"
@@ -46,4 +48,16 @@ func (db *DB) RunningTurns(ctx context.Context) ([]cli.OpenTurn, error) {
 		UNION ALL SELECT t.id, t.agent, t.sandbox, t.chat, t.topic, 0, 1, b.run, b.output, b.input, b.note
 		FROM background b JOIN turns t ON t.id = b.turn`)
 	return all, wrap("list what may run", err)
+}
+
+// LastStart gives the turn that began last in a run, and where; ErrNoTurn if none did.
+func (db *DB) LastStart(ctx context.Context, run cli.RunID) (turn cli.TurnID, s cli.Start, err error) {
+	s, err = sqlite.One(ctx, db.file, func(row sqlite.Row) (s cli.Start, err error) {
+		err = row.Scan(&turn, &s.Run, &s.Output, &s.Input, &s.Note)
+		return s, err
+	}, `SELECT id, run, run_output, run_input, run_note FROM turns WHERE run = ? ORDER BY seq DESC LIMIT 1`, string(run))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = orchestrator.ErrNoTurn
+	}
+	return turn, s, wrap(fmt.Sprintf("find the last turn of run %s", run), err)
 }

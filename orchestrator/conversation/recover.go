@@ -118,7 +118,6 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 			c.e.log.Error("record interrupted turn", "turn", t.ID, "err", err)
 			return
 		}
-		c.e.opts.Gateway.Settled(t.ID)
 	} else if t.Crashes >= orchestrator.MostCrashes {
 		c.e.dropOutcome(ctx, t)
 		return

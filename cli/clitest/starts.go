@@ -1,0 +1,71 @@
+package clitest
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"ductor/cli"
+	"ductor/cli/host"
+)
+
+// starts keeps where turns begin in a file beside the runs of a Host, as the store of ductor does in the rows of turns: the
+// next Host of the directory knows them.
+type starts struct {
+	mu   sync.Mutex
+	path string
+}
+
+func startsIn(dir string) *starts { return &starts{path: filepath.Join(dir, "starts.json")} }
+
+// record is a cli.Recorder. A turn ends what worked in the background of its run.
+func (b *starts) record(_ context.Context, turn cli.TurnID, s cli.Start) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all, err := b.read()
+	if err != nil {
+		return err
+	}
+	all[s.Run] = slices.DeleteFunc(all[s.Run], func(m cli.Mark) bool { return m.Turn == turn || !m.OfTurn() })
+	if turn != cli.BackgroundMark || s.Note != "" {
+		all[s.Run] = append(all[s.Run], cli.Mark{Turn: turn, Output: s.Output, Input: s.Input, Note: s.Note})
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(b.path, raw, 0o600)
+}
+
+func (b *starts) read() (map[cli.RunID][]cli.Mark, error) {
+	all := map[cli.RunID][]cli.Mark{}
+	raw, err := os.ReadFile(b.path)
+	if os.IsNotExist(err) {
+		return all, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, json.Unmarshal(raw, &all)
+}
+
+// Left lists what a Host of OpenHost over dir finds, with the turns that began there.
+func Left(t testing.TB, h *host.Launcher, dir string) []cli.LeftRun {
+	t.Helper()
+	runs, err := h.Left(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := startsIn(dir).read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range runs {
+		runs[i].Marks = all[runs[i].Run]
+	}
+	return runs
+}
