@@ -168,8 +168,8 @@ func startDuctor(t *testing.T, h *house, db everything, agent orchestrator.Gatew
 		Store: db, Gateway: agent, Chat: b.Chat(), Screen: b.Chat(), Permission: cli.Ask, Dir: "/", Roots: []string{"/"}, QueueMax: 10,
 		HandoffTokens: 1000, DeliveryWait: 10 * time.Second, Now: time.Now,
 		NewID: uuid.NewString,
-		Approvers: func(_ orchestrator.ConversationID, asker orchestrator.PersonID) []orchestrator.PersonID {
-			return []orchestrator.PersonID{asker, 8}
+		Approvers: func(_ orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID {
+			return []orchestrator.PersonID{sender, 8}
 		},
 		Logger: slog.New(slog.NewTextHandler(h.log, nil)),
 	})

@@ -13,7 +13,7 @@ func groupTriggers() []string {
 }
 func footers() []string         { return []string{"model", "time", "cost", "tokens"} }
 func modes() []string           { return []string{"live", "one-shot"} }
-func approvers() []string       { return []string{"asker", "members"} }
+func approvers() []string       { return []string{"sender", "members"} }
 func sandboxes() []string       { return []string{"read-only", "workspace-write", "danger-full-access"} }
 func permissionModes() []string { return []string{"plan", "ask", "accept-edits", "auto", "bypass"} }
 func logLevels() []string       { return []string{"debug", "info", "warn", "error"} }

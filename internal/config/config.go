@@ -143,7 +143,7 @@ type Permissions struct {
 	AllowedTools []string      `toml:"allowed_tools"`
 	DeniedTools  []string      `toml:"denied_tools"`
 	AskTimeout   time.Duration `toml:"ask_timeout"`
-	Approvers    string        `toml:"approvers"` // "asker" or "members"
+	Approvers    string        `toml:"approvers"` // "sender" or "members"
 }
 
 // Projects is where agents work.
@@ -250,7 +250,7 @@ func defaults() Config {
 			Claude: Claude{Agent: agent("live")}, Codex: Codex{Agent: agent("live"), Sandbox: "workspace-write"},
 			Gemini: Gemini{Agent: agent("live")}, Copilot: Copilot{Agent: agent("live")},
 		},
-		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}, AskTimeout: 30 * time.Minute, Approvers: "asker"},
+		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}, AskTimeout: 30 * time.Minute, Approvers: "sender"},
 		Projects:    Projects{Roots: []string{"~/ductor"}},
 		Sandbox:     Sandbox{SandboxSetting: defaultSandboxSetting()},
 		Heartbeat:   defaultHeartbeat(),
