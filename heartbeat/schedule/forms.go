@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -48,33 +49,41 @@ const (
 	weekend  = "0,6"
 )
 
-// forms are the sentences that ParseSentence reads.
-var forms = []form{
-	timed(`daily|EVERY (?:day|morning|evening|night)`, "*", cronLine),
-	timed(`EVERY (?:weekday|workday)|(?:on )?weekdays|on workdays`, workdays, cronLine),
-	timed(`(?:EVERY weekend|(?:on )?weekends)`, weekend, cronLine),
-	timed(`(?:EVERY(?: week(?: on)?)?|weekly(?: on)?) DAYS`, "", cronLine),
-	timed(`PLURALS`, "", cronLine),
-	timed(`(?:(?:EVERY month|monthly)(?: on)?|on) DATES`, "*", cronLine),
-	timed(`today|(?P<tomorrow>tomorrow)|next (?P<next>DAY)|on (?P<date>\d{4}-\d\d-\d\d)`, "", once),
-	{pattern(`hourly|EVERY (?:(?P<one>minute|hour)|SPAN)`), false, "", interval},
-	{pattern(`in SPAN`), false, "", later},
-}
+// forms are the sentences that ParseSentence reads. They are compiled when the first sentence is read: that takes 3 ms and
+// a megabyte, which the runner and most runs of ductor never need.
+var forms = sync.OnceValue(func() []form {
+	return []form{
+		timed(`daily|EVERY (?:day|morning|evening|night)`, "*", cronLine),
+		timed(`EVERY (?:weekday|workday)|(?:on )?weekdays|on workdays`, workdays, cronLine),
+		timed(`(?:EVERY weekend|(?:on )?weekends)`, weekend, cronLine),
+		timed(`(?:EVERY(?: week(?: on)?)?|weekly(?: on)?) DAYS`, "", cronLine),
+		timed(`PLURALS`, "", cronLine),
+		timed(`(?:(?:EVERY month|monthly)(?: on)?|on) DATES`, "*", cronLine),
+		timed(`today|(?P<tomorrow>tomorrow)|next (?P<next>DAY)|on (?P<date>\d{4}-\d\d-\d\d)`, "", once),
+		{pattern(`hourly|EVERY (?:(?P<one>minute|hour)|SPAN)`), false, "", interval},
+		{pattern(`in SPAN`), false, "", later},
+	}
+})
 
 func timed(text, weekdays string, line func(sentence) (string, error)) form {
 	return form{pattern(`(?:` + text + `)(?: TIMES)?`), true, weekdays, line}
 }
 
 // hints say what is missing of a sentence that begins like a schedule and has no form. They name its last group.
-var hints = []struct {
+var hints = sync.OnceValue(func() []incomplete {
+	return []incomplete{
+		{pattern(`(?:on )?(?P<word>DAY)`), `"on %[1]s" could mean once or always: say "next %[1]s" or "every %[1]s"`},
+		{pattern(`(?P<word>next)`), `say the day, such as "%s friday at 9"`},
+		{pattern(`weekly|EVERY (?P<word>week)`), "say on which day of the %.0sweek"},
+		{pattern(`monthly|EVERY (?P<word>month)`), `say on which day of the %.0smonth, such as "on the 1st"`},
+		{pattern(`(?:EVERY|in) NUMBER (?P<word>\S+?)s?`), "%q is no unit of time"},
+	}
+})
+
+// incomplete is how a sentence begins that lacks something, and what to say of it.
+type incomplete struct {
 	pattern *regexp.Regexp
 	text    string
-}{
-	{pattern(`(?:on )?(?P<word>DAY)`), `"on %[1]s" could mean once or always: say "next %[1]s" or "every %[1]s"`},
-	{pattern(`(?P<word>next)`), `say the day, such as "%s friday at 9"`},
-	{pattern(`weekly|EVERY (?P<word>week)`), "say on which day of the %.0sweek"},
-	{pattern(`monthly|EVERY (?P<word>month)`), `say on which day of the %.0smonth, such as "on the 1st"`},
-	{pattern(`(?:EVERY|in) NUMBER (?P<word>\S+?)s?`), "%q is no unit of time"},
 }
 
 // sentence is a sentence that matches a form.
@@ -88,7 +97,7 @@ type sentence struct {
 // least of it, or a hint.
 func readSentence(text string, now time.Time) (string, error) {
 	why, least := error(nil), len(text)
-	for _, f := range forms {
+	for _, f := range forms() {
 		found := match(f.pattern, text)
 		if found == nil {
 			continue
@@ -104,7 +113,7 @@ func readSentence(text string, now time.Time) (string, error) {
 	if why != nil {
 		return "", why
 	}
-	for _, h := range hints {
+	for _, h := range hints() {
 		if found := match(h.pattern, text); found != nil {
 			return "", missing(h.text, found["word"])
 		}
