@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -86,6 +87,15 @@ type LeftRun struct {
 	InputClosed bool
 	Alive       bool   // the program runs; else its output is all there is
 	Problem     string // why it cannot be attached to, in words for people; empty if it can
+}
+
+// Mark says where a turn begins in the run; false if it does not begin there.
+func (r LeftRun) Mark(turn TurnID) (Mark, bool) {
+	i := slices.IndexFunc(r.Marks, func(m Mark) bool { return m.Turn == turn })
+	if i < 0 {
+		return Mark{}, false
+	}
+	return r.Marks[i], true
 }
 
 // Background says whether no turn runs in the run, but work in the background.

@@ -25,8 +25,9 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	if req.Turn == "" {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "it does not work in the background")
 	}
-	mark, n, ok := markOf(left, req.Turn)
-	if !ok {
+	mark, begun := left.Mark(req.Turn)
+	n, ok := readNote(mark)
+	if !begun || !ok {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "what is left of it does not say where the turn began")
 	}
 	proc, err := p.pool.Resume(ctx, left, req.Turn)
@@ -37,19 +38,6 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	s.workspace = newWorkspace(proc, req)
 	s.adopted = adoption(left, mark, n, agent)
 	return s, nil
-}
-
-// markOf finds the mark of a turn.
-func markOf(left cli.LeftRun, turn cli.TurnID) (cli.Mark, note, bool) {
-	for _, m := range left.Marks {
-		if m.Turn != turn {
-			continue
-		}
-		if n, ok := readNote(m); ok {
-			return m, n, true
-		}
-	}
-	return cli.Mark{}, note{}, false
 }
 
 func readNote(m cli.Mark) (note, bool) {

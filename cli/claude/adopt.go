@@ -2,7 +2,6 @@ package claude
 
 import (
 	"context"
-	"slices"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -21,11 +20,10 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	case req.Turn == "":
 		return p.adoptIdle(ctx, left, req)
 	}
-	i := slices.IndexFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == req.Turn })
-	if i < 0 {
+	mark, ok := left.Mark(req.Turn)
+	if !ok {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "the process knows nothing of this turn")
 	}
-	mark := left.Marks[i]
 	s, proc, err := p.attach(ctx, left, mark)
 	if err != nil {
 		return nil, err

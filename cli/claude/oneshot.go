@@ -115,17 +115,10 @@ func (s *oneShot) watch(emit func(cli.Event)) func(cli.Event) {
 
 // adoptOneShot makes a session of a process of one turn.
 func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, agent, "a process of one turn is of no use to another")
-	}
-	attached, err := p.opts.Launcher.Attach(ctx, left, 0)
-	if err != nil {
-		return nil, cli.StartFailure(agent, err)
-	}
 	s := newOneShot(p, req.Home)
-	proc := newProcess(attached, leftPrompts(p.opts.PromptDir, readSetting(left.Setting).Files))
-	s.Adopt(proc, turn.StreamOptionsOf(p.opts.ProviderOptions, agent), left)
-	return s, nil
+	return s, s.Attach(ctx, p.opts.ProviderOptions, left, req, func(attached cli.Process) cli.Process {
+		return newProcess(attached, leftPrompts(p.opts.PromptDir, readSetting(left.Setting).Files))
+	})
 }
 
 // goOn goes on with a turn. Of the prompt is sent what did not reach Claude.

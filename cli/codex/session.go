@@ -121,16 +121,8 @@ func deniedPatches(stderr string) []cli.Denial {
 
 // adoptExec makes a session of a `codex exec` that the previous process left in the middle of its turn.
 func (p *Provider) adoptExec(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "a process of one turn is of no use to another")
-	}
-	process, err := p.opts.Launcher.Attach(ctx, left, 0)
-	if err != nil {
-		return nil, cli.StartFailure(Agent, err)
-	}
 	s := p.newSession(req)
-	s.Adopt(process, turn.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
-	return s, nil
+	return s, s.Attach(ctx, p.opts.ProviderOptions, left, req, nil)
 }
 
 // argv is the command line of one turn. The prompt is not in it: it travels on standard input.
@@ -180,14 +172,10 @@ func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 		return total{Known: true}
 	}
 	if left != nil {
-		for _, m := range left.Marks {
-			var t total
-			if m.Turn == req.Turn && json.Unmarshal([]byte(m.Note), &t.Usage) == nil {
-				t.Known = true
-				return t
-			}
-		}
-		return total{}
+		m, begun := left.Mark(req.Turn)
+		var t total
+		t.Known = begun && json.Unmarshal([]byte(m.Note), &t.Usage) == nil
+		return t
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

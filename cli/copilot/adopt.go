@@ -2,7 +2,6 @@ package copilot
 
 import (
 	"context"
-	"slices"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -13,11 +12,10 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	if req.Turn == "" {
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "it does not work in the background")
 	}
-	i := slices.IndexFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == req.Turn })
-	if i < 0 || left.Marks[i].Note == "" {
+	mark, ok := left.Mark(req.Turn)
+	if !ok || mark.Note == "" {
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "the process does not know this turn")
 	}
-	mark := left.Marks[i]
 	h, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
 		return nil, err

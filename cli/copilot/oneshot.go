@@ -109,14 +109,6 @@ func (s *once) start(ctx context.Context, req cli.Request) (*turn.Stream, cli.Ag
 
 // adoptOnce attaches to a one-shot run. Its Setting is the name of its session.
 func (p *Provider) adoptOnce(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "a run of one turn has no other")
-	}
-	process, err := p.opts.Launcher.Attach(ctx, left, 0)
-	if err != nil {
-		return nil, cli.StartFailure(Agent, err)
-	}
 	s := p.newOnce(req)
-	s.Adopt(process, turn.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
-	return s, nil
+	return s, s.Attach(ctx, p.opts.ProviderOptions, left, req, nil)
 }

@@ -24,16 +24,8 @@ func newOneShot(p *Provider, home string) *oneShot {
 
 // adoptOneShot takes over the process of a turn.
 func (p *Provider) adoptOneShot(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "a one-shot run is for one turn")
-	}
-	process, err := p.opts.Launcher.Attach(ctx, left, 0)
-	if err != nil {
-		return nil, cli.AsFailure(Agent, err)
-	}
 	s := newOneShot(p, req.Home)
-	s.Adopt(process, turn.StreamOptionsOf(p.opts.ProviderOptions, Agent), left)
-	return s, nil
+	return s, s.Attach(ctx, p.opts.ProviderOptions, left, req, nil)
 }
 
 // Turn runs one prompt in a process of its own; see cli.Session.

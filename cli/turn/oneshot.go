@@ -37,6 +37,23 @@ func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun)
 	s.stream, s.left, s.over = NewStream(p, o), &left, make(chan struct{})
 }
 
+// Attach attaches to the run of a turn that the previous process of ductor left, and makes it the session's. The process that
+// the session talks with is what of makes of the run's; nil takes that.
+func (s *OneShotSession) Attach(ctx context.Context, o cli.ProviderOptions, left cli.LeftRun, req cli.Request, of func(cli.Process) cli.Process) error {
+	if req.Turn == "" {
+		return cli.Failf(cli.UnknownFailure, s.agent, "a process of one turn is of no use to another")
+	}
+	p, err := o.Launcher.Attach(ctx, left, 0)
+	if err != nil {
+		return cli.StartFailure(s.agent, err)
+	}
+	if of != nil {
+		p = of(p)
+	}
+	s.Adopt(p, StreamOptionsOf(o, s.agent), left)
+	return nil
+}
+
 // GoOn gives the turn that was adopted, once; nil and nil if there is none. Who takes it calls End.
 func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	s.mu.Lock()
