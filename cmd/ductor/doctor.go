@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -138,7 +139,7 @@ func (d *doctor) groups(cfg config.Config) {
 		d.ok(what, "known once ductor runs")
 		return
 	}
-	if err := proctree.CanGroupOf(pid); err != nil {
+	if _, err := proctree.GroupParent(strconv.Itoa(pid)); err != nil {
 		d.warn(what, fmt.Sprintf("the running ductor has none (%v), so a process that an agent started and that cut every tie to it outlives an abort; "+
 			"run ductor as a service with Delegate=yes, as in docs/install.md", err))
 		return

@@ -141,7 +141,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	// Jobs end before Close or Leave, so that none asks for a turn of an orchestrator that is closed.
 	defer a.timers.start(ctx, a)()
-	if err := proctree.CanGroup(); err != nil {
+	if _, err := proctree.GroupParent("self"); err != nil {
 		a.Log.Info("agents get no control groups of their own; with Delegate=yes in ductor's unit they do", "why", err)
 	}
 	a.Log.Info("ductor runs", "version", a.Version, "storage", a.cfg.Storage.Dir)

@@ -28,7 +28,7 @@ const (
 
 // End terminates every member: TERM, and KILL to whatever is left after grace or once ctx is done. It looks
 // again until a look finds none, for a process may fork while we look, and until the kernel says that no process is left
-// if it can: in the control group, or below us. Processes that outlive SIGKILL for three seconds are an error.
+// if it can: in the control group. Processes that outlive SIGKILL for three seconds are an error.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	termed := map[ID]bool{}
@@ -165,7 +165,7 @@ func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) 
 	}
 	deadline := time.Now().Add(limit)
 	for pause := firstPoll; ; pause = min(2*pause, slowestPoll) {
-		for len(live) > 0 && !t.alive(live[0].ID) {
+		for len(live) > 0 && !alive(live[0].ID) {
 			live = live[1:]
 		}
 		left := time.Until(deadline)

@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,12 +12,17 @@ import (
 func TestEndTakesTheKernelsWord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		alone := make(chan struct{})
+		group := Group{Path: t.TempDir()}
+		tell := func(populated string) {
+			if err := os.WriteFile(filepath.Join(group.Path, "cgroup.events"), []byte("populated "+populated+"\n"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		tell("1")
 		const wait = 50 * time.Millisecond
-		time.AfterFunc(wait, func() { close(alone) })
+		time.AfterFunc(wait, func() { tell("0") })
 		began := time.Now()
-		unseen := &Tree{alone: alone, self: os.Getpid(), known: map[ID]bool{}}
-		if err := unseen.End(t.Context(), 10*time.Second); err != nil || time.Since(began) < wait {
+		if err := In(group).End(t.Context(), 10*time.Second); err != nil || time.Since(began) < wait {
 			t.Errorf("ended after %s, %v", time.Since(began), err)
 		}
 	})

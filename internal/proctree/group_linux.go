@@ -199,19 +199,7 @@ func unescapeMount(text string) string {
 	}
 }
 
-// CanGroup says why what this process starts can get no control group of its own; nil where it can.
-func CanGroup() error {
-	_, err := GroupParent("self")
-	return err
-}
-
-// CanGroupOf is CanGroup of another process of this user.
-func CanGroupOf(pid int) error {
-	_, err := GroupParent(strconv.Itoa(pid))
-	return err
-}
-
-// GroupParent is the group of a process, in which those of what it starts are made.
+// GroupParent is the group of a process, in which those of what it starts are made. The error says why it can make none.
 func GroupParent(pid string) (string, error) {
 	own, err := GroupOf(pid)
 	if err != nil {

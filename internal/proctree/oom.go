@@ -8,27 +8,20 @@ import (
 	"strings"
 )
 
-// OOMCounter tells whether the kernel killed something in our cgroup for want of memory since it was made.
-// Where neither version of cgroups counts, it never says so.
-type OOMCounter struct {
-	file   string
-	before int64
-}
-
-// NewOOMCounter counts from now on.
-func NewOOMCounter() OOMCounter {
+// OOMKills is how often the kernel killed something in our control group for want of memory; nil where neither version of
+// them counts.
+func OOMKills() *int64 {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return OOMCounter{}
+		return nil
 	}
 	for _, file := range oomFiles(string(raw)) {
-		if _, err := os.Stat(file); err == nil {
-			c := OOMCounter{file: file}
-			c.before = c.kills()
-			return c
+		if events, err := os.ReadFile(file); err == nil {
+			n := oomKills(string(events))
+			return &n
 		}
 	}
-	return OOMCounter{}
+	return nil
 }
 
 // oomFiles lists where the kernel may count, given /proc/self/cgroup. In a container of version 1 the path is the
@@ -49,25 +42,6 @@ func oomFiles(cgroups string) (files []string) {
 	return files
 }
 
-// Grew says whether the kernel killed something since c was made.
-func (c OOMCounter) Grew() bool { return c.kills() > c.before }
-
-// Mark is the count from before, for a later reader; nil where the kernel does not count.
-func (c OOMCounter) Mark() *int64 {
-	if c.file == "" {
-		return nil
-	}
-	return &c.before
-}
-
-func (c OOMCounter) kills() int64 {
-	raw, err := os.ReadFile(c.file)
-	if err != nil {
-		return 0
-	}
-	return oomKills(string(raw))
-}
-
 // oomKills reads the line oom_kill of memory.events, or of version 1's memory.oom_control.
 func oomKills(events string) int64 {
 	for line := range strings.Lines(events) {
@@ -78,6 +52,3 @@ func oomKills(events string) int64 {
 	}
 	return 0
 }
-
-// OOMGrewSince says whether the kernel killed more than before where we are.
-func OOMGrewSince(before int64) bool { return NewOOMCounter().before > before }

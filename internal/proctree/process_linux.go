@@ -52,22 +52,6 @@ func (id ID) Signal(sig unix.Signal) error {
 	return err
 }
 
-// Reap takes the exit status of a dead child of ours, if id is one.
-func (id ID) Reap() {
-	fd, err := unix.PidfdOpen(id.PID, 0)
-	if err == nil {
-		defer unix.Close(fd)
-	}
-	if p, ok := readProc(id.PID); !ok || p.ID != id || !p.dead() {
-		return
-	}
-	if err == nil {
-		_ = unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED|unix.WNOHANG, nil)
-		return
-	}
-	_, _ = unix.Wait4(id.PID, nil, unix.WNOHANG, nil)
-}
-
 type procStat struct {
 	ID
 	parent, group, session int

@@ -10,9 +10,7 @@ import (
 // concurrent use.
 type Tree struct {
 	root   ID
-	entry  string          // the environment marker, or empty
-	under  int             // everything below this process is a member; 0 for none
-	alone  <-chan struct{} // closed when there is nothing below it; nil when no caller tells
+	entry  string // the environment marker, or empty
 	self   int
 	cg     Group       // everything in it is a member
 	inside bool        // we are in it ourselves
@@ -22,13 +20,6 @@ type Tree struct {
 // New is the tree of root. Processes whose environment has the entry mark ("NAME=value") belong to it too.
 func New(root ID, mark string) *Tree {
 	return &Tree{root: root, entry: mark, self: os.Getpid(), known: map[ID]bool{root: true}}
-}
-
-// Below is for a child subreaper that started root and nothing else: all its descendants, and no
-// environment needs to be read. alone is closed when the kernel says that it has no child, and so no descendant.
-func Below(root ID, alone <-chan struct{}) *Tree {
-	self := os.Getpid()
-	return &Tree{root: root, under: self, alone: alone, self: self, known: map[ID]bool{root: true}}
 }
 
 // In is everything in a group, and what it left behind outside of it.
@@ -80,22 +71,19 @@ func (t *Tree) members() (live []procStat, unsure int, err error) {
 		t.known[p.ID] = true
 		if !p.dead() {
 			live = append(live, p)
-		} else if p.parent == t.self && p.ID != t.root {
-			p.Reap()
 		}
 	}
 	slices.SortFunc(live, func(a, b procStat) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
 	return live, unsure, nil
 }
 
-// seed enters who is a member by what it is: seen before, in the root's group or session, or our child.
+// seed enters who is a member by what it is: seen before, or in the root's group or session.
 func (t *Tree) seed(in map[int]bool, procs []procStat, byID map[int]procStat) {
 	leader, there := byID[t.root.PID]
 	reused := there && leader.Start != t.root.Start
 	for _, p := range procs {
 		grouped := t.root.PID > 0 && !reused && (p.session == t.root.PID || p.group == t.root.PID)
-		below := t.under != 0 && p.parent == t.under
-		if t.known[p.ID] || (grouped || below) && t.young(p) {
+		if t.known[p.ID] || grouped && t.young(p) {
 			in[p.PID] = true
 		}
 	}
@@ -117,21 +105,12 @@ func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 }
 
 // held says whether the kernel knows of a member, also of one that cannot be seen from here, or that a look missed.
-func (t *Tree) held() bool {
-	if t.alone != nil {
-		select {
-		case <-t.alone:
-		default:
-			return true
-		}
-	}
-	return !t.inside && t.cg.Populated()
-}
+func (t *Tree) held() bool { return !t.inside && t.cg.Populated() }
 
 // proof is how many looks in a row must find no process. One that forks and ends, over and over, may be missed by a look that the
 // kernel does not vouch for.
 func (t *Tree) proof() int {
-	if t.alone != nil || t.cg.Path != "" && !t.inside {
+	if t.cg.Path != "" && !t.inside {
 		return 1
 	}
 	return emptyLooks
@@ -161,14 +140,8 @@ func (t *Tree) adopt(in map[int]bool, procs []procStat, byID map[int]procStat) {
 	}
 }
 
-// alive says whether id still runs. A dead orphan that was handed to us is reaped on the way.
-func (t *Tree) alive(id ID) bool {
+// alive says whether id still runs.
+func alive(id ID) bool {
 	p, ok := readProc(id.PID)
-	if !ok || p.ID != id {
-		return false
-	}
-	if p.dead() && p.parent == t.self && id != t.root {
-		p.Reap()
-	}
-	return !p.dead()
+	return ok && p.ID == id && !p.dead()
 }

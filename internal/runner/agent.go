@@ -90,7 +90,7 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	}()
 	a = s.newAgent(record{
 		Version: Version, ID: spec.ID, Boot: proctree.BootID(), Started: time.Now(), Command: spec.shown(), Dir: spec.Dir,
-		Labels: spec.Labels, Limits: spec.Limits.withDefaults(), Group: group.Path, OOMKills: proctree.NewOOMCounter().Mark(),
+		Labels: spec.Labels, Limits: spec.Limits.withDefaults(), Group: group.Path, OOMKills: proctree.OOMKills(),
 	})
 	a.owner = owner
 	if err := a.open(dir, os.O_CREATE|os.O_EXCL); err != nil {
@@ -157,7 +157,8 @@ func (a *agent) exit(e Exit) {
 	a.life.phase, a.life.exitedAt = exited, sinceBoot()
 	e.By = a.life.by
 	killed := !e.Known || e.Signal && e.Code == -int(unix.SIGKILL)
-	e.OOM = killed && e.By == "" && a.OOMKills != nil && proctree.OOMGrewSince(*a.OOMKills)
+	kills := proctree.OOMKills()
+	e.OOM = killed && e.By == "" && a.OOMKills != nil && kills != nil && *kills > *a.OOMKills
 	a.life.status = Status{Exit: e, Exited: time.Now()}
 	a.mu.Unlock()
 	if a.in != nil {

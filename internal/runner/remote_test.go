@@ -443,3 +443,37 @@ func nextOf(line string) string {
 	n, _ := strconv.Atoi(strings.TrimPrefix(line, "got "))
 	return strconv.Itoa(n + 1)
 }
+
+// A client that takes no bytes any more does not keep the end of an agent from others.
+func TestAClientThatHangs(t *testing.T) {
+	c, e := openElsewhere(t)
+	const size = 4 << 20
+	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; read line; exit 3`, size)))
+	if _, err := io.ReadFull(r.Stdout(), make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	stuck := OpenRemote(&elsewhere{t: t, dir: e.dir})
+	l, err := stuck.connect(t.Context(), AsIs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock() // who receives hangs
+	defer func() {
+		l.mu.Unlock()
+		if err := stuck.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 32 {
+		if err := l.send(request{Op: opPull, Run: r.ID(), Length: mostPulled}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(100 * time.Millisecond) // the answers are on their way
+	write(t, r, "go\n")
+	await(t, "its end", r.Done())
+	if got := rest(t, r); got != "" || r.Exit() != (Exit{Known: true, Code: 3}) {
+		t.Errorf("%q, %+v", got, r.Exit())
+	}
+	stop(t, r, 0)
+}

@@ -65,6 +65,17 @@ type conn struct {
 	gone chan struct{} // closed when it broke
 }
 
+// tellWait is how long a client may take no bytes before its connection is cut: agents that end must not wait for it.
+const tellWait = 3 * time.Second
+
+// tell sends a reply. A client that is gone asks again over its next connection.
+func (c *conn) tell(r reply) {
+	_ = c.conn.SetWriteDeadline(time.Now().Add(tellWait)) // what is closed takes none
+	if c.send(r, r.body) != nil {
+		_ = c.conn.Close()
+	}
+}
+
 func (s *server) add(a *agent) {
 	s.mu.Lock()
 	s.runs[a.ID] = a
@@ -176,7 +187,7 @@ func (s *server) serve(c *conn) {
 				r, err = s.do(c, q, body)
 				started()
 			}
-			_ = c.send(r.of(q, err), r.body) // a client that is gone asks no more
+			c.tell(r.of(q, err))
 		}
 		if q.Op == opAttach || q.Op == opDetach {
 			handle()
@@ -206,7 +217,7 @@ func (s *server) tell(a *agent) {
 	}
 	s.mu.Unlock()
 	for _, c := range conns {
-		_ = c.send(r, nil) // a client that is gone asks again
+		c.tell(r)
 	}
 }
 
