@@ -227,3 +227,21 @@ grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr '\t\n' '  '; echo; echo "[$SS
 		t.Error(err)
 	}
 }
+
+// A container of an older ductor, which had a supervisor for each agent, is removed with its agents when its runs are asked for.
+func TestContainerOfAnOlderDuctorIsRemoved(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t, needEngine(t))
+	s := newSandbox(t, o)
+	s.works()
+	dockertest.Docker(t, "rm", "-f", o.containerName())
+	dockertest.Docker(t, "run", "-d", "--name", o.containerName(), "--label", labelOwner+"="+o.Owner, "--label", "ductor.supervisor=old", o.Image, "sleep", "600")
+	next := newSandbox(t, o)
+	if left, err := next.Left(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("left is %+v, %v", left, err)
+	}
+	if there := dockertest.Docker(t, "ps", "-aq", "--filter", "name="+o.containerName()); there != "" {
+		t.Errorf("it is still there: %s", there)
+	}
+	next.works()
+}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -329,5 +331,32 @@ func TestARunnerLeavesNothingOnTheDisk(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(filepath.Join(c.dir, r.ID())); err == nil {
 		t.Errorf("left are %v", entries)
+	}
+}
+
+// A runner ends a run that it does not understand, such as one that an older ductor left.
+func TestARunThatIsNotUnderstoodEnds(t *testing.T) {
+	c := open(t)
+	dir := c.pathOf("alien")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "spec.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	agent := exec.Command("sleep", "600")
+	agent.Env, agent.SysProcAttr = append(os.Environ(), Mark("alien")), &syscall.SysProcAttr{Setsid: true} // as each agent has
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := c.List(t.Context())
+	if err != nil || len(runs) > 0 {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	if err := agent.Wait(); err == nil {
+		t.Error("it ended by itself")
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its directory is left: %v", err)
 	}
 }
