@@ -45,7 +45,8 @@ type Options struct {
 
 	Aliases map[string]string // of models, from a name to what /model takes
 
-	Jobs orchestrator.Jobs // behind /cron; nil: none are kept
+	Jobs     orchestrator.Jobs     // behind /cron; nil: none are kept
+	Sessions orchestrator.Sessions // behind /sessions
 
 	Lang lang.Printer // of everything that users read
 
@@ -185,7 +186,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	r := newHandlers(parts{
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
-		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, random: b.opts.Random, aliases: b.opts.Aliases,
+		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, sessions: b.opts.Sessions, random: b.opts.Random, aliases: b.opts.Aliases,
 		lang: b.opts.Lang,
 	}, o).router(o)
 	defer func() {

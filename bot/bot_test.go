@@ -350,7 +350,7 @@ func TestTurnButtons(t *testing.T) {
 				t.Errorf("press of %q answers %q, want %q", step.data, got, step.answer)
 			}
 		}
-		want := []string{"cancel t1 by 7", "cancel t1 by 7", "again t2", "fresh t3", "show t4", "resume 7/0 nobody"}
+		want := []string{"cancel t1 by 7", "cancel t1 by 7", "again t2", "fresh t3", "show t4"}
 		if got := h.desk.Calls(); !slices.Equal(got, want) {
 			t.Errorf("calls %q, want %q", got, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"ductor/bot/menu"
 	"ductor/bot/message"
 	"ductor/bot/render"
+	"ductor/bot/sessions"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
@@ -26,7 +27,6 @@ const (
 	actFresh     = "f"
 	actShow      = "v"
 	actCancel    = "c"
-	actResume    = "s"
 	actSteer     = "t"
 	actInterrupt = "i"
 	actRestart   = "e"
@@ -75,6 +75,7 @@ type callbacks struct {
 	restarts  *restarts
 	queue     *queueCards
 	jobs      *cron.Screen
+	sessions  *sessions.Screen
 }
 
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
@@ -96,14 +97,14 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.show(ctx, p, cli.TurnID(what))
 	case actCancel:
 		text, err = c.cancel(ctx, p, cli.TurnID(what))
-	case actResume:
-		text, err = c.resume(ctx, p, orchestrator.SessionID(what))
 	case menu.ModelAction, menu.PermissionAction, menu.RoleAction, menu.BusyAction, menu.JobModelAction:
 		text, err = c.menu(ctx, p, act, what)
 	case approval.Action:
 		text, notices, err = c.decide(ctx, p, what)
 	case cron.Action:
 		text, notices, err = c.cron(ctx, p, what)
+	case sessions.Action:
+		text, notices, err = c.session(ctx, p, what)
 	case actSteer:
 		text, err = c.steer(ctx, p, cli.TurnID(what))
 	case actInterrupt:
@@ -191,14 +192,6 @@ func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID
 	return c.lang.Text("bot.cancel-too-late"), nil
 }
 
-func (c *callbacks) resume(ctx context.Context, p updates.Press, id orchestrator.SessionID) (string, error) {
-	s, err := c.desk.Resume(ctx, p.By.Conversation, id)
-	if err != nil {
-		return "", err
-	}
-	return render.Cut(c.lang.Text("bot.session-resumed", orSomething(c.lang, s.Title)), 190), nil
-}
-
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (string, error) {
 	a, err := c.menus.Press(ctx, p.By, action, data)
 	if a.Expired {
@@ -219,6 +212,19 @@ func (c *callbacks) cron(ctx context.Context, p updates.Press, data string) (str
 	}
 	answer := message.Content{Text: render.Plain(a.New.Text), Keyboard: a.New.Keyboard}
 	return a.Text, []orchestrator.Message{message.Compose(p.By.Conversation, answer)}, nil
+}
+
+func (c *callbacks) session(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Message, error) {
+	a, err := c.sessions.Press(ctx, p.By, data)
+	if err != nil {
+		return "", nil, err
+	}
+	c.edit(p, a.Edit)
+	if a.File.Name == "" {
+		return a.Text, nil, nil
+	}
+	file := message.Content{Text: render.Plain(a.File.Caption), Document: &message.Document{Name: a.File.Name, Content: a.File.Content}}
+	return a.Text, []orchestrator.Message{message.Compose(p.By.Conversation, file)}, nil
 }
 
 // edit shows a page in the message of a press; a page without text leaves it as it is.

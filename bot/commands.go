@@ -12,6 +12,7 @@ import (
 	"ductor/bot/menu"
 	"ductor/bot/message"
 	"ductor/bot/render"
+	"ductor/bot/sessions"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/lang"
@@ -30,8 +31,9 @@ type commands struct {
 	lang     lang.Printer
 	log      *slog.Logger
 
-	menus *menu.Menus
-	jobs  *cron.Screen
+	menus    *menu.Menus
+	jobs     *cron.Screen
+	sessions *sessions.Screen
 }
 
 // menuItem is one line of the command menu.
@@ -52,6 +54,7 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"abort", p.Text("bot.menu-abort")},
 		{"status", p.Text("bot.menu-status")},
 		{"sessions", p.Text("bot.menu-sessions")},
+		{"rename", p.Text("bot.menu-rename")},
 		{"cwd", p.Text("bot.menu-cwd")},
 		{"help", p.Text("bot.menu-help")},
 	}
@@ -79,7 +82,9 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 	case "status":
 		return c.status, true
 	case "sessions":
-		return c.sessions, true
+		return c.page(c.sessions.Command), true
+	case "rename":
+		return c.page(c.sessions.Rename), true
 	case "cwd":
 		return c.cwd, true
 	}

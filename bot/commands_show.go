@@ -2,14 +2,12 @@ package bot
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"ductor/bot/cron"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
-	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/lang"
@@ -99,49 +97,4 @@ func orSomething(p lang.Printer, title string) string {
 		return p.Text("bot.no-title")
 	}
 	return title
-}
-
-// sessionsShown is how many sessions get a button.
-const sessionsShown = 10
-
-// sessions lists earlier sessions, each with a button that makes it the current one.
-func (c *commands) sessions(ctx context.Context, r updates.Request) {
-	list, err := c.desk.Sessions(ctx, r.In.Conversation)
-	if err != nil {
-		c.fail(ctx, r, "bot.not-found", err)
-		return
-	}
-	st, err := c.desk.Status(ctx, r.In.Conversation)
-	if err != nil {
-		c.fail(ctx, r, "bot.not-found", err)
-		return
-	}
-	if len(list) == 0 {
-		c.answer(ctx, r, c.lang.Text("bot.no-sessions"))
-		return
-	}
-	text, keyboard := sessionList(c.lang, list, st.Session.ID, c.now())
-	c.closer.Answer(ctx, r.In, text, keyboard)
-}
-
-func sessionList(p lang.Printer, list []orchestrator.Session, current orchestrator.SessionID, now time.Time) (string, tgapi.Keyboard) {
-	var b strings.Builder
-	b.WriteString(p.Text("bot.sessions") + "\n")
-	var keyboard tgapi.Keyboard
-	for i, s := range list[:min(len(list), sessionsShown)] {
-		mark := ""
-		if s.ID == current {
-			mark = " ✓"
-		}
-		used := s.Used
-		if used.IsZero() {
-			used = s.Created
-		}
-		about := p.Text("bot.session-used", p.Rounded(now.Sub(used)), counters(p, s), s.Dir)
-		fmt.Fprintf(&b, "\n%d. %s%s\n    %s", i+1, orSomething(p, s.Title), mark, about)
-		if data, ok := tgapi.ButtonData(actResume, string(s.ID)); ok {
-			keyboard = append(keyboard, []tgapi.Button{{Text: fmt.Sprintf("%d. %s%s", i+1, render.Cut(orSomething(p, s.Title), 40), mark), Data: data}})
-		}
-	}
-	return b.String(), keyboard
 }

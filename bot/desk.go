@@ -45,10 +45,6 @@ type Desk interface {
 
 	// New ends the current session: the next prompt begins another.
 	New(ctx context.Context, id orchestrator.ConversationID) error
-	// Resume makes a session of this conversation the current one.
-	Resume(ctx context.Context, id orchestrator.ConversationID, session orchestrator.SessionID) (orchestrator.Session, error)
-	// Sessions lists the sessions of a conversation, last used first.
-	Sessions(ctx context.Context, id orchestrator.ConversationID) ([]orchestrator.Session, error)
 
 	// RunAgain queues the prompt of an ended turn once more. ErrRepeated when that was done before.
 	RunAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error)

@@ -27,7 +27,6 @@ type deskFake struct {
 	menuLoads chan struct{} // all but the first agent are being asked until it is closed; nil for none
 	menu      []cli.MenuEntry
 	roles     []string
-	sessions  []orchestrator.Session
 	status    orchestrator.Status
 	repeated  map[cli.TurnID]bool
 	queued    map[cli.TurnID]bool
@@ -147,20 +146,6 @@ func (d *deskFake) New(_ context.Context, id orchestrator.ConversationID) error 
 	}
 	d.note("new %s", id.Key())
 	return d.fail
-}
-
-func (d *deskFake) Resume(_ context.Context, id orchestrator.ConversationID, s orchestrator.SessionID) (orchestrator.Session, error) {
-	d.note("resume %s %s", id.Key(), s)
-	for _, known := range d.sessions {
-		if known.ID == s {
-			return known, d.fail
-		}
-	}
-	return orchestrator.Session{}, orchestrator.ErrNoSession
-}
-
-func (d *deskFake) Sessions(context.Context, orchestrator.ConversationID) ([]orchestrator.Session, error) {
-	return d.sessions, d.fail
 }
 
 func (d *deskFake) RunAgain(_ context.Context, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {

@@ -9,6 +9,7 @@ import (
 	"ductor/bot/cron"
 	"ductor/bot/menu"
 	"ductor/bot/message"
+	"ductor/bot/sessions"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/lang"
@@ -24,6 +25,7 @@ type parts struct {
 	approvals *approval.Screen
 	queue     *queueCards
 	jobs      orchestrator.Jobs // nil: none are kept
+	sessions  orchestrator.Sessions
 	random    io.Reader         // of nonces
 	aliases   map[string]string // of models
 	lang      lang.Printer
@@ -53,13 +55,20 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	})
 	h.restarts = &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice, lang: p.lang}
 	h.jobs = cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: menus, Now: o.Now, Random: p.random, Lang: p.lang, Log: o.Log})
+	book := sessions.New(sessions.Options{
+		Sessions: p.sessions, Now: o.Now,
+		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
+			st, err := p.desk.Status(ctx, in)
+			return st.Session.ID, err
+		},
+	})
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: p.lang, log: o.Log,
-		menus: menus, jobs: h.jobs,
+		menus: menus, jobs: h.jobs, sessions: book,
 	}
 	h.callbacks = &callbacks{
 		desk: p.desk, closer: f, voice: p.voice, menus: menus, lang: p.lang, log: o.Log,
-		approvals: p.approvals, restarts: h.restarts, queue: p.queue, jobs: h.jobs,
+		approvals: p.approvals, restarts: h.restarts, queue: p.queue, jobs: h.jobs, sessions: book,
 	}
 	return h
 }

@@ -36,9 +36,6 @@ func (id ConversationID) UploadFolder() string {
 // PersonID is a Telegram user.
 type PersonID int64
 
-// SessionID is ours: one line of work, whichever agents took part in it.
-type SessionID string
-
 // Conversation is what one chat chose. Nothing in it applies to any other chat.
 type Conversation struct {
 	ID         ConversationID
@@ -75,27 +72,3 @@ const (
 
 // BusyModes lists every mode, the default first.
 func BusyModes() []BusyMode { return []BusyMode{BusyQueue, BusySteer, BusyInterrupt} }
-
-// Session is one line of work of a conversation.
-type Session struct {
-	ID           SessionID
-	Conversation ConversationID
-	Title        string // first words of the first prompt
-	Dir          string // where it was begun: agents key their sessions by it
-	Created      time.Time
-	Used         time.Time // end of the last turn
-	Messages     int
-	CostUSD      float64
-	Tokens       int64
-	// AgentSessions has the own id of each agent for it in each environment: it means nothing in another one.
-	AgentSessions map[AgentEnv]cli.AgentSessionID
-}
-
-// AgentEnv is an agent in the environment of its runs.
-type AgentEnv struct {
-	Agent   cli.Agent
-	Sandbox cli.Sandbox // empty is this host
-}
-
-// AgentEnv is the agent of a turn and the environment it runs in.
-func (t Turn) AgentEnv() AgentEnv { return AgentEnv{t.Agent, t.Sandbox} }

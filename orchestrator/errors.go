@@ -5,6 +5,7 @@ import "errors"
 // Errors the domain's callers tell apart.
 var (
 	ErrNoSession         = errors.New("no such session")
+	ErrSessionInUse      = errors.New("this session is in use")
 	ErrNoTurn            = errors.New("no such turn")
 	ErrRepeated          = errors.New("this turn was already run again")
 	ErrElsewhere         = errors.New("that belongs to another conversation")

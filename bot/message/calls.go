@@ -57,6 +57,9 @@ func (m *Message) send(ctx context.Context, want Content) error {
 
 func (m *Message) call(ctx context.Context, want Content) (int, error) {
 	to := m.To()
+	if d := want.Document; d != nil {
+		return m.all.client.SendDocument(ctx, tgapi.Document{To: to, Name: d.Name, Caption: want.Text, Plain: d.Content, ReplyTo: want.ReplyTo})
+	}
 	if want.File != "" {
 		return m.all.client.SendDocument(ctx, tgapi.Document{To: to, Name: "answer.md", Content: strings.NewReader(want.File)})
 	}

@@ -14,9 +14,16 @@ type Content struct {
 	Keyboard tgapi.Keyboard `json:"keyboard,omitempty"`
 	ReplyTo  int            `json:"reply_to,omitempty"` // 0 for none
 	Silent   bool           `json:"silent,omitempty"`
-	File     string         `json:"-"` // the message is a document with this text
-	Mark     int64          `json:"-"` // is stored with a message that is sent
+	File     string         `json:"-"`                  // the message is a document with this text
+	Document *Document      `json:"document,omitempty"` // the message is this document, with Text below it; nil for none
+	Mark     int64          `json:"-"`                  // is stored with a message that is sent
 	Life     Life           `json:"-"`
+}
+
+// Document is a file of text that the store keeps until it is sent.
+type Document struct {
+	Name    string `json:"name"`
+	Content string `json:"content"`
 }
 
 // Life says what else becomes of a message.

@@ -181,6 +181,7 @@ type Document struct {
 	To      orchestrator.ConversationID
 	Name    string
 	Content io.Reader
+	Plain   string      // instead of Content: a text, out of which secrets are taken
 	Caption render.Text // at most 1024 UTF-16 units
 	ReplyTo int
 }
@@ -188,6 +189,9 @@ type Document struct {
 // SendDocument sends d and returns the id of the new message. It is not idempotent.
 func (c *Client) SendDocument(ctx context.Context, d Document) (int, error) {
 	caption := c.scrub.Text(d.Caption)
+	if d.Content == nil {
+		d.Content = strings.NewReader(c.scrub.String(d.Plain))
+	}
 	p := &telegram.SendDocumentParams{
 		ChatID: d.To.Chat, MessageThreadID: thread(d.To.Topic),
 		Document: &models.InputFileUpload{Filename: d.Name, Data: d.Content},

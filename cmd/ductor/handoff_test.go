@@ -97,3 +97,35 @@ func TestOneMessageToAnotherModel(t *testing.T) {
 		t.Errorf("the default says %q", m.Text)
 	}
 }
+
+// A session is found by what was said in it, forked at a message and continued: the agent of the fork is told what was said.
+func TestASessionIsFoundAndForked(t *testing.T) {
+	town := newTown(t, nil)
+	town.say(`remember the zebra [[text "A zebra, noted."]]`)
+	town.awaitDone(1)
+	town.say(`and the lion [[text "A lion, noted."]]`)
+	town.awaitDone(2)
+	town.say("/sessions zebra")
+	list := town.await(`Sessions with "zebra":`)
+	if !strings.Contains(list.Text, "“A zebra, noted.”") && !strings.Contains(list.Text, "remember the zebra") {
+		t.Errorf("it was found by %q", list.Text)
+	}
+	town.press(list.Keyboard[0][0].Text)
+	town.await("Your next message continues it.")
+	town.press("⑂ Fork…")
+	messages := town.await("After which message")
+	town.press(messages.Keyboard[1][0].Text) // the newest is first
+	town.await("⑂ remember the zebra")
+	town.say(`what now? [[text "Who knows."]]`)
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to claude") {
+		t.Errorf("the fork says %q", m.Text)
+	}
+	town.say("/sessions")
+	list = town.await("1 message")
+	town.press(list.Keyboard[0][0].Text)
+	town.await("Last:")
+	town.press("📄 Export")
+	if m := town.await("The session ⑂ remember the zebra"); m.Media == nil {
+		t.Errorf("the export is %+v", m)
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"ductor/internal/store"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
+	"ductor/orchestrator/sessions"
 )
 
 // The names inside the storage directory.
@@ -99,6 +100,12 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	}
 	served := botOptions(cfg, a.db, a.Log, a.Scrub, transport)
 	served.Jobs = a.jobs()
+	served.Sessions = sessions.New(sessions.Options{
+		Store: a.db, Now: time.Now, NewID: newID,
+		Resume: func(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
+			return a.orchestrator.Resume(ctx, in, id)
+		},
+	})
 	if a.bot, err = bot.New(ctx, served); err != nil {
 		return nil, err
 	}

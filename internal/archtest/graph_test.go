@@ -30,7 +30,7 @@ var imports = map[string][]string{
 	"docker":            {"cli", "cli/host", "internal/runner", "docker/homes"},
 	"docker/dockertest": {},
 	"docker/homes":      {},
-	"bot":               {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/card", "bot/approval", "bot/cron", "bot/menu", "bot/message", "bot/updates", "lang"},
+	"bot":               {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/card", "bot/approval", "bot/cron", "bot/menu", "bot/message", "bot/sessions", "bot/updates", "lang"},
 	"bot/outbox":        {"orchestrator"},
 	"bot/message":       {"orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/updates":       {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
@@ -39,6 +39,7 @@ var imports = map[string][]string{
 	"bot/approval":      {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/card":          {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/cron":          {"orchestrator", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/sessions":      {"orchestrator", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/menu":          {"orchestrator", "bot/render", "bot/tgapi", "cli", "cli/naming", "lang"},
 	"bot/render":        {"lang"},
 	"lang":              {},
@@ -82,6 +83,7 @@ var imports = map[string][]string{
 	"orchestrator/approval":     {"orchestrator", "cli", "internal/secrets"},
 	"orchestrator/conversation": {"lang", "orchestrator", "orchestrator/approval", "orchestrator/handoff", "cli", "internal/secrets"},
 	"orchestrator/handoff":      {"orchestrator", "cli"},
+	"orchestrator/sessions":     {"orchestrator", "cli"},
 }
 
 // modules says which packages may import an outside module, tests excepted. "" allows every package.

@@ -35,12 +35,13 @@ var chatPackages = []string{
 var untranslated = []string{"cli", "cli/service", "heartbeat/schedule", "orchestrator/approval"}
 
 // silent are packages below those whose literals no chat shows: they are for logs, programs and agents.
-var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "heartbeat/webhook", "internal/app", "orchestrator/handoff"}
+var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "heartbeat/webhook", "internal/app", "orchestrator/handoff", "orchestrator/sessions"}
 
 // notForUsers are literals that read like texts, or files of them, and that no user sees: agents do, or programs.
 var notForUsers = []string{
 	"bot/updates/fence.go", "heartbeat/proactive.go", "[You asked to use ", ". That was denied:]", // agents
 	"bypass for ", // the log
+	"2 Jan 15:04",
 }
 
 // catalogueText is a text of the catalogue.

@@ -5,7 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"ductor/cli"
 	"ductor/internal/store/sqlite"
@@ -13,7 +16,7 @@ import (
 )
 
 // The agents' own ids ride along as JSON, so that a session is read in one statement and thus one snapshot.
-const sessionColumns = `id, chat, topic, title, dir, created, used, messages, cost_usd, tokens,
+const sessionColumns = `id, chat, topic, title, dir, created, used, messages, cost_usd, tokens, pinned, archived,
 	(SELECT json_group_array(json_array(agent, sandbox, id)) FROM agent_sessions WHERE session = sessions.id)`
 
 // CreateSession stores s and makes it the current one of its conversation. It is lazy: the start of the turn
@@ -54,14 +57,6 @@ func (db *DB) Session(ctx context.Context, id orchestrator.SessionID) (orchestra
 		err = orchestrator.ErrNoSession
 	}
 	return s, wrap(fmt.Sprintf("load session %s", id), err)
-}
-
-// Sessions lists at most limit of a conversation's sessions, last used first; one that was not used yet
-// counts from when it was created.
-func (db *DB) Sessions(ctx context.Context, id orchestrator.ConversationID, limit int) ([]orchestrator.Session, error) {
-	all, err := sqlite.Many(ctx, db.file, scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE chat = ? AND topic = ?
-		ORDER BY max(used, created) DESC, seq DESC LIMIT ?`, id.Chat, id.Topic, atMost(limit))
-	return all, wrap(fmt.Sprintf("list sessions of %s", id.Key()), err)
 }
 
 // SetAgentSession records the own id of an agent in an environment for a session; an empty id forgets it. ErrNoSession for a
@@ -108,12 +103,14 @@ func (t tx) setAgentSession(id orchestrator.SessionID, of orchestrator.AgentEnv,
 	return err
 }
 
-func scanSession(row sqlite.Row) (orchestrator.Session, error) {
+func scanSession(row sqlite.Row) (orchestrator.Session, error) { return scanSessionAnd(row) }
+
+func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 	s := orchestrator.Session{AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{}}
 	var created, used int64
 	var own string
-	err := row.Scan(&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Title, &s.Dir,
-		&created, &used, &s.Messages, &s.CostUSD, &s.Tokens, &own)
+	err := row.Scan(append([]any{&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Title, &s.Dir,
+		&created, &used, &s.Messages, &s.CostUSD, &s.Tokens, &s.Pinned, &s.Archived, &own}, more...)...)
 	if err != nil {
 		return orchestrator.Session{}, err
 	}
@@ -149,4 +146,124 @@ func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.
 		return err
 	})
 	return wrap(fmt.Sprintf("create session %s", s.ID), err)
+}
+
+// SaveSession stores the title of a session and whether it is pinned or archived. ErrNoSession for one that is not there.
+func (db *DB) SaveSession(ctx context.Context, s orchestrator.Session) error {
+	err := db.write(ctx, func(t tx) error {
+		n, err := t.Exec(`UPDATE sessions SET title = ?, pinned = ?, archived = ? WHERE id = ?`, s.Title, s.Pinned, s.Archived, string(s.ID))
+		if err == nil && n == 0 {
+			err = orchestrator.ErrNoSession
+		}
+		return err
+	})
+	return wrap(fmt.Sprintf("save session %s", s.ID), err)
+}
+
+// DeleteSession deletes a session with all that was said in it; its audit stays.
+func (db *DB) DeleteSession(ctx context.Context, id orchestrator.SessionID) error {
+	err := db.write(ctx, func(t tx) error {
+		used, err := t.Exists(`SELECT 1 FROM conversations WHERE session = ?1
+			UNION ALL SELECT 1 FROM own_sessions WHERE session = ?1
+			UNION ALL SELECT 1 FROM sessions WHERE parent = ?1
+			UNION ALL SELECT 1 FROM turns WHERE session = ?1 AND delivered = 0`, string(id))
+		if err != nil {
+			return err
+		}
+		if used {
+			return orchestrator.ErrSessionInUse
+		}
+		for _, query := range []string{
+			`DELETE FROM cards WHERE turn IN (SELECT id FROM turns WHERE session = ?)`,
+			`DELETE FROM asks WHERE session = ?`,
+			`DELETE FROM rules WHERE session = ?`,
+			`DELETE FROM agent_sessions WHERE session = ?`,
+			`DELETE FROM turns WHERE session = ?`,
+		} {
+			if _, err := t.Exec(query, string(id)); err != nil {
+				return err
+			}
+		}
+		n, err := t.Exec(`DELETE FROM sessions WHERE id = ?`, string(id))
+		if err == nil && n == 0 {
+			err = orchestrator.ErrNoSession
+		}
+		return err
+	})
+	return wrap(fmt.Sprintf("delete session %s", id), err)
+}
+
+// ForkSession stores s as a session that has what was said in another one up to a turn of it.
+func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.TurnID) error {
+	err := db.write(ctx, func(t tx) error {
+		var parent string
+		var seq, had int64
+		err := t.Row(`SELECT session, seq, (SELECT count(*) FROM turns o WHERE o.session = turns.session AND o.seq <= turns.seq AND o.ended > 0)
+			FROM turns WHERE id = ? AND session IS NOT NULL AND ended > 0`, []any{string(turn)}, &parent, &seq, &had)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = orchestrator.ErrNoTurn
+		}
+		if err != nil {
+			return err
+		}
+		s.Messages = int(had)
+		if err := t.insertSession(s); err != nil {
+			return err
+		}
+		_, err = t.Exec(`UPDATE sessions SET parent = ?, parent_turn = ? WHERE id = ?`, parent, seq, string(s.ID))
+		return err
+	})
+	return wrap(fmt.Sprintf("fork at turn %s", turn), err)
+}
+
+// mostHits limits the turns that a search looks at. They are the newest.
+const mostHits = 1000
+
+// FindSessions lists sessions of a conversation, pinned ones first, then last used first.
+func (db *DB) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (found []orchestrator.FoundSession, more bool, err error) {
+	const order = ` ORDER BY pinned DESC, max(used, created) DESC, seq DESC LIMIT ? OFFSET ?`
+	const of = ` FROM sessions WHERE chat = ? AND topic = ? AND archived = ?`
+	words := ftsQuery(q.Words)
+	if words == "" {
+		found, err = sqlite.Many(ctx, db.file, scanListed, `SELECT `+sessionColumns+`, '', ''`+of+order,
+			q.Conversation.Chat, q.Conversation.Topic, q.Archived, q.Limit+1, q.Offset)
+	} else {
+		found, err = sqlite.Many(ctx, db.file, scanListed, `WITH hits AS (
+				SELECT docid, snippet(turns_text, '', '', '…', -1, 16) AS excerpt FROM turns_text WHERE turns_text MATCH ?1 LIMIT ?2
+			), newest AS (SELECT t.session, max(t.seq) AS seq FROM hits JOIN turns t ON t.seq = hits.docid WHERE t.chat = ?3 AND t.topic = ?4 GROUP BY t.session)
+			SELECT `+sessionColumns+`, coalesce((SELECT id FROM turns WHERE seq = newest.seq), ''),
+				coalesce((SELECT excerpt FROM hits WHERE docid = newest.seq), '')
+			FROM sessions LEFT JOIN newest ON newest.session = sessions.id
+			WHERE chat = ?3 AND topic = ?4 AND archived = ?5 AND (newest.session IS NOT NULL OR title LIKE ?6 ESCAPE '\')
+			ORDER BY pinned DESC, max(used, created) DESC, sessions.seq DESC LIMIT ?7 OFFSET ?8`,
+			words, mostHits, q.Conversation.Chat, q.Conversation.Topic, q.Archived, likePattern(q.Words), q.Limit+1, q.Offset)
+	}
+	if more = len(found) > q.Limit; more {
+		found = found[:q.Limit]
+	}
+	return found, more, wrap(fmt.Sprintf("find sessions of %s", q.Conversation.Key()), err)
+}
+
+// ftsQuery asks for texts that have all words; a word of three letters or more may be the beginning of one there. Nothing in
+// them is syntax.
+func ftsQuery(words string) string {
+	var terms []string
+	for _, w := range strings.FieldsFunc(words, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if utf8.RuneCountInString(w) >= 3 {
+			w += "*"
+		}
+		terms = append(terms, `"`+w+`"`)
+	}
+	return strings.Join(terms, " ")
+}
+
+// likePattern fits texts that hold words, whatever signs they have.
+func likePattern(words string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.TrimSpace(words)) + "%"
+}
+
+func scanListed(row sqlite.Row) (f orchestrator.FoundSession, err error) {
+	f.Session, err = scanSessionAnd(row, &f.Turn, &f.Excerpt)
+	f.Excerpt = strings.Join(strings.Fields(f.Excerpt), " ")
+	return f, err
 }

@@ -74,7 +74,9 @@ func TestSessionsLastUsedFirst(t *testing.T) {
 	newSession(t, db, "elsewhere", chatB, noon)
 	must(t, db.CreateSession(ctx, orchestrator.Session{ID: "unused", Conversation: chatA, Created: noon.Add(-time.Minute)}))
 	order := func(limit int) (all []orchestrator.SessionID) {
-		for _, s := range get[[]orchestrator.Session](t)(db.Sessions(ctx, chatA, limit)) {
+		found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Limit: limit})
+		must(t, err)
+		for _, s := range found {
 			all = append(all, s.ID)
 		}
 		return all

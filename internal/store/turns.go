@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -222,12 +223,37 @@ func (db *DB) OpenTurns(ctx context.Context) ([]orchestrator.Turn, error) {
 	return all, wrap("list open turns", err)
 }
 
-// History lists the last ended turns of a session, at most limit, oldest first. Cancelled turns never ran and
-// are left out; steered ones are there, without an answer.
+// History lists the last ended turns of a session, at most limit, oldest first, those that it was forked with included.
+// Cancelled turns never ran and are left out; steered ones are there, without an answer.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
-	all, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns
-		WHERE session = ? AND (state IN ('done', 'failed', 'aborted', 'interrupted') OR state = 'cancelled' AND steered_into <> '')
-		ORDER BY seq DESC LIMIT ?`, string(id), atMost(limit))
-	slices.Reverse(all)
-	return all, wrap(fmt.Sprintf("load history of session %s", id), err)
+	var all []orchestrator.Turn // newest first
+	line := ancestry{session: string(id), last: math.MaxInt64}
+	for {
+		turns, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns
+			WHERE session = ? AND seq <= ? AND (state IN ('done', 'failed', 'aborted', 'interrupted') OR state = 'cancelled' AND steered_into <> '')
+			ORDER BY seq DESC LIMIT ?`, line.session, line.last, atMost(limit)-len(all))
+		if all = append(all, turns...); err != nil || len(all) >= limit {
+			slices.Reverse(all)
+			return all, wrap(fmt.Sprintf("load history of session %s", id), err)
+		}
+		line, err = sqlite.One(ctx, db.file, scanAncestry, `SELECT parent, parent_turn FROM sessions WHERE id = ?`, line.session)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && line.session == "" {
+			slices.Reverse(all)
+			return all, nil
+		}
+		if err != nil {
+			return nil, wrap(fmt.Sprintf("find the session that %s was forked from", id), err)
+		}
+	}
+}
+
+// ancestry is a session and the last turn that a fork has of it.
+type ancestry struct {
+	session string
+	last    int64
+}
+
+func scanAncestry(row sqlite.Row) (a ancestry, err error) {
+	err = row.Scan(&a.session, &a.last)
+	return a, err
 }

@@ -382,6 +382,15 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	return nil
 }
 
+// Sessions lists the sessions of a conversation, last used first.
+func (h *house) Sessions(ctx context.Context, in orchestrator.ConversationID) (all []orchestrator.Session, err error) {
+	found, _, err := h.db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: in, Limit: 20})
+	for _, f := range found {
+		all = append(all, f.Session)
+	}
+	return all, err
+}
+
 // house is an orchestrator over a real store.
 type house struct {
 	*conversation.Engine

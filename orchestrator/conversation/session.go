@@ -116,8 +116,3 @@ func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID, ses
 	}
 	return s, err
 }
-
-// Sessions lists the conversation's sessions, last used first.
-func (e *Engine) Sessions(ctx context.Context, id orchestrator.ConversationID) ([]orchestrator.Session, error) {
-	return e.opts.Store.Sessions(ctx, id, 20)
-}

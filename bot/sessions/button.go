@@ -1,0 +1,87 @@
+package sessions
+
+import (
+	"strconv"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+)
+
+// Action is the action of the buttons of a Screen.
+const Action = "S"
+
+// op is what a button does.
+type op string
+
+const (
+	opList    op = "l"
+	opOpen    op = "o"
+	opResume  op = "r"
+	opPin     op = "p"
+	opArchive op = "a"
+	opExport  op = "m"
+	opJSON    op = "j"
+	opRename  op = "n" // says how
+	opTurns   op = "t" // to fork at one of them
+	opFork    op = "f" // the key is a turn
+	opDelete  op = "d" // asks first
+	opDeleted op = "D"
+)
+
+// pressed is the data of a button.
+type pressed struct {
+	op  op
+	key string // of the session or the turn
+	arg string
+}
+
+// newButton makes a button; false if it cannot carry what it needs.
+func newButton(text string, op op, key, arg string) (tgapi.Button, bool) {
+	data, ok := tgapi.ButtonData(Action, string(op)+":"+key+":"+arg)
+	return tgapi.Button{Text: text, Data: data}, ok
+}
+
+func parseButton(data string) (pressed, bool) {
+	parts := strings.SplitN(data, ":", 3)
+	if len(parts) != 3 {
+		return pressed{}, false
+	}
+	return pressed{op: op(parts[0]), key: parts[1], arg: parts[2]}, true
+}
+
+// listed says which list a page is of: the number of the page, whether those put aside, and the words it has.
+type listed struct {
+	page     int
+	archived bool
+	words    string
+}
+
+// wordsCarried is how many bytes of words a button carries. A longer search goes on with its first words.
+const wordsCarried = 40
+
+func (l listed) arg() string {
+	kind := "n"
+	if l.archived {
+		kind = "a"
+	}
+	words := l.words
+	for len(words) > wordsCarried {
+		i := strings.LastIndexByte(strings.TrimSpace(words), ' ')
+		if i < 0 {
+			words = render.Cut(words, wordsCarried/4)
+			break
+		}
+		words = words[:i]
+	}
+	return kind + strconv.Itoa(l.page) + " " + words
+}
+
+func parseListed(arg string) listed {
+	head, words, _ := strings.Cut(arg, " ")
+	l := listed{words: words, archived: strings.HasPrefix(head, "a")}
+	if len(head) > 1 {
+		l.page, _ = tgapi.ButtonNumber(head[1:])
+	}
+	return l
+}

@@ -1,0 +1,177 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// Options are what a Screen is made of. All are required.
+type Options struct {
+	Sessions orchestrator.Sessions
+	Current  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) // that a chat's next message continues; empty for none
+	Now      func() time.Time
+	Lang     lang.Printer
+}
+
+// Screen is what users do with sessions. Its buttons name the session or turn they act on, so they work after a restart too. Safe
+// for concurrent use.
+type Screen struct {
+	sessions orchestrator.Sessions
+	current  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
+	now      func() time.Time
+	lang     lang.Printer
+}
+
+// New makes a Screen.
+func New(o Options) *Screen {
+	return &Screen{sessions: o.Sessions, current: o.Current, now: o.Now, lang: o.Lang}
+}
+
+// Command answers "/sessions": it lists the sessions, those put aside for "archived", or those that have the words.
+func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	l := listed{words: strings.TrimSpace(args)}
+	if strings.EqualFold(l.words, "archived") {
+		l = listed{archived: true}
+	}
+	return s.list(ctx, by.Conversation, l)
+}
+
+// Rename answers "/rename": it gives the current session another title.
+func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string) (tgapi.Page, error) {
+	id, err := s.current(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	if id == "" {
+		return tgapi.Page{Text: s.lang.Text("sessions.no-session")}, nil
+	}
+	changed, err := s.sessions.Rename(ctx, by, id, title)
+	switch {
+	case errors.Is(err, orchestrator.ErrBadChoice):
+		return tgapi.Page{Text: s.lang.Text("sessions.how-to-rename")}, nil
+	case errors.Is(err, orchestrator.ErrNotListed):
+		return tgapi.Page{Text: s.lang.Text("common.not-for-members")}, nil
+	}
+	return tgapi.Page{Text: s.lang.Text("sessions.renamed", changed.Title)}, err
+}
+
+// Answer is what comes of a pressed button.
+type Answer struct {
+	Text string     // the short answer to the press
+	Edit tgapi.Page // what the message shows now; without text it stays as it is
+	File File       // to send; none without a name
+}
+
+// File is a document.
+type File struct{ Name, Caption, Content string }
+
+// Press acts on a button of a message. data is the button's data without Action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+	p, ok := parseButton(data)
+	if !ok {
+		return Answer{Text: s.lang.Text("common.stale-button")}, nil
+	}
+	a, err := s.act(ctx, by, p)
+	switch {
+	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn):
+		page, err := s.list(ctx, by.Conversation, listed{})
+		return Answer{Text: s.lang.Text("sessions.gone"), Edit: page}, err
+	case errors.Is(err, orchestrator.ErrSessionInUse):
+		return Answer{Text: render.Cut(s.lang.Text("sessions.in-use"), 190)}, nil
+	}
+	return a, err
+}
+
+func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a Answer, err error) {
+	in, id := by.Conversation, orchestrator.SessionID(p.key)
+	switch p.op {
+	case opList:
+		a.Edit, err = s.list(ctx, in, parseListed(p.arg))
+		return a, err
+	case opResume:
+		now, err := s.sessions.Resume(ctx, in, id)
+		return s.resumed(ctx, now, s.lang.Text("sessions.resumed", s.title(now)), err)
+	case opFork:
+		now, err := s.sessions.Fork(ctx, in, cli.TurnID(p.key))
+		return s.resumed(ctx, now, s.lang.Text("sessions.forked"), err)
+	case opExport:
+		return s.export(ctx, in, id, orchestrator.ExportMarkdown)
+	case opJSON:
+		return s.export(ctx, in, id, orchestrator.ExportJSON)
+	case opRename:
+		return Answer{Text: s.lang.Text("sessions.how-to-rename")}, nil
+	case opTurns:
+		page, _ := tgapi.ButtonNumber(p.arg)
+		a.Edit, err = s.turns(ctx, in, id, page)
+		return a, err
+	case opDeleted:
+		if err = s.sessions.Delete(ctx, by, id); err == nil {
+			a.Text = s.lang.Text("sessions.deleted")
+			a.Edit, err = s.list(ctx, in, listed{})
+		}
+		return a, err
+	}
+	return s.change(ctx, by, p.op, id)
+}
+
+// change does what leaves the page of a session in place.
+func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id orchestrator.SessionID) (a Answer, err error) {
+	var now orchestrator.Session
+	switch op {
+	case opOpen:
+		now, err = s.sessions.Session(ctx, by.Conversation, id)
+	case opPin:
+		if now, err = s.sessions.Pin(ctx, by, id); now.Pinned {
+			a.Text = s.lang.Text("sessions.pinned")
+		} else {
+			a.Text = s.lang.Text("sessions.unpinned")
+		}
+	case opArchive:
+		if now, err = s.sessions.Archive(ctx, by, id); now.Archived {
+			a.Text = s.lang.Text("sessions.is-archived")
+		} else {
+			a.Text = s.lang.Text("sessions.is-unarchived")
+		}
+	case opDelete:
+		if now, err = s.sessions.Session(ctx, by.Conversation, id); err == nil {
+			a.Edit = s.deletePage(now)
+		}
+		return a, err
+	default:
+		return Answer{Text: s.lang.Text("common.stale-button")}, nil
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	a.Edit, err = s.page(ctx, now)
+	return a, err
+}
+
+// resumed shows the page of a session that became the current one.
+func (s *Screen) resumed(ctx context.Context, now orchestrator.Session, said string, err error) (Answer, error) {
+	if err != nil {
+		return Answer{}, err
+	}
+	page, err := s.page(ctx, now)
+	return Answer{Text: render.Cut(said, 190), Edit: page}, err
+}
+
+func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, as orchestrator.ExportFormat) (Answer, error) {
+	now, err := s.sessions.Session(ctx, in, id)
+	if err != nil {
+		return Answer{}, err
+	}
+	text, err := s.sessions.Export(ctx, in, id, as)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{File: File{Name: "session." + string(as), Caption: s.lang.Text("sessions.exported", s.title(now)), Content: text}}, nil
+}

@@ -1,0 +1,257 @@
+package sessions_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	screen "ductor/bot/sessions"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/internal/store"
+	"ductor/lang"
+	"ductor/orchestrator"
+	"ductor/orchestrator/sessions"
+)
+
+var (
+	here  = orchestrator.ConversationID{Chat: 7}
+	there = orchestrator.ConversationID{Chat: 8}
+	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	owner = orchestrator.Press{Conversation: here, Person: 1}
+)
+
+// rig is a screen over a real store.
+type rig struct {
+	t      testing.TB
+	db     *store.DB
+	screen *screen.Screen
+	page   tgapi.Page // what the message shows
+	answer screen.Answer
+	ids    int
+}
+
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	r := &rig{t: t, db: db}
+	resume := func(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
+		c, err := db.Conversation(ctx, in)
+		if err != nil {
+			return orchestrator.Session{}, err
+		}
+		c.Session = id
+		if err := db.SaveConversation(ctx, c); err != nil {
+			return orchestrator.Session{}, err
+		}
+		return db.Session(ctx, id)
+	}
+	book := sessions.New(sessions.Options{
+		Store: db, Resume: resume, Now: func() time.Time { return noon.Add(time.Hour) },
+		NewID: func() string { r.ids++; return "fork" + strings.Repeat("x", r.ids) },
+	})
+	r.screen = screen.New(screen.Options{
+		Sessions: book, Now: func() time.Time { return noon.Add(3 * time.Hour) }, Lang: lang.Printer{},
+		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
+			c, err := db.Conversation(ctx, in)
+			return c.Session, err
+		},
+	})
+	return r
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// session stores a session with turns, each a prompt and its answer.
+func (r *rig) session(in orchestrator.ConversationID, id orchestrator.SessionID, title string, turns ...[2]string) {
+	r.t.Helper()
+	ctx := r.t.Context()
+	r.must(r.db.CreateSession(ctx, orchestrator.Session{ID: id, Conversation: in, Title: title, Dir: "/src", Created: noon, Used: noon}))
+	for i, said := range turns {
+		turn := orchestrator.Turn{
+			ID: cli.TurnID(string(id) + "-" + string(rune('1'+i))), Session: id, State: orchestrator.TurnQueued, Queued: noon, Agent: "claude",
+			Prompt: orchestrator.Prompt{Conversation: in, Person: 1, Text: said[0]},
+		}
+		r.must(r.db.EnqueueTurn(ctx, turn))
+		turn.Started = noon
+		if ok, err := r.db.StartTurn(ctx, turn, cli.Start{}); err != nil || !ok {
+			r.t.Fatal(ok, err)
+		}
+		r.must(r.db.FinishTurn(ctx, turn.ID, noon, orchestrator.Outcome{State: orchestrator.TurnDone, Text: said[1], Model: "opus"}))
+		r.must(r.db.MarkDelivered(ctx, turn.ID))
+	}
+}
+
+func (r *rig) command(args string) {
+	r.t.Helper()
+	page, err := r.screen.Command(r.t.Context(), owner, args)
+	r.must(err)
+	r.page = page
+}
+
+// press presses the first button whose text holds part.
+func (r *rig) press(part string) { r.t.Helper(); r.pressBy(owner, r.data(part)) }
+
+func (r *rig) pressBy(by orchestrator.Press, data string) {
+	r.t.Helper()
+	a, err := r.screen.Press(r.t.Context(), by, data)
+	r.must(err)
+	r.answer = a
+	if a.Edit.Text != "" {
+		r.page = a.Edit
+	}
+}
+
+func (r *rig) data(part string) string {
+	r.t.Helper()
+	for _, row := range r.page.Keyboard {
+		for _, b := range row {
+			if strings.Contains(b.Text, part) {
+				return strings.TrimPrefix(b.Data, screen.Action+":")
+			}
+		}
+	}
+	r.t.Fatalf("no button %q below\n%s\n%v", part, r.page.Text, r.page.Keyboard)
+	return ""
+}
+
+func (r *rig) shows(parts ...string) {
+	r.t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(r.page.Text, part) {
+			r.t.Errorf("%q is not in\n%s", part, r.page.Text)
+		}
+	}
+}
+
+func (r *rig) said(part string) {
+	r.t.Helper()
+	if !strings.Contains(r.answer.Text, part) {
+		r.t.Errorf("the press is answered %q, want %q", r.answer.Text, part)
+	}
+}
+
+func TestAWalkThroughTheSessions(t *testing.T) {
+	r := newRig(t)
+	r.command("")
+	r.shows("There are no sessions here yet")
+	r.session(here, "s1", "Fix the parser", [2]string{"Fix the parser", "It reads runes now."}, [2]string{"And the docs?", "Written."})
+	r.session(here, "s2", "", [2]string{"", "hello"})
+	r.session(there, "s3", "Elsewhere", [2]string{"parser", "x"})
+	r.command("")
+	r.shows("(without words) ✓", "Fix the parser", "3 h 0 min ago, 2 messages, /src")
+	if strings.Contains(r.page.Text, "Elsewhere") {
+		t.Errorf("it lists a session of another chat: %s", r.page.Text)
+	}
+	r.command("runes")
+	r.shows(`Sessions with "runes":`, "Fix the parser", "“It reads runes now.”")
+	r.command("nothing like it")
+	r.shows(`No session has "nothing like it"`)
+
+	r.command("parser")
+	r.press("Fix the parser")
+	r.shows("Fix the parser", "Last:", "> And the docs?", "Written.")
+	r.press("Pin")
+	r.said("Pinned.")
+	r.shows("📌 Fix the parser")
+	r.press("Continue")
+	r.said("Your next message continues: Fix the parser")
+	r.shows("Your next message continues it.")
+	page, err := r.screen.Rename(t.Context(), owner, "  A better\nparser ")
+	r.must(err)
+	if page.Text != "This session is called now: A better parser" {
+		t.Errorf("/rename says %q", page.Text)
+	}
+
+	r.press("Fork")
+	r.press("Fix the parser")
+	r.said("A new session with what was said until then.")
+	r.shows("⑂ A better parser", "1 message", "> Fix the parser")
+}
+
+func TestExport(t *testing.T) {
+	r := newRig(t)
+	r.session(here, "s1", "Fix it", [2]string{"first?", "one"}, [2]string{"second?", "two"})
+	r.command("")
+	r.press("Fix it")
+	r.press("📄 Export")
+	want := "# Fix it\n\n/src, 2026-03-01T12:00:00Z\n\n## 2026-03-01T12:00:00Z\n\nfirst?\n\n### claude opus\n\none\n\n## 2026-03-01T12:00:00Z\n\nsecond?\n\n### claude opus\n\ntwo\n"
+	if d := cmp.Diff(screen.File{Name: "session.md", Caption: "The session Fix it", Content: want}, r.answer.File); d != "" {
+		t.Error(d)
+	}
+	r.press("JSON")
+	if f := r.answer.File; f.Name != "session.json" || !strings.Contains(f.Content, `"prompt": "second?"`) {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestPutAsideAndDelete(t *testing.T) {
+	r := newRig(t)
+	r.session(here, "s1", "Old one", [2]string{"a", "b"})
+	r.session(here, "s2", "Current one", [2]string{"c", "d"})
+	r.command("")
+	r.press("Old one")
+	old := r.data("🗑")
+	r.press("🗄")
+	r.said("Put aside.")
+	r.command("")
+	if strings.Contains(r.page.Text, "Old one") {
+		t.Errorf("it is still listed: %s", r.page.Text)
+	}
+	r.command("archived")
+	r.shows("Old one")
+	r.press("Old one")
+	r.press("🗑")
+	r.shows(`Delete "Old one" with all that was said in it?`)
+	member := owner
+	member.Of = orchestrator.RightsOfMember
+	if _, err := r.screen.Press(t.Context(), member, r.data("🗑")); err == nil {
+		t.Error("a member deleted it")
+	}
+	r.press("🗑")
+	r.said("Deleted.")
+	r.pressBy(owner, old)
+	r.said("That session is no longer there.")
+	r.command("")
+	r.press("Current one")
+	r.press("🗑")
+	r.press("🗑")
+	r.said("This session is in use")
+}
+
+// Whatever data a button carries, by whoever, it changes and shows nothing of another chat.
+func TestNoButtonReachesAnotherChat(t *testing.T) {
+	r := newRig(t)
+	r.session(there, "s3", "Elsewhere", [2]string{"secret", "hidden"})
+	before, err := r.db.Session(t.Context(), "s3")
+	r.must(err)
+	rapid.Check(t, func(rt *rapid.T) {
+		data := rapid.SampledFrom(strings.Split("lorpamjntfdD?", "")).Draw(rt, "op") + ":" +
+			rapid.SampledFrom([]string{"s3", "s3-1", "", "x"}).Draw(rt, "key") + ":" + rapid.SampledFrom([]string{"", "n0 ", "a9 secret", "1", "n0 \"*"}).Draw(rt, "arg")
+		a, err := r.screen.Press(t.Context(), owner, data)
+		if err != nil {
+			rt.Fatalf("%s: %v", data, err)
+		}
+		if all := a.Text + a.Edit.Text + a.File.Content; strings.Contains(all, "hidden") || strings.Contains(all, "Elsewhere") {
+			rt.Fatalf("%s shows %q", data, all)
+		}
+		now, err := r.db.Session(t.Context(), "s3")
+		if d := cmp.Diff(before, now); err != nil || d != "" {
+			rt.Fatalf("%s changed it: %v %s", data, err, d)
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+// Sizes of what a page shows, in characters.
+const (
+	titleShown   = 64
+	excerptShown = 160
+	saidShown    = 500
+	perPage      = 8
+	turnsShown   = 200 // that a session can be forked at
+)
+
+// list shows the sessions of a conversation, a page of them.
+func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l listed) (tgapi.Page, error) {
+	found, more, err := s.sessions.FindSessions(ctx, orchestrator.SessionQuery{
+		Conversation: in, Words: l.words, Archived: l.archived, Offset: l.page * perPage, Limit: perPage,
+	})
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	current, err := s.current(ctx, in)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	text := []string{s.head(l, len(found) > 0)}
+	var keyboard tgapi.Keyboard
+	for i, f := range found {
+		name := fmt.Sprintf("%d. %s%s", l.page*perPage+i+1, pin(f.Session), render.Cut(s.title(f.Session), titleShown))
+		if f.ID == current {
+			name += " ✓"
+		}
+		text = append(text, "", name, "    "+s.about(f.Session))
+		if f.Excerpt != "" {
+			text = append(text, "    “"+render.Cut(f.Excerpt, excerptShown)+"”")
+		}
+		if b, ok := newButton(name, opOpen, string(f.ID), ""); ok {
+			keyboard = append(keyboard, []tgapi.Button{b})
+		}
+	}
+	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, s.around(l, more)...)}, nil
+}
+
+func (s *Screen) head(l listed, some bool) string {
+	switch {
+	case l.words != "" && some:
+		return s.lang.Text("sessions.list-found", l.words)
+	case l.words != "":
+		return s.lang.Text("sessions.none-found", l.words)
+	case l.archived && some:
+		return s.lang.Text("sessions.list-archived")
+	case l.archived:
+		return s.lang.Text("sessions.none-archived")
+	case some:
+		return s.lang.Text("sessions.list")
+	}
+	return s.lang.Text("sessions.none")
+}
+
+// around leads to other pages and to the other list.
+func (s *Screen) around(l listed, more bool) (k tgapi.Keyboard) {
+	var row []tgapi.Button
+	for _, to := range []struct {
+		sign string
+		page int
+		is   bool
+	}{{"‹", l.page - 1, l.page > 0}, {"›", l.page + 1, more}} {
+		next := l
+		next.page = to.page
+		if b, ok := newButton(to.sign, opList, "", next.arg()); ok && to.is {
+			row = append(row, b)
+		}
+	}
+	if len(row) > 0 {
+		k = append(k, row)
+	}
+	other, text := listed{archived: !l.archived}, s.lang.Text("sessions.archived-button")
+	if l.archived {
+		text = s.lang.Text("sessions.others-button")
+	}
+	if b, ok := newButton(text, opList, "", other.arg()); ok && l.words == "" {
+		k = append(k, []tgapi.Button{b})
+	}
+	return k
+}
+
+// page shows a session.
+func (s *Screen) page(ctx context.Context, now orchestrator.Session) (tgapi.Page, error) {
+	current, err := s.current(ctx, now.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	last, err := s.sessions.Turns(ctx, now.Conversation, now.ID, 1)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	text := []string{pin(now) + s.title(now), s.about(now)}
+	if now.ID == current {
+		text = append(text, s.lang.Text("sessions.current"))
+	}
+	for _, t := range last {
+		text = append(text, "", s.lang.Text("sessions.last-said"), "> "+render.Cut(render.OneLine(t.Prompt.Text), saidShown))
+		if t.Outcome.Text != "" {
+			text = append(text, render.Cut(t.Outcome.Text, saidShown))
+		}
+	}
+	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: s.buttons(now, current)}, nil
+}
+
+func (s *Screen) buttons(now orchestrator.Session, current orchestrator.SessionID) (k tgapi.Keyboard) {
+	row := func(buttons ...[2]string) {
+		var r []tgapi.Button
+		for _, b := range buttons {
+			if made, ok := newButton(b[0], op(b[1]), string(now.ID), ""); ok {
+				r = append(r, made)
+			}
+		}
+		k = append(k, r)
+	}
+	p := s.lang
+	pinText, archiveText := p.Text("sessions.pin"), p.Text("sessions.archive")
+	if now.Pinned {
+		pinText = p.Text("sessions.unpin")
+	}
+	if now.Archived {
+		archiveText = p.Text("sessions.unarchive")
+	}
+	if now.ID != current {
+		row([2]string{p.Text("sessions.resume"), string(opResume)})
+	}
+	row([2]string{pinText, string(opPin)}, [2]string{archiveText, string(opArchive)})
+	row([2]string{p.Text("sessions.fork"), string(opTurns)}, [2]string{p.Text("sessions.rename"), string(opRename)})
+	row([2]string{p.Text("sessions.export"), string(opExport)}, [2]string{p.Text("sessions.export-json"), string(opJSON)})
+	row([2]string{p.Text("sessions.delete"), string(opDelete)})
+	if b, ok := newButton(p.Text("common.back"), opList, "", listed{archived: now.Archived}.arg()); ok {
+		k = append(k, []tgapi.Button{b})
+	}
+	return k
+}
+
+// turns shows the messages of a session, the newest first, to fork it at one of them.
+func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, page int) (tgapi.Page, error) {
+	all, err := s.sessions.Turns(ctx, in, id, turnsShown)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	page = max(min(page, tgapi.Pages(len(all))-1), 0)
+	from, to := tgapi.PageBounds(page, len(all))
+	var k tgapi.Keyboard
+	for i := from; i < to; i++ {
+		t := all[len(all)-1-i]
+		text := t.Queued.Local().Format("2 Jan 15:04") + " " + render.Cut(render.OneLine(t.Prompt.Text), titleShown)
+		if b, ok := newButton(text, opFork, string(t.ID), ""); ok {
+			k = append(k, []tgapi.Button{b})
+		}
+	}
+	k = append(k, tgapi.Pager(s.lang, page, tgapi.Pages(len(all)), func(page int) string {
+		b, _ := newButton("", opTurns, string(id), strconv.Itoa(page))
+		return b.Data
+	})...)
+	if b, ok := newButton(s.lang.Text("common.back"), opOpen, string(id), ""); ok {
+		k = append(k, []tgapi.Button{b})
+	}
+	return tgapi.Page{Text: s.lang.Text("sessions.which-turn"), Keyboard: k}, nil
+}
+
+func (s *Screen) deletePage(now orchestrator.Session) tgapi.Page {
+	yes, _ := newButton(s.lang.Text("sessions.delete"), opDeleted, string(now.ID), "")
+	back, _ := newButton(s.lang.Text("common.back"), opOpen, string(now.ID), "")
+	return tgapi.Page{Text: s.lang.Text("sessions.really-delete", render.Cut(s.title(now), titleShown)), Keyboard: tgapi.Keyboard{{yes}, {back}}}
+}
+
+func pin(s orchestrator.Session) string {
+	if s.Pinned {
+		return "📌 "
+	}
+	return ""
+}
+
+func (s *Screen) title(of orchestrator.Session) string {
+	if of.Title == "" {
+		return s.lang.Text("sessions.no-title")
+	}
+	return of.Title
+}
+
+// about says when a session was used, what it counts and where it works.
+func (s *Screen) about(of orchestrator.Session) string {
+	used := of.Used
+	if used.IsZero() {
+		used = of.Created
+	}
+	counts := []string{s.lang.Text("sessions.messages", of.Messages)}
+	if of.CostUSD > 0 {
+		counts = append(counts, s.lang.Cost(of.CostUSD))
+	}
+	if of.Tokens > 0 {
+		counts = append(counts, s.lang.Tokens(of.Tokens))
+	}
+	return s.lang.Text("sessions.used", s.lang.Rounded(s.now().Sub(used)), strings.Join(counts, ", "), of.Dir)
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// said stores a turn of a session that has ended and is delivered.
+func said(t testing.TB, db *DB, in orchestrator.ConversationID, session orchestrator.SessionID, id cli.TurnID, prompt, answer string) {
+	t.Helper()
+	turn := newTurn(id)
+	turn.Session, turn.Prompt.Conversation, turn.Prompt.Text = session, in, prompt
+	runTurn(t, db, turn, done(answer))
+	must(t, db.MarkDelivered(t.Context(), id))
+}
+
+func TestFindSessions(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	for i, id := range []orchestrator.SessionID{"parser", "docs", "other", "away"} {
+		newSession(t, db, id, chatA, noon.Add(time.Duration(i)*time.Minute))
+	}
+	newSession(t, db, "elsewhere", chatB, noon)
+	said(t, db, chatA, "parser", "t1", "The parser crashes on Ünïcode", "It reads bytes.")
+	said(t, db, chatA, "parser", "t2", "Fix it", "The tokenizer reads runes now: main.go:17")
+	said(t, db, chatA, "docs", "t3", "Write docs for the parser", "Done.")
+	said(t, db, chatA, "away", "t4", "parser notes", "-")
+	said(t, db, chatB, "elsewhere", "t5", "the parser again", "-")
+	for _, s := range []orchestrator.Session{{ID: "other", Title: "100%_sure"}, {ID: "docs", Title: "docs", Pinned: true}, {ID: "away", Title: "away", Archived: true}} {
+		must(t, db.SaveSession(ctx, s))
+	}
+	for words, want := range map[string][]orchestrator.SessionID{
+		"":              {"docs", "other", "parser"},
+		"parser":        {"docs", "parser"},
+		"PARS":          {"docs", "parser"},
+		"unicode":       {"parser"},
+		"tokenizer fix": {"parser"},
+		"main.go:17":    {"parser"},
+		"100%":          {"other"},
+		"%":             {"docs", "other", "parser"}, // no word: all of them
+		"nowhere":       nil,
+		`" OR NOT (*`:   nil,
+		"docs":          {"docs"},
+	} {
+		found, more, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: words, Limit: 10})
+		var ids []orchestrator.SessionID
+		for _, f := range found {
+			ids = append(ids, f.ID)
+		}
+		if err != nil || more || !slices.Equal(ids, want) {
+			t.Errorf("%q finds %q, %v, %v; want %q", words, ids, more, err, want)
+		}
+	}
+	found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "tokenizer", Limit: 1})
+	if err != nil || len(found) != 1 || found[0].Turn != "t2" || found[0].Excerpt != "The tokenizer reads runes now: main.go:17" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	found, more, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Limit: 1, Offset: 1})
+	if err != nil || !more || len(found) != 1 || found[0].ID != "other" {
+		t.Errorf("the second page has %+v, %v, %v", found, more, err)
+	}
+	found, _, err = db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "notes", Archived: true, Limit: 9})
+	if err != nil || len(found) != 1 || found[0].ID != "away" {
+		t.Errorf("of those put aside %+v, %v", found, err)
+	}
+}
+
+// Whatever a user types, it is no syntax.
+func TestNoSearchFails(t *testing.T) {
+	db := newDB(t)
+	newSession(t, db, "s", chatA, noon)
+	said(t, db, chatA, "s", "t", "one", "two")
+	rapid.Check(t, func(rt *rapid.T) {
+		words := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a"'*()\-^: ]{0,12}(AND|OR|NOT|NEAR/2)?[a"* ]{0,4}`)).Draw(rt, "words")
+		if _, _, err := db.FindSessions(t.Context(), orchestrator.SessionQuery{Conversation: chatA, Words: words, Limit: 3}); err != nil {
+			rt.Errorf("%q: %v", words, err)
+		}
+	})
+}
+
+func TestDeleteSession(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	newSession(t, db, "old", chatA, noon)
+	said(t, db, chatA, "old", "t1", "a secret plan", "-")
+	must(t, db.SetAgentSession(ctx, "old", agentEnv("claude", ""), "abc"))
+	if err := db.DeleteSession(ctx, "old"); !errors.Is(err, orchestrator.ErrSessionInUse) {
+		t.Errorf("the current session was deleted: %v", err)
+	}
+	newSession(t, db, "new", chatA, noon)
+	must(t, db.ForkSession(ctx, orchestrator.Session{ID: "fork", Conversation: chatA, Created: noon}, "t1"))
+	if err := db.DeleteSession(ctx, "old"); !errors.Is(err, orchestrator.ErrSessionInUse) {
+		t.Errorf("a session that was forked was deleted: %v", err)
+	}
+	must(t, db.DeleteSession(ctx, "fork"))
+	must(t, db.DeleteSession(ctx, "old"))
+	if found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "secret", Limit: 3}); err != nil || len(found) > 0 {
+		t.Errorf("it is still found: %+v, %v", found, err)
+	}
+	if _, err := db.Turn(ctx, "t1"); !errors.Is(err, orchestrator.ErrNoTurn) {
+		t.Errorf("its turn: %v", err)
+	}
+	if err := db.DeleteSession(ctx, "old"); !errors.Is(err, orchestrator.ErrNoSession) {
+		t.Errorf("deleted twice: %v", err)
+	}
+}
+
+// A fork has what was said up to its turn, and what is said in it; the other session goes on without that.
+func TestForkSession(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	newSession(t, db, "a", chatA, noon)
+	said(t, db, chatA, "a", "a1", "one", "-")
+	said(t, db, chatA, "a", "a2", "two", "-")
+	must(t, db.ForkSession(ctx, orchestrator.Session{ID: "b", Conversation: chatA, Created: noon}, "a1"))
+	said(t, db, chatA, "a", "a3", "three", "-")
+	said(t, db, chatA, "b", "b1", "other", "-")
+	must(t, db.ForkSession(ctx, orchestrator.Session{ID: "c", Conversation: chatA, Created: noon}, "b1"))
+	said(t, db, chatA, "c", "c1", "last", "-")
+	for _, tc := range []struct {
+		session orchestrator.SessionID
+		limit   int
+		want    string
+	}{
+		{"a", 9, "[a1 a2 a3]"}, {"b", 9, "[a1 b1]"}, {"c", 9, "[a1 b1 c1]"}, {"c", 2, "[b1 c1]"}, {"c", 1, "[c1]"}, {"nowhere", 3, "[]"},
+	} {
+		turns, err := db.History(ctx, tc.session, tc.limit)
+		var ids []cli.TurnID
+		for _, turn := range turns {
+			ids = append(ids, turn.ID)
+		}
+		if err != nil || fmt.Sprint(ids) != tc.want {
+			t.Errorf("%s has %v, %v; want %s", tc.session, ids, err, tc.want)
+		}
+	}
+	if s, err := db.Session(ctx, "b"); err != nil || s.Messages != 2 {
+		t.Errorf("the fork counts %d messages, %v", s.Messages, err)
+	}
+	if err := db.ForkSession(ctx, orchestrator.Session{ID: "d", Conversation: chatA}, "none"); !errors.Is(err, orchestrator.ErrNoTurn) {
+		t.Errorf("a fork at no turn: %v", err)
+	}
+}

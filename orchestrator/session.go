@@ -1,0 +1,104 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"ductor/cli"
+)
+
+// SessionID is ours: one line of work, whichever agents took part in it.
+type SessionID string
+
+// Session is a line of work with a history.
+type Session struct {
+	ID           SessionID
+	Conversation ConversationID
+	Title        string // first words of the first prompt, until the user renames it
+	Dir          string // where it was begun: agents key their sessions by it
+	Created      time.Time
+	Used         time.Time // end of the last turn
+	Messages     int
+	CostUSD      float64
+	Tokens       int64
+	Pinned       bool // listed before others
+	Archived     bool // listed only where the user asks for it
+	// AgentSessions has the own id of each agent for it in each environment: it means nothing in another one.
+	AgentSessions map[AgentEnv]cli.AgentSessionID
+}
+
+// AgentEnv is an agent in the environment of its runs.
+type AgentEnv struct {
+	Agent   cli.Agent
+	Sandbox cli.Sandbox // empty is this host
+}
+
+// AgentEnv is the agent of a turn and the environment it runs in.
+func (t Turn) AgentEnv() AgentEnv { return AgentEnv{t.Agent, t.Sandbox} }
+
+// FoundSession is a session in which words were found, with the newest turn that has them.
+type FoundSession struct {
+	Session
+	Turn    cli.TurnID // empty where only the title has them
+	Excerpt string     // of what was said there, in one line
+}
+
+// SessionQuery asks for sessions of a conversation.
+type SessionQuery struct {
+	Conversation  ConversationID
+	Words         string // that the title has, or that were said in it; empty for all sessions
+	Archived      bool   // those put aside, instead of the others
+	Offset, Limit int
+}
+
+// SessionStore keeps what users do with sessions. internal/store implements it.
+type SessionStore interface {
+	// Session returns ErrNoSession for an id that is not there.
+	Session(ctx context.Context, id SessionID) (Session, error)
+	// FindSessions lists sessions, pinned ones first, then last used first. more says that there are others behind the limit.
+	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
+	// SaveSession stores the title of a session and whether it is pinned or archived. ErrNoSession.
+	SaveSession(ctx context.Context, s Session) error
+	// DeleteSession deletes a session with all that was said in it. ErrSessionInUse for one that is the current session of a
+	// conversation, of a job, has turns that are not delivered, or was forked; ErrNoSession.
+	DeleteSession(ctx context.Context, id SessionID) error
+	// ForkSession stores s as a session that has what was said in another one up to a turn of it. ErrNoTurn for a turn that has not
+	// ended or has no session.
+	ForkSession(ctx context.Context, s Session, turn cli.TurnID) error
+	// History lists the last ended turns of a session, oldest first, those that it was forked with included.
+	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
+	// Turn returns ErrNoTurn for an id that is not there.
+	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
+}
+
+// ExportFormat is how an export is written.
+type ExportFormat string
+
+// The formats of exports.
+const (
+	ExportMarkdown ExportFormat = "md"
+	ExportJSON     ExportFormat = "json"
+)
+
+// Sessions is what users do with sessions besides running turns in them; package orchestrator/sessions implements it. Sessions of
+// another conversation give ErrElsewhere. What changes or deletes one is ErrNotListed for a member.
+type Sessions interface {
+	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
+	Session(ctx context.Context, in ConversationID, id SessionID) (Session, error)
+	// Turns lists the last turns of a session, oldest first.
+	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
+	// Resume makes a session the current one.
+	Resume(ctx context.Context, in ConversationID, id SessionID) (Session, error)
+	// Rename gives a session another title; ErrBadChoice for an empty one.
+	Rename(ctx context.Context, by Press, id SessionID, title string) (Session, error)
+	// Pin has a session listed before others, or no longer so where it was.
+	Pin(ctx context.Context, by Press, id SessionID) (Session, error)
+	// Archive puts a session aside, or takes it back.
+	Archive(ctx context.Context, by Press, id SessionID) (Session, error)
+	// Delete deletes a session with all that was said in it. ErrSessionInUse.
+	Delete(ctx context.Context, by Press, id SessionID) error
+	// Fork begins a session that has what was said up to a turn, and makes it the current one. ErrNoTurn.
+	Fork(ctx context.Context, in ConversationID, turn cli.TurnID) (Session, error)
+	// Export writes all that was said in a session.
+	Export(ctx context.Context, in ConversationID, id SessionID, as ExportFormat) (string, error)
+}

@@ -1,0 +1,211 @@
+// Package sessions is what users do with sessions besides running turns in them: find, rename, pin, put aside, fork, export and
+// delete them.
+//
+// The package does NOT run turns, and knows no chat messages.
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Options are what a Book is made of. All are required.
+type Options struct {
+	Store orchestrator.SessionStore
+	// Resume makes a session the current one of its conversation.
+	Resume func(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
+	Now    func() time.Time
+	NewID  func() string
+}
+
+// Book is all sessions. Safe for concurrent use.
+type Book struct{ opts Options }
+
+// New makes a Book.
+func New(o Options) *Book { return &Book{o} }
+
+var _ orchestrator.Sessions = (*Book)(nil)
+
+// titleMax limits a title, in bytes.
+const titleMax = 200
+
+// exportedTurns limits the turns of an export. They are the newest.
+const exportedTurns = 10_000
+
+// FindSessions lists sessions of a conversation; more says that there are others behind them.
+func (b *Book) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (found []orchestrator.FoundSession, more bool, err error) {
+	return b.opts.Store.FindSessions(ctx, q)
+}
+
+// Session finds a session of a conversation. ErrNoSession, ErrElsewhere.
+func (b *Book) Session(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
+	s, err := b.opts.Store.Session(ctx, id)
+	if err == nil && s.Conversation != in {
+		err = orchestrator.ErrElsewhere
+	}
+	return s, err
+}
+
+// Turns lists the last turns of a session of a conversation, oldest first.
+func (b *Book) Turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
+	if _, err := b.Session(ctx, in, id); err != nil {
+		return nil, err
+	}
+	return b.opts.Store.History(ctx, id, limit)
+}
+
+// Resume makes a session the current one of its conversation, and takes it out of those put aside.
+func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
+	s, err := b.Session(ctx, in, id)
+	if err != nil {
+		return s, err
+	}
+	if s.Archived {
+		s.Archived = false
+		if err := b.opts.Store.SaveSession(ctx, s); err != nil {
+			return s, err
+		}
+	}
+	return b.opts.Resume(ctx, in, id)
+}
+
+// Rename gives a session another title. ErrBadChoice for an empty one.
+func (b *Book) Rename(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID, title string) (orchestrator.Session, error) {
+	title = cli.Shorten(strings.Join(strings.Fields(title), " "), titleMax)
+	if title == "" {
+		return orchestrator.Session{}, orchestrator.ErrBadChoice
+	}
+	return b.change(ctx, by, id, func(s *orchestrator.Session) { s.Title = title })
+}
+
+// Pin has a session listed before others, or no longer so where it was.
+func (b *Book) Pin(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session, error) {
+	return b.change(ctx, by, id, func(s *orchestrator.Session) { s.Pinned = !s.Pinned })
+}
+
+// Archive puts a session aside, or takes it back.
+func (b *Book) Archive(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session, error) {
+	return b.change(ctx, by, id, func(s *orchestrator.Session) { s.Archived = !s.Archived })
+}
+
+func (b *Book) change(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID, f func(*orchestrator.Session)) (orchestrator.Session, error) {
+	if by.Of == orchestrator.RightsOfMember {
+		return orchestrator.Session{}, orchestrator.ErrNotListed
+	}
+	s, err := b.Session(ctx, by.Conversation, id)
+	if err != nil {
+		return s, err
+	}
+	f(&s)
+	return s, b.opts.Store.SaveSession(ctx, s)
+}
+
+// Delete deletes a session with all that was said in it. ErrSessionInUse, ErrNotListed, ErrNoSession, ErrElsewhere.
+func (b *Book) Delete(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) error {
+	if by.Of == orchestrator.RightsOfMember {
+		return orchestrator.ErrNotListed
+	}
+	if _, err := b.Session(ctx, by.Conversation, id); err != nil {
+		return err
+	}
+	return b.opts.Store.DeleteSession(ctx, id)
+}
+
+// Fork begins a session that has what was said up to a turn, and makes it the current one. Its agents are told that as
+// history. ErrNoTurn, ErrElsewhere.
+func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Session, error) {
+	t, err := b.opts.Store.Turn(ctx, turn)
+	if err != nil {
+		return orchestrator.Session{}, err
+	}
+	from, err := b.Session(ctx, in, t.Session)
+	if err != nil {
+		return from, err
+	}
+	now := b.opts.Now()
+	fork := orchestrator.Session{
+		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: in, Title: cli.Shorten("⑂ "+from.Title, titleMax), Dir: from.Dir,
+		Created: now, Used: now, AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{},
+	}
+	if err := b.opts.Store.ForkSession(ctx, fork, turn); err != nil {
+		return orchestrator.Session{}, err
+	}
+	return b.opts.Resume(ctx, in, fork.ID)
+}
+
+// Export writes all that was said in a session, as Markdown or JSON.
+func (b *Book) Export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, as orchestrator.ExportFormat) (string, error) {
+	s, err := b.Session(ctx, in, id)
+	if err != nil {
+		return "", err
+	}
+	turns, err := b.opts.Store.History(ctx, id, exportedTurns)
+	if err != nil {
+		return "", err
+	}
+	if as == orchestrator.ExportJSON {
+		return exportJSON(s, turns)
+	}
+	return exportMarkdown(s, turns), nil
+}
+
+func exportMarkdown(s orchestrator.Session, turns []orchestrator.Turn) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s, %s\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339))
+	for _, t := range turns {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", t.Queued.UTC().Format(time.RFC3339), t.Prompt.Text)
+		for _, a := range t.Prompt.Attachments {
+			fmt.Fprintf(&b, "\n- %s (%s)\n", a.Name, a.MIME)
+		}
+		if t.Outcome.Text != "" {
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n", strings.TrimSpace(string(t.Agent)+" "+string(t.Outcome.Model)), t.Outcome.Text)
+		}
+	}
+	return b.String()
+}
+
+// exported is a session as a file of JSON has it.
+type exported struct {
+	Title   string         `json:"title"`
+	Dir     string         `json:"dir"`
+	Created time.Time      `json:"created"`
+	Turns   []exportedTurn `json:"turns"`
+}
+
+type exportedTurn struct {
+	Asked  time.Time              `json:"asked"`
+	Ended  time.Time              `json:"ended"`
+	State  orchestrator.TurnState `json:"state"`
+	Prompt string                 `json:"prompt"`
+	Files  []string               `json:"files,omitempty"`
+	Agent  cli.Agent              `json:"agent"`
+	Model  cli.ModelID            `json:"model,omitempty"`
+	Answer string                 `json:"answer"`
+	Cost   float64                `json:"cost_usd,omitempty"`
+	Tokens int64                  `json:"tokens,omitempty"`
+}
+
+func exportJSON(s orchestrator.Session, turns []orchestrator.Turn) (string, error) {
+	out := exported{Title: s.Title, Dir: s.Dir, Created: s.Created.UTC(), Turns: []exportedTurn{}}
+	for _, t := range turns {
+		e := exportedTurn{
+			Asked: t.Queued.UTC(), Ended: t.Ended.UTC(), State: t.State, Prompt: t.Prompt.Text, Agent: t.Agent, Model: t.Outcome.Model,
+			Answer: t.Outcome.Text, Cost: t.Outcome.CostUSD, Tokens: t.Outcome.Usage.Total(),
+		}
+		for _, a := range t.Prompt.Attachments {
+			e.Files = append(e.Files, a.Name)
+		}
+		out.Turns = append(out.Turns, e)
+	}
+	data, err := json.MarshalIndent(out, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("export a session: %w", err)
+	}
+	return string(data) + "\n", nil
+}
