@@ -71,6 +71,13 @@ type SessionStore interface {
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
 }
 
+// Summary tells what was said in a session up to a turn, in short.
+type Summary struct {
+	Session SessionID
+	Until   cli.TurnID // the last turn that it tells of
+	Text    string
+}
+
 // ExportFormat is how an export is written.
 type ExportFormat string
 

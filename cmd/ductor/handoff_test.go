@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/store"
+	"ductor/orchestrator"
 )
 
 // One session goes from Claude to Codex to Gemini and back. What reaches the model's API has the history of the others once,
@@ -127,5 +130,33 @@ func TestASessionIsFoundAndForked(t *testing.T) {
 	town.press("📄 Export")
 	if m := town.await("The session ⑂ remember the zebra"); m.Media == nil {
 		t.Errorf("the export is %+v", m)
+	}
+}
+
+// What does not fit is summarized by the configured model, once; and where that fails, the turn runs with both ends of it.
+func TestHistoryIsSummarized(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) {
+		cfg.Sessions.HandoffTokens, cfg.Sessions.SummaryModel = 400, "gemini"
+	})
+	town.say(`first [[text n=100 size=20]]`)
+	town.awaitDone(1)
+	town.say(`second [[text "short"]]`)
+	town.awaitDone(2)
+	town.say(`@codex third [[text "by the other"]]`)
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 2 turns to codex") || !strings.Contains(m.Text, "by the other") {
+		t.Errorf("the other says %q", m.Text)
+	}
+	town.stop()
+	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	conv, err := db.Conversation(t.Context(), orchestrator.ConversationID{Chat: int64(town.chat.ID())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := db.Summary(t.Context(), conv.Session); err != nil || !strings.Contains(s.Text, "The quick brown fox") {
+		t.Errorf("the summary is %+v, %v", s, err)
 	}
 }

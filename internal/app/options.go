@@ -24,6 +24,7 @@ import (
 	"ductor/internal/store"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
+	"ductor/orchestrator/handoff"
 )
 
 func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.Scrubber, transport http.RoundTripper) bot.Options {
@@ -164,8 +165,16 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
 		Now: time.Now, NewID: newID, Logger: a.Log,
 	}
+	if agent, model := cfg.Summarizes(); agent != "" {
+		o.Summarizer = &handoff.Summarizer{
+			Store: a.db, Runs: a.service, Agent: cli.Agent(agent), Model: cli.ModelID(model), Wait: summaryWait, NewID: newID,
+		}
+	}
 	return o
 }
+
+// summaryWait is how long a turn waits for a summary of what was said before.
+const summaryWait = 20 * time.Second
 
 // rolesOf are the roles that ship with ductor, those of the folder roles beside the configuration, and those in it.
 func rolesOf(cfg config.Config, log *slog.Logger) *roles.Set {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -77,7 +78,8 @@ type Sessions struct {
 	IdleReset     time.Duration `toml:"idle_reset"`  // 0 is never
 	DailyReset    string        `toml:"daily_reset"` // "15:04" in local time; empty is never
 	HandoffTokens int           `toml:"handoff_tokens"`
-	DefaultRole   string        `toml:"default_role"` // a name in Roles; empty is none
+	SummaryModel  string        `toml:"summary_model"` // "claude/haiku", or a name in Models; empty is none
+	DefaultRole   string        `toml:"default_role"`  // a name in Roles; empty is none
 }
 
 // Agents is which agents there are and how long they may take.
@@ -167,6 +169,17 @@ type Alias struct {
 
 // ShippedRoles are the names of the roles that there always are; package roles has their texts.
 func ShippedRoles() []string { return []string{"codereviewer", "default", "planner"} }
+
+// Summarizes is the agent and the model that summarize what does not fit sessions.handoff_tokens; empty for none.
+func (c *Config) Summarizes() (agent, model string) {
+	name := c.Sessions.SummaryModel
+	if alias, ok := c.Models[name]; ok {
+		name = alias.Use
+	}
+	name, _, _ = strings.Cut(name, " ") // an alias may have an effort
+	agent, model, _ = strings.Cut(name, "/")
+	return agent, model
+}
 
 // RolesDir is the folder with further roles, one in each file *.md: roles beside the file of the configuration. It need not
 // exist. Empty without such a file.

@@ -40,6 +40,9 @@ func (c *Config) modelNames(doc document) (all []ModelName) {
 	for _, name := range slices.Sorted(maps.Keys(c.Webhooks.Hooks)) {
 		add("webhooks.hooks."+dotted([]string{name})+".model", c.Webhooks.Hooks[name].Agent, c.Webhooks.Hooks[name].Model)
 	}
+	if _, alias := c.Models[c.Sessions.SummaryModel]; !alias {
+		add("sessions.summary_model", "", c.Sessions.SummaryModel)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		add("models."+dotted([]string{name})+".use", "", c.Models[name].Use)
 	}

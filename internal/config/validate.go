@@ -59,6 +59,7 @@ func (c *Config) check() problems {
 	c.checkDenied(&p)
 	c.checkRoles(&p)
 	c.checkModels(&p)
+	c.checkSummary(&p)
 	c.checkPlaces(&p)
 	c.checkSandbox(&p)
 	c.checkTasks(&p)
@@ -178,6 +179,13 @@ func (c *Config) checkModels(p *problems) {
 		if agent, _, _ := strings.Cut(words[0], "/"); !slices.Contains(c.Agents.names(), agent) {
 			p.add(key+".use", "%s", oneOf(agent, c.Agents.names()))
 		}
+	}
+}
+
+// checkSummary checks what of the model for summaries is known without asking its agent.
+func (c *Config) checkSummary(p *problems) {
+	if agent, _ := c.Summarizes(); agent != "" && !slices.Contains(c.Agents.names(), agent) {
+		p.add("sessions.summary_model", "%s", oneOf(agent, c.Agents.names()))
 	}
 }
 

@@ -98,6 +98,9 @@ func TestDeleteSession(t *testing.T) {
 	if err := db.DeleteSession(ctx, "old"); !errors.Is(err, orchestrator.ErrSessionInUse) {
 		t.Errorf("a session that was forked was deleted: %v", err)
 	}
+	must(t, db.SaveSummary(ctx, orchestrator.Summary{Session: "old", Until: "t1", Text: "planned"}))
+	must(t, db.SaveSummary(ctx, orchestrator.Summary{Session: "old", Until: "t1", Text: "planned more"}))
+	same(t, "the summary", get[orchestrator.Summary](t)(db.Summary(ctx, "old")), orchestrator.Summary{Session: "old", Until: "t1", Text: "planned more"})
 	must(t, db.DeleteSession(ctx, "fork"))
 	must(t, db.DeleteSession(ctx, "old"))
 	if found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "secret", Limit: 3}); err != nil || len(found) > 0 {
@@ -109,6 +112,7 @@ func TestDeleteSession(t *testing.T) {
 	if err := db.DeleteSession(ctx, "old"); !errors.Is(err, orchestrator.ErrNoSession) {
 		t.Errorf("deleted twice: %v", err)
 	}
+	same(t, "its summary", get[orchestrator.Summary](t)(db.Summary(ctx, "old")), orchestrator.Summary{})
 }
 
 // A fork has what was said up to its turn, and what is said in it; the other session goes on without that.

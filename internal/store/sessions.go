@@ -178,6 +178,7 @@ func (db *DB) DeleteSession(ctx context.Context, id orchestrator.SessionID) erro
 			`DELETE FROM asks WHERE session = ?`,
 			`DELETE FROM rules WHERE session = ?`,
 			`DELETE FROM agent_sessions WHERE session = ?`,
+			`DELETE FROM summaries WHERE session = ?`,
 			`DELETE FROM turns WHERE session = ?`,
 		} {
 			if _, err := t.Exec(query, string(id)); err != nil {
@@ -266,4 +267,26 @@ func scanListed(row sqlite.Row) (f orchestrator.FoundSession, err error) {
 	f.Session, err = scanSessionAnd(row, &f.Turn, &f.Excerpt)
 	f.Excerpt = strings.Join(strings.Fields(f.Excerpt), " ")
 	return f, err
+}
+
+// Summary is the newest summary of a session; zero for none.
+func (db *DB) Summary(ctx context.Context, id orchestrator.SessionID) (orchestrator.Summary, error) {
+	s, err := sqlite.One(ctx, db.file, func(row sqlite.Row) (s orchestrator.Summary, err error) {
+		err = row.Scan(&s.Session, &s.Until, &s.Text)
+		return s, err
+	}, `SELECT session, until, text FROM summaries WHERE session = ?`, string(id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return orchestrator.Summary{}, nil
+	}
+	return s, wrap(fmt.Sprintf("load the summary of session %s", id), err)
+}
+
+// SaveSummary stores a summary in the place of the one before. It is lazy: without it the next one is only made once more.
+func (db *DB) SaveSummary(ctx context.Context, s orchestrator.Summary) error {
+	err := db.writeLazily(ctx, func(t tx) error {
+		_, err := t.Exec(`INSERT INTO summaries (session, until, text) VALUES (?, ?, ?)
+			ON CONFLICT (session) DO UPDATE SET until = excluded.until, text = excluded.text`, string(s.Session), string(s.Until), s.Text)
+		return err
+	})
+	return wrap(fmt.Sprintf("store a summary of session %s", s.Session), err)
 }

@@ -13,6 +13,7 @@ import (
 	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
+	"ductor/orchestrator/handoff"
 )
 
 // Options configure an Engine. Store, Gateway and Chat are required.
@@ -40,10 +41,11 @@ type Options struct {
 	// Secrets are what agents that work in a directory must not have shown or stored; nil for nothing.
 	Secrets func(dir string) *secrets.Set
 
-	QueueMax      int           // turns waiting per conversation
-	HandoffTokens int           // of history for an agent that joins a session, at most; 0 is none
-	IdleReset     time.Duration // a session unused for so long is not resumed; 0 is never
-	DailyReset    string        // "04:00": a session used before that time today is not resumed; "" is never
+	QueueMax      int                 // turns waiting per conversation
+	HandoffTokens int                 // of history for an agent that joins a session, at most; 0 is none
+	Summarizer    *handoff.Summarizer // of what does not fit; nil: it is shortened
+	IdleReset     time.Duration       // a session unused for so long is not resumed; 0 is never
+	DailyReset    string              // "04:00": a session used before that time today is not resumed; "" is never
 	// DeliveryWait is how long the next turn waits for the chat to show the one before, and the first pause before
 	// an outcome that could not be shown or stored is tried again.
 	DeliveryWait time.Duration

@@ -111,13 +111,24 @@ func wording(p orchestrator.Prompt) (string, []cli.Image) {
 	return text, images
 }
 
-// handOff puts before a prompt what the agent missed of the session, and shows the user how much that is.
-func (e *Engine) handOff(ctx context.Context, s orchestrator.Session, t orchestrator.Turn, req *cli.Request, show func(cli.Event)) error {
-	turns, err := e.missed(ctx, s, t.AgentEnv())
+// handOff puts before a prompt what the agent missed of the session, and shows the user how much that is. What does not fit is
+// summarized where a model is configured for that; it is shortened if that fails.
+func (e *Engine) handOff(ctx, keep context.Context, s orchestrator.Session, t orchestrator.Turn, req *cli.Request, show func(cli.Event)) error {
+	turns, err := e.missed(keep, s, t.AgentEnv())
 	if err != nil {
 		return err
 	}
 	told := handoff.Write(turns, "", e.opts.HandoffTokens)
+	if told.LeftOut > 0 && e.opts.Summarizer != nil && told.Turns > 0 {
+		show(cli.Status{Kind: cli.StatusWaiting, Detail: e.opts.Lang.Text("turn.summarizing", len(turns))})
+		summarized, err := e.opts.Summarizer.Write(ctx, *req, s.ID, turns, e.opts.HandoffTokens)
+		show(cli.Status{Kind: cli.StatusIdle})
+		if err != nil {
+			e.log.Warn("history is shortened instead of summarized", "session", s.ID, "turn", t.ID, "err", err)
+		} else {
+			told = summarized
+		}
+	}
 	if told.Turns == 0 {
 		return nil
 	}

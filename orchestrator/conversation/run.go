@@ -146,7 +146,7 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	}
 	var result cli.Result
 	if left != cli.RemainsRun { // else it was told already
-		err := e.handOff(keep, a.session, t, &req, show)
+		err := e.handOff(ctx, keep, a.session, t, &req, show)
 		result.Err = cli.AsFailure(t.Agent, err)
 	}
 	if result.Err == nil {
@@ -178,7 +178,7 @@ func (e *Engine) askFresh(ctx, keep context.Context, t orchestrator.Turn, req cl
 	}
 	req.Resume = ""
 	req.Prompt, _ = wording(t.Prompt)
-	if err := e.handOff(keep, session, t, &req, show); err != nil {
+	if err := e.handOff(ctx, keep, session, t, &req, show); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
 	return e.opts.Gateway.Run(ctx, t.Agent, req, show)

@@ -79,6 +79,9 @@ func tell(t orchestrator.Turn) string { return turnText(t, question(t), t.Outcom
 
 // shorten writes a turn with the middle of its answer left out, and that of its prompt if that takes more than half.
 func shorten(t orchestrator.Turn, budget int) string {
+	if text := tell(t); Tokens(text) <= budget {
+		return text
+	}
 	room := budget - Tokens(turnText(t, "", "-"))
 	asked := Middle(question(t), max(room/2, room-Tokens(t.Outcome.Text)))
 	return turnText(t, asked, Middle(t.Outcome.Text, room-Tokens(asked)))

@@ -1,0 +1,112 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Runs runs one turn of an agent. orchestrator.Gateway implements it.
+type Runs interface {
+	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
+	Release(conversation cli.Conversation)
+}
+
+// Store keeps summaries.
+type Store interface {
+	// Summary is the newest summary of a session; zero for none.
+	Summary(ctx context.Context, id orchestrator.SessionID) (orchestrator.Summary, error)
+	SaveSummary(ctx context.Context, s orchestrator.Summary) error
+}
+
+// Summarizer has a model summarize what does not fit a budget. A summary is stored with its session and extended later: no turn
+// is summarized twice. All fields are required but Model.
+type Summarizer struct {
+	Store Store
+	Runs  Runs
+	Agent cli.Agent
+	Model cli.ModelID   // empty: the agent's own choice
+	Wait  time.Duration // after which the summary is given up
+	NewID func() string
+}
+
+// Sizes of a summary, in tokens.
+const (
+	mostSummarized = 60_000 // of turns at a time
+	summaryShare   = 4      // a summary may take one part in so many of the budget
+)
+
+// Write is the function Write for turns that do not fit: the newest stand as they are, and those before are summarized. The
+// agent that summarizes runs where at says, without rights.
+func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.SessionID, turns []orchestrator.Turn, budget int) (Told, error) {
+	former, err := s.Store.Summary(ctx, id)
+	if err != nil {
+		return Told{}, fmt.Errorf("load the summary of a session: %w", err)
+	}
+	older := turns[:len(turns)-newest(turns, budget/2)]
+	covered := slices.IndexFunc(turns, func(t orchestrator.Turn) bool { return t.ID == former.Until })
+	if fresh := older[min(covered+1, len(older)):]; len(fresh) > 0 {
+		text, err := s.summarize(ctx, at, former.Text, fresh, budget/summaryShare)
+		if err != nil {
+			return Told{}, err
+		}
+		former = orchestrator.Summary{Session: id, Until: fresh[len(fresh)-1].ID, Text: text}
+		if err := s.Store.SaveSummary(ctx, former); err != nil {
+			return Told{}, fmt.Errorf("store the summary of a session: %w", err)
+		}
+	}
+	told := Write(turns[len(older):], Middle(former.Text, budget/summaryShare), budget)
+	told.Turns += len(older)
+	return told, nil
+}
+
+// newest counts the newest turns that fit a budget, and at least one.
+func newest(turns []orchestrator.Turn, budget int) (n int) {
+	for _, t := range slices.Backward(turns) {
+		if budget -= Tokens(tell(t)) + 1; budget < 0 && n > 0 {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// summarize asks the model.
+func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former string, turns []orchestrator.Turn, budget int) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Wait, errors.New("it took too long"))
+	defer cancel()
+	var b strings.Builder
+	fmt.Fprintf(&b, "Summarize this part of a conversation between a user and coding agents, for an agent that joins it. Keep what the user wants, "+
+		"what was decided and why, names of files and commands, what works, what failed and what is open. Write at most %d words, in the language "+
+		"of the user. Use no tools. Answer with the summary and nothing else.\n\n", budget/2)
+	if former != "" {
+		fmt.Fprintf(&b, "What was said before, summarized; your summary takes its place too:\n%s\n\n", former)
+	}
+	b.WriteString("The conversation:\n")
+	for _, t := range turns {
+		b.WriteString(shorten(t, mostSummarized/len(turns)))
+	}
+	at.Turn, at.Conversation = cli.TurnID(s.NewID()), cli.Conversation("summary/"+s.NewID())
+	at.Model, at.Effort, at.Resume, at.Prompt = s.Model, "", "", b.String()
+	at.Permission, at.Attended, at.AllowedTools, at.Project = cli.Plan, false, nil, cli.WithoutProject
+	at.SystemPrompt, at.AppendPrompt, at.Images, at.Files, at.ExtraArgs = "", "", nil, nil, nil
+	at.Timeout, at.Started = s.Wait, func(context.Context, cli.Start) error { return nil }
+	defer s.Runs.Release(at.Conversation)
+	result := s.Runs.Run(ctx, s.Agent, at, func(cli.Event) {})
+	text := strings.TrimSpace(result.Text)
+	switch {
+	case result.Err != nil:
+		return "", fmt.Errorf("summarize: %w", result.Err)
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("summarize: %w", context.Cause(ctx))
+	case text == "":
+		return "", errors.New("summarize: the model said nothing")
+	}
+	return text, nil
+}
