@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/internal/app"
 	"ductor/internal/runner"
 	"ductor/internal/sim/telegram"
 )
@@ -119,6 +121,21 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 	}
 }
 
+// awaitRecorded waits until the store says of each turn that the chat shows its outcome.
+func (town *town) awaitRecorded() {
+	town.t.Helper()
+	db, err := sql.Open("sqlite3", filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile))
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	defer db.Close()
+	eventually(town.t, "all turns to be delivered", func() bool {
+		var open int
+		err := db.QueryRow(`SELECT count(*) FROM turns WHERE delivered = 0`).Scan(&open)
+		return err == nil && open == 0
+	})
+}
+
 // An idle agent ends with ductor, or at the next start if ductor was killed, and its session goes on in another.
 func TestAnIdleAgentEndsWithDuctor(t *testing.T) {
 	for _, agent := range []string{"claude", "codex"} {
@@ -129,6 +146,7 @@ func TestAnIdleAgentEndsWithDuctor(t *testing.T) {
 			o.say(`[[start]] [[text "answer 1"]]`)
 			o.awaitWord("answer 1")
 			first := o.idleAgent()
+			o.awaitRecorded() // else the next process continues the turn, and with it the agent
 			o.daemon.kill()
 			o.rise()
 			o.say(`[[start]] [[history]] [[text "and on it goes"]]`)
