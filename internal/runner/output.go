@@ -89,7 +89,7 @@ func (o *Output) Read(p []byte) (int, error) {
 	}
 	now := at + int64(n)
 	o.offset.Store(now)
-	o.pace.read(n)
+	o.pace.read(n, len(p))
 	if o.from.tells() && now-o.told >= tellEvery {
 		o.told = now
 		o.run.c.tellRead(o.run.ID(), now)
@@ -125,8 +125,8 @@ const (
 	// paceEvery is how far apart the reads of a busy stream are. It is far below the rhythm in which people
 	// are shown anything, and the moments are the same for all streams, so that many wake the machine once.
 	paceEvery = 50 * time.Millisecond
-	// paceFull is how many reads in a row of paceBig are no talk word by word, but a file that somebody waits
-	// for. For paceBulk after it reads come at full speed.
+	// paceFull is how many reads in a row of paceBig, or that fill what the client reads into, are no talk word by word, but
+	// a file that somebody waits for. For paceBulk after it reads come at full speed.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second
@@ -145,13 +145,13 @@ type pace struct {
 	bulk   time.Time // until then nothing is waited for
 }
 
-// read notes a read of n bytes.
-func (p *pace) read(n int) {
+// read notes a read of n bytes, of at most so many.
+func (p *pace) read(n, most int) {
 	if !p.on.Load() {
 		return
 	}
 	now := time.Now()
-	if n >= paceBig {
+	if n >= min(paceBig, most) {
 		if p.full++; p.full >= paceFull {
 			p.bulk = now.Add(paceBulk)
 		}
