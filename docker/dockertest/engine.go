@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -144,6 +145,7 @@ func (e *Engine) end() {
 	if raw, err := os.ReadFile(e.dir + "/exec/containerd/containerd.pid"); err == nil { // by live restore it stays
 		_ = exec.Command("kill", strings.TrimSpace(string(raw))).Run()
 	}
+	e.endShims()
 	_ = e.log.Close()
 	if e.t.Failed() {
 		if raw, err := os.ReadFile(e.log.Name()); err == nil {
@@ -154,4 +156,18 @@ func (e *Engine) end() {
 		_ = exec.Command("sh", "-c", "grep "+e.dir+" /proc/mounts | cut -d' ' -f2 | xargs -r umount -l").Run()
 		return os.RemoveAll(e.dir) == nil
 	})
+}
+
+// endShims ends what containerd leaves of containers of an engine that was stopped in the middle of their end.
+func (e *Engine) endShims() {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // a pattern of our own is not malformed
+	for _, file := range files {
+		args, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(args), "containerd-shim") || !strings.Contains(string(args), e.dir+"/exec") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
