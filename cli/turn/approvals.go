@@ -105,19 +105,6 @@ func (a *Approvals[A]) tell() {
 	}
 }
 
-// Find gives what the user was asked as id; false if the agent does not wait for it.
-func (a *Approvals[A]) Find(id cli.ApprovalID) (about A, ok bool) {
-	if a == nil {
-		return about, false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if i := a.index(id); i >= 0 && a.told[id] {
-		return a.open[i].About, true
-	}
-	return about, false
-}
-
 // Take removes what the user was asked as id, to answer it; false if the agent does not wait for it.
 func (a *Approvals[A]) Take(id cli.ApprovalID) (about A, ok bool) {
 	if a == nil {
