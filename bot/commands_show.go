@@ -8,6 +8,7 @@ import (
 	"ductor/bot/cron"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/bot/sessions"
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/lang"
@@ -27,7 +28,7 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 	lines := []string{render.ChoiceText(p, st.Agent, st.Model, st.Effort)}
 	if r := st.Running; r != nil {
-		lines = append(lines, p.Text("status.running", p.Rounded(now.Sub(r.Started)), orSomething(p, r.Title)))
+		lines = append(lines, p.Text("status.running", p.Rounded(now.Sub(r.Started)), sessions.Title(p, r.Title)))
 		switch r.Rights.Of {
 		case orchestrator.RightsOfJob:
 			lines = append(lines, p.Text("status.of-job", cron.RightsLine(p, r.Rights)))
@@ -44,7 +45,7 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 		lines = append(lines, p.Text("status.waiting", st.Queue))
 	}
 	if s := st.Session; s.ID != "" {
-		lines = append(lines, p.Text("status.session", orSomething(p, s.Title), counters(p, s)))
+		lines = append(lines, p.Text("status.session", sessions.Title(p, s.Title), sessions.Counts(p, s)))
 	} else {
 		lines = append(lines, p.Text("status.session-begins"))
 	}
@@ -79,22 +80,4 @@ func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 		return []string{p.Text("status.sandbox-alone", in.Name())}
 	}
 	return []string{p.Text("status.sandbox", in.Name()), p.Text("status.sandbox-shared")}
-}
-
-func counters(p lang.Printer, s orchestrator.Session) string {
-	parts := []string{p.Text("bot.messages", s.Messages)}
-	if s.CostUSD > 0 {
-		parts = append(parts, p.Cost(s.CostUSD))
-	}
-	if s.Tokens > 0 {
-		parts = append(parts, p.Tokens(s.Tokens))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func orSomething(p lang.Printer, title string) string {
-	if title == "" {
-		return p.Text("bot.no-title")
-	}
-	return title
 }

@@ -8,6 +8,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -186,11 +187,14 @@ func pin(s orchestrator.Session) string {
 	return ""
 }
 
-func (s *Screen) title(of orchestrator.Session) string {
-	if of.Title == "" {
-		return s.lang.Text("sessions.no-title")
+func (s *Screen) title(of orchestrator.Session) string { return Title(s.lang, of.Title) }
+
+// Title is the title of a session or a turn, or what stands for one without words.
+func Title(p lang.Printer, title string) string {
+	if title == "" {
+		return p.Text("sessions.no-title")
 	}
-	return of.Title
+	return title
 }
 
 // about says when a session was used, what it counts and where it works.
@@ -199,12 +203,17 @@ func (s *Screen) about(of orchestrator.Session) string {
 	if used.IsZero() {
 		used = of.Created
 	}
-	counts := []string{s.lang.Text("sessions.messages", of.Messages)}
+	return s.lang.Text("sessions.used", s.lang.Rounded(s.now().Sub(used)), Counts(s.lang, of), of.Dir)
+}
+
+// Counts says how many messages a session has, and what they cost as far as that is known.
+func Counts(p lang.Printer, of orchestrator.Session) string {
+	counts := []string{p.Text("sessions.messages", of.Messages)}
 	if of.CostUSD > 0 {
-		counts = append(counts, s.lang.Cost(of.CostUSD))
+		counts = append(counts, p.Cost(of.CostUSD))
 	}
 	if of.Tokens > 0 {
-		counts = append(counts, s.lang.Tokens(of.Tokens))
+		counts = append(counts, p.Tokens(of.Tokens))
 	}
-	return s.lang.Text("sessions.used", s.lang.Rounded(s.now().Sub(used)), strings.Join(counts, ", "), of.Dir)
+	return strings.Join(counts, ", ")
 }
