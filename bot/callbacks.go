@@ -27,6 +27,7 @@ const (
 	actFresh     = "f"
 	actShow      = "v"
 	actCancel    = "c"
+	actStop      = "h"
 	actSteer     = "t"
 	actInterrupt = "i"
 	actRestart   = "e"
@@ -49,6 +50,11 @@ func (b turnButtons) Fresh(turn cli.TurnID) tgapi.Button {
 // ShowAgain asks for the turn's outcome as new messages.
 func (b turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.show-again"), actShow, turn)
+}
+
+// Stop ends the turn, which runs.
+func (b turnButtons) Stop(turn cli.TurnID) tgapi.Button {
+	return turnButton(b.lang.Text("bot.stop"), actStop, turn)
 }
 
 // Cancel takes the turn out of the queue.
@@ -83,7 +89,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	var text string
 	var notices []orchestrator.Message
 	var err error
-	if p.By.Of == orchestrator.RightsOfMember && act != actCancel {
+	if p.By.Of == orchestrator.RightsOfMember && act != actCancel && act != actStop {
 		c.closer.Finish(ctx, p.By.Updates)
 		c.voice.Answer(ctx, p.Query, c.lang.Text("common.not-for-members"))
 		return
@@ -97,6 +103,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.show(ctx, p, cli.TurnID(what))
 	case actCancel:
 		text, err = c.cancel(ctx, p, cli.TurnID(what))
+	case actStop:
+		text, err = c.stop(ctx, p, cli.TurnID(what))
 	case menu.ModelAction, menu.PermissionAction, menu.RoleAction, menu.BusyAction, menu.JobModelAction:
 		text, err = c.menu(ctx, p, act, what)
 	case approval.Action:
@@ -190,6 +198,15 @@ func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID
 	}
 	c.voice.Unbutton(p.By.Conversation, p.Message)
 	return c.lang.Text("bot.cancel-too-late"), nil
+}
+
+// stop ends the turn of a card, if it still runs.
+func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	err := c.desk.StopTurn(ctx, turn, p.By)
+	if errors.Is(err, orchestrator.ErrNoTurn) {
+		return c.lang.Text("bot.too-late-ended"), nil
+	}
+	return c.lang.Text("bot.stopping"), err
 }
 
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (string, error) {

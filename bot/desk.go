@@ -33,6 +33,9 @@ type Desk interface {
 	// it stores what it ended in one commit with what answer gives; that is not stored if Stop fails.
 	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 		answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error)
+	// StopTurn ends one turn that runs, and nothing else. ErrNoTurn if it does not run, ErrElsewhere, and ErrNotListed for
+	// a member and a turn of another user.
+	StopTurn(ctx context.Context, running cli.TurnID, by orchestrator.Press) error
 	// Stopping is the turn of a conversation that the previous process told to end; nil if there was none.
 	Stopping(id orchestrator.ConversationID) *orchestrator.Stopping
 	// Runs says whether a turn of the conversation runs. It waits for nothing.

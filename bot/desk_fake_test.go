@@ -114,6 +114,11 @@ func (d *deskFake) answered(h orchestrator.Handled) error {
 	return d.journal.FinishUpdates(context.Background(), h.Updates, h.Notices...)
 }
 
+func (d *deskFake) StopTurn(_ context.Context, turn cli.TurnID, by orchestrator.Press) error {
+	d.note("stop %s by %d", turn, by.Person)
+	return d.fail
+}
+
 func (d *deskFake) Stopping(orchestrator.ConversationID) *orchestrator.Stopping {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -42,6 +42,7 @@ type Wants struct {
 	// the chat is not told of the turn either.
 	Known string
 	Title string // the first line of its card; empty for none
+	Quote bool   // its card replies to its prompt, since other prompts waited with it
 	Then  string // is said below a failure: what comes of it; empty for nothing
 }
 

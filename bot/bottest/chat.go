@@ -239,6 +239,10 @@ func (w *Chat) Visible() []*Post {
 	return out
 }
 
+// stop is the button of cards whose turns run.
+const stop = "Stop"
+
+// Text is what the chat shows, with the buttons below each message but that of running cards.
 func (w *Chat) Text() string {
 	var b strings.Builder
 	for i, p := range w.Visible() {
@@ -248,7 +252,9 @@ func (w *Chat) Text() string {
 		b.WriteString(p.Text.Text)
 		for _, row := range p.Buttons {
 			for _, button := range row {
-				b.WriteString("\n[" + button.Text + "]")
+				if button.Text != stop {
+					b.WriteString("\n[" + button.Text + "]")
+				}
 			}
 		}
 	}
@@ -276,6 +282,9 @@ func (Buttons) RunAgain(t cli.TurnID) tgapi.Button {
 }
 func (Buttons) Fresh(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: "Start fresh", Data: "fresh:" + string(t)}
+}
+func (Buttons) Stop(t cli.TurnID) tgapi.Button {
+	return tgapi.Button{Text: stop, Data: "stop:" + string(t)}
 }
 func (Buttons) ShowAgain(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: "Show again", Data: "show:" + string(t)}

@@ -23,6 +23,7 @@ type Buttons interface {
 	RunAgain(turn cli.TurnID) tgapi.Button
 	Fresh(turn cli.TurnID) tgapi.Button // run again in a new session
 	ShowAgain(turn cli.TurnID) tgapi.Button
+	Stop(turn cli.TurnID) tgapi.Button // end the turn, which runs
 }
 
 // Journal keeps the contents of cards by their turns.
@@ -152,7 +153,7 @@ func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 		record: record{journal: c.opts.Journal}, turn: t.ID, all: c.opts.Messages, log: c.opts.Log, conv: t.Prompt.Conversation,
 	}
 	s.notice, s.file = s.open(noticeName), s.open(fileName)
-	if outbox.ChatOf(s.conv.Chat).Group {
+	if outbox.ChatOf(s.conv.Chat).Group || t.Wants.Quote || t.Again != "" {
 		s.replyTo = t.Prompt.Message // in a group several users ask at once
 	}
 	return s

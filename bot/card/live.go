@@ -9,6 +9,7 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -142,7 +143,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	last := len(texts) - 1
 	newest := texts[last]
 	texts[last] = withLive(newest, c.doc.liveLines(now))
-	wants := contents{texts: texts}.wants()
+	wants := contents{texts: texts, buttons: c.stopLocked()}.wants()
 	act, more := c.messages.next(0, wants, false)
 	c.pace.news = noNews
 	if more {
@@ -183,6 +184,14 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 		c.messages.keep(ctx, snapshot{part: last, text: newest, starts: starts})
 	}
 	return nil
+}
+
+// stopLocked is the keyboard of a running card. An answer has none when it first leaves: it may be whole then.
+func (c *card) stopLocked() tgapi.Keyboard {
+	if c.pace.calls == 0 && c.doc.answer > 0 {
+		return nil
+	}
+	return tgapi.Keyboard{{c.cards.opts.Buttons.Stop(c.turn.ID)}}
 }
 
 // withLive puts the live lines below the newest message, if there is room.

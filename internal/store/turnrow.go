@@ -175,6 +175,7 @@ type wantsRow struct {
 	Known   string `json:"known,omitempty"`
 	Title   string `json:"title,omitempty"`
 	Then    string `json:"then,omitempty"`
+	Quote   bool   `json:"quote,omitempty"`
 }
 
 // encodeWants gives JSON, and nothing for a turn that wants nothing.
@@ -184,7 +185,7 @@ func encodeWants(w orchestrator.Wants) (string, error) {
 	}
 	text, err := json.Marshal(wantsRow{Own: w.Own, Agent: string(w.Agent), Model: string(w.Model), Effort: string(w.Effort),
 		Dir: w.Dir, Timeout: int64(w.Timeout), Silence: w.Silence, Sandbox: w.Sandbox,
-		Known: w.Known, Title: w.Title, Then: w.Then})
+		Known: w.Known, Title: w.Title, Then: w.Then, Quote: w.Quote})
 	if err != nil {
 		return "", fmt.Errorf("encode what a turn wants: %w", err)
 	}
@@ -198,5 +199,5 @@ func decodeWants(text string) (orchestrator.Wants, error) {
 	}
 	return orchestrator.Wants{Own: row.Own, Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model),
 		Effort: cli.Effort(row.Effort), Dir: row.Dir, Timeout: time.Duration(row.Timeout), Silence: row.Silence, Sandbox: row.Sandbox,
-		Known: row.Known, Title: row.Title, Then: row.Then}, nil
+		Known: row.Known, Title: row.Title, Then: row.Then, Quote: row.Quote}, nil
 }

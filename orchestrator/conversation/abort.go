@@ -27,6 +27,30 @@ func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orc
 	return report, err
 }
 
+// StopTurn ends one turn that runs; see bot.Desk. It tells the turn to end before it waits for anything.
+func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
+	c, err := e.conversation(by.Conversation)
+	if err != nil {
+		return err
+	}
+	r := c.running.Load()
+	if !r.is(id) {
+		return e.whyNotRunning(ctx, id, by)
+	}
+	if c.end(r, by) == nil {
+		return orchestrator.ErrNotListed
+	}
+	c.do(func() {
+		_, err = e.record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
+			return e.opts.Store.AbortTurns(ctx, id, nil, orchestrator.Handled{})
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("record abort: %w", err)
+	}
+	return nil
+}
+
 // end tells a turn to end, if the user may end it. It waits for nothing.
 func (c *conversation) end(r *running, by orchestrator.Press) *orchestrator.Stopping {
 	if r == nil || !by.MayEnd(r.turn) {

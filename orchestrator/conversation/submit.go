@@ -88,6 +88,7 @@ func (c *conversation) append(ctx context.Context, t orchestrator.Turn, forget .
 		if receipt.Full = len(c.queue) >= c.e.opts.QueueMax; receipt.Full {
 			return
 		}
+		t.Wants.Quote = receipt.Ahead > 0
 		if err = c.e.store(ctx, &t, forget...); err == nil {
 			receipt.Turn = t.ID
 			c.queue = append(c.queue, waiting{turn: t})
