@@ -25,5 +25,8 @@ var (
 	ErrNotWaiting        = errors.New("that prompt no longer waits")
 	ErrCannotSteer       = errors.New("the agent takes no message while it works, so it runs in its turn")
 	ErrSteerUnknown      = errors.New("it is unknown whether the agent got it")
+	ErrNoConsult         = errors.New("no such side session")
+	ErrConsultBusy       = errors.New("the last question there is not answered yet")
+	ErrTooManyConsults   = errors.New("too many questions are asked at once")
 	ErrShutdown          = errors.New("ductor is shutting down")
 )

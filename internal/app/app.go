@@ -22,6 +22,7 @@ import (
 	"ductor/internal/runner"
 	"ductor/internal/store"
 	"ductor/orchestrator"
+	"ductor/orchestrator/consult"
 	"ductor/orchestrator/conversation"
 	"ductor/orchestrator/sessions"
 )
@@ -56,6 +57,7 @@ type App struct {
 	envs         environment.Environments
 	service      *service.Service
 	orchestrator *conversation.Engine
+	consults     *consult.Engine
 	bot          *bot.Bot
 	timers       *timers
 	stop         context.CancelFunc
@@ -113,6 +115,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	a.orchestrator = conversation.New(conversationOptions(cfg, a))
+	a.consults = consult.New(consultOptions(cfg, a))
 	if err = buildTimers(ctx, a); err != nil {
 		return nil, err
 	}
@@ -162,6 +165,9 @@ func (a *App) Run(ctx context.Context) error {
 // Close ends what was built, the last first: it takes no new turns, waits for running ones, ends agents with all they
 // started, sends what must arrive, and closes the database. An app that was built in part can be closed.
 func (a *App) Close() {
+	if a.consults != nil {
+		a.stage(drainAgents, "questions to models", a.consults.Close)
+	}
 	if a.orchestrator != nil {
 		a.stage(drainTurns, "turns", func(ctx context.Context) error { a.orchestrator.Close(ctx); return nil })
 	}
@@ -174,6 +180,7 @@ func (a *App) Close() {
 // Leave is Close for a daemon that will start again: agents continue under their runner, and the next process
 // resumes their turns.
 func (a *App) Leave() {
+	a.stage(drainAgents, "questions to models", a.consults.Close)
 	a.stage(drainCards, "turns", func(ctx context.Context) error { a.orchestrator.Detach(ctx); return nil })
 	a.stage(drainAgents, "agents", a.service.Detach)
 	a.closeRest()

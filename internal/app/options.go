@@ -23,8 +23,10 @@ import (
 	"ductor/internal/secrets"
 	"ductor/internal/store"
 	"ductor/orchestrator"
+	"ductor/orchestrator/consult"
 	"ductor/orchestrator/conversation"
 	"ductor/orchestrator/handoff"
+	"ductor/orchestrator/side"
 )
 
 func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.Scrubber, transport http.RoundTripper) bot.Options {
@@ -157,23 +159,41 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
 		Roles: rolesOf(cfg, a.Log), DefaultRole: cfg.Sessions.DefaultRole,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
-		Secrets: func(dir string) *secrets.Set {
-			return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
-		},
+		Secrets:  a.secretsOf,
 		QueueMax: cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
 		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
 		Now: time.Now, NewID: newID, Logger: a.Log,
 	}
-	if agent, model := cfg.Summarizes(); agent != "" {
-		o.Summarizer = &handoff.Summarizer{
-			Store: a.db, Runs: a.service, Agent: cli.Agent(agent), Model: cli.ModelID(model), Wait: summaryWait, NewID: newID,
-		}
+	if model := summaryModel(cfg); model.Agent != "" {
+		o.Summarizer = &handoff.Summarizer{Store: a.db, Side: a.side(), Model: model, Wait: summaryWait}
 	}
 	return o
 }
 
-// summaryWait is how long a turn waits for a summary of what was said before.
+// secretsOf are what agents that work in a directory must not have shown or stored.
+func (a *App) secretsOf(dir string) *secrets.Set {
+	return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
+}
+
+func (a *App) side() side.Client {
+	return side.Client{Gateway: a.service, NewID: newID, Secrets: a.secretsOf}
+}
+
+// summaryModel is the model that summarizes; the zero value if none is configured.
+func summaryModel(cfg config.Config) orchestrator.ModelChoice {
+	agent, model := cfg.Summarizes()
+	return orchestrator.ModelChoice{Agent: cli.Agent(agent), Model: cli.ModelID(model)}
+}
+
+func consultOptions(cfg config.Config, a *App) consult.Options {
+	return consult.Options{
+		Side: a.side(), Store: a.db, Beside: a.orchestrator.Beside, Now: time.Now, Logger: a.Log,
+		Shorten: consult.Shortener{Side: a.side(), Model: summaryModel(cfg), Wait: summaryWait, Logger: a.Log},
+	}
+}
+
+// summaryWait is how long is waited for a summary, of what was said before or of a long result.
 const summaryWait = 20 * time.Second
 
 // rolesOf are the roles that ship with ductor, those of the folder roles beside the configuration, and those in it.

@@ -82,7 +82,9 @@ var imports = map[string][]string{
 
 	"orchestrator/approval":     {"orchestrator", "cli", "internal/secrets"},
 	"orchestrator/conversation": {"lang", "orchestrator", "orchestrator/approval", "orchestrator/handoff", "cli", "internal/secrets"},
-	"orchestrator/handoff":      {"orchestrator", "cli"},
+	"orchestrator/side":         {"orchestrator", "cli", "internal/secrets"},
+	"orchestrator/consult":      {"lang", "orchestrator", "orchestrator/side", "cli"},
+	"orchestrator/handoff":      {"orchestrator", "orchestrator/side", "cli"},
 	"orchestrator/sessions":     {"orchestrator", "cli"},
 }
 

@@ -35,7 +35,7 @@ var chatPackages = []string{
 var untranslated = []string{"cli", "cli/service", "heartbeat/schedule", "orchestrator/approval"}
 
 // silent are packages below those whose literals no chat shows: they are for logs, programs and agents.
-var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "heartbeat/webhook", "internal/app", "orchestrator/handoff", "orchestrator/sessions"}
+var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "heartbeat/webhook", "internal/app", "orchestrator/consult", "orchestrator/handoff", "orchestrator/sessions"}
 
 // notForUsers are literals that read like texts, or files of them, and that no user sees: agents do, or programs.
 var notForUsers = []string{

@@ -89,3 +89,39 @@ func (db *DB) WaitingConversations(ctx context.Context) ([]orchestrator.Conversa
 	all, err := sqlite.Many(ctx, db.file, scanConversationID, `SELECT DISTINCT chat, topic FROM turns WHERE delivered = 0 ORDER BY chat, topic`)
 	return all, wrap("list waiting conversations", err)
 }
+
+const consultColumns = `id, chat, topic, agent, model, effort, sandbox, dir, home, own, said, used`
+
+// Consult returns ErrNoConsult for an id that is not there.
+func (db *DB) Consult(ctx context.Context, id orchestrator.ConsultID) (orchestrator.Consult, error) {
+	return db.consult(ctx, `SELECT `+consultColumns+` FROM consults WHERE id = ?`, string(id))
+}
+
+// LastConsult is the side session of a conversation that was used last; ErrNoConsult if there is none.
+func (db *DB) LastConsult(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Consult, error) {
+	return db.consult(ctx, `SELECT `+consultColumns+` FROM consults WHERE chat = ? AND topic = ? ORDER BY used DESC, id DESC LIMIT 1`, in.Chat, in.Topic)
+}
+
+func (db *DB) consult(ctx context.Context, query string, args ...any) (orchestrator.Consult, error) {
+	c, err := sqlite.One(ctx, db.file, func(row sqlite.Row) (c orchestrator.Consult, err error) {
+		var used int64
+		err = row.Scan(&c.ID, &c.Conversation.Chat, &c.Conversation.Topic, &c.Model.Agent, &c.Model.Model, &c.Model.Effort,
+			&c.Sandbox, &c.Dir, &c.Home, &c.Own, &c.Said, &used)
+		c.Used = instant(used)
+		return c, err
+	}, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = orchestrator.ErrNoConsult
+	}
+	return c, wrap("load a side session", err)
+}
+
+// SaveConsult stores a side session in the place of the one with its id.
+func (db *DB) SaveConsult(ctx context.Context, c orchestrator.Consult) error {
+	return wrap("store a side session", db.share(ctx, func(t tx) error {
+		_, err := t.Exec(`INSERT OR REPLACE INTO consults (`+consultColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			string(c.ID), c.Conversation.Chat, c.Conversation.Topic, string(c.Model.Agent), string(c.Model.Model), string(c.Model.Effort),
+			string(c.Sandbox), c.Dir, c.Home, string(c.Own), c.Said, millis(c.Used))
+		return err
+	}))
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // Pruned counts what Prune deleted.
-type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals int64 }
+type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals, Consults int64 }
 
 // pruneBatch bounds how long one deletion keeps other writers waiting.
 const pruneBatch = 500
@@ -17,7 +17,7 @@ const pruneBatch = 500
 // Prune deletes what ductor does not need again and is older than before: handled updates, messages that owe
 // nothing, what was asked and decided, cards of turns whose outcome was delivered, but for those that show the last
 // result of a job, and what is kept beside the cards of turns: drafts of answers, unfinished edits and jobs,
-// and cards of waiting turns. Turns and sessions stay: they are the history. So does the audit; see AuditTrail. It
+// cards of waiting turns, and side sessions. Turns and sessions stay: they are the history. So does the audit; see AuditTrail. It
 // works in small transactions; when ctx ends in between, what was deleted is counted.
 func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 	var p Pruned
@@ -37,6 +37,7 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 			WHERE c.saved < ? AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = c.turn) LIMIT ?)`},
 		{&p.Approvals, `DELETE FROM asks WHERE id IN (SELECT id FROM asks WHERE state <> 'open' AND decided < ?
 			AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = asks.turn AND t.state = 'running') LIMIT ?)`},
+		{&p.Consults, `DELETE FROM consults WHERE id IN (SELECT id FROM consults WHERE used < ? LIMIT ?)`},
 	} {
 		if err := db.deleteAll(ctx, d.count, d.query, at); err != nil {
 			return p, wrap("prune", err)

@@ -63,6 +63,22 @@ func (e *Engine) whereabouts(ctx context.Context, conv orchestrator.Conversation
 	return session, in, err
 }
 
+// Beside is what a side session of a conversation is started with: where the next turn would run, with what is denied there, and without
+// any right. The error is a *cli.Failure where it cannot run there.
+func (e *Engine) Beside(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error) {
+	conv, err := e.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return cli.Request{}, fmt.Errorf("load conversation: %w", err)
+	}
+	session, in, err := e.whereabouts(ctx, conv)
+	if err == nil {
+		err = e.checkDir(session.Dir)
+	}
+	return cli.Request{
+		ChatID: id.Chat, Sandbox: in, Session: string(session.ID), Dir: session.Dir, AddDirs: e.addDirs(id), DeniedTools: e.opts.DeniedTools,
+	}, err
+}
+
 // Directory says whether a job may work in a directory, and gives it as an absolute path; ErrOutsideRoot, ErrNotADir.
 func (e *Engine) Directory(path string) (string, error) { return e.resolveDir(e.opts.Dir, path) }
 

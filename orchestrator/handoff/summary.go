@@ -2,7 +2,6 @@ package handoff
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,13 +9,8 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/side"
 )
-
-// Runs runs one turn of an agent. orchestrator.Gateway implements it.
-type Runs interface {
-	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
-	Release(conversation cli.Conversation)
-}
 
 // Store keeps summaries.
 type Store interface {
@@ -26,14 +20,12 @@ type Store interface {
 }
 
 // Summarizer has a model summarize what does not fit a budget. A summary is stored with its session and extended later: no turn
-// is summarized twice. All fields are required but Model.
+// is summarized twice. All fields are required.
 type Summarizer struct {
 	Store Store
-	Runs  Runs
-	Agent cli.Agent
-	Model cli.ModelID   // empty: the agent's own choice
+	Side  side.Client
+	Model orchestrator.ModelChoice
 	Wait  time.Duration // after which the summary is given up
-	NewID func() string
 }
 
 // Sizes of a summary, in tokens.
@@ -79,8 +71,6 @@ func newest(turns []orchestrator.Turn, budget int) (n int) {
 
 // summarize asks the model.
 func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former string, turns []orchestrator.Turn, budget int) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Wait, errors.New("it took too long"))
-	defer cancel()
 	var b strings.Builder
 	fmt.Fprintf(&b, "Summarize this part of a conversation between a user and coding agents, for an agent that joins it. Keep what the user wants, "+
 		"what was decided and why, names of files and commands, what works, what failed and what is open. Write at most %d words, in the language "+
@@ -92,21 +82,9 @@ func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former strin
 	for _, t := range turns {
 		b.WriteString(shorten(t, mostSummarized/len(turns)))
 	}
-	at.Turn, at.Conversation = cli.TurnID(s.NewID()), cli.Conversation("summary/"+s.NewID())
-	at.Model, at.Effort, at.Resume, at.Prompt = s.Model, "", "", b.String()
-	at.Permission, at.Attended, at.AllowedTools, at.Project = cli.Plan, false, nil, cli.WithoutProject
-	at.SystemPrompt, at.AppendPrompt, at.Images, at.Files, at.ExtraArgs = "", "", nil, nil, nil
-	at.Timeout, at.Started = s.Wait, func(context.Context, cli.Start) error { return nil }
-	defer s.Runs.Release(at.Conversation)
-	result := s.Runs.Run(ctx, s.Agent, at, func(cli.Event) {})
-	text := strings.TrimSpace(result.Text)
-	switch {
-	case result.Err != nil:
-		return "", fmt.Errorf("summarize: %w", result.Err)
-	case ctx.Err() != nil:
-		return "", fmt.Errorf("summarize: %w", context.Cause(ctx))
-	case text == "":
-		return "", errors.New("summarize: the model said nothing")
+	result, err := s.Side.Ask(ctx, at, side.Question{Model: s.Model, Prompt: b.String(), Wait: s.Wait})
+	if err != nil {
+		return "", fmt.Errorf("summarize: %w", err)
 	}
-	return text, nil
+	return result.Text, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/side"
 )
 
 // shelf keeps summaries, and runs an agent that answers with how often it was asked.
@@ -44,7 +45,9 @@ func (s *shelf) Run(ctx context.Context, agent cli.Agent, req cli.Request, _ fun
 }
 
 func (s *shelf) summarizer() *Summarizer {
-	return &Summarizer{Store: s, Runs: s, Agent: "cheap", Wait: 20 * time.Second, NewID: func() string { return "id" }}
+	return &Summarizer{
+		Store: s, Side: side.Client{Gateway: s, NewID: func() string { return "id" }}, Model: orchestrator.ModelChoice{Agent: "cheap"}, Wait: 20 * time.Second,
+	}
 }
 
 // said are turns that fit no budget of this test together; the newest do.

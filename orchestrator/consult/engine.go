@@ -1,0 +1,199 @@
+package consult
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/side"
+)
+
+// Options configure an Engine. All fields are required.
+type Options struct {
+	Side  side.Client
+	Store orchestrator.ConsultStore
+	// Beside is where side sessions of a conversation run: where its next turn would.
+	Beside  func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
+	Shorten Shortener
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// Limits of questions.
+const (
+	DefaultWait = 10 * time.Minute
+	MostAnswer  = 20_000 // characters of an answer; a longer one is shortened
+	mostAtOnce  = 8      // questions of one conversation
+	mostSaid    = 20_000 // bytes of earlier questions and answers that are kept for an agent that cannot resume
+)
+
+// Engine asks models. Safe for concurrent use.
+type Engine struct {
+	opts Options
+
+	mu     sync.Mutex
+	asking map[orchestrator.ConversationID]map[*asked]bool
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// asked is a question that is not answered yet.
+type asked struct {
+	consult orchestrator.ConsultID
+	cancel  context.CancelCauseFunc
+}
+
+// New makes an Engine. Close ends it.
+func New(o Options) *Engine {
+	return &Engine{opts: o, asking: map[orchestrator.ConversationID]map[*asked]bool{}}
+}
+
+// Ask asks a model and waits for its answer: it ends with ctx, with Abort and with Close. The error is ErrNoConsult or ErrElsewhere
+// for a side session that is not there, ErrConsultBusy or ErrTooManyConsults where too much is asked at once, side.ErrTooLate, a
+// *cli.Failure, cli.ErrAborted, or ErrShutdown. What was asked so far of a side session that failed stays as it was.
+func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error) {
+	began := e.opts.Now()
+	c, at, err := e.side(ctx, q)
+	if err != nil {
+		return orchestrator.ConsultAnswer{}, err
+	}
+	ctx, leave, err := e.enter(ctx, c)
+	if err != nil {
+		return orchestrator.ConsultAnswer{}, err
+	}
+	defer leave()
+	r, err := e.put(ctx, at, c, q)
+	if err != nil {
+		return orchestrator.ConsultAnswer{}, fmt.Errorf("ask %s: %w", c.Model.Agent, err)
+	}
+	a := orchestrator.ConsultAnswer{Consult: c.ID, Model: c.Model, Usage: r.Usage, CostUSD: r.CostUSD, Duration: e.opts.Now().Sub(began)}
+	a.Model.Model = cmp.Or(r.Model, a.Model.Model)
+	a.Text, a.Shortened = e.opts.Shorten.Shorten(ctx, at, r.Text, MostAnswer)
+	c.Own, c.Used = r.AgentSessionID, e.opts.Now()
+	c.Said = newest(c.Said+"Question: "+q.Text+"\nAnswer: "+a.Text+"\n\n", mostSaid)
+	if err := e.opts.Store.SaveConsult(context.WithoutCancel(ctx), c); err != nil {
+		return a, fmt.Errorf("store a side session: %w", err)
+	}
+	return a, nil
+}
+
+// side is the side session of a question, and what its agent is started with.
+func (e *Engine) side(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.Consult, cli.Request, error) {
+	at, err := e.opts.Beside(ctx, q.Conversation)
+	if err != nil {
+		return orchestrator.Consult{}, at, err
+	}
+	if q.Follows == "" {
+		c := orchestrator.Consult{
+			ID: orchestrator.ConsultID(e.opts.Side.NewID()), Conversation: q.Conversation, Model: q.Model, Sandbox: at.Sandbox, Dir: at.Dir,
+		}
+		c.Home = cmp.Or(at.Session, string(c.ID))
+		at.Session = c.Home
+		return c, at, nil
+	}
+	c, err := e.opts.Store.Consult(ctx, q.Follows)
+	switch {
+	case err != nil:
+		return c, at, fmt.Errorf("load a side session: %w", err)
+	case c.Conversation != q.Conversation:
+		return c, at, orchestrator.ErrElsewhere
+	case c.Sandbox != at.Sandbox || c.Dir != at.Dir: // its agent knows nothing of what it said elsewhere
+		c.Own, c.Sandbox, c.Dir = "", at.Sandbox, at.Dir
+	}
+	at.Session = c.Home
+	return c, at, nil
+}
+
+// instructions tell an agent what is wanted of it, whatever its mode for reading says about plans.
+const instructions = "You are consulted: another conversation asks you one question and gets your answer. Answer it directly. You may read files, " +
+	"and you change nothing. Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
+
+// put puts a question to the agent, with what was said before where it cannot resume that.
+func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion) (cli.Result, error) {
+	ask := side.Question{Model: c.Model, Prompt: q.Text, Instructions: instructions, Resume: c.Own, Wait: cmp.Or(q.Wait, DefaultWait)}
+	if c.Own != "" {
+		r, err := e.opts.Side.Ask(ctx, at, ask)
+		var failure *cli.Failure
+		if !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
+			return r, err
+		}
+		e.opts.Logger.Warn("an agent cannot resume a side session; it is told what was said", "consult", c.ID, "agent", c.Model.Agent, "err", err)
+	}
+	if ask.Resume = ""; c.Said != "" {
+		ask.Prompt = "[What you were asked before, and what you answered]\n" + c.Said + "[The question now]\n" + q.Text
+	}
+	return e.opts.Side.Ask(ctx, at, ask)
+}
+
+// enter counts a question, which leave ends.
+func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.Context, leave func(), err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	here := e.asking[c.Conversation]
+	switch {
+	case e.closed:
+		return ctx, nil, orchestrator.ErrShutdown
+	case len(here) >= mostAtOnce:
+		return ctx, nil, orchestrator.ErrTooManyConsults
+	}
+	for other := range here {
+		if other.consult == c.ID {
+			return ctx, nil, orchestrator.ErrConsultBusy
+		}
+	}
+	if here == nil {
+		here = map[*asked]bool{}
+		e.asking[c.Conversation] = here
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	one := &asked{consult: c.ID, cancel: cancel}
+	here[one] = true
+	e.wg.Add(1)
+	return ctx, func() {
+		cancel(nil)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(here, one)
+		if len(here) == 0 && len(e.asking[c.Conversation]) == 0 {
+			delete(e.asking, c.Conversation)
+		}
+		e.wg.Done()
+	}, nil
+}
+
+// Abort ends the questions of a conversation and returns how many there were. It waits for nothing: Ask returns when all that an
+// agent started is dead.
+func (e *Engine) Abort(in orchestrator.ConversationID) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for one := range e.asking[in] {
+		one.cancel(cli.ErrAborted)
+	}
+	return len(e.asking[in])
+}
+
+// Close ends all questions, takes no more, and waits for their ends until ctx is done.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	e.closed = true
+	for _, here := range e.asking {
+		for one := range here {
+			one.cancel(orchestrator.ErrShutdown)
+		}
+	}
+	e.mu.Unlock()
+	done := make(chan struct{})
+	go func() { e.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("end the questions to models: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,257 @@
+package consult
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/side"
+)
+
+// agents keeps side sessions, and runs agents that answer as a test says.
+type agents struct {
+	mu       sync.Mutex
+	ids      int
+	consults map[orchestrator.ConsultID]orchestrator.Consult
+	asked    []cli.Request
+	answer   func(ctx context.Context, req cli.Request) cli.Result
+	at       cli.Request
+}
+
+func (a *agents) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	a.mu.Lock()
+	a.asked = append(a.asked, req)
+	a.mu.Unlock()
+	if req.Permission != cli.Plan || req.Attended || req.Project != cli.WithoutProject || len(req.AllowedTools) > 0 || !strings.HasPrefix(string(req.Conversation), "side/") {
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "rights of %+v", req)}
+	}
+	r := a.answer(ctx, req)
+	emit(cli.TextDelta{Text: r.Text})
+	return r
+}
+
+func (a *agents) Release(cli.Conversation) {}
+
+func (a *agents) Consult(_ context.Context, id orchestrator.ConsultID) (orchestrator.Consult, error) {
+	c, ok := a.consults[id]
+	if !ok {
+		return c, orchestrator.ErrNoConsult
+	}
+	return c, nil
+}
+
+func (a *agents) LastConsult(context.Context, orchestrator.ConversationID) (orchestrator.Consult, error) {
+	return orchestrator.Consult{}, orchestrator.ErrNoConsult
+}
+
+func (a *agents) SaveConsult(_ context.Context, c orchestrator.Consult) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.consults[c.ID] = c
+	return nil
+}
+
+func (a *agents) newID() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ids++
+	return fmt.Sprint(a.ids)
+}
+
+func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agents, *Engine) {
+	a := &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}, answer: answer, at: cli.Request{Dir: "/work", Permission: cli.Bypass, AllowedTools: []string{"Bash"}}}
+	client := side.Client{Gateway: a, NewID: a.newID}
+	return a, New(Options{
+		Side: client, Store: a, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Shorten: Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
+		Beside: func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },
+	})
+}
+
+const cutMark = "[… the beginning is left out …]\n"
+
+var (
+	here  = orchestrator.ConversationID{Chat: 1}
+	model = orchestrator.ModelChoice{Agent: "codex", Model: "gpt"}
+)
+
+func TestAQuestionAndItsFollowUp(t *testing.T) {
+	a, e := engine(func(_ context.Context, req cli.Request) cli.Result {
+		return cli.Result{Text: " to " + req.Prompt, AgentSessionID: "own", Model: "gpt-5", Usage: cli.Usage{Input: 7}, CostUSD: 0.5}
+	})
+	first, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "one"})
+	if err != nil || first.Text != "to one" || first.Model.Model != "gpt-5" || first.Usage.Input != 7 || first.CostUSD != 0.5 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult, Text: "two"})
+	if err != nil || second.Consult != first.Consult || second.Text != "to two" || a.asked[1].Resume != "own" || a.asked[1].Session != a.asked[0].Session {
+		t.Errorf("%+v, %v after %+v", second, err, a.asked[1])
+	}
+	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: orchestrator.ConversationID{Chat: 2}, Follows: first.Consult, Text: "x"}); !errors.Is(err, orchestrator.ErrElsewhere) {
+		t.Errorf("from another chat: %v", err)
+	}
+	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: "other", Text: "x"}); !errors.Is(err, orchestrator.ErrNoConsult) {
+		t.Errorf("of no side session: %v", err)
+	}
+	a.at.Dir = "/elsewhere" // the agent's own session means nothing there
+	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult, Text: "three"}); err != nil || a.asked[2].Resume != "" ||
+		!strings.Contains(a.asked[2].Prompt, "Question: two\nAnswer: to two") || !strings.HasSuffix(a.asked[2].Prompt, "three") {
+		t.Errorf("%v: %+v", err, a.asked[2])
+	}
+}
+
+func TestAFollowUpThatCannotBeResumed(t *testing.T) {
+	_, e := engine(func(_ context.Context, req cli.Request) cli.Result {
+		if req.Resume != "" {
+			return cli.Result{Err: cli.Failf(cli.ResumeFailed, "codex", "it is gone")}
+		}
+		return cli.Result{Text: req.Prompt, AgentSessionID: "own"}
+	})
+	first, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult, Text: "two"})
+	if err != nil || !strings.Contains(second.Text, "Question: one\nAnswer: one") {
+		t.Errorf("%+v, %v", second, err)
+	}
+}
+
+// A question ends with its context, an abort, its time and the engine, and says which.
+func TestAQuestionThatEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(e *Engine, cancel context.CancelFunc)
+		want error
+	}{
+		"abort":  {func(e *Engine, _ context.CancelFunc) { e.Abort(here) }, cli.ErrAborted},
+		"cancel": {func(_ *Engine, cancel context.CancelFunc) { cancel() }, context.Canceled},
+		"late":   {func(*Engine, context.CancelFunc) {}, side.ErrTooLate},
+		"close":  {func(e *Engine, _ context.CancelFunc) { _ = e.Close(context.Background()) }, orchestrator.ErrShutdown},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a, e := engine(func(ctx context.Context, _ cli.Request) cli.Result { <-ctx.Done(); return cli.Cut(ctx, "codex") })
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			failed := make(chan error, 1)
+			go func() {
+				_, err := e.Ask(ctx, orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "x"})
+				failed <- err
+			}()
+			synctest.Wait()
+			c.end(e, cancel)
+			if err := <-failed; !errors.Is(err, c.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if e.Abort(here) != 0 || len(a.consults) != 0 {
+				t.Errorf("%s: it still asks, or keeps %v", name, a.consults)
+			}
+		})
+	}
+}
+
+func TestTooManyQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, e := engine(func(ctx context.Context, req cli.Request) cli.Result {
+			if req.Prompt == "first" {
+				return cli.Result{Text: "yes", AgentSessionID: "own"}
+			}
+			<-ctx.Done()
+			return cli.Cut(ctx, "codex")
+		})
+		first, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "first"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		ask := func(in orchestrator.ConversationID, follows orchestrator.ConsultID) error {
+			_, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: in, Model: model, Follows: follows, Text: "x"})
+			return err
+		}
+		all.Go(func() { _ = ask(here, first.Consult) })
+		synctest.Wait()
+		if err := ask(here, first.Consult); !errors.Is(err, orchestrator.ErrConsultBusy) {
+			t.Errorf("a second question of one side session: %v", err)
+		}
+		for range mostAtOnce - 1 {
+			all.Go(func() { _ = ask(here, "") })
+		}
+		all.Go(func() { _ = ask(orchestrator.ConversationID{Chat: 2}, "") })
+		synctest.Wait()
+		if err := ask(here, ""); !errors.Is(err, orchestrator.ErrTooManyConsults) {
+			t.Errorf("one more: %v", err)
+		}
+		if n := e.Abort(here); n != mostAtOnce {
+			t.Errorf("%d questions end", n)
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+		if err := ask(here, ""); !errors.Is(err, orchestrator.ErrShutdown) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+// An agent that does not come to an end is ended, and what it said is shortened.
+func TestAnEndlessAnswer(t *testing.T) {
+	ended := false
+	_, e := engine(nil)
+	endless := &endless{ended: &ended}
+	e.opts.Side.Gateway = endless
+	a, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "x"})
+	if err != nil || !ended || !a.Shortened || len(a.Text) > MostAnswer+len(cutMark) {
+		t.Errorf("%v, ended %v, %d bytes", err, ended, len(a.Text))
+	}
+}
+
+type endless struct{ ended *bool }
+
+func (endless) Release(cli.Conversation) {}
+func (s endless) Run(ctx context.Context, _ cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
+	var b strings.Builder
+	for ctx.Err() == nil {
+		part := strings.Repeat("on and on ", 1000)
+		b.WriteString(part)
+		emit(cli.TextDelta{Text: part})
+	}
+	*s.ended = true
+	r := cli.Cut(ctx, "codex")
+	r.Text = b.String()
+	return r
+}
+
+func TestLongResultsAreShortened(t *testing.T) {
+	long := strings.Repeat("ä", 500)
+	failing := func(context.Context, cli.Request) cli.Result {
+		return cli.Result{Err: cli.Failf(cli.Overloaded, "cheap", "")}
+	}
+	for name, c := range map[string]struct {
+		text  string
+		model cli.Agent
+		reply func(context.Context, cli.Request) cli.Result
+		want  string
+		short bool
+	}{
+		"short":        {"all of it <SUMMARY>part</SUMMARY>", "", nil, "all of it <SUMMARY>part</SUMMARY>", false},
+		"a block":      {"<SUMMARY>first</SUMMARY>" + long + "<SUMMARY>\n the last \n</SUMMARY>", "cheap", failing, "the last", true},
+		"empty block":  {long + "<SUMMARY> </SUMMARY>end", "", nil, cutMark + long[:2*(100-len("<SUMMARY> </SUMMARY>end")-len([]rune(cutMark)))] + "<SUMMARY> </SUMMARY>end", true},
+		"a model":      {long, "cheap", func(context.Context, cli.Request) cli.Result { return cli.Result{Text: "in short"} }, "in short", true},
+		"a bad model":  {long + "the end", "cheap", failing, cutMark + long[:2*(100-len("the end")-len([]rune(cutMark)))] + "the end", true},
+		"without both": {long + "the end", "", nil, cutMark + long[:2*(100-len("the end")-len([]rune(cutMark)))] + "the end", true},
+	} {
+		a, e := engine(c.reply)
+		e.opts.Shorten.Model.Agent, e.opts.Shorten.Wait = c.model, time.Minute
+		got, short := e.opts.Shorten.Shorten(t.Context(), a.at, c.text, 100)
+		if got != c.want || short != c.short {
+			t.Errorf("%s: %v %q", name, short, got)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package side
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
+)
+
+// Gateway runs turns of agents. orchestrator.Gateway has more of it.
+type Gateway interface {
+	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
+	Release(conversation cli.Conversation)
+}
+
+// Client asks agents. All fields but Secrets are required.
+type Client struct {
+	Gateway Gateway
+	NewID   func() string
+	Secrets func(dir string) *secrets.Set // what agents that work in a directory must not have shown or stored; nil for nothing
+}
+
+// Question is what an agent is asked.
+type Question struct {
+	Model        orchestrator.ModelChoice
+	Prompt       string
+	Instructions string             // for the system prompt
+	Resume       cli.AgentSessionID // the session to continue; empty begins one
+	Wait         time.Duration      // after which it is given up
+}
+
+// mostAnswer ends an agent that does not come to an end, in bytes of its answer.
+const mostAnswer = 1 << 20
+
+// Why a question has no answer, or no whole one.
+var (
+	ErrTooLate = errors.New("it took too long")
+	ErrNoText  = errors.New("the model said nothing")
+	errTooLong = errors.New("its answer is too long")
+)
+
+// Ask asks an agent where at says and returns its answer. at gives no rights: the agent gets the mode for reading, no user answers
+// what it asks for, and the settings of the project do not count. The error says why there is no answer; it is the cause of ctx
+// where that ended. The Result has what the question cost in either case. An answer beyond a megabyte is cut there.
+func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limited, stop := context.WithTimeoutCause(ctx, q.Wait, ErrTooLate)
+	defer stop()
+	size := 0
+	at.Turn, at.Conversation = cli.TurnID(a.NewID()), cli.Conversation("side/"+a.NewID())
+	defer a.Gateway.Release(at.Conversation)
+	result := a.Gateway.Run(limited, q.Model.Agent, withoutRights(at, q), func(ev cli.Event) {
+		if text, ok := ev.(cli.TextDelta); ok {
+			if size += len(text.Text); size > mostAnswer {
+				cancel(errTooLong)
+			}
+		}
+	})
+	if a.Secrets != nil {
+		result, _ = secrets.Clean(a.Secrets(at.Dir), result)
+	}
+	cause := context.Cause(limited)
+	result.Text = strings.TrimSpace(prefix(result.Text, mostAnswer))
+	switch {
+	case errors.Is(cause, errTooLong):
+		result.Err = nil
+	case cause != nil:
+		return result, cause
+	case result.Err != nil:
+		return result, result.Err
+	}
+	if result.Text == "" {
+		return result, ErrNoText
+	}
+	return result, nil
+}
+
+func withoutRights(at cli.Request, q Question) cli.Request {
+	at.Model, at.Effort, at.Resume, at.Prompt = q.Model.Model, q.Model.Effort, q.Resume, q.Prompt
+	at.Permission, at.Attended, at.AllowedTools, at.Project = cli.Plan, false, nil, cli.WithoutProject
+	at.SystemPrompt, at.AppendPrompt, at.Images, at.Files, at.ExtraArgs = "", q.Instructions, nil, nil, nil
+	at.Timeout, at.Started = q.Wait, func(context.Context, cli.Start) error { return nil }
+	return at
+}
+
+// prefix keeps at most n bytes of s, and no half of a character.
+func prefix(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
