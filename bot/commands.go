@@ -55,6 +55,7 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"status", p.Text("bot.menu-status")},
 		{"sessions", p.Text("bot.menu-sessions")},
 		{"rename", p.Text("bot.menu-rename")},
+		{"terminal", p.Text("bot.menu-terminal")},
 		{"cwd", p.Text("bot.menu-cwd")},
 		{"help", p.Text("bot.menu-help")},
 	}
@@ -85,6 +86,8 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.sessions.Command), true
 	case "rename":
 		return c.page(c.sessions.Rename), true
+	case "terminal":
+		return c.terminal, true
 	case "cwd":
 		return c.cwd, true
 	}
@@ -141,6 +144,16 @@ func (c *commands) page(command func(ctx context.Context, by orchestrator.Press,
 		}
 		c.closer.Answer(ctx, r.In, page.Text, page.Keyboard)
 	}
+}
+
+func (c *commands) terminal(ctx context.Context, r updates.Request) {
+	text, err := c.sessions.Terminal(ctx, r.In.By())
+	if err != nil {
+		c.fail(ctx, r, "bot.not-done", err)
+		return
+	}
+	answer := message.Content{Text: text, ReplyTo: r.In.Quote()}
+	c.closer.Finish(ctx, r.In.Updates(), message.Compose(r.In.Conversation, answer))
 }
 
 func (c *commands) model(ctx context.Context, r updates.Request) {

@@ -39,8 +39,9 @@ type Bringer interface {
 // Helper is a Launcher of an environment whose files this host does not see: ductor's own program looks after them there.
 type Helper interface {
 	// Help makes the environment at need and has ductor's program there do what args say, with the environment that a
-	// program would be given for env. The error says what went wrong there too.
-	Help(ctx context.Context, env []string, args ...string) error
+	// program would be given for env. It returns the files that were found there, as JSON; nil where none were asked for. The
+	// error says what went wrong there too.
+	Help(ctx context.Context, env []string, args ...string) (files []byte, err error)
 }
 
 // Preparer is a Launcher of a place that must be made or reached first.

@@ -1,6 +1,8 @@
 package docker
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	geminiguard "ductor/cli/gemini/guard"
+	"ductor/cli/stored/files"
 	"ductor/docker/dockertest"
 	"ductor/internal/runner"
 )
@@ -284,22 +287,26 @@ func TestHelp(t *testing.T) {
 	env := func(home string) []string {
 		return []string{"HOME=" + home, "GEMINI_CLI_HOME=" + home, "PATH=/nowhere"}
 	}
-	if err := s.Help(t.Context(), env("/home/of/this/machine"), geminiguard.Verb, id); err != nil {
+	if _, err := s.Help(t.Context(), env("/home/of/this/machine"), geminiguard.Verb, id); err != nil {
 		t.Errorf("with nothing to do: %v", err)
 	}
 	home := s.home("a session")
 	s.says(home, `mkdir -p $HOME/.gemini/tmp/p/chats; printf '{"sessionId":"`+id+`"}\n{"id":"1"}\n' >$HOME/`+file)
-	if err := s.Help(t.Context(), env(home), geminiguard.Verb, id); err != nil {
+	if _, err := s.Help(t.Context(), env(home), geminiguard.Verb, id); err != nil {
 		t.Error(err)
 	}
 	if got := s.says(home, `cd $HOME/.gemini/tmp/p/chats; echo *; cat *`); strings.HasPrefix(got, filepath.Base(file)) || !strings.Contains(got, id) {
 		t.Errorf("afterwards there is %q", got)
 	}
+	query, found := `{"Homes":["HOME/.gemini"],"Globs":["tmp/*/chats/*"],"Has":"`+id+`","Most":5}`, []files.File(nil)
+	if raw, err := s.Help(t.Context(), env(home), files.Verb, query); err != nil || json.Unmarshal(raw, &found) != nil || len(found) != 1 || !bytes.Contains(found[0].Head, []byte(id)) {
+		t.Errorf("the files there are %+v, %v", found, err)
+	}
 	var own *Error
-	if err := s.Help(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) || !strings.Contains(own.Reason, "one session is to be named") {
+	if _, err := s.Help(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) || !strings.Contains(own.Reason, "one session is to be named") {
 		t.Errorf("one that fails: %v", err)
 	}
-	if err := s.Help(t.Context(), env(home), "what-a-later-ductor-asks"); !errors.As(err, &own) || !strings.Contains(own.Reason, "another version") {
+	if _, err := s.Help(t.Context(), env(home), "what-a-later-ductor-asks"); !errors.As(err, &own) || !strings.Contains(own.Reason, "another version") {
 		t.Errorf("one that the program there does not know: %v", err)
 	}
 }

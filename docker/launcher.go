@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ var (
 	_ cli.Bringer  = (*Launcher)(nil)
 	_ cli.Preparer = (*Launcher)(nil)
 	_ cli.Helper   = (*Launcher)(nil)
+	_ cli.Enterer  = (*Launcher)(nil)
 )
 
 // Open makes a Launcher. The engine is not asked for anything before it is needed, and need not be there now. The
@@ -110,16 +112,16 @@ func (l *Launcher) endedAtOnce(ctx context.Context, err error) error {
 }
 
 // Help has ductor-runner in the container do what args say (see its main), with the environment of a program.
-func (l *Launcher) Help(ctx context.Context, env []string, args ...string) error {
+func (l *Launcher) Help(ctx context.Context, env []string, args ...string) (files []byte, err error) {
 	l.touch()
 	if err := l.place.make(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := l.place.hand(ctx, nil, l.opts.environment(env, l.place.getPath()), args...)
 	if err == nil && answer.Error != "" {
 		err = &Error{Reason: "files of an agent in the sandbox cannot be looked after (" + answer.Error + ")"}
 	}
-	return err
+	return answer.Files, err
 }
 
 func (l *Launcher) touch() {
@@ -266,4 +268,14 @@ func (l *Launcher) Close() error {
 	err := l.Launcher.Close()
 	l.place.watch.wait()
 	return err
+}
+
+// Enter gives the words of a command line that runs something in a directory of the container; see cli.Enterer.
+func (l *Launcher) Enter(dir, home string) []string {
+	words := []string{"docker"}
+	if host := l.opts.Engine.Host(); host != "" {
+		words = append(words, "--host", host)
+	}
+	return append(words, "exec", "--interactive", "--tty", "--workdir", dir,
+		"--env", "HOME="+cmp.Or(home, homeDir), "--env", "PATH="+l.place.getPath(), l.place.name)
 }

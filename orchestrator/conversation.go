@@ -19,6 +19,9 @@ func (id ConversationID) Key() cli.Conversation {
 	return cli.Conversation(strconv.FormatInt(id.Chat, 10) + "/" + strconv.Itoa(id.Topic))
 }
 
+// Group says whether others than one user read it: Telegram gives groups numbers below zero.
+func (id ConversationID) Group() bool { return id.Chat < 0 }
+
 // ParseKey is the inverse of ConversationID.Key.
 func ParseKey(key cli.Conversation) (ConversationID, error) {
 	var id ConversationID

@@ -62,6 +62,8 @@ type SessionStore interface {
 	// DeleteSession deletes a session with all that was said in it. ErrSessionInUse for one that is the current session of a
 	// conversation, of a job, has turns that are not delivered, or was forked; ErrNoSession.
 	DeleteSession(ctx context.Context, id SessionID) error
+	// SessionOf finds the session that has an agent's own id; empty for none.
+	SessionOf(ctx context.Context, of AgentEnv, own cli.AgentSessionID) (SessionID, error)
 	// ForkSession stores s as a session that has what was said in another one up to a turn of it. ErrNoTurn for a turn that has not
 	// ended or has no session.
 	ForkSession(ctx context.Context, s Session, turn cli.TurnID) error
@@ -106,6 +108,16 @@ type Sessions interface {
 	Delete(ctx context.Context, by Press, id SessionID) error
 	// Fork begins a session that has what was said up to a turn, and makes it the current one. ErrNoTurn.
 	Fork(ctx context.Context, in ConversationID, turn cli.TurnID) (Session, error)
+	// Stored lists the sessions that agents keep in their own files for the directory of a conversation and that are not ductor's,
+	// the newest first. errors.ErrUnsupported where sessions have homes of their own.
+	Stored(ctx context.Context, in ConversationID) ([]cli.StoredSession, error)
+	// ResumeStored begins a session that continues one of those, with its agent, and makes it the current one. ErrNoSession if it is
+	// there no longer.
+	ResumeStored(ctx context.Context, by Press, agent cli.Agent, id cli.AgentSessionID) (Session, error)
+	// Terminal gives the line of a shell that resumes the current session in a terminal, with the agent that it runs. What the agent
+	// keeps open for the conversation is closed, so that the next prompt here knows what was said there. ErrNoSession before an agent
+	// has begun one; errors.ErrUnsupported for an agent that resumes nothing in a terminal.
+	Terminal(ctx context.Context, by Press) (agent cli.Agent, line string, err error)
 	// Export writes all that was said in a session.
 	Export(ctx context.Context, in ConversationID, id SessionID, as ExportFormat) (string, error)
 }

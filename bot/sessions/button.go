@@ -27,6 +27,9 @@ const (
 	opFork    op = "f" // the key is a turn
 	opDelete  op = "d" // asks first
 	opDeleted op = "D"
+
+	opTerminal op = "T" // lists the sessions that agents keep
+	opStored   op = "R" // continues one of them; the key is the agent, the argument its id
 )
 
 // pressed is the data of a button.

@@ -108,6 +108,11 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a A
 		return s.export(ctx, in, id, orchestrator.ExportJSON)
 	case opRename:
 		return Answer{Text: s.lang.Text("sessions.how-to-rename")}, nil
+	case opTerminal:
+		a.Edit, err = s.stored(ctx, in, shown(p.arg))
+		return a, err
+	case opStored:
+		return s.resumeStored(ctx, by, p)
 	case opTurns:
 		page, _ := tgapi.ButtonNumber(p.arg)
 		a.Edit, err = s.turns(ctx, in, id, page)

@@ -2,6 +2,8 @@ package sessions_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,7 +36,64 @@ type rig struct {
 	page   tgapi.Page // what the message shows
 	answer screen.Answer
 	ids    int
+	agents agents
 }
+
+// engine is what runs conversations, as far as sessions need it.
+type engine struct{ db *store.DB }
+
+func (e engine) Status(ctx context.Context, in orchestrator.ConversationID) (st orchestrator.Status, err error) {
+	c, err := e.db.Conversation(ctx, in)
+	if err == nil && c.Session != "" {
+		st.Session, err = e.db.Session(ctx, c.Session)
+	}
+	st.Agent, st.Dir = c.Agent, "/src"
+	return st, err
+}
+
+func (e engine) Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
+	c, err := e.db.Conversation(ctx, in)
+	if err != nil {
+		return orchestrator.Session{}, err
+	}
+	c.Session = id
+	if err := e.db.SaveConversation(ctx, c); err != nil {
+		return orchestrator.Session{}, err
+	}
+	return e.db.Session(ctx, id)
+}
+
+func (e engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
+	if err := e.db.CreateSession(ctx, s); err != nil {
+		return err
+	}
+	c, err := e.db.Conversation(ctx, s.Conversation)
+	if err != nil {
+		return err
+	}
+	c.Agent = agent
+	return e.db.SaveConversation(ctx, c)
+}
+
+// agents are those of an environment, with the sessions that they keep.
+type agents struct {
+	stored   []cli.StoredSession
+	err      error
+	released int
+}
+
+func (a *agents) StoredSessions(_ context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error) {
+	if in != "" || dir != "/src" {
+		return nil, errors.New("another place")
+	}
+	return a.stored, a.err
+}
+
+func (a *agents) ResumeCommand(_ context.Context, agent cli.Agent, req cli.Request) (string, error) {
+	return fmt.Sprintf("cd %s && %s --resume %s", req.Dir, agent, req.Resume), a.err
+}
+
+func (a *agents) Release(cli.Conversation) { a.released++ }
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
@@ -44,21 +103,11 @@ func newRig(t testing.TB) *rig {
 	}
 	t.Cleanup(func() { db.Close() })
 	r := &rig{t: t, db: db}
-	resume := func(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
-		c, err := db.Conversation(ctx, in)
-		if err != nil {
-			return orchestrator.Session{}, err
-		}
-		c.Session = id
-		if err := db.SaveConversation(ctx, c); err != nil {
-			return orchestrator.Session{}, err
-		}
-		return db.Session(ctx, id)
-	}
 	book := sessions.New(sessions.Options{
-		Store: db, Resume: resume, Now: func() time.Time { return noon.Add(time.Hour) },
+		Store: db, Now: func() time.Time { return noon.Add(time.Hour) },
 		NewID: func() string { r.ids++; return "fork" + strings.Repeat("x", r.ids) },
 	})
+	book.Attach(engine{db}, &r.agents)
 	r.screen = screen.New(screen.Options{
 		Sessions: book, Now: func() time.Time { return noon.Add(3 * time.Hour) }, Lang: lang.Printer{},
 		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {

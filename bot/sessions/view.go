@@ -91,6 +91,9 @@ func (s *Screen) around(l listed, more bool) (k tgapi.Keyboard) {
 	if b, ok := newButton(text, opList, "", other.arg()); ok && l.words == "" {
 		k = append(k, []tgapi.Button{b})
 	}
+	if b, ok := newButton(s.lang.Text("sessions.terminal-button"), opTerminal, "", ""); ok && l.words == "" && !l.archived {
+		k = append(k, []tgapi.Button{b})
+	}
 	return k
 }
 

@@ -2,6 +2,7 @@ package copilot
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/stored"
 )
 
 // EnvKeys are the variables that Copilot and no other agent is given.
@@ -124,4 +126,43 @@ func ownConfig(owner []byte) ([]byte, error) {
 		}
 	}
 	return json.MarshalIndent(own, "", "  ")
+}
+
+var _ cli.SessionKeeper = (*Provider)(nil)
+
+// StoredSessions lists the sessions that Copilot keeps for a directory; see cli.SessionKeeper.
+func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
+	return stored.List(ctx, Agent, p.opts.Launcher, p.environment(cli.Request{}), dir, stored.Files{
+		Homes: []string{"COPILOT_HOME", "HOME/.copilot"}, Globs: []string{"session-state/*/events.jsonl"}, Has: stored.HasDir(dir),
+	}, storedLine)
+}
+
+// ResumeCommand resumes a session in a terminal; see cli.SessionKeeper.
+func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
+	return []string{p.opts.Path, "--resume=" + string(id)}
+}
+
+// storedLine reads a line of a session's file.
+func storedLine(line []byte) stored.Line {
+	var l struct {
+		Type string `json:"type"`
+		Data struct {
+			ID      string `json:"sessionId"`
+			Context struct {
+				Dir string `json:"cwd"`
+			} `json:"context"`
+			Content json.RawMessage `json:"content"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(line, &l) != nil {
+		return stored.Line{}
+	}
+	out := stored.Line{}
+	switch l.Type {
+	case "session.start":
+		out.ID, out.Dir = cli.AgentSessionID(l.Data.ID), l.Data.Context.Dir
+	case "user.message":
+		_ = json.Unmarshal(l.Data.Content, &out.Prompt) // one without text says nothing
+	}
+	return out
 }

@@ -18,9 +18,9 @@ type remote struct {
 	err     error
 }
 
-func (r *remote) Help(_ context.Context, env []string, args ...string) error {
+func (r *remote) Help(_ context.Context, env []string, args ...string) ([]byte, error) {
 	r.errands = append(r.errands, append([]string{cli.Variable(env, "HOME")}, args...))
-	return r.err
+	return nil, r.err
 }
 
 // Where Gemini's files are elsewhere they are guarded there, before Gemini is started; if they cannot be, it is not.

@@ -104,7 +104,8 @@ func (p *Provider) guard(ctx context.Context, req cli.Request) error {
 		return nil
 	}
 	if e, ok := p.opts.Launcher.(cli.Helper); ok {
-		return e.Help(ctx, p.env(req), guard.Verb, string(req.Resume))
+		_, err := e.Help(ctx, p.env(req), guard.Verb, string(req.Resume))
+		return err
 	}
 	return guard.Protect(home(p.env(req)), string(req.Resume))
 }

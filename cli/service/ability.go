@@ -3,7 +3,9 @@ package service
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -118,4 +120,89 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 		return mode
 	}
 	return cmp.Or(want, cli.Live)
+}
+
+// StoredSessions lists the sessions that the agents of an environment keep in their own files for a directory, the newest first.
+// ErrUnsupported where each session of ductor has a home of its own: what others began is in none of these. What one agent's
+// files do not give does not keep back those of the others.
+func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error) {
+	at := s.runEnvs.get(in)
+	switch {
+	case at == nil:
+		return nil, &cli.Failure{Kind: cli.NoSandbox, Sandbox: in, Reason: "it is not configured"}
+	case at.homes != nil:
+		return nil, errors.ErrUnsupported
+	case in == "":
+		dir = cli.RealPath(dir) // as agents see it
+	}
+	var mu sync.Mutex
+	var all []cli.StoredSession
+	var errs []error
+	var reading sync.WaitGroup
+	for agent, e := range at.agents {
+		keeper, ok := e.provider.(cli.SessionKeeper)
+		if !ok {
+			continue
+		}
+		reading.Go(func() {
+			var some []cli.StoredSession
+			err := guard(agent, func() (err error) { some, err = keeper.StoredSessions(ctx, dir); return err })
+			mu.Lock()
+			defer mu.Unlock()
+			if all = append(all, some...); err != nil {
+				errs = append(errs, err)
+			}
+		})
+	}
+	reading.Wait()
+	if err := errors.Join(errs...); err != nil {
+		if len(all) == 0 {
+			return nil, err
+		}
+		s.opts.Logger.Warn("some sessions of agents are not listed", "err", err)
+	}
+	slices.SortFunc(all, func(a, b cli.StoredSession) int {
+		return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.ID, b.ID))
+	})
+	return all, nil
+}
+
+// ResumeCommand gives the line of a shell that resumes in a terminal what req.Resume names, in req.Dir. ErrUnsupported for an agent
+// that resumes nothing in a terminal.
+func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error) {
+	entry, failure := s.at(req.Sandbox, agent)
+	if failure != nil {
+		return "", failure
+	}
+	keeper, ok := entry.provider.(cli.SessionKeeper)
+	if !ok {
+		return "", errors.ErrUnsupported
+	}
+	home, err := entry.runEnv.home(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	words := keeper.ResumeCommand(req.Resume)
+	for _, l := range entry.runEnv.launchers {
+		if e, ok := l.(cli.Enterer); ok && req.Sandbox != "" {
+			return shellLine(append(e.Enter(req.Dir, home), words...)), nil
+		}
+	}
+	if home != "" {
+		words = append([]string{"env", "HOME=" + home}, words...)
+	}
+	return shellLine([]string{"cd", req.Dir}) + " && " + shellLine(words), nil
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
+// shellLine writes words so that a shell reads them back.
+func shellLine(words []string) string {
+	line := make([]string, len(words))
+	for i, w := range words {
+		if line[i] = w; !plainWord.MatchString(w) {
+			line[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(line, " ")
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"ductor/cli/gemini/guard"
+	"ductor/cli/stored/files"
 	"ductor/docker/homes"
 	"ductor/internal/runner"
 )
@@ -19,6 +20,8 @@ func main() {
 	switch args := os.Args[1:]; args[0] {
 	case homes.Verb:
 		os.Exit(homes.Main(args[1:], os.Stdin, os.Stdout))
+	case files.Verb:
+		os.Exit(files.Main(args[1:], os.Stdout))
 	case guard.Verb:
 		os.Exit(guard.Main(args[1:], os.Stdout))
 	default:

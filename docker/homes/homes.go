@@ -37,8 +37,9 @@ type Home struct {
 
 // Answer is what is printed, as one line of JSON.
 type Answer struct {
-	Homes []Home `json:"homes,omitempty"`
-	Error string `json:"error,omitempty"`
+	Homes []Home          `json:"homes,omitempty"`
+	Files json.RawMessage `json:"files,omitempty"` // of other parts of the program
+	Error string          `json:"error,omitempty"`
 }
 
 // Main does what args say, prints an Answer, and returns an exit code.

@@ -102,12 +102,8 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	}
 	served := botOptions(cfg, a.db, a.Log, a.Scrub, transport)
 	served.Jobs = a.jobs()
-	served.Sessions = sessions.New(sessions.Options{
-		Store: a.db, Now: time.Now, NewID: newID,
-		Resume: func(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
-			return a.orchestrator.Resume(ctx, in, id)
-		},
-	})
+	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID})
+	served.Sessions = book
 	if a.bot, err = bot.New(ctx, served); err != nil {
 		return nil, err
 	}
@@ -116,6 +112,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	}
 	a.orchestrator = conversation.New(conversationOptions(cfg, a))
 	a.consults = consult.New(consultOptions(cfg, a))
+	book.Attach(a.orchestrator, a.service)
 	if err = buildTimers(ctx, a); err != nil {
 		return nil, err
 	}

@@ -75,6 +75,16 @@ func (db *DB) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of
 	return wrap(fmt.Sprintf("set %s id of session %s", of.Agent, id), err)
 }
 
+// SessionOf finds the session that has an agent's own id; empty for none.
+func (db *DB) SessionOf(ctx context.Context, of orchestrator.AgentEnv, own cli.AgentSessionID) (orchestrator.SessionID, error) {
+	id, err := sqlite.One(ctx, db.file, sqlite.Value[orchestrator.SessionID],
+		`SELECT session FROM agent_sessions WHERE id = ? AND agent = ? AND sandbox = ?`, string(own), string(of.Agent), string(of.Sandbox))
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return id, wrap(fmt.Sprintf("find the session of %s", own), err)
+}
+
 // TouchSession records that a session was used, so that the reset rules count from then.
 func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at time.Time) error {
 	err := db.write(ctx, func(t tx) error {

@@ -96,6 +96,30 @@ func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error 
 	return err
 }
 
+// Begin stores a session and makes it the current one of its conversation. agent answers there from now on, with its default
+// model, if it is another than before.
+func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
+	c, err := e.conversation(s.Conversation)
+	if err != nil {
+		return err
+	}
+	c.do(func() {
+		if err = e.opts.Store.CreateSession(ctx, s); err != nil {
+			return
+		}
+		err = e.save(ctx, s.Conversation, func(c *orchestrator.Conversation) {
+			if c.Session, c.Dir = s.ID, s.Dir; c.Agent != agent {
+				c.Agent, c.Model, c.Effort = agent, "", ""
+			}
+		})
+	})
+	e.opts.Gateway.Release(s.Conversation.Key())
+	if err == nil {
+		e.warm(ctx, s.Conversation)
+	}
+	return err
+}
+
 // Resume makes an earlier session of the conversation the current one.
 func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID, session orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := e.opts.Store.Session(ctx, session)

@@ -1,5 +1,5 @@
 // Package sessions is what users do with sessions besides running turns in them: find, rename, pin, put aside, fork, export and
-// delete them.
+// delete them, and move them from and to a terminal.
 //
 // The package does NOT run turns, and knows no chat messages.
 package sessions
@@ -15,20 +15,41 @@ import (
 	"ductor/orchestrator"
 )
 
+// Engine runs the turns of conversations. *conversation.Engine implements it.
+type Engine interface {
+	// Resume makes a session the current one of its conversation.
+	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
+	// Begin stores a session and makes it the current one of its conversation, which agent answers from now on.
+	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
+	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
+}
+
+// Agents run in environments. *service.Service implements it.
+type Agents interface {
+	StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error)
+	ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error)
+	Release(conversation cli.Conversation)
+}
+
 // Options are what a Book is made of. All are required.
 type Options struct {
 	Store orchestrator.SessionStore
-	// Resume makes a session the current one of its conversation.
-	Resume func(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
-	Now    func() time.Time
-	NewID  func() string
+	Now   func() time.Time
+	NewID func() string
 }
 
-// Book is all sessions. Safe for concurrent use.
-type Book struct{ opts Options }
+// Book is all sessions. Safe for concurrent use after Attach.
+type Book struct {
+	opts   Options
+	engine Engine
+	agents Agents
+}
 
-// New makes a Book.
-func New(o Options) *Book { return &Book{o} }
+// New makes a Book, which is of use after Attach.
+func New(o Options) *Book { return &Book{opts: o} }
+
+// Attach connects what is constructed after a Book.
+func (b *Book) Attach(engine Engine, agents Agents) { b.engine, b.agents = engine, agents }
 
 var _ orchestrator.Sessions = (*Book)(nil)
 
@@ -72,7 +93,7 @@ func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID, id or
 			return s, err
 		}
 	}
-	return b.opts.Resume(ctx, in, id)
+	return b.engine.Resume(ctx, in, id)
 }
 
 // Rename gives a session another title. ErrBadChoice for an empty one.
@@ -136,7 +157,7 @@ func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cl
 	if err := b.opts.Store.ForkSession(ctx, fork, turn); err != nil {
 		return orchestrator.Session{}, err
 	}
-	return b.opts.Resume(ctx, in, fork.ID)
+	return b.engine.Resume(ctx, in, fork.ID)
 }
 
 // Export writes all that was said in a session, as Markdown or JSON.

@@ -1,0 +1,90 @@
+package sessions_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+func stored() []cli.StoredSession {
+	return []cli.StoredSession{
+		{Agent: "codex", ID: "thread-1", Dir: "/src", First: "fix the lexer", Last: "and test it", Used: noon.Add(time.Hour)},
+		{Agent: "claude", ID: "1-2-3", Dir: "/src", First: "write docs", Last: "write docs", Used: noon},
+	}
+}
+
+// A session of the terminal is listed with its prompts, continued by one press, and is ductor's from then on; /terminal leads back.
+func TestFromTheTerminalAndBack(t *testing.T) {
+	r := newRig(t)
+	terminal := func() string {
+		t.Helper()
+		text, err := r.screen.Terminal(t.Context(), owner)
+		r.must(err)
+		return text.Text
+	}
+	if said := terminal(); !strings.Contains(said, "No agent has begun a session here yet") {
+		t.Errorf("before a session it says %q", said)
+	}
+	r.agents.stored = stored()
+	r.command("")
+	r.press("From the terminal")
+	r.shows("Sessions of the terminal in /src", "1. codex, 2 h 0 min ago\n    “fix the lexer”\n    … “and test it”", "2. claude, 3 h 0 min ago\n    “write docs”")
+	if strings.Count(r.page.Text, "write docs") != 1 {
+		t.Errorf("the only prompt is shown twice: %s", r.page.Text)
+	}
+	codex := r.data("codex")
+	r.press("codex")
+	r.said("Your next message continues: fix the lexer")
+	r.shows("fix the lexer", "codex continues it with your next message")
+	conv, err := r.db.Conversation(t.Context(), here)
+	r.must(err)
+	s, err := r.db.Session(t.Context(), conv.Session)
+	r.must(err)
+	if own := s.AgentSessions[orchestrator.AgentEnv{Agent: "codex"}]; own != "thread-1" || conv.Agent != "codex" || s.Title != "fix the lexer" || s.Messages != 0 {
+		t.Errorf("the session is %+v of %q", s, conv.Agent)
+	}
+	if said := terminal(); !strings.HasSuffix(said, "cd /src && codex --resume thread-1") || r.agents.released != 1 {
+		t.Errorf("it says %q, and released %d", said, r.agents.released)
+	}
+	r.pressBy(owner, codex)
+	r.said("That session is no longer there.")
+	r.press("From the terminal")
+	if strings.Contains(r.page.Text, "codex") {
+		t.Errorf("what is ductor's is listed: %s", r.page.Text)
+	}
+	member := owner
+	member.Of = orchestrator.RightsOfMember
+	if _, err := r.screen.Press(t.Context(), member, r.data("claude")); !errors.Is(err, orchestrator.ErrNotListed) {
+		t.Errorf("a member continues it: %v", err)
+	}
+	if text, err := r.screen.Terminal(t.Context(), member); err != nil || !strings.Contains(text.Text, "Only") {
+		t.Errorf("a member gets %q, %v", text.Text, err)
+	}
+}
+
+// In a group it is asked before all there read the user's prompts; where homes are apart and where nothing is kept, that is said.
+func TestFromTheTerminalSaysWhatIsNotThere(t *testing.T) {
+	r := newRig(t)
+	r.command("")
+	r.press("From the terminal")
+	r.shows("Your agents keep no other sessions")
+	r.agents.err = errors.ErrUnsupported
+	r.press("‹")
+	r.press("From the terminal")
+	r.shows("Each session has a home of its own here")
+	r.agents.err, r.agents.stored = nil, stored()
+	group := owner
+	group.Conversation = orchestrator.ConversationID{Chat: -7}
+	r.press("‹")
+	r.pressBy(group, r.data("From the terminal"))
+	r.shows("All in this group will read")
+	if strings.Contains(r.page.Text, "lexer") {
+		t.Errorf("it is shown at once: %s", r.page.Text)
+	}
+	r.pressBy(group, r.data("Show them"))
+	r.shows("fix the lexer")
+}

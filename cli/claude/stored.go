@@ -1,0 +1,78 @@
+package claude
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"ductor/cli"
+	"ductor/cli/stored"
+)
+
+var _ cli.SessionKeeper = (*Provider)(nil)
+
+// projectName is how Claude calls the folder of a directory's sessions: each sign that is neither a letter nor a digit is a dash.
+// A longer name is cut, and something follows.
+func projectName(dir string) string {
+	name := regexp.MustCompile(`[^a-zA-Z0-9]`).ReplaceAllString(dir, "-")
+	if len(name) > 200 {
+		return name[:200] + "*"
+	}
+	return name
+}
+
+// StoredSessions lists the sessions that Claude keeps for a directory; see cli.SessionKeeper.
+func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
+	return stored.List(ctx, agent, p.opts.Launcher, p.environment(cli.Request{}), dir, stored.Files{
+		Homes: []string{"CLAUDE_CONFIG_DIR", "HOME/.claude"}, Globs: []string{"projects/" + projectName(dir) + "/*.jsonl"},
+	}, storedLine)
+}
+
+// ResumeCommand resumes a session in a terminal; see cli.SessionKeeper.
+func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
+	return []string{p.opts.Path, "--resume", string(id)}
+}
+
+// storedLine reads a line of a session's file.
+func storedLine(line []byte) stored.Line {
+	var l struct {
+		Type      string `json:"type"`
+		ID        string `json:"sessionId"`
+		Dir       string `json:"cwd"`
+		Sidechain bool   `json:"isSidechain"`
+		Meta      bool   `json:"isMeta"`
+		Message   struct {
+			Content json.RawMessage `json:"content"`
+		} `json:"message"`
+	}
+	if !bytes.Contains(line, []byte(`"sessionId"`)) || json.Unmarshal(line, &l) != nil {
+		return stored.Line{}
+	}
+	out := stored.Line{ID: cli.AgentSessionID(l.ID), Dir: l.Dir, Hidden: l.Sidechain}
+	if l.Type == "user" && !l.Meta {
+		out.Prompt = storedPrompt(l.Message.Content)
+	}
+	return out
+}
+
+// storedPrompt is what the user said; empty for results of tools, and for what Claude says of commands of its own.
+func storedPrompt(content json.RawMessage) string {
+	var text string
+	var blocks []struct{ Type, Text string }
+	if json.Unmarshal(content, &text) != nil && json.Unmarshal(content, &blocks) != nil {
+		return ""
+	}
+	for _, b := range blocks {
+		if b.Type == "text" {
+			text += b.Text + "\n"
+		}
+	}
+	for _, mark := range []string{"<command-", "<local-command-", "<bash-", "[Request interrupted"} {
+		if strings.HasPrefix(text, mark) {
+			return ""
+		}
+	}
+	return text
+}

@@ -1,0 +1,57 @@
+package codex
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"ductor/cli"
+	"ductor/cli/stored"
+)
+
+var _ cli.SessionKeeper = (*Provider)(nil)
+
+// StoredSessions lists the sessions that Codex keeps for a directory; see cli.SessionKeeper.
+func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
+	return stored.List(ctx, Agent, p.opts.Launcher, p.env(cli.Request{}), dir, stored.Files{
+		Homes: []string{"CODEX_HOME", "HOME/.codex"}, Globs: []string{"sessions/*/*/*/rollout-*.jsonl"}, Has: stored.HasDir(dir),
+	}, storedLine)
+}
+
+// ResumeCommand resumes a session in a terminal; see cli.SessionKeeper.
+func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
+	return []string{p.opts.Path, "resume", string(id)}
+}
+
+// storedLine reads a line of a session's file. What Codex itself tells the model in the user's name is in tags.
+func storedLine(line []byte) stored.Line {
+	var l struct {
+		Type    string `json:"type"`
+		Payload struct {
+			ID      string          `json:"id"`
+			Dir     string          `json:"cwd"`
+			Source  json.RawMessage `json:"source"` // an object for a sub-agent's session
+			Type    string          `json:"type"`
+			Role    string          `json:"role"`
+			Content []struct{ Text string }
+		} `json:"payload"`
+	}
+	if !bytes.Contains(line, []byte(`"session_meta"`)) && !bytes.Contains(line, []byte(`"role":"user"`)) || json.Unmarshal(line, &l) != nil {
+		return stored.Line{}
+	}
+	switch {
+	case l.Type == "session_meta":
+		return stored.Line{ID: cli.AgentSessionID(l.Payload.ID), Dir: l.Payload.Dir, Hidden: bytes.HasPrefix(l.Payload.Source, []byte("{"))}
+	case l.Type != "response_item" || l.Payload.Type != "message" || l.Payload.Role != "user":
+		return stored.Line{}
+	}
+	text := ""
+	for _, part := range l.Payload.Content {
+		text += part.Text + "\n"
+	}
+	if strings.HasPrefix(text, "<") || strings.HasPrefix(text, "# AGENTS.md") {
+		return stored.Line{}
+	}
+	return stored.Line{Prompt: text}
+}

@@ -1,0 +1,70 @@
+package gemini
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"ductor/cli"
+	"ductor/cli/stored"
+)
+
+var _ cli.SessionKeeper = (*Provider)(nil)
+
+// StoredSessions lists the sessions that Gemini keeps for a directory, which it names by a digest; see cli.SessionKeeper.
+func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
+	sum := sha256.Sum256([]byte(dir))
+	digest := hex.EncodeToString(sum[:])
+	return stored.List(ctx, Agent, p.opts.Launcher, p.env(cli.Request{}), dir, stored.Files{
+		Homes: []string{"GEMINI_CLI_HOME/.gemini", "HOME/.gemini"}, Globs: []string{"tmp/*/chats/session-*.jsonl"}, Has: digest,
+	}, func(line []byte) stored.Line {
+		l, project := storedLine(line)
+		if project == digest {
+			l.Dir = dir
+		}
+		return l
+	})
+}
+
+// ResumeCommand resumes a session in a terminal; see cli.SessionKeeper.
+func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
+	return []string{p.opts.Path, "--resume", string(id)}
+}
+
+// storedLine reads a line of a session's file, and the digest of the project's directory if the line has it. What Gemini itself
+// tells the model in the user's name is in tags.
+func storedLine(line []byte) (_ stored.Line, project string) {
+	var l struct {
+		ID      string `json:"sessionId"`
+		Project string `json:"projectHash"`
+		Kind    string `json:"kind"`
+		Type    string `json:"type"`
+		Content json.RawMessage
+	}
+	if json.Unmarshal(line, &l) != nil {
+		return stored.Line{}, ""
+	}
+	out := stored.Line{ID: cli.AgentSessionID(l.ID), Hidden: l.Kind == "subagent"}
+	if l.Type == "user" {
+		out.Prompt = storedPrompt(l.Content)
+	}
+	return out, l.Project
+}
+
+func storedPrompt(content json.RawMessage) (text string) {
+	var parts []struct{ Text string }
+	if bytes.HasPrefix(content, []byte(`"`)) {
+		_ = json.Unmarshal(content, &text) // a line that was read is JSON
+	} else if json.Unmarshal(content, &parts) == nil {
+		for _, p := range parts {
+			text += p.Text + "\n"
+		}
+	}
+	if strings.HasPrefix(text, "<session_context>") {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,111 @@
+// Package stored lists the sessions that an agent keeps in its own files, for the dialects: each says where the files are and what a
+// line of them means.
+//
+// It reads a bounded part of a bounded number of files, through ductor-runner where this host does not see them. It changes nothing.
+package stored
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/stored/files"
+)
+
+// Files says which files hold sessions; its Most is set by List.
+type Files = files.Query
+
+// Line is what one line of a file says. What it does not say is empty.
+type Line struct {
+	ID     cli.AgentSessionID
+	Dir    string
+	Prompt string // of the user
+	Hidden bool   // the file is no session that users resume, such as one of a sub-agent
+}
+
+const (
+	filesMost   = 15 // of one agent
+	promptBytes = 400
+	wait        = 5 * time.Second
+)
+
+// idShape keeps an id from being anything else in an argument or a path.
+var idShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// List lists the sessions of agent in a directory, the newest first. env is the environment of the agent's processes, and launcher
+// where they start. read translates a line, which may be cut or no line of the agent's at all.
+func List(ctx context.Context, agent cli.Agent, launcher cli.Launcher, env []string, dir string, q Files, read func(line []byte) Line) ([]cli.StoredSession, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the files of %s's sessions were not read in %s", agent, wait))
+	defer cancel()
+	q.Most = filesMost
+	found, err := find(ctx, launcher, env, q)
+	var all []cli.StoredSession
+	known := map[cli.AgentSessionID]bool{} // a session may have several files
+	for _, f := range found {
+		s := cli.StoredSession{Agent: agent, Used: f.Used}
+		if merge(&s, f, read) && s.Dir == dir && s.First != "" && idShape.MatchString(string(s.ID)) && !known[s.ID] {
+			known[s.ID] = true
+			all = append(all, s)
+		}
+	}
+	if err != nil && len(all) == 0 {
+		return nil, fmt.Errorf("list the sessions of %s: %w", agent, err)
+	}
+	return all, nil
+}
+
+func find(ctx context.Context, launcher cli.Launcher, env []string, q Files) ([]files.File, error) {
+	remote, ok := launcher.(cli.Helper)
+	if !ok {
+		return files.Find(ctx, env, q)
+	}
+	query, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := remote.Help(ctx, env, files.Verb, string(query))
+	if err != nil {
+		return nil, err
+	}
+	var found []files.File
+	return found, json.Unmarshal(raw, &found)
+}
+
+// merge puts into s what the lines of a file say; false for a file that is hidden.
+func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
+	for _, part := range [][]byte{f.Head, f.Tail} {
+		for text := range bytes.Lines(part) {
+			l := read(text)
+			if l.Hidden {
+				return false
+			}
+			if s.ID == "" {
+				s.ID = l.ID
+			}
+			if s.Dir == "" {
+				s.Dir = l.Dir
+			}
+			if l.Prompt == "" {
+				continue
+			}
+			s.Last = cli.OneLine(l.Prompt, promptBytes)
+			if s.First == "" {
+				s.First = s.Last
+			}
+		}
+	}
+	return true
+}
+
+// HasDir is how JSON names dir as a working directory, for Files.Has.
+func HasDir(dir string) string {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false) // agents write < and & as they are
+	_ = e.Encode(dir)      // a text can be encoded
+	return `"cwd":` + string(bytes.TrimSpace(out.Bytes()))
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+)
+
+// A session that a user began in a terminal is listed and continued in the chat, and from the chat in a terminal again, with each of
+// the real agents: each knows what was said before.
+func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
+	for agent, words := range map[string]struct {
+		begin []string // in a terminal, with the prompt behind
+		again func(line string) string
+	}{
+		"claude": {[]string{"-p"}, func(line string) string { return line + " -p" }},
+		"codex": {[]string{"exec", "--skip-git-repo-check"}, func(line string) string {
+			return strings.Replace(line, " resume ", " exec resume --skip-git-repo-check ", 1)
+		}},
+		"gemini":  {[]string{"--skip-trust", "--prompt"}, func(line string) string { return line + " --skip-trust --prompt" }},
+		"copilot": {[]string{"--prompt"}, func(line string) string { return line + " --prompt" }},
+	} {
+		t.Run(agent, func(t *testing.T) {
+			town, api := realSurroundings(t, agent, nil)
+			terminal := func(name string, args ...string) string {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				cmd := exec.CommandContext(ctx, name, args...)
+				cmd.Dir, cmd.Stdin = town.cfg.Projects.DefaultDir, strings.NewReader("")
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+				}
+				return string(out)
+			}
+			path := map[string]string{
+				"claude": town.cfg.Agents.Claude.Path, "codex": town.cfg.Agents.Codex.Path, "gemini": town.cfg.Agents.Gemini.Path, "copilot": town.cfg.Agents.Copilot.Path,
+			}[agent]
+			terminal(path, append(words.begin, `begun in a terminal [[text "noted"]]`)...)
+			town.start()
+			town.say("/sessions")
+			town.await("There are no sessions here yet")
+			town.press("💻 From the terminal")
+			list := town.await("Sessions of the terminal")
+			if !strings.Contains(list.Text, "“begun in a terminal") || !strings.Contains(list.Text, agent) {
+				t.Errorf("the list is %q", list.Text)
+			}
+			town.press(list.Keyboard[0][0].Text)
+			town.await("continues it with your next message")
+			town.say(`continued in the chat [[start]] [[history]]`)
+			if m := town.awaitDone(1); !strings.Contains(m.Text, "begun in a terminal") {
+				t.Errorf("in the chat it knows %q", m.Text)
+			}
+
+			town.say("/terminal")
+			_, line, _ := strings.Cut(town.await("write here again.").Text, "write here again.\n\n")
+			before := len(api.Requests())
+			terminal("sh", "-c", words.again(line)+` 'and in a terminal again [[start]] [[history]]'`)
+			asked := ""
+			for _, r := range api.Requests()[before:] {
+				asked += string(r.Body)
+			}
+			for _, part := range []string{"begun in a terminal", "continued in the chat", "and in a terminal again"} {
+				if !strings.Contains(asked, part) {
+					t.Errorf("in the terminal it does not know %q", part)
+				}
+			}
+			town.say("/sessions")
+			town.await("1 message")
+			town.press("💻 From the terminal")
+			town.await("Your agents keep no other sessions")
+		})
+	}
+}
+
+// Where each session has a home of its own, none of the terminal is offered, and /terminal names that home.
+func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Sandbox.Home = config.HomeSession })
+	town.say("/sessions")
+	town.await("There are no sessions here yet")
+	town.press("💻 From the terminal")
+	town.await("Each session has a home of its own here")
+	town.say("/terminal")
+	town.await("No agent has begun a session here yet")
+	town.say(`first [[text "by the default"]]`)
+	town.awaitDone(1)
+	town.say("/terminal")
+	if m := town.await("write here again."); !strings.Contains(m.Text, "env HOME=") || !strings.Contains(m.Text, "--resume") {
+		t.Errorf("it says %q", m.Text)
+	}
+}

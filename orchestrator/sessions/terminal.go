@@ -1,0 +1,89 @@
+package sessions
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Stored lists the sessions that agents keep in their own files for the directory of a conversation and that are not ductor's.
+func (b *Book) Stored(ctx context.Context, in orchestrator.ConversationID) ([]cli.StoredSession, error) {
+	_, all, err := b.stored(ctx, in)
+	return all, err
+}
+
+func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st orchestrator.Status, foreign []cli.StoredSession, err error) {
+	if st, err = b.engine.Status(ctx, in); err != nil {
+		return st, nil, err
+	}
+	all, err := b.agents.StoredSessions(ctx, st.Sandbox, st.Dir)
+	if err != nil {
+		return st, nil, err
+	}
+	for _, s := range all {
+		ours, err := b.opts.Store.SessionOf(ctx, orchestrator.AgentEnv{Agent: s.Agent, Sandbox: st.Sandbox}, s.ID)
+		if err != nil {
+			return st, nil, err
+		}
+		if ours == "" {
+			foreign = append(foreign, s)
+		}
+	}
+	return st, foreign, nil
+}
+
+// ResumeStored begins a session that continues one of Stored, and makes it the current one.
+func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cli.Agent, id cli.AgentSessionID) (orchestrator.Session, error) {
+	if by.Of == orchestrator.RightsOfMember {
+		return orchestrator.Session{}, orchestrator.ErrNotListed
+	}
+	st, all, err := b.stored(ctx, by.Conversation)
+	if err != nil {
+		return orchestrator.Session{}, err
+	}
+	i := slices.IndexFunc(all, func(s cli.StoredSession) bool { return s.Agent == agent && s.ID == id })
+	if i < 0 {
+		return orchestrator.Session{}, orchestrator.ErrNoSession
+	}
+	now := b.opts.Now()
+	s := orchestrator.Session{
+		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: by.Conversation, Title: cli.Shorten(all[i].First, titleMax), Dir: all[i].Dir,
+		Created: now, Used: now,
+		AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{{Agent: agent, Sandbox: st.Sandbox}: id},
+	}
+	return s, b.engine.Begin(ctx, s, agent)
+}
+
+// Terminal gives the line of a shell that resumes the current session in a terminal, with the agent that it runs: the one that
+// answers here if it has the session, else another that has.
+func (b *Book) Terminal(ctx context.Context, by orchestrator.Press) (cli.Agent, string, error) {
+	if by.Of == orchestrator.RightsOfMember {
+		return "", "", orchestrator.ErrNotListed
+	}
+	st, err := b.engine.Status(ctx, by.Conversation)
+	if err != nil {
+		return "", "", err
+	}
+	own := map[cli.Agent]cli.AgentSessionID{}
+	for of, id := range st.Session.AgentSessions {
+		if of.Sandbox == st.Sandbox {
+			own[of.Agent] = id
+		}
+	}
+	agents := slices.Sorted(maps.Keys(own))
+	if len(agents) == 0 {
+		return "", "", orchestrator.ErrNoSession
+	}
+	agent := agents[0]
+	if own[st.Agent] != "" {
+		agent = st.Agent
+	}
+	b.agents.Release(by.Conversation.Key())
+	line, err := b.agents.ResumeCommand(ctx, agent, cli.Request{
+		Sandbox: st.Sandbox, Session: string(st.Session.ID), Dir: st.Session.Dir, Resume: own[agent],
+	})
+	return agent, line, err
+}
